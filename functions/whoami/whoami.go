@@ -9,6 +9,7 @@ import (
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"management.platform.sh/shared/api/frame"
@@ -53,6 +54,9 @@ func Do(ctx context.Context, deps Deps, in Input) (*model.Self, error) {
 		AccessKeyType:          caller.KeyType,
 		AccessKeyScope:         auth.Narrowest(caller),
 		ProjectNamespacePrefix: cmp.Or(deps.Config().ProjectNamespacePrefix, model.DefaultProjectNamespacePrefix),
+	}
+	if end := caller.KeyExpires; !end.IsZero() {
+		self.Status.AccessKeyExpirationTimestamp = &metav1.Time{Time: end.UTC()}
 	}
 	switch caller.Owner.Kind {
 	case identity.User:

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
@@ -105,6 +106,8 @@ func TestSelf(t *testing.T) {
 		Team: &model.SelfTeam{Name: "core"}, UID: "team:core", Groups: tia.Groups,
 		AccessKey: "team-ci", AccessKeyType: "User", AccessKeyScope: narrow, ProjectNamespacePrefix: "p-",
 	})
+	expiring := ana
+	expiring.KeyExpires = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	asAna := of(model.SelfStatus{
 		User: &model.SelfUser{Name: "ana"}, UID: "user:ana", Groups: ana.Groups,
 		AccessKey: "ci", AccessKeyType: "User", ProjectNamespacePrefix: "p-",
@@ -122,6 +125,10 @@ func TestSelf(t *testing.T) {
 		{"a team", tia, "application/json", "{}", model.ConfigStatus{}, asTeam, 0},
 		{"a subject", sub, "application/json", "{}", model.ConfigStatus{}, of(model.SelfStatus{
 			Subject: "robot", UID: "subject:robot", Groups: sub.Groups, AccessKey: "bot", AccessKeyType: "User", ProjectNamespacePrefix: "p-",
+		}), 0},
+		{"a key that expires", expiring, "", "", model.ConfigStatus{}, of(model.SelfStatus{
+			User: &model.SelfUser{Name: "ana"}, UID: "user:ana", Groups: ana.Groups, AccessKey: "ci", AccessKeyType: "User",
+			AccessKeyExpirationTimestamp: &metav1.Time{Time: expiring.KeyExpires}, ProjectNamespacePrefix: "p-",
 		}), 0},
 		{"the prefix of the configuration (Spec 2.7)", sub, "", "", model.ConfigStatus{ProjectNamespacePrefix: "team-"}, of(model.SelfStatus{
 			Subject: "robot", UID: "subject:robot", Groups: sub.Groups, AccessKey: "bot", AccessKeyType: "User", ProjectNamespacePrefix: "team-",

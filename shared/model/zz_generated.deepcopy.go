@@ -2661,6 +2661,10 @@ func (in *SelfStatus) DeepCopyInto(out *SelfStatus) {
 		*out = make([]string, len(*in))
 		copy(*out, *in)
 	}
+	if in.AccessKeyExpirationTimestamp != nil {
+		in, out := &in.AccessKeyExpirationTimestamp, &out.AccessKeyExpirationTimestamp
+		*out = (*in).DeepCopy()
+	}
 	if in.AccessKeyScope != nil {
 		in, out := &in.AccessKeyScope, &out.AccessKeyScope
 		*out = new(Scope)

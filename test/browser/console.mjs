@@ -541,6 +541,110 @@ const stories = {
     await other.context.close();
     await context.close();
   },
+  async "a session that is about to end says so, and a sign-in in another tab keeps what was typed"() {
+    const { context, page, problems } = await open({ reducedMotion: "reduce" });
+    await page.clock.install();
+    const { spec: { key } } = await (await asAdmin(context, "POST", "ownedaccesskeys", { metadata: { name: "short" }, spec: { ttl: 240 } })).json();
+    await signIn(page, key);
+    const line = page.getByText(/^Your session ends at \d+:\d\d .M \(in [34] min\.\)/);
+    await line.waitFor();
+    for (const [colorScheme, width] of [["light", 1200], ["dark", 320]]) {
+      await page.emulateMedia({ colorScheme });
+      await page.setViewportSize({ width, height: 800 });
+      await accessible(page, `a session that ends at ${width}, ${colorScheme}`);
+      if (pictures) await page.screenshot({ path: `${pictures}/session-ends-${width}-${colorScheme}.png` });
+    }
+    await page.setViewportSize({ width: 1200, height: 800 });
+    // A dialog covers the page: the line is in the dialog as well.
+    await page.getByRole("button", { name: "New key" }).click();
+    await page.getByLabel("Name", { exact: true }).fill("typed-late");
+    const dialog = page.getByRole("dialog");
+    await dialog.getByRole("button", { name: "Sign in again" }).click();
+    await page.keyboard.press("Escape");
+    await page.clock.fastForward(240_000);
+    await dialog.getByText(/^Your session ended at/).waitFor();
+    await dialog.getByRole("button", { name: "Sign in again" }).click();
+    /** Signs in as an admin in the tab that the dialog opens. */
+    const inNewTab = async () => {
+      const opened = context.waitForEvent("page");
+      await page.getByRole("link", { name: "Sign in in a new tab" }).click();
+      const tab = await opened;
+      await tab.getByLabel("Access key", { exact: true }).fill(admin);
+      await tab.getByRole("button", { name: "Sign in" }).click();
+      await tab.getByRole("heading", { name: "Hello, admin" }).waitFor();
+      assert.equal(new URL(tab.url()).search, "");
+      await tab.close();
+    };
+    await inNewTab();
+    await page.getByLabel("Access key", { exact: true }).waitFor({ state: "detached" });
+    assert.equal(await page.getByText(/^Your session end/).count(), 0);
+    assert.equal(await page.getByLabel("Name", { exact: true }).inputValue(), "typed-late");
+    // The session is over: what is saved waits for the sign-in, and is made once.
+    await context.clearCookies();
+    await page.getByRole("button", { name: "Create key" }).click();
+    await page.getByText("Your session has ended.").waitFor();
+    await inNewTab();
+    await page.getByRole("button", { name: "I have kept it" }).click();
+    const { items } = await (await asAdmin(context, "GET", "ownedaccesskeys")).json();
+    assert.deepEqual(items.map(({ metadata: { name } }) => name).filter((name) => name.startsWith("typed-late")), ["typed-late"]);
+    for (const name of ["short", "typed-late"]) await asAdmin(context, "DELETE", `ownedaccesskeys/${name}`);
+    assert.deepEqual(problems, []);
+    await context.close();
+  },
+  async "a lost answer to a request for a credential is repeated, and makes one"() {
+    const { context, page, problems } = await open();
+    await signIn(page);
+    const names = async (resource) => (await (await asAdmin(context, "GET", resource)).json()).items.map(({ metadata: { name } }) => name);
+    const attempts = [];
+    /** Lets the API serve the next request whose path matches, and loses its answer. */
+    const lose = (path) => page.route(path, async (route) => {
+      // It is sent by the test, with the same access key as that of the session.
+      const { accept, "content-type": type, "idempotency-key": attempt } = route.request().headers();
+      const response = await route.fetch({ headers: { accept, "content-type": type, "idempotency-key": attempt, authorization: `Bearer ${admin}` } });
+      attempts.push(response.status());
+      await route.abort();
+    }, { times: 1 });
+    const once = async (resource, button, kept) => {
+      const before = await names(resource);
+      await page.getByRole("button", { name: button }).click();
+      await page.getByRole("alert").getByText("cannot be reached").waitFor();
+      assert.equal(attempts.pop(), 201);
+      await page.getByRole("button", { name: button }).click();
+      await page.getByRole("button", { name: kept }).click();
+      const made = (await names(resource)).filter((name) => !before.includes(name));
+      assert.equal(made.length, 1, `${button} has made ${made}`);
+      await asAdmin(context, "DELETE", `${resource}/${made[0]}`);
+    };
+    // The platform chooses the name: without the name of the attempt there would be two keys.
+    await page.getByRole("button", { name: "New key" }).click();
+    await lose("**/ownedaccesskeys?*");
+    await once("ownedaccesskeys", "Create key", "I have kept it");
+    // What was changed since is another request. A platform that cannot store responses makes it all the same.
+    await page.getByRole("button", { name: "New key" }).click();
+    await lose("**/ownedaccesskeys?*");
+    await page.getByRole("button", { name: "Create key" }).click();
+    await page.getByRole("alert").getByText("cannot be reached").waitFor();
+    assert.equal(attempts.pop(), 201);
+    await page.getByLabel("Name", { exact: true }).fill("changed");
+    await page.route("**/ownedaccesskeys?*", (route) => route.fulfill({
+      status: 400, contentType: "application/json", body: JSON.stringify({ kind: "Status", apiVersion: "v1", code: 400, message: "leave out the header" }),
+    }), { times: 1 });
+    const sent = page.waitForRequest((request) => request.method() === "POST" && !request.headers()["idempotency-key"] && request.url().includes("/ownedaccesskeys?"));
+    await page.getByRole("button", { name: "Create key" }).click();
+    await sent;
+    await page.getByRole("button", { name: "I have kept it" }).click();
+    for (const name of (await names("ownedaccesskeys")).filter((name) => name === "changed" || name.startsWith("key-"))) await asAdmin(context, "DELETE", `ownedaccesskeys/${name}`);
+    await page.goto(`${origin}/console/tokens`);
+    await page.getByRole("button", { name: "New token" }).click();
+    await lose("**/directclusterendpointtokens?*");
+    await once("directclusterendpointtokens", "Issue token", "I have kept it");
+    await page.goto(`${origin}/console/home`);
+    await page.getByRole("button", { name: "Kubeconfig for p-shop/dev" }).click();
+    await lose("**/kubeconfig");
+    await once("ownedaccesskeys", "Make kubeconfig", "I have kept it");
+    assert.deepEqual(problems, []);
+    await context.close();
+  },
   async "a scope in YAML, and a field that is wrong"() {
     const { context, page } = await open();
     await signIn(page);

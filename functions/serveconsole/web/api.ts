@@ -70,11 +70,15 @@ export interface Event<T> {
  */
 export const session = signal<"unknown" | "out" | "in" | "ended" | "guest">("unknown");
 
+/** Whether somebody asked to sign in again before the session ends. */
+export const again = signal(false);
+
 let waiting: (() => void)[] = [];
 
 /** Notes that there is a session, and repeats the requests that wait for one. */
 export function signedIn(): void {
   session.value = "in";
+  again.value = false;
   const all = waiting;
   waiting = [];
   for (const go of all) go();

@@ -1,12 +1,13 @@
 import { render, type ComponentType } from "preact";
 import { useEffect } from "preact/hooks";
 import { effect, signal, useSignal } from "@preact/signals";
-import { Refusal, group, home, send, session } from "./api";
+import { Refusal, again, group, home, send, session } from "./api";
 import { loadStyles, look, plain } from "./look";
 import { listsClusters } from "./pages/cluster";
 import { Home } from "./pages/home";
 import { Keys } from "./pages/keys";
 import { Dialog } from "./parts/dialog";
+import { Ending } from "./parts/ending";
 import { Problem, asRefusal } from "./parts/problem";
 import { SignIn, comeBack, whoami } from "./parts/signin";
 import { nameOf, person } from "./person";
@@ -169,9 +170,20 @@ function Later({ load }: { load: () => Promise<ComponentType> }) {
   return Found ? <Found /> : <p class="quiet" role="status">{text("loading")}</p>;
 }
 
+/** Whether the address asks for the sign-in, for another tab whose session ends. It asks once. */
+function asksForSignIn(): boolean {
+  const asks = new URLSearchParams(location.search).has("signin");
+  if (asks) history.replaceState(null, "", location.pathname);
+  return asks;
+}
+
 function App() {
   const refused = useSignal<Refusal | null>(null);
   useEffect(() => {
+    if (asksForSignIn()) {
+      session.value = "out";
+      return;
+    }
     comeBack().catch((failure) => { refused.value = asRefusal(failure); }).then(whoami).then(
       async (self) => {
         person.value = self;
@@ -185,6 +197,7 @@ function App() {
   return (
     <>
       <Bar />
+      <Ending />
       {(state === "in" || state === "ended") && <Links top />}
       <main id="content" tabIndex={-1}>
         {state === "unknown" && <p class="quiet" role="status">{text("loading")}</p>}
@@ -198,8 +211,8 @@ function App() {
         {(state === "in" || state === "ended" || state === "guest") && (page.here ? <page.here /> : page.load && <Later load={page.load} />)}
       </main>
       {(state === "in" || state === "ended") && <Links top={false} />}
-      {state === "ended" && (
-        <Dialog title={text("signIn")}>
+      {(state === "ended" || state === "in" && again.value) && (
+        <Dialog title={text("signIn")} close={state === "in" ? () => (again.value = false) : undefined}>
           <SignIn again />
         </Dialog>
       )}

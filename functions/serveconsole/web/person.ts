@@ -10,6 +10,8 @@ export interface Self {
   groups?: string[];
   accessKey?: string;
   accessKeyType?: string;
+  /** When the session ends. Absent: it does not. */
+  accessKeyExpirationTimestamp?: string;
   accessKeyScope?: { projects?: { project: string }[]; virtualClusters?: { project: string; virtualCluster: string }[] };
   projectNamespacePrefix?: string;
 }

@@ -18,6 +18,11 @@ export function distance(time: string): string {
   return time;
 }
 
+/** Says the hour and the minute of a time in the zone of the reader. */
+export function clock(time: string): string {
+  return new Intl.DateTimeFormat("en", { timeStyle: "short" }).format(new Date(time));
+}
+
 /** Says a time in the zone of the reader. */
 export function exact(time: string): string {
   return new Intl.DateTimeFormat("en", { dateStyle: "medium", timeStyle: "medium" }).format(new Date(time));

@@ -8548,6 +8548,12 @@ func schema_managementplatformsh_shared_model_SelfStatus(ref common.ReferenceCal
 							Format:      "",
 						},
 					},
+					"accessKeyExpirationTimestamp": {
+						SchemaProps: spec.SchemaProps{
+							Description: "AccessKeyExpirationTimestamp is when the access key stops working, as far as it is known now: use can postpone it if the lifetime counts from the last activity. Absent if the key does not expire. Source: ADR-0030.",
+							Ref:         ref(v1.Time{}.OpenAPIModelName()),
+						},
+					},
 					"accessKeyScope": {
 						SchemaProps: spec.SchemaProps{
 							Description: "AccessKeyScope is the scope of the credential. Absent if the credential is not narrowed. Source: ADR-0005.",
@@ -8565,7 +8571,7 @@ func schema_managementplatformsh_shared_model_SelfStatus(ref common.ReferenceCal
 			},
 		},
 		Dependencies: []string{
-			model.Scope{}.OpenAPIModelName(), model.SelfTeam{}.OpenAPIModelName(), model.SelfUser{}.OpenAPIModelName()},
+			v1.Time{}.OpenAPIModelName(), model.Scope{}.OpenAPIModelName(), model.SelfTeam{}.OpenAPIModelName(), model.SelfUser{}.OpenAPIModelName()},
 	}
 }
 

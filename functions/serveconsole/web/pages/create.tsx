@@ -1,6 +1,7 @@
 import { useComputed, useSignal } from "@preact/signals";
-import { ask, type Refusal } from "../api";
+import type { Refusal } from "../api";
 import { useSecret } from "../look";
+import { useAttempt } from "../parts/attempt";
 import { Copy, quoted } from "../parts/copy";
 import { Dialog } from "../parts/dialog";
 import { download } from "../parts/download";
@@ -26,7 +27,7 @@ export function Create({ close, made }: { close: () => void; made: (key: Key) =>
   const chosen = useScope("read");
   const problem = useSignal<Refusal | null>(null);
   const busy = useSignal(false);
-  const attempt = useSignal(crypto.randomUUID());
+  const attempt = useAttempt();
 
   const body = useComputed(() => {
     const scope = chosen.lines();
@@ -48,14 +49,10 @@ export function Create({ close, made }: { close: () => void; made: (key: Key) =>
     busy.value = true;
     problem.value = null;
     try {
-      made(await ask<Key>(`${path}?fieldValidation=Strict`, {
-        method: "POST", body: body.value, mediaType: "application/yaml", headers: { "Idempotency-Key": attempt.value },
-      }));
+      const response = await attempt(`${path}?fieldValidation=Strict`, body.value, "application/yaml");
+      made((await response.json()) as Key);
     } catch (failure) {
-      const refusal = asRefusal(failure);
-      problem.value = refusal;
-      // An attempt that may have made a key is repeated under its name; one that was refused is over.
-      if (refusal.code >= 400 && refusal.code < 500) attempt.value = crypto.randomUUID();
+      problem.value = asRefusal(failure);
     } finally {
       busy.value = false;
     }

@@ -2,6 +2,7 @@ import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import { base, list, send, warningsOf, type Refusal } from "../api";
 import { useSecret } from "../look";
+import { useAttempt } from "../parts/attempt";
 import { AsKubectl, Copy, quoted } from "../parts/copy";
 import { Dialog } from "../parts/dialog";
 import { download } from "../parts/download";
@@ -111,7 +112,7 @@ export function Kubeconfig({ cluster, close }: { cluster: Cluster; close: () => 
   const shown = useSignal(false);
   const problem = useSignal<Refusal | null>(null);
   const busy = useSignal(false);
-  const attempt = useSignal(crypto.randomUUID());
+  const attempt = useAttempt();
   const signer = cluster.spec.signer?.type;
   const signs = signer !== undefined && signer !== "" && signer !== "None";
   const host = cluster.status?.ingress?.host;
@@ -133,14 +134,11 @@ export function Kubeconfig({ cluster, close }: { cluster: Cluster; close: () => 
     }
     busy.value = true;
     try {
-      const response = await send(path, { method: "POST", body: JSON.stringify({ spec: spec() }), headers: { "Idempotency-Key": attempt.value } });
+      const response = await attempt(path, JSON.stringify({ spec: spec() }));
       const { status } = (await response.json()) as { status: { kubeConfig: string; expirationTimestamp?: string } };
       made.value = { text: status.kubeConfig, ends: status.expirationTimestamp, warnings: warningsOf(response) };
     } catch (failure) {
-      const refusal = asRefusal(failure);
-      problem.value = refusal;
-      // An attempt that may have made a credential is repeated under its name; one that was refused is over.
-      if (refusal.code >= 400 && refusal.code < 500) attempt.value = crypto.randomUUID();
+      problem.value = asRefusal(failure);
     } finally {
       busy.value = false;
     }

@@ -3,6 +3,7 @@ import { useMemo } from "preact/hooks";
 import { group, send, warningsOf, type Meta, type Refusal } from "../api";
 import { live } from "../live";
 import { useSecret } from "../look";
+import { useAttempt } from "../parts/attempt";
 import { AsKubectl, Copy, quoted } from "../parts/copy";
 import { Dialog } from "../parts/dialog";
 import { download } from "../parts/download";
@@ -65,6 +66,7 @@ function Issue({ close, made }: { close: () => void; made: (token: Token, warnin
   const chosen = useScope("all");
   const problem = useSignal<Refusal | null>(null);
   const busy = useSignal(false);
+  const attempt = useAttempt();
   const scope = chosen.lines();
   const body = ["apiVersion: management.platform.sh/v1", "kind: DirectClusterEndpointToken", "spec:", `  ttl: ${ttl.value}`, ...(scope ? [`  scope:${scope}`] : []), ""].join("\n");
   async function submit(event: Event) {
@@ -72,7 +74,7 @@ function Issue({ close, made }: { close: () => void; made: (token: Token, warnin
     busy.value = true;
     problem.value = null;
     try {
-      const response = await send(`${path}?fieldValidation=Strict`, { method: "POST", body, mediaType: "application/yaml" });
+      const response = await attempt(`${path}?fieldValidation=Strict`, body, "application/yaml");
       made((await response.json()) as Token, warningsOf(response));
     } catch (failure) {
       problem.value = asRefusal(failure);

@@ -1,8 +1,10 @@
 import type { ComponentChildren } from "preact";
-import { useEffect, useRef } from "preact/hooks";
+import { useEffect, useId, useRef } from "preact/hooks";
+import { Ending } from "./ending";
 
-/** A dialog over the page. Escape closes it, unless it has no close. */
+/** A dialog over the page. Escape closes it, unless it has no close. It says when the session ends, because the page below cannot be used. */
 export function Dialog(props: { title: string; wide?: boolean; close?: () => void; children: ComponentChildren }) {
+  const title = useId();
   const element = useRef<HTMLDialogElement>(null);
   useEffect(() => {
     const dialog = element.current;
@@ -13,13 +15,14 @@ export function Dialog(props: { title: string; wide?: boolean; close?: () => voi
     <dialog
       ref={element}
       class={props.wide ? "wide" : ""}
-      aria-labelledby="dialog-title"
+      aria-labelledby={title}
       onCancel={(event) => {
         event.preventDefault();
         props.close?.();
       }}
     >
-      <h2 id="dialog-title" tabIndex={-1}>{props.title}</h2>
+      <h2 id={title} tabIndex={-1}>{props.title}</h2>
+      <Ending />
       {props.children}
     </dialog>
   );

@@ -1,6 +1,6 @@
 import { useEffect } from "preact/hooks";
 import { useSignal } from "@preact/signals";
-import { ask, group, send, signedIn, Refusal } from "../api";
+import { ask, group, home, send, session, signedIn, Refusal } from "../api";
 import { useSecret } from "../look";
 import { person, type Self } from "../person";
 import { readRights } from "../rights";
@@ -45,6 +45,26 @@ const back = `${location.origin}/console`;
 /** The item of the session storage about a sign-in that leaves this page. */
 const left = "signin";
 
+/** Tells the other tabs of the console that there is a session. Nothing about it is said. */
+const tabs = new BroadcastChannel("session");
+
+/** Reads who is signed in, and goes on with what waits for a session. */
+async function goOn(): Promise<void> {
+  person.value = await whoami();
+  await readRights();
+  signedIn();
+}
+
+tabs.onmessage = () => {
+  if (session.value === "in" || session.value === "ended") void goOn().catch(() => undefined);
+};
+
+/** Opens the session of the browser with an access key. */
+async function begin(key: string): Promise<void> {
+  await send("/auth/session", { method: "POST", headers: { Authorization: `Bearer ${key}` }, probing: true });
+  tabs.postMessage("");
+}
+
 /** Leaves for a connector. What proves that this tab has asked stays in the tab. */
 async function leave(to: Connector) {
   const [state, verifier] = [random(), random()];
@@ -65,8 +85,7 @@ export async function comeBack(): Promise<void> {
   if (!asked || asked.state !== answer.get("state") || asked.issuer !== answer.get("iss")) throw new Refusal(400, text("signInForeign"));
   const code = answer.get("code");
   if (!code) throw new Refusal(403, text("signInDenied"));
-  const key = await exchange(code, asked.verifier, back);
-  await send("/auth/session", { method: "POST", headers: { Authorization: `Bearer ${key}` }, probing: true });
+  await begin(await exchange(code, asked.verifier, back));
   if (asked.page !== location.pathname && new URL(asked.page, back).origin === location.origin) location.replace(asked.page);
 }
 
@@ -93,7 +112,7 @@ export function SignIn({ again, refused }: { again?: boolean; refused?: Refusal 
     ask<{ methods: { password: { enabled: boolean }; sso: Connector[] } }>("/auth/info", { probing: true }).then(
       ({ methods }) => {
         offered.value = methods.password.enabled;
-        // A connector leads back to the address in the configuration. Leaving the page would lose what somebody has typed.
+        // Leaving the page would lose what somebody has typed: then connectors are in another tab.
         if (!again) connectors.value = methods.sso.filter(({ issuer }) => issuer === location.origin);
       },
       () => undefined,
@@ -108,15 +127,13 @@ export function SignIn({ again, refused }: { again?: boolean; refused?: Refusal 
     problem.value = null;
     try {
       const key = password ? await keyFor(field("username").value.trim(), field("password").value) : field("key").value.trim();
-      await send("/auth/session", { method: "POST", headers: { Authorization: `Bearer ${key}` }, probing: true });
+      await begin(key);
       field(password ? "password" : "key").value = "";
       try {
-        person.value = await whoami();
+        await goOn();
       } catch (failure) {
         throw asRefusal(failure).code === 401 ? new Refusal(401, text("notSignedIn")) : failure;
       }
-      await readRights();
-      signedIn();
     } catch (failure) {
       const refusal = asRefusal(failure);
       problem.value = refusal.code === 401 && !password && refusal.message !== text("notSignedIn")
@@ -127,7 +144,7 @@ export function SignIn({ again, refused }: { again?: boolean; refused?: Refusal 
   }
   return (
     <form class="signin" onSubmit={submit}>
-      <p>{text(again ? "signInAgain" : byPassword.value ? "signInPasswordLead" : "signInLead")}</p>
+      <p>{text(again ? session.value === "ended" ? "signInAgain" : "signInEarly" : byPassword.value ? "signInPasswordLead" : "signInLead")}</p>
       <Problem of={problem.value} />
       {byPassword.value ? (
         <>
@@ -160,6 +177,7 @@ export function SignIn({ again, refused }: { again?: boolean; refused?: Refusal 
           {text("useConnector", { name: one.displayName })}
         </button>
       ))}
+      {again && <p><a href={`${home}/home?signin`} target="_blank" rel="noopener">{text("signInTab")}</a></p>}
     </form>
   );
 }
