@@ -1,22 +1,32 @@
-// Package endlogin is GET /auth/{connector}/logout: it sends a browser to a connector, where the session of the person there ends. Keys of
-// the platform end by credentialrevocations. It stores nothing. Source: Spec 2.7 (postLogoutRedirectURI); OpenID Connect RP-Initiated
-// Logout 1.0; ADR-0031.
+// Package endlogin is /auth/{connector}/logout, where sessions end at both sides. A GET sends a browser to the connector, where the session of
+// the person there ends; it stores nothing, and keys of the platform end by credentialrevocations. A POST comes from the connector, which says
+// that it has ended a session: the keys of that session end here. Source: Spec 2.7 (postLogoutRedirectURI); OpenID Connect RP-Initiated
+// Logout 1.0 and Back-Channel Logout 1.0; ADR-0031, ADR-0042.
 package endlogin
 
 import (
 	"context"
+	"errors"
+	"net/http"
 
 	"management.platform.sh/shared/api/frame"
 	"management.platform.sh/shared/api/webpage"
 	"management.platform.sh/shared/credentials/signin"
 	"management.platform.sh/shared/credentials/signin/connectors"
+	"management.platform.sh/shared/kinds"
+	"management.platform.sh/shared/model/apierror"
 	"management.platform.sh/shared/platform"
 )
 
 // Deps is what the operation needs.
 type Deps struct {
 	Doors    *signin.Doors
-	Provider signin.Provider
+	Provider interface {
+		signin.Provider
+		signin.Notifier
+	}
+	// Flow ends keys. Nil: the operation ends none.
+	Flow *signin.Flow
 }
 
 // Input is the request.
@@ -40,12 +50,44 @@ func Do(ctx context.Context, deps Deps, in Input) (frame.FormResult, error) {
 	return frame.FormResult{Location: address, Annotations: notes}, nil
 }
 
+// refusal is why a logout token is not accepted. Source: OpenID Connect Back-Channel Logout 1.0, 2.8.
+type refusal struct {
+	Error       string `json:"error"`
+	Description string `json:"error_description"`
+}
+
+// receive takes a logout token from the connector. A token that is not accepted is answered with 400, also if the connector cannot be asked
+// about it. Errors: NotFound for a connector that sends none; those of the state in signin.Flow.EndedByProvider.
+func receive(ctx context.Context, deps Deps, in Input) (frame.FormResult, error) {
+	notes, err := deps.Flow.EndedByProvider(ctx, deps.Provider, in.Segment("connector"), in.Form)
+	var refused *signin.Refusal
+	switch {
+	case errors.As(err, &refused) && apierror.From(err).Status().Code != http.StatusNotFound:
+		return frame.FormResult{
+			Status: http.StatusBadRequest, JSON: refusal{"invalid_request", apierror.From(err).Status().Message}, Annotations: notes,
+		}, nil
+	case err != nil:
+		return frame.FormResult{Annotations: notes}, err
+	}
+	return frame.FormResult{JSON: struct{}{}, Annotations: notes}, nil
+}
+
 // Function is the operation as it is deployed.
 var Function = &frame.Function{
-	Name:      "endlogin",
-	Endpoints: []frame.Endpoint{frame.Form("GET", "/auth/{connector}/logout", open, Do)},
+	Name: "endlogin",
+	Endpoints: []frame.Endpoint{
+		frame.Form("GET", "/auth/{connector}/logout", open, Do), frame.Form("POST", "/auth/{connector}/logout", openKeys, receive),
+	},
 }
 
 func open(env *platform.Environment) Deps {
 	return Deps{Doors: signin.OpenDoors(env), Provider: connectors.Open(env)}
+}
+
+func openKeys(env *platform.Environment) Deps {
+	// A key may be deleted with what belongs to it.
+	kinds.Open(env)
+	deps := open(env)
+	deps.Flow = signin.Open(env)
+	return deps
 }

@@ -1,6 +1,6 @@
 // Package revalidatelogins asks the connectors, on a schedule, whether people who have signed in there may still do so, and in which groups
-// they are. It may run late, twice at once or stop half-way: the key of a sign-in does not work for longer than a day without an answer.
-// Source: Spec 2.5 (identityRefresh); ADR-0035.
+// they are. It gives back to them what belongs to keys that have ended. It may run late, twice at once or stop half-way: the key of a sign-in does not work for longer than a day without an answer.
+// Source: Spec 2.5 (identityRefresh); RFC 7009; ADR-0035, ADR-0042.
 package revalidatelogins
 
 import (
@@ -17,7 +17,7 @@ import (
 // Deps is what the operation needs.
 type Deps struct {
 	Flow     *signin.Flow
-	Provider signin.Renewer
+	Provider signin.Keeper
 }
 
 // Output counts what a run did.
@@ -36,6 +36,7 @@ var Function = &frame.Function{
 		return []slog.Attr{
 			slog.Int("kept", done.Kept), slog.Int("ended", done.Ended), slog.Int("unanswered", done.Unanswered),
 			slog.Int("unused", done.Unused), slog.Int("forgotten", done.Forgotten),
+			slog.Int("revoked", done.Revoked), slog.Int("unrevoked", done.Unrevoked),
 		}
 	}),
 }

@@ -18,6 +18,7 @@ import (
 	"management.platform.sh/shared/api/resource"
 	"management.platform.sh/shared/audit"
 	"management.platform.sh/shared/credentials/issuer"
+	"management.platform.sh/shared/credentials/signin"
 	"management.platform.sh/shared/kinds"
 	"management.platform.sh/shared/kinds/accesskey"
 	"management.platform.sh/shared/kinds/issuedtoken"
@@ -46,7 +47,9 @@ type Deps struct {
 	Tokens  *issuedtoken.Register
 	// Verify returns the claims of a token of this platform.
 	Verify func(context.Context, secret.String) (token.Claims, error)
-	Log    *slog.Logger
+	// Ended says that a key has ended, so that what belongs to it elsewhere can end as well.
+	Ended func(context.Context, *model.OwnedAccessKey) error
+	Log   *slog.Logger
 }
 
 // Input is the request.
@@ -100,6 +103,10 @@ func (d Deps) revoke(ctx context.Context, text secret.String) (string, error) {
 		if err != nil || key == nil {
 			return "", err
 		}
+		if err := d.Ended(ctx, key); err != nil {
+			// The schedule finds out later.
+			d.Log.WarnContext(ctx, "the provider of a sign-in learns later that it has ended", "key", key.Name, "error", err)
+		}
 		return fmt.Sprintf("%s/%s/%s", accesskey.Definition.Resource.Resource, key.Name, key.UID), nil
 	}
 	claims, err := d.Verify(ctx, text)
@@ -144,8 +151,11 @@ var Function = &frame.Function{
 }
 
 func open(env *platform.Environment) Deps {
-	stored, from := kinds.Open(env), issuer.Open(env)
+	stored, from, sessions := kinds.Open(env), issuer.Open(env), signin.Sessions(env)
 	return Deps{
+		Ended: func(ctx context.Context, key *model.OwnedAccessKey) error {
+			return signin.Hasten(ctx, sessions, key, env.Now())
+		},
 		Keys: stored.AccessKeys, Retired: accesskey.OpenRetired(env), Tokens: stored.IssuedTokens, Log: env.Log,
 		Verify: func(ctx context.Context, text secret.String) (token.Claims, error) {
 			claims, _, err := from.Verify(ctx, text, from.Audiences())

@@ -144,7 +144,9 @@ func TestConsole(t *testing.T) {
 		arguments = append(arguments, pictures)
 	}
 	command := exec.CommandContext(ctx, "node", arguments...)
-	at := providertest.Start(t, "../signin/providertest", "hush", origin+"/auth/oidc/callback", origin+"/console")
+	at := providertest.Start(t, "../signin/providertest", providertest.Client{
+		Secret: "hush", Callback: origin + "/auth/oidc/callback", After: origin + "/console",
+	})
 	command.Env = append(os.Environ(), "KUBECTL="+kubectlProgram, "ISSUER="+at.Issuer, "ISSUER_CA="+at.CAFile, "EVENTS="+redistest.Embedded(t))
 	var said bytes.Buffer
 	command.Stderr = &said

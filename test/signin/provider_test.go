@@ -50,8 +50,8 @@ type provider struct {
 	mu    sync.Mutex
 	codes map[string]url.Values
 	asked []string
-	// refresh is the refresh token that works.
-	refresh string
+	// refresh is the refresh token that works, and idToken the latest ID token.
+	refresh, idToken string
 	// sent is the latest request to the token endpoint.
 	sent url.Values
 	// secrets is what the provider has sent and received that only it and the platform may know.
@@ -142,6 +142,7 @@ func (p *provider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		raw := p.sign(map[string]any{"alg": "ES256", "kid": "1", "typ": "JWT"}, claims)
 		answer := map[string]any{"access_token": "opaque", "token_type": "Bearer"}
 		p.mu.Lock()
+		p.idToken = raw
 		if again || strings.Contains(began.Get("scope"), "offline_access") {
 			// Each refresh token works once.
 			p.refresh = "refresh-" + rand.Text()

@@ -27,34 +27,23 @@ type realProvider struct {
 	callback, after string
 }
 
-func startProvider(t *testing.T) *realProvider {
+func startProvider(t *testing.T, client providertest.Client) *realProvider {
 	t.Helper()
 	p := &realProvider{t: t, callback: base + "/auth/oidc/callback", after: base + "/console"}
-	p.Provider = providertest.Start(t, "providertest", clientSecret, p.callback, p.after)
+	client.Secret, client.Callback, client.After = clientSecret, p.callback, p.after
+	p.Provider = providertest.Start(t, "providertest", client)
 	return p
 }
 
 // page loads a page of the provider.
 func (p *realProvider) page(address string) string {
 	p.t.Helper()
-	browser := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: p.Trusted, MinVersion: tls.VersionTLS12}}}
-	defer browser.CloseIdleConnections()
-	request, err := http.NewRequestWithContext(p.t.Context(), http.MethodGet, address, nil)
-	if err != nil {
-		p.t.Fatal(err)
-	}
-	answer, err := browser.Do(request)
-	if err != nil {
-		p.t.Fatal(err)
-	}
-	defer func() { _ = answer.Body.Close() }()
-	return text(p.t, answer)
+	_, found := p.ask(p.visitor(), address, nil)
+	return found
 }
 
-var formAction = regexp.MustCompile(`action="([^"]+)"`)
-
-// login signs a person in at the pages of the provider, and returns the query with which the browser comes back.
-func (p *realProvider) login(address, person string) url.Values {
+// visitor is a browser with a session at the provider.
+func (p *realProvider) visitor() *http.Client {
 	p.t.Helper()
 	jar, err := cookiejar.New(nil)
 	if err != nil {
@@ -63,33 +52,53 @@ func (p *realProvider) login(address, person string) url.Values {
 	browser := &http.Client{
 		Jar: jar, Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: p.Trusted, MinVersion: tls.VersionTLS12}},
 		CheckRedirect: func(next *http.Request, _ []*http.Request) error {
-			if strings.HasPrefix(next.URL.String(), p.callback) {
+			if strings.HasPrefix(next.URL.String(), base) {
 				return http.ErrUseLastResponse
 			}
 			return nil
 		},
 	}
-	defer browser.CloseIdleConnections()
+	p.t.Cleanup(browser.CloseIdleConnections)
+	return browser
+}
+
+// ask sends a request of a browser to the provider. A form makes it a POST.
+func (p *realProvider) ask(browser *http.Client, address string, form url.Values) (*http.Response, string) {
+	p.t.Helper()
+	method := http.MethodGet
+	if form != nil {
+		method = http.MethodPost
+	}
+	request, err := http.NewRequestWithContext(p.t.Context(), method, address, strings.NewReader(form.Encode()))
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	if form != nil {
+		request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	}
+	answer, err := browser.Do(request)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	defer func() { _ = answer.Body.Close() }()
+	return answer, text(p.t, answer)
+}
+
+var formAction = regexp.MustCompile(`action="([^"]+)"`)
+
+// login signs a person in at the pages of the provider, and returns the query with which the browser comes back.
+func (p *realProvider) login(address, person string) url.Values {
+	p.t.Helper()
+	return p.loginIn(p.visitor(), address, person)
+}
+
+// loginIn is login in a browser.
+func (p *realProvider) loginIn(browser *http.Client, address, person string) url.Values {
+	p.t.Helper()
 	var form url.Values
 	// The provider asks who signs in, and then whether the client may know it.
 	for range 4 {
-		method, body := http.MethodGet, ""
-		if form != nil {
-			method, body = http.MethodPost, form.Encode()
-		}
-		request, err := http.NewRequestWithContext(p.t.Context(), method, address, strings.NewReader(body))
-		if err != nil {
-			p.t.Fatal(err)
-		}
-		if form != nil {
-			request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-		}
-		answer, err := browser.Do(request)
-		if err != nil {
-			p.t.Fatal(err)
-		}
-		page := text(p.t, answer)
-		_ = answer.Body.Close()
+		answer, page := p.ask(browser, address, form)
 		if back := answer.Header.Get("Location"); back != "" {
 			at, err := url.Parse(back)
 			if err != nil {
@@ -118,7 +127,7 @@ func (p *realProvider) login(address, person string) url.Values {
 // UserInfo endpoint. Their second sign-in finds the same user. Source: Spec 5.4; ADR-0031.
 func TestRealProvider(t *testing.T) {
 	t.Parallel()
-	p := startProvider(t)
+	p := startProvider(t, providertest.Client{})
 	w := newWorld(t)
 	w.clock.forward(time.Since(w.clock.Now()))
 	w.config.Auth.OIDC = &model.OIDCProvider{

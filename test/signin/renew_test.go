@@ -244,7 +244,7 @@ func TestRenewalOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.clock.forward(time.Hour)
-	if done := w.run(); done != (signin.Renewed{Forgotten: 1}) || len(w.stored(signin.SessionsResource)) > 0 {
+	if done := w.run(); done != (signin.Renewed{Forgotten: 1, Unrevoked: 1}) || len(w.stored(signin.SessionsResource)) > 0 {
 		t.Errorf("%+v", done)
 	}
 }

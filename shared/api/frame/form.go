@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"mime"
 	"net/http"
@@ -19,6 +20,7 @@ import (
 	"management.platform.sh/shared/limits"
 	"management.platform.sh/shared/model/apierror"
 	"management.platform.sh/shared/platform"
+	"management.platform.sh/shared/state/store"
 )
 
 // formType is the media type of the forms of browsers and of the requests of OAuth.
@@ -65,7 +67,8 @@ type Cookie struct {
 }
 
 // Form binds an operation to a path for browsers and clients of OAuth. It needs no credential and ignores one. Nothing of an
-// answer is stored by browsers, and no other site learns the address of a page. Errors are pages if the client prefers HTML.
+// answer is stored by browsers, and no other site learns the address of a page. Errors are pages if the client prefers HTML. An error of the
+// state that is not reached is 503.
 // A form of another site is refused. Source: ADR-0031.
 func Form[D any](
 	method, path string, open func(*platform.Environment) D, do func(context.Context, D, FormInput) (FormResult, error),
@@ -93,6 +96,9 @@ func Form[D any](
 				}
 				result, err := do(ctx, deps, in)
 				if err != nil {
+					if known := (*apierror.Error)(nil); errors.Is(err, store.ErrUnavailable) && !errors.As(err, &known) {
+						err = apierror.Unavailable().Because(err)
+					}
 					return &answer{annotations: result.Annotations}, err
 				}
 				return result.answer(env, c)

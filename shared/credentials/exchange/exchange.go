@@ -23,6 +23,7 @@ import (
 	"management.platform.sh/shared/api/resource"
 	"management.platform.sh/shared/credentials/signin"
 	"management.platform.sh/shared/credentials/signin/oidc"
+	"management.platform.sh/shared/credentials/signin/upstream"
 	"management.platform.sh/shared/kinds/accesskey"
 	"management.platform.sh/shared/kinds/people"
 	"management.platform.sh/shared/kinds/trustrule"
@@ -106,7 +107,7 @@ const unproven = "the token is not accepted: no trust rule names its issuer, or 
 // Flow exchanges tokens. It is safe for concurrent use.
 type Flow struct {
 	env    *platform.Environment
-	jobs   *oidc.Jobs
+	jobs   *oidc.Issuers
 	rules  *trustrule.Registry
 	keys   *accesskey.Registry
 	people *people.Directory
@@ -126,7 +127,7 @@ type snapshot struct {
 func Open(env *platform.Environment) *Flow {
 	return platform.Single(env, func(env *platform.Environment) *Flow {
 		return &Flow{
-			env: env, jobs: oidc.OpenJobs(env), rules: trustrule.Open(env), keys: accesskey.Open(env), people: people.Open(env), used: signin.Records(env),
+			env: env, jobs: oidc.OpenIssuers(env), rules: trustrule.Open(env), keys: accesskey.Open(env), people: people.Open(env), used: signin.Records(env),
 		}
 	})
 }
@@ -257,7 +258,7 @@ func (f *Flow) fitting(
 		authority := string(rule.Spec.CAData)
 		said, asked := answers[authority]
 		if !asked {
-			said.claims, said.err = f.jobs.Verify(ctx, rule.Spec.Issuer, rule.Spec.CAData, raw)
+			said.claims, said.err = f.jobs.Verify(ctx, rule.Spec.Issuer, upstream.Trust{CAData: rule.Spec.CAData}, raw)
 			answers[authority] = said
 		}
 		switch {

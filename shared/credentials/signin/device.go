@@ -375,7 +375,7 @@ func (f *Flow) decideDevice(ctx context.Context, pending *Pending, allow bool) e
 	if state.Stage = denied; allow {
 		proof := pending.state
 		state.Stage, state.User, state.UID, state.Generation, state.Identity = allowed, proof.User, proof.UID, proof.Generation, proof.Identity
-		state.Session = proof.Session
+		state.Session, state.Logout = proof.Session, proof.Logout
 		state.SessionEnds = proof.SessionEnds
 	}
 	if err := f.write(ctx, record, state); lost(err) {
@@ -383,6 +383,9 @@ func (f *Flow) decideDevice(ctx context.Context, pending *Pending, allow bool) e
 	} else if err != nil {
 		return err
 	}
+	// What the browser has proven is used. The decision counts if this is not stored.
+	pending.state.Stage = used
+	_ = f.write(ctx, pending.record, pending.state)
 	return nil
 }
 
@@ -414,7 +417,7 @@ func (f *Flow) PollDevice(ctx context.Context, code, verifier string) (Grant, ma
 	case state.Stage == denied:
 		notes[AnnotationOutcome] = denied
 		return refuse("access_denied", "the sign-in was refused")
-	case state.Stage == used:
+	case state.Stage == used, state.Stage == ended:
 		return refuse("invalid_grant", ErrGrant.Error())
 	case now.Unix() >= state.Ends:
 		notes[AnnotationOutcome] = "expired"
@@ -444,7 +447,7 @@ func (f *Flow) PollDevice(ctx context.Context, code, verifier string) (Grant, ma
 	} else if err != nil {
 		return Grant{}, notes, err
 	}
-	granted, err := f.grant(ctx, &state, notes)
+	granted, err := f.grant(ctx, record.Name, &state, notes)
 	if errors.Is(err, ErrGrant) {
 		return refuse("invalid_grant", ErrGrant.Error())
 	}

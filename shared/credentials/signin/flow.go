@@ -147,6 +147,8 @@ const (
 	proven    = "proven"
 	confirmed = "confirmed"
 	used      = "used"
+	// ended is a sign-in that its provider has ended. It leads to no key, at whatever stage it was.
+	ended = "ended"
 )
 
 // signIn is a sign-in whose person is known, as it is stored.
@@ -163,6 +165,8 @@ type signIn struct {
 	Device *device `json:"device,omitempty"`
 	// Session is the Session of the provider, sealed for the user. Empty: there is none.
 	Session string `json:"session,omitempty"`
+	// Logout are the names by which the provider may end the sign-in.
+	Logout []string `json:"logout,omitempty"`
 	// Ends is when the code expires, in Unix seconds. 0: there is none yet.
 	Ends int64 `json:"ends,omitempty"`
 	// SessionEnds is when the session at the connector ends, and with it the key, in Unix seconds. 0: it does not say.
@@ -220,7 +224,8 @@ func (f *Flow) Finish(ctx context.Context, provider Provider, id string, query u
 		return "", notes, fmt.Errorf("encoding a sign-in: %w", err)
 	}
 	_, err = f.records.Create(ctx, store.Record{
-		Name: nameOf(begun.State), Owner: ownerOf(next.User), Created: now, Expires: now.Add(attemptFor + codeFor), Object: object,
+		Name: nameOf(begun.State), Owner: ownerOf(next.User), Created: now, Expires: now.Add(attemptFor + codeFor), References: next.Logout,
+		Object: object,
 	})
 	switch {
 	case errors.Is(err, store.ErrExists):
@@ -244,7 +249,7 @@ func (f *Flow) prove(ctx context.Context, chosen Connector, begun attempt, perso
 	}
 	next := signIn{
 		Stage: proven, User: found.Name, UID: string(found.UID), Generation: found.Spec.TokenGeneration, Identity: mapped, Client: begun.Client.withoutState(),
-		Session: session,
+		Session: session, Logout: logoutNames(chosen, person.Session),
 	}
 	if !person.SessionEnds.IsZero() {
 		next.SessionEnds = person.SessionEnds.Unix()
@@ -363,6 +368,7 @@ func (f *Flow) write(ctx context.Context, record store.Record, state signIn) err
 	if record.Object, err = json.Marshal(state); err != nil {
 		return fmt.Errorf("encoding a sign-in: %w", err)
 	}
+	record.References = state.Logout
 	if _, err = f.records.Update(ctx, record); err != nil {
 		return fmt.Errorf("storing a sign-in: %w", err)
 	}
@@ -417,13 +423,13 @@ func (f *Flow) Exchange(ctx context.Context, code, verifier, redirect string) (G
 	if !fits || f.env.Now().Unix() >= state.Ends {
 		return Grant{}, notes, ErrGrant
 	}
-	granted, err := f.grant(ctx, &state, notes)
+	granted, err := f.grant(ctx, record.Name, &state, notes)
 	return granted, notes, err
 }
 
-// grant makes the key of a sign-in that is used. Errors: ErrGrant if the user is gone, disabled or has signed out since; those of the
-// store and of the keys.
-func (f *Flow) grant(ctx context.Context, state *signIn, notes map[string]string) (Grant, error) {
+// grant makes the key of a sign-in that is used; name is that of its record. Errors: ErrGrant if the user is gone or disabled, or has
+// signed out since, here or at the provider; those of the store and of the keys.
+func (f *Flow) grant(ctx context.Context, name string, state *signIn, notes map[string]string) (Grant, error) {
 	owner := identity.Owner{Kind: identity.User, Name: state.User}
 	read, err := f.people.Read(ctx, owner)
 	if err != nil {
@@ -451,11 +457,19 @@ func (f *Flow) grant(ctx context.Context, state *signIn, notes map[string]string
 	if end := written.Object.Status.ExpirationTimestamp; end != nil {
 		granted.Expires = end.Time
 	}
-	notes[AnnotationOutcome], notes[AnnotationKey] = "key_made", written.Object.Name
 	if err := f.keepSession(ctx, state, written.Object); err != nil {
-		// The key has a time after which it does not work without a session.
-		f.env.Log.ErrorContext(ctx, "storing the session of a sign-in", "key", written.Object.Name, "error", err)
+		// The provider could not end the key.
+		return Grant{}, f.withdraw(ctx, written.Object, err)
 	}
+	// Whoever ends the sign-in marks the record before they look for the session. Either they find the session, or the mark is here.
+	switch marked, err := f.marked(ctx, name, state); {
+	case err != nil:
+		return Grant{}, f.withdraw(ctx, written.Object, err)
+	case marked:
+		notes[AnnotationOutcome] = ended
+		return Grant{}, f.withdraw(ctx, written.Object, ErrGrant)
+	}
+	notes[AnnotationOutcome], notes[AnnotationKey] = "key_made", written.Object.Name
 	f.forget(ctx, owner, written.Object.Name)
 	return granted, nil
 }

@@ -27,6 +27,8 @@ const (
 	// AnnotationSubject is a digest of the connector and of the ID of the person there.
 	AnnotationSubject = model.GroupName + "/signin-subject"
 	AnnotationKey     = model.GroupName + "/signin-key"
+	// AnnotationEnded are the names of the keys that the provider has ended, sorted, with commas between them.
+	AnnotationEnded = model.GroupName + "/signin-ended-keys"
 	// AnnotationUnverified is "true" if the answer of the provider was accepted without a look at its signature.
 	AnnotationUnverified = model.GroupName + "/signin-unverified"
 )
@@ -120,6 +122,11 @@ func Refused(detail string) *Refusal {
 
 // Misconfigured is the Refusal for an answer of a provider that breaks the protocol.
 func Misconfigured(detail string) *Refusal { return misconfigured(detail) }
+
+// NotLoggedOut is the Refusal of a logout token.
+func NotLoggedOut(detail string) *Refusal {
+	return refuse("logout_refused", detail, bad("the logout token is not accepted: the audit log of the platform says why"))
+}
 
 // NotAdmitted is the Refusal of a person: the settings of a connector do not admit them.
 func NotAdmitted(detail string) *Refusal { return notAdmitted(detail) }

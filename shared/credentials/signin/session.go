@@ -51,23 +51,23 @@ type stored struct {
 	// Connector and Subject are the identity at the connector.
 	Connector string `json:"connector"`
 	Subject   string `json:"subject"`
-	// Sealed is the Session, sealed for the key.
-	Sealed string `json:"sealed"`
+	// Sealed are the tokens of the Session, sealed for the key. Empty: there are none, and the provider is not asked again. The references
+	// of the record are the names by which the provider may end the session.
+	Sealed string `json:"sealed,omitempty"`
 	// Asked is when the provider has answered the last time, in Unix seconds.
 	Asked int64 `json:"asked"`
 }
 
-// tokens is a Session in the form in which it is sealed.
+// tokens are those of a Session in the form in which they are sealed.
 type tokens struct {
 	Access  string `json:"access,omitempty"`
 	Refresh string `json:"refresh,omitempty"`
-	ID      string `json:"id,omitempty"`
 }
 
 // sessionPlace is what a session is sealed for: a user until there is a key, and then the key.
 func sessionPlace(uid string) string { return SessionsResource + "/" + uid }
 
-// sealSession returns a session sealed for an object. Empty: the provider gave nothing with which it could be asked again.
+// sealSession returns the tokens of a session sealed for an object. Empty: the provider gave nothing with which it could be asked again.
 func (f *Flow) sealSession(ctx context.Context, session Session, uid string) (string, error) {
 	if session.Access == "" && session.Refresh == "" {
 		return "", nil
@@ -76,14 +76,14 @@ func (f *Flow) sealSession(ctx context.Context, session Session, uid string) (st
 	if err != nil {
 		return "", err
 	}
-	text, err := json.Marshal(tokens{session.Access.Reveal(), session.Refresh.Reveal(), session.ID})
+	text, err := json.Marshal(tokens{session.Access.Reveal(), session.Refresh.Reveal()})
 	if err != nil {
 		return "", fmt.Errorf("encoding a session: %w", err)
 	}
 	return ring.Seal(text, sessionPlace(uid))
 }
 
-// openSession returns a session that was sealed for an object.
+// openSession returns the tokens of a session that were sealed for an object.
 func (f *Flow) openSession(ctx context.Context, sealed, uid string) (Session, error) {
 	ring, err := f.env.Keyring(ctx)
 	if err != nil {
@@ -97,21 +97,23 @@ func (f *Flow) openSession(ctx context.Context, sealed, uid string) (Session, er
 	if err := json.Unmarshal(text, &said); err != nil {
 		return Session{}, errors.New("a session cannot be read")
 	}
-	return Session{Access: secret.String(said.Access), Refresh: secret.String(said.Refresh), ID: said.ID}, nil
+	return Session{Access: secret.String(said.Access), Refresh: secret.String(said.Refresh)}, nil
 }
 
-// keepSession stores the session of a sign-in for the key that was made.
+// keepSession stores the session of a sign-in for the key that was made, if the provider can be asked again or can end it.
 func (f *Flow) keepSession(ctx context.Context, state *signIn, key *model.OwnedAccessKey) error {
-	if state.Session == "" {
+	if state.Session == "" && len(state.Logout) == 0 {
 		return nil
 	}
-	session, err := f.openSession(ctx, state.Session, state.UID)
-	if err != nil {
-		return err
-	}
-	sealed, err := f.sealSession(ctx, session, string(key.UID))
-	if err != nil {
-		return err
+	var sealed string
+	if state.Session != "" {
+		session, err := f.openSession(ctx, state.Session, state.UID)
+		if err != nil {
+			return err
+		}
+		if sealed, err = f.sealSession(ctx, session, string(key.UID)); err != nil {
+			return err
+		}
 	}
 	now := f.env.Now()
 	object, err := json.Marshal(stored{
@@ -121,25 +123,37 @@ func (f *Flow) keepSession(ctx context.Context, state *signIn, key *model.OwnedA
 		return fmt.Errorf("encoding a session: %w", err)
 	}
 	_, err = f.sessions.Create(ctx, store.Record{
-		Name: string(key.UID), Owner: identity.Owner{Kind: identity.User, Name: state.User}.String(), Created: now, Expires: now.Add(renewEvery), Object: object,
+		Name: string(key.UID), Owner: identity.Owner{Kind: identity.User, Name: state.User}.String(), Created: now, Expires: now.Add(renewEvery), References: state.Logout,
+		Object: object,
 	})
-	return err
+	if err != nil {
+		return fmt.Errorf("storing the session of a sign-in: %w", err)
+	}
+	return nil
 }
 
 // Renewed counts what a run of Renew did.
 type Renewed struct {
 	// Kept counts the sessions that their provider has confirmed, Ended those that it refuses, Unanswered those for which no provider
-	// answered, Unused those whose key was not used, and Forgotten those whose key no longer exists.
+	// answered, Unused those whose key was not used or whose provider cannot be asked, and Forgotten those whose key no longer exists.
 	Kept, Ended, Unanswered, Unused, Forgotten int
+	// Revoked counts the refresh tokens that a provider took back, of keys that have ended, and Unrevoked those of which nobody knows.
+	Revoked, Unrevoked int
+}
+
+// add adds what was done for a session.
+func (r *Renewed) add(one Renewed) {
+	r.Kept, r.Ended, r.Unanswered, r.Unused = r.Kept+one.Kept, r.Ended+one.Ended, r.Unanswered+one.Unanswered, r.Unused+one.Unused
+	r.Forgotten, r.Revoked, r.Unrevoked = r.Forgotten+one.Forgotten, r.Revoked+one.Revoked, r.Unrevoked+one.Unrevoked
 }
 
 // Renew asks the providers again about the people whose sessions are due, up to a bound. A session is leased before, so that of several
 // processes one asks.
 //
 // A provider that refuses somebody ends the key of the sign-in, and every credential of the user. A provider that does not answer changes
-// nothing: accesskey.IdentityFor bounds how long the key works without an answer. Errors: those of the store; the counts say what was
-// done before. Source: ADR-0035.
-func (f *Flow) Renew(ctx context.Context, provider Renewer) (Renewed, error) {
+// nothing: accesskey.IdentityFor bounds how long the key works without an answer. The refresh token of a key that has ended goes back to
+// the provider. Errors: those of the store; the counts say what was done before. Source: ADR-0035, ADR-0042.
+func (f *Flow) Renew(ctx context.Context, provider Keeper) (Renewed, error) {
 	var done Renewed
 	due, err := f.sessions.Due(ctx, store.DueQuery{Until: f.env.Now(), Limit: maxRenewed})
 	if err != nil {
@@ -158,8 +172,7 @@ func (f *Flow) Renew(ctx context.Context, provider Renewer) (Renewed, error) {
 			mu.Lock()
 			defer mu.Unlock()
 			failed = errors.Join(failed, err)
-			done.Kept, done.Ended, done.Unanswered = done.Kept+one.Kept, done.Ended+one.Ended, done.Unanswered+one.Unanswered
-			done.Unused, done.Forgotten = done.Unused+one.Unused, done.Forgotten+one.Forgotten
+			done.add(one)
 		})
 	}
 	group.Wait()
@@ -167,7 +180,7 @@ func (f *Flow) Renew(ctx context.Context, provider Renewer) (Renewed, error) {
 }
 
 // renewOne asks the provider of a session.
-func (f *Flow) renewOne(ctx context.Context, provider Renewer, record store.Record, done *Renewed) error {
+func (f *Flow) renewOne(ctx context.Context, provider Keeper, record store.Record, done *Renewed) error {
 	var state stored
 	if err := json.Unmarshal(record.Object, &state); err != nil {
 		return fmt.Errorf("reading a session: %w", err)
@@ -178,9 +191,13 @@ func (f *Flow) renewOne(ctx context.Context, provider Renewer, record store.Reco
 	}
 	if key == nil {
 		done.Forgotten++
-		return f.drop(ctx, record)
+		return f.giveBack(ctx, provider, record, state, done)
 	}
 	now := f.env.Now()
+	if state.Sealed == "" {
+		done.Unused++
+		return f.sessions.Touch(ctx, record, time.Time{}, now.Add(renewUnused))
+	}
 	asked := time.Unix(state.Asked, 0)
 	if !activity.After(asked) && now.Before(asked.Add(renewUnused)) {
 		done.Unused++
@@ -195,7 +212,7 @@ func (f *Flow) renewOne(ctx context.Context, provider Renewer, record store.Reco
 	switch {
 	case err == nil && found == nil:
 		done.Forgotten++
-		return f.drop(ctx, record)
+		return f.giveBack(ctx, provider, record, state, done)
 	case err == nil:
 		if err := f.refresh(ctx, key, who, now); err != nil {
 			return err
@@ -207,7 +224,11 @@ func (f *Flow) renewOne(ctx context.Context, provider Renewer, record store.Reco
 	case errors.As(err, &refusal) && refusal.Definite():
 		f.env.Log.WarnContext(ctx, "a provider refuses somebody who has signed in", "user", state.User, "connector", state.Connector, "reason", refusal.Error())
 		done.Ended++
-		return f.endAll(ctx, record, state, key)
+		if err := f.endAll(ctx, state, key); err != nil {
+			return err
+		}
+		// The session is removed last, so that the next run repeats what has failed.
+		return f.giveBack(ctx, provider, record, state, done)
 	default:
 		// The lease ends by itself, and the provider is asked again.
 		f.env.Log.WarnContext(ctx, "a provider cannot say whether somebody may still sign in", "user", state.User, "connector", state.Connector, "error", err)
@@ -218,6 +239,15 @@ func (f *Flow) renewOne(ctx context.Context, provider Renewer, record store.Reco
 
 // keyOf returns the key of a session, and when it was used. Nil: it is gone, or another one of the name.
 func (f *Flow) keyOf(ctx context.Context, state stored, uid string) (*model.OwnedAccessKey, time.Time, error) {
+	key, activity, err := f.storedKey(ctx, state, uid)
+	if err != nil || key == nil || key.DeletionTimestamp != nil {
+		return nil, time.Time{}, err
+	}
+	return key, activity, nil
+}
+
+// storedKey is keyOf, and returns a key that is being deleted as well.
+func (f *Flow) storedKey(ctx context.Context, state stored, uid string) (*model.OwnedAccessKey, time.Time, error) {
 	record, err := f.keys.Store.Get(ctx, state.Key)
 	switch {
 	case errors.Is(err, store.ErrNotFound):
@@ -226,7 +256,7 @@ func (f *Flow) keyOf(ctx context.Context, state stored, uid string) (*model.Owne
 		return nil, time.Time{}, fmt.Errorf("reading the key of a session: %w", err)
 	}
 	key, err := f.keys.Decode(record)
-	if err != nil || string(key.UID) != uid || key.DeletionTimestamp != nil {
+	if err != nil || string(key.UID) != uid {
 		return nil, time.Time{}, err
 	}
 	return key, record.Activity, nil
@@ -246,14 +276,6 @@ func (f *Flow) put(ctx context.Context, record *store.Record, state stored, err 
 	}
 	record.Revision = revision
 	return true
-}
-
-// drop removes the record of a session, unless others have changed it.
-func (f *Flow) drop(ctx context.Context, record store.Record) error {
-	if _, err := f.sessions.Delete(ctx, record.Name, record.Revision); err != nil && !lost(err) {
-		return fmt.Errorf("removing a session: %w", err)
-	}
-	return nil
 }
 
 // again asks the provider of a session who the person is, and writes the groups of their user. Nil: the user is gone, has another
@@ -326,9 +348,8 @@ func (f *Flow) refresh(ctx context.Context, key *model.OwnedAccessKey, who model
 	return err
 }
 
-// endAll ends every credential of a user, and the key of the sign-in: the provider refuses the user. The session is removed last, so
-// that the next run repeats what has failed.
-func (f *Flow) endAll(ctx context.Context, record store.Record, state stored, key *model.OwnedAccessKey) error {
+// endAll ends every credential of a user, and the key of the sign-in: the provider refuses the user.
+func (f *Flow) endAll(ctx context.Context, state stored, key *model.OwnedAccessKey) error {
 	_, err := user.SignOutUser(ctx, f.users, resource.SubresourceInput[*model.UserSignOut]{Caller: renewer, Name: state.User, Manager: ClientID})
 	if err != nil && !apierrors.IsNotFound(err) {
 		return err
@@ -337,5 +358,5 @@ func (f *Flow) endAll(ctx context.Context, record store.Record, state stored, ke
 	if err != nil && !apierrors.IsNotFound(err) {
 		return err
 	}
-	return f.drop(ctx, record)
+	return nil
 }

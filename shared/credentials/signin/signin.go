@@ -105,12 +105,13 @@ type Person struct {
 	Session Session `json:"-"`
 }
 
-// Session is what a provider gave with a sign-in to ask it again. The zero value is nothing.
+// Session is what a provider gave with a sign-in to ask it again, and by which it may end the sign-in later. The zero value is nothing.
 type Session struct {
 	// Access and Refresh are tokens of the provider.
 	Access, Refresh secret.String
-	// ID is what the provider calls the session of the browser: the claim sid.
-	ID string
+	// ID is what the provider calls the session of the browser, and Subject what it calls the person: the claims sid and sub. The state
+	// has digests of them. A provider that is asked again need not name them.
+	ID, Subject string
 }
 
 // Renewer asks a provider again about somebody who has signed in there. Implementations are safe for concurrent use.
@@ -119,6 +120,19 @@ type Renewer interface {
 	// work any more, and asks no further if keep fails. Errors: a definite Refusal if the provider, or the settings of the connector,
 	// refuse the person; that of keep; any other error says that nobody knows.
 	Renew(ctx context.Context, connector Connector, session Session, keep func(Session) error) (Person, error)
+}
+
+// Revoker gives the tokens of a session back to a provider. Implementations are safe for concurrent use.
+type Revoker interface {
+	// Revoke tells a provider that the refresh token of a session is not used any more. False: the provider takes none back. Errors:
+	// Refusal; the token may work or not.
+	Revoke(ctx context.Context, connector Connector, session Session) (bool, error)
+}
+
+// Keeper is what becomes of sessions at providers after the sign-in.
+type Keeper interface {
+	Renewer
+	Revoker
 }
 
 // Provider speaks the protocol of a connector. Implementations are safe for concurrent use.

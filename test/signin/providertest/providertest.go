@@ -29,9 +29,17 @@ type Provider struct {
 	Trusted *x509.CertPool
 }
 
-// Start starts the provider with one client, platform. Folder is the path of this package; callback and after are the addresses to which
-// the client may send a browser back. It skips the test where the provider is not installed. In CI nothing is skipped.
-func Start(t *testing.T, folder, secret, callback, after string) *Provider {
+// Client is the client of a provider, platform.
+type Client struct {
+	// Secret is its secret. Callback and After are the addresses to which it may send a browser back.
+	Secret, Callback, After string
+	// Logout is where it is told that a session has ended. Empty: nowhere. Authority is the path of a certificate that vouches for it.
+	Logout, Authority string
+}
+
+// Start starts the provider with one client. Folder is the path of this package. It skips the test where the provider is not installed. In
+// CI nothing is skipped.
+func Start(t *testing.T, folder string, client Client) *Provider {
 	t.Helper()
 	needs(t, folder, "oidc-provider")
 	p := &Provider{Trusted: x509.NewCertPool()}
@@ -63,7 +71,9 @@ func Start(t *testing.T, folder, secret, callback, after string) *Provider {
 	if err != nil || !p.Trusted.AppendCertsFromPEM(text) {
 		t.Fatal("the certificate cannot be read", err)
 	}
-	p.Issuer = launch(t, []string{"CLIENT_SECRET=" + secret}, filepath.Join(folder, "provider.mjs"), keyFile, p.CAFile, callback, after)
+	p.Issuer = launch(
+		t, []string{"CLIENT_SECRET=" + client.Secret, "LOGOUT_URI=" + client.Logout, "NODE_EXTRA_CA_CERTS=" + client.Authority},
+		filepath.Join(folder, "provider.mjs"), keyFile, p.CAFile, client.Callback, client.After)
 	return p
 }
 

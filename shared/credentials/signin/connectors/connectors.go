@@ -13,12 +13,15 @@ import (
 	"management.platform.sh/shared/platform"
 )
 
-// Providers asks each connector by its kind. It implements signin.Provider and signin.Renewer.
-type Providers struct{ kinds map[string]signin.Provider }
+// Providers asks each connector by its kind. It implements signin.Provider, signin.Keeper and signin.Notifier.
+type Providers struct {
+	kinds map[string]signin.Provider
+	oidc  *oidc.Providers
+}
 
 // Open returns the providers of an environment. It connects to none of them yet.
 func Open(env *platform.Environment) *Providers {
-	return &Providers{kinds: map[string]signin.Provider{
+	return &Providers{oidc: oidc.Open(env), kinds: map[string]signin.Provider{
 		connector.OIDC: oidc.Open(env), connector.IDP1: oidc.OpenIDP1(env), connector.IDP2: oidc.OpenIDP2(env),
 		connector.GitForge1: codehost.OpenGitForge1(env), connector.GitForge2: codehost.OpenGitForge2(env),
 		connector.SAML: saml.Open(env),
@@ -49,4 +52,20 @@ func (p *Providers) Renew(
 		return signin.Person{}, signin.Misconfigured("the connector cannot be asked again")
 	}
 	return renewer.Renew(ctx, one, session, keep)
+}
+
+// Revoke implements signin.Revoker. The other identity providers end all sign-ins of a person with one token, or take none back.
+func (p *Providers) Revoke(ctx context.Context, one signin.Connector, session signin.Session) (bool, error) {
+	if one.Kind != connector.OIDC {
+		return false, nil
+	}
+	return p.oidc.Revoke(ctx, one, session)
+}
+
+// Ended implements signin.Notifier.
+func (p *Providers) Ended(ctx context.Context, one signin.Connector, token string) (signin.Ended, error) {
+	if one.Kind != connector.OIDC {
+		return signin.Ended{}, signin.NotLoggedOut("connectors of this kind send none")
+	}
+	return p.oidc.Ended(ctx, one, token)
 }

@@ -1,7 +1,7 @@
 // Package oidc asks an OpenID Connect provider who somebody is: the authorization code flow with PKCE, a nonce, and everything that a
 // client must check of the answer. Source: Spec 2.7 (oidc); OpenID Connect Core 1.0; RFC 7636, 9207, 9700; ADR-0031.
 //
-// It checks the tokens of jobs as well. Source: ADR-0036.
+// It checks the tokens of jobs, and those with which a provider signs people out. Source: ADR-0036, ADR-0042.
 package oidc
 
 import (
@@ -65,9 +65,11 @@ type provider struct {
 	style       oauth2.AuthStyle
 	// issuer is what the metadata name as issuer. With many tenants, {tenantid} stands in it for the tenant.
 	issuer string
-	// logout is where the session of a person ends. Empty: the provider has no such address.
-	logout string
-	read   time.Time
+	// logout is where the session of a person ends, and revocation where tokens are given back. Empty: the provider has no such address.
+	logout, revocation string
+	// revocationStyle is how the client authenticates there.
+	revocationStyle oauth2.AuthStyle
+	read            time.Time
 }
 
 // source is an OpenID Connect provider, and what is special about it.
@@ -105,16 +107,16 @@ func (p *Providers) get(ctx context.Context, settings source, key string) (*prov
 		NamesIssuer bool     `json:"authorization_response_iss_parameter_supported"`
 		Methods     []string `json:"token_endpoint_auth_methods_supported"`
 		Logout      string   `json:"end_session_endpoint"`
+		Revocation  string   `json:"revocation_endpoint"`
+		// RevocationMethods are the methods at the address of Revocation.
+		RevocationMethods []string `json:"revocation_endpoint_auth_methods_supported"`
 	}
 	if err := metadata.Claims(&said); err != nil {
 		return nil, signin.Misconfigured("the metadata of the provider cannot be read")
 	}
-	made := &provider{Provider: metadata, client: client, namesIssuer: said.NamesIssuer, style: oauth2.AuthStyleInHeader, logout: said.Logout, issuer: said.Issuer, read: p.env.Now()}
-	if len(said.Methods) > 0 && !slices.Contains(said.Methods, "client_secret_basic") {
-		made.style = oauth2.AuthStyleInParams
-	}
-	if settings.ClientSecret == "" {
-		made.style = oauth2.AuthStyleInParams
+	made := &provider{
+		Provider: metadata, client: client, namesIssuer: said.NamesIssuer, style: style(settings, said.Methods), logout: said.Logout,
+		revocation: said.Revocation, revocationStyle: style(settings, said.RevocationMethods), issuer: said.Issuer, read: p.env.Now(),
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -123,6 +125,15 @@ func (p *Providers) get(ctx context.Context, settings source, key string) (*prov
 	}
 	p.known[key] = made
 	return made, nil
+}
+
+// style returns how the client authenticates at an address of a provider that accepts some methods. Without methods, it is as RFC 8414
+// says.
+func style(settings source, methods []string) oauth2.AuthStyle {
+	if settings.ClientSecret == "" || len(methods) > 0 && !slices.Contains(methods, "client_secret_basic") {
+		return oauth2.AuthStyleInParams
+	}
+	return oauth2.AuthStyleInHeader
 }
 
 // config returns the settings of a connector as a client of OAuth.
@@ -199,7 +210,8 @@ type said struct {
 func (s said) person(settings *model.OIDCProvider) (signin.Person, error) {
 	who, err := person(settings, s.claims)
 	session, _ := s.claims["sid"].(string)
-	who.Session = signin.Session{Refresh: secret.String(s.tokens.RefreshToken), ID: session}
+	subject, _ := s.claims["sub"].(string)
+	who.Session = signin.Session{Refresh: secret.String(s.tokens.RefreshToken), ID: session, Subject: subject}
 	return who, err
 }
 

@@ -18,7 +18,7 @@ import (
 	"management.platform.sh/shared/platform"
 )
 
-// The reasons for which the token of a job is refused.
+// The reasons for which Issuers refuse a token.
 var (
 	// ErrToken: it is no token, its issuer has not signed it, or the metadata of the issuer cannot be used.
 	ErrToken = errors.New("the issuer has not signed the token")
@@ -36,9 +36,9 @@ const (
 	afterFailure = 5 * time.Second
 )
 
-// Jobs checks the tokens of jobs: that an issuer has signed them, and when. It knows nothing of what a token says otherwise. It is safe
-// for concurrent use. Source: ADR-0036.
-type Jobs struct {
+// Issuers checks tokens that anybody can send, of jobs and of providers that sign people out: that an issuer has signed them, and when. An
+// issuer is asked for its keys once a minute at most. It is safe for concurrent use. Source: ADR-0036, ADR-0042.
+type Issuers struct {
 	env *platform.Environment
 
 	mu    sync.Mutex
@@ -46,10 +46,10 @@ type Jobs struct {
 	paced *paces
 }
 
-// OpenJobs returns what checks the tokens of jobs in an environment. It connects to no issuer yet.
-func OpenJobs(env *platform.Environment) *Jobs {
-	return platform.Single(env, func(env *platform.Environment) *Jobs {
-		return &Jobs{env: env, known: map[string]*issuer{}, paced: &paces{now: env.Now, until: map[string]pace{}}}
+// OpenIssuers returns what checks such tokens in an environment. It connects to no issuer yet.
+func OpenIssuers(env *platform.Environment) *Issuers {
+	return platform.Single(env, func(env *platform.Environment) *Issuers {
+		return &Issuers{env: env, known: map[string]*issuer{}, paced: &paces{now: env.Now, until: map[string]pace{}}}
 	})
 }
 
@@ -61,35 +61,44 @@ type issuer struct {
 	read time.Time
 }
 
-// Verify returns the claims of a token that an issuer has signed and that has not expired. Authority are certificates in PEM format that
-// vouch for the issuer; none: those of the system. Nothing but the address of the issuer and the addresses in its metadata is
-// asked.
+// Verify returns the claims of a token that an issuer has signed and that has not expired. It knows nothing of what the token says
+// otherwise. Nothing but the address of the issuer and the addresses in its metadata is asked.
 //
 // Errors: ErrToken, ErrExpired and ErrUnreachable.
-func (j *Jobs) Verify(ctx context.Context, from string, authority []byte, raw string) (map[string]json.RawMessage, error) {
-	found, err := j.get(ctx, from, authority)
+func (j *Issuers) Verify(ctx context.Context, from string, trust upstream.Trust, raw string) (map[string]json.RawMessage, error) {
+	claims := map[string]json.RawMessage{}
+	return claims, j.check(ctx, from, trust, &goidc.Config{SkipClientIDCheck: true}, func(ctx context.Context, verifier *goidc.IDTokenVerifier) error {
+		token, err := verifier.Verify(ctx, raw)
+		switch {
+		case err != nil:
+			return err
+		case token.Issuer != from:
+			return ErrToken
+		}
+		return token.Claims(&claims)
+	})
+}
+
+// check lets a verifier of the library read a token of an issuer. Errors: ErrToken, ErrExpired and ErrUnreachable.
+func (j *Issuers) check(
+	ctx context.Context, from string, trust upstream.Trust, config *goidc.Config, read func(context.Context, *goidc.IDTokenVerifier) error,
+) error {
+	found, err := j.get(ctx, from, trust)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	keys := &asked{KeySet: found}
-	token, err := goidc.NewVerifier(from, keys, &goidc.Config{
-		SkipClientIDCheck: true, SupportedSigningAlgs: algorithms, Now: j.env.Now,
-	}).Verify(ctx, raw)
+	config.SupportedSigningAlgs, config.Now = algorithms, j.env.Now
+	err = read(ctx, goidc.NewVerifier(from, keys, config))
 	switch {
 	case errors.As(err, new(*goidc.TokenExpiredError)):
-		return nil, ErrExpired
+		return ErrExpired
 	case keys.unanswered:
-		return nil, ErrUnreachable
+		return ErrUnreachable
 	case err != nil:
-		return nil, ErrToken
-	case token.Issuer != from:
-		return nil, ErrToken
+		return ErrToken
 	}
-	claims := map[string]json.RawMessage{}
-	if err := token.Claims(&claims); err != nil {
-		return nil, ErrToken
-	}
-	return claims, nil
+	return nil
 }
 
 // asked are keys of an issuer that note whether the issuer has not answered.
@@ -110,8 +119,8 @@ func (a *asked) VerifySignature(ctx context.Context, raw string) ([]byte, error)
 }
 
 // get returns the keys of an issuer. Its metadata are at most ten minutes old. Errors: ErrToken and ErrUnreachable.
-func (j *Jobs) get(ctx context.Context, from string, authority []byte) (goidc.KeySet, error) {
-	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q", from, authority))
+func (j *Issuers) get(ctx context.Context, from string, trust upstream.Trust) (goidc.KeySet, error) {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q %q %t", from, trust.CAFile, trust.CAData, trust.Insecure))
 	id := hex.EncodeToString(sum[:])
 	found := j.issuer(id)
 	found.mu.Lock()
@@ -119,7 +128,7 @@ func (j *Jobs) get(ctx context.Context, from string, authority []byte) (goidc.Ke
 	if found.keys != nil && j.env.Now().Sub(found.read) < metadataFor {
 		return found.keys, nil
 	}
-	client, err := upstream.Client(j.env, upstream.Trust{CAData: authority})
+	client, err := upstream.Client(j.env, trust)
 	if err != nil {
 		return nil, ErrToken
 	}
@@ -141,7 +150,7 @@ func (j *Jobs) get(ctx context.Context, from string, authority []byte) (goidc.Ke
 }
 
 // issuer returns what is known of an issuer.
-func (j *Jobs) issuer(id string) *issuer {
+func (j *Issuers) issuer(id string) *issuer {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	found := j.known[id]
