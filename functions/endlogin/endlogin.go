@@ -7,7 +7,6 @@ package endlogin
 import (
 	"context"
 	"errors"
-	"net/http"
 
 	"management.platform.sh/shared/api/frame"
 	"management.platform.sh/shared/api/webpage"
@@ -62,9 +61,9 @@ func receive(ctx context.Context, deps Deps, in Input) (frame.FormResult, error)
 	notes, err := deps.Flow.EndedByProvider(ctx, deps.Provider, in.Segment("connector"), in.Form)
 	var refused *signin.Refusal
 	switch {
-	case errors.As(err, &refused) && apierror.From(err).Status().Code != http.StatusNotFound:
+	case errors.As(err, &refused) && apierror.From(err).Status().Code != 404:
 		return frame.FormResult{
-			Status: http.StatusBadRequest, JSON: refusal{"invalid_request", apierror.From(err).Status().Message}, Annotations: notes,
+			Status: 400, JSON: refusal{"invalid_request", apierror.From(err).Status().Message}, Annotations: notes,
 		}, nil
 	case err != nil:
 		return frame.FormResult{Annotations: notes}, err

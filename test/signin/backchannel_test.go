@@ -714,7 +714,7 @@ func TestTokensGivenBackInTheForm(t *testing.T) {
 	}
 }
 
-// Many providers end all sign-ins of a person with one refresh token. So a token goes back with the last sign-in of the user there, and not
+// A provider may end all sign-ins of a person with one refresh token. So a token goes back with the last sign-in of the user there, and not
 // while another one is under way. Source: ADR-0042.
 func TestTokensAreKeptForOtherSignIns(t *testing.T) {
 	t.Parallel()

@@ -239,7 +239,7 @@ func Hasten(ctx context.Context, sessions store.Store, key *model.OwnedAccessKey
 }
 
 // giveBack removes the session of a key that has ended, unless others have changed it. Then it gives the refresh token back to the
-// provider, unless the user has another sign-in there: many providers end all of them with one token. Whatever the provider answers, the
+// provider, unless the user has another sign-in there: a provider may end all of them with one token. Whatever the provider answers, the
 // token is gone here. Source: RFC 7009; ADR-0042.
 func (f *Flow) giveBack(ctx context.Context, provider Revoker, record store.Record, state stored, done *Renewed) error {
 	_, err := f.sessions.Delete(ctx, record.Name, record.Revision)

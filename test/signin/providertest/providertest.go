@@ -33,7 +33,7 @@ type Provider struct {
 type Client struct {
 	// Secret is its secret. Callback and After are the addresses to which it may send a browser back.
 	Secret, Callback, After string
-	// Logout is where it is told that a session has ended. Empty: nowhere. Authority is the path of a certificate that vouches for it.
+	// Logout is where the provider says that a session has ended. Empty: nowhere. Authority is the path of a certificate that vouches for it.
 	Logout, Authority string
 }
 
