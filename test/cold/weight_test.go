@@ -45,6 +45,7 @@ var budgets = map[string]int{
 	"renderkubeconfig": 20,
 	// The clients of connectors, and what checks the tokens that they and the issuers of jobs sign: go-oidc, go-jose and oauth2. 1 MiB.
 	"finishlogin":      16,
+	"endlogin":         16,
 	"exchangetoken":    16,
 	"revalidatelogins": 16,
 	// An interpreter of JavaScript with its parser, tables of Unicode and regular expressions, and for byName every method.
