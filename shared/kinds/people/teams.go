@@ -97,10 +97,19 @@ func (t *teams) computeGroups(name string, user *person) []string {
 	return slices.Compact(groups)
 }
 
-// at returns the teams at a revision or a later one. One request reads what is new, and the others wait for it.
+// at returns the teams at a revision or a later one; revision 0 stands for any. One request reads what is new, and the others wait
+// for it.
 func (d *Directory) at(ctx context.Context, revision int64) (*teams, error) {
-	if now := d.snapshot.current.Load(); now != nil && now.revision >= revision {
+	switch now := d.snapshot.current.Load(); {
+	case now == nil || now.revision < revision:
+	case now.revision == revision || revision == 0:
 		return now, nil
+	default:
+		// The request is older than the last write, or the state has lost that write. Source: ADR-0041.
+		if _, err := d.teams.Events(ctx, now.revision, 1, 0); !errors.Is(err, store.ErrGone) {
+			return now, err
+		}
+		d.snapshot.current.CompareAndSwap(now, nil)
 	}
 	if revision == store.Beginning {
 		// There has never been a team.

@@ -77,7 +77,7 @@ func (s *Source) revisions(ctx context.Context) ([]revision, error) {
 			}
 		}
 		looked += len(events)
-		end = events[0].Revision - 1
+		end = events[0].Follows
 	}
 	if len(list) == 0 {
 		// The log no longer has the write that made the configuration what it is.

@@ -47,7 +47,13 @@ type world struct {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	client := redistest.Open(t, redistest.Embedded(t))
+	return worldOf(t, redistest.Embedded(t))
+}
+
+// worldOf is a world whose state is at a URL.
+func worldOf(t *testing.T, url string) *world {
+	t.Helper()
+	client := redistest.Open(t, url)
 	ring, err := encryption.Parse(encryption.Generate())
 	if err != nil {
 		t.Fatal(err)

@@ -25,6 +25,7 @@ import (
 	"management.platform.sh/shared/model/identity"
 	"management.platform.sh/shared/model/secret"
 	"management.platform.sh/shared/state/encryption"
+	"management.platform.sh/shared/state/redisstore/redistest"
 	"management.platform.sh/shared/state/store"
 )
 
@@ -625,6 +626,37 @@ func TestHistory(t *testing.T) {
 	}
 	if got := history(); len(got) != 1 || got[0].Revision != "90" || len(got[0].Changes) != 0 {
 		t.Errorf("after a trim: %+v", got)
+	}
+}
+
+// The history goes on when another server takes over the state, whose first revision is far from the last one. Source: ADR-0041.
+func TestHistoryOfServers(t *testing.T) {
+	t.Parallel()
+	server := redistest.Server(t)
+	w := worldOf(t, server.URL())
+	source := w.process("")
+	for i := range 7 {
+		if i == 2 || i == 6 {
+			server.WroteElsewhere("configs")
+		}
+		w.put(source, fmt.Sprintf("auth: {accessKeyMaxTTLSeconds: %d}", 100+i))
+	}
+	history, err := source.History(t.Context(), resource.GetInput{Name: "config"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := history.Status.Revisions
+	if len(got) != 8 || got[7].Revision != "1" || got[5].Revision != "3" {
+		t.Fatalf("%d revisions: %+v", len(got), got)
+	}
+	for i, one := range got[:7] {
+		if want := strconv.Itoa(106 - i); len(one.Changes) != 1 || string(one.Changes[0].To.Raw) != want {
+			t.Errorf("revision %s changed %+v, want it to write %s", one.Revision, one.Changes, want)
+		}
+	}
+	in := &model.ConfigRollback{Spec: model.ConfigRollbackSpec{Revision: "3"}}
+	if _, err := source.Rollback(t.Context(), resource.SubresourceInput[*model.ConfigRollback]{Caller: admin, Name: "config", Object: in}); err != nil || limit(source.Current()) != 101 {
+		t.Errorf("back to revision 3: %+v, %v", source.Current(), err)
 	}
 }
 

@@ -70,7 +70,7 @@ func (r *resource) read(ctx context.Context, doing string, after int64, limit in
 }
 
 // readLog returns a page of a log's events after a revision, and the current revision. Every revision has exactly one
-// event, so a gap is visible: the first entry must be that of the next revision. There are no events after a gap. If the
+// event, so a gap is visible: each entry must follow the one before it. There are no events after a gap. If the
 // counter of revisions fell behind the log, the current revision is that of the entry after the gap.
 func (c *Client) readLog(ctx context.Context, doing string, k keys, after int64, limit int) (events []store.Event, revision int64, err error) {
 	var parts []any
@@ -150,10 +150,10 @@ func decodeEvents(messages []redis.XMessage, after int64) ([]store.Event, error)
 		if err != nil {
 			return nil, err
 		}
-		if event.Revision != after+1+int64(i) {
+		if event.Revision != after+1 && event.Follows != after {
 			break
 		}
-		events = append(events, event)
+		events, after = append(events, event), event.Revision
 	}
 	return events, nil
 }
@@ -168,7 +168,12 @@ func decodeEvent(message redis.XMessage) (store.Event, error) {
 	if err != nil {
 		return store.Event{}, fmt.Errorf("%w: event id %q", errCorrupt, message.ID)
 	}
-	event := store.Event{Type: store.EventType(field("type")), Revision: revision}
+	event := store.Event{Type: store.EventType(field("type")), Revision: revision, Follows: revision - 1}
+	if follows := field("follows"); follows != "" {
+		if event.Follows, err = strconv.ParseInt(follows, 10, 64); err != nil {
+			return store.Event{}, fmt.Errorf("%w: event %d follows %q", errCorrupt, revision, follows)
+		}
+	}
 	// An older build wrote no time.
 	if at := field("at"); at != "" {
 		if event.At, err = parseTime(at); err != nil {

@@ -38,8 +38,8 @@ type feed struct {
 	asked   time.Time
 	running bool
 	news    *news
-	// window holds the last events without a gap; the last one has the revision seen. Events are only appended and
-	// cut off at the front, so that slices returned earlier do not change.
+	// window holds the last events, whose revisions have no gap; the last one has the revision seen. Events are only
+	// appended and cut off at the front, so that slices returned earlier do not change.
 	window []store.Event
 	size   int
 	seen   int64
@@ -96,10 +96,13 @@ func (f *feed) begin(after int64) {
 // add appends events to the window, and removes the oldest ones that exceed its bounds.
 func (f *feed) add(events []store.Event) {
 	for _, event := range events {
+		if event.Revision != f.seen+1 {
+			f.begin(event.Revision - 1) // the first write at another server
+		}
 		f.size += eventSize(event)
+		f.window = append(f.window, event)
+		f.seen = event.Revision
 	}
-	f.window = append(f.window, events...)
-	f.seen = events[len(events)-1].Revision
 	cut := 0
 	for len(f.window)-cut > windowEvents || f.size > windowBytes && len(f.window)-cut > 1 {
 		f.size -= eventSize(f.window[cut])

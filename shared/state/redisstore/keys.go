@@ -30,6 +30,8 @@ type keys struct {
 	bytes string
 	// log is a STREAM whose entry ids are <revision>-0.
 	log string
+	// server is the run id of the server of the last write. Source: ADR-0041.
+	server string
 }
 
 // keyOf is the key of a part of a resource or a journal.
@@ -52,6 +54,7 @@ func newKeys(resource string) keys {
 		references: key("references"),
 		log:        key("log"),
 		bytes:      key("bytes"),
+		server:     key("server"),
 	}
 }
 
@@ -59,7 +62,7 @@ func newKeys(resource string) keys {
 func (k keys) all() []string {
 	return []string{
 		k.revision, k.objects, k.names, k.owners, k.digests, k.expires, k.created, k.activity, k.references, k.log,
-		k.bytes,
+		k.bytes, k.server,
 	}
 }
 

@@ -84,16 +84,16 @@ func TestLayout(t *testing.T) {
 		if len(log) != 2 || log[0].ID != "2-0" || log[1].ID != "3-0" || log[0].Values["type"] != "created" {
 			t.Errorf("the log is %v", log)
 		}
-		if n := len(r.Keys(ctx, "*").Val()); n != 10 {
+		if n := len(keysOf(t, r)); n != 10 {
 			t.Errorf("%d keys, want 10", n)
 		}
 
-		// After all removals only the counter and the log are left.
+		// After all removals only the counter, the log and the server's id are left.
 		_, err = s.Delete(ctx, "a/b", 2)
 		must(t, err)
 		_, err = s.Delete(ctx, "c", 3)
 		must(t, err)
-		if keys := r.Keys(ctx, "*").Val(); len(keys) != 2 {
+		if keys := keysOf(t, r); len(keys) != 2 {
 			t.Errorf("after removing everything there are %q", keys)
 		}
 	})

@@ -59,7 +59,7 @@ func TestOlderState(t *testing.T) {
 			_, err := s.Delete(ctx, name, at)
 			must(t, err)
 		}
-		if keys := r.Keys(ctx, "*").Val(); len(keys) != 2 {
+		if keys := keysOf(t, r); len(keys) != 2 {
 			t.Errorf("after removing everything there are %q", keys)
 		}
 	})

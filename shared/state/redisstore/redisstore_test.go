@@ -4,9 +4,13 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 
 	"management.platform.sh/shared/state/redisstore"
 	"management.platform.sh/shared/state/redisstore/redistest"
@@ -80,7 +84,7 @@ func whole(ctx context.Context, s store.Store) (records []store.Record, events [
 		}
 		records = append(records, record)
 	}
-	for after := start; after < page.Revision; after = start + int64(len(events)) {
+	for after := start; after < page.Revision; after = events[len(events)-1].Revision {
 		more, err := s.Events(ctx, after, 1000, 0)
 		if err != nil {
 			return nil, nil, 0, err
@@ -88,4 +92,12 @@ func whole(ctx context.Context, s store.Store) (records []store.Record, events [
 		events = append(events, more...)
 	}
 	return records, events, page.Revision, nil
+}
+
+// keysOf returns the keys in a server, without those that name it: the embedded server does not tell who it is.
+func keysOf(t *testing.T, r *redis.Client) []string {
+	t.Helper()
+	keys, err := r.Keys(t.Context(), "*").Result()
+	must(t, err)
+	return slices.DeleteFunc(keys, func(key string) bool { return strings.HasSuffix(key, ":server") })
 }

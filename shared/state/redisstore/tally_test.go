@@ -241,7 +241,7 @@ func TestTallyLayout(t *testing.T) {
 	}
 	_, err = s.Delete(ctx, "a", record.Revision)
 	must(t, err)
-	if keys := r.Keys(ctx, "*").Val(); len(keys) != 2 {
+	if keys := keysOf(t, r); len(keys) != 2 {
 		t.Errorf("after removing everything there are %q", keys)
 	}
 }

@@ -329,6 +329,9 @@ const (
 type Event struct {
 	Type     EventType
 	Revision int64
+	// Follows is the revision before it: Revision - 1, or a lower one if another server of the state made the event than the
+	// one before it. The revisions between the two are never used. Source: ADR-0041.
+	Follows  int64
 	Record   Record
 	Previous *Record
 	// At is the time of the write by the writer's clock, exact to the millisecond. Zero: unknown.

@@ -1,7 +1,7 @@
 -- Put before every script that writes. It names the keys in the order of keys.all() and reads and
 -- makes headers; see record.go for the format. No script decodes JSON: cjson rounds integers.
-local REVISION, OBJECTS, NAMES, OWNERS, DIGESTS, EXPIRES, CREATED, ACTIVITY, REFERENCES, LOG, BYTES =
-  KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10], KEYS[11]
+local REVISION, OBJECTS, NAMES, OWNERS, DIGESTS, EXPIRES, CREATED, ACTIVITY, REFERENCES, LOG, BYTES, SERVER =
+  KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10], KEYS[11], KEYS[12]
 
 local FORMAT, NONE = '1', '-'
 
@@ -19,8 +19,31 @@ local function header(revision, created, expires, digest, references, owner)
   return table.concat({ FORMAT, revision, created, expires, digest, references, owner }, ' ') .. '\n'
 end
 
+-- A server may begin with an older copy of the state: a replica that was promoted, a log that lost its end, a backup. Readers
+-- may have seen revisions that it does not have, and it must not use them again. The first write at another server than that
+-- of the last write therefore leaves out JUMP revisions, unless numbers would lose their precision. Its event notes which
+-- revision it follows.
+local JUMP, PRECISE = 1000000000, 2 ^ 52
+local follows
+
+-- The server's id, which it makes at its start; nil for a server that does not tell, and for a user who may not ask.
+local function thisServer()
+  local about = redis.pcall('INFO', 'server')
+  return type(about) == 'string' and string.match(about, 'run_id:(%x+)') or nil
+end
+
 -- Moves the revision on, from 1 where there is none yet. tostring would print 1e+14.
 local function advance()
+  local server = thisServer()
+  local last = server and redis.call('GET', SERVER)
+  if server and last ~= server then
+    redis.call('SET', SERVER, server)
+    local revision = last and tonumber(redis.call('GET', REVISION) or nil)
+    if revision and revision < PRECISE then
+      follows = string.format('%.0f', revision)
+      return string.format('%.0f', redis.call('INCRBY', REVISION, JUMP))
+    end
+  end
   local revision = redis.call('INCR', REVISION)
   if revision == 1 then
     revision = redis.call('INCR', REVISION)
@@ -28,13 +51,17 @@ local function advance()
   return string.format('%.0f', revision)
 end
 
--- Adds the event of a revision: its time, the change's fields, then the activity if it is not false. XADD refuses an
+-- Adds the event of a revision: its time, the change's fields, the activity if it is not false, and what it follows. XADD refuses an
 -- id that is not above the last one, so this comes before the state changes.
 local function announce(revision, limit, name, activity, ...)
   local fields = { ... }
   if activity then
     fields[#fields + 1] = 'activity'
     fields[#fields + 1] = activity
+  end
+  if follows then
+    fields[#fields + 1] = 'follows'
+    fields[#fields + 1] = follows
   end
   -- A large event shortens the log, so that the log has about as many bytes as it may. Smaller ones let it grow again.
   local size = 0

@@ -173,6 +173,16 @@ func (p *Process) Restart() {
 	p.start()
 }
 
+// WroteElsewhere makes the last write to a resource one of another server, as it is in a copy of a state. Source: ADR-0041.
+func (p *Process) WroteElsewhere(resource string) {
+	p.t.Helper()
+	client := p.client()
+	defer client.Close()
+	if err := client.Set(context.Background(), "p1:{"+resource+"}:server", "0123456789abcdef", 0).Err(); err != nil {
+		p.t.Fatalf("naming another server: %v", err)
+	}
+}
+
 func (p *Process) signal(s syscall.Signal) {
 	p.t.Helper()
 	if err := p.command.Process.Signal(s); err != nil {
