@@ -59,10 +59,20 @@ func TestEmbeddedDocumentsAreUpToDate(t *testing.T) {
 	if err := write(filepath.Join(made, target), filepath.Join(made, schemaTarget)); err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{
+	names := []string{
 		target + "/discovery.json", target + "/routes.json", target + "/openapi/v3/management.json", target + "/openapi/v2.json", target + "/openapi/v2.pb",
-		schemaTarget + "/schemas.json",
-	} {
+	}
+	kinds, err := os.ReadDir(filepath.Join(made, schemaTarget))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, kind := range kinds {
+		names = append(names, schemaTarget+"/"+kind.Name())
+	}
+	if embedded, err := os.ReadDir(filepath.Join("..", "..", schemaTarget)); err != nil || len(embedded) != len(kinds) || len(kinds) == 0 {
+		t.Errorf("%d kinds have schemas, and there are %d files, %v", len(kinds), len(embedded), err)
+	}
+	for _, name := range names {
 		want, err := os.ReadFile(filepath.Join(made, name))
 		if err != nil {
 			t.Fatal(err)

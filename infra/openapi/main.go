@@ -19,7 +19,7 @@ import (
 // field ownership.
 const (
 	target       = "functions/discoverapi"
-	schemaTarget = "shared/api/fieldmanager"
+	schemaTarget = "shared/api/fieldmanager/schemas"
 )
 
 func main() {
@@ -48,8 +48,12 @@ func write(dir, schemaDir string) error {
 	if content[filepath.Join(dir, "routes.json")], err = routes(catalog.Functions); err != nil {
 		return err
 	}
-	if content[filepath.Join(schemaDir, "schemas.json")], err = schemas(files[v3Name], resources); err != nil {
+	ofKinds, err := schemas(files[v3Name], resources)
+	if err != nil {
 		return err
+	}
+	for name, text := range ofKinds {
+		content[filepath.Join(schemaDir, name)] = text
 	}
 	for path, text := range content {
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {

@@ -12,28 +12,31 @@ import (
 	"management.platform.sh/shared/model"
 )
 
-// schemas returns the schemas for the computation of field ownership: those of the kinds that can be changed, and of
-// their parts, as in the OpenAPI v3 document but without descriptions. Source: ADR-0008.
-func schemas(document []byte, resources []resourcePaths) ([]byte, error) {
+// schemas returns the schemas for the computation of field ownership, a file for each kind that can be changed: its schema and
+// those of its parts, as in the OpenAPI v3 document but without descriptions. Source: ADR-0008.
+func schemas(document []byte, resources []resourcePaths) (map[string][]byte, error) {
 	var described spec3.OpenAPI
 	if err := json.Unmarshal(document, &described); err != nil {
 		return nil, fmt.Errorf("reading OpenAPI v3 back: %w", err)
 	}
-	needed := map[string]*spec.Schema{}
+	files := map[string][]byte{}
 	for _, r := range resources {
-		if r.Subresource == "" && (slices.Contains(r.Verbs, "update") || slices.Contains(r.Verbs, "patch")) {
-			for name, candidate := range described.Components.Schemas {
-				if describes(candidate, r.Kind) {
-					collectSchemas(name, described.Components.Schemas, needed)
-				}
+		if r.Subresource != "" || !slices.Contains(r.Verbs, "update") && !slices.Contains(r.Verbs, "patch") {
+			continue
+		}
+		needed := map[string]*spec.Schema{}
+		for name, candidate := range described.Components.Schemas {
+			if describes(candidate, r.Kind) {
+				collectSchemas(name, described.Components.Schemas, needed)
 			}
 		}
+		text, err := json.MarshalIndent(needed, "", " ")
+		if err != nil {
+			return nil, fmt.Errorf("encoding the schemas of %s: %w", r.Kind, err)
+		}
+		files[r.Kind+".json"] = append(text, '\n')
 	}
-	text, err := json.MarshalIndent(needed, "", " ")
-	if err != nil {
-		return nil, fmt.Errorf("encoding the schemas: %w", err)
-	}
-	return append(text, '\n'), nil
+	return files, nil
 }
 
 // describes reports whether a schema is that of a kind of the management group.

@@ -9,7 +9,7 @@ package fieldmanager
 import (
 	"bytes"
 	"cmp"
-	_ "embed"
+	"embed"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -35,10 +35,10 @@ import (
 	"management.platform.sh/shared/model/apierror"
 )
 
-//go:embed schemas.json
-var schemas []byte
+//go:embed schemas
+var schemas embed.FS
 
-// types are the parsed schemas.
+// types are the parsed schemas of a kind and of its parts.
 type types struct {
 	schemas   map[string]*spec.Schema
 	converter managedfields.TypeConverter
@@ -67,18 +67,29 @@ func (c *converter) ObjectToTyped(object runtime.Object, options ...typed.Valida
 	return typed.AsTypedUnvalidated(value, c.like.Schema(), c.like.TypeRef()), nil //nolint:staticcheck // validating costs half of a write, and the struct has the types of its schema
 }
 
-// parseTypes reads the schemas, once in a process.
-var parseTypes = sync.OnceValues(func() (*types, error) {
-	parsed := &types{}
-	if err := json.Unmarshal(schemas, &parsed.schemas); err != nil {
-		return nil, fmt.Errorf("reading the schemas: %w", err)
+// parsed are the types of the kinds that this process has written.
+var parsed sync.Map
+
+// parseTypes reads the schemas of a kind, once in a process. They are a file for each kind, because parsing takes a large part
+// of the first write.
+func parseTypes(kind string) (*types, error) {
+	if known, ok := parsed.Load(kind); ok {
+		return known.(*types), nil
 	}
-	var err error
-	if parsed.converter, err = managedfields.NewTypeConverter(parsed.schemas, false); err != nil {
-		return nil, fmt.Errorf("reading the schemas: %w", err)
+	text, err := schemas.ReadFile("schemas/" + kind + ".json")
+	if err != nil {
+		return nil, fmt.Errorf("reading the schemas of %s: %w", kind, err)
 	}
-	return parsed, nil
-})
+	read := &types{}
+	if err := json.Unmarshal(text, &read.schemas); err != nil {
+		return nil, fmt.Errorf("reading the schemas of %s: %w", kind, err)
+	}
+	if read.converter, err = managedfields.NewTypeConverter(read.schemas, false); err != nil {
+		return nil, fmt.Errorf("reading the schemas of %s: %w", kind, err)
+	}
+	known, _ := parsed.LoadOrStore(kind, read)
+	return known.(*types), nil
+}
 
 // Manager keeps the managedFields of one kind. It implements resource.FieldManager.
 type Manager struct {
@@ -99,7 +110,7 @@ type Manager struct {
 // New returns the manager of a kind. It is a resource.NewFieldManager; a kind without a schema is an error.
 // Source: ADR-0008.
 func New(kind schema.GroupVersionKind, empty func() resource.Object, subresource string, unowned ...[]string) (resource.FieldManager, error) {
-	types, err := parseTypes()
+	types, err := parseTypes(kind.Kind)
 	if err != nil {
 		return nil, err
 	}
