@@ -7,11 +7,14 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"strconv"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -129,16 +132,37 @@ func TestLinks(t *testing.T) {
 	}
 }
 
-// The stories of the console hold, none of its requests leaves its host, and its policy is never violated.
+// The stories of the console hold, none of its requests leaves its host, and its policy is never violated. Each processor has a
+// platform and a browser of its own, which tell a share of the stories.
 func TestConsole(t *testing.T) {
-	program := browser(t)
+	program, kubectlProgram, exported := browser(t), kubectl(t), t.TempDir()
+	var told atomic.Int64
+	workers := runtime.GOMAXPROCS(0)
+	t.Run("stories", func(t *testing.T) {
+		for i := range workers {
+			t.Run(strconv.Itoa(i), func(t *testing.T) {
+				t.Parallel()
+				told.Add(tell(t, program, kubectlProgram, exported, fmt.Sprintf("%d/%d", i, workers)))
+			})
+		}
+	})
+	if os.Getenv("STORY") != "" {
+		return
+	}
+	if told.Load() < 10 {
+		t.Errorf("%d stories were told", told.Load())
+	}
+	runExported(t.Context(), t, exported)
+}
+
+// tell starts a platform and a browser that tell a share of the stories, such as 0/2, and returns how many they were.
+func tell(t *testing.T, program, kubectlProgram, exported, share string) int64 {
+	t.Helper()
 	origin, key := serve(t, false)
 	open, _ := serve(t, true)
 	registerCluster(t, origin, key)
-	kubectlProgram := kubectl(t)
 	ctx, cancel := context.WithTimeout(t.Context(), within)
 	defer cancel()
-	exported := t.TempDir()
 	arguments := []string{"console.mjs", origin, key, program, exported, open}
 	if pictures := os.Getenv("PICTURES"); pictures != "" {
 		arguments = append(arguments, pictures)
@@ -147,7 +171,7 @@ func TestConsole(t *testing.T) {
 	at := providertest.Start(t, "../signin/providertest", providertest.Client{
 		Secret: "hush", Callback: origin + "/auth/oidc/callback", After: origin + "/console",
 	})
-	command.Env = append(os.Environ(), "KUBECTL="+kubectlProgram, "ISSUER="+at.Issuer, "ISSUER_CA="+at.CAFile, "EVENTS="+redistest.Embedded(t))
+	command.Env = append(os.Environ(), "KUBECTL="+kubectlProgram, "ISSUER="+at.Issuer, "ISSUER_CA="+at.CAFile, "EVENTS="+redistest.Embedded(t), "SHARE="+share)
 	var said bytes.Buffer
 	command.Stderr = &said
 	output, err := command.Output()
@@ -170,10 +194,8 @@ func TestConsole(t *testing.T) {
 			t.Errorf("%s: %s", one.Story, one.Failure)
 		}
 	}
-	if os.Getenv("STORY") == "" {
-		runExported(ctx, t, exported)
-	}
-	if told < 10 && os.Getenv("STORY") == "" || last.Stories != told || len(last.Violations) > 0 || len(last.Foreign) > 0 {
+	if last.Stories != told || len(last.Violations) > 0 || len(last.Foreign) > 0 {
 		t.Errorf("%d stories were told; the end says %+v", told, last)
 	}
+	return int64(told)
 }

@@ -10,7 +10,7 @@ import { Dialog } from "./parts/dialog";
 import { Ending } from "./parts/ending";
 import { Problem, asRefusal } from "./parts/problem";
 import { SignIn, comeBack, whoami } from "./parts/signin";
-import { nameOf, person } from "./person";
+import { admin, nameOf, person } from "./person";
 import { may, readRights } from "./rights";
 import { text, type Text } from "./texts";
 
@@ -46,6 +46,7 @@ const pages: Page[] = [
   { name: "studio", label: "studio", needs: () => may("create", "syncpatchevaluations"), load: () => import("./pages/studio").then((it) => it.Studio) },
   { name: "people", label: "people", needs: () => may("list", "users"), load: () => import("./pages/people").then((it) => it.People) },
   { name: "teams", label: "teams", needs: () => may("list", "teams"), load: () => import("./pages/teams").then((it) => it.Teams) },
+  { name: "trustrules", label: "trustRules", needs: () => admin() && may("list", "trustrules"), load: () => import("./pages/trustrules").then((it) => it.TrustRules) },
   { name: "audit", label: "audit", needs: () => may("list", "auditevents"), load: () => import("./pages/audit").then((it) => it.Audit) },
   { name: "config", label: "configuration", needs: () => may("get", "configs"), load: () => import("./pages/config").then((it) => it.Configuration) },
 ];
@@ -79,7 +80,7 @@ function Brand() {
   return (
     <strong class="brand">
       {small ? <img class="mark" src={small} alt="" onError={onError} /> : <span class="mark own" aria-hidden="true" />}
-      {text("product")}
+      <span class="product">{text("product")}</span>
     </strong>
   );
 }

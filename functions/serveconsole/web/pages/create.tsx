@@ -8,6 +8,7 @@ import { download } from "../parts/download";
 import { Lifetime } from "../parts/lifetime";
 import { Problem, asRefusal } from "../parts/problem";
 import { Scope, useScope } from "../parts/scope";
+import { person } from "../person";
 import { text, type Text } from "../texts";
 import type { Key } from "./key";
 import { Preview } from "./preview";
@@ -24,7 +25,9 @@ export function Create({ close, made }: { close: () => void; made: (key: Key) =>
   const display = useSignal("");
   const ttl = useSignal(86_400);
   const idle = useSignal(false);
-  const chosen = useScope("read");
+  // A session that is narrowed makes keys that are as narrow.
+  const narrow = person.value?.accessKeyScope;
+  const chosen = useScope(narrow ? "all" : "read", narrow);
   const problem = useSignal<Refusal | null>(null);
   const busy = useSignal(false);
   const attempt = useAttempt();

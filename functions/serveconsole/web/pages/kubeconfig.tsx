@@ -9,7 +9,7 @@ import { download } from "../parts/download";
 import { Lifetime } from "../parts/lifetime";
 import { Problem, asRefusal } from "../parts/problem";
 import { person } from "../person";
-import { permitted } from "../rights";
+import { may, permitted } from "../rights";
 import { text, type Text } from "../texts";
 import { distance, exact } from "../times";
 import { pathOf, type Cluster } from "./cluster";
@@ -204,7 +204,7 @@ export function Kubeconfig({ cluster, close }: { cluster: Cluster; close: () => 
         </div>
         {!plugin && <AsKubectl command={`kubectl create --raw /apis/management.platform.sh/v1/namespaces/${namespace}/virtualclusterinstances/${name}/kubeconfig -f - <<< '${JSON.stringify({ spec: spec() })}'`} />}
       </form>
-      <Earlier cluster={cluster} />
+      {may("list", "ownedaccesskeys") && <Earlier cluster={cluster} />}
     </Dialog>
   );
 }

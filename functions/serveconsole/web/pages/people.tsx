@@ -121,6 +121,8 @@ function One({ user, close, changed }: { user: User; close: () => void; changed:
   ], resourceVersion);
   // Only admins switch a user off and on; users change their own texts.
   const switches = change && may("create", "users");
+  // An admin gives a user the first password.
+  const first = user.status.hasPassword || may("create", "users");
   useEffect(() => {
     if (may("list", "ownedaccesskeys")) credentialsOf(name).then((found) => (credentials.value = found), (failure) => (problem.value = asRefusal(failure)));
   }, [name, resourceVersion]);
@@ -191,7 +193,7 @@ function One({ user, close, changed }: { user: User; close: () => void; changed:
       <div class="buttons">
         {end && <button type="button" class="danger quietly" onClick={() => (doing.value = "delete")}>{text("delete")}</button>}
         {out && <button type="button" onClick={() => (doing.value = "signout")}>{text("signoutAsk")}</button>}
-        {word && <button type="button" onClick={() => (doing.value = "password")}>{text("passwordAsk")}</button>}
+        {word && first && <button type="button" onClick={() => (doing.value = "password")}>{text("passwordAsk")}</button>}
         {switches && <button type="button" onClick={() => { if (spec.disabled) void setDisabled(false); else doing.value = "disable"; }}>{text(spec.disabled ? "enable" : "disableAsk")}</button>}
         <span class="room" />
         <button type="button" class="primary" onClick={close}>{text("close")}</button>

@@ -1,8 +1,8 @@
 import { useSignal } from "@preact/signals";
 import { text, type Text } from "../texts";
 
-/** Returns the lines of a scope in YAML, or nothing where there is no scope. JSON is YAML: what is typed is quoted. */
-function scopeLines(kind: string, project: string, cluster: string, yaml: string): string {
+/** Returns the lines of a scope in YAML, or nothing where there is no scope. JSON is YAML: what is typed is quoted. All is the scope of everything. */
+function scopeLines(kind: string, project: string, cluster: string, yaml: string, all?: object): string {
   const entry = (value: unknown) => ` ${JSON.stringify(value)}`;
   switch (kind) {
     case "read": return entry({ roles: [{ role: "platformCLI" }] });
@@ -10,12 +10,12 @@ function scopeLines(kind: string, project: string, cluster: string, yaml: string
     case "cluster": return entry({ virtualClusters: [{ project, virtualCluster: cluster }] });
     case "nothing": return " {}";
     case "yaml": return `\n${yaml.split("\n").map((line) => `    ${line}`).join("\n")}`;
-    default: return "";
+    default: return all ? entry(all) : "";
   }
 }
 
-/** The scope that somebody chooses for a credential. */
-export function useScope(first: string) {
+/** The scope that somebody chooses for a credential. All is the scope of a session that is narrowed: it is everything that the session may do. */
+export function useScope(first: string, all?: object) {
   const kind = useSignal(first);
   const project = useSignal("");
   const cluster = useSignal("");
@@ -23,7 +23,7 @@ export function useScope(first: string) {
   return {
     kind, project, cluster, yaml,
     /** The scope in YAML, or nothing where there is none. */
-    lines: () => scopeLines(kind.value, project.value, cluster.value, yaml.value),
+    lines: () => scopeLines(kind.value, project.value, cluster.value, yaml.value, all),
     /** Whether there is enough to say what it permits. */
     ready: () => kind.value !== "project" || project.value !== "",
   };

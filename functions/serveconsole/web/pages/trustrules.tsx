@@ -1,0 +1,320 @@
+import { useSignal, type Signal } from "@preact/signals";
+import { useEffect, useMemo, useRef } from "preact/hooks";
+import { ask, group, list, send, warningsOf, type Meta, type Refusal } from "../api";
+import { live } from "../live";
+import { AsKubectl, quoted } from "../parts/copy";
+import { Dialog } from "../parts/dialog";
+import { Fact, Time } from "../parts/facts";
+import { Entry, FieldProblem, otherThan } from "../parts/field";
+import { Lifetime } from "../parts/lifetime";
+import { List, useAddress, type Words } from "../parts/list";
+import { Problem, asRefusal } from "../parts/problem";
+import { Remove } from "../parts/remove";
+import { Scope, useScope } from "../parts/scope";
+import { may, usePermitted } from "../rights";
+import systems from "../systems.json";
+import { text, type Text } from "../texts";
+
+/** The ways in which a condition compares a claim. */
+const operators = ["is", "isOneOf", "hasPrefix"] as const;
+type Operator = (typeof operators)[number];
+
+/** A trust rule, as far as the console reads it. */
+interface Rule {
+  metadata: Meta;
+  spec: {
+    displayName?: string; description?: string; disabled?: boolean; issuer: string; caData?: string; audience?: string; maxTokenAgeSeconds?: number; ttl?: number;
+    match: ({ claim: string } & { is?: string; isOneOf?: string[]; hasPrefix?: string })[];
+    owner?: { user?: string; team?: string };
+    scope?: Record<string, unknown>;
+  };
+}
+
+const path = `${group}/trustrules`;
+const words: Words = {
+  title: "trustRules", lead: "rulesLead", count: "entries", countOne: "entriesOne", countFiltered: "entriesFiltered", empty: "rulesEmpty",
+};
+const lifetimes: [number, Text][] = [[600, "tenMinutes"], [1800, "halfHour"], [3600, "hour"]];
+const kinds: [string, Text][] = [["cluster", "mayCluster"], ["project", "mayProject"], ["read", "mayRead"], ["yaml", "mayYaml"]];
+/** How long a key of a rule lives, and how long ago its token may have been issued, in seconds, unless the rule says so. */
+const usual = 600;
+
+/** A condition that somebody types, with an example of its value. */
+interface Condition {
+  claim: string;
+  operator: Operator;
+  value: string;
+  example?: string;
+}
+
+/** What the tokens of a system look like. The templates are in systems.json. */
+interface Template {
+  label: Text;
+  hint: Text;
+  issuer: string;
+  match: Condition[];
+}
+
+const templates = systems as Template[];
+
+const listOf = (value: string) => value.split(/[\s,]+/).filter(Boolean);
+
+/** The conditions of a new rule. All of them must hold. */
+function Conditions({ of, problem }: { of: Signal<Condition[]>; problem: Refusal | null }) {
+  const change = (at: number, fields: Partial<Condition>) => {
+    of.value = of.value.map((one, i) => (i === at ? { ...one, ...fields } : one));
+  };
+  return (
+    <fieldset>
+      <legend>{text("ruleMatch")}</legend>
+      {of.value.map((one, i) => {
+        const at = `spec.match[${i}]`;
+        const name = (label: string) => text("ruleOf", { label, number: i + 1 });
+        const value = text(one.operator === "isOneOf" ? "ruleValues" : "ruleValue");
+        return (
+          <div class="condition" role="group" aria-label={text("ruleCondition", { number: i + 1 })}>
+            <Entry label={text("ruleClaim")} name={name(text("ruleClaim"))} at={`${at}.claim`} problem={problem} value={one.claim} set={(claim) => change(i, { claim })} required />
+            <label>
+              {text("ruleOperator")}
+              <select value={one.operator} aria-label={name(text("ruleOperator"))} onChange={(event) => change(i, { operator: event.currentTarget.value as Operator })}>
+                {operators.map((operator) => <option value={operator}>{text(`rule_${operator}`)}</option>)}
+              </select>
+            </label>
+            <Entry
+              label={value} name={name(value)} at={`${at}.${one.operator}`} problem={problem}
+              value={one.value} set={(value) => change(i, { value })} placeholder={one.example} required
+            />
+            <button type="button" aria-label={name(text("remove"))} onClick={() => (of.value = of.value.filter((_, other) => other !== i))}>{text("remove")}</button>
+            <FieldProblem of={problem} at={at} exactly />
+          </div>
+        );
+      })}
+      <FieldProblem of={problem} at="spec.match" exactly />
+      <button type="button" onClick={() => (of.value = [...of.value, { claim: "", operator: "is", value: "" }])}>{text("ruleConditionAdd")}</button>
+    </fieldset>
+  );
+}
+
+function Create({ close, made }: { close: () => void; made: (name: string, warnings: string[]) => void }) {
+  const template = useSignal(templates[0]!);
+  const name = useSignal("");
+  const display = useSignal("");
+  const issuer = useSignal(template.value.issuer);
+  const match = useSignal(template.value.match);
+  const kind = useSignal<"team" | "user">("team");
+  const owner = useSignal("");
+  const audience = useSignal("");
+  const ca = useSignal("");
+  const age = useSignal("");
+  const ttl = useSignal(usual);
+  const chosen = useScope("cluster");
+  const problem = useSignal<Refusal | null>(null);
+  const busy = useSignal(false);
+  const form = useRef<HTMLFormElement>(null);
+  // Who is refused goes on at the first field that is wrong.
+  useEffect(() => form.current?.querySelector<HTMLElement>("[aria-invalid=true]")?.focus(), [problem.value]);
+  function choose(next: Template) {
+    template.value = next;
+    issuer.value = next.issuer;
+    match.value = next.match;
+    problem.value = null;
+  }
+  const value = (of: unknown) => JSON.stringify(of);
+  const condition = ({ claim, operator, value: typed }: Condition) => ({ claim: claim.trim(), [operator]: operator === "isOneOf" ? listOf(typed) : typed.trim() });
+  const seconds = age.value.trim();
+  const body = [
+    "apiVersion: management.platform.sh/v1", "kind: TrustRule", `metadata: {name: ${value(name.value.trim())}}`, "spec:",
+    ...(display.value ? [`  displayName: ${value(display.value)}`] : []),
+    `  issuer: ${value(issuer.value.trim())}`,
+    ...(ca.value.trim() ? [`  caData: ${value(btoa(String.fromCharCode(...new TextEncoder().encode(ca.value))))}`] : []),
+    ...(audience.value.trim() ? [`  audience: ${value(audience.value.trim())}`] : []),
+    ...(match.value.length === 0 ? ["  match: []"] : ["  match:", ...match.value.map((one) => `  - ${value(condition(one))}`)]),
+    ...(seconds ? [`  maxTokenAgeSeconds: ${seconds}`] : []),
+    `  owner: ${value({ [kind.value]: owner.value.trim() })}`, `  ttl: ${ttl.value}`, `  scope:${chosen.lines()}`, "",
+  ].join("\n");
+  async function submit(event: Event) {
+    event.preventDefault();
+    busy.value = true;
+    problem.value = null;
+    try {
+      const response = await send(`${path}?fieldValidation=Strict`, { method: "POST", body, mediaType: "application/yaml" });
+      made(name.value.trim(), warningsOf(response));
+    } catch (failure) {
+      problem.value = asRefusal(failure);
+    } finally {
+      busy.value = false;
+    }
+  }
+  const refused = problem.value;
+  return (
+    <Dialog title={text("newRule")} close={close} wide>
+      <form ref={form} onSubmit={submit}>
+        <p class="quiet">{text("newRuleLead")}</p>
+        <fieldset>
+          <legend>{text("ruleTemplate")}</legend>
+          <div class="choices">
+            {templates.map((one) => (
+              <label class="choice">
+                <input type="radio" name="template" checked={template.value === one} onChange={() => choose(one)} />
+                {text(one.label)}
+              </label>
+            ))}
+          </div>
+          <p class="quiet">{text(template.value.hint)}</p>
+        </fieldset>
+        <div class="two">
+          <Entry label={text("createName")} at="metadata.name" problem={refused} value={name.value} set={(to) => (name.value = to)} required />
+          <Entry label={text("displayName")} at="spec.displayName" problem={refused} value={display.value} set={(to) => (display.value = to)} />
+        </div>
+        <Entry label={text("claimIss")} at="spec.issuer" problem={refused} value={issuer.value} set={(to) => (issuer.value = to)} placeholder={text("ruleIssuerExample")} required />
+        <Conditions of={match} problem={refused} />
+        <fieldset>
+          <legend>{text("ruleOwner")}</legend>
+          <div class="choices">
+            {(["team", "user"] as const).map((one) => (
+              <label class="choice">
+                <input type="radio" name="owner" checked={kind.value === one} onChange={() => (kind.value = one)} />
+                {text(one === "team" ? "ruleTeam" : "ruleUser")}
+              </label>
+            ))}
+          </div>
+          <Entry label={text("ruleOwnerName")} at="spec.owner" problem={refused} value={owner.value} set={(to) => (owner.value = to)} required />
+        </fieldset>
+        <Scope of={chosen} kinds={kinds} />
+        <FieldProblem of={refused} at="spec.scope" />
+        <Lifetime of={ttl} offered={lifetimes} />
+        <FieldProblem of={refused} at="spec.ttl" />
+        <details open={["spec.audience", "spec.maxTokenAgeSeconds", "spec.caData"].some((at) => refused?.causes.some(({ field }) => field === at)) || undefined}>
+          <summary>{text("ruleMore")}</summary>
+          <div class="two">
+            <Entry label={text("claimAud")} at="spec.audience" problem={refused} value={audience.value} set={(to) => (audience.value = to)} placeholder={location.origin} />
+            <Entry label={text("ruleAge")} at="spec.maxTokenAgeSeconds" problem={refused} value={age.value} set={(to) => (age.value = to)} pattern="[0-9]*" placeholder={String(usual)} />
+          </div>
+          <Entry label={text("ruleCa")} at="spec.caData" problem={refused} value={ca.value} set={(to) => (ca.value = to)} lines={4} />
+        </details>
+        <details>
+          <summary>{text("asKubectl")}</summary>
+          <pre tabIndex={0}>{`kubectl create -f - <<'END'\n${body}END`}</pre>
+        </details>
+        <Problem of={otherThan(refused, ["metadata.name", "spec"])} />
+        <div class="buttons">
+          <button type="button" onClick={close}>{text("cancel")}</button>
+          <button class="primary" disabled={busy.value}>{text("createRule")}</button>
+        </div>
+      </form>
+    </Dialog>
+  );
+}
+
+function One({ rule, close, changed }: { rule: Rule; close: () => void; changed: (said?: string) => void }) {
+  const { metadata: { name, uid, resourceVersion, creationTimestamp }, spec } = rule;
+  const deleting = useSignal(false);
+  const problem = useSignal<Refusal | null>(null);
+  const keys = useSignal<string | null>(null);
+  const [change, end] = usePermitted([{ verb: "patch", resource: "trustrules", name }, { verb: "delete", resource: "trustrules", name }], resourceVersion);
+  useEffect(() => {
+    if (!may("list", "ownedaccesskeys")) return;
+    list(`${group}/ownedaccesskeys`, { fieldSelector: `status.trustRule.name=${name}`, limit: "500" }).then((table) => {
+      const count = table.rows?.length ?? 0;
+      keys.value = text(table.metadata?.continue ? "userKeysMore" : count === 1 ? "childrenKeysOne" : "childrenKeys", { count });
+    }, (failure) => (problem.value = asRefusal(failure)));
+  }, [name, resourceVersion]);
+  async function setDisabled(disabled: boolean) {
+    problem.value = null;
+    try {
+      // The rule that is shown: what somebody else has changed meanwhile is not overwritten.
+      await ask(`${path}/${encodeURIComponent(name)}`, {
+        method: "PATCH", mediaType: "application/merge-patch+json", body: JSON.stringify({ metadata: { uid, resourceVersion }, spec: { disabled } }),
+      });
+      changed(text(disabled ? "ruleDisabled" : "ruleEnabled", { name }));
+    } catch (failure) {
+      problem.value = asRefusal(failure);
+    }
+  }
+  if (deleting.value) {
+    return (
+      <Remove path={path} of={rule.metadata} close={() => (deleting.value = false)} done={() => { close(); changed(text("ruleDeleted", { name })); }}>
+        <p>{text("ruleDeleteLead")}</p>
+      </Remove>
+    );
+  }
+  return (
+    <Dialog title={name} close={close} wide>
+      <dl>
+        {spec.displayName && <Fact name={text("name")}>{spec.displayName}</Fact>}
+        {spec.description && <Fact name={text("description")}>{spec.description}</Fact>}
+        <Fact name={text("state")}>{text(spec.disabled ? "disabled" : "enabled")}</Fact>
+        <Fact name={text("claimIss")}>{spec.issuer}</Fact>
+        <Fact name={text("claimAud")}>{spec.audience || text("ruleAudienceUsual")}</Fact>
+        <Fact name={text("ruleOwner")}>{spec.owner?.team ? `team:${spec.owner.team}` : `user:${spec.owner?.user ?? ""}`}</Fact>
+        <Fact name={text("createLifetime")}>{text("seconds", { count: spec.ttl || usual })}</Fact>
+        <Fact name={text("ruleAgeOf")}>{text("seconds", { count: spec.maxTokenAgeSeconds || usual })}</Fact>
+        {spec.caData && <Fact name={text("ruleCaOf")}>{text("yes")}</Fact>}
+        {keys.value && <Fact name={text("ruleKeys")}>{keys.value}</Fact>}
+        <Fact name={text("created")}><Time of={creationTimestamp} none="" /></Fact>
+      </dl>
+      <h3>{text("ruleMatch")}</h3>
+      <ul>
+        {spec.match.map(({ claim, is, isOneOf, hasPrefix }) => (
+          <li><code>{claim}</code> {text(is ? "rule_is" : hasPrefix ? "rule_hasPrefix" : "rule_isOneOf")} <code>{is ?? hasPrefix ?? isOneOf?.join(", ")}</code></li>
+        ))}
+      </ul>
+      <h3>{text("scope")}</h3>
+      <pre tabIndex={0}>{JSON.stringify(spec.scope ?? {}, null, 2)}</pre>
+      <p class="quiet">{text("ruleDisableLead")}</p>
+      <AsKubectl command={`kubectl edit trustrule ${quoted(name)}`} />
+      <Problem of={problem.value} />
+      <div class="buttons">
+        {end && <button type="button" class="danger quietly" onClick={() => { problem.value = null; deleting.value = true; }}>{text("delete")}</button>}
+        {change && <button type="button" onClick={() => void setDisabled(!spec.disabled)}>{text(spec.disabled ? "enable" : "disable")}</button>}
+        <span class="room" />
+        <button type="button" class="primary" onClick={close}>{text("close")}</button>
+      </div>
+    </Dialog>
+  );
+}
+
+/** The trust rules, which say which jobs get an access key for their own token. */
+export function TrustRules() {
+  const rules = useMemo(() => live<Rule>(path), []);
+  const address = useAddress();
+  const { opened } = address;
+  const creating = useSignal(false);
+  const said = useSignal("");
+  const warned = useSignal<string[]>([]);
+  const rule = rules.rows.value.find((row) => row.object.metadata.name === opened.value)?.object;
+  return (
+    <>
+      <List
+        of={rules} words={words} address={address} command="kubectl get trustrules --watch" off={(one) => one.spec.disabled ?? false}
+        buttons={may("create", "trustrules") && <button type="button" class="primary" onClick={() => (creating.value = true)}>{text("newRule")}</button>}
+      >
+        <div role="status">
+          {said.value && <p class="decision yes">{said.value}</p>}
+          {warned.value.length > 0 && <ul class="findings">{warned.value.map((one) => <li class="warning">{one}</li>)}</ul>}
+        </div>
+      </List>
+      {creating.value && (
+        <Create
+          close={() => (creating.value = false)}
+          made={(name, warnings) => {
+            creating.value = false;
+            said.value = text("ruleMade", { name });
+            warned.value = warnings;
+            void rules.refresh();
+          }}
+        />
+      )}
+      {rule && (
+        <One
+          key={rule.metadata.uid} rule={rule} close={() => (opened.value = "")}
+          changed={(what) => {
+            said.value = what ?? "";
+            warned.value = [];
+            void rules.refresh();
+          }}
+        />
+      )}
+    </>
+  );
+}
