@@ -316,11 +316,14 @@ func TestLogoutRequestsRefused(t *testing.T) {
 			t.Errorf("%s: %d %s, and the key works: %v", about, row.answer.StatusCode, text(t, row.answer), k.works())
 		}
 	}
-	// A session of another connector is another session, whatever its name is.
-	claims := w.provider.logoutClaims("session-1")
-	claims["aud"] = "platform-2"
-	if status, _ := w.tell("second", w.provider.sign(logoutHeader(), claims)); status != http.StatusOK || !k.works() {
-		t.Errorf("a session of another connector: %d, and the key works: %v", status, k.works())
+	// A session of another connector is another session, whatever its name is, and a person there is another person.
+	for _, without := range []string{"", "sub", "sid"} {
+		claims := w.provider.logoutClaims("session-1")
+		claims["aud"] = "platform-2"
+		delete(claims, without)
+		if status, _ := w.tell("second", w.provider.sign(logoutHeader(), claims)); status != http.StatusOK || !k.works() {
+			t.Errorf("of another connector, without %q: %d, and the key works: %v", without, status, k.works())
+		}
 	}
 }
 
