@@ -332,6 +332,32 @@ func (d *decided) review(spec authorizationv1.SelfSubjectAccessReviewSpec) autho
 	return review.Status
 }
 
+// preview asks what the caller may do, and returns the decision about a request. The console asks in this way which pages to show. Nil:
+// the caller may not ask, as with the token of a kubeconfig.
+func (d *decided) preview(spec authorizationv1.SelfSubjectAccessReviewSpec) *model.ScopePreviewDecision {
+	d.t.Helper()
+	request := &model.ScopePreviewRequest{}
+	if about := spec.ResourceAttributes; about != nil {
+		request.Verb, request.Group, request.Resource, request.Subresource = about.Verb, about.Group, about.Resource, about.Subresource
+		request.Namespace, request.Name = about.Namespace, about.Name
+	} else {
+		request.Verb, request.Path = spec.NonResourceAttributes.Verb, spec.NonResourceAttributes.Path
+	}
+	text, err := json.Marshal(model.ScopePreview{Spec: model.ScopePreviewSpec{Request: request}})
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	answer, found := d.ask("whoever", "POST", "/apis/management.platform.sh/v1/scopepreviews", string(text))
+	if answer.StatusCode == http.StatusForbidden {
+		return nil
+	}
+	var preview model.ScopePreview
+	if err := json.Unmarshal([]byte(found), &preview); err != nil || answer.StatusCode != http.StatusCreated || preview.Status.Decision == nil {
+		d.t.Fatalf("%d %s, %v", answer.StatusCode, found, err)
+	}
+	return preview.Status.Decision
+}
+
 // absent tells whether an admin without a scope does not find the object of a path either.
 func (d *decided) absent(path string) bool {
 	caller := d.caller
@@ -350,8 +376,9 @@ func makesKeys(attributes *authorizationv1.ResourceAttributes) bool {
 	return attributes.Verb == "create" && (attributes.Subresource == "kubeconfig" || attributes.Subresource == "accesskeys")
 }
 
-// The answer of a review is that of the API: allowed if and only if the request is answered with neither 403 nor 404. An
-// object that does not exist is 404 to admins, who may do everything to it. Source: ADR-0023.
+// The answers of a review and of a preview are that of the API, for 10,000 random requests of random callers: allowed if and only if
+// the request is answered with neither 403 nor 404. An object that does not exist is 404 to admins, who may do everything to it.
+// Source: ADR-0023, ADR-0030.
 func TestReviewsAgree(t *testing.T) {
 	t.Parallel()
 	d := newDecided(t)
@@ -379,6 +406,7 @@ func TestReviewsAgree(t *testing.T) {
 	if testing.Short() {
 		rounds = 2500
 	}
+	previews := 0
 	for i := 0; i < rounds || i < most && len(oneSided()) > 0; i++ {
 		d.change()
 		endpoint := pick(d, endpoints...)
@@ -397,6 +425,14 @@ func TestReviewsAgree(t *testing.T) {
 		count := outcomes[about]
 		count[map[bool]int{true: 0, false: 1}[permitted]]++
 		outcomes[about] = count
+		preview := d.preview(a.spec)
+		if preview != nil {
+			previews++
+		}
+		if preview != nil && preview.Allowed != status.Allowed {
+			t.Errorf("%d: %v %v: %s %s: the preview says %v: %s\nthe review says %v: %s",
+				i, d.caller.Owner, d.caller.Groups, a.method, a.path, preview.Allowed, preview.Reason, status.Allowed, status.Reason)
+		}
 		if status.Allowed != permitted || status.Reason == "" {
 			narrow, _ := json.Marshal(d.caller.Scopes())
 			t.Errorf("%d: %v %v with the scope %s: %s %s is answered %d %.300s\nthe review says %v: %s",
@@ -405,6 +441,9 @@ func TestReviewsAgree(t *testing.T) {
 	}
 	for _, about := range oneSided() {
 		t.Error(about)
+	}
+	if previews < rounds/2 {
+		t.Errorf("only %d of %d callers could ask for a preview", previews, rounds)
 	}
 }
 

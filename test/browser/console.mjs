@@ -1884,7 +1884,7 @@ for (const [who, [keyOf, pages, writes]] of Object.entries(personas)) {
 // Pictures of the main pages for the README, of a platform on which somebody works.
 if (pictures) {
   stories["pictures for the README"] = async () => {
-    const { context, page } = await open({ viewport: { width: 1240, height: 720 }, colorScheme: "light", reducedMotion: "reduce" });
+    const { context, page } = await open({ viewport: { width: 1420, height: 800 }, colorScheme: "light", reducedMotion: "reduce" });
     const post = (resource, name, spec) => asAdmin(context, "POST", resource, { metadata: { name }, spec });
     const made = [["users", "ana"], ["users", "ben"], ["teams", "web"]];
     await post("users", "ana", { displayName: "Ana", email: "ana@example.com" });
@@ -1919,7 +1919,7 @@ if (pictures) {
     for (const side of ["From tenant to host", "From host to tenant"]) {
       await page.getByRole("region", { name: side, exact: true }).getByText("Evaluated.", { exact: true }).waitFor();
     }
-    await page.setViewportSize({ width: 1240, height: 1000 });
+    await page.setViewportSize({ width: 1420, height: 1000 });
     await shoot("studio");
     for (const [resource, name] of made) await asAdmin(context, "DELETE", `${resource}/${name}`);
     await context.close();

@@ -25,7 +25,7 @@ var (
 	verbs     = []string{"get", "list", "watch", "create", "update", "patch", "delete", "deletecollection", "reveal", "*", "use"}
 	resources = []string{
 		"ownedaccesskeys", "virtualclusterinstances", "directclusterendpointtokens", "configs", "users", "teams", "syncpatchevaluations",
-		"scopepreviews", "selves", "pods",
+		"scopepreviews", "selves", "trustrules", "auditevents", "pods",
 	}
 )
 
