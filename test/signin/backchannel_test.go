@@ -27,11 +27,13 @@ import (
 	"management.platform.sh/functions/requestdevice"
 	"management.platform.sh/functions/revokecredentials"
 	"management.platform.sh/functions/startlogin"
+	"management.platform.sh/shared/api/fairness"
 	"management.platform.sh/shared/api/resource"
 	"management.platform.sh/shared/audit"
 	"management.platform.sh/shared/credentials/signin"
 	"management.platform.sh/shared/kinds"
 	"management.platform.sh/shared/kinds/user"
+	"management.platform.sh/shared/limits"
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/model/secret"
 	"management.platform.sh/shared/process/processtest"
@@ -441,6 +443,22 @@ func TestLogoutTokensAskOnceAMinute(t *testing.T) {
 	w.clock.forward(time.Minute)
 	if status, _ := w.tell("oidc", w.provider.logout("session-1")); status != http.StatusOK || k.works() {
 		t.Errorf("%d, and the key works: %v", status, k.works())
+	}
+}
+
+// The notices of a provider have the rate of requests without a credential. Above it, no token is looked at. Source: ADR-0020.
+func TestLogoutThrottled(t *testing.T) {
+	t.Parallel()
+	w := notified(t)
+	k := w.keep("oidc", w.provider.login)
+	w.server.Rates.Anonymous = fairness.NewRate("anonymous requests", 1, nil)
+	for range limits.RateBurst {
+		if status, _ := w.tell("oidc", "x"); status != http.StatusBadRequest {
+			t.Fatalf("%d", status)
+		}
+	}
+	if status, _ := w.tell("oidc", w.provider.logout("session-1")); status != http.StatusTooManyRequests || !k.works() {
+		t.Errorf("above the rate: %d, and the key works: %v", status, k.works())
 	}
 }
 
