@@ -171,12 +171,13 @@ func tell(t *testing.T, program, kubectlProgram, exported, share string) int64 {
 	at := providertest.Start(t, "../signin/providertest", providertest.Client{
 		Secret: "hush", Callback: origin + "/auth/oidc/callback", After: origin + "/console",
 	})
-	command.Env = append(os.Environ(), "KUBECTL="+kubectlProgram, "ISSUER="+at.Issuer, "ISSUER_CA="+at.CAFile, "EVENTS="+redistest.Embedded(t), "SHARE="+share)
+	command.Env = append(os.Environ(), "KUBECTL="+kubectlProgram, "ISSUER="+at.Issuer, "ISSUER_CA="+at.CAFile, "EVENTS="+redistest.Embedded(t), "SHARE="+share,
+		"DEBUG=pw:api") // it writes each call of the browser to stderr
 	var said bytes.Buffer
 	command.Stderr = &said
 	output, err := command.Output()
 	if err != nil {
-		t.Fatalf("%v\n%s\n%s", err, output, said.Bytes())
+		t.Fatalf("%v\n%s\n%s", err, output, tail(said.Bytes()))
 	}
 	told, last := 0, line{}
 	for lines := bufio.NewScanner(bytes.NewReader(output)); lines.Scan(); {
@@ -197,5 +198,14 @@ func tell(t *testing.T, program, kubectlProgram, exported, share string) int64 {
 	if last.Stories != told || len(last.Violations) > 0 || len(last.Foreign) > 0 {
 		t.Errorf("%d stories were told; the end says %+v", told, last)
 	}
+	if t.Failed() {
+		t.Logf("the last calls of the browser:\n%s", tail(said.Bytes()))
+	}
 	return int64(told)
+}
+
+// tail returns the end of what a program has said.
+func tail(said []byte) []byte {
+	const most = 8 << 10
+	return said[max(0, len(said)-most):]
 }

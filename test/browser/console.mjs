@@ -14,7 +14,8 @@ const [origin, keyFile, executablePath, exported, openOrigin, pictures] = proces
 const admin = readFileSync(keyFile, "utf8").trim();
 const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 const api = `${origin}/kubernetes/management/apis/management.platform.sh/v1`;
-const browser = await chromium.launch({ executablePath, args: ["--no-sandbox"] });
+const launch = () => chromium.launch({ executablePath, args: ["--no-sandbox"] });
+let browser = await launch();
 const foreign = new Set();
 /** Origins of pages that a story opens beside the console. */
 const others = new Set();
@@ -599,6 +600,7 @@ const stories = {
     await page.getByLabel("Name", { exact: true }).fill("typed-late");
     const dialog = page.getByRole("dialog");
     await dialog.getByRole("button", { name: "Sign in again" }).click();
+    await page.getByLabel("Access key", { exact: true }).waitFor(); // before it is open, the other dialog gets the key
     await page.keyboard.press("Escape");
     await page.clock.fastForward(240_000);
     await dialog.getByText(/^Your session ended at/).waitFor();
@@ -1926,16 +1928,25 @@ if (pictures) {
   };
 }
 
+/** How long one story may take, in milliseconds. Some calls of playwright wait without a limit if the browser does not answer. */
+const limit = 120_000;
 const [share, shares] = (process.env.SHARE ?? "0/1").split("/").map(Number);
 const wanted = Object.entries(stories).filter(([name]) => name.includes(process.env.STORY ?? "")).filter((_, i) => i % shares === share);
 for (const [name, story] of wanted) {
   const line = { story: name };
   const begun = performance.now();
+  let timer;
+  const late = new Promise((resolve) => { timer = setTimeout(resolve, limit, "late"); });
   try {
-    await story();
+    if (await Promise.race([story(), late]) === "late") {
+      line.failure = `it has not ended after ${limit / 1000} s`;
+      browser.close().catch(() => {}); // it may never end either
+      browser = await launch();
+    }
   } catch (failure) {
     line.failure = failure.stack;
   }
+  clearTimeout(timer);
   line.seconds = Math.round((performance.now() - begun) / 100) / 10;
   console.log(JSON.stringify(line));
 }

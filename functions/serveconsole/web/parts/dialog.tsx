@@ -1,12 +1,13 @@
 import type { ComponentChildren } from "preact";
-import { useEffect, useId, useRef } from "preact/hooks";
+import { useId, useLayoutEffect, useRef } from "preact/hooks";
 import { Ending } from "./ending";
 
 /** A dialog over the page. Escape closes it, unless it has no close. It says when the session ends, because the page below cannot be used. */
 export function Dialog(props: { title: string; wide?: boolean; close?: () => void; children: ComponentChildren }) {
   const title = useId();
   const element = useRef<HTMLDialogElement>(null);
-  useEffect(() => {
+  // Not after the next frame: until it is open, the page below gets what is typed.
+  useLayoutEffect(() => {
     const dialog = element.current;
     dialog?.showModal();
     return () => dialog?.close();
