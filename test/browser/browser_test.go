@@ -198,9 +198,6 @@ func tell(t *testing.T, program, kubectlProgram, exported, share string) int64 {
 	if last.Stories != told || len(last.Violations) > 0 || len(last.Foreign) > 0 {
 		t.Errorf("%d stories were told; the end says %+v", told, last)
 	}
-	if t.Failed() {
-		t.Logf("the last calls of the browser:\n%s", tail(said.Bytes()))
-	}
 	return int64(told)
 }
 

@@ -14,7 +14,8 @@ const [origin, keyFile, executablePath, exported, openOrigin, pictures] = proces
 const admin = readFileSync(keyFile, "utf8").trim();
 const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 const api = `${origin}/kubernetes/management/apis/management.platform.sh/v1`;
-const launch = () => chromium.launch({ executablePath, args: ["--no-sandbox"] });
+// On a busy machine, the process that draws for a GPU sometimes stops, and no page has a frame any more: what waits for one waits forever.
+const launch = () => chromium.launch({ executablePath, args: ["--no-sandbox", "--disable-gpu"] });
 let browser = await launch();
 const foreign = new Set();
 /** Origins of pages that a story opens beside the console. */
@@ -1928,6 +1929,13 @@ if (pictures) {
   };
 }
 
+/** The last calls of playwright, which writes each of them to stderr. */
+const calls = [];
+const write = process.stderr.write.bind(process.stderr);
+process.stderr.write = (text, ...rest) => {
+  calls.splice(0, calls.push(String(text)) - 20);
+  return write(text, ...rest);
+};
 /** How long one story may take, in milliseconds. Some calls of playwright wait without a limit if the browser does not answer. */
 const limit = 120_000;
 const [share, shares] = (process.env.SHARE ?? "0/1").split("/").map(Number);
@@ -1939,7 +1947,7 @@ for (const [name, story] of wanted) {
   const late = new Promise((resolve) => { timer = setTimeout(resolve, limit, "late"); });
   try {
     if (await Promise.race([story(), late]) === "late") {
-      line.failure = `it has not ended after ${limit / 1000} s`;
+      line.failure = `it has not ended after ${limit / 1000} s. The last calls of the browser:\n${calls.join("")}`;
       browser.close().catch(() => {}); // it may never end either
       browser = await launch();
     }
