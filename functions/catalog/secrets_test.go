@@ -24,7 +24,7 @@ const signIn = "startlogin finishlogin confirmlogin checkpassword approvedevice 
 var secretUsers = map[string]string{
 	"AppRepository.password":             "",
 	"ConfigAudit.dataStoreEndpoint":      everyFunction,
-	"ClusterManagerProvider.bearerToken": "",
+	"ClusterManagerProvider.bearerToken": signIn,
 	"GitForge1Provider.clientSecret":     signIn,
 	"GitForge2Provider.clientSecret":     signIn,
 	"IDP1Provider.clientSecret":          signIn,

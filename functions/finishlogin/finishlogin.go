@@ -6,6 +6,7 @@ import (
 	"context"
 
 	"management.platform.sh/shared/api/frame"
+	"management.platform.sh/shared/api/webpage"
 	"management.platform.sh/shared/credentials/signin"
 	"management.platform.sh/shared/credentials/signin/connectors"
 	"management.platform.sh/shared/kinds"
@@ -22,16 +23,45 @@ type Deps struct {
 // Input is the request.
 type Input = frame.FormInput
 
-// Do finishes the sign-in at a connector, and sends the browser to the page that asks for a confirmation. Errors: those of
-// signin.Flow.Finish.
+// Do finishes the sign-in at a connector, and sends the browser to the page that asks for a confirmation. If the connector gives people
+// tokens, the answer is the page that asks for one. Errors: those of signin.Flow.Finish and signin.Flow.TokenPage.
 func Do(ctx context.Context, deps Deps, in Input) (frame.FormResult, error) {
-	path, notes, err := deps.Flow.Finish(ctx, deps.Provider, in.Segment("connector"), in.Query, in.Cookies)
+	id := in.Segment("connector")
+	if deps.Flow.AsksForToken(id) {
+		asked, notes, err := deps.Flow.TokenPage(ctx, id, in.Query, in.Cookies)
+		if err != nil {
+			return frame.FormResult{Annotations: notes}, err
+		}
+		return frame.FormResult{Page: page(asked), Annotations: notes}, nil
+	}
+	path, notes, err := deps.Flow.Finish(ctx, deps.Provider, id, in.Query, in.Cookies)
 	return frame.FormResult{Location: path, Annotations: notes}, err
 }
 
-// receive takes an answer that a browser posts from the site of the connector. Errors: those of signin.Flow.Receive.
+// page asks for a token of the connector.
+func page(asked signin.TokenPage) *webpage.Page {
+	return &webpage.Page{
+		Title: "Sign in",
+		Text: []string{
+			"Enter an API token of yours for " + asked.Connector + " at " + asked.Host + ".",
+			"The platform sends it to " + asked.Host + " to learn who you are, and does not keep it. It may expire in a minute.",
+		},
+		Action: asked.Path, Hidden: []webpage.Fact{{Name: "state", Value: asked.State}},
+		Fields:  []webpage.Field{{Name: signin.TokenField, Label: "API token", Type: "password", Autocomplete: "off"}},
+		Buttons: []webpage.Button{{Name: "action", Value: "login", Label: "Sign in"}},
+	}
+}
+
+// receive takes an answer that a browser posts from the site of the connector, or the token from page. Errors: those of
+// signin.Flow.Receive and signin.Flow.Finish.
 func receive(ctx context.Context, deps Deps, in Input) (frame.FormResult, error) {
-	address, notes, err := deps.Flow.Receive(ctx, deps.Provider, in.Segment("connector"), in.Form)
+	id := in.Segment("connector")
+	if deps.Flow.AsksForToken(id) {
+		// Another site cannot send this form: the browser would leave out the cookie of the attempt.
+		path, notes, err := deps.Flow.Finish(ctx, deps.Provider, id, in.Form, in.Cookies)
+		return frame.FormResult{Location: path, Annotations: notes}, err
+	}
+	address, notes, err := deps.Flow.Receive(ctx, deps.Provider, id, in.Form)
 	return frame.FormResult{Location: address, Annotations: notes}, err
 }
 

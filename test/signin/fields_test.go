@@ -27,6 +27,7 @@ var effects = map[string]string{
 	"idp1.serviceAccountFilePath": "TestIDP1", "idp1.adminEmail": "TestIdentityProviderRefused",
 	"idp2.clientId": "TestIDP2", "idp2.clientSecret": "TestIDP2", "idp2.redirectURI": "TestIDP2", "idp2.tenant": "TestIdentityProviderRefused",
 	"idp2.groups": "TestIdentityProviderRefused", "idp2.onlySecurityGroups": "TestIdentityProviderRefused", "idp2.useGroupsAsWhitelist": "TestIDP2",
+	"clustermanager.host": "TestClusterManager", "clustermanager.bearerToken": "TestRenewedAtClusterManager", "clustermanager.insecure": "TestClusterManagerInsecure",
 }
 
 // Each field of the blocks of these kinds has a test of its effect.
@@ -47,7 +48,7 @@ func TestFieldsHaveEffects(t *testing.T) {
 	left := len(effects)
 	for kind, block := range map[string]reflect.Type{
 		"oidc": reflect.TypeFor[model.OIDCProvider](), "gitforge1": reflect.TypeFor[model.GitForge1Provider](), "gitforge2": reflect.TypeFor[model.GitForge2Provider](),
-		"idp1": reflect.TypeFor[model.IDP1Provider](), "idp2": reflect.TypeFor[model.IDP2Provider](),
+		"idp1": reflect.TypeFor[model.IDP1Provider](), "idp2": reflect.TypeFor[model.IDP2Provider](), "clustermanager": reflect.TypeFor[model.ClusterManagerProvider](),
 	} {
 		for i := range block.NumField() {
 			name, _, _ := strings.Cut(block.Field(i).Tag.Get("json"), ",")

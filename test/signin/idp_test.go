@@ -315,7 +315,7 @@ func TestGatesFailClosed(t *testing.T) {
 		"groups of any tenant":       func() { w.idp2("common"); w.config.Auth.IDP2.Groups = []string{"x"} },
 	} {
 		change()
-		id := connector.All(w.config.Auth)[0].ID
+		id := connector.All(w.config)[0].ID
 		if answer := w.browser().send(base+"/auth/"+id+"/login?"+asked().Encode(), nil); answer.StatusCode != http.StatusNotFound {
 			t.Errorf("%s: %d", about, answer.StatusCode)
 		}
@@ -324,7 +324,7 @@ func TestGatesFailClosed(t *testing.T) {
 	w.config.Auth.Connectors = []model.AuthConnector{
 		{ID: "idp2", IdentityProviders: w.config.Auth.IdentityProviders}, {ID: "password", IdentityProviders: w.config.Auth.IdentityProviders},
 	}
-	if usable := slices.DeleteFunc(connector.All(w.config.Auth), func(one connector.Connector) bool { return !one.Usable() }); len(usable) != 1 {
+	if usable := slices.DeleteFunc(connector.All(w.config), func(one connector.Connector) bool { return !one.Usable() }); len(usable) != 1 {
 		t.Errorf("%d connectors", len(usable))
 	}
 }

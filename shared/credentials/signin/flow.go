@@ -185,6 +185,47 @@ func (c client) withoutState() client {
 // nameOf is the name of the record of a sign-in: a state has one record, and so one person.
 func nameOf(state string) string { return digest("state", state) }
 
+// TokenField is the field of a form in which somebody enters a token of a connector.
+const TokenField = "token"
+
+// TokenPage is the page at which somebody enters a token of a connector.
+type TokenPage struct {
+	// Connector is the display name, and Host the host to which the token is sent.
+	Connector, Host string
+	// Path is that of the page, and State the one of the attempt.
+	Path, State string
+}
+
+// AsksForToken tells whether people enter a token of a connector on a page of the platform.
+func (f *Flow) AsksForToken(id string) bool {
+	chosen, known := lookup(f.env.Config(), id)
+	return known && chosen.Token
+}
+
+// TokenPage returns the page of an attempt. Errors: Refusal. Notes are for the audit, also after an error.
+func (f *Flow) TokenPage(ctx context.Context, id string, query url.Values, cookies map[string]string) (page TokenPage, notes map[string]string, err error) {
+	notes = map[string]string{AnnotationConnector: id}
+	defer func() { Annotate(notes, err) }()
+	state, err := Parameter(query, "state")
+	if err != nil {
+		return page, notes, err
+	}
+	begun, err := unseal(ctx, f.env, idOf(state), cookies)
+	if err != nil {
+		return page, notes, err
+	}
+	chosen, known := lookup(f.env.Config(), id)
+	switch {
+	case !same(begun.State, state) || begun.Connector != id:
+		return page, notes, notStartedHere("state")
+	case !known || !chosen.Token || !same(chosen.Fingerprint(), begun.Settings):
+		return page, notes, expired("settings")
+	}
+	return TokenPage{
+		Connector: chosen.DisplayName, Host: chosen.Settings.ClusterManager.Host, Path: strings.TrimPrefix(chosen.RedirectURI, chosen.Issuer()), State: state,
+	}, notes, nil
+}
+
 // Finish takes a browser back from a provider: it learns who the person is, finds or makes their user, and stores the sign-in. It
 // returns the path of the page that asks for a confirmation. Notes are for the audit, also after an error.
 //

@@ -324,6 +324,12 @@ func (f *Flow) again(ctx context.Context, provider Renewer, key *model.OwnedAcce
 	if err != nil {
 		return nil, nobody, err
 	}
+	if person.SameGroups {
+		groups, said.SSOGroups = nil, found.Spec.SSOGroups
+		if before := key.Spec.Identity; before != nil {
+			who.Groups = before.Groups
+		}
+	}
 	if found, err = f.renew(ctx, found, said); errors.Is(err, membership.ErrLastAdmin) {
 		return nil, nobody, errors.New("nobody would be an admin of the platform afterwards")
 	}

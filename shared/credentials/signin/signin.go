@@ -64,7 +64,7 @@ type Connector = connector.Connector
 
 // Connectors returns the connectors of a configuration at which people can sign in, in its order.
 func Connectors(config *model.ConfigStatus) []Connector {
-	return slices.DeleteFunc(connector.All(config.Auth), func(one Connector) bool { return !one.Usable() })
+	return slices.DeleteFunc(connector.All(config), func(one Connector) bool { return !one.Usable() })
 }
 
 // Request is what belongs to one attempt: a Provider sends it along, and finds it in the answer.
@@ -101,6 +101,8 @@ type Person struct {
 	Extra                                                    map[string]string
 	// SessionEnds is when the session at the provider ends. The key ends with it. Zero: the provider does not say.
 	SessionEnds time.Time
+	// SameGroups tells that a provider that was asked again does not say the groups: those of the last sign-in stay.
+	SameGroups bool
 	// Session is what the provider gave to ask it again. It is no part of a proof.
 	Session Session `json:"-"`
 }

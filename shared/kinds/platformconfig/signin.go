@@ -15,7 +15,7 @@ func signInWarnings(config *model.ConfigStatus) []string {
 	warn := func(at, why string) {
 		warnings = append(warnings, fmt.Sprintf("status.auth.%s: %s", at, why))
 	}
-	for _, one := range connector.All(config.Auth) {
+	for _, one := range connector.All(config) {
 		if one.Unverified {
 			warn(one.Path+".insecureSkipSignatureValidation", "responses are not verified: anybody can sign in as anybody")
 		}

@@ -22,6 +22,8 @@ const (
 	IDP1      = "idp1"
 	IDP2      = "idp2"
 	SAML      = "saml"
+	// ClusterManager is a cluster manager, whose users have API tokens.
+	ClusterManager = "clustermanager"
 )
 
 // reserved are the paths below /auth/ that belong to the platform.
@@ -45,6 +47,8 @@ type Connector struct {
 	ExtraClaims []string
 	// Posts tells that browsers post the answer of the provider, from its site, and bring it in no other way.
 	Posts bool
+	// Token tells that people enter a token of the connector on a page of the platform. They are never sent there.
+	Token bool
 	// Unverified tells that the answers of the provider are not verified: anybody can sign in as anybody.
 	Unverified bool
 	// Path is where the configuration has the block, below auth.
@@ -58,7 +62,8 @@ type Connector struct {
 }
 
 // All returns the connectors of a configuration, in its order, also those at which nobody can sign in. Nil: there are none.
-func All(auth *model.ConfigAuth) []Connector {
+func All(config *model.ConfigStatus) []Connector {
+	auth := config.Auth
 	if auth == nil {
 		return nil
 	}
@@ -78,6 +83,9 @@ func All(auth *model.ConfigAuth) []Connector {
 	for i := range found {
 		if found[i].DisplayName == "" {
 			found[i].DisplayName = found[i].ID
+		}
+		if found[i].Token && config.PlatformHost != "" {
+			found[i].RedirectURI = "https://" + config.PlatformHost + found[i].callback()
 		}
 	}
 	return found
@@ -137,6 +145,12 @@ func blocks(given *model.IdentityProviders, path string) []Connector {
 			missing:    missing("ssoURL", p.SSOURL),
 		})
 	}
+	if p := given.ClusterManager; p != nil {
+		add(ClusterManager, Connector{
+			Settings: model.IdentityProviders{ClusterManager: p}, Type: ClusterManager, Token: true, secret: p.BearerToken,
+			missing: missing("host", p.Host),
+		})
+	}
 	return found
 }
 
@@ -161,7 +175,7 @@ func missing(pairs ...string) string {
 // If nobody can sign in at the connector, field and why name a field of the configuration below auth and what it must be. They are
 // empty otherwise. Source: ADR-0031.
 func (c Connector) Platform() (address, field, why string) {
-	path := "/auth/" + c.ID + "/callback"
+	path := c.callback()
 	address, below := strings.CutSuffix(c.RedirectURI, path)
 	switch {
 	case c.taken:
@@ -170,12 +184,17 @@ func (c Connector) Platform() (address, field, why string) {
 		return "", c.Path + "." + c.missing, "must be set"
 	case c.wrong != "":
 		return "", c.Path + "." + c.wrong, c.why
+	case c.Token && c.RedirectURI == "":
+		return "", c.Path, "needs status.platformHost"
 	case !below || !strings.HasPrefix(address, "https://"):
 		return "", c.Path + ".redirectURI", "must be an https URL that ends in " + path
 	default:
 		return address, "", ""
 	}
 }
+
+// callback is the path to which browsers come back.
+func (c Connector) callback() string { return "/auth/" + c.ID + "/callback" }
 
 // Usable tells whether people can sign in at the connector, as far as the configuration says.
 func (c Connector) Usable() bool {

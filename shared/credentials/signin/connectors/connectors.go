@@ -6,6 +6,7 @@ import (
 	"context"
 
 	"management.platform.sh/shared/credentials/signin"
+	"management.platform.sh/shared/credentials/signin/clustermanager"
 	"management.platform.sh/shared/credentials/signin/codehost"
 	"management.platform.sh/shared/credentials/signin/oidc"
 	"management.platform.sh/shared/credentials/signin/saml"
@@ -24,7 +25,7 @@ func Open(env *platform.Environment) *Providers {
 	return &Providers{oidc: oidc.Open(env), kinds: map[string]signin.Provider{
 		connector.OIDC: oidc.Open(env), connector.IDP1: oidc.OpenIDP1(env), connector.IDP2: oidc.OpenIDP2(env),
 		connector.GitForge1: codehost.OpenGitForge1(env), connector.GitForge2: codehost.OpenGitForge2(env),
-		connector.SAML: saml.Open(env),
+		connector.SAML: saml.Open(env), connector.ClusterManager: clustermanager.Open(env),
 	}}
 }
 
