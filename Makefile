@@ -43,7 +43,7 @@ stories: redis ## Run whole sessions of users, with a real kubectl, in each shap
 	go test -timeout $(TIMEOUT) ./test/script
 
 # The stories run in node, which the cache of go test does not see.
-browser: npm chromium provider ## Drive the console in a real browser. PICTURES=folder keeps pictures of its pages.
+browser: npm chromium provider ## Drive the console in a real browser. PICTURES=folder keeps pictures of its pages, MEASURE=file its figures; ARIA=write renews test/browser/aria.
 	@! command -v npm >/dev/null || $(MAKE) test/browser/node_modules/.package-lock.json
 	go test -count=1 -timeout $(TIMEOUT) ./test/browser
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
+	"encoding/json"
 	"errors"
 	"io"
 	"log/slog"
@@ -262,6 +263,59 @@ func TestSources(t *testing.T) {
 	})
 	if err != nil || count < 10 {
 		t.Errorf("read %d sources: %v", count, err)
+	}
+}
+
+// The first page uses the texts that are loaded with it, and no text is left over. Source: ADR-0030.
+func TestTexts(t *testing.T) {
+	t.Parallel()
+	texts := func(name string) map[string]string {
+		content, err := os.ReadFile("web/texts/" + name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		found := map[string]string{}
+		if err := json.Unmarshal(content, &found); err != nil || len(found) < 100 {
+			t.Fatalf("%s has %d texts: %v", name, len(found), err)
+		}
+		return found
+	}
+	first, later := texts("en.json"), texts("en-pages.json")
+	used := map[string]bool{}
+	quoted := regexp.MustCompile(`["` + "`" + `](\w+)["` + "`" + `]`)
+	apart := regexp.MustCompile(`^web/(studio/|pages/(audit|clusters|config|people|studio|teams|tokens|trustrules)\.tsx)`)
+	err := filepath.WalkDir("web", func(path string, entry os.DirEntry, err error) error {
+		if err == nil && entry.Name() == "node_modules" {
+			return filepath.SkipDir
+		}
+		if err != nil || !strings.HasPrefix(filepath.Ext(path), ".ts") {
+			return err
+		}
+		source, err := os.ReadFile(path)
+		for _, name := range quoted.FindAllSubmatch(source, -1) {
+			used[string(name[1])] = true
+			if _, found := later[string(name[1])]; found && !apart.MatchString(filepath.ToSlash(path)) {
+				t.Errorf("%s uses the text %q, which is loaded with other pages: move it to en.json", path, name[1])
+			}
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name := range later {
+		if _, found := first[name]; found {
+			t.Errorf("the text %q is there twice", name)
+		}
+		// The templates of trust rules make their names.
+		if !used[name] && !strings.HasPrefix(name, "rule") {
+			t.Errorf("nothing uses the text %q", name)
+		}
+	}
+	for name := range first {
+		if !used[name] {
+			t.Errorf("nothing uses the text %q", name)
+		}
 	}
 }
 

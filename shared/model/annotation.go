@@ -12,4 +12,7 @@ const (
 	// ConfirmWithinAnnotation takes a write back if nobody confirms it within this time, a Go duration. A write without the
 	// annotation confirms.
 	ConfirmWithinAnnotation = GroupName + "/confirm-within"
+	// ChangeCauseAnnotation says why somebody writes. The history shows it for the write that sets it. kubectl uses the same for
+	// the history of a rollout.
+	ChangeCauseAnnotation = "kubernetes.io/change-cause"
 )

@@ -50,6 +50,10 @@ type ConfigRevision struct {
 	// Source: ADR-0015.
 	// +optional
 	RolledBackTo string `json:"rolledBackTo,omitempty"`
+	// Reason is why the configuration was written: the annotation `kubernetes.io/change-cause`, if the write set it. At most 500
+	// bytes are shown. Source: ADR-0024.
+	// +optional
+	Reason string `json:"reason,omitempty"`
 	// Changes are the fields that differ from the previous revision, in the order of their paths.
 	// Source: ADR-0015.
 	// +optional

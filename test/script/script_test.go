@@ -74,6 +74,7 @@ const (
 //	certified KUBECONFIG AUTHORITY USER SECONDS   its certificate is valid, names that user, and has that lifetime
 //	fill TEMPLATE FILE NAME...     replace names in braces with variables and lines of files
 //	field FILE PATH OUTPUT         write one string of a YAML or JSON document to a file
+//	console                        the page of the console and its assets are those of the repository
 //	canary KEYFILE...              no clear key is in anything that the session has left behind
 //
 // The commands serve and kubectl see the environment of the story. After serve it has ORIGIN (plain HTTP), API (ORIGIN
@@ -113,6 +114,7 @@ var commands = map[string]func(*testscript.TestScript, bool, []string){
 	"fill":       fill,
 	"field":      field,
 	"canary":     canary,
+	"console":    console,
 }
 
 // atOnce is how many stories run at the same time. They wait more than they work.

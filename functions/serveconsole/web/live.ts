@@ -130,12 +130,18 @@ export function live<T extends { metadata: Meta }>(path: string) {
     if (mode.value !== "stream" && current) await read(current.signal).catch(() => undefined);
   }
 
+  /** Reads the next page. */
   async function next() {
-    const table = await list<T>(path, { limit: String(pageSize), continue: more.value });
-    batch(() => {
-      rows.value = new Map([...rows.value, ...(table.rows ?? []).map((row) => [row.object.metadata.uid, row] as const)]);
-      more.value = table.metadata?.continue ?? "";
-    });
+    try {
+      const table = await list<T>(path, { limit: String(pageSize), continue: more.value });
+      batch(() => {
+        rows.value = new Map([...rows.value, ...(table.rows ?? []).map((row) => [row.object.metadata.uid, row] as const)]);
+        more.value = table.metadata?.continue ?? "";
+        problem.value = null;
+      });
+    } catch (failure) {
+      problem.value = failure instanceof Refusal ? failure : new Refusal(0, "");
+    }
   }
 
   const sorted = computed(() => [...rows.value.values()].sort((a, b) => (sortable(a) < sortable(b) ? -1 : 1)));

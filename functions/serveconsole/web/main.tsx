@@ -12,7 +12,7 @@ import { Problem, asRefusal } from "./parts/problem";
 import { SignIn, comeBack, whoami } from "./parts/signin";
 import { admin, nameOf, person } from "./person";
 import { may, readRights } from "./rights";
-import { text, type Text } from "./texts";
+import { loadTexts, text, type Text } from "./texts";
 
 const themes = ["system", "light", "dark"] as const;
 const theme = signal(localStorage.getItem("theme") ?? "system");
@@ -112,7 +112,8 @@ function Bar() {
     <header>
       <a class="skip" href="#content" onClick={(event) => { event.preventDefault(); document.getElementById("content")?.focus(); }}>{text("skip")}</a>
       <Brand />
-      <nav aria-label={text("navigation")}>
+      <button type="button" class="menu" popovertarget="pages">{text("menu")}</button>
+      <nav id="pages" popover="auto" aria-label={text("navigation")}>
         {pages.filter((one) => one === page || !one.needs || one.needs() || session.value === "guest").map((one) => (
           <a href={`${home}/${one.name}${plain ? "?plain" : ""}`} aria-current={page === one ? "page" : undefined}>{text(one.label)}</a>
         ))}
@@ -152,8 +153,8 @@ function Later({ load }: { load: () => Promise<ComponentType> }) {
   const found = useSignal<ComponentType | null>(null);
   const failed = useSignal(false);
   useEffect(() => {
-    load().then(
-      (loaded) => {
+    Promise.all([load(), loadTexts()]).then(
+      ([loaded]) => {
         if (history.state?.reloaded) history.replaceState(null, "");
         found.value = loaded;
       },
@@ -185,10 +186,9 @@ function App() {
       session.value = "out";
       return;
     }
-    comeBack().catch((failure) => { refused.value = asRefusal(failure); }).then(whoami).then(
-      async (self) => {
+    comeBack().catch((failure) => { refused.value = asRefusal(failure); }).then(() => Promise.all([whoami(), readRights()])).then(
+      ([self]) => {
         person.value = self;
-        await readRights();
         session.value = "in";
       },
       async () => (session.value = (await open()) ? "guest" : "out"),

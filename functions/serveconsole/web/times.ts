@@ -18,12 +18,16 @@ export function distance(time: string): string {
   return time;
 }
 
+// Making a format takes longer than using it.
+const minutes = new Intl.DateTimeFormat("en", { timeStyle: "short" });
+const seconds = new Intl.DateTimeFormat("en", { dateStyle: "medium", timeStyle: "medium" });
+
 /** Says the hour and the minute of a time in the zone of the reader. */
 export function clock(time: string): string {
-  return new Intl.DateTimeFormat("en", { timeStyle: "short" }).format(new Date(time));
+  return minutes.format(new Date(time));
 }
 
 /** Says a time in the zone of the reader. */
 export function exact(time: string): string {
-  return new Intl.DateTimeFormat("en", { dateStyle: "medium", timeStyle: "medium" }).format(new Date(time));
+  return seconds.format(new Date(time));
 }

@@ -4826,6 +4826,13 @@ func schema_managementplatformsh_shared_model_ConfigRevision(ref common.Referenc
 							Format:      "",
 						},
 					},
+					"reason": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Reason is why the configuration was written: the annotation `kubernetes.io/change-cause`, if the write set it. At most 500 bytes are shown. Source: ADR-0024.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
 					"changes": {
 						VendorExtensible: spec.VendorExtensible{
 							Extensions: spec.Extensions{

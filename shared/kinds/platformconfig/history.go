@@ -27,6 +27,8 @@ const (
 	minRevisions  = 20
 	maxRevisions  = 200
 	keepRevisions = 30 * 24 * time.Hour
+	// maxReason is how many bytes of a reason are shown.
+	maxReason = 500
 	// eventsAtOnce and maxEvents bound how many events one step and all steps look at.
 	eventsAtOnce = 50
 	maxEvents    = 2000
@@ -168,6 +170,15 @@ func (r *revision) changesStatus() bool {
 	return slices.ContainsFunc(r.changes, func(change model.ConfigChange) bool { return strings.HasPrefix(change.Path, "status.") })
 }
 
+// reason returns why the write was made, or nothing if the annotation is that of an earlier write.
+func (r *revision) reason() string {
+	cause := r.now.Metadata.Annotations[model.ChangeCauseAnnotation]
+	if cause == r.then.Metadata.Annotations[model.ChangeCauseAnnotation] {
+		return ""
+	}
+	return strings.ToValidUTF8(cause[:min(len(cause), maxReason)], "")
+}
+
 // History returns the latest revisions, each with its author, its time and its changes, and what was there before them.
 // Errors: NotFound for another name, ServiceUnavailable. Source: ADR-0015.
 func (s *Source) History(ctx context.Context, in resource.GetInput) (*model.ConfigHistory, error) {
@@ -186,7 +197,7 @@ func (s *Source) History(ctx context.Context, in resource.GetInput) (*model.Conf
 	for _, one := range revisions {
 		history.Status.Revisions = append(history.Status.Revisions, model.ConfigRevision{
 			Revision: strconv.FormatInt(one.number, 10), Author: one.now.Author, Time: one.now.Time,
-			RolledBackTo: one.now.RolledBackTo, Changes: one.changes,
+			RolledBackTo: one.now.RolledBackTo, Reason: one.reason(), Changes: one.changes,
 		})
 	}
 	return history, nil
@@ -231,7 +242,7 @@ func (s *Source) Rollback(ctx context.Context, in resource.SubresourceInput[*mod
 	}
 	object := &model.Config{Status: earlier.Status}
 	object.Labels, object.Annotations, object.UID = current.Labels, maps.Clone(current.Annotations), in.Object.UID
-	for _, name := range []string{model.ForceAnnotation, model.ConfirmWithinAnnotation} {
+	for _, name := range []string{model.ForceAnnotation, model.ConfirmWithinAnnotation, model.ChangeCauseAnnotation} {
 		// The rollback is asked for with annotations of its own.
 		delete(object.Annotations, name)
 		if value, given := in.Object.Annotations[name]; given {

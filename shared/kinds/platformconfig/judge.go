@@ -28,6 +28,8 @@ const (
 	maxKeys = 2000
 	// maxOwners bounds for how many owners a write finds out whether they have another key.
 	maxOwners = 10
+	// maxNamedKeys bounds how many keys that a write ends are named.
+	maxNamedKeys = 10
 )
 
 // judged is what is stored beside a configuration.
@@ -229,7 +231,7 @@ func readable(path string) error {
 	return nil
 }
 
-// endedKeys says how many keys a lowered limit ends now and within a day, and whose last ones. Empty: none.
+// endedKeys says how many keys a lowered limit ends now and within a day, which ones, and whose last ones. Empty: none.
 func (s *signed) endedKeys(ctx context.Context, before, after accesskey.Limits, now time.Time) (string, error) {
 	lowest := after.For(model.AccessKeyTypeLogin)
 	if s.source.Keys == nil || lowest == 0 || before.Max == after.Max && before.Login == after.Login {
@@ -237,7 +239,7 @@ func (s *signed) endedKeys(ctx context.Context, before, after accesskey.Limits, 
 	}
 	keys, day := s.source.Keys(), now.Add(accesskey.Grace)
 	var atOnce, within, looked int
-	var owners []string
+	var owners, names []string
 	for looked < maxKeys {
 		due, err := keys.Store.Due(ctx, store.DueQuery{ByCreated: true, Until: day.Add(-lowest), Skip: looked, Limit: limits.PageObjects})
 		if err != nil {
@@ -260,6 +262,9 @@ func (s *signed) endedKeys(ctx context.Context, before, after accesskey.Limits, 
 				atOnce++
 			} else {
 				within++
+			}
+			if len(names) < maxNamedKeys {
+				names = append(names, key.Name)
 			}
 			if !slices.Contains(owners, record.Owner) {
 				owners = append(owners, record.Owner)
@@ -288,6 +293,10 @@ func (s *signed) endedKeys(ctx context.Context, before, after accesskey.Limits, 
 	}
 	if more := len(owners) - maxOwners; more > 0 {
 		text += fmt.Sprintf("; %d owners were not looked at", more)
+	}
+	text += "; the keys are " + strings.Join(names, ", ")
+	if more := atOnce + within - len(names); more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
 	}
 	return text, nil
 }

@@ -106,7 +106,8 @@ func TestLoweredLimit(t *testing.T) {
 		refusal(t, err, 422, "status.auth.accessKeyMaxTTLSeconds")
 	}
 	// The youngest key outlives the limit for now.
-	if warned, err := g.patch(young, "{"+low, true); err != nil || !strings.Contains(warned, "end 0 access keys now and 3 within a day") {
+	if warned, err := g.patch(young, "{"+low, true); err != nil || !strings.Contains(warned, "end 0 access keys now and 3 within a day") ||
+		!strings.Contains(warned, young.Key) {
 		t.Errorf("%q, %v", warned, err)
 	}
 	warned, err := g.patch(root, "{"+force+low, true)

@@ -126,9 +126,13 @@ func (r *rules) Observe(config *model.Config, stored store.Record) {
 	config.Status.Conditions = r.source.Conditions()
 }
 
-// Warn returns what the write does to others, and the connectors at which nobody can sign in.
+// Warn returns what the write does to others, the connectors at which nobody can sign in, and scripts, which no page runs.
 func (r *rules) Warn(config *model.Config) []string {
-	return append(slices.Clone(r.warnings), signInWarnings(&config.Status)...)
+	warnings := append(slices.Clone(r.warnings), signInWarnings(&config.Status)...)
+	if ui := config.Status.UISettings; ui != nil && len(ui.CustomJavaScript) > 0 {
+		warnings = append(warnings, "status.uiSettings.customJavaScript: ignored, because its authors would act as everybody who opens the console")
+	}
+	return warnings
 }
 
 // Record implements resource.Recorder.

@@ -19,6 +19,7 @@ func TestSignInWarnings(t *testing.T) {
 		"a good one":              {"platformHost: p.example\nauth: {oidc: {" + good + "oidc/callback'}}", nil},
 		"without platformHost":    {"auth: {oidc: {" + good + "oidc/callback'}}", nil},
 		"below a path":            {"platformHost: p.example\nauth: {oidc: {issuerUrl: 'https://a.example', clientId: p, redirectURI: 'https://p.example/b/auth/oidc/callback'}}", nil},
+		"scripts of others":       {"uiSettings: {customJavaScript: ['https://a.example/own.js']}", []string{"status.uiSettings.customJavaScript"}},
 		"a good connector":        {"auth: {connectors: [{id: a, oidc: {" + good + "a/callback'}}]}", nil},
 		"oidc as the only":        {"auth: {connectors: [{id: oidc, oidc: {" + good + "oidc/callback'}}]}", nil},
 		"no issuer":               {"auth: {oidc: {clientId: p}}", []string{"status.auth.oidc.issuerUrl"}},

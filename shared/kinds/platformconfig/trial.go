@@ -82,6 +82,7 @@ func try(before store.Record, earlier *document, known *content, now time.Time) 
 	// It is the same object, and its return is a change.
 	about.Metadata.UID, about.Metadata.CreationTimestamp = known.Metadata.UID, known.Metadata.CreationTimestamp
 	about.Metadata.Generation = known.Metadata.Generation + 1
+	delete(about.Metadata.Annotations, model.ChangeCauseAnnotation)
 	if fields["metadata"], err = json.Marshal(about.Metadata); err == nil {
 		back.Before, err = json.Marshal(fields)
 	}

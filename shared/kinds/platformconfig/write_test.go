@@ -629,6 +629,53 @@ func TestHistory(t *testing.T) {
 	}
 }
 
+// A reason belongs to the write that sets it, and a rollback has its own. Source: ADR-0024.
+func TestReason(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	source := w.process("")
+	because := func(why string) map[string]string { return map[string]string{model.ChangeCauseAnnotation: why} }
+	write := func(host string, change func(*model.Config)) {
+		t.Helper()
+		config := &model.Config{}
+		if host != "a.example" {
+			config = w.get(source, false)
+		}
+		config.Status.PlatformHost = host
+		change(config)
+		if _, err := w.update(source, config); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("a.example", func(config *model.Config) { config.Annotations = because("the host is new") })
+	write("b.example", func(*model.Config) {})
+	write("c.example", func(config *model.Config) { config.Annotations = because(strings.Repeat("é", 300) + "!") })
+	write("d.example", func(config *model.Config) { config.Annotations = nil })
+	write("e.example", func(config *model.Config) { config.Annotations = because("once more") })
+	back := func(annotations map[string]string) {
+		t.Helper()
+		in := &model.ConfigRollback{Spec: model.ConfigRollbackSpec{Revision: "2"}}
+		in.Annotations = annotations
+		if _, err := source.Rollback(t.Context(), resource.SubresourceInput[*model.ConfigRollback]{Caller: admin, Name: "config", Object: in}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	back(nil)
+	write("f.example", func(*model.Config) {})
+	back(because("the host is back"))
+	history, err := source.History(t.Context(), resource.GetInput{Name: "config"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, one := range history.Status.Revisions {
+		got = append(got, one.Reason)
+	}
+	if want := []string{"the host is back", "", "", "once more", "", strings.Repeat("é", 250), "", "the host is new", ""}; !slices.Equal(got, want) {
+		t.Errorf("the reasons are %q, want %q", got, want)
+	}
+}
+
 // The history goes on when another server takes over the state, whose first revision is far from the last one. Source: ADR-0041.
 func TestHistoryOfServers(t *testing.T) {
 	t.Parallel()

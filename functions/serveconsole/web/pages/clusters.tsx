@@ -4,7 +4,7 @@ import { live } from "../live";
 import { AsKubectl, quoted } from "../parts/copy";
 import { Dialog } from "../parts/dialog";
 import { Fact, Time } from "../parts/facts";
-import { idOf, List, useAddress, type Words } from "../parts/list";
+import { Gone, idOf, List, useAddress, useOpened, type Words } from "../parts/list";
 import { usePermitted } from "../rights";
 import { text } from "../texts";
 import { asking, clustersIn, projectNamespaces, type Cluster } from "./cluster";
@@ -21,7 +21,7 @@ function One({ cluster, close, ask }: { cluster: Cluster; close: () => void; ask
   return (
     <Dialog title={idOf(cluster)} close={close} wide>
       <dl>
-        {cluster.spec.displayName && <Fact name={text("name")}>{cluster.spec.displayName}</Fact>}
+        {cluster.spec.displayName && <Fact name={text("displayName")}>{cluster.spec.displayName}</Fact>}
         {cluster.spec.description && <Fact name={text("description")}>{cluster.spec.description}</Fact>}
         <Fact name={text("state")}>{cluster.status?.phase}</Fact>
         <Fact name={text("endpoint")}>{cluster.status?.ingress?.host ?? text("endpointNone")}</Fact>
@@ -60,7 +60,8 @@ export function Clusters() {
   const address = useAddress();
   const { opened } = address;
   const asked = useSignal<Cluster | null>(null);
-  const cluster = clusters.rows.value.find((row) => idOf(row.object) === opened.value)?.object;
+  const [project = "", name = ""] = opened.value.split("/");
+  const cluster = useOpened(clusters, opened.value, `${clustersIn(project)}/${encodeURIComponent(name)}`);
   return (
     <>
       <List
@@ -77,14 +78,8 @@ export function Clusters() {
         )}
       </List>
       {asked.value ? <Kubeconfig cluster={asked.value} close={() => (asked.value = null)} />
-        : opened.value && (cluster
-          ? <One cluster={cluster} close={() => (opened.value = "")} ask={() => { asked.value = cluster; opened.value = ""; }} />
-          : clusters.loaded.value && (
-            <Dialog title={opened.value} close={() => (opened.value = "")}>
-              <p>{text("goneHere")}</p>
-              <div class="buttons"><button type="button" onClick={() => (opened.value = "")}>{text("close")}</button></div>
-            </Dialog>
-          ))}
+        : cluster === null ? <Gone name={opened.value} close={() => (opened.value = "")} />
+        : cluster && <One cluster={cluster} close={() => (opened.value = "")} ask={() => { asked.value = cluster; opened.value = ""; }} />}
     </>
   );
 }

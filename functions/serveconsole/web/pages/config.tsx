@@ -4,6 +4,7 @@ import { group, send, warningsOf, type Refusal } from "../api";
 import { AsKubectl } from "../parts/copy";
 import { Dialog } from "../parts/dialog";
 import { Problem, asRefusal } from "../parts/problem";
+import { useUnsaved } from "../parts/unsaved";
 import { may, usePermitted } from "../rights";
 import { helpFor, type Help } from "../schema";
 import { Changes } from "../studio/diff";
@@ -15,6 +16,7 @@ import { distance, exact } from "../times";
 const path = `${group}/config/config`;
 const force = "management.platform.sh/force";
 const within = "management.platform.sh/confirm-within";
+const cause = "kubernetes.io/change-cause";
 const none: Finding[] = [];
 
 /** The configuration, as far as the console reads it. */
@@ -36,6 +38,7 @@ interface Revision {
   author?: string;
   time?: string;
   rolledBackTo?: string;
+  reason?: string;
   changes?: Change[];
 }
 
@@ -43,6 +46,17 @@ interface Revision {
 async function sent<T>(at: string, method: string, body?: unknown, mediaType?: string): Promise<{ object: T; warnings: string[] }> {
   const response = await send(at, { method, body: body === undefined ? undefined : json(body), mediaType });
   return { object: fromJson(await response.text()) as T, warnings: warningsOf(response) };
+}
+
+/** Tells whether a configuration waits for a confirmation. */
+function isTrial(config: Config | null): boolean {
+  return config?.metadata.annotations?.[within] !== undefined && (config.status.conditions ?? []).some(({ type, status }) => type === "Confirmed" && status === "False");
+}
+
+/** Returns the milliseconds of a duration, such as 1h30m. */
+function durationOf(text = ""): number {
+  const units: Record<string, number> = { h: 3_600_000, m: 60_000, s: 1000, ms: 1 };
+  return [...text.matchAll(/([\d.]+)(ms|h|m|s)/g)].reduce((sum, [, count, unit]) => sum + Number(count) * (units[unit ?? ""] ?? 0), 0);
 }
 
 /** Returns the configuration as it is edited: without what the platform says about it. */
@@ -71,27 +85,43 @@ function Warnings({ of }: { of: string[] }) {
   return <ul class="findings" aria-label={text("configWarnings")}>{of.map((one) => <li class="warning">{one}</li>)}</ul>;
 }
 
-/** The two ways in which a write can be made safer, or less safe. */
-function Ways({ trial, forced, offer }: { trial: { value: string }; forced: { value: boolean }; offer: boolean }) {
+/** How a write is made: why, and the two ways in which it can be made safer, or less safe. */
+function useWays() {
+  const reason = useSignal("");
+  const trial = useSignal("");
+  const forced = useSignal(false);
+  const annotations = (): Record<string, string> => ({
+    ...(reason.value.trim() ? { [cause]: reason.value.trim() } : {}), ...(trial.value ? { [within]: trial.value } : {}), ...(forced.value ? { [force]: "true" } : {}),
+  });
+  return { reason, trial, forced, annotations };
+}
+
+function Ways({ of: { reason, trial, forced }, offer }: { of: ReturnType<typeof useWays>; offer: boolean }) {
   return (
-    <fieldset>
-      <legend>{text("configSafely")}</legend>
+    <>
       <label>
-        {text("configTrial")}
-        <select value={trial.value} onChange={(event) => (trial.value = event.currentTarget.value)}>
-          <option value="">{text("configTrialNone")}</option>
-          <option value="1m">{text("oneMinute")}</option>
-          <option value="10m">{text("tenMinutes")}</option>
-          <option value="1h">{text("hour")}</option>
-        </select>
+        {text("configReason")}
+        <input value={reason.value} maxLength={200} onInput={(event) => (reason.value = event.currentTarget.value)} />
       </label>
-      {(offer || forced.value) && (
-        <label class="choice">
-          <input type="checkbox" checked={forced.value} onChange={(event) => (forced.value = event.currentTarget.checked)} />
-          {text("configForce")}
+      <fieldset>
+        <legend>{text("configSafely")}</legend>
+        <label>
+          {text("configTrial")}
+          <select value={trial.value} onChange={(event) => (trial.value = event.currentTarget.value)}>
+            <option value="">{text("configTrialNone")}</option>
+            <option value="1m">{text("oneMinute")}</option>
+            <option value="10m">{text("tenMinutes")}</option>
+            <option value="1h">{text("hour")}</option>
+          </select>
         </label>
-      )}
-    </fieldset>
+        {(offer || forced.value) && (
+          <label class="choice">
+            <input type="checkbox" checked={forced.value} onChange={(event) => (forced.value = event.currentTarget.checked)} />
+            {text("configForce")}
+          </label>
+        )}
+      </fieldset>
+    </>
   );
 }
 
@@ -126,12 +156,11 @@ function Review(props: { before: Config; draft: Fields; close: () => void; reloa
   const { before, draft, close, reload, saved, refused } = props;
   const result = useSignal<{ after: Config; warnings: string[] } | null>(null);
   const problem = useSignal<Refusal | null>(null);
-  const trial = useSignal("");
-  const forced = useSignal(false);
+  const ways = useWays();
+  const { trial, forced } = ways;
   const busy = useSignal(false);
   const body = () => ({
-    ...before, status: draft,
-    metadata: { ...before.metadata, annotations: { ...without(before.metadata.annotations), ...(trial.value ? { [within]: trial.value } : {}), ...(forced.value ? { [force]: "true" } : {}) } },
+    ...before, status: draft, metadata: { ...before.metadata, annotations: { ...without(before.metadata.annotations), ...ways.annotations() } },
   });
   useEffect(() => {
     let current = true;
@@ -173,7 +202,7 @@ function Review(props: { before: Config; draft: Fields; close: () => void; reloa
             <Changes before={textOf(before)} after={textOf(result.value.after)} label={text("configChanges")} />
           </>
         )}
-        <Ways trial={trial} forced={forced} offer={offer} />
+        <Ways of={ways} offer={offer} />
         <div class="buttons">
           <button type="button" onClick={close}>{text("back")}</button>
           <button class="primary" disabled={busy.value || !result.value}>{text("configSave")}</button>
@@ -185,19 +214,19 @@ function Review(props: { before: Config; draft: Fields; close: () => void; reloa
 
 /** Annotations without those that are about one write. */
 function without(annotations: Record<string, string> = {}): Record<string, string> {
-  const { [force]: _, [within]: __, ...rest } = annotations;
+  const { [force]: _, [within]: __, [cause]: ___, ...rest } = annotations;
   return rest;
 }
 
 function Rollback({ to, close, done }: { to: Revision; close: () => void; done: () => void }) {
   const result = useSignal<{ changes: Change[]; warnings: string[] } | null>(null);
   const problem = useSignal<Refusal | null>(null);
-  const trial = useSignal("");
-  const forced = useSignal(false);
+  const ways = useWays();
+  const { trial, forced } = ways;
   const busy = useSignal(false);
   const ask = (query: string) => sent<{ status: { changes?: Change[] } }>(`${path}/rollback${query}`, "POST", {
     apiVersion: "management.platform.sh/v1", kind: "ConfigRollback", spec: { revision: to.revision },
-    metadata: { annotations: { ...(trial.value ? { [within]: trial.value } : {}), ...(forced.value ? { [force]: "true" } : {}) } },
+    metadata: { annotations: ways.annotations() },
   });
   useEffect(() => {
     let current = true;
@@ -231,7 +260,7 @@ function Rollback({ to, close, done }: { to: Revision; close: () => void; done: 
             {result.value.changes.length === 0 ? <p>{text("rollbackSame")}</p> : <ChangeList of={result.value.changes} />}
           </>
         )}
-        <Ways trial={trial} forced={forced} offer={offer} />
+        <Ways of={ways} offer={offer} />
         <AsKubectl command={`kubectl create --raw ${`/apis/management.platform.sh/v1/config/config/rollback`} -f - <<< '{"spec": {"revision": "${to.revision}"}}'`} />
         <div class="buttons">
           <button type="button" onClick={close}>{text("back")}</button>
@@ -267,6 +296,7 @@ export function Configuration() {
       const revisions = (await past)?.object.status.revisions ?? [];
       batch(() => {
         const before = config.value ? textOf(config.value) : "";
+        if (isTrial(config.value) && !isTrial(object) && textOf(object) !== before) done.value = text("configTakenBack");
         if (draft.value === before) draft.value = textOf(object);
         config.value = object;
         history.value = revisions;
@@ -284,6 +314,7 @@ export function Configuration() {
   const parsed = useMemo(() => read(draft.value), [draft.value]);
   const findings = parsed.findings.length > 0 ? parsed.findings : causes.value;
   const changed = draft.value !== base;
+  useUnsaved(changed);
 
   function review() {
     causes.value = none;
@@ -310,16 +341,39 @@ export function Configuration() {
 
   async function confirm() {
     try {
-      await sent(path, "PATCH", { metadata: { annotations: { [within]: null } } }, "application/merge-patch+json");
+      // What is confirmed is what is shown, and nothing that came after it.
+      const { resourceVersion } = config.value?.metadata ?? {};
+      await sent(path, "PATCH", { metadata: { resourceVersion, annotations: { [within]: null } } }, "application/merge-patch+json");
       done.value = text("configConfirmed");
       await load();
     } catch (failure) {
-      problem.value = asRefusal(failure);
+      await load();
+      if (done.value !== text("configTakenBack")) problem.value = asRefusal(failure);
     }
   }
 
   const conditions = config.value?.status.conditions ?? [];
-  const waiting = conditions.find(({ type, status }) => type === "Confirmed" && status === "False" && config.value?.metadata.annotations?.[within]);
+  const waiting = isTrial(config.value) ? conditions.find(({ type }) => type === "Confirmed") : undefined;
+  const written = history.value[0]?.time;
+  const until = waiting && written ? Date.parse(written) + durationOf(config.value?.metadata.annotations?.[within]) : 0;
+  useEffect(() => {
+    if (until === 0) return;
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    // Without a confirmation, the configuration is another one then.
+    const look = () => {
+      clearTimeout(timer);
+      if (document.hidden) return;
+      const left = until + 1000 - Date.now();
+      if (left > 0) timer = setTimeout(look, left);
+      else void load();
+    };
+    look();
+    document.addEventListener("visibilitychange", look);
+    return () => {
+      clearTimeout(timer);
+      document.removeEventListener("visibilitychange", look);
+    };
+  }, [until]);
   return (
     <div class="studio">
       <div class="title">
@@ -338,7 +392,7 @@ export function Configuration() {
       <div role="status">{done.value && <p class="decision yes">{done.value}</p>}</div>
       {waiting && (
         <div class="held">
-          <p>{waiting.message}</p>
+          <p>{until > 0 ? text("configWaiting", { time: exact(new Date(until).toISOString()), when: distance(new Date(until).toISOString()) }) : waiting.message}</p>
           {change && <button type="button" class="primary" onClick={() => void confirm()}>{text("configConfirm")}</button>}
         </div>
       )}
@@ -371,6 +425,7 @@ export function Configuration() {
                     <strong>{text("revision", { revision: one.revision })}</strong>{" "}
                     {one.author ?? text("revisionFirst")}{one.time && <>, <time dateTime={one.time} title={exact(one.time)}>{distance(one.time)}</time></>}
                     {one.rolledBackTo && <>, {text("revisionRolled", { revision: one.rolledBackTo })}</>}
+                    {one.reason && <>, <q>{one.reason}</q></>}
                     {", "}{text((one.changes ?? []).length === 1 ? "fieldsOne" : "fields", { count: (one.changes ?? []).length })}
                   </summary>
                   <ChangeList of={one.changes ?? []} />

@@ -1,17 +1,20 @@
 import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
-import { ask, group, list, type Meta, type Refusal } from "../api";
+import { ask, group, list, send, warningsOf, type Meta, type Refusal } from "../api";
 import { AsKubectl, quoted } from "../parts/copy";
 import { Dialog } from "../parts/dialog";
 import { Fact, Time } from "../parts/facts";
+import { Lifetime } from "../parts/lifetime";
 import { Problem, asRefusal } from "../parts/problem";
 import { Remove } from "../parts/remove";
 import { admin, person } from "../person";
 import { usePermitted } from "../rights";
-import { text } from "../texts";
+import { text, type Text } from "../texts";
 import { distance } from "../times";
 import { ownerOf, type Key } from "./key";
 import { path } from "./keys";
+
+const ends: [number, Text][] = [[86_400, "day"], [604_800, "week"], [2_592_000, "month"], [7_776_000, "quarter"], [0, "noEnd"]];
 
 /** What was made with a key. The lists show as much of it as the caller may see. */
 interface Children {
@@ -63,27 +66,67 @@ function Made({ children, open }: { children: Children | null; open?: (name: str
   );
 }
 
+/** The dialog that moves the end of a key, counted from now on. A key that ends some time after its last use keeps that. */
+function End({ of, close, done }: { of: Key; close: () => void; done: (warnings: string[]) => void }) {
+  const { name, creationTimestamp } = of.metadata;
+  const left = useSignal(604_800);
+  const problem = useSignal<Refusal | null>(null);
+  const busy = useSignal(false);
+  async function submit(event: Event) {
+    event.preventDefault();
+    busy.value = true;
+    problem.value = null;
+    const age = of.spec.ttlAfterLastActivity ? 0 : Math.ceil((Date.now() - Date.parse(creationTimestamp)) / 1000);
+    const ttl = left.value === 0 ? 0 : age + left.value;
+    try {
+      done(warningsOf(await send(`${path}/${encodeURIComponent(name)}`, {
+        method: "PATCH", mediaType: "application/merge-patch+json", body: JSON.stringify({ spec: { ttl } }),
+      })));
+    } catch (failure) {
+      problem.value = asRefusal(failure);
+    } finally {
+      busy.value = false;
+    }
+  }
+  return (
+    <Dialog title={text("endOf", { name })} close={close}>
+      <form onSubmit={submit}>
+        <p>{text(of.spec.ttlAfterLastActivity ? "endIdle" : "endLead")}</p>
+        <Lifetime of={left} offered={ends} />
+        <Problem of={problem.value} />
+        <div class="buttons">
+          <button type="button" onClick={close}>{text("back")}</button>
+          <button class="primary" disabled={busy.value}>{text("endChange")}</button>
+        </div>
+      </form>
+    </Dialog>
+  );
+}
+
 /** One key: what it is, where it comes from, and what was made with it. */
 export function Details(props: {
-  name: string; row: Key | undefined; loaded: boolean; open: (name: string) => void; changed: () => void; close: () => void;
+  name: string; row: Key | null | undefined; open: (name: string) => void; changed: () => void; close: () => void;
 }) {
   const { name, row: key, open, changed, close } = props;
   const problem = useSignal<Refusal | null>(null);
   const children = useSignal<Family | null>(null);
   const deleting = useSignal(false);
+  const moving = useSignal(false);
+  const warnings = useSignal<string[]>([]);
   const uid = key?.metadata.uid;
   const [change, end] = usePermitted([
     { verb: "patch", resource: "ownedaccesskeys", name }, { verb: "delete", resource: "ownedaccesskeys", name },
   ], key?.metadata.resourceVersion);
   useEffect(() => {
     children.value = null;
-    deleting.value = false;
+    deleting.value = moving.value = false;
+    warnings.value = [];
     if (uid) childrenOf(uid).then((found) => (children.value = found), (failure) => (problem.value = asRefusal(failure)));
   }, [uid]);
   if (!key) {
     return (
       <Dialog title={name} close={close}>
-        <p>{text(props.loaded ? "gone" : "loading")}</p>
+        <p>{text(key === null ? "gone" : "loading")}</p>
         <div class="buttons"><button type="button" onClick={close}>{text("close")}</button></div>
       </Dialog>
     );
@@ -98,6 +141,9 @@ export function Details(props: {
     } catch (failure) {
       problem.value = asRefusal(failure);
     }
+  }
+  if (moving.value) {
+    return <End of={key} close={() => (moving.value = false)} done={(said) => { moving.value = false; warnings.value = said; changed(); }} />;
   }
   if (deleting.value) {
     return (
@@ -122,7 +168,7 @@ export function Details(props: {
   return (
     <Dialog title={name} close={close} wide key={name}>
       <dl>
-        {key.spec.displayName && <Fact name={text("name")}>{key.spec.displayName}</Fact>}
+        {key.spec.displayName && <Fact name={text("displayName")}>{key.spec.displayName}</Fact>}
         {key.spec.description && <Fact name={text("description")}>{key.spec.description}</Fact>}
         <Fact name={text("owner")}>{ownerOf(key)}</Fact>
         <Fact name={text("type")}>{key.spec.type}</Fact>
@@ -149,11 +195,13 @@ export function Details(props: {
       <Made children={children.value?.all ?? null} open={open} />
       <AsKubectl command={`kubectl describe ownedaccesskey ${quoted(name)}`} />
       <Problem of={problem.value} />
+      {warnings.value.length > 0 && <ul class="findings">{warnings.value.map((one) => <li class="warning">{one}</li>)}</ul>}
       <div class="buttons">
         {end && <button type="button" class="danger quietly" onClick={() => { problem.value = null; deleting.value = true; }}>{text("delete")}</button>}
         {change && !(key.spec.disabled && key.status?.disabledByAdmin && !admin()) && (
           <button type="button" onClick={() => void setDisabled(!key.spec.disabled)}>{text(key.spec.disabled ? "enable" : "disable")}</button>
         )}
+        {change && <button type="button" onClick={() => { problem.value = null; moving.value = true; }}>{text("endAsk")}</button>}
         <span class="room" />
         <button type="button" class="primary" onClick={close}>{text("close")}</button>
       </div>

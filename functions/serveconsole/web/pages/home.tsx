@@ -51,12 +51,12 @@ async function find(): Promise<Found> {
   return found;
 }
 
-function Part({ title, all, none, children }: { title: Text; all?: string; none?: Text; children: ComponentChildren[] | null }) {
+function Part({ title, all, show = "all", none, children }: { title: Text; all?: string; show?: Text; none?: Text; children: ComponentChildren[] | null }) {
   return (
     <section class="card">
       <h2>{text(title)}</h2>
       {children === null || children.length === 0 ? <p class="quiet">{none && text(none)}</p> : <ul class="rows">{children}</ul>}
-      {all && <p><a href={all}>{text("all")}<span class="hidden">: {text(title)}</span></a></p>}
+      {all && <p><a href={all}>{text(show)}<span class="hidden">: {text(title)}</span></a></p>}
     </section>
   );
 }
@@ -149,7 +149,7 @@ export function Home() {
             </>
           )}
           {(config || history) && (
-            <Part title="configuration" none="configurationWell" all={`${home}/config`}>
+            <Part title="configuration" none="configurationWell" all={`${home}/config`} show="openPage">
               {[
                 ...(latest?.author ? [<li><span>{text("configurationBy", { revision: latest.revision, author: latest.author })}</span>{latest.time && <time dateTime={latest.time} title={exact(latest.time)}>{distance(latest.time)}</time>}</li>] : []),
                 ...wrong.map(({ type, status, message }) => <li><code>{type}={status}</code><span>{message}</span></li>),

@@ -13,6 +13,7 @@ export interface Key {
     type?: string;
     disabled?: boolean;
     ttl?: number;
+    ttlAfterLastActivity?: boolean;
     scope?: Record<string, unknown>;
   };
   status?: {

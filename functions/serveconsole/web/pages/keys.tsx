@@ -1,8 +1,9 @@
 import { useSignal } from "@preact/signals";
-import { useMemo } from "preact/hooks";
-import { group } from "../api";
+import { useEffect, useMemo, useRef } from "preact/hooks";
+import { group, send } from "../api";
 import { live } from "../live";
-import { List, useAddress, type Words } from "../parts/list";
+import { List, useAddress, useOpened, type Words } from "../parts/list";
+import { person } from "../person";
 import { may } from "../rights";
 import { text } from "../texts";
 import { Create, Once } from "./create";
@@ -21,6 +22,15 @@ export function Keys() {
   const { opened } = address;
   const creating = useSignal(false);
   const made = useSignal<Key | null>(null);
+  // A session whose key has ended asks for another sign-in at once, and not at the next request.
+  const own = keys.rows.value.find((row) => row.object.metadata.name === person.value?.accessKey)?.object;
+  const seen = useRef(false);
+  const ended = own ? own.spec.disabled ?? false : seen.current && keys.loaded.value;
+  if (own) seen.current = true;
+  useEffect(() => {
+    if (ended) void send(`${group}/selves`, { method: "POST", body: "{}" }).catch(() => undefined);
+  }, [ended]);
+  const key = useOpened(keys, opened.value, `${path}/${encodeURIComponent(opened.value)}`);
   return (
     <>
       <List
@@ -44,8 +54,7 @@ export function Keys() {
       {opened.value && (
         <Details
           name={opened.value}
-          row={keys.rows.value.find((row) => row.object.metadata.name === opened.value)?.object}
-          loaded={keys.loaded.value}
+          row={key}
           open={(name) => (opened.value = name)}
           changed={() => void keys.refresh()}
           close={() => (opened.value = "")}

@@ -6,7 +6,7 @@ import { useSecret } from "../look";
 import { AsKubectl, quoted } from "../parts/copy";
 import { Dialog } from "../parts/dialog";
 import { Fact, Time } from "../parts/facts";
-import { List, useAddress, type Words } from "../parts/list";
+import { Gone, List, useAddress, useOpened, type Words } from "../parts/list";
 import { Problem, asRefusal } from "../parts/problem";
 import { Remove } from "../parts/remove";
 import { person } from "../person";
@@ -178,12 +178,12 @@ function One({ user, close, changed }: { user: User; close: () => void; changed:
   return (
     <Dialog title={name} close={close} wide>
       <dl>
-        {spec.displayName && <Fact name={text("name")}>{spec.displayName}</Fact>}
+        {spec.displayName && <Fact name={text("displayName")}>{spec.displayName}</Fact>}
         {spec.email && <Fact name={text("email")}>{spec.email}</Fact>}
         <Fact name={text("state")}>{text(spec.disabled ? "disabled" : "enabled")}</Fact>
         <Fact name={text("adminIs")}>{text(spec.clusterRoles?.some((role) => role.name === adminRole) ? "yes" : "no")}</Fact>
-        <Fact name={text("teams")}>{(status.teams ?? []).join(", ") || text("childrenNone")}</Fact>
-        <Fact name={text("claimGroups")}>{[...(spec.groups ?? []), ...(spec.ssoGroups ?? [])].join(", ") || text("childrenNone")}</Fact>
+        <Fact name={text("teams")}>{(status.teams ?? []).join(", ") || text("noneOf")}</Fact>
+        <Fact name={text("claimGroups")}>{[...(spec.groups ?? []), ...(spec.ssoGroups ?? [])].join(", ") || text("noneOf")}</Fact>
         <Fact name={text("signsIn")}>{[spec.connector && text("signsInAt", { connector: spec.connector }), status.hasPassword && text("signsInPassword")].filter(Boolean).join(", ") || text("signsInKey")}</Fact>
         <Fact name={text("created")}><Time of={creationTimestamp} none="" /></Fact>
       </dl>
@@ -251,7 +251,7 @@ export function People() {
   const { opened } = address;
   const creating = useSignal(false);
   const said = useSignal("");
-  const user = users.rows.value.find((row) => row.object.metadata.name === opened.value)?.object;
+  const user = useOpened(users, opened.value, `${path}/${encodeURIComponent(opened.value)}`);
   return (
     <>
       <List
@@ -261,6 +261,7 @@ export function People() {
         <div role="status">{said.value && <p class="decision yes">{said.value}</p>}</div>
       </List>
       {creating.value && <Create close={() => (creating.value = false)} made={(name) => { creating.value = false; said.value = text("userMade", { name }); void users.refresh(); }} />}
+      {user === null && <Gone name={opened.value} close={() => (opened.value = "")} />}
       {user && <One key={user.metadata.uid} user={user} close={() => (opened.value = "")} changed={(what) => { said.value = what ?? ""; void users.refresh(); }} />}
     </>
   );

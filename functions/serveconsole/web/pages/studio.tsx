@@ -6,6 +6,7 @@ import { AsKubectl, Copy } from "../parts/copy";
 import { Dialog } from "../parts/dialog";
 import { download } from "../parts/download";
 import { asRefusal, Problem } from "../parts/problem";
+import { useUnsaved } from "../parts/unsaved";
 import { Changes } from "../studio/diff";
 import { json, masked, read, yaml, type Finding, type Read } from "../studio/documents";
 import { Editor } from "../studio/editor";
@@ -111,6 +112,8 @@ type Side = ReturnType<typeof side>;
 /** The state of the studio. Nothing of it is kept when the page is closed. */
 function studio(begin: Work) {
   const work = signal(begin);
+  /** What is kept elsewhere: an example, a link, or a file. */
+  const kept = signal(begin);
   /** Work of somebody else is not evaluated before a person says so. */
   const held = signal(false);
   const unreadable = signal<Unreadable | null>(null);
@@ -178,7 +181,7 @@ function studio(begin: Work) {
         unreadable.value = null;
         forward.clear();
         back.clear();
-        work.value = next;
+        work.value = kept.value = next;
       });
     } catch (failure) {
       unreadable.value = failure instanceof Unreadable ? failure : new Unreadable("linkBroken");
@@ -188,7 +191,7 @@ function studio(begin: Work) {
   function change(part: Partial<Work>) {
     work.value = { ...work.value, ...part };
   }
-  return { work, held, unreadable, texts, lists, list, forward, back, start, open, change };
+  return { work, kept, held, unreadable, texts, lists, list, forward, back, start, open, change };
 }
 
 /** Returns the work of an example of the documentation. */
@@ -420,6 +423,7 @@ export function Studio() {
   }, [s]);
   const { work, held, unreadable, lists, list, forward, back, change } = s;
   const w = work.value;
+  useUnsaved(written(w) !== written(s.kept.value));
   const tests = held.value ? null : testFile([forward, back]);
   const result = forward.outcome.value?.status;
 
@@ -429,7 +433,7 @@ export function Studio() {
     batch(() => {
       held.value = false;
       unreadable.value = null;
-      work.value = exampleOf(found);
+      work.value = s.kept.value = exampleOf(found);
     });
     forget();
   }
@@ -463,7 +467,7 @@ export function Studio() {
             }}
           />
         </label>
-        <button type="button" onClick={() => download("patch-studio.json", written(w))}>{text("studioSave")}</button>
+        <button type="button" onClick={() => { download("patch-studio.json", written(w)); s.kept.value = w; }}>{text("studioSave")}</button>
         <button type="button" onClick={() => (sharing.value = true)}>{text("studioShare")}</button>
         <button type="button" disabled={tests === null} onClick={() => tests !== null && download("patches_test.yaml", tests)}>{text("studioExport")}</button>
       </div>

@@ -5,7 +5,7 @@ import { live } from "../live";
 import { AsKubectl, quoted } from "../parts/copy";
 import { Dialog } from "../parts/dialog";
 import { Fact, Time } from "../parts/facts";
-import { List, useAddress, type Words } from "../parts/list";
+import { Gone, List, useAddress, useOpened, type Words } from "../parts/list";
 import { Problem, asRefusal } from "../parts/problem";
 import { Remove } from "../parts/remove";
 import { may, usePermitted } from "../rights";
@@ -52,7 +52,7 @@ function One({ team, close, changed }: { team: Team; close: () => void; changed:
   return (
     <Dialog title={name} close={close} wide>
       <dl>
-        {spec.displayName && <Fact name={text("name")}>{spec.displayName}</Fact>}
+        {spec.displayName && <Fact name={text("displayName")}>{spec.displayName}</Fact>}
         <Fact name={text("state")}>{text(spec.disabled ? "disabled" : "enabled")}</Fact>
         <Fact name={text("claimGroups")}>{(spec.groups ?? []).join(", ") || text("childrenNone")}</Fact>
         <Fact name={text("roles")}>{(spec.clusterRoles ?? []).map((role) => role.name).join(", ") || text("childrenNone")}</Fact>
@@ -140,7 +140,7 @@ export function Teams() {
   const address = useAddress();
   const { opened } = address;
   const creating = useSignal(false);
-  const team = teams.rows.value.find((row) => row.object.metadata.name === opened.value)?.object;
+  const team = useOpened(teams, opened.value, `${path}/${encodeURIComponent(opened.value)}`);
   return (
     <>
       <List
@@ -148,6 +148,7 @@ export function Teams() {
         buttons={may("create", "teams") && <button type="button" class="primary" onClick={() => (creating.value = true)}>{text("newTeam")}</button>}
       />
       {creating.value && <Create close={() => (creating.value = false)} made={() => { creating.value = false; void teams.refresh(); }} />}
+      {team === null && <Gone name={opened.value} close={() => (opened.value = "")} />}
       {team && <One key={team.metadata.uid} team={team} close={() => (opened.value = "")} changed={() => void teams.refresh()} />}
     </>
   );

@@ -9,7 +9,7 @@ import { Dialog } from "../parts/dialog";
 import { download } from "../parts/download";
 import { Fact, Time } from "../parts/facts";
 import { Lifetime } from "../parts/lifetime";
-import { List, useAddress, type Words } from "../parts/list";
+import { Gone, List, useAddress, useOpened, type Words } from "../parts/list";
 import { Problem, asRefusal } from "../parts/problem";
 import { Scope, useScope } from "../parts/scope";
 import { may, usePermitted } from "../rights";
@@ -171,7 +171,7 @@ export function Tokens() {
   const { opened } = address;
   const issuing = useSignal(false);
   const made = useSignal<{ token: Token; warnings: string[] } | null>(null);
-  const token = tokens.rows.value.find((row) => row.object.metadata.name === opened.value)?.object;
+  const token = useOpened(tokens, opened.value, `${path}/${encodeURIComponent(opened.value)}`);
   return (
     <>
       <List
@@ -191,6 +191,7 @@ export function Tokens() {
         />
       )}
       {made.value && <Once of={made.value.token} warnings={made.value.warnings} close={() => (made.value = null)} />}
+      {token === null && <Gone name={opened.value} close={() => (opened.value = "")} />}
       {token && <One token={token} close={() => (opened.value = "")} changed={() => void tokens.refresh()} />}
     </>
   );

@@ -7,7 +7,7 @@ import { Dialog } from "../parts/dialog";
 import { Fact, Time } from "../parts/facts";
 import { Entry, FieldProblem, otherThan } from "../parts/field";
 import { Lifetime } from "../parts/lifetime";
-import { List, useAddress, type Words } from "../parts/list";
+import { Gone, List, useAddress, useOpened, type Words } from "../parts/list";
 import { Problem, asRefusal } from "../parts/problem";
 import { Remove } from "../parts/remove";
 import { Scope, useScope } from "../parts/scope";
@@ -241,7 +241,7 @@ function One({ rule, close, changed }: { rule: Rule; close: () => void; changed:
   return (
     <Dialog title={name} close={close} wide>
       <dl>
-        {spec.displayName && <Fact name={text("name")}>{spec.displayName}</Fact>}
+        {spec.displayName && <Fact name={text("displayName")}>{spec.displayName}</Fact>}
         {spec.description && <Fact name={text("description")}>{spec.description}</Fact>}
         <Fact name={text("state")}>{text(spec.disabled ? "disabled" : "enabled")}</Fact>
         <Fact name={text("claimIss")}>{spec.issuer}</Fact>
@@ -282,7 +282,7 @@ export function TrustRules() {
   const creating = useSignal(false);
   const said = useSignal("");
   const warned = useSignal<string[]>([]);
-  const rule = rules.rows.value.find((row) => row.object.metadata.name === opened.value)?.object;
+  const rule = useOpened(rules, opened.value, `${path}/${encodeURIComponent(opened.value)}`);
   return (
     <>
       <List
@@ -305,6 +305,7 @@ export function TrustRules() {
           }}
         />
       )}
+      {rule === null && <Gone name={opened.value} close={() => (opened.value = "")} />}
       {rule && (
         <One
           key={rule.metadata.uid} rule={rule} close={() => (opened.value = "")}

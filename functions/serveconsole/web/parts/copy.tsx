@@ -1,19 +1,18 @@
 import { useSignal } from "@preact/signals";
-import { text } from "../texts";
+import { text, type Text } from "../texts";
 
 /** A button that copies what its function returns. */
 export function Copy({ what, label }: { what: () => string; label?: string }) {
-  const done = useSignal(false);
+  const done = useSignal<Text | null>(null);
   return (
     <button
       type="button"
       onClick={async () => {
-        await navigator.clipboard.writeText(what());
-        done.value = true;
-        setTimeout(() => (done.value = false), 2000);
+        done.value = await navigator.clipboard.writeText(what()).then(() => "copied" as const, () => "copyFailed" as const);
+        setTimeout(() => (done.value = null), 2000);
       }}
     >
-      <span aria-live="polite">{done.value ? text("copied") : (label ?? text("copy"))}</span>
+      <span aria-live="polite">{done.value ? text(done.value) : (label ?? text("copy"))}</span>
     </button>
   );
 }

@@ -1,11 +1,13 @@
 import { useEffect } from "preact/hooks";
 import { useSignal, type Signal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
-import type { Column, Meta, Row } from "../api";
+import { ask, type Column, type Meta, type Row } from "../api";
 import type { live } from "../live";
+import { plain } from "../look";
 import { text, type Text } from "../texts";
 import { distance, exact } from "../times";
 import { AsKubectl } from "./copy";
+import { Dialog } from "./dialog";
 import { Problem } from "./problem";
 
 /** An object whose times the lists know. */
@@ -42,19 +44,83 @@ export interface Words {
   empty: Text;
 }
 
-/** Keeps the filter, the opened object and more in the address, so that it can be shared. */
-export function useAddress(more: Record<string, Signal<string>> = {}): { filter: Signal<string>; opened: Signal<string> } {
+/** Keeps the filter, the order, the opened object and more in the address, so that it can be shared. */
+export function useAddress(more: Record<string, Signal<string>> = {}): { filter: Signal<string>; sort: Signal<string>; opened: Signal<string> } {
   const query = new URLSearchParams(location.search);
   const filter = useSignal(query.get("filter") ?? "");
+  const sort = useSignal(query.get("sort") ?? "");
   const opened = useSignal(query.get("name") ?? "");
+  const all = { filter, sort, name: opened, ...more };
   useEffect(() => {
-    const query = new URLSearchParams();
-    if (filter.value) query.set("filter", filter.value);
-    if (opened.value) query.set("name", opened.value);
-    for (const [name, { value }] of Object.entries(more)) if (value) query.set(name, value);
+    const query = new URLSearchParams(plain ? { plain: "" } : {});
+    for (const [name, { value }] of Object.entries(all)) if (value) query.set(name, value);
     history.replaceState(history.state, "", query.size > 0 ? `?${query}` : location.pathname);
-  }, [filter.value, opened.value, ...Object.values(more).map(({ value }) => value)]);
-  return { filter, opened };
+  }, Object.values(all).map(({ value }) => value));
+  return { filter, sort, opened };
+}
+
+/**
+ * Returns the object that the address opens: a row, or an object that is on no page of the list that is shown. Undefined: none is opened, or it is
+ * not known yet. Null: the caller can see no such object. Path is its path in the API.
+ */
+export function useOpened<T extends Timed>(of: ReturnType<typeof live<T>>, id: string, path: string): T | null | undefined {
+  const row = of.rows.value.find((row) => idOf(row.object) === id)?.object;
+  const elsewhere = useSignal<{ id: string; object: T | null } | null>(null);
+  const loaded = of.loaded.value;
+  const look = id !== "" && row === undefined && loaded && of.more.value !== "";
+  useEffect(() => {
+    if (!look) return;
+    const current = new AbortController();
+    ask<T>(path, { signal: current.signal }).catch(() => null).then((object) => {
+      if (!current.signal.aborted) elsewhere.value = { id, object };
+    });
+    return () => current.abort();
+  }, [look, id, of.rows.value]);
+  if (id === "" || !loaded) return undefined;
+  if (row || !look) return row ?? null;
+  return elsewhere.value?.id === id ? elsewhere.value.object : undefined;
+}
+
+/** Says that what the address opens is not there. */
+export function Gone({ name, close }: { name: string; close: () => void }) {
+  return (
+    <Dialog title={name} close={close}>
+      <p>{text("goneHere")}</p>
+      <div class="buttons"><button type="button" class="primary" onClick={close}>{text("close")}</button></div>
+    </Dialog>
+  );
+}
+
+const alphabetical = new Intl.Collator("en", { numeric: true });
+
+/** Returns the rows in the order of a column: its name, with a minus before it for the reverse. Rows with nothing in the column are the last. */
+function inOrder<T extends Timed>(rows: Row<T>[], columns: Column[], sort: string): Row<T>[] {
+  const name = sort.replace(/^-/, "");
+  const at = columns.findIndex((column) => column.name === name);
+  if (at < 0) return rows;
+  const sign = sort.startsWith("-") ? -1 : 1;
+  const value = (row: Row<T>) => {
+    if (!(name in times)) return row.cells[at];
+    const time = times[name]?.(row.object);
+    return time && Date.parse(time);
+  };
+  return rows.map((row) => ({ row, value: value(row) })).sort((a, b) => {
+    const [first, second] = [a.value ?? "", b.value ?? ""];
+    if (first === "" || second === "") return first === second ? 0 : first === "" ? 1 : -1;
+    return sign * (typeof first === "number" && typeof second === "number" ? first - second : alphabetical.compare(String(first), String(second)));
+  }).map(({ row }) => row);
+}
+
+/** The head of a column. It sorts the list by the column, in reverse, and not at all. */
+function Head({ column, sort }: { column: Column; sort: Signal<string> }) {
+  const { name, description } = column;
+  const order = sort.value === name ? "ascending" : sort.value === `-${name}` ? "descending" : undefined;
+  const next = order === "ascending" ? `-${name}` : order === "descending" ? "" : name;
+  return (
+    <th scope="col" title={description} aria-sort={order}>
+      <button type="button" class={`link ${order ?? ""}`} onClick={() => (sort.value = next)}>{name}</button>
+    </th>
+  );
 }
 
 /** A list as a Table of the API: its columns are those that the API sends. */
@@ -62,16 +128,16 @@ export function List<T extends Timed>(props: {
   of: ReturnType<typeof live<T>>; words: Words; address: ReturnType<typeof useAddress>; wide?: string[]; command: string;
   off?: (object: T) => boolean; buttons?: ComponentChildren; children?: ComponentChildren;
 }) {
-  const { of, words, address: { filter, opened }, wide = [], command, off, buttons, children } = props;
+  const { of, words, address: { filter, sort, opened }, wide = [], command, off, buttons, children } = props;
   useEffect(() => of.begin(), [of]);
   useEffect(() => { document.title = `${text(words.title)} · ${text("product")}`; }, []);
   const shown = of.columns.value.map((column, i) => ({ column, i })).filter(({ column }) => column.priority === 0 || wide.includes(column.name));
   const typed = filter.value.toLowerCase().split(/\s+/).filter(Boolean);
   const all = of.rows.value;
-  const rows = typed.length === 0 ? all : all.filter((row: Row<T>) => {
+  const rows = inOrder(typed.length === 0 ? all : all.filter((row: Row<T>) => {
     const cells = [row.object.metadata.namespace ?? "", ...row.cells].join(" ").toLowerCase();
     return typed.every((word) => cells.includes(word));
-  });
+  }), of.columns.value, sort.value);
   const mode = of.mode.value;
   const namespaced = all.some((row) => row.object.metadata.namespace);
   return (
@@ -106,7 +172,7 @@ export function List<T extends Timed>(props: {
             <thead>
               <tr>
                 {namespaced && <th scope="col">{text("namespace")}</th>}
-                {shown.map(({ column }) => <th scope="col" title={column.description}>{column.name}</th>)}
+                {shown.map(({ column }) => <Head column={column} sort={sort} />)}
               </tr>
             </thead>
             <tbody>
@@ -127,7 +193,7 @@ export function List<T extends Timed>(props: {
           {rows.length === 0 && <p class="quiet pad">{text(all.length === 0 ? words.empty : "emptyFilter")}</p>}
         </div>
       )}
-      {of.more.value && <p><button type="button" onClick={() => void of.next()}>{text("more")}</button></p>}
+      {of.more.value && <p class="more"><button type="button" onClick={() => void of.next()}>{text("more")}</button></p>}
       <AsKubectl command={command} />
     </>
   );

@@ -50,8 +50,7 @@ const tabs = new BroadcastChannel("session");
 
 /** Reads who is signed in, and goes on with what waits for a session. */
 async function goOn(): Promise<void> {
-  person.value = await whoami();
-  await readRights();
+  [person.value] = await Promise.all([whoami(), readRights()]);
   signedIn();
 }
 

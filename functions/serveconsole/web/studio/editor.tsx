@@ -19,8 +19,9 @@ const colours = HighlightStyle.define([
 const looks = EditorView.theme({
   "&": { backgroundColor: "var(--paper)", color: "var(--text)", fontSize: "13px", borderRadius: "8px", border: "1px solid var(--edge)" },
   "&.cm-focused": { outline: "2px solid var(--accent)", outlineOffset: "1px" },
-  ".cm-scroller": { fontFamily: 'ui-monospace, "SF Mono", "Cascadia Mono", Menlo, monospace', lineHeight: "1.5", minHeight: "9rem", maxHeight: "24rem", overflow: "auto" },
+  ".cm-scroller": { fontFamily: 'ui-monospace, "SF Mono", "Cascadia Mono", Menlo, monospace', lineHeight: "1.5", maxHeight: "24rem", overflow: "auto" },
   ".cm-gutters": { backgroundColor: "var(--ground)", color: "var(--quiet)", border: "none", borderInlineEnd: "1px solid var(--line)", borderStartStartRadius: "7px", borderEndStartRadius: "7px" },
+  ".cm-content, .cm-gutter": { minHeight: "9rem" },
   ".cm-content": { caretColor: "var(--text)" },
   ".cm-cursor": { borderLeftColor: "var(--text)" },
   ".cm-activeLine": { backgroundColor: "transparent" },

@@ -1,0 +1,79 @@
+//go:build unix
+
+package script_test
+
+import (
+	"bytes"
+	"compress/gzip"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+var consoleAsset = regexp.MustCompile(`="console/(assets/[\w.-]+)"`)
+
+// console fetches the page of the console and each asset that it names, below the base path and at the root, packed and not. They
+// are those of the repository, byte for byte.
+func console(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) > 0 {
+		ts.Fatalf("usage: console")
+	}
+	fetch := func(url, encoding string) (*http.Response, []byte) {
+		request, err := http.NewRequest(http.MethodGet, url, nil)
+		ts.Check(err)
+		if encoding != "" {
+			request.Header.Set("Accept-Encoding", encoding)
+		}
+		answer, err := client(ts, patience).Do(request)
+		ts.Check(err)
+		defer func() { _ = answer.Body.Close() }()
+		body, err := io.ReadAll(answer.Body)
+		ts.Check(err)
+		if answer.StatusCode != http.StatusOK {
+			ts.Fatalf("%s: %s\n%s", url, answer.Status, body)
+		}
+		return answer, body
+	}
+	built := func(name string) []byte {
+		content, err := os.ReadFile(filepath.Join(repository, "functions", "serveconsole", name))
+		ts.Check(err)
+		return content
+	}
+	page := strings.ReplaceAll(string(built("assets/index.html")), `="assets/`, `="console/assets/`)
+	named := consoleAsset.FindAllStringSubmatch(page, -1)
+	if len(named) < 3 {
+		ts.Fatalf("the page names %d assets", len(named))
+	}
+	for _, base := range []string{ts.Getenv("ORIGIN"), ts.Getenv("API")} {
+		answer, body := fetch(base+"/console", "")
+		if string(body) != page || !strings.Contains(answer.Header.Get("Content-Security-Policy"), "trusted-types 'none'") {
+			ts.Fatalf("%s/console: %v\n%s", base, answer.Header, body)
+		}
+		for _, one := range named {
+			url := base + "/console/" + one[1]
+			packed, err := os.ReadFile(filepath.Join(repository, "functions", "serveconsole", one[1]+".gz"))
+			if os.IsNotExist(err) {
+				if _, plain := fetch(url, "gzip"); !bytes.Equal(plain, built(one[1])) {
+					ts.Fatalf("%s is not that of the repository", url)
+				}
+				continue
+			}
+			ts.Check(err)
+			if answer, sent := fetch(url, "gzip"); answer.Header.Get("Content-Encoding") != "gzip" || !bytes.Equal(sent, packed) {
+				ts.Fatalf("%s is not that of the repository: %v, %d bytes", url, answer.Header, len(sent))
+			}
+			reader, err := gzip.NewReader(bytes.NewReader(packed))
+			ts.Check(err)
+			text, err := io.ReadAll(reader)
+			ts.Check(err)
+			if _, plain := fetch(url, ""); !bytes.Equal(plain, text) {
+				ts.Fatalf("%s, unpacked, is not that of the repository: %d bytes", url, len(plain))
+			}
+		}
+	}
+}
