@@ -48,7 +48,7 @@ var Definition = &resource.Definition[*model.OwnedAccessKey]{
 	WriteOnly:   [][]string{{"spec", "key"}},
 	Unfit:       field.Invalid(field.NewPath("spec", "key"), field.OmitValueType{}, errUnfit.Error()),
 	Fields: func(key *model.OwnedAccessKey) fields.Set {
-		return fields.Set{
+		return WithLineage(fields.Set{
 			"spec.user":    key.Spec.User,
 			"spec.team":    key.Spec.Team,
 			"spec.subject": key.Spec.Subject,
@@ -57,7 +57,7 @@ var Definition = &resource.Definition[*model.OwnedAccessKey]{
 			"status.createdBy.name": createdBy(key).Name,
 			"status.createdBy.uid":  createdBy(key).UID,
 			"status.trustRule.name": madeBy(key).Name,
-		}
+		}, key.Status.Lineage)
 	},
 }
 
