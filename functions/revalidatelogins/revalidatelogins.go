@@ -1,5 +1,6 @@
 // Package revalidatelogins asks the connectors, on a schedule, whether people who have signed in there may still do so, and in which groups
-// they are. It gives back to them what belongs to keys that have ended. It may run late, twice at once or stop half-way: the key of a sign-in does not work for longer than a day without an answer.
+// they are. It gives them back the refresh tokens of keys that have ended. It may run late, twice at once or stop half-way: the key of a
+// sign-in does not work for longer than a day without an answer.
 // Source: Spec 2.5 (identityRefresh); RFC 7009; ADR-0035, ADR-0042.
 package revalidatelogins
 

@@ -24,10 +24,10 @@ import (
 
 // The commands that the state needs. Scripts run with the rights of their user, command by command.
 const (
-	// connecting are the commands without keys: connections, clusters, and the wait for replicas.
-	connecting = "+auth +hello +ping +select +wait +asking +readonly +command +cluster|slots +cluster|shards +cluster|nodes"
+	// connecting are the commands without keys: connections, clusters, the wait for replicas, and the id of the server (ADR-0041).
+	connecting = "+auth +hello +ping +select +wait +asking +readonly +command +info|server +cluster|slots +cluster|shards +cluster|nodes"
 	reading    = "+eval +evalsha +get +hget +hmget +hexists +hstrlen +zrange +zcard +zlexcount +xrange +xread"
-	writing    = "+incr +hset +hdel +zadd +zrem +xadd +xtrim"
+	writing    = "+incr +incrby +set +hset +hdel +zadd +zrem +xadd +xtrim"
 	// auditing are the commands of the store of audit events.
 	auditing = "+eval +evalsha +hget +hset +xadd +xtrim +xrange +xrevrange"
 )

@@ -57,6 +57,7 @@ func TestUsers(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = admin.Close() })
+	reached := map[string]int64{}
 	for resource := range resources {
 		if _, err := admin.Resource(resource).Create(t.Context(), record("there")); err != nil {
 			t.Fatal(err)
@@ -69,7 +70,14 @@ func TestUsers(t *testing.T) {
 			for name, err := range readings(t, client.Resource(resource)) {
 				expect(t, one.name+" "+name+" "+resource, err, reads)
 			}
-			for name, err := range writings(t, client.Resource(resource), one.name) {
+			// The id of another server is there, so that the first write of each user stores that of this one.
+			server.WroteElsewhere(resource)
+			failed, revision := writings(t, client.Resource(resource), one.name)
+			if changes && revision < reached[resource]+1000 {
+				t.Errorf("%s cannot ask which server it writes at: revision %d after %d of %s", one.name, revision, reached[resource], resource)
+			}
+			reached[resource] = max(reached[resource], revision)
+			for name, err := range failed {
 				expect(t, one.name+" "+name+" "+resource, err, changes)
 			}
 		}
@@ -121,10 +129,10 @@ func readings(t *testing.T, state store.Store) map[string]error {
 	return failed
 }
 
-// writings changes a resource in all ways.
-func writings(t *testing.T, state store.Store, name string) map[string]error {
+// writings changes a resource in all ways, and returns the last revision.
+func writings(t *testing.T, state store.Store, name string) (failed map[string]error, revision int64) {
 	t.Helper()
-	failed := map[string]error{}
+	failed = map[string]error{}
 	made := record(name)
 	var err error
 	made.Revision, failed["creates"] = state.Create(t.Context(), made)
@@ -132,8 +140,8 @@ func writings(t *testing.T, state store.Store, name string) map[string]error {
 	made.Revision, err = state.Update(t.Context(), made)
 	if failed["creates"] == nil {
 		failed["updates"], failed["touches"] = err, state.Touch(t.Context(), made, time.Unix(5, 0), time.Unix(1<<31, 0))
-		_, failed["deletes"] = state.Delete(t.Context(), name, made.Revision)
+		revision, failed["deletes"] = state.Delete(t.Context(), name, made.Revision)
 		failed["trims"] = state.Trim(t.Context(), time.Now().Add(time.Hour))
 	}
-	return failed
+	return failed, revision
 }

@@ -101,6 +101,37 @@ func TestConfigurationIsTheModel(t *testing.T) {
 	report(t, differences("the model", fields, "docs/configuration.md", listed(reference)))
 }
 
+// The page says of every block and field of auth what it does, and of every field of auth.oidc.
+func TestEffectsAreTold(t *testing.T) {
+	t.Parallel()
+	all := files(t)
+	fields, err := configurationFields(all[documentsFolder+"openapi/v3/management.json"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, section, _ := strings.Cut(all["docs/configuration.md"], "\n## What takes effect here\n")
+	section, _, found := strings.Cut(section, "\n## Fields\n")
+	effects, detail, split := strings.Cut(section, "\nThe fields of `auth.oidc` in detail:\n")
+	if !found || !split {
+		t.Fatal("docs/configuration.md has other sections")
+	}
+	told := 0
+	for field := range fields {
+		name, _, _ := strings.Cut(field, ":")
+		path := strings.Split(name, ".")
+		switch {
+		case path[0] != "auth" || len(path) < 2:
+		case len(path) == 2 && !strings.Contains(effects, "`"+name+"`"), len(path) == 3 && path[1] == "oidc" && !strings.Contains(detail, "`"+path[2]+"`"):
+			t.Errorf("docs/configuration.md does not say what %s does", name)
+		default:
+			told++
+		}
+	}
+	if told < 30 {
+		t.Errorf("%d fields of auth", told)
+	}
+}
+
 func TestConfigurationFinds(t *testing.T) {
 	t.Parallel()
 	fields, err := configurationFields(`{"components":{"schemas":{"x.ConfigStatus":{"properties":{

@@ -18,6 +18,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	"pgregory.net/rapid"
 
 	"management.platform.sh/shared/api/resource"
@@ -36,6 +37,7 @@ import (
 	"management.platform.sh/shared/signing/token"
 	"management.platform.sh/shared/state/encryption"
 	"management.platform.sh/shared/state/redisstore/redistest"
+	"management.platform.sh/shared/state/store"
 )
 
 // root is an admin without a key, who does to credentials what others do not want.
@@ -370,6 +372,93 @@ func (w *world) check(rt *rapid.T, made []*credential) {
 			if c.maker != nil && (key.Status.CreatedBy == nil || key.Status.CreatedBy.Name != c.maker.name) {
 				rt.Fatalf("%s was made by %v, want %s", c.name, key.Status.CreatedBy, c.maker.name)
 			}
+		}
+	}
+}
+
+// A thief makes a tree of ten thousand keys with a stolen one. Before the end of it, a list names all of them. With Foreground, none of
+// them is accepted after the answer, and the schedule leaves none. How long that takes is logged. Source: ADR-0021.
+func TestStolenTree(t *testing.T) {
+	t.Parallel()
+	const branches = 20
+	leaves := 10_000/branches - 1
+	if testing.Short() {
+		leaves = 20
+	}
+	w := newWorld(t)
+	here, there := w.processes[0], w.processes[1]
+	keys := kinds.Open(here).AccessKeys
+	var bearers []secret.String
+	create := func(caller identity.Caller) (*model.OwnedAccessKey, identity.Caller) {
+		made, err := resource.Create(t.Context(), keys, resource.CreateInput[*model.OwnedAccessKey]{
+			Caller: caller, Object: &model.OwnedAccessKey{Spec: model.OwnedAccessKeySpec{User: "ana"}},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		bearer := secret.String(made.Object.Spec.Key)
+		bearers = append(bearers, bearer)
+		made.Object.Spec.Key = ""
+		if found, err := accesskey.OpenAuthenticator(here).Bearer(t.Context(), bearer); err == nil {
+			return made.Object, found
+		}
+		t.Fatal("the key does not work")
+		return nil, identity.Caller{}
+	}
+	stolen, thief := create(root)
+	kept, _ := create(root)
+	for range branches {
+		_, branch := create(thief)
+		for range leaves {
+			create(branch)
+		}
+	}
+	tree := branches * (leaves + 1)
+	list, err := resource.List(t.Context(), keys, resource.ListInput{
+		Caller: root, Fields: fields.ParseSelectorOrDie("status.lineage.uid=" + string(stolen.UID)),
+	})
+	if err != nil || len(list.(*model.OwnedAccessKeyList).Items) != tree {
+		t.Errorf("%d keys are named, %v", len(list.(*model.OwnedAccessKeyList).Items), err)
+	}
+	remove := func(dryRun bool) time.Duration {
+		begin := time.Now()
+		if _, err := resource.Delete(t.Context(), keys, resource.DeleteInput{
+			Caller: root, Name: stolen.Name, Propagation: metav1.DeletePropagationForeground, DryRun: dryRun,
+		}); err != nil {
+			t.Fatal(err)
+		}
+		return time.Since(begin)
+	}
+	working := func() (count int) {
+		for _, bearer := range bearers {
+			if _, err := accesskey.OpenAuthenticator(there).Bearer(t.Context(), bearer); err == nil {
+				count++
+			}
+		}
+		return count
+	}
+	if remove(true); working() != tree+2 {
+		t.Error("a dry run ends keys")
+	}
+	answered := remove(false)
+	if count := working(); count != 1 {
+		t.Errorf("%d keys work after the answer", count)
+	}
+	begin := time.Now()
+	for runs := 0; ; runs++ {
+		page, err := keys.Store.List(t.Context(), store.Query{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(page.Records) == 1 && page.Records[0].Name == kept.Name {
+			t.Logf("%d keys: answered after %s, gone after %s and %d runs of the schedule more", tree, answered, time.Since(begin), runs)
+			return
+		}
+		if runs == 20 {
+			t.Fatalf("%d keys are left", len(page.Records))
+		}
+		if _, err := kinds.Open(here).Graph.Sweep(t.Context()); err != nil {
+			t.Fatal(err)
 		}
 	}
 }

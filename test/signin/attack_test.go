@@ -15,6 +15,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"management.platform.sh/shared/api/resource"
 	"management.platform.sh/shared/credentials/signin"
@@ -185,18 +186,12 @@ func TestMixedUp(t *testing.T) {
 func TestStolenSignIn(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
+	w.config.Auth.LoginAccessKeyTTLSeconds = new(int64(7200))
 	stolen := w.keep("oidc", w.provider.login)
-	caller, err := accesskey.OpenAuthenticator(w.env).Bearer(t.Context(), stolen.key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	made, err := resource.Create(t.Context(), kinds.Open(w.env).AccessKeys, resource.CreateInput[*model.OwnedAccessKey]{Caller: caller, Object: &model.OwnedAccessKey{}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	child := kept{w, secret.String(made.Object.Spec.Key), made.Object.Name}
-	if by := made.Object.Status.CreatedBy; by == nil || by.Name != stolen.name {
-		t.Errorf("the key names %+v as its maker", by)
+	child := stolen.child()
+	shown, err := resource.Get(t.Context(), kinds.Open(w.env).AccessKeys, resource.GetInput{Caller: root, Name: child.name})
+	if err != nil || shown.Status.CreatedBy == nil || shown.Status.CreatedBy.Name != stolen.name {
+		t.Errorf("the key names %+v as its maker, %v", shown.Status.CreatedBy, err)
 	}
 	if _, err := resource.Delete(t.Context(), kinds.Open(w.env).AccessKeys, resource.DeleteInput{Caller: root, Name: stolen.name}); err != nil {
 		t.Fatal(err)
@@ -210,4 +205,33 @@ func TestStolenSignIn(t *testing.T) {
 	if child.works() {
 		t.Error("the key works after a sign-out everywhere")
 	}
+	// An hour after the sign-in, what the key makes ends with it.
+	stolen = w.keep("oidc", w.provider.login)
+	w.clock.forward(time.Hour - time.Second)
+	early := stolen.child()
+	w.clock.forward(time.Second)
+	late := stolen.child()
+	if _, err := resource.Delete(t.Context(), kinds.Open(w.env).AccessKeys, resource.DeleteInput{Caller: root, Name: stolen.name}); err != nil {
+		t.Fatal(err)
+	}
+	if !early.works() || late.works() {
+		t.Errorf("after the sign-out: %v, %v", early.works(), late.works())
+	}
+}
+
+// child makes a key with the key of the person.
+func (k kept) child() kept {
+	k.t.Helper()
+	caller, err := accesskey.OpenAuthenticator(k.env).Bearer(k.t.Context(), k.key)
+	if err != nil {
+		k.t.Fatal(err)
+	}
+	made, err := resource.Create(k.t.Context(), kinds.Open(k.env).AccessKeys, resource.CreateInput[*model.OwnedAccessKey]{Caller: caller, Object: &model.OwnedAccessKey{}})
+	if err != nil {
+		k.t.Fatal(err)
+	}
+	if bound := len(accesskey.Bounding(made.Object.Status.Lineage)) > 0; bound != slices.ContainsFunc(made.Warnings, func(text string) bool { return strings.Contains(text, "sign-in") }) {
+		k.t.Errorf("bound is %v, and the warnings are %q", bound, made.Warnings)
+	}
+	return kept{k.world, secret.String(made.Object.Spec.Key), made.Object.Name}
 }

@@ -25,9 +25,11 @@ import (
 	"management.platform.sh/shared/api/resource"
 	"management.platform.sh/shared/credentials/signin"
 	"management.platform.sh/shared/kinds"
+	"management.platform.sh/shared/kinds/accesskey"
 	"management.platform.sh/shared/limits"
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/model/identity"
+	"management.platform.sh/shared/model/secret"
 	"management.platform.sh/shared/settings"
 )
 
@@ -191,6 +193,13 @@ func TestDevice(t *testing.T) {
 	made, err := resource.Get(t.Context(), kinds.Open(w.env).AccessKeys, resource.GetInput{Caller: root, Name: caller.Key})
 	if err != nil || made.Spec.Description != "Sign-in of a program on build-7, 203.0.113.9" || made.Spec.Identity.UserID != "1001" {
 		t.Errorf("%+v, %v", made, err)
+	}
+	// What the key makes ends with it: the person may have been talked into allowing the device.
+	bearer, _ := answer["access_token"].(string)
+	child := kept{w, secret.String(bearer), caller.Key}.child()
+	if shown, err := resource.Get(t.Context(), kinds.Open(w.env).AccessKeys, resource.GetInput{Caller: root, Name: child.name}); err != nil ||
+		len(accesskey.Bounding(shown.Status.Lineage)) != 1 {
+		t.Errorf("a key of a device made %+v, %v", shown.Status, err)
 	}
 	w.wantPoll("the code twice", device, "invalid_grant")
 	if status, _ := b.enter(code); status != http.StatusBadRequest {

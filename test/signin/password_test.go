@@ -2,11 +2,14 @@ package signin_test
 
 import (
 	"encoding/json"
+	"math"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -32,7 +35,7 @@ import (
 const right = "gravel-otter-7-lampshade"
 
 // local is a platform whose people have passwords: ana, ben without one, and carl, who is disabled.
-func local(t *testing.T) *world {
+func local(t testing.TB) *world {
 	t.Helper()
 	w := newWorld(t)
 	w.config.Auth.OIDC, w.config.PlatformHost = nil, strings.TrimPrefix(base, "https://")
@@ -245,6 +248,34 @@ func TestNobodyLearnsWhoIsThere(t *testing.T) {
 	if status, body := w.post("ana", right, "203.0.113.9"); status != http.StatusOK {
 		t.Errorf("after a quarter of an hour: %d %s", status, body)
 	}
+}
+
+// BenchmarkWhoIsThere measures whether the time of an answer tells who is a user: wrong passwords for a user and for nobody, in turn, and
+// the difference of the medians. Run it with -benchtime 2000x on a machine that does nothing else. Source: ADR-0032.
+func BenchmarkWhoIsThere(b *testing.B) {
+	w := local(b)
+	names := [2]string{"ana", "nobody"}
+	var took [2][]time.Duration
+	for i := 0; b.Loop(); i++ {
+		for j := range names {
+			at := (i + j) % 2
+			begin := time.Now()
+			status, body := w.post(names[at], "violet-Anchor-93-tundra", "192.0.2.1")
+			took[at] = append(took[at], time.Since(begin))
+			if status != http.StatusUnauthorized {
+				b.Fatalf("%s: %d %s", names[at], status, body)
+			}
+		}
+		// The counts of wrong passwords begin again.
+		w.clock.forward(limits.PasswordFailuresWindow)
+	}
+	var medians [2]float64
+	for at := range took {
+		slices.Sort(took[at])
+		medians[at] = took[at][len(took[at])/2].Seconds() * 1000
+		b.ReportMetric(medians[at], "ms/"+names[at])
+	}
+	b.ReportMetric(100*math.Abs(medians[0]-medians[1])/medians[0], "%difference")
 }
 
 // A browser that is throttled gets a page that says when to come back: after too many wrong passwords, and above the rate of its

@@ -50,6 +50,8 @@ type provider struct {
 	mu    sync.Mutex
 	codes map[string]url.Values
 	asked []string
+	// posts tells that clients authenticate in the form, and in no other way.
+	posts bool
 	// refresh is the refresh token that works, and idToken the latest ID token.
 	refresh, idToken string
 	// sent is the latest request to the token endpoint.
@@ -97,6 +99,9 @@ func (p *provider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			"issuer": at, "authorization_endpoint": at + "/authorize", "token_endpoint": at + "/token", "jwks_uri": at + "/keys",
 			"userinfo_endpoint": at + "/userinfo", "id_token_signing_alg_values_supported": []string{"ES256", "HS256", "none"},
 		}
+		if p.posts {
+			metadata["token_endpoint_auth_methods_supported"] = []string{"client_secret_post"}
+		}
 		if p.metadata != nil {
 			p.metadata(metadata)
 		}
@@ -115,6 +120,9 @@ func (p *provider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case "/token":
 		_ = r.ParseForm()
 		id, secret, _ := r.BasicAuth()
+		if p.posts {
+			id, secret = r.PostForm.Get("client_id"), r.PostForm.Get("client_secret")
+		}
 		p.mu.Lock()
 		p.sent = r.PostForm
 		began := p.codes[r.PostForm.Get("code")]

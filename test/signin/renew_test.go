@@ -3,6 +3,7 @@ package signin_test
 import (
 	"net/http"
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -17,6 +18,7 @@ import (
 	"management.platform.sh/shared/kinds/accesskey"
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/model/secret"
+	"management.platform.sh/shared/state/store"
 )
 
 // kept is a person who has signed in, with their key.
@@ -246,6 +248,34 @@ func TestRenewalOnce(t *testing.T) {
 	w.clock.forward(time.Hour)
 	if done := w.run(); done != (signin.Renewed{Forgotten: 1, Unrevoked: 1}) || len(w.stored(signin.SessionsResource)) > 0 {
 		t.Errorf("%+v", done)
+	}
+}
+
+// Whoever can write the state cannot have one person's token used for the session of another: it is sealed for its key.
+func TestMovedSession(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	ana := w.offline()
+	w.provider.person["sub"], w.provider.person["preferred_username"] = "1002", "ben"
+	ben := w.offline()
+	sessions := w.env.Stores(signin.SessionsResource)
+	sealed := regexp.MustCompile(`"sealed":"[^"]+"`)
+	records := w.stored(signin.SessionsResource)
+	if len(records) != 2 {
+		t.Fatalf("%d sessions", len(records))
+	}
+	of := map[bool]store.Record{}
+	for _, record := range records {
+		of[strings.Contains(string(record.Object), `"user":"ana"`)] = record
+	}
+	moved := of[true]
+	moved.Object = []byte(sealed.ReplaceAllLiteralString(string(moved.Object), sealed.FindString(string(of[false].Object))))
+	if _, err := sessions.Update(t.Context(), moved); err != nil {
+		t.Fatal(err)
+	}
+	w.clock.forward(13 * time.Hour)
+	if done := w.run(); done != (signin.Renewed{Kept: 1, Unanswered: 1}) || !ana.works() || !ben.works() {
+		t.Errorf("%+v, %v, %v", done, ana.works(), ben.works())
 	}
 }
 

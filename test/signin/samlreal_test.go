@@ -132,6 +132,18 @@ func TestSAMLRealNode(t *testing.T) {
 	}
 }
 
+// A person signs in at SimpleSAMLphp, with a password. Source: ADR-0038.
+func TestSAMLRealPHP(t *testing.T) {
+	t.Parallel()
+	w := newSAML(t)
+	w.clock.forward(time.Since(w.clock.Now()))
+	w.idp = samltest.New(t, w.clock.Now)
+	settings := w.config.Auth.SAML
+	settings.SSOURL = providertest.StartPHP(t, "providertest", samltest.Key(t), w.idp.Certificate, samlCallback)
+	settings.SSOIssuer, settings.EntityIssuer, settings.CAData = "https://idp.example/simplesamlphp", "platform", samltest.CAData(w.idp.Certificate)
+	w.signsIn(url.Values{"username": {"ana"}, "password": {"only for tests"}})
+}
+
 // persistent has the sessions of a provider name people by an ID that does not change.
 type persistent struct{ crewjam.SessionProvider }
 

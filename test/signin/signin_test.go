@@ -97,7 +97,7 @@ func newWorld(t testing.TB) *world {
 	}
 	w.env = &platform.Environment{
 		Stores: client.Resource, Now: w.clock.Now, Random: rand.Reader, Log: slog.New(slog.NewJSONHandler(&w.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
-		Config: func() *model.ConfigStatus { return w.config }, Version: "test", LocalSigners: true,
+		Config: func() *model.ConfigStatus { return sees(t, w.config) }, Version: "test", LocalSigners: true,
 		Encryption: func(context.Context) (*encryption.Keyring, error) { return ring, nil },
 	}
 	w.server = process.NewServer(w.env)
@@ -358,23 +358,26 @@ func TestProviderRefused(t *testing.T) {
 		change func(*world)
 		status int
 	}{
-		"another nonce":      {claim("nonce", "x"), 400},
-		"no nonce":           {claim("nonce", nil), 400},
-		"another audience":   {claim("aud", "other"), 400},
-		"two audiences":      {claim("aud", []string{clientID, "other"}), 400},
-		"another party":      {claim("azp", "other"), 400},
-		"another issuer":     {claim("iss", "https://other.example"), 400},
-		"no end":             {claim("exp", nil), 400},
-		"no begin":           {claim("iat", nil), 400},
-		"expired":            {func(w *world) { claim("exp", seconds(w, -time.Minute))(w) }, 400},
-		"of the future":      {func(w *world) { claim("iat", seconds(w, 5*time.Minute))(w) }, 400},
-		"no subject":         {claim("sub", ""), 400},
-		"a subject in parts": {claim("sub", map[string]any{"a": 1}), 400},
-		"nested groups":      {claim("groups", map[string]any{"a": 1}), 400},
-		"too many groups":    {claim("groups", strings.Split(strings.Repeat("g ", 500)+"g", " ")), 400},
-		"groups of numbers":  {claim("groups", []int{1}), 400},
-		"a long name":        {claim("preferred_username", strings.Repeat("x", 300)), 400},
-		"unsigned":           {func(w *world) { w.provider.token = func(raw string) string { return w.provider.resigned(raw, "none") } }, 400},
+		"another nonce":           {claim("nonce", "x"), 400},
+		"no nonce":                {claim("nonce", nil), 400},
+		"another audience":        {claim("aud", "other"), 400},
+		"two audiences":           {claim("aud", []string{clientID, "other"}), 400},
+		"another party":           {claim("azp", "other"), 400},
+		"another issuer":          {claim("iss", "https://other.example"), 400},
+		"no end":                  {claim("exp", nil), 400},
+		"no begin":                {claim("iat", nil), 400},
+		"expired":                 {func(w *world) { claim("exp", seconds(w, -time.Minute))(w) }, 400},
+		"of the future":           {func(w *world) { claim("iat", seconds(w, 5*time.Minute))(w) }, 400},
+		"no subject":              {claim("sub", ""), 400},
+		"a subject in parts":      {claim("sub", map[string]any{"a": 1}), 400},
+		"nested groups":           {claim("groups", map[string]any{"a": 1}), 400},
+		"too many groups":         {claim("groups", strings.Split(strings.Repeat("g ", 500)+"g", " ")), 400},
+		"groups of numbers":       {claim("groups", []int{1}), 400},
+		"a control character":     {claim("preferred_username", "an\x1ba"), 400},
+		"a group in two lines":    {claim("groups", []string{"de\nv"}), 400},
+		"of another access token": {claim("at_hash", "AAAAAAAAAAAAAAAAAAAAAA"), 400},
+		"a long name":             {claim("preferred_username", strings.Repeat("x", 300)), 400},
+		"unsigned":                {func(w *world) { w.provider.token = func(raw string) string { return w.provider.resigned(raw, "none") } }, 400},
 		"signed by secret": {func(w *world) {
 			w.provider.token = func(raw string) string { return w.provider.resigned(raw, "HS256") }
 		}, 400},
@@ -392,6 +395,14 @@ func TestProviderRefused(t *testing.T) {
 		"huge":            {answers("/token", huge), 400},
 		"a redirect":      {answers("/token", elsewhere), 400},
 		"garbage as keys": {answers("/keys", garbage), 400},
+		"a token endpoint without TLS": {func(w *world) {
+			w.provider.metadata = func(m map[string]any) { m["token_endpoint"] = w.plain() + "/token" }
+		}, 503},
+		"keys without TLS": {func(w *world) { w.provider.metadata = func(m map[string]any) { m["jwks_uri"] = w.plain() + "/keys" } }, 400},
+		"a UserInfo without TLS": {func(w *world) {
+			w.config.Auth.OIDC.GetUserInfo, w.provider.info = true, map[string]any{"sub": "1001"}
+			w.provider.metadata = func(m map[string]any) { m["userinfo_endpoint"] = w.plain() + "/userinfo" }
+		}, 503},
 		"other UserInfo": {func(w *world) {
 			w.config.Auth.OIDC.GetUserInfo = true
 			w.provider.info = map[string]any{"sub": "1002", "email": "root@example.com"}
@@ -405,6 +416,39 @@ func TestProviderRefused(t *testing.T) {
 			row.change(w)
 			w.wantRefused(about, w.browser().prove(), row.status)
 		})
+	}
+}
+
+// plain returns the address of the provider without TLS, where it answers in the same way.
+func (w *world) plain() string {
+	server := httptest.NewServer(w.provider)
+	w.t.Cleanup(server.Close)
+	return server.URL
+}
+
+// The client sends its secret as the metadata say. Source: OpenID Connect Core 1.0, 9.
+func TestClientAuthentication(t *testing.T) {
+	t.Parallel()
+	for _, posts := range []bool{false, true} {
+		w := newWorld(t)
+		w.provider.posts = posts
+		w.signIn()
+		if sent := w.provider.sent.Get("client_secret"); sent != map[bool]string{true: clientSecret}[posts] {
+			t.Errorf("in the form: %v, and it has %q", posts, sent)
+		}
+	}
+}
+
+// An address is verified only if the provider says so, in the one way in which it can. Source: OpenID Connect Core 1.0, 5.1.
+func TestEmailVerified(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for i, value := range []any{true, false, "true", 1, nil} {
+		w.provider.person["email_verified"] = value
+		made, err := resource.Get(t.Context(), kinds.Open(w.env).AccessKeys, resource.GetInput{Caller: root, Name: w.signIn().Key})
+		if err != nil || made.Spec.Identity.EmailVerified != (i == 0) {
+			t.Errorf("%v: %+v, %v", value, made.Spec.Identity, err)
+		}
 	}
 }
 
@@ -549,6 +593,13 @@ func TestConfirm(t *testing.T) {
 			t.Errorf("%s: %d", about, answer.StatusCode)
 		}
 	}
+	// The settings of the connector change after the person was known.
+	before := *w.config.Auth.OIDC
+	w.config.Auth.OIDC.ClientSecret = "another"
+	if asks := b.send(at.String(), nil); asks.StatusCode != http.StatusBadRequest {
+		t.Errorf("after a change of the settings: %d", asks.StatusCode)
+	}
+	w.config.Auth.OIDC = &before
 	cookies := map[string]*http.Cookie{}
 	for name, cookie := range b.cookies {
 		cookies[name] = cookie
@@ -642,6 +693,21 @@ func TestExchange(t *testing.T) {
 			if _, err := resource.Update(t.Context(), users, resource.UpdateInput[*model.User]{Caller: root, Name: "ana", Object: user}); err != nil {
 				t.Fatal(err)
 			}
+		}
+	}
+	// The code of a user is not one of another user of the name, and nobody's without one.
+	for _, again := range []bool{false, true} {
+		given := code()
+		if _, err := resource.Delete(t.Context(), users, resource.DeleteInput{Caller: root, Name: "ana"}); err != nil {
+			t.Fatal(err)
+		}
+		if again {
+			if _, err := resource.Create(t.Context(), users, resource.CreateInput[*model.User]{Caller: root, Object: &model.User{ObjectMeta: metav1.ObjectMeta{Name: "ana"}}}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if status, answer := w.fetch(given, nil); status != 400 || answer["error"] != "invalid_grant" {
+			t.Errorf("another user: %v: %d %v", again, status, answer)
 		}
 	}
 }
@@ -760,6 +826,10 @@ func TestPage(t *testing.T) {
 	}
 	if strings.Contains(policy, "script") || strings.Contains(policy, "unsafe") {
 		t.Error(policy)
+	}
+	w.config.UISettings.PrimaryColor = "#123456"
+	if body := text(t, w.browser().send(base+"/auth/oidc/callback", nil)); !strings.Contains(body, "--primary:#123456") {
+		t.Errorf("the page has another color: %s", body)
 	}
 }
 

@@ -67,9 +67,8 @@ type Cookie struct {
 }
 
 // Form binds an operation to a path for browsers and clients of OAuth. It needs no credential and ignores one. Nothing of an
-// answer is stored by browsers, and no other site learns the address of a page. Errors are pages if the client prefers HTML. An error of the
-// state that is not reached is 503.
-// A form of another site is refused. Source: ADR-0031.
+// answer is stored by browsers, and no other site learns the address of a page. Errors are pages if the client prefers HTML. If the
+// state cannot be reached, the answer is 503. A form of another site is refused. Source: ADR-0031.
 func Form[D any](
 	method, path string, open func(*platform.Environment) D, do func(context.Context, D, FormInput) (FormResult, error),
 ) Endpoint {

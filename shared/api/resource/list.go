@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -139,7 +140,8 @@ func (r *Registry[T]) begin(ctx context.Context, in ListInput, present bool) (*l
 	if in.ContinueKeys == nil {
 		in.ContinueKeys = ownContinueKeys()
 	}
-	if err := r.checkFields(in.Fields); err != nil {
+	var err error
+	if in.Fields, err = r.readFields(in.Fields); err != nil {
 		return nil, err
 	}
 	query := store.Query{Owners: r.owners(in.Caller), Limit: int(min(in.Limit, maxLimit))}
@@ -454,21 +456,28 @@ func (r *Registry[T]) fieldSet(object T) fields.Set {
 	return set
 }
 
-func (r *Registry[T]) checkFields(selector fields.Selector) error {
+// Each is the value in a set of fields of a field with several values. For each of these values, the set has the field FieldOf with the value
+// Each.
+const Each = "*"
+
+// FieldOf is the name in a set of fields of one value of a field with several values.
+func FieldOf(name, value string) string { return name + "=" + value }
+
+// readFields returns a selector as fieldSet has the fields. Error: BadRequest for an unknown field.
+func (r *Registry[T]) readFields(selector fields.Selector) (fields.Selector, error) {
 	known := r.fieldSet(r.Definition.New())
-	for _, requirement := range selector.Requirements() {
-		if _, ok := known[requirement.Field]; !ok {
-			names := make([]string, 0, len(known))
-			for name := range known {
-				names = append(names, name)
-			}
-			slices.Sort(names)
-			return apierror.BadRequest(fmt.Sprintf("field label not supported: %s; supported are %s",
-				requirement.Field, strings.Join(names, ", ")), field.ErrorList{
-				field.NotSupported(field.NewPath("fieldSelector"), requirement.Field, names)})
+	return selector.Transform(func(name, value string) (string, string, error) {
+		switch has, ok := known[name]; {
+		case !ok:
+			names := slices.Sorted(maps.Keys(known))
+			return "", "", apierror.BadRequest(fmt.Sprintf("field label not supported: %s; supported are %s", name, strings.Join(names, ", ")),
+				field.ErrorList{field.NotSupported(field.NewPath("fieldSelector"), name, names)})
+		case has == Each:
+			return FieldOf(name, value), Each, nil
+		default:
+			return name, value, nil
 		}
-	}
-	return nil
+	})
 }
 
 // checkRevision refuses a page that is not of the requested revision.

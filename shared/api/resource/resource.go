@@ -71,7 +71,7 @@ type Definition[T Object] struct {
 	Credentials bool
 	// DecodeBody reads an object that a client sent, if the kind is stricter than clients request. Nil: codec.Decode.
 	DecodeBody func(body codec.Body) (T, error)
-	// Fields are the fields for field selectors, besides metadata.name and metadata.namespace.
+	// Fields are the fields for field selectors, besides metadata.name and metadata.namespace. A field with several values is as Each says.
 	Fields func(object T) fields.Set
 	// OwnersIn is the label with the namespace of an object's owners, for objects that are cluster-scoped themselves.
 	// Empty: their owners are not namespaced. Source: ADR-0017.

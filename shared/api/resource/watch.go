@@ -66,7 +66,8 @@ func Watch[T Object](ctx context.Context, r *Registry[T], in WatchInput) (*Watch
 	if in.Fields == nil {
 		in.Fields = fields.Everything()
 	}
-	if err := r.checkFields(in.Fields); err != nil {
+	var err error
+	if in.Fields, err = r.readFields(in.Fields); err != nil {
 		return nil, err
 	}
 	asked := ListInput{ResourceVersion: in.ResourceVersion}

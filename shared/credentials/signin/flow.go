@@ -529,6 +529,9 @@ func (f *Flow) key(state *signIn) *model.OwnedAccessKey {
 			Description: state.description(),
 		},
 	}
+	if state.Device != nil {
+		made.GenerateName = accesskey.DevicePrefix
+	}
 	if state.Session != "" {
 		made.Spec.IdentityRefresh = &metav1.Time{Time: f.env.Now()}
 	}

@@ -9,6 +9,7 @@ import (
 	"cmp"
 	"io"
 	"strconv"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -48,7 +49,7 @@ var Definition = &resource.Definition[*model.OwnedAccessKey]{
 	WriteOnly:   [][]string{{"spec", "key"}},
 	Unfit:       field.Invalid(field.NewPath("spec", "key"), field.OmitValueType{}, errUnfit.Error()),
 	Fields: func(key *model.OwnedAccessKey) fields.Set {
-		return fields.Set{
+		return WithLineage(fields.Set{
 			"spec.user":    key.Spec.User,
 			"spec.team":    key.Spec.Team,
 			"spec.subject": key.Spec.Subject,
@@ -57,7 +58,7 @@ var Definition = &resource.Definition[*model.OwnedAccessKey]{
 			"status.createdBy.name": createdBy(key).Name,
 			"status.createdBy.uid":  createdBy(key).UID,
 			"status.trustRule.name": madeBy(key).Name,
-		}
+		}, key.Status.Lineage)
 	},
 }
 
@@ -282,14 +283,17 @@ func (r *rules) Observed(text []byte, basis string, record store.Record) []byte 
 	return text
 }
 
-// Warn says when the platform's cap, or a key to which it is bound, ends the key before its own ttl. Source: ADR-0005,
-// ADR-0021.
+// Warn says when the platform's cap, or a key to which it is bound, ends the key before its own ttl, and when the key ends with a sign-in.
+// Source: ADR-0005, ADR-0021.
 func (r *rules) Warn(key *model.OwnedAccessKey) []string {
 	var warnings []string
 	limit := r.limits().For(key.Spec.Type)
 	if limit > 0 && model.Seconds(key.Spec.TTLSeconds) > limit {
 		warnings = append(warnings, "spec.ttl: "+model.Seconds(key.Spec.TTLSeconds).String()+
 			" is above the platform's limit; the key expires "+limit.String()+" after its creation")
+	}
+	if makers := key.Status.Lineage; len(makers) > 0 && makers[0].Bounds && strings.HasPrefix(makers[0].Name, LoginPrefix) {
+		warnings = append(warnings, "the key ends with the sign-in that made it; a key stays if it is made in a browser's sign-in, within an hour after it")
 	}
 	if end := key.Status.ExpirationTimestamp; end != nil && len(Bounding(key.Status.Lineage)) > 0 {
 		var activity time.Time

@@ -112,6 +112,7 @@ func TestCreatedBy(t *testing.T) {
 	}
 	for selector, want := range map[string]int{
 		"status.createdBy.uid=" + maker.KeyUID: 1, "status.createdBy.name=maker": 1, "status.createdBy.uid=1": 0, "status.createdBy.name=": 1,
+		"status.lineage.uid=" + maker.KeyUID: 1, "status.lineage.uid!=" + maker.KeyUID: 1, "status.lineage.uid=": 0, "status.lineage.uid=*": 0, "status.lineage.uid!=x": 2,
 	} {
 		list, err := resource.List(t.Context(), w.keys, resource.ListInput{Caller: admin, Fields: fields.ParseSelectorOrDie(selector)})
 		if err != nil {

@@ -1,6 +1,9 @@
 package accesskey
 
 import (
+	"strings"
+	"time"
+
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"management.platform.sh/shared/model"
@@ -9,6 +12,18 @@ import (
 
 // LoginPrefix begins the name of the key of a sign-in. Source: ADR-0031.
 const LoginPrefix = "login-"
+
+// DevicePrefix begins the name of the key of a sign-in for a device: somebody may have been talked into allowing it. No other key of the type
+// Login has such a name, because clients create none.
+const DevicePrefix = LoginPrefix + "device-"
+
+// recentFor is how long a sign-in is recent: the person was before the browser.
+const recentFor = time.Hour
+
+// recent tells whether a key is that of a recent sign-in. Source: ADR-0021.
+func recent(key *model.OwnedAccessKey, now time.Time) bool {
+	return key.Spec.Type == model.AccessKeyTypeLogin && now.Sub(key.CreationTimestamp.Time) < recentFor && !strings.HasPrefix(key.Name, DevicePrefix)
+}
 
 // OfLogins returns the registry in which sign-ins create keys: its keys have the type Login and the identity of the user at their
 // connector, neither of which clients can give. It is for creates alone. Source: ADR-0031.

@@ -49,7 +49,7 @@ var Definition = &resource.Definition[*model.DirectClusterEndpointToken]{
 	Columns: columns,
 	Cells:   cells,
 	Fields: func(token *model.DirectClusterEndpointToken) fields.Set {
-		return fields.Set{
+		return accesskey.WithLineage(fields.Set{
 			"status.user":      token.Status.User,
 			"status.team":      token.Status.Team,
 			"status.subject":   token.Status.Subject,
@@ -57,7 +57,7 @@ var Definition = &resource.Definition[*model.DirectClusterEndpointToken]{
 
 			"status.createdBy.name": token.Status.AccessKey,
 			"status.createdBy.uid":  token.Status.AccessKeyUID,
-		}
+		}, token.Status.Lineage)
 	},
 }
 

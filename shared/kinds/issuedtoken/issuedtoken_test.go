@@ -423,7 +423,7 @@ func TestEndWithItsKey(t *testing.T) {
 	shown := func() time.Duration {
 		t.Helper()
 		list, err := resource.List(t.Context(), kinds.Open(w.Env).IssuedTokens.Registry, resource.ListInput{
-			Caller: caller, Fields: fields.ParseSelectorOrDie("status.createdBy.uid=" + caller.KeyUID),
+			Caller: caller, Fields: fields.ParseSelectorOrDie("status.createdBy.uid=" + caller.KeyUID + ",status.lineage.uid=" + caller.KeyUID),
 		})
 		if err != nil {
 			t.Fatal(err)

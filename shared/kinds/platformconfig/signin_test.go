@@ -44,6 +44,19 @@ func TestSignInWarnings(t *testing.T) {
 			"auth: {idp1: {clientId: p, groups: [a], redirectURI: 'https://p.example/auth/idp1/callback'}}", []string{"status.auth.idp1.serviceAccountFilePath"},
 		},
 		"groups of any tenant": {"auth: {idp2: {clientId: p, groups: [a], redirectURI: 'https://p.example/auth/idp2/callback'}}", []string{"status.auth.idp2.tenant"}},
+		"any certificate":      {"auth: {oidc: {insecureCa: true, " + good + "oidc/callback'}}", []string{"status.auth.oidc.insecureCa"}},
+		"an address as ID":     {"auth: {oidc: {usernameClaim: email, " + good + "oidc/callback'}}", []string{"status.auth.oidc.usernameClaim"}},
+		"another ID":           {"auth: {oidc: {usernameClaim: employee_id, " + good + "oidc/callback'}}", nil},
+		"names of groups": {
+			"auth: {idp2: {clientId: p, tenant: a.example, groups: [dev], redirectURI: 'https://p.example/auth/idp2/callback'}}", []string{"status.auth.idp2.groups"},
+		},
+		"IDs of groups": {
+			"auth: {idp2: {clientId: p, tenant: a.example, groups: [11111111-2222-3333-4444-555555555555], redirectURI: 'https://p.example/auth/idp2/callback'}}", nil,
+		},
+		"unsigned responses": {
+			"auth: {saml: {insecureSkipSignatureValidation: true, ssoURL: 'https://a.example/sso', redirectURI: 'https://p.example/auth/saml/callback'}}",
+			[]string{"status.auth.saml.insecureSkipSignatureValidation"},
+		},
 		"no clients": {"auth: {gitforge1: {}, gitforge2: {}, idp1: {}, idp2: {}}", []string{
 			"status.auth.gitforge1.clientId", "status.auth.gitforge2.clientId", "status.auth.idp1.clientId", "status.auth.idp2.clientId",
 		}},

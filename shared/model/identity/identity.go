@@ -156,6 +156,8 @@ type Caller struct {
 	KeyGranted []string
 	// KeyNarrowed tells that the key names groups: of the groups that its owner has, the caller has only these. Source: ADR-0029.
 	KeyNarrowed bool
+	// KeyRecent tells that the key is that of a sign-in within the last hour, in a browser before the person. Source: ADR-0021.
+	KeyRecent bool
 	// KeyExpires is when that key stops working. Zero: never.
 	KeyExpires time.Time
 	// KeyRevision is the revision of that key's record with which the caller was authenticated. 0: unknown.
@@ -182,17 +184,20 @@ func (c Caller) WithScopes(scopes []*model.Scope) Caller {
 }
 
 // Bounds reports whether what the caller makes ends with the caller's key: the key has a scope or an end, or it is itself
-// bound to another key or to its owners. The end of a person's sign-in does not count: the person can sign in again.
-// Source: ADR-0021.
+// bound to another key or to its owners. The end of a recent sign-in does not count: the person is there. Source: ADR-0021.
 func (c Caller) Bounds() bool {
-	ends := !c.KeyExpires.IsZero() && c.KeyType != model.AccessKeyTypeLogin
+	ends := !c.KeyExpires.IsZero()
+	if c.KeyType == model.AccessKeyTypeLogin {
+		ends = !c.KeyRecent
+	}
 	return c.Scope != nil || ends || c.KeyOwned ||
 		slices.ContainsFunc(c.KeyLineage, func(ancestor model.AccessKeyAncestor) bool { return ancestor.Bounds })
 }
 
-// Same reports whether two authentications gave the same rights. The end of the key and the revision of its record do not
+// Same reports whether two authentications gave the same rights. The age and the end of the key and the revision of its record do not
 // count: a key can be changed without a change of its rights.
 func (c Caller) Same(other Caller) bool {
+	c.KeyRecent, other.KeyRecent = false, false
 	c.KeyExpires, other.KeyExpires = time.Time{}, time.Time{}
 	c.KeyRevision, other.KeyRevision = 0, 0
 	return reflect.DeepEqual(c, other)

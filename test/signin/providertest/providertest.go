@@ -1,5 +1,5 @@
-// Package providertest starts the OpenID Connect provider of the npm package oidc-provider, and the SAML provider of samlp, in processes of
-// their own, for tests. `make provider` installs them. Source: ADR-0031, ADR-0038.
+// Package providertest starts the OpenID Connect provider of the npm package oidc-provider, and the SAML providers samlp and SimpleSAMLphp, in
+// processes of their own, for tests. `make provider` installs them. Source: ADR-0031, ADR-0038.
 package providertest
 
 import (
@@ -10,6 +10,7 @@ import (
 	"crypto/rsa"
 	"crypto/x509"
 	"encoding/pem"
+	"io"
 	"math/big"
 	"net"
 	"os"
@@ -82,8 +83,14 @@ func Start(t *testing.T, folder string, client Client) *Provider {
 func StartSAML(t *testing.T, folder string, key *rsa.PrivateKey, certificate *x509.Certificate, callback string) string {
 	t.Helper()
 	needs(t, folder, "samlp")
-	files := t.TempDir()
-	keyFile, certificateFile := filepath.Join(files, "key.pem"), filepath.Join(files, "crt.pem")
+	keyFile, certificateFile := write(t, t.TempDir(), key, certificate)
+	return launch(t, nil, filepath.Join(folder, "saml.mjs"), keyFile, certificateFile, callback)
+}
+
+// write writes a key and its certificate into a folder, and returns their files.
+func write(t *testing.T, folder string, key *rsa.PrivateKey, certificate *x509.Certificate) (keyFile, certificateFile string) {
+	t.Helper()
+	keyFile, certificateFile = filepath.Join(folder, "key.pem"), filepath.Join(folder, "crt.pem")
 	for file, block := range map[string]*pem.Block{
 		keyFile: {Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(key)}, certificateFile: {Type: "CERTIFICATE", Bytes: certificate.Raw},
 	} {
@@ -91,24 +98,69 @@ func StartSAML(t *testing.T, folder string, key *rsa.PrivateKey, certificate *x5
 			t.Fatal(err)
 		}
 	}
-	return launch(t, nil, filepath.Join(folder, "saml.mjs"), keyFile, certificateFile, callback)
+	return keyFile, certificateFile
+}
+
+// simpleSAMLphp is where Debian has the pages of SimpleSAMLphp.
+const simpleSAMLphp = "/usr/share/simplesamlphp/www"
+
+// StartPHP starts the SAML provider SimpleSAMLphp on the server of PHP, with a key and its certificate, and returns the address that takes
+// requests. It posts its answers to the callback.
+func StartPHP(t *testing.T, folder string, key *rsa.PrivateKey, certificate *x509.Certificate, callback string) string {
+	t.Helper()
+	if _, err := exec.LookPath("php"); err != nil {
+		missing(t, "PHP is not installed")
+	}
+	if _, err := os.Stat(simpleSAMLphp); err != nil {
+		missing(t, "SimpleSAMLphp is not installed")
+	}
+	settings, err := filepath.Abs(filepath.Join(folder, "simplesamlphp"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := t.TempDir()
+	write(t, files, key, certificate)
+	command := exec.CommandContext(t.Context(), "php", "-S", "127.0.0.1:0", "-t", simpleSAMLphp)
+	command.Env = append(os.Environ(), "SIMPLESAMLPHP_CONFIG_DIR="+settings, "FILES="+files, "CALLBACK="+callback)
+	output, err := command.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = command.Wait() })
+	lines := bufio.NewScanner(output)
+	for lines.Scan() {
+		if _, rest, found := strings.Cut(lines.Text(), "Server ("); found {
+			// Nobody reads what else it prints, so it must not wait for a reader.
+			go func() { _, _ = io.Copy(io.Discard, output) }()
+			address, _, _ := strings.Cut(rest, ")")
+			return address + "/saml2/idp/SSOService.php"
+		}
+	}
+	t.Fatal("PHP names no address")
+	return ""
 }
 
 // needs skips the test where a package of npm is not installed.
 func needs(t *testing.T, folder, module string) {
 	t.Helper()
-	missing := func(what string) {
-		if os.Getenv("CI") != "" {
-			t.Fatalf("%s, and in CI no test may be skipped: run make provider", what)
-		}
-		t.Skipf("%s: run make provider", what)
-	}
 	if _, err := exec.LookPath("node"); err != nil {
-		missing("node is not installed")
+		missing(t, "node is not installed")
 	}
 	if _, err := os.Stat(filepath.Join(folder, "node_modules", module)); err != nil {
-		missing("the provider is not installed")
+		missing(t, "the provider is not installed")
 	}
+}
+
+// missing skips the test. In CI it fails.
+func missing(t *testing.T, what string) {
+	t.Helper()
+	if os.Getenv("CI") != "" {
+		t.Fatalf("%s, and in CI no test may be skipped: run make provider", what)
+	}
+	t.Skipf("%s: run make provider", what)
 }
 
 // launch starts a provider that ends with its standard input, and returns the address that it prints.
