@@ -25,8 +25,8 @@ local revision = advance()
 local record = header(revision, created, expires, digest, references, owner) .. object
 announce(revision, limit, name, false, 'type', 'created', 'record', record)
 redis.call('HSET', OBJECTS, name, record)
-redis.call('ZADD', NAMES, 0, name)
-redis.call('ZADD', OWNERS, 0, owner .. '\0' .. name)
+redis.call('ZADD', NAMES, '0', name)
+redis.call('ZADD', OWNERS, '0', owner .. '\0' .. name)
 noteBytes(owner, name, #record)
 if digest ~= NONE then
   redis.call('HSET', DIGESTS, digest, name)

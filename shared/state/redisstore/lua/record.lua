@@ -1,5 +1,6 @@
 -- Put before every script that writes. It names the keys in the order of keys.all() and reads and
--- makes headers; see record.go for the format. No script decodes JSON: cjson rounds integers.
+-- makes headers; see record.go for the format. No script decodes JSON: cjson rounds integers. Arguments of commands are texts where they
+-- can be: a number is printed with a format.
 local REVISION, OBJECTS, NAMES, OWNERS, DIGESTS, EXPIRES, CREATED, ACTIVITY, REFERENCES, LOG, BYTES, SERVER =
   KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10], KEYS[11], KEYS[12]
 
@@ -29,7 +30,9 @@ local follows
 -- The server's id, which it makes at its start; nil for a server that does not tell, and for a user who may not ask.
 local function thisServer()
   local about = redis.pcall('INFO', 'server')
-  return type(about) == 'string' and string.match(about, 'run_id:(%x+)') or nil
+  -- A plain search takes a third of the time of a pattern.
+  local _, last = string.find(type(about) == 'string' and about or '', 'run_id:', 1, true)
+  return last and string.match(about, '^%x+', last + 1) or nil
 end
 
 -- Moves the revision on, from 1 where there is none yet. tostring would print 1e+14.
@@ -68,7 +71,10 @@ local function announce(revision, limit, name, activity, ...)
   for _, value in ipairs(fields) do
     size = size + #value
   end
-  limit = math.min(tonumber(limit), math.max(LOG_EVENTS, math.floor(LOG_BYTES / size)))
+  local fits = math.max(LOG_EVENTS, math.floor(LOG_BYTES / size))
+  if fits < tonumber(limit) then
+    limit = fits
+  end
   redis.call('XADD', LOG, 'MAXLEN', '~', limit, revision .. '-0', 'at', NOW, 'name', name, unpack(fields))
 end
 
@@ -99,7 +105,7 @@ local function refer(name, before, after)
     end
     for uid in string.gmatch(references, '[^,]+') do
       if command == 'ZADD' then
-        redis.call('ZADD', REFERENCES, 0, uid .. '\0' .. name)
+        redis.call('ZADD', REFERENCES, '0', uid .. '\0' .. name)
       else
         redis.call('ZREM', REFERENCES, uid .. '\0' .. name)
       end

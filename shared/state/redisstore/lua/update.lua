@@ -36,7 +36,7 @@ else
   noteBytes(oldOwner, name, -#previous)
   redis.call('ZREM', OWNERS, oldOwner .. '\0' .. name)
   dropTally(oldOwner)
-  redis.call('ZADD', OWNERS, 0, owner .. '\0' .. name)
+  redis.call('ZADD', OWNERS, '0', owner .. '\0' .. name)
   noteBytes(owner, name, #record)
 end
 if digest ~= oldDigest then
