@@ -309,8 +309,8 @@ func TestFaults(t *testing.T) {
 		{"a record of a newer release", good, func(w *ward) {
 			r := w.raw()
 			r.Set(w.t.Context(), "p1:{things}:rev", 2, 0)
-			r.HSet(w.t.Context(), "p1:{things}:objects", "a", "2 2 0 - - - -\n{}")
-		}, "records", doctor.Critical, `format "2"`},
+			r.HSet(w.t.Context(), "p1:{things}:objects", "a", "3 2 0 - - - 2 -\n{}")
+		}, "records", doctor.Critical, `format "3"`},
 		{"keys in another layout", good, func(w *ward) { w.raw().Set(w.t.Context(), "p2:{things}:rev", 2, 0) }, "records", doctor.Warning, "layout p2"},
 	} {
 		t.Run(row.about, func(t *testing.T) {

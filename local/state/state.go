@@ -84,7 +84,9 @@ func Connect(ctx context.Context, s settings.Settings) (*redisstore.Client, erro
 }
 
 func options(s settings.Settings) redisstore.Options {
-	return redisstore.Options{PoolSize: s.Redis.PoolSize, Replicas: s.Redis.Replicas, Timeout: s.Redis.Timeout}
+	return redisstore.Options{
+		PoolSize: s.Redis.PoolSize, Replicas: s.Redis.Replicas, Timeout: s.Redis.Timeout, Pack: s.Redis.Format == redisstore.Packed,
+	}
 }
 
 // Hosts returns the servers in a URL, without its secrets.

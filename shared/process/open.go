@@ -68,7 +68,9 @@ func Streams(lookup func(string) string) bool {
 // openStores returns a function that returns the state of a resource. If the URL of the state is in a secret, the state is
 // opened at the first use. It does not report an absent URL, which settings.Read reports.
 func openStores(s settings.Settings) (func(string) store.Store, error) {
-	options := redisstore.Options{PoolSize: s.Redis.PoolSize, Replicas: s.Redis.Replicas, Timeout: s.Redis.Timeout}
+	options := redisstore.Options{
+		PoolSize: s.Redis.PoolSize, Replicas: s.Redis.Replicas, Timeout: s.Redis.Timeout, Pack: s.Redis.Format == redisstore.Packed,
+	}
 	switch {
 	case s.Redis.URL != "":
 		client, err := redisstore.Open(s.Redis.URL.Reveal(), options)

@@ -169,7 +169,7 @@ func TestRun(t *testing.T) {
 	t.Setenv("PATH", folder)
 	const keys = 2*objects + 100
 	c := &runCommand{
-		Program: []string{script}, Keys: []int{keys}, Floor: true, Peers: true, Audit: true, Log: os.DevNull,
+		Program: []string{script}, Keys: []int{keys}, Format: []int{2}, Floor: true, Peers: true, Audit: true, Log: os.DevNull,
 		Clients: []int{2}, Duration: 50 * time.Millisecond, Rounds: 2, Op: operations,
 	}
 	if err := c.Validate(); err != nil {

@@ -29,6 +29,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"management.platform.sh/shared/state/redisstore"
 	"management.platform.sh/test/launch"
 )
 
@@ -50,6 +51,7 @@ type commands struct {
 type runCommand struct {
 	Program  []string      `type:"existingfile" placeholder:"FILE" help:"Runners to measure; ratios are those of the first. Without one, the runner is built."`
 	Keys     []int         `placeholder:"N" help:"Measure the runner with these numbers of access keys, each in a process of its own. Without it there are 500."`
+	Format   []int         `default:"1" placeholder:"1,2" help:"Measure the runner with these formats of records (${default})."`
 	Floor    bool          `default:"true" negatable:"" help:"Measure the floor."`
 	Peers    bool          `default:"true" negatable:"" help:"Measure kube-apiserver with etcd, and bao, where they are on PATH."`
 	Audit    bool          `default:"true" negatable:"" help:"Write the audit at level 1 to a file."`
@@ -70,6 +72,8 @@ func (c *runCommand) Validate() error {
 		return fmt.Errorf("--clients must be 1 to %d", maxClients)
 	case len(c.Keys) > 0 && slices.Min(c.Keys) < objects:
 		return fmt.Errorf("--keys must be at least %d", objects)
+	case len(c.Format) == 0 || slices.Min(c.Format) < 1 || slices.Max(c.Format) > redisstore.Packed:
+		return fmt.Errorf("--format must be 1 to %d", redisstore.Packed)
 	case slices.Contains(c.Op, opDelete) && !slices.Contains(c.Op, opCreate):
 		return errors.New("--op: delete removes what create makes, and needs it")
 	}
@@ -215,34 +219,48 @@ func (c *runCommand) open(ctx context.Context, folder string) (sides []*side, ab
 	if len(keys) == 0 {
 		keys = []int{objects}
 	}
-	var first *platform
+	type setup struct {
+		program      string
+		keys, format int
+	}
+	var setups []setup
 	for _, program := range c.Program {
 		for _, number := range keys {
-			name := filepath.Base(program)
-			if len(c.Keys) > 0 {
-				name = fmt.Sprintf("%s, %d keys", name, number)
+			for _, format := range c.Format {
+				setups = append(setups, setup{program, number, format})
 			}
-			if slices.ContainsFunc(sides, func(other *side) bool { return other.name == name }) {
-				return sides, nil, fmt.Errorf("%q is measured already: sides need different names", name)
-			}
-			data, err := within(name)
-			if err != nil {
-				return sides, nil, err
-			}
-			if program, err = filepath.Abs(program); err != nil {
-				return sides, nil, fmt.Errorf("--program: %w", err)
-			}
-			started, side, err := startPlatform(ctx, platformOptions{
-				name: name, program: []string{program}, folder: data, log: c.Log, audit: c.Audit, keys: number, deletes: deletes,
-			})
-			if err != nil {
-				return sides, nil, err
-			}
-			if first == nil {
-				first = started
-			}
-			sides = append(sides, side)
 		}
+	}
+	var first *platform
+	for _, one := range setups {
+		program, number := one.program, one.keys
+		name := filepath.Base(program)
+		if len(c.Keys) > 0 {
+			name = fmt.Sprintf("%s, %d keys", name, number)
+		}
+		if len(c.Format) > 1 {
+			name = fmt.Sprintf("%s, format %d", name, one.format)
+		}
+		if slices.ContainsFunc(sides, func(other *side) bool { return other.name == name }) {
+			return sides, nil, fmt.Errorf("%q is measured already: sides need different names", name)
+		}
+		data, err := within(name)
+		if err != nil {
+			return sides, nil, err
+		}
+		if program, err = filepath.Abs(program); err != nil {
+			return sides, nil, fmt.Errorf("--program: %w", err)
+		}
+		started, side, err := startPlatform(ctx, platformOptions{
+			name: name, program: []string{program}, folder: data, log: c.Log, audit: c.Audit, keys: number, format: one.format, deletes: deletes,
+		})
+		if err != nil {
+			return sides, nil, err
+		}
+		if first == nil {
+			first = started
+		}
+		sides = append(sides, side)
 	}
 	if c.Floor {
 		side, err := startFloor(ctx, first, deletes)

@@ -67,15 +67,36 @@ type collection struct {
 	gone, alive map[types.UID]bool
 	// walked are owners whose dependents have been queued.
 	walked map[types.UID]bool
-	done   Collected
-	broken error
+	// referred are answers that were given together with a removal.
+	referred map[store.Referral]bool
+	done     Collected
+	broken   error
 }
 
 func (g *Graph) collection(steps int) *collection {
 	return &collection{
 		graph: g, left: steps,
-		gone: map[types.UID]bool{}, alive: map[types.UID]bool{}, walked: map[types.UID]bool{},
+		gone: map[types.UID]bool{}, alive: map[types.UID]bool{}, walked: map[types.UID]bool{}, referred: map[store.Referral]bool{},
 	}
+}
+
+// questions are those that a collection asks first about an object that is removed.
+func (g *Graph) questions(after outcome) *store.Questions {
+	if len(g.lookups) > 0 {
+		return nil
+	}
+	c := g.collection(0)
+	c.follow(after)
+	questions := &store.Questions{}
+	for _, page := range c.queue {
+		questions.Asked = append(questions.Asked, page.question())
+	}
+	return questions
+}
+
+// question asks whether the page of a task has objects.
+func (t task) question() store.Referral {
+	return store.Referral{Resource: t.member.state().Name(), UID: string(t.owner)}
 }
 
 // collect follows up on objects that were deleted or changed, up to the bound of a request. A failure does not fail the
@@ -183,21 +204,26 @@ func (c *collection) ask(ctx context.Context, first task) error {
 	for len(c.queue) > 0 && len(pages) < limits.PageObjects && c.queue[0].name == "" && !c.queue[0].asked {
 		pages, c.queue = append(pages, c.queue[0]), c.queue[1:]
 	}
-	referred := []bool{true}
-	if len(pages) > 1 {
-		questions := make([]store.Referral, len(pages))
-		for i, page := range pages {
-			questions[i] = store.Referral{Resource: page.member.state().Name(), UID: string(page.owner)}
+	var questions []store.Referral
+	for _, page := range pages {
+		if question := page.question(); !c.knows(question) {
+			questions = append(questions, question)
 		}
-		var err error
-		referred, err = first.member.state().Referred(ctx, questions)
+	}
+	if len(questions) > 1 {
+		answers, err := first.member.state().Referred(ctx, questions)
 		if errors.Is(err, store.ErrUnavailable) || ctx.Err() != nil {
 			return err
 		}
-		if err != nil {
-			// Reading the pages tells which of them cannot be read.
-			referred = slices.Repeat([]bool{true}, len(pages))
+		if err == nil {
+			c.answer(questions, answers)
 		}
+	}
+	referred := make([]bool, len(pages))
+	for i, page := range pages {
+		// Reading a page tells whether it can be read.
+		referred[i] = !c.knows(page.question()) || c.referred[page.question()]
+		delete(c.referred, page.question())
 	}
 	var full []task
 	for i, page := range pages {
@@ -208,6 +234,18 @@ func (c *collection) ask(ctx context.Context, first task) error {
 	}
 	c.queue = append(full, c.queue...)
 	return nil
+}
+
+func (c *collection) knows(question store.Referral) bool {
+	_, known := c.referred[question]
+	return known
+}
+
+// answer keeps answers until the pages are read, once.
+func (c *collection) answer(questions []store.Referral, answers []bool) {
+	for i, question := range questions {
+		c.referred[question] = answers[i]
+	}
 }
 
 // dependents puts a page of the objects that refer to an owner into the queue, and the next page behind them.
@@ -446,6 +484,9 @@ func (c *collection) follow(after outcome) {
 	if !after.gone {
 		c.push(after.node)
 		return
+	}
+	if after.answered != nil && after.answered.Answers != nil {
+		c.answer(after.answered.Asked, after.answered.Answers)
 	}
 	uid := after.object.GetUID()
 	c.gone[uid] = true

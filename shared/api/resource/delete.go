@@ -98,12 +98,11 @@ func (r *Registry[T]) deleteAs(ctx context.Context, in DeleteInput, record store
 	}
 	defer release()
 	asked := r.terms(deleteTerms{grace: in.GracePeriodSeconds, propagation: in.Propagation})
-	object, record, gone, err := r.rewriteMetadata(ctx, record, in.DryRun, func(object metav1.Object) { markDeleted(object, asked, r.Now()) })
+	object, after, err := r.rewriteMetadata(ctx, record, in.DryRun, func(object metav1.Object) { markDeleted(object, asked, r.Now()) })
 	if err != nil {
 		return nil, outcome{}, r.translate(err, in.Name)
 	}
-	after := outcome{node: node{member: r, record: record, object: object}, gone: gone}
-	if !gone {
+	if !after.gone {
 		return object, after, nil
 	}
 	return &metav1.Status{

@@ -179,42 +179,47 @@ func (r *Registry[T]) deleted(record store.Record) bool {
 }
 
 // rewriteMetadata changes the metadata of a stored object on behalf of the system, and writes it if anything changed.
-// When the change completes the deletion, the object is removed. It returns the new object with its record. The errors
+// When the change completes the deletion, the object is removed. It returns the new object, also as an outcome. The errors
 // are the store's: ErrConflict when the record is not the stored one.
 func (r *Registry[T]) rewriteMetadata(
 	ctx context.Context, record store.Record, dryRun bool, change func(metav1.Object),
-) (object T, next store.Record, gone bool, err error) {
+) (object T, after outcome, err error) {
 	if object, err = r.Decode(record); err != nil {
-		return object, record, false, err
+		return object, outcome{}, err
 	}
 	known, err := r.storedText(object, record)
 	if err != nil {
-		return object, record, false, err
+		return object, outcome{}, err
 	}
 	change(object)
-	next = record
-	gone = Deleted(object, r.Now())
-	if gone {
+	after = outcome{node: node{member: r, record: record, object: object}, gone: Deleted(object, r.Now())}
+	if after.gone {
 		if !dryRun {
-			if next.Revision, err = r.Store.Delete(ctx, record.Name, record.Revision); err == nil {
-				r.Removed(ctx, object)
+			questions := r.graph().questions(after)
+			if after.record.Revision, err = r.Store.Delete(store.Asking(ctx, questions), record.Name, record.Revision); err != nil {
+				return object, outcome{}, err
 			}
+			after.answered = questions
+			r.Removed(ctx, object)
 		}
-		return object, next, err == nil, err
+		return object, after, nil
 	}
 	updated, err := r.encode(object)
-	if err != nil || bytes.Equal(known, updated) {
-		return object, next, false, err
+	if err != nil {
+		return object, outcome{}, err
 	}
-	if next.Object, err = r.replacement(record, known, updated, object); err != nil {
-		return object, record, false, err
+	if bytes.Equal(known, updated) {
+		return object, after, nil
 	}
-	r.index(&next, object)
+	if after.record.Object, err = r.replacement(record, known, updated, object); err != nil {
+		return object, outcome{}, err
+	}
+	r.index(&after.record, object)
 	if !dryRun {
-		if next.Revision, err = r.Store.Update(ctx, next); err != nil {
-			return object, record, false, err
+		if after.record.Revision, err = r.Store.Update(ctx, after.record); err != nil {
+			return object, outcome{}, err
 		}
 	}
-	r.stamp(object, next)
-	return object, next, false, nil
+	r.stamp(object, after.record)
+	return object, after, nil
 }

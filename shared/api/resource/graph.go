@@ -78,6 +78,8 @@ type node struct {
 type outcome struct {
 	node
 	gone bool
+	// answered tells what the write found out about the objects that refer to it; nil if nothing was asked.
+	answered *store.Questions
 }
 
 // NewGraph joins resources, which leave the graph that they were in. Permits decides whether a caller may block the
@@ -237,6 +239,6 @@ func (r *Registry[T]) end(ctx context.Context, n node, asked deleteTerms) (outco
 }
 
 func (r *Registry[T]) edit(ctx context.Context, n node, change func(metav1.Object)) (outcome, error) {
-	object, record, gone, err := r.rewriteMetadata(ctx, n.record, false, change)
-	return outcome{node: node{member: r, record: record, object: object}, gone: gone}, err
+	_, after, err := r.rewriteMetadata(ctx, n.record, false, change)
+	return after, err
 }

@@ -197,11 +197,11 @@ type Usage struct {
 	Objects, Bytes int64
 }
 
-// Layout and Format are what this build reads and writes: the version of the layout of the keys, and the format of records.
-const (
-	Layout = prefix
-	Format = format
-)
+// Layout is the version of the layout of the keys, which this build reads and writes.
+const Layout = prefix
+
+// Reads tells whether this build reads records of a format.
+func Reads(format string) bool { return format == formatPlain || format == formatPacked }
 
 // scanned is how many keys, records or owners one command looks at.
 const scanned = 50

@@ -46,7 +46,7 @@ func TestInspect(t *testing.T) {
 		if one.Resource == names[0] {
 			owner = "bo"
 		}
-		if one.Layout != redisstore.Layout || one.Objects != 3 || one.Looked != 3 || one.Formats[redisstore.Format] != 3 ||
+		if one.Layout != redisstore.Layout || one.Objects != 3 || one.Looked != 3 || one.Formats["1"] != 3 ||
 			len(one.Owners) != 1 || one.Owners[0].Owner != owner || one.Owners[0].Objects != 3 || one.Owners[0].Bytes < 6 {
 			t.Errorf("%d: %+v", i, one)
 		}

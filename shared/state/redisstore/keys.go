@@ -37,6 +37,9 @@ type keys struct {
 // keyOf is the key of a part of a resource or a journal.
 func keyOf(name, part string) string { return prefix + ":{" + name + "}:" + part }
 
+// referencesPart names the key of the index of references.
+const referencesPart = "references"
+
 func revisionKey(resource string) string { return keyOf(resource, "rev") }
 func objectsKey(resource string) string  { return keyOf(resource, "objects") }
 
@@ -51,7 +54,7 @@ func newKeys(resource string) keys {
 		expires:    key("expires"),
 		created:    key("created"),
 		activity:   key("activity"),
-		references: key("references"),
+		references: key(referencesPart),
 		log:        key("log"),
 		bytes:      key("bytes"),
 		server:     key("server"),

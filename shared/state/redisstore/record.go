@@ -11,16 +11,19 @@ import (
 	"management.platform.sh/shared/state/store"
 )
 
-// format is the number of the record format that this build writes, and the only one that it reads.
+// The formats of records. A record is one header line and the object, unchanged or packed (pack.go):
 //
-// A record is one header line and the object, unchanged:
+//	1 <revision> <created ms> <expires ms or -> <digest or -> <references or -> <owner>\n<object>
+//	2 <revision> <created ms> <expires ms or -> <digest or -> <references or -> <length of the object> <owner>\n<packed object>
 //
-//	<format> <revision> <created ms> <expires ms or -> <digest or -> <references or -> <owner>\n<object>
-//
+// This build reads both. It packs only if Options.Pack says so, because older builds do not read the second one.
 // References are uids, separated by commas. If a digest or a list of references begins with a dash, that dash is
 // doubled. The owner is last because it may contain blanks. Scripts read the header with a pattern (lua/record.lua)
-// and never look at the object. Source: ADR-0002.
-const format = "1"
+// and never look at the object. Source: ADR-0002, ADR-0043.
+const (
+	formatPlain  = "1"
+	formatPacked = "2"
+)
 
 // none stands for an absent digest, expiry or list of references in a header.
 const none = "-"
@@ -76,15 +79,28 @@ func decode(name, raw, activity string) (store.Record, error) {
 	}
 	header, object, ok := strings.Cut(raw, "\n")
 	number, rest, _ := strings.Cut(header, " ")
-	if !ok || number != format {
-		return bad("this build reads format " + format)
+	if !ok || !Reads(number) {
+		return bad("this build reads format " + formatPlain + " and " + formatPacked)
 	}
 	parts := strings.SplitN(rest, " ", 6)
 	if len(parts) != 6 {
 		return bad("short header")
 	}
-	record := store.Record{Name: name, Owner: parts[5], Object: []byte(object)}
+	record := store.Record{Name: name, Owner: parts[5]}
 	var err error
+	if number == formatPacked {
+		length, owner, ok := strings.Cut(parts[5], " ")
+		n, err := strconv.ParseUint(length, 10, 31)
+		if !ok || err != nil {
+			return bad("length")
+		}
+		if record.Object, err = unpack(object, int(n)); err != nil {
+			return bad(err.Error())
+		}
+		record.Owner = owner
+	} else {
+		record.Object = []byte(object)
+	}
 	if record.Revision, err = strconv.ParseInt(parts[0], 10, 64); err != nil {
 		return bad("revision")
 	}

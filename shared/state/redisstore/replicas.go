@@ -45,26 +45,17 @@ func (c *Client) replicated(ctx context.Context, script *redis.Script, keys []st
 	}
 }
 
-// waited sends the script and WAIT: the script by its hash, and in full if Redis does not know the hash.
+// waited sends the script and WAIT.
 func (c *Client) waited(ctx context.Context, node redis.Cmdable, asking bool, script *redis.Script, keys []string, args []any) (string, int, error) {
-	send := func(run func(redis.Scripter) *redis.Cmd) (*redis.Cmd, *redis.Cmd) {
-		var answer *redis.Cmd
-		var wait *redis.Cmd
-		// The error of the pipeline is also that of one of the commands.
-		_, _ = node.Pipelined(ctx, func(pipe redis.Pipeliner) error {
-			if asking {
-				pipe.Do(ctx, "ASKING")
-			}
-			answer = run(pipe)
-			wait = pipe.Do(ctx, "WAIT", c.options.Replicas, c.options.ReplicaTimeout.Milliseconds())
-			return nil
-		})
-		return answer, wait
-	}
-	answer, wait := send(func(pipe redis.Scripter) *redis.Cmd { return script.EvalSha(ctx, pipe, keys, args...) })
-	if redis.HasErrorPrefix(answer.Err(), "NOSCRIPT") {
-		answer, wait = send(func(pipe redis.Scripter) *redis.Cmd { return script.Eval(ctx, pipe, keys, args...) })
-	}
+	var wait *redis.Cmd
+	answer := pipelined(ctx, node, script, keys, args, func(pipe redis.Pipeliner, run func() *redis.Cmd) *redis.Cmd {
+		if asking {
+			pipe.Do(ctx, "ASKING")
+		}
+		answer := run()
+		wait = pipe.Do(ctx, "WAIT", c.options.Replicas, c.options.ReplicaTimeout.Milliseconds())
+		return answer
+	})
 	text, err := answer.Text()
 	if err != nil {
 		return "", 0, err
@@ -74,6 +65,28 @@ func (c *Client) waited(ctx context.Context, node redis.Cmdable, asking bool, sc
 		return "", 0, fmt.Errorf("%w: written, but may still be lost: waiting for replicas: %w", store.ErrUnavailable, err)
 	}
 	return text, acknowledged, nil
+}
+
+// pipelined sends a script with other commands in one pipeline, by its hash, and in full if Redis does not know the hash. Fill
+// adds the commands, and the script by calling run, whose answer it returns. It is called a second time if the script is sent in full.
+func pipelined(
+	ctx context.Context, node redis.Cmdable, script *redis.Script, keys []string, args []any,
+	fill func(pipe redis.Pipeliner, run func() *redis.Cmd) *redis.Cmd,
+) *redis.Cmd {
+	send := func(run func(redis.Scripter) *redis.Cmd) *redis.Cmd {
+		var answer *redis.Cmd
+		// The error of the pipeline is also that of one of the commands.
+		_, _ = node.Pipelined(ctx, func(pipe redis.Pipeliner) error {
+			answer = fill(pipe, func() *redis.Cmd { return run(pipe) })
+			return nil
+		})
+		return answer
+	}
+	answer := send(func(pipe redis.Scripter) *redis.Cmd { return script.EvalSha(ctx, pipe, keys, args...) })
+	if redis.HasErrorPrefix(answer.Err(), "NOSCRIPT") {
+		answer = send(func(pipe redis.Scripter) *redis.Cmd { return script.Eval(ctx, pipe, keys, args...) })
+	}
+	return answer
 }
 
 // masterAt returns the master of a cluster with that address, which another node gave in a redirection.

@@ -37,9 +37,10 @@ func (r *resource) Create(ctx context.Context, record store.Record) (int64, erro
 	if err := check(record); err != nil {
 		return 0, err
 	}
+	object, length := r.client.stored(record.Object)
 	return r.write(ctx, "creating", record, createScript(), r.client.options.Replicas,
 		record.Name, milliseconds(record.Created), optional(record.Expires, none), digestToken(record.Digest),
-		referencesToken(record.References), record.Owner, record.Object, r.client.options.LogLength,
+		referencesToken(record.References), record.Owner, object, length, r.client.options.LogLength,
 		max(record.Quota.Objects, 0), max(record.Quota.Bytes, 0),
 		record.Requires.Name, strconv.FormatInt(record.Requires.Revision, 10))
 }
@@ -48,16 +49,58 @@ func (r *resource) Update(ctx context.Context, record store.Record) (int64, erro
 	if err := check(record); err != nil {
 		return 0, err
 	}
+	object, length := r.client.stored(record.Object)
 	return r.write(ctx, "updating", record, updateScript(), r.client.options.Replicas,
 		record.Name, strconv.FormatInt(record.Revision, 10),
 		milliseconds(record.Created), optional(record.Expires, none), digestToken(record.Digest),
-		referencesToken(record.References), record.Owner, record.Object, r.client.options.LogLength,
+		referencesToken(record.References), record.Owner, object, length, r.client.options.LogLength,
 		max(record.Quota.Objects, 0), max(record.Quota.Bytes, 0))
+}
+
+// stored returns an object as it is stored, and the length of one that is packed; "" for one that is not.
+func (c *Client) stored(object []byte) (text []byte, length string) {
+	if c.options.Pack {
+		if packed, ok := pack(object); ok {
+			return packed, strconv.Itoa(len(object))
+		}
+	}
+	return object, ""
 }
 
 func (r *resource) Delete(ctx context.Context, name string, revision int64) (int64, error) {
 	return r.write(ctx, "deleting", store.Record{Name: name}, deleteScript(), r.client.options.Replicas,
 		name, strconv.FormatInt(revision, 10), r.client.options.LogLength)
+}
+
+// answering tells whether a write answers questions in its round trip: not those whose keys may be on other nodes of a cluster,
+// and not before replicas have acknowledged the write.
+func (c *Client) answering(questions *store.Questions, replicas int) bool {
+	_, spread := c.redis.(*redis.ClusterClient)
+	return questions != nil && len(questions.Asked) > 0 && !spread && replicas == 0
+}
+
+// writeAsking runs the script of a removal, and asks questions on the same connection: Redis answers them after the removal.
+func (r *resource) writeAsking(ctx context.Context, script *redis.Script, args []any, questions *store.Questions) (string, error) {
+	var first []*redis.StringSliceCmd
+	answer := pipelined(ctx, r.client.redis, script, r.keys.all(), args, func(pipe redis.Pipeliner, run func() *redis.Cmd) *redis.Cmd {
+		answer := run()
+		first = askReferred(ctx, pipe, questions.Asked)
+		return answer
+	})
+	text, err := answer.Text()
+	if err != nil {
+		return "", err
+	}
+	if _, err := strconv.ParseInt(text, 10, 64); err != nil {
+		return text, nil // refused
+	}
+	for _, members := range first {
+		if members != nil && members.Err() != nil {
+			return text, nil // whoever needs the answers asks again
+		}
+	}
+	questions.Answers = referred(first)
+	return text, nil
 }
 
 func (r *resource) Touch(ctx context.Context, record store.Record, activity, expires time.Time) error {
@@ -75,7 +118,9 @@ func (r *resource) write(ctx context.Context, doing string, record store.Record,
 	short := 0
 	err := r.client.runOnce(ctx, doing, func(ctx context.Context) error {
 		var err error
-		if replicas == 0 {
+		if questions := store.Asked(ctx); script == deleteScript() && r.client.answering(questions, replicas) {
+			answer, err = r.writeAsking(ctx, script, args, questions)
+		} else if replicas == 0 {
 			answer, err = script.Run(ctx, r.client.redis, r.keys.all(), args...).Text()
 		} else {
 			answer, short, err = r.client.replicated(ctx, script, r.keys.all(), args)
@@ -617,19 +662,10 @@ func (r *resource) Referred(ctx context.Context, questions []store.Referral) ([]
 			return nil, fmt.Errorf("%s: resource name %q", doing, question.Resource)
 		}
 	}
-	first := make([]*redis.StringSliceCmd, len(questions))
+	var first []*redis.StringSliceCmd
 	err := r.client.run(ctx, doing, func(ctx context.Context) error {
 		_, err := r.client.redis.Pipelined(ctx, func(pipe redis.Pipeliner) error {
-			for i, question := range questions {
-				// No object refers to an invalid uid, and a NUL in it would end the uid in the index.
-				if !validReference(question.UID) {
-					continue
-				}
-				part := within(question.UID, "[", "")
-				first[i] = pipe.ZRangeArgs(ctx, redis.ZRangeArgs{
-					Key: newKeys(question.Resource).references, ByLex: true, Start: part[0], Stop: part[1], Count: 1,
-				})
-			}
+			first = askReferred(ctx, pipe, questions)
 			return nil
 		})
 		return err
@@ -637,9 +673,30 @@ func (r *resource) Referred(ctx context.Context, questions []store.Referral) ([]
 	if err != nil {
 		return nil, err
 	}
-	referred := make([]bool, len(questions))
-	for i, members := range first {
-		referred[i] = members != nil && len(members.Val()) > 0
+	return referred(first), nil
+}
+
+// askReferred asks for the first member of each index of references; nil where there cannot be one.
+func askReferred(ctx context.Context, pipe redis.Pipeliner, questions []store.Referral) []*redis.StringSliceCmd {
+	first := make([]*redis.StringSliceCmd, len(questions))
+	for i, question := range questions {
+		// No object refers to an invalid uid, and a NUL in it would end the uid in the index.
+		if !validReference(question.UID) {
+			continue
+		}
+		part := within(question.UID, "[", "")
+		first[i] = pipe.ZRangeArgs(ctx, redis.ZRangeArgs{
+			Key: keyOf(question.Resource, referencesPart), ByLex: true, Start: part[0], Stop: part[1], Count: 1,
+		})
 	}
-	return referred, nil
+	return first
+}
+
+// referred reads the answers to askReferred.
+func referred(first []*redis.StringSliceCmd) []bool {
+	found := make([]bool, len(first))
+	for i, members := range first {
+		found[i] = members != nil && len(members.Val()) > 0
+	}
+	return found
 }

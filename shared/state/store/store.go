@@ -160,7 +160,7 @@ type Store interface {
 	Update(ctx context.Context, record Record) (int64, error)
 
 	// Delete removes the object of that name if its revision is the given one, and returns the revision
-	// of the removal. Errors: ErrNotFound, ErrConflict.
+	// of the removal. It answers the questions of Asking if this takes no further round trip. Errors: ErrNotFound, ErrConflict.
 	Delete(ctx context.Context, name string, revision int64) (int64, error)
 
 	// List returns one page of the resource: a snapshot at one revision. It holds as many records as query.Limit and the
@@ -312,6 +312,27 @@ type Referral struct {
 	// Resource is the Name of the store of the resource.
 	Resource string
 	UID      string
+}
+
+// Questions are what a Delete is asked in the same round trip: whether anything refers to the object once it is removed.
+type Questions struct {
+	Asked []Referral
+	// Answers are those of Referred, in the order of Asked. Nil: they were not answered.
+	Answers []bool
+}
+
+type questionsKey struct{}
+
+// Asking returns a context with which one Delete answers questions, if it can. The context reaches a store that is inside of
+// others, which do not have to know of it.
+func Asking(ctx context.Context, questions *Questions) context.Context {
+	return context.WithValue(ctx, questionsKey{}, questions)
+}
+
+// Asked returns the questions of Asking; nil if there are none.
+func Asked(ctx context.Context) *Questions {
+	questions, _ := ctx.Value(questionsKey{}).(*Questions)
+	return questions
 }
 
 // EventType says what happened to an object.

@@ -1,7 +1,7 @@
--- ARGV: name, created ms, expires ms or -, digest or -, references or -, owner, object, length of the log,
+-- ARGV: name, created ms, expires ms or -, digest or -, references or -, owner, object, length of a packed object or "", length of the log,
 -- quota of objects, quota of bytes, required name or "", its revision
 -- Returns the new revision, EXISTS, STALE, TAKEN, or QUOTA with its name, what is used and what would be added.
-local name, created, expires, digest, references, owner, object, limit, maxObjects, maxBytes, required, expected =
+local name, created, expires, digest, references, owner, object, length, limit, maxObjects, maxBytes, required, expected =
   unpack(ARGV)
 
 if redis.call('HEXISTS', OBJECTS, name) == 1 then
@@ -22,11 +22,11 @@ if over then
 end
 
 local revision = advance()
-local record = header(revision, created, expires, digest, references, owner) .. object
+local record = header(revision, created, expires, digest, references, owner, length) .. object
 announce(revision, limit, name, false, 'type', 'created', 'record', record)
 redis.call('HSET', OBJECTS, name, record)
-redis.call('ZADD', NAMES, 0, name)
-redis.call('ZADD', OWNERS, 0, owner .. '\0' .. name)
+redis.call('ZADD', NAMES, '0', name)
+redis.call('ZADD', OWNERS, '0', owner .. '\0' .. name)
 noteBytes(owner, name, #record)
 if digest ~= NONE then
   redis.call('HSET', DIGESTS, digest, name)

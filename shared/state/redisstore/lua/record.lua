@@ -1,22 +1,35 @@
 -- Put before every script that writes. It names the keys in the order of keys.all() and reads and
--- makes headers; see record.go for the format. No script decodes JSON: cjson rounds integers.
+-- makes headers; see record.go for the format. No script decodes JSON: cjson rounds integers. Arguments of commands are texts where they
+-- can be: a number is printed with a format.
 local REVISION, OBJECTS, NAMES, OWNERS, DIGESTS, EXPIRES, CREATED, ACTIVITY, REFERENCES, LOG, BYTES, SERVER =
   KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10], KEYS[11], KEYS[12]
 
-local FORMAT, NONE = '1', '-'
+local PLAIN, PACKED, NONE = '1', '2', '-'
 
 -- The last arguments of every script that writes: the time of the write in milliseconds, and what the log may hold: its
 -- bytes, and the events that it has however large they are.
 local NOW, LOG_BYTES, LOG_EVENTS = ARGV[#ARGV - 2], tonumber(ARGV[#ARGV - 1]), tonumber(ARGV[#ARGV])
 
 -- The header's values as strings; nil when the record has another format. Revisions are compared as
--- strings: numbers are doubles here.
+-- strings: numbers are doubles here. The last value is the length of a packed object; '' for one that is not packed.
 local function parse(record)
-  return string.match(record, '^' .. FORMAT .. ' (%d+) (%-?%d+) ([^ \n]+) ([^ \n]+) ([^ \n]+) ([^\n]*)\n')
+  local format, revision, created, expires, digest, references, owner =
+    string.match(record, '^([12]) (%d+) (%-?%d+) ([^ \n]+) ([^ \n]+) ([^ \n]+) ([^\n]*)\n')
+  local length = ''
+  if format == PACKED then
+    length, owner = string.match(owner, '^(%d+) (.*)$')
+    if not length then
+      return nil
+    end
+  end
+  return revision, created, expires, digest, references, owner, length
 end
 
-local function header(revision, created, expires, digest, references, owner)
-  return table.concat({ FORMAT, revision, created, expires, digest, references, owner }, ' ') .. '\n'
+local function header(revision, created, expires, digest, references, owner, length)
+  if length ~= '' then
+    return table.concat({ PACKED, revision, created, expires, digest, references, length, owner }, ' ') .. '\n'
+  end
+  return table.concat({ PLAIN, revision, created, expires, digest, references, owner }, ' ') .. '\n'
 end
 
 -- A server may begin with an older copy of the state: a replica that was promoted, a log that lost its end, a backup. Readers
@@ -29,7 +42,9 @@ local follows
 -- The server's id, which it makes at its start; nil for a server that does not tell, and for a user who may not ask.
 local function thisServer()
   local about = redis.pcall('INFO', 'server')
-  return type(about) == 'string' and string.match(about, 'run_id:(%x+)') or nil
+  -- A plain search takes a fifth of the time of a pattern.
+  local _, last = string.find(type(about) == 'string' and about or '', 'run_id:', 1, true)
+  return last and string.match(about, '^%x+', last + 1) or nil
 end
 
 -- Moves the revision on, from 1 where there is none yet. tostring would print 1e+14.
@@ -68,7 +83,10 @@ local function announce(revision, limit, name, activity, ...)
   for _, value in ipairs(fields) do
     size = size + #value
   end
-  limit = math.min(tonumber(limit), math.max(LOG_EVENTS, math.floor(LOG_BYTES / size)))
+  local fits = math.max(LOG_EVENTS, math.floor(LOG_BYTES / size))
+  if fits < tonumber(limit) then
+    limit = fits
+  end
   redis.call('XADD', LOG, 'MAXLEN', '~', limit, revision .. '-0', 'at', NOW, 'name', name, unpack(fields))
 end
 
@@ -99,7 +117,7 @@ local function refer(name, before, after)
     end
     for uid in string.gmatch(references, '[^,]+') do
       if command == 'ZADD' then
-        redis.call('ZADD', REFERENCES, 0, uid .. '\0' .. name)
+        redis.call('ZADD', REFERENCES, '0', uid .. '\0' .. name)
       else
         redis.call('ZREM', REFERENCES, uid .. '\0' .. name)
       end
