@@ -42,7 +42,8 @@ const (
 
 // commands are the commands of a story beside those of testscript.
 //
-//	serve [-name NAME] [FLAG...]   start the runner and wait for its welcome; with ! it must refuse to start
+//	serve [-previous] [-name NAME] [FLAG...]   start the runner, or that of the previous release, and wait for its welcome;
+//	                               with ! it must refuse to start
 //	drain [NAME]                   SIGTERM; the runner must exit with 0
 //	crash [NAME]                   SIGKILL
 //	logged PATTERN                 wait until the runner's log matches
@@ -148,6 +149,8 @@ func TestStories(t *testing.T) {
 						return haveRedis, nil
 					case "local":
 						return as == localRunner, nil
+					case "previous":
+						return havePrevious()
 					}
 					return false, fmt.Errorf("unknown condition %q", name)
 				},

@@ -72,6 +72,7 @@ var aboutTheRunner = map[string]string{
 	"manifests": "a flag of the runner",
 	"restart":   "the runner's data folder, lock and announcement",
 	"stolen":    "the runner's files of the audit, and tokens",
+	"upgrade":   "two runners on one Redis, of two releases",
 	"volatile":  "the runner's state without a redis-server",
 }
 
