@@ -47,10 +47,11 @@ const (
 //	drain [NAME]                   SIGTERM; the runner must exit with 0
 //	crash [NAME]                   SIGKILL
 //	logged PATTERN                 wait until the runner's log matches
-//	platform ARG...                run another command of the program
+//	platform [-until PATTERN] ARG...   run another command of the program, until its output matches
 //	documented FILE BEGINNING KEYFILE   run the block of a document whose command begins so, with that key as $ACCESS_KEY
 //	example NAME                   run a script of docs/examples, or build and run a program of it
 //	follow                         run the commands of all documents, except those that documents_test.go names
+//	walk FILE SECTION [BLOCK]      run the commands of a section of a document, or of one of its blocks
 //	kubectl [-exit N] [-issue FILE] ARG...
 //	background [-platform] NAME ARG...   run kubectl, or another command of the program, in the background
 //	approve [-deny] CODE USER PASSWORDFILE   enter the code of a device in a browser, sign in and decide; prints the question
@@ -91,6 +92,7 @@ var commands = map[string]func(*testscript.TestScript, bool, []string){
 	"documented": documented,
 	"example":    example,
 	"follow":     follow,
+	"walk":       walk,
 	"kubectl":    kubectl,
 	"background": background,
 	"approve":    approve,
