@@ -28,8 +28,8 @@ type claim struct {
 	// In is the document, and Says are its words. A document that no longer says so fails the test.
 	In   string `json:"in"`
 	Says string `json:"says"`
-	// Tests are stories (test/script/testdata/NAME.txtar), functions (PACKAGE TestName), and "the tables of PAGE" for all tests
-	// that the last columns of the tables of a page name.
+	// Tests are stories (test/script/testdata/NAME.txtar), functions (PACKAGE TestName), or, alone, "the tables of PAGE" for all
+	// tests that the last columns of the tables of the document name.
 	Tests []string `json:"tests"`
 	// Judge is what decides beside the code of this project: public suites, and programs of others. Empty: nothing.
 	Judge string `json:"judge"`

@@ -36,7 +36,9 @@ func render(root string, l list, m made, found map[aTest]*outcome) (string, erro
 		if err != nil {
 			return "", err
 		}
-		all = append(all, tests...)
+		if !inItsTables(c) {
+			all = append(all, tests...)
+		}
 		judge := c.Judge
 		if judge == "" {
 			judge = "this project"
@@ -53,7 +55,8 @@ func render(root string, l list, m made, found map[aTest]*outcome) (string, erro
 	line("[evidence/speed.md](evidence/speed.md) has them beside those of other servers (`make bench`, `make speed`), and")
 	line("[deploy.md](deploy.md#measured) names the command for each of the others.\n")
 	line("## Commands\n")
-	line("Each runs the tests of a package that are named above, in the folder of the project.\n")
+	line("Each runs the tests of a package that are named above, in the folder of the project. `make evidence ARGS=attacks` runs those of the")
+	line("tables in [security.md](security.md#attacks).\n")
 	slices.SortFunc(all, func(a, b aTest) int { return strings.Compare(a.folder+" "+a.name, b.folder+" "+b.name) })
 	grouped := runs(slices.Compact(all))
 	for _, key := range slices.Sorted(maps.Keys(grouped)) {
@@ -88,12 +91,13 @@ func linkTo(document string) string {
 	return "../" + document
 }
 
-// testsCell names the tests of a claim, or the table that does if they are many.
+// inItsTables tells that the document of a claim names its tests itself.
+func inItsTables(c claim) bool { return len(c.Tests) == 1 && tables.MatchString(c.Tests[0]) }
+
+// testsCell names the tests of a claim, or the tables that do. The page does not change with them.
 func testsCell(c claim, tests []aTest) string {
-	if len(c.Tests) == 1 {
-		if m := tables.FindStringSubmatch(c.Tests[0]); m != nil {
-			return fmt.Sprintf("%d tests, in [its tables](%s)", len(tests), linkTo(m[1]))
-		}
+	if inItsTables(c) {
+		return fmt.Sprintf("those in [its tables](%s)", linkTo(c.In))
 	}
 	var names []string
 	for _, t := range tests {
