@@ -108,10 +108,14 @@ bench-parts: redis ## Run the benchmarks of parts of requests; takes minutes.
 	go test -run '^$$' -bench . -benchmem ./test/bench
 	cd test/expressions && go test -run '^$$' -bench .
 
-evidence: ## Write docs/evidence/speed.md from the runs of make bench.
+speed: ## Write docs/evidence/speed.md from the runs of make bench.
 	@mkdir -p docs/evidence
 	go run ./test/load table build/bench/*.json > build/speed.md
 	mv build/speed.md docs/evidence/speed.md
+
+evidence: redis postgres terminals provider nginx chromium ## Run the tests behind each claim of the documents, and write docs/evidence.md. ARGS=ID runs those of one claim. Takes an hour.
+	@! command -v npm >/dev/null || $(MAKE) test/browser/node_modules/.package-lock.json infra/serverless/node_modules/.package-lock.json
+	go run ./test/evidence $(ARGS)
 
 profile: redis ## Measure where the processor time goes, for the compiler. Renew it on a quiet machine, after changes of measured paths.
 	go run ./test/load profile --output $(PROFILE)
@@ -197,4 +201,4 @@ infra/serverless/node_modules/.package-lock.json: infra/serverless/package.json 
 		install --omit=optional --engine-strict 2>/dev/null || install
 	@touch $@
 
-.PHONY: nginx help run test suites stories browser chromium bounds packaging contract race check lint fix build program release stage-gcf bench bench-growth bench-parts bench-cold evidence profile fuzz gen verify redis postgres terminals npm node provider saml stage-serverless
+.PHONY: nginx help run test suites stories browser chromium bounds packaging contract race check lint fix build program release stage-gcf bench bench-growth bench-parts bench-cold speed evidence profile fuzz gen verify redis postgres terminals npm node provider saml stage-serverless

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -260,6 +261,7 @@ func (e *examination) contents(ctx context.Context) {
 		return
 	}
 	e.quotas(found)
+	e.sealed(found)
 	var objects int64
 	looked := 0
 	good := true
@@ -280,6 +282,33 @@ func (e *examination) contents(ctx context.Context) {
 	}
 	if good {
 		e.find("records", Good, "", "%d of %d records were looked at, and this program reads all of them", looked, objects)
+	}
+}
+
+// sealed examines with which keys the secrets in the records are sealed.
+func (e *examination) sealed(found []redisstore.Contents) {
+	const check = "sealed"
+	all, good := 0, true
+	for _, resource := range found {
+		for _, id := range slices.Sorted(maps.Keys(resource.Sealed)) {
+			count := resource.Sealed[id]
+			all += count
+			switch text := fmt.Sprintf("%d secrets in %s are sealed with the encryption key %s", count, resource.Resource, id); {
+			case e.Keyring == nil:
+			case !e.Keyring.Knows(id + "."):
+				good = false
+				e.find(check, Critical, "put that key behind the present one, or set these secrets anew", "%s, which is not among the keys here", text)
+			case e.Keyring.Stale(id + "."):
+				good = false
+				e.find(check, Warning, "write them again, as docs/operate.md says, and remove that key when none is left", "%s, which is an older one", text)
+			}
+		}
+	}
+	switch {
+	case e.Keyring == nil && all > 0:
+		e.find(check, Unknown, "give the encryption key with --encryption-key to examine them", "%d secrets are sealed, and the encryption key is not known here", all)
+	case good:
+		e.find(check, Good, "", "all %d secrets that were found are sealed with the present encryption key", all)
 	}
 }
 

@@ -183,7 +183,7 @@ func TestHealthy(t *testing.T) {
 		checks = append(checks, finding.Check)
 	}
 	slices.Sort(checks)
-	want := []string{"audit", "clock", "configuration", "eviction", "memory", "persistence", "quotas", "records", "replicas", "schedules", "sign-in", "signing-keys", "state"}
+	want := []string{"audit", "clock", "configuration", "eviction", "memory", "persistence", "quotas", "records", "replicas", "schedules", "sealed", "sign-in", "signing-keys", "state"}
 	if got := slices.Compact(checks); !slices.Equal(got, want) {
 		t.Errorf("checks %q, want %q", got, want)
 	}
@@ -274,6 +274,20 @@ func TestFaults(t *testing.T) {
 			w.run(w.server("test"))
 			w.ring = nil
 		}, "signing-keys", doctor.Unknown, "not known here"},
+		{"secrets of an encryption key that is gone", good, func(w *ward) {
+			w.run(w.server("test"))
+			w.ring, _ = encryption.Parse(encryption.Generate())
+		}, "sealed", doctor.Critical, "1 secrets in signingkeys"},
+		{"secrets of an older encryption key", good, func(w *ward) {
+			older := encryption.Generate()
+			w.ring, _ = encryption.Parse(older)
+			w.run(w.server("test"))
+			w.ring, _ = encryption.Parse(encryption.Generate() + "," + older)
+		}, "sealed", doctor.Warning, "which is an older one"},
+		{"secrets, and no encryption key here", good, func(w *ward) {
+			w.run(w.server("test"))
+			w.ring = nil
+		}, "sealed", doctor.Unknown, "the encryption key is not known here"},
 		{"no audit", good, func(w *ward) { w.configure("{}\n") }, "audit", doctor.Warning, "nothing is recorded"},
 		{"a sink that cannot be reached", good, func(w *ward) {
 			w.configure("audit: {enabled: true, path: \"-\", dataStoreEndpoint: \"redis://:" + password + "@127.0.0.1:1\"}\n")

@@ -149,6 +149,7 @@ func TestConsole(t *testing.T) {
 	if os.Getenv("STORY") != "" {
 		return
 	}
+	t.Logf("counted: %d stories", told.Load())
 	if told.Load() < 10 {
 		t.Errorf("%d stories were told", told.Load())
 	}

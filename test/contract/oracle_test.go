@@ -411,7 +411,7 @@ func TestOracle(t *testing.T) {
 			}
 		})
 	}
-	t.Logf("%d requests", requests)
+	t.Logf("counted: %d requests", requests)
 	if testing.Short() || t.Failed() {
 		return
 	}

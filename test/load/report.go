@@ -141,7 +141,7 @@ func markdown(out io.Writer, runs []run) error {
 	first, others := sides[0], sides[1:]
 	line("# Speed")
 	line("")
-	line("`make bench` measured this, and `make evidence` wrote it. Every side was measured in turn, round after round. A ratio is")
+	line("`make bench` measured this, and `make speed` wrote it. Every side was measured in turn, round after round. A ratio is")
 	line("the rate of `%s` divided by the rate of another side in the same round of the same run. Figures are medians, with", first)
 	line("the range in parentheses. Clients, servers and stores shared the machine. Writes were on disk before they were answered.")
 	line("")

@@ -23,8 +23,20 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// runProgram runs another command of the program to its end.
+// runProgram runs another command of the program to its end, with -until again and again until its output matches.
 func runProgram(ts *testscript.TestScript, neg bool, args []string) {
+	if len(args) > 1 && args[0] == "-until" {
+		refuseNegation(ts, neg)
+		pattern := compile(ts, args[1])
+		await(ts, func() string {
+			_ = ts.Exec(runnerProgram, args[2:]...)
+			if output := ts.ReadFile("stdout"); !pattern.MatchString(output) {
+				return "the output has no match for " + pattern.String() + ":\n" + output + ts.ReadFile("stderr")
+			}
+			return ""
+		})
+		return
+	}
 	check(ts, neg, ts.Exec(runnerProgram, args...))
 }
 

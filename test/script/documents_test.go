@@ -31,6 +31,7 @@ var elsewhere = map[string]string{
 	"docs/people.md: build/platform people adopt":          "reads the Redis of a deployment; the story adopt does it",
 	"docs/security.md: kubectl delete ownedaccesskey NAME": "the story deletion deletes keys",
 	"docs/patches.md: kubectl create -f evaluation.yaml":   "the story patches evaluates on the server",
+	"docs/operate.md":                                      "a Redis that is restored, and processes that start again; the story operate walks each section",
 }
 
 // shown is a command in a document, with the lines that the document shows below it.
@@ -40,6 +41,8 @@ type shown struct {
 }
 
 var consoleBlock = regexp.MustCompile("(?ms)^```(console|sh)\n(.*?)^```")
+
+var sectionHeading = regexp.MustCompile(`(?m)^#{1,6} (.+)$`)
 
 var namedBlock = regexp.MustCompile("(?ms)^```yaml\n# ([a-z_]+\\.yaml)\n(.*?)^```")
 
@@ -149,7 +152,7 @@ func runBlock(ts *testscript.TestScript, document string, all []shown) []string 
 			ts.Check(err)
 		}
 	}
-	for _, variable := range []string{"HOME", "KUBECACHEDIR", "KUBECONFIG", "API", "KEY", "KEY_UID", "EDITOR", "CURL_CA_BUNDLE", "SSL_CERT_FILE"} {
+	for _, variable := range []string{"HOME", "KUBECACHEDIR", "KUBECONFIG", "API", "KEY", "KEY_UID", "EDITOR", "CURL_CA_BUNDLE", "SSL_CERT_FILE", "PLATFORM_REDIS_URL", "PLATFORM_SECRET_AUDIT_STORE", "REDIS_CLI"} {
 		shell.Env = append(shell.Env, variable+"="+ts.Getenv(variable))
 	}
 	shell.Env = append(shell.Env, "PATH="+programs+string(filepath.ListSeparator)+ts.Getenv("PATH"))
@@ -191,6 +194,43 @@ var span = regexp.MustCompile(`\b(\d+(d|h|m|s))+\b`)
 // settled is a line without what differs from run to run.
 func settled(l string) string {
 	return strings.Join(strings.Fields(span.ReplaceAllString(l, "TIME")), " ")
+}
+
+// walk runs the commands of a section of a document, or of one of its blocks, as follow runs those of all documents. The sections below
+// it are sections of their own. A redis-server that has left its process in redis.pid ends with the story.
+func walk(ts *testscript.TestScript, neg bool, args []string) {
+	refuseNegation(ts, neg)
+	if len(args) != 2 && len(args) != 3 {
+		ts.Fatalf("usage: walk FILE SECTION [BLOCK]")
+	}
+	text, err := os.ReadFile(filepath.Join(repository, args[0]))
+	ts.Check(err)
+	section := ""
+	for _, at := range sectionHeading.FindAllSubmatchIndex(text, -1) {
+		if string(text[at[2]:at[3]]) == args[1] {
+			section = string(text[at[1]:])
+			if next := sectionHeading.FindStringIndex(section); next != nil {
+				section = section[:next[0]]
+			}
+		}
+	}
+	ts.Defer(func() {
+		if id, err := os.ReadFile(ts.MkAbs("redis.pid")); err == nil {
+			_ = exec.Command("kill", strings.TrimSpace(string(id))).Run()
+		}
+	})
+	var all []shown
+	for i, block := range consoleBlock.FindAllStringSubmatch(section, -1) {
+		if len(args) == 2 || args[2] == fmt.Sprint(i+1) {
+			all = append(all, commandsOf(block[2])...)
+		}
+	}
+	if len(all) == 0 {
+		ts.Fatalf("%s has no section %q with commands", args[0], args[1])
+	}
+	if findings := runBlock(ts, args[0], all); len(findings) > 0 {
+		ts.Fatalf("%s", strings.Join(findings, "\n"))
+	}
 }
 
 // example runs a script of docs/examples, or a program of it, in the environment of the story.

@@ -42,14 +42,16 @@ const (
 
 // commands are the commands of a story beside those of testscript.
 //
-//	serve [-name NAME] [FLAG...]   start the runner and wait for its welcome; with ! it must refuse to start
+//	serve [-previous] [-name NAME] [FLAG...]   start the runner, or that of the previous release, and wait for its welcome;
+//	                               with ! it must refuse to start
 //	drain [NAME]                   SIGTERM; the runner must exit with 0
 //	crash [NAME]                   SIGKILL
 //	logged PATTERN                 wait until the runner's log matches
-//	platform ARG...                run another command of the program
+//	platform [-until PATTERN] ARG...   run another command of the program, until its output matches
 //	documented FILE BEGINNING KEYFILE   run the block of a document whose command begins so, with that key as $ACCESS_KEY
 //	example NAME                   run a script of docs/examples, or build and run a program of it
 //	follow                         run the commands of all documents, except those that documents_test.go names
+//	walk FILE SECTION [BLOCK]      run the commands of a section of a document, or of one of its blocks
 //	kubectl [-exit N] [-issue FILE] ARG...
 //	background [-platform] NAME ARG...   run kubectl, or another command of the program, in the background
 //	approve [-deny] CODE USER PASSWORDFILE   enter the code of a device in a browser, sign in and decide; prints the question
@@ -91,6 +93,7 @@ var commands = map[string]func(*testscript.TestScript, bool, []string){
 	"documented": documented,
 	"example":    example,
 	"follow":     follow,
+	"walk":       walk,
 	"kubectl":    kubectl,
 	"background": background,
 	"approve":    approve,
@@ -150,6 +153,8 @@ func TestStories(t *testing.T) {
 						return haveRedis, nil
 					case "local":
 						return as == localRunner, nil
+					case "previous":
+						return havePrevious()
 					}
 					return false, fmt.Errorf("unknown condition %q", name)
 				},

@@ -95,6 +95,12 @@ func serve(ts *testscript.TestScript, neg bool, args []string) {
 		deploy(ts, args)
 		return
 	}
+	program := runnerProgram
+	if len(args) > 0 && args[0] == "-previous" {
+		built, err := previousProgram()
+		ts.Check(err)
+		program, args = built, args[1:]
+	}
 	name := "runner"
 	if len(args) > 1 && args[0] == "-name" {
 		name, args = args[1], args[2:]
@@ -127,7 +133,7 @@ func serve(ts *testscript.TestScript, neg bool, args []string) {
 	stderr, beforeErr := openLog(ts, r.stderr)
 	defer func() { _ = stderr.Close() }()
 
-	command := exec.Command(runnerProgram, append([]string{"serve"}, args...)...)
+	command := exec.Command(program, append([]string{"serve"}, args...)...)
 	command.Dir = ts.MkAbs(".")
 	command.Stdout, command.Stderr = stdout, stderr
 	command.SysProcAttr = endWithParent()

@@ -70,8 +70,10 @@ var aboutTheRunner = map[string]string{
 	"jobs":      "an issuer of tokens on this machine, to which deployed functions do not connect",
 	"killed":    "the runner starts its redis-server again; elsewhere that is the platform's",
 	"manifests": "a flag of the runner",
+	"operate":   "an operator's commands on a Redis, which the runner stands for",
 	"restart":   "the runner's data folder, lock and announcement",
 	"stolen":    "the runner's files of the audit, and tokens",
+	"upgrade":   "two runners on one Redis, of two releases",
 	"volatile":  "the runner's state without a redis-server",
 }
 

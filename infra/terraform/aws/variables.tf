@@ -33,7 +33,7 @@ variable "architecture" {
 }
 
 variable "secrets_layer_arn" {
-  description = "ARN of the AWS parameters and secrets extension for the region and architecture, from the documentation of AWS."
+  description = "ARN of the AWS parameters and secrets extension for the region and architecture. docs/deploy.md looks it up."
   type        = string
 }
 

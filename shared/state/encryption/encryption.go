@@ -118,6 +118,12 @@ func (k *Keyring) Open(sealed, place string) ([]byte, error) {
 	return opened, nil
 }
 
+// Knows reports whether a key of the ring has sealed a text.
+func (k *Keyring) Knows(sealed string) bool {
+	id, _, _ := strings.Cut(sealed, ".")
+	return k != nil && k.keys[id] != nil
+}
+
 // Stale reports whether a text is sealed with a key other than the first, and should be sealed again.
 func (k *Keyring) Stale(sealed string) bool {
 	return k != nil && !strings.HasPrefix(sealed, k.first+".")

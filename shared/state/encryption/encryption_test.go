@@ -43,6 +43,9 @@ func TestSeal(t *testing.T) {
 	if before.Stale(sealed) || !during.Stale(sealed) {
 		t.Error("a text must be stale if, and only if, another key is the first")
 	}
+	if none := (*Keyring)(nil); !before.Knows(sealed) || !during.Knows(sealed) || after.Knows(sealed) || none.Knows(sealed) {
+		t.Error("a text must be known if, and only if, a key of the ring has sealed it")
+	}
 	id, rest, _ := strings.Cut(sealed, ".")
 	last := sealed[len(sealed)-1]
 	for about, row := range map[string]struct {

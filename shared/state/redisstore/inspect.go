@@ -3,7 +3,9 @@ package redisstore
 import (
 	"cmp"
 	"context"
+	"encoding/base64"
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -187,6 +189,8 @@ type Contents struct {
 	// without one has the format "".
 	Looked  int
 	Formats map[string]int
+	// Sealed is how many texts in the records that were looked at a key has sealed, by the id of the key.
+	Sealed map[string]int
 	// Owners are the owners whose tallies were looked at.
 	Owners []Usage
 }
@@ -222,7 +226,7 @@ func (c *Client) Contents(ctx context.Context, most int) ([]Contents, error) {
 				layout, rest, _ := strings.Cut(key, ":{")
 				name, _, _ := strings.Cut(rest, "}")
 				mu.Lock()
-				found = append(found, Contents{Resource: name, Layout: layout, Formats: map[string]int{}})
+				found = append(found, Contents{Resource: name, Layout: layout, Formats: map[string]int{}, Sealed: map[string]int{}})
 				mu.Unlock()
 			}
 			if cursor = next; cursor == 0 {
@@ -249,6 +253,29 @@ func (c *Client) Contents(ctx context.Context, most int) ([]Contents, error) {
 	return found, nil
 }
 
+// A sealed text in a record is the id of the key, a dot, and in base64url at least the 28 bytes that sealing adds, as package encryption
+// writes it; a field of bytes has that in base64. What else in an object has that form by chance is counted too.
+var (
+	sealedText  = regexp.MustCompile(`"([0-9a-f]{8})\.[A-Za-z0-9_-]{38,}"`)
+	sealedBytes = regexp.MustCompile(`"([A-Za-z0-9+/]{12})[A-Za-z0-9+/]{50,}={0,2}"`)
+	sealedBegin = regexp.MustCompile(`^([0-9a-f]{8})\.$`)
+)
+
+// sealedBy returns the ids of the keys that have sealed the texts in a record.
+func sealedBy(record string) []string {
+	var ids []string
+	for _, m := range sealedText.FindAllStringSubmatch(record, -1) {
+		ids = append(ids, m[1])
+	}
+	for _, m := range sealedBytes.FindAllStringSubmatch(record, -1) {
+		begin, err := base64.StdEncoding.DecodeString(m[1])
+		if id := sealedBegin.FindSubmatch(begin); err == nil && id != nil {
+			ids = append(ids, string(id[1]))
+		}
+	}
+	return ids
+}
+
 // look fills in what a resource holds.
 func (c *Client) look(ctx context.Context, into *Contents, most int) error {
 	k := newKeys(into.Resource)
@@ -259,6 +286,9 @@ func (c *Client) look(ctx context.Context, into *Contents, most int) error {
 			number = ""
 		}
 		into.Formats[number]++
+		for _, id := range sealedBy(record) {
+			into.Sealed[id]++
+		}
 	})
 	if err != nil {
 		return err

@@ -1,0 +1,250 @@
+package main
+
+import (
+	_ "embed"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"sigs.k8s.io/yaml"
+)
+
+// list is claims.yaml: what the documents claim, and what shows it.
+type list struct {
+	Claims []claim `json:"claims"`
+	// Open are statements that no test shows.
+	Open []openClaim `json:"open"`
+	// Without has the pages that make no claim of their own, with the reason.
+	Without map[string]string `json:"without"`
+}
+
+// claim is a statement of a document, in its own words, and the tests that show it.
+type claim struct {
+	// ID names the claim on the command line.
+	ID string `json:"id"`
+	// In is the document, and Says are its words. A document that no longer says so fails the test.
+	In   string `json:"in"`
+	Says string `json:"says"`
+	// Tests are stories (test/script/testdata/NAME.txtar), functions (PACKAGE TestName), or, alone, "the tables of PAGE" for all
+	// tests that the last columns of the tables of the document name.
+	Tests []string `json:"tests"`
+	// Judge is what decides beside the code of this project: public suites, and programs of others. Empty: nothing.
+	Judge string `json:"judge"`
+}
+
+// openClaim is something that nobody has run, and where the documents say so.
+type openClaim struct {
+	What string `json:"what"`
+	In   string `json:"in"`
+	Says string `json:"says"`
+}
+
+//go:embed claims.yaml
+var claimsText []byte
+
+func parse(text []byte) (list, error) {
+	var l list
+	err := yaml.UnmarshalStrict(text, &l)
+	return l, err
+}
+
+// aTest is a test function of a package, or a story.
+type aTest struct{ folder, name string }
+
+const (
+	storiesFolder = "test/script"
+	storiesTest   = "TestStories"
+)
+
+// story returns the name of a story. Empty: it is a test function.
+func (t aTest) story() string {
+	if name, ok := strings.CutPrefix(t.name, storiesTest+"/"); ok {
+		return name
+	}
+	return ""
+}
+
+func (t aTest) String() string {
+	if name := t.story(); name != "" {
+		return "`" + storiesFolder + "/testdata/" + name + ".txtar`"
+	}
+	return "`" + t.folder + "` " + t.name
+}
+
+var (
+	storyPath = regexp.MustCompile(`^` + storiesFolder + `/testdata/([a-z]+)\.txtar$`)
+	function  = regexp.MustCompile(`^([a-z0-9/]+) ((?:Test|Fuzz)\w+)$`)
+	tables    = regexp.MustCompile(`^the tables of (docs/[a-z]+\.md)$`)
+	inTables  = regexp.MustCompile("`([a-z0-9/.]+)`(?: (Test\\w+))?(?:,|\\s*\\|\\s*$)")
+)
+
+// testsOf returns the tests of a claim, without repetitions.
+func testsOf(root string, c claim) ([]aTest, error) {
+	var found []aTest
+	add := func(text string) error {
+		if m := storyPath.FindStringSubmatch(text); m != nil {
+			found = append(found, aTest{storiesFolder, storiesTest + "/" + m[1]})
+		} else if m := function.FindStringSubmatch(text); m != nil {
+			found = append(found, aTest{m[1], m[2]})
+		} else {
+			return fmt.Errorf("%s: %q is neither a story nor a test of a package", c.ID, text)
+		}
+		return nil
+	}
+	for _, text := range c.Tests {
+		m := tables.FindStringSubmatch(text)
+		if m == nil {
+			if err := add(text); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		page, err := os.ReadFile(filepath.Join(root, m[1]))
+		if err != nil {
+			return nil, err
+		}
+		for line := range strings.Lines(string(page)) {
+			line = strings.TrimSpace(line)
+			if !strings.HasPrefix(line, "| ") || !strings.HasSuffix(line, "|") {
+				continue
+			}
+			cells := strings.Split(line, " | ")
+			for _, named := range inTables.FindAllStringSubmatch(cells[len(cells)-1], -1) {
+				text := strings.TrimSpace(named[1] + " " + named[2])
+				if storyPath.MatchString(text) || function.MatchString(text) {
+					if err := add(text); err != nil {
+						return nil, err
+					}
+				}
+			}
+		}
+	}
+	slices.SortFunc(found, func(a, b aTest) int { return strings.Compare(a.folder+" "+a.name, b.folder+" "+b.name) })
+	found = slices.Compact(found)
+	if len(found) == 0 {
+		return nil, fmt.Errorf("%s: no test shows it", c.ID)
+	}
+	return found, nil
+}
+
+// exists says why a test does not exist. Nil: it does.
+func exists(root string, t aTest) error {
+	if name := t.story(); name != "" {
+		_, err := os.Stat(filepath.Join(root, storiesFolder, "testdata", name+".txtar"))
+		return err
+	}
+	files, err := filepath.Glob(filepath.Join(root, t.folder, "*_test.go"))
+	if err != nil {
+		return err
+	}
+	for _, file := range files {
+		source, err := os.ReadFile(file)
+		if err != nil {
+			return err
+		}
+		if strings.Contains(string(source), "\nfunc "+t.name+"(") {
+			return nil
+		}
+	}
+	return fmt.Errorf("%s has no %s", t.folder, t.name)
+}
+
+var (
+	markup = strings.NewReplacer("**", "", "`", "")
+	links  = regexp.MustCompile(`!?\[([^\]]*)\]\([^)]*\)`)
+	// aside is a link in parentheses, which is not part of what a sentence says.
+	aside = regexp.MustCompile(`\s*\(\[[^\]]*\]\([^)]*\)\)`)
+)
+
+// plain is a text without markup, as one line.
+func plain(text string) string {
+	return strings.Join(strings.Fields(markup.Replace(links.ReplaceAllString(aside.ReplaceAllString(text, ""), "$1"))), " ")
+}
+
+// check returns what is wrong with the list: words that no document has, tests that do not exist, and documents without a claim.
+func check(root string, l list) []string {
+	var findings []string
+	documents := map[string]string{}
+	says := func(name, in, words string) {
+		if _, read := documents[in]; !read {
+			text, err := os.ReadFile(filepath.Join(root, in))
+			if err != nil {
+				findings = append(findings, fmt.Sprintf("%s: %v", name, err))
+			}
+			documents[in] = plain(string(text))
+		}
+		if words == "" || !strings.Contains(documents[in], plain(words)) {
+			findings = append(findings, fmt.Sprintf("%s: %s does not say %q", name, in, words))
+		}
+	}
+	known := map[string]bool{}
+	for _, c := range l.Claims {
+		if c.ID == "" || known[c.ID] {
+			findings = append(findings, fmt.Sprintf("%q is the ID of another claim, or of none", c.ID))
+		}
+		known[c.ID] = true
+		says(c.ID, c.In, c.Says)
+		tests, err := testsOf(root, c)
+		if err != nil {
+			findings = append(findings, err.Error())
+		}
+		for _, t := range tests {
+			if err := exists(root, t); err != nil {
+				findings = append(findings, fmt.Sprintf("%s: a test has vanished: %v", c.ID, err))
+			}
+		}
+	}
+	for _, o := range l.Open {
+		says("open", o.In, o.Says)
+	}
+	return append(findings, uncovered(root, l)...)
+}
+
+var sentenceEnd = regexp.MustCompile(`\.(?: |$)`)
+
+// uncovered finds sentences of the introduction of README.md that no claim repeats, and pages without a claim.
+func uncovered(root string, l list) []string {
+	text, err := os.ReadFile(filepath.Join(root, "README.md"))
+	if err != nil {
+		return []string{err.Error()}
+	}
+	var findings []string
+	_, introduction, _ := strings.Cut(string(text), "\n")
+	introduction, _, _ = strings.Cut(introduction, "\n## ")
+	for _, sentence := range sentenceEnd.Split(plain(introduction), -1) {
+		if sentence == "" || l.Without["README.md: "+sentence] != "" {
+			continue
+		}
+		if !slices.ContainsFunc(l.Claims, func(c claim) bool { return c.In == "README.md" && strings.Contains(plain(c.Says), sentence) }) {
+			findings = append(findings, "no claim has this sentence of README.md: "+sentence)
+		}
+	}
+	pages, err := filepath.Glob(filepath.Join(root, "docs", "*.md"))
+	if err != nil {
+		return []string{err.Error()}
+	}
+	for _, page := range pages {
+		name := "docs/" + filepath.Base(page)
+		claimed := slices.ContainsFunc(l.Claims, func(c claim) bool { return c.In == name })
+		switch without := l.Without[name] != ""; {
+		case !claimed && !without:
+			findings = append(findings, name+" has no claim, and no reason to have none")
+		case claimed && without:
+			findings = append(findings, name+" has claims: it is not one without")
+		}
+	}
+	for name := range l.Without {
+		if name, sentence, ok := strings.Cut(name, ": "); ok {
+			if name != "README.md" || !strings.Contains(plain(introduction), sentence) {
+				findings = append(findings, name+" does not say: "+sentence)
+			}
+		} else if _, err := os.Stat(filepath.Join(root, name)); err != nil {
+			findings = append(findings, err.Error())
+		}
+	}
+	slices.Sort(findings)
+	return findings
+}

@@ -1,0 +1,156 @@
+package main
+
+import (
+	"fmt"
+	"maps"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+const pageFile = "docs/evidence.md"
+
+// made says of what commit the counts of a page are, and on what machine.
+type made struct{ commit, date, machine string }
+
+// render writes the page. Without outcomes it has the form of the page.
+func render(root string, l list, m made, found map[aTest]*outcome) (string, error) {
+	var page strings.Builder
+	line := func(text string, values ...any) { fmt.Fprintf(&page, text+"\n", values...) }
+	line("<!-- make evidence writes this page. -->")
+	line("# Evidence\n")
+	line("What README.md and the documents claim, and the tests that show it. `make evidence` runs the tests of this page and writes it. It fails,")
+	line("and leaves the page alone, if one of them fails, is skipped or has vanished. A test compares the words of each claim with its")
+	line("document, so a claim that is taken back or changed has to be looked at here.\n")
+	line("%s\n", madeLine(m))
+	line("`make evidence ARGS=ID` runs the tests of one claim. Nothing is fetched from a network while tests run. In a new clone, `make test`")
+	line("fetches the modules and installs the programs before. A test with subtests counts by its subtests. A story counts once for each way")
+	line("in which the API is deployed ([ADR-0010](adr/0010-shells.md)). Some tests count cases of their own, such as vectors. A dash says that")
+	line("the tests have not run since the claim was written.\n")
+	line("| ID | claim | tests | judged by | passed |")
+	line("|---|---|---|---|---|")
+	var all []aTest
+	for _, c := range l.Claims {
+		tests, err := testsOf(root, c)
+		if err != nil {
+			return "", err
+		}
+		if !inItsTables(c) {
+			all = append(all, tests...)
+		}
+		judge := c.Judge
+		if judge == "" {
+			judge = "this project"
+		}
+		says := strings.ReplaceAll(strings.Join(strings.Fields(c.Says), " "), "|", "\\|")
+		line("| `%s` | %s ([%s](%s)) | %s | %s | %s |", c.ID, strings.TrimSuffix(links.ReplaceAllString(says, "$1"), "."),
+			filepath.Base(c.In), linkTo(c.In), testsCell(c, tests), judge, passedCell(tests, found))
+	}
+	line("\n## What nobody has run\n")
+	for _, o := range l.Open {
+		line("- %s ([%s](%s))", o.What, filepath.Base(o.In), linkTo(o.In))
+	}
+	line("\nFigures of speed, memory and size are measured, and no test holds them: they differ from machine to machine.")
+	line("[evidence/speed.md](evidence/speed.md) has them beside those of other servers (`make bench`, `make speed`), and")
+	line("[deploy.md](deploy.md#measured) names the command for each of the others.\n")
+	line("## Commands\n")
+	line("Each runs the tests of a package that are named above, in the folder of the project. `make evidence ARGS=attacks` runs those of the")
+	line("tables in [security.md](security.md#attacks).\n")
+	slices.SortFunc(all, func(a, b aTest) int { return strings.Compare(a.folder+" "+a.name, b.folder+" "+b.name) })
+	grouped := runs(slices.Compact(all))
+	for _, key := range slices.Sorted(maps.Keys(grouped)) {
+		folder, args := command(root, grouped[key])
+		// The pattern has characters of the shell.
+		for i, arg := range args {
+			if strings.HasPrefix(arg, "^") {
+				args[i] = "'" + arg + "'"
+			}
+		}
+		text := "go " + strings.Join(args, " ")
+		if folder != "." {
+			text = "(cd " + folder + " && " + text + ")"
+		}
+		line("    %s", text)
+	}
+	return page.String(), nil
+}
+
+func madeLine(m made) string {
+	if m.commit == "" {
+		return "The counts are of no commit."
+	}
+	return fmt.Sprintf("The counts are of commit `%s`, on %s, with %s.", m.commit, m.date, m.machine)
+}
+
+// linkTo is the way from the page to a document.
+func linkTo(document string) string {
+	if below, ok := strings.CutPrefix(document, "docs/"); ok {
+		return below
+	}
+	return "../" + document
+}
+
+// inItsTables tells that the document of a claim names its tests itself.
+func inItsTables(c claim) bool { return len(c.Tests) == 1 && tables.MatchString(c.Tests[0]) }
+
+// testsCell names the tests of a claim, or the tables that do. The page does not change with them.
+func testsCell(c claim, tests []aTest) string {
+	if inItsTables(c) {
+		return fmt.Sprintf("those in [its tables](%s)", linkTo(c.In))
+	}
+	var names []string
+	for _, t := range tests {
+		names = append(names, t.String())
+	}
+	return strings.Join(names, ", ")
+}
+
+// passedCell counts what has passed.
+func passedCell(tests []aTest, found map[aTest]*outcome) string {
+	if found == nil {
+		return "-"
+	}
+	passed, skipped, counted := 0, 0, []string(nil)
+	for _, t := range tests {
+		passed += found[t].Passed
+		skipped += found[t].Skipped
+		counted = append(counted, found[t].Counted...)
+	}
+	text := fmt.Sprint(passed)
+	if skipped > 0 {
+		text += fmt.Sprintf("; %d not applicable", skipped)
+	}
+	if len(counted) > 0 {
+		text += "; " + strings.Join(counted, ", ")
+	}
+	return text
+}
+
+var (
+	madeIn   = regexp.MustCompile(`(?m)^The counts are of .*$`)
+	passedIn = regexp.MustCompile("(?m)^(\\| `.*) \\| ([^|]+) \\|$")
+)
+
+// form is a page without what differs between two runs.
+func form(page string) string {
+	return passedIn.ReplaceAllString(madeIn.ReplaceAllString(page, madeLine(made{})), "$1 | - |")
+}
+
+// withCounts gives a new form the commit of an earlier page, and the counts of the rows that have not changed.
+func withCounts(form, earlier string) string {
+	counts := map[string]string{}
+	for _, row := range passedIn.FindAllStringSubmatch(earlier, -1) {
+		counts[row[1]] = row[2]
+	}
+	if line := madeIn.FindString(earlier); line != "" {
+		form = madeIn.ReplaceAllLiteralString(form, line)
+	}
+	return passedIn.ReplaceAllStringFunc(form, func(row string) string {
+		text := passedIn.FindStringSubmatch(row)[1]
+		if count, ok := counts[text]; ok {
+			return text + " | " + count + " |"
+		}
+		return row
+	})
+}
