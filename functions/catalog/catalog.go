@@ -10,11 +10,13 @@ import (
 	"management.platform.sh/functions/collectgarbage"
 	"management.platform.sh/functions/confirmlogin"
 	"management.platform.sh/functions/createaccesskey"
+	"management.platform.sh/functions/createproject"
 	"management.platform.sh/functions/createteam"
 	"management.platform.sh/functions/createtrustrule"
 	"management.platform.sh/functions/createuser"
 	"management.platform.sh/functions/createvirtualclusterinstance"
 	"management.platform.sh/functions/deleteaccesskey"
+	"management.platform.sh/functions/deleteproject"
 	"management.platform.sh/functions/deleteteam"
 	"management.platform.sh/functions/deletetoken"
 	"management.platform.sh/functions/deletetrustrule"
@@ -30,6 +32,7 @@ import (
 	"management.platform.sh/functions/finishlogin"
 	"management.platform.sh/functions/getaccesskey"
 	"management.platform.sh/functions/getauditevent"
+	"management.platform.sh/functions/getproject"
 	"management.platform.sh/functions/getteam"
 	"management.platform.sh/functions/gettoken"
 	"management.platform.sh/functions/gettrustrule"
@@ -38,6 +41,7 @@ import (
 	"management.platform.sh/functions/issuetoken"
 	"management.platform.sh/functions/listaccesskeys"
 	"management.platform.sh/functions/listauditevents"
+	"management.platform.sh/functions/listprojects"
 	"management.platform.sh/functions/listteams"
 	"management.platform.sh/functions/listtokens"
 	"management.platform.sh/functions/listtrustrules"
@@ -46,6 +50,7 @@ import (
 	"management.platform.sh/functions/opensession"
 	"management.platform.sh/functions/patchaccesskey"
 	"management.platform.sh/functions/patchconfig"
+	"management.platform.sh/functions/patchproject"
 	"management.platform.sh/functions/patchteam"
 	"management.platform.sh/functions/patchtrustrule"
 	"management.platform.sh/functions/patchuser"
@@ -66,6 +71,7 @@ import (
 	"management.platform.sh/functions/startlogin"
 	"management.platform.sh/functions/updateaccesskey"
 	"management.platform.sh/functions/updateconfig"
+	"management.platform.sh/functions/updateproject"
 	"management.platform.sh/functions/updateteam"
 	"management.platform.sh/functions/updatetrustrule"
 	"management.platform.sh/functions/updateuser"
@@ -112,6 +118,12 @@ var Functions = []*frame.Function{
 	updatetrustrule.Function,
 	patchtrustrule.Function,
 	deletetrustrule.Function,
+	createproject.Function,
+	getproject.Function,
+	listprojects.Function,
+	updateproject.Function,
+	patchproject.Function,
+	deleteproject.Function,
 	readconfig.Function,
 	updateconfig.Function,
 	patchconfig.Function,

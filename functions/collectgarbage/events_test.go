@@ -17,7 +17,7 @@ import (
 func TestOldEvents(t *testing.T) {
 	t.Parallel()
 	client := redistest.Open(t, redistest.Embedded(t))
-	watched := []string{"ownedaccesskeys", "directclusterendpointtokens", "virtualclusterinstances", "users", "teams", "trustrules"}
+	watched := []string{"ownedaccesskeys", "directclusterendpointtokens", "virtualclusterinstances", "users", "teams", "trustrules", "projects"}
 	for _, resource := range append(watched, "configs") {
 		if _, err := client.Resource(resource).Create(t.Context(), store.Record{Name: "a", Created: born, Object: []byte("{}")}); err != nil {
 			t.Fatal(err)

@@ -2,6 +2,8 @@ package main
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"management.platform.sh/shared/settings"
@@ -122,11 +124,23 @@ var networkActions = []string{
 	"ec2:DescribeSubnets", "ec2:UnassignPrivateIpAddresses",
 }
 
-// serverlessRoles returns the resources of serverless.yml: one role for each function. It permits to write the
-// function's own log, to read the URL of the Redis, that of the audit's data store and, for functions that seal secrets, the encryption key. It also
-// permits Lambda to join the network, but denies that to the code of the function.
+// gatewayRole is the name in the stack of the role by which the HTTP API calls functions. infra/serverless/gateway.js uses it.
+const gatewayRole = "GatewayRole"
+
+// serverlessRoles returns the resources of serverless.yml: one role for each function, and one for the HTTP API. That of a function
+// permits to write the function's own log, to read the URL of the Redis, that of the audit's data store and, for functions that seal
+// secrets, the encryption key. It also permits Lambda to join the network, but denies that to the code of the function. That of the HTTP API
+// permits to call the functions that have routes.
 func serverlessRoles(entries map[string]entry) object {
-	roles := object{}
+	var called []object
+	for _, name := range slices.Sorted(maps.Keys(entries)) {
+		if len(entries[name].Routes) > 0 || entries[name].Fallback {
+			called = append(called, object{"Fn::GetAtt": []string{strings.ToUpper(name[:1]) + name[1:] + "LambdaFunction", "Arn"}})
+		}
+	}
+	roles := object{gatewayRole: roleFor("apigateway.amazonaws.com", []object{{
+		"Sid": "CallFunctions", "Effect": "Allow", "Action": []string{"lambda:InvokeFunction"}, "Resource": called,
+	}})}
 	for name, one := range entries {
 		roles[roleOf(name)] = role(deployedName(name), one.Encrypts)
 		if one.Stream {
@@ -165,9 +179,14 @@ func role(deployed string, encrypts bool) object {
 			"Resource": encryptionKey,
 		})
 	}
+	return roleFor("lambda.amazonaws.com", statements)
+}
+
+// roleFor returns a role that a service takes, with its rights.
+func roleFor(service string, statements []object) object {
 	return object{"Type": "AWS::IAM::Role", "Properties": object{
 		"AssumeRolePolicyDocument": object{"Version": "2012-10-17", "Statement": []object{{
-			"Effect": "Allow", "Principal": object{"Service": "lambda.amazonaws.com"}, "Action": "sts:AssumeRole",
+			"Effect": "Allow", "Principal": object{"Service": service}, "Action": "sts:AssumeRole",
 		}}},
 		"Policies": []object{{
 			"PolicyName": "own", "PolicyDocument": object{"Version": "2012-10-17", "Statement": statements},

@@ -53,6 +53,10 @@ func Decide(caller identity.Caller, request scope.Request) Decision {
 		return Decision{Allowed: true, Reason: reasonAdmin + by(entry)}
 	case who == everybody:
 		return Decision{Allowed: true, Reason: "every authenticated caller may" + by(entry)}
+	case who == projectAdmins && caller.Administers(request.Project):
+		return Decision{Allowed: true, Reason: fmt.Sprintf("you are an admin of the project %q", request.Project) + by(entry)}
+	case who == projectAdmins:
+		return Decision{Reason: fmt.Sprintf("only members of %s and admins of the project of the namespace may %s", identity.Admins, describe(request))}
 	default:
 		return Decision{Reason: fmt.Sprintf("only members of %s may %s", identity.Admins, describe(request))}
 	}

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -49,12 +50,15 @@ func (s *society) process() (*accesskey.Registry, *auth.Authenticator) {
 	return accesskey.Open(env), accesskey.OpenAuthenticator(env)
 }
 
-// put writes a user or a team as it is stored. The uid of an object that exists stays.
+// put writes a user, a team or a project as it is stored. The uid of an object that exists stays.
 func (s *society) put(object metav1.Object) {
 	s.t.Helper()
 	resource := people.Users
-	if _, team := object.(*model.Team); team {
+	switch object.(type) {
+	case *model.Team:
 		resource = people.Teams
+	case *model.Project:
+		resource = people.Projects
 	}
 	state := s.client.Resource(resource)
 	record, err := state.Get(s.t.Context(), object.GetName())
@@ -130,6 +134,62 @@ func (s *society) mustCreate(keys *accesskey.Registry, caller identity.Caller, s
 		s.t.Fatal(err)
 	}
 	return secret.String(key.Spec.Key)
+}
+
+// The roles of a caller in projects are those at the moment of the request, in every process, and come from the teams that the key has.
+// Source: ADR-0037.
+func TestRolesOfCallers(t *testing.T) {
+	t.Parallel()
+	s := newSociety(t)
+	keys, a := s.process()
+	_, b := s.process()
+	s.put(user("ana", model.UserSpec{}))
+	s.put(team("shop", model.TeamSpec{Users: []string{"ana"}}))
+	bearers := map[string]secret.String{
+		"ana":              s.mustCreate(keys, admin, model.OwnedAccessKeySpec{User: "ana"}),
+		"ana without shop": s.mustCreate(keys, admin, model.OwnedAccessKeySpec{User: "ana", Groups: []string{"platform:user:ana"}}),
+		"ben, no object":   s.mustCreate(keys, admin, model.OwnedAccessKeySpec{User: "ben"}),
+		"shop":             s.mustCreate(keys, admin, model.OwnedAccessKeySpec{Team: "shop"}),
+		"subject ana":      s.mustCreate(keys, admin, model.OwnedAccessKeySpec{Subject: "ana"}),
+		"admin":            s.mustCreate(keys, admin, model.OwnedAccessKeySpec{User: "root", Groups: []string{identity.Admins}}),
+	}
+	member := func(kind, name, role string) model.ProjectMember {
+		return model.ProjectMember{Kind: kind, Name: name, Role: role}
+	}
+	project := func(name string, owner *model.ProjectOwner, members ...model.ProjectMember) {
+		s.put(&model.Project{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: model.ProjectSpec{Owner: owner, Members: members}})
+	}
+	for _, step := range []struct {
+		sentence string
+		do       func()
+		want     map[string]map[string]string
+	}{
+		{"no projects", func() {}, nil},
+		{"a user and a team", func() {
+			project("web", nil, member("User", "ana", "view"), member("User", "ben", "use"), member("Team", "shop", "admin"), member("User", "root", "use"))
+		}, map[string]map[string]string{"ana": {"web": "admin"}, "ana without shop": {"web": "view"}, "ben, no object": {"web": "use"}, "shop": {"web": "admin"}}},
+		{"an owner of another one", func() { project("api", &model.ProjectOwner{User: "ben"}) },
+			map[string]map[string]string{"ana": {"web": "admin"}, "ana without shop": {"web": "view"}, "ben, no object": {"web": "use", "api": "admin"}, "shop": {"web": "admin"}}},
+		{"somebody has left the team", func() { s.put(team("shop", model.TeamSpec{})) },
+			map[string]map[string]string{"ana": {"web": "view"}, "ana without shop": {"web": "view"}, "ben, no object": {"web": "use", "api": "admin"}, "shop": {"web": "admin"}}},
+		{"a role was taken away", func() { project("web", nil, member("User", "ana", "view")) },
+			map[string]map[string]string{"ana": {"web": "view"}, "ana without shop": {"web": "view"}, "ben, no object": {"api": "admin"}}},
+		{"a project is gone", func() { s.remove(people.Projects, "api") },
+			map[string]map[string]string{"ana": {"web": "view"}, "ana without shop": {"web": "view"}}},
+	} {
+		step.do()
+		for who, bearer := range bearers {
+			for process, authenticator := range map[string]*auth.Authenticator{"a": a, "b": b} {
+				caller, err := authenticator.Bearer(t.Context(), bearer)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if !maps.Equal(caller.Roles, step.want[who]) {
+					t.Errorf("%s: in the process %s, %s has the roles %v, want %v", step.sentence, process, who, caller.Roles, step.want[who])
+				}
+			}
+		}
+	}
 }
 
 // What the owner of a key may do at the moment of the request is what the key may do, in every process. Source: ADR-0029.

@@ -16,6 +16,8 @@ type audience int
 const (
 	// admins are the members of identity.Admins.
 	admins audience = iota
+	// projectAdmins are the admins of the project of the request's namespace, and those of the platform.
+	projectAdmins
 	// everybody are all authenticated callers.
 	everybody
 	// anybody needs no credential.
@@ -46,15 +48,14 @@ var (
 // policy says who may make which request. Resources that it does not list are for admins, and paths for everybody, but
 // reviews say that the API does not have them: test/api compares the list with the routes of the catalog.
 //
-// Callers see and change only their own objects, which the rules of each kind decide. Creating an instance is for admins,
-// because nothing says yet who belongs to the project of its namespace (ADR-0017). Creating users and teams is for admins
-// (ADR-0029). Trust rules are for admins alone: others see none (ADR-0036). The configuration can be read without
+// Callers see and change only their own objects, which the rules of each kind decide. Creating an instance is for admins of its
+// project (ADR-0037). Creating users, teams and projects is for admins (ADR-0029, ADR-0037). Trust rules are for admins alone: others see none (ADR-0036). The configuration can be read without
 // its secrets (ADR-0015). Reviews reveal nothing: callers with a bearer to review could also use it, and a review of
 // access evaluates what the caller sends (ADR-0012).
 var policy = []rule{
 	{who: everybody, resource: model.Resource("ownedaccesskeys"), verbs: []string{"get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"}},
 	{who: everybody, resource: model.Resource("virtualclusterinstances"), verbs: []string{"get", "list", "watch", "update", "patch", "delete", "deletecollection"}},
-	{who: admins, resource: model.Resource("virtualclusterinstances"), verbs: create},
+	{who: projectAdmins, resource: model.Resource("virtualclusterinstances"), verbs: create},
 	{who: everybody, resource: model.Resource("virtualclusterinstances"), subresource: "status", verbs: []string{"get", "update", "patch"}},
 	{who: everybody, resource: model.Resource("virtualclusterinstances"), subresource: "kubeconfig", verbs: create},
 	{who: everybody, resource: model.Resource("directclusterendpointtokens"), verbs: []string{"get", "list", "watch", "create", "delete", "deletecollection"}},
@@ -68,6 +69,8 @@ var policy = []rule{
 	{who: everybody, resource: model.Resource("teams"), subresource: "accesskeys", verbs: []string{"get", "create"}},
 	{who: everybody, resource: model.Resource("trustrules"), verbs: []string{"get", "list", "watch", "update", "patch", "delete", "deletecollection"}},
 	{who: admins, resource: model.Resource("trustrules"), verbs: create},
+	{who: everybody, resource: model.Resource("projects"), verbs: []string{"get", "list", "watch", "update", "patch", "delete", "deletecollection"}},
+	{who: admins, resource: model.Resource("projects"), verbs: create},
 	{who: everybody, resource: model.Resource("configs"), verbs: []string{"get", "list", "watch"}},
 	{who: admins, resource: model.Resource("configs"), verbs: []string{"reveal", "update", "patch"}},
 	{who: admins, resource: model.Resource("configs"), subresource: "history", verbs: get},

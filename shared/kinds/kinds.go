@@ -13,6 +13,7 @@ import (
 	"management.platform.sh/shared/kinds/accesskey"
 	"management.platform.sh/shared/kinds/instance"
 	"management.platform.sh/shared/kinds/issuedtoken"
+	"management.platform.sh/shared/kinds/project"
 	"management.platform.sh/shared/kinds/team"
 	"management.platform.sh/shared/kinds/trustrule"
 	"management.platform.sh/shared/kinds/user"
@@ -28,6 +29,7 @@ type Stored struct {
 	Users        *user.Registry
 	Teams        *team.Registry
 	TrustRules   *trustrule.Registry
+	Projects     *project.Registry
 	// Graph joins all of them.
 	Graph *resource.Graph
 }
@@ -38,10 +40,10 @@ func Open(env *platform.Environment) *Stored {
 	return platform.Single(env, func(env *platform.Environment) *Stored {
 		stored := &Stored{
 			AccessKeys: accesskey.Open(env), IssuedTokens: issuedtoken.Open(env), Instances: instance.Open(env),
-			Users: user.Open(env), Teams: team.Open(env), TrustRules: trustrule.Open(env),
+			Users: user.Open(env), Teams: team.Open(env), TrustRules: trustrule.Open(env), Projects: project.Open(env),
 		}
 		stored.Graph = resource.NewGraph(permission(env),
-			stored.AccessKeys, stored.IssuedTokens.Registry, stored.Instances, stored.Users, stored.Teams, stored.TrustRules)
+			stored.AccessKeys, stored.IssuedTokens.Registry, stored.Instances, stored.Users, stored.Teams, stored.TrustRules, stored.Projects)
 		return stored
 	})
 }

@@ -32,7 +32,7 @@ func blocks() map[string]reflect.Type {
 		model.Self{}, model.SyncPatchEvaluation{}, model.CredentialRevocation{}, model.ScopePreview{},
 		model.AuditEvent{}, model.AuditEventList{},
 		model.User{}, model.UserList{}, model.UserPassword{}, model.UserSignOut{}, model.Team{}, model.TeamList{},
-		model.TrustRule{}, model.TrustRuleList{},
+		model.TrustRule{}, model.TrustRuleList{}, model.Project{}, model.ProjectList{},
 	} {
 		goType := reflect.TypeOf(sample)
 		blocks[goType.Name()] = goType

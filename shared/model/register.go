@@ -45,6 +45,8 @@ func addKnownTypes(scheme *runtime.Scheme) error {
 		&DirectClusterEndpointTokenList{},
 		&OwnedAccessKey{},
 		&OwnedAccessKeyList{},
+		&Project{},
+		&ProjectList{},
 		&ScopePreview{},
 		&Self{},
 		&SyncPatchEvaluation{},

@@ -418,6 +418,36 @@ func (in PredefinedApp) OpenAPIModelName() string {
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in Project) OpenAPIModelName() string {
+	return "sh.platform.management.v1.Project"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in ProjectList) OpenAPIModelName() string {
+	return "sh.platform.management.v1.ProjectList"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in ProjectMember) OpenAPIModelName() string {
+	return "sh.platform.management.v1.ProjectMember"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in ProjectOwner) OpenAPIModelName() string {
+	return "sh.platform.management.v1.ProjectOwner"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in ProjectSpec) OpenAPIModelName() string {
+	return "sh.platform.management.v1.ProjectSpec"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in ProjectStatus) OpenAPIModelName() string {
+	return "sh.platform.management.v1.ProjectStatus"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in SAMLProvider) OpenAPIModelName() string {
 	return "sh.platform.management.v1.SAMLProvider"
 }

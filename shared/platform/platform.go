@@ -72,10 +72,14 @@ func (e *Environment) Keyring(ctx context.Context) (*encryption.Keyring, error) 
 // Project returns the project of a namespace; empty if the namespace belongs to no project. Source: Spec 2.7
 // (projectNamespacePrefix), 8.
 func (e *Environment) Project(namespace string) string {
-	prefix := cmp.Or(e.Config().ProjectNamespacePrefix, model.DefaultProjectNamespacePrefix)
-	project, ok := strings.CutPrefix(namespace, prefix)
+	project, ok := strings.CutPrefix(namespace, e.ProjectNamespace(""))
 	if !ok {
 		return ""
 	}
 	return project
+}
+
+// ProjectNamespace returns the namespace of a project. Source: Spec 2.7 (projectNamespacePrefix), 8.
+func (e *Environment) ProjectNamespace(project string) string {
+	return cmp.Or(e.Config().ProjectNamespacePrefix, model.DefaultProjectNamespacePrefix) + project
 }

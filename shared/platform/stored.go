@@ -31,4 +31,5 @@ var StoredKinds = []StoredKind{
 	{Resource: model.SchemeGroupVersion.WithResource("users"), Kind: "User"},
 	{Resource: model.SchemeGroupVersion.WithResource("teams"), Kind: "Team"},
 	{Resource: model.SchemeGroupVersion.WithResource("trustrules"), Kind: "TrustRule"},
+	{Resource: model.SchemeGroupVersion.WithResource("projects"), Kind: "Project"},
 }

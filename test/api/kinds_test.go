@@ -58,6 +58,12 @@ var storedKinds = []storedKind{
 		}, adminsCreate: true, writes: true, deletes: true,
 	},
 	{
+		kind: "Project", resource: "projects", path: "/apis/management.platform.sh/v1/projects", bearer: adminBearer, section: "spec", field: "displayName",
+		content: func(string) string {
+			return `"owner":{"team":"web"},"members":[{"kind":"User","name":"ana","role":"use"}]`
+		}, adminsCreate: true, writes: true, deletes: true,
+	},
+	{
 		kind: "DirectClusterEndpointToken", resource: "directclusterendpointtokens", bearer: anaBearer,
 		path: "/apis/management.platform.sh/v1/directclusterendpointtokens", section: "spec",
 		content: func(string) string { return "" }, shown: true, deletes: true,

@@ -116,10 +116,11 @@ func testRoundTrips(t *testing.T, redisURL string) {
 		}
 	}
 	count("", nil)
-	// The owner of the keys has a user and a team, which are read with the key.
+	// The owner of the keys has a user and a team, and a role in a project, which are read with the key.
 	for resource, text := range map[string]string{
-		people.Users: `{"metadata":{"name":"admin","uid":"u"},"spec":{"clusterRoles":[{"name":"platform-admin"}]}}`,
-		people.Teams: `{"metadata":{"name":"admin","uid":"t"},"spec":{"users":["admin"]}}`,
+		people.Users:    `{"metadata":{"name":"admin","uid":"u"},"spec":{"clusterRoles":[{"name":"platform-admin"}]}}`,
+		people.Teams:    `{"metadata":{"name":"admin","uid":"t"},"spec":{"users":["admin"]}}`,
+		people.Projects: `{"metadata":{"name":"admin","uid":"p"},"spec":{"members":[{"kind":"User","name":"admin","role":"view"}]}}`,
 	} {
 		if _, err := s.env.Stores(resource).Create(t.Context(), store.Record{Name: "admin", Created: at, Object: []byte(text)}); err != nil {
 			t.Fatal(err)

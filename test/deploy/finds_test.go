@@ -20,7 +20,11 @@ func TestServerlessFinds(t *testing.T) {
 	for _, test := range []struct{ old, new, want string }{
 		{`"RouteKey":"POST /kubernetes`, `"RouteKey":"PUT /kubernetes`, "there is no route"},
 		{`"IntegrationUri":{"Fn::GetAtt":["Getaccesskey`, `"IntegrationUri":{"Fn::GetAtt":["Deleteaccesskey`, "does not lead to getaccesskey"},
-		{`"Principal":"apigateway.amazonaws.com"`, `"Principal":"s3.amazonaws.com"`, "the gateway may not call"},
+		{`"Principal":{"Service":"apigateway.amazonaws.com"}`, `"Principal":{"Service":"s3.amazonaws.com"}`, "the gateway may not call"},
+		{`"Principal":{"Service":"apigateway.amazonaws.com"}`, `"Principal":{"AWS":"*"}`, "nor to the gateway alone"},
+		{`"CredentialsArn":{"Fn::GetAtt":["GatewayRole"`, `"CredentialsArn":{"Fn::GetAtt":["WhoamiRole"`, "the gateway may not call"},
+		{`"Action":["lambda:InvokeFunction"]`, `"Action":["lambda:*"]`, `the gateway may do ["lambda:*"]`},
+		{`{"Fn::GetAtt":["GetaccesskeyLambdaFunction","Arn"]},{`, `{"Fn::GetAtt":["ExpirekeysLambdaFunction","Arn"]},{`, "which has no route"},
 		{`"State":"ENABLED"`, `"State":"DISABLED"`, "no rule starts"},
 		{`"Principal":"events.amazonaws.com"`, `"Principal":"s3.amazonaws.com"`, "the rule may not start"},
 		{`"MaximumRetryAttempts":0`, `"MaximumRetryAttempts":2`, "Lambda repeats runs of"},

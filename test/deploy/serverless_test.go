@@ -53,7 +53,7 @@ func packager(t *testing.T) string {
 func lay(t *testing.T) string {
 	t.Helper()
 	folder := t.TempDir()
-	for _, name := range []string{"serverless.yml", "infra/serverless/functions.json", "infra/serverless/roles.json"} {
+	for _, name := range []string{"serverless.yml", "infra/serverless/functions.json", "infra/serverless/roles.json", "infra/serverless/gateway.js"} {
 		content, err := os.ReadFile(filepath.Join(root, name))
 		if err != nil {
 			t.Fatal(err)

@@ -68,6 +68,34 @@ func (s stack) permitted(service, logical string) bool {
 	})
 }
 
+// called tells whether the role of an integration may call a function.
+func (s stack) called(integration, logical string) bool {
+	return slices.ContainsFunc(s.of("AWS::IAM::Role"), func(name string) bool {
+		return refers(s.Resources[integration].Properties["CredentialsArn"], name) && takenBy(s.Resources[name].Properties, "apigateway.amazonaws.com") &&
+			slices.ContainsFunc(statements(s.Resources[name].Properties), func(one map[string]any) bool {
+				return one["Effect"] == "Allow" && slices.Contains(list(one["Action"]), any("lambda:InvokeFunction")) && refers(one["Resource"], logical)
+			})
+	})
+}
+
+// takenBy tells whether a service may take a role.
+func takenBy(role map[string]any, service string) bool {
+	return strings.Contains(text(role["AssumeRolePolicyDocument"]), `"Principal":{"Service":"`+service+`"}`)
+}
+
+// statements are those of the policies in a role.
+func statements(role map[string]any) []map[string]any {
+	var found []map[string]any
+	for _, policy := range list(role["Policies"]) {
+		document, _ := policy.(map[string]any)["PolicyDocument"].(map[string]any)
+		for _, one := range list(document["Statement"]) {
+			statement, _ := one.(map[string]any)
+			found = append(found, statement)
+		}
+	}
+	return found
+}
+
 var rest = regexp.MustCompile(`\{(\w+)\.\.\.\}`)
 
 // wanted are the routes of functions, with the function that answers them.
@@ -108,12 +136,13 @@ func misrouted(s stack, functions []*frame.Function) []string {
 			findings = append(findings, fmt.Sprintf("there is no function %s", want[key]))
 			continue
 		}
-		if !slices.ContainsFunc(s.of("AWS::ApiGatewayV2::Integration"), func(name string) bool {
+		integrations := s.of("AWS::ApiGatewayV2::Integration")
+		i := slices.IndexFunc(integrations, func(name string) bool {
 			return refers(s.Resources[route].Properties["Target"], name) && refers(s.Resources[name].Properties["IntegrationUri"], logical)
-		}) {
+		})
+		if i < 0 {
 			findings = append(findings, fmt.Sprintf("the route %q does not lead to %s", key, want[key]))
-		}
-		if !s.permitted("apigateway.amazonaws.com", logical) {
+		} else if !s.called(integrations[i], logical) {
 			findings = append(findings, fmt.Sprintf("the gateway may not call %s", want[key]))
 		}
 	}
@@ -288,10 +317,51 @@ func tooWide(s stack) []string {
 			findings = append(findings, fmt.Sprintf("%s has %d roles of the stack", name, own))
 		}
 	}
+	for _, name := range s.of("AWS::IAM::Role") {
+		if users[name] == 0 {
+			findings = append(findings, tooWideGateway(s, name)...)
+		}
+	}
 	for _, kind := range []string{"AWS::IAM::Policy", "AWS::IAM::ManagedPolicy", "AWS::IAM::User"} {
 		for _, name := range s.of(kind) {
 			findings = append(findings, fmt.Sprintf("%s is a %s: rights of functions belong to their roles", name, kind))
 		}
+	}
+	return findings
+}
+
+// The bound of AWS on the policies in a role, in characters, and the length of the longest ARN of a function: its name has at most 64.
+const rolePolicies, functionARN = 10240, len(`"arn:aws-us-gov:lambda:ap-southeast-1:111122223333:function:",`) + 64
+
+// tooWideGateway finds rights of a role that no function has, beyond those of a gateway to call the functions with routes.
+func tooWideGateway(s stack, name string) []string {
+	role := s.Resources[name].Properties
+	var findings []string
+	if !takenBy(role, "apigateway.amazonaws.com") || strings.Count(text(role["AssumeRolePolicyDocument"]), "Principal") != 1 {
+		findings = append(findings, fmt.Sprintf("%s belongs neither to a function nor to the gateway alone", name))
+	}
+	if managed, ok := role["ManagedPolicyArns"]; ok {
+		findings = append(findings, fmt.Sprintf("%s has rights of others: %s", name, text(managed)))
+	}
+	length := 0
+	for _, statement := range statements(role) {
+		length += len(text(statement))
+		if text(statement["Action"]) != `["lambda:InvokeFunction"]` {
+			findings = append(findings, fmt.Sprintf("the gateway may do %s", text(statement["Action"])))
+		}
+		for _, on := range list(statement["Resource"]) {
+			length += functionARN
+			if !slices.ContainsFunc(s.of("AWS::ApiGatewayV2::Integration"), func(integration string) bool {
+				uri := s.Resources[integration].Properties["IntegrationUri"]
+				return uri != nil && text(uri) == text(on)
+			}) {
+				findings = append(findings, fmt.Sprintf("the gateway may call %s, which has no route", text(on)))
+			}
+		}
+		length -= len(text(statement["Resource"]))
+	}
+	if length > rolePolicies {
+		findings = append(findings, fmt.Sprintf("the policies of %s have up to %d characters; a role has at most %d", name, length, rolePolicies))
 	}
 	return findings
 }
@@ -303,15 +373,11 @@ func tooWideRole(name string, role map[string]any) []string {
 	}
 	var denied []any
 	var allowed []map[string]any
-	for _, policy := range list(role["Policies"]) {
-		document, _ := policy.(map[string]any)["PolicyDocument"].(map[string]any)
-		for _, one := range list(document["Statement"]) {
-			statement, _ := one.(map[string]any)
-			if statement["Effect"] == "Deny" && strings.Contains(text(statement["Condition"]), ":function:"+name+`"`) {
-				denied = append(denied, list(statement["Action"])...)
-			} else if statement["Effect"] == "Allow" {
-				allowed = append(allowed, statement)
-			}
+	for _, statement := range statements(role) {
+		if statement["Effect"] == "Deny" && strings.Contains(text(statement["Condition"]), ":function:"+name+`"`) {
+			denied = append(denied, list(statement["Action"])...)
+		} else if statement["Effect"] == "Allow" {
+			allowed = append(allowed, statement)
 		}
 	}
 	for _, statement := range allowed {

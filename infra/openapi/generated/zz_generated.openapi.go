@@ -156,6 +156,12 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		model.OwnedAccessKeyStatus{}.OpenAPIModelName():                   schema_managementplatformsh_shared_model_OwnedAccessKeyStatus(ref),
 		model.PasswordAuth{}.OpenAPIModelName():                           schema_managementplatformsh_shared_model_PasswordAuth(ref),
 		model.PredefinedApp{}.OpenAPIModelName():                          schema_managementplatformsh_shared_model_PredefinedApp(ref),
+		model.Project{}.OpenAPIModelName():                                schema_managementplatformsh_shared_model_Project(ref),
+		model.ProjectList{}.OpenAPIModelName():                            schema_managementplatformsh_shared_model_ProjectList(ref),
+		model.ProjectMember{}.OpenAPIModelName():                          schema_managementplatformsh_shared_model_ProjectMember(ref),
+		model.ProjectOwner{}.OpenAPIModelName():                           schema_managementplatformsh_shared_model_ProjectOwner(ref),
+		model.ProjectSpec{}.OpenAPIModelName():                            schema_managementplatformsh_shared_model_ProjectSpec(ref),
+		model.ProjectStatus{}.OpenAPIModelName():                          schema_managementplatformsh_shared_model_ProjectStatus(ref),
 		model.SAMLProvider{}.OpenAPIModelName():                           schema_managementplatformsh_shared_model_SAMLProvider(ref),
 		model.Scope{}.OpenAPIModelName():                                  schema_managementplatformsh_shared_model_Scope(ref),
 		model.ScopeCluster{}.OpenAPIModelName():                           schema_managementplatformsh_shared_model_ScopeCluster(ref),
@@ -7349,6 +7355,249 @@ func schema_managementplatformsh_shared_model_PredefinedApp(ref common.Reference
 					"readmeUrl": {
 						SchemaProps: spec.SchemaProps{
 							Description: "ReadmeURL is the address of the readme. Source: Spec 2.7.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+			},
+		},
+	}
+}
+
+func schema_managementplatformsh_shared_model_Project(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "Project says who may do what with the virtual clusters in one namespace. It is cluster-scoped and served at projects. Its members see it, and only admins of the platform create it. Source: ADR-0037.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Metadata is standard object metadata. The namespace of the virtual clusters is projectNamespacePrefix of the configuration and the name. Source: Spec 2.2, 2.7.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1.ObjectMeta{}.OpenAPIModelName()),
+						},
+					},
+					"spec": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Spec says who belongs to the project. Source: ADR-0037.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(model.ProjectSpec{}.OpenAPIModelName()),
+						},
+					},
+					"status": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Status is what the server observes. It is ignored in requests. Source: ADR-0037.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(model.ProjectStatus{}.OpenAPIModelName()),
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			v1.ObjectMeta{}.OpenAPIModelName(), model.ProjectSpec{}.OpenAPIModelName(), model.ProjectStatus{}.OpenAPIModelName()},
+	}
+}
+
+func schema_managementplatformsh_shared_model_ProjectList(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ProjectList is one page of projects. Source: Spec 2.1; ADR-0037.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Metadata is standard list metadata. Source: Spec 2.2.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1.ListMeta{}.OpenAPIModelName()),
+						},
+					},
+					"items": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "Items are the projects in the order of their names.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(model.Project{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+				},
+				Required: []string{"items"},
+			},
+		},
+		Dependencies: []string{
+			v1.ListMeta{}.OpenAPIModelName(), model.Project{}.OpenAPIModelName()},
+	}
+}
+
+func schema_managementplatformsh_shared_model_ProjectMember(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ProjectMember is a user or a team with a role in a project. Source: ADR-0037.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is User or Team. Source: ADR-0037.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"name": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Name is the name of the user or team. Source: ADR-0037.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"role": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Role is admin, use or view. Admins change the project and create, change and delete its virtual clusters. Use permits to render kubeconfigs, and view to see the virtual clusters. Source: ADR-0037.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"kind", "name", "role"},
+			},
+		},
+	}
+}
+
+func schema_managementplatformsh_shared_model_ProjectOwner(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ProjectOwner is the user or the team that owns a project. Source: ADR-0037.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"user": {
+						SchemaProps: spec.SchemaProps{
+							Description: "User is the name of the user. Exactly one of user and team must be set. Source: ADR-0037.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"team": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Team is the name of the team. Source: ADR-0037.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+			},
+		},
+	}
+}
+
+func schema_managementplatformsh_shared_model_ProjectSpec(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ProjectSpec says who belongs to a project. Source: ADR-0037.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"displayName": {
+						SchemaProps: spec.SchemaProps{
+							Description: "DisplayName is the name shown in the UI, at most 256 bytes. Source: ADR-0037.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"description": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Description is free text, at most 4096 bytes. Source: ADR-0037.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"owner": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Owner is the user or team that has the role admin in any case. If absent, only members have roles. Source: ADR-0037.",
+							Ref:         ref(model.ProjectOwner{}.OpenAPIModelName()),
+						},
+					},
+					"members": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "Members are the users and teams of the project, at most 1000, each once. Source: ADR-0037.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(model.ProjectMember{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			model.ProjectMember{}.OpenAPIModelName(), model.ProjectOwner{}.OpenAPIModelName()},
+	}
+}
+
+func schema_managementplatformsh_shared_model_ProjectStatus(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ProjectStatus is what the server observes of a project. Source: ADR-0037.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"namespace": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Namespace is the namespace of the virtual clusters. Source: Spec 2.7; ADR-0037.",
 							Type:        []string{"string"},
 							Format:      "",
 						},

@@ -12,7 +12,9 @@ import (
 	"management.platform.sh/shared/kinds/accesskey"
 	"management.platform.sh/shared/kinds/instance"
 	"management.platform.sh/shared/kinds/issuedtoken"
+	"management.platform.sh/shared/kinds/people"
 	"management.platform.sh/shared/kinds/platformconfig"
+	"management.platform.sh/shared/kinds/project"
 	"management.platform.sh/shared/kinds/team"
 	"management.platform.sh/shared/kinds/trustrule"
 	"management.platform.sh/shared/kinds/user"
@@ -26,6 +28,8 @@ import (
 type Access struct {
 	// Project returns the project of a namespace.
 	Project func(namespace string) string
+	// Roles returns the roles of a caller in projects; nil: nobody has any.
+	Roles func(identity.Caller) map[string]string
 	// Objects decide about the objects of a resource. A resource that is not listed has none.
 	Objects map[schema.GroupResource]Objects
 }
@@ -36,7 +40,7 @@ type Objects func(ctx context.Context, caller identity.Caller, verb, subresource
 // OpenAccess returns the decisions of an environment. It reads objects and changes none.
 func OpenAccess(env *platform.Environment) *Access {
 	return platform.Single(env, func(env *platform.Environment) *Access {
-		return &Access{Project: env.Project, Objects: map[schema.GroupResource]Objects{
+		return &Access{Project: env.Project, Roles: people.Open(env).Roles, Objects: map[schema.GroupResource]Objects{
 			accesskey.Definition.GroupResource():      accesskey.Open(env).Decide,
 			instance.Definition.GroupResource():       making(env, instance.Open(env).Decide, instance.Kubeconfig),
 			issuedtoken.Definition.GroupResource():    issuedtoken.Open(env).Decide,
@@ -44,6 +48,7 @@ func OpenAccess(env *platform.Environment) *Access {
 			user.Definition.GroupResource():           making(env, user.Open(env).Decide, accesskey.Subresource),
 			team.Definition.GroupResource():           making(env, team.Open(env).Decide, accesskey.Subresource),
 			trustrule.Definition.GroupResource():      trustrule.Open(env).Decide,
+			project.Definition.GroupResource():        project.Open(env).Decide,
 			model.Resource("syncpatchevaluations"): func(context.Context, identity.Caller, string, string, string, string) (auth.Decision, error) {
 				return platform.Patches(env.Edition), nil
 			},
@@ -135,6 +140,14 @@ func namespaced(request scope.Request) bool {
 	return false
 }
 
+// withRoles returns a caller with the roles that they have in projects.
+func (a *Access) withRoles(caller identity.Caller) identity.Caller {
+	if a.Roles != nil {
+		caller.Roles = a.Roles(caller)
+	}
+	return caller
+}
+
 // AnswerHere fills the status of a review of a request to this API, for the user that the review describes as a review of
 // a bearer does: user, groups and the scope in extra. A scope that cannot be read permits nothing. Errors: BadRequest
 // unless the review is about exactly one of a resource and a path; those of the state. Source: ADR-0023.
@@ -145,7 +158,7 @@ func (a *Access) AnswerHere(ctx context.Context, review *authorizationv1.Subject
 	}
 	review.Status = authorizationv1.SubjectAccessReviewStatus{}
 	groups := identity.WithoutKubernetes(review.Spec.Groups)
-	caller := identity.New(identity.Named(review.Spec.User, groups), groups)
+	caller := a.withRoles(identity.New(identity.Named(review.Spec.User, groups), groups))
 	if texts, scoped := review.Spec.Extra[ExtraScope]; scoped {
 		scopes, err := readScopes(texts)
 		if err != nil {

@@ -32,7 +32,7 @@ func (a *Access) Preview(ctx context.Context, caller identity.Caller, spec *mode
 	}
 	holder := caller
 	if spec.Scope != nil {
-		holder = Holder(caller, spec.Scope)
+		holder = a.withRoles(Holder(caller, spec.Scope))
 		for _, problem := range auth.Exceeds(spec.Scope, caller, path.Child("scope")) {
 			status.Excess = append(status.Excess, model.ScopePreviewExcess{Field: problem.Field, Message: problem.ErrorBody()})
 		}

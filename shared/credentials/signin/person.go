@@ -241,8 +241,8 @@ func (f *Flow) register(ctx context.Context, said model.UserSpec, wanted string)
 	return nil, misconfigured("no name is free for the user")
 }
 
-// free tells whether nobody has the name of an owner: no user or team is the owner, no stored object belongs to it, and no team
-// lists it as a user.
+// free tells whether nobody has the name of an owner: no user or team is the owner, no stored object belongs to it, no team lists it as a user,
+// and no project has it as a member.
 func (f *Flow) free(ctx context.Context, owner identity.Owner) (bool, error) {
 	read, err := f.people.Read(ctx, owner)
 	if err != nil {
@@ -254,7 +254,7 @@ func (f *Flow) free(ctx context.Context, owner identity.Owner) (bool, error) {
 	} else if err != nil {
 		return false, err
 	}
-	if owner.Kind == identity.User && len(f.people.TeamsOf(owner.Name)) > 0 {
+	if f.people.Listed(owner) || owner.Kind == identity.User && len(f.people.TeamsOf(owner.Name)) > 0 {
 		return false, nil
 	}
 	for _, kind := range platform.StoredKinds {

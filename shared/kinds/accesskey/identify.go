@@ -94,15 +94,16 @@ func (b *Bearers) Identify(ctx context.Context, bearer secret.String, prefetch s
 		return auth.Identified{}, err
 	}
 	return auth.Identified{
-		Caller: callerOf(key, state, append(ruled, present.Scopes...), earliest(until, present.Until), record.Revision, b.Now()), Prefetched: read.Records,
-		Used: func(ctx context.Context) { b.noteUse(ctx, key, record) },
+		Caller:     callerOf(b.people(), key, state, append(ruled, present.Scopes...), earliest(until, present.Until), record.Revision, b.Now()),
+		Prefetched: read.Records,
+		Used:       func(ctx context.Context) { b.noteUse(ctx, key, record) },
 	}, nil
 }
 
 // callerOf is the caller that a key authenticates: with what its owner may do, within which scopes of the keys to which it is bound,
-// until when, and by which revision of its record.
+// until when, by which revision of its record, and with which roles in projects.
 func callerOf(
-	key *model.OwnedAccessKey, state people.State, scopes []*model.Scope, until time.Time, revision int64, now time.Time,
+	directory *people.Directory, key *model.OwnedAccessKey, state people.State, scopes []*model.Scope, until time.Time, revision int64, now time.Time,
 ) identity.Caller {
 	caller := identity.New(OwnerOf(&key.Spec), groupsNow(key, state))
 	if state.Managed {
@@ -118,6 +119,9 @@ func callerOf(
 	caller.Key, caller.KeyUID, caller.KeyType = key.Name, string(key.UID), typeOf(key)
 	caller.KeyExpires, caller.KeyRevision, caller.KeyLineage = until, revision, key.Status.Lineage
 	caller.KeyOwned, caller.KeyRecent = len(key.OwnerReferences) > 0, recent(key, now)
+	if directory != nil {
+		caller.Roles = directory.Roles(caller)
+	}
 	return caller
 }
 

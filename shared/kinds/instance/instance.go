@@ -99,8 +99,10 @@ type rules struct {
 // Sees implements resource.Visibility: callers who may do anything with an instance see it.
 func (r *rules) Sees(caller identity.Caller, instance *model.VirtualClusterInstance) auth.Decision {
 	switch {
-	case controls(caller, instance):
+	case r.controls(caller, instance):
 		return auth.Decision{Allowed: true, Reason: reasonControls}
+	case r.role(caller, instance) != "":
+		return auth.Decision{Allowed: true, Reason: fmt.Sprintf("your role in the project is %q", r.role(caller, instance))}
 	case slices.ContainsFunc(instance.Spec.Access, func(entry model.InstanceAccess) bool { return names(caller, entry) }):
 		return auth.Decision{Allowed: true, Reason: "spec.access of the instance names you"}
 	default:
@@ -110,7 +112,7 @@ func (r *rules) Sees(caller identity.Caller, instance *model.VirtualClusterInsta
 
 // SeenBy implements resource.Visibility.
 func (r *rules) SeenBy() string {
-	return "their owner, callers that their spec.access names, and members of " + identity.Admins
+	return "their owner, callers that their spec.access names, members of their project, and members of " + identity.Admins
 }
 
 // May implements resource.Guard: an update, also of the status, needs the verb update; a kubeconfig needs the verb
@@ -122,18 +124,19 @@ func (r *rules) May(caller identity.Caller, verb, subresource string, instance *
 	case verb == "patch":
 		verb = Update
 	}
-	if !May(caller, verb, instance) {
-		return auth.Decision{Reason: fmt.Sprintf("you may see it, but not %s it: that needs the verb %q or %q in its spec.access, its owner or a member of %s",
-			verb, verb, All, identity.Admins)}
+	if !r.may(caller, verb, instance) {
+		return auth.Decision{Reason: fmt.Sprintf("you may see it, but not %s it: that needs the verb %q or %q in its spec.access, its owner, "+
+			"an admin of its project or a member of %s", verb, verb, All, identity.Admins)}
 	}
-	return auth.Decision{Allowed: true, Reason: given(caller, verb, instance)}
+	return auth.Decision{Allowed: true, Reason: r.given(caller, verb, instance)}
 }
 
 // mayRender decides whether a caller may have a kubeconfig. To callers who may not use the instance, it has none: 404.
 func (r *rules) mayRender(caller identity.Caller, instance *model.VirtualClusterInstance) auth.Decision {
-	if !May(caller, Use, instance) {
+	if !r.may(caller, Use, instance) {
 		return auth.Decision{Hidden: true, Reason: fmt.Sprintf(
-			"you may see it, but not use it: that needs the verb %q or %q in its spec.access, its owner or a member of %s", Use, All, identity.Admins)}
+			"you may see it, but not use it: that needs the verb %q or %q in its spec.access, its owner, the role %q or %q in its project, or a member of %s",
+			Use, All, model.ProjectRoleUse, model.ProjectRoleAdmin, identity.Admins)}
 	}
 	if project := r.Project(instance.Namespace); project != "" {
 		if excess := auth.Exceeds(KubeconfigScope(project, instance.Name), caller, field.NewPath("scope")); len(excess) > 0 {
@@ -141,7 +144,7 @@ func (r *rules) mayRender(caller identity.Caller, instance *model.VirtualCluster
 				"; a scope with virtualClusters {project: %q, virtualCluster: %q} permits it", project, instance.Name)}
 		}
 	}
-	return auth.Decision{Allowed: true, Reason: given(caller, Use, instance)}
+	return auth.Decision{Allowed: true, Reason: r.given(caller, Use, instance)}
 }
 
 // Kubeconfig is the subresource at which kubeconfigs are rendered.
@@ -153,28 +156,39 @@ func KubeconfigScope(project, name string) *model.Scope {
 }
 
 // reasonControls is the reason of what callers may do who control an instance.
-const reasonControls = "you are the owner of the instance, a member of " + identity.Admins + ", or have all verbs in its spec.access"
+const reasonControls = "you are the owner of the instance, an admin of its project, a member of " + identity.Admins + ", or have all verbs in its spec.access"
 
 // given says what gives a caller a verb.
-func given(caller identity.Caller, verb string, instance *model.VirtualClusterInstance) string {
-	if controls(caller, instance) {
+func (r *rules) given(caller identity.Caller, verb string, instance *model.VirtualClusterInstance) string {
+	if r.controls(caller, instance) {
 		return reasonControls
+	}
+	if verb == Use && r.role(caller, instance) == model.ProjectRoleUse {
+		return fmt.Sprintf("your role in the project is %q", model.ProjectRoleUse)
 	}
 	return fmt.Sprintf("spec.access of the instance gives you %q", verb)
 }
 
-// May reports whether a caller may use, update or delete an instance. Owners and admins may do everything, others what
-// spec.access gives them. Source: ADR-0017.
-func May(caller identity.Caller, verb string, instance *model.VirtualClusterInstance) bool {
-	return controls(caller, instance) || slices.ContainsFunc(instance.Spec.Access, func(entry model.InstanceAccess) bool {
+// may reports whether a caller may use, update or delete an instance. Owners and admins may do everything, others what
+// spec.access and their role in the project give them. Source: ADR-0017, ADR-0037.
+func (r *rules) may(caller identity.Caller, verb string, instance *model.VirtualClusterInstance) bool {
+	return r.controls(caller, instance) || verb == Use && r.role(caller, instance) == model.ProjectRoleUse || slices.ContainsFunc(instance.Spec.Access, func(entry model.InstanceAccess) bool {
 		return slices.Contains(entry.Verbs, verb) && names(caller, entry)
 	})
 }
 
-// controls reports whether a caller may do everything with an instance: admins, the owner, and callers with all verbs
-// in spec.access.
-func controls(caller identity.Caller, instance *model.VirtualClusterInstance) bool {
-	if caller.Admin() {
+// role returns the role of a caller in the project of an instance. Empty: none.
+func (r *rules) role(caller identity.Caller, instance *model.VirtualClusterInstance) string {
+	if len(caller.Roles) == 0 {
+		return ""
+	}
+	return caller.Roles[r.Project(instance.Namespace)]
+}
+
+// controls reports whether a caller may do everything with an instance: admins of the platform and of the project, the owner, and
+// callers with all verbs in spec.access.
+func (r *rules) controls(caller identity.Caller, instance *model.VirtualClusterInstance) bool {
+	if caller.Admin() || r.role(caller, instance) == model.ProjectRoleAdmin {
 		return true
 	}
 	if owner := instance.Spec.Owner; owner != nil && (is(caller, identity.User, owner.User) || is(caller, identity.Team, owner.Team)) {
@@ -287,7 +301,10 @@ func (r *rules) note(instance *model.VirtualClusterInstance, condition string, s
 // may only update could otherwise give themselves more, or get the credentials of others by moving the endpoint, the
 // authority that verifies it, or the signer. Source: ADR-0017, ADR-0021.
 func (r *rules) Authorize(caller identity.Caller, instance, old *model.VirtualClusterInstance) field.ErrorList {
-	if old == nil || controls(caller, old) {
+	if old == nil {
+		return authorizeOwner(caller, instance.Spec.Owner)
+	}
+	if r.controls(caller, old) {
 		return nil
 	}
 	var excess field.ErrorList
@@ -308,22 +325,34 @@ func (r *rules) Authorize(caller identity.Caller, instance, old *model.VirtualCl
 	return excess
 }
 
+// authorizeOwner refuses a new instance for somebody else, whose quota it would use: only admins of the platform create these.
+// Source: ADR-0037.
+func authorizeOwner(caller identity.Caller, owner *model.InstanceOwner) field.ErrorList {
+	if owner == nil || is(caller, identity.User, owner.User) || is(caller, identity.Team, owner.Team) {
+		return nil
+	}
+	return field.ErrorList{field.Forbidden(specPath.Child("owner"), "must be you or a team of yours, or be left out")}
+}
+
 // controlled says who may change the fields that decide where the credentials of others are sent.
-const controlled = "may be changed only by the owner, by users with all verbs and by admins"
+const controlled = "may be changed only by the owner, by users with all verbs, and by admins of the platform and of the project"
 
 // AuthorizeStatus returns the field of the status in which a caller would move the endpoint: kubeconfigs send the credentials
 // of others there. Source: ADR-0021.
 func (r *rules) AuthorizeStatus(caller identity.Caller, instance, old *model.VirtualClusterInstance) field.ErrorList {
-	if controls(caller, old) || apiequality.Semantic.DeepEqual(instance.Status.Ingress, old.Status.Ingress) {
+	if r.controls(caller, old) || apiequality.Semantic.DeepEqual(instance.Status.Ingress, old.Status.Ingress) {
 		return nil
 	}
 	return field.ErrorList{field.Forbidden(statusPath.Child("ingress"), controlled)}
 }
 
-// Index returns the owner of the instance. Instances never expire.
+// Index returns the owner of the instance, or its project, whose quota counts it then. Instances never expire.
 func (r *rules) Index(instance *model.VirtualClusterInstance, _ time.Time) (owner string, expires time.Time) {
 	switch at := instance.Spec.Owner; {
 	case at == nil:
+		if project := r.Project(instance.Namespace); project != "" {
+			return "project:" + project, time.Time{}
+		}
 		return "", time.Time{}
 	case at.User != "":
 		return identity.Owner{Kind: identity.User, Name: at.User}.String(), time.Time{}

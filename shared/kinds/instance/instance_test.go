@@ -187,7 +187,7 @@ func TestAccess(t *testing.T) {
 			if accesskeytest.Code(err) != code(row.seen > 0) {
 				t.Errorf("get: %v", err)
 			}
-			if err == nil && instance.May(row.caller, instance.Use, got) != row.use {
+			if err == nil && (w.Instances.Admit(row.caller, "create", instance.Kubeconfig, got) == nil) != row.use {
 				t.Errorf("use: %v", !row.use)
 			}
 			patch := func(text string) int32 {
@@ -669,5 +669,83 @@ func TestStatusOwners(t *testing.T) {
 	}
 	if _, err := apply("absent", "gitops", false, observed); accesskeytest.Code(err) != 404 {
 		t.Errorf("the status of nothing: %v", err)
+	}
+}
+
+// A role in the project of an instance gives what it says, and a role in another project gives nothing. Source: ADR-0037.
+func TestProjectRoles(t *testing.T) {
+	t.Parallel()
+	w := instancetest.New(t)
+	stored := w.Seed(t, instancetest.Instance(t, "dev"))
+	rules, _ := w.Instances.Rules.(interface {
+		resource.Visibility[*object]
+		resource.Guard[*object]
+	})
+	cleo := identity.Owner{Kind: identity.User, Name: "cleo"}
+	for _, row := range []struct {
+		project, role              string
+		sees, renders, updates, up bool
+	}{
+		{"shop", "", false, false, false, false},
+		{"shop", model.ProjectRoleView, true, false, false, false},
+		{"shop", model.ProjectRoleUse, true, true, false, false},
+		{"shop", model.ProjectRoleAdmin, true, true, true, true},
+		{"web", model.ProjectRoleAdmin, false, false, false, false},
+		{"", model.ProjectRoleAdmin, false, false, false, false},
+	} {
+		caller := identity.New(cleo, nil)
+		caller.Roles = map[string]string{row.project: row.role}
+		if got := rules.Sees(caller, stored); got.Allowed != row.sees {
+			t.Errorf("%q in %q sees it: %v", row.role, row.project, got)
+		}
+		if got := rules.May(caller, "create", instance.Kubeconfig, stored); got.Allowed != row.renders {
+			t.Errorf("%q in %q renders a kubeconfig: %v", row.role, row.project, got)
+		}
+		for _, verb := range []string{"update", "patch", "delete"} {
+			if got := rules.May(caller, verb, "", stored); got.Allowed != row.updates {
+				t.Errorf("%q in %q may %s it: %v", row.role, row.project, verb, got)
+			}
+		}
+		moved := stored.DeepCopy()
+		moved.Spec.AccessPoint.Ingress.Host = "other.example.com"
+		if refused := w.Instances.Rules.Authorize(caller, moved, stored); (len(refused) == 0) != row.up {
+			t.Errorf("%q in %q moves the endpoint: %v", row.role, row.project, refused)
+		}
+	}
+}
+
+// An admin of a project creates instances for themselves, for a team of theirs or for nobody. Those for nobody count for the quota of the
+// project. Source: ADR-0037.
+func TestOwnersOfNewInstances(t *testing.T) {
+	t.Parallel()
+	w := instancetest.New(t)
+	caller := identity.New(identity.Owner{Kind: identity.User, Name: "ana"}, []string{identity.TeamPrefix + "web"})
+	caller.Roles = map[string]string{"shop": model.ProjectRoleAdmin}
+	for _, row := range []struct {
+		owner *model.InstanceOwner
+		want  []string
+		index string
+	}{
+		{nil, nil, "project:shop"},
+		{&model.InstanceOwner{User: "ana"}, nil, "user:ana"},
+		{&model.InstanceOwner{Team: "web"}, nil, "team:web"},
+		{&model.InstanceOwner{User: "ben"}, []string{"spec.owner"}, "user:ben"},
+		{&model.InstanceOwner{Team: "ops"}, []string{"spec.owner"}, "team:ops"},
+	} {
+		made := instancetest.Instance(t, "new")
+		made.Spec.Owner = row.owner
+		var got []string
+		for _, problem := range w.Instances.Rules.Authorize(caller, made, nil) {
+			got = append(got, problem.Field)
+		}
+		if !slices.Equal(got, row.want) {
+			t.Errorf("%+v: refused %q, want %q", row.owner, got, row.want)
+		}
+		if refused := w.Instances.Rules.Authorize(instancetest.Admin, made, nil); len(refused) > 0 {
+			t.Errorf("%+v: an admin of the platform is refused %v", row.owner, refused)
+		}
+		if owner, _ := w.Instances.Rules.Index(made, time.Time{}); owner != row.index {
+			t.Errorf("%+v: the owner in the index is %q, want %q", row.owner, owner, row.index)
+		}
 	}
 }

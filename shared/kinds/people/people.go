@@ -4,10 +4,10 @@ package people
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -20,10 +20,11 @@ import (
 	"management.platform.sh/shared/state/store"
 )
 
-// The resources of users and teams.
+// The resources of users, teams and projects.
 const (
-	Users = "users"
-	Teams = "teams"
+	Users    = "users"
+	Teams    = "teams"
+	Projects = "projects"
 )
 
 // Mode is the place in the state that says whether every owner of a credential must have an object. Its first record makes it so, for
@@ -45,12 +46,13 @@ var (
 	ErrSignedOut = errors.New("the owner of the credential has ended it")
 )
 
-// Directory has the users and teams of the platform. It is safe for concurrent use.
+// Directory has the users and teams of the platform, and the roles that they have in projects. It is safe for concurrent use.
 type Directory struct {
-	users, teams store.Store
-	decoded      *lru.Cache[string, decodedUser]
-	snapshot     snapshots
-	mode         store.Store
+	users    store.Store
+	decoded  *lru.Cache[string, decodedUser]
+	teams    snapshots[person, teams]
+	projects snapshots[project, projects]
+	mode     store.Store
 	// strict is true once the process has seen that every owner must have an object.
 	strict atomic.Bool
 	// written is true once the process has seen that there are or were users or teams.
@@ -105,29 +107,36 @@ func (p *person) refused() error {
 	}
 }
 
-// New returns the directory of the users and teams in two stores. Mode is the store of Mode.
-func New(users, teams, mode store.Store) *Directory {
+// New returns the directory of the users, teams and projects in three stores. Mode is the store of Mode.
+func New(users, teamsIn, projectsIn, mode store.Store) *Directory {
 	// Only a size below one is an error.
 	decoded, _ := lru.New[string, decodedUser](maxUsers)
-	return &Directory{users: users, teams: teams, mode: mode, decoded: decoded}
+	return &Directory{
+		users: users, mode: mode, decoded: decoded,
+		teams:    snapshots[person, teams]{store: teamsIn, resource: Teams, view: newTeams},
+		projects: snapshots[project, projects]{store: projectsIn, resource: Projects, view: newProjects},
+	}
 }
 
 // Open returns the directory of an environment.
 func Open(env *platform.Environment) *Directory {
 	return platform.Single(env, func(env *platform.Environment) *Directory {
-		return New(env.Stores(Users), env.Stores(Teams), env.Stores(Mode))
+		return New(env.Stores(Users), env.Stores(Teams), env.Stores(Projects), env.Stores(Mode))
 	})
 }
 
-// The revisions of users, of teams and of the mode.
-var revisionOfUsers, revisionOfTeams, revisionOfMode = store.Ref{Resource: Users}, store.Ref{Resource: Teams}, store.Ref{Resource: Mode}
+// The revisions of users, of teams, of projects and of the mode.
+var (
+	revisionOfUsers, revisionOfTeams   = store.Ref{Resource: Users}, store.Ref{Resource: Teams}
+	revisionOfProjects, revisionOfMode = store.Ref{Resource: Projects}, store.Ref{Resource: Mode}
+)
 
-// Refs returns what must be read to know what owners may do: the users among them, each once, and the revision of the teams. The
+// Refs returns what must be read to know what owners may do: the users among them, each once, and the revisions of teams and projects. The
 // revision of the users is among them until the process has seen a user or a team: it tells only whether there is any. That of the
 // mode is among them until the process has seen that every owner must have an object.
 func (d *Directory) Refs(owners ...identity.Owner) []store.Ref {
-	refs := make([]store.Ref, 1, 3+len(owners))
-	refs[0] = revisionOfTeams
+	refs := make([]store.Ref, 2, 4+len(owners))
+	refs[0], refs[1] = revisionOfTeams, revisionOfProjects
 	if !d.strict.Load() {
 		refs = append(refs, revisionOfMode)
 	}
@@ -142,16 +151,21 @@ func (d *Directory) Refs(owners ...identity.Owner) []store.Ref {
 	return refs
 }
 
-// Prepare reads the teams if the process does not have them yet. It may run beside the first request. Errors are for nobody:
-// Of reads what is missing.
+// Prepare reads the teams and projects if the process does not have them yet, both at the same time. It may run beside the first
+// request. Errors are for nobody: Of reads what is missing.
 func (d *Directory) Prepare(ctx context.Context) {
-	if d.snapshot.current.Load() == nil {
-		_, _ = d.at(ctx, 0)
+	var both sync.WaitGroup
+	if d.teams.last() == nil {
+		both.Go(func() { _, _ = d.teams.at(ctx, 0) })
 	}
+	if d.projects.last() == nil {
+		both.Go(func() { _, _ = d.projects.at(ctx, 0) })
+	}
+	both.Wait()
 }
 
-// Prepared tells that the process has the teams.
-func (d *Directory) Prepared() bool { return d.snapshot.current.Load() != nil }
+// Prepared tells that the process has the teams and projects.
+func (d *Directory) Prepared() bool { return d.teams.last() != nil && d.projects.last() != nil }
 
 // Empty tells that there was no user and no team when the last request was authenticated, and that owners need none.
 func (d *Directory) Empty() bool { return !d.written.Load() && !d.strict.Load() }
@@ -210,7 +224,8 @@ func (s State) Has(group string) bool {
 	return found
 }
 
-// Of returns what an owner may do, from what was read for Refs of that owner. It reads the teams if the process has older ones.
+// Of returns what an owner may do, from what was read for Refs of that owner. It reads the teams and the projects if the process has
+// older ones.
 //
 // Errors: ErrDisabled, ErrGone and ErrAbsent; those of the store.
 func (d *Directory) Of(ctx context.Context, owner identity.Owner, read map[store.Ref]store.Record) (State, error) {
@@ -222,8 +237,11 @@ func (d *Directory) Of(ctx context.Context, owner identity.Owner, read map[store
 	if !d.written.Load() && (read[revisionOfUsers].Revision > store.Beginning || revision.Revision > store.Beginning) {
 		d.written.Store(true)
 	}
-	teams, err := d.at(ctx, revision.Revision)
+	teams, err := d.teams.at(ctx, revision.Revision)
 	if err != nil {
+		return State{}, err
+	}
+	if _, err := d.projects.at(ctx, read[revisionOfProjects].Revision); err != nil {
 		return State{}, err
 	}
 	if owner.Kind == identity.Team {
@@ -254,7 +272,7 @@ func (d *Directory) Of(ctx context.Context, owner identity.Owner, read map[store
 // TeamsOf returns the names of the enabled teams of a user who has these groups, sorted: as they were when the process authenticated
 // its last request.
 func (d *Directory) TeamsOf(name string, groups ...string) []string {
-	now := d.snapshot.current.Load()
+	now := d.teams.last()
 	if now == nil {
 		return nil
 	}
@@ -266,11 +284,11 @@ func (d *Directory) TeamsOf(name string, groups ...string) []string {
 // Unlisted returns those of some groups that no team lists now. Teams that are disabled, or being deleted, list their groups too.
 // It costs a round trip. Errors: those of the store.
 func (d *Directory) Unlisted(ctx context.Context, groups []string) ([]string, error) {
-	read, err := d.teams.GetRefs(ctx, revisionOfTeams)
+	read, err := d.users.GetRefs(ctx, revisionOfTeams)
 	if err != nil {
 		return nil, fmt.Errorf("reading the revision of the teams: %w", err)
 	}
-	now, err := d.at(ctx, read[revisionOfTeams].Revision)
+	now, err := d.teams.at(ctx, read[revisionOfTeams].Revision)
 	if err != nil {
 		return nil, err
 	}
@@ -286,20 +304,12 @@ func (d *Directory) user(record store.Record) (*person, error) {
 	if known, ok := d.decoded.Get(record.Name); ok && known.revision == record.Revision {
 		return known.user, nil
 	}
-	user, err := decode(record)
+	user, err := decode[person](record)
 	if err != nil {
 		return nil, err
 	}
 	d.decoded.Add(record.Name, decodedUser{record.Revision, user})
 	return user, nil
-}
-
-func decode(record store.Record) (*person, error) {
-	var found person
-	if err := json.Unmarshal(record.Object, &found); err != nil {
-		return nil, fmt.Errorf("reading the user or team %q: %w", record.Name, err)
-	}
-	return &found, nil
 }
 
 // Read reads what Refs asks for about owners, in one round trip. Errors: those of the store.

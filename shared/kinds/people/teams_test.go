@@ -24,7 +24,7 @@ func TestTeamsOfLostWrites(t *testing.T) {
 	raw := redis.NewClient(options)
 	defer raw.Close()
 	users, teams := client.Resource(people.Users), client.Resource(people.Teams)
-	directory := people.New(users, teams, client.Resource(people.Mode))
+	directory := people.New(users, teams, client.Resource(people.Projects), client.Resource(people.Mode))
 	ana := identity.Owner{Kind: identity.User, Name: "ana"}
 	member := func() bool {
 		t.Helper()

@@ -164,6 +164,9 @@ type Caller struct {
 	KeyRevision int64
 	// KeyLineage are the keys that made that key, the nearest first.
 	KeyLineage []model.AccessKeyAncestor
+	// Roles are the roles of the caller in projects, by the name of the project. Admins of the platform have none: they need none.
+	// Source: ADR-0037.
+	Roles map[string]string
 	// KeyOwned tells that the key ends when the objects that own it are gone.
 	KeyOwned bool
 }
@@ -224,6 +227,12 @@ func (c Caller) Admin() bool { return c.In(Admins) }
 func (c Caller) In(group string) bool {
 	_, found := slices.BinarySearch(c.Groups, group)
 	return found
+}
+
+// Administers reports whether the caller may do everything in a project. Nobody administers the project without a name.
+// Source: ADR-0037.
+func (c Caller) Administers(project string) bool {
+	return project != "" && c.Roles[project] == model.ProjectRoleAdmin || c.Admin()
 }
 
 // Owners are the owners whose objects belong to the caller, the caller and their teams, in the form of Owner.String.

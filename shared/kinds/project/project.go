@@ -1,0 +1,154 @@
+// Package project has the rules of projects: what a project holds, and who sees and changes it. What its members may do with its virtual
+// clusters is for package instance, and which roles a caller has for package people. Source: ADR-0037.
+package project
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"management.platform.sh/shared/api/resource"
+	"management.platform.sh/shared/auth"
+	"management.platform.sh/shared/kinds/people"
+	"management.platform.sh/shared/model"
+	"management.platform.sh/shared/model/apierror"
+	"management.platform.sh/shared/model/identity"
+	"management.platform.sh/shared/state/store"
+)
+
+// Registry is the projects with their state.
+type Registry = resource.Registry[*model.Project]
+
+// Definition is the resource projects. Source: ADR-0037.
+var Definition = &resource.Definition[*model.Project]{
+	Resource:   model.SchemeGroupVersion.WithResource(people.Projects),
+	Kind:       "Project",
+	Singular:   "project",
+	ShortNames: []string{"proj"},
+	NamePrefix: "project-",
+	New:        func() *model.Project { return &model.Project{} },
+	NewList: func(meta metav1.ListMeta, items []*model.Project) runtime.Object {
+		return &model.ProjectList{ListMeta: meta, Items: resource.Values(items)}
+	},
+	Columns: columns,
+	Cells:   cells,
+	Fields: func(project *model.Project) fields.Set {
+		set := fields.Set{"spec.owner.user": "", "spec.owner.team": ""}
+		if owner := project.Spec.Owner; owner != nil {
+			set["spec.owner.user"], set["spec.owner.team"] = owner.User, owner.Team
+		}
+		return set
+	},
+}
+
+// Settings are what the rules need besides the project.
+type Settings struct {
+	// Namespace returns the namespace of a project.
+	Namespace func(project string) string
+	// Instances opens the store of virtual cluster instances, for a deletion.
+	Instances func() store.Store
+}
+
+// NewRegistry returns the projects in a store.
+func NewRegistry(state store.Store, now func() time.Time, random io.Reader, settings Settings) *Registry {
+	return &Registry{Definition: Definition, Rules: &rules{settings}, Store: state, Now: now, Random: random}
+}
+
+// ownerOf returns the owner of a project. The zero value: it has none.
+func ownerOf(project *model.Project) identity.Owner {
+	if project.Spec.Owner == nil {
+		return identity.Owner{}
+	}
+	return identity.OwnerOf(project.Spec.Owner.User, project.Spec.Owner.Team, "")
+}
+
+// rules implements resource.Rules, resource.Visibility, resource.Guard and resource.Keeper.
+type rules struct{ Settings }
+
+const reasonAdmin = "the caller is in the group " + identity.Admins
+
+// role returns the role of a caller in a project. Empty: none. The project that is looked at says so, which may be an earlier one in a watch.
+func role(caller identity.Caller, project *model.Project) string {
+	return people.Widest(people.RolesIn(project.Spec.Owner, project.Spec.Members), caller.Owners())
+}
+
+// Sees implements resource.Visibility: members see their projects.
+func (r *rules) Sees(caller identity.Caller, project *model.Project) auth.Decision {
+	if caller.Admin() {
+		return auth.Decision{Allowed: true, Reason: reasonAdmin}
+	}
+	if role := role(caller, project); role != "" {
+		return auth.Decision{Allowed: true, Reason: fmt.Sprintf("your role in the project is %q", role)}
+	}
+	return auth.Decision{Hidden: true}
+}
+
+// SeenBy implements resource.Visibility.
+func (r *rules) SeenBy() string {
+	return "their owner, their members and members of " + identity.Admins
+}
+
+// May implements resource.Guard: the owner and members with the role admin write a project.
+func (r *rules) May(caller identity.Caller, verb, _ string, project *model.Project) auth.Decision {
+	switch {
+	case caller.Admin():
+		return auth.Decision{Allowed: true, Reason: reasonAdmin}
+	case role(caller, project) == model.ProjectRoleAdmin:
+		return auth.Decision{Allowed: true, Reason: fmt.Sprintf("your role in the project is %q", model.ProjectRoleAdmin)}
+	}
+	return auth.Decision{Reason: fmt.Sprintf("you may see it, but not %s it: that needs its owner, the role %q in it, or a member of %s",
+		verb, model.ProjectRoleAdmin, identity.Admins)}
+}
+
+// Default removes what clients cannot write.
+func (r *rules) Default(_ identity.Caller, project, _ *model.Project) {
+	project.Status = model.ProjectStatus{}
+}
+
+// Authorize refuses nothing: whoever may write a project may write all of it.
+func (r *rules) Authorize(identity.Caller, *model.Project, *model.Project) field.ErrorList {
+	return nil
+}
+
+// Seal has no secret to remove.
+func (r *rules) Seal(*model.Project, store.Record) (resource.Sealed[*model.Project], field.ErrorList) {
+	return resource.Sealed[*model.Project]{}, nil
+}
+
+// Index returns the owner, so that nobody else gets their name. Projects never expire.
+func (r *rules) Index(project *model.Project, _ time.Time) (owner string, expires time.Time) {
+	if project.Spec.Owner == nil {
+		return "", time.Time{}
+	}
+	return ownerOf(project).String(), time.Time{}
+}
+
+// Observe fills in the namespace.
+func (r *rules) Observe(project *model.Project, _ store.Record) {
+	project.Status.Namespace = r.Namespace(project.Name)
+}
+
+// Keep implements resource.Keeper: a project with virtual clusters stays. They would be left without members, and a later project
+// of the same name would have them.
+func (r *rules) Keep(ctx context.Context, project, old *model.Project) (release func(), err error) {
+	release = func() {}
+	if project != nil || old == nil {
+		return release, nil
+	}
+	namespace := r.Namespace(old.Name)
+	page, err := r.Instances().List(ctx, store.Query{Prefix: namespace + "/", Limit: 1})
+	if err != nil {
+		return nil, fmt.Errorf("looking for virtual clusters of a project: %w", err)
+	}
+	if len(page.Records) > 0 {
+		return nil, apierror.Conflict(Definition.GroupResource(), old.Name,
+			fmt.Sprintf("the namespace %q still has virtual cluster instances; delete them first", namespace))
+	}
+	return release, nil
+}
