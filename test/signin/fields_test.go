@@ -116,7 +116,7 @@ func TestFieldsHaveEffects(t *testing.T) {
 		t.Run(field, func(t *testing.T) {
 			t.Parallel()
 			held = strings.TrimPrefix(held, another)
-			run := exec.CommandContext(t.Context(), program, "-test.run=^"+held+"$") //nolint:gosec // this program
+			run := exec.CommandContext(t.Context(), program, "-test.run=^"+held+"$")
 			run.Env = append(os.Environ(), withoutVariable+"="+field)
 			if said, err := run.CombinedOutput(); err == nil || !strings.Contains(string(said), "--- FAIL: "+held) {
 				t.Errorf("%s holds without the effect of the field: %v\n%s", held, err, said)

@@ -92,11 +92,11 @@ func (r *resource) writeAsking(ctx context.Context, script *redis.Script, args [
 		return "", err
 	}
 	if _, err := strconv.ParseInt(text, 10, 64); err != nil {
-		return text, nil // refused
+		return text, nil //nolint:nilerr // the word of a refusal
 	}
 	for _, members := range first {
 		if members != nil && members.Err() != nil {
-			return text, nil // whoever needs the answers asks again
+			return text, nil //nolint:nilerr // whoever needs the answers asks again
 		}
 	}
 	questions.Answers = referred(first)
