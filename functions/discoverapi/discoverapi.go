@@ -167,12 +167,18 @@ func open(env *platform.Environment) Deps {
 		pages := map[string][]form{}
 		add(pages, "/version", jsonType, version.Info{
 			Major: kubernetesMajor, Minor: kubernetesMinor,
-			GitVersion: fmt.Sprintf("v%s.%s.%s+platform.%s", kubernetesMajor, kubernetesMinor, kubernetesPatch, env.Version),
+			GitVersion: gitVersion(env.Version),
 			GoVersion:  runtime.Version(), Compiler: runtime.Compiler,
 			Platform: runtime.GOOS + "/" + runtime.GOARCH,
 		}, nil)
 		return pages
 	})}
+}
+
+// gitVersion is the version of Kubernetes that clients may expect, with that of this build. kubectl reads it as a semantic version, in
+// which one plus is allowed: that of a build from changed sources becomes a dot.
+func gitVersion(build string) string {
+	return fmt.Sprintf("v%s.%s.%s+platform.%s", kubernetesMajor, kubernetesMinor, kubernetesPatch, strings.ReplaceAll(build, "+", "."))
 }
 
 // addDiscovery adds the aggregated and the plain forms of the list of resources.

@@ -133,6 +133,9 @@ func TestVersion(t *testing.T) {
 	if got.Major != "1" || got.Minor != "37" || got.GitVersion != "v1.37.2+platform.1.2.3" || got.GoVersion == "" || got.Platform == "" {
 		t.Errorf("answered %+v", got)
 	}
+	if got := gitVersion("v0.1.1-next+dirty"); got != "v1.37.2+platform.v0.1.1-next.dirty" {
+		t.Errorf("a build from changed sources is %s", got)
+	}
 }
 
 // The index of OpenAPI v3 names each document with the hash of its content, so that clients keep it.

@@ -2454,6 +2454,14 @@ process.stderr.write = (text, ...rest) => {
   calls.splice(0, calls.push(String(text)) - 20);
   return write(text, ...rest);
 };
+/** What the open pages show. */
+async function shown() {
+  const pages = browser.contexts().flatMap((context) => context.pages());
+  const texts = await Promise.all(pages.map((page) => Promise.race([
+    page.locator("body").innerText({ timeout: 3000 }).catch(String), new Promise((resolve) => { setTimeout(resolve, 5000, "no answer"); }),
+  ])));
+  return pages.map((page, i) => `${page.url()} shows:\n${texts[i]}`).join("\n");
+}
 /** How long one story may take, in milliseconds. Some calls of playwright wait without a limit if the browser does not answer. */
 const limit = 120_000;
 const [share, shares] = (process.env.SHARE ?? "0/1").split("/").map(Number);
@@ -2470,7 +2478,7 @@ for (const [name, story] of wanted) {
       browser = await launch();
     }
   } catch (failure) {
-    line.failure = failure.stack;
+    line.failure = `${failure.stack}\n${await shown()}`;
   }
   clearTimeout(timer);
   line.seconds = Math.round((performance.now() - begun) / 100) / 10;

@@ -376,12 +376,13 @@ func (w *world) check(rt *rapid.T, made []*credential) {
 	}
 }
 
-// A thief makes a tree of ten thousand keys with a stolen one. Before the end of it, a list names all of them. With Foreground, none of
-// them is accepted after the answer, and the schedule leaves none. How long that takes is logged. Source: ADR-0021.
+// A thief makes a tree of a thousand keys with a stolen one. Before the end of it, a list names all of them. With Foreground, none of
+// them is accepted after the answer, and the schedule leaves none. The bound of a request is far away, also on a busy machine. How long
+// that takes is logged. Source: ADR-0021.
 func TestStolenTree(t *testing.T) {
 	t.Parallel()
 	const branches = 20
-	leaves := 10_000/branches - 1
+	leaves := 1_000/branches - 1
 	if testing.Short() {
 		leaves = 20
 	}
