@@ -62,6 +62,8 @@ func serve(t *testing.T, studio bool) (origin, key string) {
 	for name, value := range map[string]string{
 		settings.Listen: "127.0.0.1:0", settings.RedisURL: redistest.Embedded(t), settings.Data: data, settings.LogLevel: "error",
 		settings.Studio: strconv.FormatBool(studio),
+		// A busy machine is no slow expression.
+		settings.PatchExpressionTime: "25s", settings.PatchObjectTime: "25s",
 	} {
 		command.Set(name, value)
 	}
@@ -111,6 +113,9 @@ func runExported(ctx context.Context, t *testing.T, folder string) {
 	}
 	command := patch.New().Test
 	command.Files, command.Output, command.Color = files, "diff", "never"
+	for _, name := range []string{settings.PatchExpressionTime, settings.PatchObjectTime} {
+		command.Limits.Set(name, "25s") // a busy machine is no slow expression
+	}
 	if err := command.Run(ctx); err != nil {
 		t.Errorf("the exported files: %v", err)
 	}
