@@ -18,7 +18,10 @@ func TestDo(t *testing.T) {
 	if err != nil || got.Object.Namespace != "p-shop" || got.Object.Spec.Signer.CA != nil || got.Object.Status.Phase != "Ready" || !accesskeytest.Manages(got.Object, "curl") {
 		t.Errorf("%+v, %v", got.Object, err)
 	}
-	if _, err := Do(t.Context(), deps, Input{Caller: ben, Namespace: "p-shop", Object: instancetest.Instance(t, "dev")}); accesskeytest.Code(err) != 409 {
+	if _, err := Do(t.Context(), deps, Input{Caller: ana, Namespace: "p-shop", Object: instancetest.Instance(t, "dev")}); accesskeytest.Code(err) != 409 {
 		t.Errorf("a taken name: %v", err)
+	}
+	if _, err := Do(t.Context(), deps, Input{Caller: ben, Namespace: "p-shop", Object: instancetest.Instance(t, "qa")}); accesskeytest.Code(err) != 403 {
+		t.Errorf("the owner is somebody else: %v", err)
 	}
 }
