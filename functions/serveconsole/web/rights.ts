@@ -54,8 +54,8 @@ export async function permitted(question: Question): Promise<boolean> {
   return answer.status.allowed;
 }
 
-/** Asks about requests for an object, and again when the object changes. What is not known yet, or cannot be found out, is not permitted. */
-export function usePermitted(questions: Question[], version: string | undefined): boolean[] {
+/** Asks about requests for an object, and again when the object changes. What cannot be found out is not permitted. Undefined: not known yet. */
+export function usePermitted(questions: Question[], version: string | undefined): (boolean | undefined)[] {
   // Answers about another object are of no use.
   const answers = useSignal<{ to: string; found: boolean[] }>({ to: "", found: [] });
   const all = JSON.stringify(questions);
@@ -67,5 +67,5 @@ export function usePermitted(questions: Question[], version: string | undefined)
     });
     return () => { current = false; };
   }, [all, version]);
-  return questions.map((_, i) => (answers.value.to === all && answers.value.found[i]) || false);
+  return questions.map((_, i) => (answers.value.to === all ? answers.value.found[i] : undefined));
 }

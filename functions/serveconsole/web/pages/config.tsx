@@ -396,7 +396,8 @@ export function Configuration() {
           {change && <button type="button" class="primary" onClick={() => void confirm()}>{text("configConfirm")}</button>}
         </div>
       )}
-      {!config.value ? !problem.value && <p class="quiet" role="status">{text("loading")}</p> : (
+      {/* An editor that becomes another one would lose what is typed into it meanwhile. */}
+      {!config.value || change === undefined ? !problem.value && <p class="quiet" role="status">{text("loading")}</p> : (
         <div class="panes">
           <div>
             <Editor
