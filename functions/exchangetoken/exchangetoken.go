@@ -1,6 +1,6 @@
 // Package exchangetoken is POST /auth/token: a program exchanges the code of a sign-in for an access key, or asks whether somebody has
-// entered its code, and a job exchanges the token that names it. It is the only place at which sign-ins and jobs get keys. Source: Spec
-// 5.4; RFC 6749, 4.1.3 and 5; RFC 8628, 3.4; RFC 8693; ADR-0031, ADR-0036.
+// entered its code, or refreshes its access key, and a job exchanges the token that names it. It is the only place at which sign-ins and
+// jobs get keys. Source: Spec 5.4; RFC 6749, 4.1.3, 5 and 6; RFC 8628, 3.4; RFC 8693; ADR-0031, ADR-0036, ADR-0045.
 package exchangetoken
 
 import (
@@ -12,6 +12,7 @@ import (
 	"management.platform.sh/shared/credentials/exchange"
 	"management.platform.sh/shared/credentials/signin"
 	"management.platform.sh/shared/kinds"
+	"management.platform.sh/shared/model/secret"
 	"management.platform.sh/shared/platform"
 )
 
@@ -31,6 +32,11 @@ type answer struct {
 	TokenType   string `json:"token_type"`
 	// ExpiresIn are seconds. Absent: the key does not expire.
 	ExpiresIn int64 `json:"expires_in,omitempty"`
+	// RefreshToken is for the access key after this one, Scope what the program asked for, and RefreshKey the name of the refresh key.
+	// Empty: the program did not ask for offline_access. Source: ADR-0045.
+	RefreshToken string `json:"refresh_token,omitempty"`
+	Scope        string `json:"scope,omitempty"`
+	RefreshKey   string `json:"refresh_key,omitempty"`
 	// IssuedTokenType is set for jobs. Source: RFC 8693, 2.2.1.
 	IssuedTokenType string `json:"issued_token_type,omitempty"`
 	// User or Team is the owner of the key.
@@ -46,8 +52,8 @@ type refusal struct {
 	Description string `json:"error_description,omitempty"`
 }
 
-// Do makes the key. A wrong request is answered with 400 as OAuth says. Errors: those of signin.Flow.Exchange and PollDevice, and of
-// exchange.Flow.Exchange.
+// Do makes the key. A wrong request is answered with 400 as OAuth says. Errors: those of signin.Flow.Exchange, PollDevice and
+// Refresh, and of exchange.Flow.Exchange.
 func Do(ctx context.Context, deps Deps, in Input) (frame.FormResult, error) {
 	wrong := func(code, why string, notes map[string]string) (frame.FormResult, error) {
 		return frame.FormResult{Status: 400, JSON: refusal{code, why}, Annotations: notes}, nil
@@ -55,7 +61,7 @@ func Do(ctx context.Context, deps Deps, in Input) (frame.FormResult, error) {
 	given := map[string]string{}
 	for _, name := range []string{
 		"grant_type", "client_id", "code", "code_verifier", "redirect_uri", "device_code", "subject_token", "subject_token_type", "actor_token",
-		"requested_token_type", "scope", "resource", "audience", "rule",
+		"requested_token_type", "scope", "resource", "audience", "rule", "refresh_token", "nonce",
 	} {
 		value, err := signin.Parameter(in.Form, name)
 		if err != nil {
@@ -71,6 +77,10 @@ func Do(ctx context.Context, deps Deps, in Input) (frame.FormResult, error) {
 	case given["grant_type"] == exchange.GrantType:
 		return exchangeJob(ctx, deps, given)
 	}
+	wanted, known := signin.ReadWanted(given["scope"], given["nonce"])
+	if !known {
+		return wrong("invalid_scope", "scope may be openid and offline_access, and nonce has at most 128 letters, digits and - . _ ~", nil)
+	}
 	var granted signin.Grant
 	var notes map[string]string
 	var err error
@@ -79,18 +89,23 @@ func Do(ctx context.Context, deps Deps, in Input) (frame.FormResult, error) {
 		if given["code"] == "" || given["code_verifier"] == "" || given["redirect_uri"] == "" {
 			return wrong("invalid_request", "code, code_verifier and redirect_uri are required", nil)
 		}
-		granted, notes, err = deps.Flow.Exchange(ctx, given["code"], given["code_verifier"], given["redirect_uri"])
+		granted, notes, err = deps.Flow.Exchange(ctx, given["code"], given["code_verifier"], given["redirect_uri"], wanted)
 	case signin.DeviceGrant:
 		if given["device_code"] == "" || given["code_verifier"] == "" {
 			return wrong("invalid_request", "device_code and code_verifier are required", nil)
 		}
-		granted, notes, err = deps.Flow.PollDevice(ctx, given["device_code"], given["code_verifier"])
+		granted, notes, err = deps.Flow.PollDevice(ctx, given["device_code"], given["code_verifier"], wanted)
+	case "refresh_token":
+		if given["refresh_token"] == "" {
+			return wrong("invalid_request", "refresh_token is missing", nil)
+		}
+		granted, notes, err = deps.Flow.Refresh(ctx, secret.String(given["refresh_token"]))
 	default:
-		return wrong("unsupported_grant_type", "grant_type must be authorization_code, "+signin.DeviceGrant+" or "+exchange.GrantType, nil)
+		return wrong("unsupported_grant_type", "grant_type must be authorization_code, refresh_token, "+signin.DeviceGrant+" or "+exchange.GrantType, nil)
 	}
 	refused := (*signin.DeviceError)(nil)
 	switch {
-	case errors.Is(err, signin.ErrGrant):
+	case errors.Is(err, signin.ErrGrant), errors.Is(err, signin.ErrRefresh):
 		return wrong("invalid_grant", err.Error(), notes)
 	case errors.As(err, &refused):
 		return wrong(refused.Code, refused.Description, notes)
@@ -98,6 +113,7 @@ func Do(ctx context.Context, deps Deps, in Input) (frame.FormResult, error) {
 		return frame.FormResult{Annotations: notes}, err
 	}
 	made := answer{AccessToken: granted.Key.Reveal(), TokenType: "Bearer", User: granted.User, AccessKey: granted.Name}
+	made.RefreshToken, made.RefreshKey, made.Scope = granted.Refresh.Reveal(), granted.RefreshKey, granted.Scope
 	return frame.FormResult{JSON: made.until(granted.Expires, deps.Now()), Annotations: notes}, nil
 }
 

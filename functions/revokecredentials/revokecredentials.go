@@ -96,8 +96,11 @@ func Do(ctx context.Context, deps Deps, in Input) (Output, error) {
 }
 
 // revoke revokes the credential with a text and returns its resource, name and uid; empty: there is none. An expired token, and
-// one with a wrong signature, is none.
+// one with a wrong signature, is none. A refresh token is its refresh key, whether or not it was used before.
 func (d Deps) revoke(ctx context.Context, text secret.String) (string, error) {
+	if bearer, _, ok := accesskey.SplitRefreshToken(text); ok {
+		text = bearer
+	}
 	if accesskey.CheckBearer(text) == nil {
 		key, err := accesskey.Revoke(ctx, d.Keys, d.Retired, text)
 		if err != nil || key == nil {

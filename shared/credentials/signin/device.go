@@ -392,7 +392,7 @@ func (f *Flow) decideDevice(ctx context.Context, pending *Pending, allow bool) e
 // PollDevice makes the key for a program once somebody has allowed it. Notes are for the audit.
 //
 // Errors: DeviceError with the codes of RFC 8628, 3.5; those of the store and of the keys.
-func (f *Flow) PollDevice(ctx context.Context, code, verifier string) (Grant, map[string]string, error) {
+func (f *Flow) PollDevice(ctx context.Context, code, verifier string, wanted Wanted) (Grant, map[string]string, error) {
 	notes := map[string]string{AnnotationOutcome: "refused"}
 	refuse := func(code, text string) (Grant, map[string]string, error) {
 		return Grant{}, notes, &DeviceError{code, text}
@@ -447,7 +447,7 @@ func (f *Flow) PollDevice(ctx context.Context, code, verifier string) (Grant, ma
 	} else if err != nil {
 		return Grant{}, notes, err
 	}
-	granted, err := f.grant(ctx, record.Name, &state, notes)
+	granted, err := f.grant(ctx, record.Name, &state, wanted, notes)
 	if errors.Is(err, ErrGrant) {
 		return refuse("invalid_grant", ErrGrant.Error())
 	}

@@ -429,6 +429,11 @@ type Grant struct {
 	User string
 	// Expires is when the key stops working. Zero: never.
 	Expires time.Time
+	// Refresh is the refresh token for the key after this one, RefreshKey the name of the object of its refresh key, and Scope what the
+	// program asked for. Empty: it asked for no refresh token.
+	Refresh    secret.String
+	RefreshKey string
+	Scope      string
 }
 
 // ErrGrant says that a code, or what proves that the program asked for it, is not valid, or not any more.
@@ -437,7 +442,7 @@ var ErrGrant = errors.New("the code is not valid any more, or not for this progr
 // Exchange makes the key of a sign-in. A code works once, whether or not the rest of the request is right. Notes are for the audit.
 //
 // Errors: ErrGrant, also if the user is gone, disabled or has signed out since; those of the store and of the keys.
-func (f *Flow) Exchange(ctx context.Context, code, verifier, redirect string) (Grant, map[string]string, error) {
+func (f *Flow) Exchange(ctx context.Context, code, verifier, redirect string, wanted Wanted) (Grant, map[string]string, error) {
 	notes := map[string]string{AnnotationOutcome: "refused"}
 	record, err := f.records.GetByDigest(ctx, codeDigest(code))
 	var state signIn
@@ -464,13 +469,13 @@ func (f *Flow) Exchange(ctx context.Context, code, verifier, redirect string) (G
 	if !fits || f.env.Now().Unix() >= state.Ends {
 		return Grant{}, notes, ErrGrant
 	}
-	granted, err := f.grant(ctx, record.Name, &state, notes)
+	granted, err := f.grant(ctx, record.Name, &state, wanted, notes)
 	return granted, notes, err
 }
 
 // grant makes the key of a sign-in that is used; name is that of its record. Errors: ErrGrant if the user is gone or disabled, or has
 // signed out since, here or at the provider; those of the store and of the keys.
-func (f *Flow) grant(ctx context.Context, name string, state *signIn, notes map[string]string) (Grant, error) {
+func (f *Flow) grant(ctx context.Context, name string, state *signIn, wanted Wanted, notes map[string]string) (Grant, error) {
 	owner := identity.Owner{Kind: identity.User, Name: state.User}
 	read, err := f.people.Read(ctx, owner)
 	if err != nil {
@@ -490,13 +495,13 @@ func (f *Flow) grant(ctx context.Context, name string, state *signIn, notes map[
 	// The key is made with the rights of the user, for the user as they were when they signed in.
 	caller := identity.New(owner, nil)
 	caller.OwnerObject = made
-	written, err := resource.Create(ctx, f.keys, resource.CreateInput[*model.OwnedAccessKey]{Caller: caller, Manager: ClientID, Object: f.key(state)})
+	key := f.key(state)
+	if wanted.offline() {
+		wanted.refreshKey(state, key)
+	}
+	written, err := resource.Create(ctx, f.keys, resource.CreateInput[*model.OwnedAccessKey]{Caller: caller, Manager: ClientID, Object: key})
 	if err != nil {
 		return Grant{}, err
-	}
-	granted := Grant{Key: secret.String(written.Object.Spec.Key), Name: written.Object.Name, User: state.User}
-	if end := written.Object.Status.ExpirationTimestamp; end != nil {
-		granted.Expires = end.Time
 	}
 	if err := f.keepSession(ctx, state, written.Object); err != nil {
 		// The provider could not end the key.
@@ -510,7 +515,19 @@ func (f *Flow) grant(ctx context.Context, name string, state *signIn, notes map[
 		notes[AnnotationOutcome] = ended
 		return Grant{}, f.withdraw(ctx, written.Object, ErrGrant)
 	}
-	notes[AnnotationOutcome], notes[AnnotationKey] = "key_made", written.Object.Name
+	granted := Grant{Key: secret.String(written.Object.Spec.Key), Name: written.Object.Name, User: state.User}
+	if end := written.Object.Status.ExpirationTimestamp; end != nil {
+		granted.Expires = end.Time
+	}
+	if wanted.offline() {
+		if granted, err = f.firstRefreshed(ctx, written.Object); err != nil {
+			if errors.Is(err, ErrRefresh) {
+				err = ErrGrant
+			}
+			return Grant{}, f.withdraw(ctx, written.Object, err)
+		}
+	}
+	notes[AnnotationOutcome], notes[AnnotationKey] = "key_made", granted.Name
 	f.forget(ctx, owner, written.Object.Name)
 	return granted, nil
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"management.platform.sh/shared/api/resource"
+	"management.platform.sh/shared/kinds/accesskey"
 	"management.platform.sh/shared/limits"
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/model/identity"
@@ -25,7 +26,9 @@ func (f *Flow) forget(ctx context.Context, owner identity.Owner, made string) {
 			return
 		}
 		key, err := f.keys.Decode(record)
-		if err == nil && key.Spec.Type == model.AccessKeyTypeLogin && key.Name != made && key.DeletionTimestamp == nil {
+		// What a refresh key made ends with it.
+		alone := err == nil && len(accesskey.Bounding(key.Status.Lineage)) == 0
+		if alone && accesskey.OfSignIn(key.Spec.Type) && key.Name != made && key.DeletionTimestamp == nil {
 			logins = append(logins, key)
 		}
 	}

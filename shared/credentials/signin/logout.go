@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"management.platform.sh/shared/api/resource"
+	"management.platform.sh/shared/kinds/accesskey"
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/model/connector"
 	"management.platform.sh/shared/model/identity"
@@ -225,7 +226,7 @@ func (f *Flow) withdraw(ctx context.Context, key *model.OwnedAccessKey, why erro
 // Hasten lets the next run of Flow.Renew give back what belongs to the key of a sign-in that has ended. Without it, a later run does.
 // Errors: those of the store.
 func Hasten(ctx context.Context, sessions store.Store, key *model.OwnedAccessKey, now time.Time) error {
-	if key.Spec.Type != model.AccessKeyTypeLogin {
+	if !accesskey.OfSignIn(key.Spec.Type) {
 		return nil
 	}
 	record, err := sessions.Get(ctx, string(key.UID))

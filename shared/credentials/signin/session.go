@@ -259,7 +259,8 @@ func (f *Flow) storedKey(ctx context.Context, state stored, uid string) (*model.
 	if err != nil || string(key.UID) != uid {
 		return nil, time.Time{}, err
 	}
-	return key, record.Activity, nil
+	activity, err := f.lastActivity(ctx, key, record.Activity)
+	return key, activity, err
 }
 
 // put writes the record of a session, with its new revision. False: another process was faster, or err has a value.

@@ -158,13 +158,15 @@ type Flow struct {
 	teams    *team.Registry
 	// keys creates the keys of sign-ins, and all are the keys.
 	keys, all *accesskey.Registry
+	// bearers identifies refresh keys.
+	bearers *accesskey.Bearers
 }
 
 // Open returns the sign-in of an environment. Functions that write users or keys call kinds.Open first.
 func Open(env *platform.Environment) *Flow {
 	return &Flow{
 		env: env, records: Records(env), sessions: Sessions(env), users: user.Open(env), people: people.Open(env), keys: accesskey.OfLogins(accesskey.Open(env)),
-		teams: team.Open(env), all: accesskey.Open(env),
+		teams: team.Open(env), all: accesskey.Open(env), bearers: accesskey.OpenBearers(env),
 	}
 }
 

@@ -252,7 +252,7 @@ func (r *rules) Basis(key *model.OwnedAccessKey) (basis string, fit bool) {
 	if key.Spec.TTLAfterLastActivity {
 		basis += string(basisAfterLastActivity)
 	}
-	if key.Spec.Type == model.AccessKeyTypeLogin {
+	if OfSignIn(key.Spec.Type) {
 		basis += string(basisLogin)
 	}
 	return basis, true

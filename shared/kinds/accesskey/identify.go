@@ -33,8 +33,17 @@ var _ auth.Bearers = (*Bearers)(nil)
 // Identify implements auth.Bearers. A malformed key is refused without a request to the state. A valid key costs one round
 // trip together with the keys to which it is bound, its owner and theirs, and the trust rules that made them, or two if it is new to this process, and one more for
 // each object that owns these keys: a key whose owners are gone is refused. A process that has not read the teams does so at the
-// same time. Source: Spec 5.1, 5.2; ADR-0005, ADR-0021, ADR-0029.
+// same time. A refresh key is refused. Source: Spec 5.1, 5.2; ADR-0005, ADR-0021, ADR-0029, ADR-0045.
 func (b *Bearers) Identify(ctx context.Context, bearer secret.String, prefetch string) (auth.Identified, error) {
+	found, err := b.identify(ctx, bearer, prefetch)
+	if err == nil && found.Caller.KeyType == model.AccessKeyTypeOIDCRefreshToken {
+		return auth.Identified{}, auth.ErrUnknown
+	}
+	return found, err
+}
+
+// identify is Identify for keys of all types.
+func (b *Bearers) identify(ctx context.Context, bearer secret.String, prefetch string) (auth.Identified, error) {
 	if CheckBearer(bearer) != nil {
 		return auth.Identified{}, auth.ErrUnknown
 	}

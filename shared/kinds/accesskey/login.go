@@ -20,13 +20,20 @@ const DevicePrefix = LoginPrefix + "device-"
 // recentFor is how long a sign-in is recent: the person was before the browser.
 const recentFor = time.Hour
 
-// recent tells whether a key is that of a recent sign-in. Source: ADR-0021.
+// recent tells whether a key is that of a recent sign-in. A key that a refresh key made is not: the person need not be there.
+// Source: ADR-0021, ADR-0045.
 func recent(key *model.OwnedAccessKey, now time.Time) bool {
-	return key.Spec.Type == model.AccessKeyTypeLogin && now.Sub(key.CreationTimestamp.Time) < recentFor && !strings.HasPrefix(key.Name, DevicePrefix)
+	return key.Spec.Type == model.AccessKeyTypeLogin && now.Sub(key.CreationTimestamp.Time) < recentFor && !strings.HasPrefix(key.Name, DevicePrefix) &&
+		len(Bounding(key.Status.Lineage)) == 0
 }
 
-// OfLogins returns the registry in which sign-ins create keys: its keys have the type Login and the identity of the user at their
-// connector, neither of which clients can give. It is for creates alone. Source: ADR-0031.
+// OfSignIn tells whether a type is that of what a sign-in makes: the key of a sign-in, or its refresh key.
+func OfSignIn(kind string) bool {
+	return kind == model.AccessKeyTypeLogin || kind == model.AccessKeyTypeOIDCRefreshToken
+}
+
+// OfLogins returns the registry in which sign-ins create keys: its keys have the type Login or OIDCRefreshToken and the identity of the user
+// at their connector, neither of which clients can give. It is for creates alone. Source: ADR-0031, ADR-0045.
 func OfLogins(keys *Registry) *Registry {
 	own, ok := keys.Rules.(*rules)
 	if !ok {
@@ -38,21 +45,21 @@ func OfLogins(keys *Registry) *Registry {
 // loginRules are the rules of the keys of sign-ins.
 type loginRules struct{ *rules }
 
-// Validate accepts the type that clients cannot give.
+// Validate accepts the types that clients cannot give.
 func (l loginRules) Validate(key, old *model.OwnedAccessKey) field.ErrorList {
 	checked := *key
-	if checked.Spec.Type == model.AccessKeyTypeLogin && old == nil {
+	if OfSignIn(checked.Spec.Type) && old == nil {
 		checked.Spec.Type = model.AccessKeyTypeUser
 	}
 	return l.rules.Validate(&checked, old)
 }
 
-// Authorize accepts the identity that clients cannot write.
+// Authorize accepts the identity and the client that clients cannot write.
 func (l loginRules) Authorize(caller identity.Caller, key, old *model.OwnedAccessKey) field.ErrorList {
 	checked := *key
-	checked.Spec.Identity, checked.Spec.IdentityRefresh = nil, nil
+	checked.Spec.Identity, checked.Spec.IdentityRefresh, checked.Spec.OIDCProvider = nil, nil, nil
 	if old != nil {
-		checked.Spec.Identity, checked.Spec.IdentityRefresh = old.Spec.Identity, old.Spec.IdentityRefresh
+		checked.Spec.Identity, checked.Spec.IdentityRefresh, checked.Spec.OIDCProvider = old.Spec.Identity, old.Spec.IdentityRefresh, old.Spec.OIDCProvider
 	}
 	return l.rules.Authorize(caller, &checked, old)
 }

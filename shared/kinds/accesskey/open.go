@@ -24,7 +24,14 @@ func Open(env *platform.Environment) *Registry {
 // OpenAuthenticator returns what authenticates with the access keys of an environment.
 func OpenAuthenticator(env *platform.Environment) *auth.Authenticator {
 	return platform.Single(env, func(env *platform.Environment) *auth.Authenticator {
-		return &auth.Authenticator{Bearers: &Bearers{Keys: Open(env), Now: env.Now, Limits: OpenLimits(env), Log: env.Log}}
+		return &auth.Authenticator{Bearers: OpenBearers(env)}
+	})
+}
+
+// OpenBearers returns what identifies the callers of the access keys of an environment.
+func OpenBearers(env *platform.Environment) *Bearers {
+	return platform.Single(env, func(env *platform.Environment) *Bearers {
+		return &Bearers{Keys: Open(env), Now: env.Now, Limits: OpenLimits(env), Log: env.Log}
 	})
 }
 

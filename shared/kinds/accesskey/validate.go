@@ -193,8 +193,9 @@ func (r *rules) Authorize(caller identity.Caller, key, old *model.OwnedAccessKey
 // laterEnd refuses a change by which a key lives longer than the caller's own: a key must not prolong itself, or another one
 // in its place. What the caller makes is bound to the caller's key anyway. Source: ADR-0021.
 func (r *rules) laterEnd(caller identity.Caller, key, old *model.OwnedAccessKey) field.ErrorList {
-	// A person who has signed in may prolong their keys, but not the sign-in.
-	signedIn := caller.KeyType == model.AccessKeyTypeLogin && len(caller.Scopes()) == 0 && old != nil && old.Name != caller.Key
+	// A person who has signed in may prolong their keys, but neither the sign-in nor what it came of.
+	signedIn := caller.KeyType == model.AccessKeyTypeLogin && len(caller.Scopes()) == 0 && old != nil && old.Name != caller.Key &&
+		!slices.Contains(Bounding(caller.KeyLineage), old.Name)
 	if old == nil || caller.KeyExpires.IsZero() || signedIn {
 		return nil
 	}

@@ -187,13 +187,14 @@ func (c Caller) WithScopes(scopes []*model.Scope) Caller {
 }
 
 // Bounds reports whether what the caller makes ends with the caller's key: the key has a scope or an end, or it is itself
-// bound to another key or to its owners. The end of a recent sign-in does not count: the person is there. Source: ADR-0021.
+// bound to another key or to its owners, or it is a refresh key. The end of a recent sign-in does not count: the person is there.
+// Source: ADR-0021, ADR-0045.
 func (c Caller) Bounds() bool {
 	ends := !c.KeyExpires.IsZero()
 	if c.KeyType == model.AccessKeyTypeLogin {
 		ends = !c.KeyRecent
 	}
-	return c.Scope != nil || ends || c.KeyOwned ||
+	return c.Scope != nil || ends || c.KeyOwned || c.KeyType == model.AccessKeyTypeOIDCRefreshToken ||
 		slices.ContainsFunc(c.KeyLineage, func(ancestor model.AccessKeyAncestor) bool { return ancestor.Bounds })
 }
 
