@@ -38,6 +38,7 @@ type commands struct {
 	People      operator.People      `cmd:"" help:"Make users and teams for a platform that has access keys already."`
 	Login       client.Login         `cmd:"" help:"Sign in at a platform, and add it to the kubeconfig."`
 	Logout      client.Logout        `cmd:"" help:"End the access key of a sign-in."`
+	Credential  client.Credential    `cmd:"" help:"Print the access key of a sign-in with --refresh, renewed in time. This command is a credential plugin (ExecCredential)."`
 	WhoAmI      client.WhoAmI        `cmd:"" name:"whoami" help:"Print who you are at a platform."`
 	Token       client.Token         `cmd:"" help:"Print a short-lived token for kubectl. This command is a credential plugin (ExecCredential)."`
 	Kubeconfig  client.Kubeconfig    `cmd:"" help:"Get a kubeconfig for a virtual cluster from the platform."`

@@ -13,8 +13,6 @@ import (
 	"strings"
 
 	"golang.org/x/oauth2"
-
-	"management.platform.sh/shared/model/secret"
 )
 
 // codeWay is the sign-in with a code. It is what describelogin serves.
@@ -44,12 +42,12 @@ func (c *Login) elsewhere() bool {
 }
 
 // withCode signs in with a code that the person enters in a browser, on any computer. Source: RFC 8628.
-func (c *Login) withCode(ctx context.Context, client *http.Client, way codeWay) (secret.String, error) {
+func (c *Login) withCode(ctx context.Context, client *http.Client, way codeWay) (granted, error) {
 	if !way.Enabled {
-		return "", errors.New("this platform gives no codes for devices; use a browser, or --access-key-stdin")
+		return granted{}, errors.New("this platform gives no codes for devices; use a browser, or --access-key-stdin")
 	}
 	if err := checkAddresses(way.DeviceEndpoint, way.TokenEndpoint); err != nil {
-		return "", err
+		return granted{}, err
 	}
 	ctx, cancel := context.WithTimeoutCause(context.WithValue(ctx, oauth2.HTTPClient, client), c.Timeout, errNobody)
 	defer cancel()
@@ -64,23 +62,23 @@ func (c *Login) withCode(ctx context.Context, client *http.Client, way codeWay) 
 	}
 	device, err := flow.DeviceAuth(ctx, options...)
 	if err != nil {
-		return "", c.explain(ctx, "asking for a code", err)
+		return granted{}, c.explain(ctx, "asking for a code", err)
 	}
 	if err := checkAddresses(device.VerificationURI); err != nil {
-		return "", err
+		return granted{}, err
 	}
 	if !hostName.MatchString(device.UserCode) {
-		return "", errors.New("the platform gave no code")
+		return granted{}, errors.New("the platform gave no code")
 	}
 	_, _ = fmt.Fprintf(c.messages(), "Open this address in a browser, on any computer:\n\n  %s\n\nand enter the code\n\n  %s\n\n", device.VerificationURI, device.UserCode)
 	if _, err := url.Parse(device.VerificationURIComplete); err == nil && strings.HasPrefix(device.VerificationURIComplete, device.VerificationURI+"?") {
 		_, _ = fmt.Fprintf(c.messages(), "This address fills it in: %s\n", device.VerificationURIComplete)
 	}
-	made, err := flow.DeviceAccessToken(ctx, device, oauth2.VerifierOption(verifier))
+	made, err := flow.DeviceAccessToken(ctx, device, c.wanted(verifier)...)
 	if err != nil {
-		return "", c.explain(ctx, "asking for the access key", err)
+		return granted{}, c.explain(ctx, "asking for the access key", err)
 	}
-	return secret.String(made.AccessToken), nil
+	return grantedBy(made), nil
 }
 
 // errNobody is the cause of an end of the time.

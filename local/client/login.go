@@ -46,6 +46,7 @@ type Login struct {
 	Rule      string        `placeholder:"NAME" help:"With --ci: the trust rule. Absent: the only one that fits."`
 	Audience  string        `placeholder:"TEXT" help:"With --ci: audience of the token that GitHub Actions is asked for. Absent: https://HOST."`
 	KeyStdin  bool          `name:"access-key-stdin" xor:"stdin" help:"Read an access key from standard input in place of using a browser."`
+	Refresh   bool          `help:"Keep an access key of an hour, and a refresh token for the next one. The kubeconfig names platform credential, which renews it. Absent: a key that lives as long as the sign-in."`
 	Output    string        `type:"path" short:"o" placeholder:"FILE" help:"Kubeconfig to add the platform to. Absent: the first existing file of KUBECONFIG, else its last file, else ~/.kube/config."`
 
 	// Open opens an address in a browser. Nil: the browser of the system.
@@ -101,27 +102,29 @@ func (c *Login) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var key secret.String
+	var made granted
 	switch {
+	case c.Refresh && (c.KeyStdin || c.CI):
+		err = errors.New("--refresh: the access key of a job, or one that you have, is not that of a sign-in")
 	case c.KeyStdin:
-		key, err = c.given(ctx, client, endpoint)
+		made, err = c.given(ctx, client, endpoint)
 	case c.CI:
-		key, err = c.asJob(ctx, client, server)
+		made, err = c.asJob(ctx, client, server)
 	case c.Username != "":
-		key, err = c.withPassword(ctx, client, server)
+		made, err = c.withPassword(ctx, client, server)
 	default:
-		key, err = c.ask(ctx, client, server)
+		made, err = c.ask(ctx, client, server)
+	}
+	if err == nil && c.Refresh && made.Refresh == "" {
+		err = errors.New("--refresh: this platform gives no refresh tokens; sign in without the flag")
 	}
 	if err != nil {
 		return err
 	}
-	keyFile := filepath.Join(folder, loginKey)
-	if err := os.MkdirAll(folder, 0o700); err != nil {
-		return fmt.Errorf("writing the access key: %w", err)
-	}
-	if err := atomicfile.Write(keyFile, []byte(key.Reveal())); err != nil {
+	if err := made.keep(folder); err != nil {
 		return err
 	}
+	keyFile := filepath.Join(folder, loginKey)
 	name, err := c.merge(ctx, server, keyFile, file)
 	if err != nil {
 		return err
@@ -131,9 +134,9 @@ func (c *Login) Run(ctx context.Context) error {
 }
 
 // asJob returns the access key of a job. Nothing is asked of a person.
-func (c *Login) asJob(ctx context.Context, client *http.Client, server string) (secret.String, error) {
+func (c *Login) asJob(ctx context.Context, client *http.Client, server string) (granted, error) {
 	exchanged, err := (&job{server: server, audience: c.Audience, rule: c.Rule, file: c.TokenFile, client: client, now: time.Now}).key(ctx)
-	return secret.String(exchanged.Token), err
+	return granted{Key: exchanged.Token}, err
 }
 
 // output returns the kubeconfig to write.
@@ -182,13 +185,13 @@ func (c *Login) line() (string, error) {
 
 // withPassword signs in with the password on the standard input: the platform gives a code for it, which is exchanged as after a
 // sign-in with a browser.
-func (c *Login) withPassword(ctx context.Context, client *http.Client, server string) (secret.String, error) {
+func (c *Login) withPassword(ctx context.Context, client *http.Client, server string) (granted, error) {
 	password, err := c.line()
 	if err != nil {
-		return "", err
+		return granted{}, err
 	}
 	if password == "" {
-		return "", errors.New("the standard input has no password")
+		return granted{}, errors.New("the standard input has no password")
 	}
 	verifier := oauth2.GenerateVerifier()
 	body, err := json.Marshal(map[string]string{
@@ -196,100 +199,109 @@ func (c *Login) withPassword(ctx context.Context, client *http.Client, server st
 		"username": c.Username, "password": password,
 	})
 	if err != nil {
-		return "", err
+		return granted{}, err
 	}
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, server+"/auth/password/login", bytes.NewReader(body))
 	if err != nil {
-		return "", err
+		return granted{}, err
 	}
 	request.Header.Set("Content-Type", "application/json")
 	request.Header.Set("Accept", "application/json")
 	response, err := client.Do(request)
 	if err != nil {
-		return "", fmt.Errorf("sending the password: %w", err)
+		return granted{}, fmt.Errorf("sending the password: %w", err)
 	}
 	defer func() { _ = response.Body.Close() }()
 	if response.StatusCode == http.StatusNotFound {
-		return "", errors.New("this platform signs nobody in with a password; use a browser")
+		return granted{}, errors.New("this platform signs nobody in with a password; use a browser")
 	}
 	if response.StatusCode != http.StatusOK {
 		_, refusal, err := readAnswer(response)
 		if err != nil {
-			return "", fmt.Errorf("sending the password: %w", err)
+			return granted{}, fmt.Errorf("sending the password: %w", err)
 		}
-		return "", fmt.Errorf("the platform does not sign you in: %s", refusal)
+		return granted{}, fmt.Errorf("the platform does not sign you in: %s", refusal)
 	}
-	var granted struct {
+	var proven struct {
 		Code string `json:"code"`
 	}
-	if err := json.NewDecoder(io.LimitReader(response.Body, maxAnswer)).Decode(&granted); err != nil {
-		return "", fmt.Errorf("sending the password: %s gave no answer of a platform: %w", server, err)
+	if err := json.NewDecoder(io.LimitReader(response.Body, maxAnswer)).Decode(&proven); err != nil {
+		return granted{}, fmt.Errorf("sending the password: %s gave no answer of a platform: %w", server, err)
 	}
 	flow := &oauth2.Config{
 		ClientID: loginClient, RedirectURL: outOfBand, Endpoint: oauth2.Endpoint{TokenURL: server + "/auth/token", AuthStyle: oauth2.AuthStyleInParams},
 	}
-	return exchange(ctx, client, flow, granted.Code, verifier)
+	return c.exchange(ctx, client, flow, proven.Code, verifier)
+}
+
+// wanted is what the program asks for with a code.
+func (c *Login) wanted(verifier string) []oauth2.AuthCodeOption {
+	options := []oauth2.AuthCodeOption{oauth2.VerifierOption(verifier)}
+	if c.Refresh {
+		options = append(options, oauth2.SetAuthURLParam("scope", offlineAccess))
+	}
+	return options
 }
 
 // exchange asks the platform for the access key of a code.
-func exchange(ctx context.Context, client *http.Client, flow *oauth2.Config, code, verifier string) (secret.String, error) {
-	made, err := flow.Exchange(context.WithValue(ctx, oauth2.HTTPClient, client), code, oauth2.VerifierOption(verifier))
+func (c *Login) exchange(ctx context.Context, client *http.Client, flow *oauth2.Config, code, verifier string) (granted, error) {
+	made, err := flow.Exchange(context.WithValue(ctx, oauth2.HTTPClient, client), code, c.wanted(verifier)...)
 	if wrong := (*oauth2.RetrieveError)(nil); errors.As(err, &wrong) && wrong.ErrorCode != "" {
-		return "", fmt.Errorf("the platform made no access key (%s)", strings.TrimSpace(wrong.ErrorCode+" "+wrong.ErrorDescription))
+		return granted{}, fmt.Errorf("the platform made no access key (%s)", strings.TrimSpace(wrong.ErrorCode+" "+wrong.ErrorDescription))
 	}
 	if err != nil {
-		return "", fmt.Errorf("asking for the access key: %w", err)
+		return granted{}, fmt.Errorf("asking for the access key: %w", err)
 	}
-	return secret.String(made.AccessToken), nil
+	return grantedBy(made), nil
 }
 
 // given returns the key on the standard input, if the platform knows it.
-func (c *Login) given(ctx context.Context, client *http.Client, endpoint string) (secret.String, error) {
+func (c *Login) given(ctx context.Context, client *http.Client, endpoint string) (granted, error) {
 	line, err := c.line()
 	if err != nil {
-		return "", err
+		return granted{}, err
 	}
 	key := secret.String(strings.TrimSpace(line))
 	if key == "" {
-		return "", errors.New("the standard input has no access key")
+		return granted{}, errors.New("the standard input has no access key")
 	}
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, endpoint, strings.NewReader("{}"))
 	if err != nil {
-		return "", err
+		return granted{}, err
 	}
 	request.Header.Set("Content-Type", "application/json")
 	request.Header.Set("Authorization", "Bearer "+key.Reveal())
 	response, err := client.Do(request)
 	if err != nil {
-		return "", fmt.Errorf("asking the platform about the access key: %w", err)
+		return granted{}, fmt.Errorf("asking the platform about the access key: %w", err)
 	}
 	defer func() { _ = response.Body.Close() }()
 	_, refusal, err := readAnswer(response)
 	switch {
 	case err != nil:
-		return "", fmt.Errorf("asking the platform about the access key: %w", err)
+		return granted{}, fmt.Errorf("asking the platform about the access key: %w", err)
 	case refusal != "":
-		return "", fmt.Errorf("the platform refuses the access key: %s", refusal)
+		return granted{}, fmt.Errorf("the platform refuses the access key: %s", refusal)
 	}
-	return key, nil
+	return granted{Key: key.Reveal()}, nil
 }
 
 // ask signs in with a browser: on this computer, or on another one with a code.
-func (c *Login) ask(ctx context.Context, client *http.Client, server string) (secret.String, error) {
+func (c *Login) ask(ctx context.Context, client *http.Client, server string) (granted, error) {
 	offered, err := waysOf(ctx, client, server)
 	if err != nil {
-		return "", err
+		return granted{}, err
 	}
 	if c.Device || c.Connector == "" && offered.Device.Enabled && c.elsewhere() {
 		return c.withCode(ctx, client, offered.Device)
 	}
 	chosen, err := c.choose(offered)
 	if err != nil {
-		return "", err
+		return granted{}, err
 	}
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", fmt.Sprintf("127.0.0.1:%d", c.Port))
 	if err != nil {
-		return "", fmt.Errorf("--port: %w", err)
+		return granted{}, fmt.Errorf("--port: %w", err)
 	}
 	path, state, verifier := "/callback/"+rand.Text(), rand.Text(), oauth2.GenerateVerifier()
 	flow := &oauth2.Config{
@@ -309,14 +321,14 @@ func (c *Login) ask(ctx context.Context, client *http.Client, server string) (se
 	select {
 	case answer = <-back.answers:
 	case <-timer.C:
-		return "", fmt.Errorf("nobody has signed in within %s; run the command again, or wait longer with --timeout", c.Timeout)
+		return granted{}, fmt.Errorf("nobody has signed in within %s; run the command again, or wait longer with --timeout", c.Timeout)
 	case <-ctx.Done():
-		return "", ctx.Err()
+		return granted{}, ctx.Err()
 	}
 	if refused := answer.Get("error"); refused != "" {
-		return "", fmt.Errorf("the sign-in was refused (%s)", refused)
+		return granted{}, fmt.Errorf("the sign-in was refused (%s)", refused)
 	}
-	return exchange(ctx, client, flow, answer.Get("code"), verifier)
+	return c.exchange(ctx, client, flow, answer.Get("code"), verifier)
 }
 
 // ways are the ways to sign in at a platform. It is what describelogin serves.
@@ -466,6 +478,9 @@ func (c *Login) merge(ctx context.Context, server, keyFile, file string) (name s
 	}
 	added := clientcmdapi.NewConfig()
 	added.Clusters[name], added.AuthInfos[name] = cluster, &clientcmdapi.AuthInfo{TokenFile: keyFile}
+	if c.Refresh {
+		added.AuthInfos[name] = &clientcmdapi.AuthInfo{Exec: execPlugin(server, c.Authority)}
+	}
 	added.Contexts[name], added.CurrentContext = &clientcmdapi.Context{Cluster: name, AuthInfo: name}, name
 	text, err := clientcmd.Write(*added)
 	if err != nil {
@@ -510,7 +525,14 @@ func (c *Logout) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := post(ctx, client, endpoint, []string{string(key)}); err != nil {
+	credentials := []string{string(key)}
+	if kept, err := (&signedIn{host: c.Host, folder: folder}).read(); err == nil && kept.Refresh != "" {
+		credentials = append(credentials, kept.Refresh)
+	}
+	if err := post(ctx, client, endpoint, credentials); err != nil {
+		return err
+	}
+	if err := os.Remove(filepath.Join(folder, loginRefresh)); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
 	if err := os.Remove(file); err != nil {

@@ -199,15 +199,15 @@ func (c *Token) prepare(ctx context.Context) (endpoint string, bearer secret.Str
 		}
 		bearer = secret.String(strings.TrimSpace(string(content)))
 	} else if bearer == "" {
-		_, folder, err := platformOf(c.Server)
+		server, folder, err := platformOf(c.Server)
 		if err != nil {
 			return "", "", nil, err
 		}
-		content, err := os.ReadFile(filepath.Join(folder, loginKey))
+		kept, err := (&signedIn{host: c.Server, server: server, folder: folder, client: client, now: c.now, warn: c.warn}).present(ctx)
 		if err != nil && !errors.Is(err, os.ErrNotExist) {
-			return "", "", nil, fmt.Errorf("reading the access key of platform login: %w", err)
+			return "", "", nil, fmt.Errorf("the access key of platform login: %w", err)
 		}
-		bearer = secret.String(strings.TrimSpace(string(content)))
+		bearer = secret.String(kept.Key)
 	}
 	if bearer == "" {
 		return "", "", nil, fmt.Errorf("no access key: sign in with platform login %s, use --key-file or set PLATFORM_ACCESS_KEY", c.Server)

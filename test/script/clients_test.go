@@ -40,6 +40,19 @@ func runProgram(ts *testscript.TestScript, neg bool, args []string) {
 	check(ts, neg, ts.Exec(runnerProgram, args...))
 }
 
+// programs puts kubectl and platform on the PATH of the story.
+func programs(ts *testscript.TestScript, neg bool, _ []string) {
+	refuseNegation(ts, neg)
+	folder := ts.MkAbs("build")
+	ts.Check(os.MkdirAll(folder, 0o700))
+	for name, program := range map[string]string{"kubectl": kubectlProgram, "platform": runnerProgram} {
+		if err := os.Symlink(program, filepath.Join(folder, name)); !errors.Is(err, os.ErrExist) {
+			ts.Check(err)
+		}
+	}
+	ts.Setenv("PATH", folder+string(filepath.ListSeparator)+ts.Getenv("PATH"))
+}
+
 // documented runs a block of a document of the project in a shell. kubectl and build/platform are the programs under test.
 func documented(ts *testscript.TestScript, neg bool, args []string) {
 	if len(args) != 3 {
@@ -52,15 +65,8 @@ func documented(ts *testscript.TestScript, neg bool, args []string) {
 	if !found || !closed {
 		ts.Fatalf("%s has no block that begins with %s", args[0], args[1])
 	}
-	programs := ts.MkAbs("build")
-	ts.Check(os.MkdirAll(programs, 0o700))
-	for name, program := range map[string]string{"kubectl": kubectlProgram, "platform": runnerProgram} {
-		if err := os.Symlink(program, filepath.Join(programs, name)); !errors.Is(err, os.ErrExist) {
-			ts.Check(err)
-		}
-	}
 	path, key := ts.Getenv("PATH"), strings.TrimSpace(ts.ReadFile(args[2]))
-	ts.Setenv("PATH", programs+string(filepath.ListSeparator)+path)
+	programs(ts, neg, nil)
 	ts.Setenv("ACCESS_KEY", key)
 	err = ts.Exec("bash", "-c", args[1]+" "+string(command))
 	ts.Setenv("PATH", path)

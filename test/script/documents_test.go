@@ -1,7 +1,6 @@
 package script_test
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -145,17 +144,12 @@ func runBlock(ts *testscript.TestScript, document string, all []shown) []string 
 	}
 	shell := exec.Command("bash", "-c", script.String())
 	shell.Dir = ts.MkAbs(".")
-	programs := ts.MkAbs("build")
-	ts.Check(os.MkdirAll(programs, 0o700))
-	for name, program := range map[string]string{"kubectl": kubectlProgram, "platform": runnerProgram} {
-		if err := os.Symlink(program, filepath.Join(programs, name)); !errors.Is(err, os.ErrExist) {
-			ts.Check(err)
-		}
-	}
-	for _, variable := range []string{"HOME", "KUBECACHEDIR", "KUBECONFIG", "API", "KEY", "KEY_UID", "EDITOR", "CURL_CA_BUNDLE", "SSL_CERT_FILE", "PLATFORM_REDIS_URL", "PLATFORM_SECRET_AUDIT_STORE", "REDIS_CLI"} {
+	path := ts.Getenv("PATH")
+	programs(ts, false, nil)
+	defer ts.Setenv("PATH", path)
+	for _, variable := range []string{"PATH", "HOME", "KUBECACHEDIR", "KUBECONFIG", "API", "KEY", "KEY_UID", "EDITOR", "CURL_CA_BUNDLE", "SSL_CERT_FILE", "PLATFORM_REDIS_URL", "PLATFORM_SECRET_AUDIT_STORE", "REDIS_CLI"} {
 		shell.Env = append(shell.Env, variable+"="+ts.Getenv(variable))
 	}
-	shell.Env = append(shell.Env, "PATH="+programs+string(filepath.ListSeparator)+ts.Getenv("PATH"))
 	output, err := shell.CombinedOutput()
 	ts.Check(err)
 	var findings []string

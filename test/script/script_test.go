@@ -48,6 +48,7 @@ const (
 //	crash [NAME]                   SIGKILL
 //	logged PATTERN                 wait until the runner's log matches
 //	platform [-until PATTERN] ARG...   run another command of the program, until its output matches
+//	programs                       put kubectl and the program on PATH, for the plugins of kubeconfigs
 //	documented FILE BEGINNING KEYFILE   run the block of a document whose command begins so, with that key as $ACCESS_KEY
 //	example NAME                   run a script of docs/examples, or build and run a program of it
 //	follow                         run the commands of all documents, except those that documents_test.go names
@@ -118,6 +119,7 @@ var commands = map[string]func(*testscript.TestScript, bool, []string){
 	"field":      field,
 	"canary":     canary,
 	"console":    console,
+	"programs":   programs,
 }
 
 // atOnce is how many stories run at the same time. They wait more than they work.

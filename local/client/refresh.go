@@ -1,0 +1,193 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"golang.org/x/oauth2"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clientauthenticationv1 "k8s.io/client-go/pkg/apis/clientauthentication/v1"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"management.platform.sh/local/atomicfile"
+)
+
+const (
+	// loginRefresh is the name of the file with the refresh token of a sign-in, in the folder of its platform.
+	loginRefresh = "refresh.json"
+	// refreshBefore is how long before its end an access key is renewed.
+	refreshBefore = 5 * time.Minute
+	// offlineAccess asks for a refresh token. Source: ADR-0045.
+	offlineAccess = "offline_access"
+)
+
+// granted is what the platform gives for a sign-in.
+type granted struct {
+	// Key is the access key, and Expires when it ends.
+	Key     string    `json:"accessKey"`
+	Expires time.Time `json:"expires,omitzero"`
+	// Refresh is the refresh token. Empty: there is none.
+	Refresh string `json:"refreshToken,omitempty"`
+}
+
+// grantedBy returns what an answer of the token endpoint grants.
+func grantedBy(token *oauth2.Token) granted {
+	return granted{Key: token.AccessToken, Expires: token.Expiry, Refresh: token.RefreshToken}
+}
+
+// keep writes what was granted into the folder of a platform: the refresh token first, because the one before it ends the sign-in.
+func (g granted) keep(folder string) error {
+	if err := os.MkdirAll(folder, 0o700); err != nil {
+		return fmt.Errorf("writing the access key: %w", err)
+	}
+	file := filepath.Join(folder, loginRefresh)
+	if g.Refresh == "" {
+		if err := os.Remove(file); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return err
+		}
+	} else {
+		text, err := json.Marshal(g)
+		if err != nil {
+			return err
+		}
+		if err := atomicfile.Write(file, text); err != nil {
+			return err
+		}
+	}
+	return atomicfile.Write(filepath.Join(folder, loginKey), []byte(g.Key))
+}
+
+// signedIn is a sign-in at a platform that this program keeps in a folder.
+type signedIn struct {
+	// host is how the person calls the platform, and server the base address of its API.
+	host, server, folder string
+	client               *http.Client
+	now                  func() time.Time
+	// warn is where it says that a key could not be renewed, which is used nevertheless.
+	warn io.Writer
+}
+
+// read returns what is kept of the sign-in. Error: os.ErrNotExist if there is none.
+func (s *signedIn) read() (granted, error) {
+	text, err := os.ReadFile(filepath.Join(s.folder, loginRefresh))
+	if errors.Is(err, os.ErrNotExist) {
+		key, err := os.ReadFile(filepath.Join(s.folder, loginKey))
+		return granted{Key: strings.TrimSpace(string(key))}, err
+	}
+	if err != nil {
+		return granted{}, err
+	}
+	var kept granted
+	if err := json.Unmarshal(text, &kept); err != nil || kept.Key == "" || kept.Refresh == "" {
+		return granted{}, fmt.Errorf("%s is not what platform login writes; sign in again with platform login %s",
+			filepath.Join(s.folder, loginRefresh), s.host)
+	}
+	return kept, nil
+}
+
+// young tells whether a key need not be renewed.
+func (s *signedIn) young(kept granted) bool {
+	return kept.Refresh == "" || s.now().Add(refreshBefore).Before(kept.Expires)
+}
+
+// present returns the access key of the sign-in. One that ends soon is renewed before, by one program at a time. Error: os.ErrNotExist if
+// nobody is signed in; a text that says what to do.
+func (s *signedIn) present(ctx context.Context) (granted, error) {
+	kept, err := s.read()
+	if err != nil || s.young(kept) {
+		return kept, err
+	}
+	unlock, err := lock(ctx, filepath.Join(s.folder, loginRefresh))
+	if err != nil {
+		return granted{}, err
+	}
+	defer unlock()
+	// Another program may have renewed it meanwhile.
+	if kept, err = s.read(); err != nil || s.young(kept) {
+		return kept, err
+	}
+	fresh, err := s.refresh(ctx, kept)
+	switch refused := (*refusedError)(nil); {
+	case err == nil:
+		return fresh, fresh.keep(s.folder)
+	case !errors.As(err, &refused) && s.now().Before(kept.Expires):
+		_, _ = fmt.Fprintf(s.warn, "platform: using an access key that expires at %s: %v\n", kept.Expires.Format(time.RFC3339), err)
+		return kept, nil
+	default:
+		return granted{}, err
+	}
+}
+
+// refresh asks the platform for the next key. A refusedError is final.
+func (s *signedIn) refresh(ctx context.Context, kept granted) (granted, error) {
+	flow := &oauth2.Config{ClientID: loginClient, Endpoint: oauth2.Endpoint{TokenURL: s.server + "/auth/token", AuthStyle: oauth2.AuthStyleInParams}}
+	token, err := flow.TokenSource(context.WithValue(ctx, oauth2.HTTPClient, s.client), &oauth2.Token{RefreshToken: kept.Refresh}).Token()
+	if wrong := (*oauth2.RetrieveError)(nil); errors.As(err, &wrong) && wrong.ErrorCode == "invalid_grant" {
+		return granted{}, &refusedError{"the sign-in has ended; sign in again with platform login --refresh " + s.host}
+	}
+	if err != nil {
+		return granted{}, fmt.Errorf("renewing the access key: %w", err)
+	}
+	return grantedBy(token), nil
+}
+
+// Credential is a credential plugin of kubectl. It prints the access key of a sign-in with --refresh, and renews it in time.
+// Source: ADR-0045.
+type Credential struct {
+	Host      string `arg:"" name:"host" placeholder:"HOST" help:"The platform, as at platform login."`
+	Authority string `name:"certificate-authority" type:"path" placeholder:"FILE" help:"Certificate authority of the platform. Absent: the ones that the system trusts."`
+}
+
+// Run prints an ExecCredential. If the platform cannot be reached, a key that has not expired is used, with a warning.
+func (c *Credential) Run(ctx context.Context) error {
+	if err := checkExecInfo(os.Getenv(execInfo)); err != nil {
+		return err
+	}
+	server, folder, err := platformOf(c.Host)
+	if err != nil {
+		return err
+	}
+	_, client, err := connect(server, c.Authority, "selves")
+	if err != nil {
+		return err
+	}
+	kept, err := (&signedIn{host: c.Host, server: server, folder: folder, client: client, now: time.Now, warn: os.Stderr}).present(ctx)
+	if errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("you are not signed in at %s; sign in with platform login --refresh %s", c.Host, c.Host)
+	}
+	if err != nil {
+		return err
+	}
+	status := &clientauthenticationv1.ExecCredentialStatus{Token: kept.Key}
+	if !kept.Expires.IsZero() {
+		// kubectl asks again from then on, and gets a new key.
+		status.ExpirationTimestamp = &metav1.Time{Time: kept.Expires.Add(-refreshBefore)}
+		if !time.Now().Before(status.ExpirationTimestamp.Time) {
+			status.ExpirationTimestamp.Time = kept.Expires
+		}
+	}
+	return json.NewEncoder(os.Stdout).Encode(clientauthenticationv1.ExecCredential{
+		TypeMeta: metav1.TypeMeta{APIVersion: clientauthenticationv1.SchemeGroupVersion.String(), Kind: "ExecCredential"},
+		Status:   status,
+	})
+}
+
+// execPlugin returns what a kubeconfig says of Credential.
+func execPlugin(server, authority string) *clientcmdapi.ExecConfig {
+	made := &clientcmdapi.ExecConfig{
+		APIVersion: clientauthenticationv1.SchemeGroupVersion.String(), Command: "platform", Args: []string{"credential", server},
+		InstallHint: "The program platform keeps your sign-in: put it on PATH.", InteractiveMode: clientcmdapi.NeverExecInteractiveMode,
+	}
+	if authority != "" {
+		made.Args = append(made.Args, "--certificate-authority", authority)
+	}
+	return made
+}
