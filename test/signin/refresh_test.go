@@ -347,7 +347,7 @@ func TestRefreshForgotten(t *testing.T) {
 	}
 }
 
-// Bad requests of programs are told what is wrong, and end nothing.
+// The answer to a bad request says what is wrong, and nothing ends.
 func TestRefreshBadInput(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

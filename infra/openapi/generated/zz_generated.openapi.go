@@ -4734,7 +4734,7 @@ func schema_managementplatformsh_shared_model_ConfigOIDCServer(ref common.Refere
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "ConfigOIDCServer configures the platform as an OIDC server. Deprecated: kept for old configurations. Source: Spec 2.7, 9.",
+				Description: "ConfigOIDCServer would configure the platform as an OIDC server for others, which it is not: it has no effect. Deprecated: kept for old configurations. Source: Spec 2.7, 9.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"enabled": {
@@ -5058,7 +5058,7 @@ func schema_managementplatformsh_shared_model_ConfigStatus(ref common.ReferenceC
 					},
 					"oidc": {
 						SchemaProps: spec.SchemaProps{
-							Description: "OIDC configures the platform as an OIDC server. Deprecated: kept for old configurations. Source: Spec 2.7, 9.",
+							Description: "OIDC would configure the platform as an OIDC server for others, which it is not: it has no effect. Deprecated: kept for old configurations. Source: Spec 2.7, 9.",
 							Ref:         ref(model.ConfigOIDCServer{}.OpenAPIModelName()),
 						},
 					},
