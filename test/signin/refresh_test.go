@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"management.platform.sh/functions/revokecredentials"
@@ -268,7 +269,16 @@ func TestRefreshEnded(t *testing.T) {
 				r.t.Error(err)
 			}
 		},
-		"the refresh token is given back":    func(r *refreshing) { r.giveBack(r.token) },
+		"the refresh token is given back": func(r *refreshing) {
+			r.giveBack(r.token)
+			if done := r.run(); done.Forgotten != 1 {
+				r.t.Errorf("the provider learns of it with %+v", done)
+			}
+		},
+		"the limit of sign-ins is lowered": func(r *refreshing) {
+			*r.config.Auth.LoginAccessKeyTTLSeconds = 60
+			r.clock.forward(61 * time.Second)
+		},
 		"an old refresh token is given back": func(r *refreshing) { old := r.token; *r = *r.next(); r.giveBack(old) },
 		"the provider refuses the person": func(r *refreshing) {
 			r.provider.refresh = "another"
@@ -338,12 +348,66 @@ func TestRefreshForgotten(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	plain := w.keep("oidc", w.provider.login)
-	program := w.refreshing(7200)
-	for range 25 {
-		program = program.next()
+	programs := make([]*refreshing, 19)
+	for i := range programs {
+		programs[i] = w.refreshing(7200).next()
 	}
-	if !plain.works() || !program.works() {
-		t.Errorf("the other sign-in works: %v, this one: %v", plain.works(), program.works())
+	if !plain.works() {
+		t.Error("the first of 20 sign-ins does not work")
+	}
+	for i, program := range programs {
+		if !program.works() {
+			t.Errorf("the sign-in %d does not work", i+1)
+		}
+	}
+	w.clock.forward(time.Second)
+	last := w.refreshing(7200)
+	ended := 0
+	for _, program := range programs {
+		if !program.works() {
+			ended++
+			program.wantEnded("the oldest")
+		}
+	}
+	if !plain.works() {
+		ended++
+	}
+	if ended != 1 || !last.works() {
+		t.Errorf("%d sign-ins ended for the one after the 20th, which works: %v", ended, last.works())
+	}
+}
+
+// Whoever has the access key of an hour cannot let it, or what came of it, outlive the sign-in.
+func TestRefreshedKeyProlongsNothing(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	program := w.refreshing(7200)
+	w.config.Auth.LoginAccessKeyTTLSeconds = new(int64)
+	for _, name := range []string{program.name, program.family} {
+		key := w.get(name)
+		key.Spec.TTLSeconds = 86_400
+		_, err := resource.Update(t.Context(), kinds.Open(w.env).AccessKeys,
+			resource.UpdateInput[*model.OwnedAccessKey]{Caller: program.callerOf(), Name: name, Object: key})
+		if !apierrors.IsForbidden(err) {
+			t.Errorf("%s: %v", key.Spec.Type, err)
+		}
+	}
+	// An admin may take the end away. What the refresh key makes is bound to it nevertheless.
+	family := w.get(program.family)
+	family.Spec.TTLSeconds = 0
+	_, err := resource.Update(t.Context(), kinds.Open(w.env).AccessKeys,
+		resource.UpdateInput[*model.OwnedAccessKey]{Caller: root, Name: family.Name, Object: family})
+	if err != nil {
+		t.Fatal(err)
+	}
+	program = program.next()
+	child := kept{w, w.childOf(program), ""}
+	if !child.works() {
+		t.Error("the child does not work")
+	}
+	program.giveBack(program.token)
+	if program.works() || child.works() {
+		t.Errorf("the access key works: %v, what it made: %v", program.works(), child.works())
 	}
 }
 

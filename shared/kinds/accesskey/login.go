@@ -20,11 +20,9 @@ const DevicePrefix = LoginPrefix + "device-"
 // recentFor is how long a sign-in is recent: the person was before the browser.
 const recentFor = time.Hour
 
-// recent tells whether a key is that of a recent sign-in. A key that a refresh key made is not: the person need not be there.
-// Source: ADR-0021, ADR-0045.
+// recent tells whether a key is that of a recent sign-in. Source: ADR-0021.
 func recent(key *model.OwnedAccessKey, now time.Time) bool {
-	return key.Spec.Type == model.AccessKeyTypeLogin && now.Sub(key.CreationTimestamp.Time) < recentFor && !strings.HasPrefix(key.Name, DevicePrefix) &&
-		len(Bounding(key.Status.Lineage)) == 0
+	return key.Spec.Type == model.AccessKeyTypeLogin && now.Sub(key.CreationTimestamp.Time) < recentFor && !strings.HasPrefix(key.Name, DevicePrefix)
 }
 
 // OfSignIn tells whether a type is that of what a sign-in makes: the key of a sign-in, or its refresh key.
