@@ -1,6 +1,7 @@
 package signin_test
 
 import (
+	"context"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -241,6 +242,47 @@ func TestRefreshAtOnce(t *testing.T) {
 		t.Errorf("%d requests got a key", got)
 	}
 	program.wantEnded("afterwards")
+}
+
+// racing is a state in which something happens before the record of a refresh key is written.
+type racing struct {
+	store.Store
+	before *func()
+}
+
+func (r racing) Update(ctx context.Context, record store.Record) (int64, error) {
+	if then := *r.before; then != nil && strings.Contains(string(record.Object), `"part":`) {
+		*r.before = nil
+		then()
+	}
+	return r.Store.Update(ctx, record)
+}
+
+// A refresh token that is used between the two writes of a request counts as used: the request gets nothing, and the sign-in ends.
+func TestRefreshRace(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	var before func()
+	inner := w.env.Stores
+	w.env.Stores = func(name string) store.Store {
+		if name == signin.Resource {
+			return racing{inner(name), &before}
+		}
+		return inner(name)
+	}
+	program := w.refreshing(7200)
+	var other *refreshing
+	before = func() { other = program.next() }
+	if status, answer := w.refresh(program.token); status != http.StatusBadRequest || answer["error"] != "invalid_grant" {
+		t.Errorf("%d %v", status, answer)
+	}
+	if other == nil {
+		t.Fatal("nothing has come between")
+	}
+	other.wantEnded("the other one")
+	if left := w.stored("ownedaccesskeys"); len(left) > 0 {
+		t.Errorf("%d keys are left", len(left))
+	}
 }
 
 // Everything that ends a sign-in ends the refresh token and its keys.
