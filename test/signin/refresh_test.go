@@ -24,6 +24,7 @@ import (
 	"management.platform.sh/shared/model/identity"
 	"management.platform.sh/shared/model/secret"
 	"management.platform.sh/shared/platform"
+	"management.platform.sh/shared/process/processtest"
 	"management.platform.sh/shared/state/store"
 )
 
@@ -108,6 +109,8 @@ func (w *world) get(name string) *model.OwnedAccessKey {
 func TestRefresh(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
+	var events processtest.Log
+	w.audited(&events)
 	first := w.refreshing(7200)
 	key, family := w.get(first.name), w.get(first.family)
 	if key.Spec.Type != model.AccessKeyTypeLogin || key.Spec.TTLSeconds != 3600 || key.Spec.Identity == nil || key.Spec.Identity.UserID != "1001" ||
@@ -139,10 +142,10 @@ func TestRefresh(t *testing.T) {
 	if keys := w.stored("ownedaccesskeys"); len(keys) != 3 {
 		t.Errorf("there are %d keys, want the refresh key and the last two of its access keys", len(keys))
 	}
-	everything := w.everything() + w.log.String()
+	everything := w.everything() + w.log.String() + events.String()
 	for _, hidden := range []string{bearer, part, second.token, third.token, strings.Split(third.token, ".")[1], third.key.Reveal()} {
 		if strings.Contains(everything, hidden) {
-			t.Error("the state or the log has the text of a token")
+			t.Error("the state, the log or the audit has the text of a token")
 		}
 	}
 	// The sign-in ends when it would have ended without a refresh token.
@@ -180,6 +183,8 @@ func TestRefreshReused(t *testing.T) {
 		"the text of the key, as both": func(_, last *refreshing) string { k := strings.Split(last.token, ".")[0]; return k + "." + k },
 	} {
 		w := newWorld(t)
+		var events processtest.Log
+		w.audited(&events)
 		first := w.refreshing(7200)
 		last := first.next()
 		made := w.childOf(last)
@@ -193,8 +198,8 @@ func TestRefreshReused(t *testing.T) {
 		if left := w.stored(signin.Resource); slices.ContainsFunc(left, func(r store.Record) bool { return strings.Contains(string(r.Object), `"part":`) }) {
 			t.Errorf("%s: the record of the refresh key is left", about)
 		}
-		if !strings.Contains(w.log.String(), "a refresh token was used twice") {
-			t.Errorf("%s: the log does not say so", about)
+		if !strings.Contains(w.log.String(), "a refresh token was used twice") || !strings.Contains(events.String(), `"refresh_token_reused"`) {
+			t.Errorf("%s: the log and the audit do not say so:\n%s", about, events.String())
 		}
 	}
 }
