@@ -33,7 +33,7 @@ var embedded embed.FS
 const root = "/console"
 
 // names are the paths of the pages below root. The same document is served for each of them, and its scripts show the page.
-var names = []string{"", "home", "keys", "clusters", "tokens", "studio", "people", "teams", "trustrules", "audit", "config"}
+var names = []string{"", "home", "keys", "clusters", "tokens", "studio", "projects", "people", "teams", "trustrules", "audit", "config"}
 
 // Paths of what the configuration says about the look of the page: its colors, and the legal notice.
 const (
@@ -61,7 +61,6 @@ func policyOf(looks look.Look) string {
 var mediaTypes = map[string]string{
 	".js":  "text/javascript; charset=utf-8",
 	".css": "text/css; charset=utf-8",
-	".svg": "image/svg+xml",
 	".txt": "text/plain; charset=utf-8",
 }
 

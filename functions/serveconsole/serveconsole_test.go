@@ -11,8 +11,10 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"path"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -88,7 +90,7 @@ func TestPages(t *testing.T) {
 				t.Errorf("HEAD %s: %d", base+path, head.StatusCode)
 			}
 			named := asset.FindAllSubmatch(body, -1)
-			if len(named) < 3 {
+			if len(named) != 2 {
 				t.Errorf("%s names %d assets", base+path, len(named))
 			}
 			folder := base + path[:strings.LastIndex(path, "/")+1]
@@ -160,6 +162,20 @@ const (
 	allAssets  = 600 << 10
 )
 
+// textOf returns the text of an asset.
+func textOf(t testing.TB, name string) []byte {
+	t.Helper()
+	body, err := os.ReadFile("assets/" + name)
+	if err != nil || !strings.HasSuffix(name, ".gz") {
+		return body
+	}
+	text, err := gzip.NewReader(bytes.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return read(t, text)
+}
+
 func TestBudgets(t *testing.T) {
 	t.Parallel()
 	files, err := os.ReadDir("assets")
@@ -170,6 +186,14 @@ func TestBudgets(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	// The page loads its style sheet and one script, which loads no other one with it.
+	var named []string
+	for _, one := range asset.FindAllSubmatch(page, -1) {
+		named = append(named, path.Ext(string(one[1])))
+	}
+	if want := []string{".css", ".js"}; !slices.Equal(named, want) {
+		t.Errorf("the page names files that end with %q, want %q", named, want)
+	}
 	all, first := 0, len(page)
 	for _, file := range files {
 		about, err := file.Info()
@@ -179,6 +203,9 @@ func TestBudgets(t *testing.T) {
 		all += int(about.Size())
 		if name, _ := strings.CutSuffix(file.Name(), ".gz"); bytes.Contains(page, []byte(name)) {
 			first += int(about.Size())
+			if found := regexp.MustCompile(`\b(?:from|import)"\./[^"]+"`).Find(textOf(t, file.Name())); found != nil && strings.HasSuffix(name, ".js") {
+				t.Errorf("%s loads another script with it: %s", name, found)
+			}
 		} else if strings.HasSuffix(name, ".js") && about.Size() > lazyScript {
 			t.Errorf("%s takes %d bytes of %d", name, about.Size(), lazyScript)
 		}
@@ -283,7 +310,7 @@ func TestTexts(t *testing.T) {
 	first, later := texts("en.json"), texts("en-pages.json")
 	used := map[string]bool{}
 	quoted := regexp.MustCompile(`["` + "`" + `](\w+)["` + "`" + `]`)
-	apart := regexp.MustCompile(`^web/(studio/|pages/(audit|clusters|config|people|studio|teams|tokens|trustrules)\.tsx)`)
+	apart := regexp.MustCompile(`^web/(studio/|parts/owner\.tsx|pages/(audit|clusters|config|people|projects|studio|teams|tokens|trustrules)\.tsx)`)
 	err := filepath.WalkDir("web", func(path string, entry os.DirEntry, err error) error {
 		if err == nil && entry.Name() == "node_modules" {
 			return filepath.SkipDir

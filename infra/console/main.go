@@ -7,6 +7,7 @@ package main
 import (
 	"bytes"
 	"compress/gzip"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -22,6 +23,9 @@ import (
 const (
 	sources = "functions/serveconsole/web"
 	assets  = "functions/serveconsole/assets"
+	// first is what the first script begins with. The pages that are loaded later import it: so it is one script with everything that it
+	// and they share, which is one request before the first row.
+	first = sources + "/main.tsx"
 	// examples are those of the patch studio. They come from patchesPage.
 	examples    = sources + "/examples.json"
 	patchesPage = "docs/patches.md"
@@ -54,10 +58,10 @@ func run() error {
 	defer func() { _ = os.RemoveAll(built) }()
 	meta := filepath.Join(built, "meta.json")
 	if err := command("", "go", "tool", "-modfile=test/tools/go.mod", "esbuild",
-		sources+"/main.tsx", sources+"/app.css", sources+"/icon.svg",
+		first, sources+"/app.css",
 		"--bundle", "--minify", "--splitting", "--format=esm", "--target=es2022,chrome123,firefox120,safari17.5", "--jsx=automatic", "--jsx-import-source=preact",
-		"--loader:.svg=file", "--legal-comments=none", "--log-level=warning",
-		"--entry-names=[name]-[hash]", "--chunk-names=[name]-[hash]", "--asset-names=[name]-[hash]",
+		"--loader:.svg=dataurl", "--legal-comments=none", "--log-level=warning",
+		"--entry-names=[name]-[hash]", "--chunk-names=[name]-[hash]",
 		"--outdir="+built, "--metafile="+meta); err != nil {
 		return fmt.Errorf("bundling: %w", err)
 	}
@@ -128,6 +132,12 @@ func write(built string, bundle *metafile) error {
 	if err != nil {
 		return err
 	}
+	// The picture of the page is in it, and in the style sheet: it is small, and no request.
+	icon, err := os.ReadFile(sources + "/icon.svg")
+	if err != nil {
+		return err
+	}
+	page = bytes.Replace(page, []byte("assets/icon.svg"), []byte("data:image/svg+xml;base64,"+base64.StdEncoding.EncodeToString(icon)), 1)
 	shipped := map[string]bool{}
 	for _, output := range slices.Sorted(maps.Keys(bundle.Outputs)) {
 		one := bundle.Outputs[output]
@@ -141,24 +151,21 @@ func write(built string, bundle *metafile) error {
 				shipped[found[1]] = true
 			}
 		}
-		if filepath.Base(one.EntryPoint) == "icon.svg" && filepath.Ext(name) == ".js" {
-			continue // It is a script that exports the name of the picture.
-		}
-		if plain := hash.ReplaceAllString(name, "."); plain != name && (one.EntryPoint != "" || filepath.Ext(name) == ".svg") {
-			page = bytes.ReplaceAll(page, []byte(`"assets/`+plain+`"`), []byte(`"assets/`+name+`"`))
-		}
-		if filepath.Base(one.EntryPoint) == "main.tsx" {
-			// What the first script imports is loaded beside it, and not after it.
+		plain := hash.ReplaceAllString(name, ".")
+		_, isFirst := one.Inputs[first]
+		switch {
+		case isFirst:
+			plain = "main.js"
 			for _, imported := range one.Imports {
 				if imported.Kind == "import-statement" {
-					preload := fmt.Sprintf("<link rel=\"modulepreload\" href=\"assets/%s\">\n</head>", filepath.Base(imported.Path))
-					page = bytes.Replace(page, []byte("</head>"), []byte(preload), 1)
+					return fmt.Errorf("%s would load another script with it: each page that is loaded later must import %[1]s", first)
 				}
 			}
+		case one.EntryPoint == first:
+			continue // It imports the script that has main.tsx, and does nothing else.
 		}
-		if filepath.Ext(name) == ".svg" {
-			files[name] = body
-			continue
+		if isFirst || one.EntryPoint != "" {
+			page = bytes.ReplaceAll(page, []byte(`"assets/`+plain+`"`), []byte(`"assets/`+name+`"`))
 		}
 		if files[name+".gz"], err = compressed(body); err != nil {
 			return err

@@ -44,6 +44,7 @@ const pages: Page[] = [
   { name: "clusters", label: "clusters", needs: listsClusters, load: () => import("./pages/clusters").then((it) => it.Clusters) },
   { name: "tokens", label: "tokens", needs: () => may("list", "directclusterendpointtokens"), load: () => import("./pages/tokens").then((it) => it.Tokens) },
   { name: "studio", label: "studio", needs: () => may("create", "syncpatchevaluations"), load: () => import("./pages/studio").then((it) => it.Studio) },
+  { name: "projects", label: "projects", needs: () => may("list", "projects"), load: () => import("./pages/projects").then((it) => it.Projects) },
   { name: "people", label: "people", needs: () => may("list", "users"), load: () => import("./pages/people").then((it) => it.People) },
   { name: "teams", label: "teams", needs: () => may("list", "teams"), load: () => import("./pages/teams").then((it) => it.Teams) },
   { name: "trustrules", label: "trustRules", needs: () => admin() && may("list", "trustrules"), load: () => import("./pages/trustrules").then((it) => it.TrustRules) },

@@ -28,3 +28,14 @@ export function nameOf(self: Self): string {
 export function admin(): boolean {
   return person.value?.groups?.includes("platform:admins") ?? false;
 }
+
+/** The owner of an object: a user or a team. */
+export interface Owned {
+  user?: string;
+  team?: string;
+}
+
+/** Returns an owner as the lists of the API show it, or nothing if there is none. */
+export function ownerWord(of?: Owned): string {
+  return of?.team ? `team:${of.team}` : of?.user ? `user:${of.user}` : "";
+}

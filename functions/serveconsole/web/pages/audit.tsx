@@ -1,3 +1,4 @@
+import "../main"; // It is loaded, with what all pages need.
 import { batch, signal, useSignal } from "@preact/signals";
 import { useMemo } from "preact/hooks";
 import { group, list, Refusal, type Column, type Meta, type Row } from "../api";

@@ -1,3 +1,4 @@
+import "../main"; // It is loaded, with what all pages need.
 import { useSignal } from "@preact/signals";
 import { useMemo } from "preact/hooks";
 import { live } from "../live";
@@ -5,6 +6,7 @@ import { AsKubectl, quoted } from "../parts/copy";
 import { Dialog } from "../parts/dialog";
 import { Fact, Time } from "../parts/facts";
 import { Gone, idOf, List, useAddress, useOpened, type Words } from "../parts/list";
+import { ownerWord } from "../person";
 import { usePermitted } from "../rights";
 import { text } from "../texts";
 import { asking, clustersIn, projectNamespaces, type Cluster } from "./cluster";
@@ -25,7 +27,7 @@ function One({ cluster, close, ask }: { cluster: Cluster; close: () => void; ask
         {cluster.spec.description && <Fact name={text("description")}>{cluster.spec.description}</Fact>}
         <Fact name={text("state")}>{cluster.status?.phase}</Fact>
         <Fact name={text("endpoint")}>{cluster.status?.ingress?.host ?? text("endpointNone")}</Fact>
-        <Fact name={text("owner")}>{owner?.team ? `team:${owner.team}` : owner?.user ? `user:${owner.user}` : text("ownerNone")}</Fact>
+        <Fact name={text("owner")}>{ownerWord(owner) || text("ownerNone")}</Fact>
         <Fact name={text("signer")}>{cluster.spec.signer?.type ?? text("signerNone")}</Fact>
         <Fact name={text("created")}><Time of={creationTimestamp} none="" /></Fact>
       </dl>

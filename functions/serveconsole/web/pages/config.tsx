@@ -1,3 +1,4 @@
+import "../main"; // It is loaded, with what all pages need.
 import { batch, useSignal } from "@preact/signals";
 import { useEffect, useMemo } from "preact/hooks";
 import { group, send, warningsOf, type Refusal } from "../api";

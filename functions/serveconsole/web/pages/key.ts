@@ -1,4 +1,5 @@
 import type { Meta } from "../api";
+import { ownerWord } from "../person";
 
 /** An access key, as far as the console reads it. */
 export interface Key {
@@ -26,7 +27,5 @@ export interface Key {
 
 /** Who a key acts as. */
 export function ownerOf(key: Key): string {
-  const { user, team, subject } = key.spec;
-  if (team) return `team:${team}`;
-  return user ? `user:${user}` : `subject:${subject ?? ""}`;
+  return ownerWord(key.spec) || `subject:${key.spec.subject ?? ""}`;
 }

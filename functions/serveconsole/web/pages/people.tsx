@@ -1,3 +1,4 @@
+import "../main"; // It is loaded, with what all pages need.
 import { useSignal } from "@preact/signals";
 import { useEffect, useMemo } from "preact/hooks";
 import { ask, group, home, list, send, type Meta, type Refusal } from "../api";

@@ -1,3 +1,4 @@
+import "../main"; // It is loaded, with what all pages need.
 import { batch, computed, effect, signal, useSignal, type ReadonlySignal } from "@preact/signals";
 import { useEffect, useMemo } from "preact/hooks";
 import type { Refusal } from "../api";

@@ -1,3 +1,4 @@
+import "../main"; // It is loaded, with what all pages need.
 import { useSignal } from "@preact/signals";
 import { useMemo } from "preact/hooks";
 import { ask, group, home, type Meta, type Refusal } from "../api";

@@ -1,3 +1,4 @@
+import "../main"; // It is loaded, with what all pages need.
 import { useSignal, type Signal } from "@preact/signals";
 import { useEffect, useMemo, useRef } from "preact/hooks";
 import { ask, group, list, send, warningsOf, type Meta, type Refusal } from "../api";
@@ -8,9 +9,11 @@ import { Fact, Time } from "../parts/facts";
 import { Entry, FieldProblem, otherThan } from "../parts/field";
 import { Lifetime } from "../parts/lifetime";
 import { Gone, List, useAddress, useOpened, type Words } from "../parts/list";
+import { Owner, useOwner } from "../parts/owner";
 import { Problem, asRefusal } from "../parts/problem";
 import { Remove } from "../parts/remove";
 import { Scope, useScope } from "../parts/scope";
+import { ownerWord, type Owned } from "../person";
 import { may, usePermitted } from "../rights";
 import systems from "../systems.json";
 import { text, type Text } from "../texts";
@@ -25,7 +28,7 @@ interface Rule {
   spec: {
     displayName?: string; description?: string; disabled?: boolean; issuer: string; caData?: string; audience?: string; maxTokenAgeSeconds?: number; ttl?: number;
     match: ({ claim: string } & { is?: string; isOneOf?: string[]; hasPrefix?: string })[];
-    owner?: { user?: string; team?: string };
+    owner?: Owned;
     scope?: Record<string, unknown>;
   };
 }
@@ -101,8 +104,7 @@ function Create({ close, made }: { close: () => void; made: (name: string, warni
   const display = useSignal("");
   const issuer = useSignal(template.value.issuer);
   const match = useSignal(template.value.match);
-  const kind = useSignal<"team" | "user">("team");
-  const owner = useSignal("");
+  const owner = useOwner("team");
   const audience = useSignal("");
   const ca = useSignal("");
   const age = useSignal("");
@@ -130,7 +132,7 @@ function Create({ close, made }: { close: () => void; made: (name: string, warni
     ...(audience.value.trim() ? [`  audience: ${value(audience.value.trim())}`] : []),
     ...(match.value.length === 0 ? ["  match: []"] : ["  match:", ...match.value.map((one) => `  - ${value(condition(one))}`)]),
     ...(seconds ? [`  maxTokenAgeSeconds: ${seconds}`] : []),
-    `  owner: ${value({ [kind.value]: owner.value.trim() })}`, `  ttl: ${ttl.value}`, `  scope:${chosen.lines()}`, "",
+    `  owner: ${value(owner.owner())}`, `  ttl: ${ttl.value}`, `  scope:${chosen.lines()}`, "",
   ].join("\n");
   async function submit(event: Event) {
     event.preventDefault();
@@ -168,18 +170,7 @@ function Create({ close, made }: { close: () => void; made: (name: string, warni
         </div>
         <Entry label={text("claimIss")} at="spec.issuer" problem={refused} value={issuer.value} set={(to) => (issuer.value = to)} placeholder={text("ruleIssuerExample")} required />
         <Conditions of={match} problem={refused} />
-        <fieldset>
-          <legend>{text("ruleOwner")}</legend>
-          <div class="choices">
-            {(["team", "user"] as const).map((one) => (
-              <label class="choice">
-                <input type="radio" name="owner" checked={kind.value === one} onChange={() => (kind.value = one)} />
-                {text(one === "team" ? "ruleTeam" : "ruleUser")}
-              </label>
-            ))}
-          </div>
-          <Entry label={text("ruleOwnerName")} at="spec.owner" problem={refused} value={owner.value} set={(to) => (owner.value = to)} required />
-        </fieldset>
+        <Owner of={owner} legend="ruleOwner" kinds={["team", "user"]} problem={refused} />
         <Scope of={chosen} kinds={kinds} />
         <FieldProblem of={refused} at="spec.scope" />
         <Lifetime of={ttl} offered={lifetimes} />
@@ -246,7 +237,7 @@ function One({ rule, close, changed }: { rule: Rule; close: () => void; changed:
         <Fact name={text("state")}>{text(spec.disabled ? "disabled" : "enabled")}</Fact>
         <Fact name={text("claimIss")}>{spec.issuer}</Fact>
         <Fact name={text("claimAud")}>{spec.audience || text("ruleAudienceUsual")}</Fact>
-        <Fact name={text("ruleOwner")}>{spec.owner?.team ? `team:${spec.owner.team}` : `user:${spec.owner?.user ?? ""}`}</Fact>
+        <Fact name={text("ruleOwner")}>{ownerWord(spec.owner)}</Fact>
         <Fact name={text("createLifetime")}>{text("seconds", { count: spec.ttl || usual })}</Fact>
         <Fact name={text("ruleAgeOf")}>{text("seconds", { count: spec.maxTokenAgeSeconds || usual })}</Fact>
         {spec.caData && <Fact name={text("ruleCaOf")}>{text("yes")}</Fact>}
