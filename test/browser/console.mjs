@@ -2655,6 +2655,56 @@ Object.assign(stories, {
     assert.deepEqual(problems, []);
     await context.close();
   },
+  async "a request that finds the session over is sent again after the sign-in, and makes one token"() {
+    const { context, page, problems } = await open();
+    const key = await newKey(context, "ended", { ttl: 86_400 });
+    await page.route(/watch=true/, () => {}); // the page does not learn of the end by itself
+    await signIn(page, key, "/console/tokens");
+    await page.getByRole("button", { name: "New token" }).click();
+    await page.getByLabel("10 minutes").check();
+    await asAdmin(context, "PATCH", "ownedaccesskeys/ended", { spec: { disabled: true } }, "application/merge-patch+json");
+    const sent = [];
+    page.on("response", (response) => {
+      const request = response.request();
+      if (request.method() === "POST" && request.url().includes("/directclusterendpointtokens?")) sent.push([response.status(), request.headers()["idempotency-key"]]);
+    });
+    await page.getByRole("button", { name: "Issue token" }).click();
+    await page.getByText("Your session has ended.").waitFor();
+    await page.getByLabel("Access key", { exact: true }).fill(admin);
+    await page.getByRole("button", { name: "Sign in" }).click();
+    // Nobody presses anything again.
+    await page.getByRole("button", { name: "I have kept it" }).waitFor();
+    const names = new Set(sent.map(([, name]) => name));
+    assert.deepEqual([sent.map(([code]) => code), names.size], [[401, 201], 1]);
+    await page.getByRole("button", { name: "I have kept it" }).click();
+    const { items } = await (await asAdmin(context, "GET", "directclusterendpointtokens")).json();
+    for (const { metadata: { name } } of items) await asAdmin(context, "DELETE", `directclusterendpointtokens/${name}`);
+    await asAdmin(context, "DELETE", "ownedaccesskeys/ended");
+    assert.deepEqual(problems, []);
+    await context.close();
+  },
+  async "what somebody else has changed meanwhile is not overwritten: a team and a trust rule"() {
+    const { context, page, problems } = await open();
+    await asAdmin(context, "POST", "teams", { metadata: { name: "shared" }, spec: { users: ["ana", "ben"] } });
+    await asAdmin(context, "POST", "trustrules", { metadata: { name: "shared" }, spec: { issuer: "https://ci.example.com", match: [{ claim: "sub", is: "x" }], owner: { team: "shared" }, scope: {} } });
+    await page.route(/watch=true/, () => {}); // the page shows what was there
+    await signIn(page, admin, "/console/teams");
+    for (const [path, button, fields, kept] of [["teams", "Remove ben", { users: ["ana", "ben", "cleo"] }, "users"], ["trustrules", "Disable", { description: "by somebody else" }, "description"]]) {
+      await page.goto(`${origin}/console/${path}?name=shared`);
+      const dialog = page.getByRole("dialog");
+      await dialog.getByRole("button", { name: button }).waitFor();
+      assert.equal((await asAdmin(context, "PATCH", `${path}/shared`, { spec: fields }, "application/merge-patch+json")).status(), 200);
+      const answered = page.waitForResponse((response) => response.request().method() === "PATCH");
+      await dialog.getByRole("button", { name: button }).click();
+      assert.equal((await answered).status(), 409, path);
+      await dialog.getByRole("alert").waitFor();
+      const { spec } = await (await asAdmin(context, "GET", `${path}/shared`)).json();
+      assert.deepEqual([spec[kept], spec.disabled ?? false], [fields[kept], false], path);
+    }
+    for (const path of ["trustrules/shared", "teams/shared"]) await asAdmin(context, "DELETE", path);
+    assert.deepEqual(problems, []);
+    await context.close();
+  },
   async "a key that is disabled in another window ends the session of a tab that only watches"() {
     const { context, page, problems } = await open();
     const key = await newKey(context, "watched", { ttl: 86_400 });
