@@ -915,12 +915,16 @@ const stories = {
   },
   async "signing out ends the session, not the key"() {
     const { context, page } = await open();
-    await signIn(page);
+    const key = await newKey(context, "signed-out", {});
+    await signIn(page, key);
     await page.getByRole("button", { name: "Sign out" }).click();
     await page.getByLabel("Access key", { exact: true }).waitFor();
     assert.deepEqual(await context.cookies(), []);
     await page.reload();
     await page.getByLabel("Access key", { exact: true }).waitFor();
+    // It is used elsewhere as well.
+    assert.equal((await context.request.post(`${api}/selves`, { headers: { Authorization: `Bearer ${key}`, Cookie: "" }, data: {} })).status(), 201);
+    await asAdmin(context, "DELETE", "ownedaccesskeys/signed-out");
     await context.close();
   },
   async "a wrong key is refused in plain words"() {
@@ -1596,6 +1600,8 @@ Object.assign(stories, {
     await page.goto(`${origin}/console/keys`);
     const legal = page.frameLocator('iframe[title="Legal notice"]');
     await legal.getByText("members").waitFor();
+    // The document has this rule as well: either of them is enough.
+    assert.equal(await page.locator('iframe[title="Legal notice"]').getAttribute("sandbox"), "allow-popups allow-popups-to-escape-sandbox");
     assert.equal(await legal.locator("p").evaluate((one) => getComputedStyle(one).color), "rgb(0, 0, 255)");
     await page.getByRole("img", { name: "Platform console" }).waitFor();
     for (const colorScheme of ["light", "dark"]) {
@@ -2680,6 +2686,24 @@ Object.assign(stories, {
     const { items } = await (await asAdmin(context, "GET", "directclusterendpointtokens")).json();
     for (const { metadata: { name } } of items) await asAdmin(context, "DELETE", `directclusterendpointtokens/${name}`);
     await asAdmin(context, "DELETE", "ownedaccesskeys/ended");
+    assert.deepEqual(problems, []);
+    await context.close();
+  },
+  async "a delete ends the object that is shown, and not a new one with its name"() {
+    const { context, page, problems } = await open();
+    await newKey(context, "reborn", {});
+    await page.route(/watch=true/, () => {}); // the page shows what was there
+    await signIn(page, admin, "/console/keys?name=reborn", page.getByRole("dialog"));
+    const dialog = page.getByRole("dialog");
+    await dialog.getByRole("button", { name: "Delete" }).click();
+    await asAdmin(context, "DELETE", "ownedaccesskeys/reborn");
+    await newKey(context, "reborn", {});
+    await page.getByLabel("Type reborn to delete it").fill("reborn");
+    const answered = page.waitForResponse((response) => response.request().method() === "DELETE");
+    await dialog.getByRole("button", { name: "Delete" }).click();
+    assert.equal((await answered).status(), 409);
+    await dialog.getByRole("alert").waitFor();
+    assert.equal((await asAdmin(context, "DELETE", "ownedaccesskeys/reborn")).status(), 200, "the new key is gone");
     assert.deepEqual(problems, []);
     await context.close();
   },
