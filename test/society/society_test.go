@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/alicebob/miniredis/v2"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -31,6 +32,7 @@ import (
 	"management.platform.sh/shared/settings"
 	"management.platform.sh/shared/signing/token"
 	"management.platform.sh/shared/state/encryption"
+	"management.platform.sh/shared/state/redisstore"
 	"management.platform.sh/shared/state/redisstore/redistest"
 )
 
@@ -84,19 +86,37 @@ type society struct {
 	keys      []*key
 	tokens    []*issued
 	made      int
+	server    *miniredis.Miniredis
+	clients   []*redisstore.Client
+}
+
+// close ends the state: thousands of sequences would use up the connections of a process.
+func (s *society) close() {
+	for _, client := range s.clients {
+		_ = client.Close()
+	}
+	s.server.Close()
 }
 
 func newSociety(t *testing.T) *society {
 	t.Helper()
 	s := &society{t: t, people: map[identity.Owner]*person{}}
-	url := redistest.Embedded(t)
+	server, err := miniredis.Run()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.server = server
 	ring, err := encryption.Parse(encryption.Generate())
 	if err != nil {
 		t.Fatal(err)
 	}
 	now := time.Date(2027, 3, 4, 5, 6, 7, 0, time.UTC)
 	for i := range s.processes {
-		client := redistest.Open(t, url)
+		client, err := redisstore.Open("redis://"+server.Addr(), redisstore.Options{Timeout: redistest.Patience})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.clients = append(s.clients, client)
 		s.processes[i] = &platform.Environment{
 			Stores: client.Resource, Now: func() time.Time { return now }, Random: rand.Reader,
 			Encryption: func(context.Context) (*encryption.Keyring, error) { return ring, nil },
@@ -530,6 +550,7 @@ func TestSociety(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
 		s := newSociety(t)
+		defer s.close()
 		rt.Repeat(map[string]func(*rapid.T){
 			"":             s.check,
 			"create":       s.create,
