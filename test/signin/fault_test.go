@@ -3,6 +3,7 @@ package signin_test
 import (
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -66,6 +67,33 @@ func TestSlowProvider(t *testing.T) {
 				w.wantRefused(about, w.browser().send(base+"/auth/oidc/login?"+asked().Encode(), nil), row.status)
 			} else {
 				w.wantRefused(about, w.browser().prove(), row.status)
+			}
+		})
+	}
+}
+
+// Nothing is sent to an endpoint without TLS, although it would answer well: neither a code, nor a token, nor a request for keys.
+func TestEndpointsWithoutTLS(t *testing.T) {
+	t.Parallel()
+	for endpoint, path := range map[string]string{"token_endpoint": "/token", "jwks_uri": "/keys", "userinfo_endpoint": "/userinfo"} {
+		t.Run(endpoint, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.config.Auth.OIDC.GetUserInfo = true
+			w.provider.info = map[string]any{"sub": "1001"}
+			asked := false
+			open := httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
+				asked = true
+				w.provider.ServeHTTP(out, r)
+			}))
+			defer open.Close()
+			w.provider.metadata = func(m map[string]any) { m[endpoint] = open.URL + path }
+			answer := w.browser().prove()
+			if answer.StatusCode < 400 || answer.Header.Get("Location") != "" {
+				t.Errorf("%d %s", answer.StatusCode, answer.Header.Get("Location"))
+			}
+			if asked {
+				t.Error("the endpoint without TLS was asked")
 			}
 		})
 	}
