@@ -4,9 +4,12 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
+	"net/url"
 	"strings"
 	"time"
 
@@ -19,13 +22,15 @@ const (
 	discovery = "/.well-known/openid-configuration"
 	// issuerWithin bounds the request for them.
 	issuerWithin = 3 * time.Second
+	// maxMetadata is how much of them is read, in bytes.
+	maxMetadata = 1 << 20
 )
 
 // issuers fetch the metadata of issuers. Local permits those on this machine.
 type issuers struct{ local bool }
 
-// reach returns an error if the metadata of an issuer cannot be fetched. The error quotes nothing that the issuer answers.
-// Roots are the certificates of its caFile. Source: ADR-0024.
+// reach returns an error if the metadata of an issuer cannot be fetched, or if nobody could sign in with them. The error quotes nothing that
+// the issuer answers. Roots are the certificates of its caFile. Source: ADR-0024; OpenID Connect Discovery 1.0, 4.3.
 func (i issuers) reach(ctx context.Context, provider *model.OIDCProvider, roots []byte) error {
 	trust := &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: provider.InsecureCA} //nolint:gosec // the configuration says so
 	if provider.CAFile != "" {
@@ -46,9 +51,37 @@ func (i issuers) reach(ctx context.Context, provider *model.OIDCProvider, roots 
 	if err != nil {
 		return errors.New("cannot be reached from here: " + unreached(err))
 	}
-	_ = answer.Body.Close()
+	defer func() { _ = answer.Body.Close() }()
 	if answer.StatusCode != http.StatusOK {
 		return fmt.Errorf("answers %d at %s, where its metadata should be", answer.StatusCode, discovery)
+	}
+	text, err := io.ReadAll(io.LimitReader(answer.Body, maxMetadata))
+	if err != nil {
+		return errors.New("cannot be reached from here: " + unreached(err))
+	}
+	return usable(text, provider.IssuerURL)
+}
+
+// usable returns an error if metadata are not those of an issuer.
+func usable(text []byte, issuer string) error {
+	var metadata struct {
+		Issuer        string `json:"issuer"`
+		Authorization string `json:"authorization_endpoint"`
+		Token         string `json:"token_endpoint"`
+		Keys          string `json:"jwks_uri"`
+	}
+	if json.Unmarshal(text, &metadata) != nil {
+		return errors.New("answers at " + discovery + " with something that is not the metadata of an issuer")
+	}
+	if metadata.Issuer != issuer {
+		return errors.New("has metadata of another issuer: write the issuer as it calls itself, letter by letter")
+	}
+	for _, endpoint := range []struct{ name, address string }{
+		{"authorization_endpoint", metadata.Authorization}, {"token_endpoint", metadata.Token}, {"jwks_uri", metadata.Keys},
+	} {
+		if at, err := url.Parse(endpoint.address); err != nil || at.Scheme != "https" || at.Host == "" {
+			return errors.New("has metadata without an https URL as " + endpoint.name)
+		}
 	}
 	return nil
 }
