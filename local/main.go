@@ -42,6 +42,7 @@ type commands struct {
 	WhoAmI      client.WhoAmI        `cmd:"" name:"whoami" help:"Print who you are at a platform."`
 	Token       client.Token         `cmd:"" help:"Print a short-lived token for kubectl. This command is a credential plugin (ExecCredential)."`
 	Kubeconfig  client.Kubeconfig    `cmd:"" help:"Get a kubeconfig for a virtual cluster from the platform."`
+	Keys        client.Keys          `cmd:"" help:"Show what was made with an access key."`
 	Revoke      client.Revoke        `cmd:"" help:"Revoke access keys and tokens that were found somewhere. Their texts are read from standard input, one a line."`
 	Completion  completion.Commands  `cmd:"" help:"Complete command lines in bash, zsh and fish."`
 	Version     versionCommand       `cmd:"" help:"Print the version, or with --output how this program was built."`

@@ -31,10 +31,11 @@ type WhoAmI struct {
 
 // Run asks the platform and prints its answer.
 func (c *WhoAmI) Run(ctx context.Context) error {
-	endpoint, client, key, err := c.target()
+	base, client, key, err := target(c.Host, c.Authority)
 	if err != nil {
 		return err
 	}
+	endpoint := base + selves
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, endpoint, strings.NewReader("{}"))
 	if err != nil {
 		return err
@@ -72,9 +73,10 @@ func (c *WhoAmI) Run(ctx context.Context) error {
 // selves is the path of the request below the base address of the API.
 var selves = "/apis/" + model.SchemeGroupVersion.String() + "/selves"
 
-// target returns where to ask, and the key of the sign-in at a named platform.
-func (c *WhoAmI) target() (endpoint string, client *http.Client, key string, err error) {
-	if c.Host == "" {
+// target returns the base address of a platform, a client that reaches it, and the key of the sign-in there. Without a host it is the
+// platform of the current context of the kubeconfig, and the client sends its credential: key is empty.
+func target(host, authority string) (base string, client *http.Client, key string, err error) {
+	if host == "" {
 		config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(clientcmd.NewDefaultClientConfigLoadingRules(), nil).ClientConfig()
 		if err != nil {
 			return "", nil, "", fmt.Errorf("name a HOST, or use a kubeconfig: %w", err)
@@ -82,21 +84,21 @@ func (c *WhoAmI) target() (endpoint string, client *http.Client, key string, err
 		if client, err = rest.HTTPClientFor(config); err != nil {
 			return "", nil, "", fmt.Errorf("the current context of the kubeconfig: %w", err)
 		}
-		return strings.TrimSuffix(config.Host, "/") + selves, client, "", nil
+		return strings.TrimSuffix(config.Host, "/"), client, "", nil
 	}
-	server, folder, err := platformOf(c.Host)
+	server, folder, err := platformOf(host)
 	if err != nil {
 		return "", nil, "", err
 	}
 	text, err := os.ReadFile(filepath.Join(folder, "access.key"))
 	switch {
 	case errors.Is(err, os.ErrNotExist):
-		return "", nil, "", fmt.Errorf("you are not signed in at %s; use platform login %s", c.Host, c.Host)
+		return "", nil, "", fmt.Errorf("you are not signed in at %s; use platform login %s", host, host)
 	case err != nil:
 		return "", nil, "", err
 	}
-	endpoint, client, err = connect(server, c.Authority, "selves")
-	return endpoint, client, string(text), err
+	endpoint, client, err := connect(server, authority, "selves")
+	return strings.TrimSuffix(endpoint, selves), client, string(text), err
 }
 
 // describe returns what people read.

@@ -1,0 +1,130 @@
+package client
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/yaml"
+
+	"management.platform.sh/shared/model"
+)
+
+// The tree has what was made with a key, page by page, below the nearest maker that is left. It counts what ends with the key: what is bound
+// to it, and the tokens of what ends. Source: ADR-0021.
+func TestKeyTree(t *testing.T) {
+	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	meta := func(name string, minute int) metav1.ObjectMeta {
+		return metav1.ObjectMeta{Name: name, UID: types.UID("uid-" + name), CreationTimestamp: metav1.NewTime(start.Add(time.Duration(minute) * time.Minute))}
+	}
+	// lineage names makers; those with a star bind.
+	lineage := func(names ...string) (found []model.AccessKeyAncestor) {
+		for _, name := range names {
+			short := strings.TrimSuffix(name, "*")
+			found = append(found, model.AccessKeyAncestor{Name: short, UID: "uid-" + short, Bounds: short != name})
+		}
+		return found
+	}
+	key := func(name string, minute int, kind string, makers ...string) model.OwnedAccessKey {
+		made := model.OwnedAccessKey{ObjectMeta: meta(name, minute), Spec: model.OwnedAccessKeySpec{User: "ana", Type: kind}}
+		made.Status.Lineage = lineage(makers...)
+		if len(makers) > 0 {
+			made.Status.CreatedBy = &model.AccessKeyReference{Name: strings.TrimSuffix(makers[0], "*")}
+		}
+		return made
+	}
+	token := func(name string, minute int, makers ...string) model.DirectClusterEndpointToken {
+		made := model.DirectClusterEndpointToken{ObjectMeta: meta(name, minute)}
+		made.Status.Team, made.Status.Lineage = "web", lineage(makers...)
+		made.Status.ExpirationTimestamp = &metav1.Time{Time: start.Add(time.Hour)}
+		return made
+	}
+	pages := map[string][]any{
+		// free outlives its maker. What it made does so, too, except that a token ends with its own key. lost is gone.
+		"/ownedaccesskeys": {
+			key("late", 9, "", "free*", "root"), key("free", 1, "", "root"), key("dev", 2, model.AccessKeyTypeKubeconfig, "root*"),
+			key("orphan", 3, "", "lost", "root"),
+		},
+		"/directclusterendpointtokens": {token("t-free", 4, "free*", "root"), token("t-root", 5, "root"), token("t-dev", 6, "dev", "root*")},
+	}
+	const base = "/kubernetes/management/apis/management.platform.sh/v1"
+	var asked []string
+	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Authorization") != "Bearer pak_mine" {
+			w.WriteHeader(http.StatusUnauthorized)
+			return
+		}
+		path, query := strings.TrimPrefix(r.URL.Path, base), r.URL.Query()
+		asked = append(asked, path)
+		switch {
+		case path == "/ownedaccesskeys/root":
+			_ = json.NewEncoder(w).Encode(key("root", 0, ""))
+		case path == "/ownedaccesskeys/none":
+			_, _ = w.Write([]byte("{}"))
+		case pages[path] != nil && query.Get("fieldSelector") == "status.lineage.uid=uid-root" && query.Get("limit") != "":
+			all, list := pages[path], map[string]any{}
+			if query.Get("continue") == "" {
+				list["metadata"], list["items"] = map[string]string{"continue": "c"}, all[:2]
+			} else {
+				list["items"] = all[2:]
+			}
+			_ = json.NewEncoder(w).Encode(list)
+		default:
+			w.WriteHeader(http.StatusNotFound)
+			_, _ = w.Write([]byte(`{"kind":"Status","message":"there is no such key"}`))
+		}
+	}))
+	defer server.Close()
+	kubeconfig := filepath.Join(t.TempDir(), "config")
+	if err := os.WriteFile(kubeconfig, []byte(`{"current-context":"a","contexts":[{"name":"a","context":{"cluster":"a","user":"a"}}],
+		"clusters":[{"name":"a","cluster":{"insecure-skip-tls-verify":true,"server":"`+server.URL+`/kubernetes/management"}}],"users":[{"name":"a","user":{"token":"pak_mine"}}]}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("KUBECONFIG", kubeconfig)
+	run := func(name, format string) (string, error) {
+		var out strings.Builder
+		err := (&KeyTree{Name: name, Output: format, Out: &out}).Run(t.Context())
+		return out.String(), err
+	}
+	text, err := run("root", "text")
+	want := `NAME         TYPE         OWNER      ENDS                   ENDS WITH THE KEY
+root         User         user:ana   never
+  free       User         user:ana   never                  only with --cascade=foreground
+    t-free   token        team:web   2026-01-01T01:00:00Z   only with --cascade=foreground
+    late     User         user:ana   never                  only with --cascade=foreground
+  dev        Kubeconfig   user:ana   never                  yes
+    t-dev    token        team:web   2026-01-01T01:00:00Z   yes
+  orphan     User         user:ana   never                  only with --cascade=foreground
+  t-root     token        team:web   2026-01-01T01:00:00Z   yes
+
+kubectl delete oak root ends 1 access key and 2 tokens with it.
+kubectl delete oak root --cascade=foreground ends 4 access keys and 3 tokens with it.
+`
+	if err != nil || text != want {
+		t.Errorf("%v\n%s", err, text)
+	}
+	if len(asked) != 5 || !slices.Contains(asked, "/directclusterendpointtokens") {
+		t.Errorf("asked for %q", asked)
+	}
+	for format, decode := range map[string]func([]byte, any) error{"json": json.Unmarshal, "yaml": func(text []byte, into any) error { return yaml.Unmarshal(text, into) }} {
+		var got tree
+		text, err := run("root", format)
+		if err != nil || decode([]byte(text), &got) != nil || got.Key.Name != "root" || got.Foreground.AccessKeys != 4 || got.EndsWithKey.Tokens != 2 ||
+			len(got.Key.Made) != 4 || got.Key.Made[2].MadeBy != "lost" {
+			t.Errorf("%s: %v\n%s", format, err, text)
+		}
+	}
+	for _, name := range []string{"other", "none"} {
+		if _, err := run(name, "text"); err == nil || name == "other" && !strings.Contains(err.Error(), "there is no such key") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
