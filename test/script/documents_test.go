@@ -12,25 +12,27 @@ import (
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
+	"sigs.k8s.io/yaml"
 )
 
 // elsewhere has the commands of documents that follow does not run, by their beginning, with the reason.
 var elsewhere = map[string]string{
 	"docs/audit.md: build/platform audit verify": "the story audit writes a log and verifies it",
-	"docs/deploy.md":                                       "accounts of clouds and a cluster; test/deploy and the stories in other shapes run what is deployed",
-	"docs/doctor.md: build/platform doctor":                "examines the Redis of a deployment; the story doctor does it",
-	"docs/ci.md: curl":                                     "needs the token of a job; the story jobs exchanges some",
-	"docs/install.md":                                      "the test of infra/release follows the whole page from an archive",
-	"docs/kubeconfigs.md":                                  "the story kubeconfig runs each block, as a user without other rights",
-	"README.md: make run":                                  "the runner is what serve starts",
-	"README.md: make test":                                 "a test does not run all tests",
+	"docs/deploy.md":                        "accounts of clouds and a cluster; test/deploy and the stories in other shapes run what is deployed",
+	"docs/doctor.md: build/platform doctor": "examines the Redis of a deployment; the story doctor does it",
+	"docs/auditor.md":                       "an auditor with a key of their own; the story auditor walks each section",
+	"docs/ci.md":                            "the tokens of jobs; the story jobs walks each section, and runs what the jobs run",
+	"docs/install.md":                       "the test of infra/release follows the whole page from an archive",
+	"docs/kubeconfigs.md":                   "the story kubeconfig runs each block, as a user without other rights",
+	"README.md: make run":                   "the runner is what serve starts",
+	"README.md: make test":                  "a test does not run all tests",
 	"docs/configuration.md: kubectl get config --watch":    "goes on until it is interrupted; the story watch watches",
 	"docs/configuration.md: build/platform configure":      "writes into a Redis that a deployment uses; the story configuration does it",
 	"docs/people.md: build/platform login HOST":            "asks a person in a browser; test/signin signs in",
 	"docs/people.md: build/platform people adopt":          "reads the Redis of a deployment; the story adopt does it",
 	"docs/security.md: kubectl delete ownedaccesskey NAME": "the story deletion deletes keys",
 	"docs/patches.md: kubectl create -f evaluation.yaml":   "the story patches evaluates on the server",
-	"docs/operate.md":                                      "a Redis that is restored, and processes that start again; the story operate walks each section",
+	"docs/operate.md": "a Redis that is restored, and processes that start again; the story operate walks each section",
 }
 
 // shown is a command in a document, with the lines that the document shows below it.
@@ -84,9 +86,7 @@ func follow(ts *testscript.TestScript, neg bool, args []string) {
 	for _, file := range documents {
 		text, err := os.ReadFile(file)
 		ts.Check(err)
-		for _, block := range namedBlock.FindAllStringSubmatch(string(text), -1) {
-			ts.Check(os.WriteFile(ts.MkAbs(block[1]), []byte(block[2]), 0o600))
-		}
+		writeNamed(ts, string(text))
 	}
 	used, ran, findings := map[string]bool{}, 0, []string(nil)
 	for _, file := range append([]string{filepath.Join(repository, "README.md")}, documents...) {
@@ -119,6 +119,23 @@ func follow(ts *testscript.TestScript, neg bool, args []string) {
 	_, _ = fmt.Fprintf(ts.Stdout(), "%d commands ran\n", ran)
 }
 
+// writeNamed writes the files that a document shows.
+func writeNamed(ts *testscript.TestScript, document string) {
+	for _, block := range namedBlock.FindAllStringSubmatch(document, -1) {
+		ts.Check(os.WriteFile(ts.MkAbs(block[1]), []byte(here(ts, block[2])), 0o600))
+	}
+}
+
+// here returns a text of a document with the addresses and the folder of the story in place of those that documents name.
+func here(ts *testscript.TestScript, text string) string {
+	pairs := []string{"/var/log/platform", ts.MkAbs("audit"), "https://127.0.0.1:8443", ts.Getenv("SECURE")}
+	if issuer := ts.Getenv("ISSUER"); issuer != "" {
+		pairs = append(pairs, "https://token.actions.githubusercontent.com", issuer+"\n  caData: "+ts.ReadFile("issuer.crt64"))
+	}
+	pairs = append(pairs, "https://platform.example", ts.Getenv("SECURE"), "platform.example", strings.TrimPrefix(ts.Getenv("SECURE"), "https://"))
+	return strings.NewReplacer(pairs...).Replace(text)
+}
+
 func exceptionFor(document, line string) string {
 	for exception := range elsewhere {
 		file, beginning, _ := strings.Cut(exception, ": ")
@@ -138,16 +155,15 @@ func runBlock(ts *testscript.TestScript, document string, all []shown) []string 
 	ts.Check(err)
 	var script strings.Builder
 	for i, c := range all {
-		// Documents name the address of a platform, and the runner of the story has another one.
-		line := strings.NewReplacer("https://127.0.0.1:8443", ts.Getenv("SECURE"), "https://platform.example", ts.Getenv("SECURE")).Replace(c.line)
-		fmt.Fprintf(&script, "{ %s\n} > %[2]s/%[3]d.out 2>&1; echo $? > %[2]s/%[3]d.code\n", line, folder, i)
+		fmt.Fprintf(&script, "{ %s\n} > %[2]s/%[3]d.out 2>&1; echo $? > %[2]s/%[3]d.code\n", here(ts, c.line), folder, i)
 	}
 	shell := exec.Command("bash", "-c", script.String())
 	shell.Dir = ts.MkAbs(".")
 	path := ts.Getenv("PATH")
 	programs(ts, false, nil)
 	defer ts.Setenv("PATH", path)
-	for _, variable := range []string{"PATH", "HOME", "KUBECACHEDIR", "KUBECONFIG", "API", "KEY", "KEY_UID", "EDITOR", "CURL_CA_BUNDLE", "SSL_CERT_FILE", "PLATFORM_REDIS_URL", "PLATFORM_SECRET_AUDIT_STORE", "REDIS_CLI"} {
+	for _, variable := range []string{"PATH", "HOME", "KUBECACHEDIR", "KUBECONFIG", "API", "KEY", "KEY_UID", "EDITOR", "CURL_CA_BUNDLE", "SSL_CERT_FILE", "PLATFORM_REDIS_URL", "PLATFORM_SECRET_AUDIT_STORE", "REDIS_CLI",
+		"PLATFORM_ID_TOKEN", "PLATFORM_ID_TOKEN_FILE", "ACTIONS_ID_TOKEN_REQUEST_URL", "ACTIONS_ID_TOKEN_REQUEST_TOKEN"} {
 		shell.Env = append(shell.Env, variable+"="+ts.Getenv(variable))
 	}
 	output, err := shell.CombinedOutput()
@@ -190,33 +206,41 @@ func settled(l string) string {
 	return strings.Join(strings.Fields(span.ReplaceAllString(l, "TIME")), " ")
 }
 
-// walk runs the commands of a section of a document, or of one of its blocks, as follow runs those of all documents. The sections below
-// it are sections of their own. A redis-server that has left its process in redis.pid ends with the story.
+// walk runs the commands of a section of a document, or of one of its blocks, as follow runs those of all documents. With -job it runs
+// what a block of YAML makes a job run. The sections below it are sections of their own. The files that the document shows exist. A
+// redis-server that has left its process in redis.pid ends with the story.
 func walk(ts *testscript.TestScript, neg bool, args []string) {
 	refuseNegation(ts, neg)
+	ofJob := len(args) > 0 && args[0] == "-job"
+	if ofJob {
+		args = args[1:]
+	}
 	if len(args) != 2 && len(args) != 3 {
-		ts.Fatalf("usage: walk FILE SECTION [BLOCK]")
+		ts.Fatalf("usage: walk [-job] FILE SECTION [BLOCK]")
 	}
 	text, err := os.ReadFile(filepath.Join(repository, args[0]))
 	ts.Check(err)
-	section := ""
-	for _, at := range sectionHeading.FindAllSubmatchIndex(text, -1) {
-		if string(text[at[2]:at[3]]) == args[1] {
-			section = string(text[at[1]:])
-			if next := sectionHeading.FindStringIndex(section); next != nil {
-				section = section[:next[0]]
-			}
-		}
-	}
+	section := sectionOf(string(text), args[1])
 	ts.Defer(func() {
 		if id, err := os.ReadFile(ts.MkAbs("redis.pid")); err == nil {
 			_ = exec.Command("kill", strings.TrimSpace(string(id))).Run()
 		}
 	})
+	if len(args) == 2 {
+		writeNamed(ts, section)
+	}
+	blocks, commandsIn := consoleBlock, commandsOf
+	if ofJob {
+		blocks, commandsIn = jobBlock, func(block string) []shown {
+			found, err := commandsOfJob(block)
+			ts.Check(err)
+			return found
+		}
+	}
 	var all []shown
-	for i, block := range consoleBlock.FindAllStringSubmatch(section, -1) {
+	for i, block := range blocks.FindAllStringSubmatch(section, -1) {
 		if len(args) == 2 || args[2] == fmt.Sprint(i+1) {
-			all = append(all, commandsOf(block[2])...)
+			all = append(all, commandsIn(block[2])...)
 		}
 	}
 	if len(all) == 0 {
@@ -224,6 +248,112 @@ func walk(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	if findings := runBlock(ts, args[0], all); len(findings) > 0 {
 		ts.Fatalf("%s", strings.Join(findings, "\n"))
+	}
+}
+
+// sectionOf returns the text of a section, to the next heading.
+func sectionOf(document, heading string) string {
+	for _, at := range sectionHeadings(document) {
+		if document[at[2]:at[3]] == heading {
+			return document[at[1]:at[4]]
+		}
+	}
+	return ""
+}
+
+// sectionHeadings returns where the headings of a document and their texts are, and where the section ends. A comment in a block is no
+// heading.
+func sectionHeadings(document string) [][5]int {
+	hidden := regexp.MustCompile("(?ms)^```.*?^```").ReplaceAllStringFunc(document, func(block string) string { return strings.Repeat(".", len(block)) })
+	var found [][5]int
+	for _, at := range sectionHeading.FindAllStringSubmatchIndex(hidden, -1) {
+		if len(found) > 0 {
+			found[len(found)-1][4] = at[0]
+		}
+		found = append(found, [5]int{at[0], at[1], at[2], at[3], len(document)})
+	}
+	return found
+}
+
+var jobBlock = regexp.MustCompile("(?ms)^```(yaml)\n(.*?)^```")
+
+// commandsOfJob returns what a job in YAML runs: a step of GitHub Actions, the script of GitLab CI, the command of a container.
+func commandsOfJob(block string) ([]shown, error) {
+	var document any
+	if err := yaml.Unmarshal([]byte(block), &document); err != nil {
+		return nil, err
+	}
+	var found []shown
+	add := func(line any) {
+		if text, isText := line.(string); isText {
+			found = append(found, shown{line: text})
+		}
+	}
+	var visit func(node any)
+	visit = func(node any) {
+		switch node := node.(type) {
+		case []any:
+			for _, each := range node {
+				visit(each)
+			}
+		case map[string]any:
+			add(node["run"])
+			if lines, isList := node["script"].([]any); isList {
+				for _, line := range lines {
+					add(line)
+				}
+			}
+			if words, isList := node["command"].([]any); isList {
+				add(strings.Trim(fmt.Sprint(words), "[]"))
+			}
+			for _, key := range slices.Sorted(maps.Keys(node)) {
+				visit(node[key])
+			}
+		}
+	}
+	visit(document)
+	return found, nil
+}
+
+// A story that walks a page walks each section that has commands, in the order of the page.
+func TestWalkedPages(t *testing.T) {
+	t.Parallel()
+	for page, story := range map[string]string{"auditor.md": "auditor", "ci.md": "jobs", "operate.md": "operate"} {
+		text, err := os.ReadFile(filepath.Join("..", "..", "docs", page))
+		if err != nil {
+			t.Fatal(err)
+		}
+		script, err := os.ReadFile(filepath.Join("testdata", story+".txtar"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		rest := string(script)
+		for _, at := range sectionHeadings(string(text)) {
+			heading := string(text[at[2]:at[3]])
+			if !consoleBlock.Match(text[at[1]:at[4]]) {
+				continue
+			}
+			_, after, found := strings.Cut(rest, fmt.Sprintf("walk docs/%s '%s'", page, heading))
+			if !found {
+				t.Errorf("the story %s does not walk the section %q of %s, or not at its place", story, heading, page)
+				continue
+			}
+			rest = after
+		}
+	}
+}
+
+func TestCommandsOfJob(t *testing.T) {
+	t.Parallel()
+	for block, want := range map[string][]string{
+		"jobs:\n  a:\n    steps:\n    - uses: x\n    - run: b c\n    - run: d\n": {"b c", "d"},
+		"a:\n  script:\n  - b\n  - c d\n":                                        {"b", "c d"},
+		"kind: Pod\nspec:\n  containers:\n  - command: [a, --b]\n":               {"a --b"},
+	} {
+		found, err := commandsOfJob(block)
+		if err != nil || !slices.EqualFunc(found, want, func(a shown, b string) bool { return a.line == b }) {
+			t.Errorf("%q, %v", found, err)
+		}
 	}
 }
 

@@ -42,8 +42,20 @@ func issuer(ts *testscript.TestScript, neg bool, args []string) {
 			_ = json.NewEncoder(w).Encode(answer)
 		})
 	}
+	const bearer = "what a job asks with"
+	mux.HandleFunc("GET /github", func(w http.ResponseWriter, r *http.Request) {
+		token, err := os.ReadFile(ts.MkAbs("github.token"))
+		if err != nil || r.Header.Get("Authorization") != "Bearer "+bearer || r.URL.Query().Get("audience") != ts.Getenv("SECURE") {
+			w.WriteHeader(http.StatusUnauthorized)
+			return
+		}
+		_ = json.NewEncoder(w).Encode(map[string]string{"value": string(token)})
+	})
 	ts.Setenv("ISSUER", server.URL)
+	ts.Setenv("GITHUB_URL", server.URL+"/github")
+	ts.Setenv("GITHUB_BEARER", bearer)
 	text := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
+	ts.Check(os.WriteFile(ts.MkAbs("issuer.crt"), text, 0o600))
 	ts.Check(os.WriteFile(ts.MkAbs("issuer.crt64"), []byte(base64.StdEncoding.EncodeToString(text)), 0o600))
 	encoded, err := key.Bytes()
 	ts.Check(err)

@@ -52,7 +52,8 @@ const (
 //	documented FILE BEGINNING KEYFILE   run the block of a document whose command begins so, with that key as $ACCESS_KEY
 //	example NAME                   run a script of docs/examples, or build and run a program of it
 //	follow                         run the commands of all documents, except those that documents_test.go names
-//	walk FILE SECTION [BLOCK]      run the commands of a section of a document, or of one of its blocks
+//	walk [-job] FILE SECTION [BLOCK]   run the commands of a section of a document, or of one of its blocks; with -job what
+//	                               its blocks of YAML make jobs run
 //	kubectl [-exit N] [-issue FILE] ARG...
 //	background [-platform] NAME ARG...   run kubectl, or another command of the program, in the background
 //	approve [-deny] CODE USER PASSWORDFILE   enter the code of a device in a browser, sign in and decide; prints the question
@@ -72,7 +73,8 @@ const (
 //	writes begin|end               create keys continuously; at the end all acknowledged keys must exist
 //	authority NAME                 a certificate authority: NAME.crt, NAME.key, and both in base64 as .crt64 and .key64
 //	cluster AUTHORITY              a TLS server at $CLUSTER that requires client certificates and answers with their user
-//	issuer                         a system at $ISSUER that signs the tokens of jobs; its authority is in issuer.crt64
+//	issuer                         a system at $ISSUER that signs the tokens of jobs; its authority is in issuer.crt and
+//	                               issuer.crt64. As GitHub Actions does, it gives the token in the file github.token to its job
 //	job FILE CLAIM=TEXT...         write the token of a job with these claims, for the runner
 //	certified KUBECONFIG AUTHORITY USER SECONDS   its certificate is valid, names that user, and has that lifetime
 //	fill TEMPLATE FILE NAME...     replace names in braces with variables and lines of files

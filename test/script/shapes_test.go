@@ -62,6 +62,7 @@ var gateways = map[shape][]lambdatest.Gateway{
 var aboutTheRunner = map[string]string{
 	"adopt":     "a command of the program platform on a Redis",
 	"audit":     "files, which one process writes, their verification by a command of the runner, and its metrics",
+	"auditor":   "the runner's files of the audit",
 	"documents": "the data folder, the authority and the redis-server of the runner are what the pages name",
 	"bootstrap": "two runners on one Redis; the other shapes get their admin key by the same command",
 	"config":    "the runner looks at its configuration every second and logs it; functions look when requests come",
