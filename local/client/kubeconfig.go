@@ -32,7 +32,7 @@ type Kubeconfig struct {
 	Server     string `placeholder:"URL" help:"Address of the virtual cluster. Absent: the address of its ingress endpoint."`
 	Merge      bool   `help:"Add the kubeconfig to the file under its own name, and make it the current context."`
 	Output     string `type:"path" short:"o" placeholder:"FILE" help:"File to write. Absent: standard output, or with --merge the first existing file of KUBECONFIG, else its last file, else ~/.kube/config."`
-	Platform   string `type:"path" env:"PLATFORM_KUBECONFIG" placeholder:"FILE" help:"Kubeconfig that reaches the platform. Absent: the one in the data folder."`
+	Platform   string `type:"path" env:"PLATFORM_KUBECONFIG" placeholder:"FILE" help:"Kubeconfig that reaches the platform. Absent: the one in the data folder, else the current context of the kubeconfig."`
 	Data       string `default:".platform" placeholder:"DIR" help:"Data folder of platform serve (${default})."`
 }
 
@@ -59,7 +59,7 @@ func (c *Kubeconfig) Run(ctx context.Context) error {
 			return err
 		}
 	}
-	config, err := clientcmd.BuildConfigFromFlags("", platform)
+	config, err := c.reaches(platform)
 	if err != nil {
 		return fmt.Errorf("--platform: %w", err)
 	}
@@ -93,6 +93,15 @@ func (c *Kubeconfig) Run(ctx context.Context) error {
 	}
 	_, err = fmt.Printf("%s holds a credential until %s\n", c.Output, answer.Status.ExpirationTimestamp.UTC().Format(time.RFC3339))
 	return err
+}
+
+// reaches returns how to reach the platform. Without a data folder it is the current context of the kubeconfig, as after platform login. A
+// merge changes that context, so it needs the file.
+func (c *Kubeconfig) reaches(platform string) (*rest.Config, error) {
+	if _, err := os.Stat(platform); c.Platform != "" || c.Merge || !errors.Is(err, os.ErrNotExist) {
+		return clientcmd.BuildConfigFromFlags("", platform)
+	}
+	return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(clientcmd.NewDefaultClientConfigLoadingRules(), nil).ClientConfig()
 }
 
 // mergesInto returns the file that kubectl would write a new entry to: the first existing file of KUBECONFIG, else its

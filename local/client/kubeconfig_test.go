@@ -221,3 +221,27 @@ func TestKubeconfigMergesInto(t *testing.T) {
 		}
 	}
 }
+
+// Somebody without a data folder asks the platform of the current context, as after platform login. A merge, which changes that context, and a
+// file that was named do not.
+func TestKubeconfigOfCurrentContext(t *testing.T) {
+	file, asked := platform(t)
+	t.Setenv("KUBECONFIG", file)
+	folder := t.TempDir()
+	for _, row := range []struct {
+		about   string
+		command Kubeconfig
+		asked   int
+	}{
+		{"without a data folder", Kubeconfig{}, 1},
+		{"a merge", Kubeconfig{Merge: true}, 0},
+		{"a file that is missing", Kubeconfig{Platform: filepath.Join(folder, "none")}, 0},
+	} {
+		before := asked()
+		row.command.Instance, row.command.Data, row.command.Output = "p-shop/dev", filepath.Join(folder, "data"), filepath.Join(folder, "out")
+		err := row.command.Run(t.Context())
+		if got := asked() - before; got != row.asked || (err == nil) != (row.asked == 1) {
+			t.Errorf("%s: %d requests, %v", row.about, got, err)
+		}
+	}
+}

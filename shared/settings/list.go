@@ -241,7 +241,7 @@ var List = []Setting{
 
 	elsewhere(Server, "server").describe("URL", Commands, "Base address of the platform's API: https://HOST/kubernetes/management."),
 	elsewhere(AccessKey, "").describe("access key", Commands, "The access key that a command uses."),
-	elsewhere(Kubeconfig, "platform").describe("path", Commands, "Kubeconfig that reaches the platform. Absent: the one in the data folder."),
+	elsewhere(Kubeconfig, "platform").describe("path", Commands, "Kubeconfig that reaches the platform. Absent: the one in the data folder, else the current context of the kubeconfig."),
 	elsewhere(IDToken, "").describe("token", Commands, "The token of a job, which platform login --ci exchanges for an access key."),
 	elsewhere(IDTokenFile, "").describe("path", Commands, "File with the token of a job."),
 }
