@@ -9,8 +9,10 @@ import (
 	"net/http"
 	"net/http/cookiejar"
 	"net/url"
+	"os"
 	"regexp"
 	"strings"
+	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 )
@@ -32,53 +34,97 @@ func approve(ts *testscript.TestScript, neg bool, args []string) {
 	if options.NArg() != 3 {
 		ts.Fatalf("usage: approve [-deny] CODE USER PASSWORDFILE")
 	}
-	jar, err := cookiejar.New(nil)
-	ts.Check(err)
-	browser := client(ts, patience)
-	browser.Jar = jar
-	origin := ts.Getenv("SECURE")
-	load := func(request *http.Request) string {
-		request.Header.Set("Accept", "text/html")
-		answer, err := browser.Do(request)
-		ts.Check(err)
-		defer func() { _ = answer.Body.Close() }()
-		text, err := io.ReadAll(answer.Body)
-		ts.Check(err)
-		sessionOf(ts).saw(string(text))
-		if answer.StatusCode != http.StatusOK {
-			ts.Fatalf("%s: %s %s", request.URL.Path, answer.Status, text)
-		}
-		return string(text)
-	}
-	visit := func(address string) string {
-		request, err := http.NewRequest(http.MethodGet, address, nil)
-		ts.Check(err)
-		return load(request)
-	}
-	send := func(address string, form url.Values) string {
-		request, err := http.NewRequest(http.MethodPost, address, strings.NewReader(form.Encode()))
-		ts.Check(err)
-		request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-		request.Header.Set("Sec-Fetch-Site", "same-origin")
-		return load(request)
-	}
-	found := func(pattern *regexp.Regexp, page string) string {
-		match := pattern.FindStringSubmatch(page)
-		if match == nil {
-			ts.Fatalf("the page has no match for %s:\n%s", pattern, page)
-		}
-		return html.UnescapeString(match[1])
-	}
-	choice := send(origin+"/auth/device", url.Values{"user_code": {options.Arg(0)}})
-	asked := send(origin+"/auth/password/login", url.Values{
-		"id": {found(pageID, visit(origin+found(pageLink, choice)))}, "username": {options.Arg(1)},
+	b, origin := newBrowser(ts), ts.Getenv("SECURE")
+	choice := b.send(origin+"/auth/device", url.Values{"user_code": {options.Arg(0)}})
+	asked := b.send(origin+"/auth/password/login", url.Values{
+		"id": {b.found(pageID, b.visit(origin+b.found(pageLink, choice)))}, "username": {options.Arg(1)},
 		"password": {strings.TrimSpace(ts.ReadFile(options.Arg(2)))},
 	})
 	decision := "allow"
 	if *deny {
 		decision = "deny"
 	}
-	send(origin+"/auth/confirm", url.Values{"id": {found(pageID, asked)}, "decision": {decision}})
-	_, err = io.WriteString(ts.Stdout(), html.UnescapeString(pageTag.ReplaceAllString(asked, "\n")))
+	b.send(origin+"/auth/confirm", url.Values{"id": {b.found(pageID, asked)}, "decision": {decision}})
+	_, err := io.WriteString(ts.Stdout(), html.UnescapeString(pageTag.ReplaceAllString(asked, "\n")))
 	ts.Check(err)
+}
+
+// signIn does what a person does in a browser who has a session at the provider: it opens the address that platform login prints, allows the
+// program to have a key, and arrives at the program.
+func signIn(ts *testscript.TestScript, neg bool, args []string) {
+	refuseNegation(ts, neg)
+	b := newBrowser(ts)
+	asked := b.visit(one(ts, args))
+	b.send(ts.Getenv("SECURE")+"/auth/confirm", url.Values{"id": {b.found(pageID, asked)}, "decision": {"allow"}})
+}
+
+// browser keeps cookies, and follows redirects.
+type browser struct {
+	*http.Client
+	ts *testscript.TestScript
+}
+
+// newBrowser returns a browser that trusts the platform, and the issuer of the story.
+func newBrowser(ts *testscript.TestScript) browser {
+	jar, err := cookiejar.New(nil)
+	ts.Check(err)
+	b := browser{client(ts, patience), ts}
+	b.Jar = jar
+	if text, err := os.ReadFile(ts.MkAbs("issuer.crt")); err == nil {
+		b.Transport.(*http.Transport).TLSClientConfig.RootCAs.AppendCertsFromPEM(text)
+	}
+	return b
+}
+
+func (b browser) load(request *http.Request) string {
+	request.Header.Set("Accept", "text/html")
+	answer, err := b.Do(request)
+	b.ts.Check(err)
+	defer func() { _ = answer.Body.Close() }()
+	text, err := io.ReadAll(answer.Body)
+	b.ts.Check(err)
+	sessionOf(b.ts).saw(string(text))
+	if answer.StatusCode != http.StatusOK {
+		b.ts.Fatalf("%s: %s %s", request.URL.Path, answer.Status, text)
+	}
+	return string(text)
+}
+
+// visit loads a page.
+func (b browser) visit(address string) string {
+	request, err := http.NewRequest(http.MethodGet, address, nil)
+	b.ts.Check(err)
+	return b.load(request)
+}
+
+// send sends a form of a page of the platform.
+func (b browser) send(address string, form url.Values) string {
+	request, err := http.NewRequest(http.MethodPost, address, strings.NewReader(form.Encode()))
+	b.ts.Check(err)
+	request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	request.Header.Set("Sec-Fetch-Site", "same-origin")
+	return b.load(request)
+}
+
+// found returns what a page has in the group of a pattern.
+func (b browser) found(pattern *regexp.Regexp, page string) string {
+	match := pattern.FindStringSubmatch(page)
+	if match == nil {
+		b.ts.Fatalf("the page has no match for %s:\n%s", pattern, page)
+	}
+	return html.UnescapeString(match[1])
+}
+
+// stopwatch prints how many seconds have passed since it was begun. No story fails because of them.
+func stopwatch(ts *testscript.TestScript, neg bool, args []string) {
+	refuseNegation(ts, neg)
+	s := sessionOf(ts)
+	switch one(ts, args) {
+	case "begin":
+		s.begun = time.Now()
+	case "read":
+		ts.Logf("%.1f seconds", time.Since(s.begun).Seconds())
+	default:
+		ts.Fatalf("usage: stopwatch begin|read")
+	}
 }

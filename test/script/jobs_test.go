@@ -8,10 +8,13 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"encoding/pem"
+	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"os"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -32,7 +35,10 @@ func issuer(ts *testscript.TestScript, neg bool, args []string) {
 	server := httptest.NewTLSServer(mux)
 	ts.Defer(server.Close)
 	for path, answer := range map[string]any{
-		"/.well-known/openid-configuration": map[string]string{"issuer": server.URL, "jwks_uri": server.URL + "/keys"},
+		"/.well-known/openid-configuration": map[string]string{
+			"issuer": server.URL, "jwks_uri": server.URL + "/keys",
+			"authorization_endpoint": server.URL + "/authorize", "token_endpoint": server.URL + "/token",
+		},
 		"/keys": map[string]any{"keys": []any{map[string]string{
 			"kty": "EC", "crv": "P-256", "kid": "1", "alg": "ES256", "use": "sig", "x": encode(point[1:33]), "y": encode(point[33:]),
 		}}},
@@ -51,6 +57,7 @@ func issuer(ts *testscript.TestScript, neg bool, args []string) {
 		}
 		_ = json.NewEncoder(w).Encode(map[string]string{"value": string(token)})
 	})
+	signsPeopleIn(mux, server.URL, ts.Getenv("SECURE"), key)
 	ts.Setenv("ISSUER", server.URL)
 	ts.Setenv("GITHUB_URL", server.URL+"/github")
 	ts.Setenv("GITHUB_BEARER", bearer)
@@ -79,17 +86,76 @@ func job(ts *testscript.TestScript, neg bool, args []string) {
 		}
 		claims[name] = text
 	}
-	part := func(object any) string {
-		text, err := json.Marshal(object)
-		ts.Check(err)
-		return base64.RawURLEncoding.EncodeToString(text)
+	signed, err := signedWith(key, claims)
+	ts.Check(err)
+	ts.Check(os.WriteFile(ts.MkAbs(args[0]), []byte(signed), 0o600))
+}
+
+// signedWith is a token with claims, signed with ES256.
+func signedWith(key *ecdsa.PrivateKey, claims map[string]any) (string, error) {
+	header, err := json.Marshal(map[string]string{"alg": "ES256", "kid": "1"})
+	if err != nil {
+		return "", err
 	}
-	signed := part(map[string]string{"alg": "ES256", "kid": "1"}) + "." + part(claims)
+	body, err := json.Marshal(claims)
+	if err != nil {
+		return "", err
+	}
+	encode := base64.RawURLEncoding.EncodeToString
+	signed := encode(header) + "." + encode(body)
 	sum := sha256.Sum256([]byte(signed))
 	r, s, err := ecdsa.Sign(rand.Reader, key, sum[:])
-	ts.Check(err)
+	if err != nil {
+		return "", err
+	}
 	signature := make([]byte, 64)
 	r.FillBytes(signature[:32])
 	s.FillBytes(signature[32:])
-	ts.Check(os.WriteFile(ts.MkAbs(args[0]), []byte(signed+"."+base64.RawURLEncoding.EncodeToString(signature)), 0o600))
+	return signed + "." + encode(signature), nil
+}
+
+// The client at the issuer that signs people in, and its secret.
+const (
+	peopleClient = "platform"
+	peopleSecret = "hush-8Kx20wQm57ZtLp93VrNc4Hd6"
+)
+
+// signsPeopleIn makes an issuer one at which a person has a session already: Ana, of the group developers. It sends browsers back to a
+// platform only, and gives an ID token once for each code, to who has the secret of the client and the verifier.
+func signsPeopleIn(mux *http.ServeMux, at, platform string, key *ecdsa.PrivateKey) {
+	var mu sync.Mutex
+	begun := map[string]url.Values{}
+	mux.HandleFunc("GET /authorize", func(w http.ResponseWriter, r *http.Request) {
+		asked := r.URL.Query()
+		if asked.Get("client_id") != peopleClient || !strings.HasPrefix(asked.Get("redirect_uri"), platform+"/auth/") {
+			w.WriteHeader(http.StatusBadRequest)
+			return
+		}
+		code := rand.Text()
+		mu.Lock()
+		begun[code] = asked
+		mu.Unlock()
+		http.Redirect(w, r, asked.Get("redirect_uri")+"?"+url.Values{"code": {code}, "state": {asked.Get("state")}}.Encode(), http.StatusSeeOther)
+	})
+	mux.HandleFunc("POST /token", func(w http.ResponseWriter, r *http.Request) {
+		code, verifier := r.PostFormValue("code"), sha256.Sum256([]byte(r.PostFormValue("code_verifier")))
+		id, secret, _ := r.BasicAuth()
+		mu.Lock()
+		asked := begun[code]
+		delete(begun, code)
+		mu.Unlock()
+		w.Header().Set("Content-Type", "application/json")
+		now := time.Now().Unix()
+		token, err := signedWith(key, map[string]any{
+			"iss": at, "sub": "1001", "aud": peopleClient, "iat": now, "exp": now + 300, "nonce": asked.Get("nonce"),
+			"preferred_username": "ana", "name": "Ana", "groups": []string{"developers"},
+		})
+		if err != nil || asked == nil || id != peopleClient || secret != peopleSecret ||
+			base64.RawURLEncoding.EncodeToString(verifier[:]) != asked.Get("code_challenge") {
+			w.WriteHeader(http.StatusBadRequest)
+			_, _ = io.WriteString(w, `{"error":"invalid_grant"}`)
+			return
+		}
+		_ = json.NewEncoder(w).Encode(map[string]any{"access_token": rand.Text(), "token_type": "Bearer", "expires_in": 300, "id_token": token})
+	})
 }

@@ -57,6 +57,8 @@ const (
 //	kubectl [-exit N] [-issue FILE] ARG...
 //	background [-platform] NAME ARG...   run kubectl, or another command of the program, in the background
 //	approve [-deny] CODE USER PASSWORDFILE   enter the code of a device in a browser, sign in and decide; prints the question
+//	signin ADDRESS                 open the address of platform login in a browser with a session at the provider, and allow it
+//	stopwatch begin|read           print the seconds since its beginning
 //	until NAME PATTERN             wait until its output matches
 //	finish [-peek] [-within TIME] NAME   print its output at its end; a watch is interrupted, or must end by itself within the time
 //	http [-k KEYFILE] [-H 'NAME: VALUE'] [-t TYPE] [-o FILE] [-issue FILE] [-until PATTERN] [-within TIME] METHOD PATH [BODY]
@@ -100,6 +102,8 @@ var commands = map[string]func(*testscript.TestScript, bool, []string){
 	"kubectl":    kubectl,
 	"background": background,
 	"approve":    approve,
+	"signin":     signIn,
+	"stopwatch":  stopwatch,
 	"until":      until,
 	"finish":     finish,
 	"http":       request,

@@ -25,6 +25,8 @@ type session struct {
 	writer  *writer
 	// followers are the kubectl processes in the background.
 	followers map[string]*follower
+	// begun is when the stopwatch was begun.
+	begun time.Time
 
 	mu sync.Mutex
 	// answers are everything that clients saw, except for the answers that deliver a key.

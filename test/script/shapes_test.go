@@ -71,6 +71,7 @@ var aboutTheRunner = map[string]string{
 	"jobs":      "an issuer of tokens on this machine, to which deployed functions do not connect",
 	"killed":    "the runner starts its redis-server again; elsewhere that is the platform's",
 	"manifests": "a flag of the runner",
+	"newcomer":  "a provider on this machine, to which deployed functions do not connect",
 	"operate":   "an operator's commands on a Redis, which the runner stands for",
 	"restart":   "the runner's data folder, lock and announcement",
 	"stolen":    "the runner's files of the audit, and tokens",
