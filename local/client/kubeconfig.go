@@ -101,7 +101,7 @@ func (c *Kubeconfig) reaches(platform string) (*rest.Config, error) {
 	if _, err := os.Stat(platform); c.Platform != "" || c.Merge || !errors.Is(err, os.ErrNotExist) {
 		return clientcmd.BuildConfigFromFlags("", platform)
 	}
-	return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(clientcmd.NewDefaultClientConfigLoadingRules(), nil).ClientConfig()
+	return currentContext()
 }
 
 // mergesInto returns the file that kubectl would write a new entry to: the first existing file of KUBECONFIG, else its

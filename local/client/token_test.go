@@ -420,3 +420,14 @@ func TestTokenVirtualCluster(t *testing.T) {
 		}
 	}
 }
+
+// Flags about the tokens of jobs mean nothing without --ci, and are not ignored. Source: ADR-0036.
+func TestFlagsOfJobsNeedCI(t *testing.T) {
+	t.Parallel()
+	for _, command := range []Token{{Rule: "deploy"}, {TokenFile: "token"}, {Audience: "https://platform.example"}} {
+		command.Server, command.Key, command.now = "https://127.0.0.1:1/kubernetes/management", "pak_mine", time.Now
+		if _, _, _, err := command.prepare(t.Context()); err == nil || !strings.Contains(err.Error(), "--ci") {
+			t.Errorf("%+v: %v", command, err)
+		}
+	}
+}

@@ -73,11 +73,20 @@ func (c *WhoAmI) Run(ctx context.Context) error {
 // selves is the path of the request below the base address of the API.
 var selves = "/apis/" + model.SchemeGroupVersion.String() + "/selves"
 
+// currentContext returns how to reach the server of the current context of the kubeconfig.
+func currentContext() (*rest.Config, error) {
+	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(clientcmd.NewDefaultClientConfigLoadingRules(), nil).ClientConfig()
+	if clientcmd.IsEmptyConfig(err) {
+		return nil, errors.New("the kubeconfig has no current context; platform login makes one")
+	}
+	return config, err
+}
+
 // target returns the base address of a platform, a client that reaches it, and the key of the sign-in there. Without a host it is the
 // platform of the current context of the kubeconfig, and the client sends its credential: key is empty.
 func target(host, authority string) (base string, client *http.Client, key string, err error) {
 	if host == "" {
-		config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(clientcmd.NewDefaultClientConfigLoadingRules(), nil).ClientConfig()
+		config, err := currentContext()
 		if err != nil {
 			return "", nil, "", fmt.Errorf("name a HOST, or use a kubeconfig: %w", err)
 		}
