@@ -256,6 +256,24 @@ func TestSchemas(t *testing.T) {
 	}
 }
 
+// Reads of the configuration can ask for its secrets, and no other request can.
+func TestReveal(t *testing.T) {
+	t.Parallel()
+	var found []string
+	for name, operation := range operations(buildV3(t, resources)) {
+		for _, p := range operation.Parameters {
+			if p.Name == "reveal" {
+				found = append(found, name)
+			}
+		}
+	}
+	slices.Sort(found)
+	want := []string{"GET " + groupPath + "/configs", "GET " + groupPath + "/configs/{name}"}
+	if !slices.Equal(found, want) {
+		t.Errorf("reveal is a parameter of %q, want %q", found, want)
+	}
+}
+
 // kubectl reads v2 only as protobuf, so this form must be complete.
 func TestProtobufIsTheJSONOfV2(t *testing.T) {
 	t.Parallel()

@@ -67,7 +67,7 @@ var (
 		query("orphanDependents", "boolean", "Deprecated: use propagationPolicy instead. `true` means `Orphan`, `false` means `Background`."),
 		query("propagationPolicy", "string",
 			"What happens to the objects that this object owns: `Background` (the default) deletes them after it, `Foreground` "+
-				"deletes them before it, `Orphan` keeps them."),
+				"deletes them before it, `Orphan` keeps them. `Foreground` also deletes everything that was made with an access key."),
 	}
 	writeParameters = []common.Parameter{dryRun, fieldManager, fieldValidation}
 )
@@ -141,7 +141,7 @@ func (r resourcePaths) routes(scheme *runtime.Scheme) ([]common.Route, error) {
 			add(route{
 				method: http.MethodGet, path: item, operation: operation("read"), action: "get",
 				description: "read the specified " + r.Kind, answers: []common.StatusCodeResponse{ok},
-			}, itemParameters)
+			}, itemParameters, r.readParameters()...)
 		case "list":
 			list, err := scheme.New(groupVersion.WithKind(r.Kind + "List"))
 			if err != nil {
@@ -152,7 +152,7 @@ func (r resourcePaths) routes(scheme *runtime.Scheme) ([]common.Route, error) {
 				description: "list or watch objects of kind " + r.Kind, produces: listTypes,
 				answers: []common.StatusCodeResponse{answer{http.StatusOK, "OK", list}},
 			}
-			add(one, pathParameters, listParameters...)
+			add(one, pathParameters, append(r.readParameters(), listParameters...)...)
 			if r.Namespaced {
 				one.path = groupPath + "/" + r.Resource
 				one.operation = "list" + camel(groupVersion.String()) + r.Kind + "ForAllNamespaces"
@@ -193,6 +193,14 @@ func (r resourcePaths) routes(scheme *runtime.Scheme) ([]common.Route, error) {
 		}
 	}
 	return routes, nil
+}
+
+// readParameters returns the parameters of reads of a resource that has secrets to reveal. Nil: it has none.
+func (r resourcePaths) readParameters() []common.Parameter {
+	if !r.Reveals {
+		return nil
+	}
+	return []common.Parameter{query("reveal", "boolean", "If true, the response has secrets in plain text. It is for admins, and recorded.")}
 }
 
 // selectParameters returns the parameters of a list without those that only a watch has.

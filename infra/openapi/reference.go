@@ -139,7 +139,12 @@ func parameterRows(paths *spec3.Paths) []string {
 			if p.Schema != nil {
 				kind = strings.Join(p.Schema.Type, " or ")
 			}
-			rows[fmt.Sprintf("| `%s` | %s | %s | %s |\n", p.Name, p.In, kind, cell(p.Description))] = true
+			meaning := p.Description
+			if p.In == "path" && p.Name == "name" {
+				// The path says which kind it is.
+				meaning = "Name of the object."
+			}
+			rows[fmt.Sprintf("| `%s` | %s | %s | %s |\n", p.Name, p.In, kind, cell(meaning))] = true
 		}
 	}
 	for _, path := range paths.Paths {

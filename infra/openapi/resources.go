@@ -24,6 +24,8 @@ type resourcePaths struct {
 	Accepts bool
 	// Lists tells that the response to a get is a list, and Under that the kind is one of another resource.
 	Lists, Under bool
+	// Reveals tells that reads have the parameter reveal.
+	Reveals bool
 	// Verbs are create, get, list, watch, update, patch, delete and deletecollection.
 	Verbs []string
 }
@@ -51,6 +53,7 @@ func served(functions []*frame.Function) []resourcePaths {
 			if endpoint.Lists {
 				list[at].Lists, list[at].Under = true, true
 			}
+			list[at].Reveals = list[at].Reveals || endpoint.Reveals
 			if !slices.Contains(list[at].Verbs, endpoint.Verb) {
 				list[at].Verbs = append(list[at].Verbs, endpoint.Verb)
 			}

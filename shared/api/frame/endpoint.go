@@ -82,8 +82,9 @@ type Endpoint struct {
 	Accepts bool
 	// Lists tells that the response to a get is a list: its kind has the suffix List. Set by Under.
 	Lists bool
-	// reveals tells that reveal=true requests secrets in plain text. Such a request has a verb of its own: reveal.
-	reveals bool
+	// Reveals tells that reveal=true requests secrets in plain text. Such a request has a verb of its own: reveal. Set it with
+	// WithReveal.
+	Reveals bool
 	// authenticates tells that the endpoint is about authentication. Set it with AboutAuthentication.
 	authenticates bool
 	// pages tells that people see the answers in a browser. Set by Form.

@@ -205,7 +205,7 @@ func (f *frame) phases(ctx context.Context, c *call) (result *answer, err error)
 	tooLarge := checkHeader(c.http.Header)
 	query, unreadable := url.ParseQuery(c.http.URL.RawQuery)
 	c.query = query
-	c.reveal = f.endpoint.reveals && flag(query, "reveal")
+	c.reveal = f.endpoint.Reveals && flag(query, "reveal")
 	c.request = f.request(c)
 	ctx, cancel, malformed := deadline(ctx, query)
 	defer cancel()

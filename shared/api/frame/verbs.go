@@ -195,7 +195,7 @@ func (e Endpoint) Alias(plural string) Endpoint {
 // WithReveal returns the endpoint so that callers can request secrets in plain text with reveal=true. The verb of such a
 // request is reveal, for authorization, log and metrics. Source: ADR-0015.
 func (e Endpoint) WithReveal() Endpoint {
-	e.reveals = true
+	e.Reveals = true
 	return e
 }
 
