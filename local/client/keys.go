@@ -95,7 +95,7 @@ const (
 
 // Run asks the platform and prints the tree.
 func (c *KeyTree) Run(ctx context.Context) error {
-	base, client, bearer, err := target(c.Host, c.Authority)
+	base, client, bearer, err := target(ctx, c.Host, c.Authority)
 	if err != nil {
 		return err
 	}

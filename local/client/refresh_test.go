@@ -165,3 +165,25 @@ func TestNothingToRenew(t *testing.T) {
 		t.Errorf("the platform was asked %d times", n)
 	}
 }
+
+// Commands that name a HOST renew the key of a sign-in with a refresh token, as the plugins of kubectl do.
+func TestHostRenews(t *testing.T) {
+	r := newRefresher(t)
+	t.Setenv("HOME", t.TempDir())
+	t.Setenv("XDG_CONFIG_HOME", t.TempDir())
+	_, folder, err := platformOf(r.server)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, _, err := target(t.Context(), r.server, ""); err == nil || !strings.Contains(err.Error(), "not signed in") {
+		t.Errorf("nobody is signed in: %v", err)
+	}
+	for life, want := range map[time.Duration]string{time.Hour: "key-0", time.Minute: "key-1"} {
+		if err := (granted{Key: "key-0", Expires: time.Now().Add(life), Refresh: "refresh-0"}).keep(folder); err != nil {
+			t.Fatal(err)
+		}
+		if base, _, key, err := target(t.Context(), r.server, ""); err != nil || key != want || base != r.server {
+			t.Errorf("%s: %q at %q, %v", life, key, base, err)
+		}
+	}
+}

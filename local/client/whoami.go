@@ -9,8 +9,8 @@ import (
 	"io"
 	"net/http"
 	"os"
-	"path/filepath"
 	"strings"
+	"time"
 
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -31,7 +31,7 @@ type WhoAmI struct {
 
 // Run asks the platform and prints its answer.
 func (c *WhoAmI) Run(ctx context.Context) error {
-	base, client, key, err := target(c.Host, c.Authority)
+	base, client, key, err := target(ctx, c.Host, c.Authority)
 	if err != nil {
 		return err
 	}
@@ -83,8 +83,9 @@ func currentContext() (*rest.Config, error) {
 }
 
 // target returns the base address of a platform, a client that reaches it, and the key of the sign-in there. Without a host it is the
-// platform of the current context of the kubeconfig, and the client sends its credential: key is empty.
-func target(host, authority string) (base string, client *http.Client, key string, err error) {
+// platform of the current context of the kubeconfig, and the client sends its credential: key is empty. A key that ends soon is renewed, if
+// the sign-in has a refresh token.
+func target(ctx context.Context, host, authority string) (base string, client *http.Client, key string, err error) {
 	if host == "" {
 		config, err := currentContext()
 		if err != nil {
@@ -99,15 +100,15 @@ func target(host, authority string) (base string, client *http.Client, key strin
 	if err != nil {
 		return "", nil, "", err
 	}
-	text, err := os.ReadFile(filepath.Join(folder, "access.key"))
-	switch {
-	case errors.Is(err, os.ErrNotExist):
-		return "", nil, "", fmt.Errorf("you are not signed in at %s; use platform login %s", host, host)
-	case err != nil:
+	endpoint, client, err := connect(server, authority, "selves")
+	if err != nil {
 		return "", nil, "", err
 	}
-	endpoint, client, err := connect(server, authority, "selves")
-	return strings.TrimSuffix(endpoint, selves), client, string(text), err
+	kept, err := (&signedIn{host: host, server: server, folder: folder, client: client, now: time.Now, warn: os.Stderr}).present(ctx)
+	if errors.Is(err, os.ErrNotExist) {
+		return "", nil, "", fmt.Errorf("you are not signed in at %s; use platform login %s", host, host)
+	}
+	return strings.TrimSuffix(endpoint, selves), client, kept.Key, err
 }
 
 // describe returns what people read.
