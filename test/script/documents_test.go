@@ -28,6 +28,7 @@ var elsewhere = map[string]string{
 	"README.md: make test":                  "a test does not run all tests",
 	"docs/configuration.md: kubectl get config --watch":    "goes on until it is interrupted; the story watch watches",
 	"docs/configuration.md: build/platform configure":      "writes into a Redis that a deployment uses; the story configuration does it",
+	"docs/people.md: build/platform login --refresh":       "asks a person in a browser; test/signin signs in",
 	"docs/people.md: build/platform login HOST":            "asks a person in a browser; test/signin signs in",
 	"docs/people.md: build/platform people adopt":          "reads the Redis of a deployment; the story adopt does it",
 	"docs/security.md: kubectl delete ownedaccesskey NAME": "the story deletion deletes keys",
