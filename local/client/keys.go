@@ -229,11 +229,11 @@ func (t tree) describe() []byte {
 	}
 	var text strings.Builder
 	for _, row := range rows {
-		line := ""
+		var line strings.Builder
 		for i, cell := range row {
-			line += fmt.Sprintf("%-*s   ", widths[i], cell)
+			fmt.Fprintf(&line, "%-*s   ", widths[i], cell)
 		}
-		text.WriteString(strings.TrimRight(line, " ") + "\n")
+		text.WriteString(strings.TrimRight(line.String(), " ") + "\n")
 	}
 	fmt.Fprintf(&text, "\nkubectl delete oak %s ends %s with it.\n", t.Key.Name, t.EndsWithKey)
 	fmt.Fprintf(&text, "kubectl delete oak %s --cascade=foreground ends %s with it.\n", t.Key.Name, t.Foreground)
