@@ -113,7 +113,7 @@ speed: ## Write docs/evidence/speed.md from the runs of make bench.
 	go run ./test/load table build/bench/*.json > build/speed.md
 	mv build/speed.md docs/evidence/speed.md
 
-evidence: redis postgres terminals provider nginx chromium ## Run the tests behind each claim of the documents, and write docs/evidence.md. ARGS=ID runs those of one claim. Takes an hour.
+evidence: redis postgres terminals provider nginx chromium ## Run the tests behind each claim of the documents, and write docs/evidence.md. ARGS=ID runs those of one claim. Takes twenty minutes or more.
 	@! command -v npm >/dev/null || $(MAKE) test/browser/node_modules/.package-lock.json infra/serverless/node_modules/.package-lock.json
 	go run ./test/evidence $(ARGS)
 

@@ -50,6 +50,14 @@ type job struct {
 	now       func() time.Time
 }
 
+// needsCI refuses flags about the tokens of jobs without --ci, which would be ignored.
+func needsCI(ci bool, flags ...string) error {
+	if !ci && strings.Join(flags, "") != "" {
+		return errors.New("--rule, --token-file and --audience are for the tokens of jobs: use them with --ci")
+	}
+	return nil
+}
+
 // key exchanges the token of the job. A refusedError is final.
 func (j *job) key(ctx context.Context) (keptToken, error) {
 	token, asksGitHub, err := j.proof()

@@ -83,6 +83,9 @@ type connector struct {
 
 // Run signs in, writes the key and adds a context to the kubeconfig. After an error nothing is written.
 func (c *Login) Run(ctx context.Context) error {
+	if err := needsCI(c.CI, c.Rule, c.TokenFile, c.Audience); err != nil {
+		return err
+	}
 	server, folder, err := platformOf(c.Host)
 	if err != nil {
 		return err

@@ -183,8 +183,8 @@ func (c *Token) prepare(ctx context.Context) (endpoint string, bearer secret.Str
 	if c.TTL < 0 || c.TTL%time.Second != 0 {
 		return "", "", nil, errors.New("--ttl: must be a whole number of seconds, at least 0s")
 	}
-	if !c.CI && (c.Rule != "" || c.TokenFile != "" || c.Audience != "") {
-		return "", "", nil, errors.New("--rule, --token-file and --audience are for the tokens of jobs: use them with --ci")
+	if err := needsCI(c.CI, c.Rule, c.TokenFile, c.Audience); err != nil {
+		return "", "", nil, err
 	}
 	bearer = c.Key
 	if c.CI {

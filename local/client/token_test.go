@@ -429,5 +429,9 @@ func TestFlagsOfJobsNeedCI(t *testing.T) {
 		if _, _, _, err := command.prepare(t.Context()); err == nil || !strings.Contains(err.Error(), "--ci") {
 			t.Errorf("%+v: %v", command, err)
 		}
+		login := Login{Host: "https://127.0.0.1:1", Rule: command.Rule, TokenFile: command.TokenFile, Audience: command.Audience, Output: filepath.Join(t.TempDir(), "none")}
+		if err := login.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "--ci") {
+			t.Errorf("login with %+v: %v", login, err)
+		}
 	}
 }
