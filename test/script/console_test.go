@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -17,7 +18,7 @@ import (
 
 var consoleAsset = regexp.MustCompile(`="console/(assets/[\w.-]+)"`)
 
-// console fetches the page of the console and each asset that it names, below the base path and at the root, packed and not. They
+// console fetches the page of the console and each of its assets, below the base path and at the root, packed and not. They
 // are those of the repository, byte for byte.
 func console(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) > 0 {
@@ -45,20 +46,30 @@ func console(ts *testscript.TestScript, neg bool, args []string) {
 		return content
 	}
 	page := strings.ReplaceAll(string(built("assets/index.html")), `="assets/`, `="console/assets/`)
-	named := consoleAsset.FindAllStringSubmatch(page, -1)
-	if len(named) < 3 {
-		ts.Fatalf("the page names %d assets", len(named))
+	files, err := filepath.Glob(filepath.Join(repository, "functions", "serveconsole", "assets", "*"))
+	ts.Check(err)
+	var assets []string
+	for _, file := range files {
+		if name := strings.TrimSuffix(filepath.Base(file), ".gz"); name != "index.html" && !slices.Contains(assets, "assets/"+name) {
+			assets = append(assets, "assets/"+name)
+		}
+	}
+	// The page names a style sheet and a script, which loads the others.
+	for _, one := range consoleAsset.FindAllStringSubmatch(page, -1) {
+		if !slices.Contains(assets, one[1]) {
+			ts.Fatalf("the page names %s, which is not in the repository", one[1])
+		}
 	}
 	for _, base := range []string{ts.Getenv("ORIGIN"), ts.Getenv("API")} {
 		answer, body := fetch(base+"/console", "")
 		if string(body) != page || !strings.Contains(answer.Header.Get("Content-Security-Policy"), "trusted-types 'none'") {
 			ts.Fatalf("%s/console: %v\n%s", base, answer.Header, body)
 		}
-		for _, one := range named {
-			url := base + "/console/" + one[1]
-			packed, err := os.ReadFile(filepath.Join(repository, "functions", "serveconsole", one[1]+".gz"))
+		for _, one := range assets {
+			url := base + "/console/" + one
+			packed, err := os.ReadFile(filepath.Join(repository, "functions", "serveconsole", one+".gz"))
 			if os.IsNotExist(err) {
-				if _, plain := fetch(url, "gzip"); !bytes.Equal(plain, built(one[1])) {
+				if _, plain := fetch(url, "gzip"); !bytes.Equal(plain, built(one)) {
 					ts.Fatalf("%s is not that of the repository", url)
 				}
 				continue
