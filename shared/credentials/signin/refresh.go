@@ -14,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"management.platform.sh/shared/api/resource"
-	"management.platform.sh/shared/auth"
 	"management.platform.sh/shared/kinds/accesskey"
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/model/identity"
@@ -90,11 +89,11 @@ var ErrRefresh = errors.New("the refresh token is not valid any more; sign in ag
 // meanwhile; those of the store and of the keys.
 func (f *Flow) firstRefreshed(ctx context.Context, family *model.OwnedAccessKey) (Grant, error) {
 	bearer := secret.String(family.Spec.Key)
-	found, err := f.bearers.IdentifyRefresh(ctx, bearer)
+	caller, err := f.refreshers.Bearer(ctx, bearer)
 	if err != nil {
-		return Grant{}, refusedBearer(err)
+		return Grant{}, unauthorized(err)
 	}
-	made, granted, part, err := f.refreshed(ctx, found.Caller, family, bearer)
+	made, granted, part, err := f.refreshed(ctx, caller, family, bearer)
 	if err != nil {
 		return Grant{}, err
 	}
@@ -104,7 +103,7 @@ func (f *Flow) firstRefreshed(ctx context.Context, family *model.OwnedAccessKey)
 	}
 	now := f.env.Now()
 	_, err = f.records.Create(ctx, store.Record{
-		Name: rotationName(string(family.UID)), Owner: found.Caller.Owner.String(), Created: now, Expires: endOf(family, now), Object: object,
+		Name: rotationName(string(family.UID)), Owner: caller.Owner.String(), Created: now, Expires: endOf(family, now), Object: object,
 	})
 	if err != nil {
 		return Grant{}, fmt.Errorf("storing a refresh key: %w", err)
@@ -120,7 +119,8 @@ func endOf(family *model.OwnedAccessKey, now time.Time) time.Time {
 	return now.Add(unusedFor + refreshedFor)
 }
 
-// refreshed makes an access key for the caller of a refresh key, and the next refresh token. Errors: those of the keys.
+// refreshed makes an access key for the caller of a refresh key, and the next refresh token. Errors: ErrRefresh if the refresh key has ended
+// meanwhile; those of the keys.
 func (f *Flow) refreshed(ctx context.Context, caller identity.Caller, family *model.OwnedAccessKey, bearer secret.String) (
 	made *model.OwnedAccessKey, granted Grant, part secret.String, err error,
 ) {
@@ -141,7 +141,7 @@ func (f *Flow) refreshed(ctx context.Context, caller identity.Caller, family *mo
 	}
 	written, err := resource.Create(ctx, f.keys, resource.CreateInput[*model.OwnedAccessKey]{Caller: caller, Manager: ClientID, Object: key})
 	if err != nil {
-		return nil, Grant{}, "", err
+		return nil, Grant{}, "", unauthorized(err)
 	}
 	made = written.Object
 	granted = Grant{
@@ -165,12 +165,12 @@ func (f *Flow) Refresh(ctx context.Context, text secret.String) (Grant, map[stri
 	if !ok {
 		return Grant{}, notes, ErrRefresh
 	}
-	found, err := f.bearers.IdentifyRefresh(ctx, bearer)
+	caller, err := f.refreshers.Bearer(ctx, bearer)
 	if err != nil {
-		return Grant{}, notes, refusedBearer(err)
+		return Grant{}, notes, unauthorized(err)
 	}
-	notes[AnnotationUser] = found.Caller.Owner.Name
-	read, err := f.all.Store.Get(ctx, found.Caller.Key)
+	notes[AnnotationUser] = caller.Owner.Name
+	read, err := f.all.Store.Get(ctx, caller.Key)
 	if err != nil {
 		return Grant{}, notes, gone(err, "reading a refresh key")
 	}
@@ -178,7 +178,7 @@ func (f *Flow) Refresh(ctx context.Context, text secret.String) (Grant, map[stri
 	if err != nil {
 		return Grant{}, notes, err
 	}
-	if string(family.UID) != found.Caller.KeyUID || family.Spec.Identity == nil || family.Spec.OIDCProvider == nil {
+	if string(family.UID) != caller.KeyUID || family.Spec.Identity == nil || family.Spec.OIDCProvider == nil {
 		return Grant{}, notes, ErrRefresh
 	}
 	notes[AnnotationConnector] = family.Spec.Identity.Connector
@@ -190,10 +190,7 @@ func (f *Flow) Refresh(ctx context.Context, text secret.String) (Grant, map[stri
 	if !same(before.Part, partDigest(part)) {
 		return Grant{}, notes, f.reused(ctx, family, record, notes)
 	}
-	made, granted, next, err := f.refreshed(ctx, found.Caller, family, bearer)
-	if apierrors.IsUnauthorized(err) {
-		return Grant{}, notes, ErrRefresh
-	}
+	made, granted, next, err := f.refreshed(ctx, caller, family, bearer)
 	if err != nil {
 		return Grant{}, notes, err
 	}
@@ -210,7 +207,6 @@ func (f *Flow) Refresh(ctx context.Context, text secret.String) (Grant, map[stri
 	} else if err != nil {
 		return Grant{}, notes, f.withdraw(ctx, made, fmt.Errorf("storing a refresh key: %w", err))
 	}
-	found.Used(ctx)
 	for _, key := range old {
 		_, err := resource.Delete(ctx, f.all, resource.DeleteInput{Caller: sweeper, Name: key.Name, UID: types.UID(key.UID)})
 		if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
@@ -270,14 +266,10 @@ func (f *Flow) reused(ctx context.Context, family *model.OwnedAccessKey, record 
 	return ErrRefresh
 }
 
-// refusedBearer returns ErrRefresh for a refresh key that does not work, and any other error as it is.
-func refusedBearer(err error) error {
-	for _, refusal := range []error{
-		auth.ErrUnknown, auth.ErrExpired, auth.ErrDisabled, auth.ErrBound, auth.ErrOwnerDisabled, auth.ErrOwnerGone, auth.ErrSignedOut, auth.ErrRule,
-	} {
-		if errors.Is(err, refusal) {
-			return ErrRefresh
-		}
+// unauthorized returns ErrRefresh for a refresh key that does not work, and any other error as it is.
+func unauthorized(err error) error {
+	if apierrors.IsUnauthorized(err) {
+		return ErrRefresh
 	}
 	return err
 }

@@ -22,6 +22,7 @@ import (
 	"time"
 	"unicode"
 
+	"management.platform.sh/shared/auth"
 	"management.platform.sh/shared/credentials/throttle"
 	"management.platform.sh/shared/kinds/accesskey"
 	"management.platform.sh/shared/kinds/people"
@@ -158,15 +159,15 @@ type Flow struct {
 	teams    *team.Registry
 	// keys creates the keys of sign-ins, and all are the keys.
 	keys, all *accesskey.Registry
-	// bearers identifies refresh keys.
-	bearers *accesskey.Bearers
+	// refreshers authenticates refresh keys.
+	refreshers *auth.Authenticator
 }
 
 // Open returns the sign-in of an environment. Functions that write users or keys call kinds.Open first.
 func Open(env *platform.Environment) *Flow {
 	return &Flow{
 		env: env, records: Records(env), sessions: Sessions(env), users: user.Open(env), people: people.Open(env), keys: accesskey.OfLogins(accesskey.Open(env)),
-		teams: team.Open(env), all: accesskey.Open(env), bearers: accesskey.OpenBearers(env),
+		teams: team.Open(env), all: accesskey.Open(env), refreshers: accesskey.OpenRefreshAuthenticator(env),
 	}
 }
 

@@ -24,15 +24,18 @@ func Open(env *platform.Environment) *Registry {
 // OpenAuthenticator returns what authenticates with the access keys of an environment.
 func OpenAuthenticator(env *platform.Environment) *auth.Authenticator {
 	return platform.Single(env, func(env *platform.Environment) *auth.Authenticator {
-		return &auth.Authenticator{Bearers: OpenBearers(env)}
+		return &auth.Authenticator{Bearers: bearers(env)}
 	})
 }
 
-// OpenBearers returns what identifies the callers of the access keys of an environment.
-func OpenBearers(env *platform.Environment) *Bearers {
-	return platform.Single(env, func(env *platform.Environment) *Bearers {
-		return &Bearers{Keys: Open(env), Now: env.Now, Limits: OpenLimits(env), Log: env.Log}
-	})
+// OpenRefreshAuthenticator returns what authenticates with the refresh keys of an environment, which authenticate nothing else.
+// Source: ADR-0045.
+func OpenRefreshAuthenticator(env *platform.Environment) *auth.Authenticator {
+	return &auth.Authenticator{Bearers: refreshBearers{bearers(env)}}
+}
+
+func bearers(env *platform.Environment) *Bearers {
+	return &Bearers{Keys: Open(env), Now: env.Now, Limits: OpenLimits(env), Log: env.Log}
 }
 
 // LimitsFunc returns the current limits on the life of keys.

@@ -24,10 +24,12 @@ func SplitRefreshToken(text secret.String) (bearer, part secret.String, ok bool)
 	return bearer, part, found && after != "" && strings.HasPrefix(before, bearerPrefix) && CheckBearer(bearer) == nil
 }
 
-// IdentifyRefresh returns the caller of a refresh key, which authenticates nothing else. Errors: those of Identify; auth.ErrUnknown for a key
-// of another type.
-func (b *Bearers) IdentifyRefresh(ctx context.Context, bearer secret.String) (auth.Identified, error) {
-	found, err := b.identify(ctx, bearer, "")
+// refreshBearers identifies callers by refresh keys, and by no other keys.
+type refreshBearers struct{ *Bearers }
+
+// Identify implements auth.Bearers.
+func (b refreshBearers) Identify(ctx context.Context, bearer secret.String, prefetch string) (auth.Identified, error) {
+	found, err := b.identify(ctx, bearer, prefetch)
 	if err == nil && found.Caller.KeyType != model.AccessKeyTypeOIDCRefreshToken {
 		return auth.Identified{}, auth.ErrUnknown
 	}
