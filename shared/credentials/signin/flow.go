@@ -436,6 +436,15 @@ type Grant struct {
 	Scope      string
 }
 
+// grantOf returns what a program gets of a key that was made just now.
+func grantOf(key *model.OwnedAccessKey) Grant {
+	granted := Grant{Key: secret.String(key.Spec.Key), Name: key.Name, User: key.Spec.User}
+	if end := key.Status.ExpirationTimestamp; end != nil {
+		granted.Expires = end.Time
+	}
+	return granted
+}
+
 // ErrGrant says that a code, or what proves that the program asked for it, is not valid, or not any more.
 var ErrGrant = errors.New("the code is not valid any more, or not for this program")
 
@@ -515,10 +524,7 @@ func (f *Flow) grant(ctx context.Context, name string, state *signIn, wanted Wan
 		notes[AnnotationOutcome] = ended
 		return Grant{}, f.withdraw(ctx, written.Object, ErrGrant)
 	}
-	granted := Grant{Key: secret.String(written.Object.Spec.Key), Name: written.Object.Name, User: state.User}
-	if end := written.Object.Status.ExpirationTimestamp; end != nil {
-		granted.Expires = end.Time
-	}
+	granted := grantOf(written.Object)
 	if wanted.offline() {
 		if granted, err = f.firstRefreshed(ctx, written.Object); err != nil {
 			if errors.Is(err, ErrRefresh) {

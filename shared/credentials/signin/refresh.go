@@ -143,15 +143,9 @@ func (f *Flow) refreshed(ctx context.Context, caller identity.Caller, family *mo
 	if err != nil {
 		return nil, Grant{}, "", unauthorized(err)
 	}
-	made = written.Object
-	granted = Grant{
-		Key: secret.String(made.Spec.Key), Name: made.Name, User: family.Spec.User,
-		Refresh: accesskey.RefreshToken(bearer, part), RefreshKey: family.Name, Scope: family.Spec.OIDCProvider.Scopes,
-	}
-	if end := made.Status.ExpirationTimestamp; end != nil {
-		granted.Expires = end.Time
-	}
-	return made, granted, part, nil
+	granted = grantOf(written.Object)
+	granted.Refresh, granted.RefreshKey, granted.Scope = accesskey.RefreshToken(bearer, part), family.Name, family.Spec.OIDCProvider.Scopes
+	return written.Object, granted, part, nil
 }
 
 // Refresh exchanges a refresh token for a new access key and the next refresh token. A refresh token works once. One that was used before
@@ -241,12 +235,16 @@ func (f *Flow) lastActivity(ctx context.Context, key *model.OwnedAccessKey, acti
 	} else if err != nil {
 		return time.Time{}, err
 	}
+	var names []string
 	for _, made := range state.Made {
-		switch record, err := f.all.Store.Get(ctx, made.Name); {
-		case err == nil && record.Activity.After(activity):
+		names = append(names, made.Name)
+	}
+	for record, err := range store.GetEach(ctx, f.all.Store, names) {
+		if err != nil {
+			return time.Time{}, fmt.Errorf("reading the access keys of a refresh key: %w", err)
+		}
+		if record.Activity.After(activity) {
 			activity = record.Activity
-		case err != nil && !errors.Is(err, store.ErrNotFound):
-			return time.Time{}, fmt.Errorf("reading an access key that was refreshed: %w", err)
 		}
 	}
 	return activity, nil

@@ -198,6 +198,9 @@ func (f *Flow) renewOne(ctx context.Context, provider Keeper, record store.Recor
 		done.Unused++
 		return f.sessions.Touch(ctx, record, time.Time{}, now.Add(renewUnused))
 	}
+	if activity, err = f.lastActivity(ctx, key, activity); err != nil {
+		return err
+	}
 	asked := time.Unix(state.Asked, 0)
 	if !activity.After(asked) && now.Before(asked.Add(renewUnused)) {
 		done.Unused++
@@ -259,8 +262,7 @@ func (f *Flow) storedKey(ctx context.Context, state stored, uid string) (*model.
 	if err != nil || string(key.UID) != uid {
 		return nil, time.Time{}, err
 	}
-	activity, err := f.lastActivity(ctx, key, record.Activity)
-	return key, activity, err
+	return key, record.Activity, nil
 }
 
 // put writes the record of a session, with its new revision. False: another process was faster, or err has a value.
