@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"golang.org/x/oauth2"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clientauthenticationv1 "k8s.io/client-go/pkg/apis/clientauthentication/v1"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
@@ -73,6 +72,19 @@ type signedIn struct {
 	now                  func() time.Time
 	// warn is where it says that a key could not be renewed, which is used nevertheless.
 	warn io.Writer
+}
+
+// openSignedIn returns the sign-in at a platform. Nobody need be signed in there.
+func openSignedIn(host, authority string) (*signedIn, error) {
+	server, folder, err := platformOf(host)
+	if err != nil {
+		return nil, err
+	}
+	_, client, err := connect(server, authority, "selves")
+	if err != nil {
+		return nil, err
+	}
+	return &signedIn{host: host, server: server, folder: folder, client: client, now: time.Now, warn: os.Stderr}, nil
 }
 
 // read returns what is kept of the sign-in. Error: os.ErrNotExist if there is none.
@@ -151,33 +163,23 @@ func (c *Credential) Run(ctx context.Context) error {
 	if err := checkExecInfo(os.Getenv(execInfo)); err != nil {
 		return err
 	}
-	server, folder, err := platformOf(c.Host)
+	s, err := openSignedIn(c.Host, c.Authority)
 	if err != nil {
 		return err
 	}
-	_, client, err := connect(server, c.Authority, "selves")
-	if err != nil {
-		return err
-	}
-	kept, err := (&signedIn{host: c.Host, server: server, folder: folder, client: client, now: time.Now, warn: os.Stderr}).present(ctx)
+	kept, err := s.present(ctx)
 	if errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("you are not signed in at %s; sign in with platform login --refresh %s", c.Host, c.Host)
 	}
 	if err != nil {
 		return err
 	}
-	status := &clientauthenticationv1.ExecCredentialStatus{Token: kept.Key}
-	if !kept.Expires.IsZero() {
+	until := kept.Expires
+	if s.young(kept) && !until.IsZero() {
 		// kubectl asks again from then on, and gets a new key.
-		status.ExpirationTimestamp = &metav1.Time{Time: kept.Expires.Add(-refreshBefore)}
-		if !time.Now().Before(status.ExpirationTimestamp.Time) {
-			status.ExpirationTimestamp.Time = kept.Expires
-		}
+		until = until.Add(-refreshBefore)
 	}
-	return json.NewEncoder(os.Stdout).Encode(clientauthenticationv1.ExecCredential{
-		TypeMeta: metav1.TypeMeta{APIVersion: clientauthenticationv1.SchemeGroupVersion.String(), Kind: "ExecCredential"},
-		Status:   status,
-	})
+	return printCredential(os.Stdout, kept.Key, until)
 }
 
 // execPlugin returns what a kubeconfig says of Credential.

@@ -153,9 +153,18 @@ func (c *Token) Run(ctx context.Context) error {
 			return err
 		}
 	}
-	return json.NewEncoder(c.output).Encode(clientauthenticationv1.ExecCredential{
+	return printCredential(c.output, kept.Token, kept.Expires)
+}
+
+// printCredential prints what kubectl reads from a plugin. Until is when it asks again; the zero time is never.
+func printCredential(out io.Writer, token string, until time.Time) error {
+	status := &clientauthenticationv1.ExecCredentialStatus{Token: token}
+	if !until.IsZero() {
+		status.ExpirationTimestamp = &metav1.Time{Time: until}
+	}
+	return json.NewEncoder(out).Encode(clientauthenticationv1.ExecCredential{
 		TypeMeta: metav1.TypeMeta{APIVersion: clientauthenticationv1.SchemeGroupVersion.String(), Kind: "ExecCredential"},
-		Status:   &clientauthenticationv1.ExecCredentialStatus{Token: kept.Token, ExpirationTimestamp: &metav1.Time{Time: kept.Expires}},
+		Status:   status,
 	})
 }
 
@@ -202,11 +211,12 @@ func (c *Token) prepare(ctx context.Context) (endpoint string, bearer secret.Str
 		}
 		bearer = secret.String(strings.TrimSpace(string(content)))
 	} else if bearer == "" {
-		server, folder, err := platformOf(c.Server)
+		s, err := openSignedIn(c.Server, c.Authority)
 		if err != nil {
 			return "", "", nil, err
 		}
-		kept, err := (&signedIn{host: c.Server, server: server, folder: folder, client: client, now: c.now, warn: c.warn}).present(ctx)
+		s.now, s.warn = c.now, c.warn
+		kept, err := s.present(ctx)
 		if err != nil && !errors.Is(err, os.ErrNotExist) {
 			return "", "", nil, fmt.Errorf("the access key of platform login: %w", err)
 		}
