@@ -12,6 +12,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"text/tabwriter"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -95,13 +96,12 @@ const (
 
 // Run asks the platform and prints the tree.
 func (c *KeyTree) Run(ctx context.Context) error {
-	base, client, bearer, err := target(ctx, c.Host, c.Authority)
+	at, err := reach(ctx, c.Host, c.Authority)
 	if err != nil {
 		return err
 	}
-	api := reader{client: client, base: base + "/apis/" + model.SchemeGroupVersion.String(), bearer: bearer}
 	var root model.OwnedAccessKey
-	if err := api.get(ctx, "/ownedaccesskeys/"+url.PathEscape(c.Name), &root); err != nil {
+	if err := at.get(ctx, "/ownedaccesskeys/"+url.PathEscape(c.Name), &root); err != nil {
 		return err
 	}
 	if root.UID == "" {
@@ -109,10 +109,10 @@ func (c *KeyTree) Run(ctx context.Context) error {
 	}
 	below := "status.lineage.uid=" + string(root.UID)
 	var found []credential
-	if err := each(ctx, api, "/ownedaccesskeys", below, func(k model.OwnedAccessKey) { found = append(found, ofKey(&k)) }); err != nil {
+	if err := each(ctx, at, "/ownedaccesskeys", below, func(k model.OwnedAccessKey) { found = append(found, ofKey(&k)) }); err != nil {
 		return err
 	}
-	if err := each(ctx, api, "/directclusterendpointtokens", below, func(t model.DirectClusterEndpointToken) { found = append(found, ofToken(&t)) }); err != nil {
+	if err := each(ctx, at, "/directclusterendpointtokens", below, func(t model.DirectClusterEndpointToken) { found = append(found, ofToken(&t)) }); err != nil {
 		return err
 	}
 	out := c.Out
@@ -221,44 +221,25 @@ func (t tree) describe() []byte {
 		}
 	}
 	add(&t.Key, 0)
-	widths := make([]int, len(rows[0]))
+	var aligned, text strings.Builder
+	table := tabwriter.NewWriter(&aligned, 0, 0, 3, ' ', 0)
 	for _, row := range rows {
-		for i, cell := range row {
-			widths[i] = max(widths[i], len(cell))
-		}
+		_, _ = fmt.Fprintln(table, strings.Join(row, "\t"))
 	}
-	var text strings.Builder
-	for _, row := range rows {
-		var line strings.Builder
-		for i, cell := range row {
-			fmt.Fprintf(&line, "%-*s   ", widths[i], cell)
-		}
-		text.WriteString(strings.TrimRight(line.String(), " ") + "\n")
+	_ = table.Flush()
+	for line := range strings.Lines(aligned.String()) {
+		text.WriteString(strings.TrimRight(line, " \n") + "\n")
 	}
 	fmt.Fprintf(&text, "\nkubectl delete oak %s ends %s with it.\n", t.Key.Name, t.EndsWithKey)
 	fmt.Fprintf(&text, "kubectl delete oak %s --cascade=foreground ends %s with it.\n", t.Key.Name, t.Foreground)
 	return []byte(text.String())
 }
 
-// reader reads the API of a platform.
-type reader struct {
-	client       *http.Client
-	base, bearer string
-}
-
-// get reads an object at a path into a value.
-func (r reader) get(ctx context.Context, path string, into any) error {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, r.base+path, http.NoBody)
+// get reads what is at a path of the API into a value.
+func (r *reached) get(ctx context.Context, path string, into any) error {
+	response, err := r.send(ctx, http.MethodGet, "/apis/"+model.SchemeGroupVersion.String()+path, nil)
 	if err != nil {
 		return err
-	}
-	request.Header.Set("Accept", "application/json")
-	if r.bearer != "" {
-		request.Header.Set("Authorization", "Bearer "+r.bearer)
-	}
-	response, err := r.client.Do(request)
-	if err != nil {
-		return fmt.Errorf("asking the platform: %w", err)
 	}
 	defer func() { _ = response.Body.Close() }()
 	if response.StatusCode != http.StatusOK {
@@ -278,14 +259,14 @@ func (r reader) get(ctx context.Context, path string, into any) error {
 const maxList = 64 << 20
 
 // each reads a list page by page.
-func each[T any](ctx context.Context, api reader, path, selector string, do func(T)) error {
+func each[T any](ctx context.Context, at *reached, path, selector string, do func(T)) error {
 	query := url.Values{"fieldSelector": {selector}, "limit": {fmt.Sprint(pageOf)}}
 	for {
 		var page struct {
 			metav1.ListMeta `json:"metadata"`
 			Items           []T `json:"items"`
 		}
-		if err := api.get(ctx, path+"?"+query.Encode(), &page); err != nil {
+		if err := at.get(ctx, path+"?"+query.Encode(), &page); err != nil {
 			return err
 		}
 		for _, one := range page.Items {

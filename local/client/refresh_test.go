@@ -175,15 +175,15 @@ func TestHostRenews(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, _, _, err := target(t.Context(), r.server, ""); err == nil || !strings.Contains(err.Error(), "not signed in") {
+	if _, err := reach(t.Context(), r.server, ""); err == nil || !strings.Contains(err.Error(), "not signed in") {
 		t.Errorf("nobody is signed in: %v", err)
 	}
 	for life, want := range map[time.Duration]string{time.Hour: "key-0", time.Minute: "key-1"} {
 		if err := (granted{Key: "key-0", Expires: time.Now().Add(life), Refresh: "refresh-0"}).keep(folder); err != nil {
 			t.Fatal(err)
 		}
-		if base, _, key, err := target(t.Context(), r.server, ""); err != nil || key != want || base != r.server {
-			t.Errorf("%s: %q at %q, %v", life, key, base, err)
+		if at, err := reach(t.Context(), r.server, ""); err != nil || at.key != want || at.base != r.server {
+			t.Errorf("%s: %+v, %v", life, at, err)
 		}
 	}
 }

@@ -10,7 +10,6 @@ import (
 	"net/http"
 	"os"
 	"strings"
-	"time"
 
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -31,23 +30,13 @@ type WhoAmI struct {
 
 // Run asks the platform and prints its answer.
 func (c *WhoAmI) Run(ctx context.Context) error {
-	base, client, key, err := target(ctx, c.Host, c.Authority)
+	at, err := reach(ctx, c.Host, c.Authority)
 	if err != nil {
 		return err
 	}
-	endpoint := base + selves
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, endpoint, strings.NewReader("{}"))
+	response, err := at.send(ctx, http.MethodPost, selves, strings.NewReader("{}"))
 	if err != nil {
 		return err
-	}
-	request.Header.Set("Content-Type", "application/json")
-	request.Header.Set("Accept", "application/json")
-	if key != "" {
-		request.Header.Set("Authorization", "Bearer "+key)
-	}
-	response, err := client.Do(request)
-	if err != nil {
-		return fmt.Errorf("asking the platform: %w", err)
 	}
 	defer func() { _ = response.Body.Close() }()
 	text, refusal, err := readAnswer(response)
@@ -55,13 +44,13 @@ func (c *WhoAmI) Run(ctx context.Context) error {
 	case err != nil:
 		return fmt.Errorf("asking the platform: %w", err)
 	case response.StatusCode == http.StatusNotFound:
-		return fmt.Errorf("%s is not a platform", strings.TrimSuffix(endpoint, selves))
+		return fmt.Errorf("%s is not a platform", at.base)
 	case refusal != "":
 		return fmt.Errorf("the platform refuses the credential: %s", refusal)
 	}
 	var self model.Self
 	if err := json.Unmarshal(text, &self); err != nil || self.Status.UID == "" {
-		return fmt.Errorf("%s gave no answer of a platform", strings.TrimSuffix(endpoint, selves))
+		return fmt.Errorf("%s gave no answer of a platform", at.base)
 	}
 	out := c.Out
 	if out == nil {
@@ -82,33 +71,58 @@ func currentContext() (*rest.Config, error) {
 	return config, err
 }
 
-// target returns the base address of a platform, a client that reaches it, and the key of the sign-in there. Without a host it is the
-// platform of the current context of the kubeconfig, and the client sends its credential: key is empty. A key that ends soon is renewed, if
-// the sign-in has a refresh token.
-func target(ctx context.Context, host, authority string) (base string, client *http.Client, key string, err error) {
+// reached is a platform that a command asks.
+type reached struct {
+	// base is the base address of the API.
+	base   string
+	client *http.Client
+	// key is the access key. Empty: the client sends a credential of its own.
+	key string
+}
+
+// reach returns the platform of a sign-in at a host. Without a host it is that of the current context of the kubeconfig, with its credential.
+// A key that ends soon is renewed, if the sign-in has a refresh token.
+func reach(ctx context.Context, host, authority string) (*reached, error) {
 	if host == "" {
 		config, err := currentContext()
 		if err != nil {
-			return "", nil, "", fmt.Errorf("name a HOST, or use a kubeconfig: %w", err)
+			return nil, fmt.Errorf("name a HOST, or use a kubeconfig: %w", err)
 		}
-		if client, err = rest.HTTPClientFor(config); err != nil {
-			return "", nil, "", fmt.Errorf("the current context of the kubeconfig: %w", err)
+		client, err := rest.HTTPClientFor(config)
+		if err != nil {
+			return nil, fmt.Errorf("the current context of the kubeconfig: %w", err)
 		}
-		return strings.TrimSuffix(config.Host, "/"), client, "", nil
+		return &reached{base: strings.TrimSuffix(config.Host, "/"), client: client}, nil
 	}
-	server, folder, err := platformOf(host)
+	s, err := openSignedIn(host, authority)
 	if err != nil {
-		return "", nil, "", err
+		return nil, err
 	}
-	endpoint, client, err := connect(server, authority, "selves")
-	if err != nil {
-		return "", nil, "", err
-	}
-	kept, err := (&signedIn{host: host, server: server, folder: folder, client: client, now: time.Now, warn: os.Stderr}).present(ctx)
+	kept, err := s.present(ctx)
 	if errors.Is(err, os.ErrNotExist) {
-		return "", nil, "", fmt.Errorf("you are not signed in at %s; use platform login %s", host, host)
+		return nil, fmt.Errorf("you are not signed in at %s; use platform login %s", host, host)
 	}
-	return strings.TrimSuffix(endpoint, selves), client, kept.Key, err
+	return &reached{base: s.server, client: s.client, key: kept.Key}, err
+}
+
+// send sends a request to a path below the base address. A body is JSON; nil is none.
+func (r *reached) send(ctx context.Context, method, path string, body io.Reader) (*http.Response, error) {
+	request, err := http.NewRequestWithContext(ctx, method, r.base+path, body)
+	if err != nil {
+		return nil, err
+	}
+	request.Header.Set("Accept", "application/json")
+	if body != nil {
+		request.Header.Set("Content-Type", "application/json")
+	}
+	if r.key != "" {
+		request.Header.Set("Authorization", "Bearer "+r.key)
+	}
+	response, err := r.client.Do(request)
+	if err != nil {
+		return nil, fmt.Errorf("asking the platform: %w", err)
+	}
+	return response, nil
 }
 
 // describe returns what people read.
