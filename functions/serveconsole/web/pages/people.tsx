@@ -1,13 +1,13 @@
 import "../main"; // It is loaded, with what all pages need.
 import { useSignal } from "@preact/signals";
-import { useEffect, useMemo } from "preact/hooks";
+import { useEffect } from "preact/hooks";
 import { ask, group, home, list, send, type Meta, type Refusal } from "../api";
-import { live } from "../live";
 import { useSecret } from "../look";
 import { AsKubectl, quoted } from "../parts/copy";
 import { Dialog } from "../parts/dialog";
 import { Fact, Time } from "../parts/facts";
-import { Gone, List, useAddress, useOpened, type Words } from "../parts/list";
+import { Kind } from "../parts/kind";
+import { type Words } from "../parts/list";
 import { Problem, asRefusal } from "../parts/problem";
 import { Remove } from "../parts/remove";
 import { person } from "../person";
@@ -247,23 +247,11 @@ function Create({ close, made }: { close: () => void; made: (name: string) => vo
 
 /** The users that the caller may see. */
 export function People() {
-  const users = useMemo(() => live<User>(path), []);
-  const address = useAddress();
-  const { opened } = address;
-  const creating = useSignal(false);
-  const said = useSignal("");
-  const user = useOpened(users, opened.value, `${path}/${encodeURIComponent(opened.value)}`);
   return (
-    <>
-      <List
-        of={users} words={words} address={address} wide={["Groups"]} command="kubectl get users -o wide --watch" off={(one) => one.spec.disabled ?? false}
-        buttons={may("create", "users") && <button type="button" class="primary" onClick={() => (creating.value = true)}>{text("newUser")}</button>}
-      >
-        <div role="status">{said.value && <p class="decision yes">{said.value}</p>}</div>
-      </List>
-      {creating.value && <Create close={() => (creating.value = false)} made={(name) => { creating.value = false; said.value = text("userMade", { name }); void users.refresh(); }} />}
-      {user === null && <Gone name={opened.value} close={() => (opened.value = "")} />}
-      {user && <One key={user.metadata.uid} user={user} close={() => (opened.value = "")} changed={(what) => { said.value = what ?? ""; void users.refresh(); }} />}
-    </>
+    <Kind<User>
+      path={path} resource="users" words={words} command="kubectl get users -o wide --watch" add="newUser" wide={["Groups"]} off={(user) => user.spec.disabled ?? false}
+      create={(close, made) => <Create close={close} made={(name) => made(text("userMade", { name }))} />}
+      one={(user, close, changed) => <One key={user.metadata.uid} user={user} close={close} changed={changed} />}
+    />
   );
 }

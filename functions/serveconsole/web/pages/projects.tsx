@@ -2,12 +2,12 @@ import "../main"; // It is loaded, with what all pages need.
 import { useSignal, type Signal } from "@preact/signals";
 import { useEffect, useMemo, useRef } from "preact/hooks";
 import { ask, group, home, list, type Meta, type Refusal } from "../api";
-import { live } from "../live";
 import { AsKubectl, quoted } from "../parts/copy";
 import { Dialog } from "../parts/dialog";
 import { Fact, Time } from "../parts/facts";
 import { Entry, FieldProblem, otherThan } from "../parts/field";
-import { Gone, idOf, List, useAddress, useOpened, type Words } from "../parts/list";
+import { Kind } from "../parts/kind";
+import { idOf, type Words } from "../parts/list";
 import { Owner, useOwner } from "../parts/owner";
 import { Problem, asRefusal } from "../parts/problem";
 import { Remove } from "../parts/remove";
@@ -223,27 +223,11 @@ function One({ project, close, changed }: { project: Project; close: () => void;
 
 /** The projects that the caller may see. */
 export function Projects() {
-  const projects = useMemo(() => live<Project>(path), []);
-  const address = useAddress();
-  const { opened } = address;
-  const creating = useSignal(false);
-  const said = useSignal("");
-  const project = useOpened(projects, opened.value, pathTo(opened.value));
-  const tell = (what = "") => {
-    said.value = what;
-    void projects.refresh();
-  };
   return (
-    <>
-      <List
-        of={projects} words={words} address={address} command="kubectl get projects --watch"
-        buttons={may("create", "projects") && <button type="button" class="primary" onClick={() => (creating.value = true)}>{text("newProject")}</button>}
-      >
-        <div role="status">{said.value && <p class="decision yes">{said.value}</p>}</div>
-      </List>
-      {creating.value && <Edit close={() => (creating.value = false)} done={(name) => { creating.value = false; tell(text("projectMade", { name })); }} />}
-      {project === null && <Gone name={opened.value} close={() => (opened.value = "")} />}
-      {project && <One key={project.metadata.uid} project={project} close={() => (opened.value = "")} changed={tell} />}
-    </>
+    <Kind<Project>
+      path={path} resource="projects" words={words} command="kubectl get projects --watch" add="newProject"
+      create={(close, made) => <Edit close={close} done={(name) => made(text("projectMade", { name }))} />}
+      one={(project, close, changed) => <One key={project.metadata.uid} project={project} close={close} changed={changed} />}
+    />
   );
 }

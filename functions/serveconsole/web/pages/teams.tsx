@@ -1,12 +1,11 @@
 import "../main"; // It is loaded, with what all pages need.
 import { useSignal } from "@preact/signals";
-import { useMemo } from "preact/hooks";
 import { ask, group, home, type Meta, type Refusal } from "../api";
-import { live } from "../live";
 import { AsKubectl, quoted } from "../parts/copy";
 import { Dialog } from "../parts/dialog";
 import { Fact, Time } from "../parts/facts";
-import { Gone, List, useAddress, useOpened, type Words } from "../parts/list";
+import { Kind } from "../parts/kind";
+import { type Words } from "../parts/list";
 import { Problem, asRefusal } from "../parts/problem";
 import { Remove } from "../parts/remove";
 import { may, usePermitted } from "../rights";
@@ -137,20 +136,11 @@ function Create({ close, made }: { close: () => void; made: () => void }) {
 
 /** The teams that the caller may see. */
 export function Teams() {
-  const teams = useMemo(() => live<Team>(path), []);
-  const address = useAddress();
-  const { opened } = address;
-  const creating = useSignal(false);
-  const team = useOpened(teams, opened.value, `${path}/${encodeURIComponent(opened.value)}`);
   return (
-    <>
-      <List
-        of={teams} words={words} address={address} command="kubectl get teams --watch" off={(one) => one.spec.disabled ?? false}
-        buttons={may("create", "teams") && <button type="button" class="primary" onClick={() => (creating.value = true)}>{text("newTeam")}</button>}
-      />
-      {creating.value && <Create close={() => (creating.value = false)} made={() => { creating.value = false; void teams.refresh(); }} />}
-      {team === null && <Gone name={opened.value} close={() => (opened.value = "")} />}
-      {team && <One key={team.metadata.uid} team={team} close={() => (opened.value = "")} changed={() => void teams.refresh()} />}
-    </>
+    <Kind<Team>
+      path={path} resource="teams" words={words} command="kubectl get teams --watch" add="newTeam" off={(team) => team.spec.disabled ?? false}
+      create={(close, made) => <Create close={close} made={() => made()} />}
+      one={(team, close, changed) => <One key={team.metadata.uid} team={team} close={close} changed={() => changed()} />}
+    />
   );
 }

@@ -1,14 +1,14 @@
 import "../main"; // It is loaded, with what all pages need.
 import { useSignal, type Signal } from "@preact/signals";
-import { useEffect, useMemo, useRef } from "preact/hooks";
+import { useEffect, useRef } from "preact/hooks";
 import { ask, group, list, send, warningsOf, type Meta, type Refusal } from "../api";
-import { live } from "../live";
 import { AsKubectl, quoted } from "../parts/copy";
 import { Dialog } from "../parts/dialog";
 import { Fact, Time } from "../parts/facts";
 import { Entry, FieldProblem, otherThan } from "../parts/field";
+import { Kind } from "../parts/kind";
 import { Lifetime } from "../parts/lifetime";
-import { Gone, List, useAddress, useOpened, type Words } from "../parts/list";
+import { type Words } from "../parts/list";
 import { Owner, useOwner } from "../parts/owner";
 import { Problem, asRefusal } from "../parts/problem";
 import { Remove } from "../parts/remove";
@@ -267,46 +267,11 @@ function One({ rule, close, changed }: { rule: Rule; close: () => void; changed:
 
 /** The trust rules, which say which jobs get an access key for their own token. */
 export function TrustRules() {
-  const rules = useMemo(() => live<Rule>(path), []);
-  const address = useAddress();
-  const { opened } = address;
-  const creating = useSignal(false);
-  const said = useSignal("");
-  const warned = useSignal<string[]>([]);
-  const rule = useOpened(rules, opened.value, `${path}/${encodeURIComponent(opened.value)}`);
   return (
-    <>
-      <List
-        of={rules} words={words} address={address} command="kubectl get trustrules --watch" off={(one) => one.spec.disabled ?? false}
-        buttons={may("create", "trustrules") && <button type="button" class="primary" onClick={() => (creating.value = true)}>{text("newRule")}</button>}
-      >
-        <div role="status">
-          {said.value && <p class="decision yes">{said.value}</p>}
-          {warned.value.length > 0 && <ul class="findings">{warned.value.map((one) => <li class="warning">{one}</li>)}</ul>}
-        </div>
-      </List>
-      {creating.value && (
-        <Create
-          close={() => (creating.value = false)}
-          made={(name, warnings) => {
-            creating.value = false;
-            said.value = text("ruleMade", { name });
-            warned.value = warnings;
-            void rules.refresh();
-          }}
-        />
-      )}
-      {rule === null && <Gone name={opened.value} close={() => (opened.value = "")} />}
-      {rule && (
-        <One
-          key={rule.metadata.uid} rule={rule} close={() => (opened.value = "")}
-          changed={(what) => {
-            said.value = what ?? "";
-            warned.value = [];
-            void rules.refresh();
-          }}
-        />
-      )}
-    </>
+    <Kind<Rule>
+      path={path} resource="trustrules" words={words} command="kubectl get trustrules --watch" add="newRule" off={(rule) => rule.spec.disabled ?? false}
+      create={(close, made) => <Create close={close} made={(name, warnings) => made(text("ruleMade", { name }), warnings)} />}
+      one={(rule, close, changed) => <One key={rule.metadata.uid} rule={rule} close={close} changed={changed} />}
+    />
   );
 }

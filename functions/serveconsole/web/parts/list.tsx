@@ -11,7 +11,7 @@ import { Dialog } from "./dialog";
 import { Problem } from "./problem";
 
 /** An object whose times the lists know. */
-interface Timed {
+export interface Timed {
   metadata: Meta;
   status?: object;
 }
