@@ -7,7 +7,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -138,16 +137,15 @@ func TestLinks(t *testing.T) {
 }
 
 // The stories of the console hold, none of its requests leaves its host, and its policy is never violated. Each processor has a
-// platform and a browser of its own, which tell a share of the stories.
+// platform and a browser of its own, and takes a story that no other has taken until there is none left.
 func TestConsole(t *testing.T) {
-	program, kubectlProgram, exported := browser(t), kubectl(t), t.TempDir()
+	program, kubectlProgram, exported, taken := browser(t), kubectl(t), t.TempDir(), t.TempDir()
 	var told atomic.Int64
-	workers := runtime.GOMAXPROCS(0)
 	t.Run("stories", func(t *testing.T) {
-		for i := range workers {
+		for i := range runtime.GOMAXPROCS(0) {
 			t.Run(strconv.Itoa(i), func(t *testing.T) {
 				t.Parallel()
-				told.Add(tell(t, program, kubectlProgram, exported, fmt.Sprintf("%d/%d", i, workers)))
+				told.Add(tell(t, program, kubectlProgram, exported, taken))
 			})
 		}
 	})
@@ -161,8 +159,8 @@ func TestConsole(t *testing.T) {
 	runExported(t.Context(), t, exported)
 }
 
-// tell starts a platform and a browser that tell a share of the stories, such as 0/2, and returns how many they were.
-func tell(t *testing.T, program, kubectlProgram, exported, share string) int64 {
+// tell starts a platform and a browser that tell the stories that have no file in the folder taken, and returns how many they were.
+func tell(t *testing.T, program, kubectlProgram, exported, taken string) int64 {
 	t.Helper()
 	origin, key := serve(t, false)
 	open, _ := serve(t, true)
@@ -177,7 +175,7 @@ func tell(t *testing.T, program, kubectlProgram, exported, share string) int64 {
 	at := providertest.Start(t, "../signin/providertest", providertest.Client{
 		Secret: "hush", Callback: origin + "/auth/oidc/callback", After: origin + "/console",
 	})
-	command.Env = append(os.Environ(), "KUBECTL="+kubectlProgram, "ISSUER="+at.Issuer, "ISSUER_CA="+at.CAFile, "EVENTS="+redistest.Embedded(t), "SHARE="+share,
+	command.Env = append(os.Environ(), "KUBECTL="+kubectlProgram, "ISSUER="+at.Issuer, "ISSUER_CA="+at.CAFile, "EVENTS="+redistest.Embedded(t), "TAKEN="+taken,
 		"DEBUG=pw:api") // it writes each call of the browser to stderr
 	var said bytes.Buffer
 	command.Stderr = &said

@@ -2873,9 +2873,21 @@ async function shown() {
 }
 /** How long one story may take, in milliseconds. Some calls of playwright wait without a limit if the browser does not answer. */
 const limit = 120_000;
-const [share, shares] = (process.env.SHARE ?? "0/1").split("/").map(Number);
-const wanted = Object.entries(stories).filter(([name]) => name.includes(process.env.STORY ?? "")).filter((_, i) => i % shares === share);
-for (const [name, story] of wanted) {
+const wanted = Object.entries(stories).filter(([name]) => name.includes(process.env.STORY ?? ""));
+/** Takes a story, if none of the programs that share TAKEN has taken it: a file exists for each that is. */
+function take(i) {
+  try {
+    writeFileSync(`${process.env.TAKEN}/${i}`, "", { flag: "wx" });
+    return true;
+  } catch (failure) {
+    if (failure.code !== "EEXIST") throw failure;
+    return false;
+  }
+}
+let count = 0;
+for (const [i, [name, story]] of wanted.entries()) {
+  if (!take(i)) continue;
+  count++;
   const line = { story: name };
   const begun = performance.now();
   let timer;
@@ -2894,5 +2906,5 @@ for (const [name, story] of wanted) {
   console.log(JSON.stringify(line));
 }
 await browser.close();
-console.log(JSON.stringify({ stories: wanted.length, violations, foreign: [...foreign] }));
+console.log(JSON.stringify({ stories: count, violations, foreign: [...foreign] }));
 process.exit(0);

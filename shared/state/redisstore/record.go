@@ -82,14 +82,16 @@ func decode(name, raw, activity string) (store.Record, error) {
 	if !ok || !Reads(number) {
 		return bad("this build reads format " + formatPlain + " and " + formatPacked)
 	}
-	parts := strings.SplitN(rest, " ", 6)
-	if len(parts) != 6 {
-		return bad("short header")
+	var parts [5]string
+	for i := range parts {
+		if parts[i], rest, ok = strings.Cut(rest, " "); !ok {
+			return bad("short header")
+		}
 	}
-	record := store.Record{Name: name, Owner: parts[5]}
+	record := store.Record{Name: name, Owner: rest}
 	var err error
 	if number == formatPacked {
-		length, owner, ok := strings.Cut(parts[5], " ")
+		length, owner, ok := strings.Cut(rest, " ")
 		n, err := strconv.ParseUint(length, 10, 31)
 		if !ok || err != nil {
 			return bad("length")
