@@ -1723,7 +1723,7 @@ Object.assign(stories, {
     await signIn(page, admin, "/console/audit", page.getByText("set audit.enabled and audit.dataStoreEndpoint"));
     await configure({ enabled: true, level: 2, path: mkdtempSync(`${tmpdir()}/console-`), dataStoreEndpoint: process.env.EVENTS });
     const spec = { user: "aud", scope: { roles: [{ role: "platformCLI" }] } };
-    await asAdmin(context, "POST", "ownedaccesskeys", { metadata: { name: "audited" }, spec });
+    const { spec: { key: audited } } = await (await asAdmin(context, "POST", "ownedaccesskeys", { metadata: { name: "audited" }, spec })).json();
     const refused = await context.request.delete(`${api}/ownedaccesskeys/nobodys`, { headers: { Authorization: `Bearer ${admin}`, Cookie: "" } });
     assert.equal(refused.status(), 404);
     const rows = page.getByRole("table").getByRole("row");
@@ -1779,7 +1779,25 @@ Object.assign(stories, {
       assert.ok(await right("header .end > *") <= width, `at ${width} the bar is too long`);
       assert.ok(middles.length >= 12 && Math.max(...middles) - Math.min(...middles) <= 2, `at ${width} the bar has more than one line: ${middles}`);
     }
+    // The home page lists what no scope permitted, and leads to the event.
+    const forbidden = await context.request.delete(`${api}/teams/others`, { headers: { Authorization: `Bearer ${audited}`, Cookie: "" } });
+    assert.equal(forbidden.status(), 403);
+    const refusals = page.locator("section").filter({ has: page.getByRole("heading", { name: "Requests without permission in the last day" }) });
+    const refusal = refusals.getByRole("listitem").filter({ hasText: "delete teams/others" });
+    do {
+      await page.goto(`${origin}/console/home`);
+      await refusals.waitFor();
+    } while ((await refusal.count()) === 0);
+    assert.match(await refusal.textContent(), /aud/);
+    await accessible(page, "the home page with a request that was refused");
+    await refusal.getByRole("link").click();
+    await page.getByRole("dialog").getByText("403 Forbidden").waitFor();
+    await page.keyboard.press("Escape");
+    assert.equal(await page.getByLabel("Code").inputValue(), "403");
     await configure(null);
+    await page.goto(`${origin}/console/home`);
+    await page.getByRole("button", { name: "Kubeconfig for p-shop/dev" }).waitFor();
+    assert.equal(await refusals.count(), 0, "the home page has a part for an audit that cannot be read");
     await asAdmin(context, "DELETE", "ownedaccesskeys/audited");
     assert.deepEqual(problems, []);
     await context.close();

@@ -14,7 +14,7 @@ import { text, type Text } from "../texts";
 import { Preview } from "./preview";
 
 /** An event of the audit. Its status has the fields of audit.k8s.io/v1. */
-interface AuditEvent {
+export interface AuditEvent {
   metadata: Meta;
   status: {
     verb: string; requestURI: string; stageTimestamp: string; userAgent?: string; sourceIPs?: string[];

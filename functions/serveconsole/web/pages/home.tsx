@@ -1,18 +1,20 @@
 import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import type { ComponentChildren } from "preact";
-import { ask, group, home, list, type Refusal, type Table } from "../api";
+import { ask, group, home, list, Refusal, type Table } from "../api";
 import { Problem, asRefusal } from "../parts/problem";
 import { admin, nameOf, person } from "../person";
 import { may, permitted, unknownRights } from "../rights";
 import { text, type Text } from "../texts";
 import { distance, exact, now } from "../times";
+import type { AuditEvent } from "./audit";
 import { asking, listsClusters, reachesClusters, someClusters, type Cluster } from "./cluster";
 import type { Key } from "./key";
 import { Kubeconfig } from "./kubeconfig";
 
-const week = 7 * 86_400_000;
-const idle = 90 * 86_400_000;
+const day = 86_400_000;
+const week = 7 * day;
+const idle = 90 * day;
 /** What a part of the page lists, and how many objects it looks at. */
 const listed = 5;
 const looked = 500;
@@ -27,6 +29,8 @@ interface Found {
   keys?: Table<Key>;
   clusters?: { cluster: Cluster; use: boolean }[];
   moreClusters: boolean;
+  /** Requests of the last day that no scope permitted, or absent if the audit cannot be read. */
+  refusals?: Table<AuditEvent>;
   /** Why a part is missing. */
   problem: Refusal | null;
   config?: Config;
@@ -41,6 +45,12 @@ async function find(): Promise<Found> {
     reachesClusters() && someClusters(listed).then(async ({ found: clusters, more }) => {
       found.moreClusters = more;
       found.clusters = await Promise.all(clusters.map(async (cluster) => ({ cluster, use: await permitted(asking(cluster)) })));
+    }),
+    may("list", "auditevents") && list<AuditEvent>(`${group}/auditevents`, {
+      limit: String(listed), fieldSelector: `code=403,after=${new Date(Date.now() - day).toISOString()}`,
+    }).then((table) => (found.refusals = table), (failure: unknown) => {
+      // Most platforms keep the audit where it cannot be read.
+      if (!(failure instanceof Refusal) || failure.code !== 501) throw failure;
     }),
     may("get", "configs/history") && ask<{ status: { revisions?: Found["history"] } }>(`${group}/config/config/history`)
       .then((answer) => (found.history = answer.status.revisions ?? [])),
@@ -58,6 +68,19 @@ function Part({ title, all, show = "all", none, children }: { title: Text; all?:
       {children === null || children.length === 0 ? <p class="quiet">{none && text(none)}</p> : <ul class="rows">{children}</ul>}
       {all && <p><a href={all}>{text(show)}<span class="hidden">: {text(title)}</span></a></p>}
     </section>
+  );
+}
+
+function RefusalLine({ of }: { of: AuditEvent }) {
+  const { verb, user, objectRef, requestURI, stageTimestamp } = of.status;
+  return (
+    <li>
+      <a href={`${home}/audit?${new URLSearchParams({ code: "403", name: of.metadata.name })}`}>
+        {verb} {objectRef?.resource ? [objectRef.resource, objectRef.name].filter(Boolean).join("/") : requestURI}
+      </a>
+      <span class="quiet">{user.username}</span>
+      <time dateTime={stageTimestamp} title={exact(stageTimestamp)}>{distance(stageTimestamp)}</time>
+    </li>
   );
 }
 
@@ -89,7 +112,7 @@ export function Home() {
     document.addEventListener("visibilitychange", look);
     return () => document.removeEventListener("visibilitychange", look);
   }, []);
-  const { keys, clusters, moreClusters, config, history } = found.value ?? { moreClusters: false };
+  const { keys, clusters, moreClusters, refusals, config, history } = found.value ?? { moreClusters: false };
   const problem = unknownRights.value ?? found.value?.problem ?? null;
   const time = now.value;
   const all = (keys?.rows ?? []).map((row) => row.object);
@@ -111,7 +134,7 @@ export function Home() {
       </div>
       <Problem of={problem} />
       {!found.value && <p class="quiet" role="status">{text("loading")}</p>}
-      {found.value && !problem && !clusters && !keys && !config && !history && <p>{text("homeNothing")}</p>}
+      {found.value && !problem && !clusters && !keys && !refusals && !config && !history && <p>{text("homeNothing")}</p>}
       {found.value && (
         <div class="parts">
           {clusters && (
@@ -147,6 +170,11 @@ export function Home() {
               </Part>
               {keys.metadata?.continue && <p class="quiet">{text("homePart", { count: looked })}</p>}
             </>
+          )}
+          {refusals && (
+            <Part title="refusals" none={refusals.metadata?.continue ? "refusalsUnknown" : "refusalsNone"} all={`${home}/audit?code=403`}>
+              {(refusals.rows ?? []).map((row) => <RefusalLine of={row.object} />)}
+            </Part>
           )}
           {(config || history) && (
             <Part title="configuration" none="configurationWell" all={`${home}/config`} show="openPage">
