@@ -38,6 +38,10 @@ const (
 
 const jsonType = "application/json"
 
+// definitions is the group of custom resource definitions. There are none, because the program has all kinds. But the Kubernetes provider of
+// Terraform lists them before it looks up a kind in OpenAPI, and fails without the list. As a document, every access key may read it.
+var definitions = schema.GroupVersion{Group: "apiextensions.k8s.io", Version: "v1"}
+
 // Deps is what the operation needs: the one document that depends on the environment. The embedded documents are read
 // at the first request for one of their kind, not at the start.
 type Deps struct{ version func() map[string][]form }
@@ -120,6 +124,7 @@ var Function = &frame.Function{
 		endpoint("/apis", frame.Authenticated),
 		endpoint("/apis/{group}", frame.Authenticated),
 		endpoint("/apis/{group}/{version}", frame.Authenticated),
+		endpoint("/apis/"+definitions.String()+"/customresourcedefinitions", frame.Authenticated),
 		endpoint("/openapi/v2", frame.Authenticated),
 		endpoint("/openapi/v3", frame.Authenticated),
 		endpoint("/openapi/v3/apis/{group}/{version}", frame.Authenticated),
@@ -191,6 +196,11 @@ func addDiscovery(pages map[string][]form) error {
 	if err := json.Unmarshal(text, &groups); err != nil {
 		return fmt.Errorf("reading discovery.json: %w", err)
 	}
+	groups.Items = append(groups.Items, noDefinitions())
+	add(pages, "/apis/"+definitions.String()+"/customresourcedefinitions", jsonType, metav1.PartialObjectMetadataList{
+		TypeMeta: metav1.TypeMeta{Kind: "CustomResourceDefinitionList", APIVersion: definitions.String()},
+		ListMeta: metav1.ListMeta{ResourceVersion: "1"}, Items: []metav1.PartialObjectMetadata{},
+	}, nil)
 	addAggregated(pages, "/apis", groups)
 	addAggregated(pages, "/api", discoveryv2.APIGroupDiscoveryList{Items: []discoveryv2.APIGroupDiscovery{}})
 	plain := metav1.APIGroupList{TypeMeta: metav1.TypeMeta{Kind: "APIGroupList", APIVersion: "v1"}}
@@ -212,6 +222,21 @@ func addDiscovery(pages map[string][]form) error {
 		ServerAddressByClientCIDRs: []metav1.ServerAddressByClientCIDR{},
 	}, nil)
 	return nil
+}
+
+// noDefinitions is the group of custom resource definitions as discovery has it.
+func noDefinitions() discoveryv2.APIGroupDiscovery {
+	kind := metav1.GroupVersionKind{Group: definitions.Group, Version: definitions.Version, Kind: "CustomResourceDefinition"}
+	return discoveryv2.APIGroupDiscovery{
+		ObjectMeta: metav1.ObjectMeta{Name: definitions.Group},
+		Versions: []discoveryv2.APIVersionDiscovery{{
+			Version: definitions.Version, Freshness: discoveryv2.DiscoveryFreshnessCurrent,
+			Resources: []discoveryv2.APIResourceDiscovery{{
+				Resource: "customresourcedefinitions", ResponseKind: &kind, Scope: discoveryv2.ScopeCluster,
+				SingularResource: "customresourcedefinition", ShortNames: []string{"crd", "crds"}, Verbs: []string{"list"},
+			}},
+		}},
+	}
 }
 
 // addAggregated adds a list of groups in both versions of the aggregated form, which differ only in name.

@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -132,8 +133,8 @@ func manifests(t *testing.T) map[string]string {
 	return found
 }
 
-// The server answers what the provider of Terraform asks for docs/examples/terraform: the schema of each kind, a plan, an apply, an
-// apply without a change, and a deletion. The provider itself is not run.
+// The server answers what the provider of Terraform asks for docs/examples/terraform: the custom resource definitions, the schema of each
+// kind, a plan, an apply, an apply without a change, and a deletion. The provider itself is not run.
 func TestExample(t *testing.T) {
 	t.Parallel()
 	objects := manifests(t)
@@ -141,6 +142,16 @@ func TestExample(t *testing.T) {
 		t.Fatalf("the example has %d manifests", len(objects))
 	}
 	s := serve(t)
+	// The provider looks for a kind among the custom resource definitions first, and fails if it finds no resource of this name.
+	type named struct{ Name string }
+	var extensions struct{ Resources []named }
+	if err := json.Unmarshal(s.ask(t, http.MethodGet, "/apis/apiextensions.k8s.io/v1", "", http.StatusOK), &extensions); err != nil || !slices.Contains(extensions.Resources, named{"customresourcedefinitions"}) {
+		t.Errorf("discovery has %v (%v), not the custom resource definitions", extensions, err)
+	}
+	var definitions struct{ Items []any }
+	if err := json.Unmarshal(s.ask(t, http.MethodGet, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", "", http.StatusOK), &definitions); err != nil || definitions.Items == nil || len(definitions.Items) > 0 {
+		t.Errorf("the custom resource definitions are %v (%v), want an empty list", definitions, err)
+	}
 	schema := s.ask(t, http.MethodGet, "/openapi/v2", "", http.StatusOK)
 	paths := map[string]string{"OwnedAccessKey": "/ownedaccesskeys/", "VirtualClusterInstance": "/virtualclusterinstances/"}
 	for name, manifest := range objects {
