@@ -23,12 +23,12 @@ interface Children {
 }
 
 /** Children, and those of them that stop with the key. */
-interface Family {
+export interface Family {
   all: Children;
   bound: Children;
 }
 
-async function childrenOf(uid: string): Promise<Family> {
+export async function childrenOf(uid: string): Promise<Family> {
   const query = { fieldSelector: `status.createdBy.uid=${uid}`, limit: "500" };
   const [keys, tokens] = await Promise.all([
     list<Key>(path, query),
@@ -43,7 +43,7 @@ async function childrenOf(uid: string): Promise<Family> {
   };
 }
 
-function Made({ children, open }: { children: Children | null; open?: (name: string) => void }) {
+export function Made({ children, open }: { children: Children | null; open?: (name: string) => void }) {
   if (!children) return <p class="quiet">{text("loading")}</p>;
   const { keys, tokens } = children;
   if (keys.length + tokens === 0) return <p>{text("childrenNone")}</p>;

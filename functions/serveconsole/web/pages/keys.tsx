@@ -2,13 +2,14 @@ import { useSignal } from "@preact/signals";
 import { useEffect, useMemo, useRef } from "preact/hooks";
 import { group, send } from "../api";
 import { live } from "../live";
-import { List, useAddress, useOpened, type Words } from "../parts/list";
+import { List, useAddress, useOpened, useSelection, type Words } from "../parts/list";
 import { person } from "../person";
 import { may } from "../rights";
 import { text } from "../texts";
 import { Create, Once } from "./create";
 import { Details } from "./details";
 import type { Key } from "./key";
+import { Chosen } from "./several";
 
 /** The path of the access keys. */
 export const path = `${group}/ownedaccesskeys`;
@@ -20,6 +21,7 @@ export function Keys() {
   const keys = useMemo(() => live<Key>(path), []);
   const address = useAddress();
   const { opened } = address;
+  const selection = useSelection(keys);
   const creating = useSignal(false);
   const made = useSignal<Key | null>(null);
   // A session whose key has ended asks for another sign-in at once, and not at the next request.
@@ -36,6 +38,9 @@ export function Keys() {
       <List
         of={keys} words={words} address={address} wide={["Disabled", "Scope"]} command="kubectl get ownedaccesskeys -o wide --watch"
         off={(key) => key.spec.disabled ?? false}
+        selection={may("patch", "ownedaccesskeys") || may("delete", "ownedaccesskeys") ? {
+          of: selection, bar: (shown) => <Chosen of={selection} keys={keys} shown={shown} own={own} />,
+        } : undefined}
         buttons={may("create", "ownedaccesskeys") && (
           <button type="button" class="primary" onClick={() => (creating.value = true)}>{text("newKey")}</button>
         )}

@@ -123,12 +123,56 @@ function Head({ column, sort }: { column: Column; sort: Signal<string> }) {
   );
 }
 
+/** The uids of the rows that somebody has selected. */
+export type Selection = Signal<ReadonlySet<string>>;
+
+/** Adds rows to those that are selected, or takes them out. */
+export function select(of: Selection, uids: string[], selected: boolean): void {
+  const next = new Set(of.value);
+  for (const uid of uids) selected ? next.add(uid) : next.delete(uid);
+  of.value = next;
+}
+
+/** Returns an empty selection of rows of a list. Rows that disappear leave it, and it is empty when the page is left. */
+export function useSelection<T extends Timed>(of: ReturnType<typeof live<T>>): Selection {
+  const selection = useSignal<ReadonlySet<string>>(new Set());
+  const rows = of.rows.value;
+  useEffect(() => {
+    const here = new Set(rows.map((row) => row.object.metadata.uid));
+    const gone = [...selection.peek()].filter((uid) => !here.has(uid));
+    if (gone.length > 0) select(selection, gone, false);
+  }, [rows]);
+  useEffect(() => {
+    // A browser may show the page as it was when somebody comes back.
+    const clear = () => { selection.value = new Set(); };
+    addEventListener("pagehide", clear);
+    return () => removeEventListener("pagehide", clear);
+  }, []);
+  return selection;
+}
+
+/** The box that selects rows: a row, or all that are shown. It alone is drawn again when the selection changes. */
+function Box({ of, uids, label }: { of: Selection; uids: string[]; label: string }) {
+  const selected = uids.filter((uid) => of.value.has(uid)).length;
+  const all = selected > 0 && selected === uids.length;
+  return (
+    <label>
+      <input
+        type="checkbox" aria-label={label} checked={all} indeterminate={selected > 0 && !all} disabled={uids.length === 0}
+        onChange={(event) => select(of, uids, event.currentTarget.checked)}
+      />
+    </label>
+  );
+}
+
 /** A list as a Table of the API: its columns are those that the API sends. */
 export function List<T extends Timed>(props: {
   of: ReturnType<typeof live<T>>; words: Words; address: ReturnType<typeof useAddress>; wide?: string[]; command: string;
   off?: (object: T) => boolean; buttons?: ComponentChildren; children?: ComponentChildren;
+  /** The rows that are selected, and what is shown of them beside the filter. Without it, no row can be selected. */
+  selection?: { of: Selection; bar: (shown: Row<T>[]) => ComponentChildren };
 }) {
-  const { of, words, address: { filter, sort, opened }, wide = [], command, off, buttons, children } = props;
+  const { of, words, address: { filter, sort, opened }, wide = [], command, off, buttons, children, selection } = props;
   useEffect(() => of.begin(), [of]);
   useEffect(() => { document.title = `${text(words.title)} · ${text("product")}`; }, []);
   const shown = of.columns.value.map((column, i) => ({ column, i })).filter(({ column }) => column.priority === 0 || wide.includes(column.name));
@@ -160,6 +204,7 @@ export function List<T extends Timed>(props: {
             ? text(all.length === 1 ? words.countOne : words.count, { count: all.length })
             : text(words.countFiltered, { shown: rows.length, count: all.length }))}
         </span>
+        {selection?.bar(rows)}
         <span class="room" />
         {mode !== "still" && <span class={`state ${mode}`}>{text(mode === "stream" ? "live" : mode === "poll" ? "polling" : "paused")}</span>}
         {mode === "paused" && <button type="button" onClick={of.resume}>{text("resume")}</button>}
@@ -171,6 +216,7 @@ export function List<T extends Timed>(props: {
           <table>
             <thead>
               <tr>
+                {selection && <td class="pick"><Box of={selection.of} uids={rows.map((row) => row.object.metadata.uid)} label={text("selectAll")} /></td>}
                 {namespaced && <th scope="col">{text("namespace")}</th>}
                 {shown.map(({ column }) => <Head column={column} sort={sort} />)}
               </tr>
@@ -178,6 +224,7 @@ export function List<T extends Timed>(props: {
             <tbody>
               {rows.map((row) => (
                 <tr key={row.object.metadata.uid} class={off?.(row.object) ? "off" : ""}>
+                  {selection && <td class="pick"><Box of={selection.of} uids={[row.object.metadata.uid]} label={text("select", { name: idOf(row.object) })} /></td>}
                   {namespaced && <td>{row.object.metadata.namespace}</td>}
                   {shown.map(({ column, i }) => i === 0 ? (
                     <th scope="row">

@@ -17,13 +17,18 @@ export function Problem({ of }: { of: Refusal | null }) {
               ))}
             </ul>
           ) : (
-            <p>{of.code === 0 ? text("network") : of.message}</p>
+            <p>{messageOf(of)}</p>
           )}
           {of.retryAfter > 0 && <p>{text("retryAfter", { seconds: of.retryAfter })}</p>}
         </div>
       )}
     </div>
   );
+}
+
+/** Returns what a refusal says, in one sentence of the API. */
+export function messageOf(of: Refusal): string {
+  return of.code === 0 ? text("network") : of.message;
 }
 
 /** Returns a failure as a Refusal. */

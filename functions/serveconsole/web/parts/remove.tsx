@@ -1,25 +1,46 @@
 import { useSignal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
 import { send, type Meta, type Refusal } from "../api";
-import { text } from "../texts";
+import { text, type Text } from "../texts";
 import { Dialog } from "./dialog";
 import { Problem, asRefusal } from "./problem";
 
 /**
- * The dialog that deletes an object. It asks for the name, and deletes the object that is shown, and not a new one with its name.
- * Instead is a button for what may be done in place of it.
+ * The form of a dialog that asks whether to do something. Typed is the word that somebody types first, with the label of its field. Instead is a
+ * button for what may be done in place of it.
  */
+export function Confirm(props: {
+  typed?: { word: string; label: string }; button: Text; problem?: Refusal | null; act: () => unknown; close: () => void; instead?: ComponentChildren; children: ComponentChildren;
+}) {
+  const { typed, button, problem = null, act, close, instead, children } = props;
+  const entered = useSignal("");
+  return (
+    <form onSubmit={(event) => { event.preventDefault(); act(); }}>
+      {children}
+      {typed && (
+        <label>
+          {typed.label}
+          <input value={entered.value} autocomplete="off" autocapitalize="off" spellcheck={false} onInput={(event) => (entered.value = event.currentTarget.value)} autofocus />
+        </label>
+      )}
+      <Problem of={problem} />
+      <div class="buttons">
+        <button type="button" onClick={close}>{text("back")}</button>
+        {instead}
+        <button class="danger" disabled={typed !== undefined && entered.value !== typed.word}>{text(button)}</button>
+      </div>
+    </form>
+  );
+}
+
+/** The dialog that deletes an object. It asks for the name, and deletes the object that is shown, and not a new one with its name. */
 export function Remove(props: { path: string; of: Meta; close: () => void; done: () => void; instead?: ComponentChildren; children: ComponentChildren }) {
   const { path, of: { name, uid }, close, done, instead, children } = props;
-  const typed = useSignal("");
   const problem = useSignal<Refusal | null>(null);
-  async function remove(event: Event) {
-    event.preventDefault();
+  async function remove() {
     problem.value = null;
     try {
-      await send(`${path}/${encodeURIComponent(name)}`, {
-        method: "DELETE", body: JSON.stringify({ kind: "DeleteOptions", apiVersion: "v1", preconditions: { uid } }),
-      });
+      await removeOne(path, { name, uid });
       done();
     } catch (failure) {
       problem.value = asRefusal(failure);
@@ -27,19 +48,16 @@ export function Remove(props: { path: string; of: Meta; close: () => void; done:
   }
   return (
     <Dialog title={text("deleteTitle", { name })} close={close}>
-      <form onSubmit={remove}>
+      <Confirm typed={{ word: name, label: text("deleteType", { name }) }} button="delete" problem={problem.value} act={remove} close={close} instead={instead}>
         {children}
-        <label>
-          {text("deleteType", { name })}
-          <input value={typed.value} autocomplete="off" autocapitalize="off" spellcheck={false} onInput={(event) => (typed.value = event.currentTarget.value)} autofocus />
-        </label>
-        <Problem of={problem.value} />
-        <div class="buttons">
-          <button type="button" onClick={close}>{text("back")}</button>
-          {instead}
-          <button class="danger" disabled={typed.value !== name}>{text("delete")}</button>
-        </div>
-      </form>
+      </Confirm>
     </Dialog>
   );
+}
+
+/** Deletes the object that is shown, and not a new one with its name. */
+export function removeOne(path: string, { name, uid }: { name: string; uid: string }): Promise<Response> {
+  return send(`${path}/${encodeURIComponent(name)}`, {
+    method: "DELETE", body: JSON.stringify({ kind: "DeleteOptions", apiVersion: "v1", preconditions: { uid } }),
+  });
 }
