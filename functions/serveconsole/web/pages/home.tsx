@@ -21,7 +21,7 @@ const looked = 500;
 
 interface Config {
   metadata: { resourceVersion?: string };
-  status: { conditions?: { type: string; status: string; reason?: string; message?: string }[] };
+  status: { conditions?: { type: string; status: string; reason?: string; message?: string }[]; audit?: { enabled?: boolean; dataStoreEndpoint?: string } };
 }
 
 /** What the page shows. What the caller may not see is absent. */
@@ -29,7 +29,7 @@ interface Found {
   keys?: Table<Key>;
   clusters?: { cluster: Cluster; use: boolean }[];
   moreClusters: boolean;
-  /** Requests of the last day that no scope permitted, or absent if the audit cannot be read. */
+  /** Requests of the last day that no scope permitted. */
   refusals?: Table<AuditEvent>;
   /** Why a part is missing. */
   problem: Refusal | null;
@@ -46,15 +46,20 @@ async function find(): Promise<Found> {
       found.moreClusters = more;
       found.clusters = await Promise.all(clusters.map(async (cluster) => ({ cluster, use: await permitted(asking(cluster)) })));
     }),
-    may("list", "auditevents") && list<AuditEvent>(`${group}/auditevents`, {
-      limit: String(listed), fieldSelector: `code=403,after=${new Date(Date.now() - day).toISOString()}`,
-    }).then((table) => (found.refusals = table), (failure: unknown) => {
-      // Most platforms keep the audit where it cannot be read.
-      if (!(failure instanceof Refusal) || failure.code !== 501) throw failure;
-    }),
     may("get", "configs/history") && ask<{ status: { revisions?: Found["history"] } }>(`${group}/config/config/history`)
       .then((answer) => (found.history = answer.status.revisions ?? [])),
-    admin() && may("get", "configs") && ask<Config>(`${group}/config/config`).then((config) => (found.config = config)),
+    admin() && may("get", "configs") && ask<Config>(`${group}/config/config`).then(async (config) => {
+      found.config = config;
+      const { enabled, dataStoreEndpoint } = config.status.audit ?? {};
+      // Otherwise the API cannot read the audit.
+      if (!enabled || !dataStoreEndpoint || !may("list", "auditevents")) return;
+      await list<AuditEvent>(`${group}/auditevents`, {
+        limit: String(listed), fieldSelector: `code=403,after=${new Date(Date.now() - day).toISOString()}`,
+      }).then((table) => (found.refusals = table), (failure: unknown) => {
+        // Functions of AWS cannot read PostgreSQL.
+        if (!(failure instanceof Refusal) || failure.code !== 501) throw failure;
+      });
+    }),
   ]);
   const failed = parts.find((part) => part.status === "rejected");
   if (failed) found.problem = asRefusal(failed.reason);
@@ -134,7 +139,7 @@ export function Home() {
       </div>
       <Problem of={problem} />
       {!found.value && <p class="quiet" role="status">{text("loading")}</p>}
-      {found.value && !problem && !clusters && !keys && !refusals && !config && !history && <p>{text("homeNothing")}</p>}
+      {found.value && !problem && !clusters && !keys && !config && !history && <p>{text("homeNothing")}</p>}
       {found.value && (
         <div class="parts">
           {clusters && (

@@ -1,5 +1,5 @@
-import { useEffect } from "preact/hooks";
-import { useSignal, type Signal } from "@preact/signals";
+import { useEffect, useRef } from "preact/hooks";
+import { useSignal, useSignalEffect, type Signal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
 import { ask, type Column, type Meta, type Row } from "../api";
 import type { live } from "../live";
@@ -151,18 +151,38 @@ export function useSelection<T extends Timed>(of: ReturnType<typeof live<T>>): S
   return selection;
 }
 
-/** The box that selects rows: a row, or all that are shown. It alone is drawn again when the selection changes. */
-function Box({ of, uids, label }: { of: Selection; uids: string[]; label: string }) {
+/** The box that selects all rows that are shown. */
+function All({ of, uids }: { of: Selection; uids: string[] }) {
   const selected = uids.filter((uid) => of.value.has(uid)).length;
   const all = selected > 0 && selected === uids.length;
   return (
-    <label>
-      <input
-        type="checkbox" aria-label={label} checked={all} indeterminate={selected > 0 && !all} disabled={uids.length === 0}
-        onChange={(event) => select(of, uids, event.currentTarget.checked)}
-      />
-    </label>
+    <input
+      type="checkbox" aria-label={text("selectAll")} checked={all} indeterminate={selected > 0 && !all} disabled={uids.length === 0}
+      onChange={(event) => select(of, uids, event.currentTarget.checked)}
+    />
   );
+}
+
+/** Shows the selection in the boxes of the rows. They are not drawn again for it: there may be thousands. */
+function useBoxes(of: Selection | undefined) {
+  const body = useRef<HTMLTableSectionElement>(null);
+  const show = () => {
+    if (!of) return;
+    const selected = of.value;
+    for (const box of body.current?.querySelectorAll<HTMLInputElement>(".pick input") ?? []) box.checked = selected.has(box.value);
+  };
+  useEffect(show);
+  useSignalEffect(show);
+  return {
+    ref: body,
+    onChange: ({ target }: Event) => {
+      if (of && target instanceof HTMLInputElement) select(of, [target.value], target.checked);
+    },
+    // The whole cell selects the row.
+    onClick: ({ target }: Event) => {
+      if (target instanceof HTMLElement && target.matches(".pick")) target.querySelector("input")?.click();
+    },
+  };
 }
 
 /** A list as a Table of the API: its columns are those that the API sends. */
@@ -173,6 +193,7 @@ export function List<T extends Timed>(props: {
   selection?: { of: Selection; bar: (shown: Row<T>[]) => ComponentChildren };
 }) {
   const { of, words, address: { filter, sort, opened }, wide = [], command, off, buttons, children, selection } = props;
+  const boxes = useBoxes(selection?.of);
   useEffect(() => of.begin(), [of]);
   useEffect(() => { document.title = `${text(words.title)} · ${text("product")}`; }, []);
   const shown = of.columns.value.map((column, i) => ({ column, i })).filter(({ column }) => column.priority === 0 || wide.includes(column.name));
@@ -216,15 +237,15 @@ export function List<T extends Timed>(props: {
           <table>
             <thead>
               <tr>
-                {selection && <td class="pick"><Box of={selection.of} uids={rows.map((row) => row.object.metadata.uid)} label={text("selectAll")} /></td>}
+                {selection && <td class="pick"><All of={selection.of} uids={rows.map((row) => row.object.metadata.uid)} /></td>}
                 {namespaced && <th scope="col">{text("namespace")}</th>}
                 {shown.map(({ column }) => <Head column={column} sort={sort} />)}
               </tr>
             </thead>
-            <tbody>
+            <tbody {...boxes}>
               {rows.map((row) => (
                 <tr key={row.object.metadata.uid} class={off?.(row.object) ? "off" : ""}>
-                  {selection && <td class="pick"><Box of={selection.of} uids={[row.object.metadata.uid]} label={text("select", { name: idOf(row.object) })} /></td>}
+                  {selection && <td class="pick"><input type="checkbox" value={row.object.metadata.uid} aria-label={text("select", { name: idOf(row.object) })} /></td>}
                   {namespaced && <td>{row.object.metadata.namespace}</td>}
                   {shown.map(({ column, i }) => i === 0 ? (
                     <th scope="row">
