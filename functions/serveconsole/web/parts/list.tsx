@@ -1,5 +1,5 @@
-import { useEffect, useRef } from "preact/hooks";
-import { useSignal, useSignalEffect, type Signal } from "@preact/signals";
+import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
+import { effect, useSignal, type Signal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
 import { ask, type Column, type Meta, type Row } from "../api";
 import type { live } from "../live";
@@ -171,8 +171,8 @@ function useBoxes(of: Selection | undefined) {
     const selected = of.value;
     for (const box of body.current?.querySelectorAll<HTMLInputElement>(".pick input") ?? []) box.checked = selected.has(box.value);
   };
-  useEffect(show);
-  useSignalEffect(show);
+  useLayoutEffect(show);
+  useEffect(() => effect(show), [of]);
   return {
     ref: body,
     onChange: ({ target }: Event) => {
