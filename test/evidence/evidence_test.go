@@ -1,6 +1,7 @@
 package main
 
 import (
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -189,12 +190,28 @@ func TestOutcomesOfStories(t *testing.T) {
 		`{"Action":"run","Test":"TestStories"}`, `{"Action":"run","Test":"TestStories/local"}`, `{"Action":"run","Test":"TestStories/local/a"}`,
 		`{"Action":"run","Test":"TestStories/lambda/a"}`, `{"Action":"run","Test":"TestStories/local/b"}`, `{"Action":"pass","Test":"TestStories/local/a"}`,
 		`{"Action":"pass","Test":"TestStories/lambda/a"}`,
-	}, "\n")))
+	}, "\n")), io.Discard)
 	if err != nil {
 		t.Fatal(err)
 	}
 	// Story b began and did not end.
 	if a, b := found["TestStories/a"], found["TestStories/b"]; len(found) != 2 || a.Passed != 2 || len(b.Failed) != 1 {
 		t.Errorf("%+v", found)
+	}
+}
+
+// What a test says is shown if it fails, and only then.
+func TestReasons(t *testing.T) {
+	t.Parallel()
+	var reasons strings.Builder
+	if _, err := outcomes(strings.NewReader(strings.Join([]string{
+		`{"Action":"output","Output":"ok\n"}`,
+		`{"Action":"output","Test":"TestBad","Output":"it is wrong\n"}`, `{"Action":"output","Test":"TestGood","Output":"it is right\n"}`,
+		`{"Action":"fail","Test":"TestBad"}`, `{"Action":"pass","Test":"TestGood"}`,
+	}, "\n")), &reasons); err != nil {
+		t.Fatal(err)
+	}
+	if reasons.String() != "it is wrong\n" {
+		t.Errorf("shown are %q", reasons.String())
 	}
 }

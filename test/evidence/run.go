@@ -31,9 +31,9 @@ type event struct{ Action, Test, Output string }
 var countedLine = regexp.MustCompile(`^\s+\w+\.go:\d+: counted: (.+)\n$`)
 
 // outcomes reads the output of go test -json. A test with subtests is counted by them. Stories are counted together for all
-// shapes.
-func outcomes(r io.Reader) (map[string]*outcome, error) {
-	ended, counted, parents := map[string]string{}, map[string][]string{}, map[string]bool{}
+// shapes. What tests say that fail is written to reasons.
+func outcomes(r io.Reader, reasons io.Writer) (map[string]*outcome, error) {
+	ended, counted, parents, said := map[string]string{}, map[string][]string{}, map[string]bool{}, map[string][]string{}
 	lines := bufio.NewScanner(r)
 	lines.Buffer(nil, 16<<20)
 	for lines.Scan() {
@@ -45,12 +45,17 @@ func outcomes(r io.Reader) (map[string]*outcome, error) {
 		case e.Test == "":
 		case e.Action == "pass" || e.Action == "fail" || e.Action == "skip":
 			ended[e.Test] = e.Action
+			if e.Action == "fail" {
+				fmt.Fprint(reasons, strings.Join(said[e.Test], ""))
+			}
+			delete(said, e.Test)
 		case e.Action == "run":
 			ended[e.Test] = "fail" // unless it ends
 			if at := strings.LastIndex(e.Test, "/"); at > 0 {
 				parents[e.Test[:at]] = true
 			}
 		case e.Action == "output":
+			said[e.Test] = append(said[e.Test], e.Output)
 			if m := countedLine.FindStringSubmatch(e.Output); m != nil {
 				top := topOf(e.Test)
 				counted[top] = append(counted[top], m[1])
@@ -186,7 +191,7 @@ func resultsOf(ctx context.Context, folder string, args []string, kept, name str
 	if err := c.Start(); err != nil {
 		return nil, err
 	}
-	by, err := outcomes(output)
+	by, err := outcomes(output, os.Stderr)
 	ended := c.Wait()
 	if err != nil || ctx.Err() != nil {
 		return nil, errors.Join(err, ctx.Err())
