@@ -38,8 +38,9 @@ const (
 
 const jsonType = "application/json"
 
-// definitions is the group of custom resource definitions. There are none, because the program has all kinds. But the Kubernetes provider of
-// Terraform lists them before it looks up a kind in OpenAPI, and fails without the list. As a document, every access key may read it.
+// definitions is the group of custom resource definitions. Their list is empty, because all kinds of this API are built in.
+// Terraform's Kubernetes provider reads the list before it looks up a kind in OpenAPI, and fails without it. The list is a document, so
+// that every access key may read it.
 var definitions = schema.GroupVersion{Group: "apiextensions.k8s.io", Version: "v1"}
 
 // Deps is what the operation needs: the one document that depends on the environment. The embedded documents are read
