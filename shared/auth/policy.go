@@ -91,19 +91,19 @@ var policy = []rule{
 	{who: anybody, paths: []string{"/auth/session"}, verbs: []string{"delete"}},
 	{who: anybody, paths: []string{"/auth/info", "/auth/confirm", "/auth/resume", "/auth/password/login", "/auth/device"}, verbs: []string{"get"}},
 	{who: anybody, paths: []string{"/auth/confirm", "/auth/token", "/auth/password/login", "/auth/device", "/auth/device/code"}, verbs: []string{"post"}},
-	{who: everybody, paths: append([]string{"/version", "/api", "/apis", "/openapi/v2", "/openapi/v3", "/openapi/v3/apis/" + model.GroupName + "/v1", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"}, groupPaths()...), verbs: get},
+	{who: everybody, paths: append([]string{"/version", "/api", "/apis", "/openapi/v2", "/openapi/v3", "/openapi/v3/apis/" + model.GroupName + "/v1"}, groupPaths()...), verbs: get},
 	// Runners and servers have these beside the catalog.
 	{who: anybody, paths: []string{"/healthz", "/livez", "/readyz"}, verbs: []string{"get", "head"}},
 	{who: everybody, paths: []string{"/metrics"}, verbs: get},
 }
 
-// groupPaths are the paths of the documents about the groups of the API.
+// groupPaths are the paths of the documents about the groups of the API, and of the list of custom resource definitions.
 func groupPaths() []string {
 	var paths []string
 	for _, group := range []string{model.GroupName, "authentication.k8s.io", "authorization.k8s.io", "apiextensions.k8s.io"} {
 		paths = append(paths, "/apis/"+group, "/apis/"+group+"/v1")
 	}
-	return paths
+	return append(paths, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions")
 }
 
 // serves reports whether a rule is about the resource or the path of a request, whatever its verb.
