@@ -70,26 +70,33 @@ export function usePermitted(questions: Question[], version: string | undefined)
   return questions.map((_, i) => (answers.value.to === all ? answers.value.found[i] : undefined));
 }
 
+/** A question about one of several objects. Of names it, and version differs when the object has changed. */
+interface Asked {
+  of: string;
+  version: string;
+  question: Question;
+}
+
 /**
- * Asks about requests for several objects, four at a time, and once about each in a session. Of is the name of a question, which differs for an object
- * that has changed. Returns the answer to a question. Undefined: it is not known, because it is asked now or could not be found out.
+ * Asks about requests for several objects, four at a time, and again about those that change. Returns the answer to a question, which is that of the
+ * earlier version until the new one is known: a button does not go away meanwhile. Undefined: it is not known yet, or could not be found out.
  */
-export function usePermittedEach(asked: { of: string; question: Question }[]): (of: string) => boolean | undefined {
+export function usePermittedEach(asked: Asked[]): (of: string) => boolean | undefined {
   const session = rules.value;
-  const answers = useSignal({ session, found: new Map<string, boolean>() });
-  const found = answers.value.session === session ? answers.value.found : new Map<string, boolean>();
+  const answers = useSignal({ session, found: new Map<string, { version: string; allowed: boolean }>() });
+  const found = answers.value.session === session ? answers.value.found : new Map<string, { version: string; allowed: boolean }>();
   useEffect(() => {
     let current = true;
-    const open = asked.filter(({ of }) => !found.has(of));
+    const open = asked.filter(({ of, version }) => found.get(of)?.version !== version);
     const next = async () => {
       for (let one = open.shift(); one && current; one = open.shift()) {
-        const answer = await permitted(one.question).catch(() => undefined);
-        if (answer !== undefined) found.set(one.of, answer);
+        const allowed = await permitted(one.question).catch(() => undefined);
+        if (allowed !== undefined) found.set(one.of, { version: one.version, allowed });
       }
     };
     // What is found is shown at once: a button does not come and go with each answer.
     if (open.length > 0) void Promise.all([next(), next(), next(), next()]).then(() => { if (current) answers.value = { session, found }; });
     return () => { current = false; };
-  }, [session, asked.map(({ of }) => of).join("\n")]);
-  return (of) => found.get(of);
+  }, [session, asked.map(({ of, version }) => `${of} ${version}`).join("\n")]);
+  return (of) => found.get(of)?.allowed;
 }

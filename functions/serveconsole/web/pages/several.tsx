@@ -151,10 +151,10 @@ export function Chosen({ of, keys, shown, own }: { of: Selection; keys: ReturnTy
   const enabled = selected.filter(({ spec }) => !spec.disabled);
   const asked = acts.filter(({ verb }) => may(verb, "ownedaccesskeys")).map((act) => {
     const about = act.verb === "patch" ? enabled : selected;
-    return { act, about, each: about.map((key) => ({ of: `${act.verb} ${key.metadata.uid} ${JSON.stringify(key.spec)}`, key })) };
+    return { act, about, each: about.map((key) => ({ of: `${act.verb} ${key.metadata.uid}`, version: JSON.stringify(key.spec), key })) };
   });
-  const permitted = usePermittedEach(asked.flatMap(({ act: { verb }, each }) => each.map(({ of, key: { metadata: { name } } }) => (
-    { of, question: { verb, resource: "ownedaccesskeys", name } }
+  const permitted = usePermittedEach(asked.flatMap(({ act: { verb }, each }) => each.map(({ of, version, key: { metadata: { name } } }) => (
+    { of, version, question: { verb, resource: "ownedaccesskeys", name } }
   ))));
   useEffect(() => {
     if (selected.length > 0) said.value = "";
