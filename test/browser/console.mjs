@@ -1808,9 +1808,12 @@ Object.assign(stories, {
     await page.keyboard.press("Escape");
     assert.equal(await page.getByLabel("Code").inputValue(), "403");
     await configure(null);
+    // An audit that cannot be read is not asked for: the request would be an error in the log of the platform.
+    const asked = [];
+    page.on("request", (request) => { if (request.url().includes("/auditevents")) asked.push(request.url()); });
     await page.goto(`${origin}/console/home`);
     await page.getByRole("button", { name: "Kubeconfig for p-shop/dev" }).waitFor();
-    assert.equal(await refusals.count(), 0, "the home page has a part for an audit that cannot be read");
+    assert.deepEqual([await refusals.count(), asked], [0, []]);
     await asAdmin(context, "DELETE", "ownedaccesskeys/audited");
     assert.deepEqual(problems, []);
     await context.close();
