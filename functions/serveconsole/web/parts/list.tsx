@@ -51,7 +51,8 @@ export function useAddress(more: Record<string, Signal<string>> = {}): { filter:
   const sort = useSignal(query.get("sort") ?? "");
   const opened = useSignal(query.get("name") ?? "");
   const all = { filter, sort, name: opened, ...more };
-  useEffect(() => {
+  // The address is right as soon as the list is: a page that is loaded again at once shows the same.
+  useLayoutEffect(() => {
     const query = new URLSearchParams(plain ? { plain: "" } : {});
     for (const [name, { value }] of Object.entries(all)) if (value) query.set(name, value);
     history.replaceState(history.state, "", query.size > 0 ? `?${query}` : location.pathname);
