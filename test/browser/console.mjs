@@ -2910,9 +2910,16 @@ Object.assign(stories, {
     await tabTo(page, dialog.getByLabel("Why, for the history"));
     await page.keyboard.type("to see what happens");
     await tabTo(page, dialog.getByLabel("Take the change back unless I confirm it within"));
+    // The preview of the choice takes long. It does not hold the change up.
+    let answer;
+    const saved = new Promise((resolve) => (answer = resolve));
+    await page.route(/dryRun=All/, (route) => saved.then(() => route.fulfill({ json: {} })));
+    const preview = page.waitForRequest(/dryRun=All/);
     await page.keyboard.press("ArrowDown");
+    await preview;
     await pressOn(page, dialog.getByRole("button", { name: "Save" }));
     await page.getByText(/^The change is taken back at .* unless somebody confirms it\.$/).waitFor();
+    answer();
     await page.getByText("Nobody confirmed the change in time: it was taken back.").waitFor();
     assert.equal(await page.getByRole("button", { name: "Confirm" }).count(), 0);
     assert.equal(await editor.getByText("tried.example.com").count(), 0);

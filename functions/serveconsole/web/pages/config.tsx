@@ -1,6 +1,6 @@
 import "../main"; // It is loaded, with what all pages need.
 import { batch, useSignal } from "@preact/signals";
-import { useEffect, useMemo } from "preact/hooks";
+import { useEffect, useMemo, useRef } from "preact/hooks";
 import { group, send, warningsOf, type Refusal } from "../api";
 import { AsKubectl } from "../parts/copy";
 import { Dialog } from "../parts/dialog";
@@ -153,60 +153,69 @@ function FieldHelp({ steps }: { steps: (string | number)[] }) {
   );
 }
 
-function Review(props: { before: Config; draft: Fields; close: () => void; reload: () => void; saved: (config: Config) => void; refused: (refusal: Refusal) => void }) {
-  const { before, draft, close, reload, saved, refused } = props;
-  const result = useSignal<{ after: Config; warnings: string[] } | null>(null);
+/** A change that is shown before it is made. A preview under way does not hold the change up, and it says nothing once the change is sent. */
+function usePreview<T>(preview: () => Promise<T>, change: () => Promise<void>, inputs: unknown[], refused?: (refusal: Refusal) => void) {
+  const shown = useSignal<T | null>(null);
   const problem = useSignal<Refusal | null>(null);
-  const ways = useWays();
-  const { trial, forced } = ways;
   const busy = useSignal(false);
-  const body = () => ({
-    ...before, status: draft, metadata: { ...before.metadata, annotations: { ...without(before.metadata.annotations), ...ways.annotations() } },
-  });
+  const asked = useRef(0);
   useEffect(() => {
-    let current = true;
-    busy.value = true;
-    sent<Config>(`${path}?dryRun=All&fieldValidation=Strict`, "PUT", body()).then(
-      ({ object, warnings }) => {
-        if (current) batch(() => { result.value = { after: object, warnings }; problem.value = null; busy.value = false; });
-      },
+    const mine = ++asked.current;
+    preview().then(
+      (result) => { if (mine === asked.current) batch(() => { shown.value = result; problem.value = null; }); },
       (failure) => {
-        if (!current) return;
+        if (mine !== asked.current) return;
         const refusal = asRefusal(failure);
-        batch(() => { result.value = null; problem.value = refusal; busy.value = false; });
-        refused(refusal);
+        batch(() => { shown.value = null; problem.value = refusal; });
+        refused?.(refusal);
       },
     );
-    return () => { current = false; };
-  }, [before, forced.value, trial.value]);
-  async function save(event: Event) {
+    return () => { asked.current++; };
+  }, inputs);
+  async function submit(event: Event) {
     event.preventDefault();
+    asked.current++;
     busy.value = true;
     try {
-      saved((await sent<Config>(`${path}?fieldValidation=Strict`, "PUT", body())).object);
+      await change();
     } catch (failure) {
       problem.value = asRefusal(failure);
     } finally {
       busy.value = false;
     }
   }
+  return { shown, problem, busy, submit };
+}
+
+function Review(props: { before: Config; draft: Fields; close: () => void; reload: () => void; saved: (config: Config) => void; refused: (refusal: Refusal) => void }) {
+  const { before, draft, close, reload, saved, refused } = props;
+  const ways = useWays();
+  const put = (query: string) => sent<Config>(`${path}?${query}fieldValidation=Strict`, "PUT", {
+    ...before, status: draft, metadata: { ...before.metadata, annotations: { ...without(before.metadata.annotations), ...ways.annotations() } },
+  });
+  const { shown, problem, busy, submit } = usePreview(
+    async () => ({ before, ...(await put("dryRun=All&")) }),
+    async () => saved((await put("")).object),
+    [before, ways.forced.value, ways.trial.value], refused,
+  );
+  const result = shown.value;
   const offer = problem.value?.causes.some(({ message }) => message?.includes(force)) ?? false;
   return (
     <Dialog title={text("configReview")} close={close} wide>
-      <form onSubmit={save}>
+      <form onSubmit={submit}>
         <p class="quiet">{text("configReviewLead")}</p>
         <Problem of={problem.value} />
         {problem.value?.code === 409 && <p><button type="button" onClick={reload}>{text("configAgain")}</button></p>}
-        {result.value && (
+        {result && (
           <>
-            <Warnings of={result.value.warnings} />
-            <Changes before={textOf(before)} after={textOf(result.value.after)} label={text("configChanges")} />
+            <Warnings of={result.warnings} />
+            <Changes before={textOf(result.before)} after={textOf(result.object)} label={text("configChanges")} />
           </>
         )}
         <Ways of={ways} offer={offer} />
         <div class="buttons">
           <button type="button" onClick={close}>{text("back")}</button>
-          <button class="primary" disabled={busy.value || !result.value}>{text("configSave")}</button>
+          <button class="primary" disabled={busy.value || result?.before !== before}>{text("configSave")}</button>
         </div>
       </form>
     </Dialog>
@@ -220,52 +229,37 @@ function without(annotations: Record<string, string> = {}): Record<string, strin
 }
 
 function Rollback({ to, close, done }: { to: Revision; close: () => void; done: () => void }) {
-  const result = useSignal<{ changes: Change[]; warnings: string[] } | null>(null);
-  const problem = useSignal<Refusal | null>(null);
   const ways = useWays();
-  const { trial, forced } = ways;
-  const busy = useSignal(false);
-  const ask = (query: string) => sent<{ status: { changes?: Change[] } }>(`${path}/rollback${query}`, "POST", {
+  const post = (query: string) => sent<{ status: { changes?: Change[] } }>(`${path}/rollback${query}`, "POST", {
     apiVersion: "management.platform.sh/v1", kind: "ConfigRollback", spec: { revision: to.revision },
     metadata: { annotations: ways.annotations() },
   });
-  useEffect(() => {
-    let current = true;
-    ask("?dryRun=All").then(
-      ({ object, warnings }) => { if (current) batch(() => { result.value = { changes: object.status.changes ?? [], warnings }; problem.value = null; }); },
-      (failure) => { if (current) batch(() => { result.value = null; problem.value = asRefusal(failure); }); },
-    );
-    return () => { current = false; };
-  }, [forced.value, trial.value]);
-  async function roll(event: Event) {
-    event.preventDefault();
-    busy.value = true;
-    try {
-      await ask("");
-      done();
-    } catch (failure) {
-      problem.value = asRefusal(failure);
-    } finally {
-      busy.value = false;
-    }
-  }
+  const { shown, problem, busy, submit } = usePreview(
+    async () => {
+      const { object, warnings } = await post("?dryRun=All");
+      return { changes: object.status.changes ?? [], warnings };
+    },
+    async () => { await post(""); done(); },
+    [ways.forced.value, ways.trial.value],
+  );
+  const result = shown.value;
   const offer = problem.value?.causes.some(({ message }) => message?.includes(force)) ?? false;
   return (
     <Dialog title={text("rollbackTo", { revision: to.revision })} close={close} wide>
-      <form onSubmit={roll}>
+      <form onSubmit={submit}>
         <Problem of={problem.value} />
-        {result.value && (
+        {result && (
           <>
-            <Warnings of={result.value.warnings} />
+            <Warnings of={result.warnings} />
             <h3>{text("configChanges")}</h3>
-            {result.value.changes.length === 0 ? <p>{text("rollbackSame")}</p> : <ChangeList of={result.value.changes} />}
+            {result.changes.length === 0 ? <p>{text("rollbackSame")}</p> : <ChangeList of={result.changes} />}
           </>
         )}
         <Ways of={ways} offer={offer} />
         <AsKubectl command={`kubectl create --raw ${`/apis/management.platform.sh/v1/config/config/rollback`} -f - <<< '{"spec": {"revision": "${to.revision}"}}'`} />
         <div class="buttons">
           <button type="button" onClick={close}>{text("back")}</button>
-          <button class="danger" disabled={busy.value || !result.value}>{text("rollback")}</button>
+          <button class="danger" disabled={busy.value || !result}>{text("rollback")}</button>
         </div>
       </form>
     </Dialog>
