@@ -2596,6 +2596,42 @@ function requestsOf(page) {
   return { begun, streams, calm, watched };
 }
 
+/**
+ * Returns functions that measure a page in milliseconds of the processor: other work on the machine does not count, and neither do the questions of a story.
+ * spent returns what the page has taken. usual returns what the processor has taken at best, were it as fast as the one on which the limits were set: that
+ * one takes 50 ms for a plain table. A faster one changes nothing.
+ */
+async function processor(page) {
+  const session = await page.context().newCDPSession(page);
+  await session.send("Performance.enable", { timeDomain: "threadTicks" });
+  const spent = async () => {
+    const { TaskDuration, DevToolsCommandDuration } = Object.fromEntries((await session.send("Performance.getMetrics")).metrics.map(({ name, value }) => [name, value * 1000]));
+    return TaskDuration - DevToolsCommandDuration;
+  };
+  let best = Infinity, plain = Infinity;
+  const usual = async (taken) => {
+    best = Math.min(best, taken);
+    // The first ones run code that is not compiled yet.
+    for (let left = 8; left > 0; left--) {
+      const begun = await spent();
+      await page.evaluate(() => new Promise((done) => setTimeout(() => {
+        const table = document.createElement("table");
+        for (let row = 0; row < 500; row++) {
+          const cells = table.insertRow();
+          for (let column = 0; column < 7; column++) cells.insertCell().textContent = `cell ${row} ${column}`;
+        }
+        document.body.append(table);
+        table.getBoundingClientRect(); // it is laid out
+        table.remove();
+        done();
+      })));
+      plain = Math.min(plain, (await spent()) - begun);
+    }
+    return best / Math.max(1, plain / 50);
+  };
+  return { spent, usual };
+}
+
 /** The pages whose lists are watched. */
 const lists = ["keys", "clusters", "tokens", "projects", "people", "teams", "trustrules"];
 
@@ -2664,16 +2700,11 @@ Object.assign(stories, {
     const assets = before.filter((one) => /\.(js|css|svg)$/.test(one));
     assert.deepEqual(before.filter((one) => !assets.includes(one)).sort(), ["GET keys", "GET ownedaccesskeys", "POST scopepreviews", "POST selves"]);
     assert.deepEqual(assets.map((one) => one.split(".").at(-1)).sort(), ["css", "js"], `assets before the first row: ${assets}`);
-    // The time of the processor, and not that of the clock: other work on the machine does not count, and neither do the questions of this story.
-    await session.send("Performance.enable", { timeDomain: "threadTicks" });
-    const spent = async () => {
-      const { TaskDuration, DevToolsCommandDuration } = Object.fromEntries((await session.send("Performance.getMetrics")).metrics.map(({ name, value }) => [name, value * 1000]));
-      return TaskDuration - DevToolsCommandDuration;
-    };
+    const { spent, usual } = await processor(page);
     const filter = page.getByRole("searchbox");
     const frames = () => page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
     let best = Infinity;
-    for (let left = 5; left > 0 && best > 200; left--) {
+    for (let left = 8; left > 0 && best > 200; left--) {
       await filter.fill("no such key");
       await page.getByText("No key matches the filter.").waitFor();
       await frames();
@@ -2681,10 +2712,10 @@ Object.assign(stories, {
       await filter.fill("");
       await page.getByText(`${size} keys`, { exact: true }).waitFor();
       await frames();
-      best = Math.min(best, (await spent()) - begun);
+      best = await usual((await spent()) - begun);
     }
-    measured(`500 rows take ${Math.round(best)} ms of the processor; ${before.length} requests before the first row: ${before.join(", ")}`);
-    assert.ok(best <= 200, `${size} rows take ${Math.round(best)} ms of the processor`);
+    measured(`500 rows take ${Math.round(best)} ms of a usual processor; ${before.length} requests before the first row: ${before.join(", ")}`);
+    assert.ok(best <= 200, `${size} rows take ${Math.round(best)} ms of a usual processor`);
     assert.deepEqual(problems, []);
     await context.close();
   },
@@ -2702,11 +2733,12 @@ Object.assign(stories, {
       return Math.max(...tasks.map(({ tdur }) => tdur)) / 1000;
     };
     for (const [name, ready] of [["home", () => page.getByRole("button", { name: "Kubeconfig for p-shop/dev" })], ["keys", () => page.getByRole("table")]]) {
-      // The time of the processor: other work on the machine does not count. The best of a few, because caches of the processor do.
+      // The best of a few, because caches of the processor count.
+      const { usual } = await processor(page);
       let best = Infinity;
-      for (let left = 8; left > 0 && best * 4 > 100; left--) best = Math.min(best, await longest(name, ready));
-      measured(`the longest task of ${name} takes ${best.toFixed(1)} ms of the processor`);
-      assert.ok(best * 4 <= 100, `a task of ${name} takes ${best} ms of this processor`);
+      for (let left = 8; left > 0 && best * 4 > 100; left--) best = await usual(await longest(name, ready));
+      measured(`the longest task of ${name} takes ${best.toFixed(1)} ms of a usual processor`);
+      assert.ok(best * 4 <= 100, `a task of ${name} takes ${best} ms of a usual processor`);
     }
     await context.close();
   },
