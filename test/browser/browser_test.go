@@ -25,7 +25,7 @@ import (
 )
 
 // within is how long all stories may take together, on a machine that does other work as well.
-const within = 8 * time.Minute
+const within = 30 * time.Minute
 
 // browser returns the path of chromium. On a laptop without it, or without the packages, the test is skipped; CI has both.
 func browser(t *testing.T) string {
