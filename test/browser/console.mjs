@@ -2516,8 +2516,8 @@ async function walk(key, expectedPages, expectedWrites) {
         await boxes.check();
         await settled();
       }
-      if (!address.endsWith("/config") || !(await editor.isVisible()) || !(await editor.isEditable())) return;
-      await editor.focus();
+      if (!address.endsWith("/config") || !expectedWrites.includes("PUT config")) return;
+      await editor.and(page.locator("[contenteditable=true]")).focus();
       await page.keyboard.press("Control+Home");
       await page.keyboard.insertText("platformHost: walk.example.com\n");
       await settled();
