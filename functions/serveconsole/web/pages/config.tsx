@@ -154,7 +154,7 @@ function FieldHelp({ steps }: { steps: (string | number)[] }) {
 }
 
 /** A change that is shown before it is made. A preview under way does not hold the change up, and it says nothing once the change is sent. */
-function usePreview<T>(preview: () => Promise<T>, change: () => Promise<void>, inputs: unknown[], refused?: (refusal: Refusal) => void) {
+function usePreview<T>({ preview, change, inputs, refused }: { preview(): Promise<T>; change(): Promise<void>; inputs: unknown[]; refused?: (refusal: Refusal) => void }) {
   const shown = useSignal<T | null>(null);
   const problem = useSignal<Refusal | null>(null);
   const busy = useSignal(false);
@@ -193,11 +193,12 @@ function Review(props: { before: Config; draft: Fields; close: () => void; reloa
   const put = (query: string) => sent<Config>(`${path}?${query}fieldValidation=Strict`, "PUT", {
     ...before, status: draft, metadata: { ...before.metadata, annotations: { ...without(before.metadata.annotations), ...ways.annotations() } },
   });
-  const { shown, problem, busy, submit } = usePreview(
-    async () => ({ before, ...(await put("dryRun=All&")) }),
-    async () => saved((await put("")).object),
-    [before, ways.forced.value, ways.trial.value], refused,
-  );
+  const { shown, problem, busy, submit } = usePreview({
+    preview: async () => ({ before, ...(await put("dryRun=All&")) }),
+    change: async () => saved((await put("")).object),
+    inputs: [before, ways.forced.value, ways.trial.value],
+    refused,
+  });
   const result = shown.value;
   const offer = problem.value?.causes.some(({ message }) => message?.includes(force)) ?? false;
   return (
@@ -234,14 +235,17 @@ function Rollback({ to, close, done }: { to: Revision; close: () => void; done: 
     apiVersion: "management.platform.sh/v1", kind: "ConfigRollback", spec: { revision: to.revision },
     metadata: { annotations: ways.annotations() },
   });
-  const { shown, problem, busy, submit } = usePreview(
-    async () => {
+  const { shown, problem, busy, submit } = usePreview({
+    preview: async () => {
       const { object, warnings } = await post("?dryRun=All");
       return { changes: object.status.changes ?? [], warnings };
     },
-    async () => { await post(""); done(); },
-    [ways.forced.value, ways.trial.value],
-  );
+    change: async () => {
+      await post("");
+      done();
+    },
+    inputs: [ways.forced.value, ways.trial.value],
+  });
   const result = shown.value;
   const offer = problem.value?.causes.some(({ message }) => message?.includes(force)) ?? false;
   return (
