@@ -160,7 +160,7 @@ function usePreview<T>({ preview, change, inputs, refused }: { preview(): Promis
   const busy = useSignal(false);
   const asked = useRef(0);
   useEffect(() => {
-    const mine = ++asked.current;
+    const mine = asked.current;
     preview().then(
       (result) => { if (mine === asked.current) batch(() => { shown.value = result; problem.value = null; }); },
       (failure) => {
