@@ -35,4 +35,4 @@ var Function = &frame.Function{
 	}),
 }
 
-func open(env *platform.Environment) Deps { return Deps{Graph: kinds.Open(env).Graph} }
+func open(env *platform.Environment) Deps { return Deps{Graph: kinds.Graph(env)} }

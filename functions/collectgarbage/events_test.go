@@ -32,7 +32,7 @@ func TestOldEvents(t *testing.T) {
 		{25 * time.Hour, store.ErrGone},
 	} {
 		env := &platform.Environment{Stores: client.Resource, Now: func() time.Time { return time.Now().Add(test.age) }}
-		if _, err := collectgarbage.Do(t.Context(), collectgarbage.Deps{Graph: kinds.Open(env).Graph}); err != nil {
+		if _, err := collectgarbage.Do(t.Context(), collectgarbage.Deps{Graph: kinds.Graph(env)}); err != nil {
 			t.Fatal(err)
 		}
 		for _, resource := range watched {

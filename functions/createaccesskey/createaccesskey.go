@@ -73,6 +73,5 @@ var Function = &frame.Function{
 }
 
 func open(env *platform.Environment) Deps {
-	stored := kinds.Open(env)
-	return Deps{Keys: stored.AccessKeys.Managed(fieldmanager.New), Users: stored.Users, Teams: stored.Teams}
+	return Deps{Keys: kinds.AccessKeys(env).Managed(fieldmanager.New), Users: kinds.Users(env), Teams: kinds.Teams(env)}
 }

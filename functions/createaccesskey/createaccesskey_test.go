@@ -64,12 +64,12 @@ func TestOfOwners(t *testing.T) {
 		if row.team {
 			do = ofTeam
 		}
-		before, err := kinds.Open(w.Env).AccessKeys.Store.List(t.Context(), store.Query{})
+		before, err := kinds.AccessKeys(w.Env).Store.List(t.Context(), store.Query{})
 		if err != nil {
 			t.Fatal(err)
 		}
 		got, err := do(t.Context(), deps, Input{Caller: row.caller, Of: row.of, Object: &model.OwnedAccessKey{Spec: row.spec}})
-		after, listErr := kinds.Open(w.Env).AccessKeys.Store.List(t.Context(), store.Query{})
+		after, listErr := kinds.AccessKeys(w.Env).Store.List(t.Context(), store.Query{})
 		if listErr != nil {
 			t.Fatal(listErr)
 		}

@@ -39,9 +39,9 @@ func Do(ctx context.Context, deps Deps, in Input) (Output, error) {
 var Function = &frame.Function{
 	Name: "deleteaccesskey",
 	Endpoints: []frame.Endpoint{
-		frame.Delete(accesskey.Definition, open, Do).WithPrefetch(),
+		frame.Delete(accesskey.Definition, open, Do),
 		frame.DeleteCollection(accesskey.Definition, open, Do),
 	},
 }
 
-func open(env *platform.Environment) Deps { return Deps{Keys: kinds.Open(env).AccessKeys} }
+func open(env *platform.Environment) Deps { return Deps{Keys: kinds.AccessKeys(env)} }

@@ -37,4 +37,4 @@ var Function = &frame.Function{
 	},
 }
 
-func open(env *platform.Environment) Deps { return Deps{Projects: kinds.Open(env).Projects} }
+func open(env *platform.Environment) Deps { return Deps{Projects: kinds.Projects(env)} }

@@ -38,4 +38,4 @@ var Function = &frame.Function{
 	},
 }
 
-func open(env *platform.Environment) Deps { return Deps{Teams: kinds.Open(env).Teams} }
+func open(env *platform.Environment) Deps { return Deps{Teams: kinds.Teams(env)} }

@@ -37,4 +37,4 @@ var Function = &frame.Function{
 	},
 }
 
-func open(env *platform.Environment) Deps { return Deps{Tokens: kinds.Open(env).IssuedTokens.Registry} }
+func open(env *platform.Environment) Deps { return Deps{Tokens: kinds.IssuedTokens(env).Registry} }

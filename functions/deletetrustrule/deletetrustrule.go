@@ -37,4 +37,4 @@ var Function = &frame.Function{
 	},
 }
 
-func open(env *platform.Environment) Deps { return Deps{TrustRules: kinds.Open(env).TrustRules} }
+func open(env *platform.Environment) Deps { return Deps{TrustRules: kinds.TrustRules(env)} }

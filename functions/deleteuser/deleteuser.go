@@ -38,4 +38,4 @@ var Function = &frame.Function{
 	},
 }
 
-func open(env *platform.Environment) Deps { return Deps{Users: kinds.Open(env).Users} }
+func open(env *platform.Environment) Deps { return Deps{Users: kinds.Users(env)} }

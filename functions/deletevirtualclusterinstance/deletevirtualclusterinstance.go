@@ -40,4 +40,4 @@ var Function = &frame.Function{
 	},
 }
 
-func open(env *platform.Environment) Deps { return Deps{Instances: kinds.Open(env).Instances} }
+func open(env *platform.Environment) Deps { return Deps{Instances: kinds.Instances(env)} }

@@ -18,7 +18,7 @@ func TestDo(t *testing.T) {
 	t.Parallel()
 	w := issuertest.New(t)
 	deps, ana, ben := open(w.Env), w.Key("ana", "ana", model.OwnedAccessKeySpec{}), w.Key("ben", "ben", model.OwnedAccessKeySpec{})
-	instancetest.Store(t, kinds.Open(w.Env).Instances, instancetest.Instance(t, "dev"))
+	instancetest.Store(t, kinds.Instances(w.Env), instancetest.Instance(t, "dev"))
 	in := Input{Caller: ben, Namespace: "p-shop", Name: "dev"}
 	if _, err := Do(t.Context(), deps, in); accesskeytest.Code(err) != 404 {
 		t.Errorf("another user's instance: %v", err)
@@ -27,7 +27,7 @@ func TestDo(t *testing.T) {
 	if _, err := Do(t.Context(), deps, in); err != nil {
 		t.Error(err)
 	}
-	instancetest.Store(t, kinds.Open(w.Env).Instances, instancetest.Instance(t, "other"))
+	instancetest.Store(t, kinds.Instances(w.Env), instancetest.Instance(t, "other"))
 	gone, err := Do(t.Context(), deps, Input{Caller: ana, Namespace: "p-shop", Selection: &resource.ListInput{Caller: ana, Namespace: "p-shop"}})
 	if err != nil || meta.LenList(gone) != 1 {
 		t.Errorf("a selection: %+v, %v", gone, err)

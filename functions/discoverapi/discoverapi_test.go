@@ -207,7 +207,7 @@ func serve(t testing.TB, config *model.ConfigStatus) *httptest.Server {
 		Stores: client.Resource, Now: time.Now, Random: rand.Reader, Log: slog.New(slog.DiscardHandler),
 		Config: func() *model.ConfigStatus { return config }, Version: "1.2.3",
 	}
-	if _, err := resource.Create(t.Context(), kinds.Open(env).AccessKeys, resource.CreateInput[*model.OwnedAccessKey]{
+	if _, err := resource.Create(t.Context(), kinds.AccessKeys(env), resource.CreateInput[*model.OwnedAccessKey]{
 		Caller: identity.New(identity.Owner{Kind: identity.User, Name: "root"}, []string{identity.Admins}),
 		Object: &model.OwnedAccessKey{Spec: model.OwnedAccessKeySpec{Key: bearer}},
 	}); err != nil {

@@ -85,7 +85,7 @@ func open(env *platform.Environment) Deps {
 
 func openKeys(env *platform.Environment) Deps {
 	// A key may be deleted with what belongs to it.
-	kinds.Open(env)
+	kinds.Join(env)
 	deps := open(env)
 	deps.Flow = signin.Open(env)
 	return deps

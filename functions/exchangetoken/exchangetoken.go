@@ -167,6 +167,6 @@ var Function = &frame.Function{
 
 func open(env *platform.Environment) Deps {
 	// A key may be deleted with what belongs to it.
-	kinds.Open(env)
+	kinds.Join(env)
 	return Deps{Flow: signin.Open(env), Jobs: exchange.Open(env), Now: env.Now}
 }

@@ -81,7 +81,7 @@ var Function = &frame.Function{
 
 func open(env *platform.Environment) Deps {
 	return Deps{
-		Keys: kinds.Open(env).AccessKeys, Limits: accesskey.OpenLimits(env),
+		Keys: kinds.AccessKeys(env), Limits: accesskey.OpenLimits(env),
 		// Removing stored responses needs no encryption key.
 		Attempts: &idempotency.Store{Records: env.Stores(idempotency.Resource), Now: env.Now},
 		SignIns:  &idempotency.Store{Records: signin.Records(env), Now: env.Now},

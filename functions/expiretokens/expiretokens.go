@@ -36,4 +36,4 @@ var Function = &frame.Function{
 	}),
 }
 
-func open(env *platform.Environment) Deps { return Deps{Tokens: kinds.Open(env).IssuedTokens} }
+func open(env *platform.Environment) Deps { return Deps{Tokens: kinds.IssuedTokens(env)} }

@@ -29,7 +29,7 @@ func Do(ctx context.Context, deps Deps, in Input) (Output, error) {
 // Function is the operation as it is deployed.
 var Function = &frame.Function{
 	Name:      "getaccesskey",
-	Endpoints: []frame.Endpoint{frame.Get(accesskey.Definition, open, Do).WithPrefetch()},
+	Endpoints: []frame.Endpoint{frame.Get(accesskey.Definition, open, Do)},
 }
 
 func open(env *platform.Environment) Deps { return Deps{Keys: accesskey.Open(env)} }

@@ -15,7 +15,7 @@ func TestDo(t *testing.T) {
 	t.Parallel()
 	w := issuertest.New(t)
 	deps, ana, ben := open(w.Env), w.Key("ana", "ana", model.OwnedAccessKeySpec{}), w.Key("ben", "ben", model.OwnedAccessKeySpec{})
-	instancetest.Store(t, kinds.Open(w.Env).Instances, instancetest.Instance(t, "dev"))
+	instancetest.Store(t, kinds.Instances(w.Env), instancetest.Instance(t, "dev"))
 	got, err := Do(t.Context(), deps, Input{Caller: ana, Namespace: "p-shop", Name: "dev"})
 	if err != nil || got.Name != "dev" || got.Spec.Signer.CA != nil {
 		t.Errorf("%+v, %v", got, err)

@@ -36,6 +36,6 @@ var Function = &frame.Function{
 
 func open(env *platform.Environment) Deps {
 	// A record belongs to an access key, and its deletion may follow from others.
-	kinds.Open(env)
+	kinds.Join(env)
 	return Deps{Issuer: issuer.Open(env)}
 }

@@ -27,7 +27,7 @@ func TestOfOwners(t *testing.T) {
 		w.Key(name, "ana", model.OwnedAccessKeySpec{})
 	}
 	w.Key("ben", "ben", model.OwnedAccessKeySpec{})
-	if _, err := resource.Create(t.Context(), kinds.Open(w.Env).AccessKeys, resource.CreateInput[*model.OwnedAccessKey]{
+	if _, err := resource.Create(t.Context(), kinds.AccessKeys(w.Env), resource.CreateInput[*model.OwnedAccessKey]{
 		Caller: root, Object: &model.OwnedAccessKey{ObjectMeta: metav1.ObjectMeta{Name: "robot"}, Spec: model.OwnedAccessKeySpec{Team: "web"}},
 	}); err != nil {
 		t.Fatal(err)

@@ -18,7 +18,7 @@ func TestDo(t *testing.T) {
 	t.Parallel()
 	w := issuertest.New(t)
 	deps, ana, ben := open(w.Env), w.Key("ana", "ana", model.OwnedAccessKeySpec{}), w.Key("ben", "ben", model.OwnedAccessKeySpec{})
-	instancetest.Store(t, kinds.Open(w.Env).Instances, instancetest.Instance(t, "dev"))
+	instancetest.Store(t, kinds.Instances(w.Env), instancetest.Instance(t, "dev"))
 	for _, row := range []struct {
 		caller    identity.Caller
 		namespace string

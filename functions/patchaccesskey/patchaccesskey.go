@@ -32,9 +32,9 @@ func Do(ctx context.Context, deps Deps, in Input) (Output, error) {
 // Function is the operation as it is deployed.
 var Function = &frame.Function{
 	Name:      "patchaccesskey",
-	Endpoints: []frame.Endpoint{frame.Patch(accesskey.Definition, open, Do).WithPrefetch().Delivering()},
+	Endpoints: []frame.Endpoint{frame.Patch(accesskey.Definition, open, Do).Delivering()},
 }
 
 func open(env *platform.Environment) Deps {
-	return Deps{Keys: kinds.Open(env).AccessKeys.Managed(fieldmanager.New)}
+	return Deps{Keys: kinds.AccessKeys(env).Managed(fieldmanager.New)}
 }

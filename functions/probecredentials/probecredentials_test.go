@@ -22,7 +22,7 @@ import (
 // left are the access keys in the state.
 func left(t *testing.T, w *issuertest.World) int {
 	t.Helper()
-	list, err := resource.List(t.Context(), kinds.Open(w.Env).AccessKeys, resource.ListInput{Caller: issuertest.Root})
+	list, err := resource.List(t.Context(), kinds.AccessKeys(w.Env), resource.ListInput{Caller: issuertest.Root})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -38,7 +38,7 @@ var Function = &frame.Function{
 
 func open(env *platform.Environment) Deps {
 	return Deps{Renderer: &kubeconfig.Renderer{
-		Instances: kinds.Open(env).Instances, Keys: kinds.Open(env).AccessKeys,
+		Instances: kinds.Instances(env), Keys: kinds.AccessKeys(env),
 		Keyring: env.Keyring, Project: env.Project, Limits: accesskey.OpenLimits(env), Now: env.Now,
 		Signing: csr.Options{AllowLocal: env.LocalSigners},
 	}}

@@ -29,7 +29,7 @@ func TestFunction(t *testing.T) {
 	}
 	w.Seed(t, instancetest.Instance(t, "dev"))
 	const bearer = "ana-8Kx20wQm57-tLp93VrNc4-Hd6ZyB1sFg"
-	if _, err := resource.Create(t.Context(), kinds.Open(env).AccessKeys, resource.CreateInput[*model.OwnedAccessKey]{
+	if _, err := resource.Create(t.Context(), kinds.AccessKeys(env), resource.CreateInput[*model.OwnedAccessKey]{
 		Caller: instancetest.Ana, Object: &model.OwnedAccessKey{Spec: model.OwnedAccessKeySpec{Key: bearer}},
 	}); err != nil {
 		t.Fatal(err)

@@ -44,6 +44,6 @@ var Function = &frame.Function{
 
 func open(env *platform.Environment) Deps {
 	// The groups of a user make admins, and the last one is kept. A key may be deleted with what belongs to it.
-	kinds.Open(env)
+	kinds.Join(env)
 	return Deps{Flow: signin.Open(env), Provider: connectors.Open(env)}
 }

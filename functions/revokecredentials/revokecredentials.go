@@ -154,12 +154,12 @@ var Function = &frame.Function{
 }
 
 func open(env *platform.Environment) Deps {
-	stored, from, sessions := kinds.Open(env), issuer.Open(env), signin.Sessions(env)
+	from, sessions := issuer.Open(env), signin.Sessions(env)
 	return Deps{
 		Ended: func(ctx context.Context, key *model.OwnedAccessKey) error {
 			return signin.Hasten(ctx, sessions, key, env.Now())
 		},
-		Keys: stored.AccessKeys, Retired: accesskey.OpenRetired(env), Tokens: stored.IssuedTokens, Log: env.Log,
+		Keys: kinds.AccessKeys(env), Retired: accesskey.OpenRetired(env), Tokens: kinds.IssuedTokens(env), Log: env.Log,
 		Verify: func(ctx context.Context, text secret.String) (token.Claims, error) {
 			claims, _, err := from.Verify(ctx, text, from.Audiences())
 			return claims, err

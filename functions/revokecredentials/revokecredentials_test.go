@@ -90,7 +90,7 @@ func TestRevoke(t *testing.T) {
 	w.Key("off", "ana", model.OwnedAccessKeySpec{})
 	w.Change("off", func(spec *model.OwnedAccessKeySpec) { spec.Disabled = true })
 	w.Key("kept", "ana", model.OwnedAccessKeySpec{})
-	kept := kinds.Open(w.Env).AccessKeys
+	kept := kinds.AccessKeys(w.Env)
 	if _, err := resource.Patch(t.Context(), kept, resource.PatchInput{
 		Caller: root, Name: "kept", Type: resource.MergePatch, Patch: []byte(`{"metadata":{"finalizers":["a.b/c"]}}`),
 	}); err != nil {

@@ -32,9 +32,9 @@ func Do(ctx context.Context, deps Deps, in Input) (Output, error) {
 // Function is the operation as it is deployed.
 var Function = &frame.Function{
 	Name:      "updateaccesskey",
-	Endpoints: []frame.Endpoint{frame.Update(accesskey.Definition, open, Do).WithPrefetch()},
+	Endpoints: []frame.Endpoint{frame.Update(accesskey.Definition, open, Do)},
 }
 
 func open(env *platform.Environment) Deps {
-	return Deps{Keys: kinds.Open(env).AccessKeys.Managed(fieldmanager.New)}
+	return Deps{Keys: kinds.AccessKeys(env).Managed(fieldmanager.New)}
 }

@@ -15,7 +15,7 @@ func TestDo(t *testing.T) {
 	t.Parallel()
 	w := issuertest.New(t)
 	deps, ana, ben := open(w.Env), w.Key("ana", "ana", model.OwnedAccessKeySpec{}), w.Key("ben", "ben", model.OwnedAccessKeySpec{})
-	stored := instancetest.Store(t, kinds.Open(w.Env).Instances, instancetest.Instance(t, "dev"))
+	stored := instancetest.Store(t, kinds.Instances(w.Env), instancetest.Instance(t, "dev"))
 	for _, status := range []bool{false, true} {
 		given := stored.DeepCopy()
 		given.ResourceVersion, given.Spec.DisplayName, given.Status.Phase = "", "x", "Failed"

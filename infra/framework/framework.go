@@ -32,6 +32,7 @@ import (
 	"management.platform.sh/shared/audit/redissink"
 	"management.platform.sh/shared/model/apierror"
 	"management.platform.sh/shared/process"
+	"management.platform.sh/shared/process/memory"
 )
 
 const (
@@ -162,7 +163,7 @@ func Serve(ctx context.Context, all []*frame.Function, lookup func(string) strin
 	limit, wrongLimit := timeLimit(lookup)
 	port, wrongPort := portOf(lookup)
 	process.ShareProcessors()
-	process.CollectLessOften()
+	memory.CollectLessOften()
 	server, wrongSettings := process.Open(lookup, process.Shell{Log: out, Streams: true})
 	if err := errors.Join(wrongTarget, wrongLimit, wrongPort, wrongSettings); err != nil {
 		return err

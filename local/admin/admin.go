@@ -65,7 +65,7 @@ func Create(ctx context.Context, env *platform.Environment, bearer secret.String
 	if err := accesskey.CheckBearer(bearer); err != nil {
 		return fmt.Errorf("the admin key: %w", err)
 	}
-	keys, retired := kinds.Open(env).AccessKeys.Managed(fieldmanager.New), accesskey.OpenRetired(env)
+	keys, retired := kinds.AccessKeys(env).Managed(fieldmanager.New), accesskey.OpenRetired(env)
 	digest := accesskey.Digest(bearer)
 	_, err := keys.Store.GetByDigest(ctx, digest)
 	if err == nil {

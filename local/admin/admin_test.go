@@ -138,7 +138,7 @@ func TestADeletedAdminKeyStaysDeleted(t *testing.T) {
 
 func remove(t *testing.T, env *platform.Environment, name string) {
 	t.Helper()
-	if _, err := resource.Delete(t.Context(), kinds.Open(env).AccessKeys, resource.DeleteInput{Caller: localtest.Root, Name: name}); err != nil {
+	if _, err := resource.Delete(t.Context(), kinds.AccessKeys(env), resource.DeleteInput{Caller: localtest.Root, Name: name}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -149,7 +149,7 @@ func TestEnsureAdminLeavesADisabledKey(t *testing.T) {
 	env, _ := localtest.Environment(t)
 	file := filepath.Join(t.TempDir(), "admin.key")
 	first := ensure(t, env, "", file)
-	if _, err := resource.Patch(t.Context(), kinds.Open(env).AccessKeys, resource.PatchInput{
+	if _, err := resource.Patch(t.Context(), kinds.AccessKeys(env), resource.PatchInput{
 		Caller: localtest.Root, Name: "admin", Type: resource.MergePatch, Patch: []byte(`{"spec":{"disabled":true}}`),
 	}); err != nil {
 		t.Fatal(err)

@@ -51,7 +51,7 @@ func bearer(name string) string { return accesskey.Digest(secret.String(name)) }
 func (s *state) key(name string, owner identity.Owner, disabled bool, groups ...string) error {
 	spec := model.OwnedAccessKeySpec{Key: bearer(name), Groups: groups, Disabled: disabled}
 	spec.User, spec.Team, spec.Subject = owner.Fields()
-	_, err := resource.Create(s.t.Context(), kinds.Open(s.envs[0]).AccessKeys, resource.CreateInput[*model.OwnedAccessKey]{
+	_, err := resource.Create(s.t.Context(), kinds.AccessKeys(s.envs[0]), resource.CreateInput[*model.OwnedAccessKey]{
 		Caller: root, Object: &model.OwnedAccessKey{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: spec},
 	})
 	return err
@@ -66,7 +66,7 @@ func (s *state) mustKey(name string, owner identity.Owner, groups ...string) {
 
 func (s *state) team(name string, spec model.TeamSpec) {
 	s.t.Helper()
-	if _, err := resource.Create(s.t.Context(), kinds.Open(s.envs[0]).Teams, resource.CreateInput[*model.Team]{
+	if _, err := resource.Create(s.t.Context(), kinds.Teams(s.envs[0]), resource.CreateInput[*model.Team]{
 		Caller: root, Object: &model.Team{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: spec},
 	}); err != nil {
 		s.t.Fatal(err)
@@ -75,7 +75,7 @@ func (s *state) team(name string, spec model.TeamSpec) {
 
 func (s *state) disable(name string, disabled bool) {
 	s.t.Helper()
-	if _, err := resource.Patch(s.t.Context(), kinds.Open(s.envs[0]).AccessKeys, resource.PatchInput{
+	if _, err := resource.Patch(s.t.Context(), kinds.AccessKeys(s.envs[0]), resource.PatchInput{
 		Caller: root, Name: name, Type: resource.MergePatch, Patch: fmt.Appendf(nil, `{"spec":{"disabled":%v}}`, disabled),
 	}); err != nil {
 		s.t.Fatal(err)
@@ -280,7 +280,7 @@ func TestDemand(t *testing.T) {
 		for owner, want := range map[identity.Owner]int32{user("nobody"): 422, team("none"): 422, user("ana"): 0, {Kind: identity.Subject, Name: "x"}: 0} {
 			var spec model.OwnedAccessKeySpec
 			spec.User, spec.Team, spec.Subject = owner.Fields()
-			_, err := resource.Create(t.Context(), kinds.Open(env).AccessKeys, resource.CreateInput[*model.OwnedAccessKey]{
+			_, err := resource.Create(t.Context(), kinds.AccessKeys(env), resource.CreateInput[*model.OwnedAccessKey]{
 				Caller: caller, Object: &model.OwnedAccessKey{Spec: spec},
 			})
 			var status apierrors.APIStatus
@@ -293,7 +293,7 @@ func TestDemand(t *testing.T) {
 	if err := s.key("other", user("Eve E."), false, identity.Admins); err == nil {
 		t.Error("a key of an owner who cannot have an object is made")
 	}
-	if _, err := resource.Delete(t.Context(), kinds.Open(s.envs[1]).Users, resource.DeleteInput{Caller: root, Name: "ana"}); !apierrors.IsConflict(err) {
+	if _, err := resource.Delete(t.Context(), kinds.Users(s.envs[1]), resource.DeleteInput{Caller: root, Name: "ana"}); !apierrors.IsConflict(err) {
 		t.Errorf("the last admin is deleted: %v", err)
 	}
 }

@@ -353,7 +353,7 @@ func makeKey(w *ward, user string) {
 		w.t.Fatal(err)
 	}
 	key := &model.OwnedAccessKey{ObjectMeta: metav1.ObjectMeta{GenerateName: "key-"}, Spec: model.OwnedAccessKeySpec{User: user}}
-	if _, err := resource.Create(w.t.Context(), kinds.Open(env).AccessKeys, resource.CreateInput[*model.OwnedAccessKey]{Caller: localtest.Root, Object: key}); err != nil {
+	if _, err := resource.Create(w.t.Context(), kinds.AccessKeys(env), resource.CreateInput[*model.OwnedAccessKey]{Caller: localtest.Root, Object: key}); err != nil {
 		w.t.Fatal(err)
 	}
 }

@@ -42,7 +42,7 @@ func Environment(t *testing.T) (*platform.Environment, string) {
 // Keys returns the access keys of a state.
 func Keys(t *testing.T, env *platform.Environment) []model.OwnedAccessKey {
 	t.Helper()
-	list, err := resource.List(t.Context(), kinds.Open(env).AccessKeys, resource.ListInput{Caller: Root})
+	list, err := resource.List(t.Context(), kinds.AccessKeys(env), resource.ListInput{Caller: Root})
 	if err != nil {
 		t.Fatal(err)
 	}

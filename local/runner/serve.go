@@ -44,9 +44,11 @@ import (
 	"management.platform.sh/shared/kinds/platformconfig"
 	"management.platform.sh/shared/model/apierror"
 	"management.platform.sh/shared/process"
+	"management.platform.sh/shared/process/memory"
 	"management.platform.sh/shared/settings"
 	"management.platform.sh/shared/state/encryption"
 	"management.platform.sh/shared/state/redisstore"
+	"management.platform.sh/shared/state/store"
 )
 
 const (
@@ -108,7 +110,7 @@ func (c *Serve) Run(ctx context.Context) (err error) {
 	s.Version = c.version
 	counters := metrics.New(registry)
 	process.ShareProcessors()
-	process.CollectLessOften()
+	memory.CollectLessOften()
 	api := process.New(s, process.World{
 		Stores:     redis.Client.Resource,
 		Encryption: func(context.Context) (*encryption.Keyring, error) { return ring, nil },
@@ -267,7 +269,7 @@ const metricsPath = "/metrics"
 func readable(api *frame.Server, page http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !isLocal(r) {
-			caller, _, err := api.Authenticator.Header(r.Context(), r.Header, "")
+			caller, _, err := api.Authenticator.Header(r.Context(), r.Header, store.Ref{})
 			if err == nil {
 				err = auth.Authorize(caller, scope.Request{Verb: "get", Path: r.URL.Path})
 			}

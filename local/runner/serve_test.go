@@ -202,7 +202,7 @@ func TestPages(t *testing.T) {
 		caller := identity.New(identity.Owner{Kind: identity.User, Name: "root"}, []string{identity.Admins})
 		key := &model.OwnedAccessKey{ObjectMeta: metav1.ObjectMeta{Name: name}}
 		key.Spec.Scope = &model.Scope{Roles: []model.ScopeRole{{Role: role}}}
-		written, err := resource.Create(t.Context(), kinds.Open(world.Env).AccessKeys, resource.CreateInput[*model.OwnedAccessKey]{Caller: caller, Object: key})
+		written, err := resource.Create(t.Context(), kinds.AccessKeys(world.Env), resource.CreateInput[*model.OwnedAccessKey]{Caller: caller, Object: key})
 		if err != nil {
 			t.Fatal(err)
 		}

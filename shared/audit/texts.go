@@ -3,11 +3,10 @@ package audit
 import (
 	"bytes"
 	"net/url"
-	"regexp"
 	"slices"
 	"strings"
-	"sync"
 
+	"management.platform.sh/shared/model/lazyregexp"
 	"management.platform.sh/shared/model/secret"
 )
 
@@ -15,22 +14,13 @@ import (
 // harmless words. No valid bearer token is shorter than 32 characters, but a refused one can be.
 const shortest = 8
 
-// patterns match what is masked anywhere in the text of an event. They are compiled for the first event that may need
-// one, not at the start of every function.
-type patterns struct {
-	// bearers matches text that looks like an access key of the platform or a signed token.
-	bearers *regexp.Regexp
-	// userinfo and inQuery match passwords and tokens in URLs, within JSON text.
-	userinfo, inQuery *regexp.Regexp
-}
-
-var compiled = sync.OnceValue(func() patterns {
-	return patterns{
-		bearers:  regexp.MustCompile(`pak_[0-9A-Za-z]{46}|eyJ[0-9A-Za-z_-]{8,}\.eyJ[0-9A-Za-z_-]{8,}\.[0-9A-Za-z_-]*`),
-		userinfo: regexp.MustCompile(`://[^/?#\s"]*@`),
-		inQuery:  regexp.MustCompile(`(?i)((?:[?&]|\\u0026)(?:` + secret.Parameters + `)=)[^&#\s"\\]+`),
-	}
-})
+// What is masked anywhere in the text of an event. Bearers matches text that looks like an access key of the platform or a signed
+// token. Userinfo and inQuery match passwords and tokens in URLs, within JSON text.
+var (
+	bearers  = lazyregexp.New(`pak_[0-9A-Za-z]{46}|eyJ[0-9A-Za-z_-]{8,}\.eyJ[0-9A-Za-z_-]{8,}\.[0-9A-Za-z_-]*`)
+	userinfo = lazyregexp.New(`://[^/?#\s"]*@`)
+	inQuery  = lazyregexp.New(`(?i)((?:[?&]|\\u0026)(?:` + secret.Parameters + `)=)[^&#\s"\\]+`)
+)
 
 // mask removes secrets from the text of an event, wherever they are: a value that is secret by type in one place must
 // not remain in another.
@@ -44,11 +34,11 @@ func mask(text []byte, hidden []secret.String) []byte {
 		}
 	}
 	if bytes.Contains(text, []byte("://")) {
-		text = compiled().userinfo.ReplaceAll(text, []byte("://"+secret.Mark+"@"))
-		text = compiled().inQuery.ReplaceAll(text, []byte("${1}"+secret.Mark))
+		text = userinfo().ReplaceAll(text, []byte("://"+secret.Mark+"@"))
+		text = inQuery().ReplaceAll(text, []byte("${1}"+secret.Mark))
 	}
 	if bytes.Contains(text, []byte("pak_")) || bytes.Contains(text, []byte("eyJ")) {
-		text = compiled().bearers.ReplaceAll(text, []byte(secret.Mark))
+		text = bearers().ReplaceAll(text, []byte(secret.Mark))
 	}
 	return text
 }
@@ -64,7 +54,7 @@ func Text(text string, hidden ...secret.String) string {
 	if !strings.Contains(text, "pak_") && !strings.Contains(text, "eyJ") {
 		return text
 	}
-	return compiled().bearers.ReplaceAllString(text, secret.Mark)
+	return bearers().ReplaceAllString(text, secret.Mark)
 }
 
 // longest is the maximum length of a word of a query that is recorded: every bearer token is longer.

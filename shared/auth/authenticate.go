@@ -53,19 +53,19 @@ var (
 // Bearers identifies bearers. Package accesskey implements it for access keys. Implementations are safe for concurrent use.
 type Bearers interface {
 	// Identify returns the caller of a bearer. It refuses a malformed bearer without a request to the state.
-	// Prefetch names an access key to read in the same round trip if possible; empty: none.
+	// Ahead is an object to read in the same round trip if possible; the zero value: none.
 	//
 	// Errors: ErrUnknown, ErrExpired, ErrDisabled, ErrBound, ErrOwnerDisabled, ErrOwnerGone, ErrSignedOut and ErrRule; store.ErrUnavailable if the state cannot be reached; other errors
 	// if a stored record cannot be read.
-	Identify(ctx context.Context, bearer secret.String, prefetch string) (Identified, error)
+	Identify(ctx context.Context, bearer secret.String, ahead store.Ref) (Identified, error)
 }
 
 // Identified is the result for a valid bearer.
 type Identified struct {
 	// Caller is the caller of the bearer.
 	Caller identity.Caller
-	// Prefetched are the records of access keys that were read together with that of the bearer, by name: the one to
-	// prefetch, and those in its lineage. A key that is missing was not read or does not exist.
+	// Prefetched are the records of the resource of ahead that were read together with that of the bearer, by name: the object,
+	// and for an access key those in its lineage. One that is missing was not read or does not exist.
 	Prefetched map[string]store.Record
 	// Used records that the bearer is used. It returns no error, but logs it.
 	Used func(context.Context)
@@ -77,14 +77,14 @@ type Authenticator struct {
 	Bearers Bearers
 }
 
-// Header authenticates the Authorization header of a request. The case of the scheme does not matter. Prefetch is passed
-// to Bearers.Identify, and the returned records are the prefetched ones. Errors are those of Bearer.
-func (a *Authenticator) Header(ctx context.Context, header http.Header, prefetch string) (identity.Caller, map[string]store.Record, error) {
+// Header authenticates the Authorization header of a request. The case of the scheme does not matter. Ahead is passed to
+// Bearers.Identify, and the returned records are the prefetched ones. Errors are those of Bearer.
+func (a *Authenticator) Header(ctx context.Context, header http.Header, ahead store.Ref) (identity.Caller, map[string]store.Record, error) {
 	scheme, token, ok := strings.Cut(header.Get("Authorization"), " ")
 	if !ok || !strings.EqualFold(scheme, "Bearer") {
 		return identity.Caller{}, nil, apierror.Unauthorized(textNone)
 	}
-	return a.authenticate(ctx, secret.String(strings.TrimSpace(token)), prefetch)
+	return a.authenticate(ctx, secret.String(strings.TrimSpace(token)), ahead)
 }
 
 // Bearer authenticates a bearer, which counts as a use of it.
@@ -92,12 +92,12 @@ func (a *Authenticator) Header(ctx context.Context, header http.Header, prefetch
 // Errors: Unauthorized for a bearer that is unknown, expired, disabled or ended with another; ServiceUnavailable if the state cannot be
 // reached, because a bearer that cannot be checked is refused. Source: Spec 5.1, 5.2; ADR-0005.
 func (a *Authenticator) Bearer(ctx context.Context, bearer secret.String) (identity.Caller, error) {
-	caller, _, err := a.authenticate(ctx, bearer, "")
+	caller, _, err := a.authenticate(ctx, bearer, store.Ref{})
 	return caller, err
 }
 
-func (a *Authenticator) authenticate(ctx context.Context, bearer secret.String, prefetch string) (identity.Caller, map[string]store.Record, error) {
-	found, err := a.Bearers.Identify(ctx, bearer, prefetch)
+func (a *Authenticator) authenticate(ctx context.Context, bearer secret.String, ahead store.Ref) (identity.Caller, map[string]store.Record, error) {
+	found, err := a.Bearers.Identify(ctx, bearer, ahead)
 	if err != nil {
 		return identity.Caller{}, nil, refuse(err)
 	}
@@ -109,7 +109,7 @@ func (a *Authenticator) authenticate(ctx context.Context, bearer secret.String, 
 // so that a key that expires some time after its last use is not kept alive. Errors are those of Bearer. Source: ADR-0007.
 func (a *Authenticator) Again(ctx context.Context, header http.Header) (identity.Caller, error) {
 	_, token, _ := strings.Cut(header.Get("Authorization"), " ")
-	found, err := a.Bearers.Identify(ctx, secret.String(strings.TrimSpace(token)), "")
+	found, err := a.Bearers.Identify(ctx, secret.String(strings.TrimSpace(token)), store.Ref{})
 	if err != nil {
 		return identity.Caller{}, refuse(err)
 	}

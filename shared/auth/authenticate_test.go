@@ -133,13 +133,13 @@ func TestMalformedNeverReachesTheStore(t *testing.T) {
 		t.Fatal(err)
 	}
 	header := func(value string) error {
-		_, _, err := a.Header(context.Background(), http.Header{"Authorization": {value}}, "")
+		_, _, err := a.Header(context.Background(), http.Header{"Authorization": {value}}, store.Ref{})
 		return err
 	}
 	mistyped := []byte(good.Reveal())
 	mistyped[20] ^= 1
 	for what, err := range map[string]error{
-		"no header":             func() error { _, _, err := a.Header(context.Background(), http.Header{}, ""); return err }(),
+		"no header":             func() error { _, _, err := a.Header(context.Background(), http.Header{}, store.Ref{}); return err }(),
 		"an empty header":       header(""),
 		"the scheme alone":      header("Bearer"),
 		"no token":              header("Bearer "),
@@ -172,7 +172,7 @@ func TestHeader(t *testing.T) {
 	_, bearer := w.create(t, model.OwnedAccessKeySpec{User: "alice"})
 	for _, scheme := range []string{"Bearer ", "bearer ", "BEARER ", "bEaReR ", "Bearer   "} {
 		for _, end := range []string{"", " "} {
-			caller, _, err := w.Header(context.Background(), http.Header{"Authorization": {scheme + bearer.Reveal() + end}}, "")
+			caller, _, err := w.Header(context.Background(), http.Header{"Authorization": {scheme + bearer.Reveal() + end}}, store.Ref{})
 			if err != nil || caller.Owner.Name != "alice" {
 				t.Errorf("scheme %q: %v, %v", scheme, caller.Owner, err)
 			}

@@ -35,7 +35,10 @@ type Stored struct {
 }
 
 // Open returns the stored kinds of an environment. The registries are the ones that each kind's own Open returns; Open joins
-// them.
+// them. A function that needs one of them calls the function with its name: a program that mentions Stored compiles the
+// verbs of every kind once more.
+//
+//go:noinline
 func Open(env *platform.Environment) *Stored {
 	return platform.Single(env, func(env *platform.Environment) *Stored {
 		stored := &Stored{
@@ -47,6 +50,51 @@ func Open(env *platform.Environment) *Stored {
 		return stored
 	})
 }
+
+// Join joins the kinds of an environment. Functions whose writes end objects of other kinds call it first.
+//
+//go:noinline
+func Join(env *platform.Environment) { Open(env) }
+
+// AccessKeys returns the access keys of an environment, joined with the other kinds.
+//
+//go:noinline
+func AccessKeys(env *platform.Environment) *accesskey.Registry { return Open(env).AccessKeys }
+
+// IssuedTokens returns the issued tokens of an environment, joined with the other kinds.
+//
+//go:noinline
+func IssuedTokens(env *platform.Environment) *issuedtoken.Register { return Open(env).IssuedTokens }
+
+// Instances returns the virtual cluster instances of an environment, joined with the other kinds.
+//
+//go:noinline
+func Instances(env *platform.Environment) *instance.Registry { return Open(env).Instances }
+
+// Users returns the users of an environment, joined with the other kinds.
+//
+//go:noinline
+func Users(env *platform.Environment) *user.Registry { return Open(env).Users }
+
+// Teams returns the teams of an environment, joined with the other kinds.
+//
+//go:noinline
+func Teams(env *platform.Environment) *team.Registry { return Open(env).Teams }
+
+// TrustRules returns the trust rules of an environment, joined with the other kinds.
+//
+//go:noinline
+func TrustRules(env *platform.Environment) *trustrule.Registry { return Open(env).TrustRules }
+
+// Projects returns the projects of an environment, joined with the other kinds.
+//
+//go:noinline
+func Projects(env *platform.Environment) *project.Registry { return Open(env).Projects }
+
+// Graph returns the graph of the kinds of an environment.
+//
+//go:noinline
+func Graph(env *platform.Environment) *resource.Graph { return Open(env).Graph }
 
 // permission returns a function that reports whether callers may do a verb to an object that their request does not name.
 func permission(env *platform.Environment) resource.Permission {

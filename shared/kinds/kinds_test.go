@@ -32,7 +32,7 @@ func TestStoredKinds(t *testing.T) {
 	env := &platform.Environment{
 		Stores: func(string) store.Store { return nil }, Now: time.Now, Config: func() *model.ConfigStatus { return config },
 	}
-	if joined := kinds.Open(env).Graph.Kinds(); !slices.Equal(joined, platform.StoredKinds) {
+	if joined := kinds.Graph(env).Kinds(); !slices.Equal(joined, platform.StoredKinds) {
 		t.Errorf("the graph joins %+v, and platform.StoredKinds lists %+v", joined, platform.StoredKinds)
 	}
 }

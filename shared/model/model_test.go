@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"management.platform.sh/shared/model"
+	"management.platform.sh/shared/model/lazyjson"
 	"management.platform.sh/shared/model/secret"
 )
 
@@ -116,6 +117,10 @@ func TestEveryKindSurvivesJSONAndYAML(t *testing.T) {
 			}
 			if !apiequality.Semantic.DeepEqual(got, want) {
 				t.Errorf("got %+v\nwant %+v", got, want)
+			}
+			lazily := reflect.New(goType).Interface()
+			if err := lazyjson.Unmarshal(text, lazily); err != nil || !apiequality.Semantic.DeepEqual(lazily, want) {
+				t.Errorf("got %+v, %v\nwant %+v", lazily, err, want)
 			}
 			document, err := yaml.JSONToYAML(text)
 			if err != nil {

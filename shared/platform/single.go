@@ -31,6 +31,9 @@ func (s *singles) of(key reflect.Type) *single {
 
 // Single returns the one T of an environment, which open makes at the first call. Open may ask for singles of other types,
 // and must not ask for T. It is safe for concurrent use.
+//
+// A function that calls Single is not inlined (go:noinline): Go compiles a generic type anew in each package that mentions
+// it, and a registry is such a type. Inlined, the opening of one registry would bring those that it opens in turn.
 func Single[T any](env *Environment, open func(*Environment) T) T {
 	one := env.singles.of(reflect.TypeFor[T]())
 	one.once.Do(func() { one.value = open(env) })

@@ -44,7 +44,7 @@ type decided struct {
 }
 
 // Header implements frame.Authenticator.
-func (d *decided) Header(context.Context, http.Header, string) (identity.Caller, map[string]store.Record, error) {
+func (d *decided) Header(context.Context, http.Header, store.Ref) (identity.Caller, map[string]store.Record, error) {
 	return d.caller, nil, nil
 }
 
@@ -72,7 +72,7 @@ func newDecided(t *testing.T) *decided {
 		d.owners[key.Name] = d.owner()
 		key.Spec.User, key.Spec.Team, key.Spec.Subject = d.owners[key.Name].Fields()
 		key.Spec.Groups, key.Spec.Scope = d.groups(), d.scope()
-		if _, err := resource.Create(t.Context(), kinds.Open(d.env).AccessKeys, resource.CreateInput[*model.OwnedAccessKey]{Caller: root, Object: key}); err != nil {
+		if _, err := resource.Create(t.Context(), kinds.AccessKeys(d.env), resource.CreateInput[*model.OwnedAccessKey]{Caller: root, Object: key}); err != nil {
 			t.Fatal(err)
 		}
 		d.names["ownedaccesskeys"] = append(d.names["ownedaccesskeys"], key.Name)
@@ -98,7 +98,7 @@ func newDecided(t *testing.T) *decided {
 			instance.Spec.Access = append(instance.Spec.Access, entry)
 		}
 		instance.Spec.AccessPoint = &model.InstanceAccessPoint{Ingress: &model.InstanceIngress{Enabled: true, Host: "v.example"}}
-		if _, err := resource.Create(t.Context(), kinds.Open(d.env).Instances, resource.CreateInput[*model.VirtualClusterInstance]{
+		if _, err := resource.Create(t.Context(), kinds.Instances(d.env), resource.CreateInput[*model.VirtualClusterInstance]{
 			Caller: root, Namespace: instance.Namespace, Object: instance,
 		}); err != nil {
 			t.Fatal(err)
@@ -116,7 +116,7 @@ func newDecided(t *testing.T) *decided {
 				Kind: model.ProjectMemberUser, Name: member, Role: pick(d, model.ProjectRoleAdmin, model.ProjectRoleUse, model.ProjectRoleView),
 			})
 		}
-		if _, err := resource.Create(t.Context(), kinds.Open(d.env).Projects, resource.CreateInput[*model.Project]{Caller: root, Object: project}); err != nil {
+		if _, err := resource.Create(t.Context(), kinds.Projects(d.env), resource.CreateInput[*model.Project]{Caller: root, Object: project}); err != nil {
 			t.Fatal(err)
 		}
 		d.names["projects"] = append(d.names["projects"], name)

@@ -42,7 +42,7 @@ func serve(t testing.TB) *rest.Config {
 		Stores: state.Resource, Now: time.Now, Random: rand.Reader, Log: slog.New(slog.DiscardHandler),
 		Config: func() *model.ConfigStatus { return &model.ConfigStatus{} }, Version: "test",
 	}
-	if _, err := resource.Create(t.Context(), kinds.Open(env).AccessKeys, resource.CreateInput[*model.OwnedAccessKey]{
+	if _, err := resource.Create(t.Context(), kinds.AccessKeys(env), resource.CreateInput[*model.OwnedAccessKey]{
 		Caller: identity.New(identity.Owner{Kind: identity.User, Name: "ana"}, nil),
 		Object: &model.OwnedAccessKey{ObjectMeta: metav1.ObjectMeta{Name: "mine"}, Spec: model.OwnedAccessKeySpec{Key: bearer}},
 	}); err != nil {

@@ -93,7 +93,7 @@ func (c *configured) seed() {
 		"login":  {User: "ana", Key: loginBearer},
 	} {
 		object := &model.OwnedAccessKey{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: spec}
-		written, err := resource.Create(c.t.Context(), kinds.Open(c.env).AccessKeys, resource.CreateInput[*model.OwnedAccessKey]{Caller: root, Object: object})
+		written, err := resource.Create(c.t.Context(), kinds.AccessKeys(c.env), resource.CreateInput[*model.OwnedAccessKey]{Caller: root, Object: object})
 		if err != nil {
 			c.t.Fatal(err)
 		}
@@ -101,12 +101,12 @@ func (c *configured) seed() {
 			continue
 		}
 		// Logins write keys of type Login, which clients may not do.
-		record, err := kinds.Open(c.env).AccessKeys.Store.Get(c.t.Context(), written.Object.Name)
+		record, err := kinds.AccessKeys(c.env).Store.Get(c.t.Context(), written.Object.Name)
 		if err != nil {
 			c.t.Fatal(err)
 		}
 		record.Object = bytes.Replace(record.Object, []byte(`"type":"User"`), []byte(`"type":"Login"`), 1)
-		if _, err := kinds.Open(c.env).AccessKeys.Store.Update(c.t.Context(), record); err != nil {
+		if _, err := kinds.AccessKeys(c.env).Store.Update(c.t.Context(), record); err != nil {
 			c.t.Fatal(err)
 		}
 	}
@@ -123,7 +123,7 @@ func (c *configured) narrow(name string, rule model.ScopeRule) string {
 			User: "root", Groups: []string{identity.Admins}, Key: bearer, Scope: &model.Scope{Rules: []model.ScopeRule{rule}},
 		},
 	}
-	if _, err := resource.Create(c.t.Context(), kinds.Open(c.env).AccessKeys, resource.CreateInput[*model.OwnedAccessKey]{
+	if _, err := resource.Create(c.t.Context(), kinds.AccessKeys(c.env), resource.CreateInput[*model.OwnedAccessKey]{
 		Caller: identity.New(identity.Owner{Kind: identity.User, Name: "root"}, []string{identity.Admins}), Object: object,
 	}); err != nil {
 		c.t.Fatal(err)

@@ -74,7 +74,7 @@ var root = identity.New(identity.Owner{Kind: identity.User, Name: "root"}, []str
 
 func (s *site) create(object *model.OwnedAccessKey) {
 	s.t.Helper()
-	if _, err := resource.Create(s.t.Context(), kinds.Open(s.env).AccessKeys, resource.CreateInput[*model.OwnedAccessKey]{Caller: root, Object: object}); err != nil {
+	if _, err := resource.Create(s.t.Context(), kinds.AccessKeys(s.env), resource.CreateInput[*model.OwnedAccessKey]{Caller: root, Object: object}); err != nil {
 		s.t.Fatal(err)
 	}
 }
@@ -141,7 +141,7 @@ func await(t *testing.T, what string, done func() bool) {
 // state returns the content of the store: resource versions by name.
 func (s *site) state() map[string]string {
 	versions := map[string]string{}
-	for record, err := range store.Each(s.t.Context(), kinds.Open(s.env).AccessKeys.Store, store.Query{}) {
+	for record, err := range store.Each(s.t.Context(), kinds.AccessKeys(s.env).Store, store.Query{}) {
 		if err != nil {
 			return nil
 		}
@@ -237,19 +237,19 @@ func (s *site) churn(changes int, meanwhile func(done int)) map[string][]string 
 				name := fmt.Sprintf("k-%04d", random.IntN(objects/writers)*writers+w)
 				switch random.IntN(6) {
 				case 0:
-					if _, err := resource.Delete(s.t.Context(), kinds.Open(s.env).AccessKeys, resource.DeleteInput{Caller: root, Name: name}); err == nil {
+					if _, err := resource.Delete(s.t.Context(), kinds.AccessKeys(s.env), resource.DeleteInput{Caller: root, Name: name}); err == nil {
 						note(name, "-")
 					}
 					fallthrough
 				case 1:
-					written, err := resource.Create(s.t.Context(), kinds.Open(s.env).AccessKeys, resource.CreateInput[*model.OwnedAccessKey]{
+					written, err := resource.Create(s.t.Context(), kinds.AccessKeys(s.env), resource.CreateInput[*model.OwnedAccessKey]{
 						Caller: root, Object: &model.OwnedAccessKey{ObjectMeta: metav1.ObjectMeta{Name: name}},
 					})
 					if err == nil {
 						note(name, written.Object.ResourceVersion)
 					}
 				default:
-					written, err := resource.Patch(s.t.Context(), kinds.Open(s.env).AccessKeys, resource.PatchInput{
+					written, err := resource.Patch(s.t.Context(), kinds.AccessKeys(s.env), resource.PatchInput{
 						Caller: root, Name: name, Type: resource.MergePatch, Patch: fmt.Appendf(nil, `{"spec":{"description":"%d of %d"}}`, i, w),
 					})
 					if err == nil {
@@ -333,11 +333,11 @@ func TestInformerComesTooLate(t *testing.T) {
 			mu.Unlock()
 			s.server.CloseClientConnections()
 			for n := range 10 {
-				if _, err := resource.Delete(t.Context(), kinds.Open(s.env).AccessKeys, resource.DeleteInput{Caller: root, Name: fmt.Sprint("k-", n)}); err != nil {
+				if _, err := resource.Delete(t.Context(), kinds.AccessKeys(s.env), resource.DeleteInput{Caller: root, Name: fmt.Sprint("k-", n)}); err != nil {
 					t.Fatal(err)
 				}
 			}
-			if err := kinds.Open(s.env).AccessKeys.Store.Trim(t.Context(), time.Now().Add(time.Hour)); err != nil {
+			if err := kinds.AccessKeys(s.env).Store.Trim(t.Context(), time.Now().Add(time.Hour)); err != nil {
 				t.Fatal(err)
 			}
 			mu.Lock()
@@ -388,7 +388,7 @@ func TestInformerOfAKilledRedis(t *testing.T) {
 				case <-time.After(time.Millisecond):
 				}
 				name := fmt.Sprintf("k-%d-%d", w, n)
-				written, err := resource.Create(t.Context(), kinds.Open(s.env).AccessKeys, resource.CreateInput[*model.OwnedAccessKey]{
+				written, err := resource.Create(t.Context(), kinds.AccessKeys(s.env), resource.CreateInput[*model.OwnedAccessKey]{
 					Caller: root, Object: &model.OwnedAccessKey{ObjectMeta: metav1.ObjectMeta{Name: name}},
 				})
 				if err != nil {

@@ -46,7 +46,7 @@ func serveSessions(t *testing.T) func(method, path string, header http.Header) (
 		Config: func() *model.ConfigStatus { return &model.ConfigStatus{} },
 	}
 	for _, spec := range []model.OwnedAccessKeySpec{{Key: lastingKey}, {Key: endingKey, TTLSeconds: 3600, Scope: &model.Scope{}}} {
-		if _, err := resource.Create(t.Context(), kinds.Open(env).AccessKeys, resource.CreateInput[*model.OwnedAccessKey]{
+		if _, err := resource.Create(t.Context(), kinds.AccessKeys(env), resource.CreateInput[*model.OwnedAccessKey]{
 			Caller: identity.New(identity.Owner{Kind: identity.User, Name: "ana"}, []string{identity.Admins}),
 			Object: &model.OwnedAccessKey{Spec: spec},
 		}); err != nil {

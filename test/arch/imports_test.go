@@ -72,6 +72,9 @@ k8s.io/client-go: shared/signing/clusterca/csr docs/examples/... local/... test/
 github.com/alecthomas/kong: local/... test/attack test/evidence test/load
 # Prometheus costs a function its start.
 github.com/prometheus/client_golang: shared/api/metrics local/...
+# So do the metrics of the runtime.
+runtime/metrics: shared/process/memory shared/syncpatch/worker test/...
+shared/process/memory: infra/framework local/...
 
 # Rules and operations know nothing of HTTP, files and other processes. apierror knows the status codes.
 net/http: shared/model/apierror shared/auth shared/api/frame shared/credentials/signin/codehost shared/credentials/signin/oidc shared/credentials/signin/upstream shared/process shared/signing/clusterca/csr shared/signing/token/remote infra/... local/... test/...
@@ -89,7 +92,8 @@ log: infra/lambda
 testing:
 net/http/httptest:
 plugin:
-unsafe:
+# The object of a record has the memory of the answer of Redis.
+unsafe: shared/state/redisstore
 `
 
 // unlinked says which functions may have a heavy module in their program. What is heavy costs each start.

@@ -124,8 +124,14 @@ time.Since: shared/audit/filesink shared/audit/postgressink shared/api/fairness 
 time.Until: shared/audit
 `
 
-// grasped finds uses of settings and clock in functions and shared by packages that the table does not name.
-func grasped(rooms []*room, table []line) []string {
+// compilers names the package that compiles regular expressions: at their first use, so that this is not part of a start.
+const compilers = `
+regexp.MustCompile: shared/model/lazyregexp
+`
+
+// grasped finds uses of what is in the table, in functions and shared, by packages that the table does not name. Instead says what
+// to do.
+func grasped(rooms []*room, table []line, instead string) []string {
 	var findings []string
 	for _, r := range rooms {
 		if !published(r) || support(r.path) {
@@ -147,13 +153,72 @@ func grasped(rooms []*room, table []line) []string {
 				name := of.Name + "." + selector.Sel.Name
 				i := slices.IndexFunc(table, func(l line) bool { return l.name == name })
 				if i >= 0 && !matchesAny(table[i].patterns, r.path) {
-					findings = append(findings, fmt.Sprintf("%s uses %s: ask the Environment", f.path, name))
+					findings = append(findings, fmt.Sprintf("%s uses %s: %s", f.path, name, instead))
 				}
 				return true
 			})
 		}
 	}
 	return findings
+}
+
+// inlined finds functions that the compiler may inline although they open a registry: those that call platform.Single, and
+// those of the kinds that take an environment. A package into which one is inlined compiles the verbs of its kinds once more
+// (ADR-0019).
+func inlined(rooms []*room) []string {
+	var findings []string
+	for _, r := range rooms {
+		if !published(r) || support(r.path) {
+			continue
+		}
+		for _, f := range r.files {
+			for _, d := range f.tree.Decls {
+				opener, ok := d.(*ast.FuncDecl)
+				if !ok || f.test || !opens(r, opener) || directed(opener, "//go:noinline") {
+					continue
+				}
+				findings = append(findings, fmt.Sprintf("%s: %s may be inlined: add //go:noinline", f.path, opener.Name.Name))
+			}
+		}
+	}
+	return findings
+}
+
+// opens tells whether a function returns something that an environment has once.
+func opens(r *room, f *ast.FuncDecl) bool {
+	if f.Recv != nil || f.Body == nil {
+		return false
+	}
+	if matches("shared/kinds/...", r.path) && f.Name.IsExported() &&
+		len(f.Type.Params.List) == 1 && selected(f.Type.Params.List[0].Type) == "platform.Environment" {
+		return true
+	}
+	found := false
+	ast.Inspect(f.Body, func(n ast.Node) bool {
+		if call, ok := n.(*ast.CallExpr); ok && selected(call.Fun) == "platform.Single" {
+			found = true
+		}
+		return !found
+	})
+	return found
+}
+
+// selected is the text of package.Name, or of a pointer to it. Empty for everything else.
+func selected(e ast.Expr) string {
+	if pointer, ok := e.(*ast.StarExpr); ok {
+		e = pointer.X
+	}
+	if selector, ok := e.(*ast.SelectorExpr); ok {
+		if of, ok := selector.X.(*ast.Ident); ok {
+			return of.Name + "." + selector.Sel.Name
+		}
+	}
+	return ""
+}
+
+// directed tells whether a function has a directive for the compiler.
+func directed(f *ast.FuncDecl, directive string) bool {
+	return f.Doc != nil && slices.ContainsFunc(f.Doc.List, func(c *ast.Comment) bool { return c.Text == directive })
 }
 
 // vocabulary are the exported words of an operation. An operation that lists may be watched.
@@ -365,19 +430,53 @@ var Value int
 
 func TestCalls(t *testing.T) {
 	t.Parallel()
-	report(t, grasped(all(t), lines(calls)))
+	report(t, grasped(all(t), lines(calls), "ask the Environment"))
+	report(t, grasped(all(t), lines(compilers), "use package lazyregexp"))
 }
 
 func TestCallsFinds(t *testing.T) {
 	t.Parallel()
-	const source = "package a\nvar x, now = os.Getenv(`X`), time.Now\n"
-	expect(t, grasped(plant(t, map[string]string{
+	const source = "package a\nvar x, now, y = os.Getenv(`X`), time.Now, regexp.MustCompile(`y`)\n"
+	planted := plant(t, map[string]string{
 		"functions/whoami/a.go":                      source,
 		"shared/api/frame/a.go":                      source,
 		"shared/api/frame/a_test.go":                 source,
 		"shared/state/redisstore/redistest/embed.go": source,
+		"shared/model/lazyregexp/a.go":               "package a\nvar y = regexp.MustCompile(`y`)\n",
 		"local/a.go":                                 source,
-	}), lines(calls)), "functions/whoami/a.go uses os.Getenv", "functions/whoami/a.go uses time.Now", "shared/api/frame/a.go uses os.Getenv")
+	})
+	expect(t, grasped(planted, lines(calls), "x"),
+		"functions/whoami/a.go uses os.Getenv: x", "functions/whoami/a.go uses time.Now: x", "shared/api/frame/a.go uses os.Getenv: x")
+	expect(t, grasped(planted, lines(compilers), "x"), "functions/whoami/a.go uses regexp.MustCompile: x", "shared/api/frame/a.go uses regexp.MustCompile: x")
+}
+
+func TestInlined(t *testing.T) {
+	t.Parallel()
+	report(t, inlined(all(t)))
+}
+
+func TestInlinedFinds(t *testing.T) {
+	t.Parallel()
+	expect(t, inlined(plant(t, map[string]string{
+		"shared/kinds/kinds.go": `package kinds
+// Users are in one line.
+func Users(env *platform.Environment) *user.Registry { return Open(env).Users }
+// Graph has the directive.
+//
+//go:noinline
+func Graph(env *platform.Environment) *resource.Graph { return Open(env).Graph }
+func Two(env *platform.Environment, more int) int { return more }
+func hidden(env *platform.Environment) int { return 1 }
+`,
+		"shared/kinds/user/open.go": `package user
+func Open(env *platform.Environment) *Registry { return platform.Single(env, open) }
+`,
+		"shared/credentials/issuer/issuer.go": `package issuer
+func Open(env *platform.Environment) *Issuer { return &Issuer{env} }
+func opened(env *platform.Environment) *Keys { return platform.Single(env, func(env *platform.Environment) *Keys { return nil }) }
+`,
+		"shared/kinds/user/open_test.go": "package user\nfunc Opened(env *platform.Environment) *Registry { return platform.Single(env, open) }\n",
+	})), "issuer.go: opened may", "shared/kinds/kinds.go: Users may", "shared/kinds/user/open.go: Open may")
 }
 
 func TestOperations(t *testing.T) {

@@ -93,7 +93,7 @@ func newServerWith(t testing.TB, redisURL string, now func() time.Time, options 
 func (s *server) create(t testing.TB, key *model.OwnedAccessKey) secret.String {
 	t.Helper()
 	caller := identity.New(identity.Owner{Kind: identity.User, Name: "admin"}, []string{identity.Admins})
-	written, err := resource.Create(t.Context(), kinds.Open(s.env).AccessKeys, resource.CreateInput[*model.OwnedAccessKey]{
+	written, err := resource.Create(t.Context(), kinds.AccessKeys(s.env), resource.CreateInput[*model.OwnedAccessKey]{
 		Caller: caller, Object: key,
 	})
 	if err != nil {

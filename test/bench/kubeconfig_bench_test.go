@@ -7,6 +7,7 @@ import (
 	"crypto/rand"
 	"crypto/x509"
 	"crypto/x509/pkix"
+	"fmt"
 	"math/big"
 	"net/http"
 	"syscall"
@@ -52,6 +53,31 @@ func BenchmarkKubeconfig(b *testing.B) {
 	})
 }
 
+// BenchmarkInstance is whole requests for one object of another resource than the caller's key, on a real Redis.
+func BenchmarkInstance(b *testing.B) {
+	s := newCredentialServer(b, redistest.Server(b).UnixURL())
+	item := apiPath + "/namespaces/p-shop/virtualclusterinstances/dev"
+	for _, request := range []struct {
+		name string
+		ask  func(i int) int
+	}{
+		{"get", func(int) int { return s.call(http.MethodGet, item, "", nil) }},
+		{"patch", func(i int) int { return s.patch(item, fmt.Sprintf(`{"spec":{"displayName":"%d"}}`, i)) }},
+	} {
+		b.Run(request.name, func(b *testing.B) {
+			b.ReportAllocs()
+			before, i := used(b), 0
+			for b.Loop() {
+				i++
+				if got := request.ask(i); got != http.StatusOK {
+					b.Fatalf("HTTP status %d", got)
+				}
+			}
+			b.ReportMetric(float64((used(b)-before).Microseconds())/float64(b.N), "cpu-µs/op")
+		})
+	}
+}
+
 // apiPath is that of the resources of the API.
 var apiPath = frame.BasePath + "/apis/" + model.SchemeGroupVersion.String()
 
@@ -60,10 +86,10 @@ var credentials = []struct {
 	name, path, body string
 	trips            int
 }{
-	// The caller, the instance and the new access key.
-	{"key", apiPath + "/namespaces/p-shop/virtualclusterinstances/dev/kubeconfig", `{}`, 3},
-	// The caller and the instance.
-	{"certificate", apiPath + "/namespaces/p-shop/virtualclusterinstances/dev/kubeconfig", `{"spec":{"clientCert":true}}`, 2},
+	// The caller with the instance, and the new access key.
+	{"key", apiPath + "/namespaces/p-shop/virtualclusterinstances/dev/kubeconfig", `{}`, 2},
+	// The caller with the instance.
+	{"certificate", apiPath + "/namespaces/p-shop/virtualclusterinstances/dev/kubeconfig", `{"spec":{"clientCert":true}}`, 1},
 	// The caller and the record of the token.
 	{"token", apiPath + "/directclusterendpointtokens", `{"metadata":{},"spec":{}}`, 2},
 }
@@ -80,7 +106,7 @@ func newCredentialServer(t testing.TB, url string) *server {
 	s.env.Tokens.Issuer = "https://platform.example"
 	s.Handler = s.Mount(catalog.Functions...)
 	certificate, key := clustercatest.Authority(t, nil)
-	if _, err := resource.Create(t.Context(), kinds.Open(s.env).Instances, resource.CreateInput[*model.VirtualClusterInstance]{
+	if _, err := resource.Create(t.Context(), kinds.Instances(s.env), resource.CreateInput[*model.VirtualClusterInstance]{
 		Caller: identity.New(identity.Owner{Kind: identity.User, Name: "admin"}, []string{identity.Admins}), Namespace: "p-shop",
 		Object: &model.VirtualClusterInstance{
 			ObjectMeta: metav1.ObjectMeta{Name: "dev"},

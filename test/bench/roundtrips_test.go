@@ -6,12 +6,15 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"management.platform.sh/functions/catalog"
+	"management.platform.sh/shared/api/frame"
 	"management.platform.sh/shared/api/resource"
 	"management.platform.sh/shared/kinds"
 	"management.platform.sh/shared/kinds/accesskey"
@@ -40,7 +43,7 @@ func testRoundTrips(t *testing.T, redisURL string) {
 	bound := *s
 	caller := identity.New(identity.Owner{Kind: identity.User, Name: "admin"}, []string{identity.Admins})
 	for _, name := range []string{"z-bound-1", "z-bound-2", "z-bound-3"} {
-		written, err := resource.Create(t.Context(), kinds.Open(s.env).AccessKeys, resource.CreateInput[*model.OwnedAccessKey]{
+		written, err := resource.Create(t.Context(), kinds.AccessKeys(s.env), resource.CreateInput[*model.OwnedAccessKey]{
 			Caller: caller, Object: &model.OwnedAccessKey{
 				ObjectMeta: metav1.ObjectMeta{Name: name},
 				Spec:       model.OwnedAccessKeySpec{Groups: []string{identity.Admins}, TTLSeconds: 3600},
@@ -130,6 +133,84 @@ func testRoundTrips(t *testing.T, redisURL string) {
 	count("managed, ", map[string]int{"create": 1})
 }
 
+// TestRoundTripsOfKinds: a request for one object reads it together with the caller's key, whatever its kind. Then a get needs no
+// other trip, and a write needs one. The configuration is in memory, and audit events are read from a sink.
+func TestRoundTripsOfKinds(t *testing.T) {
+	kinds := map[string]struct {
+		namespace, body string
+		// gets and deletes are how many trips a get and a delete take, if they are not one and two.
+		gets, deletes int
+	}{
+		"virtualclusterinstances": {namespace: "/namespaces/p-shop", body: `{"metadata":{"name":"one"}}`},
+		"ownedaccesskeys":         {body: `{"metadata":{"name":"one"}}`},
+		"trustrules": {body: `{"metadata":{"name":"one"},"spec":{"issuer":"https://issuer.example","match":[{"claim":"sub","is":"a"}],
+			"owner":{"user":"admin"},"scope":{"roles":[{"role":"platformCLI"}]}}}`},
+		// A project that still has instances is not deleted.
+		"projects": {body: `{"metadata":{"name":"one"}}`, deletes: 3},
+		// The deletion of a user or a team first ends their credentials, and looks for who is an admin afterwards.
+		"users": {body: `{"metadata":{"name":"one"},"spec":{"username":"one"}}`, deletes: 19},
+		"teams": {body: `{"metadata":{"name":"one"}}`, deletes: 14},
+		// Nobody writes the record of a token. A get also reads the access key that asked for it; a delete also reads the
+		// record again, and revokes the token.
+		"directclusterendpointtokens": {body: `{"metadata":{"name":"one"}}`, gets: 2, deletes: 6},
+	}
+	for name, url := range map[string]func() string{
+		"embedded": func() string { return redistest.Embedded(t) }, "redis": func() string { return redistest.Server(t).URL() },
+	} {
+		proxy := newProxy(t, url())
+		s := newCredentialServer(t, proxy.url)
+		for _, endpoint := range itemEndpoints() {
+			kind, known := kinds[endpoint.Resource.Resource]
+			if !known {
+				t.Errorf("%s %s: how many round trips does it take?", endpoint.Method, endpoint.Path)
+				continue
+			}
+			collection := apiPath + kind.namespace + "/" + endpoint.Resource.Resource
+			item := collection + "/one"
+			t.Run(name+"/"+endpoint.Verb+"/"+endpoint.Resource.Resource, func(t *testing.T) {
+				for i := range 3 {
+					// Neither the first request of a process nor one after a write of what the caller may do is counted.
+					s.call(http.MethodPost, collection, "", []byte(kind.body))
+					if got := s.call(http.MethodGet, item, "", nil); got != http.StatusOK {
+						t.Fatalf("HTTP status %d", got)
+					}
+					before, most := proxy.count(), 2
+					var got int
+					switch endpoint.Verb {
+					case "get":
+						got, most = s.call(http.MethodGet, item, "", nil), max(kind.gets, 1)
+					case "update":
+						got = s.call(http.MethodPut, item, "", []byte(strings.Replace(kind.body, `"name":"one"`, fmt.Sprintf(`"name":"one","labels":{"i":"%d"}`, i), 1)))
+					case "patch":
+						got = s.patch(item, fmt.Sprintf(`{"spec":{"displayName":"%d"}}`, i))
+					case "delete":
+						got, most = s.call(http.MethodDelete, item, "", nil), max(kind.deletes, most)
+					}
+					if trips := proxy.count() - before; got != http.StatusOK || i > 0 && trips > most {
+						t.Errorf("HTTP status %d, %d round trips to Redis, want at most %d", got, trips, most)
+					} else if i > 0 {
+						t.Logf("%d round trips", trips)
+					}
+				}
+			})
+		}
+	}
+}
+
+// itemEndpoints are the endpoints of single objects that are stored.
+func itemEndpoints() []frame.Endpoint {
+	var endpoints []frame.Endpoint
+	for _, function := range catalog.Functions {
+		for _, endpoint := range function.Endpoints {
+			resource := endpoint.Resource.Resource
+			if strings.HasSuffix(endpoint.Path, "/{name}") && endpoint.Subresource == "" && resource != "configs" && resource != "auditevents" {
+				endpoints = append(endpoints, endpoint)
+			}
+		}
+	}
+	return endpoints
+}
+
 // A credential takes one round trip to authenticate the caller, and one for each record that is read or written: what has
 // been read for a request is not read again. Source: ADR-0026.
 func TestRoundTripsOfCredentials(t *testing.T) {
@@ -159,7 +240,7 @@ func jobKey(t *testing.T, s *server) secret.String {
 	t.Helper()
 	admin := identity.New(identity.Owner{Kind: identity.User, Name: "admin"}, []string{identity.Admins})
 	cli := &model.Scope{Roles: []model.ScopeRole{{Role: "platformCLI"}}}
-	rule, err := resource.Create(t.Context(), kinds.Open(s.env).TrustRules, resource.CreateInput[*model.TrustRule]{
+	rule, err := resource.Create(t.Context(), kinds.TrustRules(s.env), resource.CreateInput[*model.TrustRule]{
 		Caller: admin, Object: &model.TrustRule{ObjectMeta: metav1.ObjectMeta{Name: "jobs"}, Spec: model.TrustRuleSpec{
 			Issuer: "https://issuer.example", Match: []model.TrustRuleCondition{{Claim: "sub", Is: "a"}},
 			Owner: &model.TrustRuleOwner{User: "admin"}, Scope: cli,
@@ -169,7 +250,7 @@ func jobKey(t *testing.T, s *server) secret.String {
 		t.Fatal(err)
 	}
 	made := model.TrustRuleReference{Name: rule.Object.Name, UID: string(rule.Object.UID)}
-	written, err := resource.Create(t.Context(), accesskey.OfTrustRule(kinds.Open(s.env).AccessKeys, made), resource.CreateInput[*model.OwnedAccessKey]{
+	written, err := resource.Create(t.Context(), accesskey.OfTrustRule(kinds.AccessKeys(s.env), made), resource.CreateInput[*model.OwnedAccessKey]{
 		Caller: admin, Object: &model.OwnedAccessKey{
 			ObjectMeta: metav1.ObjectMeta{Name: "z-job"},
 			Spec:       model.OwnedAccessKeySpec{Groups: []string{identity.Admins}, TTLSeconds: 3600, Scope: cli},

@@ -41,7 +41,7 @@ func BenchmarkAuthenticationRecord(b *testing.B) {
 	}
 	raw := redis.NewClient(options)
 	b.Cleanup(func() { _ = raw.Close() })
-	registry := kinds.Open(s.env).AccessKeys
+	registry := kinds.AccessKeys(s.env)
 	spread := &slots.Spread{Store: registry.Store, Redis: raw, Text: func(record store.Record) (string, error) {
 		key, err := registry.Parse(record)
 		if err != nil {

@@ -78,7 +78,7 @@ func sides(t *testing.T) (ours, theirs *side) {
 		Config: func() *model.ConfigStatus { return &model.ConfigStatus{} }, Version: "test",
 	}
 	caller := identity.New(identity.Owner{Kind: identity.User, Name: "admin"}, []string{identity.Admins})
-	made, err := resource.Create(t.Context(), kinds.Open(env).AccessKeys, resource.CreateInput[*model.OwnedAccessKey]{
+	made, err := resource.Create(t.Context(), kinds.AccessKeys(env), resource.CreateInput[*model.OwnedAccessKey]{
 		Caller: caller,
 		Object: &model.OwnedAccessKey{
 			ObjectMeta: metav1.ObjectMeta{Name: "admin"},
@@ -100,7 +100,7 @@ func sides(t *testing.T) (ours, theirs *side) {
 		t.Fatalf("creating the admin key: %v", err)
 	}
 	ours = newSide(process.NewServer(env).Mount(catalog.Functions...), adminBearer, "ours")
-	theirs = newSide(kubeHandler(kinds.Open(env).AccessKeys, other, caller), "", "kube")
+	theirs = newSide(kubeHandler(kinds.AccessKeys(env), other, caller), "", "kube")
 	return ours, theirs
 }
 

@@ -182,7 +182,7 @@ func made[T resource.Object](t testing.TB, in *resource.Registry[T], object T) T
 // rule makes a rule for the issuer of the world, which gives the team web the virtual cluster shop.
 func (w *world) rule(name string, match ...model.TrustRuleCondition) *model.TrustRule {
 	w.t.Helper()
-	return made(w.t, kinds.Open(w.env).TrustRules, w.manifest(name, match...))
+	return made(w.t, kinds.TrustRules(w.env), w.manifest(name, match...))
 }
 
 func (w *world) manifest(name string, match ...model.TrustRuleCondition) *model.TrustRule {
@@ -195,7 +195,7 @@ func (w *world) manifest(name string, match ...model.TrustRuleCondition) *model.
 // change updates a rule.
 func (w *world) change(name string, change func(*model.TrustRule)) {
 	w.t.Helper()
-	rules := kinds.Open(w.env).TrustRules
+	rules := kinds.TrustRules(w.env)
 	rule, err := resource.Get(w.t.Context(), rules, resource.GetInput{Caller: root, Name: name})
 	if err != nil {
 		w.t.Fatal(err)
@@ -350,7 +350,7 @@ func TestJobsGetKeys(t *testing.T) {
 				}
 			}
 			name, _ := answer["access_key"].(string)
-			stored, err := resource.Get(t.Context(), kinds.Open(w.env).AccessKeys, resource.GetInput{Caller: root, Name: name})
+			stored, err := resource.Get(t.Context(), kinds.AccessKeys(w.env), resource.GetInput{Caller: root, Name: name})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -536,7 +536,7 @@ func TestNobodyElseIsAsked(t *testing.T) {
 	}
 	disabled := w.manifest("evil", mainOnly...)
 	disabled.Spec.Issuer, disabled.Spec.CAData, disabled.Spec.Disabled = attacker.server.URL, attacker.authority(), true
-	made(t, kinds.Open(w.env).TrustRules, disabled)
+	made(t, kinds.TrustRules(w.env), disabled)
 	if status, answer := w.trade(token); status != http.StatusBadRequest {
 		t.Errorf("with a disabled rule: %d %v", status, answer)
 	}
@@ -635,7 +635,7 @@ func TestKeysAreBoundToTheirRule(t *testing.T) {
 	if got := w.get(key, other); got != http.StatusForbidden {
 		t.Errorf("the key got wider: %d", got)
 	}
-	if _, err := resource.Delete(t.Context(), kinds.Open(w.env).TrustRules, resource.DeleteInput{Caller: root, Name: "jobs", UID: rule.UID}); err != nil {
+	if _, err := resource.Delete(t.Context(), kinds.TrustRules(w.env), resource.DeleteInput{Caller: root, Name: "jobs", UID: rule.UID}); err != nil {
 		t.Fatal(err)
 	}
 	want("deleted", http.StatusUnauthorized)
@@ -649,7 +649,7 @@ func TestChildrenAndChanges(t *testing.T) {
 	w := newWorld(t)
 	w.rule("jobs", mainOnly...)
 	key := w.key(w.github())
-	authenticator, keys := accesskey.OpenAuthenticator(w.env), kinds.Open(w.env).AccessKeys
+	authenticator, keys := accesskey.OpenAuthenticator(w.env), kinds.AccessKeys(w.env)
 	caller, err := authenticator.Bearer(t.Context(), key)
 	if err != nil {
 		t.Fatal(err)
@@ -711,7 +711,7 @@ func TestOwners(t *testing.T) {
 	w := newWorld(t)
 	w.rule("jobs", mainOnly...)
 	key := w.key(w.github())
-	teams := kinds.Open(w.env).Teams
+	teams := kinds.Teams(w.env)
 	set := func(disabled bool) {
 		t.Helper()
 		team, err := resource.Get(t.Context(), teams, resource.GetInput{Caller: root, Name: "web"})
@@ -739,7 +739,7 @@ func TestOwners(t *testing.T) {
 	}
 	absent := w.manifest("absent", model.TrustRuleCondition{Claim: "run_id", Is: "1"})
 	absent.Spec.Owner = &model.TrustRuleOwner{User: "nobody"}
-	made(t, kinds.Open(w.env).TrustRules, absent)
+	made(t, kinds.TrustRules(w.env), absent)
 	claims := w.github()
 	claims["run_id"], claims["repository_id"] = "1", "1"
 	if status, answer := w.trade(w.token(claims)); status != http.StatusBadRequest {
@@ -810,7 +810,7 @@ func TestTexts(t *testing.T) {
 func TestRulesAreForAdmins(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	rules := kinds.Open(w.env).TrustRules
+	rules := kinds.TrustRules(w.env)
 	w.rule("jobs", mainOnly...)
 	ana := identity.New(identity.Owner{Kind: identity.User, Name: "ana"}, []string{identity.TeamPrefix + "web"})
 	if _, err := resource.Get(t.Context(), rules, resource.GetInput{Caller: ana, Name: "jobs"}); !apierrors.IsNotFound(err) {

@@ -99,7 +99,7 @@ func newWorld(t *testing.T, set map[string]string) *world {
 			key := &model.OwnedAccessKey{ObjectMeta: metav1.ObjectMeta{Name: object}}
 			key.Spec = model.OwnedAccessKeySpec{User: user, Groups: groups, Key: bearer(object)}
 			in := resource.CreateInput[*model.OwnedAccessKey]{Caller: root, Object: key}
-			if _, err := resource.Create(t.Context(), kinds.Open(api.Env).AccessKeys, in); err != nil {
+			if _, err := resource.Create(t.Context(), kinds.AccessKeys(api.Env), in); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -114,7 +114,7 @@ func newWorld(t *testing.T) *world {
 			Tokens: settings.Tokens{Issuer: "https://platform.example"},
 		}
 	}
-	_, err = resource.Create(t.Context(), kinds.Open(w.processes[0]).Instances, resource.CreateInput[*model.VirtualClusterInstance]{
+	_, err = resource.Create(t.Context(), kinds.Instances(w.processes[0]), resource.CreateInput[*model.VirtualClusterInstance]{
 		Caller: root, Namespace: "p-shop", Object: &model.VirtualClusterInstance{
 			ObjectMeta: metav1.ObjectMeta{Name: "dev"},
 			Spec: model.VirtualClusterInstanceSpec{AccessPoint: &model.InstanceAccessPoint{
@@ -276,7 +276,7 @@ func (w *world) make(rt *rapid.T, env *platform.Environment, maker *credential) 
 			made.ttl = min(made.ttl, w.cap)
 		}
 		renderer := &kubeconfig.Renderer{
-			Instances: kinds.Open(env).Instances, Keys: kinds.Open(env).AccessKeys, Keyring: env.Keyring, Project: env.Project,
+			Instances: kinds.Instances(env), Keys: kinds.AccessKeys(env), Keyring: env.Keyring, Project: env.Project,
 			Limits: accesskey.OpenLimits(env), Now: env.Now,
 		}
 		var answer kubeconfig.Output
@@ -286,7 +286,7 @@ func (w *world) make(rt *rapid.T, env *platform.Environment, maker *credential) 
 		})
 		if err == nil {
 			made.bearer = regexp.MustCompile(`pak_\w+`).FindString(answer.Object.Status.KubeConfig)
-			record, lookup := kinds.Open(env).AccessKeys.Store.GetByDigest(w.t.Context(), accesskey.Digest(secret.String(made.bearer)))
+			record, lookup := kinds.AccessKeys(env).Store.GetByDigest(w.t.Context(), accesskey.Digest(secret.String(made.bearer)))
 			if lookup != nil {
 				rt.Fatal(lookup)
 			}
@@ -301,7 +301,7 @@ func (w *world) make(rt *rapid.T, env *platform.Environment, maker *credential) 
 		spec.Groups = []string{identity.Admins}
 		made.bearer = accesskey.Digest(secret.String(made.name))
 		spec.Key = made.bearer
-		_, err = resource.Create(w.t.Context(), kinds.Open(env).AccessKeys, resource.CreateInput[*model.OwnedAccessKey]{
+		_, err = resource.Create(w.t.Context(), kinds.AccessKeys(env), resource.CreateInput[*model.OwnedAccessKey]{
 			Caller: caller, Object: &model.OwnedAccessKey{ObjectMeta: metav1.ObjectMeta{Name: made.name}, Spec: spec},
 		})
 	}
@@ -326,7 +326,7 @@ func (w *world) make(rt *rapid.T, env *platform.Environment, maker *credential) 
 
 // patch changes a key on behalf of an admin, and tells whether it is there.
 func (w *world) patch(rt *rapid.T, env *platform.Environment, c *credential, text string) bool {
-	_, err := resource.Patch(w.t.Context(), kinds.Open(env).AccessKeys, resource.PatchInput{
+	_, err := resource.Patch(w.t.Context(), kinds.AccessKeys(env), resource.PatchInput{
 		Caller: root, Name: c.name, Type: resource.MergePatch, Patch: []byte(text),
 	})
 	if apierrors.IsNotFound(err) {
@@ -358,7 +358,7 @@ func (w *world) check(rt *rapid.T, made []*credential) {
 			if !want || c.isToken {
 				continue
 			}
-			key, err := resource.Get(w.t.Context(), kinds.Open(env).AccessKeys, resource.GetInput{Caller: root, Name: c.name})
+			key, err := resource.Get(w.t.Context(), kinds.AccessKeys(env), resource.GetInput{Caller: root, Name: c.name})
 			if err != nil {
 				rt.Fatal(err)
 			}
@@ -388,7 +388,7 @@ func TestStolenTree(t *testing.T) {
 	}
 	w := newWorld(t)
 	here, there := w.processes[0], w.processes[1]
-	keys := kinds.Open(here).AccessKeys
+	keys := kinds.AccessKeys(here)
 	var bearers []secret.String
 	create := func(caller identity.Caller) (*model.OwnedAccessKey, identity.Caller) {
 		made, err := resource.Create(t.Context(), keys, resource.CreateInput[*model.OwnedAccessKey]{
@@ -458,7 +458,7 @@ func TestStolenTree(t *testing.T) {
 		if runs == 20 {
 			t.Fatalf("%d keys are left", len(page.Records))
 		}
-		if _, err := kinds.Open(here).Graph.Sweep(t.Context()); err != nil {
+		if _, err := kinds.Graph(here).Sweep(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -469,7 +469,7 @@ func TestTrees(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		w := newWorld(t)
 		first := &credential{name: "first", bearer: accesskey.Digest("first"), created: w.now, rights: all}
-		_, err := resource.Create(t.Context(), kinds.Open(w.processes[0]).AccessKeys, resource.CreateInput[*model.OwnedAccessKey]{
+		_, err := resource.Create(t.Context(), kinds.AccessKeys(w.processes[0]), resource.CreateInput[*model.OwnedAccessKey]{
 			Caller: root, Object: &model.OwnedAccessKey{ObjectMeta: metav1.ObjectMeta{Name: "first"}, Spec: model.OwnedAccessKeySpec{
 				Groups: []string{identity.Admins}, Key: first.bearer,
 			}},
@@ -489,7 +489,7 @@ func TestTrees(t *testing.T) {
 		makes := func(c *credential) bool { return !c.isToken && !c.isKubeconfig && c.caller != nil }
 		remove := func(rt *rapid.T, policy metav1.DeletionPropagation) {
 			c := pick(rt, isKey)
-			_, err := resource.Delete(t.Context(), kinds.Open(w.env(rt)).AccessKeys, resource.DeleteInput{Caller: root, Name: c.name, Propagation: policy})
+			_, err := resource.Delete(t.Context(), kinds.AccessKeys(w.env(rt)), resource.DeleteInput{Caller: root, Name: c.name, Propagation: policy})
 			if err != nil && (!apierrors.IsNotFound(err) || c.lives(w.now, w.cap)) {
 				rt.Fatalf("deleting %s: %v", c.name, err)
 			}
@@ -556,7 +556,7 @@ func TestTrees(t *testing.T) {
 			},
 			"schedules": func(rt *rapid.T) {
 				env := w.env(rt)
-				if _, err := accesskey.Sweep(t.Context(), kinds.Open(env).AccessKeys, accesskey.OpenLimits(env)); err != nil {
+				if _, err := accesskey.Sweep(t.Context(), kinds.AccessKeys(env), accesskey.OpenLimits(env)); err != nil {
 					rt.Fatal(err)
 				}
 				for _, c := range made {
@@ -564,7 +564,7 @@ func TestTrees(t *testing.T) {
 						c.deleted = true
 					}
 				}
-				if _, err := kinds.Open(env).IssuedTokens.Sweep(t.Context()); err != nil {
+				if _, err := kinds.IssuedTokens(env).Sweep(t.Context()); err != nil {
 					rt.Fatal(err)
 				}
 				for _, c := range made {
@@ -572,11 +572,11 @@ func TestTrees(t *testing.T) {
 					// signed with more than their keys may do.
 					c.deleted = c.deleted || c.isToken && (!c.lives(w.now, w.cap) || c.may() != c.rights)
 				}
-				if _, err := kinds.Open(env).Graph.Sweep(t.Context()); err != nil {
+				if _, err := kinds.Graph(env).Sweep(t.Context()); err != nil {
 					rt.Fatal(err)
 				}
 				for _, c := range made {
-					_, err := kinds.Open(env).AccessKeys.Store.Get(t.Context(), c.name)
+					_, err := kinds.AccessKeys(env).Store.Get(t.Context(), c.name)
 					outlived := slices.ContainsFunc(c.bounds, func(each *credential) bool { return each.deleted })
 					if isKey(c) && (c.deleted || outlived) && err == nil {
 						rt.Fatalf("%s is still stored", c.name)

@@ -140,8 +140,7 @@ func checked(text []byte) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the checksum: %w", err)
 	}
-	table := crc32.MakeTable(crc32.Castagnoli)
-	binary.BigEndian.PutUint32(sum[schemaBytes:], crc32.Update(crc32.Checksum(body, table), table, value[length:]))
+	binary.BigEndian.PutUint32(sum[schemaBytes:], crc32.Update(crc32.ChecksumIEEE(body), crc32.IEEETable, value[length:]))
 	made := base64.RawURLEncoding.AppendEncode(append(bytes.Clone(body), name...), sum)
 	return append(append(made, value[length:]...), `"}`...), nil
 }

@@ -145,7 +145,7 @@ func (w *world) disableKey() {
 
 func (w *world) createUser(name string) {
 	w.t.Helper()
-	if _, err := resource.Create(w.t.Context(), kinds.Open(w.Env).Users, resource.CreateInput[*model.User]{
+	if _, err := resource.Create(w.t.Context(), kinds.Users(w.Env), resource.CreateInput[*model.User]{
 		Caller: root, Object: &model.User{ObjectMeta: metav1.ObjectMeta{Name: name}},
 	}); err != nil {
 		w.t.Fatal(err)
@@ -154,7 +154,7 @@ func (w *world) createUser(name string) {
 
 func (w *world) disableUser() {
 	w.t.Helper()
-	if _, err := resource.Patch(w.t.Context(), kinds.Open(w.Env).Users, resource.PatchInput{
+	if _, err := resource.Patch(w.t.Context(), kinds.Users(w.Env), resource.PatchInput{
 		Caller: root, Name: "ana", Type: resource.MergePatch, Patch: []byte(`{"spec":{"disabled":true}}`),
 	}); err != nil {
 		w.t.Fatal(err)

@@ -189,17 +189,17 @@ func TestStolenSignIn(t *testing.T) {
 	w.config.Auth.LoginAccessKeyTTLSeconds = new(int64(7200))
 	stolen := w.keep("oidc", w.provider.login)
 	child := stolen.child()
-	shown, err := resource.Get(t.Context(), kinds.Open(w.env).AccessKeys, resource.GetInput{Caller: root, Name: child.name})
+	shown, err := resource.Get(t.Context(), kinds.AccessKeys(w.env), resource.GetInput{Caller: root, Name: child.name})
 	if err != nil || shown.Status.CreatedBy == nil || shown.Status.CreatedBy.Name != stolen.name {
 		t.Errorf("the key names %+v as its maker, %v", shown.Status.CreatedBy, err)
 	}
-	if _, err := resource.Delete(t.Context(), kinds.Open(w.env).AccessKeys, resource.DeleteInput{Caller: root, Name: stolen.name}); err != nil {
+	if _, err := resource.Delete(t.Context(), kinds.AccessKeys(w.env), resource.DeleteInput{Caller: root, Name: stolen.name}); err != nil {
 		t.Fatal(err)
 	}
 	if stolen.works() || !child.works() {
 		t.Errorf("after the sign-out: %v, %v", stolen.works(), child.works())
 	}
-	if _, err := user.SignOutUser(t.Context(), kinds.Open(w.env).Users, resource.SubresourceInput[*model.UserSignOut]{Caller: root, Name: "ana"}); err != nil {
+	if _, err := user.SignOutUser(t.Context(), kinds.Users(w.env), resource.SubresourceInput[*model.UserSignOut]{Caller: root, Name: "ana"}); err != nil {
 		t.Fatal(err)
 	}
 	if child.works() {
@@ -211,7 +211,7 @@ func TestStolenSignIn(t *testing.T) {
 	early := stolen.child()
 	w.clock.forward(time.Second)
 	late := stolen.child()
-	if _, err := resource.Delete(t.Context(), kinds.Open(w.env).AccessKeys, resource.DeleteInput{Caller: root, Name: stolen.name}); err != nil {
+	if _, err := resource.Delete(t.Context(), kinds.AccessKeys(w.env), resource.DeleteInput{Caller: root, Name: stolen.name}); err != nil {
 		t.Fatal(err)
 	}
 	if !early.works() || late.works() {
@@ -226,7 +226,7 @@ func (k kept) child() kept {
 	if err != nil {
 		k.t.Fatal(err)
 	}
-	made, err := resource.Create(k.t.Context(), kinds.Open(k.env).AccessKeys, resource.CreateInput[*model.OwnedAccessKey]{Caller: caller, Object: &model.OwnedAccessKey{}})
+	made, err := resource.Create(k.t.Context(), kinds.AccessKeys(k.env), resource.CreateInput[*model.OwnedAccessKey]{Caller: caller, Object: &model.OwnedAccessKey{}})
 	if err != nil {
 		k.t.Fatal(err)
 	}

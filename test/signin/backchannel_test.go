@@ -91,7 +91,7 @@ func (w *world) tell(connector string, tokens ...string) (int, string) {
 // own makes a key of ana for a program of theirs.
 func (w *world) own() kept {
 	w.t.Helper()
-	made, err := resource.Create(w.t.Context(), kinds.Open(w.env).AccessKeys, resource.CreateInput[*model.OwnedAccessKey]{Caller: root, Object: &model.OwnedAccessKey{
+	made, err := resource.Create(w.t.Context(), kinds.AccessKeys(w.env), resource.CreateInput[*model.OwnedAccessKey]{Caller: root, Object: &model.OwnedAccessKey{
 		Spec: model.OwnedAccessKeySpec{User: "ana"},
 	}})
 	if err != nil {
@@ -187,7 +187,7 @@ func TestBackChannelLogoutEndsGrace(t *testing.T) {
 	t.Parallel()
 	w := notified(t)
 	k, grace := w.keep("oidc", w.provider.login), int64(60)
-	_, err := resource.Delete(t.Context(), kinds.Open(w.env).AccessKeys, resource.DeleteInput{Caller: root, Name: k.name, GracePeriodSeconds: &grace})
+	_, err := resource.Delete(t.Context(), kinds.AccessKeys(w.env), resource.DeleteInput{Caller: root, Name: k.name, GracePeriodSeconds: &grace})
 	if err != nil || !k.works() {
 		t.Fatalf("%v, %v", err, k.works())
 	}
@@ -555,12 +555,12 @@ func TestTokensGivenBack(t *testing.T) {
 			}
 		}, 0},
 		"a deleted key": {func(k kept) {
-			if _, err := resource.Delete(k.t.Context(), kinds.Open(k.env).AccessKeys, resource.DeleteInput{Caller: root, Name: k.name}); err != nil {
+			if _, err := resource.Delete(k.t.Context(), kinds.AccessKeys(k.env), resource.DeleteInput{Caller: root, Name: k.name}); err != nil {
 				k.t.Error(err)
 			}
 		}, 15 * time.Minute},
 		"a sign-out everywhere": {func(k kept) {
-			if _, err := user.SignOutUser(k.t.Context(), kinds.Open(k.env).Users, resource.SubresourceInput[*model.UserSignOut]{Caller: root, Name: "ana"}); err != nil {
+			if _, err := user.SignOutUser(k.t.Context(), kinds.Users(k.env), resource.SubresourceInput[*model.UserSignOut]{Caller: root, Name: "ana"}); err != nil {
 				k.t.Error(err)
 			}
 		}, 13 * time.Hour},
@@ -633,7 +633,7 @@ func TestTokensNotGivenBack(t *testing.T) {
 			back := w.takesBack(row.answer)
 			k := w.offline()
 			row.change(w)
-			if _, err := resource.Delete(t.Context(), kinds.Open(w.env).AccessKeys, resource.DeleteInput{Caller: root, Name: k.name}); err != nil {
+			if _, err := resource.Delete(t.Context(), kinds.AccessKeys(w.env), resource.DeleteInput{Caller: root, Name: k.name}); err != nil {
 				t.Fatal(err)
 			}
 			// The metadata are read again.
@@ -685,7 +685,7 @@ func TestTokensAreKeptForOtherSignIns(t *testing.T) {
 	end := func(keys ...kept) signin.Renewed {
 		t.Helper()
 		for _, k := range keys {
-			if _, err := resource.Delete(t.Context(), kinds.Open(w.env).AccessKeys, resource.DeleteInput{Caller: root, Name: k.name}); err != nil {
+			if _, err := resource.Delete(t.Context(), kinds.AccessKeys(w.env), resource.DeleteInput{Caller: root, Name: k.name}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -702,7 +702,7 @@ func TestTokensAreKeptForOtherSignIns(t *testing.T) {
 	}
 	before := len(back.forms)
 	last := w.offline()
-	if _, err := resource.Delete(t.Context(), kinds.Open(w.env).AccessKeys, resource.DeleteInput{Caller: root, Name: last.name}); err != nil {
+	if _, err := resource.Delete(t.Context(), kinds.AccessKeys(w.env), resource.DeleteInput{Caller: root, Name: last.name}); err != nil {
 		t.Fatal(err)
 	}
 	w.clock.forward(15 * time.Minute)
@@ -760,7 +760,7 @@ func TestRealLogout(t *testing.T) {
 		t.Errorf("%+v", done)
 	}
 	token := elsewhere.refreshToken()
-	if _, err := resource.Delete(t.Context(), kinds.Open(w.env).AccessKeys, resource.DeleteInput{Caller: root, Name: elsewhere.name}); err != nil {
+	if _, err := resource.Delete(t.Context(), kinds.AccessKeys(w.env), resource.DeleteInput{Caller: root, Name: elsewhere.name}); err != nil {
 		t.Fatal(err)
 	}
 	w.clock.forward(15 * time.Minute)

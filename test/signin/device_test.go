@@ -190,14 +190,14 @@ func TestDevice(t *testing.T) {
 	if caller.Owner != (identity.Owner{Kind: identity.User, Name: "ana"}) || caller.KeyType != model.AccessKeyTypeLogin {
 		t.Errorf("%+v", caller)
 	}
-	made, err := resource.Get(t.Context(), kinds.Open(w.env).AccessKeys, resource.GetInput{Caller: root, Name: caller.Key})
+	made, err := resource.Get(t.Context(), kinds.AccessKeys(w.env), resource.GetInput{Caller: root, Name: caller.Key})
 	if err != nil || made.Spec.Description != "Sign-in of a program on build-7, 203.0.113.9" || made.Spec.Identity.UserID != "1001" {
 		t.Errorf("%+v, %v", made, err)
 	}
 	// What the key makes ends with it: the person may have been talked into allowing the device.
 	bearer, _ := answer["access_token"].(string)
 	child := kept{w, secret.String(bearer), caller.Key}.child()
-	if shown, err := resource.Get(t.Context(), kinds.Open(w.env).AccessKeys, resource.GetInput{Caller: root, Name: child.name}); err != nil ||
+	if shown, err := resource.Get(t.Context(), kinds.AccessKeys(w.env), resource.GetInput{Caller: root, Name: child.name}); err != nil ||
 		len(accesskey.Bounding(shown.Status.Lineage)) != 1 {
 		t.Errorf("a key of a device made %+v, %v", shown.Status, err)
 	}
@@ -477,7 +477,7 @@ func TestDeviceWithPassword(t *testing.T) {
 	}
 	ana := w.user("ana")
 	ana.Spec.Disabled = true
-	if _, err := resource.Update(t.Context(), kinds.Open(w.env).Users, resource.UpdateInput[*model.User]{Caller: root, Name: "ana", Object: ana}); err != nil {
+	if _, err := resource.Update(t.Context(), kinds.Users(w.env), resource.UpdateInput[*model.User]{Caller: root, Name: "ana", Object: ana}); err != nil {
 		t.Fatal(err)
 	}
 	w.wantPoll("a disabled user", devices[1], "invalid_grant")

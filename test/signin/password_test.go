@@ -40,7 +40,7 @@ func local(t testing.TB) *world {
 	w := newWorld(t)
 	w.config.Auth.OIDC, w.config.PlatformHost = nil, strings.TrimPrefix(base, "https://")
 	w.handler = w.server.Mount(describelogin.Function, startlogin.Function, finishlogin.Function, checkpassword.Function, confirmlogin.Function, exchangetoken.Function)
-	users := kinds.Open(w.env).Users
+	users := kinds.Users(w.env)
 	for _, name := range []string{"ana", "ben", "carl"} {
 		if _, err := resource.Create(t.Context(), users, resource.CreateInput[*model.User]{
 			Caller: root, Object: &model.User{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: model.UserSpec{Disabled: name == "carl"}},
@@ -56,7 +56,7 @@ func local(t testing.TB) *world {
 
 func (w *world) setPassword(name, text string) {
 	w.t.Helper()
-	if _, err := password.Open(w.env, kinds.Open(w.env).Users).Set(w.t.Context(), resource.SubresourceInput[*model.UserPassword]{
+	if _, err := password.Open(w.env, kinds.Users(w.env)).Set(w.t.Context(), resource.SubresourceInput[*model.UserPassword]{
 		Caller: root, Name: name, Object: &model.UserPassword{Spec: model.UserPasswordSpec{Password: secret.String(text)}},
 	}); err != nil {
 		w.t.Fatal(err)
@@ -355,7 +355,7 @@ func TestPasswordDisabled(t *testing.T) {
 // The program signs in with a password, and needs no browser. A wrong one leaves no file. Source: ADR-0032.
 func TestLoginCommandWithPassword(t *testing.T) {
 	s := serve(t)
-	if _, err := resource.Create(t.Context(), kinds.Open(s.env).Users, resource.CreateInput[*model.User]{
+	if _, err := resource.Create(t.Context(), kinds.Users(s.env), resource.CreateInput[*model.User]{
 		Caller: root, Object: &model.User{ObjectMeta: metav1.ObjectMeta{Name: "ana"}},
 	}); err != nil {
 		t.Fatal(err)

@@ -97,7 +97,7 @@ func (r *refreshing) wantEnded(about string) {
 // get returns a key.
 func (w *world) get(name string) *model.OwnedAccessKey {
 	w.t.Helper()
-	found, err := resource.Get(w.t.Context(), kinds.Open(w.env).AccessKeys, resource.GetInput{Caller: root, Name: name})
+	found, err := resource.Get(w.t.Context(), kinds.AccessKeys(w.env), resource.GetInput{Caller: root, Name: name})
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -211,7 +211,7 @@ func (w *world) childOf(program *refreshing) secret.String {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	made, err := resource.Create(w.t.Context(), kinds.Open(w.env).AccessKeys, resource.CreateInput[*model.OwnedAccessKey]{
+	made, err := resource.Create(w.t.Context(), kinds.AccessKeys(w.env), resource.CreateInput[*model.OwnedAccessKey]{
 		Caller: caller, Object: &model.OwnedAccessKey{ObjectMeta: metav1.ObjectMeta{GenerateName: "child-"}},
 	})
 	if err != nil {
@@ -299,7 +299,7 @@ func TestRefreshEnded(t *testing.T) {
 	t.Parallel()
 	for about, end := range map[string]func(*refreshing){
 		"the refresh key is deleted": func(r *refreshing) {
-			_, err := resource.Delete(r.t.Context(), kinds.Open(r.env).AccessKeys, resource.DeleteInput{Caller: r.callerOf(), Name: r.family})
+			_, err := resource.Delete(r.t.Context(), kinds.AccessKeys(r.env), resource.DeleteInput{Caller: r.callerOf(), Name: r.family})
 			if err != nil {
 				r.t.Error(err)
 			}
@@ -307,7 +307,7 @@ func TestRefreshEnded(t *testing.T) {
 		"the refresh key is disabled": func(r *refreshing) {
 			key := r.get(r.family)
 			key.Spec.Disabled = true
-			_, err := resource.Update(r.t.Context(), kinds.Open(r.env).AccessKeys,
+			_, err := resource.Update(r.t.Context(), kinds.AccessKeys(r.env),
 				resource.UpdateInput[*model.OwnedAccessKey]{Caller: root, Name: key.Name, Object: key})
 			if err != nil {
 				r.t.Error(err)
@@ -316,7 +316,7 @@ func TestRefreshEnded(t *testing.T) {
 		"the user is disabled": func(r *refreshing) {
 			ana := r.user("ana")
 			ana.Spec.Disabled = true
-			if _, err := resource.Update(r.t.Context(), kinds.Open(r.env).Users, resource.UpdateInput[*model.User]{Caller: root, Name: "ana", Object: ana}); err != nil {
+			if _, err := resource.Update(r.t.Context(), kinds.Users(r.env), resource.UpdateInput[*model.User]{Caller: root, Name: "ana", Object: ana}); err != nil {
 				r.t.Error(err)
 			}
 		},
@@ -437,7 +437,7 @@ func TestRefreshedKeyProlongsNothing(t *testing.T) {
 	for _, name := range []string{program.name, program.family} {
 		key := w.get(name)
 		key.Spec.TTLSeconds = 86_400
-		_, err := resource.Update(t.Context(), kinds.Open(w.env).AccessKeys,
+		_, err := resource.Update(t.Context(), kinds.AccessKeys(w.env),
 			resource.UpdateInput[*model.OwnedAccessKey]{Caller: program.callerOf(), Name: name, Object: key})
 		if !apierrors.IsForbidden(err) {
 			t.Errorf("%s: %v", key.Spec.Type, err)
@@ -446,7 +446,7 @@ func TestRefreshedKeyProlongsNothing(t *testing.T) {
 	// An admin may take the end away. What the refresh key makes is bound to it nevertheless.
 	family := w.get(program.family)
 	family.Spec.TTLSeconds = 0
-	_, err := resource.Update(t.Context(), kinds.Open(w.env).AccessKeys,
+	_, err := resource.Update(t.Context(), kinds.AccessKeys(w.env),
 		resource.UpdateInput[*model.OwnedAccessKey]{Caller: root, Name: family.Name, Object: family})
 	if err != nil {
 		t.Fatal(err)

@@ -144,7 +144,7 @@ func TestRenewalRefused(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
 			k := w.offline()
-			made, err := resource.Create(t.Context(), kinds.Open(w.env).AccessKeys, resource.CreateInput[*model.OwnedAccessKey]{Caller: root, Object: &model.OwnedAccessKey{
+			made, err := resource.Create(t.Context(), kinds.AccessKeys(w.env), resource.CreateInput[*model.OwnedAccessKey]{Caller: root, Object: &model.OwnedAccessKey{
 				Spec: model.OwnedAccessKeySpec{User: "ana"},
 			}})
 			if err != nil {
@@ -242,7 +242,7 @@ func TestRenewalOnce(t *testing.T) {
 	if done := w.run(); done != (signin.Renewed{Unanswered: 1}) {
 		t.Errorf("%+v", done)
 	}
-	if _, err := resource.Delete(t.Context(), kinds.Open(w.env).AccessKeys, resource.DeleteInput{Caller: root, Name: k.name}); err != nil {
+	if _, err := resource.Delete(t.Context(), kinds.AccessKeys(w.env), resource.DeleteInput{Caller: root, Name: k.name}); err != nil {
 		t.Fatal(err)
 	}
 	w.clock.forward(time.Hour)

@@ -90,7 +90,7 @@ func (w *samlWorld) key(change func(*samltest.Response)) *model.OwnedAccessKey {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	made, err := resource.Get(w.t.Context(), kinds.Open(w.env).AccessKeys, resource.GetInput{Caller: root, Name: caller.Key})
+	made, err := resource.Get(w.t.Context(), kinds.AccessKeys(w.env), resource.GetInput{Caller: root, Name: caller.Key})
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -256,7 +256,7 @@ func (w *world) stored(resource string) []store.Record {
 // user returns a user.
 func (w *world) user(name string) *model.User {
 	w.t.Helper()
-	found, err := resource.Get(w.t.Context(), kinds.Open(w.env).Users, resource.GetInput{Caller: root, Name: name})
+	found, err := resource.Get(w.t.Context(), kinds.Users(w.env), resource.GetInput{Caller: root, Name: name})
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -306,7 +306,7 @@ func TestSignIn(t *testing.T) {
 	if err != nil || caller.Owner != (identity.Owner{Kind: identity.User, Name: "ana"}) || caller.KeyType != model.AccessKeyTypeLogin || !caller.In("dev") || caller.Admin() {
 		t.Errorf("%+v, %v", caller, err)
 	}
-	made, err := resource.Get(t.Context(), kinds.Open(w.env).AccessKeys, resource.GetInput{Caller: root, Name: caller.Key})
+	made, err := resource.Get(t.Context(), kinds.AccessKeys(w.env), resource.GetInput{Caller: root, Name: caller.Key})
 	if err != nil || made.Spec.Identity == nil || made.Spec.Identity.UserID != "1001" || made.Spec.Identity.Connector != "oidc" || made.Spec.TTLSeconds != 3600 {
 		t.Errorf("%+v, %v", made, err)
 	}
@@ -445,7 +445,7 @@ func TestEmailVerified(t *testing.T) {
 	w := newWorld(t)
 	for i, value := range []any{true, false, "true", 1, nil} {
 		w.provider.person["email_verified"] = value
-		made, err := resource.Get(t.Context(), kinds.Open(w.env).AccessKeys, resource.GetInput{Caller: root, Name: w.signIn().Key})
+		made, err := resource.Get(t.Context(), kinds.AccessKeys(w.env), resource.GetInput{Caller: root, Name: w.signIn().Key})
 		if err != nil || made.Spec.Identity.EmailVerified != (i == 0) {
 			t.Errorf("%v: %+v, %v", value, made.Spec.Identity, err)
 		}
@@ -671,7 +671,7 @@ func TestExchange(t *testing.T) {
 	if made := len(w.stored("ownedaccesskeys")) - before; good != 1 || made != 1 {
 		t.Errorf("%d answers and %d keys for one code", good, made)
 	}
-	users := kinds.Open(w.env).Users
+	users := kinds.Users(w.env)
 	for about, change := range map[string]func(*model.User){
 		"signed out": func(user *model.User) { user.Spec.TokenGeneration++ },
 		"disabled":   func(user *model.User) { user.Spec.Disabled = true },
@@ -799,7 +799,7 @@ func TestClaims(t *testing.T) {
 		ana.Spec.ExtraClaims["dept"] != "r&d" || ana.Spec.ExtraClaims["levels"] != "[1,2]" {
 		t.Errorf("%s: %+v", ana.Name, ana.Spec)
 	}
-	made, err := resource.Get(t.Context(), kinds.Open(w.env).AccessKeys, resource.GetInput{Caller: root, Name: caller.Key})
+	made, err := resource.Get(t.Context(), kinds.AccessKeys(w.env), resource.GetInput{Caller: root, Name: caller.Key})
 	if err != nil || made.Spec.Identity.PreferredUsername != "Annie" || made.Spec.Identity.Username != "Ana.B" {
 		t.Errorf("%+v, %v", made.Spec.Identity, err)
 	}

@@ -49,7 +49,7 @@ func (w *world) of(group string) []string {
 
 func (w *world) makeTeam(name string, spec model.TeamSpec) {
 	w.t.Helper()
-	_, err := resource.Create(w.t.Context(), kinds.Open(w.env).Teams, resource.CreateInput[*model.Team]{Caller: root, Object: &model.Team{
+	_, err := resource.Create(w.t.Context(), kinds.Teams(w.env), resource.CreateInput[*model.Team]{Caller: root, Object: &model.Team{
 		ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: spec,
 	}})
 	if err != nil {
@@ -64,7 +64,7 @@ func TestTeams(t *testing.T) {
 	w.makeTeam("web", model.TeamSpec{Users: []string{"bob"}})
 	w.makeTeam("platformers", model.TeamSpec{Groups: []string{"infra"}, Disabled: true})
 	w.makeTeam("ops", model.TeamSpec{Groups: []string{"operators"}})
-	if _, err := resource.Create(t.Context(), kinds.Open(w.env).AccessKeys, resource.CreateInput[*model.OwnedAccessKey]{Caller: root, Object: &model.OwnedAccessKey{
+	if _, err := resource.Create(t.Context(), kinds.AccessKeys(w.env), resource.CreateInput[*model.OwnedAccessKey]{Caller: root, Object: &model.OwnedAccessKey{
 		Spec: model.OwnedAccessKeySpec{Team: "qa"},
 	}}); err != nil {
 		t.Fatal(err)
@@ -167,7 +167,7 @@ func TestLastAdmin(t *testing.T) {
 	if ana := w.user("ana"); !slices.Equal(ana.Spec.SSOGroups, []string{"bosses"}) {
 		t.Errorf("the groups are %q", ana.Spec.SSOGroups)
 	}
-	if _, err := resource.Create(t.Context(), kinds.Open(w.env).Users, resource.CreateInput[*model.User]{Caller: root, Object: &model.User{
+	if _, err := resource.Create(t.Context(), kinds.Users(w.env), resource.CreateInput[*model.User]{Caller: root, Object: &model.User{
 		ObjectMeta: metav1.ObjectMeta{Name: "bob"}, Spec: model.UserSpec{ClusterRoles: []model.ClusterRole{{Name: model.ClusterRoleAdmin}}},
 	}}); err != nil {
 		t.Fatal(err)

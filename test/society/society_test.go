@@ -130,7 +130,7 @@ func newSociety(t *testing.T) *society {
 	for _, name := range teams {
 		s.people[identity.Owner{Kind: identity.Team, Name: name}] = &person{}
 	}
-	_, err = resource.Create(t.Context(), kinds.Open(s.processes[0]).Users, resource.CreateInput[*model.User]{Caller: root, Object: &model.User{
+	_, err = resource.Create(t.Context(), kinds.Users(s.processes[0]), resource.CreateInput[*model.User]{Caller: root, Object: &model.User{
 		ObjectMeta: metav1.ObjectMeta{Name: keeper}, Spec: model.UserSpec{ClusterRoles: roles(true)},
 	}})
 	if err != nil {
@@ -257,12 +257,12 @@ func (s *society) create(rt *rapid.T) {
 	meta := metav1.ObjectMeta{Name: owner.Name}
 	var err error
 	if owner.Kind == identity.User {
-		_, err = resource.Create(s.t.Context(), kinds.Open(s.env(rt)).Users, resource.CreateInput[*model.User]{
+		_, err = resource.Create(s.t.Context(), kinds.Users(s.env(rt)), resource.CreateInput[*model.User]{
 			Caller: root, Object: &model.User{ObjectMeta: meta, Spec: model.UserSpec{Groups: p.groups, ClusterRoles: roles(p.admin)}},
 		})
 	} else {
 		p.users = some(rt, users, "users")
-		_, err = resource.Create(s.t.Context(), kinds.Open(s.env(rt)).Teams, resource.CreateInput[*model.Team]{
+		_, err = resource.Create(s.t.Context(), kinds.Teams(s.env(rt)), resource.CreateInput[*model.Team]{
 			Caller: root, Object: &model.Team{ObjectMeta: meta, Spec: model.TeamSpec{Groups: p.groups, Users: p.users, ClusterRoles: roles(p.admin)}},
 		})
 	}
@@ -340,7 +340,7 @@ func (s *society) signOut(rt *rapid.T) {
 	if owner.Kind != identity.User {
 		rt.Skip("a team does not sign out")
 	}
-	if _, err := user.SignOutUser(s.t.Context(), kinds.Open(s.env(rt)).Users, resource.SubresourceInput[*model.UserSignOut]{
+	if _, err := user.SignOutUser(s.t.Context(), kinds.Users(s.env(rt)), resource.SubresourceInput[*model.UserSignOut]{
 		Caller: root, Name: owner.Name, Object: &model.UserSignOut{},
 	}); err != nil {
 		rt.Fatal(err)
@@ -409,7 +409,7 @@ func (s *society) issueKey(rt *rapid.T) {
 	made.noted, made.version, made.generation = p.version > 0, p.version, p.generation
 	spec := model.OwnedAccessKeySpec{Groups: sent, Key: made.bearer}
 	spec.User, spec.Team, spec.Subject = made.owner.Fields()
-	_, err := resource.Create(s.t.Context(), kinds.Open(env).AccessKeys, resource.CreateInput[*model.OwnedAccessKey]{
+	_, err := resource.Create(s.t.Context(), kinds.AccessKeys(env), resource.CreateInput[*model.OwnedAccessKey]{
 		Caller: caller, Object: &model.OwnedAccessKey{ObjectMeta: metav1.ObjectMeta{Name: made.name}, Spec: spec},
 	})
 	if (err == nil) != allowed || err != nil && !apierrors.IsForbidden(err) {
@@ -423,7 +423,7 @@ func (s *society) issueKey(rt *rapid.T) {
 func (s *society) switchKey(rt *rapid.T) {
 	k := s.key(rt)
 	k.disabled = rapid.Bool().Draw(rt, "disabled")
-	if _, err := resource.Patch(s.t.Context(), kinds.Open(s.env(rt)).AccessKeys, resource.PatchInput{
+	if _, err := resource.Patch(s.t.Context(), kinds.AccessKeys(s.env(rt)), resource.PatchInput{
 		Caller: root, Name: k.name, Type: resource.MergePatch, Patch: fmt.Appendf(nil, `{"spec":{"disabled":%v}}`, k.disabled),
 	}); err != nil {
 		rt.Fatal(err)
@@ -432,7 +432,7 @@ func (s *society) switchKey(rt *rapid.T) {
 
 func (s *society) removeKey(rt *rapid.T) {
 	k := s.key(rt)
-	if _, err := resource.Delete(s.t.Context(), kinds.Open(s.env(rt)).AccessKeys, resource.DeleteInput{Caller: root, Name: k.name}); err != nil {
+	if _, err := resource.Delete(s.t.Context(), kinds.AccessKeys(s.env(rt)), resource.DeleteInput{Caller: root, Name: k.name}); err != nil {
 		rt.Fatal(err)
 	}
 	s.forget(rt, func(other *key) bool { return other == k })
@@ -458,7 +458,7 @@ func (s *society) issueToken(rt *rapid.T) {
 
 // sweep runs the schedule of tokens, which revokes for good those that verifiers who ask nobody must not accept.
 func (s *society) sweep(rt *rapid.T) {
-	if _, err := kinds.Open(s.env(rt)).IssuedTokens.Sweep(s.t.Context()); err != nil {
+	if _, err := kinds.IssuedTokens(s.env(rt)).Sweep(s.t.Context()); err != nil {
 		rt.Fatal(err)
 	}
 	for _, one := range s.tokens {

@@ -3,6 +3,7 @@ package frame
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -53,18 +54,18 @@ type reply struct {
 	body   []byte
 }
 
-// write sends the response to a request. If this fails, the client is gone, and the error cannot be reported to anyone.
-func (r *reply) write(w http.ResponseWriter, request *http.Request) {
+// write sends the response to a request. If this fails, the client is gone, and the error cannot be reported to anyone. Sent is false
+// then: the server may still be sending a part of the body, although the write has returned, so that its memory must not be used again.
+func (r *reply) write(w http.ResponseWriter, request *http.Request) (sent bool) {
 	w.Header().Set("Content-Length", strconv.Itoa(len(r.body)))
 	if request.Method == http.MethodHead {
 		w.WriteHeader(r.status)
-		_ = send(w, nil)
-		return
+		return send(w, nil) == nil
 	}
-	out, done, _ := body(w, request, len(r.body))
+	out, done := body(w, request, len(r.body))
 	w.WriteHeader(r.status)
-	_, _ = out.Write(r.body)
-	_ = done()
+	_, err := out.Write(r.body)
+	return errors.Join(err, done()) == nil
 }
 
 // challenge is what WWW-Authenticate says in a 401.

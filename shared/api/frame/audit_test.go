@@ -550,7 +550,7 @@ func TestEventsOfRemovals(t *testing.T) {
 			w := newDeletions(t)
 			admin := identity.New(identity.Owner{Kind: identity.User, Name: "root"}, []string{identity.Admins})
 			create := func(key *model.OwnedAccessKey) *model.OwnedAccessKey {
-				written, err := resource.Create(t.Context(), kinds.Open(w.env).AccessKeys, resource.CreateInput[*model.OwnedAccessKey]{Caller: admin, Object: key})
+				written, err := resource.Create(t.Context(), kinds.AccessKeys(w.env), resource.CreateInput[*model.OwnedAccessKey]{Caller: admin, Object: key})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -565,7 +565,7 @@ func TestEventsOfRemovals(t *testing.T) {
 				{APIVersion: owner.APIVersion, Kind: owner.Kind, Name: owner.Name, UID: owner.UID},
 			}}})
 			if row.finalizer {
-				if _, err := resource.Delete(t.Context(), kinds.Open(w.env).AccessKeys, resource.DeleteInput{Caller: admin, Name: "owner"}); err != nil {
+				if _, err := resource.Delete(t.Context(), kinds.AccessKeys(w.env), resource.DeleteInput{Caller: admin, Name: "owner"}); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -600,7 +600,7 @@ func TestEventsOfRemovalsAlone(t *testing.T) {
 	w := newDeletions(t)
 	admin := identity.New(identity.Owner{Kind: identity.User, Name: "root"}, []string{identity.Admins})
 	create := func(key *model.OwnedAccessKey) *model.OwnedAccessKey {
-		written, err := resource.Create(t.Context(), kinds.Open(w.env).AccessKeys, resource.CreateInput[*model.OwnedAccessKey]{Caller: admin, Object: key})
+		written, err := resource.Create(t.Context(), kinds.AccessKeys(w.env), resource.CreateInput[*model.OwnedAccessKey]{Caller: admin, Object: key})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -19,17 +19,17 @@ var compressors = sync.Pool{New: func() any {
 }}
 
 // body returns a writer for the body of a response of at least a number of bytes, which it compresses if the client asks for
-// that and it is not compressed already. It sets the headers that say so, so it must be called before the headers are sent. Done sends what is buffered.
-// Abandon frees the writer without that.
-func body(w http.ResponseWriter, r *http.Request, size int) (out io.Writer, done func() error, abandon func()) {
+// that and it is not compressed already. It sets the headers that say so, so it must be called before the headers are sent. Done sends
+// what is buffered.
+func body(w http.ResponseWriter, r *http.Request, size int) (out io.Writer, done func() error) {
 	plain := parts{w}
 	if size < limits.CompressedBytes || w.Header().Get("Content-Encoding") != "" {
-		return plain, func() error { return nil }, func() {}
+		return plain, func() error { return nil }
 	}
 	header := w.Header()
 	header.Add("Vary", "Accept-Encoding")
 	if !acceptsGzip(r.Header.Values("Accept-Encoding")) {
-		return plain, func() error { return nil }, func() {}
+		return plain, func() error { return nil }
 	}
 	header.Set("Content-Encoding", "gzip")
 	header.Del("Content-Length")
@@ -39,14 +39,15 @@ func body(w http.ResponseWriter, r *http.Request, size int) (out io.Writer, done
 	}
 	writer := compressors.Get().(*gzip.Writer)
 	writer.Reset(plain)
-	abandon = func() {
+	return writer, func() error {
+		if err := writer.Close(); err != nil {
+			// The server may still be sending what is in the writer: it is not used again.
+			return err
+		}
 		writer.Reset(io.Discard)
 		compressors.Put(writer)
+		return nil
 	}
-	return writer, func() error {
-		defer abandon()
-		return writer.Close()
-	}, abandon
 }
 
 // parts writes to a client that must receive each part in time.

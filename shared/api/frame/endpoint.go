@@ -21,6 +21,7 @@ import (
 	"management.platform.sh/shared/limits"
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/platform"
+	"management.platform.sh/shared/state/store"
 )
 
 // BasePath is the path at which the API is mounted behind a gateway. Functions answer below it and at the root; webhooks
@@ -109,8 +110,8 @@ type Endpoint struct {
 	empty func() any
 	// tabulate returns the Table form of a response. Nil: there is none.
 	tabulate func(runtime.Object, metav1.IncludeObjectPolicy, time.Time) (*metav1.Table, error)
-	// prefetched tells that the authenticator reads the object of the request in the same round trip as the caller's key.
-	prefetched bool
+	// ahead returns the object that the authenticator reads in the same round trip as the caller's key. Nil: it reads none.
+	ahead func(namespace, name string) store.Ref
 	// delivers tells that a response may contain a credential that is shown only once. Set it with Delivering.
 	delivers bool
 	// class is the class of work that requests share besides that of all requests. Nil: none. Set it with Sharing.
@@ -128,13 +129,6 @@ func (e Endpoint) Tabulated(tabulate Tabulate) Endpoint {
 	e.tabulate = func(object runtime.Object, include metav1.IncludeObjectPolicy, _ time.Time) (*metav1.Table, error) {
 		return tabulate(object, include)
 	}
-	return e
-}
-
-// WithPrefetch returns the endpoint of an object so that the authenticator reads the object together with the caller's key:
-// one round trip instead of two. It is only for the resource of access keys.
-func (e Endpoint) WithPrefetch() Endpoint {
-	e.prefetched = true
 	return e
 }
 

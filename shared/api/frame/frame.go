@@ -24,6 +24,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 
 	"management.platform.sh/shared/api/fairness"
+	"management.platform.sh/shared/api/resource"
 	"management.platform.sh/shared/audit"
 	"management.platform.sh/shared/auth"
 	"management.platform.sh/shared/auth/scope"
@@ -168,7 +169,9 @@ func (f *frame) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	f.setHeaders(w, c, reply)
 	// A client that receives slowly does not keep others waiting.
 	c.places[fairness.Heavy].Release()
-	reply.write(w, r)
+	if sent := reply.write(w, r); sent && result != nil {
+		resource.Release(result.object)
+	}
 
 	took := time.Since(received)
 	done(f.verb(c), reply.status, took)
@@ -307,12 +310,12 @@ func (f *frame) authenticate(ctx context.Context, c *call) error {
 	} else if err := f.takeAnonymous(c); err != nil {
 		return err
 	}
-	prefetch := ""
-	if f.endpoint.prefetched {
-		prefetch = c.name
+	var ahead store.Ref
+	if f.endpoint.ahead != nil {
+		ahead = f.endpoint.ahead(c.namespace, c.name)
 	}
 	var err error
-	c.caller, c.prefetched, err = f.server.Authenticator.Header(ctx, c.http.Header, prefetch)
+	c.caller, c.prefetched, err = f.server.Authenticator.Header(ctx, c.http.Header, ahead)
 	switch {
 	case err == nil:
 		name := c.caller.Owner.String()

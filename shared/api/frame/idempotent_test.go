@@ -59,7 +59,7 @@ func (w *world) create(key, bearer, body string, header ...string) *httptest.Res
 // made returns the number of keys in addition to those of the world.
 func (w *world) made() int {
 	w.t.Helper()
-	page, err := kinds.Open(w.env).AccessKeys.Store.List(w.t.Context(), store.Query{})
+	page, err := kinds.AccessKeys(w.env).Store.List(w.t.Context(), store.Query{})
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -100,7 +100,7 @@ func TestIdempotent(t *testing.T) {
 		t.Error("another credential is given the same key")
 	}
 	// So has another key with the same name and bearer token.
-	if _, err := resource.Delete(t.Context(), kinds.Open(w.env).AccessKeys, resource.DeleteInput{
+	if _, err := resource.Delete(t.Context(), kinds.AccessKeys(w.env), resource.DeleteInput{
 		Caller: identity.New(identity.Owner{Kind: identity.User, Name: "root"}, []string{identity.Admins}), Name: "ana",
 	}); err != nil {
 		t.Fatal(err)
@@ -228,7 +228,7 @@ func TestIdempotentNotPermittedAnyMore(t *testing.T) {
 			t.Errorf("%s: another bearer", body)
 		}
 	}
-	if _, err := resource.Patch(t.Context(), kinds.Open(w.env).AccessKeys, resource.PatchInput{
+	if _, err := resource.Patch(t.Context(), kinds.AccessKeys(w.env), resource.PatchInput{
 		Caller: identity.New(identity.Owner{Kind: identity.User, Name: "root"}, []string{identity.Admins}), Name: "ana",
 		Type: resource.MergePatch, Patch: []byte(`{"spec":{"scope":{}}}`),
 	}); err != nil {

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"management.platform.sh/shared/api/resource"
 	"management.platform.sh/shared/audit"
 	"management.platform.sh/shared/model/apierror"
 	"management.platform.sh/shared/state/store"
@@ -46,7 +47,6 @@ func (f *frame) list(ctx context.Context, w http.ResponseWriter, c *call, begun 
 		if over(ctx) && errors.Is(err, store.ErrUnavailable) {
 			err = apierror.Timeout().Because(err)
 		}
-		out.abandon()
 		if err != nil && out.sent != nil && space.bounded != nil {
 			// What was written can be taken back.
 			space.clear()
@@ -105,19 +105,10 @@ type lister struct {
 	// records is whether the audit records the list, and recorded are its objects so far.
 	records  bool
 	recorded []runtime.Object
-	// sent is the response; nil until a part of it has been sent. out, done and cancel are those of body.
-	sent   *reply
-	out    io.Writer
-	done   func() error
-	cancel func()
-}
-
-// abandon frees what the list uses, if it was not sent to its end.
-func (l *lister) abandon() {
-	if l.cancel != nil {
-		l.cancel()
-		l.cancel = nil
-	}
+	// sent is the response; nil until a part of it has been sent. out and done are those of body.
+	sent *reply
+	out  io.Writer
+	done func() error
 }
 
 // run reads the list to its end. It returns the whole list if no part of it has been sent.
@@ -139,6 +130,7 @@ func (l *lister) run(ctx context.Context, begun *answer) (*answer, error) {
 		if err := l.add(encoded, part); err != nil {
 			return nil, err
 		}
+		resource.Release(part)
 		if part, err = begun.rest.Next(ctx); err != nil {
 			return nil, err
 		}
@@ -171,7 +163,6 @@ func (l *lister) finish() error {
 	if err := l.flush(); err != nil {
 		return err
 	}
-	l.cancel = nil
 	if err := l.done(); err != nil {
 		return errGone
 	}
@@ -207,7 +198,7 @@ func (l *lister) add(encoded *reply, part runtime.Object) error {
 		}
 		l.sent = &reply{status: encoded.status, header: encoded.header}
 		l.frame.setHeaders(l.http, l.call, l.sent)
-		l.out, l.done, l.cancel = body(l.http, l.call.http, len(l.held))
+		l.out, l.done = body(l.http, l.call.http, len(l.held))
 		l.http.WriteHeader(encoded.status)
 	}
 	return l.flush()

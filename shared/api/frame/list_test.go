@@ -87,7 +87,7 @@ func (w *world) fill(count, size int) {
 			Name: fmt.Sprintf("filled-%03d", i), Annotations: map[string]string{"a": strings.Repeat("x", size), "b": "[]\n}\nitems: []\n"},
 		}}
 		object.Spec.User = "ana"
-		if _, err := resource.Create(w.t.Context(), kinds.Open(w.env).AccessKeys, resource.CreateInput[*model.OwnedAccessKey]{Caller: caller, Object: object}); err != nil {
+		if _, err := resource.Create(w.t.Context(), kinds.AccessKeys(w.env), resource.CreateInput[*model.OwnedAccessKey]{Caller: caller, Object: object}); err != nil {
 			w.t.Fatal(err)
 		}
 	}
@@ -131,7 +131,7 @@ func TestLongLists(t *testing.T) {
 	w.fill(24, 100<<10)
 	// The first request notes the use of the key.
 	w.do(request{path: root + "/admin"})
-	list, err := resource.List(t.Context(), kinds.Open(w.env).AccessKeys, resource.ListInput{Caller: identity.New(identity.Owner{Kind: identity.User, Name: "root"}, []string{identity.Admins})})
+	list, err := resource.List(t.Context(), kinds.AccessKeys(w.env), resource.ListInput{Caller: identity.New(identity.Owner{Kind: identity.User, Name: "root"}, []string{identity.Admins})})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -179,13 +179,13 @@ func TestListsThatCannotBeCompleted(t *testing.T) {
 				return
 			}
 			state.gone = true
-			key, err := resource.Get(ctx, kinds.Open(beside).AccessKeys, resource.GetInput{Caller: identity.New(identity.Owner{Kind: identity.User, Name: "root"}, []string{identity.Admins}), Name: "filled-000"})
+			key, err := resource.Get(ctx, kinds.AccessKeys(beside), resource.GetInput{Caller: identity.New(identity.Owner{Kind: identity.User, Name: "root"}, []string{identity.Admins}), Name: "filled-000"})
 			if err != nil {
 				t.Error(err)
 				return
 			}
 			key.Spec.Description = "changed"
-			if _, err := resource.Update(ctx, kinds.Open(beside).AccessKeys, resource.UpdateInput[*model.OwnedAccessKey]{
+			if _, err := resource.Update(ctx, kinds.AccessKeys(beside), resource.UpdateInput[*model.OwnedAccessKey]{
 				Caller: identity.New(identity.Owner{Kind: identity.User, Name: "root"}, []string{identity.Admins}), Name: key.Name, Object: key,
 			}); err != nil {
 				t.Error(err)
@@ -314,6 +314,51 @@ func TestCompression(t *testing.T) {
 		}
 		if !row.compressed && answer.Header().Get("Content-Length") != fmt.Sprint(answer.Body.Len()) {
 			t.Errorf("%q: the length is %q", row.accept, answer.Header().Get("Content-Length"))
+		}
+	}
+}
+
+// keeping is a client that goes away while it receives a response. The server keeps what it was given to send, as that of HTTP/2 does.
+type keeping struct {
+	header     http.Header
+	kept, were [][]byte
+	// received is how many writes succeed.
+	received int
+}
+
+func (k *keeping) Header() http.Header { return k.header }
+func (k *keeping) WriteHeader(int)     {}
+func (k *keeping) Write(text []byte) (int, error) {
+	if k.received--; k.received >= 0 {
+		return len(text), nil
+	}
+	k.kept, k.were = append(k.kept, text), append(k.were, bytes.Clone(text))
+	return 0, io.ErrClosedPipe
+}
+
+// The memory of a response that could not be sent is not used for another one: the server may still be sending it.
+func TestUnsentMemoryIsNotUsedAgain(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.fill(20, limits.CompressedBytes/10)
+	for accept, received := range map[string]int{"": 0, "gzip": 1} {
+		list := request{path: root, header: map[string]string{"Accept-Encoding": accept}}
+		for range 20 {
+			client := &keeping{header: http.Header{}, received: received}
+			w.handler.ServeHTTP(client, w.request(list))
+			if len(client.kept) == 0 {
+				t.Fatal("everything was sent")
+			}
+			// These lists have other objects and other lengths.
+			for _, limit := range []int{1, 20, 7} {
+				w.do(request{path: fmt.Sprint(root, "?limit=", limit, "&fieldSelector=metadata.name!%3Dfilled-000"), header: list.header})
+				w.do(request{path: fmt.Sprint(root, "?limit=", limit), header: list.header})
+			}
+			for i := range client.kept {
+				if !bytes.Equal(client.kept[i], client.were[i]) {
+					t.Fatalf("%q: %d bytes that were being sent have changed", accept, len(client.kept[i]))
+				}
+			}
 		}
 	}
 }

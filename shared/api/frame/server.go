@@ -53,10 +53,10 @@ type Server struct {
 
 // Authenticator turns credentials into callers. Package auth implements it. Implementations are safe for concurrent use.
 type Authenticator interface {
-	// Header authenticates the Authorization header of a request, and counts as a use of the credential. Prefetch is the
-	// name of an object to read in the same round trip. The records are those that were read, by name: that of the
-	// object is missing if that is not possible or if the object does not exist.
-	Header(ctx context.Context, header http.Header, prefetch string) (identity.Caller, map[string]store.Record, error)
+	// Header authenticates the Authorization header of a request, and counts as a use of the credential. Ahead is an
+	// object to read in the same round trip; the zero value: none. The records are those of its resource that were read, by
+	// name: that of the object is missing if that is not possible or if the object does not exist.
+	Header(ctx context.Context, header http.Header, ahead store.Ref) (identity.Caller, map[string]store.Record, error)
 	// Again authenticates the Authorization header of a request whose response is still being sent. It does not count as a
 	// use of the credential.
 	Again(ctx context.Context, header http.Header) (identity.Caller, error)

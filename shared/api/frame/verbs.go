@@ -234,7 +234,7 @@ func CreateSubresource[O resource.Object, D any](
 		}
 		made, err := do(ctx, deps, resource.SubresourceInput[O]{
 			Caller: c.caller, Namespace: c.namespace, Name: c.name, Object: object,
-			Manager: options.manager, DryRun: options.dryRun, Random: c.random,
+			Prefetched: c.prefetched, Manager: options.manager, DryRun: options.dryRun, Random: c.random,
 		})
 		if err != nil {
 			return nil, err
@@ -326,6 +326,9 @@ func bind[T resource.Object, D any](
 	}
 	if definition.Unfit != nil {
 		endpoint.secret = definition.Unfit.Field
+	}
+	if definition.ReadAhead && suffix == item {
+		endpoint.ahead = definition.Ref
 	}
 	if len(definition.Columns) > 0 {
 		endpoint.tabulate = func(object runtime.Object, include metav1.IncludeObjectPolicy, now time.Time) (*metav1.Table, error) {

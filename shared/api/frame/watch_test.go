@@ -71,7 +71,7 @@ func parse(t testing.TB, body string) []event {
 func (w *world) change(name, document string) {
 	w.t.Helper()
 	caller := identity.New(identity.Owner{Kind: identity.User, Name: "root"}, []string{identity.Admins})
-	if _, err := resource.Patch(w.t.Context(), kinds.Open(w.env).AccessKeys, resource.PatchInput{
+	if _, err := resource.Patch(w.t.Context(), kinds.AccessKeys(w.env), resource.PatchInput{
 		Caller: caller, Name: name, Type: resource.MergePatch, Patch: []byte(document),
 	}); err != nil {
 		w.t.Fatal(err)
@@ -505,7 +505,7 @@ func TestWatchEnds(t *testing.T) {
 		{"a key that made it may no longer watch", 0, func(w *world) { w.change("maker", `{"spec":{"scope":{}}}`) }, "the credential has changed", false},
 		{"deleted", 0, func(w *world) {
 			caller := identity.New(identity.Owner{Kind: identity.User, Name: "root"}, []string{identity.Admins})
-			if _, err := resource.Delete(w.t.Context(), kinds.Open(w.env).AccessKeys, resource.DeleteInput{Caller: caller, Name: "short"}); err != nil {
+			if _, err := resource.Delete(w.t.Context(), kinds.AccessKeys(w.env), resource.DeleteInput{Caller: caller, Name: "short"}); err != nil {
 				w.t.Fatal(err)
 			}
 		}, "the credential has changed", false},
@@ -522,7 +522,7 @@ func TestWatchEnds(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, err := resource.Create(t.Context(), kinds.Open(w.env).AccessKeys, resource.CreateInput[*model.OwnedAccessKey]{
+			if _, err := resource.Create(t.Context(), kinds.AccessKeys(w.env), resource.CreateInput[*model.OwnedAccessKey]{
 				Caller: maker, Object: &model.OwnedAccessKey{ObjectMeta: metav1.ObjectMeta{Name: "short"}, Spec: model.OwnedAccessKeySpec{Key: bearer}},
 			}); err != nil {
 				t.Fatal(err)
@@ -564,14 +564,14 @@ func TestWatchIsNoUse(t *testing.T) {
 	t.Parallel()
 	w := newWatchWorld(t)
 	w.server.Watch = frame.WatchSettings{Window: 300 * time.Millisecond, CheckEvery: 10 * time.Millisecond}
-	before, err := kinds.Open(w.env).AccessKeys.Store.Get(t.Context(), "ana")
+	before, err := kinds.AccessKeys(w.env).Store.Get(t.Context(), "ana")
 	if err != nil {
 		t.Fatal(err)
 	}
 	clock := now
 	w.env.Now = func() time.Time { return clock }
 	w.do(request{path: root + "?watch=true", bearer: anaKey})
-	after, err := kinds.Open(w.env).AccessKeys.Store.Get(t.Context(), "ana")
+	after, err := kinds.AccessKeys(w.env).Store.Get(t.Context(), "ana")
 	if err != nil || after.Revision != before.Revision || after.Activity.After(now) {
 		t.Errorf("the key is %+v, %v", after, err)
 	}
@@ -668,7 +668,7 @@ func TestWatchFails(t *testing.T) {
 			t.Parallel()
 			w := newWatchWorld(t)
 			w.server.Watch = frame.WatchSettings{}
-			keys := kinds.Open(w.env).AccessKeys
+			keys := kinds.AccessKeys(w.env)
 			keys.Store = &failing{Store: keys.Store, good: 3, err: row.err}
 			answer := w.do(request{path: root + "?watch=true&fieldSelector=metadata.name%3Dana"})
 			events := parse(t, answer.Body.String())

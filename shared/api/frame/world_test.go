@@ -119,7 +119,7 @@ func (w *world) key(name, bearer, user string, groups []string, scope *model.Sco
 	object := &model.OwnedAccessKey{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	object.Spec = model.OwnedAccessKeySpec{User: user, Groups: groups, Key: bearer, Scope: scope}
 	caller := identity.New(identity.Owner{Kind: identity.User, Name: "root"}, []string{identity.Admins})
-	if _, err := resource.Create(w.t.Context(), kinds.Open(w.env).AccessKeys, resource.CreateInput[*model.OwnedAccessKey]{Caller: caller, Object: object}); err != nil {
+	if _, err := resource.Create(w.t.Context(), kinds.AccessKeys(w.env), resource.CreateInput[*model.OwnedAccessKey]{Caller: caller, Object: object}); err != nil {
 		w.t.Fatal(err)
 	}
 }
@@ -225,7 +225,7 @@ func has(metric *dto.Metric, labels map[string]string) bool {
 }
 
 func registry(env *platform.Environment) *accesskey.Registry {
-	return kinds.Open(env).AccessKeys.Managed(fieldmanager.New)
+	return kinds.AccessKeys(env).Managed(fieldmanager.New)
 }
 
 // keys returns a function with every verb of a stored resource.

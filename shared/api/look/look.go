@@ -8,13 +8,12 @@ import (
 	"cmp"
 	"html"
 	"net/url"
-	"regexp"
 	"slices"
 	"strings"
-	"sync"
 
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/model/csscolor"
+	"management.platform.sh/shared/model/lazyregexp"
 )
 
 // Look is how pages look. The zero value is the built-in look.
@@ -106,15 +105,11 @@ func (l Look) Pictures() []string { return l.pictures }
 // Sheets returns the sources of the style sheets, for style-src of a policy.
 func (l Look) Sheets() []string { return l.sheets }
 
-var host = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`^[a-zA-Z0-9-]+(\.[a-zA-Z0-9-]+)*(:[0-9]{1,5})?$`)
-})
+var host = lazyregexp.New(`^[a-zA-Z0-9-]+(\.[a-zA-Z0-9-]+)*(:[0-9]{1,5})?$`)
 
 // file matches the path of one file as a policy can name it: not a folder, which would be everything in it, and nothing that ends the
 // rule that it stands in.
-var file = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`^/([A-Za-z0-9._~!$&()*+=:@/-]|%[0-9A-Fa-f]{2})*([A-Za-z0-9._~!$&()*+=:@-]|%[0-9A-Fa-f]{2})$`)
-})
+var file = lazyregexp.New(`^/([A-Za-z0-9._~!$&()*+=:@/-]|%[0-9A-Fa-f]{2})*([A-Za-z0-9._~!$&()*+=:@-]|%[0-9A-Fa-f]{2})$`)
 
 // resource returns the address that a page may load, and the source that permits exactly that. Empty: the page may not load it. The
 // address must be absolute, with https, without a user and without dots as folders.

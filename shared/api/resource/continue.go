@@ -51,6 +51,8 @@ type ContinueKeys struct {
 }
 
 // OpenContinueKeys returns the keys of an environment. It reads nothing yet.
+//
+//go:noinline
 func OpenContinueKeys(env *platform.Environment) *ContinueKeys {
 	return platform.Single(env, func(env *platform.Environment) *ContinueKeys {
 		return &ContinueKeys{state: env.Stores(continueResource), now: env.Now}

@@ -54,14 +54,15 @@ type Result[T Object] struct {
 	Text []byte
 }
 
-// maxNameAttempts bounds how often the server chooses another name when the one that it chose is taken.
+// maxNameAttempts bounds how often the server chooses another name when the one that it chose is taken. A kube-apiserver
+// has the same bound: with 1,000,000 names of one prefix, all attempts fail less than once in 1,000,000,000 creations.
 const maxNameAttempts = 8
 
 // Create stores a new object and returns it as stored, with its secret, which is shown only once. A dry run shows no
 // secret: it makes none.
 //
 // Errors: Invalid with a cause for each bad field, and when the secret is in use; Forbidden where the object asks for more
-// than the caller may give; AlreadyExists when the name, or the name made from generateName, is taken. A dry run does not
+// than the caller may give; AlreadyExists when the name, or all names that were made from generateName, are taken. A dry run does not
 // find out whether the secret is in use. On any error nothing is stored. Source: Spec 2.2, 7; ADR-0004, ADR-0022.
 func Create[T Object](ctx context.Context, r *Registry[T], in CreateInput[T]) (Result[T], error) {
 	draft, err := Prepare(ctx, r, in)
@@ -100,7 +101,7 @@ func (d *Draft[T]) Store(ctx context.Context) (Result[T], error) {
 		switch {
 		case !errors.Is(err, store.ErrExists) || requested != "":
 			return written, err
-		case generateName != "":
+		case attempt == maxNameAttempts && generateName != "":
 			return written, apierror.GeneratedNameExists(d.registry.Definition.GroupResource(), generateName).Because(err)
 		case attempt == maxNameAttempts:
 			return written, err

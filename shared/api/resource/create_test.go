@@ -1,6 +1,7 @@
 package resource_test
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -63,8 +64,9 @@ func TestCreateNames(t *testing.T) {
 
 func TestCreateNameCollisions(t *testing.T) {
 	t.Parallel()
-	// The first attempt of a registry with this seed.
+	// The first attempts of a registry with this seed.
 	first := create(t, newRegistry(newStore(t), seeded(7)), ana, &key{}).Name
+	prefixed := create(t, newRegistry(newStore(t), seeded(7)), ana, &key{ObjectMeta: metav1.ObjectMeta{GenerateName: "ci-"}}).Name
 
 	for _, row := range []struct {
 		about  string
@@ -74,9 +76,10 @@ func TestCreateNameCollisions(t *testing.T) {
 		wrong  refusal
 	}{
 		{"a name in use", seeded(7), metav1.ObjectMeta{Name: "ci"}, "ci", alreadyExists},
-		{"a generated name in use (Spec 7 row 1)", repeating{}, metav1.ObjectMeta{GenerateName: "ci-"}, "ci-bbbbb", alreadyExists},
+		{"a name with a prefix is made anew (ADR-0004)", seeded(7), metav1.ObjectMeta{GenerateName: "ci-"}, prefixed, refusal{}},
+		{"but not for ever (Spec 7 row 1)", repeating{}, metav1.ObjectMeta{GenerateName: "ci-"}, "ci-bbbbb", alreadyExists},
 		{"a name of the server's own is made anew (ADR-0004)", seeded(7), metav1.ObjectMeta{}, first, refusal{}},
-		{"but not for ever", repeating{}, metav1.ObjectMeta{}, "accesskey-bbbbb", alreadyExists},
+		{"but not for ever either", repeating{}, metav1.ObjectMeta{}, "accesskey-bbbbb", alreadyExists},
 	} {
 		t.Run(row.about, func(t *testing.T) {
 			t.Parallel()
@@ -92,7 +95,8 @@ func TestCreateNameCollisions(t *testing.T) {
 				}
 				return
 			}
-			if name := written.Object.Name; name == row.taken || !strings.HasPrefix(name, "accesskey-") {
+			prefix := cmp.Or(row.given.GenerateName, "accesskey-")
+			if name := written.Object.Name; name == row.taken || !strings.HasPrefix(name, prefix) {
 				t.Errorf("name %q beside %q", name, row.taken)
 			}
 		})

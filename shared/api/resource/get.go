@@ -25,12 +25,9 @@ type GetInput struct {
 // the caller may not see. Source: ADR-0004, ADR-0028.
 func Get[T Object](ctx context.Context, r *Registry[T], in GetInput) (T, error) {
 	var none T
-	record, prefetched := in.Prefetched[storeName(in.Namespace, in.Name)]
-	if !prefetched {
-		var err error
-		if record, err = r.fetch(ctx, in.Namespace, in.Name); err != nil {
-			return none, err
-		}
+	record, err := r.fetchAhead(ctx, in.Namespace, in.Name, in.Prefetched)
+	if err != nil {
+		return none, err
 	}
 	if in.Text != nil {
 		seen, err := r.sees(in.Caller, record)

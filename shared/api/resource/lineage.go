@@ -24,11 +24,15 @@ const (
 // relatedAtOnce is for how many other objects relate has records at a time.
 const relatedAtOnce = 100
 
-// relate completes the status of objects that depend on other objects. Known has records that were read already.
+// relate completes the status of objects that depend on other objects. Known has records of this kind that were read already.
 func (r *Registry[T]) relate(ctx context.Context, objects []T, known map[string]store.Record) error {
 	rules, ok := r.Rules.(Relations[T])
 	if !ok {
 		return nil
+	}
+	if rules.RelatedIn() != nil {
+		// An object of another kind may have the same name.
+		known = nil
 	}
 	for len(objects) > 0 {
 		var missing []string

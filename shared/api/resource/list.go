@@ -118,7 +118,7 @@ type listing[T Object] struct {
 	endedBytes int
 	// visit is called with the objects of each page. Nil: nothing is called.
 	visit func(context.Context, []T) error
-	// spliced has the texts of the page that was read last.
+	// spliced has room for the head of a list and then the texts of the page that was read last, each with a comma before it.
 	spliced []byte
 }
 
@@ -179,16 +179,19 @@ func (l *listing[T]) read(ctx context.Context) (err error) {
 		return apierror.Expired("others write so much that the list cannot be completed: request pages with limit").Because(err)
 	}
 	if l.in.Text {
-		size := 0
+		size := headRoom + len("]}\n")
 		for _, record := range l.records {
 			size += len(record.Object) + addedBytes
 		}
-		l.spliced = textBuffer(size)
+		l.spliced = textBuffer(size)[:headRoom]
 	}
 	return l.registry.translate(err, "")
 }
 
-// textBuffers are buffers for the texts of the objects of a list, which are not used any more when the list is written.
+// headRoom is the room for what a list has before its first object. A longer head costs a copy of the list.
+const headRoom = 2048
+
+// textBuffers are buffers for the texts of lists, which are not used any more when the list has been sent.
 var textBuffers sync.Pool // *[]byte
 
 // textBuffer returns an empty buffer for a number of bytes.
@@ -199,11 +202,10 @@ func textBuffer(size int) []byte {
 	return make([]byte, 0, size)
 }
 
-// release gives the buffer of the last page back. No text of its entries is used after that.
-func (l *listing[T]) release() {
-	if used := l.spliced; cap(used) > 0 {
-		l.spliced = nil
-		textBuffers.Put(&used)
+// release gives a buffer back. Nothing in it is used after that.
+func release(buffer []byte) {
+	if cap(buffer) > 0 {
+		textBuffers.Put(&buffer)
 	}
 }
 
@@ -217,10 +219,11 @@ func (l *listing[T]) show(record store.Record) (one entry[T], shown bool, err er
 		return one, false, err
 	}
 	if l.in.Text && l.in.Labels.Empty() && l.in.Fields.Empty() {
-		begin := len(l.spliced)
-		if l.spliced, shown = r.splice(l.spliced, record); shown {
-			return entry[T]{text: l.spliced[begin:]}, true, nil
+		end := len(l.spliced)
+		if l.spliced, shown = r.splice(append(l.spliced, ','), record); shown {
+			return entry[T]{text: l.spliced[end+1:]}, true, nil
 		}
+		l.spliced = l.spliced[:end]
 	}
 	object, err := r.Decode(record)
 	if err != nil {
@@ -288,7 +291,17 @@ func (l *listing[T]) list(entries []entry[T]) (runtime.Object, error) {
 	if !found {
 		return nil, errors.New("encoding a list: its objects are not its last member")
 	}
-	size := len(text) + len("[]}")
+	list := &listText{}
+	list.SetGroupVersionKind(empty.GetObjectKind().GroupVersionKind())
+	if l.inPlace(entries) && len(text) <= headRoom {
+		begin := headRoom - len(text)
+		copy(l.spliced[begin:], text)
+		l.spliced[headRoom] = '['
+		l.spliced = append(l.spliced, "]}"...)
+		list.json, list.buffer, l.spliced = l.spliced[begin:], l.spliced, nil
+		return list, nil
+	}
+	size := len(text) + len("[]}\n")
 	for _, each := range entries {
 		size += len(each.text) + 1
 	}
@@ -304,10 +317,28 @@ func (l *listing[T]) list(entries []entry[T]) (runtime.Object, error) {
 		}
 		whole = append(whole, each.text...)
 	}
-	list := &listText{json: append(whole, "]}"...)}
-	l.release()
-	list.SetGroupVersionKind(empty.GetObjectKind().GroupVersionKind())
+	whole = append(whole, "]}"...)
+	list.json = whole
+	release(l.spliced)
+	l.spliced = nil
 	return list, nil
+}
+
+// inPlace tells whether the entries are the texts of the page that was read last, all of them and nothing else: the list begins with
+// the first of them, and has their length. The page is then the text of the list.
+func (l *listing[T]) inPlace(entries []entry[T]) bool {
+	begin := headRoom + len(",")
+	if len(entries) == 0 || entries[0].text == nil || len(l.spliced) <= begin || &entries[0].text[0] != &l.spliced[begin] {
+		return false
+	}
+	size := headRoom
+	for _, each := range entries {
+		if each.text == nil {
+			return false
+		}
+		size += len(",") + len(each.text)
+	}
+	return size == len(l.spliced)
 }
 
 // listOf returns a list object with the metadata of the list.

@@ -2,10 +2,12 @@ package resource_test
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 
 	"management.platform.sh/shared/api/resource"
+	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/model/identity"
 	"management.platform.sh/shared/state/store"
 )
@@ -184,4 +186,35 @@ func (u *undecided) Update(ctx context.Context, record store.Record) (int64, err
 		return 0, err
 	}
 	return 0, store.ErrUnavailable
+}
+
+// Only names that an object can have are read: a name is never the part of a path to an object in a namespace.
+func TestRef(t *testing.T) {
+	t.Parallel()
+	global := &resource.Definition[*key]{Resource: model.SchemeGroupVersion.WithResource("keys")}
+	namespaced := &resource.Definition[*key]{Resource: model.SchemeGroupVersion.WithResource("spacedkeys"), Namespaced: true}
+	for _, row := range []struct {
+		definition            *resource.Definition[*key]
+		namespace, name, want string
+	}{
+		{global, "", "ci", "ci"},
+		{global, "", "", ""},
+		{global, "", "a/ci", ""},
+		{global, "", "CI", ""},
+		{global, "", strings.Repeat("a", 254), ""},
+		{namespaced, "a", "ci", "a/ci"},
+		{namespaced, "", "ci", ""},
+		{namespaced, "", "a/ci", ""},
+		{namespaced, "a/b", "ci", ""},
+		{namespaced, "a", "b/ci", ""},
+		{namespaced, "a.b", "ci", ""},
+	} {
+		want := store.Ref{}
+		if row.want != "" {
+			want = store.Ref{Resource: row.definition.Resource.Resource, Name: row.want}
+		}
+		if got := row.definition.Ref(row.namespace, row.name); got != want {
+			t.Errorf("%q in %q: %+v, want %+v", row.name, row.namespace, got, want)
+		}
+	}
 }

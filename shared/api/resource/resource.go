@@ -49,6 +49,9 @@ type Definition[T Object] struct {
 	ShortNames []string
 	// Namespaced tells whether objects live in namespaces.
 	Namespaced bool
+	// ReadAhead tells that the store returns records as the state has them under the plural name, so that authentication may
+	// read the object of a request in the round trip of the caller's key. Source: ADR-0002.
+	ReadAhead bool
 	// NamePrefix begins the name of an object that is created without one. Source: ADR-0004.
 	NamePrefix string
 	// New returns an empty object.
@@ -86,6 +89,14 @@ type Definition[T Object] struct {
 
 // GroupResource is the resource without its version.
 func (d *Definition[T]) GroupResource() schema.GroupResource { return d.Resource.GroupResource() }
+
+// Ref names an object in the state. The zero value: no object can have that name.
+func (d *Definition[T]) Ref(namespace, name string) store.Ref {
+	if len(validation.NameIsDNSSubdomain(name, false)) > 0 || d.Namespaced && len(validation.ValidateNamespaceName(namespace, false)) > 0 {
+		return store.Ref{}
+	}
+	return store.Ref{Resource: d.Resource.Resource, Name: storeName(namespace, name)}
+}
 
 // GroupVersionKind is the kind of one object.
 func (d *Definition[T]) GroupVersionKind() schema.GroupVersionKind {
@@ -283,21 +294,37 @@ func storeName(namespace, name string) string {
 // Read returns the object of a name with the record from which it was read. Parse returns from the record what Rules.Observe
 // hides. Errors: NotFound, also for an object that the caller may not see; ServiceUnavailable.
 func (r *Registry[T]) Read(ctx context.Context, caller identity.Caller, namespace, name string) (T, store.Record, error) {
-	record, err := r.fetch(ctx, namespace, name)
+	return r.ReadAhead(ctx, caller, namespace, name, nil)
+}
+
+// ReadAhead is Read with records that authentication read, which are as in GetInput.
+func (r *Registry[T]) ReadAhead(
+	ctx context.Context, caller identity.Caller, namespace, name string, prefetched map[string]store.Record,
+) (T, store.Record, error) {
+	record, err := r.fetchAhead(ctx, namespace, name, prefetched)
 	if err != nil {
 		var none T
 		return none, store.Record{}, err
 	}
-	object, err := r.show(ctx, caller, record, name, nil)
+	object, err := r.show(ctx, caller, record, name, prefetched)
 	return object, record, err
+}
+
+// fetchAhead is fetch with records that authentication read.
+func (r *Registry[T]) fetchAhead(ctx context.Context, namespace, name string, prefetched map[string]store.Record) (store.Record, error) {
+	if record, found := prefetched[storeName(namespace, name)]; found {
+		return record, nil
+	}
+	return r.fetch(ctx, namespace, name)
 }
 
 // fetch returns the record of a name, whoever may see it. Errors: NotFound, ServiceUnavailable.
 func (r *Registry[T]) fetch(ctx context.Context, namespace, name string) (store.Record, error) {
-	if len(validation.NameIsDNSSubdomain(name, false)) > 0 || r.Definition.Namespaced && len(validation.ValidateNamespaceName(namespace, false)) > 0 {
+	ref := r.Definition.Ref(namespace, name)
+	if ref.Name == "" {
 		return store.Record{}, apierror.NotFound(r.Definition.GroupResource(), name)
 	}
-	record, err := r.Store.Get(ctx, storeName(namespace, name))
+	record, err := r.Store.Get(ctx, ref.Name)
 	return record, r.translate(err, name)
 }
 

@@ -38,9 +38,10 @@ type Splicer[T Object] interface {
 //
 // The schema is that of the Go type, so that the text has exactly the fields that this build knows, in its order. The checksum
 // covers the text and the rest of the member: it tells a text that was damaged, or rewritten by a build that does not know the
-// member and keeps it. Everything else is decoded. Whoever changes what the member means changes spliceFormat.
+// member and keeps it. Everything else is decoded. Whoever changes the checksum, or what the member means, changes
+// spliceFormat.
 const (
-	spliceFormat = "1"
+	spliceFormat = "2"
 	spliceMember = "splice"
 	spliceStart  = `,"` + spliceMember + `":"`
 	spliceEnd    = `"}`
@@ -83,8 +84,7 @@ func (r *Registry[T]) spliceable(text []byte, object T, record store.Record, bef
 	marked := make([]byte, 0, len(text)+len(spliceStart)+sumLength+len(rest)+len(spliceEnd))
 	marked = append(append(marked, body...), spliceStart...)
 	sum := r.sum(body, []byte(rest))
-	marked = base64.RawURLEncoding.AppendEncode(marked, sum[:])
-	marked = append(append(marked, rest...), spliceEnd...)
+	marked = append(append(append(marked, sum[:]...), rest...), spliceEnd...)
 	_, _, marking := cutSplice(before)
 	if len(marked) > limits.ObjectBytes || !marking && len(text) <= len(before) && len(before) < len(marked) {
 		return text
@@ -114,14 +114,14 @@ func (r *Registry[T]) replacement(record store.Record, known, updated []byte, ob
 	return r.spliceable(text, object, record, record.Object), nil
 }
 
-// sum is the schema and the checksum of a text that ends before its last brace, and of the rest of the member.
-func (r *Registry[T]) sum(body, rest []byte) (sum [8]byte) {
-	binary.BigEndian.PutUint32(sum[:], schemaOf(reflect.TypeFor[T]()))
-	binary.BigEndian.PutUint32(sum[4:], crc32.Update(crc32.Checksum(body, castagnoli), castagnoli, rest))
+// sum is the schema and the checksum, in base64, of a text that ends before its last brace, and of the rest of the member.
+func (r *Registry[T]) sum(body, rest []byte) (sum [sumLength]byte) {
+	var both [8]byte
+	binary.BigEndian.PutUint32(both[:], schemaOf(reflect.TypeFor[T]()))
+	binary.BigEndian.PutUint32(both[4:], crc32.Update(crc32.ChecksumIEEE(body), crc32.IEEETable, rest))
+	base64.RawURLEncoding.Encode(sum[:], both[:])
 	return sum
 }
-
-var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // cutSplice returns a text without its member for splicing and without its last brace, and the value of the member. Found is
 // false for a text without one.
@@ -148,9 +148,8 @@ func (r *Registry[T]) canonical(text []byte) (body, value []byte, known bool) {
 	if !found || len(value) < sumLength {
 		return nil, nil, false
 	}
-	var sum [8]byte
-	_, err := base64.RawURLEncoding.Decode(sum[:], value[:sumLength])
-	if err != nil || sum != r.sum(body, value[sumLength:]) {
+	// Base64 is compared, because its last letter has bits that decoding ignores.
+	if [sumLength]byte(value) != r.sum(body, value[sumLength:]) {
 		return nil, nil, false
 	}
 	return body, value[sumLength:], true
@@ -342,6 +341,8 @@ func (r *Registry[T]) answerText(object T, record store.Record) ([]byte, error) 
 type listText struct {
 	metav1.TypeMeta
 	json []byte
+	// buffer has the text, if it is to be used again.
+	buffer []byte
 }
 
 // Encoded returns the JSON of the list.
@@ -350,6 +351,15 @@ func (l *listText) Encoded() []byte { return l.json }
 // DeepCopyObject implements runtime.Object.
 func (l *listText) DeepCopyObject() runtime.Object {
 	return &listText{TypeMeta: l.TypeMeta, json: bytes.Clone(l.json)}
+}
+
+// Release lets the memory of a list that a verb returned as text be used again, once its text has been sent. For other objects, it
+// does nothing.
+func Release(object any) {
+	if list, ok := object.(*listText); ok {
+		release(list.buffer)
+		list.json, list.buffer = nil, nil
+	}
 }
 
 // EncodedText returns the JSON of an object or list that a verb returned as text. Ok is false for all others.

@@ -4,6 +4,7 @@ import (
 	"io"
 
 	"management.platform.sh/shared/model/identity"
+	"management.platform.sh/shared/state/store"
 )
 
 // SubresourceInput is a request to create at a subresource of an object. The answer is not stored.
@@ -11,6 +12,8 @@ type SubresourceInput[O Object] struct {
 	// Caller is the caller of the request.
 	Caller          identity.Caller
 	Namespace, Name string
+	// Prefetched is as in GetInput.
+	Prefetched map[string]store.Record
 	// Object is what the caller sent. Its name and namespace are empty or those of the request.
 	Object O
 	// Manager owns the fields that are written. Empty: unknown.

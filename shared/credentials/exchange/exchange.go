@@ -123,7 +123,9 @@ type snapshot struct {
 	rules    []*model.TrustRule
 }
 
-// Open returns the exchange of an environment. Functions that use it call kinds.Open first.
+// Open returns the exchange of an environment. Functions that use it call kinds.Join first.
+//
+//go:noinline
 func Open(env *platform.Environment) *Flow {
 	return platform.Single(env, func(env *platform.Environment) *Flow {
 		return &Flow{

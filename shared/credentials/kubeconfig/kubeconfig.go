@@ -60,6 +60,7 @@ var Definition = &resource.Definition[*model.VirtualClusterInstanceKubeConfig]{
 	Singular:   instance.Definition.Singular,
 	ShortNames: instance.Definition.ShortNames,
 	Namespaced: true,
+	ReadAhead:  true,
 	New:        func() *model.VirtualClusterInstanceKubeConfig { return &model.VirtualClusterInstanceKubeConfig{} },
 	Columns: []metav1.TableColumnDefinition{
 		{Name: "Name", Type: "string", Format: "name", Description: "Name of the virtual cluster."},
@@ -116,7 +117,7 @@ type Output = resource.Result[*model.VirtualClusterInstanceKubeConfig]
 // saying what to set; Forbidden where the credential would do more than the caller's; ServiceUnavailable or Timeout where
 // the virtual cluster does not sign. On any error there is no credential. Source: Spec 2.6, 4 row 1; ADR-0017.
 func (r *Renderer) Render(ctx context.Context, in Input) (Output, error) {
-	found, record, err := r.Instances.Read(ctx, in.Caller, in.Namespace, in.Name)
+	found, record, err := r.Instances.ReadAhead(ctx, in.Caller, in.Namespace, in.Name, in.Prefetched)
 	if err != nil {
 		return Output{}, err
 	}

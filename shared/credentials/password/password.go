@@ -51,6 +51,8 @@ func Open(env *platform.Environment, users *user.Registry) *Passwords {
 }
 
 // OpenHasher returns the hasher of an environment: a process has one.
+//
+//go:noinline
 func OpenHasher(env *platform.Environment) *Hasher {
 	return platform.Single(env, func(env *platform.Environment) *Hasher { return NewHasher(env.Random) })
 }

@@ -38,6 +38,8 @@ type Access struct {
 type Objects func(ctx context.Context, caller identity.Caller, verb, subresource, namespace, name string) (auth.Decision, error)
 
 // OpenAccess returns the decisions of an environment. It reads objects and changes none.
+//
+//go:noinline
 func OpenAccess(env *platform.Environment) *Access {
 	return platform.Single(env, func(env *platform.Environment) *Access {
 		return &Access{Project: env.Project, Roles: people.Open(env).Roles, Objects: map[schema.GroupResource]Objects{

@@ -98,7 +98,7 @@ func TestPreviewAgrees(t *testing.T) {
 	const scopes, requests = 200, 50
 	random := rand.New(rand.NewPCG(1, 2))
 	w := issuertest.New(t)
-	registry, authenticator, access := kinds.Open(w.Env).AccessKeys, accesskey.OpenAuthenticator(w.Env), review.OpenAccess(w.Env)
+	registry, authenticator, access := kinds.AccessKeys(w.Env), accesskey.OpenAuthenticator(w.Env), review.OpenAccess(w.Env)
 	admin := identity.New(identity.Owner{Kind: identity.User, Name: "root"}, []string{identity.Admins})
 	ana := identity.New(identity.Owner{Kind: identity.User, Name: "ana"}, nil)
 	narrowed := admin

@@ -163,7 +163,7 @@ type Flow struct {
 	refreshers *auth.Authenticator
 }
 
-// Open returns the sign-in of an environment. Functions that write users or keys call kinds.Open first.
+// Open returns the sign-in of an environment. Functions that write users or keys call kinds.Join first.
 func Open(env *platform.Environment) *Flow {
 	return &Flow{
 		env: env, records: Records(env), sessions: Sessions(env), users: user.Open(env), people: people.Open(env), keys: accesskey.OfLogins(accesskey.Open(env)),

@@ -37,6 +37,7 @@ var Definition = &resource.Definition[*model.OwnedAccessKey]{
 	Kind:       "OwnedAccessKey",
 	Singular:   "ownedaccesskey",
 	ShortNames: []string{"oak"},
+	ReadAhead:  true,
 	NamePrefix: "accesskey-",
 	New:        func() *model.OwnedAccessKey { return &model.OwnedAccessKey{} },
 	NewList: func(meta metav1.ListMeta, items []*model.OwnedAccessKey) runtime.Object {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"math"
 	"strings"
+	"sync"
 
 	"management.platform.sh/shared/model/secret"
 )
@@ -28,7 +29,7 @@ const familiar = "abcdefghijklmnopqrstuvwxyzabc 01234567890123 " +
 	"secure correct horse battery staple quick brown fox jumps over lazy dog lorem ipsum dolor "
 
 // known is what each text is compared with: familiar forwards and backwards.
-var known = familiar + reversed(familiar)
+var known = sync.OnceValue(func() string { return familiar + reversed(familiar) })
 
 // checkGuessable refuses a key that a client brings if it is easy to guess, without quoting it.
 func checkGuessable(bearer secret.String) error {
@@ -49,7 +50,7 @@ var errUnfit = errors.New("cannot be used: bring a random text, or leave it out 
 // Source: ADR-0022.
 func EstimateBits(text string, also ...string) float64 {
 	text = strings.ToLower(text)
-	known := known + strings.ToLower(strings.Join(also, " "))
+	known := known() + strings.ToLower(strings.Join(also, " "))
 	bits := 0.0
 	for at := 0; at < len(text); {
 		length := max(repetition(text, at, known), progression(text, at))

@@ -34,8 +34,8 @@ var _ auth.Bearers = (*Bearers)(nil)
 // trip together with the keys to which it is bound, its owner and theirs, and the trust rules that made them, or two if it is new to this process, and one more for
 // each object that owns these keys: a key whose owners are gone is refused. A process that has not read the teams does so at the
 // same time. A refresh key is refused. Source: Spec 5.1, 5.2; ADR-0005, ADR-0021, ADR-0029, ADR-0045.
-func (b *Bearers) Identify(ctx context.Context, bearer secret.String, prefetch string) (auth.Identified, error) {
-	found, err := b.identify(ctx, bearer, prefetch)
+func (b *Bearers) Identify(ctx context.Context, bearer secret.String, ahead store.Ref) (auth.Identified, error) {
+	found, err := b.identify(ctx, bearer, ahead)
 	if err == nil && found.Caller.KeyType == model.AccessKeyTypeOIDCRefreshToken {
 		return auth.Identified{}, auth.ErrUnknown
 	}
@@ -43,12 +43,12 @@ func (b *Bearers) Identify(ctx context.Context, bearer secret.String, prefetch s
 }
 
 // identify is Identify for keys of all types.
-func (b *Bearers) identify(ctx context.Context, bearer secret.String, prefetch string) (auth.Identified, error) {
+func (b *Bearers) identify(ctx context.Context, bearer secret.String, ahead store.Ref) (auth.Identified, error) {
 	if CheckBearer(bearer) != nil {
 		return auth.Identified{}, auth.ErrUnknown
 	}
 	digest := Digest(bearer)
-	record, read, err := b.read(ctx, digest, prefetch)
+	record, read, err := b.read(ctx, digest, ahead)
 	switch {
 	case errors.Is(err, store.ErrNotFound):
 		return auth.Identified{}, auth.ErrUnknown
@@ -104,7 +104,7 @@ func (b *Bearers) identify(ctx context.Context, bearer secret.String, prefetch s
 	}
 	return auth.Identified{
 		Caller:     callerOf(b.people(), key, state, append(ruled, present.Scopes...), earliest(until, present.Until), record.Revision, b.Now()),
-		Prefetched: read.Records,
+		Prefetched: read.prefetched(),
 		Used:       func(ctx context.Context) { b.noteUse(ctx, key, record) },
 	}, nil
 }
@@ -137,18 +137,33 @@ func callerOf(
 // together is what was read in the same round trip as a key.
 type together struct {
 	store.Together
-	// names, owners and rules are what was asked for.
+	// names, owners, rules and ahead are what was asked for. Ahead is the object of the request; a key is also among the names.
 	names  []string
 	owners []identity.Owner
 	rules  []store.Ref
+	ahead  store.Ref
 }
 
-// read reads the key of a digest, with what the process remembers to belong to it and to the key to prefetch.
-func (b *Bearers) read(ctx context.Context, digest, prefetch string) (store.Record, *together, error) {
+// prefetched returns the records of the resource of the object of the request that were read together, by name. A record of a key
+// is not among those of another resource, whose object may have the same name.
+func (t *together) prefetched() map[string]store.Record {
+	if t.ahead.Resource == Definition.Resource.Resource {
+		return t.Records
+	}
+	record, exists := t.Refs[t.ahead]
+	if !exists {
+		return nil
+	}
+	return map[string]store.Record{t.ahead.Name: record}
+}
+
+// read reads the key of a digest, with what the process remembers to belong to it, and the object of the request with what belongs
+// to it if it is a key.
+func (b *Bearers) read(ctx context.Context, digest string, ahead store.Ref) (store.Record, *together, error) {
 	known := b.lines().recall(digestOf + digest)
-	read := &together{names: slices.Clone(known.names), owners: known.owners, rules: known.rules}
-	if prefetch != "" {
-		read.names = append(append(read.names, prefetch), b.lines().recall(nameOf+prefetch).names...)
+	read := &together{names: slices.Clone(known.names), owners: known.owners, rules: known.rules, ahead: ahead}
+	if ahead.Resource == Definition.Resource.Resource {
+		read.names = append(append(read.names, ahead.Name), b.lines().recall(nameOf+ahead.Name).names...)
 	}
 	if directory := b.people(); directory != nil && !directory.Prepared() {
 		prepared := make(chan struct{})
@@ -158,9 +173,23 @@ func (b *Bearers) read(ctx context.Context, digest, prefetch string) (store.Reco
 		}()
 		defer func() { <-prepared }()
 	}
-	record, found, err := b.Keys.Store.GetWith(ctx, digest, read.names, b.refs(read.owners, read.rules)...)
+	record, found, err := b.readWith(ctx, digest, read)
 	read.Together = found
 	return record, read, err
+}
+
+// readWith reads the key of a digest with what was asked for. An object of the request that this build cannot read is left out, so
+// that the caller is known, and the verb reports it if they may see the object.
+func (b *Bearers) readWith(ctx context.Context, digest string, read *together) (store.Record, store.Together, error) {
+	record, found, err := b.Keys.Store.GetWith(ctx, digest, read.names, b.refs(read.owners, read.rules, read.ahead)...)
+	if errors.Is(err, store.ErrFormat) && read.ahead.Name != "" {
+		if read.ahead.Resource == Definition.Resource.Resource {
+			read.names = slices.DeleteFunc(read.names, func(name string) bool { return name == read.ahead.Name })
+		}
+		read.ahead = store.Ref{}
+		return b.Keys.Store.GetWith(ctx, digest, read.names, b.refs(read.owners, read.rules, read.ahead)...)
+	}
+	return record, found, err
 }
 
 // complete reads what belongs to a key and was not read with it, in one round trip.
@@ -176,7 +205,7 @@ func (b *Bearers) complete(ctx context.Context, digest string, key *model.OwnedA
 				read.names = append(read.names, name)
 			}
 		}
-		_, found, err := b.Keys.Store.GetWith(ctx, digest, read.names, b.refs(read.owners, read.rules)...)
+		_, found, err := b.readWith(ctx, digest, read)
 		switch {
 		case errors.Is(err, store.ErrNotFound):
 			return auth.ErrUnknown
@@ -212,7 +241,7 @@ func (b *Bearers) belonging(
 	unread := slices.ContainsFunc(rules, func(rule store.Ref) bool { return !slices.Contains(read.rules, rule) })
 	if unread || people && slices.ContainsFunc(owners, func(owner identity.Owner) bool { return !slices.Contains(read.owners, owner) }) {
 		var err error
-		if read.Refs, err = b.Keys.Store.GetRefs(ctx, b.refs(owners, rules)...); err != nil {
+		if read.Refs, err = b.Keys.Store.GetRefs(ctx, b.refs(owners, rules, read.ahead)...); err != nil {
 			return fmt.Errorf("looking up the owners of access keys: %w", err)
 		}
 	}
@@ -227,13 +256,17 @@ func with(owners []identity.Owner, owner identity.Owner) []identity.Owner {
 	return append(slices.Clone(owners), owner)
 }
 
-// refs returns what to read about owners, and about trust rules.
-func (b *Bearers) refs(owners []identity.Owner, rules []store.Ref) []store.Ref {
-	directory := b.people()
-	if directory == nil {
-		return rules
+// refs returns what to read about owners and about trust rules, and the object of the request if it is no key.
+func (b *Bearers) refs(owners []identity.Owner, rules []store.Ref, ahead store.Ref) []store.Ref {
+	var refs []store.Ref
+	if directory := b.people(); directory != nil {
+		refs = directory.Refs(owners...)
 	}
-	return append(directory.Refs(owners...), rules...)
+	refs = append(refs, rules...)
+	if ahead.Name != "" && ahead.Resource != Definition.Resource.Resource {
+		refs = append(refs, ahead)
+	}
+	return refs
 }
 
 // people returns the users and teams; nil if there are none.

@@ -21,6 +21,7 @@ import (
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/model/identity"
 	"management.platform.sh/shared/model/secret"
+	"management.platform.sh/shared/state/store"
 )
 
 // bearerOf is the bearer text of a key that make makes.
@@ -42,7 +43,7 @@ func (w *world) make(caller identity.Caller, name string, spec model.OwnedAccess
 func (w *world) caller(name string) (identity.Caller, error) {
 	w.t.Helper()
 	bearers := &accesskey.Bearers{Keys: w.keys, Now: func() time.Time { return w.now }, Limits: w.limits, Log: slog.New(slog.DiscardHandler)}
-	found, err := bearers.Identify(w.t.Context(), bearerOf(name), "")
+	found, err := bearers.Identify(w.t.Context(), bearerOf(name), store.Ref{})
 	return found.Caller, err
 }
 

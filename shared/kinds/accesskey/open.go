@@ -9,7 +9,9 @@ import (
 )
 
 // Open returns the access keys of an environment. It is for functions that read them; functions that write use
-// kinds.Open.
+// package kinds.
+//
+//go:noinline
 func Open(env *platform.Environment) *Registry {
 	return platform.Single(env, func(env *platform.Environment) *Registry {
 		state := &retiring{Store: env.Stores(Definition.Resource.Resource), retired: OpenRetired(env)}
@@ -22,6 +24,8 @@ func Open(env *platform.Environment) *Registry {
 }
 
 // OpenAuthenticator returns what authenticates with the access keys of an environment.
+//
+//go:noinline
 func OpenAuthenticator(env *platform.Environment) *auth.Authenticator {
 	return platform.Single(env, func(env *platform.Environment) *auth.Authenticator {
 		return &auth.Authenticator{Bearers: bearers(env)}
@@ -30,6 +34,8 @@ func OpenAuthenticator(env *platform.Environment) *auth.Authenticator {
 
 // OpenRefreshAuthenticator returns what authenticates with the refresh keys of an environment, which authenticate nothing else.
 // Source: ADR-0045.
+//
+//go:noinline
 func OpenRefreshAuthenticator(env *platform.Environment) *auth.Authenticator {
 	return &auth.Authenticator{Bearers: refreshBearers{bearers(env)}}
 }
@@ -44,6 +50,8 @@ type LimitsFunc func() Limits
 // OpenLimits returns the limits on the life of keys as the configuration of an environment has them at each call. A shell
 // that knows since when they are in force provides a LimitsFunc; otherwise they were always in force.
 // Source: Spec 2.7, 8; ADR-0024.
+//
+//go:noinline
 func OpenLimits(env *platform.Environment) func() Limits {
 	return platform.Single(env, func(env *platform.Environment) LimitsFunc {
 		return func() Limits { return LimitsOf(env.Config()) }

@@ -7,6 +7,7 @@ import (
 	"management.platform.sh/shared/auth"
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/model/secret"
+	"management.platform.sh/shared/state/store"
 )
 
 // refreshSeparator is between the parts of a refresh token. No key that the server makes has it.
@@ -28,8 +29,8 @@ func SplitRefreshToken(text secret.String) (bearer, part secret.String, ok bool)
 type refreshBearers struct{ *Bearers }
 
 // Identify implements auth.Bearers.
-func (b refreshBearers) Identify(ctx context.Context, bearer secret.String, prefetch string) (auth.Identified, error) {
-	found, err := b.identify(ctx, bearer, prefetch)
+func (b refreshBearers) Identify(ctx context.Context, bearer secret.String, ahead store.Ref) (auth.Identified, error) {
+	found, err := b.identify(ctx, bearer, ahead)
 	if err == nil && found.Caller.KeyType != model.AccessKeyTypeOIDCRefreshToken {
 		return auth.Identified{}, auth.ErrUnknown
 	}

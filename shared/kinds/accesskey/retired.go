@@ -27,6 +27,8 @@ type Retired struct {
 }
 
 // OpenRetired returns the list of an environment.
+//
+//go:noinline
 func OpenRetired(env *platform.Environment) *Retired {
 	return platform.Single(env, func(env *platform.Environment) *Retired {
 		return &Retired{state: env.Stores(retiredResource), now: env.Now}
@@ -97,10 +99,6 @@ func (s *retiring) retire(ctx context.Context, record store.Record) error {
 	}
 	var key struct {
 		Status model.OwnedAccessKeyStatus `json:"status"`
-	}
-	// Most keys are not disabled, and their text need not be decoded to see that.
-	if !bytes.Contains(record.Object, []byte(`"disabledByAdmin"`)) {
-		return nil
 	}
 	if err := json.Unmarshal(record.Object, &key); err != nil {
 		return fmt.Errorf("reading an access key: %w", err)

@@ -48,6 +48,8 @@ type Log struct {
 }
 
 // Open returns the log of an environment. It opens no data store yet.
+//
+//go:noinline
 func Open(env *platform.Environment) *Log {
 	return &Log{Read: func() (audit.Reader, error) {
 		if env.AuditEvents == nil {

@@ -40,16 +40,17 @@ func (r *rules) Seal(instance *model.VirtualClusterInstance, stored store.Record
 	if signer == nil {
 		return none, nil
 	}
-	var before model.InstanceSigner
+	var old struct {
+		Spec struct {
+			Signer model.InstanceSigner `json:"signer"`
+		} `json:"spec"`
+	}
 	if len(stored.Object) > 0 {
-		object := model.VirtualClusterInstance{}
-		if err := json.Unmarshal(stored.Object, &object); err != nil {
+		if err := json.Unmarshal(stored.Object, &old); err != nil {
 			return none, field.ErrorList{field.InternalError(signerPath, err)}
 		}
-		if object.Spec.Signer != nil {
-			before = *object.Spec.Signer
-		}
 	}
+	before := old.Spec.Signer
 	if signer.CA == nil && signer.Kubeconfig == "" {
 		switch signer.Type {
 		case model.InstanceSignerTypeCA:

@@ -9,7 +9,9 @@ import (
 )
 
 // Open returns the instances of an environment. It is for functions that read them; functions that write use
-// kinds.Open.
+// package kinds.
+//
+//go:noinline
 func Open(env *platform.Environment) *Registry {
 	return platform.Single(env, func(env *platform.Environment) *Registry {
 		instances := NewRegistry(env.Stores(Definition.Resource.Resource), env.Now, env.Random, Settings{

@@ -41,6 +41,7 @@ var Definition = &resource.Definition[*model.DirectClusterEndpointToken]{
 	Kind:       "DirectClusterEndpointToken",
 	Singular:   "directclusterendpointtoken",
 	ShortNames: []string{"dcet"},
+	ReadAhead:  true,
 	NamePrefix: "token-",
 	New:        func() *model.DirectClusterEndpointToken { return &model.DirectClusterEndpointToken{} },
 	NewList: func(meta metav1.ListMeta, items []*model.DirectClusterEndpointToken) runtime.Object {

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 
 	"management.platform.sh/shared/api/resource"
@@ -37,7 +38,7 @@ func TestRevoked(t *testing.T) {
 	deleteKey := func(in resource.DeleteInput) func(*issuertest.World, *model.DirectClusterEndpointToken) {
 		return func(w *issuertest.World, _ *model.DirectClusterEndpointToken) {
 			in.Caller, in.Name = root, "ci"
-			if _, err := resource.Delete(t.Context(), kinds.Open(w.Env).AccessKeys, in); err != nil {
+			if _, err := resource.Delete(t.Context(), kinds.AccessKeys(w.Env), in); err != nil {
 				t.Error(err)
 			}
 		}
@@ -48,13 +49,13 @@ func TestRevoked(t *testing.T) {
 		listed bool
 	}{
 		"deleted": {func(w *issuertest.World, token *model.DirectClusterEndpointToken) {
-			if _, err := resource.Delete(t.Context(), kinds.Open(w.Env).IssuedTokens.Registry, resource.DeleteInput{Caller: w.Caller("ci"), Name: token.Name}); err != nil {
+			if _, err := resource.Delete(t.Context(), kinds.IssuedTokens(w.Env).Registry, resource.DeleteInput{Caller: w.Caller("ci"), Name: token.Name}); err != nil {
 				t.Error(err)
 			}
 		}, true},
 		"deleted with all": {func(w *issuertest.World, _ *model.DirectClusterEndpointToken) {
 			in := resource.DeleteInput{Caller: w.Caller("ci"), Selection: &resource.ListInput{Caller: w.Caller("ci")}}
-			if _, err := resource.Delete(t.Context(), kinds.Open(w.Env).IssuedTokens.Registry, in); err != nil {
+			if _, err := resource.Delete(t.Context(), kinds.IssuedTokens(w.Env).Registry, in); err != nil {
 				t.Error(err)
 			}
 		}, true},
@@ -68,7 +69,7 @@ func TestRevoked(t *testing.T) {
 			w.Env.Config().Auth.AccessKeyMaxTTLSeconds = 1
 		}, false},
 		"the owner of its key is deleted": {func(w *issuertest.World, _ *model.DirectClusterEndpointToken) {
-			keys, owner := kinds.Open(w.Env).AccessKeys, w.Key("owner", "ana", model.OwnedAccessKeySpec{})
+			keys, owner := kinds.AccessKeys(w.Env), w.Key("owner", "ana", model.OwnedAccessKeySpec{})
 			_, err := resource.Patch(t.Context(), keys, resource.PatchInput{Caller: w.Caller("ci"), Name: "ci", Type: resource.MergePatch, Patch: fmt.Appendf(nil,
 				`{"metadata":{"ownerReferences":[{"apiVersion":"management.platform.sh/v1","kind":"OwnedAccessKey","name":"owner","uid":%q}]}}`, owner.KeyUID)})
 			if err != nil {
@@ -140,12 +141,12 @@ func TestNamesComeBack(t *testing.T) {
 	t.Parallel()
 	w := issuertest.New(t)
 	token := w.Issue(w.Key("ci", "ana", model.OwnedAccessKeySpec{}), tokenSpec{})
-	record, err := kinds.Open(w.Env).AccessKeys.Store.Get(t.Context(), "ci")
+	record, err := kinds.AccessKeys(w.Env).Store.Get(t.Context(), "ci")
 	if err != nil {
 		t.Fatal(err)
 	}
 	// Without the API, so that no dependents are deleted.
-	if _, err := kinds.Open(w.Env).AccessKeys.Store.Delete(t.Context(), "ci", record.Revision); err != nil {
+	if _, err := kinds.AccessKeys(w.Env).Store.Delete(t.Context(), "ci", record.Revision); err != nil {
 		t.Fatal(err)
 	}
 	w.Key("ci", "ana", model.OwnedAccessKeySpec{})
@@ -167,7 +168,7 @@ func TestSeen(t *testing.T) {
 	ana := w.Key("ana", "ana", model.OwnedAccessKeySpec{})
 	ben := w.Key("ben", "ben", model.OwnedAccessKeySpec{Groups: []string{identity.TeamPrefix + "core"}})
 	hers, bens := w.Issue(ana, tokenSpec{}), w.Issue(ben, tokenSpec{})
-	register := kinds.Open(w.Env).IssuedTokens
+	register := kinds.IssuedTokens(w.Env)
 	for about, row := range map[string]struct {
 		caller identity.Caller
 		sees   int
@@ -203,7 +204,7 @@ func TestDeleteOptions(t *testing.T) {
 	token := w.Issue(ana, tokenSpec{})
 	remove := func(in resource.DeleteInput) error {
 		in.Caller, in.Name = ana, token.Name
-		_, err := resource.Delete(t.Context(), kinds.Open(w.Env).IssuedTokens.Registry, in)
+		_, err := resource.Delete(t.Context(), kinds.IssuedTokens(w.Env).Registry, in)
 		return err
 	}
 	if err := remove(resource.DeleteInput{UID: "other"}); accesskeytest.Code(err) != 409 {
@@ -244,7 +245,7 @@ func TestSweep(t *testing.T) {
 	told := 0
 	observed := resource.ObserveRemovals(t.Context(), func(resource.Removal) { told++ })
 	want := issuedtoken.Swept{Expired: each, Revoked: each}
-	if done, err := kinds.Open(w.Env).IssuedTokens.Sweep(observed); err != nil || done != want || told != 2*each {
+	if done, err := kinds.IssuedTokens(w.Env).Sweep(observed); err != nil || done != want || told != 2*each {
 		t.Errorf("swept %+v, want %+v, and told the audit of %d: %v", done, want, told, err)
 	}
 	if done := w.Sweep(); done != (issuedtoken.Swept{}) {
@@ -253,7 +254,7 @@ func TestSweep(t *testing.T) {
 	if left, denied := w.Records(), w.Denied(); len(left) != each || len(denied) != each {
 		t.Errorf("%d are left, %d denied", len(left), len(denied))
 	}
-	register := kinds.Open(w.Env).IssuedTokens
+	register := kinds.IssuedTokens(w.Env)
 	if _, err := register.Store.Create(t.Context(), store.Record{Name: "a", Created: issuertest.Born, Object: []byte("7")}); err != nil {
 		t.Fatal(err)
 	}
@@ -294,7 +295,7 @@ func TestNarrowedKeys(t *testing.T) {
 	w.Change("ben", func(spec *model.OwnedAccessKeySpec) { spec.Scope = clusters("b") })
 	expect("the change", false, false, false)
 	for id, want := range map[string]*model.Scope{string(wide.UID): clusters("a"), string(whole.UID): clusters("b")} {
-		if _, present, err := kinds.Open(w.Env).IssuedTokens.Revoked(t.Context(), id); err != nil || !reflect.DeepEqual(present.Scopes, []*model.Scope{want}) {
+		if _, present, err := kinds.IssuedTokens(w.Env).Revoked(t.Context(), id); err != nil || !reflect.DeepEqual(present.Scopes, []*model.Scope{want}) {
 			t.Errorf("the scopes of its key are %+v, %v", present.Scopes, err)
 		}
 	}
@@ -339,7 +340,7 @@ func TestLostGroups(t *testing.T) {
 	if done := w.Sweep(); done != (issuedtoken.Swept{}) {
 		t.Errorf("swept %+v", done)
 	}
-	if _, err := resource.Patch(t.Context(), kinds.Open(w.Env).Teams, resource.PatchInput{
+	if _, err := resource.Patch(t.Context(), kinds.Teams(w.Env), resource.PatchInput{
 		Caller: root, Name: "web", Type: resource.MergePatch, Patch: []byte(`{"spec":{"users":[]}}`),
 	}); err != nil {
 		t.Fatal(err)
@@ -357,20 +358,20 @@ func TestStateAway(t *testing.T) {
 	w := issuertest.New(t)
 	token := w.Issue(w.Key("ana", "ana", model.OwnedAccessKeySpec{}), tokenSpec{})
 	for _, known := range []bool{false, true} {
-		register := issuedtoken.NewRegister(kinds.Open(w.Env).IssuedTokens.Store, nil, kinds.Open(w.Env).AccessKeys, w.Now, nil, func() accesskey.Limits { return accesskey.Limits{} })
+		register := issuedtoken.NewRegister(kinds.IssuedTokens(w.Env).Store, nil, kinds.AccessKeys(w.Env), w.Now, nil, func() accesskey.Limits { return accesskey.Limits{} })
 		if known {
 			if _, _, err := register.Revoked(t.Context(), string(token.UID)); err != nil {
 				t.Fatal(err)
 			}
 		}
-		keys := kinds.Open(w.Env).AccessKeys
+		keys := kinds.AccessKeys(w.Env)
 		good := keys.Store
 		keys.Store = away{good}
 		revoked, _, err := register.Revoked(t.Context(), string(token.UID))
 		if !errors.Is(err, store.ErrUnavailable) || !revoked {
 			t.Errorf("without the access keys: %v, %v", revoked, err)
 		}
-		if _, err := kinds.Open(w.Env).IssuedTokens.Sweep(t.Context()); !errors.Is(err, store.ErrUnavailable) {
+		if _, err := kinds.IssuedTokens(w.Env).Sweep(t.Context()); !errors.Is(err, store.ErrUnavailable) {
 			t.Errorf("the schedule: %v", err)
 		}
 		keys.Store = good
@@ -422,7 +423,7 @@ func TestEndWithItsKey(t *testing.T) {
 	token := w.Issue(caller, tokenSpec{TTLSeconds: 2000})
 	shown := func() time.Duration {
 		t.Helper()
-		list, err := resource.List(t.Context(), kinds.Open(w.Env).IssuedTokens.Registry, resource.ListInput{
+		list, err := resource.List(t.Context(), kinds.IssuedTokens(w.Env).Registry, resource.ListInput{
 			Caller: caller, Fields: fields.ParseSelectorOrDie("status.createdBy.uid=" + caller.KeyUID + ",status.lineage.uid=" + caller.KeyUID),
 		})
 		if err != nil {
@@ -439,6 +440,32 @@ func TestEndWithItsKey(t *testing.T) {
 	}
 	w.Change("ana", func(spec *model.OwnedAccessKeySpec) { spec.TTLSeconds = 1000 })
 	if got := shown(); got != 1000*time.Second {
+		t.Errorf("with its key it ends after %v", got)
+	}
+}
+
+// A record that authentication has read is not taken for that of the access key with the same name. Source: ADR-0002.
+func TestPrefetchedWithTheNameOfItsKey(t *testing.T) {
+	t.Parallel()
+	w := issuertest.New(t)
+	caller := w.Key("ana", "ana", model.OwnedAccessKeySpec{TTLSeconds: 3000})
+	_, err := issuer.Open(w.Env).Issue(t.Context(), issuer.Input{Caller: caller, Object: &model.DirectClusterEndpointToken{
+		ObjectMeta: metav1.ObjectMeta{Name: "ana"}, Spec: tokenSpec{TTLSeconds: 2000},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	tokens := kinds.IssuedTokens(w.Env).Registry
+	record, err := tokens.Store.Get(t.Context(), "ana")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.Change("ana", func(spec *model.OwnedAccessKeySpec) { spec.TTLSeconds = 1000 })
+	read, err := resource.Get(t.Context(), tokens, resource.GetInput{Caller: caller, Name: "ana", Prefetched: map[string]store.Record{"ana": record}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := read.Status.ExpirationTimestamp.Sub(issuertest.Born); got != 1000*time.Second {
 		t.Errorf("with its key it ends after %v", got)
 	}
 }

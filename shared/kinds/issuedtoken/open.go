@@ -7,7 +7,9 @@ import (
 )
 
 // Open returns the register of direct cluster endpoint tokens of an environment. It is for functions that read it;
-// functions that write use kinds.Open.
+// functions that write use package kinds.
+//
+//go:noinline
 func Open(env *platform.Environment) *Register {
 	return platform.Single(env, func(env *platform.Environment) *Register {
 		tokens := NewRegister(env.Stores(Definition.Resource.Resource), env.Stores(RevokedResource), accesskey.Open(env), env.Now, env.Random,

@@ -45,6 +45,8 @@ type Guard struct {
 }
 
 // OpenGuard returns the guard of an environment.
+//
+//go:noinline
 func OpenGuard(env *platform.Environment) *Guard {
 	return platform.Single(env, func(env *platform.Environment) *Guard {
 		return &Guard{

@@ -119,6 +119,8 @@ func New(users, teamsIn, projectsIn, mode store.Store) *Directory {
 }
 
 // Open returns the directory of an environment.
+//
+//go:noinline
 func Open(env *platform.Environment) *Directory {
 	return platform.Single(env, func(env *platform.Environment) *Directory {
 		return New(env.Stores(Users), env.Stores(Teams), env.Stores(Projects), env.Stores(Mode))

@@ -18,6 +18,7 @@ import (
 	"management.platform.sh/shared/api/resource"
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/model/apierror"
+	"management.platform.sh/shared/model/lazyjson"
 	"management.platform.sh/shared/state/store"
 )
 
@@ -285,9 +286,14 @@ func knownRevisions(revisions []revision) string {
 }
 
 // decodeRecord returns the document of a record.
-func decodeRecord(stored store.Record) (*document, error) {
+func decodeRecord(stored store.Record) (*document, error) { return decodeBy(json.Unmarshal, stored) }
+
+// decodeFirst is decodeRecord for the first record that a process reads, as part of its start. Later it would be slower.
+func decodeFirst(stored store.Record) (*document, error) { return decodeBy(lazyjson.Unmarshal, stored) }
+
+func decodeBy(unmarshal func([]byte, any) error, stored store.Record) (*document, error) {
 	known := &document{}
-	if err := json.Unmarshal(stored.Object, known); err != nil {
+	if err := unmarshal(stored.Object, known); err != nil {
 		return nil, fmt.Errorf("decoding revision %d: %w", stored.Revision, err)
 	}
 	return known, nil

@@ -7,6 +7,8 @@ import (
 
 // Open returns the configuration of an environment: the one that Use has set, or else a new one in the state, which the
 // environment's Config does not read.
+//
+//go:noinline
 func Open(env *platform.Environment) *Source {
 	return platform.Single(env, func(env *platform.Environment) *Source {
 		return New(Options{

@@ -3,11 +3,11 @@ package platformconfig
 import (
 	"fmt"
 	"net/url"
-	"regexp"
 	"slices"
 
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/model/connector"
+	"management.platform.sh/shared/model/lazyregexp"
 )
 
 // signInWarnings names the connectors at which nobody can sign in, and why. They are no errors: earlier versions have stored such
@@ -39,7 +39,7 @@ func signInWarnings(config *model.ConfigStatus) []string {
 var changing = []string{"email", "name", "nickname", "phone_number", "preferred_username", "upn", "unique_name"}
 
 // directoryID is the ID of a group of the second identity provider.
-var directoryID = regexp.MustCompile(`^[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}$`)
+var directoryID = lazyregexp.New(`^[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}$`)
 
 // doubts warns about fields of a connector that work as they are, and with which others than those that are meant could sign in.
 func doubts(one connector.Connector, warn func(field, why string)) {
@@ -51,7 +51,7 @@ func doubts(one connector.Connector, warn func(field, why string)) {
 			warn("usernameClaim", fmt.Sprintf("the claim %q may change, or belong to somebody else one day, who then is the same user; sub never does", p.UsernameClaim))
 		}
 	}
-	if p := one.Settings.IDP2; p != nil && slices.ContainsFunc(p.Groups, func(group string) bool { return !directoryID.MatchString(group) }) {
+	if p := one.Settings.IDP2; p != nil && slices.ContainsFunc(p.Groups, func(group string) bool { return !directoryID().MatchString(group) }) {
 		warn("groups", "members of a tenant may choose the names of groups: use their IDs")
 	}
 }

@@ -417,7 +417,11 @@ func (s *Source) examine(ctx context.Context, found store.Record, ended bool) (*
 	case now != nil && s.refused != nil && s.refused.revision == found.Revision && !ended:
 		return nil, nil
 	}
-	stored, err := decodeRecord(found)
+	decode := decodeRecord
+	if now == nil {
+		decode = decodeFirst
+	}
+	stored, err := decode(found)
 	if err != nil {
 		return nil, &badVersion{revision: found.Revision, unreadable: true, err: err}
 	}

@@ -4,14 +4,13 @@ import (
 	"cmp"
 	"fmt"
 	"reflect"
-	"regexp"
 	"slices"
 	"strings"
-	"sync"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"management.platform.sh/shared/model"
+	"management.platform.sh/shared/model/lazyregexp"
 	"management.platform.sh/shared/model/secret"
 	"management.platform.sh/shared/settings"
 )
@@ -76,11 +75,6 @@ func destinations(config *model.ConfigStatus) map[string]string {
 		return t.value
 	})
 	return found
-}
-
-// lazily compiles a regular expression at its first use, to keep that out of the start of every function.
-func lazily(pattern string) func() *regexp.Regexp {
-	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(pattern) })
 }
 
 // everyText calls change for each string of a configuration, and replaces the string by the result.
@@ -173,7 +167,7 @@ func idsOf(list reflect.Value) []string {
 }
 
 // parameter is a secret in the query of a URL.
-var parameter = lazily(`(?i)([?&](?:` + secret.Parameters + `)=)([^&#\s]+)`)
+var parameter = lazyregexp.New(`(?i)([?&](?:` + secret.Parameters + `)=)([^&#\s]+)`)
 
 // concealed returns a text with a mark in place of the secret if it is a URL with a secret, and reports whether it is. A
 // user name stays if a password follows it; without a password, it may be a token.
@@ -214,7 +208,7 @@ func conceal(config *model.ConfigStatus) {
 }
 
 // placeholder matches ${NAME}. A second dollar sign in front makes it plain text.
-var placeholder = lazily(`\$?\$\{([A-Za-z_][A-Za-z0-9_]*)\}`)
+var placeholder = lazyregexp.New(`\$?\$\{([A-Za-z_][A-Za-z0-9_]*)\}`)
 
 // expand replaces the placeholders of a text that lookup knows; others stay.
 func expand(value string, lookup func(name string) (string, bool)) string {

@@ -13,6 +13,7 @@ import (
 
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/model/csscolor"
+	"management.platform.sh/shared/model/lazyregexp"
 )
 
 // validate returns every rule that a configuration breaks. It checks a text with a placeholder only once the
@@ -121,7 +122,7 @@ var (
 
 // matching returns a function that reports whether a text matches a regular expression.
 func matching(pattern string) func(string) bool {
-	compiled := lazily(pattern)
+	compiled := lazyregexp.New(pattern)
 	return func(value string) bool { return compiled().MatchString(value) }
 }
 

@@ -6,7 +6,9 @@ import (
 	"management.platform.sh/shared/state/store"
 )
 
-// Open returns the projects of an environment. It is for functions that read them; functions that write use kinds.Open.
+// Open returns the projects of an environment. It is for functions that read them; functions that write use package kinds.
+//
+//go:noinline
 func Open(env *platform.Environment) *Registry {
 	return platform.Single(env, func(env *platform.Environment) *Registry {
 		projects := NewRegistry(env.Stores(Definition.Resource.Resource), env.Now, env.Random, Settings{

@@ -31,6 +31,7 @@ var Definition = &resource.Definition[*model.Project]{
 	Kind:       "Project",
 	Singular:   "project",
 	ShortNames: []string{"proj"},
+	ReadAhead:  true,
 	NamePrefix: "project-",
 	New:        func() *model.Project { return &model.Project{} },
 	NewList: func(meta metav1.ListMeta, items []*model.Project) runtime.Object {

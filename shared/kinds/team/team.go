@@ -36,6 +36,7 @@ var Definition = &resource.Definition[*model.Team]{
 	Kind:       "Team",
 	Singular:   "team",
 	ShortNames: []string{"tm"},
+	ReadAhead:  true,
 	NamePrefix: "team-",
 	New:        func() *model.Team { return &model.Team{} },
 	NewList: func(meta metav1.ListMeta, items []*model.Team) runtime.Object {

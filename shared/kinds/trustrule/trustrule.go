@@ -28,6 +28,7 @@ var Definition = &resource.Definition[*model.TrustRule]{
 	Kind:       "TrustRule",
 	Singular:   "trustrule",
 	ShortNames: []string{"tr"},
+	ReadAhead:  true,
 	NamePrefix: "trustrule-",
 	New:        func() *model.TrustRule { return &model.TrustRule{} },
 	NewList: func(meta metav1.ListMeta, items []*model.TrustRule) runtime.Object {

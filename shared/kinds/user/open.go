@@ -7,7 +7,9 @@ import (
 	"management.platform.sh/shared/platform"
 )
 
-// Open returns the users of an environment. It is for functions that read them; functions that write use kinds.Open.
+// Open returns the users of an environment. It is for functions that read them; functions that write use package kinds.
+//
+//go:noinline
 func Open(env *platform.Environment) *Registry {
 	return platform.Single(env, func(env *platform.Environment) *Registry {
 		users := NewRegistry(env.Stores(Definition.Resource.Resource), env.Now, env.Random, membership.OpenGuard(env), people.Open(env))

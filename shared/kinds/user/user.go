@@ -34,6 +34,7 @@ var Definition = &resource.Definition[*model.User]{
 	Kind:       "User",
 	Singular:   "user",
 	ShortNames: []string{"usr"},
+	ReadAhead:  true,
 	NamePrefix: "user-",
 	New:        func() *model.User { return &model.User{} },
 	NewList: func(meta metav1.ListMeta, items []*model.User) runtime.Object {

@@ -80,7 +80,7 @@ func BeingDeleted(resource schema.GroupResource, name string) *Error {
 	return err
 }
 
-// GeneratedNameExists answers 409: the name made from generateName is in use. Source: Spec 7.
+// GeneratedNameExists answers 409: each name that was made from generateName is in use. Source: Spec 7.
 func GeneratedNameExists(resource schema.GroupResource, name string) *Error {
 	return from(apierrors.NewGenerateNameConflict(resource, name, 1))
 }

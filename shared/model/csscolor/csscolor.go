@@ -5,10 +5,10 @@ package csscolor
 import (
 	"fmt"
 	"math"
-	"regexp"
 	"strconv"
 	"strings"
-	"sync"
+
+	"management.platform.sh/shared/model/lazyregexp"
 )
 
 // RGB is an opaque color of sRGB.
@@ -99,9 +99,7 @@ func parseHex(digits string) (RGB, bool) {
 }
 
 // function matches rgb() and hsl(), with their parts.
-var function = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`(?i)^(rgb|hsl)a?\( *(-?[0-9.]+)(%|deg|turn|g?rad)?[ ,]+([0-9.]+)(%?)[ ,]+([0-9.]+)(%?)(?: *[,/] *([0-9.]+)(%?))? *\)$`)
-})
+var function = lazyregexp.New(`(?i)^(rgb|hsl)a?\( *(-?[0-9.]+)(%|deg|turn|g?rad)?[ ,]+([0-9.]+)(%?)[ ,]+([0-9.]+)(%?)(?: *[,/] *([0-9.]+)(%?))? *\)$`)
 
 func parseFunction(found []string) (RGB, bool) {
 	var numbers [4]float64

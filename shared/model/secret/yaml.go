@@ -1,15 +1,13 @@
 package secret
 
 import (
-	"regexp"
 	"strings"
-	"sync"
+
+	"management.platform.sh/shared/model/lazyregexp"
 )
 
 // harmless matches what errors of YAML libraries quote of the syntax, and the names of fields that occur twice.
-var harmless = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile("'[^0-9A-Za-z'`]{1,3}'" + `|key "[^"]*" already set in map`)
-})
+var harmless = lazyregexp.New("'[^0-9A-Za-z'`]{1,3}'" + `|key "[^"]*" already set in map`)
 
 // YAMLError returns the text of an error of a YAML library without what it quotes of the document, which may be a secret: the
 // name of an alias, a value of the wrong type, or a key that is no text. Its lines are joined with semicolons.

@@ -77,7 +77,7 @@ func (w *World) Key(name, bearer string) {
 	object.Spec = model.OwnedAccessKeySpec{User: "root", Groups: []string{identity.Admins}, Key: bearer}
 	caller := identity.New(identity.Owner{Kind: identity.User, Name: "root"}, []string{identity.Admins})
 	in := resource.CreateInput[*model.OwnedAccessKey]{Caller: caller, Object: object}
-	if _, err := resource.Create(w.t.Context(), kinds.Open(w.Env).AccessKeys, in); err != nil {
+	if _, err := resource.Create(w.t.Context(), kinds.AccessKeys(w.Env), in); err != nil {
 		w.t.Fatal(err)
 	}
 }

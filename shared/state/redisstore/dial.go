@@ -161,6 +161,9 @@ func (p *peer) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Process
 }
 
 func (p *peer) notice(err error) error {
+	if present(err) == nil {
+		return err // the usual answers, for which the rest would allocate memory
+	}
 	var end *endError
 	switch {
 	case redis.IsReadOnlyError(err):
@@ -289,6 +292,9 @@ func (e *endError) Unwrap() error { return e.cause }
 
 // ending returns the end of the connection over which an operation failed, or nil.
 func ending(err error) *endError {
+	if err == nil {
+		return nil
+	}
 	var lost *lostError
 	if errors.As(err, &lost) {
 		err = lost.cause

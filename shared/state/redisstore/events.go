@@ -192,7 +192,8 @@ func decodeEvent(message redis.XMessage) (store.Event, error) {
 	case store.Created, store.Updated:
 		event.Record, err = decode(name, field("record"), activity)
 	case store.Deleted:
-		event.Record, err = decode(name, field("previous"), activity)
+		// The objects of the two records do not share their memory.
+		event.Record, err = decode(name, strings.Clone(field("previous")), activity)
 		event.Record.Revision = revision
 	default:
 		err = fmt.Errorf("reading event %d: %w: type %q", revision, store.ErrFormat, event.Type)

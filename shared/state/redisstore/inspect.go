@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/base64"
 	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,6 +12,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"management.platform.sh/shared/model/lazyregexp"
 )
 
 // Node is what a primary of the state says about itself. Source: ADR-0039.
@@ -256,20 +257,20 @@ func (c *Client) Contents(ctx context.Context, most int) ([]Contents, error) {
 // A sealed text in a record is the id of the key, a dot, and in base64url at least the 28 bytes that sealing adds, as package encryption
 // writes it; a field of bytes has that in base64. What else in an object has that form by chance is counted too.
 var (
-	sealedText  = regexp.MustCompile(`"([0-9a-f]{8})\.[A-Za-z0-9_-]{38,}"`)
-	sealedBytes = regexp.MustCompile(`"([A-Za-z0-9+/]{12})[A-Za-z0-9+/]{50,}={0,2}"`)
-	sealedBegin = regexp.MustCompile(`^([0-9a-f]{8})\.$`)
+	sealedText  = lazyregexp.New(`"([0-9a-f]{8})\.[A-Za-z0-9_-]{38,}"`)
+	sealedBytes = lazyregexp.New(`"([A-Za-z0-9+/]{12})[A-Za-z0-9+/]{50,}={0,2}"`)
+	sealedBegin = lazyregexp.New(`^([0-9a-f]{8})\.$`)
 )
 
 // sealedBy returns the ids of the keys that have sealed the texts in a record.
 func sealedBy(record string) []string {
 	var ids []string
-	for _, m := range sealedText.FindAllStringSubmatch(record, -1) {
+	for _, m := range sealedText().FindAllStringSubmatch(record, -1) {
 		ids = append(ids, m[1])
 	}
-	for _, m := range sealedBytes.FindAllStringSubmatch(record, -1) {
+	for _, m := range sealedBytes().FindAllStringSubmatch(record, -1) {
 		begin, err := base64.StdEncoding.DecodeString(m[1])
-		if id := sealedBegin.FindSubmatch(begin); err == nil && id != nil {
+		if id := sealedBegin().FindSubmatch(begin); err == nil && id != nil {
 			ids = append(ids, string(id[1]))
 		}
 	}

@@ -2,14 +2,19 @@ package redisstore_test
 
 import (
 	"fmt"
+	"math/rand/v2"
+	"reflect"
 	"regexp"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/alicebob/miniredis/v2"
 	"github.com/alicebob/miniredis/v2/server"
+	"github.com/redis/go-redis/v9"
 
+	"management.platform.sh/shared/limits"
 	"management.platform.sh/shared/state/redisstore"
 	"management.platform.sh/shared/state/redisstore/redistest"
 	"management.platform.sh/shared/state/store"
@@ -160,5 +165,142 @@ func TestListOutsideScripts(t *testing.T) {
 		}
 	}); n != "2" {
 		t.Errorf("%s reads of %d names", n, len(names))
+	}
+}
+
+// TestRepeatedLists: a list that is repeated, by the names of the last time, is the list of a process that has no names, whatever
+// others write.
+func TestRepeatedLists(t *testing.T) {
+	for what, url := range map[string]string{"embedded": redistest.Embedded(t), "redis": redistest.Server(t).URL()} {
+		t.Run(what, func(t *testing.T) {
+			random := rand.New(rand.NewPCG(3, 41))
+			writer, reader := open(t, url, patient).Resource("things"), open(t, url, patient).Resource("things")
+			for i := range 2 * many {
+				one := thing(name(i))
+				one.Owner = []string{"o", "p", "o p"}[i%3]
+				_, err := writer.Create(t.Context(), one)
+				must(t, err)
+			}
+			queries := []store.Query{
+				{}, {Limit: 20}, {Limit: 21}, {Owners: []string{"o"}}, {Owners: []string{"p"}}, {Owners: []string{"o", "p"}}, {Owners: []string{"o p"}},
+				{Prefix: "n0"}, {After: name(20)}, {After: name(20), Limit: 30}, {Owners: []string{}}, {Owners: []string{"nobody"}}, {Reference: "uid"},
+			}
+			fresh := open(t, url, patient)
+			for step := range 400 {
+				i := random.IntN(2*many + 10)
+				one, err := writer.Get(t.Context(), name(i))
+				switch change := random.IntN(12); {
+				case change > 3:
+					// Lists are repeated without writes between them, too.
+				case err != nil && change > 0:
+					one = thing(name(i))
+					one.Owner, one.References = "o", []string{"uid"}
+					_, err = writer.Create(t.Context(), one)
+					must(t, err)
+				case err != nil:
+				case change == 0:
+					must(t, writer.Touch(t.Context(), one, time.Unix(int64(1_800_000_000+step), 0), time.Time{}))
+				case change == 1:
+					one.Owner, one.References = []string{"o", "p"}[random.IntN(2)], []string{"uid"}
+					_, err = writer.Update(t.Context(), one)
+					must(t, err)
+				default:
+					_, err = writer.Delete(t.Context(), one.Name, one.Revision)
+					must(t, err)
+				}
+				query := queries[random.IntN(len(queries))]
+				for range random.IntN(4) {
+					got, err := reader.List(t.Context(), query)
+					must(t, err)
+					want, err := fresh.Resource("things").List(t.Context(), query)
+					must(t, err)
+					if !reflect.DeepEqual(got, want) {
+						t.Fatalf("step %d: %+v is\n%+v\nwant\n%+v", step, query, got, want)
+					}
+				}
+			}
+		})
+	}
+}
+
+// TestRepeatedListsLookNothingUp: the names of a page are looked up again only if something was written since, or if another server
+// has made the revision, which may then stand for another write.
+func TestRepeatedListsLookNothingUp(t *testing.T) {
+	url := redistest.Server(t).URL()
+	options, err := redis.ParseURL(url)
+	must(t, err)
+	raw := redis.NewClient(options)
+	defer func() { _ = raw.Close() }()
+	writer, reader := open(t, url, patient).Resource("things"), open(t, url, patient).Resource("things")
+	for i := range many {
+		_, err := writer.Create(t.Context(), thing(name(i)))
+		must(t, err)
+	}
+	lookups := func() string {
+		t.Helper()
+		found := regexp.MustCompile(`cmdstat_zrange:calls=(\d+)`).FindStringSubmatch(raw.Info(t.Context(), "commandstats").Val())
+		return fmt.Sprint(found)
+	}
+	remove := func(i int) func() {
+		return func() {
+			one, err := writer.Get(t.Context(), name(i))
+			must(t, err)
+			_, err = writer.Delete(t.Context(), one.Name, one.Revision)
+			must(t, err)
+		}
+	}
+	for _, row := range []struct {
+		about string
+		do    func()
+		looks bool
+	}{
+		{"the first list", func() {}, true},
+		{"the second", func() {}, false},
+		{"after a use", func() {
+			one, err := writer.Get(t.Context(), name(1))
+			must(t, err)
+			must(t, writer.Touch(t.Context(), one, time.Unix(1_800_000_000, 0), time.Time{}))
+		}, false},
+		{"after a write", remove(0), true},
+		{"the second after a write", func() {}, false},
+		{"another server", func() { must(t, raw.Set(t.Context(), "p1:{things}:server", "another", 0).Err()) }, true},
+		{"a server that does not tell", func() { must(t, raw.Del(t.Context(), "p1:{things}:server").Err()) }, true},
+		{"the second of that", func() {}, true},
+	} {
+		row.do()
+		before := lookups()
+		page, err := reader.List(t.Context(), store.Query{})
+		must(t, err)
+		if looked := lookups() != before; looked != row.looks || len(page.Records) < many-1 {
+			t.Errorf("%s: looked up %v, want %v, %d records", row.about, looked, row.looks, len(page.Records))
+		}
+	}
+}
+
+// A page whose objects have grown since it was read is bounded as every other one.
+func TestRepeatedListsAreBounded(t *testing.T) {
+	url := redistest.Server(t).URL()
+	state := open(t, url, patient).Resource("things")
+	for i := range many {
+		_, err := state.Create(t.Context(), thing(name(i)))
+		must(t, err)
+	}
+	for range 2 {
+		_, err := state.List(t.Context(), store.Query{})
+		must(t, err)
+	}
+	for i := range many {
+		one, err := state.Get(t.Context(), name(i))
+		must(t, err)
+		one.Object = fmt.Appendf(nil, `{"large":%q}`, strings.Repeat("x", limits.PageBytes/10))
+		_, err = state.Update(t.Context(), one)
+		must(t, err)
+	}
+	for range 2 {
+		page, err := state.List(t.Context(), store.Query{})
+		must(t, err)
+		if len(page.Records) > 10 || page.Remaining != int64(many-len(page.Records)) {
+			t.Errorf("a page has %d objects, and %d remain", len(page.Records), page.Remaining)
+		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unsafe"
 
 	"management.platform.sh/shared/state/store"
 )
@@ -72,7 +73,8 @@ func parseTime(text string) (time.Time, error) {
 	return time.UnixMilli(ms).UTC(), nil
 }
 
-// decode reads a stored record. activity is "" for none.
+// decode reads a stored record. activity is "" for none. The object of the record has the memory of raw, which the caller must not
+// use for anything else: a copy of each would be a quarter of what a list allocates.
 func decode(name, raw, activity string) (store.Record, error) {
 	bad := func(why string) (store.Record, error) {
 		return store.Record{}, fmt.Errorf("reading record %q: %w: %s", name, store.ErrFormat, why)
@@ -101,7 +103,7 @@ func decode(name, raw, activity string) (store.Record, error) {
 		}
 		record.Owner = owner
 	} else {
-		record.Object = []byte(object)
+		record.Object = unsafe.Slice(unsafe.StringData(object), len(object)) //nolint:gosec // no other text has these bytes
 	}
 	if record.Revision, err = strconv.ParseInt(parts[0], 10, 64); err != nil {
 		return bad("revision")

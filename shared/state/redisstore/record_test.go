@@ -28,3 +28,19 @@ func TestHeaders(t *testing.T) {
 		}
 	}
 }
+
+// Queries of different pages have different keys, whatever is in their texts.
+func TestKeyOfPage(t *testing.T) {
+	t.Parallel()
+	seen := map[pageKey]int{}
+	for i, ranges := range [][]any{
+		nil, {""}, {"", ""}, {"a b"}, {"a", "b"}, {"a b", 1}, {"a", "b 1"}, {"a", "b", 1}, {"1:a"}, {"a 1:b"}, {"a", 1, "b"}, {"[o\x00", "(o\x01", 2}, {"[o\x00", "(o\x01 1:2"},
+	} {
+		for _, key := range []pageKey{keyOfPage("names", []any{5}, ranges), keyOfPage("names", []any{50}, ranges), keyOfPage("owners", []any{5}, ranges)} {
+			if other, known := seen[key]; known {
+				t.Errorf("%q has the key of row %d", ranges, other)
+			}
+			seen[key] = i
+		}
+	}
+}

@@ -27,6 +27,8 @@ type resource struct {
 	feed   *feed
 	// names caches the name that each digest led to.
 	names *lru.Cache[string, string]
+	// pages are the names of the first pages of lists.
+	pages pages
 }
 
 var _ store.Store = (*resource)(nil)
@@ -186,10 +188,10 @@ func (r *resource) Get(ctx context.Context, name string) (store.Record, error) {
 	if err != nil {
 		return store.Record{}, err
 	}
-	if found[0] == nil {
+	if len(found) == 0 {
 		return store.Record{}, fmt.Errorf("%s: %w", doing, store.ErrNotFound)
 	}
-	return *found[0], nil
+	return found[0], nil
 }
 
 // present returns err, or nil if err says that a value is absent.
@@ -211,7 +213,7 @@ func (r *resource) GetWith(
 	ctx context.Context, digest string, names []string, refs ...store.Ref,
 ) (store.Record, store.Together, error) {
 	if known, ok := r.names.Get(digest); ok {
-		var found []*store.Record
+		var found []store.Record
 		var others map[store.Ref]store.Record
 		err := r.client.run(ctx, "reading record by digest", func(ctx context.Context) (err error) {
 			found, others, err = r.getTogether(ctx, append([]string{known}, names...), refs)
@@ -220,14 +222,12 @@ func (r *resource) GetWith(
 		if err != nil {
 			return store.Record{}, store.Together{}, err
 		}
-		if found[0] != nil && found[0].Digest == digest {
+		if len(found) > 0 && found[0].Name == known && found[0].Digest == digest {
 			along := make(map[string]store.Record, len(names))
-			for i, name := range names {
-				if other := found[i+1]; other != nil {
-					along[name] = *other
-				}
+			for _, other := range found[1:] {
+				along[other.Name] = other
 			}
-			return *found[0], store.Together{Records: along, Refs: others}, nil
+			return found[0], store.Together{Records: along, Refs: others}, nil
 		}
 		r.names.Remove(digest)
 	}
@@ -243,17 +243,17 @@ func (r *resource) GetRefs(ctx context.Context, refs ...store.Ref) (found map[st
 	return found, err
 }
 
-// getAll returns the objects with the given names in one round trip; nil for a name that no object has.
-func (r *resource) getAll(ctx context.Context, names ...string) ([]*store.Record, error) {
+// getAll returns those of the objects with the given names that exist, in the order of the names, in one round trip.
+func (r *resource) getAll(ctx context.Context, names ...string) ([]store.Record, error) {
 	found, _, err := r.getTogether(ctx, names, nil)
 	return found, err
 }
 
 // getTogether is getAll, and reads refs in the same round trip. In a cluster, the parts of the pipeline go to their nodes side by
 // side.
-func (r *resource) getTogether(ctx context.Context, names []string, refs []store.Ref) ([]*store.Record, map[store.Ref]store.Record, error) {
+func (r *resource) getTogether(ctx context.Context, names []string, refs []store.Ref) ([]store.Record, map[store.Ref]store.Record, error) {
 	var objects, activity *redis.SliceCmd
-	others := make([]*redis.StringCmd, len(refs))
+	revisions, others := make([]*redis.StringCmd, len(refs)), make([]*redis.SliceCmd, len(refs))
 	_, err := r.client.redis.Pipelined(ctx, func(pipe redis.Pipeliner) error {
 		if len(names) > 0 {
 			objects = pipe.HMGet(ctx, r.keys.objects, names...)
@@ -261,9 +261,10 @@ func (r *resource) getTogether(ctx context.Context, names []string, refs []store
 		}
 		for i, ref := range refs {
 			if ref.Name == "" {
-				others[i] = pipe.Get(ctx, revisionKey(ref.Resource))
+				revisions[i] = pipe.Get(ctx, revisionKey(ref.Resource))
 			} else {
-				others[i] = pipe.HGet(ctx, objectsKey(ref.Resource), ref.Name)
+				// An absent object is no error of this command. The library handles errors slowly.
+				others[i] = pipe.HMGet(ctx, objectsKey(ref.Resource), ref.Name)
 			}
 		}
 		return nil
@@ -272,7 +273,7 @@ func (r *resource) getTogether(ctx context.Context, names []string, refs []store
 	if present(err) != nil {
 		return nil, nil, err
 	}
-	var found []*store.Record
+	var found []store.Record
 	if len(names) > 0 {
 		if err := errors.Join(objects.Err(), activity.Err()); err != nil {
 			return nil, nil, err
@@ -281,28 +282,29 @@ func (r *resource) getTogether(ctx context.Context, names []string, refs []store
 			return nil, nil, err
 		}
 	}
-	read, err := decodeRefs(refs, others)
+	read, err := decodeRefs(refs, revisions, others)
 	return found, read, err
 }
 
-// decodeRefs reads the answers about refs.
-func decodeRefs(refs []store.Ref, answers []*redis.StringCmd) (map[store.Ref]store.Record, error) {
+// decodeRefs reads the answers about refs: the revision, or the record.
+func decodeRefs(refs []store.Ref, revisions []*redis.StringCmd, records []*redis.SliceCmd) (map[store.Ref]store.Record, error) {
 	found := make(map[store.Ref]store.Record, len(refs))
 	for i, ref := range refs {
 		if ref.Name == "" {
-			revision, err := revisionOf(answers[i])
+			revision, err := revisionOf(revisions[i])
 			if err != nil {
 				return nil, err
 			}
 			found[ref] = store.Record{Revision: revision}
 			continue
 		}
-		text, err := answers[i].Result()
-		if errors.Is(err, redis.Nil) {
-			continue
-		}
+		answer, err := records[i].Result()
 		if err != nil {
 			return nil, err
+		}
+		text, exists := answer[0].(string)
+		if !exists {
+			continue
 		}
 		if found[ref], err = decode(ref.Name, text, ""); err != nil {
 			return nil, err
@@ -311,27 +313,26 @@ func decodeRefs(refs []store.Ref, answers []*redis.StringCmd) (map[store.Ref]sto
 	return found, nil
 }
 
-// decodeAll reads the stored records and activities of names; nil for a name without a record.
-func decodeAll(names []string, objects, activity []any) ([]*store.Record, error) {
-	found := make([]*store.Record, len(names))
-	decoded := make([]store.Record, len(names))
+// decodeAll reads the stored records and activities of names, and leaves out names without a record.
+func decodeAll(names []string, objects, activity []any) ([]store.Record, error) {
+	found := make([]store.Record, 0, len(names))
 	for i, name := range names {
 		object, ok := objects[i].(string)
 		if !ok {
 			continue
 		}
 		used, _ := activity[i].(string)
-		var err error
-		if decoded[i], err = decode(name, object, used); err != nil {
+		record, err := decode(name, object, used)
+		if err != nil {
 			return nil, err
 		}
-		found[i] = &decoded[i]
+		found = append(found, record)
 	}
 	return found, nil
 }
 
 // readAll is getAll as an operation of its own.
-func (r *resource) readAll(ctx context.Context, doing string, names ...string) (found []*store.Record, err error) {
+func (r *resource) readAll(ctx context.Context, doing string, names ...string) (found []store.Record, err error) {
 	err = r.client.run(ctx, doing, func(ctx context.Context) error {
 		found, err = r.getAll(ctx, names...)
 		return err
@@ -373,16 +374,8 @@ func (r *resource) getFirst(ctx context.Context, names []string, many any) (foun
 		return nil, 0, fmt.Errorf("%w: %v of %d records", errCorrupt, many, len(names))
 	}
 	read = int(n)
-	all, err := r.getAll(ctx, names[:read]...)
-	if err != nil {
-		return nil, 0, err
-	}
-	for _, record := range all {
-		if record != nil {
-			found = append(found, *record)
-		}
-	}
-	return found, read, nil
+	found, err = r.getAll(ctx, names[:read]...)
+	return found, read, err
 }
 
 // lookUp finds an object by its digest.
@@ -410,152 +403,6 @@ func (r *resource) lookUp(ctx context.Context, digest string) (store.Record, err
 	}
 	r.names.Add(digest, answer[0])
 	return decode(answer[0], answer[1], answer[2])
-}
-
-// listDirectly is the maximum number of records that the scripts of List and GetMany read themselves, in one round trip. A
-// longer page costs two, and Redis half of the time: the script tells which names, and a second call reads the records. Source: ADR-0002.
-const listDirectly = 16
-
-// listAttempts bounds how often a page is read in two round trips because its objects were written between them. After that
-// the script reads all of it.
-const listAttempts = 2
-
-func (r *resource) List(ctx context.Context, query store.Query) (store.Page, error) {
-	index, ranges, err := r.ranges(query)
-	if err != nil {
-		return store.Page{}, err
-	}
-	limit := pageLimit(query.Limit)
-	var page store.Page
-	err = r.client.run(ctx, "listing records", func(ctx context.Context) error {
-		for attempt := range listAttempts + 1 {
-			direct := listDirectly
-			if attempt == listAttempts {
-				direct = limit
-			}
-			names, complete, err := r.listOnce(ctx, index, append([]any{limit, limits.PageBytes, direct}, ranges...), &page)
-			if err != nil || complete {
-				return err
-			}
-			if page.Records, complete, err = r.recordsAt(ctx, names, page.Revision); err != nil || complete {
-				return err
-			}
-		}
-		return fmt.Errorf("%w: no records of a list", errCorrupt)
-	})
-	if err != nil {
-		return store.Page{}, err
-	}
-	return page, nil
-}
-
-// ranges returns the index that a query reads, and the arguments of the list script for its ranges.
-func (r *resource) ranges(query store.Query) (index string, ranges []any, err error) {
-	lower, upper := bounds(query)
-	switch {
-	case query.Reference != "" && query.Owners != nil:
-		return "", nil, errors.New("listing records: a query selects by owners or by a reference, not by both")
-	case query.Reference != "":
-		// No object refers to an invalid uid, and a NUL in it would end the uid in the index.
-		if validReference(query.Reference) {
-			ranges = within(query.Reference, lower, upper)
-		}
-		return r.keys.references, ranges, nil
-	case query.Owners == nil:
-		if upper == "" {
-			upper = "+"
-		}
-		return r.keys.names, []any{lower, upper, 0}, nil
-	default:
-		seen := map[string]bool{}
-		for _, owner := range query.Owners {
-			// No object has an owner with a control character, and a NUL in it would end the owner in the index.
-			if seen[owner] || hasControl(owner) {
-				continue
-			}
-			seen[owner] = true
-			ranges = append(ranges, within(owner, lower, upper)...)
-		}
-		return r.keys.owners, ranges, nil
-	}
-}
-
-// listOnce runs the script of a list. The page is complete unless only its names were read.
-func (r *resource) listOnce(ctx context.Context, index string, args []any, page *store.Page) (names []string, complete bool, err error) {
-	parts, err := r.call(ctx, listScript(), []string{r.keys.revision, r.keys.objects, index, r.keys.activity}, args)
-	if err != nil {
-		return nil, false, err
-	}
-	if len(parts) != 3 && len(parts) != 5 {
-		return nil, false, fmt.Errorf("%w: %d parts of a list", errCorrupt, len(parts))
-	}
-	for i, value := range []*int64{&page.Revision, &page.Remaining} {
-		if *value, err = strconv.ParseInt(fmt.Sprint(parts[i]), 10, 64); err != nil {
-			return nil, false, fmt.Errorf("%w: %w", errCorrupt, err)
-		}
-	}
-	if len(parts) == 3 {
-		names, err = stringList(parts[2])
-		return names, false, err
-	}
-	page.Records, err = records(parts[2:])
-	return nil, true, err
-}
-
-// recordsAt returns the records of names as they were at a revision at which all of them existed. It is false if one of them
-// has been written since: a record that has not is the one of that revision, whatever happened to others. A use of an object
-// is not a write, so that a record may be newer in this respect.
-func (r *resource) recordsAt(ctx context.Context, names []string, revision int64) ([]store.Record, bool, error) {
-	// The activities come first: an object that is then found unchanged was there when they were read.
-	var objects, activity *redis.SliceCmd
-	if _, err := r.client.redis.Pipelined(ctx, func(pipe redis.Pipeliner) error {
-		activity = pipe.HMGet(ctx, r.keys.activity, names...)
-		objects = pipe.HMGet(ctx, r.keys.objects, names...)
-		return nil
-	}); err != nil {
-		return nil, false, err
-	}
-	found, err := decodeAll(names, objects.Val(), activity.Val())
-	if err != nil {
-		return nil, false, err
-	}
-	records := make([]store.Record, 0, len(names))
-	for _, record := range found {
-		if record == nil || record.Revision > revision {
-			return nil, false, nil
-		}
-		records = append(records, *record)
-	}
-	return records, true, nil
-}
-
-// within returns the arguments of the list script for a range of names in the part of an index that belongs to one
-// owner or uid.
-func within(part, lower, upper string) []any {
-	end := "(" + part + "\x01"
-	if upper != "" {
-		end = "(" + part + "\x00" + upper[1:]
-	}
-	return []any{lower[:1] + part + "\x00" + lower[1:], end, len(part) + 1}
-}
-
-// bounds returns the lexicographical limits of a query's names, in the form of ZRANGE BYLEX. upper is empty
-// if there is no upper limit.
-func bounds(query store.Query) (lower, upper string) {
-	lower = "[" + query.Prefix
-	if query.After != "" && query.After >= query.Prefix {
-		lower = "(" + query.After
-	}
-	// The upper limit is the first string after all strings with the prefix: the prefix with its last byte raised.
-	end := []byte(query.Prefix)
-	for len(end) > 0 && end[len(end)-1] == 0xff {
-		end = end[:len(end)-1]
-	}
-	if len(end) > 0 {
-		end[len(end)-1]++
-		upper = "(" + string(end)
-	}
-	return lower, upper
 }
 
 // records reads three lists of the same length: names, stored records, activities. Each name has a record.

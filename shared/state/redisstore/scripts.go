@@ -4,6 +4,7 @@ import (
 	"context"
 	_ "embed"
 	"fmt"
+	"strings"
 	"sync"
 
 	"github.com/redis/go-redis/v9"
@@ -47,21 +48,21 @@ var trimLua string
 
 // The scripts. Each is sent to a Redis in full once, and after that by its SHA-1 hash.
 var (
-	createScript   = script(recordLua + createLua)
-	updateScript   = script(recordLua + updateLua)
-	deleteScript   = script(recordLua + deleteLua)
-	touchScript    = script(recordLua + touchLua)
+	createScript   = script(recordLua, createLua)
+	updateScript   = script(recordLua, updateLua)
+	deleteScript   = script(recordLua, deleteLua)
+	touchScript    = script(recordLua, touchLua)
 	byDigestScript = script(byDigestLua)
-	getManyScript  = script(pageLua + getManyLua)
-	listScript     = script(pageLua + listLua)
-	dueScript      = script(pageLua + dueLua)
-	eventsScript   = script(pageLua + eventsLua)
-	trimScript     = script(pageLua + trimLua)
+	getManyScript  = script(pageLua, getManyLua)
+	listScript     = script(pageLua, listLua)
+	dueScript      = script(pageLua, dueLua)
+	eventsScript   = script(pageLua, eventsLua)
+	trimScript     = script(pageLua, trimLua)
 )
 
-// script defers hashing to the first use: a function uses few scripts, and none while it starts.
-func script(text string) func() *redis.Script {
-	return sync.OnceValue(func() *redis.Script { return redis.NewScript(text) })
+// script joins the parts of a script and hashes it at the first use: a function uses few scripts, and none while it starts.
+func script(parts ...string) func() *redis.Script {
+	return sync.OnceValue(func() *redis.Script { return redis.NewScript(strings.Join(parts, "")) })
 }
 
 // stringList reads a reply that is a list of strings.

@@ -8,6 +8,8 @@ import (
 
 	"github.com/dop251/goja"
 	"github.com/dop251/goja/ast"
+
+	"management.platform.sh/shared/model/lazyregexp"
 )
 
 // This file is the only place where texts of the interpreter, its parser and the engines of regular expressions become
@@ -16,24 +18,24 @@ import (
 
 // saying is a text of the interpreter, and what the platform says instead. An empty text means the same words.
 type saying struct {
-	pattern *regexp.Regexp
+	pattern func() *regexp.Regexp
 	ours    string
 }
 
 func say(pattern, ours string) saying {
-	return saying{regexp.MustCompile(`(?s)^(?:` + pattern + `)$`), ours}
+	return saying{lazyregexp.New(`(?s)^(?:` + pattern + `)$`), ours}
 }
 
 // translate returns the words of the platform for a text of the interpreter.
 func translate(sayings []saying, theirs, otherwise string) string {
 	for _, s := range sayings {
-		if !s.pattern.MatchString(theirs) {
+		if !s.pattern().MatchString(theirs) {
 			continue
 		}
 		if s.ours == "" {
 			return clip(theirs)
 		}
-		return clip(s.pattern.ReplaceAllString(theirs, s.ours))
+		return clip(s.pattern().ReplaceAllString(theirs, s.ours))
 	}
 	return otherwise
 }

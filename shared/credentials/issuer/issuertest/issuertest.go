@@ -87,7 +87,7 @@ func (w *World) Key(name, user string, spec model.OwnedAccessKeySpec) identity.C
 	w.t.Helper()
 	spec.User, spec.Key = user, Bearer+name
 	in := resource.CreateInput[*model.OwnedAccessKey]{Caller: Root, Object: &model.OwnedAccessKey{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: spec}}
-	if _, err := resource.Create(w.t.Context(), kinds.Open(w.Env).AccessKeys, in); err != nil {
+	if _, err := resource.Create(w.t.Context(), kinds.AccessKeys(w.Env), in); err != nil {
 		w.t.Fatal(err)
 	}
 	return w.Caller(name)
@@ -97,7 +97,7 @@ func (w *World) Key(name, user string, spec model.OwnedAccessKeySpec) identity.C
 func (w *World) User(name string, groups ...string) {
 	w.t.Helper()
 	object := &model.User{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: model.UserSpec{Groups: groups}}
-	if _, err := resource.Create(w.t.Context(), kinds.Open(w.Env).Users, resource.CreateInput[*model.User]{Caller: Root, Object: object}); err != nil {
+	if _, err := resource.Create(w.t.Context(), kinds.Users(w.Env), resource.CreateInput[*model.User]{Caller: Root, Object: object}); err != nil {
 		w.t.Fatal(err)
 	}
 }
@@ -106,7 +106,7 @@ func (w *World) User(name string, groups ...string) {
 func (w *World) Team(name string, users ...string) {
 	w.t.Helper()
 	object := &model.Team{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: model.TeamSpec{Users: users}}
-	if _, err := resource.Create(w.t.Context(), kinds.Open(w.Env).Teams, resource.CreateInput[*model.Team]{Caller: Root, Object: object}); err != nil {
+	if _, err := resource.Create(w.t.Context(), kinds.Teams(w.Env), resource.CreateInput[*model.Team]{Caller: Root, Object: object}); err != nil {
 		w.t.Fatal(err)
 	}
 }
@@ -124,12 +124,12 @@ func (w *World) Caller(name string) identity.Caller {
 // Change changes the access key of that name.
 func (w *World) Change(name string, change func(*model.OwnedAccessKeySpec)) {
 	w.t.Helper()
-	key, err := resource.Get(w.t.Context(), kinds.Open(w.Env).AccessKeys, resource.GetInput{Caller: Root, Name: name})
+	key, err := resource.Get(w.t.Context(), kinds.AccessKeys(w.Env), resource.GetInput{Caller: Root, Name: name})
 	if err != nil {
 		w.t.Fatal(err)
 	}
 	change(&key.Spec)
-	if _, err := resource.Update(w.t.Context(), kinds.Open(w.Env).AccessKeys, resource.UpdateInput[*model.OwnedAccessKey]{Caller: Root, Name: name, Object: key}); err != nil {
+	if _, err := resource.Update(w.t.Context(), kinds.AccessKeys(w.Env), resource.UpdateInput[*model.OwnedAccessKey]{Caller: Root, Name: name, Object: key}); err != nil {
 		w.t.Fatal(err)
 	}
 }
@@ -147,7 +147,7 @@ func (w *World) Issue(caller identity.Caller, spec model.DirectClusterEndpointTo
 // Records are the names of the records that there are.
 func (w *World) Records() []string {
 	w.t.Helper()
-	list, err := resource.List(w.t.Context(), kinds.Open(w.Env).IssuedTokens.Registry, resource.ListInput{Caller: Root})
+	list, err := resource.List(w.t.Context(), kinds.IssuedTokens(w.Env).Registry, resource.ListInput{Caller: Root})
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -161,7 +161,7 @@ func (w *World) Records() []string {
 // Revoked reports whether a token is no longer accepted.
 func (w *World) Revoked(id string) bool {
 	w.t.Helper()
-	revoked, _, err := kinds.Open(w.Env).IssuedTokens.Revoked(w.t.Context(), id)
+	revoked, _, err := kinds.IssuedTokens(w.Env).Revoked(w.t.Context(), id)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -171,7 +171,7 @@ func (w *World) Revoked(id string) bool {
 // Denied are the ids on the list of revoked tokens.
 func (w *World) Denied() []string {
 	w.t.Helper()
-	denied, err := kinds.Open(w.Env).IssuedTokens.Denied(w.t.Context())
+	denied, err := kinds.IssuedTokens(w.Env).Denied(w.t.Context())
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -185,7 +185,7 @@ func (w *World) Denied() []string {
 // Sweep does what the schedule does.
 func (w *World) Sweep() issuedtoken.Swept {
 	w.t.Helper()
-	done, err := kinds.Open(w.Env).IssuedTokens.Sweep(w.t.Context())
+	done, err := kinds.IssuedTokens(w.Env).Sweep(w.t.Context())
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -3,7 +3,6 @@ package oidc
 import (
 	"cmp"
 	"context"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -11,6 +10,7 @@ import (
 	"management.platform.sh/shared/credentials/signin/upstream"
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/model/connector"
+	"management.platform.sh/shared/model/lazyregexp"
 	"management.platform.sh/shared/platform"
 )
 
@@ -24,7 +24,7 @@ const (
 )
 
 // objectID is an ID of a tenant, a person or a group.
-var objectID = regexp.MustCompile(`^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)
+var objectID = lazyregexp.New(`^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)
 
 // IDP2 is the second identity provider: an OpenID Connect provider with tenants, and a directory that knows their groups. It implements
 // signin.Provider. Source: Spec 2.7 (idp2); ADR-0035.
@@ -88,7 +88,7 @@ func (p IDP2) who(ctx context.Context, one signin.Connector, settings source, an
 		return signin.Person{}, err
 	}
 	account, _ := answered.claims["oid"].(string)
-	if !objectID.MatchString(account) {
+	if !objectID().MatchString(account) {
 		return signin.Person{}, signin.Misconfigured("the ID token has no oid")
 	}
 	who.Subject, who.EmailVerified = tenant+"/"+account, false
@@ -105,7 +105,7 @@ func (p IDP2) admitTenant(wanted, metadata string, issuer any, tenant string) er
 	expected := p.address() + "/" + tenant + "/v2.0"
 	many := metadata == p.address()+"/{tenantid}/v2.0" && !connector.SingleTenant(wanted)
 	switch {
-	case !objectID.MatchString(tenant) || issuer != expected:
+	case !objectID().MatchString(tenant) || issuer != expected:
 		return signin.NotAdmitted("the issuer is not that of the tenant")
 	case metadata != expected && !many:
 		return signin.NotAdmitted("another tenant")
@@ -126,7 +126,7 @@ func groups(ctx context.Context, api upstream.API, settings *model.IDP2Provider)
 		return nil, err
 	}
 	found := members.IDs
-	if slices.ContainsFunc(settings.Groups, func(group string) bool { return !objectID.MatchString(strings.ToLower(group)) }) {
+	if slices.ContainsFunc(settings.Groups, func(group string) bool { return !objectID().MatchString(strings.ToLower(group)) }) {
 		for ids := range slices.Chunk(members.IDs, maxObjects) {
 			var objects struct {
 				Values []struct {
@@ -137,7 +137,7 @@ func groups(ctx context.Context, api upstream.API, settings *model.IDP2Provider)
 				return nil, err
 			}
 			for _, object := range objects.Values {
-				if slices.Contains(settings.Groups, object.Name) && !objectID.MatchString(strings.ToLower(object.Name)) {
+				if slices.Contains(settings.Groups, object.Name) && !objectID().MatchString(strings.ToLower(object.Name)) {
 					found = append(found, object.Name)
 				}
 			}

@@ -47,6 +47,8 @@ type Issuers struct {
 }
 
 // OpenIssuers returns what checks such tokens in an environment. It connects to no issuer yet.
+//
+//go:noinline
 func OpenIssuers(env *platform.Environment) *Issuers {
 	return platform.Single(env, func(env *platform.Environment) *Issuers {
 		return &Issuers{env: env, known: map[string]*issuer{}, paced: &paces{now: env.Now, until: map[string]pace{}}}

@@ -50,6 +50,8 @@ type Providers struct {
 }
 
 // Open returns the providers of an environment. It connects to none of them yet.
+//
+//go:noinline
 func Open(env *platform.Environment) *Providers {
 	return platform.Single(env, func(env *platform.Environment) *Providers {
 		return &Providers{env: env, known: map[string]*provider{}}

@@ -5,12 +5,12 @@ import (
 	"encoding/xml"
 	"errors"
 	"io"
-	"regexp"
 	"strings"
 
 	"github.com/beevik/etree"
 
 	"management.platform.sh/shared/limits"
+	"management.platform.sh/shared/model/lazyregexp"
 )
 
 // The namespaces of a response.
@@ -29,7 +29,7 @@ const (
 
 // name is what the names of elements, attributes and prefixes must look like. The names of SAML do; others have been read differently
 // by different readers.
-var name = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.-]*$`)
+var name = lazyregexp.New(`^[A-Za-z_][A-Za-z0-9_.-]*$`)
 
 // parse reads the text of a response, and refuses everything in it that two readers could understand differently: a DTD and its
 // entities, comments, processing instructions, unusual names, and IDs that are not unique. Nothing is verified yet.
@@ -139,7 +139,7 @@ func (s *scanned) attributes(attributes []xml.Attr) error {
 }
 
 func plain(given xml.Name) bool {
-	return name.MatchString(given.Local) && (given.Space == "" || name.MatchString(given.Space))
+	return name().MatchString(given.Local) && (given.Space == "" || name().MatchString(given.Space))
 }
 
 // is tells whether an element has a namespace and a name.

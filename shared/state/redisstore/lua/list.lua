@@ -1,13 +1,21 @@
--- KEYS: rev, objects, the index (names or owners), activity
--- ARGV: limit, bytes, direct, then for each range: min, max, length of what stands before the name
+-- KEYS: rev, objects, the index (names or owners), activity, server
+-- ARGV: limit, bytes, direct, the revision and the server of the names that the caller has or two empty texts, then for each range:
+-- min, max, length of what stands before the name
 -- Returns {revision, remaining, names, records, activity}: one snapshot. The names are the first of all ranges
--- together, in byte order. If there are more than direct of them, the answer ends after the names: a script takes several
--- times as long to read a record as a command does, because it copies it into Lua and back.
-local REVISION, OBJECTS, INDEX, ACTIVITY = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+-- together, in byte order. If there are more than direct of them, the answer is {revision, remaining, names, server}: a script
+-- takes several times as long to read a record as a command does, because it copies it into Lua and back. If nothing was written
+-- since the caller got its names, the answer is {}.
+local REVISION, OBJECTS, INDEX, ACTIVITY, SERVER = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local limit, bytes, direct = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
 
+local revision = redis.call('GET', REVISION) or '1'
+local server = redis.call('GET', SERVER) or ''
+if revision == ARGV[4] and server == ARGV[5] then
+  return {}
+end
+
 -- A range is read in chunks: many ranges do not cost many pages.
-local chunk = math.min(limit, math.max(16, math.ceil(2 * limit / ((#ARGV - 3) / 3))))
+local chunk = math.min(limit, math.max(16, math.ceil(2 * limit / ((#ARGV - 5) / 3))))
 
 -- What all names that were read begin with.
 local shared
@@ -87,7 +95,7 @@ local function sink(i)
 end
 
 local total = 0
-for i = 4, #ARGV, 3 do
+for i = 6, #ARGV, 3 do
   local range = { min = ARGV[i], max = ARGV[i + 1], skip = tonumber(ARGV[i + 2]) }
   if advance(range) then
     heap[#heap + 1] = range
@@ -118,7 +126,6 @@ while #names < limit and #heap > 0 do
   sink(1)
 end
 
-local revision = redis.call('GET', REVISION) or '1'
 local function remaining(read)
   return string.format('%.0f', total - read)
 end
@@ -127,7 +134,7 @@ if #names > direct then
   if fits < #names then
     names = { unpack(names, 1, fits) }
   end
-  return { revision, remaining(fits), names }
+  return { revision, remaining(fits), names, server }
 end
 local found = page(OBJECTS, ACTIVITY, names, bytes)
 return { revision, remaining(#found[1]), unpack(found) }

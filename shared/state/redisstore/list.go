@@ -1,0 +1,233 @@
+package redisstore
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"sync"
+
+	"github.com/redis/go-redis/v9"
+
+	"management.platform.sh/shared/limits"
+	"management.platform.sh/shared/state/store"
+)
+
+// listDirectly is the maximum number of records that the scripts of List and GetMany read themselves, in one round trip. A
+// longer page costs two, and Redis half of the time: the script tells which names, and a second call reads the records. Source: ADR-0002.
+const listDirectly = 16
+
+// listAttempts bounds how often a page is read in two round trips because its objects were written between them. After that
+// the script reads all of it.
+const listAttempts = 2
+
+func (r *resource) List(ctx context.Context, query store.Query) (store.Page, error) {
+	index, ranges, err := r.ranges(query)
+	if err != nil {
+		return store.Page{}, err
+	}
+	limit := pageLimit(query.Limit)
+	var page store.Page
+	err = r.client.run(ctx, "listing records", func(ctx context.Context) error {
+		for attempt := range listAttempts + 1 {
+			direct := listDirectly
+			if attempt == listAttempts {
+				direct = limit
+			}
+			names, complete, err := r.listOnce(ctx, query, index, []any{limit, limits.PageBytes, direct}, ranges, &page)
+			if err != nil || complete {
+				return err
+			}
+			if page.Records, complete, err = r.recordsAt(ctx, names, page.Revision); err != nil || complete {
+				return err
+			}
+		}
+		return fmt.Errorf("%w: no records of a list", errCorrupt)
+	})
+	if err != nil {
+		return store.Page{}, err
+	}
+	return page, nil
+}
+
+// keyOfPage is the key of a page in the cache. The length before each text tells where it ends, whatever is in it.
+func keyOfPage(index string, bounds, ranges []any) pageKey {
+	key := []byte(index)
+	for _, each := range slices.Concat(bounds, ranges) {
+		text := fmt.Sprint(each)
+		key = fmt.Appendf(key, " %d:%s", len(text), text)
+	}
+	return sha256.Sum256(key)
+}
+
+// ranges returns the index that a query reads, and the arguments of the list script for its ranges.
+func (r *resource) ranges(query store.Query) (index string, ranges []any, err error) {
+	lower, upper := bounds(query)
+	switch {
+	case query.Reference != "" && query.Owners != nil:
+		return "", nil, errors.New("listing records: a query selects by owners or by a reference, not by both")
+	case query.Reference != "":
+		// No object refers to an invalid uid, and a NUL in it would end the uid in the index.
+		if validReference(query.Reference) {
+			ranges = within(query.Reference, lower, upper)
+		}
+		return r.keys.references, ranges, nil
+	case query.Owners == nil:
+		if upper == "" {
+			upper = "+"
+		}
+		return r.keys.names, []any{lower, upper, 0}, nil
+	default:
+		seen := map[string]bool{}
+		for _, owner := range query.Owners {
+			// No object has an owner with a control character, and a NUL in it would end the owner in the index.
+			if seen[owner] || hasControl(owner) {
+				continue
+			}
+			seen[owner] = true
+			ranges = append(ranges, within(owner, lower, upper)...)
+		}
+		return r.keys.owners, ranges, nil
+	}
+}
+
+// listOnce runs the script of a list. The page is complete unless only its names were read, which may be those of an earlier time:
+// the script does not read them again if nothing was written since. The names of the first pages are kept.
+func (r *resource) listOnce(
+	ctx context.Context, query store.Query, index string, bounds, ranges []any, page *store.Page,
+) (names []string, complete bool, err error) {
+	var key pageKey
+	var last *namedPage
+	known, server := "", ""
+	if query.After == "" {
+		key = keyOfPage(index, bounds, ranges)
+		if last = r.pages.get(key); last != nil {
+			known, server = strconv.FormatInt(last.revision, 10), last.server
+		}
+	}
+	keys := []string{r.keys.revision, r.keys.objects, index, r.keys.activity, r.keys.server}
+	parts, err := r.call(ctx, listScript(), keys, slices.Concat(bounds, []any{known, server}, ranges))
+	if err != nil {
+		return nil, false, err
+	}
+	if len(parts) == 0 && last != nil {
+		page.Revision, page.Remaining = last.revision, last.remaining
+		return last.names, false, nil
+	}
+	if len(parts) != 4 && len(parts) != 5 {
+		return nil, false, fmt.Errorf("%w: %d parts of a list", errCorrupt, len(parts))
+	}
+	for i, value := range []*int64{&page.Revision, &page.Remaining} {
+		if *value, err = strconv.ParseInt(fmt.Sprint(parts[i]), 10, 64); err != nil {
+			return nil, false, fmt.Errorf("%w: %w", errCorrupt, err)
+		}
+	}
+	if len(parts) == 5 {
+		page.Records, err = records(parts[2:])
+		return nil, true, err
+	}
+	names, err = stringList(parts[2])
+	// Without the id of the server that made it, a revision may stand for two writes.
+	if madeBy := fmt.Sprint(parts[3]); err == nil && query.After == "" && madeBy != "" {
+		r.pages.add(key, &namedPage{revision: page.Revision, remaining: page.Remaining, server: madeBy, names: names})
+	}
+	return names, false, err
+}
+
+// recordsAt returns the records of names as they were at a revision at which all of them existed. It is false if one of them
+// has been written since: a record that has not is the one of that revision, whatever happened to others. A use of an object
+// is not a write, so that a record may be newer in this respect.
+func (r *resource) recordsAt(ctx context.Context, names []string, revision int64) ([]store.Record, bool, error) {
+	// The activities come first: an object that is then found unchanged was there when they were read.
+	var objects, activity *redis.SliceCmd
+	if _, err := r.client.redis.Pipelined(ctx, func(pipe redis.Pipeliner) error {
+		activity = pipe.HMGet(ctx, r.keys.activity, names...)
+		objects = pipe.HMGet(ctx, r.keys.objects, names...)
+		return nil
+	}); err != nil {
+		return nil, false, err
+	}
+	found, err := decodeAll(names, objects.Val(), activity.Val())
+	if err != nil {
+		return nil, false, err
+	}
+	newer := func(record store.Record) bool { return record.Revision > revision }
+	if len(found) < len(names) || slices.ContainsFunc(found, newer) {
+		return nil, false, nil
+	}
+	return found, true, nil
+}
+
+// within returns the arguments of the list script for a range of names in the part of an index that belongs to one
+// owner or uid.
+func within(part, lower, upper string) []any {
+	end := "(" + part + "\x01"
+	if upper != "" {
+		end = "(" + part + "\x00" + upper[1:]
+	}
+	return []any{lower[:1] + part + "\x00" + lower[1:], end, len(part) + 1}
+}
+
+// bounds returns the lexicographical limits of a query's names, in the form of ZRANGE BYLEX. upper is empty
+// if there is no upper limit.
+func bounds(query store.Query) (lower, upper string) {
+	lower = "[" + query.Prefix
+	if query.After != "" && query.After >= query.Prefix {
+		lower = "(" + query.After
+	}
+	// The upper limit is the first string after all strings with the prefix: the prefix with its last byte raised.
+	end := []byte(query.Prefix)
+	for len(end) > 0 && end[len(end)-1] == 0xff {
+		end = end[:len(end)-1]
+	}
+	if len(end) > 0 {
+		end[len(end)-1]++
+		upper = "(" + string(end)
+	}
+	return lower, upper
+}
+
+// maxPages bounds the pages of lists of a resource whose names are cached, each of which has at most limits.PageObjects.
+const maxPages = 16
+
+// pages keeps up to maxPages pages by their queries. It is safe for concurrent use. A cache of package lru would make each program 28 KB
+// larger.
+type pages struct {
+	mu   sync.Mutex
+	kept map[pageKey]*namedPage
+}
+
+// get returns the page of a query, which must not be changed; nil if it is not known.
+func (p *pages) get(key pageKey) *namedPage {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.kept[key]
+}
+
+// add keeps a page in place of any other one.
+func (p *pages) add(key pageKey, page *namedPage) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.kept == nil {
+		p.kept = map[pageKey]*namedPage{}
+	}
+	for other := range p.kept {
+		if len(p.kept) < maxPages || p.kept[key] != nil {
+			break
+		}
+		delete(p.kept, other)
+	}
+	p.kept[key] = page
+}
+
+// namedPage is the names of a page, at a revision that a server has made.
+type namedPage struct {
+	revision, remaining int64
+	server              string
+	names               []string
+}
+
+// pageKey is the hash of a query.
+type pageKey [sha256.Size]byte
