@@ -23,11 +23,14 @@ const others = new Set();
 const violations = [];
 /** What violates the policy because a story tries it. */
 let expected = /(?!)/;
+/** For each page, what stops its scripts. A page that does not answer cannot get one. */
+const debuggers = new WeakMap();
 
 /** A window of somebody, whose requests and violations of the policy are counted. */
 async function open(options = {}) {
   const context = await browser.newContext({ ignoreHTTPSErrors: true, viewport: { width: 1200, height: 800 }, ...options });
   const page = await context.newPage();
+  debuggers.set(page, await context.newCDPSession(page));
   const problems = [];
   context.on("request", (request) => {
     const { protocol, origin: from } = new URL(request.url());
@@ -3214,21 +3217,35 @@ if (pictures) {
 
 /** The last calls of playwright, which writes each of them to stderr. */
 const calls = [];
+/** When the last of them began or ended. */
+let heard = 0;
 const write = process.stderr.write.bind(process.stderr);
 process.stderr.write = (text, ...rest) => {
+  heard = performance.now();
   calls.splice(0, calls.push(String(text)) - 20);
   return write(text, ...rest);
 };
+/** What a call returns, if it does so soon. */
+const soon = (promise) => Promise.race([promise.catch(String), new Promise((resolve) => { setTimeout(resolve, 5000, "no answer"); })]);
 /** What the open pages show. */
 async function shown() {
   const pages = browser.contexts().flatMap((context) => context.pages());
-  const texts = await Promise.all(pages.map((page) => Promise.race([
-    page.locator("body").innerText({ timeout: 3000 }).catch(String), new Promise((resolve) => { setTimeout(resolve, 5000, "no answer"); }),
-  ])));
+  const texts = await Promise.all(pages.map((page) => soon(page.locator("body").innerText({ timeout: 3000 }))));
   return pages.map((page, i) => `${page.url()} shows:\n${texts[i]}`).join("\n");
 }
 /** How long one story may take, in milliseconds. Some calls of playwright wait without a limit if the browser does not answer. */
 const limit = 240_000;
+/** A call that is not answered for so long, in milliseconds, has no limit: those that have one end after 30 s. */
+const silence = 60_000;
+/** The address of a page with a script that does not end: it answers once the script is stopped. Empty if there is none. */
+async function looping() {
+  for (const page of browser.contexts().flatMap((context) => context.pages())) {
+    if (await soon(page.evaluate("1")) === 1) continue;
+    if (debuggers.has(page)) await soon(debuggers.get(page).send("Runtime.terminateExecution"));
+    if (await soon(page.evaluate("1")) === 1) return page.url();
+  }
+  return "";
+}
 const wanted = Object.entries(stories).filter(([name]) => name.includes(process.env.STORY ?? ""));
 /** Takes a story, if none of the programs that share TAKEN has taken it: a file exists for each that is. */
 function take(i) {
@@ -3255,24 +3272,38 @@ async function leave() {
   await Promise.all(browser.contexts().map((context) => context.close()));
   for (const path of (await objects()).filter((path) => !first.has(path))) await asker.delete(`${api}/${path}`);
 }
+/** Tells a story. Returns its failure, or that the browser has stopped answering, which is no failure of the console. */
+async function tell(story) {
+  let timer;
+  const late = new Promise((resolve) => { timer = setTimeout(resolve, limit, "late"); });
+  try {
+    if (await Promise.race([story(), late]) !== "late") return {};
+    const outcome = `it has not ended after ${limit / 1000} s. The last calls of the browser:\n${calls.join("")}`;
+    const silent = performance.now() - heard > silence;
+    const page = await looping();
+    browser.close().catch(() => {}); // it may never end either
+    browser = await launch();
+    if (page) return { failure: `a script of ${page} does not end: ${outcome}` };
+    return silent ? { hung: outcome } : { failure: outcome };
+  } catch (failure) {
+    return { failure: `${failure.stack}\n${await shown()}` };
+  } finally {
+    clearTimeout(timer);
+  }
+}
 let count = 0;
 for (const [i, [name, story]] of wanted.entries()) {
   if (!take(i)) continue;
   count++;
   const line = { story: name };
   const begun = performance.now();
-  let timer;
-  const late = new Promise((resolve) => { timer = setTimeout(resolve, limit, "late"); });
-  try {
-    if (await Promise.race([story(), late]) === "late") {
-      line.failure = `it has not ended after ${limit / 1000} s. The last calls of the browser:\n${calls.join("")}`;
-      browser.close().catch(() => {}); // it may never end either
-      browser = await launch();
-    }
-  } catch (failure) {
-    line.failure = `${failure.stack}\n${await shown()}`;
+  let { failure, hung } = await tell(story);
+  if (hung) {
+    console.log(JSON.stringify({ story: name, hung }));
+    await leave();
+    ({ failure, hung } = await tell(story));
   }
-  clearTimeout(timer);
+  line.failure = failure ?? hung;
   await leave();
   line.seconds = Math.round((performance.now() - begun) / 100) / 10;
   console.log(JSON.stringify(line));
