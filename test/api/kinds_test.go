@@ -4,10 +4,14 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"management.platform.sh/shared/kinds/issuedtoken"
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/state/redisstore/redistest"
 	"management.platform.sh/shared/state/store"
@@ -20,6 +24,8 @@ type storedKind struct {
 	bearer string
 	// section and field name a field that clients can change, which holds a text.
 	section, field string
+	// status tells that clients can change the status apart from the section.
+	status bool
 	// content is the section in JSON, without braces, with a secret in it for the object of that name. Nil: clients cannot
 	// create objects.
 	content func(name string) string
@@ -55,7 +61,7 @@ var storedKinds = []storedKind{
 			return fmt.Sprintf(`"owner":{"user":"ana"},"signer":{"kubeconfig":%q}`, `{"current-context":"a",`+
 				`"contexts":[{"name":"a","context":{"cluster":"c","user":"u"}}],"clusters":[{"name":"c","cluster":{"server":"https://a.example"}}],`+
 				`"users":[{"name":"u","user":{"token":"`+canary+`"}}]}`)
-		}, adminsCreate: true, writes: true, deletes: true,
+		}, status: true, adminsCreate: true, writes: true, deletes: true,
 	},
 	{
 		kind: "Project", resource: "projects", path: "/apis/management.platform.sh/v1/projects", bearer: adminBearer, section: "spec", field: "displayName",
@@ -139,6 +145,13 @@ func (w *kindWorld) making(name, metadata string) request {
 	return r
 }
 
+// applying is a request that creates an object by an apply.
+func (w *kindWorld) applying(name string) request {
+	r := w.making(name, "")
+	r.method, r.path, r.contentType = "PATCH", "/"+name+"?fieldManager=ops", applyPatch
+	return r
+}
+
 // create makes an object, and notes its secret.
 func (w *kindWorld) create(name, metadata string) string {
 	w.t.Helper()
@@ -200,7 +213,7 @@ const (
 	applyPatch = "application/apply-patch+yaml"
 )
 
-// change is a request that gives the field a value.
+// change is a request that gives a field a value.
 type change struct {
 	about string
 	// operation is that of the entry in managedFields.
@@ -208,57 +221,91 @@ type change struct {
 	request   request
 }
 
-// changes are all ways to give the field of an object a value. The query follows each path. PUT sends the object back as it
-// is given.
+// changes are all ways to give the field of an object a value, and with it the status where that is apart. The query follows
+// each path. PUT sends the object back as it is given.
 func (w *kindWorld) changes(object map[string]any, value, query string) []change {
 	w.t.Helper()
-	path := "/" + w.one() + "?" + query
-	text, err := json.Marshal(object)
-	if err != nil {
-		w.t.Fatal(err)
+	list := w.changesAt("", object, w.section, w.field, value, query)
+	if w.status {
+		list = append(list, w.changesAt("/status", object, "status", "ingress", map[string]any{"host": value}, query)...)
+	}
+	return list
+}
+
+func (w *kindWorld) changesAt(subresource string, object map[string]any, section, field string, value any, query string) []change {
+	w.t.Helper()
+	marshal := func(value any) string {
+		text, err := json.Marshal(value)
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		return string(text)
 	}
 	var put map[string]any
-	if err := json.Unmarshal(text, &put); err != nil {
+	if err := json.Unmarshal([]byte(marshal(object)), &put); err != nil {
 		w.t.Fatal(err)
 	}
-	put[w.section].(map[string]any)[w.field] = value
-	if text, err = json.Marshal(put); err != nil {
-		w.t.Fatal(err)
-	}
+	put[section].(map[string]any)[field] = value
 	metadata := put["metadata"].(map[string]any)
+	path, text := "/"+w.one()+subresource+"?"+query, marshal(value)
 	known := fmt.Sprintf(`"resourceVersion":%q,"uid":%q`, metadata["resourceVersion"], metadata["uid"])
 	return []change{
-		{"PUT", "Update", request{method: "PUT", path: path, body: string(text)}},
-		{"merge patch", "Update", request{method: "PATCH", path: path, contentType: mergePatch,
-			body: fmt.Sprintf(`{"metadata":{%s},%q:{%q:%q}}`, known, w.section, w.field, value)}},
-		{"JSON patch", "Update", request{method: "PATCH", path: path, contentType: jsonPatch,
-			body: fmt.Sprintf(`[{"op":"add","path":"/metadata/resourceVersion","value":%q},{"op":"add","path":"/%s/%s","value":%q}]`,
-				metadata["resourceVersion"], w.section, w.field, value)}},
-		{"apply", "Apply", request{method: "PATCH", path: path + "&force=true", contentType: applyPatch,
-			body: fmt.Sprintf(`{"apiVersion":"management.platform.sh/v1","kind":%q,"metadata":{"name":%q,%s},%q:{%q:%q}}`,
-				w.kind, w.one(), known, w.section, w.field, value)}},
+		{"PUT" + subresource, "Update", request{method: "PUT", path: path, body: marshal(put)}},
+		{"merge patch" + subresource, "Update", request{method: "PATCH", path: path, contentType: mergePatch,
+			body: fmt.Sprintf(`{"metadata":{%s},%q:{%q:%s}}`, known, section, field, text)}},
+		{"JSON patch" + subresource, "Update", request{method: "PATCH", path: path, contentType: jsonPatch,
+			body: fmt.Sprintf(`[{"op":"add","path":"/metadata/resourceVersion","value":%q},{"op":"add","path":"/%s/%s","value":%s}]`,
+				metadata["resourceVersion"], section, field, text)}},
+		{"apply" + subresource, "Apply", request{method: "PATCH", path: path + "&force=true", contentType: applyPatch,
+			body: fmt.Sprintf(`{"apiVersion":"management.platform.sh/v1","kind":%q,"metadata":{"name":%q,%s},%q:{%q:%s}}`,
+				w.kind, w.one(), known, section, field, text)}},
 	}
 }
 
-// A dry run is answered as the request itself would be, and stores nothing. Source: Spec 4; ADR-0004.
+// state is what the state holds of all kinds, and which tokens are revoked.
+func (w *kindWorld) state() string {
+	w.t.Helper()
+	var text strings.Builder
+	resources := []string{issuedtoken.RevokedResource}
+	for _, k := range storedKinds {
+		resources = append(resources, k.resource)
+	}
+	for _, resource := range resources {
+		page, err := w.env.Stores(resource).List(w.t.Context(), store.Query{})
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		fmt.Fprintln(&text, resource, page.Records)
+	}
+	return text.String()
+}
+
+// with adds a parameter to the query.
+func (r request) with(parameter string) request {
+	r.path += map[bool]string{true: "&", false: "?"}[strings.Contains(r.path, "?")] + parameter
+	return r
+}
+
+// A dry run is answered as the request itself would be, without a credential, and changes nothing in the state, of this kind or
+// another. Source: Spec 4; ADR-0004.
 func TestDryRun(t *testing.T) {
 	everyKind(t, all, func(t *testing.T, w *kindWorld) {
 		try := func(about string, r request) string {
 			t.Helper()
-			before := w.stored()
-			dry := r
-			dry.path += map[bool]string{true: "&", false: "?"}[strings.Contains(r.path, "?")] + "dryRun=All"
-			code, text := w.asks(dry)
-			if after := w.stored(); fmt.Sprint(after) != fmt.Sprint(before) {
-				t.Errorf("a dry run of %s stores something", about)
+			before := w.state()
+			code, text := w.asks(r.with("dryRun=All"))
+			if after := w.state(); after != before {
+				t.Errorf("a dry run of %s stores something:\n%s\nwas\n%s", about, after, before)
 			}
-			if strings.Contains(text, w.secret) || strings.Contains(text, canary) || strings.Contains(text, "pak_") {
-				t.Errorf("a dry run of %s shows a secret: %s", about, text)
+			for _, secret := range []string{w.secret, canary, "pak_", `"token":"ey`} {
+				if strings.Contains(text, secret) {
+					t.Errorf("a dry run of %s shows a secret: %s", about, text)
+				}
 			}
 			if stored, answer := w.asks(r); code != stored || code >= 300 {
 				t.Errorf("a dry run of %s is answered %d %s, and the request %d %s", about, code, text, stored, answer)
 			}
-			if after := w.stored(); fmt.Sprint(after) == fmt.Sprint(before) {
+			if w.state() == before {
 				t.Errorf("%s stores nothing", about)
 			}
 			return text
@@ -275,9 +322,7 @@ func TestDryRun(t *testing.T) {
 				}
 			}
 			if w.content != nil {
-				r := w.making("more", "")
-				r.method, r.path, r.contentType = "PATCH", "/more?fieldManager=ops", applyPatch
-				try("apply to an absent name", r)
+				try("apply to an absent name", w.applying("more"))
 			}
 		}
 		if w.deletes {
@@ -311,6 +356,7 @@ func TestManagedFields(t *testing.T) {
 			r := w.making("new", "")
 			r.path = "?fieldManager=maker"
 			expect("create", w.does(http.StatusCreated, r), "maker", "Update")
+			expect("apply to an absent name", w.does(http.StatusCreated, w.applying("more")), "ops", "Apply")
 		}
 		for i := range w.changes(w.read(), "", "") {
 			manager := fmt.Sprint("m", i)
@@ -318,6 +364,100 @@ func TestManagedFields(t *testing.T) {
 			text := w.does(http.StatusOK, c.request)
 			expect(c.about, text, manager, c.operation)
 			expect("a read after "+c.about, w.does(http.StatusOK, request{method: "GET", path: "/" + w.one()}), manager, c.operation)
+		}
+	})
+}
+
+// fieldValidation says what becomes of a field that the kind does not have: a refusal with the field, a warning or nothing. The
+// configuration has no such fields whatever it says. Source: Spec 2.1; ADR-0003, ADR-0015.
+func TestFieldValidation(t *testing.T) {
+	everyKind(t, all, func(t *testing.T, w *kindWorld) {
+		field := w.section + ".colour"
+		try := func(about string, r request) {
+			t.Helper()
+			if r.contentType == jsonPatch {
+				r.body = strings.TrimSuffix(r.body, "]") + fmt.Sprintf(`,{"op":"add","path":"/%s/colour","value":"red"}]`, w.section)
+			} else {
+				var object map[string]any
+				if err := json.Unmarshal([]byte(r.body), &object); err != nil {
+					t.Fatal(err)
+				}
+				object[w.section].(map[string]any)["colour"] = "red"
+				text, err := json.Marshal(object)
+				if err != nil {
+					t.Fatal(err)
+				}
+				r.body = string(text)
+			}
+			r.path = w.path + r.path
+			if r.bearer == "" {
+				r.bearer = w.bearer
+			}
+			for _, validation := range []string{"Strict", "Warn", "Ignore"} {
+				sent := r.with("fieldValidation=" + validation)
+				if validation != "Strict" {
+					sent = sent.with("dryRun=All")
+				}
+				before := w.state()
+				answer, text := w.send(sent)
+				warned := strings.Contains(strings.Join(answer.Header.Values("Warning"), "\n"), field)
+				switch {
+				case validation == "Strict" || w.content == nil:
+					if answer.StatusCode != http.StatusBadRequest && w.content != nil || answer.StatusCode < 400 || !strings.Contains(text, `"field":"`+field+`"`) {
+						t.Errorf("%s with %s: %d %s", about, validation, answer.StatusCode, text)
+					}
+				case answer.StatusCode > 299 || warned != (validation == "Warn") || strings.Contains(text, "colour"):
+					t.Errorf("%s with %s: %d %q %s", about, validation, answer.StatusCode, answer.Header.Values("Warning"), text)
+				}
+				if w.state() != before {
+					t.Errorf("%s with %s stores something", about, validation)
+				}
+			}
+		}
+		if w.content != nil {
+			try("create", w.making("new", ""))
+		}
+		if !w.writes {
+			return
+		}
+		for _, c := range w.changesAt("", w.read(), w.section, w.field, "x.example", "fieldManager=ops") {
+			try(c.about, c.request)
+		}
+		if w.content != nil {
+			try("apply to an absent name", w.applying("more"))
+		}
+	})
+}
+
+// A get and a list as a Table have the same columns, and a cell for each column in each row. Source: Spec 4; ADR-0001.
+func TestTables(t *testing.T) {
+	everyKind(t, all, func(t *testing.T, w *kindWorld) {
+		type table struct {
+			metav1.TypeMeta
+			ColumnDefinitions []metav1.TableColumnDefinition
+			Rows              []struct {
+				Cells  []any
+				Object metav1.PartialObjectMetadata
+			}
+		}
+		var columns []metav1.TableColumnDefinition
+		for _, path := range []string{"/" + w.one(), "?fieldSelector=metadata.name%3D" + w.one()} {
+			var got table
+			text := w.does(http.StatusOK, request{method: "GET", path: path, accept: asTable})
+			if err := json.Unmarshal([]byte(text), &got); err != nil {
+				t.Fatal(err)
+			}
+			if got.Kind != "Table" || got.APIVersion != "meta.k8s.io/v1" || len(got.Rows) != 1 || len(got.ColumnDefinitions) < 2 || got.ColumnDefinitions[0].Name != "Name" {
+				t.Fatalf("GET %s: %s", path, text)
+			}
+			row := got.Rows[0]
+			if len(row.Cells) != len(got.ColumnDefinitions) || row.Cells[0] != w.one() || row.Object.Name != w.one() || row.Object.Kind != "PartialObjectMetadata" {
+				t.Errorf("GET %s has the row %+v", path, row)
+			}
+			if columns != nil && !reflect.DeepEqual(columns, got.ColumnDefinitions) {
+				t.Errorf("GET %s has the columns %+v, and the object alone %+v", path, got.ColumnDefinitions, columns)
+			}
+			columns = got.ColumnDefinitions
 		}
 	})
 }
@@ -433,12 +573,11 @@ func TestSecretsAreShownOnce(t *testing.T) {
 		}
 		requests := []request{
 			{method: "GET", path: "/" + w.one()}, {method: "GET", path: "/" + w.one(), accept: "application/yaml"}, {method: "GET"},
-			{method: "GET", path: "?includeObject=Object", accept: "application/json;as=Table;v=v1;g=meta.k8s.io"},
+			{method: "GET", path: "?includeObject=Object", accept: asTable},
 		}
 		if w.writes {
 			for i := range w.changes(w.read(), "", "") {
-				requests = append(requests, w.changes(w.read(), "x.example", "fieldManager=ops")[i].request)
-				requests[len(requests)-1].path += "&dryRun=All"
+				requests = append(requests, w.changes(w.read(), "x.example", "fieldManager=ops")[i].request.with("dryRun=All"))
 			}
 		}
 		if w.deletes {
