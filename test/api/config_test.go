@@ -47,6 +47,8 @@ type configured struct {
 	t       *testing.T
 	env     *platform.Environment
 	handler http.Handler
+	// mount makes a process with functions, which opens what they need in an environment of its own.
+	mount   func(env *platform.Environment, functions ...*frame.Function) http.Handler
 	metrics http.Handler
 	log     bytes.Buffer
 	now     time.Time
@@ -73,10 +75,13 @@ func newConfigured(t *testing.T, redisURL string) *configured {
 		Stores: state.Resource, Now: clock, Random: random, Encryption: keyring, Log: log, Version: "test",
 		Tokens: settings.Tokens{Issuer: "https://platform.example"},
 	}
-	platformconfig.Use(c.env, source)
-	server := process.NewServer(c.env)
-	server.Configuration, server.Metrics = source, counters
-	c.handler = server.Mount(catalog.Functions...)
+	c.mount = func(env *platform.Environment, functions ...*frame.Function) http.Handler {
+		platformconfig.Use(env, source)
+		server := process.NewServer(env)
+		server.Configuration, server.Metrics = source, counters
+		return server.Mount(functions...)
+	}
+	c.handler = c.mount(c.env, catalog.Functions...)
 	c.metrics = promhttp.HandlerFor(registry, promhttp.HandlerOpts{})
 	return c
 }

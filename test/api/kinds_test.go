@@ -7,12 +7,15 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"management.platform.sh/functions/catalog"
 	"management.platform.sh/shared/kinds/issuedtoken"
 	"management.platform.sh/shared/model"
+	"management.platform.sh/shared/platform"
 	"management.platform.sh/shared/state/redisstore/redistest"
 	"management.platform.sh/shared/state/store"
 )
@@ -105,8 +108,29 @@ type kindWorld struct {
 	secret string
 }
 
-// everyKind runs the test of a rule for each kind that it is about. All functions share one process here, as on a laptop: that
-// each one alone opens what it needs is for the tests of the functions.
+// separate makes each function a process of its own, as on a function platform: it opens what it needs by itself.
+func (c *configured) separate() {
+	routes := http.NewServeMux()
+	for _, f := range catalog.Functions {
+		process := sync.OnceValue(func() http.Handler {
+			env := &platform.Environment{
+				Stores: c.env.Stores, Now: c.env.Now, Random: c.env.Random, Encryption: c.env.Encryption, Log: c.env.Log, Version: c.env.Version,
+				Tokens: c.env.Tokens,
+			}
+			return c.mount(env, f)
+		})
+		served := map[string]bool{}
+		for _, endpoint := range f.Endpoints {
+			if pattern := endpoint.Method + " " + endpoint.Path; !served[pattern] {
+				served[pattern] = true
+				routes.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) { process().ServeHTTP(w, r) })
+			}
+		}
+	}
+	c.handler = routes
+}
+
+// everyKind runs the test of a rule for each kind that it is about.
 func everyKind(t *testing.T, about func(storedKind) bool, rule func(t *testing.T, w *kindWorld)) {
 	t.Helper()
 	t.Parallel()
@@ -117,6 +141,7 @@ func everyKind(t *testing.T, about func(storedKind) bool, rule func(t *testing.T
 		t.Run(k.kind, func(t *testing.T) {
 			t.Parallel()
 			w := &kindWorld{configured: newConfigured(t, redistest.Embedded(t)), storedKind: k, secret: canary}
+			w.separate()
 			w.seed()
 			if k.content == nil {
 				w.set(`{"auth":{"oidc":{"issuerUrl":"https://a.example","clientSecret":"` + canary + `"}}}`)
