@@ -15,21 +15,19 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
+
+	"management.platform.sh/test/launch"
 )
 
 // kubectl builds the unmodified kubectl and returns its path.
 func kubectl(t *testing.T) string {
 	t.Helper()
-	program := filepath.Join(t.TempDir(), "kubectl")
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", program, ".")
-	build.Dir = "../kubectl" // a module of its own
-	if output, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("building kubectl: %v\n%s", err, output)
+	program, err := launch.Kubectl(t.Context(), "../..")
+	if err != nil {
+		t.Fatal(err)
 	}
 	return program
 }

@@ -1,4 +1,5 @@
-// Package launch builds and starts the local runner in a process of its own, for programs that put load on it.
+// Package launch builds programs for tests: the local runner, which it starts in a process of its own for those that put load on it,
+// and kubectl.
 package launch
 
 import (
@@ -26,6 +27,29 @@ const (
 	// stopWithin is how long it may take to drain.
 	stopWithin = 30 * time.Second
 )
+
+// The release of kubectl that test/kubectl builds. The linker sets it in kubectl.
+const (
+	kubectlMinor = "37"
+	kubectlPatch = "2"
+)
+
+// Kubectl builds the unmodified kubectl of test/kubectl in build/test of the checkout at root, unless it is up to date, and returns
+// its path.
+func Kubectl(ctx context.Context, root string) (string, error) {
+	program, err := filepath.Abs(filepath.Join(root, "build", "test", "kubectl"))
+	if err != nil {
+		return "", err
+	}
+	const set = "-X k8s.io/component-base/version."
+	build := exec.CommandContext(ctx, "go", "build", "-ldflags", set+"gitVersion=v1."+kubectlMinor+"."+kubectlPatch+" "+
+		set+"gitMajor=1 "+set+"gitMinor="+kubectlMinor, "-o", program, ".")
+	build.Dir = filepath.Join(root, "test", "kubectl") // a module of its own
+	if output, err := build.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("building kubectl: %w\n%s", err, output)
+	}
+	return program, nil
+}
 
 // Runner is a runner that serves.
 type Runner struct {
