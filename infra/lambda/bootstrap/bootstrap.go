@@ -18,8 +18,12 @@ const LinkFlags = "-s -w -buildid="
 // changes is the same file in the next release; PLATFORM_VERSION gives the release. net/rpc and HTTP/2 are left out,
 // because the runtime API uses neither.
 func Command(output string, args ...string) *exec.Cmd {
-	flags := []string{"build", "-tags", "lambda.norpc,nethttpomithttp2", "-trimpath", "-buildvcs=false", "-ldflags", LinkFlags, "-o", output}
-	command := exec.Command("go", append(flags, args...)...)
+	return Go("build", append([]string{"-ldflags", LinkFlags, "-o", output}, args...)...)
+}
+
+// Go returns a command of go, such as build or list, for the packages of which the programs consist. It has not been run.
+func Go(verb string, args ...string) *exec.Cmd {
+	command := exec.Command("go", append([]string{verb, "-tags", "lambda.norpc,nethttpomithttp2", "-trimpath", "-buildvcs=false"}, args...)...)
 	command.Env = append(os.Environ(), "CGO_ENABLED=0")
 	return command
 }
