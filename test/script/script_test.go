@@ -17,6 +17,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -25,8 +26,8 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"management.platform.sh/functions/catalog"
 	"management.platform.sh/infra/lambda/lambdatest"
+	"management.platform.sh/test/launch"
 )
 
 const (
@@ -34,10 +35,6 @@ const (
 	patience = 2 * time.Minute
 	// pollEvery is the pause between two polls while a story waits.
 	pollEvery = 20 * time.Millisecond
-
-	// kubectlMinor and kubectlPatch are the release that test/kubectl builds. The linker sets them in kubectl.
-	kubectlMinor = "37"
-	kubectlPatch = "2"
 )
 
 // commands are the commands of a story beside those of testscript.
@@ -146,6 +143,10 @@ func TestStories(t *testing.T) {
 	if !haveRedis && os.Getenv("CI") != "" {
 		t.Fatal("redis-server is not on PATH, and in CI no story may be skipped")
 	}
+	shapes := shapes
+	if testing.Short() {
+		shapes = inShort
+	}
 	for _, as := range shapes {
 		t.Run(string(as), func(t *testing.T) {
 			t.Parallel()
@@ -162,6 +163,10 @@ func TestStories(t *testing.T) {
 					case "local":
 						return as == localRunner, nil
 					case "previous":
+						// The previous release is compiled from its own source, which takes minutes.
+						if testing.Short() {
+							return false, nil
+						}
 						return havePrevious()
 					}
 					return false, fmt.Errorf("unknown condition %q", name)
@@ -185,7 +190,8 @@ func TestStories(t *testing.T) {
 	}
 }
 
-// stories returns the files of the stories that a shape runs. Stories about the runner are for the runner only.
+// stories returns the files of the stories that a shape runs. Stories about the runner are for the runner only, and of the gateways for
+// AWS Lambda one runs all other stories.
 func stories(t *testing.T, as shape) []string {
 	t.Helper()
 	all, err := filepath.Glob(filepath.Join("testdata", "*.txtar"))
@@ -197,8 +203,13 @@ func stories(t *testing.T, as shape) []string {
 	for _, file := range all {
 		name := strings.TrimSuffix(filepath.Base(file), ".txtar")
 		known[name] = true
-		if aboutTheRunner[name] == "" || as == localRunner {
+		if as == localRunner || aboutTheRunner[name] == "" && (gateways[as] == nil || as == lambdaRESTAPI || slices.Contains(ofEvents, name)) {
 			files = append(files, file)
+		}
+	}
+	for _, name := range ofEvents {
+		if !known[name] || aboutTheRunner[name] != "" {
+			t.Errorf("ofEvents names %s, which is not a story of all shapes", name)
 		}
 	}
 	for name := range aboutTheRunner {
@@ -212,8 +223,8 @@ func stories(t *testing.T, as shape) []string {
 // The programs under test, as build and buildShape make them.
 var runnerProgram, kubectlProgram, serverProgram string
 
-// bootstraps is the folder of the programs for AWS Lambda, and repository is the folder of the project.
-var bootstraps, repository string
+// repository is the folder of the project.
+var repository string
 
 // build makes the programs that every shape needs. The go command skips what is up to date. build reads the metadata of
 // every source file, so that the test cache knows them and a cached result is not taken for that of changed programs.
@@ -240,22 +251,11 @@ func build(t *testing.T) {
 	}
 	runnerProgram = filepath.Join(root, "build", "test", "platform")
 	serverProgram = filepath.Join(root, "build", "test", "server")
-	bootstraps = filepath.Join(root, "build", "test", "lambda")
-	kubectlProgram = filepath.Join(root, "build", "test", "kubectl")
-	const set = "-X k8s.io/component-base/version."
-	for _, each := range []struct {
-		folder string
-		args   []string
-	}{
-		{root, []string{"build", "-o", runnerProgram, "./local"}},
-		{filepath.Join(root, "test", "kubectl"), []string{
-			"build", "-ldflags", set + "gitVersion=v1." + kubectlMinor + "." + kubectlPatch + " " +
-				set + "gitMajor=1 " + set + "gitMinor=" + kubectlMinor, "-o", kubectlProgram, ".",
-		}},
-	} {
-		if err := goBuild(each.folder, each.args...); err != nil {
-			t.Fatal(err)
-		}
+	if err := goBuild(root, "build", "-o", runnerProgram, "./local"); err != nil {
+		t.Fatal(err)
+	}
+	if kubectlProgram, err = launch.Kubectl(t.Context(), root); err != nil {
+		t.Fatal(err)
 	}
 }
 
@@ -276,7 +276,7 @@ func buildShape(t *testing.T, as shape) {
 	case as == frameworkServers:
 		err = goBuild(repository, "build", "-o", serverProgram, "./infra/framework/server")
 	case gateways[as] != nil:
-		err = buildBootstraps()
+		_, err = buildBootstraps()
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -284,10 +284,4 @@ func buildShape(t *testing.T, as shape) {
 }
 
 // buildBootstraps makes the programs for AWS Lambda once for all gateways.
-var buildBootstraps = sync.OnceValue(func() error {
-	var names []string
-	for _, f := range catalog.Functions {
-		names = append(names, f.Name)
-	}
-	return lambdatest.Build(bootstraps, names...)
-})
+var buildBootstraps = sync.OnceValues(func() (*lambdatest.Programs, error) { return lambdatest.BuildAll(repository) })

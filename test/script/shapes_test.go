@@ -49,6 +49,13 @@ const (
 
 var shapes = []shape{localRunner, frameworkServers, lambdaHTTPAPI, lambdaRESTAPI, lambdaBalancer, lambdaFunctionURL}
 
+// inShort are the shapes of a short run: the runner, and one in which each function is a process of its own.
+var inShort = []shape{localRunner, frameworkServers}
+
+// ofEvents are the stories that run behind every gateway for AWS Lambda: reads and writes, lists, watches, errors and large bodies. Gateways
+// differ in the form of their events and answers alone, which infra/lambda tests byte by byte, so that one of them runs all stories.
+var ofEvents = []string{"kubectl", "lists", "watch", "input"}
+
 // gateways are the gateways in front of the programs for AWS Lambda in each shape. Several gateways take turns.
 var gateways = map[shape][]lambdatest.Gateway{
 	lambdaHTTPAPI:     {lambdatest.HTTPAPI},
@@ -188,7 +195,9 @@ func deploy(ts *testscript.TestScript, args []string) {
 		return list
 	}
 	if through := gateways[s.shape]; through != nil {
-		d.run = newLambda(through, d.table, log, variables)
+		built, err := buildBootstraps()
+		ts.Check(err)
+		d.run = newLambda(built, through, d.table, log, variables)
 	} else {
 		d.run = &framework{log: log, variables: variables, servers: map[string]*server{}}
 	}
@@ -462,11 +471,11 @@ const (
 	shortWatch = 5
 )
 
-func newLambda(through []lambdatest.Gateway, table map[string]entry, log io.Writer, variables func(name string) []string) *lambda {
+func newLambda(built *lambdatest.Programs, through []lambdatest.Gateway, table map[string]entry, log io.Writer, variables func(name string) []string) *lambda {
 	l := &lambda{gateways: through, functions: map[string]*lambdatest.Function{}}
 	for name, one := range table {
 		variables := append(variables(name), "AWS_LAMBDA_FUNCTION_NAME="+name)
-		program := filepath.Join(bootstraps, name)
+		program := built.Path(name)
 		l.functions[name] = &lambdatest.Function{
 			Program: program, Timeout: time.Duration(one.TimeoutSeconds) * time.Second, Output: log, Variables: variables,
 		}
