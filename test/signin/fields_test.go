@@ -107,6 +107,9 @@ func TestFieldsHaveEffects(t *testing.T) {
 	if os.Getenv(withoutVariable) != "" {
 		t.Fatal("the table names this test")
 	}
+	if testing.Short() {
+		t.Skip("it runs a test for each field")
+	}
 	t.Parallel()
 	program, err := os.Executable()
 	if err != nil {
