@@ -1,0 +1,174 @@
+// Command check runs the checks of this project in parts, and prints what each has cost: check is what CI runs at each change,
+// deep is the rest, and a single part has its own name. Before it begins, it installs what is missing and says in one line
+// each what it cannot get. parts.go is the list of all parts; docs/contributing.md has it for people. Source: ADR-0046.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/alecthomas/kong"
+)
+
+type options struct {
+	Parts   []string `arg:"" name:"part" help:"check, deep, or names of parts."`
+	Timeout string   `default:"40m" help:"How long the tests of one package may take."`
+	Install bool     `help:"Install what the named things need, and run nothing."`
+}
+
+func main() {
+	var chosen options
+	kong.Parse(&chosen, kong.Name("check"))
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
+	err := run(ctx, chosen)
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "check:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, chosen options) error {
+	if chosen.Install {
+		return prepare(ctx, chosen.Parts, nil)
+	}
+	var parts []part
+	for _, name := range chosen.Parts {
+		switch p, known := named(name); {
+		case name == "check":
+			parts = append(parts, check...)
+		case name == "deep":
+			parts = append(parts, deep...)
+		case known:
+			parts = append(parts, p)
+		default:
+			return fmt.Errorf("there is no part %q: use check, deep, %s", name, strings.Join(names(), ", "))
+		}
+	}
+	var wanted, modules []string
+	for _, p := range parts {
+		wanted, modules = append(wanted, p.needs...), append(modules, p.modules()...)
+	}
+	if err := prepare(ctx, unique(wanted), unique(modules)); err != nil {
+		return err
+	}
+	report, err := newReport()
+	if err != nil {
+		return err
+	}
+	for _, p := range parts {
+		fmt.Printf("\n== %s: %s\n", p.name, p.about)
+		if err := report.run(ctx, p, chosen.Timeout); err != nil {
+			report.print(os.Stdout)
+			return fmt.Errorf("%s: %w", p.name, err)
+		}
+	}
+	report.print(os.Stdout)
+	return nil
+}
+
+// prepare installs what is missing, and fails with one line for each thing that a check cannot do without. On a laptop, tests that need
+// a missing program are skipped, so that its line is a warning.
+func prepare(ctx context.Context, wanted, modules []string) error {
+	var fatal []error
+	for _, name := range wanted {
+		if _, known := needs[name]; !known {
+			return fmt.Errorf("nothing is called %q", name)
+		}
+	}
+	lines := install(ctx, ".", wanted)
+	for _, name := range wanted {
+		if needs[name].missing(".") {
+			continue
+		}
+		if err := started(ctx, name); err != nil {
+			lines = append(lines, err.Error())
+		}
+	}
+	for _, text := range lines {
+		if os.Getenv("CI") != "" {
+			fatal = append(fatal, errors.New(text))
+		} else {
+			fmt.Fprintln(os.Stderr, text+" (tests that need it are skipped outside CI)")
+		}
+	}
+	if len(modules) > 0 {
+		fatal = append(fatal, enoughDisk())
+	}
+	for _, folder := range modules {
+		fatal = append(fatal, download(ctx, folder))
+	}
+	return errors.Join(fatal...)
+}
+
+// download gets the modules of a go.mod that are needed, so that a registry that does not answer fails at once.
+func download(ctx context.Context, folder string) error {
+	command := exec.CommandContext(ctx, "go", "list", "-deps", "-test", "./...")
+	if filepath.Base(folder) == "tools" {
+		command = exec.CommandContext(ctx, "go", "list", "-deps", "tool")
+	}
+	command.Dir = filepath.Join(".", folder)
+	var said strings.Builder
+	command.Stderr = &said
+	if err := command.Run(); err != nil {
+		return fmt.Errorf("the modules of %s/go.mod are not to be had: %w: %s", folder, err, lastLine([]byte(said.String())))
+	}
+	return nil
+}
+
+// leastDisk is what a check from empty caches writes at most, in bytes. Measured; docs/contributing.md has the figure.
+const leastDisk = 12 << 30
+
+// enoughDisk fails if the cache of the compiler has no room to grow.
+func enoughDisk() error {
+	cache, err := exec.Command("go", "env", "GOCACHE").Output()
+	if err != nil {
+		return fmt.Errorf("asking go for its cache: %w", err)
+	}
+	folder := strings.TrimSpace(string(cache))
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		return err
+	}
+	free, err := freeBytes(folder)
+	if err != nil {
+		return err
+	}
+	if free < leastDisk {
+		return fmt.Errorf("%.1f GB are free in %s, and a check may write %d GB: go clean -cache", float64(free)/(1<<30), folder, leastDisk>>30)
+	}
+	return nil
+}
+
+// freeBytes returns how much may be written to the file system of a folder.
+func freeBytes(folder string) (int64, error) {
+	var stat syscall.Statfs_t
+	if err := syscall.Statfs(folder, &stat); err != nil {
+		return 0, fmt.Errorf("asking for the free space of %s: %w", folder, err)
+	}
+	return int64(stat.Bavail) * int64(stat.Bsize), nil
+}
+
+func names() []string {
+	var all []string
+	for _, p := range slices.Concat(check, deep) {
+		all = append(all, p.name)
+	}
+	return all
+}
+
+func unique(texts []string) []string {
+	slices.Sort(texts)
+	return slices.Compact(texts)
+}
+
+// seconds rounds a duration for people.
+func seconds(d time.Duration) string { return fmt.Sprintf("%.0f s", d.Seconds()) }

@@ -1,0 +1,159 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+// need is something that tests need and a checkout does not have: a program, or the packages of a lock file of npm.
+type need struct {
+	// programs are the names of the program on PATH. One of them is enough.
+	programs []string
+	// elsewhere is a pattern of the program where PATH does not lead.
+	elsewhere string
+	// beside is a file that the program needs.
+	beside string
+	// debian are the packages of Debian that bring it.
+	debian []string
+	// npm is the folder of a package-lock.json.
+	npm string
+}
+
+// needs are all of them, by name.
+var needs = map[string]need{
+	"redis-server": {programs: []string{"redis-server"}, debian: []string{"redis-server"}},
+	// Debian keeps the programs of PostgreSQL and NGINX out of PATH.
+	"postgres": {programs: []string{"postgres"}, elsewhere: "/usr/lib/postgresql/*/bin/postgres", debian: []string{"postgresql"}},
+	"nginx":    {programs: []string{"nginx"}, elsewhere: "/usr/sbin/nginx", debian: []string{"nginx-light"}},
+	"zsh":      {programs: []string{"zsh"}, debian: []string{"zsh"}},
+	"fish":     {programs: []string{"fish"}, debian: []string{"fish"}},
+	"git":      {programs: []string{"git"}, debian: []string{"git"}},
+	"gcc":      {programs: []string{"gcc"}, debian: []string{"gcc", "libc6-dev"}},
+	"node":     {programs: []string{"node"}, debian: []string{"nodejs", "npm"}},
+	"npm":      {programs: []string{"npm"}, debian: []string{"nodejs", "npm"}},
+	"chromium": {programs: []string{"chromium", "chromium-browser", "google-chrome"}, debian: []string{"chromium"}},
+	"simplesamlphp": {
+		programs: []string{"php"}, beside: "/usr/share/simplesamlphp/www", debian: []string{"simplesamlphp", "php-cli", "php-xml"},
+	},
+	"providers":  {npm: "test/signin/providertest"},
+	"playwright": {npm: "test/browser"},
+	"osls":       {npm: "infra/serverless"},
+}
+
+// missing reports whether nothing of a need is there.
+func (n need) missing(root string) bool {
+	if n.npm != "" {
+		locked, err := os.Stat(filepath.Join(root, n.npm, "package-lock.json"))
+		installed, missing := os.Stat(filepath.Join(root, n.npm, installedMark))
+		return err != nil || missing != nil || installed.ModTime().Before(locked.ModTime())
+	}
+	if n.beside != "" {
+		if _, err := os.Stat(n.beside); err != nil {
+			return true
+		}
+	}
+	elsewhere, err := filepath.Glob(n.elsewhere)
+	return (err != nil || len(elsewhere) == 0) && !slices.ContainsFunc(n.programs, func(name string) bool {
+		_, err := exec.LookPath(name)
+		return err == nil
+	})
+}
+
+// installedMark is the file that npm ci writes last.
+const installedMark = "node_modules/.package-lock.json"
+
+// install brings what is missing: packages of Debian in one go if this is root and apt-get is there, and packages of npm. It
+// returns one line for each need that is still missing.
+func install(ctx context.Context, root string, wanted []string) []string {
+	var packages []string
+	for _, name := range wanted {
+		if n := needs[name]; n.npm == "" && n.missing(root) {
+			packages = append(packages, n.debian...)
+		}
+	}
+	var lines []string
+	if apt, err := exec.LookPath("apt-get"); err == nil && os.Getuid() == 0 && len(packages) > 0 {
+		for _, args := range [][]string{{"update", "-qq"}, append([]string{"install", "-y", "-qq", "--no-install-recommends"}, packages...)} {
+			command := exec.CommandContext(ctx, apt, args...)
+			command.Env = append(os.Environ(), "DEBIAN_FRONTEND=noninteractive")
+			if output, err := command.CombinedOutput(); err != nil {
+				lines = append(lines, fmt.Sprintf("apt-get %s: %v: %s", args[0], err, lastLine(output)))
+				break
+			}
+		}
+	}
+	for _, name := range wanted {
+		n := needs[name]
+		if !n.missing(root) {
+			continue
+		}
+		if n.npm == "" {
+			lines = append(lines, fmt.Sprintf("%s is missing: on Debian, apt-get install %s", strings.Join(n.programs, " or "), strings.Join(n.debian, " ")))
+		} else if err := installPackages(ctx, root, n.npm); err != nil {
+			lines = append(lines, err.Error())
+		}
+	}
+	return lines
+}
+
+// installPackages installs the packages of a lock file. Where the Node.js of the machine is too old for the packager of
+// serverless.yml, one comes with it as an optional package.
+func installPackages(ctx context.Context, root, folder string) error {
+	args := []string{"ci", "--prefix", folder, "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"}
+	tries := [][]string{args}
+	if folder == needs["osls"].npm {
+		tries = [][]string{append(slices.Clone(args), "--omit=optional", "--engine-strict"), args}
+	}
+	var failure error
+	for _, try := range tries {
+		command := exec.CommandContext(ctx, "npm", try...)
+		command.Dir = root
+		output, err := command.CombinedOutput()
+		if err == nil {
+			now := time.Now()
+			return os.Chtimes(filepath.Join(root, folder, installedMark), now, now)
+		}
+		failure = fmt.Errorf("npm ci in %s: %w: %s", folder, err, lastLine(output))
+	}
+	return failure
+}
+
+// started returns why a program that is there does not work, if it is one that often does not: the browser.
+func started(ctx context.Context, name string) error {
+	if name != "chromium" {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	folder, err := os.MkdirTemp("", "browser-")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.RemoveAll(folder) }()
+	for _, program := range needs[name].programs {
+		path, err := exec.LookPath(program)
+		if err != nil {
+			continue
+		}
+		output, err := exec.CommandContext(ctx, path, "--headless", "--no-sandbox", "--disable-gpu", "--user-data-dir="+folder,
+			"--disable-background-networking", "--disable-component-update", "--disable-sync", "--dump-dom", "about:blank").CombinedOutput()
+		if err != nil {
+			return fmt.Errorf("%s does not start: %w: %s", program, err, lastLine(output))
+		}
+		return nil
+	}
+	return errors.New("no browser is on PATH")
+}
+
+// lastLine returns the last line of an output that is not empty.
+func lastLine(output []byte) string {
+	text := strings.TrimSpace(string(output))
+	return text[strings.LastIndex(text, "\n")+1:]
+}

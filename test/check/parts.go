@@ -1,0 +1,99 @@
+package main
+
+import "slices"
+
+// part is one piece of a check: a target of the Makefile, or tests of packages of one module.
+type part struct {
+	name string
+	// about says what the part checks, for the table in docs/contributing.md.
+	about string
+	// target is the target of the Makefile that does the work of a part without packages.
+	target string
+	// module is the folder of the go.mod, from the top of the checkout.
+	module string
+	// packages are patterns of packages, below the module. A pattern that ends in three dots is a folder and everything in it.
+	packages []string
+	// except are patterns of packages that other parts test.
+	except []string
+	// first are the packages that take longest. They start before the others, so that no processor is idle at the end.
+	first []string
+	// flags are flags of go test.
+	flags []string
+	// needs are the programs that the tests start. A test whose program is missing is skipped outside CI.
+	needs []string
+}
+
+// apart are the packages that have a part of their own: whole sessions, what is deployed, and what is bounded.
+var apart = []string{
+	"test/script", "test/browser", "test/deploy", "test/gateway", "test/cold", "test/links", "test/attack", "test/cost", "test/limits",
+}
+
+// short leaves out what check-deep runs: most rounds of random tests, and mutations.
+const short = "-short"
+
+// parallel: much of the time of a test is waiting, so more packages and tests run at a time than there are processors.
+var parallel = []string{"-p=3", "-parallel=6"}
+
+// check is what CI runs at each change.
+var check = []part{
+	{name: "verify", about: "generated files are what their sources say", target: "verify", needs: []string{"node", "npm"}},
+	{name: "lint", about: "formatting, the linters, the list of modules", target: "lint"},
+	{
+		name: "test", about: "all other packages, with a few rounds of the random tests",
+		packages: []string{"..."}, except: apart, first: []string{"test/signin", "test/society", "shared/state/redisstore"},
+		flags: append([]string{short}, parallel...), needs: []string{"redis-server", "postgres", "providers", "simplesamlphp", "zsh", "fish", "git"},
+	},
+	{
+		name: "stories", about: "whole sessions with a real kubectl, in the runner and as servers of the Functions Framework",
+		packages: []string{"test/script"}, flags: []string{short}, needs: []string{"redis-server", "git"},
+	},
+	{
+		name: "browser", about: "the console in a real browser",
+		packages: []string{"test/browser"}, flags: []string{"-count=1"}, needs: []string{"redis-server", "playwright", "providers", "chromium"},
+	},
+	{
+		name: "bounds", about: "each row of docs/limits.md, the cost of random input, an honest tenant under attack",
+		packages: []string{"test/limits", "test/cost", "test/attack"}, needs: []string{"redis-server"},
+	},
+}
+
+// deep is what CI does not run at each change: it runs before a release, each night, and on what a change touched.
+var deep = []part{
+	{name: "lint-modules", about: "the linters in the other modules", target: "lint-modules"},
+	{
+		name: "race", about: "the tests of the code with the race detector, and random tests with all of their rounds",
+		packages: []string{"functions/...", "infra/...", "local/...", "shared/..."}, flags: append([]string{"-race"}, parallel...),
+		needs: []string{"gcc", "redis-server", "postgres", "zsh", "fish"},
+	},
+	{
+		// The race detector needs so much address space that the limits of memory of a worker are tested without it.
+		name: "suites", about: "the other tests with all of their rounds, the mutation of each configuration field, the limits of workers",
+		packages: []string{"test/...", "shared/syncpatch/worker"}, except: apart, first: []string{"test/signin", "test/society"},
+		flags: parallel, needs: []string{"redis-server", "providers", "simplesamlphp", "git"},
+	},
+	{
+		name: "shapes", about: "the sessions in AWS Lambda behind each gateway, and the upgrade from the previous release",
+		packages: []string{"test/script"}, flags: []string{"-run=^TestStories$/^lambda|^TestStories$/^local$/^upgrade$"}, needs: []string{"redis-server", "git"},
+	},
+	{
+		name: "packaging", about: "serverless.yml as its packager reads it, a gateway, size and content of the programs",
+		packages: []string{"test/deploy", "test/gateway", "test/cold", "test/links"}, needs: []string{"osls", "nginx"},
+	},
+	// The cache of go test does not see files outside of a module.
+	{name: "terraform", about: "the Terraform modules", module: "test/terraform", packages: []string{"..."}, flags: []string{"-count=1"}, needs: []string{"redis-server"}},
+	{name: "release", about: "an archive, twice, byte by byte", module: "infra/release", packages: []string{"..."}, flags: []string{"-count=1"}, needs: []string{"git"}},
+	{
+		name: "contract", about: "the storage contract tests and the handlers of kube-apiserver, published vectors",
+		module: "test/contract", packages: []string{"..."}, needs: []string{"redis-server"},
+	},
+}
+
+// named returns the part with a name.
+func named(name string) (part, bool) {
+	all := slices.Concat(check, deep)
+	at := slices.IndexFunc(all, func(p part) bool { return p.name == name })
+	if at < 0 {
+		return part{}, false
+	}
+	return all[at], true
+}

@@ -1,0 +1,225 @@
+package main
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"text/tabwriter"
+	"time"
+)
+
+// slowest is how many packages the report names.
+const slowest = 10
+
+// report collects what the parts have cost.
+type report struct {
+	// folder has the events of go test.
+	folder string
+	// free is how much of the disk was free at the beginning, in bytes.
+	free  int64
+	begun time.Time
+	rows  []row
+	tests []tested
+}
+
+// row is the cost of a part.
+type row struct {
+	name string
+	// wall is the time on the clock, processor the time of all processors.
+	wall, processor time.Duration
+	// packages are those that ran, cached those whose result was kept.
+	packages, cached int
+	failed           bool
+}
+
+// tested is the cost of a package.
+type tested struct {
+	part, name string
+	wall       time.Duration
+}
+
+func newReport() (*report, error) {
+	folder := filepath.Join("build", "check")
+	if err := errors.Join(os.RemoveAll(folder), os.MkdirAll(folder, 0o755)); err != nil {
+		return nil, err
+	}
+	free, err := freeBytes(folder)
+	return &report{folder: folder, free: free, begun: time.Now()}, err
+}
+
+// run runs a part. A failed test is a failure after all others have run.
+func (r *report) run(ctx context.Context, p part, timeout string) error {
+	events := filepath.Join(r.folder, p.name+".json")
+	command, err := p.command(ctx, events, timeout)
+	if err != nil {
+		return err
+	}
+	command.Stdout, command.Stderr = os.Stdout, os.Stderr
+	command.Cancel = func() error { return command.Process.Signal(syscall.SIGTERM) }
+	begun, before := time.Now(), processorTime()
+	failure := command.Run()
+	cost := row{name: p.name, wall: time.Since(begun), processor: processorTime() - before, failed: failure != nil}
+	if len(p.packages) > 0 {
+		file, err := os.Open(events)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		if err == nil {
+			defer func() { _ = file.Close() }()
+			var found []tested
+			if found, cost.cached, err = packages(file, p.name); err != nil {
+				return err
+			}
+			cost.packages, r.tests = len(found), append(r.tests, found...)
+		}
+	}
+	r.rows = append(r.rows, cost)
+	return failure
+}
+
+// command returns the command of a part. gotestsum runs go test, prints what fails at the end, and keeps the events.
+func (p part) command(ctx context.Context, events, timeout string) (*exec.Cmd, error) {
+	if p.target != "" {
+		return exec.CommandContext(ctx, "make", p.target), nil
+	}
+	tools, err := filepath.Abs(filepath.Join("test", "tools", "go.mod"))
+	if err != nil {
+		return nil, err
+	}
+	if events, err = filepath.Abs(events); err != nil {
+		return nil, err
+	}
+	args := []string{
+		"tool", "-modfile=" + tools, "gotestsum", "--format=pkgname", "--format-hide-empty-pkg", "--hide-summary=skipped,output",
+		"--jsonfile=" + events, "--", "-vet=off", "-timeout=" + timeout, // the linters vet
+	}
+	args = append(args, p.flags...)
+	list, err := p.list(ctx)
+	if err != nil {
+		return nil, err
+	}
+	command := exec.CommandContext(ctx, "go", append(args, list...)...)
+	command.Dir = p.module
+	return command, nil
+}
+
+// list returns the packages of a part, as go test takes them: those that take longest at the beginning.
+func (p part) list(ctx context.Context) ([]string, error) {
+	command := exec.CommandContext(ctx, "go", append([]string{"list", "-f", "{{.Dir}}"}, dotted(p.packages)...)...)
+	command.Dir = p.module
+	command.Stderr = os.Stderr
+	output, err := command.Output()
+	if err != nil {
+		return nil, fmt.Errorf("listing packages: %w", err)
+	}
+	top, err := filepath.Abs(p.module)
+	if err != nil {
+		return nil, err
+	}
+	var first, rest []string
+	for folder := range strings.FieldsSeq(string(output)) {
+		name, err := filepath.Rel(top, folder)
+		switch {
+		case err != nil:
+			return nil, err
+		case slices.Contains(p.except, filepath.ToSlash(name)):
+		case slices.Contains(p.first, filepath.ToSlash(name)):
+			first = append(first, "./"+name)
+		default:
+			rest = append(rest, "./"+name)
+		}
+	}
+	return append(first, rest...), nil
+}
+
+// modules returns the folders of the go.mod files that a part needs.
+func (p part) modules() []string {
+	all := []string{p.module, "test/tools"}
+	if slices.Contains(p.packages, "test/script") || slices.Contains(p.packages, "test/browser") {
+		all = append(all, "test/kubectl")
+	}
+	return all
+}
+
+// dotted returns patterns below the folder of a module.
+func dotted(patterns []string) []string {
+	var all []string
+	for _, pattern := range patterns {
+		all = append(all, "./"+pattern)
+	}
+	return all
+}
+
+// packages reads the events of go test, and returns the packages that have tests and how many results were kept ones.
+func packages(events io.Reader, partName string) (found []tested, cached int, err error) {
+	lines := bufio.NewScanner(events)
+	lines.Buffer(nil, 16<<20)
+	for lines.Scan() {
+		var event struct {
+			Action, Package, Test, Output string
+			Elapsed                       float64
+		}
+		if err := json.Unmarshal(lines.Bytes(), &event); err != nil {
+			return nil, 0, fmt.Errorf("reading the events of go test: %w: %.200s", err, lines.Bytes())
+		}
+		switch {
+		case event.Test != "" || event.Package == "":
+		case event.Action == "output" && strings.Contains(event.Output, "\t(cached)"):
+			cached++
+		case event.Action == "pass" || event.Action == "fail":
+			found = append(found, tested{partName, event.Package, time.Duration(event.Elapsed * float64(time.Second))})
+		}
+	}
+	return found, cached, lines.Err()
+}
+
+// print writes the parts and the slowest packages.
+func (r *report) print(w io.Writer) {
+	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprint(table, "\npart\ttime\tprocessors\tpackages\tcached\t\n")
+	var processor time.Duration
+	for _, one := range r.rows {
+		processor += one.processor
+		counts := "\t\t"
+		if one.packages > 0 {
+			counts = fmt.Sprintf("%d\t%d\t", one.packages, one.cached)
+		}
+		state := ""
+		if one.failed {
+			state = " FAILED"
+		}
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s%s\n", one.name, seconds(one.wall), seconds(one.processor), counts, state)
+	}
+	fmt.Fprintf(table, "all\t%s\t%s\t\t\t\n", seconds(time.Since(r.begun)), seconds(processor))
+	_ = table.Flush()
+	if left, err := freeBytes(r.folder); err == nil {
+		fmt.Fprintf(w, "disk: %.1f GB written, %.1f GB are free\n", float64(r.free-left)/(1<<30), float64(left)/(1<<30))
+	}
+	slices.SortFunc(r.tests, func(a, b tested) int { return cmp.Compare(b.wall, a.wall) })
+	if len(r.tests) > 0 {
+		fmt.Fprintln(w, "the slowest packages:")
+	}
+	for _, one := range r.tests[:min(slowest, len(r.tests))] {
+		fmt.Fprintf(w, "%8.1f s  %s  %s\n", one.wall.Seconds(), one.part, strings.TrimPrefix(one.name, "management.platform.sh/"))
+	}
+}
+
+// processorTime returns what the ended child processes of this one have used.
+func processorTime() time.Duration {
+	var usage syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_CHILDREN, &usage); err != nil {
+		return 0
+	}
+	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
+}
