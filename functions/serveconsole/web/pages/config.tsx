@@ -10,7 +10,7 @@ import { may, usePermitted } from "../rights";
 import { helpFor, type Help } from "../schema";
 import { Changes } from "../studio/diff";
 import { fromJson, isFields, json, placeOf, read, stepsAt, stepsOf, yaml, type Fields, type Finding } from "../studio/documents";
-import { Editor } from "../studio/editor";
+import { Editor, lineFeeds, type Replacement } from "../studio/editor";
 import { text } from "../texts";
 import { distance, exact } from "../times";
 
@@ -63,7 +63,7 @@ function durationOf(text = ""): number {
 /** Returns the configuration as it is edited: without what the platform says about it. */
 function textOf(config: Config): string {
   const { conditions: _, ...fields } = config.status;
-  return Object.keys(fields).length === 0 ? "" : yaml(fields, false);
+  return Object.keys(fields).length === 0 ? "" : lineFeeds(yaml(fields, false));
 }
 
 /** Says a value of a change. */
@@ -275,6 +275,7 @@ export function Configuration() {
   const config = useSignal<Config | null>(null);
   const history = useSignal<Revision[]>([]);
   const draft = useSignal("");
+  const replacement = useSignal<Replacement>({ text: "" });
   const cursor = useSignal(0);
   const problem = useSignal<Refusal | null>(null);
   const reviewed = useSignal<Fields | null>(null);
@@ -287,6 +288,14 @@ export function Configuration() {
     { verb: "update", resource: "configs", name: "config" }, { verb: "create", resource: "configs", subresource: "rollback", name: "config" },
   ], version);
 
+  /** Puts a text into the editor. */
+  function place(text: string) {
+    batch(() => {
+      draft.value = text;
+      replacement.value = { text };
+    });
+  }
+
   /** Reads the configuration. What was typed is kept, unless it is what was read before. */
   async function load() {
     try {
@@ -296,7 +305,7 @@ export function Configuration() {
       batch(() => {
         const before = config.value ? textOf(config.value) : "";
         if (isTrial(config.value) && !isTrial(object) && textOf(object) !== before) done.value = text("configTakenBack");
-        if (draft.value === before) draft.value = textOf(object);
+        if (draft.value === before) place(textOf(object));
         config.value = object;
         history.value = revisions;
         problem.value = null;
@@ -328,7 +337,7 @@ export function Configuration() {
   }
 
   /** Shows what the API refuses at its place. */
-  function place(refusal: Refusal) {
+  function locate(refusal: Refusal) {
     const found = refusal.causes.filter(({ field }) => field?.startsWith("status."));
     causes.value = found.map(({ field, message }) => {
       const { from, to } = placeOf(parsed, stepsOf(field ?? "").slice(1));
@@ -382,7 +391,7 @@ export function Configuration() {
         </div>
         {change && (
           <div class="buttons">
-            <button type="button" disabled={!changed} onClick={() => batch(() => { draft.value = base; causes.value = none; })}>{text("configDiscard")}</button>
+            <button type="button" disabled={!changed} onClick={() => batch(() => { place(base); causes.value = none; })}>{text("configDiscard")}</button>
             <button type="button" class="primary" disabled={!changed} onClick={review}>{text("configReview")}</button>
           </div>
         )}
@@ -400,7 +409,7 @@ export function Configuration() {
         <div class="panes">
           <div>
             <Editor
-              key={change ? "editor" : "text"} label={text("configuration")} value={draft.value} findings={findings} readOnly={!change}
+              key={change ? "editor" : "text"} label={text("configuration")} value={draft.value} replacement={replacement} findings={findings} readOnly={!change}
               change={(typed) => batch(() => { draft.value = typed; causes.value = none; })} cursor={(offset) => (cursor.value = offset)}
             />
             <p class="quiet">{text("configSecrets")}</p>
@@ -439,12 +448,12 @@ export function Configuration() {
       <AsKubectl command="kubectl edit config config" />
       {reviewed.value && config.value && (
         <Review
-          before={config.value} draft={reviewed.value} close={() => (reviewed.value = null)} reload={() => void load()} refused={place}
+          before={config.value} draft={reviewed.value} close={() => (reviewed.value = null)} reload={() => void load()} refused={locate}
           saved={(after) => {
             batch(() => {
               reviewed.value = null;
               config.value = after;
-              draft.value = textOf(after);
+              place(textOf(after));
               done.value = text("configSaved", { revision: after.metadata.resourceVersion });
             });
             void load();

@@ -10,7 +10,7 @@ import { asRefusal, Problem } from "../parts/problem";
 import { useUnsaved } from "../parts/unsaved";
 import { Changes } from "../studio/diff";
 import { json, masked, read, yaml, type Finding, type Read } from "../studio/documents";
-import { Editor } from "../studio/editor";
+import { Editor, lineFeeds, type Replacement } from "../studio/editor";
 import {
   evaluate, failuresOf, findingsOf, patchesOf, resourceFor, resourcesOf, specOf, type Direction, type Findings, type Reference, type Resource, type Spec, type Status,
 } from "../studio/evaluate";
@@ -113,6 +113,8 @@ type Side = ReturnType<typeof side>;
 /** The state of the studio. Nothing of it is kept when the page is closed. */
 function studio(begin: Work) {
   const work = signal(begin);
+  /** The work that the page has put into the editors last. What is typed after it is in work alone. */
+  const placed = signal(begin);
   /** What is kept elsewhere: an example, a link, or a file. */
   const kept = signal(begin);
   /** Work of somebody else is not evaluated before a person says so. */
@@ -182,17 +184,26 @@ function studio(begin: Work) {
         unreadable.value = null;
         forward.clear();
         back.clear();
-        work.value = kept.value = next;
+        kept.value = place(next);
       });
     } catch (failure) {
       unreadable.value = failure instanceof Unreadable ? failure : new Unreadable("linkBroken");
     }
   }
 
+  /** Notes what somebody has typed or chosen. */
   function change(part: Partial<Work>) {
     work.value = { ...work.value, ...part };
   }
-  return { work, kept, held, unreadable, texts, lists, list, forward, back, start, open, change };
+
+  /** Puts work into the editors, and returns it as they have it. */
+  function place(next: Work): Work {
+    const { configuration, tenant, host } = next;
+    const own = { ...next, configuration: lineFeeds(configuration), tenant: lineFeeds(tenant), host: lineFeeds(host) };
+    batch(() => { work.value = placed.value = own; });
+    return own;
+  }
+  return { work, placed, kept, held, unreadable, texts, lists, list, forward, back, start, open, change, place };
 }
 
 /** Returns the work of an example of the documentation. */
@@ -383,12 +394,14 @@ function unique(findings: Finding[]): Finding[] {
   });
 }
 
-function Part(props: { label: string; hint?: string; value: string; of: ReadonlySignal<Finding[]>; change: (text: string) => void }) {
+function Part(props: {
+  label: string; hint?: string; value: string; replacement: ReadonlySignal<Replacement>; of: ReadonlySignal<Finding[]>; change: (text: string) => void;
+}) {
   return (
     <section class="part">
       <h2>{props.label}</h2>
       {props.hint && <p class="quiet">{props.hint}</p>}
-      <Editor label={props.label} value={props.value} findings={props.of.value} change={props.change} />
+      <Editor label={props.label} value={props.value} replacement={props.replacement} findings={props.of.value} change={props.change} />
     </section>
   );
 }
@@ -422,6 +435,11 @@ export function Studio() {
       host: computed(() => unique([...texts.value.host.findings, ...back.findings.value.object])),
     };
   }, [s]);
+  const replacements = useMemo(() => ({
+    configuration: computed(() => ({ text: s.placed.value.configuration })),
+    tenant: computed(() => ({ text: s.placed.value.tenant })),
+    host: computed(() => ({ text: s.placed.value.host })),
+  }), [s]);
   const { work, held, unreadable, lists, list, forward, back, change } = s;
   const w = work.value;
   useUnsaved(written(w) !== written(s.kept.value));
@@ -434,7 +452,7 @@ export function Studio() {
     batch(() => {
       held.value = false;
       unreadable.value = null;
-      work.value = s.kept.value = exampleOf(found);
+      s.kept.value = s.place(exampleOf(found));
     });
     forget();
   }
@@ -499,15 +517,15 @@ export function Studio() {
         )}
       </div>
       <div class="panes">
-        <Part label={text("studioConfiguration")} hint={text("studioConfigurationHint")} value={w.configuration} of={parts.configuration} change={(configuration) => change({ configuration })} />
+        <Part label={text("studioConfiguration")} hint={text("studioConfigurationHint")} value={w.configuration} replacement={replacements.configuration} of={parts.configuration} change={(configuration) => change({ configuration })} />
         <div>
-          <Part label={text("studioTenantObject")} hint={text("studioTenantHint")} value={w.tenant} of={parts.tenant} change={(tenant) => change({ tenant })} />
+          <Part label={text("studioTenantObject")} hint={text("studioTenantHint")} value={w.tenant} replacement={replacements.tenant} of={parts.tenant} change={(tenant) => change({ tenant })} />
           <Result of={forward} label={text("studioForward")} empty={text(held.value ? "studioNotRun" : "studioNoObject")} />
         </div>
         <div>
-          <Part label={text("studioHostObject")} hint={text("studioHostHint")} value={w.host} of={parts.host} change={(host) => change({ host })} />
+          <Part label={text("studioHostObject")} hint={text("studioHostHint")} value={w.host} replacement={replacements.host} of={parts.host} change={(host) => change({ host })} />
           {result?.object !== undefined && !result.error && !forward.stale.value && (
-            <p class="take"><button type="button" onClick={() => change({ host: yaml(result.object) })}>{text("studioTake")}</button></p>
+            <p class="take"><button type="button" onClick={() => s.place({ ...work.value, host: yaml(result.object) })}>{text("studioTake")}</button></p>
           )}
           <Result of={back} label={text("studioBack")} empty={text(held.value ? "studioNotRun" : "studioNoObject")} />
         </div>

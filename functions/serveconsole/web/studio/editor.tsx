@@ -1,10 +1,11 @@
-import { defaultKeymap, history, historyKeymap } from "@codemirror/commands";
+import { defaultKeymap, history, historyKeymap, isolateHistory } from "@codemirror/commands";
 import { yaml } from "@codemirror/lang-yaml";
 import { HighlightStyle, indentUnit, syntaxHighlighting } from "@codemirror/language";
 import { lintKeymap, setDiagnostics } from "@codemirror/lint";
-import { EditorState } from "@codemirror/state";
+import { Annotation, EditorState } from "@codemirror/state";
 import { drawSelection, EditorView, highlightActiveLine, keymap, lineNumbers } from "@codemirror/view";
 import { tags } from "@lezer/highlight";
+import { effect, untracked, type ReadonlySignal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 import { text } from "../texts";
 import { lineOf, type Finding } from "./documents";
@@ -32,12 +33,32 @@ const looks = EditorView.theme({
   ".cm-diagnostic": { whiteSpace: "pre-wrap", maxWidth: "30rem" },
 });
 
+/** A text that the page puts into an editor. Each is an object of its own, so that the same text twice is put there twice. */
+export interface Replacement {
+  text: string;
+}
+
+/** Returns a text with the line ends of the editor: places in both are then the same. */
+export function lineFeeds(text: string): string {
+  return text.replace(/\r\n?/g, "\n");
+}
+
+/** Marks a change that the page has made. The page knows the text, so that the editor does not report it. */
+const replaced = Annotation.define<true>();
+
 /**
  * An editor of YAML, and the mistakes in it. The tab key leaves it. It is in a shadow root, where its styles need no exception of
  * the policy.
+ *
+ * The editor owns its text. The page writes into it only by a new replacement, and the editor takes that at once: what was rendered
+ * may be older than what is typed, and is never written back.
  */
 export function Editor(props: {
-  label: string; value: string; findings: Finding[]; change: (text: string) => void;
+  label: string; findings: Finding[]; change: (text: string) => void;
+  /** The text when the editor appears and, later, the text that the findings are about. */
+  value: string;
+  /** The last text that the page has put into the editor. */
+  replacement: ReadonlySignal<Replacement>;
   /** Is told where the cursor is, as an offset into the text. */
   cursor?: (offset: number) => void;
   readOnly?: boolean;
@@ -48,6 +69,7 @@ export function Editor(props: {
   change.current = props.change;
   const cursor = useRef(props.cursor);
   cursor.current = props.cursor;
+  const rendered = props.replacement.peek();
   useEffect(() => {
     const root = host.current!.shadowRoot ?? host.current!.attachShadow({ mode: "open" });
     const editor = new EditorView({
@@ -70,21 +92,30 @@ export function Editor(props: {
           EditorView.contentAttributes.of({ "aria-label": props.label, spellcheck: "false", autocapitalize: "off", tabindex: "0" }),
           EditorState.readOnly.of(props.readOnly ?? false),
           EditorView.updateListener.of((update) => {
-            if (update.docChanged) change.current(update.state.doc.toString());
+            if (update.docChanged && !update.transactions.some((one) => one.annotation(replaced))) change.current(update.state.doc.toString());
             if (update.docChanged || update.selectionSet || update.focusChanged) cursor.current?.(update.state.selection.main.head);
           }),
         ],
       }),
     });
     view.current = editor;
-    return () => editor.destroy();
+    let last = rendered; // it is in the first text already
+    const stop = effect(() => {
+      const next = props.replacement.value;
+      if (next === last) return;
+      last = next;
+      untracked(() => {
+        const { doc } = editor.state;
+        if (doc.toString() === next.text) return;
+        // One undo takes back the replacement alone, and not what was typed before it.
+        editor.dispatch({ changes: { from: 0, to: doc.length, insert: next.text }, annotations: [replaced.of(true), isolateHistory.of("full")] });
+      });
+    });
+    return () => {
+      stop();
+      editor.destroy();
+    };
   }, []);
-  useEffect(() => {
-    const editor = view.current;
-    if (editor && editor.state.doc.toString() !== props.value) {
-      editor.dispatch({ changes: { from: 0, to: editor.state.doc.length, insert: props.value } });
-    }
-  }, [props.value]);
   useEffect(() => {
     const editor = view.current;
     if (!editor) return;
