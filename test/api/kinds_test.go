@@ -685,10 +685,33 @@ func TestPages(t *testing.T) {
 	})
 }
 
+// A list and a watch of a namespace show the objects in it, and those of no namespace show all. Source: Spec 2.2; ADR-0007.
+func TestNamespaces(t *testing.T) {
+	namespaced := func(k storedKind) bool { return strings.Contains(k.path, "/namespaces/p-shop") }
+	everyKind(t, namespaced, func(t *testing.T, w *kindWorld) {
+		for with, sees := range map[string]bool{"/namespaces/p-shop": true, "/namespaces/p-other": false, "": true} {
+			at := *w
+			at.path = strings.Replace(w.path, "/namespaces/p-shop", with, 1)
+			if text := at.does(http.StatusOK, request{method: "GET"}); strings.Contains(text, `"name":"one"`) != sees {
+				t.Errorf("GET %s: %s", at.path, text)
+			}
+			want := []string{"BOOKMARK "}
+			if sees {
+				want = []string{"ADDED one", "BOOKMARK "}
+			}
+			if got := at.watches(w.bearer, initialEvents, len(want)); !slices.Equal(got, want) {
+				t.Errorf("a watch of %s: %q, want %q", at.path, got, want)
+			}
+		}
+	})
+}
+
+// initialEvents are the parameters of a watch that begins with the objects in the state.
+const initialEvents = "&sendInitialEvents=true&allowWatchBookmarks=true&resourceVersionMatch=NotOlderThan"
+
 // A watch shows a caller their objects, and what happens to them. Source: Spec 2.2; ADR-0007.
 func TestWatch(t *testing.T) {
 	everyKind(t, all, func(t *testing.T, w *kindWorld) {
-		const initial = "&sendInitialEvents=true&allowWatchBookmarks=true&resourceVersionMatch=NotOlderThan"
 		version := fmt.Sprint(w.read()["metadata"].(map[string]any)["resourceVersion"])
 		expect := func(about, bearer, query string, want ...string) {
 			t.Helper()
@@ -697,9 +720,9 @@ func TestWatch(t *testing.T) {
 			}
 		}
 		added := "ADDED " + w.one()
-		expect("from the state", w.bearer, initial, added, "BOOKMARK ")
+		expect("from the state", w.bearer, initialEvents, added, "BOOKMARK ")
 		if w.content != nil {
-			expect("for another caller", benBearer, initial, "BOOKMARK ")
+			expect("for another caller", benBearer, initialEvents, "BOOKMARK ")
 		}
 		want := []string{}
 		if w.writes {

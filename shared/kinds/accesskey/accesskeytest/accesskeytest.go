@@ -2,10 +2,6 @@
 package accesskeytest
 
 import (
-	"slices"
-
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"management.platform.sh/shared/model/apierror"
 	"management.platform.sh/shared/model/identity"
 )
@@ -22,9 +18,4 @@ func Code(err error) int32 {
 		return 0
 	}
 	return apierror.From(err).Status().Code
-}
-
-// Manages tells whether an object has an entry of a field manager.
-func Manages(object metav1.Object, manager string) bool {
-	return slices.ContainsFunc(object.GetManagedFields(), func(entry metav1.ManagedFieldsEntry) bool { return entry.Manager == manager })
 }
