@@ -15,11 +15,9 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"management.platform.sh/functions/catalog"
 	"management.platform.sh/shared/api/frame"
@@ -139,80 +137,6 @@ func TestDynamicClient(t *testing.T) {
 		t.Error(err)
 	}
 	if _, err := keys.Get(ctx, name, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
-		t.Errorf("then: %v", err)
-	}
-}
-
-// controller-runtime's client with the types of package model, and the resources found by discovery.
-func TestTypedClient(t *testing.T) {
-	t.Parallel()
-	scheme := runtime.NewScheme()
-	if err := model.AddToScheme(scheme); err != nil {
-		t.Fatal(err)
-	}
-	typed, err := client.New(serve(t), client.Options{Scheme: scheme})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx := t.Context()
-	key := &model.OwnedAccessKey{
-		ObjectMeta: metav1.ObjectMeta{Name: "ci", Labels: map[string]string{"app": "ci"}, Finalizers: []string{"example.com/hold"}},
-		Spec:       model.OwnedAccessKeySpec{TTLSeconds: 3600, Scope: &model.Scope{Projects: []model.ScopeProject{{Project: "a"}}}},
-	}
-	if err := typed.Create(ctx, key); err != nil {
-		t.Fatal(err)
-	}
-	if !strings.HasPrefix(key.Spec.Key, "pak_") || key.Spec.User != "ana" || key.UID == "" || key.ResourceVersion == "" {
-		t.Errorf("created %+v", key.ObjectMeta)
-	}
-	if err := typed.Create(ctx, &model.OwnedAccessKey{ObjectMeta: metav1.ObjectMeta{Name: "ci"}}); !apierrors.IsAlreadyExists(err) {
-		t.Errorf("created again: %v", err)
-	}
-	if err := typed.Create(ctx, &model.OwnedAccessKey{Spec: model.OwnedAccessKeySpec{TTLSeconds: -1}}); !apierrors.IsInvalid(err) {
-		t.Errorf("created with a bad ttl: %v", err)
-	}
-	if err := typed.Create(ctx, &model.OwnedAccessKey{Spec: model.OwnedAccessKeySpec{User: "ben"}}); !apierrors.IsForbidden(err) {
-		t.Errorf("created for another: %v", err)
-	}
-	got := &model.OwnedAccessKey{}
-	if err := typed.Get(ctx, client.ObjectKey{Name: "ci"}, got); err != nil || got.Spec.Key != "" || got.Spec.Scope.Projects[0].Project != "a" {
-		t.Fatalf("got %+v, %v", got.Spec, err)
-	}
-	base := got.DeepCopy()
-	got.Spec.Disabled = true
-	if err := typed.Update(ctx, got); err != nil || got.Generation != 2 {
-		t.Errorf("updated to generation %d, %v", got.Generation, err)
-	}
-	late := base.DeepCopy()
-	late.Spec.Description = "late"
-	if err := typed.Patch(ctx, late, client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})); !apierrors.IsConflict(err) {
-		t.Errorf("a stale patch: %v", err)
-	}
-	late = base.DeepCopy()
-	late.Spec.Description = "late"
-	if err := typed.Patch(ctx, late, client.MergeFrom(base)); err != nil || late.Spec.Description != "late" || !late.Spec.Disabled {
-		t.Errorf("patched to %+v, %v", late.Spec, err)
-	}
-	var list model.OwnedAccessKeyList
-	if err := typed.List(ctx, &list, client.MatchingLabels{"app": "ci"}); err != nil || len(list.Items) != 1 || list.Items[0].Name != "ci" {
-		t.Errorf("listed %+v, %v", list.Items, err)
-	}
-	self := &model.Self{}
-	if err := typed.Create(ctx, self); err != nil || self.Status.User == nil || self.Status.User.Name != "ana" {
-		t.Errorf("who am I: %+v, %v", self.Status, err)
-	}
-
-	if err := typed.Delete(ctx, late); err != nil {
-		t.Fatal(err)
-	}
-	if err := typed.Get(ctx, client.ObjectKey{Name: "ci"}, got); err != nil || got.DeletionTimestamp == nil {
-		t.Fatalf("held by its finalizer: %+v, %v", got.ObjectMeta, err)
-	}
-	got.Finalizers = nil
-	if err := typed.Update(ctx, got); err != nil {
-		t.Fatal(err)
-	}
-	if err := typed.Get(ctx, client.ObjectKey{Name: "ci"}, got); !apierrors.IsNotFound(err) {
 		t.Errorf("then: %v", err)
 	}
 }

@@ -1,6 +1,7 @@
 package api_test
 
 import (
+	"context"
 	crand "crypto/rand"
 	"encoding/json"
 	"fmt"
@@ -16,8 +17,9 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/dynamic/dynamicinformer"
 	clientfeatures "k8s.io/client-go/features"
 	clientfeaturestesting "k8s.io/client-go/features/testing"
 	"k8s.io/client-go/rest"
@@ -94,7 +96,16 @@ func (s *site) inform() *informed {
 		s.t.Fatal(err)
 	}
 	i := &informed{versions: map[string][]string{}}
-	i.informer = dynamicinformer.NewDynamicSharedInformerFactory(clients, 0).ForResource(keys).Informer()
+	// What the factory of informers makes for a dynamic client, without the clients of all other kinds that it links.
+	client := clients.Resource(keys)
+	i.informer = cache.NewSharedIndexInformerWithOptions(&cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+			return client.List(ctx, options)
+		},
+		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+			return client.Watch(ctx, options)
+		},
+	}, &unstructured.Unstructured{}, cache.SharedIndexInformerOptions{})
 	note := func(object any, gone bool) {
 		if last, ok := object.(cache.DeletedFinalStateUnknown); ok {
 			object = last.Obj
