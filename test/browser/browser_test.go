@@ -120,22 +120,6 @@ func runExported(ctx context.Context, t *testing.T, folder string) {
 	}
 }
 
-// A link of the studio returns each text byte for byte, and one that is broken is refused.
-func TestLinks(t *testing.T) {
-	t.Parallel()
-	browser(t) // where it is missing, node may be missing too
-	bundle := filepath.Join(t.TempDir(), "share.mjs")
-	for _, command := range []*exec.Cmd{
-		exec.CommandContext(t.Context(), "go", "tool", "-modfile=../tools/go.mod", "esbuild", "../../functions/serveconsole/web/studio/share.ts",
-			"--bundle", "--format=esm", "--log-level=warning", "--outfile="+bundle),
-		exec.CommandContext(t.Context(), "node", "links.mjs", bundle),
-	} {
-		if output, err := command.CombinedOutput(); err != nil {
-			t.Fatalf("%v: %v\n%s", command.Args, err, output)
-		}
-	}
-}
-
 // The stories of the console hold, none of its requests leaves its host, and its policy is never violated. Each processor has a
 // platform and a browser of its own, and takes a story that no other has taken until there is none left.
 func TestConsole(t *testing.T) {

@@ -45,6 +45,7 @@ var needs = map[string]need{
 	"providers":  {npm: "test/signin/providertest"},
 	"playwright": {npm: "test/browser"},
 	"osls":       {npm: "infra/serverless"},
+	"console":    {npm: "functions/serveconsole/web"},
 }
 
 // missing reports whether nothing of a need is there.

@@ -1,0 +1,139 @@
+import { answerWith, type Asked } from "./page";
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { Refusal } from "../api";
+import { lineOf, read } from "../studio/documents";
+import {
+  evaluate, failuresOf, findingsOf, patchesOf, resourceFor, resourcesOf, specOf, type Direction, type Reference, type Spec, type Status,
+} from "../studio/evaluate";
+import type { Work } from "../studio/share";
+
+const configuration = `sync:
+  toHost:
+    pods:
+      patches:
+      - path: spec.a
+        expression: value.absent
+      - path: spec.b
+        expression: '"x" + value'
+        reverseExpression: value.slice(1)
+    customResources:
+      things.example.com/v1:
+        patches:
+        - path: spec
+  fromHost:
+    configMaps: {patches: []}
+    events: {enabled: true}
+`;
+const work: Work = { configuration, tenant: "", host: "", resource: "", name: "t", namespace: "n", mode: "Single" };
+const lists = resourcesOf(read(configuration).value);
+
+test("the lists of patches in a configuration are found on both sides", () => {
+  assert.deepEqual(lists, [
+    { name: "toHost.pods", steps: ["sync", "toHost", "pods", "patches"] },
+    { name: "toHost.customResources.things.example.com/v1", steps: ["sync", "toHost", "customResources", "things.example.com/v1", "patches"] },
+    { name: "fromHost.configMaps", steps: ["sync", "fromHost", "configMaps", "patches"] },
+  ]);
+  for (const none of [null, undefined, [], "sync", { sync: null }, { sync: { toHost: { patches: [] } } }, { sync: { elsewhere: { pods: { patches: [] } } } }, { sync: { toHost: { pods: { patches: { patches: [] } } } } }]) {
+    assert.deepEqual(resourcesOf(none), []);
+  }
+});
+
+test("the list of patches follows the kind of the object", () => {
+  const all = ["toHost.pods", "toHost.ingresses", "toHost.networkPolicies", "toHost.endpoints", "toHost.customResources.things.example.com/v1", "fromHost.configMaps"].map((name) => ({ name, steps: [] }));
+  for (const [object, expected] of [
+    [{ kind: "Pod" }, "toHost.pods"], [{ kind: "Ingress" }, "toHost.ingresses"], [{ kind: "NetworkPolicy" }, "toHost.networkPolicies"], [{ kind: "Endpoints" }, "toHost.endpoints"],
+    [{ kind: "ConfigMap" }, "fromHost.configMaps"], [{ kind: "Thing", apiVersion: "example.com/v1" }, "toHost.customResources.things.example.com/v1"],
+    // Without one for it, the first.
+    [{ kind: "Thing", apiVersion: "example.org/v1" }, "toHost.pods"], [{ kind: 1 }, "toHost.pods"], [null, "toHost.pods"],
+  ] as const) {
+    assert.equal(resourceFor(all, object)?.name, expected, JSON.stringify(object));
+  }
+  assert.equal(resourceFor([], { kind: "Pod" }), undefined);
+});
+
+test("a spec has what its direction and its expressions need", () => {
+  const value = read(configuration).value;
+  const references: Reference[] = [{ name: "a", hostName: "a-x" }];
+  const [tenant, host] = [{ kind: "Pod" }, { kind: "Pod", metadata: { name: "host" } }];
+  const spec = (direction: Direction, of = work, more: Reference[] = references) => specOf(of, value, lists[0], direction, tenant, host, more);
+  const context = { tenant: { name: "t", namespace: "n", config: value } };
+  assert.deepEqual(spec("TenantToHost"), {
+    direction: "TenantToHost", namespaceMode: "Single", resource: "toHost.pods", configuration: value, object: tenant, context, checks: ["RoundTrip", "Fixpoint"],
+  });
+  assert.deepEqual(spec("HostToTenant"), {
+    direction: "HostToTenant", namespaceMode: "Single", resource: "toHost.pods", configuration: value, object: host, context: { ...context, references }, checks: ["RoundTrip", "Fixpoint"],
+  });
+  assert.deepEqual(spec("HostToTenant", work, []).context, context);
+  assert.equal(spec("TenantToHost", { ...work, mode: "Multi" }).namespaceMode, "Multi");
+  // The objects of both sides are sent where an expression may read them.
+  assert.deepEqual(spec("TenantToHost", { ...work, configuration: "hostObject.x" }).context, { ...context, hostObject: host });
+  assert.deepEqual(spec("TenantToHost", { ...work, configuration: "virtualObject.x" }).context, { ...context, virtualObject: tenant });
+  assert.deepEqual(specOf({ ...work, configuration: "hostObject virtualObject" }, value, lists[0], "TenantToHost", null, null, []).context, context);
+  // A list of patches alone is no configuration.
+  const alone = specOf(work, [{ path: "a" }], undefined, "TenantToHost", tenant, host, []);
+  assert.deepEqual([alone.patches, alone.resource, alone.configuration, alone.context], [[{ path: "a" }], undefined, undefined, { tenant: { name: "t", namespace: "n" } }]);
+});
+
+test("the patches of a spec are its own, or those of the list", () => {
+  const value = read(configuration).value;
+  const spec = (more: Partial<Spec>) => ({ direction: "TenantToHost" as const, namespaceMode: "Single", object: {}, context: {}, ...more });
+  assert.deepEqual(patchesOf(spec({ patches: [1] }), lists[0]), [1]);
+  assert.deepEqual(patchesOf(spec({ configuration: value }), lists[1]), [{ path: "spec" }]);
+  for (const list of [undefined, { name: "x", steps: ["sync", "toHost", "absent", "patches"] }]) assert.deepEqual(patchesOf(spec({ configuration: value }), list), []);
+});
+
+const object = "kind: Pod\nspec:\n  a: 1\n";
+const [documents, objects] = [read(configuration), read(object)];
+
+/** A finding as the line and the text that it marks, and its message. */
+const said = (text: string) => ({ from, to, severity, message }: { from: number; to: number; severity: string; message: string }) => [severity, lineOf(text, from), text.slice(from, to), message];
+
+test("a cause of a refusal is at its place in the text that it is about", () => {
+  const field = (path: string) => `spec.configuration.sync.toHost.pods.patches${path}`;
+  const causes = [
+    { field: field("[0].expression"), message: "wrong: line 1, column 7: no such field" }, { field: field("[1].path"), message: "wrong" }, { field: field(""), message: "too many" },
+    { field: "spec.object.spec.a", message: "no text" }, { field: "spec.object", message: "too large" },
+    { field: "spec.direction", message: "unknown" }, { field: "metadata.name", message: "not here" }, { field: "status.object.spec.a", message: "not there" }, { message: "without a field" },
+  ];
+  const found = findingsOf(new Refusal(422, "", causes), documents, lists[0], objects);
+  assert.deepEqual(found.configuration.map(said(configuration)), [
+    ["error", 6, "a", "0.expression: wrong: line 1, column 7: no such field"], ["error", 7, "spec.b", "1.path: wrong"], ["error", 5, "- path: spec.a", "patches: too many"],
+  ]);
+  assert.deepEqual(found.object.map(said(object)), [["error", 3, "1", "spec.a: no text"], ["error", 1, "kind: Pod", "too large"]]);
+  assert.deepEqual(found.other, causes.slice(5));
+  const alone = read("- path: a\n  expression: b\n");
+  assert.deepEqual(findingsOf(new Refusal(422, "", [{ field: "spec.patches[0].expression", message: "wrong" }]), alone, undefined, objects).configuration.map(said(alone.text)), [["error", 2, "b", "0.expression: wrong"]]);
+});
+
+test("the failure and the warnings of an evaluation are at their places", () => {
+  const spec = (direction: Direction, patches?: unknown[]): Spec => ({ direction, namespaceMode: "Single", object: {}, context: {}, patches });
+  const error = { index: 1n, path: "spec.b", message: "broken", line: 1n, column: 7n };
+  const fail = (direction: Direction, more: Partial<Status> = {}) => failuresOf({ error, ...more }, spec(direction), documents, lists[0], objects);
+  assert.deepEqual(fail("TenantToHost").configuration.map(said(configuration)), [["error", 8, "v", "spec.b: broken"]]);
+  assert.deepEqual(fail("HostToTenant").configuration.map(said(configuration)), [["error", 9, "s", "spec.b: broken"]]);
+  assert.deepEqual(fail("HostToTenant", { error: { index: 1n, path: "spec.b", message: "broken" } }).configuration.map(said(configuration)), [["error", 9, "value.slice(1)", "spec.b: broken"]]);
+  const alone = read("- path: a\n  expression: b\n");
+  assert.deepEqual(failuresOf({ error: { index: 0, path: "a", message: "broken" } }, spec("TenantToHost", []), alone, lists[0], objects).configuration.map(said(alone.text)), [["error", 2, "b", "a: broken"]]);
+  const warned = failuresOf({ warnings: ["spec.object.spec.a: unknown\nfield", "about nothing"] }, spec("TenantToHost"), documents, lists[0], objects);
+  assert.deepEqual(warned.object.map(said(object)), [["warning", 3, "1", "spec.a: unknown\nfield"]]);
+  assert.deepEqual([warned.configuration, warned.other], [[], [{ message: "about nothing" }]]);
+  assert.deepEqual(failuresOf({}, spec("TenantToHost"), documents, lists[0], objects), { configuration: [], object: [], other: [] });
+});
+
+test("an evaluation sends and reads whole numbers without rounding them", async () => {
+  const asked: Asked[] = [];
+  answerWith((one) => {
+    asked.push(one);
+    return new Response(asked.length === 1 ? '{"status":{"object":{"n":9007199254740993}}}' : "{}", { status: 201 });
+  });
+  const spec: Spec = { direction: "TenantToHost", namespaceMode: "Single", patches: [], object: { n: 9007199254740993n }, context: {} };
+  const { signal } = new AbortController();
+  assert.deepEqual(await evaluate(spec, signal), { object: { n: 9007199254740993n } });
+  assert.deepEqual(await evaluate(spec, signal), {});
+  const { method, path, query, body } = asked[0]!;
+  assert.deepEqual([method, path, String(query)], ["POST", "/apis/management.platform.sh/v1/syncpatchevaluations", "fieldValidation=Strict"]);
+  assert.equal(body, '{"apiVersion":"management.platform.sh/v1","kind":"SyncPatchEvaluation","spec":{"direction":"TenantToHost","namespaceMode":"Single","patches":[],"object":{"n":9007199254740993},"context":{}}}');
+  answerWith(() => Response.json({ message: "no", details: { causes: [{ field: "spec.object", message: "x" }] } }, { status: 422 }));
+  await assert.rejects(evaluate(spec, signal), (failure) => failure instanceof Refusal && failure.code === 422 && failure.causes[0]?.field === "spec.object");
+});

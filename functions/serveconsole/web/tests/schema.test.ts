@@ -1,0 +1,60 @@
+import { answerWith } from "./page";
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { Refusal } from "../api";
+import { helpFor } from "../schema";
+
+const ref = (name: string) => ({ $ref: `#/components/schemas/${name}` });
+const schemas = {
+  "sh.platform.v1.ConfigStatus": {
+    type: "object", description: "The status.",
+    properties: {
+      audit: { allOf: [ref("sh.platform.v1.Audit")], description: "Audit of this platform." }, plain: ref("sh.platform.v1.Audit"),
+      buttons: { type: "array", description: "Buttons.", items: ref("sh.platform.v1.Button") }, words: { type: "array", items: { type: "string" } },
+      labels: { type: "object", additionalProperties: { type: "string", description: "A label." } }, broken: ref("sh.platform.v1.Absent"),
+      loop: ref("sh.platform.v1.Loop"), anything: { description: "Anything." },
+    },
+  },
+  "sh.platform.v1.Audit": { type: "object", description: "Any audit.", properties: { level: { type: "integer", description: "How much.", enum: [1, 2] }, keep: { type: "string" } } },
+  "sh.platform.v1.Button": { type: "object", properties: { text: { type: "string", description: "Its text." }, link: { type: "string" } } },
+  "sh.platform.v1.Loop": ref("sh.platform.v1.Loop"),
+  "sh.platform.v1.NoConfig": { type: "string" },
+  "sh.platform.v1.Config": { type: "object", properties: { status: ref("sh.platform.v1.ConfigStatus") } },
+};
+
+test("a failure to read the description is repeated by the next caller, and a success is kept", async () => {
+  let asked = 0;
+  answerWith(({ path }) => {
+    asked++;
+    assert.equal(path, "/openapi/v3/apis/management.platform.sh/v1");
+    return asked === 1 ? Response.json({ message: "busy" }, { status: 503 }) : Response.json({ components: { schemas } });
+  });
+  await assert.rejects(helpFor("Config", []), (failure) => failure instanceof Refusal && failure.code === 503);
+  assert.equal((await helpFor("Config", []))?.type, "object");
+  await helpFor("Config", ["status"]);
+  assert.equal(asked, 2);
+});
+
+test("a field is explained by what is said about it, or about its type", async () => {
+  for (const [steps, expected] of [
+    [["status", "audit"], { path: "status.audit", type: "object", description: "Audit of this platform.", values: [], fields: ["keep", "level"] }],
+    [["status", "plain"], { path: "status.plain", type: "object", description: "Any audit.", values: [], fields: ["keep", "level"] }],
+    [["status", "audit", "level"], { path: "status.audit.level", type: "integer", description: "How much.", values: ["1", "2"], fields: [] }],
+    [["status", "buttons"], { path: "status.buttons", type: "list of object", description: "Buttons.", values: [], fields: ["link", "text"] }],
+    [["status", "buttons", 3, "text"], { path: "status.buttons[3].text", type: "string", description: "Its text.", values: [], fields: [] }],
+    [["status", "words"], { path: "status.words", type: "list of string", description: "", values: [], fields: [] }],
+    [["status", "labels", "any.name"], { path: "status.labels.any.name", type: "string", description: "A label.", values: [], fields: [] }],
+    [["status", "anything"], { path: "status.anything", type: "object", description: "Anything.", values: [], fields: [] }],
+  ] as const) {
+    assert.deepEqual(await helpFor("Config", [...steps]), expected, steps.join("/"));
+  }
+});
+
+test("what is not described has no help", async () => {
+  for (const steps of [["absent"], ["status", "audit", "absent"], ["status", "audit", 0], ["status", "buttons", "text"], ["status", "broken"], ["status", "audit", "level", "x"]]) {
+    assert.equal(await helpFor("Config", steps), null, steps.join("/"));
+  }
+  assert.equal(await helpFor("Absent", []), null);
+  // A description that refers to itself ends.
+  assert.equal((await helpFor("Config", ["status", "loop"]))?.type, "object");
+});
