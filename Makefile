@@ -45,6 +45,9 @@ contract: ## Compare with Kubernetes: its storage contract tests, and its handle
 	@$(CHECK) --install redis-server
 	cd test/contract && go test -timeout $(TIMEOUT) . $(ARGS)
 
+node: # Install the packager of serverless.yml.
+	@$(CHECK) --install npm osls
+
 stage-serverless: ## Lay out what `make build` made for Lambda as serverless.yml wants it.
 	@mkdir -p build/serverless
 	@for zip in build/lambda/*/arm64/bootstrap.zip; do \
@@ -135,4 +138,4 @@ verify: gen ## Fail when a generated file is not what the source says.
 	@git diff --exit-code --stat -- '*zz_generated*' functions/discoverapi shared/api/fieldmanager \
 		infra/serverless infra/redis infra/terraform/functions.json infra/lambda/functions infra/knative infra/nginx docs/limits.md docs/reference.md functions/serveconsole
 
-.PHONY: help run test check check-deep browser contract lint lint-modules fix build program release stage-gcf stage-serverless bench bench-growth bench-parts bench-cold speed evidence profile fuzz gen verify
+.PHONY: node help run test check check-deep browser contract lint lint-modules fix build program release stage-gcf stage-serverless bench bench-growth bench-parts bench-cold speed evidence profile fuzz gen verify

@@ -69,7 +69,7 @@ github.com/jackc/pgx/v5: shared/audit/postgressink
 # The client of Kubernetes is large. It asks virtual clusters to sign.
 k8s.io/client-go: shared/signing/clusterca/csr docs/examples/... local/... test/...
 # A program with flags is a program for people.
-github.com/alecthomas/kong: local/... test/attack test/evidence test/load
+github.com/alecthomas/kong: local/... test/attack test/check test/evidence test/load
 # Prometheus costs a function its start.
 github.com/prometheus/client_golang: shared/api/metrics local/...
 # So do the metrics of the runtime.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -163,11 +164,11 @@ func table() string {
 			if len(p.packages) > 0 {
 				var names []string
 				for _, pattern := range p.packages {
-					names = append(names, "`"+filepath.ToSlash(filepath.Join(p.module, pattern))+"`")
+					names = append(names, cmp.Or(strings.TrimPrefix(strings.TrimSuffix("/"+filepath.ToSlash(filepath.Join(p.module, pattern)), "/..."), "/"), "."))
 				}
-				packages = strings.Join(names, ", ")
+				packages = "`" + strings.Join(names, "`, `") + "`"
 				if len(p.except) > 0 {
-					packages += " without the parts below"
+					packages += ", without those of other parts"
 				}
 			}
 			text.WriteString("| `" + p.name + "` | `make " + set.name + "` | " + p.about + " | " + packages + " |\n")
