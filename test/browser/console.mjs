@@ -3384,8 +3384,11 @@ const limit = 240_000;
 async function looping() {
   for (const page of browser.contexts().flatMap((context) => context.pages())) {
     if (await soon(page.evaluate("1")) === 1) continue;
-    if (debuggers.has(page)) await soon(debuggers.get(page).send("Runtime.terminateExecution"));
-    if (await soon(page.evaluate("1")) === 1) return page.url();
+    // Keys that wait for the page may start the script again.
+    for (let left = 5; left > 0 && debuggers.has(page); left--) {
+      await soon(debuggers.get(page).send("Runtime.terminateExecution"));
+      if (await soon(page.evaluate("1")) === 1) return page.url();
+    }
   }
   return "";
 }
