@@ -65,15 +65,18 @@ func run(ctx context.Context, chosen options) error {
 	if err != nil {
 		return err
 	}
+	var failures []error
 	for _, p := range parts {
 		fmt.Printf("\n== %s: %s\n", p.name, p.about)
 		if err := report.run(ctx, p, chosen.Timeout); err != nil {
-			report.print(os.Stdout)
-			return fmt.Errorf("%s: %w", p.name, err)
+			failures = append(failures, fmt.Errorf("%s: %w", p.name, err))
+		}
+		if ctx.Err() != nil {
+			break
 		}
 	}
 	report.print(os.Stdout)
-	return nil
+	return errors.Join(failures...)
 }
 
 // prepare installs what is missing, and fails with one line for each thing that a check cannot do without. On a laptop, tests that need
@@ -154,7 +157,7 @@ func freeBytes(folder string) (int64, error) {
 	if err := syscall.Statfs(folder, &stat); err != nil {
 		return 0, fmt.Errorf("asking for the free space of %s: %w", folder, err)
 	}
-	return int64(stat.Bavail) * int64(stat.Bsize), nil
+	return int64(stat.Bavail) * int64(stat.Bsize), nil //nolint:unconvert // the size has another type on other systems
 }
 
 func names() []string {

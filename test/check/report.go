@@ -58,7 +58,7 @@ func newReport() (*report, error) {
 	return &report{folder: folder, free: free, begun: time.Now()}, err
 }
 
-// run runs a part. A failed test is a failure after all others have run.
+// run runs a part.
 func (r *report) run(ctx context.Context, p part, timeout string) error {
 	events := filepath.Join(r.folder, p.name+".json")
 	command, err := p.command(ctx, events, timeout)

@@ -51,7 +51,7 @@ func BuildAll(root string) (*Programs, error) {
 	if text, err := os.ReadFile(filepath.Join(found.Folder, notes)); err == nil {
 		return found, json.Unmarshal(text, &found.ByName)
 	}
-	if err := os.MkdirAll(all, 0o755); err != nil {
+	if err := os.MkdirAll(all, 0o750); err != nil {
 		return nil, err
 	}
 	// Programs of other sources are of no use any more.
