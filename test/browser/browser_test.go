@@ -42,7 +42,7 @@ func browser(t *testing.T) string {
 	if _, err := os.Stat("node_modules/playwright-core"); err != nil {
 		missing("the packages are not installed: run make browser")
 	}
-	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
+	for _, name := range []string{"chromium-headless-shell", "chromium", "chromium-browser", "google-chrome"} {
 		if path, err := exec.LookPath(name); err == nil {
 			return path
 		}

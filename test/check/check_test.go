@@ -217,7 +217,7 @@ func TestMissing(t *testing.T) {
 	folder := t.TempDir()
 	t.Setenv("PATH", folder)
 	lines := install(t.Context(), folder, []string{"redis-server", "chromium"})
-	for i, want := range []string{"redis-server is missing: on Debian, apt-get install redis-server", "chromium or chromium-browser or google-chrome is missing"} {
+	for i, want := range []string{"redis-server is missing: on Debian, apt-get install redis-server", "chromium-headless-shell or chromium or chromium-browser or google-chrome is missing: on Debian, apt-get install chromium-headless-shell"} {
 		if len(lines) != 2 || !strings.HasPrefix(lines[i], want) || strings.Contains(lines[i], "\n") {
 			t.Fatalf("%q", lines)
 		}
