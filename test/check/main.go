@@ -128,7 +128,7 @@ func download(ctx context.Context, folder string) error {
 	return nil
 }
 
-// leastDisk is what a check from empty caches writes at most, in bytes. Measured; docs/contributing.md has the figure.
+// leastDisk is the room that compiled packages need if nothing is compiled yet, in bytes.
 const leastDisk = 12 << 30
 
 // enoughDisk fails if the cache of the compiler has no room to grow.
@@ -146,7 +146,7 @@ func enoughDisk() error {
 		return err
 	}
 	if free < leastDisk {
-		return fmt.Errorf("%.1f GB are free in %s, and a check may write %d GB: go clean -cache", float64(free)/(1<<30), folder, leastDisk>>30)
+		return fmt.Errorf("%.1f GB are free in %s, and a check needs %d GB if nothing is compiled yet: go clean -cache", float64(free)/(1<<30), folder, leastDisk>>30)
 	}
 	return nil
 }
