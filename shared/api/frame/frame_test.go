@@ -250,6 +250,9 @@ func TestBodyLimit(t *testing.T) {
 		header: map[string]string{"Content-Type": "application/merge-patch+json"},
 	}), 413, tooLarge)
 	refused(t, w.do(request{method: "POST", path: probe, body: exactly(3<<20 + 1)}), 413, tooLarge)
+	chunked := w.request(request{method: "POST", path: root, body: exactly(3<<20 + 1)})
+	chunked.ContentLength = -1 // it does not say how long it is
+	refused(t, w.send(chunked), 413, tooLarge)
 }
 
 // tornBody ends too early, like an upload whose client disconnects.
