@@ -32,7 +32,7 @@ func tests(parts []part, module, name string) bool {
 
 var testFunction = regexp.MustCompile(`(?m)^func (Test|Fuzz|Example)`)
 
-// tested returns the folders with tests, below each folder with a go.mod.
+// withTests returns the folders with tests, by the folder of their go.mod and below it.
 func withTests(t *testing.T) map[string][]string {
 	t.Helper()
 	list := exec.Command("git", "ls-files", "--cached", "--others", "--exclude-standard", "*_test.go", "*go.mod")
@@ -73,7 +73,7 @@ func withTests(t *testing.T) map[string][]string {
 	return found
 }
 
-// The tests of every package run in check or in check-deep, and those of the program in both: check runs them in short.
+// The tests of every package run in check or in check-deep. If a package leaves tests out of short runs, check-deep runs it as well.
 func TestEveryPackageRuns(t *testing.T) {
 	t.Parallel()
 	all := withTests(t)
