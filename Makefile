@@ -39,7 +39,7 @@ check-deep: ## Everything else: race detector, all shapes, Kubernetes, Terraform
 
 # The stories run in node, which the cache of go test does not see.
 browser: ## Drive the console in a real browser. PICTURES=folder keeps pictures of its pages, MEASURE=file its figures; ARIA=write renews test/browser/aria.
-	@$(CHECK) browser
+	@$(CHECK) browser looks
 
 contract: ## Compare with Kubernetes: its storage contract tests, and its handlers. Compiles for minutes when cold. ARGS=-update writes docs/conformance.md.
 	@$(CHECK) --install redis-server

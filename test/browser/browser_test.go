@@ -120,31 +120,47 @@ func runExported(ctx context.Context, t *testing.T, folder string) {
 	}
 }
 
-// The stories of the console hold, none of its requests leaves its host, and its policy is never violated. Each processor has a
-// platform and a browser of its own, and takes a story that no other has taken until there is none left.
+// The stories of the console hold, none of its requests leaves its host, and its policy is never violated.
 func TestConsole(t *testing.T) {
-	program, kubectlProgram, exported, taken := browser(t), kubectl(t), t.TempDir(), t.TempDir()
+	exported := tellAll(t, "")
+	if os.Getenv("STORY") == "" {
+		runExported(t.Context(), t, exported)
+	}
+}
+
+// The same for the stories that take long: all looks, and all buttons of somebody who may do everything.
+func TestConsoleLong(t *testing.T) {
+	if testing.Short() {
+		t.Skip("these stories take long")
+	}
+	tellAll(t, "long")
+}
+
+// tellAll tells all stories of a kind, and returns the folder of what they have exported. Each processor has a platform and a
+// browser of its own, and takes a story that no other has taken until there is none left.
+func tellAll(t *testing.T, kind string) (exported string) {
+	t.Helper()
+	program, kubectlProgram, taken := browser(t), kubectl(t), t.TempDir()
+	exported = t.TempDir()
 	var told atomic.Int64
 	t.Run("stories", func(t *testing.T) {
 		for i := range runtime.GOMAXPROCS(0) {
 			t.Run(strconv.Itoa(i), func(t *testing.T) {
 				t.Parallel()
-				told.Add(tell(t, program, kubectlProgram, exported, taken))
+				told.Add(tell(t, program, kubectlProgram, kind, exported, taken))
 			})
 		}
 	})
-	if os.Getenv("STORY") != "" {
-		return
-	}
 	t.Logf("counted: %d stories", told.Load())
-	if told.Load() < 10 {
+	if told.Load() < 4 && os.Getenv("STORY") == "" {
 		t.Errorf("%d stories were told", told.Load())
 	}
-	runExported(t.Context(), t, exported)
+	return exported
 }
 
-// tell starts a platform and a browser that tell the stories that have no file in the folder taken, and returns how many they were.
-func tell(t *testing.T, program, kubectlProgram, exported, taken string) int64 {
+// tell starts a platform and a browser that tell the stories of a kind that have no file in the folder taken, and returns how many
+// they were.
+func tell(t *testing.T, program, kubectlProgram, kind, exported, taken string) int64 {
 	t.Helper()
 	origin, key := serve(t, false)
 	open, _ := serve(t, true)
@@ -159,7 +175,7 @@ func tell(t *testing.T, program, kubectlProgram, exported, taken string) int64 {
 	at := providertest.Start(t, "../signin/providertest", providertest.Client{
 		Secret: "hush", Callback: origin + "/auth/oidc/callback", After: origin + "/console",
 	})
-	command.Env = append(os.Environ(), "KUBECTL="+kubectlProgram, "ISSUER="+at.Issuer, "ISSUER_CA="+at.CAFile, "EVENTS="+redistest.Embedded(t), "TAKEN="+taken,
+	command.Env = append(os.Environ(), "KUBECTL="+kubectlProgram, "ISSUER="+at.Issuer, "ISSUER_CA="+at.CAFile, "EVENTS="+redistest.Embedded(t), "TAKEN="+taken, "STORIES="+kind,
 		"DEBUG=pw:api") // it writes each call of the browser to stderr
 	var said bytes.Buffer
 	command.Stderr = &said
