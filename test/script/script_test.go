@@ -190,8 +190,7 @@ func TestStories(t *testing.T) {
 	}
 }
 
-// stories returns the files of the stories that a shape runs. Stories about the runner are for the runner only, and of the gateways for
-// AWS Lambda one runs all other stories.
+// stories returns the files of the stories that a shape runs. Stories about the runner are for the runner only.
 func stories(t *testing.T, as shape) []string {
 	t.Helper()
 	all, err := filepath.Glob(filepath.Join("testdata", "*.txtar"))
@@ -203,13 +202,14 @@ func stories(t *testing.T, as shape) []string {
 	for _, file := range all {
 		name := strings.TrimSuffix(filepath.Base(file), ".txtar")
 		known[name] = true
-		if as == localRunner || aboutTheRunner[name] == "" && (gateways[as] == nil || as == lambdaRESTAPI || slices.Contains(ofEvents, name)) {
+		whole := as == lambdaRESTAPI || as == frameworkServers && !testing.Short()
+		if as == localRunner || aboutTheRunner[name] == "" && (whole || slices.Contains(ofEveryShape, name)) {
 			files = append(files, file)
 		}
 	}
-	for _, name := range ofEvents {
+	for _, name := range ofEveryShape {
 		if !known[name] || aboutTheRunner[name] != "" {
-			t.Errorf("ofEvents names %s, which is not a story of all shapes", name)
+			t.Errorf("ofEveryShape names %s, which is not a story of all shapes", name)
 		}
 	}
 	for name := range aboutTheRunner {

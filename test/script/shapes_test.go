@@ -52,9 +52,10 @@ var shapes = []shape{localRunner, frameworkServers, lambdaHTTPAPI, lambdaRESTAPI
 // inShort are the shapes of a short run: the runner, and one in which each function is a process of its own.
 var inShort = []shape{localRunner, frameworkServers}
 
-// ofEvents are the stories that run behind every gateway for AWS Lambda: reads and writes, lists, watches, errors and large bodies. Gateways
-// differ in the form of their events and answers alone, which infra/lambda tests byte by byte, so that one of them runs all stories.
-var ofEvents = []string{"kubectl", "lists", "watch", "input"}
+// ofEveryShape are the stories that run in every shape: reads and writes, lists, watches, errors and large bodies. Gateways for AWS Lambda
+// differ in the form of their events and answers alone, which infra/lambda tests byte by byte, so that one of them runs all stories. The
+// servers of the Functions Framework run all of them unless the run is short.
+var ofEveryShape = []string{"kubectl", "lists", "watch", "input"}
 
 // gateways are the gateways in front of the programs for AWS Lambda in each shape. Several gateways take turns.
 var gateways = map[shape][]lambdatest.Gateway{
