@@ -61,6 +61,11 @@ func run(ctx context.Context, chosen options) error {
 	if err := prepare(ctx, unique(wanted), unique(modules)); err != nil {
 		return err
 	}
+	if os.Getenv("CI") != "" {
+		if err := keepTimes(ctx, "."); err != nil {
+			return err
+		}
+	}
 	report, err := newReport()
 	if err != nil {
 		return err

@@ -44,12 +44,12 @@ var check = []part{
 		flags: append([]string{short}, parallel...), needs: []string{"redis-server", "postgres", "providers", "simplesamlphp", "node", "console", "zsh", "fish", "git"},
 	},
 	{
-		name: "stories", about: "whole sessions with a real kubectl, in the runner and as servers of the Functions Framework",
+		name: "stories", about: "whole sessions with a real kubectl in the runner, and some as servers of the Functions Framework",
 		packages: []string{"test/script"}, flags: []string{short}, needs: []string{"redis-server", "git"},
 	},
 	{
-		name: "browser", about: "the console in a real browser",
-		packages: []string{"test/browser"}, flags: []string{"-count=1"}, needs: []string{"redis-server", "playwright", "providers", "chromium"},
+		name: "browser", about: "the console in a real browser, each page in one look",
+		packages: []string{"test/browser"}, flags: []string{short, "-count=1"}, needs: []string{"redis-server", "playwright", "providers", "chromium"},
 	},
 	{
 		name: "bounds", about: "each row of docs/limits.md, the cost of random input, an honest tenant under attack",
@@ -72,12 +72,16 @@ var deep = []part{
 		flags: parallel, needs: []string{"redis-server", "providers", "simplesamlphp", "node", "console", "git"},
 	},
 	{
-		name: "shapes", about: "the sessions in AWS Lambda behind each gateway, and the upgrade from the previous release",
-		packages: []string{"test/script"}, flags: []string{"-run=^TestStories$/^lambda|^TestStories$/^local$/^upgrade$"}, needs: []string{"redis-server", "git"},
+		name: "shapes", about: "the sessions as servers of the Functions Framework and in AWS Lambda behind each gateway, and the upgrade from the previous release",
+		packages: []string{"test/script"}, flags: []string{"-run=^TestStories$/^(framework|lambda)|^TestStories$/^local$/^upgrade$"}, needs: []string{"redis-server", "git"},
 	},
 	{
 		name: "packaging", about: "serverless.yml as its packager reads it, a gateway, size and content of the programs",
 		packages: []string{"test/deploy", "test/gateway", "test/cold", "test/links"}, needs: []string{"osls", "nginx"},
+	},
+	{
+		name: "looks", about: "the console's pages in the other looks, and each button of somebody who may do everything",
+		packages: []string{"test/browser"}, flags: []string{"-run=^TestConsoleLong$", "-count=1"}, needs: []string{"redis-server", "playwright", "providers", "chromium"},
 	},
 	// The cache of go test does not see files outside of a module.
 	{name: "terraform", about: "the Terraform modules", module: "test/terraform", packages: []string{"..."}, flags: []string{"-count=1"}, needs: []string{"redis-server"}},
