@@ -4,6 +4,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -14,6 +15,7 @@ import (
 	"management.platform.sh/functions/catalog"
 	"management.platform.sh/infra/framework"
 	"management.platform.sh/shared/process/processtest"
+	"management.platform.sh/shared/state/redisstore/redistest"
 )
 
 // lasting is a test whose state ends with the process.
@@ -34,13 +36,8 @@ func TestRegister(t *testing.T) {
 			framework.Register(f)
 		}
 	})
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := listener.Addr().String()
-	listener.Close()
-	_, port, _ := net.SplitHostPort(address)
+	port := strconv.Itoa(redistest.FreePort(t))
+	address := net.JoinHostPort("127.0.0.1", port)
 	failed := make(chan error, 1)
 	go func() { failed <- funcframework.StartHostPort("127.0.0.1", port) }()
 	r, err := http.NewRequestWithContext(t.Context(), "GET", "http://"+address+processtest.Root+"/admin", http.NoBody)

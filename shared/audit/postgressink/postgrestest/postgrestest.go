@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"os/user"
@@ -17,6 +16,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"management.platform.sh/shared/state/redisstore/redistest"
 )
 
 // readiness bounds every wait for a server.
@@ -53,7 +54,7 @@ func Server(t testing.TB) *Process {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { os.RemoveAll(folder) })
-	p := &Process{t: t, folder: folder, server: server, port: freePort(t)}
+	p := &Process{t: t, folder: folder, server: server, port: redistest.FreePort(t)}
 	if os.Geteuid() == 0 {
 		p.account = postgres(t)
 		if err := os.Chown(folder, int(p.account.Uid), int(p.account.Gid)); err != nil {
@@ -96,15 +97,6 @@ func postgres(t testing.TB) *syscall.Credential {
 	uid, _ := strconv.ParseUint(account.Uid, 10, 32)
 	gid, _ := strconv.ParseUint(account.Gid, 10, 32)
 	return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}
-}
-
-func freePort(t testing.TB) int {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer listener.Close()
-	return listener.Addr().(*net.TCPAddr).Port
 }
 
 func (p *Process) run(name string, args ...string) *exec.Cmd {
@@ -151,7 +143,8 @@ func (p *Process) Start() {
 			return
 		}
 		if time.Now().After(deadline) {
-			p.t.Fatalf("PostgreSQL does not answer: %v", err)
+			p.Kill()
+			p.t.Fatalf("PostgreSQL does not answer: %v\n%s", err, p.output)
 		}
 		<-time.After(20 * time.Millisecond)
 	}

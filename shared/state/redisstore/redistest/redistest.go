@@ -78,7 +78,7 @@ func Argument(args ...string) Option {
 // whether clients need a certificate of their own.
 func TLS(certificate, key, authority string, clients bool) Option {
 	return func(p *Process) {
-		p.securePort = freePort(p.t)
+		p.securePort = FreePort(p.t)
 		auth := "no"
 		if clients {
 			auth = "yes"
@@ -118,7 +118,7 @@ func Server(t testing.TB, options ...Option) *Process {
 	}
 	t.Cleanup(func() { os.RemoveAll(socket) })
 
-	p := &Process{t: t, port: freePort(t), socket: filepath.Join(socket, "s")}
+	p := &Process{t: t, port: FreePort(t), socket: filepath.Join(socket, "s")}
 	p.args = []string{
 		"--bind", "127.0.0.1", "--port", strconv.Itoa(p.port), "--unixsocket", p.socket,
 		"--dir", t.TempDir(), "--save", "", "--loglevel", "warning",
@@ -247,7 +247,7 @@ func Replica(t testing.TB, of *Process, options ...Option) *Process {
 // that many replicas.
 func Sentinel(t testing.TB, name string, of *Process, replicas int) *Process {
 	t.Helper()
-	p := &Process{t: t, port: freePort(t)}
+	p := &Process{t: t, port: FreePort(t)}
 	file := filepath.Join(t.TempDir(), "sentinel.conf")
 	config := fmt.Sprintf("bind 127.0.0.1\nport %d\nsentinel monitor %s 127.0.0.1 %d 1\n"+
 		"sentinel down-after-milliseconds %s 1000\nsentinel failover-timeout %s 10000\n", p.port, name, of.port, name, name)
@@ -284,7 +284,7 @@ func Nodes(t testing.TB) []*Process {
 	var buses []int
 	ctx := context.Background()
 	for i := range nodes {
-		bus := freePort(t)
+		bus := FreePort(t)
 		p := Server(t, Argument("--cluster-enabled", "yes", "--cluster-port", strconv.Itoa(bus), "--cluster-node-timeout", "5000"))
 		client := p.client()
 		t.Cleanup(func() { client.Close() })
@@ -320,7 +320,7 @@ func Nodes(t testing.TB) []*Process {
 func ClusterReplica(t testing.TB, of *Process) *Process {
 	t.Helper()
 	ctx := context.Background()
-	bus := freePort(t)
+	bus := FreePort(t)
 	p := Server(t, Argument("--cluster-enabled", "yes", "--cluster-port", strconv.Itoa(bus), "--cluster-node-timeout", "5000", "--repl-diskless-sync-delay", "0"))
 	primary, client := of.client(), p.client()
 	defer primary.Close()
@@ -354,20 +354,28 @@ func poll(ready func() bool) bool {
 	return false
 }
 
-// freePort returns a TCP port that is not in use. Systems do not choose ports below 32768 for outgoing connections, so no
-// client takes the port of a server that is about to start again.
-func freePort(t testing.TB) int {
+// FreePort returns a TCP port of loopback on which nothing listens. No other test of this machine gets the same port until the test has
+// ended, and no client gets it for an outgoing connection: systems do not choose ports below 32768 for these. So a server can be
+// stopped and started again.
+func FreePort(t testing.TB) int {
 	t.Helper()
-	var listener net.Listener
-	if !poll(func() (free bool) {
-		var err error
-		listener, err = net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", 10000+rand.N(22000)))
-		return err == nil
+	port := 0
+	if !poll(func() bool {
+		port = 10000 + rand.N(22000)
+		if runtime.GOOS == "linux" {
+			// An abstract socket is a name that one process of the machine has at a time. It leaves no file.
+			taken, err := net.Listen("unix", fmt.Sprintf("@platform-test-port-%d", port))
+			if err != nil {
+				return false
+			}
+			t.Cleanup(func() { _ = taken.Close() })
+		}
+		listener, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
+		return err == nil && listener.Close() == nil
 	}) {
 		t.Fatal("finding a free port: there is none")
 	}
-	defer listener.Close()
-	return listener.Addr().(*net.TCPAddr).Port
+	return port
 }
 
 var spawner struct {
