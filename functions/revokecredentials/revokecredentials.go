@@ -59,7 +59,8 @@ type Input = frame.ReviewRequest[*model.CredentialRevocation]
 type Output = frame.ReviewResult[*model.CredentialRevocation]
 
 // Do revokes credentials: they are refused at the next request. What is no credential is ignored. Each credential is revoked by
-// itself: after an error those before it are revoked, and the same request finishes the work.
+// itself: after an error those before it are revoked, and the same request finishes the work. A dry run revokes nothing, and has the
+// same answer.
 //
 // Errors: Invalid unless there are 1 to limits.Revocations texts; those of the state.
 func Do(ctx context.Context, deps Deps, in Input) (Output, error) {
@@ -71,9 +72,13 @@ func Do(ctx context.Context, deps Deps, in Input) (Output, error) {
 		return Output{}, apierror.Invalid(kind.GroupKind(), "", field.ErrorList{field.TooMany(path, len(texts), limits.Revocations)})
 	}
 	var done []string
+	revoke := deps.revoke
+	if in.DryRun {
+		revoke = func(context.Context, secret.String) (string, error) { return "", nil }
+	}
 	for _, text := range texts {
 		even := time.NewTimer(pace)
-		name, err := deps.revoke(ctx, secret.String(text))
+		name, err := revoke(ctx, secret.String(text))
 		if err != nil {
 			even.Stop()
 			return Output{}, translate(err)

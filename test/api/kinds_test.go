@@ -287,11 +287,11 @@ func (w *kindWorld) changesAt(subresource string, object map[string]any, section
 	}
 }
 
-// state is what the state holds of all kinds, and which tokens are revoked.
+// state is what the state holds of all kinds, and which tokens and texts of keys are revoked.
 func (w *kindWorld) state() string {
 	w.t.Helper()
 	var text strings.Builder
-	resources := []string{issuedtoken.RevokedResource}
+	resources := []string{issuedtoken.RevokedResource, "retiredkeys"}
 	for _, k := range storedKinds {
 		resources = append(resources, k.resource)
 	}

@@ -18,6 +18,7 @@ import (
 	"management.platform.sh/shared/api/resource"
 	"management.platform.sh/shared/model/apierror"
 	"management.platform.sh/shared/platform"
+	"management.platform.sh/shared/state/store"
 )
 
 // Delete binds an operation to DELETE on one object: 200 with a Status, or with the object while a grace period or
@@ -30,6 +31,9 @@ func Delete[T resource.Object, D any](
 		options, err := readDeleteOptions(c)
 		if err != nil {
 			return nil, err
+		}
+		if len(options.DryRun) > 0 {
+			ctx = store.ReadOnly(ctx)
 		}
 		object, err := do(ctx, deps, deleteInput(c, options))
 		if err != nil {
@@ -56,6 +60,9 @@ func DeleteCollection[T resource.Object, D any](
 		options, err := readDeleteOptions(c)
 		if err != nil {
 			return nil, err
+		}
+		if len(options.DryRun) > 0 {
+			ctx = store.ReadOnly(ctx)
 		}
 		in := deleteInput(c, options)
 		selection.Rest = &resource.Rest{}

@@ -275,7 +275,12 @@ func (f *frame) phases(ctx context.Context, c *call) (result *answer, err error)
 	if err := f.takePlaces(ctx, c); err != nil {
 		return nil, err
 	}
-	result, err = f.operate(c.recording.watchRemovals(ctx), c)
+	operating := c.recording.watchRemovals(ctx)
+	// The options of a DELETE may be in its body, which its binder reads.
+	if c.http.Method != http.MethodDelete && c.query.Has("dryRun") {
+		operating = store.ReadOnly(operating)
+	}
+	result, err = f.operate(operating, c)
 	if f.guesses(err) {
 		if slow := f.server.Rates.Failures.Take(f.address(c), thisAddress, c.now()); slow != nil {
 			return nil, slow

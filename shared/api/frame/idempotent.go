@@ -150,7 +150,7 @@ func permitted(ctx context.Context, c *call, operate operation) error {
 	dry := *c
 	dry.query = maps.Clone(c.query)
 	dry.query.Set("dryRun", metav1.DryRunAll)
-	_, err := operate(ctx, &dry)
+	_, err := operate(store.ReadOnly(ctx), &dry)
 	if err == nil {
 		return nil
 	}

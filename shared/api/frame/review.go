@@ -29,6 +29,8 @@ type ReviewRequest[T runtime.Object] struct {
 	Object T
 	// JSON is the body as the client sent it, for fields whose absence Object does not show. Empty for a body in protobuf.
 	JSON []byte
+	// DryRun means that the operation changes nothing.
+	DryRun bool
 	// Random has the same meaning as in resource.CreateInput.
 	Random io.Reader
 	// Parameter returns a parameter of the path or, if the path has none of that name, of the query. It returns an empty
@@ -89,7 +91,7 @@ func ReviewWithWarnings[T runtime.Object, D, O any](
 					return nil, err
 				}
 				result, err := do(ctx, deps, ReviewRequest[T]{
-					Caller: c.caller, Object: object, JSON: body.JSON, Random: c.random,
+					Caller: c.caller, Object: object, JSON: body.JSON, DryRun: options.dryRun, Random: c.random,
 					Parameter: func(name string) string { return cmp.Or(c.http.PathValue(name), c.query.Get(name)) },
 				})
 				if err != nil {

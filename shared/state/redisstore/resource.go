@@ -114,6 +114,9 @@ func (r *resource) Touch(ctx context.Context, record store.Record, activity, exp
 // write runs a script that answers with a revision or a word, and waits until that many replicas have acknowledged
 // it. It adds the last arguments that record.lua asks for.
 func (r *resource) write(ctx context.Context, doing string, record store.Record, script *redis.Script, replicas int, args ...any) (int64, error) {
+	if err := store.MayWrite(ctx); err != nil {
+		return 0, fmt.Errorf("%s record %q of %s: %w", doing, record.Name, r.Name(), err)
+	}
 	doing = fmt.Sprintf("%s record %q", doing, record.Name)
 	args = append(args, milliseconds(time.Now()), limits.LogBytes, limits.LogEvents)
 	var answer string

@@ -33,9 +33,27 @@ var (
 	ErrGone = errors.New("revision is not in the event log")
 	// ErrFormat: the stored record has a format that this build does not know.
 	ErrFormat = errors.New("unknown record format")
+	// ErrReadOnly: the context is that of a request that changes nothing.
+	ErrReadOnly = errors.New("a request that changes nothing would have written to the state")
 	// ErrUnavailable: the state could not be reached in time. A write may or may not have been done.
 	ErrUnavailable = errors.New("state is unavailable")
 )
+
+type readOnlyKey struct{}
+
+// ReadOnly returns a context in which Create, Update and Delete of a Store fail with ErrReadOnly. A dry run has it, so that an operation
+// that forgets the dry run fails instead of writing. Source: ADR-0047.
+func ReadOnly(ctx context.Context) context.Context {
+	return context.WithValue(ctx, readOnlyKey{}, true)
+}
+
+// MayWrite returns ErrReadOnly if the context is of ReadOnly.
+func MayWrite(ctx context.Context) error {
+	if ctx.Value(readOnlyKey{}) != nil {
+		return ErrReadOnly
+	}
+	return nil
+}
 
 // Beginning is the revision of a resource without any write; the first write has the next one. It is not 0, because
 // clients may compare versions as numbers from 1 upwards, and 0 has another meaning in a request. Source: ADR-0002.
