@@ -6,10 +6,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgproto3"
 
 	"management.platform.sh/shared/audit"
 	"management.platform.sh/shared/model"
@@ -38,6 +40,8 @@ SELECT * FROM unnest($1::text[], $2::text[], $3::timestamptz[], $4::json[]) ON C
 	forgetEvery = time.Minute
 	// closeWithin bounds the end of a connection.
 	closeWithin = time.Second
+	// maxMessage bounds what the database may send as one message, in bytes: more than an event.
+	maxMessage = 16 << 20
 )
 
 // Opener opens the sink for an audit.dataStoreEndpoint that is the URL of a PostgreSQL database.
@@ -71,6 +75,11 @@ func settingsOf(config *model.ConfigAudit) (*pgx.ConnConfig, error) {
 		return nil, errors.New("audit.dataStoreEndpoint: must be a PostgreSQL URL")
 	}
 	settings.DialFunc = destination.Dialer(0, true).DialContext
+	settings.BuildFrontend = func(r io.Reader, w io.Writer) *pgproto3.Frontend {
+		frontend := pgproto3.NewFrontend(r, w)
+		frontend.SetMaxBodyLen(maxMessage)
+		return frontend
+	}
 	return settings, nil
 }
 

@@ -1,12 +1,17 @@
 package postgressink_test
 
 import (
+	"bytes"
+	"encoding/binary"
+	"errors"
 	"fmt"
+	"net"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgproto3"
 
 	"management.platform.sh/shared/audit"
 	"management.platform.sh/shared/audit/postgressink"
@@ -120,6 +125,38 @@ func TestManyBegin(t *testing.T) {
 		if err := <-failed; err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+// A database that announces a message of a gigabyte is one that does not work. Nothing of that size is allocated. Source: ADR-0047.
+func TestHostile(t *testing.T) {
+	t.Parallel()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = listener.Close() })
+	go func() {
+		for {
+			socket, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer socket.Close()
+				// An error whose text never ends.
+				head := binary.BigEndian.AppendUint32([]byte("E"), 1<<30)
+				_, err := socket.Write(append(head, "SFATAL\x00M"...))
+				for padding := bytes.Repeat([]byte("x"), 1<<16); err == nil; {
+					_, err = socket.Write(padding)
+				}
+			}()
+		}
+	}()
+	sink := open(t, "postgres://a:hunter2@"+listener.Addr().String()+"/b?sslmode=disable", 0)
+	failed := sink.Write(t.Context(), []*audit.Record{record("a", time.Now())}, true)
+	if refused := (*pgproto3.ExceededMaxBodyLenErr)(nil); !errors.As(failed, &refused) || strings.Contains(failed.Error(), "hunter2") {
+		t.Errorf("an endless error: %v", failed)
 	}
 }
 

@@ -18,6 +18,9 @@ import (
 	"management.platform.sh/shared/state/redisstore"
 )
 
+// maxReply bounds what the Redis may send as one reply, in bytes: more than a page of events.
+const maxReply = 64 << 20
+
 // journal is the name of the audit's data in a Redis.
 const journal = "audit"
 
@@ -50,7 +53,7 @@ func connect(config *model.ConfigAudit) (*redisstore.Client, error) {
 		return nil, nil //nolint:nilnil // the URL is for another sink
 	}
 	// A sink writes one batch at a time, and a reader reads one page.
-	client, err := redisstore.Open(url, redisstore.Options{PoolSize: 1, Dialer: destination.Dialer(0, true)})
+	client, err := redisstore.Open(url, redisstore.Options{PoolSize: 1, Dialer: destination.Dialer(0, true), MaxReply: maxReply})
 	if err != nil {
 		return nil, fmt.Errorf("audit.dataStoreEndpoint: %w", err)
 	}

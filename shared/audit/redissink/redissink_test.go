@@ -1,9 +1,13 @@
 package redissink_test
 
 import (
+	"bufio"
 	"fmt"
+	"io"
+	"net"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -249,5 +253,73 @@ func testReader(t *testing.T, url string) {
 		if _, ok, err := reader.Lookup(t.Context(), absent); err != nil || ok {
 			t.Errorf("%q: %v %v", absent, ok, err)
 		}
+	}
+}
+
+// hostile is a server that answers what the library needs to begin, and every other command with the same bytes.
+func hostile(t *testing.T, answer string) (url string) {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = listener.Close() })
+	serve := func(socket net.Conn) {
+		defer socket.Close()
+		lines := bufio.NewScanner(socket)
+		for lines.Scan() {
+			elements, _ := strconv.Atoi(strings.TrimPrefix(lines.Text(), "*"))
+			command := ""
+			for i := range elements {
+				lines.Scan() // the length
+				lines.Scan()
+				if i == 0 {
+					command = strings.ToUpper(lines.Text())
+				}
+			}
+			reply := answer
+			switch command {
+			case "PING":
+				reply = "+PONG\r\n"
+			case "HELLO":
+				reply = "-ERR unknown command\r\n"
+			case "CLIENT", "SELECT":
+				reply = "+OK\r\n"
+			}
+			if _, err := io.WriteString(socket, reply); err != nil {
+				return
+			}
+		}
+	}
+	go func() {
+		for {
+			socket, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			go serve(socket)
+		}
+	}()
+	return "redis://" + listener.Addr().String()
+}
+
+// A data store that announces terabytes is a data store that does not work, and not the end of the process. Source: ADR-0047.
+func TestHostile(t *testing.T) {
+	t.Parallel()
+	for _, answer := range []string{
+		"$1099511627776\r\n", "*2147483647\r\n", "*1099511627776\r\n", "%1099511627776\r\n", strings.Repeat("*1\r\n", 1<<20), "+" + strings.Repeat("x", 1<<20),
+	} {
+		url := hostile(t, answer)
+		if err := open(t, url, 0).Write(t.Context(), []*audit.Record{record("{}")}, true); err == nil {
+			t.Errorf("a write that is answered %.30q is taken for done", answer)
+		}
+		reader, err := redissink.Opener.Read(&model.ConfigAudit{DataStoreEndpoint: secret.String(url)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := reader.Page(t.Context(), audit.Range{Events: 5, Bytes: 1000}); err == nil {
+			t.Errorf("a page that is answered %.30q is read", answer)
+		}
+		_ = reader.Close()
 	}
 }

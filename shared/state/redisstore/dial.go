@@ -38,8 +38,8 @@ var (
 type toPrimary struct{}
 
 // dialer returns a function that opens sockets by another dialer, with TLS if there is a config. Limit bounds each request to a sentinel:
-// the library asks a silent one three times before it tries the next. 0: there are no sentinels.
-func dialer(by *net.Dialer, config *tls.Config, limit time.Duration) func(ctx context.Context, network, addr string) (net.Conn, error) {
+// the library asks a silent one three times before it tries the next. 0: there are no sentinels. MaxReply is as in Options.
+func dialer(by *net.Dialer, config *tls.Config, limit time.Duration, maxReply int64) func(ctx context.Context, network, addr string) (net.Conn, error) {
 	return func(ctx context.Context, network, addr string) (socket net.Conn, err error) {
 		toSentinel := limit > 0 && ctx.Value(toPrimary{}) == nil
 		if toSentinel {
@@ -54,6 +54,9 @@ func dialer(by *net.Dialer, config *tls.Config, limit time.Duration) func(ctx co
 		}
 		if err != nil {
 			return nil, err
+		}
+		if maxReply > 0 {
+			socket = &boundedConn{Conn: socket, replies: replyBounds{most: maxReply}}
 		}
 		if toSentinel {
 			return sentinelConn{socket, limit}, nil
@@ -250,6 +253,9 @@ func (c *conn) SyscallConn() (syscall.RawConn, error) {
 		return nil, err
 	}
 	socket := c.Conn
+	if bounded, ok := socket.(*boundedConn); ok {
+		socket = bounded.Conn
+	}
 	if secure, ok := socket.(*tls.Conn); ok {
 		socket = secure.NetConn()
 	}

@@ -64,6 +64,9 @@ type Options struct {
 	TLS *tls.Config
 	// Dialer opens the connections; it can refuse addresses. nil: all addresses are connected to.
 	Dialer *net.Dialer
+	// MaxReply bounds a reply, in bytes, of a Redis that is not trusted: the library allocates what a reply announces. 0: the Redis is
+	// trusted. Source: ADR-0047.
+	MaxReply int64
 	// Replicas is how many replicas must have a write of an object before it is acknowledged. If fewer have it
 	// in time, the write is done but reported as ErrUnavailable, because it may still be lost. Touch and Trim do not
 	// wait. The embedded server has no replicas, so every write fails there. 0: the primary alone acknowledges.
@@ -190,7 +193,7 @@ func newRedis(at address, opts Options) redis.UniversalClient {
 		MasterName:               at.master,
 		SentinelUsername:         at.sentinelUsername,
 		SentinelPassword:         at.sentinelPassword,
-		Dialer:                   dialer(cmp.Or(opts.Dialer, &net.Dialer{}), at.tls, forSentinel),
+		Dialer:                   dialer(cmp.Or(opts.Dialer, &net.Dialer{}), at.tls, forSentinel, opts.MaxReply),
 		Protocol:                 2,
 		DisableIdentity:          true,
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
