@@ -248,7 +248,7 @@ func (g *Guard) managed(ctx context.Context, owner identity.Owner) (bool, error)
 
 // lock waits for the lock and returns what gives it back. A dry run needs none: it writes nothing.
 func (g *Guard) lock(ctx context.Context) (release func(), err error) {
-	if store.MayWrite(ctx) != nil {
+	if errors.Is(store.MayWrite(ctx), store.ErrReadOnly) {
 		return func() {}, nil
 	}
 	for range maxTries {
