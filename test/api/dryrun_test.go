@@ -87,3 +87,17 @@ func TestDryRunOfActions(t *testing.T) {
 		})
 	}
 }
+
+// The first list that is continued makes the key of its token, also if the request is a dry run, or a read that ignores the parameter.
+// Source: ADR-0047.
+func TestDryRunOfPages(t *testing.T) {
+	t.Parallel()
+	for _, method := range []string{"DELETE", "GET"} {
+		c := newConfigured(t, redistest.Embedded(t))
+		c.separate()
+		c.seed()
+		if text := c.expect(200, adminBearer, method, keysPath+"?limit=1&dryRun=All", ""); !strings.Contains(text, `"continue":"`) {
+			t.Errorf("%s: %s", method, text)
+		}
+	}
+}

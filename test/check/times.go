@@ -17,7 +17,7 @@ import (
 
 // keepTimes gives the files of a checkout, and their folders, times that follow from their content. Go keeps the result of a test for as
 // long as the files that the test has opened have the same size and time, and in a new clone all files have the time of the clone. Errors:
-// those of git and of the file system.
+// from git and from the file system.
 func keepTimes(ctx context.Context, root string) error {
 	list := exec.CommandContext(ctx, "git", "ls-files", "-z", "--stage")
 	list.Dir = root

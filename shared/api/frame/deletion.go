@@ -32,10 +32,8 @@ func Delete[T resource.Object, D any](
 		if err != nil {
 			return nil, err
 		}
-		if len(options.DryRun) > 0 {
-			ctx = store.ReadOnly(ctx)
-		}
-		object, err := do(ctx, deps, deleteInput(c, options))
+		ctx, in := deletion(ctx, c, options)
+		object, err := do(ctx, deps, in)
 		if err != nil {
 			return nil, err
 		}
@@ -61,10 +59,7 @@ func DeleteCollection[T resource.Object, D any](
 		if err != nil {
 			return nil, err
 		}
-		if len(options.DryRun) > 0 {
-			ctx = store.ReadOnly(ctx)
-		}
-		in := deleteInput(c, options)
+		ctx, in := deletion(ctx, c, options)
 		selection.Rest = &resource.Rest{}
 		in.Selection = &selection
 		list, err := do(ctx, deps.deps, in)
@@ -75,10 +70,13 @@ func DeleteCollection[T resource.Object, D any](
 	})
 }
 
-// deleteInput returns the input of a delete request with the given options.
-func deleteInput(c *call, options *metav1.DeleteOptions) resource.DeleteInput {
+// deletion returns the input of a delete request with the given options, and its context: a dry run cannot write.
+func deletion(ctx context.Context, c *call, options *metav1.DeleteOptions) (context.Context, resource.DeleteInput) {
+	if len(options.DryRun) > 0 {
+		ctx = store.ReadOnly(ctx)
+	}
 	conditions := ptr.Deref(options.Preconditions, metav1.Preconditions{})
-	return resource.DeleteInput{
+	return ctx, resource.DeleteInput{
 		Caller: c.caller, Namespace: c.namespace, Name: c.name, Prefetched: c.prefetched,
 		UID: ptr.Deref(conditions.UID, ""), ResourceVersion: ptr.Deref(conditions.ResourceVersion, ""),
 		GracePeriodSeconds: options.GracePeriodSeconds, Propagation: chosenPropagation(options), DryRun: len(options.DryRun) > 0,

@@ -276,9 +276,11 @@ func (f *frame) phases(ctx context.Context, c *call) (result *answer, err error)
 		return nil, err
 	}
 	operating := c.recording.watchRemovals(ctx)
-	// The options of a DELETE may be in its body, which its binder reads.
-	if c.http.Method != http.MethodDelete && c.query.Has("dryRun") {
-		operating = store.ReadOnly(operating)
+	switch c.http.Method {
+	case http.MethodPost, http.MethodPut, http.MethodPatch: // the options of a DELETE may be in its body, which its binder reads
+		if c.query.Has("dryRun") {
+			operating = store.ReadOnly(operating)
+		}
 	}
 	result, err = f.operate(operating, c)
 	if f.guesses(err) {

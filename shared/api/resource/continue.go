@@ -107,7 +107,7 @@ func (k *ContinueKeys) sealing(ctx context.Context) (*encryption.Keyring, error)
 	if k.ring == nil {
 		write = k.state.Create
 	}
-	if _, err := write(ctx, record); err != nil && !errors.Is(err, store.ErrExists) && !errors.Is(err, store.ErrConflict) {
+	if _, err := write(store.Writable(ctx), record); err != nil && !errors.Is(err, store.ErrExists) && !errors.Is(err, store.ErrConflict) {
 		return nil, keysFailed("writing", err)
 	}
 	// Another process may have been faster: its keys are those of all.

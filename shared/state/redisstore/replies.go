@@ -47,7 +47,7 @@ type replyBounds struct {
 	text int64
 	// open are the arrays around: how many elements of each are still to come.
 	open []int64
-	// size and elements are those of the reply so far.
+	// size is how many bytes, and elements how many elements, the present reply has announced so far.
 	size, elements int64
 	refused        error
 }
@@ -84,7 +84,7 @@ func (r *replyBounds) head(kind byte, rest string) error {
 	switch kind {
 	case '+', '-', ':', '_', ',', '#', '(':
 		r.ended()
-		return r.within()
+		return r.checkSize()
 	case '$', '=', '!', '*', '~', '>', '%':
 	default:
 		return fmt.Errorf("%w: a value of the type %q", errReply, kind)
@@ -95,7 +95,7 @@ func (r *replyBounds) head(kind byte, rest string) error {
 		return fmt.Errorf("%w: the length %.20q", errReply, rest)
 	case count == -1: // an absent value
 		r.ended()
-		return r.within()
+		return r.checkSize()
 	case kind == '$' || kind == '=' || kind == '!':
 		if count > r.most-r.size {
 			return r.tooLarge()
@@ -111,15 +111,16 @@ func (r *replyBounds) head(kind byte, rest string) error {
 	}
 	if count == 0 {
 		r.ended()
-		return r.within()
+		return r.checkSize()
 	}
 	if r.open = append(r.open, count); len(r.open) > maxReplyDepth {
 		return fmt.Errorf("%w: arrays in arrays, more than %d deep", errReply, maxReplyDepth)
 	}
-	return r.within()
+	return r.checkSize()
 }
 
-func (r *replyBounds) within() error {
+// checkSize returns an error if the reply is too large.
+func (r *replyBounds) checkSize() error {
 	if r.size > r.most {
 		return r.tooLarge()
 	}

@@ -33,7 +33,7 @@ var (
 	ErrGone = errors.New("revision is not in the event log")
 	// ErrFormat: the stored record has a format that this build does not know.
 	ErrFormat = errors.New("unknown record format")
-	// ErrReadOnly: the context is that of a request that changes nothing.
+	// ErrReadOnly: the request is a dry run.
 	ErrReadOnly = errors.New("a request that changes nothing would have written to the state")
 	// ErrUnavailable: the state could not be reached in time. A write may or may not have been done.
 	ErrUnavailable = errors.New("state is unavailable")
@@ -47,9 +47,14 @@ func ReadOnly(ctx context.Context) context.Context {
 	return context.WithValue(ctx, readOnlyKey{}, true)
 }
 
+// Writable takes ReadOnly back, for what the platform writes for itself beside a request, such as a key that is due.
+func Writable(ctx context.Context) context.Context {
+	return context.WithValue(ctx, readOnlyKey{}, false)
+}
+
 // MayWrite returns ErrReadOnly if the context is of ReadOnly.
 func MayWrite(ctx context.Context) error {
-	if ctx.Value(readOnlyKey{}) != nil {
+	if readOnly, _ := ctx.Value(readOnlyKey{}).(bool); readOnly {
 		return ErrReadOnly
 	}
 	return nil
