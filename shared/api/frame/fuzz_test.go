@@ -84,7 +84,7 @@ func FuzzDeleteOptions(f *testing.F) {
 			mistake(t, err)
 			return
 		}
-		in := deleteInput(c, options)
+		_, in := deletion(t.Context(), c, options)
 		if grace := in.GracePeriodSeconds; grace != nil && (*grace < 0 || *grace > resource.MaxGracePeriodSeconds) {
 			t.Fatalf("%q with %q: grace period %d", text, body, *grace)
 		}
