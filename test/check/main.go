@@ -71,14 +71,13 @@ func run(ctx context.Context, chosen options) error {
 		return err
 	}
 	var failures []error
-	for _, p := range parts {
-		fmt.Printf("\n== %s: %s\n", p.name, p.about)
-		if err := report.run(ctx, p, chosen.Timeout); err != nil {
-			failures = append(failures, fmt.Errorf("%s: %w", p.name, err))
+	for len(parts) > 0 && ctx.Err() == nil {
+		together := 1
+		for together < len(parts) && parts[together].beside {
+			together++
 		}
-		if ctx.Err() != nil {
-			break
-		}
+		failures = append(failures, report.runTogether(ctx, parts[:together], chosen.Timeout)...)
+		parts = parts[together:]
 	}
 	report.print(os.Stdout)
 	return errors.Join(failures...)

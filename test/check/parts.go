@@ -19,6 +19,8 @@ type part struct {
 	first []string
 	// flags are flags of go test.
 	flags []string
+	// beside tells that the part runs at the same time as the one before it, because it waits much of its time.
+	beside bool
 	// needs are the programs that the tests start. A test whose program is missing is skipped outside CI.
 	needs []string
 }
@@ -45,10 +47,10 @@ var check = []part{
 	},
 	{
 		name: "stories", about: "whole sessions with a real kubectl in the runner, and some as servers of the Functions Framework",
-		packages: []string{"test/script"}, flags: []string{short}, needs: []string{"redis-server", "git"},
+		packages: []string{"test/script"}, flags: []string{short, "-parallel=4"}, needs: []string{"redis-server", "git"},
 	},
 	{
-		name: "browser", about: "the console in a real browser, each page in one look",
+		name: "browser", about: "the console in a real browser, each page in one look", beside: true,
 		packages: []string{"test/browser"}, flags: []string{short, "-count=1"}, needs: []string{"redis-server", "playwright", "providers", "chromium"},
 	},
 	{

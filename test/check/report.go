@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -14,6 +15,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"text/tabwriter"
 	"time"
@@ -29,6 +31,8 @@ type report struct {
 	// free is how much of the disk was free at the beginning, in bytes.
 	free  int64
 	begun time.Time
+	// mutex guards what follows.
+	mutex sync.Mutex
 	rows  []row
 	tests []tested
 }
@@ -58,18 +62,46 @@ func newReport() (*report, error) {
 	return &report{folder: folder, free: free, begun: time.Now()}, err
 }
 
-// run runs a part.
-func (r *report) run(ctx context.Context, p part, timeout string) error {
+// runTogether runs parts at the same time. What they print comes one after the other.
+func (r *report) runTogether(ctx context.Context, parts []part, timeout string) []error {
+	var running sync.WaitGroup
+	said, failures := make([]bytes.Buffer, len(parts)), make([]error, len(parts))
+	for i, p := range parts {
+		var out io.Writer = os.Stdout
+		if i > 0 {
+			out = &said[i]
+		}
+		fmt.Fprintf(out, "\n== %s: %s\n", p.name, p.about)
+		running.Go(func() {
+			if err := r.run(ctx, p, timeout, out); err != nil {
+				failures[i] = fmt.Errorf("%s: %w", p.name, err)
+			}
+		})
+	}
+	running.Wait()
+	for i := range said {
+		_, _ = said[i].WriteTo(os.Stdout)
+	}
+	return failures
+}
+
+// run runs a part, which prints to a writer.
+func (r *report) run(ctx context.Context, p part, timeout string, out io.Writer) error {
 	events := filepath.Join(r.folder, p.name+".json")
 	command, err := p.command(ctx, events, timeout)
 	if err != nil {
 		return err
 	}
-	command.Stdout, command.Stderr = os.Stdout, os.Stderr
+	command.Stdout, command.Stderr = out, out
 	command.Cancel = func() error { return command.Process.Signal(syscall.SIGTERM) }
-	begun, before := time.Now(), processorTime()
+	begun := time.Now()
 	failure := command.Run()
-	cost := row{name: p.name, wall: time.Since(begun), processor: processorTime() - before, failed: failure != nil}
+	cost := row{name: p.name, wall: time.Since(begun), failed: failure != nil}
+	if ended := command.ProcessState; ended != nil {
+		cost.processor = ended.UserTime() + ended.SystemTime()
+	}
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
 	if len(p.packages) > 0 {
 		file, err := os.Open(events)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -213,13 +245,4 @@ func (r *report) print(w io.Writer) {
 	for _, one := range r.tests[:min(slowest, len(r.tests))] {
 		fmt.Fprintf(w, "%8.1f s  %s  %s\n", one.wall.Seconds(), one.part, strings.TrimPrefix(one.name, "management.platform.sh/"))
 	}
-}
-
-// processorTime returns what the ended child processes of this one have used.
-func processorTime() time.Duration {
-	var usage syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_CHILDREN, &usage); err != nil {
-		return 0
-	}
-	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 }

@@ -41,6 +41,18 @@ func Kubectl(ctx context.Context, root string) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	// Tests of two packages build it at the same time.
+	if err := os.MkdirAll(filepath.Dir(program), 0o750); err != nil {
+		return "", err
+	}
+	lock, err := os.OpenFile(program+".lock", os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = lock.Close() }()
+	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX); err != nil {
+		return "", fmt.Errorf("waiting for another build of kubectl: %w", err)
+	}
 	const set = "-X k8s.io/component-base/version."
 	build := exec.CommandContext(ctx, "go", "build", "-ldflags", set+"gitVersion=v1."+kubectlMinor+"."+kubectlPatch+" "+
 		set+"gitMajor=1 "+set+"gitMinor="+kubectlMinor, "-o", program, ".")

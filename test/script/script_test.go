@@ -10,6 +10,7 @@
 package script_test
 
 import (
+	"cmp"
 	"flag"
 	"fmt"
 	"io/fs"
@@ -190,6 +191,14 @@ func TestStories(t *testing.T) {
 	}
 }
 
+// waits is 1 for a story that waits most of its time.
+func waits(file string) int {
+	if slices.Contains([]string{"watch.txtar", "kubectl.txtar"}, filepath.Base(file)) {
+		return 1
+	}
+	return 0
+}
+
 // stories returns the files of the stories that a shape runs. Stories about the runner are for the runner only.
 func stories(t *testing.T, as shape) []string {
 	t.Helper()
@@ -217,6 +226,8 @@ func stories(t *testing.T, as shape) []string {
 			t.Errorf("aboutTheRunner names %s, which is not a story", name)
 		}
 	}
+	// Those that wait most of their time begin first, so that they do not run alone at the end.
+	slices.SortStableFunc(files, func(a, b string) int { return cmp.Compare(waits(b), waits(a)) })
 	return files
 }
 
