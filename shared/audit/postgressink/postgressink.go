@@ -3,10 +3,14 @@
 package postgressink
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -63,17 +67,69 @@ var Opener = audit.Opener{
 	},
 }
 
-// settingsOf returns the settings of connections to the URL of a PostgreSQL database, or nil for another URL.
+// parameters are those that the URL of a database may have, with what holds where it has none. Source: ADR-0047.
+var parameters = map[string]string{
+	"host": "", "port": "", "user": "", "password": "", "dbname": "",
+	"sslmode": "prefer", "sslsni": "1", "connect_timeout": "0", "target_session_attrs": "any", "channel_binding": "prefer", "application_name": "platform",
+}
+
+// ofTheProcess are the parameters that the library takes from the environment or from files of the process, with what takes nothing.
+var ofTheProcess = map[string]string{
+	"passfile": "", "sslcert": "", "sslkey": "", "sslcertmode": "disable", "sslrootcert": "", "sslpassword": "", "sslnegotiation": "postgres", "require_auth": "",
+}
+
+// settingsOf returns the settings of connections to the URL of a PostgreSQL database, or nil for another URL. They are those of the URL
+// alone: whoever writes it chooses the server, which must not get a password or a file of the process. The errors do not quote the URL.
 func settingsOf(config *model.ConfigAudit) (*pgx.ConnConfig, error) {
-	url := config.DataStoreEndpoint.Reveal()
-	if !strings.HasPrefix(url, "postgres://") && !strings.HasPrefix(url, "postgresql://") {
+	text := config.DataStoreEndpoint.Reveal()
+	if !strings.HasPrefix(text, "postgres://") && !strings.HasPrefix(text, "postgresql://") {
 		return nil, nil //nolint:nilnil // the URL is for another sink
 	}
-	settings, err := pgx.ParseConfig(url)
+	wrong := errors.New("audit.dataStoreEndpoint: must be a PostgreSQL URL")
+	at, err := url.Parse(text)
 	if err != nil {
-		// The library's error quotes the URL.
-		return nil, errors.New("audit.dataStoreEndpoint: must be a PostgreSQL URL")
+		return nil, wrong
 	}
+	query, err := url.ParseQuery(at.RawQuery)
+	if err != nil {
+		return nil, wrong
+	}
+	for name := range query {
+		if _, known := parameters[name]; !known {
+			return nil, fmt.Errorf("audit.dataStoreEndpoint: the URL may have the parameters %s, and has another",
+				strings.Join(slices.Sorted(maps.Keys(parameters)), ", "))
+		}
+	}
+	password, given := at.User.Password()
+	if !given {
+		password = query.Get("password")
+	}
+	user := cmp.Or(at.User.Username(), query.Get("user"))
+	switch {
+	case at.Hostname() == "" && query.Get("host") == "":
+		return nil, errors.New("audit.dataStoreEndpoint: the URL must name a host")
+	case user == "":
+		return nil, errors.New("audit.dataStoreEndpoint: the URL must name a user")
+	}
+	for name, value := range parameters {
+		if value != "" && !query.Has(name) {
+			query.Set(name, value)
+		}
+	}
+	for name, value := range ofTheProcess {
+		query.Set(name, value)
+	}
+	if strings.Trim(at.Path, "/") == "" && query.Get("dbname") == "" {
+		query.Set("dbname", user)
+	}
+	at.RawQuery = query.Encode()
+	settings, err := pgx.ParseConfig(at.String())
+	if err != nil {
+		return nil, wrong
+	}
+	settings.Password = password
+	settings.KerberosSrvName, settings.KerberosSpn = "", ""
+	settings.RuntimeParams = map[string]string{"application_name": query.Get("application_name")}
 	settings.DialFunc = destination.Dialer(0, true).DialContext
 	settings.BuildFrontend = func(r io.Reader, w io.Writer) *pgproto3.Frontend {
 		frontend := pgproto3.NewFrontend(r, w)

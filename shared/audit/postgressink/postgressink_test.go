@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -254,5 +256,63 @@ func TestReader(t *testing.T) {
 	}
 	if _, _, err := reader.Page(t.Context(), audit.Range{Behind: "1-1", Events: 1, Bytes: 1}); err == nil {
 		t.Error("the place of another store is taken")
+	}
+}
+
+// A database gets nothing of the process that its URL does not have: neither a password or user of the environment, nor one in a file.
+// Source: ADR-0047.
+func TestNothingOfTheProcess(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "pass")
+	if err := os.WriteFile(file, []byte("*:*:*:*:canary-file\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, value := range map[string]string{
+		"PGPASSWORD": "canary-password", "PGUSER": "canary-user", "PGPASSFILE": file, "PGAPPNAME": "canary-name", "PGOPTIONS": "-c canary=1",
+		"PGDATABASE": "canary-database", "PGHOST": "canary.example", "PGSSLROOTCERT": file, "PGSSLMODE": "verify-full", "PGTZ": "canary",
+	} {
+		t.Setenv(name, value)
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = listener.Close() }()
+	got := make(chan string, 1)
+	go func() {
+		connection, err := listener.Accept()
+		if err != nil {
+			got <- err.Error()
+			return
+		}
+		defer func() { _ = connection.Close() }()
+		backend := pgproto3.NewBackend(connection, connection)
+		started, err := backend.ReceiveStartupMessage()
+		if err != nil {
+			got <- err.Error()
+			return
+		}
+		backend.Send(&pgproto3.AuthenticationCleartextPassword{})
+		if err := backend.Flush(); err != nil {
+			got <- err.Error()
+			return
+		}
+		_ = backend.SetAuthType(pgproto3.AuthTypeCleartextPassword)
+		message, err := backend.Receive()
+		got <- fmt.Sprintf("%+v %+v %v", started, message, err)
+	}()
+	sink := open(t, "postgres://ana@"+listener.Addr().String()+"/x?sslmode=disable", 0)
+	if err := sink.(audit.Checked).Check(t.Context()); err == nil {
+		t.Error("the server is no database")
+	}
+	if text := <-got; strings.Contains(text, "canary") || !strings.Contains(text, "user:ana") || !strings.Contains(text, "database:x") {
+		t.Errorf("the database gets %s", text)
+	}
+	for _, url := range []string{
+		"postgres://ana@db.example/x?passfile=" + file, "postgres://ana@db.example/x?sslkey=" + file, "postgres://ana@db.example/x?sslrootcert=" + file,
+		"postgres://ana@db.example/x?service=a&servicefile=" + file, "postgres://ana@db.example/x?options=-c%20a=b", "postgres://ana@/x", "postgres://db.example/x",
+	} {
+		if _, err := postgressink.Opener.Open(&model.ConfigAudit{DataStoreEndpoint: secret.String(url)}); err == nil || strings.Contains(err.Error(), file) {
+			t.Errorf("%s: %v", url, err)
+		}
 	}
 }
