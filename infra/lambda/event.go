@@ -238,10 +238,10 @@ func (e *event) requestID(header http.Header, invocation string) string {
 	return invocation
 }
 
-// forwardedFor returns the address of the client that the load balancer saw, which is the last one in its header. The
+// forwardedFor returns the address of the client that the load balancer saw, which is the last one in the last of its headers. The
 // load balancer may be configured to add the port.
 func forwardedFor(header http.Header) string {
-	all := header.Get("X-Forwarded-For")
+	all := strings.Join(header.Values("X-Forwarded-For"), ",")
 	last := strings.TrimSpace(all[strings.LastIndex(all, ",")+1:])
 	if with, err := netip.ParseAddrPort(last); err == nil {
 		return with.Addr().String()
