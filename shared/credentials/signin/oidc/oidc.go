@@ -5,6 +5,7 @@
 package oidc
 
 import (
+	"bytes"
 	"context"
 	"crypto/subtle"
 	"encoding/json"
@@ -13,7 +14,6 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
-	"strconv"
 	"sync"
 	"time"
 
@@ -23,6 +23,7 @@ import (
 	"management.platform.sh/shared/credentials/signin"
 	"management.platform.sh/shared/credentials/signin/upstream"
 	"management.platform.sh/shared/model"
+	"management.platform.sh/shared/model/lazyregexp"
 	"management.platform.sh/shared/model/secret"
 	"management.platform.sh/shared/platform"
 )
@@ -201,9 +202,22 @@ func (p *Providers) Finish(ctx context.Context, connector signin.Connector, answ
 	return said.person(connector.Settings.OIDC)
 }
 
+// claimSet are claims of a provider. Numbers keep their digits.
+type claimSet map[string]any
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (c *claimSet) UnmarshalJSON(text []byte) error {
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.UseNumber()
+	return decoder.Decode((*map[string]any)(c))
+}
+
+// whole matches a whole number as JSON writes it.
+var whole = lazyregexp.New(`^(0|-?[1-9][0-9]*)$`)
+
 // said is what a provider says of somebody.
 type said struct {
-	claims map[string]any
+	claims claimSet
 	tokens *oauth2.Token
 	found  *provider
 }
@@ -274,7 +288,7 @@ func (p *Providers) renew(ctx context.Context, settings source, key string, sess
 	if err != nil {
 		return said{}, upstream.Unanswered(err)
 	}
-	claims := map[string]any{}
+	claims := claimSet{}
 	if err := info.Claims(&claims); err != nil || info.Subject == "" {
 		return said{}, signin.Misconfigured("the UserInfo cannot be read")
 	}
@@ -290,7 +304,7 @@ func (p *Providers) read(ctx context.Context, found *provider, settings source, 
 	if token.AccessTokenHash != "" && token.VerifyAccessToken(tokens.AccessToken) != nil {
 		return said{}, signin.Misconfigured("the access token does not belong to the ID token")
 	}
-	claims := map[string]any{}
+	claims := claimSet{}
 	if err := token.Claims(&claims); err != nil {
 		return said{}, signin.Misconfigured("the claims of the ID token cannot be read")
 	}
@@ -299,9 +313,12 @@ func (p *Providers) read(ctx context.Context, found *provider, settings source, 
 		if err != nil {
 			return said{}, upstream.Unanswered(err)
 		}
-		more := map[string]any{}
+		more := claimSet{}
 		if err := info.Claims(&more); err != nil || info.Subject != token.Subject || more["sub"] != token.Subject {
 			return said{}, signin.Misconfigured("the UserInfo is that of another subject")
+		}
+		if _, another := more["email"]; another {
+			delete(claims, "email_verified")
 		}
 		maps.Copy(claims, more)
 	}
@@ -336,7 +353,7 @@ func (p *Providers) verify(ctx context.Context, found *provider, settings source
 
 // person returns who the claims name. Source: Spec 2.7 (usernameClaim, platformUsernameClaim, preferredUsername, emailClaim,
 // groupsClaim, allowedExtraClaims).
-func person(settings *model.OIDCProvider, claims map[string]any) (signin.Person, error) {
+func person(settings *model.OIDCProvider, claims claimSet) (signin.Person, error) {
 	var wrong error
 	text := func(name, instead string) string {
 		if name == "" {
@@ -347,10 +364,10 @@ func person(settings *model.OIDCProvider, claims map[string]any) (signin.Person,
 			return ""
 		case string:
 			return value
-		case float64:
-			// The IDs of some providers are numbers.
-			if value == float64(int64(value)) {
-				return strconv.FormatInt(int64(value), 10)
+		case json.Number:
+			// The IDs of some providers are numbers. A whole number has one text.
+			if whole().MatchString(value.String()) {
+				return value.String()
 			}
 		}
 		wrong = signin.Misconfigured("the claim " + name + " is not a text")
@@ -361,7 +378,8 @@ func person(settings *model.OIDCProvider, claims map[string]any) (signin.Person,
 		DisplayName: text("", "name"), Email: text(settings.EmailClaim, "email"),
 	}
 	found.Username = text(settings.PlatformUsernameClaim, "preferred_username")
-	found.EmailVerified = claims["email_verified"] == true
+	// The claim is about the claim email alone. Source: OpenID Connect Core 1.0, 5.1.
+	found.EmailVerified = claims["email_verified"] == true && (settings.EmailClaim == "" || settings.EmailClaim == "email")
 	if settings.GroupsClaim != "" {
 		switch value := claims[settings.GroupsClaim].(type) {
 		case nil:

@@ -324,12 +324,12 @@ func (e expected) subject(element *etree.Element, found *assertion) error {
 		return wrong
 	}
 	var err error
-	if found.subject, err = value(id); err != nil {
+	if found.subject, err = exact(id); err != nil {
 		return err
 	}
 	format := id.SelectAttrValue("Format", unspecified)
 	switch {
-	case found.subject == "":
+	case strings.TrimSpace(found.subject) == "":
 		return errors.New("its NameID is empty")
 	case format == transient:
 		return errors.New("its NameID is another one at each sign-in: persistent is needed")
@@ -372,7 +372,7 @@ func (a *assertion) add(statement *etree.Element) error {
 		name := next.SelectAttrValue("Name", "")
 		values := open(next)
 		for one := values.may(assertionNS, "AttributeValue"); one != nil; one = values.may(assertionNS, "AttributeValue") {
-			if text, err := value(one); err == nil {
+			if text, err := exact(one); err == nil {
 				a.attributes[name] = append(a.attributes[name], text)
 			}
 		}

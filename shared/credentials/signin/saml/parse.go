@@ -193,8 +193,15 @@ func (c *cursor) close() error {
 	return c.wrong
 }
 
-// value returns the text of an element without the white space around it. It must have nothing but a text.
+// value returns the text of an element without the white space around it: that of a URI or of base64. It must have nothing but a text.
 func value(element *etree.Element) (string, error) {
+	text, err := exact(element)
+	return strings.TrimSpace(text), err
+}
+
+// exact returns the text of an element as it is written, for names: two names that differ in white space are two names. It must have nothing
+// but a text.
+func exact(element *etree.Element) (string, error) {
 	var text strings.Builder
 	for _, child := range element.Child {
 		data, isText := child.(*etree.CharData)
@@ -203,5 +210,5 @@ func value(element *etree.Element) (string, error) {
 		}
 		text.WriteString(data.Data)
 	}
-	return strings.TrimSpace(text.String()), nil
+	return text.String(), nil
 }

@@ -146,6 +146,7 @@ func person(given *model.SAMLProvider, read *assertion) (signin.Person, error) {
 				found.Groups = append(found.Groups, group)
 				continue
 			}
+			// The space beside a delimiter is a part of it.
 			for one := range strings.SplitSeq(group, given.GroupsDelim) {
 				found.Groups = append(found.Groups, strings.TrimSpace(one))
 			}
