@@ -131,7 +131,7 @@ func ruleAllows(e model.ScopeRule, r Request) bool {
 	if !forResources(e) {
 		return false
 	}
-	if len(e.Namespaces) > 0 && !slices.Contains(e.Namespaces, r.Namespace) {
+	if len(e.Namespaces) > 0 && (!slices.Contains(e.Namespaces, r.Namespace) || r.everyNamespace()) {
 		return false
 	}
 	return len(e.Resources) == 0 ||

@@ -204,6 +204,12 @@ func (r Request) virtualCluster() (name, namespace string, ok bool) {
 	}
 }
 
+// everyNamespace reports whether r is for objects of all namespaces, whose namespace is as empty as that of objects without one. On other
+// APIs it is not known which resources have namespaces.
+func (r Request) everyNamespace() bool {
+	return r.Target == TargetManagement && r.Namespace == "" && r.Group == model.GroupName && r.Resource == instances
+}
+
 // cleanPath reports whether p is an absolute path without empty, `.` or `..` segments. It may end with one slash.
 func cleanPath(p string) bool {
 	if !strings.HasPrefix(p, "/") {
