@@ -31,8 +31,8 @@ type ConfigAuth struct {
 	// 20 days. 0 means that it is kept forever. Source: Spec 2.7, 8.
 	// +optional
 	LoginAccessKeyTTLSeconds *int64 `json:"loginAccessKeyTTLSeconds,omitempty"`
-	// CustomHTTPHeaders are extra headers in the responses of the authentication endpoints, by name. Headers
-	// that the platform sets itself are refused. Source: Spec 2.7.
+	// CustomHTTPHeaders are extra headers in the responses of the authentication endpoints, by name: standard
+	// headers that make browsers stricter, and `X-` headers. Source: Spec 2.7; ADR-0047.
 	// +optional
 	CustomHTTPHeaders map[string]string `json:"customHttpHeaders,omitempty"`
 	// GroupsFilters are regular expressions in RE2 syntax. Only groups that match one of them are saved with the

@@ -823,6 +823,7 @@ func TestRulesAreForAdmins(t *testing.T) {
 		t.Error("a member of the team creates rules")
 	}
 	narrow := root
+	narrow.Owner = identity.Owner{Kind: identity.Team, Name: "web"}
 	narrow.Scope = &model.Scope{Projects: []model.ScopeProject{{Project: "web"}}, Rules: []model.ScopeRule{{Resources: []model.ScopeGroupResources{{Group: model.GroupName, Resources: []string{"trustrules"}}}}}}
 	if _, err := resource.Create(t.Context(), rules, resource.CreateInput[*model.TrustRule]{Caller: narrow, Object: w.manifest("within", mainOnly...)}); err != nil {
 		t.Error(err)

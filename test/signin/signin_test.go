@@ -744,11 +744,33 @@ func TestPerson(t *testing.T) {
 			}})
 			return err
 		},
+		func() error {
+			_, err := resource.Create(t.Context(), stored.Instances, resource.CreateInput[*model.VirtualClusterInstance]{
+				Caller: root, Namespace: "p-shop", Object: &model.VirtualClusterInstance{
+					ObjectMeta: metav1.ObjectMeta{Name: "dev"},
+					Spec:       model.VirtualClusterInstanceSpec{Access: []model.InstanceAccess{{Verbs: []string{"*"}, Users: []string{"grace"}}}},
+				},
+			})
+			return err
+		},
+		func() error {
+			_, err := resource.Create(t.Context(), stored.Teams, resource.CreateInput[*model.Team]{Caller: root, Object: &model.Team{
+				ObjectMeta: metav1.ObjectMeta{Name: "former"}, Spec: model.TeamSpec{Users: []string{"ivan"}, Disabled: true},
+			}})
+			return err
+		},
+		func() error {
+			_, err := resource.Create(t.Context(), stored.Projects, resource.CreateInput[*model.Project]{Caller: root, Object: &model.Project{
+				ObjectMeta: metav1.ObjectMeta{Name: "shop"},
+				Spec:       model.ProjectSpec{Members: []model.ProjectMember{{Kind: model.ProjectMemberUser, Name: "dora", Role: model.ProjectRoleAdmin}}},
+			}})
+			return err
+		},
 	} {
 		if err := take(); err != nil {
 			t.Fatal(err)
 		}
-		name := []string{"bob", "eve"}[i]
+		name := []string{"bob", "eve", "grace", "ivan", "dora"}[i]
 		w.provider.person["sub"], w.provider.person["preferred_username"] = "of "+name, name
 		if caller := w.signIn(); caller.Owner.Name == name || caller.Admin() {
 			t.Errorf("the person is %v, in %q", caller.Owner, caller.Groups)
@@ -759,6 +781,37 @@ func TestPerson(t *testing.T) {
 		if caller := w.signIn(); caller.Owner.Name == name || caller.Admin() || caller.Owner.Reserved() != "" {
 			t.Errorf("%q is %v, in %q", name, caller.Owner, caller.Groups)
 		}
+	}
+}
+
+// Two people whose IDs differ in the last digits of a long number are two people, and a group is its name with the space around it. A number
+// that has several texts is no ID, and the mark of one address is not that of another. Source: ADR-0047.
+func TestExactNames(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.config.Auth.OIDC.UsernameClaim = "uid"
+	stored := kinds.Open(w.env)
+	if _, err := resource.Create(t.Context(), stored.Teams, resource.CreateInput[*model.Team]{Caller: root, Object: &model.Team{
+		ObjectMeta: metav1.ObjectMeta{Name: "opsadmins"},
+		Spec:       model.TeamSpec{Groups: []string{"opsadmins"}, ClusterRoles: []model.ClusterRole{{Name: model.ClusterRoleAdmin}}},
+	}}); err != nil {
+		t.Fatal(err)
+	}
+	person := func(id string) identity.Caller {
+		w.provider.person["uid"] = json.Number(id)
+		return w.signIn()
+	}
+	first, second := person("9007199254740992"), person("9007199254740993")
+	if first.Owner == second.Owner {
+		t.Errorf("two people are %v", first.Owner)
+	}
+	w.provider.person["groups"] = []string{" opsadmins", "opsadmins ", "\u00a0opsadmins"}
+	if caller := person("9007199254740993"); caller.Admin() || caller.Owner != second.Owner {
+		t.Errorf("the person is %v, in %q", caller.Owner, caller.Groups)
+	}
+	w.provider.person["groups"] = []string{"opsadmins"}
+	if caller := person("9007199254740993"); !caller.Admin() {
+		t.Errorf("the groups are %q", caller.Groups)
 	}
 }
 

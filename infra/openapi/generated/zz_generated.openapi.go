@@ -4436,7 +4436,7 @@ func schema_managementplatformsh_shared_model_ConfigAuth(ref common.ReferenceCal
 					},
 					"customHttpHeaders": {
 						SchemaProps: spec.SchemaProps{
-							Description: "CustomHTTPHeaders are extra headers in the responses of the authentication endpoints, by name. Headers that the platform sets itself are refused. Source: Spec 2.7.",
+							Description: "CustomHTTPHeaders are extra headers in the responses of the authentication endpoints, by name: standard headers that make browsers stricter, and `X-` headers. Source: Spec 2.7; ADR-0047.",
 							Type:        []string{"object"},
 							AdditionalProperties: &spec.SchemaOrBool{
 								Allows: true,

@@ -147,7 +147,7 @@ func (r *Registry[T]) prepare(ctx context.Context, in CreateInput[T], own own[T]
 	}
 	problems := append(r.validateMetadata(object), r.Rules.Validate(object, none)...)
 	if len(problems) == 0 {
-		refused = append(r.Rules.Authorize(in.Caller, object, none), refused...)
+		refused = append(r.refusedAtCreate(in.Caller, object), refused...)
 	}
 	sealed, more := r.seal(object, store.Record{}, in.Manager)
 	owners, err := r.validateOwners(ctx, in.Caller, object, none, in.Owners)

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"management.platform.sh/shared/api/resource"
+	"management.platform.sh/shared/auth"
 	"management.platform.sh/shared/kinds/accesskey"
 	"management.platform.sh/shared/model/identity"
 	"management.platform.sh/shared/state/redisstore"
@@ -44,6 +45,7 @@ func (widgetRules) Default(caller identity.Caller, object, old *widget) {
 	}
 }
 func (widgetRules) Validate(_, _ *widget) field.ErrorList                       { return nil }
+func (widgetRules) Grants(*widget) []auth.Grant                                 { return nil }
 func (widgetRules) Authorize(identity.Caller, *widget, *widget) field.ErrorList { return nil }
 func (widgetRules) Seal(*widget, store.Record) (resource.Sealed[*widget], field.ErrorList) {
 	return resource.Sealed[*widget]{}, nil

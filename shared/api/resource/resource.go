@@ -76,6 +76,8 @@ type Definition[T Object] struct {
 	DecodeBody func(body codec.Body) (T, error)
 	// Fields are the fields for field selectors, besides metadata.name and metadata.namespace. A field with several values is as Each says.
 	Fields func(object T) fields.Set
+	// NamesPeople tells that objects give something to users or teams besides the owner of their record. Source: ADR-0047.
+	NamesPeople bool
 	// OwnersIn is the label with the namespace of an object's owners, for objects that are cluster-scoped themselves.
 	// Empty: their owners are not namespaced. Source: ADR-0017.
 	OwnersIn string
@@ -110,7 +112,10 @@ type Rules[T Object] interface {
 	Default(caller identity.Caller, object, old T)
 	// Validate returns all that is wrong with the object itself, except its metadata. Old is nil at create.
 	Validate(object, old T) field.ErrorList
-	// Authorize returns the fields in which the object asks for more than the caller may give. It runs on a valid object,
+	// Grants returns what an object gives to somebody: an owner, a group, a role, a scope, an address where credentials are sent. What a
+	// write adds is compared with the rights of the caller. Kinds that give nothing embed GrantsNothing. Source: ADR-0047.
+	Grants(object T) []auth.Grant
+	// Authorize returns further fields that the caller may not write, besides those of Grants. It runs on a valid object,
 	// before Seal: what the object has of secrets, the caller has sent. Old is nil at create.
 	Authorize(caller identity.Caller, object, old T) field.ErrorList
 	// Seal removes or encrypts the secrets of the object before it is stored. Stored is the zero record at create.
@@ -177,6 +182,12 @@ type Relations[T Object] interface {
 type Heir[T Object] interface {
 	// Inherit notes in a new object which credentials made it. The result says why that is refused.
 	Inherit(ctx context.Context, caller identity.Caller, object T) (field.ErrorList, error)
+}
+
+// Assigner is an optional part of Rules, for credentials whose owner an update may change. Source: ADR-0047.
+type Assigner[T Object] interface {
+	// Assign notes in a changed object whose it is now. The result says why that is refused.
+	Assign(ctx context.Context, caller identity.Caller, object, old T) (field.ErrorList, error)
 }
 
 // Lineage is an optional part of Rules, for kinds whose objects are credentials of this API that make each other.

@@ -18,6 +18,7 @@ import (
 
 	"management.platform.sh/shared/api/fieldmanager"
 	"management.platform.sh/shared/api/resource"
+	"management.platform.sh/shared/auth"
 	"management.platform.sh/shared/credentials/issuer/issuertest"
 	"management.platform.sh/shared/kinds"
 	"management.platform.sh/shared/model"
@@ -34,6 +35,7 @@ type lenient[T resource.Object] struct {
 
 func (lenient[T]) Default(identity.Caller, T, T)                   {}
 func (lenient[T]) Validate(T, T) field.ErrorList                   { return nil }
+func (lenient[T]) Grants(T) []auth.Grant                           { return nil }
 func (lenient[T]) Authorize(identity.Caller, T, T) field.ErrorList { return nil }
 func (lenient[T]) Seal(object T, stored store.Record) (resource.Sealed[T], field.ErrorList) {
 	return resource.Sealed[T]{Digest: cmp.Or(stored.Digest, "of-"+object.GetName())}, nil

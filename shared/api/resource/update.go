@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"management.platform.sh/shared/auth"
 	"management.platform.sh/shared/model/apierror"
 	"management.platform.sh/shared/model/identity"
 	"management.platform.sh/shared/state/store"
@@ -341,7 +342,14 @@ func (r *Registry[T]) prepareReplacement(
 	problems := append(r.validateMetadataUpdate(object, old), r.Rules.Validate(object, old)...)
 	var excess field.ErrorList
 	if len(problems) == 0 {
-		excess = r.Rules.Authorize(in.caller, object, old)
+		excess = r.refusedAtUpdate(in.caller, object, old)
+		if assigner, assigns := r.Rules.(Assigner[T]); assigns {
+			more, err := assigner.Assign(ctx, in.caller, object, old)
+			if err != nil {
+				return "", r.translate(err, old.GetName())
+			}
+			excess = append(excess, more...)
+		}
 	}
 	sealed, more := r.seal(object, record, in.manager)
 	owners, err := r.validateOwners(ctx, in.caller, object, old, nil)
@@ -374,7 +382,7 @@ func (r *Registry[T]) prepareStatus(caller identity.Caller, own own[T], object, 
 	var problems, excess field.ErrorList
 	if rules, ok := r.Rules.(StatusRules[T]); ok {
 		problems = rules.ValidateStatus(updated, old)
-		excess = rules.AuthorizeStatus(caller, updated, old)
+		excess = append(auth.Beyond(caller, r.Rules.Grants(updated), r.Rules.Grants(old), false), rules.AuthorizeStatus(caller, updated, old)...)
 	}
 	sealed, more := r.Rules.Seal(updated, record)
 	if problems = append(problems, more...); len(problems) > 0 {

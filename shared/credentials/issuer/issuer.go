@@ -262,12 +262,17 @@ func (n newToken) Validate(object, _ *model.DirectClusterEndpointToken) field.Er
 	return append(problems, scope.Validate(object.Spec.Scope, spec.Child("scope"))...)
 }
 
-// Authorize returns the entries of the scope that are wider than the caller's. A caller whose name is reserved gets no token.
-func (n newToken) Authorize(caller identity.Caller, object, _ *model.DirectClusterEndpointToken) field.ErrorList {
+// Grants returns the scope of the token. The token acts as its caller.
+func (n newToken) Grants(object *model.DirectClusterEndpointToken) []auth.Grant {
+	return []auth.Grant{auth.Scoped(field.NewPath("spec", "scope"), object.Spec.Scope)}
+}
+
+// Authorize refuses a token for a caller whose name is reserved.
+func (n newToken) Authorize(caller identity.Caller, _, _ *model.DirectClusterEndpointToken) field.ErrorList {
 	if prefix := caller.Owner.Reserved(); prefix != "" {
 		return field.ErrorList{field.Forbidden(field.NewPath("status", string(caller.Owner.Kind)), identity.ReservedText(prefix))}
 	}
-	return auth.Exceeds(object.Spec.Scope, caller, field.NewPath("spec", "scope"))
+	return nil
 }
 
 // Seal makes the record one that is found by its uid, which is the claim jti of the token.

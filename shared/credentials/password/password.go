@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"management.platform.sh/shared/api/resource"
+	"management.platform.sh/shared/auth"
 	"management.platform.sh/shared/credentials/signin"
 	"management.platform.sh/shared/credentials/throttle"
 	"management.platform.sh/shared/kinds/user"
@@ -133,6 +134,14 @@ func (p *Passwords) admit(
 	ctx context.Context, in resource.SubresourceInput[*model.UserPassword], of *model.User, ring *encryption.Keyring, sealed string,
 ) error {
 	spec, needed := in.Object.Spec, !in.Caller.Admin()
+	// Whoever sets a password can sign in with it, for longer and for more than with a narrow credential.
+	lasting := []auth.Grant{auth.Lasting(field.NewPath("spec", "password"), "")}
+	if excess := auth.Beyond(in.Caller, lasting, nil, true); len(excess) > 0 && !needed {
+		if needed = spec.Current != ""; !needed {
+			return apierror.Forbidden(p.users.Definition.GroupResource(), in.Name,
+				apierror.Summary(excess)+"; so does spec.current with the current password", excess)
+		}
+	}
 	if needed && sealed == "" {
 		return apierror.Forbidden(p.users.Definition.GroupResource(), in.Name, "you have no password yet: ask an admin to set the first one", nil)
 	}

@@ -19,7 +19,6 @@ import (
 	"management.platform.sh/shared/kinds/user"
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/model/identity"
-	"management.platform.sh/shared/platform"
 	"management.platform.sh/shared/state/store"
 )
 
@@ -154,7 +153,8 @@ func control(c rune) bool { return c < ' ' || c >= 0x7f && c < 0xa0 }
 // keep returns the groups that are saved with the user, sorted, and those that are left out because they are the platform's own.
 func keep(groups []string, prefix string, filters []string) (kept, dropped []string) {
 	for _, group := range groups {
-		if group = strings.TrimSpace(group); group == "" {
+		// A name is what the provider wrote, with the space around it. One of nothing but space is none.
+		if strings.TrimSpace(group) == "" {
 			continue
 		}
 		group = prefix + group
@@ -241,32 +241,19 @@ func (f *Flow) register(ctx context.Context, said model.UserSpec, wanted string)
 	return nil, misconfigured("no name is free for the user")
 }
 
-// free tells whether nobody has the name of an owner: no user or team is the owner, no stored object belongs to it, no team lists it as a user,
-// and no project has it as a member.
+// free tells whether nobody has the name of an owner: no user or team is the owner, and no stored object belongs to it or names it.
 func (f *Flow) free(ctx context.Context, owner identity.Owner) (bool, error) {
 	read, err := f.people.Read(ctx, owner)
 	if err != nil {
 		return false, fmt.Errorf("looking for a name: %w", err)
 	}
-	// This brings the teams up to date as well.
 	if state, err := f.people.Of(ctx, owner, read); refusedOwner(err) || err == nil && state.Managed {
 		return false, nil
 	} else if err != nil {
 		return false, err
 	}
-	if f.people.Listed(owner) || owner.Kind == identity.User && len(f.people.TeamsOf(owner.Name)) > 0 {
-		return false, nil
-	}
-	for _, kind := range platform.StoredKinds {
-		page, err := f.env.Stores(kind.Resource.Resource).List(ctx, store.Query{Owners: []string{owner.String()}, Limit: 1})
-		if err != nil {
-			return false, fmt.Errorf("looking for a name: %w", err)
-		}
-		if len(page.Records) > 0 {
-			return false, nil
-		}
-	}
-	return true, nil
+	named, err := f.users.Names(ctx, owner)
+	return !named, err
 }
 
 // candidates are the names that an object may get: the wanted text as a name, unless it is reserved, and two with an ending from a

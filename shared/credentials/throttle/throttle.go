@@ -52,6 +52,8 @@ const maxConflicts = 64
 //
 // Errors: TooManyRequests, with the same text for all; those of the store. What was counted before an error stays counted.
 func (t *Throttle) Take(ctx context.Context, counts ...Count) (giveBack func(context.Context), err error) {
+	// An attempt that a dry run makes counts as well.
+	ctx = store.Writable(ctx)
 	now := t.Now()
 	refs := make([]store.Ref, len(counts))
 	for i, one := range counts {
@@ -81,6 +83,7 @@ func (t *Throttle) Take(ctx context.Context, counts ...Count) (giveBack func(con
 		}
 	}
 	return func(ctx context.Context) {
+		ctx = store.Writable(ctx)
 		for _, one := range counts {
 			// An attempt that cannot be taken off counts until it expires.
 			_ = t.change(ctx, one, now, func(times []int64) ([]int64, error) {

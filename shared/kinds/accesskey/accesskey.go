@@ -128,9 +128,6 @@ func (r *rules) Default(caller identity.Caller, key, old *model.OwnedAccessKey) 
 	if key.Spec.Type == "" {
 		key.Spec.Type = kind
 	}
-	if old != nil && OwnerOf(&key.Spec) != OwnerOf(&old.Spec) {
-		key.Status.Owner = nil
-	}
 	key.Status.DisabledByAdmin = key.Spec.Disabled && (caller.Admin() || old != nil && old.Status.DisabledByAdmin)
 }
 

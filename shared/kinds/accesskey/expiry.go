@@ -115,3 +115,8 @@ func ActivityDue(key *model.OwnedAccessKey, activity, now time.Time) bool {
 	}
 	return activity.IsZero() || now.Sub(activity) >= interval
 }
+
+// Ends reports whether a key ends without anybody's doing: by its ttl, by a limit, or with a key that made it or an object that owns it.
+func Ends(key *model.OwnedAccessKey, limits Limits) bool {
+	return !Expiry(key, time.Time{}, limits).IsZero() || len(Bounding(key.Status.Lineage)) > 0 || len(key.OwnerReferences) > 0
+}

@@ -194,6 +194,15 @@ func (r *rules) Inherit(ctx context.Context, caller identity.Caller, key *model.
 	return append(refused, more...), err
 }
 
+// Assign implements resource.Assigner: a key that gets another owner is bound to the user or team of that name as it is now.
+func (r *rules) Assign(ctx context.Context, caller identity.Caller, key, old *model.OwnedAccessKey) (field.ErrorList, error) {
+	if OwnerOf(&key.Spec) == OwnerOf(&old.Spec) {
+		return nil, nil
+	}
+	key.Status.Owner, key.Status.Granted = nil, nil
+	return r.noteOwner(ctx, caller, key)
+}
+
 // Ancestors implements resource.Lineage.
 func (r *rules) Ancestors(key *model.OwnedAccessKey) (bounding, others []metav1.OwnerReference) {
 	for _, ancestor := range key.Status.Lineage {

@@ -74,15 +74,39 @@ func (s *retiring) Create(ctx context.Context, record store.Record) (int64, erro
 			return 0, store.ErrTaken
 		}
 	}
-	if err := s.retire(ctx, record); err != nil {
+	added, err := s.retire(ctx, record)
+	if err != nil {
 		return 0, err
 	}
-	return s.Store.Create(ctx, record)
+	revision, err := s.Store.Create(ctx, record)
+	if err != nil || record.Drawn || added {
+		return revision, err
+	}
+	return revision, s.takeBack(ctx, record, revision)
+}
+
+// takeBack removes a new key whose text was retired since Create looked at the list: whoever retires a text looks for its key afterwards, so
+// one of the two sees the other. Error: ErrTaken if the key is removed, or was removed by whoever retired the text.
+func (s *retiring) takeBack(ctx context.Context, record store.Record, revision int64) error {
+	retired, err := s.retired.Has(ctx, record.Digest)
+	if err == nil && !retired {
+		return nil
+	}
+	// A list that cannot be read may have the text.
+	_, removal := s.Delete(context.WithoutCancel(ctx), record.Name, revision)
+	switch {
+	case err != nil:
+		return err
+	case removal == nil, errors.Is(removal, store.ErrNotFound), errors.Is(removal, store.ErrConflict):
+		return store.ErrTaken
+	default:
+		return fmt.Errorf("retiring the text of an access key: %w", removal)
+	}
 }
 
 // Update implements store.Store.
 func (s *retiring) Update(ctx context.Context, record store.Record) (int64, error) {
-	if err := s.retire(ctx, record); err != nil {
+	if _, err := s.retire(ctx, record); err != nil {
 		return 0, err
 	}
 	return s.Store.Update(ctx, record)
@@ -92,21 +116,21 @@ func (s *retiring) Update(ctx context.Context, record store.Record) (int64, erro
 // are decoded.
 var disabledMark = []byte(`"disabledByAdmin"`)
 
-// retire retires the text of a key that an admin disables.
-func (s *retiring) retire(ctx context.Context, record store.Record) error {
+// retire retires the text of a key that an admin disables, and reports whether it did.
+func (s *retiring) retire(ctx context.Context, record store.Record) (bool, error) {
 	if !bytes.Contains(record.Object, disabledMark) {
-		return nil
+		return false, nil
 	}
 	var key struct {
 		Status model.OwnedAccessKeyStatus `json:"status"`
 	}
 	if err := json.Unmarshal(record.Object, &key); err != nil {
-		return fmt.Errorf("reading an access key: %w", err)
+		return false, fmt.Errorf("reading an access key: %w", err)
 	}
 	if !key.Status.DisabledByAdmin {
-		return nil
+		return false, nil
 	}
-	return s.retired.Add(ctx, record.Digest)
+	return true, s.retired.Add(ctx, record.Digest)
 }
 
 // Revoker is who revokes a credential for those who have only its text. Nobody else can have the name. Source: ADR-0022.

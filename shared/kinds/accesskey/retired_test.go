@@ -3,6 +3,7 @@ package accesskey
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"testing"
 	"time"
 
@@ -47,14 +48,52 @@ func TestRetire(t *testing.T) {
 		{"a key with a label of that name", object(func(k *model.OwnedAccessKey) { k.Labels = map[string]string{"disabledByAdmin": "true"} }), false},
 	} {
 		list.added = nil
-		if err := keys.retire(t.Context(), store.Record{Digest: "d", Object: row.object}); err != nil || (len(list.added) == 1) != row.retires {
+		if did, err := keys.retire(t.Context(), store.Record{Digest: "d", Object: row.object}); err != nil || did != row.retires || (len(list.added) == 1) != row.retires {
 			t.Errorf("%s: the list gets %q, %v", row.about, list.added, err)
 		}
 	}
 	// An object that was decoded could not be read here.
 	for text, decoded := range map[string]bool{`{"spec":`: false, `{"status":{"disabledByAdmin":`: true} {
-		if err := keys.retire(t.Context(), store.Record{Digest: "d", Object: []byte(text)}); (err != nil) != decoded {
+		if _, err := keys.retire(t.Context(), store.Record{Digest: "d", Object: []byte(text)}); (err != nil) != decoded {
 			t.Errorf("%s: %v", text, err)
 		}
+	}
+}
+
+// late is a list of retired texts that gets a text after it was first asked for it, and the store of the key that has it.
+type late struct {
+	store.Store
+	asked   int
+	removed []string
+}
+
+func (l *late) Get(context.Context, string) (store.Record, error) {
+	if l.asked++; l.asked == 1 {
+		return store.Record{}, store.ErrNotFound
+	}
+	return store.Record{}, nil
+}
+
+func (l *late) Create(context.Context, store.Record) (int64, error) { return 7, nil }
+
+func (l *late) Delete(_ context.Context, name string, revision int64) (int64, error) {
+	if revision == 7 {
+		l.removed = append(l.removed, name)
+	}
+	return 8, nil
+}
+
+// A text that is retired while a key with it is stored is that of no key. Source: ADR-0047.
+func TestRetiredMeanwhile(t *testing.T) {
+	t.Parallel()
+	state := &late{}
+	keys := &retiring{Store: state, retired: &Retired{state: state}}
+	if _, err := keys.Create(t.Context(), store.Record{Name: "a", Digest: "d", Object: []byte("{}")}); !errors.Is(err, store.ErrTaken) || len(state.removed) != 1 {
+		t.Errorf("%v, and %q is removed", err, state.removed)
+	}
+	drawn := &late{asked: 1}
+	keys = &retiring{Store: drawn, retired: &Retired{state: drawn}}
+	if _, err := keys.Create(t.Context(), store.Record{Name: "a", Digest: "d", Drawn: true, Object: []byte("{}")}); err != nil || drawn.asked != 1 {
+		t.Errorf("a drawn text: %v after %d looks", err, drawn.asked)
 	}
 }

@@ -21,6 +21,7 @@ import (
 	"management.platform.sh/shared/api/resource"
 	"management.platform.sh/shared/audit"
 	"management.platform.sh/shared/auth"
+	"management.platform.sh/shared/kinds/people"
 	"management.platform.sh/shared/limits"
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/model/apierror"
@@ -43,6 +44,9 @@ var Definition = &resource.Definition[*model.AuditEvent]{
 
 // Log reads events. It is safe for concurrent use.
 type Log struct {
+	// Created returns when the users and teams were made that own something of a caller, by the owner in the form of identity.Owner.String.
+	// Somebody who had the same name before is not the caller. Errors: those of the state.
+	Created func(ctx context.Context, caller identity.Caller) (map[string]time.Time, error)
 	// Read opens the data store of the audit, for one request. Errors: audit.ErrUnreadable, with a text for the caller.
 	Read func() (audit.Reader, error)
 }
@@ -51,12 +55,17 @@ type Log struct {
 //
 //go:noinline
 func Open(env *platform.Environment) *Log {
-	return &Log{Read: func() (audit.Reader, error) {
-		if env.AuditEvents == nil {
-			return audit.ReadWith(nil, env.Config)()
-		}
-		return env.AuditEvents()
-	}}
+	return &Log{
+		Created: func(ctx context.Context, caller identity.Caller) (map[string]time.Time, error) {
+			return people.Open(env).Created(ctx, caller)
+		},
+		Read: func() (audit.Reader, error) {
+			if env.AuditEvents == nil {
+				return audit.ReadWith(nil, env.Config)()
+			}
+			return env.AuditEvents()
+		},
+	}
 }
 
 // unavailable returns the error of the API for one of the data store.
@@ -91,7 +100,11 @@ func (l *Log) Get(ctx context.Context, in resource.GetInput) (*model.AuditEvent,
 	if err != nil {
 		return nil, err
 	}
-	if !sees(in.Caller, event) {
+	created, err := l.Created(ctx, in.Caller)
+	if err != nil {
+		return nil, err
+	}
+	if !sees(in.Caller, created, event) {
 		return nil, absent
 	}
 	return event, nil
@@ -130,8 +143,12 @@ func (l *Log) List(ctx context.Context, in resource.ListInput) (runtime.Object, 
 		return nil, unavailable(err)
 	}
 	defer func() { _ = reader.Close() }()
+	created, err := l.Created(ctx, in.Caller)
+	if err != nil {
+		return nil, err
+	}
 	if in.Labels == nil || in.Labels.Matches(labels.Set{}) { // events have no labels
-		if err := p.read(ctx, reader, func(event *model.AuditEvent) bool { return sees(in.Caller, event) && selected.matches(event) }); err != nil {
+		if err := p.read(ctx, reader, func(event *model.AuditEvent) bool { return sees(in.Caller, created, event) && selected.matches(event) }); err != nil {
 			return nil, err
 		}
 	}
@@ -203,7 +220,9 @@ func decode(stored audit.Stored) (*model.AuditEvent, error) {
 	return event, nil
 }
 
-// sees tells whether a caller may see an event: it is of a request of their own, or of one of their teams, or they are an admin.
-func sees(caller identity.Caller, event *model.AuditEvent) bool {
-	return auth.Owned(caller, event.Status.User.UID).Allowed
+// sees tells whether a caller may see an event: it is of a request of their own, or of one of their teams, or they are an admin. Created is
+// that of Log: earlier events are of somebody who had the same name.
+func sees(caller identity.Caller, created map[string]time.Time, event *model.AuditEvent) bool {
+	owner := event.Status.User.UID
+	return auth.Owned(caller, owner).Allowed && !event.Status.StageTimestamp.Time.Before(created[owner])
 }

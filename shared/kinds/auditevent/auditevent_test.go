@@ -83,7 +83,10 @@ func (m *memory) add(uid, username, verb, at string, code int) {
 }
 
 func newLog(m *memory) *auditevent.Log {
-	return &auditevent.Log{Read: func() (audit.Reader, error) { return m, nil }}
+	return &auditevent.Log{
+		Created: func(context.Context, identity.Caller) (map[string]time.Time, error) { return nil, nil },
+		Read:    func() (audit.Reader, error) { return m, nil },
+	}
 }
 
 func some() *memory {
@@ -307,6 +310,35 @@ func TestCells(t *testing.T) {
 		}
 		if got := fmt.Sprint(auditevent.Definition.Cells(event, begin.Add(time.Minute))[:6]); got != want {
 			t.Errorf("%s, want %s", got, want)
+		}
+	}
+}
+
+// Events before the creation of a user or a team are of somebody else who had the name. Source: ADR-0047.
+func TestFormerUsers(t *testing.T) {
+	t.Parallel()
+	m := &memory{}
+	for _, uid := range []string{"user:ana", "team:core", "user:ana", "team:core"} {
+		m.add(uid, "ana", "get", "users/ana", 200)
+	}
+	log := newLog(m)
+	log.Created = func(context.Context, identity.Caller) (map[string]time.Time, error) {
+		return map[string]time.Time{"user:ana": begin.Add(2 * time.Second), "team:core": begin.Add(2 * time.Second)}, nil
+	}
+	list, err := log.List(t.Context(), resource.ListInput{Caller: ana})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, event := range list.(*model.AuditEventList).Items {
+		names = append(names, event.Name)
+	}
+	if want := []string{"3", "2"}; !slices.Equal(names, want) {
+		t.Errorf("ana sees %q, want %q", names, want)
+	}
+	for name, want := range map[string]int32{"0": 404, "1": 404, "2": 200, "3": 200} {
+		if _, err := log.Get(t.Context(), resource.GetInput{Caller: ana, Name: name}); code(err) != want && (err != nil || want != 200) {
+			t.Errorf("%s: %v", name, err)
 		}
 	}
 }

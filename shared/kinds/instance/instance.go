@@ -7,6 +7,7 @@ package instance
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
@@ -66,9 +67,10 @@ var Definition = &resource.Definition[*model.VirtualClusterInstance]{
 	NewList: func(meta metav1.ListMeta, items []*model.VirtualClusterInstance) runtime.Object {
 		return &model.VirtualClusterInstanceList{ListMeta: meta, Items: resource.Values(items)}
 	},
-	Columns:   columns,
-	Cells:     cells,
-	WriteOnly: [][]string{{"spec", "signer", "ca"}, {"spec", "signer", "kubeconfig"}},
+	NamesPeople: true,
+	Columns:     columns,
+	Cells:       cells,
+	WriteOnly:   [][]string{{"spec", "signer", "ca"}, {"spec", "signer", "kubeconfig"}},
 	Fields: func(instance *model.VirtualClusterInstance) fields.Set {
 		set := fields.Set{"spec.owner.user": "", "spec.owner.team": "", "spec.clusterRef.cluster": "", "status.phase": instance.Status.Phase}
 		if owner := instance.Spec.Owner; owner != nil {
@@ -310,14 +312,45 @@ func (r *rules) note(instance *model.VirtualClusterInstance, condition string, s
 	})
 }
 
+// Grants returns whose the instance is, who may do what with it, and where the credentials of those who use it are sent.
+func (r *rules) Grants(instance *model.VirtualClusterInstance) []auth.Grant {
+	spec := &instance.Spec
+	all := KubeconfigScope(r.Project(instance.Namespace), instance.Name)
+	var grants []auth.Grant
+	if spec.Owner != nil {
+		grants = append(grants, auth.BelongsTo(specPath.Child("owner"), identity.OwnerOf(spec.Owner.User, spec.Owner.Team, "")))
+	}
+	for _, entry := range spec.Access {
+		for _, verb := range entry.Verbs {
+			for _, user := range entry.Users {
+				grants = append(grants, auth.Permits(specPath.Child("access"), verb, all).For(identity.Owner{Kind: identity.User, Name: user}))
+			}
+			for _, team := range entry.Teams {
+				grants = append(grants, auth.Permits(specPath.Child("access"), verb, all).For(identity.Owner{Kind: identity.Team, Name: team}))
+			}
+		}
+	}
+	for _, address := range []struct {
+		path  *field.Path
+		value any
+	}{
+		{specPath.Child("clusterRef"), spec.ClusterRef},
+		{specPath.Child("accessPoint"), spec.AccessPoint},
+		{specPath.Child("signer"), spec.Signer},
+		{statusPath.Child("ingress"), instance.Status.Ingress},
+	} {
+		// Values of these types always have a text.
+		text, _ := json.Marshal(address.value)
+		grants = append(grants, auth.Permits(address.path, string(text), all).Existing())
+	}
+	return grants
+}
+
 // Authorize returns the changed fields that only callers who may do everything with an instance may change: callers who
 // may only update could otherwise give themselves more, or get the credentials of others by moving the endpoint, the
 // authority that verifies it, or the signer. Source: ADR-0017, ADR-0021.
 func (r *rules) Authorize(caller identity.Caller, instance, old *model.VirtualClusterInstance) field.ErrorList {
-	if old == nil {
-		return authorizeOwner(caller, instance.Spec.Owner)
-	}
-	if r.controls(caller, old) {
+	if old == nil || r.controls(caller, old) {
 		return nil
 	}
 	var excess field.ErrorList
@@ -336,15 +369,6 @@ func (r *rules) Authorize(caller identity.Caller, instance, old *model.VirtualCl
 		}
 	}
 	return excess
-}
-
-// authorizeOwner refuses a new instance for somebody else, whose quota it would use: only admins of the platform create these.
-// Source: ADR-0037.
-func authorizeOwner(caller identity.Caller, owner *model.InstanceOwner) field.ErrorList {
-	if owner == nil || is(caller, identity.User, owner.User) || is(caller, identity.Team, owner.Team) {
-		return nil
-	}
-	return field.ErrorList{field.Forbidden(specPath.Child("owner"), "must be you or a team of yours, or be left out")}
 }
 
 // controlled says who may change the fields that decide where the credentials of others are sent.

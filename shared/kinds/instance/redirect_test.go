@@ -40,7 +40,7 @@ func TestUpdateDoesNotRedirect(t *testing.T) {
 		{"spec.signer", `{"spec":{"signer":` + material + `}}`, false},
 		{"spec.signer", `{"spec":{"signer":{"type":"None"}}}`, false},
 		{"spec.signer", `{"spec":{"signer":{"certificateDuration":"1h"}}}`, false},
-		{"spec.owner", `{"spec":{"owner":{"user":"upa"}}}`, false},
+		{"spec.owner", `{"spec":{"owner":null}}`, false},
 		{"spec.access", `{"spec":{"access":null}}`, false},
 		{"status.ingress", `{"status":{"ingress":{"host":"evil.example.com"}}}`, true},
 		{"status.ingress", `{"status":{"ingress":{"caData":null}}}`, true},

@@ -241,7 +241,9 @@ func OwnerOf(status *model.DirectClusterEndpointTokenStatus) identity.Owner {
 }
 
 // Rules implements resource.Rules for stored records. Package issuer has the rules of new ones.
-type Rules struct{}
+type Rules struct {
+	resource.GrantsNothing[*model.DirectClusterEndpointToken]
+}
 
 // Default leaves records as they are.
 func (Rules) Default(identity.Caller, *model.DirectClusterEndpointToken, *model.DirectClusterEndpointToken) {

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"management.platform.sh/shared/api/resource"
+	"management.platform.sh/shared/auth"
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/model/identity"
 )
@@ -65,6 +66,18 @@ func ValidateRoles(roles []model.ClusterRole, path *field.Path) field.ErrorList 
 		}
 	}
 	return problems
+}
+
+// Grants returns what users and teams have alike: their roles, and that they work.
+func Grants(roles []model.ClusterRole, disabled bool, spec *field.Path) []auth.Grant {
+	var grants []auth.Grant
+	for _, role := range roles {
+		grants = append(grants, auth.Lasting(spec.Child("clusterRoles"), role.Name))
+	}
+	if !disabled {
+		grants = append(grants, auth.Lasting(spec.Child("disabled"), "false").Existing())
+	}
+	return grants
 }
 
 // ValidateOwners refuses owner references: users and teams are not deleted with other objects.

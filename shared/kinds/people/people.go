@@ -69,6 +69,7 @@ type decodedUser struct {
 type person struct {
 	Metadata struct {
 		UID               string       `json:"uid"`
+		CreationTimestamp metav1.Time  `json:"creationTimestamp"`
 		DeletionTimestamp *metav1.Time `json:"deletionTimestamp"`
 	} `json:"metadata"`
 	Spec struct {
@@ -281,6 +282,30 @@ func (d *Directory) TeamsOf(name string, groups ...string) []string {
 	member := now.of(name, groups)
 	slices.Sort(member)
 	return slices.Compact(member)
+}
+
+// Created returns when the users and teams were made whose objects belong to a caller, by the owner in the form of identity.Owner.String.
+// Owners without an object are left out, and all of them for an admin. Errors: those of the store.
+func (d *Directory) Created(ctx context.Context, caller identity.Caller) (map[string]time.Time, error) {
+	if caller.Admin() {
+		return nil, nil
+	}
+	read, err := d.Read(ctx, caller.Owner)
+	if err != nil {
+		return nil, fmt.Errorf("reading when the owners of audit events were made: %w", err)
+	}
+	created := map[string]time.Time{}
+	if record, exists := read[store.Ref{Resource: Users, Name: caller.Owner.Name}]; exists && caller.Owner.Kind == identity.User {
+		created[caller.Owner.String()] = record.Created
+	}
+	teams, err := d.teams.at(ctx, read[revisionOfTeams].Revision)
+	if err != nil {
+		return nil, err
+	}
+	for name, team := range teams.byName {
+		created[identity.Owner{Kind: identity.Team, Name: name}.String()] = team.Metadata.CreationTimestamp.Time
+	}
+	return created, nil
 }
 
 // Unlisted returns those of some groups that no team lists now. Teams that are disabled, or being deleted, list their groups too.

@@ -39,16 +39,21 @@ func newProjects(byName map[string]*project) *projects {
 func RolesIn(owner *model.ProjectOwner, members []model.ProjectMember) map[string]string {
 	roles := make(map[string]string, 1+len(members))
 	for _, member := range members {
-		of := identity.Owner{Kind: identity.User, Name: member.Name}
-		if member.Kind == model.ProjectMemberTeam {
-			of.Kind = identity.Team
-		}
-		roles[of.String()] = wider(roles[of.String()], member.Role)
+		of := Member(member).String()
+		roles[of] = wider(roles[of], member.Role)
 	}
 	if owner != nil {
 		roles[identity.OwnerOf(owner.User, owner.Team, "").String()] = model.ProjectRoleAdmin
 	}
 	return roles
+}
+
+// Member returns the user or the team that a member of a project is.
+func Member(member model.ProjectMember) identity.Owner {
+	if member.Kind == model.ProjectMemberTeam {
+		return identity.Owner{Kind: identity.Team, Name: member.Name}
+	}
+	return identity.Owner{Kind: identity.User, Name: member.Name}
 }
 
 // order are the roles from the narrowest to the widest.
@@ -95,10 +100,4 @@ func (d *Directory) Roles(caller identity.Caller) map[string]string {
 		}
 	}
 	return roles
-}
-
-// Listed tells whether a project names a user or a team: as it was when the process authenticated its last request.
-func (d *Directory) Listed(owner identity.Owner) bool {
-	now := d.projects.last()
-	return now != nil && now.of[owner.String()] != nil
 }

@@ -563,7 +563,7 @@ func TestPlaceholders(t *testing.T) {
 		"auth: {oidc: {clientSecret: '${PLATFORM_REDIS_URL}'}}":                        "status.auth.oidc.clientSecret",
 		"auth: {oidc: {clientSecret: '${platform_secret_oidc}'}}":                      "status.auth.oidc.clientSecret",
 		"auth: {oidc: {issuerUrl: 'https://${PLATFORM_SECRET_OIDC}'}}":                 "status.auth.oidc.issuerUrl",
-		"auth: {customHttpHeaders: {X: '${PLATFORM_SECRET_OIDC}'}}":                    "status.auth.customHttpHeaders[X]",
+		"auth: {customHttpHeaders: {X-A: '${PLATFORM_SECRET_OIDC}'}}":                  "status.auth.customHttpHeaders[X-A]",
 		"uiSettings: {legalTemplate: 'a ${PLATFORM_SECRET_OIDC}'}":                     "status.uiSettings.legalTemplate",
 		"projectNamespacePrefix: '${PLATFORM_SECRET_OIDC}'":                            "status.projectNamespacePrefix",
 		"apps: {repositories: [{url: 'https://a:${PLATFORM_SECRET_OIDC}@b.example'}]}": "status.apps.repositories[0].url",

@@ -20,14 +20,30 @@ import (
 
 	"management.platform.sh/shared/auth/scope"
 	"management.platform.sh/shared/model"
+	"management.platform.sh/shared/model/lazyregexp"
 	"management.platform.sh/shared/model/secret"
 )
 
-// reservedHeaders are the platform's own in an answer. Source: ADR-0015.
-var reservedHeaders = []string{
-	"Allow", "Audit-Id", "Cache-Control", "Connection", "Content-Encoding", "Content-Length", "Content-Type", "Date", "Etag", "Keep-Alive",
-	"Retry-After", "Trailer", "Transfer-Encoding", "Upgrade", "Vary", "Warning", "Www-Authenticate", "X-Request-Id",
+// customHeaders are the standard headers that the configuration may set: they make a browser stricter, or say how it reports. None of them
+// sets a cookie, leads elsewhere, opens an answer to other sites or ends what a browser keeps. Source: ADR-0015, ADR-0047.
+var customHeaders = []string{
+	"Content-Language", "Content-Security-Policy", "Content-Security-Policy-Report-Only", "Cross-Origin-Embedder-Policy",
+	"Cross-Origin-Opener-Policy", "Cross-Origin-Resource-Policy", "Nel", "Origin-Agent-Cluster", "Permissions-Policy", "Referrer-Policy",
+	"Report-To", "Reporting-Endpoints", "Strict-Transport-Security", "Via",
 }
+
+// instructions begin the names of headers of nobody's standard that proxies act on, or that are the platform's own.
+var instructions = []string{"X-Accel-", "X-Lighttpd-", "X-Litespeed-", "X-Request-Id", "X-Reproxy-", "X-Sendfile"}
+
+// custom reports whether the configuration may set a header: a listed one, or one of nobody's standard, which browsers ignore.
+func custom(name string) bool {
+	name = textproto.CanonicalMIMEHeaderKey(name)
+	return slices.Contains(customHeaders, name) || strings.HasPrefix(name, "X-") &&
+		!slices.ContainsFunc(instructions, func(prefix string) bool { return strings.HasPrefix(name, prefix) })
+}
+
+// keepsTLS matches a value of Strict-Transport-Security that ends nothing which an earlier one began. Source: RFC 6797, 6.1.1.
+var keepsTLS = lazyregexp.New(`(?i)^\s*max-age\s*=\s*"?0*[1-9][0-9]*"?\s*(;\s*(includeSubDomains|preload)\s*)*;?\s*$`)
 
 func (c *checker) auth(auth *model.ConfigAuth, path *field.Path) {
 	c.notNegative(auth.AccessKeyMaxTTLSeconds, path.Child("accessKeyMaxTTLSeconds"))
@@ -42,8 +58,10 @@ func (c *checker) auth(auth *model.ConfigAuth, path *field.Path) {
 		switch {
 		case !headerName(name):
 			c.add(field.Invalid(at, field.OmitValueType{}, "must be the name of an HTTP header"))
-		case slices.Contains(reservedHeaders, textproto.CanonicalMIMEHeaderKey(name)):
-			c.add(field.Forbidden(at, "the platform sets this header itself"))
+		case !custom(name):
+			c.add(field.Forbidden(at, "is neither a header that makes browsers stricter nor an X- header; docs/configuration.md lists them"))
+		case strings.EqualFold(name, "Strict-Transport-Security") && !keepsTLS().MatchString(auth.CustomHTTPHeaders[name]):
+			c.add(field.Invalid(at, field.OmitValueType{}, "must begin with a max-age above 0: without one, browsers forget to use TLS"))
 		}
 		if strings.ContainsFunc(auth.CustomHTTPHeaders[name], unicode.IsControl) {
 			c.add(field.Invalid(at, field.OmitValueType{}, "must not contain control characters"))

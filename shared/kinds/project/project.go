@@ -37,8 +37,9 @@ var Definition = &resource.Definition[*model.Project]{
 	NewList: func(meta metav1.ListMeta, items []*model.Project) runtime.Object {
 		return &model.ProjectList{ListMeta: meta, Items: resource.Values(items)}
 	},
-	Columns: columns,
-	Cells:   cells,
+	Columns:     columns,
+	Cells:       cells,
+	NamesPeople: true,
 	Fields: func(project *model.Project) fields.Set {
 		set := fields.Set{"spec.owner.user": "", "spec.owner.team": ""}
 		if owner := project.Spec.Owner; owner != nil {
@@ -110,6 +111,26 @@ func (r *rules) May(caller identity.Caller, verb, _ string, project *model.Proje
 // Default removes what clients cannot write.
 func (r *rules) Default(_ identity.Caller, project, _ *model.Project) {
 	project.Status = model.ProjectStatus{}
+}
+
+// Grants returns the roles of the owner and of the members in the project.
+func (r *rules) Grants(project *model.Project) []auth.Grant {
+	var grants []auth.Grant
+	if owner := ownerOf(project); owner.Name != "" {
+		grants = append(grants, auth.Permits(specPath.Child("owner"), "owner", scopeOf(project, model.ProjectRoleAdmin)).For(owner))
+	}
+	for _, member := range project.Spec.Members {
+		grants = append(grants, auth.Permits(specPath.Child("members"), member.Role, scopeOf(project, member.Role)).For(people.Member(member)))
+	}
+	return grants
+}
+
+// scopeOf is the narrowest scope that covers what a role gives in a project.
+func scopeOf(project *model.Project, role string) *model.Scope {
+	if role == model.ProjectRoleAdmin {
+		return &model.Scope{Projects: []model.ScopeProject{{Project: project.Name}}}
+	}
+	return &model.Scope{VirtualClusters: []model.ScopeVirtualCluster{{Project: project.Name, VirtualCluster: "*"}}}
 }
 
 // Authorize refuses nothing: whoever may write a project may write all of it.

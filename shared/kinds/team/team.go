@@ -42,8 +42,9 @@ var Definition = &resource.Definition[*model.Team]{
 	NewList: func(meta metav1.ListMeta, items []*model.Team) runtime.Object {
 		return &model.TeamList{ListMeta: meta, Items: resource.Values(items)}
 	},
-	Columns: columns,
-	Cells:   cells,
+	Columns:     columns,
+	Cells:       cells,
+	NamesPeople: true,
 	Fields: func(team *model.Team) fields.Set {
 		return fields.Set{"spec.disabled": strconv.FormatBool(team.Spec.Disabled)}
 	},
@@ -118,6 +119,18 @@ func validateUsers(users []string) field.ErrorList {
 		}
 	}
 	return problems
+}
+
+// Grants returns what makes a member, and what members have.
+func (r *rules) Grants(team *model.Team) []auth.Grant {
+	var grants []auth.Grant
+	for _, user := range team.Spec.Users {
+		grants = append(grants, auth.Lasting(specPath.Child("users"), "member").For(identity.Owner{Kind: identity.User, Name: user}))
+	}
+	for _, group := range team.Spec.Groups {
+		grants = append(grants, auth.Lasting(specPath.Child("groups"), group))
+	}
+	return append(grants, membership.Grants(team.Spec.ClusterRoles, team.Spec.Disabled, specPath)...)
 }
 
 // Authorize refuses nothing: only admins write teams.

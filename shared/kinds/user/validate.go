@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"management.platform.sh/shared/api/resource"
+	"management.platform.sh/shared/auth"
 	"management.platform.sh/shared/kinds/membership"
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/model/identity"
@@ -101,6 +102,25 @@ func validateGeneration(user, old *model.User) field.ErrorList {
 		return field.ErrorList{field.Invalid(specPath.Child("tokenGeneration"), given, fmt.Sprintf("must be from %d to %d: it never falls", least, int64(maxGeneration)))}
 	}
 	return nil
+}
+
+// Grants returns what a user has: the identity with which they sign in, groups, claims and roles. Users who work again get all of it back.
+func (r *rules) Grants(user *model.User) []auth.Grant {
+	spec := &user.Spec
+	var grants []auth.Grant
+	if spec.Connector != "" {
+		grants = append(grants, auth.Lasting(specPath.Child("connector"), spec.Connector), auth.Lasting(specPath.Child("subject"), spec.Subject))
+	}
+	for _, group := range spec.Groups {
+		grants = append(grants, auth.Lasting(specPath.Child("groups"), group))
+	}
+	for _, group := range spec.SSOGroups {
+		grants = append(grants, auth.Lasting(specPath.Child("ssoGroups"), group))
+	}
+	for name, value := range spec.ExtraClaims {
+		grants = append(grants, auth.Lasting(specPath.Child("extraClaims").Key(name), value))
+	}
+	return append(grants, membership.Grants(spec.ClusterRoles, spec.Disabled, specPath)...)
 }
 
 // Authorize returns the fields that only admins change. Users change spec.displayName and spec.icon of themselves.

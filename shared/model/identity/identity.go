@@ -194,8 +194,19 @@ func (c Caller) Bounds() bool {
 	if c.KeyType == model.AccessKeyTypeLogin {
 		ends = !c.KeyRecent
 	}
-	return c.Scope != nil || ends || c.KeyOwned || c.KeyType == model.AccessKeyTypeOIDCRefreshToken ||
-		slices.ContainsFunc(c.KeyLineage, func(ancestor model.AccessKeyAncestor) bool { return ancestor.Bounds })
+	return c.Scope != nil || ends || c.KeyOwned || c.KeyType == model.AccessKeyTypeOIDCRefreshToken || c.bound()
+}
+
+// Lasts reports whether the caller's credential works until somebody ends it: it has no end and is bound to no other key. A person who has
+// signed in counts as well, because they can do so again. Source: ADR-0047.
+func (c Caller) Lasts() bool {
+	ends := !c.KeyExpires.IsZero() && c.KeyType != model.AccessKeyTypeLogin
+	return !ends && !c.KeyOwned && c.KeyType != model.AccessKeyTypeOIDCRefreshToken && !c.bound()
+}
+
+// bound reports whether the caller's key ends with another one.
+func (c Caller) bound() bool {
+	return slices.ContainsFunc(c.KeyLineage, func(ancestor model.AccessKeyAncestor) bool { return ancestor.Bounds })
 }
 
 // Same reports whether two authentications gave the same rights. The age and the end of the key and the revision of its record do not
@@ -242,6 +253,11 @@ func (c Caller) Owners() []string {
 	if c.Admin() {
 		return nil
 	}
+	return c.Self()
+}
+
+// Self are the caller and their teams, in the form of Owner.String. Admins are no members of each team.
+func (c Caller) Self() []string {
 	owners := []string{c.Owner.String()}
 	for _, group := range c.Groups {
 		if team, ok := strings.CutPrefix(group, TeamPrefix); ok && team != "" {

@@ -1,0 +1,131 @@
+package auth
+
+import (
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"management.platform.sh/shared/model"
+	"management.platform.sh/shared/model/identity"
+)
+
+// Grant is what an object gives somebody by one of its fields. Each kind lists the grants of an object, and package resource compares
+// those that a write adds with the rights of its caller. Source: ADR-0047.
+type Grant struct {
+	// Path is the field.
+	Path *field.Path
+	// Value tells the grant from others at the same field: two grants with the same path and value are the same. Empty: the grant is
+	// compared at each write.
+	Value string
+	// To is the user or the team that gets it. The zero value: the grant names neither.
+	To identity.Owner
+	// ExistingOnly tells that a new object does not give it: nobody depends on a new object yet.
+	ExistingOnly bool
+	// exceeds returns what the caller lacks.
+	exceeds func(caller identity.Caller) field.ErrorList
+}
+
+// ActsAs is the grant of a credential that acts as an owner. Callers give it for themselves and their teams, and admins for everybody. A
+// caller with a scope gives it for the owner of the caller's credential alone: another owner has other rights within the same scope.
+func ActsAs(path *field.Path, owner identity.Owner) Grant {
+	return Grant{Path: path, Value: owner.String(), To: owner, exceeds: func(caller identity.Caller) field.ErrorList {
+		switch {
+		case !caller.Owns(owner.String()):
+			return field.ErrorList{field.Forbidden(path, fmt.Sprintf("%q is neither you nor a team of yours", owner.Name))}
+		case len(caller.Scopes()) > 0 && owner != caller.Owner:
+			return field.ErrorList{field.Forbidden(path, fmt.Sprintf(
+				"your credential has a scope: the credentials that it makes act as the %s %q alone", caller.Owner.Kind, caller.Owner.Name))}
+		}
+		return nil
+	}}
+}
+
+// BelongsTo is the grant of an object that an owner controls and whose quota counts it. Callers give it to themselves and their teams,
+// and admins without a scope to everybody.
+func BelongsTo(path *field.Path, owner identity.Owner) Grant {
+	return Grant{Path: path, Value: owner.String(), To: owner, exceeds: func(caller identity.Caller) field.ErrorList {
+		if slices.Contains(caller.Self(), owner.String()) || caller.Admin() && len(caller.Scopes()) == 0 {
+			return nil
+		}
+		return field.ErrorList{field.Forbidden(path, "must be you or a team of yours, or be left out")}
+	}}
+}
+
+// Scoped is the grant of a credential that permits what a scope permits; nil is everything. It is compared at each write, because a
+// stored credential may have more than the caller.
+func Scoped(path *field.Path, scope *model.Scope) Grant {
+	return Grant{Path: path, exceeds: func(caller identity.Caller) field.ErrorList { return Exceeds(scope, caller, path) }}
+}
+
+// Permits is the grant of rights in one project or one virtual cluster, which a scope describes. Value says which.
+func Permits(path *field.Path, value string, scope *model.Scope) Grant {
+	return Grant{Path: path, Value: value, exceeds: func(caller identity.Caller) field.ErrorList {
+		if len(Exceeds(scope, caller, path)) > 0 {
+			return field.ErrorList{field.Forbidden(path, "the scope of your credential does not cover what this gives")}
+		}
+		return nil
+	}}
+}
+
+// Lasting is the grant of rights that depend on no credential and that no scope describes: a role on the platform, a group, the members
+// of a team, the identity with which a person signs in. Only a credential without scope and end gives it, or a person who has signed in.
+// Value says what is given.
+func Lasting(path *field.Path, value string) Grant {
+	return Grant{Path: path, Value: value, exceeds: func(caller identity.Caller) field.ErrorList {
+		if len(caller.Scopes()) > 0 {
+			return field.ErrorList{field.Forbidden(path, "reaches further than the scope of your credential; a credential without a scope permits it")}
+		}
+		return endless(caller, path)
+	}}
+}
+
+// Endless is the grant of something that works without end, within a scope that another grant describes. Only a credential without an end
+// gives it, or a person who has signed in. Value says what is given.
+func Endless(path *field.Path, value string) Grant {
+	return Grant{Path: path, Value: value, exceeds: func(caller identity.Caller) field.ErrorList { return endless(caller, path) }}
+}
+
+func endless(caller identity.Caller, path *field.Path) field.ErrorList {
+	if caller.Lasts() {
+		return nil
+	}
+	return field.ErrorList{field.Forbidden(path,
+		"outlasts your credential, which ends, or is bound to one that ends; a credential without an end permits it, and so does a sign-in")}
+}
+
+// For returns the grant as one to a user or a team.
+func (g Grant) For(owner identity.Owner) Grant {
+	g.To, g.Value = owner, owner.String()+" "+g.Value
+	return g
+}
+
+// Existing returns the grant as one that a new object does not give.
+func (g Grant) Existing() Grant {
+	g.ExistingOnly = true
+	return g
+}
+
+// Beyond returns the fields by which the grants of an object give more than a caller may. What the object gave before gives nothing new.
+// New tells that there was no object before.
+func Beyond(caller identity.Caller, grants, before []Grant, isNew bool) field.ErrorList {
+	type mark struct{ path, value string }
+	var given map[mark]bool
+	var excess field.ErrorList
+	for _, grant := range grants {
+		problems := grant.exceeds(caller)
+		if len(problems) == 0 || isNew && grant.ExistingOnly {
+			continue
+		}
+		if given == nil {
+			given = make(map[mark]bool, len(before))
+			for _, old := range before {
+				given[mark{old.Path.String(), old.Value}] = old.Value != ""
+			}
+		}
+		if !given[mark{grant.Path.String(), grant.Value}] {
+			excess = append(excess, problems...)
+		}
+	}
+	return excess
+}

@@ -1,0 +1,152 @@
+package kinds_test
+
+import (
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"management.platform.sh/shared/api/resource"
+	"management.platform.sh/shared/auth"
+	"management.platform.sh/shared/kinds"
+	"management.platform.sh/shared/model"
+	"management.platform.sh/shared/platform"
+	"management.platform.sh/shared/state/store"
+)
+
+// telling matches the names of fields that say who gets something, or what.
+var telling = regexp.MustCompile(`(?i)user|team|subject|owner|group|role|member|access|scope|connector|claim|issuer|match|audience|signer|clusterRef`)
+
+// stated are the fields with such a name that give nothing by a grant, or the objects that hold them, and why.
+var stated = map[string]string{
+	"OwnedAccessKey.spec.groups":            "compared by Authorize, because what they give depends on the owner",
+	"OwnedAccessKey.spec.identity":          "written by sign-ins alone",
+	"OwnedAccessKey.spec.oidcProvider":      "written by sign-ins alone",
+	"OwnedAccessKey.spec.oidcLogin":         "written by sign-ins alone",
+	"OwnedAccessKey.spec.team":              "one owner: spec.user in this test",
+	"OwnedAccessKey.spec.subject":           "one owner: spec.user in this test",
+	"User.spec.username":                    "shown, and never compared",
+	"DirectClusterEndpointToken.spec.scope": "compared when the token is signed",
+}
+
+// filled returns a value of a type in which each field is set, lists have one entry and texts are the letter x.
+func filled(of reflect.Type) reflect.Value {
+	value := reflect.New(of).Elem()
+	switch of.Kind() {
+	case reflect.Pointer:
+		value.Set(filled(of.Elem()).Addr())
+	case reflect.Struct:
+		if of == reflect.TypeFor[metav1.Time]() {
+			value.Set(reflect.ValueOf(metav1.Unix(1, 0)))
+			break
+		}
+		for i := range of.NumField() {
+			if of.Field(i).IsExported() {
+				value.Field(i).Set(filled(of.Field(i).Type))
+			}
+		}
+	case reflect.Slice:
+		value.Set(reflect.Append(value, filled(of.Elem())))
+	case reflect.Map:
+		value.Set(reflect.MakeMap(of))
+		value.SetMapIndex(filled(of.Key()), filled(of.Elem()))
+	case reflect.String:
+		value.SetString("x")
+	case reflect.Bool:
+		value.SetBool(true)
+	case reflect.Int, reflect.Int32, reflect.Int64:
+		value.SetInt(1)
+	case reflect.Uint8:
+		value.SetUint('x')
+	default:
+		panic("the test fills no " + of.String())
+	}
+	return value
+}
+
+// fieldsOf returns the paths of the fields of a type whose names tell that they give something: the outermost of them.
+func fieldsOf(of reflect.Type, path string) []string {
+	for of.Kind() == reflect.Pointer || of.Kind() == reflect.Slice || of.Kind() == reflect.Map {
+		of = of.Elem()
+	}
+	if of.Kind() != reflect.Struct || strings.HasPrefix(of.PkgPath(), "k8s.io/") {
+		return nil
+	}
+	var found []string
+	for i := range of.NumField() {
+		name, _, _ := strings.Cut(of.Field(i).Tag.Get("json"), ",")
+		at := path + "." + name
+		switch {
+		case name == "":
+			found = append(found, fieldsOf(of.Field(i).Type, path)...)
+		case telling.MatchString(name):
+			found = append(found, at)
+		default:
+			found = append(found, fieldsOf(of.Field(i).Type, at)...)
+		}
+	}
+	return found
+}
+
+// bare is a path without the keys and indices in it.
+var bare = regexp.MustCompile(`\[[^\]]*\]`)
+
+// statements compares the grants of a kind with its fields.
+func statements[T resource.Object](t *testing.T, registry *resource.Registry[T], used map[string]bool) {
+	t.Helper()
+	kind := registry.Definition.Kind
+	spec := reflect.TypeOf(registry.Definition.New()).Elem()
+	object := filled(spec).Addr().Interface().(T)
+	grants := registry.Rules.Grants(object)
+	field, _ := spec.FieldByName("Spec")
+	for _, path := range fieldsOf(field.Type, "spec") {
+		name := kind + "." + path
+		exempt := false
+		for holder := range stated {
+			if name == holder || strings.HasPrefix(name, holder+".") {
+				exempt, used[holder] = true, true
+			}
+		}
+		if exempt {
+			continue
+		}
+		if !slices.ContainsFunc(grants, func(grant auth.Grant) bool {
+			at := bare.ReplaceAllString(grant.Path.String(), "")
+			return at == path || strings.HasPrefix(at, path+".") || strings.HasPrefix(path, at+".")
+		}) {
+			t.Errorf("%s is no grant, and nothing says why", name)
+		}
+	}
+	owner, _ := registry.Rules.Index(object, time.Time{})
+	for _, grant := range grants {
+		if to := grant.To; to.Name != "" && to.String() != owner && !registry.Definition.NamesPeople {
+			t.Errorf("%s gives something to %s, which is not its owner, and NamesPeople is false", kind, to)
+		}
+	}
+}
+
+// Each field that names a person, a team, a group, a role or a scope is a grant of its kind. Source: ADR-0047.
+func TestGrantsAreStated(t *testing.T) {
+	t.Parallel()
+	config := &model.ConfigStatus{}
+	all := kinds.Open(&platform.Environment{
+		Stores: func(string) store.Store { return nil }, Now: time.Now, Config: func() *model.ConfigStatus { return config },
+	})
+	used := map[string]bool{}
+	statements(t, all.AccessKeys, used)
+	statements(t, all.IssuedTokens.Registry, used)
+	statements(t, all.Instances, used)
+	statements(t, all.Users, used)
+	statements(t, all.Teams, used)
+	statements(t, all.TrustRules, used)
+	statements(t, all.Projects, used)
+	for name := range stated {
+		if !used[name] {
+			t.Errorf("there is no field %s without a grant", name)
+		}
+	}
+}
