@@ -15,6 +15,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/DeRuina/timberjack"
@@ -79,6 +80,10 @@ type sink struct {
 	anchored bool
 	noted    time.Time
 	dirty    bool
+	// later writes the head to the anchor after the last event of a burst. nil: nothing is due.
+	later *time.Timer
+	// mutex guards the fields above: later runs beside Write.
+	mutex sync.Mutex
 }
 
 func (s *sink) path() string { return filepath.Join(s.directory, chain.Name) }
@@ -94,6 +99,8 @@ func (s *sink) limit() int64 {
 
 // Write adds lines. On failure the file is as it was before.
 func (s *sink) Write(ctx context.Context, records []*audit.Record, durable bool) error {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
 	if err := s.open(ctx); err != nil {
 		return err
 	}
@@ -114,8 +121,22 @@ func (s *sink) Write(ctx context.Context, records []*audit.Record, durable bool)
 		}
 	}
 	s.dirty = true
-	s.note(ctx, false)
+	// Of an event that must not be lost, the head is not late either.
+	s.note(ctx, durable)
+	if s.anchor != nil && s.dirty && s.later == nil {
+		s.later = time.AfterFunc(anchorEvery, s.noteLater)
+	}
 	return nil
+}
+
+// noteLater writes the head of the last events of a burst to the anchor.
+func (s *sink) noteLater() {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	s.later = nil
+	if s.logger != nil {
+		s.note(context.Background(), true)
+	}
 }
 
 // append writes as many records as the file has room for, and returns how many.
@@ -325,6 +346,12 @@ func (s *sink) close() error {
 
 // Close writes the remaining records to disk and releases the directory.
 func (s *sink) Close() error {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	if s.later != nil {
+		s.later.Stop()
+		s.later = nil
+	}
 	if s.logger == nil {
 		return nil
 	}

@@ -13,6 +13,7 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"management.platform.sh/shared/audit"
 	"management.platform.sh/shared/audit/chain"
@@ -358,12 +359,45 @@ func TestAnAnchorThatIsAway(t *testing.T) {
 	anchor := &memory{head: chain.Head{Sequence: 9, Hash: strings.Repeat("a", 64)}, away: true}
 	sink := open(t, anchor, config)
 	write(t, sink, record("a", "x"))
+	anchor.mu.Lock()
 	anchor.away = false
+	anchor.mu.Unlock()
 	write(t, sink, record("b", "x"))
 	_ = sink.Close()
 	verify(t, config.Path, 3, nil, "events 3 to 9 are missing")
 	if anchor.head.Sequence != 10 {
 		t.Errorf("the anchor is at %d", anchor.head.Sequence)
+	}
+}
+
+// The head of the last event of a burst is in the anchor without a further event, and at once if the event must not be lost.
+// Source: ADR-0047.
+func TestLateHead(t *testing.T) {
+	t.Parallel()
+	config := &model.ConfigAudit{Path: t.TempDir()}
+	anchor := &memory{}
+	sink := open(t, anchor, config)
+	at := func() int64 {
+		head, err := anchor.Load(t.Context(), "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return int64(head.Sequence)
+	}
+	for i := range 4 {
+		if err := sink.Write(t.Context(), []*audit.Record{record(fmt.Sprint(i), "x")}, false); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for at() != 5 {
+		select {
+		case <-t.Context().Done():
+			t.Fatalf("the anchor is at %d", at())
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+	if err := sink.Write(t.Context(), []*audit.Record{record("last", "x")}, true); err != nil || at() != 6 {
+		t.Errorf("the anchor is at %d, %v", at(), err)
 	}
 }
 
