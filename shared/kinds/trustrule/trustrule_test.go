@@ -102,6 +102,10 @@ func TestSharedIssuers(t *testing.T) {
 		{"https://gitlab.com", "project_id", true}, {"https://gitlab.com", "namespace_id", true}, {"https://gitlab.com", "project_path", false},
 		{"https://accounts.google.com", "hd", true}, {"https://accounts.google.com", "email", false},
 		{"https://login.microsoftonline.com/t/v2.0", "tid", true}, {"https://login.microsoftonline.com/t/v2.0", "email", false},
+		{"https://agent.buildkite.com", "organization_id", true}, {"https://agent.buildkite.com", "organization_slug", false},
+		{"https://oidc.vercel.com", "owner_id", true}, {"https://oidc.vercel.com", "owner", false}, {"https://oidc.vercel.com/acme", "owner", true},
+		{"https://oidc.codefresh.io", "account_id", true}, {"https://oidc.codefresh.io", "account_name", false},
+		{"https://oidc.cirrus-ci.com", "repository_id", true}, {"https://oidc.cirrus-ci.com", "repository", false},
 		{"https://app.terraform.io", "terraform_organization_id", true}, {"https://app.terraform.io", "terraform_organization_name", false},
 		{"https://gitlab.example", "project_path", true}, {"https://gitlab.com.example", "sub", true},
 	} {

@@ -47,6 +47,10 @@ var shared = []struct {
 	{"https://accounts.google.com", false, []string{"sub", "hd"}, nil},
 	{"https://login.microsoftonline.com", true, []string{"tid", "oid", "sub"}, nil},
 	{"https://sts.windows.net", true, []string{"tid", "oid", "sub"}, nil},
+	{"https://agent.buildkite.com", false, []string{"organization_id", "pipeline_id"}, []string{"build_branch", "pipeline_id", "sub"}},
+	{"https://oidc.vercel.com", false, []string{"owner_id", "project_id"}, []string{"environment", "sub"}},
+	{"https://oidc.codefresh.io", false, []string{"account_id", "pipeline_id", "sub"}, nil},
+	{"https://oidc.cirrus-ci.com", false, []string{"owner_id", "repository_id"}, nil},
 	{"https://app.terraform.io", false, []string{"terraform_organization_id", "terraform_project_id", "terraform_workspace_id"}, nil},
 }
 
