@@ -71,6 +71,8 @@ type Register struct {
 	keys    *accesskey.Registry
 	limits  func() accesskey.Limits
 	revoked store.Store
+	// sweeping is the store of the records for Sweep, which no quota keeps from revoking.
+	sweeping store.Store
 	// parents are the names of the access keys that asked for tokens, each with those to which it is bound, by the tokens' ids.
 	parents *lru.Cache[string, []string]
 }
@@ -81,10 +83,11 @@ func NewRegister(state, revoked store.Store, keys *accesskey.Registry, now func(
 	// Only a size below one is an error.
 	parents, _ := lru.New[string, []string](maxParents)
 	register := &Register{keys: keys, limits: limits, revoked: revoked, parents: parents}
+	register.sweeping = &revoking{Store: state, revoked: revoked, now: now, quota: func() (none store.Quota) { return none }}
 	register.Registry = &Registry{
 		Definition: Definition,
 		Rules:      storedRules{register: register},
-		Store:      &revoking{Store: state, revoked: revoked, now: now},
+		Store:      &revoking{Store: state, revoked: revoked, now: now, quota: func() store.Quota { return register.Quota }},
 		Now:        now,
 		Random:     random,
 	}

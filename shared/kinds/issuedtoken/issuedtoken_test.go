@@ -469,3 +469,39 @@ func TestPrefetchedWithTheNameOfItsKey(t *testing.T) {
 		t.Errorf("with its key it ends after %v", got)
 	}
 }
+
+// Tokens that are revoked before they expire count for the quota of their owner until then, whoever revokes them. Those of others do not, and
+// the schedule revokes without a quota. Source: ADR-0047.
+func TestRevokedTokensCount(t *testing.T) {
+	t.Parallel()
+	w := issuertest.New(t)
+	tokens := kinds.IssuedTokens(w.Env)
+	tokens.Quota = store.Quota{Objects: 3}
+	ana, ben := w.Key("ci", "ana", model.OwnedAccessKeySpec{}), w.Key("other", "ben", model.OwnedAccessKeySpec{})
+	revoke := func(caller identity.Caller) error {
+		made := w.Issue(caller, tokenSpec{})
+		_, err := resource.Delete(t.Context(), tokens.Registry, resource.DeleteInput{Caller: caller, Name: made.Name})
+		return err
+	}
+	for range 3 {
+		if err := revoke(ana); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := revoke(ana); accesskeytest.Code(err) != 429 {
+		t.Errorf("the fourth token: %v", err)
+	}
+	if err := revoke(ben); err != nil {
+		t.Errorf("a token of somebody else: %v", err)
+	}
+	w.Change("ci", func(spec *model.OwnedAccessKeySpec) { spec.Disabled = true })
+	if done := w.Sweep(); done.Revoked != 1 || len(w.Denied()) != 5 {
+		t.Errorf("the schedule: %+v, %d tokens are denied", done, len(w.Denied()))
+	}
+	w.Pass(time.Hour)
+	w.Sweep()
+	w.Change("ci", func(spec *model.OwnedAccessKeySpec) { spec.Disabled = false })
+	if err := revoke(ana); err != nil {
+		t.Errorf("after the tokens have expired: %v", err)
+	}
+}

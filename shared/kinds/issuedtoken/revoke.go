@@ -24,9 +24,12 @@ type revoking struct {
 	store.Store
 	revoked store.Store
 	now     func() time.Time
+	// quota bounds the revoked tokens of an owner until they would have expired.
+	quota func() store.Quota
 }
 
-// Delete removes a record. Errors: those of the store; with any of them the token may already be on the list.
+// Delete removes a record. Errors: those of the store; with any of them the token may already be on the list. A store.QuotaError says that
+// the owner of the token has revoked too many; deleting its access key ends the token nevertheless.
 func (s *revoking) Delete(ctx context.Context, name string, revision int64) (int64, error) {
 	record, err := s.Get(ctx, name)
 	if err != nil {
@@ -39,6 +42,7 @@ func (s *revoking) Delete(ctx context.Context, name string, revision int64) (int
 	if now := s.now(); record.Revision == revision && !over(&token, now) {
 		_, err := s.revoked.Create(ctx, store.Record{
 			Name: record.Digest, Created: now, Expires: token.Status.ExpirationTimestamp.Time, Object: []byte("{}"),
+			Owner: OwnerOf(&token.Status).String(), Quota: s.quota(),
 		})
 		if err != nil && !errors.Is(err, store.ErrExists) {
 			return 0, err
@@ -129,7 +133,7 @@ func (r *Register) Sweep(ctx context.Context) (Swept, error) {
 			}
 			count = &done.Revoked
 		}
-		switch _, err := r.Store.Delete(ctx, record.Name, record.Revision); {
+		switch _, err := r.sweeping.Delete(ctx, record.Name, record.Revision); {
 		case errors.Is(err, store.ErrNotFound), errors.Is(err, store.ErrConflict):
 			done.Changed++
 		case err != nil:

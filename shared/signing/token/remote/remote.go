@@ -53,7 +53,7 @@ const (
 	// fetchTimeout is the time for one attempt.
 	fetchTimeout = 5 * time.Second
 	// maxDocument is the largest document, in bytes.
-	maxDocument = 8 << 20
+	maxDocument = 64 << 20
 )
 
 // ErrUnavailable means that a document could not be fetched and the last one is too old. The token could not be checked.

@@ -270,7 +270,7 @@ func TestBadAnswers(t *testing.T) {
 		"no JSON":        func(p *platform) { p.body = "<html>" },
 		"another object": func(p *platform) { p.body = "{}" },
 		"null":           func(p *platform) { p.body = "null" },
-		"a giant":        func(p *platform) { p.body = `{"keys":[],"revoked":[],"x":"` + strings.Repeat("x", 9<<20) + `"}` },
+		"a giant":        func(p *platform) { p.body = `{"keys":[],"revoked":[],"x":"` + strings.Repeat("x", 65<<20) + `"}` },
 	} {
 		p, key := newPlatform(t), newKey(t)
 		p.keys = []token.JWK{key.Public()}
