@@ -164,6 +164,10 @@ type AccessKeyReference struct {
 	Name string `json:"name"`
 	// UID is the UID of the access key. A new key with the same name has another UID. Source: ADR-0021.
 	UID string `json:"uid"`
+	// Owner is the user, such as user:ana, who made a key of a team with it. Absent in other keys, and if an admin made the key.
+	// Source: ADR-0047.
+	// +optional
+	Owner string `json:"owner,omitempty"`
 }
 
 // AccessKeyAncestor is an access key in the lineage of a credential. Source: ADR-0021.

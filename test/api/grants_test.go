@@ -6,6 +6,9 @@ import (
 	"strings"
 	"testing"
 
+	"management.platform.sh/shared/kinds/accesskey"
+	"management.platform.sh/shared/model"
+	"management.platform.sh/shared/model/secret"
 	"management.platform.sh/shared/state/redisstore/redistest"
 )
 
@@ -193,4 +196,55 @@ func TestLastAdminKey(t *testing.T) {
 	n.expect(409, boss2Bearer, "PATCH", group+"users/boss", `{"spec":{"clusterRoles":[]}}`)
 	n.child(boss2Bearer, "second", `"user":"other","groups":["platform:admins"]`)
 	n.expect(200, boss2Bearer, "PATCH", group+"users/boss", `{"spec":{"clusterRoles":[]}}`)
+}
+
+// The key of a team, and a key made with that, name the member who made it, whose places it shares. A key that an admin makes names nobody.
+// Source: ADR-0047.
+func TestKeysOfTeamsShare(t *testing.T) {
+	t.Parallel()
+	n := newNarrowed(t)
+	maker := func(name, bearer string) (of, person string) {
+		var key model.OwnedAccessKey
+		if err := json.Unmarshal([]byte(n.expect(200, adminBearer, "GET", keysPath+"/"+name, "")), &key); err != nil {
+			t.Fatal(err)
+		}
+		caller, err := accesskey.OpenAuthenticator(n.env).Bearer(t.Context(), secret.String(bearer))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return key.Status.CreatedBy.Owner, caller.Person()
+	}
+	team := n.child(ofAnaBearer, "team", `"team":"web"`)
+	for name, want := range map[string][2]string{
+		"team":  {"user:ana", "user:ana"},
+		"child": {"user:ana", "user:ana"},
+		"own":   {"", "user:ana"},
+		"admin": {"", "team:web"},
+	} {
+		var bearer string
+		switch name {
+		case "team":
+			bearer = team
+		case "child":
+			bearer = n.child(team, name, `"team":"web"`)
+		case "own":
+			bearer = n.child(ofAnaBearer, name, "")
+		case "admin":
+			name = "by-admin"
+			bearer = n.child(adminBearer, name, `"team":"web"`)
+		}
+		if of, person := maker(name, bearer); of != want[0] || person != want[1] {
+			t.Errorf("%s: made by %q, and shares with %q; want %q", name, of, person, want)
+		}
+	}
+}
+
+// A key that ends by the limit of the platform alone gives what lasts: with a limit, there is no other. Source: ADR-0047.
+func TestKeysOfALimitedPlatform(t *testing.T) {
+	t.Parallel()
+	n := newNarrowed(t)
+	n.set(`{"auth":{"accessKeyMaxTTLSeconds":864000}}`)
+	n.expect(201, boss2Bearer, "POST", group+"users", `{"metadata":{"name":"new"},"spec":{"clusterRoles":[{"name":"platform-admin"}]}}`)
+	ending := n.child(boss2Bearer, "ending", `"ttl":8640000`)
+	n.expect(403, ending, "POST", group+"users", `{"metadata":{"name":"other"},"spec":{"clusterRoles":[{"name":"platform-admin"}]}}`)
 }

@@ -3172,6 +3172,13 @@ func schema_managementplatformsh_shared_model_AccessKeyReference(ref common.Refe
 							Format:      "",
 						},
 					},
+					"owner": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Owner is the user, such as user:ana, who made a key of a team with it. Absent in other keys, and if an admin made the key. Source: ADR-0047.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
 				},
 				Required: []string{"name", "uid"},
 			},

@@ -122,11 +122,11 @@ func (c *call) keepWatching() {
 	}
 }
 
-// sharer returns what the places of a request are shared by, and what a message calls it: the owner of the access key, or the
+// sharer returns what the places of a request are shared by, and what a message calls it: the person behind the access key, or the
 // address of a client without one.
 func (f *frame) sharer(c *call) (name, label string) {
 	if c.caller.Owner != (identity.Owner{}) {
-		name = c.caller.Owner.String()
+		name = c.caller.Person()
 		return name, name
 	}
 	return f.address(c), thisAddress

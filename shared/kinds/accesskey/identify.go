@@ -128,6 +128,7 @@ func callerOf(
 	caller.Key, caller.KeyUID, caller.KeyType = key.Name, string(key.UID), typeOf(key)
 	caller.KeyExpires, caller.KeyRevision, caller.KeyLineage = until, revision, key.Status.Lineage
 	caller.KeyOwned, caller.KeyRecent = len(key.OwnerReferences) > 0, recent(key, now)
+	caller.Maker, caller.KeyEnds = createdBy(key).Owner, key.Spec.TTLSeconds > 0
 	if directory != nil {
 		caller.Roles = directory.Roles(caller)
 	}

@@ -190,6 +190,9 @@ func (r *rules) Inherit(ctx context.Context, caller identity.Caller, key *model.
 	if key.Status.CreatedBy, key.Status.Lineage, refused, err = Lineage(ctx, r.keys, caller); err != nil {
 		return nil, err
 	}
+	if maker := caller.Person(); key.Status.CreatedBy != nil && !caller.Admin() && maker != OwnerOf(&key.Spec).String() {
+		key.Status.CreatedBy.Owner = maker
+	}
 	more, err := r.noteOwner(ctx, caller, key)
 	return append(refused, more...), err
 }

@@ -147,6 +147,9 @@ type Caller struct {
 	KeyScopes []*model.Scope
 	// Key is the name of the access key that authenticated the caller.
 	Key string
+	// Maker is the user who made that key for a team of theirs, in the form of Owner.String. Empty: the key is their own, or an admin made
+	// it. Source: ADR-0047.
+	Maker string
 	// KeyUID is that key's uid.
 	KeyUID string
 	// KeyType is that key's spec.type.
@@ -160,6 +163,8 @@ type Caller struct {
 	KeyRecent bool
 	// KeyExpires is when that key stops working. Zero: never.
 	KeyExpires time.Time
+	// KeyEnds tells that the key has a ttl of its own. A limit of the platform, which ends every key, does not count.
+	KeyEnds bool
 	// KeyRevision is the revision of that key's record with which the caller was authenticated. 0: unknown.
 	KeyRevision int64
 	// KeyLineage are the keys that made that key, the nearest first.
@@ -197,10 +202,19 @@ func (c Caller) Bounds() bool {
 	return c.Scope != nil || ends || c.KeyOwned || c.KeyType == model.AccessKeyTypeOIDCRefreshToken || c.bound()
 }
 
-// Lasts reports whether the caller's credential works until somebody ends it: it has no end and is bound to no other key. A person who has
-// signed in counts as well, because they can do so again. Source: ADR-0047.
+// Person is who has shares and limits together with the caller, in the form of Owner.String: the user who made the key of a team, else the
+// owner. The keys of one person's teams are one person. Source: ADR-0047.
+func (c Caller) Person() string {
+	if c.Maker != "" {
+		return c.Maker
+	}
+	return c.Owner.String()
+}
+
+// Lasts reports whether the caller's credential works until somebody ends it: it has no ttl of its own and is bound to no other key. A person
+// who has signed in counts as well, because they can do so again. Source: ADR-0047.
 func (c Caller) Lasts() bool {
-	ends := !c.KeyExpires.IsZero() && c.KeyType != model.AccessKeyTypeLogin
+	ends := c.KeyEnds && c.KeyType != model.AccessKeyTypeLogin
 	return !ends && !c.KeyOwned && c.KeyType != model.AccessKeyTypeOIDCRefreshToken && !c.bound()
 }
 
