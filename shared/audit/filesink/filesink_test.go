@@ -382,7 +382,7 @@ func TestLateHead(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return int64(head.Sequence)
+		return head.Sequence
 	}
 	for i := range 4 {
 		if err := sink.Write(t.Context(), []*audit.Record{record(fmt.Sprint(i), "x")}, false); err != nil {
