@@ -60,8 +60,8 @@ type Member interface {
 	owns(object metav1.Object) string
 	credentials() bool
 	ownedBy(ctx context.Context, owner, after string, limit int) (page []node, last string, more bool, err error)
-	// names reports whether an object belongs to an owner, or gives something to them.
-	names(ctx context.Context, owner identity.Owner) (bool, error)
+	// names adds those of some owners, whose names are quoted as in JSON, to which an object gives something.
+	names(ctx context.Context, owners []identity.Owner, quoted [][]byte, named map[identity.Owner]bool) error
 	// edit changes the metadata of an object on behalf of the system.
 	edit(ctx context.Context, n node, change func(metav1.Object)) (after outcome, err error)
 }

@@ -7,52 +7,55 @@ import (
 	"fmt"
 	"slices"
 
-	"management.platform.sh/shared/auth"
 	"management.platform.sh/shared/model/identity"
 	"management.platform.sh/shared/state/store"
 )
 
-// Names reports whether an object of the graph belongs to a user or a team or gives something to them, whether or not they exist: whoever
-// gets the name would have that. It reads every object of the kinds that name people. Errors: those of the store.
-func (g *Graph) Names(ctx context.Context, owner identity.Owner) (bool, error) {
+// Names returns those of some users and teams to which objects of the graph give something besides what belongs to them, whether or not
+// they exist: whoever gets the name would have that. It reads every object of the kinds that name people, once. Errors: those of the
+// store.
+func (g *Graph) Names(ctx context.Context, owners ...identity.Owner) (map[identity.Owner]bool, error) {
+	named := map[identity.Owner]bool{}
+	// A name always has a JSON form.
+	quoted := make([][]byte, len(owners))
+	for i, owner := range owners {
+		quoted[i], _ = json.Marshal(owner.Name)
+	}
 	for _, member := range g.members {
-		if named, err := member.names(ctx, owner); named || err != nil {
-			return named, err
+		if err := member.names(ctx, owners, quoted, named); err != nil {
+			return nil, err
 		}
 	}
-	return false, nil
+	return named, nil
 }
 
 // Names is Names of the graph to which the resource was joined.
-func (r *Registry[T]) Names(ctx context.Context, owner identity.Owner) (bool, error) {
-	return r.graph().Names(ctx, owner)
+func (r *Registry[T]) Names(ctx context.Context, owners ...identity.Owner) (map[identity.Owner]bool, error) {
+	return r.graph().Names(ctx, owners...)
 }
 
 // names implements Member.
-func (r *Registry[T]) names(ctx context.Context, owner identity.Owner) (bool, error) {
-	page, err := r.Store.List(ctx, store.Query{Owners: []string{owner.String()}, Limit: 1})
-	if err != nil {
-		return false, fmt.Errorf("looking for objects of %s: %w", owner, err)
+func (r *Registry[T]) names(ctx context.Context, owners []identity.Owner, quoted [][]byte, named map[identity.Owner]bool) error {
+	if !r.Definition.NamesPeople {
+		return nil
 	}
-	if len(page.Records) > 0 || !r.Definition.NamesPeople {
-		return len(page.Records) > 0, nil
-	}
-	// Most records do not have the name in their text. A text always has a JSON form.
-	quoted, _ := json.Marshal(owner.Name)
 	for record, err := range store.Each(ctx, r.Store, store.Query{}) {
 		if err != nil {
-			return false, fmt.Errorf("looking for objects that name %s: %w", owner, err)
+			return fmt.Errorf("looking for %s that name people: %w", r.Definition.GroupResource(), err)
 		}
-		if !bytes.Contains(record.Object, quoted) {
+		// Most records have none of the names in their text.
+		if !slices.ContainsFunc(quoted, func(name []byte) bool { return bytes.Contains(record.Object, name) }) {
 			continue
 		}
 		object, err := r.Parse(record)
 		if err != nil {
-			return false, err
+			return err
 		}
-		if slices.ContainsFunc(r.Rules.Grants(object), func(grant auth.Grant) bool { return grant.To == owner }) {
-			return true, nil
+		for _, grant := range r.Rules.Grants(object) {
+			if slices.Contains(owners, grant.To) {
+				named[grant.To] = true
+			}
 		}
 	}
-	return false, nil
+	return nil
 }

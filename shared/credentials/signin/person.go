@@ -19,6 +19,7 @@ import (
 	"management.platform.sh/shared/kinds/user"
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/model/identity"
+	"management.platform.sh/shared/platform"
 	"management.platform.sh/shared/state/store"
 )
 
@@ -212,8 +213,17 @@ func (f *Flow) renew(ctx context.Context, found *model.User, said model.UserSpec
 // register makes the user of a person. The name is that of the person, unless it belongs to somebody: an object, a credential, a
 // member of a team. Then it has an ending that follows from the identity.
 func (f *Flow) register(ctx context.Context, said model.UserSpec, wanted string) (*model.User, error) {
-	for _, name := range candidates(wanted, "user", user.Digest(said.Connector, said.Subject)) {
-		free, err := f.free(ctx, identity.Owner{Kind: identity.User, Name: name})
+	names := candidates(wanted, "user", user.Digest(said.Connector, said.Subject))
+	owners := make([]identity.Owner, len(names))
+	for i, name := range names {
+		owners[i] = identity.Owner{Kind: identity.User, Name: name}
+	}
+	named, err := f.users.Names(ctx, owners...)
+	if err != nil {
+		return nil, err
+	}
+	for i, name := range names {
+		free, err := f.free(ctx, owners[i], named)
 		if err != nil {
 			return nil, err
 		}
@@ -241,8 +251,12 @@ func (f *Flow) register(ctx context.Context, said model.UserSpec, wanted string)
 	return nil, misconfigured("no name is free for the user")
 }
 
-// free tells whether nobody has the name of an owner: no user or team is the owner, and no stored object belongs to it or names it.
-func (f *Flow) free(ctx context.Context, owner identity.Owner) (bool, error) {
+// free tells whether nobody has the name of an owner: no user or team is the owner, no stored object belongs to it, and it is none of those
+// that objects name.
+func (f *Flow) free(ctx context.Context, owner identity.Owner, named map[identity.Owner]bool) (bool, error) {
+	if named[owner] {
+		return false, nil
+	}
 	read, err := f.people.Read(ctx, owner)
 	if err != nil {
 		return false, fmt.Errorf("looking for a name: %w", err)
@@ -252,8 +266,16 @@ func (f *Flow) free(ctx context.Context, owner identity.Owner) (bool, error) {
 	} else if err != nil {
 		return false, err
 	}
-	named, err := f.users.Names(ctx, owner)
-	return !named, err
+	for _, kind := range platform.StoredKinds {
+		page, err := f.env.Stores(kind.Resource.Resource).List(ctx, store.Query{Owners: []string{owner.String()}, Limit: 1})
+		if err != nil {
+			return false, fmt.Errorf("looking for a name: %w", err)
+		}
+		if len(page.Records) > 0 {
+			return false, nil
+		}
+	}
+	return true, nil
 }
 
 // candidates are the names that an object may get: the wanted text as a name, unless it is reserved, and two with an ending from a

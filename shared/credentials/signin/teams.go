@@ -39,8 +39,16 @@ func (f *Flow) makeTeams(ctx context.Context, settings *model.ConfigAuth, groups
 			notes[AnnotationLeft] = strconv.Itoa(left)
 		}
 	}()
+	var owners []identity.Owner
 	for _, group := range missing[:len(missing)-left] {
-		name, exists, err := f.makeTeam(ctx, group)
+		owners = append(owners, teamsFor(group)...)
+	}
+	named, err := f.teams.Names(ctx, owners...)
+	if err != nil {
+		return err
+	}
+	for _, group := range missing[:len(missing)-left] {
+		name, exists, err := f.makeTeam(ctx, group, named)
 		switch {
 		case err != nil:
 			return err
@@ -53,21 +61,30 @@ func (f *Flow) makeTeams(ctx context.Context, settings *model.ConfigAuth, groups
 	return nil
 }
 
+// teamsFor are the teams that the team of a group may be, the first that is free.
+func teamsFor(group string) []identity.Owner {
+	var owners []identity.Owner
+	for _, name := range candidates(group, "team", digest("group", group)) {
+		owners = append(owners, identity.Owner{Kind: identity.Team, Name: name})
+	}
+	return owners
+}
+
 // makeTeam makes the team of a group, unless another sign-in has just made one. The name is that of the group. If that belongs to
 // somebody, or is reserved, it has an ending that follows from the group: all sign-ins try the same names, and the state gives
 // each to one. Name is empty if no team was made, because one exists or because no name is free.
-func (f *Flow) makeTeam(ctx context.Context, group string) (name string, exists bool, err error) {
-	for _, name := range candidates(group, "team", digest("group", group)) {
-		free, err := f.free(ctx, identity.Owner{Kind: identity.Team, Name: name})
+func (f *Flow) makeTeam(ctx context.Context, group string, named map[identity.Owner]bool) (name string, exists bool, err error) {
+	for _, owner := range teamsFor(group) {
+		free, err := f.free(ctx, owner, named)
 		if err != nil {
 			return "", false, err
 		}
 		if free {
 			_, err = resource.Create(ctx, f.teams, resource.CreateInput[*model.Team]{Caller: signer, Manager: ClientID, Object: &model.Team{
-				ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: model.TeamSpec{DisplayName: group, Groups: []string{group}},
+				ObjectMeta: metav1.ObjectMeta{Name: owner.Name}, Spec: model.TeamSpec{DisplayName: group, Groups: []string{group}},
 			}})
 			if err == nil {
-				return name, true, nil
+				return owner.Name, true, nil
 			}
 			if !apierrors.IsAlreadyExists(err) {
 				return "", false, err
