@@ -69,8 +69,8 @@ func TestRequest(t *testing.T) {
 			http.Header{"Accept": {"text/plain"}, "X-Request-Id": {"1-5c536348-3d683b8b04734faae651f476"}, "X-Amzn-Trace-Id": {"Root=1-5c536348-3d683b8b04734faae651f476"}, "X-Forwarded-For": {"203.0.113.9, 192.0.2.1"}},
 		}},
 		{"balancer-multi.json", balancer, got{
-			"GET", "/apis/x?a=1%202&a=3", "/apis/x", "lb.example", ":0", "", 0,
-			http.Header{"Accept": {"text/plain", "application/json"}, "X-Request-Id": {"invocation"}},
+			"GET", "/apis/x?a=1%202&a=3", "/apis/x", "lb.example", "198.51.100.9:0", "", 0,
+			http.Header{"Accept": {"text/plain", "application/json"}, "X-Request-Id": {"invocation"}, "X-Forwarded-For": {"6.6.6.6", "7.7.7.7, 198.51.100.9"}},
 		}},
 	} {
 		t.Run(row.file, func(t *testing.T) {
