@@ -450,6 +450,23 @@ func TestEmailVerified(t *testing.T) {
 			t.Errorf("%v: %+v, %v", value, made.Spec.Identity, err)
 		}
 	}
+	// The claim is about the claim email: neither about another one, nor about an address that the UserInfo gives instead.
+	w.provider.person["email_verified"] = true
+	for about, change := range map[string]func(*model.OIDCProvider){
+		"another claim":    func(s *model.OIDCProvider) { s.EmailClaim = "mail" },
+		"another UserInfo": func(s *model.OIDCProvider) { s.GetUserInfo = true },
+	} {
+		settings := *w.config.Auth.OIDC
+		change(&settings)
+		before := w.config.Auth.OIDC
+		w.config.Auth.OIDC = &settings
+		w.provider.person["mail"], w.provider.info = "boss@example.com", map[string]any{"sub": "1001", "email": "boss@example.com"}
+		made, err := resource.Get(t.Context(), kinds.AccessKeys(w.env), resource.GetInput{Caller: root, Name: w.signIn().Key})
+		if err != nil || made.Spec.Identity.Email != "boss@example.com" || made.Spec.Identity.EmailVerified {
+			t.Errorf("%s: %+v, %v", about, made.Spec.Identity, err)
+		}
+		w.config.Auth.OIDC = before
+	}
 }
 
 // A provider that cannot be asked at the start.
