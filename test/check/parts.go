@@ -19,7 +19,7 @@ type part struct {
 	first []string
 	// flags are flags of go test.
 	flags []string
-	// beside tells that the part runs at the same time as the one before it, because it waits much of its time.
+	// beside tells that the part runs at the same time as the one before it: each has times in which it waits.
 	beside bool
 	// needs are the programs that the tests start. A test whose program is missing is skipped outside CI.
 	needs []string
