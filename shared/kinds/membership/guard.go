@@ -86,7 +86,7 @@ func (g *Guard) Team(ctx context.Context, team, old *model.Team) (release func()
 
 // create is the guard of an object whose owner has been without one: their keys have the rights of the object from now on.
 func (g *Guard) create(ctx context.Context, owner identity.Owner, write change) (release func(), err error) {
-	admin, err := g.adminKey(ctx, store.Query{Owners: []string{owner.String()}}, anyKey, nil)
+	admin, err := g.adminKey(ctx, store.Query{Owners: []string{owner.String()}}, false, nil)
 	if err != nil || !admin {
 		return func() {}, err
 	}
@@ -163,7 +163,7 @@ func (g *Guard) left(ctx context.Context, write change, owner identity.Owner) (b
 	if !had || write.user != nil && !seen && admin(write.user, after) {
 		return true, nil
 	}
-	return g.adminKey(ctx, store.Query{}, g.lasts, func(other identity.Owner) (bool, error) {
+	return g.adminKey(ctx, store.Query{}, true, func(other identity.Owner) (bool, error) {
 		if other == owner {
 			return true, nil
 		}
@@ -201,15 +201,10 @@ func (g *Guard) adminTeams(ctx context.Context, write change) (before, after []*
 	return before, after, nil
 }
 
-// anyKey counts each key.
-func anyKey(*model.OwnedAccessKey) bool { return true }
-
-// lasts counts a key that does not end by itself: one that does leaves no admin some time later.
-func (g *Guard) lasts(key *model.OwnedAccessKey) bool { return !accesskey.Ends(key, g.limits()) }
-
-// adminKey tells whether a key that counts works now, has no scope and has the group of admins. Managed tells which owners do not count;
+// adminKey tells whether a key works now, has no scope and has the group of admins. Lasting leaves out keys that end by themselves: after
+// them nobody is an admin. Managed tells which owners do not count;
 // nil counts all of them. It looks at a bounded number of keys.
-func (g *Guard) adminKey(ctx context.Context, query store.Query, counts func(*model.OwnedAccessKey) bool, managed func(identity.Owner) (bool, error)) (bool, error) {
+func (g *Guard) adminKey(ctx context.Context, query store.Query, lasting bool, managed func(identity.Owner) (bool, error)) (bool, error) {
 	looked := 0
 	for record, err := range store.Each(ctx, g.keys.Store, query) {
 		if err != nil {
@@ -219,7 +214,7 @@ func (g *Guard) adminKey(ctx context.Context, query store.Query, counts func(*mo
 			return false, nil
 		}
 		key, err := g.keys.Parse(record)
-		if err != nil || !counts(key) || key.Spec.Scope != nil || !slices.Contains(key.Spec.Groups, identity.Admins) {
+		if err != nil || lasting && accesskey.Ends(key, g.limits()) || key.Spec.Scope != nil || !slices.Contains(key.Spec.Groups, identity.Admins) {
 			continue
 		}
 		if _, err := accesskey.Usable(key, record.Activity, g.limits(), g.now()); err != nil {
