@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -302,8 +303,11 @@ func (d *Directory) Created(ctx context.Context, caller identity.Caller) (map[st
 	if err != nil {
 		return nil, err
 	}
-	for name, team := range teams.byName {
-		created[identity.Owner{Kind: identity.Team, Name: name}.String()] = team.Metadata.CreationTimestamp.Time
+	for _, owner := range caller.Self() {
+		name, isTeam := strings.CutPrefix(owner, string(identity.Team)+":")
+		if team := teams.byName[name]; isTeam && team != nil {
+			created[owner] = team.Metadata.CreationTimestamp.Time
+		}
 	}
 	return created, nil
 }
