@@ -106,20 +106,20 @@ func (g Grant) Existing() Grant {
 	return g
 }
 
-// Beyond returns the fields by which the grants of an object give more than a caller may. What the object gave before gives nothing new.
-// New tells that there was no object before.
-func Beyond(caller identity.Caller, grants, before []Grant, isNew bool) field.ErrorList {
+// Beyond returns the fields by which the grants of an object give more than a caller may. What the object gave before gives nothing new;
+// before is asked only if something exceeds the caller's rights. Nil: the object is new.
+func Beyond(caller identity.Caller, grants []Grant, before func() []Grant) field.ErrorList {
 	type mark struct{ path, value string }
 	var given map[mark]bool
 	var excess field.ErrorList
 	for _, grant := range grants {
 		problems := grant.exceeds(caller)
-		if len(problems) == 0 || isNew && grant.ExistingOnly {
+		if len(problems) == 0 || before == nil && grant.ExistingOnly {
 			continue
 		}
-		if given == nil {
-			given = make(map[mark]bool, len(before))
-			for _, old := range before {
+		if given == nil && before != nil {
+			given = map[mark]bool{}
+			for _, old := range before() {
 				given[mark{old.Path.String(), old.Value}] = old.Value != ""
 			}
 		}

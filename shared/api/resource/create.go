@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -147,7 +148,7 @@ func (r *Registry[T]) prepare(ctx context.Context, in CreateInput[T], own own[T]
 	}
 	problems := append(r.validateMetadata(object), r.Rules.Validate(object, none)...)
 	if len(problems) == 0 {
-		refused = append(r.refusedAtCreate(in.Caller, object), refused...)
+		refused = slices.Concat(r.beyond(in.Caller, object), r.Rules.Authorize(in.Caller, object, none), refused)
 	}
 	sealed, more := r.seal(object, store.Record{}, in.Manager)
 	owners, err := r.validateOwners(ctx, in.Caller, object, none, in.Owners)

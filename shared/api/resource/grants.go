@@ -13,13 +13,12 @@ type GrantsNothing[T Object] struct{}
 // Grants implements Rules.
 func (GrantsNothing[T]) Grants(T) []auth.Grant { return nil }
 
-// refusedAtCreate returns the fields of a valid new object that its caller may not write.
-func (r *Registry[T]) refusedAtCreate(caller identity.Caller, object T) field.ErrorList {
-	var none T
-	return append(auth.Beyond(caller, r.Rules.Grants(object), nil, true), r.Rules.Authorize(caller, object, none)...)
+// beyond returns the fields by which a valid new object gives more than its caller may.
+func (r *Registry[T]) beyond(caller identity.Caller, object T) field.ErrorList {
+	return auth.Beyond(caller, r.Rules.Grants(object), nil)
 }
 
-// refusedAtUpdate returns the fields of a valid replacement that its caller may not write.
-func (r *Registry[T]) refusedAtUpdate(caller identity.Caller, object, old T) field.ErrorList {
-	return append(auth.Beyond(caller, r.Rules.Grants(object), r.Rules.Grants(old), false), r.Rules.Authorize(caller, object, old)...)
+// newlyBeyond returns the fields by which a valid replacement gives more than the object before and its caller may.
+func (r *Registry[T]) newlyBeyond(caller identity.Caller, object, old T) field.ErrorList {
+	return auth.Beyond(caller, r.Rules.Grants(object), func() []auth.Grant { return r.Rules.Grants(old) })
 }

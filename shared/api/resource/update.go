@@ -12,7 +12,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"management.platform.sh/shared/auth"
 	"management.platform.sh/shared/model/apierror"
 	"management.platform.sh/shared/model/identity"
 	"management.platform.sh/shared/state/store"
@@ -342,7 +341,7 @@ func (r *Registry[T]) prepareReplacement(
 	problems := append(r.validateMetadataUpdate(object, old), r.Rules.Validate(object, old)...)
 	var excess field.ErrorList
 	if len(problems) == 0 {
-		excess = r.refusedAtUpdate(in.caller, object, old)
+		excess = append(r.newlyBeyond(in.caller, object, old), r.Rules.Authorize(in.caller, object, old)...)
 		if assigner, assigns := r.Rules.(Assigner[T]); assigns {
 			more, err := assigner.Assign(ctx, in.caller, object, old)
 			if err != nil {
@@ -382,7 +381,7 @@ func (r *Registry[T]) prepareStatus(caller identity.Caller, own own[T], object, 
 	var problems, excess field.ErrorList
 	if rules, ok := r.Rules.(StatusRules[T]); ok {
 		problems = rules.ValidateStatus(updated, old)
-		excess = append(auth.Beyond(caller, r.Rules.Grants(updated), r.Rules.Grants(old), false), rules.AuthorizeStatus(caller, updated, old)...)
+		excess = append(r.newlyBeyond(caller, updated, old), rules.AuthorizeStatus(caller, updated, old)...)
 	}
 	sealed, more := r.Rules.Seal(updated, record)
 	if problems = append(problems, more...); len(problems) > 0 {

@@ -136,7 +136,7 @@ func (p *Passwords) admit(
 	spec, needed := in.Object.Spec, !in.Caller.Admin()
 	// Whoever sets a password can sign in with it, for longer and for more than with a narrow credential.
 	lasting := []auth.Grant{auth.Lasting(field.NewPath("spec", "password"), "")}
-	if excess := auth.Beyond(in.Caller, lasting, nil, true); len(excess) > 0 && !needed {
+	if excess := auth.Beyond(in.Caller, lasting, nil); len(excess) > 0 && !needed {
 		if needed = spec.Current != ""; !needed {
 			return apierror.Forbidden(p.users.Definition.GroupResource(), in.Name,
 				apierror.Summary(excess)+"; so does spec.current with the current password", excess)

@@ -161,11 +161,11 @@ func TestAuthorize(t *testing.T) {
 // refused returns the fields that a caller may not write.
 func refused(caller identity.Caller, key, old *model.OwnedAccessKey) field.ErrorList {
 	all := rules(0).Rules
-	var before []auth.Grant
+	var before func() []auth.Grant
 	if old != nil {
-		before = all.Grants(old)
+		before = func() []auth.Grant { return all.Grants(old) }
 	}
-	return append(auth.Beyond(caller, all.Grants(key), before, old == nil), all.Authorize(caller, key, old)...)
+	return append(auth.Beyond(caller, all.Grants(key), before), all.Authorize(caller, key, old)...)
 }
 
 const brought = "brought-along-by-the-client-0123456789"

@@ -144,7 +144,7 @@ func (s *Source) writer(ctx context.Context, name string, w *write) (*resource.R
 	if w.ring, err = s.keyring(ctx); err != nil {
 		return nil, err
 	}
-	configs := s.registry(&signed{records: records{s.Store, s}, write: w}, &rules{s, w})
+	configs := s.registry(&signed{records: records{s.Store, s}, write: w}, &rules{source: s, write: w})
 	if by := s.manager.Load(); by != nil {
 		configs.Managed(*by)
 	}

@@ -23,7 +23,10 @@ import (
 )
 
 // rules implement resource.Rules, Visibility, Guard and Recorder for the Config. For reads, the write is zero.
+//
+// What the configuration gives is not compared: whoever may write it decides who signs in, and is an admin in all but name. Source: ADR-0047.
 type rules struct {
+	resource.GrantsNothing[*model.Config]
 	source *Source
 	*write
 }
@@ -88,10 +91,6 @@ func (r *rules) Validate(config, _ *model.Config) field.ErrorList {
 	}
 	return problems
 }
-
-// Grants implements resource.Rules: what the configuration gives is not compared. Whoever may write it decides who signs in, and is an admin in
-// all but name. Source: ADR-0047.
-func (r *rules) Grants(*model.Config) []auth.Grant { return nil }
 
 // Authorize refuses nothing: callers who may write the configuration may write all of it, except for placeholders, which the
 // store of the write knows.

@@ -155,7 +155,7 @@ func New(options Options) *Source {
 		options.Lookup = func(string) (string, bool) { return "", false }
 	}
 	s := &Source{Options: options}
-	s.reader = s.registry(records{options.Store, s}, &rules{s, &write{}})
+	s.reader = s.registry(records{options.Store, s}, &rules{source: s, write: &write{}})
 	return s
 }
 
