@@ -251,8 +251,8 @@ func (f *Flow) register(ctx context.Context, said model.UserSpec, wanted string)
 	return nil, misconfigured("no name is free for the user")
 }
 
-// free tells whether nobody has the name of an owner: no user or team is the owner, no stored object belongs to it, and it is none of those
-// that objects name.
+// free reports whether nobody has the name of an owner: no user or team is the owner, no stored object belongs to it, and no object names
+// it. Named are the owners that objects name.
 func (f *Flow) free(ctx context.Context, owner identity.Owner, named map[identity.Owner]bool) (bool, error) {
 	if named[owner] {
 		return false, nil
