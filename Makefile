@@ -6,8 +6,10 @@ SHELL := /bin/bash
 MAKEFLAGS += --no-builtin-rules --no-print-directory
 .DEFAULT_GOAL := help
 
-# Programs that are deployed are built without the path of the checkout. With the same flag everywhere, Go compiles a package once.
-export GOFLAGS := $(strip $(filter-out -trimpath,$(GOFLAGS)) -trimpath)
+# Programs that are deployed are built without the path of the checkout. What debuggers read is a tenth of the time of compiling and a
+# quarter of its disk. With the same flags everywhere, Go compiles a package once.
+FLAGS := -trimpath -gcflags=all=-dwarf=false
+export GOFLAGS := $(strip $(filter-out $(FLAGS),$(GOFLAGS)) $(FLAGS))
 TOOL := go tool -modfile=test/tools/go.mod
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 LDFLAGS := -X main.version=$(VERSION)
@@ -53,6 +55,9 @@ stage-serverless: ## Lay out what `make build` made for Lambda as serverless.yml
 	@for zip in build/lambda/*/arm64/bootstrap.zip; do \
 		function=$${zip#build/lambda/}; cp "$$zip" "build/serverless/$${function%%/*}.zip"; \
 	done
+
+linter: # Compile golangci-lint, which takes minutes the first time.
+	@$(TOOL) golangci-lint version
 
 lint: ## Run the linters.
 	@unformatted=$$(git ls-files '*.go' | xargs gofmt -l); if [ -n "$$unformatted" ]; then echo "gofmt: $$unformatted"; exit 1; fi
@@ -138,4 +143,4 @@ verify: gen ## Fail when a generated file is not what the source says.
 	@git diff --exit-code --stat -- '*zz_generated*' functions/discoverapi shared/api/fieldmanager \
 		infra/serverless infra/redis infra/terraform/functions.json infra/lambda/functions infra/knative infra/nginx docs/limits.md docs/reference.md functions/serveconsole
 
-.PHONY: node help run test check check-deep browser contract lint lint-modules fix build program release stage-gcf stage-serverless bench bench-growth bench-parts bench-cold speed evidence profile fuzz gen verify
+.PHONY: node help run test check check-deep browser contract linter lint lint-modules fix build program release stage-gcf stage-serverless bench bench-growth bench-parts bench-cold speed evidence profile fuzz gen verify

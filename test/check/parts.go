@@ -19,7 +19,7 @@ type part struct {
 	first []string
 	// flags are flags of go test.
 	flags []string
-	// beside tells that the part runs at the same time as the one before it: each has times in which it waits.
+	// beside tells that the part runs at the same time as the part before it: both leave a processor idle at times.
 	beside bool
 	// needs are the programs that the tests start. A test whose program is missing is skipped outside CI.
 	needs []string
@@ -39,6 +39,7 @@ var parallel = []string{"-p=3", "-parallel=6"}
 // check is what CI runs at each change.
 var check = []part{
 	{name: "verify", about: "generated files are what their sources say", target: "verify", needs: []string{"node", "npm"}},
+	{name: "linter", about: "golangci-lint compiles", target: "linter", beside: true},
 	{name: "lint", about: "formatting, the linters, the list of modules", target: "lint"},
 	{
 		name: "test", about: "all other packages, with a few rounds of the random tests",

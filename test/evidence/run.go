@@ -182,7 +182,7 @@ func resultsOf(ctx context.Context, folder string, args []string, kept, name str
 	c := exec.CommandContext(ctx, "go", slices.Insert(slices.Clone(args), 1, "-json")...)
 	c.Dir = folder
 	// In CI nothing is skipped because a program is missing.
-	c.Env = append(os.Environ(), "CI=true", "GOPROXY=off", "GOFLAGS=-trimpath")
+	c.Env = append(os.Environ(), "CI=true", "GOPROXY=off")
 	c.Stderr = os.Stderr
 	output, err := c.StdoutPipe()
 	if err != nil {
