@@ -52,7 +52,7 @@ type commands struct {
 func newCommands() *commands {
 	all := &commands{Serve: runner.New(build()), Patch: patch.New(), SigningKeys: operator.NewSigningKeys(), Doctor: operator.NewDoctor()}
 	all.Bootstrap.Version, all.Configure.Version, all.People.Adopt.Version, all.Token.Version = build(), build(), build(), build()
-	all.Doctor.Version = build()
+	all.Doctor.Version, all.SigningKeys.Version = build(), build()
 	return all
 }
 

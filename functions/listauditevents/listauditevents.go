@@ -7,6 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"management.platform.sh/shared/api/fairness"
 	"management.platform.sh/shared/api/frame"
 	"management.platform.sh/shared/api/resource"
 	"management.platform.sh/shared/kinds/auditevent"
@@ -25,11 +26,12 @@ type Output = runtime.Object
 // Do returns a page of events. Errors: those of auditevent.Log.List.
 func Do(ctx context.Context, deps Deps, in Input) (Output, error) { return deps.Log.List(ctx, in) }
 
-// Function is the operation as it is deployed. The URL of the data store is sealed in the state.
+// Function is the operation as it is deployed. The URL of the data store is sealed in the state. A page may read many events that the caller does
+// not see, whatever its limit.
 var Function = &frame.Function{
 	Name:      "listauditevents",
 	Encrypts:  true,
-	Endpoints: []frame.Endpoint{frame.List(auditevent.Definition, open, Do)},
+	Endpoints: []frame.Endpoint{frame.List(auditevent.Definition, open, Do).Sharing(fairness.Lists)},
 }
 
 func open(env *platform.Environment) Deps { return Deps{Log: auditevent.Open(env)} }

@@ -5,6 +5,7 @@ package renderkubeconfig
 import (
 	"context"
 
+	"management.platform.sh/shared/api/fairness"
 	"management.platform.sh/shared/api/frame"
 	"management.platform.sh/shared/credentials/kubeconfig"
 	"management.platform.sh/shared/kinds"
@@ -31,7 +32,7 @@ func Do(ctx context.Context, deps Deps, in Input) (Output, error) {
 var Function = &frame.Function{
 	Name: "renderkubeconfig",
 	Endpoints: []frame.Endpoint{
-		frame.Idempotent(frame.CreateSubresource(kubeconfig.Definition, kubeconfig.Subresource, open, Do)).Delivering(),
+		frame.Idempotent(frame.CreateSubresource(kubeconfig.Definition, kubeconfig.Subresource, open, Do)).Delivering().Sharing(fairness.Kubeconfigs),
 	},
 	Encrypts: true,
 }

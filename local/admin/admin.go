@@ -18,6 +18,7 @@ import (
 	"management.platform.sh/shared/api/resource"
 	"management.platform.sh/shared/kinds"
 	"management.platform.sh/shared/kinds/accesskey"
+	"management.platform.sh/shared/kinds/membership"
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/model/identity"
 	"management.platform.sh/shared/model/secret"
@@ -28,10 +29,17 @@ import (
 // ErrDeleted means that the state had the key before, and it was deleted: it is not created again. Source: ADR-0022.
 var ErrDeleted = errors.New("the first admin key was deleted")
 
+// ErrPresent means that the platform has an admin already, so that no key was made that nobody asked for.
+var ErrPresent = errors.New("the platform has an admin already")
+
+// Operate does a change of the state on behalf of a command, and records it; see frame.Server.Operate.
+type Operate func(ctx context.Context, do func(context.Context) error) error
+
 // Ensure returns the admin key of a data folder: the given key, else the key in the file, else a new one. It makes sure that
-// the state has the key, and the file keeps it for the next start. With ErrDeleted it returns the key nevertheless, which is
-// refused.
-func Ensure(ctx context.Context, env *platform.Environment, given secret.String, file string) (secret.String, error) {
+// the state has the key, and the file keeps it for the next start. Only a given key is stored in a state that has an admin.
+//
+// Errors: ErrDeleted with the key, which is refused; ErrPresent without a key if the folder has none that the state knows.
+func Ensure(ctx context.Context, env *platform.Environment, operate Operate, given secret.String, file string) (secret.String, error) {
 	bearer := given
 	if given != "" {
 		if err := accesskey.CheckBearer(given); err != nil {
@@ -53,31 +61,82 @@ func Ensure(ctx context.Context, env *platform.Environment, given secret.String,
 			}
 		}
 	}
-	// The file is written first: a key that only the state has could never be used.
-	if err := atomicfile.Write(file, []byte(bearer.Reveal()+"\n")); err != nil {
+	stored, err := has(ctx, env, bearer)
+	if errors.Is(err, ErrDeleted) {
+		return bearer, errors.Join(keep(bearer, file), err)
+	}
+	if err == nil && !stored && given == "" {
+		err = absent(ctx, env)
+	}
+	if err != nil {
 		return "", err
 	}
-	return bearer, Create(ctx, env, bearer)
+	// The file is written first: a key that only the state has could never be used.
+	if err := keep(bearer, file); err != nil {
+		return "", err
+	}
+	if stored {
+		return bearer, Create(ctx, env, bearer)
+	}
+	err = operate(ctx, func(ctx context.Context) error { return create(ctx, env, bearer, given == "") })
+	if errors.Is(err, ErrPresent) {
+		return "", errors.Join(os.Remove(file), err)
+	}
+	return bearer, err
+}
+
+func keep(bearer secret.String, file string) error {
+	return atomicfile.Write(file, []byte(bearer.Reveal()+"\n"))
+}
+
+// absent returns ErrPresent if the platform has an admin.
+func absent(ctx context.Context, env *platform.Environment) error {
+	present, err := membership.OpenGuard(env).Present(ctx)
+	switch {
+	case err != nil:
+		return fmt.Errorf("looking for an admin: %w", err)
+	case present:
+		return ErrPresent
+	default:
+		return nil
+	}
+}
+
+// has tells whether the state has the admin key. Error: ErrDeleted if it had the key before.
+func has(ctx context.Context, env *platform.Environment, bearer secret.String) (bool, error) {
+	if err := accesskey.CheckBearer(bearer); err != nil {
+		return false, fmt.Errorf("the admin key: %w", err)
+	}
+	digest := accesskey.Digest(bearer)
+	_, err := kinds.AccessKeys(env).Store.GetByDigest(ctx, digest)
+	if err == nil {
+		return true, nil
+	}
+	if !errors.Is(err, store.ErrNotFound) {
+		return false, fmt.Errorf("looking up the admin key: %w", err)
+	}
+	deleted, err := accesskey.OpenRetired(env).Has(ctx, digest)
+	if err == nil && deleted {
+		err = ErrDeleted
+	}
+	return false, err
 }
 
 // Create stores the admin key, unless the state already has it. Error: ErrDeleted if the state had it before.
 func Create(ctx context.Context, env *platform.Environment, bearer secret.String) error {
-	if err := accesskey.CheckBearer(bearer); err != nil {
-		return fmt.Errorf("the admin key: %w", err)
+	return create(ctx, env, bearer, false)
+}
+
+// create is Create. Alone refuses the key with ErrPresent if another process has made an admin meanwhile.
+func create(ctx context.Context, env *platform.Environment, bearer secret.String, alone bool) error {
+	stored, err := has(ctx, env, bearer)
+	if err != nil {
+		return err
 	}
 	keys, retired := kinds.AccessKeys(env).Managed(fieldmanager.New), accesskey.OpenRetired(env)
 	digest := accesskey.Digest(bearer)
-	_, err := keys.Store.GetByDigest(ctx, digest)
-	if err == nil {
+	if stored {
 		return retired.Add(ctx, digest)
-	}
-	if !errors.Is(err, store.ErrNotFound) {
-		return fmt.Errorf("looking up the admin key: %w", err)
-	}
-	if deleted, err := retired.Has(ctx, digest); err != nil {
-		return err
-	} else if deleted {
-		return ErrDeleted
 	}
 	key := &model.OwnedAccessKey{
 		ObjectMeta: metav1.ObjectMeta{Name: "admin"},
@@ -94,7 +153,12 @@ func Create(ctx context.Context, env *platform.Environment, bearer secret.String
 	in := resource.CreateInput[*model.OwnedAccessKey]{Caller: caller, Object: key, Manager: "platform", NoQuota: true}
 	_, err = resource.Create(ctx, keys, in)
 	if apierrors.IsAlreadyExists(err) {
-		// Another data folder created the object of that name. This key gets an object beside it.
+		if alone {
+			if err := absent(ctx, env); err != nil {
+				return err
+			}
+		}
+		// The object of that name has another key. This key gets an object beside it.
 		key.Name, key.GenerateName, key.Spec.Key = "", "admin-", bearer.Reveal()
 		_, err = resource.Create(ctx, keys, in)
 	}

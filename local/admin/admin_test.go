@@ -3,23 +3,32 @@ package admin
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"management.platform.sh/local/localtest"
 	"management.platform.sh/shared/api/resource"
 	"management.platform.sh/shared/kinds"
 	"management.platform.sh/shared/kinds/accesskey"
+	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/model/secret"
 	"management.platform.sh/shared/platform"
 	"management.platform.sh/shared/state/store"
 )
 
+// unrecorded does a change without an audit.
+func unrecorded(ctx context.Context, do func(context.Context) error) error { return do(ctx) }
+
 func ensure(t *testing.T, env *platform.Environment, given secret.String, file string) secret.String {
 	t.Helper()
-	bearer, err := Ensure(t.Context(), env, given, file)
+	bearer, err := Ensure(t.Context(), env, unrecorded, given, file)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,14 +70,6 @@ func TestEnsureAdmin(t *testing.T) {
 		name    string
 		total   int
 	}{
-		{"the file is gone", func(t *testing.T, _ *platform.Environment, file string) {
-			if err := os.Remove(file); err != nil {
-				t.Fatal(err)
-			}
-		}, "", false, "admin-", 2},
-		{"the file has another key", func(t *testing.T, _ *platform.Environment, file string) {
-			localtest.Write(t, file, localtest.OtherKey.Reveal())
-		}, "", false, "admin-", 2},
 		{"the file was edited", func(t *testing.T, _ *platform.Environment, file string) {
 			localtest.Write(t, file, "\n  "+string(localtest.Read(t, file))+"\r\n\n")
 		}, "", true, "admin", 1},
@@ -104,6 +105,78 @@ func TestEnsureAdmin(t *testing.T) {
 	}
 }
 
+// A start makes no key that nobody asked for if the platform has an admin: their key, or a user. Source: ADR-0047.
+func TestEnsureAdminBesideAnotherAdmin(t *testing.T) {
+	t.Parallel()
+	for about, before := range map[string]struct {
+		happens func(t *testing.T, env *platform.Environment)
+		kept    string
+	}{
+		"a folder without a key":    {func(*testing.T, *platform.Environment) {}, ""},
+		"a folder with another key": {func(*testing.T, *platform.Environment) {}, localtest.OtherKey.Reveal()},
+		"a user is the admin": {func(t *testing.T, env *platform.Environment) {
+			user := &model.User{
+				ObjectMeta: metav1.ObjectMeta{Name: "ana"}, Spec: model.UserSpec{ClusterRoles: []model.ClusterRole{{Name: model.ClusterRoleAdmin}}},
+			}
+			if _, err := resource.Create(t.Context(), kinds.Users(env), resource.CreateInput[*model.User]{Caller: localtest.Root, Object: user}); err != nil {
+				t.Fatal(err)
+			}
+			remove(t, env, "admin")
+		}, ""},
+	} {
+		t.Run(about, func(t *testing.T) {
+			t.Parallel()
+			env, _ := localtest.Environment(t)
+			ensure(t, env, "", filepath.Join(t.TempDir(), "admin.key"))
+			before.happens(t, env)
+			left := len(localtest.Keys(t, env))
+			file := filepath.Join(t.TempDir(), "admin.key")
+			if before.kept != "" {
+				localtest.Write(t, file, before.kept)
+			}
+			if bearer, err := Ensure(t.Context(), env, unrecorded, "", file); !errors.Is(err, ErrPresent) || bearer != "" {
+				t.Errorf("%v", err)
+			}
+			text, err := os.ReadFile(file)
+			if before.kept == "" && err == nil || string(text) != before.kept {
+				t.Errorf("the file has changed: %v", err)
+			}
+			if list := localtest.Keys(t, env); len(list) != left {
+				t.Errorf("the state has %d keys", len(list))
+			}
+		})
+	}
+}
+
+// Of many processes that start at once on an empty state, each with a folder of its own, one makes the admin key.
+func TestEnsureAdminAtOnce(t *testing.T) {
+	t.Parallel()
+	env, _ := localtest.Environment(t)
+	folder := t.TempDir()
+	var made, refused atomic.Int64
+	var running sync.WaitGroup
+	for i := range 8 {
+		running.Go(func() {
+			file := filepath.Join(folder, fmt.Sprint(i))
+			switch _, err := Ensure(t.Context(), env, unrecorded, "", file); {
+			case err == nil:
+				made.Add(1)
+			case errors.Is(err, ErrPresent):
+				refused.Add(1)
+				if _, err := os.Stat(file); err == nil {
+					t.Error("the file has a key that the state does not have")
+				}
+			default:
+				t.Error(err)
+			}
+		})
+	}
+	running.Wait()
+	if made.Load() != 1 || refused.Load() != 7 || len(localtest.Keys(t, env)) != 1 {
+		t.Errorf("made %d, refused %d, keys %d", made.Load(), refused.Load(), len(localtest.Keys(t, env)))
+	}
+}
+
 // A first admin key that was deleted stays deleted: after a restart, with another data folder, and
 // for a given key. Without the file there is another key. Source: ADR-0022.
 func TestADeletedAdminKeyStaysDeleted(t *testing.T) {
@@ -117,7 +190,7 @@ func TestADeletedAdminKeyStaysDeleted(t *testing.T) {
 			first := ensure(t, env, given, file)
 			remove(t, env, "admin")
 			for _, again := range []string{file, file, filepath.Join(folder, "other.key")} {
-				if bearer, err := Ensure(t.Context(), env, first, again); !errors.Is(err, ErrDeleted) || bearer != first {
+				if bearer, err := Ensure(t.Context(), env, unrecorded, first, again); !errors.Is(err, ErrDeleted) || bearer != first {
 					t.Errorf("the next start: %v", err)
 				}
 			}
@@ -188,7 +261,7 @@ func TestEnsureAdminRefuses(t *testing.T) {
 			if row.kept != "" {
 				localtest.Write(t, file, row.kept)
 			}
-			bearer, err := Ensure(t.Context(), env, row.given, file)
+			bearer, err := Ensure(t.Context(), env, unrecorded, row.given, file)
 			if err == nil || bearer != "" {
 				t.Fatalf("error %v", err)
 			}
@@ -216,7 +289,7 @@ func TestEnsureAdminErrors(t *testing.T) {
 	t.Parallel()
 	env, _ := localtest.Environment(t)
 	folder := t.TempDir()
-	if _, err := Ensure(t.Context(), env, "", folder); err == nil || !strings.Contains(err.Error(), folder) {
+	if _, err := Ensure(t.Context(), env, unrecorded, "", folder); err == nil || !strings.Contains(err.Error(), folder) {
 		t.Errorf("a folder in place of the file: %v", err)
 	}
 	if list := localtest.Keys(t, env); len(list) != 0 {
@@ -225,13 +298,21 @@ func TestEnsureAdminErrors(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	file := filepath.Join(folder, "admin.key")
-	if _, err := Ensure(ctx, env, "", file); err == nil {
+	if _, err := Ensure(ctx, env, unrecorded, "", file); err == nil {
 		t.Error("a key was made without the state")
 	}
-	// The key in the file is the key of the next start.
+	if _, err := os.Stat(file); err == nil {
+		t.Error("the file has a key that the state does not have")
+	}
+	// The key in the file is the key of the next start, also if the state did not take it.
+	broken := errors.New("broken")
+	fails := func(context.Context, func(context.Context) error) error { return broken }
+	if _, err := Ensure(t.Context(), env, fails, "", file); !errors.Is(err, broken) {
+		t.Errorf("a change that fails: %v", err)
+	}
 	kept := strings.TrimSpace(string(localtest.Read(t, file)))
-	if bearer, err := Ensure(t.Context(), env, "", file); err != nil || bearer.Reveal() != kept || len(localtest.Keys(t, env)) != 1 {
-		t.Errorf("the next start: %v", err)
+	if bearer := ensure(t, env, "", file); bearer.Reveal() != kept || len(localtest.Keys(t, env)) != 1 {
+		t.Error("the next start has another key")
 	}
 }
 
@@ -240,7 +321,6 @@ func TestEnsureAdminBeyondItsQuota(t *testing.T) {
 	t.Parallel()
 	env, _ := localtest.Environment(t)
 	env.Quota = store.Quota{Objects: 1, Bytes: 1}
-	for _, name := range []string{"admin", "admin-"} {
-		localtest.WantAdmin(t, env, ensure(t, env, "", filepath.Join(t.TempDir(), "admin.key")), name)
-	}
+	localtest.WantAdmin(t, env, ensure(t, env, "", filepath.Join(t.TempDir(), "admin.key")), "admin")
+	localtest.WantAdmin(t, env, ensure(t, env, localtest.GivenKey, filepath.Join(t.TempDir(), "admin.key")), "admin-")
 }

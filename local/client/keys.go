@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/url"
 	"os"
@@ -23,10 +24,12 @@ import (
 
 // Keys are commands about access keys.
 type Keys struct {
-	Tree KeyTree `cmd:"" help:"Print what was made with an access key and with what was made with it: keys, tokens and kubeconfigs, and what ends with it."`
+	Tree KeyTree `cmd:"" help:"Print what an access key led to: what was made with it and with what was made with it, and what ends with it."`
+	End  KeyEnd  `cmd:"" help:"End an access key and what it led to: keys, tokens, and the users, teams and trust rules with their credentials."`
 }
 
-// KeyTree prints what an access key led to. It reads the API as any client does, so that it shows what its caller may see. Source: ADR-0021.
+// KeyTree prints what an access key led to. It reads the API as any client does, so that it shows what its caller may see. Source: ADR-0021,
+// ADR-0047.
 type KeyTree struct {
 	Name      string `arg:"" name:"name" placeholder:"NAME" help:"Name of the access key."`
 	Host      string `arg:"" optional:"" name:"host" placeholder:"HOST" help:"The platform, as at platform login. Absent: that of the current context of the kubeconfig, with its credential."`
@@ -45,6 +48,8 @@ type tree struct {
 	// counts the key itself.
 	EndsWithKey count `json:"endsWithKey"`
 	Foreground  count `json:"endsInForeground"`
+	// Hidden are the resources that the caller may not list.
+	Hidden []string `json:"hidden,omitempty"`
 }
 
 // count is a number of credentials.
@@ -64,7 +69,7 @@ func plural(n int, noun string) string {
 	return fmt.Sprint(n, " ", noun, "s")
 }
 
-// credential is an access key or a token.
+// credential is an access key, a token, or another object that was made with an access key.
 type credential struct {
 	Kind string `json:"kind"`
 	Name string `json:"name"`
@@ -76,20 +81,29 @@ type credential struct {
 	Ends *metav1.Time `json:"expirationTimestamp,omitempty"`
 	// MadeBy is the key with which it was made. Absent keys are gone: what they made stands below the nearest one that is left.
 	MadeBy string `json:"createdBy,omitempty"`
-	// EndsWithKey tells that it ends when the key at the top is deleted. Others end only with --cascade=foreground.
-	EndsWithKey bool         `json:"endsWithKey"`
-	Made        []credential `json:"made,omitempty"`
+	// EndsWithKey tells that it ends when the key at the top is deleted, and EndsInForeground that it ends if that is done with
+	// --cascade=foreground.
+	EndsWithKey      bool         `json:"endsWithKey"`
+	EndsInForeground bool         `json:"endsInForeground"`
+	Made             []credential `json:"made,omitempty"`
 
-	lineage []model.AccessKeyAncestor
+	namespace string
+	lineage   []model.AccessKeyAncestor
+	// from is the uid of the user, team or trust rule whose credential it is.
+	from    string
 	created metav1.Time
 }
 
 // isToken tells a token from an access key.
 func (c *credential) isToken() bool { return c.Kind == tokenKind }
 
+// isCredential tells credentials from other objects.
+func (c *credential) isCredential() bool { return c.Kind == keyKind || c.isToken() }
+
 const (
 	keyKind   = "OwnedAccessKey"
 	tokenKind = "DirectClusterEndpointToken"
+	keysPath  = "/ownedaccesskeys"
 	// pageOf is how many objects are asked for at a time.
 	pageOf = 250
 )
@@ -100,27 +114,142 @@ func (c *KeyTree) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var root model.OwnedAccessKey
-	if err := at.get(ctx, "/ownedaccesskeys/"+url.PathEscape(c.Name), &root); err != nil {
-		return err
-	}
-	if root.UID == "" {
-		return errors.New("asking for the access key: the answer has none")
-	}
-	below := "status.lineage.uid=" + string(root.UID)
-	var found []credential
-	if err := each(ctx, at, "/ownedaccesskeys", below, func(k model.OwnedAccessKey) { found = append(found, ofKey(&k)) }); err != nil {
-		return err
-	}
-	if err := each(ctx, at, "/directclusterendpointtokens", below, func(t model.DirectClusterEndpointToken) { found = append(found, ofToken(&t)) }); err != nil {
+	printed, err := treeOf(ctx, at, c.Name)
+	if err != nil {
 		return err
 	}
 	out := c.Out
 	if out == nil {
 		out = os.Stdout
 	}
-	printed := grow(ofKey(&root), found)
 	return output.Write(out, c.Output, printed, printed.describe)
+}
+
+// treeOf returns what an access key led to.
+func treeOf(ctx context.Context, at *reached, name string) (tree, error) {
+	var root model.OwnedAccessKey
+	if err := at.get(ctx, keysPath+"/"+url.PathEscape(name), &root); err != nil {
+		return tree{}, err
+	}
+	if root.UID == "" {
+		return tree{}, errors.New("asking for the access key: the answer has none")
+	}
+	return grownFrom(ctx, at, ofKey(&root))
+}
+
+// grownFrom returns what an access key led to, which may be gone.
+func grownFrom(ctx context.Context, at *reached, root credential) (tree, error) {
+	s := &search{at: at, seen: map[string]bool{root.UID: true}, hidden: map[string]bool{}}
+	if err := s.below(ctx, root.UID); err != nil {
+		return tree{}, err
+	}
+	grown := grow(root, s.found)
+	grown.Hidden = slices.Sorted(maps.Keys(s.hidden))
+	return grown, nil
+}
+
+// search finds what an access key led to: what was made with it, the credentials of the users, teams and trust rules among that, what was made
+// with these, and so on.
+type search struct {
+	at    *reached
+	found []credential
+	// seen are the uids of what was found.
+	seen map[string]bool
+	// hidden are the resources that the caller may not list.
+	hidden map[string]bool
+}
+
+// made is an object with the origin in its status.
+type made struct {
+	metav1.ObjectMeta `json:"metadata"`
+	Status            model.Origin `json:"status"`
+}
+
+// originated are the resources, besides credentials, whose objects say with which key they were made. Credentials is the field selector of the
+// access keys that an object gives.
+var originated = []struct{ path, kind, credentials string }{
+	{"/users", "User", "spec.user"}, {"/teams", "Team", "spec.team"}, {"/trustrules", "TrustRule", "status.trustRule.name"},
+	{"/projects", "Project", ""}, {"/virtualclusterinstances", "VirtualClusterInstance", ""},
+}
+
+// below adds what was made with the key of a uid.
+func (s *search) below(ctx context.Context, uid string) error {
+	selector := "status.lineage.uid=" + uid
+	if err := s.credentials(ctx, selector, nil); err != nil {
+		return err
+	}
+	for _, kind := range originated {
+		var objects []made
+		if err := listed(s, ctx, kind.path, selector, func(one made) { objects = append(objects, one) }); err != nil {
+			return err
+		}
+		for _, one := range objects {
+			object := credential{
+				Kind: kind.kind, Name: one.Name, UID: string(one.UID), MadeBy: maker(one.Status.CreatedBy), namespace: one.Namespace,
+				lineage: one.Status.Lineage, created: one.CreationTimestamp,
+			}
+			if by := one.Status.CreatedBy; by != nil {
+				object.Owner = by.Owner
+			}
+			if !s.add(object) || kind.credentials == "" {
+				continue
+			}
+			if err := s.credentials(ctx, kind.credentials+"="+object.Name, &object); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// credentials adds keys and tokens. With an object, they are its own: what was made with them is added as well.
+func (s *search) credentials(ctx context.Context, selector string, of *credential) error {
+	var found []credential
+	err := listed(s, ctx, keysPath, selector, func(k model.OwnedAccessKey) {
+		key := ofKey(&k)
+		if rule := k.Status.TrustRule; of != nil && of.Kind == "TrustRule" && (rule == nil || rule.UID != of.UID) {
+			return
+		}
+		if of != nil {
+			key.from = of.UID
+		}
+		found = append(found, key)
+	})
+	if err == nil && of == nil {
+		err = listed(s, ctx, "/directclusterendpointtokens", selector, func(t model.DirectClusterEndpointToken) { found = append(found, ofToken(&t)) })
+	}
+	if err != nil {
+		return err
+	}
+	for _, one := range found {
+		if s.add(one) && of != nil {
+			if err := s.below(ctx, one.UID); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// add adds what was not found before.
+func (s *search) add(one credential) bool {
+	if s.seen[one.UID] {
+		return false
+	}
+	s.seen[one.UID] = true
+	s.found = append(s.found, one)
+	return true
+}
+
+// listed reads a list, and leaves out a resource that the caller may not list.
+func listed[T any](s *search, ctx context.Context, path, selector string, do func(T)) error { //nolint:revive // the search is what a method would have
+	err := each(ctx, s.at, path, selector, do)
+	var refusal *answerError
+	if errors.As(err, &refusal) && refusal.code == http.StatusForbidden {
+		s.hidden[strings.TrimPrefix(path, "/")] = true
+		return nil
+	}
+	return err
 }
 
 func ofKey(k *model.OwnedAccessKey) credential {
@@ -155,7 +284,7 @@ func maker(reference *model.AccessKeyReference) string {
 	return reference.Name
 }
 
-// grow puts credentials below the nearest of their makers that is left.
+// grow puts what was found below the nearest of its makers that is left. What no maker is left of is below the object whose credential it is.
 func grow(root credential, found []credential) tree {
 	slices.SortStableFunc(found, func(a, b credential) int {
 		return cmp.Or(a.created.Compare(b.created.Time), strings.Compare(a.Kind, b.Kind), strings.Compare(a.Name, b.Name))
@@ -164,30 +293,37 @@ func grow(root credential, found []credential) tree {
 	for _, each := range found {
 		left[each.UID] = !each.isToken()
 	}
-	made := map[string][]credential{}
+	below := map[string][]credential{}
 	for _, each := range found {
 		at := slices.IndexFunc(each.lineage, func(a model.AccessKeyAncestor) bool { return left[a.UID] })
-		if at >= 0 {
-			made[each.lineage[at].UID] = append(made[each.lineage[at].UID], each)
+		switch {
+		case at >= 0:
+			below[each.lineage[at].UID] = append(below[each.lineage[at].UID], each)
+		case each.from != "":
+			below[each.from] = append(below[each.from], each)
 		}
 	}
 	grown := tree{}
-	var below func(parent *credential, ends bool)
-	below = func(parent *credential, ends bool) {
-		parent.EndsWithKey, parent.Made = ends, made[parent.UID]
+	var place func(parent *credential, ends bool)
+	place = func(parent *credential, ends bool) {
+		parent.EndsWithKey, parent.Made = ends, below[parent.UID]
 		for i := range parent.Made {
 			child := &parent.Made[i]
+			ofRoot := slices.IndexFunc(child.lineage, func(a model.AccessKeyAncestor) bool { return a.UID == root.UID })
 			// A token ends with the key that requested it. A key ends with those that bind it.
-			bound := slices.ContainsFunc(child.lineage, func(a model.AccessKeyAncestor) bool { return a.UID == root.UID && a.Bounds }) ||
-				child.isToken() && ends
-			grown.Foreground.add(child)
+			bound := child.isCredential() && ofRoot >= 0 && child.lineage[ofRoot].Bounds || child.isToken() && ends
+			child.EndsInForeground = child.isCredential() && (ofRoot >= 0 || bound)
+			if child.EndsInForeground {
+				grown.Foreground.add(child)
+			}
 			if bound {
 				grown.EndsWithKey.add(child)
 			}
-			below(child, bound)
+			place(child, bound)
 		}
 	}
-	below(&root, true)
+	place(&root, true)
+	root.EndsInForeground = true
 	grown.Key = root
 	return grown
 }
@@ -212,10 +348,12 @@ func (t tree) describe() []byte {
 		switch {
 		case depth == 0:
 			with = ""
+		case !c.EndsInForeground:
+			with = "no"
 		case !c.EndsWithKey:
 			with = "only with --cascade=foreground"
 		}
-		rows = append(rows, []string{strings.Repeat("  ", depth) + c.Name, cmp.Or(c.Type, "token"), c.Owner, ends, with})
+		rows = append(rows, []string{strings.Repeat("  ", depth) + c.title(), c.label(), c.Owner, ends, with})
 		for i := range c.Made {
 			add(&c.Made[i], depth+1)
 		}
@@ -232,22 +370,85 @@ func (t tree) describe() []byte {
 	}
 	fmt.Fprintf(&text, "\nkubectl delete oak %s ends %s with it.\n", t.Key.Name, t.EndsWithKey)
 	fmt.Fprintf(&text, "kubectl delete oak %s --cascade=foreground ends %s with it.\n", t.Key.Name, t.Foreground)
+	if gone, stays := t.others(); len(gone)+len(stays) > 0 {
+		fmt.Fprintf(&text, "platform keys end %s ends the rest, and deletes its users, teams and trust rules. Projects and virtual clusters stay.\n", t.Key.Name)
+	}
+	if len(t.Hidden) > 0 {
+		fmt.Fprintf(&text, "You may not list %s: what is there is not shown.\n", strings.Join(t.Hidden, ", "))
+	}
 	return []byte(text.String())
 }
 
+// others returns what a deletion of the key does not end: first what keys end ends, then what stays.
+func (t tree) others() (gone, stays []*credential) {
+	var add func(c *credential)
+	add = func(c *credential) {
+		switch {
+		case c.EndsInForeground:
+		case c.Kind == "Project" || c.Kind == "VirtualClusterInstance":
+			stays = append(stays, c)
+		default:
+			gone = append(gone, c)
+		}
+		for i := range c.Made {
+			add(&c.Made[i])
+		}
+	}
+	add(&t.Key)
+	return gone, stays
+}
+
+// title is the name, with the namespace.
+func (c *credential) title() string {
+	if c.namespace == "" {
+		return c.Name
+	}
+	return c.namespace + "/" + c.Name
+}
+
+// label is what it is, in a word: the type of an access key, or a noun.
+func (c *credential) label() string {
+	switch c.Kind {
+	case keyKind:
+		return c.Type
+	case tokenKind:
+		return "token"
+	case "TrustRule":
+		return "trust rule"
+	case "VirtualClusterInstance":
+		return "virtual cluster"
+	default:
+		return strings.ToLower(c.Kind)
+	}
+}
+
+// answerError is a request that the platform did not serve.
+type answerError struct {
+	code    int
+	message string
+}
+
+// Error is what the platform says.
+func (e *answerError) Error() string { return "asking the platform: " + e.message }
+
 // get reads what is at a path of the API into a value.
 func (r *reached) get(ctx context.Context, path string, into any) error {
-	response, err := r.send(ctx, http.MethodGet, "/apis/"+model.SchemeGroupVersion.String()+path, nil)
+	return r.ask(ctx, http.MethodGet, path, nil, into)
+}
+
+// ask sends a request to a path of the API and reads the answer into a value. Errors: answerError; why there is no answer.
+func (r *reached) ask(ctx context.Context, method, path string, body io.Reader, into any) error {
+	response, err := r.send(ctx, method, "/apis/"+model.SchemeGroupVersion.String()+path, body)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = response.Body.Close() }()
-	if response.StatusCode != http.StatusOK {
+	if response.StatusCode/100 != 2 {
 		_, refusal, err := readAnswer(response)
 		if err != nil {
 			return fmt.Errorf("asking the platform: %w", err)
 		}
-		return fmt.Errorf("asking the platform: %s", refusal)
+		return &answerError{code: response.StatusCode, message: refusal}
 	}
 	if err := json.NewDecoder(io.LimitReader(response.Body, maxList)).Decode(into); err != nil {
 		return fmt.Errorf("asking the platform: %w", err)

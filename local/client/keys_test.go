@@ -55,6 +55,24 @@ func TestKeyTree(t *testing.T) {
 		},
 		"/directclusterendpointtokens": {token("t-free", 4, "free*", "root"), token("t-root", 5, "root"), token("t-dev", 6, "dev", "root*")},
 	}
+	// A user and a virtual cluster were made with the key. The user has a key, with which they made another one and a trust rule. The keys of
+	// the rule are its own alone, not those of an earlier rule of that name.
+	object := func(name, namespace string, minute int, makers ...string) made {
+		one := made{ObjectMeta: meta(name, minute), Status: model.Origin{Lineage: lineage(makers...)}}
+		one.Namespace = namespace
+		one.Status.CreatedBy = &model.AccessKeyReference{Name: makers[0], UID: "uid-" + makers[0], Owner: "user:ana"}
+		return one
+	}
+	job, earlier := key("job", 20, ""), key("earlier", 20, "")
+	job.Status.TrustRule, earlier.Status.TrustRule = &model.TrustRuleReference{Name: "rule", UID: "uid-rule"}, &model.TrustRuleReference{Name: "rule", UID: "old"}
+	others := map[string][]any{
+		"/users status.lineage.uid=uid-root":                   {object("mallory", "", 10, "free", "root")},
+		"/virtualclusterinstances status.lineage.uid=uid-root": {object("vc", "p-web", 11, "root")},
+		"/ownedaccesskeys spec.user=mallory":                   {key("theirs", 12, model.AccessKeyTypeLogin)},
+		"/ownedaccesskeys status.lineage.uid=uid-theirs":       {key("second", 13, "", "theirs")},
+		"/trustrules status.lineage.uid=uid-theirs":            {object("rule", "", 14, "theirs")},
+		"/ownedaccesskeys status.trustRule.name=rule":          {job, earlier},
+	}
 	const base = "/kubernetes/management/apis/management.platform.sh/v1"
 	var asked []string
 	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -63,7 +81,7 @@ func TestKeyTree(t *testing.T) {
 			return
 		}
 		path, query := strings.TrimPrefix(r.URL.Path, base), r.URL.Query()
-		asked = append(asked, path)
+		asked = append(asked, path+" "+query.Get("fieldSelector"))
 		switch {
 		case path == "/ownedaccesskeys/root":
 			_ = json.NewEncoder(w).Encode(key("root", 0, ""))
@@ -77,6 +95,11 @@ func TestKeyTree(t *testing.T) {
 				list["items"] = all[2:]
 			}
 			_ = json.NewEncoder(w).Encode(list)
+		case path == "/teams":
+			w.WriteHeader(http.StatusForbidden)
+			_, _ = w.Write([]byte(`{"kind":"Status","message":"not for you"}`))
+		case query.Get("fieldSelector") != "":
+			_ = json.NewEncoder(w).Encode(map[string]any{"items": others[path+" "+query.Get("fieldSelector")]})
 		default:
 			w.WriteHeader(http.StatusNotFound)
 			_, _ = w.Write([]byte(`{"kind":"Status","message":"there is no such key"}`))
@@ -95,30 +118,38 @@ func TestKeyTree(t *testing.T) {
 		return out.String(), err
 	}
 	text, err := run("root", "text")
-	want := `NAME         TYPE         OWNER      ENDS                   ENDS WITH THE KEY
-root         User         user:ana   never
-  free       User         user:ana   never                  only with --cascade=foreground
-    t-free   token        team:web   2026-01-01T01:00:00Z   only with --cascade=foreground
-    late     User         user:ana   never                  only with --cascade=foreground
-  dev        Kubeconfig   user:ana   never                  yes
-    t-dev    token        team:web   2026-01-01T01:00:00Z   yes
-  orphan     User         user:ana   never                  only with --cascade=foreground
-  t-root     token        team:web   2026-01-01T01:00:00Z   yes
+	want := `NAME             TYPE              OWNER      ENDS                   ENDS WITH THE KEY
+root             User              user:ana   never
+  free           User              user:ana   never                  only with --cascade=foreground
+    t-free       token             team:web   2026-01-01T01:00:00Z   only with --cascade=foreground
+    late         User              user:ana   never                  only with --cascade=foreground
+    mallory      user              user:ana   never                  no
+      theirs     Login             user:ana   never                  no
+        second   User              user:ana   never                  no
+        rule     trust rule        user:ana   never                  no
+          job    User              user:ana   never                  no
+  dev            Kubeconfig        user:ana   never                  yes
+    t-dev        token             team:web   2026-01-01T01:00:00Z   yes
+  orphan         User              user:ana   never                  only with --cascade=foreground
+  t-root         token             team:web   2026-01-01T01:00:00Z   yes
+  p-web/vc       virtual cluster   user:ana   never                  no
 
 kubectl delete oak root ends 1 access key and 2 tokens with it.
 kubectl delete oak root --cascade=foreground ends 4 access keys and 3 tokens with it.
+platform keys end root ends the rest, and deletes its users, teams and trust rules. Projects and virtual clusters stay.
+You may not list teams: what is there is not shown.
 `
 	if err != nil || text != want {
 		t.Errorf("%v\n%s", err, text)
 	}
-	if len(asked) != 5 || !slices.Contains(asked, "/directclusterendpointtokens") {
+	if want := "/directclusterendpointtokens status.lineage.uid=uid-root"; !slices.Contains(asked, want) {
 		t.Errorf("asked for %q", asked)
 	}
 	for format, decode := range map[string]func([]byte, any) error{"json": json.Unmarshal, "yaml": func(text []byte, into any) error { return yaml.Unmarshal(text, into) }} {
 		var got tree
 		text, err := run("root", format)
 		if err != nil || decode([]byte(text), &got) != nil || got.Key.Name != "root" || got.Foreground.AccessKeys != 4 || got.EndsWithKey.Tokens != 2 ||
-			len(got.Key.Made) != 4 || got.Key.Made[2].MadeBy != "lost" {
+			len(got.Key.Made) != 5 || got.Key.Made[2].MadeBy != "lost" {
 			t.Errorf("%s: %v\n%s", format, err, text)
 		}
 	}

@@ -8,20 +8,21 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"log/slog"
 
 	"management.platform.sh/local/admin"
-	"management.platform.sh/local/state"
 	"management.platform.sh/shared/kinds/accesskey"
 	"management.platform.sh/shared/model/secret"
-	"management.platform.sh/shared/process"
+	"management.platform.sh/shared/platform"
 	"management.platform.sh/shared/settings"
+	"management.platform.sh/shared/state/encryption"
+	"management.platform.sh/shared/state/redisstore"
 )
 
 // Bootstrap creates the first admin key of a deployment.
 type Bootstrap struct {
-	Redis    secret.String `env:"PLATFORM_REDIS_URL" required:"" placeholder:"URL" help:"The Redis that holds the state: redis://, redis-cluster:// or redis-sentinel://, with TLS rediss://, rediss-cluster:// or rediss-sentinel://, or unix://."`
-	AdminKey secret.String `env:"PLATFORM_ADMIN_KEY" placeholder:"KEY" help:"The admin key to store. Absent: a new one is generated. The key is printed in both cases."`
+	Redis      secret.String `env:"PLATFORM_REDIS_URL" required:"" placeholder:"URL" help:"The Redis that holds the state: redis://, redis-cluster:// or redis-sentinel://, with TLS rediss://, rediss-cluster:// or rediss-sentinel://, or unix://."`
+	AdminKey   secret.String `env:"PLATFORM_ADMIN_KEY" placeholder:"KEY" help:"The admin key to store. Absent: a new one is generated. The key is printed in both cases."`
+	Encryption secret.String `name:"encryption-key" env:"PLATFORM_ENCRYPTION_KEY" placeholder:"KEY" help:"The key that seals the address of the audit's data store, 32 bytes in base64. Absent: the audit has no event of the command if the address is sealed."`
 
 	// Version is the version of this program.
 	Version string `kong:"-"`
@@ -29,35 +30,56 @@ type Bootstrap struct {
 
 // Run creates the first admin key in a Redis and prints it. It cannot be read later.
 func (c *Bootstrap) Run(ctx context.Context) error {
-	client, err := state.Connect(ctx, redisAt(c.Redis))
-	if err != nil {
-		return err
-	}
-	defer func() { _ = client.Close() }()
 	bearer := c.AdminKey
 	if bearer == "" {
+		var err error
 		if bearer, err = accesskey.NewBearer(rand.Reader); err != nil {
 			return err
 		}
 	}
-	env := process.New(settings.Settings{Version: c.Version}, process.World{Stores: client.Resource, Log: slog.New(slog.DiscardHandler)}).Env
-	if err := admin.Create(ctx, env, bearer); errors.Is(err, admin.ErrDeleted) {
-		return fmt.Errorf("--admin-key: %w, and is not created again; leave the flag out to create another key", err)
-	} else if err != nil {
+	ring, err := keyring(c.Encryption)
+	if err != nil {
 		return err
 	}
-	// An existing key stays as it is, and it may not be an admin's.
-	caller, err := accesskey.OpenAuthenticator(env).Bearer(ctx, bearer)
-	if err != nil {
-		return fmt.Errorf("--admin-key: the key exists already and is refused: %w", err)
+	o := operation{name: "bootstrap", version: c.Version, state: redisAt(c.Redis), keyring: ring}
+	stored := false
+	err = o.run(ctx, func(ctx context.Context, _ *redisstore.Client, env *platform.Environment) error {
+		if err := admin.Create(ctx, env, bearer); errors.Is(err, admin.ErrDeleted) {
+			return fmt.Errorf("--admin-key: %w, and is not created again; leave the flag out to create another key", err)
+		} else if err != nil {
+			return err
+		}
+		// An existing key stays as it is, and it may not be an admin's.
+		caller, err := accesskey.OpenAuthenticator(env).Bearer(ctx, bearer)
+		if err != nil {
+			return fmt.Errorf("--admin-key: the key exists already and is refused: %w", err)
+		}
+		if !caller.Admin() || len(caller.Scopes()) > 0 {
+			return fmt.Errorf("--admin-key: the key exists already, belongs to %s and is not an admin key without a scope", caller.Owner)
+		}
+		stored = true
+		return nil
+	})
+	if !stored {
+		return err
 	}
-	if !caller.Admin() || len(caller.Scopes()) > 0 {
-		return fmt.Errorf("--admin-key: the key exists already, belongs to %s and is not an admin key without a scope", caller.Owner)
-	}
+	// The key is there, also if the audit has no event of it.
 	if _, err := fmt.Println(bearer.Reveal()); err != nil {
 		return fmt.Errorf("printing the admin key: %w", err)
 	}
-	return nil
+	return err
+}
+
+// keyring returns the keys of the flag --encryption-key. Nil: there are none.
+func keyring(given secret.String) (*encryption.Keyring, error) {
+	if given == "" {
+		return nil, nil //nolint:nilnil // a command without a key works, but for what is sealed
+	}
+	ring, err := encryption.Parse(given)
+	if err != nil {
+		return nil, fmt.Errorf("--encryption-key: %w", err)
+	}
+	return ring, nil
 }
 
 // redisAt are the settings of a command whose flag --redis says where the state is.

@@ -3,16 +3,13 @@ package operator
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"os"
 
-	"management.platform.sh/local/state"
 	"management.platform.sh/shared/kinds/platformconfig"
 	"management.platform.sh/shared/model/identity"
 	"management.platform.sh/shared/model/secret"
-	"management.platform.sh/shared/process"
-	"management.platform.sh/shared/settings"
-	"management.platform.sh/shared/state/encryption"
+	"management.platform.sh/shared/platform"
+	"management.platform.sh/shared/state/redisstore"
 )
 
 // Configure writes the platform configuration into the state.
@@ -31,25 +28,21 @@ func (c *Configure) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var ring *encryption.Keyring
-	if c.Encryption != "" {
-		if ring, err = encryption.Parse(c.Encryption); err != nil {
-			return fmt.Errorf("--encryption-key: %w", err)
-		}
-	}
-	client, err := state.Connect(ctx, redisAt(c.Redis))
+	ring, err := keyring(c.Encryption)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = client.Close() }()
-	env := process.New(settings.Settings{Version: c.Version, ConfigVariables: os.Getenv(settings.ConfigVariables)}, process.World{
-		Stores: client.Resource, Log: slog.New(slog.DiscardHandler),
-		Encryption: func(context.Context) (*encryption.Keyring, error) { return ring, nil },
-	}).Env
-	operator := identity.New(identity.Owner{Kind: identity.Subject, Name: "configure"}, []string{identity.Admins})
-	written, err := platformconfig.Open(env).Install(ctx, operator, config)
+	var written platformconfig.Result
+	o := operation{name: "configure", version: c.Version, state: redisAt(c.Redis), keyring: ring}
+	err = o.run(ctx, func(ctx context.Context, _ *redisstore.Client, env *platform.Environment) (err error) {
+		operator := identity.New(identity.Owner{Kind: identity.Subject, Name: "configure"}, []string{identity.Admins})
+		if written, err = platformconfig.Open(env).Install(ctx, operator, config); err != nil {
+			return fmt.Errorf("writing the platform configuration: %w", err)
+		}
+		return nil
+	})
 	if err != nil {
-		return fmt.Errorf("writing the platform configuration: %w", err)
+		return err
 	}
 	for _, warning := range written.Warnings {
 		_, _ = fmt.Fprintln(os.Stderr, "Warning: "+warning)

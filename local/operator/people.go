@@ -10,10 +10,11 @@ import (
 	"strings"
 
 	"management.platform.sh/local/adoption"
-	"management.platform.sh/local/state"
 	"management.platform.sh/shared/model/secret"
+	"management.platform.sh/shared/platform"
 	"management.platform.sh/shared/process"
 	"management.platform.sh/shared/settings"
+	"management.platform.sh/shared/state/redisstore"
 )
 
 // People are the commands about users and teams.
@@ -24,6 +25,7 @@ type People struct {
 // Adopt makes users and teams of the owners of keys.
 type Adopt struct {
 	Redis       secret.String `env:"PLATFORM_REDIS_URL" required:"" placeholder:"URL" help:"The Redis that holds the state: redis://, redis-cluster:// or redis-sentinel://, with TLS rediss://, rediss-cluster:// or rediss-sentinel://, or unix://."`
+	Encryption  secret.String `name:"encryption-key" env:"PLATFORM_ENCRYPTION_KEY" placeholder:"KEY" help:"The key that seals the address of the audit's data store, 32 bytes in base64. Absent: the audit has no event of the command if the address is sealed."`
 	DryRun      bool          `help:"Print what would be done, and write nothing."`
 	AllowLosses bool          `help:"Go on although keys lose groups that no user and no team can have."`
 	Strict      bool          `help:"Then refuse every access key whose owner is neither a user nor a team, for good. Keys with a subject as owner are not affected."`
@@ -34,15 +36,24 @@ type Adopt struct {
 
 // Run makes the users and teams, and prints what it has done. It may be run again.
 func (c *Adopt) Run(ctx context.Context) error {
-	client, err := state.Connect(ctx, redisAt(c.Redis))
+	if c.DryRun {
+		return c.preview(ctx)
+	}
+	ring, err := keyring(c.Encryption)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = client.Close() }()
-	env := process.New(settings.Settings{Version: c.Version}, process.World{Stores: client.Resource, Log: slog.New(slog.DiscardHandler)}).Env
-	adopter := adoption.Open(env)
-	if c.DryRun {
-		plan, err := adopter.Plan(ctx)
+	o := operation{name: "adopt", version: c.Version, state: redisAt(c.Redis), keyring: ring}
+	return o.run(ctx, func(ctx context.Context, _ *redisstore.Client, env *platform.Environment) error {
+		return c.adopt(ctx, adoption.Open(env))
+	})
+}
+
+// preview prints what the command would do.
+func (c *Adopt) preview(ctx context.Context) error {
+	return reading(ctx, redisAt(c.Redis), func(ctx context.Context, client *redisstore.Client) error {
+		env := process.New(settings.Settings{Version: c.Version}, process.World{Stores: client.Resource, Log: slog.New(slog.DiscardHandler)}).Env
+		plan, err := adoption.Open(env).Plan(ctx)
 		if err != nil {
 			return fmt.Errorf("reading the owners of access keys: %w", err)
 		}
@@ -50,7 +61,10 @@ func (c *Adopt) Run(ctx context.Context) error {
 			return err
 		}
 		return c.check(plan)
-	}
+	})
+}
+
+func (c *Adopt) adopt(ctx context.Context, adopter *adoption.Adopter) error {
 	plan, err := adopter.Apply(ctx, c.check)
 	if err != nil {
 		return err

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"time"
@@ -12,8 +13,11 @@ import (
 	"management.platform.sh/local/flags"
 	"management.platform.sh/local/state"
 	"management.platform.sh/shared/model/secret"
+	"management.platform.sh/shared/platform"
+	"management.platform.sh/shared/settings"
 	"management.platform.sh/shared/signing/signingkey"
 	"management.platform.sh/shared/state/encryption"
+	"management.platform.sh/shared/state/redisstore"
 )
 
 // SigningKeys lists and changes the signing keys in a Redis. Running functions see a change within ten seconds.
@@ -27,12 +31,25 @@ type SigningKeys struct {
 	List   listSigningKeys   `cmd:"" help:"Print each key: its kid, algorithm and state, and from when until when it is in that state."`
 	Rotate rotateSigningKeys `cmd:"" help:"Make the next key sign as soon as it has been published long enough."`
 	Taint  taintSigningKey   `cmd:"" help:"Withdraw a key immediately. Verifiers refuse its tokens from their next fetch of the keys on."`
+
+	// Version is the version of this program.
+	Version string `kong:"-"`
 }
 
 // NewSigningKeys returns the command with its flags.
 func NewSigningKeys() SigningKeys { return SigningKeys{Signing: flags.Signing()} }
 
 type listSigningKeys struct{}
+
+// reading does what a command reads from the state.
+func reading(ctx context.Context, s settings.Settings, do func(context.Context, *redisstore.Client) error) error {
+	client, err := state.Connect(ctx, s)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = client.Close() }()
+	return do(ctx, client)
+}
 
 type rotateSigningKeys struct{}
 
@@ -42,12 +59,12 @@ type taintSigningKey struct {
 
 // Run prints the keys.
 func (*listSigningKeys) Run(ctx context.Context, c *SigningKeys) error {
-	return c.with(ctx, func(keys *signingkey.Keys) ([]signingkey.Key, error) { return keys.List(ctx) })
+	return c.with(ctx, "", func(ctx context.Context, keys *signingkey.Keys) ([]signingkey.Key, error) { return keys.List(ctx) })
 }
 
 // Run begins a rotation and prints the keys.
 func (*rotateSigningKeys) Run(ctx context.Context, c *SigningKeys) error {
-	return c.with(ctx, func(keys *signingkey.Keys) ([]signingkey.Key, error) {
+	return c.with(ctx, "signing-keys-rotate", func(ctx context.Context, keys *signingkey.Keys) ([]signingkey.Key, error) {
 		done, err := keys.Rotate(ctx, true)
 		return done.Keys, err
 	})
@@ -55,10 +72,10 @@ func (*rotateSigningKeys) Run(ctx context.Context, c *SigningKeys) error {
 
 // Run withdraws a key and prints the keys.
 func (t *taintSigningKey) Run(ctx context.Context, c *SigningKeys) error {
-	return c.with(ctx, func(keys *signingkey.Keys) ([]signingkey.Key, error) {
+	return c.with(ctx, "signing-keys-taint", func(ctx context.Context, keys *signingkey.Keys) ([]signingkey.Key, error) {
 		done, err := keys.Taint(ctx, t.ID)
 		return done.Keys, err
-	})
+	}, slog.String("kid", t.ID))
 }
 
 // located returns the given URL, else that of the redis-server of the runner on a data folder. Here tells which one it is.
@@ -76,8 +93,11 @@ func located(given secret.String, data string) (url secret.String, here bool, er
 	return secret.String("unix://" + socket), true, nil
 }
 
-// with calls do with the keys of the state, and prints the keys that do returns.
-func (c *SigningKeys) with(ctx context.Context, do func(*signingkey.Keys) ([]signingkey.Key, error)) error {
+// with calls do with the keys of the state, and prints the keys that do returns. Command is the name of a command that changes
+// them; empty: it changes nothing.
+func (c *SigningKeys) with(
+	ctx context.Context, command string, do func(context.Context, *signingkey.Keys) ([]signingkey.Key, error), attributes ...slog.Attr,
+) error {
 	s, err := c.Signing.Read()
 	if err != nil {
 		return err
@@ -96,15 +116,22 @@ func (c *SigningKeys) with(ctx context.Context, do func(*signingkey.Keys) ([]sig
 	if err != nil {
 		return err
 	}
-	client, err := state.Connect(ctx, s)
-	if err != nil {
+	var keys []signingkey.Key
+	work := func(ctx context.Context, client *redisstore.Client) (err error) {
+		keys, err = do(ctx, signingkey.New(client.Resource(signingkey.Resource),
+			func(context.Context) (*encryption.Keyring, error) { return ring, nil }, time.Now, signingkey.Settings{
+				Algorithm: s.Tokens.Algorithm, RotateEvery: s.Tokens.RotateEvery, PublishBefore: s.Tokens.PublishBefore, MaxTTL: s.Tokens.MaxTTL,
+			}))
 		return err
 	}
-	defer func() { _ = client.Close() }()
-	keys, err := do(signingkey.New(client.Resource(signingkey.Resource),
-		func(context.Context) (*encryption.Keyring, error) { return ring, nil }, time.Now, signingkey.Settings{
-			Algorithm: s.Tokens.Algorithm, RotateEvery: s.Tokens.RotateEvery, PublishBefore: s.Tokens.PublishBefore, MaxTTL: s.Tokens.MaxTTL,
-		}))
+	if command == "" {
+		err = reading(ctx, s, work)
+	} else {
+		o := operation{name: command, attributes: attributes, version: c.Version, state: s, keyring: ring}
+		err = o.run(ctx, func(ctx context.Context, client *redisstore.Client, _ *platform.Environment) error {
+			return work(ctx, client)
+		})
+	}
 	if err != nil {
 		return err
 	}

@@ -10,7 +10,7 @@ import (
 	"management.platform.sh/shared/model/secret"
 )
 
-// writeKubeconfig writes a kubeconfig with one cluster, user and context.
+// writeKubeconfig writes a kubeconfig with one cluster, user and context. Without a bearer the user has no credential.
 func writeKubeconfig(file, server string, authority []byte, bearer secret.String) error {
 	const name = "platform"
 	config := clientcmdapi.NewConfig()

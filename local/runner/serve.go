@@ -134,13 +134,14 @@ func (c *Serve) Run(ctx context.Context) (err error) {
 		defer cancel()
 		process.EndAudit(bounded, api)
 	}()
-	key, err := admin.Ensure(ctx, env, s.Runner.AdminKey, filepath.Join(folder, "admin.key"))
-	deleted := errors.Is(err, admin.ErrDeleted)
+	operate := func(ctx context.Context, do func(context.Context) error) error { return api.Operate(ctx, "serve", do) }
+	key, noKey := admin.Ensure(ctx, env, operate, s.Runner.AdminKey, filepath.Join(folder, "admin.key"))
 	switch {
-	case deleted && s.Runner.Manifests != "":
-		return fmt.Errorf("--manifests: cannot be applied: %w", err)
-	case err != nil && !deleted:
-		return err
+	case noKey == nil:
+	case !errors.Is(noKey, admin.ErrDeleted) && !errors.Is(noKey, admin.ErrPresent):
+		return noKey
+	case s.Runner.Manifests != "":
+		return fmt.Errorf("--manifests: cannot be applied without an admin key: %w", noKey)
 	}
 	authority, err := openAuthority(folder, time.Now())
 	if err != nil {
@@ -188,7 +189,7 @@ func (c *Serve) Run(ctx context.Context) (err error) {
 	if err := applyManifests(ctx, newClient(server, authority.certificatePEM, key), s.Runner.Manifests); err != nil {
 		return err
 	}
-	announce(c.version, folder, address, plainAddress, redis.Description, deleted, s.Runner.Studio)
+	announce(c.version, folder, address, plainAddress, redis.Description, noKey, s.Runner.Studio)
 	if c.Ready != nil {
 		c.Ready()
 	}
@@ -293,8 +294,8 @@ func isLocal(r *http.Request) bool {
 	return err == nil && from.Addr().Unmap().IsLoopback()
 }
 
-// announce prints where everything is, and what to try next.
-func announce(version, folder, address, plain, state string, deleted, studio bool) {
+// announce prints where everything is, and what to try next. NoKey is why there is no admin key; nil: there is one.
+func announce(version, folder, address, plain, state string, noKey error, studio bool) {
 	out := os.Stdout
 	_, _ = fmt.Fprintf(out, "management.platform.sh %s\n", version)
 	_, _ = fmt.Fprintf(out, "  API         https://%s%s\n", address, frame.BasePath)
@@ -307,9 +308,12 @@ func announce(version, folder, address, plain, state string, deleted, studio boo
 	}
 	_, _ = fmt.Fprintf(out, "  state       %s\n", state)
 	file := filepath.Join(folder, "admin.key")
-	if deleted {
-		_, _ = fmt.Fprintf(out, "  admin key   the first admin key was deleted; remove %s and start again to get another one\n", file)
-	} else {
+	switch {
+	case errors.Is(noKey, admin.ErrDeleted):
+		_, _ = fmt.Fprintf(out, "  admin key   the first admin key was deleted; remove %s and start again, or make one with platform bootstrap\n", file)
+	case errors.Is(noKey, admin.ErrPresent):
+		_, _ = fmt.Fprintf(out, "  admin key   none: the platform has an admin already; give their key with --admin-key, or make one with platform bootstrap\n")
+	default:
 		_, _ = fmt.Fprintf(out, "  admin key   %s (user admin, group platform:admins)\n", file)
 	}
 	_, _ = fmt.Fprintf(out, "\nTry, in another terminal:\n")

@@ -2,6 +2,7 @@ package runner
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -18,6 +19,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"management.platform.sh/local/admin"
 	"management.platform.sh/local/localtest"
 	"management.platform.sh/shared/api/resource"
 	"management.platform.sh/shared/kinds"
@@ -258,8 +260,12 @@ func TestReachable(t *testing.T) {
 // The welcome says where everything is.
 func TestAnnounce(t *testing.T) {
 	for _, plain := range []string{"", "127.0.0.1:81"} {
+		var noKey error
+		if plain == "" {
+			noKey = fmt.Errorf("a start: %w", admin.ErrDeleted)
+		}
 		text := localtest.Stdout(t, func() {
-			announce("test", "data", "127.0.0.1:80", plain, "Redis at example.com:6379", plain == "", plain == "")
+			announce("test", "data", "127.0.0.1:80", plain, "Redis at example.com:6379", noKey, plain == "")
 		})
 		for _, part := range []string{"https://127.0.0.1:80/kubernetes/management\n", "example.com:6379\n", filepath.Join("data", "admin.key"), filepath.Join("data", "kubeconfig")} {
 			if !strings.Contains(text, part) {

@@ -255,7 +255,7 @@ func (s *spool) taken(batch []*queued, err error) {
 	signal(s.look)
 }
 
-// conclude makes a record the last one of the spool, unless nothing was recorded there. It reports false while the spool is
+// conclude makes a record the last one of the spool, unless there is none or nothing was recorded there. It reports false while the spool is
 // held, which force ignores.
 func (s *spool) conclude(last func() *Record, force bool) bool {
 	s.mu.Lock()
@@ -264,7 +264,7 @@ func (s *spool) conclude(last func() *Record, force bool) bool {
 		return false
 	}
 	s.ending = true
-	if s.used {
+	if s.used && last != nil {
 		s.add(&queued{record: last(), decision: Decision{Level: Metadata}, mark: true})
 	}
 	return true

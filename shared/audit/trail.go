@@ -76,6 +76,8 @@ type Options struct {
 	// Flush makes every request wait until its event is stored, up to WaitAtMost. It is for processes that are frozen
 	// between requests.
 	Flush bool
+	// Brief is for a process that adds events to an audit that others keep: its end is no end of the audit.
+	Brief bool
 }
 
 // Trail records events. It holds the policy and the sinks of the current configuration, and a spool in front of each
@@ -351,8 +353,12 @@ func (t *Trail) Close(ctx context.Context) {
 	if end, bounded := ctx.Deadline(); bounded {
 		within = time.Until(end)
 	}
+	last := func() *Record { return NewMark(Ended, byProcess, nil) }
+	if t.options.Brief {
+		last = nil
+	}
 	for _, s := range v.spools {
-		t.draining.Go(func() { s.drain(within, func() *Record { return NewMark(Ended, byProcess, nil) }) })
+		t.draining.Go(func() { s.drain(within, last) })
 	}
 	t.draining.Wait()
 }

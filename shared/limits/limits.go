@@ -160,6 +160,10 @@ const (
 	RequestDuration = 60 * time.Second
 	// HeadDuration is the time in which the head of a request must arrive.
 	HeadDuration = 10 * time.Second
+	// BodyGrace is the time in which a body may arrive more slowly than BodyRate.
+	BodyGrace = 5 * time.Second
+	// BodyRate is how fast a body must arrive after that, in bytes per second.
+	BodyRate = 8 << 10
 	// UnreadDuration is how long a connection stays open after an answer to a request whose body was not read.
 	UnreadDuration = time.Second
 	// WriteDuration is the time in which a client must receive each part of an answer.
@@ -187,7 +191,7 @@ const (
 	ShortRequest = 100 * time.Millisecond
 	// WaitingRequests is how many requests of one caller may wait for a place.
 	WaitingRequests = 1000
-	// WaitingLarge is how many large lists, large bodies and evaluations of one caller may wait, each.
+	// WaitingLarge is how many large lists, large bodies, kubeconfigs and evaluations of one caller may wait, each.
 	WaitingLarge = 50
 	// Revocations is the maximum number of credentials that one request revokes.
 	Revocations = 10
@@ -411,6 +415,10 @@ var List = []Limit{
 		"the connection is closed", "",
 	},
 	{
+		"body-rate", "what must arrive of a body each second, after the first 5s", "8 KiB", "shared/api/frame",
+		"408: the body of the request did not arrive in time", "",
+	},
+	{
 		"unread-duration", "time that a connection stays open after an answer to a request whose body was not read", "1s", "shared/process",
 		"the answer, at once; then the connection is closed", "",
 	},
@@ -483,7 +491,7 @@ var List = []Limit{
 		"429: too many requests of user:alice: 32 are under way and 1000 wait, the limits are 32 and 1000", "",
 	},
 	{
-		"lists", "large lists (without a limit, or with one above 500) and deletions of collections that a process serves at a time", "4 large lists; others wait", "shared/api/fairness",
+		"lists", "large lists (without a limit, or with one above 500), lists of audit events and deletions of collections that a process serves at a time", "4 large lists; others wait", "shared/api/fairness",
 		"waits for its turn, then 429: large lists are answered too slowly at present", "PLATFORM_MAX_LISTS",
 	},
 	{
@@ -513,6 +521,14 @@ var List = []Limit{
 	{
 		"evaluations", "evaluations of sync patches that a process serves at a time; if there is more than one worker, one caller leaves one to the others", "2 evaluations, and 1 more of a caller whose evaluations take less than 100ms; others wait", "shared/api/fairness",
 		"waits for its turn, then 429: evaluations are answered too slowly at present", "PLATFORM_PATCH_WORKERS",
+	},
+	{
+		"kubeconfigs", "kubeconfigs that a process renders at a time: half of the requests, and half of those of one caller", "64 kubeconfigs, 16 of one caller; others wait", "shared/api/fairness",
+		"waits for its turn, then 429: kubeconfigs are answered too slowly at present", "PLATFORM_MAX_REQUESTS",
+	},
+	{
+		"waiting-kubeconfigs", "kubeconfigs of one caller that wait for a place", "50 kubeconfigs", "shared/api/fairness",
+		"429: too many kubeconfigs of user:alice: 16 are under way and 50 wait, the limits are 16 and 50", "",
 	},
 	{
 		"waiting-evaluations", "evaluations of one caller that wait for a worker", "50 evaluations", "shared/api/fairness",

@@ -164,7 +164,8 @@ type AccessKeyReference struct {
 	Name string `json:"name"`
 	// UID is the UID of the access key. A new key with the same name has another UID. Source: ADR-0021.
 	UID string `json:"uid"`
-	// Owner is the user, such as user:ana, who made a key of a team with it. Absent in other keys, and if an admin made the key.
+	// Owner is the owner of the access key, such as user:ana. For a key of a team, it is the member who made the key. In the status
+	// of an access key, only a key that a member made for their team has it.
 	// Source: ADR-0047.
 	// +optional
 	Owner string `json:"owner,omitempty"`

@@ -96,4 +96,5 @@ type ProjectStatus struct {
 	// Namespace is the namespace of the virtual clusters. Source: Spec 2.7; ADR-0037.
 	// +optional
 	Namespace string `json:"namespace,omitempty"`
+	Origin    `json:",inline"`
 }

@@ -38,6 +38,10 @@ type Scope struct {
 	// Deprecated: use roles with a role named platformCLI instead. Source: Spec 2.3.
 	// +optional
 	AllowPlatformCLI bool `json:"allowPlatformCli,omitempty"`
+	// ReadOnly permits get, list and watch alone of what the entries permit. No key and no token is made with such a credential.
+	// Source: ADR-0047.
+	// +optional
+	ReadOnly bool `json:"readOnly,omitempty"`
 }
 
 // ScopeRole applies one managed role. If projects or virtual clusters are named, the role applies only

@@ -101,7 +101,9 @@ type TrustRuleCondition struct {
 }
 
 // TrustRuleStatus is what the server observes of a trust rule. Source: ADR-0036.
-type TrustRuleStatus struct{}
+type TrustRuleStatus struct {
+	Origin `json:",inline"`
+}
 
 // TrustRuleReference names a trust rule. Source: ADR-0036.
 type TrustRuleReference struct {

@@ -6,7 +6,11 @@ import (
 	"management.platform.sh/shared/model/secret"
 )
 
-// ClusterRoleAdmin is the cluster role that makes a user, or the members of a team, admins of the platform. It is the only one.
+// ClusterRoleAuditor is the cluster role with which a user, or the members of a team, read what admins read, without secrets.
+// Source: ADR-0047.
+const ClusterRoleAuditor = "platform-auditor"
+
+// ClusterRoleAdmin is the cluster role that makes a user, or the members of a team, admins of the platform.
 // Source: ADR-0029.
 const ClusterRoleAdmin = "platform-admin"
 
@@ -89,7 +93,7 @@ type UserSpec struct {
 
 // ClusterRole names a role on the whole platform. Source: ADR-0029.
 type ClusterRole struct {
-	// Name is the name of the role: platform-admin. Source: ADR-0029.
+	// Name is the name of the role: platform-admin or platform-auditor. Source: ADR-0029, ADR-0047.
 	Name string `json:"name"`
 }
 
@@ -102,6 +106,7 @@ type UserStatus struct {
 	// HasPassword tells that the user can sign in with a password. Source: ADR-0032.
 	// +optional
 	HasPassword bool `json:"hasPassword,omitempty"`
+	Origin      `json:",inline"`
 }
 
 // UserPassword sets the password of a user. It is the request and the response of users/{name}/password. The response has no
@@ -216,4 +221,6 @@ type TeamSpec struct {
 }
 
 // TeamStatus is what the server observes of a team. Source: ADR-0029.
-type TeamStatus struct{}
+type TeamStatus struct {
+	Origin `json:",inline"`
+}

@@ -182,6 +182,7 @@ type VirtualClusterInstanceStatus struct {
 	// +listType=map
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
+	Origin     `json:",inline"`
 }
 
 // InstancePublishedIngress is an ingress endpoint as clients reach it. Source: ADR-0017.

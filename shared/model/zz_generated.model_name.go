@@ -388,6 +388,11 @@ func (in OIDCServerClient) OpenAPIModelName() string {
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in Origin) OpenAPIModelName() string {
+	return "sh.platform.management.v1.Origin"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in OwnedAccessKey) OpenAPIModelName() string {
 	return "sh.platform.management.v1.OwnedAccessKey"
 }

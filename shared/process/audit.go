@@ -16,6 +16,8 @@ type Sinks struct {
 	Metrics audit.Metrics
 	// Flush makes each request wait until its events are stored. It is for processes that are frozen after each response.
 	Flush bool
+	// Brief is as in audit.Options.
+	Brief bool
 }
 
 // BeginAudit starts the audit of a server. The server's configuration says what is recorded.
@@ -24,7 +26,7 @@ func BeginAudit(server *frame.Server, sinks Sinks) {
 	platformconfig.Open(env).Sinks = audit.Checker(sinks.Openers)
 	env.AuditEvents = audit.ReadWith(sinks.Openers, env.Config)
 	server.Audit = audit.NewTrail(audit.Options{
-		Config: env.Config, Openers: sinks.Openers, Log: env.Log, Metrics: sinks.Metrics, Flush: sinks.Flush,
+		Config: env.Config, Openers: sinks.Openers, Log: env.Log, Metrics: sinks.Metrics, Flush: sinks.Flush, Brief: sinks.Brief,
 	})
 }
 

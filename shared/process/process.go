@@ -85,6 +85,7 @@ func places(s settings.Settings, observer fairness.Observer) *fairness.Places {
 	return fairness.New(map[fairness.Class]fairness.Bound{
 		fairness.Authentications: {Total: max(1, connections*3/4), PerCaller: max(1, connections/2), Waiting: limits.WaitingRequests},
 		fairness.Requests:        {Total: s.Shares.Requests, PerCaller: s.Shares.RequestsPerCaller, Waiting: limits.WaitingRequests},
+		fairness.Kubeconfigs:     {Total: max(1, s.Shares.Requests/2), PerCaller: max(1, s.Shares.RequestsPerCaller/2), Waiting: limits.WaitingLarge},
 		fairness.Lists:           {Total: s.Shares.Lists, PerCaller: s.Shares.ListsPerCaller, Waiting: limits.WaitingLarge},
 		fairness.Bodies:          {Total: limits.LargeBodies, PerCaller: limits.LargeBodiesPerCaller, Waiting: limits.WaitingLarge},
 		fairness.Heavy:           {Total: heavy, PerCaller: max(1, heavy/2), Waiting: limits.WaitingLarge},

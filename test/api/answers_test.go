@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -154,4 +155,57 @@ func TestWarnings(t *testing.T) {
 			t.Errorf("%s: %q", row.about, warnings)
 		}
 	}
+}
+
+// An admin who gives something to a user or team that does not exist gets a warning: the name may be a slip. Others get none, since it would tell
+// who exists. On a platform without people, owners of keys have no objects. Source: ADR-0047.
+func TestWarningsOfUnknownNames(t *testing.T) {
+	t.Parallel()
+	const projects, teams, rules, instances = group + "projects", group + "teams", group + "trustrules", group + "namespaces/p-shop/virtualclusterinstances"
+	type row struct {
+		method, path, body string
+		want               []string
+	}
+	ask := func(c *configured, about, bearer string, r row) {
+		t.Helper()
+		send := request{bearer: bearer, method: r.method, path: r.path, body: r.body}
+		if r.method == "PATCH" {
+			send.contentType = mergePatch
+		}
+		answer, text := c.send(send)
+		var got []string
+		for _, warning := range answer.Header.Values("Warning") {
+			_, warning, _ = strings.Cut(warning, `"`)
+			got = append(got, strings.ReplaceAll(strings.TrimSuffix(warning, `"`), `\"`, `"`))
+		}
+		if answer.StatusCode > 299 || !slices.Equal(got, r.want) {
+			t.Errorf("%s %s: %d %q, want %q: %s", about, r.body, answer.StatusCode, got, r.want, text)
+		}
+	}
+	n := newNarrowed(t)
+	for _, r := range []row{
+		{"POST", keysPath, `{"spec":{"user":"anna"}}`, []string{`spec.user: there is no user "anna"`}},
+		{"POST", keysPath, `{"spec":{"user":"ana"}}`, nil},
+		{"POST", keysPath, `{"spec":{"subject":"job"}}`, nil},
+		{"POST", keysPath + "?dryRun=All", `{"spec":{"team":"nobody"}}`, []string{`spec.team: there is no team "nobody"`}},
+		{"POST", teams, `{"metadata":{"name":"t"},"spec":{"users":["ana","anna","anna2"]}}`,
+			[]string{`spec.users: there is no user "anna"`, `spec.users: there is no user "anna2"`}},
+		{"PATCH", teams + "/t", `{"spec":{"displayName":"T"}}`, nil},
+		{"PATCH", teams + "/t", `{"spec":{"users":["ana","anna","zoe"]}}`, []string{`spec.users: there is no user "zoe"`}},
+		{"POST", projects, `{"metadata":{"name":"new"},"spec":{"owner":{"team":"nobody"},"members":[{"kind":"User","name":"anna","role":"use"},{"kind":"Team","name":"web","role":"use"}]}}`,
+			[]string{`spec.owner: there is no team "nobody"`, `spec.members: there is no user "anna"`}},
+		{"POST", rules, `{"metadata":{"name":"rule"},"spec":{"issuer":"https://issuer.example","match":[{"claim":"sub","is":"b"}],"owner":{"team":"nobody"},"scope":{}}}`,
+			[]string{`spec.owner: there is no team "nobody"`}},
+		{"PATCH", instances + "/dev", `{"spec":{"owner":{"user":"anna"},"access":[{"verbs":["use","update"],"users":["anna"],"teams":["web"]}]}}`,
+			[]string{`spec.owner: there is no user "anna"`, `spec.access: there is no user "anna"`}},
+	} {
+		ask(n.configured, "an admin", boss2Bearer, r)
+	}
+	ask(n.configured, "somebody else", ofAnaBearer, row{"PATCH", projects + "/shop", `{"spec":{"members":[{"kind":"User","name":"anna","role":"use"}]}}`, nil})
+	narrow := n.child(boss2Bearer, "narrow-admin", `"scope":{"projects":[{"project":"*"}]}`)
+	ask(n.configured, "an admin with a scope", narrow, row{"PATCH", projects + "/shop", `{"spec":{"members":[{"kind":"User","name":"anna2","role":"use"}]}}`, nil})
+
+	c := newConfigured(t, redistest.Embedded(t))
+	c.seed()
+	ask(c, "a platform without people", adminBearer, row{"POST", keysPath, `{"spec":{"user":"anna"}}`, nil})
 }

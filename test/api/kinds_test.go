@@ -801,3 +801,65 @@ func TestVerbs(t *testing.T) {
 		}
 	})
 }
+
+// Each object says with which access key it was made, whatever clients write. Selectors find it. Source: ADR-0021, ADR-0047.
+func TestOrigin(t *testing.T) {
+	everyKind(t, createable, func(t *testing.T, w *kindWorld) {
+		forged := `"status":{"createdBy":{"name":"forged","uid":"forged"},"lineage":[{"name":"forged","uid":"forged"}]}`
+		made := w.making("one", "")
+		if made.bearer == "" {
+			made.bearer = w.bearer
+		}
+		var self struct{ Status struct{ AccessKey string } }
+		if err := json.Unmarshal([]byte(w.expect(http.StatusCreated, made.bearer, "POST", selves, "")), &self); err != nil {
+			t.Fatal(err)
+		}
+		status := func(name string) string {
+			t.Helper()
+			var object struct {
+				Status struct {
+					CreatedBy model.AccessKeyReference
+					Lineage   []model.AccessKeyAncestor
+				}
+			}
+			text := w.does(http.StatusOK, request{method: "GET", path: "/" + name})
+			if err := json.Unmarshal([]byte(text), &object); err != nil {
+				t.Fatal(err)
+			}
+			by := object.Status.CreatedBy
+			if by.Name != self.Status.AccessKey || by.UID == "" || len(object.Status.Lineage) != 1 || object.Status.Lineage[0].UID != by.UID ||
+				object.Status.Lineage[0].Name != by.Name {
+				t.Errorf("%s was made with %+v, want %s", name, object.Status, self.Status.AccessKey)
+			}
+			return by.UID
+		}
+		uid := status("one")
+		body := w.manifest("two", "")
+		if w.section != "status" {
+			body = strings.TrimSuffix(body, "}") + "," + forged + "}"
+		}
+		w.does(http.StatusCreated, request{method: "POST", bearer: made.bearer, body: body})
+		status("two")
+		if w.writes {
+			for _, change := range w.changes(w.read(), "changed", "") {
+				_, _ = w.asks(change.request)
+				status("one")
+			}
+			for _, path := range []string{"/one", "/one/status"} {
+				w.asks(request{method: "PATCH", path: path, contentType: mergePatch, body: "{" + forged + "}"})
+				w.asks(request{method: "PATCH", path: path, contentType: mergePatch, body: `{"status":null}`})
+				status("one")
+			}
+		}
+		for selector, want := range map[string]int{
+			"status.createdBy.name=" + self.Status.AccessKey: 2, "status.createdBy.uid=" + uid: 2, "status.lineage.uid=" + uid: 2,
+			"status.createdBy.name=forged": 0, "status.lineage.uid=forged": 0,
+		} {
+			text := w.does(http.StatusOK, request{method: "GET", path: "?fieldSelector=" + selector})
+			var list struct{ Items []any }
+			if err := json.Unmarshal([]byte(text), &list); err != nil || len(list.Items) != want {
+				t.Errorf("%s selects %d objects, want %d: %v", selector, len(list.Items), want, err)
+			}
+		}
+	})
+}

@@ -709,14 +709,23 @@ const stories = {
     await signIn(page);
     const names = async (resource) => (await (await asAdmin(context, "GET", resource)).json()).items.map(({ metadata: { name } }) => name);
     const attempts = [];
-    /** Lets the API serve the next request whose path matches, and loses its answer. */
-    const lose = (path) => page.route(path, async (route) => {
+    /** Handles the next POST whose path matches. The page lists and watches the same path. */
+    const nextPost = (path, handle) => {
+      const once = async (route) => {
+        if (route.request().method() !== "POST") return route.fallback();
+        await page.unroute(path, once);
+        return handle(route);
+      };
+      return page.route(path, once);
+    };
+    /** Lets the API serve the next POST whose path matches, and loses its answer. */
+    const lose = (path) => nextPost(path, async (route) => {
       // It is sent by the test, with the same access key as that of the session.
       const { accept, "content-type": type, "idempotency-key": attempt } = route.request().headers();
       const response = await route.fetch({ headers: { accept, "content-type": type, "idempotency-key": attempt, authorization: `Bearer ${admin}` } });
       attempts.push(response.status());
       await route.abort();
-    }, { times: 1 });
+    });
     const once = async (resource, button, kept) => {
       const before = await names(resource);
       await page.getByRole("button", { name: button }).click();
@@ -739,9 +748,9 @@ const stories = {
     await page.getByRole("alert").getByText("cannot be reached").waitFor();
     assert.equal(attempts.pop(), 201);
     await page.getByLabel("Name", { exact: true }).fill("changed");
-    await page.route("**/ownedaccesskeys?*", (route) => route.fulfill({
+    await nextPost("**/ownedaccesskeys?*", (route) => route.fulfill({
       status: 400, contentType: "application/json", body: JSON.stringify({ kind: "Status", apiVersion: "v1", code: 400, message: "leave out the header" }),
-    }), { times: 1 });
+    }));
     const sent = page.waitForRequest((request) => request.method() === "POST" && !request.headers()["idempotency-key"] && request.url().includes("/ownedaccesskeys?"));
     await page.getByRole("button", { name: "Create key" }).click();
     await sent;

@@ -51,6 +51,19 @@ var connectionRows = map[string]row{
 		}
 		lasts(t, "the connection", began, limits.HeadDuration)
 	}},
+	"body-rate": {"8 KiB", func(t *testing.T) {
+		w := newWorld(t, nil)
+		began := time.Now()
+		conn := w.connect(t, "POST "+keys+" HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer "+bearer("alice")+"\r\nContent-Length: 100000\r\n\r\n{")
+		w.places(t, fairness.Bodies, 1, 0)
+		got, err := http.ReadResponse(bufio.NewReader(conn), nil)
+		if err != nil || got.StatusCode != http.StatusRequestTimeout {
+			t.Fatalf("%+v, %v", got, err)
+		}
+		_ = got.Body.Close()
+		lasts(t, "the body", began, limits.BodyGrace)
+		w.places(t, fairness.Bodies, 0, 0)
+	}},
 	"unread-duration": {limits.UnreadDuration.String(), func(t *testing.T) {
 		w := newWorld(t, nil)
 		began := time.Now()

@@ -30,6 +30,9 @@ var (
 			body: `{"spec":{"object":{"a":1},"patches":[{"path":"a","expression":"(() => { for (;;) {} })()"}]}}`,
 		}
 	}
+	slowKubeconfig = func(user string) request {
+		return request{bearer: user, method: http.MethodPost, path: group + "/namespaces/held/virtualclusterinstances/one/kubeconfig", body: "{}"}
+	}
 	watched = func(user string) request {
 		return request{bearer: user, path: keys + "?watch=true&resourceVersion=0&timeoutSeconds=50"}
 	}
@@ -163,13 +166,42 @@ func watches(setting, text string, users ...string) func(*testing.T) {
 }
 
 var placeRows = map[string]row{
+	"kubeconfigs": {
+		fmt.Sprintf("%d kubeconfigs, %d of one caller; others wait", settings.Default().Shares.Requests/2, settings.Default().Shares.RequestsPerCaller/2),
+		func(t *testing.T) {
+			// Of six requests, three render kubeconfigs, and two of them for one caller. Other requests have their places.
+			c := newCrowd(t, fairness.Kubeconfigs, slowKubeconfig, map[string]string{settings.MaxRequests: "6", settings.MaxRequestsPerCaller: "4"})
+			c.begin(t, "alice", 1, 0)
+			c.begin(t, "alice", 2, 0)
+			c.begin(t, "alice", 2, 1)
+			c.begin(t, "bob", 3, 1)
+			c.begin(t, "carol", 3, 2)
+			if got := c.w.send(request{bearer: "dave", path: own}); got.status != http.StatusOK {
+				t.Errorf("another request: %d %s", got.status, got.body)
+			}
+			c.next(t, 3, 1)
+		},
+	},
+	"waiting-kubeconfigs": {
+		fmt.Sprintf("%d kubeconfigs", limits.WaitingLarge),
+		waiting(fairness.Kubeconfigs, slowKubeconfig, 1, limits.WaitingLarge, settings.MaxRequests, "4", settings.MaxRequestsPerCaller, "2"),
+	},
 	"requests":            {try: total(fairness.Requests, slowGet, settings.MaxRequests, "3")},
 	"requests-per-caller": {try: perCaller(fairness.Requests, slowGet, settings.MaxRequestsPerCaller, "2")},
 	"waiting-requests": {
 		fmt.Sprintf("%d requests", limits.WaitingRequests),
 		waiting(fairness.Requests, slowGet, 1, limits.WaitingRequests, settings.MaxRequestsPerCaller, "1", settings.MaxRequests, "2"),
 	},
-	"lists":            {try: total(fairness.Lists, slowList, settings.MaxLists, "3")},
+	"lists": {try: func(t *testing.T) {
+		total(fairness.Lists, slowList, settings.MaxLists, "3")(t)
+		// A list of audit events waits as well, however small its limit.
+		c := newCrowd(t, fairness.Lists, slowList, map[string]string{settings.MaxLists: "1"})
+		c.begin(t, "alice", 1, 0)
+		c.request = func(user string) request { return request{bearer: user, path: group + "/auditevents?limit=1"} }
+		c.begin(t, "bob", 1, 1)
+		c.all[0].leave()
+		c.w.places(t, fairness.Lists, 0, 0)
+	}},
 	"lists-per-caller": {try: perCaller(fairness.Lists, slowList, settings.MaxListsPerCaller, "2")},
 	"waiting-lists": {
 		fmt.Sprintf("%d large lists", limits.WaitingLarge),

@@ -150,6 +150,7 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		model.NavBarButton{}.OpenAPIModelName():                           schema_managementplatformsh_shared_model_NavBarButton(ref),
 		model.OIDCProvider{}.OpenAPIModelName():                           schema_managementplatformsh_shared_model_OIDCProvider(ref),
 		model.OIDCServerClient{}.OpenAPIModelName():                       schema_managementplatformsh_shared_model_OIDCServerClient(ref),
+		model.Origin{}.OpenAPIModelName():                                 schema_managementplatformsh_shared_model_Origin(ref),
 		model.OwnedAccessKey{}.OpenAPIModelName():                         schema_managementplatformsh_shared_model_OwnedAccessKey(ref),
 		model.OwnedAccessKeyList{}.OpenAPIModelName():                     schema_managementplatformsh_shared_model_OwnedAccessKeyList(ref),
 		model.OwnedAccessKeySpec{}.OpenAPIModelName():                     schema_managementplatformsh_shared_model_OwnedAccessKeySpec(ref),
@@ -3174,7 +3175,7 @@ func schema_managementplatformsh_shared_model_AccessKeyReference(ref common.Refe
 					},
 					"owner": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Owner is the user, such as user:ana, who made a key of a team with it. Absent in other keys, and if an admin made the key. Source: ADR-0047.",
+							Description: "Owner is the owner of the access key, such as user:ana. For a key of a team, it is the member who made the key. In the status of an access key, only a key that a member made for their team has it. Source: ADR-0047.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -4035,7 +4036,7 @@ func schema_managementplatformsh_shared_model_ClusterRole(ref common.ReferenceCa
 				Properties: map[string]spec.Schema{
 					"name": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Name is the name of the role: platform-admin. Source: ADR-0029.",
+							Description: "Name is the name of the role: platform-admin or platform-auditor. Source: ADR-0029, ADR-0047.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",
@@ -6943,6 +6944,45 @@ func schema_managementplatformsh_shared_model_OIDCServerClient(ref common.Refere
 	}
 }
 
+func schema_managementplatformsh_shared_model_Origin(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "Origin says with which access key an object was made. The server sets it. Source: ADR-0047.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"createdBy": {
+						SchemaProps: spec.SchemaProps{
+							Description: "CreatedBy is the access key with which the object was made, and its owner. Absent if the platform itself made the object, or a version of the platform that did not record it. Source: ADR-0047.",
+							Ref:         ref(model.AccessKeyReference{}.OpenAPIModelName()),
+						},
+					},
+					"lineage": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "Lineage is the access keys that led to the object: the first is createdBy, the next one made that, and so on. Source: ADR-0047.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(model.AccessKeyAncestor{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			model.AccessKeyAncestor{}.OpenAPIModelName(), model.AccessKeyReference{}.OpenAPIModelName()},
+	}
+}
+
 func schema_managementplatformsh_shared_model_OwnedAccessKey(ref common.ReferenceCallback) common.OpenAPIDefinition {
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
@@ -7609,9 +7649,35 @@ func schema_managementplatformsh_shared_model_ProjectStatus(ref common.Reference
 							Format:      "",
 						},
 					},
+					"createdBy": {
+						SchemaProps: spec.SchemaProps{
+							Description: "CreatedBy is the access key with which the object was made, and its owner. Absent if the platform itself made the object, or a version of the platform that did not record it. Source: ADR-0047.",
+							Ref:         ref(model.AccessKeyReference{}.OpenAPIModelName()),
+						},
+					},
+					"lineage": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "Lineage is the access keys that led to the object: the first is createdBy, the next one made that, and so on. Source: ADR-0047.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(model.AccessKeyAncestor{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
 				},
 			},
 		},
+		Dependencies: []string{
+			model.AccessKeyAncestor{}.OpenAPIModelName(), model.AccessKeyReference{}.OpenAPIModelName()},
 	}
 }
 
@@ -7856,6 +7922,13 @@ func schema_managementplatformsh_shared_model_Scope(ref common.ReferenceCallback
 					"allowPlatformCli": {
 						SchemaProps: spec.SchemaProps{
 							Description: "AllowPlatformCLI permits the read-only management requests that the command line needs. Deprecated: use roles with a role named platformCLI instead. Source: Spec 2.3.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+					"readOnly": {
+						SchemaProps: spec.SchemaProps{
+							Description: "ReadOnly permits get, list and watch alone of what the entries permit. No key and no token is made with such a credential. Source: ADR-0047.",
 							Type:        []string{"boolean"},
 							Format:      "",
 						},
@@ -9870,8 +9943,36 @@ func schema_managementplatformsh_shared_model_TeamStatus(ref common.ReferenceCal
 			SchemaProps: spec.SchemaProps{
 				Description: "TeamStatus is what the server observes of a team. Source: ADR-0029.",
 				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"createdBy": {
+						SchemaProps: spec.SchemaProps{
+							Description: "CreatedBy is the access key with which the object was made, and its owner. Absent if the platform itself made the object, or a version of the platform that did not record it. Source: ADR-0047.",
+							Ref:         ref(model.AccessKeyReference{}.OpenAPIModelName()),
+						},
+					},
+					"lineage": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "Lineage is the access keys that led to the object: the first is createdBy, the next one made that, and so on. Source: ADR-0047.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(model.AccessKeyAncestor{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+				},
 			},
 		},
+		Dependencies: []string{
+			model.AccessKeyAncestor{}.OpenAPIModelName(), model.AccessKeyReference{}.OpenAPIModelName()},
 	}
 }
 
@@ -10201,8 +10302,36 @@ func schema_managementplatformsh_shared_model_TrustRuleStatus(ref common.Referen
 			SchemaProps: spec.SchemaProps{
 				Description: "TrustRuleStatus is what the server observes of a trust rule. Source: ADR-0036.",
 				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"createdBy": {
+						SchemaProps: spec.SchemaProps{
+							Description: "CreatedBy is the access key with which the object was made, and its owner. Absent if the platform itself made the object, or a version of the platform that did not record it. Source: ADR-0047.",
+							Ref:         ref(model.AccessKeyReference{}.OpenAPIModelName()),
+						},
+					},
+					"lineage": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "Lineage is the access keys that led to the object: the first is createdBy, the next one made that, and so on. Source: ADR-0047.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(model.AccessKeyAncestor{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+				},
 			},
 		},
+		Dependencies: []string{
+			model.AccessKeyAncestor{}.OpenAPIModelName(), model.AccessKeyReference{}.OpenAPIModelName()},
 	}
 }
 
@@ -10646,9 +10775,35 @@ func schema_managementplatformsh_shared_model_UserStatus(ref common.ReferenceCal
 							Format:      "",
 						},
 					},
+					"createdBy": {
+						SchemaProps: spec.SchemaProps{
+							Description: "CreatedBy is the access key with which the object was made, and its owner. Absent if the platform itself made the object, or a version of the platform that did not record it. Source: ADR-0047.",
+							Ref:         ref(model.AccessKeyReference{}.OpenAPIModelName()),
+						},
+					},
+					"lineage": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "Lineage is the access keys that led to the object: the first is createdBy, the next one made that, and so on. Source: ADR-0047.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(model.AccessKeyAncestor{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
 				},
 			},
 		},
+		Dependencies: []string{
+			model.AccessKeyAncestor{}.OpenAPIModelName(), model.AccessKeyReference{}.OpenAPIModelName()},
 	}
 }
 
@@ -10981,10 +11136,34 @@ func schema_managementplatformsh_shared_model_VirtualClusterInstanceStatus(ref c
 							},
 						},
 					},
+					"createdBy": {
+						SchemaProps: spec.SchemaProps{
+							Description: "CreatedBy is the access key with which the object was made, and its owner. Absent if the platform itself made the object, or a version of the platform that did not record it. Source: ADR-0047.",
+							Ref:         ref(model.AccessKeyReference{}.OpenAPIModelName()),
+						},
+					},
+					"lineage": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "Lineage is the access keys that led to the object: the first is createdBy, the next one made that, and so on. Source: ADR-0047.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(model.AccessKeyAncestor{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
 				},
 			},
 		},
 		Dependencies: []string{
-			v1.Condition{}.OpenAPIModelName(), model.InstancePublishedIngress{}.OpenAPIModelName()},
+			v1.Condition{}.OpenAPIModelName(), model.AccessKeyAncestor{}.OpenAPIModelName(), model.AccessKeyReference{}.OpenAPIModelName(), model.InstancePublishedIngress{}.OpenAPIModelName()},
 	}
 }

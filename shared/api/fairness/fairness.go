@@ -31,6 +31,8 @@ const (
 	Bodies
 	Watches
 	Evaluations
+	// Kubeconfigs are those that are rendered. A virtual cluster may have a signer elsewhere, which takes its time.
+	Kubeconfigs
 	Lists
 	// Heavy are requests with much text. They bound the processors that one kind of request can have.
 	Heavy
@@ -40,7 +42,7 @@ const (
 )
 
 // names are the plural of each class, in messages and metrics.
-var names = [Classes]string{"authentications", "large bodies", "watches", "evaluations", "large lists", "heavy requests", "requests"}
+var names = [Classes]string{"authentications", "large bodies", "watches", "evaluations", "kubeconfigs", "large lists", "heavy requests", "requests"}
 
 // String returns the name of the class, such as "large lists".
 func (c Class) String() string { return names[c] }

@@ -42,6 +42,8 @@ type recording struct {
 	held *audit.Held
 	// removals are the objects that the request or run has removed so far.
 	removals []resource.Removal
+	// writes are the objects that an operator's command has written so far.
+	writes []resource.Write
 }
 
 // audited tells whether the request may have events: there is an audit at present, or the request may begin one.
@@ -202,10 +204,14 @@ func (r *recording) record(stage audit.Stage) error {
 	}
 	entry := audit.Entry{Decision: r.decision, Event: &event}
 	if r.held != nil && stage != audit.RequestReceived {
-		// The event goes to where events were recorded before the change, too.
-		return asUnrecorded(r.held.Record([]audit.Entry{entry}, r.hidden...))
+		return r.conclusive(entry)
 	}
 	return r.send(entry)
+}
+
+// conclusive records events where they were recorded before a change of the configuration, and where they are recorded now.
+func (r *recording) conclusive(events ...audit.Entry) error {
+	return asUnrecorded(r.held.Record(events, r.hidden...))
 }
 
 func (r *recording) send(events ...audit.Entry) error {
@@ -434,13 +440,18 @@ func (s *Server) scheduled(ctx context.Context, name string, started time.Time) 
 	if s.Audit == nil || !s.Audit.Enabled() {
 		return ctx, nil, nil
 	}
-	request := audit.Attributes{User: systemUser(name), Verb: "run", Path: scheduledPath + name, Target: managementTarget}
+	r := s.running(systemUser(name), scheduledPath+name, started)
+	return r.watchRemovals(ctx), r, r.record(audit.RequestReceived)
+}
+
+// running returns the recording of work that no request asks for.
+func (s *Server) running(user audit.User, path string, started time.Time) *recording {
+	request := audit.Attributes{User: user, Verb: "run", Path: path, Target: managementTarget}
 	decision := s.Audit.Evaluate(request)
-	r := &recording{trail: s.Audit, decision: decision, event: audit.Event{
+	return &recording{trail: s.Audit, decision: decision, event: audit.Event{
 		Level: decision.Level, AuditID: uuid.NewString(), RequestURI: request.Path, Verb: request.Verb, User: request.User,
 		RequestReceivedTimestamp: metav1.NewMicroTime(started),
 	}}
-	return r.watchRemovals(ctx), r, r.record(audit.RequestReceived)
 }
 
 // concludeRun records an event for each object that a run removed, and one for the outcome of the run.
@@ -449,13 +460,7 @@ func (r *recording) concludeRun(stage audit.Stage, attrs []slog.Attr, err error)
 		return nil
 	}
 	unrecorded := r.recordRemovals(r.removals)
-	r.event.ResponseStatus = &metav1.Status{Code: http.StatusOK, Status: metav1.StatusSuccess}
-	if err != nil {
-		reported := apierror.From(err).Status()
-		r.event.ResponseStatus = &metav1.Status{
-			Code: reported.Code, Status: reported.Status, Reason: reported.Reason, Message: reported.Message,
-		}
-	}
+	r.event.ResponseStatus = statusOf(err)
 	for _, attr := range attrs {
 		r.event.Annotate(model.GroupName+"/"+attr.Key, attr.Value.String())
 	}

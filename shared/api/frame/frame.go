@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
+	"os"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -28,6 +29,7 @@ import (
 	"management.platform.sh/shared/audit"
 	"management.platform.sh/shared/auth"
 	"management.platform.sh/shared/auth/scope"
+	"management.platform.sh/shared/limits"
 	"management.platform.sh/shared/model/apierror"
 	"management.platform.sh/shared/model/identity"
 	"management.platform.sh/shared/state/store"
@@ -238,6 +240,7 @@ func (f *frame) phases(ctx context.Context, c *call) (result *answer, err error)
 		if err := auth.RefuseImpersonation(c.caller, c.http.Header); err != nil {
 			return nil, err
 		}
+		c.caller = c.caller.For(c.request.Verb)
 		err := auth.Authorize(c.caller, c.request)
 		c.recording.decided(err)
 		if err != nil {
@@ -256,11 +259,11 @@ func (f *frame) phases(ctx context.Context, c *call) (result *answer, err error)
 		return nil, malformed
 	}
 	c.body = func() ([]byte, error) {
-		if end, bounded := ctx.Deadline(); bounded {
-			// A server that does not support this has a limit of its own.
-			_ = c.control.SetReadDeadline(end)
-		}
-		data, err := readBody(ctx, c.http)
+		r := *c.http
+		body := &paced{ReadCloser: r.Body, control: c.control, begun: time.Now(), end: c.end}
+		r.Body = body
+		data, err := readBody(ctx, &r)
+		body.stop()
 		c.sent = data
 		return data, err
 	}
@@ -406,6 +409,31 @@ func deadline(ctx context.Context, query url.Values) (context.Context, context.C
 	return bounded, cancel, malformed
 }
 
+// paced is a body that must arrive at limits.BodyRate, but for limits.BodyGrace. A client that sends it more slowly would keep its place from
+// others. A server that does not support deadlines has a limit of its own.
+type paced struct {
+	io.ReadCloser
+	control *http.ResponseController
+	begun   time.Time
+	// end is the deadline of the request.
+	end  time.Time
+	read int64
+}
+
+func (p *paced) Read(into []byte) (int, error) {
+	due := p.begun.Add(limits.BodyGrace + time.Duration(p.read)*time.Second/limits.BodyRate)
+	if due.After(p.end) {
+		due = p.end
+	}
+	_ = p.control.SetReadDeadline(due)
+	n, err := p.ReadCloser.Read(into)
+	p.read += int64(n)
+	return n, err
+}
+
+// stop leaves the deadline of the request.
+func (p *paced) stop() { _ = p.control.SetReadDeadline(p.end) }
+
 // readBody reads the body of a request until the request's deadline. It discards a body that says that it is too large: it
 // reads as much as of others, because many clients read no answer while they send.
 func readBody(ctx context.Context, r *http.Request) ([]byte, error) {
@@ -416,7 +444,7 @@ func readBody(ctx context.Context, r *http.Request) ([]byte, error) {
 	}
 	data, err := io.ReadAll(io.LimitReader(r.Body, MaxBodyBytes+1))
 	switch {
-	case err != nil && over(ctx):
+	case err != nil && (over(ctx) || errors.Is(err, os.ErrDeadlineExceeded)):
 		return nil, apierror.Late().Because(err)
 	case err != nil:
 		return nil, apierror.BadRequest("the body could not be read", nil).Because(err)

@@ -63,10 +63,12 @@ func (f *frame) needs(c *call, class fairness.Class) bool {
 	case fairness.Bodies:
 		return !reads(c.http) && (c.http.ContentLength > limits.LargeBodyBytes || c.http.ContentLength < 0)
 	case fairness.Lists:
-		switch f.endpoint.Verb {
-		case "list", "deletecollection":
+		switch {
+		case f.endpoint.class != nil && *f.endpoint.class == class:
+			return true
+		case f.endpoint.Verb == "list", f.endpoint.Verb == "deletecollection":
 			return large(c.query.Get("limit"))
-		case "watch":
+		case f.endpoint.Verb == "watch":
 			return beginsWithState(c.query)
 		default:
 			return false

@@ -166,7 +166,9 @@ func (f *frame) again(ctx context.Context, c *call) (identity.Caller, string, er
 		return caller, endedByState, err
 	}
 	if err == nil {
-		err = auth.Authorize(caller, f.request(c))
+		request := f.request(c)
+		caller = caller.For(request.Verb)
+		err = auth.Authorize(caller, request)
 	}
 	if err != nil {
 		return caller, endedByChange, err

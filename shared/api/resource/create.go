@@ -139,6 +139,7 @@ func (r *Registry[T]) prepare(ctx context.Context, in CreateInput[T], own own[T]
 	}
 	var none T
 	r.Rules.Default(in.Caller, object, none)
+	r.originate(in.Caller, object)
 	var refused field.ErrorList
 	if heir, inherits := r.Rules.(Heir[T]); inherits {
 		var err error
@@ -208,6 +209,8 @@ func (d *Draft[T]) store(ctx context.Context) (Result[T], error) {
 			return Result[T]{}, err
 		}
 		record = earlier
+	} else {
+		r.wrote(ctx, "create", object)
 	}
 	r.stamp(object, record)
 	// The object is stored: an answer without what it depends on is better than none.
@@ -217,7 +220,7 @@ func (d *Draft[T]) store(ctx context.Context) (Result[T], error) {
 	} else if d.sealed.Reveal != nil {
 		d.sealed.Reveal(object)
 	}
-	return Result[T]{Object: object, Created: true, Warnings: r.warn(object, none)}, nil
+	return Result[T]{Object: object, Created: true, Warnings: append(r.warn(object, none), r.unknownNames(ctx, in.Caller, object, none)...)}, nil
 }
 
 // notCreated is translate for an object that could not be stored. Callers who may see the existing object learn that it

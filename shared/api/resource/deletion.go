@@ -219,6 +219,7 @@ func (r *Registry[T]) rewriteMetadata(
 		if after.record.Revision, err = r.Store.Update(ctx, after.record); err != nil {
 			return object, outcome{}, err
 		}
+		r.wrote(ctx, "update", object)
 	}
 	r.stamp(object, after.record)
 	return object, after, nil

@@ -480,6 +480,7 @@ func (r *Registry[T]) fieldSet(object T) fields.Set {
 	if r.Definition.Fields != nil {
 		set = r.Definition.Fields(object)
 	}
+	r.selectOrigin(set, object)
 	set["metadata.name"] = object.GetName()
 	if r.Definition.Namespaced {
 		set["metadata.namespace"] = object.GetNamespace()

@@ -26,6 +26,7 @@ import (
 
 	"management.platform.sh/shared/api/codec"
 	"management.platform.sh/shared/auth"
+	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/model/apierror"
 	"management.platform.sh/shared/model/identity"
 	"management.platform.sh/shared/state/store"
@@ -78,6 +79,9 @@ type Definition[T Object] struct {
 	Fields func(object T) fields.Set
 	// NamesPeople tells that objects give something to users or teams besides the owner of their record. Source: ADR-0047.
 	NamesPeople bool
+	// Origin returns the part of an object's status that says with which access key it was made. The verbs write it. Nil: objects are
+	// credentials, whose rules do, or nobody creates them. Source: ADR-0047.
+	Origin func(object T) *model.Origin
 	// OwnersIn is the label with the namespace of an object's owners, for objects that are cluster-scoped themselves.
 	// Empty: their owners are not namespaced. Source: ADR-0017.
 	OwnersIn string

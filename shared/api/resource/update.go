@@ -262,6 +262,9 @@ func (r *Registry[T]) carryOut(ctx context.Context, in target, planned *change[T
 		if next.Revision, err = r.write(ctx, in, planned); err != nil {
 			return Result[T]{}, r.translate(err, planned.old.GetName())
 		}
+		if !in.dryRun && !planned.gone {
+			r.wrote(ctx, "update", object)
+		}
 	}
 	r.stamp(object, next)
 	_ = r.relate(ctx, []T{object}, in.prefetched)
@@ -271,6 +274,9 @@ func (r *Registry[T]) carryOut(ctx context.Context, in target, planned *change[T
 	}
 	written := r.written(object, planned.old, next)
 	written.Warnings = append(planned.warnings, written.Warnings...)
+	if !planned.same {
+		written.Warnings = append(written.Warnings, r.unknownNames(ctx, in.caller, object, planned.old)...)
+	}
 	return written, nil
 }
 
@@ -338,6 +344,7 @@ func (r *Registry[T]) prepareReplacement(
 		r.Definition.CopyStatus(old, object)
 	}
 	r.Rules.Default(in.caller, object, old)
+	r.keepOrigin(object, old)
 	problems := append(r.validateMetadataUpdate(object, old), r.Rules.Validate(object, old)...)
 	var excess field.ErrorList
 	if len(problems) == 0 {
@@ -374,6 +381,7 @@ func (r *Registry[T]) prepareReplacement(
 func (r *Registry[T]) prepareStatus(caller identity.Caller, own own[T], object, old T, record store.Record) (T, string, error) {
 	updated := old.DeepCopyObject().(T)
 	r.Definition.CopyStatus(object, updated)
+	r.keepOrigin(updated, old)
 	updated.SetManagedFields(object.GetManagedFields())
 	if err := r.requestManagedFields(updated, old, true); err != nil {
 		return updated, "", err

@@ -28,7 +28,13 @@ func Permits(s *model.Scope, r Request) (entry string, allowed bool) {
 	if !r.wellFormed() {
 		return "", false
 	}
-	if r.Namespace == "" && slices.ContainsFunc(always, func(p permission) bool { return p.permits(r) }) {
+	if r.Namespace == "" && slices.ContainsFunc(asking, func(p permission) bool { return p.permits(r) }) {
+		return "", true
+	}
+	if s.ReadOnly && !slices.Contains(reading, r.Verb) {
+		return "", false
+	}
+	if r.Namespace == "" && making.permits(r) {
 		return "", true
 	}
 	if s.AllowPlatformCLI && roleAllows(model.ScopeRole{Role: RolePlatformCLI}, r) {

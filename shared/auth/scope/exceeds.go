@@ -32,6 +32,9 @@ func Exceeds(child, parent *model.Scope, path *field.Path) field.ErrorList {
 	refuse := func(at *field.Path, format string, args ...any) {
 		errs = append(errs, field.Forbidden(at, fmt.Sprintf(format, args...)+" is outside of the scope of this key"))
 	}
+	if parent.ReadOnly && !child.ReadOnly {
+		refuse(path.Child("readOnly"), "writing")
+	}
 	held := roleEntries(parent)
 	for i, c := range child.Roles {
 		if !roleWithin(c, held) {

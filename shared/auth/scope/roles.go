@@ -105,9 +105,9 @@ var roles = []role{
 	},
 }
 
-// always are the requests that every scope permits: callers can ask about the API and about themselves, and can create a
-// credential, whose scope Exceeds compares with theirs. Source: Spec 2.3; the list: ADR-0005.
-var always = []permission{
+// asking are requests that every scope permits: callers can ask about the API and about themselves, and revoke a credential that they
+// have. Source: Spec 2.3; the list: ADR-0005.
+var asking = []permission{
 	{
 		verbs: []string{"get"},
 		paths: []string{"/api", "/apis", "/apis/*", "/openapi/*", "/version"},
@@ -127,14 +127,20 @@ var always = []permission{
 			{Group: authorizationGroup, Resource: "selfsubjectrulesreviews"},
 		},
 	},
-	{
-		verbs: []string{"create"},
-		resources: []schema.GroupResource{
-			model.Resource("ownedaccesskeys"),
-			model.Resource("directclusterendpointtokens"),
-		},
+}
+
+// making is what every scope permits that is not read-only: callers can create a credential, whose scope Exceeds compares with theirs.
+// Source: Spec 2.3; the list: ADR-0005.
+var making = permission{
+	verbs: []string{"create"},
+	resources: []schema.GroupResource{
+		model.Resource("ownedaccesskeys"),
+		model.Resource("directclusterendpointtokens"),
 	},
 }
+
+// reading are the verbs that a read-only scope permits.
+var reading = []string{"get", "list", "watch"}
 
 // Roles returns the names of the managed roles, in the order of the documentation. The slice is a copy.
 // Source: Spec 2.3; ADR-0005.

@@ -33,5 +33,8 @@ func Summary(scope *model.Scope) string {
 	if len(parts) == 0 {
 		return "<none>"
 	}
+	if scope.ReadOnly {
+		parts = append(parts, "readonly")
+	}
 	return strings.Join(parts, ",")
 }

@@ -95,7 +95,7 @@ func (a *Access) Decide(ctx context.Context, caller identity.Caller, request sco
 
 // one is Decide without wildcards.
 func (a *Access) one(ctx context.Context, caller identity.Caller, request scope.Request) (auth.Decision, error) {
-	request = a.normal(request)
+	request, caller = a.normal(request), caller.For(request.Verb)
 	if unserved, ok := auth.Unserved(request); ok {
 		return unserved, nil
 	}

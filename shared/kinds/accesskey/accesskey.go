@@ -50,15 +50,16 @@ var Definition = &resource.Definition[*model.OwnedAccessKey]{
 	WriteOnly:   [][]string{{"spec", "key"}},
 	Unfit:       field.Invalid(field.NewPath("spec", "key"), field.OmitValueType{}, errUnfit.Error()),
 	Fields: func(key *model.OwnedAccessKey) fields.Set {
-		return WithLineage(fields.Set{
+		return resource.WithLineage(fields.Set{
 			"spec.user":    key.Spec.User,
 			"spec.team":    key.Spec.Team,
 			"spec.subject": key.Spec.Subject,
 			"spec.type":    key.Spec.Type,
 
-			"status.createdBy.name": createdBy(key).Name,
-			"status.createdBy.uid":  createdBy(key).UID,
-			"status.trustRule.name": madeBy(key).Name,
+			"status.createdBy.name":  createdBy(key).Name,
+			"status.createdBy.uid":   createdBy(key).UID,
+			"status.createdBy.owner": createdBy(key).Owner,
+			"status.trustRule.name":  madeBy(key).Name,
 		}, key.Status.Lineage)
 	},
 }

@@ -9,11 +9,9 @@ import (
 
 	lru "github.com/hashicorp/golang-lru/v2"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"management.platform.sh/shared/api/resource"
 	"management.platform.sh/shared/limits"
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/model/apierror"
@@ -79,16 +77,6 @@ func Bounding(lineage []model.AccessKeyAncestor) []string {
 		}
 	}
 	return names
-}
-
-// WithLineage adds the uids of a lineage to a set of fields for selectors, and returns it.
-func WithLineage(set fields.Set, lineage []model.AccessKeyAncestor) fields.Set {
-	const name = "status.lineage.uid"
-	set[name] = resource.Each
-	for _, ancestor := range lineage {
-		set[resource.FieldOf(name, ancestor.UID)] = resource.Each
-	}
-	return set
 }
 
 // Present is what the keys in a lineage let a credential do now that is bound to them.

@@ -71,6 +71,7 @@ var Definition = &resource.Definition[*model.VirtualClusterInstance]{
 	Columns:     columns,
 	Cells:       cells,
 	WriteOnly:   [][]string{{"spec", "signer", "ca"}, {"spec", "signer", "kubeconfig"}},
+	Origin:      func(instance *model.VirtualClusterInstance) *model.Origin { return &instance.Status.Origin },
 	Fields: func(instance *model.VirtualClusterInstance) fields.Set {
 		set := fields.Set{"spec.owner.user": "", "spec.owner.team": "", "spec.clusterRef.cluster": "", "status.phase": instance.Status.Phase}
 		if owner := instance.Spec.Owner; owner != nil {
@@ -252,7 +253,9 @@ func (r *rules) Default(_ identity.Caller, instance, old *model.VirtualClusterIn
 		}
 	}
 	// What others have reported stays, unless the spec changes what it is about.
-	reported := exists && !equalities().DeepEqual(instance.Status, model.VirtualClusterInstanceStatus{})
+	observed := instance.Status
+	observed.Origin = model.Origin{}
+	reported := exists && !equalities().DeepEqual(observed, model.VirtualClusterInstanceStatus{})
 	published := reported && equalities().DeepEqual(instance.Spec.AccessPoint, old.Spec.AccessPoint)
 	if !published {
 		r.publish(instance)

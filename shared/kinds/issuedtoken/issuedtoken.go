@@ -50,7 +50,7 @@ var Definition = &resource.Definition[*model.DirectClusterEndpointToken]{
 	Columns: columns,
 	Cells:   cells,
 	Fields: func(token *model.DirectClusterEndpointToken) fields.Set {
-		return accesskey.WithLineage(fields.Set{
+		return resource.WithLineage(fields.Set{
 			"status.user":      token.Status.User,
 			"status.team":      token.Status.Team,
 			"status.subject":   token.Status.Subject,

@@ -56,6 +56,11 @@ func OpenGuard(env *platform.Environment) *Guard {
 	})
 }
 
+// Present tells whether the platform has an admin: an enabled user, or a key that works, has no scope and does not end by itself.
+func (g *Guard) Present(ctx context.Context) (bool, error) {
+	return g.left(ctx, change{}, identity.Owner{})
+}
+
 // change is the write of a user or of a team. Nil is an absent object.
 type change struct {
 	user, oldUser *model.User

@@ -55,17 +55,17 @@ func ValidateGroups(groups []string, path *field.Path) field.ErrorList {
 
 // ValidateRoles checks cluster roles: each is known, and there once.
 func ValidateRoles(roles []model.ClusterRole, path *field.Path) field.ErrorList {
-	var problems field.ErrorList
+	known := []string{model.ClusterRoleAdmin, model.ClusterRoleAuditor}
 	for i, role := range roles {
 		at := path.Index(i).Child("name")
 		switch {
-		case role.Name != model.ClusterRoleAdmin:
-			return append(problems, field.NotSupported(at, role.Name, []string{model.ClusterRoleAdmin}))
-		case i > 0:
-			return append(problems, field.Duplicate(at, role.Name))
+		case !slices.Contains(known, role.Name):
+			return field.ErrorList{field.NotSupported(at, role.Name, known)}
+		case slices.Contains(roles[:i], role):
+			return field.ErrorList{field.Duplicate(at, role.Name)}
 		}
 	}
-	return problems
+	return nil
 }
 
 // Grants returns what users and teams have alike: their roles, and that they work.

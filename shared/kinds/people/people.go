@@ -97,6 +97,20 @@ func Admins(roles []model.ClusterRole) bool {
 	return slices.ContainsFunc(roles, func(role model.ClusterRole) bool { return role.Name == model.ClusterRoleAdmin })
 }
 
+// roleGroups returns the groups that cluster roles give.
+func roleGroups(roles []model.ClusterRole) []string {
+	var groups []string
+	for _, role := range roles {
+		switch role.Name {
+		case model.ClusterRoleAdmin:
+			groups = append(groups, identity.Admins)
+		case model.ClusterRoleAuditor:
+			groups = append(groups, identity.Auditors)
+		}
+	}
+	return groups
+}
+
 // refused says why the credentials of a user or a team do not work.
 func (p *person) refused() error {
 	switch {

@@ -47,10 +47,8 @@ func (t *teams) stateOf(name string) (State, error) {
 	if err := team.refused(); err != nil {
 		return State{}, err
 	}
-	groups := []string{identity.TeamPrefix + name}
-	if Admins(team.Spec.ClusterRoles) {
-		groups = []string{identity.Admins, identity.TeamPrefix + name}
-	}
+	groups := append(roleGroups(team.Spec.ClusterRoles), identity.TeamPrefix+name)
+	slices.Sort(groups)
 	return State{Managed: true, UID: team.Metadata.UID, Groups: groups}, nil
 }
 
@@ -69,13 +67,9 @@ func (t *teams) computeGroups(name string, user *person) []string {
 	// The platform alone gives its own groups: by the name, by teams and by roles.
 	groups := identity.WithoutReserved(own)
 	groups = append(groups, identity.UserPrefix+name)
-	admin := Admins(user.Spec.ClusterRoles)
+	groups = append(groups, roleGroups(user.Spec.ClusterRoles)...)
 	for _, team := range t.of(name, own) {
-		groups = append(groups, identity.TeamPrefix+team)
-		admin = admin || Admins(t.byName[team].Spec.ClusterRoles)
-	}
-	if admin {
-		groups = append(groups, identity.Admins)
+		groups = append(append(groups, identity.TeamPrefix+team), roleGroups(t.byName[team].Spec.ClusterRoles)...)
 	}
 	slices.Sort(groups)
 	return slices.Compact(groups)

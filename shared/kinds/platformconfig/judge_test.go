@@ -251,8 +251,8 @@ func TestConfirmWithin(t *testing.T) {
 	}
 	// Another unconfirmed write still goes back to the confirmed one.
 	g.now = g.now.Add(5 * time.Minute)
-	if _, err := g.patch(root, `{"status":{"platformHost":"c.example"}}`, false); err != nil {
-		t.Fatal(err)
+	if said, err := g.patch(root, `{"status":{"platformHost":"c.example"}}`, false); err != nil || !strings.Contains(said, "are taken back after 10m unless") {
+		t.Fatalf("%q, %v", said, err)
 	}
 	g.now = g.now.Add(10*time.Minute - time.Second)
 	hosts("c.example")

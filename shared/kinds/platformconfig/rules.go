@@ -129,11 +129,16 @@ func (r *rules) Observe(config *model.Config, stored store.Record) {
 	config.Status.Conditions = r.source.Conditions()
 }
 
-// Warn returns what the write does to others, the connectors at which nobody can sign in, and scripts, which no page runs.
+// Warn returns what the write does to others, the connectors at which nobody can sign in, scripts, which no page runs, and that the write is
+// taken back unless somebody confirms it.
 func (r *rules) Warn(config *model.Config) []string {
 	warnings := append(slices.Clone(r.warnings), signInWarnings(&config.Status)...)
 	if ui := config.Status.UISettings; ui != nil && len(ui.CustomJavaScript) > 0 {
 		warnings = append(warnings, "status.uiSettings.customJavaScript: ignored, because its authors would act as everybody who opens the console")
+	}
+	if within, waits := config.Annotations[model.ConfirmWithinAnnotation]; waits {
+		warnings = append(warnings, fmt.Sprintf("metadata.annotations[%s]: this write, and those before it that nobody has confirmed, are taken back after %s "+
+			"unless the annotation is removed", model.ConfirmWithinAnnotation, within))
 	}
 	return warnings
 }

@@ -40,6 +40,7 @@ var Definition = &resource.Definition[*model.Project]{
 	Columns:     columns,
 	Cells:       cells,
 	NamesPeople: true,
+	Origin:      func(project *model.Project) *model.Origin { return &project.Status.Origin },
 	Fields: func(project *model.Project) fields.Set {
 		set := fields.Set{"spec.owner.user": "", "spec.owner.team": ""}
 		if owner := project.Spec.Owner; owner != nil {

@@ -45,6 +45,7 @@ var Definition = &resource.Definition[*model.Team]{
 	Columns:     columns,
 	Cells:       cells,
 	NamesPeople: true,
+	Origin:      func(team *model.Team) *model.Origin { return &team.Status.Origin },
 	Fields: func(team *model.Team) fields.Set {
 		return fields.Set{"spec.disabled": strconv.FormatBool(team.Spec.Disabled)}
 	},

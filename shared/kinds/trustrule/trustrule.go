@@ -37,6 +37,7 @@ var Definition = &resource.Definition[*model.TrustRule]{
 	},
 	Columns: columns,
 	Cells:   cells,
+	Origin:  func(rule *model.TrustRule) *model.Origin { return &rule.Status.Origin },
 	Fields: func(rule *model.TrustRule) fields.Set {
 		return fields.Set{"spec.disabled": strconv.FormatBool(rule.Spec.Disabled), "spec.issuer": rule.Spec.Issuer}
 	},

@@ -43,6 +43,7 @@ var Definition = &resource.Definition[*model.User]{
 	Columns: columns,
 	Cells:   cells,
 	Taken:   field.Invalid(specPath.Child("subject"), field.OmitValueType{}, "another user has this spec.connector and spec.subject"),
+	Origin:  func(user *model.User) *model.Origin { return &user.Status.Origin },
 	Fields: func(user *model.User) fields.Set {
 		return fields.Set{
 			"spec.disabled": strconv.FormatBool(user.Spec.Disabled), "spec.connector": user.Spec.Connector, "spec.email": user.Spec.Email,
@@ -142,9 +143,8 @@ func (r *rules) Index(*model.User, time.Time) (owner string, expires time.Time) 
 func (r *rules) Observe(user *model.User, record store.Record) {
 	// Whoever uses the password reports an error.
 	password, _ := resource.Private(record)
-	user.Status = model.UserStatus{
-		Teams: r.people.TeamsOf(user.Name, slices.Concat(user.Spec.Groups, user.Spec.SSOGroups)...), HasPassword: password != "",
-	}
+	user.Status.Teams = r.people.TeamsOf(user.Name, slices.Concat(user.Spec.Groups, user.Spec.SSOGroups)...)
+	user.Status.HasPassword = password != ""
 }
 
 // Owns implements resource.Principal.

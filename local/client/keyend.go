@@ -1,0 +1,160 @@
+package client
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+
+	"management.platform.sh/shared/model"
+)
+
+// KeyEnd ends an access key and what it led to. Projects and virtual clusters stay, because they hold what others work on. Source: ADR-0047.
+type KeyEnd struct {
+	Name      string `arg:"" name:"name" placeholder:"NAME" help:"Name of the access key."`
+	Host      string `arg:"" optional:"" name:"host" placeholder:"HOST" help:"The platform, as at platform login. Absent: that of the current context of the kubeconfig, with its credential."`
+	Authority string `name:"certificate-authority" type:"path" placeholder:"FILE" help:"Certificate authority of the platform. Absent: the ones that the system trusts."`
+	Yes       bool   `help:"Do it. Absent: print what would be ended."`
+
+	// Out is where it prints. Nil: the standard output of the process.
+	Out io.Writer `kong:"-"`
+}
+
+// maxRounds is how often it looks again for what was made while it worked.
+const maxRounds = 8
+
+// Run prints what the key led to, and with --yes ends it, one line for each object.
+func (c *KeyEnd) Run(ctx context.Context) error {
+	out := c.Out
+	if out == nil {
+		out = os.Stdout
+	}
+	at, err := reach(ctx, c.Host, c.Authority)
+	if err != nil {
+		return err
+	}
+	found, err := treeOf(ctx, at, c.Name)
+	if err != nil {
+		return err
+	}
+	if len(found.Hidden) > 0 {
+		return fmt.Errorf("the key may have led to more than you see: you may not list %s", strings.Join(found.Hidden, ", "))
+	}
+	if err := spare(ctx, at, found); err != nil {
+		return err
+	}
+	if !c.Yes {
+		if _, err := out.Write(found.describe()); err != nil {
+			return err
+		}
+		_, err := fmt.Fprintf(out, "Nothing was changed. platform keys end %s --yes does it.\n", c.Name)
+		return err
+	}
+	done := &ending{at: at, out: out, tried: map[string]bool{}}
+	for round := 0; ; round++ {
+		changed := done.end(ctx, found)
+		if !changed || round == maxRounds {
+			break
+		}
+		// Until the key and the users were gone, they could make more.
+		if found, err = grownFrom(ctx, at, found.Key); err != nil {
+			return err
+		}
+	}
+	_, stays := found.others()
+	for _, one := range stays {
+		_, _ = fmt.Fprintf(out, "the %s %s stays\n", one.label(), one.title())
+	}
+	return errors.Join(done.problems...)
+}
+
+// spare refuses a tree that has the credential of the command itself: it would end before the rest.
+func spare(ctx context.Context, at *reached, found tree) error {
+	var self model.Self
+	if err := at.ask(ctx, http.MethodPost, "/selves", strings.NewReader("{}"), &self); err != nil {
+		return err
+	}
+	var own func(c credential) bool
+	own = func(c credential) bool {
+		return c.Kind == keyKind && c.Name == self.Status.AccessKey || slices.ContainsFunc(c.Made, own)
+	}
+	if own(found.Key) {
+		return fmt.Errorf("your own access key %s is among them: use the key of another admin", self.Status.AccessKey)
+	}
+	return nil
+}
+
+// ending is the work of a command that ends what a key led to.
+type ending struct {
+	at  *reached
+	out io.Writer
+	// tried are the uids of what was deleted, or could not be.
+	tried    map[string]bool
+	problems []error
+}
+
+// end deletes what was not tried before. The key is first, then what makes credentials, then the credentials that are left. Changed tells that it
+// has deleted anything.
+func (e *ending) end(ctx context.Context, found tree) (changed bool) {
+	gone, _ := found.others()
+	changed = e.delete(ctx, &found.Key)
+	for _, kind := range []string{"TrustRule", "User", "Team", keyKind} {
+		for _, one := range gone {
+			if one.Kind == kind && e.delete(ctx, one) {
+				changed = true
+			}
+		}
+	}
+	return changed
+}
+
+// delete deletes an object, with what was made with it if it is a key. It reports whether the object was there.
+func (e *ending) delete(ctx context.Context, one *credential) bool {
+	if e.tried[one.UID] {
+		return false
+	}
+	e.tried[one.UID] = true
+	paths := map[string]string{keyKind: keysPath}
+	for _, kind := range originated {
+		paths[kind.kind] = kind.path
+	}
+	options := metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: ptr.To(types.UID(one.UID))}}
+	if one.Kind == keyKind {
+		options.PropagationPolicy = ptr.To(metav1.DeletePropagationForeground)
+	}
+	body, err := json.Marshal(&options)
+	if err == nil {
+		var answer any
+		err = e.at.ask(ctx, http.MethodDelete, paths[one.Kind]+"/"+url.PathEscape(one.Name), bytes.NewReader(body), &answer)
+	}
+	var refusal *answerError
+	switch {
+	case errors.As(err, &refusal) && refusal.code == http.StatusNotFound:
+		// It has gone with its owner.
+		return false
+	case err != nil:
+		e.problems = append(e.problems, fmt.Errorf("the %s %s: %w", one.noun(), one.Name, err))
+		return false
+	}
+	_, _ = fmt.Fprintf(e.out, "ended the %s %s\n", one.noun(), one.Name)
+	return true
+}
+
+// noun is what it is called in a sentence.
+func (c *credential) noun() string {
+	if c.Kind == keyKind {
+		return "access key"
+	}
+	return c.label()
+}

@@ -1,0 +1,124 @@
+package client
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"management.platform.sh/shared/model"
+)
+
+// The command ends the key first, then what makes credentials, and then the keys that are left. What was made meanwhile ends as well. Projects
+// stay. Without --yes nothing is changed, and neither is with a credential that is among them. Source: ADR-0047.
+func TestKeyEnd(t *testing.T) {
+	meta := func(name string) metav1.ObjectMeta {
+		return metav1.ObjectMeta{Name: name, UID: types.UID("uid-" + name)}
+	}
+	below := func(name string, makers ...string) made {
+		one := made{ObjectMeta: meta(name)}
+		for _, maker := range makers {
+			one.Status.Lineage = append(one.Status.Lineage, model.AccessKeyAncestor{Name: maker, UID: "uid-" + maker})
+		}
+		return one
+	}
+	key := func(name string, makers ...string) model.OwnedAccessKey {
+		one := model.OwnedAccessKey{ObjectMeta: meta(name)}
+		one.Status.Lineage = below(name, makers...).Status.Lineage
+		return one
+	}
+	lists := map[string][]any{}
+	fill := func() {
+		lists = map[string][]any{
+			"/ownedaccesskeys status.lineage.uid=uid-stolen": {key("child", "stolen")},
+			"/users status.lineage.uid=uid-stolen":           {below("mallory", "stolen")},
+			"/ownedaccesskeys spec.user=mallory":             {key("theirs")},
+			"/trustrules status.lineage.uid=uid-stolen":      {below("rule", "child", "stolen")},
+			"/projects status.lineage.uid=uid-stolen":        {below("shop", "stolen")},
+		}
+	}
+	var deleted []string
+	own, hidden := "mine", ""
+	const base = "/kubernetes/management/apis/management.platform.sh/v1"
+	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		path := strings.TrimPrefix(r.URL.Path, base)
+		switch {
+		case path == "/selves":
+			self := model.Self{}
+			self.Status.AccessKey = own
+			w.WriteHeader(http.StatusCreated)
+			_ = json.NewEncoder(w).Encode(self)
+		case r.Method == http.MethodDelete:
+			body, _ := io.ReadAll(r.Body)
+			var options metav1.DeleteOptions
+			if err := json.Unmarshal(body, &options); err != nil || options.Preconditions == nil || !strings.HasSuffix(path, strings.TrimPrefix(string(*options.Preconditions.UID), "uid-")) ||
+				strings.HasPrefix(path, keysPath) != (options.PropagationPolicy != nil) {
+				t.Errorf("%s: %s", path, body)
+			}
+			deleted = append(deleted, path)
+			switch path {
+			case "/users/mallory":
+				// In the meantime the thief has made a team.
+				lists["/teams status.lineage.uid=uid-stolen"] = []any{below("late", "stolen")}
+			case "/ownedaccesskeys/theirs":
+				w.WriteHeader(http.StatusNotFound)
+			case "/trustrules/rule":
+				w.WriteHeader(http.StatusServiceUnavailable)
+				_, _ = w.Write([]byte(`{"kind":"Status","message":"try again"}`))
+				return
+			}
+			_, _ = w.Write([]byte(`{"kind":"Status"}`))
+		case path == "/ownedaccesskeys/stolen":
+			_ = json.NewEncoder(w).Encode(key("stolen"))
+		case path == hidden:
+			w.WriteHeader(http.StatusForbidden)
+			_, _ = w.Write([]byte(`{"kind":"Status","message":"not for you"}`))
+		default:
+			_ = json.NewEncoder(w).Encode(map[string]any{"items": lists[path+" "+r.URL.Query().Get("fieldSelector")]})
+		}
+	}))
+	defer server.Close()
+	kubeconfig := filepath.Join(t.TempDir(), "config")
+	if err := os.WriteFile(kubeconfig, []byte(`{"current-context":"a","contexts":[{"name":"a","context":{"cluster":"a","user":"a"}}],
+		"clusters":[{"name":"a","cluster":{"insecure-skip-tls-verify":true,"server":"`+server.URL+`/kubernetes/management"}}],"users":[{"name":"a","user":{"token":"pak_mine"}}]}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("KUBECONFIG", kubeconfig)
+	run := func(yes bool) (string, error) {
+		fill()
+		deleted = nil
+		var out strings.Builder
+		err := (&KeyEnd{Name: "stolen", Yes: yes, Out: &out}).Run(t.Context())
+		return out.String(), err
+	}
+	if text, err := run(false); err != nil || len(deleted) > 0 || !strings.HasSuffix(text, "Nothing was changed. platform keys end stolen --yes does it.\n") || !strings.Contains(text, "mallory") {
+		t.Errorf("without --yes: %v, deleted %q\n%s", err, deleted, text)
+	}
+	text, err := run(true)
+	want := []string{"/ownedaccesskeys/stolen", "/trustrules/rule", "/users/mallory", "/ownedaccesskeys/theirs", "/teams/late"}
+	if !slices.Equal(deleted, want) {
+		t.Errorf("deleted %q, want %q", deleted, want)
+	}
+	if err == nil || !strings.Contains(err.Error(), "the trust rule rule: asking the platform: try again") {
+		t.Errorf("%v", err)
+	}
+	if want := "ended the access key stolen\nended the user mallory\nended the team late\nthe project shop stays\n"; text != want {
+		t.Errorf("it says\n%s", text)
+	}
+	own = "child"
+	if _, err := run(true); err == nil || !strings.Contains(err.Error(), "your own access key child is among them") || len(deleted) > 0 {
+		t.Errorf("its own credential: %v, deleted %q", err, deleted)
+	}
+	own, hidden = "mine", "/teams"
+	if _, err := run(true); err == nil || !strings.Contains(err.Error(), "you may not list teams") || len(deleted) > 0 {
+		t.Errorf("what it does not see: %v, deleted %q", err, deleted)
+	}
+}
