@@ -202,7 +202,7 @@ func TestWarningsOfUnknownNames(t *testing.T) {
 		ask(n.configured, "an admin", boss2Bearer, r)
 	}
 	ask(n.configured, "somebody else", ofAnaBearer, row{"PATCH", projects + "/shop", `{"spec":{"members":[{"kind":"User","name":"anna","role":"use"}]}}`, nil})
-	narrow := n.child(boss2Bearer, "narrow-admin", `"scope":{"projects":[{"project":"*"}]}`)
+	narrow := n.child(boss2Bearer, "narrow-admin", `"scope":{"projects":[{"project":"shop"}],"rules":[{"verbs":["patch"],"resources":[{"group":"management.platform.sh","resources":["projects"]}]}]}`)
 	ask(n.configured, "an admin with a scope", narrow, row{"PATCH", projects + "/shop", `{"spec":{"members":[{"kind":"User","name":"anna2","role":"use"}]}}`, nil})
 
 	c := newConfigured(t, redistest.Embedded(t))

@@ -176,7 +176,7 @@ var placeRows = map[string]row{
 			c.begin(t, "alice", 2, 1)
 			c.begin(t, "bob", 3, 1)
 			c.begin(t, "carol", 3, 2)
-			if got := c.w.send(request{bearer: "dave", path: own}); got.status != http.StatusOK {
+			if got := c.w.send(request{bearer: "alice", path: own}); got.status != http.StatusOK {
 				t.Errorf("another request: %d %s", got.status, got.body)
 			}
 			c.next(t, 3, 1)

@@ -10,7 +10,6 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
-	"os"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -431,6 +430,12 @@ func (p *paced) Read(into []byte) (int, error) {
 	return n, err
 }
 
+// isTimeout tells whether an error is that of a deadline for reading.
+func isTimeout(err error) bool {
+	var timeout interface{ Timeout() bool }
+	return errors.As(err, &timeout) && timeout.Timeout()
+}
+
 // stop leaves the deadline of the request.
 func (p *paced) stop() { _ = p.control.SetReadDeadline(p.end) }
 
@@ -444,7 +449,7 @@ func readBody(ctx context.Context, r *http.Request) ([]byte, error) {
 	}
 	data, err := io.ReadAll(io.LimitReader(r.Body, MaxBodyBytes+1))
 	switch {
-	case err != nil && (over(ctx) || errors.Is(err, os.ErrDeadlineExceeded)):
+	case err != nil && (over(ctx) || isTimeout(err)):
 		return nil, apierror.Late().Because(err)
 	case err != nil:
 		return nil, apierror.BadRequest("the body could not be read", nil).Because(err)
