@@ -21,7 +21,9 @@ func TestAuditor(t *testing.T) {
 	names := func(bearer, resource string) string {
 		t.Helper()
 		var list struct {
-			Items []struct{ Metadata struct{ Namespace, Name string } }
+			Items []struct {
+				Metadata struct{ Namespace, Name string }
+			}
 		}
 		if err := json.Unmarshal([]byte(n.expect(200, bearer, "GET", group+resource, "")), &list); err != nil {
 			t.Fatal(err)
@@ -101,7 +103,9 @@ func TestAuditor(t *testing.T) {
 func (n narrowed) versions(path string) string {
 	n.t.Helper()
 	var list struct {
-		Items []struct{ Metadata struct{ Namespace, Name, ResourceVersion string } }
+		Items []struct {
+			Metadata struct{ Namespace, Name, ResourceVersion string }
+		}
 	}
 	if err := json.Unmarshal([]byte(n.expect(200, boss2Bearer, "GET", path, "")), &list); err != nil {
 		n.t.Fatal(err)

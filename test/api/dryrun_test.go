@@ -30,7 +30,6 @@ var asking = []string{"selves", "scopepreviews", "syncpatchevaluations"}
 // the catalog. Source: Spec 4; ADR-0047.
 func TestDryRunOfActions(t *testing.T) {
 	t.Parallel()
-	const base = "/apis/management.platform.sh/v1/"
 	stored := map[string]bool{}
 	for _, k := range storedKinds {
 		stored[k.resource] = true
@@ -38,7 +37,7 @@ func TestDryRunOfActions(t *testing.T) {
 	seen := map[string]bool{}
 	for _, f := range catalog.Functions {
 		for _, endpoint := range f.Endpoints {
-			below, found := strings.CutPrefix(endpoint.Path, base)
+			below, found := strings.CutPrefix(endpoint.Path, group)
 			created := endpoint.Subresource == "" && stored[endpoint.Resource.Resource]
 			if !found || endpoint.Method != http.MethodPost || created || slices.Contains(asking, below) {
 				continue
@@ -55,19 +54,9 @@ func TestDryRunOfActions(t *testing.T) {
 			if !seen[below] {
 				t.Fatal("no endpoint has the path")
 			}
-			w := &kindWorld{configured: newConfigured(t, redistest.Embedded(t)), storedKind: storedKinds[0]}
-			w.separate()
-			w.seed()
-			for _, made := range [][2]string{
-				{"users", `{"metadata":{"name":"ana"}}`}, {"teams", `{"metadata":{"name":"web"},"spec":{"users":["ana"]}}`},
-				{"namespaces/p-shop/virtualclusterinstances", `{"metadata":{"name":"dev"},"spec":{"owner":{"user":"ana"},"accessPoint":{"ingress":{"enabled":true,"host":"dev.example.com"}}}}`},
-			} {
-				w.expect(201, adminBearer, "POST", base+made[0], made[1])
-			}
-			w.set(`{"platformHost":"a.example.com"}`)
-			w.set(`{"platformHost":"b.example.com"}`)
+			w := newActions(t)
 			ask := func(query string) (int, string) {
-				answer, text := w.ask(adminBearer, "POST", base+action.path+query, action.body)
+				answer, text := w.ask(adminBearer, "POST", group+action.path+query, action.body)
 				return answer.StatusCode, text
 			}
 			before := w.state()
@@ -83,6 +72,66 @@ func TestDryRunOfActions(t *testing.T) {
 			}
 			if w.state() == before {
 				t.Error("the action stores nothing")
+			}
+		})
+	}
+}
+
+// newActions returns the whole API, with the objects at which the actions are.
+func newActions(t *testing.T) *kindWorld {
+	t.Helper()
+	w := &kindWorld{configured: newConfigured(t, redistest.Embedded(t)), storedKind: storedKinds[0]}
+	w.separate()
+	w.seed()
+	for _, made := range [][2]string{
+		{"users", `{"metadata":{"name":"ana"}}`}, {"teams", `{"metadata":{"name":"web"},"spec":{"users":["ana"]}}`},
+		{"namespaces/p-shop/virtualclusterinstances", `{"metadata":{"name":"dev"},"spec":{"owner":{"user":"ana"},"accessPoint":{"ingress":{"enabled":true,"host":"dev.example.com"}}}}`},
+	} {
+		w.expect(201, adminBearer, "POST", group+made[0], made[1])
+	}
+	w.set(`{"platformHost":"a.example.com"}`)
+	w.set(`{"platformHost":"b.example.com"}`)
+	return w
+}
+
+// managing are the actions that write an object for their caller, whose field manager then owns what is written.
+var managing = []string{
+	"users/{name}/accesskeys", "teams/{name}/accesskeys", "config/{name}/rollback", "configs/{name}/rollback",
+	"namespaces/{namespace}/virtualclusterinstances/{name}/kubeconfig",
+}
+
+// Each action takes the options that its endpoint accepts: the validation of fields, and the field manager. Source: Spec 4; ADR-0047.
+func TestOptionsOfActions(t *testing.T) {
+	t.Parallel()
+	for below, action := range acting {
+		t.Run(strings.ReplaceAll(below, "/", " "), func(t *testing.T) {
+			t.Parallel()
+			w := newActions(t)
+			ask := func(query, body string) (int, string) {
+				answer, text := w.ask(adminBearer, "POST", group+action.path+query, body)
+				return answer.StatusCode, text
+			}
+			unknown := strings.Replace(action.body, "{", `{"unknown":1,`, 1)
+			unknown = strings.Replace(unknown, ",}", "}", 1)
+			before := w.state()
+			if code, text := ask("?fieldValidation=Strict", unknown); code != http.StatusBadRequest || !strings.Contains(text, "unknown") {
+				t.Errorf("an unknown field is answered %d %s", code, text)
+			}
+			if code, text := ask("?fieldManager="+strings.Repeat("x", 200), action.body); code != http.StatusUnprocessableEntity || !strings.Contains(text, "fieldManager") {
+				t.Errorf("a long field manager is answered %d %s", code, text)
+			}
+			if after := w.state(); after != before {
+				t.Errorf("what was refused stores something:\n%s\nwas\n%s", after, before)
+			}
+			if code, text := ask("?fieldManager=tester", action.body); code > 299 {
+				t.Fatalf("%d %s", code, text)
+			}
+			var written strings.Builder
+			for _, path := range []string{"ownedaccesskeys", "configs"} {
+				written.WriteString(w.expect(200, adminBearer, "GET", group+path, ""))
+			}
+			if manages := strings.Contains(written.String(), `"manager":"tester"`); manages != slices.Contains(managing, below) {
+				t.Errorf("its field manager owns what it writes: %v", manages)
 			}
 		})
 	}

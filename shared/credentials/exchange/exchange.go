@@ -101,7 +101,8 @@ func (e *RefusedError) at(near int) *RefusedError {
 	return e
 }
 
-// unproven is the text for all tokens of which nothing is proven: it does not tell which issuers are trusted.
+// unproven is the text for all tokens of which nothing is proven: it does not tell which issuers are trusted. A job whose issuer does not
+// answer must try again, so that its tokens get another answer for as long.
 const unproven = "the token is not accepted: no trust rule names its issuer, or its issuer has not signed it"
 
 // Flow exchanges tokens. It is safe for concurrent use.
