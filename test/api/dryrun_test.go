@@ -94,10 +94,10 @@ func newActions(t *testing.T) *kindWorld {
 	return w
 }
 
-// managing are the actions that write an object for their caller, whose field manager then owns what is written.
+// managing are the actions that write an object for their caller, whose field manager then owns what is written. The platform itself makes the key
+// of a kubeconfig.
 var managing = []string{
 	"users/{name}/accesskeys", "teams/{name}/accesskeys", "config/{name}/rollback", "configs/{name}/rollback",
-	"namespaces/{namespace}/virtualclusterinstances/{name}/kubeconfig",
 }
 
 // Each action takes the options that its endpoint accepts: the validation of fields, and the field manager. Source: Spec 4; ADR-0047.

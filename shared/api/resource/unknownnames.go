@@ -15,13 +15,46 @@ const maxUnknown = 64
 // principals are the resources of the owners that have objects.
 var principals = map[identity.OwnerKind]string{identity.User: "users", identity.Team: "teams"}
 
+// Acquainted is an optional part of Rules, for kinds that look up the owner of a written object themselves. Source: ADR-0047.
+type Acquainted[T Object] interface {
+	// Stranger tells that the platform has people, and that the owner of an object that was just written is none of them.
+	Stranger(object T) bool
+}
+
+// named is a user or team to which a write newly gives something, and the field that names them.
+type named struct {
+	path  string
+	owner identity.Owner
+}
+
 // unknownNames returns a warning for each user and team to which a write newly gives something and who does not exist: the name may be a
 // slip, or the person has not signed in yet. Only callers who see all users get it. A platform without users and teams has none.
-// It costs one round trip if the write names anybody but the caller. Source: ADR-0047.
+// It costs one round trip if the write names anybody but the caller, unless the rules know. Source: ADR-0047.
 func (r *Registry[T]) unknownNames(ctx context.Context, caller identity.Caller, object, old T) []string {
 	if caller.Key == "" || !caller.Admin() || len(caller.Scopes()) > 0 {
 		return nil
 	}
+	names := r.newlyNamed(caller, object, old)
+	if len(names) == 0 {
+		return nil
+	}
+	exists := func(identity.Owner) bool { return false }
+	if rules, acquainted := r.Rules.(Acquainted[T]); !acquainted {
+		exists = r.existing(ctx, names)
+	} else if !rules.Stranger(object) {
+		return nil
+	}
+	var warnings []string
+	for _, one := range names {
+		if !exists(one.owner) {
+			warnings = append(warnings, fmt.Sprintf("%s: there is no %s %q", one.path, one.owner.Kind, one.owner.Name))
+		}
+	}
+	return warnings
+}
+
+// newlyNamed returns the users and teams to which a write newly gives something, but for the caller.
+func (r *Registry[T]) newlyNamed(caller identity.Caller, object, old T) []named {
 	known := map[identity.Owner]bool{}
 	var none T
 	if any(old) != any(none) {
@@ -29,36 +62,33 @@ func (r *Registry[T]) unknownNames(ctx context.Context, caller identity.Caller, 
 			known[grant.To] = true
 		}
 	}
-	type place struct {
-		path string
-		ref  store.Ref
-	}
-	var places []place
-	var refs []store.Ref
+	var names []named
 	for _, grant := range r.Rules.Grants(object) {
-		resource := principals[grant.To.Kind]
-		if grant.To.Name == "" || resource == "" || known[grant.To] || slices.Contains(caller.Self(), grant.To.String()) {
+		if grant.To.Name == "" || principals[grant.To.Kind] == "" || known[grant.To] || slices.Contains(caller.Self(), grant.To.String()) {
 			continue
 		}
-		at := place{grant.Path.String(), store.Ref{Resource: resource, Name: grant.To.Name}}
-		if !slices.Contains(places, at) && len(places) < maxUnknown {
-			places, refs = append(places, at), append(refs, at.ref)
+		if one := (named{grant.Path.String(), grant.To}); !slices.Contains(names, one) && len(names) < maxUnknown {
+			names = append(names, one)
 		}
 	}
-	if len(places) == 0 {
-		return nil
+	return names
+}
+
+// existing returns a function that tells which of the names exist. Everybody does on a platform without people, and if the state does not
+// answer: the object is written, and an answer without a warning is better than none.
+func (r *Registry[T]) existing(ctx context.Context, names []named) func(identity.Owner) bool {
+	ref := func(owner identity.Owner) store.Ref {
+		return store.Ref{Resource: principals[owner.Kind], Name: owner.Name}
 	}
-	users, teams := store.Ref{Resource: principals[identity.User]}, store.Ref{Resource: principals[identity.Team]}
-	found, err := r.Store.GetRefs(ctx, append(refs, users, teams)...)
-	if err != nil || found[users].Revision <= store.Beginning && found[teams].Revision <= store.Beginning {
-		// The object is written: an answer without a warning is better than none.
-		return nil
+	users, teams := ref(identity.Owner{Kind: identity.User}), ref(identity.Owner{Kind: identity.Team})
+	refs := []store.Ref{users, teams}
+	for _, one := range names {
+		refs = append(refs, ref(one.owner))
 	}
-	var warnings []string
-	for _, at := range places {
-		if _, exists := found[at.ref]; !exists {
-			warnings = append(warnings, fmt.Sprintf("%s: there is no %s %q", at.path, at.ref.Resource[:len(at.ref.Resource)-1], at.ref.Name))
-		}
+	found, err := r.Store.GetRefs(ctx, refs...)
+	nobody := err != nil || found[users].Revision <= store.Beginning && found[teams].Revision <= store.Beginning
+	return func(owner identity.Owner) bool {
+		_, exists := found[ref(owner)]
+		return nobody || exists
 	}
-	return warnings
 }

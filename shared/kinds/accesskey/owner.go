@@ -106,6 +106,11 @@ func groupsNow(key *model.OwnedAccessKey, state people.State) []string {
 // come from teams and roles alone.
 func grantable(group string) bool { return !strings.HasPrefix(group, identity.PlatformPrefix) }
 
+// Stranger implements resource.Acquainted: noteOwner has found no object of the owner.
+func (r *rules) Stranger(key *model.OwnedAccessKey) bool {
+	return key.Status.Owner == nil && r.people != nil && !r.people.Empty()
+}
+
 // noteOwner notes the owner of a new key, and which of its groups an admin grants. Source: ADR-0029.
 func (r *rules) noteOwner(ctx context.Context, caller identity.Caller, key *model.OwnedAccessKey) (field.ErrorList, error) {
 	owner := OwnerOf(&key.Spec)
