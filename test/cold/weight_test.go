@@ -33,7 +33,7 @@ var budgets = map[string]int{
 	"createtrustrule":              19,
 	"updatetrustrule":              19,
 	"signoutuser":                  19,
-	"setpassword":                  19,
+	"setpassword":                  20,
 	"updateconfig":                 19,
 	"patchconfig":                  19,
 	"rollbackconfig":               19,

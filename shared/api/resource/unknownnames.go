@@ -17,7 +17,7 @@ var principals = map[identity.OwnerKind]string{identity.User: "users", identity.
 
 // Acquainted is an optional part of Rules, for kinds that look up the owner of a written object themselves. Source: ADR-0047.
 type Acquainted[T Object] interface {
-	// Stranger tells that the platform has people, and that the owner of an object that was just written is none of them.
+	// Stranger tells that the platform has users or teams, and that the owner of an object that was just written is neither.
 	Stranger(object T) bool
 }
 
