@@ -711,12 +711,12 @@ const stories = {
     const attempts = [];
     /** Handles the next POST whose path matches. The page lists and watches the same path. */
     const nextPost = (path, handle) => {
-      const once = async (route) => {
-        if (route.request().method() !== "POST") return route.fallback();
-        await page.unroute(path, once);
+      let handled = false;
+      return page.route(path, (route) => {
+        if (handled || route.request().method() !== "POST") return route.fallback();
+        handled = true;
         return handle(route);
-      };
-      return page.route(path, once);
+      });
     };
     /** Lets the API serve the next POST whose path matches, and loses its answer. */
     const lose = (path) => nextPost(path, async (route) => {
