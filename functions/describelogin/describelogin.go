@@ -14,7 +14,7 @@ import (
 type Deps struct {
 	// Config returns the current platform configuration.
 	Config func() *model.ConfigStatus
-	// Devices tells whether people can sign in with the code of a device.
+	// Devices reports whether people can sign in with the code of a device.
 	Devices func() bool
 }
 

@@ -50,7 +50,7 @@ var nothing = &model.Scope{Rules: []model.ScopeRule{{
 
 // Deps is what the operation needs.
 type Deps struct {
-	// On tells whether anything is probed, and Tokens whether the platform issues tokens.
+	// On reports whether anything is probed, and Tokens whether the platform issues tokens.
 	On, Tokens bool
 	// Create makes an access key and returns it with its text.
 	Create func(context.Context) (*model.OwnedAccessKey, error)

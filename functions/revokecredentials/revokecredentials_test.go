@@ -24,6 +24,7 @@ import (
 	"management.platform.sh/shared/model/identity"
 	"management.platform.sh/shared/model/secret"
 	"management.platform.sh/shared/process"
+	"management.platform.sh/shared/state/store"
 )
 
 const path = "/apis/management.platform.sh/v1/credentialrevocations"
@@ -150,6 +151,41 @@ func TestRevoke(t *testing.T) {
 	}
 	if log := w.log.String(); !strings.Contains(log, "ownedaccesskeys/ana/"+ana.KeyUID) {
 		t.Errorf("the log does not name what was revoked: %s", log)
+	}
+}
+
+// A retired text counts for the owner of its key. Of an owner whose quota is used up, the key ends all the same, and the text is on no
+// list. An admin disables such a key, and its text is on the list. Source: ADR-0022.
+func TestRetiredTextsCount(t *testing.T) {
+	t.Parallel()
+	w := open(t)
+	keys := kinds.AccessKeys(w.Env)
+	for _, name := range []string{"first", "second", "third", "off"} {
+		w.Key(name, "ana", model.OwnedAccessKeySpec{})
+	}
+	w.Key("ben", "ben", model.OwnedAccessKeySpec{})
+	off := resource.PatchInput{Caller: root, Name: "off", Type: resource.MergePatch, Patch: []byte(`{"spec":{"disabled":true}}`)}
+	keys.Quota = store.Quota{Objects: 2}
+	for _, name := range []string{"first", "second", "third", "ben"} {
+		w.post(issuertest.Bearer + name)
+		if w.works(name) {
+			t.Errorf("%s works", name)
+		}
+	}
+	if _, err := resource.Patch(t.Context(), keys, off); err != nil {
+		t.Errorf("an admin disables a key: %v", err)
+	}
+	if _, err := resource.Delete(t.Context(), keys, resource.DeleteInput{Caller: root, Name: "off"}); err != nil {
+		t.Fatal(err)
+	}
+	keys.Quota = store.Quota{}
+	for name, code := range map[string]int32{"first": 422, "second": 422, "third": 0, "ben": 422, "off": 422} {
+		key := &model.OwnedAccessKey{ObjectMeta: metav1.ObjectMeta{Name: name + "-again"}}
+		key.Spec = model.OwnedAccessKeySpec{User: "ana", Key: issuertest.Bearer + name}
+		_, err := resource.Create(t.Context(), keys, resource.CreateInput[*model.OwnedAccessKey]{Caller: root, Object: key})
+		if code == 0 && err != nil || code != 0 && accesskeytest.Code(err) != code {
+			t.Errorf("the text of %s again: %v, not %d", name, err, code)
+		}
 	}
 }
 

@@ -94,13 +94,13 @@ func Do(_ context.Context, deps Deps, in Input) (*frame.Page, error) {
 	return nil, apierror.NoRoute()
 }
 
-// isPage tells whether a path is that of a page.
+// isPage reports whether a path is that of a page.
 func isPage(path string) bool {
 	name, below := strings.CutPrefix(path, root+"/")
 	return path == root || below && slices.Contains(names, name)
 }
 
-// styled tells whether the configuration says something about what is at a path.
+// styled reports whether the configuration says something about what is at a path.
 func styled(path string) bool { return isPage(path) || path == themePath || path == legalPath }
 
 // Function is the operation as it is deployed.

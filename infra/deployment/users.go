@@ -125,7 +125,7 @@ func rightsOf(f *frame.Function) rights {
 	return opened
 }
 
-// writes tells whether a verb changes objects.
+// writes reports whether a verb changes objects.
 func writes(verb string) bool {
 	return !slices.Contains([]string{"get", "list", "watch", "reveal"}, verb)
 }

@@ -29,7 +29,7 @@ import (
 // ErrDeleted means that the state had the key before, and it was deleted: it is not created again. Source: ADR-0022.
 var ErrDeleted = errors.New("the first admin key was deleted")
 
-// ErrPresent means that the platform has an admin already, so that no key was made that nobody asked for.
+// ErrPresent means that the platform has an admin already. A start then makes no key unless one is given.
 var ErrPresent = errors.New("the platform has an admin already")
 
 // Operate does a change of the state on behalf of a command, and records it; see frame.Server.Operate.
@@ -61,18 +61,18 @@ func Ensure(ctx context.Context, env *platform.Environment, operate Operate, giv
 			}
 		}
 	}
-	stored, err := has(ctx, env, bearer)
+	stored, err := isStored(ctx, env, bearer)
 	if errors.Is(err, ErrDeleted) {
-		return bearer, errors.Join(keep(bearer, file), err)
+		return bearer, errors.Join(write(bearer, file), err)
 	}
 	if err == nil && !stored && given == "" {
-		err = absent(ctx, env)
+		err = requireNoAdmin(ctx, env)
 	}
 	if err != nil {
 		return "", err
 	}
 	// The file is written first: a key that only the state has could never be used.
-	if err := keep(bearer, file); err != nil {
+	if err := write(bearer, file); err != nil {
 		return "", err
 	}
 	if stored {
@@ -85,12 +85,12 @@ func Ensure(ctx context.Context, env *platform.Environment, operate Operate, giv
 	return bearer, err
 }
 
-func keep(bearer secret.String, file string) error {
+func write(bearer secret.String, file string) error {
 	return atomicfile.Write(file, []byte(bearer.Reveal()+"\n"))
 }
 
-// absent returns ErrPresent if the platform has an admin.
-func absent(ctx context.Context, env *platform.Environment) error {
+// requireNoAdmin returns ErrPresent if the platform has an admin.
+func requireNoAdmin(ctx context.Context, env *platform.Environment) error {
 	present, err := membership.OpenGuard(env).Present(ctx)
 	switch {
 	case err != nil:
@@ -102,8 +102,8 @@ func absent(ctx context.Context, env *platform.Environment) error {
 	}
 }
 
-// has tells whether the state has the admin key. Error: ErrDeleted if it had the key before.
-func has(ctx context.Context, env *platform.Environment, bearer secret.String) (bool, error) {
+// isStored reports whether the state has the admin key. Error: ErrDeleted if it had the key before.
+func isStored(ctx context.Context, env *platform.Environment, bearer secret.String) (bool, error) {
 	if err := accesskey.CheckBearer(bearer); err != nil {
 		return false, fmt.Errorf("the admin key: %w", err)
 	}
@@ -127,16 +127,16 @@ func Create(ctx context.Context, env *platform.Environment, bearer secret.String
 	return create(ctx, env, bearer, false)
 }
 
-// create is Create. Alone refuses the key with ErrPresent if another process has made an admin meanwhile.
-func create(ctx context.Context, env *platform.Environment, bearer secret.String, alone bool) error {
-	stored, err := has(ctx, env, bearer)
+// create is Create. OnlyIfNoAdmin refuses the key with ErrPresent if another process has made an admin meanwhile.
+func create(ctx context.Context, env *platform.Environment, bearer secret.String, onlyIfNoAdmin bool) error {
+	stored, err := isStored(ctx, env, bearer)
 	if err != nil {
 		return err
 	}
 	keys, retired := kinds.AccessKeys(env).Managed(fieldmanager.New), accesskey.OpenRetired(env)
 	digest := accesskey.Digest(bearer)
 	if stored {
-		return retired.Add(ctx, digest)
+		return retired.Add(ctx, digest, "", store.Quota{})
 	}
 	key := &model.OwnedAccessKey{
 		ObjectMeta: metav1.ObjectMeta{Name: "admin"},
@@ -153,8 +153,8 @@ func create(ctx context.Context, env *platform.Environment, bearer secret.String
 	in := resource.CreateInput[*model.OwnedAccessKey]{Caller: caller, Object: key, Manager: "platform", NoQuota: true}
 	_, err = resource.Create(ctx, keys, in)
 	if apierrors.IsAlreadyExists(err) {
-		if alone {
-			if err := absent(ctx, env); err != nil {
+		if onlyIfNoAdmin {
+			if err := requireNoAdmin(ctx, env); err != nil {
 				return err
 			}
 		}
@@ -165,5 +165,5 @@ func create(ctx context.Context, env *platform.Environment, bearer secret.String
 	if err != nil {
 		return fmt.Errorf("creating the admin key: %w", err)
 	}
-	return retired.Add(ctx, digest)
+	return retired.Add(ctx, digest, "", store.Quota{})
 }

@@ -256,7 +256,7 @@ func (o *owned) take(owner identity.Owner, key *model.OwnedAccessKey) {
 	}
 }
 
-// representable tells whether a user can have a group, or has it in any case.
+// representable reports whether a user can have a group, or has it in any case.
 func representable(owner identity.Owner, group string) bool {
 	team, ofTeam := strings.CutPrefix(group, identity.TeamPrefix)
 	switch {

@@ -33,7 +33,7 @@ func (c *Login) messages() io.Writer {
 	return os.Stderr
 }
 
-// elsewhere tells whether the browser of the person is on another computer, as far as the process can see.
+// elsewhere reports whether the browser of the person is on another computer, as far as the process can see.
 func (c *Login) elsewhere() bool {
 	if c.Open != nil || !c.Browser || c.Port != 0 || os.Getenv("BROWSER") != "" {
 		return false

@@ -25,6 +25,7 @@ type KeyEnd struct {
 	Name      string `arg:"" name:"name" placeholder:"NAME" help:"Name of the access key."`
 	Host      string `arg:"" optional:"" name:"host" placeholder:"HOST" help:"The platform, as at platform login. Absent: that of the current context of the kubeconfig, with its credential."`
 	Authority string `name:"certificate-authority" type:"path" placeholder:"FILE" help:"Certificate authority of the platform. Absent: the ones that the system trusts."`
+	UID       string `name:"uid" placeholder:"UID" help:"UID of the access key, if it is gone. The audit has it, and so does the status of what was made with it."`
 	Yes       bool   `help:"Do it. Absent: print what would be ended."`
 
 	// Out is where it prints. Nil: the standard output of the process.
@@ -44,7 +45,7 @@ func (c *KeyEnd) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	found, err := treeOf(ctx, at, c.Name)
+	found, err := treeOf(ctx, at, c.Name, c.UID)
 	if err != nil {
 		return err
 	}
@@ -58,10 +59,10 @@ func (c *KeyEnd) Run(ctx context.Context) error {
 		if _, err := out.Write(found.describe()); err != nil {
 			return err
 		}
-		_, err := fmt.Fprintf(out, "Nothing was changed. platform keys end %s --yes does it.\n", c.Name)
+		_, err := fmt.Fprintf(out, "Nothing was changed. platform keys end %s --yes does it.\n", found.Key.arguments())
 		return err
 	}
-	done := &ending{at: at, out: out, tried: map[string]bool{}}
+	done := &ending{at: at, out: out, tried: map[string]bool{found.Key.UID: found.Key.Gone}}
 	for round := 0; ; round++ {
 		changed := done.end(ctx, found)
 		if !changed || round == maxRounds {

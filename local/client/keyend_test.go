@@ -4,9 +4,6 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
-	"net/http/httptest"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -48,7 +45,7 @@ func TestKeyEnd(t *testing.T) {
 	var deleted []string
 	own, hidden := "mine", ""
 	const base = "/kubernetes/management/apis/management.platform.sh/v1"
-	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	withPlatform(t, func(w http.ResponseWriter, r *http.Request) {
 		path := strings.TrimPrefix(r.URL.Path, base)
 		switch {
 		case path == "/selves":
@@ -84,14 +81,7 @@ func TestKeyEnd(t *testing.T) {
 		default:
 			_ = json.NewEncoder(w).Encode(map[string]any{"items": lists[path+" "+r.URL.Query().Get("fieldSelector")]})
 		}
-	}))
-	defer server.Close()
-	kubeconfig := filepath.Join(t.TempDir(), "config")
-	if err := os.WriteFile(kubeconfig, []byte(`{"current-context":"a","contexts":[{"name":"a","context":{"cluster":"a","user":"a"}}],
-		"clusters":[{"name":"a","cluster":{"insecure-skip-tls-verify":true,"server":"`+server.URL+`/kubernetes/management"}}],"users":[{"name":"a","user":{"token":"pak_mine"}}]}`), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	t.Setenv("KUBECONFIG", kubeconfig)
+	})
 	run := func(yes bool) (string, error) {
 		fill()
 		deleted = nil
@@ -112,6 +102,14 @@ func TestKeyEnd(t *testing.T) {
 	}
 	if want := "ended the access key stolen\nended the user mallory\nended the team late\nthe project shop stays\n"; text != want {
 		t.Errorf("it says\n%s", text)
+	}
+	// The key is gone. What it led to is not.
+	lists = map[string][]any{"/ownedaccesskeys status.lineage.uid=uid-earlier": {key("survivor", "earlier")}}
+	var out strings.Builder
+	deleted = nil
+	if err := (&KeyEnd{Name: "stolen", UID: "uid-earlier", Yes: true, Out: &out}).Run(t.Context()); err != nil ||
+		!slices.Equal(deleted, []string{"/ownedaccesskeys/survivor"}) || out.String() != "ended the access key survivor\n" {
+		t.Errorf("a key that is gone: %v, deleted %q\n%s", err, deleted, out.String())
 	}
 	own = "child"
 	if _, err := run(true); err == nil || !strings.Contains(err.Error(), "your own access key child is among them") || len(deleted) > 0 {

@@ -34,6 +34,7 @@ type KeyTree struct {
 	Name      string `arg:"" name:"name" placeholder:"NAME" help:"Name of the access key."`
 	Host      string `arg:"" optional:"" name:"host" placeholder:"HOST" help:"The platform, as at platform login. Absent: that of the current context of the kubeconfig, with its credential."`
 	Authority string `name:"certificate-authority" type:"path" placeholder:"FILE" help:"Certificate authority of the platform. Absent: the ones that the system trusts."`
+	UID       string `name:"uid" placeholder:"UID" help:"UID of the access key, if it is gone. The audit has it, and so does the status of what was made with it."`
 	Output    string `short:"o" enum:"text,json,yaml" default:"text" help:"Output format: text, json or yaml (${default})."`
 
 	// Out is where it prints. Nil: the standard output of the process.
@@ -81,6 +82,8 @@ type credential struct {
 	Ends *metav1.Time `json:"expirationTimestamp,omitempty"`
 	// MadeBy is the key with which it was made. Absent keys are gone: what they made stands below the nearest one that is left.
 	MadeBy string `json:"createdBy,omitempty"`
+	// Gone tells that it is the key at the top, and was deleted before.
+	Gone bool `json:"gone,omitempty"`
 	// EndsWithKey tells that it ends when the key at the top is deleted, and EndsInForeground that it ends if that is done with
 	// --cascade=foreground.
 	EndsWithKey      bool         `json:"endsWithKey"`
@@ -114,7 +117,7 @@ func (c *KeyTree) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	printed, err := treeOf(ctx, at, c.Name)
+	printed, err := treeOf(ctx, at, c.Name, c.UID)
 	if err != nil {
 		return err
 	}
@@ -125,13 +128,21 @@ func (c *KeyTree) Run(ctx context.Context) error {
 	return output.Write(out, c.Output, printed, printed.describe)
 }
 
-// treeOf returns what an access key led to.
-func treeOf(ctx context.Context, at *reached, name string) (tree, error) {
+// treeOf returns what an access key led to. A key with a uid may be gone, and another one may have its name. Without a uid, the key of the
+// name is meant.
+func treeOf(ctx context.Context, at *reached, name, uid string) (tree, error) {
 	var root model.OwnedAccessKey
-	if err := at.get(ctx, keysPath+"/"+url.PathEscape(name), &root); err != nil {
+	err := at.get(ctx, keysPath+"/"+url.PathEscape(name), &root)
+	var refusal *answerError
+	missing := errors.As(err, &refusal) && refusal.code == http.StatusNotFound
+	switch {
+	case uid != "" && (missing || err == nil && string(root.UID) != uid):
+		return grownFrom(ctx, at, credential{Kind: keyKind, Name: name, UID: uid, Gone: true})
+	case missing:
+		return tree{}, fmt.Errorf("%w; a key that was deleted is found by its --uid", err)
+	case err != nil:
 		return tree{}, err
-	}
-	if root.UID == "" {
+	case root.UID == "":
 		return tree{}, errors.New("asking for the access key: the answer has none")
 	}
 	return grownFrom(ctx, at, ofKey(&root))
@@ -312,7 +323,7 @@ func grow(root credential, found []credential) tree {
 			ofRoot := slices.IndexFunc(child.lineage, func(a model.AccessKeyAncestor) bool { return a.UID == root.UID })
 			// A token ends with the key that requested it. A key ends with those that bind it.
 			bound := child.isCredential() && ofRoot >= 0 && child.lineage[ofRoot].Bounds || child.isToken() && ends
-			child.EndsInForeground = child.isCredential() && (ofRoot >= 0 || bound)
+			child.EndsInForeground = child.isCredential() && (ofRoot >= 0 && !root.Gone || bound)
 			if child.EndsInForeground {
 				grown.Foreground.add(child)
 			}
@@ -323,7 +334,7 @@ func grow(root credential, found []credential) tree {
 		}
 	}
 	place(&root, true)
-	root.EndsInForeground = true
+	root.EndsInForeground = !root.Gone
 	grown.Key = root
 	return grown
 }
@@ -344,6 +355,9 @@ func (t tree) describe() []byte {
 		ends, with := "never", "yes"
 		if c.Ends != nil {
 			ends = c.Ends.UTC().Format(time.RFC3339)
+		}
+		if c.Gone {
+			ends = ""
 		}
 		switch {
 		case depth == 0:
@@ -368,10 +382,13 @@ func (t tree) describe() []byte {
 	for line := range strings.Lines(aligned.String()) {
 		text.WriteString(strings.TrimRight(line, " \n") + "\n")
 	}
-	fmt.Fprintf(&text, "\nkubectl delete oak %s ends %s with it.\n", t.Key.Name, t.EndsWithKey)
-	fmt.Fprintf(&text, "kubectl delete oak %s --cascade=foreground ends %s with it.\n", t.Key.Name, t.Foreground)
+	text.WriteString("\n")
+	if !t.Key.Gone {
+		fmt.Fprintf(&text, "kubectl delete oak %s ends %s with it.\n", t.Key.Name, t.EndsWithKey)
+		fmt.Fprintf(&text, "kubectl delete oak %s --cascade=foreground ends %s with it.\n", t.Key.Name, t.Foreground)
+	}
 	if gone, stays := t.others(); len(gone)+len(stays) > 0 {
-		fmt.Fprintf(&text, "platform keys end %s ends the rest, and deletes its users, teams and trust rules. Projects and virtual clusters stay.\n", t.Key.Name)
+		fmt.Fprintf(&text, "platform keys end %s ends the rest, and deletes its users, teams and trust rules. Projects and virtual clusters stay.\n", t.Key.arguments())
 	}
 	if len(t.Hidden) > 0 {
 		fmt.Fprintf(&text, "You may not list %s: what is there is not shown.\n", strings.Join(t.Hidden, ", "))
@@ -384,7 +401,7 @@ func (t tree) others() (gone, stays []*credential) {
 	var add func(c *credential)
 	add = func(c *credential) {
 		switch {
-		case c.EndsInForeground:
+		case c.EndsInForeground || c.Gone:
 		case c.Kind == "Project" || c.Kind == "VirtualClusterInstance":
 			stays = append(stays, c)
 		default:
@@ -398,6 +415,14 @@ func (t tree) others() (gone, stays []*credential) {
 	return gone, stays
 }
 
+// arguments are what a command needs to find an access key.
+func (c *credential) arguments() string {
+	if c.Gone {
+		return c.Name + " --uid " + c.UID
+	}
+	return c.Name
+}
+
 // title is the name, with the namespace.
 func (c *credential) title() string {
 	if c.namespace == "" {
@@ -408,6 +433,9 @@ func (c *credential) title() string {
 
 // label is what it is, in a word: the type of an access key, or a noun.
 func (c *credential) label() string {
+	if c.Gone {
+		return "deleted"
+	}
 	switch c.Kind {
 	case keyKind:
 		return c.Type

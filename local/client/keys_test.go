@@ -2,6 +2,7 @@ package client
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -17,6 +18,19 @@ import (
 
 	"management.platform.sh/shared/model"
 )
+
+// withPlatform has commands reach a platform that a handler is, with the access key pak_mine of a kubeconfig.
+func withPlatform(t *testing.T, handler http.HandlerFunc) {
+	t.Helper()
+	server := httptest.NewTLSServer(handler)
+	t.Cleanup(server.Close)
+	kubeconfig := filepath.Join(t.TempDir(), "config")
+	if err := os.WriteFile(kubeconfig, []byte(`{"current-context":"a","contexts":[{"name":"a","context":{"cluster":"a","user":"a"}}],
+		"clusters":[{"name":"a","cluster":{"insecure-skip-tls-verify":true,"server":"`+server.URL+`/kubernetes/management"}}],"users":[{"name":"a","user":{"token":"pak_mine"}}]}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("KUBECONFIG", kubeconfig)
+}
 
 // The tree has what was made with a key, page by page, below the nearest maker that is left. It counts what ends with the key: what is bound
 // to it, and the tokens of what ends. Source: ADR-0021.
@@ -66,6 +80,7 @@ func TestKeyTree(t *testing.T) {
 	job, earlier := key("job", 20, ""), key("earlier", 20, "")
 	job.Status.TrustRule, earlier.Status.TrustRule = &model.TrustRuleReference{Name: "rule", UID: "uid-rule"}, &model.TrustRuleReference{Name: "rule", UID: "old"}
 	others := map[string][]any{
+		"/ownedaccesskeys status.lineage.uid=uid-gone":         {key("survivor", 1, "", "gone")},
 		"/users status.lineage.uid=uid-root":                   {object("mallory", "", 10, "free", "root")},
 		"/virtualclusterinstances status.lineage.uid=uid-root": {object("vc", "p-web", 11, "root")},
 		"/ownedaccesskeys spec.user=mallory":                   {key("theirs", 12, model.AccessKeyTypeLogin)},
@@ -75,7 +90,7 @@ func TestKeyTree(t *testing.T) {
 	}
 	const base = "/kubernetes/management/apis/management.platform.sh/v1"
 	var asked []string
-	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	withPlatform(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Authorization") != "Bearer pak_mine" {
 			w.WriteHeader(http.StatusUnauthorized)
 			return
@@ -104,14 +119,7 @@ func TestKeyTree(t *testing.T) {
 			w.WriteHeader(http.StatusNotFound)
 			_, _ = w.Write([]byte(`{"kind":"Status","message":"there is no such key"}`))
 		}
-	}))
-	defer server.Close()
-	kubeconfig := filepath.Join(t.TempDir(), "config")
-	if err := os.WriteFile(kubeconfig, []byte(`{"current-context":"a","contexts":[{"name":"a","context":{"cluster":"a","user":"a"}}],
-		"clusters":[{"name":"a","cluster":{"insecure-skip-tls-verify":true,"server":"`+server.URL+`/kubernetes/management"}}],"users":[{"name":"a","user":{"token":"pak_mine"}}]}`), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	t.Setenv("KUBECONFIG", kubeconfig)
+	})
 	run := func(name, format string) (string, error) {
 		var out strings.Builder
 		err := (&KeyTree{Name: name, Output: format, Out: &out}).Run(t.Context())
@@ -151,6 +159,19 @@ You may not list teams: what is there is not shown.
 		if err != nil || decode([]byte(text), &got) != nil || got.Key.Name != "root" || got.Foreground.AccessKeys != 4 || got.EndsWithKey.Tokens != 2 ||
 			len(got.Key.Made) != 5 || got.Key.Made[2].MadeBy != "lost" {
 			t.Errorf("%s: %v\n%s", format, err, text)
+		}
+	}
+	// The key is gone, or another one has its name.
+	for _, name := range []string{"root", "other"} {
+		var out strings.Builder
+		err := (&KeyTree{Name: name, UID: "uid-gone", Output: "text", Out: &out}).Run(t.Context())
+		want := "NAME         TYPE      OWNER      ENDS    ENDS WITH THE KEY\n" + fmt.Sprintf("%-12s deleted\n", name) + `  survivor   User      user:ana   never   no
+
+platform keys end ` + name + ` --uid uid-gone ends the rest, and deletes its users, teams and trust rules. Projects and virtual clusters stay.
+You may not list teams: what is there is not shown.
+`
+		if err != nil || out.String() != want {
+			t.Errorf("%s is gone: %v\n%s", name, err, out.String())
 		}
 	}
 	for _, name := range []string{"other", "none"} {

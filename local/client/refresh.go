@@ -105,7 +105,7 @@ func (s *signedIn) read() (granted, error) {
 	return kept, nil
 }
 
-// young tells whether a key need not be renewed.
+// young reports whether a key need not be renewed.
 func (s *signedIn) young(kept granted) bool {
 	return kept.Refresh == "" || s.now().Add(refreshBefore).Before(kept.Expires)
 }

@@ -254,7 +254,7 @@ func connect(server, authority, resource string) (endpoint string, client *http.
 	return strings.TrimSuffix(server, "/") + "/apis/" + model.SchemeGroupVersion.String() + "/" + resource, client, nil
 }
 
-// safe tells whether an address is one of a platform: with TLS, or on this machine, and nothing behind the path.
+// safe reports whether an address is one of a platform: with TLS, or on this machine, and nothing behind the path.
 func safe(address *url.URL) bool {
 	return address.Host != "" && address.RawQuery == "" && address.User == nil &&
 		(address.Scheme == "https" || address.Scheme == "http" && onThisMachine(address.Hostname()))

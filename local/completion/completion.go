@@ -51,7 +51,7 @@ type words struct {
 	Line []string `arg:"" optional:"" help:"The words of the line after the name of the program. The last one is completed."`
 }
 
-// The last line of an answer tells whether names of files can stand there as well. kubectl knows these two.
+// The last line of an answer reports whether names of files can stand there as well. kubectl knows these two.
 const (
 	filesToo = ":0"
 	noFiles  = ":4"

@@ -59,12 +59,12 @@ type taintSigningKey struct {
 
 // Run prints the keys.
 func (*listSigningKeys) Run(ctx context.Context, c *SigningKeys) error {
-	return c.with(ctx, "", func(ctx context.Context, keys *signingkey.Keys) ([]signingkey.Key, error) { return keys.List(ctx) })
+	return c.withKeys(ctx, "", func(ctx context.Context, keys *signingkey.Keys) ([]signingkey.Key, error) { return keys.List(ctx) })
 }
 
 // Run begins a rotation and prints the keys.
 func (*rotateSigningKeys) Run(ctx context.Context, c *SigningKeys) error {
-	return c.with(ctx, "signing-keys-rotate", func(ctx context.Context, keys *signingkey.Keys) ([]signingkey.Key, error) {
+	return c.withKeys(ctx, "signing-keys-rotate", func(ctx context.Context, keys *signingkey.Keys) ([]signingkey.Key, error) {
 		done, err := keys.Rotate(ctx, true)
 		return done.Keys, err
 	})
@@ -72,7 +72,7 @@ func (*rotateSigningKeys) Run(ctx context.Context, c *SigningKeys) error {
 
 // Run withdraws a key and prints the keys.
 func (t *taintSigningKey) Run(ctx context.Context, c *SigningKeys) error {
-	return c.with(ctx, "signing-keys-taint", func(ctx context.Context, keys *signingkey.Keys) ([]signingkey.Key, error) {
+	return c.withKeys(ctx, "signing-keys-taint", func(ctx context.Context, keys *signingkey.Keys) ([]signingkey.Key, error) {
 		done, err := keys.Taint(ctx, t.ID)
 		return done.Keys, err
 	}, slog.String("kid", t.ID))
@@ -93,9 +93,9 @@ func located(given secret.String, data string) (url secret.String, here bool, er
 	return secret.String("unix://" + socket), true, nil
 }
 
-// with calls do with the keys of the state, and prints the keys that do returns. Command is the name of a command that changes
+// withKeys calls do with the keys of the state, and prints the keys that do returns. Command is the name of a command that changes
 // them; empty: it changes nothing.
-func (c *SigningKeys) with(
+func (c *SigningKeys) withKeys(
 	ctx context.Context, command string, do func(context.Context, *signingkey.Keys) ([]signingkey.Key, error), attributes ...slog.Attr,
 ) error {
 	s, err := c.Signing.Read()

@@ -20,7 +20,7 @@ func TestSigningKeysNeedARunner(t *testing.T) {
 		"--token-max-ttl:":  {Data: t.TempDir(), Signing: wrong, Redis: "redis://127.0.0.1:1"},
 		"--redis: ":         {Data: t.TempDir(), Signing: signing, Redis: "mysql://hunter2", Encryption: encryption.Generate()},
 	} {
-		if err := c.with(t.Context(), "", nil); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "hunter2") {
+		if err := c.withKeys(t.Context(), "", nil); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "hunter2") {
 			t.Errorf("%v, want %s", err, want)
 		}
 	}

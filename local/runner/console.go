@@ -34,7 +34,7 @@ func forOwnHosts(next http.Handler, api *frame.Server, listen, issuer string) ht
 	})
 }
 
-// isConsole tells whether a path is one of the console.
+// isConsole reports whether a path is one of the console.
 func isConsole(path string) bool {
 	path = strings.TrimPrefix(path, frame.BasePath)
 	return path == "/console" || strings.HasPrefix(path, "/console/")
@@ -54,7 +54,7 @@ func withStudio(next http.Handler, api *frame.Server) http.Handler {
 	})
 }
 
-// isOwnPage tells whether a page of this runner, in a browser of this machine, sends a request without a credential in its header.
+// isOwnPage reports whether a page of this runner, in a browser of this machine, sends a request without a credential in its header.
 // Other sites cannot send these fields: the browser sets them.
 func isOwnPage(r *http.Request) bool {
 	host := hostname(r.Host)
@@ -69,7 +69,7 @@ func hostname(host string) string {
 	return strings.ToLower(strings.TrimSuffix((&url.URL{Host: host}).Hostname(), "."))
 }
 
-// isLocalhost tells whether a name is that of the machine on which it is used. Source: RFC 6761, section 6.3.
+// isLocalhost reports whether a name is that of the machine on which it is used. Source: RFC 6761, section 6.3.
 func isLocalhost(name string) bool {
 	return name == "localhost" || strings.HasSuffix(name, ".localhost")
 }

@@ -283,7 +283,7 @@ func readable(api *frame.Server, page http.Handler) http.Handler {
 	})
 }
 
-// isLocal tells whether a request comes from this machine, and not through a proxy on it.
+// isLocal reports whether a request comes from this machine, and not through a proxy on it.
 func isLocal(r *http.Request) bool {
 	for _, name := range []string{"Forwarded", "X-Forwarded-For", "X-Real-Ip", "Via"} {
 		if r.Header.Get(name) != "" {

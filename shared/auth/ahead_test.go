@@ -127,7 +127,7 @@ func TestReadAheadOfAnUnreadableObject(t *testing.T) {
 	}
 }
 
-// sameRecord tells whether a record equals the stored one. Its last use does not count.
+// sameRecord reports whether a record equals the stored one. Its last use does not count.
 func sameRecord(s *society, t *testing.T, ref store.Ref, record store.Record) bool {
 	t.Helper()
 	stored, err := s.client.Resource(ref.Resource).Get(t.Context(), ref.Name)

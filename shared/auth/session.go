@@ -48,7 +48,7 @@ func WithSession(r *http.Request) *http.Request {
 	return with
 }
 
-// sendable tells whether a form could send a request that writes: a POST without a media type, or with one of a form.
+// sendable reports whether a form could send a request that writes: a POST without a media type, or with one of a form.
 func sendable(r *http.Request) bool {
 	if r.Method == http.MethodGet || r.Method == http.MethodHead {
 		return false

@@ -591,7 +591,7 @@ var List = []Limit{
 		"429 in place of 401: too many failed authentications of this address: the limit is 20 a second", "PLATFORM_RATE_FAILURES",
 	},
 	{
-		"quota-objects", "objects of one owner of each kind: access keys, tokens, instances, stored responses to requests with an Idempotency-Key", "200000 objects", "shared/state/redisstore",
+		"quota-objects", "objects of one owner of each kind: access keys, texts of revoked keys, tokens, instances, stored responses to requests with an Idempotency-Key", "200000 objects", "shared/state/redisstore",
 		"429: the quota of user:alice for ownedaccesskeys is used up: 200000 objects, the limit is 200000", "PLATFORM_QUOTA_OBJECTS",
 	},
 	{

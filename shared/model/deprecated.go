@@ -73,7 +73,7 @@ func partsOf(kind reflect.Type) []part {
 	return found
 }
 
-// holdsDeprecated tells whether a value of a type can hold a deprecated field. Seen are the structs that contain it.
+// holdsDeprecated reports whether a value of a type can hold a deprecated field. Seen are the structs that contain it.
 func holdsDeprecated(kind reflect.Type, seen map[reflect.Type]bool) bool {
 	switch kind.Kind() {
 	case reflect.Pointer, reflect.Slice:

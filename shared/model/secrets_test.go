@@ -83,7 +83,7 @@ func markedBelow(t *testing.T, goType reflect.Type, seen map[reflect.Type]bool, 
 	}
 }
 
-// holdsText tells whether a field is text, or a list or map of texts.
+// holdsText reports whether a field is text, or a list or map of texts.
 func holdsText(goType reflect.Type) bool {
 	for goType.Kind() == reflect.Pointer || goType.Kind() == reflect.Slice || goType.Kind() == reflect.Map {
 		if goType == reflect.TypeFor[[]byte]() {

@@ -37,11 +37,11 @@ type Environment struct {
 	Version string
 	// Edition is the edition of the platform: settings.Enterprise or settings.Community. Empty means Enterprise.
 	Edition string
-	// DeviceLogin tells whether people can sign in with the code of a device: settings.On or settings.Off. Empty means On.
+	// DeviceLogin reports whether people can sign in with the code of a device: settings.On or settings.Off. Empty means On.
 	DeviceLogin string
-	// Probe tells whether a canary is probed on a schedule: settings.On or settings.Off. Empty means Off.
+	// Probe reports whether a canary is probed on a schedule: settings.On or settings.Off. Empty means Off.
 	Probe string
-	// UnsignedSAML tells whether a connector of the configuration may accept SAML responses without a signature: settings.On or
+	// UnsignedSAML reports whether a connector of the configuration may accept SAML responses without a signature: settings.On or
 	// settings.Off. Empty means Off. Source: ADR-0038.
 	UnsignedSAML string
 	// LocalSigners permits virtual clusters whose signer has an address that is only valid on this machine. The local

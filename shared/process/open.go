@@ -20,7 +20,7 @@ type Shell struct {
 	Log io.Writer
 	// Annotate returns attributes of the log lines of a request or a run. Nil: there are none.
 	Annotate func(context.Context) []slog.Attr
-	// Streams tells whether responses can be streamed.
+	// Streams reports whether responses can be streamed.
 	Streams bool
 	// Metrics returns what counts requests, watches and runs if PLATFORM_METRICS asks for it. Nil: nothing is counted.
 	Metrics func() frame.Metrics
@@ -59,7 +59,7 @@ func Open(lookup func(string) string, shell Shell) (*frame.Server, error) {
 	return server, nil
 }
 
-// Streams tells whether PLATFORM_STREAM says that responses are streamed. If it is not set or invalid, they are not.
+// Streams reports whether PLATFORM_STREAM says that responses are streamed. If it is not set or invalid, they are not.
 func Streams(lookup func(string) string) bool {
 	s, err := settings.ReadOnly(lookup, nil, settings.Stream)
 	return err == nil && s.Stream

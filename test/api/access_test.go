@@ -382,7 +382,7 @@ func (d *decided) preview(spec authorizationv1.SelfSubjectAccessReviewSpec) *mod
 	return preview.Status.Decision
 }
 
-// absent tells whether an admin without a scope does not find the object of a path either.
+// absent reports whether an admin without a scope does not find the object of a path either.
 func (d *decided) absent(path string) bool {
 	caller := d.caller
 	defer func() { d.caller = caller }()
@@ -395,7 +395,7 @@ func (d *decided) absent(path string) bool {
 	return answer.StatusCode == http.StatusNotFound
 }
 
-// makesKeys tells whether a request to a subresource makes an access key.
+// makesKeys reports whether a request to a subresource makes an access key.
 func makesKeys(attributes *authorizationv1.ResourceAttributes) bool {
 	return attributes.Verb == "create" && (attributes.Subresource == "kubeconfig" || attributes.Subresource == "accesskeys")
 }

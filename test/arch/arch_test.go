@@ -259,7 +259,7 @@ func lines(table string) []line {
 	return found
 }
 
-// matches tells whether a path matches a pattern: * is one step, and a last step of three dots is the
+// matches reports whether a path matches a pattern: * is one step, and a last step of three dots is the
 // folder and everything in it.
 func matches(pattern, name string) bool {
 	if folder, deep := strings.CutSuffix(pattern, "/..."); deep {

@@ -92,8 +92,8 @@ log: infra/lambda
 testing:
 net/http/httptest:
 plugin:
-# The object of a record has the memory of the answer of Redis.
-unsafe: shared/state/redisstore
+# The object of a record has the memory of the answer of Redis, and the kernel reads the filter of a worker from memory.
+unsafe: shared/state/redisstore shared/syncpatch/worker
 `
 
 // unlinked says which functions may have a heavy module in their program. What is heavy costs each start.
@@ -114,7 +114,7 @@ github.com/russellhaering/goxmldsig: functions/startlogin functions/finishlogin 
 github.com/beevik/etree: functions/startlogin functions/finishlogin functions/endlogin functions/revalidatelogins
 `
 
-// support tells whether a package exists for tests alone: the names of such packages end in "test".
+// support reports whether a package exists for tests alone: the names of such packages end in "test".
 func support(path string) bool {
 	return strings.HasSuffix(path, "test") && path != "test"
 }
@@ -177,7 +177,7 @@ func upward(rooms []*room, table string, test bool) []string {
 	return findings
 }
 
-// isOf tells whether an import is a package of the name, or of a module of that name.
+// isOf reports whether an import is a package of the name, or of a module of that name.
 func isOf(imported, name string) bool {
 	if folder, ours := inner(imported); ours {
 		return folder == name

@@ -44,7 +44,7 @@ func uncommented(rooms []*room) []string {
 	return findings
 }
 
-// published tells whether a room is code whose godoc others read.
+// published reports whether a room is code whose godoc others read.
 func published(r *room) bool {
 	return strings.HasPrefix(r.path, "functions/") || strings.HasPrefix(r.path, "shared/")
 }
@@ -184,7 +184,7 @@ func inlined(rooms []*room) []string {
 	return findings
 }
 
-// opens tells whether a function returns something that an environment has once.
+// opens reports whether a function returns something that an environment has once.
 func opens(r *room, f *ast.FuncDecl) bool {
 	if f.Recv != nil || f.Body == nil {
 		return false
@@ -216,7 +216,7 @@ func selected(e ast.Expr) string {
 	return ""
 }
 
-// directed tells whether a function has a directive for the compiler.
+// directed reports whether a function has a directive for the compiler.
 func directed(f *ast.FuncDecl, directive string) bool {
 	return f.Doc != nil && slices.ContainsFunc(f.Doc.List, func(c *ast.Comment) bool { return c.Text == directive })
 }
@@ -318,7 +318,7 @@ func exported(f *ast.File) map[string]ast.Node {
 	return found
 }
 
-// plain tells whether a function takes a context, Deps and at most Input, and returns something and an error.
+// plain reports whether a function takes a context, Deps and at most Input, and returns something and an error.
 func plain(f *ast.FuncDecl) bool {
 	var takes, returns []string
 	for _, list := range []struct {

@@ -9,7 +9,7 @@ import (
 // lowPriority is the nice value of the attackers. They still have a tenth of what another process has on a busy processor.
 const lowPriority = 10
 
-// yieldProcessor gives this process a low priority, and tells whether it did. The priority is one of a thread, which threads
+// yieldProcessor gives this process a low priority, and reports whether it did. The priority is one of a thread, which threads
 // that it starts inherit, so it is lowered until no thread is left that another one started meanwhile.
 func yieldProcessor() bool {
 	lowered := map[string]bool{}

@@ -2493,6 +2493,23 @@ Object.assign(stories, {
     assert.deepEqual(problems, []);
     await context.close();
   },
+  async "a key says what was made with it, of every kind"() {
+    const { context, page, problems } = await open();
+    const maker = await newKey(context, "maker", { groups: ["platform:admins"] });
+    const made = async (path, data) => {
+      const answer = await context.request.post(`${api}/${path}`, { headers: { Authorization: `Bearer ${maker}`, Cookie: "" }, data });
+      assert.equal(answer.status(), 201, await answer.text());
+    };
+    await made("users", { metadata: { name: "made-user" }, spec: {} });
+    await made("teams", { metadata: { name: "made-team" }, spec: {} });
+    await made("projects", { metadata: { name: "made-project" }, spec: {} });
+    await made("ownedaccesskeys", { metadata: { name: "made-key" }, spec: {} });
+    await signIn(page, admin, "/console/keys?name=maker", page.getByRole("dialog"));
+    const dialog = page.getByRole("dialog");
+    for (const line of ["1 access key: made-key", "People: made-user", "Teams: made-team", "Projects: made-project"]) await dialog.getByText(line).waitFor();
+    assert.deepEqual(problems, []);
+    await context.close();
+  },
   async "several keys with the keyboard alone, of which one fails"() {
     const { context, page, problems } = await open();
     for (const name of ["many-a", "many-b", "many-c"]) await newKey(context, name, {});

@@ -159,7 +159,7 @@ func (w *watcher) bookmark(ctx context.Context, initialEventsEnd bool) error {
 	return nil
 }
 
-// read decodes a record and tells whether it is selected.
+// read decodes a record and reports whether it is selected.
 func (w *watcher) read(ctx context.Context, record store.Record) (runtime.Object, bool, error) {
 	obj := w.storage.newFunc()
 	if err := w.storage.read(ctx, record, obj); err != nil {

@@ -265,7 +265,7 @@ func FuzzBody(f *testing.F) {
 	})
 }
 
-// elsewhere tells whether a case is for another endpoint. Cases of the metadata are for access keys, instances and the
+// elsewhere reports whether a case is for another endpoint. Cases of the metadata are for access keys, instances and the
 // configuration, which stand for all kinds.
 func elsewhere(to route, of pattern) bool {
 	for part, resource := range map[string]string{

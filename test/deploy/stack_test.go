@@ -55,12 +55,12 @@ func text(value any) string {
 	return string(content)
 }
 
-// refers tells whether a value names a resource of the stack.
+// refers reports whether a value names a resource of the stack.
 func refers(value any, logical string) bool {
 	return strings.Contains(text(value), `{"Fn::GetAtt":["`+logical+`","Arn"]}`) || strings.Contains(text(value), `{"Ref":"`+logical+`"}`)
 }
 
-// permitted tells whether a service may call a function.
+// permitted reports whether a service may call a function.
 func (s stack) permitted(service, logical string) bool {
 	return slices.ContainsFunc(s.of("AWS::Lambda::Permission"), func(name string) bool {
 		p := s.Resources[name].Properties
@@ -68,7 +68,7 @@ func (s stack) permitted(service, logical string) bool {
 	})
 }
 
-// called tells whether the role of an integration may call a function.
+// called reports whether the role of an integration may call a function.
 func (s stack) called(integration, logical string) bool {
 	return slices.ContainsFunc(s.of("AWS::IAM::Role"), func(name string) bool {
 		return refers(s.Resources[integration].Properties["CredentialsArn"], name) && takenBy(s.Resources[name].Properties, "apigateway.amazonaws.com") &&
@@ -78,7 +78,7 @@ func (s stack) called(integration, logical string) bool {
 	})
 }
 
-// takenBy tells whether a service may take a role.
+// takenBy reports whether a service may take a role.
 func takenBy(role map[string]any, service string) bool {
 	return strings.Contains(text(role["AssumeRolePolicyDocument"]), `"Principal":{"Service":"`+service+`"}`)
 }
@@ -167,7 +167,7 @@ func taken(routes map[string]string, key string) (string, bool) {
 	return found, known
 }
 
-// fits tells whether a path is one of those of a route.
+// fits reports whether a path is one of those of a route.
 func fits(pattern, path string) bool {
 	want, got := strings.Split(pattern, "/"), strings.Split(path, "/")
 	for i, segment := range want {

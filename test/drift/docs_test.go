@@ -239,7 +239,7 @@ func deadTargets(p project) []string {
 
 var flagWord = regexp.MustCompile(`(?:^|[\s"'])--([a-z][a-z-]*)`)
 
-// runner tells whether a command starts the local runner.
+// runner reports whether a command starts the local runner.
 func runner(words []string) bool {
 	line := strings.Join(words, " ")
 	switch words[0] {

@@ -23,7 +23,7 @@ const root = "../.."
 // project are the texts of all files of the project by path, and their folders with the text "".
 type project map[string]string
 
-// holds tells whether a file or folder exists. The path may have a slash at its end.
+// holds reports whether a file or folder exists. The path may have a slash at its end.
 func (p project) holds(name string) bool {
 	_, ok := p[path.Clean(name)]
 	return ok

@@ -59,7 +59,7 @@ func unlisted(text string, list []settings.Setting) []string {
 // function. It is no setting: the platform configuration names it.
 const auditStore = settings.DefaultConfigVariables + "AUDIT_STORE"
 
-// named tells whether the platform configuration can name a variable that is no setting.
+// named reports whether the platform configuration can name a variable that is no setting.
 func named(variable string) bool { return variable == auditStore || variable == auditStore+"_SECRET" }
 
 // manifests are the files that set variables of functions. Those under infra/serverless are parts of serverless.yml. The

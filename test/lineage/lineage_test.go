@@ -191,12 +191,12 @@ func (c *credential) lives(now time.Time, limit time.Duration) bool {
 	return true
 }
 
-// binds tells whether what a key makes is bound to it.
+// binds reports whether what a key makes is bound to it.
 func (c *credential) binds(limit time.Duration) bool {
 	return c.rights != all || !c.end(limit).IsZero() || len(c.bounds) > 0
 }
 
-// madeBy tells whether a key is among those that led to a credential.
+// madeBy reports whether a key is among those that led to a credential.
 func (c *credential) madeBy(key *credential) bool {
 	for maker := c.maker; maker != nil; maker = maker.maker {
 		if maker == key {
@@ -210,7 +210,7 @@ func (w *world) env(rt *rapid.T) *platform.Environment {
 	return w.processes[rapid.IntRange(0, 1).Draw(rt, "process")]
 }
 
-// accepts tells whether a process accepts a credential, and for what.
+// accepts reports whether a process accepts a credential, and for what.
 func (w *world) accepts(rt *rapid.T, env *platform.Environment, c *credential) (accepted bool, may rights) {
 	if c.isToken {
 		claims, scopes, err := issuer.Open(env).Verify(w.t.Context(), secret.String(c.bearer), issuer.Open(env).Audiences())
@@ -324,7 +324,7 @@ func (w *world) make(rt *rapid.T, env *platform.Environment, maker *credential) 
 	return made
 }
 
-// patch changes a key on behalf of an admin, and tells whether it is there.
+// patch changes a key on behalf of an admin, and reports whether it is there.
 func (w *world) patch(rt *rapid.T, env *platform.Environment, c *credential, text string) bool {
 	_, err := resource.Patch(w.t.Context(), kinds.AccessKeys(env), resource.PatchInput{
 		Caller: root, Name: c.name, Type: resource.MergePatch, Patch: []byte(text),

@@ -154,7 +154,7 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// near tells whether two cells are the same text, or numbers within 5 %.
+// near reports whether two cells are the same text, or numbers within 5 %.
 func near(a, b string) bool {
 	x, errX := strconv.ParseFloat(strings.TrimSpace(a), 64)
 	y, errY := strconv.ParseFloat(strings.TrimSpace(b), 64)

@@ -54,7 +54,7 @@ var previousCommit = sync.OnceValues(func() (string, error) {
 	return "", errors.New("the changelog has no release before this commit")
 })
 
-// havePrevious tells whether there is a previous release to test with. CI has one.
+// havePrevious reports whether there is a previous release to test with. CI has one.
 func havePrevious() (bool, error) {
 	_, err := previousCommit()
 	if err != nil && os.Getenv("CI") != "" {

@@ -173,6 +173,19 @@ func TestBackChannelLogout(t *testing.T) {
 	}
 }
 
+// Older servers send logout tokens that do not say when they expire. Such a token counts for two minutes.
+func TestLogoutTokenWithoutExpiry(t *testing.T) {
+	t.Parallel()
+	w := notified(t)
+	k := w.keep("oidc", w.provider.login)
+	claims := w.provider.logoutClaims("session-1")
+	delete(claims, "exp")
+	claims["iat"] = w.clock.Now().Add(-time.Minute).Unix()
+	if status, code := w.tell("oidc", w.provider.sign(logoutHeader(), claims)); status != http.StatusOK || k.works() {
+		t.Errorf("%d %s, and the key works: %v", status, code, k.works())
+	}
+}
+
 // audited lets a log have the events of the world.
 func (w *world) audited(events *processtest.Log) {
 	level := int32(4)
@@ -220,24 +233,29 @@ func TestLogoutTokensRefused(t *testing.T) {
 		return func(w *world) string { return claim(name, w.clock.Now().Add(by).Unix())(w) }
 	}
 	tokens := map[string]func(*world) string{
-		"nothing":                    func(*world) string { return "" },
-		"garbage":                    func(*world) string { return "x" },
-		"three parts of garbage":     func(*world) string { return "x.y.z" },
-		"long garbage":               func(*world) string { return strings.Repeat("x.", 30<<10) },
-		"an ID token":                func(w *world) string { return w.provider.idToken },
-		"an ID token with an event":  claim("nonce", "x"),
-		"a nonce that is empty":      claim("nonce", ""),
-		"a nonce that is null":       claim("nonce", json.RawMessage("null")),
-		"an access token":            header("typ", "at+jwt"),
-		"another signature":          func(w *world) string { raw := w.provider.logout("session-1"); return raw[:len(raw)-8] + "AAAAAAAA" },
-		"a critical header":          header("crit", []string{"x"}),
-		"another issuer":             claim("iss", "https://other.example"),
-		"no issuer":                  claim("iss", nil),
-		"another audience":           claim("aud", "other"),
-		"no audience":                claim("aud", nil),
-		"two audiences":              claim("aud", []string{clientID, "other"}),
-		"expired":                    at("exp", -time.Second),
-		"no end":                     claim("exp", nil),
+		"nothing":                   func(*world) string { return "" },
+		"garbage":                   func(*world) string { return "x" },
+		"three parts of garbage":    func(*world) string { return "x.y.z" },
+		"long garbage":              func(*world) string { return strings.Repeat("x.", 30<<10) },
+		"an ID token":               func(w *world) string { return w.provider.idToken },
+		"an ID token with an event": claim("nonce", "x"),
+		"a nonce that is empty":     claim("nonce", ""),
+		"a nonce that is null":      claim("nonce", json.RawMessage("null")),
+		"an access token":           header("typ", "at+jwt"),
+		"another signature":         func(w *world) string { raw := w.provider.logout("session-1"); return raw[:len(raw)-8] + "AAAAAAAA" },
+		"a critical header":         header("crit", []string{"x"}),
+		"another issuer":            claim("iss", "https://other.example"),
+		"no issuer":                 claim("iss", nil),
+		"another audience":          claim("aud", "other"),
+		"no audience":               claim("aud", nil),
+		"two audiences":             claim("aud", []string{clientID, "other"}),
+		"expired":                   at("exp", -time.Second),
+		"no end, issued three minutes ago": func(w *world) string {
+			claims := w.provider.logoutClaims("session-1")
+			delete(claims, "exp")
+			claims["iat"] = w.clock.Now().Add(-3 * time.Minute).Unix()
+			return w.provider.sign(logoutHeader(), claims)
+		},
 		"issued in the future":       at("iat", 2*time.Minute),
 		"issued long ago":            at("iat", -time.Hour),
 		"no time":                    claim("iat", nil),

@@ -175,6 +175,7 @@ func TestGitForge1(t *testing.T) {
 	}{
 		{[]model.GitForge1Org{{Name: "acme"}}, []string{"acme:team-0", "acme:team-100"}, 101},
 		{[]model.GitForge1Org{{Name: "other"}, {Name: "acme", Teams: []string{"Team 100", "team-7", "x"}}}, []string{"acme:Team 100", "acme:team-7"}, 2},
+		{[]model.GitForge1Org{{Name: "acme", Teams: []string{"TEAM-7"}}}, []string{"acme:TEAM-7"}, 1},
 	} {
 		settings.Orgs = row.orgs
 		user := w.admitted(connector.GitForge1, h.login)
@@ -328,6 +329,8 @@ func TestCodeHostRefused(t *testing.T) {
 		"a huge account":                   {connector.GitForge1, answers("/forge1api/user", huge), 400},
 		"a redirect for the account":       {connector.GitForge1, answers("/forge1api/user", elsewhere), 400},
 		"no account":                       {connector.GitForge1, answers("/forge1api/user", never), 503},
+		"a suspended account":              {connector.GitForge1, answers("/forge1api/user", forbids("X-RateLimit-Remaining", "59")), 400},
+		"too many requests, said by 403":   {connector.GitForge1, answers("/forge1api/user", forbids("X-RateLimit-Remaining", "0")), 503},
 		"no addresses":                     {connector.GitForge1, answers("/forge1api/user/emails", fails), 503},
 		"no memberships":                   {connector.GitForge1, both(acme, answers("/forge1api/user/memberships/orgs", fails)), 503},
 		"no teams":                         {connector.GitForge1, both(acme, answers("/forge1api/user/teams", fails)), 503},

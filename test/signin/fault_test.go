@@ -56,7 +56,7 @@ func TestSlowProvider(t *testing.T) {
 		"no token":         {"/token", never, 503},
 		"a slow token":     {"/token", drip, 400},
 		"an endless token": {"/token", endless, 400},
-		"no keys":          {"/keys", never, 400},
+		"no keys":          {"/keys", never, 503},
 		"endless keys":     {"/keys", endless, 400},
 	} {
 		t.Run(about, func(t *testing.T) {

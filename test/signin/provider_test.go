@@ -107,14 +107,7 @@ func (p *provider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		reply(http.StatusOK, metadata)
 	case "/keys":
-		point, err := p.key.PublicKey.Bytes()
-		if err != nil {
-			p.t.Error(err)
-		}
-		encode := base64.RawURLEncoding.EncodeToString
-		reply(http.StatusOK, map[string]any{"keys": []any{map[string]any{
-			"kty": "EC", "crv": "P-256", "kid": "1", "alg": "ES256", "use": "sig", "x": encode(point[1:33]), "y": encode(point[33:]),
-		}}})
+		reply(http.StatusOK, map[string]any{"keys": p.keys()})
 	case "/userinfo":
 		reply(http.StatusOK, p.info)
 	case "/token":
@@ -166,6 +159,18 @@ func (p *provider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	default:
 		http.NotFound(w, r)
 	}
+}
+
+// keys are the public keys of the provider.
+func (p *provider) keys() []any {
+	point, err := p.key.PublicKey.Bytes()
+	if err != nil {
+		p.t.Error(err)
+	}
+	encode := base64.RawURLEncoding.EncodeToString
+	return []any{map[string]any{
+		"kty": "EC", "crv": "P-256", "kid": "1", "alg": "ES256", "use": "sig", "x": encode(point[1:33]), "y": encode(point[33:]),
+	}}
 }
 
 // sign returns a signed token.

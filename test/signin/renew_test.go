@@ -41,7 +41,7 @@ func (w *world) keep(id string, login func(string) url.Values) kept {
 	return kept{w, secret.String(text), name}
 }
 
-// works tells whether the key of the person works, and notes its use.
+// works reports whether the key of the person works, and notes its use.
 func (k kept) works() bool {
 	k.t.Helper()
 	_, err := accesskey.OpenAuthenticator(k.env).Bearer(k.t.Context(), k.key)
@@ -132,6 +132,20 @@ func TestRenewed(t *testing.T) {
 	}
 }
 
+// tokenEndpoint makes the token endpoint answer with a status, a body, and names and values of headers.
+func tokenEndpoint(status int, body string, header ...string) func(*world) {
+	return func(w *world) {
+		w.provider.serve["/token"] = func(out http.ResponseWriter, _ *http.Request) {
+			out.Header().Set("Content-Type", "application/json")
+			for i := 0; i < len(header); i += 2 {
+				out.Header().Set(header[i], header[i+1])
+			}
+			out.WriteHeader(status)
+			_, _ = out.Write([]byte(body))
+		}
+	}
+}
+
 // A provider that refuses somebody ends every credential of theirs. Source: ADR-0035.
 func TestRenewalRefused(t *testing.T) {
 	t.Parallel()
@@ -139,6 +153,13 @@ func TestRenewalRefused(t *testing.T) {
 		"a refresh token that is revoked": func(w *world) { w.provider.refresh = "another" },
 		"in none of the required groups":  func(w *world) { w.config.Auth.OIDC.Groups = []string{"x"} },
 		"another subject":                 func(w *world) { w.provider.person["sub"] = "1002" },
+		// What servers answer in place of invalid_grant.
+		"invalid_request for the refresh token": tokenEndpoint(400, `{"error":"invalid_request"}`),
+		"400 and nothing else":                  tokenEndpoint(400, ""),
+		"a UserInfo that refuses the token": func(w *world) {
+			tokenEndpoint(200, `{"access_token":"opaque","token_type":"Bearer"}`)(w)
+			w.provider.serve["/userinfo"] = func(out http.ResponseWriter, _ *http.Request) { out.WriteHeader(http.StatusUnauthorized) }
+		},
 	} {
 		t.Run(about, func(t *testing.T) {
 			t.Parallel()
@@ -170,20 +191,13 @@ func TestRenewalRefused(t *testing.T) {
 // key works without a new sign-in. Source: ADR-0035.
 func TestRenewalUnanswered(t *testing.T) {
 	t.Parallel()
-	fails := func(status int, body string) func(*world) {
-		return func(w *world) {
-			w.provider.serve["/token"] = func(out http.ResponseWriter, _ *http.Request) {
-				out.Header().Set("Content-Type", "application/json")
-				out.WriteHeader(status)
-				_, _ = out.Write([]byte(body))
-			}
-		}
-	}
 	for about, change := range map[string]func(*world){
-		"an error of the server": fails(502, "x"),
-		"a wrong client":         fails(401, `{"error":"invalid_client"}`),
-		"too many requests":      fails(429, ""),
-		"garbage":                fails(200, "<html>"),
+		"an error of the server":          tokenEndpoint(502, "x"),
+		"a wrong client":                  tokenEndpoint(401, `{"error":"invalid_client"}`),
+		"too many requests":               tokenEndpoint(429, ""),
+		"too many requests, said by 403":  tokenEndpoint(403, "", "Retry-After", "60"),
+		"no more requests in this minute": tokenEndpoint(403, "", "X-RateLimit-Remaining", "0"),
+		"garbage":                         tokenEndpoint(200, "<html>"),
 	} {
 		t.Run(about, func(t *testing.T) {
 			t.Parallel()
@@ -291,9 +305,29 @@ func TestRenewedAtCodeHost(t *testing.T) {
 	if done := w.run(); done != (signin.Renewed{Kept: 1}) || !slices.Equal(w.user("ana").Spec.SSOGroups, []string{"acme:team-2"}) {
 		t.Errorf("%+v, %q", done, w.user("ana").Spec.SSOGroups)
 	}
-	h.denied = true
+	// A code host that limits requests says nothing of the person. One that has suspended the account does.
+	account := w.provider.serve[h.api+"/user"]
+	w.provider.serve[h.api+"/user"] = forbids("X-RateLimit-Remaining", "0")
+	w.clock.forward(13 * time.Hour)
+	if done := w.run(); done != (signin.Renewed{Unanswered: 1}) {
+		t.Errorf("%+v", done)
+	}
+	w.provider.serve[h.api+"/user"] = account
+	w.clock.forward(time.Hour)
+	if done := w.run(); done != (signin.Renewed{Kept: 1}) || !k.works() {
+		t.Errorf("%+v, %v", done, k.works())
+	}
+	w.provider.serve[h.api+"/user"] = forbids("X-RateLimit-Remaining", "59")
 	w.clock.forward(13 * time.Hour)
 	if done := w.run(); done != (signin.Renewed{Ended: 1}) || k.works() {
 		t.Errorf("%+v, %v", done, k.works())
+	}
+}
+
+// forbids answers 403 with a header.
+func forbids(name, value string) http.HandlerFunc {
+	return func(out http.ResponseWriter, _ *http.Request) {
+		out.Header().Set(name, value)
+		out.WriteHeader(http.StatusForbidden)
 	}
 }

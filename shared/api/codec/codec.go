@@ -120,7 +120,7 @@ func checkYAML(data []byte) error {
 	return nil
 }
 
-// document tells whether there is a YAML document that is not empty.
+// document reports whether there is a YAML document that is not empty.
 type document struct{ present bool }
 
 // UnmarshalYAML is called for what is not null.

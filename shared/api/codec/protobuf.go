@@ -15,7 +15,7 @@ const Protobuf = "application/vnd.kubernetes.protobuf"
 // protobufMagic is the prefix of such a body. A runtime.Unknown follows, which contains the object.
 var protobufMagic = []byte("k8s\x00")
 
-// IsProtobuf tells whether a Content-Type is Protobuf.
+// IsProtobuf reports whether a Content-Type is Protobuf.
 func IsProtobuf(contentType string) bool {
 	media, _, err := mime.ParseMediaType(contentType)
 	return err == nil && media == Protobuf

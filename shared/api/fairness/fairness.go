@@ -180,7 +180,7 @@ func (g *gate) take(ctx context.Context, name, label string) (Place, error) {
 	return g.wait(ctx, c, w)
 }
 
-// free tells whether there is a place for a caller, who may have one more.
+// free reports whether there is a place for a caller, who may have one more.
 func (g *gate) free(c *caller) bool {
 	if g.taken < g.bound.Total {
 		return true

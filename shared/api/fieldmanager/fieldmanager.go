@@ -239,7 +239,7 @@ func (m *Manager) Apply(live resource.Object, applied map[string]any, manager st
 	return merged, nil
 }
 
-// gaveUp tells whether a manager that applies owns less than before. Only then the merge drops anything.
+// gaveUp reports whether a manager that applies owns less than before. Only then the merge drops anything.
 func (m *Manager) gaveUp(before, after []metav1.ManagedFieldsEntry, manager string) bool {
 	owned := func(entries []metav1.ManagedFieldsEntry) *metav1.FieldsV1 {
 		for i := range entries {
@@ -403,7 +403,7 @@ func seconds(t *metav1.Time) int64 {
 	return t.Unix()
 }
 
-// sameManager tells whether Kubernetes takes two entries for those of one manager.
+// sameManager reports whether Kubernetes takes two entries for those of one manager.
 func sameManager(a, b *metav1.ManagedFieldsEntry) bool {
 	return a.Manager == b.Manager && a.Operation == b.Operation && a.Subresource == b.Subresource &&
 		(a.APIVersion == b.APIVersion || a.Operation == metav1.ManagedFieldsOperationApply)

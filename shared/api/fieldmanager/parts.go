@@ -208,7 +208,7 @@ func (d *difference) field(p *part, before, after reflect.Value) {
 	}
 }
 
-// isNil tells whether a value is written as null.
+// isNil reports whether a value is written as null.
 func isNil(value reflect.Value) bool {
 	switch value.Kind() {
 	case reflect.Pointer, reflect.Map, reflect.Slice, reflect.Interface:
@@ -260,7 +260,7 @@ func (d *difference) texts(before, after reflect.Value) {
 	}
 }
 
-// plain tells whether JSON writes a name as it is.
+// plain reports whether JSON writes a name as it is.
 func plain(name string) bool {
 	for i := range len(name) {
 		switch c := name[i]; {

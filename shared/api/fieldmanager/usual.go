@@ -219,7 +219,7 @@ func (a *application) field(p *part, value any, into reflect.Value) {
 	}
 }
 
-// hasEmpty tells whether a value to apply is or has one that a stored object may not have in that form: an empty one, which is left
+// hasEmpty reports whether a value to apply is or has one that a stored object may not have in that form: an empty one, which is left
 // out, or a fraction.
 func hasEmpty(value any) bool {
 	switch value := value.(type) {

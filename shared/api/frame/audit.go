@@ -40,18 +40,16 @@ type recording struct {
 	settled  bool
 	// held is the audit from before the request, if the request may change it. Nil: it may not.
 	held *audit.Held
-	// removals are the objects that the request or run has removed so far.
-	removals []resource.Removal
-	// writes are the objects that an operator's command has written so far.
-	writes []resource.Write
+	// changes are the objects that the request, run or command has removed so far, and what a command has written.
+	changes []resource.Change
 }
 
-// audited tells whether the request may have events: there is an audit at present, or the request may begin one.
+// audited reports whether the request may have events: there is an audit at present, or the request may begin one.
 func (f *frame) audited() bool {
 	return f.server.Audit != nil && (f.server.Audit.Enabled() || f.configures())
 }
 
-// configures tells whether requests to the endpoint may change the audit.
+// configures reports whether requests to the endpoint may change the audit.
 func (f *frame) configures() bool {
 	at := f.endpoint.Resource
 	return audit.Attributes{Group: at.Group, Resource: at.Resource, Verb: f.endpoint.Verb}.Configures()
@@ -132,7 +130,7 @@ func (f *frame) observe(c *call) error {
 	return r.record(audit.RequestReceived)
 }
 
-// records tells whether the request itself has events.
+// records reports whether the request itself has events.
 func (r *recording) records() bool { return r.decision.Level.Covers(audit.Metadata) }
 
 // locate adds the path and query of the request to its event, and notes what must not be recorded of them.
@@ -231,48 +229,69 @@ func (r *recording) watchRemovals(ctx context.Context) context.Context {
 	if r == nil {
 		return ctx
 	}
-	return resource.ObserveRemovals(ctx, func(removal resource.Removal) { r.removals = append(r.removals, removal) })
+	return resource.ObserveRemovals(ctx, r.note)
 }
 
-// removalsPerBatch is the number of removals that are recorded at once.
-const removalsPerBatch = 500
+func (r *recording) note(change resource.Change) { r.changes = append(r.changes, change) }
 
-// recordRemovals records an event for each removed object. The user of the event is the caller who removed the object. For
-// an object that was removed in consequence of another removal, it is the garbage collector, no matter whether the object
-// was removed during the request or by the schedule.
-func (r *recording) recordRemovals(removals []resource.Removal) error {
+// changesPerBatch is the number of changes that are recorded at once.
+const changesPerBatch = 500
+
+// recordChanges records the events of changes.
+func (r *recording) recordChanges(changes []resource.Change) error {
 	var unrecorded error
-	for batch := range slices.Chunk(removals, removalsPerBatch) {
-		var events []audit.Entry
-		for _, removal := range batch {
-			request := audit.Attributes{
-				User: r.event.User, Verb: "delete", Group: removal.Resource.Group, Resource: removal.Resource.Resource,
-				Namespace: removal.Namespace, Name: removal.Name, Target: managementTarget,
-			}
-			if removal.Consequence {
-				request.User = systemUser("collectgarbage")
-			}
-			decision := r.trail.Evaluate(request)
-			if !decision.Records(audit.ResponseComplete) {
-				continue
-			}
-			event := &audit.Event{
-				Level: decision.Level, AuditID: uuid.NewString(), Stage: audit.ResponseComplete, RequestURI: r.event.RequestURI,
-				Verb: request.Verb, User: request.User, RequestReceivedTimestamp: r.event.RequestReceivedTimestamp,
-				StageTimestamp: metav1.NowMicro(), ResponseStatus: &metav1.Status{Code: http.StatusOK, Status: metav1.StatusSuccess},
-				ObjectRef: &audit.ObjectReference{
-					Resource: removal.Resource.Resource, Namespace: removal.Namespace, Name: removal.Name, UID: string(removal.UID),
-					APIGroup: removal.Resource.Group, APIVersion: removal.Resource.Version,
-				},
-			}
-			event.Annotate(audit.Cause, r.event.AuditID)
-			events = append(events, audit.Entry{Decision: decision, Event: event})
-		}
-		if len(events) > 0 {
+	for batch := range slices.Chunk(changes, changesPerBatch) {
+		if events := r.eventsOf(batch); len(events) > 0 {
 			unrecorded = cmp.Or(unrecorded, r.send(events...))
 		}
 	}
 	return unrecorded
+}
+
+// eventsOf returns an event for each object that was written or removed, if the policy wants it. The user of the event is the caller
+// who changed the object. For an object that was removed in consequence of another removal, it is the garbage collector, no matter
+// whether the object was removed during the request or by the schedule.
+func (r *recording) eventsOf(changes []resource.Change) []audit.Entry {
+	var events []audit.Entry
+	for _, change := range changes {
+		if entry, recorded := r.changed(change); recorded {
+			events = append(events, entry)
+		}
+	}
+	return events
+}
+
+// changed returns the event of a change. Not recorded: the policy wants none.
+func (r *recording) changed(change resource.Change) (entry audit.Entry, recorded bool) {
+	request := audit.Attributes{
+		User: r.event.User, Verb: change.Verb, Group: change.Resource.Group, Resource: change.Resource.Resource,
+		Namespace: change.Namespace, Name: change.Name, Target: managementTarget,
+	}
+	if change.Consequence {
+		request.User = systemUser("collectgarbage")
+	}
+	decision := r.trail.Evaluate(request)
+	if !decision.Records(audit.ResponseComplete) {
+		return audit.Entry{}, false
+	}
+	event := &audit.Event{
+		Level: decision.Level, AuditID: uuid.NewString(), Stage: audit.ResponseComplete, RequestURI: r.event.RequestURI,
+		Verb: request.Verb, User: request.User, RequestReceivedTimestamp: r.event.RequestReceivedTimestamp, StageTimestamp: metav1.NowMicro(),
+		ResponseStatus: statusOf(nil),
+		ObjectRef: &audit.ObjectReference{
+			Resource: request.Resource, Namespace: request.Namespace, Name: request.Name, UID: string(change.UID),
+			APIGroup: request.Group, APIVersion: change.Resource.Version,
+		},
+	}
+	event.Annotate(audit.Cause, r.event.AuditID)
+	if change.Object != nil && decision.Level.Covers(audit.Request) {
+		text, why := audit.Object(change.Object)
+		if why != "" {
+			event.Annotate(audit.RequestOmitted, why)
+		}
+		event.RequestObject = text
+	}
+	return audit.Entry{Decision: decision, Event: event}, true
 }
 
 // systemUser returns the user of a function that the platform itself runs.
@@ -305,17 +324,17 @@ func (f *frame) conclude(c *call, result *answer, reply *reply, err error) error
 	}
 	r.settled = true
 	// The event of the request itself covers the object that the request names. A review names none.
-	removals := r.removals
+	changes := r.changes
 	if f.endpoint.Verb != "deletecollection" && f.endpoint.stored {
-		removals = slices.DeleteFunc(removals, func(removal resource.Removal) bool { return !removal.Consequence })
+		changes = slices.DeleteFunc(changes, func(change resource.Change) bool { return !change.Consequence })
 	}
 	if !r.records() {
-		if len(removals) > 0 {
+		if len(changes) > 0 {
 			r.locate(c)
 		}
-		return r.recordRemovals(removals)
+		return r.recordChanges(changes)
 	}
-	unrecorded := r.recordRemovals(removals)
+	unrecorded := r.recordChanges(changes)
 	status := &metav1.Status{Code: int32(reply.status)}
 	if unrecorded != nil {
 		err, status.Code = unrecorded, http.StatusServiceUnavailable
@@ -459,7 +478,7 @@ func (r *recording) concludeRun(stage audit.Stage, attrs []slog.Attr, err error)
 	if r == nil {
 		return nil
 	}
-	unrecorded := r.recordRemovals(r.removals)
+	unrecorded := r.recordChanges(r.changes)
 	r.event.ResponseStatus = statusOf(err)
 	for _, attr := range attrs {
 		r.event.Annotate(model.GroupName+"/"+attr.Key, attr.Value.String())

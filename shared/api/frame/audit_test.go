@@ -637,7 +637,7 @@ func TestRemovalsThatCannotBeRecorded(t *testing.T) {
 type outage struct {
 	config *model.ConfigAudit
 	opener audit.Opener
-	// broken tells whether the sink fails from the start.
+	// broken reports whether the sink fails from the start.
 	broken bool
 	fail   func()
 	mend   func()

@@ -12,7 +12,7 @@ import (
 // response: a response that cannot be sent is refused before it is recorded and logged. Source: ADR-0010.
 type Bounded interface {
 	http.ResponseWriter
-	// Fits tells whether more bytes can be sent together with the response so far, whatever they are.
+	// Fits reports whether more bytes can be sent together with the response so far, whatever they are.
 	Fits(more int) bool
 	// Excess returns how many bytes can be sent, if the response so far is larger; 0 if the response can be sent.
 	Excess() int

@@ -60,7 +60,7 @@ func (p parts) Write(text []byte) (int, error) {
 	return len(text), nil
 }
 
-// acceptsGzip tells whether an Accept-Encoding header permits gzip. Source: RFC 9110, section 12.5.3.
+// acceptsGzip reports whether an Accept-Encoding header permits gzip. Source: RFC 9110, section 12.5.3.
 func acceptsGzip(values []string) bool {
 	wild := false
 	for _, value := range values {
@@ -77,7 +77,7 @@ func acceptsGzip(values []string) bool {
 	return wild
 }
 
-// positive tells whether the parameter q of a clause is above 0, which it is if it is absent.
+// positive reports whether the parameter q of a clause is above 0, which it is if it is absent.
 func positive(params string) bool {
 	name, value, _ := strings.Cut(params, "=")
 	if !strings.EqualFold(strings.TrimSpace(name), "q") {

@@ -48,7 +48,7 @@ type Function struct {
 	ServedByOthers func() map[string][]string
 	// Schedule is the work that the function does on a schedule. Nil: none.
 	Schedule *Schedule
-	// Encrypts tells whether the function encrypts or decrypts secrets in the state. Deployments give the encryption key
+	// Encrypts reports whether the function encrypts or decrypts secrets in the state. Deployments give the encryption key
 	// to no other function.
 	Encrypts bool
 	// MemoryMB is the memory that the function and the processes that it starts need, in megabytes, if a deployment would
@@ -62,7 +62,7 @@ type Endpoint struct {
 	Method string
 	// Path is the pattern below BasePath, in the form of net/http.ServeMux without a method.
 	Path string
-	// Root tells whether clients also look for the endpoint at the root of the host, as for the discovery of OpenID Connect.
+	// Root reports whether clients also look for the endpoint at the root of the host, as for the discovery of OpenID Connect.
 	// Gateways then route both paths to it. Set it with AlsoAtRoot.
 	Root bool
 	// Verb is the Kubernetes verb.
@@ -104,7 +104,7 @@ type Endpoint struct {
 	secret string
 	// mends tells that admins are served although an event cannot be recorded. Set it with AlsoUnrecorded.
 	mends bool
-	// public tells whether the endpoint needs no credential under the given configuration. Nil: it always needs one.
+	// public reports whether the endpoint needs no credential under the given configuration. Nil: it always needs one.
 	public func(*model.ConfigStatus) bool
 	// empty returns an empty object of the response's kind. Nil: the endpoint cannot repeat a response.
 	empty func() any
@@ -184,5 +184,5 @@ type Schedule struct {
 // operation is a bound operation. It receives the request as the frame has parsed it.
 type operation func(ctx context.Context, call *call) (*answer, error)
 
-// lists tells whether the response is a list.
+// lists reports whether the response is a list.
 func (e Endpoint) lists() bool { return e.Verb == "list" || e.Lists }

@@ -293,7 +293,7 @@ func (f *frame) phases(ctx context.Context, c *call) (result *answer, err error)
 	return result, err
 }
 
-// guesses tells whether an error is about a secret that the request brought. A secret that is refused may be one that another
+// guesses reports whether an error is about a secret that the request brought. A secret that is refused may be one that another
 // object has, so that the request is as good as a failed authentication. Source: ADR-0022.
 func (f *frame) guesses(err error) bool {
 	if err == nil || f.endpoint.secret == "" {
@@ -384,7 +384,7 @@ func (f *frame) request(c *call) scope.Request {
 	return request
 }
 
-// over tells whether a request is canceled or past its deadline. It compares the clock as well, since a connection may
+// over reports whether a request is canceled or past its deadline. It compares the clock as well, since a connection may
 // notice the deadline before the context does.
 func over(ctx context.Context) bool {
 	end, bounded := ctx.Deadline()
@@ -430,7 +430,7 @@ func (p *paced) Read(into []byte) (int, error) {
 	return n, err
 }
 
-// isTimeout tells whether an error is that of a deadline for reading.
+// isTimeout reports whether an error is that of a deadline for reading.
 func isTimeout(err error) bool {
 	var timeout interface{ Timeout() bool }
 	return errors.As(err, &timeout) && timeout.Timeout()

@@ -19,12 +19,12 @@ func Guarded(next http.Handler) http.Handler {
 	})
 }
 
-// encrypted tells whether the client uses TLS, as far as the connection or the proxy in front of it says so.
+// encrypted reports whether the client uses TLS, as far as the connection or the proxy in front of it says so.
 func encrypted(r *http.Request) bool {
 	return r.TLS != nil || strings.EqualFold(r.Header.Get("X-Forwarded-Proto"), "https")
 }
 
-// isLocalhost tells whether a host is the name that all programs of a machine share: browsers would demand TLS of the others too.
+// isLocalhost reports whether a host is the name that all programs of a machine share: browsers would demand TLS of the others too.
 func isLocalhost(host string) bool {
 	return strings.EqualFold((&url.URL{Host: host}).Hostname(), "localhost")
 }

@@ -121,13 +121,13 @@ func (f *frame) agree(c *call) error {
 	return err
 }
 
-// applies tells whether a request is an apply, which may create its object.
+// applies reports whether a request is an apply, which may create its object.
 func (f *frame) applies(c *call) bool {
 	media, _, err := mime.ParseMediaType(c.http.Header.Get("Content-Type"))
 	return err == nil && f.endpoint.Verb == "patch" && resource.PatchType(media) == resource.ApplyPatch
 }
 
-// negotiate chooses the form of the first clause that can be served. Table tells whether the endpoint has a Table form. If
+// negotiate chooses the form of the first clause that can be served. Table reports whether the endpoint has a Table form. If
 // the Accept header is absent or empty, the form is JSON.
 func negotiate(values []string, table bool) (form, error) {
 	if !slices.ContainsFunc(values, func(value string) bool { return strings.TrimSpace(value) != "" }) {

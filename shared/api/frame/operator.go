@@ -1,14 +1,12 @@
 package frame
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
 	"net/http"
 	"time"
 
-	"github.com/google/uuid"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"management.platform.sh/shared/api/resource"
@@ -45,7 +43,7 @@ func (s *Server) Operate(ctx context.Context, command string, do func(context.Co
 	if err := r.record(audit.RequestReceived); err != nil {
 		return err
 	}
-	observed := resource.ObserveWrites(r.watchRemovals(ctx), func(write resource.Write) { r.writes = append(r.writes, write) })
+	observed := resource.ObserveWrites(r.watchRemovals(ctx), r.note)
 	err := do(observed)
 	if unrecorded := r.concludeCommand(err); err == nil && unrecorded != nil {
 		return fmt.Errorf("the command was carried out and is not recorded: %w", unrecorded)
@@ -63,49 +61,13 @@ func operatorUser(command string) audit.User {
 
 // concludeCommand records an event for each object that a command has written or removed, and one for its outcome.
 func (r *recording) concludeCommand(err error) error {
-	var events []audit.Entry
-	for _, write := range r.writes {
-		if entry, recorded := r.written(write); recorded {
-			events = append(events, entry)
-		}
-	}
-	unrecorded := r.recordRemovals(r.removals)
+	events := r.eventsOf(r.changes)
 	if r.decision.Records(audit.ResponseComplete) {
 		event := r.event
 		event.Stage, event.StageTimestamp, event.ResponseStatus = audit.ResponseComplete, metav1.NowMicro(), statusOf(err)
 		events = append(events, audit.Entry{Decision: r.decision, Event: &event})
 	}
-	return cmp.Or(unrecorded, r.conclusive(events...))
-}
-
-// written returns the event of an object that a command has written. Not recorded: the policy wants none.
-func (r *recording) written(write resource.Write) (entry audit.Entry, recorded bool) {
-	request := audit.Attributes{
-		User: r.event.User, Verb: write.Verb, Group: write.Resource.Group, Resource: write.Resource.Resource,
-		Namespace: write.Namespace, Name: write.Name, Target: managementTarget,
-	}
-	decision := r.trail.Evaluate(request)
-	if !decision.Records(audit.ResponseComplete) {
-		return audit.Entry{}, false
-	}
-	event := &audit.Event{
-		Level: decision.Level, AuditID: uuid.NewString(), Stage: audit.ResponseComplete, RequestURI: r.event.RequestURI,
-		Verb: request.Verb, User: request.User, RequestReceivedTimestamp: r.event.RequestReceivedTimestamp, StageTimestamp: metav1.NowMicro(),
-		ResponseStatus: statusOf(nil),
-		ObjectRef: &audit.ObjectReference{
-			Resource: request.Resource, Namespace: request.Namespace, Name: request.Name, UID: string(write.UID),
-			APIGroup: request.Group, APIVersion: write.Resource.Version,
-		},
-	}
-	event.Annotate(audit.Cause, r.event.AuditID)
-	if decision.Level.Covers(audit.Request) {
-		text, why := audit.Object(write.Object)
-		if why != "" {
-			event.Annotate(audit.RequestOmitted, why)
-		}
-		event.RequestObject = text
-	}
-	return audit.Entry{Decision: decision, Event: event}, true
+	return r.conclusive(events...)
 }
 
 // statusOf returns the outcome of work that no request asks for.

@@ -52,10 +52,10 @@ func (c *call) receive() {
 	c.body = func() ([]byte, error) { return body, err }
 }
 
-// reads tells whether a request is one without a body.
+// reads reports whether a request is one without a body.
 func reads(r *http.Request) bool { return r.Method == http.MethodGet || r.Method == http.MethodHead }
 
-// needs tells whether a request takes a place of a class.
+// needs reports whether a request takes a place of a class.
 func (f *frame) needs(c *call, class fairness.Class) bool {
 	switch class {
 	case fairness.Requests:
@@ -93,7 +93,7 @@ func headBytes(header http.Header) int {
 	return size
 }
 
-// beginsWithState tells whether a watch begins with all objects, so that it costs as much as a large list at first.
+// beginsWithState reports whether a watch begins with all objects, so that it costs as much as a large list at first.
 func beginsWithState(query url.Values) bool {
 	if query.Has("sendInitialEvents") {
 		return flag(query, "sendInitialEvents")
@@ -102,7 +102,7 @@ func beginsWithState(query url.Values) bool {
 	return version == "" || version == "0"
 }
 
-// large tells whether a list with this limit may read more than one page of the state.
+// large reports whether a list with this limit may read more than one page of the state.
 func large(limit string) bool {
 	number, err := strconv.Atoi(limit)
 	return err != nil || number <= 0 || number > limits.PageObjects

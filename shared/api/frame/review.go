@@ -240,7 +240,7 @@ func (e Endpoint) Head() Endpoint {
 	return e
 }
 
-// matches tells whether If-None-Match names a tag. Weak tags match as well: gateways make a tag weak when they compress the
+// matches reports whether If-None-Match names a tag. Weak tags match as well: gateways make a tag weak when they compress the
 // response.
 func matches(values []string, tag string) bool {
 	for _, value := range values {

@@ -62,7 +62,7 @@ func (s *Server) Mount(functions ...*Function) http.Handler {
 	}))
 }
 
-// clean tells whether a path has no empty segments and no segments "." or "..".
+// clean reports whether a path has no empty segments and no segments "." or "..".
 func clean(escaped string) bool {
 	cleaned := path.Clean(escaped)
 	return escaped == cleaned || escaped == cleaned+"/" && cleaned != "/"

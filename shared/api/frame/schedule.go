@@ -102,7 +102,7 @@ func (s *Server) note(ctx context.Context, name string, started time.Time, repor
 	}
 }
 
-// counts tells whether an attribute of a report says that something was done.
+// counts reports whether an attribute of a report says that something was done.
 func counts(attr slog.Attr) bool {
 	switch value := attr.Value; value.Kind() {
 	case slog.KindInt64:

@@ -64,7 +64,7 @@ type Authenticator interface {
 
 // Audit records requests. Package audit's Trail implements it. Implementations are safe for concurrent use.
 type Audit interface {
-	// Enabled tells whether anything is recorded at present.
+	// Enabled reports whether anything is recorded at present.
 	Enabled() bool
 	// Evaluate decides how much of a request is recorded.
 	Evaluate(request audit.Attributes) audit.Decision

@@ -25,7 +25,7 @@ type stream interface {
 	next(ctx context.Context, wait time.Duration) ([]line, error)
 	// bookmark returns a bookmark of the position of the stream. ok is false if the stream must not send one.
 	bookmark() (mark line, ok bool, err error)
-	// begun tells whether the stream has sent what it begins with.
+	// begun reports whether the stream has sent what it begins with.
 	begun() bool
 	// lasts returns the duration that the request asked for; 0 for the usual duration.
 	lasts() time.Duration
@@ -228,7 +228,7 @@ func (s *sender) send(lines []line) error {
 // markRoom is the space that is kept for the last bookmark or error, in bytes.
 const markRoom = 4 << 10
 
-// full tells whether lines do not fit into a response that is sent in one piece, although it has events already.
+// full reports whether lines do not fit into a response that is sent in one piece, although it has events already.
 func (s *sender) full(lines []line) bool {
 	bounded, ok := s.http.(Bounded)
 	if !ok || s.sent == 0 || len(lines) == 0 {

@@ -144,7 +144,7 @@ func (s *watchStream[T]) line(event resource.WatchEvent[T]) (line, error) {
 	return line{kind: event.Type, object: text}, err
 }
 
-// encode encodes an object. The result is the same for all streams of the same form. Headed tells whether a Table includes
+// encode encodes an object. The result is the same for all streams of the same form. Headed reports whether a Table includes
 // its columns.
 func (s *watchStream[T]) encode(object T, headed bool) ([]byte, error) {
 	var shaped any = object

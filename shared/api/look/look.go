@@ -128,14 +128,14 @@ func resource(external *model.ExternalURLs, given string) (address, source strin
 	return source + query.String(), source
 }
 
-// plainPath tells whether a path has no folder of dots, which browsers resolve.
+// plainPath reports whether a path has no folder of dots, which browsers resolve.
 func plainPath(path string) bool {
 	return !slices.ContainsFunc(strings.FieldsFunc(path, func(r rune) bool { return r == '/' || r == '\\' }), func(part string) bool {
 		return part == "." || part == ".."
 	})
 }
 
-// permits tells whether externalURLs permits an address: it does not block, or one of its exceptions is the address or a folder or
+// permits reports whether externalURLs permits an address: it does not block, or one of its exceptions is the address or a folder or
 // host above it. Names of modules permit none.
 func permits(external *model.ExternalURLs, at *url.URL) bool {
 	if external == nil || !external.Block {

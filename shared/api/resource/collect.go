@@ -221,7 +221,7 @@ func (c *collection) ask(ctx context.Context, first task) error {
 	}
 	referred := make([]bool, len(pages))
 	for i, page := range pages {
-		// Reading a page tells whether it can be read.
+		// Reading a page reports whether it can be read.
 		referred[i] = !c.knows(page.question()) || c.referred[page.question()]
 		delete(c.referred, page.question())
 	}

@@ -47,7 +47,7 @@ type CreateInput[T Object] struct {
 type Result[T Object] struct {
 	// Object is the object as stored, with its secret where this answer delivers it.
 	Object T
-	// Created tells whether the object is new.
+	// Created reports whether the object is new.
 	Created bool
 	// Warnings are for the caller to read.
 	Warnings []string
@@ -235,7 +235,7 @@ func (r *Registry[T]) notCreated(ctx context.Context, caller identity.Caller, ob
 	return r.translate(err, object.GetName())
 }
 
-// again tells whether a create failed because an earlier attempt with the same random bytes, and so with the same uid,
+// again reports whether a create failed because an earlier attempt with the same random bytes, and so with the same uid,
 // succeeded. It returns the record of that.
 func (r *Registry[T]) again(ctx context.Context, in CreateInput[T], uid types.UID, name string, err error) (store.Record, bool) {
 	if in.Random == nil || !errors.Is(err, store.ErrExists) {

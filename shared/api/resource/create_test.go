@@ -103,7 +103,7 @@ func TestCreateNameCollisions(t *testing.T) {
 	}
 }
 
-// No answer tells whether a text is the secret of an object. Source: ADR-0022.
+// No answer reports whether a text is the secret of an object. Source: ADR-0022.
 func TestCreateKeyInUse(t *testing.T) {
 	t.Parallel()
 	r := open(t)

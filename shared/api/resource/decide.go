@@ -114,7 +114,7 @@ func (r *Registry[T]) decideCollection(ctx context.Context, caller identity.Call
 	return allowed, nil
 }
 
-// reads tells whether whoever sees an object may do a verb to it.
+// reads reports whether whoever sees an object may do a verb to it.
 func reads(verb string) bool { return slices.Contains([]string{"get", "reveal"}, verb) }
 
 // Admit refuses a verb that a caller, who sees the object, may not do to it or to a subresource. Error: Forbidden with
@@ -152,7 +152,7 @@ func (r *Registry[T]) seenBy() string {
 	return auth.SeenBy
 }
 
-// permits tells whether a caller sees the object of a record and may do a verb to it. An empty verb asks only for seeing.
+// permits reports whether a caller sees the object of a record and may do a verb to it. An empty verb asks only for seeing.
 func (r *Registry[T]) permits(caller identity.Caller, verb string, record store.Record) bool {
 	seen, err := r.sees(caller, record)
 	if err != nil || !seen.Allowed || verb == "" {

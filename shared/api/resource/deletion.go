@@ -26,13 +26,13 @@ type deleteTerms struct {
 	propagation metav1.DeletionPropagation
 }
 
-// Deleted tells whether the deletion of an object is complete: it was requested, the grace period has passed, and no
+// Deleted reports whether the deletion of an object is complete: it was requested, the grace period has passed, and no
 // finalizer is left. The object may still be stored; it then counts as absent. Source: Spec 3; ADR-0009.
 func Deleted(object metav1.Object, now time.Time) bool {
 	return object.GetDeletionTimestamp() != nil && len(object.GetFinalizers()) == 0 && !pending(object, now)
 }
 
-// pending tells whether an object that is being deleted has some of its grace period left. Without a grace period
+// pending reports whether an object that is being deleted has some of its grace period left. Without a grace period
 // the clocks of two functions need not agree.
 func pending(object metav1.Object, now time.Time) bool {
 	end, grace := object.GetDeletionTimestamp(), object.GetDeletionGracePeriodSeconds()
@@ -79,12 +79,12 @@ func setPropagation(object metav1.Object, finalizer string) {
 	object.SetFinalizers(list)
 }
 
-// isPropagation tells whether the collector removes a finalizer.
+// isPropagation reports whether the collector removes a finalizer.
 func isPropagation(finalizer string) bool {
 	return finalizer == metav1.FinalizerOrphanDependents || finalizer == metav1.FinalizerDeleteDependents
 }
 
-// needsPropagation tells whether an object is being deleted and the next step is the collector's: to orphan or delete
+// needsPropagation reports whether an object is being deleted and the next step is the collector's: to orphan or delete
 // the dependents.
 func needsPropagation(object metav1.Object) bool {
 	return object.GetDeletionTimestamp() != nil && slices.ContainsFunc(object.GetFinalizers(), isPropagation)

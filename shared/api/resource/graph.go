@@ -24,7 +24,7 @@ type Graph struct {
 	lookups []Member
 }
 
-// Permission tells whether scope and resource permit a caller a verb on an object: the check that precedes every
+// Permission reports whether scope and resource permit a caller a verb on an object: the check that precedes every
 // request.
 type Permission func(caller identity.Caller, verb string, resource schema.GroupVersionResource, namespace, name string) bool
 
@@ -48,14 +48,14 @@ type Member interface {
 	parse(record store.Record) (node, error)
 	// end deletes an object on behalf of the system.
 	end(ctx context.Context, n node, asked deleteTerms) (after outcome, err error)
-	// permits tells whether a caller sees the object of a record and may do a verb to it. An empty verb asks only for
+	// permits reports whether a caller sees the object of a record and may do a verb to it. An empty verb asks only for
 	// seeing.
 	permits(caller identity.Caller, verb string, record store.Record) bool
 	// ancestors are the objects of the resource that made an object: those that it cannot outlive, and the others. Both are
-	// empty unless makes, which tells whether objects of the resource make each other.
+	// empty unless makes, which reports whether objects of the resource make each other.
 	ancestors(object metav1.Object) (bounding, others []metav1.OwnerReference)
 	makes() bool
-	// owns is the owner whose credentials go with an object; empty for kinds that own none. Credentials tells whether the objects
+	// owns is the owner whose credentials go with an object; empty for kinds that own none. Credentials reports whether the objects
 	// of the kind are credentials, and ownedBy returns a page of those of an owner, as referring does.
 	owns(object metav1.Object) string
 	credentials() bool
@@ -159,7 +159,7 @@ func (g *Graph) existingOwner(ctx context.Context, reference metav1.OwnerReferen
 	return owner, true, nil
 }
 
-// Orphaned tells whether an object had owners and all of them are gone: the next collection removes it. It costs one
+// Orphaned reports whether an object had owners and all of them are gone: the next collection removes it. It costs one
 // round trip for each owner. Errors are those of the store. Source: Spec 2.2 (ownerReferences); ADR-0017.
 func (r *Registry[T]) Orphaned(ctx context.Context, object T) (bool, error) {
 	references := object.GetOwnerReferences()

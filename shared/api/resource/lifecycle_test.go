@@ -18,7 +18,7 @@ import (
 // life is what a test knows of one object from its own requests.
 type life struct {
 	name string
-	// asked tells whether its deletion was requested, held whether it has another program's finalizer.
+	// asked reports whether its deletion was requested, held whether it has another program's finalizer.
 	asked, held bool
 	// until is the earliest end that was requested.
 	until time.Time
@@ -89,7 +89,7 @@ func TestLifecycle(t *testing.T) {
 			}
 			return found
 		}
-		// justified tells whether an object may end: its deletion was requested, or its owners ended or wait for it.
+		// justified reports whether an object may end: its deletion was requested, or its owners ended or wait for it.
 		justified := func(uid types.UID) bool {
 			l := lives[uid]
 			if l.asked {

@@ -114,7 +114,7 @@ func (r *Registry[T]) lineageReferences(object T) []string {
 	return references
 }
 
-// outlived tells whether a maker that an object cannot outlive is gone, or deleted and held by finalizers alone.
+// outlived reports whether a maker that an object cannot outlive is gone, or deleted and held by finalizers alone.
 func (c *collection) outlived(ctx context.Context, n node) (bool, error) {
 	bounding, _ := n.member.ancestors(n.object)
 	for _, maker := range bounding {
@@ -181,7 +181,7 @@ func (c *collection) endLine(ctx context.Context, n node, left *int) (ended bool
 	return true, nil
 }
 
-// madeWith tells whether one object is among those that made another.
+// madeWith reports whether one object is among those that made another.
 func madeWith(made, maker node) bool {
 	bounding, others := made.member.ancestors(made.object)
 	return slices.ContainsFunc(slices.Concat(bounding, others), func(each metav1.OwnerReference) bool {

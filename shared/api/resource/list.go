@@ -324,7 +324,7 @@ func (l *listing[T]) list(entries []entry[T]) (runtime.Object, error) {
 	return list, nil
 }
 
-// inPlace tells whether the entries are the texts of the page that was read last, all of them and nothing else: the list begins with
+// inPlace reports whether the entries are the texts of the page that was read last, all of them and nothing else: the list begins with
 // the first of them, and has their length. The page is then the text of the list.
 func (l *listing[T]) inPlace(entries []entry[T]) bool {
 	begin := headRoom + len(",")

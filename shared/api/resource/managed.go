@@ -159,7 +159,7 @@ func (r *Registry[T]) encodeOnTime(object, old T, known []byte) ([]byte, error) 
 	return updated, nil
 }
 
-// sameButTimes tells whether entries say the same of everything but times.
+// sameButTimes reports whether entries say the same of everything but times.
 func sameButTimes(a, b []metav1.ManagedFieldsEntry) bool {
 	return slices.EqualFunc(a, b, func(a, b metav1.ManagedFieldsEntry) bool {
 		a.Time, b.Time = nil, nil

@@ -111,13 +111,13 @@ func (r *Registry[T]) checkPreconditions(object T, uid types.UID, resourceVersio
 	return nil
 }
 
-// desiredChanged tells whether the desired state of two encoded objects differs: all but their metadata, and their status
+// desiredChanged reports whether the desired state of two encoded objects differs: all but their metadata, and their status
 // where clients do not write that. Source: Spec 2.2 (generation).
 func (r *Registry[T]) desiredChanged(text, old []byte) bool {
 	return differ(text, old, func(name string) bool { return name == "metadata" || name == status && !r.Definition.WritesStatus })
 }
 
-// differ tells whether two encoded objects differ in other members than some.
+// differ reports whether two encoded objects differ in other members than some.
 func differ(a, b []byte, except func(name string) bool) bool {
 	count := 0
 	for name, value := range members(a) {

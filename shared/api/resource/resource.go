@@ -48,7 +48,7 @@ type Definition[T Object] struct {
 	// Singular and ShortNames are what discovery offers besides the plural name.
 	Singular   string
 	ShortNames []string
-	// Namespaced tells whether objects live in namespaces.
+	// Namespaced reports whether objects live in namespaces.
 	Namespaced bool
 	// ReadAhead tells that the store returns records as the state has them under the plural name, so that authentication may
 	// read the object of a request in the round trip of the caller's key. Source: ADR-0002.

@@ -125,7 +125,7 @@ func (w *walk) note(event store.Event) {
 	}
 }
 
-// selects tells whether the query selects a record.
+// selects reports whether the query selects a record.
 func (w *walk) selects(record store.Record) bool {
 	return strings.HasPrefix(record.Name, w.query.Prefix) && (w.query.Owners == nil || slices.Contains(w.query.Owners, record.Owner))
 }
@@ -143,7 +143,7 @@ func (w *walk) undo(ctx context.Context, page []store.Record, last string) ([]st
 	slices.Sort(names)
 	records := make([]store.Record, 0, len(page))
 	size := 0
-	// add tells whether there was room.
+	// add reports whether there was room.
 	add := func(record store.Record) bool {
 		size += len(record.Object)
 		if size > limits.PageBytes && len(records) > 0 {

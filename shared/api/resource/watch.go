@@ -29,7 +29,7 @@ type WatchInput struct {
 	Fields fields.Selector
 	// ResourceVersion is where the watch begins: after that revision. Empty or "0": at the present state.
 	ResourceVersion string
-	// SendInitialEvents tells whether the watch begins with the present state, which is then at least as new as
+	// SendInitialEvents reports whether the watch begins with the present state, which is then at least as new as
 	// ResourceVersion. Nil: true where ResourceVersion is empty or "0".
 	SendInitialEvents *bool
 	// AllowBookmarks permits events of type BOOKMARK.
@@ -133,7 +133,7 @@ func (w *Watcher[T]) read(ctx context.Context) error {
 	return nil
 }
 
-// sees tells whether the caller sees an object and selects it.
+// sees reports whether the caller sees an object and selects it.
 func (w *Watcher[T]) sees(shown *shown[T]) (bool, error) {
 	record := &shown.record
 	if !strings.HasPrefix(record.Name, w.prefix) {
@@ -152,7 +152,7 @@ func (w *Watcher[T]) sees(shown *shown[T]) (bool, error) {
 	return w.registry.selects(ListInput{Labels: w.in.Labels, Fields: w.in.Fields}, object), nil
 }
 
-// Begun tells whether Next has returned all objects that the watch begins with.
+// Begun reports whether Next has returned all objects that the watch begins with.
 func (w *Watcher[T]) Begun() bool { return w.walk == nil && len(w.initial) == 0 && !w.closing }
 
 // Next returns the next events for the caller, and waits for them if necessary. It may return none, even before the

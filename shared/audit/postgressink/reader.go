@@ -25,7 +25,7 @@ const (
 ) AS page WHERE total <= $7 OR place = 1 ORDER BY at DESC, audit_id DESC, stage DESC`
 	// byName reads one event.
 	byName = `SELECT at, audit_id, stage, event::text FROM audit_events WHERE audit_id = $1 AND stage = $2`
-	// exists tells whether an event was ever stored.
+	// exists reports whether an event was ever stored.
 	exists = `SELECT to_regclass('audit_events') IS NOT NULL`
 )
 
@@ -80,7 +80,7 @@ func (r *reader) Page(ctx context.Context, of audit.Range) ([]audit.Stored, bool
 	} else if of.Behind != "" {
 		return nil, false, errors.New("the name is of another store")
 	}
-	// One more than the page tells whether there are more.
+	// One more than the page reports whether there are more.
 	rows, err := r.read(ctx, newest, after, before, at, behind.id, behind.stage, of.Events+1, of.Bytes)
 	if len(rows) > of.Events {
 		return rows[:of.Events], true, err

@@ -328,7 +328,7 @@ func (f *Flow) fits(rule *model.TrustRule, claims trustrule.Claims) *RefusedErro
 	return nil
 }
 
-// only tells whether the claim aud has one audience and no other.
+// only reports whether the claim aud has one audience and no other.
 func only(claims trustrule.Claims, audience string) bool {
 	if one, isText := claims.Text("aud"); isText {
 		return one == audience

@@ -60,7 +60,7 @@ func (h *Hasher) Hash(ctx context.Context, password secret.String) (string, erro
 // errDigest says that a stored digest is not one of this build.
 var errDigest = errors.New("the digest of the password is in no known form")
 
-// Fits tells whether a digest is that of a password. It costs the same whatever the answer. Error: that of ctx, or a digest in another
+// Fits reports whether a digest is that of a password. It costs the same whatever the answer. Error: that of ctx, or a digest in another
 // form than that of Hash.
 func (h *Hasher) Fits(ctx context.Context, digest string, password secret.String) (bool, error) {
 	rest, known := strings.CutPrefix(digest, head)

@@ -132,7 +132,7 @@ func (a *Access) normal(request scope.Request) scope.Request {
 	return request
 }
 
-// namespaced tells whether a request is for a resource whose objects have a namespace.
+// namespaced reports whether a request is for a resource whose objects have a namespace.
 func namespaced(request scope.Request) bool {
 	for _, kind := range platform.StoredKinds {
 		if kind.Namespaced && kind.Resource.GroupResource() == (schema.GroupResource{Group: request.Group, Resource: request.Resource}) {

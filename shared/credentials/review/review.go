@@ -159,7 +159,7 @@ func Target(parameter func(string) string) (scope.Request, error) {
 	return request, nil
 }
 
-// Here tells whether none of the parameters of Target is set: the review is about this API.
+// Here reports whether none of the parameters of Target is set: the review is about this API.
 func Here(parameter func(string) string) bool {
 	return parameter("cluster")+parameter("project")+parameter("space")+parameter("virtualCluster") == ""
 }

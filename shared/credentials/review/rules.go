@@ -88,7 +88,7 @@ func (a *Access) Rules(caller identity.Caller, namespace string) authorizationv1
 	return status
 }
 
-// ofCollection tells whether a request names no object.
+// ofCollection reports whether a request names no object.
 func ofCollection(request scope.Request) bool {
 	switch request.Verb {
 	case "list", "watch", "deletecollection":

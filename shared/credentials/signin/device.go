@@ -67,7 +67,7 @@ type entered struct {
 	At int64 `json:"at"`
 }
 
-// DevicesEnabled tells whether people can sign in with the code of a device.
+// DevicesEnabled reports whether people can sign in with the code of a device.
 func DevicesEnabled(env *platform.Environment) bool {
 	return env.DeviceLogin != settings.Off && len(ways(env)) > 0
 }

@@ -196,7 +196,7 @@ type TokenPage struct {
 	Path, State string
 }
 
-// AsksForToken tells whether people enter a token of a connector on a page of the platform.
+// AsksForToken reports whether people enter a token of a connector on a page of the platform.
 func (f *Flow) AsksForToken(id string) bool {
 	chosen, known := lookup(f.env.Config(), id)
 	return known && chosen.Token

@@ -198,7 +198,7 @@ func (f *Flow) mark(ctx context.Context, record store.Record) error {
 	return busy()
 }
 
-// marked tells whether the provider has ended a sign-in whose key is being made.
+// marked reports whether the provider has ended a sign-in whose key is being made.
 func (f *Flow) marked(ctx context.Context, name string, state *signIn) (bool, error) {
 	if len(state.Logout) == 0 {
 		return false, nil
@@ -272,7 +272,7 @@ func (f *Flow) giveBack(ctx context.Context, provider Revoker, record store.Reco
 	return nil
 }
 
-// alone tells whether a user has no other sign-in at the connector of a session that was removed: none with a session, and none that is
+// alone reports whether a user has no other sign-in at the connector of a session that was removed: none with a session, and none that is
 // under way.
 func (f *Flow) alone(ctx context.Context, state stored) (bool, error) {
 	owners := store.Query{Owners: []string{ownerOf(state.User)}}

@@ -22,7 +22,7 @@ const (
 	OutOfBand = "urn:ietf:wg:oauth:2.0:oob"
 )
 
-// PasswordEnabled tells whether people can sign in with a password.
+// PasswordEnabled reports whether people can sign in with a password.
 func PasswordEnabled(config *model.ConfigStatus) bool {
 	return config.Auth == nil || config.Auth.Password == nil || !config.Auth.Password.Disabled
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/mail"
 	"regexp"
 	"slices"
@@ -28,16 +29,17 @@ var signer = identity.New(identity.Owner{Kind: identity.Subject, Name: "finishlo
 
 // The limits on what a provider says of a person. Source: ADR-0031.
 const (
-	maxGroups = 500
-	maxText   = 256
-	maxKept   = 256
-	maxClaim  = 4096
-	maxName   = 50
+	// maxText is the length of an ID, a name, an address and a group, in bytes, and maxClaim that of an extra claim.
+	maxText  = 256
+	maxClaim = 4096
+	// maxKept is how many groups are saved with a user.
+	maxKept = 256
+	maxName = 50
 	// maxTries is how often the write of a user is tried while others write the same user.
 	maxTries = 4
 )
 
-// refusedOwner tells whether an error says that the credentials of an owner do not work.
+// refusedOwner reports whether an error says that the credentials of an owner do not work.
 func refusedOwner(err error) bool {
 	return errors.Is(err, people.ErrDisabled) || errors.Is(err, people.ErrGone) || errors.Is(err, people.ErrSignedOut)
 }
@@ -88,9 +90,10 @@ func (f *Flow) admit(ctx context.Context, chosen Connector, person Person, notes
 // mapped applies the settings of a connector to a person. It returns the person's groups, the fields of their user, and the identity
 // that their keys hold. Errors: Refusal, also if the settings do not admit the person.
 func mapped(chosen Connector, person Person, filters []string, notes map[string]string) (groups []string, said model.UserSpec, mapped model.AccessKeyIdentity, err error) {
-	if err := check(person); err != nil {
-		return nil, model.UserSpec{}, model.AccessKeyIdentity{}, err
+	if strings.TrimSpace(person.Subject) == "" || !fits(person.Subject, maxText) {
+		return nil, model.UserSpec{}, model.AccessKeyIdentity{}, misconfigured("the ID of the person is absent, too long, or has control characters")
 	}
+	left := trim(&person)
 	notes[AnnotationSubject] = user.Digest(chosen.ID, person.Subject)
 	if gate := chosen.RequiredGroups; len(gate) > 0 && !slices.ContainsFunc(person.Groups, func(group string) bool { return slices.Contains(gate, group) }) {
 		return nil, model.UserSpec{}, model.AccessKeyIdentity{}, notAdmitted("in none of the required groups")
@@ -100,8 +103,11 @@ func mapped(chosen Connector, person Person, filters []string, notes map[string]
 	if len(dropped) > 0 {
 		notes[AnnotationDropped] = fmt.Sprint(len(dropped))
 	}
-	if len(groups) > maxKept {
-		return nil, model.UserSpec{}, model.AccessKeyIdentity{}, misconfigured(fmt.Sprintf("%d groups are left after the filters; the limit is %d", len(groups), maxKept))
+	for _, group := range dropped[:min(len(dropped), maxNamed)] {
+		left = append(left, fmt.Sprintf("group %.64q", group))
+	}
+	if len(left) > 0 {
+		notes[AnnotationLeftOut] = strings.Join(left, ", ")
 	}
 	extra := map[string]string{}
 	for _, name := range chosen.ExtraClaims {
@@ -128,53 +134,70 @@ func mapped(chosen Connector, person Person, filters []string, notes map[string]
 // errTaken says that another user has the identity.
 var errTaken = errors.New("another user has the identity")
 
-// check refuses what no provider says.
-func check(person Person) error {
-	texts := []string{person.Subject, person.Username, person.PreferredUsername, person.DisplayName, person.Email}
-	switch {
-	case strings.TrimSpace(person.Subject) == "":
-		return misconfigured("the provider names no subject")
-	case slices.ContainsFunc(texts, func(text string) bool { return len(text) > maxText || strings.ContainsFunc(text, control) }):
-		return misconfigured("a claim is too long or has control characters")
-	case len(person.Groups) > maxGroups:
-		return misconfigured(fmt.Sprintf("the provider names %d groups; the limit is %d", len(person.Groups), maxGroups))
-	case slices.ContainsFunc(person.Groups, func(group string) bool { return len(group) > maxText || strings.ContainsFunc(group, control) }):
-		return misconfigured("the name of a group is too long or has control characters")
-	}
-	for _, value := range person.Extra {
-		if len(value) > maxClaim || strings.ContainsFunc(value, control) {
-			return misconfigured("an extra claim is too long or has control characters")
+// maxNamed is how many groups that are left out an event names.
+const maxNamed = 10
+
+// trim takes from a person what decides nothing and does not fit, and returns its names.
+func trim(person *Person) (left []string) {
+	for _, text := range []struct {
+		name  string
+		value *string
+	}{
+		{"username", &person.Username}, {"preferred username", &person.PreferredUsername}, {"name", &person.DisplayName}, {"email", &person.Email},
+	} {
+		if !fits(*text.value, maxText) {
+			*text.value, left = "", append(left, text.name)
 		}
 	}
-	return nil
+	extra := map[string]string{}
+	for _, name := range slices.Sorted(maps.Keys(person.Extra)) {
+		if value := person.Extra[name]; fits(value, maxClaim) {
+			extra[name] = value
+		} else {
+			left = append(left, fmt.Sprintf("extra claim %.64q", name))
+		}
+	}
+	person.Extra = extra
+	return left
+}
+
+// fits reports whether a text is short enough, and has no control characters.
+func fits(text string, most int) bool {
+	return len(text) <= most && !strings.ContainsFunc(text, control)
 }
 
 func control(c rune) bool { return c < ' ' || c >= 0x7f && c < 0xa0 }
 
-// keep returns the groups that are saved with the user, sorted, and those that are left out because they are the platform's own.
+// keep returns the groups that are saved with the user, sorted, and those that pass the filters and are left out: the platform's own, names
+// that do not fit, and those beyond the limit.
 func keep(groups []string, prefix string, filters []string) (kept, dropped []string) {
+	var patterns []*regexp.Regexp
+	for _, filter := range filters {
+		// The configuration has been checked; a filter that does not compile keeps nothing.
+		if pattern, err := regexp.Compile(filter); err == nil {
+			patterns = append(patterns, pattern)
+		}
+	}
 	for _, group := range groups {
 		// A name is what the provider wrote, with the space around it. One of nothing but space is none.
 		if strings.TrimSpace(group) == "" {
 			continue
 		}
 		group = prefix + group
-		passes := len(filters) == 0
-		for _, filter := range filters {
-			// The configuration has been checked; a filter that does not compile keeps nothing.
-			pattern, err := regexp.Compile(filter)
-			passes = passes || err == nil && pattern.MatchString(group)
-		}
 		switch {
-		case !passes:
-		case (identity.Owner{Name: group}).Reserved() != "" || len(group) > maxText:
+		case len(filters) > 0 && !slices.ContainsFunc(patterns, func(pattern *regexp.Regexp) bool { return pattern.MatchString(group) }):
+		case (identity.Owner{Name: group}).Reserved() != "" || !fits(group, maxText):
 			dropped = append(dropped, group)
 		default:
 			kept = append(kept, group)
 		}
 	}
 	slices.Sort(kept)
-	return slices.Compact(kept), dropped
+	kept = slices.Compact(kept)
+	if len(kept) > maxKept {
+		kept, dropped = kept[:maxKept], append(dropped, kept[maxKept:]...)
+	}
+	return kept, dropped
 }
 
 // find returns the user with an identity at a connector. Nil: there is none.
@@ -223,7 +246,7 @@ func (f *Flow) register(ctx context.Context, said model.UserSpec, wanted string)
 		return nil, err
 	}
 	for i, name := range names {
-		free, err := f.free(ctx, owners[i], named)
+		free, err := f.nameIsFree(ctx, owners[i], named)
 		if err != nil {
 			return nil, err
 		}
@@ -251,9 +274,9 @@ func (f *Flow) register(ctx context.Context, said model.UserSpec, wanted string)
 	return nil, misconfigured("no name is free for the user")
 }
 
-// free reports whether nobody has the name of an owner: no user or team is the owner, no stored object belongs to it, and no object names
+// nameIsFree reports whether nobody has the name of an owner: no user or team is the owner, no stored object belongs to it, and no object names
 // it. Named are the owners that objects name.
-func (f *Flow) free(ctx context.Context, owner identity.Owner, named map[identity.Owner]bool) (bool, error) {
+func (f *Flow) nameIsFree(ctx context.Context, owner identity.Owner, named map[identity.Owner]bool) (bool, error) {
 	if named[owner] {
 		return false, nil
 	}
@@ -313,7 +336,7 @@ func slug(text string) string {
 	return name
 }
 
-// reserved tells whether a name could be taken for one of the platform.
+// reserved reports whether a name could be taken for one of the platform.
 func reserved(name string) bool {
 	return slices.Contains([]string{"admin", "admins", "root", "user", "team"}, name) ||
 		strings.HasPrefix(name, "system") || strings.HasPrefix(name, "platform")

@@ -49,7 +49,7 @@ func ReadWanted(scope, nonce string) (Wanted, bool) {
 	return found, len(found.Scopes) <= len(refreshedScopes) && !slices.ContainsFunc(found.Scopes, unknown) && (nonce == "" || isToken(nonce, 1, 128))
 }
 
-// offline tells whether the program asks for a refresh token.
+// offline reports whether the program asks for a refresh token.
 func (w Wanted) offline() bool { return slices.Contains(w.Scopes, OfflineAccess) }
 
 // refreshKey makes the key of a sign-in a refresh key. Source: Spec 2.5 (oidcProvider); ADR-0045.

@@ -19,9 +19,11 @@ const (
 	AnnotationUser      = model.GroupName + "/signin-user"
 	AnnotationCreated   = model.GroupName + "/signin-created-user"
 	AnnotationDropped   = model.GroupName + "/signin-dropped-groups"
-	AnnotationAdded     = model.GroupName + "/signin-groups-added"
-	AnnotationRemoved   = model.GroupName + "/signin-groups-removed"
-	AnnotationTeams     = model.GroupName + "/signin-created-teams"
+	// AnnotationLeftOut names what was said of a person and does not fit: claims, and the first of the dropped groups.
+	AnnotationLeftOut = model.GroupName + "/signin-left-out"
+	AnnotationAdded   = model.GroupName + "/signin-groups-added"
+	AnnotationRemoved = model.GroupName + "/signin-groups-removed"
+	AnnotationTeams   = model.GroupName + "/signin-created-teams"
 	// AnnotationLeft is how many groups have no team yet.
 	AnnotationLeft = model.GroupName + "/signin-groups-without-team"
 	// AnnotationSubject is a digest of the connector and of the ID of the person there.
@@ -49,7 +51,7 @@ func (r *Refusal) Error() string { return r.Class + ": " + r.Detail }
 // Unwrap returns the answer for the person.
 func (r *Refusal) Unwrap() error { return r.answer }
 
-// Definite tells whether a provider, or the settings of its connector, refuse the person. Otherwise nobody knows.
+// Definite reports whether a provider, or the settings of its connector, refuse the person. Otherwise nobody knows.
 func (r *Refusal) Definite() bool { return r.Class == classRefused || r.Class == classNotAdmitted }
 
 func (r *Refusal) because(cause error) *Refusal {

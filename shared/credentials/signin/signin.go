@@ -302,7 +302,7 @@ func S256(verifier string) string {
 	return base64.RawURLEncoding.EncodeToString(sum[:])
 }
 
-// isToken tells whether a text has a length and only characters that URLs have as they are.
+// isToken reports whether a text has a length and only characters that URLs have as they are.
 func isToken(text string, least, most int) bool {
 	if len(text) < least || len(text) > most {
 		return false
@@ -312,7 +312,7 @@ func isToken(text string, least, most int) bool {
 	})
 }
 
-// isLoopback tells whether an address is one of a program on the computer of the browser: http, one of two literal addresses, a port,
+// isLoopback reports whether an address is one of a program on the computer of the browser: http, one of two literal addresses, a port,
 // a path. A name such as localhost may lead elsewhere. Source: RFC 8252, 7.3 and 8.3.
 func isLoopback(address string) bool {
 	at, err := url.Parse(address)

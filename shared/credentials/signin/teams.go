@@ -75,7 +75,7 @@ func teamsFor(group string) []identity.Owner {
 // each to one. Name is empty if no team was made, because one exists or because no name is free.
 func (f *Flow) makeTeam(ctx context.Context, group string, named map[identity.Owner]bool) (name string, exists bool, err error) {
 	for _, owner := range teamsFor(group) {
-		free, err := f.free(ctx, owner, named)
+		free, err := f.nameIsFree(ctx, owner, named)
 		if err != nil {
 			return "", false, err
 		}

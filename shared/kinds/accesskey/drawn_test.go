@@ -88,7 +88,7 @@ func TestRetiredTexts(t *testing.T) {
 			_, err = keys.Store.Delete(t.Context(), record.Name, record.Revision)
 		}
 		if err == nil {
-			err = retired.Add(t.Context(), record.Digest)
+			err = retired.Add(t.Context(), record.Digest, record.Owner, store.Quota{})
 		}
 		if err != nil {
 			t.Fatal(err)

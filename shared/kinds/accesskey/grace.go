@@ -28,7 +28,7 @@ type Steps []Step
 // limit returns the limit as a duration.
 func (s Step) limit() time.Duration { return model.Seconds(s.Seconds) }
 
-// settled tells whether the grace period of a step is over.
+// settled reports whether the grace period of a step is over.
 func (s Step) settled(now time.Time) bool { return !now.Before(s.Since.Add(Grace)) }
 
 // end is when a step ends a key that was created at a time. A key that is older than the step has its grace period.

@@ -20,12 +20,12 @@ const DevicePrefix = LoginPrefix + "device-"
 // recentFor is how long a sign-in is recent: the person was before the browser.
 const recentFor = time.Hour
 
-// recent tells whether a key is that of a recent sign-in. Source: ADR-0021.
+// recent reports whether a key is that of a recent sign-in. Source: ADR-0021.
 func recent(key *model.OwnedAccessKey, now time.Time) bool {
 	return key.Spec.Type == model.AccessKeyTypeLogin && now.Sub(key.CreationTimestamp.Time) < recentFor && !strings.HasPrefix(key.Name, DevicePrefix)
 }
 
-// OfSignIn tells whether a type is that of what a sign-in makes: the key of a sign-in, or its refresh key.
+// OfSignIn reports whether a type is that of what a sign-in makes: the key of a sign-in, or its refresh key.
 func OfSignIn(kind string) bool {
 	return kind == model.AccessKeyTypeLogin || kind == model.AccessKeyTypeOIDCRefreshToken
 }

@@ -46,7 +46,7 @@ func ownerOf(
 	return state, err
 }
 
-// refusedOwner tells whether an error says that the credentials of an owner do not work.
+// refusedOwner reports whether an error says that the credentials of an owner do not work.
 func refusedOwner(err error) bool {
 	return errors.Is(err, people.ErrDisabled) || errors.Is(err, people.ErrGone) || errors.Is(err, people.ErrAbsent) || errors.Is(err, people.ErrSignedOut)
 }
@@ -102,7 +102,7 @@ func groupsNow(key *model.OwnedAccessKey, state people.State) []string {
 	return groups
 }
 
-// grantable tells whether an admin can give a group to a key of a managed owner who does not have it. The groups of the platform
+// grantable reports whether an admin can give a group to a key of a managed owner who does not have it. The groups of the platform
 // come from teams and roles alone.
 func grantable(group string) bool { return !strings.HasPrefix(group, identity.PlatformPrefix) }
 

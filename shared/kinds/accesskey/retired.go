@@ -35,9 +35,10 @@ func OpenRetired(env *platform.Environment) *Retired {
 	})
 }
 
-// Add puts a digest on the list. A digest that is on it stays. Errors: those of the store.
-func (r *Retired) Add(ctx context.Context, digest string) error {
-	_, err := r.state.Create(ctx, store.Record{Name: digest, Created: r.now(), Object: []byte("{}")})
+// Add puts the digest of a text on the list. It counts for the owner of the key that had the text, within a quota. A digest that is on
+// the list stays. Errors: those of the store, a *store.QuotaError among them.
+func (r *Retired) Add(ctx context.Context, digest, owner string, quota store.Quota) error {
+	_, err := r.state.Create(ctx, store.Record{Name: digest, Created: r.now(), Object: []byte("{}"), Owner: owner, Quota: quota})
 	if err != nil && !errors.Is(err, store.ErrExists) {
 		return fmt.Errorf("retiring the text of an access key: %w", err)
 	}
@@ -130,15 +131,16 @@ func (s *retiring) retire(ctx context.Context, record store.Record) (bool, error
 	if !key.Status.DisabledByAdmin {
 		return false, nil
 	}
-	return true, s.retired.Add(ctx, record.Digest)
+	// An admin disables a key of whoever has no quota left, too.
+	return true, s.retired.Add(ctx, record.Digest, record.Owner, store.Quota{})
 }
 
 // Revoker is who revokes a credential for those who have only its text. Nobody else can have the name. Source: ADR-0022.
 var Revoker = identity.New(identity.Owner{Kind: identity.Subject, Name: identity.PlatformPrefix + "revocation"}, []string{identity.Admins})
 
 // Revoke deletes the access key with a text, also one within its grace period, and retires the text. It returns the key as it
-// was, or nil if there is none. Finalizers may keep the object; the key is refused nevertheless. Keys must know the kinds
-// that depend on them.
+// was, or nil if there is none. Finalizers may keep the object; the key is refused nevertheless. A text of an owner who has as many
+// retired texts as their quota admits is on no list; its key is deleted all the same. Keys must know the kinds that depend on them.
 //
 // Errors: those of the store. After an error the key may be as it was, and revoking it again finishes the work.
 // Source: ADR-0022.
@@ -155,7 +157,7 @@ func Revoke(ctx context.Context, keys *Registry, retired *Retired, bearer secret
 	if err != nil {
 		return nil, err
 	}
-	if err := retired.Add(ctx, digest); err != nil {
+	if err := retired.Add(ctx, digest, record.Owner, keys.Quota); err != nil && !errors.Is(err, store.ErrQuota) {
 		return nil, err
 	}
 	return key, resource.Revoke(ctx, keys, Revoker, key)

@@ -122,7 +122,7 @@ func (w *world) page() store.Page {
 func (w *world) sweep() accesskey.Swept {
 	w.t.Helper()
 	audited := 0
-	done, err := accesskey.Sweep(resource.ObserveRemovals(context.Background(), func(resource.Removal) { audited++ }), w.keys, w.limits)
+	done, err := accesskey.Sweep(resource.ObserveRemovals(context.Background(), func(resource.Change) { audited++ }), w.keys, w.limits)
 	if audited < done.Removed {
 		w.t.Errorf("%d are removed, and the audit log has %d", done.Removed, audited)
 	}

@@ -220,7 +220,7 @@ func decode(stored audit.Stored) (*model.AuditEvent, error) {
 	return event, nil
 }
 
-// sees tells whether a caller may see an event: it is of a request of their own, or of one of their teams, or they are an admin. Created is
+// sees reports whether a caller may see an event: it is of a request of their own, or of one of their teams, or they are an admin. Created is
 // that of Log: earlier events are of somebody who had the same name.
 func sees(caller identity.Caller, created map[string]time.Time, event *model.AuditEvent) bool {
 	owner := event.Status.User.UID

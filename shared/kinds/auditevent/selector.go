@@ -48,7 +48,7 @@ type selector struct {
 	terms         []func(*model.AuditEvent) bool
 }
 
-// matches tells whether an event is selected.
+// matches reports whether an event is selected.
 func (s *selector) matches(event *model.AuditEvent) bool {
 	at := event.Status.StageTimestamp.Time
 	if !s.after.IsZero() && !at.After(s.after) || !s.before.IsZero() && !at.Before(s.before) {

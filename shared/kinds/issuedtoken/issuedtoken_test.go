@@ -45,7 +45,7 @@ func TestRevoked(t *testing.T) {
 	}
 	for about, row := range map[string]struct {
 		revoke func(*issuertest.World, *model.DirectClusterEndpointToken)
-		// listed tells whether the list has the token before the schedule runs.
+		// listed reports whether the list has the token before the schedule runs.
 		listed bool
 	}{
 		"deleted": {func(w *issuertest.World, token *model.DirectClusterEndpointToken) {
@@ -243,7 +243,7 @@ func TestSweep(t *testing.T) {
 	w.Pass(time.Minute)
 	w.Change("ben", func(spec *model.OwnedAccessKeySpec) { spec.Disabled = true })
 	told := 0
-	observed := resource.ObserveRemovals(t.Context(), func(resource.Removal) { told++ })
+	observed := resource.ObserveRemovals(t.Context(), func(resource.Change) { told++ })
 	want := issuedtoken.Swept{Expired: each, Revoked: each}
 	if done, err := kinds.IssuedTokens(w.Env).Sweep(observed); err != nil || done != want || told != 2*each {
 		t.Errorf("swept %+v, want %+v, and told the audit of %d: %v", done, want, told, err)

@@ -56,7 +56,7 @@ func OpenGuard(env *platform.Environment) *Guard {
 	})
 }
 
-// Present tells whether the platform has an admin: an enabled user, or a key that works, has no scope and does not end by itself.
+// Present reports whether the platform has an admin: an enabled user, or a key that works, has no scope and does not end by itself.
 func (g *Guard) Present(ctx context.Context) (bool, error) {
 	return g.left(ctx, change{}, identity.Owner{})
 }
@@ -104,7 +104,7 @@ func adminTeam(team *model.Team) bool {
 	return !team.Spec.Disabled && team.DeletionTimestamp == nil && people.Admins(team.Spec.ClusterRoles)
 }
 
-// sameRights tells whether two forms of a user have the same roles and groups.
+// sameRights reports whether two forms of a user have the same roles and groups.
 func sameRights(user, old *model.User) bool {
 	return apiequality.Semantic.DeepEqual(user.Spec.ClusterRoles, old.Spec.ClusterRoles) &&
 		apiequality.Semantic.DeepEqual(user.Spec.Groups, old.Spec.Groups) && apiequality.Semantic.DeepEqual(user.Spec.SSOGroups, old.Spec.SSOGroups)
@@ -138,7 +138,7 @@ func refusal(owner identity.Owner) error {
 	).Because(ErrLastAdmin)
 }
 
-// left tells whether a write leaves an admin, or takes none away.
+// left reports whether a write leaves an admin, or takes none away.
 func (g *Guard) left(ctx context.Context, write change, owner identity.Owner) (bool, error) {
 	before, after, err := g.adminTeams(ctx, write)
 	if err != nil {
@@ -176,7 +176,7 @@ func (g *Guard) left(ctx context.Context, write change, owner identity.Owner) (b
 	})
 }
 
-// admin tells whether a user is an enabled admin, by their own roles or by one of the teams that give it.
+// admin reports whether a user is an enabled admin, by their own roles or by one of the teams that give it.
 func admin(user *model.User, teams []*model.Team) bool {
 	return enabledUser(user) && (people.Admins(user.Spec.ClusterRoles) ||
 		slices.ContainsFunc(teams, func(team *model.Team) bool { return Has(team, user) }))
@@ -206,7 +206,7 @@ func (g *Guard) adminTeams(ctx context.Context, write change) (before, after []*
 	return before, after, nil
 }
 
-// adminKey tells whether a key works now, has no scope and has the group of admins. Lasting leaves out keys that end by themselves: after
+// adminKey reports whether a key works now, has no scope and has the group of admins. Lasting leaves out keys that end by themselves: after
 // them nobody is an admin. Managed tells which owners do not count;
 // nil counts all of them. It looks at a bounded number of keys.
 func (g *Guard) adminKey(ctx context.Context, query store.Query, lasting bool, managed func(identity.Owner) (bool, error)) (bool, error) {
@@ -235,7 +235,7 @@ func (g *Guard) adminKey(ctx context.Context, query store.Query, lasting bool, m
 	return false, nil
 }
 
-// managed tells whether an owner has an object, or needs one.
+// managed reports whether an owner has an object, or needs one.
 func (g *Guard) managed(ctx context.Context, owner identity.Owner) (bool, error) {
 	in := map[identity.OwnerKind]store.Store{identity.User: g.users, identity.Team: g.teams}[owner.Kind]
 	if in == nil {

@@ -20,7 +20,7 @@ const (
 	maxGroups = 256
 )
 
-// Has tells whether a user belongs to a team: the team lists the user or one of their groups. Whether the team is enabled does
+// Has reports whether a user belongs to a team: the team lists the user or one of their groups. Whether the team is enabled does
 // not count.
 func Has(team *model.Team, user *model.User) bool {
 	listed := func(group string) bool { return slices.Contains(team.Spec.Groups, group) }

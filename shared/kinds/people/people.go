@@ -92,7 +92,7 @@ type groupsAt struct {
 	groups []string
 }
 
-// Admins tells whether roles make admins.
+// Admins reports whether roles make admins.
 func Admins(roles []model.ClusterRole) bool {
 	return slices.ContainsFunc(roles, func(role model.ClusterRole) bool { return role.Name == model.ClusterRoleAdmin })
 }
@@ -236,7 +236,7 @@ type State struct {
 	Groups []string
 }
 
-// Has tells whether the owner has a group.
+// Has reports whether the owner has a group.
 func (s State) Has(group string) bool {
 	_, found := slices.BinarySearch(s.Groups, group)
 	return found

@@ -166,7 +166,7 @@ func revisionOf(event store.Event) (revision, error) {
 	return one, err
 }
 
-// changesStatus tells whether a write changed more than metadata.
+// changesStatus reports whether a write changed more than metadata.
 func (r *revision) changesStatus() bool {
 	return slices.ContainsFunc(r.changes, func(change model.ConfigChange) bool { return strings.HasPrefix(change.Path, "status.") })
 }

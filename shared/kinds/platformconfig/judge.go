@@ -301,7 +301,7 @@ func (s *signed) endedKeys(ctx context.Context, before, after accesskey.Limits, 
 	return text, nil
 }
 
-// outlasts tells whether an owner has a key that works beyond a time. It looks at one page of keys.
+// outlasts reports whether an owner has a key that works beyond a time. It looks at one page of keys.
 func outlasts(ctx context.Context, keys *accesskey.Registry, owner string, bounds accesskey.Limits, at time.Time) (bool, error) {
 	page, err := keys.Store.List(ctx, store.Query{Owners: []string{owner}})
 	if err != nil {

@@ -106,7 +106,7 @@ func (w *world) apply(s *platformconfig.Source, manager string, force bool, text
 	return written.Object, err
 }
 
-// owns tells whether a manager owns a field.
+// owns reports whether a manager owns a field.
 func owns(config *model.Config, manager, field string) bool {
 	return slices.ContainsFunc(config.ManagedFields, func(entry metav1.ManagedFieldsEntry) bool {
 		return entry.Manager == manager && strings.Contains(string(entry.FieldsV1.GetRawBytes()), `"f:`+field+`"`)

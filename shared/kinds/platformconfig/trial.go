@@ -103,7 +103,7 @@ func (s *Source) inForce(found store.Record) (record store.Record, ended bool) {
 	return found, true
 }
 
-// TakeBack writes back what was there before a write that nobody confirmed in time, and tells whether there was one. Until
+// TakeBack writes back what was there before a write that nobody confirmed in time, and reports whether there was one. Until
 // then, every process already uses it. Errors: those of the state. Source: ADR-0024.
 func (s *Source) TakeBack(ctx context.Context, as identity.Owner) (bool, error) {
 	if s.FromFile() {

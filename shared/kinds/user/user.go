@@ -64,7 +64,7 @@ type rules struct {
 	people *people.Directory
 }
 
-// is tells whether a caller is a user.
+// is reports whether a caller is a user.
 func is(caller identity.Caller, user *model.User) bool {
 	return caller.Owner == identity.Owner{Kind: identity.User, Name: user.Name}
 }

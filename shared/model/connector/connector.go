@@ -154,7 +154,7 @@ func blocks(given *model.IdentityProviders, path string) []Connector {
 	return found
 }
 
-// SingleTenant tells whether a tenant of the second identity provider is one organization, rather than a word for many.
+// SingleTenant reports whether a tenant of the second identity provider is one organization, rather than a word for many.
 func SingleTenant(tenant string) bool {
 	return !slices.Contains([]string{"", "common", "consumers", "organizations"}, strings.ToLower(tenant))
 }
@@ -196,7 +196,7 @@ func (c Connector) Platform() (address, field, why string) {
 // callback is the path to which browsers come back.
 func (c Connector) callback() string { return "/auth/" + c.ID + "/callback" }
 
-// Usable tells whether people can sign in at the connector, as far as the configuration says.
+// Usable reports whether people can sign in at the connector, as far as the configuration says.
 func (c Connector) Usable() bool {
 	_, wrong, _ := c.Platform()
 	return wrong == ""

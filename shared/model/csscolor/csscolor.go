@@ -52,7 +52,7 @@ func TextOn(background RGB) RGB {
 	return Black
 }
 
-// Valid tells whether a text is a color: # with three, four, six or eight digits, rgb() or hsl() with three numbers and perhaps an
+// Valid reports whether a text is a color: # with three, four, six or eight digits, rgb() or hsl() with three numbers and perhaps an
 // alpha, a name in any case, transparent or currentcolor.
 func Valid(text string) bool {
 	_, known := Parse(text)

@@ -136,7 +136,7 @@ func ParsePrivate(block *pem.Block) (crypto.Signer, error) {
 	return signer, nil
 }
 
-// equal tells whether two public keys are the same.
+// equal reports whether two public keys are the same.
 func equal(a, b crypto.PublicKey) bool {
 	key, ok := a.(interface {
 		Equal(other crypto.PublicKey) bool
@@ -168,7 +168,7 @@ func Check(public crypto.PublicKey) error {
 	return nil
 }
 
-// guessable tells whether a modulus has the form that a widespread library for smart cards produced: modulo each small prime,
+// guessable reports whether a modulus has the form that a widespread library for smart cards produced: modulo each small prime,
 // it is a power of 65537. Of the other keys, one in a hundred million has that form.
 // Source: Nemec et al., The Return of Coppersmith's Attack, 2017, section 4.2; CVE-2017-15361.
 func guessable(n *big.Int) bool {

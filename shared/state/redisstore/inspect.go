@@ -34,13 +34,13 @@ type Node struct {
 	Policy string
 	// Evicted is the number of keys that it has removed since its start because it was full.
 	Evicted int64
-	// AppendOnly tells whether it writes a log of changes, and Fsync when this log is on disk: always, everysec or no. An empty
+	// AppendOnly reports whether it writes a log of changes, and Fsync when this log is on disk: always, everysec or no. An empty
 	// Fsync is unknown.
 	AppendOnly bool
 	Fsync      string
 	// Unsaved tells that its last write of the log or of a snapshot to disk failed.
 	Unsaved bool
-	// Snapshots tells whether it writes snapshots by itself. Unknown counts as false.
+	// Snapshots reports whether it writes snapshots by itself. Unknown counts as false.
 	Snapshots bool
 	// Replicas is the number of replicas that are connected, and Lagging the number of those that were silent for more than ten
 	// seconds.
@@ -205,7 +205,7 @@ type Usage struct {
 // Layout is the version of the layout of the keys, which this build reads and writes.
 const Layout = prefix
 
-// Reads tells whether this build reads records of a format.
+// Reads reports whether this build reads records of a format.
 func Reads(format string) bool { return format == formatPlain || format == formatPacked }
 
 // scanned is how many keys, records or owners one command looks at.

@@ -204,7 +204,7 @@ func fragmentAt(by map[uint32][]fragment, text []byte) (number, length int) {
 
 const hexDigits = "0123456789abcdef"
 
-// dash tells whether a uid has a dash at a position.
+// dash reports whether a uid has a dash at a position.
 func dash(i int) bool { return i == 8 || i == 13 || i == 18 || i == 23 }
 
 func nibble(c byte) (byte, bool) {

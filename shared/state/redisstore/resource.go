@@ -74,7 +74,7 @@ func (r *resource) Delete(ctx context.Context, name string, revision int64) (int
 		name, strconv.FormatInt(revision, 10), r.client.options.LogLength)
 }
 
-// answering tells whether a write answers questions in its round trip: not those whose keys may be on other nodes of a cluster,
+// answering reports whether a write answers questions in its round trip: not those whose keys may be on other nodes of a cluster,
 // and not before replicas have acknowledged the write.
 func (c *Client) answering(questions *store.Questions, replicas int) bool {
 	_, spread := c.redis.(*redis.ClusterClient)

@@ -187,7 +187,7 @@ type Store interface {
 	Delete(ctx context.Context, name string, revision int64) (int64, error)
 
 	// List returns one page of the resource: a snapshot at one revision. It holds as many records as query.Limit and the
-	// bounds of a page allow, and at least one if the query selects any. Page.Remaining tells whether there are more.
+	// bounds of a page allow, and at least one if the query selects any. Page.Remaining reports whether there are more.
 	// Source: ADR-0020.
 	List(ctx context.Context, query Query) (Page, error)
 

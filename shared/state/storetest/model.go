@@ -29,7 +29,7 @@ func (m *model) holder(digest string) string {
 	return ""
 }
 
-// full tells whether one more object of an owner would exceed the quota.
+// full reports whether one more object of an owner would exceed the quota.
 func (m *model) full(record store.Record) bool {
 	used := int64(0)
 	for _, other := range m.records {

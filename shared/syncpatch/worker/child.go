@@ -3,6 +3,7 @@ package worker
 import (
 	"bufio"
 	"context"
+	"fmt"
 	"os"
 	"os/signal"
 	"runtime"
@@ -77,6 +78,10 @@ func serve() {
 	runtime.GC()
 	c.baseline = c.heap()
 	limitMemory(memory)
+	if err := confine(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(2)
+	}
 	debug.SetMemoryLimit(int64(c.baseline) + memory)
 	f := &frames{in: bufio.NewReaderSize(os.Stdin, 64<<10), out: os.Stdout}
 	for a := (answer{}); ; {

@@ -8,7 +8,7 @@ import { Lifetime } from "../parts/lifetime";
 import { Problem, asRefusal } from "../parts/problem";
 import { Remove } from "../parts/remove";
 import { admin, person } from "../person";
-import { usePermitted } from "../rights";
+import { may, usePermitted } from "../rights";
 import { text, type Text } from "../texts";
 import { distance } from "../times";
 import { ownerOf, type Key } from "./key";
@@ -16,10 +16,17 @@ import { path } from "./keys";
 
 const ends: [number, Text][] = [[86_400, "day"], [604_800, "week"], [2_592_000, "month"], [7_776_000, "quarter"], [0, "noEnd"]];
 
+/** Kinds whose objects say with which key they were made, beside keys and tokens, and what the page calls them. */
+const kinds: [string, Text][] = [
+  ["users", "people"], ["teams", "teams"], ["trustrules", "trustRules"], ["projects", "projects"], ["virtualclusterinstances", "clusters"],
+];
+
 /** What was made with a key. The lists show as much of it as the caller may see. */
 interface Children {
   keys: string[];
   tokens: number;
+  /** Objects of the other kinds by their names. A deletion of the key ends none of them. */
+  objects?: [Text, string[]][];
 }
 
 /** Children, and those of them that stop with the key. */
@@ -30,23 +37,27 @@ export interface Family {
 
 export async function childrenOf(uid: string): Promise<Family> {
   const query = { fieldSelector: `status.createdBy.uid=${uid}`, limit: "500" };
-  const [keys, tokens] = await Promise.all([
+  const [keys, tokens, objects] = await Promise.all([
     list<Key>(path, query),
     list<{ metadata: Meta }>(`${group}/directclusterendpointtokens`, query).catch(() => ({ rows: [] })),
+    Promise.all(kinds.filter(([resource]) => may("list", resource)).map(async ([resource, label]): Promise<[Text, string[]]> => {
+      const { rows } = await list<{ metadata: Meta }>(`${group}/${resource}`, query);
+      return [label, (rows ?? []).map((row) => row.object.metadata.name)];
+    })),
   ]);
   const found = (keys.rows ?? []).map((row) => row.object);
   const names = (of: Key[]) => of.map((key) => key.metadata.name);
   const count = tokens.rows?.length ?? 0;
   return {
-    all: { keys: names(found), tokens: count },
+    all: { keys: names(found), tokens: count, objects: objects.filter(([, made]) => made.length > 0) },
     bound: { keys: names(found.filter((key) => key.status?.lineage?.[0]?.bounds)), tokens: count },
   };
 }
 
 export function Made({ children, open }: { children: Children | null; open?: (name: string) => void }) {
   if (!children) return <p class="quiet">{text("loading")}</p>;
-  const { keys, tokens } = children;
-  if (keys.length + tokens === 0) return <p>{text("childrenNone")}</p>;
+  const { keys, tokens, objects = [] } = children;
+  if (keys.length + tokens + objects.length === 0) return <p>{text("childrenNone")}</p>;
   return (
     <ul>
       {keys.length > 0 && (
@@ -62,6 +73,7 @@ export function Made({ children, open }: { children: Children | null; open?: (na
         </li>
       )}
       {tokens > 0 && <li>{text(tokens === 1 ? "childrenTokensOne" : "childrenTokens", { count: tokens })}</li>}
+      {objects.map(([label, made]) => <li>{text(label)}: {made.slice(0, 20).join(", ")}{made.length > 20 && " …"}</li>)}
     </ul>
   );
 }

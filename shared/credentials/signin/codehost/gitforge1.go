@@ -75,7 +75,7 @@ func gitForge1Person(ctx context.Context, api upstream.API, one signin.Connector
 		Login string `json:"login"`
 		Name  string `json:"name"`
 	}
-	if err := api.Get(ctx, "/user", &account); err != nil {
+	if err := api.Account(ctx, "/user", &account); err != nil {
 		return signin.Person{}, err
 	}
 	if err := numeric(account.ID); err != nil {
@@ -130,7 +130,8 @@ func gitForge1Groups(ctx context.Context, api upstream.API, one signin.Connector
 				continue
 			}
 			for _, wanted := range org.Teams {
-				if wanted == team.Slug || wanted == team.Name {
+				// Slugs have no case.
+				if strings.EqualFold(wanted, team.Slug) || wanted == team.Name {
 					groups, admitted = append(groups, org.Name+":"+wanted), true
 				}
 			}

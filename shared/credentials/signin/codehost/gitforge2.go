@@ -50,7 +50,7 @@ func gitForge2Person(ctx context.Context, api upstream.API, one signin.Connector
 		Email       string `json:"email"`
 		ConfirmedAt string `json:"confirmed_at"`
 	}
-	if err := api.Get(ctx, "/api/v4/user", &account); err != nil {
+	if err := api.Account(ctx, "/api/v4/user", &account); err != nil {
 		return signin.Person{}, err
 	}
 	if err := numeric(account.ID); err != nil {

@@ -59,7 +59,7 @@ func OpenIssuers(env *platform.Environment) *Issuers {
 type issuer struct {
 	// mu is held while the metadata are read: requests that come at the same time wait for the same answer.
 	mu   sync.Mutex
-	keys *goidc.RemoteKeySet
+	keys goidc.KeySet
 	read time.Time
 }
 
@@ -95,7 +95,7 @@ func (j *Issuers) check(
 	switch {
 	case errors.As(err, new(*goidc.TokenExpiredError)):
 		return ErrExpired
-	case keys.unanswered:
+	case keys.unanswered != nil:
 		return ErrUnreachable
 	case err != nil:
 		return ErrToken
@@ -103,10 +103,10 @@ func (j *Issuers) check(
 	return nil
 }
 
-// asked are keys of an issuer that note whether the issuer has not answered.
+// asked are keys of an issuer that note why the issuer has not answered. Nil: it has.
 type asked struct {
 	goidc.KeySet
-	unanswered bool
+	unanswered error
 }
 
 // VerifySignature implements goidc.KeySet.
@@ -116,7 +116,9 @@ func (a *asked) VerifySignature(ctx context.Context, raw string) ([]byte, error)
 		// Another request has read the keys meanwhile.
 		payload, err = a.KeySet.VerifySignature(ctx, raw)
 	}
-	a.unanswered = errors.As(err, new(*url.Error)) && !errors.Is(err, errAnswered)
+	if errors.As(err, new(*url.Error)) && !errors.Is(err, errAnswered) {
+		a.unanswered = err
+	}
 	return payload, err
 }
 
@@ -147,7 +149,7 @@ func (j *Issuers) get(ctx context.Context, from string, trust upstream.Trust) (g
 	case err != nil, provider.Claims(&metadata) != nil, metadata.Keys == "":
 		return nil, ErrToken
 	}
-	found.keys, found.read = goidc.NewRemoteKeySet(ctx, metadata.Keys), j.env.Now()
+	found.keys, found.read = newKeySet(ctx, client, metadata.Keys), j.env.Now()
 	return found.keys, nil
 }
 

@@ -66,6 +66,8 @@ type provider struct {
 	// namesIssuer tells that answers to browsers name the issuer. Source: RFC 9207, 3.
 	namesIssuer bool
 	style       oauth2.AuthStyle
+	// keys is the address of the keys.
+	keys string
 	// issuer is what the metadata name as issuer. With many tenants, {tenantid} stands in it for the tenant.
 	issuer string
 	// logout is where the session of a person ends, and revocation where tokens are given back. Empty: the provider has no such address.
@@ -107,6 +109,7 @@ func (p *Providers) get(ctx context.Context, settings source, key string) (*prov
 	}
 	var said struct {
 		Issuer      string   `json:"issuer"`
+		Keys        string   `json:"jwks_uri"`
 		NamesIssuer bool     `json:"authorization_response_iss_parameter_supported"`
 		Methods     []string `json:"token_endpoint_auth_methods_supported"`
 		Logout      string   `json:"end_session_endpoint"`
@@ -119,7 +122,7 @@ func (p *Providers) get(ctx context.Context, settings source, key string) (*prov
 	}
 	made := &provider{
 		Provider: metadata, client: client, namesIssuer: said.NamesIssuer, style: style(settings, said.Methods), logout: said.Logout,
-		revocation: said.Revocation, revocationStyle: style(settings, said.RevocationMethods), issuer: said.Issuer, read: p.env.Now(),
+		revocation: said.Revocation, revocationStyle: style(settings, said.RevocationMethods), keys: said.Keys, issuer: said.Issuer, read: p.env.Now(),
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -284,9 +287,9 @@ func (p *Providers) renew(ctx context.Context, settings source, key string, sess
 	if raw, given := tokens.Extra("id_token").(string); given {
 		return p.read(ctx, found, settings, tokens, raw, "")
 	}
-	info, err := found.UserInfo(ctx, oauth2.StaticTokenSource(tokens))
+	info, err := found.userInfo(ctx, tokens)
 	if err != nil {
-		return said{}, upstream.Unanswered(err)
+		return said{}, err
 	}
 	claims := claimSet{}
 	if err := info.Claims(&claims); err != nil || info.Subject == "" {
@@ -309,14 +312,16 @@ func (p *Providers) read(ctx context.Context, found *provider, settings source, 
 		return said{}, signin.Misconfigured("the claims of the ID token cannot be read")
 	}
 	if settings.GetUserInfo {
-		info, err := found.UserInfo(ctx, oauth2.StaticTokenSource(tokens))
+		info, err := found.userInfo(ctx, tokens)
 		if err != nil {
-			return said{}, upstream.Unanswered(err)
+			return said{}, err
 		}
 		more := claimSet{}
 		if err := info.Claims(&more); err != nil || info.Subject != token.Subject || more["sub"] != token.Subject {
 			return said{}, signin.Misconfigured("the UserInfo is that of another subject")
 		}
+		// A claim of nothing says nothing.
+		maps.DeleteFunc(more, func(_ string, value any) bool { return value == nil || value == "" })
 		if _, another := more["email"]; another {
 			delete(claims, "email_verified")
 		}
@@ -325,14 +330,51 @@ func (p *Providers) read(ctx context.Context, found *provider, settings source, 
 	return said{claims, tokens, found}, nil
 }
 
+// userInfo asks a provider about the person of an access token. Errors: signin.Refusal, definite if the provider refuses the token.
+// Source: OpenID Connect Core 1.0, 5.3; RFC 6750, 3.1.
+func (p *provider) userInfo(ctx context.Context, tokens *oauth2.Token) (*goidc.UserInfo, error) {
+	answered := &lastStatus{next: p.client.Transport}
+	client := *p.client
+	client.Transport = answered
+	info, err := p.UserInfo(goidc.ClientContext(ctx, &client), oauth2.StaticTokenSource(tokens))
+	switch {
+	case err == nil:
+		return info, nil
+	case answered.status == http.StatusUnauthorized:
+		return nil, signin.Refused("the provider refuses its own token")
+	default:
+		return nil, upstream.Unanswered(err)
+	}
+}
+
+// lastStatus notes the status of the last answer, which the errors of the library do not have.
+type lastStatus struct {
+	next   http.RoundTripper
+	status int
+}
+
+// RoundTrip implements http.RoundTripper.
+func (l *lastStatus) RoundTrip(request *http.Request) (*http.Response, error) {
+	answer, err := l.next.RoundTrip(request)
+	if err == nil {
+		l.status = answer.StatusCode
+	}
+	return answer, err
+}
+
 // verify checks an ID token. The library checks its signature, issuer, audience and expiry. With an empty nonce, none is expected: the
 // token comes from a refresh, not from a browser.
 func (p *Providers) verify(ctx context.Context, found *provider, settings source, raw, nonce string) (*goidc.IDToken, error) {
-	token, err := found.VerifierContext(ctx, &goidc.Config{
+	keys := &asked{KeySet: newKeySet(ctx, found.client, found.keys)}
+	token, err := goidc.NewVerifier(found.issuer, keys, &goidc.Config{
 		ClientID: settings.ClientID, SupportedSigningAlgs: algorithms, Now: p.env.Now, SkipIssuerCheck: settings.tenants,
 	}).Verify(ctx, raw)
-	if err != nil {
-		return nil, signin.Misconfigured("the ID token is not valid")
+	switch {
+	case err == nil:
+	case keys.unanswered != nil:
+		return nil, upstream.Unanswered(keys.unanswered)
+	default:
+		return nil, signin.Misconfigured("the ID token " + mistakeOf(raw, found.issuer, settings, p.env.Now(), err))
 	}
 	var claims struct {
 		Party string `json:"azp"`

@@ -142,7 +142,7 @@ func plain(given xml.Name) bool {
 	return name().MatchString(given.Local) && (given.Space == "" || name().MatchString(given.Space))
 }
 
-// is tells whether an element has a namespace and a name.
+// is reports whether an element has a namespace and a name.
 func is(element *etree.Element, namespace, tag string) bool {
 	return element.Tag == tag && element.NamespaceURI() == namespace
 }

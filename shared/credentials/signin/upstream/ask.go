@@ -31,6 +31,20 @@ func (a API) Get(ctx context.Context, path string, into any) error {
 	return err
 }
 
+// Account is Get of the account to which the token belongs. A server that forbids that has suspended or blocked the account: the person is
+// refused.
+func (a API) Account(ctx context.Context, path string, into any) error {
+	err := a.Get(ctx, path, into)
+	var refusal *signin.Refusal
+	if errors.As(err, &refusal) && refusal.Detail == forbidden {
+		return signin.Refused("the provider does not admit the account: it answers 403")
+	}
+	return err
+}
+
+// forbidden is the detail of an answer 403.
+const forbidden = "the provider answers 403"
+
 // Post sends an object to a path, and reads the answer into a value. Errors: signin.Refusal.
 func (a API) Post(ctx context.Context, path string, object, into any) error {
 	body, err := json.Marshal(object)
@@ -93,8 +107,6 @@ func (a API) send(ctx context.Context, method, address string, body []byte, into
 	switch {
 	case answer.StatusCode == http.StatusUnauthorized:
 		return nil, signin.Refused("the provider refuses its own token")
-	case answer.StatusCode == http.StatusTooManyRequests || answer.StatusCode >= http.StatusInternalServerError:
-		return nil, signin.Unreachable(statusError(answer.StatusCode))
 	case answer.StatusCode != http.StatusOK:
 		return nil, signin.Misconfigured("the provider answers " + strconv.Itoa(answer.StatusCode))
 	}
@@ -104,12 +116,6 @@ func (a API) send(ctx context.Context, method, address string, body []byte, into
 	}
 	return answer.Header, nil
 }
-
-// statusError is a status that says that the provider cannot answer now.
-type statusError int
-
-// Error names the status.
-func (s statusError) Error() string { return "the provider answers " + strconv.Itoa(int(s)) }
 
 // NotOfPerson returns an error about a service account, which says nothing of the person: nobody is refused for it.
 func NotOfPerson(err error) error {

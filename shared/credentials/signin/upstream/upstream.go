@@ -4,6 +4,7 @@
 package upstream
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -13,6 +14,7 @@ import (
 	"net/url"
 	"os"
 	"slices"
+	"strconv"
 	"time"
 
 	"golang.org/x/oauth2"
@@ -66,7 +68,8 @@ func Client(env *platform.Environment, trust Trust) (*http.Client, error) {
 	}, nil
 }
 
-// bounded reads no more than maxAnswer of each answer, and sends nothing without TLS.
+// bounded reads no more than maxAnswer of each answer, and sends nothing without TLS. An answer of a server that cannot answer now is an
+// error, whatever the request was about.
 type bounded struct{ next http.RoundTripper }
 
 func (b bounded) RoundTrip(request *http.Request) (*http.Response, error) {
@@ -77,9 +80,32 @@ func (b bounded) RoundTrip(request *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
+	if isTemporary(answer) {
+		_ = answer.Body.Close()
+		return nil, statusError(answer.StatusCode)
+	}
 	answer.Body = &limited{ReadCloser: answer.Body, left: maxAnswer}
 	return answer, nil
 }
+
+// isTemporary reports whether a server cannot answer now. Some servers answer 403 to somebody who asks too often.
+// Source: RFC 6585, 4; RFC 9110, 15.6; ADR-0031.
+func isTemporary(answer *http.Response) bool {
+	switch {
+	case answer.StatusCode == http.StatusTooManyRequests, answer.StatusCode >= http.StatusInternalServerError:
+		return true
+	case answer.StatusCode == http.StatusForbidden:
+		return answer.Header.Get("Retry-After") != "" || answer.Header.Get("X-RateLimit-Remaining") == "0"
+	default:
+		return false
+	}
+}
+
+// statusError is the status of a server that cannot answer now.
+type statusError int
+
+// Error names the status.
+func (s statusError) Error() string { return "the provider answers " + strconv.Itoa(int(s)) }
 
 // limited is an answer that ends with an error if it is too large.
 type limited struct {
@@ -103,21 +129,19 @@ func (l *limited) Read(into []byte) (int, error) {
 // one is that of a code host.
 var refusals = []string{"invalid_grant", "access_denied", "bad_verification_code"}
 
+// forgotten are the errors with which token endpoints of some servers say that they do not know a refresh token: their sessions end without
+// the error invalid_grant that RFC 6749, 5.2, asks for. Empty: there is no error in the answer.
+var forgotten = []string{"invalid_request", ""}
+
 // Unanswered says why a request to a provider has no good answer. The text of the error may quote the answer: it is for nobody.
 func Unanswered(err error) error {
 	var sent *url.Error
 	var retrieved *oauth2.RetrieveError
 	switch {
+	case errors.As(err, &retrieved) && slices.Contains(refusals, retrieved.ErrorCode):
+		return signin.Refused(retrieved.ErrorCode)
 	case errors.As(err, &retrieved):
-		status := retrieved.Response.StatusCode
-		switch {
-		case status == http.StatusTooManyRequests || status >= http.StatusInternalServerError:
-			return signin.Unreachable(statusError(status))
-		case slices.Contains(refusals, retrieved.ErrorCode):
-			return signin.Refused(retrieved.ErrorCode)
-		default:
-			return signin.Misconfigured("the provider refuses the request: " + retrieved.ErrorCode)
-		}
+		return signin.Misconfigured("the provider refuses the request: " + cmp.Or(retrieved.ErrorCode, "it answers "+strconv.Itoa(retrieved.Response.StatusCode)))
 	case errors.As(err, &sent):
 		return signin.Unreachable(errors.New(reason(err)))
 	default:
@@ -128,7 +152,10 @@ func Unanswered(err error) error {
 // reason says why a request has no answer, without its URL.
 func reason(err error) string {
 	var timeout interface{ Timeout() bool }
+	var status statusError
 	switch {
+	case errors.As(err, &status):
+		return status.Error()
 	case errors.As(err, new(*tls.CertificateVerificationError)):
 		return "the certificate of the provider cannot be verified"
 	case errors.As(err, &timeout) && timeout.Timeout():
@@ -155,7 +182,11 @@ func Refresh(ctx context.Context, client *http.Client, config *oauth2.Config, se
 	}
 	ctx = context.WithValue(ctx, oauth2.HTTPClient, client)
 	tokens, err := config.TokenSource(ctx, &oauth2.Token{RefreshToken: session.Refresh.Reveal()}).Token()
-	if err != nil {
+	var retrieved *oauth2.RetrieveError
+	switch {
+	case errors.As(err, &retrieved) && retrieved.Response.StatusCode == http.StatusBadRequest && slices.Contains(forgotten, retrieved.ErrorCode):
+		return nil, signin.Refused(cmp.Or(retrieved.ErrorCode, "the provider answers 400 to the refresh token"))
+	case err != nil:
 		return nil, Unanswered(err)
 	}
 	session.Refresh = secret.String(tokens.RefreshToken)
