@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 	"regexp"
 	"runtime"
 	"strings"
+	"time"
 
 	"golang.org/x/oauth2"
 )
@@ -74,11 +76,34 @@ func (c *Login) withCode(ctx context.Context, client *http.Client, way codeWay) 
 	if _, err := url.Parse(device.VerificationURIComplete); err == nil && strings.HasPrefix(device.VerificationURIComplete, device.VerificationURI+"?") {
 		_, _ = fmt.Fprintf(c.messages(), "This address fills it in: %s\n", device.VerificationURIComplete)
 	}
-	made, err := flow.DeviceAccessToken(ctx, device, c.wanted(verifier)...)
-	if err != nil {
+	// The library counts the interval from its question, and the platform from its answer.
+	device.Interval = cmp.Or(device.Interval, defaultInterval) + 1
+	for {
+		made, err := flow.DeviceAccessToken(ctx, device, c.wanted(verifier)...)
+		if err == nil {
+			return grantedBy(made), nil
+		}
+		// The person may be in the browser: the program goes on until the code ends. Source: RFC 8628, 3.5.
+		if isLost(err) && ctx.Err() == nil {
+			if device.Expiry.IsZero() || time.Now().Before(device.Expiry) {
+				continue
+			}
+			err = context.DeadlineExceeded
+		}
 		return granted{}, c.explain(ctx, "asking for the access key", err)
 	}
-	return grantedBy(made), nil
+}
+
+// defaultInterval is how long a program waits between two questions about a code, in seconds, if the platform does not say. Source: RFC 8628, 3.2.
+const defaultInterval = 5
+
+// isLost reports whether a question about a code has no answer of the platform, or one of a server that cannot answer now.
+func isLost(err error) bool {
+	wrong := (*oauth2.RetrieveError)(nil)
+	if errors.As(err, &wrong) {
+		return wrong.ErrorCode == "" && (wrong.Response.StatusCode == http.StatusTooManyRequests || wrong.Response.StatusCode >= http.StatusInternalServerError)
+	}
+	return errors.As(err, new(*url.Error)) || errors.Is(err, io.ErrUnexpectedEOF)
 }
 
 // errNobody is the cause of an end of the time.

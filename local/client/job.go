@@ -170,10 +170,13 @@ func (j *job) githubToken(ctx context.Context, bearer secret.String) (secret.Str
 	}
 	request.Header.Set("Authorization", "Bearer "+bearer.Reveal())
 	request.Header.Set("Accept", "application/json")
-	client := &http.Client{
+	// Asking again changes nothing, and the service fails at times: also by 403 while the job begins.
+	client := repeating(&http.Client{
 		Timeout:       tokenTimeout,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}
+	}, func(answer *http.Response, err error) bool {
+		return err != nil || answer.StatusCode >= http.StatusInternalServerError || answer.StatusCode == http.StatusForbidden
+	})
 	response, err := client.Do(request) //nolint:gosec // see above
 	if err != nil {
 		// The error of the client quotes the address, which is not for logs.
@@ -189,6 +192,22 @@ func (j *job) githubToken(ctx context.Context, bearer secret.String) (secret.Str
 	return secret.String(answer.Value), nil
 }
 
+const (
+	// jobPrefix begins the names of files with access keys of jobs.
+	jobPrefix = "job-"
+	// jobLock is the name of the file that a program locks while it exchanges a token.
+	jobLock = "job.lock"
+)
+
+// forgetJobs removes the access keys of jobs from a folder.
+func forgetJobs(folder string) error {
+	files, err := filepath.Glob(filepath.Join(folder, jobPrefix+"*"))
+	for _, file := range files {
+		err = errors.Join(err, remove(file))
+	}
+	return err
+}
+
 // kept returns the access key of the job: the one that this computer has, or a new one if less than a fifth of its life is left. Several
 // plugins that run at the same time exchange one token once.
 func (j *job) kept(ctx context.Context, folder string) (secret.String, error) {
@@ -202,12 +221,12 @@ func (j *job) kept(ctx context.Context, folder string) (secret.String, error) {
 		return "", err
 	}
 	sum := sha256.Sum256(question)
-	file := filepath.Join(folder, "job-"+hex.EncodeToString(sum[:])+".json")
+	file := filepath.Join(folder, jobPrefix+hex.EncodeToString(sum[:])+".json")
 	known := readKept(file)
 	if known.young(j.now()) {
 		return secret.String(known.Token), nil
 	}
-	unlock, err := lock(ctx, file)
+	unlock, err := exclusively(ctx, filepath.Join(folder, jobLock))
 	if err != nil {
 		return "", fmt.Errorf("--cache: %w", err)
 	}

@@ -159,42 +159,13 @@ func destination(path string) (string, error) {
 	return "", fmt.Errorf("%s: more than %d symbolic links", path, maxLinks)
 }
 
-const (
-	// lockedFor is the longest wait for another writer of the file, and lockPause the pause between two attempts.
-	lockedFor = 10 * time.Second
-	lockPause = 20 * time.Millisecond
-)
-
-// lock keeps kubectl and other runs of this program from writing a kubeconfig file at the same time. It is the lock that
-// kubectl uses.
-func lock(ctx context.Context, file string) (unlock func(), err error) {
-	name := file + ".lock"
-	late := time.After(lockedFor)
-	for {
-		held, err := os.OpenFile(name, os.O_CREATE|os.O_EXCL, 0)
-		if err == nil {
-			_ = held.Close()
-			return func() { _ = os.Remove(name) }, nil
-		}
-		if !errors.Is(err, os.ErrExist) {
-			return nil, err
-		}
-		select {
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		case <-late:
-			return nil, fmt.Errorf("%s exists: another program is writing the file. If none is, remove it", name)
-		case <-time.After(lockPause):
-		}
-	}
-}
-
 // ask sends the request for the kubeconfig.
 func (c *Kubeconfig) ask(ctx context.Context, config *rest.Config, namespace, name string) (*model.VirtualClusterInstanceKubeConfig, []string, error) {
 	api, err := rest.HTTPClientFor(config)
 	if err != nil {
 		return nil, nil, fmt.Errorf("--platform: %w", err)
 	}
+	api = repeating(api, nil)
 	request := &model.VirtualClusterInstanceKubeConfig{}
 	request.SetGroupVersionKind(kubeconfig.Definition.GroupVersionKind())
 	request.Spec = model.VirtualClusterInstanceKubeConfigSpec{ClientCert: c.ClientCert, CertificateTTLSeconds: c.TTL, Server: c.Server}

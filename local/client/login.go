@@ -112,7 +112,7 @@ func (c *Login) Run(ctx context.Context) error {
 	case c.KeyStdin:
 		made, err = c.given(ctx, client, endpoint)
 	case c.CI:
-		made, err = c.asJob(ctx, client, server)
+		made, err = c.asJob(ctx, client, server, folder)
 	case c.Username != "":
 		made, err = c.withPassword(ctx, client, server)
 	default:
@@ -136,10 +136,14 @@ func (c *Login) Run(ctx context.Context) error {
 	return err
 }
 
-// asJob returns the access key of a job. Nothing is asked of a person.
-func (c *Login) asJob(ctx context.Context, client *http.Client, server string) (granted, error) {
-	exchanged, err := (&job{server: server, audience: c.Audience, rule: c.Rule, file: c.TokenFile, client: client, now: time.Now}).key(ctx)
-	return granted{Key: exchanged.Token}, err
+// asJob returns the access key of a job, which a second sign-in with the same token finds in the folder of the platform: the token works once.
+// Nothing is asked of a person.
+func (c *Login) asJob(ctx context.Context, client *http.Client, server, folder string) (granted, error) {
+	if err := os.MkdirAll(folder, 0o700); err != nil {
+		return granted{}, fmt.Errorf("writing the access key: %w", err)
+	}
+	key, err := (&job{server: server, audience: c.Audience, rule: c.Rule, file: c.TokenFile, client: client, now: time.Now}).kept(ctx, folder)
+	return granted{Key: key.Reveal()}, err
 }
 
 // output returns the kubeconfig to write.
@@ -286,7 +290,7 @@ func (c *Login) given(ctx context.Context, client *http.Client, endpoint string)
 	case refusal != "":
 		return granted{}, fmt.Errorf("the platform refuses the access key: %s", refusal)
 	}
-	return granted{Key: key.Reveal()}, nil
+	return granted{Key: key.Reveal(), Borrowed: true}, nil
 }
 
 // ask signs in with a browser: on this computer, or on another one with a code.

@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 )
 
-// Logout ends the access key of a sign-in and removes its file.
+// Logout ends the access key of a sign-in and removes its file. A key that was given to platform login is only forgotten.
 type Logout struct {
 	Host      string `arg:"" name:"host" placeholder:"HOST" help:"The platform, as at platform login."`
 	Authority string `name:"certificate-authority" type:"path" placeholder:"FILE" help:"Certificate authority of the platform. Absent: the ones that the system trusts."`
@@ -29,6 +29,15 @@ func (c *Logout) Run(ctx context.Context) error {
 	case err != nil:
 		return err
 	}
+	borrowed := filepath.Join(folder, loginBorrowed)
+	if _, err := os.Stat(borrowed); err == nil {
+		// In this order, what is left after an error is not taken for the key of a sign-in.
+		if err := errors.Join(remove(file), remove(borrowed)); err != nil {
+			return err
+		}
+		_, err := fmt.Println("You are signed out. The access key that you gave to platform login works on; platform revoke ends it.")
+		return err
+	}
 	endpoint, client, err := connect(server, c.Authority, "credentialrevocations")
 	if err != nil {
 		return err
@@ -40,10 +49,7 @@ func (c *Logout) Run(ctx context.Context) error {
 	if err := post(ctx, client, endpoint, credentials); err != nil {
 		return err
 	}
-	if err := os.Remove(filepath.Join(folder, loginRefresh)); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return err
-	}
-	if err := os.Remove(file); err != nil {
+	if err := errors.Join(forgetJobs(folder), remove(filepath.Join(folder, loginRefresh)), remove(file)); err != nil {
 		return err
 	}
 	if _, err := fmt.Println("You are signed out. The access key is refused from now on."); err != nil {

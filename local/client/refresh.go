@@ -22,6 +22,10 @@ import (
 const (
 	// loginRefresh is the name of the file with the refresh token of a sign-in, in the folder of its platform.
 	loginRefresh = "refresh.json"
+	// loginLock is the name of the file that a program locks while it renews the access key.
+	loginLock = "refresh.lock"
+	// loginBorrowed is the name of the file that says that the access key is not that of a sign-in: somebody has given it to the program.
+	loginBorrowed = "borrowed"
 	// refreshBefore is how long before its end an access key is renewed.
 	refreshBefore = 5 * time.Minute
 	// offlineAccess asks for a refresh token. Source: ADR-0045.
@@ -35,6 +39,8 @@ type granted struct {
 	Expires time.Time `json:"expires,omitzero"`
 	// Refresh is the refresh token. Empty: there is none.
 	Refresh string `json:"refreshToken,omitempty"`
+	// Borrowed tells that the key was there before the sign-in, and goes on after it.
+	Borrowed bool `json:"-"`
 }
 
 // grantedBy returns what an answer of the token endpoint grants.
@@ -47,9 +53,15 @@ func (g granted) keep(folder string) error {
 	if err := os.MkdirAll(folder, 0o700); err != nil {
 		return fmt.Errorf("writing the access key: %w", err)
 	}
+	borrowed := filepath.Join(folder, loginBorrowed)
+	if g.Borrowed {
+		if err := atomicfile.Write(borrowed, nil); err != nil {
+			return err
+		}
+	}
 	file := filepath.Join(folder, loginRefresh)
 	if g.Refresh == "" {
-		if err := os.Remove(file); err != nil && !errors.Is(err, os.ErrNotExist) {
+		if err := remove(file); err != nil {
 			return err
 		}
 	} else {
@@ -61,7 +73,20 @@ func (g granted) keep(folder string) error {
 			return err
 		}
 	}
-	return atomicfile.Write(filepath.Join(folder, loginKey), []byte(g.Key))
+	err := atomicfile.Write(filepath.Join(folder, loginKey), []byte(g.Key))
+	if err == nil && !g.Borrowed {
+		// Not earlier: logout ends the key that is there.
+		err = remove(borrowed)
+	}
+	return err
+}
+
+// remove removes a file that may be absent.
+func remove(file string) error {
+	if err := os.Remove(file); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	return nil
 }
 
 // signedIn is a sign-in at a platform that this program keeps in a folder.
@@ -117,7 +142,7 @@ func (s *signedIn) present(ctx context.Context) (granted, error) {
 	if err != nil || s.young(kept) {
 		return kept, err
 	}
-	unlock, err := lock(ctx, filepath.Join(s.folder, loginRefresh))
+	unlock, err := exclusively(ctx, filepath.Join(s.folder, loginLock))
 	if err != nil {
 		return granted{}, err
 	}

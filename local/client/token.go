@@ -246,11 +246,11 @@ func connect(server, authority, resource string) (endpoint string, client *http.
 			return "", nil, errors.New("--certificate-authority: the file has no certificate in PEM")
 		}
 	}
-	client = &http.Client{
+	client = repeating(&http.Client{
 		Timeout:       tokenTimeout,
 		Transport:     &http.Transport{Proxy: http.ProxyFromEnvironment, TLSClientConfig: settings, ForceAttemptHTTP2: true},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}
+	}, nil)
 	return strings.TrimSuffix(server, "/") + "/apis/" + model.SchemeGroupVersion.String() + "/" + resource, client, nil
 }
 

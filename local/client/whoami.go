@@ -92,7 +92,7 @@ func reach(ctx context.Context, host, authority string) (*reached, error) {
 		if err != nil {
 			return nil, fmt.Errorf("the current context of the kubeconfig: %w", err)
 		}
-		return &reached{base: strings.TrimSuffix(config.Host, "/"), client: client}, nil
+		return &reached{base: strings.TrimSuffix(config.Host, "/"), client: repeating(client, nil)}, nil
 	}
 	s, err := openSignedIn(host, authority)
 	if err != nil {

@@ -31,6 +31,8 @@ import (
 	"management.platform.sh/functions/startlogin"
 	"management.platform.sh/functions/whoami"
 	"management.platform.sh/local/client"
+	"management.platform.sh/shared/kinds/accesskey"
+	"management.platform.sh/shared/model/secret"
 	"management.platform.sh/shared/settings"
 )
 
@@ -294,6 +296,28 @@ func TestLoginCommandWithKey(t *testing.T) {
 	}
 	if status, text := s.whoAmI(); status != http.StatusCreated {
 		t.Errorf("%d %s", status, text)
+	}
+	// A sign-out forgets the key, and does not end it: it was there before.
+	logout := &client.Logout{Host: s.server.URL, Authority: s.ca}
+	if err := logout.Run(t.Context()); err != nil || len(s.keyFiles()) > 0 {
+		t.Errorf("%v, %v", err, s.keyFiles())
+	}
+	works := func() bool {
+		_, err := accesskey.OpenAuthenticator(s.env).Bearer(t.Context(), secret.String(own))
+		return err == nil
+	}
+	if !works() {
+		t.Error("the key of somebody else has ended")
+	}
+	// The key of a sign-in after it ends with its sign-out.
+	if err := s.login(func(address string) error { s.visit(s.browse(address, "allow")); return nil }).Run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if own, err = os.ReadFile(s.keyFiles()[0]); err != nil {
+		t.Fatal(err)
+	}
+	if err := logout.Run(t.Context()); err != nil || works() || len(s.keyFiles()) > 0 {
+		t.Errorf("%v, it works: %v, %v", err, works(), s.keyFiles())
 	}
 }
 

@@ -1,0 +1,79 @@
+package client
+
+import (
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// deviceWay is a platform that gives codes for devices.
+var deviceWay = codeWay{Enabled: true, DeviceEndpoint: "https://platform.example/device", TokenEndpoint: "https://platform.example/token"}
+
+// devicePlatform answers the request for a code, and then each question with the next answer. It notes when it was asked.
+func devicePlatform(asked *[]time.Time, answers ...func() (*http.Response, error)) *http.Client {
+	return &http.Client{Transport: roundTrip(func(request *http.Request) (*http.Response, error) {
+		if request.URL.Path == "/device" {
+			return replies(200, `{"device_code":"d","user_code":"AAAA-BBBB","verification_uri":"https://platform.example/v","expires_in":60,"interval":5}`)()
+		}
+		*asked = append(*asked, time.Now())
+		return answers[min(len(*asked), len(answers))-1]()
+	})}
+}
+
+func replies(status int, body string) func() (*http.Response, error) {
+	return func() (*http.Response, error) {
+		header := http.Header{"Content-Type": {"application/json"}}
+		return &http.Response{StatusCode: status, Header: header, Body: io.NopCloser(strings.NewReader(body))}, nil
+	}
+}
+
+// While the person is in the browser, a platform that cannot be reached for a moment loses nothing. The program asks no sooner than the
+// platform says, counted from the answer. Source: RFC 8628, 3.5.
+func TestDeviceGoesOn(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var asked []time.Time
+		client := devicePlatform(&asked,
+			replies(503, "<html>"), func() (*http.Response, error) { return nil, io.ErrUnexpectedEOF }, replies(400, `{"error":"authorization_pending"}`), replies(429, ""),
+			replies(200, `{"access_token":"pak_a","token_type":"Bearer"}`))
+		made, err := (&Login{Timeout: time.Hour, Messages: io.Discard}).withCode(t.Context(), client, deviceWay)
+		if err != nil || made.Key != "pak_a" || len(asked) != 5 {
+			t.Errorf("%+v, %v after %d questions", made, err, len(asked))
+		}
+		for i := 1; i < len(asked); i++ {
+			if wait := asked[i].Sub(asked[i-1]); wait <= 5*time.Second || wait > 10*time.Second {
+				t.Errorf("it asks after %s", wait)
+			}
+		}
+	})
+}
+
+// A refusal is final, and so is the end of the code.
+func TestDeviceEnds(t *testing.T) {
+	t.Parallel()
+	for about, row := range map[string]struct {
+		answer func() (*http.Response, error)
+		want   string
+		most   time.Duration
+	}{
+		"a refusal":           {replies(400, `{"error":"access_denied"}`), "refused", 10 * time.Second},
+		"another error":       {replies(400, `{"error":"invalid_grant"}`), "invalid_grant", 10 * time.Second},
+		"an error of servers": {replies(500, `{"error":"server_error"}`), "server_error", 10 * time.Second},
+		"never an answer":     {replies(502, ""), "in time", 70 * time.Second},
+	} {
+		t.Run(about, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				var asked []time.Time
+				began := time.Now()
+				_, err := (&Login{Timeout: time.Hour, Messages: io.Discard}).withCode(t.Context(), devicePlatform(&asked, row.answer), deviceWay)
+				if took := time.Since(began); err == nil || !strings.Contains(err.Error(), row.want) || took > row.most {
+					t.Errorf("%v after %s", err, took)
+				}
+			})
+		})
+	}
+}

@@ -1,0 +1,102 @@
+package client
+
+import (
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// A request that had no effect is sent again with its body. Every other outcome is final, unless the caller says otherwise.
+func TestRepeating(t *testing.T) {
+	t.Parallel()
+	type reply struct {
+		status     int
+		retryAfter string
+	}
+	failing := func(answer *http.Response, err error) bool {
+		return err != nil || answer.StatusCode == http.StatusForbidden
+	}
+	for about, row := range map[string]struct {
+		replies []reply
+		also    func(*http.Response, error) bool
+		want    int
+		asked   int
+	}{
+		"a good answer":              {[]reply{{200, ""}}, nil, 200, 1},
+		"unavailable for a moment":   {[]reply{{503, "0"}, {429, "0"}, {201, ""}}, nil, 201, 3},
+		"unavailable all the time":   {[]reply{{503, "0"}}, nil, 503, 4},
+		"unavailable without a time": {[]reply{{503, ""}, {200, ""}}, nil, 503, 1},
+		"unavailable for an hour":    {[]reply{{503, "3600"}, {200, ""}}, nil, 503, 1},
+		"a date":                     {[]reply{{503, "Fri, 31 Dec 1999 23:59:59 GMT"}, {200, ""}}, nil, 503, 1},
+		"another error":              {[]reply{{502, "0"}, {200, ""}}, nil, 502, 1},
+		"forbidden":                  {[]reply{{403, ""}, {200, ""}}, nil, 403, 1},
+		"forbidden for a moment":     {[]reply{{403, ""}, {200, ""}}, failing, 200, 2},
+		"a redirect":                 {[]reply{{307, ""}, {200, ""}}, nil, 307, 1},
+	} {
+		t.Run(about, func(t *testing.T) {
+			t.Parallel()
+			asked := 0
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if body, err := io.ReadAll(r.Body); err != nil || string(body) != "body" {
+					t.Errorf("request %d has the body %q, %v", asked+1, body, err)
+				}
+				next := row.replies[min(asked, len(row.replies)-1)]
+				asked++
+				w.Header().Set("Location", "/elsewhere")
+				if next.retryAfter != "" {
+					w.Header().Set("Retry-After", next.retryAfter)
+				}
+				w.WriteHeader(next.status)
+			}))
+			defer server.Close()
+			client := repeating(&http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}, row.also)
+			answer, err := client.Post(server.URL, "text/plain", strings.NewReader("body"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			_ = answer.Body.Close()
+			if answer.StatusCode != row.want || asked != row.asked {
+				t.Errorf("%d after %d requests, want %d after %d", answer.StatusCode, asked, row.want, row.asked)
+			}
+		})
+	}
+}
+
+// A platform that starts is reached a moment later. A connection that breaks may have had an effect.
+func TestRepeatingConnections(t *testing.T) {
+	t.Parallel()
+	for about, row := range map[string]struct {
+		err   error
+		asked int
+	}{
+		"nobody listens":        {&net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}, 3},
+		"the connection breaks": {&net.OpError{Op: "read", Err: syscall.ECONNRESET}, 1},
+	} {
+		t.Run(about, func(t *testing.T) {
+			t.Parallel()
+			asked := 0
+			client := repeating(&http.Client{Transport: roundTrip(func(*http.Request) (*http.Response, error) {
+				if asked++; asked < 3 {
+					return nil, row.err
+				}
+				return &http.Response{StatusCode: http.StatusOK, Body: http.NoBody}, nil
+			})}, nil)
+			answer, err := client.Get("http://platform.example")
+			if err == nil {
+				_ = answer.Body.Close()
+			}
+			if asked != row.asked || (err == nil) != (row.asked == 3) || row.asked == 1 && !errors.Is(err, row.err) {
+				t.Errorf("%d requests, %v", asked, err)
+			}
+		})
+	}
+}
+
+type roundTrip func(*http.Request) (*http.Response, error)
+
+func (r roundTrip) RoundTrip(request *http.Request) (*http.Response, error) { return r(request) }
