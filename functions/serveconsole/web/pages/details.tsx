@@ -25,9 +25,10 @@ const kinds: [string, Text][] = [
 interface Children {
   keys: string[];
   tokens: number;
-  /** Objects of the other kinds by their names. A deletion of the key ends none of them. */
-  objects?: [Text, string[]][];
 }
+
+/** The names of objects of one of the other kinds, below what the page calls the kind. */
+type Objects = [Text, string[]];
 
 /** Children, and those of them that stop with the key. */
 export interface Family {
@@ -37,26 +38,32 @@ export interface Family {
 
 export async function childrenOf(uid: string): Promise<Family> {
   const query = { fieldSelector: `status.createdBy.uid=${uid}`, limit: "500" };
-  const [keys, tokens, objects] = await Promise.all([
+  const [keys, tokens] = await Promise.all([
     list<Key>(path, query),
     list<{ metadata: Meta }>(`${group}/directclusterendpointtokens`, query).catch(() => ({ rows: [] })),
-    Promise.all(kinds.filter(([resource]) => may("list", resource)).map(async ([resource, label]): Promise<[Text, string[]]> => {
-      const { rows } = await list<{ metadata: Meta }>(`${group}/${resource}`, query);
-      return [label, (rows ?? []).map((row) => row.object.metadata.name)];
-    })),
   ]);
   const found = (keys.rows ?? []).map((row) => row.object);
   const names = (of: Key[]) => of.map((key) => key.metadata.name);
   const count = tokens.rows?.length ?? 0;
   return {
-    all: { keys: names(found), tokens: count, objects: objects.filter(([, made]) => made.length > 0) },
+    all: { keys: names(found), tokens: count },
     bound: { keys: names(found.filter((key) => key.status?.lineage?.[0]?.bounds)), tokens: count },
   };
 }
 
-export function Made({ children, open }: { children: Children | null; open?: (name: string) => void }) {
+/** The objects of the other kinds that were made with a key. A deletion of the key ends none of them. */
+async function objectsOf(uid: string): Promise<Objects[]> {
+  const query = { fieldSelector: `status.createdBy.uid=${uid}`, limit: "500" };
+  const found = await Promise.all(kinds.filter(([resource]) => may("list", resource)).map(async ([resource, label]): Promise<Objects> => {
+    const { rows } = await list<{ metadata: Meta }>(`${group}/${resource}`, query);
+    return [label, (rows ?? []).map((row) => row.object.metadata.name)];
+  }));
+  return found.filter(([, made]) => made.length > 0);
+}
+
+export function Made({ children, objects = [], open }: { children: Children | null; objects?: Objects[]; open?: (name: string) => void }) {
   if (!children) return <p class="quiet">{text("loading")}</p>;
-  const { keys, tokens, objects = [] } = children;
+  const { keys, tokens } = children;
   if (keys.length + tokens + objects.length === 0) return <p>{text("childrenNone")}</p>;
   return (
     <ul>
@@ -122,6 +129,7 @@ export function Details(props: {
   const { name, row: key, open, changed, close } = props;
   const problem = useSignal<Refusal | null>(null);
   const children = useSignal<Family | null>(null);
+  const objects = useSignal<Objects[]>([]);
   const deleting = useSignal(false);
   const moving = useSignal(false);
   const warnings = useSignal<string[]>([]);
@@ -131,9 +139,12 @@ export function Details(props: {
   ], key?.metadata.resourceVersion);
   useEffect(() => {
     children.value = null;
+    objects.value = [];
     deleting.value = moving.value = false;
     warnings.value = [];
-    if (uid) childrenOf(uid).then((found) => (children.value = found), (failure) => (problem.value = asRefusal(failure)));
+    const failed = (failure: unknown) => (problem.value = asRefusal(failure));
+    if (uid) childrenOf(uid).then((found) => (children.value = found), failed);
+    if (uid) objectsOf(uid).then((found) => (objects.value = found), failed);
   }, [uid]);
   if (!key) {
     return (
@@ -204,7 +215,7 @@ export function Details(props: {
         </ol>
       )}
       <h3>{text("children")}</h3>
-      <Made children={children.value?.all ?? null} open={open} />
+      <Made children={children.value?.all ?? null} objects={objects.value} open={open} />
       <AsKubectl command={`kubectl describe ownedaccesskey ${quoted(name)}`} />
       <Problem of={problem.value} />
       {warnings.value.length > 0 && <ul class="findings">{warnings.value.map((one) => <li class="warning">{one}</li>)}</ul>}
