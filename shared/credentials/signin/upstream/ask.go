@@ -23,6 +23,8 @@ type API struct {
 	Base string
 	// Token is the bearer token.
 	Token string
+	// forbidden refuses the person if the server answers 403.
+	forbidden bool
 }
 
 // Get reads an object at a path into a value. Errors: signin.Refusal.
@@ -34,16 +36,9 @@ func (a API) Get(ctx context.Context, path string, into any) error {
 // Account is Get of the account to which the token belongs. A server that forbids that has suspended or blocked the account: the person is
 // refused.
 func (a API) Account(ctx context.Context, path string, into any) error {
-	err := a.Get(ctx, path, into)
-	var refusal *signin.Refusal
-	if errors.As(err, &refusal) && refusal.Detail == forbidden {
-		return signin.Refused("the provider does not admit the account: it answers 403")
-	}
-	return err
+	a.forbidden = true
+	return a.Get(ctx, path, into)
 }
-
-// forbidden is the detail of an answer 403.
-const forbidden = "the provider answers 403"
 
 // Post sends an object to a path, and reads the answer into a value. Errors: signin.Refusal.
 func (a API) Post(ctx context.Context, path string, object, into any) error {
@@ -107,6 +102,8 @@ func (a API) send(ctx context.Context, method, address string, body []byte, into
 	switch {
 	case answer.StatusCode == http.StatusUnauthorized:
 		return nil, signin.Refused("the provider refuses its own token")
+	case answer.StatusCode == http.StatusForbidden && a.forbidden:
+		return nil, signin.Refused("the provider does not admit the account: it answers 403")
 	case answer.StatusCode != http.StatusOK:
 		return nil, signin.Misconfigured("the provider answers " + strconv.Itoa(answer.StatusCode))
 	}
