@@ -963,6 +963,7 @@ func TestMistakesOfIDTokens(t *testing.T) {
 		"another audience":  {claim("aud", "other"), 400, []string{"is not for the client", clientID}},
 		"other audiences":   {claim("aud", []string{"a", "b"}), 400, []string{"is not for the client", clientID}},
 		"expired":           {claim("exp", 1_000_000_000), 400, []string{"expired at 2001-09-09T01:46:40Z, and it is "}},
+		"not valid yet":     {claim("nbf", 4_000_000_000), 400, []string{"is not valid yet"}},
 		"HMAC":              {header(func(w *world, raw string) string { return w.provider.resigned(raw, "HS256") }), 400, []string{"an algorithm other than RS256"}},
 		"no signature":      {header(func(w *world, raw string) string { return w.provider.resigned(raw, "none") }), 400, []string{"an algorithm other than RS256"}},
 		"no token":          {header(func(*world, string) string { return "x" }), 400, []string{"is no signed token"}},

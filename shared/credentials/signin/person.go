@@ -149,6 +149,8 @@ func trim(person *Person) (left []string) {
 			*text.value, left = "", append(left, text.name)
 		}
 	}
+	// The claim is about an address that is there.
+	person.EmailVerified = person.EmailVerified && !slices.Contains(left, "email")
 	extra := map[string]string{}
 	for _, name := range slices.Sorted(maps.Keys(person.Extra)) {
 		if value := person.Extra[name]; fits(value, maxClaim) {

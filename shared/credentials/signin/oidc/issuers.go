@@ -95,7 +95,7 @@ func (j *Issuers) check(
 	switch {
 	case errors.As(err, new(*goidc.TokenExpiredError)):
 		return ErrExpired
-	case keys.unanswered != nil:
+	case keys.unanswered():
 		return ErrUnreachable
 	case err != nil:
 		return ErrToken
@@ -103,10 +103,15 @@ func (j *Issuers) check(
 	return nil
 }
 
-// asked are keys of an issuer that note why the issuer has not answered. Nil: it has.
+// asked are keys of an issuer that note why they verify no signature. Nil: they do, or were not asked.
 type asked struct {
 	goidc.KeySet
-	unanswered error
+	failed error
+}
+
+// unanswered reports whether the issuer has not answered.
+func (a *asked) unanswered() bool {
+	return errors.As(a.failed, new(*url.Error)) && !errors.Is(a.failed, errAnswered)
 }
 
 // VerifySignature implements goidc.KeySet.
@@ -116,9 +121,7 @@ func (a *asked) VerifySignature(ctx context.Context, raw string) ([]byte, error)
 		// Another request has read the keys meanwhile.
 		payload, err = a.KeySet.VerifySignature(ctx, raw)
 	}
-	if errors.As(err, new(*url.Error)) && !errors.Is(err, errAnswered) {
-		a.unanswered = err
-	}
+	a.failed = err
 	return payload, err
 }
 

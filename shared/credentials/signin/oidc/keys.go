@@ -14,6 +14,9 @@ import (
 
 	goidc "github.com/coreos/go-oidc/v3/oidc"
 	"github.com/go-jose/go-jose/v4"
+	"github.com/go-jose/go-jose/v4/jwt"
+
+	"management.platform.sh/shared/credentials/signin/upstream"
 )
 
 // newKeySet returns the keys at an address, which are read when they are needed. Keys that cannot be read are left out.
@@ -35,16 +38,9 @@ func (r readableKeys) RoundTrip(request *http.Request) (*http.Response, error) {
 	}
 	text, err := io.ReadAll(answer.Body)
 	_ = answer.Body.Close()
-	var timeout interface{ Timeout() bool }
-	switch {
-	case errors.As(err, &timeout) && timeout.Timeout():
+	// The library refuses the beginning of a set that is too large.
+	if err != nil && !errors.Is(err, upstream.ErrTooLarge) {
 		return nil, err
-	case err != nil:
-		// What reads the answer gets the error: the server has answered.
-		body, broken := io.Pipe()
-		_ = broken.CloseWithError(err)
-		answer.Body = body
-		return answer, nil
 	}
 	var set struct {
 		Keys []json.RawMessage `json:"keys"`
@@ -60,9 +56,15 @@ func (r readableKeys) RoundTrip(request *http.Request) (*http.Response, error) {
 }
 
 // mistakeOf says which check an ID token fails, with what the settings want and what the token says. It reads the token without believing it.
-func mistakeOf(raw, issuer string, settings source, now time.Time, err error) string {
+// Unsigned means that no key of the provider fits.
+func mistakeOf(raw, issuer string, settings source, now time.Time, unsigned bool, err error) string {
+	var known []jose.SignatureAlgorithm
+	for _, name := range algorithms {
+		known = append(known, jose.SignatureAlgorithm(name))
+	}
 	var claims struct {
-		Issuer string `json:"iss"`
+		Issuer   string       `json:"iss"`
+		Audience jwt.Audience `json:"aud"`
 	}
 	token, malformed := jose.ParseSigned(raw, known)
 	var expired *goidc.TokenExpiredError
@@ -71,30 +73,13 @@ func mistakeOf(raw, issuer string, settings source, now time.Time, err error) st
 		return "is no signed token, or is signed with an algorithm other than " + strings.Join(algorithms, ", ")
 	case !settings.tenants && claims.Issuer != issuer:
 		return fmt.Sprintf("names the issuer %q, not %q", claims.Issuer, issuer)
+	case !claims.Audience.Contains(settings.ClientID):
+		return fmt.Sprintf("is not for the client %q", settings.ClientID)
 	case errors.As(err, &expired):
 		return fmt.Sprintf("expired at %s, and it is %s here", expired.Expiry.UTC().Format(time.RFC3339), now.UTC().Format(time.RFC3339))
-	case !isFor(token.UnsafePayloadWithoutVerification(), settings.ClientID):
-		return fmt.Sprintf("is not for the client %q", settings.ClientID)
-	default:
+	case unsigned:
 		return fmt.Sprintf("is signed with no key of the provider, whose ID would be %q", token.Signatures[0].Header.KeyID)
+	default:
+		return "is not valid yet, by its claim nbf"
 	}
-}
-
-// known are the algorithms as the library of signatures names them.
-var known = func() (all []jose.SignatureAlgorithm) {
-	for _, name := range algorithms {
-		all = append(all, jose.SignatureAlgorithm(name))
-	}
-	return all
-}()
-
-// isFor reports whether the audience in a payload has a client.
-func isFor(payload []byte, client string) bool {
-	var one struct {
-		Audience string `json:"aud"`
-	}
-	var several struct {
-		Audience []string `json:"aud"`
-	}
-	return json.Unmarshal(payload, &one) == nil && one.Audience == client || json.Unmarshal(payload, &several) == nil && slices.Contains(several.Audience, client)
 }

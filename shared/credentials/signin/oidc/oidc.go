@@ -371,10 +371,10 @@ func (p *Providers) verify(ctx context.Context, found *provider, settings source
 	}).Verify(ctx, raw)
 	switch {
 	case err == nil:
-	case keys.unanswered != nil:
-		return nil, upstream.Unanswered(keys.unanswered)
+	case keys.unanswered():
+		return nil, upstream.Unanswered(keys.failed)
 	default:
-		return nil, signin.Misconfigured("the ID token " + mistakeOf(raw, found.issuer, settings, p.env.Now(), err))
+		return nil, signin.Misconfigured("the ID token " + mistakeOf(raw, found.issuer, settings, p.env.Now(), keys.failed != nil, err))
 	}
 	var claims struct {
 		Party string `json:"azp"`

@@ -107,7 +107,10 @@ type statusError int
 // Error names the status.
 func (s statusError) Error() string { return "the provider answers " + strconv.Itoa(int(s)) }
 
-// limited is an answer that ends with an error if it is too large.
+// ErrTooLarge is the error behind the first bytes of an answer that has more.
+var ErrTooLarge = errors.New("the answer of the provider is too large")
+
+// limited is an answer that ends with ErrTooLarge if it is too large.
 type limited struct {
 	io.ReadCloser
 	left int64
@@ -115,7 +118,7 @@ type limited struct {
 
 func (l *limited) Read(into []byte) (int, error) {
 	if l.left <= 0 {
-		return 0, errors.New("the answer of the provider is too large")
+		return 0, ErrTooLarge
 	}
 	if int64(len(into)) > l.left {
 		into = into[:l.left]
