@@ -82,7 +82,7 @@ type credential struct {
 	Ends *metav1.Time `json:"expirationTimestamp,omitempty"`
 	// MadeBy is the key with which it was made. Absent keys are gone: what they made stands below the nearest one that is left.
 	MadeBy string `json:"createdBy,omitempty"`
-	// Gone tells that it is the key at the top, and was deleted before.
+	// Gone means that the access key was deleted before the command. Only the key at the top can be gone.
 	Gone bool `json:"gone,omitempty"`
 	// EndsWithKey tells that it ends when the key at the top is deleted, and EndsInForeground that it ends if that is done with
 	// --cascade=foreground.

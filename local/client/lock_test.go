@@ -57,7 +57,7 @@ func TestKilledHolder(t *testing.T) {
 	}
 }
 
-// The lock of a kubeconfig that is older than any write is that of a program that was killed. A young one counts.
+// A program that was killed leaves its lock of a kubeconfig. A lock that is older than any write is ignored, and a young lock counts.
 func TestAbandonedLock(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "config")

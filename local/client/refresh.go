@@ -24,7 +24,7 @@ const (
 	loginRefresh = "refresh.json"
 	// loginLock is the name of the file that a program locks while it renews the access key.
 	loginLock = "refresh.lock"
-	// loginBorrowed is the name of the file that says that the access key is not that of a sign-in: somebody has given it to the program.
+	// loginBorrowed is the name of a file that marks an access key which a person gave to the program. No sign-in made the key.
 	loginBorrowed = "borrowed"
 	// refreshBefore is how long before its end an access key is renewed.
 	refreshBefore = 5 * time.Minute
@@ -39,7 +39,7 @@ type granted struct {
 	Expires time.Time `json:"expires,omitzero"`
 	// Refresh is the refresh token. Empty: there is none.
 	Refresh string `json:"refreshToken,omitempty"`
-	// Borrowed tells that the key was there before the sign-in, and goes on after it.
+	// Borrowed means that the key existed before the sign-in, and works after the sign-out.
 	Borrowed bool `json:"-"`
 }
 

@@ -18,8 +18,8 @@ const (
 	maxPause = 30 * time.Second
 )
 
-// repeating returns a client that sends requests again which had no effect: nobody listens, or the server says when to come back. Also
-// decides about other outcomes; nil: they are final. Source: RFC 9110, 10.2.3.
+// repeating returns a client that repeats each request that had no effect: nobody listened, or the server said when to come back. Also reports
+// whether a request with another outcome is repeated; nil: none is. Source: RFC 9110, 10.2.3.
 func repeating(client *http.Client, also func(*http.Response, error) bool) *http.Client {
 	inner := retryablehttp.NewClient()
 	inner.HTTPClient, inner.Logger, inner.ErrorHandler = client, nil, retryablehttp.PassthroughErrorHandler
