@@ -43,6 +43,13 @@ const jsonType = "application/json"
 // that every access key may read it.
 var definitions = schema.GroupVersion{Group: "apiextensions.k8s.io", Version: "v1"}
 
+// The core group, which has no resources here. Dynamic clients read its list whatever /api names, and kubectl asks for the namespace
+// of an object that it does not find.
+const (
+	coreGroup  = "/api/v1"
+	namespaces = coreGroup + "/namespaces/"
+)
+
 // Deps is what the operation needs: the one document that depends on the environment. The embedded documents are read
 // at the first request for one of their kind, not at the start.
 type Deps struct{ version func() map[string][]form }
@@ -70,9 +77,12 @@ type form struct {
 type Input = frame.DocumentInput
 
 // Do returns the first form of a document that the client can read. Errors: NotFound if there is no such
-// document, NotAcceptable if it has no such form. All parameters of the media type must match a form of
+// document, NotAcceptable if it has no such form, Forbidden for a namespace, whether there is one or not. All parameters of the media type must match a form of
 // discovery, because an older client would read another version as a list without resources.
 func Do(_ context.Context, deps Deps, in Input) (*frame.Page, error) {
+	if name, found := strings.CutPrefix(in.Path, namespaces); found {
+		return nil, apierror.Forbidden(schema.GroupResource{Resource: "namespaces"}, name, "this API has no objects of kind Namespace", nil)
+	}
 	forms, ok := deps.pages(in.Path)[in.Path]
 	if !ok {
 		return nil, apierror.NoRoute()
@@ -122,6 +132,8 @@ var Function = &frame.Function{
 	Endpoints: []frame.Endpoint{
 		endpoint("/version", func(config *model.ConfigStatus) bool { return !config.AuthenticateVersionEndpoint }),
 		endpoint("/api", frame.Authenticated),
+		endpoint(coreGroup, frame.Authenticated),
+		endpoint(namespaces+"{name}", frame.Authenticated),
 		endpoint("/apis", frame.Authenticated),
 		endpoint("/apis/{group}", frame.Authenticated),
 		endpoint("/apis/{group}/{version}", frame.Authenticated),
@@ -204,6 +216,7 @@ func addDiscovery(pages map[string][]form) error {
 	}, nil)
 	addAggregated(pages, "/apis", groups)
 	addAggregated(pages, "/api", discoveryv2.APIGroupDiscoveryList{Items: []discoveryv2.APIGroupDiscovery{}})
+	add(pages, coreGroup, jsonType, resourceList(schema.GroupVersion{Version: "v1"}, nil), nil)
 	plain := metav1.APIGroupList{TypeMeta: metav1.TypeMeta{Kind: "APIGroupList", APIVersion: "v1"}}
 	for _, group := range groups.Items {
 		entry := metav1.APIGroup{Name: group.Name}

@@ -75,7 +75,7 @@ func Do(ctx context.Context, deps Deps, in Input) (frame.FormResult, error) {
 	case given["client_id"] != signin.ClientID && (given["grant_type"] != exchange.GrantType || given["client_id"] != ""):
 		return wrong("invalid_client", "client_id must be "+signin.ClientID, nil)
 	case given["grant_type"] == exchange.GrantType:
-		return exchangeJob(ctx, deps, given)
+		return exchangeJob(ctx, deps, given, in.IdempotencyKey)
 	}
 	wanted, known := signin.ReadWanted(given["scope"], given["nonce"])
 	if !known {
@@ -125,8 +125,8 @@ func (a answer) until(end, now time.Time) answer {
 	return a
 }
 
-// exchangeJob makes the key of a job. Source: RFC 8693, 2.
-func exchangeJob(ctx context.Context, deps Deps, given map[string]string) (frame.FormResult, error) {
+// exchangeJob makes the key of a job. Attempt is the name of the request. Source: RFC 8693, 2.
+func exchangeJob(ctx context.Context, deps Deps, given map[string]string, attempt string) (frame.FormResult, error) {
 	wrong := func(code, why string, notes map[string]string) (frame.FormResult, error) {
 		return frame.FormResult{Status: 400, JSON: refusal{code, why}, Annotations: notes}, nil
 	}
@@ -144,7 +144,7 @@ func exchangeJob(ctx context.Context, deps Deps, given map[string]string) (frame
 	case given["resource"] != "" || given["audience"] != "":
 		return wrong("invalid_target", "the access key is for this platform: leave resource and audience out", nil)
 	}
-	granted, notes, err := deps.Jobs.Exchange(ctx, given["subject_token"], given["rule"])
+	granted, notes, err := deps.Jobs.Exchange(ctx, given["subject_token"], given["rule"], attempt)
 	refused := (*exchange.RefusedError)(nil)
 	switch {
 	case errors.As(err, &refused):

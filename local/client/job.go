@@ -3,6 +3,7 @@ package client
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -77,8 +78,10 @@ func (j *job) key(ctx context.Context) (keptToken, error) {
 	}
 	request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	request.Header.Set("Accept", "application/json")
+	// A token may work once. The name of the request lets the platform recognize a repetition after a lost answer.
+	request.Header.Set("Idempotency-Key", rand.Text())
 	asked := j.now()
-	response, err := j.client.Do(request)
+	response, err := repeating(j.client, lostAnswer).Do(request)
 	if err != nil {
 		return keptToken{}, fmt.Errorf("exchanging the token of the job: %w", err)
 	}

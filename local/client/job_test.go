@@ -26,6 +26,10 @@ type exchangeServer struct {
 	mu       sync.Mutex
 	asked    []string
 	audience string
+	// names are the Idempotency-Keys of the exchanges.
+	names []string
+	// loses tells that the next answer is lost.
+	loses atomic.Bool
 	// refuses tells that no token is accepted.
 	refuses atomic.Bool
 }
@@ -53,6 +57,10 @@ func (s *exchangeServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		s.asked = append(s.asked, r.PostFormValue("subject_token")+"/"+r.PostFormValue("rule"))
+		s.names = append(s.names, r.Header.Get("Idempotency-Key"))
+		if s.loses.CompareAndSwap(true, false) {
+			panic(http.ErrAbortHandler)
+		}
 		_ = json.NewEncoder(w).Encode(map[string]any{"access_token": fmt.Sprint("key-", len(s.asked)), "expires_in": 600})
 	default:
 		w.WriteHeader(http.StatusNotFound)
@@ -70,6 +78,19 @@ func (s *exchangeServer) job(variables ...string) *job {
 	at := time.Date(2027, time.March, 4, 5, 6, 7, 0, time.UTC)
 	return &job{
 		server: s.URL + "/kubernetes/management", client: s.Client(), projected: filepath.Join(s.t.TempDir(), "absent"), now: func() time.Time { return at },
+	}
+}
+
+// An exchange whose answer is lost is repeated under its name.
+func TestLostExchange(t *testing.T) {
+	s := newExchangeServer(t)
+	s.loses.Store(true)
+	j := s.job(jobTokenVariable, "mine")
+	if _, err := j.key(t.Context()); err != nil || len(s.names) != 2 || s.names[0] == "" || s.names[0] != s.names[1] {
+		t.Errorf("%v, asked as %q", err, s.names)
+	}
+	if _, err := j.key(t.Context()); err != nil || s.names[2] == s.names[0] {
+		t.Errorf("%v, asked as %q", err, s.names)
 	}
 }
 

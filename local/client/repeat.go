@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"net/http"
 	"strconv"
@@ -33,6 +34,15 @@ func repeating(client *http.Client, also func(*http.Response, error) bool) *http
 	outer := inner.StandardClient()
 	outer.CheckRedirect = client.CheckRedirect
 	return outer
+}
+
+// lostAnswer reports whether nobody knows what a request did: the connection or the gateway has failed.
+func lostAnswer(answer *http.Response, err error) bool {
+	if err != nil {
+		untrusted := (*tls.CertificateVerificationError)(nil)
+		return !errors.As(err, &untrusted)
+	}
+	return answer.StatusCode == http.StatusBadGateway || answer.StatusCode == http.StatusGatewayTimeout
 }
 
 // hadNoEffect reports whether a request changed nothing, and may succeed soon.

@@ -64,6 +64,11 @@ type TrustRuleSpec struct {
 	// MaxTokenAgeSeconds is how long ago a token may have been issued, in seconds: 600 if absent, at most 3600. Source: ADR-0036.
 	// +optional
 	MaxTokenAgeSeconds int64 `json:"maxTokenAgeSeconds,omitempty"`
+	// Once decides whether a token works once. If false, it works for as long as it is valid, and each exchange makes an access key. If
+	// absent, it is true for issuers that make a token for each request, which are GitHub and Buildkite, and false for others, whose jobs
+	// have one token. Source: ADR-0036.
+	// +optional
+	Once *bool `json:"once,omitempty"`
 	// Owner is the user or team that the access keys act as. Source: ADR-0036.
 	Owner *TrustRuleOwner `json:"owner"`
 	// Scope narrows the access keys. It is required. A change also narrows the access keys that the rule has made. Source: ADR-0036.

@@ -3473,6 +3473,11 @@ func (in *TrustRuleSpec) DeepCopyInto(out *TrustRuleSpec) {
 			(*in)[i].DeepCopyInto(&(*out)[i])
 		}
 	}
+	if in.Once != nil {
+		in, out := &in.Once, &out.Once
+		*out = new(bool)
+		**out = **in
+	}
 	if in.Owner != nil {
 		in, out := &in.Owner, &out.Owner
 		*out = new(TrustRuleOwner)

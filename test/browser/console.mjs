@@ -1507,6 +1507,7 @@ function everyPage(name, walk) {
     }
     const differences = [];
     const look = async (about) => {
+      await page.waitForFunction((loading) => !document.body.innerText.includes(loading), "Loading …");
       await accessibleIn(looks, page, about);
       const dialog = page.locator("dialog[open]");
       const said = await told((await dialog.count()) > 0 ? dialog.last() : page.locator("body"));
@@ -1535,7 +1536,6 @@ everyPage("keys, virtual clusters and tokens", async (page, look) => {
   await look("keys-selected");
   for (const [button, about] of [["Disable", "disable-several"], ["Delete", "delete-several"]]) {
     await chosen.getByText(button, { exact: true }).click();
-    await page.getByRole("dialog").getByText("Loading").waitFor({ state: "detached" });
     await look(about);
     await page.keyboard.press("Escape");
   }
@@ -1598,7 +1598,6 @@ everyPage("people, rules, configuration and studio", async (page, look) => {
   await page.goto(`${origin}/console/projects?name=look`);
   await page.getByRole("dialog").getByRole("button", { name: "Delete" }).waitFor();
   await page.getByRole("dialog").getByRole("heading", { name: "Virtual clusters" }).waitFor();
-  await page.getByRole("dialog").getByText("Loading").waitFor({ state: "detached" });
   await look("project");
   await page.goto(`${origin}/console/trustrules`);
   await page.getByRole("button", { name: "New trust rule" }).click();

@@ -133,7 +133,7 @@ func (p part) command(ctx context.Context, events, timeout string) (*exec.Cmd, e
 		return nil, err
 	}
 	args := []string{
-		"tool", "-modfile=" + tools, "gotestsum", "--format=pkgname", "--format-hide-empty-pkg", "--hide-summary=skipped,output",
+		"tool", "-modfile=" + tools, "gotestsum", "--format=pkgname", "--format-hide-empty-pkg", "--hide-summary=skipped",
 		"--jsonfile=" + events, "--", "-vet=off", "-timeout=" + timeout, // the linters vet
 	}
 	args = append(args, p.flags...)

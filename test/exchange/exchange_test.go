@@ -187,7 +187,7 @@ func (w *world) rule(name string, match ...model.TrustRuleCondition) *model.Trus
 
 func (w *world) manifest(name string, match ...model.TrustRuleCondition) *model.TrustRule {
 	return &model.TrustRule{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: model.TrustRuleSpec{
-		Issuer: w.issuer.server.URL, CAData: w.issuer.authority(), Match: match, Owner: &model.TrustRuleOwner{Team: "web"},
+		Issuer: w.issuer.server.URL, CAData: w.issuer.authority(), Match: match, Once: new(true), Owner: &model.TrustRuleOwner{Team: "web"},
 		Scope: &model.Scope{VirtualClusters: []model.ScopeVirtualCluster{{Project: "web", VirtualCluster: "shop"}}},
 	}}
 }
@@ -236,6 +236,12 @@ func (w *world) token(claims map[string]any) string {
 // trade exchanges a token.
 func (w *world) trade(token string, more ...string) (status int, answer map[string]any) {
 	w.t.Helper()
+	return w.attempt("", token, more...)
+}
+
+// attempt exchanges a token in a request with an Idempotency-Key. Empty: it has none.
+func (w *world) attempt(name, token string, more ...string) (status int, answer map[string]any) {
+	w.t.Helper()
 	form := url.Values{"grant_type": {exchange.GrantType}, "subject_token": {token}, "subject_token_type": {exchange.TypeJWT}}
 	for i := 0; i+1 < len(more); i += 2 {
 		form.Set(more[i], more[i+1])
@@ -243,6 +249,9 @@ func (w *world) trade(token string, more ...string) (status int, answer map[stri
 	request := httptest.NewRequestWithContext(w.t.Context(), http.MethodPost, base+"/auth/token", strings.NewReader(form.Encode()))
 	request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	request.Header.Set("Accept", "application/json")
+	if name != "" {
+		request.Header.Set("Idempotency-Key", name)
+	}
 	recorder := httptest.NewRecorder()
 	w.handler.ServeHTTP(recorder, request)
 	answer = map[string]any{}
@@ -508,6 +517,99 @@ func TestOnce(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// A rule may let a token work for as long as it is valid: each exchange makes an access key.
+func TestSeveralTimes(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.rule("jobs", mainOnly...)
+	w.change("jobs", func(rule *model.TrustRule) { rule.Spec.Once = nil })
+	token := w.token(w.github())
+	for range 2 {
+		status, answer := w.trade(token)
+		if key, _ := answer["access_token"].(string); status != http.StatusOK || w.get(secret.String(key), shop) != http.StatusOK {
+			t.Fatalf("%d %v", status, answer)
+		}
+	}
+	if keys, err := w.env.Stores("ownedaccesskeys").List(t.Context(), store.Query{}); err != nil || len(keys.Records) != 2 {
+		t.Errorf("%d keys, %v", len(keys.Records), err)
+	}
+	w.clock.forward(11 * time.Minute)
+	if status, answer := w.trade(token); status != http.StatusBadRequest {
+		t.Errorf("later: %d %v", status, answer)
+	}
+}
+
+// A request whose answer was lost is repeated with its Idempotency-Key: the lost access key ends. Nobody else can use the token again.
+func TestLostAnswer(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.rule("jobs", mainOnly...)
+	keyOf := func(answer map[string]any) secret.String {
+		key, _ := answer["access_token"].(string)
+		return secret.String(key)
+	}
+	token := w.token(w.github())
+	_, lost := w.attempt("mine", token)
+	for about, name := range map[string]string{"without a name": "", "with another name": "other"} {
+		if status, answer := w.attempt(name, token); status != http.StatusBadRequest {
+			t.Errorf("%s: %d %v", about, status, answer)
+		}
+	}
+	w.clock.forward(59 * time.Second)
+	status, answer := w.attempt("mine", token)
+	if status != http.StatusOK || w.get(keyOf(lost), shop) != http.StatusUnauthorized || w.get(keyOf(answer), shop) != http.StatusOK {
+		t.Errorf("the repetition: %d %v", status, answer)
+	}
+	if status, answer := w.attempt("mine", token); status != http.StatusBadRequest {
+		t.Errorf("after the access key was used: %d %v", status, answer)
+	}
+	late := w.token(w.github())
+	w.attempt("late", late)
+	w.clock.forward(time.Minute)
+	if status, answer := w.attempt("late", late); status != http.StatusBadRequest {
+		t.Errorf("a minute later: %d %v", status, answer)
+	}
+	unnamed := w.token(w.github())
+	w.trade(unnamed)
+	if status, answer := w.attempt("mine", unnamed); status != http.StatusBadRequest {
+		t.Errorf("after a request without a name: %d %v", status, answer)
+	}
+	if status, _ := w.attempt(strings.Repeat("x", 256), w.token(w.github())); status != http.StatusBadRequest {
+		t.Errorf("a long name: %d", status)
+	}
+}
+
+// Of the same request several times at the same time, one access key works at the end.
+func TestLostAnswerAtOnce(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.rule("jobs", mainOnly...)
+	token := w.token(w.github())
+	keys := make([]secret.String, 8)
+	var group sync.WaitGroup
+	for i := range keys {
+		group.Go(func() {
+			if status, answer := w.attempt("mine", token); status == http.StatusOK {
+				key, _ := answer["access_token"].(string)
+				keys[i] = secret.String(key)
+			}
+		})
+	}
+	group.Wait()
+	good := 0
+	for _, key := range keys {
+		if key != "" && w.get(key, shop) == http.StatusOK {
+			good++
+		}
+	}
+	if good != 1 {
+		t.Errorf("%d access keys work", good)
+	}
+	if left, err := w.env.Stores("ownedaccesskeys").List(t.Context(), store.Query{}); err != nil || len(left.Records) != 1 {
+		t.Errorf("%d access keys are left, %v", len(left.Records), err)
 	}
 }
 

@@ -51,10 +51,10 @@ func TestSlowProvider(t *testing.T) {
 		status int
 	}{
 		"no metadata":      {"/.well-known/openid-configuration", never, 503},
-		"slow metadata":    {"/.well-known/openid-configuration", drip, 400},
+		"slow metadata":    {"/.well-known/openid-configuration", drip, 503},
 		"endless metadata": {"/.well-known/openid-configuration", endless, 400},
 		"no token":         {"/token", never, 503},
-		"a slow token":     {"/token", drip, 400},
+		"a slow token":     {"/token", drip, 503},
 		"an endless token": {"/token", endless, 400},
 		"no keys":          {"/keys", never, 503},
 		"endless keys":     {"/keys", endless, 400},

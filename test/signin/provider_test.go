@@ -44,6 +44,8 @@ type provider struct {
 	metadata func(map[string]any)
 	token    func(raw string) string
 	answer   func(url.Values)
+	// lifetime is the expires_in of tokens. Nil: the provider does not say it.
+	lifetime any
 	// serve replaces the answer at a path.
 	serve map[string]http.HandlerFunc
 
@@ -142,6 +144,9 @@ func (p *provider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		raw := p.sign(map[string]any{"alg": "ES256", "kid": "1", "typ": "JWT"}, claims)
 		answer := map[string]any{"access_token": "opaque", "token_type": "Bearer"}
+		if p.lifetime != nil {
+			answer["expires_in"] = p.lifetime
+		}
 		p.mu.Lock()
 		p.idToken = raw
 		if again || strings.Contains(began.Get("scope"), "offline_access") {

@@ -572,7 +572,13 @@ func TestCallback(t *testing.T) {
 	again := w.browser()
 	location := again.start()
 	cookies := again.cookies
-	first := callback(again, w.provider.login(location))
+	answer := w.provider.login(location)
+	for _, header := range []string{"Sec-Purpose", "Purpose", "X-Moz"} {
+		if early := again.send(base+"/auth/oidc/callback?"+answer.Encode(), nil, header, "prefetch;prerender"); early.StatusCode != http.StatusServiceUnavailable {
+			t.Errorf("in advance, by %s: %d", header, early.StatusCode)
+		}
+	}
+	first := callback(again, answer)
 	if first.StatusCode != http.StatusSeeOther {
 		t.Fatalf("%d %s", first.StatusCode, text(t, first))
 	}
@@ -918,6 +924,18 @@ func TestEmptyClaims(t *testing.T) {
 	w.provider.info = map[string]any{"sub": "1001", "email": "", "name": nil, "preferred_username": nil, "groups": nil}
 	if caller := w.signIn(); !caller.In("dev") || w.user("ana").Spec.Email != "ana@example.com" || w.user("ana").Spec.DisplayName != "Ana" {
 		t.Errorf("%q, %+v", caller.Groups, w.user("ana").Spec)
+	}
+}
+
+// Nothing depends on the lifetime of the provider's access token.
+func TestLifetimeOfTokens(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for _, lifetime := range []any{3600, "3600", 3599.5, 1e30, "soon", map[string]any{}, []int{}} {
+		w.provider.lifetime = lifetime
+		if caller := w.signIn(); !caller.In("dev") {
+			t.Errorf("%v: %q", lifetime, caller.Groups)
+		}
 	}
 }
 

@@ -10268,6 +10268,13 @@ func schema_managementplatformsh_shared_model_TrustRuleSpec(ref common.Reference
 							Format:      "int64",
 						},
 					},
+					"once": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Once decides whether a token works once. If false, it works for as long as it is valid, and each exchange makes an access key. If absent, it is true for issuers that make a token for each request, which are GitHub and Buildkite, and false for others, whose jobs have one token. Source: ADR-0036.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
 					"owner": {
 						SchemaProps: spec.SchemaProps{
 							Description: "Owner is the user or team that the access keys act as. Source: ADR-0036.",

@@ -41,6 +41,8 @@ type FormInput struct {
 	Address, Network string
 	// RequestID is the ID that pages name.
 	RequestID string
+	// IdempotencyKey is the name that the client gives to the request, so that a repetition of it can be recognized. Empty: it gives none.
+	IdempotencyKey string
 }
 
 // FormResult is the answer to a FormInput. One of Location, Page and JSON is set.
@@ -68,7 +70,8 @@ type Cookie struct {
 
 // Form binds an operation to a path for browsers and clients of OAuth. It needs no credential and ignores one. Nothing of an
 // answer is stored by browsers, and no other site learns the address of a page. Errors are pages if the client prefers HTML. If the
-// state cannot be reached, the answer is 503. A form of another site is refused. Source: ADR-0031.
+// state cannot be reached, the answer is 503. A form of another site is refused, and so is a request of a browser in advance.
+// Source: ADR-0031.
 func Form[D any](
 	method, path string, open func(*platform.Environment) D, do func(context.Context, D, FormInput) (FormResult, error),
 ) Endpoint {
@@ -83,12 +86,22 @@ func Form[D any](
 				if err := protection.Check(c.http); err != nil && !c.formElsewhere {
 					return nil, apierror.Forbidden(schema.GroupResource{}, "", "the form is that of another site", nil).Because(err)
 				}
+				if isPrefetch(c.http) {
+					return nil, apierror.Prefetched()
+				}
 				form, err := readForm(c)
 				if err != nil {
 					return nil, err
 				}
+				keys := c.http.Header.Values(idempotencyKey)
+				if len(keys) > 0 {
+					if err := checkIdempotencyKey(keys); err != nil {
+						return nil, err
+					}
+				}
 				in := FormInput{
 					Segment: c.http.PathValue, Query: c.query, Form: form, Cookies: map[string]string{}, Address: c.client, Network: address(c.client), RequestID: c.id,
+					IdempotencyKey: strings.Join(keys, ""),
 				}
 				for _, cookie := range c.http.Cookies() {
 					in.Cookies[cookie.Name] = cookie.Value
@@ -132,6 +145,16 @@ func (e Endpoint) FromElsewhere(size int64) Endpoint {
 		}
 	}
 	return e
+}
+
+// isPrefetch reports whether a browser asks in advance, before somebody opens the page. Source: https://fetch.spec.whatwg.org (Sec-Purpose).
+func isPrefetch(r *http.Request) bool {
+	for _, name := range []string{"Sec-Purpose", "Purpose", "X-Moz"} {
+		if strings.Contains(strings.ToLower(r.Header.Get(name)), "prefetch") {
+			return true
+		}
+	}
+	return false
 }
 
 // readForm reads the body of a POST.

@@ -23,6 +23,9 @@ func (s *Server) Mount(functions ...*Function) http.Handler {
 				byMethod = methodMux{}
 				methods[endpoint.Path] = byMethod
 				routes.Handle(endpoint.Path, byMethod.handler(s))
+				if f.ServedByOthers != nil {
+					routes.Handle(endpoint.Path+"/{$}", withoutSlash(byMethod.handler(s)))
+				}
 			}
 			key := endpoint.Method
 			if endpoint.Verb == "watch" {
@@ -60,6 +63,19 @@ func (s *Server) Mount(functions ...*Function) http.Handler {
 			routes.ServeHTTP(w, r)
 		}
 	}))
+}
+
+// withoutSlash serves a path that ends in a slash as the path without it. Clients that are generated from the OpenAPI document of
+// Kubernetes read the documents of discovery so. The function that receives all requests without a route from the gateway can
+// serve both; the paths of other functions are exact.
+func withoutSlash(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		url := *r.URL
+		url.Path, url.RawPath = strings.TrimSuffix(url.Path, "/"), strings.TrimSuffix(url.RawPath, "/")
+		short := *r
+		short.URL = &url
+		next.ServeHTTP(w, &short)
+	})
 }
 
 // clean reports whether a path has no empty segments and no segments "." or "..".

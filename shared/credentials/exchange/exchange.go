@@ -62,6 +62,8 @@ const (
 	skew = time.Minute
 	// oldest is the age at which no rule accepts a token.
 	oldest = time.Hour
+	// repeatable is how long a request can be repeated whose answer did not arrive.
+	repeatable = time.Minute
 	// KeyPrefix begins the names of the keys.
 	KeyPrefix = "job-"
 )
@@ -145,11 +147,14 @@ type Grant struct {
 	Expires time.Time
 }
 
-// Exchange makes an access key for the token of a job. Name is that of the rule; empty: the only one that fits. A token works once. Notes
-// are for the audit, also after an error.
+// Exchange makes an access key for the token of a job. Name is the name of the rule; empty: the only one that fits. Attempt names the
+// request; empty: it has no name. Notes are for the audit, also after an error.
+//
+// Where the rule says that a token works once, a request can be repeated for a minute with the same attempt, until the access key of the
+// first answer is used. That access key ends.
 //
 // Errors: RefusedError; ServiceUnavailable if the issuer does not answer; those of the store and of the keys.
-func (f *Flow) Exchange(ctx context.Context, raw, name string) (granted Grant, notes map[string]string, err error) {
+func (f *Flow) Exchange(ctx context.Context, raw, name, attempt string) (granted Grant, notes map[string]string, err error) {
 	notes = map[string]string{AnnotationOutcome: "refused"}
 	defer func() {
 		if refused := (*RefusedError)(nil); errors.As(err, &refused) {
@@ -177,14 +182,21 @@ func (f *Flow) Exchange(ctx context.Context, raw, name string) (granted Grant, n
 	if err != nil {
 		return Grant{}, notes, err
 	}
-	if err := f.use(ctx, issuer, signed, claims, rule); err != nil {
+	noted := store.Record{}
+	if trustrule.Once(rule) {
+		if noted, err = f.use(ctx, issuer, signed, claims, rule, attempt); err != nil {
+			return Grant{}, notes, err
+		}
+	}
+	key, err := f.grant(ctx, rule, made, claims)
+	if err != nil {
 		return Grant{}, notes, err
 	}
-	granted, err = f.grant(ctx, rule, made, claims)
-	if err == nil {
-		notes[AnnotationOutcome], notes[AnnotationKey] = "key_made", granted.Name
+	if err := f.noteKey(ctx, noted, key); err != nil {
+		return Grant{}, notes, err
 	}
-	return granted, notes, err
+	notes[AnnotationOutcome], notes[AnnotationKey] = "key_made", key.Name
+	return grantOf(key), notes, nil
 }
 
 // glance reads the issuer of a token, of which nothing is proven, and what is signed of it.
@@ -364,30 +376,148 @@ func (f *Flow) owner(ctx context.Context, rule *model.TrustRule) (*model.AccessK
 	return &model.AccessKeyOwner{UID: present.UID, Generation: present.Generation}, nil
 }
 
-// use notes that a token is used. Of several requests with one token, one wins. The note stays as long as a rule could accept the token.
-func (f *Flow) use(ctx context.Context, issuer, signed string, claims trustrule.Claims, rule *model.TrustRule) error {
+// use is the use of a token, as it is stored.
+type use struct {
+	// Attempt is the digest of the name of the request. Empty: it cannot be repeated.
+	Attempt string `json:"attempt,omitempty"`
+	// Key is the access key that was made. Nil: none is, or the request cannot be repeated.
+	Key *model.AccessKeyReference `json:"key,omitempty"`
+}
+
+// use notes that a token is used, and returns the note. Of several requests with one token, one wins, but for a repetition of the same
+// request. The note stays as long as a rule could accept the token.
+func (f *Flow) use(
+	ctx context.Context, issuer, signed string, claims trustrule.Claims, rule *model.TrustRule, attempt string,
+) (store.Record, error) {
 	kind := "jti"
 	id, _ := claims.Text("jti")
 	if id == "" {
 		// A signature can have several forms. What is signed has one.
 		kind, id = "signed", signed
 	}
-	sum := sha256.Sum256(fmt.Appendf(nil, "%q", []string{"job", issuer, kind, id}))
 	now := f.env.Now()
-	_, err := f.used.Create(ctx, store.Record{
-		Name: "job-" + hex.EncodeToString(sum[:]), Owner: trustrule.Owner(rule).String(), Created: now, Expires: now.Add(oldest + 2*skew), Object: []byte("{}"),
-	})
+	object, err := json.Marshal(use{Attempt: digestOf(attempt)})
+	if err != nil {
+		return store.Record{}, fmt.Errorf("encoding the use of a token: %w", err)
+	}
+	note := store.Record{
+		Name: "job-" + digest("job", issuer, kind, id), Owner: trustrule.Owner(rule).String(), Created: now, Expires: now.Add(oldest + 2*skew), Object: object,
+	}
+	note.Revision, err = f.used.Create(ctx, note)
+	if errors.Is(err, store.ErrExists) {
+		return f.repeat(ctx, note.Name, attempt)
+	}
+	if err != nil {
+		return store.Record{}, fmt.Errorf("noting the use of a token: %w", err)
+	}
+	return note, nil
+}
+
+// errUsed refuses a token that was used before.
+func errUsed() *RefusedError {
+	return refuse("the token was used before: a token works once", "replay")
+}
+
+// repeat takes the use of a token over from the same request, whose answer did not arrive: its access key was never used, and ends.
+func (f *Flow) repeat(ctx context.Context, name, attempt string) (store.Record, error) {
+	record, err := f.used.Get(ctx, name)
+	if errors.Is(err, store.ErrNotFound) {
+		return store.Record{}, errUsed()
+	}
+	if err != nil {
+		return store.Record{}, fmt.Errorf("reading the use of a token: %w", err)
+	}
+	var before use
+	if err := json.Unmarshal(record.Object, &before); err != nil {
+		return store.Record{}, fmt.Errorf("reading the use of a token: %w", err)
+	}
+	if attempt == "" || before.Attempt != digestOf(attempt) || !f.env.Now().Before(record.Created.Add(repeatable)) {
+		return store.Record{}, errUsed()
+	}
+	if before.Key != nil {
+		if err := f.endUnused(ctx, *before.Key); err != nil {
+			return store.Record{}, err
+		}
+	}
+	return f.write(ctx, record, use{Attempt: before.Attempt})
+}
+
+// endUnused ends an access key that was never used. Error: RefusedError if it was used, or has ended.
+func (f *Flow) endUnused(ctx context.Context, of model.AccessKeyReference) error {
+	record, err := f.keys.Store.Get(ctx, of.Name)
+	if errors.Is(err, store.ErrNotFound) {
+		return errUsed()
+	}
+	if err != nil {
+		return fmt.Errorf("reading the access key of a token: %w", err)
+	}
+	key, err := f.keys.Decode(record)
 	switch {
-	case errors.Is(err, store.ErrExists):
-		return refuse("the token was used before: a token works once", "replay")
 	case err != nil:
-		return fmt.Errorf("noting the use of a token: %w", err)
+		return err
+	case string(key.UID) != of.UID || !record.Activity.IsZero() || key.DeletionTimestamp != nil:
+		return errUsed()
+	}
+	return resource.Revoke(ctx, f.keys, withdrawer, key)
+}
+
+// withdrawer ends the access keys that no job has got.
+var withdrawer = identity.New(identity.Owner{Kind: identity.Subject, Name: "exchangetoken"}, []string{identity.Admins})
+
+// noteKey notes the access key that a token gave, if the request can be repeated. If a repetition has taken over, or the note cannot be
+// written, the access key ends.
+func (f *Flow) noteKey(ctx context.Context, note store.Record, key *model.OwnedAccessKey) error {
+	var noted use
+	if len(note.Object) > 0 {
+		if err := json.Unmarshal(note.Object, &noted); err != nil {
+			return fmt.Errorf("reading the use of a token: %w", err)
+		}
+	}
+	if noted.Attempt == "" {
+		return nil
+	}
+	noted.Key = &model.AccessKeyReference{Name: key.Name, UID: string(key.UID)}
+	if _, err := f.write(ctx, note, noted); err != nil {
+		if failed := resource.Revoke(context.WithoutCancel(ctx), f.keys, withdrawer, key); failed != nil {
+			f.env.Log.ErrorContext(ctx, "deleting the access key of a job that did not get it", "key", key.Name, "error", failed)
+		}
+		return err
 	}
 	return nil
 }
 
+// write changes the note of a use. Error: RefusedError if another request has changed it.
+func (f *Flow) write(ctx context.Context, note store.Record, to use) (store.Record, error) {
+	object, err := json.Marshal(to)
+	if err != nil {
+		return store.Record{}, fmt.Errorf("encoding the use of a token: %w", err)
+	}
+	note.Object = object
+	note.Revision, err = f.used.Update(ctx, note)
+	switch {
+	case errors.Is(err, store.ErrConflict), errors.Is(err, store.ErrNotFound):
+		return store.Record{}, errUsed()
+	case err != nil:
+		return store.Record{}, fmt.Errorf("noting the use of a token: %w", err)
+	}
+	return note, nil
+}
+
+// digestOf returns what is stored of the name of a request. Empty: it has none.
+func digestOf(attempt string) string {
+	if attempt == "" {
+		return ""
+	}
+	return digest("attempt", attempt)
+}
+
+func digest(parts ...string) string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%q", parts))
+	return hex.EncodeToString(sum[:])
+}
+
 // grant makes the key. Errors: those of the store and of the keys.
-func (f *Flow) grant(ctx context.Context, rule *model.TrustRule, made *model.AccessKeyOwner, claims trustrule.Claims) (Grant, error) {
+func (f *Flow) grant(ctx context.Context, rule *model.TrustRule, made *model.AccessKeyOwner, claims trustrule.Claims) (*model.OwnedAccessKey, error) {
 	owner := trustrule.Owner(rule)
 	key := &model.OwnedAccessKey{
 		ObjectMeta: metav1.ObjectMeta{GenerateName: KeyPrefix, Annotations: map[string]string{}},
@@ -405,15 +535,20 @@ func (f *Flow) grant(ctx context.Context, rule *model.TrustRule, made *model.Acc
 	written, err := resource.Create(ctx, keys, resource.CreateInput[*model.OwnedAccessKey]{Caller: caller, Manager: "exchangetoken", Object: key})
 	switch {
 	case apierrors.IsForbidden(err) || apierrors.IsInvalid(err):
-		return Grant{}, refuse("the platform made no access key: ask an admin", err.Error())
+		return nil, refuse("the platform made no access key: ask an admin", err.Error())
 	case err != nil:
-		return Grant{}, err
+		return nil, err
 	}
-	granted := Grant{Key: secret.String(written.Object.Spec.Key), Name: written.Object.Name, Owner: owner}
-	if end := written.Object.Status.ExpirationTimestamp; end != nil {
+	return written.Object, nil
+}
+
+// grantOf returns what a job gets of an access key.
+func grantOf(key *model.OwnedAccessKey) Grant {
+	granted := Grant{Key: secret.String(key.Spec.Key), Name: key.Name, Owner: accesskey.OwnerOf(&key.Spec)}
+	if end := key.Status.ExpirationTimestamp; end != nil {
 		granted.Expires = end.Time
 	}
-	return granted, nil
+	return granted
 }
 
 // tell adds the claims that name a job to annotations.

@@ -32,6 +32,8 @@ const (
 	refreshedFor = time.Hour
 	// unusedFor is when a refresh key ends after its last use, where sign-ins have no end.
 	unusedFor = 90 * 24 * time.Hour
+	// repeatable is how long a refresh can be repeated whose answer did not arrive.
+	repeatable = time.Minute
 )
 
 // Wanted is what a program asks for when it fetches the key of a sign-in.
@@ -65,8 +67,10 @@ func (w Wanted) refreshKey(state *signIn, key *model.OwnedAccessKey) {
 
 // rotation says which refresh token of a refresh key is good, as it is stored.
 type rotation struct {
-	// Part is the digest of the part that changes.
-	Part string `json:"part"`
+	// Part is the digest of the part that changes, and Before what it was before Refreshed.
+	Part      string    `json:"part"`
+	Before    string    `json:"before,omitempty"`
+	Refreshed time.Time `json:"refreshed,omitzero"`
 	// Made are the access keys that it made, the last one first: that one and the one before it.
 	Made []model.AccessKeyReference `json:"made"`
 }
@@ -97,7 +101,7 @@ func (f *Flow) firstRefreshed(ctx context.Context, family *model.OwnedAccessKey)
 	if err != nil {
 		return Grant{}, err
 	}
-	object, err := json.Marshal(rotation{partDigest(part), []model.AccessKeyReference{referenceOf(made)}})
+	object, err := json.Marshal(rotation{Part: partDigest(part), Made: []model.AccessKeyReference{referenceOf(made)}})
 	if err != nil {
 		return Grant{}, fmt.Errorf("encoding a refresh key: %w", err)
 	}
@@ -149,7 +153,8 @@ func (f *Flow) refreshed(ctx context.Context, caller identity.Caller, family *mo
 }
 
 // Refresh exchanges a refresh token for a new access key and the next refresh token. A refresh token works once. One that was used before
-// ends its refresh key and what came of it. Notes are for the audit.
+// ends its refresh key and what came of it. For a minute, the last one can be used again, until the access key of its answer is used: the
+// answer did not arrive, its access key ends, and its refresh token counts as used. Notes are for the audit.
 //
 // Errors: ErrRefresh, also if the refresh key, or the right of its user to have it, has ended; those of the store and of the keys.
 // Source: RFC 6749, 6; RFC 9700, 4.14.2; ADR-0045.
@@ -176,32 +181,65 @@ func (f *Flow) Refresh(ctx context.Context, text secret.String) (Grant, map[stri
 		return Grant{}, notes, ErrRefresh
 	}
 	notes[AnnotationConnector] = family.Spec.Identity.Connector
-	var before rotation
-	record, err := f.rotation(ctx, family, &before)
-	if err != nil {
-		return Grant{}, notes, err
+	for {
+		granted, err := f.rotate(ctx, caller, family, bearer, part, notes)
+		if !errors.Is(err, errOvertaken) {
+			return granted, notes, err
+		}
 	}
-	if !same(before.Part, partDigest(part)) {
-		return Grant{}, notes, f.reused(ctx, family, record, notes)
+}
+
+// errOvertaken says that another request has used the same refresh token meanwhile.
+var errOvertaken = errors.New("another request has used the refresh token")
+
+// rotate makes the next access key and refresh token of a refresh key. Errors: ErrRefresh; errOvertaken, after which nothing is left of this
+// request; those of the store and of the keys.
+func (f *Flow) rotate(
+	ctx context.Context, caller identity.Caller, family *model.OwnedAccessKey, bearer, part secret.String, notes map[string]string,
+) (Grant, error) {
+	var state rotation
+	record, err := f.rotation(ctx, family, &state)
+	if err != nil {
+		return Grant{}, err
+	}
+	given := partDigest(part)
+	repeated := !same(state.Part, given)
+	if repeated {
+		wasLost, err := f.lostAnswer(ctx, state, given)
+		if err != nil {
+			return Grant{}, err
+		}
+		if !wasLost {
+			if now, err := f.records.Get(ctx, record.Name); err == nil && now.Revision != record.Revision {
+				return Grant{}, errOvertaken
+			}
+			return Grant{}, f.reused(ctx, family, record, notes)
+		}
 	}
 	made, granted, next, err := f.refreshed(ctx, caller, family, bearer)
 	if err != nil {
-		return Grant{}, notes, err
+		return Grant{}, err
 	}
-	old := before.Made[min(1, len(before.Made)):]
-	before.Made = append([]model.AccessKeyReference{referenceOf(made)}, before.Made[:len(before.Made)-len(old)]...)
-	before.Part = partDigest(next)
-	if record.Object, err = json.Marshal(before); err != nil {
-		return Grant{}, notes, fmt.Errorf("encoding a refresh key: %w", err)
+	now := f.env.Now()
+	last, earlier := state.Made[:min(1, len(state.Made))], state.Made[min(1, len(state.Made)):]
+	if repeated {
+		// Nobody has got the last key.
+		last, earlier = earlier, last
+	} else {
+		state.Before, state.Refreshed = given, now
 	}
-	record.Expires = endOf(family, f.env.Now())
+	state.Made = append([]model.AccessKeyReference{referenceOf(made)}, last...)
+	state.Part = partDigest(next)
+	if record.Object, err = json.Marshal(state); err != nil {
+		return Grant{}, fmt.Errorf("encoding a refresh key: %w", err)
+	}
+	record.Expires = endOf(family, now)
 	if _, err := f.records.Update(ctx, record); lost(err) {
-		// Another request has used the same refresh token meanwhile.
-		return Grant{}, notes, f.withdraw(ctx, made, f.reused(ctx, family, record, notes))
+		return Grant{}, f.withdraw(ctx, made, errOvertaken)
 	} else if err != nil {
-		return Grant{}, notes, f.withdraw(ctx, made, fmt.Errorf("storing a refresh key: %w", err))
+		return Grant{}, f.withdraw(ctx, made, fmt.Errorf("storing a refresh key: %w", err))
 	}
-	for _, key := range old {
+	for _, key := range earlier {
 		_, err := resource.Delete(ctx, f.all, resource.DeleteInput{Caller: sweeper, Name: key.Name, UID: types.UID(key.UID)})
 		if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
 			// It expires within the hour.
@@ -209,7 +247,23 @@ func (f *Flow) Refresh(ctx context.Context, text secret.String) (Grant, map[stri
 		}
 	}
 	notes[AnnotationOutcome], notes[AnnotationKey] = "key_made", made.Name
-	return granted, notes, nil
+	return granted, nil
+}
+
+// lostAnswer reports whether the answer to the last refresh did not arrive: given is the refresh token that it used, and the access key
+// that it made was never used.
+func (f *Flow) lostAnswer(ctx context.Context, state rotation, given string) (bool, error) {
+	if !same(state.Before, given) || !f.env.Now().Before(state.Refreshed.Add(repeatable)) || len(state.Made) == 0 {
+		return false, nil
+	}
+	record, err := f.all.Store.Get(ctx, state.Made[0].Name)
+	switch {
+	case errors.Is(err, store.ErrNotFound):
+		return false, nil
+	case err != nil:
+		return false, fmt.Errorf("reading the access key of a refresh: %w", err)
+	}
+	return record.Activity.IsZero(), nil
 }
 
 // rotation reads the record of a refresh key. Error: ErrRefresh if it has none.

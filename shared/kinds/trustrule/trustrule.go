@@ -62,6 +62,14 @@ func TTL(rule *model.TrustRule) time.Duration { return orDefault(rule.Spec.TTLSe
 // MaxTokenAge returns how long ago a token for a rule may have been issued.
 func MaxTokenAge(rule *model.TrustRule) time.Duration { return orDefault(rule.Spec.MaxTokenAgeSeconds) }
 
+// Once reports whether a token works once for a rule.
+func Once(rule *model.TrustRule) bool {
+	if rule.Spec.Once != nil {
+		return *rule.Spec.Once
+	}
+	return tokenPerRequest(rule.Spec.Issuer)
+}
+
 func orDefault(seconds int64) time.Duration {
 	if seconds == 0 {
 		return usualSeconds * time.Second

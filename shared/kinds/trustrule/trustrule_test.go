@@ -114,10 +114,31 @@ func TestSharedIssuers(t *testing.T) {
 		} {
 			rule := valid()
 			rule.Spec.Issuer, rule.Spec.Match = row.issuer, []model.TrustRuleCondition{condition}
-			_, shared := ownersAt(row.issuer)
+			_, shared := sharing(row.issuer)
 			want := row.valid && (about != "hasPrefix" || !shared)
 			if problems := (rules{}).Validate(rule, nil); len(problems) == 0 != want || !want && problems[0].Field != "spec.match" {
 				t.Errorf("%s with %s on %s: %v", row.issuer, about, row.claim, problems)
+			}
+		}
+	}
+}
+
+// Whether a token works once depends on the issuer, unless the rule says it.
+func TestOnce(t *testing.T) {
+	t.Parallel()
+	for issuer, want := range map[string]bool{
+		github: true, github + "/acme": true, "https://github.example/_services/token": true, "https://agent.buildkite.com": true,
+		"https://gitlab.com": false, "https://kubernetes.example": false, "https://app.terraform.io": false,
+	} {
+		rule := valid()
+		rule.Spec.Issuer = issuer
+		for _, said := range []*bool{nil, new(true), new(false)} {
+			wanted := want
+			if said != nil {
+				wanted = *said
+			}
+			if rule.Spec.Once = said; Once(rule) != wanted {
+				t.Errorf("%s with %v: %v", issuer, said, !wanted)
 			}
 		}
 	}

@@ -32,27 +32,43 @@ const (
 
 var specPath = field.NewPath("spec")
 
-// shared are the issuers that many organizations share, and the claims that say whose a token is. Below tells that the issuers below
-// the address are the same.
-var shared = []struct {
+// sharedIssuer is an issuer that many organizations share.
+type sharedIssuer struct {
 	issuer string
-	below  bool
+	// below tells that the issuers below the address are the same.
+	below bool
+	// owners are the claims that say whose a token is.
 	owners []string
 	// narrower are the claims that tell one branch or environment from another. None: the issuer has none.
 	narrower []string
-}{
-	{"https://token.actions.githubusercontent.com", true, []string{"repository_id", "repository_owner_id", "enterprise_id"},
-		[]string{"ref", "environment", "sub", "job_workflow_ref"}},
-	{"https://gitlab.com", false, []string{"project_id", "namespace_id"}, []string{"ref", "ref_protected", "environment", "sub"}},
-	{"https://accounts.google.com", false, []string{"sub", "hd"}, nil},
-	{"https://login.microsoftonline.com", true, []string{"tid", "oid", "sub"}, nil},
-	{"https://sts.windows.net", true, []string{"tid", "oid", "sub"}, nil},
-	{"https://agent.buildkite.com", false, []string{"organization_id", "pipeline_id"}, []string{"build_branch", "pipeline_id", "sub"}},
-	{"https://oidc.vercel.com", false, []string{"owner_id", "project_id"}, []string{"environment", "sub"}},
-	{"https://oidc.codefresh.io", false, []string{"account_id", "pipeline_id", "sub"}, nil},
-	{"https://oidc.cirrus-ci.com", false, []string{"owner_id", "repository_id"}, nil},
-	{"https://app.terraform.io", false, []string{"terraform_organization_id", "terraform_project_id", "terraform_workspace_id"}, nil},
+	// perRequest tells that a job gets another token whenever it asks for one.
+	perRequest bool
 }
+
+var shared = []sharedIssuer{
+	{
+		issuer: "https://token.actions.githubusercontent.com", below: true, owners: []string{"repository_id", "repository_owner_id", "enterprise_id"},
+		narrower: []string{"ref", "environment", "sub", "job_workflow_ref"}, perRequest: true,
+	},
+	{
+		issuer: "https://gitlab.com", owners: []string{"project_id", "namespace_id"},
+		narrower: []string{"ref", "ref_protected", "environment", "sub"},
+	},
+	{issuer: "https://accounts.google.com", owners: []string{"sub", "hd"}},
+	{issuer: "https://login.microsoftonline.com", below: true, owners: []string{"tid", "oid", "sub"}},
+	{issuer: "https://sts.windows.net", below: true, owners: []string{"tid", "oid", "sub"}},
+	{
+		issuer: "https://agent.buildkite.com", owners: []string{"organization_id", "pipeline_id"},
+		narrower: []string{"build_branch", "pipeline_id", "sub"}, perRequest: true,
+	},
+	{issuer: "https://oidc.vercel.com", owners: []string{"owner_id", "project_id"}, narrower: []string{"environment", "sub"}},
+	{issuer: "https://oidc.codefresh.io", owners: []string{"account_id", "pipeline_id", "sub"}},
+	{issuer: "https://oidc.cirrus-ci.com", owners: []string{"owner_id", "repository_id"}},
+	{issuer: "https://app.terraform.io", owners: []string{"terraform_organization_id", "terraform_project_id", "terraform_workspace_id"}},
+}
+
+// githubServer ends the issuers of GitHub Enterprise Server.
+const githubServer = "/_services/token"
 
 // Validate returns all that is wrong with a rule.
 func (rules) Validate(rule, _ *model.TrustRule) field.ErrorList {
@@ -119,11 +135,11 @@ func validateMatch(spec *model.TrustRuleSpec) field.ErrorList {
 	for i, condition := range spec.Match {
 		problems = append(problems, validateCondition(condition, path.Index(i))...)
 	}
-	if owners, isShared := ownersAt(spec.Issuer); isShared && !slices.ContainsFunc(spec.Match, func(condition model.TrustRuleCondition) bool {
-		return slices.Contains(owners, condition.Claim) && (condition.Is != "" || len(condition.IsOneOf) > 0)
+	if found, isShared := sharing(spec.Issuer); isShared && !slices.ContainsFunc(spec.Match, func(condition model.TrustRuleCondition) bool {
+		return slices.Contains(found.owners, condition.Claim) && (condition.Is != "" || len(condition.IsOneOf) > 0)
 	}) {
 		problems = append(problems, field.Required(path, fmt.Sprintf(
-			"many organizations share this issuer: add a condition with is or isOneOf on %s, because names can be registered anew", strings.Join(owners, " or "))))
+			"many organizations share this issuer: add a condition with is or isOneOf on %s, because names can be registered anew", strings.Join(found.owners, " or "))))
 	}
 	return problems
 }
@@ -195,24 +211,30 @@ func validateSeconds(seconds int64, path *field.Path) field.ErrorList {
 	return nil
 }
 
-// ownersAt returns the claims that say whose a token of an issuer is. Not shared: only one organization uses the issuer.
-func ownersAt(issuer string) (owners []string, isShared bool) {
+// sharing returns what is known of an issuer that many organizations share. Not shared: only one organization uses it.
+func sharing(issuer string) (found sharedIssuer, isShared bool) {
 	for _, one := range shared {
 		if issuer == one.issuer || strings.TrimSuffix(issuer, "/") == one.issuer || one.below && strings.HasPrefix(issuer, one.issuer+"/") {
-			return one.owners, true
+			return one, true
 		}
 	}
-	return nil, false
+	return sharedIssuer{}, false
+}
+
+// tokenPerRequest reports whether the jobs of an issuer get another token whenever they ask for one.
+func tokenPerRequest(issuer string) bool {
+	found, _ := sharing(issuer)
+	return found.perRequest || strings.HasSuffix(issuer, githubServer)
 }
 
 // Warn says when a rule accepts the tokens of each branch and each pull request.
 func (rules) Warn(rule *model.TrustRule) []string {
-	for _, one := range shared {
-		if (rule.Spec.Issuer == one.issuer || one.below && strings.HasPrefix(rule.Spec.Issuer, one.issuer+"/")) && len(one.narrower) > 0 &&
-			!slices.ContainsFunc(rule.Spec.Match, func(condition model.TrustRuleCondition) bool { return slices.Contains(one.narrower, condition.Claim) }) {
-			return []string{"spec.match: without a condition on " + strings.Join(one.narrower, ", ") +
-				", the rule accepts the jobs of each branch and each pull request"}
-		}
+	found, _ := sharing(rule.Spec.Issuer)
+	if len(found.narrower) == 0 || slices.ContainsFunc(rule.Spec.Match, func(condition model.TrustRuleCondition) bool {
+		return slices.Contains(found.narrower, condition.Claim)
+	}) {
+		return nil
 	}
-	return nil
+	return []string{"spec.match: without a condition on " + strings.Join(found.narrower, ", ") +
+		", the rule accepts the jobs of each branch and each pull request"}
 }

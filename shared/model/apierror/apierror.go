@@ -195,6 +195,11 @@ func Unavailable() *Error {
 	return from(apierrors.NewServiceUnavailable("the state of the platform cannot be reached; try again")).retryAfter(1)
 }
 
+// Prefetched answers 503: a browser asks in advance for a page that has an effect, and asks again when somebody opens it.
+func Prefetched() *Error {
+	return from(apierrors.NewServiceUnavailable("the page is not served in advance: it has an effect"))
+}
+
 // NotImplemented answers 501: the deployment lacks what the request needs. The text says what. Source: ADR-0034.
 func NotImplemented(why string) *Error {
 	return failure(http.StatusNotImplemented, metav1.StatusReasonMethodNotAllowed, why)

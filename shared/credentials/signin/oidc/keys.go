@@ -15,8 +15,6 @@ import (
 	goidc "github.com/coreos/go-oidc/v3/oidc"
 	"github.com/go-jose/go-jose/v4"
 	"github.com/go-jose/go-jose/v4/jwt"
-
-	"management.platform.sh/shared/credentials/signin/upstream"
 )
 
 // newKeySet returns the keys at an address, which are read when they are needed. Keys that cannot be read are left out.
@@ -37,10 +35,10 @@ func (r readableKeys) RoundTrip(request *http.Request) (*http.Response, error) {
 		return answer, err
 	}
 	text, err := io.ReadAll(answer.Body)
-	_ = answer.Body.Close()
-	// The library refuses the beginning of a set that is too large.
-	if err != nil && !errors.Is(err, upstream.ErrTooLarge) {
-		return nil, err
+	if err != nil {
+		// The library refuses the beginning of a set that is too large.
+		answer.Body = io.NopCloser(bytes.NewReader(text))
+		return answer, nil
 	}
 	var set struct {
 		Keys []json.RawMessage `json:"keys"`

@@ -4,10 +4,12 @@
 package upstream
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/json"
 	"errors"
 	"io"
 	"net/http"
@@ -15,6 +17,7 @@ import (
 	"os"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"golang.org/x/oauth2"
@@ -84,8 +87,39 @@ func (b bounded) RoundTrip(request *http.Request) (*http.Response, error) {
 		_ = answer.Body.Close()
 		return nil, statusError(answer.StatusCode)
 	}
-	answer.Body = &limited{ReadCloser: answer.Body, left: maxAnswer}
+	// An answer that does not arrive whole is none.
+	text, err := io.ReadAll(io.LimitReader(answer.Body, maxAnswer+1))
+	_ = answer.Body.Close()
+	switch {
+	case err != nil:
+		return nil, err
+	case len(text) > maxAnswer:
+		answer.Body = io.NopCloser(io.MultiReader(bytes.NewReader(text[:maxAnswer]), tooLarge{}))
+		return answer, nil
+	case request.Method == http.MethodPost && answer.StatusCode == http.StatusOK:
+		text = wholeSeconds(text)
+	}
+	answer.Body, answer.ContentLength = io.NopCloser(bytes.NewReader(text)), int64(len(text))
 	return answer, nil
+}
+
+// wholeSeconds leaves a lifetime that is no integer out of the answer of a token endpoint. Nothing depends on it, and the library refuses
+// the answer for it. Source: RFC 6749, 5.1.
+func wholeSeconds(text []byte) []byte {
+	const lifetime = "expires_in"
+	fields := map[string]json.RawMessage{}
+	if json.Unmarshal(text, &fields) != nil || fields[lifetime] == nil {
+		return text
+	}
+	if _, err := strconv.ParseInt(strings.Trim(string(fields[lifetime]), `"`), 10, 32); err == nil {
+		return text
+	}
+	delete(fields, lifetime)
+	edited, err := json.Marshal(fields)
+	if err != nil {
+		return text
+	}
+	return edited
 }
 
 // isTemporary reports whether a server cannot answer now. Some servers answer 403 to somebody who asks too often.
@@ -107,25 +141,11 @@ type statusError int
 // Error names the status.
 func (s statusError) Error() string { return "the provider answers " + strconv.Itoa(int(s)) }
 
-// ErrTooLarge is the error behind the first bytes of an answer that has more.
-var ErrTooLarge = errors.New("the answer of the provider is too large")
+// tooLarge is the rest of an answer that is too large.
+type tooLarge struct{}
 
-// limited is an answer that ends with ErrTooLarge if it is too large.
-type limited struct {
-	io.ReadCloser
-	left int64
-}
-
-func (l *limited) Read(into []byte) (int, error) {
-	if l.left <= 0 {
-		return 0, ErrTooLarge
-	}
-	if int64(len(into)) > l.left {
-		into = into[:l.left]
-	}
-	n, err := l.ReadCloser.Read(into)
-	l.left -= int64(n)
-	return n, err
+func (tooLarge) Read([]byte) (int, error) {
+	return 0, errors.New("the answer of the provider is too large")
 }
 
 // refusals are the errors of a token endpoint that are about the code or the token that was sent. Others are about the client. The last
