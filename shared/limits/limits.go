@@ -48,6 +48,12 @@ const (
 	SAMLFormBytes = 256 << 10
 	// SAMLElements is the maximum number of elements in the answer of a SAML provider.
 	SAMLElements = 1000
+	// SignInGroups is the maximum number of groups that a provider gives to a user.
+	SignInGroups = 256
+	// SignInTextBytes is the maximum length of an ID, a name, an address and a group that a provider names, in bytes.
+	SignInTextBytes = 256
+	// SignInClaimBytes is the maximum length of an extra claim, in bytes.
+	SignInClaimBytes = 4 << 10
 	// BodyDepth is the maximum number of lists and objects that contain each other.
 	BodyDepth = 100
 	// BodyValues is the maximum number of values in a body, at all levels: objects, lists, texts, numbers and literals.
@@ -236,6 +242,18 @@ var List = []Limit{
 	{
 		"saml-elements", "elements in the answer of a SAML provider", "1000 elements", "shared/credentials/signin/saml",
 		"400", "",
+	},
+	{
+		"signin-groups", "groups that a provider gives to a user, after groupsFilters", "256 groups", "shared/credentials/signin",
+		"the first ones by name are kept, and the event names others", "",
+	},
+	{
+		"signin-text-bytes", "length of a name, an address and a group that a provider names, and of the ID of a person", "256 bytes", "shared/credentials/signin",
+		"it is left out, and the event names it; for the ID: 400", "",
+	},
+	{
+		"signin-claim-bytes", "length of an extra claim that a provider sends", "4 KiB", "shared/credentials/signin",
+		"it is left out, and the event names it", "",
 	},
 	{
 		"body-depth", "levels of lists and objects in a body", "100 levels", "shared/api/codec",

@@ -36,6 +36,28 @@ func TestAttacks(t *testing.T) {
 	}
 }
 
+// Each row of the list in docs/people.md about what must be exact names tests that exist.
+func TestExactAnswers(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../../docs/people.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, found := strings.Cut(string(text), "\n| part of an answer | refused | accepted or left out | tests |\n|---|---|---|---|\n")
+	if !found {
+		t.Fatal("there is no table")
+	}
+	table, _, _ := strings.Cut(rest, "\n\n")
+	for row := range strings.Lines(table) {
+		cells := strings.Split(strings.Trim(strings.TrimSpace(row), "|"), "|")
+		for one := range strings.SplitSeq(strings.TrimSpace(cells[len(cells)-1]), ", ") {
+			if wrong := noTest(t, one); wrong != "" {
+				t.Errorf("%s: %s", wrong, row)
+			}
+		}
+	}
+}
+
 // namedTest is a test in the tables: a package with a function, or a story.
 var namedTest = regexp.MustCompile("^`([^`]+)`(?: (Test\\w+))?$")
 

@@ -30,7 +30,7 @@ type row struct {
 }
 
 // rows are the cases by the name of the limit.
-var rows = merge(connectionRows, requestRows, objectRows, answerRows, placeRows, patchRows, quotaRows)
+var rows = merge(connectionRows, requestRows, signInRows, objectRows, answerRows, placeRows, patchRows, quotaRows)
 
 func merge(parts ...map[string]row) map[string]row {
 	all := map[string]row{}

@@ -18,6 +18,7 @@ import (
 	"management.platform.sh/shared/kinds/membership"
 	"management.platform.sh/shared/kinds/people"
 	"management.platform.sh/shared/kinds/user"
+	"management.platform.sh/shared/limits"
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/model/identity"
 	"management.platform.sh/shared/platform"
@@ -27,13 +28,8 @@ import (
 // signer is the caller who writes users at sign-ins.
 var signer = identity.New(identity.Owner{Kind: identity.Subject, Name: "finishlogin"}, []string{identity.Admins})
 
-// The limits on what a provider says of a person. Source: ADR-0031.
 const (
-	// maxText is the length of an ID, a name, an address and a group, in bytes, and maxClaim that of an extra claim.
-	maxText  = 256
-	maxClaim = 4096
-	// maxKept is how many groups are saved with a user.
-	maxKept = 256
+	// maxName is the length of the name of a new user, in bytes, without its ending.
 	maxName = 50
 	// maxTries is how often the write of a user is tried while others write the same user.
 	maxTries = 4
@@ -90,7 +86,7 @@ func (f *Flow) admit(ctx context.Context, chosen Connector, person Person, notes
 // mapped applies the settings of a connector to a person. It returns the person's groups, the fields of their user, and the identity
 // that their keys hold. Errors: Refusal, also if the settings do not admit the person.
 func mapped(chosen Connector, person Person, filters []string, notes map[string]string) (groups []string, said model.UserSpec, mapped model.AccessKeyIdentity, err error) {
-	if strings.TrimSpace(person.Subject) == "" || !fits(person.Subject, maxText) {
+	if strings.TrimSpace(person.Subject) == "" || !fits(person.Subject, limits.SignInTextBytes) {
 		return nil, model.UserSpec{}, model.AccessKeyIdentity{}, misconfigured("the ID of the person is absent, too long, or has control characters")
 	}
 	left := trim(&person)
@@ -145,7 +141,7 @@ func trim(person *Person) (left []string) {
 	}{
 		{"username", &person.Username}, {"preferred username", &person.PreferredUsername}, {"name", &person.DisplayName}, {"email", &person.Email},
 	} {
-		if !fits(*text.value, maxText) {
+		if !fits(*text.value, limits.SignInTextBytes) {
 			*text.value, left = "", append(left, text.name)
 		}
 	}
@@ -153,7 +149,7 @@ func trim(person *Person) (left []string) {
 	person.EmailVerified = person.EmailVerified && !slices.Contains(left, "email")
 	extra := map[string]string{}
 	for _, name := range slices.Sorted(maps.Keys(person.Extra)) {
-		if value := person.Extra[name]; fits(value, maxClaim) {
+		if value := person.Extra[name]; fits(value, limits.SignInClaimBytes) {
 			extra[name] = value
 		} else {
 			left = append(left, fmt.Sprintf("extra claim %.64q", name))
@@ -188,7 +184,7 @@ func keep(groups []string, prefix string, filters []string) (kept, dropped []str
 		group = prefix + group
 		switch {
 		case len(filters) > 0 && !slices.ContainsFunc(patterns, func(pattern *regexp.Regexp) bool { return pattern.MatchString(group) }):
-		case (identity.Owner{Name: group}).Reserved() != "" || !fits(group, maxText):
+		case (identity.Owner{Name: group}).Reserved() != "" || !fits(group, limits.SignInTextBytes):
 			dropped = append(dropped, group)
 		default:
 			kept = append(kept, group)
@@ -196,8 +192,8 @@ func keep(groups []string, prefix string, filters []string) (kept, dropped []str
 	}
 	slices.Sort(kept)
 	kept = slices.Compact(kept)
-	if len(kept) > maxKept {
-		kept, dropped = kept[:maxKept], append(dropped, kept[maxKept:]...)
+	if len(kept) > limits.SignInGroups {
+		kept, dropped = kept[:limits.SignInGroups], append(dropped, kept[limits.SignInGroups:]...)
 	}
 	return kept, dropped
 }

@@ -26,7 +26,7 @@ type Operator = (typeof operators)[number];
 interface Rule {
   metadata: Meta;
   spec: {
-    displayName?: string; description?: string; disabled?: boolean; issuer: string; caData?: string; audience?: string; maxTokenAgeSeconds?: number; ttl?: number;
+    displayName?: string; description?: string; disabled?: boolean; issuer: string; caData?: string; audience?: string; maxTokenAgeSeconds?: number; once?: boolean; ttl?: number;
     match: ({ claim: string } & { is?: string; isOneOf?: string[]; hasPrefix?: string })[];
     owner?: Owned;
     scope?: Record<string, unknown>;
@@ -108,6 +108,7 @@ function Create({ close, made }: { close: () => void; made: (name: string, warni
   const audience = useSignal("");
   const ca = useSignal("");
   const age = useSignal("");
+  const once = useSignal("");
   const ttl = useSignal(usual);
   const chosen = useScope("cluster");
   const problem = useSignal<Refusal | null>(null);
@@ -132,6 +133,7 @@ function Create({ close, made }: { close: () => void; made: (name: string, warni
     ...(audience.value.trim() ? [`  audience: ${value(audience.value.trim())}`] : []),
     ...(match.value.length === 0 ? ["  match: []"] : ["  match:", ...match.value.map((one) => `  - ${value(condition(one))}`)]),
     ...(seconds ? [`  maxTokenAgeSeconds: ${seconds}`] : []),
+    ...(once.value ? [`  once: ${once.value}`] : []),
     `  owner: ${value(owner.owner())}`, `  ttl: ${ttl.value}`, `  scope:${chosen.lines()}`, "",
   ].join("\n");
   async function submit(event: Event) {
@@ -181,6 +183,14 @@ function Create({ close, made }: { close: () => void; made: (name: string, warni
             <Entry label={text("claimAud")} at="spec.audience" problem={refused} value={audience.value} set={(to) => (audience.value = to)} placeholder={location.origin} />
             <Entry label={text("ruleAge")} at="spec.maxTokenAgeSeconds" problem={refused} value={age.value} set={(to) => (age.value = to)} pattern="[0-9]*" placeholder={String(usual)} />
           </div>
+          <label>
+            {text("ruleOnce")}
+            <select value={once.value} onChange={(event) => (once.value = event.currentTarget.value)}>
+              <option value="">{text("ruleOnceUsual")}</option>
+              <option value="true">{text("ruleOnceTrue")}</option>
+              <option value="false">{text("ruleOnceFalse")}</option>
+            </select>
+          </label>
           <Entry label={text("ruleCa")} at="spec.caData" problem={refused} value={ca.value} set={(to) => (ca.value = to)} lines={4} />
         </details>
         <details>
@@ -240,6 +250,7 @@ function One({ rule, close, changed }: { rule: Rule; close: () => void; changed:
         <Fact name={text("ruleOwner")}>{ownerWord(spec.owner)}</Fact>
         <Fact name={text("createLifetime")}>{text("seconds", { count: spec.ttl || usual })}</Fact>
         <Fact name={text("ruleAgeOf")}>{text("seconds", { count: spec.maxTokenAgeSeconds || usual })}</Fact>
+        {spec.once !== undefined && <Fact name={text("ruleOnce")}>{text(spec.once ? "ruleOnceTrue" : "ruleOnceFalse")}</Fact>}
         {spec.caData && <Fact name={text("ruleCaOf")}>{text("yes")}</Fact>}
         {keys.value && <Fact name={text("ruleKeys")}>{keys.value}</Fact>}
         <Fact name={text("created")}><Time of={creationTimestamp} none="" /></Fact>

@@ -1,0 +1,103 @@
+package limits_test
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"strings"
+	"testing"
+
+	"management.platform.sh/shared/api/resource"
+	"management.platform.sh/shared/credentials/signin"
+	"management.platform.sh/shared/kinds"
+	"management.platform.sh/shared/limits"
+	"management.platform.sh/shared/model"
+	"management.platform.sh/shared/model/connector"
+	"management.platform.sh/shared/model/identity"
+)
+
+// signInRows are the cases about what a provider says of a person.
+var signInRows = map[string]row{
+	"signin-groups": {fmt.Sprintf("%d groups", limits.SignInGroups), func(t *testing.T) {
+		for n, want := range atLimit(limits.SignInGroups) {
+			person := signin.Person{Subject: "1", Username: "ana"}
+			for i := range n {
+				person.Groups = append(person.Groups, fmt.Sprintf("group-%04d", i))
+			}
+			user, left := signIn(t, person)
+			if len(user.Spec.SSOGroups) != min(n, limits.SignInGroups) || left != want {
+				t.Errorf("%d: %d groups, left out: %v", n, len(user.Spec.SSOGroups), left)
+			}
+		}
+	}},
+	"signin-text-bytes": {fmt.Sprintf("%d bytes", limits.SignInTextBytes), func(t *testing.T) {
+		for n, want := range atLimit(limits.SignInTextBytes) {
+			text := strings.Repeat("x", n)
+			user, left := signIn(t, signin.Person{Subject: "1", Username: "ana", DisplayName: text, Groups: []string{text}})
+			if (user.Spec.DisplayName == "") != want || (len(user.Spec.SSOGroups) == 0) != want || left != want {
+				t.Errorf("%d: %+v, left out: %v", n, user.Spec, left)
+			}
+		}
+	}},
+	"signin-claim-bytes": {bytes(limits.SignInClaimBytes), func(t *testing.T) {
+		for n, want := range atLimit(limits.SignInClaimBytes) {
+			user, left := signIn(t, signin.Person{Subject: "1", Username: "ana", Extra: map[string]string{"dept": strings.Repeat("x", n)}})
+			if (len(user.Spec.ExtraClaims) == 0) != want || left != want {
+				t.Errorf("%d: %d claims, left out: %v", n, len(user.Spec.ExtraClaims), left)
+			}
+		}
+	}},
+}
+
+// atLimit yields a limit and the number after it, and whether that is above the limit.
+func atLimit(limit int) map[int]bool { return map[int]bool{limit: false, limit + 1: true} }
+
+// says is a provider at which a person has signed in.
+type says struct {
+	person signin.Person
+	state  string
+}
+
+func (s *says) Begin(_ context.Context, _ signin.Connector, request signin.Request) (string, error) {
+	s.state = request.State
+	return "https://idp.example", nil
+}
+
+func (s *says) Finish(context.Context, signin.Connector, signin.Answer) (signin.Person, error) {
+	return s.person, nil
+}
+
+func (s *says) End(context.Context, signin.Connector) (string, error) { return "", nil }
+
+// signIn signs a person in, and returns their user and whether something was left out.
+func signIn(t *testing.T, person signin.Person) (user *model.User, left bool) {
+	t.Helper()
+	w := newWorld(t, nil)
+	config := &model.ConfigStatus{Auth: &model.ConfigAuth{IdentityProviders: model.IdentityProviders{OIDC: &model.OIDCProvider{
+		IssuerURL: "https://idp.example", ClientID: "platform", ClientSecret: "hush", RedirectURI: "https://platform.example/auth/oidc/callback",
+		AllowedExtraClaims: []string{"dept"},
+	}}}}
+	w.env.Config = func() *model.ConfigStatus { return config }
+	provider := &says{person: person}
+	_, cookies, err := signin.OpenDoors(w.env).Start(t.Context(), provider, connector.OIDC, url.Values{
+		"response_type": {"code"}, "client_id": {signin.ClientID}, "redirect_uri": {"http://127.0.0.1:4711/callback"},
+		"code_challenge": {strings.Repeat("c", 43)}, "code_challenge_method": {"S256"}, "state": {"12345678"},
+	}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	kept := map[string]string{}
+	for _, cookie := range cookies {
+		kept[cookie.Name] = cookie.Value
+	}
+	_, notes, err := signin.Open(w.env).Finish(t.Context(), provider, connector.OIDC, url.Values{"state": {provider.state}}, kept)
+	if err != nil {
+		t.Fatal(err)
+	}
+	root := identity.New(identity.Owner{Kind: identity.User, Name: "root"}, []string{identity.Admins})
+	user, err = resource.Get(t.Context(), kinds.Users(w.env), resource.GetInput{Caller: root, Name: "ana"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return user, notes[signin.AnnotationLeftOut] != ""
+}
