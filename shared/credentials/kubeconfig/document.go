@@ -8,11 +8,10 @@ import (
 	"management.platform.sh/shared/model/secret"
 )
 
-// entry is the name of the cluster, the user and the context. Source: ADR-0017.
-const entry = "vcluster"
-
 // document is the content of a kubeconfig.
 type document struct {
+	// entry is the name of the cluster, the user and the context. It tells virtual clusters apart in a KUBECONFIG of several files.
+	entry string
 	// server is the URL of the API. It is never empty.
 	server string
 	// ca verifies the server, in PEM. Empty: the authorities of the client's system do.
@@ -37,6 +36,7 @@ func (d document) render() string {
 	text.WriteString("apiVersion: v1\nclusters:\n- cluster:\n")
 	add("certificate-authority-data", base64.StdEncoding.EncodeToString(d.ca))
 	add("server", scalar(d.server))
+	entry := scalar(d.entry)
 	text.WriteString("  name: " + entry + "\ncontexts:\n- context:\n")
 	add("cluster", entry)
 	add("user", entry)

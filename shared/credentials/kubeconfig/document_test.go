@@ -24,6 +24,7 @@ func (d document) library(t *testing.T) string {
 		user = &clientcmdapi.AuthInfo{ClientCertificateData: d.certificate, ClientKeyData: []byte(d.key.Reveal())}
 	}
 	config := clientcmdapi.NewConfig()
+	entry := d.entry
 	config.Clusters[entry] = &clientcmdapi.Cluster{Server: d.server, CertificateAuthorityData: d.ca}
 	config.AuthInfos[entry] = user
 	config.Contexts[entry] = &clientcmdapi.Context{Cluster: entry, AuthInfo: entry}
@@ -42,12 +43,13 @@ func read(t *testing.T, text string) (d document, more bool) {
 	if err != nil {
 		t.Fatalf("%v:\n%s", err, text)
 	}
+	entry := config.CurrentContext
 	cluster, user, at := config.Clusters[entry], config.AuthInfos[entry], config.Contexts[entry]
-	if cluster == nil || user == nil || at == nil || at.Cluster != entry || at.AuthInfo != entry || config.CurrentContext != entry {
+	if cluster == nil || user == nil || at == nil || at.Cluster != entry || at.AuthInfo != entry {
 		t.Fatalf("not a kubeconfig of one cluster:\n%s", text)
 	}
 	d = document{
-		server: cluster.Server, ca: cluster.CertificateAuthorityData, token: secret.String(user.Token),
+		entry: entry, server: cluster.Server, ca: cluster.CertificateAuthorityData, token: secret.String(user.Token),
 		certificate: user.ClientCertificateData, key: secret.String(user.ClientKeyData),
 	}
 	more = len(config.Clusters)+len(config.AuthInfos)+len(config.Contexts) != 3 || len(config.Extensions) != 0 ||
@@ -57,21 +59,24 @@ func read(t *testing.T, text string) (d document, more bool) {
 	return d, more
 }
 
-// bearer is the form of the bearers that the server makes.
-var bearer = regexp.MustCompile(`^pak_[0-9A-Za-z]{46}$`)
+// bearer is the form of the bearers that the server makes, and usual that of usual names of entries.
+var (
+	bearer = regexp.MustCompile(`^pak_[0-9A-Za-z]{46}$`)
+	usual  = regexp.MustCompile(`^[a-z][a-z0-9-]{5,}$`)
+)
 
 // checkDocument renders a kubeconfig. A client reads from it what was written and nothing else. If the server is one that is
-// accepted, and the token one that is made, the text is that of the library.
+// accepted, the token one that is made and the name a usual one, the text is that of the library.
 func checkDocument(t *testing.T, d document) {
 	t.Helper()
 	text := d.render()
 	got, more := read(t, text)
-	if more || got.server != d.server || got.token != d.token || got.key != d.key ||
+	if more || got.entry != d.entry || got.server != d.server || got.token != d.token || got.key != d.key ||
 		!bytes.Equal(got.ca, d.ca) || !bytes.Equal(got.certificate, d.certificate) {
 		t.Errorf("%q is read from\n%s", got.server, text)
 	}
 	tokens := d.token == "" || bearer.MatchString(d.token.Reveal())
-	if clusterca.CheckServer(d.server) == nil && strings.HasPrefix(d.server, "https://") && tokens && text != d.library(t) {
+	if clusterca.CheckServer(d.server) == nil && strings.HasPrefix(d.server, "https://") && tokens && usual.MatchString(d.entry) && text != d.library(t) {
 		t.Errorf("made\n%swant\n%s", text, d.library(t))
 	}
 }
@@ -93,9 +98,13 @@ func TestDocument(t *testing.T) {
 		`"`, `'`, `it's`, "{}", "[a]", "*a", "&a", "!!int 1", "- a", "? a", "% a", "@a", "`a", "ü", "\u2028", "a\tb", " a", "a ", ":", "yes", "infinity",
 	}) {
 		for _, ca := range [][]byte{nil, certificate, append([]byte("notes: 1\n"), certificate...)} {
-			checkDocument(t, document{server: server, ca: ca, token: secret.String("pak_" + strings.Repeat("0aZ9", 11) + "xy")})
-			checkDocument(t, document{server: server, ca: ca, certificate: certificate, key: secret.String(key)})
+			checkDocument(t, document{entry: "dev-p-shop", server: server, ca: ca, token: secret.String("pak_" + strings.Repeat("0aZ9", 11) + "xy")})
+			checkDocument(t, document{entry: "dev-p-shop", server: server, ca: ca, certificate: certificate, key: secret.String(key)})
 		}
+	}
+	// Names are read as they are, also those that look like numbers.
+	for _, entry := range []string{"1e-5", "0b-1", "2026-11-22", "a-b", "a.b-p-c", "0-0"} {
+		checkDocument(t, document{entry: entry, server: "https://a.example.com", token: "pak_a"})
 	}
 	for _, server := range accepted {
 		if err := clusterca.CheckServer(server); err != nil && !strings.Contains(server, "{b}") {
@@ -105,14 +114,14 @@ func TestDocument(t *testing.T) {
 }
 
 func FuzzDocument(f *testing.F) {
-	f.Add("https://a.example.com/b", "-----BEGIN", "pak_"+strings.Repeat("0", 46))
-	f.Add("https://a/b:", "", "123")
-	f.Add("a\nb: c", "x", "true")
-	f.Fuzz(func(t *testing.T, server, ca, token string) {
+	f.Add("https://a.example.com/b", "-----BEGIN", "pak_"+strings.Repeat("0", 46), "dev-p-shop")
+	f.Add("https://a/b:", "", "123", "1e-5")
+	f.Add("a\nb: c", "x", "true", "0b-1")
+	f.Fuzz(func(t *testing.T, server, ca, token, entry string) {
 		// Requests and records are JSON, which has no other texts. Clients read an absent token as an empty one.
 		if !utf8.ValidString(server) || !utf8.ValidString(token) {
 			t.Skip()
 		}
-		checkDocument(t, document{server: server, ca: []byte(ca), token: secret.String(token)})
+		checkDocument(t, document{entry: "dev-p-shop", server: server, ca: []byte(ca), token: secret.String(token)})
 	})
 }

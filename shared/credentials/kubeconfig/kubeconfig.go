@@ -143,7 +143,7 @@ func (r *Renderer) Render(ctx context.Context, in Input) (Output, error) {
 	if err != nil {
 		return Output{}, err
 	}
-	checked := request{in: in, instance: found, record: record, document: document{server: server, ca: ca}, life: life, scope: instance.KubeconfigScope(project, in.Name)}
+	checked := request{in: in, instance: found, record: record, document: document{entry: in.Name + "-" + in.Namespace, server: server, ca: ca}, life: life, scope: instance.KubeconfigScope(project, in.Name)}
 	var end time.Time
 	if in.Object.Spec.ClientCert {
 		signer, err := r.signer(ctx, checked)
