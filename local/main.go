@@ -19,6 +19,7 @@ import (
 	"management.platform.sh/local/client"
 	"management.platform.sh/local/completion"
 	"management.platform.sh/local/operator"
+	"management.platform.sh/local/output"
 	"management.platform.sh/local/patch"
 	"management.platform.sh/local/runner"
 	"management.platform.sh/shared/model/secret"
@@ -42,10 +43,12 @@ type commands struct {
 	WhoAmI      client.WhoAmI        `cmd:"" name:"whoami" help:"Print who you are at a platform."`
 	Token       client.Token         `cmd:"" help:"Print a short-lived token for kubectl. This command is a credential plugin (ExecCredential)."`
 	Kubeconfig  client.Kubeconfig    `cmd:"" help:"Get a kubeconfig for a virtual cluster from the platform."`
-	Keys        client.Keys          `cmd:"" help:"Show what was made with an access key."`
+	Keys        client.Keys          `cmd:"" help:"List, make, disable and end access keys."`
 	Revoke      client.Revoke        `cmd:"" help:"Revoke access keys and tokens that were found somewhere. Their texts are read from standard input, one a line."`
 	Completion  completion.Commands  `cmd:"" help:"Complete command lines in bash, zsh and fish."`
 	Version     versionCommand       `cmd:"" help:"Print the version, or with --output how this program was built."`
+	// ShowVersion does what the command version does, since both are usual.
+	ShowVersion kong.VersionFlag `name:"version" help:"Print the version."`
 }
 
 // newCommands returns the commands before their flags are read.
@@ -60,31 +63,31 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	parser := newParser(newCommands(),
 		kong.BindTo(ctx, (*context.Context)(nil)),
-		kong.Exit(func(code int) {
-			if code > patch.ExitBadInput {
-				// Kong has its own codes for wrong flags.
-				code = patch.ExitBadInput
-			}
-			os.Exit(code)
-		}),
 	)
 	line, err := readSecrets(parser.Model, os.Args[1:])
-	parser.FatalIfErrorf(err)
+	if err != nil {
+		fail(err)
+	}
 	parsed, err := parser.Parse(separateIDs(parser.Model, line))
 	if err != nil {
-		parser.FatalIfErrorf(fmt.Errorf("%w; %s", err, helpFor(err, os.Args[1:])))
+		fail(fmt.Errorf("%w; %s", err, helpFor(err, os.Args[1:])))
 	}
 	err = parsed.Run()
 	stop()
-	if err == nil {
-		return
+	if err != nil {
+		fail(err)
 	}
+}
+
+// fail says why a command failed, and ends the program.
+func fail(err error) {
 	code := 1
 	if exit := (interface{ ExitCode() int })(nil); errors.As(err, &exit) {
-		code = exit.ExitCode()
+		// Kong has its own codes for wrong flags.
+		code = min(exit.ExitCode(), patch.ExitBadInput)
 	}
 	if err.Error() != "" {
-		fmt.Fprintln(os.Stderr, "platform:", err)
+		output.Error(os.Stderr, err)
 	}
 	os.Exit(code)
 }
@@ -94,6 +97,7 @@ func newParser(all *commands, options ...kong.Option) *kong.Kong {
 	return kong.Must(all, append(options,
 		secretFlags(),
 		kong.Name("platform"),
+		kong.Vars{"version": build()},
 		kong.Description("The platform's management API on one machine, and commands for its operators and users."),
 	)...)
 }

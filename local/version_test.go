@@ -16,15 +16,18 @@ func TestVersion(t *testing.T) {
 	t.Parallel()
 	run := func(line ...string) ([]byte, error) {
 		var out, errors bytes.Buffer
-		parsed, err := newParser(newCommands(), kong.Writers(&out, &errors)).Parse(line)
-		if err != nil {
-			return nil, err
+		ended := false
+		parsed, err := newParser(newCommands(), kong.Writers(&out, &errors), kong.Exit(func(code int) { ended = code == 0 })).Parse(line)
+		if err != nil || ended {
+			return out.Bytes(), err
 		}
 		err = parsed.Run()
 		return out.Bytes(), err
 	}
-	if out, err := run("version"); err != nil || string(out) != build()+"\n" {
-		t.Errorf("text: %q, %v", out, err)
+	for _, line := range [][]string{{"version"}, {"--version"}, {"keys", "list", "--version"}} {
+		if out, err := run(line...); err != nil || string(out) != build()+"\n" {
+			t.Errorf("%q: %q, %v", line, out, err)
+		}
 	}
 	for format, decode := range map[string]func([]byte, *buildReport) error{
 		"json": func(text []byte, into *buildReport) error {

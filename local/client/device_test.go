@@ -39,6 +39,15 @@ func TestDeviceGoesOn(t *testing.T) {
 		client := devicePlatform(&asked,
 			replies(503, "<html>"), func() (*http.Response, error) { return nil, io.ErrUnexpectedEOF }, replies(400, `{"error":"authorization_pending"}`), replies(429, ""),
 			replies(200, `{"access_token":"pak_a","token_type":"Bearer"}`))
+		serves, began := client.Transport, false
+		client.Transport = roundTrip(func(request *http.Request) (*http.Response, error) {
+			if began {
+				return serves.RoundTrip(request)
+			}
+			began = true
+			return &http.Response{StatusCode: http.StatusServiceUnavailable, Header: http.Header{"Retry-After": {"1"}}, Body: http.NoBody}, nil
+		})
+		client = repeating(client, nil)
 		made, err := (&Login{Timeout: time.Hour, Messages: io.Discard}).withCode(t.Context(), client, deviceWay)
 		if err != nil || made.Key != "pak_a" || len(asked) != 5 {
 			t.Errorf("%+v, %v after %d questions", made, err, len(asked))

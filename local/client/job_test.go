@@ -1,6 +1,7 @@
 package client
 
 import (
+	"bytes"
 	"encoding/json"
 	"encoding/pem"
 	"fmt"
@@ -243,6 +244,21 @@ func TestLoginAsJob(t *testing.T) {
 	s.refuses.Store(true)
 	if err := (&Login{Host: s.URL, Authority: authority, CI: true, Rule: "deploy", Output: kubeconfig}).Run(t.Context()); err != nil || len(s.asked) != 1 {
 		t.Errorf("again: %v, asked %q", err, s.asked)
+	}
+	// Later commands verify the platform as the sign-in did, until another one says otherwise.
+	server, _, err := platformOf(s.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	given, err := os.ReadFile(authority)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if kept, err := os.ReadFile(keptAuthority(server)); err != nil || !bytes.Equal(kept, given) {
+		t.Errorf("the authority is %q, %v", kept, err)
+	}
+	if err := (&Login{Host: s.URL, CI: true, Rule: "deploy", Output: kubeconfig}).Run(t.Context()); err != nil || keptAuthority(server) != "" {
+		t.Errorf("without an authority: %v, kept %q", err, keptAuthority(server))
 	}
 	if err := (&Login{Host: s.URL, CI: true, Output: filepath.Join(home, "none")}).Run(t.Context()); err == nil {
 		t.Error("a refused job signs in")

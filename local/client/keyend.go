@@ -16,15 +16,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
-
-	"management.platform.sh/shared/model"
 )
 
 // KeyEnd ends an access key and what it led to. Projects and virtual clusters stay, because they hold what others work on. Source: ADR-0047.
 type KeyEnd struct {
 	Name      string `arg:"" name:"name" placeholder:"NAME" help:"Name of the access key."`
 	Host      string `arg:"" optional:"" name:"host" placeholder:"HOST" help:"The platform, as at platform login. Absent: that of the current context of the kubeconfig, with its credential."`
-	Authority string `name:"certificate-authority" type:"path" placeholder:"FILE" help:"Certificate authority of the platform. Absent: the ones that the system trusts."`
+	Authority string `name:"certificate-authority" type:"path" placeholder:"FILE" help:"Certificate authority of the platform. Absent: that of platform login, else the ones that the system trusts."`
 	UID       string `name:"uid" placeholder:"UID" help:"UID of the access key, if it is gone. The audit has it, and so does the status of what was made with it."`
 	Yes       bool   `help:"Do it. Absent: print what would be ended."`
 
@@ -82,16 +80,16 @@ func (c *KeyEnd) Run(ctx context.Context) error {
 
 // spare refuses a tree that has the credential of the command itself: it would end before the rest.
 func spare(ctx context.Context, at *reached, found tree) error {
-	var self model.Self
-	if err := at.ask(ctx, http.MethodPost, "/selves", strings.NewReader("{}"), &self); err != nil {
+	self, err := at.self(ctx)
+	if err != nil {
 		return err
 	}
 	var own func(c credential) bool
 	own = func(c credential) bool {
-		return c.Kind == keyKind && c.Name == self.Status.AccessKey || slices.ContainsFunc(c.Made, own)
+		return c.Kind == keyKind && c.Name == self.AccessKey || slices.ContainsFunc(c.Made, own)
 	}
 	if own(found.Key) {
-		return fmt.Errorf("your own access key %s is among them: use the key of another admin", self.Status.AccessKey)
+		return fmt.Errorf("your own access key %s is among them: use the key of another admin", self.AccessKey)
 	}
 	return nil
 }

@@ -24,8 +24,11 @@ import (
 
 // Keys are commands about access keys.
 type Keys struct {
-	Tree KeyTree `cmd:"" help:"Print what an access key led to: what was made with it and with what was made with it, and what ends with it."`
-	End  KeyEnd  `cmd:"" help:"End an access key and what it led to: keys, tokens, and the users, teams and trust rules with their credentials."`
+	List    KeyList    `cmd:"" help:"List your access keys."`
+	Create  KeyCreate  `cmd:"" help:"Make an access key, and print it on standard output."`
+	Disable KeyDisable `cmd:"" help:"Disable an access key: it is refused until somebody enables it."`
+	Tree    KeyTree    `cmd:"" help:"Print what an access key led to: what was made with it and with what was made with it, and what ends with it."`
+	End     KeyEnd     `cmd:"" help:"End an access key and what it led to: keys, tokens, and the users, teams and trust rules with their credentials."`
 }
 
 // KeyTree prints what an access key led to. It reads the API as any client does, so that it shows what its caller may see. Source: ADR-0021,
@@ -33,7 +36,7 @@ type Keys struct {
 type KeyTree struct {
 	Name      string `arg:"" name:"name" placeholder:"NAME" help:"Name of the access key."`
 	Host      string `arg:"" optional:"" name:"host" placeholder:"HOST" help:"The platform, as at platform login. Absent: that of the current context of the kubeconfig, with its credential."`
-	Authority string `name:"certificate-authority" type:"path" placeholder:"FILE" help:"Certificate authority of the platform. Absent: the ones that the system trusts."`
+	Authority string `name:"certificate-authority" type:"path" placeholder:"FILE" help:"Certificate authority of the platform. Absent: that of platform login, else the ones that the system trusts."`
 	UID       string `name:"uid" placeholder:"UID" help:"UID of the access key, if it is gone. The audit has it, and so does the status of what was made with it."`
 	Output    string `short:"o" enum:"text,json,yaml" default:"text" help:"Output format: text, json or yaml (${default})."`
 
@@ -373,16 +376,8 @@ func (t tree) describe() []byte {
 		}
 	}
 	add(&t.Key, 0)
-	var aligned, text strings.Builder
-	table := tabwriter.NewWriter(&aligned, 0, 0, 3, ' ', 0)
-	for _, row := range rows {
-		_, _ = fmt.Fprintln(table, strings.Join(row, "\t"))
-	}
-	_ = table.Flush()
-	for line := range strings.Lines(aligned.String()) {
-		text.WriteString(strings.TrimRight(line, " \n") + "\n")
-	}
-	text.WriteString("\n")
+	var text strings.Builder
+	text.WriteString(aligned(rows) + "\n")
 	if !t.Key.Gone {
 		fmt.Fprintf(&text, "kubectl delete oak %s ends %s with it.\n", t.Key.Name, t.EndsWithKey)
 		fmt.Fprintf(&text, "kubectl delete oak %s --cascade=foreground ends %s with it.\n", t.Key.Name, t.Foreground)
@@ -394,6 +389,20 @@ func (t tree) describe() []byte {
 		fmt.Fprintf(&text, "You may not list %s: what is there is not shown.\n", strings.Join(t.Hidden, ", "))
 	}
 	return []byte(text.String())
+}
+
+// aligned returns the rows of a table as kubectl prints them.
+func aligned(rows [][]string) string {
+	var wide, text strings.Builder
+	table := tabwriter.NewWriter(&wide, 0, 0, 3, ' ', 0)
+	for _, row := range rows {
+		_, _ = fmt.Fprintln(table, strings.Join(row, "\t"))
+	}
+	_ = table.Flush()
+	for line := range strings.Lines(wide.String()) {
+		text.WriteString(strings.TrimRight(line, " \n") + "\n")
+	}
+	return text.String()
 }
 
 // others returns what a deletion of the key does not end: first what keys end ends, then what stays.
@@ -466,7 +475,12 @@ func (r *reached) get(ctx context.Context, path string, into any) error {
 
 // ask sends a request to a path of the API and reads the answer into a value. Errors: answerError; why there is no answer.
 func (r *reached) ask(ctx context.Context, method, path string, body io.Reader, into any) error {
-	response, err := r.send(ctx, method, "/apis/"+model.SchemeGroupVersion.String()+path, body)
+	return r.askAs(ctx, method, path, body, nil, into)
+}
+
+// askAs is ask with headers.
+func (r *reached) askAs(ctx context.Context, method, path string, body io.Reader, header http.Header, into any) error {
+	response, err := r.send(ctx, method, "/apis/"+model.SchemeGroupVersion.String()+path, body, header)
 	if err != nil {
 		return err
 	}
@@ -489,21 +503,28 @@ const maxList = 64 << 20
 
 // each reads a list page by page.
 func each[T any](ctx context.Context, at *reached, path, selector string, do func(T)) error {
-	query := url.Values{"fieldSelector": {selector}, "limit": {fmt.Sprint(pageOf)}}
-	for {
+	query := url.Values{"fieldSelector": {selector}}
+	return pages(query, func() (next string, err error) {
 		var page struct {
 			metav1.ListMeta `json:"metadata"`
 			Items           []T `json:"items"`
 		}
-		if err := at.get(ctx, path+"?"+query.Encode(), &page); err != nil {
-			return err
-		}
+		err = at.get(ctx, path+"?"+query.Encode(), &page)
 		for _, one := range page.Items {
 			do(one)
 		}
-		if page.Continue == "" {
-			return nil
+		return page.Continue, err
+	})
+}
+
+// pages reads the pages of a list. The query of each is changed before it is read.
+func pages(query url.Values, read func() (next string, err error)) error {
+	query.Set("limit", fmt.Sprint(pageOf))
+	for {
+		next, err := read()
+		if err != nil || next == "" {
+			return err
 		}
-		query.Set("continue", page.Continue)
+		query.Set("continue", next)
 	}
 }

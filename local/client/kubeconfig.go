@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -15,11 +16,11 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"management.platform.sh/local/atomicfile"
+	"management.platform.sh/local/output"
 	"management.platform.sh/shared/credentials/kubeconfig"
 	"management.platform.sh/shared/model"
 )
@@ -27,10 +28,12 @@ import (
 // Kubeconfig requests a kubeconfig for a virtual cluster and writes it to a file.
 type Kubeconfig struct {
 	Instance   string `arg:"" name:"instance" placeholder:"NAMESPACE/NAME" help:"The virtual cluster instance, as NAMESPACE/NAME."`
+	Host       string `arg:"" optional:"" name:"host" placeholder:"HOST" help:"The platform, as at platform login. Absent: that of --platform."`
+	Authority  string `name:"certificate-authority" type:"path" placeholder:"FILE" help:"Certificate authority of the platform at HOST. Absent: that of platform login, else the ones that the system trusts."`
 	ClientCert bool   `help:"Get a client certificate instead of an access key."`
 	TTL        *int64 `name:"ttl" placeholder:"SECONDS" help:"Lifetime of the credential. 0: the signing duration of the virtual cluster. Absent: one day."`
 	Server     string `placeholder:"URL" help:"Address of the virtual cluster. Absent: the address of its ingress endpoint."`
-	Merge      bool   `help:"Add the kubeconfig to the file under its own name, and make it the current context."`
+	Merge      bool   `help:"Add the kubeconfig to the file as the context NAME-NAMESPACE, and make it the current one. If an entry of another server has that name, the context is NAMESPACE/NAME@PLATFORM."`
 	Output     string `type:"path" short:"o" placeholder:"FILE" help:"File to write. Absent: standard output, or with --merge the first existing file of KUBECONFIG, else its last file, else ~/.kube/config."`
 	Platform   string `type:"path" env:"PLATFORM_KUBECONFIG" placeholder:"FILE" help:"Kubeconfig that reaches the platform. Absent: the one in the data folder, else the current context of the kubeconfig."`
 	Data       string `default:".platform" placeholder:"DIR" help:"Data folder of platform serve (${default})."`
@@ -59,16 +62,13 @@ func (c *Kubeconfig) Run(ctx context.Context) error {
 			return err
 		}
 	}
-	config, err := c.reaches(platform)
-	if err != nil {
-		return fmt.Errorf("--platform: %w", err)
-	}
-	answer, warnings, err := c.ask(ctx, config, namespace, name)
+	at, err := c.reaches(ctx, platform)
 	if err != nil {
 		return err
 	}
-	for _, warning := range warnings {
-		_, _ = fmt.Fprintln(os.Stderr, "platform:", warning)
+	answer, err := c.ask(ctx, at, namespace, name)
+	if err != nil {
+		return err
 	}
 	text := []byte(answer.Status.KubeConfig)
 	if file == "" {
@@ -83,25 +83,44 @@ func (c *Kubeconfig) Run(ctx context.Context) error {
 		return fmt.Errorf("--output: %w", err)
 	}
 	defer unlock()
+	where := ""
 	if c.Merge {
-		if text, err = merged(file, text, name+"-"+namespace); err != nil {
+		entry := name + "-" + namespace
+		if text, where, err = merged(file, text, entry, c.Instance+"@"+shortAddress(at.base)); err != nil {
 			return err
 		}
+		if where != entry {
+			output.Warn(os.Stderr, "an entry %s of another server is in %s: the new one is %s", entry, c.Output, where)
+		}
+		where = ", as the context " + where
 	}
 	if err := atomicfile.Write(file, text); err != nil {
 		return err
 	}
-	_, err = fmt.Printf("%s holds a credential until %s\n", c.Output, answer.Status.ExpirationTimestamp.UTC().Format(time.RFC3339))
+	_, err = fmt.Printf("%s holds a credential until %s%s\n", c.Output, answer.Status.ExpirationTimestamp.UTC().Format(time.RFC3339), where)
 	return err
 }
 
-// reaches returns how to reach the platform. Without a data folder it is the current context of the kubeconfig, as after platform login. A
-// merge changes that context, so it needs the file.
-func (c *Kubeconfig) reaches(platform string) (*rest.Config, error) {
-	if _, err := os.Stat(platform); c.Platform != "" || c.Merge || !errors.Is(err, os.ErrNotExist) {
-		return clientcmd.BuildConfigFromFlags("", platform)
+// reaches returns the platform to ask. Without a HOST and a data folder it is that of the current context of the kubeconfig, as after platform
+// login. A merge changes that context, so it needs one of them.
+func (c *Kubeconfig) reaches(ctx context.Context, platform string) (*reached, error) {
+	_, err := os.Stat(platform)
+	missing := c.Platform == "" && errors.Is(err, os.ErrNotExist)
+	switch {
+	case c.Host != "" || missing && !c.Merge:
+		return reach(ctx, c.Host, c.Authority)
+	case missing:
+		return nil, errors.New("--merge: name the platform with HOST or --platform, because a merge changes the current context")
 	}
-	return currentContext()
+	config, err := clientcmd.BuildConfigFromFlags("", platform)
+	if err != nil {
+		return nil, fmt.Errorf("--platform: %w", err)
+	}
+	at, err := reachBy(config)
+	if err != nil {
+		return nil, fmt.Errorf("--platform: %w", err)
+	}
+	return at, nil
 }
 
 // mergesInto returns the file that kubectl would write a new entry to: the first existing file of KUBECONFIG, else its
@@ -160,43 +179,23 @@ func destination(path string) (string, error) {
 }
 
 // ask sends the request for the kubeconfig.
-func (c *Kubeconfig) ask(ctx context.Context, config *rest.Config, namespace, name string) (*model.VirtualClusterInstanceKubeConfig, []string, error) {
-	api, err := rest.HTTPClientFor(config)
-	if err != nil {
-		return nil, nil, fmt.Errorf("--platform: %w", err)
-	}
-	api = repeating(api, nil)
+func (c *Kubeconfig) ask(ctx context.Context, at *reached, namespace, name string) (*model.VirtualClusterInstanceKubeConfig, error) {
 	request := &model.VirtualClusterInstanceKubeConfig{}
 	request.SetGroupVersionKind(kubeconfig.Definition.GroupVersionKind())
 	request.Spec = model.VirtualClusterInstanceKubeConfigSpec{ClientCert: c.ClientCert, CertificateTTLSeconds: c.TTL, Server: c.Server}
 	body, err := json.Marshal(request)
 	if err != nil {
-		return nil, nil, err
-	}
-	path := strings.TrimSuffix(config.Host, "/") + "/apis/" + model.SchemeGroupVersion.String() + "/namespaces/" + namespace +
-		"/virtualclusterinstances/" + name + "/" + kubeconfig.Subresource
-	sent, err := http.NewRequestWithContext(ctx, http.MethodPost, path, bytes.NewReader(body))
-	if err != nil {
-		return nil, nil, err
-	}
-	sent.Header.Set("Content-Type", "application/json")
-	answer, err := api.Do(sent)
-	if err != nil {
-		return nil, nil, fmt.Errorf("requesting the kubeconfig: %w", err)
-	}
-	defer func() { _ = answer.Body.Close() }()
-	text, refusal, err := readAnswer(answer)
-	if err != nil {
-		return nil, nil, fmt.Errorf("requesting the kubeconfig: %w", err)
-	}
-	if refusal != "" {
-		return nil, nil, errors.New(refusal)
+		return nil, err
 	}
 	made := &model.VirtualClusterInstanceKubeConfig{}
-	if err := json.Unmarshal(text, made); err != nil || made.Status.KubeConfig == "" || made.Status.ExpirationTimestamp == nil {
-		return nil, nil, errors.New("the answer has no kubeconfig")
+	path := "/namespaces/" + url.PathEscape(namespace) + "/virtualclusterinstances/" + url.PathEscape(name) + "/" + kubeconfig.Subresource
+	if err := at.ask(ctx, http.MethodPost, path, bytes.NewReader(body), made); err != nil {
+		return nil, err
 	}
-	return made, answer.Header.Values("Warning"), nil
+	if made.Status.KubeConfig == "" || made.Status.ExpirationTimestamp == nil {
+		return nil, errors.New("the answer has no kubeconfig")
+	}
+	return made, nil
 }
 
 // maxAnswer is the largest answer, in bytes.
@@ -232,27 +231,38 @@ func load(file string) (*clientcmdapi.Config, error) {
 	return config, nil
 }
 
-// merged adds cluster, user and current context of a kubeconfig to a file under a name, and makes that the current
-// context. Everything else in the file stays.
-func merged(file string, text []byte, name string) ([]byte, error) {
+// merged adds cluster, user and current context of a kubeconfig to a file, and makes that the current context. Everything else in the file stays.
+// It returns the name of the new context, one of two: see entryName.
+func merged(file string, text []byte, short, full string) (result []byte, name string, err error) {
 	into, err := load(file)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	made, err := clientcmd.Load(text)
 	if err != nil {
-		return nil, fmt.Errorf("reading the kubeconfig: %w", err)
+		return nil, "", fmt.Errorf("reading the kubeconfig: %w", err)
 	}
 	at, known := made.Contexts[made.CurrentContext]
 	if !known || made.Clusters[at.Cluster] == nil || made.AuthInfos[at.AuthInfo] == nil {
-		return nil, errors.New("the kubeconfig has no current context")
+		return nil, "", errors.New("the kubeconfig has no current context")
 	}
+	name = entryName(into, made.Clusters[at.Cluster].Server, short, full)
 	into.Clusters[name], into.AuthInfos[name] = made.Clusters[at.Cluster], made.AuthInfos[at.AuthInfo]
 	into.Contexts[name] = &clientcmdapi.Context{Cluster: name, AuthInfo: name}
 	into.CurrentContext = name
-	result, err := clientcmd.Write(*into)
-	if err != nil {
-		return nil, fmt.Errorf("writing the kubeconfig: %w", err)
+	if result, err = clientcmd.Write(*into); err != nil {
+		return nil, "", fmt.Errorf("writing the kubeconfig: %w", err)
 	}
-	return result, nil
+	return result, name, nil
+}
+
+// entryName returns the name of an entry for a server. It is the short one, unless an entry of another server has it: that one stays. The full
+// name is of this server alone, so an entry that has it is an earlier one.
+func entryName(into *clientcmdapi.Config, server, short, full string) string {
+	cluster := into.Clusters[short]
+	free := cluster == nil && into.AuthInfos[short] == nil && into.Contexts[short] == nil
+	if into.Contexts[full] == nil && (free || cluster != nil && cluster.Server == server) {
+		return short
+	}
+	return full
 }

@@ -3,6 +3,7 @@ package client
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -20,10 +21,15 @@ import (
 	"management.platform.sh/shared/model"
 )
 
-// platform serves a platform that answers with kubeconfigs. It returns a kubeconfig that reaches it, and a count of requests.
+// platform serves a platform that answers with kubeconfigs for one cluster. It returns a kubeconfig that reaches it, and a count of requests.
 func platform(t *testing.T) (file string, asked func() int) {
 	t.Helper()
-	const text = "apiVersion: v1\nkind: Config\ncurrent-context: vcluster\nclusters: [{name: vcluster, cluster: {server: 'https://dev.example.com'}}]\n" +
+	return platformOfCluster(t, "https://dev.example.com")
+}
+
+func platformOfCluster(t *testing.T, cluster string) (file string, asked func() int) {
+	t.Helper()
+	text := "apiVersion: v1\nkind: Config\ncurrent-context: vcluster\nclusters: [{name: vcluster, cluster: {server: '" + cluster + "'}}]\n" +
 		"users: [{name: vcluster, user: {token: sesame}}]\ncontexts: [{name: vcluster, context: {cluster: vcluster, user: vcluster}}]\n"
 	var mu sync.Mutex
 	count := 0
@@ -174,6 +180,97 @@ func TestKubeconfigOutput(t *testing.T) {
 				t.Errorf("left behind: %v", left)
 			}
 		})
+	}
+}
+
+// Clusters of two platforms that have the same name stand side by side. Each is found again by the next merge. What another program has written
+// under the name stays.
+func TestKubeconfigOfTwoPlatforms(t *testing.T) {
+	t.Parallel()
+	first, _ := platformOfCluster(t, "https://first.example.com")
+	second, _ := platformOfCluster(t, "https://second.example.com")
+	reaches, err := clientcmd.LoadFromFile(second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const short = "dev-p-shop"
+	full := "p-shop/dev@" + strings.TrimPrefix(reaches.Clusters["platform"].Server, "http://")
+	output := filepath.Join(t.TempDir(), "f")
+	merge := func(platform string, want map[string]string, current string) {
+		t.Helper()
+		if err := (&Kubeconfig{Instance: "p-shop/dev", Platform: platform, Output: output, Merge: true}).Run(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		got, err := clientcmd.LoadFromFile(output)
+		if err != nil {
+			t.Fatal(err)
+		}
+		servers := map[string]string{}
+		for name, at := range got.Contexts {
+			if at.Cluster != name || at.AuthInfo != name {
+				t.Errorf("%s is of %s and %s", name, at.Cluster, at.AuthInfo)
+			}
+			servers[name] = got.Clusters[name].Server
+		}
+		if !maps.Equal(servers, want) || got.CurrentContext != current || len(got.Clusters) != len(want) {
+			t.Errorf("%v, current %q, want %v, current %q", servers, got.CurrentContext, want, current)
+		}
+	}
+	both := map[string]string{short: "https://first.example.com", full: "https://second.example.com"}
+	merge(first, map[string]string{short: "https://first.example.com"}, short)
+	for range 2 {
+		merge(second, both, full)
+		merge(first, both, short)
+	}
+	// An entry that got the longer name keeps it, also when the shorter one is free.
+	config, err := clientcmd.LoadFromFile(output)
+	if err != nil {
+		t.Fatal(err)
+	}
+	delete(config.Clusters, short)
+	delete(config.Contexts, short)
+	if err := clientcmd.WriteToFile(*config, output); err != nil {
+		t.Fatal(err)
+	}
+	merge(second, map[string]string{full: "https://second.example.com"}, full)
+	// A user of another program has the shorter name.
+	config = clientcmdapi.NewConfig()
+	config.AuthInfos[short] = &clientcmdapi.AuthInfo{Token: "theirs"}
+	if err := clientcmd.WriteToFile(*config, output); err != nil {
+		t.Fatal(err)
+	}
+	merge(second, map[string]string{full: "https://second.example.com"}, full)
+	if config, err = clientcmd.LoadFromFile(output); err != nil || config.AuthInfos[short].Token != "theirs" {
+		t.Errorf("the user of another program is %v, %v", config.AuthInfos[short], err)
+	}
+}
+
+// Two platforms at one host have contexts and folders of their own.
+func TestLoginAtTwoPaths(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "f")
+	for _, row := range []struct{ host, name string }{
+		{"platform.example", "platform.example"}, {"platform.example/other", "platform.example/other"}, {"https://platform.example/kubernetes/management/", "platform.example"},
+		{"platform.example/other/", "platform.example/other"},
+	} {
+		server, err := addressOf(row.host)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if name, err := (&Login{}).merge(t.Context(), server, nil, "key", file); err != nil || name != row.name {
+			t.Errorf("%s has the context %q, %v", row.host, name, err)
+		}
+	}
+	if names, _ := contexts(t, file); len(names) != 2 {
+		t.Errorf("the contexts are %v", names)
+	}
+	for server, want := range map[string]string{
+		"https://platform.example/kubernetes/management": "platform.example", "https://platform.example:8443/kubernetes/management": "platform.example_8443",
+		"https://platform.example/other": "platform.example%2Fother",
+	} {
+		if folder, err := folderOf(server); err != nil || filepath.Base(folder) != want {
+			t.Errorf("%s has the folder %s, %v", server, folder, err)
+		}
 	}
 }
 

@@ -22,10 +22,12 @@ import (
 	"time"
 
 	"golang.org/x/oauth2"
+	"golang.org/x/term"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"management.platform.sh/local/atomicfile"
+	"management.platform.sh/local/output"
 	"management.platform.sh/shared/model/secret"
 )
 
@@ -39,13 +41,13 @@ type Login struct {
 	Browser   bool          `default:"true" negatable:"" help:"Open the browser. With --no-browser the address is only printed."`
 	Port      uint16        `placeholder:"NUMBER" help:"Port of this computer to which the browser comes back, such as one that SSH forwards. Absent: any free one."`
 	Timeout   time.Duration `default:"5m" placeholder:"DURATION" help:"How long to wait for the browser (${default})."`
-	Username  string        `placeholder:"NAME" and:"password" help:"Sign in as this user with a password, without a browser. Needs --password-stdin."`
-	Password  bool          `name:"password-stdin" and:"password" xor:"stdin" help:"Read the password of --username from standard input."`
+	Username  string        `placeholder:"NAME" xor:"way" help:"Sign in as this user with a password, without a browser. The terminal asks for the password."`
+	Password  bool          `name:"password-stdin" xor:"stdin" help:"Read the password of --username from standard input."`
 	CI        bool          `name:"ci" xor:"way,stdin" help:"Exchange the token of a job for an access key: of GitHub Actions, GitLab CI or Kubernetes, or from PLATFORM_ID_TOKEN or PLATFORM_ID_TOKEN_FILE."`
 	TokenFile string        `placeholder:"FILE" help:"With --ci: file with the token of the job."`
 	Rule      string        `placeholder:"NAME" help:"With --ci: the trust rule. Absent: the only one that fits."`
 	Audience  string        `placeholder:"TEXT" help:"With --ci: audience of the token that GitHub Actions is asked for. Absent: https://HOST."`
-	KeyStdin  bool          `name:"access-key-stdin" xor:"stdin" help:"Read an access key from standard input in place of using a browser."`
+	KeyStdin  bool          `name:"access-key-stdin" xor:"way,stdin" help:"Read an access key from standard input in place of using a browser."`
 	Refresh   bool          `help:"Keep an access key of an hour, and a refresh token for the next one. The kubeconfig names platform credential, which renews it. Absent: a key that lives as long as the sign-in."`
 	Output    string        `type:"path" short:"o" placeholder:"FILE" help:"Kubeconfig to add the platform to. Absent: the first existing file of KUBECONFIG, else its last file, else ~/.kube/config."`
 
@@ -54,6 +56,9 @@ type Login struct {
 
 	// Input is the standard input. Nil: that of the process.
 	Input io.Reader `kong:"-"`
+
+	// Terminal asks the person for a text that is not shown. Nil: the terminal of the process does.
+	Terminal func(ctx context.Context, prompt string) (string, error) `kong:"-"`
 
 	// Messages is where the person reads what to do. Nil: the standard error of the process.
 	Messages io.Writer `kong:"-"`
@@ -101,16 +106,24 @@ func (c *Login) Run(ctx context.Context) error {
 	if _, err := load(file); err != nil {
 		return err
 	}
-	endpoint, client, err := connect(server, c.Authority, "selves")
+	client, err := connect(c.Authority)
 	if err != nil {
 		return err
 	}
+	var authority []byte
+	if c.Authority != "" {
+		if authority, err = os.ReadFile(c.Authority); err != nil {
+			return fmt.Errorf("--certificate-authority: %w", err)
+		}
+	}
 	var made granted
 	switch {
+	case c.Password && c.Username == "":
+		err = errors.New("--password-stdin: name the user with --username")
 	case c.Refresh && (c.KeyStdin || c.CI):
 		err = errors.New("--refresh: the access key of a job, or one that you have, is not that of a sign-in")
 	case c.KeyStdin:
-		made, err = c.given(ctx, client, endpoint)
+		made, err = c.given(ctx, client, server)
 	case c.CI:
 		made, err = c.asJob(ctx, client, server, folder)
 	case c.Username != "":
@@ -124,11 +137,11 @@ func (c *Login) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := made.keep(folder); err != nil {
+	if err := errors.Join(made.keep(folder), keepAuthority(folder, authority)); err != nil {
 		return err
 	}
 	keyFile := filepath.Join(folder, loginKey)
-	name, err := c.merge(ctx, server, keyFile, file)
+	name, err := c.merge(ctx, server, authority, keyFile, file)
 	if err != nil {
 		return err
 	}
@@ -159,22 +172,41 @@ const loginKey = "access.key"
 
 // platformOf returns the base address of the API at a host, and the folder for its key.
 func platformOf(host string) (server, folder string, err error) {
+	if server, err = addressOf(host); err != nil {
+		return "", "", err
+	}
+	folder, err = folderOf(server)
+	return server, folder, err
+}
+
+// addressOf returns the base address of the API at a host: HOST, HOST/PATH or a URL.
+func addressOf(host string) (string, error) {
 	if !strings.Contains(host, "://") {
 		host = "https://" + host
 	}
 	at, err := url.Parse(host)
 	if err != nil || !safe(at) || at.Fragment != "" {
-		return "", "", fmt.Errorf("invalid platform %q: use HOST, or https://HOST%s", host, basePath)
+		return "", fmt.Errorf("invalid platform %q: use HOST, or https://HOST%s", host, basePath)
 	}
 	if at.Path = strings.TrimSuffix(at.Path, "/"); at.Path == "" {
 		at.Path = basePath
 	}
-	server = at.String()
+	return at.String(), nil
+}
+
+// folderOf returns the folder for the key of the platform with a base address.
+func folderOf(server string) (string, error) {
 	config, err := os.UserConfigDir()
 	if err != nil {
-		return "", "", fmt.Errorf("the folder for the access key: %w", err)
+		return "", fmt.Errorf("the folder for the access key: %w", err)
 	}
-	return server, filepath.Join(config, "management.platform.sh", url.PathEscape(strings.ReplaceAll(at.Host, ":", "_"))), nil
+	return filepath.Join(config, "management.platform.sh", url.PathEscape(strings.ReplaceAll(shortAddress(server), ":", "_"))), nil
+}
+
+// shortAddress returns how people call the platform with a base address: its host, with the path if that is not the usual one.
+func shortAddress(server string) string {
+	_, short, _ := strings.Cut(server, "://")
+	return strings.TrimSuffix(short, basePath)
 }
 
 // line returns the first line of the standard input, without its end.
@@ -190,15 +222,61 @@ func (c *Login) line() (string, error) {
 	return strings.TrimRight(line, "\r\n"), nil
 }
 
-// withPassword signs in with the password on the standard input: the platform gives a code for it, which is exchanged as after a
-// sign-in with a browser.
+// password returns the password of the person: the line on the standard input, or what they type.
+func (c *Login) password(ctx context.Context, server string) (string, error) {
+	if c.Password {
+		password, err := c.line()
+		if err == nil && password == "" {
+			err = errors.New("the standard input has no password")
+		}
+		return password, err
+	}
+	ask := c.Terminal
+	if ask == nil {
+		ask = c.askHidden
+	}
+	password, err := ask(ctx, "Password of "+c.Username+" at "+shortAddress(server)+": ")
+	if err == nil && password == "" {
+		err = errors.New("no password was typed")
+	}
+	return password, err
+}
+
+// askHidden asks for a text on the terminal of the process, which does not show what is typed.
+func (c *Login) askHidden(ctx context.Context, prompt string) (string, error) {
+	input := int(os.Stdin.Fd())
+	before, err := term.GetState(input)
+	if err != nil {
+		return "", errors.New("--username: there is no terminal to ask for the password; use --password-stdin")
+	}
+	_, _ = fmt.Fprint(c.messages(), prompt)
+	defer func() { _, _ = fmt.Fprintln(c.messages()) }()
+	type line struct {
+		text []byte
+		err  error
+	}
+	typed := make(chan line, 1)
+	go func() {
+		text, err := term.ReadPassword(input)
+		typed <- line{text, err}
+	}()
+	select {
+	case got := <-typed:
+		if got.err != nil {
+			return "", fmt.Errorf("reading the password: %w", got.err)
+		}
+		return string(got.text), nil
+	case <-ctx.Done():
+		// After an interrupt the terminal shows again what is typed.
+		return "", errors.Join(ctx.Err(), term.Restore(input, before))
+	}
+}
+
+// withPassword signs in with a password: the platform gives a code for it, which is exchanged as after a sign-in with a browser.
 func (c *Login) withPassword(ctx context.Context, client *http.Client, server string) (granted, error) {
-	password, err := c.line()
+	password, err := c.password(ctx, server)
 	if err != nil {
 		return granted{}, err
-	}
-	if password == "" {
-		return granted{}, errors.New("the standard input has no password")
 	}
 	verifier := oauth2.GenerateVerifier()
 	body, err := json.Marshal(map[string]string{
@@ -263,7 +341,7 @@ func (c *Login) exchange(ctx context.Context, client *http.Client, flow *oauth2.
 }
 
 // given returns the key on the standard input, if the platform knows it.
-func (c *Login) given(ctx context.Context, client *http.Client, endpoint string) (granted, error) {
+func (c *Login) given(ctx context.Context, client *http.Client, server string) (granted, error) {
 	line, err := c.line()
 	if err != nil {
 		return granted{}, err
@@ -272,7 +350,7 @@ func (c *Login) given(ctx context.Context, client *http.Client, endpoint string)
 	if key == "" {
 		return granted{}, errors.New("the standard input has no access key")
 	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, endpoint, strings.NewReader("{}"))
+	request, err := http.NewRequestWithContext(mayRepeat(ctx), http.MethodPost, server+selves, strings.NewReader("{}"))
 	if err != nil {
 		return granted{}, err
 	}
@@ -341,8 +419,14 @@ func (c *Login) ask(ctx context.Context, client *http.Client, server string) (gr
 // ways are the ways to sign in at a platform. It is what describelogin serves.
 type ways struct {
 	SSO      []connector `json:"sso"`
-	Password connector   `json:"password"`
+	Password passwordWay `json:"password"`
 	Device   codeWay     `json:"device"`
+}
+
+// passwordWay is the sign-in with a password. Without addresses there is no page for it.
+type passwordWay struct {
+	Enabled bool `json:"enabled"`
+	connector
 }
 
 // waysOf returns the ways to sign in at a platform.
@@ -374,7 +458,7 @@ func (c *Login) choose(offered ways) (connector, error) {
 	methods := offered.SSO
 	if password := offered.Password; password.LoginEndpoint != "" && (len(methods) == 0 || c.Connector == passwordID) {
 		password.ID = passwordID
-		methods = append(methods, password)
+		methods = append(methods, password.connector)
 	}
 	var ids []string
 	for _, one := range methods {
@@ -382,6 +466,8 @@ func (c *Login) choose(offered ways) (connector, error) {
 	}
 	i := slices.Index(ids, c.Connector)
 	switch {
+	case len(ids) == 0 && offered.Password.Enabled:
+		return connector{}, errors.New("this platform has no page to sign in at; use --username with your password, or --access-key-stdin")
 	case len(ids) == 0:
 		return connector{}, errors.New("this platform has no connector to sign in at; use --access-key-stdin")
 	case c.Connector == "" && len(ids) == 1:
@@ -419,7 +505,7 @@ func (c *Login) show(address string, listening net.Addr) {
 		open = openBrowser
 	}
 	if err := open(address); err != nil {
-		_, _ = fmt.Fprintf(messages, "platform: the browser was not opened: %v\n", err)
+		output.Warn(messages, "the browser was not opened: %v", err)
 	}
 }
 
@@ -471,22 +557,17 @@ func (b *callback) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // merge adds a context for the platform to a kubeconfig, and makes it the current one.
-func (c *Login) merge(ctx context.Context, server, keyFile, file string) (name string, err error) {
+func (c *Login) merge(ctx context.Context, server string, authority []byte, keyFile, file string) (name string, err error) {
 	at, err := url.Parse(server)
 	if err != nil {
 		return "", err
 	}
 	name = at.Host
-	cluster := &clientcmdapi.Cluster{Server: server}
-	if c.Authority != "" {
-		if cluster.CertificateAuthorityData, err = os.ReadFile(c.Authority); err != nil {
-			return "", fmt.Errorf("--certificate-authority: %w", err)
-		}
-	}
 	added := clientcmdapi.NewConfig()
-	added.Clusters[name], added.AuthInfos[name] = cluster, &clientcmdapi.AuthInfo{TokenFile: keyFile}
+	added.Clusters[name] = &clientcmdapi.Cluster{Server: server, CertificateAuthorityData: authority}
+	added.AuthInfos[name] = &clientcmdapi.AuthInfo{TokenFile: keyFile}
 	if c.Refresh {
-		added.AuthInfos[name] = &clientcmdapi.AuthInfo{Exec: execPlugin(server, c.Authority)}
+		added.AuthInfos[name] = &clientcmdapi.AuthInfo{Exec: execPlugin(server)}
 	}
 	added.Contexts[name], added.CurrentContext = &clientcmdapi.Context{Cluster: name, AuthInfo: name}, name
 	text, err := clientcmd.Write(*added)
@@ -501,7 +582,7 @@ func (c *Login) merge(ctx context.Context, server, keyFile, file string) (name s
 		return "", fmt.Errorf("--output: %w", err)
 	}
 	defer unlock()
-	if text, err = merged(file, text, name); err != nil {
+	if text, name, err = merged(file, text, at.Host, at.Host+at.Path); err != nil {
 		return "", err
 	}
 	return name, atomicfile.Write(file, text)

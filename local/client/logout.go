@@ -11,17 +11,17 @@ import (
 // Logout ends the access key of a sign-in and removes its file. A key that was given to platform login is only forgotten.
 type Logout struct {
 	Host      string `arg:"" name:"host" placeholder:"HOST" help:"The platform, as at platform login."`
-	Authority string `name:"certificate-authority" type:"path" placeholder:"FILE" help:"Certificate authority of the platform. Absent: the ones that the system trusts."`
+	Authority string `name:"certificate-authority" type:"path" placeholder:"FILE" help:"Certificate authority of the platform. Absent: that of platform login, else the ones that the system trusts."`
 }
 
 // Run revokes the key, so that it and what is bound to it are refused at the next request. The file stays after an error. The
 // context of the kubeconfig stays for the next sign-in.
 func (c *Logout) Run(ctx context.Context) error {
-	server, folder, err := platformOf(c.Host)
+	s, err := openSignedIn(c.Host, c.Authority)
 	if err != nil {
 		return err
 	}
-	file := filepath.Join(folder, loginKey)
+	file := filepath.Join(s.folder, loginKey)
 	key, err := os.ReadFile(file)
 	switch {
 	case errors.Is(err, os.ErrNotExist):
@@ -29,7 +29,7 @@ func (c *Logout) Run(ctx context.Context) error {
 	case err != nil:
 		return err
 	}
-	borrowed := filepath.Join(folder, loginBorrowed)
+	borrowed := filepath.Join(s.folder, loginBorrowed)
 	if _, err := os.Stat(borrowed); err == nil {
 		// In this order, what is left after an error is not taken for the key of a sign-in.
 		if err := errors.Join(remove(file), remove(borrowed)); err != nil {
@@ -38,25 +38,21 @@ func (c *Logout) Run(ctx context.Context) error {
 		_, err := fmt.Println("You are signed out. The access key that you gave to platform login works on; platform revoke ends it.")
 		return err
 	}
-	endpoint, client, err := connect(server, c.Authority, "credentialrevocations")
-	if err != nil {
-		return err
-	}
 	credentials := []string{string(key)}
-	if kept, err := (&signedIn{host: c.Host, folder: folder}).read(); err == nil && kept.Refresh != "" {
+	if kept, err := s.read(); err == nil && kept.Refresh != "" {
 		credentials = append(credentials, kept.Refresh)
 	}
-	if err := post(ctx, client, endpoint, credentials); err != nil {
+	if err := s.revoke(ctx, credentials); err != nil {
 		return err
 	}
-	if err := errors.Join(forgetJobs(folder), remove(filepath.Join(folder, loginRefresh)), remove(file)); err != nil {
+	if err := errors.Join(forgetJobs(s.folder), remove(filepath.Join(s.folder, loginRefresh)), remove(file)); err != nil {
 		return err
 	}
 	if _, err := fmt.Println("You are signed out. The access key is refused from now on."); err != nil {
 		return err
 	}
 	// The key has ended whether or not the platform says more.
-	offered, err := waysOf(ctx, client, server)
+	offered, err := waysOf(ctx, s.client, s.server)
 	if err != nil {
 		return nil //nolint:nilerr // see above
 	}

@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -17,6 +18,7 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"management.platform.sh/local/atomicfile"
+	"management.platform.sh/local/output"
 )
 
 const (
@@ -24,6 +26,8 @@ const (
 	loginRefresh = "refresh.json"
 	// loginLock is the name of the file that a program locks while it renews the access key.
 	loginLock = "refresh.lock"
+	// loginAuthority is the name of the file with the certificate authority that a sign-in was given.
+	loginAuthority = "ca.crt"
 	// loginBorrowed is the name of a file that marks an access key which a person gave to the program. No sign-in made the key.
 	loginBorrowed = "borrowed"
 	// refreshBefore is how long before its end an access key is renewed.
@@ -81,6 +85,29 @@ func (g granted) keep(folder string) error {
 	return err
 }
 
+// keepAuthority keeps the certificate authority that a sign-in was given, so that later commands need not be given it. Without one, the
+// authorities of the system verify the platform from now on.
+func keepAuthority(folder string, text []byte) error {
+	file := filepath.Join(folder, loginAuthority)
+	if len(text) == 0 {
+		return remove(file)
+	}
+	return atomicfile.Write(file, text)
+}
+
+// keptAuthority returns the file with the certificate authority of the last sign-in at a platform. Empty: there is none.
+func keptAuthority(server string) string {
+	folder, err := folderOf(server)
+	if err != nil {
+		return ""
+	}
+	file := filepath.Join(folder, loginAuthority)
+	if _, err := os.Stat(file); errors.Is(err, os.ErrNotExist) {
+		return ""
+	}
+	return file
+}
+
 // remove removes a file that may be absent.
 func remove(file string) error {
 	if err := os.Remove(file); err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -105,7 +132,7 @@ func openSignedIn(host, authority string) (*signedIn, error) {
 	if err != nil {
 		return nil, err
 	}
-	_, client, err := connect(server, authority, "selves")
+	client, err := connect(cmp.Or(authority, keptAuthority(server)))
 	if err != nil {
 		return nil, err
 	}
@@ -156,7 +183,7 @@ func (s *signedIn) present(ctx context.Context) (granted, error) {
 	case err == nil:
 		return fresh, fresh.keep(s.folder)
 	case !errors.As(err, &refused) && s.now().Before(kept.Expires):
-		_, _ = fmt.Fprintf(s.warn, "platform: using an access key that expires at %s: %v\n", kept.Expires.Format(time.RFC3339), err)
+		output.Warn(s.warn, "using an access key that expires at %s: %v", kept.Expires.Format(time.RFC3339), err)
 		return kept, nil
 	default:
 		return granted{}, err
@@ -180,7 +207,7 @@ func (s *signedIn) refresh(ctx context.Context, kept granted) (granted, error) {
 // Source: ADR-0045.
 type Credential struct {
 	Host      string `arg:"" name:"host" placeholder:"HOST" help:"The platform, as at platform login."`
-	Authority string `name:"certificate-authority" type:"path" placeholder:"FILE" help:"Certificate authority of the platform. Absent: the ones that the system trusts."`
+	Authority string `name:"certificate-authority" type:"path" placeholder:"FILE" help:"Certificate authority of the platform. Absent: that of platform login, else the ones that the system trusts."`
 }
 
 // Run prints an ExecCredential. If the platform cannot be reached, a key that has not expired is used, with a warning.
@@ -208,13 +235,9 @@ func (c *Credential) Run(ctx context.Context) error {
 }
 
 // execPlugin returns what a kubeconfig says of Credential.
-func execPlugin(server, authority string) *clientcmdapi.ExecConfig {
-	made := &clientcmdapi.ExecConfig{
+func execPlugin(server string) *clientcmdapi.ExecConfig {
+	return &clientcmdapi.ExecConfig{
 		APIVersion: clientauthenticationv1.SchemeGroupVersion.String(), Command: "platform", Args: []string{"credential", server},
 		InstallHint: "The program platform keeps your sign-in: put it on PATH.", InteractiveMode: clientcmdapi.NeverExecInteractiveMode,
 	}
-	if authority != "" {
-		made.Args = append(made.Args, "--certificate-authority", authority)
-	}
-	return made
 }

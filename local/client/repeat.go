@@ -4,8 +4,12 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"io"
 	"net/http"
+	"net/url"
+	"slices"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
@@ -19,8 +23,16 @@ const (
 	maxPause = 30 * time.Second
 )
 
-// repeating returns a client that repeats each request that had no effect: nobody listened, or the server said when to come back. Also reports
-// whether a request with another outcome is repeated; nil: none is. Source: RFC 9110, 10.2.3.
+// mayRepeat returns a context for requests that have the same effect if they arrive twice, although their method does not say so.
+func mayRepeat(ctx context.Context) context.Context {
+	return context.WithValue(ctx, repeatable{}, true)
+}
+
+type repeatable struct{}
+
+// repeating returns a client that repeats each request that had no effect, because nobody listened or the server said when to come back, and
+// each idempotent request whose connection ended before the answer. Also reports whether a request with another outcome is repeated; nil: none
+// is. Source: RFC 9110, 9.2.2 and 10.2.3.
 func repeating(client *http.Client, also func(*http.Response, error) bool) *http.Client {
 	inner := retryablehttp.NewClient()
 	inner.HTTPClient, inner.Logger, inner.ErrorHandler = client, nil, retryablehttp.PassthroughErrorHandler
@@ -29,7 +41,7 @@ func repeating(client *http.Client, also func(*http.Response, error) bool) *http
 		if ctx.Err() != nil {
 			return false, ctx.Err()
 		}
-		return hadNoEffect(answer, err) || also != nil && also(answer, err), nil
+		return hadNoEffect(answer, err) || isIdempotent(ctx, err) && isCut(err) || also != nil && also(answer, err), nil
 	}
 	outer := inner.StandardClient()
 	outer.CheckRedirect = client.CheckRedirect
@@ -55,4 +67,23 @@ func hadNoEffect(answer *http.Response, err error) bool {
 	}
 	seconds, err := strconv.Atoi(answer.Header.Get("Retry-After"))
 	return err == nil && seconds >= 0 && time.Duration(seconds)*time.Second <= maxPause
+}
+
+// isIdempotent reports whether the request that ended with an error may be sent twice.
+func isIdempotent(ctx context.Context, err error) bool {
+	var failed *url.Error
+	if !errors.As(err, &failed) {
+		return false
+	}
+	switch strings.ToUpper(failed.Op) {
+	case http.MethodGet, http.MethodHead, http.MethodPut, http.MethodDelete:
+		return true
+	default:
+		return ctx.Value(repeatable{}) != nil
+	}
+}
+
+// isCut reports whether a connection ended before the answer.
+func isCut(err error) bool {
+	return slices.ContainsFunc([]error{io.EOF, io.ErrUnexpectedEOF, syscall.ECONNRESET, syscall.EPIPE}, func(cut error) bool { return errors.Is(err, cut) })
 }

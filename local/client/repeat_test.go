@@ -1,6 +1,8 @@
 package client
 
 import (
+	"context"
+	"crypto/x509"
 	"errors"
 	"io"
 	"net"
@@ -67,15 +69,25 @@ func TestRepeating(t *testing.T) {
 	}
 }
 
-// A platform that starts is reached a moment later. A connection that breaks may have had an effect.
+// A platform that starts is reached a moment later. A connection that breaks may have had an effect: the request is sent again if that does no
+// harm. Source: RFC 9110, 9.2.2.
 func TestRepeatingConnections(t *testing.T) {
 	t.Parallel()
+	refused, reset := &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}, &net.OpError{Op: "read", Err: syscall.ECONNRESET}
 	for about, row := range map[string]struct {
-		err   error
-		asked int
+		method string
+		ctx    context.Context
+		err    error
+		asked  int
 	}{
-		"nobody listens":        {&net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}, 3},
-		"the connection breaks": {&net.OpError{Op: "read", Err: syscall.ECONNRESET}, 1},
+		"nobody listens":                           {http.MethodPost, t.Context(), refused, 3},
+		"a read breaks":                            {http.MethodGet, t.Context(), reset, 3},
+		"a read is cut":                            {http.MethodGet, t.Context(), io.EOF, 3},
+		"a deletion breaks":                        {http.MethodDelete, t.Context(), reset, 3},
+		"a creation breaks":                        {http.MethodPost, t.Context(), reset, 1},
+		"a creation is cut":                        {http.MethodPost, t.Context(), io.ErrUnexpectedEOF, 1},
+		"a question breaks that is sent as a POST": {http.MethodPost, mayRepeat(t.Context()), reset, 3},
+		"a read fails in another way":              {http.MethodGet, t.Context(), x509.UnknownAuthorityError{}, 1},
 	} {
 		t.Run(about, func(t *testing.T) {
 			t.Parallel()
@@ -86,7 +98,11 @@ func TestRepeatingConnections(t *testing.T) {
 				}
 				return &http.Response{StatusCode: http.StatusOK, Body: http.NoBody}, nil
 			})}, nil)
-			answer, err := client.Get("http://platform.example")
+			request, err := http.NewRequestWithContext(row.ctx, row.method, "http://platform.example", nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			answer, err := client.Do(request)
 			if err == nil {
 				_ = answer.Body.Close()
 			}

@@ -3,6 +3,7 @@ package client
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -11,38 +12,58 @@ import (
 	"net/http"
 	"os"
 	"slices"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
 
+	"management.platform.sh/local/output"
+	"management.platform.sh/shared/kinds/accesskey"
 	"management.platform.sh/shared/limits"
 	"management.platform.sh/shared/model"
+	"management.platform.sh/shared/model/secret"
 )
 
 // Revoke revokes credentials by their texts. It reads them from the standard input, so that they stand in no list of processes
-// and in no history of a shell. It needs no credential, and does not learn which of the texts were credentials.
-// Source: ADR-0022.
+// and in no history of a shell. It needs no credential, and does not learn which of the texts were credentials: it says what
+// their forms are. Source: ADR-0022.
 type Revoke struct {
-	Server    string `required:"" env:"PLATFORM_SERVER" placeholder:"URL" help:"Base address of the platform's API: https://HOST/kubernetes/management."`
-	Authority string `name:"certificate-authority" placeholder:"FILE" help:"Certificate authority of the platform. Absent: the ones that the system trusts."`
+	Host      string `arg:"" optional:"" name:"host" placeholder:"HOST" help:"The platform, as at platform login. Absent: that of --server, else of the current context of the kubeconfig."`
+	Server    string `env:"PLATFORM_SERVER" placeholder:"HOST" help:"The platform, for scripts that have it in a variable."`
+	Authority string `name:"certificate-authority" type:"path" placeholder:"FILE" help:"Certificate authority of the platform. Absent: that of platform login, else the ones that the system trusts."`
 
-	input io.Reader
+	// Input is the standard input, Out where it prints, and Warnings where it says that a text is damaged. Nil: those of the process.
+	Input         io.Reader `kong:"-"`
+	Out, Warnings io.Writer `kong:"-"`
 }
 
 // Run sends the lines of the standard input. After an error those that were sent before it are revoked.
 func (c *Revoke) Run(ctx context.Context) error {
-	endpoint, client, err := connect(c.Server, c.Authority, "credentialrevocations")
-	if err != nil {
-		return err
-	}
-	input := c.input
+	input, out, warnings := c.Input, c.Out, c.Warnings
 	if input == nil {
 		input = os.Stdin
 	}
+	if out == nil {
+		out = os.Stdout
+	}
+	if warnings == nil {
+		warnings = os.Stderr
+	}
+	at, err := c.platform()
+	if err != nil {
+		return err
+	}
 	var texts []string
+	var found forms
 	lines := bufio.NewScanner(input)
-	for lines.Scan() {
-		if text := bytes.TrimSpace(lines.Bytes()); len(text) > 0 {
-			texts = append(texts, string(text))
+	for number := 1; lines.Scan(); number++ {
+		text := secret.String(bytes.TrimSpace(lines.Bytes()))
+		if text == "" {
+			continue
+		}
+		texts = append(texts, text.Reveal())
+		if damage := found.add(text); damage != nil {
+			output.Warn(warnings, "line %d begins like an access key and is none: %v", number, damage)
 		}
 	}
 	if err := lines.Err(); err != nil {
@@ -51,16 +72,81 @@ func (c *Revoke) Run(ctx context.Context) error {
 	if len(texts) == 0 {
 		return errors.New("the standard input has no text: write the texts of the credentials to it, one a line")
 	}
+	if err := at.revoke(ctx, texts); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(out, "%s got %s. Those that it knew are refused from now on; it does not say which these are.\n", shortAddress(at.server), found)
+	return err
+}
+
+// platform returns the platform that the flags name. The credential of a kubeconfig is not sent.
+func (c *Revoke) platform() (*signedIn, error) {
+	if host := cmp.Or(c.Host, c.Server); host != "" {
+		at, err := openSignedIn(host, c.Authority)
+		if err != nil && c.Host == "" {
+			return nil, fmt.Errorf("--server: %w", err)
+		}
+		return at, err
+	}
+	config, err := currentContext()
+	if err != nil {
+		return nil, fmt.Errorf("name a HOST, or use a kubeconfig: %w", err)
+	}
+	at, err := reachBy(rest.AnonymousClientConfig(config))
+	if err != nil {
+		return nil, fmt.Errorf("the current context of the kubeconfig: %w", err)
+	}
+	return &signedIn{server: at.base, client: at.client}, nil
+}
+
+// keyPrefix begins the access keys that a platform makes. Source: ADR-0005.
+const keyPrefix = "pak_"
+
+// forms counts texts by their form. Whether a text is a credential, only the platform knows.
+type forms struct {
+	count
+	others int
+}
+
+// add counts a text. Damage is what is wrong with one that begins like an access key.
+func (f *forms) add(text secret.String) (damage error) {
+	if bearer, _, ok := accesskey.SplitRefreshToken(text); ok {
+		text = bearer
+	}
+	switch {
+	case strings.HasPrefix(text.Reveal(), keyPrefix):
+		if damage = accesskey.CheckBearer(text); damage != nil {
+			f.others++
+			return damage
+		}
+		f.AccessKeys++
+	case strings.HasPrefix(text.Reveal(), "eyJ") && strings.Count(text.Reveal(), ".") == 2:
+		f.Tokens++
+	default:
+		f.others++
+	}
+	return nil
+}
+
+func (f forms) String() string {
+	if f.others == 0 {
+		return f.count.String()
+	}
+	return plural(f.AccessKeys, "access key") + ", " + plural(f.Tokens, "token") + " and " + plural(f.others, "other text")
+}
+
+// revoke sends texts, as many at a time as a request may have.
+func (s *signedIn) revoke(ctx context.Context, texts []string) error {
 	for some := range slices.Chunk(texts, limits.Revocations) {
-		if err := post(ctx, client, endpoint, some); err != nil {
-			return err
+		if err := s.post(ctx, some); err != nil {
+			return fmt.Errorf("revoking credentials: %w", err)
 		}
 	}
 	return nil
 }
 
 // post sends some texts.
-func post(ctx context.Context, client *http.Client, endpoint string, texts []string) error {
+func (s *signedIn) post(ctx context.Context, texts []string) error {
 	body, err := json.Marshal(model.CredentialRevocation{
 		TypeMeta: metav1.TypeMeta{APIVersion: model.SchemeGroupVersion.String(), Kind: "CredentialRevocation"},
 		Spec:     model.CredentialRevocationSpec{Credentials: texts},
@@ -68,14 +154,14 @@ func post(ctx context.Context, client *http.Client, endpoint string, texts []str
 	if err != nil {
 		return err
 	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, endpoint, bytes.NewReader(body))
+	request, err := http.NewRequestWithContext(mayRepeat(ctx), http.MethodPost, s.server+"/apis/"+model.SchemeGroupVersion.String()+"/credentialrevocations", bytes.NewReader(body))
 	if err != nil {
 		return err
 	}
 	request.Header.Set("Content-Type", "application/json")
-	response, err := client.Do(request)
+	response, err := s.client.Do(request)
 	if err != nil {
-		return fmt.Errorf("revoking credentials: %w", err)
+		return err
 	}
 	defer func() { _ = response.Body.Close() }()
 	if response.StatusCode == http.StatusAccepted {
@@ -83,7 +169,7 @@ func post(ctx context.Context, client *http.Client, endpoint string, texts []str
 	}
 	_, refusal, err := readAnswer(response)
 	if err != nil {
-		return fmt.Errorf("revoking credentials: %w", err)
+		return err
 	}
-	return fmt.Errorf("revoking credentials: %s", refusal)
+	return errors.New(refusal)
 }

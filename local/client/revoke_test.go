@@ -2,23 +2,23 @@ package client
 
 import (
 	"encoding/json"
+	"math/rand/v2"
 	"net/http"
-	"net/http/httptest"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
 
+	"management.platform.sh/shared/kinds/accesskey"
 	"management.platform.sh/shared/limits"
 	"management.platform.sh/shared/model"
 )
 
-// Each line is a text. As many requests are sent as the texts need, without a credential. Source: ADR-0022.
+// Each line is a text. As many requests are sent as the texts need, without a credential, and the forms of the texts are counted. Source: ADR-0022.
 func TestRevoke(t *testing.T) {
-	t.Parallel()
 	var got []string
 	requests, code := 0, http.StatusAccepted
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	withPlatform(t, func(w http.ResponseWriter, r *http.Request) {
 		var sent model.CredentialRevocation
 		if err := json.NewDecoder(r.Body).Decode(&sent); err != nil || r.Header.Get("Authorization") != "" ||
 			r.URL.Path != "/kubernetes/management/apis/management.platform.sh/v1/credentialrevocations" {
@@ -28,26 +28,42 @@ func TestRevoke(t *testing.T) {
 		got = append(got, sent.Spec.Credentials...)
 		w.WriteHeader(code)
 		_, _ = w.Write([]byte(`{"kind":"Status","message":"not now"}`))
-	}))
-	defer server.Close()
-	var want []string
-	for i := range limits.Revocations + 1 {
-		want = append(want, "pak_"+strconv.Itoa(i))
+	})
+	// The current context of the kubeconfig has the platform. Its credential is not sent.
+	revoke := func(text string) (said, warned string, err error) {
+		var out, warnings strings.Builder
+		err = (&Revoke{Input: strings.NewReader(text), Out: &out, Warnings: &warnings}).Run(t.Context())
+		return out.String(), warnings.String(), err
 	}
-	revoke := func(text string) error {
-		return (&Revoke{Server: server.URL + "/kubernetes/management", input: strings.NewReader(text)}).Run(t.Context())
+	key, err := accesskey.NewBearer(rand.NewChaCha8([32]byte{1}))
+	if err != nil {
+		t.Fatal(err)
 	}
-	if err := revoke("\n " + strings.Join(want, "\r\n") + "\n\n"); err != nil || requests != 2 || !slices.Equal(got, want) {
+	const token = "eyJhbGciOiJFUzI1NiJ9.eyJzdWIiOiJhbmEifQ.c2ln"
+	damaged := key.Reveal()[:len(key.Reveal())-1]
+	want := []string{key.Reveal(), token, damaged}
+	for i := range limits.Revocations - 2 {
+		want = append(want, "something else "+strconv.Itoa(i))
+	}
+	said, warned, err := revoke("\n " + strings.Join(want, "\r\n") + "\n\n")
+	if err != nil || requests != 2 || !slices.Equal(got, want) {
 		t.Errorf("%d requests have %q, %v", requests, got, err)
 	}
-	if err := revoke("\n \n"); err == nil || requests != 2 {
+	if !strings.Contains(said, " got 1 access key, 1 token and 9 other texts.") || !strings.Contains(warned, "line 4 begins like an access key and is none") ||
+		strings.Contains(said+warned, damaged) {
+		t.Errorf("it says %q and warns %q", said, warned)
+	}
+	if said, warned, err := revoke(token); err != nil || warned != "" || !strings.Contains(said, " got 0 access keys and 1 token.") {
+		t.Errorf("it says %q and warns %q, %v", said, warned, err)
+	}
+	if _, _, err := revoke("\n \n"); err == nil || requests != 3 {
 		t.Errorf("without a text: %v", err)
 	}
 	code = http.StatusTooManyRequests
-	if err := revoke("pak_secret"); err == nil || !strings.Contains(err.Error(), "not now") || strings.Contains(err.Error(), "pak_secret") {
+	if _, _, err := revoke("pak_secret"); err == nil || !strings.Contains(err.Error(), "not now") || strings.Contains(err.Error(), "pak_secret") {
 		t.Errorf("a refusal: %v", err)
 	}
-	if err := (&Revoke{Server: "http://platform.example", input: strings.NewReader("a")}).Run(t.Context()); err == nil || !strings.Contains(err.Error(), "--server") {
+	if err := (&Revoke{Server: "http://platform.example", Input: strings.NewReader("a")}).Run(t.Context()); err == nil || !strings.Contains(err.Error(), "--server") {
 		t.Errorf("a server without TLS: %v", err)
 	}
 }

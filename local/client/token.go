@@ -4,6 +4,7 @@ package client
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"crypto/tls"
@@ -25,6 +26,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clientauthenticationv1 "k8s.io/client-go/pkg/apis/clientauthentication/v1"
 
+	"management.platform.sh/local/output"
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/model/secret"
 )
@@ -32,8 +34,8 @@ import (
 // Token is a credential plugin of kubectl. It prints a direct cluster endpoint token, caches it and renews it in time, so
 // that no kubeconfig holds a secret. Source: Spec 2.4, 5.3; ADR-0012.
 type Token struct {
-	Server    string        `required:"" env:"PLATFORM_SERVER" placeholder:"URL" help:"Base address of the platform's API: https://HOST/kubernetes/management."`
-	Authority string        `name:"certificate-authority" placeholder:"FILE" help:"Certificate authority of the platform. Absent: the ones that the system trusts."`
+	Server    string        `required:"" env:"PLATFORM_SERVER" placeholder:"HOST" help:"The platform: HOST, or https://HOST/kubernetes/management."`
+	Authority string        `name:"certificate-authority" placeholder:"FILE" help:"Certificate authority of the platform. Absent: that of platform login, else the ones that the system trusts."`
 	Key       secret.String `name:"key" env:"PLATFORM_ACCESS_KEY" hidden:"" help:"The access key."`
 	KeyFile   string        `placeholder:"FILE" help:"File with the access key. Absent: PLATFORM_ACCESS_KEY holds the key, else it is the one of platform login."`
 	CI        bool          `name:"ci" help:"Exchange the token of the job for an access key, as platform login --ci does, and renew it in time."`
@@ -41,7 +43,7 @@ type Token struct {
 	Rule      string        `placeholder:"NAME" help:"With --ci: the trust rule. Absent: the only one that fits."`
 	Audience  string        `placeholder:"TEXT" help:"With --ci: audience of the token that GitHub Actions is asked for. Absent: https://HOST."`
 	TTL       time.Duration `name:"ttl" default:"1h" placeholder:"DURATION" help:"Lifetime of a token, in whole seconds (${default}). The platform may shorten it."`
-	Cluster   clusterNames  `placeholder:"NAME" help:"Connected cluster that the token is for. Can be repeated. Absent: every cluster that the access key reaches."`
+	Cluster   names         `placeholder:"NAME" help:"Connected cluster that the token is for. Can be repeated. Absent: every cluster that the access key reaches."`
 	Virtual   virtualNames  `name:"virtual-cluster" placeholder:"PROJECT/NAME" help:"Virtual cluster that the token is for. Can be repeated."`
 	Cache     string        `placeholder:"DIR" help:"Folder for cached tokens. Absent: the cache folder of the user."`
 
@@ -53,19 +55,19 @@ type Token struct {
 	warn   io.Writer
 }
 
-// clusterNames are names of clusters. An empty name is refused, so that an unset variable does not result in a token for
-// every cluster.
-type clusterNames []string
+// names are the values of a flag that can be repeated. An empty one is refused, so that an unset variable does not result in a credential for
+// everything.
+type names []string
 
 // Decode adds the names in one flag, separated by commas.
-func (n *clusterNames) Decode(ctx *kong.DecodeContext) error {
+func (n *names) Decode(ctx *kong.DecodeContext) error {
 	var text string
 	if err := ctx.Scan.PopValueInto("NAME", &text); err != nil {
 		return err
 	}
 	for name := range strings.SplitSeq(text, ",") {
 		if name == "" {
-			return errors.New("empty cluster name; omit the flag for every cluster that the access key reaches")
+			return errors.New("empty name; omit the flag if it is not to limit the credential")
 		}
 		*n = append(*n, name)
 	}
@@ -142,13 +144,13 @@ func (c *Token) Run(ctx context.Context) error {
 		case err == nil:
 			kept = fresh
 			if err := writeKept(file, kept); err != nil {
-				_, _ = fmt.Fprintln(c.warn, "platform token: caching the token:", err)
+				output.Warn(c.warn, "caching the token: %v", err)
 			}
 		case errors.As(err, &refused):
 			_ = os.Remove(file)
 			return err
 		case kept.good(c.now()):
-			_, _ = fmt.Fprintf(c.warn, "platform token: using a cached token that expires at %s: %v\n", kept.Expires.Format(time.RFC3339), err)
+			output.Warn(c.warn, "using a cached token that expires at %s: %v", kept.Expires.Format(time.RFC3339), err)
 		default:
 			return err
 		}
@@ -186,9 +188,14 @@ func checkExecInfo(text string) error {
 
 // prepare checks the flags. The access key is sent over TLS only, or to this machine.
 func (c *Token) prepare(ctx context.Context) (endpoint string, bearer secret.String, client *http.Client, err error) {
-	if endpoint, client, err = connect(c.Server, c.Authority, "directclusterendpointtokens"); err != nil {
+	server, err := addressOf(c.Server)
+	if err != nil {
+		return "", "", nil, fmt.Errorf("--server: %w", err)
+	}
+	if client, err = connect(cmp.Or(c.Authority, keptAuthority(server))); err != nil {
 		return "", "", nil, err
 	}
+	endpoint = server + "/apis/" + model.SchemeGroupVersion.String() + "/directclusterendpointtokens"
 	if c.TTL < 0 || c.TTL%time.Second != 0 {
 		return "", "", nil, errors.New("--ttl: must be a whole number of seconds, at least 0s")
 	}
@@ -201,7 +208,7 @@ func (c *Token) prepare(ctx context.Context) (endpoint string, bearer secret.Str
 		if err != nil {
 			return "", "", nil, err
 		}
-		bearer, err = (&job{server: c.Server, audience: c.Audience, rule: c.Rule, file: c.TokenFile, client: client, now: c.now}).kept(ctx, folder)
+		bearer, err = (&job{server: server, audience: c.Audience, rule: c.Rule, file: c.TokenFile, client: client, now: c.now}).kept(ctx, folder)
 		return endpoint, bearer, client, err
 	}
 	if c.KeyFile != "" {
@@ -228,30 +235,24 @@ func (c *Token) prepare(ctx context.Context) (endpoint string, bearer secret.Str
 	return endpoint, bearer, client, nil
 }
 
-// connect returns the URL of a resource of a platform, and a client that reaches it over TLS only, or on this machine. Authority
-// is the file of the platform's certificate authority; empty: those of the system.
-func connect(server, authority, resource string) (endpoint string, client *http.Client, err error) {
-	parsed, err := url.Parse(server)
-	if err != nil || !safe(parsed) {
-		return "", nil, errors.New("--server: must be an https URL such as https://platform.example/kubernetes/management")
-	}
+// connect returns a client. Authority is the file of the platform's certificate authority; empty: those of the system.
+func connect(authority string) (*http.Client, error) {
 	settings := &tls.Config{MinVersion: tls.VersionTLS12}
 	if authority != "" {
 		content, err := os.ReadFile(authority)
 		if err != nil {
-			return "", nil, fmt.Errorf("--certificate-authority: %w", err)
+			return nil, fmt.Errorf("--certificate-authority: %w", err)
 		}
 		settings.RootCAs = x509.NewCertPool()
 		if !settings.RootCAs.AppendCertsFromPEM(content) {
-			return "", nil, errors.New("--certificate-authority: the file has no certificate in PEM")
+			return nil, errors.New("--certificate-authority: the file has no certificate in PEM")
 		}
 	}
-	client = repeating(&http.Client{
+	return repeating(&http.Client{
 		Timeout:       tokenTimeout,
 		Transport:     &http.Transport{Proxy: http.ProxyFromEnvironment, TLSClientConfig: settings, ForceAttemptHTTP2: true},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}, nil)
-	return strings.TrimSuffix(server, "/") + "/apis/" + model.SchemeGroupVersion.String() + "/" + resource, client, nil
+	}, nil), nil
 }
 
 // safe reports whether an address is one of a platform: with TLS, or on this machine, and nothing behind the path.

@@ -330,7 +330,7 @@ func TestTokensAtOnce(t *testing.T) {
 func TestTokenFlags(t *testing.T) {
 	p := newPlugin(t)
 	for about, change := range map[string]func(*Token){
-		"--server: no URL":               func(c *Token) { c.Server = "platform" },
+		"--server: no host":              func(c *Token) { c.Server = "https://" },
 		"--server: not encrypted":        func(c *Token) { c.Server = "http://platform.example" },
 		"--server: a query":              func(c *Token) { c.Server += "?a=b" },
 		"--ttl: negative":                func(c *Token) { c.TTL = -time.Second },

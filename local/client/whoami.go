@@ -7,10 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"os"
 	"strings"
 
+	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
@@ -21,7 +23,7 @@ import (
 // WhoAmI prints who a credential acts as. It asks the platform, so that it shows what the credential has now. Source: Spec 5; ADR-0031.
 type WhoAmI struct {
 	Host      string `arg:"" optional:"" name:"host" placeholder:"HOST" help:"The platform, as at platform login. Absent: that of the current context of the kubeconfig, with its credential."`
-	Authority string `name:"certificate-authority" type:"path" placeholder:"FILE" help:"Certificate authority of the platform. Absent: the ones that the system trusts."`
+	Authority string `name:"certificate-authority" type:"path" placeholder:"FILE" help:"Certificate authority of the platform. Absent: that of platform login, else the ones that the system trusts."`
 	Output    string `short:"o" enum:"text,json,yaml" default:"text" help:"Output format: text, json or yaml (${default})."`
 
 	// Out is where it prints. Nil: the standard output of the process.
@@ -34,7 +36,7 @@ func (c *WhoAmI) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	response, err := at.send(ctx, http.MethodPost, selves, strings.NewReader("{}"))
+	response, err := at.send(mayRepeat(ctx), http.MethodPost, selves, strings.NewReader("{}"), nil)
 	if err != nil {
 		return err
 	}
@@ -88,11 +90,11 @@ func reach(ctx context.Context, host, authority string) (*reached, error) {
 		if err != nil {
 			return nil, fmt.Errorf("name a HOST, or use a kubeconfig: %w", err)
 		}
-		client, err := rest.HTTPClientFor(config)
+		at, err := reachBy(config)
 		if err != nil {
 			return nil, fmt.Errorf("the current context of the kubeconfig: %w", err)
 		}
-		return &reached{base: strings.TrimSuffix(config.Host, "/"), client: repeating(client, nil)}, nil
+		return at, nil
 	}
 	s, err := openSignedIn(host, authority)
 	if err != nil {
@@ -105,8 +107,18 @@ func reach(ctx context.Context, host, authority string) (*reached, error) {
 	return &reached{base: s.server, client: s.client, key: kept.Key}, err
 }
 
-// send sends a request to a path below the base address. A body is JSON; nil is none.
-func (r *reached) send(ctx context.Context, method, path string, body io.Reader) (*http.Response, error) {
+// reachBy returns the platform that a kubeconfig reaches.
+func reachBy(config *rest.Config) (*reached, error) {
+	client, err := rest.HTTPClientFor(config)
+	if err != nil {
+		return nil, err
+	}
+	return &reached{base: strings.TrimSuffix(config.Host, "/"), client: repeating(client, nil)}, nil
+}
+
+// send sends a request to a path below the base address. A body is JSON, unless the header says something else; nil is none. The warnings of the
+// answer are printed.
+func (r *reached) send(ctx context.Context, method, path string, body io.Reader, header http.Header) (*http.Response, error) {
 	request, err := http.NewRequestWithContext(ctx, method, r.base+path, body)
 	if err != nil {
 		return nil, err
@@ -115,12 +127,17 @@ func (r *reached) send(ctx context.Context, method, path string, body io.Reader)
 	if body != nil {
 		request.Header.Set("Content-Type", "application/json")
 	}
+	maps.Copy(request.Header, header)
 	if r.key != "" {
 		request.Header.Set("Authorization", "Bearer "+r.key)
 	}
 	response, err := r.client.Do(request)
 	if err != nil {
 		return nil, fmt.Errorf("asking the platform: %w", err)
+	}
+	warnings, _ := utilnet.ParseWarningHeaders(response.Header.Values("Warning"))
+	for _, warning := range warnings {
+		output.Warn(os.Stderr, "%s", warning.Text)
 	}
 	return response, nil
 }

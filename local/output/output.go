@@ -1,11 +1,13 @@
-// Package output prints what a command reports, in the format that its user asks for.
+// Package output prints what a command reports, in the format that its user asks for, and its errors and warnings.
 package output
 
 import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"os"
 
+	"golang.org/x/term"
 	"sigs.k8s.io/yaml"
 )
 
@@ -30,4 +32,33 @@ func Write(out io.Writer, format string, value any, text func() []byte) error {
 		return fmt.Errorf("printing: %w", err)
 	}
 	return nil
+}
+
+// Coloured reports whether what is written to out has colours: it is a terminal that knows them, and NO_COLOR is empty. Lookup returns variables
+// of the environment. Source: https://no-color.org.
+func Coloured(out io.Writer, lookup func(string) string) bool {
+	file, ok := out.(*os.File)
+	return ok && lookup("NO_COLOR") == "" && lookup("TERM") != "dumb" && term.IsTerminal(int(file.Fd()))
+}
+
+// The colours of the name of the program before an error and a warning.
+const (
+	red    = "31"
+	yellow = "33"
+)
+
+// Error prints why a command has failed.
+func Error(out io.Writer, err error) { message(out, red, err.Error()) }
+
+// Warn prints what the user should know of a command that goes on.
+func Warn(out io.Writer, format string, values ...any) {
+	message(out, yellow, fmt.Sprintf(format, values...))
+}
+
+func message(out io.Writer, colour, text string) {
+	program := "platform:"
+	if Coloured(out, os.Getenv) {
+		program = "\x1b[" + colour + "m" + program + "\x1b[0m"
+	}
+	_, _ = fmt.Fprintln(out, program, text)
 }

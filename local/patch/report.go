@@ -11,9 +11,9 @@ import (
 
 	"github.com/rogpeppe/go-internal/diff"
 	yamlv3 "go.yaml.in/yaml/v3"
-	"golang.org/x/term"
 	"sigs.k8s.io/yaml"
 
+	"management.platform.sh/local/output"
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/syncpatch"
 )
@@ -168,13 +168,12 @@ func (t *terminal) paint(colour, text string) string {
 	return "\x1b[" + colour + "m" + text + "\x1b[0m"
 }
 
-// wantsColour reports whether output to a file is coloured. A NO_COLOR that is not empty turns colours off.
-// Source: https://no-color.org.
+// wantsColour reports whether output to a file is coloured.
 func wantsColour(asked string, file *os.File, lookup func(string) string) bool {
 	if asked != "auto" {
 		return asked == "always"
 	}
-	return lookup("NO_COLOR") == "" && lookup("TERM") != "dumb" && term.IsTerminal(int(file.Fd()))
+	return output.Coloured(file, lookup)
 }
 
 // explain prints the changes of an object, and what each patch did.

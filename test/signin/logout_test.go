@@ -76,7 +76,7 @@ func TestWhoAmICommand(t *testing.T) {
 	t.Setenv("KUBECONFIG", s.kubeconfig)
 	ask := func(host, output string) (string, error) {
 		var out bytes.Buffer
-		command := &client.WhoAmI{Host: host, Authority: s.ca, Output: output, Out: &out}
+		command := &client.WhoAmI{Host: host, Output: output, Out: &out}
 		err := command.Run(t.Context())
 		return out.String(), err
 	}

@@ -1,7 +1,10 @@
 package signin_test
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
+	"io"
 	"math"
 	"net/http"
 	"net/http/httptest"
@@ -382,6 +385,26 @@ func TestLoginCommandWithPassword(t *testing.T) {
 	}
 	if status, body := s.whoAmI(); status != http.StatusCreated || !strings.Contains(body, `"ana"`) {
 		t.Errorf("%d %s", status, body)
+	}
+	// On a terminal the person is asked.
+	typed := func(text string, err error) error {
+		command := s.login(nil)
+		command.Username, command.Terminal = "ana", func(_ context.Context, prompt string) (string, error) {
+			if prompt != "Password of ana at "+strings.TrimPrefix(s.server.URL, "https://")+": " {
+				t.Errorf("it asks %q", prompt)
+			}
+			return text, err
+		}
+		return command.Run(t.Context())
+	}
+	if err := typed("", nil); err == nil || !strings.Contains(err.Error(), "no password was typed") {
+		t.Errorf("nothing is typed: %v", err)
+	}
+	if err := typed("", io.ErrClosedPipe); !errors.Is(err, io.ErrClosedPipe) {
+		t.Errorf("the terminal is gone: %v", err)
+	}
+	if err := typed(right, nil); err != nil {
+		t.Error(err)
 	}
 	s.config.Auth.Password = &model.PasswordAuth{Disabled: true}
 	if err := login(right); err == nil || !strings.Contains(err.Error(), "browser") {

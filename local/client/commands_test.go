@@ -1,0 +1,219 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"management.platform.sh/shared/model"
+)
+
+// flaky is a platform, and a server of GitHub Actions, behind a proxy that spoils the first request of each method and path.
+type flaky struct {
+	*httptest.Server
+	// spoil answers in place of the platform. Nil: nothing is spoilt.
+	spoil http.HandlerFunc
+
+	mu    sync.Mutex
+	asked map[string]int
+}
+
+func newFlaky(t *testing.T, spoil http.HandlerFunc) *flaky {
+	t.Helper()
+	f := &flaky{spoil: spoil, asked: map[string]int{}}
+	f.Server = httptest.NewServer(f)
+	t.Cleanup(f.Close)
+	return f
+}
+
+func (f *flaky) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	// A proxy reads the request before it answers.
+	_, _ = io.Copy(io.Discard, r.Body)
+	f.mu.Lock()
+	f.asked[r.Method+" "+r.URL.Path]++
+	first := f.asked[r.Method+" "+r.URL.Path] == 1
+	f.mu.Unlock()
+	if first {
+		f.spoil(w, r)
+		return
+	}
+	f.answer(w, r)
+}
+
+// answer is that of the platform.
+func (f *flaky) answer(w http.ResponseWriter, r *http.Request) {
+	base := f.URL + basePath
+	path := strings.TrimPrefix(strings.TrimPrefix(r.URL.Path, basePath), "/apis/management.platform.sh/v1")
+	end := metav1.NewTime(time.Date(2099, 1, 1, 0, 0, 0, 0, time.UTC))
+	status, body := http.StatusOK, any(nil)
+	key := model.OwnedAccessKey{ObjectMeta: metav1.ObjectMeta{Name: "ci", UID: "uid-ci"}, Spec: model.OwnedAccessKeySpec{User: "ana", Key: "pak_new", Disabled: true}}
+	switch r.Method + " " + path {
+	case "GET /auth/info":
+		body = map[string]any{"methods": ways{
+			SSO: []connector{{ID: "oidc", Issuer: f.URL, LoginEndpoint: base + "/auth/oidc/login", TokenEndpoint: base + "/auth/token"}},
+		}}
+	case "POST /auth/password/login":
+		body = map[string]any{"code": "c"}
+	case "POST /auth/token":
+		body = map[string]any{"access_token": "pak_given", "token_type": "Bearer", "expires_in": 3600, "refresh_token": "r"}
+	case "GET /github":
+		body = map[string]any{"value": "github-token"}
+	case "POST /selves":
+		self := model.Self{Status: model.SelfStatus{User: &model.SelfUser{Name: "ana"}, UID: "user:ana"}}
+		status, body = http.StatusCreated, self
+	case "POST /credentialrevocations":
+		status = http.StatusAccepted
+	case "POST /directclusterendpointtokens":
+		token := model.DirectClusterEndpointToken{}
+		token.Status.Token, token.Status.ExpirationTimestamp = "eyJ", &end
+		status, body = http.StatusCreated, token
+	case "POST /namespaces/p-shop/virtualclusterinstances/dev/kubeconfig":
+		made := model.VirtualClusterInstanceKubeConfig{}
+		made.Status.KubeConfig, made.Status.ExpirationTimestamp = "apiVersion: v1\nkind: Config\n", &end
+		status, body = http.StatusCreated, made
+	case "POST /ownedaccesskeys":
+		status, body = http.StatusCreated, key
+	case "GET /ownedaccesskeys/ci", "PATCH /ownedaccesskeys/ci", "DELETE /ownedaccesskeys/ci":
+		body = key
+	default:
+		if r.Method != http.MethodGet {
+			status = http.StatusNotFound
+		}
+		body = map[string]any{"items": []any{}}
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(body)
+}
+
+// Every command goes on where a proxy, or a platform that is about to change its primary, refuses the first request of each path. If the
+// connection is cut before the answer, a command goes on that reads or ends something; what makes a credential is sent once, because it may have
+// had its effect. The sign-in of a device is in TestDeviceGoesOn.
+func TestCommandsGoOn(t *testing.T) {
+	again := func(status int) http.HandlerFunc {
+		return func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Retry-After", "0")
+			w.WriteHeader(status)
+		}
+	}
+	cut := func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }
+	// visit is a browser in which somebody signs in at once.
+	visit := func(address string) error {
+		at, err := url.Parse(address)
+		if err != nil {
+			return err
+		}
+		query := at.Query()
+		answer, err := http.Get(query.Get("redirect_uri") + "?" + url.Values{"code": {"c"}, "state": query["state"], "iss": {at.Scheme + "://" + at.Host}}.Encode())
+		if err != nil {
+			return err
+		}
+		return answer.Body.Close()
+	}
+	type command interface {
+		Run(ctx context.Context) error
+	}
+	login := func(host string) *Login {
+		return &Login{Host: host, Timeout: time.Minute, Output: filepath.Join(t.TempDir(), "f"), Browser: true, Open: visit, Messages: io.Discard}
+	}
+	with := func(change func(c *Login)) func(string) command {
+		return func(host string) command {
+			c := login(host)
+			change(c)
+			return c
+		}
+	}
+	for about, row := range map[string]struct {
+		command func(host string) command
+		// once means that the command makes a credential: a request whose connection is cut is not sent again.
+		once bool
+	}{
+		"login": {with(func(*Login) {}), true},
+		"login --username": {with(func(c *Login) {
+			c.Username, c.Password, c.Input = "ana", true, strings.NewReader("secret")
+		}), true},
+		"login --access-key-stdin": {with(func(c *Login) { c.KeyStdin, c.Input = true, strings.NewReader("pak_given") }), false},
+		"login --ci":               {with(func(c *Login) { c.CI = true }), true},
+		"logout":                   {func(host string) command { return &Logout{Host: host} }, false},
+		"credential":               {func(host string) command { return &Credential{Host: host} }, true},
+		"whoami":                   {func(host string) command { return &WhoAmI{Host: host, Output: "text", Out: io.Discard} }, false},
+		"token": {func(host string) command {
+			return &Token{Server: host, Key: "pak_mine", TTL: time.Hour, Cache: t.TempDir()}
+		}, true},
+		"token --ci": {func(host string) command { return &Token{Server: host, CI: true, Cache: t.TempDir()} }, true},
+		"kubeconfig": {func(host string) command {
+			return &Kubeconfig{Instance: "p-shop/dev", Host: host, Output: filepath.Join(t.TempDir(), "f")}
+		}, true},
+		"keys list":         {func(host string) command { return &KeyList{Host: host, Output: "text", Out: io.Discard} }, false},
+		"keys list -o name": {func(host string) command { return &KeyList{Host: host, Output: "name", Out: io.Discard} }, false},
+		"keys create": {func(host string) command {
+			return &KeyCreate{Name: "ci", Host: host, Output: "text", Out: io.Discard, Messages: io.Discard}
+		}, true},
+		"keys disable":             {func(host string) command { return &KeyDisable{Name: "ci", Host: host, Out: io.Discard} }, false},
+		"keys tree":                {func(host string) command { return &KeyTree{Name: "ci", Host: host, Output: "text", Out: io.Discard} }, false},
+		"keys end":                 {func(host string) command { return &KeyEnd{Name: "ci", Host: host, Yes: true, Out: io.Discard} }, false},
+		"whoami by the kubeconfig": {func(string) command { return &WhoAmI{Output: "text", Out: io.Discard} }, false},
+		"kubeconfig --platform": {func(string) command {
+			return &Kubeconfig{Instance: "p-shop/dev", Platform: os.Getenv("KUBECONFIG"), Output: filepath.Join(t.TempDir(), "f")}
+		}, true},
+		"revoke by the kubeconfig": {func(string) command {
+			return &Revoke{Input: strings.NewReader("pak_found"), Out: io.Discard, Warnings: io.Discard}
+		}, false},
+		"revoke": {func(host string) command {
+			return &Revoke{Host: host, Input: strings.NewReader("pak_found"), Out: io.Discard, Warnings: io.Discard}
+		}, false},
+	} {
+		for how, spoil := range map[string]http.HandlerFunc{"503": again(503), "429": again(429), "a cut connection": cut} {
+			t.Run(about+", "+how, func(t *testing.T) {
+				f := newFlaky(t, spoil)
+				t.Setenv("HOME", t.TempDir())
+				t.Setenv("XDG_CONFIG_HOME", t.TempDir())
+				t.Setenv("XDG_CACHE_HOME", t.TempDir())
+				config := clientcmdapi.NewConfig()
+				config.Clusters["f"], config.AuthInfos["f"] = &clientcmdapi.Cluster{Server: f.URL + basePath}, &clientcmdapi.AuthInfo{Token: "pak_mine"}
+				config.Contexts["f"], config.CurrentContext = &clientcmdapi.Context{Cluster: "f", AuthInfo: "f"}, "f"
+				t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "config"))
+				if err := clientcmd.WriteToFile(*config, os.Getenv("KUBECONFIG")); err != nil {
+					t.Fatal(err)
+				}
+				(&exchangeServer{t: t, Server: f.Server}).job(githubURL, f.URL+"/github", githubBearer, "runner")
+				if !strings.HasPrefix(about, "login") {
+					_, folder, err := platformOf(f.URL)
+					if err != nil {
+						t.Fatal(err)
+					}
+					kept := granted{Key: "pak_mine"}
+					if about == "credential" {
+						kept = granted{Key: "pak_mine", Refresh: "r", Expires: time.Now().Add(-time.Minute)}
+					}
+					if err := kept.keep(folder); err != nil {
+						t.Fatal(err)
+					}
+				}
+				err := row.command(f.URL).Run(t.Context())
+				if lost := row.once && how == "a cut connection"; (err != nil) != lost {
+					t.Errorf("%v after %v", err, f.asked)
+				} else if lost {
+					for request, times := range f.asked {
+						if times > 1 && strings.HasPrefix(request, http.MethodPost) {
+							t.Errorf("%s was sent %d times", request, times)
+						}
+					}
+				}
+			})
+		}
+	}
+}
