@@ -33,10 +33,10 @@ const addressOf = (host: string) => `${location.protocol}//${host}`;
 function pluginFor(cluster: Cluster, server: string): string {
   const { namespace, name } = cluster.metadata;
   const ca = cluster.status?.ingress?.caData;
-  const entry = "vcluster";
   const prefix = person.value?.projectNamespacePrefix ?? "";
   const project = namespace.startsWith(prefix) ? namespace.slice(prefix.length) : namespace;
   const value = (of: unknown) => JSON.stringify(of);
+  const entry = value(`${name}-${namespace}`);
   return [
     "apiVersion: v1", "kind: Config", "clusters:", `- name: ${entry}`, "  cluster:", `    server: ${value(server)}`,
     ...(ca ? [`    certificate-authority-data: ${ca}`] : []),
@@ -161,7 +161,7 @@ export function Kubeconfig({ cluster, close }: { cluster: Cluster; close: () => 
         {shown.value && <pre tabIndex={0}>{content}</pre>}
         {plugin && <AsKubectl label={text("kubeconfigFirst")} command={`platform login ${quoted(location.host)}`} />}
         <AsKubectl label={text("kubeconfigTry")} command={`kubectl --kubeconfig ${quoted(file)} get namespaces`} />
-        {!plugin && <AsKubectl label={text("kubeconfigProgram")} command={`platform kubeconfig ${quoted(`${namespace}/${name}`)}${kind.value === "certificate" ? " --client-cert" : ""} --merge`} />}
+        {!plugin && <AsKubectl label={text("kubeconfigProgram")} command={`platform kubeconfig ${quoted(`${namespace}/${name}`)} ${quoted(location.host)}${kind.value === "certificate" ? " --client-cert" : ""} --merge`} />}
         <div class="buttons">
           <button type="button" onClick={close}>{text("kept")}</button>
         </div>
