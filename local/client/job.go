@@ -72,7 +72,7 @@ func (j *job) key(ctx context.Context) (keptToken, error) {
 	if j.rule != "" {
 		form.Set("rule", j.rule)
 	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, strings.TrimSuffix(j.server, "/")+"/auth/token", strings.NewReader(form.Encode()))
+	request, err := http.NewRequestWithContext(mayRepeat(ctx), http.MethodPost, strings.TrimSuffix(j.server, "/")+"/auth/token", strings.NewReader(form.Encode()))
 	if err != nil {
 		return keptToken{}, err
 	}
@@ -81,7 +81,7 @@ func (j *job) key(ctx context.Context) (keptToken, error) {
 	// A token may work once. The name of the request lets the platform recognize a repetition after a lost answer.
 	request.Header.Set("Idempotency-Key", rand.Text())
 	asked := j.now()
-	response, err := repeating(j.client, lostAnswer).Do(request)
+	response, err := j.client.Do(request)
 	if err != nil {
 		return keptToken{}, fmt.Errorf("exchanging the token of the job: %w", err)
 	}

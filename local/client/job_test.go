@@ -29,11 +29,13 @@ type exchangeServer struct {
 	audience string
 	// names are the Idempotency-Keys of the exchanges.
 	names []string
-	// loses tells that the next answer is lost.
-	loses atomic.Bool
+	// loses tells how the next answer is lost: connectionLost, or the status of a gateway. 0: it is not.
+	loses atomic.Int32
 	// refuses tells that no token is accepted.
 	refuses atomic.Bool
 }
+
+const connectionLost = 1
 
 func newExchangeServer(t *testing.T) *exchangeServer {
 	t.Helper()
@@ -59,8 +61,12 @@ func (s *exchangeServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		s.asked = append(s.asked, r.PostFormValue("subject_token")+"/"+r.PostFormValue("rule"))
 		s.names = append(s.names, r.Header.Get("Idempotency-Key"))
-		if s.loses.CompareAndSwap(true, false) {
+		switch s.loses.Swap(0) {
+		case connectionLost:
 			panic(http.ErrAbortHandler)
+		case http.StatusBadGateway:
+			w.WriteHeader(http.StatusBadGateway)
+			return
 		}
 		_ = json.NewEncoder(w).Encode(map[string]any{"access_token": fmt.Sprint("key-", len(s.asked)), "expires_in": 600})
 	default:
@@ -78,20 +84,23 @@ func (s *exchangeServer) job(variables ...string) *job {
 	}
 	at := time.Date(2027, time.March, 4, 5, 6, 7, 0, time.UTC)
 	return &job{
-		server: s.URL + "/kubernetes/management", client: s.Client(), projected: filepath.Join(s.t.TempDir(), "absent"), now: func() time.Time { return at },
+		server: s.URL + "/kubernetes/management", client: repeating(s.Client(), nil), projected: filepath.Join(s.t.TempDir(), "absent"), now: func() time.Time { return at },
 	}
 }
 
 // An exchange whose answer is lost is repeated under its name.
 func TestLostExchange(t *testing.T) {
 	s := newExchangeServer(t)
-	s.loses.Store(true)
 	j := s.job(jobTokenVariable, "mine")
-	if _, err := j.key(t.Context()); err != nil || len(s.names) != 2 || s.names[0] == "" || s.names[0] != s.names[1] {
-		t.Errorf("%v, asked as %q", err, s.names)
-	}
-	if _, err := j.key(t.Context()); err != nil || s.names[2] == s.names[0] {
-		t.Errorf("%v, asked as %q", err, s.names)
+	for _, lost := range []int32{connectionLost, http.StatusBadGateway} {
+		s.names = nil
+		s.loses.Store(lost)
+		if _, err := j.key(t.Context()); err != nil || len(s.names) != 2 || s.names[0] == "" || s.names[0] != s.names[1] {
+			t.Errorf("%v, asked as %q", err, s.names)
+		}
+		if _, err := j.key(t.Context()); err != nil || s.names[2] == s.names[0] {
+			t.Errorf("%v, asked as %q", err, s.names)
+		}
 	}
 }
 

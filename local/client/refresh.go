@@ -193,7 +193,8 @@ func (s *signedIn) present(ctx context.Context) (granted, error) {
 // refresh asks the platform for the next key. A refusedError is final.
 func (s *signedIn) refresh(ctx context.Context, kept granted) (granted, error) {
 	flow := &oauth2.Config{ClientID: loginClient, Endpoint: oauth2.Endpoint{TokenURL: s.server + "/auth/token", AuthStyle: oauth2.AuthStyleInParams}}
-	token, err := flow.TokenSource(context.WithValue(ctx, oauth2.HTTPClient, s.client), &oauth2.Token{RefreshToken: kept.Refresh}).Token()
+	// The platform lets a refresh be repeated whose answer was lost.
+	token, err := flow.TokenSource(context.WithValue(mayRepeat(ctx), oauth2.HTTPClient, s.client), &oauth2.Token{RefreshToken: kept.Refresh}).Token()
 	if wrong := (*oauth2.RetrieveError)(nil); errors.As(err, &wrong) && wrong.ErrorCode == "invalid_grant" {
 		return granted{}, &refusedError{"the sign-in has ended; sign in again with platform login --refresh " + s.host}
 	}

@@ -2,7 +2,6 @@ package client
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"io"
 	"net/http"
@@ -31,7 +30,7 @@ func mayRepeat(ctx context.Context) context.Context {
 type repeatable struct{}
 
 // repeating returns a client that repeats each request that had no effect, because nobody listened or the server said when to come back, and
-// each idempotent request whose connection ended before the answer. Also reports whether a request with another outcome is repeated; nil: none
+// each idempotent request whose answer was lost. Also reports whether a request with another outcome is repeated; nil: none
 // is. Source: RFC 9110, 9.2.2 and 10.2.3.
 func repeating(client *http.Client, also func(*http.Response, error) bool) *http.Client {
 	inner := retryablehttp.NewClient()
@@ -41,20 +40,11 @@ func repeating(client *http.Client, also func(*http.Response, error) bool) *http
 		if ctx.Err() != nil {
 			return false, ctx.Err()
 		}
-		return hadNoEffect(answer, err) || isIdempotent(ctx, err) && isCut(err) || also != nil && also(answer, err), nil
+		return hadNoEffect(answer, err) || isLost(answer, err) && isIdempotent(ctx, answer, err) || also != nil && also(answer, err), nil
 	}
 	outer := inner.StandardClient()
 	outer.CheckRedirect = client.CheckRedirect
 	return outer
-}
-
-// lostAnswer reports whether nobody knows what a request did: the connection or the gateway has failed.
-func lostAnswer(answer *http.Response, err error) bool {
-	if err != nil {
-		untrusted := (*tls.CertificateVerificationError)(nil)
-		return !errors.As(err, &untrusted)
-	}
-	return answer.StatusCode == http.StatusBadGateway || answer.StatusCode == http.StatusGatewayTimeout
 }
 
 // hadNoEffect reports whether a request changed nothing, and may succeed soon.
@@ -69,13 +59,15 @@ func hadNoEffect(answer *http.Response, err error) bool {
 	return err == nil && seconds >= 0 && time.Duration(seconds)*time.Second <= maxPause
 }
 
-// isIdempotent reports whether the request that ended with an error may be sent twice.
-func isIdempotent(ctx context.Context, err error) bool {
-	var failed *url.Error
-	if !errors.As(err, &failed) {
-		return false
+// isIdempotent reports whether the request of an answer, or of an error, may be sent twice.
+func isIdempotent(ctx context.Context, answer *http.Response, err error) bool {
+	method := ""
+	if failed := (*url.Error)(nil); errors.As(err, &failed) {
+		method = strings.ToUpper(failed.Op)
+	} else if answer != nil {
+		method = answer.Request.Method
 	}
-	switch strings.ToUpper(failed.Op) {
+	switch method {
 	case http.MethodGet, http.MethodHead, http.MethodPut, http.MethodDelete:
 		return true
 	default:
@@ -83,7 +75,10 @@ func isIdempotent(ctx context.Context, err error) bool {
 	}
 }
 
-// isCut reports whether a connection ended before the answer.
-func isCut(err error) bool {
+// isLost reports whether nobody knows what a request did: the connection ended before the answer, or a gateway got none.
+func isLost(answer *http.Response, err error) bool {
+	if err == nil {
+		return answer.StatusCode == http.StatusBadGateway || answer.StatusCode == http.StatusGatewayTimeout
+	}
 	return slices.ContainsFunc([]error{io.EOF, io.ErrUnexpectedEOF, syscall.ECONNRESET, syscall.EPIPE}, func(cut error) bool { return errors.Is(err, cut) })
 }
