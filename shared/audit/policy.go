@@ -118,6 +118,11 @@ func builtIn(level int32) []model.AuditRule {
 	}
 	switch level {
 	case 1:
+		// Browsers come back from a provider with a GET, and that makes users and teams.
+		rules = append(rules,
+			model.AuditRule{Level: string(None), NonResourceURLs: []string{"/auth/info"}},
+			model.AuditRule{Level: string(Metadata), NonResourceURLs: []string{"/auth/*"}, OmitStages: received},
+		)
 		rest(None, "get", "list", "watch")
 		rest(Request, "create")
 		rest(Metadata)

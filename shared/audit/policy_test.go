@@ -1,6 +1,7 @@
 package audit_test
 
 import (
+	"strings"
 	"testing"
 
 	"management.platform.sh/shared/audit"
@@ -120,6 +121,7 @@ func TestLevels(t *testing.T) {
 	t.Parallel()
 	const n, m, q, r = audit.None, audit.Metadata, audit.Request, audit.RequestResponse
 	for _, row := range []struct {
+		// A resource with a slash is a path.
 		verb, group, resource, subresource string
 		want                               [5]audit.Level
 	}{
@@ -145,11 +147,20 @@ func TestLevels(t *testing.T) {
 		{"create", "authorization.k8s.io", "selfsubjectaccessreviews", "", [5]audit.Level{n, n, n, n, n}},
 		{"create", "authorization.k8s.io", "selfsubjectrulesreviews", "", [5]audit.Level{n, n, n, n, n}},
 		{"get", group, "virtualclusterinstances", "log", [5]audit.Level{n, m, m, m, m}},
-		{"run", "", "", "", [5]audit.Level{n, m, m, q, r}},
+		{"run", "", "/schedules/expirekeys", "", [5]audit.Level{n, m, m, q, r}},
+		{"get", "", "/openapi/v3", "", [5]audit.Level{n, n, m, q, r}},
+		{"get", "", "/auth/info", "", [5]audit.Level{n, n, m, q, r}},
+		{"get", "", "/auth/oidc/callback", "", [5]audit.Level{n, m, m, q, r}},
+		{"get", "", "/auth/resume", "", [5]audit.Level{n, m, m, q, r}},
+		{"post", "", "/auth/token", "", [5]audit.Level{n, m, m, q, r}},
 	} {
 		for level, want := range row.want {
 			config := &model.ConfigAudit{Enabled: true, Level: new(int32(level))}
-			choice := audit.NewPolicy(config).Evaluate(audit.Attributes{Verb: row.verb, Group: row.group, Resource: row.resource, Subresource: row.subresource})
+			request := audit.Attributes{Verb: row.verb, Group: row.group, Resource: row.resource, Subresource: row.subresource}
+			if strings.HasPrefix(row.resource, "/") {
+				request.Resource, request.Path = "", row.resource
+			}
+			choice := audit.NewPolicy(config).Evaluate(request)
 			if choice.Level != want {
 				t.Errorf("level %d, %s %s/%s: %s instead of %s", level, row.verb, row.resource, row.subresource, choice.Level, want)
 			}

@@ -296,6 +296,9 @@ func TestLogoutTokensRefused(t *testing.T) {
 			if !strings.Contains(last, `signin-outcome":"`) || strings.Contains(last, `signin-outcome":"ended"`) || len(token) > 10 && strings.Contains(events.String()+w.log.String(), token) {
 				t.Errorf("the audit says %s", last)
 			}
+			if !strings.Contains(w.log.String(), `"cause":"signin-connector: oidc, signin-detail: `) {
+				t.Errorf("the log has no cause: %s", w.log.String())
+			}
 			// What is wrong with the token has refused it, and nothing else.
 			if status, _ := w.tell("oidc", w.provider.logout("session-1")); status != http.StatusOK || k.works() {
 				t.Errorf("a good token: %d, and the key works: %v", status, k.works())

@@ -70,6 +70,18 @@ func TestSecrets(t *testing.T) {
 	refused := w.browser().prove()
 	addresses += refused.Header.Get("Location") + text(t, refused)
 
+	// A provider that puts a secret where its error should be.
+	w.provider.serve["/token"] = func(out http.ResponseWriter, _ *http.Request) {
+		out.Header().Set("Content-Type", "application/json")
+		out.WriteHeader(http.StatusBadRequest)
+		_, _ = out.Write([]byte(`{"error": "` + clientSecret + `", "error_description": "` + clientSecret + `"}`))
+	}
+	refused = w.browser().prove()
+	addresses += refused.Header.Get("Location") + text(t, refused)
+	if !strings.Contains(w.log.String(), `"cause":"misconfigured: the provider refuses the request: it answers 400"`) {
+		t.Errorf("no cause in %s", w.log.String())
+	}
+
 	state, audited := w.everything(), events.String()
 	for place, part := range map[string]string{"the state": "ana@example.com", "the audit": "signin-outcome"} {
 		if !strings.Contains(state+audited, part) {

@@ -113,6 +113,9 @@ func Form[D any](
 					}
 					return &answer{annotations: result.Annotations}, err
 				}
+				if result.Status >= http.StatusBadRequest {
+					c.notes = result.Annotations
+				}
 				return result.answer(env, c)
 			}
 		},

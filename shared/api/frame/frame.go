@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"net/http"
 	"net/url"
 	"runtime/debug"
@@ -29,6 +30,7 @@ import (
 	"management.platform.sh/shared/auth"
 	"management.platform.sh/shared/auth/scope"
 	"management.platform.sh/shared/limits"
+	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/model/apierror"
 	"management.platform.sh/shared/model/identity"
 	"management.platform.sh/shared/state/store"
@@ -74,6 +76,8 @@ type call struct {
 	// the caller is known.
 	auditID   string
 	recording *recording
+	// notes are the annotations of an answer that is a refusal and no error.
+	notes map[string]string
 	// sent is the body, once it has been read. panicked tells that the operation, or the encoding of its response, panicked.
 	sent     []byte
 	panicked bool
@@ -538,10 +542,22 @@ func (f *frame) log(ctx context.Context, span trace.Span, c *call, reply *reply,
 		attrs = append(attrs, slog.String("traceID", id.String()))
 	}
 	attrs = append(attrs, more...)
-	if cause := causeOf(err); cause != nil {
+	switch cause := causeOf(err); {
+	case cause != nil:
 		attrs = append(attrs, slog.String("cause", audit.Text(cause.Error(), hidden...)))
+	case err == nil && len(c.notes) > 0:
+		attrs = append(attrs, slog.String("cause", audit.Text(joinAnnotations(c.notes), hidden...)))
 	}
 	f.server.Env.Log.LogAttrs(ctx, level, "request", attrs...)
+}
+
+// joinAnnotations returns annotations as a text, in the order of their names.
+func joinAnnotations(annotations map[string]string) string {
+	var parts []string
+	for _, name := range slices.Sorted(maps.Keys(annotations)) {
+		parts = append(parts, strings.TrimPrefix(name, model.GroupName+"/")+": "+annotations[name])
+	}
+	return strings.Join(parts, ", ")
 }
 
 // causeOf returns the part of an error that the log may contain and the caller is not told.

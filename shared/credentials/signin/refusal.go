@@ -2,6 +2,8 @@ package signin
 
 import (
 	"errors"
+	"fmt"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -21,6 +23,8 @@ const (
 	AnnotationDropped   = model.GroupName + "/signin-dropped-groups"
 	// AnnotationLeftOut names what was said of a person and does not fit: claims, and the first of the dropped groups.
 	AnnotationLeftOut = model.GroupName + "/signin-left-out"
+	// AnnotationAbsent names the settings whose claims the provider did not send.
+	AnnotationAbsent  = model.GroupName + "/signin-absent-claims"
 	AnnotationAdded   = model.GroupName + "/signin-groups-added"
 	AnnotationRemoved = model.GroupName + "/signin-groups-removed"
 	AnnotationTeams   = model.GroupName + "/signin-created-teams"
@@ -35,18 +39,17 @@ const (
 	AnnotationUnverified = model.GroupName + "/signin-unverified"
 )
 
-// Refusal says why somebody is not signed in. The person reads what to do; only the audit has the detail.
+// Refusal says why somebody is not signed in. The person reads what to do; only the audit and the log have the detail.
 type Refusal struct {
 	// Class is the outcome in the audit.
 	Class string
-	// Detail is for the audit. It may quote what a provider says of an error, and never a secret.
+	// Detail is for the audit and the log. It may quote what a provider says of an error, and never a secret.
 	Detail string
 	answer *apierror.Error
-	cause  error
 }
 
-// Error returns the class and the detail.
-func (r *Refusal) Error() string { return r.Class + ": " + r.Detail }
+// Error returns the class and the detail, if there is one.
+func (r *Refusal) Error() string { return strings.TrimSuffix(r.Class+": "+r.Detail, ": ") }
 
 // Unwrap returns the answer for the person.
 func (r *Refusal) Unwrap() error { return r.answer }
@@ -55,7 +58,7 @@ func (r *Refusal) Unwrap() error { return r.answer }
 func (r *Refusal) Definite() bool { return r.Class == classRefused || r.Class == classNotAdmitted }
 
 func (r *Refusal) because(cause error) *Refusal {
-	r.cause, r.answer = cause, r.answer.Because(cause)
+	r.answer = r.answer.Because(fmt.Errorf("%w: %w", errors.New(r.Error()), cause))
 	return r
 }
 
@@ -66,7 +69,9 @@ const (
 )
 
 func refuse(class, detail string, answer *apierror.Error) *Refusal {
-	return &Refusal{Class: class, Detail: resource.Printable(detail), answer: answer}
+	made := &Refusal{Class: class, Detail: resource.Printable(detail)}
+	made.answer = answer.Because(errors.New(made.Error()))
+	return made
 }
 
 func bad(text string) *apierror.Error { return apierror.BadRequest(text, nil) }

@@ -24,6 +24,7 @@ import (
 
 	"management.platform.sh/shared/credentials/signin"
 	"management.platform.sh/shared/model/destination"
+	"management.platform.sh/shared/model/lazyregexp"
 	"management.platform.sh/shared/model/secret"
 	"management.platform.sh/shared/platform"
 )
@@ -152,6 +153,9 @@ func (tooLarge) Read([]byte) (int, error) {
 // one is that of a code host.
 var refusals = []string{"invalid_grant", "access_denied", "bad_verification_code"}
 
+// errorCode matches the errors of token endpoints. Anything else may be a secret. Source: RFC 6749, 5.2 and 11.4.
+var errorCode = lazyregexp.New(`^[a-z]+(_[a-z]+)*$`)
+
 // forgotten are the errors with which token endpoints of some servers say that they do not know a refresh token: their sessions end without
 // the error invalid_grant that RFC 6749, 5.2, asks for. Empty: there is no error in the answer.
 var forgotten = []string{"invalid_request", ""}
@@ -163,8 +167,10 @@ func Unanswered(err error) error {
 	switch {
 	case errors.As(err, &retrieved) && slices.Contains(refusals, retrieved.ErrorCode):
 		return signin.Refused(retrieved.ErrorCode)
+	case errors.As(err, &retrieved) && errorCode().MatchString(retrieved.ErrorCode):
+		return signin.Misconfigured("the provider refuses the request: " + retrieved.ErrorCode)
 	case errors.As(err, &retrieved):
-		return signin.Misconfigured("the provider refuses the request: " + cmp.Or(retrieved.ErrorCode, "it answers "+strconv.Itoa(retrieved.Response.StatusCode)))
+		return signin.Misconfigured("the provider refuses the request: it answers " + strconv.Itoa(retrieved.Response.StatusCode))
 	case errors.As(err, &sent):
 		return signin.Unreachable(errors.New(reason(err)))
 	default:
