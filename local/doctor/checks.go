@@ -234,11 +234,15 @@ func (e *examination) tryThere(do string) string {
 // providers examines whether what people sign in with can be reached from here.
 func (e *examination) providers(ctx context.Context) {
 	const check = "sign-in"
-	tried, problems := e.source.Reach(ctx)
+	tried, problems, warnings := e.source.Reach(ctx)
 	for _, problem := range problems {
 		e.find(check, e.fromHere(), e.tryThere("mend the address, the certificates or the network: nobody can sign in there"), "%s: %s", problem.Field, problem.Detail)
 	}
+	for _, warning := range warnings {
+		e.find(check, Warning, "mend the field: not everybody who is meant can sign in there, or others can", "%s", warning)
+	}
 	switch {
+	case len(warnings) > 0:
 	case len(tried) == 0:
 		e.find(check, Good, "", "the platform configuration names no provider or file that must be reached")
 	case len(problems) == 0:

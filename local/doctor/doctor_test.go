@@ -309,6 +309,9 @@ func TestFaults(t *testing.T) {
 		{"a provider that cannot be reached", good, func(w *ward) {
 			w.configure("audit: {enabled: true, path: \"-\"}\nauth: {oidc: {issuerUrl: \"https://127.0.0.1:1\", clientId: a, clientSecret: " + password + ", redirectURI: \"https://a.example/auth/oidc/callback\"}}\n")
 		}, "sign-in", doctor.Critical, "issuerUrl"},
+		{"a connector at which anybody can sign in", good, func(w *ward) {
+			w.configure("audit: {enabled: true, path: \"-\"}\nauth: {saml: {ssoURL: \"https://a.example\", insecureSkipSignatureValidation: true, redirectURI: \"https://a.example/auth/saml/callback\"}}\n")
+		}, "sign-in", doctor.Warning, "status.auth.saml.insecureSkipSignatureValidation"},
 		{"a configuration that is wrong", good, func(w *ward) { w.configure("audit: {enabled: 7}\n") }, "configuration", doctor.Critical, "no platform configuration"},
 		{"an owner who has used up a quota", good, func(w *ward) {
 			w.s.Quota.Objects = 1

@@ -29,9 +29,9 @@ const (
 // issuers fetch the metadata of issuers. Local permits those on this machine.
 type issuers struct{ local bool }
 
-// reach returns an error if the metadata of an issuer cannot be fetched, or if nobody could sign in with them. The error quotes nothing that
-// the issuer answers. Roots are the certificates of its caFile. Source: ADR-0024; OpenID Connect Discovery 1.0, 4.3.
-func (i issuers) reach(ctx context.Context, provider *model.OIDCProvider, roots []byte) error {
+// reach returns the scopes in the metadata of an issuer. It returns an error if these cannot be fetched, or if nobody could sign in with them. The
+// error quotes nothing that the issuer answers. Roots are the certificates of its caFile. Source: ADR-0024; OpenID Connect Discovery 1.0, 4.3.
+func (i issuers) reach(ctx context.Context, provider *model.OIDCProvider, roots []byte) ([]string, error) {
 	trust := &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: provider.InsecureCA} //nolint:gosec // the configuration says so
 	if provider.CAFile != "" {
 		trust.RootCAs = x509.NewCertPool()
@@ -45,45 +45,46 @@ func (i issuers) reach(ctx context.Context, provider *model.OIDCProvider, roots 
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimSuffix(provider.IssuerURL, "/")+discovery, http.NoBody)
 	if err != nil {
-		return errors.New("cannot be reached: the URL is malformed")
+		return nil, errors.New("cannot be reached: the URL is malformed")
 	}
 	answer, err := client.Do(request)
 	if err != nil {
-		return errors.New("cannot be reached from here: " + unreached(err))
+		return nil, errors.New("cannot be reached from here: " + unreached(err))
 	}
 	defer func() { _ = answer.Body.Close() }()
 	if answer.StatusCode != http.StatusOK {
-		return fmt.Errorf("answers %d at %s, where its metadata should be", answer.StatusCode, discovery)
+		return nil, fmt.Errorf("answers %d at %s, where its metadata should be", answer.StatusCode, discovery)
 	}
 	text, err := io.ReadAll(io.LimitReader(answer.Body, maxMetadata))
 	if err != nil {
-		return errors.New("cannot be reached from here: " + unreached(err))
+		return nil, errors.New("cannot be reached from here: " + unreached(err))
 	}
 	return usable(text, provider.IssuerURL)
 }
 
-// usable returns an error if metadata are not those of an issuer.
-func usable(text []byte, issuer string) error {
+// usable returns the scopes in metadata, or an error if these are not those of an issuer.
+func usable(text []byte, issuer string) (scopes []string, err error) {
 	var metadata struct {
-		Issuer        string `json:"issuer"`
-		Authorization string `json:"authorization_endpoint"`
-		Token         string `json:"token_endpoint"`
-		Keys          string `json:"jwks_uri"`
+		Issuer        string   `json:"issuer"`
+		Authorization string   `json:"authorization_endpoint"`
+		Token         string   `json:"token_endpoint"`
+		Keys          string   `json:"jwks_uri"`
+		Scopes        []string `json:"scopes_supported"`
 	}
 	if json.Unmarshal(text, &metadata) != nil {
-		return errors.New("answers at " + discovery + " with something that is not the metadata of an issuer")
+		return nil, errors.New("answers at " + discovery + " with something that is not the metadata of an issuer")
 	}
 	if metadata.Issuer != issuer {
-		return errors.New("has metadata of another issuer: write the issuer as it calls itself, letter by letter")
+		return nil, errors.New("has metadata of another issuer: write the issuer as it calls itself, letter by letter")
 	}
 	for _, endpoint := range []struct{ name, address string }{
 		{"authorization_endpoint", metadata.Authorization}, {"token_endpoint", metadata.Token}, {"jwks_uri", metadata.Keys},
 	} {
 		if at, err := url.Parse(endpoint.address); err != nil || at.Scheme != "https" || at.Host == "" {
-			return errors.New("has metadata without an https URL as " + endpoint.name)
+			return nil, errors.New("has metadata without an https URL as " + endpoint.name)
 		}
 	}
-	return nil
+	return metadata.Scopes, nil
 }
 
 // unreached says why a request has no answer, without the URL, which may have a password.

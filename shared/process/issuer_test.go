@@ -6,6 +6,7 @@ import (
 	"encoding/pem"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 
@@ -24,7 +25,7 @@ func TestIssuers(t *testing.T) {
 			return
 		}
 		endpoint := server.URL + "/endpoint"
-		metadata := map[string]any{"issuer": server.URL + from, "authorization_endpoint": endpoint, "token_endpoint": endpoint, "jwks_uri": endpoint}
+		metadata := map[string]any{"scopes_supported": []string{"openid", "groups"}, "issuer": server.URL + from, "authorization_endpoint": endpoint, "token_endpoint": endpoint, "jwks_uri": endpoint}
 		switch from {
 		case "/other":
 			metadata["issuer"] = server.URL + "/good"
@@ -70,8 +71,8 @@ func TestIssuers(t *testing.T) {
 		"a huge answer":            {true, at("/huge"), "not the metadata"},
 		"an answer that ends":      {true, at("/cut"), "cannot be reached from here"},
 	} {
-		err := (issuers{row.local}).reach(t.Context(), &row.provider, roots)
-		if row.problem == "" && err != nil || row.problem != "" && (err == nil || !strings.Contains(err.Error(), row.problem)) {
+		scopes, err := (issuers{row.local}).reach(t.Context(), &row.provider, roots)
+		if row.problem == "" && (err != nil || !slices.Equal(scopes, []string{"openid", "groups"})) || row.problem != "" && (err == nil || !strings.Contains(err.Error(), row.problem)) {
 			t.Errorf("%s: %v", sentence, err)
 		}
 	}

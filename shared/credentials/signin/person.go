@@ -91,8 +91,11 @@ func mapped(chosen Connector, person Person, filters []string, notes map[string]
 	}
 	left := trim(&person)
 	notes[AnnotationSubject] = user.Digest(chosen.ID, person.Subject)
+	if len(person.Absent) > 0 {
+		notes[AnnotationAbsent] = strings.Join(person.Absent, ", ")
+	}
 	if gate := chosen.RequiredGroups; len(gate) > 0 && !slices.ContainsFunc(person.Groups, func(group string) bool { return slices.Contains(gate, group) }) {
-		return nil, model.UserSpec{}, model.AccessKeyIdentity{}, notAdmitted("in none of the required groups")
+		return nil, model.UserSpec{}, model.AccessKeyIdentity{}, notAdmitted("in none of the required groups" + groupless(person))
 	}
 	var dropped []string
 	groups, dropped = keep(person.Groups, chosen.GroupsPrefix, filters)
@@ -125,6 +128,18 @@ func mapped(chosen Connector, person Person, filters []string, notes map[string]
 		said.Email = person.Email
 	}
 	return groups, said, mapped, nil
+}
+
+// groupless says of a person without groups what did not come. Empty: there are groups.
+func groupless(person Person) string {
+	switch {
+	case len(person.Groups) > 0:
+		return ""
+	case len(person.Absent) > 0:
+		return ": the provider named no group; it did not send " + strings.Join(person.Absent, ", ")
+	default:
+		return ": the provider named no group"
+	}
 }
 
 // errTaken says that another user has the identity.

@@ -99,7 +99,9 @@ type Person struct {
 	Subject, Username, PreferredUsername, DisplayName, Email string
 	EmailVerified                                            bool
 	Groups                                                   []string
-	Extra                                                    map[string]string
+	// Absent names the settings of the connector whose claims did not come, each with its claim.
+	Absent []string
+	Extra  map[string]string
 	// SessionEnds is when the session at the provider ends. The key ends with it. Zero: the provider does not say.
 	SessionEnds time.Time
 	// SameGroups tells that a provider that was asked again does not say the groups: those of the last sign-in stay.

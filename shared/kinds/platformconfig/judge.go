@@ -57,7 +57,8 @@ func (s *signed) judge(ctx context.Context, before *document, known *content) (j
 		if problems, err = s.ownKey(ctx, was, next, now); err != nil {
 			return out, unavailable(err)
 		}
-		problems = append(problems, s.source.unreachable(ctx, was, next)...)
+		away, warnings := s.source.unreachable(ctx, was, next)
+		problems, s.warnings = append(problems, away...), append(s.warnings, warnings...)
 	}
 	if len(problems) > 0 && s.force != "true" {
 		for _, problem := range problems {
@@ -154,8 +155,9 @@ func (s *signed) endedBy(key *model.OwnedAccessKey, activity time.Time, before, 
 	return nil
 }
 
-// unreachable returns a problem for each sink, issuer and file that a write names anew and that cannot be reached from here.
-func (s *Source) unreachable(ctx context.Context, was, next *model.ConfigStatus) field.ErrorList {
+// unreachable returns a problem for each sink, issuer and file that a write names anew and that cannot be reached from here, and what issuers
+// give reason to doubt.
+func (s *Source) unreachable(ctx context.Context, was, next *model.ConfigStatus) (problems field.ErrorList, warnings []string) {
 	known := map[string]string{}
 	full := func(t text) string {
 		_, sentTo := t.sentTo()
@@ -165,18 +167,23 @@ func (s *Source) unreachable(ctx context.Context, was, next *model.ConfigStatus)
 		known[t.path] = full(t)
 		return t.value
 	})
-	_, problems := s.reach(ctx, was, next, func(t text) bool { return known[t.path] != full(t) })
-	return problems
+	_, problems, warnings = s.reach(ctx, was, next, func(t text) bool { return known[t.path] != full(t) })
+	return problems, warnings
 }
 
 // Reach tries to reach every sink, issuer and file that the current configuration names. It returns the fields that it tried, in
-// their order, and a problem for each that cannot be reached from here. Problems contain no secret. Source: ADR-0039.
-func (s *Source) Reach(ctx context.Context) ([]string, field.ErrorList) {
-	return s.reach(ctx, &model.ConfigStatus{}, s.Current(), func(text) bool { return true })
+// their order, a problem for each that cannot be reached from here, and what a write of the configuration would warn about at its connectors.
+// None of it contains a secret. Source: ADR-0039.
+func (s *Source) Reach(ctx context.Context) (tried []string, problems field.ErrorList, warnings []string) {
+	current := s.Current()
+	tried, problems, warnings = s.reach(ctx, &model.ConfigStatus{}, current, func(text) bool { return true })
+	return tried, problems, append(signInWarnings(current, s.Now()), warnings...)
 }
 
 // reach tries the sinks of a configuration that an earlier one does not have, and the texts that are selected.
-func (s *Source) reach(ctx context.Context, was, next *model.ConfigStatus, selected func(text) bool) (tried []string, problems field.ErrorList) {
+func (s *Source) reach(
+	ctx context.Context, was, next *model.ConfigStatus, selected func(text) bool,
+) (tried []string, problems field.ErrorList, warnings []string) {
 	ctx, cancel := context.WithTimeout(ctx, reachWithin)
 	defer cancel()
 	status := field.NewPath("status")
@@ -199,7 +206,13 @@ func (s *Source) reach(ctx context.Context, was, next *model.ConfigStatus, selec
 				if readable(provider.CAFile) == nil {
 					roots, _ = os.ReadFile(provider.CAFile)
 				}
-				reached, err = true, s.Issuer(ctx, &provider, roots)
+				var scopes []string
+				reached = true
+				if scopes, err = s.Issuer(ctx, &provider, roots); err == nil {
+					if doubt := scopeDoubt(&provider, scopes); doubt != "" {
+						warnings = append(warnings, status.Child(strings.TrimSuffix(t.at, "issuerUrl")+"scopes").String()+": "+doubt)
+					}
+				}
 			}
 		}
 		if reached {
@@ -210,7 +223,7 @@ func (s *Source) reach(ctx context.Context, was, next *model.ConfigStatus, selec
 		}
 		return t.value
 	})
-	return tried, problems
+	return tried, problems, warnings
 }
 
 // readable returns an error if a file cannot be read.

@@ -34,11 +34,11 @@ func newGuarded(t *testing.T) *guarded {
 	g := &guarded{world: newWorld(t), away: map[string]bool{}}
 	options := g.options("")
 	options.Keys = func() *accesskey.Registry { return g.keys }
-	options.Issuer = func(_ context.Context, provider *model.OIDCProvider, _ []byte) error {
+	options.Issuer = func(_ context.Context, provider *model.OIDCProvider, _ []byte) ([]string, error) {
 		if g.away[provider.IssuerURL] {
-			return errors.New("cannot be reached")
+			return nil, errors.New("cannot be reached")
 		}
-		return nil
+		return []string{"openid", "groups"}, nil
 	}
 	options.Sinks = func(_ context.Context, _, next *model.ConfigAudit, path *field.Path) field.ErrorList {
 		if g.away[next.Path] {
@@ -217,6 +217,17 @@ func TestUnreachable(t *testing.T) {
 	}
 	if warned, err := g.patch(root, `{"status":{"platformHost":"platform.example"}}`, false); err != nil || strings.Contains(warned, "issuerUrl") {
 		t.Errorf("another field: %q, %v", warned, err)
+	}
+	// The issuer has a scope for the groups.
+	for text, warns := range map[string]bool{
+		`"issuerUrl":"https://a.example","groupsClaim":"groups"`:                              true,
+		`"issuerUrl":"https://a.example","groupsClaim":"groups","scopes":["openid","groups"]`: false,
+		`"issuerUrl":"https://a.example","groupsClaim":"roles"`:                               false,
+	} {
+		warned, err := g.patch(root, `{"status":{"auth":{"connectors":[{"id":"a","oidc":{`+text+`}}]}}}`, true)
+		if err != nil || strings.Contains(warned, "status.auth.connectors[0].oidc.scopes: does not have groups") != warns {
+			t.Errorf("%s: %q, %v", text, warned, err)
+		}
 	}
 	_, err := g.patch(root, `{"metadata":{"annotations":{"management.platform.sh/force":"yes"}}}`, false)
 	refusal(t, err, 422, "metadata.annotations[management.platform.sh/force]")

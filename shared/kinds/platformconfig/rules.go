@@ -132,7 +132,7 @@ func (r *rules) Observe(config *model.Config, stored store.Record) {
 // Warn returns what the write does to others, the connectors at which nobody can sign in, scripts, which no page runs, and that the write is
 // taken back unless somebody confirms it.
 func (r *rules) Warn(config *model.Config) []string {
-	warnings := append(slices.Clone(r.warnings), signInWarnings(&config.Status)...)
+	warnings := append(slices.Clone(r.warnings), signInWarnings(&config.Status, r.source.Now())...)
 	if ui := config.Status.UISettings; ui != nil && len(ui.CustomJavaScript) > 0 {
 		warnings = append(warnings, "status.uiSettings.customJavaScript: ignored, because its authors would act as everybody who opens the console")
 	}

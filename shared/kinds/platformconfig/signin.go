@@ -1,18 +1,21 @@
 package platformconfig
 
 import (
+	"encoding/base64"
 	"fmt"
 	"net/url"
 	"slices"
+	"strings"
+	"time"
 
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/model/connector"
 	"management.platform.sh/shared/model/lazyregexp"
 )
 
-// signInWarnings names the connectors at which nobody can sign in, and why. They are no errors: earlier versions have stored such
-// blocks, and a configuration may be written in several steps. Source: ADR-0031, ADR-0035.
-func signInWarnings(config *model.ConfigStatus) []string {
+// signInWarnings names the connectors at which nobody can sign in at a time, or not who is meant, and why. They are no errors: earlier versions
+// have stored such blocks, and a configuration may be written in several steps. Source: ADR-0031, ADR-0035.
+func signInWarnings(config *model.ConfigStatus, now time.Time) []string {
 	var warnings []string
 	warn := func(at, why string) {
 		warnings = append(warnings, fmt.Sprintf("status.auth.%s: %s", at, why))
@@ -26,7 +29,7 @@ func signInWarnings(config *model.ConfigStatus) []string {
 			warn(wrong, why+": nobody can sign in there")
 			continue
 		}
-		doubts(one, func(field, why string) { warn(one.Path+"."+field, why) })
+		doubts(one, now, func(field, why string) { warn(one.Path+"."+field, why) })
 		// The address of the platform is that in redirectURI.
 		if home, err := url.Parse(address); config.PlatformHost != "" && err == nil && home.Host != config.PlatformHost {
 			warn(one.Path+".redirectURI", fmt.Sprintf("browsers come back to %q, and status.platformHost is %q", home.Host, config.PlatformHost))
@@ -41,8 +44,8 @@ var changing = []string{"email", "name", "nickname", "phone_number", "preferred_
 // directoryID is the ID of a group of the second identity provider.
 var directoryID = lazyregexp.New(`^[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}$`)
 
-// doubts warns about fields of a connector that work as they are, and with which others than those that are meant could sign in.
-func doubts(one connector.Connector, warn func(field, why string)) {
+// doubts warns about fields of a connector that may be written, and with which nobody, or others than those that are meant, could sign in.
+func doubts(one connector.Connector, now time.Time, warn func(field, why string)) {
 	if p := one.Settings.OIDC; p != nil {
 		if p.InsecureCA {
 			warn("insecureCa", "the certificate of the provider is not verified: whoever is between it and the platform can sign in as anybody")
@@ -54,4 +57,42 @@ func doubts(one connector.Connector, warn func(field, why string)) {
 	if p := one.Settings.IDP2; p != nil && slices.ContainsFunc(p.Groups, func(group string) bool { return !directoryID().MatchString(group) }) {
 		warn("groups", "members of a tenant may choose the names of groups: use their IDs")
 	}
+	if p := one.Settings.SAML; p != nil {
+		samlDoubts(p, now, warn)
+	}
+}
+
+// samlDoubts is doubts for a SAML provider.
+func samlDoubts(p *model.SAMLProvider, now time.Time, warn func(field, why string)) {
+	if strings.HasPrefix(p.SSOURL, "http:") {
+		warn("ssoURL", "is not https: whoever is between a browser and the provider can read and change what people enter there")
+	}
+	switch p.NameIDPolicyFormat[strings.LastIndex(p.NameIDPolicyFormat, ":")+1:] {
+	case "transient":
+		warn("nameIDPolicyFormat", "a transient ID is another one at each sign-in: nobody can sign in there")
+	case "emailAddress":
+		warn("nameIDPolicyFormat", "an address may change, or belong to somebody else one day, who then is the same user; a persistent ID never does")
+	}
+	if p.CAData == "" || open(p.CAData) {
+		return
+	}
+	text, _ := base64.StdEncoding.DecodeString(strings.TrimSpace(p.CAData))
+	certificates, err := connector.Certificates(text)
+	if err != nil {
+		warn("caData", "has something that is not a certificate: nobody can sign in there")
+	} else if found, why := connector.UsableCertificates(certificates, now); len(found) == 0 {
+		warn("caData", why+": nobody can sign in there")
+	}
+}
+
+// groupsScope is the scope for which many providers send the claim of that name, and without which they do not.
+const groupsScope = "groups"
+
+// scopeDoubt says that a connector does not ask for the groups that its provider has, by the scopes that the provider supports. Empty: there is
+// no doubt.
+func scopeDoubt(p *model.OIDCProvider, supported []string) string {
+	if p.GroupsClaim != groupsScope || !slices.Contains(supported, groupsScope) || slices.Contains(p.Scopes, groupsScope) {
+		return ""
+	}
+	return "does not have groups, and groupsClaim is groups: the provider has a scope of this name, and may not send the claim without it"
 }

@@ -1,14 +1,42 @@
 package platformconfig
 
 import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/pem"
+	"math/big"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 )
+
+// certificate returns a certificate for a time, as caData has it.
+func certificate(t *testing.T, from, until time.Time) string {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	about := &x509.Certificate{SerialNumber: big.NewInt(1), NotBefore: from, NotAfter: until}
+	text, err := x509.CreateCertificate(rand.Reader, about, about, key.Public(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return base64.StdEncoding.EncodeToString(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: text}))
+}
 
 // A connector at which nobody can sign in is named with its field when the configuration is written.
 func TestSignInWarnings(t *testing.T) {
 	t.Parallel()
+	now := time.Date(2027, time.March, 4, 5, 6, 7, 0, time.UTC)
+	source := &Source{Options: Options{Now: func() time.Time { return now }}}
+	saml := func(from, until time.Duration, more string) string {
+		return "auth: {saml: {" + more + "ssoURL: 'https://a.example/sso', redirectURI: 'https://p.example/auth/saml/callback', caData: '" + certificate(t, now.Add(from), now.Add(until)) + "'}}"
+	}
 	const good = "issuerUrl: 'https://a.example', clientId: p, redirectURI: 'https://p.example/auth/"
 	for about, row := range map[string]struct {
 		text string
@@ -57,6 +85,20 @@ func TestSignInWarnings(t *testing.T) {
 			"auth: {saml: {insecureSkipSignatureValidation: true, ssoURL: 'https://a.example/sso', redirectURI: 'https://p.example/auth/saml/callback'}}",
 			[]string{"status.auth.saml.insecureSkipSignatureValidation"},
 		},
+		"required groups without a claim": {"auth: {oidc: {groups: [a], " + good + "oidc/callback'}}", []string{"status.auth.oidc.groupsClaim"}},
+		"required groups of a claim":      {"auth: {oidc: {groups: [a], groupsClaim: g, " + good + "oidc/callback'}}", nil},
+		"a good SAML provider":            {saml(-time.Hour, time.Hour, ""), nil},
+		"allowed groups without a name":   {saml(-time.Hour, time.Hour, "allowedGroups: [a], "), []string{"status.auth.saml.groupsAttr"}},
+		"allowed groups":                  {saml(-time.Hour, time.Hour, "allowedGroups: [a], groupsAttr: g, "), nil},
+		"a transient ID":                  {saml(-time.Hour, time.Hour, "nameIDPolicyFormat: transient, "), []string{"status.auth.saml.nameIDPolicyFormat"}},
+		"an address as NameID": {
+			saml(-time.Hour, time.Hour, "nameIDPolicyFormat: 'urn:oasis:names:tc:SAML:1.1:nameid-format:emailAddress', "), []string{"status.auth.saml.nameIDPolicyFormat"},
+		},
+		"an expired certificate":    {saml(-2*time.Hour, -time.Hour, ""), []string{"status.auth.saml.caData"}},
+		"a certificate of tomorrow": {saml(time.Hour, 2*time.Hour, ""), []string{"status.auth.saml.caData"}},
+		"a sign-in without TLS": {
+			"auth: {saml: {ssoURL: 'http://a.example/sso', ca: /idp.crt, redirectURI: 'https://p.example/auth/saml/callback'}}", []string{"status.auth.saml.ssoURL"},
+		},
 		"no clients": {"auth: {gitforge1: {}, gitforge2: {}, idp1: {}, idp2: {}}", []string{
 			"status.auth.gitforge1.clientId", "status.auth.gitforge2.clientId", "status.auth.idp1.clientId", "status.auth.idp2.clientId",
 		}},
@@ -67,7 +109,7 @@ func TestSignInWarnings(t *testing.T) {
 			continue
 		}
 		var fields []string
-		for _, warning := range (&rules{write: &write{}}).Warn(config) {
+		for _, warning := range (&rules{source: source, write: &write{}}).Warn(config) {
 			name, _, _ := strings.Cut(warning, ": ")
 			fields = append(fields, name)
 		}

@@ -72,9 +72,9 @@ type Options struct {
 	// Sinks returns what of a new configuration of the audit cannot record events, in comparison with the earlier one, which
 	// may be nil. nil: sinks are not checked. Set it before the first write.
 	Sinks func(ctx context.Context, was, next *model.ConfigAudit, path *field.Path) field.ErrorList
-	// Issuer returns an error if an issuer of tokens cannot be reached. Roots is the content of its caFile. nil: issuers are not
-	// checked.
-	Issuer func(ctx context.Context, provider *model.OIDCProvider, roots []byte) error
+	// Issuer returns the scopes that an issuer of tokens supports, as far as it says so, or an error if it cannot be reached. Roots is the
+	// content of its caFile. nil: issuers are not checked.
+	Issuer func(ctx context.Context, provider *model.OIDCProvider, roots []byte) (scopes []string, err error)
 	// Now is the clock.
 	Now func() time.Time
 	// Random is the source of the uid.

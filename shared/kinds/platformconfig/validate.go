@@ -68,12 +68,15 @@ type checker struct{ problems field.ErrorList }
 
 func (c *checker) add(problem *field.Error) { c.problems = append(c.problems, problem) }
 
+// maxShown is the length of a text that a problem repeats, in bytes.
+const maxShown = 256
+
 func (c *checker) invalid(path *field.Path, value any, why string) {
 	if shown, ok := value.(string); ok {
 		hidden, _ := concealed(shown)
 		value = hidden
-		if strings.Contains(hidden, "@") {
-			// A malformed URL may have a password in an unexpected place.
+		if strings.Contains(hidden, "@") || len(hidden) > maxShown {
+			// A malformed URL may have a password in an unexpected place, and a long text hides the reason.
 			value = field.OmitValueType{}
 		}
 	}

@@ -99,11 +99,15 @@ func blocks(given *model.IdentityProviders, path string) []Connector {
 		found = append(found, one)
 	}
 	if p := given.OIDC; p != nil {
-		add(OIDC, Connector{
+		one := Connector{
 			Settings: model.IdentityProviders{OIDC: p}, Type: p.Type, RedirectURI: p.RedirectURI, RequiredGroups: p.Groups,
 			GroupsPrefix: p.GroupsPrefix, UsernamePrefix: p.UsernamePrefix, ExtraClaims: p.AllowedExtraClaims, secret: p.ClientSecret,
 			missing: missing("issuerUrl", p.IssuerURL, "clientId", p.ClientID),
-		})
+		}
+		if p.GroupsClaim == "" && len(p.Groups) > 0 {
+			one.wrong, one.why = "groupsClaim", whyGroups
+		}
+		add(OIDC, one)
 	}
 	if p := given.GitForge1; p != nil {
 		add(GitForge1, Connector{
@@ -139,11 +143,15 @@ func blocks(given *model.IdentityProviders, path string) []Connector {
 		add(IDP2, one)
 	}
 	if p := given.SAML; p != nil {
-		add(SAML, Connector{
+		one := Connector{
 			Settings: model.IdentityProviders{SAML: p}, Type: SAML, RedirectURI: p.RedirectURI, RequiredGroups: p.AllowedGroups, Posts: true,
 			Unverified: p.InsecureSkipSignatureValidation,
 			missing:    missing("ssoURL", p.SSOURL),
-		})
+		}
+		if p.GroupsAttr == "" && len(p.AllowedGroups) > 0 {
+			one.wrong, one.why = "groupsAttr", whyGroups
+		}
+		add(SAML, one)
 	}
 	if p := given.ClusterManager; p != nil {
 		add(ClusterManager, Connector{
@@ -153,6 +161,9 @@ func blocks(given *model.IdentityProviders, path string) []Connector {
 	}
 	return found
 }
+
+// whyGroups is why a setting must be set that names what has the groups of a person.
+const whyGroups = "must be set, because groups are required"
 
 // SingleTenant reports whether a tenant of the second identity provider is one organization, rather than a word for many.
 func SingleTenant(tenant string) bool {

@@ -6,6 +6,7 @@ package oidc
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/subtle"
 	"encoding/json"
@@ -14,6 +15,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -202,7 +204,11 @@ func (p *Providers) Finish(ctx context.Context, connector signin.Connector, answ
 	if err != nil {
 		return signin.Person{}, err
 	}
-	return said.person(connector.Settings.OIDC)
+	who, err := said.person(connector.Settings.OIDC)
+	if len(who.Absent) > 0 && !connector.Settings.OIDC.GetUserInfo && said.found.UserInfoEndpoint() != "" {
+		who.Absent = append(who.Absent, "getUserInfo is false, and the provider has a UserInfo endpoint")
+	}
+	return who, err
 }
 
 // claimSet are claims of a provider. Numbers keep their digits.
@@ -397,12 +403,14 @@ func (p *Providers) verify(ctx context.Context, found *provider, settings source
 // groupsClaim, allowedExtraClaims).
 func person(settings *model.OIDCProvider, claims claimSet) (signin.Person, error) {
 	var wrong error
-	text := func(name, instead string) string {
+	var absent []string
+	text := func(field, name, instead string) string {
 		if name == "" {
-			name = instead
+			field, name = "", instead
 		}
 		switch value := claims[name].(type) {
 		case nil:
+			absent = append(absent, claims.without(field, name))
 			return ""
 		case string:
 			return value
@@ -416,15 +424,19 @@ func person(settings *model.OIDCProvider, claims claimSet) (signin.Person, error
 		return ""
 	}
 	found := signin.Person{
-		Subject: text(settings.UsernameClaim, "sub"), PreferredUsername: text(settings.PreferredUsername, "preferred_username"),
-		DisplayName: text("", "name"), Email: text(settings.EmailClaim, "email"),
+		Subject: text("usernameClaim", settings.UsernameClaim, "sub"), PreferredUsername: text("preferredUsername", settings.PreferredUsername, "preferred_username"),
+		DisplayName: text("", "", "name"), Email: text("emailClaim", settings.EmailClaim, "email"),
 	}
-	found.Username = text(settings.PlatformUsernameClaim, "preferred_username")
+	found.Username = text("platformUsernameClaim", settings.PlatformUsernameClaim, "preferred_username")
+	if found.Subject == "" && wrong == nil {
+		wrong = signin.Misconfigured("the ID of the person is absent: the provider did not send " + claims.without("", cmp.Or(settings.UsernameClaim, "sub")))
+	}
 	// The claim is about the claim email alone. Source: OpenID Connect Core 1.0, 5.1.
 	found.EmailVerified = claims["email_verified"] == true && (settings.EmailClaim == "" || settings.EmailClaim == "email")
 	if settings.GroupsClaim != "" {
 		switch value := claims[settings.GroupsClaim].(type) {
 		case nil:
+			absent = append(absent, claims.without("groupsClaim", settings.GroupsClaim))
 		case string:
 			found.Groups = []string{value}
 		case []any:
@@ -457,5 +469,17 @@ func person(settings *model.OIDCProvider, claims claimSet) (signin.Person, error
 		}
 		found.Extra[name] = string(encoded)
 	}
+	slices.Sort(absent)
+	found.Absent = slices.Compact(absent)
 	return found, wrong
+}
+
+// without names a claim that did not come, and the setting that names it. Empty field: the claim is the usual one.
+func (c claimSet) without(field, name string) string {
+	text := strings.TrimSpace(fmt.Sprintf("%s %.64q", field, name))
+	outer, _, dotted := strings.Cut(name, ".")
+	if _, given := c[outer]; dotted && given {
+		text += fmt.Sprintf(" (the claim %.64q came: settings name whole claims, not what is in them)", outer)
+	}
+	return text
 }

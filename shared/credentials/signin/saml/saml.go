@@ -8,14 +8,15 @@ import (
 	"context"
 	"crypto/x509"
 	"encoding/base64"
-	"encoding/pem"
 	"errors"
+	"fmt"
 	"os"
 	"slices"
 	"strings"
 
 	"management.platform.sh/shared/credentials/signin"
 	"management.platform.sh/shared/model"
+	"management.platform.sh/shared/model/connector"
 	"management.platform.sh/shared/platform"
 	"management.platform.sh/shared/settings"
 )
@@ -70,9 +71,19 @@ func (p *Providers) Finish(_ context.Context, one signin.Connector, answer signi
 	case errors.As(err, &status), errors.Is(err, errOther):
 		return signin.Person{}, signin.Refused(err.Error())
 	case err != nil:
-		return signin.Person{}, signin.Misconfigured("the response " + err.Error())
+		return signin.Person{}, signin.Misconfigured(sentence(err))
 	}
 	return person(given, read)
+}
+
+// sentence is an error of a response as a sentence. Many of them begin with a verb.
+func sentence(err error) string {
+	switch verb, _, _ := strings.Cut(err.Error(), " "); verb {
+	case "is", "has", "does":
+		return "the response " + err.Error()
+	default:
+		return "the response: " + err.Error()
+	}
 }
 
 // trust returns the certificates that may sign for a provider. None: any response is accepted, signed or not. Errors: signin.Refusal.
@@ -95,11 +106,11 @@ func (p *Providers) trust(given *model.SAMLProvider) ([]*x509.Certificate, error
 	if err != nil {
 		return nil, signin.Misconfigured(field + " cannot be read here")
 	}
-	certificates, err := certificatesIn(text)
+	certificates, err := connector.Certificates(text)
 	if err != nil {
 		return nil, signin.Misconfigured(field + " has something that is not a certificate")
 	}
-	found, why := usable(certificates, p.env.Now())
+	found, why := connector.UsableCertificates(certificates, p.env.Now())
 	switch {
 	case len(found) == 0:
 		return nil, signin.Misconfigured(field + " " + why)
@@ -107,22 +118,6 @@ func (p *Providers) trust(given *model.SAMLProvider) ([]*x509.Certificate, error
 		return nil, signin.Misconfigured(field + " has too many certificates")
 	}
 	return found, nil
-}
-
-// certificatesIn reads certificates in PEM, or one in DER.
-func certificatesIn(text []byte) ([]*x509.Certificate, error) {
-	var found []*x509.Certificate
-	for block, rest := pem.Decode(text); block != nil; block, rest = pem.Decode(rest) {
-		certificate, err := x509.ParseCertificate(block.Bytes)
-		if err != nil {
-			return nil, err
-		}
-		found = append(found, certificate)
-	}
-	if len(found) > 0 {
-		return found, nil
-	}
-	return x509.ParseCertificates(text)
 }
 
 // person returns who an assertion names. Source: Spec 2.7 (usernameAttr, emailAttr, groupsAttr, groupsDelim, allowedGroups, filterGroups).
@@ -133,7 +128,9 @@ func person(given *model.SAMLProvider, read *assertion) (signin.Person, error) {
 		into             *string
 	}{{given.UsernameAttr, "usernameAttr", &found.Username}, {given.EmailAttr, "emailAttr", &found.Email}} {
 		switch values := read.attributes[one.attribute]; {
-		case one.attribute == "" || len(values) == 0:
+		case one.attribute == "":
+		case len(values) == 0:
+			found.Absent = append(found.Absent, fmt.Sprintf("%s %.64q", one.field, one.attribute))
 		case len(values) > 1:
 			return signin.Person{}, signin.Misconfigured("the response has several values for " + one.field)
 		default:
@@ -141,6 +138,9 @@ func person(given *model.SAMLProvider, read *assertion) (signin.Person, error) {
 		}
 	}
 	if given.GroupsAttr != "" {
+		if len(read.attributes[given.GroupsAttr]) == 0 {
+			found.Absent = append(found.Absent, fmt.Sprintf("groupsAttr %.64q", given.GroupsAttr))
+		}
 		for _, group := range read.attributes[given.GroupsAttr] {
 			if given.GroupsDelim == "" {
 				found.Groups = append(found.Groups, group)

@@ -2,7 +2,6 @@ package saml
 
 import (
 	"crypto/ecdsa"
-	"crypto/rsa"
 	"crypto/x509"
 	"encoding/asn1"
 	"encoding/base64"
@@ -20,8 +19,6 @@ import (
 const (
 	exclusive = "http://www.w3.org/2001/10/xml-exc-c14n#"
 	enveloped = "http://www.w3.org/2000/09/xmldsig#enveloped-signature"
-	// minRSA is the least size of an RSA key, in bits.
-	minRSA = 2048
 )
 
 var (
@@ -141,24 +138,4 @@ func asASN1(text string, certificate *x509.Certificate) string {
 		return text
 	}
 	return base64.StdEncoding.EncodeToString(encoded)
-}
-
-// usable returns the certificates that a provider may sign with now. Why says what is wrong if there is none.
-func usable(certificates []*x509.Certificate, now time.Time) (found []*x509.Certificate, why string) {
-	why = "has no certificate"
-	for _, certificate := range certificates {
-		key, isRSA := certificate.PublicKey.(*rsa.PublicKey)
-		_, isCurve := certificate.PublicKey.(*ecdsa.PublicKey)
-		switch {
-		case !isRSA && !isCurve:
-			why = "has a certificate with a key that is neither RSA nor of an elliptic curve"
-		case isRSA && key.N.BitLen() < minRSA:
-			why = "has a certificate with an RSA key of less than 2048 bits"
-		case now.Before(certificate.NotBefore) || now.After(certificate.NotAfter):
-			why = "has a certificate that has expired, or is not valid yet"
-		default:
-			found = append(found, certificate)
-		}
-	}
-	return found, why
 }
