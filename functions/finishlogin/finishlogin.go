@@ -34,8 +34,18 @@ func Do(ctx context.Context, deps Deps, in Input) (frame.FormResult, error) {
 		}
 		return frame.FormResult{Page: page(asked), Annotations: notes}, nil
 	}
-	path, notes, err := deps.Flow.Finish(ctx, deps.Provider, id, in.Query, in.Cookies)
-	return frame.FormResult{Location: path, Annotations: notes}, err
+	return next(deps.Flow.Finish(ctx, deps.Provider, id, in.Query, in.Cookies))
+}
+
+// next sends the browser to an address. A trial of a sign-in has none.
+func next(address string, notes map[string]string, err error) (frame.FormResult, error) {
+	result := frame.FormResult{Location: address, Annotations: notes}
+	if address == "" && err == nil {
+		result.Page = &webpage.Page{
+			Title: "The trial is over", Text: []string{"Nobody was signed in. The program that began the trial shows what a sign-in would do. You can close this page."},
+		}
+	}
+	return result, err
 }
 
 // page asks for a token of the connector.
@@ -58,11 +68,9 @@ func receive(ctx context.Context, deps Deps, in Input) (frame.FormResult, error)
 	id := in.Segment("connector")
 	if deps.Flow.AsksForToken(id) {
 		// Another site cannot send this form: the browser would leave out the cookie of the attempt.
-		path, notes, err := deps.Flow.Finish(ctx, deps.Provider, id, in.Form, in.Cookies)
-		return frame.FormResult{Location: path, Annotations: notes}, err
+		return next(deps.Flow.Finish(ctx, deps.Provider, id, in.Form, in.Cookies))
 	}
-	address, notes, err := deps.Flow.Receive(ctx, deps.Provider, id, in.Form)
-	return frame.FormResult{Location: address, Annotations: notes}, err
+	return next(deps.Flow.Receive(ctx, deps.Provider, id, in.Form))
 }
 
 // resume goes on with the browser that has begun, and brings its cookie now. Errors: those of signin.Flow.Resume.

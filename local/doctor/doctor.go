@@ -113,13 +113,18 @@ func Examine(ctx context.Context, d Deployment) (Report, error) {
 			check(ctx)
 		}
 	}
-	report := Report{Level: Good, Version: d.Version, CheckedAt: d.Now().UTC().Truncate(time.Second), Findings: e.findings}
+	return e.report(), nil
+}
+
+// report returns the findings with the gravest level among them.
+func (e *examination) report() Report {
+	report := Report{Level: Good, Version: e.Version, CheckedAt: e.Now().UTC().Truncate(time.Second), Findings: e.findings}
 	for _, finding := range e.findings {
 		if slices.Index(grave, finding.Level) > slices.Index(grave, report.Level) {
 			report.Level = finding.Level
 		}
 	}
-	return report, nil
+	return report
 }
 
 // open prepares what the checks read with.

@@ -32,6 +32,7 @@ type Doctor struct {
 	Deployed   flags.Settings `embed:""`
 	Every      time.Duration  `default:"1m" placeholder:"DURATION" help:"How often the schedules run (${default})."`
 	Most       int            `default:"10000" placeholder:"NUMBER" help:"How many records and owners of each resource are looked at (${default})."`
+	SignIn     string         `name:"sign-in" placeholder:"CONNECTOR" help:"Run one sign-in at a connector, and show its checks, the claims that came and what they would set. Nobody is signed in."`
 	Output     string         `short:"o" enum:"text,json,yaml" default:"text" help:"Output format: text, json or yaml (${default})."`
 
 	// Version is the version of this program.
@@ -43,7 +44,7 @@ func NewDoctor() Doctor { return Doctor{Deployed: flags.Doctor()} }
 
 // Help is printed below the flags.
 func (*Doctor) Help() string {
-	return "It changes nothing, and prints no secret. Each line has a level: ok, unknown (it could not be examined from here), warning or critical. " +
+	return "It changes nothing but for the trial of --sign-in, and prints no secret. Each line has a level: ok, unknown (it could not be examined from here), warning or critical. " +
 		"Exit codes: 0 if nothing is worse than unknown, 1 for warnings, 2 for anything critical and for wrong flags. See docs/doctor.md."
 }
 
@@ -69,7 +70,15 @@ func (c *Doctor) Run(ctx context.Context) error {
 	if err != nil {
 		return misused{err}
 	}
-	report, err := doctor.Examine(ctx, deployment)
+	examine := doctor.Examine
+	if c.SignIn != "" {
+		examine = func(ctx context.Context, d doctor.Deployment) (doctor.Report, error) {
+			return doctor.SignIn(ctx, d, c.SignIn, func(address string) {
+				fmt.Fprintf(os.Stderr, "Open this address in a browser within ten minutes, and sign in:\n\n  %s\n\n", address)
+			})
+		}
+	}
+	report, err := examine(ctx, deployment)
 	if err != nil {
 		return misused{err}
 	}

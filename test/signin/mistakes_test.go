@@ -103,8 +103,8 @@ var mistakes = map[string]mistake{
 	})},
 }
 
-// write returns what a write of the configuration of a world says.
-func (w *samlWorld) write() string {
+// write writes the configuration of a world, and returns what that says.
+func (w *samlWorld) write(dryRun bool) string {
 	w.t.Helper()
 	source := platformconfig.New(platformconfig.Options{
 		Store: redistest.Open(w.t, w.redis).Resource("configs"), Keyring: w.env.Encryption, Now: w.clock.Now, Random: rand.Reader, Log: w.env.Log,
@@ -118,7 +118,7 @@ func (w *samlWorld) write() string {
 		},
 	})
 	written, err := source.Update(w.t.Context(), resource.UpdateInput[*model.Config]{
-		Caller: root, Name: platformconfig.Name, DryRun: true,
+		Caller: root, Name: platformconfig.Name, DryRun: dryRun,
 		Object: &model.Config{ObjectMeta: metav1.ObjectMeta{Name: platformconfig.Name}, Status: *w.config.DeepCopy()},
 	})
 	if err != nil {
@@ -195,7 +195,7 @@ func TestMistakes(t *testing.T) {
 			w.audited(&events)
 			w.config.Audit.Level = nil
 			made.make(w)
-			said := w.write()
+			said := w.write(true)
 			wantSaid(t, "the write", cells[1], said)
 			if cells[1] == "nothing" && said != "" || strings.Contains(said, w.config.Auth.SAML.CAData) {
 				t.Errorf("the write says %s", said)

@@ -59,11 +59,17 @@ func (d *Doors) Start(ctx context.Context, provider Provider, id string, query u
 	if !known {
 		return "", nil, unknownConnector()
 	}
-	program, err := d.asked(ctx, chosen.Issuer(), query, sent)
+	next, err := attempt{Connector: chosen.ID, Settings: chosen.Fingerprint()}, error(nil)
+	if query.Has(trialParameter) {
+		next.Trial = true
+		next.State, err = trialState(query)
+	} else {
+		next.Client, err = d.asked(ctx, chosen.Issuer(), query, sent)
+	}
 	if err != nil {
 		return "", nil, err
 	}
-	begun, cookies, err := d.begin(ctx, attempt{Connector: chosen.ID, Settings: chosen.Fingerprint(), Client: program}, sent)
+	begun, cookies, err := d.begin(ctx, next, sent)
 	if err != nil {
 		return "", nil, err
 	}
@@ -118,6 +124,9 @@ func (d *Doors) begin(ctx context.Context, begun attempt, sent map[string]string
 	begun.Started = d.env.Now().Unix()
 	var err error
 	for _, text := range []*string{&begun.State, &begun.Nonce, &begun.Verifier} {
+		if *text != "" {
+			continue
+		}
 		if *text, err = random(d.env.Random); err != nil {
 			return begun, nil, err
 		}
@@ -227,7 +236,8 @@ func (f *Flow) TokenPage(ctx context.Context, id string, query url.Values, cooki
 }
 
 // Finish takes a browser back from a provider: it learns who the person is, finds or makes their user, and stores the sign-in. It
-// returns the path of the page that asks for a confirmation. Notes are for the audit, also after an error.
+// returns the path of the page that asks for a confirmation. Empty: it was a trial, and the browser goes nowhere. Notes are for the audit, also after
+// an error.
 //
 // Errors: Refusal; those of the store and of the users.
 func (f *Flow) Finish(ctx context.Context, provider Provider, id string, query url.Values, cookies map[string]string) (path string, notes map[string]string, err error) {
@@ -252,6 +262,9 @@ func (f *Flow) Finish(ctx context.Context, provider Provider, id string, query u
 		return "", notes, expired("settings")
 	}
 	person, err := provider.Finish(ctx, chosen, Answer{Request: begun.request(), Values: query})
+	if begun.Trial {
+		return "", notes, f.try(ctx, chosen, begun.State, person, err, notes)
+	}
 	if err != nil {
 		return "", notes, err
 	}
@@ -279,6 +292,9 @@ func (f *Flow) Finish(ctx context.Context, provider Provider, id string, query u
 
 // prove finds or makes the user of a person, and returns their sign-in as it is stored.
 func (f *Flow) prove(ctx context.Context, chosen Connector, begun attempt, person Person, notes map[string]string) (signIn, error) {
+	if begun.Trial {
+		return signIn{}, notStartedHere("trial")
+	}
 	found, mapped, err := f.admit(ctx, chosen, person, notes)
 	if err != nil {
 		return signIn{}, err

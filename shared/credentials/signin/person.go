@@ -61,7 +61,7 @@ func (f *Flow) admit(ctx context.Context, chosen Connector, person Person, notes
 			if settings.DisableUserCreation {
 				return nil, mapped, notSetUp("disableUserCreation")
 			}
-			if found, err = f.register(ctx, said, chosen.UsernamePrefix+first(person.Username, person.PreferredUsername, localPart(person.Email))); err == nil {
+			if found, err = f.register(ctx, said, wantedName(chosen, person)); err == nil {
 				notes[AnnotationCreated] = found.Name
 			}
 		} else if err == nil {
@@ -312,6 +312,11 @@ func (f *Flow) nameIsFree(ctx context.Context, owner identity.Owner, named map[i
 		}
 	}
 	return true, nil
+}
+
+// wantedName is the text from which the name of a new user follows.
+func wantedName(chosen Connector, person Person) string {
+	return chosen.UsernamePrefix + first(person.Username, person.PreferredUsername, localPart(person.Email))
 }
 
 // candidates are the names that an object may get: the wanted text as a name, unless it is reserved, and two with an ending from a

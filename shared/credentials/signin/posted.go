@@ -34,7 +34,7 @@ type proof struct {
 func proofPlace(state string) string { return Resource + "/proof/" + nameOf(state) }
 
 // Receive takes the answer of a provider that a browser posts from the provider's site. It learns who the person is, and keeps that for
-// Resume: nobody is signed in yet. It returns the address at which the browser that began the sign-in goes on. Notes are for the audit,
+// Resume: nobody is signed in yet. It returns the address at which the browser that began the sign-in goes on. Empty: it was a trial. Notes are for the audit,
 // also after an error.
 //
 // Errors: Refusal; those of the store.
@@ -58,6 +58,10 @@ func (f *Flow) Receive(ctx context.Context, provider Provider, id string, form u
 	}
 	person, err := provider.Finish(ctx, chosen, Answer{Request: Request{State: state}, Values: form})
 	if err != nil {
+		// The browser has no cookie here that tells a trial.
+		if wrong := f.try(ctx, chosen, state, person, err, notes); !errors.As(wrong, new(*Refusal)) {
+			return "", notes, wrong
+		}
 		return "", notes, err
 	}
 	ring, err := f.env.Keyring(ctx)
@@ -84,6 +88,9 @@ func (f *Flow) Receive(ctx context.Context, provider Provider, id string, form u
 	})
 	switch {
 	case errors.Is(err, store.ErrExists):
+		if wrong := f.try(ctx, chosen, state, person, nil, notes); !errors.As(wrong, new(*Refusal)) {
+			return "", notes, wrong
+		}
 		return "", notes, notStartedHere("replay")
 	case err != nil:
 		return "", notes, fmt.Errorf("storing a sign-in: %w", err)

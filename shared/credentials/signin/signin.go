@@ -102,6 +102,8 @@ type Person struct {
 	// Absent names the settings of the connector whose claims did not come, each with its claim.
 	Absent []string
 	Extra  map[string]string
+	// Claims are the names of all claims that came, sorted. Only trials show them.
+	Claims []string `json:"-"`
 	// SessionEnds is when the session at the provider ends. The key ends with it. Zero: the provider does not say.
 	SessionEnds time.Time
 	// SameGroups tells that a provider that was asked again does not say the groups: those of the last sign-in stay.
@@ -227,6 +229,8 @@ type attempt struct {
 	Client   client `json:"client"`
 	// Started is the time of the start, in Unix seconds.
 	Started int64 `json:"started"`
+	// Trial tells that nobody is signed in. The State was chosen by whoever began the trial.
+	Trial bool `json:"trial,omitempty"`
 }
 
 // request is what the provider of the attempt gets.

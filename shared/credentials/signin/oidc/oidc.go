@@ -234,6 +234,7 @@ type said struct {
 // person returns who the claims name, with what asks the provider again.
 func (s said) person(settings *model.OIDCProvider) (signin.Person, error) {
 	who, err := person(settings, s.claims)
+	who.Claims = slices.Sorted(maps.Keys(s.claims))
 	session, _ := s.claims["sid"].(string)
 	subject, _ := s.claims["sub"].(string)
 	who.Session = signin.Session{Refresh: secret.String(s.tokens.RefreshToken), ID: session, Subject: subject}

@@ -10,6 +10,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -122,7 +123,7 @@ func (p *Providers) trust(given *model.SAMLProvider) ([]*x509.Certificate, error
 
 // person returns who an assertion names. Source: Spec 2.7 (usernameAttr, emailAttr, groupsAttr, groupsDelim, allowedGroups, filterGroups).
 func person(given *model.SAMLProvider, read *assertion) (signin.Person, error) {
-	found := signin.Person{Subject: read.subject, SessionEnds: read.sessionEnds}
+	found := signin.Person{Subject: read.subject, SessionEnds: read.sessionEnds, Claims: slices.Sorted(maps.Keys(read.attributes))}
 	for _, one := range []struct {
 		attribute, field string
 		into             *string

@@ -1,0 +1,81 @@
+package doctor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"management.platform.sh/shared/credentials/signin"
+	"management.platform.sh/shared/state/redisstore"
+)
+
+// signInEvery is how often a trial of a sign-in is looked at.
+const signInEvery = time.Second
+
+// SignIn runs one sign-in at a connector, and reports what came and what it would do. It calls show with the address at which a person signs in, and
+// waits for them until the trial expires. Nobody is signed in, and nothing but the trial is stored. An error means that the settings are wrong,
+// or that nobody has signed in.
+func SignIn(ctx context.Context, d Deployment, id string, show func(address string)) (Report, error) {
+	if d.Keyring == nil {
+		return Report{}, errors.New("--sign-in needs --encryption-key: the report of the sign-in is sealed")
+	}
+	client, err := redisstore.Open(d.Settings.Redis.URL.Reveal(), redisstore.Options{PoolSize: d.Settings.Redis.PoolSize, Timeout: d.Settings.Redis.Timeout})
+	if err != nil {
+		return Report{}, d.Settings.Wrong(d.Settings.Redis.URLFrom, err)
+	}
+	defer func() { _ = client.Close() }()
+	e := &examination{Deployment: d, client: client}
+	e.open()
+	if err := e.source.Refresh(ctx); err != nil {
+		return Report{}, fmt.Errorf("reading the platform configuration: %w", err)
+	}
+	flow := signin.Open(e.env)
+	address, state, err := flow.BeginTrial(ctx, id)
+	if err != nil {
+		return Report{}, fmt.Errorf("beginning a sign-in at the connector %q: %w", id, err)
+	}
+	show(address)
+	for {
+		found, done, err := flow.EndTrial(ctx, state)
+		switch {
+		case err != nil:
+			return Report{}, fmt.Errorf("waiting for somebody to sign in: %w", err)
+		case done:
+			e.trial(found)
+			return e.report(), nil
+		}
+		select {
+		case <-ctx.Done():
+			return Report{}, ctx.Err()
+		case <-time.After(signInEvery):
+		}
+	}
+}
+
+// trial adds what a trial has found.
+func (e *examination) trial(found signin.Trial) {
+	const check = "sign-in"
+	if found.Refusal != "" {
+		e.find(check, Critical, "see the table of mistakes in docs/people.md", "the sign-in would be refused: %s", found.Refusal)
+	} else {
+		e.find(check, Good, "", "all checks of the answer have passed")
+	}
+	facts := func(level Level, do, what string, values ...string) {
+		if text := strings.Join(values, ", "); text != "" {
+			e.find(check, level, do, "%s: %s", what, text)
+		}
+	}
+	facts(Good, "", "claims that came", found.Claims...)
+	facts(Warning, "correct the field, or have the provider send the claim", "settings whose claims did not come", found.Absent...)
+	facts(Warning, "have the provider shorten it", "left out", found.LeftOut)
+	facts(Good, "", "the ID of the person", found.ID)
+	facts(Good, "", "name", found.DisplayName)
+	facts(Good, "", "email", found.Email)
+	facts(Good, "", "user", found.User)
+	facts(Good, "", "a new user would be made, with this name if it is free", found.NewUser)
+	facts(Good, "", "groups", found.Groups...)
+	facts(Good, "", "teams", found.Teams...)
+	facts(Good, "", "a team would be made for each of", found.NewTeams...)
+}
