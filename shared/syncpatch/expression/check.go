@@ -115,12 +115,12 @@ func (c *checker) expression(e ast.Expression) {
 	case *ast.RegExpLiteral:
 		if !strings.HasPrefix(n.Literal, "/"+n.Pattern+"/"+n.Flags) {
 			c.refuse(n.Idx, "the regular expression is not closed")
-		} else if pattern, steps, err := checkPattern(n.Pattern, n.Flags); err != nil {
+		} else if pattern, flags, steps, err := checkPattern(n.Pattern, n.Flags); err != nil {
 			c.refuse(n.Idx, "%s", err)
 		} else if c.steps += steps; c.steps > maxSteps {
 			c.refuse(n.Idx, "%s", tooManySteps)
 		} else {
-			n.Pattern = pattern
+			n.Pattern, n.Flags = pattern, flags
 		}
 	case *ast.TemplateLiteral:
 		if n.Tag != nil {

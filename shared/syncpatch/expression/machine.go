@@ -314,7 +314,7 @@ func (r *realm) checkPattern(_ goja.Value, arguments []goja.Value) {
 		return
 	}
 	// matchAll adds the flag g.
-	pattern, _, err := checkPattern(arguments[0].String(), "g")
+	pattern, _, _, err := checkPattern(arguments[0].String(), "g")
 	if err != nil {
 		r.throw(err)
 	}

@@ -17,23 +17,39 @@ import (
 // middle of a text (flags g and y). So look-around and back-references are refused, and repetition inside repetition is
 // refused with these flags. (The second engine also splits texts beyond ASCII; there, only the worker bounds the time.)
 //
+// The flag i without u becomes a part of the pattern, so the flags are returned as well.
+//
 // The number is how many steps the pattern has for the linear engine, which needs memory for each and may need time for
 // each at each character. More than maxSteps are refused.
-func checkPattern(pattern, flags string) (string, int, error) {
+func checkPattern(pattern, flags string) (_, _ string, steps int, err error) {
 	if strings.Trim(flags, "gimsuy") != "" {
-		return "", 0, fmt.Errorf("unsupported flags %q of a regular expression; use g, i, m, s, u and y", flags)
+		return "", "", 0, fmt.Errorf("unsupported flags %q of a regular expression; use g, i, m, s, u and y", flags)
 	}
-	pattern, err := portable(pattern, strings.Contains(flags, "u"))
-	if err != nil {
-		return "", 0, err
+	if pattern, err = portable(pattern, strings.Contains(flags, "u")); err != nil {
+		return "", "", 0, err
 	}
+	if steps, err = checkSteps(pattern, flags); err != nil {
+		return "", "", 0, err
+	}
+	if strings.ContainsAny(flags, "gy") && ambiguous(pattern) {
+		return "", "", 0, errors.New("with the flags g and y, a repeated group must not contain a repetition or alternatives")
+	}
+	if strings.Contains(flags, "i") && !strings.Contains(flags, "u") {
+		pattern, flags = fold(pattern), strings.ReplaceAll(flags, "i", "")
+		steps, err = checkSteps(pattern, flags)
+	}
+	return pattern, flags, steps, err
+}
+
+// checkSteps parses a pattern as the linear engine does, and returns how many steps it has.
+func checkSteps(pattern, flags string) (int, error) {
 	translated, err := parser.TransformRegExp(pattern, strings.Contains(flags, "s"), strings.Contains(flags, "u"))
 	var incompatible parser.RegexpErrorIncompatible
 	switch {
 	case errors.As(err, &incompatible):
-		return "", 0, errors.New("look-around and back-references are not supported in a regular expression")
+		return 0, errors.New("look-around and back-references are not supported in a regular expression")
 	case err != nil:
-		return "", 0, errors.New(patternMessage(err))
+		return 0, errors.New(patternMessage(err))
 	}
 	options := syntax.Perl
 	if strings.Contains(flags, "i") {
@@ -41,16 +57,13 @@ func checkPattern(pattern, flags string) (string, int, error) {
 	}
 	parsed, err := syntax.Parse(translated, options)
 	if err != nil {
-		return "", 0, errors.New(patternMessage(err))
+		return 0, errors.New(patternMessage(err))
 	}
 	steps := stepsOf(parsed)
 	if steps > maxSteps {
-		return "", 0, errors.New(tooManySteps)
+		return 0, errors.New(tooManySteps)
 	}
-	if strings.ContainsAny(flags, "gy") && ambiguous(pattern) {
-		return "", 0, errors.New("with the flags g and y, a repeated group must not contain a repetition or alternatives")
-	}
-	return pattern, steps, nil
+	return steps, nil
 }
 
 // maxSteps is how many steps the regular expressions of an expression may have together. Source: ADR-0014.

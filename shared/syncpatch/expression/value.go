@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf16"
+	"unicode/utf8"
 
 	"github.com/dop251/goja"
 )
@@ -77,10 +79,30 @@ func (r *result) value(v goja.Value) (any, error) {
 		if r.size += int64(len(x)); r.size > r.limits.Result {
 			return nil, r.limits.Exceeded(LimitResult)
 		}
+		if text, ok := v.(goja.String); ok && strings.ContainsRune(x, utf8.RuneError) && halved(text) {
+			return nil, notJSON(halfPair)
+		}
 		return x, nil
 	default:
 		return nil, notJSON("the result contains a value that JSON cannot represent")
 	}
+}
+
+// halfPair says that a character was cut. Its halves are no characters, and would become U+FFFD.
+const halfPair = "the result contains half of a surrogate pair, which JSON cannot represent; a character beyond U+FFFF has the length 2"
+
+// halved reports whether a text has a surrogate that is not in a pair.
+func halved(text goja.String) bool {
+	for i := 0; i < text.Length(); i++ {
+		first := rune(text.CharAt(i))
+		if !utf16.IsSurrogate(first) {
+			continue
+		}
+		if i++; i >= text.Length() || utf16.DecodeRune(first, rune(text.CharAt(i))) == utf8.RuneError {
+			return true
+		}
+	}
+	return false
 }
 
 func (r *result) object(o *goja.Object) (any, error) {
@@ -120,7 +142,13 @@ func (r *result) object(o *goja.Object) (any, error) {
 		object := make(map[string]any, len(keys))
 		for _, key := range keys {
 			item := o.Get(key)
-			if goja.IsUndefined(item) {
+			if strings.ContainsRune(key, utf8.RuneError) {
+				// The names of members with half of a pair are all the same here, and belong to no member.
+				if _, again := object[key]; again || item == nil {
+					return nil, notJSON(halfPair)
+				}
+			}
+			if item == nil || goja.IsUndefined(item) {
 				continue
 			}
 			r.size += int64(len(key))

@@ -21,10 +21,11 @@ function sorted(v) {
 function check(v) {
   if (typeof v === "number" && !Number.isFinite(v)) throw new Error("not finite");
   if (typeof v === "function" || typeof v === "symbol") throw new Error("no JSON");
+  if (typeof v === "string" && !v.isWellFormed()) throw new Error("half of a pair");
   if (v && typeof v === "object") {
     const prototype = Object.getPrototypeOf(v);
     if (prototype !== Object.prototype && prototype !== Array.prototype && prototype !== null) throw new Error("no JSON");
-    Object.values(v).forEach(check);
+    Object.entries(v).flat().forEach(check);
   }
   return v;
 }
