@@ -69,6 +69,8 @@ func TestRules(t *testing.T) {
 		{"Spec 2.7", "a path is in no namespace", model.AuditRule{Namespaces: []string{""}}, path, false},
 		{"Spec 2.7", "a path", model.AuditRule{NonResourceURLs: []string{"/openapi/v3/apis"}}, path, true},
 		{"Spec 2.7", "what is below a path", model.AuditRule{NonResourceURLs: []string{"/version", "/openapi/*"}}, path, true},
+		{"ADR-0016", "what begins with a text", model.AuditRule{NonResourceURLs: []string{"/version", "/open*"}}, path, true},
+		{"ADR-0016", "what begins otherwise", model.AuditRule{NonResourceURLs: []string{"/openapi/v2*"}}, path, false},
 		{"Spec 2.7", "another path", model.AuditRule{NonResourceURLs: []string{"/openapi"}}, path, false},
 		{"Spec 2.7", "a path is no resource", model.AuditRule{Resources: of("*", nil)}, path, false},
 		{"Spec 2.7", "a resource is no path", model.AuditRule{NonResourceURLs: []string{"*"}}, nil, false},

@@ -94,7 +94,7 @@ type AuditRule struct {
 	// +listType=atomic
 	Namespaces []string `json:"namespaces,omitempty"`
 	// NonResourceURLs are the paths of matching requests that are not for resources. `*` is allowed only as the
-	// entire last segment of a path. Source: Spec 2.7.
+	// last character, and matches every path that begins with what is before it. Source: Spec 2.7; ADR-0016.
 	// +optional
 	// +listType=atomic
 	NonResourceURLs []string `json:"nonResourceURLs,omitempty"`

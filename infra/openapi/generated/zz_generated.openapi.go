@@ -3837,7 +3837,7 @@ func schema_managementplatformsh_shared_model_AuditRule(ref common.ReferenceCall
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "NonResourceURLs are the paths of matching requests that are not for resources. `*` is allowed only as the entire last segment of a path. Source: Spec 2.7.",
+							Description: "NonResourceURLs are the paths of matching requests that are not for resources. `*` is allowed only as the last character, and matches every path that begins with what is before it. Source: Spec 2.7; ADR-0016.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{

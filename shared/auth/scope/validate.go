@@ -53,19 +53,22 @@ func Validate(s *model.Scope, path *field.Path) field.ErrorList {
 	errs = append(errs, each(s.Clusters, path.Child("clusters"), func(e model.ScopeCluster, path *field.Path) field.ErrorList {
 		return subdomainOrAll(e.Cluster, path.Child("cluster"))
 	})...)
-	return append(errs, each(s.Rules, path.Child("rules"), validateRule)...)
+	return append(errs, each(s.Rules, path.Child("rules"), func(e model.ScopeRule, path *field.Path) field.ErrorList {
+		return validateRule(e, path, validateURL)
+	})...)
 }
 
-// ValidateRule returns everything that is wrong with one rule, as Validate does. If a list is too long, it returns only
-// that error and does not look at the entries. Source: Spec 2.3, 2.7 (audit rules have the same lists).
-func ValidateRule(rule model.ScopeRule, path *field.Path) field.ErrorList {
+// ValidateAuditRule returns everything that is wrong with the lists of a rule of the audit, as Validate does. Its URLs are as in
+// an audit policy of Kubernetes. If a list is too long, it returns only that error and does not look at the entries.
+// Source: Spec 2.3, 2.7 (audit rules have the same lists); the URLs: ADR-0016.
+func ValidateAuditRule(rule model.ScopeRule, path *field.Path) field.ErrorList {
 	if total, long := measure(&model.Scope{Rules: []model.ScopeRule{rule}}, path); len(long) > 0 {
 		return field.ErrorList{field.TooMany(path, total, MaxEntries)}
 	}
-	return validateRule(rule, path)
+	return validateRule(rule, path, validateAuditURL)
 }
 
-func validateRule(e model.ScopeRule, path *field.Path) field.ErrorList {
+func validateRule(e model.ScopeRule, path *field.Path, validateURL func(string, *field.Path) field.ErrorList) field.ErrorList {
 	errs := each(e.Verbs, path.Child("verbs"), func(verb string, path *field.Path) field.ErrorList {
 		return literal(verb, path, "every verb")
 	})
@@ -174,12 +177,27 @@ func (o overlap) add(pattern string) (earlier string, ok bool) {
 	return earlier, ok
 }
 
+// validateAuditURL validates a URL that may end in `*`, which matches every path that begins with what is before it.
+func validateAuditURL(url string, path *field.Path) field.ErrorList {
+	switch {
+	case url == all:
+		return nil
+	case !strings.HasPrefix(url, "/"):
+		return field.ErrorList{field.Invalid(path, url, notAbsolute)}
+	case strings.Contains(strings.TrimSuffix(url, "*"), "*"):
+		return field.ErrorList{field.Invalid(path, url, "\"*\" must be the last character of the path")}
+	}
+	return nil
+}
+
+const notAbsolute = "must begin with \"/\", or be \"*\""
+
 func validateURL(url string, path *field.Path) field.ErrorList {
 	if url == all {
 		return nil
 	}
 	if !strings.HasPrefix(url, "/") {
-		return field.ErrorList{field.Invalid(path, url, "must begin with \"/\", or be \"*\"")}
+		return field.ErrorList{field.Invalid(path, url, notAbsolute)}
 	}
 	if strings.Contains(strings.TrimSuffix(url, "/*"), "*") {
 		return field.ErrorList{field.Invalid(path, url, "\"*\" must be the whole last step of the path")}

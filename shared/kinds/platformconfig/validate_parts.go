@@ -291,7 +291,7 @@ func (c *checker) auditRule(rule *model.AuditRule, path *field.Path) {
 			resources[i].Group = ""
 		}
 	}
-	c.problems = append(c.problems, scope.ValidateRule(model.ScopeRule{
+	c.problems = append(c.problems, scope.ValidateAuditRule(model.ScopeRule{
 		Resources: resources, Namespaces: rule.Namespaces, NonResourceURLs: rule.NonResourceURLs, RequestTargets: rule.RequestTargets,
 	}, path)...)
 }
