@@ -28,14 +28,18 @@ func checkPattern(pattern, flags string) (_, _ string, steps int, err error) {
 	if pattern, err = portable(pattern, strings.Contains(flags, "u")); err != nil {
 		return "", "", 0, err
 	}
+	folded := strings.Contains(flags, "i") && !strings.Contains(flags, "u")
+	if folded {
+		flags = strings.ReplaceAll(flags, "i", "")
+	}
 	if steps, err = checkSteps(pattern, flags); err != nil {
 		return "", "", 0, err
 	}
 	if strings.ContainsAny(flags, "gy") && ambiguous(pattern) {
 		return "", "", 0, errors.New("with the flags g and y, a repeated group must not contain a repetition or alternatives")
 	}
-	if strings.Contains(flags, "i") && !strings.Contains(flags, "u") {
-		pattern, flags = fold(pattern), strings.ReplaceAll(flags, "i", "")
+	if folded {
+		pattern = fold(pattern)
 		steps, err = checkSteps(pattern, flags)
 	}
 	return pattern, flags, steps, err
