@@ -11,11 +11,11 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
 	yamlv3 "go.yaml.in/yaml/v3"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	sigsjson "sigs.k8s.io/json"
@@ -259,28 +259,32 @@ func (c *configurationFile) resource(asked string, kind schema.GroupVersionKind)
 	if asked != "" {
 		return asked, nil
 	}
-	plural, _ := meta.UnsafeGuessKindToResource(kind)
-	// UnsafeGuessKindToResource makes "endpointses" of Endpoints, the only kind that is a plural.
-	if kind.Kind == "Endpoints" {
-		plural.Resource = "endpoints"
-	}
-	for _, name := range c.resources {
-		_, key, _ := strings.Cut(name, ".")
-		if custom, isCustom := strings.CutPrefix(key, "customResources."); isCustom {
-			definition, version, _ := strings.Cut(custom, "/")
-			if definition == plural.GroupResource().String() && (version == "" || version == kind.Version) {
+	names := plurals(kind.Kind)
+	// Definitions have a group, so they come before resources with the same name. As in the API, toHost comes before fromHost.
+	for _, custom := range []bool{true, false} {
+		for _, name := range slices.Backward(c.resources) {
+			_, key, _ := strings.Cut(name, ".")
+			definition, isCustom := strings.CutPrefix(key, "customResources.")
+			definition, version, _ := strings.Cut(definition, "/")
+			plural, group, _ := strings.Cut(definition, ".")
+			switch {
+			case isCustom != custom:
+			case isCustom && group == kind.Group && (version == "" || version == kind.Version) && slices.Contains(names, plural),
+				!isCustom && slices.Contains(names, strings.ToLower(key[strings.LastIndexByte(key, '.')+1:])):
 				return name, nil
 			}
-			continue
-		}
-		if strings.EqualFold(key[strings.LastIndexByte(key, '.')+1:], plural.Resource) {
-			return name, nil
 		}
 	}
 	if len(c.resources) == 0 {
 		return "", fmt.Errorf("%s has no patches", c.name)
 	}
 	return "", fmt.Errorf("%s has no patches for kind %q; choose one of its resources with --resource: %s", c.name, kind.Kind, strings.Join(c.resources, ", "))
+}
+
+// plurals are what the resource of a kind may be called, such as gateways and gatewaies.
+func plurals(kind string) []string {
+	singular := strings.ToLower(kind)
+	return []string{singular + "s", singular + "es", strings.TrimSuffix(singular, "y") + "ies", singular}
 }
 
 // node returns the value of a field in a document, or the value of the nearest parent that exists.

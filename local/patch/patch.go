@@ -105,7 +105,7 @@ type Eval struct {
 	Files           []string       `arg:"" name:"file" help:"Objects or SyncPatchEvaluations in YAML or JSON. - is standard input."`
 	Config          string         `short:"c" placeholder:"FILE" help:"Virtual cluster configuration that has the patches. Expressions see it as context.tenant.config."`
 	Resource        string         `placeholder:"KEY" help:"Key below sync.toHost or sync.fromHost whose patches are used, such as endpoints. Absent: the one for the kind of the object."`
-	Reverse         bool           `help:"Evaluate from host to tenant."`
+	Reverse         bool           `help:"Evaluate from host to tenant, as patches below sync.fromHost always are."`
 	NamespaceMode   string         `enum:"Single,Multi" default:"Single" help:"How namespaces of the tenant are mapped to the host: Single (all to one) or Multi (each to its own) (${default})."`
 	ClusterDomain   string         `placeholder:"DOMAIN" help:"DNS domain of the host cluster. Absent: cluster.local."`
 	Tenant          string         `placeholder:"NAME" help:"Name of the tenant cluster."`
@@ -170,7 +170,7 @@ func (c *Eval) read(ctx context.Context, t *terminal) ([]*offline, error) {
 		}
 	}
 	common := model.SyncPatchEvaluationSpec{
-		NamespaceMode: c.NamespaceMode, ClusterDomain: c.ClusterDomain, Checks: c.Check, Direction: model.TenantToHost,
+		NamespaceMode: c.NamespaceMode, ClusterDomain: c.ClusterDomain, Checks: c.Check,
 		Context: model.SyncPatchContext{Tenant: model.SyncPatchTenant{Name: c.Tenant, Namespace: c.TenantNamespace}},
 	}
 	if c.Reverse {
@@ -234,7 +234,6 @@ func (c *Eval) evaluation(d *document, common model.SyncPatchEvaluationSpec, fro
 	e := &offline{source: d, configuration: from}
 	e.evaluation.Spec = common
 	e.evaluation.Spec.Resource, e.evaluation.Spec.Configuration = name, &model.JSON{Raw: from.json}
-	e.evaluation.Spec.Context.Tenant.Config = e.evaluation.Spec.Configuration
 	e.evaluation.Spec.Object = &model.JSON{Raw: d.json}
 	return e, nil
 }
@@ -300,7 +299,7 @@ func (e *offline) evaluate(ctx context.Context, workers *worker.Pool) (bool, err
 	if outcome.Status == nil || hasErrors(e.findings) {
 		return false, nil
 	}
-	e.evaluation.Status = *outcome.Status
+	e.evaluation.Spec.Direction, e.evaluation.Status = outcome.Direction, *outcome.Status
 	if failed := outcome.Status.Error; failed != nil {
 		e.findings = append(e.findings, e.locateFailure(failed, outcome.Failed))
 	}

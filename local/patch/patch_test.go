@@ -38,6 +38,42 @@ var patchFiles = map[string]string{
       patches:
       - {path: spec.a, reverseExpression: value + 1}
 `,
+	"edges.yaml": `sync:
+  toHost:
+    ingresses: {enabled: yes, patches: [{path: spec.class, expression: value}]}
+    gatewayApi:
+      enabled: on
+      gateways:
+        enabled: Yes
+        patches:
+        - {path: spec.class, expression: value + "-host"}
+    customResources:
+      gateways.mesh.example.com:
+        patches:
+        - {path: spec.class, expression: value + "-mesh"}
+      apikeys.example.com:
+        patches:
+        - {path: spec.class, expression: value + "-key"}
+  fromHost:
+    gatewayClasses: {enabled: no}
+    gateways: {enabled: true, patches: [{path: spec.class, reverseExpression: value}]}
+    nodes:
+      enabled: true
+      patches:
+      - path: status.cpu
+        expression: '"0"'
+      - path: status.zone
+        expression: context.tenant.config.sync.toHost.pods.enabled
+`,
+	"mute.yaml":      "sync: {fromHost: {secrets: {enabled: true, patches: [{path: data.a, expression: value}]}}}\n",
+	"unlucky.yaml":   "sync:\n  fromHost:\n    nodes:\n      enabled: true\n      patches:\n      - path: status.cpu\n        expression: value.a.b\n",
+	"gateway.yaml":   "apiVersion: gateway.networking.k8s.io/v1\nkind: Gateway\nspec: {class: a}\n",
+	"mesh.yaml":      "apiVersion: mesh.example.com/v1\nkind: Gateway\nspec: {class: a}\n",
+	"apikey.yaml":    "apiVersion: example.com/v1\nkind: APIKey\nspec: {class: a}\n",
+	"host-node.yaml": "apiVersion: v1\nkind: Node\nstatus: {cpu: \"8\", zone: a}\n",
+	"secret.yaml":    "apiVersion: v1\nkind: Secret\ndata: {a: b}\n",
+	"edges_test.yaml": "configuration: edges.yaml\ntests:\n- name: gateway\n  spec: {object: gateway.yaml}\n  expect: {apiVersion: gateway.networking.k8s.io/v1, kind: Gateway, spec: {class: a-host}}\n" +
+		"- name: node\n  spec: {object: host-node.yaml, checks: [RoundTrip, Fixpoint]}\n  expect: {apiVersion: v1, kind: Node, status: {cpu: \"0\", zone: true}}\n",
 	"lossy.yaml":   "sync: {toHost: {pods: {patches: [{path: spec.image, expression: '\"x\"', reverseExpression: '\"y\"'}]}}}\n",
 	"failing.yaml": "sync:\n  toHost:\n    pods:\n      patches:\n      - path: spec.image\n        expression: >-\n          value\n          .a.b\n",
 	"warning.yaml": "sync:\n  toHost:\n    pods:\n      patches:\n      - path: spec.image\n        expression: 'null'\n",
@@ -147,6 +183,13 @@ func TestPatchCommands(t *testing.T) {
 		{"a custom resource", "", []string{"eval", "-c", "vcluster.yaml", "--tenant=my-vcluster", "--tenant-namespace=ns", "backup.yaml"}, 0, "reference: v1 Secret default/my-secret is ns/v", ""},
 		{"without a tenant", "", []string{"eval", "-c", "vcluster.yaml", "backup.yaml"}, 2, "", "backup.yaml: error: --tenant: "},
 		{"what comes from the host", "", []string{"eval", "-c", "vcluster.yaml", "--reverse", "node.yaml"}, 0, "+  a: 2\n", ""},
+		{"a kind that ends in a vowel and y", "", []string{"eval", "-c", "edges.yaml", "-o", "object", "gateway.yaml"}, 0, "class: a-host\n", ""},
+		{"a definition with the name of a resource", "", []string{"eval", "-c", "edges.yaml", "-o", "object", "mesh.yaml"}, 0, "class: a-mesh\n", ""},
+		{"a definition that ends in a vowel and y", "", []string{"eval", "-c", "edges.yaml", "-o", "object", "apikey.yaml"}, 0, "class: a-key\n", ""},
+		{"what comes from the host without --reverse", "", []string{"eval", "-c", "edges.yaml", "host-node.yaml"}, 0, "host-node.yaml (tenant)\n@@ -1,5 +1,5 @@\n apiVersion: v1\n kind: Node\n status:\n-  cpu: \"8\"\n-  zone: a\n+  cpu: \"0\"\n+  zone: true\n", ""},
+		{"its direction", "", []string{"eval", "-c", "edges.yaml", "-o", "json", "host-node.yaml"}, 0, `"direction": "HostToTenant"`, ""},
+		{"a patch that is never evaluated", "", []string{"eval", "-c", "mute.yaml", "secret.yaml"}, 0, "patch 0: data.a: Skipped: the patch has no reverseExpression", "mute.yaml:1:81: warning: sync.fromHost.secrets.patches[0].expression: "},
+		{"what comes from the host and fails", "", []string{"eval", "-c", "unlucky.yaml", "host-node.yaml"}, 1, "patch 0: status.cpu: Failed: TypeError", "unlucky.yaml:7:29: error: sync.fromHost.nodes.patches[0].expression: at status.cpu: TypeError"},
 		{"another resource", "", []string{"eval", "-c", "vcluster.yaml", "--resource=pods", "service.yaml"}, 0, "patch 0: spec.image: Skipped: nothing matches: ", ""},
 		{"a resource without patches", "", []string{"eval", "-c", "vcluster.yaml", "service.yaml"}, 2, "", `vcluster.yaml has no patches for kind "Service"; choose one of its resources with --resource: fromHost.nodes, toHost.customResources.backups.example.com/v1, toHost.pods`},
 		{"an unknown resource", "", []string{"eval", "-c", "vcluster.yaml", "--resource=pots", "pod.yaml"}, 2, "", "pod.yaml: error: --resource: "},
@@ -193,6 +236,7 @@ func TestPatchCommands(t *testing.T) {
 		{"tests without limits", "", []string{"test", "--patch-depth=1001", "good_test.yaml"}, 2, "", "--patch-depth: must be a number from 10 to 1000"},
 
 		{"good patches", "", []string{"check", "vcluster.yaml", "nested.yaml"}, 0, "", ""},
+		{"booleans as YAML 1.1 writes them, and patches from the host", "", []string{"check", "--strict", "edges.yaml"}, 0, "", ""},
 		{"a path", "", []string{"check", "bad.yaml"}, 2, "bad.yaml:6:16: error: sync.toHost.pods.patches[0].path: column 2: [ without ]\n          - path: a[\n                   ^\n", ""},
 		{"an expression in quotes", "", []string{"check", "bad.yaml"}, 2, "bad.yaml:7:29: error: sync.toHost.pods.patches[0].expression: line 1, column 8: ", ""},
 		{"an expression of lines", "", []string{"check", "bad.yaml"}, 2, "bad.yaml:11:13: error: sync.toHost.pods.patches[1].expression: line 2, column 3: ", ""},
@@ -205,6 +249,7 @@ func TestPatchCommands(t *testing.T) {
 		{"an empty file", "", []string{"check", "empty.yaml"}, 2, "empty.yaml: error: the file is empty", ""},
 
 		{"tests", "", []string{"test", "good_test.yaml"}, 0, "ok  in\nok  out\nok  refused\nok  failed\n4 passed, 0 failed\n", ""},
+		{"tests of kinds and directions", "", []string{"test", "edges_test.yaml"}, 0, "ok  gateway\nok  node\n2 passed, 0 failed\n", ""},
 		{"tests that fail", "", []string{"test", "wrong_test.yaml"}, 1, "1 passed, 7 failed\n", ""},
 		{"another result", "", []string{"test", "wrong_test.yaml"}, 1, "FAIL  result: the object is not the expected one\n--- result (want)\n+++ result (got)\n@@ -1,1 +1,1 @@\n-a: 2\n+a: 1\n", ""},
 		{"no error", "", []string{"test", "wrong_test.yaml"}, 1, "FAIL  no error: ", ""},

@@ -204,9 +204,6 @@ func readTest(
 	if configuration != nil && len(spec.Patches) == 0 && spec.Configuration == nil {
 		made.configuration = configuration
 		spec.Configuration = &model.JSON{Raw: configuration.json}
-		if spec.Context.Tenant.Config == nil {
-			spec.Context.Tenant.Config = spec.Configuration
-		}
 		if spec.Resource == "" && spec.Object != nil && len(found) == 0 {
 			object := &document{json: spec.Object.Raw}
 			object.recognize()

@@ -64,7 +64,8 @@ type SyncPatchEvaluation struct {
 
 // SyncPatchEvaluationSpec describes what to evaluate. Source: Spec 2.8; ADR-0003.
 type SyncPatchEvaluationSpec struct {
-	// Direction is TenantToHost or HostToTenant. Defaults to TenantToHost. Source: Spec 2.8; ADR-0003.
+	// Direction is TenantToHost or HostToTenant. Defaults to TenantToHost, and to HostToTenant if the resource is below
+	// sync.fromHost. Source: Spec 2.8; ADR-0003, ADR-0013.
 	// +optional
 	Direction string `json:"direction,omitempty"`
 	// NamespaceMode is Single or Multi. In Single mode all namespaces of the tenant share one namespace on the
@@ -131,8 +132,8 @@ type SyncPatchTenant struct {
 	// Namespace is the namespace of the tenant cluster on the host. Source: Spec 2.8.
 	// +optional
 	Namespace string `json:"namespace,omitempty"`
-	// Config is the configuration of the tenant cluster, merged with defaults. If absent, it is an empty object.
-	// Source: Spec 2.8.
+	// Config is the configuration of the tenant cluster. If absent, it is spec.configuration. Expressions see it merged
+	// with the defaults of enabled below sync.toHost and sync.fromHost. Source: Spec 2.8 rule 5; ADR-0013.
 	// +optional
 	Config *JSON `json:"config,omitempty"`
 }
@@ -253,7 +254,8 @@ type SyncPatchError struct {
 type SyncPatchCheck struct {
 	// Type is RoundTrip or Fixpoint. Source: ADR-0013.
 	Type string `json:"type"`
-	// Passed is true if the check found no differences. Source: ADR-0013.
+	// Passed is true if the check found no differences. It is true for objects that are synced from host to tenant
+	// only, which have no way back. Source: ADR-0013.
 	Passed bool `json:"passed"`
 	// Reason explains in a sentence what the differences mean, or why there was nothing to compare.
 	// Source: ADR-0013.

@@ -93,9 +93,31 @@ type patch struct {
 	path Path
 	// forward and backward are the expressions from tenant to host and back. Nil means that there is none.
 	forward, backward *expression.Expression
+	// renamed means that backward is written in the field expression.
+	renamed bool
 	// reference is nil unless the patch is a reference patch.
 	reference *reference
 	labels    bool
+}
+
+// towardsTenant makes a patch of a resource below fromHost from one that was read like all others.
+func (p *patch) towardsTenant(resource string) {
+	if p.forward != nil && !reversed(resource) {
+		p.backward, p.renamed = p.forward, true
+	}
+	p.forward = nil
+}
+
+// failed returns the field that is to blame if the patch fails.
+func (p *patch) failed(direction string) *field.Path {
+	switch {
+	case direction == model.HostToTenant && p.backward != nil && !p.renamed:
+		return p.at.Child("reverseExpression")
+	case direction == model.HostToTenant && p.backward != nil, direction != model.HostToTenant && p.forward != nil:
+		return p.at.Child("expression")
+	default:
+		return p.at.Child("path")
+	}
 }
 
 // Check finds everything that is wrong with the request, and what deserves a warning, at fields below spec. With an

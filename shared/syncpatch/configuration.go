@@ -12,6 +12,7 @@ import (
 	"go.yaml.in/yaml/v3"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	sigsyaml "sigs.k8s.io/yaml"
 
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/model/secret"
@@ -26,26 +27,6 @@ const (
 	// customResources has one resource below it for each definition, whose key is its name, or its name and version.
 	customResources = "customResources"
 )
-
-// synced are the resources that a configuration may have patches for, and whether they are synced by default.
-// Custom resources are synced because the configuration names them. Source: Spec 2.8 (endpoints, services); ADR-0013.
-var synced = map[string]map[string]bool{
-	toHost: {
-		"configMaps": true, "endpointSlices": false, "endpoints": true, gatewayAPI: false,
-		gatewayAPI + ".backendTLSPolicies": false, gatewayAPI + ".gateways": false, gatewayAPI + ".httpRoutes": false,
-		gatewayAPI + ".referenceGrants": false, gatewayAPI + ".tlsRoutes": false, "ingresses": false, "namespaces": false,
-		"networkPolicies": false, "persistentVolumeClaims": true, "persistentVolumes": false, "podDisruptionBudgets": false,
-		"pods": true, "priorityClasses": false, "resourceClaimTemplates": false, "resourceClaims": false, "secrets": true,
-		"serviceAccounts": false, "services": true, "storageClasses": false, "volumeSnapshotContents": false,
-		"volumeSnapshots": false,
-	},
-	fromHost: {
-		"configMaps": false, "csiDrivers": true, "csiNodes": true, "csiStorageCapacities": true, "deviceClasses": false,
-		"events": true, "gatewayClasses": false, "gateways": false, "ingressClasses": false, "nodes": false,
-		"priorityClasses": false, "runtimeClasses": false, "secrets": false, "storageClasses": true,
-		"volumeSnapshotClasses": false,
-	},
-}
 
 // known returns the names of the resources of a side.
 func known(side string) []string {
@@ -72,6 +53,8 @@ type resource struct {
 	patches  []model.SyncPatch
 	parsed   []patch
 	disabled string
+	// oneWay means that the objects are synced from the host to the tenant cluster only.
+	oneWay bool
 }
 
 // Resources returns the sorted names of the resources that the configuration mentions. Each begins with toHost. or
@@ -103,7 +86,7 @@ func (c *Configuration) resource(at *field.Path, name string) (resource, *field.
 	if r := c.resources[side+"."+key]; r != nil {
 		return *r, nil
 	}
-	return resource{}, nil
+	return resource{oneWay: side == fromHost}, nil
 }
 
 // ReadConfiguration reads a virtual cluster configuration, YAML or JSON, and finds everything that is wrong
@@ -157,7 +140,7 @@ func nodeOf(value any, number *int) *yaml.Node {
 			node.Content = append(node.Content, nodeOf(item, number))
 		}
 	case string:
-		node.Tag, node.Value = "!!str", v
+		node.Tag, node.Value, node.Style = "!!str", v, yaml.DoubleQuotedStyle
 	case bool:
 		node.Tag, node.Value = "!!bool", strconv.FormatBool(v)
 	case nil:
@@ -271,8 +254,21 @@ func resolve(node *yaml.Node) *yaml.Node {
 
 func isNull(node *yaml.Node) bool { return node.Kind == yaml.ScalarNode && node.Tag == "!!null" }
 
+// boolean returns the value of a node that is a boolean. The words of YAML 1.1, such as yes and off, are booleans too, as
+// Helm and kubectl read them. The tags of yaml.v3 are those of YAML 1.2, where they are strings.
+func boolean(node *yaml.Node) (value, ok bool) {
+	const longest = len("yes")
+	word := node.Tag == "!!str" && node.Style == 0 && len(node.Value) <= longest
+	if node.Kind != yaml.ScalarNode || node.Tag != "!!bool" && !word {
+		return false, false
+	}
+	err := sigsyaml.Unmarshal([]byte(node.Value), &value)
+	return value, err == nil
+}
+
 // kindOfNode names the kind of a node, as kindOf does.
 func kindOfNode(node *yaml.Node) string {
+	_, isBoolean := boolean(node)
 	switch {
 	case node.Kind == yaml.MappingNode:
 		return "an object"
@@ -280,7 +276,7 @@ func kindOfNode(node *yaml.Node) string {
 		return "an array"
 	case node.Tag == "!!null":
 		return "null"
-	case node.Tag == "!!bool":
+	case isBoolean:
 		return "a boolean"
 	case node.Tag == "!!int", node.Tag == "!!float":
 		return "a number"
@@ -342,17 +338,17 @@ const wholeObject = `use "" for the whole object`
 
 // list reads the fields enabled and patches of a resource.
 func (r *reader) list(at *field.Path, side, name string, entries map[string]*yaml.Node) {
-	resource := &resource{}
+	resource := &resource{oneWay: side == fromHost}
 	r.configuration.resources[side+"."+name] = resource
-	byDefault, isKnown := synced[side][name]
-	enabled, isSet := byDefault || !isKnown, false
+	enabled, isSet := synced[side][name] != false, false
 	if node := entries["enabled"]; node != nil && !isNull(resolve(node)) {
 		node = resolve(node)
 		isSet = true
+		value, isBoolean := boolean(node)
 		switch {
-		case node.Tag == "!!bool":
-			_ = node.Decode(&enabled)
-		case node.Kind == yaml.ScalarNode && node.Value == "auto":
+		case isBoolean:
+			enabled = value
+		case node.Kind == yaml.ScalarNode && node.Value == auto:
 			enabled = true
 		default:
 			r.add(field.TypeInvalid(at.Child("enabled"), kindOfNode(node), "must be true, false or auto"))
@@ -385,17 +381,25 @@ func (r *reader) list(at *field.Path, side, name string, entries map[string]*yam
 	for i, entry := range node.Content {
 		at, before := at.Index(i), len(r.found)
 		r.nodes[at.String()] = entry
-		resource.patches = append(resource.patches, r.patch(at, side, entry))
+		resource.patches = append(resource.patches, r.patch(at, entry))
 		for _, p := range r.found[before:] {
 			reported[p.Field], partly[at.String()] = true, true
 		}
 		if reported[at.String()] {
 			reported[at.Child("path").String()] = true
 		}
+		if resource.oneWay {
+			r.unevaluated(at, name, &resource.patches[i])
+		}
 	}
 	checked := problems{reading: r.reading, texts: r.texts}
 	resource.parsed = checked.patches(at, resource.patches)
 	r.texts = checked.texts
+	for i := range resource.parsed {
+		if resource.oneWay {
+			resource.parsed[i].towardsTenant(name)
+		}
+	}
 	for _, p := range checked.found {
 		if !reported[p.Field] && (p.Type != field.ErrorTypeRequired || !partly[p.Field]) {
 			r.found = append(r.found, p)
@@ -404,7 +408,7 @@ func (r *reader) list(at *field.Path, side, name string, entries map[string]*yam
 }
 
 // patch reads one patch.
-func (r *reader) patch(at *field.Path, side string, node *yaml.Node) model.SyncPatch {
+func (r *reader) patch(at *field.Path, node *yaml.Node) model.SyncPatch {
 	var patch model.SyncPatch
 	entries := r.object(at, node)
 	texts := map[string]*string{"path": &patch.Path, "expression": &patch.Expression, "reverseExpression": &patch.ReverseExpression}
@@ -429,11 +433,20 @@ func (r *reader) patch(at *field.Path, side string, node *yaml.Node) model.SyncP
 	if _, ok := entries["path"]; !ok && len(entries) > 0 {
 		r.add(field.Required(at.Child("path"), wholeObject))
 	}
-	if side == fromHost && patch.Expression != "" {
-		r.warn(at.Child("expression"), patch.Expression,
-			"the expression is never evaluated, because these objects are synced from host to tenant only; use reverseExpression")
-	}
 	return patch
+}
+
+// unevaluated warns of an expression below fromHost that is not evaluated.
+func (r *reader) unevaluated(at *field.Path, name string, patch *model.SyncPatch) {
+	switch {
+	case patch.Expression == "":
+	case reversed(name):
+		r.warn(at.Child("expression"), excerpt(patch.Expression),
+			"the expression is never evaluated, because these objects are synced from host to tenant only; use reverseExpression")
+	case patch.ReverseExpression != "":
+		r.warn(at.Child("reverseExpression"), excerpt(patch.ReverseExpression),
+			"the reverseExpression is never evaluated, because these objects are synced from host to tenant only, where the expression comes first")
+	}
 }
 
 func (r *reader) reference(at *field.Path, node *yaml.Node) *model.SyncPatchReference {
@@ -456,7 +469,7 @@ func (r *reader) reference(at *field.Path, node *yaml.Node) *model.SyncPatchRefe
 
 // text returns a string. YAML reads null, true and 0 as strings only in quotes.
 func (r *reader) text(at *field.Path, node *yaml.Node) string {
-	if node.Kind == yaml.ScalarNode && node.Tag == "!!str" {
+	if _, isBoolean := boolean(node); node.Kind == yaml.ScalarNode && node.Tag == "!!str" && !isBoolean {
 		return node.Value
 	}
 	why := "must be a string"

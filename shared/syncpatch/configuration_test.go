@@ -73,6 +73,10 @@ sync:
       patches:
         - path: status.capacity.cpu
           expression: '"0"'
+          reverseExpression: value
+    secrets:
+      enabled: true
+      patches: [{path: data.a, expression: value}]
   tohost:
     pods: {}
 `))
@@ -98,8 +102,9 @@ sync:
 35:25 sync.toHost.gatewayApi.httpRoutes.patches[0].expression (warning)
 37:14 sync.toHost.customResources[plain]
 40:19 sync.toHost.customResources[certificates.cert-manager.io/v1].patches[0]
-46:23 sync.fromHost.nodes.patches[0].expression (warning)
-47:3 sync.tohost (warning)`
+47:30 sync.fromHost.nodes.patches[0].reverseExpression (warning)
+50:44 sync.fromHost.secrets.patches[0].expression (warning)
+51:3 sync.tohost (warning)`
 	if got := located(problems); got != strings.TrimSpace(want) {
 		t.Errorf("the problems are\n%s\nwant%s", got, want)
 	}
@@ -116,7 +121,13 @@ func TestConfigurationEnabled(t *testing.T) {
 		{"endpoints", "enabled: null,", false, false},
 		{"endpoints", "enabled: true,", false, false},
 		{"endpoints", "enabled: false,", true, true},
+		{"endpoints", "enabled: no,", true, true},
+		{"endpoints", "enabled: Off,", true, true},
+		{"configMaps", "", false, false},
 		{"ingresses", "", false, true},
+		{"ingresses", "enabled: yes,", false, false},
+		{"ingresses", "enabled: ON,", false, false},
+		{"ingresses", "enabled: auto,", false, false},
 		{"ingresses", "enabled: true,", false, false},
 		{"ingresses", "enabled: false,", true, true},
 		{"customResources.a.example.com", "", false, false},
@@ -214,7 +225,10 @@ func TestConfigurationForms(t *testing.T) {
 			t.Errorf("%q has the problems %v", text, problems)
 		}
 	}
-	for _, text := range []string{"[", "sync: [a]", "text", "sync: {toHost: {endpoints: []}}", "a: &a {b: *a}\nsync: {toHost: *c}", "sync: {toHost: {endpoints: {patches: [{path: a, expression: value, path: b}]}}}"} {
+	for _, text := range []string{
+		"[", "sync: [a]", "text", "sync: {toHost: {endpoints: []}}", "a: &a {b: *a}\nsync: {toHost: *c}", "sync: {toHost: {endpoints: {patches: [{path: a, expression: value, path: b}]}}}",
+		`sync: {toHost: {endpoints: {enabled: "yes"}}}`, `{"sync": {"toHost": {"endpoints": {"enabled": "off"}}}}`, "sync: {toHost: {endpoints: {patches: [{path: on, expression: value}]}}}",
+	} {
 		if _, problems := syncpatch.ReadConfiguration(t.Context(), field.NewPath("spec", "configuration"), []byte(text)); len(problems) == 0 || !strings.HasPrefix(problems[0].Field, "spec.configuration") {
 			t.Errorf("%q has the problems %v", text, problems)
 		}

@@ -90,10 +90,7 @@ func (n names) hostDNS(service string) (string, error) {
 // globals returns what expressions can use in addition to the value. Source: Spec 2.8 rule 5.
 func (c *Checked) globals() *expression.Globals {
 	about := &c.request.Context
-	config := about.Tenant.Config
-	if config == nil {
-		config = map[string]any{}
-	}
+	config := merge(about.Tenant.Config, defaults)
 	globals := &expression.Globals{
 		Context: map[string]any{
 			"hostObject": nil, "virtualObject": nil,

@@ -57,7 +57,7 @@ func TestSpecification(t *testing.T) {
 		{rule4, "", "", `{path: a, expression: 'value.b?.c?.d ?? "none"'}`, `{a: {b: {}}}`, `{a: none}`},
 		{rule4, "", "", `{path: a, expression: '"constant"'}`, `{a: x}`, `{a: constant}`},
 		{rule5, "", "", `{path: a, expression: '[context.tenant.name, context.tenant.namespace, context.path]'}`, `{a: x}`, `{a: [my-vcluster, my-vcluster-ns, a]}`},
-		{rule5, "", "", `{path: a, expression: '[context.hostObject === null, context.virtualObject === null, Object.keys(context.tenant.config)]'}`, `{a: x}`, `{a: [true, true, []]}`},
+		{rule5, "", "", `{path: a, expression: '[context.hostObject === null, context.virtualObject === null, Object.keys(context.tenant.config)]'}`, `{a: x}`, `{a: [true, true, [sync]]}`},
 		{rule5, "", "", `{path: 'a[*].b[*]', expression: context.path}`, `{a: [{b: {c: x}}]}`, `{a: [{b: {c: a.0.b.c}}]}`},
 		{rule6, "", "", `{path: a, reference: {apiVersion: v1, kind: Secret}}`, `{metadata: {namespace: default}, a: my-secret}`, `{metadata: {namespace: default}, a: v5ri45ovgqam9c}`},
 		{rule6, "", multi, `{path: a, reference: {apiVersion: v1, kind: Secret}}`, `{metadata: {namespace: default}, a: my-secret}`, `{metadata: {namespace: default}, a: my-secret}`},

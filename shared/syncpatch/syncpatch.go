@@ -23,6 +23,8 @@ type Request struct {
 	// Disabled says why the resource of the object is not synced. If it is not empty, every patch is skipped for
 	// this reason.
 	Disabled string `json:"disabled,omitempty"`
+	// OneWay means that the object is synced from the host to the tenant cluster only, so that there is no way back to check.
+	OneWay bool `json:"oneWay,omitempty"`
 	// Object is the object to patch. It is not changed.
 	Object map[string]any `json:"object"`
 	// Context is what patches can use in addition to the object.
@@ -49,7 +51,7 @@ type Tenant struct {
 	Name string `json:"name,omitempty"`
 	// Namespace is its namespace on the host.
 	Namespace string `json:"namespace,omitempty"`
-	// Config is its configuration. Nil means an empty object.
+	// Config is its configuration. Expressions see it merged with defaults.
 	Config map[string]any `json:"config,omitempty"`
 }
 

@@ -14,11 +14,12 @@ import (
 )
 
 // verify runs the checks of the request on its result. RoundTrip evaluates the result in the other direction and
-// compares with the object. Fixpoint evaluates that forward again and compares with the result. Source: Spec 2.8 rule 2; ADR-0013.
+// compares with the object. Fixpoint evaluates that forward again and compares with the result. Objects that are synced from the
+// host only pass both. Source: Spec 2.8 rule 2; ADR-0013.
 func (c *Checked) verify(ctx context.Context, result *Result, limits Limits) ([]model.SyncPatchCheck, error) {
 	r := &c.request
 	var back *Result
-	if result.Error == nil && len(r.Checks) > 0 {
+	if result.Error == nil && len(r.Checks) > 0 && !r.OneWay {
 		var err error
 		if back, err = c.leg(ctx, r.Object, result, true, limits); err != nil {
 			return nil, err
@@ -30,6 +31,8 @@ func (c *Checked) verify(ctx context.Context, result *Result, limits Limits) ([]
 		switch {
 		case result.Error != nil:
 			answer.Reason = "the evaluation failed, so there is no result to compare"
+		case r.OneWay:
+			answer.Passed, answer.Reason = true, "there is no way back: "+oneWay
 		case back.Error != nil:
 			answer.Reason = "on the way back, " + failure(back.Error)
 		case check == model.CheckRoundTrip:

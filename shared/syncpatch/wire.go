@@ -1,10 +1,10 @@
 package syncpatch
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"slices"
-	"strings"
 
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -34,7 +34,6 @@ func CheckSpec(ctx context.Context, spec *model.SyncPatchEvaluationSpec) (*Check
 			References:    spec.Context.References,
 		},
 	}
-	r = r.withDefaults()
 	var patches []patch
 	const either = "set either patches, or resource and configuration"
 	configured := spec.Resource != "" || spec.Configuration != nil
@@ -46,6 +45,7 @@ func CheckSpec(ctx context.Context, spec *model.SyncPatchEvaluationSpec) (*Check
 	case len(spec.Patches) == 0:
 		p.add(field.Required(at.Child("patches"), either))
 	}
+	r = r.withDefaults()
 	reported := map[string]bool{}
 	for _, problem := range p.found {
 		reported[problem.Field] = true
@@ -68,10 +68,11 @@ func CheckSpec(ctx context.Context, spec *model.SyncPatchEvaluationSpec) (*Check
 type Outcome struct {
 	// Problems are what is wrong, and what deserves a warning.
 	Problems []Problem
-	// Paths are the paths of the patches as they were sent, and Field is the field of their list. They are empty if there are
-	// errors among the problems.
-	Paths []string
-	Field string
+	// Paths are the paths of the patches as they were sent, and Fields are the fields to blame if they fail. Both are empty if
+	// there are errors among the problems, and so is Direction.
+	Paths, Fields []string
+	// Direction is the direction of the evaluation: that of what was sent, or the default.
+	Direction string
 	// Status is the result. Nil if there are errors among the problems.
 	Status *model.SyncPatchEvaluationStatus
 	// Failed is the field of the expression or the path that failed, if status has an error.
@@ -86,12 +87,10 @@ func EvaluateSpec(ctx context.Context, spec *model.SyncPatchEvaluationSpec, limi
 	if checked == nil {
 		return outcome, nil
 	}
-	outcome.Field = "spec.patches"
+	outcome.Direction = checked.request.Direction
 	for i := range checked.patches {
 		outcome.Paths = append(outcome.Paths, checked.request.Patches[i].Path)
-	}
-	if len(checked.patches) > 0 {
-		outcome.Field = strings.TrimSuffix(checked.patches[0].at.String(), "[0]")
+		outcome.Fields = append(outcome.Fields, checked.patches[i].failed(outcome.Direction).String())
 	}
 	if begun != nil {
 		begun(outcome)
@@ -106,23 +105,11 @@ func EvaluateSpec(ctx context.Context, spec *model.SyncPatchEvaluationSpec, limi
 	}
 	if failed := result.Error; failed != nil {
 		status.Object = spec.Object
-		outcome.Failed = checked.patches[failed.Index].failed(checked.request.Direction).String()
+		outcome.Failed = outcome.Fields[failed.Index]
 	}
 	status.Warnings = Warnings(found)
 	outcome.Status = &status
 	return outcome, nil
-}
-
-// failed returns the field that is to blame if the patch fails.
-func (p *patch) failed(direction string) *field.Path {
-	switch {
-	case direction != model.HostToTenant && p.forward != nil:
-		return p.at.Child("expression")
-	case direction == model.HostToTenant && p.backward != nil:
-		return p.at.Child("reverseExpression")
-	default:
-		return p.at.Child("path")
-	}
 }
 
 // AbsentPaths finds the patches that have no path in spec.patches of the JSON text from which they were decoded. Such a patch
@@ -151,7 +138,8 @@ func AbsentPaths(patches []model.SyncPatch, text []byte) []Problem {
 	return p.found
 }
 
-// configure takes the patches from the configuration, which has checked them.
+// configure takes the patches from the configuration, which has checked them, and the direction and the configuration of the
+// tenant unless the request has them.
 func (r *Request) configure(p *problems, at *field.Path, spec *model.SyncPatchEvaluationSpec) []patch {
 	if spec.Resource == "" {
 		p.add(field.Required(at.Child("resource"), "the resource to take the patches of, such as pods"))
@@ -164,13 +152,22 @@ func (r *Request) configure(p *problems, at *field.Path, spec *model.SyncPatchEv
 	if content == nil {
 		return nil
 	}
+	if r.Context.Tenant.Config == nil {
+		r.Context.Tenant.Config = content
+	}
 	configuration, found := readObject(p.reading, at.Child("configuration"), content)
 	p.found = append(p.found, found...)
 	if spec.Resource == "" || len(Errors(found)) > 0 {
 		return nil
 	}
 	resource, unknown := configuration.resource(at.Child("resource"), spec.Resource)
-	r.Patches, r.Disabled = resource.patches, resource.disabled
+	r.Patches, r.Disabled, r.OneWay = resource.patches, resource.disabled, resource.oneWay
+	switch {
+	case r.OneWay && r.Direction == "":
+		r.Direction = model.HostToTenant
+	case r.OneWay && r.Direction == model.TenantToHost:
+		r.Disabled = cmp.Or(r.Disabled, oneWay)
+	}
 	switch {
 	case unknown != nil:
 		p.add(unknown)
@@ -179,6 +176,9 @@ func (r *Request) configure(p *problems, at *field.Path, spec *model.SyncPatchEv
 	}
 	return resource.parsed
 }
+
+// oneWay is the reason of patches below fromHost for doing nothing from tenant to host.
+const oneWay = "objects below sync.fromHost are synced from host to tenant only"
 
 // object decodes an object. It is nil for absent and null.
 func (p *problems) object(at *field.Path, value *model.JSON) map[string]any {

@@ -2,6 +2,7 @@ package drift_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"reflect"
 	"regexp"
 	"slices"
@@ -103,6 +104,55 @@ func TestRecipes(t *testing.T) {
 				t.Errorf("%s: %s: %+v", r.title, check.Type, check)
 			}
 		}
+	}
+}
+
+var (
+	// defaultsRow is a row of the table of defaults.
+	defaultsRow = regexp.MustCompile("(?m)^\\| `(true|false|auto)` \\| (.*) \\|$")
+	// defaultsSide are the resources of one side in a row.
+	defaultsSide = regexp.MustCompile(`below .(toHost|fromHost). ([^;]*)`)
+)
+
+// The page has every default that expressions see in the configuration of the tenant.
+func TestDefaultsOfPatches(t *testing.T) {
+	t.Parallel()
+	_, section, _ := strings.Cut(files(t)[patchesPage], "\n### Defaults\n")
+	section, _, _ = strings.Cut(section, "\n### ")
+	page := map[string]string{}
+	for _, row := range defaultsRow.FindAllStringSubmatch(section, -1) {
+		for _, side := range defaultsSide.FindAllStringSubmatch(row[2], -1) {
+			for _, name := range strings.Split(strings.ReplaceAll(side[2], " and ", ", "), ", ") {
+				page[side[1]+"."+strings.TrimSpace(name)] = row[1]
+			}
+		}
+	}
+	checked, problems := syncpatch.Request{
+		Object:  map[string]any{"a": nil},
+		Patches: []model.SyncPatch{{Path: "a", Expression: "context.tenant.config.sync"}},
+	}.Check()
+	if checked == nil {
+		t.Fatal(syncpatch.Errors(problems))
+	}
+	result, err := syncpatch.Evaluate(t.Context(), checked, syncpatch.Limits{Expression: time.Minute, Object: time.Minute})
+	if err != nil || result.Error != nil {
+		t.Fatal(err, result.Error)
+	}
+	code := map[string]string{}
+	var walk func(at string, of any)
+	walk = func(at string, of any) {
+		entries, _ := of.(map[string]any)
+		for name, value := range entries {
+			if name != "enabled" {
+				walk(strings.TrimPrefix(at+"."+name, "."), value)
+			} else if value != false {
+				code[at] = fmt.Sprint(value)
+			}
+		}
+	}
+	walk("", result.Object["a"])
+	if !reflect.DeepEqual(page, code) {
+		t.Errorf("the page has %v, and expressions see %v", page, code)
 	}
 }
 

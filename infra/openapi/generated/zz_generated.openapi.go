@@ -9036,7 +9036,7 @@ func schema_managementplatformsh_shared_model_SyncPatchCheck(ref common.Referenc
 					},
 					"passed": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Passed is true if the check found no differences. Source: ADR-0013.",
+							Description: "Passed is true if the check found no differences. It is true for objects that are synced from host to tenant only, which have no way back. Source: ADR-0013.",
 							Default:     false,
 							Type:        []string{"boolean"},
 							Format:      "",
@@ -9275,7 +9275,7 @@ func schema_managementplatformsh_shared_model_SyncPatchEvaluationSpec(ref common
 				Properties: map[string]spec.Schema{
 					"direction": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Direction is TenantToHost or HostToTenant. Defaults to TenantToHost. Source: Spec 2.8; ADR-0003.",
+							Description: "Direction is TenantToHost or HostToTenant. Defaults to TenantToHost, and to HostToTenant if the resource is below sync.fromHost. Source: Spec 2.8; ADR-0003, ADR-0013.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -9663,7 +9663,7 @@ func schema_managementplatformsh_shared_model_SyncPatchTenant(ref common.Referen
 					},
 					"config": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Config is the configuration of the tenant cluster, merged with defaults. If absent, it is an empty object. Source: Spec 2.8.",
+							Description: "Config is the configuration of the tenant cluster. If absent, it is spec.configuration. Expressions see it merged with the defaults of enabled below sync.toHost and sync.fromHost. Source: Spec 2.8 rule 5; ADR-0013.",
 							Ref:         ref(model.JSON{}.OpenAPIModelName()),
 						},
 					},

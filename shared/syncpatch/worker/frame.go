@@ -29,10 +29,11 @@ type question struct {
 // answer is the answer of a worker. Before an evaluation begins, the worker sends what is known by then, so that it is
 // known if the worker ends.
 type answer struct {
-	Begun    bool      `json:"begun,omitempty"`
-	Problems []problem `json:"problems,omitempty"`
-	Paths    []string  `json:"paths,omitempty"`
-	Field    string    `json:"field,omitempty"`
+	Begun     bool      `json:"begun,omitempty"`
+	Problems  []problem `json:"problems,omitempty"`
+	Paths     []string  `json:"paths,omitempty"`
+	Fields    []string  `json:"fields,omitempty"`
+	Direction string    `json:"direction,omitempty"`
 	// Status has no object if it has an error: it is the object of the question.
 	Status *model.SyncPatchEvaluationStatus `json:"status,omitempty"`
 	Failed string                           `json:"failed,omitempty"`
@@ -87,11 +88,11 @@ func foundOf(all []problem) []syncpatch.Problem {
 
 // outcome returns what the answer says of an evaluation.
 func (a *answer) outcome() syncpatch.Outcome {
-	return syncpatch.Outcome{Problems: foundOf(a.Problems), Paths: a.Paths, Field: a.Field, Status: a.Status, Failed: a.Failed}
+	return syncpatch.Outcome{Problems: foundOf(a.Problems), Paths: a.Paths, Fields: a.Fields, Direction: a.Direction, Status: a.Status, Failed: a.Failed}
 }
 
 func answerOf(o syncpatch.Outcome) answer {
-	return answer{Problems: problemsOf(o.Problems), Paths: o.Paths, Field: o.Field, Status: o.Status, Failed: o.Failed}
+	return answer{Problems: problemsOf(o.Problems), Paths: o.Paths, Fields: o.Fields, Direction: o.Direction, Status: o.Status, Failed: o.Failed}
 }
 
 // maxFrame is the greatest length of a frame that a side accepts, in bytes.

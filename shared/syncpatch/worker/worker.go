@@ -287,9 +287,8 @@ func (e *endedError) problem(limits syncpatch.Limits) syncpatch.Problem {
 func lost(spec *model.SyncPatchEvaluationSpec, begun syncpatch.Outcome, limits syncpatch.Limits, ended *endedError) syncpatch.Outcome {
 	message := ended.message(limits, "evaluated the patch")
 	at := ended.at.Patch
-	begun.Failed = fmt.Sprintf("%s[%d].expression", begun.Field, at)
-	if spec.Direction == model.HostToTenant {
-		begun.Failed = fmt.Sprintf("%s[%d].reverseExpression", begun.Field, at)
+	if 0 <= at && at < len(begun.Fields) {
+		begun.Failed = begun.Fields[at]
 	}
 	status := &model.SyncPatchEvaluationStatus{
 		Object: spec.Object, Error: &model.SyncPatchError{Index: int32(at), Path: ended.at.Path, Message: message},
