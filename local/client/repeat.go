@@ -40,7 +40,7 @@ func repeating(client *http.Client, also func(*http.Response, error) bool) *http
 		if ctx.Err() != nil {
 			return false, ctx.Err()
 		}
-		return hadNoEffect(answer, err) || isLost(answer, err) && isIdempotent(ctx, answer, err) || also != nil && also(answer, err), nil
+		return hadNoEffect(answer, err) || isUnanswered(answer, err) && isIdempotent(ctx, answer, err) || also != nil && also(answer, err), nil
 	}
 	outer := inner.StandardClient()
 	outer.CheckRedirect = client.CheckRedirect
@@ -75,8 +75,8 @@ func isIdempotent(ctx context.Context, answer *http.Response, err error) bool {
 	}
 }
 
-// isLost reports whether nobody knows what a request did: the connection ended before the answer, or a gateway got none.
-func isLost(answer *http.Response, err error) bool {
+// isUnanswered reports whether nobody knows what a request did: the connection ended before the answer, or a gateway got none.
+func isUnanswered(answer *http.Response, err error) bool {
 	if err == nil {
 		return answer.StatusCode == http.StatusBadGateway || answer.StatusCode == http.StatusGatewayTimeout
 	}

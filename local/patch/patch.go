@@ -107,6 +107,7 @@ type Eval struct {
 	Resource        string         `placeholder:"KEY" help:"Key below sync.toHost or sync.fromHost whose patches are used, such as endpoints. Absent: the one for the kind of the object."`
 	Reverse         bool           `help:"Evaluate from host to tenant, as patches below sync.fromHost always are."`
 	NamespaceMode   string         `enum:"Single,Multi" default:"Single" help:"How namespaces of the tenant are mapped to the host: Single (all to one) or Multi (each to its own) (${default})."`
+	Naming          string         `enum:"neutral,vcluster" default:"neutral" help:"How names and labels are translated in Single mode: neutral, or vcluster (as the open syncer of vcluster does) (${default})."`
 	ClusterDomain   string         `placeholder:"DOMAIN" help:"DNS domain of the host cluster. Absent: cluster.local."`
 	Tenant          string         `placeholder:"NAME" help:"Name of the tenant cluster."`
 	TenantNamespace string         `placeholder:"NAMESPACE" help:"Namespace of the tenant cluster on the host."`
@@ -170,7 +171,7 @@ func (c *Eval) read(ctx context.Context, t *terminal) ([]*offline, error) {
 		}
 	}
 	common := model.SyncPatchEvaluationSpec{
-		NamespaceMode: c.NamespaceMode, ClusterDomain: c.ClusterDomain, Checks: c.Check,
+		NamespaceMode: c.NamespaceMode, Naming: c.Naming, ClusterDomain: c.ClusterDomain, Checks: c.Check,
 		Context: model.SyncPatchContext{Tenant: model.SyncPatchTenant{Name: c.Tenant, Namespace: c.TenantNamespace}},
 	}
 	if c.Reverse {
@@ -246,7 +247,7 @@ func (c *Eval) unread() []string {
 		given bool
 	}{
 		{"--config", c.Config != ""}, {"--resource", c.Resource != ""}, {"--reverse", c.Reverse}, {"--namespace-mode", c.NamespaceMode != model.SingleNamespace},
-		{"--cluster-domain", c.ClusterDomain != ""}, {"--tenant", c.Tenant != ""}, {"--tenant-namespace", c.TenantNamespace != ""},
+		{"--naming", c.Naming != model.NamingNeutral}, {"--cluster-domain", c.ClusterDomain != ""}, {"--tenant", c.Tenant != ""}, {"--tenant-namespace", c.TenantNamespace != ""},
 		{"--host-object", c.HostObject != ""}, {"--virtual-object", c.VirtualObject != ""}, {"--check", len(c.Check) > 0},
 	} {
 		if flag.given {

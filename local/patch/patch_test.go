@@ -103,6 +103,8 @@ var patchFiles = map[string]string{
 		"- name: refused otherwise\n  spec: {patches: [{path: 'a[', expression: value}], object: {}}\n  error: direction\n" +
 		"- name: lost\n  spec: {patches: [{path: a, expression: '1', reverseExpression: '2'}], object: {a: 0}, checks: [RoundTrip]}\n  expect: {a: 1}\n" +
 		"- name: good\n  spec: {patches: [{path: a, expression: '1'}], object: {a: 0}}\n  expect: {a: 1}\n",
+	"naming_test.yaml": "tenant: {name: t, namespace: ns}\ntests:\n- name: that of the flag\n  spec: {patches: [{path: a, expression: context.vcluster.name}], object: {a: 0}}\n  expect: {a: t}\n" +
+		"- name: its own\n  spec: {naming: neutral, patches: [{path: a, expression: context.vcluster === undefined}], object: {a: 0}}\n  expect: {a: true}\n",
 	"list.yaml":       "apiVersion: v1\nkind: List\nitems:\n- apiVersion: v1\n  kind: Pod\n  spec: {image: a}\n- apiVersion: v1\n  kind: Pod\n  spec: {image: b}\n",
 	"later.yaml":      "apiVersion: management.platform.sh/v2\nkind: SyncPatchEvaluation\nspec: {}\n",
 	"twice.yaml":      "sync: {}\nsync: {}\n" + strings.Repeat("a: 1\n", 30),
@@ -181,6 +183,7 @@ func TestPatchCommands(t *testing.T) {
 		{"two objects", "", []string{"eval", "-c", "vcluster.yaml", "-o", "object", "two.yaml"}, 0, "image: registry/a\n---\n", ""},
 		{"two evaluations", "", []string{"eval", "-c", "vcluster.yaml", "-o", "yaml", "two.yaml"}, 0, "kind: List\n", ""},
 		{"a custom resource", "", []string{"eval", "-c", "vcluster.yaml", "--tenant=my-vcluster", "--tenant-namespace=ns", "backup.yaml"}, 0, "reference: v1 Secret default/my-secret is ns/v", ""},
+		{"a custom resource on a host of vcluster", "", []string{"eval", "-c", "vcluster.yaml", "--naming=vcluster", "--tenant=my-vcluster", "--tenant-namespace=ns", "backup.yaml"}, 0, "reference: v1 Secret default/my-secret is ns/my-secret-x-default-x-my-vcluster on the host", ""},
 		{"without a tenant", "", []string{"eval", "-c", "vcluster.yaml", "backup.yaml"}, 2, "", "backup.yaml: error: --tenant: "},
 		{"what comes from the host", "", []string{"eval", "-c", "vcluster.yaml", "--reverse", "node.yaml"}, 0, "+  a: 2\n", ""},
 		{"a kind that ends in a vowel and y", "", []string{"eval", "-c", "edges.yaml", "-o", "object", "gateway.yaml"}, 0, "class: a-host\n", ""},
@@ -214,8 +217,8 @@ func TestPatchCommands(t *testing.T) {
 		{"a folder", "", []string{"eval", "-c", "vcluster.yaml", "."}, 2, "", ".: error: this is a folder; name files, such as *.yaml"},
 		{"every file that cannot be read", "", []string{"eval", "-c", "vcluster.yaml", "nowhere.yaml", "broken.yaml"}, 2, "", "nowhere.yaml: error: no such file or directory\nbroken.yaml:2: error: "},
 		{"the object of patches that fail", "", []string{"eval", "-c", "failing.yaml", "-o", "object", "pod.yaml"}, 1, "", "TypeError"},
-		{"flags that an evaluation does not read", "", []string{"eval", "-c", "vcluster.yaml", "--resource=pods", "--reverse", "--namespace-mode=Multi", "--cluster-domain=d", "--tenant=t", "--tenant-namespace=n", "--host-object=pod.yaml", "--virtual-object=pod.yaml", "--check=Fixpoint", "evaluation.yaml"}, 2, "",
-			"evaluation.yaml:1:1: error: --config, --resource, --reverse, --namespace-mode, --cluster-domain, --tenant, --tenant-namespace, --host-object, --virtual-object, --check: a SyncPatchEvaluation has these settings in its spec; omit the flags"},
+		{"flags that an evaluation does not read", "", []string{"eval", "-c", "vcluster.yaml", "--resource=pods", "--reverse", "--namespace-mode=Multi", "--naming=vcluster", "--cluster-domain=d", "--tenant=t", "--tenant-namespace=n", "--host-object=pod.yaml", "--virtual-object=pod.yaml", "--check=Fixpoint", "evaluation.yaml"}, 2, "",
+			"evaluation.yaml:1:1: error: --config, --resource, --reverse, --namespace-mode, --naming, --cluster-domain, --tenant, --tenant-namespace, --host-object, --virtual-object, --check: a SyncPatchEvaluation has these settings in its spec; omit the flags"},
 		{"another version", "", []string{"eval", "later.yaml"}, 2, "", `later.yaml:1:13: error: apiVersion: unsupported apiVersion "management.platform.sh/v2"; use "management.platform.sh/v1"`},
 		{"an object as configuration", "", []string{"eval", "-c", "pod.yaml", "pod.yaml"}, 2, "", `pod.yaml:1:1: error: this is an object of kind "Pod"; expected a virtual cluster configuration`},
 		{"evaluations in a list", `{kind: List, items: [{apiVersion: management.platform.sh/v1, kind: SyncPatchEvaluation, spec: {patches: [{path: 'a[', expression: value}], object: {}}}]}`,
@@ -268,6 +271,8 @@ func TestPatchCommands(t *testing.T) {
 		{"what a check has found", "", []string{"test", "wrong_test.yaml"}, 1, "does not restore the object\n    a: want 0, got 2\n", ""},
 		{"why a test failed, as JSON", "", []string{"test", "-o", "json", "wrong_test.yaml"}, 1, `"message": "at a: TypeError`, ""},
 		{"a test without a name", "{tests: [{spec: {patches: [{path: a, expression: '1'}], object: {a: 0}}, expect: {a: 1}}]}", []string{"test", "-"}, 0, "ok  tests[0]\n", ""},
+		{"tests with a naming", "", []string{"test", "--naming=vcluster", "naming_test.yaml"}, 0, "ok  that of the flag\nok  its own\n2 passed, 0 failed\n", ""},
+		{"tests with the naming of the default", "", []string{"test", "naming_test.yaml"}, 1, "FAIL  that of the flag: unexpected error\nok  its own\n", "use context.tenant, or the naming vcluster"},
 		{"no tests", "", []string{"test", "none_test.yaml"}, 2, "", "the file has no tests"},
 	} {
 		t.Run(row.about, func(t *testing.T) {

@@ -20,6 +20,7 @@ import (
 // Test is the command patch test: it runs files of test cases. Source: ADR-0013.
 type Test struct {
 	Files  []string       `arg:"" name:"file" help:"Test files in YAML or JSON, as docs/patches.md describes them."`
+	Naming string         `enum:"neutral,vcluster" default:"neutral" help:"How names and labels are translated in tests whose spec has no naming: neutral, or vcluster (as the open syncer of vcluster does) (${default})."`
 	Output string         `short:"o" enum:"diff,yaml,json" default:"diff" help:"Output format: diff, yaml or json (${default})."`
 	Color  string         `enum:"auto,always,never" default:"auto" help:"Color the output: auto, always or never. auto colors on a terminal unless NO_COLOR is set (${default})."`
 	Limits flags.Settings `embed:""`
@@ -76,7 +77,7 @@ func (c *Test) run(ctx context.Context, t *terminal) error {
 	var tests []test
 	var found []finding
 	for _, name := range c.Files {
-		more, wrong, err := readTests(ctx, t, name)
+		more, wrong, err := readTests(ctx, t, name, c.Naming)
 		if err != nil {
 			return err
 		}
@@ -126,7 +127,7 @@ type test struct {
 
 // readTests reads a test file and the files that it names, and finds all errors in their form. Errors in the patches of a
 // test belong to its result: the test may expect them.
-func readTests(ctx context.Context, t *terminal, name string) ([]test, []finding, error) {
+func readTests(ctx context.Context, t *terminal, name, naming string) ([]test, []finding, error) {
 	documents, found := readDocuments(t, name)
 	d, found := one(name, documents, found)
 	if d == nil {
@@ -163,6 +164,7 @@ func readTests(ctx context.Context, t *terminal, name string) ([]test, []finding
 	}
 	var tests []test
 	for i, one := range file.Tests {
+		one.Spec.Naming = cmp.Or(one.Spec.Naming, naming)
 		made, wrong := readTest(t, d, i, one, sent.Tests[i], &file, configuration, beside)
 		tests, found = append(tests, made), append(found, wrong...)
 	}

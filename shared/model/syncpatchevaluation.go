@@ -20,6 +20,15 @@ const (
 	MultiNamespace = "Multi"
 )
 
+// The values of SyncPatchEvaluation spec.naming. Source: ADR-0048.
+const (
+	// NamingNeutral names every referent v and 13 digits, and translates labels to keys below platform.sh/. It is the
+	// default.
+	NamingNeutral = "neutral"
+	// NamingVCluster names referents and labels as the open syncer of vcluster does on a host.
+	NamingVCluster = "vcluster"
+)
+
 // The values of SyncPatchEvaluation spec.checks. Source: Spec 2.8 rule 2; ADR-0013.
 const (
 	// CheckRoundTrip checks that the opposite direction restores the object of the request.
@@ -72,6 +81,11 @@ type SyncPatchEvaluationSpec struct {
 	// host, so names are rewritten. Defaults to Single. Source: Spec 2.8 rule 6; ADR-0003.
 	// +optional
 	NamespaceMode string `json:"namespaceMode,omitempty"`
+	// Naming is neutral or vcluster: how referents and labels are named on the host in Single mode. With vcluster, they
+	// have the names that the open syncer of vcluster gives them, and expressions can use context.vcluster, which is
+	// context.tenant. Defaults to neutral. Source: ADR-0048.
+	// +optional
+	Naming string `json:"naming,omitempty"`
 	// ClusterDomain is the domain of the host cluster, which virtualToHostDNS uses. Defaults to cluster.local.
 	// Source: Spec 2.8 rule 3; ADR-0003.
 	// +optional
@@ -152,8 +166,9 @@ type SyncPatchObjectReference struct {
 	// Namespace is the namespace of the object in the tenant cluster. Source: ADR-0013.
 	// +optional
 	Namespace string `json:"namespace,omitempty"`
-	// HostName is the name of the object on the host. If a request leaves it out, the generated name and the
-	// long form are assumed. Source: ADR-0013.
+	// HostName is the name of the object on the host. If a request leaves it out, it is made from the other fields: with
+	// the naming neutral, the generated name and the long form; with the naming vcluster, the name that the kind has.
+	// Source: ADR-0013, ADR-0048.
 	// +optional
 	HostName string `json:"hostName,omitempty"`
 	// HostNamespace is the namespace of the object on the host. Source: ADR-0013.

@@ -146,6 +146,9 @@ func (r Request) withDefaults() Request {
 	if r.NamespaceMode == "" {
 		r.NamespaceMode = model.SingleNamespace
 	}
+	if r.Naming == "" {
+		r.Naming = model.NamingNeutral
+	}
 	return r
 }
 
@@ -154,6 +157,7 @@ func (p *problems) request(r *Request) {
 	spec := field.NewPath("spec")
 	p.oneOf(spec.Child("direction"), r.Direction, model.TenantToHost, model.HostToTenant)
 	p.oneOf(spec.Child("namespaceMode"), r.NamespaceMode, model.SingleNamespace, model.MultiNamespace)
+	p.oneOf(spec.Child("naming"), r.Naming, model.NamingNeutral, model.NamingVCluster)
 	for i, check := range r.Checks {
 		at := spec.Child("checks").Index(i)
 		p.oneOf(at, check, model.CheckRoundTrip, model.CheckFixpoint)
@@ -202,8 +206,13 @@ func (p *problems) tenant(r *Request) {
 		p.add(field.Required(at.Child("name"), "required by reference and labels patches"))
 	}
 	placed := slices.ContainsFunc(r.Patches, func(patch model.SyncPatch) bool { return patch.Reference != nil && patch.Reference.NamespacePath != "" })
-	if placed && r.Context.Tenant.Namespace == "" {
+	switch {
+	case r.Context.Tenant.Namespace != "":
+	case placed:
 		p.add(field.Required(at.Child("namespace"), "required by reference patches with a namespacePath"))
+	case named && r.Naming == model.NamingVCluster:
+		// Whether a referent or an object is cluster-scoped is known only when its patch is evaluated.
+		p.add(field.Required(at.Child("namespace"), "required by reference and labels patches with the naming vcluster"))
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime"
 
@@ -173,8 +174,19 @@ func (e *evaluation) rule(patch *patch) (rule func(at string, value any) (change
 	}
 	return func(at string, value any) (change, error) {
 		result, remove, err := e.machine.Run(compiled, value, true, at)
+		if failed := (*expression.Error)(nil); errors.As(err, &failed) && e.lacksVCluster(compiled, failed) {
+			failed.Message += vclusterHint
+		}
 		return change{value: result, remove: remove, reason: "the expression returned the value unchanged"}, err
 	}, ""
+}
+
+// vclusterHint is added to the error of an expression that was written for the other naming.
+const vclusterHint = "; use context.tenant, or the naming vcluster, which has context.vcluster"
+
+// lacksVCluster reports whether an expression may have failed because context.vcluster is undefined.
+func (e *evaluation) lacksVCluster(compiled *expression.Expression, failed *expression.Error) bool {
+	return !e.checked.names.vcluster && compiled.Mentions("context.vcluster") && strings.Contains(failed.Message, "of undefined")
 }
 
 // match applies a rule at one path and puts it into the trace.

@@ -17,9 +17,11 @@ func FuzzRoundTrip(f *testing.F) {
 	f.Add("release", "app", "my-secret", "default", "apps")
 	f.Add("platform.sh/managed-by", "platform.sh/namespace", "", "", "")
 	f.Add("matchLabels", "", "a-x-b", "c", "")
+	f.Add("vcluster.loft.sh/managed-by", "release", "a.b", "c", "d")
 	f.Fuzz(func(t *testing.T, key, other, name, namespace, own string) {
 		for _, text := range []string{key, other, name, namespace, own} {
-			if !utf8.ValidString(text) || strings.HasPrefix(text, "platform.sh/label-my-vcluster-x-") {
+			if !utf8.ValidString(text) || strings.HasPrefix(text, "platform.sh/label-my-vcluster-x-") ||
+				strings.HasPrefix(text, "vcluster.loft.sh/label-my-vcluster-x-") || strings.HasPrefix(text, "vcluster.loft.sh/ns-label") {
 				t.Skip()
 			}
 		}
@@ -42,13 +44,16 @@ func FuzzRoundTrip(f *testing.F) {
 			},
 			Checks: []string{model.CheckRoundTrip, model.CheckFixpoint},
 		}
-		result := evaluate(t, request)
-		if result.Error != nil {
-			t.Fatalf("%+v", result.Error)
-		}
-		for _, check := range result.Checks {
-			if !check.Passed {
-				t.Errorf("%s of %s: %s", check.Type, encode(t, request.Object), encode(t, check))
+		for _, naming := range []string{model.NamingNeutral, model.NamingVCluster} {
+			request.Naming = naming
+			result := evaluate(t, request)
+			if result.Error != nil {
+				t.Fatalf("%+v", result.Error)
+			}
+			for _, check := range result.Checks {
+				if !check.Passed {
+					t.Errorf("%s of %s with the naming %s: %s", check.Type, encode(t, request.Object), naming, encode(t, check))
+				}
 			}
 		}
 	})

@@ -5,26 +5,37 @@ import (
 	"encoding/hex"
 	"maps"
 	"slices"
+	"strings"
 )
 
-// The keys of labels that have a meaning on the host. Source: ADR-0013.
-const (
-	managedByLabel    = "platform.sh/managed-by"
-	namespaceLabel    = "platform.sh/namespace"
-	controlledByLabel = "platform.sh/controlled-by"
-	releaseLabel      = "release"
-)
+// labelKeys are the keys of labels that have a meaning on the host. Source: ADR-0013, ADR-0048.
+type labelKeys struct{ managedBy, namespace, controlledBy, translated, ofNamespaces string }
 
-// reservedLabels are the keys that a tenant may use and that have another name on the host.
-var reservedLabels = []string{releaseLabel, managedByLabel, namespaceLabel, controlledByLabel}
+func labelKeysBelow(domain string) labelKeys {
+	return labelKeys{
+		managedBy: domain + "managed-by", namespace: domain + "namespace", controlledBy: domain + "controlled-by",
+		translated: domain + "label-", ofNamespaces: domain + "ns-label",
+	}
+}
+
+var neutralKeys, vclusterKeys = labelKeysBelow("platform.sh/"), labelKeysBelow("vcluster.loft.sh/")
+
+// reserved are the keys that a tenant may use and that have another name on the host.
+func (k labelKeys) reserved() []string {
+	return []string{"release", k.managedBy, k.namespace, k.controlledBy}
+}
 
 // sameKeys is the reason of labels that are unchanged.
 const sameKeys = "all keys are the same on both sides"
 
-// labels translates the labels of one tenant. Source: Spec 2.8 (labels); ADR-0013.
+// labels translates the labels of one tenant. Source: Spec 2.8 (labels); ADR-0013, ADR-0048.
 type labels struct {
 	// keys maps each key that is translated in this direction to its translation.
 	keys map[string]string
+	// dropped are the keys that a map loses in this direction, in addition to those with droppedPrefix. An empty prefix means
+	// that there are none.
+	dropped       []string
+	droppedPrefix string
 	// markers are the labels that only the host has.
 	markers  map[string]string
 	toTenant bool
@@ -33,18 +44,30 @@ type labels struct {
 // newLabels returns the translation for an object in a namespace of the tenant cluster. The namespace of a
 // cluster-scoped object is empty; it is marked with the tenant's namespace on the host instead.
 func newLabels(n names, namespace string, toTenant bool) *labels {
-	l := &labels{keys: map[string]string{}, markers: map[string]string{managedByLabel: n.tenant, namespaceLabel: namespace}, toTenant: toTenant}
-	if namespace == "" {
-		l.markers = map[string]string{managedByLabel: n.hostNamespace + "-x-" + n.tenant}
+	known, shorten := neutralKeys, func(text string) string { return text }
+	if n.vcluster {
+		known, shorten = vclusterKeys, cut
 	}
-	for _, key := range reservedLabels {
+	l := &labels{keys: map[string]string{}, markers: map[string]string{known.managedBy: n.tenant, known.namespace: namespace}, toTenant: toTenant}
+	if namespace == "" {
+		l.markers = map[string]string{known.managedBy: shorten(n.hostNamespace + "-x-" + n.tenant)}
+	}
+	for _, key := range known.reserved() {
 		digest := sha256.Sum256([]byte(key))
-		onHost := "platform.sh/label-" + n.tenant + "-x-" + hex.EncodeToString(digest[:5])
+		onHost := shorten(known.translated + n.tenant + "-x-" + hex.EncodeToString(digest[:5]))
 		if toTenant {
 			l.keys[onHost] = key
 		} else {
 			l.keys[key] = onHost
 		}
+	}
+	switch {
+	case n.vcluster && toTenant:
+		l.dropped, l.droppedPrefix = known.reserved(), known.ofNamespaces
+	case n.vcluster:
+		l.dropped = slices.Collect(maps.Values(l.keys))
+	case toTenant:
+		l.dropped = []string{known.managedBy, known.namespace}
 	}
 	return l
 }
@@ -74,12 +97,13 @@ func (l *labels) all(object map[string]any) (change, error) {
 			return change{}, unsuitable("the value of the label %q is %s", key, kindOf(value))
 		}
 	}
-	if l.toTenant {
-		delete(object, managedByLabel)
-		delete(object, namespaceLabel)
-		return change{value: l.rename(object), reason: sameKeys}, nil
-	}
+	maps.DeleteFunc(object, func(key string, _ any) bool {
+		return slices.Contains(l.dropped, key) || l.droppedPrefix != "" && strings.HasPrefix(key, l.droppedPrefix)
+	})
 	renamed := l.rename(object)
+	if l.toTenant {
+		return change{value: renamed, reason: sameKeys}, nil
+	}
 	for key, value := range l.markers {
 		renamed[key] = value
 	}

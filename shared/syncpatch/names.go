@@ -1,13 +1,16 @@
 package syncpatch
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"math/big"
+	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"management.platform.sh/shared/model"
@@ -17,24 +20,121 @@ import (
 // defaultClusterDomain is the domain of a cluster unless the request has another. Source: Spec 2.8 rule 3.
 const defaultClusterDomain = "cluster.local"
 
-// names translates names in a tenant cluster to names on the host. In multi-namespace mode they are equal. Source: Spec 2.8 rule 6; ADR-0013.
+// names translates names in a tenant cluster to names on the host. In multi-namespace mode they are equal.
+// Source: Spec 2.8 rule 6; ADR-0013, ADR-0048.
 type names struct {
 	tenant, hostNamespace, clusterDomain string
 	multi                                bool
+	// vcluster means that names are those of the open syncer of vcluster.
+	vcluster bool
 }
 
 // names returns the translation for the tenant cluster of the request.
 func (r *Request) names() names {
 	return names{
 		tenant: r.Context.Tenant.Name, hostNamespace: r.Context.Tenant.Namespace,
-		clusterDomain: r.ClusterDomain, multi: r.NamespaceMode == model.MultiNamespace,
+		clusterDomain: r.ClusterDomain, multi: r.NamespaceMode == model.MultiNamespace, vcluster: r.Naming == model.NamingVCluster,
 	}
 }
 
-// long returns the name of a synced object on the host: name, namespace and tenant, joined by `-x-`. A name of more
-// than 63 characters is cut after 52, and the first 10 hex digits of the SHA-256 of the full name follow.
-func (n names) long(name, namespace string) string {
-	full := n.full(name, namespace)
+// A form is how the open syncer of vcluster names the objects of a kind on the host. Source: ADR-0048.
+type form int
+
+// The forms. Objects have a namespace in the first two.
+const (
+	longForm form = iota
+	shortForm
+	// prefixedForm is that of cluster-scoped objects that are written to the host.
+	prefixedForm
+	// sameForm is that of cluster-scoped objects that come from the host.
+	sameForm
+	// hostNamespaceForm is that of namespaces, which all become one.
+	hostNamespaceForm
+)
+
+// forms are the forms of the kinds that do not have the long one.
+var forms = map[schema.GroupKind]form{
+	{Group: "resource.k8s.io", Kind: "ResourceClaim"}:                 shortForm,
+	{Group: "resource.k8s.io", Kind: "ResourceClaimTemplate"}:         shortForm,
+	{Group: "", Kind: "PersistentVolume"}:                             prefixedForm,
+	{Group: "storage.k8s.io", Kind: "StorageClass"}:                   prefixedForm,
+	{Group: "scheduling.k8s.io", Kind: "PriorityClass"}:               prefixedForm,
+	{Group: "snapshot.storage.k8s.io", Kind: "VolumeSnapshotContent"}: prefixedForm,
+	{Group: "", Kind: "Node"}:                                         sameForm,
+	{Group: "node.k8s.io", Kind: "RuntimeClass"}:                      sameForm,
+	{Group: "networking.k8s.io", Kind: "IngressClass"}:                sameForm,
+	{Group: "gateway.networking.k8s.io", Kind: "GatewayClass"}:        sameForm,
+	{Group: "resource.k8s.io", Kind: "DeviceClass"}:                   sameForm,
+	{Group: "snapshot.storage.k8s.io", Kind: "VolumeSnapshotClass"}:   sameForm,
+	{Group: "storage.k8s.io", Kind: "CSIDriver"}:                      sameForm,
+	{Group: "storage.k8s.io", Kind: "CSINode"}:                        sameForm,
+	{Group: "", Kind: "Namespace"}:                                    hostNamespaceForm,
+}
+
+// serviceKind is the kind whose names virtualToHostDNS translates.
+var serviceKind = schema.GroupKind{Kind: "Service"}
+
+// apiServerKinds are the kinds of the objects with which clients find the API server.
+var apiServerKinds = []schema.GroupKind{serviceKind, {Kind: "Endpoints"}, {Group: "discovery.k8s.io", Kind: "EndpointSlice"}}
+
+// form returns the form of the names of a kind on the host. Custom resources have the long one.
+func (n names) form(kind schema.GroupKind) form {
+	if !n.vcluster {
+		return shortForm
+	}
+	return forms[kind]
+}
+
+// clusterScoped reports whether the objects of a kind are known to have no namespace.
+func (n names) clusterScoped(kind schema.GroupKind) bool { return n.form(kind) >= prefixedForm }
+
+// onHost returns the name of a referent on the host. The namespace is not read for cluster-scoped kinds.
+// Source: Spec 2.8 rule 6; ADR-0013, ADR-0048.
+func (n names) onHost(kind schema.GroupKind, name, namespace string) string {
+	switch n.form(kind) {
+	case shortForm:
+		return n.generated(name, namespace)
+	case prefixedForm:
+		return n.prefixed(name)
+	case sameForm:
+		return name
+	case hostNamespaceForm:
+		return n.hostNamespace
+	default:
+		if isAPIServer(name, namespace) && slices.Contains(apiServerKinds, kind) {
+			return n.tenant
+		}
+		return n.long(name, namespace)
+	}
+}
+
+// possible returns the names that a referent may have on the host as long as its kind is not known. Names that are the same
+// on both sides are not among them, and a namespace of the host stands for many.
+func (n names) possible(name, namespace string) []string {
+	all := []string{n.generated(name, namespace), n.long(name, namespace)}
+	if n.vcluster {
+		all = append(all, n.prefixed(name))
+		if isAPIServer(name, namespace) {
+			all = append(all, n.tenant)
+		}
+	}
+	return all
+}
+
+// isAPIServer reports whether an object of apiServerKinds is that of the API server, which has one of its own on the host.
+func isAPIServer(name, namespace string) bool { return name == "kubernetes" && namespace == "default" }
+
+// long returns the name of a synced object on the host: name, namespace and tenant, joined by `-x-`.
+func (n names) long(name, namespace string) string { return cut(n.full(name, namespace)) }
+
+// prefixed returns the name of a cluster-scoped object on the host.
+func (n names) prefixed(name string) string {
+	return cut("vcluster-" + name + "-x-" + n.hostNamespace + "-x-" + n.tenant)
+}
+
+// cut returns a name of at most 63 bytes. A longer one is cut after 52, and the first 10 hex digits of the SHA-256 of the full
+// name follow.
+func cut(full string) string {
 	if len(full) <= validation.DNS1123LabelMaxLength {
 		return full
 	}
@@ -43,11 +143,15 @@ func (n names) long(name, namespace string) string {
 	return strings.ReplaceAll(full[:52]+"-"+hex.EncodeToString(digest[:5]), ".-", "-")
 }
 
-// generated returns the name of a referent on the host: v and the first 13 digits, in base 36, of the
-// SHA-256 of the full name. Source: Spec 2.8 rule 6.
+// generated returns the short form of the name of a referent on the host: v and the first 13 digits, in base 36, of the
+// SHA-256 of the full name. With the naming vcluster, each zero byte at the beginning of the SHA-256 is one more digit 0 at
+// the beginning of the digits. Source: Spec 2.8 rule 6; ADR-0048.
 func (n names) generated(name, namespace string) string {
 	digest := sha256.Sum256([]byte(n.full(name, namespace)))
 	digits := new(big.Int).SetBytes(digest[:]).Text(36)
+	if n.vcluster {
+		digits = strings.Repeat("0", len(digest)-len(bytes.TrimLeft(digest[:], "\x00"))) + digits
+	}
 	return "v" + digits[:min(13, len(digits))]
 }
 
@@ -79,8 +183,12 @@ func (n names) hostDNS(service string) (string, error) {
 	if n.tenant == "" || n.hostNamespace == "" {
 		return "", errors.New("virtualToHostDNS: needs context.tenant.name and context.tenant.namespace")
 	}
+	name := n.long(parts[0], parts[1])
+	if n.vcluster {
+		name = n.onHost(serviceKind, parts[0], parts[1])
+	}
 	// Its parts are checked wherever they come from. The whole may still be too long.
-	onHost := n.long(parts[0], parts[1]) + "." + n.hostNamespace + ".svc." + domain
+	onHost := name + "." + n.hostNamespace + ".svc." + domain
 	if len(validation.IsDNS1123Subdomain(onHost)) > 0 {
 		return "", fmt.Errorf("virtualToHostDNS: the name on the host of %q is not a host name", service)
 	}
@@ -91,12 +199,13 @@ func (n names) hostDNS(service string) (string, error) {
 func (c *Checked) globals() *expression.Globals {
 	about := &c.request.Context
 	config := merge(about.Tenant.Config, defaults)
+	tenant := map[string]any{"name": about.Tenant.Name, "namespace": about.Tenant.Namespace, "config": config}
 	globals := &expression.Globals{
-		Context: map[string]any{
-			"hostObject": nil, "virtualObject": nil,
-			"tenant": map[string]any{"name": about.Tenant.Name, "namespace": about.Tenant.Namespace, "config": config},
-		},
+		Context: map[string]any{"hostObject": nil, "virtualObject": nil, "tenant": tenant},
 		HostDNS: c.names.hostDNS,
+	}
+	if c.names.vcluster {
+		globals.Context["vcluster"] = tenant
 	}
 	if about.HostObject != nil {
 		globals.Context["hostObject"] = about.HostObject

@@ -22,6 +22,10 @@ type reference struct {
 // The namespace is empty if the value has none.
 type referent struct{ apiVersion, kind, name, namespace string }
 
+func (r referent) groupKind() schema.GroupKind {
+	return schema.GroupKind{Group: group(r.apiVersion), Kind: r.kind}
+}
+
 // read returns the referent. Its name is empty if the value has none.
 func (r *reference) read(value any) (referent, error) {
 	to := referent{apiVersion: r.apiVersion, kind: r.kind}
@@ -60,13 +64,14 @@ func (r *reference) read(value any) (referent, error) {
 	return to, nil
 }
 
-// write replaces the name and the namespace in the value, if it has them.
+// write replaces the name and the namespace in the value, if it has them. An empty namespace is that of a cluster-scoped
+// referent, which has none.
 func (r *reference) write(value any, name, namespace string) any {
 	if r.namePath == nil {
 		return name
 	}
 	replaceText(value, *r.namePath, name)
-	if r.namespacePath != nil {
+	if r.namespacePath != nil && namespace != "" {
 		replaceText(value, *r.namespacePath, namespace)
 	}
 	return value
@@ -128,7 +133,7 @@ func newReferences(request *Request, n names) *references {
 		}
 		hostNames := []string{known.HostName}
 		if known.HostName == "" {
-			hostNames = []string{n.generated(known.Name, known.Namespace), n.long(known.Name, known.Namespace)}
+			hostNames = n.possible(known.Name, known.Namespace)
 		}
 		for _, name := range hostNames {
 			r.known[name] = append(r.known[name], known)
@@ -165,25 +170,49 @@ func (r *references) rewrite(patch *reference, value any) (change, error) {
 		}
 		r.report(to, to, to)
 		return change{value: value, reason: "names are the same on both sides in multi-namespace mode"}, nil
+	}
+	kind := to.groupKind()
+	clusterScoped := r.names.clusterScoped(kind)
+	switch {
+	case r.names.form(kind) == sameForm:
+		to.namespace = ""
+		r.report(to, to, to)
+		return change{value: value, reason: to.kind + " objects have the same name on both sides"}, nil
 	case r.toTenant:
 		return r.backward(patch, value, to)
-	}
-	if to.namespace == "" {
+	case clusterScoped:
+		to.namespace = ""
+	case to.namespace == "":
 		to.namespace = r.namespace
 	}
-	onHost := referent{name: r.names.generated(to.name, to.namespace), namespace: r.names.hostNamespace}
+	onHost := referent{name: r.names.onHost(kind, to.name, to.namespace)}
+	if !clusterScoped {
+		onHost.namespace = r.names.hostNamespace
+	}
 	r.report(to, to, onHost)
 	return change{value: patch.write(value, onHost.name, onHost.namespace)}, nil
 }
 
 func (r *references) backward(patch *reference, value any, onHost referent) (change, error) {
+	kind := onHost.groupKind()
+	clusterScoped := r.names.clusterScoped(kind)
+	if clusterScoped {
+		onHost.namespace = ""
+	}
 	for _, known := range r.known[onHost.name] {
 		if known.Kind != "" && known.Kind != onHost.kind ||
 			known.APIVersion != "" && group(known.APIVersion) != group(onHost.apiVersion) ||
 			known.HostNamespace != "" && onHost.namespace != "" && known.HostNamespace != onHost.namespace {
 			continue
 		}
-		if onHost.namespace == "" {
+		// The names of all forms are known. This kind has one of them.
+		if r.names.vcluster && known.HostName == "" && r.names.onHost(kind, known.Name, known.Namespace) != onHost.name {
+			continue
+		}
+		switch {
+		case clusterScoped:
+			known.Namespace = ""
+		case onHost.namespace == "":
 			onHost.namespace = r.names.hostNamespace
 		}
 		r.report(onHost, referent{name: known.Name, namespace: known.Namespace}, onHost)

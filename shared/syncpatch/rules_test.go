@@ -1,7 +1,12 @@
 package syncpatch_test
 
 import (
+	"bytes"
+	"encoding/json"
+	"maps"
+	"os"
 	"reflect"
+	"strings"
 	"testing"
 
 	"management.platform.sh/shared/model"
@@ -13,6 +18,7 @@ type ruleCase struct {
 	name          string
 	direction     string
 	mode          string
+	naming        string
 	patch         string
 	object        string
 	virtualObject string
@@ -26,7 +32,7 @@ type ruleCase struct {
 func (c ruleCase) run(t *testing.T) {
 	t.Parallel()
 	request := syncpatch.Request{
-		Direction: c.direction, NamespaceMode: c.mode, Context: tenant(), Object: object(t, c.object), Patches: patches(t, "["+c.patch+"]"),
+		Direction: c.direction, NamespaceMode: c.mode, Naming: c.naming, Context: tenant(), Object: object(t, c.object), Patches: patches(t, "["+c.patch+"]"),
 	}
 	if c.virtualObject != "" {
 		request.Context.VirtualObject = object(t, c.virtualObject)
@@ -203,5 +209,190 @@ func TestLabels(t *testing.T) {
 		},
 	} {
 		t.Run(c.name, c.run)
+	}
+}
+
+// The names and labels of the naming vcluster, where it is not the vectors that show them. ADR-0048.
+func TestVCluster(t *testing.T) {
+	t.Parallel()
+	const (
+		class    = `{path: ref, reference: {apiVersion: storage.k8s.io/v1, kind: StorageClass, namePath: name, namespacePath: namespace}}`
+		node     = `{path: ref, reference: {apiVersion: v1, kind: Node}}`
+		nodes    = `{path: ref, reference: {apiVersion: v1, kind: Node, namePath: name, namespacePath: namespace}}`
+		claim    = `{path: ref, reference: {apiVersion: resource.k8s.io/v1beta1, kind: ResourceClaim}}`
+		space    = `{path: ref, reference: {apiVersion: v1, kind: Namespace}}`
+		service  = `{path: ref, reference: {apiVersion: v1, kind: Service}}`
+		selector = `{path: at, labels: {}}`
+		onHost   = `my-secret-x-default-x-my-vcluster`
+	)
+	for _, c := range []ruleCase{
+		{
+			name: "name and namespace", patch: secretAt, outcome: model.PatchApplied,
+			object:     `{metadata: {namespace: other}, ref: {name: my-secret, namespace: default, key: k}}`,
+			want:       `{metadata: {namespace: other}, ref: {name: ` + onHost + `, namespace: my-vcluster-ns, key: k}}`,
+			references: `[{apiVersion: v1, kind: Secret, name: my-secret, namespace: default, hostName: ` + onHost + `, hostNamespace: my-vcluster-ns}]`,
+		},
+		{
+			name: "a cluster-scoped kind has no namespace", patch: class, outcome: model.PatchApplied,
+			object: `{ref: {name: fast, namespace: any}}`, want: `{ref: {name: vcluster-fast-x-my-vcluster-ns-x-my-vcluster, namespace: any}}`,
+			references: `[{apiVersion: storage.k8s.io/v1, kind: StorageClass, name: fast, hostName: vcluster-fast-x-my-vcluster-ns-x-my-vcluster}]`,
+		},
+		{
+			name: "a cluster-scoped kind, back", direction: model.HostToTenant, patch: class, known: `[{kind: StorageClass, name: fast}]`,
+			object: `{ref: {name: vcluster-fast-x-my-vcluster-ns-x-my-vcluster, namespace: any}}`, want: `{ref: {name: fast, namespace: any}}`,
+			references: `[{apiVersion: storage.k8s.io/v1, kind: StorageClass, name: fast, hostName: vcluster-fast-x-my-vcluster-ns-x-my-vcluster}]`,
+		},
+		{
+			name: "a kind of another group", patch: `{path: ref, reference: {apiVersion: example.com/v1, kind: StorageClass}}`,
+			object: `{ref: fast}`, want: `{ref: fast-x-default-x-my-vcluster}`,
+		},
+		{
+			name: "a kind that comes from the host", patch: nodes, outcome: model.PatchUnchanged,
+			object: `{ref: {name: worker, namespace: any}}`, want: `{ref: {name: worker, namespace: any}}`,
+			references: `[{apiVersion: v1, kind: Node, name: worker, hostName: worker}]`,
+		},
+		{name: "a kind that comes from the host, back", direction: model.HostToTenant, patch: node, object: `{ref: worker}`, want: `{ref: worker}`, outcome: model.PatchUnchanged},
+		{name: "the short form", patch: claim, object: `{ref: my-secret}`, want: `{ref: v5ri45ovgqam9c}`},
+		{name: "the short form, back", direction: model.HostToTenant, patch: claim, known: `[{name: my-secret}]`, object: `{ref: v5ri45ovgqam9c}`, want: `{ref: my-secret}`},
+		{name: "a form that the kind does not have, back", direction: model.HostToTenant, patch: secret, known: `[{name: my-secret}]`, object: `{ref: v5ri45ovgqam9c}`, fails: true},
+		{name: "a name on the host that is given, back", direction: model.HostToTenant, patch: secret, known: `[{name: my-secret, hostName: v5ri45ovgqam9c}]`, object: `{ref: v5ri45ovgqam9c}`, want: `{ref: my-secret}`},
+		{
+			name: "all namespaces are one", patch: space, object: `{ref: shop}`, want: `{ref: my-vcluster-ns}`,
+			references: `[{apiVersion: v1, kind: Namespace, name: shop, hostName: my-vcluster-ns}]`,
+		},
+		{name: "which namespace, back", direction: model.HostToTenant, patch: space, known: `[{name: shop}]`, object: `{ref: my-vcluster-ns}`, fails: true},
+		{name: "the service of the API server", patch: service, object: `{ref: kubernetes}`, want: `{ref: my-vcluster}`},
+		{name: "the service of the API server, back", direction: model.HostToTenant, patch: service, known: `[{name: kubernetes}]`, object: `{ref: my-vcluster}`, want: `{ref: kubernetes}`},
+		{name: "another kind of its name", patch: secret, object: `{ref: kubernetes}`, want: `{ref: kubernetes-x-default-x-my-vcluster}`},
+		{
+			name: "names of services", patch: `{path: 'at[*]', expression: virtualToHostDNS(value)}`, object: `{at: [kubernetes.default.svc, kubernetes.shop.svc]}`,
+			want: `{at: [my-vcluster.my-vcluster-ns.svc.cluster.local, kubernetes-x-shop-x-my-vcluster.my-vcluster-ns.svc.cluster.local]}`,
+		},
+		{name: "context.vcluster is context.tenant", patch: `{path: at, expression: '[context.vcluster.name, context.vcluster.namespace, context.tenant.name]'}`, object: `{at: 1}`, want: `{at: [my-vcluster, my-vcluster-ns, my-vcluster]}`},
+		{name: "namespaces of their own", mode: model.MultiNamespace, patch: secret, object: `{ref: a}`, want: `{ref: a}`, outcome: model.PatchUnchanged},
+		{name: "labels in namespaces of their own", mode: model.MultiNamespace, patch: selector, object: `{at: {release: a}}`, want: `{at: {release: a}}`, outcome: model.PatchSkipped},
+		{
+			name: "a selector", patch: selector,
+			object: `{at: {matchLabels: {release: a}, matchExpressions: [{key: vcluster.loft.sh/namespace, operator: Exists}]}}`,
+			want:   `{at: {matchLabels: {vcluster.loft.sh/label-my-vcluster-x-a4d451ec23: a}, matchExpressions: [{key: vcluster.loft.sh/label-my-vcluster-x-101dcd4e86, operator: Exists}]}}`,
+		},
+		{
+			name: "labels that belong to the host", direction: model.HostToTenant, patch: selector,
+			object: `{at: {app: a, vcluster.loft.sh/ns-label-x: b, vcluster.loft.sh/managed-by: c, platform.sh/managed-by: d}}`, want: `{at: {app: a, platform.sh/managed-by: d}}`,
+		},
+	} {
+		c.naming = model.NamingVCluster
+		t.Run(c.name, c.run)
+	}
+}
+
+// A vcluster patch needs what its names are made of, and a naming is one of two. ADR-0048.
+func TestNamingIsChecked(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct{ naming, mode, patch, want string }{
+		{"VCluster", "", `{path: a, expression: value}`, "spec.naming"},
+		{model.NamingVCluster, "", `{path: a, expression: value}`, ""},
+		{model.NamingVCluster, "", secret, "spec.context.tenant.name spec.context.tenant.namespace"},
+		{model.NamingVCluster, "", `{path: a, labels: {}}`, "spec.context.tenant.name spec.context.tenant.namespace"},
+		{model.NamingVCluster, "", secretAt, "spec.context.tenant.name spec.context.tenant.namespace"},
+		{model.NamingVCluster, model.MultiNamespace, secret, ""},
+		{model.NamingNeutral, "", secret, "spec.context.tenant.name"},
+	} {
+		_, problems := syncpatch.Request{Naming: test.naming, NamespaceMode: test.mode, Object: object(t, "{}"), Patches: patches(t, "["+test.patch+"]")}.Check()
+		var fields []string
+		for _, e := range syncpatch.Errors(problems) {
+			fields = append(fields, e.Field)
+		}
+		if got := strings.Join(fields, " "); got != test.want {
+			t.Errorf("%s with the naming %s has errors at %q, want %q", test.patch, test.naming, got, test.want)
+		}
+	}
+}
+
+// An expression of the naming vcluster says what is missing with the other one. ADR-0048.
+func TestVClusterIsUndefined(t *testing.T) {
+	t.Parallel()
+	for expression, want := range map[string]bool{"context.vcluster.name": true, "value.a.b": false, "context.vcluster?.name ?? value.a.b": true} {
+		result := evaluate(t, syncpatch.Request{Context: tenant(), Object: object(t, "{at: {}}"), Patches: []model.SyncPatch{{Path: "at", Expression: expression}}})
+		if result.Error == nil || strings.Contains(result.Error.Message, "context.tenant") != want || result.Error.Line != 1 {
+			t.Errorf("%s: %+v", expression, result.Error)
+		}
+	}
+}
+
+// vector is a line of testdata/vcluster.jsonl. The module test/vcluster makes the file with the translator of vcluster.
+type vector struct {
+	Form, VirtualCluster, HostNamespace string
+	APIVersion, Kind, Name, Namespace   string
+	Want                                string
+	Labels, WantLabels                  map[string]any
+}
+
+// Names and labels are those of the real translator. ADR-0048.
+func TestVectors(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("testdata/vcluster.jsonl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := map[string]int{}
+	for line := range bytes.Lines(text) {
+		v := vector{Labels: map[string]any{}, WantLabels: map[string]any{}}
+		if err := json.Unmarshal(line, &v); err != nil {
+			t.Fatal(err)
+		}
+		seen[v.Form]++
+		if v.Form == "name" {
+			v.checkName(t)
+		} else {
+			v.checkLabels(t)
+		}
+	}
+	if want := map[string]int{"name": 1000, "labels": 100, "labels-back": 100, "selector": 100}; !maps.Equal(seen, want) {
+		t.Errorf("there are %v, want %v", seen, want)
+	}
+}
+
+func (v *vector) request() syncpatch.Request {
+	object := map[string]any{"metadata": map[string]any{"namespace": v.Namespace}}
+	return syncpatch.Request{
+		Naming: model.NamingVCluster, Object: object,
+		Context: syncpatch.Context{Tenant: syncpatch.Tenant{Name: v.VirtualCluster, Namespace: v.HostNamespace}, VirtualObject: object},
+	}
+}
+
+func (v *vector) checkName(t *testing.T) {
+	t.Helper()
+	request := v.request()
+	request.Patches = []model.SyncPatch{{Path: "ref", Reference: &model.SyncPatchReference{APIVersion: v.APIVersion, Kind: v.Kind}}}
+	request.Object["ref"] = v.Name
+	if got := evaluate(t, request).Object["ref"]; got != v.Want {
+		t.Errorf("%s %s/%s of %s in %s is %v on the host, want %s", v.Kind, v.Namespace, v.Name, v.VirtualCluster, v.HostNamespace, got, v.Want)
+	}
+	if v.Kind == "Namespace" {
+		return // A namespace of the host stands for many.
+	}
+	request.Direction = model.HostToTenant
+	request.Object["ref"] = v.Want
+	request.Context.References = []model.SyncPatchObjectReference{{Name: v.Name, Namespace: v.Namespace}}
+	if result := evaluate(t, request); result.Error != nil || result.Object["ref"] != v.Name {
+		t.Errorf("%s on the host is %s in the tenant cluster (%+v), want %s", v.Want, result.Object["ref"], result.Error, v.Name)
+	}
+}
+
+func (v *vector) checkLabels(t *testing.T) {
+	t.Helper()
+	request := v.request()
+	request.Patches = []model.SyncPatch{{Path: "at", Labels: &model.SyncPatchLabels{}}}
+	at, want := any(v.Labels), any(v.WantLabels)
+	switch v.Form {
+	case "labels-back":
+		request.Direction = model.HostToTenant
+	case "selector":
+		at, want = map[string]any{"matchLabels": v.Labels}, map[string]any{"matchLabels": v.WantLabels}
+	}
+	request.Object["at"] = at
+	if got := evaluate(t, request).Object["at"]; !reflect.DeepEqual(got, want) {
+		t.Errorf("%s %s of %s in %s are %s on the other side, want %s", v.Form, encode(t, at), v.VirtualCluster, v.HostNamespace, encode(t, got), encode(t, want))
 	}
 }

@@ -16,6 +16,8 @@ type Request struct {
 	Direction string `json:"direction,omitempty"`
 	// NamespaceMode is model.SingleNamespace or model.MultiNamespace. Empty means SingleNamespace.
 	NamespaceMode string `json:"namespaceMode,omitempty"`
+	// Naming is model.NamingNeutral or model.NamingVCluster. Empty means NamingNeutral.
+	Naming string `json:"naming,omitempty"`
 	// ClusterDomain is the domain of the host cluster. Empty means cluster.local.
 	ClusterDomain string `json:"clusterDomain,omitempty"`
 	// Patches are evaluated in this order.

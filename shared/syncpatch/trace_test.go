@@ -255,7 +255,7 @@ func TestLimitsOfTheEngine(t *testing.T) {
 func TestInvalidRequest(t *testing.T) {
 	t.Parallel()
 	request := syncpatch.Request{
-		Direction: "Sideways", NamespaceMode: "None", ClusterDomain: "not a domain", Checks: []string{"RoundTrip", "Roundtrip", "RoundTrip"},
+		Direction: "Sideways", NamespaceMode: "None", Naming: "None", ClusterDomain: "not a domain", Checks: []string{"RoundTrip", "Roundtrip", "RoundTrip"},
 		Context: syncpatch.Context{References: []model.SyncPatchObjectReference{{}}},
 		Patches: patches(t, `
 - {path: 'a[', expression: 'value +'}
@@ -266,7 +266,7 @@ func TestInvalidRequest(t *testing.T) {
 `),
 	}
 	want := []string{
-		"spec.direction", "spec.namespaceMode", "spec.checks[1]", "spec.checks[2]", "spec.clusterDomain", "spec.object", "spec.context.references[0].name",
+		"spec.direction", "spec.namespaceMode", "spec.naming", "spec.checks[1]", "spec.checks[2]", "spec.clusterDomain", "spec.object", "spec.context.references[0].name",
 		"spec.patches[0].path", "spec.patches[0].expression", "spec.patches[1]",
 		"spec.patches[2].path", "spec.patches[2]", "spec.patches[2].reference.apiVersion", "spec.patches[2].reference.kind",
 		"spec.patches[2].reference.kindPath", "spec.patches[2].reference.namePath", "spec.patches[2].reference.namespacePath",

@@ -21,7 +21,7 @@ func CheckSpec(ctx context.Context, spec *model.SyncPatchEvaluationSpec) (*Check
 	at := field.NewPath("spec")
 	from := at.Child("context")
 	r := Request{
-		Direction: spec.Direction, NamespaceMode: spec.NamespaceMode, ClusterDomain: spec.ClusterDomain,
+		Direction: spec.Direction, NamespaceMode: spec.NamespaceMode, Naming: spec.Naming, ClusterDomain: spec.ClusterDomain,
 		Patches: spec.Patches, Checks: spec.Checks,
 		Object: p.object(at.Child("object"), spec.Object),
 		Context: Context{

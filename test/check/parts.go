@@ -93,6 +93,10 @@ var deep = []part{
 		name: "contract", about: "the storage contract tests and the handlers of kube-apiserver, published vectors",
 		module: "test/contract", packages: []string{"..."}, needs: []string{"redis-server"},
 	},
+	{
+		name: "names", about: "the names of the naming profile vcluster, made again with the code of its syncer",
+		module: "test/vcluster", packages: []string{"..."}, flags: []string{"-count=1"},
+	},
 }
 
 // named returns the part with a name.

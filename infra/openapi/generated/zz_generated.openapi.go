@@ -9287,6 +9287,13 @@ func schema_managementplatformsh_shared_model_SyncPatchEvaluationSpec(ref common
 							Format:      "",
 						},
 					},
+					"naming": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Naming is neutral or vcluster: how referents and labels are named on the host in Single mode. With vcluster, they have the names that the open syncer of vcluster gives them, and expressions can use context.vcluster, which is context.tenant. Defaults to neutral. Source: ADR-0048.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
 					"clusterDomain": {
 						SchemaProps: spec.SchemaProps{
 							Description: "ClusterDomain is the domain of the host cluster, which virtualToHostDNS uses. Defaults to cluster.local. Source: Spec 2.8 rule 3; ADR-0003.",
@@ -9566,7 +9573,7 @@ func schema_managementplatformsh_shared_model_SyncPatchObjectReference(ref commo
 					},
 					"hostName": {
 						SchemaProps: spec.SchemaProps{
-							Description: "HostName is the name of the object on the host. If a request leaves it out, the generated name and the long form are assumed. Source: ADR-0013.",
+							Description: "HostName is the name of the object on the host. If a request leaves it out, it is made from the other fields: with the naming neutral, the generated name and the long form; with the naming vcluster, the name that the kind has. Source: ADR-0013, ADR-0048.",
 							Type:        []string{"string"},
 							Format:      "",
 						},

@@ -93,8 +93,8 @@ func TestRefused(t *testing.T) {
 		{"patches without a path", `spec: {patches: [{expression: value}, {path: null, expression: value}, {path: '', expression: value}], object: {}}`,
 			[]string{"spec.patches[1].path", "spec.patches[2].path", "spec.patches[0].path", "spec.patches[1].path"}},
 		{"nothing", `{}`, []string{"spec.patches", "spec.object"}},
-		{"enumerations", `spec: {direction: Up, namespaceMode: Some, checks: [All], patches: [{path: a, expression: value}], object: {}}`,
-			[]string{"spec.direction", "spec.namespaceMode", "spec.checks[0]"}},
+		{"enumerations", `spec: {direction: Up, namespaceMode: Some, naming: VCluster, checks: [All], patches: [{path: a, expression: value}], object: {}}`,
+			[]string{"spec.direction", "spec.namespaceMode", "spec.naming", "spec.checks[0]"}},
 		{"a configuration", `spec: {resource: pods, configuration: {sync: {toHost: {pods: {patches: [{path: a, expression: import x}]}}}}, object: {}}`,
 			[]string{"spec.configuration.sync.toHost.pods.patches[0].expression"}},
 	} {

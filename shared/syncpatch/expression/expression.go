@@ -60,6 +60,9 @@ func (e *Expression) AlwaysNull() bool { return e.alwaysNull }
 // ReadsValue reports whether the variable value appears in the expression.
 func (e *Expression) ReadsValue() bool { return e.readsValue }
 
+// Mentions reports whether a text is part of the text of the expression.
+func (e *Expression) Mentions(text string) bool { return strings.Contains(e.text, text) }
+
 // traits are what is known of an expression before it runs.
 type traits struct {
 	// readsValue and readsContext mean that these variables appear in it.
