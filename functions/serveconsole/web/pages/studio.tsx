@@ -209,7 +209,7 @@ function studio(begin: Work) {
 /** Returns the work of an example of the documentation. */
 function exampleOf(example: (typeof examples)[number]): Work {
   const { configuration, tenant, host } = example;
-  return { configuration, tenant, host, resource: "", name: "my-vcluster", namespace: "my-vcluster-ns", mode: "Single" };
+  return { configuration, tenant, host, resource: "", name: "my-vcluster", namespace: "my-vcluster-ns", mode: "Single", naming: "neutral" };
 }
 
 /** Returns the test file for what is shown: it has each direction with a result that is not older than the text. */
@@ -505,6 +505,13 @@ export function Studio() {
           <select value={w.mode} onChange={(event) => change({ mode: event.currentTarget.value })}>
             <option value="Single">{text("studioSingle")}</option>
             <option value="Multi">{text("studioMulti")}</option>
+          </select>
+        </label>
+        <label class="inline">
+          {text("studioNaming")}{" "}
+          <select value={w.naming} onChange={(event) => change({ naming: event.currentTarget.value })}>
+            <option value="neutral">{text("studioNeutral")}</option>
+            <option value="vcluster">{text("studioVCluster")}</option>
           </select>
         </label>
         {lists.value.length > 1 && (

@@ -11,6 +11,7 @@ export type Direction = "TenantToHost" | "HostToTenant";
 export interface Spec {
   direction: Direction;
   namespaceMode: string;
+  naming?: string;
   patches?: unknown[];
   resource?: string;
   configuration?: unknown;
@@ -90,6 +91,8 @@ export function specOf(
   if (direction === "HostToTenant" && references.length > 0) context.references = references;
   return {
     direction, namespaceMode: work.mode,
+    // The API has the same default, and a test file is easier to read without it.
+    ...(work.naming === "neutral" ? {} : { naming: work.naming }),
     ...(Array.isArray(configuration) ? { patches: configuration } : { resource: list?.name ?? "", configuration }),
     object: direction === "TenantToHost" ? tenant : host, context, checks: ["RoundTrip", "Fixpoint"],
   };

@@ -8,6 +8,7 @@ export interface Work {
   name: string;
   namespace: string;
   mode: string;
+  naming: string;
 }
 
 /** Why something that was opened is not shown. */
@@ -23,7 +24,7 @@ export const largest = 1 << 20;
 export const longLink = 16 << 10;
 
 const version = "1";
-const fields = ["configuration", "tenant", "host", "resource", "name", "namespace", "mode"] as const;
+const fields = ["configuration", "tenant", "host", "resource", "name", "namespace", "mode", "naming"] as const;
 
 /** Returns work as a text. */
 export function written(work: Work): string {
@@ -40,7 +41,8 @@ export function workOf(text: string): Work {
     throw new Unreadable("linkBroken");
   }
   if (typeof value !== "object" || value === null) throw new Unreadable("linkBroken");
-  const given = value as Record<string, unknown>;
+  // Links and files of earlier versions have no naming.
+  const given: Record<string, unknown> = { naming: "neutral", ...value };
   if (fields.some((field) => typeof given[field] !== "string")) throw new Unreadable("linkBroken");
   return Object.fromEntries(fields.map((field) => [field, given[field]])) as unknown as Work;
 }

@@ -25,7 +25,7 @@ const configuration = `sync:
     configMaps: {patches: []}
     events: {enabled: true}
 `;
-const work: Work = { configuration, tenant: "", host: "", resource: "", name: "t", namespace: "n", mode: "Single" };
+const work: Work = { configuration, tenant: "", host: "", resource: "", name: "t", namespace: "n", mode: "Single", naming: "neutral" };
 const lists = resourcesOf(read(configuration).value);
 
 test("the lists of patches in a configuration are found on both sides", () => {
@@ -66,6 +66,7 @@ test("a spec has what its direction and its expressions need", () => {
   });
   assert.deepEqual(spec("HostToTenant", work, []).context, context);
   assert.equal(spec("TenantToHost", { ...work, mode: "Multi" }).namespaceMode, "Multi");
+  assert.equal(spec("TenantToHost", { ...work, naming: "vcluster" }).naming, "vcluster");
   // The objects of both sides are sent where an expression may read them.
   assert.deepEqual(spec("TenantToHost", { ...work, configuration: "hostObject.x" }).context, { ...context, hostObject: host });
   assert.deepEqual(spec("TenantToHost", { ...work, configuration: "virtualObject.x" }).context, { ...context, virtualObject: tenant });

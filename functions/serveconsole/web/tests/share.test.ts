@@ -9,7 +9,7 @@ function random(below: number): number {
 }
 const letters = ["a", "Z", "0", " ", "\n", "\r\n", "\t", "\0", '"', "\\", "é", "漢", "🎉", "\ud800", "\u2028", "\ufeff", "#", "+", "/", "="];
 const word = () => Array.from({ length: random(200) }, () => letters[random(letters.length)]!).join("");
-const workWith = (text: () => string): Work => ({ configuration: text(), tenant: text(), host: text(), resource: text(), name: text(), namespace: text(), mode: text() });
+const workWith = (text: () => string): Work => ({ configuration: text(), tenant: text(), host: text(), resource: text(), name: text(), namespace: text(), mode: text(), naming: text() });
 const refusing = (why: Unreadable["why"]) => (failure: unknown) => failure instanceof Unreadable && failure.why === why;
 /** A link whose data is packed from any bytes. Those that are cut off are missing at the end of what is packed. */
 async function linkTo(bytes: Uint8Array<ArrayBuffer>, cutOff = 0): Promise<string> {
@@ -53,10 +53,16 @@ test("a link is unpacked up to the largest work, and no further", async () => {
   await assert.rejects(fromFragment(await linkTo(new Uint8Array(0.5 * largest), 4)), refusing("linkBroken"));
 });
 
+test("work of an earlier version has the neutral naming", () => {
+  const { naming: _, ...earlier } = workWith(() => "text");
+  assert.deepEqual(workOf(JSON.stringify(earlier)), { ...earlier, naming: "neutral" });
+});
+
 test("work has all its fields as texts, and no others", () => {
   const whole = workWith(() => "text");
   for (const text of ["", "[]", "null", "1", '"text"', "{}", "{", ...Object.keys(whole).flatMap((field) => [
-    JSON.stringify({ ...whole, [field]: undefined }), JSON.stringify({ ...whole, [field]: 1 }), JSON.stringify({ ...whole, [field]: null }),
+    ...(field === "naming" ? [] : [JSON.stringify({ ...whole, [field]: undefined })]),
+    JSON.stringify({ ...whole, [field]: 1 }), JSON.stringify({ ...whole, [field]: null }),
   ])]) {
     assert.throws(() => workOf(text), refusing("linkBroken"), text);
   }
