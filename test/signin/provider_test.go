@@ -17,6 +17,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -52,8 +53,10 @@ type provider struct {
 	mu    sync.Mutex
 	codes map[string]url.Values
 	asked []string
-	// posts tells that clients authenticate in the form, and in no other way.
+	// posts tells that the client is registered to authenticate in the form, and in no other way. The metadata say so.
 	posts bool
+	// counts counts the requests to the token endpoint. Nil: nobody counts them.
+	counts *atomic.Int64
 	// refresh is the refresh token that works, and idToken the latest ID token.
 	refresh, idToken string
 	// sent is the latest request to the token endpoint.
@@ -118,16 +121,23 @@ func (p *provider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		if p.posts {
 			id, secret = r.PostForm.Get("client_id"), r.PostForm.Get("client_secret")
 		}
+		if p.counts != nil {
+			p.counts.Add(1)
+		}
+		if id != clientID || secret != clientSecret {
+			reply(http.StatusUnauthorized, map[string]string{"error": "invalid_client"})
+			return
+		}
 		p.mu.Lock()
 		p.sent = r.PostForm
 		began := p.codes[r.PostForm.Get("code")]
 		delete(p.codes, r.PostForm.Get("code"))
 		p.mu.Unlock()
 		sum := sha256.Sum256([]byte(r.PostForm.Get("code_verifier")))
-		again := r.PostForm.Get("grant_type") == "refresh_token" && p.refresh != "" && r.PostForm.Get("refresh_token") == p.refresh && id == clientID && secret == clientSecret
+		again := r.PostForm.Get("grant_type") == "refresh_token" && p.refresh != "" && r.PostForm.Get("refresh_token") == p.refresh
 		if again {
 			began = url.Values{}
-		} else if began == nil || id != clientID || secret != clientSecret || r.PostForm.Get("redirect_uri") != began.Get("redirect_uri") ||
+		} else if began == nil || r.PostForm.Get("redirect_uri") != began.Get("redirect_uri") ||
 			base64.RawURLEncoding.EncodeToString(sum[:]) != began.Get("code_challenge") {
 			reply(http.StatusBadRequest, map[string]string{"error": "invalid_grant"})
 			return

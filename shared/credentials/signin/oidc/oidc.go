@@ -10,6 +10,7 @@ import (
 	"context"
 	"crypto/subtle"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"net/http"
@@ -67,7 +68,9 @@ type provider struct {
 	client *http.Client
 	// namesIssuer tells that answers to browsers name the issuer. Source: RFC 9207, 3.
 	namesIssuer bool
-	style       oauth2.AuthStyle
+	// style is how the client authenticates at the token endpoint, and otherStyle is the other way that the metadata permit.
+	// oauth2.AuthStyleAutoDetect: there is no other one.
+	style, otherStyle oauth2.AuthStyle
 	// keys is the address of the keys.
 	keys string
 	// issuer is what the metadata name as issuer. With many tenants, {tenantid} stands in it for the tenant.
@@ -123,16 +126,49 @@ func (p *Providers) get(ctx context.Context, settings source, key string) (*prov
 		return nil, signin.Misconfigured("the metadata of the provider cannot be read")
 	}
 	made := &provider{
-		Provider: metadata, client: client, namesIssuer: said.NamesIssuer, style: style(settings, said.Methods), logout: said.Logout,
+		Provider: metadata, client: client, namesIssuer: said.NamesIssuer, style: style(settings, said.Methods), otherStyle: otherStyle(settings, said.Methods), logout: said.Logout,
 		revocation: said.Revocation, revocationStyle: style(settings, said.RevocationMethods), keys: said.Keys, issuer: said.Issuer, read: p.env.Now(),
 	}
+	if found != nil && found.style == made.otherStyle {
+		made = made.otherwise()
+	}
+	p.keep(key, made)
+	return made, nil
+}
+
+// keep keeps a provider for later requests.
+func (p *Providers) keep(key string, made *provider) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if len(p.known) >= maxKept {
 		clear(p.known)
 	}
 	p.known[key] = made
-	return made, nil
+}
+
+// otherwise returns the provider with its styles exchanged.
+func (p *provider) otherwise() *provider {
+	other := *p
+	other.style, other.otherStyle = p.otherStyle, p.style
+	return &other
+}
+
+// retrieve asks the token endpoint of a provider, which is kept with a key. Metadata name the methods of a provider, and not the one for which a
+// client is registered: if the provider does not accept the client, the other style is tried once, and comes first from then on if it
+// works. A provider looks at the client before it looks at a code or a token. Errors: those of ask.
+// Source: RFC 6749, 2.3.1 and 5.2; OpenID Connect Core 1.0, 9.
+func (p *Providers) retrieve(
+	found *provider, settings source, key string, ask func(*oauth2.Config) (*oauth2.Token, error),
+) (*oauth2.Token, error) {
+	tokens, err := ask(found.config(settings.OIDCProvider))
+	if found.otherStyle == oauth2.AuthStyleAutoDetect || !errors.Is(err, upstream.ErrClient) {
+		return tokens, err
+	}
+	other := found.otherwise()
+	if tokens, err = ask(other.config(settings.OIDCProvider)); err == nil {
+		p.keep(key, other)
+	}
+	return tokens, err
 }
 
 // style returns how the client authenticates at an address of a provider that accepts some methods. Without methods, it is as RFC 8414
@@ -142,6 +178,15 @@ func style(settings source, methods []string) oauth2.AuthStyle {
 		return oauth2.AuthStyleInParams
 	}
 	return oauth2.AuthStyleInHeader
+}
+
+// otherStyle returns another way than style to authenticate at an address of a provider that accepts some methods. AuthStyleAutoDetect: there is
+// none. Without methods, a provider may accept client_secret_post as well.
+func otherStyle(settings source, methods []string) oauth2.AuthStyle {
+	if style(settings, methods) == oauth2.AuthStyleInHeader && (len(methods) == 0 || slices.Contains(methods, "client_secret_post")) {
+		return oauth2.AuthStyleInParams
+	}
+	return oauth2.AuthStyleAutoDetect
 }
 
 // config returns the settings of a connector as a client of OAuth.
@@ -260,9 +305,15 @@ func (p *Providers) finish(ctx context.Context, settings source, key string, ans
 	if settings.Resource != "" {
 		options = append(options, oauth2.SetAuthURLParam("resource", settings.Resource))
 	}
-	tokens, err := found.config(settings.OIDCProvider).Exchange(ctx, code, options...)
+	tokens, err := p.retrieve(found, settings, key, func(config *oauth2.Config) (*oauth2.Token, error) {
+		tokens, err := config.Exchange(ctx, code, options...)
+		if err != nil {
+			return nil, upstream.Unanswered(err)
+		}
+		return tokens, nil
+	})
 	if err != nil {
-		return said{}, upstream.Unanswered(err)
+		return said{}, err
 	}
 	raw, given := tokens.Extra("id_token").(string)
 	if !given {
@@ -286,7 +337,9 @@ func (p *Providers) renew(ctx context.Context, settings source, key string, sess
 	if err != nil {
 		return said{}, err
 	}
-	tokens, err := upstream.Refresh(ctx, found.client, found.config(settings.OIDCProvider), session, keep)
+	tokens, err := p.retrieve(found, settings, key, func(config *oauth2.Config) (*oauth2.Token, error) {
+		return upstream.Refresh(ctx, found.client, config, session, keep)
+	})
 	if err != nil {
 		return said{}, err
 	}

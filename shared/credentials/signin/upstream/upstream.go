@@ -167,6 +167,8 @@ func Unanswered(err error) error {
 	switch {
 	case errors.As(err, &retrieved) && slices.Contains(refusals, retrieved.ErrorCode):
 		return signin.Refused(retrieved.ErrorCode)
+	case errors.As(err, &retrieved) && retrieved.ErrorCode == "invalid_client":
+		return clientError{signin.Misconfigured("the provider refuses the request: invalid_client")}
 	case errors.As(err, &retrieved) && errorCode().MatchString(retrieved.ErrorCode):
 		return signin.Misconfigured("the provider refuses the request: " + retrieved.ErrorCode)
 	case errors.As(err, &retrieved):
@@ -177,6 +179,14 @@ func Unanswered(err error) error {
 		return signin.Misconfigured("an answer of the provider breaks the protocol")
 	}
 }
+
+// ErrClient is the cause of a Refusal if the provider does not accept the client, or the way in which the client authenticates.
+var ErrClient = errors.New("the provider does not accept the client")
+
+// clientError is a Refusal because of ErrClient.
+type clientError struct{ *signin.Refusal }
+
+func (e clientError) Unwrap() []error { return []error{e.Refusal, ErrClient} }
 
 // reason says why a request has no answer, without its URL.
 func reason(err error) string {
