@@ -1,12 +1,17 @@
-// Package describelogin is GET /auth/info: how people can sign in, for programs and pages that offer it. Source: Spec 5.4; ADR-0031.
+// Package describelogin is GET /auth/info: how people can sign in, for programs and pages that offer it. Clients of OAuth find the same at
+// /.well-known/oauth-authorization-server. Source: Spec 5.4; RFC 8414; ADR-0031.
 package describelogin
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
 
+	"management.platform.sh/shared/api/codec"
 	"management.platform.sh/shared/api/frame"
 	"management.platform.sh/shared/credentials/signin"
 	"management.platform.sh/shared/model"
+	"management.platform.sh/shared/model/apierror"
 	"management.platform.sh/shared/platform"
 )
 
@@ -16,6 +21,8 @@ type Deps struct {
 	Config func() *model.ConfigStatus
 	// Devices reports whether people can sign in with the code of a device.
 	Devices func() bool
+	// Metadata returns what clients of OAuth read. False: the platform does not know its address.
+	Metadata func() (signin.Metadata, bool)
 }
 
 // Input is the request.
@@ -95,12 +102,32 @@ func Do(_ context.Context, deps Deps, _ Input) (frame.FormResult, error) {
 	return frame.FormResult{JSON: info}, nil
 }
 
+// metadata returns what clients of OAuth read. Error: NotFound if the platform does not know its address. Source: RFC 8414, 3.
+func metadata(_ context.Context, deps Deps, _ frame.DocumentInput) (*frame.Page, error) {
+	found, known := deps.Metadata()
+	if !known {
+		return nil, apierror.NoRoute()
+	}
+	text, err := json.Marshal(found)
+	if err != nil {
+		return nil, fmt.Errorf("encoding the metadata: %w", err)
+	}
+	return &frame.Page{MediaType: codec.JSON, Body: append(text, '\n')}, nil
+}
+
 // Function is the operation as it is deployed.
 var Function = &frame.Function{
 	Name:      "describelogin",
-	Endpoints: []frame.Endpoint{frame.Form("GET", "/auth/info", open, Do)},
+	Endpoints: []frame.Endpoint{frame.Form("GET", "/auth/info", open, Do), document(), document().Head()},
+}
+
+func document() frame.Endpoint {
+	return frame.Document("/.well-known/oauth-authorization-server", frame.Everyone, open, metadata).AlsoAtRoot().AboutAuthentication()
 }
 
 func open(env *platform.Environment) Deps {
-	return Deps{Config: env.Config, Devices: func() bool { return signin.DevicesEnabled(env) }}
+	return Deps{
+		Config: env.Config, Devices: func() bool { return signin.DevicesEnabled(env) },
+		Metadata: func() (signin.Metadata, bool) { return signin.Describe(env) },
+	}
 }

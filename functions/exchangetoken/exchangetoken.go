@@ -21,6 +21,8 @@ type Deps struct {
 	Flow *signin.Flow
 	Jobs *exchange.Flow
 	Now  func() time.Time
+	// Address returns the address of the platform. Empty: it is not known.
+	Address func() string
 }
 
 // Input is the request.
@@ -32,11 +34,12 @@ type answer struct {
 	TokenType   string `json:"token_type"`
 	// ExpiresIn are seconds. Absent: the key does not expire.
 	ExpiresIn int64 `json:"expires_in,omitempty"`
-	// RefreshToken is for the access key after this one, Scope what the program asked for, and RefreshKey the name of the refresh key.
-	// Empty: the program did not ask for offline_access. Source: ADR-0045.
+	// RefreshToken is for the access key after this one, and RefreshKey the name of the refresh key. Empty: the program did not ask for
+	// offline_access. Source: ADR-0045.
 	RefreshToken string `json:"refresh_token,omitempty"`
-	Scope        string `json:"scope,omitempty"`
 	RefreshKey   string `json:"refresh_key,omitempty"`
+	// Scope is what the program got of the scopes that it asked for, which may be none. Nil: it asked for none.
+	Scope *string `json:"scope,omitempty"`
 	// IssuedTokenType is set for jobs. Source: RFC 8693, 2.2.1.
 	IssuedTokenType string `json:"issued_token_type,omitempty"`
 	// User or Team is the owner of the key.
@@ -46,18 +49,19 @@ type answer struct {
 	AccessKey string `json:"access_key"`
 }
 
-// refusal is an error of a token endpoint. Source: RFC 6749, 5.2.
-type refusal struct {
-	Error       string `json:"error"`
-	Description string `json:"error_description,omitempty"`
+// wrong is the answer to a request that gets no key, as OAuth says.
+func wrong(code, why string, notes map[string]string) (frame.FormResult, error) {
+	return refused(signin.Wrong(code, why), notes)
 }
 
-// Do makes the key. A wrong request is answered with 400 as OAuth says. Errors: those of signin.Flow.Exchange, PollDevice and
-// Refresh, and of exchange.Flow.Exchange.
+// refused is the answer with an error.
+func refused(why *signin.OAuthError, notes map[string]string) (frame.FormResult, error) {
+	return frame.FormResult{Status: why.Status, JSON: why, Annotations: notes}, nil
+}
+
+// Do makes the key. A wrong request is answered as OAuth says. Errors: those of signin.Flow.Exchange, PollDevice and Refresh, and of
+// exchange.Flow.Exchange.
 func Do(ctx context.Context, deps Deps, in Input) (frame.FormResult, error) {
-	wrong := func(code, why string, notes map[string]string) (frame.FormResult, error) {
-		return frame.FormResult{Status: 400, JSON: refusal{code, why}, Annotations: notes}, nil
-	}
 	given := map[string]string{}
 	for _, name := range []string{
 		"grant_type", "client_id", "code", "code_verifier", "redirect_uri", "device_code", "subject_token", "subject_token_type", "actor_token",
@@ -69,17 +73,19 @@ func Do(ctx context.Context, deps Deps, in Input) (frame.FormResult, error) {
 		}
 		given[name] = value
 	}
-	switch {
-	case given["grant_type"] == "":
+	if given["grant_type"] == "" {
 		return wrong("invalid_request", "grant_type is missing", nil)
-	case given["client_id"] != signin.ClientID && (given["grant_type"] != exchange.GrantType || given["client_id"] != ""):
-		return wrong("invalid_client", "client_id must be "+signin.ClientID, nil)
-	case given["grant_type"] == exchange.GrantType:
+	}
+	refusal := (*signin.OAuthError)(nil)
+	if err := signin.CheckClient(in.Form, in.Basic, given["grant_type"] == exchange.GrantType); errors.As(err, &refusal) {
+		return refused(refusal, nil)
+	}
+	if given["grant_type"] == exchange.GrantType {
 		return exchangeJob(ctx, deps, given, in.IdempotencyKey)
 	}
 	wanted, known := signin.ReadWanted(given["scope"], given["nonce"])
 	if !known {
-		return wrong("invalid_scope", "scope may be openid and offline_access, and nonce has at most 128 letters, digits and - . _ ~", nil)
+		return wrong("invalid_request", "nonce has at most 128 letters, digits and - . _ ~", nil)
 	}
 	var granted signin.Grant
 	var notes map[string]string
@@ -103,12 +109,11 @@ func Do(ctx context.Context, deps Deps, in Input) (frame.FormResult, error) {
 	default:
 		return wrong("unsupported_grant_type", "grant_type must be authorization_code, refresh_token, "+signin.DeviceGrant+" or "+exchange.GrantType, nil)
 	}
-	refused := (*signin.DeviceError)(nil)
 	switch {
 	case errors.Is(err, signin.ErrGrant), errors.Is(err, signin.ErrRefresh):
 		return wrong("invalid_grant", err.Error(), notes)
-	case errors.As(err, &refused):
-		return wrong(refused.Code, refused.Description, notes)
+	case errors.As(err, &refusal):
+		return refused(refusal, notes)
 	case err != nil:
 		return frame.FormResult{Annotations: notes}, err
 	}
@@ -127,9 +132,7 @@ func (a answer) until(end, now time.Time) answer {
 
 // exchangeJob makes the key of a job. Attempt is the name of the request. Source: RFC 8693, 2.
 func exchangeJob(ctx context.Context, deps Deps, given map[string]string, attempt string) (frame.FormResult, error) {
-	wrong := func(code, why string, notes map[string]string) (frame.FormResult, error) {
-		return frame.FormResult{Status: 400, JSON: refusal{code, why}, Annotations: notes}, nil
-	}
+	elsewhere := func(target string) bool { return target != "" && target != deps.Address() }
 	switch kind, wanted := given["subject_token_type"], given["requested_token_type"]; {
 	case given["subject_token"] == "" || kind == "":
 		return wrong("invalid_request", "subject_token and subject_token_type are required", nil)
@@ -141,14 +144,14 @@ func exchangeJob(ctx context.Context, deps Deps, given map[string]string, attemp
 		return wrong("invalid_request", "a job acts for nobody else: leave actor_token out", nil)
 	case given["scope"] != "":
 		return wrong("invalid_scope", "the trust rule says what the access key may do: leave scope out", nil)
-	case given["resource"] != "" || given["audience"] != "":
-		return wrong("invalid_target", "the access key is for this platform: leave resource and audience out", nil)
+	case elsewhere(given["resource"]), elsewhere(given["audience"]):
+		return wrong("invalid_target", "the access key is for this platform: leave resource and audience out, or name its address", nil)
 	}
 	granted, notes, err := deps.Jobs.Exchange(ctx, given["subject_token"], given["rule"], attempt)
-	refused := (*exchange.RefusedError)(nil)
+	refusal := (*exchange.RefusedError)(nil)
 	switch {
-	case errors.As(err, &refused):
-		return wrong(refused.Code, refused.Text, notes)
+	case errors.As(err, &refusal):
+		return wrong(refusal.Code, refusal.Text, notes)
 	case err != nil:
 		return frame.FormResult{Annotations: notes}, err
 	}
@@ -168,5 +171,5 @@ var Function = &frame.Function{
 func open(env *platform.Environment) Deps {
 	// A key may be deleted with what belongs to it.
 	kinds.Join(env)
-	return Deps{Flow: signin.Open(env), Jobs: exchange.Open(env), Now: env.Now}
+	return Deps{Flow: signin.Open(env), Jobs: exchange.Open(env), Now: env.Now, Address: func() string { return signin.Address(env.Config()) }}
 }

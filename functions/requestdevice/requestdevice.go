@@ -17,12 +17,12 @@ type Deps struct{ Flow *signin.Flow }
 // Input is the request.
 type Input = frame.FormInput
 
-// Do stores the request and returns its codes. A wrong request is answered with 400 as OAuth says. Errors: those of
+// Do stores the request and returns its codes. A wrong request is answered as OAuth says. Errors: those of
 // signin.Flow.AskDevice.
 func Do(ctx context.Context, deps Deps, in Input) (frame.FormResult, error) {
-	made, notes, err := deps.Flow.AskDevice(ctx, in.Form, in.Address, in.Network)
-	if wrong := (*signin.DeviceError)(nil); errors.As(err, &wrong) {
-		return frame.FormResult{Status: 400, JSON: wrong, Annotations: notes}, nil
+	made, notes, err := deps.Flow.AskDevice(ctx, in.Form, in.Basic, in.Address, in.Network)
+	if wrong := (*signin.OAuthError)(nil); errors.As(err, &wrong) {
+		return frame.FormResult{Status: wrong.Status, JSON: wrong, Annotations: notes}, nil
 	}
 	if err != nil {
 		return frame.FormResult{Annotations: notes}, err

@@ -1,11 +1,13 @@
 // Package startlogin is GET /auth/{connector}/login: it sends a browser to a connector, where the person signs in. It stores nothing:
-// the attempt is in a sealed cookie of the browser. Source: Spec 5.4; ADR-0031.
+// the attempt is in a sealed cookie of the browser. GET /auth/authorize is for programs that know no connector: the person chooses one.
+// Source: Spec 5.4; RFC 6749, 3.1; ADR-0031.
 package startlogin
 
 import (
 	"context"
 
 	"management.platform.sh/shared/api/frame"
+	"management.platform.sh/shared/api/webpage"
 	"management.platform.sh/shared/credentials/signin"
 	"management.platform.sh/shared/credentials/signin/connectors"
 	"management.platform.sh/shared/platform"
@@ -36,11 +38,31 @@ func Do(ctx context.Context, deps Deps, in Input) (frame.FormResult, error) {
 	return result, nil
 }
 
+// choose offers the ways to sign in. If there is one, the browser goes on in it. Errors: those of signin.Doors.Choose.
+func choose(ctx context.Context, doors *signin.Doors, in Input) (frame.FormResult, error) {
+	notes := map[string]string{signin.AnnotationOutcome: "offered"}
+	choices, err := doors.Choose(ctx, in.Query, in.Cookies)
+	if err != nil {
+		signin.Annotate(notes, err)
+		return frame.FormResult{Annotations: notes}, err
+	}
+	if len(choices) == 1 {
+		return frame.FormResult{Location: choices[0].Address, Annotations: notes}, nil
+	}
+	page := &webpage.Page{Title: "Sign in", Text: []string{"A program asks for an access key of yours. Sign in, to see which one."}}
+	for _, choice := range choices {
+		page.Links = append(page.Links, webpage.Link{Label: "Sign in: " + choice.Label, Address: choice.Address})
+	}
+	return frame.FormResult{Page: page, Annotations: notes}, nil
+}
+
 // Function is the operation as it is deployed.
 var Function = &frame.Function{
-	Name:      "startlogin",
-	Encrypts:  true,
-	Endpoints: []frame.Endpoint{frame.Form("GET", "/auth/{connector}/login", open, Do)},
+	Name:     "startlogin",
+	Encrypts: true,
+	Endpoints: []frame.Endpoint{
+		frame.Form("GET", "/auth/{connector}/login", open, Do), frame.Form("GET", signin.AuthorizePath, signin.OpenDoors, choose),
+	},
 }
 
 func open(env *platform.Environment) Deps {

@@ -101,7 +101,8 @@ const defaultInterval = 5
 func isLost(err error) bool {
 	wrong := (*oauth2.RetrieveError)(nil)
 	if errors.As(err, &wrong) {
-		return wrong.ErrorCode == "" && (wrong.Response.StatusCode == http.StatusTooManyRequests || wrong.Response.StatusCode >= http.StatusInternalServerError)
+		temporary := wrong.ErrorCode == "" || wrong.ErrorCode == "temporarily_unavailable"
+		return temporary && (wrong.Response.StatusCode == http.StatusTooManyRequests || wrong.Response.StatusCode >= http.StatusInternalServerError)
 	}
 	return errors.As(err, new(*url.Error)) || errors.Is(err, io.ErrUnexpectedEOF)
 }

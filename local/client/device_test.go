@@ -37,7 +37,7 @@ func TestDeviceGoesOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var asked []time.Time
 		client := devicePlatform(&asked,
-			replies(503, "<html>"), func() (*http.Response, error) { return nil, io.ErrUnexpectedEOF }, replies(400, `{"error":"authorization_pending"}`), replies(429, ""),
+			replies(503, "<html>"), func() (*http.Response, error) { return nil, io.ErrUnexpectedEOF }, replies(400, `{"error":"authorization_pending"}`), replies(429, `{"error":"temporarily_unavailable"}`),
 			replies(200, `{"access_token":"pak_a","token_type":"Bearer"}`))
 		serves, began := client.Transport, false
 		client.Transport = roundTrip(func(request *http.Request) (*http.Response, error) {

@@ -101,10 +101,10 @@ func (j *job) key(ctx context.Context) (keptToken, error) {
 	switch {
 	case response.StatusCode == http.StatusOK && answer.Key != "" && answer.Seconds > 0:
 		return keptToken{Token: answer.Key, Issued: asked, Expires: asked.Add(time.Duration(answer.Seconds) * time.Second)}, nil
-	case answer.Error != "":
+	case answer.Error != "" && response.StatusCode < http.StatusTooManyRequests:
 		return keptToken{}, &refusedError{fmt.Sprintf("the platform made no access key for the job (%s): %s", answer.Error, answer.Why)}
 	default:
-		return keptToken{}, fmt.Errorf("exchanging the token of the job: %s", cmp.Or(answer.Message, response.Status))
+		return keptToken{}, fmt.Errorf("exchanging the token of the job: %s", cmp.Or(answer.Why, answer.Message, response.Status))
 	}
 }
 

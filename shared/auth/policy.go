@@ -85,11 +85,11 @@ var policy = []rule{
 	{who: everybody, resource: authorization("selfsubjectaccessreviews"), verbs: create},
 	{who: everybody, resource: authorization("selfsubjectrulesreviews"), verbs: create},
 	{who: everybody, resource: authorization("subjectaccessreviews"), verbs: create},
-	{who: anybody, paths: []string{"/.well-known/openid-configuration", "/openid/v1/jwks", "/openid/v1/revoked"}, verbs: []string{"get", "head"}},
+	{who: anybody, paths: []string{"/.well-known/oauth-authorization-server", "/.well-known/openid-configuration", "/openid/v1/jwks", "/openid/v1/revoked"}, verbs: []string{"get", "head"}},
 	{who: anybody, paths: []string{"/console"}, verbs: []string{"get", "head"}},
 	{who: everybody, paths: []string{"/auth/session"}, verbs: []string{"post"}},
 	{who: anybody, paths: []string{"/auth/session"}, verbs: []string{"delete"}},
-	{who: anybody, paths: []string{"/auth/info", "/auth/confirm", "/auth/resume", "/auth/password/login", "/auth/device"}, verbs: []string{"get"}},
+	{who: anybody, paths: []string{"/auth/authorize", "/auth/info", "/auth/confirm", "/auth/resume", "/auth/password/login", "/auth/device"}, verbs: []string{"get"}},
 	{who: anybody, paths: []string{"/auth/confirm", "/auth/token", "/auth/password/login", "/auth/device", "/auth/device/code"}, verbs: []string{"post"}},
 	{who: everybody, paths: append([]string{"/version", "/api", "/apis", "/openapi/v2", "/openapi/v3", "/openapi/v3/apis/" + model.GroupName + "/v1"}, groupPaths()...), verbs: get},
 	// Runners and servers have these beside the catalog.

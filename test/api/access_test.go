@@ -409,8 +409,9 @@ func TestReviewsAgree(t *testing.T) {
 	var endpoints []frame.Endpoint
 	for _, function := range catalog.Functions {
 		for _, endpoint := range function.Endpoints {
+			// A platform that does not know its address has no metadata for clients of OAuth.
 			if !strings.Contains(endpoint.Path, "/{cluster}/") && !strings.Contains(endpoint.Path, "/{project}/") &&
-				!strings.Contains(endpoint.Path, "/{connector}/") {
+				!strings.Contains(endpoint.Path, "/{connector}/") && !strings.HasSuffix(endpoint.Path, "/oauth-authorization-server") {
 				endpoints = append(endpoints, endpoint)
 			}
 		}

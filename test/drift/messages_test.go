@@ -23,7 +23,7 @@ var sayers = set(
 	"apierror.BadRequest", "apierror.Broken", "apierror.Conflict", "apierror.Expired", "apierror.Forbidden", "apierror.TooLarge",
 	"apierror.TooMany", "apierror.Unauthorized", "apierror.UnderWay", "apierror.Unprocessable", "apierror.Upstream", "apierror.UpstreamTimeout",
 	"apierrors.NewServiceUnavailable", "apierrors.NewTimeoutError", "failure",
-	"scope.RefusalOf", "signin.Misconfigured", "signin.Refused", "signin.Throttle", "Misconfigured", "Refused", "Throttle",
+	"scope.RefusalOf", "signin.Misconfigured", "signin.Refused", "signin.Throttle", "signin.Wrong", "Misconfigured", "Refused", "Throttle", "Wrong",
 	"misconfigured", "notAdmitted", "notStartedHere", "badRequest", "badInput", "bad", "forbidden", "mismatch", "refuse", "unreadable", "unsuitable",
 	"shorten", "Conflict", "wrong", "wrongOperation", "warn", ".complain", ".explain", ".fail", ".finding", ".finds", ".invalid", ".notes", ".required", ".text", ".warn",
 	"Message:", "Reason:", "Title:",
@@ -40,7 +40,7 @@ var (
 	verb     = regexp.MustCompile(`%[-+#0-9.*]*(\[\d+\])?[a-zA-Z]`)
 	wrapped  = regexp.MustCompile(`^(…: )+`)
 	sentence = regexp.MustCompile(`[A-Za-z-]{2,}[^…]*? [^…]*?[A-Za-z]{2,}`)
-	noText   = regexp.MustCompile(`^(SELECT|INSERT|DELETE FROM|CREATE) |^default-src |;charset=|; charset=|max-age=|^Bearer realm|^GET to |^this address$|^creation time$|^abcdefgh|^short header$|\n.*\n`)
+	noText   = regexp.MustCompile(`^(SELECT|INSERT|DELETE FROM|CREATE) |^default-src |;charset=|; charset=|max-age=|^(Basic|Bearer) realm|^GET to |^this address$|^creation time$|^abcdefgh|^short header$|\n.*\n`)
 )
 
 // messages are the texts of the code that users can meet, with the place of each. A value within a text is an ellipsis.

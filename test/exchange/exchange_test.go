@@ -452,6 +452,8 @@ func TestOthersGetNone(t *testing.T) {
 		"a scope":             {"scope", "admin"},
 		"another target":      {"audience", "https://elsewhere.example"},
 		"another resource":    {"resource", "https://elsewhere.example"},
+		"a longer target":     {"audience", base + ".evil.example"},
+		"a path of ours":      {"resource", base + "/auth/token"},
 	} {
 		if status, answer := w.trade(good, more...); status != http.StatusBadRequest {
 			t.Errorf("%s: %d %v", about, status, answer)
@@ -461,8 +463,9 @@ func TestOthersGetNone(t *testing.T) {
 	if page, err := w.env.Stores(signin.Resource).List(t.Context(), store.Query{}); err != nil || len(page.Records) > 0 {
 		t.Errorf("%d uses are noted, %v", len(page.Records), err)
 	}
-	// None of it used the token up.
+	// None of it used the token up. The platform itself is a target that may be named.
 	w.key(w.github())
+	w.key(w.github(), "audience", base, "resource", base)
 	if status, answer := w.trade(good); status != http.StatusOK {
 		t.Errorf("the right token: %d %v", status, answer)
 	}

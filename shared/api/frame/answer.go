@@ -79,6 +79,9 @@ func (f *frame) setHeaders(w http.ResponseWriter, c *call, r *reply) {
 	}
 	if r.status == http.StatusUnauthorized {
 		header.Set("WWW-Authenticate", challenge)
+		if isOAuth(c.http) {
+			header.Set("WWW-Authenticate", oauthChallenge)
+		}
 	}
 	header.Set(requestIDHeader, c.id)
 	if f.endpoint.pages {
@@ -123,6 +126,10 @@ func (f *frame) render(c *call, result *answer, err error) (*reply, error) {
 	}
 	if status.Details != nil && status.Details.RetryAfterSeconds > 0 {
 		rendered.header.Set("Retry-After", strconv.Itoa(int(status.Details.RetryAfterSeconds)))
+	}
+	if isOAuth(c.http) {
+		oauthError(status, rendered)
+		return rendered, err
 	}
 	// A Status holds only strings and numbers: it always marshals.
 	text, _ := json.Marshal(status)

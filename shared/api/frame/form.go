@@ -43,6 +43,9 @@ type FormInput struct {
 	RequestID string
 	// IdempotencyKey is the name that the client gives to the request, so that a repetition of it can be recognized. Empty: it gives none.
 	IdempotencyKey string
+	// Basic is what the client sent by HTTP Basic authentication. Nil: the client did not use it. A header that cannot be read has no
+	// user name.
+	Basic *url.Userinfo
 }
 
 // FormResult is the answer to a FormInput. One of Location, Page and JSON is set.
@@ -101,7 +104,7 @@ func Form[D any](
 				}
 				in := FormInput{
 					Segment: c.http.PathValue, Query: c.query, Form: form, Cookies: map[string]string{}, Address: c.client, Network: address(c.client), RequestID: c.id,
-					IdempotencyKey: strings.Join(keys, ""),
+					IdempotencyKey: strings.Join(keys, ""), Basic: basic(c.http),
 				}
 				for _, cookie := range c.http.Cookies() {
 					in.Cookies[cookie.Name] = cookie.Value
@@ -158,6 +161,15 @@ func isPrefetch(r *http.Request) bool {
 		}
 	}
 	return false
+}
+
+// basic returns what a client sent by HTTP Basic authentication. Source: RFC 7617, 2.
+func basic(r *http.Request) *url.Userinfo {
+	if scheme, _, _ := strings.Cut(r.Header.Get("Authorization"), " "); !strings.EqualFold(scheme, "Basic") {
+		return nil
+	}
+	name, password, _ := r.BasicAuth()
+	return url.UserPassword(name, password)
 }
 
 // readForm reads the body of a POST.

@@ -37,7 +37,7 @@ import (
 
 // The names that RFC 8693 gives to the grant and to kinds of tokens.
 const (
-	GrantType   = "urn:ietf:params:oauth:grant-type:token-exchange"
+	GrantType   = signin.ExchangeGrant
 	TypeJWT     = "urn:ietf:params:oauth:token-type:jwt"
 	TypeIDToken = "urn:ietf:params:oauth:token-type:id_token" //nolint:gosec // the name of a kind
 	TypeAccess  = "urn:ietf:params:oauth:token-type:access_token"

@@ -112,36 +112,63 @@ type DeviceRequest struct {
 	Interval  int64 `json:"interval"`
 }
 
-// DeviceError says what is wrong with the request of a device, in the words of OAuth.
-type DeviceError struct {
+// OAuthError says what is wrong with the request of a program, in the words of OAuth. Source: RFC 6749, 5.2; RFC 8628, 3.5.
+type OAuthError struct {
 	Code        string `json:"error"`
 	Description string `json:"error_description"`
+	// Status is the status of the answer.
+	Status int `json:"-"`
 }
 
 // Error returns the code.
-func (e *DeviceError) Error() string { return e.Code + ": " + e.Description }
+func (e *OAuthError) Error() string { return e.Code + ": " + e.Description }
 
-// AskDevice takes the request of a program that has no browser. Address is where it comes from, and network what limits tell it apart
-// by. It is stored, although nobody is known: the number of requests is bounded. Notes are for the audit, also after an error.
+// Wrong returns an OAuthError with the status of most of them.
+func Wrong(code, description string) *OAuthError { return &OAuthError{code, description, 400} }
+
+// CheckClient checks what a program says that it is, in its form or by HTTP Basic authentication, or in both. A program that need not say
+// it may leave it out. Error: OAuthError. Source: RFC 6749, 2.3.1, 3.2.1 and 5.2.
+func CheckClient(form url.Values, basic *url.Userinfo, mayLeaveOut bool) error {
+	id, err := Parameter(form, "client_id")
+	if err != nil {
+		return Wrong("invalid_request", "client_id is given more than once")
+	}
+	if basic == nil {
+		if id == ClientID || id == "" && mayLeaveOut {
+			return nil
+		}
+		return Wrong("invalid_client", "client_id must be "+ClientID)
+	}
+	if password, _ := basic.Password(); basic.Username() != ClientID || password != "" || id != "" && id != ClientID {
+		refused := Wrong("invalid_client", "the client must be "+ClientID+", with an empty secret")
+		refused.Status = 401
+		return refused
+	}
+	return nil
+}
+
+// AskDevice takes the request of a program that has no browser. Basic is what it sent by HTTP Basic authentication, address is where it
+// comes from, and network what limits tell it apart by. It is stored, although nobody is known: the number of requests is bounded. Notes are for the audit, also after an error.
 //
-// Errors: DeviceError; Refusal; TooManyRequests; those of the store.
-func (f *Flow) AskDevice(ctx context.Context, form url.Values, address, network string) (made DeviceRequest, notes map[string]string, err error) {
+// Errors: OAuthError; Refusal; TooManyRequests; those of the store.
+func (f *Flow) AskDevice(ctx context.Context, form url.Values, basic *url.Userinfo, address, network string) (made DeviceRequest, notes map[string]string, err error) {
 	notes = map[string]string{}
 	defer func() { Annotate(notes, err) }()
 	if err := Devices(f.env); err != nil {
 		return made, notes, err
 	}
 	made.VerificationURI = Address(f.env.Config()) + DevicePath
-	given, err := parameters(form, "client_id", "code_challenge", "code_challenge_method", "hostname")
+	if err := CheckClient(form, basic, false); err != nil {
+		return made, notes, err
+	}
+	given, err := parameters(form, "code_challenge", "code_challenge_method", "hostname", "scope")
 	switch {
 	case err != nil:
-		return made, notes, &DeviceError{"invalid_request", "a parameter is given more than once"}
-	case given[0] != ClientID:
-		return made, notes, &DeviceError{"invalid_client", "client_id must be " + ClientID}
-	case given[2] != "S256" || !isToken(given[1], 43, 43):
-		return made, notes, &DeviceError{"invalid_request", "code_challenge must be that of the method S256"}
-	case given[3] != "" && !isToken(given[3], 1, maxHost):
-		return made, notes, &DeviceError{"invalid_request", "hostname must have at most 64 letters, digits and - . _ ~"}
+		return made, notes, Wrong("invalid_request", "a parameter is given more than once")
+	case given[1] != "S256" || !isToken(given[0], 43, 43):
+		return made, notes, Wrong("invalid_request", "code_challenge must be that of the method S256")
+	case given[2] != "" && !isToken(given[2], 1, maxHost):
+		return made, notes, Wrong("invalid_request", "hostname must have at most 64 letters, digits and - . _ ~")
 	}
 	counter := Throttle(f.env, "too many codes were asked for: try again later")
 	if _, err := counter.Take(ctx, throttle.Count{
@@ -154,8 +181,8 @@ func (f *Flow) AskDevice(ctx context.Context, form url.Values, address, network 
 	}
 	now := f.env.Now()
 	object, err := json.Marshal(signIn{
-		Stage: waiting, Client: client{Challenge: given[1]}, Ends: now.Add(deviceFor).Unix(),
-		Device: &device{Host: given[3], Address: address, Asked: now.Unix(), Interval: int64(deviceInterval / time.Second)},
+		Stage: waiting, Client: client{Challenge: given[0], Scope: grantedScope(given[3])}, Ends: now.Add(deviceFor).Unix(),
+		Device: &device{Host: given[2], Address: address, Asked: now.Unix(), Interval: int64(deviceInterval / time.Second)},
 	})
 	if err != nil {
 		return made, notes, fmt.Errorf("encoding the request of a device: %w", err)
@@ -378,24 +405,24 @@ func (f *Flow) decideDevice(ctx context.Context, pending *Pending, allow bool) e
 		state.Session, state.Logout = proof.Session, proof.Logout
 		state.SessionEnds = proof.SessionEnds
 	}
-	if err := f.write(ctx, record, state); lost(err) {
+	if err := f.write(ctx, &record, state); lost(err) {
 		return notStartedHere("decided before")
 	} else if err != nil {
 		return err
 	}
 	// What the browser has proven is used. The decision counts if this is not stored.
 	pending.state.Stage = used
-	_ = f.write(ctx, pending.record, pending.state)
+	_ = f.write(ctx, &pending.record, pending.state)
 	return nil
 }
 
 // PollDevice makes the key for a program once somebody has allowed it. Notes are for the audit.
 //
-// Errors: DeviceError with the codes of RFC 8628, 3.5; those of the store and of the keys.
+// Errors: OAuthError with the codes of RFC 8628, 3.5; those of the store and of the keys.
 func (f *Flow) PollDevice(ctx context.Context, code, verifier string, wanted Wanted) (Grant, map[string]string, error) {
 	notes := map[string]string{AnnotationOutcome: "refused"}
 	refuse := func(code, text string) (Grant, map[string]string, error) {
-		return Grant{}, notes, &DeviceError{code, text}
+		return Grant{}, notes, Wrong(code, text)
 	}
 	record, err := f.records.Get(ctx, deviceName(code))
 	switch {
@@ -428,7 +455,7 @@ func (f *Flow) PollDevice(ctx context.Context, code, verifier string, wanted Wan
 		if early {
 			state.Device.Interval += int64(deviceInterval / time.Second)
 			// A question at the same time, or a decision, was faster. The next question is answered by what it wrote.
-			if err := f.write(ctx, record, state); err != nil && !lost(err) {
+			if err := f.write(ctx, &record, state); err != nil && !lost(err) {
 				return Grant{}, notes, err
 			}
 		}
@@ -442,12 +469,12 @@ func (f *Flow) PollDevice(ctx context.Context, code, verifier string, wanted Wan
 	}
 	notes[AnnotationUser], notes[AnnotationConnector] = state.User, state.Identity.Connector
 	state.Stage = used
-	if err := f.write(ctx, record, state); lost(err) {
+	if err := f.write(ctx, &record, state); lost(err) {
 		return refuse("invalid_grant", ErrGrant.Error())
 	} else if err != nil {
 		return Grant{}, notes, err
 	}
-	granted, err := f.grant(ctx, record.Name, &state, wanted, notes)
+	granted, err := f.grant(ctx, &record, &state, wanted, notes)
 	if errors.Is(err, ErrGrant) {
 		return refuse("invalid_grant", ErrGrant.Error())
 	}

@@ -1,6 +1,7 @@
 package signin
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -17,6 +18,7 @@ import (
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/model/identity"
 	"management.platform.sh/shared/model/secret"
+	"management.platform.sh/shared/platform"
 	"management.platform.sh/shared/state/store"
 )
 
@@ -99,7 +101,7 @@ func (d *Doors) asked(ctx context.Context, address string, query url.Values, sen
 		}
 		return d.ofDevice(ctx, id, sent)
 	}
-	given, err := parameters(query, "response_type", "client_id", "redirect_uri", "code_challenge", "code_challenge_method", "state")
+	given, err := parameters(query, "response_type", "client_id", "redirect_uri", "code_challenge", "code_challenge_method", "state", "scope")
 	if err != nil {
 		return client{}, err
 	}
@@ -115,7 +117,38 @@ func (d *Doors) asked(ctx context.Context, address string, query url.Values, sen
 	case !isToken(given[5], 8, 128):
 		return client{}, badRequest("state must have 8 to 128 letters, digits and - . _ ~")
 	}
-	return client{Redirect: given[2], Challenge: given[3], State: given[5]}, nil
+	return client{Redirect: given[2], Challenge: given[3], State: given[5], Scope: grantedScope(given[6])}, nil
+}
+
+// AuthorizePath is the path of the authorization endpoint, for programs that know no connector. Source: RFC 6749, 3.1.
+const AuthorizePath = "/auth/authorize"
+
+// Choice is a way to sign in for a program that knows no connector, and the address at which the sign-in begins in it.
+type Choice struct{ Label, Address string }
+
+// Choose returns the ways to sign in for a program that asks at the authorization endpoint. Errors: Refusal.
+func (d *Doors) Choose(ctx context.Context, query url.Values, sent map[string]string) ([]Choice, error) {
+	address := Address(d.env.Config())
+	found := waysAt(d.env, address)
+	if len(found) == 0 {
+		return nil, misconfigured("there is no way to sign in with a browser")
+	}
+	if _, err := d.asked(ctx, address, query, sent); err != nil {
+		return nil, err
+	}
+	var choices []Choice
+	for _, way := range found {
+		choices = append(choices, Choice{way.Label, with("/auth/"+way.ID+"/login", query)})
+	}
+	return choices, nil
+}
+
+// waysAt returns the ways to sign in whose answers name an address of the platform as iss. Source: RFC 9207, 2.4.
+func waysAt(env *platform.Environment, address string) []Way {
+	return slices.DeleteFunc(ways(env), func(way Way) bool {
+		at, _, known := door(env.Config(), way.ID)
+		return !known || at != address
+	})
 }
 
 // begin completes a new attempt, and returns the cookies that the browser keeps: the one of this attempt, and those of old attempts
@@ -180,6 +213,8 @@ type signIn struct {
 	Ends int64 `json:"ends,omitempty"`
 	// SessionEnds is when the session at the connector ends, and with it the key, in Unix seconds. 0: it does not say.
 	SessionEnds int64 `json:"sessionEnds,omitempty"`
+	// Key is the key that the sign-in gave. Nil: it gave none.
+	Key *model.AccessKeyReference `json:"key,omitempty"`
 	// Proof is a sealed proof, at the stage posted alone. There is nothing else then.
 	Proof string `json:"proof,omitempty"`
 }
@@ -407,7 +442,7 @@ func (f *Flow) Decide(ctx context.Context, pending *Pending, allow bool) (string
 		answer.Set("error", "access_denied")
 		pending.state.Stage = used
 	}
-	if err := f.write(ctx, record, pending.state); err != nil {
+	if err := f.write(ctx, &record, pending.state); err != nil {
 		if lost(err) {
 			return "", notStartedHere("confirmed before")
 		}
@@ -419,16 +454,18 @@ func (f *Flow) Decide(ctx context.Context, pending *Pending, allow bool) (string
 // codeDigest is the digest by which the state finds a code.
 func codeDigest(code string) string { return digest("code", code) }
 
-// write replaces the record of a sign-in.
-func (f *Flow) write(ctx context.Context, record store.Record, state signIn) error {
+// write replaces the record of a sign-in, which gets its new revision.
+func (f *Flow) write(ctx context.Context, record *store.Record, state signIn) error {
 	var err error
 	if record.Object, err = json.Marshal(state); err != nil {
 		return fmt.Errorf("encoding a sign-in: %w", err)
 	}
 	record.References = state.Logout
-	if _, err = f.records.Update(ctx, record); err != nil {
+	revision, err := f.records.Update(ctx, *record)
+	if err != nil {
 		return fmt.Errorf("storing a sign-in: %w", err)
 	}
+	record.Revision = revision
 	return nil
 }
 
@@ -445,11 +482,12 @@ type Grant struct {
 	User string
 	// Expires is when the key stops working. Zero: never.
 	Expires time.Time
-	// Refresh is the refresh token for the key after this one, RefreshKey the name of the object of its refresh key, and Scope what the
-	// program asked for. Empty: it asked for no refresh token.
+	// Refresh is the refresh token for the key after this one, and RefreshKey the name of the object of its refresh key. Empty: the program
+	// asked for no refresh token.
 	Refresh    secret.String
 	RefreshKey string
-	Scope      string
+	// Scope is what the program got of the scopes that it asked for. Nil: it asked for none.
+	Scope *string
 }
 
 // grantOf returns what a program gets of a key that was made just now.
@@ -464,9 +502,10 @@ func grantOf(key *model.OwnedAccessKey) Grant {
 // ErrGrant says that a code, or what proves that the program asked for it, is not valid, or not any more.
 var ErrGrant = errors.New("the code is not valid any more, or not for this program")
 
-// Exchange makes the key of a sign-in. A code works once, whether or not the rest of the request is right. Notes are for the audit.
+// Exchange makes the key of a sign-in. A code works once, whether or not the rest of the request is right. If the program uses it again, the
+// key ends. Notes are for the audit.
 //
-// Errors: ErrGrant, also if the user is gone, disabled or has signed out since; those of the store and of the keys.
+// Errors: ErrGrant, also if the user is gone, disabled or has signed out since; those of the store and of the keys. Source: RFC 6749, 4.1.2.
 func (f *Flow) Exchange(ctx context.Context, code, verifier, redirect string, wanted Wanted) (Grant, map[string]string, error) {
 	notes := map[string]string{AnnotationOutcome: "refused"}
 	record, err := f.records.GetByDigest(ctx, codeDigest(code))
@@ -481,26 +520,65 @@ func (f *Flow) Exchange(ctx context.Context, code, verifier, redirect string, wa
 		return Grant{}, notes, fmt.Errorf("reading a sign-in: %w", err)
 	}
 	notes[AnnotationUser], notes[AnnotationConnector] = state.User, state.Identity.Connector
-	if state.Stage != confirmed {
+	// The code alone is no proof: it has been in an address.
+	proves := isToken(verifier, 43, 128) && same(S256(verifier), state.Client.Challenge) && same(redirect, state.Client.Redirect)
+	fresh := state.Stage == confirmed
+	if fresh {
+		state.Stage = used
+		if err := f.write(ctx, &record, state); lost(err) {
+			fresh = false
+		} else if err != nil {
+			return Grant{}, notes, err
+		}
+	}
+	switch {
+	case proves && !fresh:
+		return Grant{}, notes, f.reusedCode(ctx, record.Name, notes)
+	case !proves || f.env.Now().Unix() >= state.Ends:
 		return Grant{}, notes, ErrGrant
 	}
-	state.Stage = used
-	if err := f.write(ctx, record, state); lost(err) {
-		return Grant{}, notes, ErrGrant
-	} else if err != nil {
-		return Grant{}, notes, err
-	}
-	fits := isToken(verifier, 43, 128) && same(S256(verifier), state.Client.Challenge) && same(redirect, state.Client.Redirect)
-	if !fits || f.env.Now().Unix() >= state.Ends {
-		return Grant{}, notes, ErrGrant
-	}
-	granted, err := f.grant(ctx, record.Name, &state, wanted, notes)
+	granted, err := f.grant(ctx, &record, &state, wanted, notes)
 	return granted, notes, err
 }
 
-// grant makes the key of a sign-in that is used; name is that of its record. Errors: ErrGrant if the user is gone or disabled, or has
-// signed out since, here or at the provider; those of the store and of the keys.
-func (f *Flow) grant(ctx context.Context, name string, state *signIn, wanted Wanted, notes map[string]string) (Grant, error) {
+// reusedCode ends the key of a sign-in whose code a program uses again, and returns ErrGrant, or why the key has not ended. The program has
+// lost an answer that somebody may have, or two programs have the code and its verifier. A key that is being made does not reach its
+// program. Source: RFC 6749, 4.1.2.
+func (f *Flow) reusedCode(ctx context.Context, name string, notes map[string]string) error {
+	record, err := f.records.Get(ctx, name)
+	switch {
+	case errors.Is(err, store.ErrNotFound):
+		return ErrGrant
+	case err != nil:
+		return fmt.Errorf("reading a sign-in: %w", err)
+	}
+	state, err := f.mark(ctx, record)
+	if err != nil {
+		return err
+	}
+	notes[AnnotationOutcome] = "code_reused"
+	if state.Key == nil {
+		f.env.Log.WarnContext(ctx, "a code was used twice", "user", state.User)
+		return ErrGrant
+	}
+	key, _, err := f.storedKey(ctx, stored{Key: state.Key.Name}, state.Key.UID)
+	if err != nil || key == nil {
+		return cmp.Or(err, ErrGrant)
+	}
+	notes[AnnotationKey] = key.Name
+	f.env.Log.WarnContext(ctx, "a code was used twice, and its key has ended", "user", state.User, "key", key.Name)
+	if err := resource.Revoke(ctx, f.all, sweeper, key); err != nil {
+		return err
+	}
+	return ErrGrant
+}
+
+// grant makes the key of a sign-in that is used, with its record. Errors: ErrGrant if the user is gone or disabled, or has signed out
+// since, here or at the provider, or if the code was used again; those of the store and of the keys.
+func (f *Flow) grant(ctx context.Context, record *store.Record, state *signIn, wanted Wanted, notes map[string]string) (Grant, error) {
+	if wanted.Scope == nil {
+		wanted.Scope = state.Client.Scope
+	}
 	owner := identity.Owner{Kind: identity.User, Name: state.User}
 	read, err := f.people.Read(ctx, owner)
 	if err != nil {
@@ -532,15 +610,17 @@ func (f *Flow) grant(ctx context.Context, name string, state *signIn, wanted Wan
 		// The provider could not end the key.
 		return Grant{}, f.withdraw(ctx, written.Object, err)
 	}
-	// Whoever ends the sign-in marks the record before they look for the session. Either they find the session, or the mark is here.
-	switch marked, err := f.marked(ctx, name, state); {
-	case err != nil:
-		return Grant{}, f.withdraw(ctx, written.Object, err)
-	case marked:
+	// Whoever ends the sign-in marks the record before they look for the key or its session. Either they find it, or this write fails.
+	reference := referenceOf(written.Object)
+	state.Key = &reference
+	if err := f.write(ctx, record, *state); lost(err) {
 		notes[AnnotationOutcome] = ended
 		return Grant{}, f.withdraw(ctx, written.Object, ErrGrant)
+	} else if err != nil {
+		return Grant{}, f.withdraw(ctx, written.Object, err)
 	}
 	granted := grantOf(written.Object)
+	granted.Scope = wanted.Scope
 	if wanted.offline() {
 		if granted, err = f.firstRefreshed(ctx, written.Object); err != nil {
 			if errors.Is(err, ErrRefresh) {

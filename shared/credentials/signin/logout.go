@@ -127,7 +127,7 @@ func (f *Flow) endNamed(ctx context.Context, names []string) (keys, users []stri
 		return nil, nil, err
 	}
 	for _, record := range pending {
-		if err := f.mark(ctx, record); err != nil {
+		if _, err := f.mark(ctx, record); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -174,44 +174,28 @@ func named(ctx context.Context, from store.Store, names []string) ([]store.Recor
 	return found, nil
 }
 
-// mark ends a sign-in that is stored, at whatever stage it is.
-func (f *Flow) mark(ctx context.Context, record store.Record) error {
+// mark ends a sign-in that is stored, at whatever stage it is, and returns it.
+func (f *Flow) mark(ctx context.Context, record store.Record) (signIn, error) {
 	for range maxTries {
 		var state signIn
 		if err := json.Unmarshal(record.Object, &state); err != nil {
-			return fmt.Errorf("reading a sign-in: %w", err)
+			return state, fmt.Errorf("reading a sign-in: %w", err)
 		}
 		state.Stage = ended
-		err := f.write(ctx, record, state)
+		err := f.write(ctx, &record, state)
 		if !errors.Is(err, store.ErrConflict) {
 			if errors.Is(err, store.ErrNotFound) {
-				return nil
+				err = nil
 			}
-			return err
+			return state, err
 		}
 		if record, err = f.records.Get(ctx, record.Name); errors.Is(err, store.ErrNotFound) {
-			return nil
+			return state, nil
 		} else if err != nil {
-			return fmt.Errorf("reading a sign-in: %w", err)
+			return state, fmt.Errorf("reading a sign-in: %w", err)
 		}
 	}
-	return busy()
-}
-
-// marked reports whether the provider has ended a sign-in whose key is being made.
-func (f *Flow) marked(ctx context.Context, name string, state *signIn) (bool, error) {
-	if len(state.Logout) == 0 {
-		return false, nil
-	}
-	record, err := f.records.Get(ctx, name)
-	if err != nil {
-		return false, fmt.Errorf("reading a sign-in: %w", err)
-	}
-	var now signIn
-	if err := json.Unmarshal(record.Object, &now); err != nil {
-		return false, fmt.Errorf("reading a sign-in: %w", err)
-	}
-	return now.Stage == ended, nil
+	return signIn{}, busy()
 }
 
 // withdraw deletes a key that nobody has got, and returns why. A key that is not deleted, because the state fails, has a text that nobody

@@ -149,7 +149,7 @@ func (f *Flow) Resume(ctx context.Context, id string, cookies map[string]string)
 		return "", notes, err
 	}
 	record.Owner = ownerOf(next.User)
-	if err := f.write(ctx, record, next); lost(err) {
+	if err := f.write(ctx, &record, next); lost(err) {
 		return "", notes, notStartedHere("resumed before")
 	} else if err != nil {
 		return "", notes, err

@@ -24,9 +24,6 @@ import (
 // OfflineAccess is the scope with which a program asks for a refresh token. Source: OpenID Connect Core, 11; ADR-0045.
 const OfflineAccess = "offline_access"
 
-// refreshedScopes are the scopes that a program may name.
-var refreshedScopes = []string{"openid", OfflineAccess}
-
 const (
 	// refreshedFor is how long an access key lives that a refresh key made.
 	refreshedFor = time.Hour
@@ -38,27 +35,39 @@ const (
 
 // Wanted is what a program asks for when it fetches the key of a sign-in.
 type Wanted struct {
-	// Scopes are those of OpenID Connect. With OfflineAccess, the program gets a refresh token.
-	Scopes []string
+	// Scope is what the program gets of the scopes that it asks for. Nil: it asks for none, and gets those for which it asked with the code.
+	Scope *string
 	// Nonce is noted in the refresh key.
 	Nonce string
 }
 
-// ReadWanted returns what the parameters scope and nonce of a program say. False: there is an unknown scope, or the nonce is too long.
+// ReadWanted returns what the parameters scope and nonce of a program say. False: the nonce is not one.
 func ReadWanted(scope, nonce string) (Wanted, bool) {
-	found := Wanted{Scopes: strings.Fields(scope), Nonce: nonce}
-	unknown := func(name string) bool { return !slices.Contains(refreshedScopes, name) }
-	return found, len(found.Scopes) <= len(refreshedScopes) && !slices.ContainsFunc(found.Scopes, unknown) && (nonce == "" || isToken(nonce, 1, 128))
+	return Wanted{Scope: grantedScope(scope), Nonce: nonce}, nonce == "" || isToken(nonce, 1, 128)
 }
 
-// offline reports whether the program asks for a refresh token.
-func (w Wanted) offline() bool { return slices.Contains(w.Scopes, OfflineAccess) }
+// grantedScope returns what a program gets of the scopes that it asks for: OfflineAccess. Others are left out, and no scope may be left: openid
+// asks for an ID token, which the platform does not give. Nil: the program asks for none. Source: RFC 6749, 3.3.
+func grantedScope(scope string) *string {
+	asked := strings.Fields(scope)
+	if len(asked) == 0 {
+		return nil
+	}
+	granted := ""
+	if slices.Contains(asked, OfflineAccess) {
+		granted = OfflineAccess
+	}
+	return &granted
+}
+
+// offline reports whether the program gets a refresh token.
+func (w Wanted) offline() bool { return w.Scope != nil && *w.Scope == OfflineAccess }
 
 // refreshKey makes the key of a sign-in a refresh key. Source: Spec 2.5 (oidcProvider); ADR-0045.
 func (w Wanted) refreshKey(state *signIn, key *model.OwnedAccessKey) {
 	key.Spec.Type = model.AccessKeyTypeOIDCRefreshToken
 	key.Spec.OIDCProvider = &model.AccessKeyOIDCProvider{
-		ClientID: ClientID, Nonce: w.Nonce, RedirectURI: state.Client.Redirect, Scopes: strings.Join(w.Scopes, " "),
+		ClientID: ClientID, Nonce: w.Nonce, RedirectURI: state.Client.Redirect, Scopes: OfflineAccess,
 	}
 	if key.Spec.TTLSeconds == 0 {
 		key.Spec.TTLSeconds, key.Spec.TTLAfterLastActivity = int64(unusedFor/time.Second), true
@@ -148,7 +157,7 @@ func (f *Flow) refreshed(ctx context.Context, caller identity.Caller, family *mo
 		return nil, Grant{}, "", unauthorized(err)
 	}
 	granted = grantOf(written.Object)
-	granted.Refresh, granted.RefreshKey, granted.Scope = accesskey.RefreshToken(bearer, part), family.Name, family.Spec.OIDCProvider.Scopes
+	granted.Refresh, granted.RefreshKey, granted.Scope = accesskey.RefreshToken(bearer, part), family.Name, &family.Spec.OIDCProvider.Scopes
 	return written.Object, granted, part, nil
 }
 

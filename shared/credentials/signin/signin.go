@@ -39,8 +39,11 @@ import (
 // Resource is the name under which sign-ins are stored in the state. Clients cannot read it.
 const Resource = "logins"
 
-// ClientID is the id of the only client: the program platform.
+// ClientID is the id of the only client: the program platform, and each program that asks as it does. It is public: its secret is empty.
 const ClientID = "platform-cli"
+
+// ExchangeGrant is the grant_type of a job that exchanges its token. Source: RFC 8693, 2.1.
+const ExchangeGrant = "urn:ietf:params:oauth:grant-type:token-exchange"
 
 // ConsolePath is the path of the console. The console asks as a program does, and gets its code there.
 const ConsolePath = "/console"
@@ -216,6 +219,8 @@ type client struct {
 	// Redirect, Challenge and State then.
 	Device string `json:"device,omitempty"`
 	Code   string `json:"code,omitempty"`
+	// Scope is what the program gets of the scopes that it asked for. Nil: it asked for none.
+	Scope *string `json:"scope,omitempty"`
 }
 
 // attempt is a sign-in whose person is not known. It is in a cookie, sealed.
@@ -332,7 +337,7 @@ func isLoopback(address string) bool {
 	}
 	path, simple := strings.CutPrefix(at.EscapedPath(), "/")
 	for part := range strings.SplitSeq(path, "/") {
-		simple = simple && isToken(part, 1, 64) && strings.Trim(part, ".") != ""
+		simple = simple && (path == "" || isToken(part, 1, 64) && strings.Trim(part, ".") != "")
 	}
 	return simple && address == "http://"+at.Host+at.EscapedPath()
 }

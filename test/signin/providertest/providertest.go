@@ -1,5 +1,5 @@
-// Package providertest starts the OpenID Connect provider of the npm package oidc-provider, and the SAML providers samlp and SimpleSAMLphp, in
-// processes of their own, for tests. `make provider` installs them. Source: ADR-0031, ADR-0038.
+// Package providertest starts the OpenID Connect provider of the npm package oidc-provider, the client of the npm package openid-client, and the
+// SAML providers samlp and SimpleSAMLphp, in processes of their own, for tests. `make provider` installs them. Source: ADR-0031, ADR-0038.
 package providertest
 
 import (
@@ -76,6 +76,21 @@ func Start(t *testing.T, folder string, client Client) *Provider {
 		t, []string{"CLIENT_SECRET=" + client.Secret, "LOGOUT_URI=" + client.Logout, "NODE_EXTRA_CA_CERTS=" + client.Authority},
 		filepath.Join(folder, "provider.mjs"), keyFile, p.CAFile, client.Callback, client.After)
 	return p
+}
+
+// RunClient runs a program that signs people in with the npm package openid-client, and returns what it prints. It asks the platform with an issuer
+// at an address, and lets a browser at another one do what people do: the head of client.mjs says how.
+func RunClient(t *testing.T, folder, issuer, platform, browser string) []byte {
+	t.Helper()
+	needs(t, folder, "openid-client")
+	command := exec.CommandContext(t.Context(), "node", filepath.Join(folder, "client.mjs"), issuer, platform, browser)
+	var wrong strings.Builder
+	command.Stderr = &wrong
+	printed, err := command.Output()
+	if err != nil {
+		t.Fatalf("the client fails: %v %s", err, wrong.String())
+	}
+	return printed
 }
 
 // StartSAML starts the SAML provider of the npm package samlp, with a key and its certificate, and returns its address. It posts its

@@ -1,0 +1,49 @@
+package signin
+
+import "management.platform.sh/shared/platform"
+
+// Metadata say what clients of OAuth can do here. Fields without a value are absent. Source: RFC 8414, 2.
+type Metadata struct {
+	// Issuer is the address of the platform.
+	Issuer string `json:"issuer"`
+	// AuthorizationEndpoint is for programs that know no connector. Empty: nobody can sign in with a browser.
+	AuthorizationEndpoint string `json:"authorization_endpoint,omitempty"`
+	TokenEndpoint         string `json:"token_endpoint"`
+	// DeviceAuthorizationEndpoint is where a program asks for codes. Empty: there are none. Source: RFC 8628, 4.
+	DeviceAuthorizationEndpoint string   `json:"device_authorization_endpoint,omitempty"`
+	ScopesSupported             []string `json:"scopes_supported"`
+	ResponseTypesSupported      []string `json:"response_types_supported,omitempty"`
+	ResponseModesSupported      []string `json:"response_modes_supported,omitempty"`
+	GrantTypesSupported         []string `json:"grant_types_supported"`
+	// TokenEndpointAuthMethodsSupported are those of a client with an empty secret.
+	TokenEndpointAuthMethodsSupported []string `json:"token_endpoint_auth_methods_supported"`
+	CodeChallengeMethodsSupported     []string `json:"code_challenge_methods_supported,omitempty"`
+	// NamesIssuer tells that the answer to a browser names the issuer. Source: RFC 9207, 3.
+	NamesIssuer bool `json:"authorization_response_iss_parameter_supported,omitempty"`
+}
+
+// Describe returns the metadata of an environment. False: the platform does not know its address.
+func Describe(env *platform.Environment) (Metadata, bool) {
+	address := Address(env.Config())
+	if address == "" {
+		return Metadata{}, false
+	}
+	found := Metadata{
+		Issuer: address, TokenEndpoint: address + "/auth/token", ScopesSupported: []string{OfflineAccess},
+		TokenEndpointAuthMethodsSupported: []string{"none", "client_secret_basic"}, GrantTypesSupported: []string{"refresh_token", ExchangeGrant},
+	}
+	browsers, devices := len(waysAt(env, address)) > 0, DevicesEnabled(env)
+	if browsers || devices {
+		found.CodeChallengeMethodsSupported = []string{"S256"}
+	}
+	if browsers {
+		found.AuthorizationEndpoint, found.NamesIssuer = address+AuthorizePath, true
+		found.ResponseTypesSupported, found.ResponseModesSupported = []string{"code"}, []string{"query"}
+		found.GrantTypesSupported = append(found.GrantTypesSupported, "authorization_code")
+	}
+	if devices {
+		found.DeviceAuthorizationEndpoint = address + DevicePath + "/code"
+		found.GrantTypesSupported = append(found.GrantTypesSupported, DeviceGrant)
+	}
+	return found, true
+}
