@@ -65,11 +65,11 @@ func (i issuers) reach(ctx context.Context, provider *model.OIDCProvider, roots 
 // usable returns the scopes in metadata, or an error if these are not those of an issuer.
 func usable(text []byte, issuer string) (scopes []string, err error) {
 	var metadata struct {
-		Issuer        string   `json:"issuer"`
-		Authorization string   `json:"authorization_endpoint"`
-		Token         string   `json:"token_endpoint"`
-		Keys          string   `json:"jwks_uri"`
-		Scopes        []string `json:"scopes_supported"`
+		Issuer        string `json:"issuer"`
+		Authorization string `json:"authorization_endpoint"`
+		Token         string `json:"token_endpoint"`
+		Keys          string `json:"jwks_uri"`
+		Scopes        any    `json:"scopes_supported"`
 	}
 	if json.Unmarshal(text, &metadata) != nil {
 		return nil, errors.New("answers at " + discovery + " with something that is not the metadata of an issuer")
@@ -84,7 +84,14 @@ func usable(text []byte, issuer string) (scopes []string, err error) {
 			return nil, errors.New("has metadata without an https URL as " + endpoint.name)
 		}
 	}
-	return metadata.Scopes, nil
+	// The scopes decide nothing.
+	given, _ := metadata.Scopes.([]any)
+	for _, scope := range given {
+		if name, isText := scope.(string); isText {
+			scopes = append(scopes, name)
+		}
+	}
+	return scopes, nil
 }
 
 // unreached says why a request has no answer, without the URL, which may have a password.
