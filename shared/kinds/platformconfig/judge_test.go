@@ -38,6 +38,9 @@ func newGuarded(t *testing.T) *guarded {
 		if g.away[provider.IssuerURL] {
 			return nil, errors.New("cannot be reached")
 		}
+		if provider.IssuerURL == "https://bare.example" {
+			return []string{"openid"}, nil
+		}
 		return []string{"openid", "groups"}, nil
 	}
 	options.Sinks = func(_ context.Context, _, next *model.ConfigAudit, path *field.Path) field.ErrorList {
@@ -218,11 +221,12 @@ func TestUnreachable(t *testing.T) {
 	if warned, err := g.patch(root, `{"status":{"platformHost":"platform.example"}}`, false); err != nil || strings.Contains(warned, "issuerUrl") {
 		t.Errorf("another field: %q, %v", warned, err)
 	}
-	// The issuer has a scope for the groups.
+	// An issuer that has a scope for the groups is asked for it.
 	for text, warns := range map[string]bool{
 		`"issuerUrl":"https://a.example","groupsClaim":"groups"`:                              true,
 		`"issuerUrl":"https://a.example","groupsClaim":"groups","scopes":["openid","groups"]`: false,
 		`"issuerUrl":"https://a.example","groupsClaim":"roles"`:                               false,
+		`"issuerUrl":"https://bare.example","groupsClaim":"groups"`:                           false,
 	} {
 		warned, err := g.patch(root, `{"status":{"auth":{"connectors":[{"id":"a","oidc":{`+text+`}}]}}}`, true)
 		if err != nil || strings.Contains(warned, "status.auth.connectors[0].oidc.scopes: does not have groups") != warns {
