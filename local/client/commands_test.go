@@ -100,8 +100,8 @@ func (f *flaky) answer(w http.ResponseWriter, r *http.Request) {
 }
 
 // Every command goes on where a proxy, or a platform that is about to change its primary, refuses the first request of each path. If the
-// connection is cut before the answer, a command goes on that reads or ends something; what makes a credential is sent once, because it may have
-// had its effect. The sign-in of a device is in TestDeviceGoesOn.
+// connection is cut before the answer, a command goes on that reads or ends something, or whose repetition the platform recognizes: an exchange and
+// a refresh. What makes another credential is sent once, because it may have had its effect. The sign-in of a device is in TestDeviceGoesOn.
 func TestCommandsGoOn(t *testing.T) {
 	again := func(status int) http.HandlerFunc {
 		return func(w http.ResponseWriter, _ *http.Request) {
@@ -146,9 +146,9 @@ func TestCommandsGoOn(t *testing.T) {
 			c.Username, c.Password, c.Input = "ana", true, strings.NewReader("secret")
 		}), true},
 		"login --access-key-stdin": {with(func(c *Login) { c.KeyStdin, c.Input = true, strings.NewReader("pak_given") }), false},
-		"login --ci":               {with(func(c *Login) { c.CI = true }), true},
+		"login --ci":               {with(func(c *Login) { c.CI = true }), false},
 		"logout":                   {func(host string) command { return &Logout{Host: host} }, false},
-		"credential":               {func(host string) command { return &Credential{Host: host} }, true},
+		"credential":               {func(host string) command { return &Credential{Host: host} }, false},
 		"whoami":                   {func(host string) command { return &WhoAmI{Host: host, Output: "text", Out: io.Discard} }, false},
 		"token": {func(host string) command {
 			return &Token{Server: host, Key: "pak_mine", TTL: time.Hour, Cache: t.TempDir()}
@@ -208,7 +208,8 @@ func TestCommandsGoOn(t *testing.T) {
 					t.Errorf("%v after %v", err, f.asked)
 				} else if lost {
 					for request, times := range f.asked {
-						if times > 1 && strings.HasPrefix(request, http.MethodPost) {
+						exchanged := about == "token --ci" && strings.HasSuffix(request, "/auth/token")
+						if times > 1 && strings.HasPrefix(request, http.MethodPost) && !exchanged {
 							t.Errorf("%s was sent %d times", request, times)
 						}
 					}

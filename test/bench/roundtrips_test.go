@@ -203,7 +203,7 @@ func itemEndpoints() []frame.Endpoint {
 	for _, function := range catalog.Functions {
 		for _, endpoint := range function.Endpoints {
 			resource := endpoint.Resource.Resource
-			if strings.HasSuffix(endpoint.Path, "/{name}") && endpoint.Subresource == "" && resource != "configs" && resource != "auditevents" {
+			if strings.HasSuffix(endpoint.Path, "/{name}") && resource != "" && endpoint.Subresource == "" && resource != "configs" && resource != "auditevents" {
 				endpoints = append(endpoints, endpoint)
 			}
 		}

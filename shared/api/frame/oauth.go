@@ -33,11 +33,11 @@ func oauthError(status metav1.Status, rendered *reply) {
 		code = "server_error"
 	}
 	// Two texts always marshal.
-	text, _ := json.Marshal(struct {
+	rendered.body, _ = json.Marshal(struct {
 		Error       string `json:"error"`
 		Description string `json:"error_description"`
 	}{code, strings.Map(describing, status.Message)})
-	rendered.body = append(text, '\n')
+	rendered.body = append(rendered.body, '\n')
 	rendered.header.Set("Content-Type", codec.JSON)
 	rendered.header.Set("Cache-Control", "no-store")
 }

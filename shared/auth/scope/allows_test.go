@@ -63,7 +63,7 @@ func TestAllows(t *testing.T) {
 		{"Spec 2.3", "no scope narrows nothing", "", []scope.Request{on("delete", "configs", "", "config"), path("post", "/x"), {}}, nil},
 		{"ADR-0005", "an empty scope permits what every key may do and nothing else", "{}",
 			[]scope.Request{
-				path("get", "/api"), path("get", "/apis"), path("get", "/apis/management.platform.sh/v1"), path("get", "/openapi/v3/version"), path("get", "/version"),
+				path("get", "/api"), path("get", "/api/v1"), path("get", "/apis"), path("get", "/apis/management.platform.sh/v1"), path("get", "/openapi/v3/version"), path("get", "/version"),
 				on("create", "selves", "", ""), in(authn, on("create", "selfsubjectreviews", "", "")),
 				in(authz, on("create", "selfsubjectaccessreviews", "", "")), in(authz, on("create", "selfsubjectrulesreviews", "", "")),
 				on("create", "ownedaccesskeys", "", ""), on("create", "directclusterendpointtokens", "", ""),

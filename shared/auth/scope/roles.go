@@ -110,7 +110,7 @@ var roles = []role{
 var asking = []permission{
 	{
 		verbs: []string{"get"},
-		paths: []string{"/api", "/apis", "/apis/*", "/openapi/*", "/version"},
+		paths: []string{"/api", "/api/*", "/apis", "/apis/*", "/openapi/*", "/version"},
 	},
 	{
 		verbs: []string{"post"},

@@ -199,7 +199,7 @@ func (f *Flow) Refresh(ctx context.Context, text secret.String) (Grant, map[stri
 }
 
 // errOvertaken says that another request has used the same refresh token meanwhile.
-var errOvertaken = errors.New("another request has used the refresh token")
+var errOvertaken = errors.New("another process has asked meanwhile")
 
 // rotate makes the next access key and refresh token of a refresh key. Errors: ErrRefresh; errOvertaken, after which nothing is left of this
 // request; those of the store and of the keys.
