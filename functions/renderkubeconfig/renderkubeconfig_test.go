@@ -62,7 +62,7 @@ func TestFunction(t *testing.T) {
 				t.Fatalf("%d %s", answer.Code, answer.Body)
 			}
 			var made model.VirtualClusterInstanceKubeConfig
-			if err := json.Unmarshal(answer.Body.Bytes(), &made); row.code == 201 && (err != nil || !strings.Contains(made.Status.KubeConfig, "current-context: vcluster")) {
+			if err := json.Unmarshal(answer.Body.Bytes(), &made); row.code == 201 && (err != nil || !strings.Contains(made.Status.KubeConfig, "current-context: dev-p-shop")) {
 				t.Errorf("%s, %v", answer.Body, err)
 			}
 		})
