@@ -123,7 +123,7 @@ func (c *Login) Run(ctx context.Context) error {
 	case c.Refresh && (c.KeyStdin || c.CI):
 		err = errors.New("--refresh: the access key of a job, or one that you have, is not that of a sign-in")
 	case c.KeyStdin:
-		made, err = c.given(ctx, client, server)
+		made, err = c.withAccessKey(ctx, client, server)
 	case c.CI:
 		made, err = c.asJob(ctx, client, server, folder)
 	case c.Username != "":
@@ -340,8 +340,8 @@ func (c *Login) exchange(ctx context.Context, client *http.Client, flow *oauth2.
 	return grantedBy(made), nil
 }
 
-// given returns the key on the standard input, if the platform knows it.
-func (c *Login) given(ctx context.Context, client *http.Client, server string) (granted, error) {
+// withAccessKey returns the key on the standard input, if the platform knows it.
+func (c *Login) withAccessKey(ctx context.Context, client *http.Client, server string) (granted, error) {
 	line, err := c.line()
 	if err != nil {
 		return granted{}, err

@@ -5,9 +5,7 @@ package exchange
 
 import (
 	"context"
-	"crypto/sha256"
 	"encoding/base64"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -401,7 +399,7 @@ func (f *Flow) use(
 		return store.Record{}, fmt.Errorf("encoding the use of a token: %w", err)
 	}
 	note := store.Record{
-		Name: "job-" + digest("job", issuer, kind, id), Owner: trustrule.Owner(rule).String(), Created: now, Expires: now.Add(oldest + 2*skew), Object: object,
+		Name: "job-" + signin.Digest("job", issuer, kind, id), Owner: trustrule.Owner(rule).String(), Created: now, Expires: now.Add(oldest + 2*skew), Object: object,
 	}
 	note.Revision, err = f.used.Create(ctx, note)
 	if errors.Is(err, store.ErrExists) {
@@ -458,11 +456,8 @@ func (f *Flow) endUnused(ctx context.Context, of model.AccessKeyReference) error
 	case string(key.UID) != of.UID || !record.Activity.IsZero() || key.DeletionTimestamp != nil:
 		return errUsed()
 	}
-	return resource.Revoke(ctx, f.keys, withdrawer, key)
+	return resource.Revoke(ctx, f.keys, signin.Sweeper, key)
 }
-
-// withdrawer ends the access keys that no job has got.
-var withdrawer = identity.New(identity.Owner{Kind: identity.Subject, Name: "exchangetoken"}, []string{identity.Admins})
 
 // noteKey notes the access key that a token gave, if the request can be repeated. If a repetition has taken over, or the note cannot be
 // written, the access key ends.
@@ -478,7 +473,7 @@ func (f *Flow) noteKey(ctx context.Context, note store.Record, key *model.OwnedA
 	}
 	noted.Key = &model.AccessKeyReference{Name: key.Name, UID: string(key.UID)}
 	if _, err := f.write(ctx, note, noted); err != nil {
-		if failed := resource.Revoke(context.WithoutCancel(ctx), f.keys, withdrawer, key); failed != nil {
+		if failed := resource.Revoke(context.WithoutCancel(ctx), f.keys, signin.Sweeper, key); failed != nil {
 			f.env.Log.ErrorContext(ctx, "deleting the access key of a job that did not get it", "key", key.Name, "error", failed)
 		}
 		return err
@@ -508,12 +503,7 @@ func digestOf(attempt string) string {
 	if attempt == "" {
 		return ""
 	}
-	return digest("attempt", attempt)
-}
-
-func digest(parts ...string) string {
-	sum := sha256.Sum256(fmt.Appendf(nil, "%q", parts))
-	return hex.EncodeToString(sum[:])
+	return signin.Digest("attempt", attempt)
 }
 
 // grant makes the key. Errors: those of the store and of the keys.

@@ -215,10 +215,10 @@ func (f *Flow) AskDevice(ctx context.Context, form url.Values, basic *url.Userin
 }
 
 // deviceName is the name of the record of a request, by the code that only the program has.
-func deviceName(code string) string { return digest("device", code) }
+func deviceName(code string) string { return Digest("device", code) }
 
 // enteredDigest is the digest by which the state finds the code that people enter.
-func enteredDigest(code string) string { return digest("user code", code) }
+func enteredDigest(code string) string { return Digest("user code", code) }
 
 // drawCode returns a code that people enter.
 func drawCode(source io.Reader) (string, error) {
@@ -334,7 +334,7 @@ func (f *Flow) EnterCode(ctx context.Context, typed, network string) (found *Ent
 const enteredPlace = Resource + "/device"
 
 // enteredID names a request in the URL of a sign-in.
-func enteredID(name string) string { return digest("entered", name)[:16] }
+func enteredID(name string) string { return Digest("entered", name)[:16] }
 
 // ofDevice returns the program for which a browser signs in, if somebody has entered its code in this browser: no link of others leads
 // past the page where codes are entered. Errors: Refusal.

@@ -227,7 +227,7 @@ func (c client) withoutState() client {
 }
 
 // nameOf is the name of the record of a sign-in: a state has one record, and so one person.
-func nameOf(state string) string { return digest("state", state) }
+func nameOf(state string) string { return Digest("state", state) }
 
 // TokenField is the field of a form in which somebody enters a token of a connector.
 const TokenField = "token"
@@ -452,7 +452,7 @@ func (f *Flow) Decide(ctx context.Context, pending *Pending, allow bool) (string
 }
 
 // codeDigest is the digest by which the state finds a code.
-func codeDigest(code string) string { return digest("code", code) }
+func codeDigest(code string) string { return Digest("code", code) }
 
 // write replaces the record of a sign-in, which gets its new revision.
 func (f *Flow) write(ctx context.Context, record *store.Record, state signIn) error {
@@ -552,7 +552,7 @@ func (f *Flow) reusedCode(ctx context.Context, name string, notes map[string]str
 	case err != nil:
 		return fmt.Errorf("reading a sign-in: %w", err)
 	}
-	state, err := f.mark(ctx, record)
+	state, err := f.endSignIn(ctx, record)
 	if err != nil {
 		return err
 	}
@@ -567,7 +567,7 @@ func (f *Flow) reusedCode(ctx context.Context, name string, notes map[string]str
 	}
 	notes[AnnotationKey] = key.Name
 	f.env.Log.WarnContext(ctx, "a code was used twice, and its key has ended", "user", state.User, "key", key.Name)
-	if err := resource.Revoke(ctx, f.all, sweeper, key); err != nil {
+	if err := resource.Revoke(ctx, f.all, Sweeper, key); err != nil {
 		return err
 	}
 	return ErrGrant

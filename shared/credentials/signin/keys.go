@@ -13,8 +13,8 @@ import (
 	"management.platform.sh/shared/state/store"
 )
 
-// sweeper deletes the oldest keys of sign-ins.
-var sweeper = identity.New(identity.Owner{Kind: identity.Subject, Name: "exchangetoken"}, []string{identity.Admins})
+// Sweeper is the caller that deletes the oldest keys of sign-ins, and the keys that did not reach those who asked for them.
+var Sweeper = identity.New(identity.Owner{Kind: identity.Subject, Name: "exchangetoken"}, []string{identity.Admins})
 
 // forget deletes the oldest keys of sign-ins of a user beyond the limit, but not the one of a name. A key that is not deleted, because
 // the state fails, goes at the next sign-in. Source: ADR-0032.
@@ -39,7 +39,7 @@ func (f *Flow) forget(ctx context.Context, owner identity.Owner, made string) {
 		return strings.Compare(a.Name, b.Name)
 	})
 	for _, key := range logins[:max(0, len(logins)+1-limits.LoginKeys)] {
-		if _, err := resource.Delete(ctx, f.all, resource.DeleteInput{Caller: sweeper, Name: key.Name, UID: key.UID}); err != nil {
+		if _, err := resource.Delete(ctx, f.all, resource.DeleteInput{Caller: Sweeper, Name: key.Name, UID: key.UID}); err != nil {
 			f.env.Log.ErrorContext(ctx, "deleting an old key of a sign-in", "key", key.Name, "error", err)
 			return
 		}

@@ -50,10 +50,10 @@ func logoutNames(chosen Connector, session Session) []string {
 	}
 	var names []string
 	if session.ID != "" {
-		names = append(names, digest("sid", chosen.ID, session.ID))
+		names = append(names, Digest("sid", chosen.ID, session.ID))
 	}
 	if session.Subject != "" {
-		names = append(names, digest("sub", chosen.ID, session.Subject))
+		names = append(names, Digest("sub", chosen.ID, session.Subject))
 	}
 	return names
 }
@@ -102,7 +102,7 @@ func (f *Flow) EndedByProvider(ctx context.Context, provider Notifier, id string
 // useToken notes that a logout token is used. Of several requests with one token, one wins. Undo takes the note back, as far as the state
 // can be reached.
 func (f *Flow) useToken(ctx context.Context, chosen Connector, said Ended) (undo func(context.Context), err error) {
-	name, now := "logout-"+digest("jti", chosen.ID, said.TokenID), f.env.Now()
+	name, now := "logout-"+Digest("jti", chosen.ID, said.TokenID), f.env.Now()
 	revision, err := f.records.Create(ctx, store.Record{
 		Name: name, Owner: usedOwner, Created: now, Expires: now.Add(usedFor), Object: []byte("{}"),
 	})
@@ -127,7 +127,7 @@ func (f *Flow) endNamed(ctx context.Context, names []string) (keys, users []stri
 		return nil, nil, err
 	}
 	for _, record := range pending {
-		if _, err := f.mark(ctx, record); err != nil {
+		if _, err := f.endSignIn(ctx, record); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -174,8 +174,8 @@ func named(ctx context.Context, from store.Store, names []string) ([]store.Recor
 	return found, nil
 }
 
-// mark ends a sign-in that is stored, at whatever stage it is, and returns it.
-func (f *Flow) mark(ctx context.Context, record store.Record) (signIn, error) {
+// endSignIn ends a sign-in that is stored, at whatever stage it is, and returns it.
+func (f *Flow) endSignIn(ctx context.Context, record store.Record) (signIn, error) {
 	for range maxTries {
 		var state signIn
 		if err := json.Unmarshal(record.Object, &state); err != nil {
@@ -201,7 +201,7 @@ func (f *Flow) mark(ctx context.Context, record store.Record) (signIn, error) {
 // withdraw deletes a key that nobody has got, and returns why. A key that is not deleted, because the state fails, has a text that nobody
 // knows.
 func (f *Flow) withdraw(ctx context.Context, key *model.OwnedAccessKey, why error) error {
-	if err := resource.Revoke(context.WithoutCancel(ctx), f.all, sweeper, key); err != nil {
+	if err := resource.Revoke(context.WithoutCancel(ctx), f.all, Sweeper, key); err != nil {
 		f.env.Log.ErrorContext(ctx, "deleting the key of a sign-in that has failed", "key", key.Name, "error", err)
 	}
 	return why

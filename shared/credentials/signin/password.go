@@ -44,7 +44,7 @@ func Address(config *model.ConfigStatus) string {
 func door(config *model.ConfigStatus, id string) (address, settings string, known bool) {
 	if id == PasswordID {
 		address = Address(config)
-		return address, digest(PasswordID, address), PasswordEnabled(config) && address != ""
+		return address, Digest(PasswordID, address), PasswordEnabled(config) && address != ""
 	}
 	chosen, known := lookup(config, id)
 	if !known {

@@ -90,10 +90,10 @@ func referenceOf(key *model.OwnedAccessKey) model.AccessKeyReference {
 }
 
 // rotationName is the name of the record of a refresh key.
-func rotationName(uid string) string { return digest("refresh", uid) }
+func rotationName(uid string) string { return Digest("refresh", uid) }
 
 // partDigest is what is stored of the part of a refresh token that changes.
-func partDigest(part secret.String) string { return digest("refresh part", part.Reveal()) }
+func partDigest(part secret.String) string { return Digest("refresh part", part.Reveal()) }
 
 // ErrRefresh says that a refresh token is not valid, or not any more.
 var ErrRefresh = errors.New("the refresh token is not valid any more; sign in again")
@@ -249,7 +249,7 @@ func (f *Flow) rotate(
 		return Grant{}, f.withdraw(ctx, made, fmt.Errorf("storing a refresh key: %w", err))
 	}
 	for _, key := range earlier {
-		_, err := resource.Delete(ctx, f.all, resource.DeleteInput{Caller: sweeper, Name: key.Name, UID: types.UID(key.UID)})
+		_, err := resource.Delete(ctx, f.all, resource.DeleteInput{Caller: Sweeper, Name: key.Name, UID: types.UID(key.UID)})
 		if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
 			// It expires within the hour.
 			f.env.Log.WarnContext(ctx, "deleting an access key that was refreshed", "key", key.Name, "error", err)
@@ -317,7 +317,7 @@ func (f *Flow) lastActivity(ctx context.Context, key *model.OwnedAccessKey, acti
 func (f *Flow) reused(ctx context.Context, family *model.OwnedAccessKey, record store.Record, notes map[string]string) error {
 	notes[AnnotationOutcome], notes[AnnotationKey] = "refresh_token_reused", family.Name
 	f.env.Log.WarnContext(ctx, "a refresh token was used twice, and its sign-in has ended", "user", family.Spec.User, "key", family.Name)
-	if err := resource.Revoke(ctx, f.all, sweeper, family); err != nil {
+	if err := resource.Revoke(ctx, f.all, Sweeper, family); err != nil {
 		return err
 	}
 	if _, err := f.records.Delete(ctx, record.Name, record.Revision); err != nil && !lost(err) {

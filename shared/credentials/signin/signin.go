@@ -246,7 +246,7 @@ func (a attempt) request() Request {
 // id names an attempt in cookies and URLs of the platform. Nobody can compute the state from it.
 func (a attempt) id() string { return idOf(a.State) }
 
-func idOf(state string) string { return digest("cookie", state)[:16] }
+func idOf(state string) string { return Digest("cookie", state)[:16] }
 
 // place is what the cookie of an attempt is sealed for.
 func place(id string) string { return Resource + "/cookie/" + id }
@@ -299,7 +299,7 @@ func random(source io.Reader) (string, error) {
 }
 
 // digest returns one name for several texts.
-func digest(parts ...string) string {
+func Digest(parts ...string) string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%q", parts))
 	return hex.EncodeToString(sum[:])
 }

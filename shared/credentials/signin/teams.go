@@ -64,7 +64,7 @@ func (f *Flow) makeTeams(ctx context.Context, settings *model.ConfigAuth, groups
 // teamsFor are the teams that the team of a group may be, the first that is free.
 func teamsFor(group string) []identity.Owner {
 	var owners []identity.Owner
-	for _, name := range candidates(group, "team", digest("group", group)) {
+	for _, name := range candidates(group, "team", Digest("group", group)) {
 		owners = append(owners, identity.Owner{Kind: identity.Team, Name: name})
 	}
 	return owners
