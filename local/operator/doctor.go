@@ -44,7 +44,7 @@ func NewDoctor() Doctor { return Doctor{Deployed: flags.Doctor()} }
 
 // Help is printed below the flags.
 func (*Doctor) Help() string {
-	return "It changes nothing but for the trial of --sign-in, and prints no secret. Each line has a level: ok, unknown (it could not be examined from here), warning or critical. " +
+	return "It changes nothing, except for the record of a trial with --sign-in, and prints no secret. Each line has a level: ok, unknown (it could not be examined from here), warning or critical. " +
 		"Exit codes: 0 if nothing is worse than unknown, 1 for warnings, 2 for anything critical and for wrong flags. See docs/doctor.md."
 }
 

@@ -298,7 +298,7 @@ func random(source io.Reader) (string, error) {
 	return base64.RawURLEncoding.EncodeToString(bytes[:]), nil
 }
 
-// digest returns one name for several texts.
+// Digest returns one name for several texts.
 func Digest(parts ...string) string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%q", parts))
 	return hex.EncodeToString(sum[:])
