@@ -428,3 +428,33 @@ func TestSAMLUnsigned(t *testing.T) {
 		t.Errorf("another audience: %d", answer.StatusCode)
 	}
 }
+
+// Namespaces that nothing uses may stay in what is signed: in the element, in the SignedInfo, or in both. Source: Exclusive XML Canonicalization 1.0, 3.
+func TestInclusiveNamespaces(t *testing.T) {
+	t.Parallel()
+	w := newSAML(t)
+	request := w.ask(w.browser())
+	for about, change := range map[string]func(*samltest.Response){
+		"in the SignedInfo": func(r *samltest.Response) { r.InfoPrefixes = "xs" },
+		"in the element":    func(r *samltest.Response) { r.ContentPrefixes = "xs" },
+		"in both":           func(r *samltest.Response) { r.InfoPrefixes, r.ContentPrefixes = "xs", "xs" },
+	} {
+		for _, signsResponse := range []bool{false, true} {
+			response := w.idp.Answer(request)
+			response.SignResponse, response.SignAssertion = signsResponse, !signsResponse
+			change(response)
+			right := response.XML(t)
+			if read, err := w.read(t, right, request.RelayState); err != nil || read.Subject != "1001" {
+				t.Errorf("%s, response signed: %v: %+v, %v", about, signsResponse, read, err)
+			}
+			for _, wrong := range []string{
+				strings.Replace(right, `PrefixList="xs"`, `PrefixList="xs ds"`, 1),
+				strings.Replace(right, `PrefixList="xs"`, `PrefixList=""`, 1),
+				strings.ReplaceAll(right, "http://www.w3.org/2001/XMLSchema", "urn:another"),
+				strings.Replace(right, "1001", "1002", 1),
+			} {
+				w.wantUnread(t, about, wrong, request.RelayState)
+			}
+		}
+	}
+}

@@ -41,6 +41,7 @@ const (
 	protocolNS  = "urn:oasis:names:tc:SAML:2.0:protocol"
 	assertionNS = "urn:oasis:names:tc:SAML:2.0:assertion"
 	signatureNS = "http://www.w3.org/2000/09/xmldsig#"
+	schemaNS    = "http://www.w3.org/2001/XMLSchema"
 )
 
 // rsaKey is made once, because that takes long.
@@ -172,6 +173,9 @@ type Response struct {
 	Method1, Digest1, Canonical, FirstTransform, NextTransform string
 	// More is added to an element of the assertion, by its name, before it is signed: AfterSubject, Subject, Conditions, Assertion.
 	More map[string]string
+	// InfoPrefixes and ContentPrefixes are what InclusiveNamespaces lists for the SignedInfo, and for the element that is signed: xs, or nothing. Set
+	// them where one element is signed.
+	InfoPrefixes, ContentPrefixes string
 	// References are the elements that the signature refers to more, in text.
 	References string
 	// KeyInfo is in each signature.
@@ -258,7 +262,7 @@ func (r *Response) Assertion(t testing.TB) string {
 			r.More["AfterSubject"]+
 			element("saml:Conditions", audiences+r.More["Conditions"], "NotBefore", r.NotBefore, "NotOnOrAfter", r.NotOnOrAfter)+
 			statements+r.More["Assertion"],
-		"xmlns:saml", assertionNS, "ID", r.AssertionID, "IssueInstant", r.AssertionIssued, "Version", "2.0")
+		"xmlns:saml", assertionNS, "xmlns:xs", r.schema(r.SignAssertion), "ID", r.AssertionID, "IssueInstant", r.AssertionIssued, "Version", "2.0")
 	if r.SignAssertion {
 		text = r.sign(t, text, r.AssertionID)
 	}
@@ -273,7 +277,7 @@ func (r *Response) XML(t testing.TB) string {
 		issuer = element("saml:Issuer", content(r.Issuer), "xmlns:saml", assertionNS)
 	}
 	text := element("samlp:Response", issuer+element("samlp:Status", element("samlp:StatusCode", "", "Value", r.Status))+r.Assertion(t),
-		"xmlns:samlp", protocolNS, "Destination", r.Destination, "ID", r.ID, "InResponseTo", r.InResponseTo, "IssueInstant", r.Issued, "Version", "2.0")
+		"xmlns:samlp", protocolNS, "xmlns:xs", r.schema(!r.SignAssertion), "Destination", r.Destination, "ID", r.ID, "InResponseTo", r.InResponseTo, "IssueInstant", r.Issued, "Version", "2.0")
 	if r.SignResponse {
 		text = r.sign(t, text, r.ID)
 	}
@@ -291,11 +295,16 @@ func (r *Response) sign(t testing.TB, text, id string) string {
 	sum := hashed(r.Digest1, text)
 	encode := base64.StdEncoding.EncodeToString
 	reference := element("ds:Reference",
-		element("ds:Transforms", element("ds:Transform", "", "Algorithm", r.FirstTransform)+element("ds:Transform", "", "Algorithm", r.NextTransform))+
+		element("ds:Transforms", element("ds:Transform", "", "Algorithm", r.FirstTransform)+
+			element("ds:Transform", inclusive(r.ContentPrefixes), "Algorithm", r.NextTransform))+
 			element("ds:DigestMethod", "", "Algorithm", r.Digest1)+element("ds:DigestValue", encode(sum)),
 		"URI", "#"+id)
-	info := element("ds:CanonicalizationMethod", "", "Algorithm", r.Canonical) + element("ds:SignatureMethod", "", "Algorithm", r.Method1) + reference + r.References
-	digest := hashed(r.Method1, element("ds:SignedInfo", info, "xmlns:ds", signatureNS))
+	info := element("ds:CanonicalizationMethod", inclusive(r.InfoPrefixes), "Algorithm", r.Canonical) + element("ds:SignatureMethod", "", "Algorithm", r.Method1) + reference + r.References
+	inherited := ""
+	if r.InfoPrefixes != "" {
+		inherited = schemaNS
+	}
+	digest := hashed(r.Method1, element("ds:SignedInfo", info, "xmlns:ds", signatureNS, "xmlns:xs", inherited))
 	var signature []byte
 	var err error
 	switch key := r.p.key.(type) {
@@ -313,12 +322,29 @@ func (r *Response) sign(t testing.TB, text, id string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	signed := element("ds:Signature", element("ds:SignedInfo", info)+element("ds:SignatureValue", encode(signature))+r.KeyInfo, "xmlns:ds", signatureNS)
+	signed := element("ds:Signature", element("ds:SignedInfo", info)+element("ds:SignatureValue", encode(signature))+r.KeyInfo, "xmlns:ds", signatureNS, "xmlns:xs", inherited)
 	at := strings.Index(text, ">") + 1
 	if strings.HasPrefix(text[at:], "<saml:Issuer") {
 		at = strings.Index(text, "</saml:Issuer>") + len("</saml:Issuer>")
 	}
 	return text[:at] + signed + text[at:]
+}
+
+// schema returns the namespace of the prefix xs for an element whose canonical text declares it: the element that is signed. Nothing in a response
+// uses the prefix.
+func (r *Response) schema(signed bool) string {
+	if r.ContentPrefixes == "" || !signed {
+		return ""
+	}
+	return schemaNS
+}
+
+// inclusive returns InclusiveNamespaces with a list of prefixes.
+func inclusive(prefixes string) string {
+	if prefixes == "" {
+		return ""
+	}
+	return element("ec:InclusiveNamespaces", "", "xmlns:ec", Exclusive, "PrefixList", prefixes)
 }
 
 // hashOf is the hash in the name of an algorithm.

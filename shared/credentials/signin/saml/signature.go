@@ -1,6 +1,8 @@
 package saml
 
 import (
+	"bytes"
+	"crypto"
 	"crypto/ecdsa"
 	"crypto/x509"
 	"encoding/asn1"
@@ -21,59 +23,104 @@ const (
 	enveloped = "http://www.w3.org/2000/09/xmldsig#enveloped-signature"
 )
 
+// methods and digests are the algorithms that are accepted, by their identifiers. Source: RFC 9231, 2.3 and 2.4.
 var (
-	methods = []string{
-		dsig.RSASHA256SignatureMethod, dsig.RSASHA384SignatureMethod, dsig.RSASHA512SignatureMethod,
-		dsig.ECDSASHA256SignatureMethod, dsig.ECDSASHA384SignatureMethod, dsig.ECDSASHA512SignatureMethod,
+	methods = map[string]x509.SignatureAlgorithm{
+		dsig.RSASHA256SignatureMethod: x509.SHA256WithRSA, dsig.ECDSASHA256SignatureMethod: x509.ECDSAWithSHA256,
+		dsig.RSASHA384SignatureMethod: x509.SHA384WithRSA, dsig.ECDSASHA384SignatureMethod: x509.ECDSAWithSHA384,
+		dsig.RSASHA512SignatureMethod: x509.SHA512WithRSA, dsig.ECDSASHA512SignatureMethod: x509.ECDSAWithSHA512,
 	}
-	digests = []string{
-		"http://www.w3.org/2001/04/xmlenc#sha256", "http://www.w3.org/2001/04/xmldsig-more#sha384", "http://www.w3.org/2001/04/xmlenc#sha512",
+	digests = map[string]crypto.Hash{
+		"http://www.w3.org/2001/04/xmlenc#sha256":       crypto.SHA256,
+		"http://www.w3.org/2001/04/xmldsig-more#sha384": crypto.SHA384,
+		"http://www.w3.org/2001/04/xmlenc#sha512":       crypto.SHA512,
 	}
 )
 
-// errSignature says that no pinned certificate has made a signature. Why is for nobody.
+// errSignature says that no certificate of the configuration has made a signature. The reason is for nobody.
 var errSignature = errors.New("is not signed by a certificate of the configuration")
 
 // verified returns what one of the certificates has signed of an element that has a signature: it is read from the very bytes whose
 // digest was verified, without the signature. Everything that a signature could be except the one form that SAML has is refused
-// before the library sees it. What the signature says about its key is ignored. Source: SAML 2.0 Core, 5.4.
+// before it is verified. What the signature says about its key is ignored. Source: SAML 2.0 Core, 5.4; ADR-0038.
 func verified(element *etree.Element, certificates []*x509.Certificate, now time.Time) (*etree.Element, error) {
-	parents, err := etreeutils.NSBuildParentContext(element)
+	alone, err := detached(element)
 	if err != nil {
-		return nil, errSignature
+		return nil, err
 	}
-	if parents, err = parents.SubContext(element); err != nil {
-		return nil, errSignature
-	}
-	alone, err := etreeutils.NSDetatch(parents, element)
-	if err != nil {
-		return nil, errSignature
-	}
-	signature := signatureOf(alone)
+	signature, id := signatureOf(alone), alone.SelectAttrValue("ID", "")
 	if signature == nil {
 		return nil, errSignature
 	}
-	if err := strict(signature, alone.SelectAttrValue("ID", "")); err != nil {
+	parts := open(signature)
+	info, signatureValue := parts.must(signatureNS, dsig.SignedInfoTag), parts.must(signatureNS, dsig.SignatureValueTag)
+	parts.may(signatureNS, dsig.KeyInfoTag)
+	if err := parts.close(); err != nil {
 		return nil, err
 	}
-	for _, key := range signature.SelectElements("KeyInfo") {
-		signature.RemoveChild(key)
-	}
-	text, err := value(signature.SelectElement("SignatureValue"))
+	claimed, err := readSignedInfo(info, id)
 	if err != nil {
 		return nil, err
 	}
-	for _, certificate := range certificates {
-		// The library wants the signature of an elliptic curve in ASN.1, and XML has its two numbers side by side.
-		signature.SelectElement("SignatureValue").SetText(asASN1(text, certificate))
-		checked := &dsig.ValidationContext{
-			CertificateStore: &dsig.MemoryX509CertificateStore{Roots: []*x509.Certificate{certificate}}, IdAttribute: "ID", Clock: dsig.NewFakeClockAt(now),
-		}
-		if read, err := checked.Validate(alone); err == nil && read != nil {
-			return read, nil
-		}
+	signed, err := decoded(signatureValue)
+	if err != nil {
+		return nil, err
 	}
-	return nil, errSignature
+	canonicalInfo, err := canonical(info, claimed.infoPrefixes)
+	if err != nil {
+		return nil, err
+	}
+	if !slices.ContainsFunc(certificates, func(certificate *x509.Certificate) bool {
+		return !now.Before(certificate.NotBefore) && !now.After(certificate.NotAfter) &&
+			certificate.CheckSignature(claimed.method, canonicalInfo, asASN1(signed, certificate)) == nil
+	}) {
+		return nil, errSignature
+	}
+	// Only what is in the bytes that a certificate has signed counts.
+	if info, err = parse(canonicalInfo); err != nil {
+		return nil, errSignature
+	}
+	if claimed, err = readSignedInfo(info, id); err != nil {
+		return nil, err
+	}
+	alone.RemoveChild(signature)
+	content, err := canonical(alone, claimed.contentPrefixes)
+	if err != nil {
+		return nil, err
+	}
+	digest := claimed.digestMethod.New()
+	_, _ = digest.Write(content)
+	if !bytes.Equal(digest.Sum(nil), claimed.digest) {
+		return nil, errSignature
+	}
+	return parse(content)
+}
+
+// detached returns a copy of an element that declares each namespace that its parents declare.
+func detached(element *etree.Element) (*etree.Element, error) {
+	namespaces, err := etreeutils.NSBuildParentContext(element)
+	if err != nil {
+		return nil, errSignature
+	}
+	alone, err := etreeutils.NSDetatch(namespaces, element)
+	if err != nil {
+		return nil, errSignature
+	}
+	return alone, nil
+}
+
+// canonical returns an element in exclusive canonical XML. The namespaces of the prefixes, which white space separates, are treated as inclusive
+// canonicalization does: they stay where nothing uses them. Source: Exclusive XML Canonicalization 1.0, 3.
+func canonical(element *etree.Element, prefixes string) ([]byte, error) {
+	alone, err := detached(element)
+	if err != nil {
+		return nil, err
+	}
+	text, err := dsig.MakeC14N10ExclusiveCanonicalizerWithPrefixList(prefixes).Canonicalize(alone)
+	if err != nil {
+		return nil, errSignature
+	}
+	return text, nil
 }
 
 // signatureOf returns the signature that is directly in an element. Nil: it has none.
@@ -86,56 +133,87 @@ func signatureOf(element *etree.Element) *etree.Element {
 	return nil
 }
 
-// strict refuses a signature that does not have exactly one reference, to the ID of its parent, or another algorithm than those here.
-func strict(signature *etree.Element, id string) error {
-	parts := open(signature)
-	info := open(parts.must(signatureNS, dsig.SignedInfoTag))
-	parts.must(signatureNS, dsig.SignatureValueTag)
-	parts.may(signatureNS, dsig.KeyInfoTag)
-	if err := parts.close(); err != nil {
-		return err
-	}
-	canonical := info.must(signatureNS, dsig.CanonicalizationMethodTag)
+// signedInfo is what a SignedInfo says.
+type signedInfo struct {
+	method       x509.SignatureAlgorithm
+	digestMethod crypto.Hash
+	digest       []byte
+	// infoPrefixes and contentPrefixes are those of canonical, for the SignedInfo itself and for the element that is signed.
+	infoPrefixes, contentPrefixes string
+}
+
+// readSignedInfo reads a SignedInfo. It refuses all but exactly one reference, to the element with an ID, and other algorithms than those here.
+func readSignedInfo(element *etree.Element, id string) (signedInfo, error) {
+	var found signedInfo
+	info := open(element)
+	canonicalization := info.must(signatureNS, dsig.CanonicalizationMethodTag)
 	method := info.must(signatureNS, dsig.SignatureMethodTag)
 	reference := info.must(signatureNS, dsig.ReferenceTag)
 	if err := info.close(); err != nil {
-		return err
+		return found, err
 	}
 	referred := open(reference)
 	transforms := open(referred.must(signatureNS, dsig.TransformsTag))
-	digest := referred.must(signatureNS, dsig.DigestMethodTag)
-	referred.must(signatureNS, dsig.DigestValueTag)
+	digestMethod := referred.must(signatureNS, dsig.DigestMethodTag)
+	digestValue := referred.must(signatureNS, dsig.DigestValueTag)
 	first, second := transforms.must(signatureNS, dsig.TransformTag), transforms.must(signatureNS, dsig.TransformTag)
 	if err := errors.Join(referred.close(), transforms.close()); err != nil {
-		return errors.New("the signature has an unusual reference")
+		return found, errors.New("the signature has an unusual reference")
 	}
 	algorithm := func(element *etree.Element) string { return element.SelectAttrValue(dsig.AlgorithmAttr, "") }
+	var err, unusual error
+	found.infoPrefixes, err = inclusivePrefixes(canonicalization)
+	found.contentPrefixes, unusual = inclusivePrefixes(second)
+	found.method, found.digestMethod = methods[algorithm(method)], digests[algorithm(digestMethod)]
 	switch {
 	case id == "" || reference.SelectAttrValue(dsig.URIAttr, "") != "#"+id:
-		return errors.New("the signature refers to another element")
-	case algorithm(canonical) != exclusive || algorithm(first) != enveloped || algorithm(second) != exclusive:
-		return errors.New("the signature has an unusual canonicalization or transform")
-	case !slices.Contains(methods, algorithm(method)) || !slices.Contains(digests, algorithm(digest)):
-		return errors.New("the signature has an algorithm that is not accepted")
+		return found, errors.New("the signature refers to another element")
+	case algorithm(canonicalization) != exclusive || algorithm(first) != enveloped || algorithm(second) != exclusive || errors.Join(err, unusual) != nil:
+		return found, errors.New("the signature has an unusual canonicalization or transform")
+	case found.method == 0 || found.digestMethod == 0:
+		return found, errors.New("the signature has an algorithm that is not accepted")
 	}
-	return nil
+	found.digest, err = decoded(digestValue)
+	return found, err
 }
 
-// asASN1 returns the signature of an elliptic curve in the form of ASN.1. Any other text is returned as it is, without white space.
-func asASN1(text string, certificate *x509.Certificate) string {
-	text = strings.Join(strings.Fields(text), "")
+// inclusivePrefixes returns the prefixes that exclusive canonicalization treats inclusively.
+func inclusivePrefixes(method *etree.Element) (string, error) {
+	parts := open(method)
+	listed := parts.may(exclusive, "InclusiveNamespaces")
+	if err := parts.close(); err != nil || listed == nil {
+		return "", err
+	}
+	return listed.SelectAttrValue("PrefixList", ""), open(listed).close()
+}
+
+// decoded returns the bytes of a text in base64. White space in it means nothing.
+func decoded(element *etree.Element) ([]byte, error) {
+	text, err := value(element)
+	if err != nil {
+		return nil, err
+	}
+	octets, err := base64.StdEncoding.DecodeString(strings.Join(strings.Fields(text), ""))
+	if err != nil {
+		return nil, errSignature
+	}
+	return octets, nil
+}
+
+// asASN1 returns the signature of an elliptic curve in the form of ASN.1: XML has its two numbers side by side. Any other signature is returned
+// as it is.
+func asASN1(signature []byte, certificate *x509.Certificate) []byte {
 	key, isCurve := certificate.PublicKey.(*ecdsa.PublicKey)
 	if !isCurve {
-		return text
+		return signature
 	}
-	raw, err := base64.StdEncoding.DecodeString(text)
 	size := (key.Curve.Params().BitSize + 7) / 8
-	if err != nil || len(raw) != 2*size {
-		return text
+	if len(signature) != 2*size {
+		return signature
 	}
-	encoded, err := asn1.Marshal(struct{ R, S *big.Int }{new(big.Int).SetBytes(raw[:size]), new(big.Int).SetBytes(raw[size:])})
+	encoded, err := asn1.Marshal(struct{ R, S *big.Int }{new(big.Int).SetBytes(signature[:size]), new(big.Int).SetBytes(signature[size:])})
 	if err != nil {
-		return text
+		return signature
 	}
-	return base64.StdEncoding.EncodeToString(encoded)
+	return encoded
 }
