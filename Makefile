@@ -14,8 +14,6 @@ TOOL := go tool -modfile=test/tools/go.mod
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 LDFLAGS := -X main.version=$(VERSION)
 FUZZTIME ?= 20s
-# Where the processor time goes, for the compiler. make profile writes it.
-PROFILE := infra/profile/default.pgo
 # How long the tests of one package may take on a machine that others use as well.
 TIMEOUT ?= 40m
 # It runs tests in parts, installs what they need where it can, and prints what they cost. test/check/parts.go lists the parts.
@@ -78,9 +76,8 @@ fix: ## Mend what the linters can mend.
 build: program ## Build the local runner, and the functions for AWS Lambda in build/lambda.
 	go run ./infra/shells build $(ARGS)
 
-# Every package is compiled once more for the profile, which takes minutes the first time. `make run` does without.
 program: # Build the local runner as it is released.
-	CGO_ENABLED=0 go build -trimpath -pgo=$(PROFILE) -ldflags '-s -w $(LDFLAGS)' -o build/platform ./local
+	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w $(LDFLAGS)' -o build/platform ./local
 
 # Everything is compiled for four platforms, twice, and the second time without a cache.
 release: ## Make what is published, in build/release: archives, images, programs for Lambda, bill of materials, checksums.
@@ -112,10 +109,6 @@ evidence: ## Run the tests behind each claim of the documents, and write docs/ev
 	@$(CHECK) --install redis-server postgres zsh fish simplesamlphp providers nginx chromium playwright osls
 	go run ./test/evidence $(ARGS)
 
-profile: ## Measure where the processor time goes, for the compiler. Renew it on a quiet machine, after changes of measured paths.
-	@$(CHECK) --install redis-server
-	go run ./test/load profile --output $(PROFILE)
-
 bench-cold: ## Measure size, start and answers of each function for AWS Lambda.
 	go run ./test/cold $(ARGS)
 
@@ -143,4 +136,4 @@ verify: gen ## Fail when a generated file is not what the source says.
 	@git diff --exit-code --stat -- '*zz_generated*' functions/discoverapi shared/api/fieldmanager \
 		infra/serverless infra/redis infra/terraform/functions.json infra/lambda/functions infra/knative infra/nginx docs/limits.md docs/reference.md functions/serveconsole
 
-.PHONY: node help run test check check-deep browser contract linter lint lint-modules fix build program release stage-gcf stage-serverless bench bench-growth bench-parts bench-cold speed evidence profile fuzz gen verify
+.PHONY: node help run test check check-deep browser contract linter lint lint-modules fix build program release stage-gcf stage-serverless bench bench-growth bench-parts bench-cold speed evidence fuzz gen verify

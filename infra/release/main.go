@@ -24,7 +24,6 @@ type options struct {
 	Tag       string     `help:"Fail unless this is the tag of the release: v and the newest version of CHANGELOG.md."`
 	Downloads string     `default:"https://management.platform.sh/releases/download" placeholder:"URL" help:"Where the files will be, in a folder with the name of the tag (${default})."`
 	Platform  []platform `default:"linux/amd64,linux/arm64,darwin/amd64,darwin/arm64" placeholder:"OS/ARCH" help:"Platforms of the archives (${default})."`
-	Profile   string     `default:"infra/profile/default.pgo" help:"Where the processor time goes, for the compiler (${default}). off: without, which compiles in a third of the time."`
 	Lambda    bool       `negatable:"" default:"true" help:"Make the programs for AWS Lambda (${default})."`
 	Twice     bool       `negatable:"" default:"true" help:"Build everything once more, in another folder, and compare (${default})."`
 	Cache     bool       `help:"Let the second build use what the first one compiled. It then shows less, and takes a fraction of the time."`

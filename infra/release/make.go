@@ -50,7 +50,7 @@ func (r release) make(ctx context.Context, o options, folder, cache string) erro
 	for _, p := range o.Platform {
 		fmt.Printf("building platform for %s\n", p)
 		if programs[p], err = r.build(ctx, cache, p, filepath.Join(work, "platform"), "./local",
-			"-buildvcs=true", "-pgo="+o.Profile, "-ldflags", "-s -w -X main.version="+r.version); err != nil {
+			"-buildvcs=true", "-ldflags", "-s -w -X main.version="+r.version); err != nil {
 			return err
 		}
 		parts = append(parts, part{"platform", p, programs[p]})

@@ -161,7 +161,7 @@ func TestRelease(t *testing.T) {
 	t.Parallel()
 	made := filepath.Join(t.TempDir(), "release")
 	if err := run(t.Context(), options{
-		Root: clone(t, "a folder with another path"), Output: made, Downloads: "https://example.com/d", Platform: []platform{here}, Profile: "off", Twice: true, Cache: true,
+		Root: clone(t, "a folder with another path"), Output: made, Downloads: "https://example.com/d", Platform: []platform{here}, Twice: true, Cache: true,
 	}); err != nil {
 		t.Fatal(err)
 	}

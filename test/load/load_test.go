@@ -2,29 +2,49 @@ package main
 
 import (
 	"bytes"
-	"compress/gzip"
 	"context"
 	"fmt"
-	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
+	"github.com/alecthomas/kong"
+
+	"management.platform.sh/local/runner"
 	"management.platform.sh/shared/model/secret"
 )
 
 // TestMain is the program itself where it has been started as one of its hidden commands.
 func TestMain(m *testing.M) {
-	if len(os.Args) > 1 && (os.Args[1] == "serve" || os.Args[1] == "floor") {
+	switch {
+	case len(os.Args) > 1 && os.Args[1] == "floor":
 		main()
+	case len(os.Args) > 1 && os.Args[1] == "serve":
+		os.Exit(serve())
 	}
 	os.Exit(m.Run())
+}
+
+// serve is the runner, and returns the exit code.
+func serve() int {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
+	defer stop()
+	command := struct {
+		Serve runner.Serve `cmd:""`
+	}{runner.New("load")}
+	if err := kong.Parse(&command, kong.BindTo(ctx, (*context.Context)(nil))).Run(); err != nil {
+		fmt.Fprintln(os.Stderr, "serve:", err)
+		return 1
+	}
+	return 0
 }
 
 // A ratio is of two measurements of one run and one round. Two runs have no ratio.
@@ -161,15 +181,14 @@ func TestRun(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	profile := filepath.Join(folder, "profile")
 	script := filepath.Join(folder, "platform")
-	if err := os.WriteFile(script, fmt.Appendf(nil, "#!/bin/sh\nexec %q serve --profile %q \"$@\"\n", program, profile), 0o700); err != nil {
+	if err := os.WriteFile(script, fmt.Appendf(nil, "#!/bin/sh\nexec %q serve \"$@\"\n", program), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	t.Setenv("PATH", folder)
 	const keys = 2*objects + 100
 	c := &runCommand{
-		Program: []string{script}, Keys: []int{keys}, Format: []int{2}, Floor: true, Peers: true, Audit: true, Log: os.DevNull,
+		Program: []string{script}, Keys: []int{keys}, Floor: true, Peers: true, Audit: true, Log: os.DevNull,
 		Clients: []int{2}, Duration: 50 * time.Millisecond, Rounds: 2, Op: operations,
 	}
 	if err := c.Validate(); err != nil {
@@ -187,10 +206,6 @@ func TestRun(t *testing.T) {
 	}
 	if len(found.Absent) != 2 || len(found.Sides) != 2 || found.Sides[0].Server <= 0 || found.Sides[0].Store <= 0 {
 		t.Errorf("the sides are %+v, absent are %q", found.Sides, found.Absent)
-	}
-	// The profile of the runner is there once it has ended.
-	if text, err := os.ReadFile(profile); err != nil || !bytes.HasPrefix(text, []byte{0x1f, 0x8b}) {
-		t.Errorf("the profile has %d bytes, %v", len(text), err)
 	}
 }
 
@@ -210,7 +225,7 @@ func TestSeed(t *testing.T) {
 	folder := t.TempDir()
 	const keys = 2*objects + 100
 	started, side, err := startPlatform(t.Context(), platformOptions{
-		name: "seeded", program: []string{program, "serve", "--profile", filepath.Join(folder, "profile")}, folder: folder, log: os.DevNull, keys: keys,
+		name: "seeded", program: []string{program, "serve"}, folder: folder, log: os.DevNull, keys: keys,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -239,29 +254,6 @@ func TestSeed(t *testing.T) {
 	var answer map[string]any
 	if err := started.api.ask(t.Context(), http.MethodDelete, started.api.item(keptName(keys-1)), nil, &answer); err != nil {
 		t.Errorf("a seeded key cannot be deleted: %v", err)
-	}
-}
-
-// The profile that make build gives to the compiler is one of this project: it has samples of the code that every operation runs.
-func TestDefaultProfile(t *testing.T) {
-	t.Parallel()
-	packed, err := os.Open("../../infra/profile/default.pgo")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer packed.Close()
-	unpacked, err := gzip.NewReader(packed)
-	if err != nil {
-		t.Fatal(err)
-	}
-	text, err := io.ReadAll(unpacked)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, name := range []string{"api/frame", "api/resource", "api/fieldmanager", "state/redisstore", "signing/token", "credentials/kubeconfig"} {
-		if !bytes.Contains(text, []byte("management.platform.sh/shared/"+name+".")) {
-			t.Errorf("the profile has no function of %s: run make profile", name)
-		}
 	}
 }
 

@@ -7,7 +7,6 @@
 //	go run ./test/load --program build/platform --program build/before
 //	go run ./test/load --keys 1000,200000 --op get,create,update,page --no-floor --no-peers
 //	go run ./test/load table build/bench/*.json
-//	go run ./test/load profile --output default.pgo
 //
 // It starts every server itself, on loopback addresses and in a new folder, and ends them. Any response but 2xx is an error,
 // and the exit code is then 1. It is not a test: it does not decide how fast is fast enough.
@@ -29,7 +28,6 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"management.platform.sh/shared/state/redisstore"
 	"management.platform.sh/test/launch"
 )
 
@@ -41,17 +39,14 @@ const (
 )
 
 type commands struct {
-	Run     runCommand     `cmd:"" default:"withargs" help:"Measure (the default)."`
-	Table   tableCommand   `cmd:"" help:"Print the tables of runs that were kept."`
-	Profile profileCommand `cmd:"" help:"Write a CPU profile of all operations, for the compiler."`
-	Floor   floorCommand   `cmd:"" hidden:"" help:"Serve the handlers that the API is compared with."`
-	Serve   serveCommand   `cmd:"" hidden:"" help:"Serve the API, and write a CPU profile."`
+	Run   runCommand   `cmd:"" default:"withargs" help:"Measure (the default)."`
+	Table tableCommand `cmd:"" help:"Print the tables of runs that were kept."`
+	Floor floorCommand `cmd:"" hidden:"" help:"Serve the handlers that the API is compared with."`
 }
 
 type runCommand struct {
 	Program  []string      `type:"existingfile" placeholder:"FILE" help:"Runners to measure; ratios are those of the first. Without one, the runner is built."`
 	Keys     []int         `placeholder:"N" help:"Measure the runner with these numbers of access keys, each in a process of its own. Without it there are 500."`
-	Format   []int         `default:"1" placeholder:"1,2" help:"Measure the runner with these formats of records (${default})."`
 	Floor    bool          `default:"true" negatable:"" help:"Measure the floor."`
 	Peers    bool          `default:"true" negatable:"" help:"Measure kube-apiserver with etcd, and bao, where they are on PATH."`
 	Audit    bool          `default:"true" negatable:"" help:"Write the audit at level 1 to a file."`
@@ -72,8 +67,6 @@ func (c *runCommand) Validate() error {
 		return fmt.Errorf("--clients must be 1 to %d", maxClients)
 	case len(c.Keys) > 0 && slices.Min(c.Keys) < objects:
 		return fmt.Errorf("--keys must be at least %d", objects)
-	case len(c.Format) == 0 || slices.Min(c.Format) < 1 || slices.Max(c.Format) > redisstore.Packed:
-		return fmt.Errorf("--format must be 1 to %d", redisstore.Packed)
 	case slices.Contains(c.Op, opDelete) && !slices.Contains(c.Op, opCreate):
 		return errors.New("--op: delete removes what create makes, and needs it")
 	}
@@ -91,7 +84,7 @@ func main() { os.Exit(start()) }
 func start() int {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
-	parsed := kong.Parse(newCommands(),
+	parsed := kong.Parse(&commands{},
 		kong.Name("load"),
 		kong.Description("Measure the API beside the least that a server does, and beside its peers."),
 		kong.Vars{"devnull": os.DevNull, "ops": strings.Join(operations, ","), "usual": strings.Join(usual(), ",")},
@@ -220,15 +213,13 @@ func (c *runCommand) open(ctx context.Context, folder string) (sides []*side, ab
 		keys = []int{objects}
 	}
 	type setup struct {
-		program      string
-		keys, format int
+		program string
+		keys    int
 	}
 	var setups []setup
 	for _, program := range c.Program {
 		for _, number := range keys {
-			for _, format := range c.Format {
-				setups = append(setups, setup{program, number, format})
-			}
+			setups = append(setups, setup{program, number})
 		}
 	}
 	var first *platform
@@ -237,9 +228,6 @@ func (c *runCommand) open(ctx context.Context, folder string) (sides []*side, ab
 		name := filepath.Base(program)
 		if len(c.Keys) > 0 {
 			name = fmt.Sprintf("%s, %d keys", name, number)
-		}
-		if len(c.Format) > 1 {
-			name = fmt.Sprintf("%s, format %d", name, one.format)
 		}
 		if slices.ContainsFunc(sides, func(other *side) bool { return other.name == name }) {
 			return sides, nil, fmt.Errorf("%q is measured already: sides need different names", name)
@@ -252,7 +240,7 @@ func (c *runCommand) open(ctx context.Context, folder string) (sides []*side, ab
 			return sides, nil, fmt.Errorf("--program: %w", err)
 		}
 		started, side, err := startPlatform(ctx, platformOptions{
-			name: name, program: []string{program}, folder: data, log: c.Log, audit: c.Audit, keys: number, format: one.format, deletes: deletes,
+			name: name, program: []string{program}, folder: data, log: c.Log, audit: c.Audit, keys: number, deletes: deletes,
 		})
 		if err != nil {
 			return sides, nil, err

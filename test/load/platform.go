@@ -23,8 +23,6 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"management.platform.sh/shared/model/secret"
-	"management.platform.sh/shared/settings"
-	"management.platform.sh/shared/state/redisstore"
 	"management.platform.sh/test/launch"
 )
 
@@ -46,8 +44,6 @@ type platformOptions struct {
 	audit bool
 	// keys is how many access keys there are when the measurements begin; 500 are made in any case.
 	keys int
-	// format is the format of records.
-	format int
 	// deletes tells that the operation delete is measured.
 	deletes bool
 }
@@ -56,9 +52,6 @@ type platformOptions struct {
 func startPlatform(ctx context.Context, options platformOptions) (_ *platform, _ *side, err error) {
 	// No quota ends a measurement, and no pause of a machine that others use as well.
 	variables := []string{"PLATFORM_QUOTA_OBJECTS=1000000000", "PLATFORM_QUOTA_BYTES=1Ti", "PLATFORM_REDIS_TIMEOUT=20s"}
-	if options.format == redisstore.Packed {
-		variables = append(variables, fmt.Sprintf("%s=%d", settings.RedisFormat, options.format))
-	}
 	about := "appendfsync always, audit off"
 	if options.audit {
 		about = "appendfsync always, audit at level 1 in a file"
@@ -108,7 +101,7 @@ func startPlatform(ctx context.Context, options platformOptions) (_ *platform, _
 	if err := p.register(ctx); err != nil {
 		return nil, nil, err
 	}
-	if err := p.seed(ctx, options.keys, options.format == redisstore.Packed); err != nil {
+	if err := p.seed(ctx, options.keys); err != nil {
 		return nil, nil, err
 	}
 	return p, &side{

@@ -29,11 +29,11 @@ const (
 // seed makes keys until there are as many as that. It copies the record of one that the API has made, with other names of
 // the same length, and writes the copies through the store, as the API does: all indexes are there, and the log of events
 // has its usual length. While it writes, Redis keeps the keys in memory; they are on disk when it returns.
-func (p *platform) seed(ctx context.Context, keys int, packed bool) error {
+func (p *platform) seed(ctx context.Context, keys int) error {
 	if keys <= p.api.kept {
 		return nil
 	}
-	client, err := redisstore.Open(p.runner.Redis().Reveal(), redisstore.Options{Timeout: time.Minute, Pack: packed})
+	client, err := redisstore.Open(p.runner.Redis().Reveal(), redisstore.Options{Timeout: time.Minute})
 	if err != nil {
 		return fmt.Errorf("opening the state: %w", err)
 	}
