@@ -85,7 +85,7 @@ func Connect(ctx context.Context, s settings.Settings) (*redisstore.Client, erro
 
 func options(s settings.Settings) redisstore.Options {
 	return redisstore.Options{
-		PoolSize: s.Redis.PoolSize, Replicas: s.Redis.Replicas, Timeout: s.Redis.Timeout, Pack: s.Redis.Format == redisstore.Packed,
+		PoolSize: s.Redis.PoolSize, Replicas: s.Redis.Replicas, Timeout: s.Redis.Timeout,
 	}
 }
 

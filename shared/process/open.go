@@ -69,7 +69,7 @@ func Streams(lookup func(string) string) bool {
 // opened at the first use. It does not report an absent URL, which settings.Read reports.
 func openStores(s settings.Settings) (func(string) store.Store, error) {
 	options := redisstore.Options{
-		PoolSize: s.Redis.PoolSize, Replicas: s.Redis.Replicas, Timeout: s.Redis.Timeout, Pack: s.Redis.Format == redisstore.Packed,
+		PoolSize: s.Redis.PoolSize, Replicas: s.Redis.Replicas, Timeout: s.Redis.Timeout,
 	}
 	switch {
 	case s.Redis.URL != "":

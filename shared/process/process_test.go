@@ -72,7 +72,6 @@ func TestRefused(t *testing.T) {
 		"no window":     {map[string]string{settings.RedisURL: good, settings.WatchWindow: "-1s"}, []string{settings.WatchWindow}},
 		"no pool":       {map[string]string{settings.RedisURL: good, settings.RedisPoolSize: "0", settings.RedisReplicas: "-1"}, []string{settings.RedisPoolSize, settings.RedisReplicas}},
 		"no numbers":    {map[string]string{settings.RedisURL: good, settings.RedisPoolSize: hush, settings.RedisReplicas: "99999"}, []string{settings.RedisPoolSize, settings.RedisReplicas}},
-		"no format":     {map[string]string{settings.RedisURL: good, settings.RedisFormat: "3"}, []string{settings.RedisFormat}},
 		"no time":       {map[string]string{settings.RedisURL: good, settings.RedisTimeout: "99ms"}, []string{settings.RedisTimeout}},
 		"much time":     {map[string]string{settings.RedisURL: good, settings.RedisTimeout: "21s"}, []string{settings.RedisTimeout}},
 		"no duration":   {map[string]string{settings.RedisURL: good, settings.RedisTimeout: hush}, []string{settings.RedisTimeout}},

@@ -13,7 +13,6 @@ const (
 	RedisPoolSize        = "PLATFORM_REDIS_POOL_SIZE"
 	RedisReplicas        = "PLATFORM_REDIS_REPLICAS"
 	RedisTimeout         = "PLATFORM_REDIS_TIMEOUT"
-	RedisFormat          = "PLATFORM_REDIS_FORMAT"
 	EncryptionKey        = "PLATFORM_ENCRYPTION_KEY"
 	EncryptionKeyFile    = "PLATFORM_ENCRYPTION_KEY_FILE"
 	EncryptionKeySecret  = "PLATFORM_ENCRYPTION_KEY_SECRET"
@@ -139,8 +138,6 @@ var List = []Setting{
 		describe("number", Functions, "Number of replicas that must have a write before it is acknowledged."),
 	duration(RedisTimeout, "redis-timeout", short(DefaultRedisTimeout), 100*time.Millisecond, 20*time.Second, func(s *Settings) *time.Duration { return &s.Redis.Timeout }).
 		describe("duration", Functions|Serve, "Time limit for each operation on the state. If an operation takes longer, the response is 503."),
-	number(RedisFormat, "", "1", 1, 2, func(s *Settings) *int { return &s.Redis.Format }).
-		describe("number", Functions|Serve, "Format of records that are written. Both are read. 2 takes less memory; versions before this one do not read it, so set it once every process has this version."),
 	secretText(EncryptionKey, "encryption-key", func(s *Settings) source { return source{&s.Encryption.Keys, &s.Encryption.KeysFrom, anyText} }).
 		describe("base64", Functions|Serve|Commands, "The key that seals secrets in the state, 32 bytes. Older keys, which only open what they sealed, can follow after commas. Set at most one of the key, a file and a secret with it. Absent: the runner keeps a key in its data folder. A function that seals nothing needs none."),
 	secretFile(EncryptionKeyFile, EncryptionKey, func(s *Settings) source { return source{&s.Encryption.Keys, &s.Encryption.KeysFrom, anyText} }).

@@ -72,8 +72,6 @@ type Redis struct {
 	Replicas int
 	// Timeout is the maximum duration of an operation.
 	Timeout time.Duration
-	// Format is the format of the records that are written: 1, or 2 for packed ones. Source: ADR-0043.
-	Format int
 }
 
 // Encryption are the settings of the keys that encrypt secrets in the state.

@@ -63,7 +63,7 @@ func TestConfigVariables(t *testing.T) {
 func TestDefaults(t *testing.T) {
 	t.Parallel()
 	want := Settings{
-		Redis: Redis{PoolSize: 64, Timeout: time.Second, Format: 1},
+		Redis: Redis{PoolSize: 64, Timeout: time.Second},
 		Tokens: Tokens{
 			MaxTTL: 24 * time.Hour, Algorithm: ES256, RotateEvery: 7 * 24 * time.Hour, PublishBefore: time.Hour,
 		},

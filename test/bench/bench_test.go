@@ -52,14 +52,7 @@ func (nowhere) Write(line []byte) (int, error) { return len(line), nil }
 // log is written, and thrown away.
 func newServer(t testing.TB, redisURL string, now func() time.Time) *server {
 	t.Helper()
-	return newServerWith(t, redisURL, now, redisstore.Options{})
-}
-
-// newServerWith is newServer with options of the state.
-func newServerWith(t testing.TB, redisURL string, now func() time.Time, options redisstore.Options) *server {
-	t.Helper()
-	options.Timeout = 10 * time.Second
-	client, err := redisstore.Open(redisURL, options)
+	client, err := redisstore.Open(redisURL, redisstore.Options{Timeout: 10 * time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,13 +17,8 @@ import (
 // BenchmarkMemory measures the memory of Redis for an access key with its indexes, without the log of events, which
 // is full when the count begins. Set the number of keys with -benchtime 100000x.
 func BenchmarkMemory(b *testing.B) {
-	b.Run("plain", func(b *testing.B) { benchmarkMemory(b, redisstore.Options{}) })
-	b.Run("packed", func(b *testing.B) { benchmarkMemory(b, redisstore.Options{Pack: true}) })
-}
-
-func benchmarkMemory(b *testing.B, state redisstore.Options) {
 	url := redistest.Server(b).UnixURL()
-	s := newServerWith(b, url, time.Now, state)
+	s := newServer(b, url, time.Now)
 	options, err := redis.ParseURL(url)
 	if err != nil {
 		b.Fatal(err)

@@ -139,7 +139,7 @@ func TestListsInTextAreCut(t *testing.T) {
 	}
 }
 
-// unbounded is a state whose pages have all objects: a page of packed records has more bytes than it is counted with.
+// unbounded is a state whose pages have all objects, however many bytes they have.
 type unbounded struct{ store.Store }
 
 func (u unbounded) List(ctx context.Context, query store.Query) (page store.Page, err error) {

@@ -206,7 +206,7 @@ type Usage struct {
 const Layout = prefix
 
 // Reads reports whether this build reads records of a format.
-func Reads(format string) bool { return format == formatPlain || format == formatPacked }
+func Reads(number string) bool { return number == format }
 
 // scanned is how many keys, records or owners one command looks at.
 const scanned = 50

@@ -101,8 +101,7 @@ func TestLayout(t *testing.T) {
 
 func TestUnknownFormat(t *testing.T) {
 	for what, stored := range map[string]string{
-		"a newer format": "3 1 0 - - - 2 o\n{}",
-		"no length":      "2 1 0 - - - o\n{}",
+		"a newer format": "2 1 0 - - - 2 o\n{}",
 		"no header":      `{"a":1}`,
 		"half a header":  "1 1 0\n{}",
 		"no newline":     "1 1 0 - - - o",

@@ -12,19 +12,14 @@ import (
 	"management.platform.sh/shared/state/store"
 )
 
-// The formats of records. A record is one header line and the object, unchanged or packed (pack.go):
+// format is the format of records. A record is one header line and the object, unchanged:
 //
 //	1 <revision> <created ms> <expires ms or -> <digest or -> <references or -> <owner>\n<object>
-//	2 <revision> <created ms> <expires ms or -> <digest or -> <references or -> <length of the object> <owner>\n<packed object>
 //
-// This build reads both. It packs only if Options.Pack says so, because older builds do not read the second one.
 // References are uids, separated by commas. If a digest or a list of references begins with a dash, that dash is
 // doubled. The owner is last because it may contain blanks. Scripts read the header with a pattern (lua/record.lua)
-// and never look at the object. Source: ADR-0002, ADR-0043.
-const (
-	formatPlain  = "1"
-	formatPacked = "2"
-)
+// and never look at the object. Source: ADR-0002.
+const format = "1"
 
 // none stands for an absent digest, expiry or list of references in a header.
 const none = "-"
@@ -82,7 +77,7 @@ func decode(name, raw, activity string) (store.Record, error) {
 	header, object, ok := strings.Cut(raw, "\n")
 	number, rest, _ := strings.Cut(header, " ")
 	if !ok || !Reads(number) {
-		return bad("this build reads format " + formatPlain + " and " + formatPacked)
+		return bad("this build reads format " + format)
 	}
 	var parts [5]string
 	for i := range parts {
@@ -91,20 +86,8 @@ func decode(name, raw, activity string) (store.Record, error) {
 		}
 	}
 	record := store.Record{Name: name, Owner: rest}
+	record.Object = unsafe.Slice(unsafe.StringData(object), len(object)) //nolint:gosec // no other text has these bytes
 	var err error
-	if number == formatPacked {
-		length, owner, ok := strings.Cut(rest, " ")
-		n, err := strconv.ParseUint(length, 10, 31)
-		if !ok || err != nil {
-			return bad("length")
-		}
-		if record.Object, err = unpack(object, int(n)); err != nil {
-			return bad(err.Error())
-		}
-		record.Owner = owner
-	} else {
-		record.Object = unsafe.Slice(unsafe.StringData(object), len(object)) //nolint:gosec // no other text has these bytes
-	}
 	if record.Revision, err = strconv.ParseInt(parts[0], 10, 64); err != nil {
 		return bad("revision")
 	}

@@ -11,16 +11,15 @@ import (
 func TestHeaders(t *testing.T) {
 	t.Parallel()
 	for header, owner := range map[string]string{
-		"1 5 1000 - - - ":             "",
-		"1 5 1000 2000 d u1,u2 a b":   "a b",
-		"2 5 1000 - - - 2 user:ana b": "user:ana b",
+		"1 5 1000 - - - ":           "",
+		"1 5 1000 2000 d u1,u2 a b": "a b",
 	} {
 		if record, err := decode("one", header+"\n{}", ""); err != nil || record.Owner != owner || record.Revision != 5 || string(record.Object) != "{}" {
 			t.Errorf("%q is read as %+v, %v", header, record, err)
 		}
 	}
 	for _, header := range []string{
-		"", "1", "1 ", "3 5 1000 - - - ana", "1 5 1000 -", "1 5 1000 - -", "1 5 1000 - - -", "2 5 1000 - - - 2", "2 5 1000 - - - x ana",
+		"", "1", "1 ", "2 5 1000 - - - ana", "1 5 1000 -", "1 5 1000 - -", "1 5 1000 - - -",
 		"1 x 1000 - - - ana", "1 5 x - - - ana", "1 5 1000 x - - ana",
 	} {
 		if record, err := decode("one", header+"\n{}", ""); !errors.Is(err, store.ErrFormat) {

@@ -39,9 +39,6 @@ const idleTimeout = 4 * time.Minute
 // maxNames bounds how many digests are cached with the name that each led to.
 const maxNames = 4096
 
-// Packed is the number of the format of records that Options.Pack writes.
-const Packed = 2
-
 // DefaultPoolSize is the number of connections when Options.PoolSize is zero. Source: ADR-0002.
 const DefaultPoolSize = settings.DefaultPoolSize
 
@@ -50,9 +47,6 @@ type Options struct {
 	// LogLength is the minimum number of events kept for each resource, once there have been that many. Redis
 	// trims in blocks, so there may be some more. 0: DefaultLogLength.
 	LogLength int
-	// Pack stores objects packed, in a format that builds before this one do not read. All builds that read it read both formats.
-	// Source: ADR-0043.
-	Pack bool
 	// Timeout bounds every operation, including connecting, but not the time that a caller of Events asks to
 	// wait. 0: DefaultTimeout.
 	Timeout time.Duration

@@ -56,19 +56,6 @@ func long(t *testing.T) {
 
 func TestEmbedded(t *testing.T) { suite(t, redistest.Embedded(t)) }
 
-// TestPacked: the suite holds where two builds write the same state, one of them packed.
-func TestPacked(t *testing.T) {
-	both(t, func(t *testing.T, url string) {
-		packing := patient
-		packing.Pack = true
-		plain, packed := open(t, url, patient), open(t, url, packing)
-		storetest.Run(t, func(*testing.T) store.Store {
-			name := fresh()
-			return &mixed{Store: plain.Resource(name), packed: packed.Resource(name)}
-		})
-	})
-}
-
 func TestServer(t *testing.T) { suite(t, redistest.Server(t).URL()) }
 
 func TestUnixSocket(t *testing.T) {

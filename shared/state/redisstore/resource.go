@@ -39,10 +39,9 @@ func (r *resource) Create(ctx context.Context, record store.Record) (int64, erro
 	if err := check(record); err != nil {
 		return 0, err
 	}
-	object, length := r.client.stored(record.Object)
 	return r.write(ctx, "creating", record, createScript(), r.client.options.Replicas,
 		record.Name, milliseconds(record.Created), optional(record.Expires, none), digestToken(record.Digest),
-		referencesToken(record.References), record.Owner, object, length, r.client.options.LogLength,
+		referencesToken(record.References), record.Owner, record.Object, r.client.options.LogLength,
 		max(record.Quota.Objects, 0), max(record.Quota.Bytes, 0),
 		record.Requires.Name, strconv.FormatInt(record.Requires.Revision, 10))
 }
@@ -51,22 +50,11 @@ func (r *resource) Update(ctx context.Context, record store.Record) (int64, erro
 	if err := check(record); err != nil {
 		return 0, err
 	}
-	object, length := r.client.stored(record.Object)
 	return r.write(ctx, "updating", record, updateScript(), r.client.options.Replicas,
 		record.Name, strconv.FormatInt(record.Revision, 10),
 		milliseconds(record.Created), optional(record.Expires, none), digestToken(record.Digest),
-		referencesToken(record.References), record.Owner, object, length, r.client.options.LogLength,
+		referencesToken(record.References), record.Owner, record.Object, r.client.options.LogLength,
 		max(record.Quota.Objects, 0), max(record.Quota.Bytes, 0))
-}
-
-// stored returns an object as it is stored, and the length of one that is packed; "" for one that is not.
-func (c *Client) stored(object []byte) (text []byte, length string) {
-	if c.options.Pack {
-		if packed, ok := pack(object); ok {
-			return packed, strconv.Itoa(len(object))
-		}
-	}
-	return object, ""
 }
 
 func (r *resource) Delete(ctx context.Context, name string, revision int64) (int64, error) {

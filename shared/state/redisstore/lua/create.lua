@@ -1,8 +1,7 @@
--- ARGV: name, created ms, expires ms or -, digest or -, references or -, owner, object, length of a packed object or "", length of the log,
+-- ARGV: name, created ms, expires ms or -, digest or -, references or -, owner, object, length of the log,
 -- quota of objects, quota of bytes, required name or "", its revision
 -- Returns the new revision, EXISTS, STALE, TAKEN, or QUOTA with its name, what is used and what would be added.
-local name, created, expires, digest, references, owner, object, length, limit, maxObjects, maxBytes, required, expected =
-  unpack(ARGV)
+local name, created, expires, digest, references, owner, object, limit, maxObjects, maxBytes, required, expected = unpack(ARGV)
 
 if redis.call('HEXISTS', OBJECTS, name) == 1 then
   return 'EXISTS'
@@ -22,7 +21,7 @@ if over then
 end
 
 local revision = advance()
-local record = header(revision, created, expires, digest, references, owner, length) .. object
+local record = header(revision, created, expires, digest, references, owner) .. object
 announce(revision, limit, name, false, 'type', 'created', 'record', record)
 redis.call('HSET', OBJECTS, name, record)
 redis.call('ZADD', NAMES, '0', name)

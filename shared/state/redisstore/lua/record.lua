@@ -4,32 +4,20 @@
 local REVISION, OBJECTS, NAMES, OWNERS, DIGESTS, EXPIRES, CREATED, ACTIVITY, REFERENCES, LOG, BYTES, SERVER =
   KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10], KEYS[11], KEYS[12]
 
-local PLAIN, PACKED, NONE = '1', '2', '-'
+local FORMAT, NONE = '1', '-'
 
 -- The last arguments of every script that writes: the time of the write in milliseconds, and what the log may hold: its
 -- bytes, and the events that it has however large they are.
 local NOW, LOG_BYTES, LOG_EVENTS = ARGV[#ARGV - 2], tonumber(ARGV[#ARGV - 1]), tonumber(ARGV[#ARGV])
 
 -- The header's values as strings; nil when the record has another format. Revisions are compared as
--- strings: numbers are doubles here. The last value is the length of a packed object; '' for one that is not packed.
+-- strings: numbers are doubles here.
 local function parse(record)
-  local format, revision, created, expires, digest, references, owner =
-    string.match(record, '^([12]) (%d+) (%-?%d+) ([^ \n]+) ([^ \n]+) ([^ \n]+) ([^\n]*)\n')
-  local length = ''
-  if format == PACKED then
-    length, owner = string.match(owner, '^(%d+) (.*)$')
-    if not length then
-      return nil
-    end
-  end
-  return revision, created, expires, digest, references, owner, length
+  return string.match(record, '^1 (%d+) (%-?%d+) ([^ \n]+) ([^ \n]+) ([^ \n]+) ([^\n]*)\n')
 end
 
-local function header(revision, created, expires, digest, references, owner, length)
-  if length ~= '' then
-    return table.concat({ PACKED, revision, created, expires, digest, references, length, owner }, ' ') .. '\n'
-  end
-  return table.concat({ PLAIN, revision, created, expires, digest, references, owner }, ' ') .. '\n'
+local function header(revision, created, expires, digest, references, owner)
+  return table.concat({ FORMAT, revision, created, expires, digest, references, owner }, ' ') .. '\n'
 end
 
 -- A server may begin with an older copy of the state: a replica that was promoted, a log that lost its end, a backup. Readers

@@ -6,7 +6,7 @@ local record = redis.call('HGET', OBJECTS, name)
 if not record then
   return 'OK'
 end
-local revision, created, oldExpires, oldDigest, references, owner, length = parse(record)
+local revision, created, oldExpires, oldDigest, references, owner = parse(record)
 if not revision then
   return 'FORMAT'
 end
@@ -24,7 +24,7 @@ if activity ~= '' then
 end
 if expires ~= '' and expires ~= oldExpires then
   local object = string.sub(record, string.find(record, '\n', 1, true) + 1)
-  local touched = header(revision, created, expires, digest, references, owner, length) .. object
+  local touched = header(revision, created, expires, digest, references, owner) .. object
   redis.call('HSET', OBJECTS, name, touched)
   noteBytes(owner, name, #touched - #record)
   schedule(name, oldExpires, expires)

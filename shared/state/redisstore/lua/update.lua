@@ -1,13 +1,13 @@
--- ARGV: name, expected revision, created ms, expires ms or -, digest or -, references or -, owner, object, length of a packed object or "",
+-- ARGV: name, expected revision, created ms, expires ms or -, digest or -, references or -, owner, object,
 -- length of the log, quota of objects, quota of bytes
 -- Returns the new revision, NOTFOUND, FORMAT, CONFLICT, TAKEN, or QUOTA with its name, what is used and what would be added.
-local name, expected, created, expires, digest, references, owner, object, length, limit, maxObjects, maxBytes = unpack(ARGV)
+local name, expected, created, expires, digest, references, owner, object, limit, maxObjects, maxBytes = unpack(ARGV)
 
 local previous = redis.call('HGET', OBJECTS, name)
 if not previous then
   return 'NOTFOUND'
 end
-local was, oldCreated, oldExpires, oldDigest, oldReferences, oldOwner, oldLength = parse(previous)
+local was, oldCreated, oldExpires, oldDigest, oldReferences, oldOwner = parse(previous)
 if not was then
   return 'FORMAT'
 end
@@ -20,11 +20,6 @@ end
 local newObjects, newBytes = 1, #object
 if owner == oldOwner then
   newObjects, newBytes = 0, #object - (#previous - string.find(previous, '\n', 1, true))
-  -- An object that does not grow may take more bytes packed than before, or no longer be packed. That is no growth.
-  if newBytes > 0 and length .. oldLength ~= '' then
-    local before = tonumber(oldLength) or #previous - string.find(previous, '\n', 1, true)
-    newBytes = math.min(newBytes, (tonumber(length) or #object) - before)
-  end
 end
 local over = exceeded(owner, newObjects, newBytes, maxObjects, maxBytes)
 if over then
@@ -32,7 +27,7 @@ if over then
 end
 
 local revision = advance()
-local record = header(revision, created, expires, digest, references, owner, length) .. object
+local record = header(revision, created, expires, digest, references, owner) .. object
 announce(revision, limit, name, redis.call('HGET', ACTIVITY, name), 'type', 'updated', 'record', record, 'previous', previous)
 redis.call('HSET', OBJECTS, name, record)
 if owner == oldOwner then
