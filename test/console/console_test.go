@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -41,13 +42,16 @@ func TestRules(t *testing.T) {
 		t.Errorf("there are %d test files", len(files))
 	}
 	readSources(t)
+	// One call for all files: without a cache, each call would compile the bundler.
+	bundles := t.TempDir()
+	run(t, "go", slices.Concat([]string{"tool", "-modfile=../tools/go.mod", "esbuild"}, files, []string{
+		"--bundle", "--external:node:*", "--format=esm", "--sourcemap=inline", "--log-level=warning", "--out-extension:.js=.mjs", "--outdir=" + bundles,
+	})...)
 	for _, file := range files {
 		name := strings.TrimSuffix(filepath.Base(file), ".test.ts")
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			bundle := filepath.Join(t.TempDir(), name+".test.mjs")
-			run(t, "go", "tool", "-modfile=../tools/go.mod", "esbuild", file, "--bundle", "--external:node:*", "--format=esm", "--sourcemap=inline", "--log-level=warning", "--outfile="+bundle)
-			output := run(t, "node", "--enable-source-maps", "--test", "--test-reporter=tap", bundle)
+			output := run(t, "node", "--enable-source-maps", "--test", "--test-reporter=tap", filepath.Join(bundles, name+".test.mjs"))
 			// A file without tests passes as well.
 			if !strings.Contains(output, "\n# pass ") || strings.Contains(output, "\n# tests 0\n") {
 				t.Errorf("no test has run:\n%s", output)
