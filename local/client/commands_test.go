@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -99,17 +100,21 @@ func (f *flaky) answer(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(body)
 }
 
-// Every command goes on where a proxy, or a platform that is about to change its primary, refuses the first request of each path. If the
-// connection is cut before the answer, a command goes on that reads or ends something, or whose repetition the platform recognizes: an exchange and
-// a refresh. What makes another credential is sent once, because it may have had its effect. The sign-in of a device is in TestDeviceGoesOn.
-func TestCommandsGoOn(t *testing.T) {
-	again := func(status int) http.HandlerFunc {
-		return func(w http.ResponseWriter, _ *http.Request) {
-			w.Header().Set("Retry-After", "0")
-			w.WriteHeader(status)
-		}
-	}
-	cut := func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }
+// command is a command of the program.
+type command interface {
+	Run(ctx context.Context) error
+}
+
+// commandRow is a command of a test, against a host.
+type commandRow struct {
+	command func(host string) command
+	// once means that the command makes a credential: a request whose connection is cut is not sent again.
+	once bool
+}
+
+// commandRows are the commands that ask the platform, but for the sign-in of a device. They write into the file f of a folder, if they write a file.
+func commandRows(folder string) map[string]commandRow {
+	file := filepath.Join(folder, "f")
 	// visit is a browser in which somebody signs in at once.
 	visit := func(address string) error {
 		at, err := url.Parse(address)
@@ -123,11 +128,8 @@ func TestCommandsGoOn(t *testing.T) {
 		}
 		return answer.Body.Close()
 	}
-	type command interface {
-		Run(ctx context.Context) error
-	}
 	login := func(host string) *Login {
-		return &Login{Host: host, Timeout: time.Minute, Output: filepath.Join(t.TempDir(), "f"), Browser: true, Open: visit, Messages: io.Discard}
+		return &Login{Host: host, Timeout: time.Minute, Output: file, Browser: true, Open: visit, Messages: io.Discard}
 	}
 	with := func(change func(c *Login)) func(string) command {
 		return func(host string) command {
@@ -136,11 +138,7 @@ func TestCommandsGoOn(t *testing.T) {
 			return c
 		}
 	}
-	for about, row := range map[string]struct {
-		command func(host string) command
-		// once means that the command makes a credential: a request whose connection is cut is not sent again.
-		once bool
-	}{
+	return map[string]commandRow{
 		"login": {with(func(*Login) {}), true},
 		"login --username": {with(func(c *Login) {
 			c.Username, c.Password, c.Input = "ana", true, strings.NewReader("secret")
@@ -151,11 +149,11 @@ func TestCommandsGoOn(t *testing.T) {
 		"credential":               {func(host string) command { return &Credential{Host: host} }, false},
 		"whoami":                   {func(host string) command { return &WhoAmI{Host: host, Output: "text", Out: io.Discard} }, false},
 		"token": {func(host string) command {
-			return &Token{Server: host, Key: "pak_mine", TTL: time.Hour, Cache: t.TempDir()}
+			return &Token{Server: host, Key: "pak_mine", TTL: time.Hour, Cache: folder}
 		}, true},
-		"token --ci": {func(host string) command { return &Token{Server: host, CI: true, Cache: t.TempDir()} }, true},
+		"token --ci": {func(host string) command { return &Token{Server: host, CI: true, Cache: folder} }, true},
 		"kubeconfig": {func(host string) command {
-			return &Kubeconfig{Instance: "p-shop/dev", Host: host, Output: filepath.Join(t.TempDir(), "f")}
+			return &Kubeconfig{Instance: "p-shop/dev", Host: host, Output: file}
 		}, true},
 		"keys list":         {func(host string) command { return &KeyList{Host: host, Output: "text", Out: io.Discard} }, false},
 		"keys list -o name": {func(host string) command { return &KeyList{Host: host, Output: "name", Out: io.Discard} }, false},
@@ -167,7 +165,7 @@ func TestCommandsGoOn(t *testing.T) {
 		"keys end":                 {func(host string) command { return &KeyEnd{Name: "ci", Host: host, Yes: true, Out: io.Discard} }, false},
 		"whoami by the kubeconfig": {func(string) command { return &WhoAmI{Output: "text", Out: io.Discard} }, false},
 		"kubeconfig --platform": {func(string) command {
-			return &Kubeconfig{Instance: "p-shop/dev", Platform: os.Getenv("KUBECONFIG"), Output: filepath.Join(t.TempDir(), "f")}
+			return &Kubeconfig{Instance: "p-shop/dev", Platform: os.Getenv("KUBECONFIG"), Output: file}
 		}, true},
 		"revoke by the kubeconfig": {func(string) command {
 			return &Revoke{Input: strings.NewReader("pak_found"), Out: io.Discard, Warnings: io.Discard}
@@ -175,34 +173,55 @@ func TestCommandsGoOn(t *testing.T) {
 		"revoke": {func(host string) command {
 			return &Revoke{Host: host, Input: strings.NewReader("pak_found"), Out: io.Discard, Warnings: io.Discard}
 		}, false},
-	} {
+	}
+}
+
+// prepare makes the files and variables that a command needs: a kubeconfig, a sign-in and a job.
+func (f *flaky) prepare(t *testing.T, about string) {
+	t.Helper()
+	t.Setenv("HOME", t.TempDir())
+	t.Setenv("XDG_CONFIG_HOME", t.TempDir())
+	t.Setenv("XDG_CACHE_HOME", t.TempDir())
+	config := clientcmdapi.NewConfig()
+	config.Clusters["f"], config.AuthInfos["f"] = &clientcmdapi.Cluster{Server: f.URL + basePath}, &clientcmdapi.AuthInfo{Token: "pak_mine"}
+	config.Contexts["f"], config.CurrentContext = &clientcmdapi.Context{Cluster: "f", AuthInfo: "f"}, "f"
+	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "config"))
+	if err := clientcmd.WriteToFile(*config, os.Getenv("KUBECONFIG")); err != nil {
+		t.Fatal(err)
+	}
+	(&exchangeServer{t: t, Server: f.Server}).job(githubURL, f.URL+"/github", githubBearer, "runner")
+	if !strings.HasPrefix(about, "login") {
+		_, folder, err := platformOf(f.URL)
+		if err != nil {
+			t.Fatal(err)
+		}
+		kept := granted{Key: "pak_mine"}
+		if about == "credential" {
+			kept = granted{Key: "pak_mine", Refresh: "r", Expires: time.Now().Add(-time.Minute)}
+		}
+		if err := kept.keep(folder); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// Every command goes on where a proxy, or a platform that is about to change its primary, refuses the first request of each path. If the
+// connection is cut before the answer, a command goes on that reads or ends something, or whose repetition the platform recognizes: an exchange and
+// a refresh. What makes another credential is sent once, because it may have had its effect. The sign-in of a device is in TestDeviceGoesOn.
+func TestCommandsGoOn(t *testing.T) {
+	again := func(status int) http.HandlerFunc {
+		return func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Retry-After", "0")
+			w.WriteHeader(status)
+		}
+	}
+	cut := func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }
+	for about := range commandRows("") {
 		for how, spoil := range map[string]http.HandlerFunc{"503": again(503), "429": again(429), "a cut connection": cut} {
 			t.Run(about+", "+how, func(t *testing.T) {
 				f := newFlaky(t, spoil)
-				t.Setenv("HOME", t.TempDir())
-				t.Setenv("XDG_CONFIG_HOME", t.TempDir())
-				t.Setenv("XDG_CACHE_HOME", t.TempDir())
-				config := clientcmdapi.NewConfig()
-				config.Clusters["f"], config.AuthInfos["f"] = &clientcmdapi.Cluster{Server: f.URL + basePath}, &clientcmdapi.AuthInfo{Token: "pak_mine"}
-				config.Contexts["f"], config.CurrentContext = &clientcmdapi.Context{Cluster: "f", AuthInfo: "f"}, "f"
-				t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "config"))
-				if err := clientcmd.WriteToFile(*config, os.Getenv("KUBECONFIG")); err != nil {
-					t.Fatal(err)
-				}
-				(&exchangeServer{t: t, Server: f.Server}).job(githubURL, f.URL+"/github", githubBearer, "runner")
-				if !strings.HasPrefix(about, "login") {
-					_, folder, err := platformOf(f.URL)
-					if err != nil {
-						t.Fatal(err)
-					}
-					kept := granted{Key: "pak_mine"}
-					if about == "credential" {
-						kept = granted{Key: "pak_mine", Refresh: "r", Expires: time.Now().Add(-time.Minute)}
-					}
-					if err := kept.keep(folder); err != nil {
-						t.Fatal(err)
-					}
-				}
+				f.prepare(t, about)
+				row := commandRows(t.TempDir())[about]
 				err := row.command(f.URL).Run(t.Context())
 				if lost := row.once && how == "a cut connection"; (err != nil) != lost {
 					t.Errorf("%v after %v", err, f.asked)
@@ -213,6 +232,101 @@ func TestCommandsGoOn(t *testing.T) {
 							t.Errorf("%s was sent %d times", request, times)
 						}
 					}
+				}
+			})
+		}
+	}
+}
+
+// spoilt is what a proxy makes of an answer.
+type spoilt struct {
+	name string
+	// harmless means that nobody reads what is different.
+	harmless bool
+	do       func(w http.ResponseWriter, r *http.Request, answer http.HandlerFunc)
+}
+
+// rewritten changes an object in JSON.
+func rewritten(change func(map[string]any)) func(http.ResponseWriter, *http.Request, http.HandlerFunc) {
+	return func(w http.ResponseWriter, r *http.Request, answer http.HandlerFunc) {
+		recorder := httptest.NewRecorder()
+		answer(recorder, r)
+		var object map[string]any
+		_ = json.Unmarshal(recorder.Body.Bytes(), &object)
+		if object != nil {
+			change(object)
+		}
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(recorder.Code)
+		_ = json.NewEncoder(w).Encode(object)
+	}
+}
+
+// eachField calls a function with each field of an object and of the objects in it.
+func eachField(object map[string]any, change func(object map[string]any, name string)) {
+	for name, value := range object {
+		if inner, isObject := value.(map[string]any); isObject {
+			eachField(inner, change)
+			continue
+		}
+		change(object, name)
+	}
+}
+
+// Every command ends with one line, or goes on, whatever a proxy makes of the first answer of each path. It shows nothing of an answer that is not
+// the platform's, writes no file if it fails, and never takes an empty text for a credential.
+func TestCommandsEnd(t *testing.T) {
+	const canary = "canary-of-the-proxy"
+	page := func(status int) spoilt {
+		return spoilt{name: strconv.Itoa(status), do: func(w http.ResponseWriter, _ *http.Request, _ http.HandlerFunc) {
+			w.Header().Set("Content-Type", "text/html")
+			w.WriteHeader(status)
+			_, _ = io.WriteString(w, "<html>"+canary)
+		}}
+	}
+	for _, spoil := range []spoilt{
+		page(http.StatusForbidden), page(http.StatusInternalServerError), page(http.StatusBadGateway), page(http.StatusOK),
+		{name: "no answer", do: func(_ http.ResponseWriter, r *http.Request, _ http.HandlerFunc) { <-r.Context().Done() }},
+		{name: "2 MB", do: func(w http.ResponseWriter, _ *http.Request, _ http.HandlerFunc) {
+			w.Header().Set("Content-Type", "application/json")
+			_, _ = io.WriteString(w, `{"`+canary+`": "`+strings.Repeat("x", 2<<20)+`"}`)
+		}},
+		{name: "a field more", harmless: true, do: rewritten(func(object map[string]any) { object["xOfThisVendor"] = map[string]any{"a": []any{1.5, nil}} })},
+		{name: "null", do: rewritten(func(object map[string]any) {
+			eachField(object, func(object map[string]any, name string) { object[name] = nil })
+		})},
+		{name: "another type", do: rewritten(func(object map[string]any) {
+			eachField(object, func(object map[string]any, name string) { object[name] = map[string]any{canary: true} })
+		})},
+	} {
+		for about := range commandRows("") {
+			t.Run(about+", "+spoil.name, func(t *testing.T) {
+				var f *flaky
+				f = newFlaky(t, func(w http.ResponseWriter, r *http.Request) { spoil.do(w, r, f.answer) })
+				f.prepare(t, about)
+				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+				defer cancel()
+				if spoil.name == "no answer" {
+					ctx, cancel = context.WithTimeout(t.Context(), 300*time.Millisecond)
+					defer cancel()
+				}
+				folder := t.TempDir()
+				row := commandRows(folder)[about]
+				err := row.command(f.URL).Run(ctx)
+				_, missing := os.Stat(filepath.Join(folder, "f"))
+				switch {
+				case err == nil && row.once && spoil.name == "null":
+					t.Error("an empty text is taken for a credential")
+				case err == nil:
+					return
+				case spoil.harmless:
+					t.Error(err)
+				}
+				if text := err.Error(); strings.Contains(text, "\n") || strings.Contains(text, "canary") || strings.Contains(text, "<html") || len(text) > 400 {
+					t.Errorf("the command ends with %q", text)
+				}
+				if missing == nil {
+					t.Errorf("it fails with %v, and has written a file", err)
 				}
 			})
 		}

@@ -122,11 +122,7 @@ func (c *Login) explain(ctx context.Context, doing string, err error) error {
 		return errors.New("the sign-in was refused (access_denied)")
 	case errors.Is(err, context.DeadlineExceeded) || errors.As(err, &wrong) && wrong.ErrorCode == "expired_token":
 		return errors.New("nobody has entered the code in time; run the command again")
-	case wrong != nil && wrong.ErrorCode != "":
-		return fmt.Errorf("%s: %s", doing, strings.TrimSpace(wrong.ErrorCode+" "+wrong.ErrorDescription))
-	case wrong != nil:
-		return fmt.Errorf("%s: the platform answered %s", doing, wrong.Response.Status)
 	default:
-		return fmt.Errorf("%s: %w", doing, err)
+		return fmt.Errorf("%s: %w", doing, tokenError(err))
 	}
 }

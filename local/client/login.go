@@ -335,9 +335,22 @@ func (c *Login) exchange(ctx context.Context, client *http.Client, flow *oauth2.
 		return granted{}, fmt.Errorf("the platform made no access key (%s)", strings.TrimSpace(wrong.ErrorCode+" "+wrong.ErrorDescription))
 	}
 	if err != nil {
-		return granted{}, fmt.Errorf("asking for the access key: %w", err)
+		return granted{}, fmt.Errorf("asking for the access key: %w", tokenError(err))
 	}
 	return grantedBy(made), nil
+}
+
+// tokenError says in one line why the token endpoint gave no key. A page that a proxy sends in place of the platform's answer is not shown.
+func tokenError(err error) error {
+	wrong := (*oauth2.RetrieveError)(nil)
+	switch {
+	case !errors.As(err, &wrong):
+		return err
+	case wrong.ErrorCode != "":
+		return errors.New(strings.TrimSpace(wrong.ErrorCode + " " + wrong.ErrorDescription))
+	default:
+		return fmt.Errorf("the platform answered %d %s", wrong.Response.StatusCode, http.StatusText(wrong.Response.StatusCode))
+	}
 }
 
 // withAccessKey returns the key on the standard input, if the platform knows it.

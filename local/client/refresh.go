@@ -199,7 +199,7 @@ func (s *signedIn) refresh(ctx context.Context, kept granted) (granted, error) {
 		return granted{}, &refusedError{"the sign-in has ended; sign in again with platform login --refresh " + s.host}
 	}
 	if err != nil {
-		return granted{}, fmt.Errorf("renewing the access key: %w", err)
+		return granted{}, fmt.Errorf("renewing the access key: %w", tokenError(err))
 	}
 	return grantedBy(token), nil
 }
