@@ -88,7 +88,7 @@ func TestEndpointsWithoutTLS(t *testing.T) {
 			}))
 			defer open.Close()
 			w.provider.metadata = func(m map[string]any) { m[endpoint] = open.URL + path }
-			answer := w.browser().prove()
+			answer := w.atProvider("oidc", w.provider.login)()
 			if answer.StatusCode < 400 || answer.Header.Get("Location") != "" {
 				t.Errorf("%d %s", answer.StatusCode, answer.Header.Get("Location"))
 			}

@@ -271,8 +271,8 @@ func TestIdentityProviderRefused(t *testing.T) {
 		"a tenant of another name": {func(w *world) { w.idp2("example.com") }, func(w *world) { w.of2(personal, personal) }, connector.IDP2, 403},
 		"a swapped tenant":         {func(w *world) { w.idp2("common") }, func(w *world) { w.of2(tenant, personal) }, connector.IDP2, 403},
 		"a swapped issuer":         {func(w *world) { w.idp2(tenant) }, func(w *world) { w.of2(tenant, personal) }, connector.IDP2, 403},
-		"no tenant":                {func(w *world) { w.idp2("common") }, func(w *world) { w.of2("", "") }, connector.IDP2, 403},
-		"a tenant that climbs":     {func(w *world) { w.idp2("common") }, func(w *world) { w.of2("../"+tenant, "../"+tenant) }, connector.IDP2, 403},
+		"no tenant":                {func(w *world) { w.idp2("common") }, func(w *world) { w.of2("", "") }, connector.IDP2, 400},
+		"a tenant that climbs":     {func(w *world) { w.idp2("common") }, func(w *world) { w.of2("../"+tenant, "../"+tenant) }, connector.IDP2, 400},
 		"a personal account":       {func(w *world) { w.idp2("organizations") }, func(w *world) { w.of2(personal, personal) }, connector.IDP2, 403},
 		"an organization":          {func(w *world) { w.idp2("consumers") }, func(w *world) { w.of2(tenant, tenant) }, connector.IDP2, 403},
 		"no account": {func(w *world) { w.idp2(tenant) }, func(w *world) {

@@ -49,6 +49,8 @@ type provider struct {
 	lifetime any
 	// serve replaces the answer at a path.
 	serve map[string]http.HandlerFunc
+	// proxy stands before the provider, and has its answer. Nil: nothing does.
+	proxy func(w http.ResponseWriter, r *http.Request, answer http.HandlerFunc)
 
 	mu    sync.Mutex
 	codes map[string]url.Values
@@ -88,6 +90,15 @@ func (p *provider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	p.mu.Lock()
 	p.asked = append(p.asked, r.URL.Path)
 	p.mu.Unlock()
+	if p.proxy != nil {
+		p.proxy(w, r, p.reply)
+		return
+	}
+	p.reply(w, r)
+}
+
+// reply answers a request.
+func (p *provider) reply(w http.ResponseWriter, r *http.Request) {
 	if instead := p.serve[r.URL.Path]; instead != nil {
 		instead(w, r)
 		return
@@ -159,7 +170,7 @@ func (p *provider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		p.mu.Lock()
 		p.idToken = raw
-		if again || strings.Contains(began.Get("scope"), "offline_access") {
+		if again || strings.Contains(began.Get("scope"), "offline_access") || began.Get("access_type") == "offline" {
 			// Each refresh token works once.
 			p.refresh = "refresh-" + rand.Text()
 			answer["refresh_token"], p.secrets = p.refresh, append(p.secrets, p.refresh)

@@ -400,12 +400,12 @@ func TestProviderRefused(t *testing.T) {
 		"garbage as keys": {answers("/keys", garbage), 400},
 		"a token endpoint without TLS": {func(w *world) {
 			w.provider.metadata = func(m map[string]any) { m["token_endpoint"] = w.plain() + "/token" }
-		}, 503},
-		"keys without TLS": {func(w *world) { w.provider.metadata = func(m map[string]any) { m["jwks_uri"] = w.plain() + "/keys" } }, 503},
+		}, 400},
+		"keys without TLS": {func(w *world) { w.provider.metadata = func(m map[string]any) { m["jwks_uri"] = w.plain() + "/keys" } }, 400},
 		"a UserInfo without TLS": {func(w *world) {
 			w.config.Auth.OIDC.GetUserInfo, w.provider.info = true, map[string]any{"sub": "1001"}
 			w.provider.metadata = func(m map[string]any) { m["userinfo_endpoint"] = w.plain() + "/userinfo" }
-		}, 503},
+		}, 400},
 		"other UserInfo": {func(w *world) {
 			w.config.Auth.OIDC.GetUserInfo = true
 			w.provider.info = map[string]any{"sub": "1002", "email": "root@example.com"}
@@ -417,7 +417,7 @@ func TestProviderRefused(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
 			row.change(w)
-			w.wantRefused(about, w.browser().prove(), row.status)
+			w.wantRefused(about, w.atProvider("oidc", w.provider.login)(), row.status)
 		})
 	}
 }

@@ -150,6 +150,7 @@ const maxNamed = 10
 
 // trim takes from a person what decides nothing and does not fit, and returns its names.
 func trim(person *Person) (left []string) {
+	left = person.LeftOut
 	for _, text := range []struct {
 		name  string
 		value *string

@@ -104,7 +104,9 @@ type Person struct {
 	Groups                                                   []string
 	// Absent names the settings of the connector whose claims did not come, each with its claim.
 	Absent []string
-	Extra  map[string]string
+	// LeftOut names what came, decides nothing and cannot be read.
+	LeftOut []string
+	Extra   map[string]string
 	// Claims are the names of all claims that came, sorted. Only trials show them.
 	Claims []string `json:"-"`
 	// SessionEnds is when the session at the provider ends. The key ends with it. Zero: the provider does not say.

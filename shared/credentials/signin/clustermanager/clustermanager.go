@@ -25,9 +25,9 @@ func Open(env *platform.Environment) *Provider { return &Provider{env} }
 
 // user is a user of the cluster manager.
 type user struct {
-	ID       string `json:"id"`
-	Username string `json:"username"`
-	Name     string `json:"name"`
+	ID       string        `json:"id"`
+	Username upstream.Text `json:"username"`
+	Name     upstream.Text `json:"name"`
 	// Enabled is true unless it says otherwise.
 	Enabled *bool `json:"enabled"`
 	// Me tells that it is the owner of the token.
@@ -121,7 +121,7 @@ func (p *Provider) Renew(ctx context.Context, one signin.Connector, session sign
 			return who, err
 		}
 	}
-	if users.Data == nil || users.Pagination.Next != "" {
+	if users.Data == nil || len(users.Data) > 0 || users.Pagination.Next != "" {
 		return signin.Person{}, signin.Misconfigured("the cluster manager does not say whether the user is there")
 	}
 	return signin.Person{}, signin.Refused("the user is not at the cluster manager any more")
@@ -142,5 +142,8 @@ func person(of user) (signin.Person, error) {
 	if of.Enabled != nil && !*of.Enabled {
 		return signin.Person{}, signin.NotAdmitted("the user is disabled at the cluster manager")
 	}
-	return signin.Person{Subject: of.ID, Username: of.Username, PreferredUsername: of.Username, DisplayName: of.Name}, nil
+	return signin.Person{
+		Subject: of.ID, Username: of.Username.Value, PreferredUsername: of.Username.Value, DisplayName: of.Name.Value,
+		LeftOut: upstream.Unreadable(map[string]upstream.Text{"username": of.Username, "name": of.Name}),
+	}, nil
 }

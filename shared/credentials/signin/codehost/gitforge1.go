@@ -44,9 +44,9 @@ func OpenGitForge1(env *platform.Environment) signin.Provider {
 
 // gitForge1Email is an email address of an account.
 type gitForge1Email struct {
-	Email    string `json:"email"`
-	Primary  bool   `json:"primary"`
-	Verified bool   `json:"verified"`
+	Email    upstream.Text `json:"email"`
+	Primary  bool          `json:"primary"`
+	Verified bool          `json:"verified"`
 }
 
 // gitForge1Org is the login of an organization. Logins are compared without case.
@@ -71,9 +71,9 @@ type gitForge1Team struct {
 func gitForge1Person(ctx context.Context, api upstream.API, one signin.Connector) (signin.Person, error) {
 	settings := one.Settings.GitForge1
 	var account struct {
-		ID    int64  `json:"id"`
-		Login string `json:"login"`
-		Name  string `json:"name"`
+		ID    int64         `json:"id"`
+		Login upstream.Text `json:"login"`
+		Name  upstream.Text `json:"name"`
 	}
 	if err := api.Account(ctx, "/user", &account); err != nil {
 		return signin.Person{}, err
@@ -82,7 +82,8 @@ func gitForge1Person(ctx context.Context, api upstream.API, one signin.Connector
 		return signin.Person{}, err
 	}
 	who := signin.Person{
-		Subject: strconv.FormatInt(account.ID, 10), Username: account.Login, PreferredUsername: account.Login, DisplayName: account.Name,
+		Subject: strconv.FormatInt(account.ID, 10), Username: account.Login.Value, PreferredUsername: account.Login.Value, DisplayName: account.Name.Value,
+		LeftOut: upstream.Unreadable(map[string]upstream.Text{"username": account.Login, "name": account.Name}),
 	}
 	addresses, err := upstream.Pages[gitForge1Email](ctx, api, "/user/emails?"+page(nil))
 	if err != nil {
@@ -91,7 +92,8 @@ func gitForge1Person(ctx context.Context, api upstream.API, one signin.Connector
 	for _, address := range addresses {
 		// The enterprise-hosted variant verifies no addresses: one that it names is shown, and said to be unverified.
 		if public := settings.HostName == ""; address.Primary && (address.Verified || !public) {
-			who.Email, who.EmailVerified = address.Email, public
+			who.Email, who.EmailVerified = address.Email.Value, public
+			who.LeftOut = append(who.LeftOut, upstream.Unreadable(map[string]upstream.Text{"email": address.Email})...)
 		}
 	}
 	if len(settings.Orgs) == 0 {

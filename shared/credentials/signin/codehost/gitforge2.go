@@ -43,12 +43,12 @@ type gitForge2Group struct {
 // gitForge2Person returns the owner of a token, with their groups by full path. Source: Spec 2.7 (gitforge2).
 func gitForge2Person(ctx context.Context, api upstream.API, one signin.Connector) (signin.Person, error) {
 	var account struct {
-		ID          int64  `json:"id"`
-		Username    string `json:"username"`
-		Name        string `json:"name"`
-		State       string `json:"state"`
-		Email       string `json:"email"`
-		ConfirmedAt string `json:"confirmed_at"`
+		ID          int64         `json:"id"`
+		Username    upstream.Text `json:"username"`
+		Name        upstream.Text `json:"name"`
+		State       string        `json:"state"`
+		Email       upstream.Text `json:"email"`
+		ConfirmedAt upstream.Text `json:"confirmed_at"`
 	}
 	if err := api.Account(ctx, "/api/v4/user", &account); err != nil {
 		return signin.Person{}, err
@@ -57,13 +57,16 @@ func gitForge2Person(ctx context.Context, api upstream.API, one signin.Connector
 		return signin.Person{}, err
 	}
 	who := signin.Person{
-		Subject: strconv.FormatInt(account.ID, 10), Username: account.Username, PreferredUsername: account.Username, DisplayName: account.Name,
+		Subject: strconv.FormatInt(account.ID, 10), Username: account.Username.Value, PreferredUsername: account.Username.Value, DisplayName: account.Name.Value,
+		LeftOut: upstream.Unreadable(map[string]upstream.Text{
+			"username": account.Username, "name": account.Name, "email": account.Email, "confirmed_at": account.ConfirmedAt,
+		}),
 	}
 	if account.State != "active" {
 		return signin.Person{}, signin.NotAdmitted("the account is not active at the provider")
 	}
-	if account.ConfirmedAt != "" {
-		who.Email, who.EmailVerified = account.Email, true
+	if account.ConfirmedAt.Value != "" {
+		who.Email, who.EmailVerified = account.Email.Value, true
 	}
 	var info struct {
 		Subject string    `json:"sub"`

@@ -107,11 +107,16 @@ func (p IDP1) groups(ctx context.Context, settings *model.IDP1Provider, answered
 	if err := json.Unmarshal(text, &account); err != nil || account.Email == "" || account.Key == "" || account.URL == "" {
 		return nil, signin.Misconfigured("the file of the service account is not one")
 	}
+	// The library keeps the text of an error alone.
+	client, unreachable := upstream.Recorded(answered.found.client)
 	token, err := (&jwt.Config{
 		Email: account.Email, PrivateKey: []byte(account.Key), PrivateKeyID: account.KeyID, Subject: settings.AdminEmail,
 		Scopes: []string{idp1Scope}, TokenURL: account.URL,
-	}).TokenSource(ctx).Token()
-	if err != nil {
+	}).TokenSource(context.WithValue(ctx, oauth2.HTTPClient, client)).Token()
+	switch {
+	case err != nil && unreachable() != nil:
+		return nil, unreachable()
+	case err != nil:
 		// A refusal is about the service account, and says nothing of the person.
 		return nil, signin.Misconfigured("the service account gets no token for the directory")
 	}

@@ -99,13 +99,15 @@ func (p IDP2) who(ctx context.Context, one signin.Connector, settings source, an
 	return who, err
 }
 
-// admitTenant refuses a person of a tenant that the settings do not mean. The issuer of a token must be that of its tenant, whose ID is in
+// admitTenant refuses a person of a tenant that the settings do not mean. Without an issuer and a tenant, nobody knows. The issuer of a token must be that of its tenant, whose ID is in
 // the issuer of the metadata unless these are for many tenants.
 func (p IDP2) admitTenant(wanted, metadata string, issuer any, tenant string) error {
 	expected := p.address() + "/" + tenant + "/v2.0"
 	many := metadata == p.address()+"/{tenantid}/v2.0" && !connector.SingleTenant(wanted)
 	switch {
-	case !objectID().MatchString(tenant) || issuer != expected:
+	case metadata == "" || issuer == nil || issuer == "" || !objectID().MatchString(tenant):
+		return signin.Misconfigured("the ID token has no tid or iss, or the metadata have no issuer")
+	case issuer != expected:
 		return signin.NotAdmitted("the issuer is not that of the tenant")
 	case metadata != expected && !many:
 		return signin.NotAdmitted("another tenant")

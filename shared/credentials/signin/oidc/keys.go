@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -17,25 +18,41 @@ import (
 	"github.com/go-jose/go-jose/v4/jwt"
 )
 
-// newKeySet returns the keys at an address, which are read when they are needed. Keys that cannot be read are left out.
-func newKeySet(ctx context.Context, client *http.Client, address string) goidc.KeySet {
-	reading := *client
-	reading.Transport = readableKeys{client.Transport}
-	return goidc.NewRemoteKeySet(goidc.ClientContext(ctx, &reading), address)
+// keySet are the keys at an address, which are read when they are needed. Keys that cannot be read are left out.
+type keySet struct {
+	goidc.KeySet
+	*readableKeys
+}
+
+// newKeySet returns the keys at an address.
+func newKeySet(ctx context.Context, client *http.Client, address string) keySet {
+	reading, transport := *client, &readableKeys{next: client.Transport}
+	reading.Transport = transport
+	return keySet{goidc.NewRemoteKeySet(goidc.ClientContext(ctx, &reading), address), transport}
 }
 
 // readableKeys leaves out of a JWK set each key that the library cannot read, since the library refuses the set for it.
 // Source: RFC 7517, 5.
-type readableKeys struct{ next http.RoundTripper }
+type readableKeys struct {
+	next http.RoundTripper
+	// mistake says why the latest answer has no keys. Empty: it has some, or there was none.
+	mistake string
+}
 
 // RoundTrip implements http.RoundTripper.
-func (r readableKeys) RoundTrip(request *http.Request) (*http.Response, error) {
+func (r *readableKeys) RoundTrip(request *http.Request) (*http.Response, error) {
+	r.mistake = ""
 	answer, err := r.next.RoundTrip(request)
-	if err != nil || answer.StatusCode != http.StatusOK {
-		return answer, err
+	if err != nil {
+		return nil, err
+	}
+	if answer.StatusCode != http.StatusOK {
+		r.mistake = "it answers " + strconv.Itoa(answer.StatusCode)
+		return answer, nil
 	}
 	text, err := io.ReadAll(answer.Body)
 	if err != nil {
+		r.mistake = "the answer is too large"
 		// The library refuses the beginning of a set that is too large.
 		answer.Body = io.NopCloser(bytes.NewReader(text))
 		return answer, nil //nolint:nilerr // the library says what is wrong
@@ -43,7 +60,9 @@ func (r readableKeys) RoundTrip(request *http.Request) (*http.Response, error) {
 	var set struct {
 		Keys []json.RawMessage `json:"keys"`
 	}
-	if json.Unmarshal(text, &set) == nil {
+	if json.Unmarshal(text, &set) != nil || len(set.Keys) == 0 {
+		r.mistake = "the answer is no list of keys"
+	} else {
 		set.Keys = slices.DeleteFunc(set.Keys, func(key json.RawMessage) bool { return json.Unmarshal(key, &jose.JSONWebKey{}) != nil })
 		if text, err = json.Marshal(set); err != nil {
 			return nil, err
@@ -60,18 +79,39 @@ func mistakeOf(raw, issuer string, settings source, now time.Time, unsigned bool
 	for _, name := range algorithms {
 		known = append(known, jose.SignatureAlgorithm(name))
 	}
-	var claims struct {
-		Issuer   string       `json:"iss"`
-		Audience jwt.Audience `json:"aud"`
-	}
 	token, malformed := jose.ParseSigned(raw, known)
+	claims := map[string]json.RawMessage{}
+	if malformed != nil || json.Unmarshal(token.UnsafePayloadWithoutVerification(), &claims) != nil {
+		return "is no signed token, or is signed with an algorithm other than " + strings.Join(algorithms, ", ")
+	}
+	var named struct {
+		issuer, subject, nonce string
+		audience               jwt.Audience
+		expiry, issued         float64
+	}
+	for _, claim := range []struct {
+		name     string
+		into     any
+		required bool
+	}{
+		{"iss", &named.issuer, true}, {"aud", &named.audience, true}, {"exp", &named.expiry, true}, {"iat", &named.issued, false},
+		{"sub", &named.subject, false}, {"nonce", &named.nonce, false},
+	} {
+		switch text := string(claims[claim.name]); {
+		case text == "" || text == "null":
+			// The library reads no null as a time.
+			if claim.required || text == "null" && claim.name == "iat" {
+				return "has no claim " + claim.name
+			}
+		case json.Unmarshal(claims[claim.name], claim.into) != nil:
+			return "has a claim " + claim.name + " of another type"
+		}
+	}
 	var expired *goidc.TokenExpiredError
 	switch {
-	case malformed != nil || json.Unmarshal(token.UnsafePayloadWithoutVerification(), &claims) != nil:
-		return "is no signed token, or is signed with an algorithm other than " + strings.Join(algorithms, ", ")
-	case !settings.tenants && claims.Issuer != issuer:
-		return fmt.Sprintf("names the issuer %q, not %q", claims.Issuer, issuer)
-	case !claims.Audience.Contains(settings.ClientID):
+	case !settings.tenants && named.issuer != issuer:
+		return fmt.Sprintf("names the issuer %q, not %q", named.issuer, issuer)
+	case !named.audience.Contains(settings.ClientID):
 		return fmt.Sprintf("is not for the client %q", settings.ClientID)
 	case errors.As(err, &expired):
 		return fmt.Sprintf("expired at %s, and it is %s here", expired.Expiry.UTC().Format(time.RFC3339), now.UTC().Format(time.RFC3339))

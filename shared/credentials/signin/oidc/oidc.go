@@ -12,6 +12,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"net/http"
 	"net/url"
@@ -124,6 +125,15 @@ func (p *Providers) get(ctx context.Context, settings source, key string) (*prov
 	}
 	if err := metadata.Claims(&said); err != nil {
 		return nil, signin.Misconfigured("the metadata of the provider cannot be read")
+	}
+	endpoints := map[string]string{"token endpoint": metadata.Endpoint().TokenURL, "address of the keys": said.Keys}
+	if settings.GetUserInfo {
+		endpoints["UserInfo endpoint"] = metadata.UserInfoEndpoint()
+	}
+	for name, address := range endpoints {
+		if at, err := url.Parse(address); err != nil || at.Scheme != "https" || at.Host == "" {
+			return nil, signin.Misconfigured("the " + name + " of the provider is not an https URL")
+		}
 	}
 	made := &provider{
 		Provider: metadata, client: client, namesIssuer: said.NamesIssuer, style: style(settings, said.Methods), otherStyle: otherStyle(settings, said.Methods), logout: said.Logout,
@@ -393,7 +403,7 @@ func (p *Providers) read(ctx context.Context, found *provider, settings source, 
 // userInfo asks a provider about the person of an access token. Errors: signin.Refusal, definite if the provider refuses the token.
 // Source: OpenID Connect Core 1.0, 5.3; RFC 6750, 3.1.
 func (p *provider) userInfo(ctx context.Context, tokens *oauth2.Token) (*goidc.UserInfo, error) {
-	answered := &lastStatus{next: p.client.Transport}
+	answered := &readableInfo{next: p.client.Transport}
 	client := *p.client
 	client.Transport = answered
 	info, err := p.UserInfo(goidc.ClientContext(ctx, &client), oauth2.StaticTokenSource(tokens))
@@ -407,25 +417,50 @@ func (p *provider) userInfo(ctx context.Context, tokens *oauth2.Token) (*goidc.U
 	}
 }
 
-// lastStatus notes the status of the last answer, which the errors of the library do not have.
-type lastStatus struct {
+// readableInfo leaves claims out of a UserInfo that decide nothing and have a type which the library does not read, since the library refuses the
+// UserInfo for them. It notes the status of the last answer, which the errors of the library do not have.
+type readableInfo struct {
 	next   http.RoundTripper
 	status int
 }
 
 // RoundTrip implements http.RoundTripper.
-func (l *lastStatus) RoundTrip(request *http.Request) (*http.Response, error) {
-	answer, err := l.next.RoundTrip(request)
-	if err == nil {
-		l.status = answer.StatusCode
+func (r *readableInfo) RoundTrip(request *http.Request) (*http.Response, error) {
+	answer, err := r.next.RoundTrip(request)
+	if err != nil {
+		return nil, err
 	}
-	return answer, err
+	r.status = answer.StatusCode
+	text, err := io.ReadAll(answer.Body)
+	if err != nil {
+		// The library refuses the beginning of a UserInfo that is too large.
+		answer.Body = io.NopCloser(bytes.NewReader(text))
+		return answer, nil //nolint:nilerr // the library says what is wrong
+	}
+	claims := map[string]json.RawMessage{}
+	if json.Unmarshal(text, &claims) == nil {
+		maps.DeleteFunc(claims, func(name string, value json.RawMessage) bool {
+			switch name {
+			case "email", "profile":
+				return json.Unmarshal(value, new(string)) != nil
+			case "email_verified":
+				return !slices.Contains([]string{"true", "false", `"true"`, `"false"`}, string(value))
+			}
+			return false
+		})
+		if text, err = json.Marshal(claims); err != nil {
+			return nil, err
+		}
+	}
+	answer.Body, answer.ContentLength = io.NopCloser(bytes.NewReader(text)), int64(len(text))
+	return answer, nil
 }
 
 // verify checks an ID token. The library checks its signature, issuer, audience and expiry. With an empty nonce, none is expected: the
 // token comes from a refresh, not from a browser.
 func (p *Providers) verify(ctx context.Context, found *provider, settings source, raw, nonce string) (*goidc.IDToken, error) {
-	keys := &asked{KeySet: newKeySet(ctx, found.client, found.keys)}
+	published := newKeySet(ctx, found.client, found.keys)
+	keys := &asked{KeySet: published}
 	token, err := goidc.NewVerifier(found.issuer, keys, &goidc.Config{
 		ClientID: settings.ClientID, SupportedSigningAlgs: algorithms, Now: p.env.Now, SkipIssuerCheck: settings.tenants,
 	}).Verify(ctx, raw)
@@ -433,6 +468,8 @@ func (p *Providers) verify(ctx context.Context, found *provider, settings source
 	case err == nil:
 	case keys.unanswered():
 		return nil, upstream.Unanswered(keys.failed)
+	case keys.failed != nil && published.mistake != "":
+		return nil, signin.Misconfigured("the keys of the provider cannot be read: " + published.mistake)
 	default:
 		return nil, signin.Misconfigured("the ID token " + mistakeOf(raw, found.issuer, settings, p.env.Now(), keys.failed != nil, err))
 	}
@@ -457,8 +494,9 @@ func (p *Providers) verify(ctx context.Context, found *provider, settings source
 // groupsClaim, allowedExtraClaims).
 func person(settings *model.OIDCProvider, claims claimSet) (signin.Person, error) {
 	var wrong error
-	var absent []string
-	text := func(field, name, instead string) string {
+	var absent, left []string
+	// text returns the text of a claim. One that is none is wrong without a label, and otherwise left out with its label.
+	text := func(field, name, instead, label string) string {
 		if name == "" {
 			field, name = "", instead
 		}
@@ -474,14 +512,20 @@ func person(settings *model.OIDCProvider, claims claimSet) (signin.Person, error
 				return value.String()
 			}
 		}
-		wrong = signin.Misconfigured("the claim " + name + " is not a text")
+		if label == "" {
+			wrong = signin.Misconfigured("the claim " + name + " is not a text")
+		} else {
+			left = append(left, label)
+		}
 		return ""
 	}
 	found := signin.Person{
-		Subject: text("usernameClaim", settings.UsernameClaim, "sub"), PreferredUsername: text("preferredUsername", settings.PreferredUsername, "preferred_username"),
-		DisplayName: text("", "", "name"), Email: text("emailClaim", settings.EmailClaim, "email"),
+		Subject:           text("usernameClaim", settings.UsernameClaim, "sub", ""),
+		PreferredUsername: text("preferredUsername", settings.PreferredUsername, "preferred_username", "preferred username"),
+		DisplayName:       text("", "", "name", "name"), Email: text("emailClaim", settings.EmailClaim, "email", "email"),
+		Username: text("platformUsernameClaim", settings.PlatformUsernameClaim, "preferred_username", "username"),
 	}
-	found.Username = text("platformUsernameClaim", settings.PlatformUsernameClaim, "preferred_username")
+	found.LeftOut = left
 	if found.Subject == "" && wrong == nil {
 		wrong = signin.Misconfigured("the ID of the person is absent: the provider did not send " + claims.without("", cmp.Or(settings.UsernameClaim, "sub")))
 	}

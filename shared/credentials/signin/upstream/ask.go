@@ -6,7 +6,9 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"maps"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -112,6 +114,31 @@ func (a API) send(ctx context.Context, method, address string, body []byte, into
 		return nil, signin.Misconfigured("an answer of the provider cannot be read")
 	}
 	return answer.Header, nil
+}
+
+// Text is a text that decides nothing: a value of another type is left out.
+type Text struct {
+	Value      string
+	Unreadable bool
+}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (t *Text) UnmarshalJSON(encoded []byte) error {
+	if json.Unmarshal(encoded, &t.Value) != nil {
+		t.Value, t.Unreadable = "", true
+	}
+	return nil
+}
+
+// Unreadable returns the names of the texts that are left out, sorted.
+func Unreadable(texts map[string]Text) []string {
+	var names []string
+	for _, name := range slices.Sorted(maps.Keys(texts)) {
+		if texts[name].Unreadable {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // NotOfPerson returns an error about a service account, which says nothing of the person: nobody is refused for it.

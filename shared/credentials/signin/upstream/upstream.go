@@ -188,6 +188,30 @@ type clientError struct{ *signin.Refusal }
 
 func (e clientError) Unwrap() []error { return []error{e.Refusal, ErrClient} }
 
+// Recorded returns a copy of a client, and the Refusal for its latest request that had no answer. Nil: each had one.
+func Recorded(client *http.Client) (*http.Client, func() error) {
+	recorded, transport := *client, &recorder{next: client.Transport}
+	recorded.Transport = transport
+	return &recorded, func() error {
+		if transport.failure == nil {
+			return nil
+		}
+		return signin.Unreachable(errors.New(reason(transport.failure)))
+	}
+}
+
+// recorder keeps the latest error of a transport.
+type recorder struct {
+	next    http.RoundTripper
+	failure error
+}
+
+func (r *recorder) RoundTrip(request *http.Request) (*http.Response, error) {
+	answer, err := r.next.RoundTrip(request)
+	r.failure = err
+	return answer, err
+}
+
 // reason says why a request has no answer, without its URL.
 func reason(err error) string {
 	var timeout interface{ Timeout() bool }
