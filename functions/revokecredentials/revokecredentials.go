@@ -1,6 +1,6 @@
 // Package revokecredentials is POST on credentialrevocations: it revokes access keys and direct cluster endpoint tokens by
 // their texts, for whoever has found them. It needs no credential. The response is the same whatever the texts were, and each
-// text takes the same time where the state answers in that time.
+// text takes the same time where the state answers in that time. Clients of OAuth revoke one text at a time at POST /auth/revoke.
 // Source: RFC 7009 2; ADR-0022.
 package revokecredentials
 
@@ -77,20 +77,12 @@ func Do(ctx context.Context, deps Deps, in Input) (Output, error) {
 		revoke = func(context.Context, secret.String) (string, error) { return "", nil }
 	}
 	for _, text := range texts {
-		even := time.NewTimer(pace)
-		name, err := revoke(ctx, secret.String(text))
+		name, err := deps.revokePaced(ctx, revoke, text)
 		if err != nil {
-			even.Stop()
 			return Output{}, translate(err)
 		}
 		if name != "" {
 			done = append(done, name)
-			deps.Log.InfoContext(ctx, "a credential was given back", "credential", name)
-		}
-		select {
-		case <-even.C:
-		case <-ctx.Done():
-			return Output{}, ctx.Err()
 		}
 	}
 	answer := Output{Object: &model.CredentialRevocation{TypeMeta: in.Object.TypeMeta}}
@@ -98,6 +90,49 @@ func Do(ctx context.Context, deps Deps, in Input) (Output, error) {
 		answer.Annotations = map[string]string{audit.Revoked: strings.Join(done, ",")}
 	}
 	return answer, nil
+}
+
+// revokeToken revokes the credential of a client of OAuth, and answers 200 whatever the text was. Whoever has a text may revoke it, so that the
+// client need not say who it is, and the hint is not read: the form of a text says what it is. Errors: those of the state.
+// Source: RFC 7009, 2.
+func revokeToken(ctx context.Context, deps Deps, in frame.FormInput) (frame.FormResult, error) {
+	refusal := (*signin.OAuthError)(nil)
+	if err := signin.CheckClient(in.Form, in.Basic, true); errors.As(err, &refusal) {
+		return frame.FormResult{Status: refusal.Status, JSON: refusal}, nil
+	}
+	texts := in.Form["token"]
+	if len(texts) != 1 || texts[0] == "" {
+		refusal = signin.Wrong("invalid_request", "token is missing, or given more than once")
+		return frame.FormResult{Status: refusal.Status, JSON: refusal}, nil
+	}
+	name, err := deps.revokePaced(ctx, deps.revoke, texts[0])
+	if err != nil {
+		return frame.FormResult{}, err
+	}
+	answer := frame.FormResult{JSON: struct{}{}}
+	if name != "" {
+		answer.Annotations = map[string]string{audit.Revoked: name}
+	}
+	return answer, nil
+}
+
+// revokePaced revokes one credential in the time that each text takes. It returns what revoke returns.
+func (d Deps) revokePaced(ctx context.Context, revoke func(context.Context, secret.String) (string, error), text string) (string, error) {
+	even := time.NewTimer(pace)
+	defer even.Stop()
+	name, err := revoke(ctx, secret.String(text))
+	if err != nil {
+		return "", err
+	}
+	if name != "" {
+		d.Log.InfoContext(ctx, "a credential was given back", "credential", name)
+	}
+	select {
+	case <-even.C:
+		return name, nil
+	case <-ctx.Done():
+		return "", ctx.Err()
+	}
 }
 
 // revoke revokes the credential with a text and returns its resource, name and uid; empty: there is none. An expired token, and
@@ -155,6 +190,7 @@ var Function = &frame.Function{
 	Encrypts: true,
 	Endpoints: []frame.Endpoint{
 		frame.ReviewWithWarnings(definition, kind.Kind, "credentialrevocation", open, Do).Anonymous().Accepting(),
+		frame.Form("POST", signin.RevokePath, open, revokeToken),
 	},
 }
 

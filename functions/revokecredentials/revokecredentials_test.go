@@ -8,6 +8,7 @@ import (
 	"math/big"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"slices"
 	"strings"
 	"testing"
@@ -17,6 +18,7 @@ import (
 	"management.platform.sh/functions/revokecredentials"
 	"management.platform.sh/shared/api/resource"
 	"management.platform.sh/shared/credentials/issuer/issuertest"
+	"management.platform.sh/shared/credentials/signin"
 	"management.platform.sh/shared/kinds"
 	"management.platform.sh/shared/kinds/accesskey"
 	"management.platform.sh/shared/kinds/accesskey/accesskeytest"
@@ -200,6 +202,45 @@ func TestRevokeToken(t *testing.T) {
 	}
 	if !w.Revoked(string(token.UID)) || w.Revoked(string(other.UID)) || !w.works("ana") {
 		t.Error("the token works, or its key or its sibling does not")
+	}
+}
+
+// A client of OAuth revokes a key or a token, and nothing else. The answer is the same whatever the text was, and the event names what was
+// revoked. Source: RFC 7009, 2.
+func TestRevocationEndpoint(t *testing.T) {
+	t.Parallel()
+	w := open(t)
+	ana := w.Key("ana", "ana", model.OwnedAccessKeySpec{})
+	w.Key("other", "ana", model.OwnedAccessKeySpec{})
+	token := w.Issue(ana, model.DirectClusterEndpointTokenSpec{})
+	send := func(form url.Values) *httptest.ResponseRecorder {
+		request := httptest.NewRequestWithContext(t.Context(), http.MethodPost, signin.RevokePath, strings.NewReader(form.Encode()))
+		request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		answer := httptest.NewRecorder()
+		w.api.ServeHTTP(answer, request)
+		return answer
+	}
+	for _, form := range []url.Values{
+		{"token": {"nothing"}}, {"token": {"nothing"}, "client_id": {signin.ClientID}},
+		{"token": {issuertest.Bearer + "nobody"}, "token_type_hint": {"access_token"}}, {"token": {token.Status.Token}, "token_type_hint": {"x"}},
+		{"token": {issuertest.Bearer + "ana"}, "token_type_hint": {"refresh_token"}}, {"token": {issuertest.Bearer + "ana"}},
+	} {
+		if got := send(form); got.Code != http.StatusOK || got.Body.String() != "{}\n" || got.Header().Get("Cache-Control") != "no-store" {
+			t.Errorf("%v: %d %s", form, got.Code, got.Body)
+		}
+	}
+	if w.works("ana") || !w.works("other") || !w.Revoked(string(token.UID)) {
+		t.Error("the key or its token works, or another key does not")
+	}
+	if log := w.log.String(); strings.Count(log, "ownedaccesskeys/ana/"+ana.KeyUID) != 1 || strings.Count(log, "a credential was given back") != 2 {
+		t.Errorf("the log names something else: %s", log)
+	}
+	for about, form := range map[string]url.Values{
+		"another client": {"token": {issuertest.Bearer + "other"}, "client_id": {"x"}}, "two": {"token": {issuertest.Bearer + "other", "x"}}, "none": {},
+	} {
+		if got := send(form); got.Code != http.StatusBadRequest || !w.works("other") {
+			t.Errorf("%s: %d %s", about, got.Code, got.Body)
+		}
 	}
 }
 

@@ -90,7 +90,7 @@ var policy = []rule{
 	{who: everybody, paths: []string{"/auth/session"}, verbs: []string{"post"}},
 	{who: anybody, paths: []string{"/auth/session"}, verbs: []string{"delete"}},
 	{who: anybody, paths: []string{"/auth/authorize", "/auth/info", "/auth/confirm", "/auth/resume", "/auth/password/login", "/auth/device"}, verbs: []string{"get"}},
-	{who: anybody, paths: []string{"/auth/confirm", "/auth/token", "/auth/password/login", "/auth/device", "/auth/device/code"}, verbs: []string{"post"}},
+	{who: anybody, paths: []string{"/auth/confirm", "/auth/token", "/auth/revoke", "/auth/password/login", "/auth/device", "/auth/device/code"}, verbs: []string{"post"}},
 	{who: everybody, paths: append([]string{"/version", "/api", "/api/v1", "/apis", "/openapi/v2", "/openapi/v3", "/openapi/v3/apis/" + model.GroupName + "/v1"}, groupPaths()...), verbs: get},
 	// Runners and servers have these beside the catalog.
 	{who: anybody, paths: []string{"/healthz", "/livez", "/readyz"}, verbs: []string{"get", "head"}},

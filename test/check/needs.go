@@ -45,6 +45,11 @@ var needs = map[string]need{
 	"simplesamlphp": {
 		programs: []string{"php"}, beside: "/usr/share/simplesamlphp/www", debian: []string{"simplesamlphp", "php-cli", "php-xml"},
 	},
+	// The interpreter of Debian, which may not be the first on PATH, is the one that finds Debian's packages.
+	"authlib": {
+		programs: []string{"python3"}, elsewhere: "/usr/bin/python3", beside: "/usr/lib/python3/dist-packages/authlib",
+		debian: []string{"python3-authlib", "python3-requests"},
+	},
 	"providers":  {npm: "test/signin/providertest"},
 	"playwright": {npm: "test/browser"},
 	"osls":       {npm: "infra/serverless"},

@@ -44,7 +44,7 @@ var check = []part{
 	{
 		name: "test", about: "all other packages, with a few rounds of the random tests",
 		packages: []string{"..."}, except: apart, first: []string{"test/signin", "test/society", "shared/state/redisstore"},
-		flags: append([]string{short}, parallel...), needs: []string{"redis-server", "postgres", "providers", "simplesamlphp", "node", "console", "zsh", "fish", "git"},
+		flags: append([]string{short}, parallel...), needs: []string{"redis-server", "postgres", "providers", "simplesamlphp", "authlib", "node", "console", "zsh", "fish", "git"},
 	},
 	{
 		name: "stories", about: "whole sessions with a real kubectl in the runner, and some as servers of the Functions Framework",
@@ -72,7 +72,7 @@ var deep = []part{
 		// The race detector needs so much address space that the limits of memory of a worker are tested without it.
 		name: "suites", about: "the other tests with all of their rounds, the mutation of each configuration field, the limits of workers",
 		packages: []string{"test/...", "shared/syncpatch/worker"}, except: apart, first: []string{"test/signin", "test/society"},
-		flags: parallel, needs: []string{"redis-server", "providers", "simplesamlphp", "node", "console", "git"},
+		flags: parallel, needs: []string{"redis-server", "providers", "simplesamlphp", "authlib", "node", "console", "git"},
 	},
 	{
 		name: "shapes", about: "the sessions as servers of the Functions Framework and in AWS Lambda behind each gateway, and the upgrade from the previous release",

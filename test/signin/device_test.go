@@ -21,6 +21,7 @@ import (
 	"management.platform.sh/functions/exchangetoken"
 	"management.platform.sh/functions/finishlogin"
 	"management.platform.sh/functions/requestdevice"
+	"management.platform.sh/functions/revokecredentials"
 	"management.platform.sh/functions/startlogin"
 	"management.platform.sh/shared/api/resource"
 	"management.platform.sh/shared/credentials/signin"
@@ -38,7 +39,7 @@ func deviceWorld(t *testing.T) *world {
 	t.Helper()
 	w := newWorld(t)
 	w.handler = w.server.Mount(describelogin.Function, startlogin.Function, finishlogin.Function, checkpassword.Function, confirmlogin.Function,
-		exchangetoken.Function, requestdevice.Function, approvedevice.Function)
+		exchangetoken.Function, requestdevice.Function, approvedevice.Function, revokecredentials.Function)
 	return w
 }
 

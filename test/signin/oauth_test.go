@@ -19,6 +19,7 @@ import (
 
 	"management.platform.sh/functions/exchangetoken"
 	"management.platform.sh/functions/requestdevice"
+	"management.platform.sh/functions/revokecredentials"
 	"management.platform.sh/shared/credentials/exchange"
 	"management.platform.sh/shared/credentials/signin"
 	"management.platform.sh/shared/kinds"
@@ -149,6 +150,24 @@ func TestOAuthLibrary(t *testing.T) {
 func TestOpenIDClient(t *testing.T) {
 	t.Parallel()
 	w := deviceWorld(t)
+	w.wantTokens(providertest.RunClient)
+}
+
+// Authlib does the same. It has no part for devices: it sends the grant of RFC 8628 as any other one. Source: RFC 7009; RFC 8414.
+func TestAuthlib(t *testing.T) {
+	t.Parallel()
+	w := deviceWorld(t)
+	w.wantTokens(providertest.RunAuthlib)
+}
+
+// wantTokens runs a program that signs people in with a code and as a device, renews both keys, and revokes the refresh token of a second
+// sign-in with a code.
+func (w *world) wantTokens(run func(t *testing.T, folder, issuer, platform, browser string) []byte) {
+	w.t.Helper()
+	t, isTest := w.t.(*testing.T)
+	if !isTest {
+		w.t.Fatal("only a test runs a program")
+	}
 	server := httptest.NewServer(w.handler)
 	defer server.Close()
 	browser := httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
@@ -159,16 +178,27 @@ func TestOpenIDClient(t *testing.T) {
 		b := w.browser()
 		id, _ := b.toConfirm(r.FormValue("code"))
 		b.decide(id, "allow")
+		// The program may have asked before.
+		w.clock.forward(time.Minute)
 	}))
 	defer browser.Close()
-	var got map[string]struct{ Scopes, Keys []string }
-	if err := json.Unmarshal(providertest.RunClient(t, "providertest", base, server.URL, browser.URL), &got); err != nil || len(got) != 2 {
-		t.Fatalf("%v, %v", got, err)
+	type tokens struct {
+		Scopes, Keys []string
+		// After is the error that the refresh token has in the end. Empty: it was not used again.
+		After string
 	}
-	for about, one := range got {
-		if !slices.Equal(one.Scopes, []string{signin.OfflineAccess, signin.OfflineAccess}) || len(one.Keys) != 2 || one.Keys[0] == one.Keys[1] ||
-			!(kept{w, secret.String(one.Keys[1]), ""}).works() {
-			t.Errorf("%s: %v", about, one.Scopes)
+	var got map[string]tokens
+	if err := json.Unmarshal(run(t, "providertest", base, server.URL, browser.URL), &got); err != nil {
+		t.Fatal(err)
+	}
+	for about, after := range map[string]string{"code": "", "device": "", "revoked": "invalid_grant"} {
+		one := got[about]
+		if !slices.Equal(one.Scopes, []string{signin.OfflineAccess, signin.OfflineAccess}) || len(one.Keys) != 2 || one.Keys[0] == one.Keys[1] || one.After != after {
+			t.Errorf("%s: %d keys, %v, %q", about, len(one.Keys), one.Scopes, one.After)
+			continue
+		}
+		if works := (kept{w, secret.String(one.Keys[1]), ""}).works(); works != (after == "") {
+			t.Errorf("%s: the key works: %v", about, works)
 		}
 	}
 }
@@ -251,9 +281,10 @@ func TestMetadata(t *testing.T) {
 	grants := []string{"refresh_token", exchange.GrantType, "authorization_code", signin.DeviceGrant}
 	got := w.metadata()
 	if got.Issuer != base || got.AuthorizationEndpoint != base+"/auth/authorize" || got.TokenEndpoint != base+"/auth/token" ||
-		got.DeviceAuthorizationEndpoint != base+"/auth/device/code" || !got.NamesIssuer || !slices.Equal(got.GrantTypesSupported, grants) ||
+		got.DeviceAuthorizationEndpoint != base+"/auth/device/code" || got.RevocationEndpoint != base+"/auth/revoke" || !got.NamesIssuer || !slices.Equal(got.GrantTypesSupported, grants) ||
 		!slices.Equal(got.CodeChallengeMethodsSupported, []string{"S256"}) || !slices.Equal(got.ScopesSupported, []string{signin.OfflineAccess}) ||
-		!slices.Equal(got.ResponseTypesSupported, []string{"code"}) || !slices.Equal(got.TokenEndpointAuthMethodsSupported, []string{"none", "client_secret_basic"}) {
+		!slices.Equal(got.ResponseTypesSupported, []string{"code"}) || !slices.Equal(got.TokenEndpointAuthMethodsSupported, []string{"none", "client_secret_basic"}) ||
+		!slices.Equal(got.RevocationEndpointAuthMethodsSupported, []string{"none", "client_secret_basic"}) {
 		t.Errorf("%+v", got)
 	}
 	w.env.DeviceLogin = settings.Off
@@ -289,11 +320,12 @@ func TestClients(t *testing.T) {
 		"a refresh": {"grant_type": {"refresh_token"}, "refresh_token": {"x"}},
 		"a job":     {"grant_type": {exchange.GrantType}, "subject_token": {"x"}, "subject_token_type": {exchange.TypeJWT}},
 		"codes":     {"code_challenge": {signin.S256(verifier)}, "code_challenge_method": {"S256"}},
+		"an end":    {"token": {"x"}},
 	}
 	for about, form := range grants {
-		path := "/auth/token"
-		if about == "codes" {
-			path = "/auth/device/code"
+		path := map[string]string{"codes": "/auth/device/code", "an end": signin.RevokePath}[about]
+		if path == "" {
+			path = "/auth/token"
 		}
 		send := func(header, id string) (*http.Response, map[string]any) {
 			sent := url.Values{}
@@ -318,7 +350,7 @@ func TestClients(t *testing.T) {
 			t.Errorf("%s of another client: %d %v", about, answer.StatusCode, fields)
 		}
 		// What is in another scheme is no authentication of a client.
-		if _, fields := send("Bearer x", ""); (fields["error"] == "invalid_client") != (about != "a job") {
+		if _, fields := send("Bearer x", ""); (fields["error"] == "invalid_client") != (about != "a job" && about != "an end") {
 			t.Errorf("%s without a client: %v", about, fields)
 		}
 		for _, id := range []string{"", signin.ClientID} {
@@ -353,7 +385,7 @@ func TestOAuthErrors(t *testing.T) {
 		}
 		return stores(name)
 	}
-	w.handler = w.server.Mount(exchangetoken.Function, requestdevice.Function)
+	w.handler = w.server.Mount(exchangetoken.Function, requestdevice.Function, revokecredentials.Function)
 	const form, token, device = "application/x-www-form-urlencoded", "/auth/token", "/auth/device/code"
 	code := asked()
 	code.Set("grant_type", "authorization_code")
@@ -378,6 +410,10 @@ func TestOAuthErrors(t *testing.T) {
 		"a path of the API":  {"POST", "/kubernetes/management/auth/token/x", form, "", "", 404, "invalid_request"},
 		"the API":            {"GET", "/kubernetes/management/auth/token", "", "", "", 405, "invalid_request"},
 		"a query":            {"POST", device + "?%zz", form, "", "", 400, "invalid_request"},
+		"no token":           {"POST", signin.RevokePath, form, "", "", 400, "invalid_request"},
+		"two tokens":         {"POST", signin.RevokePath, form, "token=x&token=y", "", 400, "invalid_request"},
+		"an end as JSON":     {"POST", signin.RevokePath, "application/json", `{"token":"x"}`, "", 415, "invalid_request"},
+		"a GET of an end":    {"GET", signin.RevokePath, "", "", "", 405, "invalid_request"},
 	} {
 		answer, fields := w.raw(row.method, row.path, row.body, "Content-Type", row.kind, "Accept", row.accept)
 		w.wantOAuthError(about, answer, fields, row.status, row.want)

@@ -12,7 +12,7 @@ import (
 )
 
 // oauthPaths are the paths to which clients of OAuth send their requests.
-var oauthPaths = []string{"/auth/device/code", "/auth/token"}
+var oauthPaths = []string{"/auth/device/code", "/auth/revoke", "/auth/token"}
 
 // oauthChallenge is what WWW-Authenticate says in a 401 to a client of OAuth. Source: RFC 6749, 5.2.
 const oauthChallenge = `Basic realm="management"`

@@ -123,6 +123,9 @@ func (d *Doors) asked(ctx context.Context, address string, query url.Values, sen
 // AuthorizePath is the path of the authorization endpoint, for programs that know no connector. Source: RFC 6749, 3.1.
 const AuthorizePath = "/auth/authorize"
 
+// RevokePath is the path at which clients of OAuth revoke a token. Source: RFC 7009, 2.
+const RevokePath = "/auth/revoke"
+
 // Choice is a way to sign in for a program that knows no connector, and the address at which the sign-in begins in it.
 type Choice struct{ Label, Address string }
 

@@ -10,14 +10,17 @@ type Metadata struct {
 	AuthorizationEndpoint string `json:"authorization_endpoint,omitempty"`
 	TokenEndpoint         string `json:"token_endpoint"`
 	// DeviceAuthorizationEndpoint is where a program asks for codes. Empty: there are none. Source: RFC 8628, 4.
-	DeviceAuthorizationEndpoint string   `json:"device_authorization_endpoint,omitempty"`
-	ScopesSupported             []string `json:"scopes_supported"`
-	ResponseTypesSupported      []string `json:"response_types_supported,omitempty"`
-	ResponseModesSupported      []string `json:"response_modes_supported,omitempty"`
-	GrantTypesSupported         []string `json:"grant_types_supported"`
-	// TokenEndpointAuthMethodsSupported are those of a client with an empty secret.
-	TokenEndpointAuthMethodsSupported []string `json:"token_endpoint_auth_methods_supported"`
-	CodeChallengeMethodsSupported     []string `json:"code_challenge_methods_supported,omitempty"`
+	DeviceAuthorizationEndpoint string `json:"device_authorization_endpoint,omitempty"`
+	// RevocationEndpoint is where a program gives a token back. Source: RFC 7009, 2.
+	RevocationEndpoint     string   `json:"revocation_endpoint"`
+	ScopesSupported        []string `json:"scopes_supported"`
+	ResponseTypesSupported []string `json:"response_types_supported,omitempty"`
+	ResponseModesSupported []string `json:"response_modes_supported,omitempty"`
+	GrantTypesSupported    []string `json:"grant_types_supported"`
+	// TokenEndpointAuthMethodsSupported are those of a client with an empty secret, and RevocationEndpointAuthMethodsSupported the same.
+	TokenEndpointAuthMethodsSupported      []string `json:"token_endpoint_auth_methods_supported"`
+	RevocationEndpointAuthMethodsSupported []string `json:"revocation_endpoint_auth_methods_supported"`
+	CodeChallengeMethodsSupported          []string `json:"code_challenge_methods_supported,omitempty"`
 	// NamesIssuer tells that the answer to a browser names the issuer. Source: RFC 9207, 3.
 	NamesIssuer bool `json:"authorization_response_iss_parameter_supported,omitempty"`
 }
@@ -28,9 +31,10 @@ func Describe(env *platform.Environment) (Metadata, bool) {
 	if address == "" {
 		return Metadata{}, false
 	}
+	methods := []string{"none", "client_secret_basic"}
 	found := Metadata{
-		Issuer: address, TokenEndpoint: address + "/auth/token", ScopesSupported: []string{OfflineAccess},
-		TokenEndpointAuthMethodsSupported: []string{"none", "client_secret_basic"}, GrantTypesSupported: []string{"refresh_token", ExchangeGrant},
+		Issuer: address, TokenEndpoint: address + "/auth/token", RevocationEndpoint: address + RevokePath, ScopesSupported: []string{OfflineAccess},
+		TokenEndpointAuthMethodsSupported: methods, RevocationEndpointAuthMethodsSupported: methods, GrantTypesSupported: []string{"refresh_token", ExchangeGrant},
 	}
 	browsers, devices := len(waysAt(env, address)) > 0, DevicesEnabled(env)
 	if browsers || devices {

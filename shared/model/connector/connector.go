@@ -27,7 +27,7 @@ const (
 )
 
 // reserved are the paths below /auth/ that belong to the platform.
-var reserved = []string{"authorize", "confirm", "device", "info", "logout", "password", "resume", "token"}
+var reserved = []string{"authorize", "confirm", "device", "info", "logout", "password", "resume", "revoke", "token"}
 
 // Connector is a connector of the configuration.
 type Connector struct {

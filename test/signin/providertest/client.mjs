@@ -1,6 +1,6 @@
 // A program that signs people in at the platform with the library openid-client, which knows the issuer and the client alone. It takes the
 // issuer, the address at which the platform listens, and that of a browser: the browser answers /code with where it came back to, and /device when the
-// code was allowed. The program prints what it got.
+// code was allowed. The program prints what it got: from a code, as a device, and from a code whose refresh token it has revoked.
 import * as client from 'openid-client';
 
 const [issuer, platform, browser] = process.argv.slice(2);
@@ -14,15 +14,20 @@ const asked = {
 };
 const renewed = async (tokens) => {
   const next = await client.refreshTokenGrant(config, tokens.refresh_token);
-  return { scopes: [tokens.scope, next.scope], keys: [tokens.access_token, next.access_token] };
+  return { scopes: [tokens.scope, next.scope], keys: [tokens.access_token, next.access_token], refresh: next.refresh_token };
+};
+const withCode = async () => {
+  const state = client.randomState();
+  const address = client.buildAuthorizationUrl(config, { ...asked, state, redirect_uri: 'http://127.0.0.1:4711/' });
+  const back = new URL(await browse('/code', { address }));
+  return renewed(await client.authorizationCodeGrant(config, back, { pkceCodeVerifier: verifier, expectedState: state }));
 };
 
-const state = client.randomState();
-const address = client.buildAuthorizationUrl(config, { ...asked, state, redirect_uri: 'http://127.0.0.1:4711/' });
-const back = new URL(await browse('/code', { address }));
-const code = await renewed(await client.authorizationCodeGrant(config, back, { pkceCodeVerifier: verifier, expectedState: state }));
-
+const code = await withCode();
 const waiting = await client.initiateDeviceAuthorization(config, asked);
 await browse('/device', { code: waiting.user_code });
 const device = await renewed(await client.pollDeviceAuthorizationGrant(config, { ...waiting, interval: 1 }, { code_verifier: verifier }));
-console.log(JSON.stringify({ code, device }));
+const revoked = await withCode();
+await client.tokenRevocation(config, revoked.refresh, { token_type_hint: 'refresh_token' });
+revoked.after = await client.refreshTokenGrant(config, revoked.refresh).then(() => 'none', ({ error }) => error);
+console.log(JSON.stringify({ code, device, revoked }));

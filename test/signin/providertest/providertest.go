@@ -1,5 +1,6 @@
-// Package providertest starts the OpenID Connect provider of the npm package oidc-provider, the client of the npm package openid-client, and the
-// SAML providers samlp and SimpleSAMLphp, in processes of their own, for tests. `make provider` installs them. Source: ADR-0031, ADR-0038.
+// Package providertest starts the OpenID Connect provider of the npm package oidc-provider, clients of the npm package openid-client and of the
+// Python library Authlib, and the SAML providers samlp and SimpleSAMLphp, in processes of their own, for tests. `make test` installs them.
+// Source: ADR-0031, ADR-0038.
 package providertest
 
 import (
@@ -43,6 +44,16 @@ type Client struct {
 func Start(t *testing.T, folder string, client Client) *Provider {
 	t.Helper()
 	needs(t, folder, "oidc-provider")
+	p, keyFile := certified(t)
+	p.Issuer = launch(
+		t, []string{"CLIENT_SECRET=" + client.Secret, "LOGOUT_URI=" + client.Logout, "NODE_EXTRA_CA_CERTS=" + client.Authority},
+		"node", filepath.Join(folder, "provider.mjs"), keyFile, p.CAFile, client.Callback, client.After)
+	return p
+}
+
+// certified returns a provider with a certificate for the loopback, and the file of its key.
+func certified(t *testing.T) (*Provider, string) {
+	t.Helper()
 	p := &Provider{Trusted: x509.NewCertPool()}
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -72,10 +83,7 @@ func Start(t *testing.T, folder string, client Client) *Provider {
 	if err != nil || !p.Trusted.AppendCertsFromPEM(text) {
 		t.Fatal("the certificate cannot be read", err)
 	}
-	p.Issuer = launch(
-		t, []string{"CLIENT_SECRET=" + client.Secret, "LOGOUT_URI=" + client.Logout, "NODE_EXTRA_CA_CERTS=" + client.Authority},
-		filepath.Join(folder, "provider.mjs"), keyFile, p.CAFile, client.Callback, client.After)
-	return p
+	return p, keyFile
 }
 
 // RunClient runs a program that signs people in with the npm package openid-client, and returns what it prints. It asks the platform with an issuer
@@ -83,7 +91,27 @@ func Start(t *testing.T, folder string, client Client) *Provider {
 func RunClient(t *testing.T, folder, issuer, platform, browser string) []byte {
 	t.Helper()
 	needs(t, folder, "openid-client")
-	command := exec.CommandContext(t.Context(), "node", filepath.Join(folder, "client.mjs"), issuer, platform, browser)
+	return run(t, "node", filepath.Join(folder, "client.mjs"), issuer, platform, browser)
+}
+
+// python is the interpreter of Debian, which alone finds Debian's packages.
+const python = "/usr/bin/python3"
+
+// RunAuthlib is RunClient with the Python library Authlib of Debian. The head of client.py says what it does.
+func RunAuthlib(t *testing.T, folder, issuer, platform, browser string) []byte {
+	t.Helper()
+	for _, needed := range []string{python, "/usr/lib/python3/dist-packages/authlib", "/usr/lib/python3/dist-packages/requests"} {
+		if _, err := os.Stat(needed); err != nil {
+			missing(t, "python3-authlib is not installed")
+		}
+	}
+	return run(t, python, filepath.Join(folder, "client.py"), issuer, platform, browser)
+}
+
+// run runs a program to its end, and returns what it prints.
+func run(t *testing.T, name string, arguments ...string) []byte {
+	t.Helper()
+	command := exec.CommandContext(t.Context(), name, arguments...)
 	var wrong strings.Builder
 	command.Stderr = &wrong
 	printed, err := command.Output()
@@ -99,7 +127,7 @@ func StartSAML(t *testing.T, folder string, key *rsa.PrivateKey, certificate *x5
 	t.Helper()
 	needs(t, folder, "samlp")
 	keyFile, certificateFile := write(t, t.TempDir(), key, certificate)
-	return launch(t, nil, filepath.Join(folder, "saml.mjs"), keyFile, certificateFile, callback)
+	return launch(t, nil, "node", filepath.Join(folder, "saml.mjs"), keyFile, certificateFile, callback)
 }
 
 // write writes a key and its certificate into a folder, and returns their files.
@@ -173,16 +201,16 @@ func needs(t *testing.T, folder, module string) {
 func missing(t *testing.T, what string) {
 	t.Helper()
 	if os.Getenv("CI") != "" {
-		t.Fatalf("%s, and in CI no test may be skipped: run make provider", what)
+		t.Fatalf("%s, and in CI no test may be skipped: run make test", what)
 	}
-	t.Skipf("%s: run make provider", what)
+	t.Skipf("%s: run make test as root on Debian", what)
 }
 
 // launch starts a provider that ends with its standard input, and returns the address that it prints.
-func launch(t *testing.T, environment []string, arguments ...string) string {
+func launch(t *testing.T, environment []string, name string, arguments ...string) string {
 	t.Helper()
-	command := exec.CommandContext(t.Context(), "node", arguments...)
-	command.Env = append(os.Environ(), environment...)
+	command := exec.CommandContext(t.Context(), name, arguments...)
+	command.Env, command.Stderr = append(os.Environ(), environment...), t.Output()
 	input, err := command.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
