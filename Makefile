@@ -106,7 +106,7 @@ speed: ## Write docs/evidence/speed.md from the runs of make bench.
 	mv build/speed.md docs/evidence/speed.md
 
 evidence: ## Run the tests behind each claim of the documents, and write docs/evidence.md. ARGS=ID runs those of one claim. Takes twenty minutes or more.
-	@$(CHECK) --install redis-server postgres zsh fish simplesamlphp authlib providers nginx chromium playwright osls
+	@$(CHECK) --install redis-server postgres zsh fish simplesamlphp authlib python-kubernetes kubeclient client-node providers nginx chromium playwright osls
 	go run ./test/evidence $(ARGS)
 
 bench-cold: ## Measure size, start and answers of each function for AWS Lambda.

@@ -50,10 +50,19 @@ var needs = map[string]need{
 		programs: []string{"python3"}, elsewhere: "/usr/bin/python3", beside: "/usr/lib/python3/dist-packages/authlib",
 		debian: []string{"python3-authlib", "python3-requests"},
 	},
-	"providers":  {npm: "test/signin/providertest"},
-	"playwright": {npm: "test/browser"},
-	"osls":       {npm: "infra/serverless"},
-	"console":    {npm: "functions/serveconsole/web"},
+	"python-kubernetes": {
+		programs: []string{"python3"}, elsewhere: "/usr/bin/python3", beside: "/usr/lib/python3/dist-packages/kubernetes",
+		debian: []string{"python3-kubernetes"},
+	},
+	"kubeclient": {
+		programs: []string{"ruby"}, beside: "/usr/share/rubygems-integration/all/specifications/kubeclient-4.9.3.gemspec",
+		debian: []string{"ruby-kubeclient"},
+	},
+	"client-node": {npm: "test/clients"},
+	"providers":   {npm: "test/signin/providertest"},
+	"playwright":  {npm: "test/browser"},
+	"osls":        {npm: "infra/serverless"},
+	"console":     {npm: "functions/serveconsole/web"},
 }
 
 // missing reports whether nothing of a need is there.

@@ -27,7 +27,7 @@ type part struct {
 
 // apart are the packages that have a part of their own: whole sessions, what is deployed, and what is bounded.
 var apart = []string{
-	"test/script", "test/browser", "test/deploy", "test/gateway", "test/cold", "test/links", "test/attack", "test/cost", "test/limits",
+	"test/script", "test/browser", "test/clients", "test/deploy", "test/gateway", "test/cold", "test/links", "test/attack", "test/cost", "test/limits",
 }
 
 // short leaves out what check-deep runs: most rounds of random tests, and mutations.
@@ -85,6 +85,11 @@ var deep = []part{
 	{
 		name: "looks", about: "the console's pages in the other looks, and each button of somebody who may do everything",
 		packages: []string{"test/browser"}, flags: []string{"-run=^TestConsoleLong$", "-count=1"}, needs: []string{"redis-server", "playwright", "providers", "chromium"},
+	},
+	// The cache of go test does not see what the programs read.
+	{
+		name: "clients", about: "the Kubernetes clients of Python, JavaScript and Ruby against a runner",
+		packages: []string{"test/clients"}, flags: []string{"-count=1"}, needs: []string{"redis-server", "python-kubernetes", "kubeclient", "node", "client-node"},
 	},
 	// The cache of go test does not see files outside of a module.
 	{name: "terraform", about: "the Terraform modules", module: "test/terraform", packages: []string{"..."}, flags: []string{"-count=1"}, needs: []string{"redis-server"}},
