@@ -187,6 +187,77 @@ func TestRenewalRefused(t *testing.T) {
 	}
 }
 
+// A provider may keep one refresh token for a person and a client, so that a sign-in replaces the token of the one before. The earlier sign-in ends
+// with the refusal, and the provider is asked with the later one: it alone speaks for the person. Source: ADR-0035.
+func TestReplacedToken(t *testing.T) {
+	t.Parallel()
+	for _, refused := range []bool{false, true} {
+		w := newWorld(t)
+		earlier := w.offline()
+		w.clock.forward(12 * time.Minute)
+		later, own := w.offline(), w.own()
+		if refused {
+			w.provider.refresh = "another"
+		}
+		w.clock.forward(4 * time.Minute)
+		earlier.used()
+		if done := w.run(); done != (signin.Renewed{Ended: 1}) || earlier.works() || !own.works() {
+			t.Errorf("the earlier one, refused %v: %+v, the keys work: %v, %v", refused, done, earlier.works(), own.works())
+		}
+		// Nobody has used the later key, so that the provider would be asked hours later.
+		want := signin.Renewed{Kept: 1}
+		if refused {
+			want = signin.Renewed{Ended: 1}
+		}
+		if done := w.run(); done != want || later.works() == refused || own.works() == refused {
+			t.Errorf("the later one, refused %v: %+v, the keys work: %v, %v", refused, done, later.works(), own.works())
+		}
+	}
+	// A later sign-in that has ended does not speak for the person, and neither does one of somebody else or without a token.
+	for about, change := range map[string]func(w *world, later kept){
+		"gone": func(w *world, later kept) {
+			if _, err := resource.Delete(t.Context(), kinds.AccessKeys(w.env), resource.DeleteInput{Caller: root, Name: later.name}); err != nil {
+				t.Fatal(err)
+			}
+		},
+		"disabled": func(w *world, later kept) {
+			if _, err := resource.Patch(t.Context(), kinds.AccessKeys(w.env), resource.PatchInput{
+				Caller: root, Name: later.name, Type: resource.MergePatch, Patch: []byte(`{"spec":{"disabled":true}}`),
+			}); err != nil {
+				t.Fatal(err)
+			}
+		},
+	} {
+		w := newWorld(t)
+		earlier := w.offline()
+		w.clock.forward(12 * time.Minute)
+		later, own := w.offline(), w.own()
+		change(w, later)
+		w.clock.forward(4 * time.Minute)
+		earlier.used()
+		if w.run(); earlier.works() || own.works() {
+			t.Errorf("%s: the keys work: %v, %v", about, earlier.works(), own.works())
+		}
+	}
+	w := newWorld(t)
+	earlier := w.offline()
+	refresh := w.provider.refresh
+	w.clock.forward(time.Minute)
+	w.config.Auth.OIDC.Scopes = nil
+	later := w.keep("oidc", w.provider.login)
+	w.provider.person = map[string]any{"sub": "1002", "preferred_username": "ben"}
+	w.config.Auth.OIDC.Scopes = []string{"offline_access"}
+	ben := w.keep("oidc", w.provider.login)
+	if w.provider.refresh == refresh {
+		t.Fatal("the token of the first sign-in is not replaced")
+	}
+	w.clock.forward(15 * time.Minute)
+	earlier.used()
+	if w.run(); earlier.works() || later.works() || !ben.works() {
+		t.Errorf("without a token: the keys work: %v, %v, %v", earlier.works(), later.works(), ben.works())
+	}
+}
+
 // A provider that does not answer, or that refuses the platform rather than the person, changes nothing for a day. When it is back, the
 // key works without a new sign-in. Source: ADR-0035.
 func TestRenewalUnanswered(t *testing.T) {

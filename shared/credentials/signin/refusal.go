@@ -45,7 +45,9 @@ type Refusal struct {
 	Class string
 	// Detail is for the audit and the log. It may quote what a provider says of an error, and never a secret.
 	Detail string
-	answer *apierror.Error
+	// OfToken tells that the provider refuses a refresh token, and says nothing else of the person.
+	OfToken bool
+	answer  *apierror.Error
 }
 
 // Error returns the class and the detail, if there is one.
@@ -125,6 +127,13 @@ func throttled(err error) error {
 // Refused is the Refusal for an answer of a provider that signs nobody in.
 func Refused(detail string) *Refusal {
 	return refuse(classRefused, detail, bad("the provider did not sign you in: start again where you began"))
+}
+
+// RefusedToken is Refused for a refresh token.
+func RefusedToken(detail string) *Refusal {
+	refusal := Refused(detail)
+	refusal.OfToken = true
+	return refusal
 }
 
 // Misconfigured is the Refusal for an answer of a provider that breaks the protocol.

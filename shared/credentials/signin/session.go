@@ -39,6 +39,9 @@ const (
 	renewedAtOnce = 20
 )
 
+// outOfTurn is when a session is due whose provider is asked whether or not the key was used.
+var outOfTurn = time.Unix(1, 0)
+
 // renewer is the caller who writes users and keys when a provider was asked again.
 var renewer = identity.New(identity.Owner{Kind: identity.Subject, Name: "revalidatelogins"}, []string{identity.Admins})
 
@@ -150,7 +153,8 @@ func (r *Renewed) add(one Renewed) {
 // Renew asks the providers again about the people whose sessions are due, up to a bound. A session is leased before, so that of several
 // processes one asks.
 //
-// A provider that refuses somebody ends the key of the sign-in, and every credential of the user. A provider that does not answer changes
+// A provider that refuses somebody ends the key of the sign-in, and every credential of the user. If it refuses a refresh token alone, and the
+// person has signed in there again since, the key of the sign-in ends, and the later sign-in speaks for the person. A provider that does not answer changes
 // nothing: accesskey.IdentityFor bounds how long the key works without an answer. The refresh token of a key that has ended goes back to
 // the provider. Errors: those of the store; the counts say what was done before. Source: ADR-0035, ADR-0042.
 func (f *Flow) Renew(ctx context.Context, provider Keeper) (Renewed, error) {
@@ -202,7 +206,7 @@ func (f *Flow) renewOne(ctx context.Context, provider Keeper, record store.Recor
 		return err
 	}
 	asked := time.Unix(state.Asked, 0)
-	if !activity.After(asked) && now.Before(asked.Add(renewUnused)) {
+	if !record.Expires.Equal(outOfTurn) && !activity.After(asked) && now.Before(asked.Add(renewUnused)) {
 		done.Unused++
 		return f.sessions.Touch(ctx, record, time.Time{}, now.Add(renewEvery))
 	}
@@ -227,7 +231,7 @@ func (f *Flow) renewOne(ctx context.Context, provider Keeper, record store.Recor
 	case errors.As(err, &refusal) && refusal.Definite():
 		f.env.Log.WarnContext(ctx, "a provider refuses somebody who has signed in", "user", state.User, "connector", state.Connector, "reason", refusal.Error())
 		done.Ended++
-		if err := f.endAll(ctx, state, key); err != nil {
+		if err := f.endRefused(ctx, record, state, key, refusal); err != nil {
 			return err
 		}
 		// The session is removed last, so that the next run repeats what has failed.
@@ -357,13 +361,60 @@ func (f *Flow) refresh(ctx context.Context, key *model.OwnedAccessKey, who model
 	return err
 }
 
+// endRefused ends what a refusal of the provider ends. Some providers keep one refresh token for a person and a client, so that each sign-in
+// replaces the token of the one before: such a refusal says nothing of a person who has signed in again. Then the key of this sign-in
+// ends, and the provider is asked with the token of the later one in the next run.
+func (f *Flow) endRefused(ctx context.Context, record store.Record, state stored, key *model.OwnedAccessKey, refusal *Refusal) error {
+	if !refusal.OfToken {
+		return f.endAll(ctx, state, key)
+	}
+	later, err := f.laterSession(ctx, record, state)
+	if err != nil {
+		return err
+	}
+	if later.Name == "" {
+		return f.endAll(ctx, state, key)
+	}
+	// A write at its revision would take the new refresh token from a process that asks just now.
+	if err := f.sessions.Touch(ctx, later, time.Time{}, outOfTurn); err != nil {
+		return fmt.Errorf("storing that a session is due: %w", err)
+	}
+	return f.endKey(ctx, key)
+}
+
+// laterSession returns a session of the same person at the same connector whose sign-in was later, and whose key has not ended. A record
+// without a name: there is none with which the provider can be asked.
+func (f *Flow) laterSession(ctx context.Context, record store.Record, state stored) (store.Record, error) {
+	for other, err := range store.Each(ctx, f.sessions, store.Query{Owners: []string{ownerOf(state.User)}}) {
+		var found stored
+		if err == nil {
+			err = json.Unmarshal(other.Object, &found)
+		}
+		if err != nil {
+			return store.Record{}, fmt.Errorf("looking for later sessions: %w", err)
+		}
+		if found.Connector != state.Connector || found.Subject != state.Subject || found.UserUID != state.UserUID || found.Sealed == "" || !other.Created.After(record.Created) {
+			continue
+		}
+		if key, _, err := f.keyOf(ctx, found, other.Name); err != nil || key != nil && !key.Spec.Disabled {
+			return other, err
+		}
+	}
+	return store.Record{}, nil
+}
+
 // endAll ends every credential of a user, and the key of the sign-in: the provider refuses the user.
 func (f *Flow) endAll(ctx context.Context, state stored, key *model.OwnedAccessKey) error {
 	_, err := user.SignOutUser(ctx, f.users, resource.SubresourceInput[*model.UserSignOut]{Caller: renewer, Name: state.User, Manager: ClientID})
 	if err != nil && !apierrors.IsNotFound(err) {
 		return err
 	}
-	_, err = resource.Delete(ctx, f.all, resource.DeleteInput{Caller: renewer, Name: key.Name, UID: key.UID})
+	return f.endKey(ctx, key)
+}
+
+// endKey ends the key of a sign-in.
+func (f *Flow) endKey(ctx context.Context, key *model.OwnedAccessKey) error {
+	_, err := resource.Delete(ctx, f.all, resource.DeleteInput{Caller: renewer, Name: key.Name, UID: key.UID})
 	if err != nil && !apierrors.IsNotFound(err) {
 		return err
 	}

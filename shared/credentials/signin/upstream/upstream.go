@@ -248,7 +248,9 @@ func Refresh(ctx context.Context, client *http.Client, config *oauth2.Config, se
 	var retrieved *oauth2.RetrieveError
 	switch {
 	case errors.As(err, &retrieved) && retrieved.Response.StatusCode == http.StatusBadRequest && slices.Contains(forgotten, retrieved.ErrorCode):
-		return nil, signin.Refused(cmp.Or(retrieved.ErrorCode, "the provider answers 400 to the refresh token"))
+		return nil, signin.RefusedToken(cmp.Or(retrieved.ErrorCode, "the provider answers 400 to the refresh token"))
+	case errors.As(err, &retrieved) && retrieved.ErrorCode == "invalid_grant":
+		return nil, signin.RefusedToken(retrieved.ErrorCode)
 	case err != nil:
 		return nil, Unanswered(err)
 	}
