@@ -65,7 +65,7 @@ lint: ## Run the linters.
 
 # They compile graphs of their own.
 lint-modules: # Run the linters in the modules that have a go.mod of their own.
-	@for module in infra/release test/contract test/expressions test/kubectl test/terraform test/vcluster; do \
+	@for module in infra/release test/contract test/expressions test/kubectl test/providers test/terraform test/vcluster; do \
 		(cd $$module && go mod tidy -diff && go tool -modfile=../../test/tools/go.mod golangci-lint run ./...); \
 	done
 

@@ -181,6 +181,9 @@ func (p part) modules() []string {
 	if slices.Contains(p.packages, "test/script") || slices.Contains(p.packages, "test/browser") {
 		all = append(all, "test/kubectl")
 	}
+	if slices.Contains(p.first, "test/signin") && !slices.Contains(p.flags, short) {
+		all = append(all, "test/providers")
+	}
 	return all
 }
 

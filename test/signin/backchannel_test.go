@@ -91,8 +91,14 @@ func (w *world) tell(connector string, tokens ...string) (int, string) {
 // own makes a key of ana for a program of theirs.
 func (w *world) own() kept {
 	w.t.Helper()
+	return w.ownOf("ana")
+}
+
+// ownOf makes a key of a user for a program of theirs.
+func (w *world) ownOf(name string) kept {
+	w.t.Helper()
 	made, err := resource.Create(w.t.Context(), kinds.AccessKeys(w.env), resource.CreateInput[*model.OwnedAccessKey]{Caller: root, Object: &model.OwnedAccessKey{
-		Spec: model.OwnedAccessKeySpec{User: "ana"},
+		Spec: model.OwnedAccessKeySpec{User: name},
 	}})
 	if err != nil {
 		w.t.Fatal(err)

@@ -2,6 +2,7 @@ package signin_test
 
 import (
 	"crypto/tls"
+	"html"
 	"net/http"
 	"net/http/cookiejar"
 	"net/url"
@@ -84,7 +85,35 @@ func (p *realProvider) ask(browser *http.Client, address string, form url.Values
 	return answer, text(p.t, answer)
 }
 
-var formAction = regexp.MustCompile(`action="([^"]+)"`)
+var (
+	formAction = regexp.MustCompile(`action="([^"]+)"`)
+	formInput  = regexp.MustCompile(`<input[^>]*>`)
+	inputName  = regexp.MustCompile(` name="([^"]+)"`)
+	inputValue = regexp.MustCompile(` value="([^"]*)"`)
+)
+
+// typed is what a person enters at the pages of the providers, by the names of the inputs. The ID or the name of the person is added.
+func typed(person string) map[string]string {
+	return map[string]string{"login": person, "username": person, "password": "any"}
+}
+
+// inputs returns the form of a page as a person sends it.
+func inputs(page, person string) url.Values {
+	form := url.Values{}
+	for _, input := range formInput.FindAllString(page, -1) {
+		name := inputName.FindStringSubmatch(input)
+		if name == nil {
+			continue
+		}
+		if value := inputValue.FindStringSubmatch(input); value != nil {
+			form.Set(name[1], html.UnescapeString(value[1]))
+		}
+		if text := typed(person)[name[1]]; text != "" {
+			form.Set(name[1], text)
+		}
+	}
+	return form
+}
 
 // login signs a person in at the pages of the provider, and returns the query with which the browser comes back.
 func (p *realProvider) login(address, person string) url.Values {
@@ -114,10 +143,7 @@ func (p *realProvider) loginIn(browser *http.Client, address, person string) url
 		if err != nil {
 			p.t.Fatal(err)
 		}
-		address, form = next.String(), url.Values{"prompt": {"login"}, "login": {person}, "password": {"any"}}
-		if strings.Contains(page, `value="consent"`) {
-			form = url.Values{"prompt": {"consent"}}
-		}
+		address, form = next.String(), inputs(page, person)
 	}
 	p.t.Fatal("the provider does not end its questions")
 	return nil
@@ -193,4 +219,75 @@ func (w *world) fetched(code string) map[string]any {
 		w.t.Fatalf("token: %d %v", status, answer)
 	}
 	return answer
+}
+
+// A person signs in at providers that others have written in Go, and is asked about again with the refresh token, until the provider has ended it.
+// The one has claims in the UserInfo alone. The other has a path in its issuer, knows no PKCE, and names nobody.
+// Source: OpenID Connect Core 1.0, 5.3 and 12; ADR-0035.
+func TestGoProviders(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("they compile for minutes when cold")
+	}
+	for name, row := range map[string]struct {
+		change      func(*model.OIDCProvider)
+		user, email string
+		groups      []string
+		// replaces tells that a sign-in replaces the refresh token of the one before.
+		replaces bool
+	}{
+		providertest.Zitadel: {
+			change: func(settings *model.OIDCProvider) { settings.GetUserInfo = true },
+			user:   "ana", email: "ana@example.com", groups: []string{"dev", "ops"},
+		},
+		providertest.Dex: {
+			change: func(*model.OIDCProvider) {},
+			user:   "kilgore", email: "kilgore@kilgore.trout", groups: []string{"authors"}, replaces: true,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := &realProvider{t: t, callback: base + "/auth/oidc/callback"}
+			p.Provider = providertest.StartGo(t, "../providers", name, providertest.Client{Secret: clientSecret, Callback: p.callback})
+			w := newWorld(t)
+			w.clock.forward(time.Since(w.clock.Now()))
+			w.config.Auth.OIDC = &model.OIDCProvider{
+				IssuerURL: p.Issuer, ClientID: clientID, ClientSecret: clientSecret, RedirectURI: p.callback, CAFile: p.CAFile,
+				GroupsClaim: "groups", Scopes: []string{"profile", "email", "groups", "offline_access"},
+			}
+			row.change(w.config.Auth.OIDC)
+			login := func(address string) url.Values { return p.login(address, "ana") }
+			first := w.keep("oidc", login)
+			w.clock.forward(time.Second)
+			second := w.keep("oidc", login)
+			person := w.user(row.user)
+			if users := w.stored("users"); len(users) != 1 || person.Spec.Email != row.email || person.Spec.Subject == "" || !slices.Equal(person.Spec.SSOGroups, row.groups) {
+				t.Errorf("%d users, %+v", len(users), person.Spec)
+			}
+			for _, group := range row.groups {
+				if !first.callerOf().In(group) || !second.callerOf().In(group) {
+					t.Errorf("not in %s", group)
+				}
+			}
+			own := w.ownOf(row.user)
+			for range 2 {
+				w.clock.forward(16 * time.Minute)
+				second.used()
+				if first.works() {
+					first.used()
+				}
+				if done := w.run(); done.Kept == 0 || first.works() == row.replaces || !second.works() || !own.works() {
+					t.Errorf("%+v, the keys work: %v, %v, %v", done, first.works(), second.works(), own.works())
+				}
+			}
+			if answer, page := p.ask(p.visitor(), strings.TrimSuffix(p.Issuer, "/dex")+"/leave", url.Values{}); answer.StatusCode != http.StatusOK {
+				t.Fatalf("%d %s", answer.StatusCode, page)
+			}
+			w.clock.forward(16 * time.Minute)
+			second.used()
+			if done := w.run(); done.Ended == 0 || first.works() || second.works() || own.works() {
+				t.Errorf("after the end at the provider: %+v, the keys work: %v, %v, %v", done, first.works(), second.works(), own.works())
+			}
+		})
+	}
 }

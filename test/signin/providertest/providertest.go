@@ -1,5 +1,6 @@
 // Package providertest starts the OpenID Connect provider of the npm package oidc-provider, clients of the npm package openid-client and of the
-// Python library Authlib, and the SAML providers samlp and SimpleSAMLphp, in processes of their own, for tests. `make test` installs them.
+// Python library Authlib, providers that are Go modules, and the SAML providers samlp and SimpleSAMLphp, in processes of their own, for tests.
+// `make test` installs what is not a Go module.
 // Source: ADR-0031, ADR-0038.
 package providertest
 
@@ -48,6 +49,37 @@ func Start(t *testing.T, folder string, client Client) *Provider {
 	p.Issuer = launch(
 		t, []string{"CLIENT_SECRET=" + client.Secret, "LOGOUT_URI=" + client.Logout, "NODE_EXTRA_CA_CERTS=" + client.Authority},
 		"node", filepath.Join(folder, "provider.mjs"), keyFile, p.CAFile, client.Callback, client.After)
+	return p
+}
+
+// The providers that are programs of a Go module: the example of github.com/zitadel/oidc, and dex.
+const (
+	Zitadel = "zitadel"
+	Dex     = "dex"
+)
+
+// StartGo starts Zitadel or Dex with one client, which has no addresses but its callback. Module is the folder of test/providers. It compiles for
+// minutes when cold.
+func StartGo(t *testing.T, module, name string, client Client) *Provider {
+	t.Helper()
+	program := filepath.Join(t.TempDir(), name)
+	build := exec.CommandContext(t.Context(), "go", "build", "-o", program, "./"+name)
+	build.Dir = module
+	if output, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("building %s: %v\n%s", name, err, output)
+	}
+	environment := []string{"CLIENT_SECRET=" + client.Secret}
+	if name == Dex {
+		list := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}", "github.com/dexidp/dex")
+		list.Dir = module
+		source, err := list.Output()
+		if err != nil {
+			t.Fatalf("looking for the pages of dex: %v", err)
+		}
+		environment = append(environment, "WEB="+filepath.Join(strings.TrimSpace(string(source)), "web"))
+	}
+	p, keyFile := certified(t)
+	p.Issuer = launch(t, environment, program, keyFile, p.CAFile, client.Callback)
 	return p
 }
 
