@@ -69,6 +69,7 @@ import (
 	"management.platform.sh/functions/setpassword"
 	"management.platform.sh/functions/signoutuser"
 	"management.platform.sh/functions/startlogin"
+	"management.platform.sh/functions/trysignin"
 	"management.platform.sh/functions/updateaccesskey"
 	"management.platform.sh/functions/updateconfig"
 	"management.platform.sh/functions/updateproject"
@@ -135,6 +136,7 @@ var Functions = []*frame.Function{
 	listtokens.Function,
 	deletetoken.Function,
 	revokecredentials.Function,
+	trysignin.Function,
 	publishkeys.Function,
 	reviewtokens.Function,
 	authorizescopes.Function,

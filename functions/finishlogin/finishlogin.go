@@ -42,7 +42,7 @@ func next(address string, notes map[string]string, err error) (frame.FormResult,
 	result := frame.FormResult{Location: address, Annotations: notes}
 	if address == "" && err == nil {
 		result.Page = &webpage.Page{
-			Title: "The trial is over", Text: []string{"Nobody was signed in. The program that began the trial shows what a sign-in would do. You can close this page."},
+			Title: "The trial is over", Text: []string{"Nobody was signed in. Whoever began the trial sees what a sign-in would do. You can close this page."},
 		}
 	}
 	return result, err

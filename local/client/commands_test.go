@@ -75,6 +75,9 @@ func (f *flaky) answer(w http.ResponseWriter, r *http.Request) {
 	case "POST /selves":
 		self := model.Self{Status: model.SelfStatus{User: &model.SelfUser{Name: "ana"}, UID: "user:ana"}}
 		status, body = http.StatusCreated, self
+	case "POST /signintrials":
+		trial := model.SignInTrial{Status: model.SignInTrialStatus{Address: "https://platform.example", Trial: "t", Report: &model.SignInTrialReport{}}}
+		status, body = http.StatusCreated, trial
 	case "POST /credentialrevocations":
 		status = http.StatusAccepted
 	case "POST /directclusterendpointtokens":
@@ -103,6 +106,14 @@ func (f *flaky) answer(w http.ResponseWriter, r *http.Request) {
 // command is a command of the program.
 type command interface {
 	Run(ctx context.Context) error
+}
+
+// trySignIn is doctor --sign-in with a host.
+type trySignIn struct{ host string }
+
+func (c trySignIn) Run(ctx context.Context) error {
+	_, err := TrySignIn(ctx, c.host, "", "oidc", func(string) {})
+	return err
 }
 
 // commandRow is a command of a test, against a host.
@@ -163,6 +174,7 @@ func commandRows(folder string) map[string]commandRow {
 		"keys disable":             {func(host string) command { return &KeyDisable{Name: "ci", Host: host, Out: io.Discard} }, false},
 		"keys tree":                {func(host string) command { return &KeyTree{Name: "ci", Host: host, Output: "text", Out: io.Discard} }, false},
 		"keys end":                 {func(host string) command { return &KeyEnd{Name: "ci", Host: host, Yes: true, Out: io.Discard} }, false},
+		"doctor --sign-in":         {func(host string) command { return trySignIn{host} }, false},
 		"whoami by the kubeconfig": {func(string) command { return &WhoAmI{Output: "text", Out: io.Discard} }, false},
 		"kubeconfig --platform": {func(string) command {
 			return &Kubeconfig{Instance: "p-shop/dev", Platform: os.Getenv("KUBECONFIG"), Output: file}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"management.platform.sh/shared/credentials/signin"
+	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/state/redisstore"
 )
 
@@ -28,23 +29,23 @@ func SignIn(ctx context.Context, d Deployment, id string, show func(address stri
 	defer func() { _ = client.Close() }()
 	e := &examination{Deployment: d, client: client}
 	e.open()
+	e.env.Now = d.Now
 	if err := e.source.Refresh(ctx); err != nil {
 		return Report{}, fmt.Errorf("reading the platform configuration: %w", err)
 	}
-	flow := signin.Open(e.env)
-	address, state, err := flow.BeginTrial(ctx, id)
+	trials := signin.OpenTrials(e.env)
+	begun, err := trials.Begin(ctx, id, "")
 	if err != nil {
 		return Report{}, fmt.Errorf("beginning a sign-in at the connector %q: %w", id, err)
 	}
-	show(address)
+	show(begun.Address)
 	for {
-		found, done, err := flow.EndTrial(ctx, state)
+		found, _, err := trials.End(ctx, begun.State, "")
 		switch {
 		case err != nil:
 			return Report{}, fmt.Errorf("waiting for somebody to sign in: %w", err)
-		case done:
-			e.trial(found)
-			return e.report(), nil
+		case found != nil:
+			return Tried(d, found), nil
 		}
 		select {
 		case <-ctx.Done():
@@ -54,8 +55,15 @@ func SignIn(ctx context.Context, d Deployment, id string, show func(address stri
 	}
 }
 
+// Tried returns the report on a sign-in that was tried, here or at a platform. Of the deployment it needs Version and Now.
+func Tried(d Deployment, found *model.SignInTrialReport) Report {
+	e := &examination{Deployment: d}
+	e.trial(found)
+	return e.report()
+}
+
 // trial adds what a trial has found.
-func (e *examination) trial(found signin.Trial) {
+func (e *examination) trial(found *model.SignInTrialReport) {
 	const check = "sign-in"
 	if found.Refusal != "" {
 		e.find(check, Critical, "see the table of mistakes in docs/people.md", "the sign-in would be refused: %s", found.Refusal)

@@ -10,6 +10,7 @@ import (
 	"os"
 	"time"
 
+	"management.platform.sh/local/client"
 	"management.platform.sh/local/doctor"
 	"management.platform.sh/local/flags"
 	"management.platform.sh/local/output"
@@ -33,6 +34,8 @@ type Doctor struct {
 	Every      time.Duration  `default:"1m" placeholder:"DURATION" help:"How often the schedules run (${default})."`
 	Most       int            `default:"10000" placeholder:"NUMBER" help:"How many records and owners of each resource are looked at (${default})."`
 	SignIn     string         `name:"sign-in" placeholder:"CONNECTOR" help:"Run one sign-in at a connector, and show its checks, the claims that came and what they would set. Nobody is signed in."`
+	Host       string         `name:"host" placeholder:"HOST" help:"With --sign-in: ask the platform, as at platform login and with the access key of that, and not its Redis. Admins of the platform may."`
+	Authority  string         `name:"certificate-authority" type:"path" placeholder:"FILE" help:"With --host: certificate authority of the platform. Absent: that of platform login, else the ones that the system trusts."`
 	Output     string         `short:"o" enum:"text,json,yaml" default:"text" help:"Output format: text, json or yaml (${default})."`
 
 	// Version is the version of this program.
@@ -66,19 +69,7 @@ func (m misused) Unwrap() error { return m.error }
 
 // Run examines the deployment and prints the report.
 func (c *Doctor) Run(ctx context.Context) error {
-	deployment, err := c.deployment()
-	if err != nil {
-		return misused{err}
-	}
-	examine := doctor.Examine
-	if c.SignIn != "" {
-		examine = func(ctx context.Context, d doctor.Deployment) (doctor.Report, error) {
-			return doctor.SignIn(ctx, d, c.SignIn, func(address string) {
-				fmt.Fprintf(os.Stderr, "Open this address in a browser within ten minutes, and sign in:\n\n  %s\n\n", address)
-			})
-		}
-	}
-	report, err := examine(ctx, deployment)
+	report, err := c.examine(ctx)
 	if err != nil {
 		return misused{err}
 	}
@@ -89,6 +80,36 @@ func (c *Doctor) Run(ctx context.Context) error {
 		return &sick{code}
 	}
 	return nil
+}
+
+// examine returns the report that the flags ask for.
+func (c *Doctor) examine(ctx context.Context) (doctor.Report, error) {
+	switch {
+	case c.Host != "" && c.SignIn == "":
+		return doctor.Report{}, errors.New("--host needs --sign-in: a platform answers nothing else that is examined")
+	case c.Authority != "" && c.Host == "":
+		return doctor.Report{}, errors.New("--certificate-authority needs --host")
+	case c.Host != "":
+		found, err := client.TrySignIn(ctx, c.Host, c.Authority, c.SignIn, invite)
+		if err != nil {
+			return doctor.Report{}, err
+		}
+		return doctor.Tried(doctor.Deployment{Version: c.Version, Now: time.Now}, found), nil
+	}
+	deployment, err := c.deployment()
+	switch {
+	case err != nil:
+		return doctor.Report{}, err
+	case c.SignIn != "":
+		return doctor.SignIn(ctx, deployment, c.SignIn, invite)
+	default:
+		return doctor.Examine(ctx, deployment)
+	}
+}
+
+// invite prints the address at which a person signs in for a trial.
+func invite(address string) {
+	fmt.Fprintf(os.Stderr, "Open this address in a browser within ten minutes, and sign in:\n\n  %s\n\n", address)
 }
 
 // deployment is what the flags say about it.
@@ -112,9 +133,9 @@ func (c *Doctor) deployment() (doctor.Deployment, error) {
 	}
 	return doctor.Deployment{
 		Settings: s, Keyring: ring, Lookup: os.LookupEnv, Here: here, Every: c.Every, Most: c.Most, Version: c.Version, Now: time.Now,
-		Openers: func(client *redisstore.Client) []audit.Opener {
+		Openers: func(redis *redisstore.Client) []audit.Opener {
 			return []audit.Opener{
-				audit.Output(io.Discard), filesink.Opener(redissink.NewAnchor(client), slog.New(slog.DiscardHandler)), redissink.Opener, postgressink.Opener,
+				audit.Output(io.Discard), filesink.Opener(redissink.NewAnchor(redis), slog.New(slog.DiscardHandler)), redissink.Opener, postgressink.Opener,
 			}
 		},
 	}, nil

@@ -77,6 +77,7 @@ var policy = []rule{
 	{who: admins, resource: model.Resource("configs"), subresource: "rollback", verbs: create},
 	{who: everybody, resource: model.Resource("auditevents"), verbs: []string{"get", "list"}},
 	{who: admins, resource: model.Resource("syncpatchevaluations"), verbs: create},
+	{who: admins, resource: model.Resource("signintrials"), verbs: create},
 	{who: everybody, resource: model.Resource("selves"), verbs: create},
 	{who: everybody, resource: model.Resource("scopepreviews"), verbs: create},
 	{who: anybody, resource: model.Resource("credentialrevocations"), verbs: create},

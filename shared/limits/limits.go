@@ -117,6 +117,8 @@ const (
 	PasswordFailuresOfAddress = 30
 	// LoginKeys is the maximum number of keys of sign-ins that a user has.
 	LoginKeys = 20
+	// SignInTrials is the maximum number of sign-ins on trial that one caller has open.
+	SignInTrials = 20
 	// DeviceRequests is the maximum number of devices that wait for a sign-in, in the state.
 	DeviceRequests = 10_000
 	// DeviceRequestsOfAddress is the maximum number of codes that devices at an address get in DeviceRequestsWindow.
@@ -342,6 +344,10 @@ var List = []Limit{
 	{
 		"password-failures-address", "wrong passwords from an address in 15 minutes", "30 passwords", "shared/credentials/password",
 		"429: too many wrong passwords: try again later", "",
+	},
+	{
+		"signin-trials", "sign-ins on trial that a caller has open", "20 trials", "shared/credentials/signin",
+		"429: too many trials of sign-ins are open: try again later", "",
 	},
 	{
 		"device-requests", "devices that wait for a sign-in", "10000 devices", "shared/credentials/signin",

@@ -29,7 +29,7 @@ func blocks() map[string]reflect.Type {
 		model.MetricsBackend{}, model.ComputeResources{},
 		model.EndpointsSync{}, model.SyncPatch{},
 		model.VirtualClusterInstance{}, model.VirtualClusterInstanceList{},
-		model.Self{}, model.SyncPatchEvaluation{}, model.CredentialRevocation{}, model.ScopePreview{},
+		model.Self{}, model.SyncPatchEvaluation{}, model.CredentialRevocation{}, model.ScopePreview{}, model.SignInTrial{},
 		model.AuditEvent{}, model.AuditEventList{},
 		model.User{}, model.UserList{}, model.UserPassword{}, model.UserSignOut{}, model.Team{}, model.TeamList{},
 		model.TrustRule{}, model.TrustRuleList{}, model.Project{}, model.ProjectList{},

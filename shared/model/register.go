@@ -49,6 +49,7 @@ func addKnownTypes(scheme *runtime.Scheme) error {
 		&ProjectList{},
 		&ScopePreview{},
 		&Self{},
+		&SignInTrial{},
 		&SyncPatchEvaluation{},
 		&Team{},
 		&TeamList{},

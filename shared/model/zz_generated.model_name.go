@@ -573,6 +573,26 @@ func (in SelfUser) OpenAPIModelName() string {
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in SignInTrial) OpenAPIModelName() string {
+	return "sh.platform.management.v1.SignInTrial"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in SignInTrialReport) OpenAPIModelName() string {
+	return "sh.platform.management.v1.SignInTrialReport"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in SignInTrialSpec) OpenAPIModelName() string {
+	return "sh.platform.management.v1.SignInTrialSpec"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in SignInTrialStatus) OpenAPIModelName() string {
+	return "sh.platform.management.v1.SignInTrialStatus"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in SyncPatch) OpenAPIModelName() string {
 	return "sh.platform.management.v1.SyncPatch"
 }

@@ -14,6 +14,7 @@ import (
 // group. The path of the request has the objects that TestDryRunOfActions makes.
 var acting = map[string]struct{ path, body string }{
 	"credentialrevocations":   {"credentialrevocations", `{"spec":{"credentials":["` + benBearer + `"]}}`},
+	"signintrials":            {"signintrials", `{"spec":{"connector":"gitforge1"}}`},
 	"users/{name}/signout":    {"users/ana/signout", `{}`},
 	"users/{name}/password":   {"users/ana/password", `{"spec":{"password":"nine-violet-kettles-hum"}}`},
 	"users/{name}/accesskeys": {"users/ana/accesskeys", `{"metadata":{"name":"of-ana"}}`},
@@ -90,7 +91,7 @@ func newActions(t *testing.T) *kindWorld {
 		w.expect(201, adminBearer, "POST", group+made[0], made[1])
 	}
 	w.set(`{"platformHost":"a.example.com"}`)
-	w.set(`{"platformHost":"b.example.com"}`)
+	w.set(`{"platformHost":"b.example.com","auth":{"gitforge1":{"clientId":"c","redirectURI":"https://b.example.com/auth/gitforge1/callback"}}}`)
 	return w
 }
 

@@ -3,6 +3,7 @@ package limits_test
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"net/url"
 	"strings"
 	"testing"
@@ -45,6 +46,29 @@ var signInRows = map[string]row{
 			if (len(user.Spec.ExtraClaims) == 0) != want || left != want {
 				t.Errorf("%d: %d claims, left out: %v", n, len(user.Spec.ExtraClaims), left)
 			}
+		}
+	}},
+	"signin-trials": {fmt.Sprintf("%d trials", limits.SignInTrials), func(t *testing.T) {
+		w := newWorld(t, nil)
+		if got := w.send(request{
+			bearer: "root-admin", method: http.MethodPatch, path: group + "/configs/config", kind: "application/merge-patch+json",
+			body: `{"status":{"auth":{"gitforge1":{"clientId":"c","redirectURI":"https://platform.example/auth/gitforge1/callback"}}}}`,
+		}); got.status != http.StatusOK {
+			t.Fatalf("%d %s", got.status, got.body)
+		}
+		begin := func(bearer string) answer {
+			return w.send(request{bearer: bearer, method: http.MethodPost, path: group + "/signintrials", body: `{"spec":{"connector":"gitforge1"}}`})
+		}
+		for n := range limits.SignInTrials {
+			if got := begin("root-admin"); got.status != http.StatusCreated {
+				t.Fatalf("%d: %d %s", n, got.status, got.body)
+			}
+		}
+		if got := begin("root-admin"); got.status != http.StatusTooManyRequests || !strings.Contains(got.body, "too many trials of sign-ins are open") {
+			t.Errorf("above: %d %s", got.status, got.body)
+		}
+		if got := begin("alice-admin"); got.status != http.StatusCreated {
+			t.Errorf("another admin: %d %s", got.status, got.body)
 		}
 	}},
 }

@@ -30,6 +30,7 @@ var elsewhere = map[string]string{
 	"docs/configuration.md: build/platform configure":      "writes into a Redis that a deployment uses; the story configuration does it",
 	"docs/people.md: build/platform login --refresh":       "asks a person in a browser; test/signin signs in",
 	"docs/people.md: build/platform login HOST":            "asks a person in a browser; test/signin signs in",
+	"docs/people.md: kubectl create -f trial.yaml":         "needs a connector; the story people begins a trial, and test/signin ends it",
 	"docs/people.md: build/platform people adopt":          "reads the Redis of a deployment; the story adopt does it",
 	"docs/security.md: kubectl delete ownedaccesskey NAME": "the story deletion deletes keys",
 	"docs/patches.md: kubectl create -f evaluation.yaml":   "the story patches evaluates on the server",

@@ -30,6 +30,7 @@ import (
 	"management.platform.sh/functions/requestdevice"
 	"management.platform.sh/functions/revokecredentials"
 	"management.platform.sh/functions/startlogin"
+	"management.platform.sh/functions/trysignin"
 	"management.platform.sh/functions/whoami"
 	"management.platform.sh/local/client"
 	"management.platform.sh/shared/kinds/accesskey"
@@ -49,7 +50,8 @@ func serve(t *testing.T) *served {
 	t.Helper()
 	w := newWorld(t)
 	handler := w.server.Mount(describelogin.Function, startlogin.Function, finishlogin.Function, confirmlogin.Function, exchangetoken.Function,
-		checkpassword.Function, whoami.Function, revokecredentials.Function, requestdevice.Function, approvedevice.Function)
+		checkpassword.Function, whoami.Function, revokecredentials.Function, requestdevice.Function, approvedevice.Function,
+		trysignin.Function)
 	w.handler = handler
 	s := &served{world: w, server: httptest.NewTLSServer(handler), folder: t.TempDir()}
 	t.Cleanup(s.server.Close)

@@ -187,6 +187,10 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		model.SelfStatus{}.OpenAPIModelName():                             schema_managementplatformsh_shared_model_SelfStatus(ref),
 		model.SelfTeam{}.OpenAPIModelName():                               schema_managementplatformsh_shared_model_SelfTeam(ref),
 		model.SelfUser{}.OpenAPIModelName():                               schema_managementplatformsh_shared_model_SelfUser(ref),
+		model.SignInTrial{}.OpenAPIModelName():                            schema_managementplatformsh_shared_model_SignInTrial(ref),
+		model.SignInTrialReport{}.OpenAPIModelName():                      schema_managementplatformsh_shared_model_SignInTrialReport(ref),
+		model.SignInTrialSpec{}.OpenAPIModelName():                        schema_managementplatformsh_shared_model_SignInTrialSpec(ref),
+		model.SignInTrialStatus{}.OpenAPIModelName():                      schema_managementplatformsh_shared_model_SignInTrialStatus(ref),
 		model.SyncPatch{}.OpenAPIModelName():                              schema_managementplatformsh_shared_model_SyncPatch(ref),
 		model.SyncPatchCheck{}.OpenAPIModelName():                         schema_managementplatformsh_shared_model_SyncPatchCheck(ref),
 		model.SyncPatchContext{}.OpenAPIModelName():                       schema_managementplatformsh_shared_model_SyncPatchContext(ref),
@@ -8966,6 +8970,289 @@ func schema_managementplatformsh_shared_model_SelfUser(ref common.ReferenceCallb
 				Required: []string{"name"},
 			},
 		},
+	}
+}
+
+func schema_managementplatformsh_shared_model_SignInTrial(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "SignInTrial runs one sign-in at a connector on trial: all checks run, and nobody is signed in. It is cluster-scoped and created at signintrials, twice or more: with spec.connector to begin a trial, and then with spec.trial to learn what came of it. The server keeps a trial for ten minutes, and gives its report once. Source: ADR-0031.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Metadata is standard object metadata. It may be empty. Source: Spec 2.2.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1.ObjectMeta{}.OpenAPIModelName()),
+						},
+					},
+					"spec": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Spec says which trial to begin, or which one to report. Source: ADR-0031.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(model.SignInTrialSpec{}.OpenAPIModelName()),
+						},
+					},
+					"status": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Status is the answer. It is ignored in requests. Source: ADR-0031.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(model.SignInTrialStatus{}.OpenAPIModelName()),
+						},
+					},
+				},
+				Required: []string{"spec"},
+			},
+		},
+		Dependencies: []string{
+			v1.ObjectMeta{}.OpenAPIModelName(), model.SignInTrialSpec{}.OpenAPIModelName(), model.SignInTrialStatus{}.OpenAPIModelName()},
+	}
+}
+
+func schema_managementplatformsh_shared_model_SignInTrialReport(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "SignInTrialReport says what a sign-in would have done. Nothing of it was done. Source: ADR-0031.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"refusal": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Refusal is the check that refuses the sign-in, with the reason, as the audit has it. Absent if all checks pass. Source: ADR-0031.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"claims": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "Claims are the names of the claims that the provider sent, sorted. Source: ADR-0031.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+					"absent": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "Absent are the settings of the connector whose claims the provider did not send, each with its claim. Source: ADR-0031.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+					"leftOut": {
+						SchemaProps: spec.SchemaProps{
+							Description: "LeftOut names what the provider sent and does not fit, with commas between the names. Source: ADR-0031.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"id": {
+						SchemaProps: spec.SchemaProps{
+							Description: "ID identifies the person at the connector. Source: ADR-0031.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"displayName": {
+						SchemaProps: spec.SchemaProps{
+							Description: "DisplayName is the display name that the user would have. Source: ADR-0031.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"email": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Email is the email address that the user would have. Source: ADR-0031.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"user": {
+						SchemaProps: spec.SchemaProps{
+							Description: "User is the name of the user of the person. Absent if there is none. Source: ADR-0031.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"newUser": {
+						SchemaProps: spec.SchemaProps{
+							Description: "NewUser is the name that a new user would have, if the name is free. Absent if the person has a user, or gets none. Source: ADR-0031.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"groups": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "Groups are the groups that the user would have. Source: ADR-0031.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+					"teams": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "Teams are the teams that the user would be a member of: they list the user or one of the groups. Source: ADR-0031.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+					"newTeams": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "NewTeams are the groups for each of which a team would be made. Source: ADR-0031.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+				},
+			},
+		},
+	}
+}
+
+func schema_managementplatformsh_shared_model_SignInTrialSpec(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "SignInTrialSpec says which trial to begin, or which one to report. Set exactly one of its fields. Source: ADR-0031.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"connector": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Connector is the ID of a connector of the configuration, such as oidc. A trial begins there. Source: ADR-0031.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"trial": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Trial is the status.trial of the answer that began a trial. Only the caller who has begun the trial learns what came of it. Responses do not contain this field. Source: ADR-0031.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+			},
+		},
+	}
+}
+
+func schema_managementplatformsh_shared_model_SignInTrialStatus(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "SignInTrialStatus says where a person signs in for a trial, or what came of it. A dry run of a beginning has an empty one. Source: ADR-0031.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"phase": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Phase is Pending until somebody has signed in, and Complete then. Source: ADR-0031.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"address": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Address is where a person signs in, with a browser. It contains the trial. Present in the response that begins a trial. Source: ADR-0031.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"trial": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Trial is an opaque text by which the caller asks for the report, in spec.trial. Present in the response that begins a trial. Source: ADR-0031.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"expirationTimestamp": {
+						SchemaProps: spec.SchemaProps{
+							Description: "ExpirationTimestamp is when the trial ends, with or without a report. Absent once the report has been given. Source: ADR-0031.",
+							Ref:         ref(v1.Time{}.OpenAPIModelName()),
+						},
+					},
+					"report": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Report is what the sign-in would have done. Absent while the phase is Pending. A report is given once. Source: ADR-0031.",
+							Ref:         ref(model.SignInTrialReport{}.OpenAPIModelName()),
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			v1.Time{}.OpenAPIModelName(), model.SignInTrialReport{}.OpenAPIModelName()},
 	}
 }
 

@@ -218,7 +218,7 @@ type signIn struct {
 	SessionEnds int64 `json:"sessionEnds,omitempty"`
 	// Key is the key that the sign-in gave. Nil: it gave none.
 	Key *model.AccessKeyReference `json:"key,omitempty"`
-	// Proof is a sealed proof, at the stage posted alone. There is nothing else then.
+	// Proof is a sealed proof, at the stage posted, or the sealed report of a trial, at the stage tried. There is no user then.
 	Proof string `json:"proof,omitempty"`
 }
 

@@ -168,6 +168,8 @@ type Flow struct {
 	teams    *team.Registry
 	// keys creates the keys of sign-ins, and all are the keys.
 	keys, all *accesskey.Registry
+	// trials are the sign-ins on trial.
+	trials *Trials
 	// refreshers authenticates refresh keys.
 	refreshers *auth.Authenticator
 }
@@ -176,7 +178,7 @@ type Flow struct {
 func Open(env *platform.Environment) *Flow {
 	return &Flow{
 		env: env, records: Records(env), sessions: Sessions(env), users: user.Open(env), people: people.Open(env), keys: accesskey.OfLogins(accesskey.Open(env)),
-		teams: team.Open(env), all: accesskey.Open(env), refreshers: accesskey.OpenRefreshAuthenticator(env),
+		teams: team.Open(env), trials: OpenTrials(env), all: accesskey.Open(env), refreshers: accesskey.OpenRefreshAuthenticator(env),
 	}
 }
 

@@ -1,0 +1,151 @@
+// Package trysignin is POST on signintrials: an admin begins a sign-in at a connector on trial, and learns what it would have done. All checks
+// run, at the pages that every sign-in has, and nobody is signed in. It stores the record of the trial alone.
+// Source: Spec 5.4; ADR-0031.
+package trysignin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"management.platform.sh/shared/api/frame"
+	"management.platform.sh/shared/credentials/signin"
+	"management.platform.sh/shared/model"
+	"management.platform.sh/shared/model/apierror"
+	"management.platform.sh/shared/model/connector"
+	"management.platform.sh/shared/platform"
+	"management.platform.sh/shared/state/store"
+)
+
+var (
+	// definition is the resource. Its objects are not stored.
+	definition = model.SchemeGroupVersion.WithResource("signintrials")
+	kind       = model.SchemeGroupVersion.WithKind("SignInTrial")
+)
+
+// Deps is what the operation needs.
+type Deps struct {
+	Trials *signin.Trials
+	Config func() *model.ConfigStatus
+}
+
+// Input is the request.
+type Input = frame.ReviewRequest[*model.SignInTrial]
+
+// Output is the answer.
+type Output = frame.ReviewResult[*model.SignInTrial]
+
+// Do begins a trial, or returns what came of one that the caller has begun. A report is given once. A dry run begins none, and leaves a report
+// where it is.
+//
+// Errors: Invalid at spec.connector and spec.trial; TooManyRequests if the caller has too many trials; those of the state.
+func Do(ctx context.Context, deps Deps, in Input) (Output, error) {
+	asked, at := in.Object.Spec, field.NewPath("spec")
+	switch {
+	case asked.Connector != "" && asked.Trial != "":
+		return Output{}, invalid(field.Forbidden(at.Child("trial"), "set either connector, to begin a trial, or trial, to learn what came of one"))
+	case asked.Connector != "":
+		return begin(ctx, deps, in)
+	case asked.Trial != "":
+		return report(ctx, deps, in)
+	default:
+		return Output{}, invalid(
+			field.Required(at.Child("connector"), "the ID of a connector, to begin a trial; or set trial"),
+			field.Required(at.Child("trial"), "the status.trial of the answer that began a trial, to learn what came of it; or set connector"),
+		)
+	}
+}
+
+func invalid(problems ...*field.Error) error { return apierror.Invalid(kind.GroupKind(), "", problems) }
+
+// begin begins a trial.
+func begin(ctx context.Context, deps Deps, in Input) (Output, error) {
+	id := in.Object.Spec.Connector
+	if problem := check(deps.Config(), id); problem != nil {
+		return Output{}, invalid(problem)
+	}
+	answer := &model.SignInTrial{TypeMeta: in.Object.TypeMeta, Spec: model.SignInTrialSpec{Connector: id}}
+	notes := map[string]string{signin.AnnotationConnector: id}
+	if in.DryRun {
+		return Output{Object: answer, Annotations: notes}, nil
+	}
+	begun, err := deps.Trials.Begin(ctx, id, in.Caller.Owner.String())
+	if err != nil {
+		return Output{}, translate(err)
+	}
+	answer.Status = model.SignInTrialStatus{
+		Phase: model.SignInTrialPending, Address: begun.Address, Trial: begun.State, ExpirationTimestamp: timestamp(begun.Expires),
+	}
+	return Output{Object: answer, Annotations: notes}, nil
+}
+
+// check returns what is wrong with the ID of a connector. Nil: people can sign in there.
+func check(config *model.ConfigStatus, id string) *field.Error {
+	at, usable := field.NewPath("spec", "connector"), []string{}
+	for _, one := range connector.All(config) {
+		_, setting, why := one.Platform()
+		switch {
+		case setting == "" && one.ID == id:
+			return nil
+		case setting == "":
+			usable = append(usable, one.ID)
+		case one.ID == id:
+			return field.Invalid(at, id, fmt.Sprintf("nobody can sign in there: status.auth.%s %s", setting, why))
+		}
+	}
+	if len(usable) == 0 {
+		return field.Invalid(at, id, "the configuration has no connector at which people can sign in")
+	}
+	return field.NotSupported(at, id, usable)
+}
+
+// report returns what came of a trial.
+func report(ctx context.Context, deps Deps, in Input) (Output, error) {
+	ask := deps.Trials.End
+	if in.DryRun {
+		ask = deps.Trials.Report
+	}
+	found, expires, err := ask(ctx, in.Object.Spec.Trial, in.Caller.Owner.String())
+	switch {
+	case errors.Is(err, signin.ErrTrial):
+		return Output{}, invalid(field.Invalid(field.NewPath("spec", "trial"), field.OmitValueType{},
+			"is no trial that you have begun, or the trial has expired, or its report was given before: begin another one"))
+	case err != nil:
+		return Output{}, translate(err)
+	}
+	answer := &model.SignInTrial{TypeMeta: in.Object.TypeMeta, Status: model.SignInTrialStatus{Phase: model.SignInTrialPending}}
+	if found != nil {
+		answer.Status = model.SignInTrialStatus{Phase: model.SignInTrialComplete, Report: found}
+	} else {
+		answer.Status.ExpirationTimestamp = timestamp(expires)
+	}
+	return Output{Object: answer}, nil
+}
+
+// timestamp is a time as objects have it.
+func timestamp(at time.Time) *metav1.Time { return &metav1.Time{Time: at.UTC().Truncate(time.Second)} }
+
+// translate returns the API error for an error of the state.
+func translate(err error) error {
+	if errors.Is(err, store.ErrUnavailable) {
+		return apierror.Unavailable().Because(err)
+	}
+	return err
+}
+
+// Function is the operation as it is deployed.
+var Function = &frame.Function{
+	Name:     "trysignin",
+	Encrypts: true,
+	Endpoints: []frame.Endpoint{
+		frame.ReviewWithWarnings(definition, kind.Kind, "signintrial", open, Do).Delivering(),
+	},
+}
+
+func open(env *platform.Environment) Deps {
+	return Deps{Trials: signin.OpenTrials(env), Config: env.Config}
+}
