@@ -1426,6 +1426,108 @@ const stories = {
     assert.deepEqual(problems, []);
     await context.close();
   },
+  async "a sign-in is tried: who would sign in, what refuses them, and nothing is asked for once the dialog is closed or hidden"() {
+    const { context, page, problems } = await open();
+    others.add(process.env.ISSUER);
+    await context.route("https://fonts.googleapis.com/**", (route) => route.abort());
+    const set = async (auth) => {
+      const answer = await asAdmin(context, "PATCH", "config/config", { status: { auth } }, "application/merge-patch+json");
+      assert.equal(answer.status(), 200, await answer.text());
+    };
+    await set({
+      oidc: {
+        issuerUrl: process.env.ISSUER, caFile: process.env.ISSUER_CA, clientId: "platform", clientSecret: "hush",
+        redirectURI: `${origin}/auth/oidc/callback`, groupsClaim: "grps", scopes: ["profile", "email", "groups"],
+      },
+      connectors: [{ id: "second", displayName: "Second connector", gitforge1: { clientId: "platform", redirectURI: `${origin}/elsewhere` } }],
+    });
+    const secrets = [];
+    page.on("response", async (response) => {
+      if (!response.url().includes("signintrials") || !response.ok()) return;
+      const { trial } = (await response.json().catch(() => ({ status: {} }))).status;
+      if (trial) secrets.push(trial);
+    });
+    await typeIn(page, admin, "/console/config", page.getByRole("textbox", { name: "Configuration" }));
+    const dialog = page.getByRole("dialog");
+    const link = dialog.getByRole("link", { name: "Sign in at oidc in a new tab" });
+    /** Follows the link, signs in at the provider, and returns to the console. */
+    const visit = async () => {
+      const [popup] = await Promise.all([context.waitForEvent("page"), pressOn(page, link)]);
+      await popup.waitForLoadState();
+      const login = popup.getByPlaceholder("Enter any login");
+      const next = popup.getByRole("button", { name: "Continue" });
+      const end = popup.getByRole("heading", { name: "The trial is over" });
+      await login.or(next).or(end).first().waitFor();
+      if (await login.isVisible()) {
+        await login.fill("1001");
+        await popup.getByPlaceholder("and password").fill("any");
+        await popup.getByRole("button", { name: "Sign-in" }).click();
+        await next.or(end).first().waitFor();
+      }
+      if (await next.isVisible()) await next.click();
+      await end.waitFor();
+      await accessible(popup, "the end of a trial");
+      await popup.close();
+    };
+    // With the keyboard alone. The claim of the groups is misspelt, so that it does not come.
+    await pressOn(page, page.getByRole("button", { name: "Try the sign-in at oidc" }));
+    await link.waitFor();
+    await accessibleIn(["light", "400 %"], page, "sign-in on trial, waiting");
+    await visit();
+    await dialog.getByText("All checks of the answer have passed.").waitFor();
+    const facts = dialog.getByRole("definition");
+    for (const fact of ['groupsClaim "grps"', "1001", "ana"]) await facts.getByText(fact, { exact: true }).first().waitFor();
+    await accessibleIn(["light", "dark", "400 %"], page, "sign-in on trial, passed");
+    // The next trial is with the configuration as it is then.
+    await set({ oidc: { groupsClaim: "groups", groups: ["nobody"] } });
+    await pressOn(page, dialog.getByRole("button", { name: "Try again" }));
+    await visit();
+    await dialog.getByText("not_admitted: in none of the required groups").waitFor();
+    await accessibleIn(["light"], page, "sign-in on trial, refused");
+    await set({ oidc: { groups: null } });
+    await pressOn(page, dialog.getByRole("button", { name: "Try again" }));
+    await visit();
+    await dialog.getByText("A team would be made for each of").waitFor();
+    await facts.getByText("dev", { exact: true }).first().waitFor();
+    await page.keyboard.press("Escape");
+    await dialog.waitFor({ state: "detached" });
+    // What the API says of a connector at which nobody can sign in is shown.
+    await page.getByRole("button", { name: "Try the sign-in at second" }).click();
+    await dialog.getByRole("alert").getByText("status.auth.connectors[0].gitforge1.redirectURI").waitFor();
+    await dialog.getByRole("button", { name: "Close" }).click();
+    // Nobody was signed in, and nothing keeps the secrets of the trials.
+    const named = async (path) => (await (await asAdmin(context, "GET", path)).json()).items.map(({ metadata }) => metadata.name);
+    assert.ok(!(await named("users")).includes("ana") && !(await named("teams")).includes("dev"), "a trial has made somebody");
+    const kept = await page.evaluate(() => [document.documentElement.outerHTML, JSON.stringify(localStorage), JSON.stringify(sessionStorage), document.cookie].join("\n"));
+    assert.equal(secrets.length, 3);
+    for (const secret of secrets) assert.ok(!kept.includes(secret), "the page has kept the secret of a trial");
+    // The clock of the page stands still: only what the story lets pass can have asked.
+    await page.clock.install();
+    await page.clock.pauseAt(Date.now() + 60_000);
+    const asked = [];
+    page.on("request", (request) => { if (request.url().includes("signintrials")) asked.push(request.postDataJSON().spec); });
+    await page.getByRole("button", { name: "Try the sign-in at oidc" }).click();
+    await link.waitFor();
+    assert.deepEqual(asked, [{ connector: "oidc" }]);
+    /** Lets time pass until the page has asked so often. */
+    const polled = async (times) => { while (asked.length < times) await page.clock.runFor(2000); };
+    await polled(3);
+    await hide(page, true);
+    const hidden = asked.length;
+    await page.clock.runFor(60_000);
+    assert.equal(asked.length, hidden, "a hidden tab asks");
+    await hide(page, false);
+    await polled(hidden + 1);
+    await dialog.getByRole("button", { name: "Close" }).click();
+    await dialog.waitFor({ state: "detached" });
+    const closed = asked.length;
+    await page.clock.runFor(60_000);
+    assert.equal(asked.length, closed, "a dialog that is closed asks");
+    assert.ok(asked.slice(1).every(({ trial, connector }) => trial && !connector));
+    await set({ oidc: null, connectors: null });
+    assert.deepEqual(problems, []);
+    await context.close();
+  },
   async "without JavaScript, the page has the commands"() {
     const { context, page } = await open({ javaScriptEnabled: false });
     await page.goto(`${origin}/console`);

@@ -13,6 +13,7 @@ import { fromJson, isFields, json, placeOf, read, stepsAt, stepsOf, yaml, type F
 import { Editor, lineFeeds, type Replacement } from "../studio/editor";
 import { text } from "../texts";
 import { distance, exact } from "../times";
+import { SignInTrial } from "./signintrial";
 
 const path = `${group}/config/config`;
 const force = "management.platform.sh/force";
@@ -64,6 +65,40 @@ function durationOf(text = ""): number {
 function textOf(config: Config): string {
   const { conditions: _, ...fields } = config.status;
   return Object.keys(fields).length === 0 ? "" : lineFeeds(yaml(fields, false));
+}
+
+/** The blocks of auth that are connectors: the ID of each is the name of its block. */
+const blocks = ["oidc", "gitforge1", "gitforge2", "idp1", "idp2", "saml", "clustermanager"];
+
+/** Returns the connectors of the configuration, in its order. */
+function connectorsOf(config: Config): { id: string; name?: string }[] {
+  const { auth } = config.status;
+  if (!isFields(auth)) return [];
+  const listed = Array.isArray(auth.connectors) ? auth.connectors.filter(isFields) : [];
+  return [
+    ...blocks.filter((block) => isFields(auth[block])).map((id) => ({ id })),
+    ...listed.filter(({ id }) => typeof id === "string" && id !== "").map(({ id, displayName }) => ({ id: String(id), name: displayName ? String(displayName) : undefined })),
+  ];
+}
+
+/** The connectors of the configuration, and a sign-in on trial at each of them. */
+function Connectors({ of }: { of: { id: string; name?: string }[] }) {
+  const tried = useSignal("");
+  return (
+    <>
+      <h2>{text("connectors")}</h2>
+      <p class="quiet">{text("connectorsLead")}</p>
+      <ul class="rows">
+        {of.map(({ id, name }) => (
+          <li>
+            <span><code>{id}</code> {name && <span class="quiet">{name}</span>}</span>
+            <button type="button" aria-label={text("tryTitle", { name: id })} onClick={() => (tried.value = id)}>{text("tryAsk")}</button>
+          </li>
+        ))}
+      </ul>
+      {tried.value && <SignInTrial connector={tried.value} close={() => (tried.value = "")} />}
+    </>
+  );
 }
 
 /** Says a value of a change. */
@@ -361,6 +396,7 @@ export function Configuration() {
   }
 
   const conditions = config.value?.status.conditions ?? [];
+  const connectors = config.value && may("create", "signintrials") ? connectorsOf(config.value) : [];
   const waiting = isTrial(config.value) ? conditions.find(({ type }) => type === "Confirmed") : undefined;
   const written = history.value[0]?.time;
   const until = waiting && written ? Date.parse(written) + durationOf(config.value?.metadata.annotations?.[within]) : 0;
@@ -417,6 +453,7 @@ export function Configuration() {
           <FieldHelp steps={stepsAt(parsed, cursor.value)} />
         </div>
       )}
+      {connectors.length > 0 && <Connectors of={connectors} />}
       {conditions.length > 0 && (
         <>
           <h2>{text("conditions")}</h2>
