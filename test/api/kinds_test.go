@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"management.platform.sh/functions/catalog"
+	"management.platform.sh/shared/credentials/signin"
 	"management.platform.sh/shared/kinds/issuedtoken"
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/platform"
@@ -291,7 +292,7 @@ func (w *kindWorld) changesAt(subresource string, object map[string]any, section
 func (w *kindWorld) state() string {
 	w.t.Helper()
 	var text strings.Builder
-	resources := []string{issuedtoken.RevokedResource, "retiredkeys"}
+	resources := []string{issuedtoken.RevokedResource, "retiredkeys", signin.Resource}
 	for _, k := range storedKinds {
 		resources = append(resources, k.resource)
 	}

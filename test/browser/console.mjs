@@ -1427,7 +1427,7 @@ const stories = {
     await context.close();
   },
   async "a sign-in is tried: who would sign in, what refuses them, and nothing is asked for once the dialog is closed or hidden"() {
-    const { context, page, problems } = await open();
+    const { context, page, problems } = await open({ reducedMotion: "reduce" });
     others.add(process.env.ISSUER);
     await context.route("https://fonts.googleapis.com/**", (route) => route.abort());
     const set = async (auth) => {
@@ -1487,7 +1487,7 @@ const stories = {
     await set({ oidc: { groups: null } });
     await pressOn(page, dialog.getByRole("button", { name: "Try again" }));
     await visit();
-    await dialog.getByText("A team would be made for each of").waitFor();
+    await dialog.getByText("New teams for").waitFor();
     await facts.getByText("dev", { exact: true }).first().waitFor();
     await page.keyboard.press("Escape");
     await dialog.waitFor({ state: "detached" });

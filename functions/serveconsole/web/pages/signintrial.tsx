@@ -97,10 +97,10 @@ function useTrial(connector: string, attempt: number) {
   return { begun, report, problem, over };
 }
 
-/** Several names, each as it is written. */
-function Names({ label, of = [] }: { label: Text; of?: string[] }) {
+/** Several names, each as it is written. Those that have blanks are on lines of their own. */
+function Names({ label, of = [], lines }: { label: Text; of?: string[]; lines?: boolean }) {
   if (of.length === 0) return null;
-  return <Fact name={text(label)}>{of.map((one) => <><code>{one}</code> </>)}</Fact>;
+  return <Fact name={text(label)}>{of.map((one) => (lines ? <div><code>{one}</code></div> : <><code>{one}</code> </>))}</Fact>;
 }
 
 /** One text, if there is one. */
@@ -112,7 +112,7 @@ function Found({ of }: { of: Report }) {
   return (
     <dl>
       <Names label="tryClaims" of={of.claims} />
-      <Names label="tryAbsent" of={of.absent} />
+      <Names label="tryAbsent" of={of.absent} lines />
       <Value label="tryLeftOut" of={of.leftOut} />
       <Value label="tryID" of={of.id} />
       <Value label="displayName" of={of.displayName} />
