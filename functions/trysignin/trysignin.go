@@ -6,7 +6,6 @@ package trysignin
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -94,7 +93,7 @@ func check(config *model.ConfigStatus, id string) *field.Error {
 		case setting == "":
 			usable = append(usable, one.ID)
 		case one.ID == id:
-			return field.Invalid(at, id, fmt.Sprintf("nobody can sign in there: status.auth.%s %s", setting, why))
+			return field.Invalid(at, id, "nobody can sign in there: status.auth."+setting+" "+why)
 		}
 	}
 	if len(usable) == 0 {
