@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"time"
@@ -25,6 +26,9 @@ func TrySignIn(ctx context.Context, host, authority, connector string, show func
 		return nil, err
 	}
 	begun, err := at.trial(ctx, model.SignInTrialSpec{Connector: connector})
+	if err == nil && (begun.Address == "" || begun.Trial == "") {
+		err = errors.New("the answer has no trial")
+	}
 	if err != nil {
 		return nil, fmt.Errorf("beginning a sign-in at the connector %q: %w", connector, err)
 	}

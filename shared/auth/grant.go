@@ -29,9 +29,10 @@ type Grant struct {
 // ActsAs is the grant of a credential that acts as an owner. Callers give it for themselves and their teams, and admins for everybody. A
 // caller with a scope gives it for the owner of the caller's credential alone: another owner has other rights within the same scope.
 func ActsAs(path *field.Path, owner identity.Owner) Grant {
-	return Grant{Path: path, Value: owner.String(), To: owner, exceeds: func(caller identity.Caller) field.ErrorList {
+	name := owner.String()
+	return Grant{Path: path, Value: name, To: owner, exceeds: func(caller identity.Caller) field.ErrorList {
 		switch {
-		case !caller.Owns(owner.String()):
+		case !caller.Owns(name):
 			return field.ErrorList{field.Forbidden(path, fmt.Sprintf("%q is neither you nor a team of yours", owner.Name))}
 		case len(caller.Scopes()) > 0 && owner != caller.Owner:
 			return field.ErrorList{field.Forbidden(path, fmt.Sprintf(
@@ -44,8 +45,9 @@ func ActsAs(path *field.Path, owner identity.Owner) Grant {
 // BelongsTo is the grant of an object that an owner controls and whose quota counts it. Callers give it to themselves and their teams,
 // and admins without a scope to everybody.
 func BelongsTo(path *field.Path, owner identity.Owner) Grant {
-	return Grant{Path: path, Value: owner.String(), To: owner, exceeds: func(caller identity.Caller) field.ErrorList {
-		if slices.Contains(caller.Self(), owner.String()) || caller.Admin() && len(caller.Scopes()) == 0 {
+	name := owner.String()
+	return Grant{Path: path, Value: name, To: owner, exceeds: func(caller identity.Caller) field.ErrorList {
+		if slices.Contains(caller.Self(), name) || caller.Admin() && len(caller.Scopes()) == 0 {
 			return nil
 		}
 		return field.ErrorList{field.Forbidden(path, "must be you or a team of yours, or be left out")}

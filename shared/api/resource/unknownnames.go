@@ -55,16 +55,17 @@ func (r *Registry[T]) unknownNames(ctx context.Context, caller identity.Caller, 
 
 // newlyNamed returns the users and teams to which a write newly gives something, but for the caller.
 func (r *Registry[T]) newlyNamed(caller identity.Caller, object, old T) []named {
-	known := map[identity.Owner]bool{}
+	var known map[identity.Owner]bool
 	var none T
 	if any(old) != any(none) {
+		known = map[identity.Owner]bool{}
 		for _, grant := range r.Rules.Grants(old) {
 			known[grant.To] = true
 		}
 	}
 	var names []named
 	for _, grant := range r.Rules.Grants(object) {
-		if grant.To.Name == "" || principals[grant.To.Kind] == "" || known[grant.To] || slices.Contains(caller.Self(), grant.To.String()) {
+		if grant.To.Name == "" || grant.To == caller.Owner || principals[grant.To.Kind] == "" || known[grant.To] || slices.Contains(caller.Self(), grant.To.String()) {
 			continue
 		}
 		if one := (named{grant.Path.String(), grant.To}); !slices.Contains(names, one) && len(names) < maxUnknown {

@@ -2,6 +2,7 @@ package accesskey
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -35,7 +36,14 @@ var (
 	}
 )
 
-var specPath = field.NewPath("spec")
+var (
+	specPath  = field.NewPath("spec")
+	scopePath = specPath.Child("scope")
+	// ownerPaths are the fields that name an owner, by the kind of owner.
+	ownerPaths = map[identity.OwnerKind]*field.Path{
+		identity.User: specPath.Child("user"), identity.Team: specPath.Child("team"), identity.Subject: specPath.Child("subject"),
+	}
+)
 
 // Validate returns everything that is wrong with a key. Old is nil for a new key.
 func (r *rules) Validate(key, old *model.OwnedAccessKey) field.ErrorList {
@@ -50,7 +58,7 @@ func (r *rules) Validate(key, old *model.OwnedAccessKey) field.ErrorList {
 	problems = append(problems, resource.ValidateTexts(spec.DisplayName, spec.Description, specPath)...)
 	problems = append(problems, validateGroups(spec.Groups)...)
 	problems = append(problems, validateType(spec.Type, old)...)
-	problems = append(problems, scope.Validate(spec.Scope, specPath.Child("scope"))...)
+	problems = append(problems, scope.Validate(spec.Scope, scopePath)...)
 	return append(problems, validateSecrets(spec)...)
 }
 
@@ -153,7 +161,7 @@ func validateSecrets(spec *model.OwnedAccessKeySpec) field.ErrorList {
 // Grants returns the owner that a key acts as, and its scope. Its groups and its end are for Authorize: what they give depends on the rest of the key.
 func (r *rules) Grants(key *model.OwnedAccessKey) []auth.Grant {
 	owner := OwnerOf(&key.Spec)
-	return []auth.Grant{auth.ActsAs(specPath.Child(string(owner.Kind)), owner), auth.Scoped(specPath.Child("scope"), key.Spec.Scope)}
+	return []auth.Grant{auth.ActsAs(cmp.Or(ownerPaths[owner.Kind], specPath), owner), auth.Scoped(scopePath, key.Spec.Scope)}
 }
 
 // Authorize returns the fields in which a key asks for more than the caller may give: groups that the caller is not in, a later end,
@@ -185,7 +193,7 @@ func (r *rules) Authorize(caller identity.Caller, key, old *model.OwnedAccessKey
 	}
 	excess = append(excess, changesRuled(key, old)...)
 	excess = append(excess, r.laterEnd(caller, key, old)...)
-	if old == nil || len(auth.Exceeds(key.Spec.Scope, caller, specPath.Child("scope"))) > 0 {
+	if old == nil || len(auth.Exceeds(key.Spec.Scope, caller, scopePath)) > 0 {
 		return excess
 	}
 	return append(excess, wider(caller, old)...)
