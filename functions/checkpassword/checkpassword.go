@@ -9,11 +9,11 @@ import (
 
 	"management.platform.sh/shared/api/fairness"
 	"management.platform.sh/shared/api/frame"
-	"management.platform.sh/shared/api/webpage"
 	"management.platform.sh/shared/credentials/password"
-	"management.platform.sh/shared/credentials/signin"
 	"management.platform.sh/shared/kinds/user"
 	"management.platform.sh/shared/platform"
+	"management.platform.sh/shared/signin"
+	"management.platform.sh/shared/webpage"
 )
 
 // path is the path of the sign-in.

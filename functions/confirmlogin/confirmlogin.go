@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"management.platform.sh/shared/api/frame"
-	"management.platform.sh/shared/api/webpage"
-	"management.platform.sh/shared/credentials/signin"
 	"management.platform.sh/shared/platform"
+	"management.platform.sh/shared/signin"
+	"management.platform.sh/shared/webpage"
 )
 
 // Deps is what the operation needs.

@@ -9,10 +9,10 @@ import (
 
 	"management.platform.sh/shared/api/codec"
 	"management.platform.sh/shared/api/frame"
-	"management.platform.sh/shared/credentials/signin"
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/model/apierror"
 	"management.platform.sh/shared/platform"
+	"management.platform.sh/shared/signin"
 )
 
 // Deps is what the operation needs.

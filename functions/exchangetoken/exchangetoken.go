@@ -9,17 +9,17 @@ import (
 	"time"
 
 	"management.platform.sh/shared/api/frame"
-	"management.platform.sh/shared/credentials/exchange"
-	"management.platform.sh/shared/credentials/signin"
+	"management.platform.sh/shared/credentials/tokenexchange"
 	"management.platform.sh/shared/kinds"
 	"management.platform.sh/shared/model/secret"
 	"management.platform.sh/shared/platform"
+	"management.platform.sh/shared/signin"
 )
 
 // Deps is what the operation needs.
 type Deps struct {
 	Flow *signin.Flow
-	Jobs *exchange.Flow
+	Jobs *tokenexchange.Flow
 	Now  func() time.Time
 	// Address returns the address of the platform. Empty: it is not known.
 	Address func() string
@@ -77,10 +77,10 @@ func Do(ctx context.Context, deps Deps, in Input) (frame.FormResult, error) {
 		return wrong("invalid_request", "grant_type is missing", nil)
 	}
 	refusal := (*signin.OAuthError)(nil)
-	if err := signin.CheckClient(in.Form, in.Basic, given["grant_type"] == exchange.GrantType); errors.As(err, &refusal) {
+	if err := signin.CheckClient(in.Form, in.Basic, given["grant_type"] == tokenexchange.GrantType); errors.As(err, &refusal) {
 		return refused(refusal, nil)
 	}
-	if given["grant_type"] == exchange.GrantType {
+	if given["grant_type"] == tokenexchange.GrantType {
 		return exchangeJob(ctx, deps, given, in.IdempotencyKey)
 	}
 	wanted, known := signin.ReadWanted(given["scope"], given["nonce"])
@@ -107,7 +107,7 @@ func Do(ctx context.Context, deps Deps, in Input) (frame.FormResult, error) {
 		}
 		granted, notes, err = deps.Flow.Refresh(ctx, secret.String(given["refresh_token"]))
 	default:
-		return wrong("unsupported_grant_type", "grant_type must be authorization_code, refresh_token, "+signin.DeviceGrant+" or "+exchange.GrantType, nil)
+		return wrong("unsupported_grant_type", "grant_type must be authorization_code, refresh_token, "+signin.DeviceGrant+" or "+tokenexchange.GrantType, nil)
 	}
 	switch {
 	case errors.Is(err, signin.ErrGrant), errors.Is(err, signin.ErrRefresh):
@@ -136,10 +136,10 @@ func exchangeJob(ctx context.Context, deps Deps, given map[string]string, attemp
 	switch kind, wanted := given["subject_token_type"], given["requested_token_type"]; {
 	case given["subject_token"] == "" || kind == "":
 		return wrong("invalid_request", "subject_token and subject_token_type are required", nil)
-	case kind != exchange.TypeJWT && kind != exchange.TypeIDToken:
-		return wrong("invalid_request", "subject_token_type must be "+exchange.TypeJWT+" or "+exchange.TypeIDToken, nil)
-	case wanted != "" && wanted != exchange.TypeAccess:
-		return wrong("invalid_request", "requested_token_type must be "+exchange.TypeAccess, nil)
+	case kind != tokenexchange.TypeJWT && kind != tokenexchange.TypeIDToken:
+		return wrong("invalid_request", "subject_token_type must be "+tokenexchange.TypeJWT+" or "+tokenexchange.TypeIDToken, nil)
+	case wanted != "" && wanted != tokenexchange.TypeAccess:
+		return wrong("invalid_request", "requested_token_type must be "+tokenexchange.TypeAccess, nil)
 	case given["actor_token"] != "":
 		return wrong("invalid_request", "a job acts for nobody else: leave actor_token out", nil)
 	case given["scope"] != "":
@@ -148,14 +148,14 @@ func exchangeJob(ctx context.Context, deps Deps, given map[string]string, attemp
 		return wrong("invalid_target", "the access key is for this platform: leave resource and audience out, or name its address", nil)
 	}
 	granted, notes, err := deps.Jobs.Exchange(ctx, given["subject_token"], given["rule"], attempt)
-	refusal := (*exchange.RefusedError)(nil)
+	refusal := (*tokenexchange.RefusedError)(nil)
 	switch {
 	case errors.As(err, &refusal):
 		return wrong(refusal.Code, refusal.Text, notes)
 	case err != nil:
 		return frame.FormResult{Annotations: notes}, err
 	}
-	made := answer{AccessToken: granted.Key.Reveal(), TokenType: "Bearer", IssuedTokenType: exchange.TypeAccess, AccessKey: granted.Name}
+	made := answer{AccessToken: granted.Key.Reveal(), TokenType: "Bearer", IssuedTokenType: tokenexchange.TypeAccess, AccessKey: granted.Name}
 	made.User, made.Team, _ = granted.Owner.Fields()
 	return frame.FormResult{JSON: made.until(granted.Expires, deps.Now()), Annotations: notes}, nil
 }
@@ -171,5 +171,5 @@ var Function = &frame.Function{
 func open(env *platform.Environment) Deps {
 	// A key may be deleted with what belongs to it.
 	kinds.Join(env)
-	return Deps{Flow: signin.Open(env), Jobs: exchange.Open(env), Now: env.Now, Address: func() string { return signin.Address(env.Config()) }}
+	return Deps{Flow: signin.Open(env), Jobs: tokenexchange.Open(env), Now: env.Now, Address: func() string { return signin.Address(env.Config()) }}
 }

@@ -10,12 +10,12 @@ import (
 
 	"management.platform.sh/shared/api/frame"
 	"management.platform.sh/shared/api/idempotency"
-	"management.platform.sh/shared/credentials/signin"
 	"management.platform.sh/shared/kinds"
 	"management.platform.sh/shared/kinds/accesskey"
 	"management.platform.sh/shared/kinds/platformconfig"
 	"management.platform.sh/shared/model/identity"
 	"management.platform.sh/shared/platform"
+	"management.platform.sh/shared/signin"
 )
 
 // Deps is what the operation needs.

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"management.platform.sh/shared/credentials/issuer/issuertest"
-	"management.platform.sh/shared/kinds/people"
+	"management.platform.sh/shared/directory"
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/process"
 	"management.platform.sh/shared/state/store"
@@ -44,7 +44,7 @@ func TestDisabledUser(t *testing.T) {
 	w.Issue(w.Key("ana", "ana", model.OwnedAccessKeySpec{}), model.DirectClusterEndpointTokenSpec{})
 	w.Issue(w.Key("ben", "ben", model.OwnedAccessKeySpec{}), model.DirectClusterEndpointTokenSpec{})
 	record := store.Record{Name: "ana", Created: time.Now(), Object: []byte(`{"metadata":{"name":"ana","uid":"u"},"spec":{"disabled":true}}`)}
-	if _, err := w.Env.Stores(people.Users).Create(t.Context(), record); err != nil {
+	if _, err := w.Env.Stores(directory.Users).Create(t.Context(), record); err != nil {
 		t.Fatal(err)
 	}
 	if done, err := Do(t.Context(), open(w.Env)); err != nil || done != (Output{Revoked: 1}) {

@@ -6,12 +6,12 @@ import (
 	"context"
 
 	"management.platform.sh/shared/api/frame"
-	"management.platform.sh/shared/api/webpage"
-	"management.platform.sh/shared/credentials/signin"
-	"management.platform.sh/shared/credentials/signin/connectors"
 	"management.platform.sh/shared/kinds"
 	"management.platform.sh/shared/limits"
 	"management.platform.sh/shared/platform"
+	"management.platform.sh/shared/signin"
+	"management.platform.sh/shared/signin/connectors"
+	"management.platform.sh/shared/webpage"
 )
 
 // Deps is what the operation needs.

@@ -7,8 +7,8 @@ import (
 	"errors"
 
 	"management.platform.sh/shared/api/frame"
-	"management.platform.sh/shared/credentials/signin"
 	"management.platform.sh/shared/platform"
+	"management.platform.sh/shared/signin"
 )
 
 // Deps is what the operation needs.

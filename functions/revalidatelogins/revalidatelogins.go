@@ -9,10 +9,10 @@ import (
 	"log/slog"
 
 	"management.platform.sh/shared/api/frame"
-	"management.platform.sh/shared/credentials/signin"
-	"management.platform.sh/shared/credentials/signin/connectors"
 	"management.platform.sh/shared/kinds"
 	"management.platform.sh/shared/platform"
+	"management.platform.sh/shared/signin"
+	"management.platform.sh/shared/signin/connectors"
 )
 
 // Deps is what the operation needs.

@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"management.platform.sh/shared/credentials/issuer/issuertest"
-	"management.platform.sh/shared/kinds/people"
+	"management.platform.sh/shared/directory"
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/platform"
 	"management.platform.sh/shared/process"
@@ -61,7 +61,7 @@ func body(t *testing.T, token string) []byte {
 func disable(t *testing.T, w *issuertest.World, name string) {
 	t.Helper()
 	record := store.Record{Name: name, Created: time.Now(), Object: []byte(`{"metadata":{"name":"` + name + `","uid":"u"},"spec":{"disabled":true}}`)}
-	if _, err := w.Env.Stores(people.Users).Create(t.Context(), record); err != nil {
+	if _, err := w.Env.Stores(directory.Users).Create(t.Context(), record); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -18,7 +18,6 @@ import (
 	"management.platform.sh/shared/api/resource"
 	"management.platform.sh/shared/audit"
 	"management.platform.sh/shared/credentials/issuer"
-	"management.platform.sh/shared/credentials/signin"
 	"management.platform.sh/shared/kinds"
 	"management.platform.sh/shared/kinds/accesskey"
 	"management.platform.sh/shared/kinds/issuedtoken"
@@ -27,6 +26,7 @@ import (
 	"management.platform.sh/shared/model/apierror"
 	"management.platform.sh/shared/model/secret"
 	"management.platform.sh/shared/platform"
+	"management.platform.sh/shared/signin"
 	"management.platform.sh/shared/signing/token"
 	"management.platform.sh/shared/state/store"
 )

@@ -18,7 +18,6 @@ import (
 	"management.platform.sh/functions/revokecredentials"
 	"management.platform.sh/shared/api/resource"
 	"management.platform.sh/shared/credentials/issuer/issuertest"
-	"management.platform.sh/shared/credentials/signin"
 	"management.platform.sh/shared/kinds"
 	"management.platform.sh/shared/kinds/accesskey"
 	"management.platform.sh/shared/kinds/accesskey/accesskeytest"
@@ -26,6 +25,7 @@ import (
 	"management.platform.sh/shared/model/identity"
 	"management.platform.sh/shared/model/secret"
 	"management.platform.sh/shared/process"
+	"management.platform.sh/shared/signin"
 	"management.platform.sh/shared/state/store"
 )
 

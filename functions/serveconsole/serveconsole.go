@@ -20,10 +20,10 @@ import (
 	"time"
 
 	"management.platform.sh/shared/api/frame"
-	"management.platform.sh/shared/api/look"
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/model/apierror"
 	"management.platform.sh/shared/platform"
+	"management.platform.sh/shared/webpage/theme"
 )
 
 //go:embed assets
@@ -44,7 +44,7 @@ const (
 // policyOf is what the page may do: load its own scripts, styles and pictures, and ask its own host. Nothing is inline, and no other page
 // may frame it. From other hosts come exactly the pictures and style sheets that the configuration names, and the only frame is that
 // of the legal notice.
-func policyOf(looks look.Look) string {
+func policyOf(looks theme.Look) string {
 	from := func(own string, others []string) string { return strings.Join(append([]string{own}, others...), " ") }
 	rules := []string{
 		"default-src 'none'", "script-src 'self'", from("style-src 'self'", looks.Sheets()), from("img-src 'self' data:", looks.Pictures()),
@@ -79,7 +79,7 @@ func Do(_ context.Context, deps Deps, in Input) (*frame.Page, error) {
 	if page, found := deps.assets().files[in.Path]; found {
 		return page, nil
 	}
-	looks := look.Of(deps.config().UISettings)
+	looks := theme.Of(deps.config().UISettings)
 	switch {
 	case isPage(in.Path):
 		return deps.assets().page(in.Path, looks), nil
@@ -88,7 +88,7 @@ func Do(_ context.Context, deps Deps, in Input) (*frame.Page, error) {
 	case in.Path == legalPath && looks.Legal != "":
 		text := looks.LegalDocument()
 		return &frame.Page{MediaType: pageType, Body: []byte(text), ETag: tagOf(text), Header: own(map[string]string{
-			"Cache-Control": "no-cache", "Content-Security-Policy": look.LegalPolicy, "Referrer-Policy": "no-referrer", "X-DNS-Prefetch-Control": "off",
+			"Cache-Control": "no-cache", "Content-Security-Policy": theme.LegalPolicy, "Referrer-Policy": "no-referrer", "X-DNS-Prefetch-Control": "off",
 		})}, nil
 	}
 	return nil, apierror.NoRoute()
@@ -175,11 +175,11 @@ func readAssets() (*assets, error) {
 
 // settings are what the scripts of the page know of its look. The page has them in itself: they are those that its policy permits.
 type settings struct {
-	Logo      string        `json:"logo,omitempty"`
-	SmallLogo string        `json:"smallLogo,omitempty"`
-	Styles    []string      `json:"styles,omitempty"`
-	Buttons   []look.Button `json:"buttons,omitempty"`
-	Legal     bool          `json:"legal,omitempty"`
+	Logo      string         `json:"logo,omitempty"`
+	SmallLogo string         `json:"smallLogo,omitempty"`
+	Styles    []string       `json:"styles,omitempty"`
+	Buttons   []theme.Button `json:"buttons,omitempty"`
+	Legal     bool           `json:"legal,omitempty"`
 }
 
 // iconLink begins the link to the picture of the page.
@@ -187,7 +187,7 @@ const iconLink = `<link rel="icon" href="`
 
 // page returns the document at the path of a page. It names its assets relative to its own path, so that it works below every base
 // path: only at root itself, which has no slash at its end, the folder is part of these names.
-func (a *assets) page(at string, looks look.Look) *frame.Page {
+func (a *assets) page(at string, looks theme.Look) *frame.Page {
 	folder := ""
 	if at == root {
 		folder = path.Base(root) + "/"

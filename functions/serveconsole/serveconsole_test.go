@@ -20,9 +20,9 @@ import (
 	"time"
 
 	"management.platform.sh/shared/api/frame"
-	"management.platform.sh/shared/api/look"
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/platform"
+	"management.platform.sh/shared/webpage/theme"
 )
 
 // down is a configuration that cannot be read, as when the state cannot be reached.
@@ -73,7 +73,7 @@ func TestPages(t *testing.T) {
 				t.Fatalf("%s: %d %v", base+path, first.StatusCode, header)
 			}
 			for name, want := range map[string]string{
-				"Content-Security-Policy": policyOf(look.Look{}), "Referrer-Policy": "no-referrer", "X-Content-Type-Options": "nosniff",
+				"Content-Security-Policy": policyOf(theme.Look{}), "Referrer-Policy": "no-referrer", "X-Content-Type-Options": "nosniff",
 				"Cross-Origin-Opener-Policy": "same-origin", "Cross-Origin-Resource-Policy": "same-origin",
 			} {
 				if header.Get(name) != want {

@@ -12,11 +12,11 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"management.platform.sh/shared/api/frame"
-	"management.platform.sh/shared/credentials/signin"
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/model/apierror"
 	"management.platform.sh/shared/model/connector"
 	"management.platform.sh/shared/platform"
+	"management.platform.sh/shared/signin"
 	"management.platform.sh/shared/state/store"
 )
 

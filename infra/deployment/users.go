@@ -12,8 +12,8 @@ import (
 
 	"management.platform.sh/functions/expirekeys"
 	"management.platform.sh/shared/api/frame"
+	"management.platform.sh/shared/directory"
 	"management.platform.sh/shared/kinds/issuedtoken"
-	"management.platform.sh/shared/kinds/people"
 	"management.platform.sh/shared/kinds/platformconfig"
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/platform"
@@ -119,7 +119,7 @@ func rightsOf(f *frame.Function) rights {
 	_, removes := opened[issuedtoken.RevokedResource]
 	for resource := range opened {
 		// Operators write the mode of people, and functions read it.
-		readOnly := resource == platformconfig.Definition.Resource.Resource || resource == platformconfig.FileLimits || resource == people.Mode
+		readOnly := resource == platformconfig.Definition.Resource.Resource || resource == platformconfig.FileLimits || resource == directory.Mode
 		opened[resource] = own[resource] || !readOnly && (removes || !kinds[resource])
 	}
 	return opened

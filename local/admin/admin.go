@@ -18,7 +18,7 @@ import (
 	"management.platform.sh/shared/api/resource"
 	"management.platform.sh/shared/kinds"
 	"management.platform.sh/shared/kinds/accesskey"
-	"management.platform.sh/shared/kinds/membership"
+	"management.platform.sh/shared/kinds/lastadmin"
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/model/identity"
 	"management.platform.sh/shared/model/secret"
@@ -91,7 +91,7 @@ func write(bearer secret.String, file string) error {
 
 // requireNoAdmin returns ErrPresent if the platform has an admin.
 func requireNoAdmin(ctx context.Context, env *platform.Environment) error {
-	present, err := membership.OpenGuard(env).Present(ctx)
+	present, err := lastadmin.Open(env).Present(ctx)
 	switch {
 	case err != nil:
 		return fmt.Errorf("looking for an admin: %w", err)

@@ -17,9 +17,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"management.platform.sh/shared/api/resource"
+	"management.platform.sh/shared/directory"
 	"management.platform.sh/shared/kinds"
 	"management.platform.sh/shared/kinds/accesskey"
-	"management.platform.sh/shared/kinds/people"
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/model/identity"
 	"management.platform.sh/shared/platform"
@@ -95,12 +95,12 @@ func (p *Plan) Losses() []Key {
 type Adopter struct {
 	env    *platform.Environment
 	stored *kinds.Stored
-	people *people.Directory
+	people *directory.Directory
 }
 
 // Open returns the adopter of an environment.
 func Open(env *platform.Environment) *Adopter {
-	return &Adopter{env: env, stored: kinds.Open(env), people: people.Open(env)}
+	return &Adopter{env: env, stored: kinds.Open(env), people: directory.Open(env)}
 }
 
 // owned is what the keys of an owner without an object say.
@@ -211,7 +211,7 @@ func plan(owners map[identity.Owner]*owned, teams map[string]*model.Team) *Plan 
 				continue
 			}
 			gives = append(gives, identity.TeamPrefix+team.Name)
-			if people.Admins(team.Spec.ClusterRoles) {
+			if directory.Admins(team.Spec.ClusterRoles) {
 				user.Through = append(user.Through, team.Name)
 			}
 		}

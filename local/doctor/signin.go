@@ -7,8 +7,8 @@ import (
 	"strings"
 	"time"
 
-	"management.platform.sh/shared/credentials/signin"
 	"management.platform.sh/shared/model"
+	"management.platform.sh/shared/signin"
 	"management.platform.sh/shared/state/redisstore"
 )
 

@@ -10,8 +10,8 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"management.platform.sh/shared/auth"
+	"management.platform.sh/shared/directory"
 	"management.platform.sh/shared/kinds/accesskey"
-	"management.platform.sh/shared/kinds/people"
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/model/identity"
 	"management.platform.sh/shared/model/secret"
@@ -57,7 +57,7 @@ func TestReadAhead(t *testing.T) {
 		{"none, in a resource that has objects", store.Ref{Resource: "trustrules", Name: "gone"}, nil},
 		{"the key itself", store.Ref{Resource: accesskey.Definition.Resource.Resource, Name: key.Name}, []string{key.Name, maker.Name}},
 		{"another key", store.Ref{Resource: accesskey.Definition.Resource.Resource, Name: "gone"}, []string{maker.Name}},
-		{"the user of the key", store.Ref{Resource: people.Users, Name: "ana"}, nil},
+		{"the user of the key", store.Ref{Resource: directory.Users, Name: "ana"}, nil},
 	}
 	check := func(about, bearer string, managed bool) {
 		t.Helper()
@@ -70,7 +70,7 @@ func TestReadAhead(t *testing.T) {
 				}
 				_, cold := s.process()
 				want := slices.Sorted(slices.Values(row.want))
-				if row.ahead.Resource == people.Users && managed {
+				if row.ahead.Resource == directory.Users && managed {
 					want = []string{"ana"}
 				}
 				for process, authenticator := range map[string]*auth.Authenticator{"a process that knows the key": warm, "a new process": cold} {

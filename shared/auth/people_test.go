@@ -17,8 +17,8 @@ import (
 
 	"management.platform.sh/shared/api/resource"
 	"management.platform.sh/shared/auth"
+	"management.platform.sh/shared/directory"
 	"management.platform.sh/shared/kinds/accesskey"
-	"management.platform.sh/shared/kinds/people"
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/model/apierror"
 	"management.platform.sh/shared/model/identity"
@@ -53,12 +53,12 @@ func (s *society) process() (*accesskey.Registry, *auth.Authenticator) {
 // put writes a user, a team or a project as it is stored. The uid of an object that exists stays.
 func (s *society) put(object metav1.Object) {
 	s.t.Helper()
-	resource := people.Users
+	resource := directory.Users
 	switch object.(type) {
 	case *model.Team:
-		resource = people.Teams
+		resource = directory.Teams
 	case *model.Project:
-		resource = people.Projects
+		resource = directory.Projects
 	}
 	state := s.client.Resource(resource)
 	record, err := state.Get(s.t.Context(), object.GetName())
@@ -174,7 +174,7 @@ func TestRolesOfCallers(t *testing.T) {
 			map[string]map[string]string{"ana": {"web": "view"}, "ana without shop": {"web": "view"}, "ben, no object": {"web": "use", "api": "admin"}, "shop": {"web": "admin"}}},
 		{"a role was taken away", func() { project("web", nil, member("User", "ana", "view")) },
 			map[string]map[string]string{"ana": {"web": "view"}, "ana without shop": {"web": "view"}, "ben, no object": {"api": "admin"}}},
-		{"a project is gone", func() { s.remove(people.Projects, "api") },
+		{"a project is gone", func() { s.remove(directory.Projects, "api") },
 			map[string]map[string]string{"ana": {"web": "view"}, "ana without shop": {"web": "view"}}},
 	} {
 		step.do()
@@ -228,7 +228,7 @@ func TestRightsOfOwners(t *testing.T) {
 		{"who has left a team is not in it", func() {
 			s.put(team("shop", model.TeamSpec{Users: []string{"ben"}, ClusterRoles: adminRole}))
 		}, [3]string{"builders platform:user:ana", "builders platform:user:ana testers", "granted platform:user:ana testers"}, "platform:admins platform:team:shop"},
-		{"a team that is removed, with a key that an earlier build made", func() { s.remove(people.Teams, "shop") },
+		{"a team that is removed, with a key that an earlier build made", func() { s.remove(directory.Teams, "shop") },
 			[3]string{"builders platform:user:ana", "builders platform:user:ana testers", "granted platform:user:ana testers"}, "platform:team:shop"},
 		{"a role of the user, and groups of the provider", func() {
 			s.put(user("ana", model.UserSpec{SSOGroups: []string{"testers", "platform:admins", "system:masters"}, ClusterRoles: adminRole}))
@@ -253,7 +253,7 @@ func TestRightsOfOwners(t *testing.T) {
 			"the owner of this access key has signed out everywhere", "the owner of this access key has signed out everywhere", "platform:user:ana",
 		}, "platform:team:shop"},
 		{"another user of the name", func() {
-			s.remove(people.Users, "ana")
+			s.remove(directory.Users, "ana")
 			s.put(user("ana", model.UserSpec{}))
 		}, [3]string{"platform:user:ana", "the owner of this access key no longer exists", "the owner of this access key no longer exists"}, "platform:team:shop"},
 		{"a user that is being deleted", func() {

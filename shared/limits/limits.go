@@ -242,19 +242,19 @@ var List = []Limit{
 		"413: the form is larger than 262144 bytes", "",
 	},
 	{
-		"saml-elements", "elements in the answer of a SAML provider", "1000 elements", "shared/credentials/signin/saml",
+		"saml-elements", "elements in the answer of a SAML provider", "1000 elements", "shared/signin/saml",
 		"400", "",
 	},
 	{
-		"signin-groups", "groups that a provider gives to a user, after groupsFilters", "256 groups", "shared/credentials/signin",
+		"signin-groups", "groups that a provider gives to a user, after groupsFilters", "256 groups", "shared/signin",
 		"the first ones by name are kept, and the event names others", "",
 	},
 	{
-		"signin-text-bytes", "length of a name, an address and a group that a provider names, and of the ID of a person", "256 bytes", "shared/credentials/signin",
+		"signin-text-bytes", "length of a name, an address and a group that a provider names, and of the ID of a person", "256 bytes", "shared/signin",
 		"it is left out, and the event names it; for the ID: 400", "",
 	},
 	{
-		"signin-claim-bytes", "length of an extra claim that a provider sends", "4 KiB", "shared/credentials/signin",
+		"signin-claim-bytes", "length of an extra claim that a provider sends", "4 KiB", "shared/signin",
 		"it is left out, and the event names it", "",
 	},
 	{
@@ -346,23 +346,23 @@ var List = []Limit{
 		"429: too many wrong passwords: try again later", "",
 	},
 	{
-		"signin-trials", "sign-ins on trial that a caller has open", "20 trials", "shared/credentials/signin",
+		"signin-trials", "sign-ins on trial that a caller has open", "20 trials", "shared/signin",
 		"429: too many trials of sign-ins are open: try again later", "",
 	},
 	{
-		"device-requests", "devices that wait for a sign-in", "10000 devices", "shared/credentials/signin",
+		"device-requests", "devices that wait for a sign-in", "10000 devices", "shared/signin",
 		"429: too many devices wait for a sign-in: try again later", "",
 	},
 	{
-		"device-requests-address", "codes for devices at an address in a minute", "10 codes", "shared/credentials/signin",
+		"device-requests-address", "codes for devices at an address in a minute", "10 codes", "shared/signin",
 		"429: too many codes were asked for: try again later", "",
 	},
 	{
-		"device-codes-address", "wrong codes of devices from an address in an hour", "20 codes", "shared/credentials/signin",
+		"device-codes-address", "wrong codes of devices from an address in an hour", "20 codes", "shared/signin",
 		"429: too many wrong codes: try again later", "",
 	},
 	{
-		"login-keys", "access keys of the type Login that a user has from sign-ins", "20 keys", "shared/credentials/signin",
+		"login-keys", "access keys of the type Login that a user has from sign-ins", "20 keys", "shared/signin",
 		"the oldest one is deleted", "",
 	},
 	{

@@ -17,8 +17,10 @@ shared/settings
 shared/state
 shared/auth shared/audit shared/signing
 shared/platform
+shared/webpage shared/directory
 shared/api
 shared/kinds
+shared/signin
 shared/credentials shared/syncpatch
 shared/process
 functions/*
@@ -55,12 +57,12 @@ github.com/cloudevents/sdk-go/v2: infra/framework
 # Signatures are made and checked in one place.
 github.com/golang-jwt/jwt/v5: shared/signing/token
 # One client of OpenID Connect providers.
-github.com/coreos/go-oidc/v3: shared/credentials/signin/oidc
-golang.org/x/oauth2: shared/credentials/signin/codehost shared/credentials/signin/oidc shared/credentials/signin/upstream local/client
+github.com/coreos/go-oidc/v3: shared/signin/oidc
+golang.org/x/oauth2: shared/signin/codehost shared/signin/oidc shared/signin/upstream local/client
 # XML is read, and its signatures are verified, in one place.
-github.com/russellhaering/goxmldsig: shared/credentials/signin/saml
-github.com/beevik/etree: shared/credentials/signin/saml
-encoding/xml: shared/credentials/signin/saml test/...
+github.com/russellhaering/goxmldsig: shared/signin/saml
+github.com/beevik/etree: shared/signin/saml
+encoding/xml: shared/signin/saml test/...
 # Passwords are hashed in one place.
 golang.org/x/crypto: shared/credentials/password
 # One client of Redis, one of PostgreSQL.
@@ -77,9 +79,9 @@ runtime/metrics: shared/process/memory shared/syncpatch/worker test/...
 shared/process/memory: infra/framework local/...
 
 # Rules and operations know nothing of HTTP, files and other processes. apierror knows the status codes.
-net/http: shared/model/apierror shared/auth shared/api/frame shared/credentials/signin/codehost shared/credentials/signin/oidc shared/credentials/signin/upstream shared/process shared/signing/clusterca/csr shared/signing/token/remote infra/... local/... test/...
+net/http: shared/model/apierror shared/auth shared/api/frame shared/signin/codehost shared/signin/oidc shared/signin/upstream shared/process shared/signing/clusterca/csr shared/signing/token/remote infra/... local/... test/...
 net: shared/model/destination shared/state/redisstore infra/... local/... test/...
-os: shared/settings shared/audit/chain shared/audit/filesink shared/audit/redissink shared/credentials/signin/saml shared/credentials/signin/upstream shared/kinds/platformconfig shared/state/redisstore shared/syncpatch/worker docs/examples/... infra/... local/... test/...
+os: shared/settings shared/audit/chain shared/audit/filesink shared/audit/redissink shared/signin/saml shared/signin/upstream shared/kinds/platformconfig shared/state/redisstore shared/syncpatch/worker docs/examples/... infra/... local/... test/...
 os/exec: shared/syncpatch/worker infra/... local/... test/...
 os/signal: shared/syncpatch/worker infra/... local/... test/...
 syscall: shared/audit/filesink shared/model/destination shared/state/redisstore shared/syncpatch/worker infra/... local/... test/...

@@ -16,9 +16,9 @@ import (
 	"management.platform.sh/functions/catalog"
 	"management.platform.sh/shared/api/frame"
 	"management.platform.sh/shared/api/resource"
+	"management.platform.sh/shared/directory"
 	"management.platform.sh/shared/kinds"
 	"management.platform.sh/shared/kinds/accesskey"
-	"management.platform.sh/shared/kinds/people"
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/model/identity"
 	"management.platform.sh/shared/model/secret"
@@ -121,9 +121,9 @@ func testRoundTrips(t *testing.T, redisURL string) {
 	count("", nil)
 	// The owner of the keys has a user and a team, and a role in a project, which are read with the key.
 	for resource, text := range map[string]string{
-		people.Users:    `{"metadata":{"name":"admin","uid":"u"},"spec":{"clusterRoles":[{"name":"platform-admin"}]}}`,
-		people.Teams:    `{"metadata":{"name":"admin","uid":"t"},"spec":{"users":["admin"]}}`,
-		people.Projects: `{"metadata":{"name":"admin","uid":"p"},"spec":{"members":[{"kind":"User","name":"admin","role":"view"}]}}`,
+		directory.Users:    `{"metadata":{"name":"admin","uid":"u"},"spec":{"clusterRoles":[{"name":"platform-admin"}]}}`,
+		directory.Teams:    `{"metadata":{"name":"admin","uid":"t"},"spec":{"users":["admin"]}}`,
+		directory.Projects: `{"metadata":{"name":"admin","uid":"p"},"spec":{"members":[{"kind":"User","name":"admin","role":"view"}]}}`,
 	} {
 		if _, err := s.env.Stores(resource).Create(t.Context(), store.Record{Name: "admin", Created: at, Object: []byte(text)}); err != nil {
 			t.Fatal(err)

@@ -34,7 +34,7 @@ var assembled = []string{"shared/api/", "shared/auth/", "shared/credentials/", "
 
 // silent are folders whose texts users do not read as they stand there: an expression's errors name line and column, and a
 // worker's end is that of its limit.
-var silent = []string{"shared/limits/", "shared/syncpatch/expression/", "shared/syncpatch/worker/", "shared/api/look/", "shared/api/webpage/", "functions/serveconsole/"}
+var silent = []string{"shared/limits/", "shared/syncpatch/expression/", "shared/syncpatch/worker/", "shared/webpage/theme/", "shared/webpage/", "functions/serveconsole/"}
 
 var (
 	verb     = regexp.MustCompile(`%[-+#0-9.*]*(\[\d+\])?[a-zA-Z]`)

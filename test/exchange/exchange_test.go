@@ -34,8 +34,7 @@ import (
 	"management.platform.sh/shared/api/resource"
 	"management.platform.sh/shared/auth"
 	"management.platform.sh/shared/auth/scope"
-	"management.platform.sh/shared/credentials/exchange"
-	"management.platform.sh/shared/credentials/signin"
+	"management.platform.sh/shared/credentials/tokenexchange"
 	"management.platform.sh/shared/kinds"
 	"management.platform.sh/shared/kinds/accesskey"
 	"management.platform.sh/shared/model"
@@ -44,6 +43,7 @@ import (
 	"management.platform.sh/shared/platform"
 	"management.platform.sh/shared/process"
 	"management.platform.sh/shared/process/processtest"
+	"management.platform.sh/shared/signin"
 	"management.platform.sh/shared/state/redisstore/redistest"
 	"management.platform.sh/shared/state/store"
 )
@@ -242,7 +242,7 @@ func (w *world) trade(token string, more ...string) (status int, answer map[stri
 // attempt exchanges a token in a request with an Idempotency-Key. Empty: it has none.
 func (w *world) attempt(name, token string, more ...string) (status int, answer map[string]any) {
 	w.t.Helper()
-	form := url.Values{"grant_type": {exchange.GrantType}, "subject_token": {token}, "subject_token_type": {exchange.TypeJWT}}
+	form := url.Values{"grant_type": {tokenexchange.GrantType}, "subject_token": {token}, "subject_token_type": {tokenexchange.TypeJWT}}
 	for i := 0; i+1 < len(more); i += 2 {
 		form.Set(more[i], more[i+1])
 	}
@@ -345,7 +345,7 @@ func TestJobsGetKeys(t *testing.T) {
 			w.rule("jobs", row.match...)
 			claims := row.claims(w)
 			status, answer := w.trade(w.token(claims))
-			if status != http.StatusOK || answer["token_type"] != "Bearer" || answer["issued_token_type"] != exchange.TypeAccess ||
+			if status != http.StatusOK || answer["token_type"] != "Bearer" || answer["issued_token_type"] != tokenexchange.TypeAccess ||
 				answer["expires_in"] != 600.0 || answer["team"] != "web" || answer["user"] != nil {
 				t.Fatalf("the answer is %d %v", status, answer)
 			}
@@ -367,8 +367,8 @@ func TestJobsGetKeys(t *testing.T) {
 				t.Errorf("the key is %+v %+v", stored.Spec, stored.Status)
 			}
 			for _, claim := range []string{"sub", "run_id", "sha", "pipeline_id"} {
-				if said, ok := claims[claim].(string); ok && stored.Annotations[exchange.AnnotationClaim+claim] != said {
-					t.Errorf("the annotation for %s is %q", claim, stored.Annotations[exchange.AnnotationClaim+claim])
+				if said, ok := claims[claim].(string); ok && stored.Annotations[tokenexchange.AnnotationClaim+claim] != said {
+					t.Errorf("the annotation for %s is %q", claim, stored.Annotations[tokenexchange.AnnotationClaim+claim])
 				}
 			}
 			w.clock.forward(10*time.Minute - time.Second)
@@ -444,9 +444,9 @@ func TestOthersGetNone(t *testing.T) {
 	}
 	for about, more := range map[string][]string{
 		"another rule":        {"rule", "none"},
-		"another type":        {"subject_token_type", exchange.TypeAccess},
+		"another type":        {"subject_token_type", tokenexchange.TypeAccess},
 		"no type":             {"subject_token_type", ""},
-		"another wanted type": {"requested_token_type", exchange.TypeIDToken},
+		"another wanted type": {"requested_token_type", tokenexchange.TypeIDToken},
 		"an actor":            {"actor_token", good},
 		"another client":      {"client_id", "evil"},
 		"a scope":             {"scope", "admin"},

@@ -15,10 +15,10 @@ import (
 
 	"management.platform.sh/shared/audit"
 	"management.platform.sh/shared/auth/scope"
-	"management.platform.sh/shared/credentials/signin"
 	"management.platform.sh/shared/limits"
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/settings"
+	"management.platform.sh/shared/signin"
 	"management.platform.sh/shared/state/store"
 )
 

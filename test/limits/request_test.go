@@ -9,13 +9,13 @@ import (
 	"testing"
 	"time"
 
-	"management.platform.sh/shared/credentials/signin"
-	"management.platform.sh/shared/credentials/signin/saml"
 	"management.platform.sh/shared/limits"
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/model/apierror"
 	"management.platform.sh/shared/model/connector"
 	"management.platform.sh/shared/settings"
+	"management.platform.sh/shared/signin"
+	"management.platform.sh/shared/signin/saml"
 )
 
 // repeat writes a text a number of times with commas.

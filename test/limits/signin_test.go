@@ -9,12 +9,12 @@ import (
 	"testing"
 
 	"management.platform.sh/shared/api/resource"
-	"management.platform.sh/shared/credentials/signin"
 	"management.platform.sh/shared/kinds"
 	"management.platform.sh/shared/limits"
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/model/connector"
 	"management.platform.sh/shared/model/identity"
+	"management.platform.sh/shared/signin"
 )
 
 // signInRows are the cases about what a provider says of a person.

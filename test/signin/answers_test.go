@@ -17,11 +17,11 @@ import (
 	"testing"
 	"time"
 
-	"management.platform.sh/shared/credentials/signin"
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/model/connector"
 	"management.platform.sh/shared/model/secret"
 	"management.platform.sh/shared/process/processtest"
+	"management.platform.sh/shared/signin"
 )
 
 var update = flag.Bool("update", false, "write docs/provider-answers.md anew")

@@ -18,12 +18,12 @@ import (
 	"time"
 
 	"management.platform.sh/shared/api/resource"
-	"management.platform.sh/shared/credentials/signin"
 	"management.platform.sh/shared/kinds"
 	"management.platform.sh/shared/kinds/accesskey"
 	"management.platform.sh/shared/kinds/user"
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/model/secret"
+	"management.platform.sh/shared/signin"
 )
 
 // forger makes tokens that the provider has not signed, or not in a way that proves it.

@@ -11,10 +11,10 @@ import (
 	"time"
 
 	"management.platform.sh/shared/audit"
-	"management.platform.sh/shared/credentials/signin"
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/model/secret"
 	"management.platform.sh/shared/process/processtest"
+	"management.platform.sh/shared/signin"
 )
 
 const (

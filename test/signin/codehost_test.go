@@ -12,9 +12,9 @@ import (
 	"strings"
 	"testing"
 
-	"management.platform.sh/shared/credentials/signin"
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/model/connector"
+	"management.platform.sh/shared/signin"
 )
 
 // codeHost is a code host on the server of the provider of a world. Its answers are as the providers document them.

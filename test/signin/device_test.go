@@ -24,7 +24,6 @@ import (
 	"management.platform.sh/functions/revokecredentials"
 	"management.platform.sh/functions/startlogin"
 	"management.platform.sh/shared/api/resource"
-	"management.platform.sh/shared/credentials/signin"
 	"management.platform.sh/shared/kinds"
 	"management.platform.sh/shared/kinds/accesskey"
 	"management.platform.sh/shared/limits"
@@ -32,6 +31,7 @@ import (
 	"management.platform.sh/shared/model/identity"
 	"management.platform.sh/shared/model/secret"
 	"management.platform.sh/shared/settings"
+	"management.platform.sh/shared/signin"
 )
 
 // deviceWorld is a platform at which devices sign in.

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"management.platform.sh/shared/credentials/signin"
+	"management.platform.sh/shared/signin"
 )
 
 // A provider that is slow ends a sign-in with a page that says to try again; one that answers hugely is not read to the end.

@@ -10,7 +10,7 @@ import (
 
 	"management.platform.sh/functions/finishlogin"
 	"management.platform.sh/functions/startlogin"
-	"management.platform.sh/shared/credentials/signin"
+	"management.platform.sh/shared/signin"
 	"management.platform.sh/shared/state/store"
 )
 

@@ -20,8 +20,7 @@ import (
 	"management.platform.sh/functions/exchangetoken"
 	"management.platform.sh/functions/requestdevice"
 	"management.platform.sh/functions/revokecredentials"
-	"management.platform.sh/shared/credentials/exchange"
-	"management.platform.sh/shared/credentials/signin"
+	"management.platform.sh/shared/credentials/tokenexchange"
 	"management.platform.sh/shared/kinds"
 	"management.platform.sh/shared/limits"
 	"management.platform.sh/shared/model"
@@ -29,6 +28,7 @@ import (
 	"management.platform.sh/shared/platform"
 	"management.platform.sh/shared/process/processtest"
 	"management.platform.sh/shared/settings"
+	"management.platform.sh/shared/signin"
 	"management.platform.sh/shared/state/store"
 	"management.platform.sh/test/signin/providertest"
 )
@@ -278,7 +278,7 @@ func TestAuthorize(t *testing.T) {
 func TestMetadata(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	grants := []string{"refresh_token", exchange.GrantType, "authorization_code", signin.DeviceGrant}
+	grants := []string{"refresh_token", tokenexchange.GrantType, "authorization_code", signin.DeviceGrant}
 	got := w.metadata()
 	if got.Issuer != base || got.AuthorizationEndpoint != base+"/auth/authorize" || got.TokenEndpoint != base+"/auth/token" ||
 		got.DeviceAuthorizationEndpoint != base+"/auth/device/code" || got.RevocationEndpoint != base+"/auth/revoke" || !got.NamesIssuer || !slices.Equal(got.GrantTypesSupported, grants) ||
@@ -318,7 +318,7 @@ func TestClients(t *testing.T) {
 		"a code":    {"grant_type": {"authorization_code"}, "code": {code}, "code_verifier": {verifier}, "redirect_uri": {program}},
 		"a device":  {"grant_type": {signin.DeviceGrant}, "device_code": {"x"}, "code_verifier": {verifier}},
 		"a refresh": {"grant_type": {"refresh_token"}, "refresh_token": {"x"}},
-		"a job":     {"grant_type": {exchange.GrantType}, "subject_token": {"x"}, "subject_token_type": {exchange.TypeJWT}},
+		"a job":     {"grant_type": {tokenexchange.GrantType}, "subject_token": {"x"}, "subject_token_type": {tokenexchange.TypeJWT}},
 		"codes":     {"code_challenge": {signin.S256(verifier)}, "code_challenge_method": {"S256"}},
 		"an end":    {"token": {"x"}},
 	}

@@ -25,13 +25,13 @@ import (
 	"management.platform.sh/shared/api/fairness"
 	"management.platform.sh/shared/api/resource"
 	"management.platform.sh/shared/credentials/password"
-	"management.platform.sh/shared/credentials/signin"
 	"management.platform.sh/shared/kinds"
 	"management.platform.sh/shared/kinds/accesskey"
 	"management.platform.sh/shared/limits"
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/model/identity"
 	"management.platform.sh/shared/model/secret"
+	"management.platform.sh/shared/signin"
 )
 
 // right is the password of ana.

@@ -16,7 +16,6 @@ import (
 
 	"management.platform.sh/functions/revokecredentials"
 	"management.platform.sh/shared/api/resource"
-	"management.platform.sh/shared/credentials/signin"
 	"management.platform.sh/shared/kinds"
 	"management.platform.sh/shared/kinds/accesskey"
 	"management.platform.sh/shared/model"
@@ -24,6 +23,7 @@ import (
 	"management.platform.sh/shared/model/secret"
 	"management.platform.sh/shared/platform"
 	"management.platform.sh/shared/process/processtest"
+	"management.platform.sh/shared/signin"
 	"management.platform.sh/shared/state/store"
 )
 

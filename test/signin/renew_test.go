@@ -12,12 +12,12 @@ import (
 
 	"management.platform.sh/functions/revalidatelogins"
 	"management.platform.sh/shared/api/resource"
-	"management.platform.sh/shared/credentials/signin"
-	"management.platform.sh/shared/credentials/signin/connectors"
 	"management.platform.sh/shared/kinds"
 	"management.platform.sh/shared/kinds/accesskey"
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/model/secret"
+	"management.platform.sh/shared/signin"
+	"management.platform.sh/shared/signin/connectors"
 	"management.platform.sh/shared/state/store"
 )
 

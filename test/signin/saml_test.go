@@ -14,13 +14,13 @@ import (
 	"time"
 
 	"management.platform.sh/shared/api/resource"
-	"management.platform.sh/shared/credentials/signin"
 	"management.platform.sh/shared/kinds"
 	"management.platform.sh/shared/kinds/accesskey"
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/model/identity"
 	"management.platform.sh/shared/model/secret"
 	"management.platform.sh/shared/settings"
+	"management.platform.sh/shared/signin"
 	"management.platform.sh/test/signin/samltest"
 )
 

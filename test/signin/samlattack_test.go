@@ -14,8 +14,8 @@ import (
 	"testing"
 	"time"
 
-	"management.platform.sh/shared/credentials/signin"
-	"management.platform.sh/shared/credentials/signin/saml"
+	"management.platform.sh/shared/signin"
+	"management.platform.sh/shared/signin/saml"
 	"management.platform.sh/test/signin/samltest"
 )
 

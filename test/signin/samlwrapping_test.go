@@ -7,8 +7,8 @@ import (
 
 	"github.com/beevik/etree"
 
-	"management.platform.sh/shared/credentials/signin"
-	"management.platform.sh/shared/credentials/signin/saml"
+	"management.platform.sh/shared/signin"
+	"management.platform.sh/shared/signin/saml"
 	"management.platform.sh/test/signin/samltest"
 )
 

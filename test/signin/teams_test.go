@@ -14,11 +14,11 @@ import (
 	"management.platform.sh/functions/finishlogin"
 	"management.platform.sh/shared/api/frame"
 	"management.platform.sh/shared/api/resource"
-	"management.platform.sh/shared/credentials/signin"
-	"management.platform.sh/shared/credentials/signin/connectors"
 	"management.platform.sh/shared/kinds"
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/model/identity"
+	"management.platform.sh/shared/signin"
+	"management.platform.sh/shared/signin/connectors"
 )
 
 // teams returns the groups of each team.

@@ -22,7 +22,6 @@ import (
 	"management.platform.sh/local/client"
 	"management.platform.sh/local/doctor"
 	"management.platform.sh/shared/api/resource"
-	"management.platform.sh/shared/credentials/signin"
 	"management.platform.sh/shared/kinds"
 	"management.platform.sh/shared/limits"
 	"management.platform.sh/shared/model"
@@ -30,6 +29,7 @@ import (
 	"management.platform.sh/shared/model/secret"
 	"management.platform.sh/shared/process/processtest"
 	"management.platform.sh/shared/settings"
+	"management.platform.sh/shared/signin"
 	"management.platform.sh/test/signin/samltest"
 )
 

@@ -16,11 +16,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"management.platform.sh/shared/api/codec"
-	"management.platform.sh/shared/api/webpage"
 	"management.platform.sh/shared/limits"
 	"management.platform.sh/shared/model/apierror"
 	"management.platform.sh/shared/platform"
 	"management.platform.sh/shared/state/store"
+	"management.platform.sh/shared/webpage"
 )
 
 // formType is the media type of the forms of browsers and of the requests of OAuth.

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/validation"
 
 	"management.platform.sh/shared/api/resource"
-	"management.platform.sh/shared/credentials/throttle"
+	"management.platform.sh/shared/auth/throttle"
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/model/secret"
 	"management.platform.sh/shared/state/store"

@@ -1,7 +1,7 @@
 package password
 
 import (
-	"management.platform.sh/shared/credentials/throttle"
+	"management.platform.sh/shared/auth/throttle"
 	"management.platform.sh/shared/limits"
 )
 

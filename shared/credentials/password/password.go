@@ -16,13 +16,13 @@ import (
 
 	"management.platform.sh/shared/api/resource"
 	"management.platform.sh/shared/auth"
-	"management.platform.sh/shared/credentials/signin"
-	"management.platform.sh/shared/credentials/throttle"
+	"management.platform.sh/shared/auth/throttle"
 	"management.platform.sh/shared/kinds/user"
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/model/apierror"
 	"management.platform.sh/shared/model/identity"
 	"management.platform.sh/shared/platform"
+	"management.platform.sh/shared/signin"
 	"management.platform.sh/shared/state/encryption"
 )
 

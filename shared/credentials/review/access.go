@@ -9,10 +9,10 @@ import (
 
 	"management.platform.sh/shared/auth"
 	"management.platform.sh/shared/auth/scope"
+	"management.platform.sh/shared/directory"
 	"management.platform.sh/shared/kinds/accesskey"
 	"management.platform.sh/shared/kinds/instance"
 	"management.platform.sh/shared/kinds/issuedtoken"
-	"management.platform.sh/shared/kinds/people"
 	"management.platform.sh/shared/kinds/platformconfig"
 	"management.platform.sh/shared/kinds/project"
 	"management.platform.sh/shared/kinds/team"
@@ -42,7 +42,7 @@ type Objects func(ctx context.Context, caller identity.Caller, verb, subresource
 //go:noinline
 func OpenAccess(env *platform.Environment) *Access {
 	return platform.Single(env, func(env *platform.Environment) *Access {
-		return &Access{Project: env.Project, Roles: people.Open(env).Roles, Objects: map[schema.GroupResource]Objects{
+		return &Access{Project: env.Project, Roles: directory.Open(env).Roles, Objects: map[schema.GroupResource]Objects{
 			accesskey.Definition.GroupResource():      accesskey.Open(env).Decide,
 			instance.Definition.GroupResource():       making(env, instance.Open(env).Decide, instance.Kubeconfig),
 			issuedtoken.Definition.GroupResource():    issuedtoken.Open(env).Decide,

@@ -18,7 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"management.platform.sh/shared/api/resource"
-	"management.platform.sh/shared/kinds/people"
+	"management.platform.sh/shared/directory"
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/model/identity"
 	"management.platform.sh/shared/model/secret"
@@ -101,7 +101,7 @@ type rules struct {
 	keys  *Registry
 	lines *lines
 	// people are the users and teams. nil: the platform has neither.
-	people *people.Directory
+	people *directory.Directory
 }
 
 // Default makes the caller the owner of a new key, and User its type, where the request leaves them out. If the caller's key names

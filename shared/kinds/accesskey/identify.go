@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"management.platform.sh/shared/auth"
-	"management.platform.sh/shared/kinds/people"
+	"management.platform.sh/shared/directory"
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/model/identity"
 	"management.platform.sh/shared/model/secret"
@@ -79,11 +79,11 @@ func (b *Bearers) identify(ctx context.Context, bearer secret.String, ahead stor
 	}
 	state, err := ownerOf(ctx, b.people(), key, read.Refs)
 	switch {
-	case errors.Is(err, people.ErrDisabled):
+	case errors.Is(err, directory.ErrDisabled):
 		return auth.Identified{}, auth.ErrOwnerDisabled
-	case errors.Is(err, people.ErrGone), errors.Is(err, people.ErrAbsent):
+	case errors.Is(err, directory.ErrGone), errors.Is(err, directory.ErrAbsent):
 		return auth.Identified{}, auth.ErrOwnerGone
-	case errors.Is(err, people.ErrSignedOut):
+	case errors.Is(err, directory.ErrSignedOut):
 		return auth.Identified{}, auth.ErrSignedOut
 	case err != nil:
 		return auth.Identified{}, err
@@ -112,7 +112,7 @@ func (b *Bearers) identify(ctx context.Context, bearer secret.String, ahead stor
 // callerOf is the caller that a key authenticates: with what its owner may do, within which scopes of the keys to which it is bound,
 // until when, by which revision of its record, and with which roles in projects.
 func callerOf(
-	directory *people.Directory, key *model.OwnedAccessKey, state people.State, scopes []*model.Scope, until time.Time, revision int64, now time.Time,
+	directory *directory.Directory, key *model.OwnedAccessKey, state directory.State, scopes []*model.Scope, until time.Time, revision int64, now time.Time,
 ) identity.Caller {
 	caller := identity.New(OwnerOf(&key.Spec), groupsNow(key, state))
 	if state.Managed {
@@ -271,7 +271,7 @@ func (b *Bearers) refs(owners []identity.Owner, rules []store.Ref, ahead store.R
 }
 
 // people returns the users and teams; nil if there are none.
-func (b *Bearers) people() *people.Directory {
+func (b *Bearers) people() *directory.Directory {
 	if own := rulesOf(b.Keys); own != nil {
 		return own.people
 	}

@@ -3,7 +3,7 @@ package accesskey
 import (
 	"management.platform.sh/shared/api/resource"
 	"management.platform.sh/shared/auth"
-	"management.platform.sh/shared/kinds/people"
+	"management.platform.sh/shared/directory"
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/platform"
 )
@@ -17,7 +17,7 @@ func Open(env *platform.Environment) *Registry {
 		state := &retiring{Store: env.Stores(Definition.Resource.Resource), retired: OpenRetired(env)}
 		keys := NewRegistry(state, env.Now, env.Random, OpenLimits(env))
 		keys.Quota = env.Quota
-		rulesOf(keys).people = people.Open(env)
+		rulesOf(keys).people = directory.Open(env)
 		resource.JoinForReading(env, keys)
 		return keys
 	})

@@ -9,7 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"management.platform.sh/shared/kinds/people"
+	"management.platform.sh/shared/directory"
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/model/apierror"
 	"management.platform.sh/shared/model/identity"
@@ -27,16 +27,16 @@ func rulesOf(keys *Registry) *rules {
 //
 // Errors: those of people.Directory.Of and people.State.Fits.
 func ownerOf(
-	ctx context.Context, directory *people.Directory, key *model.OwnedAccessKey, read map[store.Ref]store.Record,
-) (people.State, error) {
+	ctx context.Context, directory *directory.Directory, key *model.OwnedAccessKey, read map[store.Ref]store.Record,
+) (directory.State, error) {
 	owner := OwnerOf(&key.Spec)
 	if directory == nil || owner.Kind == identity.Subject && read == nil {
-		return people.State{}, nil
+		return directory.State{}, nil
 	}
 	if read == nil {
 		var err error
 		if read, err = directory.Read(ctx, owner); err != nil {
-			return people.State{}, fmt.Errorf("looking up the owner of an access key: %w", err)
+			return directory.State{}, fmt.Errorf("looking up the owner of an access key: %w", err)
 		}
 	}
 	state, err := directory.Of(ctx, owner, read)
@@ -48,15 +48,15 @@ func ownerOf(
 
 // refusedOwner reports whether an error says that the credentials of an owner do not work.
 func refusedOwner(err error) bool {
-	return errors.Is(err, people.ErrDisabled) || errors.Is(err, people.ErrGone) || errors.Is(err, people.ErrAbsent) || errors.Is(err, people.ErrSignedOut)
+	return errors.Is(err, directory.ErrDisabled) || errors.Is(err, directory.ErrGone) || errors.Is(err, directory.ErrAbsent) || errors.Is(err, directory.ErrSignedOut)
 }
 
 // ownersPermit returns what the owners of keys may do now, or ErrBound if one of them does not let the key work. Read is what was read
 // for some of the owners.
 func ownersPermit(
 	ctx context.Context, keys *Registry, bounding []*model.OwnedAccessKey, read map[store.Ref]store.Record,
-) ([]people.State, error) {
-	states := make([]people.State, len(bounding))
+) ([]directory.State, error) {
+	states := make([]directory.State, len(bounding))
 	own := rulesOf(keys)
 	if own == nil || own.people == nil || len(bounding) == 0 {
 		return states, nil
@@ -86,7 +86,7 @@ func ownersPermit(
 
 // groupsNow returns the groups that a key gives its caller besides those of the kind of its owner. The groups of a managed owner
 // are those that the owner has now; spec.groups narrows them, and an admin can have granted others. Source: ADR-0029.
-func groupsNow(key *model.OwnedAccessKey, state people.State) []string {
+func groupsNow(key *model.OwnedAccessKey, state directory.State) []string {
 	switch {
 	case !state.Managed:
 		return key.Spec.Groups
@@ -134,11 +134,11 @@ func (r *rules) noteOwner(ctx context.Context, caller identity.Caller, key *mode
 	path := specPath.Child(string(owner.Kind))
 	state, err := r.people.Of(ctx, owner, read)
 	switch {
-	case errors.Is(err, people.ErrDisabled):
+	case errors.Is(err, directory.ErrDisabled):
 		return field.ErrorList{field.Forbidden(path, fmt.Sprintf("the %s %q is disabled", owner.Kind, owner.Name))}, nil
-	case errors.Is(err, people.ErrAbsent):
+	case errors.Is(err, directory.ErrAbsent):
 		return nil, apierror.Invalid(Definition.GroupVersionKind().GroupKind(), key.Name, field.ErrorList{field.NotFound(path, owner.Name)})
-	case errors.Is(err, people.ErrGone):
+	case errors.Is(err, directory.ErrGone):
 		return field.ErrorList{field.Forbidden(path, fmt.Sprintf("the %s %q is being deleted", owner.Kind, owner.Name))}, nil
 	case err != nil:
 		return nil, err

@@ -21,7 +21,7 @@ import (
 	"management.platform.sh/shared/api/resource"
 	"management.platform.sh/shared/audit"
 	"management.platform.sh/shared/auth"
-	"management.platform.sh/shared/kinds/people"
+	"management.platform.sh/shared/directory"
 	"management.platform.sh/shared/limits"
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/model/apierror"
@@ -57,7 +57,7 @@ type Log struct {
 func Open(env *platform.Environment) *Log {
 	return &Log{
 		Created: func(ctx context.Context, caller identity.Caller) (map[string]time.Time, error) {
-			return people.Open(env).Created(ctx, caller)
+			return directory.Open(env).Created(ctx, caller)
 		},
 		Read: func() (audit.Reader, error) {
 			if env.AuditEvents == nil {

@@ -1,5 +1,5 @@
-// Package membership says who belongs to teams and who is an admin by that, and keeps the last admin. It has the rules that
-// users and teams share; each kind has its own package. Source: ADR-0029.
+// Package membership says who belongs to teams, and has the rules that users and teams share: names of groups, roles, owners and
+// grants. Source: ADR-0029.
 package membership
 
 import (

@@ -15,7 +15,7 @@ import (
 
 	"management.platform.sh/shared/api/resource"
 	"management.platform.sh/shared/auth"
-	"management.platform.sh/shared/kinds/people"
+	"management.platform.sh/shared/directory"
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/model/apierror"
 	"management.platform.sh/shared/model/identity"
@@ -27,7 +27,7 @@ type Registry = resource.Registry[*model.Project]
 
 // Definition is the resource projects. Source: ADR-0037.
 var Definition = &resource.Definition[*model.Project]{
-	Resource:   model.SchemeGroupVersion.WithResource(people.Projects),
+	Resource:   model.SchemeGroupVersion.WithResource(directory.Projects),
 	Kind:       "Project",
 	Singular:   "project",
 	ShortNames: []string{"proj"},
@@ -78,7 +78,7 @@ const reasonAdmin = "the caller is in the group " + identity.Admins
 
 // role returns the role of a caller in a project. Empty: none. The project that is looked at says so, which may be an earlier one in a watch.
 func role(caller identity.Caller, project *model.Project) string {
-	return people.Widest(people.RolesIn(project.Spec.Owner, project.Spec.Members), caller.Owners())
+	return directory.Widest(directory.RolesIn(project.Spec.Owner, project.Spec.Members), caller.Owners())
 }
 
 // Sees implements resource.Visibility: members see their projects.
@@ -121,7 +121,7 @@ func (r *rules) Grants(project *model.Project) []auth.Grant {
 		grants = append(grants, auth.Permits(specPath.Child("owner"), "owner", scopeOf(project, model.ProjectRoleAdmin)).For(owner))
 	}
 	for _, member := range project.Spec.Members {
-		grants = append(grants, auth.Permits(specPath.Child("members"), member.Role, scopeOf(project, member.Role)).For(people.Member(member)))
+		grants = append(grants, auth.Permits(specPath.Child("members"), member.Role, scopeOf(project, member.Role)).For(directory.Member(member)))
 	}
 	return grants
 }

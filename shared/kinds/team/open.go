@@ -2,7 +2,7 @@ package team
 
 import (
 	"management.platform.sh/shared/api/resource"
-	"management.platform.sh/shared/kinds/membership"
+	"management.platform.sh/shared/kinds/lastadmin"
 	"management.platform.sh/shared/platform"
 )
 
@@ -11,7 +11,7 @@ import (
 //go:noinline
 func Open(env *platform.Environment) *Registry {
 	return platform.Single(env, func(env *platform.Environment) *Registry {
-		teams := NewRegistry(env.Stores(Definition.Resource.Resource), env.Now, env.Random, membership.OpenGuard(env))
+		teams := NewRegistry(env.Stores(Definition.Resource.Resource), env.Now, env.Random, lastadmin.Open(env))
 		resource.JoinForReading(env, teams)
 		return teams
 	})

@@ -7,7 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"management.platform.sh/shared/api/resource"
-	"management.platform.sh/shared/kinds/people"
+	"management.platform.sh/shared/directory"
 	"management.platform.sh/shared/model"
 )
 
@@ -25,6 +25,6 @@ var columns = []metav1.TableColumnDefinition{
 func cells(team *model.Team, now time.Time) []any {
 	return []any{
 		team.Name, team.Spec.DisplayName, int64(len(team.Spec.Users)), strings.Join(team.Spec.Groups, ","),
-		people.Admins(team.Spec.ClusterRoles), team.Spec.Disabled, resource.Age(team, now),
+		directory.Admins(team.Spec.ClusterRoles), team.Spec.Disabled, resource.Age(team, now),
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"management.platform.sh/shared/api/resource"
 	"management.platform.sh/shared/auth"
 	"management.platform.sh/shared/kinds/accesskey"
+	"management.platform.sh/shared/kinds/lastadmin"
 	"management.platform.sh/shared/kinds/membership"
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/model/identity"
@@ -52,12 +53,12 @@ var Definition = &resource.Definition[*model.Team]{
 }
 
 // NewRegistry returns the teams in a store. Guard keeps the last admin.
-func NewRegistry(state store.Store, now func() time.Time, random io.Reader, guard *membership.Guard) *Registry {
+func NewRegistry(state store.Store, now func() time.Time, random io.Reader, guard *lastadmin.Guard) *Registry {
 	return &Registry{Definition: Definition, Rules: &rules{guard: guard}, Store: state, Now: now, Random: random}
 }
 
 // rules implements resource.Rules, resource.Visibility, resource.Guard, resource.Principal and resource.Keeper.
-type rules struct{ guard *membership.Guard }
+type rules struct{ guard *lastadmin.Guard }
 
 const reasonAdmin = "the caller is in the group " + identity.Admins
 

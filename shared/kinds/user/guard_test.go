@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"management.platform.sh/shared/kinds"
-	"management.platform.sh/shared/kinds/membership"
+	"management.platform.sh/shared/kinds/lastadmin"
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/platform"
 	"management.platform.sh/shared/state/redisstore/redistest"
@@ -80,7 +80,7 @@ func TestLockOfAProcessThatCrashed(t *testing.T) {
 	w := all[0]
 	w.expect("an admin", w.user("ana", model.UserSpec{ClusterRoles: roles}), 200)
 	w.expect("another", w.user("ben", model.UserSpec{ClusterRoles: roles}), 200)
-	locks := stores(membership.LockResource)
+	locks := stores(lastadmin.LockResource)
 	held, err := locks.Create(t.Context(), store.Record{Name: "lastadmin", Created: time.Now().Add(time.Hour), Object: []byte("{}")})
 	if err != nil {
 		t.Fatal(err)

@@ -2,8 +2,8 @@ package user
 
 import (
 	"management.platform.sh/shared/api/resource"
-	"management.platform.sh/shared/kinds/membership"
-	"management.platform.sh/shared/kinds/people"
+	"management.platform.sh/shared/directory"
+	"management.platform.sh/shared/kinds/lastadmin"
 	"management.platform.sh/shared/platform"
 )
 
@@ -12,7 +12,7 @@ import (
 //go:noinline
 func Open(env *platform.Environment) *Registry {
 	return platform.Single(env, func(env *platform.Environment) *Registry {
-		users := NewRegistry(env.Stores(Definition.Resource.Resource), env.Now, env.Random, membership.OpenGuard(env), people.Open(env))
+		users := NewRegistry(env.Stores(Definition.Resource.Resource), env.Now, env.Random, lastadmin.Open(env), directory.Open(env))
 		resource.JoinForReading(env, users)
 		return users
 	})

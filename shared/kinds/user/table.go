@@ -7,7 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"management.platform.sh/shared/api/resource"
-	"management.platform.sh/shared/kinds/people"
+	"management.platform.sh/shared/directory"
 	"management.platform.sh/shared/model"
 )
 
@@ -25,7 +25,7 @@ var columns = []metav1.TableColumnDefinition{
 
 func cells(user *model.User, now time.Time) []any {
 	return []any{
-		user.Name, user.Spec.DisplayName, user.Spec.Email, people.Admins(user.Spec.ClusterRoles), user.Spec.Disabled, resource.Age(user, now),
+		user.Name, user.Spec.DisplayName, user.Spec.Email, directory.Admins(user.Spec.ClusterRoles), user.Spec.Disabled, resource.Age(user, now),
 		user.Spec.Connector, strings.Join(user.Spec.Groups, ","),
 	}
 }

@@ -18,8 +18,8 @@ import (
 
 	"management.platform.sh/shared/api/resource"
 	"management.platform.sh/shared/auth"
-	"management.platform.sh/shared/kinds/membership"
-	"management.platform.sh/shared/kinds/people"
+	"management.platform.sh/shared/directory"
+	"management.platform.sh/shared/kinds/lastadmin"
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/model/identity"
 	"management.platform.sh/shared/state/store"
@@ -53,15 +53,15 @@ var Definition = &resource.Definition[*model.User]{
 
 // NewRegistry returns the users in a store. Guard keeps the last admin, and directory has the teams.
 func NewRegistry(
-	state store.Store, now func() time.Time, random io.Reader, guard *membership.Guard, directory *people.Directory,
+	state store.Store, now func() time.Time, random io.Reader, guard *lastadmin.Guard, directory *directory.Directory,
 ) *Registry {
 	return &Registry{Definition: Definition, Rules: &rules{guard, directory}, Store: state, Now: now, Random: random}
 }
 
 // rules implements resource.Rules, resource.Visibility, resource.Guard, resource.Principal and resource.Keeper.
 type rules struct {
-	guard  *membership.Guard
-	people *people.Directory
+	guard  *lastadmin.Guard
+	people *directory.Directory
 }
 
 // is reports whether a caller is a user.

@@ -1,0 +1,378 @@
+// Package directory says what owners of credentials may do at the moment of a request: whether a user or a team may use the
+// platform, and which groups they have. It reads users and teams as they are stored and decides nothing else. Source: ADR-0029.
+package directory
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	lru "github.com/hashicorp/golang-lru/v2"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"management.platform.sh/shared/model"
+	"management.platform.sh/shared/model/identity"
+	"management.platform.sh/shared/platform"
+	"management.platform.sh/shared/state/store"
+)
+
+// The resources of users, teams and projects.
+const (
+	Users    = "users"
+	Teams    = "teams"
+	Projects = "projects"
+)
+
+// Mode is the place in the state that says whether every owner of a credential must have an object. Its first record makes it so, for
+// good. Source: ADR-0033.
+const Mode = "peoplemode"
+
+// maxUsers is how many users a process keeps decoded, each with the groups that follow from the teams.
+const maxUsers = 1024
+
+// The reasons for which the credentials of an owner do not work.
+var (
+	// ErrDisabled: the user or team is disabled.
+	ErrDisabled = errors.New("the owner of the credential is disabled")
+	// ErrGone: the user or team is being deleted, or is not the one for which the credential was made.
+	ErrGone = errors.New("the owner of the credential no longer exists")
+	// ErrAbsent: there is no such user or team, and the platform demands one. Source: ADR-0033.
+	ErrAbsent = errors.New("the owner of the credential is neither a user nor a team of the platform")
+	// ErrSignedOut: the user has ended all credentials that were made before.
+	ErrSignedOut = errors.New("the owner of the credential has ended it")
+)
+
+// Directory has the users and teams of the platform, and the roles that they have in projects. It is safe for concurrent use.
+type Directory struct {
+	users    store.Store
+	decoded  *lru.Cache[string, decodedUser]
+	teams    snapshots[person, teams]
+	projects snapshots[project, projects]
+	mode     store.Store
+	// strict is true once the process has seen that every owner must have an object.
+	strict atomic.Bool
+	// written is true once the process has seen that there are or were users or teams.
+	written atomic.Bool
+}
+
+// decodedUser is a user at a revision.
+type decodedUser struct {
+	revision int64
+	user     *person
+}
+
+// person is what counts of a user or a team. The fields are those of model.User and model.Team.
+type person struct {
+	Metadata struct {
+		UID               string       `json:"uid"`
+		CreationTimestamp metav1.Time  `json:"creationTimestamp"`
+		DeletionTimestamp *metav1.Time `json:"deletionTimestamp"`
+	} `json:"metadata"`
+	Spec struct {
+		Users           []string            `json:"users"`
+		Groups          []string            `json:"groups"`
+		SSOGroups       []string            `json:"ssoGroups"`
+		ClusterRoles    []model.ClusterRole `json:"clusterRoles"`
+		Disabled        bool                `json:"disabled"`
+		TokenGeneration int64               `json:"tokenGeneration"`
+	} `json:"spec"`
+
+	// groups are those of the user with the teams that asked last.
+	groups atomic.Pointer[groupsAt]
+}
+
+// groupsAt are the groups of a user with the teams at a revision.
+type groupsAt struct {
+	teams  *teams
+	groups []string
+}
+
+// Admins reports whether roles make admins.
+func Admins(roles []model.ClusterRole) bool {
+	return slices.ContainsFunc(roles, func(role model.ClusterRole) bool { return role.Name == model.ClusterRoleAdmin })
+}
+
+// roleGroups returns the groups that cluster roles give.
+func roleGroups(roles []model.ClusterRole) []string {
+	var groups []string
+	for _, role := range roles {
+		switch role.Name {
+		case model.ClusterRoleAdmin:
+			groups = append(groups, identity.Admins)
+		case model.ClusterRoleAuditor:
+			groups = append(groups, identity.Auditors)
+		}
+	}
+	return groups
+}
+
+// refused says why the credentials of a user or a team do not work.
+func (p *person) refused() error {
+	switch {
+	case p.Metadata.DeletionTimestamp != nil:
+		return ErrGone
+	case p.Spec.Disabled:
+		return ErrDisabled
+	default:
+		return nil
+	}
+}
+
+// New returns the directory of the users, teams and projects in three stores. Mode is the store of Mode.
+func New(users, teamsIn, projectsIn, mode store.Store) *Directory {
+	// Only a size below one is an error.
+	decoded, _ := lru.New[string, decodedUser](maxUsers)
+	return &Directory{
+		users: users, mode: mode, decoded: decoded,
+		teams:    snapshots[person, teams]{store: teamsIn, resource: Teams, view: newTeams},
+		projects: snapshots[project, projects]{store: projectsIn, resource: Projects, view: newProjects},
+	}
+}
+
+// Open returns the directory of an environment.
+//
+//go:noinline
+func Open(env *platform.Environment) *Directory {
+	return platform.Single(env, func(env *platform.Environment) *Directory {
+		return New(env.Stores(Users), env.Stores(Teams), env.Stores(Projects), env.Stores(Mode))
+	})
+}
+
+// The revisions of users, of teams, of projects and of the mode.
+var (
+	revisionOfUsers, revisionOfTeams   = store.Ref{Resource: Users}, store.Ref{Resource: Teams}
+	revisionOfProjects, revisionOfMode = store.Ref{Resource: Projects}, store.Ref{Resource: Mode}
+)
+
+// Refs returns what must be read to know what owners may do: the users among them, each once, and the revisions of teams and projects. The
+// revision of the users is among them until the process has seen a user or a team: it tells only whether there is any. That of the
+// mode is among them until the process has seen that every owner must have an object.
+func (d *Directory) Refs(owners ...identity.Owner) []store.Ref {
+	refs := make([]store.Ref, 2, 4+len(owners))
+	refs[0], refs[1] = revisionOfTeams, revisionOfProjects
+	if !d.strict.Load() {
+		refs = append(refs, revisionOfMode)
+	}
+	if d.Empty() {
+		refs = append(refs, revisionOfUsers)
+	}
+	for _, owner := range owners {
+		if ref := (store.Ref{Resource: Users, Name: owner.Name}); owner.Kind == identity.User && !slices.Contains(refs, ref) {
+			refs = append(refs, ref)
+		}
+	}
+	return refs
+}
+
+// Prepare reads the teams and projects if the process does not have them yet, both at the same time. It may run beside the first
+// request. Errors are for nobody: Of reads what is missing.
+func (d *Directory) Prepare(ctx context.Context) {
+	var both sync.WaitGroup
+	if d.teams.last() == nil {
+		both.Go(func() { _, _ = d.teams.at(ctx, 0) })
+	}
+	if d.projects.last() == nil {
+		both.Go(func() { _, _ = d.projects.at(ctx, 0) })
+	}
+	both.Wait()
+}
+
+// Prepared tells that the process has the teams and projects.
+func (d *Directory) Prepared() bool { return d.teams.last() != nil && d.projects.last() != nil }
+
+// Empty tells that there was no user and no team when the last request was authenticated, and that owners need none.
+func (d *Directory) Empty() bool { return !d.written.Load() && !d.strict.Load() }
+
+// Strict tells that every owner must have an object. It reads the mode unless the process has seen that. Errors: those of the store.
+func (d *Directory) Strict(ctx context.Context) (bool, error) {
+	if d.strict.Load() {
+		return true, nil
+	}
+	read, err := d.users.GetRefs(ctx, revisionOfMode)
+	if err != nil {
+		return false, fmt.Errorf("reading whether every owner needs an object: %w", err)
+	}
+	d.note(read)
+	return d.strict.Load(), nil
+}
+
+// Demand makes the platform demand an object of every owner, for good: a credential whose user or team does not exist is refused from
+// the next request on. It may be called again. Errors: those of the store.
+func (d *Directory) Demand(ctx context.Context, now time.Time) error {
+	if _, err := d.mode.Create(ctx, store.Record{Name: "strict", Created: now, Object: []byte("{}")}); err != nil && !errors.Is(err, store.ErrExists) {
+		return fmt.Errorf("noting that every owner needs an object: %w", err)
+	}
+	return nil
+}
+
+// note remembers what was read of the mode.
+func (d *Directory) note(read map[store.Ref]store.Record) {
+	if !d.strict.Load() && read[revisionOfMode].Revision > store.Beginning {
+		d.strict.Store(true)
+	}
+}
+
+// absent is the state of an owner without an object.
+func (d *Directory) absent() (State, error) {
+	if d.strict.Load() {
+		return State{}, ErrAbsent
+	}
+	return State{}, nil
+}
+
+// State is what an owner may do at a moment.
+type State struct {
+	// Managed tells that the owner has an object. Without one, the rights of a credential are what the credential says.
+	Managed bool
+	// UID is that of the object, and Generation its spec.tokenGeneration.
+	UID        string
+	Generation int64
+	// Groups are the groups that the object gives, sorted. The slice is shared.
+	Groups []string
+}
+
+// Has reports whether the owner has a group.
+func (s State) Has(group string) bool {
+	_, found := slices.BinarySearch(s.Groups, group)
+	return found
+}
+
+// Of returns what an owner may do, from what was read for Refs of that owner. It reads the teams and the projects if the process has
+// older ones.
+//
+// Errors: ErrDisabled, ErrGone and ErrAbsent; those of the store.
+func (d *Directory) Of(ctx context.Context, owner identity.Owner, read map[store.Ref]store.Record) (State, error) {
+	revision, asked := read[revisionOfTeams]
+	if !asked {
+		return State{}, errors.New("the revision of the teams was not read")
+	}
+	d.note(read)
+	if !d.written.Load() && (read[revisionOfUsers].Revision > store.Beginning || revision.Revision > store.Beginning) {
+		d.written.Store(true)
+	}
+	teams, err := d.teams.at(ctx, revision.Revision)
+	if err != nil {
+		return State{}, err
+	}
+	if _, err := d.projects.at(ctx, read[revisionOfProjects].Revision); err != nil {
+		return State{}, err
+	}
+	if owner.Kind == identity.Team {
+		if state, err := teams.stateOf(owner.Name); state.Managed || err != nil {
+			return state, err
+		}
+		return d.absent()
+	}
+	if owner.Kind == identity.Subject {
+		return State{}, nil
+	}
+	record, exists := read[store.Ref{Resource: Users, Name: owner.Name}]
+	if !exists {
+		return d.absent()
+	}
+	user, err := d.user(record)
+	if err != nil {
+		return State{}, err
+	}
+	if err := user.refused(); err != nil {
+		return State{}, err
+	}
+	return State{
+		Managed: true, UID: user.Metadata.UID, Generation: user.Spec.TokenGeneration, Groups: teams.groupsOf(owner.Name, user),
+	}, nil
+}
+
+// TeamsOf returns the names of the enabled teams of a user who has these groups, sorted: as they were when the process authenticated
+// its last request.
+func (d *Directory) TeamsOf(name string, groups ...string) []string {
+	now := d.teams.last()
+	if now == nil {
+		return nil
+	}
+	member := now.of(name, groups)
+	slices.Sort(member)
+	return slices.Compact(member)
+}
+
+// Created returns when the users and teams were made whose objects belong to a caller, by the owner in the form of identity.Owner.String.
+// Owners without an object are left out, and all of them for an admin. Errors: those of the store.
+func (d *Directory) Created(ctx context.Context, caller identity.Caller) (map[string]time.Time, error) {
+	if caller.Admin() {
+		return nil, nil
+	}
+	read, err := d.Read(ctx, caller.Owner)
+	if err != nil {
+		return nil, fmt.Errorf("reading when the owners of audit events were made: %w", err)
+	}
+	created := map[string]time.Time{}
+	if record, exists := read[store.Ref{Resource: Users, Name: caller.Owner.Name}]; exists && caller.Owner.Kind == identity.User {
+		created[caller.Owner.String()] = record.Created
+	}
+	teams, err := d.teams.at(ctx, read[revisionOfTeams].Revision)
+	if err != nil {
+		return nil, err
+	}
+	for _, owner := range caller.Self() {
+		name, isTeam := strings.CutPrefix(owner, string(identity.Team)+":")
+		if team := teams.byName[name]; isTeam && team != nil {
+			created[owner] = team.Metadata.CreationTimestamp.Time
+		}
+	}
+	return created, nil
+}
+
+// Unlisted returns those of some groups that no team lists now. Teams that are disabled, or being deleted, list their groups too.
+// It costs a round trip. Errors: those of the store.
+func (d *Directory) Unlisted(ctx context.Context, groups []string) ([]string, error) {
+	read, err := d.users.GetRefs(ctx, revisionOfTeams)
+	if err != nil {
+		return nil, fmt.Errorf("reading the revision of the teams: %w", err)
+	}
+	now, err := d.teams.at(ctx, read[revisionOfTeams].Revision)
+	if err != nil {
+		return nil, err
+	}
+	left := slices.Clone(groups)
+	for _, team := range now.byName {
+		left = slices.DeleteFunc(left, func(group string) bool { return slices.Contains(team.Spec.Groups, group) })
+	}
+	return left, nil
+}
+
+// user returns the user of a record, and keeps it decoded.
+func (d *Directory) user(record store.Record) (*person, error) {
+	if known, ok := d.decoded.Get(record.Name); ok && known.revision == record.Revision {
+		return known.user, nil
+	}
+	user, err := decode[person](record)
+	if err != nil {
+		return nil, err
+	}
+	d.decoded.Add(record.Name, decodedUser{record.Revision, user})
+	return user, nil
+}
+
+// Read reads what Refs asks for about owners, in one round trip. Errors: those of the store.
+func (d *Directory) Read(ctx context.Context, owners ...identity.Owner) (map[store.Ref]store.Record, error) {
+	return d.users.GetRefs(ctx, d.Refs(owners...)...)
+}
+
+// Fits says why a credential does not work that was made for an owner in a state; nil if it works. Made is what was noted of the
+// owner then; nil: nothing.
+//
+// Errors: ErrGone and ErrSignedOut.
+func (s State) Fits(made *model.AccessKeyOwner) error {
+	switch {
+	case made != nil && made.UID != s.UID:
+		return ErrGone
+	case s.Generation > 0 && (made == nil || made.Generation < s.Generation):
+		return ErrSignedOut
+	default:
+		return nil
+	}
+}

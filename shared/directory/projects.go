@@ -1,0 +1,103 @@
+package directory
+
+import (
+	"maps"
+	"slices"
+
+	"management.platform.sh/shared/model"
+	"management.platform.sh/shared/model/identity"
+)
+
+// project is what counts of a project. The fields are those of model.Project.
+type project struct {
+	Spec struct {
+		Owner   *model.ProjectOwner   `json:"owner"`
+		Members []model.ProjectMember `json:"members"`
+	} `json:"spec"`
+}
+
+// projects have the roles that all projects give at a revision: by the user or team, in the form of identity.Owner.String, and by the
+// project. They are never changed.
+type projects struct {
+	of map[string]map[string]string
+}
+
+func newProjects(byName map[string]*project) *projects {
+	p := &projects{of: map[string]map[string]string{}}
+	for name, project := range byName {
+		for owner, role := range RolesIn(project.Spec.Owner, project.Spec.Members) {
+			if p.of[owner] == nil {
+				p.of[owner] = map[string]string{}
+			}
+			p.of[owner][name] = role
+		}
+	}
+	return p
+}
+
+// RolesIn returns the roles in a project with an owner and members, by the user or team in the form of identity.Owner.String. Source: ADR-0037.
+func RolesIn(owner *model.ProjectOwner, members []model.ProjectMember) map[string]string {
+	roles := make(map[string]string, 1+len(members))
+	for _, member := range members {
+		of := Member(member).String()
+		roles[of] = wider(roles[of], member.Role)
+	}
+	if owner != nil {
+		roles[identity.OwnerOf(owner.User, owner.Team, "").String()] = model.ProjectRoleAdmin
+	}
+	return roles
+}
+
+// Member returns the user or the team that a member of a project is.
+func Member(member model.ProjectMember) identity.Owner {
+	if member.Kind == model.ProjectMemberTeam {
+		return identity.Owner{Kind: identity.Team, Name: member.Name}
+	}
+	return identity.Owner{Kind: identity.User, Name: member.Name}
+}
+
+// order are the roles from the narrowest to the widest.
+var order = []string{"", model.ProjectRoleView, model.ProjectRoleUse, model.ProjectRoleAdmin}
+
+// wider returns the wider one of two roles.
+func wider(a, b string) string {
+	if slices.Index(order, a) > slices.Index(order, b) {
+		return a
+	}
+	return b
+}
+
+// Widest returns the widest role that one of some owners has; empty: none has one.
+func Widest(roles map[string]string, owners []string) string {
+	widest := ""
+	for _, owner := range owners {
+		widest = wider(widest, roles[owner])
+	}
+	return widest
+}
+
+// Roles returns the roles of a caller in projects, by the name of the project: as they were when the process authenticated its last
+// request. Admins of the platform have none. The map is shared. Source: ADR-0037.
+func (d *Directory) Roles(caller identity.Caller) map[string]string {
+	now := d.projects.last()
+	if now == nil || len(now.of) == 0 || caller.Admin() {
+		return nil
+	}
+	var roles map[string]string
+	shared := false
+	for _, owner := range caller.Owners() {
+		switch more := now.of[owner]; {
+		case more == nil:
+		case roles == nil:
+			roles, shared = more, true
+		default:
+			if shared {
+				roles, shared = maps.Clone(roles), false
+			}
+			for project, role := range more {
+				roles[project] = wider(roles[project], role)
+			}
+		}
+	}
+	return roles
+}

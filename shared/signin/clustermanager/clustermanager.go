@@ -1,0 +1,149 @@
+// Package clustermanager asks a cluster manager who somebody is. Its users sign in with an API token of theirs: the platform asks for it on
+// a page, sends it to the cluster manager alone, and forgets it. Later it asks with its own token whether the user is still there.
+// Source: Spec 2.7 (clustermanager); ADR-0035.
+package clustermanager
+
+import (
+	"context"
+	"net/url"
+	"strings"
+
+	"management.platform.sh/shared/model/secret"
+	"management.platform.sh/shared/platform"
+	"management.platform.sh/shared/signin"
+	"management.platform.sh/shared/signin/upstream"
+)
+
+// maxToken is the largest API token that is sent, in bytes.
+const maxToken = 1 << 10
+
+// Provider implements signin.Provider and signin.Renewer.
+type Provider struct{ env *platform.Environment }
+
+// Open returns the cluster managers of an environment.
+func Open(env *platform.Environment) *Provider { return &Provider{env} }
+
+// user is a user of the cluster manager.
+type user struct {
+	ID       string        `json:"id"`
+	Username upstream.Text `json:"username"`
+	Name     upstream.Text `json:"name"`
+	// Enabled is true unless it says otherwise.
+	Enabled *bool `json:"enabled"`
+	// Me tells that it is the owner of the token.
+	Me bool `json:"me"`
+}
+
+// principal is somebody or a group at the places where users of the cluster manager come from.
+type principal struct {
+	ID   string `json:"id"`
+	Type string `json:"principalType"`
+	// Member tells that the owner of the token is in the group.
+	Member bool `json:"memberOf"`
+}
+
+// list is a list of the API. A list of more than one page says where the next one is.
+type list[T any] struct {
+	Data       []T `json:"data"`
+	Pagination struct {
+		Next string `json:"next"`
+	} `json:"pagination"`
+}
+
+// Begin implements signin.Provider: the page on which somebody enters their token is one of the platform.
+func (*Provider) Begin(_ context.Context, one signin.Connector, request signin.Request) (string, error) {
+	return one.RedirectURI + "?" + url.Values{"state": {request.State}}.Encode(), nil
+}
+
+// Finish implements signin.Provider.
+func (p *Provider) Finish(ctx context.Context, one signin.Connector, answer signin.Answer) (signin.Person, error) {
+	token, err := signin.Parameter(answer.Values, signin.TokenField)
+	if err != nil {
+		return signin.Person{}, err
+	}
+	token = strings.TrimSpace(token)
+	if token == "" || len(token) > maxToken || strings.ContainsFunc(token, func(c rune) bool { return c <= ' ' || c > '~' }) {
+		return signin.Person{}, signin.Refused("what was entered is no token")
+	}
+	api, err := p.api(one, token)
+	if err != nil {
+		return signin.Person{}, err
+	}
+	defer api.Client.CloseIdleConnections()
+	var users list[user]
+	if err := api.Get(ctx, "/users?me=true", &users); err != nil {
+		return signin.Person{}, err
+	}
+	// A server that does not know the parameter lists everybody that the token may see.
+	if len(users.Data) != 1 || !users.Data[0].Me {
+		return signin.Person{}, signin.Misconfigured("the cluster manager does not say whose token it is")
+	}
+	who, err := person(users.Data[0])
+	if err != nil {
+		return signin.Person{}, err
+	}
+	var principals list[principal]
+	if err := api.Get(ctx, "/principals", &principals); err != nil {
+		return signin.Person{}, err
+	}
+	if principals.Pagination.Next != "" {
+		return signin.Person{}, signin.Misconfigured("the groups of the person are on more than one page")
+	}
+	for _, one := range principals.Data {
+		if one.Type == "group" && one.Member {
+			who.Groups = append(who.Groups, one.ID)
+		}
+	}
+	if one.Settings.ClusterManager.BearerToken != "" {
+		// The platform asks again with its own token. It keeps no more of the person than their ID.
+		who.Session = signin.Session{Access: secret.String(who.Subject)}
+	}
+	return who, nil
+}
+
+// Renew implements signin.Renewer.
+func (p *Provider) Renew(ctx context.Context, one signin.Connector, session signin.Session, _ func(signin.Session) error) (signin.Person, error) {
+	api, err := p.api(one, one.Settings.ClusterManager.BearerToken.Reveal())
+	if err != nil {
+		return signin.Person{}, err
+	}
+	defer api.Client.CloseIdleConnections()
+	id := session.Access.Reveal()
+	// A list, because a user who is gone must not look like an API that is gone.
+	var users list[user]
+	if err := api.Get(ctx, "/users?"+url.Values{"id": {id}}.Encode(), &users); err != nil {
+		return signin.Person{}, upstream.NotOfPerson(err)
+	}
+	for _, found := range users.Data {
+		if found.ID == id {
+			who, err := person(found)
+			who.SameGroups = true
+			return who, err
+		}
+	}
+	if users.Data == nil || len(users.Data) > 0 || users.Pagination.Next != "" {
+		return signin.Person{}, signin.Misconfigured("the cluster manager does not say whether the user is there")
+	}
+	return signin.Person{}, signin.Refused("the user is not at the cluster manager any more")
+}
+
+// End implements signin.Provider: there is no session that could end.
+func (*Provider) End(context.Context, signin.Connector) (string, error) { return "", nil }
+
+// api returns the API of a cluster manager for the owner of a token.
+func (p *Provider) api(one signin.Connector, token string) (upstream.API, error) {
+	settings := one.Settings.ClusterManager
+	client, err := upstream.Client(p.env, upstream.Trust{Insecure: settings.Insecure, CAFile: p.env.Endpoints.CAFile})
+	return upstream.API{Client: client, Base: "https://" + settings.Host + "/v3", Token: token}, err
+}
+
+// person returns who a user is. The ID identifies them: user names can be changed.
+func person(of user) (signin.Person, error) {
+	if of.Enabled != nil && !*of.Enabled {
+		return signin.Person{}, signin.NotAdmitted("the user is disabled at the cluster manager")
+	}
+	return signin.Person{
+		Subject: of.ID, Username: of.Username.Value, PreferredUsername: of.Username.Value, DisplayName: of.Name.Value,
+		LeftOut: upstream.Unreadable(map[string]upstream.Text{"username": of.Username, "name": of.Name}),
+	}, nil
+}

@@ -1,0 +1,145 @@
+package oidc
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"net/url"
+	"slices"
+	"strconv"
+
+	goidc "github.com/coreos/go-oidc/v3/oidc"
+	"golang.org/x/oauth2"
+	"golang.org/x/oauth2/jwt"
+
+	"management.platform.sh/shared/model"
+	"management.platform.sh/shared/platform"
+	"management.platform.sh/shared/signin"
+	"management.platform.sh/shared/signin/upstream"
+)
+
+// The public addresses of the first identity provider, and what the directory is asked for.
+const (
+	idp1Issuer    = "https://accounts.google.com"
+	idp1Directory = "https://admin.googleapis.com"
+	idp1Scope     = "https://www.googleapis.com/auth/admin.directory.group.readonly"
+	// maxPages bounds how many pages of groups are read.
+	maxPages = 20
+)
+
+// IDP1 is the first identity provider: an OpenID Connect provider, and a directory that knows its groups. It implements
+// signin.Provider. Source: Spec 2.7 (idp1); ADR-0035.
+type IDP1 struct{ *Providers }
+
+// OpenIDP1 returns the first identity provider of an environment.
+func OpenIDP1(env *platform.Environment) IDP1 { return IDP1{Open(env)} }
+
+func (p IDP1) source(one signin.Connector) source {
+	settings, endpoints := one.Settings.IDP1, p.env.Endpoints
+	found := source{OIDCProvider: &model.OIDCProvider{
+		IssuerURL: cmp.Or(endpoints.IDP1, idp1Issuer), ClientID: settings.ClientID, ClientSecret: settings.ClientSecret,
+		RedirectURI: settings.RedirectURI, CAFile: endpoints.CAFile, Scopes: settings.Scopes,
+	}, options: []oauth2.AuthCodeOption{oauth2.AccessTypeOffline}}
+	if len(settings.HostedDomains) == 1 {
+		// This only chooses the account that is offered. Finish decides.
+		found.options = append(found.options, oauth2.SetAuthURLParam("hd", settings.HostedDomains[0]))
+	}
+	return found
+}
+
+// Begin implements signin.Provider.
+func (p IDP1) Begin(ctx context.Context, one signin.Connector, request signin.Request) (string, error) {
+	return p.begin(ctx, p.source(one), one.Fingerprint(), request)
+}
+
+// End implements signin.Provider: the provider has no address at which a session ends.
+func (IDP1) End(context.Context, signin.Connector) (string, error) { return "", nil }
+
+// Finish implements signin.Provider. The domain of a person is the claim hd, which no email address stands for.
+func (p IDP1) Finish(ctx context.Context, one signin.Connector, answer signin.Answer) (signin.Person, error) {
+	settings := p.source(one)
+	answered, err := p.finish(ctx, settings, one.Fingerprint(), answer)
+	if err != nil {
+		return signin.Person{}, err
+	}
+	return p.who(ctx, one, settings, answered)
+}
+
+// Renew implements signin.Renewer.
+func (p IDP1) Renew(ctx context.Context, one signin.Connector, session signin.Session, keep func(signin.Session) error) (signin.Person, error) {
+	settings := p.source(one)
+	answered, err := p.renew(ctx, settings, one.Fingerprint(), session, keep)
+	if err != nil {
+		return signin.Person{}, err
+	}
+	return p.who(ctx, one, settings, answered)
+}
+
+// who returns the person of an answer, if the settings admit them.
+func (p IDP1) who(ctx context.Context, one signin.Connector, settings source, answered said) (signin.Person, error) {
+	who, err := answered.person(settings.OIDCProvider)
+	if err != nil {
+		return signin.Person{}, err
+	}
+	domain, _ := answered.claims["hd"].(string)
+	if domains := one.Settings.IDP1.HostedDomains; len(domains) > 0 && !slices.Contains(domains, domain) {
+		return signin.Person{}, signin.NotAdmitted("not of a hosted domain")
+	}
+	who.Username = cmp.Or(who.Username, who.Email)
+	if one.Settings.IDP1.ServiceAccountFilePath != "" {
+		who.Groups, err = p.groups(goidc.ClientContext(ctx, answered.found.client), one.Settings.IDP1, answered, who.Subject)
+	}
+	return who, err
+}
+
+// groups returns the groups of a person, by their addresses, as the directory says. Errors: signin.Refusal.
+func (p IDP1) groups(ctx context.Context, settings *model.IDP1Provider, answered said, subject string) ([]string, error) {
+	text, err := upstream.File(settings.ServiceAccountFilePath)
+	if err != nil {
+		return nil, err
+	}
+	var account struct {
+		Email string `json:"client_email"`
+		Key   string `json:"private_key"`
+		KeyID string `json:"private_key_id"`
+		URL   string `json:"token_uri"`
+	}
+	if err := json.Unmarshal(text, &account); err != nil || account.Email == "" || account.Key == "" || account.URL == "" {
+		return nil, signin.Misconfigured("the file of the service account is not one")
+	}
+	// The library keeps the text of an error alone.
+	client, unreachable := upstream.Recorded(answered.found.client)
+	token, err := (&jwt.Config{
+		Email: account.Email, PrivateKey: []byte(account.Key), PrivateKeyID: account.KeyID, Subject: settings.AdminEmail,
+		Scopes: []string{idp1Scope}, TokenURL: account.URL,
+	}).TokenSource(context.WithValue(ctx, oauth2.HTTPClient, client)).Token()
+	switch {
+	case err != nil && unreachable() != nil:
+		return nil, unreachable()
+	case err != nil:
+		// A refusal is about the service account, and says nothing of the person.
+		return nil, signin.Misconfigured("the service account gets no token for the directory")
+	}
+	api := upstream.API{Client: answered.found.client, Base: cmp.Or(p.env.Endpoints.IDP1Directory, idp1Directory), Token: token.AccessToken}
+	var groups []string
+	query := url.Values{"userKey": {subject}, "maxResults": {"200"}}
+	for range maxPages {
+		var page struct {
+			Groups []struct {
+				Email string `json:"email"`
+			} `json:"groups"`
+			Next string `json:"nextPageToken"`
+		}
+		if err := api.Get(ctx, "/admin/directory/v1/groups?"+query.Encode(), &page); err != nil {
+			return nil, upstream.NotOfPerson(err)
+		}
+		for _, group := range page.Groups {
+			groups = append(groups, group.Email)
+		}
+		if page.Next == "" {
+			return groups, nil
+		}
+		query.Set("pageToken", page.Next)
+	}
+	return nil, signin.Misconfigured("the directory has more than " + strconv.Itoa(maxPages) + " pages of groups")
+}

@@ -1,0 +1,151 @@
+package upstream
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"maps"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+
+	"management.platform.sh/shared/signin"
+)
+
+// maxPages bounds how many pages of a list are read. A longer list is refused, since nobody knows what the rest says.
+const maxPages = 20
+
+// API is an API of a connector, asked with the token of a person or of a service.
+type API struct {
+	Client *http.Client
+	// Base is its address, without a slash at its end.
+	Base string
+	// Token is the bearer token.
+	Token string
+	// forbidden refuses the person if the server answers 403.
+	forbidden bool
+}
+
+// Get reads an object at a path into a value. Errors: signin.Refusal.
+func (a API) Get(ctx context.Context, path string, into any) error {
+	_, err := a.send(ctx, http.MethodGet, a.Base+path, nil, into)
+	return err
+}
+
+// Account is Get of the account to which the token belongs. A server that forbids that has suspended or blocked the account: the person is
+// refused.
+func (a API) Account(ctx context.Context, path string, into any) error {
+	a.forbidden = true
+	return a.Get(ctx, path, into)
+}
+
+// Post sends an object to a path, and reads the answer into a value. Errors: signin.Refusal.
+func (a API) Post(ctx context.Context, path string, object, into any) error {
+	body, err := json.Marshal(object)
+	if err != nil {
+		return signin.Misconfigured("a request to the provider cannot be encoded")
+	}
+	_, err = a.send(ctx, http.MethodPost, a.Base+path, body, into)
+	return err
+}
+
+// Pages reads a list at a path page by page. The address of the next page is that of the header Link, and must be one of this API.
+// Errors: signin.Refusal, also for a list with too many pages.
+func Pages[T any](ctx context.Context, api API, path string) ([]T, error) {
+	var all []T
+	for address, page := api.Base+path, 0; address != ""; page++ {
+		if page == maxPages {
+			return nil, signin.Misconfigured("a list of the provider has more than " + strconv.Itoa(maxPages) + " pages")
+		}
+		var some []T
+		header, err := api.send(ctx, http.MethodGet, address, nil, &some)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, some...)
+		if address = next(header); address != "" && !strings.HasPrefix(address, api.Base+"/") {
+			return nil, signin.Misconfigured("the next page of a list is at another address")
+		}
+	}
+	return all, nil
+}
+
+// next returns the address of the next page. Empty: there is none. Source: RFC 8288.
+func next(header http.Header) string {
+	for link := range strings.SplitSeq(header.Get("Link"), ",") {
+		address, parameters, _ := strings.Cut(link, ";")
+		for parameter := range strings.SplitSeq(parameters, ";") {
+			if name, value, _ := strings.Cut(strings.TrimSpace(parameter), "="); name == "rel" && strings.Trim(value, `"`) == "next" {
+				return strings.Trim(strings.TrimSpace(address), "<>")
+			}
+		}
+	}
+	return ""
+}
+
+func (a API) send(ctx context.Context, method, address string, body []byte, into any) (http.Header, error) {
+	request, err := http.NewRequestWithContext(ctx, method, address, bytes.NewReader(body))
+	if err != nil {
+		return nil, signin.Misconfigured("the address of the provider is not valid")
+	}
+	request.Header.Set("Authorization", "Bearer "+a.Token)
+	request.Header.Set("Accept", "application/json")
+	if body != nil {
+		request.Header.Set("Content-Type", "application/json")
+	}
+	answer, err := a.Client.Do(request)
+	if err != nil {
+		return nil, Unanswered(err)
+	}
+	defer func() { _ = answer.Body.Close() }()
+	switch {
+	case answer.StatusCode == http.StatusUnauthorized:
+		return nil, signin.Refused("the provider refuses its own token")
+	case answer.StatusCode == http.StatusForbidden && a.forbidden:
+		return nil, signin.Refused("the provider does not admit the account: it answers 403")
+	case answer.StatusCode != http.StatusOK:
+		return nil, signin.Misconfigured("the provider answers " + strconv.Itoa(answer.StatusCode))
+	}
+	text, err := io.ReadAll(answer.Body)
+	if err != nil || json.Unmarshal(text, into) != nil {
+		return nil, signin.Misconfigured("an answer of the provider cannot be read")
+	}
+	return answer.Header, nil
+}
+
+// Text is a text that decides nothing: a value of another type is left out.
+type Text struct {
+	Value      string
+	Unreadable bool
+}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (t *Text) UnmarshalJSON(encoded []byte) error {
+	if json.Unmarshal(encoded, &t.Value) != nil {
+		t.Value, t.Unreadable = "", true
+	}
+	return nil
+}
+
+// Unreadable returns the names of the texts that are left out, sorted.
+func Unreadable(texts map[string]Text) []string {
+	var names []string
+	for _, name := range slices.Sorted(maps.Keys(texts)) {
+		if texts[name].Unreadable {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// NotOfPerson returns an error about a service account, which says nothing of the person: nobody is refused for it.
+func NotOfPerson(err error) error {
+	var refusal *signin.Refusal
+	if errors.As(err, &refusal) && refusal.Definite() {
+		return signin.Misconfigured("the provider refuses the service account")
+	}
+	return err
+}

@@ -1,0 +1,262 @@
+// Package upstream is the client of HTTP with which the platform asks connectors. It follows no redirect, sends nothing without TLS,
+// reads no more than a bounded answer in a bounded time, and connects to no address at which a cloud serves credentials. Its errors
+// never quote an answer. Source: ADR-0031.
+package upstream
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/oauth2"
+
+	"management.platform.sh/shared/model/destination"
+	"management.platform.sh/shared/model/lazyregexp"
+	"management.platform.sh/shared/model/secret"
+	"management.platform.sh/shared/platform"
+	"management.platform.sh/shared/signin"
+)
+
+const (
+	// within bounds each request.
+	within = 5 * time.Second
+	// maxAnswer is the largest answer that is read, in bytes.
+	maxAnswer = 1 << 20
+)
+
+// Trust says which servers a client believes.
+type Trust struct {
+	// CAFile is the path of root certificates in PEM format. Empty: those of the system.
+	CAFile string
+	// CAData are root certificates in PEM format. Empty: those of CAFile.
+	CAData []byte
+	// Insecure accepts every certificate.
+	Insecure bool
+}
+
+// Client returns a client for a connector. Errors: signin.Refusal if the certificates cannot be read.
+func Client(env *platform.Environment, trust Trust) (*http.Client, error) {
+	settings := &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: trust.Insecure} //nolint:gosec // the configuration says so
+	if trust.CAFile != "" {
+		roots, err := os.ReadFile(trust.CAFile)
+		settings.RootCAs = x509.NewCertPool()
+		if err != nil || !settings.RootCAs.AppendCertsFromPEM(roots) {
+			return nil, signin.Misconfigured("the file with the certificates cannot be read here, or has no certificate")
+		}
+	}
+	if len(trust.CAData) > 0 {
+		settings.RootCAs = x509.NewCertPool()
+		if !settings.RootCAs.AppendCertsFromPEM(trust.CAData) {
+			return nil, signin.Misconfigured("there is no certificate in the certificates")
+		}
+	}
+	return &http.Client{
+		Timeout: within,
+		Transport: bounded{&http.Transport{
+			TLSClientConfig: settings, Proxy: http.ProxyFromEnvironment, DialContext: destination.Dialer(within, env.LocalSigners).DialContext,
+			ForceAttemptHTTP2: true, MaxIdleConnsPerHost: 2, IdleConnTimeout: time.Minute, TLSHandshakeTimeout: within,
+		}},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}, nil
+}
+
+// bounded reads no more than maxAnswer of each answer, and sends nothing without TLS. An answer of a server that cannot answer now is an
+// error, whatever the request was about.
+type bounded struct{ next http.RoundTripper }
+
+func (b bounded) RoundTrip(request *http.Request) (*http.Response, error) {
+	if request.URL.Scheme != "https" {
+		return nil, errors.New("an endpoint of the provider is not an https URL")
+	}
+	answer, err := b.next.RoundTrip(request)
+	if err != nil {
+		return nil, err
+	}
+	if isTemporary(answer) {
+		_ = answer.Body.Close()
+		return nil, statusError(answer.StatusCode)
+	}
+	// An answer that does not arrive whole is none.
+	text, err := io.ReadAll(io.LimitReader(answer.Body, maxAnswer+1))
+	_ = answer.Body.Close()
+	switch {
+	case err != nil:
+		return nil, err
+	case len(text) > maxAnswer:
+		answer.Body = io.NopCloser(io.MultiReader(bytes.NewReader(text[:maxAnswer]), tooLarge{}))
+		return answer, nil
+	case request.Method == http.MethodPost && answer.StatusCode == http.StatusOK:
+		text = wholeSeconds(text)
+	}
+	answer.Body, answer.ContentLength = io.NopCloser(bytes.NewReader(text)), int64(len(text))
+	return answer, nil
+}
+
+// wholeSeconds leaves a lifetime that is no integer out of the answer of a token endpoint. Nothing depends on it, and the library refuses
+// the answer for it. Source: RFC 6749, 5.1.
+func wholeSeconds(text []byte) []byte {
+	const lifetime = "expires_in"
+	fields := map[string]json.RawMessage{}
+	if json.Unmarshal(text, &fields) != nil || fields[lifetime] == nil {
+		return text
+	}
+	if _, err := strconv.ParseInt(strings.Trim(string(fields[lifetime]), `"`), 10, 32); err == nil {
+		return text
+	}
+	delete(fields, lifetime)
+	edited, err := json.Marshal(fields)
+	if err != nil {
+		return text
+	}
+	return edited
+}
+
+// isTemporary reports whether a server cannot answer now. Some servers answer 403 to somebody who asks too often.
+// Source: RFC 6585, 4; RFC 9110, 15.6; ADR-0031.
+func isTemporary(answer *http.Response) bool {
+	switch {
+	case answer.StatusCode == http.StatusTooManyRequests, answer.StatusCode >= http.StatusInternalServerError:
+		return true
+	case answer.StatusCode == http.StatusForbidden:
+		return answer.Header.Get("Retry-After") != "" || answer.Header.Get("X-RateLimit-Remaining") == "0"
+	default:
+		return false
+	}
+}
+
+// statusError is the status of a server that cannot answer now.
+type statusError int
+
+// Error names the status.
+func (s statusError) Error() string { return "the provider answers " + strconv.Itoa(int(s)) }
+
+// tooLarge is the rest of an answer that is too large.
+type tooLarge struct{}
+
+func (tooLarge) Read([]byte) (int, error) {
+	return 0, errors.New("the answer of the provider is too large")
+}
+
+// refusals are the errors of a token endpoint that are about the code or the token that was sent. Others are about the client. The last
+// one is that of a code host.
+var refusals = []string{"invalid_grant", "access_denied", "bad_verification_code"}
+
+// errorCode matches the errors of token endpoints. Anything else may be a secret. Source: RFC 6749, 5.2 and 11.4.
+var errorCode = lazyregexp.New(`^[a-z]+(_[a-z]+)*$`)
+
+// forgotten are the errors with which token endpoints of some servers say that they do not know a refresh token: their sessions end without
+// the error invalid_grant that RFC 6749, 5.2, asks for. Empty: there is no error in the answer.
+var forgotten = []string{"invalid_request", ""}
+
+// Unanswered says why a request to a provider has no good answer. The text of the error may quote the answer: it is for nobody.
+func Unanswered(err error) error {
+	var sent *url.Error
+	var retrieved *oauth2.RetrieveError
+	switch {
+	case errors.As(err, &retrieved) && slices.Contains(refusals, retrieved.ErrorCode):
+		return signin.Refused(retrieved.ErrorCode)
+	case errors.As(err, &retrieved) && retrieved.ErrorCode == "invalid_client":
+		return clientError{signin.Misconfigured("the provider refuses the request: invalid_client")}
+	case errors.As(err, &retrieved) && errorCode().MatchString(retrieved.ErrorCode):
+		return signin.Misconfigured("the provider refuses the request: " + retrieved.ErrorCode)
+	case errors.As(err, &retrieved):
+		return signin.Misconfigured("the provider refuses the request: it answers " + strconv.Itoa(retrieved.Response.StatusCode))
+	case errors.As(err, &sent):
+		return signin.Unreachable(errors.New(reason(err)))
+	default:
+		return signin.Misconfigured("an answer of the provider breaks the protocol")
+	}
+}
+
+// ErrClient is the cause of a Refusal if the provider does not accept the client, or the way in which the client authenticates.
+var ErrClient = errors.New("the provider does not accept the client")
+
+// clientError is a Refusal because of ErrClient.
+type clientError struct{ *signin.Refusal }
+
+func (e clientError) Unwrap() []error { return []error{e.Refusal, ErrClient} }
+
+// Recorded returns a copy of a client, and the Refusal for its latest request that had no answer. Nil: each had one.
+func Recorded(client *http.Client) (*http.Client, func() error) {
+	recorded, transport := *client, &recorder{next: client.Transport}
+	recorded.Transport = transport
+	return &recorded, func() error {
+		if transport.failure == nil {
+			return nil
+		}
+		return signin.Unreachable(errors.New(reason(transport.failure)))
+	}
+}
+
+// recorder keeps the latest error of a transport.
+type recorder struct {
+	next    http.RoundTripper
+	failure error
+}
+
+func (r *recorder) RoundTrip(request *http.Request) (*http.Response, error) {
+	answer, err := r.next.RoundTrip(request)
+	r.failure = err
+	return answer, err
+}
+
+// reason says why a request has no answer, without its URL.
+func reason(err error) string {
+	var timeout interface{ Timeout() bool }
+	var status statusError
+	switch {
+	case errors.As(err, &status):
+		return status.Error()
+	case errors.As(err, new(*tls.CertificateVerificationError)):
+		return "the certificate of the provider cannot be verified"
+	case errors.As(err, &timeout) && timeout.Timeout():
+		return "no answer of the provider in time"
+	default:
+		return "no connection to the provider"
+	}
+}
+
+// File returns the content of a file that the settings of a connector name. Errors: signin.Refusal.
+func File(path string) ([]byte, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, signin.Misconfigured("a file of the settings cannot be read here")
+	}
+	return text, nil
+}
+
+// Refresh exchanges the refresh token of a session. The new session is kept before it is returned. A session without a refresh token is
+// returned as it is. Errors: signin.Refusal; that of keep.
+func Refresh(ctx context.Context, client *http.Client, config *oauth2.Config, session signin.Session, keep func(signin.Session) error) (*oauth2.Token, error) {
+	if session.Refresh == "" {
+		return &oauth2.Token{AccessToken: session.Access.Reveal(), TokenType: "Bearer"}, nil
+	}
+	ctx = context.WithValue(ctx, oauth2.HTTPClient, client)
+	tokens, err := config.TokenSource(ctx, &oauth2.Token{RefreshToken: session.Refresh.Reveal()}).Token()
+	var retrieved *oauth2.RetrieveError
+	switch {
+	case errors.As(err, &retrieved) && retrieved.Response.StatusCode == http.StatusBadRequest && slices.Contains(forgotten, retrieved.ErrorCode):
+		return nil, signin.RefusedToken(cmp.Or(retrieved.ErrorCode, "the provider answers 400 to the refresh token"))
+	case errors.As(err, &retrieved) && retrieved.ErrorCode == "invalid_grant":
+		return nil, signin.RefusedToken(retrieved.ErrorCode)
+	case err != nil:
+		return nil, Unanswered(err)
+	}
+	session.Refresh = secret.String(tokens.RefreshToken)
+	if session.Access != "" {
+		session.Access = secret.String(tokens.AccessToken)
+	}
+	return tokens, keep(session)
+}
