@@ -20,6 +20,8 @@ TIMEOUT ?= 40m
 CHECK := go run ./test/check --timeout $(TIMEOUT)
 META := $(addprefix k8s.io/apimachinery/pkg/,api/resource apis/meta/v1 runtime version)
 ARGS ?=
+# The architectures of AWS Lambda for which functions are built. Deployments use arm64 unless they say otherwise.
+ARCHITECTURES ?= arm64
 
 help: ## Print the targets.
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | awk -F '\t' '{printf "  %-16s %s\n", $$1, $$2}'
@@ -73,8 +75,8 @@ fix: ## Mend what the linters can mend.
 	git ls-files '*.go' | xargs gofmt -w
 	$(TOOL) golangci-lint run --fix ./...
 
-build: program ## Build the local runner, and the functions for AWS Lambda in build/lambda.
-	go run ./infra/shells build $(ARGS)
+build: program ## Build the local runner, and the functions for AWS Lambda in build/lambda; ARCHITECTURES="arm64 amd64" builds for both.
+	CGO_ENABLED=0 go run ./infra/shells build $(addprefix --architecture=,$(ARCHITECTURES)) $(ARGS)
 
 program: # Build the local runner as it is released.
 	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w $(LDFLAGS)' -o build/platform ./local

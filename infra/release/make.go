@@ -111,7 +111,7 @@ func (r release) lambda(ctx context.Context, cache string, files map[string][]by
 	if cache != "" {
 		env = append(env, "GOCACHE="+cache)
 	}
-	if _, err := output(ctx, r.root, env, "go", "run", "./infra/shells", "build"); err != nil {
+	if _, err := output(ctx, r.root, env, "go", "run", "./infra/shells", "build", "--architecture=arm64", "--architecture=amd64"); err != nil {
 		return err
 	}
 	folders, err := os.ReadDir(filepath.Join(r.root, "infra", "lambda", "functions"))

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -21,11 +22,30 @@ import (
 // module is the path of this project.
 const module = "management.platform.sh"
 
-// architectures are those of AWS Lambda.
+// architectures are the architectures of AWS Lambda. serverless.yml and the module for Terraform deploy the first one by default.
 var architectures = []string{"arm64", "amd64"}
 
+// chooseArchitectures takes arguments of the form --architecture=arm64 out of args. Without one, it returns the first architecture.
+func chooseArchitectures(args []string) (chosen, others []string, err error) {
+	for _, arg := range args {
+		architecture, ok := strings.CutPrefix(arg, "--architecture=")
+		switch {
+		case !ok:
+			others = append(others, arg)
+		case !slices.Contains(architectures, architecture):
+			return nil, nil, fmt.Errorf("unknown architecture %q: use %s", architecture, strings.Join(architectures, " or "))
+		default:
+			chosen = append(chosen, architecture)
+		}
+	}
+	if len(chosen) == 0 {
+		chosen = architectures[:1]
+	}
+	return chosen, others, nil
+}
+
 // buildLambda makes <dir>/<function>/<architecture>/bootstrap and bootstrap.zip beside it.
-func buildLambda(dir string, functions []*frame.Function) error {
+func buildLambda(dir string, architectures []string, functions []*frame.Function) error {
 	for _, architecture := range architectures {
 		together, err := os.MkdirTemp("", "bootstraps-")
 		if err != nil {

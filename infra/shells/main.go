@@ -1,6 +1,6 @@
 // Command shells makes from the catalog what platforms deploy. `generate` writes the files that are kept in the
 // repository: a program per function for AWS Lambda, and the manifests for Knative. `build` makes the bootstraps and
-// their zip files; the same source makes the same files. `stage` writes the source that Cloud Functions builds. Run it
+// their zip files, for the architectures of its arguments --architecture=; the same source makes the same files. `stage` writes the source that Cloud Functions builds. Run it
 // from the top of the repository. A function listed in the catalog is part of every form. Source: ADR-0010.
 package main
 
@@ -29,7 +29,11 @@ func run(args []string) error {
 	if len(args) == 0 {
 		return errors.New("a command is missing: use generate, build or stage, followed by the names of functions or by nothing for all of them")
 	}
-	chosen, err := choose(args[1:])
+	architectures, names, err := chooseArchitectures(args[1:])
+	if err != nil {
+		return err
+	}
+	chosen, err := choose(names)
 	if err != nil {
 		return err
 	}
@@ -37,7 +41,7 @@ func run(args []string) error {
 	case "generate":
 		return generate(".", catalog.Functions)
 	case "build":
-		return buildLambda(filepath.Join("build", "lambda"), chosen)
+		return buildLambda(filepath.Join("build", "lambda"), architectures, chosen)
 	case "stage":
 		return stage(".", filepath.Join("build", "gcf"), chosen)
 	default:

@@ -142,9 +142,24 @@ func TestChoose(t *testing.T) {
 	if _, err := choose([]string{"whoareyou"}); err == nil {
 		t.Error("an unknown function is accepted")
 	}
-	for _, args := range [][]string{nil, {"dance"}, {"build", "whoareyou"}} {
+	for _, args := range [][]string{nil, {"dance"}, {"build", "whoareyou"}, {"build", "--architecture=mips"}} {
 		if run(args) == nil {
 			t.Errorf("%v is accepted", args)
+		}
+	}
+}
+
+func TestChooseArchitectures(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct{ args, architectures, names []string }{
+		{nil, []string{"arm64"}, nil},
+		{[]string{"whoami"}, []string{"arm64"}, []string{"whoami"}},
+		{[]string{"--architecture=amd64", "whoami"}, []string{"amd64"}, []string{"whoami"}},
+		{[]string{"--architecture=arm64", "--architecture=amd64"}, []string{"arm64", "amd64"}, nil},
+	} {
+		chosen, names, err := chooseArchitectures(row.args)
+		if err != nil || !slices.Equal(chosen, row.architectures) || !slices.Equal(names, row.names) {
+			t.Errorf("%q: %q, %q, %v", row.args, chosen, names, err)
 		}
 	}
 }

@@ -22,7 +22,7 @@ variable "build" {
 }
 
 variable "architecture" {
-  description = "Architecture of the functions: arm64 or amd64."
+  description = "Architecture of the functions: arm64 or amd64, for which `make build ARCHITECTURES=amd64` builds them."
   type        = string
   default     = "arm64"
 
