@@ -31,6 +31,7 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/typed"
 	smdvalue "sigs.k8s.io/structured-merge-diff/v6/value"
 
+	"management.platform.sh/shared/api/fieldmanager/fastpath"
 	"management.platform.sh/shared/api/resource"
 	"management.platform.sh/shared/model/apierror"
 )
@@ -103,8 +104,8 @@ type Manager struct {
 	// part is the field of which clients own the fields below.
 	part   string
 	fields *managedfields.FieldManager
-	// parts are the fields of the kind. Nil: the library looks at every request.
-	parts []part
+	// fast computes the entries of common writes. Nil for a subresource: the library computes all.
+	fast *fastpath.Fields
 }
 
 // New returns the manager of a kind. It is a resource.NewFieldManager; a kind without a schema is an error.
@@ -147,20 +148,7 @@ func New(kind schema.GroupVersionKind, empty func() resource.Object, subresource
 		return nil, fmt.Errorf("reading the schema of %s: %w", kind.Kind, err)
 	}
 	if subresource == "" {
-		m.parts = m.partsOf(reflect.TypeOf(object).Elem(), types.schemas[m.root], 1)
-	}
-	for _, path := range unnoted {
-		if found := at(m.parts, path); found != nil {
-			found.unnoted = true
-		}
-	}
-	for _, path := range unowned {
-		if found := at(m.parts, path); found != nil {
-			found.unowned = true
-		} else {
-			// It is an entry of a map, which only the library tells from others.
-			m.parts = nil
-		}
+		m.fast = fastpath.New(kind, reflect.TypeOf(object).Elem(), types.schemas[m.root], m.resolve, unowned)
 	}
 	unvalidated := &converter{TypeConverter: types.converter, kind: kind, like: like}
 	m.fields, err = managedfields.NewDefaultFieldManager(unvalidated, one, one, one, kind, kind.GroupVersion(), subresource,
@@ -192,13 +180,15 @@ func (m *Manager) Update(live, object resource.Object, manager string, now time.
 	if before == nil || m.subresource != "" {
 		before = live.GetManagedFields()
 	}
-	if entries, ok := m.usual(live, object, manager); ok {
-		object.SetManagedFields(onTime(entries, before, manager, metav1.ManagedFieldsOperationUpdate, now))
-		return nil
+	if m.fast != nil {
+		if entries, ok := m.fast.Update(live, object, manager); ok {
+			object.SetManagedFields(onTime(entries, before, manager, metav1.ManagedFieldsOperationUpdate, now))
+			return nil
+		}
 	}
 	was, is := live, object
 	if m.subresource == "" {
-		was, is = differing(live, object)
+		was, is = fastpath.Difference(live, object)
 	}
 	updated, err := m.fields.Update(was, is, manager)
 	if err != nil {
@@ -214,9 +204,11 @@ func (m *Manager) Update(live, object resource.Object, manager string, now time.
 
 // Apply implements resource.FieldManager.
 func (m *Manager) Apply(live resource.Object, applied map[string]any, manager string, force bool, now time.Time) (runtime.Object, error) {
-	if merged, ok := m.usualApply(live, applied, manager); ok {
-		merged.SetManagedFields(onTime(merged.GetManagedFields(), live.GetManagedFields(), manager, metav1.ManagedFieldsOperationApply, now))
-		return merged, nil
+	if m.fast != nil {
+		if merged, ok := m.fast.Apply(live, applied, manager); ok {
+			merged.SetManagedFields(onTime(merged.GetManagedFields(), live.GetManagedFields(), manager, metav1.ManagedFieldsOperationApply, now))
+			return merged, nil
+		}
 	}
 	configuration := &unstructured.Unstructured{Object: applied}
 	merged, err := m.fields.Apply(live, configuration, manager, force)
@@ -380,12 +372,12 @@ func onTime(
 	stamp := &metav1.Time{Time: now.UTC().Truncate(time.Second)}
 	for i := range entries {
 		entry := &entries[i]
-		at := slices.IndexFunc(before, func(known metav1.ManagedFieldsEntry) bool { return sameManager(&known, entry) })
+		at := slices.IndexFunc(before, func(known metav1.ManagedFieldsEntry) bool { return fastpath.SameManager(&known, entry) })
 		switch {
 		case at < 0:
 			entry.Time = stamp
 		case !before[at].Time.Equal(entry.Time),
-			entry.Manager == manager && entry.Operation == operation && !sameFields(&before[at], entry):
+			entry.Manager == manager && entry.Operation == operation && !fastpath.SameFields(&before[at], entry):
 			entry.Time = stamp
 		}
 	}
@@ -401,16 +393,6 @@ func seconds(t *metav1.Time) int64 {
 		return 0
 	}
 	return t.Unix()
-}
-
-// sameManager reports whether Kubernetes takes two entries for those of one manager.
-func sameManager(a, b *metav1.ManagedFieldsEntry) bool {
-	return a.Manager == b.Manager && a.Operation == b.Operation && a.Subresource == b.Subresource &&
-		(a.APIVersion == b.APIVersion || a.Operation == metav1.ManagedFieldsOperationApply)
-}
-
-func sameFields(a, b *metav1.ManagedFieldsEntry) bool {
-	return a.APIVersion == b.APIVersion && a.FieldsV1 != nil && b.FieldsV1 != nil && string(a.FieldsV1.GetRawBytes()) == string(b.FieldsV1.GetRawBytes())
 }
 
 // Requested implements resource.FieldManager. [] and [{}] ask to forget all owners. Source: ADR-0008.

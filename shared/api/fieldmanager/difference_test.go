@@ -75,7 +75,7 @@ func edit(random *rand.Rand, key *model.OwnedAccessKey) {
 }
 
 // An update receives only what differs, and notes the same owners as the library for the whole objects. Source: ADR-0028.
-func TestDiffering(t *testing.T) {
+func TestDifference(t *testing.T) {
 	t.Parallel()
 	m := newManager(t)
 	// oracle is the library on whole objects, which it validates.

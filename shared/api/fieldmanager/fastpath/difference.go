@@ -1,4 +1,4 @@
-package fieldmanager
+package fastpath
 
 import (
 	"reflect"
@@ -8,41 +8,44 @@ import (
 	"management.platform.sh/shared/api/resource"
 )
 
-// differing returns what differs in two objects of one kind: shallow copies of them, without the fields of their metadata, spec
-// and status that are equal. The library looks at nothing else of an update, but takes its time for each field. The copies
-// have the managed fields of the update, the kind, and the uid, by which the library knows a new object. Source: ADR-0028.
-func differing(live, object resource.Object) (was, is resource.Object) {
+// Difference returns shallow copies of two objects of one kind, without the fields of their metadata, spec and status that are
+// equal: the library needs time for each field of an update and ignores equal ones. The copies keep the managed fields of the
+// update, the kind, and the uid, which is empty for a new object.
+func Difference(live, object resource.Object) (was, is resource.Object) {
+	if !enabled {
+		return live, object
+	}
 	a, b := shallow(live), shallow(object)
 	for i := range a.NumField() {
-		if part := a.Field(i); part.Kind() == reflect.Struct && part.Type() != typeMeta {
-			clearEqual(part, b.Field(i))
+		if field := a.Field(i); field.Kind() == reflect.Struct && field.Type() != typeMeta {
+			clearEqual(field, b.Field(i))
 		}
 	}
 	was, is = a.Addr().Interface().(resource.Object), b.Addr().Interface().(resource.Object)
 	was.SetUID(live.GetUID())
 	is.SetUID(object.GetUID())
-	given := object.GetManagedFields()
+	requested := object.GetManagedFields()
 	if entries := live.GetManagedFields(); len(entries) > 0 {
 		was.SetManagedFields(anyEntries)
-		if given == nil {
-			given = entries
+		if requested == nil {
+			requested = entries
 		}
 	}
-	is.SetManagedFields(given)
+	is.SetManagedFields(requested)
 	return was, is
 }
 
 var typeMeta = reflect.TypeFor[metav1.TypeMeta]()
 
-// anyEntries stand for the managed fields of a live object, of which only matters that there are some.
+// anyEntries stand for the managed fields of a live object: the library asks only whether there are any.
 var anyEntries = []metav1.ManagedFieldsEntry{{}}
 
 // shallow returns a copy of the struct of an object.
 func shallow(object resource.Object) reflect.Value {
 	source := reflect.ValueOf(object).Elem()
-	made := reflect.New(source.Type()).Elem()
-	made.Set(source)
-	return made
+	result := reflect.New(source.Type()).Elem()
+	result.Set(source)
+	return result
 }
 
 // clearEqual clears the fields of two structs that are equal.

@@ -50,8 +50,8 @@ func mix(random *rand.Rand, object, from reflect.Value, depth int) {
 	}
 }
 
-// The usual requests note the same owners as the library, for all kinds but the configuration. Source: ADR-0028.
-func TestUsual(t *testing.T) {
+// The fast path records the same owners as the library, for all kinds but the configuration. Source: ADR-0028.
+func TestFastUpdate(t *testing.T) {
 	t.Parallel()
 	for _, each := range []struct {
 		name    string
@@ -99,7 +99,7 @@ func TestUsual(t *testing.T) {
 					t.Fatal(err)
 				}
 				want := onTime(whole.GetManagedFields(), before, manager, metav1.ManagedFieldsOperationUpdate, now)
-				if entries, ok := m.usual(live, object, manager); ok {
+				if entries, ok := m.fast.Update(live, object, manager); ok {
 					got, expected := encoded(t, onTime(entries, before, manager, metav1.ManagedFieldsOperationUpdate, now)), encoded(t, want)
 					if got != expected {
 						t.Fatalf("noted is\n%s\nwant\n%s\nfor\n%s\nin place of\n%s", got, expected, encoded(t, object), encoded(t, live))
@@ -145,15 +145,15 @@ func TestUsual(t *testing.T) {
 				}
 			}
 			if created < rounds/20 || updated < rounds/20 {
-				t.Errorf("only %d creates and %d updates were usual", created, updated)
+				t.Errorf("only %d creates and %d updates took the fast path", created, updated)
 			}
-			t.Logf("%d creates and %d updates were usual", created, updated)
+			t.Logf("%d creates and %d updates took the fast path", created, updated)
 		})
 	}
 }
 
-// The usual applies merge as the library does, for all kinds but the configuration. Source: ADR-0028.
-func TestUsualApply(t *testing.T) {
+// The fast path of an apply merges as the library does, for all kinds but the configuration. Source: ADR-0028.
+func TestFastApply(t *testing.T) {
 	t.Parallel()
 	for name, empty := range map[string]func() resource.Object{
 		"OwnedAccessKey":         func() resource.Object { return &model.OwnedAccessKey{} },
@@ -170,7 +170,7 @@ func TestUsualApply(t *testing.T) {
 			}
 			m := made.(*Manager)
 			library := *m
-			library.parts = nil
+			library.fast = nil
 			random, fill := rand.New(rand.NewPCG(33, 2)), filler(34)
 			now := time.Unix(1_800_000_000, 0)
 			rounds := 1_000
@@ -196,7 +196,7 @@ func TestUsualApply(t *testing.T) {
 				fields["metadata"], fields["apiVersion"], fields["kind"] = metadata, kind.GroupVersion().String(), kind.Kind
 				return fields
 			}
-			usual, refused := 0, 0
+			fast, refused := 0, 0
 			for range rounds {
 				live := empty()
 				live.GetObjectKind().SetGroupVersionKind(kind)
@@ -210,8 +210,8 @@ func TestUsualApply(t *testing.T) {
 						vary(random, applied["spec"])
 						vary(random, applied["metadata"].(map[string]any)["labels"])
 					}
-					if merged, ok := m.usualApply(live, runtime.DeepCopyJSON(applied), manager); ok && merged != nil {
-						usual++
+					if merged, ok := m.fast.Apply(live, runtime.DeepCopyJSON(applied), manager); ok && merged != nil {
+						fast++
 					}
 					before := encoded(t, live)
 					got, gotErr := m.Apply(live, runtime.DeepCopyJSON(applied), manager, force, now)
@@ -233,10 +233,10 @@ func TestUsualApply(t *testing.T) {
 					live.SetUID("4a2f6a52-5f6e-4d51-9b0c-0e2f1d7a5b11")
 				}
 			}
-			if usual < rounds/10 || refused < rounds/50 {
-				t.Errorf("%d applies were usual, and %d were refused", usual, refused)
+			if fast < rounds/10 || refused < rounds/50 {
+				t.Errorf("%d applies took the fast path, and %d were refused", fast, refused)
 			}
-			t.Logf("%d applies were usual, and %d were refused", usual, refused)
+			t.Logf("%d applies took the fast path, and %d were refused", fast, refused)
 		})
 	}
 }

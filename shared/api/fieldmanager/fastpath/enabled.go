@@ -1,0 +1,5 @@
+//go:build !nofastpath
+
+package fastpath
+
+const enabled = true
