@@ -42,7 +42,7 @@ func TestWritten(t *testing.T) {
 func TestTable(t *testing.T) {
 	t.Parallel()
 	get := func(path, verb string) frame.Endpoint {
-		return frame.Endpoint{Method: http.MethodGet, Path: path, Verb: verb}
+		return frame.Endpoint{Route: frame.Route{Method: http.MethodGet, Path: path}, Target: frame.Target{Verb: verb}}
 	}
 	one := &frame.Function{Name: "discoverapi", Endpoints: []frame.Endpoint{
 		get("/.a", "list").AlsoAtRoot(), get("/.a", "watch"), get("/a/{name}/{rest...}", "get"),

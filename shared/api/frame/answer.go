@@ -84,7 +84,7 @@ func (f *frame) setHeaders(w http.ResponseWriter, c *call, r *reply) {
 		}
 	}
 	header.Set(requestIDHeader, c.id)
-	if f.endpoint.pages {
+	if f.endpoint.html {
 		guardPage(header)
 	}
 	f.addCustomHeaders(header)

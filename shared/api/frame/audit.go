@@ -96,7 +96,7 @@ func (f *frame) observe(c *call) error {
 		request.Verb = strings.ToLower(method(c.http))
 	}
 	decision := f.server.Audit.Evaluate(request)
-	if f.endpoint.mends && c.caller.Admin() && !c.reveal {
+	if f.endpoint.servesUnrecorded && c.caller.Admin() && !c.reveal {
 		decision.Fail = false
 	}
 	r := &recording{trail: f.server.Audit, decision: decision, event: audit.Event{
@@ -325,7 +325,7 @@ func (f *frame) conclude(c *call, result *answer, reply *reply, err error) error
 	r.settled = true
 	// The event of the request itself covers the object that the request names. A review names none.
 	changes := r.changes
-	if f.endpoint.Verb != "deletecollection" && f.endpoint.stored {
+	if f.endpoint.Verb != "deletecollection" && f.endpoint.isStored {
 		changes = slices.DeleteFunc(changes, func(change resource.Change) bool { return !change.Consequence })
 	}
 	if !r.records() {
@@ -409,14 +409,14 @@ func (e *Endpoint) sends() reflect.Type {
 	if e.Verb == "delete" || e.Verb == "deletecollection" {
 		return reflect.TypeFor[metav1.DeleteOptions]()
 	}
-	return e.object
+	return e.objectType
 }
 
 // responseObject adds the response body to the event, without its secrets.
 func (f *frame) responseObject(c *call, r *recording, result *answer, err error) {
 	if err == nil && result != nil && result.object != nil && r.event.ObjectRef != nil {
 		// The request that creates an object may leave its name to the server.
-		if object, accessErr := meta.Accessor(result.object); accessErr == nil && f.endpoint.stored {
+		if object, accessErr := meta.Accessor(result.object); accessErr == nil && f.endpoint.isStored {
 			ref := *r.event.ObjectRef
 			ref.Name, ref.UID, ref.ResourceVersion = object.GetName(), string(object.GetUID()), object.GetResourceVersion()
 			r.event.ObjectRef = &ref

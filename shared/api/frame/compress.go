@@ -18,10 +18,10 @@ var compressors = sync.Pool{New: func() any {
 	return writer
 }}
 
-// body returns a writer for the body of a response of at least a number of bytes, which it compresses if the client asks for
+// compressedBody returns a writer for the body of a response of at least a number of bytes, which it compresses if the client asks for
 // that and it is not compressed already. It sets the headers that say so, so it must be called before the headers are sent. Done sends
 // what is buffered.
-func body(w http.ResponseWriter, r *http.Request, size int) (out io.Writer, done func() error) {
+func compressedBody(w http.ResponseWriter, r *http.Request, size int) (out io.Writer, done func() error) {
 	plain := parts{w}
 	if size < limits.CompressedBytes || w.Header().Get("Content-Encoding") != "" {
 		return plain, func() error { return nil }

@@ -58,6 +58,18 @@ type Function struct {
 
 // Endpoint is a route bound to an operation. Make one with a binder.
 type Endpoint struct {
+	Route
+	Target
+	Response
+	access
+	body
+	page
+	// open prepares the operation.
+	open func(*platform.Environment) operation
+}
+
+// Route is where requests reach an endpoint.
+type Route struct {
 	// Method is the HTTP method.
 	Method string
 	// Path is the pattern below BasePath, in the form of net/http.ServeMux without a method.
@@ -65,6 +77,12 @@ type Endpoint struct {
 	// Root reports whether clients also look for the endpoint at the root of the host, as for the discovery of OpenID Connect.
 	// Gateways then route both paths to it. Set it with AlsoAtRoot.
 	Root bool
+	// IsAlias reports whether Path is a second path of an endpoint. Discovery and OpenAPI list only the first path.
+	IsAlias bool
+}
+
+// Target is the verb of an endpoint and what the verb applies to.
+type Target struct {
 	// Verb is the Kubernetes verb.
 	Verb string
 	// Resource is the resource that the verb applies to. It is the zero value for endpoints that are no resource.
@@ -77,47 +95,65 @@ type Endpoint struct {
 	Singular   string
 	ShortNames []string
 	Namespaced bool
-	// IsAlias tells that Path is a second path of an endpoint. Discovery and OpenAPI list only the first path.
-	IsAlias bool
-	// Accepts tells that the response to a create is 202 and not 201. Set it with Accepting.
+}
+
+// Response is what an endpoint answers.
+type Response struct {
+	// Accepts reports whether the response to a create is 202 and not 201. Set it with Accepting.
 	Accepts bool
-	// Lists tells that the response to a get is a list: its kind has the suffix List. Set by Under.
+	// Lists reports whether the response to a get is a list: its kind has the suffix List. Set by Under.
 	Lists bool
-	// Reveals tells that reveal=true requests secrets in plain text. Such a request has a verb of its own: reveal. Set it with
+	// Reveals reports whether reveal=true requests secrets in plain text. Such a request has a verb of its own: reveal. Set it with
 	// WithReveal.
 	Reveals bool
-	// authenticates tells that the endpoint is about authentication. Set it with AboutAuthentication.
-	authenticates bool
-	// pages tells that people see the answers in a browser. Set by Form.
-	pages bool
-	// unconfigured tells that the response does not depend on the configuration. styled tells for which paths it does nevertheless,
-	// if there is one. Nil: none. Set it with Styled.
-	unconfigured bool
-	styled       func(path string) bool
-	// sessionless tells that a session cookie is no credential here. Set it with WithoutSessions.
-	sessionless bool
-	// object is the type of the request and response body; nil if it is not known. stored tells that the server stores
-	// such objects.
-	object reflect.Type
-	stored bool
-	// secret is the path of the field that has the secret of an object, by which the store finds it. Empty: there is none.
-	secret string
-	// mends tells that admins are served although an event cannot be recorded. Set it with AlsoUnrecorded.
-	mends bool
-	// public reports whether the endpoint needs no credential under the given configuration. Nil: it always needs one.
-	public func(*model.ConfigStatus) bool
 	// empty returns an empty object of the response's kind. Nil: the endpoint cannot repeat a response.
 	empty func() any
 	// tabulate returns the Table form of a response. Nil: there is none.
 	tabulate func(runtime.Object, metav1.IncludeObjectPolicy, time.Time) (*metav1.Table, error)
-	// ahead returns the object that the authenticator reads in the same round trip as the caller's key. Nil: it reads none.
-	ahead func(namespace, name string) store.Ref
-	// delivers tells that a response may contain a credential that is shown only once. Set it with Delivering.
-	delivers bool
+	// credential reports whether a response may contain a credential that is shown only once. Set it with Delivering.
+	credential bool
+	// customHeaders reports whether responses have the custom headers of the configuration. Set it with AboutAuthentication.
+	customHeaders bool
+}
+
+// access is who may use an endpoint, and at which cost.
+type access struct {
+	// public reports whether the endpoint needs no credential under the given configuration. Nil: it always needs one.
+	public func(*model.ConfigStatus) bool
+	// noSession reports whether a session cookie is no credential here. Set it with WithoutSessions.
+	noSession bool
+	// servesUnrecorded reports whether admins are served although an event cannot be recorded. Set it with AlsoUnrecorded.
+	servesUnrecorded bool
+	// prefetch returns the object that the authenticator reads in the same round trip as the caller's key. Nil: it reads none.
+	prefetch func(namespace, name string) store.Ref
 	// class is the class of work that requests share besides that of all requests. Nil: none. Set it with Sharing.
 	class *fairness.Class
-	// open prepares the operation.
-	open func(*platform.Environment) operation
+}
+
+// body is what a request may contain.
+type body struct {
+	// objectType is the type of the request and response body; nil if it is not known.
+	objectType reflect.Type
+	// isStored reports whether the server stores such objects.
+	isStored bool
+	// secretField is the path of the field that has the secret of an object, by which the store finds it. Empty: there is none.
+	secretField string
+	// jsonForm reports whether a form may be an object of JSON. Set it with AlsoJSON.
+	jsonForm bool
+	// crossOriginForm reports whether other sites may send the form. Set it with FromElsewhere.
+	crossOriginForm bool
+	// maxFormBytes is the maximum size of a form. 0: limits.FormBytes.
+	maxFormBytes int64
+}
+
+// page is how an endpoint depends on the configuration and serves people.
+type page struct {
+	// html reports whether people see the answers in a browser. Set by Form.
+	html bool
+	// noConfig reports whether the response does not depend on the configuration. Set it with Unconfigured.
+	noConfig bool
+	// themed reports for which paths a response without configuration depends on the theme. Nil: none. Set it with Styled.
+	themed func(path string) bool
 }
 
 // Tabulate returns the Table form of an object or a list. Include says how much of each object its row contains.
@@ -135,7 +171,7 @@ func (e Endpoint) Tabulated(tabulate Tabulate) Endpoint {
 // AlsoUnrecorded returns the endpoint so that admins are served although the policy of the audit refuses requests whose events
 // cannot be recorded. Their events wait until a sink takes them. It is for what mends the audit. Source: ADR-0024.
 func (e Endpoint) AlsoUnrecorded() Endpoint {
-	e.mends = true
+	e.servesUnrecorded = true
 	return e
 }
 
@@ -143,7 +179,7 @@ func (e Endpoint) AlsoUnrecorded() Endpoint {
 // Table contain the whole object then, and a response of metadata alone is refused before anything is made: the
 // credential would be lost. Source: ADR-0004.
 func (e Endpoint) Delivering() Endpoint {
-	e.delivers = true
+	e.credential = true
 	return e
 }
 
@@ -157,14 +193,14 @@ func (e Endpoint) AlsoAtRoot() Endpoint {
 // that verify tokens. Its responses have the custom headers of the configuration. Source: Spec 2.7 (customHttpHeaders);
 // ADR-0015.
 func (e Endpoint) AboutAuthentication() Endpoint {
-	e.authenticates = true
+	e.customHeaders = true
 	return e
 }
 
 // WithoutSessions returns the endpoint so that a session cookie is no credential for it. It is for what clusters call, and no
 // browser. Source: ADR-0030.
 func (e Endpoint) WithoutSessions() Endpoint {
-	e.sessionless = true
+	e.noSession = true
 	return e
 }
 

@@ -79,14 +79,14 @@ func Form[D any](
 	method, path string, open func(*platform.Environment) D, do func(context.Context, D, FormInput) (FormResult, error),
 ) Endpoint {
 	return Endpoint{
-		Method: method, Path: path, Verb: strings.ToLower(method), Root: true,
-		public: Everyone, authenticates: true, pages: true,
+		Route: Route{Method: method, Path: path, Root: true}, Target: Target{Verb: strings.ToLower(method)},
+		Response: Response{customHeaders: true}, access: access{public: Everyone}, page: page{html: true},
 		open: func(env *platform.Environment) operation {
 			deps, protection := open(env), http.NewCrossOriginProtection()
 			return func(ctx context.Context, c *call) (*answer, error) {
 				ctx, cancel := context.WithTimeout(ctx, formDuration)
 				defer cancel()
-				if err := protection.Check(c.http); err != nil && !c.formElsewhere {
+				if err := protection.Check(c.http); err != nil && !c.endpoint.crossOriginForm {
 					return nil, apierror.Forbidden(schema.GroupResource{}, "", "the form is that of another site", nil).Because(err)
 				}
 				if isPrefetch(c.http) {
@@ -117,7 +117,7 @@ func Form[D any](
 					return &answer{annotations: result.Annotations}, err
 				}
 				if result.Status >= http.StatusBadRequest {
-					c.notes = result.Annotations
+					c.annotations = result.Annotations
 				}
 				return result.answer(env, c)
 			}
@@ -128,28 +128,14 @@ func Form[D any](
 // AlsoJSON returns the endpoint of a Form so that a program may send the fields of the form as an object of JSON, whose values are
 // texts.
 func (e Endpoint) AlsoJSON() Endpoint {
-	open := e.open
-	e.open = func(env *platform.Environment) operation {
-		operate := open(env)
-		return func(ctx context.Context, c *call) (*answer, error) {
-			c.formJSON = true
-			return operate(ctx, c)
-		}
-	}
+	e.jsonForm = true
 	return e
 }
 
 // FromElsewhere returns the endpoint of a Form so that other sites may send the form, up to a size in bytes. A browser sends no cookie with
 // it, and whoever wrote it may not be the person before the browser: only what the form itself proves may be believed. Source: ADR-0038.
 func (e Endpoint) FromElsewhere(size int64) Endpoint {
-	open := e.open
-	e.open = func(env *platform.Environment) operation {
-		operate := open(env)
-		return func(ctx context.Context, c *call) (*answer, error) {
-			c.formElsewhere, c.formBytes = true, size
-			return operate(ctx, c)
-		}
-	}
+	e.crossOriginForm, e.maxFormBytes = true, size
 	return e
 }
 
@@ -178,11 +164,11 @@ func readForm(c *call) (url.Values, error) {
 		return url.Values{}, nil
 	}
 	media, _, err := mime.ParseMediaType(c.http.Header.Get("Content-Type"))
-	asJSON := c.formJSON && media == codec.JSON
+	asJSON := c.endpoint.jsonForm && media == codec.JSON
 	if err != nil || media != formType && !asJSON {
 		return nil, apierror.UnsupportedMediaType(c.http.Header.Get("Content-Type"), formType)
 	}
-	most := cmp.Or(c.formBytes, limits.FormBytes)
+	most := cmp.Or(c.endpoint.maxFormBytes, limits.FormBytes)
 	tooLarge := apierror.TooLarge(fmt.Sprintf("the form is larger than %d bytes", most))
 	if c.http.ContentLength > most {
 		return nil, tooLarge
@@ -277,7 +263,7 @@ func guardPage(header http.Header) {
 
 // errorPage makes a page of a refusal, if the client prefers one.
 func (f *frame) errorPage(c *call, status metav1.Status, rendered *reply) {
-	if !f.endpoint.pages {
+	if !f.endpoint.html {
 		return
 	}
 	accepted := ParseAccept(c.http.Header.Values("Accept"))

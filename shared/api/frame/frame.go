@@ -53,58 +53,75 @@ func newFrame(server *Server, name string, endpoint Endpoint) *frame {
 
 // call is a request as the frame has parsed it.
 type call struct {
-	http            *http.Request
-	control         *http.ResponseController
-	now             func() time.Time
-	query           url.Values
-	id              string
-	caller          identity.Caller
-	namespace, name string
-	// reveal tells that the request asks for secrets in plain text.
-	reveal bool
+	endpoint *Endpoint
+	http     *http.Request
+	control  *http.ResponseController
+	now      func() time.Time
+	id       string
+	timing
+	parameters
+	authenticated
+	audited
+	negotiated
 	// unconfigured is the reason why there is no configuration. Without a configuration, the request is refused.
 	unconfigured error
 	// client is the address of the client, without a port. Only calls of forms have it.
 	client string
-	// formJSON tells that a form may be JSON, and formElsewhere that it may be that of another site.
-	formJSON, formElsewhere bool
-	// formBytes is the maximum size of a form. 0: limits.FormBytes.
-	formBytes int64
-	// received is the time at which the request was received.
-	received time.Time
-	// auditID is the audit ID of the request's events; empty if there is no audit. recording is nil if there is none, and before
-	// the caller is known.
-	auditID   string
-	recording *recording
-	// notes are the annotations of an answer that is a refusal and no error.
-	notes map[string]string
-	// sent is the body, once it has been read. panicked tells that the operation, or the encoding of its response, panicked.
-	sent     []byte
-	panicked bool
-	// form is the form of the response. include says how much of each object the rows of a Table contain.
-	form    form
-	include metav1.IncludeObjectPolicy
-	// prefetched has the record with the name of the request, if the authenticator has read it together with the caller's
-	// key, and what else it has read.
-	prefetched map[string]store.Record
-	// request is the call in the form that scopes and the audit policy match.
-	request scope.Request
 	// body reads the body of the request.
 	body func() ([]byte, error)
 	// random returns the same bytes each time the same request is repeated. Nil: the request has no Idempotency-Key.
 	random io.Reader
 	// places are the places in the process that the request holds, by class.
 	places [fairness.Classes]fairness.Place
-	// end is the deadline of the request.
-	end time.Time
+}
+
+// timing is when a request was received, and its deadline.
+type timing struct{ received, end time.Time }
+
+// parameters are what the URL of a request says.
+type parameters struct {
+	query           url.Values
+	namespace, name string
+	// reveal reports whether the request asks for secrets in plain text.
+	reveal bool
+	// request is the call in the form that scopes and the audit policy match.
+	request scope.Request
+}
+
+// authenticated is what authentication found out.
+type authenticated struct {
+	caller identity.Caller
+	// prefetched has the record with the name of the request, if the authenticator has read it together with the caller's
+	// key, and what else it has read.
+	prefetched map[string]store.Record
 	// may returns an error if the caller is not allowed another verb on the same object.
 	may func(verb string) error
+}
+
+// audited is what the audit event of a request needs.
+type audited struct {
+	// auditID is the audit ID of the request's events; empty if there is no audit. recording is nil if there is none, and before
+	// the caller is known.
+	auditID   string
+	recording *recording
+	// annotations are the annotations of an answer that is a refusal and no error.
+	annotations map[string]string
+	// sent is the body, once it has been read. panicked reports whether the operation, or the encoding of its response, panicked.
+	sent     []byte
+	panicked bool
+}
+
+// negotiated is the form of a response.
+type negotiated struct {
+	form form
+	// include is how much of each object the rows of a Table contain.
+	include metav1.IncludeObjectPolicy
 }
 
 // ServeHTTP serves a request: it runs the phases in their order.
 func (f *frame) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	received := time.Now()
-	if !f.endpoint.sessionless {
+	if !f.endpoint.noSession {
 		r = auth.WithSession(r)
 	}
 	ctx := propagation.TraceContext{}.Extract(r.Context(), propagation.HeaderCarrier(r.Header))
@@ -112,12 +129,15 @@ func (f *frame) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer span.End()
 	done := f.server.metrics().Request(f.function)
 
-	c := &call{http: r, control: http.NewResponseController(w), now: f.server.Env.Now, id: requestID(r), received: received, namespace: r.PathValue("namespace"), name: r.PathValue("name")}
-	if f.endpoint.pages {
+	c := &call{
+		endpoint: &f.endpoint, http: r, control: http.NewResponseController(w), now: f.server.Env.Now, id: requestID(r),
+		timing: timing{received: received}, parameters: parameters{namespace: r.PathValue("namespace"), name: r.PathValue("name")},
+	}
+	if f.endpoint.html {
 		c.client = f.client(r)
 	}
-	switch styled := f.endpoint.styled; {
-	case !f.endpoint.unconfigured:
+	switch styled := f.endpoint.themed; {
+	case !f.endpoint.noConfig:
 		c.unconfigured = f.server.refresh(ctx)
 	case styled != nil && styled(r.URL.Path):
 		_ = f.server.refresh(ctx) // without a configuration, the document is the built-in one
@@ -188,7 +208,7 @@ func (f *frame) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // overwrite the platform's own headers.
 // Source: Spec 2.7 (customHttpHeaders); ADR-0015.
 func (f *frame) addCustomHeaders(header http.Header) {
-	if !f.endpoint.authenticates {
+	if !f.endpoint.customHeaders {
 		return
 	}
 	settings := f.server.Env.Config().Auth
@@ -300,12 +320,12 @@ func (f *frame) phases(ctx context.Context, c *call) (result *answer, err error)
 // guesses reports whether an error is about a secret that the request brought. A secret that is refused may be one that another
 // object has, so that the request is as good as a failed authentication. Source: ADR-0022.
 func (f *frame) guesses(err error) bool {
-	if err == nil || f.endpoint.secret == "" {
+	if err == nil || f.endpoint.secretField == "" {
 		return false
 	}
 	details := apierror.From(err).Status().Details
 	return details != nil && slices.ContainsFunc(details.Causes, func(cause metav1.StatusCause) bool {
-		return cause.Field == f.endpoint.secret
+		return cause.Field == f.endpoint.secretField
 	})
 }
 
@@ -324,8 +344,8 @@ func (f *frame) authenticate(ctx context.Context, c *call) error {
 		return err
 	}
 	var ahead store.Ref
-	if f.endpoint.ahead != nil {
-		ahead = f.endpoint.ahead(c.namespace, c.name)
+	if f.endpoint.prefetch != nil {
+		ahead = f.endpoint.prefetch(c.namespace, c.name)
 	}
 	var err error
 	c.caller, c.prefetched, err = f.server.Authenticator.Header(ctx, c.http.Header, ahead)
@@ -545,8 +565,8 @@ func (f *frame) log(ctx context.Context, span trace.Span, c *call, reply *reply,
 	switch cause := causeOf(err); {
 	case cause != nil:
 		attrs = append(attrs, slog.String("cause", audit.Text(cause.Error(), hidden...)))
-	case err == nil && len(c.notes) > 0:
-		attrs = append(attrs, slog.String("cause", audit.Text(joinAnnotations(c.notes), hidden...)))
+	case err == nil && len(c.annotations) > 0:
+		attrs = append(attrs, slog.String("cause", audit.Text(joinAnnotations(c.annotations), hidden...)))
 	}
 	f.server.Env.Log.LogAttrs(ctx, level, "request", attrs...)
 }

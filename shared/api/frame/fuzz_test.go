@@ -76,7 +76,7 @@ func FuzzDeleteOptions(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text, media string, body []byte) {
 		query, _ := url.ParseQuery(text)
 		c := &call{
-			http: &http.Request{Header: http.Header{"Content-Type": {media}}}, query: query,
+			http: &http.Request{Header: http.Header{"Content-Type": {media}}}, parameters: parameters{query: query},
 			body: func() ([]byte, error) { return body, nil },
 		}
 		options, err := readDeleteOptions(c)

@@ -110,10 +110,10 @@ func (f *frame) agree(c *call) error {
 	}
 	switch verb := f.endpoint.Verb; {
 	case c.form.as == asTable:
-		if c.include, err = includeObject(c.query); f.endpoint.delivers && verb == "create" {
+		if c.include, err = includeObject(c.query); f.endpoint.credential && verb == "create" {
 			c.include = metav1.IncludeObject
 		}
-	case c.form.as == asPartial && f.endpoint.delivers && (verb == "create" || f.applies(c)):
+	case c.form.as == asPartial && f.endpoint.credential && (verb == "create" || f.applies(c)):
 		err = apierror.NotAcceptable(codec.JSON + ", " + codec.YAML)
 	case c.form.as == asPartialList && (verb == "create" || verb == "update" || verb == "patch"):
 		err = apierror.NotAcceptable(codec.JSON + ", " + codec.YAML)

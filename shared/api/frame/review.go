@@ -66,14 +66,10 @@ func ReviewWithWarnings[T runtime.Object, D, O any](
 ) Endpoint {
 	want := resource.GroupVersion().WithKind(kind)
 	return Endpoint{
-		Method:   http.MethodPost,
-		Path:     "/apis/" + resource.Group + "/" + resource.Version + "/" + resource.Resource,
-		Verb:     "create",
-		Resource: resource,
-		Kind:     kind,
-		Singular: singular,
-		empty:    func() any { return reflect.New(reflect.TypeFor[O]().Elem()).Interface() },
-		object:   reflect.TypeFor[T](),
+		Route:    Route{Method: http.MethodPost, Path: "/apis/" + resource.Group + "/" + resource.Version + "/" + resource.Resource},
+		Target:   Target{Verb: "create", Resource: resource, Kind: kind, Singular: singular},
+		Response: Response{empty: func() any { return reflect.New(reflect.TypeFor[O]().Elem()).Interface() }},
+		body:     body{objectType: reflect.TypeFor[T]()},
 		open: func(env *platform.Environment) operation {
 			deps := open(env)
 			return func(ctx context.Context, c *call) (*answer, error) {
@@ -163,10 +159,7 @@ func Document[D any](
 	do func(context.Context, D, DocumentInput) (*Page, error),
 ) Endpoint {
 	return Endpoint{
-		Method: http.MethodGet,
-		Path:   path,
-		Verb:   "get",
-		public: public,
+		Route: Route{Method: http.MethodGet, Path: path}, Target: Target{Verb: "get"}, access: access{public: public},
 		open: func(env *platform.Environment) operation {
 			deps := open(env)
 			return func(ctx context.Context, c *call) (*answer, error) {
@@ -221,14 +214,14 @@ func (a *answer) unzip(header http.Header) error {
 // Unconfigured returns the endpoint of a document that does not depend on the configuration: it is served although the state
 // cannot be reached.
 func (e Endpoint) Unconfigured() Endpoint {
-	e.unconfigured = true
+	e.noConfig = true
 	return e
 }
 
 // Styled returns the endpoint of an Unconfigured document so that the configuration is brought up to date for some of its paths, if it
 // can be read. The document is served in any case. Source: ADR-0030.
 func (e Endpoint) Styled(paths func(path string) bool) Endpoint {
-	e.styled = paths
+	e.themed = paths
 	return e
 }
 

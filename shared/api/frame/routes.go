@@ -157,8 +157,7 @@ func (s *Server) Refusing(function string, err error) http.Handler {
 // refusal returns an endpoint that refuses every request. It needs no credential, since routes are not secret.
 func refusal(why func(*call) error) Endpoint {
 	return Endpoint{
-		public:       Everyone,
-		unconfigured: true,
+		access: access{public: Everyone}, page: page{noConfig: true},
 		open: func(*platform.Environment) operation {
 			return func(_ context.Context, c *call) (*answer, error) { return nil, why(c) }
 		},

@@ -57,7 +57,7 @@ func session[D any](
 	serve func(context.Context, D, *call) (Session, error),
 ) Endpoint {
 	return Endpoint{
-		Method: method, Path: path, Verb: strings.ToLower(method), public: public,
+		Route: Route{Method: method, Path: path}, Target: Target{Verb: strings.ToLower(method)}, access: access{public: public},
 		open: func(env *platform.Environment) operation {
 			deps := open(env)
 			return func(ctx context.Context, c *call) (*answer, error) {

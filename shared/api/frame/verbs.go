@@ -212,7 +212,7 @@ func GetSubresource[O resource.Object, D any](
 	do func(context.Context, D, resource.GetInput) (O, error),
 ) Endpoint {
 	endpoint := Get(part, open, do)
-	endpoint.stored = false
+	endpoint.isStored = false
 	return ofSubresource(endpoint, subresource)
 }
 
@@ -241,7 +241,7 @@ func CreateSubresource[O resource.Object, D any](
 		}
 		return &answer{status: http.StatusCreated, object: made.Object, warnings: append(warnings, made.Warnings...)}, nil
 	})
-	endpoint.stored = false
+	endpoint.isStored = false
 	return ofSubresource(endpoint, subresource)
 }
 
@@ -308,27 +308,23 @@ func bind[T resource.Object, D any](
 		path += inNamespace
 	}
 	endpoint := Endpoint{
-		Method:     method,
-		Path:       path + "/" + definition.Resource.Resource + suffix,
-		Verb:       verb,
-		Resource:   definition.Resource,
-		Kind:       definition.Kind,
-		Singular:   definition.Singular,
-		ShortNames: definition.ShortNames,
-		Namespaced: definition.Namespaced,
-		empty:      func() any { return definition.New() },
-		object:     reflect.TypeFor[T](),
-		stored:     true,
+		Route: Route{Method: method, Path: path + "/" + definition.Resource.Resource + suffix},
+		Target: Target{
+			Verb: verb, Resource: definition.Resource, Kind: definition.Kind,
+			Singular: definition.Singular, ShortNames: definition.ShortNames, Namespaced: definition.Namespaced,
+		},
+		Response: Response{empty: func() any { return definition.New() }},
+		body:     body{objectType: reflect.TypeFor[T](), isStored: true},
 		open: func(env *platform.Environment) operation {
 			deps := open(env)
 			return func(ctx context.Context, c *call) (*answer, error) { return serve(ctx, deps, c) }
 		},
 	}
 	if definition.Unfit != nil {
-		endpoint.secret = definition.Unfit.Field
+		endpoint.secretField = definition.Unfit.Field
 	}
 	if definition.ReadAhead && suffix == item {
-		endpoint.ahead = definition.Ref
+		endpoint.prefetch = definition.Ref
 	}
 	if len(definition.Columns) > 0 {
 		endpoint.tabulate = func(object runtime.Object, include metav1.IncludeObjectPolicy, now time.Time) (*metav1.Table, error) {
