@@ -66,7 +66,7 @@ encoding/xml: shared/signin/saml test/...
 # Passwords are hashed in one place.
 golang.org/x/crypto: shared/credentials/password
 # One client of Redis, one of PostgreSQL.
-github.com/redis/go-redis/v9: shared/state/redisstore test/load test/slots
+github.com/redis/go-redis/v9: shared/state/redisstore test/load
 github.com/jackc/pgx/v5: shared/audit/postgressink
 # The client of Kubernetes is large. It asks virtual clusters to sign.
 k8s.io/client-go: shared/signing/clusterca/csr docs/examples/... local/... test/...
