@@ -101,8 +101,7 @@ func (r *Registry[T]) applyNew(ctx context.Context, in PatchInput, applied *appl
 
 // bare is the object that an apply is merged into.
 func (r *Registry[T]) bare(current T, record store.Record) (T, error) {
-	recorder, records := r.Rules.(Recorder[T])
-	if !records {
+	if r.Format == nil {
 		return current, nil
 	}
 	restored, err := r.Parse(record)
@@ -112,7 +111,7 @@ func (r *Registry[T]) bare(current T, record store.Record) (T, error) {
 	object := restored.DeepCopyObject().(T)
 	object.GetObjectKind().SetGroupVersionKind(r.Definition.GroupVersionKind())
 	object.SetResourceVersion(current.GetResourceVersion())
-	recorder.Bare(object)
+	r.Format.RemoveObserved(object)
 	return object, nil
 }
 

@@ -122,8 +122,8 @@ func (r *Registry[T]) prepare(ctx context.Context, in CreateInput[T], own own[T]
 	random := in.Random
 	if random == nil {
 		random = r.Random
-	} else if maker, makes := r.Rules.(SecretMaker[T]); makes {
-		if err := maker.MakeSecret(object, random); err != nil {
+	} else if r.Generator != nil {
+		if err := r.Generator.GenerateSecret(object, random); err != nil {
 			return nil, err
 		}
 	}
@@ -141,9 +141,9 @@ func (r *Registry[T]) prepare(ctx context.Context, in CreateInput[T], own own[T]
 	r.Rules.Default(in.Caller, object, none)
 	r.originate(in.Caller, object)
 	var refused field.ErrorList
-	if heir, inherits := r.Rules.(Heir[T]); inherits {
+	if r.Provenance != nil {
 		var err error
-		if refused, err = heir.Inherit(ctx, in.Caller, object); err != nil {
+		if refused, err = r.Provenance.RecordProvenance(ctx, in.Caller, object); err != nil {
 			return nil, r.translate(err, object.GetName())
 		}
 	}
@@ -185,7 +185,7 @@ func (d *Draft[T]) store(ctx context.Context) (Result[T], error) {
 		Drawn:   d.sealed.Drawn,
 		Created: object.GetCreationTimestamp().Time,
 	}
-	record.Object = r.spliceable(text, object, record, nil)
+	record.Object = r.marked(text, object, record, nil)
 	r.index(&record, object)
 	if !in.NoQuota {
 		record.Quota = r.Quota

@@ -60,8 +60,8 @@ func (r *Registry[T]) Decide(ctx context.Context, caller identity.Caller, verb, 
 
 // decideCreate is Decide for create.
 func (r *Registry[T]) decideCreate(ctx context.Context, caller identity.Caller) (auth.Decision, error) {
-	if heir, inherits := r.Rules.(Heir[T]); inherits {
-		refused, err := heir.Inherit(ctx, caller, r.Definition.New())
+	if r.Provenance != nil {
+		refused, err := r.Provenance.RecordProvenance(ctx, caller, r.Definition.New())
 		if err != nil {
 			return auth.Decision{}, r.translate(err, "")
 		}
@@ -83,8 +83,7 @@ func (r *Registry[T]) decideCollection(ctx context.Context, caller identity.Call
 		}
 		return allowed, nil
 	}
-	_, custom := r.Rules.(Visibility[T])
-	if !custom || caller.Admin() {
+	if r.Visibility == nil || caller.Admin() {
 		return allowed, nil
 	}
 	query := store.Query{Owners: r.owners(caller)}
@@ -125,29 +124,27 @@ func (r *Registry[T]) Admit(caller identity.Caller, verb, subresource string, ob
 
 // may decides about an object that the caller sees. Seen is the decision about that.
 func (r *Registry[T]) may(caller identity.Caller, verb, subresource string, object T, seen auth.Decision) auth.Decision {
-	guard, limited := r.Rules.(Guard[T])
-	if !limited {
+	if r.Permissions == nil {
 		return seen
 	}
-	return guard.May(caller, verb, subresource, object)
+	return r.Permissions.Permits(caller, verb, subresource, object)
 }
 
 // sees decides whether a caller may know of the object of a record.
 func (r *Registry[T]) sees(caller identity.Caller, record store.Record) (auth.Decision, error) {
-	visibility, custom := r.Rules.(Visibility[T])
-	if !custom {
+	if r.Visibility == nil {
 		return auth.Owned(caller, record.Owner), nil
 	}
 	object, err := r.Parse(record)
 	if err != nil {
 		return auth.Decision{}, err
 	}
-	return visibility.Sees(caller, object), nil
+	return r.Visibility.Sees(caller, object), nil
 }
 
 func (r *Registry[T]) seenBy() string {
-	if visibility, custom := r.Rules.(Visibility[T]); custom {
-		return visibility.SeenBy()
+	if r.Visibility != nil {
+		return r.Visibility.SeenBy()
 	}
 	return auth.SeenBy
 }

@@ -155,7 +155,7 @@ func (r *Registry[T]) insert(ctx context.Context, caller identity.Caller, record
 			return revision, err
 		case errors.Is(err, store.ErrStale):
 			// Only rules with a lineage require anything.
-			if record.Requires, err = r.Rules.(Lineage[T]).Current(ctx, caller); err != nil {
+			if record.Requires, err = r.Lineage.Current(ctx, caller); err != nil {
 				return 0, err
 			}
 			continue

@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"testing"
 
+	"management.platform.sh/shared/api/resource/stored"
 	"management.platform.sh/shared/model/apierror"
 )
 
@@ -110,7 +111,7 @@ func FuzzKeepUnknown(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := keepUnknown(text, known, updated)
+		got, err := stored.KeepUnknown(text, known, updated)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -78,7 +78,7 @@ func worldOver(t testing.TB, client *redisstore.Client) *world {
 	clock := func() time.Time { return now.Add(time.Duration(w.clock.Load()) * time.Second) }
 	w.keys = accesskey.NewRegistry(client.Resource("ownedaccesskeys"), clock, seeded(1), func() accesskey.Limits { return accesskey.Limits{} })
 	w.widgets = &resource.Registry[*widget]{
-		Definition: widgetDefinition, Rules: widgetRules{}, Store: client.Resource("widgets"), Now: clock, Random: seeded(2),
+		Definition: widgetDefinition, Strategy: resource.Strategy[*widget]{Rules: widgetRules{}}, Store: client.Resource("widgets"), Now: clock, Random: seeded(2),
 	}
 	w.graph = resource.NewGraph(func(_ identity.Caller, verb string, at schema.GroupVersionResource, namespace, name string) bool {
 		return verb != "delete" || !w.forbidden[at.Resource+" "+namespace+"/"+name]

@@ -26,8 +26,8 @@ const relatedAtOnce = 100
 
 // relate completes the status of objects that depend on other objects. Known has records of this kind that were read already.
 func (r *Registry[T]) relate(ctx context.Context, objects []T, known map[string]store.Record) error {
-	rules, ok := r.Rules.(Relations[T])
-	if !ok {
+	rules := r.Relations
+	if rules == nil {
 		return nil
 	}
 	if rules.RelatedIn() != nil {
@@ -66,7 +66,7 @@ func (r *Registry[T]) related(ctx context.Context, names []string, known map[str
 	found := make(map[string]store.Record, len(names)+len(known))
 	maps.Copy(found, known)
 	in := r.Store
-	if other := r.Rules.(Relations[T]).RelatedIn(); other != nil {
+	if other := r.Relations.RelatedIn(); other != nil {
 		in = other
 	}
 	for record, err := range store.GetEach(ctx, in, names) {
@@ -81,7 +81,7 @@ func (r *Registry[T]) related(ctx context.Context, names []string, known map[str
 // requires is what a create by a caller requires: that their credential is as it was when they were authenticated. What is
 // not stored beside its makers requires nothing.
 func (r *Registry[T]) requires(caller identity.Caller) store.Version {
-	if _, makes := r.Rules.(Lineage[T]); !makes || caller.KeyRevision == 0 {
+	if r.Lineage == nil || caller.KeyRevision == 0 {
 		return store.Version{}
 	}
 	return store.Version{Name: caller.Key, Revision: caller.KeyRevision}
@@ -89,16 +89,14 @@ func (r *Registry[T]) requires(caller identity.Caller) store.Version {
 
 // ancestors are the makers of an object.
 func (r *Registry[T]) ancestors(object metav1.Object) (bounding, others []metav1.OwnerReference) {
-	rules, made := r.Rules.(Lineage[T])
-	if !made {
+	if r.Lineage == nil {
 		return nil, nil
 	}
-	return rules.Ancestors(object.(T))
+	return r.Lineage.Ancestors(object.(T))
 }
 
 func (r *Registry[T]) makes() bool {
-	_, makes := r.Rules.(Lineage[T])
-	return makes
+	return r.Lineage != nil
 }
 
 // lineageReferences are the makers of an object as the store indexes them.

@@ -452,8 +452,7 @@ func (l *listing[T]) ending(ctx context.Context, items []entry[T], last string, 
 		if l.meta.Continue, err = writeContinue(ctx, l.in.ContinueKeys, position{Revision: revision, After: last, Query: l.fingerprint}); err != nil {
 			return nil, err
 		}
-		_, custom := l.registry.Rules.(Visibility[T])
-		if l.in.Labels.Empty() && l.in.Fields.Empty() && (!custom || l.in.Caller.Admin()) {
+		if l.in.Labels.Empty() && l.in.Fields.Empty() && (l.registry.Visibility == nil || l.in.Caller.Admin()) {
 			l.meta.RemainingItemCount = &remaining
 		}
 	}

@@ -60,10 +60,10 @@ func (r *Registry[T]) Managed(by NewFieldManager) *Registry[T] {
 	return r
 }
 
-// WithRules returns a registry of the same state, graph and field manager with other rules: for objects that clients cannot
+// WithStrategy returns a registry of the same state, graph and field manager with another strategy: for objects that clients cannot
 // write themselves.
-func (r *Registry[T]) WithRules(rules Rules[T]) *Registry[T] {
-	other := &Registry[T]{Definition: r.Definition, Rules: rules, Store: r.Store, Now: r.Now, Random: r.Random, Quota: r.Quota}
+func (r *Registry[T]) WithStrategy(strategy Strategy[T]) *Registry[T] {
+	other := &Registry[T]{Definition: r.Definition, Strategy: strategy, Store: r.Store, Now: r.Now, Random: r.Random, Quota: r.Quota}
 	other.joined.Store(r.joined.Load())
 	r.fields.mu.Lock()
 	defer r.fields.mu.Unlock()

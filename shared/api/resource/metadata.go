@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"management.platform.sh/shared/api/resource/stored"
 	"management.platform.sh/shared/model/apierror"
 )
 
@@ -120,16 +121,16 @@ func (r *Registry[T]) desiredChanged(text, old []byte) bool {
 // differ reports whether two encoded objects differ in other members than some.
 func differ(a, b []byte, except func(name string) bool) bool {
 	count := 0
-	for name, value := range members(a) {
+	for name, value := range stored.Members(a) {
 		if except(string(name)) {
 			continue
 		}
-		if other, found := member(b, string(name)); !found || !bytes.Equal(value, other) {
+		if other, found := stored.Member(b, string(name)); !found || !bytes.Equal(value, other) {
 			return true
 		}
 		count++
 	}
-	for name := range members(b) {
+	for name := range stored.Members(b) {
 		if !except(string(name)) {
 			count--
 		}

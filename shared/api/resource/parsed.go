@@ -44,8 +44,8 @@ func (r *Registry[T]) Parse(record store.Record) (T, error) {
 }
 
 func (r *Registry[T]) restore(text []byte) (T, error) {
-	if recorder, records := r.Rules.(Recorder[T]); records {
-		return recorder.Restore(text)
+	if r.Format != nil {
+		return r.Format.DecodeStored(text)
 	}
 	object := r.Definition.New()
 	return object, json.Unmarshal(text, object)

@@ -13,11 +13,10 @@ import (
 
 // owns returns the owner whose credentials go with an object. Empty: none.
 func (r *Registry[T]) owns(object metav1.Object) string {
-	rules, principal := r.Rules.(Principal[T])
-	if !principal {
+	if r.CredentialOwner == nil {
 		return ""
 	}
-	return rules.Owns(object.(T))
+	return r.CredentialOwner.CredentialsOf(object.(T))
 }
 
 // AdmitAt refuses a verb at a subresource of an object, such as a user, at which objects of another kind are.
@@ -36,7 +35,7 @@ func (r *Registry[T]) credentials() bool { return r.Definition.Credentials }
 // terms are how an object is deleted, if that is what a request asks for: what owns credentials has no grace period and
 // waits for the end of its credentials. Source: ADR-0029.
 func (r *Registry[T]) terms(asked deleteTerms) deleteTerms {
-	if _, principal := r.Rules.(Principal[T]); principal {
+	if r.CredentialOwner != nil {
 		return deleteTerms{grace: new(int64), propagation: metav1.DeletePropagationForeground}
 	}
 	return asked
@@ -51,18 +50,17 @@ func (r *Registry[T]) keepWaiting(object, old T) {
 	object.SetFinalizers(append(slices.Clone(object.GetFinalizers()), metav1.FinalizerDeleteDependents))
 }
 
-// keep asks the Keeper of the kind, if it has one.
+// keep asks the Invariant of the kind, if it has one.
 func (r *Registry[T]) keep(ctx context.Context, object, old T) (release func(), err error) {
-	if keeper, keeps := r.Rules.(Keeper[T]); keeps {
-		return keeper.Keep(ctx, object, old)
+	if r.Invariant != nil {
+		return r.Invariant.Hold(ctx, object, old)
 	}
 	return func() {}, nil
 }
 
-// keepDeleted is keep for the deletion of the object of a record, which is decoded only if the kind has a Keeper.
+// keepDeleted is keep for the deletion of the object of a record, which is decoded only if the kind has an Invariant.
 func (r *Registry[T]) keepDeleted(ctx context.Context, record store.Record) (release func(), err error) {
-	keeper, keeps := r.Rules.(Keeper[T])
-	if !keeps {
+	if r.Invariant == nil {
 		return func() {}, nil
 	}
 	old, err := r.Parse(record)
@@ -70,7 +68,7 @@ func (r *Registry[T]) keepDeleted(ctx context.Context, record store.Record) (rel
 		return nil, err
 	}
 	var none T
-	return keeper.Keep(ctx, none, old)
+	return r.Invariant.Hold(ctx, none, old)
 }
 
 // wouldTake returns the error of the store for an object of that name with a digest that is no secret, and writes nothing.

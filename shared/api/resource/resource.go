@@ -109,146 +109,12 @@ func (d *Definition[T]) GroupVersionKind() schema.GroupVersionKind {
 	return d.Resource.GroupVersion().WithKind(d.Kind)
 }
 
-// Rules are what a resource adds to the verbs. Implementations are safe for concurrent use. They change only their first
-// object.
-type Rules[T Object] interface {
-	// Default sets defaults. It runs before Validate. Old is nil at create.
-	Default(caller identity.Caller, object, old T)
-	// Validate returns all that is wrong with the object itself, except its metadata. Old is nil at create.
-	Validate(object, old T) field.ErrorList
-	// Grants returns what an object gives to somebody: an owner, a group, a role, a scope, an address where credentials are sent. What a
-	// write adds is compared with the rights of the caller. Kinds that give nothing embed GrantsNothing. Source: ADR-0047.
-	Grants(object T) []auth.Grant
-	// Authorize returns further fields that the caller may not write, besides those of Grants. It runs on a valid object,
-	// before Seal: what the object has of secrets, the caller has sent. Old is nil at create.
-	Authorize(caller identity.Caller, object, old T) field.ErrorList
-	// Seal removes or encrypts the secrets of the object before it is stored. Stored is the zero record at create.
-	Seal(object T, stored store.Record) (Sealed[T], field.ErrorList)
-	// Index returns the owner of the object and when it expires. Activity is its last known use, or zero.
-	Index(object T, activity time.Time) (owner string, expires time.Time)
-	// Observe fills in the status from the stored record.
-	Observe(object T, record store.Record)
-	// Warn returns the warnings for the writer of the object.
-	Warn(object T) []string
-}
-
-// Visibility is an optional part of Rules, for kinds whose objects others than their owners see. Without it, owners see
-// their objects, and others see none of them. Source: ADR-0017.
-type Visibility[T Object] interface {
-	// Sees decides whether the caller may know of the object.
-	Sees(caller identity.Caller, object T) auth.Decision
-	// SeenBy says who sees an object, as the subject of a sentence.
-	SeenBy() string
-}
-
-// Guard is an optional part of Rules, for kinds in which callers may not do everything to an object that they see.
-// Without it, they may. Source: ADR-0023.
-type Guard[T Object] interface {
-	// May decides whether a caller who sees the object may do a verb to it or to a subresource: update, patch, delete,
-	// or create at a subresource. Reading is decided by Sees.
-	May(caller identity.Caller, verb, subresource string, object T) auth.Decision
-}
-
-// Recorder is an optional part of Rules, for kinds whose records are not the plain JSON of the object.
-// Source: ADR-0015.
-type Recorder[T Object] interface {
-	// Record returns the text to store for an object as Seal left it.
-	Record(object T) ([]byte, error)
-	// Restore returns the object of a stored text, as Seal left it.
-	Restore(text []byte) (T, error)
-	// Bare makes of a restored object what clients wrote, without anything that Observe fills in. An apply is merged
-	// into that.
-	Bare(object T)
-}
-
-// StatusRules are an optional part of Rules, for resources with a status subresource.
-type StatusRules[T Object] interface {
-	// ValidateStatus returns all that is wrong with the status that a client writes.
-	ValidateStatus(object, old T) field.ErrorList
-	// AuthorizeStatus returns the fields of the status that the caller may not change.
-	AuthorizeStatus(caller identity.Caller, object, old T) field.ErrorList
-}
-
-// Relations are an optional part of Rules, for kinds whose status depends on other objects. The verbs read what the objects of
-// an answer need together, page by page. Source: ADR-0021.
-type Relations[T Object] interface {
-	// RelatedIn returns the store of those objects. Nil: they are of the same kind.
-	RelatedIn() store.Store
-	// Related returns the names of the objects in the store that the status of an object depends on.
-	Related(object T) []string
-	// Relate completes the status of an object that Observe has filled in. Known has the records of those names that exist,
-	// and perhaps others.
-	Relate(object T, known map[string]store.Record)
-}
-
-// Heir is an optional part of Rules, for kinds whose objects are credentials that callers make with their own.
-// Source: ADR-0021.
-type Heir[T Object] interface {
-	// Inherit notes in a new object which credentials made it. The result says why that is refused.
-	Inherit(ctx context.Context, caller identity.Caller, object T) (field.ErrorList, error)
-}
-
-// Assigner is an optional part of Rules, for credentials whose owner an update may change. Source: ADR-0047.
-type Assigner[T Object] interface {
-	// Assign notes in a changed object whose it is now. The result says why that is refused.
-	Assign(ctx context.Context, caller identity.Caller, object, old T) (field.ErrorList, error)
-}
-
-// Lineage is an optional part of Rules, for kinds whose objects are credentials of this API that make each other.
-// Source: ADR-0021.
-type Lineage[T Object] interface {
-	Heir[T]
-	// Ancestors returns the objects of the kind that made an object, and made each other, in the form of owners: those
-	// that it cannot outlive, and the others.
-	Ancestors(object T) (bounding, others []metav1.OwnerReference)
-	// Current returns the record of the caller's credential as it is now. The error is for the caller: Unauthorized if it
-	// works no longer, Conflict if it may do something else than when the caller was authenticated.
-	Current(ctx context.Context, caller identity.Caller) (store.Version, error)
-}
-
-// SecretMaker is an optional part of Rules, for kinds whose new objects get a secret. MakeSecret runs before everything
-// else, so that a repeated create with the same random bytes makes the same secret. Source: ADR-0017.
-type SecretMaker[T Object] interface {
-	MakeSecret(object T, random io.Reader) error
-}
-
-// Blinder is an optional part of Rules, for kinds with a secret that an update may repeat. Blind removes it from an object. A
-// dry run of an update does so before it looks at the object: its answer must not tell whether a text is the secret.
-// Source: ADR-0022.
-type Blinder[T Object] interface {
-	Blind(object T)
-}
-
-// Principal is an optional part of Rules, for kinds whose objects own credentials. The deletion of such an object begins at once
-// and waits until its credentials are deleted. Source: ADR-0029.
-type Principal[T Object] interface {
-	// Owns returns the owner, in the form of Rules.Index, whose credentials go with an object.
-	Owns(object T) string
-}
-
-// Keeper is an optional part of Rules, for kinds of which something must remain whatever is written. Source: ADR-0029.
-type Keeper[T Object] interface {
-	// Keep refuses a write after which something would be missing: old is nil for a create, and object for a deletion. The error
-	// is for the caller. If it is nil, release is called after the write.
-	Keep(ctx context.Context, object, old T) (release func(), err error)
-}
-
-// Sealed is the result of Rules.Seal.
-type Sealed[T Object] struct {
-	// Digest is a second key by which the store finds the object. Empty: none.
-	Digest string
-	// Drawn says that the secret was drawn at random just now, and not from the source of a create that may be repeated.
-	Drawn bool
-	// Reveal puts the secret into the only response that contains it. Nil: there is no secret to show.
-	Reveal func(T)
-}
-
 // Registry is a resource with its state: everything that the verbs need.
 type Registry[T Object] struct {
 	// Definition is what the resource is.
 	Definition *Definition[T]
-	// Rules are what the resource adds to the verbs.
-	Rules Rules[T]
+	// Strategy is what the kind adds to the verbs.
+	Strategy[T]
 	// Store holds the objects.
 	Store store.Store
 	// Now is the clock.
@@ -345,7 +211,7 @@ func (r *Registry[T]) fetch(ctx context.Context, namespace, name string) (store.
 
 // owners are the owners whose records the store reads for a caller; nil means all.
 func (r *Registry[T]) owners(caller identity.Caller) []string {
-	if _, custom := r.Rules.(Visibility[T]); custom {
+	if r.Visibility != nil {
 		return nil
 	}
 	return caller.Owners()
@@ -405,8 +271,8 @@ func (r *Registry[T]) encodeBare(object T) ([]byte, error) {
 	r.Rules.Observe(object, store.Record{})
 	var text []byte
 	var err error
-	if recorder, records := r.Rules.(Recorder[T]); records {
-		text, err = recorder.Record(object)
+	if r.Format != nil {
+		text, err = r.Format.EncodeStored(object)
 	} else {
 		text, err = json.Marshal(object)
 	}

@@ -83,8 +83,7 @@ func (s *shown[T]) related() (Relations[T], bool) {
 	if s.registry == nil {
 		return nil, false
 	}
-	rules, ok := s.registry.Rules.(Relations[T])
-	return rules, ok
+	return s.registry.Relations, s.registry.Relations != nil
 }
 
 // relate reads what the status of the objects of some events depends on, of all of them together, unless that was read a

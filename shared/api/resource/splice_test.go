@@ -29,8 +29,6 @@ import (
 // lenient are the rules of a kind, except that every object is valid.
 type lenient[T resource.Object] struct {
 	resource.Rules[T]
-	resource.Splicer[T]
-	resource.Relations[T]
 }
 
 func (lenient[T]) Default(identity.Caller, T, T)                   {}
@@ -40,13 +38,6 @@ func (lenient[T]) Authorize(identity.Caller, T, T) field.ErrorList { return nil 
 func (lenient[T]) Seal(object T, stored store.Record) (resource.Sealed[T], field.ErrorList) {
 	return resource.Sealed[T]{Digest: cmp.Or(stored.Digest, "of-"+object.GetName())}, nil
 }
-
-// none has no objects that others depend on.
-type none[T resource.Object] struct{}
-
-func (none[T]) RelatedIn() store.Store            { return nil }
-func (none[T]) Related(T) []string                { return nil }
-func (none[T]) Relate(T, map[string]store.Record) {}
 
 // scribble fills a value with random content. The texts have everything that JSON escapes.
 func scribble(random *rand.Rand, value reflect.Value, depth int) {
@@ -186,15 +177,11 @@ func (s *spliced[T]) sameList() {
 func checkSpliced[T resource.Object](t *testing.T, w *issuertest.World, registry *resource.Registry[T], random *rand.Rand, clean func(T)) {
 	t.Helper()
 	definition := registry.Definition
-	rules := lenient[T]{Rules: registry.Rules}
-	rules.Splicer, _ = registry.Rules.(resource.Splicer[T])
-	var depends bool
-	if rules.Relations, depends = registry.Rules.(resource.Relations[T]); !depends {
-		rules.Relations = none[T]{}
-	}
 	writer := registry
-	if rules.Splicer != nil {
-		writer = registry.WithRules(rules).Managed(fieldmanager.New)
+	if registry.Splicer != nil {
+		writer = registry.WithStrategy(resource.Strategy[T]{
+			Rules: lenient[T]{Rules: registry.Rules}, Splicer: registry.Splicer, Relations: registry.Relations,
+		}).Managed(fieldmanager.New)
 	}
 	s := &spliced[T]{t: t, registry: registry}
 	if definition.Namespaced {

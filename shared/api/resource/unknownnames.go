@@ -15,12 +15,6 @@ const maxUnknown = 64
 // principals are the resources of the owners that have objects.
 var principals = map[identity.OwnerKind]string{identity.User: "users", identity.Team: "teams"}
 
-// Acquainted is an optional part of Rules, for kinds that look up the owner of a written object themselves. Source: ADR-0047.
-type Acquainted[T Object] interface {
-	// Stranger tells that the platform has users or teams, and that the owner of an object that was just written is neither.
-	Stranger(object T) bool
-}
-
 // named is a user or team to which a write newly gives something, and the field that names them.
 type named struct {
 	path  string
@@ -39,9 +33,9 @@ func (r *Registry[T]) unknownNames(ctx context.Context, caller identity.Caller, 
 		return nil
 	}
 	exists := func(identity.Owner) bool { return false }
-	if rules, acquainted := r.Rules.(Acquainted[T]); !acquainted {
+	if r.OwnerLookup == nil {
 		exists = r.existing(ctx, names)
-	} else if !rules.Stranger(object) {
+	} else if !r.OwnerLookup.OwnerMissing(object) {
 		return nil
 	}
 	var warnings []string

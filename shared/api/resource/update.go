@@ -334,8 +334,8 @@ func (r *Registry[T]) prepareReplacement(
 ) (string, error) {
 	keepMetadata(object, old)
 	r.keepWaiting(object, old)
-	if blinder, blind := r.Rules.(Blinder[T]); blind && in.dryRun {
-		blinder.Blind(object)
+	if r.RepeatedSecret != nil && in.dryRun {
+		r.RepeatedSecret.RemoveSecret(object)
 	}
 	if err := r.requestManagedFields(object, old, false); err != nil {
 		return "", err
@@ -349,8 +349,8 @@ func (r *Registry[T]) prepareReplacement(
 	var excess field.ErrorList
 	if len(problems) == 0 {
 		excess = append(r.newlyBeyond(in.caller, object, old), r.Rules.Authorize(in.caller, object, old)...)
-		if assigner, assigns := r.Rules.(Assigner[T]); assigns {
-			more, err := assigner.Assign(ctx, in.caller, object, old)
+		if r.OwnerChange != nil {
+			more, err := r.OwnerChange.RecordOwner(ctx, in.caller, object, old)
 			if err != nil {
 				return "", r.translate(err, old.GetName())
 			}
@@ -369,7 +369,7 @@ func (r *Registry[T]) prepareReplacement(
 	if len(excess) > 0 {
 		return "", apierror.Forbidden(r.Definition.GroupResource(), old.GetName(), apierror.Summary(excess), excess)
 	}
-	if _, records := r.Rules.(Recorder[T]); records {
+	if r.Format != nil {
 		// Seal has given the object the form in which it is stored.
 		old = stored
 	}
@@ -387,9 +387,9 @@ func (r *Registry[T]) prepareStatus(caller identity.Caller, own own[T], object, 
 		return updated, "", err
 	}
 	var problems, excess field.ErrorList
-	if rules, ok := r.Rules.(StatusRules[T]); ok {
-		problems = rules.ValidateStatus(updated, old)
-		excess = append(r.newlyBeyond(caller, updated, old), rules.AuthorizeStatus(caller, updated, old)...)
+	if r.Status != nil {
+		problems = r.Status.ValidateStatus(updated, old)
+		excess = append(r.newlyBeyond(caller, updated, old), r.Status.AuthorizeStatus(caller, updated, old)...)
 	}
 	sealed, more := r.Rules.Seal(updated, record)
 	if problems = append(problems, more...); len(problems) > 0 {

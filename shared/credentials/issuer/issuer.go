@@ -173,9 +173,10 @@ func (i *Issuer) read(ctx context.Context, from func(context.Context) (*signingk
 
 // records is the registry of tokens with the rules of the one that a request asks for.
 func (i *Issuer) records(in Input) *issuedtoken.Registry {
+	own := newToken{maxTTL: i.maxTTL, register: i.Register, caller: in.Caller, userAgent: in.UserAgent, metadata: validateMetadata(in.Object)}
 	return &issuedtoken.Registry{
 		Definition: issuedtoken.Definition, Store: i.Register.Store, Now: i.Register.Now, Random: i.Register.Random,
-		Rules: newToken{maxTTL: i.maxTTL, register: i.Register, caller: in.Caller, userAgent: in.UserAgent, metadata: validateMetadata(in.Object)},
+		Strategy: resource.Strategy[*model.DirectClusterEndpointToken]{Rules: own, Provenance: own},
 	}
 }
 
@@ -206,14 +207,9 @@ type newToken struct {
 	metadata field.ErrorList
 }
 
-var (
-	_ resource.Rules[*model.DirectClusterEndpointToken] = newToken{}
-	_ resource.Heir[*model.DirectClusterEndpointToken]  = newToken{}
-)
-
-// Inherit implements resource.Heir.
-func (n newToken) Inherit(ctx context.Context, caller identity.Caller, object *model.DirectClusterEndpointToken) (field.ErrorList, error) {
-	return n.register.Inherit(ctx, caller, object)
+// RecordProvenance implements resource.Provenance.
+func (n newToken) RecordProvenance(ctx context.Context, caller identity.Caller, object *model.DirectClusterEndpointToken) (field.ErrorList, error) {
+	return n.register.RecordProvenance(ctx, caller, object)
 }
 
 // Default fills in the lifetime, the scope and what the server decides: the owner of the token, when it ends, and

@@ -10,9 +10,9 @@ import (
 	"management.platform.sh/shared/model/identity"
 )
 
-// May implements resource.Guard: callers with a scope change only keys within that scope. Deleting a key gives nothing to
+// Permits implements resource.Permissions: callers with a scope change only keys within that scope. Deleting a key gives nothing to
 // anybody. Source: ADR-0005, ADR-0023.
-func (r *rules) May(caller identity.Caller, verb, _ string, key *model.OwnedAccessKey) auth.Decision {
+func (r *rules) Permits(caller identity.Caller, verb, _ string, key *model.OwnedAccessKey) auth.Decision {
 	if excess := wider(caller, key); len(excess) > 0 && slices.Contains([]string{"update", "patch"}, verb) {
 		return auth.Decision{Causes: excess, Reason: "spec.scope of the key is wider than the scope of your credential; " +
 			"a credential without a scope, or with one that covers that of the key, permits it"}

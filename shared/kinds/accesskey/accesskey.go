@@ -82,8 +82,8 @@ func madeBy(key *model.OwnedAccessKey) model.TrustRuleReference {
 
 // NewRegistry returns the access keys in a store. Limits returns the platform's present limits.
 func NewRegistry(state store.Store, now func() time.Time, random io.Reader, limits func() Limits) *Registry {
-	added := &rules{now: now, random: random, limits: limits, lines: newLines()}
-	added.keys = &Registry{Definition: Definition, Rules: added, Store: state, Now: now, Random: random}
+	added := &rules{now: now, random: random, limits: limits, related: newRelatedCache()}
+	added.keys = &Registry{Definition: Definition, Strategy: strategy(added), Store: state, Now: now, Random: random}
 	return added.keys
 }
 
@@ -92,14 +92,36 @@ func OwnerOf(spec *model.OwnedAccessKeySpec) identity.Owner {
 	return identity.OwnerOf(spec.User, spec.Team, spec.Subject)
 }
 
-// rules implements resource.Rules, resource.Lineage, resource.Relations and resource.Splicer.
+// keyRules are all rules of access keys.
+type keyRules interface {
+	resource.Rules[*model.OwnedAccessKey]
+	resource.Permissions[*model.OwnedAccessKey]
+	resource.Splicer[*model.OwnedAccessKey]
+	resource.Relations[*model.OwnedAccessKey]
+	resource.Provenance[*model.OwnedAccessKey]
+	resource.Lineage[*model.OwnedAccessKey]
+	resource.OwnerChange[*model.OwnedAccessKey]
+	resource.OwnerLookup[*model.OwnedAccessKey]
+	resource.SecretGenerator[*model.OwnedAccessKey]
+	resource.RepeatedSecret[*model.OwnedAccessKey]
+}
+
+// strategy returns the strategy of access keys with the given rules.
+func strategy(own keyRules) resource.Strategy[*model.OwnedAccessKey] {
+	return resource.Strategy[*model.OwnedAccessKey]{
+		Rules: own, Permissions: own, Splicer: own, Relations: own, Provenance: own, Lineage: own, OwnerChange: own, OwnerLookup: own,
+		Generator: own, RepeatedSecret: own,
+	}
+}
+
+// rules are the rules of the keys that clients write. Keys that the platform makes have rules that embed them.
 type rules struct {
 	now    func() time.Time
 	random io.Reader
 	limits func() Limits
 	// keys is the registry that has the rules.
-	keys  *Registry
-	lines *lines
+	keys    *Registry
+	related *relatedCache
 	// people are the users and teams. nil: the platform has neither.
 	people *directory.Directory
 }
@@ -187,11 +209,11 @@ func (r *rules) Seal(key *model.OwnedAccessKey, stored store.Record) (resource.S
 	}, nil
 }
 
-// Blind implements resource.Blinder.
-func (r *rules) Blind(key *model.OwnedAccessKey) { key.Spec.Key = "" }
+// RemoveSecret implements resource.RepeatedSecret.
+func (r *rules) RemoveSecret(key *model.OwnedAccessKey) { key.Spec.Key = "" }
 
-// MakeSecret makes spec.key where the client leaves it out.
-func (r *rules) MakeSecret(key *model.OwnedAccessKey, random io.Reader) error {
+// GenerateSecret makes spec.key where the client leaves it out.
+func (r *rules) GenerateSecret(key *model.OwnedAccessKey, random io.Reader) error {
 	if key.Spec.Key != "" {
 		return nil
 	}

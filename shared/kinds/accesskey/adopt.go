@@ -11,11 +11,7 @@ import (
 // groups of a key are granted to it, by the names of keys, and leaves the rest of the status as it is. It is for updates alone.
 // Source: ADR-0033.
 func OfAdoption(keys *Registry, granted map[string][]string) *Registry {
-	own := rulesOf(keys)
-	if own == nil {
-		panic("accesskey: the registry is not that of NewRegistry")
-	}
-	return keys.WithRules(adoptionRules{own, granted})
+	return keys.WithStrategy(strategy(adoptionRules{mustRulesOf(keys), granted}))
 }
 
 // adoptionRules are the rules of keys whose owners get objects.

@@ -9,11 +9,7 @@ import (
 // OfKubeconfigs returns the registry in which the tokens of kubeconfigs are created: its keys have the type Kubeconfig, which
 // no client can give. It is for creates alone. Source: ADR-0021.
 func OfKubeconfigs(keys *Registry) *Registry {
-	own, ok := keys.Rules.(*rules)
-	if !ok {
-		panic("accesskey: the registry is not that of NewRegistry")
-	}
-	return keys.WithRules(kubeconfigRules{own})
+	return keys.WithStrategy(strategy(kubeconfigRules{mustRulesOf(keys)}))
 }
 
 // OwnerNameLabel has the name of the instance for which a key was rendered. Source: ADR-0017.

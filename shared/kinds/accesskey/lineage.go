@@ -173,8 +173,8 @@ func earliest(a, b time.Time) time.Time {
 	return a
 }
 
-// Inherit implements resource.Heir: it notes which keys made a new key, and what its owner is.
-func (r *rules) Inherit(ctx context.Context, caller identity.Caller, key *model.OwnedAccessKey) (refused field.ErrorList, err error) {
+// RecordProvenance implements resource.Provenance: it notes which keys made a new key, and what its owner is.
+func (r *rules) RecordProvenance(ctx context.Context, caller identity.Caller, key *model.OwnedAccessKey) (refused field.ErrorList, err error) {
 	if key.Status.CreatedBy, key.Status.Lineage, refused, err = Lineage(ctx, r.keys, caller); err != nil {
 		return nil, err
 	}
@@ -185,8 +185,8 @@ func (r *rules) Inherit(ctx context.Context, caller identity.Caller, key *model.
 	return append(refused, more...), err
 }
 
-// Assign implements resource.Assigner: a key that gets another owner is bound to the user or team of that name as it is now.
-func (r *rules) Assign(ctx context.Context, caller identity.Caller, key, old *model.OwnedAccessKey) (field.ErrorList, error) {
+// RecordOwner implements resource.OwnerChange: a key that gets another owner is bound to the user or team of that name as it is now.
+func (r *rules) RecordOwner(ctx context.Context, caller identity.Caller, key, old *model.OwnedAccessKey) (field.ErrorList, error) {
 	if OwnerOf(&key.Spec) == OwnerOf(&old.Spec) {
 		return nil, nil
 	}
@@ -267,7 +267,7 @@ func (r *rules) RelatedIn() store.Store { return nil }
 func (r *rules) Related(key *model.OwnedAccessKey) []string {
 	names := Bounding(key.Status.Lineage)
 	if len(names) > 0 {
-		r.lines.learn(nameOf+key.Name, line{names: names})
+		r.related.put(byName+key.Name, related{keys: names})
 	}
 	return names
 }
@@ -305,50 +305,4 @@ func EndWithin(
 		return nil
 	}
 	return &metav1.Time{Time: end.UTC().Truncate(time.Second)}
-}
-
-// maxLines is for how many keys a process remembers what to read with them.
-const maxLines = 4096
-
-// digestOf and nameOf begin the keys of lines.
-const (
-	digestOf = "digest:"
-	nameOf   = "name:"
-)
-
-// line is what is read together with a key.
-type line struct {
-	// names are those of the keys to which it is bound.
-	names []string
-	// owners are its owner and theirs, each once.
-	owners []identity.Owner
-	// rules are the trust rules that made it and them, each once.
-	rules []store.Ref
-}
-
-// lines remembers what to read together with a key, by its digest and by its name. What is remembered is only a guess: a name may
-// be that of another key meanwhile, and a key may have another owner. It is safe for concurrent use. nil remembers nothing.
-type lines struct{ known *lru.Cache[string, line] }
-
-func newLines() *lines {
-	// Only a size below one is an error.
-	known, _ := lru.New[string, line](maxLines)
-	return &lines{known: known}
-}
-
-func (l *lines) learn(key string, is line) {
-	if l == nil {
-		return
-	}
-	if was, ok := l.known.Get(key); !ok || !slices.Equal(was.names, is.names) || !slices.Equal(was.owners, is.owners) || !slices.Equal(was.rules, is.rules) {
-		l.known.Add(key, is)
-	}
-}
-
-func (l *lines) recall(key string) line {
-	if l == nil {
-		return line{}
-	}
-	is, _ := l.known.Get(key)
-	return is
 }

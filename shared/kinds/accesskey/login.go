@@ -33,11 +33,7 @@ func OfSignIn(kind string) bool {
 // OfLogins returns the registry in which sign-ins create keys: its keys have the type Login or OIDCRefreshToken and the identity of the user
 // at their connector, neither of which clients can give. It is for creates alone. Source: ADR-0031, ADR-0045.
 func OfLogins(keys *Registry) *Registry {
-	own, ok := keys.Rules.(*rules)
-	if !ok {
-		panic("accesskey: the registry is not that of NewRegistry")
-	}
-	return keys.WithRules(loginRules{own})
+	return keys.WithStrategy(strategy(loginRules{mustRulesOf(keys)}))
 }
 
 // loginRules are the rules of the keys of sign-ins.

@@ -17,7 +17,7 @@ func Open(env *platform.Environment) *Registry {
 		state := &retiring{Store: env.Stores(Definition.Resource.Resource), retired: OpenRetired(env)}
 		keys := NewRegistry(state, env.Now, env.Random, OpenLimits(env))
 		keys.Quota = env.Quota
-		rulesOf(keys).people = directory.Open(env)
+		mustRulesOf(keys).people = directory.Open(env)
 		resource.JoinForReading(env, keys)
 		return keys
 	})

@@ -22,24 +22,33 @@ func rulesOf(keys *Registry) *rules {
 	return own
 }
 
-// ownerOf returns what the owner of a key may do now. Read is what was read for the owner; what is missing is read. Without a
-// directory nobody is managed.
+// mustRulesOf is rulesOf for a registry that NewRegistry has made.
+func mustRulesOf(keys *Registry) *rules {
+	own := rulesOf(keys)
+	if own == nil {
+		panic("accesskey: the registry is not from NewRegistry")
+	}
+	return own
+}
+
+// ownerOf returns what the owner of a key may do now. Read is what was read for the owner; what is missing is read. Without
+// people, no owner is managed.
 //
-// Errors: those of people.Directory.Of and people.State.Fits.
+// Errors: those of directory.Directory.Of and directory.State.Fits.
 func ownerOf(
-	ctx context.Context, directory *directory.Directory, key *model.OwnedAccessKey, read map[store.Ref]store.Record,
+	ctx context.Context, people *directory.Directory, key *model.OwnedAccessKey, read map[store.Ref]store.Record,
 ) (directory.State, error) {
 	owner := OwnerOf(&key.Spec)
-	if directory == nil || owner.Kind == identity.Subject && read == nil {
+	if people == nil || owner.Kind == identity.Subject && read == nil {
 		return directory.State{}, nil
 	}
 	if read == nil {
 		var err error
-		if read, err = directory.Read(ctx, owner); err != nil {
+		if read, err = people.Read(ctx, owner); err != nil {
 			return directory.State{}, fmt.Errorf("looking up the owner of an access key: %w", err)
 		}
 	}
-	state, err := directory.Of(ctx, owner, read)
+	state, err := people.Of(ctx, owner, read)
 	if err == nil {
 		err = state.Fits(key.Status.Owner)
 	}
@@ -106,8 +115,8 @@ func groupsNow(key *model.OwnedAccessKey, state directory.State) []string {
 // come from teams and roles alone.
 func grantable(group string) bool { return !strings.HasPrefix(group, identity.PlatformPrefix) }
 
-// Stranger implements resource.Acquainted: noteOwner has found no object of the owner.
-func (r *rules) Stranger(key *model.OwnedAccessKey) bool {
+// OwnerMissing implements resource.OwnerLookup: noteOwner has found no object of the owner.
+func (r *rules) OwnerMissing(key *model.OwnedAccessKey) bool {
 	return key.Status.Owner == nil && r.people != nil && !r.people.Empty()
 }
 

@@ -97,11 +97,7 @@ func changesRuled(key, old *model.OwnedAccessKey) field.ErrorList {
 
 // OfTrustRule returns the registry in which a trust rule makes keys: they are bound to the rule. It is for creates alone. Source: ADR-0036.
 func OfTrustRule(keys *Registry, rule model.TrustRuleReference) *Registry {
-	own := rulesOf(keys)
-	if own == nil {
-		panic("accesskey: the registry is not that of NewRegistry")
-	}
-	return keys.WithRules(ruledRules{own, rule})
+	return keys.WithStrategy(strategy(ruledRules{mustRulesOf(keys), rule}))
 }
 
 // ruledRules are the rules of the keys of a trust rule.
@@ -110,9 +106,9 @@ type ruledRules struct {
 	rule model.TrustRuleReference
 }
 
-// Inherit implements resource.Heir.
-func (r ruledRules) Inherit(ctx context.Context, caller identity.Caller, key *model.OwnedAccessKey) (field.ErrorList, error) {
-	refused, err := r.rules.Inherit(ctx, caller, key)
+// RecordProvenance implements resource.Provenance.
+func (r ruledRules) RecordProvenance(ctx context.Context, caller identity.Caller, key *model.OwnedAccessKey) (field.ErrorList, error) {
+	refused, err := r.rules.RecordProvenance(ctx, caller, key)
 	key.Status.TrustRule = &r.rule
 	return refused, err
 }

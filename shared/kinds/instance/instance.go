@@ -97,16 +97,12 @@ type Settings struct {
 
 // NewRegistry returns the instances in a store.
 func NewRegistry(state store.Store, now func() time.Time, random io.Reader, settings Settings) *Registry {
-	return &Registry{
-		Definition: Definition,
-		Rules:      &rules{now: now, Settings: settings},
-		Store:      state,
-		Now:        now,
-		Random:     random,
-	}
+	own := &rules{now: now, Settings: settings}
+	return &Registry{Definition: Definition, Store: state, Now: now, Random: random, Strategy: resource.Strategy[*model.VirtualClusterInstance]{
+		Rules: own, Visibility: own, Permissions: own, Status: own, Splicer: own,
+	}}
 }
 
-// rules implements resource.Rules, resource.Visibility, resource.Guard, resource.StatusRules and resource.Splicer.
 type rules struct {
 	Settings
 	now func() time.Time
@@ -131,9 +127,9 @@ func (r *rules) SeenBy() string {
 	return "their owner, callers that their spec.access names, members of their project, and members of " + identity.Admins
 }
 
-// May implements resource.Guard: an update, also of the status, needs the verb update; a kubeconfig needs the verb
+// Permits implements resource.Permissions: an update, also of the status, needs the verb update; a kubeconfig needs the verb
 // use, and a scope that covers that of the kubeconfig.
-func (r *rules) May(caller identity.Caller, verb, subresource string, instance *model.VirtualClusterInstance) auth.Decision {
+func (r *rules) Permits(caller identity.Caller, verb, subresource string, instance *model.VirtualClusterInstance) auth.Decision {
 	switch {
 	case subresource == Kubeconfig:
 		return r.mayRender(caller, instance)

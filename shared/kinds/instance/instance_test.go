@@ -679,10 +679,7 @@ func TestProjectRoles(t *testing.T) {
 	t.Parallel()
 	w := instancetest.New(t)
 	stored := w.Seed(t, instancetest.Instance(t, "dev"))
-	rules, _ := w.Instances.Rules.(interface {
-		resource.Visibility[*object]
-		resource.Guard[*object]
-	})
+	rules := w.Instances.Strategy
 	cleo := identity.Owner{Kind: identity.User, Name: "cleo"}
 	for _, row := range []struct {
 		project, role              string
@@ -697,14 +694,14 @@ func TestProjectRoles(t *testing.T) {
 	} {
 		caller := identity.New(cleo, nil)
 		caller.Roles = map[string]string{row.project: row.role}
-		if got := rules.Sees(caller, stored); got.Allowed != row.sees {
+		if got := rules.Visibility.Sees(caller, stored); got.Allowed != row.sees {
 			t.Errorf("%q in %q sees it: %v", row.role, row.project, got)
 		}
-		if got := rules.May(caller, "create", instance.Kubeconfig, stored); got.Allowed != row.renders {
+		if got := rules.Permissions.Permits(caller, "create", instance.Kubeconfig, stored); got.Allowed != row.renders {
 			t.Errorf("%q in %q renders a kubeconfig: %v", row.role, row.project, got)
 		}
 		for _, verb := range []string{"update", "patch", "delete"} {
-			if got := rules.May(caller, verb, "", stored); got.Allowed != row.updates {
+			if got := rules.Permissions.Permits(caller, verb, "", stored); got.Allowed != row.updates {
 				t.Errorf("%q in %q may %s it: %v", row.role, row.project, verb, got)
 			}
 		}

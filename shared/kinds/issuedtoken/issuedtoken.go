@@ -84,9 +84,10 @@ func NewRegister(state, revoked store.Store, keys *accesskey.Registry, now func(
 	parents, _ := lru.New[string, []string](maxParents)
 	register := &Register{keys: keys, limits: limits, revoked: revoked, parents: parents}
 	register.sweeping = &revoking{Store: state, revoked: revoked, now: now, quota: func() (none store.Quota) { return none }}
+	own := storedRules{register: register}
 	register.Registry = &Registry{
 		Definition: Definition,
-		Rules:      storedRules{register: register},
+		Strategy:   resource.Strategy[*model.DirectClusterEndpointToken]{Rules: own, Provenance: own, Relations: own},
 		Store:      &revoking{Store: state, revoked: revoked, now: now, quota: func() store.Quota { return register.Quota }},
 		Now:        now,
 		Random:     random,
@@ -94,16 +95,15 @@ func NewRegister(state, revoked store.Store, keys *accesskey.Registry, now func(
 	return register
 }
 
-// storedRules are Rules for records, whose tokens end with the access keys to which they are bound. It implements
-// resource.Relations.
+// storedRules are Rules for records, whose tokens end with the access keys to which they are bound.
 type storedRules struct {
 	Rules
 	register *Register
 }
 
-// Inherit implements resource.Heir, for decisions about new tokens.
-func (s storedRules) Inherit(ctx context.Context, caller identity.Caller, token *model.DirectClusterEndpointToken) (field.ErrorList, error) {
-	return s.register.Inherit(ctx, caller, token)
+// RecordProvenance implements resource.Provenance, for decisions about new tokens.
+func (s storedRules) RecordProvenance(ctx context.Context, caller identity.Caller, token *model.DirectClusterEndpointToken) (field.ErrorList, error) {
+	return s.register.RecordProvenance(ctx, caller, token)
 }
 
 // RelatedIn implements resource.Relations.
@@ -225,7 +225,7 @@ func (r *Register) usable(
 }
 
 // Inherit notes in a new token which keys made it; see accesskey.Lineage. A token is bound to its access key whatever that is.
-func (r *Register) Inherit(ctx context.Context, caller identity.Caller, token *model.DirectClusterEndpointToken) (refused field.ErrorList, err error) {
+func (r *Register) RecordProvenance(ctx context.Context, caller identity.Caller, token *model.DirectClusterEndpointToken) (refused field.ErrorList, err error) {
 	token.Status.CreatedBy, token.Status.Lineage, refused, err = accesskey.Lineage(ctx, r.keys, caller)
 	if len(token.Status.Lineage) > 0 {
 		token.Status.Lineage[0].Bounds = true

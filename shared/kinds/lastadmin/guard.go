@@ -70,7 +70,7 @@ type change struct {
 	team, oldTeam *model.Team
 }
 
-// User refuses the write of a user after which nobody is an admin; see resource.Keeper.
+// User refuses the write of a user after which nobody is an admin; see resource.Invariant.
 func (g *Guard) User(ctx context.Context, user, old *model.User) (release func(), err error) {
 	switch {
 	case old == nil:
@@ -81,7 +81,7 @@ func (g *Guard) User(ctx context.Context, user, old *model.User) (release func()
 	return g.keep(ctx, change{user: user, oldUser: old}, identity.Owner{Kind: identity.User, Name: old.Name})
 }
 
-// Team refuses the write of a team after which nobody is an admin; see resource.Keeper.
+// Team refuses the write of a team after which nobody is an admin; see resource.Invariant.
 func (g *Guard) Team(ctx context.Context, team, old *model.Team) (release func(), err error) {
 	switch {
 	case old == nil:

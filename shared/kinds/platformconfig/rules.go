@@ -22,7 +22,7 @@ import (
 	"management.platform.sh/shared/state/store"
 )
 
-// rules implement resource.Rules, Visibility, Guard and Recorder for the Config. For reads, the write is zero.
+// rules are the strategy of the Config. For reads, the write is zero.
 //
 // What the configuration gives is not compared: whoever may write it decides who signs in, and is an admin in all but name. Source: ADR-0047.
 type rules struct {
@@ -39,9 +39,9 @@ func (r *rules) Sees(identity.Caller, *model.Config) auth.Decision {
 // SeenBy implements resource.Visibility.
 func (r *rules) SeenBy() string { return "all authenticated callers" }
 
-// May implements resource.Guard: nobody writes a configuration that comes from a file, or through an endpoint that is
+// Permits implements resource.Permissions: nobody writes a configuration that comes from a file, or through an endpoint that is
 // disabled.
-func (r *rules) May(_ identity.Caller, verb, subresource string, config *model.Config) auth.Decision {
+func (r *rules) Permits(_ identity.Caller, verb, subresource string, config *model.Config) auth.Decision {
 	switch {
 	case verb == "get" || subresource == "history":
 		return auth.Decision{Allowed: true, Reason: "it can be read"}
@@ -143,14 +143,14 @@ func (r *rules) Warn(config *model.Config) []string {
 	return warnings
 }
 
-// Record implements resource.Recorder.
-func (r *rules) Record(config *model.Config) ([]byte, error) { return marshalStored(config) }
+// EncodeStored implements resource.StorageFormat.
+func (r *rules) EncodeStored(config *model.Config) ([]byte, error) { return marshalStored(config) }
 
-// Restore implements resource.Recorder.
-func (r *rules) Restore(stored []byte) (*model.Config, error) { return unmarshalStored(stored) }
+// DecodeStored implements resource.StorageFormat.
+func (r *rules) DecodeStored(stored []byte) (*model.Config, error) { return unmarshalStored(stored) }
 
-// Bare implements resource.Recorder: an apply sees marks, like every client, but no defaults, which nobody owns.
-func (r *rules) Bare(config *model.Config) { hide(&config.Status) }
+// RemoveObserved implements resource.StorageFormat: an apply sees marks, like every client, but no defaults, which nobody owns.
+func (r *rules) RemoveObserved(config *model.Config) { hide(&config.Status) }
 
 // markManifest puts marks in place of the secrets in the manifest that kubectl apply stores in an annotation. The rest of
 // the text stays as it is, so that applying the same manifest again changes nothing. A manifest that cannot be read is

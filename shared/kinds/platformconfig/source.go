@@ -160,7 +160,9 @@ func New(options Options) *Source {
 }
 
 func (s *Source) registry(state store.Store, r *rules) *resource.Registry[*model.Config] {
-	return &resource.Registry[*model.Config]{Definition: Definition, Rules: r, Store: state, Now: s.Now, Random: s.Random}
+	return &resource.Registry[*model.Config]{Definition: Definition, Store: state, Now: s.Now, Random: s.Random, Strategy: resource.Strategy[*model.Config]{
+		Rules: r, Visibility: r, Permissions: r, Format: r,
+	}}
 }
 
 // Managed makes writes record who set which field, and returns the configuration. Source: ADR-0008.

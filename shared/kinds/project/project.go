@@ -60,7 +60,10 @@ type Settings struct {
 
 // NewRegistry returns the projects in a store.
 func NewRegistry(state store.Store, now func() time.Time, random io.Reader, settings Settings) *Registry {
-	return &Registry{Definition: Definition, Rules: &rules{settings}, Store: state, Now: now, Random: random}
+	own := &rules{settings}
+	return &Registry{Definition: Definition, Store: state, Now: now, Random: random, Strategy: resource.Strategy[*model.Project]{
+		Rules: own, Visibility: own, Permissions: own, Invariant: own,
+	}}
 }
 
 // ownerOf returns the owner of a project. The zero value: it has none.
@@ -71,7 +74,6 @@ func ownerOf(project *model.Project) identity.Owner {
 	return identity.OwnerOf(project.Spec.Owner.User, project.Spec.Owner.Team, "")
 }
 
-// rules implements resource.Rules, resource.Visibility, resource.Guard and resource.Keeper.
 type rules struct{ Settings }
 
 const reasonAdmin = "the caller is in the group " + identity.Admins
@@ -97,8 +99,8 @@ func (r *rules) SeenBy() string {
 	return "their owner, their members and members of " + identity.Admins
 }
 
-// May implements resource.Guard: the owner and members with the role admin write a project.
-func (r *rules) May(caller identity.Caller, verb, _ string, project *model.Project) auth.Decision {
+// Permits implements resource.Permissions: the owner and members with the role admin write a project.
+func (r *rules) Permits(caller identity.Caller, verb, _ string, project *model.Project) auth.Decision {
 	switch {
 	case caller.Admin():
 		return auth.Decision{Allowed: true, Reason: reasonAdmin}
@@ -157,9 +159,9 @@ func (r *rules) Observe(project *model.Project, _ store.Record) {
 	project.Status.Namespace = r.Namespace(project.Name)
 }
 
-// Keep implements resource.Keeper: a project with virtual clusters stays. They would be left without members, and a later project
+// Hold implements resource.Invariant: a project with virtual clusters stays. They would be left without members, and a later project
 // of the same name would have them.
-func (r *rules) Keep(ctx context.Context, project, old *model.Project) (release func(), err error) {
+func (r *rules) Hold(ctx context.Context, project, old *model.Project) (release func(), err error) {
 	release = func() {}
 	if project != nil || old == nil {
 		return release, nil

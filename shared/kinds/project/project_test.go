@@ -88,7 +88,7 @@ func TestWhoMay(t *testing.T) {
 		if got := ofTest.Sees(row.caller, project); got.Allowed != row.sees || !row.sees && !got.Hidden {
 			t.Errorf("%s sees it: %+v, want %v", about, got, row.sees)
 		}
-		if got := ofTest.May(row.caller, "delete", "", project); got.Allowed != row.writes || got.Reason == "" {
+		if got := ofTest.Permits(row.caller, "delete", "", project); got.Allowed != row.writes || got.Reason == "" {
 			t.Errorf("%s deletes it: %+v, want %v", about, got, row.writes)
 		}
 	}

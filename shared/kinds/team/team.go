@@ -54,10 +54,12 @@ var Definition = &resource.Definition[*model.Team]{
 
 // NewRegistry returns the teams in a store. Guard keeps the last admin.
 func NewRegistry(state store.Store, now func() time.Time, random io.Reader, guard *lastadmin.Guard) *Registry {
-	return &Registry{Definition: Definition, Rules: &rules{guard: guard}, Store: state, Now: now, Random: random}
+	own := &rules{guard: guard}
+	return &Registry{Definition: Definition, Store: state, Now: now, Random: random, Strategy: resource.Strategy[*model.Team]{
+		Rules: own, Visibility: own, Permissions: own, CredentialOwner: own, Invariant: own,
+	}}
 }
 
-// rules implements resource.Rules, resource.Visibility, resource.Guard, resource.Principal and resource.Keeper.
 type rules struct{ guard *lastadmin.Guard }
 
 const reasonAdmin = "the caller is in the group " + identity.Admins
@@ -77,8 +79,8 @@ func (r *rules) Sees(caller identity.Caller, team *model.Team) auth.Decision {
 // SeenBy implements resource.Visibility.
 func (r *rules) SeenBy() string { return "their members and members of " + identity.Admins }
 
-// May implements resource.Guard: admins write teams, and members make access keys of their teams.
-func (r *rules) May(caller identity.Caller, verb, subresource string, team *model.Team) auth.Decision {
+// Permits implements resource.Permissions: admins write teams, and members make access keys of their teams.
+func (r *rules) Permits(caller identity.Caller, verb, subresource string, team *model.Team) auth.Decision {
 	switch {
 	case caller.Admin():
 		return auth.Decision{Allowed: true, Reason: reasonAdmin}
@@ -151,13 +153,13 @@ func (r *rules) Index(*model.Team, time.Time) (owner string, expires time.Time) 
 // Observe fills in nothing: the status is empty.
 func (r *rules) Observe(*model.Team, store.Record) {}
 
-// Owns implements resource.Principal.
-func (r *rules) Owns(team *model.Team) string {
+// CredentialsOf implements resource.CredentialOwner.
+func (r *rules) CredentialsOf(team *model.Team) string {
 	return identity.Owner{Kind: identity.Team, Name: team.Name}.String()
 }
 
-// Keep implements resource.Keeper.
-func (r *rules) Keep(ctx context.Context, team, old *model.Team) (release func(), err error) {
+// Hold implements resource.Invariant.
+func (r *rules) Hold(ctx context.Context, team, old *model.Team) (release func(), err error) {
 	return r.guard.Team(ctx, team, old)
 }
 

@@ -45,7 +45,10 @@ var Definition = &resource.Definition[*model.TrustRule]{
 
 // NewRegistry returns the trust rules in a store.
 func NewRegistry(state store.Store, now func() time.Time, random io.Reader) *Registry {
-	return &Registry{Definition: Definition, Rules: rules{}, Store: state, Now: now, Random: random}
+	own := rules{}
+	return &Registry{Definition: Definition, Store: state, Now: now, Random: random, Strategy: resource.Strategy[*model.TrustRule]{
+		Rules: own, Visibility: own, Permissions: own,
+	}}
 }
 
 // Owner returns the owner of the access keys of a rule. The zero value: the rule names none.
@@ -77,7 +80,6 @@ func orDefault(seconds int64) time.Duration {
 	return model.Seconds(seconds)
 }
 
-// rules implements resource.Rules, resource.Visibility and resource.Guard.
 type rules struct{}
 
 const reasonAdmin = "the caller is in the group " + identity.Admins
@@ -93,8 +95,8 @@ func (rules) Sees(caller identity.Caller, _ *model.TrustRule) auth.Decision {
 // SeenBy implements resource.Visibility.
 func (rules) SeenBy() string { return "members of " + identity.Admins }
 
-// May implements resource.Guard: only admins write trust rules.
-func (r rules) May(caller identity.Caller, _, _ string, rule *model.TrustRule) auth.Decision {
+// Permits implements resource.Permissions: only admins write trust rules.
+func (r rules) Permits(caller identity.Caller, _, _ string, rule *model.TrustRule) auth.Decision {
 	return r.Sees(caller, rule)
 }
 

@@ -51,14 +51,16 @@ var Definition = &resource.Definition[*model.User]{
 	},
 }
 
-// NewRegistry returns the users in a store. Guard keeps the last admin, and directory has the teams.
+// NewRegistry returns the users in a store. Guard keeps the last admin, and people are the teams.
 func NewRegistry(
-	state store.Store, now func() time.Time, random io.Reader, guard *lastadmin.Guard, directory *directory.Directory,
+	state store.Store, now func() time.Time, random io.Reader, guard *lastadmin.Guard, people *directory.Directory,
 ) *Registry {
-	return &Registry{Definition: Definition, Rules: &rules{guard, directory}, Store: state, Now: now, Random: random}
+	own := &rules{guard, people}
+	return &Registry{Definition: Definition, Store: state, Now: now, Random: random, Strategy: resource.Strategy[*model.User]{
+		Rules: own, Visibility: own, Permissions: own, CredentialOwner: own, Invariant: own,
+	}}
 }
 
-// rules implements resource.Rules, resource.Visibility, resource.Guard, resource.Principal and resource.Keeper.
 type rules struct {
 	guard  *lastadmin.Guard
 	people *directory.Directory
@@ -93,8 +95,8 @@ func (r *rules) Sees(caller identity.Caller, user *model.User) auth.Decision {
 // SeenBy implements resource.Visibility.
 func (r *rules) SeenBy() string { return "the user and members of " + identity.Admins }
 
-// May implements resource.Guard: users change themselves. Authorize says what they change.
-func (r *rules) May(caller identity.Caller, verb, subresource string, user *model.User) auth.Decision {
+// Permits implements resource.Permissions: users change themselves. Authorize says what they change.
+func (r *rules) Permits(caller identity.Caller, verb, subresource string, user *model.User) auth.Decision {
 	switch {
 	case caller.Admin():
 		return auth.Decision{Allowed: true, Reason: reasonAdmin}
@@ -147,13 +149,13 @@ func (r *rules) Observe(user *model.User, record store.Record) {
 	user.Status.HasPassword = password != ""
 }
 
-// Owns implements resource.Principal.
-func (r *rules) Owns(user *model.User) string {
+// CredentialsOf implements resource.CredentialOwner.
+func (r *rules) CredentialsOf(user *model.User) string {
 	return identity.Owner{Kind: identity.User, Name: user.Name}.String()
 }
 
-// Keep implements resource.Keeper.
-func (r *rules) Keep(ctx context.Context, user, old *model.User) (release func(), err error) {
+// Hold implements resource.Invariant.
+func (r *rules) Hold(ctx context.Context, user, old *model.User) (release func(), err error) {
 	return r.guard.User(ctx, user, old)
 }
 

@@ -1,4 +1,4 @@
-package resource
+package stored
 
 import (
 	"bytes"
@@ -7,12 +7,12 @@ import (
 	"reflect"
 )
 
-// keepUnknown returns the text to store for an object that replaces a stored one, with the fields that
+// KeepUnknown returns the text to store for an object that replaces a stored one, with the fields that
 // this build does not know. Functions are deployed one by one, so that an older one may rewrite what a
 // newer one wrote. Stored is the text in the store, known what this build understands of it, and updated
 // the replacement. A field is unknown when it is in stored and not in known; a list that the update
 // changes keeps the unknown fields of the entries that are still in it.
-func keepUnknown(stored, known, updated []byte) ([]byte, error) {
+func KeepUnknown(stored, known, updated []byte) ([]byte, error) {
 	if bytes.Equal(stored, known) {
 		return updated, nil
 	}
@@ -27,7 +27,7 @@ func keepUnknown(stored, known, updated []byte) ([]byte, error) {
 	}
 	if fields, isObject := values[0].(map[string]any); isObject {
 		// A build that does not know the member has kept it, for another text.
-		delete(fields, spliceMember)
+		delete(fields, markMember)
 	}
 	merged := merge(values[0], values[1], values[2])
 	if reflect.DeepEqual(merged, values[3]) {

@@ -1,4 +1,4 @@
-package resource
+package stored
 
 import "testing"
 
@@ -17,7 +17,7 @@ func TestKeepUnknown(t *testing.T) {
 		{"an entry changed loses its own", `{"l":[{"n":1,"x":1},{"n":2,"x":2}]}`, `{"l":[{"n":1},{"n":2}]}`, `{"l":[{"n":3},{"n":2}]}`, `{"l":[{"n":3},{"n":2,"x":2}]}`},
 		{"entries that look alike", `{"l":[{"n":1,"x":1},{"n":1,"x":2}]}`, `{"l":[{"n":1},{"n":1}]}`, `{"l":[{"n":1},{"n":1},{"n":2}]}`, `{"l":[{"n":1,"x":1},{"n":1,"x":2},{"n":2}]}`},
 	} {
-		got, err := keepUnknown([]byte(row.stored), []byte(row.known), []byte(row.updated))
+		got, err := KeepUnknown([]byte(row.stored), []byte(row.known), []byte(row.updated))
 		if err != nil || string(got) != row.want {
 			t.Errorf("%s: %s (%v), want %s", row.about, got, err, row.want)
 		}

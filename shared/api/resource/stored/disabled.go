@@ -1,0 +1,5 @@
+//go:build nosplice
+
+package stored
+
+const enabled = false
