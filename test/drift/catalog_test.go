@@ -184,9 +184,12 @@ func TestSelfDescriptionFinds(t *testing.T) {
 	t.Parallel()
 	keys := model.SchemeGroupVersion.WithResource("keys")
 	functions := []*frame.Function{{Endpoints: []frame.Endpoint{
-		{Method: "GET", Path: "/v1/keys", Verb: "list", Resource: keys, Kind: "Key", Singular: "key"},
-		{Method: "POST", Path: "/v1/keys/{name}/token", Verb: "create", Resource: keys, Subresource: "token", Kind: "Token"},
-		{Method: "GET", Path: "/version", Verb: "get"},
+		{Route: frame.Route{Method: "GET", Path: "/v1/keys"}, Target: frame.Target{Verb: "list", Resource: keys, Kind: "Key", Singular: "key"}},
+		{
+			Route:  frame.Route{Method: "POST", Path: "/v1/keys/{name}/token"},
+			Target: frame.Target{Verb: "create", Resource: keys, Subresource: "token", Kind: "Token"},
+		},
+		{Route: frame.Route{Method: "GET", Path: "/version"}, Target: frame.Target{Verb: "get"}},
 	}}}
 	group := `{"items":[{"metadata":{"name":"management.platform.sh"},"versions":[{"version":"v1","resources":[%s]}]}]}`
 	tests := []struct {

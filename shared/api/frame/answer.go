@@ -62,7 +62,7 @@ func (r *reply) write(w http.ResponseWriter, request *http.Request) (sent bool) 
 		w.WriteHeader(r.status)
 		return send(w, nil) == nil
 	}
-	out, done := body(w, request, len(r.body))
+	out, done := compressedBody(w, request, len(r.body))
 	w.WriteHeader(r.status)
 	_, err := out.Write(r.body)
 	return errors.Join(err, done()) == nil

@@ -198,7 +198,7 @@ func (l *lister) add(encoded *reply, part runtime.Object) error {
 		}
 		l.sent = &reply{status: encoded.status, header: encoded.header}
 		l.frame.setHeaders(l.http, l.call, l.sent)
-		l.out, l.done = body(l.http, l.call.http, len(l.held))
+		l.out, l.done = compressedBody(l.http, l.call.http, len(l.held))
 		l.http.WriteHeader(encoded.status)
 	}
 	return l.flush()

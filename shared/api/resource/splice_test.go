@@ -231,10 +231,10 @@ func checkSpliced[T resource.Object](t *testing.T, w *issuertest.World, registry
 		}
 	}
 	s.sameList()
-	if rules.Splicer != nil && s.texts < 40 {
+	if registry.Splicer != nil && s.texts < 40 {
 		t.Errorf("%d answers were made from stored texts", s.texts)
 	}
-	if rules.Splicer == nil && s.texts > 0 {
+	if registry.Splicer == nil && s.texts > 0 {
 		t.Errorf("%d answers were made from stored texts of a kind without a Splicer", s.texts)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"management.platform.sh/shared/api/resource/stored"
 	"management.platform.sh/shared/model/apierror"
 	"management.platform.sh/shared/model/identity"
 	"management.platform.sh/shared/state/store"
@@ -188,7 +189,7 @@ func (r *Registry[T]) complete(ctx context.Context, in target, own own[T], objec
 		return r.invalid(name, problems)
 	}
 	stored := old
-	known, _, canonical := r.canonical(record.Object)
+	known, canonical := r.canonical(record.Object)
 	if canonical {
 		known = append(bytes.Clone(known), '}')
 	} else {
@@ -314,7 +315,7 @@ func (r *Registry[T]) raiseGeneration(object T, text []byte, generation int64) (
 	object.SetGeneration(generation)
 	// It is in the metadata, after names and the uid, whose texts have no quotes.
 	at := bytes.Index(text, []byte(name+before+","))
-	if _, end, found := uidIn(text); !found || at != end+len(",") {
+	if _, end, found := stored.UID(text); !found || at != end+len(",") {
 		return r.encodeBare(object)
 	}
 	raised := append(make([]byte, 0, len(text)+1), text[:at+len(name)]...)

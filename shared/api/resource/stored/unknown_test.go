@@ -1,6 +1,10 @@
 package stored
 
-import "testing"
+import (
+	"encoding/json"
+	"reflect"
+	"testing"
+)
 
 func TestKeepUnknown(t *testing.T) {
 	t.Parallel()
@@ -22,4 +26,43 @@ func TestKeepUnknown(t *testing.T) {
 			t.Errorf("%s: %s (%v), want %s", row.about, got, err, row.want)
 		}
 	}
+}
+
+// FuzzKeepUnknown: an update is stored, and fields that this build does not know stay.
+func FuzzKeepUnknown(f *testing.F) {
+	f.Add([]byte(`{"a":1}`), []byte(`{"a":2}`))
+	f.Add([]byte(`{"l":[{"a":1},{"a":1}]}`), []byte(`{"l":[{"a":1}]}`))
+	f.Add([]byte(`{"o":{"a":1}}`), []byte(`{"o":[null]}`))
+	f.Fuzz(func(t *testing.T, known, updated []byte) {
+		const mark = "not known"
+		var stored, before map[string]any
+		if json.Unmarshal(known, &stored) != nil || json.Unmarshal(updated, &before) != nil || stored == nil || before == nil {
+			return
+		}
+		if _, taken := stored[mark]; taken {
+			return
+		}
+		stored[mark] = true
+		text, err := json.Marshal(stored)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := KeepUnknown(text, known, updated)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var after map[string]any
+		if err := json.Unmarshal(got, &after); err != nil {
+			t.Fatal(err)
+		}
+		if _, kept := after[mark]; !kept {
+			t.Fatalf("%s forgot what %s had: %s", updated, text, got)
+		}
+		if _, own := before[mark]; !own {
+			delete(after, mark)
+		}
+		if !reflect.DeepEqual(before, after) {
+			t.Fatalf("%s became %s", updated, got)
+		}
+	})
 }
