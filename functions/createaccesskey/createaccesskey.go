@@ -39,19 +39,19 @@ func Do(ctx context.Context, deps Deps, in Input) (Output, error) {
 // ofUser stores a new access key of one user. Errors: those of Do; NotFound for a user that the caller may not see; Invalid if the
 // key names another owner.
 func ofUser(ctx context.Context, deps Deps, in Input) (Output, error) {
-	if err := deps.Users.AdmitAt(ctx, in.Caller, "create", accesskey.Subresource, in.Of); err != nil {
+	if err := deps.Users.AdmitAt(ctx, in.Caller, "create", accesskey.Subresource, in.Parent); err != nil {
 		return Output{}, err
 	}
-	return of(ctx, deps, in, identity.Owner{Kind: identity.User, Name: in.Of})
+	return of(ctx, deps, in, identity.Owner{Kind: identity.User, Name: in.Parent})
 }
 
 // ofTeam stores a new access key of one team. Errors: those of Do; NotFound for a team that the caller may not see; Invalid if the
 // key names another owner.
 func ofTeam(ctx context.Context, deps Deps, in Input) (Output, error) {
-	if err := deps.Teams.AdmitAt(ctx, in.Caller, "create", accesskey.Subresource, in.Of); err != nil {
+	if err := deps.Teams.AdmitAt(ctx, in.Caller, "create", accesskey.Subresource, in.Parent); err != nil {
 		return Output{}, err
 	}
-	return of(ctx, deps, in, identity.Owner{Kind: identity.Team, Name: in.Of})
+	return of(ctx, deps, in, identity.Owner{Kind: identity.Team, Name: in.Parent})
 }
 
 func of(ctx context.Context, deps Deps, in Input, owner identity.Owner) (Output, error) {

@@ -50,7 +50,7 @@ func TestOfOwners(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := do(t.Context(), deps, Input{Caller: row.caller, Of: row.of, Object: &model.OwnedAccessKey{Spec: row.spec}})
+		got, err := do(t.Context(), deps, Input{Caller: row.caller, Parent: row.of, Object: &model.OwnedAccessKey{Spec: row.spec}})
 		after, listErr := kinds.AccessKeys(w.Env).Store.List(t.Context(), store.Query{})
 		if listErr != nil {
 			t.Fatal(listErr)

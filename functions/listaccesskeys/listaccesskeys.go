@@ -40,19 +40,19 @@ func Do(ctx context.Context, deps Deps, in Input) (Output, error) {
 
 // ofUser returns a page of the access keys of one user. Errors: those of Do; NotFound for a user that the caller may not see.
 func ofUser(ctx context.Context, deps Deps, in Input) (Output, error) {
-	if err := deps.Users.AdmitAt(ctx, in.Caller, "get", accesskey.Subresource, in.Of); err != nil {
+	if err := deps.Users.AdmitAt(ctx, in.Caller, "get", accesskey.Subresource, in.Parent); err != nil {
 		return nil, err
 	}
-	in.Owner = identity.Owner{Kind: identity.User, Name: in.Of}.String()
+	in.Owner = identity.Owner{Kind: identity.User, Name: in.Parent}.String()
 	return Do(ctx, deps, in)
 }
 
 // ofTeam returns a page of the access keys of one team. Errors: those of Do; NotFound for a team that the caller may not see.
 func ofTeam(ctx context.Context, deps Deps, in Input) (Output, error) {
-	if err := deps.Teams.AdmitAt(ctx, in.Caller, "get", accesskey.Subresource, in.Of); err != nil {
+	if err := deps.Teams.AdmitAt(ctx, in.Caller, "get", accesskey.Subresource, in.Parent); err != nil {
 		return nil, err
 	}
-	in.Owner = identity.Owner{Kind: identity.Team, Name: in.Of}.String()
+	in.Owner = identity.Owner{Kind: identity.Team, Name: in.Parent}.String()
 	return Do(ctx, deps, in)
 }
 

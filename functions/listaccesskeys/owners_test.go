@@ -54,7 +54,7 @@ func TestOfOwners(t *testing.T) {
 		if row.team {
 			do = ofTeam
 		}
-		got, err := do(t.Context(), deps, Input{Caller: row.caller, Of: row.of})
+		got, err := do(t.Context(), deps, Input{Caller: row.caller, Parent: row.of})
 		if row.code != 0 {
 			if accesskeytest.Code(err) != row.code {
 				t.Errorf("%s: %v", row.about, err)
@@ -74,12 +74,12 @@ func TestOfOwners(t *testing.T) {
 		}
 	}
 	// A token of one owner's list does not continue that of another one.
-	page, err := ofUser(t.Context(), deps, Input{Caller: root, Of: "ana", Limit: 1})
+	page, err := ofUser(t.Context(), deps, Input{Caller: root, Parent: "ana", Limit: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
 	next := page.(*model.OwnedAccessKeyList).Continue
-	if _, err := ofUser(t.Context(), deps, Input{Caller: root, Of: "ben", Limit: 1, Continue: next}); next == "" || accesskeytest.Code(err) != 400 {
+	if _, err := ofUser(t.Context(), deps, Input{Caller: root, Parent: "ben", Limit: 1, Continue: next}); next == "" || accesskeytest.Code(err) != 400 {
 		t.Errorf("the token %q continues the list of another user: %v", next, err)
 	}
 }

@@ -34,26 +34,26 @@ var stated = map[string]string{
 }
 
 // filled returns a value of a type in which each field is set, lists have one entry and texts are the letter x.
-func filled(of reflect.Type) reflect.Value {
-	value := reflect.New(of).Elem()
-	switch of.Kind() {
+func filled(goType reflect.Type) reflect.Value {
+	value := reflect.New(goType).Elem()
+	switch goType.Kind() {
 	case reflect.Pointer:
-		value.Set(filled(of.Elem()).Addr())
+		value.Set(filled(goType.Elem()).Addr())
 	case reflect.Struct:
-		if of == reflect.TypeFor[metav1.Time]() {
+		if goType == reflect.TypeFor[metav1.Time]() {
 			value.Set(reflect.ValueOf(metav1.Unix(1, 0)))
 			break
 		}
-		for i := range of.NumField() {
-			if of.Field(i).IsExported() {
-				value.Field(i).Set(filled(of.Field(i).Type))
+		for i := range goType.NumField() {
+			if goType.Field(i).IsExported() {
+				value.Field(i).Set(filled(goType.Field(i).Type))
 			}
 		}
 	case reflect.Slice:
-		value.Set(reflect.Append(value, filled(of.Elem())))
+		value.Set(reflect.Append(value, filled(goType.Elem())))
 	case reflect.Map:
-		value.Set(reflect.MakeMap(of))
-		value.SetMapIndex(filled(of.Key()), filled(of.Elem()))
+		value.Set(reflect.MakeMap(goType))
+		value.SetMapIndex(filled(goType.Key()), filled(goType.Elem()))
 	case reflect.String:
 		value.SetString("x")
 	case reflect.Bool:
@@ -63,30 +63,30 @@ func filled(of reflect.Type) reflect.Value {
 	case reflect.Uint8:
 		value.SetUint('x')
 	default:
-		panic("the test fills no " + of.String())
+		panic("the test fills no " + goType.String())
 	}
 	return value
 }
 
 // fieldsOf returns the paths of the fields of a type whose names tell that they give something: the outermost of them.
-func fieldsOf(of reflect.Type, path string) []string {
-	for of.Kind() == reflect.Pointer || of.Kind() == reflect.Slice || of.Kind() == reflect.Map {
-		of = of.Elem()
+func fieldsOf(goType reflect.Type, path string) []string {
+	for goType.Kind() == reflect.Pointer || goType.Kind() == reflect.Slice || goType.Kind() == reflect.Map {
+		goType = goType.Elem()
 	}
-	if of.Kind() != reflect.Struct || strings.HasPrefix(of.PkgPath(), "k8s.io/") {
+	if goType.Kind() != reflect.Struct || strings.HasPrefix(goType.PkgPath(), "k8s.io/") {
 		return nil
 	}
 	var found []string
-	for i := range of.NumField() {
-		name, _, _ := strings.Cut(of.Field(i).Tag.Get("json"), ",")
+	for i := range goType.NumField() {
+		name, _, _ := strings.Cut(goType.Field(i).Tag.Get("json"), ",")
 		at := path + "." + name
 		switch {
 		case name == "":
-			found = append(found, fieldsOf(of.Field(i).Type, path)...)
+			found = append(found, fieldsOf(goType.Field(i).Type, path)...)
 		case telling.MatchString(name):
 			found = append(found, at)
 		default:
-			found = append(found, fieldsOf(of.Field(i).Type, at)...)
+			found = append(found, fieldsOf(goType.Field(i).Type, at)...)
 		}
 	}
 	return found

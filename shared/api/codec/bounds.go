@@ -141,13 +141,13 @@ func measure(text []byte) shape {
 			if depth == 0 || depth > limits.BodyDepth {
 				continue
 			}
-			at := &levels[depth-1] //nolint:gosec // depth is within the levels
-			naming = !at.list
+			level := &levels[depth-1] //nolint:gosec // depth is within the levels
+			naming = !level.list
 			// The comma promises one more entry.
-			if at.entries++; depth == 1 {
-				found.outermost = max(found.outermost, at.entries+1)
-			} else if at.entries+1 > found.entries {
-				if found.entries = at.entries + 1; at.entries == limits.BodyEntries {
+			if level.entries++; depth == 1 {
+				found.outermost = max(found.outermost, level.entries+1)
+			} else if level.entries+1 > found.entries {
+				if found.entries = level.entries + 1; level.entries == limits.BodyEntries {
 					found.tooMany = pathOf(levels[:depth-1])
 				}
 			}
@@ -185,14 +185,14 @@ func closing(text []byte, from int) int {
 func pathOf(levels []level) string {
 	const most = limits.FaultBytes / 4
 	var path []byte
-	for _, at := range levels {
+	for _, level := range levels {
 		switch {
-		case at.list:
-			path = append(strconv.AppendInt(append(path, '['), int64(at.entries), 10), ']')
+		case level.list:
+			path = append(strconv.AppendInt(append(path, '['), int64(level.entries), 10), ']')
 		case len(path) > 0:
-			path = append(append(path, '.'), at.name...)
+			path = append(append(path, '.'), level.name...)
 		default:
-			path = append(path, at.name...)
+			path = append(path, level.name...)
 		}
 		if len(path) > most {
 			return string(bytes.ToValidUTF8(path[:most], nil)) + "..."

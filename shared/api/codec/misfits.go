@@ -143,18 +143,18 @@ func (f *fitter) fitStruct(value any, goType reflect.Type, path *field.Path) {
 		f.wrong(value, path, "an object")
 		return
 	}
-	known := f.fields[goType]
-	if known == nil {
-		known = map[string]reflect.Type{}
-		collect(goType, known)
-		f.fields[goType] = known
+	goTypes := f.fields[goType]
+	if goTypes == nil {
+		goTypes = map[string]reflect.Type{}
+		collect(goType, goTypes)
+		f.fields[goType] = goTypes
 	}
 	for _, name := range slices.Sorted(maps.Keys(object)) {
 		at := path.Child(name)
 		if path == nil {
 			at = field.NewPath(name)
 		}
-		if inner, ok := known[name]; ok {
+		if inner, ok := goTypes[name]; ok {
 			f.fit(object[name], inner, at)
 		} else if f.unknown {
 			f.faults.Add(func() *field.Error {

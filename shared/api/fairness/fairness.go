@@ -232,13 +232,13 @@ func (g *gate) wait(ctx context.Context, c *caller, w *waiter) (Place, error) {
 }
 
 // release gives a place back that was held for some time, and gives it to whoever has the next turn.
-func (g *gate) release(c *caller, held time.Duration) {
+func (g *gate) release(c *caller, duration time.Duration) {
 	g.mu.Lock()
 	g.taken--
 	c.taken--
 	if g.bound.Spare > 0 {
 		before, _ := g.took.Get(c.name)
-		g.took.Add(c.name, max(held, before*9/10))
+		g.took.Add(c.name, max(duration, before*9/10))
 	}
 	g.enqueue(c)
 	served := 0

@@ -72,9 +72,9 @@ func wants(t *testing.T, err error, text string) {
 // Source: ADR-0020.
 func TestPlaces(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		seen := newCounter()
-		p := fairness.New(map[fairness.Class]fairness.Bound{fairness.Lists: {Total: 3, PerCaller: 2, Waiting: 1}}, seen)
-		one, two := take(t, p, fairness.Lists, "ana"), take(t, p, fairness.Lists, "ana")
+		counter := newCounter()
+		p := fairness.New(map[fairness.Class]fairness.Bound{fairness.Lists: {Total: 3, PerCaller: 2, Waiting: 1}}, counter)
+		place, two := take(t, p, fairness.Lists, "ana"), take(t, p, fairness.Lists, "ana")
 		third := make(chan fairness.Place)
 		go func() {
 			place, err := p.Take(context.Background(), fairness.Lists, "ana", "ana")
@@ -84,18 +84,18 @@ func TestPlaces(t *testing.T) {
 			third <- place
 		}()
 		synctest.Wait()
-		if taken, waiting, _ := seen.count(fairness.Lists); taken != 2 || waiting != 1 {
+		if taken, waiting, _ := counter.count(fairness.Lists); taken != 2 || waiting != 1 {
 			t.Errorf("%d taken and %d waiting; want 2 and 1", taken, waiting)
 		}
 		_, err := p.Take(context.Background(), fairness.Lists, "ana", "user:ana")
 		wants(t, err, "too many large lists of user:ana: 2 are under way and 1 wait, the limits are 2 and 1")
 		other := take(t, p, fairness.Lists, "ben")
-		one.Release()
+		place.Release()
 		three := <-third
-		for _, place := range []*fairness.Place{&one, &two, &three, &other, &two} {
+		for _, place := range []*fairness.Place{&place, &two, &three, &other, &two} {
 			place.Release()
 		}
-		if taken, waiting, refused := seen.count(fairness.Lists); taken != 0 || waiting != 0 || refused != 1 {
+		if taken, waiting, refused := counter.count(fairness.Lists); taken != 0 || waiting != 0 || refused != 1 {
 			t.Errorf("%d taken, %d waiting, %d refused at the end; want 0, 0 and 1", taken, waiting, refused)
 		}
 	})
@@ -221,8 +221,8 @@ func TestSpare(t *testing.T) {
 // A request that waits ends with its context, and after the longest wait. Its turn goes to the next one. Source: ADR-0020.
 func TestWaitEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		seen := newCounter()
-		p := fairness.New(map[fairness.Class]fairness.Bound{fairness.Requests: {Total: 1, PerCaller: 1, Waiting: 5}}, seen)
+		counter := newCounter()
+		p := fairness.New(map[fairness.Class]fairness.Bound{fairness.Requests: {Total: 1, PerCaller: 1, Waiting: 5}}, counter)
 		place := take(t, p, fairness.Requests, "ana")
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
@@ -239,7 +239,7 @@ func TestWaitEnds(t *testing.T) {
 		place.Release()
 		second := take(t, p, fairness.Requests, "cleo")
 		second.Release()
-		if taken, waiting, _ := seen.count(fairness.Requests); taken != 0 || waiting != 0 {
+		if taken, waiting, _ := counter.count(fairness.Requests); taken != 0 || waiting != 0 {
 			t.Errorf("%d taken and %d waiting at the end", taken, waiting)
 		}
 	})
@@ -273,10 +273,10 @@ func TestProperty(t *testing.T) {
 // play takes and gives back places: steps 0 to 3 take one for a caller, 4 gives back the oldest, 5 the newest, 6 cancels the
 // oldest request that waits, and 7 lets time pass.
 func play(rt *rapid.T, bound fairness.Bound, steps []int) {
-	seen := newCounter()
-	p := fairness.New(map[fairness.Class]fairness.Bound{fairness.Bodies: bound}, seen)
+	counter := newCounter()
+	p := fairness.New(map[fairness.Class]fairness.Bound{fairness.Bodies: bound}, counter)
 	var mu sync.Mutex
-	held := map[string][]fairness.Place{}
+	places := map[string][]fairness.Place{}
 	var order []string
 	waiting := map[string]int{}
 	var cancels []context.CancelFunc
@@ -284,8 +284,8 @@ func play(rt *rapid.T, bound fairness.Bound, steps []int) {
 		mu.Lock()
 		caller := order[i]
 		order = append(order[:i], order[i+1:]...)
-		place := held[caller][0]
-		held[caller] = held[caller][1:]
+		place := places[caller][0]
+		places[caller] = places[caller][1:]
 		mu.Unlock()
 		place.Release()
 	}
@@ -304,7 +304,7 @@ func play(rt *rapid.T, bound fairness.Bound, steps []int) {
 				defer mu.Unlock()
 				waiting[caller]--
 				if err == nil {
-					held[caller] = append(held[caller], place)
+					places[caller] = append(places[caller], place)
 					order = append(order, caller)
 				}
 			}()
@@ -321,14 +321,14 @@ func play(rt *rapid.T, bound fairness.Bound, steps []int) {
 		synctest.Wait()
 		mu.Lock()
 		for caller, number := range waiting {
-			if len(held[caller]) > bound.PerCaller || number > bound.Waiting {
-				rt.Errorf("%s has %d places and waits for %d; the bound is %+v", caller, len(held[caller]), number, bound)
+			if len(places[caller]) > bound.PerCaller || number > bound.Waiting {
+				rt.Errorf("%s has %d places and waits for %d; the bound is %+v", caller, len(places[caller]), number, bound)
 			}
-			if number > 0 && len(held[caller]) < bound.PerCaller && len(order) < bound.Total {
+			if number > 0 && len(places[caller]) < bound.PerCaller && len(order) < bound.Total {
 				rt.Errorf("%s waits with %d of %d places taken", caller, len(order), bound.Total)
 			}
 		}
-		if taken, _, _ := seen.count(fairness.Bodies); taken != len(order) || taken > bound.Total {
+		if taken, _, _ := counter.count(fairness.Bodies); taken != len(order) || taken > bound.Total {
 			rt.Errorf("%d places are taken by the count and %d in fact; there are %d", taken, len(order), bound.Total)
 		}
 		mu.Unlock()
@@ -341,7 +341,7 @@ func play(rt *rapid.T, bound fairness.Bound, steps []int) {
 		give(0)
 		synctest.Wait()
 	}
-	if taken, left, _ := seen.count(fairness.Bodies); taken != 0 || left != 0 {
+	if taken, left, _ := counter.count(fairness.Bodies); taken != 0 || left != 0 {
 		rt.Errorf("%d taken and %d waiting at the end", taken, left)
 	}
 }

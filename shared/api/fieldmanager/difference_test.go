@@ -114,15 +114,15 @@ func TestDifference(t *testing.T) {
 			})
 		}
 		manager := fmt.Sprint("m", random.IntN(14))
-		whole := object.DeepCopy()
-		before := whole.ManagedFields
+		key := object.DeepCopy()
+		before := key.ManagedFields
 		if before == nil {
 			before = live.ManagedFields
 		}
-		if _, err := oracle.Update(live.DeepCopy(), whole, manager); err != nil {
+		if _, err := oracle.Update(live.DeepCopy(), key, manager); err != nil {
 			t.Fatal(err)
 		}
-		want := onTime(whole.ManagedFields, before, manager, metav1.ManagedFieldsOperationUpdate, now)
+		want := onTime(key.ManagedFields, before, manager, metav1.ManagedFieldsOperationUpdate, now)
 		untouched, err := json.Marshal([]any{live, object.Spec, object.Labels})
 		if err != nil {
 			t.Fatal(err)

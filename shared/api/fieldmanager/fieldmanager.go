@@ -215,19 +215,19 @@ func (m *Manager) Apply(live resource.Object, applied map[string]any, manager st
 	if err != nil {
 		return nil, m.refusal(err, configuration)
 	}
-	written, err := meta.Accessor(merged)
+	object, err := meta.Accessor(merged)
 	if err != nil {
 		return nil, err
 	}
-	if m.gaveUp(live.GetManagedFields(), written.GetManagedFields(), manager) {
+	if m.gaveUp(live.GetManagedFields(), object.GetManagedFields(), manager) {
 		if merged, err = m.keepUnowned(live, merged); err != nil {
 			return nil, err
 		}
-		if written, err = meta.Accessor(merged); err != nil {
+		if object, err = meta.Accessor(merged); err != nil {
 			return nil, err
 		}
 	}
-	written.SetManagedFields(onTime(written.GetManagedFields(), live.GetManagedFields(), manager, metav1.ManagedFieldsOperationApply, now))
+	object.SetManagedFields(onTime(object.GetManagedFields(), live.GetManagedFields(), manager, metav1.ManagedFieldsOperationApply, now))
 	return merged, nil
 }
 

@@ -135,15 +135,15 @@ func readListOptions(query url.Values, in *resource.ListInput) error {
 
 // givenListOptions returns the query parameters of a list or watch that are validated together.
 func givenListOptions(query url.Values) internalversion.ListOptions {
-	given := internalversion.ListOptions{
+	listOptions := internalversion.ListOptions{
 		ResourceVersion:      query.Get("resourceVersion"),
 		ResourceVersionMatch: metav1.ResourceVersionMatch(query.Get("resourceVersionMatch")),
 		Continue:             query.Get("continue"),
 	}
 	if query.Has("sendInitialEvents") {
-		given.SendInitialEvents = new(flag(query, "sendInitialEvents"))
+		listOptions.SendInitialEvents = new(flag(query, "sendInitialEvents"))
 	}
-	return given
+	return listOptions
 }
 
 // flag reads a boolean parameter as Kubernetes does: a parameter that is present is true unless it is "0" or "false".

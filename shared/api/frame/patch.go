@@ -23,8 +23,8 @@ func readPatch(c *call) (resource.PatchInput, error) {
 		media = parsed
 	}
 	in.Type = resource.PatchType(media)
-	given := givenOptions(c.query)
-	options := metav1.PatchOptions{DryRun: given.DryRun, FieldManager: given.FieldManager, FieldValidation: given.FieldValidation}
+	createOptions := givenOptions(c.query)
+	options := metav1.PatchOptions{DryRun: createOptions.DryRun, FieldManager: createOptions.FieldManager, FieldValidation: createOptions.FieldValidation}
 	if c.query.Has("force") {
 		in.Force = flag(c.query, "force")
 		options.Force = &in.Force
@@ -35,7 +35,7 @@ func readPatch(c *call) (resource.PatchInput, error) {
 	if in.Type == resource.ApplyPatch {
 		in.MayCreate = func() error { return c.may("create") }
 	}
-	used := usedOptions(c, given)
+	used := usedOptions(c, createOptions)
 	in.Validation, in.Manager, in.DryRun = used.validation, used.manager, used.dryRun
 	var err error
 	if in.Patch, err = c.body(); err != nil {

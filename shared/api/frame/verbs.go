@@ -33,15 +33,15 @@ func Create[T resource.Object, D any](
 		if err != nil {
 			return nil, err
 		}
-		written, err := do(ctx, deps, resource.CreateInput[T]{
+		result, err := do(ctx, deps, resource.CreateInput[T]{
 			Caller: c.caller, Namespace: c.namespace, Object: object, Manager: options.manager,
 			UserAgent: c.http.UserAgent(), DryRun: options.dryRun,
-			Random: c.random, Of: c.name,
+			Random: c.random, Parent: c.name,
 		})
 		if err != nil {
 			return nil, err
 		}
-		return &answer{status: http.StatusCreated, object: written.Object, warnings: append(warnings, written.Warnings...)}, nil
+		return &answer{status: http.StatusCreated, object: result.Object, warnings: append(warnings, result.Warnings...)}, nil
 	})
 }
 
@@ -80,7 +80,7 @@ func List[T resource.Object, D any](
 			return nil, apierror.MethodNotAllowed("watch")
 		}
 		in := resource.ListInput{
-			Caller: c.caller, Namespace: c.namespace, Of: c.name, Reveal: c.reveal, Text: c.plain(), ContinueKeys: deps.keys,
+			Caller: c.caller, Namespace: c.namespace, Parent: c.name, Reveal: c.reveal, Text: c.plain(), ContinueKeys: deps.keys,
 		}
 		if err := readListOptions(c.query, &in); err != nil {
 			return nil, err
@@ -122,14 +122,14 @@ func Update[T resource.Object, D any](
 		if err != nil {
 			return nil, err
 		}
-		written, err := do(ctx, deps, resource.UpdateInput[T]{
+		result, err := do(ctx, deps, resource.UpdateInput[T]{
 			Caller: c.caller, Namespace: c.namespace, Name: c.name, Prefetched: c.prefetched, Object: object,
 			Manager: options.manager, DryRun: options.dryRun,
 		})
 		if err != nil {
 			return nil, err
 		}
-		return &answer{status: http.StatusOK, object: written.Object, text: written.Text, warnings: append(warnings, written.Warnings...)}, nil
+		return &answer{status: http.StatusOK, object: result.Object, text: result.Text, warnings: append(warnings, result.Warnings...)}, nil
 	})
 }
 
@@ -143,15 +143,15 @@ func Patch[T resource.Object, D any](
 		if err != nil {
 			return nil, err
 		}
-		written, err := do(ctx, deps, in)
+		result, err := do(ctx, deps, in)
 		if err != nil {
 			return nil, err
 		}
 		code := http.StatusOK
-		if written.Created {
+		if result.Created {
 			code, c.include = http.StatusCreated, metav1.IncludeObject
 		}
-		return &answer{status: code, object: written.Object, text: written.Text, warnings: written.Warnings}, nil
+		return &answer{status: code, object: result.Object, text: result.Text, warnings: result.Warnings}, nil
 	})
 }
 
@@ -232,14 +232,14 @@ func CreateSubresource[O resource.Object, D any](
 		if err != nil {
 			return nil, err
 		}
-		made, err := do(ctx, deps, resource.SubresourceInput[O]{
+		result, err := do(ctx, deps, resource.SubresourceInput[O]{
 			Caller: c.caller, Namespace: c.namespace, Name: c.name, Object: object,
 			Prefetched: c.prefetched, Manager: options.manager, DryRun: options.dryRun, Random: c.random,
 		})
 		if err != nil {
 			return nil, err
 		}
-		return &answer{status: http.StatusCreated, object: made.Object, warnings: append(warnings, made.Warnings...)}, nil
+		return &answer{status: http.StatusCreated, object: result.Object, warnings: append(warnings, result.Warnings...)}, nil
 	})
 	endpoint.isStored = false
 	return ofSubresource(endpoint, subresource)

@@ -101,23 +101,23 @@ func (s *Store) Begin(ctx context.Context, who, key, fingerprint string) (*Attem
 		case err != nil:
 			return nil, nil, err
 		}
-		var made *Attempt
+		var attempt *Attempt
 		if record.Name == "" || !now.Before(record.Expires) {
-			made, err = s.fresh(name, fingerprint, now)
+			attempt, err = s.fresh(name, fingerprint, now)
 		} else {
 			var answer []byte
-			if made, answer, err = s.known(record, fingerprint, now); answer != nil {
+			if attempt, answer, err = s.known(record, fingerprint, now); answer != nil {
 				return nil, answer, nil
 			}
 		}
 		if err != nil {
 			return nil, nil, err
 		}
-		made.record.Revision = record.Revision
-		err = made.write(ctx)
+		attempt.record.Revision = record.Revision
+		err = attempt.write(ctx)
 		switch {
 		case err == nil:
-			return made, nil, nil
+			return attempt, nil, nil
 		case errors.Is(err, store.ErrExists), errors.Is(err, store.ErrConflict), errors.Is(err, store.ErrNotFound):
 			// Another attempt was faster, and is read in the next iteration.
 		default:

@@ -41,11 +41,11 @@ func (r *Registry[T]) apply(ctx context.Context, in PatchInput) (Result[T], erro
 		return Result[T]{}, err
 	}
 	for attempt := 1; ; attempt++ {
-		written, err := r.rewrite(ctx, in.target(), owned[T], func(current T, record store.Record) (T, []string, error) {
+		result, err := r.rewrite(ctx, in.target(), keepOwners[T], func(current T, record store.Record) (T, []string, error) {
 			if err := ctx.Err(); err != nil {
 				return current, nil, err
 			}
-			live, err := r.bare(current.DeepCopyObject().(T), record)
+			live, err := r.withoutObserved(current.DeepCopyObject().(T), record)
 			if err != nil {
 				return live, nil, err
 			}
@@ -55,13 +55,13 @@ func (r *Registry[T]) apply(ctx context.Context, in PatchInput) (Result[T], erro
 		// The next attempt reads the object anew.
 		in.Prefetched = nil
 		if apierrors.IsNotFound(err) && !in.Status {
-			written, err = r.applyNew(ctx, in, applied)
+			result, err = r.applyNew(ctx, in, applied)
 			if errors.Is(err, store.ErrExists) && attempt < maxApplies {
 				continue
 			}
 		}
-		written.Warnings = append(applied.warnings, written.Warnings...)
-		return written, err
+		result.Warnings = append(applied.warnings, result.Warnings...)
+		return result, err
 	}
 }
 
@@ -82,7 +82,7 @@ func (r *Registry[T]) applyNew(ctx context.Context, in PatchInput, applied *appl
 	case applied.meta.ResourceVersion != "":
 		return Result[T]{}, apierror.Modified(r.Definition.GroupResource(), in.Name)
 	}
-	object, err := r.merge(r.empty(), applied, in)
+	object, err := r.merge(r.emptyObject(), applied, in)
 	if err != nil {
 		return Result[T]{}, err
 	}
@@ -99,8 +99,8 @@ func (r *Registry[T]) applyNew(ctx context.Context, in PatchInput, applied *appl
 	return draft.Store(ctx)
 }
 
-// bare is the object that an apply is merged into.
-func (r *Registry[T]) bare(current T, record store.Record) (T, error) {
+// withoutObserved is the object that an apply is merged into.
+func (r *Registry[T]) withoutObserved(current T, record store.Record) (T, error) {
 	if r.Format == nil {
 		return current, nil
 	}
@@ -182,7 +182,7 @@ func (r *Registry[T]) readApplication(in PatchInput) (*application, error) {
 		return nil, apierror.BadRequest(apierror.Summary(missing), missing)
 	}
 	if name := object.GetName(); name != "" && name != in.Name {
-		return nil, mismatch("name", name, fmt.Sprintf(
+		return nil, mismatchError("name", name, fmt.Sprintf(
 			"the name of the object (%s) does not match the name on the URL (%s)", name, in.Name))
 	}
 	if object.GetManagedFields() != nil {

@@ -198,25 +198,25 @@ func TestApplyConflict(t *testing.T) {
 func TestApplyCreates(t *testing.T) {
 	t.Parallel()
 	r := open(t)
-	written, err := resource.Patch(t.Context(), r, applying{spec: `"displayName":"one"`}.input())
+	result, err := resource.Patch(t.Context(), r, applying{spec: `"displayName":"one"`}.input())
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := written.Object
-	if !written.Created || !strings.HasPrefix(got.Spec.Key, "pak_") || got.UID == "" || got.Generation != 1 || got.Spec.User != "root" || got.Spec.Type != "User" {
-		t.Errorf("created %v: %+v", written.Created, got)
+	got := result.Object
+	if !result.Created || !strings.HasPrefix(got.Spec.Key, "pak_") || got.UID == "" || got.Generation != 1 || got.Spec.User != "root" || got.Spec.Type != "User" {
+		t.Errorf("created %v: %+v", result.Created, got)
 	}
 	if want := `ops Apply {"f:spec":{"f:displayName":{}}}`; owners(got) != want {
 		t.Errorf("owned by %s, want %s", owners(got), want)
 	}
-	written, err = resource.Patch(t.Context(), r, applying{spec: `"displayName":"one"`}.input())
-	if err != nil || written.Created || written.Object.Spec.Key != "" {
-		t.Errorf("applied again: created %v, %v", written.Created, err)
+	result, err = resource.Patch(t.Context(), r, applying{spec: `"displayName":"one"`}.input())
+	if err != nil || result.Created || result.Object.Spec.Key != "" {
+		t.Errorf("applied again: created %v, %v", result.Created, err)
 	}
 
 	in := applying{name: "dry", spec: `"displayName":"one"`, dryRun: true}.input()
-	if written, err = resource.Patch(t.Context(), r, in); err != nil || !written.Created || written.Object.Spec.Key != "" {
-		t.Errorf("a dry run: %+v, %v", written.Object, err)
+	if result, err = resource.Patch(t.Context(), r, in); err != nil || !result.Created || result.Object.Spec.Key != "" {
+		t.Errorf("a dry run: %+v, %v", result.Object, err)
 	}
 	_, err = resource.Get(t.Context(), r, resource.GetInput{Caller: admin, Name: "dry"})
 	expect(t, err, notFound)
@@ -259,7 +259,7 @@ func TestApplyCreates(t *testing.T) {
 func TestApplyToForeignName(t *testing.T) {
 	t.Parallel()
 	r := open(t)
-	create(t, r, ben, named("ci"))
+	create(t, r, ben, grantee("ci"))
 	in := applying{spec: `"displayName":"mine"`}.input()
 	in.Caller = ana
 	_, err := resource.Patch(t.Context(), r, in)
@@ -331,12 +331,12 @@ func TestApplyScope(t *testing.T) {
 func TestApplyKeepsWhatNobodyOwns(t *testing.T) {
 	t.Parallel()
 	r := open(t)
-	given := named("ci")
-	given.Finalizers = []string{"example.com/hold"}
-	given.Spec = model.OwnedAccessKeySpec{
+	key := grantee("ci")
+	key.Finalizers = []string{"example.com/hold"}
+	key.Spec = model.OwnedAccessKeySpec{
 		Scope: &model.Scope{Projects: []model.ScopeProject{{Project: "a"}}}, TTLSeconds: 60, Disabled: true, Groups: []string{"x"},
 	}
-	create(t, r, admin, given)
+	create(t, r, admin, key)
 	mustApply(t, r, applying{metadata: `"labels":{"a":"b"}`, spec: `"displayName":"one"`})
 	// The owners of the other fields are removed.
 	forgotten := get(t, r, "ci")
@@ -353,7 +353,7 @@ func TestApplyKeepsWhatNobodyOwns(t *testing.T) {
 		t.Errorf("what ops let go of is still there: %+v", got)
 	}
 	if got.Spec.Scope == nil || len(got.Spec.Scope.Projects) != 1 || got.Spec.TTLSeconds != 60 || !got.Spec.Disabled ||
-		!slices.Equal(got.Spec.Groups, given.Spec.Groups) || !slices.Equal(got.Finalizers, given.Finalizers) || got.UID == "" {
+		!slices.Equal(got.Spec.Groups, key.Spec.Groups) || !slices.Equal(got.Finalizers, key.Finalizers) || got.UID == "" {
 		t.Errorf("what nobody owned is gone: %+v", got)
 	}
 	// A manager who applies the field owns it, and removes it by giving it up.
@@ -407,7 +407,7 @@ func TestApplyAfterClientSideApply(t *testing.T) {
 	t.Parallel()
 	r := open(t)
 	manifest := `{"apiVersion":"management.platform.sh/v1","kind":"OwnedAccessKey","metadata":{"name":"ci"},"spec":{"displayName":"one","description":"two"}}`
-	object := named("ci")
+	object := grantee("ci")
 	object.Annotations = map[string]string{"kubectl.kubernetes.io/last-applied-configuration": manifest}
 	object.Spec.DisplayName, object.Spec.Description = "one", "two"
 	if _, err := resource.Create(t.Context(), r, resource.CreateInput[*key]{Caller: admin, Object: object, Manager: "kubectl-client-side-apply"}); err != nil {
@@ -439,7 +439,7 @@ func TestApplyToOldRecords(t *testing.T) {
 	t.Parallel()
 	state := newStore(t)
 	old := accesskey.NewRegistry(state, func() time.Time { return now }, seeded(1), func() accesskey.Limits { return accesskey.Limits{} })
-	object := named("ci")
+	object := grantee("ci")
 	object.Spec.DisplayName = "one"
 	create(t, old, admin, object)
 	record, err := state.Get(t.Context(), "ci")
@@ -515,7 +515,7 @@ func TestNoKeyInManagedFields(t *testing.T) {
 		"as an entry of a set": {Manager: "x", FieldsV1: metav1.NewFieldsV1(`{"f:metadata":{"f:finalizers":{"v:\"` + secret + `\"":{}}}}`)},
 	} {
 		r := open(t)
-		given := named("ci")
+		given := grantee("ci")
 		given.Spec.Key = secret
 		create(t, r, admin, given)
 		entry.Operation, entry.APIVersion, entry.FieldsType = metav1.ManagedFieldsOperationUpdate, model.SchemeGroupVersion.String(), "FieldsV1"
@@ -531,7 +531,7 @@ func TestNoKeyInManagedFields(t *testing.T) {
 		}
 	}
 	r := open(t)
-	given := named("ci")
+	given := grantee("ci")
 	given.Spec.Key = secret
 	_, err := resource.Create(t.Context(), r, resource.CreateInput[*key]{Caller: admin, Object: given, Manager: secret})
 	expect(t, err, invalid("spec.key"))

@@ -32,7 +32,7 @@ func FuzzApply(f *testing.F) {
 		f.Add(true, []byte(seed))
 	}
 	r := open(f)
-	given := named("ci")
+	given := grantee("ci")
 	given.Labels = map[string]string{"a": "b"}
 	given.Finalizers = []string{"a.example/x"}
 	given.Spec.DisplayName, given.Spec.Key = "one", secret
@@ -42,17 +42,17 @@ func FuzzApply(f *testing.F) {
 		if asManagedFields {
 			in.Type, in.Patch = resource.MergePatch, []byte(`{"spec":{"ttl":60},"metadata":{"managedFields":`+string(document)+`}}`)
 		}
-		written, err := resource.Patch(t.Context(), r, in)
+		result, err := resource.Patch(t.Context(), r, in)
 		if err != nil {
 			if known, ok := errors.AsType[*apierror.Error](err); !ok || known.Status().Code < 400 || known.Status().Code >= 500 {
 				t.Fatalf("%s: %v", document, err)
 			}
 			return
 		}
-		if err := managedfields.ValidateManagedFields(written.Object.ManagedFields); err != nil {
+		if err := managedfields.ValidateManagedFields(result.Object.ManagedFields); err != nil {
 			t.Fatalf("%s: %v", document, err)
 		}
-		for _, entry := range written.Object.ManagedFields {
+		for _, entry := range result.Object.ManagedFields {
 			if bytes.Contains(entry.FieldsV1.GetRawBytes(), []byte("f:key")) && !asManagedFields {
 				t.Fatalf("%s: %s", document, entry.FieldsV1)
 			}

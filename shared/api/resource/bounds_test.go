@@ -53,9 +53,9 @@ func TestMetadataBounds(t *testing.T) {
 		t.Run(part.field, func(t *testing.T) {
 			t.Parallel()
 			r := open(t)
-			create(t, r, ana, named("ci"))
+			create(t, r, ana, grantee("ci"))
 			for _, over := range []int{-1, 0, 1, part.limit} {
-				object := named(fmt.Sprint("new", over))
+				object := grantee(fmt.Sprint("new", over))
 				part.set(&object.ObjectMeta, part.limit+over)
 				text, err := json.Marshal(map[string]any{"metadata": map[string]any{
 					strings.TrimPrefix(part.field, "metadata."): fieldOf(t, object, strings.TrimPrefix(part.field, "metadata.")),
@@ -127,7 +127,7 @@ func TestMetadataBoundsOfOldObjects(t *testing.T) {
 		t.Run(part.field, func(t *testing.T) {
 			t.Parallel()
 			r := open(t)
-			old := named("ci")
+			old := grantee("ci")
 			old.UID, old.Spec = "1", model.OwnedAccessKeySpec{User: "ana", Type: model.AccessKeyTypeUser}
 			part.set(&old.ObjectMeta, 2*part.limit)
 			text, err := json.Marshal(old)
@@ -161,7 +161,7 @@ func TestMetadataBoundsOfOldObjects(t *testing.T) {
 func TestManagerBound(t *testing.T) {
 	t.Parallel()
 	r := open(t)
-	create(t, r, ana, named("ci"))
+	create(t, r, ana, grantee("ci"))
 	update := func(i int) error {
 		_, err := resource.Patch(t.Context(), r, resource.PatchInput{
 			Caller: ana, Name: "ci", Type: mergeP, Manager: fmt.Sprint("u", i), Patch: fmt.Appendf(nil, `{"metadata":{"labels":{"u%d":"x"}}}`, i),
@@ -201,7 +201,7 @@ func TestManagerBound(t *testing.T) {
 func TestObjectBound(t *testing.T) {
 	t.Parallel()
 	r := open(t)
-	object := named("ci")
+	object := grantee("ci")
 	object.Spec.Scope = &model.Scope{}
 	// Texts of a scope are not bounded by themselves.
 	for len(object.Spec.Scope.Rules) < 100 {

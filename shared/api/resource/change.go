@@ -40,30 +40,30 @@ func ObserveWrites(ctx context.Context, report func(Change)) context.Context {
 	return context.WithValue(ctx, writes{}, report)
 }
 
-// consequently returns a context whose removals are consequences.
-func consequently(ctx context.Context) context.Context {
+// withConsequences returns a context whose removals are consequences.
+func withConsequences(ctx context.Context) context.Context {
 	return context.WithValue(ctx, consequences{}, true)
 }
 
 // Removed reports a removal to the observer of the context. The operations of this package do that themselves.
 func (r *Registry[T]) Removed(ctx context.Context, object T) {
 	if report, ok := ctx.Value(removals{}).(func(Change)); ok {
-		change := r.change("delete", object)
+		change := r.newChange("delete", object)
 		change.Consequence = ctx.Value(consequences{}) != nil
 		report(change)
 	}
 }
 
-// wrote reports a write to the observer of the context.
-func (r *Registry[T]) wrote(ctx context.Context, verb string, object T) {
+// reportWrite reports a write to the observer of the context.
+func (r *Registry[T]) reportWrite(ctx context.Context, verb string, object T) {
 	if report, ok := ctx.Value(writes{}).(func(Change)); ok {
-		change := r.change(verb, object)
+		change := r.newChange(verb, object)
 		change.Object = object.DeepCopyObject()
 		report(change)
 	}
 }
 
-func (r *Registry[T]) change(verb string, object T) Change {
+func (r *Registry[T]) newChange(verb string, object T) Change {
 	return Change{
 		Verb: verb, Resource: r.Definition.Resource, Namespace: object.GetNamespace(), Name: object.GetName(), UID: object.GetUID(),
 	}

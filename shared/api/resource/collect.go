@@ -58,8 +58,8 @@ type task struct {
 // the finalizer of an owner that waits. Source: Spec 2.2; ADR-0009.
 type collection struct {
 	graph *Graph
-	// left is how many more objects may be looked at.
-	left  int
+	// budget is how many more objects may be looked at.
+	budget  int
 	queue []task
 	// waiting are owners to look at again once nothing else is left to do.
 	waiting []task
@@ -69,13 +69,13 @@ type collection struct {
 	walked map[types.UID]bool
 	// referred are answers that were given together with a removal.
 	referred map[store.Referral]bool
-	done     Collected
+	report     Collected
 	broken   error
 }
 
 func (g *Graph) collection(steps int) *collection {
 	return &collection{
-		graph: g, left: steps,
+		graph: g, budget: steps,
 		gone: map[types.UID]bool{}, alive: map[types.UID]bool{}, walked: map[types.UID]bool{}, referred: map[store.Referral]bool{},
 	}
 }
@@ -86,7 +86,7 @@ func (g *Graph) questions(after outcome) *store.Questions {
 		return nil
 	}
 	c := g.collection(0)
-	c.follow(after)
+	c.followUp(after)
 	questions := &store.Questions{}
 	for _, page := range c.queue {
 		questions.Asked = append(questions.Asked, page.question())
@@ -106,16 +106,16 @@ func (r *Registry[T]) collect(ctx context.Context, after ...outcome) {
 	if len(graph.lookups) > 0 {
 		return
 	}
-	ctx = consequently(ctx)
+	ctx = withConsequences(ctx)
 	c := graph.collection(inlineSteps)
 	line := lineSteps
-	for _, each := range after {
-		if each.gone || needsPropagation(each.object) {
-			c.follow(each)
+	for _, outcome := range after {
+		if outcome.gone || needsPropagation(outcome.object) {
+			c.followUp(outcome)
 		}
-		if !each.gone && slices.Contains(each.object.GetFinalizers(), metav1.FinalizerDeleteDependents) {
+		if !outcome.gone && slices.Contains(outcome.object.GetFinalizers(), metav1.FinalizerDeleteDependents) {
 			ctx, cancel := context.WithTimeout(ctx, lineTime)
-			_, _ = c.endLine(ctx, each.node, &line)
+			_, _ = c.deleteLineage(ctx, outcome.node, &line)
 			cancel()
 		}
 	}
@@ -128,8 +128,8 @@ func (r *Registry[T]) collect(ctx context.Context, after ...outcome) {
 // others; the error is that of the state, or of the context.
 func (c *collection) run(ctx context.Context) error {
 	for len(c.queue) > 0 || len(c.waiting) > 0 {
-		if c.left == 0 {
-			c.done.Unfinished = true
+		if c.budget == 0 {
+			c.report.Unfinished = true
 			return nil
 		}
 		if len(c.queue) == 0 {
@@ -138,7 +138,7 @@ func (c *collection) run(ctx context.Context) error {
 		next := c.queue[0]
 		c.queue = c.queue[1:]
 		if next.name != "" {
-			c.left--
+			c.budget--
 		}
 		if err := c.step(ctx, next); err != nil {
 			return err
@@ -151,11 +151,11 @@ func (c *collection) step(ctx context.Context, t task) error {
 	var err error
 	switch {
 	case t.name != "":
-		err = c.look(ctx, t)
+		err = c.visit(ctx, t)
 	case !t.asked:
-		err = c.ask(ctx, t)
+		err = c.askForDependents(ctx, t)
 	default:
-		err = c.dependents(ctx, t)
+		err = c.enqueueDependents(ctx, t)
 	}
 	switch {
 	case err == nil, errors.Is(err, store.ErrNotFound):
@@ -168,18 +168,18 @@ func (c *collection) step(ctx context.Context, t task) error {
 		if t.tries++; t.tries < maxTries {
 			c.queue = append(c.queue, t)
 		} else {
-			c.done.Busy++
+			c.report.Busy++
 		}
 		return nil
 	default:
-		c.note(err)
+		c.recordBroken(err)
 		return nil
 	}
 }
 
-// note keeps the first error about an object that cannot be read.
-func (c *collection) note(err error) {
-	c.done.Broken++
+// recordBroken keeps the first error about an object that cannot be read.
+func (c *collection) recordBroken(err error) {
+	c.report.Broken++
 	if c.broken == nil {
 		c.broken = err
 	}
@@ -197,16 +197,16 @@ func (c *collection) pushDependents(owner types.UID) {
 	}
 }
 
-// ask finds out in one round trip which of the pages at the head of the queue have objects, and leaves out the others: most
+// askForDependents finds out in one round trip which of the pages at the head of the queue have objects, and leaves out the others: most
 // objects that are deleted own nothing. A page alone is read without asking. Source: ADR-0002.
-func (c *collection) ask(ctx context.Context, first task) error {
+func (c *collection) askForDependents(ctx context.Context, first task) error {
 	pages := []task{first}
 	for len(c.queue) > 0 && len(pages) < limits.PageObjects && c.queue[0].name == "" && !c.queue[0].asked {
 		pages, c.queue = append(pages, c.queue[0]), c.queue[1:]
 	}
 	var questions []store.Referral
 	for _, page := range pages {
-		if question := page.question(); !c.knows(question) {
+		if question := page.question(); !c.hasAnswer(question) {
 			questions = append(questions, question)
 		}
 	}
@@ -216,13 +216,13 @@ func (c *collection) ask(ctx context.Context, first task) error {
 			return err
 		}
 		if err == nil {
-			c.answer(questions, answers)
+			c.rememberAnswers(questions, answers)
 		}
 	}
 	referred := make([]bool, len(pages))
 	for i, page := range pages {
 		// Reading a page reports whether it can be read.
-		referred[i] = !c.knows(page.question()) || c.referred[page.question()]
+		referred[i] = !c.hasAnswer(page.question()) || c.referred[page.question()]
 		delete(c.referred, page.question())
 	}
 	var full []task
@@ -236,21 +236,21 @@ func (c *collection) ask(ctx context.Context, first task) error {
 	return nil
 }
 
-func (c *collection) knows(question store.Referral) bool {
+func (c *collection) hasAnswer(question store.Referral) bool {
 	_, known := c.referred[question]
 	return known
 }
 
-// answer keeps answers until the pages are read, once.
-func (c *collection) answer(questions []store.Referral, answers []bool) {
+// rememberAnswers keeps answers until the pages are read, once.
+func (c *collection) rememberAnswers(questions []store.Referral, answers []bool) {
 	for i, question := range questions {
 		c.referred[question] = answers[i]
 	}
 }
 
-// dependents puts a page of the objects that refer to an owner into the queue, and the next page behind them.
-func (c *collection) dependents(ctx context.Context, t task) error {
-	page, last, more, err := t.member.referring(ctx, t.owner, t.after, pageOfDependents)
+// enqueueDependents puts a page of the objects that refer to an owner into the queue, and the next page behind them.
+func (c *collection) enqueueDependents(ctx context.Context, t task) error {
+	page, last, more, err := t.member.dependentsOf(ctx, t.owner, t.after, pageOfDependents)
 	for _, each := range page {
 		c.push(each)
 	}
@@ -261,34 +261,34 @@ func (c *collection) dependents(ctx context.Context, t task) error {
 	return err
 }
 
-// look takes the next step for one object.
-func (c *collection) look(ctx context.Context, t task) error {
-	n, found, err := t.member.find(ctx, t.name)
+// visit takes the next step for one object.
+func (c *collection) visit(ctx context.Context, t task) error {
+	n, found, err := t.member.findNode(ctx, t.name)
 	if err != nil || !found || t.uid != "" && n.object.GetUID() != t.uid {
 		return err
 	}
 	finalizers := n.object.GetFinalizers()
 	switch {
 	case n.object.GetDeletionTimestamp() == nil:
-		return c.decide(ctx, n)
+		return c.keepOrDelete(ctx, n)
 	case slices.Contains(finalizers, metav1.FinalizerOrphanDependents):
 		return c.orphan(ctx, n)
 	case slices.Contains(finalizers, metav1.FinalizerDeleteDependents):
 		return c.foreground(ctx, n)
 	case len(finalizers) == 0:
 		// Its deletion is complete, or its grace period runs, which a second request does not change.
-		return c.end(ctx, n, deleteTerms{})
+		return c.deleteNode(ctx, n, deleteTerms{})
 	default:
 		return nil
 	}
 }
 
-// decide keeps, changes or deletes an object that is not being deleted, depending on what became of its makers and owners.
-func (c *collection) decide(ctx context.Context, n node) error {
+// keepOrDelete keeps, changes or deletes an object that is not being deleted, depending on what became of its makers and owners.
+func (c *collection) keepOrDelete(ctx context.Context, n node) error {
 	if outlived, err := c.outlived(ctx, n); err != nil {
 		return err
 	} else if outlived {
-		return c.end(ctx, n, deleteTerms{grace: new(int64)})
+		return c.deleteNode(ctx, n, deleteTerms{grace: new(int64)})
 	}
 	var solid, dangling, waiting []types.UID
 	var owners []node
@@ -310,15 +310,15 @@ func (c *collection) decide(ctx context.Context, n node) error {
 	case len(stale) == 0:
 		return nil
 	case len(solid) > 0:
-		if err := c.edit(ctx, n, func(object metav1.Object) { dropReferences(object, stale) }); err != nil {
+		if err := c.editNode(ctx, n, func(object metav1.Object) { dropReferences(object, stale) }); err != nil {
 			return err
 		}
-		c.wake(owners)
+		c.requeueOwners(owners)
 		return nil
 	case len(waiting) > 0:
-		return c.endInForeground(ctx, n, owners)
+		return c.deleteInForeground(ctx, n, owners)
 	default:
-		return c.end(ctx, n, deleteTerms{})
+		return c.deleteNode(ctx, n, deleteTerms{})
 	}
 }
 
@@ -332,9 +332,9 @@ func (c *collection) owner(ctx context.Context, n node, reference metav1.OwnerRe
 	return owner, exists, err
 }
 
-// endInForeground deletes an object whose owners wait for it. Its own dependents go first. In a cycle every object
+// deleteInForeground deletes an object whose owners wait for it. Its own dependents go first. In a cycle every object
 // would wait for the next; so an object with a dependent that waits too stops blocking its owners.
-func (c *collection) endInForeground(ctx context.Context, n node, owners []node) error {
+func (c *collection) deleteInForeground(ctx context.Context, n node, owners []node) error {
 	owns, cycle := false, false
 	err := c.eachDependent(ctx, n, func(dependent node) bool {
 		owns = true
@@ -345,10 +345,10 @@ func (c *collection) endInForeground(ctx context.Context, n node, owners []node)
 		return err
 	}
 	if !owns {
-		return c.end(ctx, n, deleteTerms{})
+		return c.deleteNode(ctx, n, deleteTerms{})
 	}
 	if cycle {
-		after, err := n.member.edit(ctx, n, func(object metav1.Object) {
+		after, err := n.member.editMetadata(ctx, n, func(object metav1.Object) {
 			references := slices.Clone(object.GetOwnerReferences())
 			for i := range references {
 				if ptr.Deref(references[i].BlockOwnerDeletion, false) {
@@ -360,26 +360,26 @@ func (c *collection) endInForeground(ctx context.Context, n node, owners []node)
 		if err != nil {
 			return err
 		}
-		c.done.Changed++
-		c.wake(owners)
+		c.report.Changed++
+		c.requeueOwners(owners)
 		n = after.node
 	}
-	return c.end(ctx, n, deleteTerms{propagation: metav1.DeletePropagationForeground})
+	return c.deleteNode(ctx, n, deleteTerms{propagation: metav1.DeletePropagationForeground})
 }
 
 // foreground deletes what an owner that waits made, and its remaining dependents. It then removes its finalizer unless a
 // dependent blocks it.
 func (c *collection) foreground(ctx context.Context, n node) error {
 	if uid := n.object.GetUID(); !c.walked[uid] {
-		if ended, err := c.endCredentials(ctx, n); err != nil || !ended {
+		if ended, err := c.deleteCredentials(ctx, n); err != nil || !ended {
 			return err
 		}
-		if ended, err := c.endLine(ctx, n, &c.left); err != nil || !ended {
+		if ended, err := c.deleteLineage(ctx, n, &c.budget); err != nil || !ended {
 			return err
 		}
 		c.walked[uid] = true
 		c.pushDependents(uid)
-		c.wake([]node{n})
+		c.requeueOwners([]node{n})
 		return nil
 	}
 	blocked := false
@@ -392,37 +392,37 @@ func (c *collection) foreground(ctx context.Context, n node) error {
 	if err != nil || blocked {
 		return err
 	}
-	return c.edit(ctx, n, func(object metav1.Object) { setPropagation(object, "") })
+	return c.editNode(ctx, n, func(object metav1.Object) { setPropagation(object, "") })
 }
 
 // orphan removes the references of dependents to their owner, and then the finalizer of the owner.
 func (c *collection) orphan(ctx context.Context, n node) error {
 	uid := n.object.GetUID()
-	var some []node
+	var nodes []node
 	size := 0
 	if err := c.eachDependent(ctx, n, func(dependent node) bool {
-		some = append(some, dependent)
+		nodes = append(nodes, dependent)
 		size += len(dependent.record.Object)
-		return len(some) < pageOfDependents && size < limits.PageBytes
+		return len(nodes) < pageOfDependents && size < limits.PageBytes
 	}); err != nil {
 		return err
 	}
-	for _, dependent := range some {
-		if c.left == 0 {
+	for _, dependent := range nodes {
+		if c.budget == 0 {
 			break
 		}
-		c.left--
-		err := c.edit(ctx, dependent, func(object metav1.Object) { dropReferences(object, []types.UID{uid}) })
+		c.budget--
+		err := c.editNode(ctx, dependent, func(object metav1.Object) { dropReferences(object, []types.UID{uid}) })
 		if err != nil && !errors.Is(err, store.ErrConflict) && !errors.Is(err, store.ErrNotFound) {
 			return err
 		}
 	}
-	if len(some) > 0 {
+	if len(nodes) > 0 {
 		// Again, until there are none.
 		c.push(n)
 		return nil
 	}
-	return c.edit(ctx, n, func(object metav1.Object) { setPropagation(object, "") })
+	return c.editNode(ctx, n, func(object metav1.Object) { setPropagation(object, "") })
 }
 
 // eachDependent visits the objects of every resource that refer to another one, until visit returns false. It skips an
@@ -432,7 +432,7 @@ func (c *collection) eachDependent(ctx context.Context, n node, visit func(node)
 		for after, more := "", true; more; {
 			var page []node
 			var err error
-			if page, after, more, err = member.referring(ctx, n.object.GetUID(), after, pageOfDependents); err != nil {
+			if page, after, more, err = member.dependentsOf(ctx, n.object.GetUID(), after, pageOfDependents); err != nil {
 				return err
 			}
 			for _, dependent := range page {
@@ -445,48 +445,48 @@ func (c *collection) eachDependent(ctx context.Context, n node, visit func(node)
 	return nil
 }
 
-// end deletes an object and follows up on that.
-func (c *collection) end(ctx context.Context, n node, asked deleteTerms) error {
+// deleteNode deletes an object and follows up on that.
+func (c *collection) deleteNode(ctx context.Context, n node, asked deleteTerms) error {
 	before := n.object.GetDeletionTimestamp()
-	after, err := n.member.end(ctx, n, asked)
+	after, err := n.member.deleteNode(ctx, n, asked)
 	if err != nil {
 		return err
 	}
 	switch {
 	case after.gone:
-		c.done.Removed++
+		c.report.Removed++
 	case before == nil:
-		c.done.Marked++
+		c.report.Marked++
 	}
 	if after.gone || needsPropagation(after.object) {
-		c.follow(after)
+		c.followUp(after)
 	}
 	return nil
 }
 
-// edit changes an object and follows up on that.
-func (c *collection) edit(ctx context.Context, n node, change func(metav1.Object)) error {
-	after, err := n.member.edit(ctx, n, change)
+// editNode changes an object and follows up on that.
+func (c *collection) editNode(ctx context.Context, n node, change func(metav1.Object)) error {
+	after, err := n.member.editMetadata(ctx, n, change)
 	if err != nil {
 		return err
 	}
 	if !after.gone {
-		c.done.Changed++
+		c.report.Changed++
 		return nil
 	}
-	c.done.Removed++
-	c.follow(after)
+	c.report.Removed++
+	c.followUp(after)
 	return nil
 }
 
-// follow queues what follows from an object that is gone, or whose next step is the collector's.
-func (c *collection) follow(after outcome) {
+// followUp queues what follows from an object that is gone, or whose next step is the collector's.
+func (c *collection) followUp(after outcome) {
 	if !after.gone {
 		c.push(after.node)
 		return
 	}
 	if after.answered != nil && after.answered.Answers != nil {
-		c.answer(after.answered.Asked, after.answered.Answers)
+		c.rememberAnswers(after.answered.Asked, after.answered.Answers)
 	}
 	uid := after.object.GetUID()
 	c.gone[uid] = true
@@ -504,19 +504,19 @@ func (c *collection) follow(after outcome) {
 		if _, namespaced := member.definition(); !namespaced {
 			namespace = ""
 		}
-		c.wait(task{member: member, name: storeName(namespace, reference.Name), uid: reference.UID})
+		c.enqueueLast(task{member: member, name: storeName(namespace, reference.Name), uid: reference.UID})
 	}
 }
 
-// wake queues owners that wait, to look at them again.
-func (c *collection) wake(owners []node) {
+// requeueOwners queues owners that wait, to look at them again.
+func (c *collection) requeueOwners(owners []node) {
 	for _, owner := range owners {
-		c.wait(task{member: owner.member, name: owner.record.Name, uid: owner.object.GetUID()})
+		c.enqueueLast(task{member: owner.member, name: owner.record.Name, uid: owner.object.GetUID()})
 	}
 }
 
-// wait puts a task behind all others, once.
-func (c *collection) wait(t task) {
+// enqueueLast puts a task behind all others, once.
+func (c *collection) enqueueLast(t task) {
 	if !slices.Contains(c.waiting, t) {
 		c.waiting = append(c.waiting, t)
 	}

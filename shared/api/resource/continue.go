@@ -86,21 +86,21 @@ func (k *ContinueKeys) sealing(ctx context.Context) (*encryption.Keyring, error)
 	if k.ring != nil && k.now().Before(k.read.Add(continueRefresh)) && !due() {
 		return k.ring, nil
 	}
-	found, err := k.fetch(ctx)
+	fetchedKeys, err := k.fetch(ctx)
 	if err != nil {
 		return nil, err
 	}
-	k.keep(found)
+	k.keep(fetchedKeys)
 	if k.ring != nil && !due() {
 		return k.ring, nil
 	}
 	next := storedKeys{Keys: encryption.Generate().Reveal(), Since: k.now().UTC()}
 	if k.ring != nil {
-		before, _, _ := strings.Cut(found.stored.Keys, ",")
+		before, _, _ := strings.Cut(fetchedKeys.stored.Keys, ",")
 		next.Keys += "," + before
 	}
 	// A text and a time always marshal.
-	record := found.record
+	record := fetchedKeys.record
 	record.Name, record.Created = continueRecord, k.now()
 	record.Object, _ = json.Marshal(next)
 	write := k.state.Update
@@ -111,10 +111,10 @@ func (k *ContinueKeys) sealing(ctx context.Context) (*encryption.Keyring, error)
 		return nil, keysFailed("writing", err)
 	}
 	// Another process may have been faster: its keys are those of all.
-	if found, err = k.fetch(ctx); err != nil {
+	if fetchedKeys, err = k.fetch(ctx); err != nil {
 		return nil, err
 	}
-	if k.keep(found); k.ring == nil {
+	if k.keep(fetchedKeys); k.ring == nil {
 		return nil, keysFailed("writing", store.ErrUnavailable)
 	}
 	return k.ring, nil
@@ -170,14 +170,14 @@ func (k *ContinueKeys) open(ctx context.Context, sealed string) ([]byte, error) 
 	if k.state == nil || !errors.Is(err, encryption.ErrUnknownKey) && !errors.Is(err, encryption.ErrNoKey) {
 		return text, err
 	}
-	found, err := k.fetch(ctx)
+	fetchedKeys, err := k.fetch(ctx)
 	if err != nil {
 		return nil, err
 	}
 	k.mu.Lock()
-	k.keep(found)
+	k.keep(fetchedKeys)
 	k.mu.Unlock()
-	return found.ring.Open(sealed, continuePlace)
+	return fetchedKeys.ring.Open(sealed, continuePlace)
 }
 
 // position is where the next page of a list begins. The continue token holds it.

@@ -58,7 +58,7 @@ func newSealed(t testing.TB) *sealed {
 	w := &sealed{registry: newRegistry(client.Resource("ownedaccesskeys"), seeded(1)), stores: client.Resource}
 	w.now.Store(now.Unix())
 	for i := range 4 {
-		create(t, w.registry, ana, named(fmt.Sprintf("a%d", i)))
+		create(t, w.registry, ana, grantee(fmt.Sprintf("a%d", i)))
 	}
 	return w
 }
@@ -193,7 +193,7 @@ func TestContinueKeysCost(t *testing.T) {
 func TestContinueTokensTellNothing(t *testing.T) {
 	t.Parallel()
 	w := newSealed(t)
-	create(t, w.registry, ana, named("a0-"+strings.Repeat("long", 10)))
+	create(t, w.registry, ana, grantee("a0-"+strings.Repeat("long", 10)))
 	keys := w.process()
 	token := w.first(t, keys)
 	_, next, err := w.page(t, keys, token)

@@ -36,9 +36,9 @@ type CreateInput[T Object] struct {
 	// Owners are records of owners that were read for this request, by the uids in the references to them. Create does not
 	// read these again. Nil: it reads all of them.
 	Owners map[types.UID]store.Record
-	// Of is the name of the object at whose subresource the request is; empty for a request to the resource itself. Create does not
+	// Parent is the name of the object at whose subresource the request is; empty for a request to the resource itself. Create does not
 	// look at it.
-	Of string
+	Parent string
 	// NoQuota stores the object although its owner has no quota left: it is the first admin key. Source: ADR-0020.
 	NoQuota bool
 }
@@ -80,7 +80,7 @@ type Draft[T Object] struct {
 
 	registry *Registry[T]
 	in       CreateInput[T]
-	own      own[T]
+	own      ownerRecorder[T]
 	sealed   Sealed[T]
 }
 
@@ -98,14 +98,14 @@ func Prepare[T Object](ctx context.Context, r *Registry[T], in CreateInput[T]) (
 func (d *Draft[T]) Store(ctx context.Context) (Result[T], error) {
 	requested, generateName := d.in.Object.GetName(), d.in.Object.GetGenerateName()
 	for attempt := 1; ; attempt++ {
-		written, err := d.store(ctx)
+		result, err := d.store(ctx)
 		switch {
 		case !errors.Is(err, store.ErrExists) || requested != "":
-			return written, err
+			return result, err
 		case attempt == maxNameAttempts && generateName != "":
-			return written, apierror.GeneratedNameExists(d.registry.Definition.GroupResource(), generateName).Because(err)
+			return result, apierror.GeneratedNameExists(d.registry.Definition.GroupResource(), generateName).Because(err)
 		case attempt == maxNameAttempts:
-			return written, err
+			return result, err
 		}
 		if d, err = d.registry.prepare(ctx, d.in, d.own, d.Object.GetUID()); err != nil {
 			return Result[T]{}, err
@@ -114,7 +114,7 @@ func (d *Draft[T]) Store(ctx context.Context) (Result[T], error) {
 }
 
 // prepare checks a copy of the object of a request. UID is the uid that it has already; empty: it gets one.
-func (r *Registry[T]) prepare(ctx context.Context, in CreateInput[T], own own[T], uid types.UID) (*Draft[T], error) {
+func (r *Registry[T]) prepare(ctx context.Context, in CreateInput[T], own ownerRecorder[T], uid types.UID) (*Draft[T], error) {
 	if problems := boundMetadata(in.Object, nil); len(problems) > 0 {
 		return nil, r.invalid(in.Object.GetName(), problems)
 	}
@@ -128,7 +128,7 @@ func (r *Registry[T]) prepare(ctx context.Context, in CreateInput[T], own own[T]
 		}
 	}
 	if given := object.GetNamespace(); r.Definition.Namespaced && given != "" && given != in.Namespace {
-		return nil, mismatch("namespace", given, fmt.Sprintf(
+		return nil, mismatchError("namespace", given, fmt.Sprintf(
 			"the namespace of the provided object (%s) does not match the namespace of the request (%s)", given, in.Namespace))
 	}
 	if err := r.prepareMetadata(object, in.Namespace, random); err != nil {
@@ -139,7 +139,7 @@ func (r *Registry[T]) prepare(ctx context.Context, in CreateInput[T], own own[T]
 	}
 	var none T
 	r.Rules.Default(in.Caller, object, none)
-	r.originate(in.Caller, object)
+	r.recordOrigin(in.Caller, object)
 	var refused field.ErrorList
 	if r.Provenance != nil {
 		var err error
@@ -149,7 +149,7 @@ func (r *Registry[T]) prepare(ctx context.Context, in CreateInput[T], own own[T]
 	}
 	problems := append(r.validateMetadata(object), r.Rules.Validate(object, none)...)
 	if len(problems) == 0 {
-		refused = slices.Concat(r.beyond(in.Caller, object), r.Rules.Authorize(in.Caller, object, none), refused)
+		refused = slices.Concat(r.excessGrants(in.Caller, object), r.Rules.Authorize(in.Caller, object, none), refused)
 	}
 	sealed, more := r.seal(object, store.Record{}, in.Manager)
 	owners, err := r.validateOwners(ctx, in.Caller, object, none, in.Owners)
@@ -169,7 +169,7 @@ func (r *Registry[T]) prepare(ctx context.Context, in CreateInput[T], own own[T]
 // store is one attempt of Store.
 func (d *Draft[T]) store(ctx context.Context) (Result[T], error) {
 	r, in, object := d.registry, d.in, d.Object
-	if err := d.own(object, r.empty()); err != nil {
+	if err := d.own(object, r.emptyObject()); err != nil {
 		return Result[T]{}, err
 	}
 	text, err := r.encodeBare(object)
@@ -191,26 +191,26 @@ func (d *Draft[T]) store(ctx context.Context) (Result[T], error) {
 		record.Quota = r.Quota
 	}
 	var none T
-	release, err := r.keep(ctx, object, none)
+	release, err := r.holdInvariant(ctx, object, none)
 	if err != nil {
 		return Result[T]{}, r.translate(err, object.GetName())
 	}
 	defer release()
 	if in.DryRun {
-		if err := r.wouldCreate(ctx, record); err != nil {
-			return Result[T]{}, r.notCreated(ctx, in.Caller, object, err)
+		if err := r.checkCreate(ctx, record); err != nil {
+			return Result[T]{}, r.createError(ctx, in.Caller, object, err)
 		}
 	} else if record.Revision, err = r.insert(ctx, in.Caller, record); err != nil {
-		earlier, again := r.again(ctx, in, object.GetUID(), record.Name, err)
+		earlier, again := r.findRepeated(ctx, in, object.GetUID(), record.Name, err)
 		if !again {
-			return Result[T]{}, r.notCreated(ctx, in.Caller, object, err)
+			return Result[T]{}, r.createError(ctx, in.Caller, object, err)
 		}
 		if object, err = r.Decode(earlier); err != nil {
 			return Result[T]{}, err
 		}
 		record = earlier
 	} else {
-		r.wrote(ctx, "create", object)
+		r.reportWrite(ctx, "create", object)
 	}
 	r.stamp(object, record)
 	// The object is stored: an answer without what it depends on is better than none.
@@ -223,9 +223,9 @@ func (d *Draft[T]) store(ctx context.Context) (Result[T], error) {
 	return Result[T]{Object: object, Created: true, Warnings: append(r.warn(object, none), r.unknownNames(ctx, in.Caller, object, none)...)}, nil
 }
 
-// notCreated is translate for an object that could not be stored. Callers who may see the existing object learn that it
+// createError is translate for an object that could not be stored. Callers who may see the existing object learn that it
 // is being deleted: its name will be free.
-func (r *Registry[T]) notCreated(ctx context.Context, caller identity.Caller, object T, err error) error {
+func (r *Registry[T]) createError(ctx context.Context, caller identity.Caller, object T, err error) error {
 	if errors.Is(err, store.ErrExists) {
 		holder, _, unseen := r.Read(ctx, caller, object.GetNamespace(), object.GetName())
 		if unseen == nil && holder.GetDeletionTimestamp() != nil {
@@ -235,9 +235,9 @@ func (r *Registry[T]) notCreated(ctx context.Context, caller identity.Caller, ob
 	return r.translate(err, object.GetName())
 }
 
-// again reports whether a create failed because an earlier attempt with the same random bytes, and so with the same uid,
+// findRepeated reports whether a create failed because an earlier attempt with the same random bytes, and so with the same uid,
 // succeeded. It returns the record of that.
-func (r *Registry[T]) again(ctx context.Context, in CreateInput[T], uid types.UID, name string, err error) (store.Record, bool) {
+func (r *Registry[T]) findRepeated(ctx context.Context, in CreateInput[T], uid types.UID, name string, err error) (store.Record, bool) {
 	if in.Random == nil || !errors.Is(err, store.ErrExists) {
 		return store.Record{}, false
 	}
@@ -249,16 +249,16 @@ func (r *Registry[T]) again(ctx context.Context, in CreateInput[T], uid types.UI
 	return earlier, err == nil && object.GetUID() == uid && !Deleted(object, r.Now())
 }
 
-// wouldCreate returns the error that the store's Create would, and writes nothing. It does not look for the digest: the answer
+// checkCreate returns the error that the store's Create would, and writes nothing. It does not look for the digest: the answer
 // would tell whether a text is the secret of another object.
-func (r *Registry[T]) wouldCreate(ctx context.Context, record store.Record) error {
+func (r *Registry[T]) checkCreate(ctx context.Context, record store.Record) error {
 	holder, err := r.Store.Get(ctx, record.Name)
 	switch {
-	case err == nil && !r.deleted(holder):
+	case err == nil && !r.isDeleted(holder):
 		return store.ErrExists
 	case err != nil && !errors.Is(err, store.ErrNotFound):
 		return err
 	default:
-		return r.wouldTake(ctx, record.Digest, record.Name)
+		return r.checkDigest(ctx, record.Digest, record.Name)
 	}
 }

@@ -44,18 +44,18 @@ func TestCreateNames(t *testing.T) {
 		t.Run(row.about, func(t *testing.T) {
 			t.Parallel()
 			r := open(t)
-			written, err := resource.Create(t.Context(), r, resource.CreateInput[*key]{Caller: ana, Object: &key{ObjectMeta: row.given}})
+			result, err := resource.Create(t.Context(), r, resource.CreateInput[*key]{Caller: ana, Object: &key{ObjectMeta: row.given}})
 			expect(t, err, row.wrong)
 			if err != nil {
 				return
 			}
-			if !regexp.MustCompile("^" + row.want + "$").MatchString(written.Object.Name) {
-				t.Errorf("name %q, want %q", written.Object.Name, row.want)
+			if !regexp.MustCompile("^" + row.want + "$").MatchString(result.Object.Name) {
+				t.Errorf("name %q, want %q", result.Object.Name, row.want)
 			}
-			if written.Object.GenerateName != row.given.GenerateName {
-				t.Errorf("generateName %q", written.Object.GenerateName)
+			if result.Object.GenerateName != row.given.GenerateName {
+				t.Errorf("generateName %q", result.Object.GenerateName)
 			}
-			if get(t, r, written.Object.Name).UID != written.Object.UID {
+			if get(t, r, result.Object.Name).UID != result.Object.UID {
 				t.Error("another object is stored under that name")
 			}
 		})
@@ -84,9 +84,9 @@ func TestCreateNameCollisions(t *testing.T) {
 		t.Run(row.about, func(t *testing.T) {
 			t.Parallel()
 			state := newStore(t)
-			create(t, newRegistry(state, seeded(9)), ana, named(row.taken))
+			create(t, newRegistry(state, seeded(9)), ana, grantee(row.taken))
 			before := revision(t, state)
-			written, err := resource.Create(t.Context(), newRegistry(state, row.random),
+			result, err := resource.Create(t.Context(), newRegistry(state, row.random),
 				resource.CreateInput[*key]{Caller: ana, Object: &key{ObjectMeta: row.given}})
 			expect(t, err, row.wrong)
 			if err != nil {
@@ -96,7 +96,7 @@ func TestCreateNameCollisions(t *testing.T) {
 				return
 			}
 			prefix := cmp.Or(row.given.GenerateName, "accesskey-")
-			if name := written.Object.Name; name == row.taken || !strings.HasPrefix(name, prefix) {
+			if name := result.Object.Name; name == row.taken || !strings.HasPrefix(name, prefix) {
 				t.Errorf("name %q beside %q", name, row.taken)
 			}
 		})
@@ -107,12 +107,12 @@ func TestCreateNameCollisions(t *testing.T) {
 func TestCreateKeyInUse(t *testing.T) {
 	t.Parallel()
 	r := open(t)
-	given := named("a")
+	given := grantee("a")
 	given.Spec.Key = secret
 	create(t, r, ana, given)
 	for _, caller := range []identity.Caller{ana, ben} {
 		for _, name := range []string{"b", ""} {
-			again := named(name)
+			again := grantee(name)
 			again.Spec.Key = secret
 			_, err := resource.Create(t.Context(), r, resource.CreateInput[*key]{Caller: caller, Object: again, DryRun: true})
 			expect(t, err, refusal{})
@@ -134,7 +134,7 @@ func TestDryRunTellsNoSecret(t *testing.T) {
 	t.Parallel()
 	const other = "zT4-qWm81x_Yb6Lr03hNsKd9vGc2pEfU7aJo5iRt"
 	r := open(t)
-	given := named("a")
+	given := grantee("a")
 	given.Spec.Key = secret
 	create(t, r, ana, given)
 	try := func(text string, patch, dryRun bool) (*key, error) {
@@ -215,7 +215,7 @@ func TestCreateMetadata(t *testing.T) {
 	if stored := get(t, r, "ci"); !apiequality.Semantic.DeepEqual(stored, want) {
 		t.Errorf("stored\n%+v\nwant\n%+v", stored, want)
 	}
-	if other := create(t, r, ana, named("other")); other.UID == got.UID {
+	if other := create(t, r, ana, grantee("other")); other.UID == got.UID {
 		t.Error("two objects have one uid")
 	}
 	if given.UID != "mine" {
@@ -227,7 +227,7 @@ func TestCreateMetadata(t *testing.T) {
 func TestCreateAllProblems(t *testing.T) {
 	t.Parallel()
 	state := newStore(t)
-	object := named("No Name")
+	object := grantee("No Name")
 	object.Labels = map[string]string{"a": "not ok"}
 	object.Spec = model.OwnedAccessKeySpec{TTLSeconds: -1, Type: "Magic", Key: "short"}
 	_, err := resource.Create(t.Context(), newRegistry(state, seeded(1)), resource.CreateInput[*key]{Caller: ana, Object: object})
@@ -241,12 +241,12 @@ func TestCreateAllProblems(t *testing.T) {
 func TestForbidden(t *testing.T) {
 	t.Parallel()
 	r := open(t)
-	before := create(t, r, ana, named("ci"))
+	before := create(t, r, ana, grantee("ci"))
 	forbidden := refusal{code: 403, reason: metav1.StatusReasonForbidden, fields: []string{"spec.user", "spec.groups[0]"}}
 	const excess = `{"apiVersion":"management.platform.sh/v1","kind":"OwnedAccessKey","metadata":{"name":"ci"},"spec":{"user":"ben","groups":["others"]}}`
 	for _, dryRun := range []bool{false, true} {
 		for _, name := range []string{"new", "ci"} {
-			object := named(name)
+			object := grantee(name)
 			object.Spec.User, object.Spec.Groups = "ben", []string{"others"}
 			var err error
 			if name == "new" {
@@ -279,7 +279,7 @@ func (broken) Read([]byte) (int, error) { return 0, errors.New("no entropy") }
 
 func TestCreateWithoutEntropy(t *testing.T) {
 	t.Parallel()
-	for _, object := range []*key{named("ci"), named("")} {
+	for _, object := range []*key{grantee("ci"), grantee("")} {
 		_, err := resource.Create(t.Context(), newRegistry(newStore(t), broken{}), resource.CreateInput[*key]{Caller: ana, Object: object})
 		expect(t, err, internal)
 	}
@@ -289,12 +289,12 @@ func TestCreateWithoutEntropy(t *testing.T) {
 func TestCreateWhileDeleting(t *testing.T) {
 	t.Parallel()
 	r := open(t)
-	held := named("ci")
+	held := grantee("ci")
 	held.Finalizers = []string{"example.com/hold"}
 	create(t, r, accesskeytest.Ana, held)
 	message := func(caller identity.Caller, dryRun bool) string {
 		t.Helper()
-		_, err := resource.Create(t.Context(), r, resource.CreateInput[*key]{Caller: caller, Object: named("ci"), DryRun: dryRun})
+		_, err := resource.Create(t.Context(), r, resource.CreateInput[*key]{Caller: caller, Object: grantee("ci"), DryRun: dryRun})
 		expect(t, err, alreadyExists)
 		return apierror.From(err).Status().Message
 	}

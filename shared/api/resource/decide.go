@@ -52,10 +52,10 @@ func (r *Registry[T]) Decide(ctx context.Context, caller identity.Caller, verb, 
 		return auth.Decision{}, err
 	}
 	seen, err := r.sees(caller, record)
-	if err != nil || reads(verb) {
+	if err != nil || isRead(verb) {
 		return seen, err
 	}
-	return r.may(caller, verb, subresource, object, seen), nil
+	return r.permit(caller, verb, subresource, object, seen), nil
 }
 
 // decideCreate is Decide for create.
@@ -94,7 +94,7 @@ func (r *Registry[T]) decideCollection(ctx context.Context, caller identity.Call
 		if err != nil {
 			return auth.Decision{}, r.translate(err, "")
 		}
-		seen, err := r.sees(caller, record)
+		decision, err := r.sees(caller, record)
 		if err != nil {
 			return auth.Decision{}, err
 		}
@@ -102,10 +102,10 @@ func (r *Registry[T]) decideCollection(ctx context.Context, caller identity.Call
 		if err != nil {
 			return auth.Decision{}, err
 		}
-		if !seen.Allowed || Deleted(object, r.Now()) {
+		if !decision.Allowed || Deleted(object, r.Now()) {
 			continue
 		}
-		if one := r.may(caller, "delete", "", object, seen); !one.Allowed {
+		if one := r.permit(caller, "delete", "", object, decision); !one.Allowed {
 			one.Reason = "of the objects that you see, " + object.GetName() + " is one that you may not delete: " + one.Reason
 			return one, nil
 		}
@@ -113,17 +113,17 @@ func (r *Registry[T]) decideCollection(ctx context.Context, caller identity.Call
 	return allowed, nil
 }
 
-// reads reports whether whoever sees an object may do a verb to it.
-func reads(verb string) bool { return slices.Contains([]string{"get", "reveal"}, verb) }
+// isRead reports whether whoever sees an object may do a verb to it.
+func isRead(verb string) bool { return slices.Contains([]string{"get", "reveal"}, verb) }
 
 // Admit refuses a verb that a caller, who sees the object, may not do to it or to a subresource. Error: Forbidden with
 // the reason, or NotFound if the kind hides the refusal.
 func (r *Registry[T]) Admit(caller identity.Caller, verb, subresource string, object T) error {
-	return r.may(caller, verb, subresource, object, auth.Decision{Allowed: true}).Error(r.Definition.GroupResource(), object.GetName())
+	return r.permit(caller, verb, subresource, object, auth.Decision{Allowed: true}).Error(r.Definition.GroupResource(), object.GetName())
 }
 
-// may decides about an object that the caller sees. Seen is the decision about that.
-func (r *Registry[T]) may(caller identity.Caller, verb, subresource string, object T, seen auth.Decision) auth.Decision {
+// permit decides about an object that the caller sees. Seen is the decision about that.
+func (r *Registry[T]) permit(caller identity.Caller, verb, subresource string, object T, seen auth.Decision) auth.Decision {
 	if r.Permissions == nil {
 		return seen
 	}
@@ -156,5 +156,5 @@ func (r *Registry[T]) permits(caller identity.Caller, verb string, record store.
 		return err == nil && seen.Allowed
 	}
 	object, err := r.Parse(record)
-	return err == nil && r.may(caller, verb, "", object, seen).Allowed
+	return err == nil && r.permit(caller, verb, "", object, seen).Allowed
 }

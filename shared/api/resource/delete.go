@@ -55,7 +55,7 @@ func Delete[T Object](ctx context.Context, r *Registry[T], in DeleteInput) (runt
 // deleteOne is Delete without the dependents. It returns what the collector has to look at.
 func (r *Registry[T]) deleteOne(ctx context.Context, in DeleteInput) (runtime.Object, outcome, error) {
 	if record, known := in.Prefetched[storeName(in.Namespace, in.Name)]; known {
-		object, err := r.show(ctx, in.Caller, record, in.Name, in.Prefetched)
+		object, err := r.decodeVisible(ctx, in.Caller, record, in.Name, in.Prefetched)
 		if err == nil && r.checkDelete(in, object) == nil {
 			answer, after, err := r.deleteAs(ctx, in, record)
 			if !errors.Is(err, store.ErrConflict) && !errors.Is(err, store.ErrNotFound) {
@@ -92,12 +92,12 @@ func (r *Registry[T]) checkDelete(in DeleteInput, object T) error {
 
 // deleteAs deletes the object of a record that was read, unless it has been written since.
 func (r *Registry[T]) deleteAs(ctx context.Context, in DeleteInput, record store.Record) (runtime.Object, outcome, error) {
-	release, err := r.keepDeleted(ctx, record)
+	release, err := r.holdInvariantOnDelete(ctx, record)
 	if err != nil {
 		return nil, outcome{}, r.translate(err, in.Name)
 	}
 	defer release()
-	asked := r.terms(deleteTerms{grace: in.GracePeriodSeconds, propagation: in.Propagation})
+	asked := r.deletionTerms(deleteTerms{grace: in.GracePeriodSeconds, propagation: in.Propagation})
 	object, after, err := r.rewriteMetadata(ctx, record, in.DryRun, func(object metav1.Object) { markDeleted(object, asked, r.Now()) })
 	if err != nil {
 		return nil, outcome{}, r.translate(err, in.Name)

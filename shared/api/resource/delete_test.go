@@ -36,8 +36,8 @@ func TestDelete(t *testing.T) {
 		t.Run(row.about, func(t *testing.T) {
 			t.Parallel()
 			r := open(t)
-			create(t, r, ana, named("another"))
-			given := named("ci")
+			create(t, r, ana, grantee("another"))
+			given := grantee("ci")
 			given.Spec.Key = secret
 			object := create(t, r, ana, given)
 			in := row.in(object)
@@ -67,7 +67,7 @@ func TestDelete(t *testing.T) {
 func TestFinalizers(t *testing.T) {
 	t.Parallel()
 	r := open(t)
-	given := named("ci")
+	given := grantee("ci")
 	given.Finalizers = []string{"example.com/a", "example.com/b"}
 	created := create(t, r, ana, given)
 
@@ -170,7 +170,7 @@ func TestDeleteWhileOthersWrite(t *testing.T) {
 		{"a resourceVersion is a condition", 1, "1", conflict},
 	} {
 		r := open(t)
-		create(t, r, ana, named("ci"))
+		create(t, r, ana, grantee("ci"))
 		r.Store = &racing{Store: r.Store, times: row.times}
 		_, err := resource.Delete(t.Context(), r, resource.DeleteInput{Caller: ana, Name: "ci", ResourceVersion: row.rv})
 		expect(t, err, row.wrong)
@@ -226,7 +226,7 @@ func TestDeletePrefetched(t *testing.T) {
 		t.Run(row.about, func(t *testing.T) {
 			t.Parallel()
 			r := open(t)
-			create(t, r, ana, named("ci"))
+			create(t, r, ana, grantee("ci"))
 			record, err := r.Store.Get(t.Context(), "ci")
 			if err != nil {
 				t.Fatal(err)
@@ -252,7 +252,7 @@ func TestDeletePrefetched(t *testing.T) {
 	}
 
 	r := open(t)
-	create(t, r, ana, named("ci"))
+	create(t, r, ana, grantee("ci"))
 	record, err := r.Store.Get(t.Context(), "ci")
 	if err != nil {
 		t.Fatal(err)
@@ -280,19 +280,19 @@ func (r *reading) Get(ctx context.Context, name string) (store.Record, error) {
 func TestDryRun(t *testing.T) {
 	t.Parallel()
 	r := open(t)
-	create(t, r, ana, named("ci"))
+	create(t, r, ana, grantee("ci"))
 	before := revision(t, r.Store)
 
-	created, err := resource.Create(t.Context(), r, resource.CreateInput[*key]{Caller: ana, Object: named("new"), DryRun: true})
+	created, err := resource.Create(t.Context(), r, resource.CreateInput[*key]{Caller: ana, Object: grantee("new"), DryRun: true})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if o := created.Object; o.UID == "" || o.CreationTimestamp.IsZero() || o.ResourceVersion != "" || o.Spec.Key != "" || o.Spec.User != "ana" {
 		t.Errorf("create answers %+v", o)
 	}
-	_, err = resource.Create(t.Context(), r, resource.CreateInput[*key]{Caller: ana, Object: named("ci"), DryRun: true})
+	_, err = resource.Create(t.Context(), r, resource.CreateInput[*key]{Caller: ana, Object: grantee("ci"), DryRun: true})
 	expect(t, err, alreadyExists)
-	bad := named("bad")
+	bad := grantee("bad")
 	bad.Spec.TTLSeconds = -1
 	_, err = resource.Create(t.Context(), r, resource.CreateInput[*key]{Caller: ana, Object: bad, DryRun: true})
 	expect(t, err, invalid("spec.ttl"))

@@ -18,7 +18,7 @@ import (
 // Errors: those of List, and the first of Delete, after which the objects before it are gone. Source: Spec 3; ADR-0009,
 // ADR-0020.
 func deleteCollection[T Object](ctx context.Context, r *Registry[T], in DeleteInput) (runtime.Object, error) {
-	l, err := r.begin(ctx, *in.Selection, in.Selection.Limit == 0)
+	l, err := r.beginList(ctx, *in.Selection, in.Selection.Limit == 0)
 	if err != nil {
 		return nil, err
 	}
@@ -31,18 +31,18 @@ func deleteCollection[T Object](ctx context.Context, r *Registry[T], in DeleteIn
 		for _, object := range items {
 			each := in
 			each.Namespace, each.Name = object.GetNamespace(), object.GetName()
-			_, one, err := r.deleteOne(ctx, each)
+			_, outcome, err := r.deleteOne(ctx, each)
 			switch {
 			case apierrors.IsNotFound(err):
 				continue
 			case err != nil:
 				return err
 			}
-			if in.Propagation == metav1.DeletePropagationForeground && r.makes() && !in.DryRun {
+			if in.Propagation == metav1.DeletePropagationForeground && r.hasLineage() && !in.DryRun {
 				// What a credential led to ends before the answer, however much that is.
-				r.collect(ctx, one)
+				r.collect(ctx, outcome)
 			} else {
-				after = append(after, one)
+				after = append(after, outcome)
 			}
 		}
 		return nil

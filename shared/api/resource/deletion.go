@@ -29,12 +29,12 @@ type deleteTerms struct {
 // Deleted reports whether the deletion of an object is complete: it was requested, the grace period has passed, and no
 // finalizer is left. The object may still be stored; it then counts as absent. Source: Spec 3; ADR-0009.
 func Deleted(object metav1.Object, now time.Time) bool {
-	return object.GetDeletionTimestamp() != nil && len(object.GetFinalizers()) == 0 && !pending(object, now)
+	return object.GetDeletionTimestamp() != nil && len(object.GetFinalizers()) == 0 && !hasGracePeriod(object, now)
 }
 
-// pending reports whether an object that is being deleted has some of its grace period left. Without a grace period
+// hasGracePeriod reports whether an object that is being deleted has some of its grace period left. Without a grace period
 // the clocks of two functions need not agree.
-func pending(object metav1.Object, now time.Time) bool {
+func hasGracePeriod(object metav1.Object, now time.Time) bool {
 	end, grace := object.GetDeletionTimestamp(), object.GetDeletionGracePeriodSeconds()
 	return end != nil && grace != nil && *grace > 0 && now.Before(end.Time)
 }
@@ -49,7 +49,7 @@ func markDeleted(object metav1.Object, asked deleteTerms, now time.Time) {
 		object.SetDeletionTimestamp(&metav1.Time{Time: now.UTC().Truncate(time.Second).Add(time.Duration(grace) * time.Second)})
 		object.SetDeletionGracePeriodSeconds(&grace)
 		object.SetGeneration(object.GetGeneration() + 1)
-	case pending(object, now):
+	case hasGracePeriod(object, now):
 		before := *object.GetDeletionGracePeriodSeconds()
 		if asked.grace == nil || *asked.grace >= before {
 			return
@@ -95,11 +95,11 @@ func needsPropagation(object metav1.Object) bool {
 // zero time means never. Source: ADR-0009.
 func (r *Registry[T]) Due(object T, activity time.Time) time.Time {
 	_, expires := r.Rules.Index(object, activity)
-	return due(object, expires)
+	return dueTime(object, expires)
 }
 
-// due is Due for an object whose own expiry is known; zero means that it has none.
-func due(object metav1.Object, expires time.Time) time.Time {
+// dueTime is Due for an object whose own expiry is known; zero means that it has none.
+func dueTime(object metav1.Object, expires time.Time) time.Time {
 	end := object.GetDeletionTimestamp()
 	switch {
 	case end == nil:
@@ -119,7 +119,7 @@ func due(object metav1.Object, expires time.Time) time.Time {
 // index fills in the fields of a record that the store indexes.
 func (r *Registry[T]) index(record *store.Record, object T) {
 	owner, expires := r.Rules.Index(object, record.Activity)
-	record.Owner, record.Expires = owner, due(object, expires)
+	record.Owner, record.Expires = owner, dueTime(object, expires)
 	record.References = nil
 	for _, owner := range object.GetOwnerReferences() {
 		if !slices.Contains(record.References, string(owner.UID)) {
@@ -137,7 +137,7 @@ func (r *Registry[T]) removeDeleted(ctx context.Context, record store.Record) bo
 		return errors.Is(err, store.ErrNotFound)
 	}
 	if object, err := r.Parse(record); err == nil {
-		r.Removed(consequently(ctx), object)
+		r.Removed(withConsequences(ctx), object)
 	}
 	return true
 }
@@ -145,7 +145,7 @@ func (r *Registry[T]) removeDeleted(ctx context.Context, record store.Record) bo
 // insert is the store's Create for a caller, whose credential must still work when the object is written. It removes an object
 // in its way whose deletion is complete.
 func (r *Registry[T]) insert(ctx context.Context, caller identity.Caller, record store.Record) (int64, error) {
-	record.Requires = r.requires(caller)
+	record.Requires = r.requiredVersion(caller)
 	for attempt := 1; ; attempt++ {
 		revision, err := r.Store.Create(ctx, record)
 		var holder store.Record
@@ -166,14 +166,14 @@ func (r *Registry[T]) insert(ctx context.Context, caller identity.Caller, record
 		default:
 			return revision, err
 		}
-		if lookup != nil || !r.deleted(holder) || !r.removeDeleted(ctx, holder) {
+		if lookup != nil || !r.isDeleted(holder) || !r.removeDeleted(ctx, holder) {
 			return revision, err
 		}
 	}
 }
 
-// deleted is Deleted for a record; false for a record that cannot be read.
-func (r *Registry[T]) deleted(record store.Record) bool {
+// isDeleted is Deleted for a record; false for a record that cannot be read.
+func (r *Registry[T]) isDeleted(record store.Record) bool {
 	object, err := r.Parse(record)
 	return err == nil && Deleted(object, r.Now())
 }
@@ -187,7 +187,7 @@ func (r *Registry[T]) rewriteMetadata(
 	if object, err = r.Decode(record); err != nil {
 		return object, outcome{}, err
 	}
-	known, err := r.storedText(object, record)
+	text, err := r.storedText(object, record)
 	if err != nil {
 		return object, outcome{}, err
 	}
@@ -208,10 +208,10 @@ func (r *Registry[T]) rewriteMetadata(
 	if err != nil {
 		return object, outcome{}, err
 	}
-	if bytes.Equal(known, updated) {
+	if bytes.Equal(text, updated) {
 		return object, after, nil
 	}
-	if after.record.Object, err = r.replacement(record, known, updated, object); err != nil {
+	if after.record.Object, err = r.replacement(record, text, updated, object); err != nil {
 		return object, outcome{}, err
 	}
 	r.index(&after.record, object)
@@ -219,7 +219,7 @@ func (r *Registry[T]) rewriteMetadata(
 		if after.record.Revision, err = r.Store.Update(ctx, after.record); err != nil {
 			return object, outcome{}, err
 		}
-		r.wrote(ctx, "update", object)
+		r.reportWrite(ctx, "update", object)
 	}
 	r.stamp(object, after.record)
 	return object, after, nil

@@ -41,7 +41,7 @@ func FuzzPatch(f *testing.F) {
 		if err == nil {
 			return
 		}
-		known, ok := errors.AsType[*apierror.Error](err)
+		problem, ok := errors.AsType[*apierror.Error](err)
 		if !ok {
 			// The document of a fuzzer may lack fields that every stored object has. This is not a mistake of the patch.
 			if _, whole := object["metadata"]; whole || object == nil {
@@ -52,7 +52,7 @@ func FuzzPatch(f *testing.F) {
 			}
 			return
 		}
-		if code := known.Status().Code; code < 400 || code >= 500 {
+		if code := problem.Status().Code; code < 400 || code >= 500 {
 			t.Fatalf("%s with %s: %d", doc, document, code)
 		}
 	})

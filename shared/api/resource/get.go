@@ -41,5 +41,5 @@ func Get[T Object](ctx context.Context, r *Registry[T], in GetInput) (T, error) 
 			}
 		}
 	}
-	return r.show(ctx, in.Caller, record, in.Name, in.Prefetched)
+	return r.decodeVisible(ctx, in.Caller, record, in.Name, in.Prefetched)
 }

@@ -13,12 +13,12 @@ type GrantsNothing[T Object] struct{}
 // Grants implements Rules.
 func (GrantsNothing[T]) Grants(T) []auth.Grant { return nil }
 
-// beyond returns the fields by which a valid new object gives more than its caller may.
-func (r *Registry[T]) beyond(caller identity.Caller, object T) field.ErrorList {
+// excessGrants returns the fields by which a valid new object gives more than its caller may.
+func (r *Registry[T]) excessGrants(caller identity.Caller, object T) field.ErrorList {
 	return auth.Beyond(caller, r.Rules.Grants(object), nil)
 }
 
-// newlyBeyond returns the fields by which a valid replacement gives more than the object before and its caller may.
-func (r *Registry[T]) newlyBeyond(caller identity.Caller, object, old T) field.ErrorList {
+// newExcessGrants returns the fields by which a valid replacement gives more than the object before and its caller may.
+func (r *Registry[T]) newExcessGrants(caller identity.Caller, object, old T) field.ErrorList {
 	return auth.Beyond(caller, r.Rules.Grants(object), func() []auth.Grant { return r.Rules.Grants(old) })
 }

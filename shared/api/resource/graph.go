@@ -36,34 +36,34 @@ type Member interface {
 	join(graph *Graph)
 	// ownersIn is the namespace of the owners of an object; empty for those without one.
 	ownersIn(object metav1.Object) string
-	// find returns the object of that name in the store, and false when there is none. Its deletion may be complete.
-	find(ctx context.Context, name string) (node, bool, error)
-	// referring returns a page of the objects that refer to a uid, and whether there are more. Those that cannot
+	// findNode returns the object of that name in the store, and false when there is none. Its deletion may be complete.
+	findNode(ctx context.Context, name string) (node, bool, error)
+	// dependentsOf returns a page of the objects that refer to a uid, and whether there are more. Those that cannot
 	// be read are left out; the error says so.
-	referring(ctx context.Context, uid types.UID, after string, limit int) (page []node, last string, more bool, err error)
+	dependentsOf(ctx context.Context, uid types.UID, after string, limit int) (page []node, last string, more bool, err error)
 	// state is where the objects are, and now the clock.
 	state() store.Store
 	now() time.Time
 	// parse returns the object of a record. It is shared.
 	parse(record store.Record) (node, error)
-	// end deletes an object on behalf of the system.
-	end(ctx context.Context, n node, asked deleteTerms) (after outcome, err error)
+	// deleteNode deletes an object on behalf of the system.
+	deleteNode(ctx context.Context, n node, asked deleteTerms) (after outcome, err error)
 	// permits reports whether a caller sees the object of a record and may do a verb to it. An empty verb asks only for
 	// seeing.
 	permits(caller identity.Caller, verb string, record store.Record) bool
 	// ancestors are the objects of the resource that made an object: those that it cannot outlive, and the others. Both are
 	// empty unless makes, which reports whether objects of the resource make each other.
 	ancestors(object metav1.Object) (bounding, others []metav1.OwnerReference)
-	makes() bool
-	// owns is the owner whose credentials go with an object; empty for kinds that own none. Credentials reports whether the objects
+	hasLineage() bool
+	// credentialOwner is the owner whose credentials go with an object; empty for kinds that own none. Credentials reports whether the objects
 	// of the kind are credentials, and ownedBy returns a page of those of an owner, as referring does.
-	owns(object metav1.Object) string
-	credentials() bool
-	ownedBy(ctx context.Context, owner, after string, limit int) (page []node, last string, more bool, err error)
-	// names adds those of some owners, whose names are quoted as in JSON, to which an object gives something.
-	names(ctx context.Context, owners []identity.Owner, quoted [][]byte, named map[identity.Owner]bool) error
-	// edit changes the metadata of an object on behalf of the system.
-	edit(ctx context.Context, n node, change func(metav1.Object)) (after outcome, err error)
+	credentialOwner(object metav1.Object) string
+	isCredential() bool
+	credentialsOf(ctx context.Context, owner, after string, limit int) (page []node, last string, more bool, err error)
+	// grantedOwners adds those of some owners, whose names are quoted as in JSON, to which an object gives something.
+	grantedOwners(ctx context.Context, owners []identity.Owner, quoted [][]byte, named map[identity.Owner]bool) error
+	// editMetadata changes the metadata of an object on behalf of the system.
+	editMetadata(ctx context.Context, n node, change func(metav1.Object)) (after outcome, err error)
 }
 
 // node is one object in a graph, as it was read.
@@ -121,7 +121,7 @@ func (g *Graph) member(apiVersion, kind string) (Member, bool) {
 // its kind there, and found when an object has that name, whatever its uid. Read has records of owners that were read already,
 // by the uids in the references.
 func (g *Graph) owner(
-	ctx context.Context, reference metav1.OwnerReference, namespace string, read map[types.UID]store.Record,
+	ctx context.Context, reference metav1.OwnerReference, namespace string, records map[types.UID]store.Record,
 ) (owner node, known, found bool, err error) {
 	member, known := g.member(reference.APIVersion, reference.Kind)
 	if !known {
@@ -136,11 +136,11 @@ func (g *Graph) owner(
 		return node{}, true, false, nil
 	}
 	name := storeName(namespace, reference.Name)
-	if record, ok := read[reference.UID]; ok && record.Name == name {
+	if record, ok := records[reference.UID]; ok && record.Name == name {
 		owner, err = member.parse(record)
 		return owner, true, err == nil, err
 	}
-	owner, found, err = member.find(ctx, name)
+	owner, found, err = member.findNode(ctx, name)
 	return owner, true, found, err
 }
 
@@ -206,7 +206,7 @@ func (r *Registry[T]) parse(record store.Record) (node, error) {
 
 func (r *Registry[T]) now() time.Time { return r.Now() }
 
-func (r *Registry[T]) find(ctx context.Context, name string) (node, bool, error) {
+func (r *Registry[T]) findNode(ctx context.Context, name string) (node, bool, error) {
 	record, err := r.Store.Get(ctx, name)
 	if errors.Is(err, store.ErrNotFound) {
 		return node{}, false, nil
@@ -218,7 +218,7 @@ func (r *Registry[T]) find(ctx context.Context, name string) (node, bool, error)
 	return found, err == nil, err
 }
 
-func (r *Registry[T]) referring(ctx context.Context, uid types.UID, after string, limit int) (page []node, last string, more bool, err error) {
+func (r *Registry[T]) dependentsOf(ctx context.Context, uid types.UID, after string, limit int) (page []node, last string, more bool, err error) {
 	records, err := r.Store.List(ctx, store.Query{Reference: string(uid), After: after, Limit: limit})
 	if err != nil {
 		return nil, "", false, err
@@ -235,12 +235,12 @@ func (r *Registry[T]) referring(ctx context.Context, uid types.UID, after string
 	return page, last, records.Remaining > 0, err
 }
 
-func (r *Registry[T]) end(ctx context.Context, n node, asked deleteTerms) (outcome, error) {
-	asked = r.terms(asked)
-	return r.edit(ctx, n, func(object metav1.Object) { markDeleted(object, asked, r.Now()) })
+func (r *Registry[T]) deleteNode(ctx context.Context, n node, asked deleteTerms) (outcome, error) {
+	asked = r.deletionTerms(asked)
+	return r.editMetadata(ctx, n, func(object metav1.Object) { markDeleted(object, asked, r.Now()) })
 }
 
-func (r *Registry[T]) edit(ctx context.Context, n node, change func(metav1.Object)) (outcome, error) {
+func (r *Registry[T]) editMetadata(ctx context.Context, n node, change func(metav1.Object)) (outcome, error) {
 	_, after, err := r.rewriteMetadata(ctx, n.record, false, change)
 	return after, err
 }

@@ -140,7 +140,7 @@ func (w *world) create(caller identity.Caller, name string, forms ...form) error
 		_, err := resource.Create(w.Context(), w.widgets, resource.CreateInput[*widget]{Caller: caller, Namespace: namespace, Object: object})
 		return err
 	}
-	object := named(name)
+	object := grantee(name)
 	for _, apply := range forms {
 		apply(object)
 	}
@@ -751,7 +751,7 @@ func TestEndedIsAbsent(t *testing.T) {
 			return err
 		},
 		"update": func(w *world) error {
-			_, err := resource.Update(w.Context(), w.keys, resource.UpdateInput[*key]{Caller: ana, Name: "ci", Object: named("ci")})
+			_, err := resource.Update(w.Context(), w.keys, resource.UpdateInput[*key]{Caller: ana, Name: "ci", Object: grantee("ci")})
 			return err
 		},
 		"patch": func(w *world) error {
@@ -770,7 +770,7 @@ func TestEndedIsAbsent(t *testing.T) {
 			return err
 		},
 		"create": func(w *world) error {
-			given := named("ci")
+			given := grantee("ci")
 			given.Spec.Key = secret
 			_, err := resource.Create(w.Context(), w.keys, resource.CreateInput[*key]{Caller: ana, Object: given, DryRun: true})
 			if err == nil {
@@ -779,7 +779,7 @@ func TestEndedIsAbsent(t *testing.T) {
 			return err
 		},
 		"create of its key": func(w *world) error {
-			given := named("another")
+			given := grantee("another")
 			given.Spec.Key = secret
 			_, err := resource.Create(w.Context(), w.keys, resource.CreateInput[*key]{Caller: ana, Object: given})
 			return err
@@ -789,7 +789,7 @@ func TestEndedIsAbsent(t *testing.T) {
 		t.Run(about, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
-			given := named("ci")
+			given := grantee("ci")
 			given.Spec.Key = secret
 			created := create(t, w.keys, ana, given)
 			if err := w.remove(t.Context(), "ci", "", 60); err != nil {

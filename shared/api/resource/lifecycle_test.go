@@ -81,13 +81,13 @@ func TestLifecycle(t *testing.T) {
 		}
 		// stored returns all stored objects.
 		stored := func() map[types.UID]metav1.Object {
-			found := map[types.UID]metav1.Object{}
+			objects := map[types.UID]metav1.Object{}
 			for _, name := range all {
 				if object := w.get(name); object != nil {
-					found[object.GetUID()] = object
+					objects[object.GetUID()] = object
 				}
 			}
-			return found
+			return objects
 		}
 		// justified reports whether an object may end: its deletion was requested, or its owners ended or wait for it.
 		justified := func(uid types.UID) bool {
@@ -103,14 +103,14 @@ func TestLifecycle(t *testing.T) {
 			return false
 		}
 		observe := func(rt *rapid.T) {
-			found := stored()
+			objects := stored()
 			// Several may end in one step: each by one that ended with it.
 			for uid := range lives {
-				if found[uid] == nil {
+				if objects[uid] == nil {
 					ended[uid] = true
 				}
 			}
-			for uid, object := range found {
+			for uid, object := range objects {
 				if object.GetDeletionTimestamp() == nil {
 					continue
 				}
@@ -120,7 +120,7 @@ func TestLifecycle(t *testing.T) {
 				}
 			}
 			for uid, l := range lives {
-				object := found[uid]
+				object := objects[uid]
 				deleting := object == nil || object.GetDeletionTimestamp() != nil
 				if deleting && !justified(uid) {
 					rt.Fatalf("%s ends, and nobody asked for it", l.name)
@@ -235,7 +235,7 @@ func TestLifecycle(t *testing.T) {
 }
 
 // settled fails if something is left to do for an object.
-func settled(rt *rapid.T, object metav1.Object, found map[types.UID]metav1.Object) {
+func settled(rt *rapid.T, object metav1.Object, objects map[types.UID]metav1.Object) {
 	finalizers, name := object.GetFinalizers(), object.GetNamespace()+"/"+object.GetName()
 	if object.GetDeletionTimestamp() != nil {
 		if len(finalizers) == 0 {
@@ -246,7 +246,7 @@ func settled(rt *rapid.T, object metav1.Object, found map[types.UID]metav1.Objec
 		}
 		if slices.Contains(finalizers, metav1.FinalizerDeleteDependents) {
 			blocked := false
-			for _, other := range found {
+			for _, other := range objects {
 				for _, reference := range other.GetOwnerReferences() {
 					if reference.UID == object.GetUID() && reference.BlockOwnerDeletion != nil && *reference.BlockOwnerDeletion && other.GetUID() != object.GetUID() {
 						blocked = true
@@ -264,7 +264,7 @@ func settled(rt *rapid.T, object metav1.Object, found map[types.UID]metav1.Objec
 	}
 	var solid, gone int
 	for _, reference := range object.GetOwnerReferences() {
-		if found[reference.UID] == nil {
+		if objects[reference.UID] == nil {
 			gone++
 		} else {
 			solid++

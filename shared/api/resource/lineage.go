@@ -25,14 +25,14 @@ const (
 const relatedAtOnce = 100
 
 // relate completes the status of objects that depend on other objects. Known has records of this kind that were read already.
-func (r *Registry[T]) relate(ctx context.Context, objects []T, known map[string]store.Record) error {
+func (r *Registry[T]) relate(ctx context.Context, objects []T, records map[string]store.Record) error {
 	rules := r.Relations
 	if rules == nil {
 		return nil
 	}
 	if rules.RelatedIn() != nil {
 		// An object of another kind may have the same name.
-		known = nil
+		records = nil
 	}
 	for len(objects) > 0 {
 		var missing []string
@@ -40,13 +40,13 @@ func (r *Registry[T]) relate(ctx context.Context, objects []T, known map[string]
 		n := 0
 		for ; n < len(objects) && len(missing) < relatedAtOnce; n++ {
 			for _, name := range rules.Related(objects[n]) {
-				if _, have := known[name]; !have && !asked[name] {
+				if _, have := records[name]; !have && !asked[name] {
 					asked[name] = true
 					missing = append(missing, name)
 				}
 			}
 		}
-		found, err := r.related(ctx, missing, known)
+		found, err := r.related(ctx, missing, records)
 		if err != nil {
 			return err
 		}
@@ -63,8 +63,8 @@ func (r *Registry[T]) related(ctx context.Context, names []string, known map[str
 	if len(names) == 0 {
 		return known, nil
 	}
-	found := make(map[string]store.Record, len(names)+len(known))
-	maps.Copy(found, known)
+	records := make(map[string]store.Record, len(names)+len(known))
+	maps.Copy(records, known)
 	in := r.Store
 	if other := r.Relations.RelatedIn(); other != nil {
 		in = other
@@ -73,14 +73,14 @@ func (r *Registry[T]) related(ctx context.Context, names []string, known map[str
 		if err != nil {
 			return nil, err
 		}
-		found[record.Name] = record
+		records[record.Name] = record
 	}
-	return found, nil
+	return records, nil
 }
 
-// requires is what a create by a caller requires: that their credential is as it was when they were authenticated. What is
+// requiredVersion is what a create by a caller requires: that their credential is as it was when they were authenticated. What is
 // not stored beside its makers requires nothing.
-func (r *Registry[T]) requires(caller identity.Caller) store.Version {
+func (r *Registry[T]) requiredVersion(caller identity.Caller) store.Version {
 	if r.Lineage == nil || caller.KeyRevision == 0 {
 		return store.Version{}
 	}
@@ -95,7 +95,7 @@ func (r *Registry[T]) ancestors(object metav1.Object) (bounding, others []metav1
 	return r.Lineage.Ancestors(object.(T))
 }
 
-func (r *Registry[T]) makes() bool {
+func (r *Registry[T]) hasLineage() bool {
 	return r.Lineage != nil
 }
 
@@ -123,7 +123,7 @@ func (c *collection) outlived(ctx context.Context, n node) (bool, error) {
 		if err != nil {
 			return false, err
 		}
-		if !exists || holder.object == nil || holder.object.GetDeletionTimestamp() != nil && !pending(holder.object, n.member.now()) {
+		if !exists || holder.object == nil || holder.object.GetDeletionTimestamp() != nil && !hasGracePeriod(holder.object, n.member.now()) {
 			return true, nil
 		}
 		c.alive[boundTo+maker.UID] = true
@@ -133,17 +133,17 @@ func (c *collection) outlived(ctx context.Context, n node) (bool, error) {
 
 // pushBound queues the objects that cannot outlive one.
 func (c *collection) pushBound(n node) {
-	if n.member.makes() {
+	if n.member.hasLineage() {
 		c.queue = append(c.queue, task{member: n.member, owner: boundTo + n.object.GetUID()})
 	}
 }
 
-// endLine deletes everything that an object made, and what that made, without grace periods. It deletes at most left objects
+// deleteLineage deletes everything that an object made, and what that made, without grace periods. It deletes at most left objects
 // and counts them down. Ended tells that nothing
 // is left that works: a pass over the index found none. What the line makes meanwhile is in the index before it can be used,
 // and a member that was deleted makes nothing any more (Lineage.Current). Source: ADR-0021.
-func (c *collection) endLine(ctx context.Context, n node, left *int) (ended bool, err error) {
-	if !n.member.makes() {
+func (c *collection) deleteLineage(ctx context.Context, n node, left *int) (ended bool, err error) {
+	if !n.member.hasLineage() {
 		return true, nil
 	}
 	for again := true; again; {
@@ -151,15 +151,15 @@ func (c *collection) endLine(ctx context.Context, n node, left *int) (ended bool
 		for _, prefix := range []types.UID{boundTo, madeBy} {
 			for after, more := "", true; more; {
 				var page []node
-				page, after, more, err = n.member.referring(ctx, prefix+n.object.GetUID(), after, pageOfDependents)
+				page, after, more, err = n.member.dependentsOf(ctx, prefix+n.object.GetUID(), after, pageOfDependents)
 				if errors.Is(err, store.ErrUnavailable) || ctx.Err() != nil {
 					return false, err
 				} else if err != nil {
 					// What cannot be read does not work either.
-					c.note(err)
+					c.recordBroken(err)
 				}
-				for _, made := range page {
-					if !madeWith(made, n) || made.object.GetDeletionTimestamp() != nil && !pending(made.object, n.member.now()) {
+				for _, node := range page {
+					if !madeWith(node, n) || node.object.GetDeletionTimestamp() != nil && !hasGracePeriod(node.object, n.member.now()) {
 						continue
 					}
 					if *left == 0 {
@@ -167,7 +167,7 @@ func (c *collection) endLine(ctx context.Context, n node, left *int) (ended bool
 					}
 					*left--
 					again = true
-					err := c.end(ctx, made, deleteTerms{grace: new(int64)})
+					err := c.deleteNode(ctx, node, deleteTerms{grace: new(int64)})
 					// The next pass looks at what others have changed.
 					if err != nil && !errors.Is(err, store.ErrConflict) && !errors.Is(err, store.ErrNotFound) {
 						return false, err

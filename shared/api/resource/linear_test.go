@@ -76,7 +76,7 @@ var linear = porcupine.Model{
 
 // do calls a verb as a client does.
 func (c call) do(t testing.TB, r *registry) outcome {
-	object := named(c.name)
+	object := grantee(c.name)
 	object.Spec.DisplayName, object.ResourceVersion = c.value, c.version
 	var seen *key
 	var err error

@@ -32,9 +32,9 @@ type ListInput struct {
 	Caller identity.Caller
 	// Namespace selects one namespace; empty selects all.
 	Namespace string
-	// Of is the name of the object at whose subresource the request is; empty for a request to the resource itself. List does not look
+	// Parent is the name of the object at whose subresource the request is; empty for a request to the resource itself. List does not look
 	// at it.
-	Of string
+	Parent string
 	// Owner selects the objects of one owner, as Rules.Index returns it; empty selects all. It is for kinds without Visibility.
 	Owner string
 	// Labels and Fields select objects; nil or empty selects all. Fields may only name what the resource offers.
@@ -86,7 +86,7 @@ const maxAttempts = 3
 // the list cannot be completed; Timeout for a resourceVersion of the future. Source: Spec 2.2; ADR-0004, ADR-0020.
 func List[T Object](ctx context.Context, r *Registry[T], in ListInput) (runtime.Object, error) {
 	for attempt := 1; ; attempt++ {
-		l, err := r.begin(ctx, in, false)
+		l, err := r.beginList(ctx, in, false)
 		if err != nil {
 			return nil, err
 		}
@@ -128,9 +128,9 @@ type entry[T Object] struct {
 	object T
 }
 
-// begin checks the request for a list and reads the first page. Present tells that each further page shows the state at its
+// beginList checks the request for a list and reads the first page. Present tells that each further page shows the state at its
 // own revision.
-func (r *Registry[T]) begin(ctx context.Context, in ListInput, present bool) (*listing[T], error) {
+func (r *Registry[T]) beginList(ctx context.Context, in ListInput, present bool) (*listing[T], error) {
 	if in.Labels == nil {
 		in.Labels = labels.Everything()
 	}
@@ -202,8 +202,8 @@ func textBuffer(size int) []byte {
 	return make([]byte, 0, size)
 }
 
-// release gives a buffer back. Nothing in it is used after that.
-func release(buffer []byte) {
+// releaseBuffer gives a buffer back. Nothing in it is used after that.
+func releaseBuffer(buffer []byte) {
 	if cap(buffer) > 0 {
 		textBuffers.Put(&buffer)
 	}
@@ -235,7 +235,7 @@ func (l *listing[T]) show(record store.Record) (one entry[T], shown bool, err er
 		}
 		return one, false, nil
 	}
-	return entry[T]{object: object}, r.selects(l.in, object), nil
+	return entry[T]{object: object}, r.matchesSelectors(l.in, object), nil
 }
 
 // pick returns the objects to show of the page that was read last.
@@ -306,20 +306,20 @@ func (l *listing[T]) list(entries []entry[T]) (runtime.Object, error) {
 		size += len(each.text) + 1
 	}
 	whole := append(append(make([]byte, 0, size), text...), '[')
-	for i, each := range entries {
-		if each.text == nil {
-			if each.text, err = json.Marshal(each.object); err != nil {
+	for i, entry := range entries {
+		if entry.text == nil {
+			if entry.text, err = json.Marshal(entry.object); err != nil {
 				return nil, fmt.Errorf("encoding an object of a list: %w", err)
 			}
 		}
 		if i > 0 {
 			whole = append(whole, ',')
 		}
-		whole = append(whole, each.text...)
+		whole = append(whole, entry.text...)
 	}
 	whole = append(whole, "]}"...)
 	list.json = whole
-	release(l.spliced)
+	releaseBuffer(l.spliced)
 	l.spliced = nil
 	return list, nil
 }
@@ -406,7 +406,7 @@ func (l *listing[T]) page(ctx context.Context) (runtime.Object, error) {
 	var remaining int64
 	for pages := 1; ; pages++ {
 		for i, record := range l.records {
-			one, shown, err := l.show(record)
+			entry, shown, err := l.show(record)
 			if err != nil {
 				return nil, err
 			}
@@ -418,7 +418,7 @@ func (l *listing[T]) page(ctx context.Context) (runtime.Object, error) {
 				return l.ending(ctx, items, last, l.walk.remaining+int64(len(l.records)-i))
 			}
 			last = record.Name
-			if items = append(items, one); int64(len(items)) == l.in.Limit {
+			if items = append(items, entry); int64(len(items)) == l.in.Limit {
 				return l.ending(ctx, items, last, l.walk.remaining+int64(len(l.records)-i-1))
 			}
 		}
@@ -468,7 +468,7 @@ func Values[T any](objects []*T) []T {
 	return values
 }
 
-func (r *Registry[T]) selects(in ListInput, object T) bool {
+func (r *Registry[T]) matchesSelectors(in ListInput, object T) bool {
 	return in.Labels.Matches(labels.Set(object.GetLabels())) &&
 		(in.Fields.Empty() || in.Fields.Matches(r.fieldSet(object)))
 }

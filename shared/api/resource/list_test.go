@@ -63,7 +63,7 @@ func populate(t testing.TB, r *registry, count int) {
 	// The order differs from the order of the names.
 	for i := range count {
 		number := (i*7 + 3) % count
-		object := named(fmt.Sprintf("k%02d", number))
+		object := grantee(fmt.Sprintf("k%02d", number))
 		object.Labels = map[string]string{"n": fmt.Sprint(number % 3)}
 		create(t, r, ana, object)
 	}
@@ -77,7 +77,7 @@ func TestListOrder(t *testing.T) {
 		t.Errorf("an empty list is %+v", empty)
 	}
 	for _, name := range []string{"b", "a.b", "a", "a-b", "10", "9"} {
-		create(t, r, ana, named(name))
+		create(t, r, ana, grantee(name))
 	}
 	page := mustList(t, r, resource.ListInput{})
 	if got, want := names(page), "10 9 a a-b a.b b"; got != want {
@@ -164,7 +164,7 @@ func TestListWhileOthersWrite(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			create(t, r, ana, named("k085"))
+			create(t, r, ana, grantee("k085"))
 		}
 	}
 	if want := "k00 k01 k02 k03 k04|k05 k06 k08 k085 k09|k10 k11"; strings.Join(got, "|") != want {
@@ -176,10 +176,10 @@ func TestListSelectors(t *testing.T) {
 	t.Parallel()
 	r := open(t)
 	populate(t, r, 9)
-	team := named("t1")
+	team := grantee("t1")
 	team.Spec.Team, team.Spec.Type = "core", "Other"
 	create(t, r, ana, team)
-	create(t, r, ben, named("b1"))
+	create(t, r, ben, grantee("b1"))
 	for _, row := range []struct {
 		about, labels, fields string
 		want                  string
@@ -224,9 +224,9 @@ func TestListSelectors(t *testing.T) {
 func TestListOwners(t *testing.T) {
 	t.Parallel()
 	r := open(t)
-	create(t, r, ana, named("a2"))
-	create(t, r, ben, named("a1"))
-	shared := named("a0")
+	create(t, r, ana, grantee("a2"))
+	create(t, r, ben, grantee("a1"))
+	shared := grantee("a0")
 	shared.Spec.Team = "core"
 	create(t, r, ana, shared)
 	member := identity.New(identity.Owner{Kind: identity.User, Name: "cleo"}, []string{identity.TeamPrefix + "core"})

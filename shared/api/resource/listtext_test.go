@@ -57,7 +57,7 @@ func checkListsInText(t *testing.T, random *rand.Rand) {
 	r := newRegistry(state, seeded(byte(random.IntN(256))))
 	large := random.IntN(8) == 0
 	for i := range random.IntN(30) {
-		object := named(fmt.Sprintf("key-%02d", i))
+		object := grantee(fmt.Sprintf("key-%02d", i))
 		object.Spec.DisplayName = strings.Repeat("x", random.IntN(40))
 		if large {
 			object.Annotations = map[string]string{"a": strings.Repeat("x", 100_000+random.IntN(2))}
@@ -119,7 +119,7 @@ func TestListsInTextAreCut(t *testing.T) {
 	r := newRegistry(state, seeded(1))
 	const size = limits.PageBytes / 10
 	for i := range 12 {
-		object := named(fmt.Sprintf("key-%02d", i))
+		object := grantee(fmt.Sprintf("key-%02d", i))
 		object.Annotations = map[string]string{"a": strings.Repeat("x", size-limits.PageBytes/100)}
 		create(t, r, ana, object)
 	}
@@ -160,8 +160,8 @@ func TestListsInTextWithObjects(t *testing.T) {
 	t.Parallel()
 	state := newStore(t)
 	r := newRegistry(state, seeded(1))
-	create(t, r, ana, named("a"))
-	create(t, r, ana, named("z"))
+	create(t, r, ana, grantee("a"))
+	create(t, r, ana, grantee("z"))
 	answer, _ := sameInText(t, r, resource.ListInput{Caller: admin})
 	text, _ := resource.EncodedText(answer)
 	last := len(text) - strings.LastIndex(string(text), `{"kind":"OwnedAccessKey",`) - len("]}")
@@ -170,7 +170,7 @@ func TestListsInTextWithObjects(t *testing.T) {
 	}
 	total := 0
 	for i := range last + 1 {
-		object := named(fmt.Sprintf("m-%04d", i))
+		object := grantee(fmt.Sprintf("m-%04d", i))
 		object.Annotations = map[string]string{"a": strings.Repeat("x", (limits.PageBytes-200_000)/(last+1)-500)}
 		create(t, r, ana, object)
 		total += len(withoutSplice(t, state, object.Name).Object)

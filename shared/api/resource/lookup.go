@@ -40,8 +40,8 @@ var errLookup = errors.New("only the metadata of this kind is known here")
 
 func (l lookup) permits(identity.Caller, string, store.Record) bool { return false }
 
-func (l lookup) end(context.Context, node, deleteTerms) (outcome, error) { return outcome{}, errLookup }
+func (l lookup) deleteNode(context.Context, node, deleteTerms) (outcome, error) { return outcome{}, errLookup }
 
-func (l lookup) edit(context.Context, node, func(metav1.Object)) (outcome, error) {
+func (l lookup) editMetadata(context.Context, node, func(metav1.Object)) (outcome, error) {
 	return outcome{}, errLookup
 }

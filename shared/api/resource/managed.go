@@ -105,13 +105,13 @@ func (r *Registry[T]) requestManagedFields(object, old T, ofStatus bool) error {
 	return nil
 }
 
-// own records in the metadata of an object, before it is written, who changed which fields of the old one. The old one
+// ownerRecorder records in the metadata of an object, before it is written, who changed which fields of the old one. The old one
 // is empty for a new object.
-type own[T Object] func(object, old T) error
+type ownerRecorder[T Object] func(object, old T) error
 
 // updatedBy makes the manager of a create, update or patch the owner of the fields that it changes, in the status or in
 // everything else.
-func (r *Registry[T]) updatedBy(manager string, ofStatus bool) own[T] {
+func (r *Registry[T]) updatedBy(manager string, ofStatus bool) ownerRecorder[T] {
 	return func(object, old T) error {
 		fields, err := r.fieldManager(ofStatus)
 		if err != nil || fields == nil {
@@ -122,11 +122,11 @@ func (r *Registry[T]) updatedBy(manager string, ofStatus bool) own[T] {
 	}
 }
 
-// owned is for objects in which an apply has recorded the owners already.
-func owned[T Object](T, T) error { return nil }
+// keepOwners is for objects in which an apply has recorded the owners already.
+func keepOwners[T Object](T, T) error { return nil }
 
-// empty is what a new object is compared with.
-func (r *Registry[T]) empty() T {
+// emptyObject is what a new object is compared with.
+func (r *Registry[T]) emptyObject() T {
 	object := r.Definition.New()
 	object.GetObjectKind().SetGroupVersionKind(r.Definition.GroupVersionKind())
 	return object
@@ -142,9 +142,9 @@ func (r *Registry[T]) seal(object T, stored store.Record, manager string) (Seale
 
 // encodeOnTime is encode for the replacement of an old object with the text known. Where the two differ in nothing but the
 // times of managers, the old times stay, so that nothing is written. Source: ADR-0008.
-func (r *Registry[T]) encodeOnTime(object, old T, known []byte) ([]byte, error) {
+func (r *Registry[T]) encodeOnTime(object, old T, text []byte) ([]byte, error) {
 	updated, err := r.encodeBare(object)
-	if err != nil || bytes.Equal(updated, known) || differ(updated, known, func(name string) bool { return name == "metadata" }) {
+	if err != nil || bytes.Equal(updated, text) || differ(updated, text, func(name string) bool { return name == "metadata" }) {
 		return updated, err
 	}
 	entries := object.GetManagedFields()
@@ -152,7 +152,7 @@ func (r *Registry[T]) encodeOnTime(object, old T, known []byte) ([]byte, error) 
 		return updated, nil
 	}
 	object.SetManagedFields(old.GetManagedFields())
-	if again, err := r.encodeBare(object); err != nil || bytes.Equal(again, known) {
+	if again, err := r.encodeBare(object); err != nil || bytes.Equal(again, text) {
 		return again, err
 	}
 	object.SetManagedFields(entries)

@@ -40,20 +40,20 @@ func entry(object *key, manager string) *metav1.ManagedFieldsEntry {
 func TestManagedFields(t *testing.T) {
 	t.Parallel()
 	r, clock := clocked(t)
-	given := named("ci")
+	given := grantee("ci")
 	given.Labels = map[string]string{"a": "b"}
 	given.Spec.DisplayName, given.Spec.Key = "one", secret
 	given.Status.LastActivity = &metav1.Time{Time: now}
-	written, err := resource.Create(t.Context(), r, resource.CreateInput[*key]{Caller: admin, Object: given, Manager: "maker"})
+	result, err := resource.Create(t.Context(), r, resource.CreateInput[*key]{Caller: admin, Object: given, Manager: "maker"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	whole := written.Object.ManagedFields[0]
+	whole := result.Object.ManagedFields[0]
 	if whole.FieldsType != "FieldsV1" || whole.APIVersion != "management.platform.sh/v1" || whole.Subresource != "" || !whole.Time.Time.Equal(now.Truncate(time.Second)) {
 		t.Errorf("the entry is %+v", whole)
 	}
 	const made = `maker Update {"f:metadata":{"f:labels":{".":{},"f:a":{}}},"f:spec":{"f:displayName":{},"f:type":{},"f:user":{}}}`
-	if got := owners(written.Object); got != made {
+	if got := owners(result.Object); got != made {
 		t.Errorf("created: owned by\n%s\nwant\n%s", got, made)
 	}
 
@@ -61,17 +61,17 @@ func TestManagedFields(t *testing.T) {
 	later := clock.Truncate(time.Second)
 	put := get(t, r, "ci")
 	put.Spec.TTLSeconds, put.ManagedFields = 60, nil
-	written, err = resource.Update(t.Context(), r, resource.UpdateInput[*key]{Caller: admin, Name: "ci", Object: put, Manager: "putter"})
+	result, err = resource.Update(t.Context(), r, resource.UpdateInput[*key]{Caller: admin, Name: "ci", Object: put, Manager: "putter"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, want := owners(written.Object), made+"\n"+`putter Update {"f:spec":{"f:ttl":{}}}`; got != want {
+	if got, want := owners(result.Object), made+"\n"+`putter Update {"f:spec":{"f:ttl":{}}}`; got != want {
 		t.Errorf("put: owned by\n%s\nwant\n%s", got, want)
 	}
-	if at := entry(written.Object, "putter").Time; !at.Time.Equal(later) {
+	if at := entry(result.Object, "putter").Time; !at.Time.Equal(later) {
 		t.Errorf("at %v, want %v", at, later)
 	}
-	if at := entry(written.Object, "maker").Time; !at.Time.Equal(now.Truncate(time.Second)) {
+	if at := entry(result.Object, "maker").Time; !at.Time.Equal(now.Truncate(time.Second)) {
 		t.Errorf("the other's time has changed to %v", at)
 	}
 
@@ -82,18 +82,18 @@ func TestManagedFields(t *testing.T) {
 		{Type: resource.JSONPatch, Manager: "patcher", Patch: []byte(`[{"op":"replace","path":"/spec/ttl","value":5},{"op":"add","path":"/metadata/annotations/x","value":"y"}]`)},
 	} {
 		in.Caller, in.Name = admin, "ci"
-		if written, err = resource.Patch(t.Context(), r, in); err != nil {
+		if result, err = resource.Patch(t.Context(), r, in); err != nil {
 			t.Fatal(err)
 		}
 	}
 	want := `maker Update {"f:metadata":{"f:labels":{}},"f:spec":{"f:type":{},"f:user":{}}}
 merger Update {"f:metadata":{"f:labels":{"f:c":{}}},"f:spec":{"f:displayName":{}}}
 patcher Update {"f:metadata":{"f:annotations":{".":{},"f:x":{}}},"f:spec":{"f:ttl":{}}}`
-	if got := owners(written.Object); got != want {
+	if got := owners(result.Object); got != want {
 		t.Errorf("patched: owned by\n%s\nwant\n%s", got, want)
 	}
-	if stored := get(t, r, "ci"); fmt.Sprint(stored.ManagedFields) != fmt.Sprint(written.Object.ManagedFields) {
-		t.Errorf("stored\n%v\nanswered\n%v", stored.ManagedFields, written.Object.ManagedFields)
+	if stored := get(t, r, "ci"); fmt.Sprint(stored.ManagedFields) != fmt.Sprint(result.Object.ManagedFields) {
+		t.Errorf("stored\n%v\nanswered\n%v", stored.ManagedFields, result.Object.ManagedFields)
 	}
 
 	// Nothing is written if nothing changes, whatever the manager and the time.
@@ -144,7 +144,7 @@ func TestManagedFieldsFromClients(t *testing.T) {
 		t.Run(row.about, func(t *testing.T) {
 			t.Parallel()
 			r := open(t)
-			given := named("ci")
+			given := grantee("ci")
 			given.Spec.DisplayName = "one"
 			create(t, r, admin, given)
 			got, err := patch(t, r, "ci", resource.MergePatch, `{"metadata":{"managedFields":`+row.sent+`}}`)
@@ -172,7 +172,7 @@ func TestManagedFieldsFromClients(t *testing.T) {
 func TestManagedFieldsAreCapped(t *testing.T) {
 	t.Parallel()
 	r, clock := clocked(t)
-	create(t, r, admin, named("ci"))
+	create(t, r, admin, grantee("ci"))
 	for i := range 15 {
 		*clock = clock.Add(time.Minute)
 		in := resource.PatchInput{

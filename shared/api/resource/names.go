@@ -22,7 +22,7 @@ func (g *Graph) Names(ctx context.Context, owners ...identity.Owner) (map[identi
 		quoted[i], _ = json.Marshal(owner.Name)
 	}
 	for _, member := range g.members {
-		if err := member.names(ctx, owners, quoted, named); err != nil {
+		if err := member.grantedOwners(ctx, owners, quoted, named); err != nil {
 			return nil, err
 		}
 	}
@@ -34,8 +34,8 @@ func (r *Registry[T]) Names(ctx context.Context, owners ...identity.Owner) (map[
 	return r.graph().Names(ctx, owners...)
 }
 
-// names implements Member.
-func (r *Registry[T]) names(ctx context.Context, owners []identity.Owner, quoted [][]byte, named map[identity.Owner]bool) error {
+// grantedOwners implements Member.
+func (r *Registry[T]) grantedOwners(ctx context.Context, owners []identity.Owner, quoted [][]byte, named map[identity.Owner]bool) error {
 	if !r.Definition.NamesPeople {
 		return nil
 	}

@@ -19,7 +19,7 @@ import (
 // Source: ADR-0002.
 func TestOlderRecords(t *testing.T) {
 	t.Parallel()
-	kept, err := os.ReadFile("testdata/older/ownedaccesskey.json")
+	text, err := os.ReadFile("testdata/older/ownedaccesskey.json")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -69,7 +69,7 @@ func TestOlderRecords(t *testing.T) {
 			t.Parallel()
 			r := open(t)
 			_, err := r.Store.Create(t.Context(), store.Record{
-				Name: "ci", Owner: "user:ana", Digest: "d", Created: now.Add(-time.Hour), Object: bytes.TrimSpace(kept),
+				Name: "ci", Owner: "user:ana", Digest: "d", Created: now.Add(-time.Hour), Object: bytes.TrimSpace(text),
 			})
 			if err != nil {
 				t.Fatal(err)
@@ -87,7 +87,7 @@ func TestOlderRecords(t *testing.T) {
 			if !strings.Contains(string(record.Object), row.wants) {
 				t.Errorf("no %s in %s", row.wants, record.Object)
 			}
-			for _, lost := range lost("", tree(t, kept), tree(t, record.Object)) {
+			for _, lost := range lost("", tree(t, text), tree(t, record.Object)) {
 				if !strings.Contains(" "+row.changed+" ", " "+lost+" ") {
 					t.Errorf("%s is not what it was in %s", lost, record.Object)
 				}

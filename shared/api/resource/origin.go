@@ -8,8 +8,8 @@ import (
 	"management.platform.sh/shared/model/identity"
 )
 
-// originate notes in a new object with which access key it is made.
-func (r *Registry[T]) originate(caller identity.Caller, object T) {
+// recordOrigin notes in a new object with which access key it is made.
+func (r *Registry[T]) recordOrigin(caller identity.Caller, object T) {
 	if r.Definition.Origin == nil {
 		return
 	}

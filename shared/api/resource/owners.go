@@ -27,7 +27,7 @@ func uidOf(reference store.Reference) types.UID { return types.UID(reference.UID
 // of owners that were read already, by the uids in the references.
 // Source: Spec 2.2, 7; ADR-0009.
 func (r *Registry[T]) validateOwners(
-	ctx context.Context, caller identity.Caller, object, old T, read map[types.UID]store.Record,
+	ctx context.Context, caller identity.Caller, object, old T, records map[types.UID]store.Record,
 ) (field.ErrorList, error) {
 	var none T
 	update := any(old) != any(none)
@@ -53,12 +53,12 @@ func (r *Registry[T]) validateOwners(
 		if !isNew && !blocks {
 			continue
 		}
-		found, err := r.validateOwner(ctx, caller, r.ownersIn(object), reference, isNew, blocks, path, read)
+		found, err := r.validateOwner(ctx, caller, r.ownersIn(object), reference, isNew, blocks, path, records)
 		if err != nil {
 			return nil, err
 		}
 		problems = append(problems, found...)
-		if isNew && update && (r.Admit(caller, "delete", "", old) != nil || !r.graph().may(caller, "delete", r, object.GetNamespace(), object.GetName())) {
+		if isNew && update && (r.Admit(caller, "delete", "", old) != nil || !r.graph().permitted(caller, "delete", r, object.GetNamespace(), object.GetName())) {
 			problems = append(problems, field.Forbidden(path, "needs permission to delete this object, which goes with its owners"))
 		}
 	}
@@ -98,7 +98,7 @@ func (r *Registry[T]) validateOwner(
 		if !namespaced {
 			namespace = ""
 		}
-		permitted = found && owner.object.GetUID() == reference.UID && member.permits(caller, "delete", owner.record) && graph.may(caller, "delete", member, namespace, reference.Name)
+		permitted = found && owner.object.GetUID() == reference.UID && member.permits(caller, "delete", owner.record) && graph.permitted(caller, "delete", member, namespace, reference.Name)
 	}
 	if !permitted {
 		problems = append(problems, field.Forbidden(path.Child("blockOwnerDeletion"), "needs permission to delete the owner"))
@@ -106,8 +106,8 @@ func (r *Registry[T]) validateOwner(
 	return problems, nil
 }
 
-// may asks the permission of the graph.
-func (g *Graph) may(caller identity.Caller, verb string, member Member, namespace, name string) bool {
+// permitted asks the permission of the graph.
+func (g *Graph) permitted(caller identity.Caller, verb string, member Member, namespace, name string) bool {
 	resource, _ := member.definition()
 	return g.permits == nil || g.permits(caller, verb, resource, namespace, name)
 }

@@ -12,7 +12,7 @@ import (
 func TestReadsShareNothing(t *testing.T) {
 	t.Parallel()
 	r := open(t)
-	made := named("one")
+	made := grantee("one")
 	made.Labels = map[string]string{"a": "b"}
 	made.Spec.Scope = &model.Scope{Projects: []model.ScopeProject{{Project: "p"}}}
 	create(t, r, admin, made)
@@ -37,7 +37,7 @@ func TestReadsShareNothing(t *testing.T) {
 func TestReadsFollowTheState(t *testing.T) {
 	t.Parallel()
 	r := open(t)
-	create(t, r, admin, named("one"))
+	create(t, r, admin, grantee("one"))
 	record, err := r.Store.Get(t.Context(), "one")
 	if err != nil {
 		t.Fatal(err)
@@ -45,7 +45,7 @@ func TestReadsFollowTheState(t *testing.T) {
 	if _, err := r.Decode(record); err != nil {
 		t.Fatal(err)
 	}
-	other := named("one")
+	other := grantee("one")
 	other.Spec.Description = "another"
 	if record.Object, err = json.Marshal(other); err != nil {
 		t.Fatal(err)

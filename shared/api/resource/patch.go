@@ -86,7 +86,7 @@ func Patch[T Object](ctx context.Context, r *Registry[T], in PatchInput) (Result
 	if err != nil {
 		return Result[T]{}, err
 	}
-	written, err := r.rewrite(ctx, in.target(), r.updatedBy(in.Manager, in.Status), func(current T, record store.Record) (T, []string, error) {
+	result, err := r.rewrite(ctx, in.target(), r.updatedBy(in.Manager, in.Status), func(current T, record store.Record) (T, []string, error) {
 		var none T
 		text, err := r.answerText(current, record)
 		if err != nil {
@@ -109,8 +109,8 @@ func Patch[T Object](ctx context.Context, r *Registry[T], in PatchInput) (Result
 		}
 		return object, warnings, nil
 	})
-	written.Warnings = append(duplicates, written.Warnings...)
-	return written, err
+	result.Warnings = append(duplicates, result.Warnings...)
+	return result, err
 }
 
 // ReadBody returns the object that a client sent, with warnings for its reader. Errors: those of codec.Decode, or of
@@ -174,11 +174,11 @@ func applyMergePatch(document, text []byte) ([]byte, error) {
 			return nil, apierror.BadRequest("the merge patch could not be applied: "+err.Error(), nil)
 		}
 	}
-	return json.Marshal(merged(trees[0], trees[1]))
+	return json.Marshal(applyMergePatchTo(trees[0], trees[1]))
 }
 
-// merged returns a value with a merge patch applied. It changes the value.
-func merged(value, patch any) any {
+// applyMergePatchTo returns a value with a merge patch applied. It changes the value.
+func applyMergePatchTo(value, patch any) any {
 	changes, isObject := patch.(map[string]any)
 	if !isObject {
 		return patch
@@ -191,7 +191,7 @@ func merged(value, patch any) any {
 		if change == nil {
 			delete(object, name)
 		} else {
-			object[name] = merged(object[name], change)
+			object[name] = applyMergePatchTo(object[name], change)
 		}
 	}
 	return object

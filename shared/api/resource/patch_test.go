@@ -124,8 +124,8 @@ func TestPatch(t *testing.T) {
 		t.Run(row.about, func(t *testing.T) {
 			t.Parallel()
 			r := open(t)
-			create(t, r, ana, named("another"))
-			object := named("ci")
+			create(t, r, ana, grantee("another"))
+			object := grantee("ci")
 			object.Labels = map[string]string{"a": "b"}
 			object.Spec.DisplayName = "name"
 			before := create(t, r, ana, object)
@@ -163,7 +163,7 @@ func TestPatchUnknownFields(t *testing.T) {
 		{codec.Strict, refusal{400, "BadRequest", []string{"spec.colour"}}, 0},
 	} {
 		r := open(t)
-		create(t, r, ana, named("ci"))
+		create(t, r, ana, grantee("ci"))
 		written, err := resource.Patch(t.Context(), r, resource.PatchInput{
 			Caller: ana, Name: "ci", Type: mergeP, Patch: []byte(`{"spec":{"colour":"red"}}`), Validation: row.validation,
 		})

@@ -90,7 +90,7 @@ func TestRewritePrefetched(t *testing.T) {
 		t.Run(row.about, func(t *testing.T) {
 			t.Parallel()
 			r := open(t)
-			create(t, r, ana, named("ci"))
+			create(t, r, ana, grantee("ci"))
 			record, err := r.Store.Get(t.Context(), "ci")
 			if err != nil {
 				t.Fatal(err)
@@ -132,7 +132,7 @@ func TestRewritePrefetched(t *testing.T) {
 func TestUpdatePrefetched(t *testing.T) {
 	t.Parallel()
 	r := open(t)
-	made := create(t, r, ana, named("ci"))
+	made := create(t, r, ana, grantee("ci"))
 	record, err := r.Store.Get(t.Context(), "ci")
 	if err != nil {
 		t.Fatal(err)
@@ -141,13 +141,13 @@ func TestUpdatePrefetched(t *testing.T) {
 	counted := &reading{Store: r.Store}
 	r.Store = counted
 	made.Spec.Description = "x"
-	written, err := resource.Update(t.Context(), r, resource.UpdateInput[*key]{Caller: ana, Name: "ci", Object: made, Prefetched: prefetched})
-	if err != nil || counted.reads != 0 || written.Object.Spec.Description != "x" {
-		t.Errorf("%+v, %v, %d reads", written.Object, err, counted.reads)
+	result, err := resource.Update(t.Context(), r, resource.UpdateInput[*key]{Caller: ana, Name: "ci", Object: made, Prefetched: prefetched})
+	if err != nil || counted.reads != 0 || result.Object.Spec.Description != "x" {
+		t.Errorf("%+v, %v, %d reads", result.Object, err, counted.reads)
 	}
 
-	own := ana
-	own.Key = "ci"
+	caller := ana
+	caller.Key = "ci"
 	if record, err = r.Store.Get(t.Context(), "ci"); err != nil {
 		t.Fatal(err)
 	}
@@ -156,9 +156,9 @@ func TestUpdatePrefetched(t *testing.T) {
 		t.Fatal(err)
 	}
 	prefetched["ci"] = record
-	written, err = resource.Update(t.Context(), r, resource.UpdateInput[*key]{Caller: own, Name: "ci", Object: named("ci"), Prefetched: prefetched})
-	if err != nil || written.Object.Status.LastActivity == nil || !written.Object.Status.LastActivity.Time.Equal(used) {
-		t.Errorf("the caller's own key: %+v, %v", written.Object, err)
+	result, err = resource.Update(t.Context(), r, resource.UpdateInput[*key]{Caller: caller, Name: "ci", Object: grantee("ci"), Prefetched: prefetched})
+	if err != nil || result.Object.Status.LastActivity == nil || !result.Object.Status.LastActivity.Time.Equal(used) {
+		t.Errorf("the caller's own key: %+v, %v", result.Object, err)
 	}
 
 	if record, err = r.Store.Get(t.Context(), "ci"); err != nil {

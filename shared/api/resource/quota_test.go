@@ -18,35 +18,35 @@ var overQuota = refusal{code: 429, reason: metav1.StatusReasonTooManyRequests}
 func TestQuota(t *testing.T) {
 	t.Parallel()
 	r := open(t)
-	create(t, r, ana, named("before")) // without a quota, as by an older build
+	create(t, r, ana, grantee("before")) // without a quota, as by an older build
 	r.Quota = store.Quota{Objects: 2}
-	create(t, r, ana, named("second"))
+	create(t, r, ana, grantee("second"))
 
 	before := revision(t, r.Store)
-	_, err := resource.Create(t.Context(), r, resource.CreateInput[*key]{Caller: ana, Object: named("third")})
+	_, err := resource.Create(t.Context(), r, resource.CreateInput[*key]{Caller: ana, Object: grantee("third")})
 	expect(t, err, overQuota)
 	status := apierror.From(err).Status()
 	if want := "the quota of user:ana for ownedaccesskeys is used up: 2 objects, the limit is 2"; status.Message != want || status.Details.RetryAfterSeconds != 1 {
 		t.Errorf("%q, repeat after %d s; want %q", status.Message, status.Details.RetryAfterSeconds, want)
 	}
-	forAna := named("third")
+	forAna := grantee("third")
 	forAna.Spec.User = "ana"
 	_, err = resource.Create(t.Context(), r, resource.CreateInput[*key]{Caller: admin, Object: forAna})
 	expect(t, err, overQuota)
-	_, err = resource.Create(t.Context(), r, resource.CreateInput[*key]{Caller: ana, Object: named("second")})
+	_, err = resource.Create(t.Context(), r, resource.CreateInput[*key]{Caller: ana, Object: grantee("second")})
 	expect(t, err, alreadyExists)
 	if after := revision(t, r.Store); after != before {
 		t.Error("a refused request has written something")
 	}
 
-	create(t, r, ben, named("of-ben"))
+	create(t, r, ben, grantee("of-ben"))
 	if _, err := patch(t, r, "second", resource.MergePatch, `{"spec":{"displayName":"still writable"}}`); err != nil {
 		t.Errorf("an update that adds no object: %v", err)
 	}
 	if _, err := resource.Delete(t.Context(), r, resource.DeleteInput{Caller: ana, Name: "before"}); err != nil {
 		t.Fatal(err)
 	}
-	create(t, r, ana, named("third"))
+	create(t, r, ana, grantee("third"))
 }
 
 // Above a quota of bytes, an owner can still shrink and delete objects, and the system can do its work.
@@ -54,14 +54,14 @@ func TestQuota(t *testing.T) {
 func TestQuotaBytes(t *testing.T) {
 	t.Parallel()
 	r := open(t)
-	held := named("held")
+	held := grantee("held")
 	held.Finalizers = []string{"example.com/a", "example.com/b"}
 	held.Annotations = map[string]string{"note": strings.Repeat("x", 1000)}
 	create(t, r, ana, held)
-	create(t, r, ana, named("ci"))
+	create(t, r, ana, grantee("ci"))
 	r.Quota = store.Quota{Bytes: 10}
 
-	_, err := resource.Create(t.Context(), r, resource.CreateInput[*key]{Caller: ana, Object: named("third")})
+	_, err := resource.Create(t.Context(), r, resource.CreateInput[*key]{Caller: ana, Object: grantee("third")})
 	expect(t, err, overQuota)
 	if message := apierror.From(err).Status().Message; !strings.Contains(message, "user:ana for ownedaccesskeys is used up: ") || !strings.Contains(message, " bytes, the limit is 10; this write adds ") {
 		t.Errorf("%q", message)

@@ -186,7 +186,7 @@ func (r *Registry[T]) ReadAhead(
 		var none T
 		return none, store.Record{}, err
 	}
-	object, err := r.show(ctx, caller, record, name, prefetched)
+	object, err := r.decodeVisible(ctx, caller, record, name, prefetched)
 	return object, record, err
 }
 
@@ -216,10 +216,10 @@ func (r *Registry[T]) owners(caller identity.Caller) []string {
 	return caller.Owners()
 }
 
-// show returns the object of a record to a caller who may see it. Known are records that were read already. An object whose
+// decodeVisible returns the object of a record to a caller who may see it. Known are records that were read already. An object whose
 // deletion is complete is removed.
-func (r *Registry[T]) show(
-	ctx context.Context, caller identity.Caller, record store.Record, name string, known map[string]store.Record,
+func (r *Registry[T]) decodeVisible(
+	ctx context.Context, caller identity.Caller, record store.Record, name string, records map[string]store.Record,
 ) (T, error) {
 	var none T
 	if seen, err := r.sees(caller, record); err != nil {
@@ -233,7 +233,7 @@ func (r *Registry[T]) show(
 		return none, apierror.NotFound(r.Definition.GroupResource(), name)
 	}
 	if err == nil {
-		err = r.translate(r.relate(ctx, []T{object}, known), name)
+		err = r.translate(r.relate(ctx, []T{object}, records), name)
 	}
 	return object, err
 }

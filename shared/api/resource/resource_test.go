@@ -74,7 +74,7 @@ func open(t testing.TB) *registry {
 	return newRegistry(newStore(t), seeded(1))
 }
 
-func named(name string) *key { return &key{ObjectMeta: metav1.ObjectMeta{Name: name}} }
+func grantee(name string) *key { return &key{ObjectMeta: metav1.ObjectMeta{Name: name}} }
 
 // create stores a key that the caller owns.
 func create(t testing.TB, r *registry, caller identity.Caller, object *key) *key {

@@ -151,7 +151,7 @@ func (l *listText) DeepCopyObject() runtime.Object {
 // does nothing.
 func Release(object any) {
 	if list, ok := object.(*listText); ok {
-		release(list.buffer)
+		releaseBuffer(list.buffer)
 		list.json, list.buffer = nil, nil
 	}
 }

@@ -218,15 +218,15 @@ func checkSpliced[T resource.Object](t *testing.T, w *issuertest.World, registry
 		for range random.IntN(3) {
 			object := definition.New()
 			fill(object)
-			written, err := resource.Update(t.Context(), writer, resource.UpdateInput[T]{Caller: admin, Namespace: s.namespace, Name: name, Object: object, Manager: "other"})
+			result, err := resource.Update(t.Context(), writer, resource.UpdateInput[T]{Caller: admin, Namespace: s.namespace, Name: name, Object: object, Manager: "other"})
 			if err != nil {
 				t.Fatalf("%+v: %v", object, err)
 			}
-			if want, err := json.Marshal(written.Object); written.Text != nil && !bytes.Equal(written.Text, want) {
-				t.Fatalf("the answer to an update is\n%s\nas text, and\n%s, %v\nas an object", written.Text, want, err)
+			if want, err := json.Marshal(result.Object); result.Text != nil && !bytes.Equal(result.Text, want) {
+				t.Fatalf("the answer to an update is\n%s\nas text, and\n%s, %v\nas an object", result.Text, want, err)
 			}
-			if text := s.same(name); !bytes.Equal(text, written.Text) {
-				t.Fatalf("an update answers\n%s\nand a get\n%s", written.Text, text)
+			if text := s.same(name); !bytes.Equal(text, result.Text) {
+				t.Fatalf("an update answers\n%s\nand a get\n%s", result.Text, text)
 			}
 		}
 	}
@@ -276,7 +276,7 @@ func TestSpliced(t *testing.T) {
 func TestNotSpliced(t *testing.T) {
 	t.Parallel()
 	r := open(t)
-	object := named("ci")
+	object := grantee("ci")
 	object.Spec.TTLSeconds, object.Spec.Description = 3600, "x"
 	create(t, r, ana, object)
 	s := &spliced[*key]{t: t, registry: r}
@@ -363,7 +363,7 @@ func TestNotSpliced(t *testing.T) {
 func TestSpliceWithinBounds(t *testing.T) {
 	t.Parallel()
 	r := open(t)
-	object := named("ci")
+	object := grantee("ci")
 	object.Spec.Description = "x"
 	create(t, r, ana, object)
 	record, err := r.Store.Get(t.Context(), "ci")

@@ -28,26 +28,26 @@ func (g *Graph) Sweep(ctx context.Context) (Collected, error) {
 	c := g.collection(sweepSteps)
 	for _, member := range g.members {
 		if err := member.state().Trim(ctx, member.now().Add(-eventAge)); err != nil {
-			return c.done, fmt.Errorf("trimming the events of %s: %w", member.kind().Kind, err)
+			return c.report, fmt.Errorf("trimming the events of %s: %w", member.kind().Kind, err)
 		}
 	}
 	for _, member := range g.members {
 		if err := c.due(ctx, member); err != nil {
-			return c.done, fmt.Errorf("deleting what is due of %s: %w", member.kind().Kind, err)
+			return c.report, fmt.Errorf("deleting what is due of %s: %w", member.kind().Kind, err)
 		}
 	}
 	for _, member := range g.members {
 		if err := c.walk(ctx, member); err != nil {
-			return c.done, fmt.Errorf("walking through the references of %s: %w", member.kind().Kind, err)
+			return c.report, fmt.Errorf("walking through the references of %s: %w", member.kind().Kind, err)
 		}
 	}
-	return c.done, c.broken
+	return c.report, c.broken
 }
 
 // due continues the deletions of a resource that are due.
 func (c *collection) due(ctx context.Context, member Member) error {
 	looked := map[string]bool{}
-	for skip := 0; c.left > 0; {
+	for skip := 0; c.budget > 0; {
 		records, err := member.state().Due(ctx, store.DueQuery{Until: member.now(), Skip: skip, Limit: pageOfDependents})
 		if err != nil || len(records) == 0 {
 			return err
@@ -60,13 +60,13 @@ func (c *collection) due(ctx context.Context, member Member) error {
 				continue
 			}
 			if len(looked) == sweepSteps {
-				c.done.Unfinished = true
+				c.report.Unfinished = true
 				return nil
 			}
 			looked[record.Name] = true
 			n, err := member.parse(record)
 			if err != nil {
-				c.note(err)
+				c.recordBroken(err)
 				continue
 			}
 			if n.object.GetDeletionTimestamp() == nil {
@@ -112,7 +112,7 @@ func (c *collection) walk(ctx context.Context, member Member) error {
 		if err := c.run(ctx); err != nil {
 			return err
 		}
-		if c.done.Unfinished {
+		if c.report.Unfinished {
 			return nil
 		}
 	}

@@ -16,12 +16,12 @@ import (
 func FuzzToken(f *testing.F) {
 	r := open(f)
 	for _, name := range []string{"a1", "a2", "a3", "a4"} {
-		object := named(name)
+		object := grantee(name)
 		object.Labels = map[string]string{"n": name[1:]}
 		create(f, r, ana, object)
 	}
 	for _, name := range []string{"b0", "b1", "a2b"} {
-		create(f, r, ben, named(name))
+		create(f, r, ben, grantee(name))
 	}
 	questions := []resource.ListInput{
 		{Caller: ana, Limit: 1}, {Caller: ben, Limit: 1}, {Caller: admin, Limit: 1},
@@ -38,15 +38,15 @@ func FuzzToken(f *testing.F) {
 	}
 	f.Add(uint8(0), true, []byte(`{"rv":-1,"after":"b","query":""}`), 0, byte(0))
 	f.Add(uint8(0), false, []byte(""), 0, byte(0))
-	f.Fuzz(func(t *testing.T, which uint8, forge bool, text []byte, at int, mask byte) {
+	f.Fuzz(func(t *testing.T, which uint8, forge bool, text []byte, index int, mask byte) {
 		question := questions[int(which)%len(questions)]
 		token := string(text)
 		if forge {
 			sum := sha256.Sum256(text)
 			token = base64.RawURLEncoding.EncodeToString(append(sum[:8], text...))
 		}
-		if altered := []byte(token); at >= 0 && at < len(altered) {
-			altered[at] ^= mask
+		if altered := []byte(token); index >= 0 && index < len(altered) {
+			altered[index] ^= mask
 			token = string(altered)
 		}
 		if token == "" {

@@ -15,8 +15,8 @@ const maxUnknown = 64
 // principals are the resources of the owners that have objects.
 var principals = map[identity.OwnerKind]string{identity.User: "users", identity.Team: "teams"}
 
-// named is a user or team to which a write newly gives something, and the field that names them.
-type named struct {
+// grantee is a user or team to which a write newly gives something, and the field that names them.
+type grantee struct {
 	path  string
 	owner identity.Owner
 }
@@ -28,13 +28,13 @@ func (r *Registry[T]) unknownNames(ctx context.Context, caller identity.Caller, 
 	if caller.Key == "" || !caller.Admin() || len(caller.Scopes()) > 0 {
 		return nil
 	}
-	names := r.newlyNamed(caller, object, old)
+	names := r.newGrantees(caller, object, old)
 	if len(names) == 0 {
 		return nil
 	}
 	exists := func(identity.Owner) bool { return false }
 	if r.OwnerLookup == nil {
-		exists = r.existing(ctx, names)
+		exists = r.existingOwners(ctx, names)
 	} else if !r.OwnerLookup.OwnerMissing(object) {
 		return nil
 	}
@@ -47,8 +47,8 @@ func (r *Registry[T]) unknownNames(ctx context.Context, caller identity.Caller, 
 	return warnings
 }
 
-// newlyNamed returns the users and teams to which a write newly gives something, but for the caller.
-func (r *Registry[T]) newlyNamed(caller identity.Caller, object, old T) []named {
+// newGrantees returns the users and teams to which a write newly gives something, but for the caller.
+func (r *Registry[T]) newGrantees(caller identity.Caller, object, old T) []grantee {
 	var known map[identity.Owner]bool
 	var none T
 	if any(old) != any(none) {
@@ -57,21 +57,21 @@ func (r *Registry[T]) newlyNamed(caller identity.Caller, object, old T) []named 
 			known[grant.To] = true
 		}
 	}
-	var names []named
+	var names []grantee
 	for _, grant := range r.Rules.Grants(object) {
 		if grant.To.Name == "" || grant.To == caller.Owner || principals[grant.To.Kind] == "" || known[grant.To] || slices.Contains(caller.Self(), grant.To.String()) {
 			continue
 		}
-		if one := (named{grant.Path.String(), grant.To}); !slices.Contains(names, one) && len(names) < maxUnknown {
+		if one := (grantee{grant.Path.String(), grant.To}); !slices.Contains(names, one) && len(names) < maxUnknown {
 			names = append(names, one)
 		}
 	}
 	return names
 }
 
-// existing returns a function that tells which of the names exist. Everybody does on a platform without people, and if the state does not
+// existingOwners returns a function that tells which of the names exist. Everybody does on a platform without people, and if the state does not
 // answer: the object is written, and an answer without a warning is better than none.
-func (r *Registry[T]) existing(ctx context.Context, names []named) func(identity.Owner) bool {
+func (r *Registry[T]) existingOwners(ctx context.Context, names []grantee) func(identity.Owner) bool {
 	ref := func(owner identity.Owner) store.Ref {
 		return store.Ref{Resource: principals[owner.Kind], Name: owner.Name}
 	}

@@ -70,7 +70,7 @@ type replacer[T Object] func(current T, record store.Record) (T, []string, error
 
 // rewrite reads an object, asks for its replacement, and writes that. It starts over while others write in between, unless
 // the replacement has a resourceVersion.
-func (r *Registry[T]) rewrite(ctx context.Context, in target, own own[T], replace replacer[T]) (Result[T], error) {
+func (r *Registry[T]) rewrite(ctx context.Context, in target, own ownerRecorder[T], replace replacer[T]) (Result[T], error) {
 	if written, done, err := r.rewritePrefetched(ctx, in, own, replace); done {
 		return written, err
 	}
@@ -80,11 +80,11 @@ func (r *Registry[T]) rewrite(ctx context.Context, in target, own own[T], replac
 		if err != nil {
 			return Result[T]{}, err
 		}
-		change, err := r.plan(ctx, in, own, replace, record)
+		change, err := r.planUpdate(ctx, in, own, replace, record)
 		if err != nil {
 			return Result[T]{}, err
 		}
-		written, err := r.carryOut(ctx, in, change)
+		written, err := r.commit(ctx, in, change)
 		if err == nil || change.conditional || !errors.Is(err, store.ErrConflict) || attempt == maxConflicts {
 			return written, err
 		}
@@ -101,28 +101,28 @@ func (r *Registry[T]) rewrite(ctx context.Context, in target, own own[T], replac
 // or it is out of date. Requests read their body after that, so that a refusal, and an answer that writes nothing, need to see
 // that the record is still the same.
 func (r *Registry[T]) rewritePrefetched(
-	ctx context.Context, in target, own own[T], replace replacer[T],
-) (written Result[T], done bool, err error) {
+	ctx context.Context, in target, own ownerRecorder[T], replace replacer[T],
+) (result Result[T], done bool, err error) {
 	record, known := in.prefetched[storeName(in.namespace, in.name)]
 	// The use of the caller's own key was noted after it was read.
 	if !known || in.name == in.caller.Key {
-		return written, false, nil
+		return result, false, nil
 	}
-	change, err := r.plan(ctx, in, own, replace, record)
+	change, err := r.planUpdate(ctx, in, own, replace, record)
 	if err == nil && !change.same && !in.dryRun {
-		written, err = r.carryOut(ctx, in, change)
-		return written, !errors.Is(err, store.ErrConflict), err
+		result, err = r.commit(ctx, in, change)
+		return result, !errors.Is(err, store.ErrConflict), err
 	}
 	now, failed := r.fetch(ctx, in.namespace, in.name)
 	switch {
 	case failed != nil:
-		return written, true, failed
+		return result, true, failed
 	case now.Revision != record.Revision || !now.Activity.Equal(record.Activity):
-		return written, false, nil
+		return result, false, nil
 	case err == nil:
-		written, err = r.carryOut(ctx, in, change)
+		result, err = r.commit(ctx, in, change)
 	}
-	return written, true, err
+	return result, true, err
 }
 
 // change is a write that was checked.
@@ -136,9 +136,9 @@ type change[T Object] struct {
 	same, gone bool
 }
 
-// plan checks the replacement of the object of a record, and returns the write of it.
-func (r *Registry[T]) plan(ctx context.Context, in target, own own[T], replace replacer[T], record store.Record) (*change[T], error) {
-	old, err := r.show(ctx, in.caller, record, in.name, in.prefetched)
+// planUpdate checks the replacement of the object of a record, and returns the write of it.
+func (r *Registry[T]) planUpdate(ctx context.Context, in target, own ownerRecorder[T], replace replacer[T], record store.Record) (*change[T], error) {
+	old, err := r.decodeVisible(ctx, in.caller, record, in.name, in.prefetched)
 	if err != nil {
 		return nil, err
 	}
@@ -157,11 +157,11 @@ func (r *Registry[T]) plan(ctx context.Context, in target, own own[T], replace r
 		object.SetResourceVersion("")
 	}
 	planned := &change[T]{old: old, record: record, warnings: warnings, conditional: object.GetResourceVersion() != ""}
-	return planned, r.complete(ctx, in, own, object, planned)
+	return planned, r.prepareUpdate(ctx, in, own, object, planned)
 }
 
-// complete checks a replacement against the stored object, and completes the write of it.
-func (r *Registry[T]) complete(ctx context.Context, in target, own own[T], object T, planned *change[T]) error {
+// prepareUpdate checks a replacement against the stored object, and completes the write of it.
+func (r *Registry[T]) prepareUpdate(ctx context.Context, in target, own ownerRecorder[T], object T, planned *change[T]) error {
 	old, record := planned.old, planned.record
 	name := old.GetName()
 	if object.GetName() == "" {
@@ -171,14 +171,14 @@ func (r *Registry[T]) complete(ctx context.Context, in target, own own[T], objec
 		object.SetNamespace(old.GetNamespace())
 	}
 	if object.GetName() != name {
-		return mismatch("name", object.GetName(), fmt.Sprintf(
+		return mismatchError("name", object.GetName(), fmt.Sprintf(
 			"the name of the object (%s) does not match the name on the URL (%s)", object.GetName(), name))
 	}
 	if given := object.GetNamespace(); given != "" && !r.Definition.Namespaced {
-		return mismatch("namespace", given, "metadata.namespace must be empty: "+r.Definition.Resource.Resource+" are cluster-scoped")
+		return mismatchError("namespace", given, "metadata.namespace must be empty: "+r.Definition.Resource.Resource+" are cluster-scoped")
 	}
 	if object.GetNamespace() != old.GetNamespace() {
-		return mismatch("namespace", object.GetNamespace(), fmt.Sprintf(
+		return mismatchError("namespace", object.GetNamespace(), fmt.Sprintf(
 			"the namespace of the object (%s) does not match the namespace on the request (%s)",
 			object.GetNamespace(), old.GetNamespace()))
 	}
@@ -189,9 +189,9 @@ func (r *Registry[T]) complete(ctx context.Context, in target, own own[T], objec
 		return r.invalid(name, problems)
 	}
 	stored := old
-	known, canonical := r.canonical(record.Object)
+	text, canonical := r.canonical(record.Object)
 	if canonical {
-		known = append(bytes.Clone(known), '}')
+		text = append(bytes.Clone(text), '}')
 	} else {
 		var err error
 		if stored, err = r.sealed(old, record); err != nil {
@@ -213,20 +213,20 @@ func (r *Registry[T]) complete(ctx context.Context, in target, own own[T], objec
 		return r.invalid(name, problems)
 	}
 	if !canonical {
-		if known, err = r.encodeBare(stored); err != nil {
+		if text, err = r.encodeBare(stored); err != nil {
 			return err
 		}
 	}
 	if old.GetUID() == "" {
-		if err := r.found(object); err != nil {
+		if err := r.initMetadata(object); err != nil {
 			return err
 		}
 	}
-	updated, err := r.encodeOnTime(object, old, known)
+	updated, err := r.encodeOnTime(object, old, text)
 	if err != nil {
 		return err
 	}
-	if r.desiredChanged(updated, known) {
+	if r.desiredChanged(updated, text) {
 		if updated, err = r.raiseGeneration(object, updated, old.GetGeneration()+1); err != nil {
 			return err
 		}
@@ -238,10 +238,10 @@ func (r *Registry[T]) complete(ctx context.Context, in target, own own[T], objec
 	}
 	r.index(&next, object)
 	planned.object, planned.next = object, next
-	if planned.same = bytes.Equal(known, updated) && next.Owner == record.Owner && in.private == ""; planned.same {
+	if planned.same = bytes.Equal(text, updated) && next.Owner == record.Owner && in.private == ""; planned.same {
 		return nil
 	}
-	if planned.next.Object, err = r.replacement(record, known, updated, object); err != nil {
+	if planned.next.Object, err = r.replacement(record, text, updated, object); err != nil {
 		return err
 	}
 	if in.private != "" {
@@ -253,18 +253,18 @@ func (r *Registry[T]) complete(ctx context.Context, in target, own own[T], objec
 	return boundObject(planned.next.Object, record.Object)
 }
 
-// carryOut writes a change, unless there is nothing to write or the request is a dry run, and returns the answer.
-func (r *Registry[T]) carryOut(ctx context.Context, in target, planned *change[T]) (Result[T], error) {
+// commit writes a change, unless there is nothing to write or the request is a dry run, and returns the answer.
+func (r *Registry[T]) commit(ctx context.Context, in target, planned *change[T]) (Result[T], error) {
 	object, next := planned.object, planned.next
 	if planned.same {
 		next = planned.record
 	} else {
 		var err error
-		if next.Revision, err = r.write(ctx, in, planned); err != nil {
+		if next.Revision, err = r.storeChange(ctx, in, planned); err != nil {
 			return Result[T]{}, r.translate(err, planned.old.GetName())
 		}
 		if !in.dryRun && !planned.gone {
-			r.wrote(ctx, "update", object)
+			r.reportWrite(ctx, "update", object)
 		}
 	}
 	r.stamp(object, next)
@@ -273,7 +273,7 @@ func (r *Registry[T]) carryOut(ctx context.Context, in target, planned *change[T
 		r.Removed(ctx, object)
 		r.collect(ctx, outcome{node: node{member: r, record: next, object: object}, gone: true})
 	}
-	written := r.written(object, planned.old, next)
+	written := r.updateResult(object, planned.old, next)
 	written.Warnings = append(planned.warnings, written.Warnings...)
 	if !planned.same {
 		written.Warnings = append(written.Warnings, r.unknownNames(ctx, in.caller, object, planned.old)...)
@@ -281,9 +281,9 @@ func (r *Registry[T]) carryOut(ctx context.Context, in target, planned *change[T
 	return written, nil
 }
 
-// write writes a change that is not the same, unless the request is a dry run, and returns the revision.
-func (r *Registry[T]) write(ctx context.Context, in target, planned *change[T]) (int64, error) {
-	release, err := r.keep(ctx, planned.object, planned.old)
+// storeChange writes a change that is not the same, unless the request is a dry run, and returns the revision.
+func (r *Registry[T]) storeChange(ctx context.Context, in target, planned *change[T]) (int64, error) {
+	release, err := r.holdInvariant(ctx, planned.object, planned.old)
 	if err != nil {
 		return 0, err
 	}
@@ -291,7 +291,7 @@ func (r *Registry[T]) write(ctx context.Context, in target, planned *change[T]) 
 	next := planned.next
 	switch {
 	case in.dryRun && next.Digest != planned.record.Digest:
-		return next.Revision, r.wouldTake(ctx, next.Digest, next.Name)
+		return next.Revision, r.checkDigest(ctx, next.Digest, next.Name)
 	case in.dryRun:
 		return next.Revision, nil
 	case planned.gone:
@@ -302,8 +302,8 @@ func (r *Registry[T]) write(ctx context.Context, in target, planned *change[T]) 
 	}
 }
 
-// written is the answer to an update that has stored an object, or found it stored.
-func (r *Registry[T]) written(object, old T, record store.Record) Result[T] {
+// updateResult is the answer to an update that has stored an object, or found it stored.
+func (r *Registry[T]) updateResult(object, old T, record store.Record) Result[T] {
 	text, _ := r.textOf(record)
 	return Result[T]{Object: object, Text: text.JSON, Warnings: r.warn(object, old)}
 }
@@ -314,27 +314,27 @@ func (r *Registry[T]) raiseGeneration(object T, text []byte, generation int64) (
 	before := strconv.FormatInt(object.GetGeneration(), 10)
 	object.SetGeneration(generation)
 	// It is in the metadata, after names and the uid, whose texts have no quotes.
-	at := bytes.Index(text, []byte(name+before+","))
-	if _, end, found := stored.UID(text); !found || at != end+len(",") {
+	index := bytes.Index(text, []byte(name+before+","))
+	if _, end, found := stored.UID(text); !found || index != end+len(",") {
 		return r.encodeBare(object)
 	}
-	raised := append(make([]byte, 0, len(text)+1), text[:at+len(name)]...)
+	raised := append(make([]byte, 0, len(text)+1), text[:index+len(name)]...)
 	raised = strconv.AppendInt(raised, generation, 10)
-	return append(raised, text[at+len(name)+len(before):]...), nil
+	return append(raised, text[index+len(name)+len(before):]...), nil
 }
 
-// mismatch is the answer for an object whose metadata does not match the request.
-func mismatch(child, given, why string) error {
+// mismatchError is the answer for an object whose metadata does not match the request.
+func mismatchError(child, given, why string) error {
 	return apierror.BadRequest(why, field.ErrorList{field.Invalid(field.NewPath("metadata", child), given, why)})
 }
 
 // prepareReplacement validates a replacement of everything but the status, and completes it for the store. It returns
 // its digest. Stored is the old object as it is stored.
 func (r *Registry[T]) prepareReplacement(
-	ctx context.Context, in target, own own[T], object, old, stored T, record store.Record,
+	ctx context.Context, in target, own ownerRecorder[T], object, old, stored T, record store.Record,
 ) (string, error) {
 	keepMetadata(object, old)
-	r.keepWaiting(object, old)
+	r.keepForegroundFinalizer(object, old)
 	if r.RepeatedSecret != nil && in.dryRun {
 		r.RepeatedSecret.RemoveSecret(object)
 	}
@@ -349,7 +349,7 @@ func (r *Registry[T]) prepareReplacement(
 	problems := append(r.validateMetadataUpdate(object, old), r.Rules.Validate(object, old)...)
 	var excess field.ErrorList
 	if len(problems) == 0 {
-		excess = append(r.newlyBeyond(in.caller, object, old), r.Rules.Authorize(in.caller, object, old)...)
+		excess = append(r.newExcessGrants(in.caller, object, old), r.Rules.Authorize(in.caller, object, old)...)
 		if r.OwnerChange != nil {
 			more, err := r.OwnerChange.RecordOwner(ctx, in.caller, object, old)
 			if err != nil {
@@ -379,7 +379,7 @@ func (r *Registry[T]) prepareReplacement(
 
 // prepareStatus returns the stored object with the status of another, ready for the store, and its digest. Of the rest
 // of the other object it uses only the owners of the status fields. Source: ADR-0008, ADR-0017.
-func (r *Registry[T]) prepareStatus(caller identity.Caller, own own[T], object, old T, record store.Record) (T, string, error) {
+func (r *Registry[T]) prepareStatus(caller identity.Caller, own ownerRecorder[T], object, old T, record store.Record) (T, string, error) {
 	updated := old.DeepCopyObject().(T)
 	r.Definition.CopyStatus(object, updated)
 	r.keepOrigin(updated, old)
@@ -390,7 +390,7 @@ func (r *Registry[T]) prepareStatus(caller identity.Caller, own own[T], object, 
 	var problems, excess field.ErrorList
 	if r.Status != nil {
 		problems = r.Status.ValidateStatus(updated, old)
-		excess = append(r.newlyBeyond(caller, updated, old), r.Status.AuthorizeStatus(caller, updated, old)...)
+		excess = append(r.newExcessGrants(caller, updated, old), r.Status.AuthorizeStatus(caller, updated, old)...)
 	}
 	sealed, more := r.Rules.Seal(updated, record)
 	if problems = append(problems, more...); len(problems) > 0 {
@@ -411,8 +411,8 @@ func (r *Registry[T]) sealed(old T, record store.Record) (T, error) {
 	return stored, nil
 }
 
-// found gives an object that existed before anybody wrote it the metadata of a new one: this is its first write.
-func (r *Registry[T]) found(object T) error {
+// initMetadata gives an object that existed before anybody wrote it the metadata of a new one: this is its first write.
+func (r *Registry[T]) initMetadata(object T) error {
 	uid, err := NewUID(r.Random)
 	if err != nil {
 		return err

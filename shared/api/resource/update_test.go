@@ -61,20 +61,20 @@ func TestUpdate(t *testing.T) {
 		t.Run(row.about, func(t *testing.T) {
 			t.Parallel()
 			r := open(t)
-			create(t, r, ana, named("another"))
-			given := named("ci")
+			create(t, r, ana, grantee("another"))
+			given := grantee("ci")
 			given.Spec.Key = secret
 			old := create(t, r, ana, given)
 			put := old.DeepCopy()
 			row.change(put)
-			written, err := resource.Update(t.Context(), r, resource.UpdateInput[*key]{Caller: ana, Name: "ci", Object: put})
+			result, err := resource.Update(t.Context(), r, resource.UpdateInput[*key]{Caller: ana, Name: "ci", Object: put})
 			expect(t, err, row.wrong)
-			if err == nil && written.Object.Spec.Key != "" {
+			if err == nil && result.Object.Spec.Key != "" {
 				t.Error("the answer shows the key")
 			}
 			got := get(t, r, "ci")
-			if err == nil && fmt.Sprint(written.Object) != fmt.Sprint(got) {
-				t.Errorf("answered\n%+v\nstored\n%+v", written.Object, got)
+			if err == nil && fmt.Sprint(result.Object) != fmt.Sprint(got) {
+				t.Errorf("answered\n%+v\nstored\n%+v", result.Object, got)
 			}
 			if (got.ResourceVersion != old.ResourceVersion) != row.written {
 				t.Errorf("resourceVersion %s after %s, want a write: %v", got.ResourceVersion, old.ResourceVersion, row.written)
@@ -98,9 +98,9 @@ const secret = "8Kx20wQm57-tLp93VrNc4-Hd6ZyB1sFg-0123456789"
 func TestAbsentAndForeignNamesAreOne(t *testing.T) {
 	t.Parallel()
 	r := open(t)
-	create(t, r, ben, named("ben-s"))
+	create(t, r, ben, grantee("ben-s"))
 	for _, name := range []string{"absent", "ben-s", "Not A Name", "a/b", ""} {
-		object := named("")
+		object := grantee("")
 		_, getErr := resource.Get(t.Context(), r, resource.GetInput{Caller: ana, Name: name})
 		_, updateErr := resource.Update(t.Context(), r, resource.UpdateInput[*key]{Caller: ana, Name: name, Object: object})
 		_, patchErr := resource.Patch(t.Context(), r, resource.PatchInput{Caller: ana, Name: name, Type: resource.MergePatch, Patch: []byte(`{}`)})
@@ -125,7 +125,7 @@ func TestConcurrentUpdates(t *testing.T) {
 	t.Parallel()
 	const writers, increments = 16, 8
 	r := open(t)
-	create(t, r, ana, named("ci"))
+	create(t, r, ana, grantee("ci"))
 	var wait sync.WaitGroup
 	for range writers {
 		wait.Go(func() {
@@ -159,7 +159,7 @@ func TestConcurrentPatches(t *testing.T) {
 	t.Parallel()
 	const writers = 16
 	r := open(t)
-	create(t, r, ana, named("ci"))
+	create(t, r, ana, grantee("ci"))
 	var wait sync.WaitGroup
 	for i := range writers {
 		wait.Go(func() {
@@ -188,7 +188,7 @@ func (b *busy) Update(context.Context, store.Record) (int64, error) {
 func TestUnconditionalWritesEnd(t *testing.T) {
 	t.Parallel()
 	r := open(t)
-	create(t, r, ana, named("ci"))
+	create(t, r, ana, grantee("ci"))
 	state := &busy{Store: r.Store}
 	r.Store = state
 	_, err := patch(t, r, "ci", resource.MergePatch, `{"spec":{"disabled":true}}`)
@@ -229,10 +229,10 @@ func (outOfReach) List(context.Context, store.Query) (store.Page, error) {
 func TestStateOutOfReach(t *testing.T) {
 	t.Parallel()
 	r := newRegistry(outOfReach{}, seeded(1))
-	_, createErr := resource.Create(t.Context(), r, resource.CreateInput[*key]{Caller: ana, Object: named("ci")})
-	_, dryErr := resource.Create(t.Context(), r, resource.CreateInput[*key]{Caller: ana, Object: named("ci"), DryRun: true})
+	_, createErr := resource.Create(t.Context(), r, resource.CreateInput[*key]{Caller: ana, Object: grantee("ci")})
+	_, dryErr := resource.Create(t.Context(), r, resource.CreateInput[*key]{Caller: ana, Object: grantee("ci"), DryRun: true})
 	_, getErr := resource.Get(t.Context(), r, resource.GetInput{Caller: ana, Name: "ci"})
-	_, updateErr := update(t, r, named("ci"))
+	_, updateErr := update(t, r, grantee("ci"))
 	_, patchErr := patch(t, r, "ci", resource.MergePatch, `{}`)
 	_, deleteErr := resource.Delete(t.Context(), r, resource.DeleteInput{Caller: ana, Name: "ci"})
 	_, listErr := list(t, r, resource.ListInput{})
@@ -401,7 +401,7 @@ func TestUnreadableRecords(t *testing.T) {
 			r := newRegistry(state, seeded(1))
 			before := revision(t, state)
 			_, getErr := resource.Get(t.Context(), r, resource.GetInput{Caller: admin, Name: "ci"})
-			_, updateErr := update(t, r, named("ci"))
+			_, updateErr := update(t, r, grantee("ci"))
 			_, patchErr := patch(t, r, "ci", resource.MergePatch, `{}`)
 			_, deleteErr := resource.Delete(t.Context(), r, resource.DeleteInput{Caller: admin, Name: "ci"})
 			for verb, err := range map[string]error{"get": getErr, "update": updateErr, "patch": patchErr, "delete": deleteErr} {

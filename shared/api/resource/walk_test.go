@@ -43,23 +43,23 @@ func (n *narrow) List(ctx context.Context, query store.Query) (store.Page, error
 func flow(t testing.TB, r *registry, in resource.ListInput) (*model.OwnedAccessKeyList, error) {
 	t.Helper()
 	in.Rest = &resource.Rest{}
-	whole, err := list(t, r, in)
+	accessKeyList, err := list(t, r, in)
 	if err != nil || in.Rest.Empty == nil {
-		return whole, err
+		return accessKeyList, err
 	}
-	if empty := in.Rest.Empty.(*model.OwnedAccessKeyList); len(empty.Items) != 0 || empty.Kind != whole.Kind || empty.ResourceVersion != whole.ResourceVersion {
+	if empty := in.Rest.Empty.(*model.OwnedAccessKeyList); len(empty.Items) != 0 || empty.Kind != accessKeyList.Kind || empty.ResourceVersion != accessKeyList.ResourceVersion {
 		t.Errorf("the empty list is %+v", empty)
 	}
 	for {
 		part, err := in.Rest.Next(t.Context())
 		if err != nil || part == nil {
-			return whole, err
+			return accessKeyList, err
 		}
 		next := part.(*model.OwnedAccessKeyList)
-		if next.ResourceVersion != whole.ResourceVersion || next.Kind != whole.Kind {
-			t.Errorf("a part is %s %q, the first one %q", next.Kind, next.ResourceVersion, whole.ResourceVersion)
+		if next.ResourceVersion != accessKeyList.ResourceVersion || next.Kind != accessKeyList.Kind {
+			t.Errorf("a part is %s %q, the first one %q", next.Kind, next.ResourceVersion, accessKeyList.ResourceVersion)
 		}
-		whole.Items = append(whole.Items, next.Items...)
+		accessKeyList.Items = append(accessKeyList.Items, next.Items...)
 	}
 }
 
@@ -89,7 +89,7 @@ func TestListIsOneSnapshot(t *testing.T) {
 					expect(t, err, notFound)
 				}
 			default:
-				object := named(name)
+				object := grantee(name)
 				object.Labels = map[string]string{"l": label.Draw(rt, "label")}
 				if _, err := resource.Get(t.Context(), random, resource.GetInput{Caller: admin, Name: name}); err != nil {
 					create(t, random, ana, object)
@@ -153,7 +153,7 @@ func TestListRestoresPages(t *testing.T) {
 	r := open(t)
 	const count = 24
 	for i := range count {
-		object := named(fmt.Sprintf("k%02d", i))
+		object := grantee(fmt.Sprintf("k%02d", i))
 		object.Annotations = map[string]string{"a": strings.Repeat("x", limits.PageBytes/8)}
 		create(t, r, ana, object)
 	}
@@ -255,7 +255,7 @@ func TestListPagesAreBounded(t *testing.T) {
 	r := open(t)
 	const count = 30
 	for i := range count {
-		object := named(fmt.Sprintf("k%02d", i))
+		object := grantee(fmt.Sprintf("k%02d", i))
 		object.Annotations = map[string]string{"a": strings.Repeat("x", limits.PageBytes/8)}
 		object.Labels = map[string]string{"last": fmt.Sprint(i == count-1)}
 		create(t, r, ana, object)

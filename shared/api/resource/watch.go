@@ -70,8 +70,8 @@ func Watch[T Object](ctx context.Context, r *Registry[T], in WatchInput) (*Watch
 	if in.Fields, err = r.readFields(in.Fields); err != nil {
 		return nil, err
 	}
-	asked := ListInput{ResourceVersion: in.ResourceVersion}
-	if err := checkRevision(asked, math.MaxInt64); err != nil {
+	listInput := ListInput{ResourceVersion: in.ResourceVersion}
+	if err := checkRevision(listInput, math.MaxInt64); err != nil {
 		return nil, err
 	}
 	w := &Watcher[T]{registry: r, in: in}
@@ -90,7 +90,7 @@ func Watch[T Object](ctx context.Context, r *Registry[T], in WatchInput) (*Watch
 			return nil, err
 		}
 		w.closing = in.AllowBookmarks
-		return w, checkRevision(asked, w.after)
+		return w, checkRevision(listInput, w.after)
 	case anywhere:
 		page, err := r.Store.List(ctx, store.Query{Prefix: w.prefix, Owners: r.owners(in.Caller), Limit: 1})
 		w.after = page.Revision
@@ -149,7 +149,7 @@ func (w *Watcher[T]) sees(shown *shown[T]) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	return w.registry.selects(ListInput{Labels: w.in.Labels, Fields: w.in.Fields}, object), nil
+	return w.registry.matchesSelectors(ListInput{Labels: w.in.Labels, Fields: w.in.Fields}, object), nil
 }
 
 // Begun reports whether Next has returned all objects that the watch begins with.

@@ -100,8 +100,8 @@ func label(t testing.TB, r *registry, name, value string) {
 func TestWatchBegins(t *testing.T) {
 	t.Parallel()
 	r := open(t)
-	create(t, r, ana, named("b"))
-	create(t, r, ana, named("a"))
+	create(t, r, ana, grantee("b"))
+	create(t, r, ana, grantee("a"))
 	label(t, r, "b", "1") // at 4
 	for _, test := range []struct {
 		version string
@@ -168,7 +168,7 @@ func TestWatchSelects(t *testing.T) {
 		tells(t, what+", in a namespace", nowhere, "")
 	}
 	step("nothing", "", "", "", "", "")
-	create(t, r, ana, named("x"))
+	create(t, r, ana, grantee("x"))
 	step("created", "ADDED x 2", "", "ADDED x 2", "", "ADDED x 2")
 	label(t, r, "x", "1")
 	step("labelled", "MODIFIED x 3", "ADDED x 3", "MODIFIED x 3", "", "MODIFIED x 3")
@@ -188,7 +188,7 @@ func TestWatchSelects(t *testing.T) {
 		t.Fatal(err)
 	}
 	step("deleted", "DELETED x 8", "DELETED x 8", "", "DELETED x 8", "")
-	create(t, r, ben, named("y"))
+	create(t, r, ben, grantee("y"))
 	step("another", "ADDED y 9", "", "", "ADDED y 9", "")
 }
 
@@ -196,7 +196,7 @@ func TestWatchSelects(t *testing.T) {
 func TestWatchShowsTheLastSeen(t *testing.T) {
 	t.Parallel()
 	r := open(t)
-	given := named("x")
+	given := grantee("x")
 	given.Labels = map[string]string{"a": "1"}
 	given.Spec.Description = "ana's"
 	create(t, r, ana, given)
@@ -222,7 +222,7 @@ func TestWatchBookmarks(t *testing.T) {
 	t.Parallel()
 	r := open(t)
 	for i := range 600 {
-		create(t, r, ana, named(fmt.Sprintf("k-%03d", i)))
+		create(t, r, ana, grantee(fmt.Sprintf("k-%03d", i)))
 	}
 	bens := mustFollow(t, r, resource.WatchInput{Caller: ben, ResourceVersion: "1", AllowBookmarks: true})
 	for range 3 {
@@ -258,7 +258,7 @@ func TestWatchBookmarks(t *testing.T) {
 func TestWatchFallsBehind(t *testing.T) {
 	t.Parallel()
 	r := open(t)
-	create(t, r, ana, named("x"))
+	create(t, r, ana, grantee("x"))
 	w := mustFollow(t, r, resource.WatchInput{})
 	tells(t, "at first", w, "ADDED x 2")
 	label(t, r, "x", "1")
@@ -322,7 +322,7 @@ func TestWatchBrokenRecord(t *testing.T) {
 func TestWatchShares(t *testing.T) {
 	t.Parallel()
 	r := open(t)
-	create(t, r, ana, named("x"))
+	create(t, r, ana, grantee("x"))
 	watchers := []*watcher{
 		mustFollow(t, r, resource.WatchInput{ResourceVersion: "2"}),
 		mustFollow(t, r, resource.WatchInput{ResourceVersion: "2", Labels: selectLabels(t, "a=1")}),
@@ -388,7 +388,7 @@ func TestWatchSnapshot(t *testing.T) {
 	r := open(t)
 	const objects = 1200
 	for i := range objects {
-		given := named(fmt.Sprintf("k-%04d", i))
+		given := grantee(fmt.Sprintf("k-%04d", i))
 		given.Labels = map[string]string{"a": strconv.Itoa(i % 2)}
 		create(t, r, ana, given)
 	}
@@ -415,7 +415,7 @@ func TestWatchSnapshot(t *testing.T) {
 						expect(t, err, notFound)
 					}
 				case 1:
-					create(t, beside, ana, named(fmt.Sprintf("%s-%d-%d-%d", name, round, page, i)))
+					create(t, beside, ana, grantee(fmt.Sprintf("%s-%d-%d-%d", name, round, page, i)))
 				case 2:
 					if _, err := patch(t, beside, name, resource.MergePatch, fmt.Sprintf(`{"spec":{"user":%q}}`, []string{"ana", "ben"}[page%2])); err != nil {
 						expect(t, err, notFound)
@@ -532,7 +532,7 @@ func TestWatchConverges(t *testing.T) {
 		name := rapid.SampledFrom([]string{"x", "y", "z"})
 		rt.Repeat(map[string]func(*rapid.T){
 			"create": func(rt *rapid.T) {
-				given := named(name.Draw(rt, "name"))
+				given := grantee(name.Draw(rt, "name"))
 				if value := rapid.SampledFrom([]string{"", "1", "2"}).Draw(rt, "label"); value != "" {
 					given.Labels = map[string]string{"a": value}
 				}
@@ -555,13 +555,13 @@ func TestWatchConverges(t *testing.T) {
 				if !c.synced {
 					return
 				}
-				again := in
-				again.ResourceVersion = strconv.FormatInt(c.version, 10)
+				watchInput := in
+				watchInput.ResourceVersion = strconv.FormatInt(c.version, 10)
 				if mark, ok := w.Bookmark(); ok && rapid.Bool().Draw(rt, "from a bookmark") {
 					c.apply(t, mark)
-					again.ResourceVersion = strconv.FormatInt(c.version, 10)
+					watchInput.ResourceVersion = strconv.FormatInt(c.version, 10)
 				}
-				w = mustFollow(t, r, again)
+				w = mustFollow(t, r, watchInput)
 			},
 		})
 		for range 3 {

@@ -122,20 +122,20 @@ func TestChecksumCatchesMistakes(t *testing.T) {
 			t.Fatal(err)
 		}
 		good := []byte(bearer.Reveal())
-		at := rapid.IntRange(len("pak_"), len(good)-1).Draw(t, "at")
+		index := rapid.IntRange(len("pak_"), len(good)-1).Draw(t, "at")
 
 		changed := bytes.Clone(good)
-		changed[at] = rapid.Byte().Filter(func(b byte) bool { return b != good[at] }).Draw(t, "instead")
+		changed[index] = rapid.Byte().Filter(func(b byte) bool { return b != good[index] }).Draw(t, "instead")
 		if accesskey.CheckBearer(secret.String(changed)) == nil {
 			t.Fatalf("%q passes for %q", changed, good)
 		}
-		dropped := append(bytes.Clone(good[:at]), good[at+1:]...)
+		dropped := append(bytes.Clone(good[:index]), good[index+1:]...)
 		if accesskey.CheckBearer(secret.String(dropped)) == nil {
 			t.Fatalf("%q passes for %q", dropped, good)
 		}
-		if body := len(good) - 6; at+1 < body && good[at] != good[at+1] {
+		if body := len(good) - 6; index+1 < body && good[index] != good[index+1] {
 			swapped := bytes.Clone(good)
-			swapped[at], swapped[at+1] = swapped[at+1], swapped[at]
+			swapped[index], swapped[index+1] = swapped[index+1], swapped[index]
 			if accesskey.CheckBearer(secret.String(swapped)) == nil {
 				t.Fatalf("%q passes for %q", swapped, good)
 			}

@@ -67,14 +67,14 @@ func TestRetiredTexts(t *testing.T) {
 	} {
 		create := func() (string, error) {
 			reads.Store(0)
-			made, err := resource.Create(t.Context(), keys, resource.CreateInput[*model.OwnedAccessKey]{
+			result, err := resource.Create(t.Context(), keys, resource.CreateInput[*model.OwnedAccessKey]{
 				Caller: accesskeytest.Ana, Random: row.random(),
 				Object: &model.OwnedAccessKey{ObjectMeta: metav1.ObjectMeta{Name: "ci"}, Spec: model.OwnedAccessKeySpec{Key: row.text}},
 			})
 			if err != nil {
 				return "", err
 			}
-			return made.Object.Spec.Key, nil
+			return result.Object.Spec.Key, nil
 		}
 		bearer, err := create()
 		if err != nil || reads.Load() != row.reads {

@@ -51,7 +51,7 @@ func (s Steps) Next(limit int64, now time.Time) Steps {
 	}
 	// The times of keys are whole seconds.
 	next := Step{Seconds: limit, Since: now.Truncate(time.Second)}
-	var kept Steps
+	var steps Steps
 	for _, step := range s {
 		switch {
 		case step.Seconds <= limit:
@@ -60,15 +60,15 @@ func (s Steps) Next(limit int64, now time.Time) Steps {
 			}
 		case step.settled(now):
 			// It ends every key that the steps before it end.
-			kept = Steps{step}
+			steps = Steps{step}
 		default:
-			kept = append(kept, step)
+			steps = append(steps, step)
 		}
 	}
-	if len(kept) == maxSteps {
-		kept = kept[1:]
+	if len(steps) == maxSteps {
+		steps = steps[1:]
 	}
-	return append(kept, next)
+	return append(steps, next)
 }
 
 // Since returns the steps of a limit that was always in force; 0 or less is no limit.

@@ -52,15 +52,15 @@ func EstimateBits(text string, also ...string) float64 {
 	text = strings.ToLower(text)
 	known := known() + strings.ToLower(strings.Join(also, " "))
 	bits := 0.0
-	for at := 0; at < len(text); {
-		length := max(repetition(text, at, known), progression(text, at))
+	for index := 0; index < len(text); {
+		length := max(repetition(text, index, known), progression(text, index))
 		if length < minMatch {
-			bits += characterBits(text[at])
-			at++
+			bits += characterBits(text[index])
+			index++
 			continue
 		}
-		bits += min(matchBits, characterBits(text[at])*float64(length))
-		at += length
+		bits += min(matchBits, characterBits(text[index])*float64(length))
+		index += length
 	}
 	return bits
 }
@@ -84,14 +84,14 @@ const maxStep = 4
 
 // progression is the length of the longest part of a text at a position that continues a row of characters with equal
 // differences, such as 13579 or aabbcc.
-func progression(text string, at int) int {
+func progression(text string, index int) int {
 	longest := 0
 	for step := 1; step <= maxStep; step++ {
-		end := at
+		end := index
 		for end < len(text) && end >= 2*step && text[end]-text[end-step] == text[end-step]-text[end-2*step] {
 			end++
 		}
-		longest = max(longest, end-at)
+		longest = max(longest, end-index)
 	}
 	return longest
 }

@@ -101,7 +101,7 @@ func Within(
 
 // within is Within for records that were read together with the owners of all of the keys. Without any owners, they are read.
 func within(
-	ctx context.Context, keys *Registry, lineage []model.AccessKeyAncestor, found store.Together, limits Limits, now time.Time,
+	ctx context.Context, keys *Registry, lineage []model.AccessKeyAncestor, together store.Together, limits Limits, now time.Time,
 ) (Present, error) {
 	var present Present
 	var bounding []*model.OwnedAccessKey
@@ -109,7 +109,7 @@ func within(
 		if !ancestor.Bounds {
 			continue
 		}
-		key, end, err := stillBinds(keys, ancestor, found.Records, limits, now)
+		key, end, err := stillBinds(keys, ancestor, together.Records, limits, now)
 		if err != nil {
 			return Present{}, err
 		}
@@ -126,7 +126,7 @@ func within(
 			present.Scopes = append(present.Scopes, key.Spec.Scope)
 		}
 	}
-	ruled, err := rulesPermit(ctx, keys, bounding, found.Refs)
+	ruled, err := rulesPermit(ctx, keys, bounding, together.Refs)
 	switch {
 	case errors.Is(err, ErrRule):
 		return Present{}, ErrBound
@@ -134,7 +134,7 @@ func within(
 		return Present{}, err
 	}
 	present.Scopes = append(present.Scopes, ruled...)
-	states, err := ownersPermit(ctx, keys, bounding, found.Refs)
+	states, err := ownersPermit(ctx, keys, bounding, together.Refs)
 	if err != nil {
 		return Present{}, err
 	}
@@ -211,14 +211,14 @@ func (r *rules) Ancestors(key *model.OwnedAccessKey) (bounding, others []metav1.
 // request: what they make was compared with those.
 func (r *rules) Current(ctx context.Context, caller identity.Caller) (store.Version, error) {
 	ended := apierror.Unauthorized("the access key of the request no longer works")
-	found := map[string]store.Record{}
+	records := map[string]store.Record{}
 	for record, err := range store.GetEach(ctx, r.keys.Store, append(Bounding(caller.KeyLineage), caller.Key)) {
 		if err != nil {
 			return store.Version{}, err
 		}
-		found[record.Name] = record
+		records[record.Name] = record
 	}
-	record, exists := found[caller.Key]
+	record, exists := records[caller.Key]
 	if !exists {
 		return store.Version{}, ended
 	}
@@ -230,7 +230,7 @@ func (r *rules) Current(ctx context.Context, caller identity.Caller) (store.Vers
 	if refused != nil || string(key.UID) != caller.KeyUID {
 		return store.Version{}, ended
 	}
-	present, err := Within(ctx, r.keys, caller.KeyLineage, found, r.limits(), r.now())
+	present, err := Within(ctx, r.keys, caller.KeyLineage, records, r.limits(), r.now())
 	switch {
 	case errors.Is(err, ErrBound):
 		return store.Version{}, ended
@@ -279,7 +279,7 @@ func (r *rules) Relate(key *model.OwnedAccessKey, known map[string]store.Record)
 // EndWithin returns the end of a credential with a lineage, for people to read: not after those of the keys to which it is
 // bound. Alone is its end without them, and nil is none. Source: ADR-0021.
 func EndWithin(
-	keys *Registry, lineage []model.AccessKeyAncestor, alone *metav1.Time, known map[string]store.Record, limits Limits, now time.Time,
+	keys *Registry, lineage []model.AccessKeyAncestor, alone *metav1.Time, records map[string]store.Record, limits Limits, now time.Time,
 ) *metav1.Time {
 	var end time.Time
 	if alone != nil {
@@ -290,7 +290,7 @@ func EndWithin(
 			continue
 		}
 		until := now
-		if record, exists := known[ancestor.Name]; exists {
+		if record, exists := records[ancestor.Name]; exists {
 			holder, err := keys.Parse(record)
 			if err == nil && string(holder.UID) == ancestor.UID {
 				// A key that is refused has an end that has come, or is disabled.

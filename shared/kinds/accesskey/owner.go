@@ -36,19 +36,19 @@ func mustRulesOf(keys *Registry) *rules {
 //
 // Errors: those of directory.Directory.Of and directory.State.Fits.
 func ownerOf(
-	ctx context.Context, people *directory.Directory, key *model.OwnedAccessKey, read map[store.Ref]store.Record,
+	ctx context.Context, people *directory.Directory, key *model.OwnedAccessKey, records map[store.Ref]store.Record,
 ) (directory.State, error) {
 	owner := OwnerOf(&key.Spec)
-	if people == nil || owner.Kind == identity.Subject && read == nil {
+	if people == nil || owner.Kind == identity.Subject && records == nil {
 		return directory.State{}, nil
 	}
-	if read == nil {
+	if records == nil {
 		var err error
-		if read, err = people.Read(ctx, owner); err != nil {
+		if records, err = people.Read(ctx, owner); err != nil {
 			return directory.State{}, fmt.Errorf("looking up the owner of an access key: %w", err)
 		}
 	}
-	state, err := people.Of(ctx, owner, read)
+	state, err := people.Of(ctx, owner, records)
 	if err == nil {
 		err = state.Fits(key.Status.Owner)
 	}
@@ -63,11 +63,11 @@ func refusedOwner(err error) bool {
 // ownersPermit returns what the owners of keys may do now, or ErrBound if one of them does not let the key work. Read is what was read
 // for some of the owners.
 func ownersPermit(
-	ctx context.Context, keys *Registry, bounding []*model.OwnedAccessKey, read map[store.Ref]store.Record,
+	ctx context.Context, keys *Registry, bounding []*model.OwnedAccessKey, records map[store.Ref]store.Record,
 ) ([]directory.State, error) {
 	states := make([]directory.State, len(bounding))
-	own := rulesOf(keys)
-	if own == nil || own.people == nil || len(bounding) == 0 {
+	rules := rulesOf(keys)
+	if rules == nil || rules.people == nil || len(bounding) == 0 {
 		return states, nil
 	}
 	owners := make([]identity.Owner, len(bounding))
@@ -75,15 +75,15 @@ func ownersPermit(
 		owners[i] = OwnerOf(&key.Spec)
 	}
 	// Users that do not exist are missing in what was read, so what was asked is not known here: a caller passes all or nothing.
-	if read == nil {
+	if records == nil {
 		var err error
-		if read, err = own.people.Read(ctx, owners...); err != nil {
+		if records, err = rules.people.Read(ctx, owners...); err != nil {
 			return nil, fmt.Errorf("looking up the owners of access keys: %w", err)
 		}
 	}
 	for i, key := range bounding {
 		var err error
-		switch states[i], err = ownerOf(ctx, own.people, key, read); {
+		switch states[i], err = ownerOf(ctx, rules.people, key, records); {
 		case refusedOwner(err):
 			return nil, ErrBound
 		case err != nil:
@@ -165,15 +165,15 @@ func (r *rules) noteOwner(ctx context.Context, caller identity.Caller, key *mode
 		}
 	}
 	for i, group := range key.Spec.Groups {
-		switch at := specPath.Child("groups").Index(i); {
+		switch path := specPath.Child("groups").Index(i); {
 		case state.Has(group):
 		case !grantable(group):
-			refused = append(refused, field.Forbidden(at, fmt.Sprintf(
+			refused = append(refused, field.Forbidden(path, fmt.Sprintf(
 				"the %s %q does not have the group %q, which only a team or a cluster role gives", owner.Kind, owner.Name, group)))
 		case caller.Admin():
 			key.Status.Granted = append(key.Status.Granted, group)
 		default:
-			refused = append(refused, field.Forbidden(at, fmt.Sprintf("the %s %q does not have the group %q", owner.Kind, owner.Name, group)))
+			refused = append(refused, field.Forbidden(path, fmt.Sprintf("the %s %q does not have the group %q", owner.Kind, owner.Name, group)))
 		}
 	}
 	return refused, nil

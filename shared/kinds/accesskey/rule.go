@@ -51,33 +51,33 @@ func rulesOfKeys(keys []*model.OwnedAccessKey) []store.Ref {
 // they are read.
 //
 // Errors: ErrRule; those of the store.
-func rulesPermit(ctx context.Context, in *Registry, keys []*model.OwnedAccessKey, read map[store.Ref]store.Record) ([]*model.Scope, error) {
+func rulesPermit(ctx context.Context, in *Registry, keys []*model.OwnedAccessKey, records map[store.Ref]store.Record) ([]*model.Scope, error) {
 	refs := rulesOfKeys(keys)
 	if len(refs) == 0 {
 		return nil, nil
 	}
-	if read == nil {
+	if records == nil {
 		var err error
-		if read, err = in.Store.GetRefs(ctx, refs...); err != nil {
+		if records, err = in.Store.GetRefs(ctx, refs...); err != nil {
 			return nil, fmt.Errorf("looking up the trust rule of an access key: %w", err)
 		}
 	}
 	var scopes []*model.Scope
 	for _, key := range keys {
-		made := key.Status.TrustRule
-		if made == nil {
+		trustRuleReference := key.Status.TrustRule
+		if trustRuleReference == nil {
 			continue
 		}
-		record, exists := read[store.Ref{Resource: TrustRules, Name: made.Name}]
+		record, exists := records[store.Ref{Resource: TrustRules, Name: trustRuleReference.Name}]
 		if !exists {
 			return nil, ErrRule
 		}
 		var rule trusted
 		if err := json.Unmarshal(record.Object, &rule); err != nil {
-			return nil, fmt.Errorf("reading the trust rule %q: %w", made.Name, err)
+			return nil, fmt.Errorf("reading the trust rule %q: %w", trustRuleReference.Name, err)
 		}
 		owner := identity.OwnerOf(rule.Spec.Owner.User, rule.Spec.Owner.Team, "")
-		if rule.Metadata.UID != made.UID || rule.Metadata.DeletionTimestamp != nil || rule.Spec.Disabled || owner != OwnerOf(&key.Spec) || rule.Spec.Scope == nil {
+		if rule.Metadata.UID != trustRuleReference.UID || rule.Metadata.DeletionTimestamp != nil || rule.Spec.Disabled || owner != OwnerOf(&key.Spec) || rule.Spec.Scope == nil {
 			return nil, ErrRule
 		}
 		scopes = append(scopes, rule.Spec.Scope)

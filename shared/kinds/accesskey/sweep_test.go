@@ -84,7 +84,7 @@ func (w *world) refer(name, owner string, finalizers ...string) {
 }
 
 // touch notes a use as an authentication does.
-func (w *world) touch(name string, at time.Duration) {
+func (w *world) touch(name string, duration time.Duration) {
 	w.t.Helper()
 	record, err := w.keys.Store.Get(context.Background(), name)
 	if err != nil {
@@ -94,7 +94,7 @@ func (w *world) touch(name string, at time.Duration) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	activity := born.Add(at)
+	activity := born.Add(duration)
 	if err := w.keys.Store.Touch(context.Background(), record, activity, accesskey.OwnExpiry(key, activity)); err != nil {
 		w.t.Fatal(err)
 	}

@@ -76,15 +76,15 @@ func (s *selector) add(term fields.Requirement) error {
 	differs := term.Operator == selection.NotEquals
 	switch term.Field {
 	case afterField, beforeField:
-		at, err := time.Parse(time.RFC3339Nano, term.Value)
+		instant, err := time.Parse(time.RFC3339Nano, term.Value)
 		if err != nil || differs {
 			return fmt.Errorf("%s: must be = and a time such as 2026-01-31T10:00:00Z", term.Field)
 		}
-		if term.Field == afterField && at.After(s.after) {
-			s.after = at
+		if term.Field == afterField && instant.After(s.after) {
+			s.after = instant
 		}
-		if term.Field == beforeField && (s.before.IsZero() || at.Before(s.before)) {
-			s.before = at
+		if term.Field == beforeField && (s.before.IsZero() || instant.Before(s.before)) {
+			s.before = instant
 		}
 	case codeField:
 		within, err := codes(term.Value)

@@ -39,19 +39,19 @@ func cells(event *model.AuditEvent, now time.Time) []any {
 
 // target is what a request is about: resource/name with the namespace before it, or the path.
 func target(event *model.AuditEvent) string {
-	at := object(event)
-	if at.Resource == "" {
+	auditEventObject := object(event)
+	if auditEventObject.Resource == "" {
 		return event.Status.RequestURI
 	}
-	text := at.Resource
-	if at.Name != "" {
-		text += "/" + at.Name
+	text := auditEventObject.Resource
+	if auditEventObject.Name != "" {
+		text += "/" + auditEventObject.Name
 	}
-	if at.Subresource != "" {
-		text += "/" + at.Subresource
+	if auditEventObject.Subresource != "" {
+		text += "/" + auditEventObject.Subresource
 	}
-	if at.Namespace != "" {
-		text += " in " + at.Namespace
+	if auditEventObject.Namespace != "" {
+		text += " in " + auditEventObject.Namespace
 	}
 	return text
 }

@@ -384,16 +384,16 @@ func (r *rules) AuthorizeStatus(caller identity.Caller, instance, old *model.Vir
 
 // Index returns the owner of the instance, or its project, whose quota counts it then. Instances never expire.
 func (r *rules) Index(instance *model.VirtualClusterInstance, _ time.Time) (owner string, expires time.Time) {
-	switch at := instance.Spec.Owner; {
-	case at == nil:
+	switch instanceOwner := instance.Spec.Owner; {
+	case instanceOwner == nil:
 		if project := r.Project(instance.Namespace); project != "" {
 			return "project:" + project, time.Time{}
 		}
 		return "", time.Time{}
-	case at.User != "":
-		return identity.Owner{Kind: identity.User, Name: at.User}.String(), time.Time{}
+	case instanceOwner.User != "":
+		return identity.Owner{Kind: identity.User, Name: instanceOwner.User}.String(), time.Time{}
 	default:
-		return identity.Owner{Kind: identity.Team, Name: at.Team}.String(), time.Time{}
+		return identity.Owner{Kind: identity.Team, Name: instanceOwner.Team}.String(), time.Time{}
 	}
 }
 

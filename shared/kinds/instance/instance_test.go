@@ -107,14 +107,14 @@ func TestValidate(t *testing.T) {
 	} {
 		t.Run(row.about, func(t *testing.T) {
 			t.Parallel()
-			given := instancetest.Instance(t, "dev")
-			row.change(given)
+			instance := instancetest.Instance(t, "dev")
+			row.change(instance)
 			key := ""
-			if at := given.Spec.Signer; at != nil && at.CA != nil {
+			if at := instance.Spec.Signer; at != nil && at.CA != nil {
 				key = string(at.CA.KeyData)
 			}
 			_, err := resource.Create(t.Context(), w.Instances, resource.CreateInput[*object]{
-				Caller: instancetest.Admin, Namespace: given.Namespace, Object: given, DryRun: true,
+				Caller: instancetest.Admin, Namespace: instance.Namespace, Object: instance, DryRun: true,
 			})
 			if got := fields(err); !slices.Equal(got, row.fields) || err != nil && accesskeytest.Code(err) != 422 {
 				t.Errorf("fields %q, %v", got, err)
@@ -418,14 +418,14 @@ func TestMaterial(t *testing.T) {
 	}
 	patch := func(text string) *object {
 		t.Helper()
-		written, err := resource.Patch(t.Context(), w.Instances, resource.PatchInput{
+		result, err := resource.Patch(t.Context(), w.Instances, resource.PatchInput{
 			Caller: instancetest.Ana, Namespace: "p-shop", Name: "dev", Type: resource.MergePatch, Patch: []byte(text), Manager: "m",
 		})
 		if err != nil {
 			t.Fatal(err)
 		}
-		hidden("patched", written.Object)
-		return written.Object
+		hidden("patched", result.Object)
+		return result.Object
 	}
 	update := func(change func(*object)) *object {
 		t.Helper()
@@ -435,26 +435,26 @@ func TestMaterial(t *testing.T) {
 		}
 		hidden("read", got)
 		change(got)
-		written, err := resource.Update(t.Context(), w.Instances, resource.UpdateInput[*object]{
+		result, err := resource.Update(t.Context(), w.Instances, resource.UpdateInput[*object]{
 			Caller: instancetest.Ana, Namespace: "p-shop", Name: "dev", Object: got, Manager: "m",
 		})
 		if err != nil {
 			t.Fatal(err)
 		}
-		hidden("updated", written.Object)
-		return written.Object
+		hidden("updated", result.Object)
+		return result.Object
 	}
 	apply := func(text string) *object {
 		t.Helper()
-		written, err := resource.Patch(t.Context(), w.Instances, resource.PatchInput{
+		result, err := resource.Patch(t.Context(), w.Instances, resource.PatchInput{
 			Caller: instancetest.Ana, Namespace: "p-shop", Name: "dev", Type: resource.ApplyPatch, Manager: "applier", Force: true,
 			Patch: []byte(`{"apiVersion":"management.platform.sh/v1","kind":"VirtualClusterInstance",` + text + `}`),
 		})
 		if err != nil {
 			t.Fatal(err)
 		}
-		hidden("applied", written.Object)
-		return written.Object
+		hidden("applied", result.Object)
+		return result.Object
 	}
 	given64 := fmt.Sprintf(`{"ca":{"certData":%q,"keyData":%q}}`, base64.StdEncoding.EncodeToString(pair.CertData), encoded)
 
@@ -608,10 +608,10 @@ func TestStatusOwners(t *testing.T) {
 	}
 	changed := created.DeepCopy()
 	changed.Status.Phase, changed.Spec.DisplayName = "Failed", "other"
-	written, err := resource.Update(t.Context(), w.Instances, resource.UpdateInput[*object]{
+	result, err := resource.Update(t.Context(), w.Instances, resource.UpdateInput[*object]{
 		Caller: instancetest.Ana, Namespace: "p-shop", Name: "dev", Object: changed, Manager: "ctl", Status: true,
 	})
-	if got := owners(written.Object); err != nil || len(got) != 1 || !strings.Contains(got["ctl Update"], `{"f:status":{"f:phase":{}}}`) {
+	if got := owners(result.Object); err != nil || len(got) != 1 || !strings.Contains(got["ctl Update"], `{"f:status":{"f:phase":{}}}`) {
 		t.Fatalf("%v, %v", got, err)
 	}
 	apply := func(name, manager string, force bool, status string) (*object, error) {
@@ -656,17 +656,17 @@ func TestStatusOwners(t *testing.T) {
 	w.Clock = w.Clock.Add(time.Hour)
 	forgetful := got.DeepCopy()
 	forgetful.ManagedFields, forgetful.Status.Phase = []metav1.ManagedFieldsEntry{}, "Pending"
-	written, err = resource.Update(t.Context(), w.Instances, resource.UpdateInput[*object]{
+	result, err = resource.Update(t.Context(), w.Instances, resource.UpdateInput[*object]{
 		Caller: instancetest.Ana, Namespace: "p-shop", Name: "dev", Object: forgetful, Manager: "ctl", Status: true,
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, entry := range before.ManagedFields {
-		if !slices.ContainsFunc(written.Object.ManagedFields, func(kept metav1.ManagedFieldsEntry) bool {
+		if !slices.ContainsFunc(result.Object.ManagedFields, func(kept metav1.ManagedFieldsEntry) bool {
 			return kept.Manager == entry.Manager && kept.Subresource == entry.Subresource && kept.Time.Equal(entry.Time)
 		}) {
-			t.Errorf("%s %s is not in %v", entry.Manager, entry.Time, written.Object.ManagedFields)
+			t.Errorf("%s %s is not in %v", entry.Manager, entry.Time, result.Object.ManagedFields)
 		}
 	}
 	if _, err := apply("absent", "gitops", false, observed); accesskeytest.Code(err) != 404 {
@@ -731,10 +731,10 @@ func TestOwnersOfNewInstances(t *testing.T) {
 		{&model.InstanceOwner{User: "ben"}, []string{"spec.owner"}, "user:ben"},
 		{&model.InstanceOwner{Team: "ops"}, []string{"spec.owner"}, "team:ops"},
 	} {
-		made := instancetest.Instance(t, "new")
-		made.Spec.Owner = row.owner
+		instance := instancetest.Instance(t, "new")
+		instance.Spec.Owner = row.owner
 		var got []string
-		grants := w.Instances.Rules.Grants(made)
+		grants := w.Instances.Rules.Grants(instance)
 		for _, problem := range auth.Beyond(caller, grants, nil) {
 			got = append(got, problem.Field)
 		}
@@ -744,7 +744,7 @@ func TestOwnersOfNewInstances(t *testing.T) {
 		if refused := auth.Beyond(instancetest.Admin, grants, nil); len(refused) > 0 {
 			t.Errorf("%+v: an admin of the platform is refused %v", row.owner, refused)
 		}
-		if owner, _ := w.Instances.Rules.Index(made, time.Time{}); owner != row.index {
+		if owner, _ := w.Instances.Rules.Index(instance, time.Time{}); owner != row.index {
 			t.Errorf("%+v: the owner in the index is %q, want %q", row.owner, owner, row.index)
 		}
 	}

@@ -77,8 +77,8 @@ func validateOwner(owner *model.InstanceOwner) field.ErrorList {
 		resource.ValidateText(owner.Team, utilvalidation.DNS1123SubdomainMaxLength, path.Child("team"))...)
 }
 
-func validateClusterRef(at *model.InstanceClusterRef) field.ErrorList {
-	if at == nil {
+func validateClusterRef(instanceClusterRef *model.InstanceClusterRef) field.ErrorList {
+	if instanceClusterRef == nil {
 		return nil
 	}
 	var problems field.ErrorList
@@ -87,9 +87,9 @@ func validateClusterRef(at *model.InstanceClusterRef) field.ErrorList {
 		name, value string
 		check       func(string) []string
 	}{
-		{"cluster", at.Cluster, utilvalidation.IsDNS1123Subdomain},
-		{"namespace", at.Namespace, utilvalidation.IsDNS1123Label},
-		{"virtualCluster", at.VirtualCluster, utilvalidation.IsDNS1123Subdomain},
+		{"cluster", instanceClusterRef.Cluster, utilvalidation.IsDNS1123Subdomain},
+		{"namespace", instanceClusterRef.Namespace, utilvalidation.IsDNS1123Label},
+		{"virtualCluster", instanceClusterRef.VirtualCluster, utilvalidation.IsDNS1123Subdomain},
 	} {
 		if each.value == "" {
 			continue
@@ -101,19 +101,19 @@ func validateClusterRef(at *model.InstanceClusterRef) field.ErrorList {
 	return problems
 }
 
-func validateAccessPoint(at *model.InstanceAccessPoint) field.ErrorList {
-	if at == nil || at.Ingress == nil {
+func validateAccessPoint(instanceAccessPoint *model.InstanceAccessPoint) field.ErrorList {
+	if instanceAccessPoint == nil || instanceAccessPoint.Ingress == nil {
 		return nil
 	}
 	path := specPath.Child("accessPoint", "ingress")
-	if at.Ingress.Host == "" {
-		problems := validateCAData(at.Ingress.CAData, path.Child("caData"))
-		if at.Ingress.Enabled {
+	if instanceAccessPoint.Ingress.Host == "" {
+		problems := validateCAData(instanceAccessPoint.Ingress.CAData, path.Child("caData"))
+		if instanceAccessPoint.Ingress.Enabled {
 			problems = append(problems, field.Required(path.Child("host"), "an enabled ingress needs a host"))
 		}
 		return problems
 	}
-	return validateIngress(at.Ingress.Host, at.Ingress.CAData, path)
+	return validateIngress(instanceAccessPoint.Ingress.Host, instanceAccessPoint.Ingress.CAData, path)
 }
 
 func validateIngress(host string, caData []byte, path *field.Path) field.ErrorList {

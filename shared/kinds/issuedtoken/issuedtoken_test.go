@@ -279,10 +279,10 @@ func TestNarrowedKeys(t *testing.T) {
 	}
 	ana := w.Key("ana", "ana", model.OwnedAccessKeySpec{Scope: clusters("a", "b")})
 	ben := w.Key("ben", "ben", model.OwnedAccessKeySpec{})
-	wide, narrow, whole := w.Issue(ana, tokenSpec{}), w.Issue(ana, tokenSpec{Scope: clusters("a")}), w.Issue(ben, tokenSpec{})
+	wide, narrow, directClusterEndpointToken := w.Issue(ana, tokenSpec{}), w.Issue(ana, tokenSpec{Scope: clusters("a")}), w.Issue(ben, tokenSpec{})
 	expect := func(after string, revoked ...bool) {
 		t.Helper()
-		for i, token := range []*model.DirectClusterEndpointToken{wide, narrow, whole} {
+		for i, token := range []*model.DirectClusterEndpointToken{wide, narrow, directClusterEndpointToken} {
 			if got := w.Revoked(string(token.UID)); got != revoked[i] {
 				t.Errorf("after %s, token %d is revoked: %v", after, i, got)
 			}
@@ -294,7 +294,7 @@ func TestNarrowedKeys(t *testing.T) {
 	w.Change("ana", func(spec *model.OwnedAccessKeySpec) { spec.Scope = clusters("a") })
 	w.Change("ben", func(spec *model.OwnedAccessKeySpec) { spec.Scope = clusters("b") })
 	expect("the change", false, false, false)
-	for id, want := range map[string]*model.Scope{string(wide.UID): clusters("a"), string(whole.UID): clusters("b")} {
+	for id, want := range map[string]*model.Scope{string(wide.UID): clusters("a"), string(directClusterEndpointToken.UID): clusters("b")} {
 		if _, present, err := kinds.IssuedTokens(w.Env).Revoked(t.Context(), id); err != nil || !reflect.DeepEqual(present.Scopes, []*model.Scope{want}) {
 			t.Errorf("the scopes of its key are %+v, %v", present.Scopes, err)
 		}

@@ -29,17 +29,17 @@ func (s *Source) Get(ctx context.Context, in resource.GetInput) (*model.Config, 
 }
 
 // reveal replaces the marks in a configuration by the secrets.
-func (s *Source) reveal(ctx context.Context, config *model.Config, found store.Record) error {
+func (s *Source) reveal(ctx context.Context, config *model.Config, record store.Record) error {
 	var written *model.Config
-	if now := s.current.Load(); now != nil && now.revision == found.Revision {
+	if now := s.current.Load(); now != nil && now.revision == record.Revision {
 		written = now.written.DeepCopy()
 	} else {
 		ring, err := s.keyring(ctx)
 		if err != nil {
 			return err
 		}
-		if written, err = unmarshalStored(found.Object); err != nil {
-			return fmt.Errorf("decoding revision %d: %w", found.Revision, err)
+		if written, err = unmarshalStored(record.Object); err != nil {
+			return fmt.Errorf("decoding revision %d: %w", record.Revision, err)
 		}
 		_, _ = unseal(&written.Status, ring)
 	}

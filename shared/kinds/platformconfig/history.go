@@ -64,15 +64,15 @@ func (s *Source) revisions(ctx context.Context) ([]revision, error) {
 			break
 		}
 		for _, event := range slices.Backward(events) {
-			one, err := revisionOf(event)
+			revision, err := revisionOf(event)
 			if err != nil {
 				return nil, err
 			}
-			if len(list) >= minRevisions && (len(list) >= maxRevisions || one.now.Time.Time.Before(oldest)) {
+			if len(list) >= minRevisions && (len(list) >= maxRevisions || revision.now.Time.Time.Before(oldest)) {
 				return withBefore(list, before)
 			}
-			if one.changesStatus() {
-				list = append(list, one)
+			if revision.changesStatus() {
+				list = append(list, revision)
 				before = event.Previous
 				if event.Type == store.Created {
 					before = new(unwritten())
@@ -220,8 +220,8 @@ func (s *Source) Rollback(ctx context.Context, in resource.SubresourceInput[*mod
 	if err != nil {
 		return Rolled{}, err
 	}
-	at := slices.IndexFunc(revisions, func(r revision) bool { return strconv.FormatInt(r.number, 10) == wanted })
-	if at < 0 {
+	index := slices.IndexFunc(revisions, func(r revision) bool { return strconv.FormatInt(r.number, 10) == wanted })
+	if index < 0 {
 		return Rolled{}, apierror.Invalid(model.SchemeGroupVersion.WithKind("ConfigRollback").GroupKind(), in.Name, field.ErrorList{
 			field.Invalid(field.NewPath("spec", "revision"), wanted, knownRevisions(revisions))})
 	}
@@ -229,7 +229,7 @@ func (s *Source) Rollback(ctx context.Context, in resource.SubresourceInput[*mod
 	if err != nil {
 		return Rolled{}, err
 	}
-	earlier := revisions[at].now.config()
+	earlier := revisions[index].now.config()
 	if _, err := unseal(&earlier.Status, ring); err != nil {
 		return Rolled{}, fmt.Errorf("opening the secrets of revision %s: %w", wanted, err)
 	}
@@ -253,7 +253,7 @@ func (s *Source) Rollback(ctx context.Context, in resource.SubresourceInput[*mod
 	if object.ResourceVersion = in.Object.ResourceVersion; object.ResourceVersion == "" || object.ResourceVersion == "0" {
 		object.ResourceVersion = current.ResourceVersion
 	}
-	written, err := resource.Update(ctx, configs, resource.UpdateInput[*model.Config]{
+	result, err := resource.Update(ctx, configs, resource.UpdateInput[*model.Config]{
 		Caller: in.Caller, Name: in.Name, Object: object, Manager: in.Manager,
 	})
 	if err != nil {
@@ -261,9 +261,9 @@ func (s *Source) Rollback(ctx context.Context, in resource.SubresourceInput[*mod
 	}
 	answer := &model.ConfigRollback{ObjectMeta: metav1.ObjectMeta{Name: Name}, Spec: in.Object.Spec}
 	answer.SetGroupVersionKind(model.SchemeGroupVersion.WithKind("ConfigRollback"))
-	answer.Status.ResourceVersion = written.Object.ResourceVersion
-	answer.Status.Changes, err = difference(before, revisions[at].now)
-	return Rolled{Object: answer, Warnings: written.Warnings}, err
+	answer.Status.ResourceVersion = result.Object.ResourceVersion
+	answer.Status.Changes, err = difference(before, revisions[index].now)
+	return Rolled{Object: answer, Warnings: result.Warnings}, err
 }
 
 // maxNamed is how many revisions an error lists.

@@ -315,14 +315,14 @@ func (s *signed) endedKeys(ctx context.Context, before, after accesskey.Limits, 
 }
 
 // outlasts reports whether an owner has a key that works beyond a time. It looks at one page of keys.
-func outlasts(ctx context.Context, keys *accesskey.Registry, owner string, bounds accesskey.Limits, at time.Time) (bool, error) {
+func outlasts(ctx context.Context, keys *accesskey.Registry, owner string, bounds accesskey.Limits, instant time.Time) (bool, error) {
 	page, err := keys.Store.List(ctx, store.Query{Owners: []string{owner}})
 	if err != nil {
 		return false, fmt.Errorf("looking for other access keys: %w", err)
 	}
 	for _, record := range page.Records {
 		if key, err := keys.Parse(record); err == nil {
-			if _, err := accesskey.Usable(key, record.Activity, bounds, at); err == nil {
+			if _, err := accesskey.Usable(key, record.Activity, bounds, instant); err == nil {
 				return true, nil
 			}
 		}

@@ -60,14 +60,14 @@ func newGuarded(t *testing.T) *guarded {
 // key makes an admin key of a user and returns its caller.
 func (g *guarded) key(user string) identity.Caller {
 	g.t.Helper()
-	written, err := resource.Create(g.t.Context(), g.keys, resource.CreateInput[*model.OwnedAccessKey]{Caller: admin, Object: &model.OwnedAccessKey{
+	result, err := resource.Create(g.t.Context(), g.keys, resource.CreateInput[*model.OwnedAccessKey]{Caller: admin, Object: &model.OwnedAccessKey{
 		ObjectMeta: metav1.ObjectMeta{GenerateName: user + "-"}, Spec: model.OwnedAccessKeySpec{User: user, Groups: []string{identity.Admins}},
 	}})
 	if err != nil {
 		g.t.Fatal(err)
 	}
 	caller := identity.New(identity.Owner{Kind: identity.User, Name: user}, []string{identity.Admins})
-	caller.Key = written.Object.Name
+	caller.Key = result.Object.Name
 	return caller
 }
 

@@ -141,13 +141,13 @@ func TestRedirectedSecrets(t *testing.T) {
 		return err
 	}
 	tried := 0
-	for _, one := range found {
-		for _, to := range one.sentTo {
+	for _, secretField := range found {
+		for _, to := range secretField.sentTo {
 			tried++
 			err := apply(map[string]any{"op": "add", "path": to.pointer, "value": to.value})
 			known, ok := errors.AsType[*apierror.Error](err)
-			if !ok || known.Status().Code != 422 || !strings.Contains(fmt.Sprint(known.Status().Details.Causes), one.path) {
-				t.Errorf("%s goes to another %s: %v", one.path, to.pointer, err)
+			if !ok || known.Status().Code != 422 || !strings.Contains(fmt.Sprint(known.Status().Details.Causes), secretField.path) {
+				t.Errorf("%s goes to another %s: %v", secretField.path, to.pointer, err)
 			}
 		}
 	}

@@ -238,16 +238,16 @@ func (s *Source) load(ctx context.Context) (store.Record, error) {
 		}
 		return store.Record{}, err
 	}
-	found, err := s.Store.Get(ctx, Name)
+	record, err := s.Store.Get(ctx, Name)
 	if errors.Is(err, store.ErrNotFound) {
-		found, err = unwritten(), nil
+		record, err = unwritten(), nil
 	}
 	if err != nil {
-		return found, s.settle(ctx, nil, fmt.Errorf("reading the platform configuration: %w", err))
+		return record, s.settle(ctx, nil, fmt.Errorf("reading the platform configuration: %w", err))
 	}
-	found, ended := s.inForce(found)
-	next, err := s.examine(ctx, found, ended)
-	return found, s.settle(ctx, next, err)
+	record, ended := s.inForce(record)
+	next, err := s.examine(ctx, record, ended)
+	return record, s.settle(ctx, next, err)
 }
 
 // settle puts a new version into effect, or records why there is none, under the lock. A nil version means that nothing
@@ -410,31 +410,31 @@ func unwritten() store.Record {
 
 // examine returns the version of a record, or nil if it is the current version or the one that was refused. Ended is that of
 // inForce.
-func (s *Source) examine(ctx context.Context, found store.Record, ended bool) (*version, error) {
+func (s *Source) examine(ctx context.Context, record store.Record, ended bool) (*version, error) {
 	now := s.current.Load()
 	switch {
-	case now != nil && now.revision == found.Revision && now.ended == ended && !now.partial:
+	case now != nil && now.revision == record.Revision && now.ended == ended && !now.partial:
 		s.refused = nil
 		return nil, nil
-	case now != nil && s.refused != nil && s.refused.revision == found.Revision && !ended:
+	case now != nil && s.refused != nil && s.refused.revision == record.Revision && !ended:
 		return nil, nil
 	}
 	decode := decodeRecord
 	if now == nil {
 		decode = decodeFirst
 	}
-	stored, err := decode(found)
+	stored, err := decode(record)
 	if err != nil {
-		return nil, &badVersion{revision: found.Revision, unreadable: true, err: err}
+		return nil, &badVersion{revision: record.Revision, unreadable: true, err: err}
 	}
 	config := stored.config()
 	var ring *encryption.Keyring
 	var reason error
-	if bytes.Contains(found.Object, []byte(`"sealed"`)) {
+	if bytes.Contains(record.Object, []byte(`"sealed"`)) {
 		ring, reason = s.Keyring(ctx)
 	}
 	closed, err := unseal(&config.Status, ring)
-	next, err := s.build(config, found, closed, errors.Join(reason, err))
+	next, err := s.build(config, record, closed, errors.Join(reason, err))
 	if err != nil {
 		return nil, err
 	}
@@ -459,20 +459,20 @@ func (s *Source) take(ctx context.Context, found store.Record) {
 }
 
 // build returns a version. Closed are the fields whose secrets could not be opened, and why is the reason.
-func (s *Source) build(config *model.Config, found store.Record, closed []string, why error) (*version, error) {
+func (s *Source) build(config *model.Config, record store.Record, closed []string, why error) (*version, error) {
 	if err := validate(&config.Status, nil).ToAggregate(); err != nil {
-		return nil, &badVersion{revision: found.Revision, err: err}
+		return nil, &badVersion{revision: record.Revision, err: err}
 	}
 	effective, lacking, err := s.effective(&config.Status)
 	if err != nil {
-		return nil, &badVersion{revision: found.Revision, err: err}
+		return nil, &badVersion{revision: record.Revision, err: err}
 	}
 	if why != nil {
 		lacking = append(lacking, closed...)
 		slices.Sort(lacking)
 	}
 	return &version{
-		revision: found.Revision, record: found, written: config, effective: effective, lacking: lacking, partial: len(lacking) > 0,
+		revision: record.Revision, record: record, written: config, effective: effective, lacking: lacking, partial: len(lacking) > 0,
 	}, nil
 }
 
@@ -509,9 +509,9 @@ func (s *Source) noteConditions() {
 	if now == nil {
 		return
 	}
-	conditions, at := s.Conditions(), metav1.NewTime(s.Now().UTC().Truncate(time.Second))
+	conditions, instant := s.Conditions(), metav1.NewTime(s.Now().UTC().Truncate(time.Second))
 	if created := now.written.CreationTimestamp; conditions == nil && !created.IsZero() {
-		at = created
+		instant = created
 	}
 	revision := strconv.FormatInt(now.revision, 10)
 	loaded := metav1.Condition{Type: ConditionLoaded, Status: metav1.ConditionTrue, Reason: "Loaded", Message: "revision " + revision + " is in effect"}
@@ -537,7 +537,7 @@ func (s *Source) noteConditions() {
 		meta.RemoveStatusCondition(&conditions, ConditionConfirmed)
 	}
 	for _, condition := range current {
-		condition.ObservedGeneration, condition.LastTransitionTime = now.written.Generation, at
+		condition.ObservedGeneration, condition.LastTransitionTime = now.written.Generation, instant
 		meta.SetStatusCondition(&conditions, condition)
 	}
 	s.conditions.Store(&conditions)

@@ -41,15 +41,15 @@ func (r records) Get(ctx context.Context, name string) (store.Record, error) {
 // read returns the record to show, under the lock of the source. A version that was refused is shown, so that it can be
 // corrected, unless it cannot be decoded.
 func (r records) read(ctx context.Context) (store.Record, error) {
-	found, err := r.source.load(ctx)
+	record, err := r.source.load(ctx)
 	now := r.source.current.Load()
 	switch bad := (*badVersion)(nil); {
 	case now != nil && (r.source.FromFile() || err == nil && r.source.refused != nil && r.source.refused.unreadable):
 		return now.record, nil
 	case errors.As(err, &bad) && !r.source.FromFile():
-		return found, nil
+		return record, nil
 	default:
-		return found, err
+		return record, err
 	}
 }
 
@@ -57,18 +57,18 @@ func (r records) read(ctx context.Context) (store.Record, error) {
 func (r records) List(ctx context.Context, query store.Query) (store.Page, error) {
 	r.source.mu.Lock()
 	defer r.source.mu.Unlock()
-	found, err := r.read(ctx)
+	record, err := r.read(ctx)
 	if err != nil {
 		return store.Page{}, err
 	}
-	page := store.Page{Revision: found.Revision}
-	if found.Revision == store.Beginning {
+	page := store.Page{Revision: record.Revision}
+	if record.Revision == store.Beginning {
 		if page, err = r.Store.List(ctx, store.Query{Limit: 1}); err != nil {
 			return store.Page{}, err
 		}
 	}
 	if query.After < Name {
-		page.Records = []store.Record{found}
+		page.Records = []store.Record{record}
 	}
 	return page, nil
 }

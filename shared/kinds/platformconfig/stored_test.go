@@ -56,11 +56,11 @@ func TestOlderRecord(t *testing.T) {
 		}
 	}
 	source := w.process("")
-	read := w.get(source, true)
-	if read.UID != "6ae6783f-4fbd-491b-aeb8-8b73a48ed247" || read.Generation != 2 || read.ResourceVersion != "3" || len(read.ManagedFields) != 0 {
-		t.Errorf("read %+v", read.ObjectMeta)
+	config := w.get(source, true)
+	if config.UID != "6ae6783f-4fbd-491b-aeb8-8b73a48ed247" || config.Generation != 2 || config.ResourceVersion != "3" || len(config.ManagedFields) != 0 {
+		t.Errorf("read %+v", config.ObjectMeta)
 	}
-	if texts := strings.Join(reveal(read), " "); strings.Count(texts, "canary-") != 17 || strings.Contains(texts, secret.Mark) {
+	if texts := strings.Join(reveal(config), " "); strings.Count(texts, "canary-") != 17 || strings.Contains(texts, secret.Mark) {
 		t.Errorf("read %s", texts)
 	}
 	history, err := source.History(t.Context(), resource.GetInput{Name: "config"})
@@ -76,7 +76,7 @@ func TestOlderRecord(t *testing.T) {
 	_, err = w.apply(source, "ana", false, `status: {platformHost: other.example}`)
 	refusal(t, err, 409, ".status.platformHost")
 	applied, err := w.apply(source, "ana", false, `status: {projectNamespacePrefix: team-}`)
-	if err != nil || applied.Status.ProjectNamespacePrefix != "team-" || applied.Generation != 3 || applied.UID != read.UID {
+	if err != nil || applied.Status.ProjectNamespacePrefix != "team-" || applied.Generation != 3 || applied.UID != config.UID {
 		t.Fatalf("applied %+v, %v", applied, err)
 	}
 	stored, err := state.Get(t.Context(), "config")
@@ -120,17 +120,17 @@ func TestApply(t *testing.T) {
 	w := newWorld(t)
 	source := w.process("")
 	const mine = "status: {platformHost: a.example, auth: {accessKeyMaxTTLSeconds: 60, oidc: {issuerUrl: 'https://a.example', clientSecret: hunter2}}}"
-	made, err := w.apply(source, "ana", false, mine)
-	if err != nil || made.Generation != 1 || made.UID == "" || made.ResourceVersion != "2" || !owns(made, "ana", "clientSecret") ||
-		owns(made, "before-first-apply", "status") || made.Status.ProjectNamespacePrefix != "p-" {
-		t.Fatalf("%+v, %v", made, err)
+	config, err := w.apply(source, "ana", false, mine)
+	if err != nil || config.Generation != 1 || config.UID == "" || config.ResourceVersion != "2" || !owns(config, "ana", "clientSecret") ||
+		owns(config, "before-first-apply", "status") || config.Status.ProjectNamespacePrefix != "p-" {
+		t.Fatalf("%+v, %v", config, err)
 	}
-	if text, _ := json.Marshal(made); bytes.Contains(text, []byte("hunter2")) {
+	if text, _ := json.Marshal(config); bytes.Contains(text, []byte("hunter2")) {
 		t.Errorf("the answer is %s", text)
 	}
 	w.now = w.now.Add(time.Hour)
 	again, err := w.apply(source, "ana", false, mine)
-	if err != nil || again.ResourceVersion != made.ResourceVersion {
+	if err != nil || again.ResourceVersion != config.ResourceVersion {
 		t.Errorf("the same again: %v, %v", again, err)
 	}
 	// Others have to force what ana set, a secret too, be it the same one: nobody learns it by guessing.
@@ -157,15 +157,15 @@ func TestApply(t *testing.T) {
 	}
 	// An update owns what it changes: of a secret that is sent back as a mark, nothing.
 	less.Status.Auth.AccessKeyMaxTTLSeconds = 70
-	written, err := source.Update(t.Context(), resource.UpdateInput[*model.Config]{Caller: admin, Name: "config", Object: less.DeepCopy(), Manager: "edit"})
-	if err != nil || !owns(written.Object, "edit", "accessKeyMaxTTLSeconds") || owns(written.Object, "edit", "clientSecret") || owns(written.Object, "edit", "conditions") {
-		t.Errorf("%+v, %v", written.Object, err)
+	result, err := source.Update(t.Context(), resource.UpdateInput[*model.Config]{Caller: admin, Name: "config", Object: less.DeepCopy(), Manager: "edit"})
+	if err != nil || !owns(result.Object, "edit", "accessKeyMaxTTLSeconds") || owns(result.Object, "edit", "clientSecret") || owns(result.Object, "edit", "conditions") {
+		t.Errorf("%+v, %v", result.Object, err)
 	}
-	changed := written.Object.DeepCopy()
+	changed := result.Object.DeepCopy()
 	changed.Status.Auth.OIDC.ClientSecret = "hunter5"
-	written, err = source.Update(t.Context(), resource.UpdateInput[*model.Config]{Caller: admin, Name: "config", Object: changed, Manager: "edit"})
-	if err != nil || !owns(written.Object, "edit", "clientSecret") || written.Object.Generation != changed.Generation+1 {
-		t.Errorf("%+v, %v", written.Object, err)
+	result, err = source.Update(t.Context(), resource.UpdateInput[*model.Config]{Caller: admin, Name: "config", Object: changed, Manager: "edit"})
+	if err != nil || !owns(result.Object, "edit", "clientSecret") || result.Object.Generation != changed.Generation+1 {
+		t.Errorf("%+v, %v", result.Object, err)
 	}
 	// Unknown fields are refused whatever the client asks for, and so are other names, which an apply would create.
 	_, err = w.apply(source, "ana", false, "status: {colour: red}")

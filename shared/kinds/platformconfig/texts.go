@@ -181,14 +181,14 @@ func concealed(value string) (string, bool) {
 	if end := strings.IndexAny(rest, "/?# \t\r\n\f"); end >= 0 {
 		authority = rest[:end]
 	}
-	if at := strings.LastIndex(authority, "@"); at > 0 {
-		user, _, pair := strings.Cut(authority[:at], ":")
+	if index := strings.LastIndex(authority, "@"); index > 0 {
+		user, _, pair := strings.Cut(authority[:index], ":")
 		if pair {
 			user += ":"
 		} else {
 			user = ""
 		}
-		hidden, found = scheme+"://"+user+secret.Mark+rest[at:], true
+		hidden, found = scheme+"://"+user+secret.Mark+rest[index:], true
 	}
 	if strings.Contains(hidden, "=") && parameter().MatchString(hidden) {
 		hidden, found = parameter().ReplaceAllString(hidden, "${1}"+secret.Mark), true

@@ -32,13 +32,13 @@ import (
 // refusal expects an error of a status code that names the fields.
 func refusal(t *testing.T, err error, code int32, names ...string) {
 	t.Helper()
-	known, ok := errors.AsType[*apierror.Error](err)
-	if !ok || known.Status().Code != code {
+	problem, ok := errors.AsType[*apierror.Error](err)
+	if !ok || problem.Status().Code != code {
 		t.Errorf("the error is %v, want %d", err, code)
 		return
 	}
 	for i, name := range names {
-		if causes := known.Status().Details.Causes; len(causes) != len(names) || causes[i].Field != name {
+		if causes := problem.Status().Details.Causes; len(causes) != len(names) || causes[i].Field != name {
 			t.Errorf("the causes are %+v, want %q", causes, names)
 		}
 	}
@@ -81,7 +81,7 @@ func TestSecrets(t *testing.T) {
 	if err != nil || len(events) != 1 {
 		t.Fatal(events, err)
 	}
-	shown, err := json.Marshal(w.get(source, false))
+	text, err := json.Marshal(w.get(source, false))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,7 +96,7 @@ func TestSecrets(t *testing.T) {
 	}
 	told, _ := json.Marshal(history)
 	for what, text := range map[string][]byte{
-		"the record": record.Object, "the event": events[0].Record.Object, "the answer": shown, "the list": listed, "the history": told, "the log": w.log.Bytes(),
+		"the record": record.Object, "the event": events[0].Record.Object, "the answer": text, "the list": listed, "the history": told, "the log": w.log.Bytes(),
 	} {
 		if bytes.Contains(text, []byte("canary")) {
 			t.Errorf("%s holds a secret: %s", what, text)
@@ -273,17 +273,17 @@ func TestUpdate(t *testing.T) {
 	if first.ResourceVersion != "1" || first.Generation != 0 || first.Kind != "Config" || first.APIVersion != "management.platform.sh/v1" {
 		t.Errorf("before the first write: %+v", first.ObjectMeta)
 	}
-	made := w.put(source, "kind: Config\nmetadata: {labels: {a: b}, annotations: {c: d}}\nstatus: {auth: {accessKeyMaxTTLSeconds: 60}}")
-	if made.UID == "" || made.Generation != 1 || made.CreationTimestamp.IsZero() || made.ResourceVersion != "2" || made.Labels["a"] != "b" {
-		t.Errorf("after it: %+v", made.ObjectMeta)
+	config := w.put(source, "kind: Config\nmetadata: {labels: {a: b}, annotations: {c: d}}\nstatus: {auth: {accessKeyMaxTTLSeconds: 60}}")
+	if config.UID == "" || config.Generation != 1 || config.CreationTimestamp.IsZero() || config.ResourceVersion != "2" || config.Labels["a"] != "b" {
+		t.Errorf("after it: %+v", config.ObjectMeta)
 	}
-	stale := made.DeepCopy()
-	same, err := w.update(source, made.DeepCopy())
-	if err != nil || same.ResourceVersion != made.ResourceVersion {
+	stale := config.DeepCopy()
+	same, err := w.update(source, config.DeepCopy())
+	if err != nil || same.ResourceVersion != config.ResourceVersion {
 		t.Errorf("a write that changes nothing: %v, %v", same, err)
 	}
-	made.Labels["a"] = "c"
-	labelled, err := w.update(source, made)
+	config.Labels["a"] = "c"
+	labelled, err := w.update(source, config)
 	if err != nil || labelled.Generation != 1 || labelled.ResourceVersion != "3" {
 		t.Errorf("a label: %+v, %v", labelled, err)
 	}
@@ -361,19 +361,19 @@ func TestShownIsUnchanged(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	source := w.process("")
-	shown := w.put(source, `auth:
+	config := w.put(source, `auth:
   saml: {insecureSkipSignatureValidation: true, nameIDPolicyFormat: emailAddress}
   connectors: [{id: a, oidc: {clientId: a}}, {id: b, idp2: {clientId: b}}, {id: c, oidc: {clientId: c, scopes: [email]}}]
 `)
-	if format := shown.Status.Auth.SAML.NameIDPolicyFormat; !strings.HasPrefix(format, "urn:") {
+	if format := config.Status.Auth.SAML.NameIDPolicyFormat; !strings.HasPrefix(format, "urn:") {
 		t.Fatalf("the format is shown as %q", format)
 	}
-	again, err := w.update(source, shown)
-	if err != nil || again.ResourceVersion != shown.ResourceVersion || again.Generation != shown.Generation {
+	again, err := w.update(source, config)
+	if err != nil || again.ResourceVersion != config.ResourceVersion || again.Generation != config.Generation {
 		t.Errorf("sent back: %v, %v", again, err)
 	}
-	slices.Reverse(shown.Status.Auth.Connectors)
-	if _, err := w.update(source, shown); err != nil {
+	slices.Reverse(config.Status.Auth.Connectors)
+	if _, err := w.update(source, config); err != nil {
 		t.Fatal(err)
 	}
 	record, err := w.client.Resource("configs").Get(t.Context(), "config")
@@ -426,13 +426,13 @@ func TestDefaultsStayOpen(t *testing.T) {
 		t.Errorf("the secret is %q", got.Reveal())
 	}
 	// A lower limit lowers the request that follows it.
-	written, err := source.Patch(t.Context(), resource.PatchInput{
+	result, err := source.Patch(t.Context(), resource.PatchInput{
 		Caller: admin, Name: "config", Type: resource.MergePatch, Patch: []byte(`{"status":{"imageBuilder":{"resources":{"limits":{"cpu":"1"},"requests":null}}}}`),
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if cpu := written.Object.Status.ImageBuilder.Resources.Requests["cpu"]; cpu.String() != "1" {
+	if cpu := result.Object.Status.ImageBuilder.Resources.Requests["cpu"]; cpu.String() != "1" {
 		t.Errorf("the request is %s", cpu.String())
 	}
 	// A client that sets a field to its default on purpose has set it.

@@ -229,12 +229,12 @@ func tokenPerRequest(issuer string) bool {
 
 // Warn says when a rule accepts the tokens of each branch and each pull request.
 func (rules) Warn(rule *model.TrustRule) []string {
-	found, _ := sharing(rule.Spec.Issuer)
-	if len(found.narrower) == 0 || slices.ContainsFunc(rule.Spec.Match, func(condition model.TrustRuleCondition) bool {
-		return slices.Contains(found.narrower, condition.Claim)
+	sharedIssuer, _ := sharing(rule.Spec.Issuer)
+	if len(sharedIssuer.narrower) == 0 || slices.ContainsFunc(rule.Spec.Match, func(condition model.TrustRuleCondition) bool {
+		return slices.Contains(sharedIssuer.narrower, condition.Claim)
 	}) {
 		return nil
 	}
-	return []string{"spec.match: without a condition on " + strings.Join(found.narrower, ", ") +
+	return []string{"spec.match: without a condition on " + strings.Join(sharedIssuer.narrower, ", ") +
 		", the rule accepts the jobs of each branch and each pull request"}
 }

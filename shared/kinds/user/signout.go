@@ -44,7 +44,7 @@ func SignOutUser(ctx context.Context, users *Registry, in resource.SubresourceIn
 		// The resourceVersion of what was read makes the write conditional, so that two sign-outs raise it twice.
 		object = object.DeepCopy()
 		object.Spec.TokenGeneration++
-		written, err := resource.Update(ctx, users, resource.UpdateInput[*model.User]{
+		result, err := resource.Update(ctx, users, resource.UpdateInput[*model.User]{
 			Caller: raiser, Name: in.Name, Object: object, Manager: in.Manager, DryRun: in.DryRun,
 		})
 		switch {
@@ -55,7 +55,7 @@ func SignOutUser(ctx context.Context, users *Registry, in resource.SubresourceIn
 		}
 		answer := &model.UserSignOut{
 			ObjectMeta: metav1.ObjectMeta{Name: in.Name},
-			Status:     model.UserSignOutStatus{TokenGeneration: written.Object.Spec.TokenGeneration},
+			Status:     model.UserSignOutStatus{TokenGeneration: result.Object.Spec.TokenGeneration},
 		}
 		answer.SetGroupVersionKind(model.SchemeGroupVersion.WithKind(SignOutDefinition.Kind))
 		return resource.Result[*model.UserSignOut]{Object: answer}, nil

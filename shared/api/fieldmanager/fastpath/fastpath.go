@@ -80,8 +80,8 @@ func (f *Fields) Update(live, object resource.Object, manager string) ([]metav1.
 	}
 	// This is the library's name for the manager that has none.
 	manager = cmp.Or(manager, "unknown")
-	known, requested := live.GetManagedFields(), object.GetManagedFields()
-	if requested != nil && !slices.EqualFunc(requested, known, sameEntry) {
+	entries, requested := live.GetManagedFields(), object.GetManagedFields()
+	if requested != nil && !slices.EqualFunc(requested, entries, sameEntry) {
 		return nil, false
 	}
 	changed := changes{}
@@ -89,7 +89,7 @@ func (f *Fields) Update(live, object resource.Object, manager string) ([]metav1.
 	if changed.unsupported {
 		return nil, false
 	}
-	if len(known) == 0 {
+	if len(entries) == 0 {
 		if live.GetUID() != "" || len(changed.paths) == 0 {
 			return nil, false
 		}
@@ -98,11 +98,11 @@ func (f *Fields) Update(live, object resource.Object, manager string) ([]metav1.
 			FieldsV1: metav1.NewFieldsV1(string(appendFields(nil, changed.paths, 0))),
 		}}, true
 	}
-	own, ok := f.entryOf(known, manager, metav1.ManagedFieldsOperationUpdate, changed.paths)
+	own, ok := f.entryOf(entries, manager, metav1.ManagedFieldsOperationUpdate, changed.paths)
 	if !ok || own < 0 && len(changed.paths) > 0 {
 		return nil, false
 	}
-	return entriesAfter(known, own, &changed), true
+	return entriesAfter(entries, own, &changed), true
 }
 
 // entryOf returns the index of the entry of a manager, or -1. It is not ok if only the library can decide: the manager does not own all of
@@ -150,8 +150,8 @@ func entriesAfter(entries []metav1.ManagedFieldsEntry, own int, changed *changes
 // Apply returns the merged object of an apply of the same fields as the manager applied before, with values of which none is empty,
 // that changes no field of another owner. Its entries are as Update returns them.
 func (f *Fields) Apply(live resource.Object, applied map[string]any, manager string) (resource.Object, bool) {
-	known := live.GetManagedFields()
-	if f.nodes == nil || len(known) == 0 || applied["apiVersion"] != f.kind.GroupVersion().String() || applied["kind"] != f.kind.Kind {
+	entries := live.GetManagedFields()
+	if f.nodes == nil || len(entries) == 0 || applied["apiVersion"] != f.kind.GroupVersion().String() || applied["kind"] != f.kind.Kind {
 		return nil, false
 	}
 	// The library keeps this annotation for kubectl.
@@ -173,11 +173,11 @@ func (f *Fields) Apply(live resource.Object, applied map[string]any, manager str
 	if changed.unsupported {
 		return nil, false
 	}
-	own, ok := f.entryOf(known, manager, metav1.ManagedFieldsOperationApply, changed.paths)
-	if !ok || own < 0 || !bytes.Equal(known[own].FieldsV1.GetRawBytes(), appendFields(nil, fields.paths, 0)) {
+	own, ok := f.entryOf(entries, manager, metav1.ManagedFieldsOperationApply, changed.paths)
+	if !ok || own < 0 || !bytes.Equal(entries[own].FieldsV1.GetRawBytes(), appendFields(nil, fields.paths, 0)) {
 		return nil, false
 	}
-	merged.SetManagedFields(entriesAfter(known, own, &changed))
+	merged.SetManagedFields(entriesAfter(entries, own, &changed))
 	return merged, true
 }
 

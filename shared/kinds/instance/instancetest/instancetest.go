@@ -91,11 +91,11 @@ func (w *World) Seed(t testing.TB, object *model.VirtualClusterInstance) *model.
 // Store stores an instance in a registry and returns it as a read shows it.
 func Store(t testing.TB, instances *instance.Registry, object *model.VirtualClusterInstance) *model.VirtualClusterInstance {
 	t.Helper()
-	written, err := resource.Create(t.Context(), instances, resource.CreateInput[*model.VirtualClusterInstance]{
+	result, err := resource.Create(t.Context(), instances, resource.CreateInput[*model.VirtualClusterInstance]{
 		Caller: Admin, Namespace: object.Namespace, Object: object.DeepCopy(),
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return written.Object
+	return result.Object
 }
