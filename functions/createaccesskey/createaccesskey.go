@@ -55,7 +55,7 @@ func ofTeam(ctx context.Context, deps Deps, in Input) (Output, error) {
 }
 
 func of(ctx context.Context, deps Deps, in Input, owner identity.Owner) (Output, error) {
-	if err := accesskey.Give(in.Object, owner); err != nil {
+	if err := accesskey.SetOwner(in.Object, owner); err != nil {
 		return Output{}, err
 	}
 	return Do(ctx, deps, in)

@@ -48,7 +48,7 @@ var author = identity.Owner{Kind: identity.Subject, Name: "expirekeys"}
 func Do(ctx context.Context, deps Deps) (Output, error) {
 	var done Output
 	var err error
-	if done.TakenBack, err = deps.Config.TakeBack(ctx, author); err != nil {
+	if done.TakenBack, err = deps.Config.RevertUnconfirmed(ctx, author); err != nil {
 		return done, err
 	}
 	if err := deps.Config.NoteLimits(ctx); err != nil {

@@ -91,7 +91,7 @@ func write(bearer secret.String, file string) error {
 
 // requireNoAdmin returns ErrPresent if the platform has an admin.
 func requireNoAdmin(ctx context.Context, env *platform.Environment) error {
-	present, err := lastadmin.Open(env).Present(ctx)
+	present, err := lastadmin.Open(env).HasAdmin(ctx)
 	switch {
 	case err != nil:
 		return fmt.Errorf("looking for an admin: %w", err)

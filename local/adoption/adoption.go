@@ -365,7 +365,7 @@ func (a *Adopter) write(ctx context.Context, p *Plan) error {
 	for _, key := range p.Keys {
 		granted[key.Name] = key.Granted
 	}
-	keys := accesskey.OfAdoption(a.stored.AccessKeys, granted)
+	keys := accesskey.ForAdoption(a.stored.AccessKeys, granted)
 	for _, key := range p.Keys {
 		if key.Narrowed == "" && len(key.Granted) == 0 {
 			continue

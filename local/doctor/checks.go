@@ -234,7 +234,7 @@ func (e *examination) tryThere(do string) string {
 // providers examines whether what people sign in with can be reached from here.
 func (e *examination) providers(ctx context.Context) {
 	const check = "sign-in"
-	tried, problems, warnings := e.source.Reach(ctx)
+	tried, problems, warnings := e.source.CheckReachable(ctx)
 	for _, problem := range problems {
 		e.find(check, e.fromHere(), e.tryThere("mend the address, the certificates or the network: nobody can sign in there"), "%s: %s", problem.Field, problem.Detail)
 	}

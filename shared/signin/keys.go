@@ -28,7 +28,7 @@ func (f *Flow) forget(ctx context.Context, owner identity.Owner, made string) {
 		key, err := f.keys.Decode(record)
 		// What a refresh key made ends with it.
 		alone := err == nil && len(accesskey.Bounding(key.Status.Lineage)) == 0
-		if alone && accesskey.OfSignIn(key.Spec.Type) && key.Name != made && key.DeletionTimestamp == nil {
+		if alone && accesskey.IsSignInType(key.Spec.Type) && key.Name != made && key.DeletionTimestamp == nil {
 			logins = append(logins, key)
 		}
 	}

@@ -210,7 +210,7 @@ func (f *Flow) withdraw(ctx context.Context, key *model.OwnedAccessKey, why erro
 // Hasten lets the next run of Flow.Renew give back what belongs to the key of a sign-in that has ended. Without it, a later run does.
 // Errors: those of the store.
 func Hasten(ctx context.Context, sessions store.Store, key *model.OwnedAccessKey, now time.Time) error {
-	if !accesskey.OfSignIn(key.Spec.Type) {
+	if !accesskey.IsSignInType(key.Spec.Type) {
 		return nil
 	}
 	record, err := sessions.Get(ctx, string(key.UID))

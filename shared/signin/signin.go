@@ -177,7 +177,7 @@ type Flow struct {
 // Open returns the sign-in of an environment. Functions that write users or keys call kinds.Join first.
 func Open(env *platform.Environment) *Flow {
 	return &Flow{
-		env: env, records: Records(env), sessions: Sessions(env), users: user.Open(env), people: directory.Open(env), keys: accesskey.OfLogins(accesskey.Open(env)),
+		env: env, records: Records(env), sessions: Sessions(env), users: user.Open(env), people: directory.Open(env), keys: accesskey.ForLogins(accesskey.Open(env)),
 		teams: team.Open(env), trials: OpenTrials(env), all: accesskey.Open(env), refreshers: accesskey.OpenRefreshAuthenticator(env),
 	}
 }

@@ -250,7 +250,7 @@ func jobKey(t *testing.T, s *server) secret.String {
 		t.Fatal(err)
 	}
 	made := model.TrustRuleReference{Name: rule.Object.Name, UID: string(rule.Object.UID)}
-	written, err := resource.Create(t.Context(), accesskey.OfTrustRule(kinds.AccessKeys(s.env), made), resource.CreateInput[*model.OwnedAccessKey]{
+	written, err := resource.Create(t.Context(), accesskey.ForTrustRule(kinds.AccessKeys(s.env), made), resource.CreateInput[*model.OwnedAccessKey]{
 		Caller: admin, Object: &model.OwnedAccessKey{
 			ObjectMeta: metav1.ObjectMeta{Name: "z-job"},
 			Spec:       model.OwnedAccessKeySpec{Groups: []string{identity.Admins}, TTLSeconds: 3600, Scope: cli},

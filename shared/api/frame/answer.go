@@ -179,7 +179,7 @@ func (f *frame) encode(c *call, result *answer) (rendered *reply, err error) {
 		// As in Kubernetes, a Status has no other form.
 		chosen.as = ""
 	}
-	object, err := f.shape(c, result.object, chosen)
+	object, err := f.transform(c, result.object, chosen)
 	if err != nil {
 		return nil, err
 	}
@@ -190,7 +190,7 @@ func (f *frame) encode(c *call, result *answer) (rendered *reply, err error) {
 		}
 	}
 	text, encoded := resource.EncodedText(object)
-	if result.text != nil && c.plain() {
+	if result.text != nil && c.answersFromText() {
 		text, encoded = result.text, true
 	}
 	if !encoded {
@@ -221,9 +221,9 @@ func (c *call) pretty() bool {
 	return pretty == "true" || pretty == "1"
 }
 
-// plain tells that the answer is the JSON of an object and nothing else, so that it can be made from a stored text. The audit
+// answersFromText tells that the answer is the JSON of an object and nothing else, so that it can be made from a stored text. The audit
 // needs the object if it records answers.
-func (c *call) plain() bool {
+func (c *call) answersFromText() bool {
 	return c.form == (form{}) && !c.pretty() && !c.reveal &&
 		(c.recording == nil || !c.recording.decision.Level.Covers(audit.RequestResponse))
 }
@@ -252,8 +252,8 @@ func addWarnings(header http.Header, warnings []string) {
 	}
 }
 
-// shape turns the object into a Table or into its metadata alone, if the client asked for that.
-func (f *frame) shape(c *call, answered any, chosen form) (any, error) {
+// transform turns the object into a Table or into its metadata alone, if the client asked for that.
+func (f *frame) transform(c *call, answered any, chosen form) (any, error) {
 	object, isObject := answered.(runtime.Object)
 	if chosen.as == "" || !isObject {
 		return answered, nil

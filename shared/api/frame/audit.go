@@ -46,11 +46,11 @@ type recording struct {
 
 // audited reports whether the request may have events: there is an audit at present, or the request may begin one.
 func (f *frame) audited() bool {
-	return f.server.Audit != nil && (f.server.Audit.Enabled() || f.configures())
+	return f.server.Audit != nil && (f.server.Audit.Enabled() || f.changesAudit())
 }
 
-// configures reports whether requests to the endpoint may change the audit.
-func (f *frame) configures() bool {
+// changesAudit reports whether requests to the endpoint may change the audit.
+func (f *frame) changesAudit() bool {
 	at := f.endpoint.Resource
 	return audit.Attributes{Group: at.Group, Resource: at.Resource, Verb: f.endpoint.Verb}.Configures()
 }
@@ -81,9 +81,9 @@ func userOf(caller identity.Caller) audit.User {
 	return audit.User{Username: caller.Owner.Username(), Groups: caller.Groups}
 }
 
-// observe begins the recording of a request, with the event RequestReceived, once its caller is known. It returns an error
+// startRecording begins the recording of a request, with the event RequestReceived, once its caller is known. It returns an error
 // if the event cannot be recorded and the policy refuses such requests.
-func (f *frame) observe(c *call) error {
+func (f *frame) startRecording(c *call) error {
 	if c.auditID == "" || c.recording != nil {
 		return nil
 	}
@@ -103,7 +103,7 @@ func (f *frame) observe(c *call) error {
 		Level: decision.Level, AuditID: c.auditID, Verb: request.Verb, User: request.User, RequestReceivedTimestamp: metav1.NewMicroTime(c.received),
 	}}
 	c.recording = r
-	if !r.records() {
+	if !r.hasEvents() {
 		// What the request removes has events of its own.
 		return nil
 	}
@@ -114,7 +114,7 @@ func (f *frame) observe(c *call) error {
 		r.event.User.Extra = map[string][]string{model.GroupName + "/access-key": {c.caller.Key}}
 	}
 	var claimed []string
-	if r.event.SourceIPs, claimed = f.sources(c.http); len(claimed) > 0 {
+	if r.event.SourceIPs, claimed = f.clientAddresses(c.http); len(claimed) > 0 {
 		r.event.Annotate(audit.Claimed, strings.Join(claimed, ","))
 	}
 	if request.Resource != "" {
@@ -130,8 +130,8 @@ func (f *frame) observe(c *call) error {
 	return r.record(audit.RequestReceived)
 }
 
-// records reports whether the request itself has events.
-func (r *recording) records() bool { return r.decision.Level.Covers(audit.Metadata) }
+// hasEvents reports whether the request itself has events.
+func (r *recording) hasEvents() bool { return r.decision.Level.Covers(audit.Metadata) }
 
 // locate adds the path and query of the request to its event, and notes what must not be recorded of them.
 func (r *recording) locate(c *call) {
@@ -147,8 +147,8 @@ func (r *recording) locate(c *call) {
 // maxClaimed is the number of claimed addresses that an event contains.
 const maxClaimed = 16
 
-// sources returns the address of the client of a request, and the addresses that nobody vouches for.
-func (f *frame) sources(r *http.Request) (verified, claimed []string) {
+// clientAddresses returns the address of the client of a request, and the addresses that nobody vouches for.
+func (f *frame) clientAddresses(r *http.Request) (verified, claimed []string) {
 	client := f.client(r)
 	if client != "" {
 		verified = []string{client}
@@ -171,9 +171,9 @@ func (r *recording) release() {
 	}
 }
 
-// decided annotates the event with the decision of the authorization. Err is nil if the request is allowed.
-func (r *recording) decided(err error) {
-	if r == nil || !r.records() {
+// annotateDecision annotates the event with the decision of the authorization. Err is nil if the request is allowed.
+func (r *recording) annotateDecision(err error) {
+	if r == nil || !r.hasEvents() {
 		return
 	}
 	if err != nil {
@@ -229,10 +229,10 @@ func (r *recording) watchRemovals(ctx context.Context) context.Context {
 	if r == nil {
 		return ctx
 	}
-	return resource.ObserveRemovals(ctx, r.note)
+	return resource.ObserveRemovals(ctx, r.addChange)
 }
 
-func (r *recording) note(change resource.Change) { r.changes = append(r.changes, change) }
+func (r *recording) addChange(change resource.Change) { r.changes = append(r.changes, change) }
 
 // changesPerBatch is the number of changes that are recorded at once.
 const changesPerBatch = 500
@@ -254,15 +254,15 @@ func (r *recording) recordChanges(changes []resource.Change) error {
 func (r *recording) eventsOf(changes []resource.Change) []audit.Entry {
 	var events []audit.Entry
 	for _, change := range changes {
-		if entry, recorded := r.changed(change); recorded {
+		if entry, recorded := r.changeEvent(change); recorded {
 			events = append(events, entry)
 		}
 	}
 	return events
 }
 
-// changed returns the event of a change. Not recorded: the policy wants none.
-func (r *recording) changed(change resource.Change) (entry audit.Entry, recorded bool) {
+// changeEvent returns the event of a change. Not recorded: the policy wants none.
+func (r *recording) changeEvent(change resource.Change) (entry audit.Entry, recorded bool) {
 	request := audit.Attributes{
 		User: r.event.User, Verb: change.Verb, Group: change.Resource.Group, Resource: change.Resource.Resource,
 		Namespace: change.Namespace, Name: change.Name, Target: managementTarget,
@@ -302,8 +302,8 @@ func systemUser(function string) audit.User {
 	return user
 }
 
-// started records that a streamed response is about to begin.
-func (f *frame) started(c *call) error {
+// recordStreamStart records that a streamed response is about to begin.
+func (f *frame) recordStreamStart(c *call) error {
 	if c.recording == nil {
 		return nil
 	}
@@ -315,7 +315,7 @@ func (f *frame) started(c *call) error {
 // that error instead.
 func (f *frame) conclude(c *call, result *answer, reply *reply, err error) error {
 	// Requests that were refused before their caller was known are recorded as well.
-	if observed := f.observe(c); observed != nil {
+	if observed := f.startRecording(c); observed != nil {
 		return observed
 	}
 	r := c.recording
@@ -328,7 +328,7 @@ func (f *frame) conclude(c *call, result *answer, reply *reply, err error) error
 	if f.endpoint.Verb != "deletecollection" && f.endpoint.isStored {
 		changes = slices.DeleteFunc(changes, func(change resource.Change) bool { return !change.Consequence })
 	}
-	if !r.records() {
+	if !r.hasEvents() {
 		if len(changes) > 0 {
 			r.locate(c)
 		}
@@ -385,7 +385,7 @@ func (f *frame) requestObject(c *call, r *recording, err error) {
 	}
 	if why == "" {
 		var hidden []secret.String
-		text, hidden, why = audit.Body(f.endpoint.sends(), form, body.JSON)
+		text, hidden, why = audit.Body(f.endpoint.requestType(), form, body.JSON)
 		// Secrets are hidden even if the level includes no object, since an error may quote the body.
 		r.hidden = append(r.hidden, hidden...)
 	}
@@ -401,11 +401,11 @@ func (f *frame) requestObject(c *call, r *recording, err error) {
 // mayHide reports whether a body that the operation has accepted may have a secret.
 func (f *frame) mayHide(text []byte) bool {
 	// YAML writes the names of fields in many ways.
-	return !json.Valid(text) || audit.MayHide(f.endpoint.sends(), text)
+	return !json.Valid(text) || audit.MayHide(f.endpoint.requestType(), text)
 }
 
-// sends returns the type of the object that requests send, or that their patch is for.
-func (e *Endpoint) sends() reflect.Type {
+// requestType returns the type of the object that requests send, or that their patch is for.
+func (e *Endpoint) requestType() reflect.Type {
 	if e.Verb == "delete" || e.Verb == "deletecollection" {
 		return reflect.TypeFor[metav1.DeleteOptions]()
 	}

@@ -160,10 +160,10 @@ func (f *frame) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		f.server.metrics().Refused("quota of " + over.Quota)
 	}
 	if err == nil && result.stream != nil {
-		err = f.started(c)
+		err = f.recordStreamStart(c)
 	}
 	if err == nil && result.stream != nil {
-		c.keepWatching()
+		c.keepWatchPlaces()
 		space := roomOf(w)
 		reply, attrs, err := f.serve(ctx, w, c, result.stream)
 		if over := space.check(); over != nil {
@@ -182,7 +182,7 @@ func (f *frame) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if err == nil && result.rest != nil && result.rest.Empty != nil {
 		var sent *reply
 		if result, sent, err = f.list(ctx, w, c, result); sent != nil {
-			f.listed(ctx, span, c, sent, err, done)
+			f.endPartialList(ctx, span, c, sent, err, done)
 			return
 		}
 	}
@@ -240,7 +240,7 @@ func (f *frame) phases(ctx context.Context, c *call) (result *answer, err error)
 	c.end, _ = ctx.Deadline()
 	defer func() {
 		// After the deadline, an unreachable state is reported as a timeout.
-		if over(ctx) && errors.Is(err, store.ErrUnavailable) {
+		if isOver(ctx) && errors.Is(err, store.ErrUnavailable) {
 			err = apierror.Timeout().Because(err)
 		}
 	}()
@@ -257,7 +257,7 @@ func (f *frame) phases(ctx context.Context, c *call) (result *answer, err error)
 		if err := f.authenticate(ctx, c); err != nil {
 			return nil, err
 		}
-		if err := f.observe(c); err != nil {
+		if err := f.startRecording(c); err != nil {
 			return nil, err
 		}
 		if err := auth.RefuseImpersonation(c.caller, c.http.Header); err != nil {
@@ -265,7 +265,7 @@ func (f *frame) phases(ctx context.Context, c *call) (result *answer, err error)
 		}
 		c.caller = c.caller.For(c.request.Verb)
 		err := auth.Authorize(c.caller, c.request)
-		c.recording.decided(err)
+		c.recording.annotateDecision(err)
 		if err != nil {
 			return nil, err
 		}
@@ -273,7 +273,7 @@ func (f *frame) phases(ctx context.Context, c *call) (result *answer, err error)
 		if err := f.takeAnonymous(c); err != nil {
 			return nil, err
 		}
-		if err := f.observe(c); err != nil {
+		if err := f.startRecording(c); err != nil {
 			return nil, err
 		}
 	}
@@ -295,7 +295,7 @@ func (f *frame) phases(ctx context.Context, c *call) (result *answer, err error)
 		request.Verb = verb
 		return auth.Authorize(c.caller, request)
 	}
-	if err := f.agree(c); err != nil {
+	if err := f.negotiate(c); err != nil {
 		return nil, err
 	}
 	if err := f.takePlaces(ctx, c); err != nil {
@@ -309,7 +309,7 @@ func (f *frame) phases(ctx context.Context, c *call) (result *answer, err error)
 		}
 	}
 	result, err = f.operate(operating, c)
-	if f.guesses(err) {
+	if f.isAboutSecret(err) {
 		if slow := f.server.Rates.Failures.Take(f.address(c), thisAddress, c.now()); slow != nil {
 			return nil, slow
 		}
@@ -317,9 +317,9 @@ func (f *frame) phases(ctx context.Context, c *call) (result *answer, err error)
 	return result, err
 }
 
-// guesses reports whether an error is about a secret that the request brought. A secret that is refused may be one that another
+// isAboutSecret reports whether an error is about a secret that the request brought. A secret that is refused may be one that another
 // object has, so that the request is as good as a failed authentication. Source: ADR-0022.
-func (f *frame) guesses(err error) bool {
+func (f *frame) isAboutSecret(err error) bool {
 	if err == nil || f.endpoint.secretField == "" {
 		return false
 	}
@@ -408,9 +408,9 @@ func (f *frame) request(c *call) scope.Request {
 	return request
 }
 
-// over reports whether a request is canceled or past its deadline. It compares the clock as well, since a connection may
+// isOver reports whether a request is canceled or past its deadline. It compares the clock as well, since a connection may
 // notice the deadline before the context does.
-func over(ctx context.Context) bool {
+func isOver(ctx context.Context) bool {
 	end, bounded := ctx.Deadline()
 	return ctx.Err() != nil || bounded && !time.Now().Before(end)
 }
@@ -473,7 +473,7 @@ func readBody(ctx context.Context, r *http.Request) ([]byte, error) {
 	}
 	data, err := io.ReadAll(io.LimitReader(r.Body, MaxBodyBytes+1))
 	switch {
-	case err != nil && (over(ctx) || isTimeout(err)):
+	case err != nil && (isOver(ctx) || isTimeout(err)):
 		return nil, apierror.Late().Because(err)
 	case err != nil:
 		return nil, apierror.BadRequest("the body could not be read", nil).Because(err)

@@ -66,7 +66,7 @@ func Idempotent(endpoint Endpoint) Endpoint {
 			if err != nil {
 				return nil, err
 			}
-			return once(ctx, c, endpoint, attempts, keys[0], operate)
+			return serveIdempotent(ctx, c, endpoint, attempts, keys[0], operate)
 		}
 	}
 	return endpoint
@@ -91,8 +91,8 @@ func checkIdempotencyKey(keys []string) error {
 	}
 }
 
-// once serves a request that has an Idempotency-Key.
-func once(ctx context.Context, c *call, endpoint Endpoint, attempts *idempotency.Store, key string, operate operation) (*answer, error) {
+// serveIdempotent serves a request that has an Idempotency-Key.
+func serveIdempotent(ctx context.Context, c *call, endpoint Endpoint, attempts *idempotency.Store, key string, operate operation) (*answer, error) {
 	body, err := c.body()
 	if err != nil {
 		return nil, err

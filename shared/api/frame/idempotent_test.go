@@ -23,8 +23,8 @@ import (
 	"management.platform.sh/shared/state/store"
 )
 
-// once is a world in which creates are idempotent. After decides what happens to an attempt once the key is stored.
-func once(t *testing.T, after func() error) *world {
+// serveIdempotent is a world in which creates are idempotent. After decides what happens to an attempt once the key is stored.
+func serveIdempotent(t *testing.T, after func() error) *world {
 	t.Helper()
 	w := newWorld(t)
 	ring, err := encryption.Parse(encryption.Generate())
@@ -77,7 +77,7 @@ func bearerOf(t *testing.T, answer *httptest.ResponseRecorder) string {
 
 func TestIdempotent(t *testing.T) {
 	t.Parallel()
-	w := once(t, nil)
+	w := serveIdempotent(t, nil)
 	const body = `{"spec":{"displayName":"CI"}}`
 	first := w.create("k", anaKey, body)
 	again := w.create("k", anaKey, body)
@@ -126,7 +126,7 @@ func TestIdempotent(t *testing.T) {
 // After a refusal the header can be used again. The refusal is not stored.
 func TestIdempotentRefusal(t *testing.T) {
 	t.Parallel()
-	w := once(t, nil)
+	w := serveIdempotent(t, nil)
 	refused(t, w.create("k", anaKey, `{"spec":{"ttl":-1}}`), 422, "Invalid", "spec.ttl")
 	bearerOf(t, w.create("k", anaKey, `{"spec":{"ttl":1}}`))
 }
@@ -143,7 +143,7 @@ func TestIdempotentDies(t *testing.T) {
 			t.Run(about+" "+body, func(t *testing.T) {
 				t.Parallel()
 				dies := true
-				w := once(t, func() error {
+				w := serveIdempotent(t, func() error {
 					if dies {
 						dies = false
 						return end()
@@ -169,7 +169,7 @@ func TestIdempotentDies(t *testing.T) {
 // Of many simultaneous requests one is served. The others get its response or have to retry.
 func TestIdempotentConcurrently(t *testing.T) {
 	t.Parallel()
-	w := once(t, nil)
+	w := serveIdempotent(t, nil)
 	var group sync.WaitGroup
 	answers := make([]*httptest.ResponseRecorder, 16)
 	for i := range answers {
@@ -193,7 +193,7 @@ func TestIdempotentConcurrently(t *testing.T) {
 
 func TestIdempotentWithoutKey(t *testing.T) {
 	t.Parallel()
-	w := once(t, nil)
+	w := serveIdempotent(t, nil)
 	w.env.Encryption = nil
 	refused(t, w.create("k", anaKey, `{}`), 400, "BadRequest")
 	if made := w.made(); made != 0 {
@@ -204,7 +204,7 @@ func TestIdempotentWithoutKey(t *testing.T) {
 // The stored response reveals nothing to readers of the state.
 func TestIdempotentAtRest(t *testing.T) {
 	t.Parallel()
-	w := once(t, nil)
+	w := serveIdempotent(t, nil)
 	bearer := bearerOf(t, w.create("secret-word", anaKey, `{}`))
 	page, err := w.env.Stores(idempotency.Resource).List(t.Context(), store.Query{})
 	if err != nil || len(page.Records) != 1 {
@@ -219,7 +219,7 @@ func TestIdempotentAtRest(t *testing.T) {
 // the header. Source: ADR-0017.
 func TestIdempotentNotPermittedAnyMore(t *testing.T) {
 	t.Parallel()
-	w := once(t, nil)
+	w := serveIdempotent(t, nil)
 	const named, unnamed = `{"metadata":{"name":"ci"}}`, `{}`
 	first := map[string]string{named: bearerOf(t, w.create("a", anaKey, named)), unnamed: bearerOf(t, w.create("b", anaKey, unnamed))}
 	for body, bearer := range first {
@@ -244,7 +244,7 @@ func TestIdempotentNotPermittedAnyMore(t *testing.T) {
 // Stored responses are bounded for each owner. A request above the quota does nothing, and is counted. Source: ADR-0020.
 func TestIdempotentQuota(t *testing.T) {
 	t.Parallel()
-	w := once(t, nil)
+	w := serveIdempotent(t, nil)
 	w.env.Quota = store.Quota{Objects: 1}
 	const body = `{"spec":{"displayName":"CI"}}`
 	bearerOf(t, w.create("k1", anaKey, body))

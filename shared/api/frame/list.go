@@ -44,7 +44,7 @@ func (f *frame) list(ctx context.Context, w http.ResponseWriter, c *call, begun 
 			c.panicked = true
 			err = panicked(problem)
 		}
-		if over(ctx) && errors.Is(err, store.ErrUnavailable) {
+		if isOver(ctx) && errors.Is(err, store.ErrUnavailable) {
 			err = apierror.Timeout().Because(err)
 		}
 		if err != nil && out.sent != nil && space.bounded != nil {
@@ -68,8 +68,8 @@ func (f *frame) list(ctx context.Context, w http.ResponseWriter, c *call, begun 
 	}
 }
 
-// listed ends a request for a list of which a part has been sent. With an error, it aborts the connection.
-func (f *frame) listed(ctx context.Context, span trace.Span, c *call, sent *reply, err error, done func(string, int, time.Duration)) {
+// endPartialList ends a request for a list of which a part has been sent. With an error, it aborts the connection.
+func (f *frame) endPartialList(ctx context.Context, span trace.Span, c *call, sent *reply, err error, done func(string, int, time.Duration)) {
 	// Later parts of the list may have failed after the response has begun. It is too late to refuse the request if its event
 	// cannot be recorded.
 	_ = f.conclude(c, &answer{omitted: true}, sent, err)

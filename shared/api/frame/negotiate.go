@@ -98,9 +98,9 @@ const (
 	asPartialList = "PartialObjectMetadataList"
 )
 
-// agree chooses the form of the response before the operation runs: a request whose response the client does not accept is
+// negotiate chooses the form of the response before the operation runs: a request whose response the client does not accept is
 // refused. A document chooses its form itself.
-func (f *frame) agree(c *call) error {
+func (f *frame) negotiate(c *call) error {
 	if f.endpoint.Kind == "" {
 		return nil
 	}
@@ -113,7 +113,7 @@ func (f *frame) agree(c *call) error {
 		if c.include, err = includeObject(c.query); f.endpoint.credential && verb == "create" {
 			c.include = metav1.IncludeObject
 		}
-	case c.form.as == asPartial && f.endpoint.credential && (verb == "create" || f.applies(c)):
+	case c.form.as == asPartial && f.endpoint.credential && (verb == "create" || f.isApply(c)):
 		err = apierror.NotAcceptable(codec.JSON + ", " + codec.YAML)
 	case c.form.as == asPartialList && (verb == "create" || verb == "update" || verb == "patch"):
 		err = apierror.NotAcceptable(codec.JSON + ", " + codec.YAML)
@@ -121,8 +121,8 @@ func (f *frame) agree(c *call) error {
 	return err
 }
 
-// applies reports whether a request is an apply, which may create its object.
-func (f *frame) applies(c *call) bool {
+// isApply reports whether a request is an apply, which may create its object.
+func (f *frame) isApply(c *call) bool {
 	media, _, err := mime.ParseMediaType(c.http.Header.Get("Content-Type"))
 	return err == nil && f.endpoint.Verb == "patch" && resource.PatchType(media) == resource.ApplyPatch
 }

@@ -43,7 +43,7 @@ func (s *Server) Operate(ctx context.Context, command string, do func(context.Co
 	if err := r.record(audit.RequestReceived); err != nil {
 		return err
 	}
-	observed := resource.ObserveWrites(r.watchRemovals(ctx), r.note)
+	observed := resource.ObserveWrites(r.watchRemovals(ctx), r.addChange)
 	err := do(observed)
 	if unrecorded := r.concludeCommand(err); err == nil && unrecorded != nil {
 		return fmt.Errorf("the command was carried out and is not recorded: %w", unrecorded)

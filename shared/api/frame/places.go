@@ -26,9 +26,9 @@ func (f *frame) takePlaces(ctx context.Context, c *call) error {
 	if f.server.Places == nil {
 		return nil
 	}
-	name, label := f.sharer(c)
+	name, label := f.fairnessKey(c)
 	for class := range fairness.Classes {
-		if f.needs(c, class) {
+		if f.needsPlace(c, class) {
 			place, err := f.server.Places.Take(ctx, class, name, label)
 			if err != nil {
 				return err
@@ -55,8 +55,8 @@ func (c *call) receive() {
 // reads reports whether a request is one without a body.
 func reads(r *http.Request) bool { return r.Method == http.MethodGet || r.Method == http.MethodHead }
 
-// needs reports whether a request takes a place of a class.
-func (f *frame) needs(c *call, class fairness.Class) bool {
+// needsPlace reports whether a request takes a place of a class.
+func (f *frame) needsPlace(c *call, class fairness.Class) bool {
 	switch class {
 	case fairness.Requests:
 		return true
@@ -67,7 +67,7 @@ func (f *frame) needs(c *call, class fairness.Class) bool {
 		case f.endpoint.class != nil && *f.endpoint.class == class:
 			return true
 		case f.endpoint.Verb == "list", f.endpoint.Verb == "deletecollection":
-			return large(c.query.Get("limit"))
+			return isLargeLimit(c.query.Get("limit"))
 		case f.endpoint.Verb == "watch":
 			return beginsWithState(c.query)
 		default:
@@ -75,8 +75,8 @@ func (f *frame) needs(c *call, class fairness.Class) bool {
 		}
 	case fairness.Heavy:
 		// Evaluations compute in workers, and large lists have places of their own.
-		return f.endpoint.class != nil && *f.endpoint.class == class || f.endpoint.class == nil && !f.needs(c, fairness.Lists) &&
-			(f.needs(c, fairness.Bodies) || len(c.http.URL.RawQuery) > limits.LargeQueryBytes || headBytes(c.http.Header) > limits.LargeHeadBytes)
+		return f.endpoint.class != nil && *f.endpoint.class == class || f.endpoint.class == nil && !f.needsPlace(c, fairness.Lists) &&
+			(f.needsPlace(c, fairness.Bodies) || len(c.http.URL.RawQuery) > limits.LargeQueryBytes || headBytes(c.http.Header) > limits.LargeHeadBytes)
 	default:
 		return f.endpoint.class != nil && *f.endpoint.class == class
 	}
@@ -102,8 +102,8 @@ func beginsWithState(query url.Values) bool {
 	return version == "" || version == "0"
 }
 
-// large reports whether a list with this limit may read more than one page of the state.
-func large(limit string) bool {
+// isLargeLimit reports whether a list with this limit may read more than one page of the state.
+func isLargeLimit(limit string) bool {
 	number, err := strconv.Atoi(limit)
 	return err != nil || number <= 0 || number > limits.PageObjects
 }
@@ -115,8 +115,8 @@ func (c *call) releasePlaces() {
 	}
 }
 
-// keepWatching gives back all places of a watch but the one of a watch, and the one for the objects that it begins with.
-func (c *call) keepWatching() {
+// keepWatchPlaces gives back all places of a watch but the one of a watch, and the one for the objects that it begins with.
+func (c *call) keepWatchPlaces() {
 	for class := range c.places {
 		if of := fairness.Class(class); of != fairness.Watches && of != fairness.Lists {
 			c.places[class].Release()
@@ -124,9 +124,9 @@ func (c *call) keepWatching() {
 	}
 }
 
-// sharer returns what the places of a request are shared by, and what a message calls it: the person behind the access key, or the
+// fairnessKey returns what the places of a request are shared by, and what a message calls it: the person behind the access key, or the
 // address of a client without one.
-func (f *frame) sharer(c *call) (name, label string) {
+func (f *frame) fairnessKey(c *call) (name, label string) {
 	if c.caller.Owner != (identity.Owner{}) {
 		name = c.caller.Person()
 		return name, name

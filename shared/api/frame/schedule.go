@@ -58,7 +58,7 @@ func (s *Server) Run(ctx context.Context, f *Function) (err error) {
 			level = slog.LevelInfo
 		}
 		s.metrics().Run(name, outcome)
-		s.note(ctx, name, started, reported, err)
+		s.recordRun(ctx, name, started, reported, err)
 		attrs = append(attrs, slog.String("function", name), slog.Float64("ms", float64(time.Since(started).Microseconds())/1000))
 		s.Env.Log.LogAttrs(ctx, level, "scheduled run", attrs...)
 	}()
@@ -72,8 +72,8 @@ func (s *Server) Run(ctx context.Context, f *Function) (err error) {
 	return err
 }
 
-// note stores the note about a run, also if its time is over. The schedule goes on without the note.
-func (s *Server) note(ctx context.Context, name string, started time.Time, reported []slog.Attr, err error) {
+// recordRun stores the note about a run, also if its time is over. The schedule goes on without the note.
+func (s *Server) recordRun(ctx context.Context, name string, started time.Time, reported []slog.Attr, err error) {
 	if s.Notes == nil {
 		return
 	}

@@ -17,8 +17,8 @@ import (
 	"management.platform.sh/shared/platform"
 )
 
-// large serves a document that no buffer between server and client can hold.
-var large = &frame.Function{Name: "testlarge", Endpoints: []frame.Endpoint{
+// isLargeLimit serves a document that no buffer between server and client can hold.
+var isLargeLimit = &frame.Function{Name: "testlarge", Endpoints: []frame.Endpoint{
 	frame.Document("/large", frame.Everyone, func(*platform.Environment) []byte { return bytes.Repeat([]byte("x"), 64<<20) },
 		func(_ context.Context, text []byte, _ frame.DocumentInput) (*frame.Page, error) {
 			return &frame.Page{MediaType: "text/plain", Body: text}, nil
@@ -33,7 +33,7 @@ func TestSlowReader(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	served := make(chan string, 2)
-	mounted := w.server.Mount(large)
+	mounted := w.server.Mount(isLargeLimit)
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(answer http.ResponseWriter, r *http.Request) {
 		mounted.ServeHTTP(answer, r)
 		served <- r.Proto

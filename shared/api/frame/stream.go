@@ -25,10 +25,10 @@ type stream interface {
 	next(ctx context.Context, wait time.Duration) ([]line, error)
 	// bookmark returns a bookmark of the position of the stream. ok is false if the stream must not send one.
 	bookmark() (mark line, ok bool, err error)
-	// begun reports whether the stream has sent what it begins with.
-	begun() bool
-	// lasts returns the duration that the request asked for; 0 for the usual duration.
-	lasts() time.Duration
+	// hasBegun reports whether the stream has sent what it begins with.
+	hasBegun() bool
+	// duration returns the duration that the request asked for; 0 for the usual duration.
+	duration() time.Duration
 }
 
 // line is one event of a stream.
@@ -68,7 +68,7 @@ func (f *frame) pump(ctx context.Context, c *call, s stream, out *sender) (why s
 		if problem := recover(); problem != nil {
 			c.panicked = true
 			why, err = endedByError, panicked(problem)
-			out.failure(err)
+			out.sendError(err)
 		}
 	}()
 	ctx, cancel := context.WithCancel(ctx)
@@ -77,7 +77,7 @@ func (f *frame) pump(ctx context.Context, c *call, s stream, out *sender) (why s
 	defer context.AfterFunc(draining, cancel)()
 
 	settings, started := f.server.Watch, time.Now()
-	end := started.Add(settings.lasts(s.lasts()))
+	end := started.Add(settings.duration(s.duration()))
 	if bound, bounded := ctx.Deadline(); bounded && bound.Add(-politeness).Before(end) {
 		end = bound.Add(-politeness)
 	}
@@ -100,7 +100,7 @@ func (f *frame) pump(ctx context.Context, c *call, s stream, out *sender) (why s
 		}
 		if !now.Before(checkAt) {
 			checkAt = now.Add(settings.checkEvery())
-			caller, why, err := f.again(ctx, c)
+			caller, why, err := f.reauthorize(ctx, c)
 			if why != "" {
 				return why, err
 			}
@@ -108,8 +108,8 @@ func (f *frame) pump(ctx context.Context, c *call, s stream, out *sender) (why s
 		}
 		if !now.Before(markAt) {
 			markAt = now.Add(settings.bookmarkEvery())
-			if err := out.mark(s); err != nil {
-				return out.ended(err)
+			if err := out.sendBookmark(s); err != nil {
+				return out.endReason(err)
 			}
 		}
 		next := end
@@ -118,19 +118,19 @@ func (f *frame) pump(ctx context.Context, c *call, s stream, out *sender) (why s
 				next = due
 			}
 		}
-		begun := s.begun()
+		begun := s.hasBegun()
 		lines, err := s.next(ctx, max(next.Sub(now), time.Millisecond))
-		if begun && out.full(lines) {
+		if begun && out.isFull(lines) {
 			// The client resumes after the last event that it has.
 			return endedByRoom, nil
 		}
 		if sendErr := out.send(lines); sendErr != nil {
 			return endedByClient, nil
 		}
-		if out.over() {
+		if out.isTooLarge() {
 			return endedByRoom, nil
 		}
-		if s.begun() {
+		if s.hasBegun() {
 			c.places[fairness.Lists].Release()
 		}
 		switch {
@@ -142,7 +142,7 @@ func (f *frame) pump(ctx context.Context, c *call, s stream, out *sender) (why s
 		case errors.Is(err, store.ErrUnavailable):
 			return endedByState, err
 		default:
-			out.failure(err)
+			out.sendError(err)
 			return endedByError, err
 		}
 	}
@@ -156,10 +156,10 @@ func (f *frame) keyEnds(caller identity.Caller, now time.Time) time.Time {
 	return now.Add(caller.KeyExpires.Sub(f.server.Env.Now()))
 }
 
-// again authenticates and authorizes a watch again. It returns the reason why the watch must end; empty if it continues.
-func (f *frame) again(ctx context.Context, c *call) (identity.Caller, string, error) {
+// reauthorize authenticates and authorizes a watch again. It returns the reason why the watch must end; empty if it continues.
+func (f *frame) reauthorize(ctx context.Context, c *call) (identity.Caller, string, error) {
 	caller, err := f.server.Authenticator.Again(ctx, c.http.Header)
-	if over(ctx) {
+	if isOver(ctx) {
 		return c.caller, "", nil // pump then ends the watch
 	}
 	if errors.Is(err, store.ErrUnavailable) {
@@ -228,8 +228,8 @@ func (s *sender) send(lines []line) error {
 // markRoom is the space that is kept for the last bookmark or error, in bytes.
 const markRoom = 4 << 10
 
-// full reports whether lines do not fit into a response that is sent in one piece, although it has events already.
-func (s *sender) full(lines []line) bool {
+// isFull reports whether lines do not fit into a response that is sent in one piece, although it has events already.
+func (s *sender) isFull(lines []line) bool {
 	bounded, ok := s.http.(Bounded)
 	if !ok || s.sent == 0 || len(lines) == 0 {
 		return false
@@ -241,8 +241,8 @@ func (s *sender) full(lines []line) bool {
 	return !bounded.Fits(size)
 }
 
-// over tells that the response has become too large to be sent.
-func (s *sender) over() bool {
+// isTooLarge tells that the response has become too large to be sent.
+func (s *sender) isTooLarge() bool {
 	bounded, ok := s.http.(Bounded)
 	return ok && !bounded.Fits(0) && bounded.Excess() > 0
 }
@@ -258,8 +258,8 @@ func (s *sender) flush() error {
 // errGone says that the client does not receive what is sent to it.
 var errGone = errors.New("the client is gone")
 
-// mark sends a bookmark if the stream may send one.
-func (s *sender) mark(stream stream) error {
+// sendBookmark sends a bookmark if the stream may send one.
+func (s *sender) sendBookmark(stream stream) error {
 	mark, ok, err := stream.bookmark()
 	if err != nil || !ok {
 		return err
@@ -272,23 +272,23 @@ func (s *sender) mark(stream stream) error {
 
 // close sends the last bookmark, from which the client resumes.
 func (s *sender) close(stream stream, why string) (string, error) {
-	if err := s.mark(stream); err != nil {
-		return s.ended(err)
+	if err := s.sendBookmark(stream); err != nil {
+		return s.endReason(err)
 	}
 	return why, nil
 }
 
-// ended returns the reason why a stream ends with an error. It first sends the error, unless the client is gone.
-func (s *sender) ended(err error) (string, error) {
+// endReason returns the reason why a stream ends with an error. It first sends the error, unless the client is gone.
+func (s *sender) endReason(err error) (string, error) {
 	if errors.Is(err, errGone) {
 		return endedByClient, nil
 	}
-	s.failure(err)
+	s.sendError(err)
 	return endedByError, err
 }
 
-// failure sends an error as the last event. The stream ends whether or not the event arrives.
-func (s *sender) failure(err error) {
+// sendError sends an error as the last event. The stream ends whether or not the event arrives.
+func (s *sender) sendError(err error) {
 	// A Status holds only strings and numbers: it always marshals.
 	text, _ := json.Marshal(s.call.statusOf(err))
 	_ = s.send([]line{{kind: watch.Error, object: text}})

@@ -55,7 +55,7 @@ func Get[T resource.Object, D any](
 			return nil, err
 		}
 		in := resource.GetInput{Caller: c.caller, Namespace: c.namespace, Name: c.name, Prefetched: c.prefetched, Reveal: c.reveal}
-		if c.plain() {
+		if c.answersFromText() {
 			in.Text = &resource.Text{}
 		}
 		object, err := do(ctx, deps, in)
@@ -80,7 +80,7 @@ func List[T resource.Object, D any](
 			return nil, apierror.MethodNotAllowed("watch")
 		}
 		in := resource.ListInput{
-			Caller: c.caller, Namespace: c.namespace, Parent: c.name, Reveal: c.reveal, Text: c.plain(), ContinueKeys: deps.keys,
+			Caller: c.caller, Namespace: c.namespace, Parent: c.name, Reveal: c.reveal, Text: c.answersFromText(), ContinueKeys: deps.keys,
 		}
 		if err := readListOptions(c.query, &in); err != nil {
 			return nil, err

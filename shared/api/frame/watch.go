@@ -107,9 +107,9 @@ type watchStream[T resource.Object] struct {
 	columnsSent bool
 }
 
-func (s *watchStream[T]) begun() bool { return s.watcher.Begun() }
+func (s *watchStream[T]) hasBegun() bool { return s.watcher.Begun() }
 
-func (s *watchStream[T]) lasts() time.Duration { return s.limit }
+func (s *watchStream[T]) duration() time.Duration { return s.limit }
 
 func (s *watchStream[T]) next(ctx context.Context, wait time.Duration) ([]line, error) {
 	events, err := s.watcher.Next(ctx, wait)
@@ -178,8 +178,8 @@ func (s *watchStream[T]) encode(object T, headed bool) ([]byte, error) {
 	return text, nil
 }
 
-// lasts returns the duration of a watch that requests a duration; 0 if it requests none.
-func (s WatchSettings) lasts(requested time.Duration) time.Duration {
+// duration returns the duration of a watch that requests a duration; 0 if it requests none.
+func (s WatchSettings) duration(requested time.Duration) time.Duration {
 	duration := requested
 	if duration == 0 {
 		// The duration is random, so that watches that begin together do not resume together.
@@ -192,12 +192,12 @@ func (s WatchSettings) lasts(requested time.Duration) time.Duration {
 }
 
 func (s WatchSettings) bookmarkEvery() time.Duration {
-	return or(s.BookmarkEvery, defaultBookmarkEvery)
+	return orDefault(s.BookmarkEvery, defaultBookmarkEvery)
 }
-func (s WatchSettings) checkEvery() time.Duration { return or(s.CheckEvery, defaultCheckEvery) }
-func (s WatchSettings) stuckAfter() time.Duration { return or(s.StuckAfter, defaultStuckAfter) }
+func (s WatchSettings) checkEvery() time.Duration { return orDefault(s.CheckEvery, defaultCheckEvery) }
+func (s WatchSettings) stuckAfter() time.Duration { return orDefault(s.StuckAfter, defaultStuckAfter) }
 
-func or(given, usual time.Duration) time.Duration {
+func orDefault(given, usual time.Duration) time.Duration {
 	if given > 0 {
 		return given
 	}

@@ -59,8 +59,8 @@ type task struct {
 type collection struct {
 	graph *Graph
 	// budget is how many more objects may be looked at.
-	budget  int
-	queue []task
+	budget int
+	queue  []task
 	// waiting are owners to look at again once nothing else is left to do.
 	waiting []task
 	// gone and alive are uids that were seen absent and present.
@@ -69,7 +69,7 @@ type collection struct {
 	walked map[types.UID]bool
 	// referred are answers that were given together with a removal.
 	referred map[store.Referral]bool
-	report     Collected
+	report   Collected
 	broken   error
 }
 

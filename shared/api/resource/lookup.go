@@ -40,7 +40,9 @@ var errLookup = errors.New("only the metadata of this kind is known here")
 
 func (l lookup) permits(identity.Caller, string, store.Record) bool { return false }
 
-func (l lookup) deleteNode(context.Context, node, deleteTerms) (outcome, error) { return outcome{}, errLookup }
+func (l lookup) deleteNode(context.Context, node, deleteTerms) (outcome, error) {
+	return outcome{}, errLookup
+}
 
 func (l lookup) editMetadata(context.Context, node, func(metav1.Object)) (outcome, error) {
 	return outcome{}, errLookup

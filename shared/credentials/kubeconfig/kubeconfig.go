@@ -100,7 +100,7 @@ type Renderer struct {
 // created returns the registry in which the tokens of kubeconfigs are created. It is made at the first request, when Keys is
 // as the process uses it: joined to the other kinds, and with the manager of fields.
 func (r *Renderer) created() *accesskey.Registry {
-	r.once.Do(func() { r.tokens = accesskey.OfKubeconfigs(r.Keys) })
+	r.once.Do(func() { r.tokens = accesskey.ForKubeconfigs(r.Keys) })
 	return r.tokens
 }
 

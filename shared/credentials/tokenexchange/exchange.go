@@ -521,7 +521,7 @@ func (f *Flow) grant(ctx context.Context, rule *model.TrustRule, made *model.Acc
 	// The key is made with the rights of the owner as they are now.
 	caller := identity.New(owner, nil)
 	caller.OwnerObject = made
-	keys := accesskey.OfTrustRule(f.keys, model.TrustRuleReference{Name: rule.Name, UID: string(rule.UID)})
+	keys := accesskey.ForTrustRule(f.keys, model.TrustRuleReference{Name: rule.Name, UID: string(rule.UID)})
 	written, err := resource.Create(ctx, keys, resource.CreateInput[*model.OwnedAccessKey]{Caller: caller, Manager: "exchangetoken", Object: key})
 	switch {
 	case apierrors.IsForbidden(err) || apierrors.IsInvalid(err):

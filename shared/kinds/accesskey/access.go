@@ -13,15 +13,15 @@ import (
 // Permits implements resource.Permissions: callers with a scope change only keys within that scope. Deleting a key gives nothing to
 // anybody. Source: ADR-0005, ADR-0023.
 func (r *rules) Permits(caller identity.Caller, verb, _ string, key *model.OwnedAccessKey) auth.Decision {
-	if excess := wider(caller, key); len(excess) > 0 && slices.Contains([]string{"update", "patch"}, verb) {
+	if excess := exceedsScope(caller, key); len(excess) > 0 && slices.Contains([]string{"update", "patch"}, verb) {
 		return auth.Decision{Causes: excess, Reason: "spec.scope of the key is wider than the scope of your credential; " +
 			"a credential without a scope, or with one that covers that of the key, permits it"}
 	}
 	return auth.Owned(caller, OwnerOf(&key.Spec).String())
 }
 
-// wider returns the field of a stored key that holds more than the scope of a caller.
-func wider(caller identity.Caller, key *model.OwnedAccessKey) field.ErrorList {
+// exceedsScope returns the field of a stored key that holds more than the scope of a caller.
+func exceedsScope(caller identity.Caller, key *model.OwnedAccessKey) field.ErrorList {
 	path := specPath.Child("scope")
 	if len(auth.Exceeds(key.Spec.Scope, caller, path)) > 0 {
 		return field.ErrorList{field.Forbidden(path, "the stored scope is wider than yours")}

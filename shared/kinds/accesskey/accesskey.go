@@ -273,7 +273,7 @@ func (r *rules) Basis(key *model.OwnedAccessKey) (basis string, fit bool) {
 	if key.Spec.TTLAfterLastActivity {
 		basis += string(basisAfterLastActivity)
 	}
-	if OfSignIn(key.Spec.Type) {
+	if IsSignInType(key.Spec.Type) {
 		basis += string(basisLogin)
 	}
 	return basis, true
@@ -308,7 +308,7 @@ func (r *rules) Observed(text []byte, basis string, record store.Record) []byte 
 // Source: ADR-0005, ADR-0021.
 func (r *rules) Warn(key *model.OwnedAccessKey) []string {
 	var warnings []string
-	limit := r.limits().For(key.Spec.Type)
+	limit := r.limits().ForType(key.Spec.Type)
 	if limit > 0 && model.Seconds(key.Spec.TTLSeconds) > limit {
 		warnings = append(warnings, "spec.ttl: "+model.Seconds(key.Spec.TTLSeconds).String()+
 			" is above the platform's limit; the key expires "+limit.String()+" after its creation")

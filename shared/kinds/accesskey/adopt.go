@@ -7,10 +7,10 @@ import (
 	"management.platform.sh/shared/model/identity"
 )
 
-// OfAdoption returns the registry with which keys are prepared for the moment at which their owners get objects: an update notes which
+// ForAdoption returns the registry with which keys are prepared for the moment at which their owners get objects: an update notes which
 // groups of a key are granted to it, by the names of keys, and leaves the rest of the status as it is. It is for updates alone.
 // Source: ADR-0033.
-func OfAdoption(keys *Registry, granted map[string][]string) *Registry {
+func ForAdoption(keys *Registry, granted map[string][]string) *Registry {
 	return keys.WithStrategy(strategy(adoptionRules{mustRulesOf(keys), granted}))
 }
 

@@ -40,7 +40,7 @@ type Limits struct {
 // end is when the limits end a key. The zero time means never.
 func (l Limits) end(key *model.OwnedAccessKey) time.Time {
 	end := l.MaxSteps.endOf(key, l.Max)
-	if OfSignIn(key.Spec.Type) {
+	if IsSignInType(key.Spec.Type) {
 		if login := l.LoginSteps.endOf(key, l.Login); end.IsZero() || !login.IsZero() && login.Before(end) {
 			return login
 		}
@@ -48,9 +48,9 @@ func (l Limits) end(key *model.OwnedAccessKey) time.Time {
 	return end
 }
 
-// For is the limit for keys of a type; 0 is none. That for the types of sign-ins is the lowest one.
-func (l Limits) For(kind string) time.Duration {
-	if OfSignIn(kind) && l.Login > 0 && (l.Max == 0 || l.Login < l.Max) {
+// ForType is the limit for keys of a type; 0 is none. That for the types of sign-ins is the lowest one.
+func (l Limits) ForType(kind string) time.Duration {
+	if IsSignInType(kind) && l.Login > 0 && (l.Max == 0 || l.Login < l.Max) {
 		return l.Login
 	}
 	return l.Max

@@ -28,8 +28,8 @@ type Steps []Step
 // limit returns the limit as a duration.
 func (s Step) limit() time.Duration { return model.Seconds(s.Seconds) }
 
-// settled reports whether the grace period of a step is over.
-func (s Step) settled(now time.Time) bool { return !now.Before(s.Since.Add(Grace)) }
+// isInForce reports whether the grace period of a step is over.
+func (s Step) isInForce(now time.Time) bool { return !now.Before(s.Since.Add(Grace)) }
 
 // end is when a step ends a key that was created at a time. A key that is older than the step has its grace period.
 func (s Step) end(created time.Time) time.Time {
@@ -58,7 +58,7 @@ func (s Steps) Next(limit int64, now time.Time) Steps {
 			if step.Since.Before(next.Since) {
 				next.Since = step.Since
 			}
-		case step.settled(now):
+		case step.isInForce(now):
 			// It ends every key that the steps before it end.
 			steps = Steps{step}
 		default:
@@ -71,8 +71,8 @@ func (s Steps) Next(limit int64, now time.Time) Steps {
 	return append(steps, next)
 }
 
-// Since returns the steps of a limit that was always in force; 0 or less is no limit.
-func Since(limit int64) Steps { return Steps(nil).Next(limit, time.Time{}) }
+// StepsOf returns the steps of a limit that was always in force; 0 or less is no limit.
+func StepsOf(limit int64) Steps { return Steps(nil).Next(limit, time.Time{}) }
 
 // end is when a limit ends a key that was created at a time. The zero time means never.
 func (s Steps) end(created time.Time) time.Time {
@@ -97,21 +97,21 @@ func (s Steps) endOf(key *model.OwnedAccessKey, limit time.Duration) time.Time {
 	}
 }
 
-// settled returns the lowest limit whose grace period is over. 0 means that there is none.
-func (s Steps) settled(now time.Time) time.Duration {
+// lowestInForce returns the lowest limit whose grace period is over. 0 means that there is none.
+func (s Steps) lowestInForce(now time.Time) time.Duration {
 	var lowest time.Duration
 	for _, step := range s {
-		if step.settled(now) {
+		if step.isInForce(now) {
 			lowest = step.limit()
 		}
 	}
 	return lowest
 }
 
-// settled returns the limit on all keys that has no grace period at a time. 0 means that there is none.
-func (l Limits) settled(now time.Time) time.Duration {
+// inForce returns the limit on all keys that has no grace period at a time. 0 means that there is none.
+func (l Limits) inForce(now time.Time) time.Duration {
 	if len(l.MaxSteps) == 0 {
 		return l.Max
 	}
-	return l.MaxSteps.settled(now)
+	return l.MaxSteps.lowestInForce(now)
 }

@@ -52,7 +52,7 @@ func TestGrace(t *testing.T) {
 			var steps accesskey.Steps
 			for _, change := range row.changes {
 				if change.at < 0 {
-					steps = accesskey.Since(change.seconds)
+					steps = accesskey.StepsOf(change.seconds)
 					continue
 				}
 				steps = steps.Next(change.seconds, born.Add(change.at))

@@ -83,7 +83,7 @@ func (b *Bearers) identify(ctx context.Context, bearer secret.String, target sto
 	case err != nil:
 		return auth.Identified{}, err
 	}
-	present, err := within(ctx, b.Keys, key.Status.Lineage, bundle.Together, b.Limits(), b.Now())
+	present, err := checkLineageRead(ctx, b.Keys, key.Status.Lineage, bundle.Together, b.Limits(), b.Now())
 	switch {
 	case errors.Is(err, ErrBound):
 		return auth.Identified{}, auth.ErrBound
@@ -98,7 +98,7 @@ func (b *Bearers) identify(ctx context.Context, bearer secret.String, target sto
 		return auth.Identified{}, err
 	}
 	return auth.Identified{
-		Caller:     callerOf(b.people(), key, state, append(ruled, present.Scopes...), earliest(until, present.Until), record.Revision, b.Now()),
+		Caller:     callerOf(b.people(), key, state, append(ruled, present.Scopes...), earlierEnd(until, present.Until), record.Revision, b.Now()),
 		Prefetched: bundle.prefetched(),
 		Used:       func(ctx context.Context) { b.noteUse(ctx, key, record) },
 	}, nil
@@ -122,7 +122,7 @@ func callerOf(
 	caller.Scope, caller.KeyScopes = key.Spec.Scope, scopes
 	caller.Key, caller.KeyUID, caller.KeyType = key.Name, string(key.UID), typeOf(key)
 	caller.KeyExpires, caller.KeyRevision, caller.KeyLineage = until, revision, key.Status.Lineage
-	caller.KeyOwned, caller.KeyRecent = len(key.OwnerReferences) > 0, recent(key, now)
+	caller.KeyOwned, caller.KeyRecent = len(key.OwnerReferences) > 0, isRecentSignIn(key, now)
 	caller.Maker, caller.KeyEnds = createdBy(key).Owner, key.Spec.TTLSeconds > 0
 	if people != nil {
 		caller.Roles = people.Roles(caller)

@@ -6,9 +6,9 @@ import (
 	"management.platform.sh/shared/model"
 )
 
-// OfKubeconfigs returns the registry in which the tokens of kubeconfigs are created: its keys have the type Kubeconfig, which
+// ForKubeconfigs returns the registry in which the tokens of kubeconfigs are created: its keys have the type Kubeconfig, which
 // no client can give. It is for creates alone. Source: ADR-0021.
-func OfKubeconfigs(keys *Registry) *Registry {
+func ForKubeconfigs(keys *Registry) *Registry {
 	return keys.WithStrategy(strategy(kubeconfigRules{mustRulesOf(keys)}))
 }
 

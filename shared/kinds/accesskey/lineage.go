@@ -87,20 +87,20 @@ type Present struct {
 	Groups []string
 }
 
-// Within returns what the keys in a lineage let a credential do that is bound to them. Found has the records of their names that
+// CheckLineage returns what the keys in a lineage let a credential do that is bound to them. Found has the records of their names that
 // exist. A key lets nothing work if the objects that own it are gone, if its user or team is disabled, is gone or has ended it,
 // or if the trust rule that made it no longer permits it.
 //
 // Errors: ErrBound if one of them is gone, is another key of the same name, or does not work itself; those of the store.
 // Source: ADR-0021, ADR-0029.
-func Within(
+func CheckLineage(
 	ctx context.Context, keys *Registry, lineage []model.AccessKeyAncestor, found map[string]store.Record, limits Limits, now time.Time,
 ) (Present, error) {
-	return within(ctx, keys, lineage, store.Together{Records: found}, limits, now)
+	return checkLineageRead(ctx, keys, lineage, store.Together{Records: found}, limits, now)
 }
 
-// within is Within for records that were read together with the owners of all of the keys. Without any owners, they are read.
-func within(
+// checkLineageRead is Within for records that were read together with the owners of all of the keys. Without any owners, they are read.
+func checkLineageRead(
 	ctx context.Context, keys *Registry, lineage []model.AccessKeyAncestor, together store.Together, limits Limits, now time.Time,
 ) (Present, error) {
 	var present Present
@@ -109,7 +109,7 @@ func within(
 		if !ancestor.Bounds {
 			continue
 		}
-		key, end, err := stillBinds(keys, ancestor, together.Records, limits, now)
+		key, end, err := checkAncestor(keys, ancestor, together.Records, limits, now)
 		if err != nil {
 			return Present{}, err
 		}
@@ -121,7 +121,7 @@ func within(
 			return Present{}, ErrBound
 		}
 		bounding = append(bounding, key)
-		present.Until = earliest(present.Until, end)
+		present.Until = earlierEnd(present.Until, end)
 		if key.Spec.Scope != nil {
 			present.Scopes = append(present.Scopes, key.Spec.Scope)
 		}
@@ -144,8 +144,8 @@ func within(
 	return present, nil
 }
 
-// stillBinds returns a key in a lineage and when it ends, or ErrBound if it does not work.
-func stillBinds(
+// checkAncestor returns a key in a lineage and when it ends, or ErrBound if it does not work.
+func checkAncestor(
 	keys *Registry, ancestor model.AccessKeyAncestor, found map[string]store.Record, limits Limits, now time.Time,
 ) (*model.OwnedAccessKey, time.Time, error) {
 	record, exists := found[ancestor.Name]
@@ -163,8 +163,8 @@ func stillBinds(
 	return key, end, nil
 }
 
-// earliest is the earlier of two ends. The zero time is none.
-func earliest(a, b time.Time) time.Time {
+// earlierEnd is the earlier of two ends. The zero time is none.
+func earlierEnd(a, b time.Time) time.Time {
 	if a.IsZero() || !b.IsZero() && b.Before(a) {
 		return b
 	}
@@ -230,7 +230,7 @@ func (r *rules) Current(ctx context.Context, caller identity.Caller) (store.Vers
 	if refused != nil || string(key.UID) != caller.KeyUID {
 		return store.Version{}, ended
 	}
-	present, err := Within(ctx, r.keys, caller.KeyLineage, records, r.limits(), r.now())
+	present, err := CheckLineage(ctx, r.keys, caller.KeyLineage, records, r.limits(), r.now())
 	switch {
 	case errors.Is(err, ErrBound):
 		return store.Version{}, ended
@@ -297,7 +297,7 @@ func EndWithin(
 				until, _ = Usable(holder, record.Activity, limits, now)
 			}
 		}
-		end = earliest(end, until)
+		end = earlierEnd(end, until)
 	}
 	if end.IsZero() {
 		return nil

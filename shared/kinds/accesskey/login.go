@@ -20,19 +20,19 @@ const DevicePrefix = LoginPrefix + "device-"
 // recentFor is how long a sign-in is recent: the person was before the browser.
 const recentFor = time.Hour
 
-// recent reports whether a key is that of a recent sign-in. Source: ADR-0021.
-func recent(key *model.OwnedAccessKey, now time.Time) bool {
+// isRecentSignIn reports whether a key is that of a recent sign-in. Source: ADR-0021.
+func isRecentSignIn(key *model.OwnedAccessKey, now time.Time) bool {
 	return key.Spec.Type == model.AccessKeyTypeLogin && now.Sub(key.CreationTimestamp.Time) < recentFor && !strings.HasPrefix(key.Name, DevicePrefix)
 }
 
-// OfSignIn reports whether a type is that of what a sign-in makes: the key of a sign-in, or its refresh key.
-func OfSignIn(kind string) bool {
+// IsSignInType reports whether a type is that of what a sign-in makes: the key of a sign-in, or its refresh key.
+func IsSignInType(kind string) bool {
 	return kind == model.AccessKeyTypeLogin || kind == model.AccessKeyTypeOIDCRefreshToken
 }
 
-// OfLogins returns the registry in which sign-ins create keys: its keys have the type Login or OIDCRefreshToken and the identity of the user
+// ForLogins returns the registry in which sign-ins create keys: its keys have the type Login or OIDCRefreshToken and the identity of the user
 // at their connector, neither of which clients can give. It is for creates alone. Source: ADR-0031, ADR-0045.
-func OfLogins(keys *Registry) *Registry {
+func ForLogins(keys *Registry) *Registry {
 	return keys.WithStrategy(strategy(loginRules{mustRulesOf(keys)}))
 }
 
@@ -42,7 +42,7 @@ type loginRules struct{ *rules }
 // Validate accepts the types that clients cannot give.
 func (l loginRules) Validate(key, old *model.OwnedAccessKey) field.ErrorList {
 	checked := *key
-	if OfSignIn(checked.Spec.Type) && old == nil {
+	if IsSignInType(checked.Spec.Type) && old == nil {
 		checked.Spec.Type = model.AccessKeyTypeUser
 	}
 	return l.rules.Validate(&checked, old)

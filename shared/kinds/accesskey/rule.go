@@ -95,8 +95,8 @@ func changesRuled(key, old *model.OwnedAccessKey) field.ErrorList {
 		"the trust rule %q made the key: only its texts can be changed, and it can be disabled", old.Status.TrustRule.Name))}
 }
 
-// OfTrustRule returns the registry in which a trust rule makes keys: they are bound to the rule. It is for creates alone. Source: ADR-0036.
-func OfTrustRule(keys *Registry, rule model.TrustRuleReference) *Registry {
+// ForTrustRule returns the registry in which a trust rule makes keys: they are bound to the rule. It is for creates alone. Source: ADR-0036.
+func ForTrustRule(keys *Registry, rule model.TrustRuleReference) *Registry {
 	return keys.WithStrategy(strategy(ruledRules{mustRulesOf(keys), rule}))
 }
 

@@ -48,7 +48,7 @@ func Sweep(ctx context.Context, keys *Registry, limits func() Limits) (Swept, er
 			until := now
 			if byCreated {
 				// During the grace period of a lower limit, the higher one before it ends keys.
-				limit := limits().settled(now)
+				limit := limits().inForce(now)
 				if limit <= 0 {
 					break
 				}

@@ -29,12 +29,12 @@ var columns = []metav1.TableColumnDefinition{
 func cells(key *model.OwnedAccessKey, now time.Time) []any {
 	return []any{
 		key.Name, key.Spec.DisplayName, OwnerOf(&key.Spec).String(), key.Spec.Type,
-		resource.Expires(key.Status.ExpirationTimestamp, now), since(key.Status.LastActivity, now), resource.Age(key, now),
+		resource.Expires(key.Status.ExpirationTimestamp, now), ageText(key.Status.LastActivity, now), resource.Age(key, now),
 		key.Spec.Disabled, scope.Summary(key.Spec.Scope), createdBy(key).Name, key.Spec.Description,
 	}
 }
 
-func since(at *metav1.Time, now time.Time) string {
+func ageText(at *metav1.Time, now time.Time) string {
 	if at == nil {
 		return "never"
 	}

@@ -196,7 +196,7 @@ func (r *rules) Authorize(caller identity.Caller, key, old *model.OwnedAccessKey
 	if old == nil || len(auth.Exceeds(key.Spec.Scope, caller, scopePath)) > 0 {
 		return excess
 	}
-	return append(excess, wider(caller, old)...)
+	return append(excess, exceedsScope(caller, old)...)
 }
 
 // laterEnd refuses a change by which a key lives longer than the caller's own: a key must not prolong itself, or another one

@@ -136,16 +136,16 @@ func (r *rules) Permits(caller identity.Caller, verb, subresource string, instan
 	case verb == "patch":
 		verb = Update
 	}
-	if !r.may(caller, verb, instance) {
+	if !r.isPermitted(caller, verb, instance) {
 		return auth.Decision{Reason: fmt.Sprintf("you may see it, but not %s it: that needs the verb %q or %q in its spec.access, its owner, "+
 			"an admin of its project or a member of %s", verb, verb, All, identity.Admins)}
 	}
-	return auth.Decision{Allowed: true, Reason: r.given(caller, verb, instance)}
+	return auth.Decision{Allowed: true, Reason: r.permissionSource(caller, verb, instance)}
 }
 
 // mayRender decides whether a caller may have a kubeconfig. To callers who may not use the instance, it has none: 404.
 func (r *rules) mayRender(caller identity.Caller, instance *model.VirtualClusterInstance) auth.Decision {
-	if !r.may(caller, Use, instance) {
+	if !r.isPermitted(caller, Use, instance) {
 		return auth.Decision{Hidden: true, Reason: fmt.Sprintf(
 			"you may see it, but not use it: that needs the verb %q or %q in its spec.access, its owner, the role %q or %q in its project, or a member of %s",
 			Use, All, model.ProjectRoleUse, model.ProjectRoleAdmin, identity.Admins)}
@@ -156,7 +156,7 @@ func (r *rules) mayRender(caller identity.Caller, instance *model.VirtualCluster
 				"; a scope with virtualClusters {project: %q, virtualCluster: %q} permits it", project, instance.Name)}
 		}
 	}
-	return auth.Decision{Allowed: true, Reason: r.given(caller, Use, instance)}
+	return auth.Decision{Allowed: true, Reason: r.permissionSource(caller, Use, instance)}
 }
 
 // Kubeconfig is the subresource at which kubeconfigs are rendered.
@@ -170,8 +170,8 @@ func KubeconfigScope(project, name string) *model.Scope {
 // reasonControls is the reason of what callers may do who control an instance.
 const reasonControls = "you are the owner of the instance, an admin of its project, a member of " + identity.Admins + ", or have all verbs in its spec.access"
 
-// given says what gives a caller a verb.
-func (r *rules) given(caller identity.Caller, verb string, instance *model.VirtualClusterInstance) string {
+// permissionSource says what gives a caller a verb.
+func (r *rules) permissionSource(caller identity.Caller, verb string, instance *model.VirtualClusterInstance) string {
 	if r.controls(caller, instance) {
 		return reasonControls
 	}
@@ -181,9 +181,9 @@ func (r *rules) given(caller identity.Caller, verb string, instance *model.Virtu
 	return fmt.Sprintf("spec.access of the instance gives you %q", verb)
 }
 
-// may reports whether a caller may use, update or delete an instance. Owners and admins may do everything, others what
+// isPermitted reports whether a caller may use, update or delete an instance. Owners and admins may do everything, others what
 // spec.access and their role in the project give them. Source: ADR-0017, ADR-0037.
-func (r *rules) may(caller identity.Caller, verb string, instance *model.VirtualClusterInstance) bool {
+func (r *rules) isPermitted(caller identity.Caller, verb string, instance *model.VirtualClusterInstance) bool {
 	return r.controls(caller, instance) || verb == Use && r.role(caller, instance) == model.ProjectRoleUse || slices.ContainsFunc(instance.Spec.Access, func(entry model.InstanceAccess) bool {
 		return slices.Contains(entry.Verbs, verb) && names(caller, entry)
 	})
@@ -203,7 +203,7 @@ func (r *rules) controls(caller identity.Caller, instance *model.VirtualClusterI
 	if caller.Admin() || r.role(caller, instance) == model.ProjectRoleAdmin {
 		return true
 	}
-	if owner := instance.Spec.Owner; owner != nil && (is(caller, identity.User, owner.User) || is(caller, identity.Team, owner.Team)) {
+	if owner := instance.Spec.Owner; owner != nil && (isMember(caller, identity.User, owner.User) || isMember(caller, identity.Team, owner.Team)) {
 		return true
 	}
 	return slices.ContainsFunc(instance.Spec.Access, func(entry model.InstanceAccess) bool {
@@ -213,12 +213,12 @@ func (r *rules) controls(caller identity.Caller, instance *model.VirtualClusterI
 
 // names reports whether an entry of spec.access names a caller.
 func names(caller identity.Caller, entry model.InstanceAccess) bool {
-	return slices.ContainsFunc(entry.Users, func(user string) bool { return is(caller, identity.User, user) }) ||
-		slices.ContainsFunc(entry.Teams, func(team string) bool { return is(caller, identity.Team, team) })
+	return slices.ContainsFunc(entry.Users, func(user string) bool { return isMember(caller, identity.User, user) }) ||
+		slices.ContainsFunc(entry.Teams, func(team string) bool { return isMember(caller, identity.Team, team) })
 }
 
-// is reports whether a caller is that user, or is or belongs to that team.
-func is(caller identity.Caller, kind identity.OwnerKind, name string) bool {
+// isMember reports whether a caller is that user, or is or belongs to that team.
+func isMember(caller identity.Caller, kind identity.OwnerKind, name string) bool {
 	return name != "" && caller.Owns(identity.Owner{Kind: kind, Name: name}.String())
 }
 
@@ -284,7 +284,7 @@ func (r *rules) publish(instance *model.VirtualClusterInstance) {
 		instance.Status.Ingress = &model.InstancePublishedIngress{Host: at.Ingress.Host, CAData: slices.Clone(at.Ingress.CAData)}
 		status, reason, message = metav1.ConditionTrue, "Configured", "clients reach the virtual cluster at "+at.Ingress.Host
 	}
-	r.note(instance, model.InstanceIngressReady, status, reason, message)
+	r.setCondition(instance, model.InstanceIngressReady, status, reason, message)
 }
 
 // noteSigner writes to the status which signer there is. Whether it works is checked at each use.
@@ -301,10 +301,10 @@ func (r *rules) noteSigner(instance *model.VirtualClusterInstance) {
 	case model.InstanceSignerTypeKubeconfig:
 		status, reason, message = metav1.ConditionTrue, "Kubeconfig", "the virtual cluster is asked to sign"
 	}
-	r.note(instance, model.InstanceSignerReady, status, reason, message)
+	r.setCondition(instance, model.InstanceSignerReady, status, reason, message)
 }
 
-func (r *rules) note(instance *model.VirtualClusterInstance, condition string, status metav1.ConditionStatus, reason, message string) {
+func (r *rules) setCondition(instance *model.VirtualClusterInstance, condition string, status metav1.ConditionStatus, reason, message string) {
 	meta.SetStatusCondition(&instance.Status.Conditions, metav1.Condition{
 		Type: condition, Status: status, Reason: reason, Message: message,
 		LastTransitionTime: metav1.Time{Time: r.now().UTC().Truncate(time.Second)},

@@ -217,7 +217,7 @@ func (r *Register) usable(
 			maps.Copy(records, more)
 		}
 	}
-	present, err := accesskey.Within(ctx, r.keys, lineage, records, r.limits(), now)
+	present, err := accesskey.CheckLineage(ctx, r.keys, lineage, records, r.limits(), now)
 	if errors.Is(err, accesskey.ErrBound) {
 		return false, accesskey.Present{}, nil
 	}

@@ -59,9 +59,9 @@ func Open(env *platform.Environment) *Guard {
 	})
 }
 
-// Present reports whether the platform has an admin: an enabled user, or a key that works, has no scope and does not end by itself.
-func (g *Guard) Present(ctx context.Context) (bool, error) {
-	return g.left(ctx, change{}, identity.Owner{})
+// HasAdmin reports whether the platform has an admin: an enabled user, or a key that works, has no scope and does not end by itself.
+func (g *Guard) HasAdmin(ctx context.Context) (bool, error) {
+	return g.leavesAdmin(ctx, change{}, identity.Owner{})
 }
 
 // change is the write of a user or of a team. Nil is an absent object.
@@ -70,26 +70,26 @@ type change struct {
 	team, oldTeam *model.Team
 }
 
-// User refuses the write of a user after which nobody is an admin; see resource.Invariant.
-func (g *Guard) User(ctx context.Context, user, old *model.User) (release func(), err error) {
+// CheckUser refuses the write of a user after which nobody is an admin; see resource.Invariant.
+func (g *Guard) CheckUser(ctx context.Context, user, old *model.User) (release func(), err error) {
 	switch {
 	case old == nil:
 		return g.create(ctx, identity.Owner{Kind: identity.User, Name: user.Name}, change{user: user})
 	case !enabledUser(old), user != nil && enabledUser(user) && sameRights(user, old):
 		return func() {}, nil
 	}
-	return g.keep(ctx, change{user: user, oldUser: old}, identity.Owner{Kind: identity.User, Name: old.Name})
+	return g.check(ctx, change{user: user, oldUser: old}, identity.Owner{Kind: identity.User, Name: old.Name})
 }
 
-// Team refuses the write of a team after which nobody is an admin; see resource.Invariant.
-func (g *Guard) Team(ctx context.Context, team, old *model.Team) (release func(), err error) {
+// CheckTeam refuses the write of a team after which nobody is an admin; see resource.Invariant.
+func (g *Guard) CheckTeam(ctx context.Context, team, old *model.Team) (release func(), err error) {
 	switch {
 	case old == nil:
 		return g.create(ctx, identity.Owner{Kind: identity.Team, Name: team.Name}, change{team: team})
 	case !adminTeam(old), team != nil && adminTeam(team) && slices.Equal(team.Spec.Users, old.Spec.Users) && slices.Equal(team.Spec.Groups, old.Spec.Groups):
 		return func() {}, nil
 	}
-	return g.keep(ctx, change{team: team, oldTeam: old}, identity.Owner{Kind: identity.Team, Name: old.Name})
+	return g.check(ctx, change{team: team, oldTeam: old}, identity.Owner{Kind: identity.Team, Name: old.Name})
 }
 
 // create is the guard of an object whose owner has been without one: their keys have the rights of the object from now on.
@@ -98,7 +98,7 @@ func (g *Guard) create(ctx context.Context, owner identity.Owner, write change) 
 	if err != nil || !admin {
 		return func() {}, err
 	}
-	return g.keep(ctx, write, owner)
+	return g.check(ctx, write, owner)
 }
 
 func enabledUser(user *model.User) bool { return !user.Spec.Disabled && user.DeletionTimestamp == nil }
@@ -113,13 +113,13 @@ func sameRights(user, old *model.User) bool {
 		apiequality.Semantic.DeepEqual(user.Spec.Groups, old.Spec.Groups) && apiequality.Semantic.DeepEqual(user.Spec.SSOGroups, old.Spec.SSOGroups)
 }
 
-// keep takes the lock and refuses a write that takes the last admin away. The owner is that of the object of the write.
-func (g *Guard) keep(ctx context.Context, write change, owner identity.Owner) (release func(), err error) {
+// check takes the lock and refuses a write that takes the last admin away. The owner is that of the object of the write.
+func (g *Guard) check(ctx context.Context, write change, owner identity.Owner) (release func(), err error) {
 	release, err = g.lock(ctx)
 	if err != nil {
 		return nil, err
 	}
-	left, err := g.left(ctx, write, owner)
+	left, err := g.leavesAdmin(ctx, write, owner)
 	if err == nil && !left {
 		err = refusal(owner)
 	}
@@ -141,8 +141,8 @@ func refusal(owner identity.Owner) error {
 	).Because(ErrLastAdmin)
 }
 
-// left reports whether a write leaves an admin, or takes none away.
-func (g *Guard) left(ctx context.Context, write change, owner identity.Owner) (bool, error) {
+// leavesAdmin reports whether a write leaves an admin, or takes none away.
+func (g *Guard) leavesAdmin(ctx context.Context, write change, owner identity.Owner) (bool, error) {
 	before, after, err := g.adminTeams(ctx, write)
 	if err != nil {
 		return false, err
@@ -175,7 +175,7 @@ func (g *Guard) left(ctx context.Context, write change, owner identity.Owner) (b
 		if other == owner {
 			return true, nil
 		}
-		return g.managed(ctx, other)
+		return g.needsObject(ctx, other)
 	})
 }
 
@@ -238,8 +238,8 @@ func (g *Guard) adminKey(ctx context.Context, query store.Query, lasting bool, m
 	return false, nil
 }
 
-// managed reports whether an owner has an object, or needs one.
-func (g *Guard) managed(ctx context.Context, owner identity.Owner) (bool, error) {
+// needsObject reports whether an owner has an object, or needs one.
+func (g *Guard) needsObject(ctx context.Context, owner identity.Owner) (bool, error) {
 	in := map[identity.OwnerKind]store.Store{identity.User: g.users, identity.Team: g.teams}[owner.Kind]
 	if in == nil {
 		return false, nil

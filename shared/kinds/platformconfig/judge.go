@@ -32,22 +32,22 @@ const (
 	maxNamedKeys = 10
 )
 
-// judged is what is stored beside a configuration.
-type judged struct {
+// impact is what is stored beside a configuration.
+type impact struct {
 	limits keyLimits
 	trial  *trial
 }
 
-// judge finds out what a write does to others. Errors: Forbidden for a placeholder of a caller who may not reveal secrets; Invalid for a write that ends the credential of its writer, or names
+// checkImpact finds out what a write does to others. Errors: Forbidden for a placeholder of a caller who may not reveal secrets; Invalid for a write that ends the credential of its writer, or names
 // what cannot be reached, unless it is forced; those of the state. Source: ADR-0024.
-func (s *signed) judge(ctx context.Context, before *document, known *content) (judged, error) {
+func (s *signed) checkImpact(ctx context.Context, before *document, known *content) (impact, error) {
 	if err := s.mayPlace(); err != nil {
-		return judged{}, err
+		return impact{}, err
 	}
 	now := s.source.Now()
-	was, next := s.source.opened(before.config(), s.ring), s.source.opened(known.config(), s.ring)
-	steps := before.Limits.of(was)
-	out := judged{limits: steps.next(next, now)}
+	was, next := s.source.unsealedStatus(before.config(), s.ring), s.source.unsealedStatus(known.config(), s.ring)
+	steps := before.Limits.forConfig(was)
+	out := impact{limits: steps.withLimits(next, now)}
 	var err error
 	if out.trial, err = try(s.before, before, known, now); err != nil {
 		return out, err
@@ -97,8 +97,8 @@ func (s *signed) mayPlace() error {
 	return apierror.Forbidden(Definition.GroupResource(), Name, apierror.Summary(problems), problems)
 }
 
-// opened returns a configuration in stored form as it takes effect. Secrets that cannot be opened are missing.
-func (s *Source) opened(config *model.Config, ring *encryption.Keyring) *model.ConfigStatus {
+// unsealedStatus returns a configuration in stored form as it takes effect. Secrets that cannot be opened are missing.
+func (s *Source) unsealedStatus(config *model.Config, ring *encryption.Keyring) *model.ConfigStatus {
 	_, _ = unseal(&config.Status, ring)
 	effective, _, err := s.effective(&config.Status)
 	if err != nil {
@@ -167,21 +167,21 @@ func (s *Source) unreachable(ctx context.Context, was, next *model.ConfigStatus)
 		known[t.path] = full(t)
 		return t.value
 	})
-	_, problems, warnings = s.reach(ctx, was, next, func(t text) bool { return known[t.path] != full(t) })
+	_, problems, warnings = s.checkReachable(ctx, was, next, func(t text) bool { return known[t.path] != full(t) })
 	return problems, warnings
 }
 
-// Reach tries to reach every sink, issuer and file that the current configuration names. It returns the fields that it tried, in
+// CheckReachable tries to reach every sink, issuer and file that the current configuration names. It returns the fields that it tried, in
 // their order, a problem for each that cannot be reached from here, and what a write of the configuration would warn about at its connectors.
 // None of it contains a secret. Source: ADR-0039.
-func (s *Source) Reach(ctx context.Context) (tried []string, problems field.ErrorList, warnings []string) {
+func (s *Source) CheckReachable(ctx context.Context) (tried []string, problems field.ErrorList, warnings []string) {
 	current := s.Current()
-	tried, problems, warnings = s.reach(ctx, &model.ConfigStatus{}, current, func(text) bool { return true })
+	tried, problems, warnings = s.checkReachable(ctx, &model.ConfigStatus{}, current, func(text) bool { return true })
 	return tried, problems, append(signInWarnings(current, s.Now()), warnings...)
 }
 
-// reach tries the sinks of a configuration that an earlier one does not have, and the texts that are selected.
-func (s *Source) reach(
+// checkReachable tries the sinks of a configuration that an earlier one does not have, and the texts that are selected.
+func (s *Source) checkReachable(
 	ctx context.Context, was, next *model.ConfigStatus, selected func(text) bool,
 ) (tried []string, problems field.ErrorList, warnings []string) {
 	ctx, cancel := context.WithTimeout(ctx, reachWithin)
@@ -246,7 +246,7 @@ func readable(path string) error {
 
 // endedKeys says how many keys a lowered limit ends now and within a day, which ones, and whose last ones. Empty: none.
 func (s *signed) endedKeys(ctx context.Context, before, after accesskey.Limits, now time.Time) (string, error) {
-	lowest := after.For(model.AccessKeyTypeLogin)
+	lowest := after.ForType(model.AccessKeyTypeLogin)
 	if s.source.Keys == nil || lowest == 0 || before.Max == after.Max && before.Login == after.Login {
 		return "", nil
 	}

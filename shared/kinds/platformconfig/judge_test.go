@@ -271,7 +271,7 @@ func TestConfirmWithin(t *testing.T) {
 	}
 	g.now = g.now.Add(10*time.Minute - time.Second)
 	hosts("c.example")
-	if taken, err := g.source.TakeBack(t.Context(), admin.Owner); taken || err != nil {
+	if taken, err := g.source.RevertUnconfirmed(t.Context(), admin.Owner); taken || err != nil {
 		t.Errorf("too early: %v, %v", taken, err)
 	}
 	g.now = g.now.Add(time.Second)
@@ -282,7 +282,7 @@ func TestConfirmWithin(t *testing.T) {
 		t.Errorf("taken back: %+v", shown)
 	}
 	for i, want := range []bool{true, false} {
-		if taken, err := g.source.TakeBack(t.Context(), admin.Owner); taken != want || err != nil {
+		if taken, err := g.source.RevertUnconfirmed(t.Context(), admin.Owner); taken != want || err != nil {
 			t.Errorf("run %d: %v, %v", i, taken, err)
 		}
 	}
@@ -323,7 +323,7 @@ func TestConfirmWithin(t *testing.T) {
 	if shown := fresh.get(fresh.source, false); shown.Status.PlatformHost != "" || shown.UID == "" {
 		t.Errorf("the first write: %+v", shown)
 	}
-	if taken, err := fresh.source.TakeBack(t.Context(), admin.Owner); !taken || err != nil {
+	if taken, err := fresh.source.RevertUnconfirmed(t.Context(), admin.Owner); !taken || err != nil {
 		t.Errorf("the first write: %v, %v", taken, err)
 	}
 	for _, within := range []string{"soon", "0s", "24h"} {

@@ -23,20 +23,20 @@ type keyLimits struct {
 	Login accesskey.Steps `json:"login,omitempty"`
 }
 
-// of returns the steps that belong to the limits of a configuration. A limit that an older build wrote was always in force.
-func (k keyLimits) of(config *model.ConfigStatus) keyLimits {
+// forConfig returns the steps that belong to the limits of a configuration. A limit that an older build wrote was always in force.
+func (k keyLimits) forConfig(config *model.ConfigStatus) keyLimits {
 	known := func(steps accesskey.Steps, limit int64) accesskey.Steps {
 		if limit > 0 && len(steps) > 0 && steps[len(steps)-1].Seconds == limit {
 			return steps
 		}
-		return accesskey.Since(limit)
+		return accesskey.StepsOf(limit)
 	}
 	most, login := accesskey.LimitSeconds(config)
 	return keyLimits{known(k.Max, most), known(k.Login, login)}
 }
 
-// next returns the steps after a change to the limits of a configuration.
-func (k keyLimits) next(config *model.ConfigStatus, now time.Time) keyLimits {
+// withLimits returns the steps after a change to the limits of a configuration.
+func (k keyLimits) withLimits(config *model.ConfigStatus, now time.Time) keyLimits {
 	most, login := accesskey.LimitSeconds(config)
 	return keyLimits{k.Max.Next(most, now), k.Login.Next(login, now)}
 }
@@ -52,17 +52,17 @@ func (k keyLimits) limits(config *model.ConfigStatus) accesskey.Limits {
 // tries again.
 func (s *Source) readSteps(ctx context.Context) {
 	now := s.current.Load()
-	if now == nil || !now.assumed {
+	if now == nil || !now.stepsUnread {
 		return
 	}
 	next := *now
 	steps, err := s.fileSteps(ctx, now)
 	if err == nil {
-		next.steps, next.limits, next.assumed = steps, steps.limits(now.effective), false
-	} else if !now.asked {
+		next.steps, next.limits, next.stepsUnread = steps, steps.limits(now.effective), false
+	} else if !now.stepsUnavailable {
 		s.Log.WarnContext(ctx, "the earlier limits on access keys cannot be read: until they can, existing keys have a grace period", "error", err.Error())
 	}
-	next.asked = true
+	next.stepsUnavailable = true
 	s.current.Store(&next)
 }
 
@@ -71,7 +71,7 @@ func (s *Source) readSteps(ctx context.Context) {
 func (s *Source) fileSteps(ctx context.Context, file *version) (keyLimits, error) {
 	record, err := s.FileLimits.Get(ctx, Name)
 	if errors.Is(err, store.ErrNotFound) {
-		return keyLimits{}.of(file.effective), nil
+		return keyLimits{}.forConfig(file.effective), nil
 	}
 	if err != nil {
 		return keyLimits{}, fmt.Errorf("reading the noted limits: %w", err)
@@ -80,7 +80,7 @@ func (s *Source) fileSteps(ctx context.Context, file *version) (keyLimits, error
 	if err := json.Unmarshal(record.Object, &noted); err != nil {
 		return keyLimits{}, fmt.Errorf("reading the noted limits: %w", err)
 	}
-	return noted.next(file.effective, s.changedBefore(time.UnixMilli(file.revision))), nil
+	return noted.withLimits(file.effective, s.changeTimeAtStart(time.UnixMilli(file.revision))), nil
 }
 
 // NoteLimits notes how the limits of a file were lowered, so that processes that start with a changed file leave keys their grace
@@ -88,7 +88,7 @@ func (s *Source) fileSteps(ctx context.Context, file *version) (keyLimits, error
 // Errors: store.ErrUnavailable. Source: ADR-0024.
 func (s *Source) NoteLimits(ctx context.Context) error {
 	now := s.current.Load()
-	if !s.FromFile() || s.FileLimits == nil || now == nil || now.assumed {
+	if !s.FromFile() || s.FileLimits == nil || now == nil || now.stepsUnread {
 		return nil
 	}
 	text, err := json.Marshal(now.steps)

@@ -67,7 +67,7 @@ func (s *Source) Decide(ctx context.Context, caller identity.Caller, verb, subre
 // The defaults of fields are never stored: Observe shows them.
 func (r *rules) Default(_ identity.Caller, config, _ *model.Config) {
 	config.Status.Conditions = nil
-	r.take(config)
+	r.readAnnotations(config)
 	markManifest(config)
 }
 
@@ -80,7 +80,7 @@ func (r *rules) Validate(config, _ *model.Config) field.ErrorList {
 	) {
 		problems = append(problems, field.Forbidden(field.NewPath("metadata", name), "must not be set: the configuration has a fixed name and is never deleted"))
 	}
-	problems = append(problems, r.asked(config)...)
+	problems = append(problems, r.validateAnnotations(config)...)
 	status := field.NewPath("status")
 	broken := append(validate(&config.Status, status), r.source.placeholders(&config.Status, status)...)
 	if len(broken) > 0 {

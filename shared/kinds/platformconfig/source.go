@@ -97,17 +97,17 @@ type Source struct {
 	current atomic.Pointer[version]
 	// conditions are those of the current version. nil: no version is loaded.
 	conditions atomic.Pointer[[]metav1.Condition]
-	// checked is the time of the last check, in nanoseconds since 1970.
-	checked atomic.Int64
+	// lastCheck is the time of the last check, in nanoseconds since 1970.
+	lastCheck atomic.Int64
 
 	// mu is held while a version is loaded; it guards the rest.
 	mu sync.Mutex
 	// refused is why a newer version is not in effect. nil: the current one is the newest.
 	refused *refusal
-	// seen is the text of the file at the last check, valid or not. nil: the file could not be read.
-	seen []byte
-	// complained is the last error that was logged.
-	complained string
+	// fileText is the text of the file at the last check, valid or not. nil: the file could not be read.
+	fileText []byte
+	// lastError is the last error that was logged.
+	lastError string
 }
 
 // version is one version of the configuration. It is never changed.
@@ -119,16 +119,16 @@ type version struct {
 	written *model.Config
 	// effective is the version with defaults, and with its placeholders replaced.
 	effective *model.ConfigStatus
-	// lacking are the fields whose secrets or placeholders are not known here.
-	lacking []string
+	// unresolved are the fields whose secrets or placeholders are not known here.
+	unresolved []string
 	// partial means that secrets or placeholders are not known here. The next check tries again.
 	partial bool
 	// limits are those on the life of access keys, and steps are how they were lowered.
 	limits accesskey.Limits
 	steps  keyLimits
-	// assumed means that the steps of a file are not read yet. Until then, keys that exist have a grace period. asked means that the
+	// stepsUnread means that the steps of a file are not read yet. Until then, keys that exist have a grace period. asked means that the
 	// state could not be read: the next check tries again.
-	assumed, asked bool
+	stepsUnread, stepsUnavailable bool
 	// trial is set while the version waits for its confirmation. ended means that its time is over: the version is the one
 	// before it.
 	trial *trial
@@ -198,7 +198,7 @@ func (s *Source) KeyLimits() accesskey.Limits {
 // and the others go on with the current version. It returns an error only if the process has no configuration at all:
 // store.ErrUnavailable, or what is wrong with the only version.
 func (s *Source) Refresh(ctx context.Context) error {
-	if now := s.current.Load(); now == nil || now.assumed && !now.asked {
+	if now := s.current.Load(); now == nil || now.stepsUnread && !now.stepsUnavailable {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		if s.current.Load() == nil {
@@ -209,7 +209,7 @@ func (s *Source) Refresh(ctx context.Context) error {
 		s.readSteps(ctx)
 		return nil
 	}
-	age := s.Now().Sub(time.Unix(0, s.checked.Load()))
+	age := s.Now().Sub(time.Unix(0, s.lastCheck.Load()))
 	if age >= 0 && age < CheckEvery || !s.mu.TryLock() {
 		return nil
 	}
@@ -232,7 +232,7 @@ func (s *Source) Reload(ctx context.Context) error {
 func (s *Source) load(ctx context.Context) (store.Record, error) {
 	if s.FromFile() {
 		next, err := s.loadFile()
-		err = s.settle(ctx, next, err)
+		err = s.conclude(ctx, next, err)
 		if now := s.current.Load(); now != nil {
 			return now.record, err
 		}
@@ -243,16 +243,16 @@ func (s *Source) load(ctx context.Context) (store.Record, error) {
 		record, err = unwritten(), nil
 	}
 	if err != nil {
-		return record, s.settle(ctx, nil, fmt.Errorf("reading the platform configuration: %w", err))
+		return record, s.conclude(ctx, nil, fmt.Errorf("reading the platform configuration: %w", err))
 	}
-	record, ended := s.inForce(record)
-	next, err := s.examine(ctx, record, ended)
-	return record, s.settle(ctx, next, err)
+	record, ended := s.recordInForce(record)
+	next, err := s.versionOf(ctx, record, ended)
+	return record, s.conclude(ctx, next, err)
 }
 
-// settle puts a new version into effect, or records why there is none, under the lock. A nil version means that nothing
+// conclude puts a new version into effect, or records why there is none, under the lock. A nil version means that nothing
 // is new.
-func (s *Source) settle(ctx context.Context, next *version, err error) error {
+func (s *Source) conclude(ctx context.Context, next *version, err error) error {
 	now, stays := s.current.Load(), "the previous version stays in effect"
 	if now == nil {
 		stays = "no version is in effect"
@@ -261,19 +261,19 @@ func (s *Source) settle(ctx context.Context, next *version, err error) error {
 	switch {
 	case errors.As(err, &bad):
 		s.refused = &refusal{bad.revision, err.Error(), bad.unreadable}
-		s.complain(ctx, Refused, "platform configuration refused; "+stays, err)
+		s.logOnce(ctx, Refused, "platform configuration refused; "+stays, err)
 	case err != nil:
-		s.complain(ctx, Unavailable, "the platform configuration cannot be read; "+stays, err)
+		s.logOnce(ctx, Unavailable, "the platform configuration cannot be read; "+stays, err)
 		if s.FromFile() {
 			// A file that can be read again is a new version, even with the same text.
-			s.seen = nil
+			s.fileText = nil
 			s.refused = &refusal{why: err.Error()}
 		}
 	case next != nil:
 		s.install(ctx, next)
 	}
 	s.noteConditions()
-	s.checked.Store(s.Now().UnixNano())
+	s.lastCheck.Store(s.Now().UnixNano())
 	if bad != nil && now != nil {
 		return nil
 	}
@@ -288,22 +288,22 @@ func (s *Source) install(ctx context.Context, next *version) {
 		next.previous = before.record
 	}
 	s.current.Store(next)
-	s.refused, s.complained = nil, ""
+	s.refused, s.lastError = nil, ""
 	s.report(Loaded)
 	level := slog.LevelInfo
 	if first {
 		level = slog.LevelDebug
 	}
 	s.Log.Log(ctx, level, "platform configuration loaded", "file", s.File, "revision", next.revision)
-	if len(next.lacking) > 0 {
-		s.Log.WarnContext(ctx, "placeholders or secrets of the platform configuration are not known here", "fields", strings.Join(next.lacking, ", "))
+	if len(next.unresolved) > 0 {
+		s.Log.WarnContext(ctx, "placeholders or secrets of the platform configuration are not known here", "fields", strings.Join(next.unresolved, ", "))
 	}
 }
 
-// complain logs and counts an error, unless it is the one that was logged last.
-func (s *Source) complain(ctx context.Context, outcome, what string, err error) {
-	if text := err.Error(); text != s.complained {
-		s.complained = text
+// logOnce logs and counts an error, unless it is the one that was logged last.
+func (s *Source) logOnce(ctx context.Context, outcome, what string, err error) {
+	if text := err.Error(); text != s.lastError {
+		s.lastError = text
 		s.report(outcome)
 		s.Log.ErrorContext(ctx, what, "error", text)
 	}
@@ -346,11 +346,11 @@ func (s *Source) loadFile() (*version, error) {
 		return nil, fmt.Errorf("reading the platform configuration: %w", err)
 	}
 	now := s.current.Load()
-	same := now != nil && s.seen != nil && bytes.Equal(content, s.seen)
+	same := now != nil && s.fileText != nil && bytes.Equal(content, s.fileText)
 	if same && !now.partial {
 		return nil, nil
 	}
-	s.seen = append([]byte{}, content...)
+	s.fileText = append([]byte{}, content...)
 	revision := about.ModTime().UnixMilli()
 	if now != nil && len(bytes.TrimSpace(content)) == 0 {
 		// A file that is just being rewritten is empty too. It must not lift any limits.
@@ -368,35 +368,35 @@ func (s *Source) loadFile() (*version, error) {
 	if err != nil {
 		return nil, err
 	}
-	if same && now.revision == next.revision && slices.Equal(now.lacking, next.lacking) {
+	if same && now.revision == next.revision && slices.Equal(now.unresolved, next.unresolved) {
 		return nil, nil
 	}
 	switch {
 	case s.FileLimits == nil && now == nil:
-		next.steps = keyLimits{}.of(next.effective)
-	case now == nil || now.assumed:
-		next.assumed, next.steps = true, keyLimits{}.next(next.effective, s.changedBefore(about.ModTime()))
+		next.steps = keyLimits{}.forConfig(next.effective)
+	case now == nil || now.stepsUnread:
+		next.stepsUnread, next.steps = true, keyLimits{}.withLimits(next.effective, s.changeTimeAtStart(about.ModTime()))
 	default:
-		next.steps = now.steps.next(next.effective, s.changed(about.ModTime()))
+		next.steps = now.steps.withLimits(next.effective, s.changeTime(about.ModTime()))
 	}
 	next.limits = next.steps.limits(next.effective)
 	return next, nil
 }
 
-// changed returns when a file has changed that this process has looked at before. It is the time that the file says, so that all
+// changeTime returns when a file has changed that this process has looked at before. It is the time that the file says, so that all
 // processes agree on it. A file that says that it is older than the last look at it was moved here: the change is noticed now.
-func (s *Source) changed(modified time.Time) time.Time {
+func (s *Source) changeTime(modified time.Time) time.Time {
 	now := s.Now()
-	if modified.After(now) || modified.UnixNano() <= s.checked.Load() {
+	if modified.After(now) || modified.UnixNano() <= s.lastCheck.Load() {
 		return now
 	}
 	return modified
 }
 
-// changedBefore returns when a file has changed that this process starts with. It is the time that the file says, if that is not
+// changeTimeAtStart returns when a file has changed that this process starts with. It is the time that the file says, if that is not
 // long ago: so the process agrees with those that saw the change. An older time may be that of an image or a mount: the change is
 // noticed now.
-func (s *Source) changedBefore(modified time.Time) time.Time {
+func (s *Source) changeTimeAtStart(modified time.Time) time.Time {
 	if now := s.Now(); modified.After(now) || now.Sub(modified) > recent {
 		return now
 	}
@@ -408,9 +408,9 @@ func unwritten() store.Record {
 	return store.Record{Name: Name, Revision: store.Beginning, Object: []byte(`{"metadata":{"name":"` + Name + `"},"status":{}}`)}
 }
 
-// examine returns the version of a record, or nil if it is the current version or the one that was refused. Ended is that of
+// versionOf returns the version of a record, or nil if it is the current version or the one that was refused. Ended is that of
 // inForce.
-func (s *Source) examine(ctx context.Context, record store.Record, ended bool) (*version, error) {
+func (s *Source) versionOf(ctx context.Context, record store.Record, ended bool) (*version, error) {
 	now := s.current.Load()
 	switch {
 	case now != nil && now.revision == record.Revision && now.ended == ended && !now.partial:
@@ -438,23 +438,23 @@ func (s *Source) examine(ctx context.Context, record store.Record, ended bool) (
 	if err != nil {
 		return nil, err
 	}
-	if now != nil && now.partial && now.revision == next.revision && now.ended == ended && slices.Equal(now.lacking, next.lacking) {
+	if now != nil && now.partial && now.revision == next.revision && now.ended == ended && slices.Equal(now.unresolved, next.unresolved) {
 		return nil, nil
 	}
 	next.trial, next.ended = stored.Trial, ended
-	next.steps = stored.Limits.of(next.effective)
+	next.steps = stored.Limits.forConfig(next.effective)
 	next.limits = next.steps.limits(next.effective)
 	return next, nil
 }
 
-// take puts a record into effect that this process wrote or received in an event, if it is new.
-func (s *Source) take(ctx context.Context, found store.Record) {
+// installRecord puts a record into effect that this process wrote or received in an event, if it is new.
+func (s *Source) installRecord(ctx context.Context, found store.Record) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if now := s.current.Load(); now == nil || now.revision < found.Revision {
-		found, ended := s.inForce(found)
-		next, err := s.examine(ctx, found, ended)
-		_ = s.settle(ctx, next, err)
+		found, ended := s.recordInForce(found)
+		next, err := s.versionOf(ctx, found, ended)
+		_ = s.conclude(ctx, next, err)
 	}
 }
 
@@ -472,7 +472,7 @@ func (s *Source) build(config *model.Config, record store.Record, closed []strin
 		slices.Sort(lacking)
 	}
 	return &version{
-		revision: record.Revision, record: record, written: config, effective: effective, lacking: lacking, partial: len(lacking) > 0,
+		revision: record.Revision, record: record, written: config, effective: effective, unresolved: lacking, partial: len(lacking) > 0,
 	}, nil
 }
 
@@ -526,9 +526,9 @@ func (s *Source) noteConditions() {
 	resolved := metav1.Condition{
 		Type: ConditionResolved, Status: metav1.ConditionTrue, Reason: "Resolved", Message: "all secrets and placeholders are known",
 	}
-	if len(now.lacking) > 0 {
+	if len(now.unresolved) > 0 {
 		resolved.Status, resolved.Reason = metav1.ConditionFalse, "Lacking"
-		resolved.Message = "not known here: " + strings.Join(now.lacking, ", ")
+		resolved.Message = "not known here: " + strings.Join(now.unresolved, ", ")
 	}
 	current := []metav1.Condition{loaded, resolved}
 	if waiting := now.confirmation(); waiting != nil {

@@ -90,7 +90,7 @@ func (r records) Events(ctx context.Context, after int64, limit int, wait time.D
 		}
 	}
 	if last := events[len(events)-1]; last.Type == store.Updated {
-		r.source.take(ctx, last.Record)
+		r.source.installRecord(ctx, last.Record)
 	}
 	return events, nil
 }
@@ -133,7 +133,7 @@ func (r records) Update(ctx context.Context, changed store.Record) (revision int
 	}
 	if err == nil {
 		changed.Revision = revision
-		r.source.take(ctx, changed)
+		r.source.installRecord(ctx, changed)
 	}
 	return revision, err
 }
@@ -176,7 +176,7 @@ func (s *signed) Update(ctx context.Context, changed store.Record) (int64, error
 	if err != nil {
 		return 0, err
 	}
-	next, err := s.judge(ctx, before, &known)
+	next, err := s.checkImpact(ctx, before, &known)
 	if err != nil {
 		return 0, err
 	}

@@ -243,7 +243,7 @@ const DefaultVariables = settings.DefaultConfigVariables
 // why the placeholders of a text cannot be used; empty if they can. Placeholders stand for secrets: their values must not get
 // into what is sent to clients or shown, and callers who may write the configuration must not read the process's own
 // variables with them. The default of secretsStore.address is the platform's own. Source: ADR-0024.
-func (s *Source) barred(t text, name string) string {
+func (s *Source) refusedVariable(t text, name string) string {
 	switch {
 	case t.at == secretsStoreAddress && t.value == "${"+secretsStoreVariable+"}":
 		return ""
@@ -265,7 +265,7 @@ func (s *Source) resolve(config *model.ConfigStatus) []string {
 	var missing []string
 	everyText(config, func(t text) string {
 		return expand(t.value, func(name string) (string, bool) {
-			if s.barred(t, name) != "" {
+			if s.refusedVariable(t, name) != "" {
 				missing = append(missing, t.at+" ("+name+" is not allowed)")
 				return "", false
 			}
@@ -284,7 +284,7 @@ func (s *Source) placeholders(config *model.ConfigStatus, path *field.Path) fiel
 	var problems field.ErrorList
 	everyText(config, func(t text) string {
 		expand(t.value, func(name string) (string, bool) {
-			if why := s.barred(t, name); why != "" {
+			if why := s.refusedVariable(t, name); why != "" {
 				problems = append(problems, field.Forbidden(path.Child(t.at), why))
 			}
 			return "", false

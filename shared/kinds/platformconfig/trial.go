@@ -34,15 +34,15 @@ type trial struct {
 	Revision int64           `json:"revision"`
 }
 
-// take notes how the configuration is to be written, and removes what is not stored of that.
-func (w *write) take(config *model.Config) {
+// readAnnotations notes how the configuration is to be written, and removes what is not stored of that.
+func (w *write) readAnnotations(config *model.Config) {
 	w.force = config.Annotations[model.ForceAnnotation]
 	delete(config.Annotations, model.ForceAnnotation)
 	resource.ForgetApplied(config, Definition.WriteOnly)
 }
 
-// asked returns what is wrong with the annotations that say how the configuration is to be written.
-func (w *write) asked(config *model.Config) field.ErrorList {
+// validateAnnotations returns what is wrong with the annotations that say how the configuration is to be written.
+func (w *write) validateAnnotations(config *model.Config) field.ErrorList {
 	var problems field.ErrorList
 	path := field.NewPath("metadata", "annotations")
 	if w.force != "" && w.force != "true" && w.force != "false" {
@@ -89,9 +89,9 @@ func try(before store.Record, earlier *document, known *content, now time.Time) 
 	return back, err
 }
 
-// inForce returns the record with the document that is in force: the one before a write whose time for a confirmation is
+// recordInForce returns the record with the document that is in force: the one before a write whose time for a confirmation is
 // over. Ended tells that.
-func (s *Source) inForce(found store.Record) (record store.Record, ended bool) {
+func (s *Source) recordInForce(found store.Record) (record store.Record, ended bool) {
 	if !bytes.Contains(found.Object, []byte(`"trial"`)) {
 		return found, false
 	}
@@ -103,9 +103,9 @@ func (s *Source) inForce(found store.Record) (record store.Record, ended bool) {
 	return found, true
 }
 
-// TakeBack writes back what was there before a write that nobody confirmed in time, and reports whether there was one. Until
+// RevertUnconfirmed writes back what was there before a write that nobody confirmed in time, and reports whether there was one. Until
 // then, every process already uses it. Errors: those of the state. Source: ADR-0024.
-func (s *Source) TakeBack(ctx context.Context, as identity.Owner) (bool, error) {
+func (s *Source) RevertUnconfirmed(ctx context.Context, as identity.Owner) (bool, error) {
 	if s.FromFile() {
 		return false, nil
 	}
@@ -116,7 +116,7 @@ func (s *Source) TakeBack(ctx context.Context, as identity.Owner) (bool, error) 
 	if err != nil {
 		return false, fmt.Errorf("reading the platform configuration: %w", err)
 	}
-	record, ended := s.inForce(stored)
+	record, ended := s.recordInForce(stored)
 	if !ended {
 		return false, nil
 	}

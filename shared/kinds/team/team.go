@@ -160,7 +160,7 @@ func (r *rules) CredentialsOf(team *model.Team) string {
 
 // Hold implements resource.Invariant.
 func (r *rules) Hold(ctx context.Context, team, old *model.Team) (release func(), err error) {
-	return r.guard.Team(ctx, team, old)
+	return r.guard.CheckTeam(ctx, team, old)
 }
 
 // Warn returns no warnings.

@@ -66,8 +66,8 @@ type rules struct {
 	people *directory.Directory
 }
 
-// is reports whether a caller is a user.
-func is(caller identity.Caller, user *model.User) bool {
+// isUser reports whether a caller is a user.
+func isUser(caller identity.Caller, user *model.User) bool {
 	return caller.Owner == identity.Owner{Kind: identity.User, Name: user.Name}
 }
 
@@ -85,7 +85,7 @@ func (r *rules) Sees(caller identity.Caller, user *model.User) auth.Decision {
 	switch {
 	case caller.Admin():
 		return auth.Decision{Allowed: true, Reason: reasonAdmin}
-	case is(caller, user):
+	case isUser(caller, user):
 		return auth.Decision{Allowed: true, Reason: reasonSelf}
 	default:
 		return auth.Decision{Hidden: true}
@@ -100,7 +100,7 @@ func (r *rules) Permits(caller identity.Caller, verb, subresource string, user *
 	switch {
 	case caller.Admin():
 		return auth.Decision{Allowed: true, Reason: reasonAdmin}
-	case is(caller, user) && verb != "delete":
+	case isUser(caller, user) && verb != "delete":
 		return auth.Decision{Allowed: true, Reason: reasonSelf}
 	case subresource == SignOut:
 		return auth.Decision{Reason: "only the user and members of " + identity.Admins + " may sign a user out"}
@@ -156,7 +156,7 @@ func (r *rules) CredentialsOf(user *model.User) string {
 
 // Hold implements resource.Invariant.
 func (r *rules) Hold(ctx context.Context, user, old *model.User) (release func(), err error) {
-	return r.guard.User(ctx, user, old)
+	return r.guard.CheckUser(ctx, user, old)
 }
 
 // Warn returns no warnings.
