@@ -59,8 +59,8 @@ const (
 	RequestID = "management.platform.sh/request-id"
 	// Cause is the auditID of the request or run that caused the removal that the event records.
 	Cause = "audit.management.platform.sh/cause"
-	// Claimed are the addresses that the client, or a proxy that is not trusted, gave in X-Forwarded-For and X-Real-Ip,
-	// separated by commas. Anybody can write them.
+	// Claimed are the addresses in X-Forwarded-For and X-Real-Ip that no trusted proxy set, separated by commas. Any
+	// client can write them.
 	Claimed = "audit.management.platform.sh/claimed-source-ips"
 	// Revoked are the credentials that a request without a credential revoked: the resource, the name and the uid of each.
 	Revoked = "audit.management.platform.sh/revoked"
@@ -81,8 +81,8 @@ type Event struct {
 	RequestURI string `json:"requestURI"`
 	Verb       string `json:"verb"`
 	User       User   `json:"user"`
-	// SourceIPs is the address of the client, as the connection or a trusted proxy gives it. What the client itself claims is
-	// in the annotation Claimed.
+	// SourceIPs is the address of the client, as the connection or a trusted proxy gives it. The annotation Claimed has
+	// the addresses that the client itself sent.
 	SourceIPs []string `json:"sourceIPs,omitempty"`
 	UserAgent string   `json:"userAgent,omitempty"`
 	// ObjectRef is the object or resource that the request is about. Nil means a non-resource request.
@@ -90,7 +90,7 @@ type Event struct {
 	// ResponseStatus is the outcome, with the message that the caller received. Nil before the outcome is known.
 	ResponseStatus *metav1.Status `json:"responseStatus,omitempty"`
 	// RequestObject and ResponseObject are the objects of the request and the response, without secrets. Nil means that
-	// they are not recorded.
+	// the object is not recorded.
 	RequestObject            json.RawMessage   `json:"requestObject,omitempty"`
 	ResponseObject           json.RawMessage   `json:"responseObject,omitempty"`
 	RequestReceivedTimestamp metav1.MicroTime  `json:"requestReceivedTimestamp"`
@@ -121,7 +121,6 @@ type ObjectReference struct {
 	Subresource     string `json:"subresource,omitempty"`
 }
 
-// Annotate adds an annotation.
 func (e *Event) Annotate(name, value string) {
 	if e.Annotations == nil {
 		e.Annotations = map[string]string{}
@@ -140,8 +139,8 @@ type Record struct {
 	JSON []byte
 }
 
-// record encodes an event. The result contains no text of hidden, and nothing that looks like a bearer token of the
-// platform.
+// record encodes an event. The result contains none of the hidden texts, and nothing that looks like a bearer token of
+// the platform.
 func (e *Event) record(hidden []secret.String) (*Record, error) {
 	e.Kind, e.APIVersion = "Event", "audit.k8s.io/v1"
 	text, err := json.Marshal(e)

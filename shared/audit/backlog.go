@@ -2,17 +2,20 @@ package audit
 
 import "time"
 
-// Backlog says whether a sink keeps up with the events of this process. Source: ADR-0039.
+// Backlog describes how far a sink is behind with the events of this process. Source: ADR-0039.
 type Backlog struct {
 	// Sink is the kind of the sink.
 	Sink string `json:"sink"`
 	// Waiting is the number of events that are not stored yet.
 	Waiting int `json:"waiting"`
-	// Failing is since when every attempt of the sink has failed. Zero: the last attempt succeeded, or there was none.
+	// Failing is the time since which every attempt of the sink has failed. Zero: the last attempt succeeded, or there
+	// was none.
 	Failing time.Time `json:"failing,omitzero"`
-	// Lost is the number of events that the sink did not get: lost, or refused together with their requests.
+	// Lost is the number of events that the sink did not store, including those that were refused together with their
+	// requests.
 	Lost int `json:"lost,omitempty"`
-	// Unusable tells that the settings are wrong, so that no sink of this kind could be opened. Sink is then empty.
+	// Unusable reports whether the settings are wrong, so that no sink of this kind could be opened. Sink is then
+	// empty.
 	Unusable bool `json:"unusable,omitempty"`
 }
 

@@ -14,8 +14,8 @@ import (
 // endpoint is the field of the configuration with the URL of a store.
 const endpoint = "dataStoreEndpoint"
 
-// unknown returns an error if this process does not know the URL of the configured store: the configuration then has a mark or a
-// placeholder in its place. The error says what to do. Source: ADR-0016.
+// unknown returns an error if this process does not know the URL of the configured store, because the configuration has
+// a mark or a placeholder in its place. The error says what to do. Source: ADR-0016.
 func unknown(config *model.ConfigAudit) error {
 	switch url := config.DataStoreEndpoint.Reveal(); {
 	case url == secret.Mark:
@@ -33,8 +33,8 @@ type Checked interface {
 	Check(ctx context.Context) error
 }
 
-// Checker returns a function that says which sinks of a new configuration cannot store events from here. It checks nothing if
-// the earlier configuration, which may be nil, has the same sinks. Source: ADR-0024.
+// Checker returns a function that names the sinks of a new configuration that cannot store events from here. It checks
+// nothing if the earlier configuration, which may be nil, has the same sinks. Source: ADR-0024.
 func Checker(openers []Opener) func(ctx context.Context, was, next *model.ConfigAudit, path *field.Path) field.ErrorList {
 	return func(ctx context.Context, was, next *model.ConfigAudit, path *field.Path) field.ErrorList {
 		if sameSinks(was, next) {

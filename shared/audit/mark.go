@@ -10,11 +10,10 @@ import (
 	"management.platform.sh/shared/model/identity"
 )
 
-// The annotations of marks. Source: ADR-0016.
 const (
-	// Log says what a mark records about the log itself: Begun, Changed or Ended.
+	// Log is the annotation for what a mark records about the log itself: Begun, Changed or Ended.
 	Log = "audit.management.platform.sh/log"
-	// Reason says why a log has ended or changed: configuration or process.
+	// Reason is the annotation for why a log ended or changed: configuration or process.
 	Reason = "audit.management.platform.sh/reason"
 )
 
@@ -22,7 +21,7 @@ const (
 const (
 	// Begun is the first event that a process writes to a directory.
 	Begun = "begun"
-	// Changed is an event of a process that records by another policy from then on.
+	// Changed is the event of a process that records by another policy from then on.
 	Changed = "changed"
 	// Ended is the last event that a process writes to a sink. A process that is killed writes none.
 	Ended = "ended"
@@ -34,10 +33,10 @@ const (
 	byProcess       = "process"
 )
 
-// markPath is the path that marks give. It serves no requests.
+// markPath is the request URI of marks. No request has this path.
 const markPath = "/audit"
 
-// NewMark returns an event about the log itself, one of Begun, Changed and Ended. Reason may be empty. Config is the audit
+// NewMark returns an event about the log itself: Begun, Changed or Ended. Reason may be empty. Config is the audit
 // configuration that the event leads to, or nil; the event contains it without its secrets.
 func NewMark(what, reason string, config *model.ConfigAudit) *Record {
 	now := metav1.NowMicro()
@@ -51,7 +50,7 @@ func NewMark(what, reason string, config *model.ConfigAudit) *Record {
 		event.Annotate(Reason, reason)
 	}
 	if config != nil {
-		// Its only secret is a secret.String, which prints as a mark.
+		// The only secret of the configuration is a secret.String, which encodes as a mark.
 		event.RequestObject, _ = json.Marshal(map[string]any{"status": map[string]any{"audit": config}})
 	}
 	record, _ := event.record(nil) // an event of plain texts can always be encoded

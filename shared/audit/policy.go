@@ -7,7 +7,7 @@ import (
 	"management.platform.sh/shared/model"
 )
 
-// Attributes are what the policy decides on: a request, as its rules see it.
+// Attributes are what the policy knows about a request.
 type Attributes struct {
 	User User
 	Verb string
@@ -48,7 +48,7 @@ const defaultLevel = 1
 // Policy is an ordered list of rules. The zero value records nothing.
 type Policy struct {
 	rules []model.AuditRule
-	// decisions are those of the rules, in the same order.
+	// decisions has the decision of each rule, in the order of rules.
 	decisions []Decision
 }
 
@@ -118,7 +118,7 @@ func builtIn(level int32) []model.AuditRule {
 	}
 	switch level {
 	case 1:
-		// Browsers come back from a provider with a GET, and that makes users and teams.
+		// Providers send browsers back with a GET, which creates users and teams.
 		rules = append(rules,
 			model.AuditRule{Level: string(None), NonResourceURLs: []string{"/auth/info"}},
 			model.AuditRule{Level: string(Metadata), NonResourceURLs: []string{"/auth/*"}, OmitStages: received},
@@ -137,11 +137,11 @@ func builtIn(level int32) []model.AuditRule {
 	return rules
 }
 
-// configs is the resource of the platform configuration, which says what is recorded and where.
+// configs is the resource of the platform configuration, which decides what is recorded and where.
 const configs = "configs"
 
-// Configures reports whether a request may change the platform configuration. Such a request is recorded whatever the
-// configuration says, because it may end the audit.
+// Configures reports whether a request may change the platform configuration. Such a request is recorded under every
+// configuration, because it may end the audit.
 func (a Attributes) Configures() bool {
 	if a.Group != model.GroupName || a.Resource != configs {
 		return false
@@ -157,12 +157,13 @@ func (a Attributes) Configures() bool {
 // events is the resource at which the audit itself is read.
 const events = "auditevents"
 
-// reads reports whether a request reads the audit. What it returns is recorded already.
+// reads reports whether a request reads the audit. The events that it returns are recorded already.
 func (a Attributes) reads() bool { return a.Group == model.GroupName && a.Resource == events }
 
-// Evaluate returns how much of a request is recorded: the decision of the first rule that matches it. A request that reveals
-// secrets is recorded at Metadata or above if anything is recorded, one that reads the audit at Metadata, and one that changes the configuration at Request or
-// above in any case. The latter is never refused for want of a record: it may be what repairs the audit.
+// Evaluate returns how much of a request is recorded: the decision of the first rule that matches it. If anything is
+// recorded, a request that reveals secrets is recorded at Metadata or above. A request that reads the audit is recorded
+// at Metadata. A request that changes the configuration is recorded at Request or above in any case, and is never
+// refused because its event cannot be stored: it may repair the audit.
 func (p *Policy) Evaluate(request Attributes) Decision {
 	decision := Decision{Level: None}
 	for i := range p.rules {

@@ -8,7 +8,7 @@ import (
 	"management.platform.sh/shared/model"
 )
 
-// What readers assume of the times at which events are stored. Source: ADR-0034.
+// Bounds on the times at which events are stored. Source: ADR-0034.
 const (
 	// storedWithin is how long after its stage an event is stored at the latest, for Range.Before.
 	storedWithin = 24 * time.Hour
@@ -18,8 +18,8 @@ const (
 
 // Reader reads the events of a data store. It is for one request. Source: ADR-0034.
 type Reader interface {
-	// Page returns events, the newest first, and whether there are more. Errors: those of the data store. None of them
-	// contains a secret.
+	// Page returns events, the newest first, and whether there are more. It returns the errors of the data store, which
+	// contain no secret.
 	Page(ctx context.Context, of Range) (page []Stored, more bool, err error)
 	// Lookup returns the event of that name, and false if there is none.
 	Lookup(ctx context.Context, name string) (Stored, bool, error)
@@ -29,23 +29,22 @@ type Reader interface {
 
 // Stored is an event in a data store.
 type Stored struct {
-	// Name is the place of the event in the store. It is a valid name of an object, and stable.
+	// Name is the place of the event in the store. It is a valid name of an object, and does not change.
 	Name string
-	// JSON is the event.
 	JSON []byte
 }
 
-// Range says which events a page has. Readers apply the times coarsely: a page may have events out of them.
+// Range selects the events of a page. Readers apply the times coarsely: a page may have events outside of them.
 type Range struct {
-	// Behind is the name of the last event of the page before. Empty: the page begins with the newest event.
+	// Behind is the name of the last event of the previous page. Empty: the page begins with the newest event.
 	Behind string
 	// After and Before bound the times of the stages. Zero: there is no bound.
 	After, Before time.Time
-	// Events and Bytes bound the page. A page has at least one event, if there is one.
+	// Events and Bytes bound the page. A page has at least one event if any matches.
 	Events, Bytes int
 }
 
-// StoredBetween returns the times between which the events of a range were stored. Zero: there is no bound.
+// StoredBetween returns the times between which the events of a range were stored. Zero: no bound.
 func (r Range) StoredBetween() (after, before time.Time) {
 	if !r.After.IsZero() {
 		after = r.After.Add(-clocksWithin)
@@ -56,7 +55,8 @@ func (r Range) StoredBetween() (after, before time.Time) {
 	return after, before
 }
 
-// ErrUnreadable means that events cannot be read, because of how the audit is configured or what the program can read. Its text says why.
+// ErrUnreadable means that events cannot be read, because of the audit's configuration or of what this program
+// supports. Its text gives the reason.
 var ErrUnreadable = errors.New("audit events cannot be read here")
 
 // unreadable is ErrUnreadable with a reason for the caller.
@@ -66,8 +66,8 @@ func (u unreadable) Error() string { return string(u) }
 
 func (unreadable) Is(target error) bool { return target == ErrUnreadable }
 
-// ReadWith returns a function that opens the data store of the current configuration. Its errors are ErrUnreadable, with a text
-// for the caller, and those of an opener.
+// ReadWith returns a function that opens the data store of the current configuration. It returns ErrUnreadable, with a
+// text for the caller, and the errors of an opener.
 func ReadWith(openers []Opener, config func() *model.ConfigStatus) func() (Reader, error) {
 	return func() (Reader, error) {
 		current := config().Audit

@@ -26,7 +26,7 @@ const (
 	unknownType  = "unknown-type"
 )
 
-// origins are the packages whose objects are recorded. Their types say which fields are secrets; the contents of other
+// origins are the packages whose objects are recorded. Tags of their types mark the secrets; the contents of other
 // types are not known.
 var origins = map[string]bool{
 	reflect.TypeFor[model.Scope]().PkgPath():   true,
@@ -86,8 +86,8 @@ const (
 	Operations
 )
 
-// Body returns the body of a request for an object of a type, as JSON and without the secrets of that type. Hidden are
-// the secrets that were found, because they may occur elsewhere as well. A body that does not fit the type is not
+// Body returns the body of a request for an object of a type, as JSON and without the secrets of the type. Hidden are
+// the secrets that were found, because they may also occur elsewhere. A body that does not fit the type is not
 // recorded, because the position of its secrets is not known. Why has the values of the annotation RequestOmitted.
 func Body(goType reflect.Type, form Form, body []byte) (text json.RawMessage, hidden []secret.String, why string) {
 	if !known(goType) {
@@ -113,18 +113,19 @@ func Body(goType reflect.Type, form Form, body []byte) (text json.RawMessage, hi
 	return text, w.hidden, why
 }
 
-// MayHide reports whether Body may find a secret in a JSON text that an operation has accepted for an object of a type. It
-// looks for the names of the fields, which is a hundredth of the work.
+// MayHide reports whether Body may find a secret in a JSON text that an operation has accepted for an object of a type.
+// It only searches for the names of the secret fields, which takes a hundredth of the time.
 func MayHide(goType reflect.Type, text []byte) bool {
 	if !known(goType) {
 		return false
 	}
-	// Escapes write a name in another way.
+	// An escape is another spelling of a name.
 	return bytes.IndexByte(text, '\\') >= 0 ||
 		slices.ContainsFunc(tracesOf(goType), func(trace []byte) bool { return bytes.Contains(text, trace) })
 }
 
-// traces are what occurs in every JSON text with a secret of a type: the names of members, and steps in the paths of patches.
+// traces are the texts that occur in every JSON text with a secret of a type: the names of members, and segments of the
+// paths of JSON patches.
 var traces sync.Map // reflect.Type to [][]byte
 
 func tracesOf(goType reflect.Type) [][]byte {
@@ -159,7 +160,7 @@ func tracesOf(goType reflect.Type) [][]byte {
 	return found
 }
 
-// shape is the knowledge of redaction about a type.
+// shape is what redaction knows about a type.
 type shape struct {
 	goType reflect.Type
 	// opaque values may contain anything, and are secret as a whole.
@@ -175,7 +176,7 @@ type shape struct {
 type member struct {
 	*shape
 	index []int
-	// secret is true for a text that is a secret.
+	// secret is true for a text that is secret.
 	secret bool
 	// dropped values are left out entirely.
 	dropped bool
@@ -184,7 +185,7 @@ type member struct {
 var (
 	shapesMu sync.Mutex
 	shapes   = map[reflect.Type]*shape{}
-	// unmarshaler is implemented by types whose JSON is a single value, whatever they are in Go.
+	// unmarshaler is implemented by types whose JSON is a single value, whatever their Go type.
 	unmarshaler = reflect.TypeFor[json.Unmarshaler]()
 )
 
@@ -217,7 +218,7 @@ func learn(goType reflect.Type) *shape {
 			return s
 		}
 		s.fields = map[string]*member{}
-		// A type that contains itself is assumed to contain secrets until the opposite is known.
+		// A type that contains itself counts as one with secrets until its shape is complete.
 		s.secrets = true
 		s.learnFields(goType, nil)
 		s.secrets = false
@@ -225,7 +226,6 @@ func learn(goType reflect.Type) *shape {
 			s.secrets = s.secrets || m.secret || m.dropped || m.secrets
 		}
 	default:
-		// A single value, with nothing below it.
 	}
 	return s
 }

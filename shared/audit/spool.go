@@ -14,12 +14,13 @@ import (
 type queued struct {
 	record   *Record
 	decision Decision
-	// done is closed when the outcome is known; it is nil if nobody waits. err is the outcome.
+	// done is closed when the outcome is known; it is nil if no request waits. err is the outcome.
 	done chan struct{}
 	err  error
-	// settled is true when the outcome is known. Records that were given up leave the spool without being counted again.
+	// settled is true when the outcome is known. A record whose request gave up leaves the spool without being counted
+	// again.
 	settled bool
-	// mark is true for a record of the audit itself, which is not counted.
+	// mark is true for an event about the log itself, which is not counted.
 	mark bool
 }
 
@@ -34,17 +35,17 @@ type spool struct {
 	waiting []*queued
 	bytes   int
 	ending  bool
-	// used is true once there was a record, and held counts the changes of the configuration that still record here.
+	// used is true once there was a record. held counts the changes of the configuration that still record here.
 	used bool
 	held int
-	// failing is since when every attempt has failed; zero if the last one succeeded. lost counts the events that the sink did
-	// not get.
+	// failing is the time since which every attempt has failed; zero if the last one succeeded. lost counts the events
+	// that the sink did not store.
 	failing time.Time
 	lost    int
 	// full is true if there was no room for the last record, which was logged.
 	full bool
-	// wake signals new records, look that drain has something to look at, and quit the end. gone is closed when the goroutine
-	// has ended.
+	// wake signals new records, look tells drain to check its conditions again, and quit tells run to end. gone is
+	// closed when the goroutine has ended.
 	wake chan struct{}
 	look chan struct{}
 	quit chan struct{}
@@ -95,7 +96,7 @@ func (s *spool) add(e *queued) {
 	signal(s.wake)
 }
 
-// signal wakes the receiver of a channel, unless it is to wake already.
+// signal wakes the receiver of a channel, unless a signal is already waiting there.
 func signal(to chan struct{}) {
 	select {
 	case to <- struct{}{}:
@@ -103,7 +104,7 @@ func signal(to chan struct{}) {
 	}
 }
 
-// note adds a record of the audit itself, if there are records before it that it concerns. There is always room for it.
+// note adds an event about the log itself if there are records before it. There is always room for it.
 func (s *spool) note(mark *Record) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -131,7 +132,7 @@ func (s *spool) release() {
 	signal(s.look)
 }
 
-// settle notifies the waiting request, and counts. The lock must be held.
+// settle notifies the waiting request, and counts the outcome. The lock must be held.
 func (s *spool) settle(e *queued, err error) {
 	if e.settled {
 		return
@@ -195,7 +196,7 @@ func (s *spool) run() {
 	}
 }
 
-// next returns the records to write next, and removes those that were given up.
+// next returns the records to write next, and removes the records whose requests gave up.
 func (s *spool) next() (batch []*queued, durable bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -255,8 +256,8 @@ func (s *spool) taken(batch []*queued, err error) {
 	signal(s.look)
 }
 
-// conclude makes a record the last one of the spool, unless there is none or nothing was recorded there. It reports false while the spool is
-// held, which force ignores.
+// conclude makes a record the last one of the spool, unless there is none or nothing was recorded there. It returns
+// false while the spool is held, which force ignores.
 func (s *spool) conclude(last func() *Record, force bool) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -277,8 +278,8 @@ func (s *spool) empty() bool {
 	return !slices.ContainsFunc(s.waiting, func(e *queued) bool { return !e.settled })
 }
 
-// drain waits until the spool is no longer held, adds the last record, empties the spool and closes the sink, all within a
-// time. It must be called once.
+// drain waits until the spool is no longer held, adds the last record, empties the spool and closes the sink. All of
+// this must end within the given time. It must be called once.
 func (s *spool) drain(within time.Duration, last func() *Record) {
 	end := time.NewTimer(within)
 	defer end.Stop()

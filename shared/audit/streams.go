@@ -9,8 +9,8 @@ import (
 	"management.platform.sh/shared/model"
 )
 
-// Output returns the opener of the sink for audit.path "-". The sink writes lines to an output: the standard output of a
-// process whose platform collects it. Source: ADR-0016.
+// Output returns the opener of the sink for audit.path "-". The sink writes lines to an output: the standard output of
+// a process, which the hosting platform collects. Source: ADR-0016.
 func Output(out io.Writer) Opener {
 	mu := &sync.Mutex{}
 	return Opener{Name: "output", Field: "path", Open: func(config *model.ConfigAudit) (Sink, error) {

@@ -10,20 +10,20 @@ import (
 	"management.platform.sh/shared/model/secret"
 )
 
-// shortest is the minimum length of secrets that are searched for elsewhere in an event: shorter ones would be found in
+// shortest is the minimum length of secrets that are searched for elsewhere in an event: shorter ones would match
 // harmless words. No valid bearer token is shorter than 32 characters, but a refused one can be.
 const shortest = 8
 
-// What is masked anywhere in the text of an event. Bearers matches text that looks like an access key of the platform or a signed
-// token. Userinfo and inQuery match passwords and tokens in URLs, within JSON text.
+// The texts that are masked anywhere in an event. bearers matches text that looks like an access key of the platform or
+// a signed token. userinfo and inQuery match passwords and tokens in URLs, within JSON text.
 var (
 	bearers  = lazyregexp.New(`pak_[0-9A-Za-z]{46}|eyJ[0-9A-Za-z_-]{8,}\.eyJ[0-9A-Za-z_-]{8,}\.[0-9A-Za-z_-]*`)
 	userinfo = lazyregexp.New(`://[^/?#\s"]*@`)
 	inQuery  = lazyregexp.New(`(?i)((?:[?&]|\\u0026)(?:` + secret.Parameters + `)=)[^&#\s"\\]+`)
 )
 
-// mask removes secrets from the text of an event, wherever they are: a value that is secret by type in one place must
-// not remain in another.
+// mask removes secrets from the whole text of an event: a value that is secret by type in one place must not remain in
+// another.
 func mask(text []byte, hidden []secret.String) []byte {
 	for _, one := range hidden {
 		if len(one) < shortest {
@@ -43,8 +43,8 @@ func mask(text []byte, hidden []secret.String) []byte {
 	return text
 }
 
-// Text returns a text as it may be logged: without the texts of hidden, and without what looks like an access key of the
-// platform or a signed token.
+// Text returns a text as it may be logged: without the hidden texts, and without anything that looks like an access key
+// of the platform or a signed token.
 func Text(text string, hidden ...secret.String) string {
 	for _, one := range hidden {
 		if len(one) >= shortest {
@@ -57,13 +57,14 @@ func Text(text string, hidden ...secret.String) string {
 	return bearers().ReplaceAllString(text, secret.Mark)
 }
 
-// longest is the maximum length of a word of a query that is recorded: every bearer token is longer.
+// longest is the maximum length of a recorded word of a query: every bearer token is longer.
 const longest = 31
 
-// Strays returns the parts of a request's head in which a client has put a credential by mistake. Bearers are the credentials
-// that the request itself has. Path is escaped as it was sent. A step of the path is such a part if it contains one of them, or
-// if it is as long as a key and cannot be the name of an object; so is a word of the user agent that is as long as a key and is
-// no version. A text that looks like a key of the platform is masked everywhere and needs no mention here.
+// Strays returns the parts of a request's head in which a client has put a credential by mistake. Bearers are the
+// credentials of the request itself. Path is escaped, as it was sent. A path segment is returned if it contains a
+// bearer, or if it is as long as a key and cannot be the name of an object. A word of the user agent is returned if it
+// is as long as a key and is no version. Texts that look like a key of the platform are masked everywhere and are not
+// returned.
 func Strays(bearers []secret.String, path, agent string) []secret.String {
 	var strays []secret.String
 	for step := range strings.SplitSeq(path, "/") {
@@ -107,8 +108,8 @@ var parameters = map[string]bool{
 	"watch": true,
 }
 
-// URI returns a path and query as they may be recorded: values of parameters that the API does not know, and words that
-// are long enough to be a secret, are masked.
+// URI returns a path and query as they may be recorded. It masks the values of parameters that the API does not know,
+// and words that are long enough to be a secret.
 func URI(path, query string) string {
 	if query == "" {
 		return path

@@ -51,7 +51,8 @@ type Opener struct {
 	// Field is the field of the configuration that names the sink: path or dataStoreEndpoint.
 	Field string
 	Open  func(*model.ConfigAudit) (Sink, error)
-	// Read creates a reader of what the sink stores, or nil as Open does. Nil: the sink cannot be read.
+	// Read creates a reader of the stored events, or nil if the configuration does not use this kind of sink. A nil
+	// Read means that the sink cannot be read.
 	Read func(*model.ConfigAudit) (Reader, error)
 }
 
@@ -76,7 +77,7 @@ type Options struct {
 	// Flush makes every request wait until its event is stored, up to WaitAtMost. It is for processes that are frozen
 	// between requests.
 	Flush bool
-	// Brief is for a process that adds events to an audit that others keep: its end is no end of the audit.
+	// Brief is for a process that adds events to an audit that other processes keep: its end does not end the audit.
 	Brief bool
 }
 
@@ -96,7 +97,8 @@ type version struct {
 	config *model.ConfigAudit
 	policy *Policy
 	spools []*spool
-	// err is the reason why a sink of this configuration cannot be opened, so that events are lost. The other sinks get them.
+	// err is the reason why a sink of this configuration cannot be opened, so that it loses its events. The other sinks
+	// get them.
 	err error
 }
 
@@ -129,9 +131,9 @@ type Entry struct {
 }
 
 // Record records events. If a decision has Fail, Record returns when every sink has stored its event, or with
-// ErrNotRecorded after WaitAtMost, however many events there are. Otherwise it returns nil immediately, and an event for
-// which the spool has no room is counted as lost. An event is also counted as lost, or refused with ErrNotRecorded, if a sink of
-// the configuration cannot be opened; the other sinks get it. No text of hidden is recorded.
+// ErrNotRecorded after WaitAtMost, however many events there are. Otherwise it returns nil immediately, and an event
+// for which the spool has no room is counted as lost. If a sink of the configuration cannot be opened, an event is
+// counted as lost for it, or refused with ErrNotRecorded; the other sinks get it. None of the hidden texts is recorded.
 func (t *Trail) Record(events []Entry, hidden ...secret.String) error {
 	v := t.version()
 	return t.record(v, v.spools, events, hidden)
@@ -140,7 +142,7 @@ func (t *Trail) Record(events []Entry, hidden ...secret.String) error {
 // record records events in some of the spools of a version.
 func (t *Trail) record(v *version, spools []*spool, events []Entry, hidden []secret.String) error {
 	if v.err == nil && (v.config == nil || !v.config.Enabled) {
-		// Only a change of the configuration has a decision without an audit.
+		// A decision without an audit belongs to a change of the configuration alone.
 		events = slices.DeleteFunc(slices.Clone(events), func(e Entry) bool { return !e.Decision.Fail })
 	}
 	var refused error
@@ -179,7 +181,7 @@ func (t *Trail) record(v *version, spools []*spool, events []Entry, hidden []sec
 		case <-one.queued.done:
 			err = one.queued.err
 		case <-timer.C:
-			// The remaining records are not waited for either.
+			// The remaining records get no time of their own.
 			timer.Reset(0)
 			err = one.spool.giveUp(one.queued)
 		}
@@ -245,14 +247,16 @@ func (t *Trail) version() *version {
 	return v
 }
 
-// Held is the audit as it was when a change of the configuration began. Its sinks stay open until the change is recorded.
+// Held is the audit at the beginning of a change of the configuration. Its sinks stay open until the change is
+// recorded.
 type Held struct {
 	trail   *Trail
 	version *version
 	spools  []*spool
 }
 
-// Hold returns the audit as it is now, for a request that may change where events are recorded. Release must be called.
+// Hold returns the current audit, for a request that may change where events are recorded. The caller must call
+// Release.
 func (t *Trail) Hold() *Held {
 	for {
 		held := &Held{trail: t, version: t.version()}
@@ -264,13 +268,13 @@ func (t *Trail) Hold() *Held {
 		if len(held.spools) == len(held.version.spools) {
 			return held
 		}
-		// Another change has ended a sink in between.
+		// Another change ended a sink in the meantime.
 		held.Release()
 	}
 }
 
-// Record records events where they were recorded before the change, and where they are recorded now. It releases the sinks
-// in between: the new ones may need the directory of the old ones. Errors: those of Trail.Record.
+// Record records events where they were recorded before the change, and where they are recorded now. It releases the
+// old sinks in between: the new ones may need their directory. It returns the errors of Trail.Record.
 func (h *Held) Record(events []Entry, hidden ...secret.String) error {
 	before := h.spools
 	err := h.trail.record(h.version, before, events, hidden)
@@ -286,7 +290,7 @@ func (h *Held) Record(events []Entry, hidden ...secret.String) error {
 	return cmp.Or(err, h.trail.record(now, rest, events, hidden))
 }
 
-// Release lets the sinks close that are no longer used. Further calls do nothing.
+// Release allows sinks that are no longer used to close. Further calls do nothing.
 func (h *Held) Release() {
 	for _, s := range h.spools {
 		s.release()

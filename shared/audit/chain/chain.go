@@ -1,8 +1,8 @@
 // Package chain links the lines of an audit log: each line contains the hash of the previous one, across backups and
-// restarts, so that Verify finds events that were changed, removed or moved. The head of the chain is stored next to the
-// file and, if there is one, in an anchor that is out of reach for those who can write the files: only the anchor reveals
-// a chain that was forged as a whole. Each writer of a log begins with an event that says so, and ends with one unless it is
-// killed. The package writes no files. Source: ADR-0016.
+// restarts, so that Verify finds events that were changed, removed or moved. The head of the chain is stored next to
+// the file. An anchor, if there is one, stores it where the writers of the files cannot change it: only an anchor
+// reveals a chain that was forged as a whole. Each writer of a log begins with an event about the beginning, and ends
+// with one unless it is killed. The package writes no files. Source: ADR-0016.
 package chain
 
 import (
@@ -40,7 +40,7 @@ type Place struct {
 	Sequence int64
 	Previous string
 	Begins   bool
-	// Mark is what the event says about the log itself: the value of audit.Log, or empty.
+	// Mark is the event's value of the annotation audit.Log, or empty.
 	Mark string
 }
 
@@ -52,7 +52,7 @@ type Head struct {
 	Hash string
 }
 
-// String is "sequence hash", as HeadName holds it.
+// String returns "sequence hash", the content of the file HeadName.
 func (h Head) String() string { return fmt.Sprintf("%020d %s", h.Sequence, h.Hash) }
 
 // ParseHead parses the text that String returns.
@@ -66,7 +66,7 @@ func ParseHead(text string) (Head, error) {
 	return Head{Sequence: sequence, Hash: hash}, nil
 }
 
-// Anchor stores the head of a directory's chain in another place.
+// Anchor stores the head of a directory's chain outside of the directory.
 type Anchor interface {
 	// Load returns the stored head of a directory's chain, or the zero value if there is none.
 	Load(ctx context.Context, directory string) (Head, error)
@@ -74,14 +74,14 @@ type Anchor interface {
 	Save(ctx context.Context, directory string, head Head) error
 }
 
-// Link adds the place in the chain to an event, as its last annotations, and marks it if it begins a file.
+// Link adds the place in the chain to an event, as its last annotations, and marks an event that begins a file.
 func Link(text []byte, after Head, begins bool) []byte {
 	place := fmt.Sprintf(`%q:"%d",%q:%q`, Sequence, after.Sequence+1, Previous, after.Hash)
 	if begins {
 		place += fmt.Sprintf(`,%q:"true"`, Begins)
 	}
 	line := make([]byte, 0, len(text)+len(place)+20)
-	// Annotations are the last field of an event; one that has some ends with both braces.
+	// Annotations are the last field of an event: an event with annotations ends with two braces.
 	if bytes.HasSuffix(text, []byte(`"}}`)) {
 		line = append(line, text[:len(text)-2]...)
 		line = append(append(line, ','), place...)
@@ -92,7 +92,7 @@ func Link(text []byte, after Head, begins bool) []byte {
 	return append(append(line, place...), "}}"...)
 }
 
-// PlaceOf reads the place of a line in the chain.
+// PlaceOf returns the place of a line in the chain.
 func PlaceOf(line []byte) (Place, error) {
 	var event struct {
 		Annotations map[string]string `json:"annotations"`
@@ -110,7 +110,7 @@ func PlaceOf(line []byte) (Place, error) {
 	}, nil
 }
 
-// HashOf is the hash of a line, without its end.
+// HashOf returns the hash of a line without its newline.
 func HashOf(line []byte) string {
 	sum := sha256.Sum256(line)
 	return hex.EncodeToString(sum[:])

@@ -27,13 +27,13 @@ type Report struct {
 	First int64
 	// Head is the end of the chain.
 	Head Head
-	// Ended is true if the last event says that its writer has ended. Otherwise a process is writing, or it was killed, or the
-	// end is missing.
+	// Ended reports whether the last event says that its writer has ended. Otherwise a process is writing, or the
+	// writer was killed, or the end is missing.
 	Ended bool
 	// Findings describe the errors, in order. They are empty if the chain is intact.
 	Findings []string
-	// Notes describe the places at which a writer did not end the log: nothing was changed there, but the process was killed, or
-	// could not write.
+	// Notes describe the places at which a writer did not end the log: no event was changed there, but the process was
+	// killed, or could not write.
 	Notes []string
 }
 
@@ -58,15 +58,15 @@ type Anchored struct {
 // maxStarts bounds how often the verification starts again because files were moved while they were read.
 const maxStarts = 20
 
-// errMoved means that a file was rotated, compressed or removed after it was found.
+// errMoved means that a file was rotated, compressed or removed between its listing and its opening.
 var errMoved = errors.New("the files are rotated faster than they can be read")
 
-// Verify verifies the chain of a directory: the backups from the oldest to the newest, and then the current file. It finds
-// events that were changed, removed, repeated or moved. With the head next to the file and the given anchors, it also
-// finds an end that was cut off. An event 1 that does not begin the log, and an event after the end of the log that does not
-// begin it again, are findings. Missing files at the beginning are not, because retention removes them. A
-// directory can be verified while it is written to: if files are moved in the meantime, the verification starts again. An
-// error means that the files could not be read.
+// Verify verifies the chain of a directory: the backups from the oldest to the newest, and then the current file. It
+// finds events that were changed, removed, repeated or moved. With the head next to the file and the given anchors, it
+// also finds an end that was cut off. An event with sequence 1 that does not begin the log is a finding, and so is an
+// event after the end of the log that does not begin it again. Missing files at the beginning are no finding, because
+// retention removes them. A directory can be verified while it is written to: if files are moved in the meantime, the
+// verification starts again. An error means that the files could not be read.
 func Verify(directory string, anchors ...Anchored) (*Report, error) {
 	for start := 1; ; start++ {
 		report, err := verify(directory, anchors)
@@ -87,7 +87,7 @@ func verify(directory string, anchors []Anchored) (*Report, error) {
 	} else {
 		anchors = append([]Anchored{{Where: HeadName, Head: head}}, anchors...)
 	}
-	// Open the current file before listing the backups: it follows the last of them, unless it was rotated in between.
+	// Open the current file before listing the backups: it follows the last backup, unless it was rotated in between.
 	current, err := os.Open(filepath.Join(directory, Name))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("verifying: %w", err)
@@ -123,7 +123,7 @@ func verify(directory string, anchors []Anchored) (*Report, error) {
 	return report, nil
 }
 
-// stays reports whether an opened file, or nil for none, is still the file of that name.
+// stays reports whether an open file is still the file at a path. A nil file stays while the path has none.
 func stays(opened *os.File, path string) bool {
 	now, err := os.Stat(path)
 	if opened == nil {
@@ -194,7 +194,8 @@ func (r *Report) file(name string, source io.Reader, met map[int64]string) {
 		line, err := reader.ReadBytes('\n')
 		switch {
 		case errors.Is(err, io.EOF):
-			// What follows the last end of a line is being written, or is torn: the anchors tell whether it is missed.
+			// The bytes after the last newline are being written, or are torn. The anchors tell whether an event is
+			// missing.
 			return
 		case err != nil:
 			r.finds("%s cannot be read from line %d on: %v", name, number, err)

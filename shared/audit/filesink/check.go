@@ -13,8 +13,8 @@ import (
 
 var _ audit.Checked = (*sink)(nil)
 
-// Check implements audit.Checked: files can be made in the directory or, if it does not exist, in the nearest folder above
-// it, and the current file can be written. It does not take the directory.
+// Check tests whether files can be made in the directory or, if it does not exist, in the nearest folder above it, and
+// whether the current file can be written. It does not take the lock of the directory.
 func (s *sink) Check(context.Context) error {
 	folder := s.directory
 	about, err := os.Stat(folder)

@@ -32,7 +32,7 @@ const (
 	// DefaultMaxSize is the maximum size of a file, in megabytes. Source: Spec 8.
 	DefaultMaxSize = 100
 	megabyte       = 1 << 20
-	// slack keeps the rotation of the library from beginning before ours: ours happens between two writes to disk.
+	// slack keeps the library from rotating before this package does, which happens between two writes to disk.
 	slack = 64
 
 	// anchorEvery is the minimum time between two updates of the head in the anchor.
@@ -68,19 +68,19 @@ type sink struct {
 	// logger rotates and writes. It is nil until the directory is open.
 	logger *timberjack.Logger
 	lock   *os.File
-	// mark is chain.HeadName.
+	// mark is the file chain.HeadName.
 	mark *os.File
 	// head is the end of the chain, and size is the size of the file.
 	head chain.Head
 	size int64
-	// begins is true until the event is written with which this writer begins.
+	// begins is true until this writer has written its first event.
 	begins bool
-	// anchored is true when the head in the anchor was read. noted is the time of the last write to the anchor, and dirty is
-	// true if the head has changed since.
+	// anchored is true once the head in the anchor was read. noted is the time of the last write to the anchor, and
+	// dirty is true if the head has changed since.
 	anchored bool
 	noted    time.Time
 	dirty    bool
-	// later writes the head to the anchor after the last event of a burst. nil: nothing is due.
+	// later writes the head to the anchor after the last event of a burst. Nil: no write is due.
 	later *time.Timer
 	// mutex guards the fields above: later runs beside Write.
 	mutex sync.Mutex
@@ -97,7 +97,7 @@ func (s *sink) limit() int64 {
 	return size * megabyte
 }
 
-// Write adds lines. On failure the file is as it was before.
+// Write adds lines. On failure the file is as before.
 func (s *sink) Write(ctx context.Context, records []*audit.Record, durable bool) error {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
@@ -121,7 +121,7 @@ func (s *sink) Write(ctx context.Context, records []*audit.Record, durable bool)
 		}
 	}
 	s.dirty = true
-	// Of an event that must not be lost, the head is not late either.
+	// An event that must not be lost needs its head in the anchor at once.
 	s.note(ctx, durable)
 	if s.anchor != nil && s.dirty && s.later == nil {
 		s.later = time.AfterFunc(anchorEvery, s.noteLater)
@@ -159,7 +159,7 @@ func (s *sink) append(records []*audit.Record) (int, error) {
 		count++
 	}
 	if _, err := s.logger.Write(text); err != nil {
-		// What was written of it is taken back: a torn line would break the chain.
+		// Remove the part of the line that was written: a torn line would break the chain.
 		before := s.size
 		err = errors.Join(fmt.Errorf("writing %s: %w", chain.Name, err), s.close())
 		if back := os.Truncate(s.path(), before); back != nil && !errors.Is(back, fs.ErrNotExist) {
@@ -168,7 +168,7 @@ func (s *sink) append(records []*audit.Record) (int, error) {
 		return 0, err
 	}
 	s.head, s.size = head, s.size+int64(len(text))
-	// One write of one sector: it is there or not. The file may be ahead of it, which Verify knows.
+	// A write within one sector is whole or absent. The file may be ahead of this mark; Verify allows that.
 	if _, err := s.mark.WriteAt([]byte(head.String()+"\n"), 0); err != nil {
 		return 0, errors.Join(fmt.Errorf("writing %s: %w", chain.HeadName, err), s.close())
 	}
@@ -219,12 +219,12 @@ func (s *sink) open(ctx context.Context) (err error) {
 	if s.config.Compress {
 		s.logger.Compression = "gzip"
 	}
-	// The library makes the file at the first write; one without bytes does that.
+	// The library creates the file at the first write, even of zero bytes.
 	if _, err := s.logger.Write(nil); err != nil {
 		return fmt.Errorf("opening %s: %w", chain.Name, err)
 	}
 	if folder, err := os.Open(s.directory); err == nil {
-		// Where folders cannot be written to disk by themselves, the file system does it.
+		// Some systems cannot sync a folder. There, the file system writes it to disk.
 		_ = folder.Sync()
 		_ = folder.Close()
 	}
@@ -233,7 +233,7 @@ func (s *sink) open(ctx context.Context) (err error) {
 	return nil
 }
 
-// InUse reports whether a process writes to a directory. It reports true where the system cannot tell.
+// InUse reports whether a process writes to a directory. It returns true on systems without locks.
 func InUse(directory string) bool {
 	lock, err := os.Open(filepath.Join(directory, lockName))
 	if err != nil {
@@ -260,8 +260,8 @@ func (s *sink) own(ctx context.Context) error {
 	}
 }
 
-// resume sets head and size from the file or the mark, whichever is further. If the mark is ahead of the file, it stays
-// ahead, and the gap remains visible.
+// resume sets head and size from the file or the mark, whichever is further. A mark ahead of the file stays ahead, so
+// that the gap remains visible.
 func (s *sink) resume() error {
 	s.head = chain.Head{}
 	if text, err := io.ReadAll(io.LimitReader(s.mark, 256)); err == nil && len(bytes.TrimSpace(text)) > 0 {
@@ -278,7 +278,7 @@ func (s *sink) resume() error {
 		return fmt.Errorf("reading %s: %w", chain.Name, err)
 	}
 	if info, err := os.Stat(s.path()); err == nil && info.Size() > whole {
-		// A partial line that was being written when the machine stopped. It was never acknowledged.
+		// The machine stopped while it wrote this line. The event was never acknowledged.
 		s.log.Warn("the last line of the audit log was torn", "file", s.path(), "bytes", info.Size()-whole)
 		if err := os.Truncate(s.path(), whole); err != nil {
 			return fmt.Errorf("taking back a torn line: %w", err)
@@ -294,8 +294,8 @@ func (s *sink) resume() error {
 	return nil
 }
 
-// adopt reads the anchor once. If the anchor is ahead, the end of the chain is missing: the chain continues after the
-// anchor, so that the gap remains visible.
+// adopt reads the anchor once. An anchor ahead of the file means that the end of the chain is missing: the chain then
+// continues after the anchor, so that the gap remains visible.
 func (s *sink) adopt(ctx context.Context) {
 	if s.anchor == nil || s.anchored {
 		return

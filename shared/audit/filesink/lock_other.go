@@ -4,8 +4,8 @@ package filesink
 
 import "os"
 
-// lockFile has no lock to take here: two processes must not be given one directory.
+// lockFile takes no lock: this system has none. Operators must not give two processes one directory.
 func lockFile(*os.File) error { return nil }
 
-// isLocked cannot tell.
+// isLocked returns true: this system cannot tell.
 func isLocked(*os.File) bool { return true }

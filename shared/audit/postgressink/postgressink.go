@@ -32,7 +32,7 @@ const (
 	PRIMARY KEY (audit_id, stage)
 );
 CREATE INDEX IF NOT EXISTS audit_events_at ON audit_events (at)`
-	// alone keeps processes that start together from making it at the same time.
+	// alone is the lock that keeps processes that start together from creating the table at the same time.
 	alone = `SELECT pg_advisory_xact_lock(hashtext('management.platform.sh audit_events'))`
 	// add stores an event once, however often it is written.
 	add = `INSERT INTO audit_events (audit_id, stage, at, event)
@@ -67,19 +67,21 @@ var Opener = audit.Opener{
 	},
 }
 
-// parameters are those that the URL of a database may have, with what holds where it has none. Source: ADR-0047.
+// parameters are the parameters that the URL of a database may have, with their defaults. Source: ADR-0047.
 var parameters = map[string]string{
 	"host": "", "port": "", "user": "", "password": "", "dbname": "",
 	"sslmode": "prefer", "sslsni": "1", "connect_timeout": "0", "target_session_attrs": "any", "channel_binding": "prefer", "application_name": "platform",
 }
 
-// ofTheProcess are the parameters that the library takes from the environment or from files of the process, with what takes nothing.
+// ofTheProcess are the parameters that the library takes from the environment or from files of the process, each with a
+// value that turns that off.
 var ofTheProcess = map[string]string{
 	"passfile": "", "sslcert": "", "sslkey": "", "sslcertmode": "disable", "sslrootcert": "", "sslpassword": "", "sslnegotiation": "postgres", "require_auth": "",
 }
 
-// settingsOf returns the settings of connections to the URL of a PostgreSQL database, or nil for another URL. They are those of the URL
-// alone: whoever writes it chooses the server, which must not get a password or a file of the process. The errors do not quote the URL.
+// settingsOf returns the settings of connections to the URL of a PostgreSQL database, or nil for another URL. All
+// settings come from the URL: its author chooses the server, which must not get a password or a file of the process.
+// The errors do not quote the URL.
 func settingsOf(config *model.ConfigAudit) (*pgx.ConnConfig, error) {
 	text := config.DataStoreEndpoint.Reveal()
 	if !strings.HasPrefix(text, "postgres://") && !strings.HasPrefix(text, "postgresql://") {
@@ -142,12 +144,12 @@ func settingsOf(config *model.ConfigAudit) (*pgx.ConnConfig, error) {
 type sink struct {
 	settings *pgx.ConnConfig
 	keep     time.Duration
-	// connection is nil while there is none.
+	// connection is nil before the first write and after a failure.
 	connection *pgx.Conn
 	forgot     time.Time
 }
 
-// Write adds the events in one transaction. PostgreSQL has it on disk when it acknowledges the commit.
+// Write adds the events in one transaction. PostgreSQL acknowledges the commit once the transaction is on disk.
 func (s *sink) Write(ctx context.Context, records []*audit.Record, _ bool) error {
 	if err := s.connect(ctx); err != nil {
 		return err
@@ -193,7 +195,6 @@ func (s *sink) connect(ctx context.Context) error {
 	return nil
 }
 
-// Check implements audit.Checked.
 func (s *sink) Check(ctx context.Context) error {
 	connection, err := pgx.ConnectConfig(ctx, s.settings)
 	if err != nil {
@@ -212,7 +213,7 @@ func (s *sink) forget(ctx context.Context) {
 		s.hangUp()
 		return
 	}
-	// If there are more, the next write continues.
+	// The next write removes the rest.
 	if removed.RowsAffected() == 0 {
 		s.forgot = time.Now()
 	}

@@ -32,17 +32,17 @@ const (
 // reader reads the table. The name of an event is the time of its stage in microseconds, its id and its stage.
 type reader struct {
 	settings *pgx.ConnConfig
-	// connection is nil while there is none.
+	// connection is nil before the first read and after a failure.
 	connection *pgx.Conn
 }
 
-// place is what the name of an event says.
+// place is the content of an event's name.
 type place struct {
 	at        time.Time
 	id, stage string
 }
 
-// stages are the stages by their words in names, which are in small letters.
+// stages are the stages by their words in names, in lower case.
 var stages = func() map[string]string {
 	words := map[string]string{}
 	for _, stage := range []audit.Stage{audit.RequestReceived, audit.ResponseStarted, audit.ResponseComplete, audit.Panic} {
@@ -55,7 +55,7 @@ func (p place) name() string {
 	return fmt.Sprintf("%d-%s-%s", p.at.UnixMicro(), p.id, strings.ToLower(p.stage))
 }
 
-// placeOf returns what a name says, and false if it is the name of no event.
+// placeOf parses the name of an event. Ok is false if no event can have the name.
 func placeOf(name string) (place, bool) {
 	micros, rest, _ := strings.Cut(name, "-")
 	end := strings.LastIndexByte(rest, '-')
@@ -80,7 +80,7 @@ func (r *reader) Page(ctx context.Context, of audit.Range) ([]audit.Stored, bool
 	} else if of.Behind != "" {
 		return nil, false, errors.New("the name is of another store")
 	}
-	// One more than the page reports whether there are more.
+	// One more row than the page holds tells whether there are more.
 	rows, err := r.read(ctx, newest, after, before, at, behind.id, behind.stage, of.Events+1, of.Bytes)
 	if len(rows) > of.Events {
 		return rows[:of.Events], true, err

@@ -1,6 +1,6 @@
-// Package redissink stores audit events in a Redis: in a stream from which old events are removed by age. It also stores
-// the heads of the chains of files there, out of reach for those who can write the files.
-// Source: Spec 2.7 (dataStoreEndpoint, dataStoreTTL); ADR-0016.
+// Package redissink stores audit events in a Redis: in a stream from which old events are removed by age. It also
+// stores the heads of the chains of files there, where the writers of the files cannot change them. Source: Spec 2.7
+// (dataStoreEndpoint, dataStoreTTL); ADR-0016.
 package redissink
 
 import (
@@ -18,7 +18,7 @@ import (
 	"management.platform.sh/shared/state/redisstore"
 )
 
-// maxReply bounds what the Redis may send as one reply, in bytes: more than a page of events.
+// maxReply bounds one reply of the Redis, in bytes. It is larger than a page of events.
 const maxReply = 64 << 20
 
 // journal is the name of the audit's data in a Redis.
@@ -60,7 +60,7 @@ func connect(config *model.ConfigAudit) (*redisstore.Client, error) {
 	return client, nil
 }
 
-// reader reads the stream. Names are the ids of its entries.
+// reader reads the stream. An event's name is the id of its entry.
 type reader struct {
 	client  *redisstore.Client
 	journal *redisstore.Journal
@@ -104,7 +104,6 @@ func (s *sink) Write(ctx context.Context, records []*audit.Record, _ bool) error
 	return s.journal.Append(ctx, texts, olderThan)
 }
 
-// Check implements audit.Checked.
 func (s *sink) Check(ctx context.Context) error { return s.client.Ping(ctx) }
 
 func (s *sink) Close() error { return s.client.Close() }
@@ -117,7 +116,6 @@ var _ chain.Anchor = Anchor{}
 // NewAnchor returns the anchor in a Redis.
 func NewAnchor(client *redisstore.Client) Anchor { return Anchor{client.Journal(journal)} }
 
-// Load returns the head of a directory's chain, or the zero value if there is none.
 func (a Anchor) Load(ctx context.Context, directory string) (chain.Head, error) {
 	text, err := a.journal.Note(ctx, note(directory))
 	if err != nil || text == "" {
@@ -126,12 +124,11 @@ func (a Anchor) Load(ctx context.Context, directory string) (chain.Head, error) 
 	return chain.ParseHead(text)
 }
 
-// Save stores the head of a directory's chain.
 func (a Anchor) Save(ctx context.Context, directory string, head chain.Head) error {
 	return a.journal.SetNote(ctx, note(directory), head.String())
 }
 
-// note is the name under which the head of a directory is stored.
+// note returns the name under which the head of a directory is stored.
 func note(directory string) string {
 	host, err := os.Hostname()
 	if err != nil {
