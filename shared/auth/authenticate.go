@@ -13,9 +13,8 @@ import (
 	"management.platform.sh/shared/state/store"
 )
 
-// The texts of a 401. Only callers that have the key learn that it is expired or disabled, or that it ended with another
-// key, which is not named, or with its owner.
-// Source: ADR-0005, ADR-0029.
+// The texts of a 401. Only callers that have the key learn why it does not work: that it is expired or disabled, or
+// that it ended with its owner or with another key, which is not named. Source: ADR-0005, ADR-0029.
 const (
 	textNone     = "no bearer token"
 	textInvalid  = "invalid bearer token"
@@ -32,21 +31,22 @@ const (
 
 // The reasons for which Bearers refuses a bearer.
 var (
-	// ErrUnknown: the bearer does not exist, or it is refused for a reason other than those below.
+	// ErrUnknown means that the bearer does not exist, or is refused for a reason without an error of its own.
 	ErrUnknown = errors.New("the bearer is unknown")
-	// ErrExpired: its lifetime has ended.
+	// ErrExpired means that the lifetime of the bearer has ended.
 	ErrExpired = errors.New("the bearer is expired")
-	// ErrDisabled: its owner has disabled it.
+	// ErrDisabled means that its owner has disabled the bearer.
 	ErrDisabled = errors.New("the bearer is disabled")
-	// ErrBound: another bearer that it is bound to no longer works. Source: ADR-0021.
+	// ErrBound means that the bearer is bound to another one, which no longer works. Source: ADR-0021.
 	ErrBound = errors.New("the bearer is bound to one that has ended")
-	// ErrOwnerDisabled: its user or team is disabled. Source: ADR-0029.
+	// ErrOwnerDisabled means that the user or team of the bearer is disabled. Source: ADR-0029.
 	ErrOwnerDisabled = errors.New("the owner of the bearer is disabled")
-	// ErrOwnerGone: its user or team no longer exists. Source: ADR-0029.
+	// ErrOwnerGone means that the user or team of the bearer no longer exists. Source: ADR-0029.
 	ErrOwnerGone = errors.New("the owner of the bearer is gone")
-	// ErrSignedOut: its user has ended all credentials. Source: ADR-0029.
+	// ErrSignedOut means that the user of the bearer has ended all credentials. Source: ADR-0029.
 	ErrSignedOut = errors.New("the owner of the bearer has signed out")
-	// ErrRule: the trust rule that made it is gone or disabled, or names another owner. Source: ADR-0036.
+	// ErrRule means that the trust rule that made the bearer is gone or disabled, or names another owner. Source:
+	// ADR-0036.
 	ErrRule = errors.New("the trust rule of the bearer no longer permits it")
 )
 
@@ -64,21 +64,21 @@ type Bearers interface {
 type Identified struct {
 	// Caller is the caller of the bearer.
 	Caller identity.Caller
-	// Prefetched are the records of the resource of ahead that were read together with that of the bearer, by name: the object,
-	// and for an access key those in its lineage. One that is missing was not read or does not exist.
+	// Prefetched are the records of the resource of ahead that were read together with the record of the bearer, by
+	// name: the object of ahead, and for an access key the records of its lineage. A missing record was not read or
+	// does not exist.
 	Prefetched map[string]store.Record
-	// Used records that the bearer is used. It returns no error, but logs it.
+	// Used records that the bearer is used. It logs its errors.
 	Used func(context.Context)
 }
 
 // Authenticator turns bearers into callers. It is safe for concurrent use.
 type Authenticator struct {
-	// Bearers identifies the bearers.
 	Bearers Bearers
 }
 
-// Header authenticates the Authorization header of a request. The case of the scheme does not matter. Ahead is passed to
-// Bearers.Identify, and the returned records are the prefetched ones. Errors are those of Bearer.
+// Header authenticates the Authorization header of a request. The case of the scheme does not matter. Ahead is passed
+// to Bearers.Identify, and the returned records are the prefetched ones. It returns the errors of Bearer.
 func (a *Authenticator) Header(ctx context.Context, header http.Header, ahead store.Ref) (identity.Caller, map[string]store.Record, error) {
 	scheme, token, ok := strings.Cut(header.Get("Authorization"), " ")
 	if !ok || !strings.EqualFold(scheme, "Bearer") {
@@ -106,7 +106,8 @@ func (a *Authenticator) authenticate(ctx context.Context, bearer secret.String, 
 }
 
 // Again authenticates the Authorization header of a request that is still being answered. It does not count as a use,
-// so that a key that expires some time after its last use is not kept alive. Errors are those of Bearer. Source: ADR-0007.
+// so that a key that expires some time after its last use is not kept alive. It returns the errors of Bearer. Source:
+// ADR-0007.
 func (a *Authenticator) Again(ctx context.Context, header http.Header) (identity.Caller, error) {
 	_, token, _ := strings.Cut(header.Get("Authorization"), " ")
 	found, err := a.Bearers.Identify(ctx, secret.String(strings.TrimSpace(token)), store.Ref{})

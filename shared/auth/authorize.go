@@ -19,8 +19,8 @@ import (
 	"management.platform.sh/shared/model/identity"
 )
 
-// GivesBack reports whether a request deletes the very access key that it is made with. Every caller may do that, whatever
-// their scope: it gives nobody anything. Source: ADR-0022.
+// GivesBack reports whether a request deletes the access key that authenticates it. Every caller may do that, whatever
+// their scope, because it grants nothing. Source: ADR-0022.
 func GivesBack(caller identity.Caller, request scope.Request) bool {
 	key := model.Resource("ownedaccesskeys")
 	return caller.Key != "" && request.Verb == "delete" && request.Group == key.Group && request.Resource == key.Resource &&
@@ -81,8 +81,9 @@ func Exceeds(child *model.Scope, caller identity.Caller, path *field.Path) field
 	return nil
 }
 
-// Narrowest returns the scope of a caller that is within all others, as far as scope.Exceeds tells. If there is none, it is
-// the first: that of the credential, unless it has none. Nil: nothing narrows the caller. Source: ADR-0021.
+// Narrowest returns the scope of a caller that all other scopes of the caller cover, as far as scope.Exceeds can tell.
+// If there is none, it returns the scope of the credential, or the first scope if the credential has none. Nil: nothing
+// narrows the caller. Source: ADR-0021.
 func Narrowest(caller identity.Caller) *model.Scope {
 	scopes := caller.Scopes()
 	if narrowest := scope.Narrowest(scopes); len(narrowest) == 1 {
@@ -94,10 +95,10 @@ func Narrowest(caller identity.Caller) *model.Scope {
 	return scopes[0]
 }
 
-// reasonAdmin is the reason of what admins may do.
+// reasonAdmin is the reason for permitting a request of an admin.
 const reasonAdmin = "the caller is in the group " + identity.Admins
 
-// by says which entry of the scope permits a request.
+// by names the entry of the scope that permits a request.
 func by(entry string) string {
 	if entry == "" {
 		return ""
@@ -105,7 +106,7 @@ func by(entry string) string {
 	return "; spec.scope." + entry + " of the credential permits it"
 }
 
-// describe names a request for a sentence.
+// describe names a request within a sentence.
 func describe(request scope.Request) string {
 	if request.Path != "" {
 		return request.Verb + " " + request.Path
@@ -117,8 +118,8 @@ func describe(request scope.Request) string {
 	return request.Verb + " " + name
 }
 
-// Unserved decides about a request that the API does not have: nobody may make it. Ok is false if the API has it. An
-// endpoint answers such a request with 404 or 405, so this is for reviews. Source: ADR-0023.
+// Unserved decides about a request that the API does not have: no caller may make it. Ok is false if the API has it.
+// Endpoints answer such a request with 404 or 405, so only reviews need this. Source: ADR-0023.
 func Unserved(request scope.Request) (decision Decision, ok bool) {
 	if _, served := lookup(request); served {
 		return Decision{}, false
@@ -144,8 +145,8 @@ func issues(request scope.Request) bool {
 		(request.Resource == "directclusterendpointtokens" || request.Resource == "virtualclusterinstances" && request.Subresource == "kubeconfig")
 }
 
-// ofKubeconfigs reports whether the token of a kubeconfig may make a request: to read the instance that its scope names, and
-// to ask about the API and the caller. It makes no credentials. Source: ADR-0021.
+// ofKubeconfigs reports whether the token of a kubeconfig may make a request: such a token may read the instance that
+// its scope names, and ask about the API and the caller. It creates no credentials. Source: ADR-0021.
 func ofKubeconfigs(request scope.Request) bool {
 	switch {
 	case request.Resource == "":

@@ -13,8 +13,8 @@ import (
 // Decision is whether a request is permitted, and why. Source: ADR-0023.
 type Decision struct {
 	Allowed bool
-	// Hidden tells that the request is refused because its object does not exist for the caller: the answer is 404 then,
-	// and 403 for other refusals.
+	// Hidden reports whether the request is refused because its object does not exist for the caller. The status is
+	// then 404; it is 403 for other refusals.
 	Hidden bool
 	// Reason names the rule that decided, as a text for the caller. For a refusal, it says what would permit the request.
 	Reason string
@@ -22,7 +22,7 @@ type Decision struct {
 	Causes field.ErrorList
 }
 
-// And is a decision that needs a second one: the first refusal, or both reasons.
+// And combines two decisions that must both permit the request: it returns the first refusal, or both reasons.
 func (d Decision) And(second Decision) Decision {
 	if !d.Allowed {
 		return d
@@ -46,8 +46,8 @@ func (d Decision) Error(resource schema.GroupResource, name string) error {
 	}
 }
 
-// Owned decides whether a caller sees an object of an owner, which is in the form of identity.Owner.String: callers see
-// their own objects and those of their teams, and admins see all. Source: ADR-0004.
+// Owned decides whether a caller sees an object of an owner, given in the form of identity.Owner.String: callers see
+// their own objects and their teams' objects, and admins see all. Source: ADR-0004.
 func Owned(caller identity.Caller, owner string) Decision {
 	switch {
 	case caller.Admin():
@@ -61,8 +61,8 @@ func Owned(caller identity.Caller, owner string) Decision {
 	}
 }
 
-// Unseen is the decision about an object that does not exist for a caller. It is the same for an object that they may
-// not see and for one that nobody has created. Who says who sees objects of the kind. Source: ADR-0023.
+// Unseen is the decision about an object that does not exist for a caller. It is the same whether the object is hidden
+// from the caller or was never created. Who names the callers that see objects of the kind. Source: ADR-0023.
 func Unseen(resource schema.GroupResource, namespace, name, who string) Decision {
 	at := ""
 	if namespace != "" {
@@ -71,5 +71,5 @@ func Unseen(resource schema.GroupResource, namespace, name, who string) Decision
 	return Decision{Hidden: true, Reason: fmt.Sprintf("you see no %s %q%s; of those that exist, %s see them", resource, name, at, who)}
 }
 
-// SeenBy says who sees objects that belong to their owners, for Unseen.
+// SeenBy names the callers that see objects with an owner, for Unseen.
 const SeenBy = "their owners and members of " + identity.Admins

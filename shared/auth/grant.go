@@ -10,24 +10,25 @@ import (
 	"management.platform.sh/shared/model/identity"
 )
 
-// Grant is what an object gives somebody by one of its fields. Each kind lists the grants of an object, and package resource compares
-// those that a write adds with the rights of its caller. Source: ADR-0047.
+// Grant is a right that an object gives by one of its fields. Each kind lists the grants of an object, and package
+// resource compares the grants that a write adds with the rights of its caller. Source: ADR-0047.
 type Grant struct {
 	// Path is the field.
 	Path *field.Path
-	// Value tells the grant from others at the same field: two grants with the same path and value are the same. Empty: the grant is
+	// Value tells grants of one field apart: two grants with the same path and value are the same. Empty: the grant is
 	// compared at each write.
 	Value string
-	// To is the user or the team that gets it. The zero value: the grant names neither.
+	// To is the user or the team that receives the grant. The zero value: the grant names neither.
 	To identity.Owner
-	// ExistingOnly tells that a new object does not give it: nobody depends on a new object yet.
+	// ExistingOnly reports whether only an existing object gives the grant: nothing depends on a new object yet.
 	ExistingOnly bool
-	// exceeds returns what the caller lacks.
+	// exceeds returns the rights that the caller lacks.
 	exceeds func(caller identity.Caller) field.ErrorList
 }
 
-// ActsAs is the grant of a credential that acts as an owner. Callers give it for themselves and their teams, and admins for everybody. A
-// caller with a scope gives it for the owner of the caller's credential alone: another owner has other rights within the same scope.
+// ActsAs is the grant of a credential that acts as an owner. Callers give it for themselves and their teams, and admins
+// for every owner. A caller with a scope gives it only for the owner of the caller's own credential: another owner has
+// other rights within the same scope.
 func ActsAs(path *field.Path, owner identity.Owner) Grant {
 	name := owner.String()
 	return Grant{Path: path, Value: name, To: owner, exceeds: func(caller identity.Caller) field.ErrorList {
@@ -42,8 +43,8 @@ func ActsAs(path *field.Path, owner identity.Owner) Grant {
 	}}
 }
 
-// BelongsTo is the grant of an object that an owner controls and whose quota counts it. Callers give it to themselves and their teams,
-// and admins without a scope to everybody.
+// BelongsTo is the grant of an object that an owner controls and that counts towards the owner's quota. Callers give it
+// to themselves and their teams, and admins without a scope to every owner.
 func BelongsTo(path *field.Path, owner identity.Owner) Grant {
 	name := owner.String()
 	return Grant{Path: path, Value: name, To: owner, exceeds: func(caller identity.Caller) field.ErrorList {
@@ -54,13 +55,14 @@ func BelongsTo(path *field.Path, owner identity.Owner) Grant {
 	}}
 }
 
-// Scoped is the grant of a credential that permits what a scope permits; nil is everything. It is compared at each write, because a
-// stored credential may have more than the caller.
+// Scoped is the grant of a credential that permits what a scope permits; nil is everything. It is compared at each
+// write, because a stored credential may have more rights than the caller.
 func Scoped(path *field.Path, scope *model.Scope) Grant {
 	return Grant{Path: path, exceeds: func(caller identity.Caller) field.ErrorList { return Exceeds(scope, caller, path) }}
 }
 
-// Permits is the grant of rights in one project or one virtual cluster, which a scope describes. Value says which.
+// Permits is the grant of rights in one project or one virtual cluster, which a scope describes. Value names the
+// rights.
 func Permits(path *field.Path, value string, scope *model.Scope) Grant {
 	return Grant{Path: path, Value: value, exceeds: func(caller identity.Caller) field.ErrorList {
 		if len(Exceeds(scope, caller, path)) > 0 {
@@ -70,9 +72,9 @@ func Permits(path *field.Path, value string, scope *model.Scope) Grant {
 	}}
 }
 
-// Lasting is the grant of rights that depend on no credential and that no scope describes: a role on the platform, a group, the members
-// of a team, the identity with which a person signs in. Only a credential without scope and end gives it, or a person who has signed in.
-// Value says what is given.
+// Lasting is the grant of rights that depend on no credential and that no scope describes: a role on the platform, a
+// group, the members of a team, the identity with which a person signs in. Only a credential without a scope and an end
+// gives it, or a person who has signed in. Value names the rights.
 func Lasting(path *field.Path, value string) Grant {
 	return Grant{Path: path, Value: value, exceeds: func(caller identity.Caller) field.ErrorList {
 		if len(caller.Scopes()) > 0 {
@@ -82,8 +84,8 @@ func Lasting(path *field.Path, value string) Grant {
 	}}
 }
 
-// Endless is the grant of something that works without end, within a scope that another grant describes. Only a credential without an end
-// gives it, or a person who has signed in. Value says what is given.
+// Endless is the grant of a credential that works without end, within a scope that another grant describes. Only a
+// credential without an end gives it, or a person who has signed in. Value names the credential.
 func Endless(path *field.Path, value string) Grant {
 	return Grant{Path: path, Value: value, exceeds: func(caller identity.Caller) field.ErrorList { return endless(caller, path) }}
 }
@@ -96,20 +98,20 @@ func endless(caller identity.Caller, path *field.Path) field.ErrorList {
 		"outlasts your credential, which ends, or is bound to one that ends; a credential without an end permits it, and so does a sign-in")}
 }
 
-// For returns the grant as one to a user or a team.
+// For returns the grant with a user or a team as its receiver.
 func (g Grant) For(owner identity.Owner) Grant {
 	g.To, g.Value = owner, owner.String()+" "+g.Value
 	return g
 }
 
-// Existing returns the grant as one that a new object does not give.
+// Existing returns the grant with ExistingOnly set.
 func (g Grant) Existing() Grant {
 	g.ExistingOnly = true
 	return g
 }
 
-// Beyond returns the fields by which the grants of an object give more than a caller may. What the object gave before gives nothing new;
-// before is asked only if something exceeds the caller's rights. Nil: the object is new.
+// Beyond returns the fields whose grants exceed the rights of a caller. Grants that the object gave before do not
+// count; before is called only if a grant exceeds the caller's rights. A nil before means that the object is new.
 func Beyond(caller identity.Caller, grants []Grant, before func() []Grant) field.ErrorList {
 	type mark struct{ path, value string }
 	var given map[mark]bool

@@ -10,13 +10,13 @@ import (
 	"management.platform.sh/shared/model"
 )
 
-// audience says who may make a kind of request.
+// audience is a set of callers that may make a kind of request.
 type audience int
 
 const (
 	// admins are the members of identity.Admins.
 	admins audience = iota
-	// projectAdmins are the admins of the project of the request's namespace, and those of the platform.
+	// projectAdmins are the admins of the project of the request's namespace, and the admins of the platform.
 	projectAdmins
 	// everybody are all authenticated callers.
 	everybody
@@ -24,7 +24,7 @@ const (
 	anybody
 )
 
-// rule says who may do verbs to a resource or its subresource, or get paths.
+// rule says which audience may make requests: verbs on a resource or its subresource, or GET on paths.
 type rule struct {
 	who         audience
 	verbs       []string
@@ -45,13 +45,15 @@ var (
 	create = []string{"create"}
 )
 
-// policy says who may make which request. Resources that it does not list are for admins, and paths for everybody, but
-// reviews say that the API does not have them: test/api compares the list with the routes of the catalog.
+// policy lists who may make which request. Resources that it does not list are for admins. Paths that it does not list
+// are for every authenticated caller, but reviews say that the API does not have them: test/api compares the list with
+// the routes of the catalog.
 //
-// Callers see and change only their own objects, which the rules of each kind decide. Creating an instance is for admins of its
-// project (ADR-0037). Creating users, teams and projects is for admins (ADR-0029, ADR-0037). Trust rules are for admins alone: others see none (ADR-0036). The configuration can be read without
-// its secrets (ADR-0015). Reviews reveal nothing: callers with a bearer to review could also use it, and a review of
-// access evaluates what the caller sends (ADR-0012).
+// Callers see and change only their own objects, which the rules of each kind decide. Creating an instance is for
+// admins of its project (ADR-0037). Creating users, teams and projects is for admins (ADR-0029, ADR-0037). Trust rules
+// are for admins alone: other callers see none (ADR-0036). The configuration can be read without its secrets
+// (ADR-0015). Reviews reveal nothing: callers with a bearer to review could also use it, and a review of access
+// evaluates what the caller sends (ADR-0012).
 var policy = []rule{
 	{who: everybody, resource: model.Resource("ownedaccesskeys"), verbs: []string{"get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"}},
 	{who: everybody, resource: model.Resource("virtualclusterinstances"), verbs: []string{"get", "list", "watch", "update", "patch", "delete", "deletecollection"}},
@@ -93,7 +95,7 @@ var policy = []rule{
 	{who: anybody, paths: []string{"/auth/authorize", "/auth/info", "/auth/confirm", "/auth/resume", "/auth/password/login", "/auth/device"}, verbs: []string{"get"}},
 	{who: anybody, paths: []string{"/auth/confirm", "/auth/token", "/auth/revoke", "/auth/password/login", "/auth/device", "/auth/device/code"}, verbs: []string{"post"}},
 	{who: everybody, paths: append([]string{"/version", "/api", "/api/v1", "/apis", "/openapi/v2", "/openapi/v3", "/openapi/v3/apis/" + model.GroupName + "/v1"}, groupPaths()...), verbs: get},
-	// Runners and servers have these beside the catalog.
+	// The runner and the servers have these routes besides the catalog.
 	{who: anybody, paths: []string{"/healthz", "/livez", "/readyz"}, verbs: []string{"get", "head"}},
 	{who: everybody, paths: []string{"/metrics"}, verbs: get},
 }
@@ -115,7 +117,7 @@ func (r rule) serves(request scope.Request) bool {
 	return len(r.paths) == 0 && r.resource.Group == request.Group && r.resource.Resource == request.Resource && r.subresource == request.Subresource
 }
 
-// lookup returns who may make a request, and false for a request that is not listed.
+// lookup returns the audience of a request. Ok is false for a request that is not listed.
 func lookup(request scope.Request) (audience, bool) {
 	for _, r := range policy {
 		if r.serves(request) && slices.Contains(r.verbs, request.Verb) {

@@ -22,10 +22,10 @@ func SessionValue(bearer secret.String) string {
 	return base64.RawURLEncoding.EncodeToString([]byte(bearer.Reveal()))
 }
 
-// WithSession returns a request whose bearer is that of its session cookie, if the cookie counts: there is no Authorization
-// header, there is one cookie of that name, the browser says that a page of the same origin sends the request, and no form can
-// send its body. Otherwise it returns the request as it is, and the cookie is ignored. It does not change the given request.
-// Source: ADR-0030.
+// WithSession returns the request with the bearer of its session cookie, if the cookie counts. The cookie counts if all
+// of this holds: there is no Authorization header; there is one cookie of that name; the browser says that a page of
+// the same origin sends the request; and no form can send the body. Otherwise WithSession returns the request as it is,
+// and the cookie is ignored. It does not change the given request. Source: ADR-0030.
 func WithSession(r *http.Request) *http.Request {
 	if len(r.Header["Cookie"]) == 0 || len(r.Header["Authorization"]) > 0 {
 		return r
@@ -48,7 +48,8 @@ func WithSession(r *http.Request) *http.Request {
 	return with
 }
 
-// sendable reports whether a form could send a request that writes: a POST without a media type, or with one of a form.
+// sendable reports whether a form could send a request that writes: a POST without a media type, or with a media type
+// of formTypes.
 func sendable(r *http.Request) bool {
 	if r.Method == http.MethodGet || r.Method == http.MethodHead {
 		return false

@@ -1,5 +1,6 @@
-// Package directory says what owners of credentials may do at the moment of a request: whether a user or a team may use the
-// platform, and which groups they have. It reads users and teams as they are stored and decides nothing else. Source: ADR-0029.
+// Package directory returns the current rights of the owners of credentials: whether a user or a team may use the
+// platform, and which groups they have. It reads users and teams as they are stored and decides nothing else. Source:
+// ADR-0029.
 package directory
 
 import (
@@ -28,22 +29,22 @@ const (
 	Projects = "projects"
 )
 
-// Mode is the place in the state that says whether every owner of a credential must have an object. Its first record makes it so, for
-// good. Source: ADR-0033.
+// Mode is the resource that says whether every owner of a credential must have an object. Its first record makes that
+// so, permanently. Source: ADR-0033.
 const Mode = "peoplemode"
 
-// maxUsers is how many users a process keeps decoded, each with the groups that follow from the teams.
+// maxUsers is the number of users that a process keeps decoded, each with the groups that teams give.
 const maxUsers = 1024
 
 // The reasons for which the credentials of an owner do not work.
 var (
-	// ErrDisabled: the user or team is disabled.
+	// ErrDisabled means that the user or team is disabled.
 	ErrDisabled = errors.New("the owner of the credential is disabled")
-	// ErrGone: the user or team is being deleted, or is not the one for which the credential was made.
+	// ErrGone means that the user or team is being deleted, or is another one than the credential was made for.
 	ErrGone = errors.New("the owner of the credential no longer exists")
-	// ErrAbsent: there is no such user or team, and the platform demands one. Source: ADR-0033.
+	// ErrAbsent means that there is no such user or team, and that the platform requires one. Source: ADR-0033.
 	ErrAbsent = errors.New("the owner of the credential is neither a user nor a team of the platform")
-	// ErrSignedOut: the user has ended all credentials that were made before.
+	// ErrSignedOut means that the user has ended all earlier credentials.
 	ErrSignedOut = errors.New("the owner of the credential has ended it")
 )
 
@@ -54,9 +55,9 @@ type Directory struct {
 	teams    snapshots[person, teams]
 	projects snapshots[project, projects]
 	mode     store.Store
-	// strict is true once the process has seen that every owner must have an object.
+	// strict is true once the process has read that every owner must have an object.
 	strict atomic.Bool
-	// written is true once the process has seen that there are or were users or teams.
+	// written is true once the process has read that there are or were users or teams.
 	written atomic.Bool
 }
 
@@ -66,7 +67,8 @@ type decodedUser struct {
 	user     *person
 }
 
-// person is what counts of a user or a team. The fields are those of model.User and model.Team.
+// person has the fields of a user or a team that decide about rights. The fields are those of model.User and
+// model.Team.
 type person struct {
 	Metadata struct {
 		UID               string       `json:"uid"`
@@ -82,7 +84,7 @@ type person struct {
 		TokenGeneration int64               `json:"tokenGeneration"`
 	} `json:"spec"`
 
-	// groups are those of the user with the teams that asked last.
+	// groups are the user's groups, with the teams for which they were computed last.
 	groups atomic.Pointer[groupsAt]
 }
 
@@ -92,7 +94,7 @@ type groupsAt struct {
 	groups []string
 }
 
-// Admins reports whether roles make admins.
+// Admins reports whether the roles make their holder an admin.
 func Admins(roles []model.ClusterRole) bool {
 	return slices.ContainsFunc(roles, func(role model.ClusterRole) bool { return role.Name == model.ClusterRoleAdmin })
 }
@@ -111,7 +113,7 @@ func roleGroups(roles []model.ClusterRole) []string {
 	return groups
 }
 
-// refused says why the credentials of a user or a team do not work.
+// refused returns why the credentials of a user or a team do not work; nil if they work.
 func (p *person) refused() error {
 	switch {
 	case p.Metadata.DeletionTimestamp != nil:
@@ -123,9 +125,9 @@ func (p *person) refused() error {
 	}
 }
 
-// New returns the directory of the users, teams and projects in three stores. Mode is the store of Mode.
+// New returns the directory of the users, teams and projects in three stores. Mode is the store of the resource Mode.
 func New(users, teamsIn, projectsIn, mode store.Store) *Directory {
-	// Only a size below one is an error.
+	// The only error is a size below one.
 	decoded, _ := lru.New[string, decodedUser](maxUsers)
 	return &Directory{
 		users: users, mode: mode, decoded: decoded,
@@ -149,9 +151,10 @@ var (
 	revisionOfProjects, revisionOfMode = store.Ref{Resource: Projects}, store.Ref{Resource: Mode}
 )
 
-// Refs returns what must be read to know what owners may do: the users among them, each once, and the revisions of teams and projects. The
-// revision of the users is among them until the process has seen a user or a team: it tells only whether there is any. That of the
-// mode is among them until the process has seen that every owner must have an object.
+// Refs returns the records to read before Of can answer for some owners: each user among them once, and the revisions
+// of teams and projects. Until the process has read a user or a team, it includes the revision of the users, which
+// tells only whether there are any. Until the process has read that every owner must have an object, it includes the
+// revision of the mode.
 func (d *Directory) Refs(owners ...identity.Owner) []store.Ref {
 	refs := make([]store.Ref, 2, 4+len(owners))
 	refs[0], refs[1] = revisionOfTeams, revisionOfProjects
@@ -169,8 +172,8 @@ func (d *Directory) Refs(owners ...identity.Owner) []store.Ref {
 	return refs
 }
 
-// Prepare reads the teams and projects if the process does not have them yet, both at the same time. It may run beside the first
-// request. Errors are for nobody: Of reads what is missing.
+// Prepare reads the teams and projects concurrently if the process does not have them yet. It may run beside the first
+// request. It returns no error: Of reads what is missing.
 func (d *Directory) Prepare(ctx context.Context) {
 	var both sync.WaitGroup
 	if d.teams.last() == nil {
@@ -182,13 +185,14 @@ func (d *Directory) Prepare(ctx context.Context) {
 	both.Wait()
 }
 
-// Prepared tells that the process has the teams and projects.
+// Prepared reports whether the process has the teams and projects.
 func (d *Directory) Prepared() bool { return d.teams.last() != nil && d.projects.last() != nil }
 
-// Empty tells that there was no user and no team when the last request was authenticated, and that owners need none.
+// Empty reports whether there was no user and no team when the last request was authenticated, and owners need none.
 func (d *Directory) Empty() bool { return !d.written.Load() && !d.strict.Load() }
 
-// Strict tells that every owner must have an object. It reads the mode unless the process has seen that. Errors: those of the store.
+// Strict reports whether every owner must have an object. It reads the mode until the process has read that they must.
+// It returns the store's errors.
 func (d *Directory) Strict(ctx context.Context) (bool, error) {
 	if d.strict.Load() {
 		return true, nil
@@ -201,8 +205,8 @@ func (d *Directory) Strict(ctx context.Context) (bool, error) {
 	return d.strict.Load(), nil
 }
 
-// Demand makes the platform demand an object of every owner, for good: a credential whose user or team does not exist is refused from
-// the next request on. It may be called again. Errors: those of the store.
+// Demand makes the platform require an object of every owner, permanently: it refuses a credential whose user or team
+// does not exist, from the next request on. It may be called again. It returns the store's errors.
 func (d *Directory) Demand(ctx context.Context, now time.Time) error {
 	if _, err := d.mode.Create(ctx, store.Record{Name: "strict", Created: now, Object: []byte("{}")}); err != nil && !errors.Is(err, store.ErrExists) {
 		return fmt.Errorf("noting that every owner needs an object: %w", err)
@@ -210,14 +214,14 @@ func (d *Directory) Demand(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-// note remembers what was read of the mode.
+// note remembers a record of the mode.
 func (d *Directory) note(read map[store.Ref]store.Record) {
 	if !d.strict.Load() && read[revisionOfMode].Revision > store.Beginning {
 		d.strict.Store(true)
 	}
 }
 
-// absent is the state of an owner without an object.
+// absent returns the state of an owner without an object.
 func (d *Directory) absent() (State, error) {
 	if d.strict.Load() {
 		return State{}, ErrAbsent
@@ -225,11 +229,12 @@ func (d *Directory) absent() (State, error) {
 	return State{}, nil
 }
 
-// State is what an owner may do at a moment.
+// State has the rights of an owner at a moment.
 type State struct {
-	// Managed tells that the owner has an object. Without one, the rights of a credential are what the credential says.
+	// Managed reports whether the owner has an object. The rights of an owner without an object are the rights in the
+	// credential.
 	Managed bool
-	// UID is that of the object, and Generation its spec.tokenGeneration.
+	// UID is the uid of the object, and Generation its spec.tokenGeneration.
 	UID        string
 	Generation int64
 	// Groups are the groups that the object gives, sorted. The slice is shared.
@@ -242,10 +247,10 @@ func (s State) Has(group string) bool {
 	return found
 }
 
-// Of returns what an owner may do, from what was read for Refs of that owner. It reads the teams and the projects if the process has
-// older ones.
+// Of returns the state of an owner, from the records of Refs for that owner. It reads the teams and the projects again
+// if the process has older ones.
 //
-// Errors: ErrDisabled, ErrGone and ErrAbsent; those of the store.
+// Errors: ErrDisabled, ErrGone and ErrAbsent; the store's errors.
 func (d *Directory) Of(ctx context.Context, owner identity.Owner, read map[store.Ref]store.Record) (State, error) {
 	revision, asked := read[revisionOfTeams]
 	if !asked {
@@ -287,8 +292,8 @@ func (d *Directory) Of(ctx context.Context, owner identity.Owner, read map[store
 	}, nil
 }
 
-// TeamsOf returns the names of the enabled teams of a user who has these groups, sorted: as they were when the process authenticated
-// its last request.
+// TeamsOf returns the names of the enabled teams of a user who has these groups, sorted. The teams are as they were
+// when the process authenticated its last request.
 func (d *Directory) TeamsOf(name string, groups ...string) []string {
 	now := d.teams.last()
 	if now == nil {
@@ -299,8 +304,9 @@ func (d *Directory) TeamsOf(name string, groups ...string) []string {
 	return slices.Compact(member)
 }
 
-// Created returns when the users and teams were made whose objects belong to a caller, by the owner in the form of identity.Owner.String.
-// Owners without an object are left out, and all of them for an admin. Errors: those of the store.
+// Created returns the creation times of the users and teams of a caller, by the owner in the form of
+// identity.Owner.String. It leaves out owners without an object, and returns none for an admin. It returns the store's
+// errors.
 func (d *Directory) Created(ctx context.Context, caller identity.Caller) (map[string]time.Time, error) {
 	if caller.Admin() {
 		return nil, nil
@@ -326,8 +332,8 @@ func (d *Directory) Created(ctx context.Context, caller identity.Caller) (map[st
 	return created, nil
 }
 
-// Unlisted returns those of some groups that no team lists now. Teams that are disabled, or being deleted, list their groups too.
-// It costs a round trip. Errors: those of the store.
+// Unlisted returns the groups that no team lists now. Teams that are disabled, or being deleted, count too. It costs a
+// round trip. It returns the store's errors.
 func (d *Directory) Unlisted(ctx context.Context, groups []string) ([]string, error) {
 	read, err := d.users.GetRefs(ctx, revisionOfTeams)
 	if err != nil {
@@ -357,13 +363,13 @@ func (d *Directory) user(record store.Record) (*person, error) {
 	return user, nil
 }
 
-// Read reads what Refs asks for about owners, in one round trip. Errors: those of the store.
+// Read reads the records of Refs for some owners, in one round trip. It returns the store's errors.
 func (d *Directory) Read(ctx context.Context, owners ...identity.Owner) (map[store.Ref]store.Record, error) {
 	return d.users.GetRefs(ctx, d.Refs(owners...)...)
 }
 
-// Fits says why a credential does not work that was made for an owner in a state; nil if it works. Made is what was noted of the
-// owner then; nil: nothing.
+// Fits returns why a credential of an owner in a state does not work; nil if it works. Made is what the credential
+// notes about its owner at its creation; nil: nothing.
 //
 // Errors: ErrGone and ErrSignedOut.
 func (s State) Fits(made *model.AccessKeyOwner) error {

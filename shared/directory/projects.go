@@ -8,7 +8,7 @@ import (
 	"management.platform.sh/shared/model/identity"
 )
 
-// project is what counts of a project. The fields are those of model.Project.
+// project has the fields of a project that decide about rights, as in model.Project.
 type project struct {
 	Spec struct {
 		Owner   *model.ProjectOwner   `json:"owner"`
@@ -16,8 +16,8 @@ type project struct {
 	} `json:"spec"`
 }
 
-// projects have the roles that all projects give at a revision: by the user or team, in the form of identity.Owner.String, and by the
-// project. They are never changed.
+// projects have the roles that all projects give at a revision: by the user or team, in the form of
+// identity.Owner.String, and by the project. They are never changed.
 type projects struct {
 	of map[string]map[string]string
 }
@@ -48,7 +48,7 @@ func RolesIn(owner *model.ProjectOwner, members []model.ProjectMember) map[strin
 	return roles
 }
 
-// Member returns the user or the team that a member of a project is.
+// Member returns the user or the team of a project's member.
 func Member(member model.ProjectMember) identity.Owner {
 	if member.Kind == model.ProjectMemberTeam {
 		return identity.Owner{Kind: identity.Team, Name: member.Name}
@@ -67,7 +67,7 @@ func wider(a, b string) string {
 	return b
 }
 
-// Widest returns the widest role that one of some owners has; empty: none has one.
+// Widest returns the widest role among those of some owners; empty if none has a role.
 func Widest(roles map[string]string, owners []string) string {
 	widest := ""
 	for _, owner := range owners {
@@ -76,8 +76,9 @@ func Widest(roles map[string]string, owners []string) string {
 	return widest
 }
 
-// Roles returns the roles of a caller in projects, by the name of the project: as they were when the process authenticated its last
-// request. Admins of the platform have none. The map is shared. Source: ADR-0037.
+// Roles returns the roles of a caller in projects, by the name of the project. The projects are as they were when the
+// process authenticated its last request. Admins of the platform have no roles here. The map is shared. Source:
+// ADR-0037.
 func (d *Directory) Roles(caller identity.Caller) map[string]string {
 	now := d.projects.last()
 	if now == nil || len(now.of) == 0 || caller.Admin() {

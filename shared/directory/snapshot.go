@@ -13,19 +13,19 @@ import (
 	"management.platform.sh/shared/state/store"
 )
 
-// snapshots has all objects of a resource at the revision that the process has seen last. T is what counts of an object, and V what is
-// made of all of them: it is never changed.
+// snapshots has all objects of a resource at the latest revision that the process has read. T is the decoded form of an
+// object, and V is computed from all of them and never changed.
 type snapshots[T, V any] struct {
 	store store.Store
 	// resource names the objects in errors.
 	resource string
 	view     func(byName map[string]*T) *V
 	current  atomic.Pointer[snapshot[T, V]]
-	// mu is held while a newer one is read.
+	// mu is held while a newer snapshot is read.
 	mu sync.Mutex
 }
 
-// snapshot are all objects at a revision.
+// snapshot has all objects at a revision.
 type snapshot[T, V any] struct {
 	revision int64
 	byName   map[string]*T
@@ -36,7 +36,7 @@ func (s *snapshots[T, V]) of(revision int64, byName map[string]*T) *snapshot[T, 
 	return &snapshot[T, V]{revision: revision, byName: byName, view: s.view(byName)}
 }
 
-// last returns the objects that the process has seen last; nil: none.
+// last returns the objects that the process has read last; nil: none.
 func (s *snapshots[T, V]) last() *V {
 	if now := s.current.Load(); now != nil {
 		return now.view
@@ -44,8 +44,8 @@ func (s *snapshots[T, V]) last() *V {
 	return nil
 }
 
-// at returns the objects at a revision or a later one; revision 0 stands for any. One request reads what is new, and the others wait
-// for it.
+// at returns the objects at a revision or a later one; 0 accepts any revision. One request reads the newer objects, and
+// the others wait for it.
 func (s *snapshots[T, V]) at(ctx context.Context, revision int64) (*V, error) {
 	switch now := s.current.Load(); {
 	case now == nil || now.revision < revision:
@@ -59,7 +59,7 @@ func (s *snapshots[T, V]) at(ctx context.Context, revision int64) (*V, error) {
 		s.current.CompareAndSwap(now, nil)
 	}
 	if revision == store.Beginning {
-		// There has never been an object.
+		// No object was ever written.
 		s.current.CompareAndSwap(nil, s.of(revision, nil))
 		return s.current.Load().view, nil
 	}
@@ -77,7 +77,7 @@ func (s *snapshots[T, V]) at(ctx context.Context, revision int64) (*V, error) {
 	return next.view, nil
 }
 
-// read returns the objects after those that the process has; nil if it has none.
+// read returns the objects that were written since the last read, or all objects if the process has none.
 func (s *snapshots[T, V]) read(ctx context.Context, now *snapshot[T, V], revision int64) (*snapshot[T, V], error) {
 	if now != nil {
 		next, err := s.follow(ctx, now, revision)
@@ -107,12 +107,12 @@ func (s *snapshots[T, V]) read(ctx context.Context, now *snapshot[T, V], revisio
 		if page.Revision == first {
 			return listed, nil
 		}
-		// Objects were written between the pages.
+		// Objects were written while the pages were read.
 		return s.follow(ctx, listed, page.Revision)
 	}
 }
 
-// follow returns the objects with the changes up to a revision at least.
+// follow returns the objects with all changes up to a revision at least.
 func (s *snapshots[T, V]) follow(ctx context.Context, now *snapshot[T, V], revision int64) (*snapshot[T, V], error) {
 	byName, at := maps.Clone(now.byName), now.revision
 	if byName == nil {
@@ -140,7 +140,7 @@ func (s *snapshots[T, V]) follow(ctx context.Context, now *snapshot[T, V], revis
 	return s.of(at, byName), nil
 }
 
-// decode returns what counts of the object of a record.
+// decode returns the decoded form of the object of a record.
 func decode[T any](record store.Record) (*T, error) {
 	found := new(T)
 	if err := json.Unmarshal(record.Object, found); err != nil {

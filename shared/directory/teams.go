@@ -29,7 +29,7 @@ func newTeams(byName map[string]*person) *teams {
 	return t
 }
 
-// of returns the names of the teams of a user who has these groups, some of them perhaps twice.
+// of returns the names of the teams of a user who has these groups, with possible repetitions.
 func (t *teams) of(name string, groups []string) []string {
 	member := slices.Clone(t.ofUser[name])
 	for _, group := range groups {
@@ -38,7 +38,7 @@ func (t *teams) of(name string, groups []string) []string {
 	return member
 }
 
-// stateOf returns what a team may do as an owner.
+// stateOf returns the state of a team as an owner.
 func (t *teams) stateOf(name string) (State, error) {
 	team, exists := t.byName[name]
 	if !exists {
@@ -64,7 +64,7 @@ func (t *teams) groupsOf(name string, user *person) []string {
 
 func (t *teams) computeGroups(name string, user *person) []string {
 	own := append(slices.Clone(user.Spec.Groups), user.Spec.SSOGroups...)
-	// The platform alone gives its own groups: by the name, by teams and by roles.
+	// Only the platform gives the reserved groups: by name, by teams and by roles.
 	groups := identity.WithoutReserved(own)
 	groups = append(groups, identity.UserPrefix+name)
 	groups = append(groups, roleGroups(user.Spec.ClusterRoles)...)

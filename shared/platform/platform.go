@@ -29,7 +29,7 @@ type Environment struct {
 	Random io.Reader
 	// Encryption returns the keys that seal secrets in the state. nil: the process has no keys.
 	Encryption func(context.Context) (*encryption.Keyring, error)
-	// Log is the log for errors that do not change a response.
+	// Log receives errors that do not change a response.
 	Log *slog.Logger
 	// Config returns the current platform configuration. It is never nil, and callers must not change its result.
 	Config func() *model.ConfigStatus
@@ -47,7 +47,7 @@ type Environment struct {
 	// LocalSigners permits virtual clusters whose signer has an address that is only valid on this machine. The local
 	// runner and tests set it. Source: ADR-0017.
 	LocalSigners bool
-	// Endpoints stand for public addresses of connectors. The zero value is these addresses.
+	// Endpoints replace public addresses of connectors. The zero value replaces none.
 	Endpoints Endpoints
 	// Patches bound the evaluation of sync patches.
 	Patches settings.Patches
@@ -55,7 +55,7 @@ type Environment struct {
 	Tokens settings.Tokens
 	// AuditEvents opens the data store of the audit for reading, for one request. nil: this process has no audit.
 	AuditEvents func() (audit.Reader, error)
-	// Quota bounds the objects of each owner, for each kind. The zero value is no bound.
+	// Quota bounds the objects of each owner, for each kind. The zero value sets no bound.
 	Quota store.Quota
 
 	singles singles

@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// singles holds the values of which an environment has one, by type.
+// singles holds the values that an environment has only one of, by type.
 type singles struct {
 	mu     sync.Mutex
 	byType map[reflect.Type]*single
@@ -29,19 +29,20 @@ func (s *singles) of(key reflect.Type) *single {
 	return s.byType[key]
 }
 
-// Single returns the one T of an environment, which open makes at the first call. Open may ask for singles of other types,
-// and must not ask for T. It is safe for concurrent use.
+// Single returns the one T of an environment, which open makes at the first call. Open may call Single for other types,
+// but not for T. It is safe for concurrent use.
 //
-// A function that calls Single is not inlined (go:noinline): Go compiles a generic type anew in each package that mentions
-// it, and a registry is such a type. Inlined, the opening of one registry would bring those that it opens in turn.
+// A function that calls Single is not inlined (go:noinline): Go compiles a generic type anew in each package that
+// mentions it, and a registry is such a type. Inlined, the opening of one registry would bring those that it opens in
+// turn.
 func Single[T any](env *Environment, open func(*Environment) T) T {
 	one := env.singles.of(reflect.TypeFor[T]())
 	one.once.Do(func() { one.value = open(env) })
 	return one.value.(T)
 }
 
-// Provide makes value the one T of an environment. It is for values that a shell has opened itself. It panics if there
-// already is one, because operations would continue to use that one.
+// Provide makes value the one T of an environment, for values that a shell has opened itself. It panics if there
+// already is one, because operations would continue to use the earlier value.
 func Provide[T any](env *Environment, value T) {
 	provided := false
 	Single(env, func(*Environment) T { provided = true; return value })

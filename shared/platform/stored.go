@@ -6,8 +6,8 @@ import (
 	"management.platform.sh/shared/model"
 )
 
-// StoredKind is a kind whose objects are stored and may own objects of other stored kinds.
-// Source: Spec 2.2 (ownerReferences); ADR-0009.
+// StoredKind is a kind whose objects are stored and may own objects of other stored kinds. Source: Spec 2.2
+// (ownerReferences); ADR-0009.
 type StoredKind struct {
 	// Resource is the resource at which its objects are served.
 	Resource schema.GroupVersionResource
@@ -22,8 +22,8 @@ func (k StoredKind) GroupVersionKind() schema.GroupVersionKind {
 	return k.Resource.GroupVersion().WithKind(k.Kind)
 }
 
-// StoredKinds are the stored kinds, for packages that must not know the rules of a kind.
-// Source: Spec 2.2 (ownerReferences); ADR-0009.
+// StoredKinds are the stored kinds, for packages that must not depend on the rules of a kind. Source: Spec 2.2
+// (ownerReferences); ADR-0009.
 var StoredKinds = []StoredKind{
 	{Resource: model.SchemeGroupVersion.WithResource("ownedaccesskeys"), Kind: "OwnedAccessKey"},
 	{Resource: model.SchemeGroupVersion.WithResource("directclusterendpointtokens"), Kind: "DirectClusterEndpointToken"},

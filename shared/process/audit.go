@@ -14,13 +14,14 @@ type Sinks struct {
 	Openers []audit.Opener
 	// Metrics counts events. Nil: nothing is counted.
 	Metrics audit.Metrics
-	// Flush makes each request wait until its events are stored. It is for processes that are frozen after each response.
+	// Flush makes each request wait until its events are stored. It is for processes that are frozen after each
+	// response.
 	Flush bool
-	// Brief is as in audit.Options.
+	// Brief has the same meaning as in audit.Options.
 	Brief bool
 }
 
-// BeginAudit starts the audit of a server. The server's configuration says what is recorded.
+// BeginAudit starts the audit of a server. The server's configuration decides what is recorded.
 func BeginAudit(server *frame.Server, sinks Sinks) {
 	env := server.Env
 	platformconfig.Open(env).Sinks = audit.Checker(sinks.Openers)

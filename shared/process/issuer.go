@@ -18,19 +18,20 @@ import (
 )
 
 const (
-	// discovery is the path of the metadata of an issuer. Source: OpenID Connect Discovery 1.0, 4.
+	// discovery is the path of an issuer's metadata. Source: OpenID Connect Discovery 1.0, 4.
 	discovery = "/.well-known/openid-configuration"
-	// issuerWithin bounds the request for them.
+	// issuerWithin bounds the request for the metadata.
 	issuerWithin = 3 * time.Second
-	// maxMetadata is how much of them is read, in bytes.
+	// maxMetadata bounds the metadata that is read, in bytes.
 	maxMetadata = 1 << 20
 )
 
-// issuers fetch the metadata of issuers. Local permits those on this machine.
+// issuers fetch the metadata of issuers. Local permits issuers on this machine.
 type issuers struct{ local bool }
 
-// reach returns the scopes in the metadata of an issuer. It returns an error if these cannot be fetched, or if nobody could sign in with them. The
-// error quotes nothing that the issuer answers. Roots are the certificates of its caFile. Source: ADR-0024; OpenID Connect Discovery 1.0, 4.3.
+// reach returns the scopes in the metadata of an issuer. It returns an error if the metadata cannot be fetched or
+// cannot be used to sign in. The error quotes no part of the issuer's response. Roots are the certificates of its
+// caFile. Source: ADR-0024; OpenID Connect Discovery 1.0, 4.3.
 func (i issuers) reach(ctx context.Context, provider *model.OIDCProvider, roots []byte) ([]string, error) {
 	trust := &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: provider.InsecureCA} //nolint:gosec // the configuration says so
 	if provider.CAFile != "" {
@@ -62,7 +63,7 @@ func (i issuers) reach(ctx context.Context, provider *model.OIDCProvider, roots 
 	return usable(text, provider.IssuerURL)
 }
 
-// usable returns the scopes in metadata, or an error if these are not those of an issuer.
+// usable returns the scopes in metadata, or an error if the text is not the metadata of the issuer.
 func usable(text []byte, issuer string) (scopes []string, err error) {
 	var metadata struct {
 		Issuer        string `json:"issuer"`
@@ -84,7 +85,7 @@ func usable(text []byte, issuer string) (scopes []string, err error) {
 			return nil, errors.New("has metadata without an https URL as " + endpoint.name)
 		}
 	}
-	// The scopes decide nothing.
+	// The scopes are not validated: they decide nothing.
 	given, _ := metadata.Scopes.([]any)
 	for _, scope := range given {
 		if name, isText := scope.(string); isText {
@@ -94,7 +95,7 @@ func usable(text []byte, issuer string) (scopes []string, err error) {
 	return scopes, nil
 }
 
-// unreached says why a request has no answer, without the URL, which may have a password.
+// unreached returns why a request has no response, without the URL, which may have a password.
 func unreached(err error) string {
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):

@@ -12,10 +12,10 @@ import (
 // maxStreams is how many requests a client may have open on one HTTP/2 connection.
 const maxStreams = 100
 
-// Listening returns an HTTP server with the limits that all shells have that listen themselves: for the head of a request,
-// its arrival, the answer and idle connections. Shells set what differs between them. Source: ADR-0020.
+// Listening returns an HTTP server for shells that listen themselves, with the limits that they share: for the head of
+// a request, its arrival, the response and idle connections. Source: ADR-0020.
 //
-// An answer that takes longer than limits.WriteDuration must set write deadlines of its own, as streams do.
+// A response that takes longer than limits.WriteDuration must set write deadlines of its own, as streams do.
 func Listening(handler http.Handler, log *slog.Logger) *http.Server {
 	return &http.Server{
 		Handler:           unread(handler),
@@ -30,8 +30,9 @@ func Listening(handler http.Handler, log *slog.Logger) *http.Server {
 	}
 }
 
-// unread makes a handler answer at once where it does not read the body of a request. Otherwise, the server would wait
-// for up to 256 KiB of the body before it sends the answer, so that a body that never comes would hold its connection.
+// unread makes a handler respond at once if it does not read the body of the request. Otherwise, the server would wait
+// for up to 256 KiB of the body before it sends the response, so that a body that never comes would hold its
+// connection.
 func unread(handler http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.ContentLength == 0 || r.ProtoMajor != 1 {
@@ -46,7 +47,7 @@ func unread(handler http.Handler) http.Handler {
 	})
 }
 
-// arriving is the body of a request. It knows whether all of it was read.
+// arriving is the body of a request. It knows whether all of the body was read.
 type arriving struct {
 	io.ReadCloser
 	ended bool
@@ -60,17 +61,16 @@ func (a *arriving) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// answering is an answer. If the body of its request was not read, it closes the connection.
+// answering is a response. If the body of its request was not read, it closes the connection.
 type answering struct {
 	http.ResponseWriter
 	body  *arriving
 	begun bool
 }
 
-// Unwrap is for http.ResponseController.
+// Unwrap returns the response writer for http.ResponseController.
 func (a *answering) Unwrap() http.ResponseWriter { return a.ResponseWriter }
 
-// WriteHeader begins the answer.
 func (a *answering) WriteHeader(status int) {
 	if status >= http.StatusOK {
 		a.begin()
@@ -78,7 +78,6 @@ func (a *answering) WriteHeader(status int) {
 	a.ResponseWriter.WriteHeader(status)
 }
 
-// Write begins the answer with 200, unless it has begun.
 func (a *answering) Write(p []byte) (int, error) {
 	a.begin()
 	return a.ResponseWriter.Write(p)
@@ -91,6 +90,6 @@ func (a *answering) begin() {
 	}
 	a.begun = true
 	a.Header().Set("Connection", "close")
-	// A body that is under way may still arrive, so that the client reads the answer before the connection is reset.
+	// The rest of the body may still arrive. The client then reads the response before the connection is reset.
 	_ = http.NewResponseController(a.ResponseWriter).SetReadDeadline(time.Now().Add(limits.UnreadDuration))
 }

@@ -18,16 +18,17 @@ import (
 type Shell struct {
 	// Log receives the log lines, as JSON.
 	Log io.Writer
-	// Annotate returns attributes of the log lines of a request or a run. Nil: there are none.
+	// Annotate returns attributes for the log lines of a request or a run. Nil: there are none.
 	Annotate func(context.Context) []slog.Attr
 	// Streams reports whether responses can be streamed.
 	Streams bool
-	// Metrics returns what counts requests, watches and runs if PLATFORM_METRICS asks for it. Nil: nothing is counted.
+	// Metrics returns the counter of requests, watches and runs. It is called if PLATFORM_METRICS asks for metrics.
+	// Nil: nothing is counted.
 	Metrics func() frame.Metrics
 }
 
-// Open returns a server that is built from environment variables, which lookup returns by name. The server has no spans and
-// no audit. Errors name each wrong variable, and never quote a value.
+// Open builds a server from environment variables, which lookup returns by name. The server has no spans and no audit.
+// Errors name each wrong variable, and never quote a value.
 func Open(lookup func(string) string, shell Shell) (*frame.Server, error) {
 	s, wrong := settings.Read(lookup)
 	stores, noState := openStores(s)
@@ -48,7 +49,7 @@ func Open(lookup func(string) string, shell Shell) (*frame.Server, error) {
 		Stores: stores, Encryption: keyring, Log: log, Metrics: metrics, Lookup: placeholders(lookup, fetcher(s.Extension), log),
 	})
 	if source := platformconfig.Open(server.Env); source.FromFile() {
-		// Only a file is read now: the state is not read before the first request.
+		// Only a file is read now. The state is not read before the first request.
 		if err := source.Reload(context.Background()); err != nil {
 			return nil, s.Wrong(settings.Config, err)
 		}
@@ -59,14 +60,15 @@ func Open(lookup func(string) string, shell Shell) (*frame.Server, error) {
 	return server, nil
 }
 
-// Streams reports whether PLATFORM_STREAM says that responses are streamed. If it is not set or invalid, they are not.
+// Streams reports whether PLATFORM_STREAM asks for streamed responses. It returns false if the variable is not set or
+// invalid.
 func Streams(lookup func(string) string) bool {
 	s, err := settings.ReadOnly(lookup, nil, settings.Stream)
 	return err == nil && s.Stream
 }
 
-// openStores returns a function that returns the state of a resource. If the URL of the state is in a secret, the state is
-// opened at the first use. It does not report an absent URL, which settings.Read reports.
+// openStores returns a function that returns the store of a resource. If the URL of the state is in a secret, the state
+// is opened at the first use. An absent URL is no error here: settings.Read reports it.
 func openStores(s settings.Settings) (func(string) store.Store, error) {
 	options := redisstore.Options{
 		PoolSize: s.Redis.PoolSize, Replicas: s.Redis.Replicas, Timeout: s.Redis.Timeout,

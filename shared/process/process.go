@@ -74,13 +74,13 @@ func New(s settings.Settings, world World) *frame.Server {
 	return server
 }
 
-// places returns the places of a process.
+// places returns the limits on what a process serves at a time.
 func places(s settings.Settings, observer fairness.Observer) *fairness.Places {
-	// One caller leaves a worker to the others.
+	// One caller leaves at least one worker to the other callers.
 	perCaller := max(1, s.Patches.Workers-1)
-	// The rest of the connections is for callers who are known, and half of these for other addresses.
+	// The remaining connections are for authenticated callers; half of these are for other addresses.
 	connections := cmp.Or(s.Redis.PoolSize, settings.DefaultPoolSize)
-	// One processor is left to requests that cost little.
+	// One processor is left to cheap requests.
 	heavy := max(1, processors()-1)
 	return fairness.New(map[fairness.Class]fairness.Bound{
 		fairness.Authentications: {Total: max(1, connections*3/4), PerCaller: max(1, connections/2), Waiting: limits.WaitingRequests},

@@ -51,12 +51,13 @@ func fetcher(extension settings.Extension) func(ctx context.Context, id string) 
 	}
 }
 
-// inSecret ends the name of a variable that names a secret with the value of the variable without it.
+// inSecret is the suffix of a variable that names a secret. The secret holds the value of the variable without the
+// suffix.
 const inSecret = "_SECRET"
 
-// placeholders returns the values of the variables that the platform configuration names, and whether they are known. The value of NAME
-// is in the variable NAME, or in the secret that NAME_SECRET names. A secret is fetched at the first use and kept. A failure is logged
-// once, and the next lookup tries again. Source: ADR-0015.
+// placeholders returns the values of the variables that the platform configuration names. Ok is false if a variable is
+// not known. The value of NAME is in the variable NAME, or in the secret that NAME_SECRET names. A secret is fetched at
+// the first use and kept. A failure is logged once, and the next lookup tries again. Source: ADR-0015.
 func placeholders(lookup func(string) string, fetch func(ctx context.Context, id string) (secret.String, error), log *slog.Logger) func(name string) (string, bool) {
 	var mu sync.Mutex
 	fetched, failed := map[string]secret.String{}, map[string]string{}

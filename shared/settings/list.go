@@ -98,7 +98,7 @@ const (
 
 // Values that other packages need too.
 const (
-	// DefaultConfigVariables begins the names of the variables that the platform configuration can name. Source: ADR-0024.
+	// DefaultConfigVariables is the prefix of the variables that the platform configuration can name. Source: ADR-0024.
 	DefaultConfigVariables = "PLATFORM_SECRET_"
 	// DefaultRedisTimeout is the default time for an operation on the state. Source: ADR-0002.
 	DefaultRedisTimeout = time.Second
@@ -120,7 +120,7 @@ const (
 // maxPeriod bounds periods that have no other bound: ten years.
 const maxPeriod = 10 * 366 * 24 * time.Hour
 
-// maxShare bounds what a process serves at a time.
+// maxShare bounds the number of requests that a process serves at a time.
 const maxShare = 100_000
 
 // List contains every setting, in the order of the documentation.

@@ -40,10 +40,11 @@ type Setting struct {
 	Flag string
 	// Readers are the programs that read the setting.
 	Readers Readers
-	// Required are the readers that do not start without the setting or another that stands instead of it. 0: it is optional.
+	// Required are the readers that do not start without the setting or another setting that replaces it. 0: it is
+	// optional.
 	Required Readers
-	// Instead is the key of the setting whose value this one gives in another form: the path of a file, or a reference to a
-	// secret. Empty: none.
+	// Instead is the key of the setting that this one replaces. This setting gives the value in another form: the path
+	// of a file, or a reference to a secret. Empty: none.
 	Instead string
 	// Unit is the unit or the form of the value, such as duration, number, URL or path.
 	Unit string
@@ -53,7 +54,7 @@ type Setting struct {
 	Min, Max string
 	// Words are the allowed values. Nil: the value is not from a fixed list.
 	Words []string
-	// Secret tells that the value must not be shown.
+	// Secret reports whether the value must not be shown.
 	Secret bool
 	// Meaning describes the setting in plain text, for the documentation and for help.
 	Meaning string
@@ -244,8 +245,8 @@ func secretText(name, flag string, field func(*Settings) source) Setting {
 	}}
 }
 
-// secretFile returns the setting of the path of a file with a secret. Its errors do not quote the path: an operator may have
-// set the variable to the secret itself.
+// secretFile returns the setting of the path of a file with a secret. Errors do not quote the path, because an operator
+// may have set the variable to the secret itself.
 func secretFile(name, instead string, field func(*Settings) source) Setting {
 	return Setting{Name: name, Instead: instead, set: func(into *Settings, path string) error {
 		content, err := os.ReadFile(path)
@@ -289,7 +290,7 @@ func checkIssuer(issuer string) error {
 	return nil
 }
 
-// reservedVariables begin the names of variables with the credentials of the process itself.
+// reservedVariables are the prefixes of variables with the credentials of the process itself.
 var reservedVariables = []string{"PLATFORM_", "AWS_", "GOOGLE_", "LAMBDA_", "PARAMETERS_SECRETS_"}
 
 // checkVariables refuses a prefix of variables that includes variables of the process itself. Source: ADR-0024.

@@ -1,8 +1,8 @@
 // Package settings lists the settings of the platform: every PLATFORM_ variable and every flag of the runner's serve
-// command, with its unit, default and bounds. All shells read their settings with it, so all of them refuse the same values
-// with the same words. List contains the settings; Read and ReadRunner read them.
+// command, with its unit, default and bounds. All shells read their settings with it, so all of them refuse the same
+// values with the same words. List contains the settings; Read and ReadRunner read them.
 //
-// It opens no files but those with secrets. It cannot find every mistake: a package that connects to the state, or parses a
+// It opens only files with secrets. It cannot find every mistake: a package that connects to the state, or parses a
 // key, reports a wrong value with Settings.Wrong. Source: Spec 7; ADR-0010.
 package settings
 
@@ -35,11 +35,11 @@ type Settings struct {
 	Config string
 	// Proxies is the number of trusted proxies in front of the process, which add the address of their client to X-Forwarded-For.
 	Proxies int
-	// ConfigVariables begins the names of the variables that the platform configuration can name.
+	// ConfigVariables is the prefix of the variables that the platform configuration can name.
 	ConfigVariables string
 	// LogLevel is the minimum level that is logged.
 	LogLevel slog.Level
-	// Stream tells that a function on AWS Lambda is invoked with response streaming.
+	// Stream reports whether a function on AWS Lambda is invoked with response streaming.
 	Stream bool
 	// Metrics is NoMetrics or EmbeddedMetrics.
 	Metrics string
@@ -54,7 +54,7 @@ type Settings struct {
 	// UnsignedSAML is On or Off.
 	UnsignedSAML string
 
-	// called contains the names by which errors call settings, by key, if the name is not the key.
+	// called contains the names of settings for errors, by key, if the name is not the key.
 	called map[string]string
 }
 
@@ -105,7 +105,8 @@ type Tokens struct {
 
 // Patches are the limits of evaluations of sync patches. Source: ADR-0014.
 type Patches struct {
-	// ExpressionTime is the maximum duration of an expression at one path, ObjectTime that of all patches of an object.
+	// ExpressionTime is the maximum duration of an expression at one path, and ObjectTime the maximum duration of all
+	// patches of an object.
 	ExpressionTime, ObjectTime time.Duration
 	// MemoryBytes is the maximum memory of an evaluation, ResultBytes the maximum size of its result.
 	MemoryBytes, ResultBytes int64
@@ -113,7 +114,8 @@ type Patches struct {
 	Depth int
 	// Workers is the maximum number of evaluations at a time. Each runs in a process of its own.
 	Workers int
-	// InProcess tells that evaluations run without workers. It is for trusted patches: a single operation then has no limits.
+	// InProcess reports whether evaluations run without workers. It is for trusted patches: a single operation then has
+	// no limits.
 	InProcess bool
 }
 
@@ -137,14 +139,14 @@ type Watch struct {
 type Shares struct {
 	// Requests, Lists and Watches are how many requests, large lists and watches a process serves at a time.
 	Requests, Lists, Watches int
-	// RequestsPerCaller, ListsPerCaller and WatchesPerCaller are how many of them are of one caller.
+	// RequestsPerCaller, ListsPerCaller and WatchesPerCaller are the same numbers for one caller.
 	RequestsPerCaller, ListsPerCaller, WatchesPerCaller int
 }
 
-// Rates bound how many requests come in a second. 0: no bound. Source: ADR-0020.
+// Rates bound the requests per second. 0: no bound. Source: ADR-0020.
 type Rates struct {
-	// Requests is the rate of each caller, Anonymous that of requests without a credential from each address, and Failures that
-	// of refused credentials from each address.
+	// Requests is the rate of each caller. Anonymous is the rate, for each address, of requests without a credential,
+	// and Failures the rate of refused credentials.
 	Requests, Anonymous, Failures int
 }
 
@@ -170,7 +172,7 @@ type Runner struct {
 	Manifests string
 	// ExpireEvery is the interval between two runs of the scheduled functions.
 	ExpireEvery time.Duration
-	// Studio tells that browsers of this machine use the patch studio without a credential. Source: ADR-0030.
+	// Studio reports whether browsers of this machine use the patch studio without a credential. Source: ADR-0030.
 	Studio bool
 }
 
@@ -191,14 +193,12 @@ type Problem struct {
 	Err error
 }
 
-// Error returns the name of the setting and its error.
 func (p *Problem) Error() string { return p.Name + ": " + p.Err.Error() }
 
-// Unwrap returns Err.
 func (p *Problem) Unwrap() error { return p.Err }
 
-// Wrong returns the error of a setting that is found to be wrong after it was read, such as a URL that cannot be used. Key is
-// the key of the setting.
+// Wrong returns the error of a setting that is found to be wrong after it was read, such as a URL that cannot be used.
+// Key is the key of the setting.
 func (s *Settings) Wrong(key string, err error) error {
 	return &Problem{Name: cmp.Or(s.called[key], key), Err: err}
 }
@@ -217,15 +217,16 @@ var defaults = sync.OnceValue(Default)
 
 func nothing(string) string { return "" }
 
-// Read returns the settings of a deployed function. Lookup returns variables by name; an empty value counts as absent. The
-// error joins a Problem for each wrong setting. All other settings are set even then, so that the caller can report further
-// errors of theirs.
+// Read returns the settings of a deployed function. Lookup returns variables by name; an empty value counts as absent.
+// The error joins a Problem for each wrong setting. All other settings are set even then, so that the caller can report
+// further errors in them.
 func Read(lookup func(name string) string) (Settings, error) {
 	return read(Functions, List, lookup, nil)
 }
 
-// ReadRunner returns the settings of the runner. Lookup returns the value of a setting by its key. Called returns, for errors,
-// the variable or the flag by which the operator gave it; nil: errors name the key. Errors: those of Read.
+// ReadRunner returns the settings of the runner. Lookup returns the value of a setting by its key. Called returns, for
+// errors, the variable or the flag by which the operator gave it; nil: errors name the key. It returns the errors of
+// Read.
 func ReadRunner(lookup, called func(key string) string) (Settings, error) {
 	return read(Serve, List, lookup, called)
 }
@@ -236,7 +237,7 @@ func ReadOnly(lookup, called func(key string) string, keys ...string) (Settings,
 	return read(Functions|Serve|Commands, Named(keys...), lookup, called)
 }
 
-// read reads the settings in a list that have the reader. It returns all errors at once.
+// read reads the settings in a list that have the reader. It returns all errors together.
 func read(reader Readers, list []Setting, lookup, called func(string) string) (Settings, error) {
 	var found Settings
 	for _, setting := range List {
@@ -290,8 +291,8 @@ func read(reader Readers, list []Setting, lookup, called func(string) string) (S
 	return found, errors.Join(wrong...)
 }
 
-// sources returns the keys of the settings in a list that give the value of the setting with a key: the setting itself, and
-// those that stand instead of it.
+// sources returns the keys of the settings in a list that give the value of the setting with a key: the setting itself,
+// and the settings that replace it.
 func sources(list []Setting, key string) []string {
 	var keys []string
 	for _, setting := range list {

@@ -19,8 +19,8 @@ func Allows(s *model.Scope, r Request) bool {
 	return allowed
 }
 
-// Permits is Allows, and names the first entry that permits the request by its path in the scope, such as projects[0].
-// The name is empty if there is no scope, and for what every scope permits. Source: ADR-0023.
+// Permits is Allows and also returns the path in the scope of the first entry that permits the request, such as
+// projects[0]. The path is empty if there is no scope, and for requests that every scope permits. Source: ADR-0023.
 func Permits(s *model.Scope, r Request) (entry string, allowed bool) {
 	if s == nil {
 		return "", true
@@ -62,8 +62,8 @@ func Permits(s *model.Scope, r Request) (entry string, allowed bool) {
 	return "", false
 }
 
-// roleAllows applies a role. A role that is limited to projects or virtual clusters permits requests inside them, and
-// outside of them only the resources that it lists as unconfined.
+// roleAllows applies a role. A role that is limited to projects or virtual clusters permits requests inside them.
+// Outside, it permits only the resources that it lists as unconfined.
 func roleAllows(e model.ScopeRole, r Request) bool {
 	role, ok := lookupRole(e.Role)
 	if !ok || !role.permits(r) {
@@ -99,9 +99,9 @@ func spaceAllows(e model.ScopeSpace, r Request) bool {
 	return r.Target == TargetProjectSpace && selects(e.Project, r.Project) && selects(e.Space, r.Space)
 }
 
-// virtualClusterAllows permits every request to the API of the virtual cluster, and every verb on its virtualclusterinstance
-// and the subresources of that. Only an entry for all virtual clusters of the project permits a request without a name,
-// such as a list.
+// virtualClusterAllows permits every request to the API of the virtual cluster, and every verb on its
+// virtualclusterinstance and the subresources of the instance. Only an entry for all virtual clusters of the project
+// permits a request without a name, such as a list.
 func virtualClusterAllows(e model.ScopeVirtualCluster, r Request) bool {
 	name, _, ok := r.virtualCluster()
 	return ok && r.inProject() && selects(e.Project, r.Project) && selects(e.VirtualCluster, name)

@@ -76,8 +76,8 @@ func Exceeds(child, parent *model.Scope, path *field.Path) field.ErrorList {
 	return errs
 }
 
-// Narrowest returns the scopes that none of the others is within, as far as Exceeds tells. Together they permit what all of
-// them do. Of scopes that cover each other, only the first is returned. Source: ADR-0021.
+// Narrowest returns the scopes that no other scope of the list covers, as far as Exceeds can tell. Together they permit
+// the requests that all scopes permit. Of scopes that cover each other, only the first is returned. Source: ADR-0021.
 func Narrowest(scopes []*model.Scope) []*model.Scope {
 	covers := func(wide, narrow *model.Scope) bool { return len(Exceeds(narrow, wide, field.NewPath("scope"))) == 0 }
 	var kept []*model.Scope
@@ -110,7 +110,8 @@ func roleWithin(child model.ScopeRole, parent []model.ScopeRole) bool {
 	})
 }
 
-// namesWithin reports whether the names in a role of the parent cover those of the child. Empty and `*` mean everything.
+// namesWithin reports whether the names in a role of the parent cover the names in a role of the child. Empty and `*`
+// mean everything.
 func namesWithin(child, parent []string) bool {
 	if unrestricted(parent) {
 		return true
@@ -139,8 +140,8 @@ func ruleWithin(child, parent model.ScopeRule) bool {
 		listWithin(child.Resources, parent.Resources, groupCovers)
 }
 
-// listWithin reports whether an entry of parent covers each entry of child. The lists are those of a rule, in which empty
-// means everything.
+// listWithin reports whether each entry of child is covered by an entry of parent. An empty list of a rule means
+// everything.
 func listWithin[T any](child, parent []T, covers func(parent, child T) bool) bool {
 	if len(parent) == 0 {
 		return true

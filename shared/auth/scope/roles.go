@@ -46,8 +46,8 @@ func (p permission) permits(r Request) bool {
 	})
 }
 
-// role is one managed role. A role with an empty permission permits nothing on this API, but other parts of the platform
-// use it: a child needs it from its parent like any other role.
+// role is one managed role. A role with an empty permission permits nothing on this API, but other parts of the
+// platform use it: a parent must have it to give it to a child, like any other role.
 type role struct {
 	name string
 	permission
@@ -105,8 +105,8 @@ var roles = []role{
 	},
 }
 
-// asking are requests that every scope permits: callers can ask about the API and about themselves, and revoke a credential that they
-// have. Source: Spec 2.3; the list: ADR-0005.
+// asking are requests that every scope permits: callers can ask about the API and about themselves, and revoke a
+// credential that they have. Source: Spec 2.3; the list: ADR-0005.
 var asking = []permission{
 	{
 		verbs: []string{"get"},
@@ -129,8 +129,8 @@ var asking = []permission{
 	},
 }
 
-// making is what every scope permits that is not read-only: callers can create a credential, whose scope Exceeds compares with theirs.
-// Source: Spec 2.3; the list: ADR-0005.
+// making are the requests that every scope without read-only permits: callers can create a credential, whose scope
+// Exceeds compares with theirs. Source: Spec 2.3; the list: ADR-0005.
 var making = permission{
 	verbs: []string{"create"},
 	resources: []schema.GroupResource{

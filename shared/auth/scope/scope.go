@@ -37,10 +37,10 @@ var targets = []string{TargetManagement, TargetCluster, TargetProjectSpace, Targ
 // instances is the plural name of the virtual clusters of this API.
 const instances = "virtualclusterinstances"
 
-// Request is what scopes know of an API request. It is either for a resource (Resource is set) or for a plain URL path (Path
-// is set). No scope permits a Request that is for neither or both, that has no verb or an unknown target, or that lacks a
-// field that its target needs. Values are compared literally: `*` in a Request is the name `*`.
-// Source: Spec 2.3; ADR-0005.
+// Request is the part of an API request that scopes decide on. It is either for a resource (Resource is set) or for a
+// URL path that is no resource (Path is set). No scope permits a Request for neither or both, without a verb, with an
+// unknown target, or without a field that its target needs. Values are compared literally: `*` in a Request is the name
+// `*`. Source: Spec 2.3; ADR-0005.
 type Request struct {
 	// Verb is the Kubernetes verb in lower case: get, list, watch, create, update, patch, delete, deletecollection, or a
 	// special one. For a Path, it is the HTTP method in lower case.
@@ -78,7 +78,7 @@ type Request struct {
 // the narrowest entry that would permit it, and reveals nothing about the scope. Source: ADR-0005, ADR-0023.
 func Refusal(r Request) string { return RefusalOf("the scope of this credential", r) }
 
-// RefusalOf is Refusal for another scope. Whose names it, as the subject of a sentence.
+// RefusalOf is Refusal for another scope. Whose names the scope, as the subject of a sentence.
 func RefusalOf(whose string, r Request) string {
 	text := whose
 	if r.Path != "" {
@@ -106,8 +106,7 @@ func RefusalOf(whose string, r Request) string {
 }
 
 // Needed returns a scope with one entry that permits a request, and a description of the entry: the narrowest of the
-// entries that are not deprecated, otherwise a rule. Ok is false for a request that no scope permits.
-// Source: ADR-0023.
+// entries that are not deprecated, otherwise a rule. Ok is false if no scope permits the request. Source: ADR-0023.
 func Needed(r Request) (needed *model.Scope, entry string, ok bool) {
 	candidates := []struct {
 		scope *model.Scope
@@ -190,9 +189,9 @@ func (r Request) inProject() bool {
 	}
 }
 
-// virtualCluster returns the name and namespace of the virtual cluster that r is for. Ok is false if r is not for virtual
-// clusters. The name is empty if r is for several of them, such as a list. The namespace is that of the
-// virtualclusterinstance; it is empty if it is not known, or if r is for all namespaces.
+// virtualCluster returns the name and namespace of the virtual cluster that r is for. Ok is false if r is not for
+// virtual clusters. The name is empty if r is for several of them, such as a list. The namespace is the namespace of
+// the virtualclusterinstance; it is empty if it is not known, or if r is for all namespaces.
 func (r Request) virtualCluster() (name, namespace string, ok bool) {
 	switch r.Target {
 	case TargetManagement:
@@ -204,8 +203,8 @@ func (r Request) virtualCluster() (name, namespace string, ok bool) {
 	}
 }
 
-// everyNamespace reports whether r is for objects of all namespaces, whose namespace is as empty as that of objects without one. On other
-// APIs it is not known which resources have namespaces.
+// everyNamespace reports whether r is for objects of all namespaces. Its namespace is then empty, as for objects
+// without a namespace. On other APIs it is not known which resources have namespaces.
 func (r Request) everyNamespace() bool {
 	return r.Target == TargetManagement && r.Namespace == "" && r.Group == model.GroupName && r.Resource == instances
 }

@@ -58,9 +58,9 @@ func Validate(s *model.Scope, path *field.Path) field.ErrorList {
 	})...)
 }
 
-// ValidateAuditRule returns everything that is wrong with the lists of a rule of the audit, as Validate does. Its URLs are as in
-// an audit policy of Kubernetes. If a list is too long, it returns only that error and does not look at the entries.
-// Source: Spec 2.3, 2.7 (audit rules have the same lists); the URLs: ADR-0016.
+// ValidateAuditRule returns everything that is wrong with the lists of a rule of the audit, as Validate does. URLs have
+// the syntax of an audit policy of Kubernetes. If a list is too long, it returns only that error and does not look at
+// the entries. Source: Spec 2.3, 2.7 (audit rules have the same lists); the URLs: ADR-0016.
 func ValidateAuditRule(rule model.ScopeRule, path *field.Path) field.ErrorList {
 	if total, long := measure(&model.Scope{Rules: []model.ScopeRule{rule}}, path); len(long) > 0 {
 		return field.ErrorList{field.TooMany(path, total, MaxEntries)}
@@ -144,8 +144,8 @@ func resourceSyntax(pattern string) string {
 	return ""
 }
 
-// overlap finds patterns of one list that match the same request. Each key is a set of requests, and its value is the first
-// pattern that matches some of them. Equal patterns are not found.
+// overlap finds patterns of one list that match the same request. Each key is a set of requests, and its value is the
+// first pattern that matches a request of the set. Equal patterns are not found.
 type overlap map[string]string
 
 // add remembers a pattern and returns the first one before it that overlaps with it.
@@ -177,7 +177,7 @@ func (o overlap) add(pattern string) (earlier string, ok bool) {
 	return earlier, ok
 }
 
-// validateAuditURL validates a URL that may end in `*`, which matches every path that begins with what is before it.
+// validateAuditURL validates a URL that may end in `*`, which matches every path with the preceding text as its prefix.
 func validateAuditURL(url string, path *field.Path) field.ErrorList {
 	switch {
 	case url == all:

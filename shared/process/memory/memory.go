@@ -1,5 +1,6 @@
-// Package memory lets a process that serves many requests at a time collect its garbage less often. It is apart from package process
-// because the metrics of the runtime take a tenth of a millisecond at each start, and a function for AWS Lambda needs none. Source: ADR-0028.
+// Package memory lets a process that serves many requests at a time collect its garbage less often. It is separate from
+// package process because the metrics of the runtime cost a tenth of a millisecond at each start, and a function for
+// AWS Lambda needs none. Source: ADR-0028.
 package memory
 
 import (
@@ -9,19 +10,19 @@ import (
 	"sync/atomic"
 )
 
-// heapReserve is the number of bytes that the heap may grow at least until it is collected.
+// heapReserve is the number of bytes that the heap must grow before it is collected.
 const heapReserve = 16 << 20
 
-// usualPercent is GOGC where nobody has set it.
+// usualPercent is the default of GOGC.
 const usualPercent = 100
 
-// reserve is a block of memory that nobody uses, so that it has no pages.
+// reserve is a block of memory that is never touched, so that it has no pages.
 var reserve atomic.Pointer[[heapReserve]byte]
 
-// CollectLessOften lets the garbage collector wait longer where the heap is small. It begins when the heap has grown by what
-// was in use after the last time. This process has some MB in use, and collected them fifty times a second under load. A
-// block that is never touched counts as in use and takes no memory. A process with another GOGC, or with GOMEMLIMIT, stays as
-// it is. It is called before the process serves. Source: ADR-0028.
+// CollectLessOften makes the garbage collector wait longer while the heap is small. The collector begins when the heap
+// has grown by the amount that was in use after its last run. This process has a few MB in use, and collected them
+// fifty times a second under load. A block that is never touched counts as in use and takes no memory. A process with
+// another GOGC, or with GOMEMLIMIT, stays as it is. It must be called before the process serves. Source: ADR-0028.
 func CollectLessOften() {
 	percent := []metrics.Sample{{Name: "/gc/gogc:percent"}}
 	metrics.Read(percent)

@@ -27,11 +27,11 @@ const Root = frame.BasePath + "/apis/management.platform.sh/v1/ownedaccesskeys"
 // Admin is the bearer token of the key "admin".
 const Admin = "admin-8Kx20wQm57-tLp93VrNc4-Hd6ZyB1sFg"
 
-// World is a state, and an environment over it.
+// World is a state, and an environment that uses it.
 type World struct {
 	// URL is the URL of the state.
 	URL string
-	// Env is an environment of the test itself.
+	// Env is an environment for the test itself.
 	Env *platform.Environment
 	t   testing.TB
 }
@@ -59,7 +59,7 @@ func (w *World) Lookup(more map[string]string) func(string) string {
 		case settings.RedisURL:
 			return w.URL
 		case settings.RedisTimeout:
-			// The longest: tests are not about how fast a busy machine is.
+			// The longest timeout: these tests do not measure a busy machine.
 			return "20s"
 		case settings.LogLevel:
 			// Tests count requests and runs in the log.
@@ -88,7 +88,6 @@ type Log struct {
 	text bytes.Buffer
 }
 
-// Write appends to the log.
 func (l *Log) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -1,6 +1,7 @@
-// Package keypem reads keys in PEM. It needs only the standard library, so that every program can refuse unusable signing keys
-// at its start without linking the libraries that sign. Package signing/signingkey turns the keys into keys that sign tokens.
-// Package signing/clusterca reads the keys of certificate authorities with ParsePrivate. Source: Spec 2.4; ADR-0011, ADR-0012.
+// Package keypem reads keys in PEM. It needs only the standard library, so that every program can refuse unusable
+// signing keys at its start without linking the signing libraries. Package signing/signingkey turns the keys into keys
+// that sign tokens. Package signing/clusterca reads the keys of certificate authorities with ParsePrivate. Source: Spec
+// 2.4; ADR-0011, ADR-0012.
 package keypem
 
 import (
@@ -34,13 +35,13 @@ type Key struct {
 	Public crypto.PublicKey
 }
 
-// Parse reads the blocks "PRIVATE KEY", "EC PRIVATE KEY", "RSA PRIVATE KEY" and, for keys that signed before, "PUBLIC KEY". It
-// skips the blocks "EC PARAMETERS". The first key must be private, since it signs. Errors name the position of the key, and do
-// not quote keys. Source: ADR-0011.
+// Parse reads the blocks "PRIVATE KEY", "EC PRIVATE KEY", "RSA PRIVATE KEY" and, for retired keys, "PUBLIC KEY". It
+// skips the blocks "EC PARAMETERS". The first key must be private, since it signs. Errors name the position of the key,
+// and do not quote keys. Source: ADR-0011.
 func Parse(text secret.String) ([]Key, error) {
 	var keys []Key
 	rest := []byte(text.Reveal())
-	// Package pem skips damaged blocks: without the count, a key that is to be published could be missing.
+	// Package pem skips damaged blocks. Without this count, a key that should be published could be missing.
 	blocks := 0
 	for {
 		var block *pem.Block
@@ -168,9 +169,9 @@ func Check(public crypto.PublicKey) error {
 	return nil
 }
 
-// guessable reports whether a modulus has the form that a widespread library for smart cards produced: modulo each small prime,
-// it is a power of 65537. Of the other keys, one in a hundred million has that form.
-// Source: Nemec et al., The Return of Coppersmith's Attack, 2017, section 4.2; CVE-2017-15361.
+// guessable reports whether a modulus has the form that a widespread library for smart cards produced: modulo each
+// small prime, it is a power of 65537. One in a hundred million other keys has that form. Source: Nemec et al., The
+// Return of Coppersmith's Attack, 2017, section 4.2; CVE-2017-15361.
 func guessable(n *big.Int) bool {
 	for _, p := range []int64{
 		3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47, 53, 59, 61, 67, 71, 73, 79, 83, 89, 97, 101, 103, 107, 109, 113,
