@@ -16,22 +16,23 @@ import (
 	"management.platform.sh/shared/model/secret"
 )
 
-// Access says how to reach the API of a virtual cluster. It is what is accepted of a kubeconfig that a user sends, and names
-// no files and no programs.
+// Access says how to reach the API of a virtual cluster. It has the accepted parts of a kubeconfig that a user sends,
+// and names no files and no programs.
 type Access struct {
 	// Server is the URL, with scheme https.
 	Server string
 	// ServerName is the name in the certificate of the server. Empty: the host of Server.
 	ServerName string
-	// CA verifies that certificate, in PEM. Empty: the authorities of the system do.
+	// CA verifies the server's certificate, in PEM. Empty: the system's certificate authorities verify it.
 	CA []byte
-	// Certificate and Key are the client's pair in PEM; or Token is its bearer.
+	// Certificate and Key are the client's key pair in PEM. Token is the client's bearer token, if there is no key
+	// pair.
 	Certificate []byte
 	Key         []byte
 	Token       secret.String
 }
 
-// The part of a kubeconfig that is supported. Any other field of a cluster or user is refused.
+// The supported part of a kubeconfig. Any other field of a cluster or user is refused.
 type (
 	kubeconfig struct {
 		Kind       string `json:"kind"`
@@ -60,7 +61,7 @@ type (
 	}
 )
 
-// The supported fields of a cluster and of a user in a kubeconfig, and why others are refused.
+// The supported fields of a cluster and of a user in a kubeconfig, and the reasons why others are refused.
 var (
 	clusterFields = []string{"server", "certificate-authority-data", "tls-server-name"}
 	userFields    = []string{"token", "client-certificate-data", "client-key-data"}
@@ -78,13 +79,12 @@ var (
 	}
 )
 
-// ParseAccess reads a kubeconfig that a user sends and that is not trusted: it may name a server with TLS and hold a token
-// or a client certificate, and nothing else. Errors say what is wrong and quote no secret.
-// Source: ADR-0017.
+// ParseAccess reads a kubeconfig that a user sends and that is not trusted: it may name a server with TLS and hold a
+// token or a client certificate, and nothing else. Errors describe the mistake and quote no secret. Source: ADR-0017.
 func ParseAccess(text string) (*Access, error) {
 	var config kubeconfig
 	if err := yaml.Unmarshal([]byte(text), &config); err != nil {
-		// The parser quotes the text.
+		// The error of the parser quotes the text.
 		return nil, errors.New("is not a kubeconfig in YAML or JSON")
 	}
 	if config.Kind != "" && config.Kind != "Config" || config.APIVersion != "" && config.APIVersion != "v1" {
@@ -158,7 +158,7 @@ func (k *kubeconfig) current() (cluster, user named, err error) {
 // allow refuses fields that are not supported.
 func (n named) allow(known []string) error {
 	for field := range n.fields {
-		// Extensions are the notes of other programs.
+		// Extensions are notes of other programs.
 		if slices.Contains(known, field) || field == "extensions" {
 			continue
 		}
@@ -214,8 +214,8 @@ func (a *Access) check() error {
 	return nil
 }
 
-// CheckServer returns what is wrong with the URL of an API server, which must be https with a host and without user, query
-// and fragment.
+// CheckServer returns an error for the URL of an API server that is not https, has no host, or has a user, a query or a
+// fragment.
 func CheckServer(text string) error {
 	server, err := url.Parse(text)
 	switch {
@@ -235,14 +235,14 @@ func CheckServer(text string) error {
 	if err := checkHost(server.Host); err != nil {
 		return err
 	}
-	// Clients format the URL again, and would request another path.
+	// Clients format the URL again, and would then request another path.
 	if _, rest, _ := strings.Cut(text, ":"); "https:"+rest != server.String() {
 		return errors.New("must have a percent-encoded path")
 	}
 	return nil
 }
 
-// CheckHost returns what is wrong with a host, with or without a port.
+// CheckHost returns an error for a host, with or without a port, that is not valid.
 func CheckHost(host string) error {
 	parsed, err := url.Parse("https://" + host)
 	if err != nil || parsed.Host != host || parsed.Path != "" {

@@ -15,10 +15,9 @@ import (
 	"management.platform.sh/shared/settings/keypem"
 )
 
-// CA is a Signer with the certificate and the private key of an authority. Make one with ParseCA; it may be kept for many
+// CA is a Signer with the certificate and the private key of an authority. ParseCA makes one. It may be kept for many
 // certificates.
 type CA struct {
-	// Certificate is the certificate of the authority.
 	Certificate *x509.Certificate
 
 	key      crypto.Signer
@@ -26,8 +25,9 @@ type CA struct {
 	now      func() time.Time
 }
 
-// ParseCA reads an authority in PEM. Duration, above 0, is the lifetime of certificates whose request names none. The errors
-// of the certificate and of the key are returned separately; neither quotes them.
+// ParseCA reads an authority in PEM. Duration, above 0, is the lifetime of certificates whose request names none. The
+// errors of the certificate and of the key are returned separately. Neither quotes its input. The first is also the
+// error of Usable, if any.
 func ParseCA(certificate, key []byte, duration time.Duration, now func() time.Time) (ca *CA, wrongCertificate, wrongKey error) {
 	ca = &CA{duration: duration, now: now}
 	list, err := ParseCertificates(certificate)
@@ -69,7 +69,7 @@ func ParseCertificates(text []byte) ([]*x509.Certificate, error) {
 	return list, nil
 }
 
-// Usable returns why the authority cannot sign client certificates at this moment; nil if it can. ParseCA asks it too.
+// Usable returns why the authority cannot sign client certificates now; nil if it can.
 func (c *CA) Usable() error {
 	now := c.now()
 	switch {
@@ -89,7 +89,7 @@ func (c *CA) Usable() error {
 	}
 }
 
-// parseKey reads a private key in PEM that an authority may sign with.
+// parseKey reads a private key in PEM with which an authority may sign.
 func parseKey(text []byte) (crypto.Signer, error) {
 	block, rest := pem.Decode(text)
 	for block != nil && block.Type == "EC PARAMETERS" {
@@ -105,7 +105,7 @@ func parseKey(text []byte) (crypto.Signer, error) {
 	return key, err
 }
 
-// matches reports whether a certificate has that key.
+// matches reports whether a certificate belongs to a key.
 func matches(certificate *x509.Certificate, key crypto.Signer) bool {
 	public, ok := key.Public().(interface {
 		Equal(other crypto.PublicKey) bool
@@ -113,8 +113,9 @@ func matches(certificate *x509.Certificate, key crypto.Signer) bool {
 	return ok && public.Equal(certificate.PublicKey)
 }
 
-// Sign implements Signer. No certificate outlives the authority. There is no certificate signing request: it would prove to
-// the authority that the requester has the private key, and both are this program.
+// Sign implements Signer. No certificate outlives the authority. There is no certificate signing request: it would
+// prove to the authority that the requester has the private key, but this program is both the authority and the
+// requester.
 func (c *CA) Sign(_ context.Context, request Request) ([]*x509.Certificate, error) {
 	if err := c.Usable(); err != nil {
 		return nil, fmt.Errorf("%w: its certificate %w", ErrUnusable, err)

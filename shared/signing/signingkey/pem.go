@@ -8,8 +8,8 @@ import (
 	"management.platform.sh/shared/signing/token"
 )
 
-// parsePEM returns the keys of a text that the operator manages, as keypem.Parse reads it. The first key signs, and all
-// of them are published. Errors are those of keypem.Parse: they name a key by its position, and quote none.
+// parsePEM returns the keys of a text that the operator manages. The first key signs, and all of them are published. It
+// returns the errors of keypem.Parse, which name a key by its position and quote none.
 func parsePEM(text secret.String) (*Set, error) {
 	keys, err := keypem.Parse(text)
 	if err != nil {

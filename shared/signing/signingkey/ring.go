@@ -15,23 +15,24 @@ import (
 	"management.platform.sh/shared/signing/token"
 )
 
-// State is the stage of life of a key.
+// State is the stage in the life of a key.
 type State string
 
 // The states of a key, in the order of its life. Source: ADR-0011.
 const (
-	// Next is published and does not sign yet, so that verifiers know it before they need it. There is always one, since the
-	// active key may be tainted at any moment.
+	// Next is the state of a key that is published but does not sign yet, so that verifiers have it before they need
+	// it. There is always one, because the active key may be tainted at any moment.
 	Next State = "next"
-	// Active is published and signs. There is exactly one.
+	// Active is the state of the key that signs. It is published. There is exactly one.
 	Active State = "active"
-	// Retired is published until the last token that it signed has expired. Its private half is deleted.
+	// Retired is the state of a key that is published until the last token that it signed has expired. Its private half
+	// is deleted.
 	Retired State = "retired"
-	// Tainted is withdrawn: it is not published, and nothing but its name is left.
+	// Tainted is the state of a withdrawn key: it is not published, and only its name is kept.
 	Tainted State = "tainted"
 )
 
-// Key describes one key, without its halves.
+// Key describes one key, without its private and public half.
 type Key struct {
 	// ID is the kid: the thumbprint of the public key.
 	ID string `json:"kid"`
@@ -40,30 +41,30 @@ type Key struct {
 	State     State  `json:"state"`
 	// Since is when the key entered its state.
 	Since time.Time `json:"since"`
-	// Ends is when a retired or tainted key is forgotten. Zero in the other states.
+	// Ends is when a retired or tainted key is removed from the ring. Zero in the other states.
 	Ends time.Time `json:"ends,omitzero"`
 }
 
 // kept is a key as it is stored in the ring.
 type kept struct {
 	Key
-	// Longest is the longest life of a token that the key may have signed.
+	// Longest is the longest lifetime of a token that the key may have signed.
 	Longest time.Duration `json:"longest,omitempty"`
-	// Soon makes the key take over as soon as it was published long enough, whatever the age of the active key.
+	// Soon makes the key take over once it has been published long enough, whatever the age of the active key.
 	Soon bool `json:"soon,omitempty"`
 	// Private is PKCS 8 in DER, for keys that sign or will sign; Public is PKIX in DER.
 	Private []byte `json:"private,omitempty"`
 	Public  []byte `json:"public,omitempty"`
 }
 
-// ring are all keys, in the order in which they were made.
+// ring has all keys, in the order in which they were made.
 type ring []kept
 
-// rsaBits is the size of RSA keys that are made here.
+// rsaBits is the size of the RSA keys that the platform makes.
 const rsaBits = 2048
 
-// slack is how much longer a retired key is published than the last token that it signed can live: processes that have
-// not seen the change yet sign with it for up to refreshAfter, clocks differ, and verifiers have a leeway. Source: ADR-0011.
+// slack is how much longer a retired key is published than its last token can live: processes that have not read the
+// change yet sign with it for up to refreshAfter, clocks differ, and verifiers have a leeway. Source: ADR-0011.
 const slack = 2 * time.Minute
 
 // generate makes a key.
@@ -103,9 +104,10 @@ func (r ring) first(state State) *kept {
 	return nil
 }
 
-// advance returns the ring as it should be at a time: keys that have ended are removed, and there are an active key and a next
-// one, which takes over when it is due and was published long enough. Calling it twice gives the same as calling it once,
-// and it continues from any ring, however old. Hurry brings the next change forward.
+// advance returns the ring as it should be at a time. It removes keys that have ended, and makes an active key and a
+// next one where they are missing. The next key takes over when it is due and has been published long enough. Calling
+// it twice gives the same result as calling it once, and it continues from any ring, however old. Hurry makes the next
+// change happen as early as possible.
 func (r ring) advance(now time.Time, s Settings, hurry bool) (ring, error) {
 	r = slices.DeleteFunc(slices.Clone(r), func(k kept) bool {
 		over := !k.Ends.IsZero() && !now.Before(k.Ends)
@@ -121,7 +123,8 @@ func (r ring) advance(now time.Time, s Settings, hurry bool) (ring, error) {
 		return err
 	}
 	if r.first(Active) == nil {
-		// The ring is new, or the active key was tainted: the next key cannot wait until it was published long enough.
+		// The ring is new, or the active key was tainted: the next key must sign now, even if it was not published long
+		// enough.
 		if next := r.first(Next); next != nil {
 			next.State, next.Since, next.Soon = Active, now, false
 		} else if err := add(Active); err != nil {
@@ -146,7 +149,7 @@ func (r ring) advance(now time.Time, s Settings, hurry bool) (ring, error) {
 	return r, err
 }
 
-// taint withdraws a key and replaces it where it was the active one. Ok is false when no key has that kid.
+// taint withdraws a key, and replaces it if it was the active one. Ok is false if no key has the kid.
 func (r ring) taint(id string, now time.Time, s Settings) (tainted ring, ok bool, err error) {
 	r = slices.Clone(r)
 	i := slices.IndexFunc(r, func(k kept) bool { return k.ID == id })
@@ -197,7 +200,7 @@ func (r ring) set() (*Set, error) {
 	return set, nil
 }
 
-// keys returns what may be shown of the ring.
+// keys returns the descriptions of the keys in the ring.
 func (r ring) keys() []Key {
 	list := make([]Key, len(r))
 	for i, k := range r {

@@ -1,10 +1,9 @@
-// Package signingkey manages the keys that sign direct cluster endpoint tokens: which one signs, which ones are published
-// for verifiers, and when the next one takes over. All of them are one record in the state, encrypted as a whole, so that a
-// change of several keys is one write, and nobody can add a key by writing to the state. Operators who would rather manage
-// the keys themselves give them as PEM; then nothing is stored here.
-// Source: Spec 2.4, 5.3; ADR-0011.
+// Package signingkey manages the keys that sign direct cluster endpoint tokens: which key signs, which keys are
+// published for verifiers, and when the next key takes over. All keys are one record in the state, encrypted as a
+// whole, so that a change of several keys is one write, and write access to the state alone adds no key. Operators who
+// manage the keys themselves give them as PEM; then nothing is stored here. Source: Spec 2.4, 5.3; ADR-0011.
 //
-// It issues no tokens, and all that it knows of them is how long they live.
+// It issues no tokens. Of tokens, it only knows the maximum lifetime.
 package signingkey
 
 import (
@@ -24,22 +23,21 @@ import (
 )
 
 const (
-	// Resource is the place of the record in the state.
+	// Resource is the resource of the record in the state.
 	Resource = "signingkeys"
-	// recordName is the name of the record, and place what the record is encrypted for.
+	// recordName is the name of the record, and place the place for which the record is encrypted.
 	recordName = "ring"
 	place      = Resource + "/" + recordName
 )
 
-// refreshAfter is for how long a process uses the keys before it reads them again: a change elsewhere is seen within that
-// time.
-// Source: ADR-0011.
+// refreshAfter is how long a process uses the keys before it reads them again: it notices a change by another process
+// within that time. Source: ADR-0011.
 const refreshAfter = 10 * time.Second
 
-// renewAfter is the same for those who need the latest keys. It bounds how often made-up kids cause a read.
+// renewAfter is the same time for callers that need the latest keys. It bounds how often invented kids cause a read.
 const renewAfter = time.Second
 
-// maxAttempts is how often a change is tried when other processes change the keys at the same time.
+// maxAttempts bounds how often a change is tried while other processes change the keys.
 const maxAttempts = 8
 
 // Settings say how keys are made and rotated. Source: ADR-0011.
@@ -66,19 +64,19 @@ type Set struct {
 	Public token.JWKS
 }
 
-// ErrUnknown means that no key has that kid.
+// ErrUnknown means that no key has the kid.
 var ErrUnknown = errors.New("no signing key has that kid")
 
-// ErrManaged means that the operator gives the keys as PEM, and changes them there.
+// ErrManaged means that the operator manages the keys as PEM, and must change them there.
 var ErrManaged = errors.New("the signing keys come from PLATFORM_SIGNING_KEY and are changed there")
 
-// Keys are the signing keys of the platform. It is safe for concurrent use.
+// Keys are the signing keys of the platform. They are safe for concurrent use.
 type Keys struct {
 	state    store.Store
 	keyring  func(context.Context) (*encryption.Keyring, error)
 	now      func() time.Time
 	settings Settings
-	// fixed are the keys that were given as PEM, fixedErr is what is wrong with them.
+	// fixed are the keys that were given as PEM, and fixedErr is the error in them.
 	fixed    *Set
 	fixedErr error
 
@@ -88,7 +86,7 @@ type Keys struct {
 	read time.Time
 }
 
-// New returns the keys in a store. Keyring returns the keys that decrypt the record; it is called when it is needed.
+// New returns the keys in a store. Keyring returns the keys that decrypt the record; it is called at the first use.
 func New(state store.Store, keyring func(context.Context) (*encryption.Keyring, error), now func() time.Time, settings Settings) *Keys {
 	k := &Keys{state: state, keyring: keyring, now: now, settings: settings}
 	if settings.PEM != "" {
@@ -97,14 +95,15 @@ func New(state store.Store, keyring func(context.Context) (*encryption.Keyring, 
 	return k
 }
 
-// Current returns the keys as they were within the last ten seconds. Where there are none yet, it makes the first ones;
-// when several processes do so at once, one of them wins.
+// Current returns the keys as they were within the last ten seconds. If there are none yet, it makes the first keys; if
+// several processes do so at once, one of them wins.
 //
-// Errors: those of the store; those of encryption when the keys cannot be decrypted, in which case none are made.
+// It returns the store's errors, and the errors of encryption if the keys cannot be decrypted. It then makes no keys.
 func (k *Keys) Current(ctx context.Context) (*Set, error) { return k.within(ctx, refreshAfter) }
 
-// Latest is Current for those who need the keys as they were within the last second: to sign, and to look up a kid that
-// Current does not have. However many call it at once, a process reads the keys at most once a second. Source: ADR-0022.
+// Latest returns the keys as they were within the last second. It is for callers that sign, or look up a kid that
+// Current does not have. However many callers there are, a process reads the keys at most once a second. Source:
+// ADR-0022.
 func (k *Keys) Latest(ctx context.Context) (*Set, error) { return k.within(ctx, renewAfter) }
 
 // within returns the keys as they were within some time.
@@ -145,18 +144,18 @@ func (k *Keys) within(ctx context.Context, age time.Duration) (*Set, error) {
 
 // Report has the keys after a change.
 type Report struct {
-	// Keys are all of them, in the order in which they were made.
+	// Keys are all keys, in the order in which they were made.
 	Keys []Key
-	// Changed says that keys were added or removed, or changed their state.
+	// Changed reports whether keys were added or removed, or changed their state.
 	Changed bool
-	// Resealed says that they were encrypted with another key before and have been encrypted again.
+	// Resealed reports whether the keys were encrypted with another key before and have been encrypted again.
 	Resealed bool
 }
 
-// Rotate makes the changes that are due, and reports the keys after them. It also encrypts them again when the first
-// encryption key has changed. It may run late, twice at once, or not to its end. Hurry makes the next key take over as
-// soon as it was published long enough. Errors: those of Current; ErrManaged for a hurry with keys that the operator
-// manages.
+// Rotate makes the changes that are due, and reports the keys after them. It also encrypts the keys again if the first
+// encryption key has changed. It may run late, twice at once, or be interrupted. Hurry makes the next key take over
+// once it has been published long enough. It returns the errors of Current, and ErrManaged for a hurry with keys that
+// the operator manages.
 func (k *Keys) Rotate(ctx context.Context, hurry bool) (Report, error) {
 	if k.settings.PEM != "" {
 		if hurry {
@@ -171,9 +170,9 @@ func (k *Keys) Rotate(ctx context.Context, hurry bool) (Report, error) {
 	return report, k.trim(ctx)
 }
 
-// Taint withdraws a key at once: it no longer signs, it is no longer published, and its private half is deleted. Another
-// key takes its place. Processes learn of it within ten seconds, verifiers when they fetch the published keys again.
-// Errors: ErrUnknown, ErrManaged, those of Current.
+// Taint withdraws a key at once: it no longer signs, it is no longer published, and its private half is deleted.
+// Another key takes its place. Processes notice within ten seconds, verifiers when they fetch the published keys again.
+// It returns ErrUnknown, ErrManaged, and the errors of Current.
 func (k *Keys) Taint(ctx context.Context, id string) (Report, error) {
 	if k.settings.PEM != "" {
 		return Report{}, ErrManaged
@@ -191,8 +190,8 @@ func (k *Keys) Taint(ctx context.Context, id string) (Report, error) {
 	return report, k.trim(ctx)
 }
 
-// trim removes all events of the record but the last. Nobody watches them, and they hold private halves that are deleted
-// elsewhere.
+// trim removes all events of the record but the last. No process watches these events, and they hold private halves
+// that are deleted elsewhere.
 func (k *Keys) trim(ctx context.Context) error {
 	if err := k.state.Trim(ctx, k.now()); err != nil {
 		return fmt.Errorf("trimming the events of the signing keys: %w", err)
@@ -200,7 +199,7 @@ func (k *Keys) trim(ctx context.Context) error {
 	return nil
 }
 
-// List returns the keys, and none where there are none yet. Errors: those of Current.
+// List returns the keys. It returns no keys if none were made yet. It returns the errors of Current.
 func (k *Keys) List(ctx context.Context) ([]Key, error) {
 	if k.settings.PEM != "" {
 		if k.fixedErr != nil {
@@ -230,7 +229,7 @@ type object struct {
 	Sealed string `json:"sealed"`
 }
 
-// open decrypts the ring of a record. Stale says that it should be encrypted again.
+// open decrypts the ring of a record. Stale reports whether it should be encrypted again.
 func (k *Keys) open(ctx context.Context, record store.Record) (opened ring, stale bool, err error) {
 	var read object
 	if err := json.Unmarshal(record.Object, &read); err != nil {
@@ -250,8 +249,8 @@ func (k *Keys) open(ctx context.Context, record store.Record) (opened ring, stal
 	return opened, keyring.Stale(read.Sealed), nil
 }
 
-// change writes the ring that step makes of the present one, if they differ. When another process changed the ring in the
-// meantime, it starts again.
+// change calls step with the current ring and writes the result if it differs. If another process changed the ring in
+// the meantime, it starts again.
 func (k *Keys) change(ctx context.Context, step func(ring, time.Time) (ring, error)) (Report, error) {
 	for attempt := 1; ; attempt++ {
 		report, err := k.tryChange(ctx, step)
@@ -263,7 +262,7 @@ func (k *Keys) change(ctx context.Context, step func(ring, time.Time) (ring, err
 }
 
 func (k *Keys) tryChange(ctx context.Context, step func(ring, time.Time) (ring, error)) (Report, error) {
-	// The state has milliseconds: decide by the time that will be written.
+	// The state keeps milliseconds: decide by the time that will be written.
 	now := k.now().UTC().Truncate(time.Millisecond)
 	record, err := k.state.Get(ctx, recordName)
 	fresh := errors.Is(err, store.ErrNotFound)

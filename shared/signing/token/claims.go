@@ -1,8 +1,8 @@
 // Package token has the form of direct cluster endpoint tokens: their claims, how they are signed, and how a receiver
-// verifies them. It serves programs of connected clusters as well as this API, so it needs no state and has few
+// verifies them. Programs of connected clusters use it as well as this API, so it needs no state and has few
 // dependencies. It refuses what it does not understand: a claim with two values, a scope with an unknown restriction, a
-// key that is too weak. It does not decide who gets which token.
-// Source: Spec 2.4, 5.3; RFC 7515, 7517, 7519, 7638, 8725; ADR-0012.
+// key that is too weak. It does not decide which caller gets a token. Source: Spec 2.4, 5.3; RFC 7515, 7517, 7519,
+// 7638, 8725; ADR-0012.
 package token
 
 import (
@@ -19,7 +19,7 @@ import (
 	"management.platform.sh/shared/model"
 )
 
-// MaxBytes is the size of the largest token. Gateways and servers limit their headers to about this size; larger tokens
+// MaxBytes is the maximum size of a token. Gateways and servers limit their headers to about this size; larger tokens
 // are neither signed nor read. Source: ADR-0012.
 const MaxBytes = 16 << 10
 
@@ -40,7 +40,7 @@ type Claims struct {
 	Expires time.Time
 	// ID is unique to this token.
 	ID string
-	// Groups are the groups of the subject; may be empty.
+	// Groups are the groups of the subject; they may be empty.
 	Groups []string
 	// Scope narrows the token. Nil does not narrow it, an empty scope permits nothing. Source: Spec 2.3.
 	Scope *model.Scope
@@ -51,7 +51,7 @@ func (c Claims) For(audiences ...string) bool {
 	return slices.ContainsFunc(c.Audience, func(a string) bool { return slices.Contains(audiences, a) })
 }
 
-// wire is Claims in JSON.
+// wire is the JSON form of Claims.
 type wire struct {
 	Issuer    string          `json:"iss"`
 	Subject   string          `json:"sub"`
@@ -88,7 +88,7 @@ func (c Claims) wire() (w wire, err error) {
 	return w, err
 }
 
-// check refuses, with ErrMalformed, empty claims and times out of range.
+// check returns ErrMalformed for empty claims and times out of range.
 func (w wire) check() error {
 	if w.Issuer == "" || w.Subject == "" || w.ID == "" || len(w.Audience) == 0 || slices.Contains(w.Audience, "") {
 		return fmt.Errorf("%w: iss, sub, aud and jti must not be empty", ErrMalformed)
@@ -101,7 +101,6 @@ func (w wire) check() error {
 	return nil
 }
 
-// MarshalJSON prints the members of a token.
 func (c Claims) MarshalJSON() ([]byte, error) {
 	w, err := c.wire()
 	if err != nil {
@@ -110,7 +109,7 @@ func (c Claims) MarshalJSON() ([]byte, error) {
 	return json.Marshal(w)
 }
 
-// UnmarshalJSON is ParseClaims.
+// UnmarshalJSON reads claims as ParseClaims does.
 func (c *Claims) UnmarshalJSON(text []byte) error {
 	parsed, err := ParseClaims(text)
 	if err == nil {
@@ -122,10 +121,10 @@ func (c *Claims) UnmarshalJSON(text []byte) error {
 // maxSeconds is 9999-12-31T23:59:59Z, the last second that RFC 3339 can write.
 const maxSeconds = 253402300799
 
-// ParseClaims reads the payload of a token. It refuses, with ErrMalformed, a duplicate member at any depth; a claim of
-// Claims that is null, or that is missing, except groups and scope; names in another case; a scope with fields that this
-// build does not know, since one of them could be a restriction; times that are not whole seconds. Other claims are
-// ignored.
+// ParseClaims reads the payload of a token. It refuses, with ErrMalformed: a duplicate member at any depth; a claim of
+// Claims that is null; a missing claim of Claims, except groups and scope; names in another case; a scope with fields
+// that this build does not know, because one of them could be a restriction; times that are not whole seconds. Other
+// claims are ignored.
 func ParseClaims(text []byte) (Claims, error) {
 	members, err := object(text)
 	if err != nil {
@@ -168,8 +167,8 @@ func ParseClaims(text []byte) (Claims, error) {
 	return claims, nil
 }
 
-// ParseScope reads a scope in JSON. It refuses a scope with fields that this build does not know, since one of them could
-// be a restriction.
+// ParseScope reads a scope in JSON. It refuses a scope with fields that this build does not know, because one of them
+// could be a restriction.
 func ParseScope(text []byte) (*model.Scope, error) {
 	scope := &model.Scope{}
 	strict, err := kjson.UnmarshalStrict(text, scope)

@@ -37,7 +37,7 @@ type JWK struct {
 
 // JWKS is a set of public keys. In JSON it is the document that clusters fetch. Source: RFC 7517 5.
 type JWKS struct {
-	// Keys have different IDs.
+	// Keys are the keys. Their IDs differ.
 	Keys []JWK
 }
 
@@ -66,7 +66,7 @@ func NewJWK(public crypto.PublicKey) (JWK, error) {
 	return JWK{Key: public, ID: id}, nil
 }
 
-// toWire returns the members of a key that make up its value.
+// toWire returns the members of a JWK that hold the key itself.
 func toWire(public crypto.PublicKey) (wireJWK, error) {
 	if _, err := method(public); err != nil {
 		return wireJWK{}, err
@@ -76,7 +76,7 @@ func toWire(public crypto.PublicKey) (wireJWK, error) {
 		if err != nil {
 			return wireJWK{}, fmt.Errorf("reading an elliptic curve key: %w", err)
 		}
-		// The point is 4, x, y.
+		// The encoding of the point is the byte 4, x and y.
 		return wireJWK{
 			Type: typeEC, Curve: curveP256,
 			X: encoding.EncodeToString(point[1 : 1+coordinateBytes]), Y: encoding.EncodeToString(point[1+coordinateBytes:]),
@@ -88,7 +88,7 @@ func toWire(public crypto.PublicKey) (wireJWK, error) {
 	}, nil
 }
 
-// MarshalJSON prints the key with its kid and algorithm, for signatures.
+// MarshalJSON prints the key with its kid and algorithm, for use with signatures.
 func (k JWK) MarshalJSON() ([]byte, error) {
 	w, err := toWire(k.Key)
 	if err != nil {
@@ -102,10 +102,10 @@ func (k JWK) MarshalJSON() ([]byte, error) {
 	return json.Marshal(w)
 }
 
-// errForeign means that a key seems well formed, and is for another purpose.
+// errForeign means that a key seems well formed, but is for another purpose than signatures.
 var errForeign = errors.New("is not a public key that verifies ES256 or RS256 signatures")
 
-// UnmarshalJSON reads a key. The key must have a kid and, where it names its use, be for signatures. A private key is
+// UnmarshalJSON reads a key. The key must have a kid. If it names its use, the use must be signatures. A private key is
 // refused.
 func (k *JWK) UnmarshalJSON(text []byte) error {
 	if _, err := object(text); err != nil {
@@ -123,7 +123,7 @@ func (k *JWK) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// key is the public key that w describes, or errForeign.
+// key returns the public key that w describes, or errForeign.
 func (w wireJWK) key() (crypto.PublicKey, error) {
 	if w.Private != nil || w.Symmetric != nil {
 		return nil, errors.New("is a secret key, which must not be published")
@@ -167,7 +167,6 @@ func (w wireJWK) key() (crypto.PublicKey, error) {
 	return key, nil
 }
 
-// MarshalJSON prints the set.
 func (s JWKS) MarshalJSON() ([]byte, error) {
 	keys := s.Keys
 	if keys == nil {
@@ -176,8 +175,8 @@ func (s JWKS) MarshalJSON() ([]byte, error) {
 	return json.Marshal(map[string][]JWK{"keys": keys})
 }
 
-// UnmarshalJSON reads a set. Keys for other purposes are left out, as RFC 7517 5 demands. A set with a malformed, weak or
-// secret key, or with two keys of one kid, is refused as a whole.
+// UnmarshalJSON reads a set. Keys for other purposes are left out, as RFC 7517 5 demands. A set with a malformed, weak
+// or secret key, or with two keys of one kid, is refused as a whole.
 func (s *JWKS) UnmarshalJSON(text []byte) error {
 	if _, err := object(text); err != nil {
 		return fmt.Errorf("a key set: %w", err)

@@ -25,7 +25,7 @@ const (
 // encoding is base64url as JOSE writes it: no padding, no stray bits. Source: RFC 7515 2.
 var encoding = base64.RawURLEncoding.Strict()
 
-// method is the algorithm of a public key. The error says which keys are right.
+// method returns the algorithm of a public key. The error says which keys are supported.
 func method(public crypto.PublicKey) (jwt.SigningMethod, error) {
 	if err := keypem.Check(public); err != nil {
 		return nil, err
@@ -44,8 +44,8 @@ type SigningKey struct {
 	header  string
 }
 
-// NewSigningKey takes an *ecdsa.PrivateKey of P-256, which signs ES256, or an *rsa.PrivateKey of 2048 to 8192
-// bits, which signs RS256. The error says what is wrong with any other key. Source: ADR-0012.
+// NewSigningKey returns a key that signs ES256 with an *ecdsa.PrivateKey of P-256, or RS256 with an *rsa.PrivateKey of
+// 2048 to 8192 bits. The error describes what is wrong with any other key. Source: ADR-0012.
 func NewSigningKey(private crypto.Signer) (*SigningKey, error) {
 	switch private.(type) {
 	case *ecdsa.PrivateKey, *rsa.PrivateKey:
@@ -68,16 +68,17 @@ func NewSigningKey(private crypto.Signer) (*SigningKey, error) {
 	return &SigningKey{private: private, method: signs, public: public, header: encoding.EncodeToString(header)}, nil
 }
 
-// ID is the kid: the thumbprint of the public key.
+// ID returns the kid: the thumbprint of the public key.
 func (k *SigningKey) ID() string { return k.public.ID }
 
-// Algorithm is ES256 or RS256.
+// Algorithm returns ES256 or RS256.
 func (k *SigningKey) Algorithm() string { return k.method.Alg() }
 
-// Public is the key that verifies what this one signs.
+// Public returns the key that verifies the signatures of this key.
 func (k *SigningKey) Public() JWK { return k.public }
 
-// Sign returns claims as a signed token in compact form. Fractions of seconds are cut off. Errors: those of Check.
+// Sign returns claims as a signed token in compact form. Fractions of seconds are cut off. It returns the errors of
+// Check.
 func (k *SigningKey) Sign(claims Claims) (string, error) {
 	text, err := k.unsigned(claims)
 	if err != nil {
@@ -90,8 +91,8 @@ func (k *SigningKey) Sign(claims Claims) (string, error) {
 	return text + "." + encoding.EncodeToString(oneForm(k.public.Key, signature)), nil
 }
 
-// Of an ECDSA signature (r, s) there is a second form, (r, n-s), that anybody can compute. Tokens have the one with the
-// smaller s. Other keys have signatures of one form. Source: ADR-0022.
+// An ECDSA signature (r, s) has a second valid form, (r, n-s), which anyone can compute. Tokens have the form with the
+// smaller s. RSA signatures have one form. Source: ADR-0022.
 
 // oneForm returns the form of a signature that tokens have.
 func oneForm(public crypto.PublicKey, signature []byte) []byte {
@@ -104,7 +105,7 @@ func oneForm(public crypto.PublicKey, signature []byte) []byte {
 	return append(signature[:half:half], s.FillBytes(make([]byte, half))...)
 }
 
-// lowS reports whether a signature that was verified has the form that tokens have.
+// lowS reports whether a verified signature has the form that tokens have.
 func lowS(public crypto.PublicKey, signature []byte) bool {
 	key, hasTwo := public.(*ecdsa.PublicKey)
 	if !hasTwo {
@@ -114,8 +115,8 @@ func lowS(public crypto.PublicKey, signature []byte) bool {
 	return s.Lsh(s, 1).Cmp(key.Params().N) <= 0
 }
 
-// Check returns the error for claims that Sign refuses, and signs nothing. Sign refuses what no verifier accepts: claims
-// that ParseClaims refuses, an end that is not after the beginning, a token beyond MaxBytes (ErrTooLarge).
+// Check returns the error for claims that Sign refuses, and signs nothing. Sign refuses what no verifier accepts:
+// claims that ParseClaims refuses, an end that is not after the beginning, a token beyond MaxBytes (ErrTooLarge).
 func (k *SigningKey) Check(claims Claims) error {
 	_, err := k.unsigned(claims)
 	return err
@@ -144,7 +145,7 @@ func (k *SigningKey) unsigned(claims Claims) (string, error) {
 	return text, nil
 }
 
-// signatureBytes is how long each signature is. Source: RFC 7518 3.3, 3.4.
+// signatureBytes is the length of each signature. Source: RFC 7518 3.3, 3.4.
 func (k *SigningKey) signatureBytes() int {
 	switch key := k.public.Key.(type) {
 	case *rsa.PublicKey:
@@ -156,14 +157,14 @@ func (k *SigningKey) signatureBytes() int {
 	}
 }
 
-// Thumbprint is the SHA-256 thumbprint of a public key, in base64url. It is the kid of the platform's keys.
+// Thumbprint returns the SHA-256 thumbprint of a public key, in base64url. It is the kid of the platform's keys.
 // Source: RFC 7638 3.
 func Thumbprint(public crypto.PublicKey) (string, error) {
 	w, err := toWire(public)
 	if err != nil {
 		return "", err
 	}
-	// The required members in the order of their names, and no others.
+	// The thumbprint covers the required members in the order of their names, and no other members.
 	var canonical any
 	switch w.Type {
 	case typeEC:

@@ -12,36 +12,35 @@ import (
 	"management.platform.sh/shared/model/secret"
 )
 
-// Why a token is refused or not signed. They are wrapped with details; the texts quote no secret and may be shown to
-// whoever sent the token. Any other error means that the token could not be checked.
-// Source: ADR-0012.
+// The reasons why a token is refused or not signed. They are wrapped with details. The texts quote no secret and may be
+// shown to the sender of the token. Any other error means that the token could not be checked. Source: ADR-0012.
 var (
-	// ErrMalformed is a text that is not a token of this platform, whatever its signature.
+	// ErrMalformed means that the text is not a token of this platform, whatever its signature.
 	ErrMalformed = errors.New("malformed token")
-	// ErrTooLarge is a token beyond MaxBytes.
+	// ErrTooLarge means that the token is larger than MaxBytes.
 	ErrTooLarge = errors.New("token too large")
-	// ErrUnknownKey is a kid that the issuer does not publish, or no longer.
+	// ErrUnknownKey means that the issuer does not publish a key with the kid, or no longer.
 	ErrUnknownKey = errors.New("token signed with an unknown key")
-	// ErrSignature is a signature that the key did not make.
+	// ErrSignature means that the key did not make the signature.
 	ErrSignature = errors.New("token with a wrong signature")
-	// ErrIssuer is a token of another platform.
+	// ErrIssuer means that another platform issued the token.
 	ErrIssuer = errors.New("token of another issuer")
-	// ErrAudience is a token for other audiences.
+	// ErrAudience means that the token is for other audiences.
 	ErrAudience = errors.New("token for another audience")
-	// ErrExpired is a token past its end.
+	// ErrExpired means that the token has expired.
 	ErrExpired = errors.New("token expired")
-	// ErrNotYetValid is a token from the future.
+	// ErrNotYetValid means that the token is not valid yet.
 	ErrNotYetValid = errors.New("token not yet valid")
-	// ErrRevoked is a token that was revoked.
+	// ErrRevoked means that the token was revoked.
 	ErrRevoked = errors.New("token revoked")
 )
 
-// refusals are all of them.
+// refusals are the errors above.
 var refusals = []error{
 	ErrMalformed, ErrTooLarge, ErrUnknownKey, ErrSignature, ErrIssuer, ErrAudience, ErrExpired, ErrNotYetValid, ErrRevoked,
 }
 
-// Refusal returns which of the errors above err is. Nil: err is no refusal, and the token could not be checked.
+// Refusal returns which of the errors above err is. Nil: err is none of them, and the token could not be checked.
 func Refusal(err error) error {
 	for _, refusal := range refusals {
 		if errors.Is(err, refusal) {
@@ -51,17 +50,17 @@ func Refusal(err error) error {
 	return nil
 }
 
-// Leeway is how late the clock of a verifier may run compared with that of the issuer: a token is accepted this long
-// before its nbf and iat. There is no leeway at the end: a token is refused from its exp on. Source: ADR-0012.
+// Leeway is how far the clock of a verifier may be behind the clock of the issuer: a token is accepted this long before
+// its nbf and iat. There is no leeway at the end: a token is refused from its exp on. Source: ADR-0012.
 const Leeway = time.Minute
 
 // Keys are the public keys of an issuer. JWKS is a fixed set of them.
 type Keys interface {
-	// Key returns the key with a kid. Errors: ErrUnknownKey; others when the keys could not be fetched.
+	// Key returns the key with a kid. Errors: ErrUnknownKey; others if the keys could not be fetched.
 	Key(ctx context.Context, id string) (JWK, error)
 }
 
-// Key returns the key with a kid. Error: ErrUnknownKey, also where two keys have that kid.
+// Key returns the key with a kid. Error: ErrUnknownKey, also if two keys have the kid.
 func (s JWKS) Key(_ context.Context, id string) (JWK, error) {
 	found := JWK{}
 	for _, key := range s.Keys {
@@ -87,15 +86,15 @@ type header struct {
 	Algorithm string `json:"alg"`
 	KeyID     string `json:"kid"`
 	Type      string `json:"typ"`
-	// LowS says that the signature is the one of its two forms with the smaller s. Tokens of earlier builds do not say it.
+	// LowS reports whether the signature is in the form with the smaller s. Tokens of earlier builds do not have this
+	// member.
 	LowS bool `json:"low_s,omitempty"`
 }
 
 // Open checks the form and the signature of a token and returns its payload, unread. The key that the kid names must be
-// known, and determines the algorithm. Members of the header that could bring another key are ignored. A header with crit
-// is refused, whatever crit lists, since no extension is supported.
-// Errors: ErrMalformed, ErrTooLarge, ErrUnknownKey, ErrSignature; others are those of keys.
-// Source: RFC 7515 5.2, RFC 8725 3.
+// known, and determines the algorithm. Members of the header that could bring another key are ignored. A header with
+// crit is refused, whatever crit lists, because no extension is supported. Errors: ErrMalformed, ErrTooLarge,
+// ErrUnknownKey, ErrSignature, and the errors of keys. Source: RFC 7515 5.2, RFC 8725 3.
 func Open(ctx context.Context, keys Keys, text secret.String) ([]byte, error) {
 	compact := text.Reveal()
 	if len(compact) > MaxBytes {
@@ -108,7 +107,7 @@ func Open(ctx context.Context, keys Keys, text secret.String) ([]byte, error) {
 	var decoded [3][]byte
 	for i, part := range parts {
 		raw, err := encoding.DecodeString(part)
-		// Go's decoder skips line ends.
+		// Go's base64 decoder skips line ends.
 		if err != nil || strings.ContainsAny(part, "\r\n") {
 			return nil, fmt.Errorf("%w: its parts must be base64url without padding", ErrMalformed)
 		}
@@ -156,7 +155,7 @@ func readHeader(text []byte) (header, error) {
 	return h, nil
 }
 
-// Verifier accepts the tokens of one issuer. Its fields are set once; it is safe for concurrent use after.
+// Verifier accepts the tokens of one issuer. Its fields are set once; after that it is safe for concurrent use.
 type Verifier struct {
 	// Keys are the keys of the issuer.
 	Keys Keys
@@ -170,8 +169,8 @@ type Verifier struct {
 	Now func() time.Time
 }
 
-// Verify returns the claims of a token, or why it is refused: see Refusal. It calls Revoked last, when everything else is
-// right. Source: Spec 5.3; RFC 7519 7.2; ADR-0012.
+// Verify returns the claims of a token, or the reason for refusing it: see Refusal. It calls Revoked last, when
+// everything else is right. Source: Spec 5.3; RFC 7519 7.2; ADR-0012.
 func (v *Verifier) Verify(ctx context.Context, text secret.String) (Claims, error) {
 	payload, err := Open(ctx, v.Keys, text)
 	if err != nil {

@@ -16,11 +16,11 @@ import (
 	"management.platform.sh/shared/signing/clusterca"
 )
 
-// Now is in the middle of the life of an authority that Authority makes.
+// Now is in the middle of the validity of an authority that Authority makes.
 var Now = time.Date(2027, time.March, 4, 5, 6, 7, 0, time.UTC)
 
-// Authority makes an authority that is good for a year from Now, but for what change does to it. It returns the
-// certificate and the key in PEM.
+// Authority makes an authority that is valid for a year from Now, unless change alters that. It returns the certificate
+// and the key in PEM.
 func Authority(t testing.TB, change func(*x509.Certificate)) (certificate, key []byte) {
 	t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -41,7 +41,7 @@ func Authority(t testing.TB, change func(*x509.Certificate)) (certificate, key [
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), Key(t, private)
 }
 
-// Key is a private key in PEM.
+// Key returns a new private key in PEM.
 func Key(t testing.TB, private crypto.PrivateKey) []byte {
 	t.Helper()
 	der, err := x509.MarshalPKCS8PrivateKey(private)
@@ -51,7 +51,7 @@ func Key(t testing.TB, private crypto.PrivateKey) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})
 }
 
-// Request is a request for a certificate of a user with groups and a new key pair.
+// Request returns a request for a certificate of a user with groups and a new key pair.
 func Request(t testing.TB, user string, groups ...string) clusterca.Request {
 	t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

@@ -1,7 +1,7 @@
-// Package csr asks a virtual cluster to sign client certificates: it creates a CertificateSigningRequest there, approves it,
-// waits for the certificate and deletes the request. Source: Spec 2.6, 8; ADR-0017.
+// Package csr asks a virtual cluster to sign client certificates: it creates a CertificateSigningRequest there,
+// approves it, waits for the certificate and deletes the request. Source: Spec 2.6, 8; ADR-0017.
 //
-// It is apart from package clusterca since it links the client of Kubernetes. The kubeconfig is not trusted:
+// It is separate from package clusterca because it links the Kubernetes client. The kubeconfig is not trusted:
 // clusterca.ParseAccess checks its content, and each connection checks the address.
 package csr
 
@@ -35,9 +35,9 @@ import (
 )
 
 const (
-	// resourceName is the plural name of what is created.
+	// resourceName is the plural name of CertificateSigningRequests.
 	resourceName = "certificatesigningrequests"
-	// MinLifetime is the shortest that Kubernetes signs for.
+	// MinLifetime is the shortest lifetime that Kubernetes signs.
 	MinLifetime = 10 * time.Minute
 	// within is the time for a certificate, from the first request to the last.
 	within = 15 * time.Second
@@ -46,11 +46,11 @@ const (
 	// firstPause and longestPause are the pauses between two reads of the request.
 	firstPause   = 50 * time.Millisecond
 	longestPause = time.Second
-	// maxAnswer is how many bytes of an answer are read.
+	// maxAnswer bounds a response, in bytes.
 	maxAnswer = 1 << 20
 )
 
-// Signer is a clusterca.Signer that asks the API of a virtual cluster. The zero value cannot be used; make one with New.
+// Signer is a clusterca.Signer that uses the API of a virtual cluster. Make one with New.
 type Signer struct {
 	client *rest.RESTClient
 	within time.Duration
@@ -100,10 +100,10 @@ func New(access *clusterca.Access, options Options) (*Signer, error) {
 	return s, nil
 }
 
-// bounded does not follow redirects, which would take the credential elsewhere, and limits the size of answers.
+// bounded does not follow redirects, which would send the credential elsewhere, and limits the size of responses.
 type bounded struct{ next http.RoundTripper }
 
-// WrappedRoundTripper lets idle connections be found and closed.
+// WrappedRoundTripper gives access to the transport, to close idle connections.
 func (b bounded) WrappedRoundTripper() http.RoundTripper { return b.next }
 
 func (b bounded) RoundTrip(request *http.Request) (*http.Response, error) {
@@ -154,7 +154,7 @@ func (s *Signer) Sign(ctx context.Context, request clusterca.Request) ([]*x509.C
 		Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue,
 		Reason: "KubeconfigRequested", Message: "approved by management.platform.sh",
 	})
-	// Approving names the resource version; a denial that came before makes it a conflict.
+	// The approval names the resource version, so that an earlier denial makes it a conflict.
 	if err := s.client.Put().Resource(resourceName).Name(name).SubResource("approval").Body(made).Do(bounded).
 		Into(&certificatesv1.CertificateSigningRequest{}); err != nil && !apierrors.IsConflict(err) {
 		return nil, translate(ctx, bounded, "approving the request", err)
@@ -166,7 +166,7 @@ func (s *Signer) Sign(ctx context.Context, request clusterca.Request) ([]*x509.C
 	return check(text, asked)
 }
 
-// wait reads the request until it holds a certificate or is denied.
+// wait reads the request until it has a certificate or is denied.
 func (s *Signer) wait(ctx, bounded context.Context, name string) ([]byte, error) {
 	for pause := firstPause; ; pause = min(2*pause, longestPause) {
 		object := &certificatesv1.CertificateSigningRequest{}
@@ -189,8 +189,8 @@ func (s *Signer) wait(ctx, bounded context.Context, name string) ([]byte, error)
 	}
 }
 
-// check refuses a certificate that does not match the request: with another key the kubeconfig would not work, with another
-// subject it would be somebody else's.
+// check refuses a certificate that does not match the request: with another key the kubeconfig would not work, and with
+// another subject the certificate would belong to another user.
 func check(text []byte, asked *x509.CertificateRequest) ([]*x509.Certificate, error) {
 	list, err := clusterca.ParseCertificates(text)
 	if err != nil {
@@ -206,14 +206,14 @@ func check(text []byte, asked *x509.CertificateRequest) ([]*x509.Certificate, er
 	return list, nil
 }
 
-// remove deletes the request, also when ctx is over. The cluster would do so itself after a while.
+// remove deletes the request, even if ctx has ended. The cluster would delete it itself after a while.
 func (s *Signer) remove(ctx context.Context, name string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanWithin)
 	defer cancel()
 	_ = s.client.Delete().Resource(resourceName).Name(name).Do(ctx).Error()
 }
 
-// translate returns an error of the API as one of the errors of a signer.
+// translate returns the Signer's error for an error of the API.
 func translate(ctx, bounded context.Context, doing string, err error) error {
 	switch {
 	case ctx.Err() != nil:

@@ -45,29 +45,31 @@ const (
 	// DefaultMaxStale is as long as tokens live by default.
 	DefaultMaxStale = time.Hour
 	// RetryAfter is the shortest time between two attempts to fetch a document after a failure, and between two fetches
-	// because of an unknown kid: made-up kids cause no more requests than that.
+	// because of an unknown kid. It bounds the requests that invented kids cause.
 	RetryAfter = 10 * time.Second
-	// defaultAge is how long a document is fresh that does not say so, maxAge the longest that any document is fresh.
+	// defaultAge is how long a document is fresh that does not say so itself. maxAge bounds how long any document is
+	// fresh.
 	defaultAge = 5 * time.Minute
 	maxAge     = 24 * time.Hour
-	// fetchTimeout is the time for one attempt.
+	// fetchTimeout bounds one attempt.
 	fetchTimeout = 5 * time.Second
-	// maxDocument is the largest document, in bytes.
+	// maxDocument is the maximum size of a document, in bytes.
 	maxDocument = 64 << 20
 )
 
-// ErrUnavailable means that a document could not be fetched and the last one is too old. The token could not be checked.
+// ErrUnavailable means that a document could not be fetched and the stored copy is too old. The token could not be
+// checked.
 var ErrUnavailable = errors.New("the platform cannot be reached")
 
-// Options describe the platform and how to use what it publishes.
+// Options name the platform and say how to use the documents that it publishes.
 type Options struct {
 	// Issuer is the URL of the platform, as in the claim iss of its tokens: https, or http on loopback.
 	Issuer string
 	// Client makes the requests; redirects are not followed. Nil: a client that trusts the system's certificate
 	// authorities.
 	Client *http.Client
-	// MaxStale is for how long keys and revocations that are no longer fresh are used while the platform does not
-	// answer. 0: DefaultMaxStale; negative: not at all.
+	// MaxStale is how long keys and revocations that are no longer fresh are used while the platform does not answer.
+	// 0: DefaultMaxStale; negative: they are not used.
 	MaxStale time.Duration
 	// WithoutDenyList ignores revocations: tokens are accepted until they expire.
 	WithoutDenyList bool
@@ -75,8 +77,8 @@ type Options struct {
 	Now func() time.Time
 }
 
-// Platform has the keys and revocations of a platform. It is safe for concurrent use, and fetches nothing before it is
-// needed.
+// Platform has the keys and revocations of a platform. It is safe for concurrent use. It fetches a document when it
+// first needs it.
 type Platform struct {
 	issuer string
 	keys   *document[token.JWKS]
@@ -84,7 +86,7 @@ type Platform struct {
 	now    func() time.Time
 }
 
-// New returns a platform. The error says what is wrong with the options.
+// New returns a platform. The error describes what is wrong with the options.
 func New(options Options) (*Platform, error) {
 	parsed, err := url.Parse(options.Issuer)
 	if err != nil || parsed.Host == "" || parsed.RawQuery != "" || parsed.Fragment != "" || parsed.User != nil ||
@@ -131,8 +133,8 @@ func (p *Platform) Verifier(audiences ...string) *token.Verifier {
 	return verifier
 }
 
-// Key implements token.Keys. For an unknown kid, which may be that of a new key, it fetches the keys again, at most once in
-// RetryAfter. Errors: token.ErrUnknownKey, ErrUnavailable.
+// Key implements token.Keys. For an unknown kid, which may belong to a new key, it fetches the keys again, at most once
+// in RetryAfter. Errors: token.ErrUnknownKey, ErrUnavailable.
 func (p *Platform) Key(ctx context.Context, id string) (token.JWK, error) {
 	keys, err := p.keys.current(ctx, false)
 	if err != nil {
@@ -162,7 +164,7 @@ func readKeys(text []byte) (*token.JWKS, error) {
 	return keys, json.Unmarshal(text, keys)
 }
 
-// readList reads the ids of a list of revoked tokens. Anything else is an error, and never an empty list.
+// readList reads the ids of a list of revoked tokens. Any other text is an error, and never an empty list.
 func readList(text []byte, issuer string) (*map[string]bool, error) {
 	var list token.DenyList
 	if err := json.Unmarshal(text, &list); err != nil {
@@ -178,7 +180,7 @@ func readList(text []byte, issuer string) (*map[string]bool, error) {
 	return &ids, nil
 }
 
-// document is fetched again when it is no longer fresh.
+// document is a published document, which is fetched again when it is no longer fresh.
 type document[T any] struct {
 	url    string
 	client *http.Client
@@ -187,12 +189,12 @@ type document[T any] struct {
 	read   func([]byte) (*T, error)
 	// turn is held by the goroutine that uses the fields below.
 	turn chan struct{}
-	// value is the last one that was read; nil before the first.
+	// value is the content that was read last; nil before the first fetch.
 	value *T
 	etag  string
 	// until is the end of the time in which value is fresh.
 	until time.Time
-	// tried is when it was last fetched, and problem the error of that, or nil.
+	// tried is when the document was last fetched, and problem the error of that attempt, or nil.
 	tried   time.Time
 	problem error
 }
@@ -203,8 +205,9 @@ func newDocument[T any](
 	return &document[T]{url: url, client: client, stale: stale, now: now, read: read, turn: make(chan struct{}, 1)}
 }
 
-// current returns the document, which is shared and must not be changed. Anew asks for a newer one even while it is fresh.
-// While one goroutine fetches it, the others wait. A document that was just fetched is used once, however short it is fresh.
+// current returns the document, which is shared and must not be changed. Anew asks for a newer document even while this
+// one is fresh. While one goroutine fetches it, the others wait. A document that was just fetched is used once, however
+// short it is fresh.
 func (d *document[T]) current(ctx context.Context, anew bool) (*T, error) {
 	select {
 	case d.turn <- struct{}{}:
@@ -221,7 +224,7 @@ func (d *document[T]) current(ctx context.Context, anew bool) (*T, error) {
 	if !recently || !fresh && d.problem == nil {
 		problem := d.fetch(ctx, now)
 		if problem != nil && ctx.Err() != nil {
-			// The caller gave up: that says nothing about the platform.
+			// The caller gave up, which says nothing about the platform.
 			return nil, fmt.Errorf("%w: %w", ErrUnavailable, problem)
 		}
 		d.tried, d.problem = now, problem
@@ -252,7 +255,7 @@ func (d *document[T]) fetch(ctx context.Context, now time.Time) error {
 		return fmt.Errorf("fetching %s: %w", d.url, err)
 	}
 	defer func() { _ = response.Body.Close() }()
-	// Counted from the request, so that the time until the answer is not added.
+	// The time counts from the request, so that the time until the response is not added.
 	until := now.Add(freshFor(response.Header))
 	switch {
 	case response.StatusCode == http.StatusNotModified && d.value != nil:
@@ -276,8 +279,8 @@ func (d *document[T]) fetch(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-// freshFor returns how long an answer is fresh, at most maxAge. The header Age of caches says how old it already is.
-// Source: RFC 9111 4.2.
+// freshFor returns how long a response is fresh, at most maxAge. The header Age of caches gives its age. Source: RFC
+// 9111 4.2.
 func freshFor(header http.Header) time.Duration {
 	fresh := defaultAge
 	for directive := range strings.SplitSeq(strings.Join(header.Values("Cache-Control"), ","), ",") {
