@@ -1,8 +1,7 @@
 // Package encryption encrypts small secrets at rest in the state: private keys, secrets of the configuration and
 // material that clients send. A sealed text names its key, so that keys can be changed: the first key of a Keyring
-// seals, and all of them open. A sealed text is bound to its place: it does not open if someone with write access to
-// the state copies it to another record or field.
-// Source: Spec 2.7; ADR-0018.
+// seals, and all its keys open. A sealed text is bound to its place: it does not open after it was copied to another
+// record or field of the state. Source: Spec 2.7; ADR-0018.
 package encryption
 
 import (
@@ -22,29 +21,29 @@ import (
 const (
 	// keyBytes is the length of a key: AES-256.
 	keyBytes = 32
-	// idBytes is how much of a key's hash is its id.
+	// idBytes is the length of a key's id, the beginning of its hash.
 	idBytes = 4
 )
 
 // Errors of a Keyring. They contain no part of the key or the text.
 var (
-	// ErrNoKey: nothing can be sealed or opened, since no key is configured.
+	// ErrNoKey means that nothing can be sealed or opened, because no key is configured.
 	ErrNoKey = errors.New("no encryption key is configured: PLATFORM_ENCRYPTION_KEY is not set")
-	// ErrUnknownKey: the text is sealed with a key that is not in the ring.
+	// ErrUnknownKey means that the text is sealed with a key that is not in the ring.
 	ErrUnknownKey = errors.New("sealed with an encryption key that is not configured")
-	// ErrAltered: the text is not what was sealed, or it was sealed for another place.
+	// ErrAltered means that the sealed text was changed, or was sealed for another place.
 	ErrAltered = errors.New("the sealed text is damaged or was sealed for another place")
 )
 
-// Keyring holds encryption keys. A nil one has none: all of its methods fail with ErrNoKey. It is safe for concurrent
-// use.
+// Keyring holds encryption keys. A nil Keyring has none: all of its methods fail with ErrNoKey. It is safe for
+// concurrent use.
 type Keyring struct {
 	first string
 	keys  map[string]cipher.AEAD
 }
 
-// Parse reads keys in base64, 32 bytes each, separated by commas: the first seals, all of them open. Errors give the
-// position of the wrong key and never quote a key.
+// Parse reads keys in base64, 32 bytes each, separated by commas. The first key seals, and all keys open. Errors give
+// the position of the wrong key and never quote a key.
 func Parse(text secret.String) (*Keyring, error) {
 	ring := &Keyring{keys: map[string]cipher.AEAD{}}
 	for i, field := range strings.Split(text.Reveal(), ",") {
@@ -94,7 +93,8 @@ func (k *Keyring) Seal(text []byte, place string) (string, error) {
 	return k.first + "." + base64.RawURLEncoding.EncodeToString(sealed), nil
 }
 
-// Open decrypts what Seal made for the same place. Errors: ErrNoKey, ErrUnknownKey with the id of the key, ErrAltered.
+// Open decrypts a text that Seal encrypted for the same place. Errors: ErrNoKey, ErrUnknownKey with the id of the key,
+// ErrAltered.
 func (k *Keyring) Open(sealed, place string) ([]byte, error) {
 	if k == nil {
 		return nil, ErrNoKey

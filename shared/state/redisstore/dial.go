@@ -20,12 +20,13 @@ import (
 // Limits of connections. Source: ADR-0002.
 const (
 	// maxSilence is the longest silence after which a connection is used without a PING first. The function may have
-	// been frozen meanwhile, and the server may be gone without having closed the connection.
+	// been frozen in the meantime, and the server may be gone without having closed the connection.
 	maxSilence = time.Second
-	// maxDials is how many connections to one server are opened at a time. While the server is away, it is one.
+	// maxDials is the number of connections to one server that are opened at a time. While the server is away, the
+	// number is one.
 	maxDials = 8
-	// longestPause is how long an attempt to connect lasts at least if it fails, give or take a quarter. It bounds how
-	// often a server that is away is asked.
+	// longestPause is the minimum duration of a failed attempt to connect, give or take a quarter. It bounds how often
+	// a server that is away is tried.
 	longestPause = 50 * time.Millisecond
 )
 
@@ -34,11 +35,12 @@ var (
 	errUnfit = errors.New("the connection no longer answers, or leads to a server that is now a replica")
 )
 
-// toPrimary marks a context: the connection does not lead to a sentinel.
+// toPrimary marks the context of a connection that does not lead to a sentinel.
 type toPrimary struct{}
 
-// dialer returns a function that opens sockets by another dialer, with TLS if there is a config. Limit bounds each request to a sentinel:
-// the library asks a silent one three times before it tries the next. 0: there are no sentinels. MaxReply is as in Options.
+// dialer returns a function that opens sockets with another dialer, with TLS if there is a config. Limit bounds each
+// request to a sentinel: the library asks a silent sentinel three times before it tries the next. 0: there are no
+// sentinels. MaxReply has the same meaning as in Options.
 func dialer(by *net.Dialer, config *tls.Config, limit time.Duration, maxReply int64) func(ctx context.Context, network, addr string) (net.Conn, error) {
 	return func(ctx context.Context, network, addr string) (socket net.Conn, err error) {
 		toSentinel := limit > 0 && ctx.Value(toPrimary{}) == nil
@@ -65,8 +67,7 @@ func dialer(by *net.Dialer, config *tls.Config, limit time.Duration, maxReply in
 	}
 }
 
-// sentinelConn waits no longer for an answer than the limit for a sentinel. A wait for notifications has no deadline, and
-// none is set.
+// sentinelConn bounds the wait for a reply of a sentinel. A wait for notifications has no deadline, and gets none.
 type sentinelConn struct {
 	net.Conn
 	limit time.Duration
@@ -79,19 +80,20 @@ func (s sentinelConn) SetReadDeadline(t time.Time) error {
 	return s.Conn.SetReadDeadline(t)
 }
 
-// peer is the server to which all connections of one client of the library lead. It is a hook of that client.
+// peer is the server at the other end of all connections of one client of the library. It is a hook of that client.
 type peer struct {
 	// patience bounds a PING on a silent connection. An attempt to connect may last twice as long.
 	patience time.Duration
-	// turns and trial bound the attempts at a time: trial is for those that begin while the server is away.
+	// turns and trial bound the concurrent attempts to connect. trial is for attempts that begin while the server is
+	// away.
 	turns, trial chan struct{}
-	// away is the last failure to connect. Nil: a connection has been made since.
+	// away is the last failure to connect. Nil: the last attempt succeeded.
 	away atomic.Pointer[endError]
-	// condemned is when a silent connection was last found dead. Silent connections last used before that time are
-	// given up without a PING.
+	// condemned is when a silent connection was last found dead. Silent connections that were last used before that
+	// time are given up without a PING.
 	condemned atomic.Int64
-	// demoted is when the server last said that it is a replica. The server's name may lead to another server now, and
-	// connections made before that time do not.
+	// demoted is when the server last said that it is a replica. The server's name may now lead to another server, to
+	// which connections made before that time do not lead.
 	demoted atomic.Int64
 }
 
@@ -113,8 +115,9 @@ func (p *peer) DialHook(next redis.DialHook) redis.DialHook {
 	}
 }
 
-// dial connects for a caller who came at a time. If an attempt that began after that time has failed meanwhile, the
-// caller gets its error. While the server is away, accepting a connection is not enough: the server must answer a PING.
+// dial connects for a caller that came at a given time. If an attempt that began after that time has failed in the
+// meantime, the caller gets its error. While the server is away, an accepted connection is not enough: the server must
+// answer a PING.
 func (p *peer) dial(ctx context.Context, came time.Time, next func(context.Context) (net.Conn, error)) (net.Conn, error) {
 	turns := p.turns
 	if p.away.Load() != nil {
@@ -142,8 +145,8 @@ func (p *peer) dial(ctx context.Context, came time.Time, next func(context.Conte
 		}
 	}
 	if isReply(err) {
-		// A sentinel's error reply must not be taken for the reply to the command: "nil" would mean that a value is
-		// absent.
+		// The library must not take an error reply of a sentinel for the reply to the command: "nil" would mean that a
+		// value is absent.
 		err = errors.New("asking the sentinels: " + err.Error())
 	}
 	if err != nil {
@@ -179,7 +182,8 @@ func (p *peer) notice(err error) error {
 	return err
 }
 
-// greet sends a PING and accepts any reply, even that a password is required: it shows that the server answers.
+// greet sends a PING and accepts any reply, even an error that asks for a password: every reply shows that the server
+// answers.
 func greet(ctx context.Context, socket net.Conn) error {
 	deadline, _ := ctx.Deadline()
 	answer, err := ping(socket, deadline)
@@ -189,7 +193,7 @@ func greet(ctx context.Context, socket net.Conn) error {
 	return err
 }
 
-// ping sends a PING and returns the first line of the answer.
+// ping sends a PING and returns the first line of the reply.
 func ping(socket net.Conn, deadline time.Time) (string, error) {
 	_ = socket.SetDeadline(deadline)
 	if _, err := io.WriteString(socket, "*1\r\n$4\r\nPING\r\n"); err != nil {
@@ -202,7 +206,7 @@ func ping(socket net.Conn, deadline time.Time) (string, error) {
 	return string(line), socket.SetDeadline(time.Time{})
 }
 
-// clock is the wall clock in nanoseconds: it goes on while a process or its machine is frozen.
+// clock returns the wall clock in nanoseconds, which goes on while a process or its machine is frozen.
 func clock() int64 { return time.Now().UnixNano() }
 
 // conn is one connection. One goroutine at a time uses it, as the library does.
@@ -213,7 +217,7 @@ type conn struct {
 	began time.Time
 	// made is when the attempt ended, and used when something was last read. 0: the server has sent nothing yet.
 	made, used int64
-	// answered: something was read after the last write.
+	// answered reports whether something was read after the last write.
 	answered bool
 }
 
@@ -232,22 +236,22 @@ func (c *conn) Write(p []byte) (int, error) {
 	return n, c.ended(err)
 }
 
-// ended returns the error that tells what became of the last write when the connection ended.
+// ended returns an error that says whether the last write was answered before the connection ended.
 func (c *conn) ended(err error) error {
 	switch {
 	case err == nil || c.answered:
 		return err
 	case c.used == 0:
-		// The library was setting the connection up. It removes the outermost error then.
+		// The library was setting up the connection. It then removes the outermost error.
 		return fmt.Errorf("connecting: %w", &endError{err, c.began})
 	default:
 		return &endError{cause: err}
 	}
 }
 
-// SyscallConn is called by the library before it uses an idle connection, to check whether the server has closed it.
-// After an error the library takes another connection, before anything was sent. With TLS it checks the socket
-// below: between two replies that socket has nothing to read.
+// SyscallConn returns the socket. The library calls it before it uses an idle connection, to check whether the server
+// has closed the connection. After an error the library takes another connection, before anything was sent. With TLS it
+// checks the socket below: between two replies that socket has nothing to read.
 func (c *conn) SyscallConn() (syscall.RawConn, error) {
 	if err := c.prove(); err != nil {
 		return nil, err
@@ -261,13 +265,13 @@ func (c *conn) SyscallConn() (syscall.RawConn, error) {
 	}
 	raw, ok := socket.(syscall.Conn)
 	if !ok {
-		return nil, errors.ErrUnsupported // a connection that could not be made, and whose caller no longer waited
+		return nil, errors.ErrUnsupported // no connection could be made, and the caller no longer waits
 	}
 	return raw.SyscallConn()
 }
 
-// prove sends a PING on a connection that was silent for longer than maxSilence. A connection that a firewall or a
-// failover has cut, or that was cut while the process was frozen, may look healthy until then.
+// prove sends a PING on a connection that was silent for longer than maxSilence. Until then, a connection may look
+// healthy that a firewall or a failover has cut, or that was cut while the process was frozen.
 func (c *conn) prove() error {
 	now := clock()
 	silent := c.used > 0 && now-c.used >= int64(maxSilence)
@@ -285,18 +289,18 @@ func (c *conn) prove() error {
 	return nil
 }
 
-// endError says that a connection ended before any answer to the last write.
+// endError means that a connection ended before any reply to the last write.
 type endError struct {
 	cause error
-	// dialed is when connecting began, if the connection was still being set up: no command of the caller was sent over
-	// it. Otherwise it is zero.
+	// dialed is when connecting began, if the connection was still being set up: no command of the caller was then sent
+	// over it. Otherwise it is zero.
 	dialed time.Time
 }
 
 func (e *endError) Error() string { return e.cause.Error() }
 func (e *endError) Unwrap() error { return e.cause }
 
-// ending returns the end of the connection over which an operation failed, or nil.
+// ending returns the endError in the error of an operation, or nil.
 func ending(err error) *endError {
 	if err == nil {
 		return nil
@@ -310,13 +314,13 @@ func ending(err error) *endError {
 	return end
 }
 
-// unanswered reports whether the connection ended after a command was sent, and before any answer.
+// unanswered reports whether the connection ended after a command was sent, and before any reply.
 func unanswered(err error) bool {
 	end := ending(err)
 	return end != nil && end.dialed.IsZero()
 }
 
-// stale reports whether an operation failed because of an attempt to connect that had begun before the operation. The
+// stale reports whether an operation failed because of an attempt to connect that began before the operation. The
 // library passes on connections that it opened for a caller that has given up.
 func stale(err error, start time.Time) bool {
 	end := ending(err)

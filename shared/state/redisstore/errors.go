@@ -11,8 +11,8 @@ import (
 	"management.platform.sh/shared/state/store"
 )
 
-// refusals are the beginnings of Redis errors that say "not now" or "not here": the server is starting,
-// has lost its primary or its cluster, is out of memory or disk, or does not let this client in.
+// refusals are the prefixes of Redis errors that mean "not now" or "not here": the server is starting, has lost its
+// primary or its cluster, is out of memory or disk, or does not let this client in.
 var refusals = []string{
 	"LOADING ", "READONLY ", "CLUSTERDOWN", "MASTERDOWN ", "TRYAGAIN ", "MOVED ", "ASK ", "BUSY ", "OOM ",
 	"MISCONF ", "NOREPLICAS ", "UNBLOCKED ", "NOAUTH ", "WRONGPASS ", "NOPERM ",
@@ -20,7 +20,7 @@ var refusals = []string{
 	"ERR Protocol error: unauthenticated", "ERR This instance has cluster support disabled",
 }
 
-// translate turns what the client library returned into the errors of the contract. ctx is the caller's.
+// translate turns an error of the client library into an error of the contract. ctx is the caller's context.
 func (c *Client) translate(ctx context.Context, doing string, err error) error {
 	if err == nil {
 		return nil
@@ -30,7 +30,7 @@ func (c *Client) translate(ctx context.Context, doing string, err error) error {
 			return err
 		}
 	}
-	// If the caller has given up, the state has not failed.
+	// An error after the caller gave up is no failure of the state.
 	if ctx.Err() != nil {
 		return fmt.Errorf("%s: %w", doing, ctx.Err())
 	}
@@ -43,7 +43,7 @@ func (c *Client) translate(ctx context.Context, doing string, err error) error {
 		return fmt.Errorf("%s: %w", doing, err)
 	}
 	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
-		// The deadline was that of the Client: callers must not take it for their own, so the error is not wrapped.
+		// The deadline belongs to the Client. Callers must not take it for their own, so the error is not wrapped.
 		return fmt.Errorf("%s: %w: no answer within %v: %s", doing, store.ErrUnavailable, c.options.Timeout, err.Error())
 	}
 	return fmt.Errorf("%s: %w: %w", doing, store.ErrUnavailable, err)
@@ -55,8 +55,9 @@ func isReply(err error) bool {
 	return errors.As(err, &reply)
 }
 
-// once keeps the cluster client from repeating a command that may have been done. The cluster client repeats commands
-// after network errors that it recognizes, so this hook hides them. Redirections are replies and are still followed.
+// once keeps the cluster client from repeating a command that may have been executed. The cluster client repeats
+// commands after network errors that it recognizes, so this hook hides these errors. Redirections are replies and are
+// still followed.
 type once struct{}
 
 func (once) DialHook(next redis.DialHook) redis.DialHook { return next }
@@ -73,7 +74,7 @@ func (once) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	}
 }
 
-// ProcessPipelineHook does the same for pipelines, in which the client sends redirected commands.
+// ProcessPipelineHook hides the same errors for pipelines, in which the client sends redirected commands.
 func (once) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
 	return func(ctx context.Context, cmds []redis.Cmder) error {
 		err := next(ctx, cmds)

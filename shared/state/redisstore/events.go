@@ -32,7 +32,7 @@ func (r *resource) Events(ctx context.Context, after int64, limit int, wait time
 		if err := ctx.Err(); err != nil {
 			return nil, fmt.Errorf("%s: %w", doing(), err)
 		}
-		// The announcement is taken before the read, so that no event is missed between the two.
+		// The announcement is taken before the read, so that no event between the two is missed.
 		events, news, reached := r.feed.look(after, limit)
 		if !reached {
 			var err error
@@ -60,7 +60,8 @@ func (r *resource) Events(ctx context.Context, after int64, limit int, wait time
 	}
 }
 
-// read returns the log's events after a revision, in one round trip. ErrGone if the log does not hold the first of them.
+// read returns the log's events after a revision, in one round trip. It returns ErrGone if the log does not hold the
+// first of these events.
 func (r *resource) read(ctx context.Context, doing string, after int64, limit int) ([]store.Event, error) {
 	events, revision, err := r.client.readLog(ctx, doing, r.keys, after, limit)
 	if err == nil && len(events) == 0 && after != revision {
@@ -70,8 +71,8 @@ func (r *resource) read(ctx context.Context, doing string, after int64, limit in
 }
 
 // readLog returns a page of a log's events after a revision, and the current revision. Every revision has exactly one
-// event, so a gap is visible: each entry must follow the one before it. There are no events after a gap. If the
-// counter of revisions fell behind the log, the current revision is that of the entry after the gap.
+// event, so a gap is visible: each entry must follow the previous one. It returns no events after a gap. If the counter
+// of revisions fell behind the log, the current revision is the revision of the entry after the gap.
 func (c *Client) readLog(ctx context.Context, doing string, k keys, after int64, limit int) (events []store.Event, revision int64, err error) {
 	var parts []any
 	if err := c.run(ctx, doing, func(ctx context.Context) error {
@@ -174,7 +175,7 @@ func decodeEvent(message redis.XMessage) (store.Event, error) {
 			return store.Event{}, fmt.Errorf("%w: event %d follows %q", errCorrupt, revision, follows)
 		}
 	}
-	// An older build wrote no time.
+	// Earlier builds wrote no time.
 	if at := field("at"); at != "" {
 		if event.At, err = parseTime(at); err != nil {
 			return store.Event{}, fmt.Errorf("%w: time of event %d", errCorrupt, revision)
@@ -201,7 +202,7 @@ func decodeEvent(message redis.XMessage) (store.Event, error) {
 	return event, err
 }
 
-// trimAtOnce is how many events one run of the script reads, unless they have more than the bytes of a page.
+// trimAtOnce is how many events one run of the script reads, unless their size exceeds the bytes of a page.
 const trimAtOnce = 100
 
 func (r *resource) Trim(ctx context.Context, olderThan time.Time) error {

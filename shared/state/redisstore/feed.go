@@ -18,16 +18,16 @@ const (
 	// windowEvents and windowBytes bound what a feed keeps. The newest event is kept however large it is.
 	windowEvents = 1024
 	windowBytes  = 16 << 20
-	// feedBatch is how many events a blocking read returns, because it has no bound in bytes. If it returns that many, there
-	// may be more, which are read a page at a time.
+	// feedBatch is the number of events that a blocking read returns, because it has no bound in bytes. If it returns
+	// that many, there may be more, which are then read page by page.
 	feedBatch = 2
 	// linger is how long a feed goes on without a waiting caller: callers that have received events soon wait again.
 	linger = time.Second
 )
 
 // feed reads the events of a resource once for all callers in this process that wait for them. However many callers
-// there are, only one connection blocks in Redis: if a thousand connections did, each write would have to wake them
-// all. A feed runs while a caller waits, and keeps the last events. Source: ADR-0007.
+// there are, only one connection blocks in Redis: with a thousand blocking connections, each write would have to wake
+// them all. A feed runs while a caller waits, and keeps the last events. Source: ADR-0007.
 type feed struct {
 	client *Client
 	keys   keys
@@ -38,8 +38,8 @@ type feed struct {
 	asked   time.Time
 	running bool
 	news    *news
-	// window holds the last events, whose revisions have no gap; the last one has the revision seen. Events are only
-	// appended and cut off at the front, so that slices returned earlier do not change.
+	// window holds the last events, whose revisions have no gap. The last event has the revision in seen. Events are
+	// only appended and cut off at the front, so that slices returned earlier do not change.
 	window []store.Event
 	size   int
 	seen   int64
@@ -55,8 +55,8 @@ func newFeed(client *Client, keys keys) *feed {
 	return &feed{client: client, keys: keys, news: &news{arrived: make(chan struct{})}}
 }
 
-// look returns the window's events after a revision, up to limit, and the next announcement. reached is whether the
-// window holds every event after the revision; there may be none.
+// look returns the window's events after a revision, up to limit, and the next announcement. reached reports whether
+// the window holds every event after the revision; there may be none.
 func (f *feed) look(after int64, limit int) (events []store.Event, next *news, reached bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -147,10 +147,10 @@ func (f *feed) idle() bool {
 	return !f.running
 }
 
-// follow blocks in Redis for half a timeout at a time. It thereby notices a server that hangs, and tells it from a
-// server that has no events.
+// follow blocks in Redis for half a timeout at a time. This lets it tell a server that hangs from a server that has no
+// events.
 func (f *feed) follow() {
-	// behind is whether there may be events that were written before the last ones arrived.
+	// behind reports whether there may be events that were written before the last events arrived.
 	behind := false
 	for !f.idle() {
 		next := f.await

@@ -16,43 +16,43 @@ import (
 	"management.platform.sh/shared/model/lazyregexp"
 )
 
-// Node is what a primary of the state says about itself. Source: ADR-0039.
+// Node is a primary of the state, as it describes itself. Source: ADR-0039.
 type Node struct {
-	// Address is its host and port, or the path of its socket.
+	// Address is the host and port of the server, or the path of its socket.
 	Address string
 	// Product is redis or valkey, and Version its version: "7.0.15".
 	Product, Version string
-	// Took is how long a round trip takes: the shortest of five.
+	// Took is the duration of a round trip: the shortest of five.
 	Took time.Duration
-	// Ahead is how far its clock is ahead of the clock of this process, give or take half of Took. Negative: it is behind.
+	// Ahead is how far the server's clock is ahead of the clock of this process, give or take half of Took. Negative:
+	// the server's clock is behind.
 	Ahead time.Duration
-	// Primary tells that it accepts writes.
+	// Primary reports whether the server accepts writes.
 	Primary bool
-	// UsedBytes and MaxBytes are the memory that it uses and may use. MaxBytes 0: there is no bound.
+	// UsedBytes and MaxBytes are the memory that the server uses and may use. MaxBytes 0: there is no bound.
 	UsedBytes, MaxBytes int64
-	// Policy is what it does when it is full: noeviction, or which keys it removes. Empty: unknown.
+	// Policy is what the server does when its memory is full: noeviction, or which keys it removes. Empty: unknown.
 	Policy string
-	// Evicted is the number of keys that it has removed since its start because it was full.
+	// Evicted is the number of keys that the server has removed since its start because its memory was full.
 	Evicted int64
-	// AppendOnly reports whether it writes a log of changes, and Fsync when this log is on disk: always, everysec or no. An empty
-	// Fsync is unknown.
+	// AppendOnly reports whether the server writes a log of changes. Fsync says when this log is on disk: always,
+	// everysec or no. An empty Fsync is unknown.
 	AppendOnly bool
 	Fsync      string
-	// Unsaved tells that its last write of the log or of a snapshot to disk failed.
+	// Unsaved reports whether the server's last write of the log or of a snapshot to disk failed.
 	Unsaved bool
-	// Snapshots reports whether it writes snapshots by itself. Unknown counts as false.
+	// Snapshots reports whether the server writes snapshots by itself. Unknown counts as false.
 	Snapshots bool
-	// Replicas is the number of replicas that are connected, and Lagging the number of those that were silent for more than ten
-	// seconds.
+	// Replicas is the number of connected replicas. Lagging is how many of them were silent for more than ten seconds.
 	Replicas, Lagging int
-	// MinReplicas is how many replicas must be connected for it to accept writes. 0: none, or unknown.
+	// MinReplicas is how many replicas must be connected before the server accepts writes. 0: none, or unknown.
 	MinReplicas int
-	// Cluster is the state of its cluster: ok or fail. Empty: it is not in a cluster.
+	// Cluster is the state of the server's cluster: ok or fail. Empty: the server is not in a cluster.
 	Cluster string
 }
 
-// Inspect asks each primary about itself, in order of their addresses. What a server does not tell, such as a hosted one that
-// refuses CONFIG, stays empty. Errors: those of Ping.
+// Inspect asks each primary about itself, in order of their addresses. Fields that a server does not report stay empty,
+// for example on a hosted server that refuses CONFIG. It returns the errors of Ping.
 func (c *Client) Inspect(ctx context.Context) ([]Node, error) {
 	var mu sync.Mutex
 	var nodes []Node
@@ -83,7 +83,7 @@ func (c *Client) eachPrimary(ctx context.Context, doing string, do func(context.
 	})
 }
 
-// attempts is how often the clock is asked for: the shortest round trip counts.
+// attempts is how often the clock is read: the shortest round trip counts.
 const attempts = 5
 
 func inspect(ctx context.Context, client *redis.Client) (Node, error) {
@@ -94,7 +94,7 @@ func inspect(ctx context.Context, client *redis.Client) (Node, error) {
 		if err != nil {
 			return node, err
 		}
-		// The first one may open a connection, and others may meet a busy machine.
+		// The first round trip may open a connection, and later ones may meet a busy machine.
 		if took := time.Since(begun); node.Took == 0 || took < node.Took {
 			node.Took, node.Ahead = took, clock.Sub(begun.Add(took/2))
 		}
@@ -133,7 +133,7 @@ func parseInfo(text string) map[string]string {
 	return values
 }
 
-// read takes what INFO says.
+// read takes the values from the reply to INFO.
 func (n *Node) read(info map[string]string) {
 	number := func(name string) int64 {
 		value, _ := strconv.ParseInt(info[name], 10, 64)
@@ -166,7 +166,7 @@ func (n *Node) read(info map[string]string) {
 	}
 }
 
-// configure takes what CONFIG GET says about a parameter.
+// configure takes the values of a parameter from the reply to CONFIG GET.
 func (n *Node) configure(name, value string) {
 	switch name {
 	case "appendfsync":
@@ -180,23 +180,23 @@ func (n *Node) configure(name, value string) {
 	}
 }
 
-// Contents is what a resource holds. Source: ADR-0039.
+// Contents describes the content of a resource. Source: ADR-0039.
 type Contents struct {
-	// Resource is its name, and Layout the version of the layout of its keys.
+	// Resource is the name of the resource, and Layout the version of the layout of its keys.
 	Resource, Layout string
-	// Objects is the number of its objects.
+	// Objects is the number of objects.
 	Objects int64
-	// Looked is the number of records that were looked at, and Formats how many of them have a format, by its number. A record
-	// without one has the format "".
+	// Looked is the number of records that were read, and Formats how many of them have a format, by its number. A
+	// record without a format counts under "".
 	Looked  int
 	Formats map[string]int
-	// Sealed is how many texts in the records that were looked at a key has sealed, by the id of the key.
+	// Sealed is the number of sealed texts in the records that were read, by the id of the key.
 	Sealed map[string]int
-	// Owners are the owners whose tallies were looked at.
+	// Owners are the owners whose tallies were read.
 	Owners []Usage
 }
 
-// Usage is what an owner has of a resource.
+// Usage is the number and size of an owner's objects of a resource.
 type Usage struct {
 	Owner          string
 	Objects, Bytes int64
@@ -208,11 +208,12 @@ const Layout = prefix
 // Reads reports whether this build reads records of a format.
 func Reads(number string) bool { return number == format }
 
-// scanned is how many keys, records or owners one command looks at.
+// scanned is the number of keys, records or owners that one command reads.
 const scanned = 50
 
-// Contents looks at each resource of the state, in order of layouts and names: at most that many keys of each primary, and of
-// each resource at most that many records and owners, in no order. It takes many short commands. Errors: those of Ping.
+// Contents describes each resource of the state, in order of layouts and names. It reads at most the given number of
+// keys of each primary, and at most the given number of records and owners of each resource, in no order. It takes many
+// short commands. It returns the errors of Ping.
 func (c *Client) Contents(ctx context.Context, most int) ([]Contents, error) {
 	var mu sync.Mutex
 	var found []Contents
@@ -254,8 +255,9 @@ func (c *Client) Contents(ctx context.Context, most int) ([]Contents, error) {
 	return found, nil
 }
 
-// A sealed text in a record is the id of the key, a dot, and in base64url at least the 28 bytes that sealing adds, as package encryption
-// writes it; a field of bytes has that in base64. What else in an object has that form by chance is counted too.
+// A sealed text in a record is the id of the key, a dot, and in base64url at least the 28 bytes that sealing adds, as
+// package encryption writes it. In a field of bytes, this text is in base64 again. Other parts of an object that have
+// this form by chance are counted too.
 var (
 	sealedText  = lazyregexp.New(`"([0-9a-f]{8})\.[A-Za-z0-9_-]{38,}"`)
 	sealedBytes = lazyregexp.New(`"([A-Za-z0-9+/]{12})[A-Za-z0-9+/]{50,}={0,2}"`)
@@ -277,7 +279,7 @@ func sealedBy(record string) []string {
 	return ids
 }
 
-// look fills in what a resource holds.
+// look fills in the content of a resource.
 func (c *Client) look(ctx context.Context, into *Contents, most int) error {
 	k := newKeys(into.Resource)
 	err := c.each(ctx, k.objects, most, func(_, record string) {
@@ -326,7 +328,7 @@ func (c *Client) look(ctx context.Context, into *Contents, most int) error {
 	})
 }
 
-// each calls do with fields of a hash and their values, until it has seen as many as it may.
+// each calls do with fields of a hash and their values, up to a number of fields.
 func (c *Client) each(ctx context.Context, key string, most int, do func(field, value string)) error {
 	var cursor uint64
 	for looked := 0; looked < most; {

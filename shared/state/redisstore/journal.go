@@ -56,18 +56,19 @@ func (j *Journal) Append(ctx context.Context, texts [][]byte, olderThan time.Tim
 
 // JournalEntry is a text of a journal.
 type JournalEntry struct {
-	// ID is the place of the text: the milliseconds at which Redis added it, a dash and a number. Later texts have greater ones.
+	// ID is the place of the text: the milliseconds at which Redis added it, a dash and a number. Later texts have
+	// greater IDs.
 	ID   string
 	Text []byte
 }
 
-// JournalRange says which texts a page has.
+// JournalRange selects the texts of a page.
 type JournalRange struct {
-	// Behind is the id of the last text of the page before. Empty: the page begins with the newest text.
+	// Behind is the id of the last text of the previous page. Empty: the page begins with the newest text.
 	Behind string
 	// After and Before bound the times at which texts were added. Zero: there is no bound.
 	After, Before time.Time
-	// Texts and Bytes bound the page. A page has at least one text, if there is one.
+	// Texts and Bytes bound the page. A page has at least one text if any matches.
 	Texts, Bytes int
 }
 

@@ -25,8 +25,8 @@ type keys struct {
 	activity string
 	// references is a ZSET of uid NUL name, all with score 0: the names of the objects that refer to a uid.
 	references string
-	// bytes is a HASH: owner -> tally of the bytes of its records, see lua/record.lua. Only owners whose objects have been
-	// written with a quota of bytes have one.
+	// bytes is a HASH: owner -> tally of the bytes of its records, see lua/record.lua. An owner has a tally once an
+	// object was written with a quota of bytes.
 	bytes string
 	// log is a STREAM whose entry ids are <revision>-0.
 	log string
@@ -34,10 +34,10 @@ type keys struct {
 	server string
 }
 
-// keyOf is the key of a part of a resource or a journal.
+// keyOf returns the key of a part of a resource or a journal.
 func keyOf(name, part string) string { return prefix + ":{" + name + "}:" + part }
 
-// referencesPart names the key of the index of references.
+// referencesPart is the name of the part with the index of references.
 const referencesPart = "references"
 
 func revisionKey(resource string) string { return keyOf(resource, "rev") }

@@ -15,12 +15,13 @@ import (
 	"management.platform.sh/shared/state/store"
 )
 
-// listDirectly is the maximum number of records that the scripts of List and GetMany read themselves, in one round trip. A
-// longer page costs two, and Redis half of the time: the script tells which names, and a second call reads the records. Source: ADR-0002.
+// listDirectly is the maximum number of records that the scripts of List and GetMany read themselves, in one round
+// trip. A longer page costs two round trips, but half of the time in Redis: the script returns the names, and a second
+// call reads the records. Source: ADR-0002.
 const listDirectly = 16
 
-// listAttempts bounds how often a page is read in two round trips because its objects were written between them. After that
-// the script reads all of it.
+// listAttempts bounds how often a page is read in two round trips because its objects were written between them. After
+// that the script reads the whole page.
 const listAttempts = 2
 
 func (r *resource) List(ctx context.Context, query store.Query) (store.Page, error) {
@@ -52,7 +53,8 @@ func (r *resource) List(ctx context.Context, query store.Query) (store.Page, err
 	return page, nil
 }
 
-// keyOfPage is the key of a page in the cache. The length before each text tells where it ends, whatever is in it.
+// keyOfPage returns the key of a page in the cache. The length before each text tells where the text ends, whatever is
+// in it.
 func keyOfPage(index string, bounds, ranges []any) pageKey {
 	key := []byte(index)
 	for _, each := range slices.Concat(bounds, ranges) {
@@ -69,7 +71,7 @@ func (r *resource) ranges(query store.Query) (index string, ranges []any, err er
 	case query.Reference != "" && query.Owners != nil:
 		return "", nil, errors.New("listing records: a query selects by owners or by a reference, not by both")
 	case query.Reference != "":
-		// No object refers to an invalid uid, and a NUL in it would end the uid in the index.
+		// No object refers to an invalid uid. A NUL in it would end the uid in the index.
 		if validReference(query.Reference) {
 			ranges = within(query.Reference, lower, upper)
 		}
@@ -82,7 +84,7 @@ func (r *resource) ranges(query store.Query) (index string, ranges []any, err er
 	default:
 		seen := map[string]bool{}
 		for _, owner := range query.Owners {
-			// No object has an owner with a control character, and a NUL in it would end the owner in the index.
+			// No object has an owner with a control character. A NUL in it would end the owner in the index.
 			if seen[owner] || hasControl(owner) {
 				continue
 			}
@@ -93,8 +95,9 @@ func (r *resource) ranges(query store.Query) (index string, ranges []any, err er
 	}
 }
 
-// listOnce runs the script of a list. The page is complete unless only its names were read, which may be those of an earlier time:
-// the script does not read them again if nothing was written since. The names of the first pages are kept.
+// listOnce runs the script of a list. The page is complete unless the script returned only names. It may return the
+// names of an earlier page: they are not read again if nothing was written since. The names of the first pages are
+// kept.
 func (r *resource) listOnce(
 	ctx context.Context, query store.Query, index string, bounds, ranges []any, page *store.Page,
 ) (names []string, complete bool, err error) {
@@ -136,11 +139,11 @@ func (r *resource) listOnce(
 	return names, false, err
 }
 
-// recordsAt returns the records of names as they were at a revision at which all of them existed. It is false if one of them
-// has been written since: a record that has not is the one of that revision, whatever happened to others. A use of an object
-// is not a write, so that a record may be newer in this respect.
+// recordsAt returns the records of names as they were at a revision at which all of them existed. Ok is false if one of
+// them has been written since. A record that was not written since is the record of that revision, whatever happened to
+// others. A use of an object is not a write, so a record may have a newer activity.
 func (r *resource) recordsAt(ctx context.Context, names []string, revision int64) ([]store.Record, bool, error) {
-	// The activities come first: an object that is then found unchanged was there when they were read.
+	// Read the activities first: an object that is then unchanged existed when they were read.
 	var objects, activity *redis.SliceCmd
 	if _, err := r.client.redis.Pipelined(ctx, func(pipe redis.Pipeliner) error {
 		activity = pipe.HMGet(ctx, r.keys.activity, names...)
@@ -189,24 +192,24 @@ func bounds(query store.Query) (lower, upper string) {
 	return lower, upper
 }
 
-// maxPages bounds the pages of lists of a resource whose names are cached, each of which has at most limits.PageObjects.
+// maxPages bounds the cached pages of a resource, each of which has at most limits.PageObjects names.
 const maxPages = 16
 
-// pages keeps up to maxPages pages by their queries. It is safe for concurrent use. A cache of package lru would make each program 28 KB
-// larger.
+// pages caches up to maxPages pages by their queries. It is safe for concurrent use. A cache of package lru would make
+// each program 28 KB larger.
 type pages struct {
 	mu   sync.Mutex
 	kept map[pageKey]*namedPage
 }
 
-// get returns the page of a query, which must not be changed; nil if it is not known.
+// get returns the page of a query, which must not be changed; nil if it is not cached.
 func (p *pages) get(key pageKey) *namedPage {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.kept[key]
 }
 
-// add keeps a page in place of any other one.
+// add caches a page in place of any other page.
 func (p *pages) add(key pageKey, page *namedPage) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -222,7 +225,7 @@ func (p *pages) add(key pageKey, page *namedPage) {
 	p.kept[key] = page
 }
 
-// namedPage is the names of a page, at a revision that a server has made.
+// namedPage has the names of a page, at a revision that a server has made.
 type namedPage struct {
 	revision, remaining int64
 	server              string

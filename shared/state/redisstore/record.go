@@ -38,7 +38,7 @@ func optional(t time.Time, absent string) string {
 // digestToken formats a digest for headers, scripts and the digest index.
 func digestToken(digest string) string { return token(digest) }
 
-// referencesToken formats a list of uids for headers and scripts, without repeated ones.
+// referencesToken formats a list of uids for headers and scripts, without repetitions.
 func referencesToken(uids []string) string {
 	var once []string
 	for _, uid := range uids {
@@ -68,8 +68,8 @@ func parseTime(text string) (time.Time, error) {
 	return time.UnixMilli(ms).UTC(), nil
 }
 
-// decode reads a stored record. activity is "" for none. The object of the record has the memory of raw, which the caller must not
-// use for anything else: a copy of each would be a quarter of what a list allocates.
+// decode reads a stored record. activity is "" for none. The object of the record shares the memory of raw, which the
+// caller must not use for anything else: a copy of each object would be a quarter of the memory that a list allocates.
 func decode(name, raw, activity string) (store.Record, error) {
 	bad := func(why string) (store.Record, error) {
 		return store.Record{}, fmt.Errorf("reading record %q: %w: %s", name, store.ErrFormat, why)

@@ -1,10 +1,9 @@
-// Package redisstore keeps a resource's state in Redis, for any number of functions that share nothing
-// else. Each write is one Lua script, all or nothing, and all keys of a resource are in one slot. It works the
-// same with Redis 7, a cluster and the server embedded in the local runner.
-// Source: Spec 2.2 (resourceVersion), 7; ADR-0002.
+// Package redisstore keeps a resource's state in Redis, for any number of functions that share nothing else. Each write
+// is one Lua script, all or nothing, and all keys of a resource are in one slot. It works the same with Redis 7, a
+// cluster and the server embedded in the local runner. Source: Spec 2.2 (resourceVersion), 7; ADR-0002.
 //
 // It does not parse or cache objects, does not block in Redis unless a caller waits for events, and does not repeat a
-// write that may already have been done.
+// write that may already have been executed.
 package redisstore
 
 import (
@@ -36,7 +35,7 @@ const DefaultLogLength = 10000
 // idleTimeout is shorter than the 350 seconds after which cloud networks drop a silent connection without notice.
 const idleTimeout = 4 * time.Minute
 
-// maxNames bounds how many digests are cached with the name that each led to.
+// maxNames bounds how many digests are cached, each with the name of its object.
 const maxNames = 4096
 
 // DefaultPoolSize is the number of connections when Options.PoolSize is zero. Source: ADR-0002.
@@ -44,8 +43,8 @@ const DefaultPoolSize = settings.DefaultPoolSize
 
 // Options are the settings of a Client. The zero value suits a server. Source: ADR-0002.
 type Options struct {
-	// LogLength is the minimum number of events kept for each resource, once there have been that many. Redis
-	// trims in blocks, so there may be some more. 0: DefaultLogLength.
+	// LogLength is the minimum number of events kept for each resource, once there have been that many. Redis trims in
+	// blocks, so there may be some more. 0: DefaultLogLength.
 	LogLength int
 	// Timeout bounds every operation, including connecting, but not the time that a caller of Events asks to
 	// wait. 0: DefaultTimeout.
@@ -53,19 +52,20 @@ type Options struct {
 	// PoolSize bounds the connections per Redis node; they are opened as they are needed. For a function that serves
 	// one request at a time, 4 are enough. 0: DefaultPoolSize.
 	PoolSize int
-	// TLS is the configuration with which rediss:// and the other schemes with TLS verify the server; parameters of
-	// the URL add to it. It is an error if the URL's scheme has no TLS. nil: the system's certificate authorities.
+	// TLS is the configuration for rediss:// and the other schemes with TLS; parameters of the URL add to it. It is an
+	// error if the URL's scheme has no TLS. Nil: the system's certificate authorities verify the server.
 	TLS *tls.Config
-	// Dialer opens the connections; it can refuse addresses. nil: all addresses are connected to.
+	// Dialer opens the connections; it can refuse addresses. Nil: all addresses are allowed.
 	Dialer *net.Dialer
 	// MaxReply bounds a reply, in bytes, of a Redis that is not trusted: the library allocates what a reply announces. 0: the Redis is
 	// trusted. Source: ADR-0047.
 	MaxReply int64
-	// Replicas is how many replicas must have a write of an object before it is acknowledged. If fewer have it
+	// Replicas is how many replicas must have a write of an object before it is acknowledged. If fewer replicas have it
 	// in time, the write is done but reported as ErrUnavailable, because it may still be lost. Touch and Trim do not
 	// wait. The embedded server has no replicas, so every write fails there. 0: the primary alone acknowledges.
 	Replicas int
-	// ReplicaTimeout is how long to wait for them, in whole milliseconds and less than Timeout. 0: half of Timeout.
+	// ReplicaTimeout is how long to wait for the replicas, in whole milliseconds and less than Timeout. 0: half of
+	// Timeout.
 	ReplicaTimeout time.Duration
 }
 
@@ -77,7 +77,7 @@ type Client struct {
 	opening sync.Mutex
 	// redis is nil until the Client is open.
 	redis redis.UniversalClient
-	// url returns the URL of a Client that is opened late, and source names where it comes from.
+	// url returns the URL of a Client that is opened late, and source names the place of the URL.
 	url    func(context.Context) (secret.String, error)
 	source string
 
@@ -115,9 +115,9 @@ func Open(rawURL string, opts Options) (*Client, error) {
 	return c, nil
 }
 
-// OpenLate prepares a Client whose URL is not known yet. Its first use calls url and opens the URL as Open does. If that
-// fails, the operation fails with ErrUnavailable, and the next one tries again. Source names where the URL comes from:
-// these errors contain it. Errors of OpenLate are about the options alone.
+// OpenLate prepares a Client whose URL is not known yet. Its first use calls url and opens the URL as Open does. If
+// that fails, the operation fails with ErrUnavailable, and the next one tries again. Source names the place of the URL,
+// for these errors. Errors of OpenLate are about the options alone.
 func OpenLate(source string, url func(context.Context) (secret.String, error), opts Options) (*Client, error) {
 	if err := opts.complete(); err != nil {
 		return nil, fmt.Errorf("opening store: %w", err)
@@ -130,7 +130,7 @@ func (c *Client) connect(rawURL string) error {
 	if err != nil {
 		return fmt.Errorf("opening store: Redis URL: %w", err)
 	}
-	// The client library logs plain text to standard error; the errors returned here contain the same.
+	// The client library logs plain text to standard error. The errors returned here contain the same information.
 	logging.Disable()
 	c.redis = newRedis(at, c.options)
 	return nil
@@ -169,7 +169,7 @@ func (o *Options) complete() error {
 	o.Timeout = cmp.Or(o.Timeout, DefaultTimeout)
 	o.PoolSize = cmp.Or(o.PoolSize, DefaultPoolSize)
 	o.ReplicaTimeout = cmp.Or(o.ReplicaTimeout, max(o.Timeout/2, time.Millisecond))
-	// For Redis, zero means forever.
+	// Redis waits forever if the timeout is zero.
 	if o.Replicas > 0 && (o.ReplicaTimeout < time.Millisecond || o.ReplicaTimeout >= o.Timeout) {
 		return fmt.Errorf("timeout %v for replicas must be at least 1ms and less than the timeout of operations, %v", o.ReplicaTimeout, o.Timeout)
 	}
@@ -230,8 +230,8 @@ func newRedis(at address, opts Options) redis.UniversalClient {
 	}
 }
 
-// Resource returns the Store of one resource. The name consists of a-z, 0-9, dash and dot; any other name is a
-// mistake in the program, and Resource panics. Stores of the same name share their state.
+// Resource returns the Store of one resource. The name consists of a-z, 0-9, dash and dot; any other name is a mistake
+// in the program, and Resource panics. Stores of the same name share their state.
 func (c *Client) Resource(name string) store.Store {
 	if !validResource(name) {
 		panic(fmt.Sprintf("redisstore: resource name %q", name))
@@ -244,7 +244,7 @@ func (c *Client) Resource(name string) store.Store {
 		f = newFeed(c, k)
 		c.feeds[name] = f
 	}
-	// The only error is that of a size below one.
+	// The only error is a size below one.
 	names, _ := lru.New[string, string](maxNames)
 	return &resource{client: c, name: name, keys: k, feed: f, names: names}
 }
@@ -274,7 +274,7 @@ func (c *Client) Close() error {
 }
 
 // run runs an operation that only reads, or that may safely run twice. If the connection ends before any byte of the
-// answer, it runs the operation once more.
+// reply, it runs the operation once more.
 func (c *Client) run(ctx context.Context, doing string, operation func(context.Context) error) error {
 	return c.runOnce(ctx, doing, func(ctx context.Context) error {
 		err := operation(ctx)
@@ -303,7 +303,7 @@ func (c *Client) runOnce(ctx context.Context, doing string, operation func(conte
 	}
 	err = c.translate(ctx, doing, err)
 	if cluster, ok := c.redis.(*redis.ClusterClient); ok && errors.Is(err, store.ErrUnavailable) {
-		// A replica may have taken over; without a reload the client would notice it about ten seconds later.
+		// A replica may have taken over. Without a reload the client would notice that about ten seconds later.
 		cluster.ReloadState(ctx)
 	}
 	return err

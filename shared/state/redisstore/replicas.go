@@ -14,7 +14,7 @@ import (
 const maxRedirects = 3
 
 // replicated runs a script and WAIT in the same pipeline, because WAIT is about the writes of its own connection. It
-// returns the script's answer and how many replicas have not acknowledged the write. It chooses the node of a cluster
+// returns the script's reply and how many replicas have not acknowledged the write. It chooses the node of a cluster
 // itself: the library cannot route WAIT, which has no key.
 func (c *Client) replicated(ctx context.Context, script *redis.Script, keys []string, args []any) (string, int, error) {
 	var node redis.Cmdable = c.redis
@@ -29,7 +29,7 @@ func (c *Client) replicated(ctx context.Context, script *redis.Script, keys []st
 	asking := false
 	for redirects := 0; ; redirects++ {
 		answer, acknowledged, err := c.waited(ctx, node, asking, script, keys, args)
-		// After a redirection nothing has been done.
+		// A redirected command has not been executed.
 		to, moved := redis.IsMovedError(err)
 		if !moved {
 			to, asking = redis.IsAskError(err)
@@ -67,15 +67,16 @@ func (c *Client) waited(ctx context.Context, node redis.Cmdable, asking bool, sc
 	return text, acknowledged, nil
 }
 
-// pipelined sends a script with other commands in one pipeline, by its hash, and in full if Redis does not know the hash. Fill
-// adds the commands, and the script by calling run, whose answer it returns. It is called a second time if the script is sent in full.
+// pipelined sends a script with other commands in one pipeline: by its hash, and in full if Redis does not know the
+// hash. Fill adds the commands. It adds the script by calling run, and returns the reply of run. It is called a second
+// time if the script is sent in full.
 func pipelined(
 	ctx context.Context, node redis.Cmdable, script *redis.Script, keys []string, args []any,
 	fill func(pipe redis.Pipeliner, run func() *redis.Cmd) *redis.Cmd,
 ) *redis.Cmd {
 	send := func(run func(redis.Scripter) *redis.Cmd) *redis.Cmd {
 		var answer *redis.Cmd
-		// The error of the pipeline is also that of one of the commands.
+		// The error of the pipeline is also the error of one of the commands.
 		_, _ = node.Pipelined(ctx, func(pipe redis.Pipeliner) error {
 			answer = fill(pipe, func() *redis.Cmd { return run(pipe) })
 			return nil
@@ -89,7 +90,7 @@ func pipelined(
 	return answer
 }
 
-// masterAt returns the master of a cluster with that address, which another node gave in a redirection.
+// masterAt returns the master of a cluster at an address that another node gave in a redirection.
 func masterAt(ctx context.Context, cluster *redis.ClusterClient, addr string) (*redis.Client, error) {
 	var mu sync.Mutex
 	var found *redis.Client

@@ -8,7 +8,7 @@ import (
 	"strconv"
 )
 
-// The bounds on replies of a server that is not trusted, beside Options.MaxReply. Source: ADR-0047.
+// The bounds on replies of an untrusted server, besides Options.MaxReply. Source: ADR-0047.
 const (
 	// maxReplyLine bounds a line, in bytes.
 	maxReplyLine = 64 << 10
@@ -18,11 +18,11 @@ const (
 	maxReplyDepth = 16
 )
 
-// errReply is the error of a reply beyond a bound, or of one that is not in the protocol.
+// errReply means that a reply exceeds a bound or violates the protocol.
 var errReply = errors.New("the Redis sends what no Redis should")
 
-// boundedConn is a connection to a server that is not trusted. The library allocates what the head of a reply announces, so a reply
-// beyond a bound is refused before the library reads its head.
+// boundedConn is a connection to an untrusted server. The library allocates the size that the head of a reply
+// announces, so a reply beyond a bound is refused before the library reads its head.
 type boundedConn struct {
 	net.Conn
 	replies replyBounds
@@ -41,18 +41,18 @@ func (c *boundedConn) Read(p []byte) (int, error) {
 type replyBounds struct {
 	// most bounds a reply, in bytes.
 	most int64
-	// line is the line that has begun.
+	// line is the current line, as far as it was read.
 	line []byte
-	// text is how many bytes of a text are still to come, with its line end.
+	// text is the number of bytes of a text that are still to come, with its line end.
 	text int64
-	// open are the arrays around: how many elements of each are still to come.
+	// open has, for each enclosing array, the number of elements that are still to come.
 	open []int64
-	// size is how many bytes, and elements how many elements, the present reply has announced so far.
+	// size is the number of bytes, and elements the number of elements, that the current reply has announced so far.
 	size, elements int64
 	refused        error
 }
 
-// follow reads the next bytes of a connection. Once it has refused some, it refuses all.
+// follow reads the next bytes of a connection. After it has refused a byte, it refuses all.
 func (r *replyBounds) follow(data []byte) error {
 	for len(data) > 0 && r.refused == nil {
 		if r.text > 0 {
@@ -78,7 +78,7 @@ func (r *replyBounds) follow(data []byte) error {
 	return r.refused
 }
 
-// head reads the first line of a value: its type, and what follows.
+// head reads the first line of a value: its type and its argument.
 func (r *replyBounds) head(kind byte, rest string) error {
 	r.size += int64(len(rest)) + 3
 	switch kind {
@@ -131,7 +131,7 @@ func (r *replyBounds) tooLarge() error {
 	return fmt.Errorf("%w: a reply of more than %d bytes", errReply, r.most)
 }
 
-// ended notes the end of a value, and of the arrays of which it is the last element.
+// ended notes the end of a value, and the ends of the arrays whose last element it is.
 func (r *replyBounds) ended() {
 	for len(r.open) > 0 {
 		last := len(r.open) - 1

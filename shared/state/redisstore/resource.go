@@ -15,8 +15,8 @@ import (
 	"management.platform.sh/shared/state/store"
 )
 
-// errCorrupt: the keys of a resource contradict each other, or a script returned what its reader does not expect. The
-// contract has no error value for it, because no program can repair it.
+// errCorrupt means that the keys of a resource contradict each other, or that a script returned an unexpected reply.
+// The contract has no error value for it, because no program can repair it.
 var errCorrupt = errors.New("state contradicts itself")
 
 // resource is the Store of one resource.
@@ -25,9 +25,9 @@ type resource struct {
 	name   string
 	keys   keys
 	feed   *feed
-	// names caches the name that each digest led to.
+	// names caches the name of the object of each digest.
 	names *lru.Cache[string, string]
-	// pages are the names of the first pages of lists.
+	// pages has the names of the first pages of lists.
 	pages pages
 }
 
@@ -62,14 +62,15 @@ func (r *resource) Delete(ctx context.Context, name string, revision int64) (int
 		name, strconv.FormatInt(revision, 10), r.client.options.LogLength)
 }
 
-// answering reports whether a write answers questions in its round trip: not those whose keys may be on other nodes of a cluster,
-// and not before replicas have acknowledged the write.
+// answering reports whether a write answers questions in its round trip. It does not if the keys of the questions may
+// be on other nodes of a cluster, or if the write waits for replicas.
 func (c *Client) answering(questions *store.Questions, replicas int) bool {
 	_, spread := c.redis.(*redis.ClusterClient)
 	return questions != nil && len(questions.Asked) > 0 && !spread && replicas == 0
 }
 
-// writeAsking runs the script of a removal, and asks questions on the same connection: Redis answers them after the removal.
+// writeAsking runs the script of a removal, and asks questions on the same connection: Redis answers them after the
+// removal.
 func (r *resource) writeAsking(ctx context.Context, script *redis.Script, args []any, questions *store.Questions) (string, error) {
 	var first []*redis.StringSliceCmd
 	answer := pipelined(ctx, r.client.redis, script, r.keys.all(), args, func(pipe redis.Pipeliner, run func() *redis.Cmd) *redis.Cmd {
@@ -99,8 +100,8 @@ func (r *resource) Touch(ctx context.Context, record store.Record, activity, exp
 	return err
 }
 
-// write runs a script that answers with a revision or a word, and waits until that many replicas have acknowledged
-// it. It adds the last arguments that record.lua asks for.
+// write runs a script that returns a revision or a word, and waits until that many replicas have acknowledged the
+// write. It adds the last arguments of record.lua.
 func (r *resource) write(ctx context.Context, doing string, record store.Record, script *redis.Script, replicas int, args ...any) (int64, error) {
 	if err := store.MayWrite(ctx); err != nil {
 		return 0, fmt.Errorf("%s record %q of %s: %w", doing, record.Name, r.Name(), err)
@@ -157,9 +158,9 @@ func (r *resource) write(ctx context.Context, doing string, record store.Record,
 	return 0, fmt.Errorf("%s: %w", doing, refused)
 }
 
-// exceeded returns the error of an answer QUOTA; nil for other answers.
+// exceeded returns the error for the reply QUOTA; nil for other replies.
 func exceeded(answer string, record store.Record) error {
-	// Every write that succeeds comes here, and reading with a format is slow.
+	// Every write that succeeds comes here, and parsing with a format is slow.
 	if !strings.HasPrefix(answer, "QUOTA ") {
 		return nil
 	}
@@ -198,8 +199,8 @@ func (r *resource) GetByDigest(ctx context.Context, digest string) (store.Record
 	return record, err
 }
 
-// GetWith first tries the name that the digest led to the last time. This costs Redis less than a lookup, and the same
-// round trip can read the other objects. The record's own digest shows whether the name is still right.
+// GetWith first tries the name that the digest last led to. This costs Redis less than a lookup, and the same round
+// trip can read the other objects. The digest in the record shows whether the name is still right.
 func (r *resource) GetWith(
 	ctx context.Context, digest string, names []string, refs ...store.Ref,
 ) (store.Record, store.Together, error) {
@@ -234,14 +235,14 @@ func (r *resource) GetRefs(ctx context.Context, refs ...store.Ref) (found map[st
 	return found, err
 }
 
-// getAll returns those of the objects with the given names that exist, in the order of the names, in one round trip.
+// getAll returns the existing objects with the given names, in the order of the names, in one round trip.
 func (r *resource) getAll(ctx context.Context, names ...string) ([]store.Record, error) {
 	found, _, err := r.getTogether(ctx, names, nil)
 	return found, err
 }
 
-// getTogether is getAll, and reads refs in the same round trip. In a cluster, the parts of the pipeline go to their nodes side by
-// side.
+// getTogether is getAll, and reads refs in the same round trip. In a cluster, the parts of the pipeline go to their
+// nodes concurrently.
 func (r *resource) getTogether(ctx context.Context, names []string, refs []store.Ref) ([]store.Record, map[store.Ref]store.Record, error) {
 	var objects, activity *redis.SliceCmd
 	revisions, others := make([]*redis.StringCmd, len(refs)), make([]*redis.SliceCmd, len(refs))
@@ -254,13 +255,13 @@ func (r *resource) getTogether(ctx context.Context, names []string, refs []store
 			if ref.Name == "" {
 				revisions[i] = pipe.Get(ctx, revisionKey(ref.Resource))
 			} else {
-				// An absent object is no error of this command. The library handles errors slowly.
+				// HMGET returns no error for an absent object. The library handles errors slowly.
 				others[i] = pipe.HMGet(ctx, objectsKey(ref.Resource), ref.Name)
 			}
 		}
 		return nil
 	})
-	// The pipeline has the first error of its commands, and an absent value is one.
+	// The pipeline returns the first error of its commands, and an absent value is such an error.
 	if present(err) != nil {
 		return nil, nil, err
 	}
@@ -277,7 +278,7 @@ func (r *resource) getTogether(ctx context.Context, names []string, refs []store
 	return found, read, err
 }
 
-// decodeRefs reads the answers about refs: the revision, or the record.
+// decodeRefs reads the replies about refs: revisions or records.
 func decodeRefs(refs []store.Ref, revisions []*redis.StringCmd, records []*redis.SliceCmd) (map[store.Ref]store.Record, error) {
 	found := make(map[store.Ref]store.Record, len(refs))
 	for i, ref := range refs {
@@ -322,7 +323,7 @@ func decodeAll(names []string, objects, activity []any) ([]store.Record, error) 
 	return found, nil
 }
 
-// readAll is getAll as an operation of its own.
+// readAll runs getAll as an operation of its own.
 func (r *resource) readAll(ctx context.Context, doing string, names ...string) (found []store.Record, err error) {
 	err = r.client.run(ctx, doing, func(ctx context.Context) error {
 		found, err = r.getAll(ctx, names...)
@@ -358,7 +359,7 @@ func (r *resource) GetMany(ctx context.Context, names []string) (found []store.R
 	return found, read, err
 }
 
-// getFirst returns those of the first names that exist. How many is the answer of a script.
+// getFirst returns the existing objects with the first of the names, as many names as a script allows.
 func (r *resource) getFirst(ctx context.Context, names []string, many any) (found []store.Record, read int, err error) {
 	n, ok := many.(int64)
 	if !ok || n < 1 || n > int64(len(names)) {
@@ -371,7 +372,7 @@ func (r *resource) getFirst(ctx context.Context, names []string, many any) (foun
 
 // lookUp finds an object by its digest.
 func (r *resource) lookUp(ctx context.Context, digest string) (store.Record, error) {
-	// The digest is that of a credential, so errors do not contain it.
+	// The digest belongs to a credential, so errors do not contain it.
 	const doing = "reading record by digest"
 	if digest == "" {
 		return store.Record{}, fmt.Errorf("%s: %w", doing, store.ErrNotFound)
@@ -431,7 +432,8 @@ func existing(parts []any) (found []store.Record, read int, err error) {
 	return found, len(names), nil
 }
 
-// pageLimit returns the maximum number of records on a page for a caller that asks for a number of them. 0: any number.
+// pageLimit returns the maximum number of records on a page for a caller that asks for a number of records. 0: any
+// number.
 func pageLimit(asked int) int {
 	if asked <= 0 {
 		return limits.PageObjects
@@ -514,11 +516,11 @@ func (r *resource) Referred(ctx context.Context, questions []store.Referral) ([]
 	return referred(first), nil
 }
 
-// askReferred asks for the first member of each index of references; nil where there cannot be one.
+// askReferred reads the first member of each index of references; nil for an invalid uid.
 func askReferred(ctx context.Context, pipe redis.Pipeliner, questions []store.Referral) []*redis.StringSliceCmd {
 	first := make([]*redis.StringSliceCmd, len(questions))
 	for i, question := range questions {
-		// No object refers to an invalid uid, and a NUL in it would end the uid in the index.
+		// No object refers to an invalid uid. A NUL in it would end the uid in the index.
 		if !validReference(question.UID) {
 			continue
 		}
@@ -530,7 +532,7 @@ func askReferred(ctx context.Context, pipe redis.Pipeliner, questions []store.Re
 	return first
 }
 
-// referred reads the answers to askReferred.
+// referred reads the replies to askReferred.
 func referred(first []*redis.StringSliceCmd) []bool {
 	found := make([]bool, len(first))
 	for i, members := range first {

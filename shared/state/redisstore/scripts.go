@@ -60,7 +60,8 @@ var (
 	trimScript     = script(pageLua, trimLua)
 )
 
-// script joins the parts of a script and hashes it at the first use: a function uses few scripts, and none while it starts.
+// script joins the parts of a script and hashes it at the first use: a function uses few scripts, and none while it
+// starts.
 func script(parts ...string) func() *redis.Script {
 	return sync.OnceValue(func() *redis.Script { return redis.NewScript(strings.Join(parts, "")) })
 }

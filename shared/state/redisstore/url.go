@@ -25,7 +25,7 @@ const (
 	sentinel
 )
 
-// scheme is what the scheme of a URL stands for.
+// scheme has the properties that the scheme of a URL stands for.
 type scheme struct {
 	kind   kind
 	secure bool
@@ -43,7 +43,7 @@ var schemes = map[string]scheme{
 	"rediss-sentinel": {kind: sentinel, port: "26379", secure: true},
 }
 
-// address is the content of a URL.
+// address is the parsed URL.
 type address struct {
 	scheme
 	// hosts are host:port, or the one path of a socket.
@@ -271,7 +271,7 @@ func hostPort(text, port string) (string, error) {
 	return net.JoinHostPort(host, port), nil
 }
 
-// tlsConfig returns base with what the parameters add.
+// tlsConfig returns base with the settings of the parameters.
 func tlsConfig(base *tls.Config, values url.Values) (*tls.Config, error) {
 	config := &tls.Config{MinVersion: tls.VersionTLS12}
 	if base != nil {

@@ -17,42 +17,42 @@ import (
 
 // The errors of a Store. Callers compare with errors.Is; an implementation may wrap them to say more.
 var (
-	// ErrNotFound: no object has that name or digest.
+	// ErrNotFound means that no object has that name or digest.
 	ErrNotFound = errors.New("not found")
-	// ErrExists: an object has that name already.
+	// ErrExists means that an object has that name already.
 	ErrExists = errors.New("name already exists")
-	// ErrTaken: an object has that digest already.
+	// ErrTaken means that an object has that digest already.
 	ErrTaken = errors.New("digest is already taken")
-	// ErrQuota: the owner has reached a quota. The error is a *QuotaError.
+	// ErrQuota means that the owner has reached a quota. The error is a *QuotaError.
 	ErrQuota = errors.New("quota is used up")
-	// ErrStale: the object that a Create requires does not have the required revision.
+	// ErrStale means that the object that a Create requires does not have the required revision.
 	ErrStale = errors.New("the required object has changed")
-	// ErrConflict: the object's revision is not the expected one.
+	// ErrConflict means that the object's revision is not the expected one.
 	ErrConflict = errors.New("revision has changed")
-	// ErrGone: the event log no longer holds the requested revision, or has not reached it yet.
+	// ErrGone means that the event log no longer holds the requested revision, or has not reached it yet.
 	ErrGone = errors.New("revision is not in the event log")
-	// ErrFormat: the stored record has a format that this build does not know.
+	// ErrFormat means that the stored record has a format that this build does not know.
 	ErrFormat = errors.New("unknown record format")
-	// ErrReadOnly: the request is a dry run.
+	// ErrReadOnly means that the request is a dry run.
 	ErrReadOnly = errors.New("a request that changes nothing would have written to the state")
-	// ErrUnavailable: the state could not be reached in time. A write may or may not have been done.
+	// ErrUnavailable means that the state could not be reached in time. A write may or may not have been done.
 	ErrUnavailable = errors.New("state is unavailable")
 )
 
 type readOnlyKey struct{}
 
-// ReadOnly returns a context in which Create, Update and Delete of a Store fail with ErrReadOnly. A dry run has it, so that an operation
-// that forgets the dry run fails instead of writing. Source: ADR-0047.
+// ReadOnly returns a context in which Create, Update and Delete of a Store fail with ErrReadOnly. Dry runs use it, so
+// that an operation that forgets the dry run fails instead of writing. Source: ADR-0047.
 func ReadOnly(ctx context.Context) context.Context {
 	return context.WithValue(ctx, readOnlyKey{}, true)
 }
 
-// Writable takes ReadOnly back, for what the platform writes for itself beside a request, such as a key that is due.
+// Writable undoes ReadOnly for writes of the platform itself besides a request, such as a key that is due.
 func Writable(ctx context.Context) context.Context {
 	return context.WithValue(ctx, readOnlyKey{}, false)
 }
 
-// MayWrite returns ErrReadOnly if the context is of ReadOnly.
+// MayWrite returns ErrReadOnly if ReadOnly made the context.
 func MayWrite(ctx context.Context) error {
 	if readOnly, _ := ctx.Value(readOnlyKey{}).(bool); readOnly {
 		return ErrReadOnly
@@ -60,8 +60,9 @@ func MayWrite(ctx context.Context) error {
 	return nil
 }
 
-// Beginning is the revision of a resource without any write; the first write has the next one. It is not 0, because
-// clients may compare versions as numbers from 1 upwards, and 0 has another meaning in a request. Source: ADR-0002.
+// Beginning is the revision of a resource without any write; the first write has the next revision. It is not 0,
+// because clients may compare versions as numbers from 1 upwards, and 0 has another meaning in a request. Source:
+// ADR-0002.
 const Beginning int64 = 1
 
 // Record is one object and the values by which it is found. Callers may change a Record that they have read, unless
@@ -80,9 +81,9 @@ type Record struct {
 	Created time.Time
 	// Expires is the time at which the object is due for removal, exact to the millisecond. Zero: never.
 	Expires time.Time
-	// References are the uids of the objects that this one refers to, for Query.Reference and References.
-	// nil: none. Each has 1 to 128 bytes and no blanks, commas or control characters.
-	// A store may drop repeated ones; the order stays.
+	// References are the uids of the objects that this one refers to, for Query.Reference and References. nil: none.
+	// Each has 1 to 128 bytes and no blanks, commas or control characters. A store may drop repetitions; the order
+	// stays.
 	References []string
 	// Object is the object as JSON. The store neither reads nor changes it.
 	Object []byte
@@ -91,27 +92,29 @@ type Record struct {
 	Activity time.Time
 	// Quota bounds what the owner may have after a Create or Update of this record. It is not stored.
 	Quota Quota
-	// Drawn says that Digest is that of a secret that was drawn at random for this record just now, so that no other object has
-	// or had it. It is not stored.
+	// Drawn reports whether Digest is the digest of a secret that was drawn at random for this record just now, so that
+	// no other object has or had it. It is not stored.
 	Drawn bool
-	// Requires is an object of the same store that must have a revision for a Create of this record. It is not stored.
+	// Requires names an object of the same store that must have a revision for a Create of this record. It is not
+	// stored.
 	Requires Version
 }
 
-// Version is a revision of an object. The zero value is none.
+// Version is a revision of an object. The zero value names no object.
 type Version struct {
 	// Name is the name of the object. Empty: no object.
 	Name string
-	// Revision is its revision.
+	// Revision is the revision of the object.
 	Revision int64
 }
 
-// Quota bounds what one owner has in a resource. All objects of the owner count, whoever wrote them. Source: ADR-0020.
+// Quota bounds the objects of one owner in a resource. All objects of the owner count, whichever caller wrote them.
+// Source: ADR-0020.
 type Quota struct {
 	// Objects is the maximum number of objects. 0: no bound.
 	Objects int64
-	// Bytes is the maximum size of the objects together. Each counts its Object and, once it is stored, some hundred bytes of
-	// what it is found by. 0: no bound.
+	// Bytes is the maximum size of the objects together. Each counts its Object and, once it is stored, some hundred
+	// bytes for its other fields. 0: no bound.
 	Bytes int64
 }
 
@@ -121,20 +124,21 @@ const (
 	QuotaBytes   = "bytes"
 )
 
-// QuotaError says which quota a write would exceed. It wraps ErrQuota.
+// QuotaError names the quota that a write would exceed. It wraps ErrQuota.
 type QuotaError struct {
 	// Owner is the owner of the object.
 	Owner string
 	// Quota is QuotaObjects or QuotaBytes.
 	Quota string
-	// Used is what the owner has, Adds what the write would add, and Limit what the owner may have.
+	// Used is the amount that the owner has, Adds the amount that the write would add, and Limit the amount that the
+	// owner may have.
 	Used, Adds, Limit int64
 }
 
 // Error names the owner, the quota and its numbers.
 func (e *QuotaError) Error() string { return e.Of("objects of this kind") }
 
-// Of is Error with the name of the resource, for the caller.
+// Of returns the text of Error with the name of the resource, for the caller.
 func (e *QuotaError) Of(resource string) string {
 	owner := e.Owner
 	if owner == "" {
@@ -147,7 +151,6 @@ func (e *QuotaError) Of(resource string) string {
 	return text
 }
 
-// Unwrap returns ErrQuota.
 func (e *QuotaError) Unwrap() error { return ErrQuota }
 
 // Store holds the objects of one resource. It is safe for concurrent use. Every method fails with
@@ -158,23 +161,25 @@ type Store interface {
 	// name is in use, ErrStale if record.Requires does not hold, ErrTaken if the digest is in use, ErrQuota.
 	Create(ctx context.Context, record Record) (int64, error)
 
-	// Get returns the object of that name. ErrNotFound.
+	// Get returns the object of that name. Error: ErrNotFound.
 	Get(ctx context.Context, name string) (Record, error)
 
-	// GetByDigest returns the object with that digest, in one round trip or at most two. ErrNotFound.
+	// GetByDigest returns the object with that digest, in one round trip or at most two. Error: ErrNotFound.
 	GetByDigest(ctx context.Context, digest string) (Record, error)
 
-	// GetWith is GetByDigest and also returns the objects of those names that exist, and what GetRefs returns for refs, if this
-	// takes no further round trip. Nil maps mean that it would take one; it does not the next time, as a rule. ErrNotFound if no
-	// object has the digest.
+	// GetWith is GetByDigest and also returns the existing objects of those names, and the result of GetRefs for refs,
+	// if this takes no further round trip. Nil maps mean that it would take one; the next call usually does not. Error:
+	// ErrNotFound if no object has the digest.
 	GetWith(ctx context.Context, digest string, names []string, refs ...Ref) (Record, Together, error)
 
-	// GetRefs reads objects and revisions of any resources of the state of this store, in one round trip. Objects that do not
-	// exist are missing in the result. Their Activity is not read. The result is not a snapshot. Source: ADR-0029.
+	// GetRefs reads objects and revisions of any resources in the state of this store, in one round trip. Objects that
+	// do not exist are missing in the result. Their Activity is not read. The result is not a snapshot. Source:
+	// ADR-0029.
 	GetRefs(ctx context.Context, refs ...Ref) (map[Ref]Record, error)
 
 	// GetMany looks for the objects of those names, in their order, and returns those that exist. It looks for at least
-	// one of the names, and for as many as the bounds of a page allow; read is how many. GetEach looks for all.
+	// one of the names, and for as many as the bounds of a page allow; read is the number of names that it looked for.
+	// GetEach looks for all.
 	GetMany(ctx context.Context, names []string) (found []Record, read int, err error)
 
 	// Update replaces the object of record.Name if its revision is record.Revision, and returns the new
@@ -182,8 +187,8 @@ type Store interface {
 	// keeps the owner and does not make Object larger is within every quota.
 	Update(ctx context.Context, record Record) (int64, error)
 
-	// Delete removes the object of that name if its revision is the given one, and returns the revision
-	// of the removal. It answers the questions of Asking if this takes no further round trip. Errors: ErrNotFound, ErrConflict.
+	// Delete removes the object of that name if its revision is the given one, and returns the revision of the removal.
+	// It answers the questions of Asking if this takes no further round trip. Errors: ErrNotFound, ErrConflict.
 	Delete(ctx context.Context, name string, revision int64) (int64, error)
 
 	// List returns one page of the resource: a snapshot at one revision. It holds as many records as query.Limit and the
@@ -191,52 +196,51 @@ type Store interface {
 	// Source: ADR-0020.
 	List(ctx context.Context, query Query) (Page, error)
 
-	// Touch records when the object was used last (activity) and when it is due for removal (expires). A zero
-	// time leaves the stored value unchanged, and activity never moves back. Neither the object's revision nor
-	// the event log changes. If the object is gone or its digest is not that of record, Touch does nothing and
-	// returns no error.
+	// Touch records when the object was used last (activity) and when it is due for removal (expires). A zero time
+	// leaves the stored value unchanged, and activity never moves back. Neither the object's revision nor the event log
+	// changes. If the object is gone or its digest differs from record's, Touch does nothing and returns no error.
 	Touch(ctx context.Context, record Record, activity, expires time.Time) error
 
-	// Due returns objects that are due, as many as query.Limit and the bounds of a page allow. Those that have been due for
-	// the longest time come first. The result is empty only if no object is due after the skipped ones.
+	// Due returns objects that are due, as many as query.Limit and the bounds of a page allow. Objects that have been
+	// due for the longest time come first. The result is empty only if no object is due after the skipped ones.
 	Due(ctx context.Context, query DueQuery) ([]Record, error)
 
-	// References returns up to limit references of all objects, at most limits.PageObjects, sorted by uid and name, and the
-	// total number of references. from is the position of the first one, counted from 0. Positions shift with writes.
+	// References returns up to limit references of all objects, at most limits.PageObjects, sorted by uid and name, and
+	// the total number of references. from is the position of the first reference, counted from 0. Positions shift with
+	// writes.
 	References(ctx context.Context, from int64, limit int) ([]Reference, int64, error)
 
-	// Name is the name of the resource, which it does not share with another resource of the same state.
+	// Name returns the name of the resource. No other resource of the state has the same name.
 	Name() string
 
-	// Referred tells for each of the questions whether an object refers to the uid, in one round trip. The resources are
-	// those of the state of this store, and may be others than its own. Source: ADR-0002.
+	// Referred reports, for each of the questions, whether an object refers to the uid, in one round trip. The
+	// questions may be about any resource in the state of this store. Source: ADR-0002.
 	Referred(ctx context.Context, questions []Referral) ([]bool, error)
 
-	// Events returns up to limit events after a revision, oldest first, waiting up to wait for the first
-	// one. If no event comes within that time, the result is empty and there is no error. The result may hold fewer
-	// events than there are, because it has the bounds of a page. ErrGone if events
-	// after the revision have been trimmed, or if the revision is ahead of the store. If wait is positive, the
-	// result may include trimmed events that the process still has, which helps slow readers. To learn whether the
-	// log still reaches back to a revision, call it with wait 0.
-	// The events are shared: callers must change neither them nor their records. Source: ADR-0007.
+	// Events returns up to limit events after a revision, oldest first. It waits up to wait for the first one. If no
+	// event comes within that time, the result is empty and there is no error. The result may hold fewer events than
+	// there are, because it has the bounds of a page. Error: ErrGone if events after the revision have been trimmed, or
+	// if the revision is ahead of the store. If wait is positive, the result may include trimmed events that the
+	// process still has, which helps slow readers. To learn whether the log still reaches back to a revision, call it
+	// with wait 0. The events are shared: callers must change neither them nor their records. Source: ADR-0007.
 	Events(ctx context.Context, after int64, limit int, wait time.Duration) ([]Event, error)
 
-	// Trim removes the oldest events, up to the first that was not written before olderThan. Events whose time is
-	// unknown are removed with the events around them. Source: ADR-0007.
+	// Trim removes the oldest events, up to the first event that was not written before olderThan. It also removes
+	// events whose time is unknown among them. Source: ADR-0007.
 	Trim(ctx context.Context, olderThan time.Time) error
 }
 
-// Ref names an object of a resource, or the resource.
+// Ref names an object of a resource, or the resource itself.
 type Ref struct {
 	// Resource is the Name of the store of the resource.
 	Resource string
-	// Name is that of the object. Empty: only the revision of the resource is read, into Record.Revision.
+	// Name is the name of the object. Empty: only the revision of the resource is read, into Record.Revision.
 	Name string
 }
 
-// Together is what was read in the same round trip as an object.
+// Together has the records that were read in the same round trip as an object.
 type Together struct {
-	// Records are the objects of the same resource that exist, by name.
+	// Records are the existing objects of the same resource, by name.
 	Records map[string]Record
 	// Refs are the objects and revisions of GetRefs.
 	Refs map[Ref]Record
@@ -244,7 +248,7 @@ type Together struct {
 
 // Query selects a page. The zero value selects everything.
 type Query struct {
-	// Prefix selects names that begin with it, "namespace/" for one namespace.
+	// Prefix selects names with this prefix, such as "namespace/" for one namespace.
 	Prefix string
 	// Owners selects the objects of these owners. nil: of every owner; empty but not nil: no object.
 	Owners []string
@@ -260,12 +264,12 @@ type Query struct {
 
 // DueQuery selects objects by their due time. Its bounds are those of a page.
 type DueQuery struct {
-	// ByCreated selects the objects whose Created is not after Until, instead of those whose Expires is not.
+	// ByCreated selects the objects whose Created is not after Until, instead of the objects whose Expires is not.
 	ByCreated bool
 	// Until is the time at which the objects are due. Zero selects nothing.
 	Until time.Time
-	// Skip is the number of due objects to skip: those that a caller has seen and left as they are. Positions shift with
-	// writes. Not negative.
+	// Skip is the number of due objects to skip: objects that a caller has seen and left unchanged. Positions shift
+	// with writes. Not negative.
 	Skip int
 	// Limit is the maximum number of records, as in Query.
 	Limit int
@@ -277,13 +281,13 @@ type Page struct {
 	Revision int64
 	// Records are the objects.
 	Records []Record
-	// Remaining is the number of records that the query selects after the last one of this page.
+	// Remaining is the number of selected records after the last record of this page.
 	Remaining int64
 }
 
-// Each returns the records that a query selects, in order of names, and reads them page by page. Pages may be of different
-// revisions: a record that is written meanwhile may be missing, and one that is removed meanwhile may be there. After an
-// error, which is that of List, there are no more.
+// Each returns the records that a query selects, in order of names, and reads them page by page. Pages may be of
+// different revisions: a record that is written in the meantime may be missing, and one that is removed may be there.
+// The sequence ends after an error, which is an error of List.
 func Each(ctx context.Context, s Store, query Query) iter.Seq2[Record, error] {
 	return func(yield func(Record, error) bool) {
 		for {
@@ -305,8 +309,8 @@ func Each(ctx context.Context, s Store, query Query) iter.Seq2[Record, error] {
 	}
 }
 
-// GetEach returns the objects of names that exist, in the order of the names, and reads them page by page. After an error,
-// which is that of GetMany, there are no more.
+// GetEach returns the existing objects of names, in the order of the names, and reads them page by page. The sequence
+// ends after an error, which is an error of GetMany.
 func GetEach(ctx context.Context, s Store, names []string) iter.Seq2[Record, error] {
 	return func(yield func(Record, error) bool) {
 		for len(names) > 0 {
@@ -337,17 +341,17 @@ type Referral struct {
 	UID      string
 }
 
-// Questions are what a Delete is asked in the same round trip: whether anything refers to the object once it is removed.
+// Questions are answered by a Delete in the same round trip: whether any object refers to the deleted object.
 type Questions struct {
 	Asked []Referral
-	// Answers are those of Referred, in the order of Asked. Nil: they were not answered.
+	// Answers are the results of Referred, in the order of Asked. Nil: the Delete did not answer them.
 	Answers []bool
 }
 
 type questionsKey struct{}
 
-// Asking returns a context with which one Delete answers questions, if it can. The context reaches a store that is inside of
-// others, which do not have to know of it.
+// Asking returns a context with which one Delete answers questions, if it can. The context also reaches a store inside
+// of other stores, which do not have to know of it.
 func Asking(ctx context.Context, questions *Questions) context.Context {
 	return context.WithValue(ctx, questionsKey{}, questions)
 }
@@ -373,8 +377,8 @@ const (
 type Event struct {
 	Type     EventType
 	Revision int64
-	// Follows is the revision before it: Revision - 1, or a lower one if another server of the state made the event than the
-	// one before it. The revisions between the two are never used. Source: ADR-0041.
+	// Follows is the previous revision: Revision - 1, or a lower one if two different servers of the state made this
+	// event and the previous one. The revisions between the two are never used. Source: ADR-0041.
 	Follows  int64
 	Record   Record
 	Previous *Record

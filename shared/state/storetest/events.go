@@ -187,7 +187,8 @@ func testDue(t *testing.T, open Open) {
 	}
 }
 
-// testEventsLarge: a read returns events up to the bytes of a page, and at least one, also to callers that wait.
+// testEventsLarge tests that a read returns events up to the bytes of a page, and at least one, also to callers that
+// wait.
 func testEventsLarge(t *testing.T, open Open) {
 	s := open(t)
 	const count = 8

@@ -175,7 +175,7 @@ func testListMany(t *testing.T, open Open) {
 	}
 }
 
-// testListLarge: a page ends where its records have the bytes of a page, and holds at least one.
+// testListLarge tests that a page ends where its records have the bytes of a page, and holds at least one.
 func testListLarge(t *testing.T, open Open) {
 	s := open(t)
 	var want []string
@@ -205,7 +205,7 @@ func testListLarge(t *testing.T, open Open) {
 	}
 }
 
-// testListAlike: the names of several owners are in byte order, however long the part is that they have in common.
+// testListAlike tests that the names of several owners are in byte order, however long their common prefix is.
 func testListAlike(t *testing.T, open Open) {
 	const start = "pipeline-of-a-team-"
 	s, random := open(t), rand.New(rand.NewPCG(1, 2))
@@ -235,7 +235,7 @@ func testListAlike(t *testing.T, open Open) {
 	}
 }
 
-// testListManyOwners: a page of many owners is the same as one of all.
+// testListManyOwners tests that a page of many owners equals a page of all owners.
 func testListManyOwners(t *testing.T, open Open) {
 	s := open(t)
 	const many, owners = 700, 100
@@ -314,7 +314,8 @@ func testListSnapshot(t *testing.T, open Open) {
 	}
 }
 
-// testListLargeMany: a page of many large records has as many of them as its bytes allow, however they are read.
+// testListLargeMany tests that a page of many large records has as many of them as its bytes allow, however they are
+// read.
 func testListLargeMany(t *testing.T, open Open) {
 	s := open(t)
 	const many, size = 40, 40 << 10

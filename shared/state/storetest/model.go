@@ -13,7 +13,7 @@ import (
 	"management.platform.sh/shared/state/store"
 )
 
-// model is the simplest possible Store. Every answer of a real Store is compared with it.
+// model is the simplest possible Store. Every result of a real Store is compared with its result.
 type model struct {
 	revision int64
 	records  map[string]store.Record
@@ -396,7 +396,8 @@ func testModel(t *testing.T, open Open) {
 	})
 }
 
-// refer compares what was read for refs: an object, one that does not exist, the revision of the resource, and that of an empty one.
+// refer compares the result of GetRefs for an object, an object that does not exist, the revision of the resource, and
+// the revision of an empty resource.
 func refer(rt *rapid.T, m *model, name string, refs []store.Ref, got map[store.Ref]store.Record) {
 	want := map[store.Ref]store.Record{refs[2]: {Revision: m.revision}, refs[3]: {Revision: store.Beginning}}
 	if record, ok := m.records[name]; ok {

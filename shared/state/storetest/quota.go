@@ -32,7 +32,7 @@ func testQuotaObjects(t *testing.T, open Open) {
 		return record
 	}
 	full := store.QuotaError{Owner: "o", Quota: store.QuotaObjects, Used: 3, Adds: 1, Limit: 3}
-	first := create(t, s, owned("a", "o", 1)) // one of an older build counts as well
+	first := create(t, s, owned("a", "o", 1)) // an object of an earlier build counts as well
 	first.Digest = "d"
 	var err error
 	if first.Revision, err = s.Update(t.Context(), first); err != nil {
@@ -51,7 +51,7 @@ func testQuotaObjects(t *testing.T, open Open) {
 		_, err = s.Create(t.Context(), taken)
 		fails(t, "Create with a digest in use, above the quota", err, store.ErrTaken)
 	})
-	// What the quota does not concern.
+	// The quota does not concern these.
 	for _, owner := range []string{"", "o ", "o2", "p"} {
 		create(t, s, under(owned("of/"+owner, owner, 1)))
 	}
@@ -119,7 +119,7 @@ func testQuotaBytes(t *testing.T, open Open) {
 	create(t, s, under(owned("p", "p", 10_000)))
 	create(t, s, owned("c", "o", 10_000)) // without a quota
 
-	// Above the quota, what does not grow passes.
+	// Above the quota, updates that add no bytes pass.
 	record := under(get(t, s, "a0"))
 	same := func(what string, object []byte) {
 		t.Helper()

@@ -143,7 +143,7 @@ func testReferences(t *testing.T, open Open) {
 	}
 }
 
-// testReferred: one call tells of several uids and several resources whether an object refers to them.
+// testReferred tests that one call answers for several uids and several resources whether an object refers to them.
 func testReferred(t *testing.T, open Open) {
 	one, two := open(t), open(t)
 	if one.Name() == two.Name() || one.Name() == "" {

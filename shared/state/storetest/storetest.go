@@ -1,8 +1,8 @@
-// Package storetest is the contract of package store as a test: every implementation passes Run.
-// Source: Spec 2.2 (resourceVersion), 7; ADR-0002.
+// Package storetest is the contract of package store as a test: every implementation passes Run. Source: Spec 2.2
+// (resourceVersion), 7; ADR-0002.
 //
-// It uses only the methods of a Store. Promises of an implementation beyond the contract (with another
-// process, after a crash, with a newer build) are tested by the implementation's own tests.
+// It uses only the methods of a Store. The implementation's own tests cover its promises beyond the contract (with
+// another process, after a crash, with a newer build).
 package storetest
 
 import (
@@ -18,15 +18,15 @@ import (
 	"management.platform.sh/shared/state/store"
 )
 
-// LogLength is the length of the event log that Open has to configure. The suite relies on the last LogLength
-// events being there, and on older ones being gone after a few thousand.
+// LogLength is the length of the event log that Open has to configure. The suite relies on the last LogLength events
+// being there, and on older ones being gone after a few thousand.
 const LogLength = 100
 
 // start is where every store begins: the n-th write has revision start+n.
 const start = store.Beginning
 
-// Open returns an empty Store of a resource of its own, with an event log of LogLength and a timeout that
-// a busy machine does not reach. It registers with t.Cleanup whatever has to be closed.
+// Open returns an empty Store of a new resource, with an event log of LogLength and a timeout that a busy machine does
+// not reach. It registers the cleanup with t.Cleanup.
 type Open func(t *testing.T) store.Store
 
 // Run tests an implementation of store.Store.
@@ -78,7 +78,7 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 	}
 }
 
-// epoch is where the suite's time begins.
+// epoch is the first time that the suite uses.
 var epoch = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
 func at(seconds int) time.Time { return epoch.Add(time.Duration(seconds) * time.Second) }
@@ -178,7 +178,7 @@ func difference(got, want store.Record) string {
 	return strings.Join(all, "; ")
 }
 
-// distinct returns a list without repeated items.
+// distinct returns a list without repetitions.
 func distinct(list []string) []string {
 	var once []string
 	for _, each := range list {
@@ -346,7 +346,8 @@ func race(racers int, call func(i int) (int64, error)) ([]int64, []error) {
 	return revisions, errs
 }
 
-// onlyWinner returns the index of the only call without an error; all others must have the given error.
+// onlyWinner returns the index of the only call without an error. It fails the test unless all others have the given
+// error.
 func onlyWinner(t *testing.T, errs []error, loss error) int {
 	t.Helper()
 	winner := -1

@@ -9,11 +9,11 @@ import (
 	"management.platform.sh/shared/state/store"
 )
 
-// testEventsShared: callers that wait get the same events as callers that do not wait, whatever their position in the
-// log and however many they are.
+// testEventsShared tests that callers that wait get the same events as callers that do not wait, whatever their
+// position in the log and however many they are.
 func testEventsShared(t *testing.T, open Open) {
 	s := open(t)
-	// One less than the log holds: the last write must not trim events that are still being read.
+	// One less than the length of the log: the last write must not trim events that are still being read.
 	const changes, readers = LogLength - 1, 6
 	want := make([]store.Event, 0, changes)
 	// One caller follows all the time, so that an implementation that keeps events for waiting callers has them.

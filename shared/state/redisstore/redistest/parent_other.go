@@ -4,5 +4,5 @@ package redistest
 
 import "syscall"
 
-// endWithParent can promise nothing here: a child of a killed test process stays.
+// endWithParent does nothing on this system: a child of a killed test process stays.
 func endWithParent() *syscall.SysProcAttr { return nil }

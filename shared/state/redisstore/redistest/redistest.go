@@ -1,9 +1,8 @@
-// Package redistest starts Redis for tests: embedded, as a process of its own that can be killed, stopped
-// and started again, and as a cluster. It also opens clients that wait longer than a busy machine takes.
-// Source: Spec 7; ADR-0002.
+// Package redistest starts Redis for tests: embedded, as a process of its own that can be killed, stopped and started
+// again, and as a cluster. It also opens clients that wait longer than a busy machine takes. Source: Spec 7; ADR-0002.
 //
-// Nothing here is for production. It uses no fixed port and only servers that it started itself. These end with the
-// test process, however that ends.
+// It is not for production. It uses no fixed port and only servers that it started itself. The servers end with the
+// test process, however the process ends.
 package redistest
 
 import (
@@ -33,7 +32,7 @@ import (
 // readiness bounds every wait for a server or a cluster.
 const readiness = 30 * time.Second
 
-// Patience is a timeout for tests of what a program does, not of how fast. A busy machine does not reach it.
+// Patience is a timeout for tests that do not measure speed. A busy machine does not reach it.
 const Patience = 30 * time.Second
 
 // Open returns a client of the Redis at a URL, with the timeout Patience. It is closed with the test.
@@ -61,7 +60,7 @@ func AppendOnly() Option {
 	return func(p *Process) { p.args = append(p.args, "--appendonly", "yes", "--appendfsync", "always") }
 }
 
-// Password makes Redis ask for a password; URL and UnixURL carry it.
+// Password makes Redis ask for a password; URL and UnixURL contain it.
 func Password(password string) Option {
 	return func(p *Process) {
 		p.password = password
@@ -74,8 +73,8 @@ func Argument(args ...string) Option {
 	return func(p *Process) { p.args = append(p.args, args...) }
 }
 
-// TLS makes Redis listen with TLS at a second port, which SecureURL returns. The arguments are PEM files; clients is
-// whether clients need a certificate of their own.
+// TLS makes Redis listen with TLS at a second port, which SecureURL returns. The arguments are PEM files; clients
+// reports whether clients need a certificate of their own.
 func TLS(certificate, key, authority string, clients bool) Option {
 	return func(p *Process) {
 		p.securePort = FreePort(p.t)
@@ -88,8 +87,8 @@ func TLS(certificate, key, authority string, clients bool) Option {
 	}
 }
 
-// Process is a redis-server of its own: a TCP port on loopback, a unix socket, a data directory. Its
-// methods fail the test if they fail. It is not safe for concurrent use.
+// Process is a redis-server process with a TCP port on loopback, a unix socket and a data directory. Its methods fail
+// the test if they fail. It is not safe for concurrent use.
 type Process struct {
 	t          testing.TB
 	port       int
@@ -131,18 +130,18 @@ func Server(t testing.TB, options ...Option) *Process {
 	return p
 }
 
-// URL is where the server listens on TCP.
+// URL returns the URL of the TCP port.
 func (p *Process) URL() string { return "redis://" + p.credentials() + p.address() }
 
-// SecureURL is where the server listens with TLS.
+// SecureURL returns the URL of the port with TLS.
 func (p *Process) SecureURL() string {
 	return fmt.Sprintf("rediss://%s127.0.0.1:%d", p.credentials(), p.securePort)
 }
 
-// Address is the host and port of URL.
+// Address returns the host and port of URL.
 func (p *Process) Address() string { return p.address() }
 
-// UnixURL is where the server listens on a unix socket.
+// UnixURL returns the URL of the unix socket.
 func (p *Process) UnixURL() string { return "unix://" + p.credentials() + p.socket }
 
 func (p *Process) address() string { return fmt.Sprintf("127.0.0.1:%d", p.port) }
@@ -160,7 +159,7 @@ func (p *Process) Kill() {
 	p.end()
 }
 
-// Stop suspends the server: connections stay, nothing answers.
+// Stop suspends the server: connections stay, but it does not answer.
 func (p *Process) Stop() { p.signal(syscall.SIGSTOP) }
 
 // Cont resumes a suspended server.
@@ -173,7 +172,8 @@ func (p *Process) Restart() {
 	p.start()
 }
 
-// WroteElsewhere makes the last write to a resource one of another server, as it is in a copy of a state. Source: ADR-0041.
+// WroteElsewhere marks the last write to a resource as made by another server, as in a copy of a state. Source:
+// ADR-0041.
 func (p *Process) WroteElsewhere(resource string) {
 	p.t.Helper()
 	client := p.client()
@@ -194,7 +194,7 @@ func (p *Process) end() {
 	if p.command == nil {
 		return
 	}
-	// Both fail only if the process has ended by itself.
+	// Both calls fail only if the process has ended by itself.
 	_ = p.command.Process.Kill()
 	_ = p.command.Wait()
 	p.command = nil
@@ -220,7 +220,7 @@ func (p *Process) start() {
 }
 
 func (p *Process) client() *redis.Client {
-	// Polling a server that starts would fill the test's output.
+	// The library would log an error for each attempt while the server starts.
 	logging.Disable()
 	return redis.NewClient(&redis.Options{
 		Addr: p.address(), Password: p.password, Protocol: 2, DisableIdentity: true,
@@ -243,7 +243,7 @@ func Replica(t testing.TB, of *Process, options ...Option) *Process {
 	return p
 }
 
-// Sentinel starts a sentinel that monitors a server under a name and needs no quorum, and waits until it has found
+// Sentinel starts a sentinel that monitors a server under a name with a quorum of one, and waits until it has found
 // that many replicas.
 func Sentinel(t testing.TB, name string, of *Process, replicas int) *Process {
 	t.Helper()
@@ -363,7 +363,7 @@ func FreePort(t testing.TB) int {
 	if !poll(func() bool {
 		port = 10000 + rand.N(22000)
 		if runtime.GOOS == "linux" {
-			// An abstract socket is a name that one process of the machine has at a time. It leaves no file.
+			// An abstract socket is a name that only one process of the machine can have at a time. It leaves no file.
 			taken, err := net.Listen("unix", fmt.Sprintf("@platform-test-port-%d", port))
 			if err != nil {
 				return false
@@ -384,8 +384,8 @@ var spawner struct {
 	errors   chan error
 }
 
-// spawn starts a command on a thread that lives as long as the process. The kernel ends a child together with its
-// parent, and here the parent is the thread that started the child.
+// spawn starts a command on a thread that lives as long as the process. The kernel ends a child together with the
+// thread that started it, so this thread must not end earlier.
 func spawn(command *exec.Cmd) error {
 	spawner.once.Do(func() {
 		spawner.commands, spawner.errors = make(chan *exec.Cmd), make(chan error)
