@@ -15,15 +15,16 @@ import (
 	"management.platform.sh/shared/syncpatch/expression"
 )
 
-// Problem is what is wrong with patches or their configuration, or what is allowed but probably not what was
-// meant. It names the field and the value; a position within a path or an expression is part of the detail.
+// Problem is an error in patches or their configuration, or a warning about a text that is allowed but probably not
+// intended. It names the field and the value; a position within a path or an expression is part of the detail.
 type Problem struct {
 	*field.Error
-	// Warning means that the patches can be evaluated all the same.
+	// Warning reports whether the patches can be evaluated all the same.
 	Warning bool
-	// Line and Column are where the field is in the text of a configuration, from 1. 0 means not known.
+	// Line and Column are the position of the field in the text of a configuration, from 1. 0 means not known.
 	Line, Column int
-	// Offset is where in the value of the field the problem is, a path or an expression. Zero means not known.
+	// Offset is the position of the problem within the value of the field, a path or an expression. Zero means not
+	// known.
 	Offset Offset
 }
 
@@ -55,7 +56,7 @@ func Warnings(problems []Problem) []string {
 	return texts
 }
 
-// problems collects what a check finds.
+// problems collects the results of a check.
 type problems struct {
 	found []Problem
 	// reading is called with each field before its text is parsed. It may be nil.
@@ -69,7 +70,7 @@ func (p *problems) warn(at *field.Path, value any, detail string) {
 	p.found = append(p.found, Problem{Error: field.Invalid(at, value, detail), Warning: true})
 }
 
-// enter tells that the text of a field is parsed next: data, or an expression.
+// enter announces that the text of a field is parsed next: data, or an expression.
 func (p *problems) enter(at *field.Path, data bool) {
 	if p.reading != nil {
 		p.reading(at.String(), data)
@@ -86,21 +87,21 @@ type Checked struct {
 // Request returns the request that was checked, with its defaults. It must not be changed.
 func (c *Checked) Request() *Request { return &c.request }
 
-// patch is a patch of a request, parsed.
+// patch is a parsed patch of a request.
 type patch struct {
 	// at is the field of the patch.
 	at   *field.Path
 	path Path
 	// forward and backward are the expressions from tenant to host and back. Nil means that there is none.
 	forward, backward *expression.Expression
-	// renamed means that backward is written in the field expression.
+	// renamed reports whether backward is written in the field expression.
 	renamed bool
 	// reference is nil unless the patch is a reference patch.
 	reference *reference
 	labels    bool
 }
 
-// towardsTenant makes a patch of a resource below fromHost from one that was read like all others.
+// towardsTenant turns a patch that was read like all others into a patch of a resource below fromHost.
 func (p *patch) towardsTenant(resource string) {
 	if p.forward != nil && !reversed(resource) {
 		p.backward, p.renamed = p.forward, true
@@ -108,7 +109,7 @@ func (p *patch) towardsTenant(resource string) {
 	p.forward = nil
 }
 
-// failed returns the field that is to blame if the patch fails.
+// failed returns the field that causes the failure if the patch fails.
 func (p *patch) failed(direction string) *field.Path {
 	switch {
 	case direction == model.HostToTenant && p.backward != nil && !p.renamed:
@@ -120,8 +121,8 @@ func (p *patch) failed(direction string) *field.Path {
 	}
 }
 
-// Check finds everything that is wrong with the request, and what deserves a warning, at fields below spec. With an
-// error among the problems, the first result is nil. Source: ADR-0013.
+// Check returns all errors and warnings about the request, at fields below spec. With an error among the problems, the
+// first result is nil. Source: ADR-0013.
 func (r Request) Check() (*Checked, []Problem) {
 	var p problems
 	r = r.withDefaults()
@@ -152,7 +153,7 @@ func (r Request) withDefaults() Request {
 	return r
 }
 
-// request checks everything but the patches and what they need.
+// request checks the fields of the request except the patches and their inputs.
 func (p *problems) request(r *Request) {
 	spec := field.NewPath("spec")
 	p.oneOf(spec.Child("direction"), r.Direction, model.TenantToHost, model.HostToTenant)
@@ -195,7 +196,7 @@ func (p *problems) label(at *field.Path, name string) {
 	}
 }
 
-// tenant requires what the patches make names on the host from.
+// tenant requires the fields from which the patches make names on the host.
 func (p *problems) tenant(r *Request) {
 	if r.NamespaceMode == model.MultiNamespace {
 		return
@@ -211,7 +212,7 @@ func (p *problems) tenant(r *Request) {
 	case placed:
 		p.add(field.Required(at.Child("namespace"), "required by reference patches with a namespacePath"))
 	case named && r.Naming == model.NamingVCluster:
-		// Whether a referent or an object is cluster-scoped is known only when its patch is evaluated.
+		// An evaluation shows whether a referent or an object is cluster-scoped. A check cannot.
 		p.add(field.Required(at.Child("namespace"), "required by reference and labels patches with the naming vcluster"))
 	}
 }
@@ -222,17 +223,16 @@ func (p *problems) oneOf(at *field.Path, value string, allowed ...string) {
 	}
 }
 
-// Check finds everything that is wrong with a list of patches before there is an object, and what deserves a
-// warning. Source: Spec 2.8; ADR-0013.
+// Check returns all errors and warnings about a list of patches without an object. Source: Spec 2.8; ADR-0013.
 func Check(at *field.Path, patches []model.SyncPatch) []Problem {
 	var p problems
 	p.patches(at, patches)
 	return p.found
 }
 
-// Scan finds what is too much in the patches that a client sends: their number, the length and the nesting of their
-// expressions, and the size of all of them. It parses nothing and takes time that is linear in the texts. Patches in a
-// configuration are not scanned; those who parse it scan them. Source: ADR-0014.
+// Scan returns an error for each bound that the patches of a client exceed: their number, the length and the nesting of
+// their expressions, and the total size. It parses nothing and takes time that is linear in the texts. Patches in a
+// configuration are not scanned here: the code that parses a configuration scans them. Source: ADR-0014.
 func Scan(spec *model.SyncPatchEvaluationSpec) []Problem {
 	var p problems
 	at := field.NewPath("spec", "patches")
@@ -254,12 +254,12 @@ func (p *problems) tooMany(at *field.Path, patches int) bool {
 	return patches > limits.Patches
 }
 
-// scan adds the length of an expression to that of all, and reports whether it may be parsed.
+// scan adds the length of an expression to the total, and reports whether the expression may be parsed.
 func (p *problems) scan(at *field.Path, text string) bool {
 	before := p.texts
 	p.texts += len(text)
 	if p.texts > limits.ExpressionsBytes {
-		// The rest of the expressions is not read at all.
+		// The remaining expressions are not read at all.
 		if before <= limits.ExpressionsBytes {
 			why := fmt.Sprintf("all expressions together may have at most %d bytes, up to this one they have %d", limits.ExpressionsBytes, p.texts)
 			p.add(field.Invalid(at, field.OmitValueType{}, why))
@@ -286,7 +286,7 @@ func (p *problems) syntax(at *field.Path, text string, err error) bool {
 	return false
 }
 
-// excerpt returns the beginning of a text that may be long, for an answer.
+// excerpt returns the beginning of a text that may be long, for a message.
 func excerpt(text string) string { return strings.ToValidUTF8(fmt.Sprintf("%.300s", text), "") }
 
 // patches checks and parses a list of patches.
@@ -327,7 +327,7 @@ func (p *problems) patches(at *field.Path, list []model.SyncPatch) []patch {
 	return parsed
 }
 
-// identityStays is the answer to a patch of the name or the namespace of the object.
+// identityStays is the message for a patch of the name or the namespace of the object.
 const identityStays = "the name and the namespace of the object cannot be patched"
 
 // mode checks that a patch has exactly one mode.
@@ -361,7 +361,7 @@ func (p *problems) path(at *field.Path, text string) (Path, bool) {
 	return path, err == nil
 }
 
-// expression compiles an expression. It is nil where there is none.
+// expression compiles an expression; nil if there is none.
 func (p *problems) expression(at *field.Path, text string, path Path) *expression.Expression {
 	if text == "" || !p.scan(at, text) {
 		return nil
@@ -378,7 +378,7 @@ func (p *problems) expression(at *field.Path, text string, path Path) *expressio
 	return compiled
 }
 
-// reference checks what a reference patch refers to, and parses its paths.
+// reference checks the referent of a reference patch, and parses its paths.
 func (p *problems) reference(at *field.Path, r *model.SyncPatchReference) *reference {
 	if r.APIVersion == "" {
 		p.add(field.Required(at.Child("apiVersion"), "the group and version of the referent, such as v1 or apps/v1"))

@@ -18,13 +18,15 @@ import (
 	"management.platform.sh/shared/model/secret"
 )
 
-// The sides of a configuration: what is synced from the tenant cluster to the host, and from the host.
+// The sides of a configuration: resources that are synced from the tenant cluster to the host, and resources that are
+// synced from the host.
 const (
 	toHost   = "toHost"
 	fromHost = "fromHost"
 	// gatewayAPI has its own patches, and resources below it.
 	gatewayAPI = "gatewayApi"
-	// customResources has one resource below it for each definition, whose key is its name, or its name and version.
+	// customResources has one resource below it for each definition. Its key is the name of the definition, or the name
+	// and version.
 	customResources = "customResources"
 )
 
@@ -33,8 +35,8 @@ func known(side string) []string {
 	return append(slices.Sorted(maps.Keys(synced[side])), customResources+".<definition>[/<version>]")
 }
 
-// isCustom reports whether a name is that of a custom resource: a definition, which contains a dot, and
-// optionally a version.
+// isCustom reports whether a name is the name of a custom resource: a definition, which contains a dot, and optionally
+// a version.
 func isCustom(name string) bool {
 	definition, isCustom := strings.CutPrefix(name, customResources+".")
 	definition, version, versioned := strings.Cut(definition, "/")
@@ -42,9 +44,9 @@ func isCustom(name string) bool {
 		(!versioned || len(validation.IsDNS1035Label(version)) == 0)
 }
 
-// Configuration is what a virtual cluster configuration says about patches.
+// Configuration is the part of a virtual cluster configuration that concerns patches.
 type Configuration struct {
-	// resources are keyed by side and name: toHost.pods.
+	// resources are keyed by side and name, such as toHost.pods.
 	resources map[string]*resource
 }
 
@@ -53,7 +55,7 @@ type resource struct {
 	patches  []model.SyncPatch
 	parsed   []patch
 	disabled string
-	// oneWay means that the objects are synced from the host to the tenant cluster only.
+	// oneWay reports whether the objects are synced from the host to the tenant cluster only.
 	oneWay bool
 }
 
@@ -62,14 +64,15 @@ type resource struct {
 func (c *Configuration) Resources() []string { return slices.Sorted(maps.Keys(c.resources)) }
 
 // Patches returns the patches of a resource, for instance endpoints, gatewayApi.httpRoutes or
-// customResources.<definition>. Where both sides have a resource of this name, toHost wins, unless the name begins with
-// fromHost. If disabled is not empty, it says why the resource is not synced. The error is about the field at.
+// customResources.<definition>. If both sides have a resource of this name, toHost wins, unless the name begins with
+// fromHost. If disabled is not empty, it gives the reason why the resource is not synced. The error is about the field
+// at.
 func (c *Configuration) Patches(at *field.Path, name string) (patches []model.SyncPatch, disabled string, unknown *field.Error) {
 	r, unknown := c.resource(at, name)
 	return r.patches, r.disabled, unknown
 }
 
-// resource returns a resource by its name. One that the configuration does not mention is empty.
+// resource returns a resource by its name. A resource that the configuration does not mention is empty.
 func (c *Configuration) resource(at *field.Path, name string) (resource, *field.Error) {
 	side, key, _ := strings.Cut(name, ".")
 	if side != toHost && side != fromHost {
@@ -89,10 +92,11 @@ func (c *Configuration) resource(at *field.Path, name string) (resource, *field.
 	return resource{oneWay: side == fromHost}, nil
 }
 
-// ReadConfiguration reads a virtual cluster configuration, YAML or JSON, and finds everything that is wrong
-// with the patches in it. Each problem has its field below at and its position in the text; they come in the order of
-// the text. Whatever is not about patches is ignored. The configuration is nil if the text is not YAML.
-// Its time is not bounded: package worker does this where it can be stopped. Source: Spec 2.8; ADR-0013, ADR-0014.
+// ReadConfiguration reads a virtual cluster configuration, YAML or JSON, and returns all problems of the patches in it.
+// Each problem has its field below at and its position in the text; the problems come in the order of the text. Parts
+// of the configuration that do not concern patches are ignored. The configuration is nil if the text is not YAML. The
+// time is not bounded: package worker calls this in a process that can be stopped. Source: Spec 2.8; ADR-0013,
+// ADR-0014.
 func ReadConfiguration(ctx context.Context, at *field.Path, text []byte) (*Configuration, []Problem) {
 	r := newReader(readingOf(ctx))
 	var document yaml.Node
@@ -112,8 +116,8 @@ func newReader(reading func(string, bool)) *reader {
 	}
 }
 
-// readObject is ReadConfiguration for a decoded object: JSON can contain what YAML cannot, such as some characters and
-// long keys. The problems come in the order of the keys, and have no position.
+// readObject is ReadConfiguration for a decoded object: JSON can contain texts that YAML cannot, such as some
+// characters and long keys. The problems come in the order of the keys, and have no position.
 func readObject(reading func(string, bool), at *field.Path, object map[string]any) (*Configuration, []Problem) {
 	r := newReader(reading)
 	nodes := 0
@@ -166,11 +170,11 @@ func (r *reader) root(at *field.Path, node *yaml.Node) {
 type reader struct {
 	problems
 	configuration *Configuration
-	// nodes say where each field is: at its value, or at its key if that is on an earlier line.
+	// nodes has the node of each field: its value, or its key if the key is on an earlier line.
 	nodes map[string]*yaml.Node
 }
 
-// locate sets the position of a problem to that of its field, or of the nearest field around it.
+// locate gives a problem the position of its field, or of the nearest enclosing field.
 func (r *reader) locate(p *Problem) {
 	for at := p.Field; ; {
 		if n := r.nodes[at]; n != nil {
@@ -185,10 +189,10 @@ func (r *reader) locate(p *Problem) {
 	}
 }
 
-// maxMerges is how deep the merge keys of a YAML mapping may be nested.
+// maxMerges bounds how deep the merge keys of a YAML mapping may be nested.
 const maxMerges = 10
 
-// object returns the entries of a mapping. Absent and null have none; anything else is a problem.
+// object returns the entries of a mapping. An absent or null node has none; any other node is a problem.
 func (r *reader) object(at *field.Path, node *yaml.Node) map[string]*yaml.Node {
 	entries := map[string]*yaml.Node{}
 	if node != nil {
@@ -254,8 +258,8 @@ func resolve(node *yaml.Node) *yaml.Node {
 
 func isNull(node *yaml.Node) bool { return node.Kind == yaml.ScalarNode && node.Tag == "!!null" }
 
-// boolean returns the value of a node that is a boolean. The words of YAML 1.1, such as yes and off, are booleans too, as
-// Helm and kubectl read them. The tags of yaml.v3 are those of YAML 1.2, where they are strings.
+// boolean returns the value of a boolean node. The words of YAML 1.1, such as yes and off, are booleans too, as Helm
+// and kubectl read them. yaml.v3 uses the tags of YAML 1.2, in which they are strings.
 func boolean(node *yaml.Node) (value, ok bool) {
 	const longest = len("yes")
 	word := node.Tag == "!!str" && node.Style == 0 && len(node.Value) <= longest
@@ -333,7 +337,7 @@ func (r *reader) resource(at *field.Path, side, name string, node *yaml.Node) {
 	}
 }
 
-// wholeObject says how to write a patch of the whole object.
+// wholeObject is the advice on how to write a patch of the whole object.
 const wholeObject = `use "" for the whole object`
 
 // list reads the fields enabled and patches of a resource.
@@ -376,7 +380,7 @@ func (r *reader) list(at *field.Path, side, name string, entries map[string]*yam
 	if r.tooMany(at, len(node.Content)) {
 		return
 	}
-	// Fields that could not be read are absent for the check. They are not reported again.
+	// Fields that could not be read count as absent in the check, but are not reported again.
 	reported, partly := map[string]bool{}, map[string]bool{}
 	for i, entry := range node.Content {
 		at, before := at.Index(i), len(r.found)
@@ -436,7 +440,7 @@ func (r *reader) patch(at *field.Path, node *yaml.Node) model.SyncPatch {
 	return patch
 }
 
-// unevaluated warns of an expression below fromHost that is not evaluated.
+// unevaluated warns about an expression below fromHost that is not evaluated.
 func (r *reader) unevaluated(at *field.Path, name string, patch *model.SyncPatch) {
 	switch {
 	case patch.Expression == "":

@@ -5,11 +5,12 @@ import (
 	"strings"
 )
 
-// auto is the value of enabled for resources that are synced if something else of the configuration needs them.
+// auto is the value of enabled for resources that are synced if another part of the configuration needs them.
 const auto = "auto"
 
-// synced are the resources that a configuration may have patches for, and the defaults of their field enabled: true, false or
-// auto. Custom resources are synced because the configuration names them. Source: Spec 2.8 (endpoints, services); ADR-0013.
+// synced are the resources that a configuration may have patches for, and the defaults of their field enabled: true,
+// false or auto. Custom resources are not listed: they are synced because the configuration names them. Source: Spec
+// 2.8 (endpoints, services); ADR-0013.
 var synced = map[string]map[string]any{
 	toHost: {
 		"configMaps": true, "endpointSlices": true, "endpoints": true, gatewayAPI: false,
@@ -28,14 +29,15 @@ var synced = map[string]map[string]any{
 	},
 }
 
-// reversed reports whether the patches of a resource below fromHost are a reverseExpression, as everywhere from host to
-// tenant. Those of the other resources are an expression, or a reverseExpression if there is no expression. Source: ADR-0013.
+// reversed reports whether the patches of a resource below fromHost are a reverseExpression, as in every patch from
+// host to tenant. The patches of the other resources are an expression, or a reverseExpression if there is no
+// expression. Source: ADR-0013.
 func reversed(name string) bool {
 	return name == "configMaps" || name == "secrets" || strings.HasPrefix(name, customResources+".")
 }
 
-// defaults are the fields of a configuration that sets nothing, as far as this package knows them: enabled of each resource.
-// It must not be changed.
+// defaults has the fields of a configuration that sets nothing, as far as this package uses them: enabled of each
+// resource. It must not be changed.
 var defaults = func() map[string]any {
 	sync := map[string]any{}
 	for side, resources := range synced {
@@ -48,7 +50,7 @@ var defaults = func() map[string]any {
 	return map[string]any{"sync": sync}
 }()
 
-// set sets a value below an object, and makes the objects on the way.
+// set sets a value below an object, and creates the objects on the way.
 func set(object map[string]any, value any, path []string) {
 	for ; len(path) > 1; path = path[1:] {
 		below, ok := object[path[0]].(map[string]any)
@@ -61,8 +63,8 @@ func set(object map[string]any, value any, path []string) {
 	object[path[0]] = value
 }
 
-// merge returns an object with the defaults of what it does not set. Null does not set anything. Neither object is changed, and
-// the result has parts of both. Source: Spec 2.8 rule 5.
+// merge returns an object with defaults for the fields that it does not set. A null field counts as not set. Neither
+// argument is changed, and the result shares parts of both. Source: Spec 2.8 rule 5.
 func merge(object, defaults map[string]any) map[string]any {
 	merged := maps.Clone(defaults)
 	for name, value := range object {

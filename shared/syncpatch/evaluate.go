@@ -14,21 +14,21 @@ import (
 	"management.platform.sh/shared/syncpatch/expression"
 )
 
-// change is what a patch does with one value.
+// change is the effect of a patch on one value.
 type change struct {
 	value  any
 	remove bool
-	// skip means that there was nothing to do; reason says why.
+	// skip reports whether the patch does nothing; reason says why.
 	skip   bool
 	reason string
 }
 
 func skipped(reason string) change { return change{skip: true, reason: reason} }
 
-// Evaluate applies the patches of a request to its object. If a patch fails, the result has an Error and the object as
-// it was. The only error that Evaluate itself returns is that of ctx. The limits of time and size are enforced between
-// paths, and within expressions between the operations of the interpreter. Limits.Memory is not enforced here. Evaluate
-// is safe for concurrent use. Source: Spec 2.8; ADR-0013.
+// Evaluate applies the patches of a request to its object. If a patch fails, the result has an Error and the original
+// object. The only error that Evaluate itself returns is the error of ctx. The limits of time and size are enforced
+// between paths, and within expressions between the operations of the interpreter. Limits.Memory is not enforced here.
+// Evaluate is safe for concurrent use. Source: Spec 2.8; ADR-0013.
 func Evaluate(ctx context.Context, checked *Checked, limits Limits) (*Result, error) {
 	return checked.evaluate(ctx, limits, false)
 }
@@ -64,14 +64,14 @@ type evaluation struct {
 	references *references
 	labels     *labels
 	object     any
-	// grown is how many bytes of JSON the patches added to the object.
+	// grown is the number of bytes of JSON that the patches have added to the object.
 	grown int64
 	// traced is the size of the trace in bytes.
 	traced int64
 	result *Result
 }
 
-// evaluate evaluates in one direction, and changes the object. Its error is that of ctx, unless ctx ended because of
+// evaluate evaluates in one direction, and changes the object. It returns the error of ctx, unless ctx ended because of
 // Limits.Object.
 func evaluate(ctx context.Context, checked *Checked, object map[string]any, limits Limits) (*Result, error) {
 	request := &checked.request
@@ -144,7 +144,7 @@ func (e *evaluation) patch(ctx context.Context, patch *patch, trace *model.SyncP
 	return nil
 }
 
-// rule returns what a patch does with a value, or why it does nothing in this direction.
+// rule returns the effect of a patch on a value, or the reason why it does nothing in this direction.
 func (e *evaluation) rule(patch *patch) (rule func(at string, value any) (change, error), idle string) {
 	toTenant := e.checked.request.Direction == model.HostToTenant
 	switch {
@@ -189,7 +189,7 @@ func (e *evaluation) lacksVCluster(compiled *expression.Expression, failed *expr
 	return !e.checked.names.vcluster && compiled.Mentions("context.vcluster") && strings.Contains(failed.Message, "of undefined")
 }
 
-// match applies a rule at one path and puts it into the trace.
+// match applies a rule at one path and records it in the trace.
 func (e *evaluation) match(rule func(string, any) (change, error), trace *model.SyncPatchTrace, at string, value any) (any, bool, error) {
 	m := model.SyncPatchMatch{Path: at}
 	if at == "metadata.name" || at == "metadata.namespace" {
@@ -286,19 +286,19 @@ func unsuitable(format string, args ...any) error { return &valueError{fmt.Sprin
 
 type progressKey struct{}
 
-// Place is where a check or an evaluation is.
+// Place is the point that a check or an evaluation has reached.
 type Place struct {
 	// Reading is the field whose text is parsed. Empty means that the patches are evaluated.
 	Reading string
-	// Data means that the text is no expression, so that only the time of the object counts.
+	// Data reports whether the text is no expression, so that only the time of the object counts.
 	Data bool
 	// Patch and Path are the patch and the concrete path that are evaluated.
 	Patch int
 	Path  string
 }
 
-// WithProgress makes a check and an evaluation report each place before they work there. So a caller who ends them from
-// outside can say where they were.
+// WithProgress returns a context in which a check and an evaluation report each place before they work there. A caller
+// that ends them from outside can then name the place.
 func WithProgress(ctx context.Context, progress func(Place)) context.Context {
 	return context.WithValue(ctx, progressKey{}, progress)
 }

@@ -32,8 +32,8 @@ const sameKeys = "all keys are the same on both sides"
 type labels struct {
 	// keys maps each key that is translated in this direction to its translation.
 	keys map[string]string
-	// dropped are the keys that a map loses in this direction, in addition to those with droppedPrefix. An empty prefix means
-	// that there are none.
+	// dropped are the keys that a map loses in this direction, in addition to the keys with droppedPrefix. An empty
+	// prefix means that there are none.
 	dropped       []string
 	droppedPrefix string
 	// markers are the labels that only the host has.
@@ -41,8 +41,8 @@ type labels struct {
 	toTenant bool
 }
 
-// newLabels returns the translation for an object in a namespace of the tenant cluster. The namespace of a
-// cluster-scoped object is empty; it is marked with the tenant's namespace on the host instead.
+// newLabels returns the translation for an object in a namespace of the tenant cluster. A cluster-scoped object has no
+// namespace; it is marked with the tenant's namespace on the host instead.
 func newLabels(n names, namespace string, toTenant bool) *labels {
 	known, shorten := neutralKeys, func(text string) string { return text }
 	if n.vcluster {
@@ -110,8 +110,8 @@ func (l *labels) all(object map[string]any) (change, error) {
 	return change{value: renamed, reason: sameKeys}, nil
 }
 
-// rename returns the labels with their keys on the other side. Where two labels would have the same key, the
-// translated one wins.
+// rename returns the labels with their keys on the other side. If two labels would have the same key, the translated
+// one wins.
 func (l *labels) rename(object map[string]any) map[string]any {
 	renamed := make(map[string]any, len(object)+2)
 	for key, value := range object {

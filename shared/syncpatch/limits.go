@@ -11,28 +11,28 @@ import (
 	"management.platform.sh/shared/syncpatch/expression"
 )
 
-// LimitMemory is the limit that an evaluation can exceed in addition to those of expressions.
+// LimitMemory is the limit that an evaluation can exceed in addition to the limits of expressions.
 const LimitMemory expression.Limit = "memory"
 
-// Limits bound what an evaluation costs. 0 means the default. Source: ADR-0013, ADR-0014.
+// Limits bound an evaluation. 0 means the default. Source: ADR-0013, ADR-0014.
 type Limits struct {
 	// Expression is the time for one expression at one path.
 	Expression time.Duration `json:"expression,omitempty"`
 	// Object is the time for all patches of an object, checks included.
 	Object time.Duration `json:"object,omitempty"`
-	// Memory is what an evaluation may use, in bytes. Only a worker can enforce it.
+	// Memory is the maximum memory of an evaluation, in bytes. Only a worker can enforce it.
 	Memory int64 `json:"memory,omitempty"`
-	// Result is the size of the result of one expression, and by how much all patches together may make the
-	// object grow, in bytes of JSON.
+	// Result is the maximum size of the result of one expression, and of the growth of the object by all patches
+	// together, in bytes of JSON.
 	Result int64 `json:"result,omitempty"`
-	// Depth is how deep calls may be nested, and how deep a result.
+	// Depth is the maximum nesting of calls, and of a result.
 	Depth int `json:"depth,omitempty"`
-	// Trace is the size of the trace, in bytes. Matches beyond it are left out and counted.
+	// Trace is the maximum size of the trace, in bytes. Matches beyond it are left out and counted.
 	Trace int64 `json:"trace,omitempty"`
 }
 
-// DefaultLimits returns the limits of a platform whose settings leave them out, and 1 MiB for the trace.
-// Source: ADR-0013, ADR-0014.
+// DefaultLimits returns the limits for settings that leave them out, and 1 MiB for the trace. Source: ADR-0013,
+// ADR-0014.
 func DefaultLimits() Limits { return defaultLimits() }
 
 var defaultLimits = sync.OnceValue(func() Limits {
@@ -78,7 +78,7 @@ func (l Limits) expressions() expression.Limits {
 	return expression.Limits{Time: l.Expression, Total: l.Object, Result: l.Result, Depth: l.Depth}
 }
 
-// Exceeded returns the error for a limit, with its name and what it allows.
+// Exceeded returns the error for exceeding a limit, with its name and value.
 func (l Limits) Exceeded(limit expression.Limit) *expression.Error {
 	l = l.WithDefaults()
 	if limit == LimitMemory {

@@ -25,7 +25,7 @@ const defaultClusterDomain = "cluster.local"
 type names struct {
 	tenant, hostNamespace, clusterDomain string
 	multi                                bool
-	// vcluster means that names are those of the open syncer of vcluster.
+	// vcluster reports whether names follow the open syncer of vcluster.
 	vcluster bool
 }
 
@@ -37,22 +37,22 @@ func (r *Request) names() names {
 	}
 }
 
-// A form is how the open syncer of vcluster names the objects of a kind on the host. Source: ADR-0048.
+// A form is the way in which the open syncer of vcluster names the objects of a kind on the host. Source: ADR-0048.
 type form int
 
 // The forms. Objects have a namespace in the first two.
 const (
 	longForm form = iota
 	shortForm
-	// prefixedForm is that of cluster-scoped objects that are written to the host.
+	// prefixedForm is the form of cluster-scoped objects that are written to the host.
 	prefixedForm
-	// sameForm is that of cluster-scoped objects that come from the host.
+	// sameForm is the form of cluster-scoped objects that come from the host.
 	sameForm
-	// hostNamespaceForm is that of namespaces, which all become one.
+	// hostNamespaceForm is the form of namespaces, which all become one.
 	hostNamespaceForm
 )
 
-// forms are the forms of the kinds that do not have the long one.
+// forms has the kinds without the long form.
 var forms = map[schema.GroupKind]form{
 	{Group: "resource.k8s.io", Kind: "ResourceClaim"}:                 shortForm,
 	{Group: "resource.k8s.io", Kind: "ResourceClaimTemplate"}:         shortForm,
@@ -77,7 +77,7 @@ var serviceKind = schema.GroupKind{Kind: "Service"}
 // apiServerKinds are the kinds of the objects with which clients find the API server.
 var apiServerKinds = []schema.GroupKind{serviceKind, {Kind: "Endpoints"}, {Group: "discovery.k8s.io", Kind: "EndpointSlice"}}
 
-// form returns the form of the names of a kind on the host. Custom resources have the long one.
+// form returns the form of the names of a kind on the host. Custom resources have the long form.
 func (n names) form(kind schema.GroupKind) form {
 	if !n.vcluster {
 		return shortForm
@@ -88,8 +88,8 @@ func (n names) form(kind schema.GroupKind) form {
 // clusterScoped reports whether the objects of a kind are known to have no namespace.
 func (n names) clusterScoped(kind schema.GroupKind) bool { return n.form(kind) >= prefixedForm }
 
-// onHost returns the name of a referent on the host. The namespace is not read for cluster-scoped kinds.
-// Source: Spec 2.8 rule 6; ADR-0013, ADR-0048.
+// onHost returns the name of a referent on the host. It does not use the namespace of cluster-scoped kinds. Source:
+// Spec 2.8 rule 6; ADR-0013, ADR-0048.
 func (n names) onHost(kind schema.GroupKind, name, namespace string) string {
 	switch n.form(kind) {
 	case shortForm:
@@ -108,7 +108,7 @@ func (n names) onHost(kind schema.GroupKind, name, namespace string) string {
 	}
 }
 
-// possible returns the names that a referent may have on the host as long as its kind is not known. Names that are the same
+// possible returns the names that a referent may have on the host while its kind is not known. Names that are the same
 // on both sides are not among them, and a namespace of the host stands for many.
 func (n names) possible(name, namespace string) []string {
 	all := []string{n.generated(name, namespace), n.long(name, namespace)}
@@ -121,7 +121,8 @@ func (n names) possible(name, namespace string) []string {
 	return all
 }
 
-// isAPIServer reports whether an object of apiServerKinds is that of the API server, which has one of its own on the host.
+// isAPIServer reports whether an object of apiServerKinds belongs to the API server, which has an object of its own on
+// the host.
 func isAPIServer(name, namespace string) bool { return name == "kubernetes" && namespace == "default" }
 
 // long returns the name of a synced object on the host: name, namespace and tenant, joined by `-x-`.
@@ -132,8 +133,8 @@ func (n names) prefixed(name string) string {
 	return cut("vcluster-" + name + "-x-" + n.hostNamespace + "-x-" + n.tenant)
 }
 
-// cut returns a name of at most 63 bytes. A longer one is cut after 52, and the first 10 hex digits of the SHA-256 of the full
-// name follow.
+// cut returns a name of at most 63 bytes. A longer name is cut after 52 bytes, and the first 10 hex digits of the
+// SHA-256 of the full name follow.
 func cut(full string) string {
 	if len(full) <= validation.DNS1123LabelMaxLength {
 		return full
@@ -187,7 +188,7 @@ func (n names) hostDNS(service string) (string, error) {
 	if n.vcluster {
 		name = n.onHost(serviceKind, parts[0], parts[1])
 	}
-	// Its parts are checked wherever they come from. The whole may still be too long.
+	// The parts are checked, wherever they come from. The whole name may still be too long.
 	onHost := name + "." + n.hostNamespace + ".svc." + domain
 	if len(validation.IsDNS1123Subdomain(onHost)) > 0 {
 		return "", fmt.Errorf("virtualToHostDNS: the name on the host of %q is not a host name", service)
@@ -195,7 +196,7 @@ func (n names) hostDNS(service string) (string, error) {
 	return onHost, nil
 }
 
-// globals returns what expressions can use in addition to the value. Source: Spec 2.8 rule 5.
+// globals returns the values that expressions can use in addition to the variable value. Source: Spec 2.8 rule 5.
 func (c *Checked) globals() *expression.Globals {
 	about := &c.request.Context
 	config := merge(about.Tenant.Config, defaults)

@@ -30,19 +30,18 @@ type Path struct {
 type segment struct {
 	wildcard bool
 	key      string
-	// literal means that the key is quoted, and would be an index or a wildcard without its quotes.
+	// literal reports whether the key is quoted, and would be an index or a wildcard without its quotes.
 	literal bool
 }
 
 // PathError says why a text is not a path.
 type PathError struct {
-	// Message says what is wrong.
+	// Message is the reason.
 	Message string
-	// Column is where, counted in characters from 1.
+	// Column is the position, counted in characters from 1.
 	Column int
 }
 
-// Error returns the message and the position.
 func (e *PathError) Error() string { return fmt.Sprintf("column %d: %s", e.Column, e.Message) }
 
 // ParsePath reads a path. Its error is a *PathError.
@@ -203,8 +202,8 @@ func index(key string) (int, bool) {
 	return n, true
 }
 
-// String returns the path with its segments joined by dots. ParsePath reads it back as the same path. A path
-// without wildcards is printed as expressions see it in context.path.
+// String returns the path with its segments joined by dots. ParsePath parses it to the same path. A path without
+// wildcards is printed as expressions see it in context.path.
 func (p Path) String() string {
 	var b []byte
 	for _, s := range p.segments {
@@ -257,11 +256,11 @@ func (p Path) is(keys ...string) bool {
 // walk follows a path through a JSON value, and changes it in place.
 type walk struct {
 	path Path
-	// visit is called with each value at the path, which may be null, and its concrete path. Its result replaces
-	// the value, unless remove is set.
+	// visit is called with each value at the path, which may be null, and its concrete path. Its result replaces the
+	// value, unless remove is set.
 	visit func(at string, value any) (result any, remove bool, err error)
-	// missed says why the path ended early, where it got farthest. missedDepth is how many segments it got there, plus
-	// one.
+	// missed is the reason why the path ended early, at the deepest value that it reached. missedDepth is the number of
+	// segments to that value, plus one.
 	missed      string
 	missedDepth int
 	at          []byte

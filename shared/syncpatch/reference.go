@@ -18,8 +18,8 @@ type reference struct {
 	namePath, namespacePath  *Path
 }
 
-// referent is the object that a value refers to, with its name and namespace on the side that the value comes from.
-// The namespace is empty if the value has none.
+// referent is the object that a value refers to, with its name and namespace on the side of the value. The namespace is
+// empty if the value has none.
 type referent struct{ apiVersion, kind, name, namespace string }
 
 func (r referent) groupKind() schema.GroupKind {
@@ -64,8 +64,8 @@ func (r *reference) read(value any) (referent, error) {
 	return to, nil
 }
 
-// write replaces the name and the namespace in the value, if it has them. An empty namespace is that of a cluster-scoped
-// referent, which has none.
+// write replaces the name and the namespace in the value, if it has them. An empty namespace belongs to a
+// cluster-scoped referent, which has none.
 func (r *reference) write(value any, name, namespace string) any {
 	if r.namePath == nil {
 		return name
@@ -205,7 +205,7 @@ func (r *references) backward(patch *reference, value any, onHost referent) (cha
 			known.HostNamespace != "" && onHost.namespace != "" && known.HostNamespace != onHost.namespace {
 			continue
 		}
-		// The names of all forms are known. This kind has one of them.
+		// known has the names of all forms. This kind has one form.
 		if r.names.vcluster && known.HostName == "" && r.names.onHost(kind, known.Name, known.Namespace) != onHost.name {
 			continue
 		}
@@ -224,7 +224,7 @@ func (r *references) backward(patch *reference, value any, onHost referent) (cha
 // group returns the API group of an apiVersion.
 func group(apiVersion string) string { return schema.FromAPIVersionAndKind(apiVersion, "").Group }
 
-// report adds a referent to those that were found, once.
+// report adds a referent to the result, once.
 func (r *references) report(of, inTenant, onHost referent) {
 	found := model.SyncPatchObjectReference{
 		APIVersion: of.apiVersion, Kind: of.kind,

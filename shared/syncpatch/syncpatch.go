@@ -1,10 +1,9 @@
 // Package syncpatch applies the patches of a tenant admin to objects that are synced between a tenant cluster and its
-// host cluster: paths, expressions, references and labels. The result says of every patch what it did at every path, or
-// why it did nothing. Source: Spec 2.8; ADR-0013.
+// host cluster: paths, expressions, references and labels. The result says what each patch did at each path, or why it
+// did nothing. Source: Spec 2.8; ADR-0013.
 //
-// Evaluate runs in the process of its caller. The package worker runs it in a process that can be killed, which is the
-// only way to bound what the expression of a tenant costs. The package reads nothing but the request, and stores
-// nothing.
+// Evaluate runs in the process of its caller. Package worker runs it in a process that can be killed: nothing else
+// bounds the time and memory of a tenant's expression. The package reads nothing but the request, and stores nothing.
 package syncpatch
 
 import "management.platform.sh/shared/model"
@@ -22,20 +21,21 @@ type Request struct {
 	ClusterDomain string `json:"clusterDomain,omitempty"`
 	// Patches are evaluated in this order.
 	Patches []model.SyncPatch `json:"patches,omitempty"`
-	// Disabled says why the resource of the object is not synced. If it is not empty, every patch is skipped for
-	// this reason.
+	// Disabled is the reason why the resource of the object is not synced. If it is not empty, every patch is skipped
+	// for this reason.
 	Disabled string `json:"disabled,omitempty"`
-	// OneWay means that the object is synced from the host to the tenant cluster only, so that there is no way back to check.
+	// OneWay reports whether the object is synced from the host to the tenant cluster only, so that there is no way
+	// back to check.
 	OneWay bool `json:"oneWay,omitempty"`
 	// Object is the object to patch. It is not changed.
 	Object map[string]any `json:"object"`
-	// Context is what patches can use in addition to the object.
+	// Context has the values that patches can use in addition to the object.
 	Context Context `json:"context"`
 	// Checks are model.CheckRoundTrip and model.CheckFixpoint.
 	Checks []string `json:"checks,omitempty"`
 }
 
-// Context is what patches can use in addition to the object. Source: Spec 2.8 rule 5.
+// Context has the values that patches can use in addition to the object. Source: Spec 2.8 rule 5.
 type Context struct {
 	// Tenant is the tenant cluster.
 	Tenant Tenant `json:"tenant"`
@@ -43,7 +43,7 @@ type Context struct {
 	HostObject map[string]any `json:"hostObject,omitempty"`
 	// VirtualObject is the object in the tenant cluster. Nil means that there is none.
 	VirtualObject map[string]any `json:"virtualObject,omitempty"`
-	// References say which objects of the tenant cluster the names on the host stand for.
+	// References map names on the host to objects of the tenant cluster.
 	References []model.SyncPatchObjectReference `json:"references,omitempty"`
 }
 
@@ -51,9 +51,9 @@ type Context struct {
 type Tenant struct {
 	// Name is the name of the tenant cluster.
 	Name string `json:"name,omitempty"`
-	// Namespace is its namespace on the host.
+	// Namespace is the namespace of the tenant cluster on the host.
 	Namespace string `json:"namespace,omitempty"`
-	// Config is its configuration. Expressions see it merged with defaults.
+	// Config is the configuration of the tenant cluster. Expressions see it merged with defaults.
 	Config map[string]any `json:"config,omitempty"`
 }
 
@@ -61,11 +61,11 @@ type Tenant struct {
 type Result struct {
 	// Object is the object after all patches; with an Error, as it was in the request.
 	Object map[string]any `json:"object"`
-	// Patches say what each patch did, in their order.
+	// Patches are the results of the patches, in their order.
 	Patches []model.SyncPatchTrace `json:"patches,omitempty"`
 	// References are the objects that the reference patches found, each once.
 	References []model.SyncPatchObjectReference `json:"references,omitempty"`
-	// Error says why the evaluation ended early, or is nil.
+	// Error is the reason why the evaluation ended early, or nil.
 	Error *model.SyncPatchError `json:"error,omitempty"`
 	// Checks are the results of the checks of the request, in their order.
 	Checks []model.SyncPatchCheck `json:"checks,omitempty"`

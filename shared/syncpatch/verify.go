@@ -14,8 +14,8 @@ import (
 )
 
 // verify runs the checks of the request on its result. RoundTrip evaluates the result in the other direction and
-// compares with the object. Fixpoint evaluates that forward again and compares with the result. Objects that are synced from the
-// host only pass both. Source: Spec 2.8 rule 2; ADR-0013.
+// compares with the object. Fixpoint evaluates the result of RoundTrip forward again and compares with the first
+// result. Objects that are synced from the host only pass both. Source: Spec 2.8 rule 2; ADR-0013.
 func (c *Checked) verify(ctx context.Context, result *Result, limits Limits) ([]model.SyncPatchCheck, error) {
 	r := &c.request
 	var back *Result
@@ -53,7 +53,7 @@ func (c *Checked) verify(ctx context.Context, result *Result, limits Limits) ([]
 	return answers, nil
 }
 
-// compare adds the differences between two objects to the answer, as far as there is room.
+// compare adds the differences between two objects to the result of the check, as far as there is room.
 func compare(answer *model.SyncPatchCheck, want, got map[string]any, limits Limits, meaning string) {
 	d := differences{room: limits.Trace}
 	d.compare(want, got)

@@ -12,10 +12,9 @@ import (
 	"management.platform.sh/shared/model"
 )
 
-// CheckSpec reads what a client sends, and finds everything that is wrong with it and what deserves a
-// warning, at fields below spec. With an error among the problems, the first result is nil.
-// The time of parsing an expression is not bounded: package worker does this where it can be stopped.
-// Source: Spec 2.8; ADR-0013, ADR-0014.
+// CheckSpec reads the evaluation of a client, and returns all errors and warnings about it, at fields below spec. With
+// an error among the problems, the first result is nil. The time of parsing an expression is not bounded: package
+// worker calls this in a process that can be stopped. Source: Spec 2.8; ADR-0013, ADR-0014.
 func CheckSpec(ctx context.Context, spec *model.SyncPatchEvaluationSpec) (*Checked, []Problem) {
 	p := problems{reading: readingOf(ctx)}
 	at := field.NewPath("spec")
@@ -64,23 +63,24 @@ func CheckSpec(ctx context.Context, spec *model.SyncPatchEvaluationSpec) (*Check
 	return r.checked(patches, p.found)
 }
 
-// Outcome is what becomes of what a client sends.
+// Outcome is the result of checking and evaluating the evaluation of a client.
 type Outcome struct {
-	// Problems are what is wrong, and what deserves a warning.
+	// Problems are the errors and warnings.
 	Problems []Problem
-	// Paths are the paths of the patches as they were sent, and Fields are the fields to blame if they fail. Both are empty if
-	// there are errors among the problems, and so is Direction.
+	// Paths are the paths of the patches as they were sent. Fields are the fields that cause the failure if the patches
+	// fail. Both are empty if there are errors among the problems, and so is Direction.
 	Paths, Fields []string
-	// Direction is the direction of the evaluation: that of what was sent, or the default.
+	// Direction is the direction of the evaluation: the direction that was sent, or the default.
 	Direction string
 	// Status is the result. Nil if there are errors among the problems.
 	Status *model.SyncPatchEvaluationStatus
-	// Failed is the field of the expression or the path that failed, if status has an error.
+	// Failed is the field of the expression or the path that failed, if the status has an error.
 	Failed string
 }
 
-// EvaluateSpec checks what a client sends and, if it has no errors, evaluates it. Before the evaluation it calls begun with
-// the Outcome that is known by then, unless begun is nil. Its error is that of ctx. Source: Spec 2.8; ADR-0013, ADR-0014.
+// EvaluateSpec checks the evaluation of a client and, if it has no errors, evaluates it. Before the evaluation it calls
+// begun with the Outcome so far, unless begun is nil. It returns the error of ctx. Source: Spec 2.8; ADR-0013,
+// ADR-0014.
 func EvaluateSpec(ctx context.Context, spec *model.SyncPatchEvaluationSpec, limits Limits, begun func(Outcome)) (Outcome, error) {
 	checked, found := CheckSpec(ctx, spec)
 	outcome := Outcome{Problems: found}
@@ -112,9 +112,9 @@ func EvaluateSpec(ctx context.Context, spec *model.SyncPatchEvaluationSpec, limi
 	return outcome, nil
 }
 
-// AbsentPaths finds the patches that have no path in spec.patches of the JSON text from which they were decoded. Such a patch
-// would apply to the whole object, for which the empty path must be written. CheckSpec cannot tell the two apart. The text is
-// parsed only if a patch has an empty path. Source: Spec 2.8; ADR-0013.
+// AbsentPaths returns the patches that have no path in spec.patches of the JSON text from which they were decoded. Such
+// a patch would apply to the whole object, for which the empty path must be written. CheckSpec cannot tell the two
+// apart. The text is parsed only if a patch has an empty path. Source: Spec 2.8; ADR-0013.
 func AbsentPaths(patches []model.SyncPatch, text []byte) []Problem {
 	if !slices.ContainsFunc(patches, func(patch model.SyncPatch) bool { return patch.Path == "" }) {
 		return nil
@@ -138,8 +138,8 @@ func AbsentPaths(patches []model.SyncPatch, text []byte) []Problem {
 	return p.found
 }
 
-// configure takes the patches from the configuration, which has checked them, and the direction and the configuration of the
-// tenant unless the request has them.
+// configure takes the patches from the configuration, which has checked them. It also takes the direction and the
+// configuration of the tenant, unless the request has them.
 func (r *Request) configure(p *problems, at *field.Path, spec *model.SyncPatchEvaluationSpec) []patch {
 	if spec.Resource == "" {
 		p.add(field.Required(at.Child("resource"), "the resource to take the patches of, such as pods"))
@@ -177,10 +177,10 @@ func (r *Request) configure(p *problems, at *field.Path, spec *model.SyncPatchEv
 	return resource.parsed
 }
 
-// oneWay is the reason of patches below fromHost for doing nothing from tenant to host.
+// oneWay is the reason why patches below fromHost do nothing from tenant to host.
 const oneWay = "objects below sync.fromHost are synced from host to tenant only"
 
-// object decodes an object. It is nil for absent and null.
+// object decodes an object. It returns nil for absent and null.
 func (p *problems) object(at *field.Path, value *model.JSON) map[string]any {
 	if value == nil || len(value.Raw) == 0 {
 		return nil

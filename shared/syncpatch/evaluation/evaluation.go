@@ -28,11 +28,11 @@ const Kind = "SyncPatchEvaluation"
 type Evaluator struct {
 	// Edition is settings.Enterprise or settings.Community. Empty means Enterprise.
 	Edition string
-	// Run checks and evaluates what a client sends, as syncpatch.EvaluateSpec does.
+	// Run checks and evaluates the evaluation of a client, as syncpatch.EvaluateSpec does.
 	Run func(context.Context, *model.SyncPatchEvaluationSpec) (syncpatch.Outcome, error)
 }
 
-// New returns the evaluator of a platform. Its workers are started at the first evaluation, and end with the process.
+// New returns the evaluator of a platform. Its workers start at the first evaluation, and end with the process.
 func New(edition string, patches settings.Patches) *Evaluator {
 	pool := sync.OnceValue(func() *worker.Pool { return worker.New(Settings(patches)) })
 	return &Evaluator{
@@ -43,7 +43,7 @@ func New(edition string, patches settings.Patches) *Evaluator {
 	}
 }
 
-// Settings returns the settings of workers. One more than the setting says is for short evaluations.
+// Settings returns the settings of workers. It adds one worker to the configured number, for short evaluations.
 func Settings(patches settings.Patches) worker.Settings {
 	return worker.Settings{
 		Limits: syncpatch.LimitsOf(patches), Processes: patches.Workers + limits.SpareEvaluations, InProcess: patches.InProcess,
@@ -51,8 +51,8 @@ func Settings(patches settings.Patches) worker.Settings {
 }
 
 // Evaluate returns the status of an evaluation. absent are the patches that were sent without a path, which the decoded
-// object does not show. A patch that fails is part of the status, with the object as it was sent. Errors: Forbidden in
-// the community edition; Invalid with a cause for each field that is wrong; Internal when no worker can be started.
+// object does not show. The failure of a patch is part of the status, with the object as it was sent. Errors: Forbidden
+// in the community edition; Invalid with a cause for each field that is wrong; Internal if no worker can be started.
 // Source: Spec 2.8; ADR-0013.
 func (e *Evaluator) Evaluate(ctx context.Context, evaluation *model.SyncPatchEvaluation, absent []syncpatch.Problem) (model.SyncPatchEvaluationStatus, error) {
 	var none model.SyncPatchEvaluationStatus

@@ -6,7 +6,7 @@ import (
 	"github.com/hashicorp/golang-lru/v2/simplelru"
 )
 
-// maxCompiled is how many bytes the cache of compiled expressions takes at most. Source: ADR-0014.
+// maxCompiled bounds the memory of the cache of compiled expressions, in bytes. Source: ADR-0014.
 const maxCompiled = 8 << 20
 
 // compilation is the result of Compile.
@@ -15,7 +15,7 @@ type compilation struct {
 	err        error
 }
 
-// bytes returns what a compilation takes in memory, or more: at most 200 bytes for each byte of the text, which is a
+// bytes returns an upper bound on the memory of a compilation: at most 200 bytes for each byte of the text, which is a
 // number or a name with an operator, and 200 for each step of a regular expression.
 func (c compilation) bytes(text string) int {
 	const own, each = 4 << 10, 200
@@ -25,7 +25,7 @@ func (c compilation) bytes(text string) int {
 	return own + each*(len(text)+c.expression.steps)
 }
 
-// cache keeps what was used last, up to a number of bytes. It is safe for concurrent use.
+// cache keeps the entries that were used last, up to a number of bytes. It is safe for concurrent use.
 type cache struct {
 	most int
 
@@ -36,7 +36,7 @@ type cache struct {
 
 func newCache(most int) *cache {
 	c := &cache{most: most}
-	// The number of entries is bounded by their bytes: each has at least 4 KiB.
+	// The bound on bytes also bounds the number of entries: each has at least 4 KiB.
 	kept, err := simplelru.NewLRU(most/(4<<10)+1, func(text string, old compilation) { c.size -= old.bytes(text) })
 	if err != nil {
 		panic(err)

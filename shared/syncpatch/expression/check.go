@@ -17,7 +17,7 @@ type checker struct {
 	file   *file.File
 	scopes []scope
 	depth  int
-	// steps are those of the regular expressions.
+	// steps is the number of steps of the regular expressions so far.
 	steps int
 	err   error
 	traits
@@ -26,7 +26,7 @@ type checker struct {
 // scope are the names that a function or block declares.
 type scope map[string]bool
 
-// namespaces are the objects of which only the listed members can be used, not the object itself. Math.sign is missing
+// namespaces are the objects whose listed members can be used, but not the objects themselves. Math.sign is missing
 // because in this interpreter it returns a string unchanged.
 var namespaces = map[string][]string{
 	"Array": {"from", "isArray", "of"},
@@ -50,10 +50,11 @@ var values = []string{
 	"parseInt", "undefined",
 }
 
-// classes can be used with new, and not by themselves.
+// classes can be used with new, but not by themselves.
 var classes = []string{"Error", "Map", "Set"}
 
-// members are the names that no expression may read. The realm removes them too, for names that are computed.
+// members are the names that no expression may read. The realm also removes them, because an expression may compute a
+// name.
 var members = map[string]string{
 	"__defineGetter__":   "it defines getters and setters",
 	"__defineSetter__":   "it defines getters and setters",
@@ -224,7 +225,7 @@ func (c *checker) identifier(n *ast.Identifier) {
 	}
 }
 
-// member checks the read of a member whose name is written out, as a value.
+// member checks the read of a member whose name is in the text, as a value.
 func (c *checker) member(left ast.Expression, name string, at file.Idx) {
 	if global, list := c.global(left); list != nil {
 		c.static(global, list, name, at)
@@ -235,7 +236,7 @@ func (c *checker) member(left ast.Expression, name string, at file.Idx) {
 	c.expression(left)
 }
 
-// global returns the name of a global object of which only the listed members can be used, and the list.
+// global returns the name of a global object with restricted members, and the members that can be used.
 func (c *checker) global(e ast.Expression) (name string, list []string) {
 	object, ok := e.(*ast.Identifier)
 	if !ok || c.declared(object.Name.String()) {
@@ -255,7 +256,7 @@ func (c *checker) static(global string, list []string, name string, at file.Idx)
 	}
 }
 
-// indirect are the methods of functions. The realm removes them; a field of an object may have such a name.
+// indirect are the methods of functions. The realm removes them. The fields of an object may have such names.
 var indirect = map[string]string{
 	"apply": "use spread, f(...list)",
 	"bind":  "use an arrow function",
@@ -267,8 +268,8 @@ func (c *checker) call(n *ast.CallExpression) {
 	c.expressions(n.ArgumentList)
 }
 
-// callee checks what is called. A method that is not known to leave all built-in objects as they are makes the
-// expression unproven. A function that is not called as a member has no this, so it cannot change one.
+// callee checks the callee of a call. A method that is not known to leave all built-in objects unchanged makes the
+// expression unproven. A function that is not called as a member has no this, so it cannot change a built-in object.
 func (c *checker) callee(e ast.Expression, arguments []ast.Expression) {
 	if e == nil || !c.enter(e.Idx0()) {
 		return
@@ -293,7 +294,7 @@ func (c *checker) callee(e ast.Expression, arguments []ast.Expression) {
 	}
 }
 
-// method checks the call of a method whose name is written out.
+// method checks the call of a method whose name is in the text.
 func (c *checker) method(left ast.Expression, name string, at file.Idx, arguments []ast.Expression) {
 	if reason, ok := indirect[name]; ok {
 		c.refuse(at, "%s is not supported: %s", name, reason)
@@ -324,7 +325,8 @@ func (c *checker) unary(n *ast.UnaryExpression) {
 	c.expression(n.Operand)
 }
 
-// target checks the target of an assignment: a variable that is declared here, value, a member, or a pattern of these.
+// target checks the target of an assignment: a variable that the expression declares, the variable value, a member, or
+// a pattern of these.
 func (c *checker) target(e ast.Expression) {
 	if e == nil || !c.enter(e.Idx0()) {
 		return
@@ -389,8 +391,8 @@ func (c *checker) pattern(e ast.Expression, leaf func(ast.Expression)) {
 	}
 }
 
-// key checks the name of a member that is read as a value. A method that changes its object can be made to work on any
-// object when it is passed around.
+// key checks the name of a member that is read as a value. A method that changes its object could be applied to any
+// object if it were passed around.
 func (c *checker) key(name string, at file.Idx) {
 	c.unproven = c.unproven || slices.Contains(mutators, name)
 	c.name(name, at)
@@ -533,7 +535,7 @@ func (c *checker) inner(check func()) {
 	c.scopes = c.scopes[:len(c.scopes)-1]
 }
 
-// statement checks a statement in the body of a function. Endless loops are left to the limit of time.
+// statement checks a statement in the body of a function. The limit of time ends endless loops.
 func (c *checker) statement(s ast.Statement) {
 	if s == nil || !c.enter(s.Idx0()) {
 		return

@@ -1,9 +1,9 @@
 // Package expression is the language of sync patches: one expression of JavaScript. It parses a text, checks it against
-// lists of what is allowed, compiles it and runs it on a value, within limits of time, size and depth. An expression
+// lists of allowed syntax, compiles it and runs it on a value, within limits of time, size and depth. An expression
 // reaches nothing but its variables, and the same input always gives the same result. The limits hold between the
-// operations of the interpreter: a single operation can take any time and memory, which is why the package worker runs
-// expressions in processes of their own. The package knows nothing of paths, objects and patches.
-// Source: Spec 2.8; ADR-0014.
+// operations of the interpreter: a single operation can take any time and memory. Package worker therefore runs
+// expressions in processes of their own. The package knows nothing of paths, objects and patches. Source: Spec 2.8;
+// ADR-0014.
 package expression
 
 import (
@@ -27,29 +27,28 @@ type SyntaxError struct {
 	Line, Column int
 }
 
-// Error returns the position and the reason.
 func (e *SyntaxError) Error() string {
 	return fmt.Sprintf("%d:%d: %s", e.Line, e.Column, e.Message)
 }
 
-// Error says why an expression failed: it threw, returned what JSON cannot represent, or exceeded a limit.
+// Error says why an expression failed: it threw an error, returned a value that JSON cannot represent, or exceeded a
+// limit.
 type Error struct {
-	// Message says what is wrong. After a limit it names the limit.
+	// Message is the reason. It names the limit that was exceeded, if any.
 	Message string
 	// Line and Column are the position in the expression, from 1. 0 means not known.
 	Line, Column int
 }
 
-// Error returns the message.
 func (e *Error) Error() string { return e.Message }
 
 // Expression is a compiled expression. It has no state, and is safe for concurrent use.
 type Expression struct {
 	text    string
 	program *goja.Program
-	// steps are those of its regular expressions.
+	// steps is the number of steps of its regular expressions.
 	steps int
-	// alwaysNull means that it is the literal null or undefined, which always deletes the field.
+	// alwaysNull reports whether the expression is the literal null or undefined, which always deletes the field.
 	alwaysNull bool
 	traits
 }
@@ -63,22 +62,22 @@ func (e *Expression) ReadsValue() bool { return e.readsValue }
 // Mentions reports whether a text is part of the text of the expression.
 func (e *Expression) Mentions(text string) bool { return strings.Contains(e.text, text) }
 
-// traits are what is known of an expression before it runs.
+// traits are the properties of an expression that are known before it runs.
 type traits struct {
-	// readsValue and readsContext mean that these variables appear in it.
+	// readsValue and readsContext report whether these variables appear in the expression.
 	readsValue, readsContext bool
-	// unproven means that it may change a built-in object of JavaScript, which outlives the run.
+	// unproven reports whether the expression may change a built-in object of JavaScript, which outlives the run.
 	unproven bool
-	// computes means that it reads members whose names are known only at run time.
+	// computes reports whether the expression reads members whose names are known only at run time.
 	computes bool
-	// guards are the methods that it reads by name and whose arguments the realm must check.
+	// guards are the methods that the expression reads by name and whose arguments the realm must check.
 	guards []string
 }
 
-// Compile parses, checks and compiles a text: one expression of ES6, with what later editions added to expressions, as
-// far as its nodes, names and patterns are allowed. Its errors are *SyntaxError. The time of the parser can double with
-// each character, so a program that does not trust the text compiles it where it can be stopped. Results are kept for the
-// next time, up to maxCompiled bytes. Source: Spec 2.8; ADR-0014.
+// Compile parses, checks and compiles a text: one expression of ES6 with the additions of later editions, as far as its
+// nodes, names and patterns are allowed. Its errors are *SyntaxError. The time of the parser can double with each
+// character, so a program that does not trust the text must compile it in a process that can be stopped. Results are
+// cached, up to maxCompiled bytes. Source: Spec 2.8; ADR-0014.
 func Compile(text string) (*Expression, error) {
 	if c, ok := compiled.get(text); ok {
 		return c.expression, c.err
@@ -90,7 +89,7 @@ func Compile(text string) (*Expression, error) {
 	return e, err
 }
 
-// Forget drops what Compile keeps for the next time. What is in use stays valid.
+// Forget empties the cache of Compile. Expressions in use stay valid.
 func Forget() { compiled.forget() }
 
 // parameters are the variables of an expression, in the order of the arguments that a realm passes.
@@ -145,7 +144,7 @@ func parse(text string) (*Expression, error) {
 	}, nil
 }
 
-// parseIn parses the text between two brackets. The closing one is on a line of its own, behind any comment.
+// parseIn parses the text between two brackets. The closing bracket is on a line of its own, behind any comment.
 func parseIn(open, text, closing string) (*ast.Program, error) {
 	program, err := parser.ParseFile(nil, "", open+text+"\n"+closing, 0, parser.WithDisableSourceMaps)
 	if err == nil {
@@ -174,7 +173,7 @@ func endOf(text string) SyntaxError {
 	return SyntaxError{Line: strings.Count(text, "\n") + 1, Column: len([]rune(last)) + 1}
 }
 
-// position returns a position in the text from one of the parser, which counts bytes and the opening bracket.
+// position returns the position in the text for a position of the parser, which counts bytes and the opening bracket.
 func position(text string, p file.Position) SyntaxError {
 	line := text
 	for range p.Line - 1 {
@@ -188,7 +187,7 @@ func position(text string, p file.Position) SyntaxError {
 	return SyntaxError{Line: max(p.Line, 1), Column: utf8.RuneCountInString(line[:before]) + 1}
 }
 
-// compilerError returns the error of the compiler, such as a name that is declared twice.
+// compilerError returns the error of the compiler, for example about a name that is declared twice.
 func compilerError(text string, err error) error {
 	var syntax *goja.CompilerSyntaxError
 	if !errors.As(err, &syntax) {

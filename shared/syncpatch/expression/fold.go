@@ -14,9 +14,9 @@ import (
 	"golang.org/x/text/language"
 )
 
-// fold returns a pattern that matches without the flag i what a pattern matches with it and without the flag u. The engines
-// of the interpreter compare by Unicode's case folding, to which k is also the Kelvin sign, and s the long s. The pattern is
-// valid and comes from portable. Source: ECMA-262, Canonicalize.
+// fold returns a pattern that matches, without the flag i, the texts that the given pattern matches with the flag i and
+// without the flag u. The engines of the interpreter compare by Unicode's case folding, in which the Kelvin sign equals
+// k and the long s equals s. The pattern is valid and comes from portable. Source: ECMA-262, Canonicalize.
 func fold(pattern string) string {
 	f := folder{rest: pattern}
 	var out strings.Builder
@@ -47,7 +47,7 @@ type folder struct {
 	rest string
 }
 
-// next reads a text of a length in bytes, or what is left.
+// next reads a text of a length in bytes, or the rest if it is shorter.
 func (f *folder) next(length int) string {
 	text := f.rest[:min(max(length, 1), len(f.rest))]
 	f.rest = f.rest[len(text):]
@@ -98,7 +98,7 @@ func (f *folder) atom() (text string, char rune) {
 	return letter, rune(letter[0])
 }
 
-// span are the characters from low to high.
+// span is the range of characters from low to high.
 type span struct{ low, high rune }
 
 // class reads a class, and writes it with the partners of its characters.
@@ -110,7 +110,7 @@ func (f *folder) class(out *strings.Builder) {
 	var members strings.Builder
 	var spans []span
 	add := func(low, high rune) {
-		// A character beyond U+FFFF is two in a pattern without the flag u.
+		// A pattern without the flag u has a character beyond U+FFFF as two units.
 		if low > 0xffff {
 			_, low = utf16.EncodeRune(low)
 		}
@@ -148,7 +148,7 @@ func (f *folder) class(out *strings.Builder) {
 	out.WriteString(f.next(1))
 }
 
-// missing returns the partners of the characters in spans that are in none of them.
+// missing returns the partners of the characters in spans that no span contains.
 func missing(spans []span) []span {
 	spans = join(spans)
 	table := cased()
@@ -170,7 +170,7 @@ func missing(spans []span) []span {
 	return join(found)
 }
 
-// join sorts spans, and makes one of those that overlap or adjoin.
+// join sorts spans, and merges spans that overlap or adjoin.
 func join(spans []span) []span {
 	slices.SortFunc(spans, func(a, b span) int { return cmp.Compare(a.low, b.low) })
 	joined := spans[:0]
@@ -184,16 +184,16 @@ func join(spans []span) []span {
 	return joined
 }
 
-// caseTable has the characters that differ in case alone.
+// caseTable has the characters that differ only in case.
 type caseTable struct {
 	// characters have partners. They are sorted.
 	characters []rune
-	// partners of a character are the other ones that a pattern with the flag i takes for it.
+	// partners of a character are the other characters that a pattern with the flag i accepts in its place.
 	partners map[rune][]rune
 }
 
-// cased returns the table of JavaScript: two characters are partners if they have the same upper case, which is one UTF-16
-// unit, and is not ASCII unless they are. Source: ECMA-262, Canonicalize.
+// cased returns the case table of JavaScript: two characters are partners if they have the same upper case. The upper
+// case must be one UTF-16 unit, and must not be ASCII unless both characters are. Source: ECMA-262, Canonicalize.
 var cased = sync.OnceValue(func() *caseTable {
 	upper := cases.Upper(language.Und)
 	same := map[rune][]rune{}

@@ -7,21 +7,21 @@ import (
 	"management.platform.sh/shared/limits"
 )
 
-// MaxLength is the longest text of an expression, in bytes. Source: ADR-0014.
+// MaxLength is the maximum length of an expression, in bytes. Source: ADR-0014.
 const MaxLength = limits.ExpressionBytes
 
-// maxNesting is how deep the syntax of an expression may nest. Source: ADR-0014.
+// maxNesting is the maximum nesting of the syntax of an expression. Source: ADR-0014.
 const maxNesting = limits.ExpressionDepth
 
-// Limits bound what the expressions of a Machine cost. All of them are set: 0 allows nothing. Source: ADR-0014.
+// Limits bound the expressions of a Machine. All of them must be set: 0 allows nothing. Source: ADR-0014.
 type Limits struct {
 	// Time is the time for one run.
 	Time time.Duration
 	// Total is the time for all runs together.
 	Total time.Duration
-	// Result is the size of the result of one run, in bytes of JSON.
+	// Result is the maximum size of the result of one run, in bytes of JSON.
 	Result int64
-	// Depth is how deep calls may be nested, and how deep a result.
+	// Depth is the maximum nesting of calls, and of a result.
 	Depth int
 }
 
@@ -36,12 +36,12 @@ const (
 	LimitDepth  Limit = "depth"
 )
 
-// Exceeded returns the error for going beyond the limit. allowed is what the limit allows, with its unit.
+// Exceeded returns the error for exceeding the limit. allowed is the value of the limit, with its unit.
 func (l Limit) Exceeded(allowed string) *Error {
 	return &Error{Message: fmt.Sprintf("the limit of %s, %s, is exceeded", l, allowed)}
 }
 
-// Exceeded returns the error for going beyond one of the limits of expressions.
+// Exceeded returns the error for exceeding one of the limits of expressions.
 func (l Limits) Exceeded(limit Limit) *Error {
 	return limit.Exceeded(map[Limit]string{
 		LimitTime:   l.Time.String(),

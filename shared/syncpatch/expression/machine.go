@@ -13,7 +13,7 @@ import (
 	"github.com/dop251/goja"
 )
 
-// Globals are what expressions can use in addition to the value. Source: Spec 2.8 rules 3 and 5.
+// Globals are the values that expressions can use in addition to the variable value. Source: Spec 2.8 rules 3 and 5.
 type Globals struct {
 	// Context are the members of the variable context, except path. They are JSON values, which expressions cannot
 	// change.
@@ -38,7 +38,7 @@ func NewMachine(limits Limits, globals *Globals) *Machine {
 	return &Machine{limits: limits, globals: globals, own: map[*Expression]*realm{}}
 }
 
-// Run runs an expression on the value at a concrete path; exists is false where there is no value. deleted means that
+// Run runs an expression on the value at a concrete path; exists is false if there is no value. deleted reports whether
 // the result is null or undefined. Its errors are *Error.
 func (m *Machine) Run(e *Expression, value any, exists bool, path string) (any, bool, error) {
 	allowed, name := m.limits.Time, LimitTime
@@ -62,9 +62,9 @@ func (m *Machine) Run(e *Expression, value any, exists bool, path string) (any, 
 	return out, deleted, nil
 }
 
-// realmFor returns a realm that nothing has changed. An expression that is not proven to leave the built-in objects as they
-// are gets a new realm for each run. One that computes the names of members gets a realm of its own, from which members
-// are removed. All others share one.
+// realmFor returns a realm without changes. An expression that is not proven to leave the built-in objects unchanged
+// gets a new realm for each run. An expression that computes the names of members gets a realm of its own, from which
+// members are removed. All other expressions share one realm.
 func (m *Machine) realmFor(e *Expression) *realm {
 	switch {
 	case e.unproven:
@@ -216,8 +216,8 @@ func (r *realm) ofText(name string, f func(string) (string, error)) goja.Value {
 	})
 }
 
-// prepare makes the realm safe for an expression. The checker has checked all members that are written out; the realm
-// takes care of those whose names the expression computes.
+// prepare makes the realm safe for an expression. The checker has checked all member names in the text; the realm
+// guards the members whose names the expression computes.
 func (r *realm) prepare(e *Expression) {
 	guards := e.guards
 	if e.computes {
@@ -237,8 +237,8 @@ func (r *realm) prepare(e *Expression) {
 	}
 }
 
-// trim removes the members that lead from data to code or to shared objects, and those that call any function on any
-// object.
+// trim removes the members that lead from data to code or to shared objects, and the members that call any function on
+// any object.
 func (r *realm) trim() {
 	if r.trimmed {
 		return
@@ -274,7 +274,7 @@ func (r *realm) must(err error) {
 }
 
 // guarded are the methods of strings whose arguments are checked at run time: patterns that an expression computes
-// follow the same rules as written ones, and strings do not grow beyond the size of a result.
+// follow the same rules as patterns in the text, and strings do not grow beyond the size of a result.
 var guarded = map[string]func(r *realm, this goja.Value, arguments []goja.Value){
 	"match":    (*realm).checkPattern,
 	"matchAll": (*realm).checkPattern,
@@ -284,7 +284,7 @@ var guarded = map[string]func(r *realm, this goja.Value, arguments []goja.Value)
 	"repeat":   (*realm).checkRepeat,
 }
 
-// compileMethod is the method of regular expressions that gives them another pattern.
+// compileMethod is the method of regular expressions that replaces the pattern.
 const compileMethod = "compile"
 
 var allGuards = append(slices.Sorted(maps.Keys(guarded)), compileMethod)
@@ -345,7 +345,7 @@ func (r *realm) throw(err error) {
 	panic(r.runtime.NewGoError(&Error{Message: clip(err.Error())}))
 }
 
-// encodeBase64 is btoa of browsers: each character is a byte. Source: Spec 2.8 rule 3.
+// encodeBase64 is the function btoa of browsers: each character is a byte. Source: Spec 2.8 rule 3.
 func encodeBase64(text string) (string, error) {
 	data := make([]byte, 0, len(text))
 	for _, r := range text {
@@ -357,8 +357,8 @@ func encodeBase64(text string) (string, error) {
 	return base64.StdEncoding.EncodeToString(data), nil
 }
 
-// decodeBase64 is atob of browsers: white space is skipped, padding may be missing, each byte is a character.
-// Source: Spec 2.8 rule 3.
+// decodeBase64 is the function atob of browsers: white space is skipped, padding may be missing, each byte is a
+// character. Source: Spec 2.8 rule 3.
 func decodeBase64(text string) (string, error) {
 	text = strings.Map(func(r rune) rune {
 		if strings.ContainsRune("\t\n\f\r ", r) {
@@ -411,7 +411,7 @@ func (s *stopwatch) fire() {
 	}
 }
 
-// stop reports whether the time was over.
+// stop ends the stopwatch and reports whether the time was exceeded.
 func (s *stopwatch) stop() bool {
 	s.timer.Stop()
 	s.mu.Lock()
@@ -443,8 +443,8 @@ func (r *realm) view(value any) goja.Value {
 	}
 }
 
-// frozenObject is a view of a JSON object that refuses every change. Each member is made once, when it is first read, so
-// that reading it again gives the same object.
+// frozenObject is a view of a JSON object that refuses every change. Each member is made once, when it is first read,
+// so that every read of it gives the same object.
 type frozenObject struct {
 	r      *realm
 	source map[string]any

@@ -13,10 +13,11 @@ import (
 )
 
 // This file is the only place where texts of the interpreter, its parser and the engines of regular expressions become
-// texts of the platform. Texts that are listed here are passed on, or replaced by ours; any other text is replaced by a
-// general one. What an expression throws itself is not among them: these are the words of its author.
+// texts of the platform. Texts in these lists are passed on or replaced. Any other text becomes a general message.
+// Errors that an expression throws itself are not translated: they are the words of its author.
 
-// saying is a text of the interpreter, and what the platform says instead. An empty text means the same words.
+// saying is a text of the interpreter, and the message of the platform in its place. An empty message means the same
+// words.
 type saying struct {
 	pattern func() *regexp.Regexp
 	ours    string
@@ -26,7 +27,7 @@ func say(pattern, ours string) saying {
 	return saying{lazyregexp.New(`(?s)^(?:` + pattern + `)$`), ours}
 }
 
-// translate returns the words of the platform for a text of the interpreter.
+// translate returns the message of the platform for a text of the interpreter.
 func translate(sayings []saying, theirs, otherwise string) string {
 	for _, s := range sayings {
 		if !s.pattern().MatchString(theirs) {
@@ -40,7 +41,7 @@ func translate(sayings []saying, theirs, otherwise string) string {
 	return otherwise
 }
 
-// impossible is what the platform says about an operation of which it knows nothing better.
+// impossible is the message for an operation without a message of its own.
 const impossible = "the operation is not possible with this value"
 
 // operations are the errors of operations, without the name of their class.
@@ -129,10 +130,11 @@ func patternMessage(err error) string {
 	}
 }
 
-// natives are the classes of errors that only the interpreter makes: an expression can make nothing but an Error.
+// natives are the classes of errors that only the interpreter creates: an expression can create nothing but an Error.
 var natives = []string{"TypeError", "RangeError", "ReferenceError", "SyntaxError", "URIError", "EvalError", "AggregateError", "GoError"}
 
-// thrown describes what ended an expression. Its toString may be a method of the expression, which may throw as well.
+// thrown describes the error that ended an expression. Its toString may be a method of the expression, which may throw
+// as well.
 func (r *realm) thrown(value goja.Value) string {
 	o, isObject := value.(*goja.Object)
 	if isObject {
@@ -158,7 +160,7 @@ func (r *realm) native(class string, o *goja.Object) string {
 	_ = r.runtime.Try(func() { theirs = o.Get("message").String() })
 	switch class {
 	case "SyntaxError":
-		// Only JSON.parse makes it: patterns are checked before.
+		// Only JSON.parse throws it: patterns are checked before.
 		return "SyntaxError: the text is not JSON"
 	case "GoError":
 		return impossible

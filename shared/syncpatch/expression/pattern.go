@@ -11,16 +11,17 @@ import (
 	"management.platform.sh/shared/limits"
 )
 
-// checkPattern returns a regular expression in the form that the engines of the interpreter need, and refuses one whose
-// time would not be linear in the text. The interpreter has two engines: that of Go, which is linear, and one that
-// backtracks. It uses the second for look-around and back-references, and for any pattern when a search continues in the
-// middle of a text (flags g and y). So look-around and back-references are refused, and repetition inside repetition is
-// refused with these flags. (The second engine also splits texts beyond ASCII; there, only the worker bounds the time.)
+// checkPattern returns a regular expression in the form that the engines of the interpreter need, and refuses an
+// expression whose time would not be linear in the text. The interpreter has two engines: the engine of Go, which is
+// linear, and an engine that backtracks. It uses the second for look-around and back-references, and for any pattern if
+// a search continues in the middle of a text (flags g and y). Look-around and back-references are therefore refused,
+// and repetition inside repetition is refused with these flags. (The second engine also splits texts beyond ASCII.
+// There, only the worker bounds the time.)
 //
 // The flag i without u becomes a part of the pattern, so the flags are returned as well.
 //
-// The number is how many steps the pattern has for the linear engine, which needs memory for each and may need time for
-// each at each character. More than maxSteps are refused.
+// The number is the number of steps of the pattern in the linear engine, which needs memory for each step and may need
+// time for each step at each character. More than maxSteps are refused.
 func checkPattern(pattern, flags string) (_, _ string, steps int, err error) {
 	if strings.Trim(flags, "gimsuy") != "" {
 		return "", "", 0, fmt.Errorf("unsupported flags %q of a regular expression; use g, i, m, s, u and y", flags)
@@ -45,7 +46,7 @@ func checkPattern(pattern, flags string) (_, _ string, steps int, err error) {
 	return pattern, flags, steps, err
 }
 
-// checkSteps parses a pattern as the linear engine does, and returns how many steps it has.
+// checkSteps parses a pattern as the linear engine does, and returns the number of its steps.
 func checkSteps(pattern, flags string) (int, error) {
 	translated, err := parser.TransformRegExp(pattern, strings.Contains(flags, "s"), strings.Contains(flags, "u"))
 	var incompatible parser.RegexpErrorIncompatible
@@ -70,21 +71,21 @@ func checkSteps(pattern, flags string) (int, error) {
 	return steps, nil
 }
 
-// maxSteps is how many steps the regular expressions of an expression may have together. Source: ADR-0014.
+// maxSteps bounds the steps of all regular expressions of an expression together. Source: ADR-0014.
 const maxSteps = limits.PatternSteps
 
-// tooManySteps says that there are more.
+// tooManySteps is the message for more steps.
 var tooManySteps = fmt.Sprintf("the regular expressions of an expression may have at most %d steps, and each repetition repeats its steps", maxSteps)
 
-// stepsOf returns how many instructions a pattern has for the linear engine, or a little more. It does not go beyond
-// maxSteps by much, so it does not overflow.
+// stepsOf returns the number of instructions of a pattern in the linear engine, or a little more. It stops soon after
+// maxSteps, so it does not overflow.
 func stepsOf(pattern *syntax.Regexp) int {
 	steps := 1
 	switch pattern.Op {
 	case syntax.OpLiteral:
 		return max(len(pattern.Rune), 1)
 	case syntax.OpCharClass:
-		// Its ranges need memory, too.
+		// The ranges need memory, too.
 		return 1 + len(pattern.Rune)/16
 	case syntax.OpCapture, syntax.OpStar:
 		steps = 2
@@ -99,7 +100,8 @@ func stepsOf(pattern *syntax.Regexp) int {
 	return steps
 }
 
-// notBlank are the ranges of the characters of one UTF-16 unit that \S matches. ECMA-262, WhiteSpace and LineTerminator.
+// notBlank are the ranges of the characters of one UTF-16 unit that \S matches. Source: ECMA-262, WhiteSpace and
+// LineTerminator.
 const notBlank = `\u0000-\u0008\u000e-\u001f\u0021-\u009f\u00a1-\u167f\u1681-\u1fff\u200b-\u2027\u202a-\u202e` +
 	`\u2030-\u205e\u2060-\u2fff\u3001-\ufefe\uff00-\uffff`
 
@@ -162,10 +164,10 @@ func portable(pattern string, unicode bool) (string, error) {
 
 func letter(c byte) bool { return 'a' <= c|0x20 && c|0x20 <= 'z' }
 
-// ambiguous reports whether a repeated group contains a repetition or alternatives, so that a text may match it in many
+// ambiguous reports whether a repeated group contains a repetition or alternatives, so that it may match a text in many
 // ways. It reads the pattern as it is written, like the engine that backtracks.
 func ambiguous(pattern string) bool {
-	// open says, for each enclosing group, whether there are several ways through it.
+	// open has, for each enclosing group, whether there are several ways through it.
 	open := []bool{false}
 	closed := false
 	for i := 0; i < len(pattern); i++ {

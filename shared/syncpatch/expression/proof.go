@@ -2,16 +2,17 @@ package expression
 
 import "github.com/dop251/goja/ast"
 
-// An expression is proven if it cannot change a built-in object of JavaScript. Then its runs share these objects; any
-// other expression gets new ones for each run. The proof is a list of what is harmless, so that what nobody thought of is
-// not proven. It rests on three facts: an expression reaches built-in functions, but no prototype; it has no this; and
-// the methods that change an array or Map change the one that they are called on. So nothing is changed by
-//   - an assignment, an update or a delete, unless it is for a variable: these are never proven,
+// An expression is proven if it cannot change a built-in object of JavaScript. Its runs then share these objects; any
+// other expression gets new objects for each run. The proof is a list of harmless operations, so that an operation that
+// the list forgets is not proven. The proof rests on three facts. An expression reaches built-in functions, but no
+// prototype. It has no this. The methods that change an array or Map change the object that they are called on. So these
+// change no built-in object:
+//   - an assignment, an update or a delete of a variable; of any other target, they are never proven,
 //   - a method that is called as a member and is listed here,
-//   - a function that gets no this. Methods that pass one to a callback are not proven when they are given one.
+//   - a function that gets no this. Methods that pass a this to a callback are not proven when they are given one.
 
-// methods are the methods that may be called, whatever they are called on. The number is how many arguments are
-// harmless, after which a this for the callback follows; -1 is any number.
+// methods are the methods that may be called on any object. The number is how many arguments are harmless: the argument
+// after them is the this of the callback. -1 means any number.
 var methods = func() map[string]int {
 	all := map[string]int{}
 	for _, name := range []string{

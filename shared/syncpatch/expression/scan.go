@@ -6,11 +6,12 @@ import (
 	"unicode/utf8"
 )
 
-// tooDeep says that an expression is nested too deeply.
+// tooDeep is the message for an expression that is nested too deeply.
 var tooDeep = fmt.Sprintf("an expression may be nested at most %d levels deep", maxNesting)
 
-// Scan finds a text that is too long or whose brackets are nested too deeply, without parsing it: its time is linear in
-// the text, and it needs almost no memory. A text without error may still be no expression. Its errors are *SyntaxError.
+// Scan returns an error for a text that is too long or whose brackets are nested too deeply, without parsing it: its
+// time is linear in the text, and it needs almost no memory. A text without error may still be no expression. Its
+// errors are *SyntaxError.
 func Scan(text string) error {
 	if len(text) > MaxLength {
 		return &SyntaxError{fmt.Sprintf("an expression may have at most %d bytes, this one has %d", MaxLength, len(text)), 1, 1}
@@ -26,15 +27,15 @@ func Scan(text string) error {
 	return nil
 }
 
-// scanner counts the brackets of a text. It skips strings, templates, comments and what must be a regular expression.
-// Where it is not sure, it counts too few brackets rather than too many.
+// scanner counts the brackets of a text. It skips strings, templates, comments and tokens that must be a regular
+// expression. Where a token is ambiguous, it counts too few brackets rather than too many.
 type scanner struct {
 	text  string
 	at    int
 	depth int
 	// templates are the depths at which a } continues a template.
 	templates []int
-	// operand says that the last token ended an operand, so that a slash divides.
+	// operand reports whether the last token ended an operand, so that a slash divides.
 	operand bool
 }
 

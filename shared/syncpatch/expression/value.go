@@ -22,7 +22,7 @@ func (r *realm) toJS(value any) goja.Value {
 	case map[string]any:
 		object := r.runtime.NewObject()
 		for _, key := range slices.Sorted(maps.Keys(v)) {
-			// __proto__ is an ordinary key of JSON, and Set would take it for the prototype.
+			// __proto__ is an ordinary key of JSON, but Set would take it for the prototype.
 			if err := object.DefineDataProperty(key, r.toJS(v[key]), goja.FLAG_TRUE, goja.FLAG_TRUE, goja.FLAG_TRUE); err != nil {
 				panic(err)
 			}
@@ -46,7 +46,7 @@ func (e *resultError) Error() string { return e.message }
 
 func notJSON(format string, args ...any) error { return &resultError{fmt.Sprintf(format, args...)} }
 
-// result converts what an expression returned to a JSON value, within the limits of size and depth.
+// result converts the result of an expression to a JSON value, within the limits of size and depth.
 type result struct {
 	limits Limits
 	// plain is the prototype of plain objects.
@@ -88,7 +88,8 @@ func (r *result) value(v goja.Value) (any, error) {
 	}
 }
 
-// halfPair says that a character was cut. Its halves are no characters, and would become U+FFFD.
+// halfPair is the message for a text in which a character was cut. The halves are no characters, and would become
+// U+FFFD.
 const halfPair = "the result contains half of a surrogate pair, which JSON cannot represent; a character beyond U+FFFF has the length 2"
 
 // halved reports whether a text has a surrogate that is not in a pair.
@@ -143,7 +144,7 @@ func (r *result) object(o *goja.Object) (any, error) {
 		for _, key := range keys {
 			item := o.Get(key)
 			if strings.ContainsRune(key, utf8.RuneError) {
-				// The names of members with half of a pair are all the same here, and belong to no member.
+				// Names of members with half of a pair are all equal here, and belong to no member.
 				if _, again := object[key]; again || item == nil {
 					return nil, notJSON(halfPair)
 				}

@@ -23,7 +23,7 @@ import (
 // marker is the variable that turns the program into a worker. Its value is Limits.Memory in bytes.
 const marker = "PLATFORM_SYNCPATCH_WORKER"
 
-// The exit status of a worker that ends itself says why.
+// The exit status of a worker that ends itself gives the reason.
 const (
 	exitAbandoned  = 80
 	exitMemory     = 81
@@ -31,7 +31,7 @@ const (
 	exitObject     = 83
 )
 
-// isWorker says that this process is a worker.
+// isWorker reports whether this process is a worker.
 var isWorker = os.Getenv(marker) != ""
 
 func init() {
@@ -57,7 +57,7 @@ type child struct {
 	baseline       uint64
 	sample         []metrics.Sample
 	entries        atomic.Uint64
-	// data means that the time of an expression does not count now.
+	// data reports whether the time of an expression does not count now.
 	data atomic.Bool
 }
 
@@ -101,7 +101,7 @@ func serve() {
 	}
 }
 
-// warmUp evaluates once, so that the first request finds everything initialized.
+// warmUp evaluates once, so that everything is initialized before the first request.
 func warmUp() {
 	_, _ = syncpatch.EvaluateSpec(context.Background(), warmSpec(), syncpatch.Limits{}, nil)
 }
@@ -125,7 +125,7 @@ func (c *child) serve(f *frames, frame []byte) answer {
 		_, found := syncpatch.CheckSpec(ctx, q.Spec)
 		return answer{Problems: problemsOf(found)}
 	}
-	// The worker does not trust the pipe: it checks what it decoded, and evaluates that.
+	// The worker does not trust the pipe: it checks and evaluates the decoded text.
 	outcome, err := syncpatch.EvaluateSpec(ctx, q.Spec, q.Limits, func(outcome syncpatch.Outcome) {
 		c.enter(syncpatch.Place{Reading: "spec", Data: true})
 		a := answerOf(outcome)
@@ -144,7 +144,7 @@ func (c *child) serve(f *frames, frame []byte) answer {
 	return answerOf(outcome)
 }
 
-// enter records where the worker is.
+// enter records the place that the worker has reached.
 func (c *child) enter(at syncpatch.Place) {
 	c.spot.set(at)
 	c.data.Store(at.Data)
@@ -167,8 +167,8 @@ func (c *child) unwatch() {
 	c.timer.Stop()
 }
 
-// look ends the process if the evaluation has spent too long in one operation or uses too much memory, or if nobody
-// waits for it any more.
+// look ends the process if the evaluation has spent too long in one operation, uses too much memory, or has no reader
+// any more.
 func (c *child) look(entries uint64) {
 	if status := c.verdict(entries); status != 0 {
 		os.Exit(status)
@@ -205,7 +205,8 @@ func (c *child) verdict(entries uint64) int {
 
 func (c *child) exceeds() bool { return c.heap() > c.baseline+uint64(c.memory) }
 
-// exceedsAfterCollection does not count what is kept for later requests: it is dropped first.
+// exceedsAfterCollection reports whether the memory is exceeded without the caches for later requests, which it drops
+// first.
 func (c *child) exceedsAfterCollection() bool {
 	expression.Forget()
 	runtime.GC()
@@ -217,7 +218,7 @@ func (c *child) heap() uint64 {
 	return c.sample[0].Value.Uint64()
 }
 
-// warmSpec uses what most requests use.
+// warmSpec uses the features that most requests use.
 func warmSpec() *model.SyncPatchEvaluationSpec {
 	return &model.SyncPatchEvaluationSpec{
 		Object:  &model.JSON{Raw: []byte(`{"spec": {"items": ["a"]}}`)},

@@ -18,7 +18,7 @@ import (
 // decodes it.
 type question struct {
 	Spec *model.SyncPatchEvaluationSpec `json:"spec,omitempty"`
-	// Check means that the Spec is only checked.
+	// Check reports whether the Spec is only checked.
 	Check bool `json:"check,omitempty"`
 	// Configuration is the text of a configuration, if Read is true.
 	Configuration []byte           `json:"configuration,omitempty"`
@@ -26,15 +26,15 @@ type question struct {
 	Limits        syncpatch.Limits `json:"limits"`
 }
 
-// answer is the answer of a worker. Before an evaluation begins, the worker sends what is known by then, so that it is
-// known if the worker ends.
+// answer is the answer of a worker. Before an evaluation begins, the worker sends the part that it knows, so that the
+// program has it if the worker ends.
 type answer struct {
 	Begun     bool      `json:"begun,omitempty"`
 	Problems  []problem `json:"problems,omitempty"`
 	Paths     []string  `json:"paths,omitempty"`
 	Fields    []string  `json:"fields,omitempty"`
 	Direction string    `json:"direction,omitempty"`
-	// Status has no object if it has an error: it is the object of the question.
+	// Status has no object if it has an error: the object is then the object of the question.
 	Status *model.SyncPatchEvaluationStatus `json:"status,omitempty"`
 	Failed string                           `json:"failed,omitempty"`
 	// Read and Resources are for a configuration.
@@ -44,7 +44,7 @@ type answer struct {
 	Error string `json:"error,omitempty"`
 }
 
-// problem is a syncpatch.Problem. Its value is a text, a number, or nil for one that is left out.
+// problem is a syncpatch.Problem. Its value is a text, a number, or nil for a value that is left out.
 type problem struct {
 	Type    string           `json:"type"`
 	Field   string           `json:"field"`
@@ -86,7 +86,7 @@ func foundOf(all []problem) []syncpatch.Problem {
 	return found
 }
 
-// outcome returns what the answer says of an evaluation.
+// outcome returns the part of the answer about an evaluation.
 func (a *answer) outcome() syncpatch.Outcome {
 	return syncpatch.Outcome{Problems: foundOf(a.Problems), Paths: a.Paths, Fields: a.Fields, Direction: a.Direction, Status: a.Status, Failed: a.Failed}
 }
@@ -95,7 +95,7 @@ func answerOf(o syncpatch.Outcome) answer {
 	return answer{Problems: problemsOf(o.Problems), Paths: o.Paths, Fields: o.Fields, Direction: o.Direction, Status: o.Status, Failed: o.Failed}
 }
 
-// maxFrame is the greatest length of a frame that a side accepts, in bytes.
+// maxFrame is the maximum length of a frame that a side accepts, in bytes.
 const maxFrame = 64 << 20
 
 // decoding has wide bounds, because both sides are the same program and the request was bounded as JSON.

@@ -44,8 +44,8 @@ func (p *packer) json(j *model.JSON) {
 	p.b = append(p.b, j.Raw...)
 }
 
-// unpacker reads what a packer wrote. The texts of JSON that it returns refer to the frame. Its error is sticky: after it,
-// all values are empty.
+// unpacker reads the output of a packer. The texts of JSON that it returns refer to the frame. Its error is sticky:
+// after it, all values are empty.
 type unpacker struct {
 	frame []byte
 	at    int

@@ -34,7 +34,8 @@ type process struct {
 	stderr   beginning
 	spot     *spot
 	end      sync.Once
-	// status is how it ended, and at is where it was then, if it was working. They are set when kill has returned.
+	// status is how the worker ended, and at is its place at that time, if it was working. They are set when kill has
+	// returned.
 	status  error
 	at      syncpatch.Place
 	working bool
@@ -89,8 +90,8 @@ func start(ctx context.Context, settings *Settings) (*process, error) {
 	return w, nil
 }
 
-// ask has the worker answer a question. begun is called with an answer that precedes the last one. An *endedError means
-// that the worker ended.
+// ask sends a question to the worker and returns its answer. begun is called with an answer that precedes the last one.
+// An *endedError means that the worker ended.
 func (w *process) ask(ctx context.Context, q question, begun func(answer)) (answer, error) {
 	frame, err := appendCBOR(w.frames.begin(), q)
 	if err != nil {
@@ -135,7 +136,7 @@ func (w *process) exchange(frame []byte, begun func(answer)) (answer, error) {
 	}
 }
 
-// why says why the worker ended: by which limit, or else how.
+// why returns the reason why the worker ended: the limit that it exceeded, or else how it ended.
 func (w *process) why(late bool) *endedError {
 	var exit *exec.ExitError
 	if !errors.As(w.status, &exit) {
@@ -175,7 +176,7 @@ func (w *process) kill() {
 	})
 }
 
-// beginning keeps the first bytes of the standard error of a worker, where a Go program says why it crashes.
+// beginning keeps the first bytes of the standard error of a worker, where a Go program prints why it crashes.
 type beginning struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -196,14 +197,13 @@ func (b *beginning) String() string {
 	return b.text.String()
 }
 
-// headroom is how much address space a worker may take from the system after its start. Go takes it in pieces of 64 MiB.
-// An ordinary evaluation stays far below; a single operation cannot exceed it.
+// headroom is how much address space a worker may take from the system after its start. Go takes it in pieces of 64
+// MiB. An ordinary evaluation stays far below it; a single operation cannot exceed it.
 func headroom(memory int64) uint64 { return uint64(memory)*2 + 192<<20 }
 
-// limitMemory makes the kernel enforce headroom. It limits the address space, because RLIMIT_DATA does not count memory
-// that Go reserves first and uses later, neither when it is reserved nor when it is used. A Go program starts with more
-// than a GiB of address space, so the limit is relative to that. Where the system does not report it, only the watch
-// limits the memory.
+// limitMemory makes the kernel enforce headroom. It limits the address space, because RLIMIT_DATA never counts memory
+// that Go reserves first and uses later. A Go program starts with more than a GiB of address space, so the limit is
+// relative to that size. Where the system does not report the size, only the watch limits the memory.
 func limitMemory(memory int64) {
 	_ = syscall.Setrlimit(syscall.RLIMIT_CORE, &syscall.Rlimit{})
 	text, err := os.ReadFile("/proc/self/statm")
@@ -226,8 +226,8 @@ func abandoned() bool {
 	return err == nil && n > 0 && input[0].Revents&unix.POLLHUP != 0
 }
 
-// spot is memory that a worker shares with the program: the patch and the path where the worker is. The program reads it
-// after the worker has ended.
+// spot is memory that a worker shares with the program: the patch and the path that the worker evaluates. The program
+// reads it after the worker has ended.
 type spot struct{ page []byte }
 
 const spotSize = 4096
@@ -251,7 +251,7 @@ func openSpot() *spot {
 	return s
 }
 
-// The page begins with what the worker does, the number of the patch, and the length of the text behind it.
+// The page begins with the activity of the worker, the number of the patch, and the length of the following text.
 const (
 	spotIdle = iota
 	spotReads
@@ -259,7 +259,7 @@ const (
 	spotHead = 12
 )
 
-// clear says that the worker has not begun.
+// clear records that the worker has not begun.
 func (s *spot) clear() { binary.LittleEndian.PutUint32(s.page, spotIdle) }
 
 func (s *spot) set(at syncpatch.Place) {
@@ -273,7 +273,7 @@ func (s *spot) set(at syncpatch.Place) {
 	binary.LittleEndian.PutUint32(s.page, kind)
 }
 
-// get returns where the worker is. If it has not begun, working is false.
+// get returns the place of the worker. If it has not begun, working is false.
 func (s *spot) get() (at syncpatch.Place, working bool) {
 	n := min(binary.LittleEndian.Uint32(s.page[8:]), spotSize-spotHead)
 	text := strings.ToValidUTF8(string(s.page[spotHead:spotHead+n]), "")

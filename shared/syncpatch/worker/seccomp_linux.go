@@ -36,10 +36,10 @@ const (
 	offsetArguments    = 16
 )
 
-// confine takes from this process, for ever, all that an evaluation does not need: new files, connections, programs and
-// processes, memory that is executed, signals to others, and new privileges. Whatever breaks out of the interpreter has the
-// pipes to the program and the memory of the worker. A kernel or a container without seccomp changes nothing, without an
-// error. Source: ADR-0014.
+// confine takes from this process, permanently, everything that an evaluation does not need: new files, connections,
+// programs and processes, executable memory, signals to other processes, and new privileges. Code that breaks out of
+// the interpreter has only the pipes to the program and the memory of the worker. On a kernel or in a container without
+// seccomp, confine changes nothing and returns no error. Source: ADR-0014.
 func confine() error {
 	// The poller of the runtime opens its files with the first timer.
 	time.AfterFunc(time.Hour, func() {}).Stop()
@@ -47,7 +47,7 @@ func confine() error {
 	if err != nil {
 		return fmt.Errorf("assembling the filter of system calls: %w", err)
 	}
-	// Both calls must come from one thread. The second one makes all threads equal to it.
+	// Both calls must come from one thread. The second call gives all threads the same filter.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
@@ -65,7 +65,7 @@ func confine() error {
 	return nil
 }
 
-// unlessMissing returns no error where the kernel lacks seccomp, or a container forbids to use it.
+// unlessMissing returns no error if the kernel lacks seccomp, or a container forbids it.
 func unlessMissing(what string, err error) error {
 	for _, missing := range []error{unix.ENOSYS, unix.EINVAL, unix.EPERM, unix.EACCES} {
 		if errors.Is(err, missing) {
@@ -110,7 +110,7 @@ func filter(pid int) ([]unix.SockFilter, error) {
 		)
 	}
 	steps = append(steps,
-		// Its flags are in memory, which a filter does not see. The C library then uses clone.
+		// The flags of clone3 are in memory, which a filter does not see. The C library then uses clone.
 		bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: unix.SYS_CLONE3, SkipTrue: 1},
 		bpf.RetConstant{Val: unix.SECCOMP_RET_ERRNO | uint32(unix.ENOSYS)},
 		refuse,

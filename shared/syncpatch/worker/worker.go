@@ -1,9 +1,9 @@
 // Package worker evaluates sync patches in processes of their own, so that no expression can stall, kill or exhaust the
 // program: the interpreter can interrupt a loop, but not a single operation that runs forever or allocates without end.
 // A worker is a second process of the same program, started with one variable in its environment. The init function of
-// this package sees the variable and never returns, so it works where the platform provides main, too. Workers have no
-// setting, secret or open file of the program. A worker serves evaluations until one exceeds a limit, and ends when the
-// program ends. Source: Spec 2.8; ADR-0014.
+// this package reads the variable and never returns in a worker, so it also works where the platform provides main.
+// Workers have no setting, secret or open file of the program. A worker serves evaluations until one exceeds a limit,
+// and ends when the program ends. Source: Spec 2.8; ADR-0014.
 package worker
 
 import (
@@ -25,18 +25,18 @@ import (
 type Settings struct {
 	// Limits bound each evaluation. Source: ADR-0014.
 	Limits syncpatch.Limits
-	// Processes is the greatest number of workers; further evaluations wait. 0 means one per CPU.
+	// Processes is the maximum number of workers; further evaluations wait. 0 means one per CPU.
 	Processes int
-	// InProcess evaluates without workers. Then Limits.Memory is not enforced, nor is any limit within a single operation
-	// of the interpreter. Platforms other than Unix always evaluate this way.
+	// InProcess evaluates without workers. Limits.Memory is then not enforced, nor is any limit within a single
+	// operation of the interpreter. Platforms other than Unix always evaluate this way.
 	InProcess bool
-	// Grace is how long after Limits.Object a worker that does not answer is killed. 0 means 250 ms.
+	// Grace is the time after Limits.Object until a worker that does not answer is killed. 0 means 250 ms.
 	Grace time.Duration
-	// StartTime is how long a worker may take to start. 0 means 10 s.
+	// StartTime is the maximum time for the start of a worker. 0 means 10 s.
 	StartTime time.Duration
 }
 
-// Pool holds workers. It is safe for concurrent use.
+// Pool has the workers. It is safe for concurrent use.
 type Pool struct {
 	settings Settings
 	// slots bounds the number of concurrent evaluations.
@@ -49,10 +49,10 @@ type Pool struct {
 	warming sync.WaitGroup
 }
 
-// ErrClosed is the answer of a pool after Close.
+// ErrClosed is the error of a pool after Close.
 var ErrClosed = errors.New("the pool of workers is closed")
 
-// New returns a pool. It starts the first worker at once, and others when they are needed.
+// New returns a pool. It starts the first worker at once, and further workers when they are needed.
 func New(settings Settings) *Pool {
 	if isWorker {
 		panic("worker: a worker cannot start workers")
@@ -87,10 +87,10 @@ func (p *Pool) warm() {
 	})
 }
 
-// Evaluate is syncpatch.EvaluateSpec in a worker. What is over a bound that needs no parsing is refused before. If the
-// worker exceeds a limit or ends, the Outcome says where: while a text is parsed, its field is a problem; while a patch is
-// evaluated, the status has an error that names the patch and the path. An error of Evaluate itself is that of ctx or
-// ErrClosed, or a fault of the platform: no worker could be started.
+// Evaluate runs syncpatch.EvaluateSpec in a worker. An evaluation beyond a bound that needs no parsing is refused
+// before. If the worker exceeds a limit or ends, the Outcome names the place: while a text is parsed, its field is a
+// problem; while a patch is evaluated, the status has an error that names the patch and the path. Evaluate itself
+// returns the error of ctx, ErrClosed, or a fault of the platform: no worker could be started.
 func (p *Pool) Evaluate(ctx context.Context, spec *model.SyncPatchEvaluationSpec) (syncpatch.Outcome, error) {
 	if found := syncpatch.Scan(spec); len(found) > 0 {
 		return syncpatch.Outcome{Problems: found}, nil
@@ -116,7 +116,7 @@ func (p *Pool) Evaluate(ctx context.Context, spec *model.SyncPatchEvaluationSpec
 	return outcome, nil
 }
 
-// Check is Evaluate without the evaluation: it returns what is wrong, and what deserves a warning.
+// Check is Evaluate without the evaluation: it returns the errors and warnings.
 func (p *Pool) Check(ctx context.Context, spec *model.SyncPatchEvaluationSpec) ([]syncpatch.Problem, error) {
 	if found := syncpatch.Scan(spec); len(found) > 0 {
 		return found, nil
@@ -133,9 +133,9 @@ func (p *Pool) Check(ctx context.Context, spec *model.SyncPatchEvaluationSpec) (
 	return foundOf(a.Problems), err
 }
 
-// Reading is what there is to know of a configuration.
+// Reading is the result of reading a configuration.
 type Reading struct {
-	// Problems are what is wrong, and what deserves a warning, as syncpatch.ReadConfiguration has them.
+	// Problems are the errors and warnings, as syncpatch.ReadConfiguration returns them.
 	Problems []syncpatch.Problem
 	// Read is false if the text is not YAML.
 	Read bool
@@ -143,8 +143,8 @@ type Reading struct {
 	Resources []string
 }
 
-// ReadConfiguration is syncpatch.ReadConfiguration in a worker. If the worker exceeds a limit or ends, the field that it was
-// parsing is a problem. Its error is as that of Evaluate.
+// ReadConfiguration is syncpatch.ReadConfiguration in a worker. If the worker exceeds a limit or ends, the field that
+// it was parsing is a problem. It returns the errors of Evaluate.
 func (p *Pool) ReadConfiguration(ctx context.Context, text []byte) (Reading, error) {
 	if p.settings.InProcess {
 		return readConfiguration(ctx, text), nil
@@ -169,7 +169,8 @@ func readConfiguration(ctx context.Context, text []byte) Reading {
 	return reading
 }
 
-// ask has a worker answer a question, after those who came before. An *endedError is of a worker that had begun.
+// ask sends a question to a worker, after the callers that came before, and returns its answer. An *endedError means
+// that the worker had begun.
 func (p *Pool) ask(ctx context.Context, q question, begun func(answer)) (answer, error) {
 	select {
 	case p.slots <- struct{}{}:
@@ -177,7 +178,7 @@ func (p *Pool) ask(ctx context.Context, q question, begun func(answer)) (answer,
 	case <-ctx.Done():
 		return answer{}, context.Cause(ctx)
 	}
-	// If both were ready, the choice was random. A request that has ended starts no worker.
+	// If both channels were ready, the choice was random. A request that has ended starts no worker.
 	if ctx.Err() != nil {
 		return answer{}, context.Cause(ctx)
 	}
@@ -247,13 +248,14 @@ func (p *Pool) Close() {
 	p.warming.Wait()
 }
 
-// endedError says that a worker ended during an evaluation.
+// endedError means that a worker ended during an evaluation.
 type endedError struct {
-	// limit is the limit that it exceeded. If it is empty, how says how the worker ended, and log what it printed.
+	// limit is the limit that the worker exceeded. If it is empty, how says how the worker ended, and log is its
+	// output.
 	limit expression.Limit
 	how   string
 	log   string
-	// at is where the worker was. If working is false, it had not begun.
+	// at is the place of the worker. If working is false, it had not begun.
 	at      syncpatch.Place
 	working bool
 }
@@ -267,7 +269,7 @@ func (e *endedError) reason() string {
 	return e.how
 }
 
-// message says to a user why the worker ended.
+// message is the reason for a user why the worker ended.
 func (e *endedError) message(limits syncpatch.Limits, what string) string {
 	if e.limit != "" {
 		return limits.Exceeded(e.limit).Error()
@@ -275,7 +277,7 @@ func (e *endedError) message(limits syncpatch.Limits, what string) string {
 	return "the worker that " + what + " ended " + e.how
 }
 
-// problem is the problem of a field at which the worker ended.
+// problem returns the problem of a field at which the worker ended.
 func (e *endedError) problem(limits syncpatch.Limits) syncpatch.Problem {
 	return syncpatch.Problem{Error: &field.Error{
 		Type: field.ErrorTypeInvalid, Field: e.at.Reading, BadValue: field.OmitValueType{},
