@@ -7,11 +7,11 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// keyID matches the id of a signing key that begins with a hyphen: a SHA-256 thumbprint in base64url.
+// keyID matches the id of a signing key with a hyphen at its beginning: a SHA-256 thumbprint in base64url.
 var keyID = regexp.MustCompile(`^-[A-Za-z0-9_-]{42}$`)
 
-// separateIDs moves key ids that begin with a hyphen behind `--`, where kong takes nothing for a flag. One id in 64
-// begins with a hyphen, and no flag is that long. The value of a flag stays where it is.
+// separateIDs moves key ids with a hyphen at their beginning behind `--`, where kong takes no argument for a flag. One
+// id in 64 begins with a hyphen, and no flag is that long. The value of a flag stays where it is.
 func separateIDs(app *kong.Application, line []string) []string {
 	withValue := map[string]bool{}
 	_ = kong.Visit(app, func(node kong.Visitable, next kong.Next) error {

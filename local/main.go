@@ -25,7 +25,7 @@ import (
 	"management.platform.sh/shared/model/secret"
 )
 
-// version is set by the build. Without it the version is that of the module, as `go run` knows it.
+// version is set by the build. Otherwise the version is the version of the module, as with `go run`.
 var version = ""
 
 type commands struct {
@@ -47,7 +47,7 @@ type commands struct {
 	Revoke      client.Revoke        `cmd:"" help:"Revoke access keys and tokens that were found somewhere. Their texts are read from standard input, one a line."`
 	Completion  completion.Commands  `cmd:"" help:"Complete command lines in bash, zsh and fish."`
 	Version     versionCommand       `cmd:"" help:"Print the version, or with --output how this program was built."`
-	// ShowVersion does what the command version does, since both are usual.
+	// ShowVersion is the flag --version, which does the same as the command version.
 	ShowVersion kong.VersionFlag `name:"version" help:"Print the version."`
 }
 
@@ -79,7 +79,7 @@ func main() {
 	}
 }
 
-// fail says why a command failed, and ends the program.
+// fail prints why a command failed, and ends the program.
 func fail(err error) {
 	code := 1
 	if exit := (interface{ ExitCode() int })(nil); errors.As(err, &exit) {
@@ -102,7 +102,7 @@ func newParser(all *commands, options ...kong.Option) *kong.Kong {
 	)...)
 }
 
-// helpFor names the help that lists what can be written. The default command need not be named on the line.
+// helpFor names the help for the last command. The default command need not be named on the line.
 func helpFor(err error, line []string) string {
 	wrong, selected := (*kong.ParseError)(nil), (*kong.Node)(nil)
 	if errors.As(err, &wrong) {
@@ -127,7 +127,7 @@ func secretFlags() kong.Option {
 	}))
 }
 
-// build is the version of this program.
+// build returns the version of this program.
 func build() string {
 	if version != "" {
 		return version

@@ -13,9 +13,9 @@ import (
 	"management.platform.sh/shared/model/secret"
 )
 
-// readSecrets returns a command line with the content of a file in place of each `@FILE` that is the value of a secret flag.
-// It refuses a secret in the line itself, because other users of the machine see the lines of all processes. The URL of a
-// server is a secret only if it contains a password. Errors do not quote values.
+// readSecrets returns a command line with the content of a file in place of each `@FILE` that is the value of a secret
+// flag. It refuses a secret in the line itself, because other users of the machine see the command lines of all
+// processes. The URL of a server is a secret only if it contains a password. Errors do not quote values.
 func readSecrets(app *kong.Application, line []string) ([]string, error) {
 	variables := secretFlagNames(app)
 	read := append([]string(nil), line...)

@@ -16,21 +16,20 @@ type versionCommand struct {
 
 // buildReport says how this program was built, for scripts and bug reports.
 type buildReport struct {
-	// Version is the tag, or what git describe says about the commit. "dev": the build did not say.
+	// Version is the tag, or the description of the commit by git describe. "dev": the build did not set it.
 	Version string `json:"version"`
 	// Commit is the hash of the commit. Empty: the build did not know it, as without a git checkout.
 	Commit string `json:"commit,omitempty"`
-	// CommitTime is when the commit was made, in RFC 3339. Empty as Commit is.
+	// CommitTime is when the commit was made, in RFC 3339. Empty if Commit is empty.
 	CommitTime string `json:"commitTime,omitempty"`
-	// Modified tells that the files differed from the commit.
+	// Modified reports whether the files differed from the commit.
 	Modified bool `json:"modified"`
-	// GoVersion is that of the compiler.
+	// GoVersion is the version of the compiler.
 	GoVersion string `json:"goVersion"`
 	// Platform is the operating system and the processor, such as linux/arm64.
 	Platform string `json:"platform"`
 }
 
-// Run prints the version.
 func (c *versionCommand) Run(line *kong.Context) error {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
@@ -40,7 +39,7 @@ func (c *versionCommand) Run(line *kong.Context) error {
 	return output.Write(line.Stdout, c.Output, report, func() []byte { return fmt.Appendln(nil, report.Version) })
 }
 
-// reportOf takes from what the compiler wrote into a program what users need to name it.
+// reportOf returns the report for the build information that the compiler wrote into a program.
 func reportOf(version string, info *debug.BuildInfo) buildReport {
 	report := buildReport{Version: version, GoVersion: info.GoVersion, Platform: runtime.GOOS + "/" + runtime.GOARCH}
 	for _, setting := range info.Settings {

@@ -26,19 +26,21 @@ import (
 	"management.platform.sh/shared/state/store"
 )
 
-// ErrDeleted means that the state had the key before, and it was deleted: it is not created again. Source: ADR-0022.
+// ErrDeleted means that the key was deleted from the state: it is not created again. Source: ADR-0022.
 var ErrDeleted = errors.New("the first admin key was deleted")
 
 // ErrPresent means that the platform has an admin already. A start then makes no key unless one is given.
 var ErrPresent = errors.New("the platform has an admin already")
 
-// Operate does a change of the state on behalf of a command, and records it; see frame.Server.Operate.
+// Operate changes the state on behalf of a command, and records the change; see frame.Server.Operate.
 type Operate func(ctx context.Context, do func(context.Context) error) error
 
-// Ensure returns the admin key of a data folder: the given key, else the key in the file, else a new one. It makes sure that
-// the state has the key, and the file keeps it for the next start. Only a given key is stored in a state that has an admin.
+// Ensure returns the admin key of a data folder: the given key, else the key in the file, else a new one. It makes sure
+// that the state has the key, and that the file keeps it for the next start. If the state has an admin already, only a
+// given key is stored.
 //
-// Errors: ErrDeleted with the key, which is refused; ErrPresent without a key if the folder has none that the state knows.
+// Errors: ErrDeleted with the key, which is refused; ErrPresent without a key if the folder has no key that the state
+// knows.
 func Ensure(ctx context.Context, env *platform.Environment, operate Operate, given secret.String, file string) (secret.String, error) {
 	bearer := given
 	if given != "" {
@@ -71,7 +73,7 @@ func Ensure(ctx context.Context, env *platform.Environment, operate Operate, giv
 	if err != nil {
 		return "", err
 	}
-	// The file is written first: a key that only the state has could never be used.
+	// Write the file first: a key that only the state has could never be used.
 	if err := write(bearer, file); err != nil {
 		return "", err
 	}
@@ -122,12 +124,14 @@ func isStored(ctx context.Context, env *platform.Environment, bearer secret.Stri
 	return false, err
 }
 
-// Create stores the admin key, unless the state already has it. Error: ErrDeleted if the state had it before.
+// Create stores the admin key, unless the state already has it. Error: ErrDeleted if the key was deleted from the
+// state.
 func Create(ctx context.Context, env *platform.Environment, bearer secret.String) error {
 	return create(ctx, env, bearer, false)
 }
 
-// create is Create. OnlyIfNoAdmin refuses the key with ErrPresent if another process has made an admin meanwhile.
+// create is Create. With OnlyIfNoAdmin, it refuses the key with ErrPresent if another process has made an admin in the
+// meantime.
 func create(ctx context.Context, env *platform.Environment, bearer secret.String, onlyIfNoAdmin bool) error {
 	stored, err := isStored(ctx, env, bearer)
 	if err != nil {
@@ -149,7 +153,7 @@ func create(ctx context.Context, env *platform.Environment, bearer secret.String
 		},
 	}
 	caller := identity.New(identity.Owner{Kind: identity.User, Name: "admin"}, []string{identity.Admins})
-	// Without this key nobody could make room.
+	// No quota applies: without this key no caller could delete objects to make room.
 	in := resource.CreateInput[*model.OwnedAccessKey]{Caller: caller, Object: key, Manager: "platform", NoQuota: true}
 	_, err = resource.Create(ctx, keys, in)
 	if apierrors.IsAlreadyExists(err) {
@@ -158,7 +162,7 @@ func create(ctx context.Context, env *platform.Environment, bearer secret.String
 				return err
 			}
 		}
-		// The object of that name has another key. This key gets an object beside it.
+		// The object of that name has another key. This key gets a second object.
 		key.Name, key.GenerateName, key.Spec.Key = "", "admin-", bearer.Reveal()
 		_, err = resource.Create(ctx, keys, in)
 	}

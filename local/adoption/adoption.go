@@ -1,6 +1,7 @@
-// Package adoption makes users and teams of the owners that access keys name, on a platform that had keys before it knew people. What
-// a key may do stays the same: no key gains a right, and one that would lose a right is named first. It reads and writes the state
-// as it is, so that a run that breaks off is completed by the next one. Source: ADR-0033.
+// Package adoption creates the users and teams that access keys name as their owners, on a platform that had keys
+// before it had users. The rights of a key stay the same: no key gains a right, and the plan lists each key that would
+// lose one. The package reads and writes the state as it is, so that the next run completes a run that was interrupted.
+// Source: ADR-0033.
 package adoption
 
 import (
@@ -26,13 +27,13 @@ import (
 	"management.platform.sh/shared/state/store"
 )
 
-// maxRounds is how often a run looks again because others have written.
+// maxRounds bounds how often a run starts again because other callers have written.
 const maxRounds = 16
 
-// operator is the caller who makes users and teams.
+// operator is the caller that creates users and teams.
 var operator = identity.New(identity.Owner{Kind: identity.Subject, Name: "adoption"}, []string{identity.Admins})
 
-// Plan is what an adoption does. The zero value does nothing. Its parts are in the order of names.
+// Plan lists the changes of an adoption. The zero value changes nothing. Its parts are in the order of names.
 type Plan struct {
 	Users []User
 	Teams []Team
@@ -44,30 +45,31 @@ type Plan struct {
 // User is a user to make.
 type User struct {
 	Name string
-	// Groups are those of the keys of the user that work.
+	// Groups are the groups of the user's keys that work.
 	Groups []string
-	// Admin tells that one of these keys has the rights of admins, and Through are the teams that give them to the user as well.
+	// Admin reports whether one of these keys has the rights of admins. Through are the teams that also give these
+	// rights to the user.
 	Admin   bool
 	Through []string
-	// Keys is how many keys the user has.
+	// Keys is the number of the user's keys.
 	Keys int
 }
 
 // Team is a team to make or to change.
 type Team struct {
 	Name string
-	// New tells that it does not exist yet.
+	// New reports whether the team does not exist yet.
 	New bool
-	// Users are those who become members.
+	// Users are the users who become members.
 	Users []string
 }
 
 // Key is a key to change.
 type Key struct {
 	Name string
-	// Narrowed is the only group that is left to a key that names none, so that it gains none. Empty: the groups stay.
+	// Narrowed is the only group that a key without groups keeps, so that it gains none. Empty: the groups stay.
 	Narrowed string
-	// Granted are groups of a team's key that the team does not have, and the key keeps.
+	// Granted are groups of a team's key that the team does not have. The key keeps them.
 	Granted []string
 	// Lost are groups that the key loses, because no user and no team can have them.
 	Lost []string
@@ -80,18 +82,18 @@ type Blocked struct {
 	Keys  int
 }
 
-// Empty tells that there is nothing to do.
+// Empty reports whether the plan changes nothing.
 func (p *Plan) Empty() bool {
 	changes := slices.ContainsFunc(p.Keys, func(key Key) bool { return key.Narrowed != "" || len(key.Granted) > 0 })
 	return len(p.Users)+len(p.Teams) == 0 && !changes
 }
 
-// Losses are the keys that lose groups.
+// Losses returns the keys that lose groups.
 func (p *Plan) Losses() []Key {
 	return slices.DeleteFunc(slices.Clone(p.Keys), func(key Key) bool { return len(key.Lost) == 0 })
 }
 
-// Adopter makes users and teams in the state of an environment.
+// Adopter creates users and teams in the state of an environment.
 type Adopter struct {
 	env    *platform.Environment
 	stored *kinds.Stored
@@ -103,15 +105,15 @@ func Open(env *platform.Environment) *Adopter {
 	return &Adopter{env: env, stored: kinds.Open(env), people: directory.Open(env)}
 }
 
-// owned is what the keys of an owner without an object say.
+// owned has the rights that the keys of an owner without an object give.
 type owned struct {
 	keys []*model.OwnedAccessKey
-	// groups are those that an object of the owner gets, beside teams and roles.
+	// groups are the groups that the object of the owner gets, besides teams and roles.
 	groups, teams []string
 	admin         bool
 }
 
-// Plan returns what is to do. Errors: those of the store, and a record that cannot be read.
+// Plan returns the changes that are due. It returns the store's errors, and an error for a record that cannot be read.
 func (a *Adopter) Plan(ctx context.Context) (*Plan, error) {
 	users, teams := map[string]bool{}, map[string]*model.Team{}
 	for record, err := range store.Each(ctx, a.stored.Users.Store, store.Query{}) {
@@ -145,7 +147,7 @@ func (a *Adopter) Plan(ctx context.Context) (*Plan, error) {
 			continue
 		}
 		if _, err := accesskey.Usable(key, record.Activity, limits(), a.env.Now()); errors.Is(err, accesskey.ErrExpired) {
-			// It works for nobody, and the schedule removes it.
+			// The key has expired, and the schedule removes it.
 			continue
 		}
 		if owners[owner] == nil {
@@ -156,7 +158,7 @@ func (a *Adopter) Plan(ctx context.Context) (*Plan, error) {
 	return plan(owners, teams), nil
 }
 
-// plan returns what is to do for owners without an object.
+// plan returns the changes that are due for owners without an object.
 func plan(owners map[identity.Owner]*owned, teams map[string]*model.Team) *Plan {
 	p := &Plan{}
 	ordered := slices.SortedFunc(maps.Keys(owners), func(a, b identity.Owner) int {
@@ -182,7 +184,7 @@ func plan(owners map[identity.Owner]*owned, teams map[string]*model.Team) *Plan 
 			continue
 		}
 		for _, key := range of.keys {
-			// What a disabled key gave is not given to its owner.
+			// The rights of a disabled key are not given to its owner.
 			if !key.Spec.Disabled {
 				of.take(owner, key)
 			}
@@ -239,7 +241,7 @@ func (p *Plan) add(key Key) {
 	}
 }
 
-// take adds to an owner what a key gives.
+// take adds the rights of a key to its owner.
 func (o *owned) take(owner identity.Owner, key *model.OwnedAccessKey) {
 	for _, group := range key.Spec.Groups {
 		team, ofTeam := strings.CutPrefix(group, identity.TeamPrefix)
@@ -269,7 +271,7 @@ func representable(owner identity.Owner, group string) bool {
 	}
 }
 
-// keepForUser says how a key of a user stays as it is. Gives are the groups that the user has then.
+// keepForUser returns the change that keeps the rights of a user's key. Gives are the groups that the user then has.
 func keepForUser(owner identity.Owner, key *model.OwnedAccessKey, gives []string) Key {
 	kept := Key{Name: key.Name}
 	own := identity.UserPrefix + owner.Name
@@ -282,7 +284,7 @@ func keepForUser(owner identity.Owner, key *model.OwnedAccessKey, gives []string
 			kept.Lost = append(kept.Lost, group)
 		case group == own, group == identity.Authenticated, slices.Contains(gives, group):
 		case strings.HasPrefix(group, identity.PlatformPrefix):
-			// The key is disabled: what it had is not given to the user.
+			// The key is disabled, so the user did not get its groups.
 			kept.Lost = append(kept.Lost, group)
 		case !slices.Contains(key.Status.Granted, group):
 			kept.Granted = append(kept.Granted, group)
@@ -291,7 +293,8 @@ func keepForUser(owner identity.Owner, key *model.OwnedAccessKey, gives []string
 	return kept
 }
 
-// keepForTeam says how a key of a team stays as it is: a team has no groups of its own but that of its name.
+// keepForTeam returns the change that keeps the rights of a team's key. A team has no groups of its own except the
+// group of its name.
 func keepForTeam(owner identity.Owner, key *model.OwnedAccessKey) Key {
 	kept := Key{Name: key.Name}
 	for _, group := range key.Spec.Groups {
@@ -306,7 +309,7 @@ func keepForTeam(owner identity.Owner, key *model.OwnedAccessKey) Key {
 	return kept
 }
 
-// unfit says why an owner cannot have an object. Empty: it can.
+// unfit returns why an owner cannot have an object. Empty: it can.
 func unfit(owner identity.Owner) string {
 	if prefix := owner.Reserved(); prefix != "" {
 		return identity.ReservedText(prefix)
@@ -331,15 +334,16 @@ func sorted(names []string) []string {
 	return slices.Compact(names)
 }
 
-// ErrBusy means that others write so much that the adoption does not come to an end.
+// ErrBusy means that other callers write too much for the adoption to finish.
 var ErrBusy = errors.New("others keep writing access keys, users and teams: try again")
 
-// Apply does what Plan says, and again what others have added meanwhile, until nothing is left. It returns the first plan. Check is
-// asked about each plan before anything of it is written. Keys are changed first, then teams, then users: until the object of an
-// owner exists, a key has the groups that it says, so that no moment gives or takes a right.
+// Apply makes the changes of Plan, and repeats that for objects that other callers have added, until nothing is left.
+// It returns the first plan. It calls check with each plan before it writes any of its changes. It changes keys first,
+// then teams, then users: until the object of an owner exists, a key has the groups in its spec, so that no key gains
+// or loses a right in between.
 //
-// Errors: that of check; ErrBusy; an error that names the object that could not be written. What was written before stays, and the
-// next run goes on. Source: ADR-0033.
+// Errors: the error of check; ErrBusy; an error that names the object that could not be written. Earlier writes stay,
+// and the next run continues. Source: ADR-0033.
 func (a *Adopter) Apply(ctx context.Context, check func(*Plan) error) (*Plan, error) {
 	var first *Plan
 	for range maxRounds {
@@ -411,7 +415,7 @@ func (a *Adopter) writeTeam(ctx context.Context, team Team) error {
 	if err != nil {
 		return err
 	}
-	// The resourceVersion of what was read makes the write conditional.
+	// The resourceVersion of the object that was read makes the write conditional.
 	found = found.DeepCopy()
 	for _, user := range team.Users {
 		if !slices.Contains(found.Spec.Users, user) {
@@ -422,8 +426,8 @@ func (a *Adopter) writeTeam(ctx context.Context, team Team) error {
 	return err
 }
 
-// Demand makes the platform refuse credentials of owners without an object, for good, and adopts those that were named meanwhile.
-// Errors: those of Apply.
+// Demand makes the platform refuse credentials of owners without an object, permanently, and adopts the owners that
+// were named in the meantime. It returns the errors of Apply.
 func (a *Adopter) Demand(ctx context.Context, check func(*Plan) error) error {
 	if err := a.people.Demand(ctx, a.env.Now()); err != nil {
 		return err

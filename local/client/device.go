@@ -17,17 +17,17 @@ import (
 	"golang.org/x/oauth2"
 )
 
-// codeWay is the sign-in with a code. It is what describelogin serves.
+// codeWay is the sign-in with a code, as describelogin serves it.
 type codeWay struct {
 	Enabled        bool   `json:"enabled"`
 	DeviceEndpoint string `json:"deviceEndpoint"`
 	TokenEndpoint  string `json:"tokenEndpoint"`
 }
 
-// hostName is what the platform accepts as the name of a computer.
+// hostName matches the names of computers that the platform accepts.
 var hostName = regexp.MustCompile(`^[A-Za-z0-9._~-]{1,64}$`)
 
-// messages returns where the person reads what to do.
+// messages returns the writer for messages to the person.
 func (c *Login) messages() io.Writer {
 	if c.Messages != nil {
 		return c.Messages
@@ -35,7 +35,7 @@ func (c *Login) messages() io.Writer {
 	return os.Stderr
 }
 
-// elsewhere reports whether the browser of the person is on another computer, as far as the process can see.
+// elsewhere reports whether the browser of the person is on another computer, as far as the process can tell.
 func (c *Login) elsewhere() bool {
 	if c.Open != nil || !c.Browser || c.Port != 0 || os.Getenv("BROWSER") != "" {
 		return false
@@ -76,14 +76,14 @@ func (c *Login) withCode(ctx context.Context, client *http.Client, way codeWay) 
 	if _, err := url.Parse(device.VerificationURIComplete); err == nil && strings.HasPrefix(device.VerificationURIComplete, device.VerificationURI+"?") {
 		_, _ = fmt.Fprintf(c.messages(), "This address fills it in: %s\n", device.VerificationURIComplete)
 	}
-	// The library counts the interval from its question, and the platform from its answer.
+	// The library counts the interval from its request, and the platform from its response.
 	device.Interval = cmp.Or(device.Interval, defaultInterval) + 1
 	for {
 		made, err := flow.DeviceAccessToken(ctx, device, c.wanted(verifier)...)
 		if err == nil {
 			return grantedBy(made), nil
 		}
-		// The person may be in the browser: the program goes on until the code ends. Source: RFC 8628, 3.5.
+		// The person may be in the browser: the program continues until the code expires. Source: RFC 8628, 3.5.
 		if isLost(err) && ctx.Err() == nil {
 			if device.Expiry.IsZero() || time.Now().Before(device.Expiry) {
 				continue
@@ -94,10 +94,11 @@ func (c *Login) withCode(ctx context.Context, client *http.Client, way codeWay) 
 	}
 }
 
-// defaultInterval is how long a program waits between two questions about a code, in seconds, if the platform does not say. Source: RFC 8628, 3.2.
+// defaultInterval is the pause between two requests for the token of a code, in seconds, if the platform names none.
+// Source: RFC 8628, 3.2.
 const defaultInterval = 5
 
-// isLost reports whether a question about a code has no answer of the platform, or one of a server that cannot answer now.
+// isLost reports whether a token request got no response of the platform, or one of a server that cannot serve it now.
 func isLost(err error) bool {
 	wrong := (*oauth2.RetrieveError)(nil)
 	if errors.As(err, &wrong) {
@@ -107,10 +108,10 @@ func isLost(err error) bool {
 	return errors.As(err, new(*url.Error)) || errors.Is(err, io.ErrUnexpectedEOF)
 }
 
-// errNobody is the cause of an end of the time.
+// errNobody is the cause for ending the time of a code.
 var errNobody = errors.New("nobody has signed in")
 
-// explain says why there is no key.
+// explain returns the reason why there is no key.
 func (c *Login) explain(ctx context.Context, doing string, err error) error {
 	wrong := (*oauth2.RetrieveError)(nil)
 	switch {

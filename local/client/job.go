@@ -27,13 +27,13 @@ const (
 	jwtType       = "urn:ietf:params:oauth:token-type:jwt"
 )
 
-// Where jobs find their tokens.
+// The places where jobs find their tokens.
 const (
 	jobTokenVariable = settings.IDToken
 	jobTokenFile     = settings.IDTokenFile
 	githubURL        = "ACTIONS_ID_TOKEN_REQUEST_URL"
 	githubBearer     = "ACTIONS_ID_TOKEN_REQUEST_TOKEN"
-	// projectedToken is where the documentation mounts the token of a service account of Kubernetes.
+	// projectedToken is the path at which the documentation mounts the token of a Kubernetes service account.
 	projectedToken = "/var/run/secrets/management.platform.sh/token" //nolint:gosec // a path, not a token
 )
 
@@ -41,17 +41,17 @@ const (
 type job struct {
 	// server is the base address of the API. audience is the audience of the job's token; empty: the host of the server.
 	server, audience string
-	// rule is the name of the trust rule; empty: the only one that fits.
+	// rule is the name of the trust rule; empty: the only rule that matches.
 	rule string
-	// file has the token; empty: the variables of the CI system say where it is.
+	// file has the token; empty: the variables of the CI system name its place.
 	file string
-	// projected is where a token of Kubernetes is, if there is one. Empty: projectedToken.
+	// projected is the path of a Kubernetes token, if there is one. Empty: projectedToken.
 	projected string
 	client    *http.Client
 	now       func() time.Time
 }
 
-// needsCI refuses flags about the tokens of jobs without --ci, which would be ignored.
+// needsCI refuses flags about the tokens of jobs without --ci, which would have no effect.
 func needsCI(ci bool, flags ...string) error {
 	if !ci && strings.Join(flags, "") != "" {
 		return errors.New("--rule, --token-file and --audience are for the tokens of jobs: use them with --ci")
@@ -78,7 +78,7 @@ func (j *job) key(ctx context.Context) (keptToken, error) {
 	}
 	request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	request.Header.Set("Accept", "application/json")
-	// A token may work once. The name of the request lets the platform recognize a repetition after a lost answer.
+	// A token may work once. The idempotency key lets the platform recognize a repetition after a lost response.
 	request.Header.Set("Idempotency-Key", rand.Text())
 	asked := j.now()
 	response, err := j.client.Do(request)
@@ -108,8 +108,8 @@ func (j *job) key(ctx context.Context) (keptToken, error) {
 	}
 }
 
-// proof returns what only this job has: its token, from the file, from a variable or from a volume of Kubernetes; or what it asks GitHub
-// Actions for its token with.
+// proof returns a secret of this job alone: its token, from the file, from a variable or from a volume of Kubernetes;
+// or the credential for requesting a token from GitHub Actions.
 func (j *job) proof() (text secret.String, asksGitHub bool, err error) {
 	file := cmp.Or(j.file, os.Getenv(jobTokenFile))
 	switch {
@@ -158,7 +158,7 @@ func (j *job) forWhom() string {
 	return at.Scheme + "://" + at.Host
 }
 
-// githubToken asks GitHub Actions for the token of the job.
+// githubToken requests the token of the job from GitHub Actions.
 func (j *job) githubToken(ctx context.Context, bearer secret.String) (secret.String, error) {
 	at, err := url.Parse(os.Getenv(githubURL))
 	if err != nil || at.Host == "" || at.Scheme != "https" && (at.Scheme != "http" || !onThisMachine(at.Hostname())) {
@@ -173,7 +173,7 @@ func (j *job) githubToken(ctx context.Context, bearer secret.String) (secret.Str
 	}
 	request.Header.Set("Authorization", "Bearer "+bearer.Reveal())
 	request.Header.Set("Accept", "application/json")
-	// Asking again changes nothing, and the service fails at times: also by 403 while the job begins.
+	// A repetition changes nothing. The service fails at times, also with 403 while the job begins.
 	client := repeating(&http.Client{
 		Timeout:       tokenTimeout,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
@@ -182,7 +182,7 @@ func (j *job) githubToken(ctx context.Context, bearer secret.String) (secret.Str
 	})
 	response, err := client.Do(request) //nolint:gosec // see above
 	if err != nil {
-		// The error of the client quotes the address, which is not for logs.
+		// The error of the client quotes the address, which must not be logged.
 		return "", fmt.Errorf("asking GitHub Actions for the token of the job: %w", errors.Unwrap(err))
 	}
 	defer func() { _ = response.Body.Close() }()
@@ -196,7 +196,7 @@ func (j *job) githubToken(ctx context.Context, bearer secret.String) (secret.Str
 }
 
 const (
-	// jobPrefix begins the names of files with access keys of jobs.
+	// jobPrefix is the prefix of the names of files with access keys of jobs.
 	jobPrefix = "job-"
 	// jobLock is the name of the file that a program locks while it exchanges a token.
 	jobLock = "job.lock"
@@ -211,8 +211,8 @@ func forgetJobs(folder string) error {
 	return err
 }
 
-// kept returns the access key of the job: the one that this computer has, or a new one if less than a fifth of its life is left. Several
-// plugins that run at the same time exchange one token once.
+// kept returns the access key of the job: the stored key, or a new one if less than a fifth of its lifetime is left.
+// Several plugins that run at the same time exchange one token once.
 func (j *job) kept(ctx context.Context, folder string) (secret.String, error) {
 	// Another job on this computer has another key.
 	proof, _, err := j.proof()
@@ -240,7 +240,7 @@ func (j *job) kept(ctx context.Context, folder string) (secret.String, error) {
 	fresh, err := j.key(ctx)
 	if err != nil {
 		if known.good(j.now()) {
-			// The token of the job works once. The key that it gave still works.
+			// The token of the job works once. The key that was exchanged for it still works.
 			return secret.String(known.Token), nil
 		}
 		return "", err

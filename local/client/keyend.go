@@ -18,7 +18,8 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// KeyEnd ends an access key and what it led to. Projects and virtual clusters stay, because they hold what others work on. Source: ADR-0047.
+// KeyEnd ends an access key, and the credentials and other objects that were made with it. Projects and virtual
+// clusters stay, because other people work with them. Source: ADR-0047.
 type KeyEnd struct {
 	Name      string `arg:"" name:"name" placeholder:"NAME" help:"Name of the access key."`
 	Host      string `arg:"" optional:"" name:"host" placeholder:"HOST" help:"The platform, as at platform login. Absent: that of the current context of the kubeconfig, with its credential."`
@@ -26,14 +27,14 @@ type KeyEnd struct {
 	UID       string `name:"uid" placeholder:"UID" help:"UID of the access key, if it is gone. The audit has it, and so does the status of what was made with it."`
 	Yes       bool   `help:"Do it. Absent: print what would be ended."`
 
-	// Out is where it prints. Nil: the standard output of the process.
+	// Out is the writer for the report. Nil: the standard output of the process.
 	Out io.Writer `kong:"-"`
 }
 
-// maxRounds is how often it looks again for what was made while it worked.
+// maxRounds bounds how often the command looks again for objects that were made in the meantime.
 const maxRounds = 8
 
-// Run prints what the key led to, and with --yes ends it, one line for each object.
+// Run prints the objects that were made with the key and, with --yes, ends them, one line for each object.
 func (c *KeyEnd) Run(ctx context.Context) error {
 	out := c.Out
 	if out == nil {
@@ -66,7 +67,7 @@ func (c *KeyEnd) Run(ctx context.Context) error {
 		if !changed || round == maxRounds {
 			break
 		}
-		// Until the key and the users were gone, they could make more.
+		// Until the key and the users were gone, they could make more objects.
 		if found, err = grownFrom(ctx, at, found.Key); err != nil {
 			return err
 		}
@@ -78,7 +79,8 @@ func (c *KeyEnd) Run(ctx context.Context) error {
 	return errors.Join(done.problems...)
 }
 
-// spare refuses a tree that has the credential of the command itself: it would end before the rest.
+// spare refuses a tree that contains the credential of the command itself: the command would lose its credential before
+// it has finished.
 func spare(ctx context.Context, at *reached, found tree) error {
 	self, err := at.self(ctx)
 	if err != nil {
@@ -94,17 +96,17 @@ func spare(ctx context.Context, at *reached, found tree) error {
 	return nil
 }
 
-// ending is the work of a command that ends what a key led to.
+// ending is one run of the command.
 type ending struct {
 	at  *reached
 	out io.Writer
-	// tried are the uids of what was deleted, or could not be.
+	// tried are the uids of objects that were deleted, or could not be.
 	tried    map[string]bool
 	problems []error
 }
 
-// end deletes what was not tried before. The key is first, then what makes credentials, then the credentials that are left. Changed tells that it
-// has deleted anything.
+// end deletes the objects that were not tried before. The key is first, then users, teams and trust rules, then the
+// remaining credentials. Changed reports whether any object was deleted.
 func (e *ending) end(ctx context.Context, found tree) (changed bool) {
 	gone, _ := found.others()
 	changed = e.delete(ctx, &found.Key)
@@ -118,7 +120,8 @@ func (e *ending) end(ctx context.Context, found tree) (changed bool) {
 	return changed
 }
 
-// delete deletes an object, with what was made with it if it is a key. It reports whether the object was there.
+// delete deletes an object. If the object is a key, it also deletes the objects that were made with the key. It reports
+// whether the object existed.
 func (e *ending) delete(ctx context.Context, one *credential) bool {
 	if e.tried[one.UID] {
 		return false
@@ -140,7 +143,7 @@ func (e *ending) delete(ctx context.Context, one *credential) bool {
 	var refusal *answerError
 	switch {
 	case errors.As(err, &refusal) && refusal.code == http.StatusNotFound:
-		// It has gone with its owner.
+		// The object was deleted with its owner.
 		return false
 	case err != nil:
 		e.problems = append(e.problems, fmt.Errorf("the %s %s: %w", one.noun(), one.Name, err))
@@ -150,7 +153,7 @@ func (e *ending) delete(ctx context.Context, one *credential) bool {
 	return true
 }
 
-// noun is what it is called in a sentence.
+// noun names the object within a sentence.
 func (c *credential) noun() string {
 	if c.Kind == keyKind {
 		return "access key"

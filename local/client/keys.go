@@ -22,7 +22,7 @@ import (
 	"management.platform.sh/shared/model"
 )
 
-// Keys are commands about access keys.
+// Keys are the commands about access keys.
 type Keys struct {
 	List    KeyList    `cmd:"" help:"List your access keys."`
 	Create  KeyCreate  `cmd:"" help:"Make an access key, and print it on standard output."`
@@ -31,8 +31,8 @@ type Keys struct {
 	End     KeyEnd     `cmd:"" help:"End an access key and what it led to: keys, tokens, and the users, teams and trust rules with their credentials."`
 }
 
-// KeyTree prints what an access key led to. It reads the API as any client does, so that it shows what its caller may see. Source: ADR-0021,
-// ADR-0047.
+// KeyTree prints the objects that were made with an access key. It reads the API like any client, so that it shows what
+// its caller may see. Source: ADR-0021, ADR-0047.
 type KeyTree struct {
 	Name      string `arg:"" name:"name" placeholder:"NAME" help:"Name of the access key."`
 	Host      string `arg:"" optional:"" name:"host" placeholder:"HOST" help:"The platform, as at platform login. Absent: that of the current context of the kubeconfig, with its credential."`
@@ -40,16 +40,16 @@ type KeyTree struct {
 	UID       string `name:"uid" placeholder:"UID" help:"UID of the access key, if it is gone. The audit has it, and so does the status of what was made with it."`
 	Output    string `short:"o" enum:"text,json,yaml" default:"text" help:"Output format: text, json or yaml (${default})."`
 
-	// Out is where it prints. Nil: the standard output of the process.
+	// Out is the writer for the tree. Nil: the standard output of the process.
 	Out io.Writer `kong:"-"`
 }
 
-// tree is what is printed.
+// tree is the printed value.
 type tree struct {
-	// Key is the access key, with what was made with it.
+	// Key is the access key, with the objects that were made with it.
 	Key credential `json:"key"`
-	// EndsWithKey counts what ends when the key is deleted, and Foreground what ends if that is done with --cascade=foreground. Neither
-	// counts the key itself.
+	// EndsWithKey counts the credentials that end when the key is deleted. Foreground counts those that end when it is
+	// deleted with --cascade=foreground. Neither counts the key itself.
 	EndsWithKey count `json:"endsWithKey"`
 	Foreground  count `json:"endsInForeground"`
 	// Hidden are the resources that the caller may not list.
@@ -78,43 +78,43 @@ type credential struct {
 	Kind string `json:"kind"`
 	Name string `json:"name"`
 	UID  string `json:"uid"`
-	// Type is that of an access key: a kubeconfig is one of the type Kubeconfig.
+	// Type is the type of an access key. A kubeconfig is an access key of type Kubeconfig.
 	Type  string `json:"type,omitempty"`
 	Owner string `json:"owner"`
-	// Ends is when it ends by itself. Absent: never.
+	// Ends is when the credential expires. Absent: never.
 	Ends *metav1.Time `json:"expirationTimestamp,omitempty"`
-	// MadeBy is the key with which it was made. Absent keys are gone: what they made stands below the nearest one that is left.
+	// MadeBy is the key with which the object was made. If this key is gone, the object is listed below its nearest
+	// existing ancestor.
 	MadeBy string `json:"createdBy,omitempty"`
-	// Gone means that the access key was deleted before the command. Only the key at the top can be gone.
+	// Gone reports whether the access key was deleted before the command. Only the key at the top can be gone.
 	Gone bool `json:"gone,omitempty"`
-	// EndsWithKey tells that it ends when the key at the top is deleted, and EndsInForeground that it ends if that is done with
-	// --cascade=foreground.
+	// EndsWithKey reports whether the object ends when the key at the top is deleted. EndsInForeground reports whether
+	// it ends when the key is deleted with --cascade=foreground.
 	EndsWithKey      bool         `json:"endsWithKey"`
 	EndsInForeground bool         `json:"endsInForeground"`
 	Made             []credential `json:"made,omitempty"`
 
 	namespace string
 	lineage   []model.AccessKeyAncestor
-	// from is the uid of the user, team or trust rule whose credential it is.
+	// from is the uid of the user, team or trust rule that owns the credential.
 	from    string
 	created metav1.Time
 }
 
-// isToken tells a token from an access key.
+// isToken reports whether a credential is a token and not an access key.
 func (c *credential) isToken() bool { return c.Kind == tokenKind }
 
-// isCredential tells credentials from other objects.
+// isCredential reports whether the object is a credential.
 func (c *credential) isCredential() bool { return c.Kind == keyKind || c.isToken() }
 
 const (
 	keyKind   = "OwnedAccessKey"
 	tokenKind = "DirectClusterEndpointToken"
 	keysPath  = "/ownedaccesskeys"
-	// pageOf is how many objects are asked for at a time.
+	// pageOf is the number of objects on a requested page.
 	pageOf = 250
 )
 
-// Run asks the platform and prints the tree.
 func (c *KeyTree) Run(ctx context.Context) error {
 	at, err := reach(ctx, c.Host, c.Authority)
 	if err != nil {
@@ -131,8 +131,8 @@ func (c *KeyTree) Run(ctx context.Context) error {
 	return output.Write(out, c.Output, printed, printed.describe)
 }
 
-// treeOf returns what an access key led to. A key with a uid may be gone, and another one may have its name. Without a uid, the key of the
-// name is meant.
+// treeOf returns the tree of an access key. A key with a uid may be gone, and another key may have its name. Without a
+// uid, the existing key of the name is meant.
 func treeOf(ctx context.Context, at *reached, name, uid string) (tree, error) {
 	var root model.OwnedAccessKey
 	err := at.get(ctx, keysPath+"/"+url.PathEscape(name), &root)
@@ -151,7 +151,7 @@ func treeOf(ctx context.Context, at *reached, name, uid string) (tree, error) {
 	return grownFrom(ctx, at, ofKey(&root))
 }
 
-// grownFrom returns what an access key led to, which may be gone.
+// grownFrom returns the tree of an access key, which may be gone.
 func grownFrom(ctx context.Context, at *reached, root credential) (tree, error) {
 	s := &search{at: at, seen: map[string]bool{root.UID: true}, hidden: map[string]bool{}}
 	if err := s.below(ctx, root.UID); err != nil {
@@ -162,12 +162,12 @@ func grownFrom(ctx context.Context, at *reached, root credential) (tree, error) 
 	return grown, nil
 }
 
-// search finds what an access key led to: what was made with it, the credentials of the users, teams and trust rules among that, what was made
-// with these, and so on.
+// search finds the objects that were made with an access key, the credentials of the users, teams and trust rules among
+// them, the objects that were made with these credentials, and so on.
 type search struct {
 	at    *reached
 	found []credential
-	// seen are the uids of what was found.
+	// seen are the uids of the objects in the tree.
 	seen map[string]bool
 	// hidden are the resources that the caller may not list.
 	hidden map[string]bool
@@ -179,14 +179,14 @@ type made struct {
 	Status            model.Origin `json:"status"`
 }
 
-// originated are the resources, besides credentials, whose objects say with which key they were made. Credentials is the field selector of the
-// access keys that an object gives.
+// originated are the resources, besides credentials, whose objects record the key with which they were made.
+// Credentials is the field selector of the access keys that an object gives.
 var originated = []struct{ path, kind, credentials string }{
 	{"/users", "User", "spec.user"}, {"/teams", "Team", "spec.team"}, {"/trustrules", "TrustRule", "status.trustRule.name"},
 	{"/projects", "Project", ""}, {"/virtualclusterinstances", "VirtualClusterInstance", ""},
 }
 
-// below adds what was made with the key of a uid.
+// below adds the objects that were made with the key of a uid.
 func (s *search) below(ctx context.Context, uid string) error {
 	selector := "status.lineage.uid=" + uid
 	if err := s.credentials(ctx, selector, nil); err != nil {
@@ -216,7 +216,8 @@ func (s *search) below(ctx context.Context, uid string) error {
 	return nil
 }
 
-// credentials adds keys and tokens. With an object, they are its own: what was made with them is added as well.
+// credentials adds keys and tokens. With an object, it adds the credentials of the object, and the objects that were
+// made with them.
 func (s *search) credentials(ctx context.Context, selector string, of *credential) error {
 	var found []credential
 	err := listed(s, ctx, keysPath, selector, func(k model.OwnedAccessKey) {
@@ -245,7 +246,7 @@ func (s *search) credentials(ctx context.Context, selector string, of *credentia
 	return nil
 }
 
-// add adds what was not found before.
+// add adds an object that is not in the tree yet.
 func (s *search) add(one credential) bool {
 	if s.seen[one.UID] {
 		return false
@@ -298,7 +299,8 @@ func maker(reference *model.AccessKeyReference) string {
 	return reference.Name
 }
 
-// grow puts what was found below the nearest of its makers that is left. What no maker is left of is below the object whose credential it is.
+// grow puts each object below its nearest existing ancestor. An object without an existing ancestor goes below the
+// object whose credential it is.
 func grow(root credential, found []credential) tree {
 	slices.SortStableFunc(found, func(a, b credential) int {
 		return cmp.Or(a.created.Compare(b.created.Time), strings.Compare(a.Kind, b.Kind), strings.Compare(a.Name, b.Name))
@@ -324,7 +326,7 @@ func grow(root credential, found []credential) tree {
 		for i := range parent.Made {
 			child := &parent.Made[i]
 			ofRoot := slices.IndexFunc(child.lineage, func(a model.AccessKeyAncestor) bool { return a.UID == root.UID })
-			// A token ends with the key that requested it. A key ends with those that bind it.
+			// A token ends with the key that requested it. A key ends with the keys that it is bound to.
 			bound := child.isCredential() && ofRoot >= 0 && child.lineage[ofRoot].Bounds || child.isToken() && ends
 			child.EndsInForeground = child.isCredential() && (ofRoot >= 0 && !root.Gone || bound)
 			if child.EndsInForeground {
@@ -350,7 +352,7 @@ func (c *count) add(one *credential) {
 	}
 }
 
-// describe returns what people read.
+// describe returns the tree as text.
 func (t tree) describe() []byte {
 	rows := [][]string{{"NAME", "TYPE", "OWNER", "ENDS", "ENDS WITH THE KEY"}}
 	var add func(c *credential, depth int)
@@ -405,7 +407,8 @@ func aligned(rows [][]string) string {
 	return text.String()
 }
 
-// others returns what a deletion of the key does not end: first what keys end ends, then what stays.
+// others returns the objects that remain after the key is deleted: first the objects that other keys end, then the
+// objects that stay.
 func (t tree) others() (gone, stays []*credential) {
 	var add func(c *credential)
 	add = func(c *credential) {
@@ -424,7 +427,7 @@ func (t tree) others() (gone, stays []*credential) {
 	return gone, stays
 }
 
-// arguments are what a command needs to find an access key.
+// arguments are the parameters for finding an access key.
 func (c *credential) arguments() string {
 	if c.Gone {
 		return c.Name + " --uid " + c.UID
@@ -440,7 +443,7 @@ func (c *credential) title() string {
 	return c.namespace + "/" + c.Name
 }
 
-// label is what it is, in a word: the type of an access key, or a noun.
+// label is the type of an access key, or a noun for another object.
 func (c *credential) label() string {
 	if c.Gone {
 		return "deleted"
@@ -459,21 +462,22 @@ func (c *credential) label() string {
 	}
 }
 
-// answerError is a request that the platform did not serve.
+// answerError means that the platform did not serve a request.
 type answerError struct {
 	code    int
 	message string
 }
 
-// Error is what the platform says.
+// Error returns the message of the platform.
 func (e *answerError) Error() string { return "asking the platform: " + e.message }
 
-// get reads what is at a path of the API into a value.
+// get decodes the response at a path of the API into a value.
 func (r *reached) get(ctx context.Context, path string, into any) error {
 	return r.ask(ctx, http.MethodGet, path, nil, into)
 }
 
-// ask sends a request to a path of the API and reads the answer into a value. Errors: answerError; why there is no answer.
+// ask sends a request to a path of the API and decodes the response into a value. Errors: answerError; the reason why
+// there is no response.
 func (r *reached) ask(ctx context.Context, method, path string, body io.Reader, into any) error {
 	return r.askAs(ctx, method, path, body, nil, into)
 }
@@ -498,7 +502,7 @@ func (r *reached) askAs(ctx context.Context, method, path string, body io.Reader
 	return nil
 }
 
-// maxList is how much of a page is read, in bytes.
+// maxList bounds a page that is read, in bytes.
 const maxList = 64 << 20
 
 // each reads a list page by page.
@@ -517,7 +521,7 @@ func each[T any](ctx context.Context, at *reached, path, selector string, do fun
 	})
 }
 
-// pages reads the pages of a list. The query of each is changed before it is read.
+// pages reads the pages of a list. It changes the query before each page.
 func pages(query url.Values, read func() (next string, err error)) error {
 	query.Set("limit", fmt.Sprint(pageOf))
 	for {

@@ -39,7 +39,7 @@ type Kubeconfig struct {
 	Data       string `default:".platform" placeholder:"DIR" help:"Data folder of platform serve (${default})."`
 }
 
-// Run requests a kubeconfig from the platform. It writes the kubeconfig, or merges it into a file.
+// Run requests a kubeconfig from the platform, and writes it to a file or merges it into a file.
 func (c *Kubeconfig) Run(ctx context.Context) error {
 	namespace, name, found := strings.Cut(c.Instance, "/")
 	if !found || namespace == "" || name == "" || strings.Contains(name, "/") {
@@ -57,7 +57,7 @@ func (c *Kubeconfig) Run(ctx context.Context) error {
 		return fmt.Errorf("--output: %w", err)
 	}
 	if c.Merge {
-		// The file is checked first: no credential is made for a file that cannot take it.
+		// Check the file first: no credential is made for a file that cannot take it.
 		if _, err := load(file); err != nil {
 			return err
 		}
@@ -101,8 +101,8 @@ func (c *Kubeconfig) Run(ctx context.Context) error {
 	return err
 }
 
-// reaches returns the platform to ask. Without a HOST and a data folder it is that of the current context of the kubeconfig, as after platform
-// login. A merge changes that context, so it needs one of them.
+// reaches returns the platform to use. Without a HOST and a data folder, this is the platform of the current context of
+// the kubeconfig, as after platform login. A merge changes that context, so it needs one of them.
 func (c *Kubeconfig) reaches(ctx context.Context, platform string) (*reached, error) {
 	_, err := os.Stat(platform)
 	missing := c.Platform == "" && errors.Is(err, os.ErrNotExist)
@@ -123,8 +123,8 @@ func (c *Kubeconfig) reaches(ctx context.Context, platform string) (*reached, er
 	return at, nil
 }
 
-// mergesInto returns the file that kubectl would write a new entry to: the first existing file of KUBECONFIG, else its
-// last file, else the one in the home folder. The kubeconfig that reaches the platform is left out: after a merge its
+// mergesInto returns the file to which kubectl would write a new entry: the first existing file of KUBECONFIG, else its
+// last file, else the file in the home folder. The kubeconfig that reaches the platform is left out: after a merge its
 // current context would be the virtual cluster.
 func mergesInto(platform string) string {
 	files := slices.DeleteFunc(filepath.SplitList(os.Getenv(clientcmd.RecommendedConfigPathEnvVar)), func(file string) bool {
@@ -150,7 +150,7 @@ func same(a, b string) bool {
 	return err == nil && os.SameFile(one, other)
 }
 
-// maxLinks is how many links a path may lead through, as in Linux.
+// maxLinks bounds how many links a path may lead through, as in Linux.
 const maxLinks = 40
 
 // destination returns the file that is replaced when a path is written: the target of its links, so that the links stay.
@@ -198,10 +198,10 @@ func (c *Kubeconfig) ask(ctx context.Context, at *reached, namespace, name strin
 	return made, nil
 }
 
-// maxAnswer is the largest answer, in bytes.
+// maxAnswer is the maximum size of a response, in bytes.
 const maxAnswer = 3 << 20
 
-// readAnswer reads the response to a create request. If the request was refused, the refusal is the message of the API or,
+// readAnswer reads the response to a create request. The error of a refused request is the message of the API or,
 // without one, the status of the response.
 func readAnswer(response *http.Response) (text []byte, refusal string, err error) {
 	text, err = io.ReadAll(io.LimitReader(response.Body, maxAnswer))
@@ -231,8 +231,8 @@ func load(file string) (*clientcmdapi.Config, error) {
 	return config, nil
 }
 
-// merged adds cluster, user and current context of a kubeconfig to a file, and makes that the current context. Everything else in the file stays.
-// It returns the name of the new context, one of two: see entryName.
+// merged adds cluster, user and current context of a kubeconfig to a file, and makes that the current context. All
+// other entries of the file stay. It returns the name of the new context, one of two: see entryName.
 func merged(file string, text []byte, short, full string) (result []byte, name string, err error) {
 	into, err := load(file)
 	if err != nil {
@@ -256,8 +256,9 @@ func merged(file string, text []byte, short, full string) (result []byte, name s
 	return result, name, nil
 }
 
-// entryName returns the name of an entry for a server. It is the short one, unless an entry of another server has it: that one stays. The full
-// name is of this server alone, so an entry that has it is an earlier one.
+// entryName returns the name of an entry for a server. It returns the short name, unless an entry of another server has
+// it, which then stays. The full name is unique to this server, so an entry that has it is an earlier entry of this
+// server.
 func entryName(into *clientcmdapi.Config, server, short, full string) string {
 	cluster := into.Clusters[short]
 	free := cluster == nil && into.AuthInfos[short] == nil && into.Contexts[short] == nil

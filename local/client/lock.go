@@ -16,7 +16,7 @@ const (
 	lockPause = 20 * time.Millisecond
 	// abandonedAfter is the age of the lock of a program that no longer runs. A kubeconfig is written within milliseconds.
 	abandonedAfter = time.Minute
-	// renewedFor is the longest wait for another program that asks the platform for a credential.
+	// renewedFor is the longest wait for another program that requests a credential.
 	renewedFor = time.Minute
 )
 

@@ -31,8 +31,9 @@ import (
 	"management.platform.sh/shared/model/secret"
 )
 
-// Login signs a person in: at a connector of the platform with a browser, or with an access key that they have. The key is kept in
-// a file, and a context of the kubeconfig names that file. A job signs in with its own token. Source: ADR-0031, ADR-0036; RFC 8252.
+// Login signs a person in: at a connector of the platform with a browser, or with an access key that they have. It
+// keeps the key in a file, and a context of the kubeconfig names that file. A job signs in with its own token. Source:
+// ADR-0031, ADR-0036; RFC 8252.
 type Login struct {
 	Host      string        `arg:"" name:"host" placeholder:"HOST" help:"The platform: HOST, or https://HOST/kubernetes/management."`
 	Authority string        `name:"certificate-authority" type:"path" placeholder:"FILE" help:"Certificate authority of the platform. Absent: the ones that the system trusts."`
@@ -51,38 +52,38 @@ type Login struct {
 	Refresh   bool          `help:"Keep an access key of an hour, and a refresh token for the next one. The kubeconfig names platform credential, which renews it. Absent: a key that lives as long as the sign-in."`
 	Output    string        `type:"path" short:"o" placeholder:"FILE" help:"Kubeconfig to add the platform to. Absent: the first existing file of KUBECONFIG, else its last file, else ~/.kube/config."`
 
-	// Open opens an address in a browser. Nil: the browser of the system.
+	// Open opens an address in a browser. Nil: the system's browser.
 	Open func(address string) error `kong:"-"`
 
-	// Input is the standard input. Nil: that of the process.
+	// Input is the standard input. Nil: the standard input of the process.
 	Input io.Reader `kong:"-"`
 
-	// Terminal asks the person for a text that is not shown. Nil: the terminal of the process does.
+	// Terminal asks the person for a text that is not shown. Nil: the terminal of the process asks.
 	Terminal func(ctx context.Context, prompt string) (string, error) `kong:"-"`
 
-	// Messages is where the person reads what to do. Nil: the standard error of the process.
+	// Messages is the writer for messages to the person. Nil: the standard error of the process.
 	Messages io.Writer `kong:"-"`
 }
 
 const (
-	// loginClient is the name of this program at the platform.
+	// loginClient is the client id of this program at the platform.
 	loginClient = "platform-cli"
-	// basePath is where the API is below a host.
+	// basePath is the path of the API below a host.
 	basePath = "/kubernetes/management"
-	// passwordID is the --connector for the page at which people type their password.
+	// passwordID is the value of --connector for the page at which people type their password.
 	passwordID = "password"
-	// outOfBand stands for the address of a program that needs no browser.
+	// outOfBand is the redirect URI of a program that needs no browser.
 	outOfBand = "urn:ietf:wg:oauth:2.0:oob"
 )
 
-// connector is a way to sign in. It is what describelogin serves.
+// connector is a way to sign in, as describelogin serves it.
 type connector struct {
 	ID            string `json:"id"`
 	DisplayName   string `json:"displayName"`
 	Issuer        string `json:"issuer"`
 	LoginEndpoint string `json:"loginEndpoint"`
 	TokenEndpoint string `json:"tokenEndpoint"`
-	// LogoutEndpoint is where a browser ends the session at the provider.
+	// LogoutEndpoint is the address at which a browser ends the session at the provider.
 	LogoutEndpoint string `json:"logoutEndpoint"`
 }
 
@@ -102,7 +103,7 @@ func (c *Login) Run(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("--output: %w", err)
 	}
-	// The file is checked first: no key is made for a file that cannot take it.
+	// Check the file first: no key is made for a file that cannot take it.
 	if _, err := load(file); err != nil {
 		return err
 	}
@@ -149,8 +150,8 @@ func (c *Login) Run(ctx context.Context) error {
 	return err
 }
 
-// asJob returns the access key of a job, which a second sign-in with the same token finds in the folder of the platform: the token works once.
-// Nothing is asked of a person.
+// asJob returns the access key of a job. A second sign-in with the same token finds the key in the folder of the
+// platform: the token works once. It does not prompt.
 func (c *Login) asJob(ctx context.Context, client *http.Client, server, folder string) (granted, error) {
 	if err := os.MkdirAll(folder, 0o700); err != nil {
 		return granted{}, fmt.Errorf("writing the access key: %w", err)
@@ -159,7 +160,7 @@ func (c *Login) asJob(ctx context.Context, client *http.Client, server, folder s
 	return granted{Key: key.Reveal()}, err
 }
 
-// output returns the kubeconfig to write.
+// output returns the path of the kubeconfig to write.
 func (c *Login) output() string {
 	if c.Output != "" {
 		return c.Output
@@ -203,13 +204,14 @@ func folderOf(server string) (string, error) {
 	return filepath.Join(config, "management.platform.sh", url.PathEscape(strings.ReplaceAll(shortAddress(server), ":", "_"))), nil
 }
 
-// shortAddress returns how people call the platform with a base address: its host, with the path if that is not the usual one.
+// shortAddress returns the base address of the API without its usual parts: the host, with the path if it is not the
+// usual one.
 func shortAddress(server string) string {
 	_, short, _ := strings.Cut(server, "://")
 	return strings.TrimSuffix(short, basePath)
 }
 
-// line returns the first line of the standard input, without its end.
+// line returns the first line of the standard input, without its newline.
 func (c *Login) line() (string, error) {
 	input := c.Input
 	if input == nil {
@@ -222,7 +224,7 @@ func (c *Login) line() (string, error) {
 	return strings.TrimRight(line, "\r\n"), nil
 }
 
-// password returns the password of the person: the line on the standard input, or what they type.
+// password returns the password of the person: the line on the standard input, or the text that they type.
 func (c *Login) password(ctx context.Context, server string) (string, error) {
 	if c.Password {
 		password, err := c.line()
@@ -242,7 +244,7 @@ func (c *Login) password(ctx context.Context, server string) (string, error) {
 	return password, err
 }
 
-// askHidden asks for a text on the terminal of the process, which does not show what is typed.
+// askHidden asks for a text on the terminal of the process, which does not show the typed text.
 func (c *Login) askHidden(ctx context.Context, prompt string) (string, error) {
 	input := int(os.Stdin.Fd())
 	before, err := term.GetState(input)
@@ -267,12 +269,13 @@ func (c *Login) askHidden(ctx context.Context, prompt string) (string, error) {
 		}
 		return string(got.text), nil
 	case <-ctx.Done():
-		// After an interrupt the terminal shows again what is typed.
+		// After an interrupt the terminal shows typed text again.
 		return "", errors.Join(ctx.Err(), term.Restore(input, before))
 	}
 }
 
-// withPassword signs in with a password: the platform gives a code for it, which is exchanged as after a sign-in with a browser.
+// withPassword signs in with a password: the platform returns a code for it, which is exchanged as after a sign-in with
+// a browser.
 func (c *Login) withPassword(ctx context.Context, client *http.Client, server string) (granted, error) {
 	password, err := c.password(ctx, server)
 	if err != nil {
@@ -319,7 +322,7 @@ func (c *Login) withPassword(ctx context.Context, client *http.Client, server st
 	return c.exchange(ctx, client, flow, proven.Code, verifier)
 }
 
-// wanted is what the program asks for with a code.
+// wanted has the parameters of an authorization request.
 func (c *Login) wanted(verifier string) []oauth2.AuthCodeOption {
 	options := []oauth2.AuthCodeOption{oauth2.VerifierOption(verifier)}
 	if c.Refresh {
@@ -328,7 +331,7 @@ func (c *Login) wanted(verifier string) []oauth2.AuthCodeOption {
 	return options
 }
 
-// exchange asks the platform for the access key of a code.
+// exchange redeems a code for an access key.
 func (c *Login) exchange(ctx context.Context, client *http.Client, flow *oauth2.Config, code, verifier string) (granted, error) {
 	made, err := flow.Exchange(context.WithValue(ctx, oauth2.HTTPClient, client), code, c.wanted(verifier)...)
 	if wrong := (*oauth2.RetrieveError)(nil); errors.As(err, &wrong) && wrong.ErrorCode != "" {
@@ -340,7 +343,8 @@ func (c *Login) exchange(ctx context.Context, client *http.Client, flow *oauth2.
 	return grantedBy(made), nil
 }
 
-// tokenError says in one line why the token endpoint gave no key. A page that a proxy sends in place of the platform's answer is not shown.
+// tokenError returns in one line why the token endpoint gave no key. It does not quote a page that a proxy sends in
+// place of the platform's response.
 func tokenError(err error) error {
 	wrong := (*oauth2.RetrieveError)(nil)
 	switch {
@@ -353,7 +357,7 @@ func tokenError(err error) error {
 	}
 }
 
-// withAccessKey returns the key on the standard input, if the platform knows it.
+// withAccessKey returns the key on the standard input, if the platform accepts it.
 func (c *Login) withAccessKey(ctx context.Context, client *http.Client, server string) (granted, error) {
 	line, err := c.line()
 	if err != nil {
@@ -409,7 +413,7 @@ func (c *Login) ask(ctx context.Context, client *http.Client, server string) (gr
 	back := &callback{path: path, state: state, issuer: chosen.Issuer, answers: make(chan url.Values, 1)}
 	listening := &http.Server{Handler: back, ReadHeaderTimeout: 10 * time.Second, MaxHeaderBytes: 1 << 16}
 	go func() { _ = listening.Serve(listener) }()
-	// The page that says that the sign-in is over has been sent by then.
+	// The page about the finished sign-in has been sent by then.
 	defer func() { _ = listening.Shutdown(context.WithoutCancel(ctx)) }()
 
 	c.show(flow.AuthCodeURL(state, oauth2.S256ChallengeOption(verifier)), listener.Addr())
@@ -429,7 +433,7 @@ func (c *Login) ask(ctx context.Context, client *http.Client, server string) (gr
 	return c.exchange(ctx, client, flow, answer.Get("code"), verifier)
 }
 
-// ways are the ways to sign in at a platform. It is what describelogin serves.
+// ways are the ways to sign in at a platform, as describelogin serves them.
 type ways struct {
 	SSO      []connector `json:"sso"`
 	Password passwordWay `json:"password"`
@@ -492,7 +496,7 @@ func (c *Login) choose(offered ways) (connector, error) {
 	return chosen, checkAddresses(chosen.LoginEndpoint, chosen.TokenEndpoint)
 }
 
-// checkAddresses refuses addresses at which a code and its verifier would travel without TLS.
+// checkAddresses refuses addresses to which a code and its verifier would be sent without TLS.
 func checkAddresses(addresses ...string) error {
 	for _, address := range addresses {
 		if at, err := url.Parse(address); err != nil || !safe(at) {
@@ -502,7 +506,7 @@ func checkAddresses(addresses ...string) error {
 	return nil
 }
 
-// show prints where to sign in, and opens it in a browser. A browser that cannot be opened is no error.
+// show prints the address at which to sign in, and opens it in a browser. A failure to open it is no error.
 func (c *Login) show(address string, listening net.Addr) {
 	messages := c.messages()
 	_, _ = fmt.Fprintf(messages, "Sign in with a browser on this computer:\n\n  %s\n\n", address)
@@ -540,13 +544,14 @@ func openBrowser(address string) error {
 	return started.Process.Release()
 }
 
-// callback is where the browser comes back.
+// callback serves the redirect URI, to which the browser returns.
 type callback struct {
 	path, state, issuer string
 	answers             chan url.Values
 }
 
-// ServeHTTP takes the answer to this sign-in. It ignores everything else, so that other programs and pages cannot end it.
+// ServeHTTP takes the response to this sign-in. It ignores all other requests, so that other programs and pages cannot
+// end the sign-in.
 func (b *callback) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.Header().Set("Cache-Control", "no-store")
@@ -564,7 +569,7 @@ func (b *callback) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	select {
 	case b.answers <- query:
 	default:
-		// The first answer counts.
+		// The first response counts.
 	}
 	_, _ = io.WriteString(w, "You can close this page and go back to the program.\n")
 }

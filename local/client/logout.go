@@ -8,14 +8,14 @@ import (
 	"path/filepath"
 )
 
-// Logout ends the access key of a sign-in and removes its file. A key that was given to platform login is only forgotten.
+// Logout ends the access key of a sign-in and removes its file. A key that was given to platform login is only removed.
 type Logout struct {
 	Host      string `arg:"" name:"host" placeholder:"HOST" help:"The platform, as at platform login."`
 	Authority string `name:"certificate-authority" type:"path" placeholder:"FILE" help:"Certificate authority of the platform. Absent: that of platform login, else the ones that the system trusts."`
 }
 
-// Run revokes the key, so that it and what is bound to it are refused at the next request. The file stays after an error. The
-// context of the kubeconfig stays for the next sign-in.
+// Run revokes the key, so that the platform refuses the key and the credentials bound to it from the next request on.
+// After an error the file stays. The context of the kubeconfig stays for the next sign-in.
 func (c *Logout) Run(ctx context.Context) error {
 	s, err := openSignedIn(c.Host, c.Authority)
 	if err != nil {
@@ -31,7 +31,7 @@ func (c *Logout) Run(ctx context.Context) error {
 	}
 	borrowed := filepath.Join(s.folder, loginBorrowed)
 	if _, err := os.Stat(borrowed); err == nil {
-		// In this order, what is left after an error is not taken for the key of a sign-in.
+		// In this order, a file that remains after an error is not taken for the key of a sign-in.
 		if err := errors.Join(remove(file), remove(borrowed)); err != nil {
 			return err
 		}
@@ -51,7 +51,7 @@ func (c *Logout) Run(ctx context.Context) error {
 	if _, err := fmt.Println("You are signed out. The access key is refused from now on."); err != nil {
 		return err
 	}
-	// The key has ended whether or not the platform says more.
+	// The key has ended, whether or not the platform describes a logout.
 	offered, err := waysOf(ctx, s.client, s.server)
 	if err != nil {
 		return nil //nolint:nilerr // see above

@@ -26,11 +26,10 @@ type KeyList struct {
 	All       bool   `help:"List every access key that you may see."`
 	Output    string `short:"o" enum:"text,json,yaml,name" default:"text" help:"Output format: text, json, yaml or name (${default})."`
 
-	// Out is where it prints. Nil: the standard output of the process.
+	// Out is the writer for the list. Nil: the standard output of the process.
 	Out io.Writer `kong:"-"`
 }
 
-// Run asks the platform and prints the keys.
 func (c *KeyList) Run(ctx context.Context) error {
 	at, err := reach(ctx, c.Host, c.Authority)
 	if err != nil {
@@ -64,7 +63,7 @@ func (c *KeyList) Run(ctx context.Context) error {
 	})
 }
 
-// self returns who the credential acts as.
+// self returns the identity that the credential acts as.
 func (r *reached) self(ctx context.Context) (model.SelfStatus, error) {
 	var self model.Self
 	err := r.ask(mayRepeat(ctx), http.MethodPost, "/selves", strings.NewReader("{}"), &self)
@@ -86,7 +85,7 @@ func (r *reached) ownKeys(ctx context.Context) (string, error) {
 	}
 }
 
-// printKeys prints the table that the platform makes of access keys, as kubectl does.
+// printKeys prints the platform's table of access keys, as kubectl does.
 func (r *reached) printKeys(ctx context.Context, out io.Writer, selector string) error {
 	query := url.Values{"fieldSelector": {selector}, "includeObject": {string(metav1.IncludeNone)}}
 	header := http.Header{"Accept": {"application/json;as=Table;g=" + metav1.GroupName + ";v=v1"}}
@@ -127,7 +126,8 @@ func (r *reached) printKeys(ctx context.Context, out io.Writer, selector string)
 	return err
 }
 
-// KeyCreate makes an access key. The key itself is printed once, on the standard output alone. Source: Spec 2.3, 2.5.
+// KeyCreate creates an access key. It prints the key itself once, and only on the standard output. Source: Spec 2.3,
+// 2.5.
 type KeyCreate struct {
 	Name        string        `arg:"" name:"name" placeholder:"NAME" help:"Name of the access key."`
 	Host        string        `arg:"" optional:"" name:"host" placeholder:"HOST" help:"The platform, as at platform login. Absent: that of the current context of the kubeconfig, with its credential."`
@@ -143,12 +143,12 @@ type KeyCreate struct {
 	ReadOnly    bool          `help:"Limit the key to get, list and watch of what these flags name."`
 	Output      string        `short:"o" enum:"text,json,yaml" default:"text" help:"Output format: text is the key alone, json and yaml are the object with the key (${default})."`
 
-	// Out is where it prints the key, and Messages what else there is to say. Nil: those of the process.
+	// Out is the writer for the key, and Messages the writer for all other text. Nil: the standard output and error of
+	// the process.
 	Out      io.Writer `kong:"-"`
 	Messages io.Writer `kong:"-"`
 }
 
-// Run makes the key and prints it.
 func (c *KeyCreate) Run(ctx context.Context) error {
 	key, err := c.key()
 	if err != nil {
@@ -187,7 +187,7 @@ func (c *KeyCreate) Run(ctx context.Context) error {
 	return err
 }
 
-// key returns the access key to make. Without a flag that limits it there is no scope.
+// key returns the access key to create. It has no scope unless a flag limits it.
 func (c *KeyCreate) key() (*model.OwnedAccessKey, error) {
 	if c.TTL < 0 || c.TTL%time.Second != 0 {
 		return nil, errors.New("--ttl: must be a whole number of seconds, at least 0s")
@@ -223,11 +223,10 @@ type KeyDisable struct {
 	Host      string `arg:"" optional:"" name:"host" placeholder:"HOST" help:"The platform, as at platform login. Absent: that of the current context of the kubeconfig, with its credential."`
 	Authority string `name:"certificate-authority" type:"path" placeholder:"FILE" help:"Certificate authority of the platform. Absent: that of platform login, else the ones that the system trusts."`
 
-	// Out is where it prints. Nil: the standard output of the process.
+	// Out is the writer for the report. Nil: the standard output of the process.
 	Out io.Writer `kong:"-"`
 }
 
-// Run disables the key.
 func (c *KeyDisable) Run(ctx context.Context) error {
 	at, err := reach(ctx, c.Host, c.Authority)
 	if err != nil {

@@ -26,33 +26,34 @@ const (
 	loginRefresh = "refresh.json"
 	// loginLock is the name of the file that a program locks while it renews the access key.
 	loginLock = "refresh.lock"
-	// loginAuthority is the name of the file with the certificate authority that a sign-in was given.
+	// loginAuthority is the name of the file with the certificate authority that was given to a sign-in.
 	loginAuthority = "ca.crt"
-	// loginBorrowed is the name of a file that marks an access key which a person gave to the program. No sign-in made the key.
+	// loginBorrowed is the name of a file that marks an access key as given by the person. No sign-in made the key.
 	loginBorrowed = "borrowed"
-	// refreshBefore is how long before its end an access key is renewed.
+	// refreshBefore is how long before its expiry an access key is renewed.
 	refreshBefore = 5 * time.Minute
-	// offlineAccess asks for a refresh token. Source: ADR-0045.
+	// offlineAccess is the scope that requests a refresh token. Source: ADR-0045.
 	offlineAccess = "offline_access"
 )
 
-// granted is what the platform gives for a sign-in.
+// granted has the credentials of a sign-in.
 type granted struct {
-	// Key is the access key, and Expires when it ends.
+	// Key is the access key, and Expires its expiry.
 	Key     string    `json:"accessKey"`
 	Expires time.Time `json:"expires,omitzero"`
 	// Refresh is the refresh token. Empty: there is none.
 	Refresh string `json:"refreshToken,omitempty"`
-	// Borrowed means that the key existed before the sign-in, and works after the sign-out.
+	// Borrowed reports whether the key existed before the sign-in, and works after the sign-out.
 	Borrowed bool `json:"-"`
 }
 
-// grantedBy returns what an answer of the token endpoint grants.
+// grantedBy returns the credentials in a response of the token endpoint.
 func grantedBy(token *oauth2.Token) granted {
 	return granted{Key: token.AccessToken, Expires: token.Expiry, Refresh: token.RefreshToken}
 }
 
-// keep writes what was granted into the folder of a platform: the refresh token first, because the one before it ends the sign-in.
+// keep writes the credentials into the folder of a platform. It writes the refresh token first, because using an older
+// refresh token ends the sign-in.
 func (g granted) keep(folder string) error {
 	if err := os.MkdirAll(folder, 0o700); err != nil {
 		return fmt.Errorf("writing the access key: %w", err)
@@ -79,14 +80,14 @@ func (g granted) keep(folder string) error {
 	}
 	err := atomicfile.Write(filepath.Join(folder, loginKey), []byte(g.Key))
 	if err == nil && !g.Borrowed {
-		// Not earlier: logout ends the key that is there.
+		// Not earlier: until then, logout ends the key that is there.
 		err = remove(borrowed)
 	}
 	return err
 }
 
-// keepAuthority keeps the certificate authority that a sign-in was given, so that later commands need not be given it. Without one, the
-// authorities of the system verify the platform from now on.
+// keepAuthority stores the certificate authority that was given to a sign-in, so that later commands need no flag for
+// it. If none was given, the system's authorities verify the platform from now on.
 func keepAuthority(folder string, text []byte) error {
 	file := filepath.Join(folder, loginAuthority)
 	if len(text) == 0 {
@@ -116,17 +117,17 @@ func remove(file string) error {
 	return nil
 }
 
-// signedIn is a sign-in at a platform that this program keeps in a folder.
+// signedIn is a sign-in at a platform, whose credentials are in a folder.
 type signedIn struct {
-	// host is how the person calls the platform, and server the base address of its API.
+	// host is the person's name for the platform, and server the base address of its API.
 	host, server, folder string
 	client               *http.Client
 	now                  func() time.Time
-	// warn is where it says that a key could not be renewed, which is used nevertheless.
+	// warn is the writer for the warning that a key could not be renewed. The key is used all the same.
 	warn io.Writer
 }
 
-// openSignedIn returns the sign-in at a platform. Nobody need be signed in there.
+// openSignedIn returns the sign-in at a platform, which may have no credentials.
 func openSignedIn(host, authority string) (*signedIn, error) {
 	server, folder, err := platformOf(host)
 	if err != nil {
@@ -139,7 +140,7 @@ func openSignedIn(host, authority string) (*signedIn, error) {
 	return &signedIn{host: host, server: server, folder: folder, client: client, now: time.Now, warn: os.Stderr}, nil
 }
 
-// read returns what is kept of the sign-in. Error: os.ErrNotExist if there is none.
+// read returns the stored credentials. Error: os.ErrNotExist if there are none.
 func (s *signedIn) read() (granted, error) {
 	text, err := os.ReadFile(filepath.Join(s.folder, loginRefresh))
 	if errors.Is(err, os.ErrNotExist) {
@@ -162,8 +163,8 @@ func (s *signedIn) young(kept granted) bool {
 	return kept.Refresh == "" || s.now().Add(refreshBefore).Before(kept.Expires)
 }
 
-// present returns the access key of the sign-in. One that ends soon is renewed before, by one program at a time. Error: os.ErrNotExist if
-// nobody is signed in; a text that says what to do.
+// present returns the access key of the sign-in. It first renews a key that expires soon; one program at a time does
+// so. Errors: os.ErrNotExist if no person is signed in; a text with advice.
 func (s *signedIn) present(ctx context.Context) (granted, error) {
 	kept, err := s.read()
 	if err != nil || s.young(kept) {
@@ -174,7 +175,7 @@ func (s *signedIn) present(ctx context.Context) (granted, error) {
 		return granted{}, err
 	}
 	defer unlock()
-	// Another program may have renewed it meanwhile.
+	// Another program may have renewed it in the meantime.
 	if kept, err = s.read(); err != nil || s.young(kept) {
 		return kept, err
 	}
@@ -190,10 +191,10 @@ func (s *signedIn) present(ctx context.Context) (granted, error) {
 	}
 }
 
-// refresh asks the platform for the next key. A refusedError is final.
+// refresh requests the next key from the platform. A refusedError is final.
 func (s *signedIn) refresh(ctx context.Context, kept granted) (granted, error) {
 	flow := &oauth2.Config{ClientID: loginClient, Endpoint: oauth2.Endpoint{TokenURL: s.server + "/auth/token", AuthStyle: oauth2.AuthStyleInParams}}
-	// The platform lets a refresh be repeated whose answer was lost.
+	// The platform accepts a repeated refresh whose response was lost.
 	token, err := flow.TokenSource(context.WithValue(mayRepeat(ctx), oauth2.HTTPClient, s.client), &oauth2.Token{RefreshToken: kept.Refresh}).Token()
 	if wrong := (*oauth2.RetrieveError)(nil); errors.As(err, &wrong) && wrong.ErrorCode == "invalid_grant" {
 		return granted{}, &refusedError{"the sign-in has ended; sign in again with platform login --refresh " + s.host}
@@ -229,13 +230,13 @@ func (c *Credential) Run(ctx context.Context) error {
 	}
 	until := kept.Expires
 	if s.young(kept) && !until.IsZero() {
-		// kubectl asks again from then on, and gets a new key.
+		// kubectl then asks again, and gets a new key.
 		until = until.Add(-refreshBefore)
 	}
 	return printCredential(os.Stdout, kept.Key, until)
 }
 
-// execPlugin returns what a kubeconfig says of Credential.
+// execPlugin returns the entry of a kubeconfig for Credential.
 func execPlugin(server string) *clientcmdapi.ExecConfig {
 	return &clientcmdapi.ExecConfig{
 		APIVersion: clientauthenticationv1.SchemeGroupVersion.String(), Command: "platform", Args: []string{"credential", server},

@@ -16,22 +16,23 @@ import (
 )
 
 const (
-	// repeats is how often a request is sent again, at most.
+	// repeats bounds how often a request is sent again.
 	repeats = 3
-	// maxPause is the longest pause that a server may ask for.
+	// maxPause bounds the pause that a server may ask for.
 	maxPause = 30 * time.Second
 )
 
-// mayRepeat returns a context for requests that have the same effect if they arrive twice, although their method does not say so.
+// mayRepeat returns a context for requests that have the same effect if they arrive twice, although their method is not
+// idempotent.
 func mayRepeat(ctx context.Context) context.Context {
 	return context.WithValue(ctx, repeatable{}, true)
 }
 
 type repeatable struct{}
 
-// repeating returns a client that repeats each request that had no effect, because nobody listened or the server said when to come back, and
-// each idempotent request whose answer was lost. Also reports whether a request with another outcome is repeated; nil: none
-// is. Source: RFC 9110, 9.2.2 and 10.2.3.
+// repeating returns a client that repeats each request that had no effect, because no server listened or the server
+// said when to come back. It also repeats each idempotent request whose response was lost. Also reports whether a
+// request with another outcome is repeated; nil: none is. Source: RFC 9110, 9.2.2 and 10.2.3.
 func repeating(client *http.Client, also func(*http.Response, error) bool) *http.Client {
 	inner := retryablehttp.NewClient()
 	inner.HTTPClient, inner.Logger, inner.ErrorHandler = client, nil, retryablehttp.PassthroughErrorHandler
@@ -75,7 +76,8 @@ func isIdempotent(ctx context.Context, answer *http.Response, err error) bool {
 	}
 }
 
-// isUnanswered reports whether nobody knows what a request did: the connection ended before the answer, or a gateway got none.
+// isUnanswered reports whether the effect of a request is unknown: the connection ended before the response, or a
+// gateway got none.
 func isUnanswered(answer *http.Response, err error) bool {
 	if err == nil {
 		return answer.StatusCode == http.StatusBadGateway || answer.StatusCode == http.StatusGatewayTimeout

@@ -24,20 +24,21 @@ import (
 	"management.platform.sh/shared/model/secret"
 )
 
-// Revoke revokes credentials by their texts. It reads them from the standard input, so that they stand in no list of processes
-// and in no history of a shell. It needs no credential, and does not learn which of the texts were credentials: it says what
-// their forms are. Source: ADR-0022.
+// Revoke revokes credentials by their texts. It reads them from the standard input, so that they do not appear in
+// process lists and shell histories. It needs no credential, and does not learn which of the texts were credentials: it
+// reports their forms. Source: ADR-0022.
 type Revoke struct {
 	Host      string `arg:"" optional:"" name:"host" placeholder:"HOST" help:"The platform, as at platform login. Absent: that of --server, else of the current context of the kubeconfig."`
 	Server    string `env:"PLATFORM_SERVER" placeholder:"HOST" help:"The platform, for scripts that have it in a variable."`
 	Authority string `name:"certificate-authority" type:"path" placeholder:"FILE" help:"Certificate authority of the platform. Absent: that of platform login, else the ones that the system trusts."`
 
-	// Input is the standard input, Out where it prints, and Warnings where it says that a text is damaged. Nil: those of the process.
+	// Input is the standard input, Out the writer for the report, and Warnings the writer for warnings about damaged
+	// texts. Nil: those of the process.
 	Input         io.Reader `kong:"-"`
 	Out, Warnings io.Writer `kong:"-"`
 }
 
-// Run sends the lines of the standard input. After an error those that were sent before it are revoked.
+// Run sends the lines of the standard input. After an error, the lines that were sent before it are revoked.
 func (c *Revoke) Run(ctx context.Context) error {
 	input, out, warnings := c.Input, c.Out, c.Warnings
 	if input == nil {
@@ -79,7 +80,7 @@ func (c *Revoke) Run(ctx context.Context) error {
 	return err
 }
 
-// platform returns the platform that the flags name. The credential of a kubeconfig is not sent.
+// platform returns the platform that the flags name. It does not send the credential of a kubeconfig.
 func (c *Revoke) platform() (*signedIn, error) {
 	if host := cmp.Or(c.Host, c.Server); host != "" {
 		at, err := openSignedIn(host, c.Authority)
@@ -99,16 +100,16 @@ func (c *Revoke) platform() (*signedIn, error) {
 	return &signedIn{server: at.base, client: at.client}, nil
 }
 
-// keyPrefix begins the access keys that a platform makes. Source: ADR-0005.
+// keyPrefix is the prefix of the access keys that a platform makes. Source: ADR-0005.
 const keyPrefix = "pak_"
 
-// forms counts texts by their form. Whether a text is a credential, only the platform knows.
+// forms counts texts by their form. Only the platform knows whether a text is a credential.
 type forms struct {
 	count
 	others int
 }
 
-// add counts a text. Damage is what is wrong with one that begins like an access key.
+// add counts a text. Damage is the error in a text with the prefix of an access key.
 func (f *forms) add(text secret.String) (damage error) {
 	if bearer, _, ok := accesskey.SplitRefreshToken(text); ok {
 		text = bearer

@@ -1,5 +1,6 @@
-// Package client has the commands that users run beside kubectl: a credential plugin that prints short-lived tokens, and
-// a request for the kubeconfig of a virtual cluster. Both talk to the API alone. Source: Spec 2.4, 5.3; ADR-0012.
+// Package client has the commands that users run besides kubectl. Some sign in and manage access keys, some are
+// credential plugins of kubectl, and one requests the kubeconfig of a virtual cluster. All of them only use the API.
+// Source: Spec 2.4, 5.3; ADR-0012.
 package client
 
 import (
@@ -96,7 +97,7 @@ func (n *virtualNames) Decode(ctx *kong.DecodeContext) error {
 const (
 	// tokenTimeout bounds a request for a token.
 	tokenTimeout = 30 * time.Second
-	// execInfo is the variable in which kubectl says what it expects from a plugin.
+	// execInfo is the variable in which kubectl describes its expectations of a plugin.
 	execInfo = "KUBERNETES_EXEC_INFO"
 )
 
@@ -114,14 +115,14 @@ func (k keptToken) young(now time.Time) bool {
 	return k.good(now) && !now.Before(k.Issued) && k.Expires.Sub(now) > k.Expires.Sub(k.Issued)/5
 }
 
-// refusedError is an answer by which the platform refuses a token.
+// refusedError means that the platform refuses a token.
 type refusedError struct{ why string }
 
 func (e *refusedError) Error() string { return e.why }
 
-// Run prints an ExecCredential. A token that is young enough comes from the cache. If the platform cannot be reached, any
-// cached token that has not expired is used, with a warning. If the platform refuses the access key, the cached token is
-// removed.
+// Run prints an ExecCredential. A token that is young enough comes from the cache. If the platform cannot be reached,
+// any cached token that has not expired is used, with a warning. If the platform refuses the access key, the cached
+// token is removed.
 func (c *Token) Run(ctx context.Context) error {
 	if c.now == nil {
 		c.now, c.output, c.warn = time.Now, os.Stdout, os.Stderr
@@ -158,7 +159,7 @@ func (c *Token) Run(ctx context.Context) error {
 	return printCredential(c.output, kept.Token, kept.Expires)
 }
 
-// printCredential prints what kubectl reads from a plugin. Until is when it asks again; the zero time is never.
+// printCredential prints the credential for kubectl. Until is when kubectl asks again; the zero time means never.
 func printCredential(out io.Writer, token string, until time.Time) error {
 	status := &clientauthenticationv1.ExecCredentialStatus{Token: token}
 	if !until.IsZero() {
@@ -235,7 +236,8 @@ func (c *Token) prepare(ctx context.Context) (endpoint string, bearer secret.Str
 	return endpoint, bearer, client, nil
 }
 
-// connect returns a client. Authority is the file of the platform's certificate authority; empty: those of the system.
+// connect returns a client. Authority is the file of the platform's certificate authority; empty: the system's
+// authorities.
 func connect(authority string) (*http.Client, error) {
 	settings := &tls.Config{MinVersion: tls.VersionTLS12}
 	if authority != "" {
@@ -255,7 +257,8 @@ func connect(authority string) (*http.Client, error) {
 	}, nil), nil
 }
 
-// safe reports whether an address is one of a platform: with TLS, or on this machine, and nothing behind the path.
+// safe reports whether an address may be the address of a platform: with TLS, or on this machine, and without a query
+// or fragment.
 func safe(address *url.URL) bool {
 	return address.Host != "" && address.RawQuery == "" && address.User == nil &&
 		(address.Scheme == "https" || address.Scheme == "http" && onThisMachine(address.Hostname()))
@@ -266,7 +269,7 @@ func onThisMachine(host string) bool {
 	return host == "localhost" || address != nil && address.IsLoopback()
 }
 
-// cacheFolder returns the folder for what is cached, which exists then.
+// cacheFolder returns the folder of the cache, and creates it.
 func (c *Token) cacheFolder() (string, error) {
 	folder := c.Cache
 	if folder == "" {

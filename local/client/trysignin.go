@@ -14,12 +14,12 @@ import (
 	"management.platform.sh/shared/model"
 )
 
-// trialEvery is how often a platform is asked what came of a trial.
+// trialEvery is the pause between two requests for the result of a trial.
 const trialEvery = 2 * time.Second
 
-// TrySignIn runs one sign-in at a connector of a platform on trial, with the credential of platform login. It calls show with the address at which
-// a person signs in, and waits for them until the trial expires. Nobody is signed in. Errors: why the platform begins no trial, or has no report.
-// Source: ADR-0031.
+// TrySignIn runs one sign-in at a connector of a platform on trial, with the credential of platform login. It calls
+// show with the address at which a person signs in, and waits for them until the trial expires. The trial creates no
+// session. Errors: the reason why the platform begins no trial, or has no report. Source: ADR-0031.
 func TrySignIn(ctx context.Context, host, authority, connector string, show func(address string)) (*model.SignInTrialReport, error) {
 	at, err := reach(ctx, host, authority)
 	if err != nil {
@@ -49,7 +49,7 @@ func TrySignIn(ctx context.Context, host, authority, connector string, show func
 	}
 }
 
-// trial begins a trial, or asks what came of one. A second request for a trial begins another one, which expires.
+// trial begins a trial, or requests its result. A second request for a trial begins another one, which expires.
 func (r *reached) trial(ctx context.Context, spec model.SignInTrialSpec) (model.SignInTrialStatus, error) {
 	var answer model.SignInTrial
 	body, err := json.Marshal(model.SignInTrial{

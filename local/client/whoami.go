@@ -20,17 +20,17 @@ import (
 	"management.platform.sh/shared/model"
 )
 
-// WhoAmI prints who a credential acts as. It asks the platform, so that it shows what the credential has now. Source: Spec 5; ADR-0031.
+// WhoAmI prints the identity that a credential acts as. It asks the platform, so that it shows the current rights of
+// the credential. Source: Spec 5; ADR-0031.
 type WhoAmI struct {
 	Host      string `arg:"" optional:"" name:"host" placeholder:"HOST" help:"The platform, as at platform login. Absent: that of the current context of the kubeconfig, with its credential."`
 	Authority string `name:"certificate-authority" type:"path" placeholder:"FILE" help:"Certificate authority of the platform. Absent: that of platform login, else the ones that the system trusts."`
 	Output    string `short:"o" enum:"text,json,yaml" default:"text" help:"Output format: text, json or yaml (${default})."`
 
-	// Out is where it prints. Nil: the standard output of the process.
+	// Out is the writer for the report. Nil: the standard output of the process.
 	Out io.Writer `kong:"-"`
 }
 
-// Run asks the platform and prints its answer.
 func (c *WhoAmI) Run(ctx context.Context) error {
 	at, err := reach(ctx, c.Host, c.Authority)
 	if err != nil {
@@ -73,17 +73,17 @@ func currentContext() (*rest.Config, error) {
 	return config, err
 }
 
-// reached is a platform that a command asks.
+// reached is the platform that a command uses.
 type reached struct {
 	// base is the base address of the API.
 	base   string
 	client *http.Client
-	// key is the access key. Empty: the client sends a credential of its own.
+	// key is the access key. Empty: the client sends its own credential.
 	key string
 }
 
-// reach returns the platform of a sign-in at a host. Without a host it is that of the current context of the kubeconfig, with its credential.
-// A key that ends soon is renewed, if the sign-in has a refresh token.
+// reach returns the platform of a sign-in at a host. Without a host it returns the platform of the current context of
+// the kubeconfig, with its credential. It first renews a key that expires soon, if the sign-in has a refresh token.
 func reach(ctx context.Context, host, authority string) (*reached, error) {
 	if host == "" {
 		config, err := currentContext()
@@ -116,8 +116,8 @@ func reachBy(config *rest.Config) (*reached, error) {
 	return &reached{base: strings.TrimSuffix(config.Host, "/"), client: repeating(client, nil)}, nil
 }
 
-// send sends a request to a path below the base address. A body is JSON, unless the header says something else; nil is none. The warnings of the
-// answer are printed.
+// send sends a request to a path below the base address. The body is JSON, unless the header names another type; nil
+// means no body. It prints the warnings of the response.
 func (r *reached) send(ctx context.Context, method, path string, body io.Reader, header http.Header) (*http.Response, error) {
 	request, err := http.NewRequestWithContext(ctx, method, r.base+path, body)
 	if err != nil {
@@ -142,7 +142,7 @@ func (r *reached) send(ctx context.Context, method, path string, body io.Reader,
 	return response, nil
 }
 
-// describe returns what people read.
+// describe returns the identity as text.
 func describe(status model.SelfStatus) []byte {
 	kind, name, _ := strings.Cut(status.UID, ":")
 	text := fmt.Appendf(nil, "%-10s %s\n", strings.ToUpper(kind[:1])+kind[1:], name)

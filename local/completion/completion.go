@@ -1,6 +1,6 @@
-// Package completion completes command lines of the program in bash, zsh and fish, and in kubectl for the plugin. A script
-// for each shell hands the words of the line to the program, which answers from its own commands and flags: what is
-// offered is always what this version has. Source: ADR-0006.
+// Package completion completes command lines of the program in bash, zsh and fish, and in kubectl for the plugin. A
+// script for each shell passes the words of the line to the program, which answers from its own commands and flags: it
+// always offers the commands of this version. Source: ADR-0006.
 package completion
 
 import (
@@ -12,7 +12,7 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// Commands print the scripts, and the words that the scripts ask for.
+// Commands print the scripts, and the words that the scripts request.
 type Commands struct {
 	Bash  bash  `cmd:"" help:"Print the script for bash. Load it with: source <(platform completion bash)"`
 	Zsh   zsh   `cmd:"" help:"Print the script for zsh. Load it with: source <(platform completion zsh)"`
@@ -29,13 +29,10 @@ type (
 //go:embed scripts
 var scripts embed.FS
 
-// Run prints the script.
 func (*bash) Run(line *kong.Context) error { return script(line.Stdout, "bash") }
 
-// Run prints the script.
 func (*zsh) Run(line *kong.Context) error { return script(line.Stdout, "zsh") }
 
-// Run prints the script.
 func (*fish) Run(line *kong.Context) error { return script(line.Stdout, "fish") }
 
 func script(out io.Writer, shell string) error {
@@ -51,13 +48,13 @@ type words struct {
 	Line []string `arg:"" optional:"" help:"The words of the line after the name of the program. The last one is completed."`
 }
 
-// The last line of an answer reports whether names of files can stand there as well. kubectl knows these two.
+// The last line of the output reports whether file names are possible as well. kubectl knows these two values.
 const (
 	filesToo = ":0"
 	noFiles  = ":4"
 )
 
-// Run prints a word a line, with a description after a tab.
+// Run prints one word on each line, with a description after a tab.
 func (c *words) Run(line *kong.Context) error {
 	found, files := complete(line.Model.Node, c.Line)
 	for _, w := range found {
@@ -73,10 +70,10 @@ func (c *words) Run(line *kong.Context) error {
 	return err
 }
 
-// word can stand at the end of a line.
+// word is a possible last word of a line.
 type word struct{ text, about string }
 
-// complete returns what the last word of a line can be, and whether it can be the name of a file.
+// complete returns the possible last words of a line, and whether the word can be the name of a file.
 func complete(app *kong.Node, line []string) ([]word, bool) {
 	if len(line) == 0 {
 		line = []string{""}
@@ -140,8 +137,8 @@ func childOf(node *kong.Node, name string) *kong.Node {
 	return nil
 }
 
-// known returns the flags that can be written after a command: its own, and those of the commands above it. The flags of the
-// command that runs by default need no name of a command.
+// known returns the flags that can follow a command: its own flags, and the flags of the commands above it. The flags
+// of the default command do not need the name of the command.
 func known(node *kong.Node) []*kong.Flag {
 	var found []*kong.Flag
 	groups := node.AllFlags(true)
@@ -178,7 +175,8 @@ func flagsOf(node *kong.Node, begun string) []word {
 	return found
 }
 
-// valuesOf returns the values of a flag or an argument that has a list of them. Any other one may be the name of a file.
+// valuesOf returns the values of a flag or an argument that has a list of them. Without a list, the value may be the
+// name of a file.
 func valuesOf(value *kong.Value, before, begun string) ([]word, bool) {
 	var found []word
 	for _, text := range value.EnumSlice() {
@@ -189,7 +187,7 @@ func valuesOf(value *kong.Value, before, begun string) ([]word, bool) {
 	return found, value.Enum == ""
 }
 
-// oneLine is the first sentence of a help text.
+// oneLine returns the first sentence of a help text.
 func oneLine(help string) string {
 	help = strings.Join(strings.Fields(help), " ")
 	if first, _, more := strings.Cut(help, ". "); more {

@@ -51,16 +51,16 @@ func (e *examination) configuration(ctx context.Context) {
 	e.find(check, Good, "", "the platform configuration in %s is in effect", from)
 }
 
-// A schedule is late after this many intervals without a run that was done, and stopped after that many.
+// A schedule is late, or has stopped, after this many intervals without a successful run.
 const (
 	lateAfter    = 3
 	stoppedAfter = 15
 )
 
-// early is how far the clock of a process may be ahead until its note seems to come from the future.
+// early is how far the clock of a process may be ahead before its note seems to come from the future.
 const early = 5 * time.Second
 
-// schedules examines when each schedule ran last, and how.
+// schedules examines the time and the result of each schedule's last run.
 func (e *examination) schedules(ctx context.Context) {
 	const check = "schedules"
 	notes, now := e.client.Resource(runs.Resource), e.Now()
@@ -128,10 +128,10 @@ func (e *examination) schedule(check, name string, run runs.Run, now time.Time) 
 	e.find(check, level, do, "%s", text)
 }
 
-// waits is the number of events from which on a sink does not keep up.
+// waits is the number of waiting events from which on a sink is behind.
 const waits = 1000
 
-// backlogs examines what the process of a run said about its audit.
+// backlogs examines the notes of a run's process about its audit.
 func (e *examination) backlogs(function string, sinks []audit.Backlog) {
 	const check = "audit"
 	for _, sink := range sinks {
@@ -215,7 +215,7 @@ func (e *examination) recording(ctx context.Context) {
 	}
 }
 
-// fromHere is how grave it is if something cannot be reached from here.
+// fromHere returns the level of a failure to reach a system from here.
 func (e *examination) fromHere() Level {
 	if e.Here {
 		return Critical
@@ -223,7 +223,7 @@ func (e *examination) fromHere() Level {
 	return Warning
 }
 
-// tryThere adds to what to do that this machine may be the wrong place to try it.
+// tryThere adds to the advice that this machine may be the wrong place to try it.
 func (e *examination) tryThere(do string) string {
 	if e.Here {
 		return do
@@ -231,7 +231,7 @@ func (e *examination) tryThere(do string) string {
 	return "try it from the network of the functions; if it is so there too, " + do
 }
 
-// providers examines whether what people sign in with can be reached from here.
+// providers examines whether the providers for signing in can be reached from here.
 func (e *examination) providers(ctx context.Context) {
 	const check = "sign-in"
 	tried, problems, warnings := e.source.CheckReachable(ctx)
@@ -250,7 +250,7 @@ func (e *examination) providers(ctx context.Context) {
 	}
 }
 
-// The share of a quota, in percent, from which on somebody should look at it.
+// muchOfQuota is the share of a quota, in percent, from which on an operator should look at it.
 const muchOfQuota = 80
 
 // contents examines quotas and the formats of records.
@@ -289,7 +289,7 @@ func (e *examination) contents(ctx context.Context) {
 	}
 }
 
-// sealed examines with which keys the secrets in the records are sealed.
+// sealed examines which keys seal the secrets in the records.
 func (e *examination) sealed(found []redisstore.Contents) {
 	const check = "sealed"
 	all, good := 0, true
@@ -316,7 +316,7 @@ func (e *examination) sealed(found []redisstore.Contents) {
 	}
 }
 
-// quotas examines which owners will soon be refused.
+// quotas examines which owners will soon reach a quota.
 func (e *examination) quotas(found []redisstore.Contents) {
 	const check = "quotas"
 	owners, good := 0, true
@@ -349,7 +349,7 @@ func (e *examination) quotas(found []redisstore.Contents) {
 	}
 }
 
-// share is how much of a bound is used, in percent. Without a bound it is 0.
+// share returns the used part of a bound, in percent. Without a bound it is 0.
 func share(used, bound int64) int64 {
 	if bound <= 0 {
 		return 0

@@ -1,6 +1,6 @@
-// Package doctor examines a deployment for its operator: the state, clocks, schedules, signing keys, the audit, providers,
-// quotas and stored records. Each finding says what is so, how grave it is and what to do. It changes nothing, prints nothing
-// and contains no secret. Source: ADR-0039.
+// Package doctor examines a deployment for its operator: the state, clocks, schedules, signing keys, the audit,
+// providers, quotas and stored records. Each finding has an observation, a level and advice. The package changes
+// nothing, prints nothing, and its findings contain no secret. Source: ADR-0039.
 package doctor
 
 import (
@@ -21,18 +21,18 @@ import (
 	"management.platform.sh/shared/state/redisstore"
 )
 
-// Level says how grave a finding is.
+// Level is the severity of a finding.
 type Level string
 
-// The levels, from the least to the most grave.
+// The levels, from the least to the most severe.
 const (
-	// Good: it is as it should be.
+	// Good means that there is no problem.
 	Good Level = "ok"
-	// Unknown: it could not be examined from here. It does not count as a fault.
+	// Unknown means that the check could not run from here. It does not count as a problem.
 	Unknown Level = "unknown"
-	// Warning: it works now, and somebody should look at it.
+	// Warning means that the deployment works now, and that an operator should look at the finding.
 	Warning Level = "warning"
-	// Critical: something does not work, or data or the proof of what happened can be lost.
+	// Critical means that a part does not work, or that data or audit events can be lost.
 	Critical Level = "critical"
 )
 
@@ -40,51 +40,50 @@ var grave = []Level{Good, Unknown, Warning, Critical}
 
 // Finding is one line of a report.
 type Finding struct {
-	// Check names what was examined. It is stable: scripts may select by it.
+	// Check names the check. The name does not change: scripts may select by it.
 	Check string `json:"check"`
-	// Level says how grave it is.
+	// Level is the severity of the finding.
 	Level Level `json:"level"`
-	// Is says what is so.
+	// Is describes the observation.
 	Is string `json:"is"`
-	// Do says what to do. Empty: nothing.
+	// Do is the advice. Empty: nothing has to be done.
 	Do string `json:"do,omitempty"`
 }
 
-// Report has all findings, in the order in which they were examined.
+// Report has all findings, in the order of the checks.
 type Report struct {
-	// Level is that of the gravest finding.
+	// Level is the level of the most severe finding.
 	Level Level `json:"level"`
-	// Version is that of the program that examined.
+	// Version is the version of the program that examined the deployment.
 	Version string `json:"version"`
 	// CheckedAt is the time of the examination.
 	CheckedAt time.Time `json:"checkedAt"`
-	// Findings are what was found.
-	Findings []Finding `json:"findings"`
+	Findings  []Finding `json:"findings"`
 }
 
-// Code is the exit code for a report: 0 if nothing is worse than unknown, 1 for warnings, 2 for anything critical.
+// Code returns the exit code for a report: 0 if no finding is worse than unknown, 1 for warnings, 2 for a critical
+// finding.
 func (r Report) Code() int { return max(slices.Index(grave, r.Level)-1, 0) }
 
-// Deployment is what to examine.
+// Deployment is the input of an examination.
 type Deployment struct {
-	// Settings are those of the deployment, as far as they are known here.
+	// Settings are the settings of the deployment, as far as they are known here.
 	Settings settings.Settings
-	// Keyring are the keys that seal secrets in the state. nil: they are not known here.
+	// Keyring has the keys that seal secrets in the state. Nil: they are not known here.
 	Keyring *encryption.Keyring
 	// Lookup returns environment variables, for placeholders of the configuration. nil: no variable is set.
 	Lookup func(string) (string, bool)
-	// Here tells that this machine runs the deployment, so that its files and addresses can be tried.
+	// Here reports whether this machine runs the deployment, so that its files and addresses can be tried.
 	Here bool
-	// Every is how often schedules run.
+	// Every is the interval of schedules.
 	Every time.Duration
-	// Most is how many records and owners of each resource are looked at.
+	// Most bounds the records and owners of each resource that are read.
 	Most int
 	// Openers are the kinds of sinks of this program.
 	Openers func(*redisstore.Client) []audit.Opener
-	// Version is that of the program.
+	// Version is the version of the program.
 	Version string
-	// Now is the clock.
-	Now func() time.Time
+	Now     func() time.Time
 }
 
 // examination collects findings.
@@ -96,8 +95,8 @@ type examination struct {
 	findings []Finding
 }
 
-// Examine examines a deployment. It connects to the state, and a state that cannot be reached is a finding. An error means that
-// the settings are wrong.
+// Examine examines a deployment. It connects to the state; a failure to connect is a finding. An error means that the
+// settings are wrong.
 func Examine(ctx context.Context, d Deployment) (Report, error) {
 	client, err := redisstore.Open(d.Settings.Redis.URL.Reveal(), redisstore.Options{PoolSize: d.Settings.Redis.PoolSize, Timeout: d.Settings.Redis.Timeout})
 	if err != nil {
@@ -116,7 +115,7 @@ func Examine(ctx context.Context, d Deployment) (Report, error) {
 	return e.report(), nil
 }
 
-// report returns the findings with the gravest level among them.
+// report returns the findings and the level of the most severe one.
 func (e *examination) report() Report {
 	report := Report{Level: Good, Version: e.Version, CheckedAt: e.Now().UTC().Truncate(time.Second), Findings: e.findings}
 	for _, finding := range e.findings {
@@ -127,7 +126,7 @@ func (e *examination) report() Report {
 	return report
 }
 
-// open prepares what the checks read with.
+// open prepares the values that the checks need.
 func (e *examination) open() {
 	s := e.Settings
 	s.Version = e.Version
@@ -138,12 +137,12 @@ func (e *examination) open() {
 	e.source = platformconfig.Open(e.env)
 }
 
-// find adds a finding. What to do follows the text, and is empty for what is good.
+// find adds a finding. The advice follows the text, and is empty for a good finding.
 func (e *examination) find(check string, level Level, do, format string, args ...any) {
 	e.findings = append(e.findings, Finding{Check: check, Level: level, Is: fmt.Sprintf(format, args...), Do: do})
 }
 
-// state examines each primary. It reports false if the state cannot be reached: then nothing else can be examined.
+// state examines each primary. It returns false if the state cannot be reached: then nothing else can be examined.
 func (e *examination) state(ctx context.Context) bool {
 	nodes, err := e.client.Inspect(ctx)
 	if err != nil {
@@ -157,10 +156,10 @@ func (e *examination) state(ctx context.Context) bool {
 	return true
 }
 
-// slow is a round trip that is too long for two of them in each request.
+// slow is the duration from which on a round trip is too slow for requests, which need two.
 const slow = 50 * time.Millisecond
 
-// oldest is the first version of Redis that the scripts and the users of the state are tested with.
+// oldest is the first version of Redis with which the scripts and the Redis users are tested.
 const oldest = 7
 
 func (e *examination) node(n redisstore.Node) {
@@ -208,7 +207,7 @@ func (e *examination) persistence(n redisstore.Node) {
 	}
 }
 
-// The share of memory, in percent, from which on somebody should look at it, and from which on it is urgent.
+// The shares of memory, in percent, from which on an operator should look at it, and from which on it is urgent.
 const (
 	muchMemory = 75
 	mostMemory = 90
@@ -257,8 +256,8 @@ func (e *examination) replicas(n redisstore.Node) {
 	}
 }
 
-// The differences of clocks from which on somebody should look at them, and from which on tokens are refused. The leeway of
-// verifiers is a minute.
+// The differences of clocks from which on an operator should look at them, and from which on verifiers refuse tokens.
+// The leeway of verifiers is a minute.
 const (
 	someSkew = time.Second
 	mostSkew = 30 * time.Second
@@ -283,7 +282,7 @@ func (e *examination) clock(n redisstore.Node) {
 	e.find("clock", level, do, "the clock of %s is %s %s this machine's", n.Address, brief(ahead), word)
 }
 
-// brief prints a duration with three digits at most.
+// brief formats a duration with at most three digits.
 func brief(d time.Duration) string {
 	switch {
 	case d >= time.Minute:
@@ -295,7 +294,7 @@ func brief(d time.Duration) string {
 	}
 }
 
-// size prints a number of bytes.
+// size formats a number of bytes.
 func size(bytes int64) string {
 	const unit = 1 << 10
 	if bytes < unit {
@@ -308,7 +307,7 @@ func size(bytes int64) string {
 	return fmt.Sprintf("%.1f %ciB", value, units[0])
 }
 
-// list joins names, and leaves out those that are too many.
+// list joins names, and replaces the names beyond a number by their count.
 func list(names []string) string {
 	const most = 5
 	if len(names) > most {

@@ -12,12 +12,13 @@ import (
 	"management.platform.sh/shared/state/redisstore"
 )
 
-// signInEvery is how often a trial of a sign-in is looked at.
+// signInEvery is the pause between two looks at a trial.
 const signInEvery = time.Second
 
-// SignIn runs one sign-in at a connector, and reports what came and what it would do. It calls show with the address at which a person signs in, and
-// waits for them until the trial expires. Nobody is signed in, and nothing but the trial is stored. An error means that the settings are wrong,
-// or that nobody has signed in.
+// SignIn runs one sign-in at a connector on trial, and reports the claims of the provider and the changes that a
+// sign-in would make. It calls show with the address at which a person signs in, and waits for them until the trial
+// expires. The trial creates no session, and only the trial itself is stored. An error means that the settings are
+// wrong, or that the person has not signed in.
 func SignIn(ctx context.Context, d Deployment, id string, show func(address string)) (Report, error) {
 	if d.Keyring == nil {
 		return Report{}, errors.New("--sign-in needs --encryption-key: the report of the sign-in is sealed")
@@ -55,14 +56,14 @@ func SignIn(ctx context.Context, d Deployment, id string, show func(address stri
 	}
 }
 
-// Tried returns the report on a sign-in that was tried, here or at a platform. Of the deployment it needs Version and Now.
+// Tried returns the report on a trial, which ran here or at a platform. It uses Version and Now of the deployment.
 func Tried(d Deployment, found *model.SignInTrialReport) Report {
 	e := &examination{Deployment: d}
 	e.trial(found)
 	return e.report()
 }
 
-// trial adds what a trial has found.
+// trial adds the findings of a trial.
 func (e *examination) trial(found *model.SignInTrialReport) {
 	const check = "sign-in"
 	if found.Refusal != "" {

@@ -1,6 +1,6 @@
 // Package flags makes the flags of settings: each has the name, the variable, the default and the help that package
-// settings lists, and the reading and checking of values is left to that package. A flag and its variable are the same
-// setting; the flag wins.
+// settings lists. Package settings also reads and checks the values. A flag and its variable are the same setting; the
+// flag wins.
 package flags
 
 import (
@@ -20,7 +20,7 @@ import (
 type Settings struct {
 	// Plugins hold the values as kong fills them in.
 	kong.Plugins
-	// Getenv returns the variables that have no flag here. nil: those of the process.
+	// Getenv returns the variables that have no flag here. Nil: the environment of the process.
 	Getenv func(name string) string `kong:"-"`
 
 	keys []string
@@ -59,7 +59,7 @@ func Serve() Settings {
 	return Of(keys...)
 }
 
-// Signing returns the flags that say how tokens are signed.
+// Signing returns the flags for signing tokens.
 func Signing() Settings {
 	return Of(settings.TokenMaxTTL, settings.SigningAlgorithm, settings.SigningRotateEvery, settings.SigningPublishBefore)
 }
@@ -71,7 +71,7 @@ var DoctorKeys = []string{
 	settings.QuotaObjects, settings.QuotaBytes,
 }
 
-// Doctor returns the flags of DoctorKeys. Those without a flag are read from their variables.
+// Doctor returns the flags of DoctorKeys. Settings without a flag are read from their variables.
 func Doctor() Settings { return Of(DoctorKeys...) }
 
 // Patches returns the flags that bound evaluations of sync patches.
@@ -90,7 +90,7 @@ func tag(s settings.Setting) reflect.StructTag {
 	return reflect.StructTag(text)
 }
 
-// Help is what the help of a command says of a setting: what it is for, which values are allowed and what the default is.
+// Help returns the help of a setting: its meaning, the allowed values and the default.
 func Help(s settings.Setting) string {
 	text := s.Meaning
 	switch {
@@ -107,12 +107,12 @@ func Help(s settings.Setting) string {
 	return text
 }
 
-// Set sets a flag as the command line does. It panics where there is no such flag.
+// Set sets a flag as the command line does. It panics if there is no such flag.
 func (f Settings) Set(key, value string) {
 	f.value(key).SetString(value)
 }
 
-// value is the field of a setting; the zero Value where it has no flag here.
+// value returns the field of a setting; the zero Value if the setting has no flag here.
 func (f Settings) value(key string) reflect.Value {
 	for i, known := range f.keys {
 		if known == key {
@@ -122,7 +122,7 @@ func (f Settings) value(key string) reflect.Value {
 	return reflect.Value{}
 }
 
-// Lookup returns the value of a setting: of its flag, else of its variable.
+// Lookup returns the value of a setting: the value of its flag, else of its variable.
 func (f Settings) Lookup(key string) string {
 	if value := f.value(key); value.IsValid() && value.String() != "" {
 		return value.String()
@@ -140,7 +140,7 @@ func (f Settings) getenv(name string) string {
 	return os.Getenv(name)
 }
 
-// Called returns how the operator gave a setting: by its flag or by its variable.
+// Called returns the flag or the variable by which the operator gave a setting.
 func (f Settings) Called(key string) string {
 	value := f.value(key)
 	if !value.IsValid() || value.String() == "" || value.String() == f.getenv(key) {
@@ -149,18 +149,18 @@ func (f Settings) Called(key string) string {
 	return "--" + settings.Named(key)[0].Flag
 }
 
-// Read returns the defaults with what the flags and their variables say, and everything that is wrong with them.
+// Read returns the settings from the flags, their variables and the defaults, and an error for each wrong value.
 func (f Settings) Read() (settings.Settings, error) {
 	return settings.ReadOnly(f.Lookup, f.Called, f.keys...)
 }
 
-// boolean is a flag that may stand without a value, which means true. Its text is read with the other settings.
+// boolean is a flag that may stand without a value, which then means true. Its text is read with the other settings.
 type boolean string
 
-// IsBool tells kong that the flag needs no value.
+// IsBool reports to kong that the flag needs no value.
 func (*boolean) IsBool() bool { return true }
 
-// Decode takes the value of the flag, where there is one.
+// Decode takes the value of the flag, if there is one.
 func (b *boolean) Decode(ctx *kong.DecodeContext) error {
 	if ctx.Scan.Peek().Type != kong.FlagValueToken {
 		*b = "true"

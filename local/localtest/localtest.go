@@ -22,7 +22,7 @@ import (
 	"management.platform.sh/shared/state/redisstore/redistest"
 )
 
-// GivenKey and OtherKey are admin keys that a test brings along.
+// GivenKey and OtherKey are admin keys that a test passes in.
 const (
 	GivenKey = secret.String("given-key-8Kx20wQm57ZtLp93VrNc4Hd6")
 	OtherKey = secret.String("other-key-8Kx20wQm57ZtLp93VrNc4Hd6")
@@ -65,7 +65,7 @@ func WantAdmin(t *testing.T, env *platform.Environment, bearer secret.String, na
 	}
 }
 
-// Stdout returns what do writes to standard output. Tests that use it cannot be parallel.
+// Stdout returns the standard output of do. Tests that use it cannot be parallel.
 func Stdout(t *testing.T, do func()) string {
 	t.Helper()
 	reader, writer, err := os.Pipe()
@@ -95,7 +95,7 @@ func Read(t *testing.T, file string) []byte {
 	return text
 }
 
-// Write makes a file that only its owner can read. A failure ends the test.
+// Write writes a file that only its owner can read. A failure ends the test.
 func Write(t *testing.T, file, text string) {
 	t.Helper()
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {

@@ -26,7 +26,7 @@ type Verify struct {
 	Complete bool          `help:"Report a log that does not begin with event 1, for example because old files were removed."`
 }
 
-// Run prints its findings. It returns an error if the chain is broken.
+// Run prints the findings. It returns an error if the chain is broken.
 func (c *Verify) Run(ctx context.Context) error {
 	directory, err := filepath.Abs(c.Path)
 	if err != nil {

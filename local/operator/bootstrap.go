@@ -1,6 +1,6 @@
-// Package operator has the commands with which an operator of a deployment works on its state directly, without the API:
-// the first admin key, the platform configuration, the signing keys and the verification of the audit log. It serves no
-// requests. Source: ADR-0006, ADR-0011, ADR-0015, ADR-0016.
+// Package operator has the commands with which an operator of a deployment works on its state directly, without the
+// API: on the first admin key, the platform configuration, the signing keys and the audit log. It serves no requests.
+// Source: ADR-0006, ADR-0011, ADR-0015, ADR-0016.
 package operator
 
 import (
@@ -63,14 +63,14 @@ func (c *Bootstrap) Run(ctx context.Context) error {
 	if !stored {
 		return err
 	}
-	// The key is there, also if the audit has no event of it.
+	// The key is stored, even if the audit has no event of it.
 	if _, err := fmt.Println(bearer.Reveal()); err != nil {
 		return fmt.Errorf("printing the admin key: %w", err)
 	}
 	return err
 }
 
-// keyring returns the keys of the flag --encryption-key. Nil: there are none.
+// keyring returns the keys of the flag --encryption-key. Nil: the flag is not set.
 func keyring(given secret.String) (*encryption.Keyring, error) {
 	if given == "" {
 		return nil, nil //nolint:nilnil // a command without a key works, but for what is sealed
@@ -82,7 +82,7 @@ func keyring(given secret.String) (*encryption.Keyring, error) {
 	return ring, nil
 }
 
-// redisAt are the settings of a command whose flag --redis says where the state is.
+// redisAt returns the settings of a command whose flag --redis is the URL of the state.
 func redisAt(url secret.String) settings.Settings {
 	s := settings.Default()
 	s.Redis.URL, s.Redis.URLFrom = url, "--redis"

@@ -45,7 +45,7 @@ type Doctor struct {
 // NewDoctor returns the command with its flags.
 func NewDoctor() Doctor { return Doctor{Deployed: flags.Doctor()} }
 
-// Help is printed below the flags.
+// Help returns the text below the flags.
 func (*Doctor) Help() string {
 	return "It changes nothing, except for the record of a trial with --sign-in, and prints no secret. Each line has a level: ok, unknown (it could not be examined from here), warning or critical. " +
 		"Exit codes: 0 if nothing is worse than unknown, 1 for warnings, 2 for anything critical and for wrong flags. See docs/doctor.md."
@@ -56,13 +56,11 @@ type sick struct{ code int }
 
 func (*sick) Error() string { return "" }
 
-// ExitCode is the code with which the program ends.
 func (s *sick) ExitCode() int { return s.code }
 
 // misused is an error of the settings: nothing was examined.
 type misused struct{ error }
 
-// ExitCode is the code with which the program ends.
 func (misused) ExitCode() int { return 2 }
 
 func (m misused) Unwrap() error { return m.error }
@@ -112,7 +110,7 @@ func invite(address string) {
 	fmt.Fprintf(os.Stderr, "Open this address in a browser within ten minutes, and sign in:\n\n  %s\n\n", address)
 }
 
-// deployment is what the flags say about it.
+// deployment returns the deployment that the flags describe.
 func (c *Doctor) deployment() (doctor.Deployment, error) {
 	s, err := settings.ReadOnly(c.Deployed.Lookup, c.Deployed.Called, flags.DoctorKeys...)
 	if err != nil {
@@ -141,7 +139,7 @@ func (c *Doctor) deployment() (doctor.Deployment, error) {
 	}, nil
 }
 
-// lines returns a report as text, a line for each finding.
+// lines returns a report as text, one line for each finding.
 func lines(report doctor.Report) []byte {
 	var text []byte
 	for _, finding := range report.Findings {

@@ -21,25 +21,25 @@ import (
 	"management.platform.sh/shared/state/redisstore"
 )
 
-// recordWithin is how long a command waits at its end until the data store of the audit has its events.
+// recordWithin bounds how long a command waits at its end until the data store of the audit has its events.
 const recordWithin = 2 * time.Second
 
 // operation is a command of an operator that changes the state.
 type operation struct {
 	// name is the name of the command in the audit.
 	name string
-	// attributes say what the command was asked for.
+	// attributes describe the arguments of the command.
 	attributes []slog.Attr
 	// version is the version of this program.
 	version string
-	// state is where the state is.
+	// state is the URL and the settings of the state.
 	state settings.Settings
 	// keyring seals secrets in the state. Nil: the command has no key.
 	keyring *encryption.Keyring
 }
 
-// run connects to the state, does the work, and records it in the data store of the platform's audit. It says on standard error what
-// is not recorded. Source: ADR-0047.
+// run connects to the state, does the work, and records it in the data store of the platform's audit. It names on
+// standard error the events that are not recorded. Source: ADR-0047.
 func (o operation) run(ctx context.Context, do func(context.Context, *redisstore.Client, *platform.Environment) error) error {
 	client, err := state.Connect(ctx, o.state)
 	if err != nil {
@@ -52,7 +52,7 @@ func (o operation) run(ctx context.Context, do func(context.Context, *redisstore
 	})
 	kept := &counts{}
 	if err := platformconfig.Open(api.Env).Reload(ctx); err != nil {
-		// A command may be what repairs the configuration.
+		// The command may repair the configuration, so it continues.
 		_, _ = fmt.Fprintln(os.Stderr, "Warning: the audit has no event of this command: the platform configuration cannot be read:", err)
 	} else {
 		process.BeginAudit(api, process.Sinks{Openers: []audit.Opener{kept.elsewhere(), redissink.Opener, postgressink.Opener}, Metrics: kept, Flush: true, Brief: true})
@@ -65,13 +65,12 @@ func (o operation) run(ctx context.Context, do func(context.Context, *redisstore
 	return err
 }
 
-// counts counts what becomes of the events of a command. It implements audit.Metrics.
+// counts counts the outcomes of a command's events. It implements audit.Metrics.
 type counts struct{ recorded, lost, left atomic.Int64 }
 
-// leftOut is the name of the sink that takes what only a server can record.
+// leftOut is the name of the sink for events that only a server can record.
 const leftOut = "path"
 
-// Audited implements audit.Metrics.
 func (c *counts) Audited(sink string, _ audit.Level, outcome string) {
 	switch {
 	case outcome == "lost":
@@ -83,10 +82,10 @@ func (c *counts) Audited(sink string, _ audit.Level, outcome string) {
 	}
 }
 
-// Spool implements audit.Metrics.
 func (c *counts) Spool(string, int) {}
 
-// elsewhere returns the sink of a command for audit.path: files and streams of the servers, to which a command cannot add.
+// elsewhere returns the sink of a command for audit.path. A command cannot add events to the files and streams of the
+// servers.
 func (c *counts) elsewhere() audit.Opener {
 	return audit.Opener{Name: leftOut, Field: "path", Open: func(config *model.ConfigAudit) (audit.Sink, error) {
 		if config.Path == "" {
@@ -98,13 +97,11 @@ func (c *counts) elsewhere() audit.Opener {
 
 type nowhere struct{}
 
-// Write implements audit.Sink.
 func (nowhere) Write(context.Context, []*audit.Record, bool) error { return nil }
 
-// Close implements audit.Sink.
 func (nowhere) Close() error { return nil }
 
-// warn says what the audit does not have.
+// warn names the events that the audit does not have.
 func (c *counts) warn() {
 	switch {
 	case c.lost.Load() > 0:

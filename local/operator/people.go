@@ -22,7 +22,7 @@ type People struct {
 	Adopt Adopt `cmd:"" help:"Make users and teams of the owners that access keys name, so that the keys keep what they may do."`
 }
 
-// Adopt makes users and teams of the owners of keys.
+// Adopt creates users and teams for the owners of keys.
 type Adopt struct {
 	Redis       secret.String `env:"PLATFORM_REDIS_URL" required:"" placeholder:"URL" help:"The Redis that holds the state: redis://, redis-cluster:// or redis-sentinel://, with TLS rediss://, rediss-cluster:// or rediss-sentinel://, or unix://."`
 	Encryption  secret.String `name:"encryption-key" env:"PLATFORM_ENCRYPTION_KEY" placeholder:"KEY" help:"The key that seals the address of the audit's data store, 32 bytes in base64. Absent: the audit has no event of the command if the address is sealed."`
@@ -34,7 +34,7 @@ type Adopt struct {
 	Version string `kong:"-"`
 }
 
-// Run makes the users and teams, and prints what it has done. It may be run again.
+// Run creates the users and teams, and prints the changes. It may be run again.
 func (c *Adopt) Run(ctx context.Context) error {
 	if c.DryRun {
 		return c.preview(ctx)
@@ -49,7 +49,7 @@ func (c *Adopt) Run(ctx context.Context) error {
 	})
 }
 
-// preview prints what the command would do.
+// preview prints the changes that the command would make.
 func (c *Adopt) preview(ctx context.Context) error {
 	return reading(ctx, redisAt(c.Redis), func(ctx context.Context, client *redisstore.Client) error {
 		env := process.New(settings.Settings{Version: c.Version}, process.World{Stores: client.Resource, Log: slog.New(slog.DiscardHandler)}).Env
@@ -79,7 +79,7 @@ func (c *Adopt) adopt(ctx context.Context, adopter *adoption.Adopter) error {
 	return wrapPrint(err)
 }
 
-// check refuses a plan that takes something away which the operator has not accepted.
+// check refuses a plan that takes away rights, unless the operator has accepted that.
 func (c *Adopt) check(plan *adoption.Plan) error {
 	var problems []error
 	if lost := plan.Losses(); len(lost) > 0 && !c.AllowLosses {
@@ -98,7 +98,7 @@ func (c *Adopt) check(plan *adoption.Plan) error {
 	return errors.Join(problems...)
 }
 
-// describe prints a plan, one line for each change: what would be done, or what was done.
+// describe prints a plan, one line for each change: planned or made.
 func describe(out io.Writer, plan *adoption.Plan, preview bool) error {
 	var lines []string
 	line := func(format string, values ...any) { lines = append(lines, fmt.Sprintf(format, values...)) }

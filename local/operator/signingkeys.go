@@ -41,7 +41,7 @@ func NewSigningKeys() SigningKeys { return SigningKeys{Signing: flags.Signing()}
 
 type listSigningKeys struct{}
 
-// reading does what a command reads from the state.
+// reading runs a command that only reads the state.
 func reading(ctx context.Context, s settings.Settings, do func(context.Context, *redisstore.Client) error) error {
 	client, err := state.Connect(ctx, s)
 	if err != nil {
@@ -57,7 +57,6 @@ type taintSigningKey struct {
 	ID string `arg:"" name:"kid" help:"The kid of the key to withdraw, as list prints it."`
 }
 
-// Run prints the keys.
 func (*listSigningKeys) Run(ctx context.Context, c *SigningKeys) error {
 	return c.withKeys(ctx, "", func(ctx context.Context, keys *signingkey.Keys) ([]signingkey.Key, error) { return keys.List(ctx) })
 }
@@ -78,7 +77,8 @@ func (t *taintSigningKey) Run(ctx context.Context, c *SigningKeys) error {
 	}, slog.String("kid", t.ID))
 }
 
-// located returns the given URL, else that of the redis-server of the runner on a data folder. Here tells which one it is.
+// located returns the given URL, else the URL of the redis-server that the runner starts on a data folder. Here reports
+// whether it is the latter.
 func located(given secret.String, data string) (url secret.String, here bool, err error) {
 	if given != "" {
 		return given, false, nil
@@ -93,8 +93,8 @@ func located(given secret.String, data string) (url secret.String, here bool, er
 	return secret.String("unix://" + socket), true, nil
 }
 
-// withKeys calls do with the keys of the state, and prints the keys that do returns. Command is the name of a command that changes
-// them; empty: it changes nothing.
+// withKeys calls do with the keys of the state, and prints the keys that do returns. Command is the name of a command
+// that changes the keys; empty: the command changes nothing.
 func (c *SigningKeys) withKeys(
 	ctx context.Context, command string, do func(context.Context, *signingkey.Keys) ([]signingkey.Key, error), attributes ...slog.Attr,
 ) error {

@@ -1,4 +1,4 @@
-// Package output prints what a command reports, in the format that its user asks for, and its errors and warnings.
+// Package output prints the results of commands in the format that the user asks for, and their errors and warnings.
 package output
 
 import (
@@ -11,8 +11,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Write prints a value in a format: json with two spaces of indentation, yaml with the same names, and otherwise
-// the text that a function returns. Errors: those of the encoding and of out.
+// Write prints a value in a format: json with two spaces of indentation, yaml with the same names, and otherwise the
+// text that a function returns. It returns the errors of encoding and of out.
 func Write(out io.Writer, format string, value any, text func() []byte) error {
 	var printed []byte
 	var err error
@@ -34,8 +34,8 @@ func Write(out io.Writer, format string, value any, text func() []byte) error {
 	return nil
 }
 
-// Coloured reports whether what is written to out has colours: it is a terminal that knows them, and NO_COLOR is empty. Lookup returns variables
-// of the environment. Source: https://no-color.org.
+// Coloured reports whether text that is written to out has colours: it is a terminal that supports them, and NO_COLOR
+// is empty. Lookup returns variables of the environment. Source: https://no-color.org.
 func Coloured(out io.Writer, lookup func(string) string) bool {
 	file, ok := out.(*os.File)
 	return ok && lookup("NO_COLOR") == "" && lookup("TERM") != "dumb" && term.IsTerminal(int(file.Fd()))
@@ -50,7 +50,7 @@ const (
 // Error prints why a command has failed.
 func Error(out io.Writer, err error) { message(out, red, err.Error()) }
 
-// Warn prints what the user should know of a command that goes on.
+// Warn prints a warning about a command that continues.
 func Warn(out io.Writer, format string, values ...any) {
 	message(out, yellow, fmt.Sprintf(format, values...))
 }

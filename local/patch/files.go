@@ -26,7 +26,7 @@ import (
 	"management.platform.sh/shared/syncpatch"
 )
 
-// maxFile is the largest file, in bytes. The API accepts bodies of the same size.
+// maxFile is the maximum size of a file, in bytes. The API accepts bodies of the same size.
 const maxFile = 3 << 20
 
 // document is one document of a YAML or JSON file.
@@ -38,7 +38,7 @@ type document struct {
 	text []byte
 	json []byte
 	kind schema.GroupVersionKind
-	// prefix precedes the field paths of an object that is only a part of the document.
+	// prefix precedes the field paths of an object that is a part of the document.
 	prefix string
 }
 
@@ -136,7 +136,7 @@ func (d *document) parse() []finding {
 	return all
 }
 
-// maxComplaints is the largest number of findings about the form of one document.
+// maxComplaints bounds the findings about the form of one document.
 const maxComplaints = 20
 
 // items returns the objects of a list, as kubectl prints several objects, or the document itself.
@@ -236,7 +236,7 @@ func newConfigurationFile(ctx context.Context, t *terminal, d *document) (*confi
 	return c, nil
 }
 
-// noConfiguration says what the document is if it is not a configuration. Without this, such a document would have no
+// noConfiguration names the document if it is not a configuration. Without this check, such a document would have no
 // findings. Empty: the document may be a configuration.
 func (d *document) noConfiguration() string {
 	var of struct {
@@ -254,13 +254,15 @@ func (d *document) noConfiguration() string {
 	return ""
 }
 
-// resource returns the full name of the resource whose patches are used: the given one, or the one for the kind.
+// resource returns the full name of the resource whose patches are used: the given resource, or the resource of the
+// kind.
 func (c *configurationFile) resource(asked string, kind schema.GroupVersionKind) (string, error) {
 	if asked != "" {
 		return asked, nil
 	}
 	names := plurals(kind.Kind)
-	// Definitions have a group, so they come before resources with the same name. As in the API, toHost comes before fromHost.
+	// Definitions have a group, so they come before resources with the same name. As in the API, toHost comes before
+	// fromHost.
 	for _, custom := range []bool{true, false} {
 		for _, name := range slices.Backward(c.resources) {
 			_, key, _ := strings.Cut(name, ".")
@@ -281,7 +283,7 @@ func (c *configurationFile) resource(asked string, kind schema.GroupVersionKind)
 	return "", fmt.Errorf("%s has no patches for kind %q; choose one of its resources with --resource: %s", c.name, kind.Kind, strings.Join(c.resources, ", "))
 }
 
-// plurals are what the resource of a kind may be called, such as gateways and gatewaies.
+// plurals are the possible resources of a kind, such as gateways and gatewaies.
 func plurals(kind string) []string {
 	singular := strings.ToLower(kind)
 	return []string{singular + "s", singular + "es", strings.TrimSuffix(singular, "y") + "ies", singular}

@@ -1,6 +1,6 @@
 // Package patch tries sync patches on files, without a server: it evaluates objects, finds errors in configurations and
-// runs test files. It reports every finding with file, line and column. It decides nothing itself: rules and results are
-// those of package syncpatch, as the API has them. Source: Spec 2.8; ADR-0013.
+// runs test files. It reports every finding with file, line and column. It decides nothing itself: rules and results
+// come from package syncpatch, as in the API. Source: Spec 2.8; ADR-0013.
 package patch
 
 import (
@@ -36,7 +36,7 @@ func New() Commands {
 	return Commands{Eval: Eval{Limits: flags.Patches()}, Check: Check{Limits: flags.Patches()}, Test: Test{Limits: flags.Patches()}}
 }
 
-// Help is printed below the list of commands.
+// Help returns the text below the list of commands.
 func (*Commands) Help() string {
 	return "Nothing is sent to a server. Exit codes: 0 if everything passed; 1 if a patch, a check or a test failed, or if check --strict " +
 		"found warnings; 2 if the input cannot be used. See docs/patches.md."
@@ -56,7 +56,6 @@ type ExitError struct {
 
 func (e *ExitError) Error() string { return e.text }
 
-// ExitCode is the code with which the program ends.
 func (e *ExitError) ExitCode() int { return e.Code }
 
 func badInput(format string, args ...any) error {
@@ -91,8 +90,8 @@ func (t *terminal) open(limits *flags.Settings) error {
 
 func (t *terminal) close() { t.workers.Close() }
 
-// endAtSignals makes SIGINT and SIGTERM end the program at once, with the exit code that a shell has for them, whatever it
-// is doing. Nothing has to be finished, and workers end with the program.
+// endAtSignals makes SIGINT and SIGTERM end the program at once, whatever it is doing, with the exit code that a shell
+// has for the signal. No work has to be finished, and workers end with the program.
 func endAtSignals() { signal.Reset(syscall.SIGINT, syscall.SIGTERM) }
 
 // standard returns the terminal of this process.
@@ -160,7 +159,7 @@ func (c *Eval) run(ctx context.Context, t *terminal) error {
 	return ended(code)
 }
 
-// read makes an evaluation of each document. It reports every document that cannot be one.
+// read makes an evaluation of each document. It reports every document that is no evaluation or object.
 func (c *Eval) read(ctx context.Context, t *terminal) ([]*offline, error) {
 	var configuration *configurationFile
 	var found []finding

@@ -119,7 +119,7 @@ func (f *finding) place(d *document, field string, offset syncpatch.Offset) {
 	}
 }
 
-// widest is the longest line that is shown, in characters.
+// widest is the maximum length of a line that is shown, in characters.
 const widest = 160
 
 // report writes findings, each with its line and a mark below the place.

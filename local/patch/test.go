@@ -125,8 +125,8 @@ type test struct {
 	offline
 }
 
-// readTests reads a test file and the files that it names, and finds all errors in their form. Errors in the patches of a
-// test belong to its result: the test may expect them.
+// readTests reads a test file and the files that it names, and finds all errors in their form. Errors in the patches of
+// a test belong to its result: the test may expect them.
 func readTests(ctx context.Context, t *terminal, name, naming string) ([]test, []finding, error) {
 	documents, found := readDocuments(t, name)
 	d, found := one(name, documents, found)

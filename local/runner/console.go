@@ -14,9 +14,10 @@ import (
 	"management.platform.sh/shared/model/apierror"
 )
 
-// forOwnHosts refuses requests for the console whose Host is not one of this runner. A page of another site can bind its name to
-// an address of this machine: for the browser, the console would then belong to that site. A name is needed for that, so that
-// every address is accepted. Own names are localhost, that of the listener and that of the issuer. Source: ADR-0030.
+// forOwnHosts refuses requests for the console whose Host is not a host of this runner. A page of another site can
+// point its name at an address of this machine: for the browser, the console would then belong to that site. Such an
+// attack needs a name, so every IP address is accepted. The accepted names are localhost, the name of the listener and
+// the name of the issuer. Source: ADR-0030.
 func forOwnHosts(next http.Handler, api *frame.Server, listen, issuer string) http.Handler {
 	names := []string{hostname(listen)}
 	if own, err := url.Parse(issuer); err == nil {
@@ -34,14 +35,14 @@ func forOwnHosts(next http.Handler, api *frame.Server, listen, issuer string) ht
 	})
 }
 
-// isConsole reports whether a path is one of the console.
+// isConsole reports whether a path belongs to the console.
 func isConsole(path string) bool {
 	path = strings.TrimPrefix(path, frame.BasePath)
 	return path == "/console" || strings.HasPrefix(path, "/console/")
 }
 
-// withStudio serves evaluations of patches without a credential to the pages of this runner in browsers of this machine. They
-// store nothing. Everything else needs a credential as before. Source: ADR-0030.
+// withStudio serves evaluations of patches without a credential to the pages of this runner in browsers of this
+// machine. Evaluations store nothing. All other requests need a credential as before. Source: ADR-0030.
 func withStudio(next http.Handler, api *frame.Server) http.Handler {
 	evaluation := evaluatepatches.Function.Endpoints[0]
 	open := api.Mount(&frame.Function{Name: evaluatepatches.Function.Name, Endpoints: []frame.Endpoint{evaluation.Anonymous()}})
@@ -54,8 +55,8 @@ func withStudio(next http.Handler, api *frame.Server) http.Handler {
 	})
 }
 
-// isOwnPage reports whether a page of this runner, in a browser of this machine, sends a request without a credential in its header.
-// Other sites cannot send these fields: the browser sets them.
+// isOwnPage reports whether a page of this runner, in a browser of this machine, sends a request without a credential
+// in its header. Other sites cannot send these fields: the browser sets them.
 func isOwnPage(r *http.Request) bool {
 	host := hostname(r.Host)
 	address, err := netip.ParseAddr(host)
@@ -64,12 +65,12 @@ func isOwnPage(r *http.Request) bool {
 		len(site) == 1 && site[0] == "same-origin"
 }
 
-// hostname returns a host without its port and a dot at its end, in small letters.
+// hostname returns a host without its port and a final dot, in lower case.
 func hostname(host string) string {
 	return strings.ToLower(strings.TrimSuffix((&url.URL{Host: host}).Hostname(), "."))
 }
 
-// isLocalhost reports whether a name is that of the machine on which it is used. Source: RFC 6761, section 6.3.
+// isLocalhost reports whether a name stands for the machine on which it is used. Source: RFC 6761, section 6.3.
 func isLocalhost(name string) bool {
 	return name == "localhost" || strings.HasSuffix(name, ".localhost")
 }

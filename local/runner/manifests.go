@@ -26,7 +26,7 @@ import (
 )
 
 // applyManifests creates every object in the YAML and JSON files of a folder, in the order of the file names. It merges
-// objects that already exist. It stops at the first object that is refused, and the error names it.
+// objects that already exist. It stops at the first object that is refused, and the error names the object.
 func applyManifests(ctx context.Context, api *client, folder string) error {
 	if folder == "" {
 		return nil
@@ -129,7 +129,7 @@ func newClient(server string, authority []byte, admin secret.String) *client {
 	}
 }
 
-// send returns the status code of the answer and, for a refusal, its message.
+// send returns the status code of the response and, for a refusal, its message.
 func (c *client) send(ctx context.Context, method, path, contentType string, body []byte) (int, string, error) {
 	request, err := http.NewRequestWithContext(ctx, method, c.server+path+"?fieldManager=platform&fieldValidation=Strict", bytes.NewReader(body))
 	if err != nil {

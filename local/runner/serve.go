@@ -52,16 +52,16 @@ import (
 )
 
 const (
-	// configEvery is how often the configuration is looked at.
+	// configEvery is the interval at which the configuration is read.
 	configEvery = time.Second
-	// drain is how long requests may take to finish after SIGTERM.
+	// drain bounds how long requests may take to finish after SIGTERM.
 	drain = 20 * time.Second
 )
 
 // Serve serves the API. Make it with New.
 type Serve struct {
 	flags.Settings
-	// Ready is called once everything is served. nil: nobody waits for that.
+	// Ready is called once everything is served. It may be nil.
 	Ready func() `kong:"-"`
 
 	version string
@@ -116,7 +116,7 @@ func (c *Serve) Run(ctx context.Context) (err error) {
 		Encryption: func(context.Context) (*encryption.Keyring, error) { return ring, nil },
 		Log:        log,
 		Lookup:     os.LookupEnv,
-		// Virtual clusters of this machine are at its loopback.
+		// Virtual clusters of this machine have loopback addresses.
 		LocalSigners: true,
 		Metrics:      counters,
 		Tracer:       otel.Tracer("management.platform.sh"),
@@ -152,7 +152,7 @@ func (c *Serve) Run(ctx context.Context) (err error) {
 		return s.Wrong(settings.Listen, err)
 	}
 	address := listener.Addr().String()
-	// The listener knows the address alone; clients may use the name that it was given.
+	// The listener knows only the address; clients may use the name that was given to it.
 	certificate, err := authority.serverCertificate(time.Now(), address, s.Runner.Listen)
 	if err != nil {
 		return err
@@ -200,11 +200,11 @@ func (c *Serve) Run(ctx context.Context) (err error) {
 			expirekeys.Function, expiretokens.Function, revalidatelogins.Function, rotatesigningkeys.Function, collectgarbage.Function,
 			probecredentials.Function,
 		} {
-			_ = api.Run(background, scheduled) // it has logged what went wrong
+			_ = api.Run(background, scheduled) // api.Run has logged the error
 		}
 	})
 	go every(background, configEvery, func() {
-		_ = source.Reload(background) // it has logged what is wrong
+		_ = source.Reload(background) // source.Reload has logged the error
 	})
 
 	select {
@@ -214,7 +214,7 @@ func (c *Serve) Run(ctx context.Context) (err error) {
 	}
 	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), drain)
 	defer cancel()
-	// Their clients resume elsewhere; all other requests come to their end.
+	// The clients of watches resume elsewhere. All other requests finish.
 	api.EndWatches()
 	for _, each := range servers {
 		err = errors.Join(err, each.Shutdown(bounded))
@@ -222,7 +222,7 @@ func (c *Serve) Run(ctx context.Context) (err error) {
 	return err
 }
 
-// routes are the functions of the catalog, and the health of the process beside them.
+// routes are the functions of the catalog, and the health of the process.
 func routes(api *frame.Server, client *redisstore.Client, registry prometheus.Gatherer) http.Handler {
 	alive := func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
@@ -265,8 +265,8 @@ func routes(api *frame.Server, client *redisstore.Client, registry prometheus.Ga
 // metricsPath is the path of the metrics.
 const metricsPath = "/metrics"
 
-// readable returns a page for programs of this machine, and for callers whose access key may read it: one without a scope, or
-// with the role metrics-reader. A request that a proxy forwards is not one of this machine.
+// readable serves a page to programs of this machine, and to callers whose access key may read it: a key without a
+// scope, or with the role metrics-reader. A request that a proxy forwards does not count as one of this machine.
 func readable(api *frame.Server, page http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !isLocal(r) {
@@ -294,7 +294,8 @@ func isLocal(r *http.Request) bool {
 	return err == nil && from.Addr().Unmap().IsLoopback()
 }
 
-// announce prints where everything is, and what to try next. NoKey is why there is no admin key; nil: there is one.
+// announce prints the addresses and files of the runner, and commands to try next. NoKey is why there is no admin key;
+// nil: there is one.
 func announce(version, folder, address, plain, state string, noKey error, studio bool) {
 	out := os.Stdout
 	_, _ = fmt.Fprintf(out, "management.platform.sh %s\n", version)
@@ -336,8 +337,8 @@ func every(ctx context.Context, interval time.Duration, do func()) {
 	}
 }
 
-// reachable returns the address at which clients on this machine reach a listener: the loopback for one that listens on
-// every address.
+// reachable returns the address at which clients on this machine reach a listener: the loopback address for a listener
+// on every address.
 func reachable(address string) string {
 	host, port, err := net.SplitHostPort(address)
 	if ip := net.ParseIP(host); err == nil && ip != nil && ip.IsUnspecified() {

@@ -14,8 +14,8 @@ import (
 	"management.platform.sh/shared/state/encryption"
 )
 
-// OpenKeyring returns the encryption keys in the settings, else the keys in the data folder, else a new key, which it writes
-// there.
+// OpenKeyring returns the encryption keys in the settings, else the keys in the data folder, else a new key, which it
+// writes to the data folder.
 func OpenKeyring(s settings.Settings) (*encryption.Keyring, error) {
 	if s.Encryption.Keys != "" {
 		ring, err := encryption.Parse(s.Encryption.Keys)

@@ -1,5 +1,6 @@
-// Package state opens the Redis of a process on this machine: the given one, a child redis-server with its data on disk, or
-// one in this process that forgets everything. It also keeps the key that seals secrets in it. Source: ADR-0002, ADR-0006.
+// Package state opens the Redis of a process on this machine: the given Redis, a child redis-server with its data on
+// disk, or a Redis in this process that forgets everything. It also keeps the key that seals secrets in the state.
+// Source: ADR-0002, ADR-0006.
 package state
 
 import (
@@ -39,8 +40,9 @@ type Redis struct {
 	Close       func() error
 }
 
-// Open connects to the Redis in the settings. Without one it starts a child redis-server with an append-only file in the data
-// folder if redis-server is on PATH, else a Redis in this process that forgets everything at its end.
+// Open connects to the Redis in the settings. Without one it starts a child redis-server with an append-only file in
+// the data folder, if redis-server is on PATH. Otherwise it starts a Redis in this process that forgets everything at
+// its end.
 func Open(ctx context.Context, s settings.Settings, log *slog.Logger) (*Redis, error) {
 	options, folder := options(s), s.Runner.Data
 	if s.Redis.URL != "" {
@@ -153,8 +155,8 @@ func childState(ctx context.Context, program string, options redisstore.Options,
 	}, nil
 }
 
-// makePrivate makes the files in a folder readable for their user alone. A redis-server makes its append-only files with the
-// rights that its umask leaves.
+// makePrivate makes the files in a folder readable for their user alone. A redis-server makes its append-only files
+// with the rights that its umask leaves.
 func makePrivate(folder string) error {
 	root, err := os.OpenRoot(folder)
 	if err != nil {
