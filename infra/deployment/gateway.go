@@ -10,11 +10,12 @@ import (
 	"strings"
 )
 
-// variable is a variable of a path, which stands for one step, or for all that is left.
+// variable is a variable of a path, which stands for one segment, or for all remaining segments.
 var variable = regexp.MustCompile(`\\\{\w+(\\\+)?\\\}`)
 
-// gatewayRoutes returns the routes as a map of NGINX from "METHOD PATH" to the name of a function. NGINX takes the first line that
-// matches, so paths with fewer variables come first. Requests without a route get the function that answers those.
+// gatewayRoutes returns the routes as a map of NGINX from "METHOD PATH" to the name of a function. NGINX takes the
+// first line that matches, so paths with fewer variables come first. Requests without a route go to the function for
+// such requests.
 func gatewayRoutes(entries map[string]entry) []byte {
 	type line struct{ route, function string }
 	var lines []line

@@ -1,9 +1,8 @@
-// Command deployment writes what the manifests of a deployment need to know about the functions: the table that
-// Terraform reads, the sections of serverless.yml with one entry per function, the routes of a gateway that is NGINX, and the users of
-// the Redis with the rights that functions need. It reads the catalog, so that a
-// function listed there is part of every deployment. The parts that are the same for all functions are written by hand,
-// in serverless.yml and infra/terraform. Run it from the top of the repository: `go run ./infra/deployment`.
-// Source: ADR-0001.
+// Command deployment writes the parts of the manifests that depend on the functions: the table that Terraform reads,
+// the sections of serverless.yml with one entry per function, the routes of an NGINX gateway, and the Redis users with
+// the rights that functions need. It reads the catalog, so that every function in it is part of every deployment. The
+// parts that are the same for all functions are written by hand, in serverless.yml and infra/terraform. Run it from the
+// top of the repository: `go run ./infra/deployment`. Source: ADR-0001.
 package main
 
 import (

@@ -27,8 +27,8 @@ const (
 // encryptionKey refers to the secret with the encryption keys.
 const encryptionKey = "${param:encryptionKeySecretArn}"
 
-// The secret with the URL of the audit's data store is optional. A variable without a value counts as absent. A statement needs a
-// resource, and names the one that the role can read anyway.
+// The secret with the URL of the audit's data store is optional. A variable without a value counts as absent. A
+// statement needs a resource, so without the secret it names one that the role can read in any case.
 const (
 	auditStoreVariable = settings.DefaultConfigVariables + "AUDIT_STORE_SECRET"
 	auditStoreSecret   = "${param:auditStoreSecretArn, ''}"
@@ -59,7 +59,7 @@ func serverlessFunctions(entries map[string]entry) object {
 		}
 		events := []any{}
 		if one.Fallback {
-			// What has no route of its own comes here, as do the paths of this function.
+			// Paths without a route come here, like the paths of this function.
 			events = append(events, object{"httpApi": "*"})
 		} else {
 			for _, each := range httpRoutes(one.Routes) {
@@ -87,8 +87,8 @@ func serverlessFunctions(entries map[string]entry) object {
 	return functions
 }
 
-// httpRoutes returns the routes of a function. A path with several methods has one route for all methods, since a stack has at most
-// 500 resources. The function refuses the methods that it does not have.
+// httpRoutes returns the routes of a function. A path with several methods has one route for all methods, because a
+// stack has at most 500 resources. The function itself refuses other methods.
 func httpRoutes(routes []string) []object {
 	var made []object
 	at := map[string]object{}
@@ -105,7 +105,7 @@ func httpRoutes(routes []string) []object {
 }
 
 // maxEventAge is how many seconds Lambda keeps a schedule's event for which it cannot start the function. It is the
-// minimum, because the next run does the work of a lost one. By default Lambda keeps an event for six hours and repeats
+// minimum, because the next run does the work of a lost run. By default Lambda keeps an event for six hours and repeats
 // a failed run twice.
 const maxEventAge = 60
 
@@ -124,13 +124,14 @@ var networkActions = []string{
 	"ec2:DescribeSubnets", "ec2:UnassignPrivateIpAddresses",
 }
 
-// gatewayRole is the name in the stack of the role by which the HTTP API calls functions. infra/serverless/gateway.js uses it.
+// gatewayRole is the name in the stack of the role with which the HTTP API calls functions. infra/serverless/gateway.js
+// uses it.
 const gatewayRole = "GatewayRole"
 
-// serverlessRoles returns the resources of serverless.yml: one role for each function, and one for the HTTP API. That of a function
-// permits to write the function's own log, to read the URL of the Redis, that of the audit's data store and, for functions that seal
-// secrets, the encryption key. It also permits Lambda to join the network, but denies that to the code of the function. That of the HTTP API
-// permits to call the functions that have routes.
+// serverlessRoles returns the resources of serverless.yml: one role for each function, and one for the HTTP API. The
+// role of a function permits it to write its own log and to read the URL of the Redis, the URL of the audit's data
+// store and, for functions that seal secrets, the encryption key. It also permits Lambda to join the network, but
+// denies that to the code of the function. The role of the HTTP API permits it to call the functions that have routes.
 func serverlessRoles(entries map[string]entry) object {
 	var called []object
 	for _, name := range slices.Sorted(maps.Keys(entries)) {
@@ -182,7 +183,7 @@ func role(deployed string, encrypts bool) object {
 	return roleFor("lambda.amazonaws.com", statements)
 }
 
-// roleFor returns a role that a service takes, with its rights.
+// roleFor returns a role that a service can assume, with its rights.
 func roleFor(service string, statements []object) object {
 	return object{"Type": "AWS::IAM::Role", "Properties": object{
 		"AssumeRolePolicyDocument": object{"Version": "2012-10-17", "Statement": []object{{

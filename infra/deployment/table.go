@@ -24,22 +24,22 @@ const (
 	everyMinutes = 1
 )
 
-// entry is what a deployment needs to know about a function.
+// entry is the description of a function for deployments.
 type entry struct {
 	// Routes are methods with paths from the root of the host, in the form of an API Gateway: "GET /a/{b}".
 	Routes []string `json:"routes"`
-	// Fallback is whether the function takes requests without a route.
+	// Fallback reports whether the function takes requests without a route.
 	Fallback bool `json:"fallback"`
-	// Stream is whether answers may last for minutes, because the function has a watch. On platforms that invoke a
-	// function either buffered or streaming, such as AWS, the function is deployed a second time for streaming.
+	// Stream reports whether responses may last for minutes, because the function has a watch. On platforms that invoke
+	// a function either buffered or streaming, such as AWS, the function is deployed a second time for streaming.
 	Stream bool `json:"stream"`
-	// Encrypts is whether the function gets the encryption key.
+	// Encrypts reports whether the function gets the encryption key.
 	Encrypts bool `json:"encrypts"`
 	// ScheduleMinutes is the interval at which the function runs on a schedule. 0: it has no schedule.
 	ScheduleMinutes int `json:"scheduleMinutes"`
-	// TimeoutSeconds is the timeout on AWS, for buffered answers.
+	// TimeoutSeconds is the timeout on AWS, for buffered responses.
 	TimeoutSeconds int `json:"timeoutSeconds"`
-	// MemoryMB is the limit of its memory.
+	// MemoryMB is the memory limit of the function.
 	MemoryMB int `json:"memoryMB"`
 }
 
@@ -49,8 +49,8 @@ var (
 	name    = regexp.MustCompile(`^[a-z][a-z0-9]*$`)
 )
 
-// table returns the entry of each function by its name. Errors: a name or path that a gateway cannot take, or a
-// function without a route and a schedule.
+// table returns the entry of each function by its name. It returns an error for a name or path that a gateway cannot
+// take, and for a function without a route and a schedule.
 func table(functions []*frame.Function) (map[string]entry, error) {
 	entries := map[string]entry{}
 	for _, f := range functions {

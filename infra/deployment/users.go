@@ -22,7 +22,7 @@ import (
 	"management.platform.sh/shared/state/store"
 )
 
-// The commands that the state needs. Scripts run with the rights of their user, command by command.
+// The Redis commands that functions need. Scripts run with the rights of their user, command by command.
 const (
 	// connecting are the commands without keys: connections, clusters, the wait for replicas, and the id of the server (ADR-0041).
 	connecting = "+auth +hello +ping +select +wait +asking +readonly +command +info|server +cluster|slots +cluster|shards +cluster|nodes"
@@ -32,10 +32,10 @@ const (
 	auditing = "+eval +evalsha +hget +hset +xadd +xtrim +xrange +xrevrange"
 )
 
-// rights are what a function does with the state: for each resource whether it changes it.
+// rights are the rights of a function in the state: for each resource whether it changes it.
 type rights map[string]bool
 
-// String is the same for functions with the same rights.
+// String returns the same text for functions with the same rights.
 func (r rights) String() string {
 	var words []string
 	for _, resource := range slices.Sorted(maps.Keys(r)) {
@@ -51,7 +51,7 @@ type user struct {
 	rights    rights
 }
 
-// users returns the users that the functions need. Each is named after the first of its functions.
+// users returns the users that the functions need. Each user is named after the first of its functions.
 func users(functions []*frame.Function) []user {
 	byRights := map[string]*user{}
 	for _, f := range functions {
@@ -72,15 +72,15 @@ func users(functions []*frame.Function) []user {
 	return list
 }
 
-// nowhere is a state that cannot be reached.
+// nowhere is the URL of a state that cannot be reached.
 type nowhere struct{ store.Store }
 
 func (nowhere) Get(context.Context, string) (store.Record, error) {
 	return store.Record{}, store.ErrUnavailable
 }
 
-// rightsOf returns the rights of a function. It opens everything that the function serves, and notes which resources are
-// opened: a function cannot use others.
+// rightsOf returns the rights of a function. It opens everything that the function serves, and records which resources
+// are opened: a function cannot use other resources.
 func rightsOf(f *frame.Function) rights {
 	opened := rights{}
 	server := process.New(settings.Default(), process.World{
@@ -93,7 +93,7 @@ func rightsOf(f *frame.Function) rights {
 	server.Configuration = nil
 	server.Mount(f)
 	if f.Schedule != nil {
-		// It opens what it needs, and then fails.
+		// The run opens the resources that it needs, and then fails.
 		_ = server.Run(context.Background(), f)
 	}
 	kinds := map[string]bool{}
@@ -101,7 +101,7 @@ func rightsOf(f *frame.Function) rights {
 		kinds[kind.Resource.Resource] = true
 	}
 	own := map[string]bool{
-		// Every use of a key is noted.
+		// Every use of a key is recorded.
 		model.Resource("ownedaccesskeys").Resource: true,
 	}
 	for _, endpoint := range f.Endpoints {
@@ -111,11 +111,11 @@ func rightsOf(f *frame.Function) rights {
 		}
 	}
 	if f.Name == expirekeys.Function.Name {
-		// It takes unconfirmed configurations back, and notes the limits of files.
+		// The function takes unconfirmed configurations back, and records the limits of files.
 		own[platformconfig.Definition.Resource.Resource] = true
 		own[platformconfig.FileLimits] = true
 	}
-	// A function that knows the rules of every kind removes what belongs to a removed object.
+	// A function that knows the rules of every kind removes the objects that belong to a removed object.
 	_, removes := opened[issuedtoken.RevokedResource]
 	for resource := range opened {
 		// Operators write the mode of people, and functions read it.

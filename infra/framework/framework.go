@@ -38,15 +38,15 @@ import (
 const (
 	// drain is how long requests may take to finish after SIGTERM; Cloud Run kills after ten seconds.
 	drain = 9 * time.Second
-	// maxBody is the largest request body that is read. The frame refuses smaller ones with a Status.
+	// maxBody bounds the request body that is read. The frame refuses smaller bodies with a Status.
 	maxBody = frame.MaxBodyBytes + 1<<20
-	// maxEvent is the largest event of a schedule in bytes.
+	// maxEvent bounds the event of a schedule, in bytes.
 	maxEvent = 256 << 10
-	// tracer is the name of the tracer that makes spans, for an SDK that is attached from outside.
+	// tracer is the name of the tracer for spans, for an SDK that is attached from outside.
 	tracer = "management.platform.sh"
 )
 
-// sinks are all sinks of the audit log. flush is for the server of Cloud Functions, which is frozen once it has answered
+// sinks are all sinks of the audit log. flush is for the server of Cloud Functions, which is frozen after each response
 // and ends without notice.
 func sinks(server *frame.Server, flush bool) process.Sinks {
 	return process.Sinks{Flush: flush, Openers: []audit.Opener{
@@ -195,14 +195,14 @@ func Serve(ctx context.Context, all []*frame.Function, lookup func(string) strin
 	err = listening.Shutdown(patient)
 	process.EndAudit(patient, server)
 	if err != nil {
-		// Requests that are still open are cut off.
+		// Cut off requests that are still open.
 		cancel()
 		return errors.Join(fmt.Errorf("draining: %w", err), listening.Close())
 	}
 	return nil
 }
 
-// newServer returns a server with the limits that the framework's own server lacks.
+// newServer returns a server with limits that the framework's own server lacks.
 func newServer(base context.Context, handler http.Handler, log *slog.Logger) *http.Server {
 	listening := process.Listening(handler, log)
 	listening.BaseContext = func(net.Listener) context.Context { return base }

@@ -14,11 +14,12 @@ import (
 	"management.platform.sh/shared/api/frame"
 )
 
-// The largest answers that are sent in one piece. For a larger one the platform would return an error without a reason.
+// The maximum sizes of responses that are sent in one piece. For a larger response the platform would return an error
+// without a reason.
 const (
-	// maxAnswer is Lambda's limit, less the size of the fields around the body.
+	// maxAnswer is Lambda's limit, minus the size of the fields around the body.
 	maxAnswer = 6<<20 - 64<<10
-	// maxBalancerAnswer is the limit of a load balancer, less the same.
+	// maxBalancerAnswer is the limit of a load balancer, minus the same size.
 	maxBalancerAnswer = 1<<20 - 16<<10
 )
 
@@ -58,15 +59,15 @@ func (e *event) headed(of kind, status int, header http.Header) *answer {
 	return a
 }
 
-// buffer collects an answer that is sent in one piece. It implements frame.Bounded.
+// buffer collects a response that is sent in one piece. It implements frame.Bounded.
 type buffer struct {
 	header http.Header
 	sent   http.Header
 	status int
 	body   bytes.Buffer
-	// most is the size of the largest body that can be sent, in the form in which it is sent.
+	// most is the maximum size of the body, in the form in which it is sent.
 	most int
-	// over tells that the body became larger than any form allows. It is not collected then.
+	// over reports whether the body became larger than any form allows. It is then no longer collected.
 	over bool
 }
 
@@ -80,7 +81,6 @@ func newBuffer(of kind) *buffer {
 	return b
 }
 
-// Header returns the headers that will be sent with the first byte.
 func (b *buffer) Header() http.Header { return b.header }
 
 // WriteHeader fixes the status and the headers.
@@ -90,7 +90,6 @@ func (b *buffer) WriteHeader(status int) {
 	}
 }
 
-// Write adds to the body.
 func (b *buffer) Write(p []byte) (int, error) {
 	b.WriteHeader(http.StatusOK)
 	if b.over = b.over || b.body.Len()+len(p) > b.most; b.over {
@@ -99,12 +98,10 @@ func (b *buffer) Write(p []byte) (int, error) {
 	return b.body.Write(p)
 }
 
-// Fits implements frame.Bounded.
 func (b *buffer) Fits(more int) bool {
 	return !b.over && base64.StdEncoding.EncodedLen(b.body.Len()+more) <= b.most
 }
 
-// Excess implements frame.Bounded.
 func (b *buffer) Excess() int {
 	if b.over {
 		return b.most
@@ -115,14 +112,13 @@ func (b *buffer) Excess() int {
 	return 0
 }
 
-// Reset implements frame.Bounded.
 func (b *buffer) Reset() {
 	b.status, b.sent, b.over = 0, nil, false
 	b.body.Reset()
 }
 
-// encoded returns the body as it is sent: as it is or, if it is no text or grows too much, in base64. JSON within JSON grows by its
-// escapes, and base64 by a third.
+// encoded returns the body as it is sent: unchanged or, if it is no text or grows too much, in base64. JSON within JSON
+// grows by its escapes, and base64 by a third.
 func (b *buffer) encoded() (text string, inBase64 bool) {
 	text = b.body.String()
 	if utf8.Valid(b.body.Bytes()) && quoted(text) <= b.most {
@@ -153,7 +149,7 @@ func quoted(text string) int {
 	return length
 }
 
-// stream sends an answer while it is being made: status and headers as a line of JSON, eight zero bytes, the body.
+// stream sends a response while it is being made: status and headers as a line of JSON, eight zero bytes, the body.
 type stream struct {
 	event   *event
 	kind    kind
@@ -163,7 +159,6 @@ type stream struct {
 	prelude chan []byte
 }
 
-// Header returns the headers that will be sent with the first byte.
 func (s *stream) Header() http.Header { return s.header }
 
 // WriteHeader sends the status and the headers.
@@ -195,19 +190,19 @@ func (s *stream) FlushError() error {
 	return nil
 }
 
-// streamed is the answer that the library reads to its end and sends.
+// streamed is the response that the library reads to its end and sends.
 type streamed struct {
 	io.Reader
 	body *io.PipeReader
 }
 
-// Close tells the handler that no more will be read.
+// Close tells the handler that the library reads no further.
 func (s *streamed) Close() error { return s.body.Close() }
 
-// ContentType says that the answer begins with status and headers.
+// ContentType returns the type of a body that begins with status and headers.
 func (*streamed) ContentType() string { return "application/vnd.awslambda.http-integration-response" }
 
-// MarshalJSON fails, which tells the library to read instead.
+// MarshalJSON fails, so that the library reads the body instead.
 func (*streamed) MarshalJSON() ([]byte, error) {
 	return nil, errors.New("a streamed answer is not JSON")
 }

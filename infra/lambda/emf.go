@@ -13,9 +13,10 @@ import (
 // namespace is the CloudWatch namespace of the metrics.
 const namespace = "ManagementPlatform"
 
-// emf writes metrics as log lines in the embedded metric format, from which CloudWatch makes metrics: a function opens no connection
-// for them, and loses none when it is frozen. The dimension of each is the function, or the limit that refused a request. It
-// implements frame.Metrics and is safe for concurrent use. Source: ADR-0010; the specification of the format by AWS.
+// emf writes metrics as log lines in the embedded metric format, from which CloudWatch makes metrics: a function opens
+// no connection for them, and loses none when it is frozen. The dimension of each metric is the function, or the limit
+// that refused a request. It implements frame.Metrics and is safe for concurrent use. Source: ADR-0010; the
+// specification of the format by AWS.
 type emf struct{ lines slog.Handler }
 
 var _ frame.Metrics = emf{}
@@ -61,7 +62,7 @@ func count(name string, happened bool) metric {
 	return metric{name, "Count", value}
 }
 
-// Request writes a line when a request ends: that it was, whether it was refused or failed, and how long it took.
+// Request writes a line at the end of a request: whether it was refused or failed, and how long it took.
 func (e emf) Request(function string) func(verb string, status int, took time.Duration) {
 	return func(verb string, status int, took time.Duration) {
 		e.write("function", function, []slog.Attr{slog.String("verb", verb), slog.Int("status", status)},

@@ -13,7 +13,7 @@ import (
 	"strings"
 )
 
-// kind is the kind of an event, which decides on the form of the answer.
+// kind is the kind of an event, which decides the form of the response.
 type kind int
 
 const (
@@ -93,8 +93,8 @@ func (e *event) kind() kind {
 	}
 }
 
-// request makes an event into the request that the client sent. Errors are for events that no gateway makes; the request then
-// has no body.
+// request makes an event into the request that the client sent. It returns an error for an event that no gateway makes;
+// the request then has no body.
 func (e *event) request(ctx context.Context, of kind, invocation string) (*http.Request, error) {
 	method, address, source := e.HTTPMethod, &url.URL{}, e.Context.Identity.SourceIP
 	path := e.path(of)
@@ -103,7 +103,7 @@ func (e *event) request(ctx context.Context, of kind, invocation string) (*http.
 		method, source = e.Context.HTTP.Method, e.Context.HTTP.SourceIP
 		address.RawQuery = e.RawQueryString
 	case balancer:
-		// It keeps the client's escapes.
+		// The query keeps the client's escapes.
 		address.RawQuery = e.query(func(text string) string { return text })
 	default:
 		address.RawQuery = e.query(url.QueryEscape)
@@ -112,7 +112,7 @@ func (e *event) request(ctx context.Context, of kind, invocation string) (*http.
 		path = "/" + path
 	}
 	address.Path = path
-	// An HTTP API has decoded the path, in either format; the others keep the client's escapes.
+	// An HTTP API has decoded the path, in either format. The other gateways keep the client's escapes.
 	if of != gatewayV2 && e.Version != "1.0" {
 		if decoded, err := url.PathUnescape(path); err == nil {
 			address.Path, address.RawPath = decoded, path
@@ -147,7 +147,8 @@ func (e *event) request(ctx context.Context, of kind, invocation string) (*http.
 	r.Header.Del("Host")
 	r.Header.Del("Content-Length")
 	if of == gatewayV1 {
-		// A REST API decodes base64 only for the media types that it is configured for, so its answers are not compressed.
+		// A REST API decodes base64 only for the media types that it is configured for, so responses through it are not
+		// compressed.
 		r.Header.Del("Accept-Encoding")
 	}
 	if source == "" {
@@ -160,8 +161,8 @@ func (e *event) request(ctx context.Context, of kind, invocation string) (*http.
 	return r, wrong
 }
 
-// path returns the gateway's path without the parts that the gateway adds in front: the name of a stage, and the mapping
-// of a custom domain. If the gateway has matched a route, the path begins where that route does.
+// path returns the gateway's path without the parts that the gateway adds in front: the name of a stage, and the
+// mapping of a custom domain. If the gateway has matched a route, the path begins where the route begins.
 func (e *event) path(of kind) string {
 	path, route := e.Path, e.Resource
 	if of == gatewayV2 || of == functionURL {
@@ -225,7 +226,7 @@ func (e *event) query(escape func(string) string) string {
 }
 
 // requestID returns the gateway's id of the request, or else Lambda's id of the invocation. Ids of gateways may end in
-// base64 padding, and trace ids have the prefix of their root.
+// base64 padding. Trace ids have the prefix of their root.
 func (e *event) requestID(header http.Header, invocation string) string {
 	if id := strings.TrimRight(e.Context.RequestID, "="); id != "" {
 		return id
@@ -238,8 +239,8 @@ func (e *event) requestID(header http.Header, invocation string) string {
 	return invocation
 }
 
-// forwardedFor returns the address of the client that the load balancer saw, which is the last one in the last of its headers. The
-// load balancer may be configured to add the port.
+// forwardedFor returns the address of the client that the load balancer saw: the last address in the last of its
+// headers. The load balancer may be configured to add the port.
 func forwardedFor(header http.Header) string {
 	all := strings.Join(header.Values("X-Forwarded-For"), ",")
 	last := strings.TrimSpace(all[strings.LastIndex(all, ",")+1:])

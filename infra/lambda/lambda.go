@@ -1,10 +1,10 @@
 // Package lambda runs one function of the catalog on AWS Lambda. It turns an event of an HTTP API, a REST API, a load
-// balancer or a Function URL into the request that the client sent, and the answer into the form that the sender
+// balancer or a Function URL into the request that the client sent, and the response into the form that the gateway
 // expects. An event of EventBridge runs the schedule of the function. The fields of an event show its kind.
 //
-// If PLATFORM_STREAM says that the function is invoked with response streaming, answers to a Function URL and to a
-// REST API are sent while they are being made, and a watch lasts until the function's time is nearly over. Otherwise
-// an answer is sent in one piece, and a watch ends after a short window. Source: Spec 7; ADR-0010.
+// If PLATFORM_STREAM says that the function is invoked with response streaming, responses to a Function URL and to a
+// REST API are sent while they are being made, and a watch lasts until the function's time is nearly over. Otherwise a
+// response is sent in one piece, and a watch ends after a short window. Source: Spec 7; ADR-0010.
 package lambda
 
 import (
@@ -34,11 +34,11 @@ import (
 	"management.platform.sh/shared/process"
 )
 
-// margin is the part of Lambda's time limit that is kept to answer that the rest was not enough.
+// margin is the part of Lambda's time limit that is reserved for the response that the time was too short.
 const margin = time.Second
 
-// sinks are the sinks of the audit log that suit a function. Files of a function do not last, and events on the standard
-// output go to its log. Events are flushed before each answer, because the process is frozen once it has answered.
+// sinks are the sinks of the audit log that suit a function. Files of a function do not last, and events on the
+// standard output go to its log. Events are flushed before each response, because the process is frozen after it.
 var sinks = process.Sinks{Openers: []audit.Opener{audit.Output(os.Stdout), redissink.Opener}, Flush: true}
 
 // shell is one function in the form that Lambda calls.
@@ -46,9 +46,9 @@ type shell struct {
 	function *frame.Function
 	// first is the server that was opened at the start.
 	first *frame.Server
-	// streams is whether the function is invoked with response streaming.
+	// streams reports whether the function is invoked with response streaming.
 	streams bool
-	// whole serves requests that are answered in one piece; flowing serves requests with streamed answers.
+	// whole serves requests whose responses are sent in one piece; flowing serves requests with streamed responses.
 	whole, flowing func() (*served, error)
 
 	mu       sync.Mutex
@@ -75,7 +75,7 @@ func Start(f *frame.Function) {
 	options := []lambda.Option{}
 	if s.streams {
 		// The platform sends SIGTERM only to processes that have registered for it, which costs a round trip at the
-		// start. An answer in one piece does not last long enough to need it.
+		// start. A response in one piece does not last long enough to need it.
 		options = append(options, lambda.WithEnableSIGTERM(s.drain))
 	}
 	lambda.StartWithOptions(s.handle, options...)
@@ -133,7 +133,7 @@ func (s *shell) drain() {
 func (s *shell) handle(ctx context.Context, e *event) (any, error) {
 	if end, bounded := ctx.Deadline(); bounded {
 		bound, cancel := context.WithTimeout(ctx, allowed(time.Until(end)))
-		// A streamed answer is made after this function returns; the library ends its context.
+		// A streamed response is made after this function returns. The library ends its context.
 		context.AfterFunc(ctx, cancel)
 		ctx = bound
 	}
@@ -180,7 +180,7 @@ func invocationID(ctx context.Context) string {
 	return ""
 }
 
-// invocation returns what joins a log line with those of Lambda itself about the same invocation.
+// invocation returns the attribute that connects a log line with Lambda's own log lines of the same invocation.
 func invocation(ctx context.Context) []slog.Attr {
 	if id := invocationID(ctx); id != "" {
 		return []slog.Attr{slog.String("invocation", id)}
@@ -192,19 +192,19 @@ func invocation(ctx context.Context) []slog.Attr {
 // less than the margin.
 func allowed(left time.Duration) time.Duration { return left - min(margin, left/10) }
 
-// healthy answers the health checks of a load balancer at every path. A health check only finds out whether the function
-// can be called.
+// healthy answers the health checks of a load balancer at every path. A health check only finds out whether the
+// function can be called.
 func healthy(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	_, _ = io.WriteString(w, "ok\n")
 }
 
-// flow serves a request in a goroutine, while the library sends the answer that flow returns.
+// flow serves a request in a goroutine, while the library sends the response that flow returns.
 func (s *shell) flow(e *event, of kind, r *http.Request, to *served, handler http.Handler) *streamed {
 	read, write := io.Pipe()
 	out := &stream{event: e, kind: of, header: http.Header{}, out: write, prelude: make(chan []byte, 1)}
 	go func() {
-		// The panic of a handler would end the process, after an answer of 200.
+		// The panic of a handler would end the process, after a response of 200.
 		problem := serve(out, r, handler)
 		switch {
 		case problem == nil:
@@ -230,7 +230,7 @@ func serve(w http.ResponseWriter, r *http.Request, handler http.Handler) (proble
 		switch cause := recover(); cause {
 		case nil:
 		case http.ErrAbortHandler:
-			// The handler has logged why it cuts the answer off.
+			// The handler has logged why it cuts the response off.
 			problem = http.ErrAbortHandler
 		default:
 			problem = fmt.Errorf("panic: %v\n%s", cause, debug.Stack())
@@ -262,15 +262,15 @@ func (s *shell) refused(ctx context.Context, err error) error {
 	return failure(err)
 }
 
-// logged is the type of the errors that go to the platform and that are logged already.
+// logged is the type of errors for the platform that are logged already.
 const logged = "Failure"
 
 func failure(err error) error {
 	return messages.InvokeResponse_Error{Message: err.Error(), Type: logged}
 }
 
-// libraryLog makes log lines of what the library writes: it writes each error that it tells the platform, as JSON, and it writes
-// text.
+// libraryLog turns the output of the library into log lines: the errors that the library reports to the platform, as
+// JSON, and other text.
 type libraryLog struct{ shell *shell }
 
 // Write writes one line.

@@ -1,5 +1,5 @@
-// Command limits writes the table of package limits into docs/limits.md, below the mark that the document has. What stands
-// above the mark is written by hand. Run it from the top of the repository: `go run ./infra/limits`. Source: ADR-0020.
+// Command limits writes the table of package limits into docs/limits.md, below the mark in the document. The text above
+// the mark is written by hand. Run it from the top of the repository: `go run ./infra/limits`. Source: ADR-0020.
 package main
 
 import (

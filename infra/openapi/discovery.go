@@ -11,8 +11,8 @@ import (
 	"management.platform.sh/shared/api/frame"
 )
 
-// discovery describes what the functions serve in the aggregated form of Kubernetes discovery: each group,
-// each resource with the verbs that some function has an endpoint for, and its subresources.
+// discovery describes the served resources in the aggregated form of Kubernetes discovery: each group, each resource
+// with the verbs that some function has an endpoint for, and its subresources.
 func discovery(functions []*frame.Function) ([]byte, error) {
 	var list discoveryv2.APIGroupDiscoveryList
 	for _, f := range functions {
@@ -22,7 +22,7 @@ func discovery(functions []*frame.Function) ([]byte, error) {
 			}
 			resource := resourceOf(versionOf(groupOf(&list, endpoint), endpoint), endpoint)
 			if endpoint.Subresource == "" {
-				// A subresource that was seen first may have the kind of another resource.
+				// A subresource that comes first may have the kind of another resource.
 				resource.ResponseKind = kindOf(endpoint)
 				resource.Verbs = with(resource.Verbs, endpoint.Verb)
 				continue

@@ -147,7 +147,7 @@ func kindExtension(gvk schema.GroupVersionKind) map[string]any {
 
 // readable rewrites the descriptions of the model for users. The docstrings begin with the Go name of a field: the
 // description begins with the name that users write. The docstrings end with their source: the description leaves it
-// out, because users of the API have neither the specification nor the decisions at hand.
+// out, because users of the API have neither the specification nor the decisions.
 func readable(get common.GetOpenAPIDefinitions, scheme *runtime.Scheme) common.GetOpenAPIDefinitions {
 	goNames := map[string]map[string]string{}
 	for _, goType := range scheme.KnownTypes(groupVersion) {
@@ -179,8 +179,8 @@ func withoutSource(description string) string {
 
 var modelPackage = reflect.TypeFor[model.Scope]().PkgPath()
 
-// collectNames adds to into the first word of each field's docstring, by the name of the schema and the JSON name of the
-// field.
+// collectNames adds to into the first word of each field's docstring, by the name of the schema and the JSON name of
+// the field.
 func collectNames(goType reflect.Type, into map[string]map[string]string) {
 	switch goType.Kind() {
 	case reflect.Pointer, reflect.Slice, reflect.Map:

@@ -91,11 +91,11 @@ func (r resourcePaths) routes(scheme *runtime.Scheme) ([]common.Route, error) {
 	operation := func(verb string) string {
 		name := verb + camel(groupVersion.String()) + scope + r.Kind
 		if r.Subresource == "status" {
-			// Its kind is the kind of the object.
+			// The kind of the status is the kind of the object.
 			name += "Status"
 		}
 		if r.Under {
-			// Its kind is that of another resource.
+			// The kind is the kind of another resource.
 			name += "Of" + camel(r.Resource)
 		}
 		return name
@@ -159,7 +159,7 @@ func (r resourcePaths) routes(scheme *runtime.Scheme) ([]common.Route, error) {
 				add(one, []common.Parameter{pretty}, listParameters...)
 			}
 		case "watch":
-			// A parameter of the list.
+			// Lists have this parameter of their own.
 		case "update":
 			add(route{
 				method: http.MethodPut, path: item, operation: operation("replace"), action: "put",
@@ -203,7 +203,7 @@ func (r resourcePaths) readParameters() []common.Parameter {
 	return []common.Parameter{query("reveal", "boolean", "If true, the response has secrets in plain text. It is for admins, and recorded.")}
 }
 
-// selectParameters returns the parameters of a list without those that only a watch has.
+// selectParameters returns the parameters of a list without the parameters of watches.
 func selectParameters() []common.Parameter {
 	watchOnly := []string{"allowWatchBookmarks", "watch"}
 	return slices.DeleteFunc(slices.Clone(listParameters), func(p common.Parameter) bool {

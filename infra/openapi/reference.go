@@ -21,7 +21,7 @@ import (
 	"management.platform.sh/shared/api/frame"
 )
 
-// referencePage is the document for readers that has what the documents of the API have for programs.
+// referencePage is the document for readers with the content of the API's documents for programs.
 const referencePage = "docs/reference.md"
 
 const referenceHead = `<!-- make gen writes this page. -->
@@ -141,7 +141,7 @@ func parameterRows(paths *spec3.Paths) []string {
 			}
 			meaning := p.Description
 			if p.In == "path" && p.Name == "name" {
-				// The path says which kind it is.
+				// The path tells which kind of object it is.
 				meaning = "Name of the object."
 			}
 			rows[fmt.Sprintf("| `%s` | %s | %s | %s |\n", p.Name, p.In, kind, cell(meaning))] = true
@@ -190,8 +190,8 @@ func failureRows(file string) ([]string, error) {
 	return rows, nil
 }
 
-// reasonIn finds the reason of a Status in the body of a constructor: the constant, the constructor of Kubernetes, or that of
-// a constructor above.
+// reasonIn returns the reason of a Status in the body of a constructor: the constant, or the reason of the constructor
+// that it calls, from Kubernetes or from this file.
 func reasonIn(body *ast.BlockStmt, above map[string]string) string {
 	reason := ""
 	ast.Inspect(body, func(n ast.Node) bool {
@@ -234,7 +234,7 @@ func writeObject(page *strings.Builder, names map[string]string, heading string,
 	}
 }
 
-// typeOf says what a field holds, with a link to the object.
+// typeOf describes the type of a field, with a link to the object.
 func typeOf(names map[string]string, schema *spec.Schema) string {
 	link := func(ref string) string {
 		short := names[ref[strings.LastIndex(ref, "/")+1:]]

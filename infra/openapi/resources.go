@@ -20,17 +20,18 @@ type resourcePaths struct {
 	Kind string
 	// Namespaced puts the namespace into the paths. A list across namespaces is then also served.
 	Namespaced bool
-	// Accepts tells that the response to a create is 202.
+	// Accepts reports whether the response to a create is 202.
 	Accepts bool
-	// Lists tells that the response to a get is a list, and Under that the kind is one of another resource.
+	// Lists reports whether the response to a get is a list. Under reports whether the kind is the kind of another
+	// resource.
 	Lists, Under bool
-	// Reveals tells that reads have the parameter reveal.
+	// Reveals reports whether reads have the parameter reveal.
 	Reveals bool
 	// Verbs are create, get, list, watch, update, patch, delete and deletecollection.
 	Verbs []string
 }
 
-// resources are the resources to describe: those of the management group in the catalog, in its order.
+// resources are the resources to describe: the resources of the management group in the catalog, in its order.
 var resources = served(catalog.Functions)
 
 func served(functions []*frame.Function) []resourcePaths {
@@ -62,7 +63,8 @@ func served(functions []*frame.Function) []resourcePaths {
 	return list
 }
 
-// named is what the path names: an object of the kind, except at a subresource that has objects of another resource.
+// named returns the kind of the object that the path names: an object of the kind, except at a subresource that has
+// objects of another resource.
 func (r resourcePaths) named() string {
 	if r.Under {
 		return r.Singular

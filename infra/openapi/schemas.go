@@ -12,8 +12,8 @@ import (
 	"management.platform.sh/shared/model"
 )
 
-// schemas returns the schemas for the computation of field ownership, a file for each kind that can be changed: its schema and
-// those of its parts, as in the OpenAPI v3 document but without descriptions. Source: ADR-0008.
+// schemas returns the schemas for the computation of field ownership, a file for each kind that can be changed: the
+// schemas of the kind and its parts, as in the OpenAPI v3 document but without descriptions. Source: ADR-0008.
 func schemas(document []byte, resources []resourcePaths) (map[string][]byte, error) {
 	var described spec3.OpenAPI
 	if err := json.Unmarshal(document, &described); err != nil {
@@ -39,7 +39,7 @@ func schemas(document []byte, resources []resourcePaths) (map[string][]byte, err
 	return files, nil
 }
 
-// describes reports whether a schema is that of a kind of the management group.
+// describes reports whether a schema describes a kind of the management group.
 func describes(candidate *spec.Schema, kind string) bool {
 	kinds, _ := candidate.Extensions[extensionGVK].([]any)
 	return slices.ContainsFunc(kinds, func(each any) bool {
@@ -48,7 +48,7 @@ func describes(candidate *spec.Schema, kind string) bool {
 	})
 }
 
-// collectSchemas puts a schema, and those that it refers to, into a map.
+// collectSchemas puts a schema, and the schemas that it refers to, into a map.
 func collectSchemas(name string, all, into map[string]*spec.Schema) {
 	found := all[name]
 	if _, seen := into[name]; seen || found == nil {

@@ -35,8 +35,8 @@ func entriesOf(folder fs.FS, below string) ([]entry, error) {
 	return entries, err
 }
 
-// tarOf writes entries in the order of their paths, with nothing of this machine: no names, one time, fixed modes.
-// Folders on the way are written as well.
+// tarOf writes entries in the order of their paths, without traces of this machine: no names, one time, fixed modes. It
+// also writes the folders on the way.
 func tarOf(entries []entry, at time.Time) ([]byte, error) {
 	entries = slices.Clone(entries)
 	known := map[string]bool{}

@@ -18,7 +18,7 @@ import (
 // nobody is the number of the user and the group as which images run.
 const nobody = 65532
 
-// image is a program for several processors, with nothing else but certificates.
+// image is a program for several processors, with certificates and nothing else.
 type image struct {
 	programs map[platform][]byte
 	// program is the path of the program in the image.
@@ -40,7 +40,7 @@ func (r release) runner(programs map[platform][]byte) image {
 	}
 }
 
-// functions is the image that infra/framework/Dockerfile describes. FUNCTION_TARGET says which function it serves.
+// functions is the image that infra/framework/Dockerfile describes. FUNCTION_TARGET names the function that it serves.
 func (r release) functions(servers map[platform][]byte) image {
 	return image{
 		programs: servers, program: "server", about: "The functions of the management API, for Cloud Run and Knative",
@@ -70,7 +70,7 @@ func (r release) pack(folder, name string, i image, notices []byte) ([]byte, err
 	if err != nil {
 		return nil, err
 	}
-	// The name by which tools that load the file know the image.
+	// Tools that load the file know the image by this name.
 	if err := written.AppendIndex(index, layout.WithAnnotations(map[string]string{"org.opencontainers.image.ref.name": r.version})); err != nil {
 		return nil, err
 	}
@@ -81,7 +81,7 @@ func (r release) pack(folder, name string, i image, notices []byte) ([]byte, err
 	return tarOf(entries, r.time)
 }
 
-// one is the image for a processor: a layer with everything.
+// one returns the image for a processor: a layer with all files.
 func (r release) one(i image, processor string, program, notices []byte, labels map[string]string) (v1.Image, error) {
 	content, err := tarOf(append([]entry{
 		{path: i.program, text: program, mode: 0o755},
@@ -113,8 +113,8 @@ func (r release) one(i image, processor string, program, notices []byte, labels 
 	return mutate.ConfigFile(made, file)
 }
 
-// roots are the certificate authorities that Mozilla trusts without conditions. A file of certificates cannot say
-// conditions, so that an authority that is being phased out is left out.
+// roots returns the certificate authorities that Mozilla trusts without conditions. A file of certificates cannot state
+// conditions, so an authority that is being phased out is left out.
 func roots() []byte {
 	var out bytes.Buffer
 	for root := range bundle.Roots() {

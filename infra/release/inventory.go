@@ -21,7 +21,7 @@ import (
 	cdx "github.com/CycloneDX/cyclonedx-go"
 )
 
-// library is code of others in the release.
+// library is code of other projects in the release.
 type library struct {
 	name, version, purl string
 	// folder has the files of the licence. Empty: they are known by other means.
@@ -29,18 +29,18 @@ type library struct {
 	hashes []cdx.Hash
 }
 
-// inventory is what is in the programs of a release.
+// inventory lists the libraries in the programs of a release.
 type inventory struct {
 	// libraries by their package URLs.
 	libraries map[string]library
-	// of has, for the name of each program, the package URLs of the libraries in it on any platform.
+	// of has, for the name of each program, the package URLs of its libraries on any platform.
 	of map[string][]string
 }
 
-// console is the program of which the bundle of the web console is a part. Every part has it.
+// console is the program that includes the bundle of the web console. Every part has it.
 const console = "functions/serveconsole/"
 
-// inventory reads the programs themselves, so that nothing is forgotten and nothing is listed that is not linked.
+// inventory reads the programs themselves, so that it lists every linked library and no other.
 func (r release) inventory(ctx context.Context, parts []part) (inventory, error) {
 	found := inventory{libraries: map[string]library{}, of: map[string][]string{}}
 	folders, err := r.folders(ctx)
@@ -80,7 +80,7 @@ func (r release) inventory(ctx context.Context, parts []part) (inventory, error)
 	return found, nil
 }
 
-// folders are where the sources of modules are on this machine.
+// folders are the folders of modules' sources on this machine.
 func (r release) folders(ctx context.Context) (map[string]string, error) {
 	listed, err := output(ctx, r.root, nil, "go", "list", "-m", "-json=Path,Version,Dir", "all")
 	if err != nil {
@@ -103,7 +103,7 @@ func (r release) folders(ctx context.Context) (map[string]string, error) {
 	return found, err
 }
 
-// packages are the packages of npm in the web console.
+// packages returns the npm packages in the web console.
 func (r release) packages() ([]library, error) {
 	text, err := os.ReadFile(filepath.Join(r.root, console, "web", "package-lock.json"))
 	if err != nil {
@@ -136,7 +136,7 @@ func (r release) packages() ([]library, error) {
 	return found, nil
 }
 
-// bill is the software bill of materials in the format CycloneDX.
+// bill returns the software bill of materials in the format CycloneDX.
 func (r release) bill(listed inventory) ([]byte, error) {
 	own := func(name string) cdx.Component {
 		purl := "pkg:golang/management.platform.sh@v" + r.version + "#" + name
@@ -172,7 +172,7 @@ func (r release) bill(listed inventory) ([]byte, error) {
 
 var licenceFile = regexp.MustCompile(`(?i)^(licen[cs]e|copying|notice|patents)([-_.].*)?$`)
 
-// notices are the licences of everything in the release, which whoever passes it on has to pass on.
+// notices returns the licences of everything in the release. Redistributors must pass them on.
 func (r release) notices(listed inventory) ([]byte, error) {
 	var out bytes.Buffer
 	for _, l := range slices.SortedFunc(maps.Values(listed.libraries), func(a, b library) int { return cmp.Compare(a.purl, b.purl) }) {

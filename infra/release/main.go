@@ -1,7 +1,7 @@
-// Command release makes what is published of a version: archives of the program platform, images without a daemon, the
-// programs for AWS Lambda, a software bill of materials, notices of licences, a manifest for krew, notes and checksums. The
-// same commit makes the same bytes in every folder, and the command builds everything twice to show it. It is a module of
-// its own, so that what it needs is in no program. Source: ADR-0010.
+// Command release makes the published files of a version: archives of the program platform, images without a daemon,
+// the programs for AWS Lambda, a software bill of materials, notices of licences, a manifest for krew, notes and
+// checksums. The same commit makes the same bytes in every folder, and the command builds everything twice to show
+// that. It is a module of its own, so that its dependencies are in no program. Source: ADR-0010.
 package main
 
 import (
@@ -56,8 +56,8 @@ func main() {
 	}
 }
 
-// run makes the release beside its folder and moves it there at the end, so that a folder has a whole release or the
-// previous one.
+// run makes the release beside its folder and moves it there at the end, so that a folder always has a whole release or
+// the previous one.
 func run(ctx context.Context, o options) error {
 	r, err := describe(ctx, o.Root)
 	if err != nil {
@@ -93,7 +93,7 @@ func run(ctx context.Context, o options) error {
 	return nil
 }
 
-// again makes the release from a clone of the commit, and compares it with the first one.
+// again makes the release from a clone of the commit, and compares it with the first release.
 func again(ctx context.Context, r release, o options, first, folder string) error {
 	clone := filepath.Join(folder, "elsewhere", "clone")
 	if _, err := output(ctx, o.Root, nil, "git", "clone", "--quiet", "--no-hardlinks", ".", clone); err != nil {
@@ -116,7 +116,8 @@ func again(ctx context.Context, r release, o options, first, folder string) erro
 	return compare(first, second)
 }
 
-// compare fails unless two folders have the same files. The checksums of a release are among them, and name all others.
+// compare fails unless two folders have the same files. It includes the checksums of a release, which name all other
+// files.
 func compare(first, second string) error {
 	one, err := checksums(first)
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// environment is what the bytes of a program depend on, beside the source and the version of Go.
+// environment has the variables on which the bytes of a program depend, besides the source and the version of Go.
 var environment = []string{
 	"CGO_ENABLED=0", "GOFLAGS=-trimpath", "GOAMD64=v1", "GOARM64=v8.0", "GOEXPERIMENT=", "GOFIPS140=off", "GOWORK=off",
 }
@@ -35,7 +35,7 @@ func (r release) build(ctx context.Context, cache string, p platform, to, folder
 	return os.ReadFile(to)
 }
 
-// make writes a whole release into a new folder. cache is the cache of the compiler; empty: the one of the user.
+// make writes a whole release into a new folder. cache is the cache of the compiler; empty: the user's cache.
 func (r release) make(ctx context.Context, o options, folder, cache string) error {
 	work, err := os.MkdirTemp("", "release-")
 	if err != nil {
@@ -58,7 +58,7 @@ func (r release) make(ctx context.Context, o options, folder, cache string) erro
 			continue
 		}
 		fmt.Printf("building the functions for %s\n", p)
-		// As with the programs for Lambda, functions that did not change are the same in the next release.
+		// Like the programs for Lambda, functions without changes are the same in the next release.
 		if servers[p], err = r.build(ctx, cache, p, filepath.Join(work, "server"), "./infra/framework/server", "-buildvcs=false", "-ldflags", "-s -w"); err != nil {
 			return err
 		}
@@ -135,7 +135,7 @@ func (r release) lambda(ctx context.Context, cache string, files map[string][]by
 	return nil
 }
 
-// beside are the files that an archive has beside the program.
+// beside are the files of an archive besides the program.
 func (r release) beside(notices []byte) ([]entry, error) {
 	entries := []entry{{path: "THIRD-PARTY-NOTICES.txt", text: notices, mode: 0o644}}
 	for to, from := range map[string]string{
@@ -154,7 +154,8 @@ func (r release) beside(notices []byte) ([]entry, error) {
 	return append(entries, documents...), err
 }
 
-// The plugin of kubectl and what completes its lines. krew unpacks no links, and kubectl runs a plugin by its name alone.
+// The kubectl plugin and the program that completes its command lines. krew unpacks no links, and kubectl runs a plugin
+// by its name alone.
 const (
 	pluginScript = `#!/bin/sh
 # kubectl platform is the program platform, which stands beside this file or on PATH.
@@ -186,7 +187,7 @@ func (r release) archive(name string, program []byte, beside []entry) ([]byte, e
 	return compress(text)
 }
 
-// plugin is the manifest of krew.
+// plugin returns the manifest of krew.
 func (r release) plugin(o options, files map[string][]byte) ([]byte, error) {
 	var platforms []any
 	for _, p := range o.Platform {
@@ -242,7 +243,7 @@ func checksums(folder string) (map[string]string, error) {
 	return sums, nil
 }
 
-// keys are the keys of two maps, each once.
+// keys returns the keys of two maps, each once.
 func keys(one, two map[string]string) iter.Seq[string] {
 	both := maps.Clone(one)
 	maps.Copy(both, two)
@@ -256,7 +257,7 @@ type part struct {
 	program  []byte
 }
 
-// modules reads from a program which modules it contains.
+// modules returns the modules in a program.
 func (p part) modules() (*buildinfo.BuildInfo, error) {
 	info, err := buildinfo.Read(bytes.NewReader(p.program))
 	if err != nil {

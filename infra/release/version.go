@@ -23,8 +23,8 @@ type release struct {
 	notes   string
 }
 
-// describe finds out what a checkout is: the version that CHANGELOG.md names, if the commit has its tag, and otherwise a
-// snapshot on the way to the next one.
+// describe returns the release of a checkout: the version that CHANGELOG.md names, if the commit has its tag, and
+// otherwise a snapshot on the way to the next version.
 func describe(ctx context.Context, root string) (release, error) {
 	git := func(args ...string) (string, error) {
 		text, err := output(ctx, root, nil, "git", args...)

@@ -1,5 +1,5 @@
-// Command server is the one image of Cloud Run and Knative: it holds all functions of the catalog and serves the one
-// that FUNCTION_TARGET names. An unknown name ends it at once. Source: ADR-0010.
+// Command server is the one image of Cloud Run and Knative: it holds all functions of the catalog and serves the
+// function that FUNCTION_TARGET names. An unknown name ends it at once. Source: ADR-0010.
 package main
 
 import (

@@ -15,8 +15,8 @@ import (
 )
 
 // Gateway stands in front of a function and calls it with events of its kind. It treats bodies, paths, queries and
-// headers as the documentation of AWS says, with one exception: a REST API and a Function URL rename WWW-Authenticate in
-// answers, and a Gateway does not, because clients of this API do not need that header.
+// headers as the documentation of AWS describes, with one exception: a REST API and a Function URL rename
+// WWW-Authenticate in responses, and a Gateway does not, because clients of this API do not need that header.
 type Gateway int
 
 // The kinds.
@@ -33,7 +33,7 @@ const (
 	FunctionURL
 )
 
-// maxBalancerBody is the largest body that a load balancer passes on to a function.
+// maxBalancerBody bounds the body that a load balancer passes on to a function.
 const maxBalancerBody = 1 << 20
 
 const (
@@ -46,8 +46,8 @@ func (g Gateway) Takes(size int) bool {
 	return g != Balancer && g != BalancerMulti || size <= maxBalancerBody
 }
 
-// Streams reports whether the gateway sends answers while they are being made, if the function is invoked with response
-// streaming.
+// Streams reports whether the gateway sends responses while they are being made, if the function is invoked with
+// response streaming.
 func (g Gateway) Streams() bool { return g == RESTAPI || g == FunctionURL }
 
 // Event returns the event into which the gateway turns a request with a body.
@@ -151,7 +151,7 @@ func last(all map[string][]string) map[string]string {
 	return found
 }
 
-// Head is the status and the headers of an answer, and its body unless that is streamed.
+// Head is the status and the headers of a response, and its body unless the body is streamed.
 type Head struct {
 	StatusCode        int
 	StatusDescription string
@@ -219,7 +219,7 @@ func (g Gateway) headers(header http.Header, answered Head) error {
 	return nil
 }
 
-// flow sends a streamed answer as it arrives: a line of JSON, eight zero bytes, the body.
+// flow sends a streamed response as it arrives: a line of JSON, eight zero bytes, the body.
 func (g Gateway) flow(w http.ResponseWriter, a *Answer) {
 	// A client that disconnects early does not stop the function.
 	defer func() { go a.Close() }()
@@ -253,7 +253,7 @@ func (g Gateway) flow(w http.ResponseWriter, a *Answer) {
 	}
 }
 
-// Prelude reads the status and the headers of a streamed answer, up to its body.
+// Prelude reads the status and the headers of a streamed response, up to its body.
 func Prelude(body io.Reader) (*Head, error) {
 	var text []byte
 	one := make([]byte, 1)

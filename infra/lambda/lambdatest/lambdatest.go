@@ -1,7 +1,7 @@
-// Package lambdatest is the surroundings of a function on AWS Lambda, for tests: the runtime API that its program asks
-// for events, the sandboxes that are started as needed, and the gateways that turn requests into events and answers into
-// responses. The programs are those that are deployed, each in its own process. The package does not know what a
-// function does. Source: ADR-0010.
+// Package lambdatest imitates AWS Lambda for tests: the runtime API that the program of a function asks for events, the
+// sandboxes that are started as needed, and the gateways that turn requests into events and answers into responses. The
+// programs are the deployed programs, each in its own process. The package does not depend on what a function does.
+// Source: ADR-0010.
 package lambdatest
 
 import (
@@ -53,15 +53,14 @@ type Sandbox struct {
 	count   int
 }
 
-// Answer is the answer of a function, which may still be arriving.
+// Answer is the result of an invocation, which may still be arriving.
 type Answer struct {
-	// ID is the id of the invocation.
 	ID string
-	// ContentType says whether the answer is streamed.
+	// ContentType tells whether the body is streamed.
 	ContentType string
-	// Failed is whether the function returned an error.
+	// Failed reports whether the function returned an error.
 	Failed bool
-	// Body is the answer, which the function may still be making.
+	// Body is the content, which the function may still be making.
 	Body io.Reader
 	// Trailer returns the trailer, once the body has been read.
 	Trailer func() http.Header
@@ -96,7 +95,7 @@ func Start(program string, timeout time.Duration, output io.Writer, variables ..
 	return s, nil
 }
 
-// ServeHTTP is the runtime API, and the API of extensions, as which a program with a handler of SIGTERM registers.
+// ServeHTTP serves the runtime API, and the API of extensions, at which a program with a handler of SIGTERM registers.
 func (s *Sandbox) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	const invocation = "/2018-06-01/runtime/invocation/"
 	rest, _ := strings.CutPrefix(r.URL.Path, invocation)
@@ -127,13 +126,13 @@ func (s *Sandbox) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Lambda-Extension-Identifier", "x")
 		_, _ = w.Write([]byte("{}"))
 	default:
-		// The next event of an extension, which never comes.
+		// An extension waits here for its next event, which never comes.
 		<-r.Context().Done()
 	}
 }
 
 // Call sends an event and returns the answer as soon as it begins. The answer must be closed before the next call. An
-// error says that the process or the context has ended.
+// error means that the process or the context has ended.
 func (s *Sandbox) Call(ctx context.Context, event []byte) (*Answer, error) {
 	select {
 	case s.calls <- event:
@@ -154,7 +153,7 @@ func (s *Sandbox) Call(ctx context.Context, event []byte) (*Answer, error) {
 
 var errEnded = errors.New("the process has ended")
 
-// Terminate sends SIGTERM to the process if it has registered for that, and reports whether it has.
+// Terminate sends SIGTERM to the process if it has registered for the signal, and reports whether it has.
 func (s *Sandbox) Terminate() bool {
 	return s.listens.Load() && s.process.Process.Signal(syscall.SIGTERM) == nil
 }
@@ -169,7 +168,7 @@ func (s *Sandbox) Kill() {
 // Function is a function in Lambda: an event that comes while all sandboxes are busy starts another sandbox. Fields are
 // set before the first use; after that it is safe for concurrent use.
 type Function struct {
-	// Program is the file of the program.
+	// Program is the path of the program.
 	Program string
 	// Timeout is how long an invocation may take.
 	Timeout time.Duration

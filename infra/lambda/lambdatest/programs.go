@@ -19,8 +19,8 @@ import (
 type Programs struct {
 	// Folder has a program for each function, under its name.
 	Folder string
-	// ByName has, for each function, the lines in which the linker says that it looks up methods by name. It is nil for a program of
-	// which the linker says nothing.
+	// ByName has, for each function, the lines in which the linker reports lookups of methods by name. It is nil for a
+	// program without such lines.
 	ByName map[string][]string
 }
 
@@ -30,14 +30,14 @@ func (p *Programs) Path(function string) string { return filepath.Join(p.Folder,
 // source are the packages of the programs, from the top of the checkout.
 const source = "./infra/lambda/functions/..."
 
-// keys is the pattern of the names of folders, which no folder has that is being made.
+// keys is the pattern for the names of finished folders. A folder that is being made has another name.
 const keys = "????????????????"
 
-// notes is the file beside the programs that has what the linker has said.
+// notes is the file beside the programs with the linker's output.
 const notes = "linker.json"
 
-// BuildAll links the programs of all functions in build/test/lambda of the checkout at root, or returns those that are there. Tests in
-// different processes share them: their folder has the name of what they were made of.
+// BuildAll links the programs of all functions in build/test/lambda of the checkout at root, or returns the programs
+// that are there. Tests in different processes share them: the name of their folder is a digest of their sources.
 func BuildAll(root string) (*Programs, error) {
 	key, err := contentKey(root)
 	if err != nil {
@@ -54,7 +54,7 @@ func BuildAll(root string) (*Programs, error) {
 	if err := os.MkdirAll(all, 0o750); err != nil {
 		return nil, err
 	}
-	// Programs of other sources are of no use any more.
+	// Programs of other sources are no longer of use.
 	earlier, err := filepath.Glob(filepath.Join(all, keys))
 	if err != nil {
 		return nil, err
@@ -85,7 +85,8 @@ func BuildAll(root string) (*Programs, error) {
 	return found, nil
 }
 
-// contentKey returns a digest of what the programs are made of: the build IDs of their packages, which change with each imported one.
+// contentKey returns a digest of the sources of the programs: the build IDs of their packages, which change with each
+// imported package.
 func contentKey(root string) (string, error) {
 	list := bootstrap.Go("list", "-export", "-f", "{{.ImportPath}} {{.BuildID}}", source)
 	list.Dir = root
@@ -97,7 +98,7 @@ func contentKey(root string) (string, error) {
 	return hex.EncodeToString(digest[:8]), nil
 }
 
-// link links the programs into a folder, and returns what the linker says about methods that are looked up by name.
+// link links the programs into a folder, and returns the linker's lines about methods that are looked up by name.
 func link(root, folder string) (map[string][]string, error) {
 	build := bootstrap.Command(folder+string(filepath.Separator), "-ldflags", bootstrap.LinkFlags+" -dumpdep", source)
 	build.Dir = root

@@ -1,4 +1,4 @@
-// Package generated holds the schemas of the wire types, made by openapi-gen from their docstrings.
-// Only the program in the folder above reads them, when the documents are made: no function links
-// them, and nothing here is edited by hand. Source: ADR-0003.
+// Package generated has the schemas of the wire types, made by openapi-gen from their docstrings. Only the program in
+// the folder above uses them, when it writes the documents: no function links them, and no file here is edited by hand.
+// Source: ADR-0003.
 package generated
