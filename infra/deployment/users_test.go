@@ -14,7 +14,7 @@ import (
 	"management.platform.sh/shared/state/store"
 )
 
-// Every user may do with the state what the functions of the user need, and nothing else. Source: ADR-0016.
+// Every user may do in the state what the functions of the user need, and nothing else. Source: ADR-0016.
 func TestUsers(t *testing.T) {
 	t.Parallel()
 	list := users(catalog.Functions)
@@ -70,7 +70,8 @@ func TestUsers(t *testing.T) {
 			for name, err := range readings(t, client.Resource(resource)) {
 				expect(t, one.name+" "+name+" "+resource, err, reads)
 			}
-			// The id of another server is there, so that the first write of each user stores that of this one.
+			// The state has the id of another server, so that the first write of each user stores the id of this
+			// server.
 			server.WroteElsewhere(resource)
 			failed, revision := writings(t, client.Resource(resource), one.name)
 			if changes && revision < reached[resource]+1000 {
@@ -93,14 +94,14 @@ func TestUsers(t *testing.T) {
 	expect(t, "the audit reads keys", err, false)
 }
 
-// expect checks that Redis permits an operation, or refuses it for want of a right.
+// expect checks that Redis permits an operation, or refuses it because the user lacks the right.
 func expect(t *testing.T, what string, err error, permitted bool) {
 	t.Helper()
 	// Events that an earlier user has trimmed were looked for.
 	if permitted && (err == nil || errors.Is(err, store.ErrGone)) {
 		return
 	}
-	// The second text is what Redis says of a command within a script.
+	// The second text is the error of Redis for a command within a script.
 	if !permitted && err != nil && (strings.Contains(err.Error(), "NOPERM") || strings.Contains(err.Error(), "user executing the script")) {
 		return
 	}

@@ -23,7 +23,7 @@ type served struct {
 	world *processtest.World
 	url   string
 	log   *processtest.Log
-	// stop begins the drain; ended is what Serve returned.
+	// stop begins the drain; ended receives the result of Serve.
 	stop  context.CancelFunc
 	ended chan error
 }

@@ -28,7 +28,7 @@ import (
 	"management.platform.sh/shared/state/store"
 )
 
-// parse reads an event in the way of the library.
+// parse reads an event as the library does.
 func parse(t *testing.T, text string) *event {
 	t.Helper()
 	e := &event{}
@@ -234,7 +234,7 @@ func TestLargeAnswer(t *testing.T) {
 	}
 }
 
-// The size of an answer is computed in the way in which the library encodes it.
+// The computed size of an answer equals its size in the encoding of the library.
 func TestQuoted(t *testing.T) {
 	t.Parallel()
 	every := ""
@@ -371,8 +371,8 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// What is too large to send is a 413 for the client, the log and the audit: an answer, a list that is put together from parts, and a
-// watch that has not sent what it begins with. A watch that has ends before it is full.
+// A response that is too large to send is a 413 for the client, the log and the audit: an object, a list that is put
+// together from parts, and a watch that has not sent its first event. A watch that has sent one ends before it is full.
 func TestTooLargeToSend(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer
@@ -499,7 +499,7 @@ func TestEMF(t *testing.T) {
 	}
 }
 
-// What the library writes becomes log lines, and what is logged already does not stand in the log twice.
+// The output of the library becomes log lines. An error that is logged already does not appear in the log twice.
 func TestLibraryLog(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
@@ -603,8 +603,8 @@ func TestWatchInOnePiece(t *testing.T) {
 	}
 }
 
-// A watch ends before Lambda's time limit, and before the process does. A busy machine may miss the half second between the
-// two now and then, but not five times.
+// A watch ends before Lambda's time limit, and before the process ends. A busy machine may miss the half second between
+// the two now and then, but not five times.
 func TestWatchEnds(t *testing.T) {
 	t.Parallel()
 	s := open(t, "listaccesskeys", io.Discard, map[string]string{"PLATFORM_WATCH_WINDOW": "1h"})

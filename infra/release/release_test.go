@@ -103,7 +103,7 @@ func misplaced(changelog string) []string {
 	return found
 }
 
-// What differs from the commit is in no release.
+// Files that differ from the commit are in no release.
 func TestChangedFiles(t *testing.T) {
 	t.Parallel()
 	folder := clone(t, "changed")
@@ -155,8 +155,9 @@ func clone(t *testing.T, name string) string {
 	return folder
 }
 
-// The same commit makes the same bytes in two folders. make release shows it for all platforms, and for the compiler as well:
-// here it works once, and the linker and what packs work twice. What was made is then used: the images are read by their library, and the archive is unpacked and followed on a machine without Go.
+// The same commit makes the same bytes in two folders. make release shows that for all platforms, and for the compiler
+// as well: here the compiler works once, and the linker and the packing steps work twice. The files of the release are
+// then used: the images are read by their library, and the archive is unpacked and followed on a machine without Go.
 func TestRelease(t *testing.T) {
 	t.Parallel()
 	made := filepath.Join(t.TempDir(), "release")
@@ -402,7 +403,7 @@ func followArchive(t *testing.T, made, archive, version string) {
 		command.Env = []string{"PATH=" + tools, "HOME=" + machine}
 		return command
 	}
-	// exec, so that the signal reaches the program. The port is one that is free.
+	// exec makes the signal reach the program. The port is a free one.
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	serve := shell(ctx, machine, strings.ReplaceAll(strings.TrimSuffix(blocks[0], "./platform\n"), "linux_amd64", here.String())+"exec ./platform serve --listen=127.0.0.1:0")

@@ -23,7 +23,7 @@ import (
 	"management.platform.sh/shared/state/store"
 )
 
-// unrecorded does a change without an audit.
+// unrecorded makes a change without an audit.
 func unrecorded(ctx context.Context, do func(context.Context) error) error { return do(ctx) }
 
 func ensure(t *testing.T, env *platform.Environment, given secret.String, file string) secret.String {
@@ -58,12 +58,12 @@ func TestEnsureAdminIsMadeOnce(t *testing.T) {
 	}
 }
 
-// The file and the state that a start finds may not match.
+// The file and the state may differ when a start finds them.
 func TestEnsureAdmin(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct {
 		about string
-		// happens is between the first start and the next one.
+		// happens is called between the first start and the next one.
 		happens func(t *testing.T, env *platform.Environment, file string)
 		given   secret.String
 		same    bool
@@ -105,7 +105,8 @@ func TestEnsureAdmin(t *testing.T) {
 	}
 }
 
-// A start makes no key that nobody asked for if the platform has an admin: their key, or a user. Source: ADR-0047.
+// A start makes no unrequested key if the platform has an admin: a key with the rights of admins, or a user. Source:
+// ADR-0047.
 func TestEnsureAdminBesideAnotherAdmin(t *testing.T) {
 	t.Parallel()
 	for about, before := range map[string]struct {
@@ -304,7 +305,7 @@ func TestEnsureAdminErrors(t *testing.T) {
 	if _, err := os.Stat(file); err == nil {
 		t.Error("the file has a key that the state does not have")
 	}
-	// The key in the file is the key of the next start, also if the state did not take it.
+	// The key in the file is the key of the next start, even if the state did not store it.
 	broken := errors.New("broken")
 	fails := func(context.Context, func(context.Context) error) error { return broken }
 	if _, err := Ensure(t.Context(), env, fails, "", file); !errors.Is(err, broken) {
@@ -316,7 +317,7 @@ func TestEnsureAdminErrors(t *testing.T) {
 	}
 }
 
-// A first admin key is made although the quota of its owner is used up: without it nobody could make room.
+// A first admin key is made even if the quota of its owner is used up: without it no caller could make room.
 func TestEnsureAdminBeyondItsQuota(t *testing.T) {
 	t.Parallel()
 	env, _ := localtest.Environment(t)

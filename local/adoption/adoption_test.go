@@ -26,7 +26,7 @@ import (
 
 var root = identity.New(identity.Owner{Kind: identity.Subject, Name: "root"}, []string{identity.Admins})
 
-// state is a platform with keys from before people, and two processes that use it.
+// state is a platform with keys that are older than its users, and two processes that use it.
 type state struct {
 	t    *testing.T
 	envs [2]*platform.Environment
@@ -82,7 +82,7 @@ func (s *state) disable(name string, disabled bool) {
 	}
 }
 
-// rights are the groups with a key, which both processes must agree on.
+// rights returns the groups of a caller with a key. Both processes must return the same.
 func (s *state) rights(name string) ([]string, error) {
 	s.t.Helper()
 	first, err := accesskey.OpenAuthenticator(s.envs[0]).Bearer(s.t.Context(), secret.String(bearer(name)))
@@ -98,7 +98,7 @@ func accept(*Plan) error { return nil }
 func user(name string) identity.Owner { return identity.Owner{Kind: identity.User, Name: name} }
 func team(name string) identity.Owner { return identity.Owner{Kind: identity.Team, Name: name} }
 
-// The plan says what becomes of each owner, and what of their keys. Source: ADR-0033.
+// The plan lists the changes for each owner and their keys. Source: ADR-0033.
 func TestPlan(t *testing.T) {
 	t.Parallel()
 	s := newState(t)
@@ -155,8 +155,8 @@ func TestPlan(t *testing.T) {
 	}
 }
 
-// Whatever keys there are, and wherever a run breaks off: no key gains a right, none loses one but those that the plan names, and the
-// next run has nothing to do. Source: ADR-0033.
+// Whatever keys there are, and wherever a run is interrupted: no key gains a right, no key loses a right that the plan
+// does not name, and the next run has nothing to do. Source: ADR-0033.
 func TestRightsStay(t *testing.T) {
 	t.Parallel()
 	possible := []string{"dev", "staff", identity.Admins, identity.TeamPrefix + "ops", identity.TeamPrefix + "web", identity.UserPrefix + "ben"}
@@ -251,8 +251,8 @@ func TestRightsStay(t *testing.T) {
 	})
 }
 
-// Where every owner needs an object, a key without one is refused at every process from the next request on, and none is made.
-// Source: ADR-0033.
+// Where every owner needs an object, every process refuses a key without one from the next request on, and no such key
+// is made. Source: ADR-0033.
 func TestDemand(t *testing.T) {
 	t.Parallel()
 	s := newState(t)
@@ -289,7 +289,7 @@ func TestDemand(t *testing.T) {
 			}
 		}
 	}
-	// The last admin stays: the key of an owner without an object is none.
+	// The last admin stays: the key of an owner without an object does not count as one.
 	if err := s.key("other", user("Eve E."), false, identity.Admins); err == nil {
 		t.Error("a key of an owner who cannot have an object is made")
 	}

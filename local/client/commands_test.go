@@ -22,10 +22,11 @@ import (
 	"management.platform.sh/shared/model"
 )
 
-// flaky is a platform, and a server of GitHub Actions, behind a proxy that spoils the first request of each method and path.
+// flaky is a platform, and a server of GitHub Actions, behind a proxy that spoils the first response to each method and
+// path.
 type flaky struct {
 	*httptest.Server
-	// spoil answers in place of the platform. Nil: nothing is spoilt.
+	// spoil answers in place of the platform. Nil: the proxy spoils nothing.
 	spoil http.HandlerFunc
 
 	mu    sync.Mutex
@@ -54,7 +55,7 @@ func (f *flaky) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	f.answer(w, r)
 }
 
-// answer is that of the platform.
+// answer is the response of the platform.
 func (f *flaky) answer(w http.ResponseWriter, r *http.Request) {
 	base := f.URL + basePath
 	path := strings.TrimPrefix(strings.TrimPrefix(r.URL.Path, basePath), "/apis/management.platform.sh/v1")
@@ -123,10 +124,11 @@ type commandRow struct {
 	once bool
 }
 
-// commandRows are the commands that ask the platform, but for the sign-in of a device. They write into the file f of a folder, if they write a file.
+// commandRows are the commands that use the platform, except the sign-in of a device. Commands that write a file write
+// into the file f of a folder.
 func commandRows(folder string) map[string]commandRow {
 	file := filepath.Join(folder, "f")
-	// visit is a browser in which somebody signs in at once.
+	// visit is a browser in which a person signs in at once.
 	visit := func(address string) error {
 		at, err := url.Parse(address)
 		if err != nil {
@@ -217,9 +219,11 @@ func (f *flaky) prepare(t *testing.T, about string) {
 	}
 }
 
-// Every command goes on where a proxy, or a platform that is about to change its primary, refuses the first request of each path. If the
-// connection is cut before the answer, a command goes on that reads or ends something, or whose repetition the platform recognizes: an exchange and
-// a refresh. What makes another credential is sent once, because it may have had its effect. The sign-in of a device is in TestDeviceGoesOn.
+// Every command continues when a proxy, or a platform that is about to change its primary, refuses the first request of
+// each path. If the connection is cut before the response, these commands continue: a command that reads or ends
+// something, and a command whose repetition the platform recognizes (an exchange and a refresh). A command that makes
+// another credential sends its request once, because the request may have had its effect. The sign-in of a device is in
+// TestDeviceGoesOn.
 func TestCommandsGoOn(t *testing.T) {
 	again := func(status int) http.HandlerFunc {
 		return func(w http.ResponseWriter, _ *http.Request) {
@@ -250,10 +254,10 @@ func TestCommandsGoOn(t *testing.T) {
 	}
 }
 
-// spoilt is what a proxy makes of an answer.
+// spoilt is the change that a proxy makes to a response.
 type spoilt struct {
 	name string
-	// harmless means that nobody reads what is different.
+	// harmless means that no command reads the changed part.
 	harmless bool
 	do       func(w http.ResponseWriter, r *http.Request, answer http.HandlerFunc)
 }
@@ -285,8 +289,8 @@ func eachField(object map[string]any, change func(object map[string]any, name st
 	}
 }
 
-// Every command ends with one line, or goes on, whatever a proxy makes of the first answer of each path. It shows nothing of an answer that is not
-// the platform's, writes no file if it fails, and never takes an empty text for a credential.
+// Every command ends with one line, or continues, however a proxy changes the first response of each path. It shows no
+// text that is not from the platform, writes no file if it fails, and never takes an empty text for a credential.
 func TestCommandsEnd(t *testing.T) {
 	const canary = "canary-of-the-proxy"
 	page := func(status int) spoilt {

@@ -12,7 +12,8 @@ import (
 // deviceWay is a platform that gives codes for devices.
 var deviceWay = codeWay{Enabled: true, DeviceEndpoint: "https://platform.example/device", TokenEndpoint: "https://platform.example/token"}
 
-// devicePlatform answers the request for a code, and then each question with the next answer. It notes when it was asked.
+// devicePlatform answers the request for a code, and then each token request with the next answer. It records the time
+// of each request.
 func devicePlatform(asked *[]time.Time, answers ...func() (*http.Response, error)) *http.Client {
 	return &http.Client{Transport: roundTrip(func(request *http.Request) (*http.Response, error) {
 		if request.URL.Path == "/device" {
@@ -30,8 +31,8 @@ func replies(status int, body string) func() (*http.Response, error) {
 	}
 }
 
-// While the person is in the browser, a platform that cannot be reached for a moment loses nothing. The program asks no sooner than the
-// platform says, counted from the answer. Source: RFC 8628, 3.5.
+// While the person is in the browser, a platform that cannot be reached for a moment changes nothing. The program asks
+// no sooner than the platform allows, counted from the response. Source: RFC 8628, 3.5.
 func TestDeviceGoesOn(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -23,15 +23,15 @@ import (
 type exchangeServer struct {
 	*httptest.Server
 	t *testing.T
-	// asked are the tokens that were exchanged, and audience the latest one that GitHub Actions was asked for.
+	// asked are the tokens that were exchanged, and audience the latest audience that GitHub Actions was asked for.
 	mu       sync.Mutex
 	asked    []string
 	audience string
 	// names are the Idempotency-Keys of the exchanges.
 	names []string
-	// loses tells how the next answer is lost: connectionLost, or the status of a gateway. 0: it is not.
+	// loses says how the next response is lost: connectionLost, or the status of a gateway. 0: it is not lost.
 	loses atomic.Int32
-	// refuses tells that no token is accepted.
+	// refuses reports whether the platform refuses every token.
 	refuses atomic.Bool
 }
 
@@ -143,7 +143,7 @@ func TestJobTokens(t *testing.T) {
 	}
 }
 
-// A job without a token reads what it lacks, and no secret.
+// A job without a token gets an error that names what is missing, and quotes no secret.
 func TestJobWithoutToken(t *testing.T) {
 	s := newExchangeServer(t)
 	empty := filepath.Join(t.TempDir(), "token")
@@ -174,8 +174,8 @@ func TestJobWithoutToken(t *testing.T) {
 	}
 }
 
-// A plugin that runs often exchanges a token once, also beside others, and again when a fifth of the life of the key is left. Another job has
-// another key.
+// A plugin that runs often exchanges a token once, also beside other plugins, and again when a fifth of the lifetime of
+// the key is left. Another job has another key.
 func TestJobKeyIsKept(t *testing.T) {
 	s := newExchangeServer(t)
 	j := s.job(jobTokenVariable, "mine")
@@ -198,7 +198,7 @@ func TestJobKeyIsKept(t *testing.T) {
 			t.Errorf("after %s: another key, %v", row.after, err)
 		}
 	}
-	// The token works no more, and the key that it gave still does.
+	// The token no longer works, but the key that was exchanged for it does.
 	s.refuses.Store(true)
 	j.now = func() time.Time { return start.Add(17 * time.Minute) }
 	if key, err := j.kept(t.Context(), folder); err != nil || key != "key-2" {
@@ -254,7 +254,7 @@ func TestLoginAsJob(t *testing.T) {
 	if err := (&Login{Host: s.URL, Authority: authority, CI: true, Rule: "deploy", Output: kubeconfig}).Run(t.Context()); err != nil || len(s.asked) != 1 {
 		t.Errorf("again: %v, asked %q", err, s.asked)
 	}
-	// Later commands verify the platform as the sign-in did, until another one says otherwise.
+	// Later commands verify the platform with the authority of the last sign-in.
 	server, _, err := platformOf(s.URL)
 	if err != nil {
 		t.Fatal(err)

@@ -14,8 +14,9 @@ import (
 	"management.platform.sh/shared/model"
 )
 
-// The command ends the key first, then what makes credentials, and then the keys that are left. What was made meanwhile ends as well. Projects
-// stay. Without --yes nothing is changed, and neither is with a credential that is among them. Source: ADR-0047.
+// The command ends the key first, then users, teams and trust rules, and then the remaining keys. Objects that were
+// made in the meantime end as well. Projects stay. Without --yes nothing changes, nor if the tree has the credential of
+// the command. Source: ADR-0047.
 func TestKeyEnd(t *testing.T) {
 	meta := func(name string) metav1.ObjectMeta {
 		return metav1.ObjectMeta{Name: name, UID: types.UID("uid-" + name)}
@@ -103,7 +104,7 @@ func TestKeyEnd(t *testing.T) {
 	if want := "ended the access key stolen\nended the user mallory\nended the team late\nthe project shop stays\n"; text != want {
 		t.Errorf("it says\n%s", text)
 	}
-	// The key is gone. What it led to is not.
+	// The key is gone. The objects that were made with it are not.
 	lists = map[string][]any{"/ownedaccesskeys status.lineage.uid=uid-earlier": {key("survivor", "earlier")}}
 	var out strings.Builder
 	deleted = nil

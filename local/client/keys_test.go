@@ -19,7 +19,7 @@ import (
 	"management.platform.sh/shared/model"
 )
 
-// withPlatform has commands reach a platform that a handler is, with the access key pak_mine of a kubeconfig.
+// withPlatform makes commands use a handler as their platform, with the access key pak_mine of a kubeconfig.
 func withPlatform(t *testing.T, handler http.HandlerFunc) {
 	t.Helper()
 	server := httptest.NewTLSServer(handler)
@@ -32,8 +32,8 @@ func withPlatform(t *testing.T, handler http.HandlerFunc) {
 	t.Setenv("KUBECONFIG", kubeconfig)
 }
 
-// The tree has what was made with a key, page by page, below the nearest maker that is left. It counts what ends with the key: what is bound
-// to it, and the tokens of what ends. Source: ADR-0021.
+// The tree has the objects that were made with a key, page by page, below their nearest existing ancestor. It counts
+// the credentials that end with the key: the keys that are bound to it, and the tokens of these keys. Source: ADR-0021.
 func TestKeyTree(t *testing.T) {
 	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	meta := func(name string, minute int) metav1.ObjectMeta {
@@ -62,15 +62,16 @@ func TestKeyTree(t *testing.T) {
 		return made
 	}
 	pages := map[string][]any{
-		// free outlives its maker. What it made does so, too, except that a token ends with its own key. lost is gone.
+		// free outlives its maker. The objects that free made do so, too, except that a token ends with its own key.
+		// lost is gone.
 		"/ownedaccesskeys": {
 			key("late", 9, "", "free*", "root"), key("free", 1, "", "root"), key("dev", 2, model.AccessKeyTypeKubeconfig, "root*"),
 			key("orphan", 3, "", "lost", "root"),
 		},
 		"/directclusterendpointtokens": {token("t-free", 4, "free*", "root"), token("t-root", 5, "root"), token("t-dev", 6, "dev", "root*")},
 	}
-	// A user and a virtual cluster were made with the key. The user has a key, with which they made another one and a trust rule. The keys of
-	// the rule are its own alone, not those of an earlier rule of that name.
+	// A user and a virtual cluster were made with the key. The user has a key, with which they made another key and a
+	// trust rule. The tree has only the keys of this rule, not those of an earlier rule of the same name.
 	object := func(name, namespace string, minute int, makers ...string) made {
 		one := made{ObjectMeta: meta(name, minute), Status: model.Origin{Lineage: lineage(makers...)}}
 		one.Namespace = namespace
@@ -161,7 +162,7 @@ You may not list teams: what is there is not shown.
 			t.Errorf("%s: %v\n%s", format, err, text)
 		}
 	}
-	// The key is gone, or another one has its name.
+	// The key is gone, or another key has its name.
 	for _, name := range []string{"root", "other"} {
 		var out strings.Builder
 		err := (&KeyTree{Name: name, UID: "uid-gone", Output: "text", Out: &out}).Run(t.Context())

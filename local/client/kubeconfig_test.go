@@ -123,7 +123,7 @@ func TestKubeconfigOutput(t *testing.T) {
 			return filepath.Join(dir, "link"), ""
 		}, false, true, false},
 		{"a folder", func(_ *testing.T, dir string) (string, string) { return dir, "" }, false, true, false},
-		// Not a device of this machine: were it replaced, everybody would miss it.
+		// Not a device of this machine: replacing it would break other programs.
 		{"a socket", func(t *testing.T, dir string) (string, string) {
 			at, err := (&net.ListenConfig{}).Listen(t.Context(), "unix", filepath.Join(dir, "s"))
 			if err != nil {
@@ -319,8 +319,8 @@ func TestKubeconfigMergesInto(t *testing.T) {
 	}
 }
 
-// Somebody without a data folder asks the platform of the current context, as after platform login. A merge, which changes that context, and a
-// file that was named do not.
+// Without a data folder, the command uses the platform of the current context, as after platform login. A merge, which
+// changes that context, and a file that was named do not.
 func TestKubeconfigOfCurrentContext(t *testing.T) {
 	file, asked := platform(t)
 	t.Setenv("KUBECONFIG", file)

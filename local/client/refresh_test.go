@@ -53,7 +53,7 @@ func newRefresher(t *testing.T) *refresher {
 	return r
 }
 
-// kept keeps the first key for as long as that.
+// kept keeps the first key for that long.
 func (r *refresher) kept(life time.Duration) {
 	r.t.Helper()
 	if err := (granted{Key: "key-0", Expires: r.now().Add(life), Refresh: "refresh-0"}).keep(r.folder); err != nil {
@@ -140,7 +140,7 @@ func TestNotRenewed(t *testing.T) {
 	r.wants("when the platform answers again", "key-1")
 }
 
-// A sign-in without a refresh token is a key. Files of others are no sign-in.
+// A sign-in without a refresh token is a key. Files of other programs are no sign-in.
 func TestNothingToRenew(t *testing.T) {
 	t.Parallel()
 	r := newRefresher(t)

@@ -39,10 +39,10 @@ import (
 // password is in the URL of the state of every test. No report may contain it.
 const password = "hunter2-hunter2"
 
-// patient bounds the waits for what other goroutines do.
+// patient bounds the waits for other goroutines.
 const patient = 30 * time.Second
 
-// ward is a deployment with a fault, or without one.
+// ward is a deployment with or without a fault.
 type ward struct {
 	t    *testing.T
 	url  string
@@ -153,7 +153,7 @@ func (w *ward) raw() *redis.Client {
 	return client
 }
 
-// worst is the gravest level of a check in a report, and what its finding says.
+// worst returns the most severe level of a check in a report, and the text of its finding.
 func worst(report doctor.Report, check string) (doctor.Level, string) {
 	order := []doctor.Level{"", doctor.Good, doctor.Unknown, doctor.Warning, doctor.Critical}
 	var level doctor.Level
@@ -189,7 +189,7 @@ func TestHealthy(t *testing.T) {
 	}
 }
 
-// Each fault is made for real, and the report names it, says how grave it is and what to do.
+// Each fault is real. The report names it, with its level and advice.
 func TestFaults(t *testing.T) {
 	t.Parallel()
 	serve := func(options ...redistest.Option) func(*testing.T) string {
@@ -303,7 +303,7 @@ func TestFaults(t *testing.T) {
 				}
 			}
 			w.run(server)
-			// The sink is mended in the configuration; the process has not seen it yet.
+			// The configuration has a working sink again, but the process has not read it yet.
 			w.configure("audit: {enabled: true, path: \"-\"}\n")
 		}, "audit", doctor.Critical, "has refused every event"},
 		{"a provider that cannot be reached", good, func(w *ward) {
@@ -361,7 +361,7 @@ func makeKey(w *ward, user string) {
 	}
 }
 
-// A fault that this machine cannot tell from its own place in the network is a warning.
+// A fault that may only exist in this machine's place in the network is a warning.
 func TestFromElsewhere(t *testing.T) {
 	t.Parallel()
 	w := admit(t, redistest.Server(t, healthy()...).URL())

@@ -107,8 +107,8 @@ func TestCommandsAreRecorded(t *testing.T) {
 	}
 }
 
-// With a policy that refuses what is not recorded, a command changes nothing while the data store does not answer. What is wrong with
-// the address alone is said, and so is that the audit has files alone.
+// With a policy that refuses unrecorded changes, a command changes nothing while the data store does not answer.
+// Otherwise it warns if the data store does not take its events, or if the audit has only files.
 func TestCommandsThatAreNotRecorded(t *testing.T) {
 	const fails = "{level: Metadata, failurePolicy: Fail}"
 	for about, row := range map[string]struct {

@@ -26,7 +26,7 @@ func TestMain(m *testing.M) {
 	if os.Getenv(program) == "" {
 		os.Exit(m.Run())
 	}
-	// As in the program, signals are taken before the command begins.
+	// As in the program, the signal handlers are set before the command begins.
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
 	all := New()

@@ -106,7 +106,7 @@ func TestConsoleHosts(t *testing.T) {
 				t.Errorf("%q: %s", host, answer.Body)
 			}
 		}
-		// Programs reach the API by any name: they are not led by a page.
+		// Programs reach the API by any name: a page cannot direct them.
 		if answer := ask(func(r *http.Request) { r.Host = host }, "GET", "/healthz", ""); answer.Code != http.StatusOK {
 			t.Errorf("%q /healthz: %d", host, answer.Code)
 		}

@@ -11,7 +11,8 @@ import (
 	"management.platform.sh/shared/model"
 )
 
-// A new sink is checked, one that stays is not, and one that this program does not have is a problem. Source: ADR-0024.
+// A new sink is checked, a sink that stays is not, and a sink that this program does not have is a problem. Source:
+// ADR-0024.
 func TestChecker(t *testing.T) {
 	t.Parallel()
 	check := audit.Checker([]audit.Opener{audit.Output(io.Discard)})

@@ -229,7 +229,7 @@ func TestMayHide(t *testing.T) {
 	}
 }
 
-// Whatever Body hides of a text that it records is looked for.
+// MayHide finds every text in which Body hides a value.
 func FuzzMayHide(f *testing.F) {
 	for _, seed := range []string{
 		`{"spec":{"key":"a","scope":{"roles":[]}},"metadata":{"annotations":{"a":"b"}}}`, `[{"op":"add","path":"/spec","value":{"key":"b"}}]`,

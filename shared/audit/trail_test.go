@@ -61,7 +61,7 @@ func (s *shelf) Write(ctx context.Context, records []*audit.Record, durable bool
 
 func (s *shelf) Close() error { s.closed = true; return nil }
 
-// markOf returns what a record says about the log itself: nothing, or what happened and why.
+// markOf returns what a record says about the log itself: the empty string, or the event and its reason.
 func markOf(r *audit.Record) string {
 	var event audit.Event
 	if err := json.Unmarshal(r.JSON, &event); err != nil || event.Annotations[audit.Log] == "" {
@@ -489,8 +489,8 @@ func TestChangesAreNotRefused(t *testing.T) {
 	})
 }
 
-// A sink that cannot be opened does not take the events from the others: they are lost there, or refused, and the log says why. A store
-// whose URL is not known in this process is such a sink. Source: ADR-0016.
+// A sink that cannot be opened does not take the events from the other sinks: its events are lost or refused, and the
+// log names the reason. A store whose URL is not known in this process is such a sink. Source: ADR-0016.
 func TestASinkThatCannotBeOpened(t *testing.T) {
 	t.Parallel()
 	for endpoint, why := range map[string]string{

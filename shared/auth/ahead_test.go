@@ -19,13 +19,14 @@ import (
 	"management.platform.sh/shared/state/store"
 )
 
-// The object of a request is read with the key of the caller, in a process that knows the key and in one that does not, also if it is
-// their own owner. Records of other resources, which may have the same name, are not among those that come back. Source: ADR-0002.
+// The object of a request is read together with the key of the caller, in a process that knows the key and in one that
+// does not, even if the object is the caller's own owner. Records of other resources, which may have the same name, are
+// not among the prefetched ones. Source: ADR-0002.
 func TestReadAhead(t *testing.T) {
 	t.Parallel()
 	s := newSociety(t)
 	keys, a := s.process()
-	// The key is bound to one of another owner, which a new process looks up in a further trip.
+	// The key is bound to a key of another owner, which a new process looks up in a further round trip.
 	maker, err := s.create(keys, admin, model.OwnedAccessKeySpec{User: "root", Groups: []string{identity.Admins}, TTLSeconds: 3600})
 	if err != nil {
 		t.Fatal(err)
@@ -65,7 +66,7 @@ func TestReadAhead(t *testing.T) {
 		for range 2 {
 			for _, row := range rows {
 				if bearer == maker.Spec.Key && row.ahead.Resource == accesskey.Definition.Resource.Resource {
-					// What the process remembers of the other key comes with it.
+					// The other key that the process has cached comes with it.
 					continue
 				}
 				_, cold := s.process()

@@ -129,7 +129,8 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-// What a caller makes is within all of their scopes, and the narrowest of these is the first choice. Source: ADR-0021.
+// The credentials that a caller makes are within all of their scopes, and the narrowest of these is the first choice.
+// Source: ADR-0021.
 func TestExceeds(t *testing.T) {
 	t.Parallel()
 	projects := func(names ...string) *model.Scope {

@@ -41,7 +41,7 @@ func newSociety(t *testing.T) *society {
 	return &society{t: t, client: redistest.Open(t, redistest.Embedded(t)), now: born}
 }
 
-// process is a process of its own over the state: its keys, and what authenticates with them.
+// process is a process that uses the state: its keys, and its authenticator.
 func (s *society) process() (*accesskey.Registry, *auth.Authenticator) {
 	env := &platform.Environment{
 		Stores: s.client.Resource, Now: func() time.Time { return s.now }, Random: rand.Reader, Log: slog.New(slog.DiscardHandler),
@@ -109,7 +109,7 @@ func team(name string, spec model.TeamSpec) *model.Team {
 
 var adminRole = []model.ClusterRole{{Name: model.ClusterRoleAdmin}}
 
-// rights are the groups of a bearer without those that everybody has, or the text of the refusal.
+// rights returns the groups of a bearer except the groups that every caller has, or the text of the refusal.
 func rights(a *auth.Authenticator, bearer secret.String) string {
 	caller, err := a.Bearer(context.Background(), bearer)
 	if err != nil {
@@ -192,7 +192,7 @@ func TestRolesOfCallers(t *testing.T) {
 	}
 }
 
-// What the owner of a key may do at the moment of the request is what the key may do, in every process. Source: ADR-0029.
+// The rights of a key are the current rights of its owner, in every process. Source: ADR-0029.
 func TestRightsOfOwners(t *testing.T) {
 	t.Parallel()
 	s := newSociety(t)
@@ -312,7 +312,7 @@ func TestBoundToAnotherOwner(t *testing.T) {
 	}
 }
 
-// A process in which nobody but a subject has sent a request notes the owners of new keys as well.
+// A process that has authenticated only subjects also records the owners of new keys.
 func TestKeyMadeBySubject(t *testing.T) {
 	t.Parallel()
 	s := newSociety(t)
@@ -329,8 +329,8 @@ func TestKeyMadeBySubject(t *testing.T) {
 	}
 }
 
-// New keys note their owner. They are refused for owners who may not use the platform, and with groups that only teams and roles
-// give. Source: ADR-0029.
+// New keys record their owner. They are refused for owners who may not use the platform, and with groups that only
+// teams and roles give. Source: ADR-0029.
 func TestKeysOfOwners(t *testing.T) {
 	t.Parallel()
 	s := newSociety(t)
@@ -346,7 +346,7 @@ func TestKeysOfOwners(t *testing.T) {
 		sentence string
 		caller   identity.Caller
 		spec     model.OwnedAccessKeySpec
-		// owner and granted are what the key notes; refused is the field of the refusal.
+		// owner and granted are recorded in the key; refused is the field of the refusal.
 		owner, granted, refused string
 	}{
 		{"an admin for a user", admin, model.OwnedAccessKeySpec{User: "ana", Groups: []string{"builders", "more"}}, "uid-1/3", "more", ""},
@@ -381,7 +381,7 @@ func TestKeysOfOwners(t *testing.T) {
 			t.Errorf("%s: owner %q, granted %q", row.sentence, noted, key.Status.Granted)
 		}
 	}
-	// Updates keep what is noted. What an admin adds is granted, and what is gone is forgotten.
+	// Updates keep the recorded values. A group that an admin adds is granted, and a removed group is forgotten.
 	key, err := s.create(keys, admin, model.OwnedAccessKeySpec{User: "ana", Groups: []string{"more"}})
 	if err != nil {
 		t.Fatal(err)
@@ -408,8 +408,8 @@ func TestKeysOfOwners(t *testing.T) {
 	}
 }
 
-// A key that names some of the groups of its owner makes and becomes none that has more: neither by naming no groups, nor for a team with
-// a role, nor with a group that was granted to it alone. Source: ADR-0029.
+// A key that names some of the groups of its owner cannot make or become a key with more rights: neither by naming no
+// groups, nor for a team with a role, nor with a group that was granted to it alone. Source: ADR-0029.
 func TestNarrowedKeysStayNarrow(t *testing.T) {
 	t.Parallel()
 	s := newSociety(t)
@@ -420,7 +420,7 @@ func TestNarrowedKeysStayNarrow(t *testing.T) {
 	for _, row := range []struct {
 		about  string
 		groups []string
-		// want are the rights of a key that names no groups, and are those of its maker, except for granted ones.
+		// want are the rights of a key that names no groups: the rights of its maker, except for granted ones.
 		want string
 	}{
 		{"some groups", []string{"testers", "platform:team:ops", "platform:team:shop"}, "platform:team:ops platform:team:shop platform:user:ana testers"},

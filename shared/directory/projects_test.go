@@ -15,7 +15,8 @@ import (
 	"management.platform.sh/shared/state/store"
 )
 
-// The widest role of a caller and of their teams counts, and only those of the teams that the caller has. Source: ADR-0037.
+// The widest role among those of a caller and of their teams counts, and only teams that the caller has. Source:
+// ADR-0037.
 func TestRoles(t *testing.T) {
 	t.Parallel()
 	client := redistest.Open(t, redistest.Embedded(t))

@@ -13,8 +13,8 @@ import (
 	"management.platform.sh/shared/model"
 )
 
-// An issuer is reached if its metadata can be fetched with its certificates, and somebody could sign in with them. Addresses of this machine
-// are for the local runner. Source: ADR-0024; OpenID Connect Discovery 1.0, 4.3.
+// An issuer is reached if its metadata can be fetched with its certificates, and can be used to sign in. Addresses of
+// this machine are for the local runner. Source: ADR-0024; OpenID Connect Discovery 1.0, 4.3.
 func TestIssuers(t *testing.T) {
 	t.Parallel()
 	var server *httptest.Server

@@ -90,7 +90,7 @@ func TestDefaults(t *testing.T) {
 	}
 }
 
-// Everything that is wrong is said at once, and what is right is there nevertheless.
+// All wrong settings are reported at once, and the right ones are set nevertheless.
 func TestAllAtOnce(t *testing.T) {
 	t.Parallel()
 	got, err := Read(from(map[string]string{
@@ -122,7 +122,7 @@ func TestReaders(t *testing.T) {
 	}
 }
 
-// Errors of the runner name what the operator wrote.
+// Errors of the runner name the flag or the variable that the operator wrote.
 func TestCalled(t *testing.T) {
 	t.Parallel()
 	called := func(key string) string {

@@ -286,7 +286,7 @@ func TestVCluster(t *testing.T) {
 	}
 }
 
-// A vcluster patch needs what its names are made of, and a naming is one of two. ADR-0048.
+// A vcluster patch needs the inputs of its names, and a naming is one of two. ADR-0048.
 func TestNamingIsChecked(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct{ naming, mode, patch, want string }{
@@ -309,7 +309,7 @@ func TestNamingIsChecked(t *testing.T) {
 	}
 }
 
-// An expression of the naming vcluster says what is missing with the other one. ADR-0048.
+// An expression of the naming vcluster says what is missing with the other naming. ADR-0048.
 func TestVClusterIsUndefined(t *testing.T) {
 	t.Parallel()
 	for expression, want := range map[string]bool{"context.vcluster.name": true, "value.a.b": false, "context.vcluster?.name ?? value.a.b": true} {

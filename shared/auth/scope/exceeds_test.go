@@ -241,7 +241,7 @@ func TestExceedsIsSound(t *testing.T) {
 	}
 }
 
-// The narrowest of some scopes permit together what all of them permit, and none of them is within another one.
+// The narrowest of some scopes permit together what all of them permit, and no scope among them is within another one.
 // Source: ADR-0021.
 func TestNarrowest(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

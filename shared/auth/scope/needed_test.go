@@ -9,7 +9,7 @@ import (
 	"management.platform.sh/shared/model"
 )
 
-// What a refusal says is needed permits the request, as one entry. Source: ADR-0023.
+// The entry that a refusal names permits the request. Source: ADR-0023.
 func TestNeeded(t *testing.T) {
 	t.Parallel()
 	group := model.GroupName

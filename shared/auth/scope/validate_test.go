@@ -184,8 +184,7 @@ func TestValidateBounds(t *testing.T) {
 	}
 }
 
-// An overlap is what a request shows: some resource or subresource that two entries match.
-// Source: Spec 2.3.
+// Two entries overlap if some request shows it: a resource or subresource that both match. Source: Spec 2.3.
 func TestOverlapAgreesWithAllows(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		step := rapid.SampledFrom([]string{"*", "pods", "nodes", "log", "scale"})

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// A small heap is collected when it has grown by the reserve. Whoever sets GOGC or GOMEMLIMIT decides themselves.
+// A small heap is collected when it has grown by the reserve. GOGC and GOMEMLIMIT, if they are set, have priority.
 func TestCollectLessOften(t *testing.T) {
 	goal := func() uint64 {
 		runtime.GC()

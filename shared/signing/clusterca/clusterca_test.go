@@ -77,9 +77,8 @@ func TestParseCA(t *testing.T) {
 	}
 }
 
-// Certificates begin five minutes back, live as long as is asked for, or as the signer has it, and never longer than the
-// authority. Source: Spec 2.6, 8.
-// The error says that a key is encrypted, in both forms of encrypted keys.
+// Certificates begin five minutes back. They live as long as the request or the signer says, and never longer than the
+// authority. Source: Spec 2.6, 8. The error says that a key is encrypted, in both forms of encrypted keys.
 func TestParseCAEncrypted(t *testing.T) {
 	t.Parallel()
 	certificate, _ := clustercatest.Authority(t, nil)
@@ -147,7 +146,7 @@ func TestSign(t *testing.T) {
 	}
 }
 
-// An authority that is over by the time it is used says so.
+// An authority that has expired by the time of its use returns an error.
 func TestSignExpired(t *testing.T) {
 	t.Parallel()
 	certificate, private := clustercatest.Authority(t, nil)
@@ -165,7 +164,7 @@ func TestSignExpired(t *testing.T) {
 	}
 }
 
-// A certificate of an authority names its subject with the same bytes as one for which a virtual cluster was asked.
+// A certificate of an authority names its subject with the same bytes as a certificate from a virtual cluster.
 func TestSubject(t *testing.T) {
 	t.Parallel()
 	certificate, private := clustercatest.Authority(t, nil)

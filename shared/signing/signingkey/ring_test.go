@@ -26,7 +26,7 @@ func states(r ring, names map[string]string) string {
 	return strings.Join(parts, ", ")
 }
 
-// A ring in the hands of a clock, step by step; each step is done twice, which changes nothing.
+// A ring under a test clock, step by step. Each step runs twice, and the second time changes nothing.
 func TestAdvance(t *testing.T) {
 	t.Parallel()
 	faster := settings

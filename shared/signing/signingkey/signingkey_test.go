@@ -97,7 +97,7 @@ func TestRace(t *testing.T) {
 	}
 }
 
-// Events hold what was sealed before, private halves that are gone among it. Source: ADR-0011.
+// Events hold earlier sealed records, with private halves that are deleted elsewhere. Source: ADR-0011.
 func TestRotationForgetsEvents(t *testing.T) {
 	t.Parallel()
 	now := &clock{now: born}
@@ -116,7 +116,7 @@ func TestRotationForgetsEvents(t *testing.T) {
 		if _, err := change(); err != nil {
 			t.Fatal(err)
 		}
-		// The event of the last write is left, and the one before would be the first of those that are asked for.
+		// Only the event of the last write is left: the request for the event before it fails.
 		if events, err := state.Events(t.Context(), page.Revision-1, 10, 0); !errors.Is(err, store.ErrGone) {
 			t.Errorf("%d events are left, %v", len(events), err)
 		}
@@ -152,7 +152,7 @@ func TestRotateRace(t *testing.T) {
 	}
 }
 
-// A change elsewhere is seen within refreshAfter, and not asked for before.
+// A change elsewhere is noticed within refreshAfter, and not read earlier.
 func TestSeenElsewhere(t *testing.T) {
 	t.Parallel()
 	url := redistest.Embedded(t)
@@ -201,8 +201,8 @@ func (c *counting) Get(ctx context.Context, name string) (store.Record, error) {
 	return c.Store.Get(ctx, name)
 }
 
-// Who needs the latest keys has them within a second, and however many need them, they are read once a second.
-// Source: ADR-0022.
+// Callers that need the latest keys have them within a second. However many callers there are, the keys are read once a
+// second. Source: ADR-0022.
 func TestLatest(t *testing.T) {
 	t.Parallel()
 	url := redistest.Embedded(t)
@@ -235,7 +235,7 @@ func TestLatest(t *testing.T) {
 	}
 }
 
-// The encryption key changes as every secret does: the new one first, then the old one away.
+// The encryption key changes like every secret: the new key is added first, then the old one is removed.
 func TestEncryptionKeyChanges(t *testing.T) {
 	t.Parallel()
 	state := open(t, redistest.Embedded(t))
@@ -276,7 +276,7 @@ func TestEncryptionKeyChanges(t *testing.T) {
 	}
 }
 
-// Whoever can write the state and has no encryption key cannot add a key.
+// A writer of the state without an encryption key cannot add a signing key.
 func TestForeignRing(t *testing.T) {
 	t.Parallel()
 	state := open(t, redistest.Embedded(t))

@@ -122,7 +122,7 @@ func weak(t *testing.T) *rsa.PrivateKey {
 	return must(rsa.GenerateKey(rand.Reader, 1024))
 }
 
-// What no verifier would accept is not signed.
+// Claims that no verifier would accept are not signed.
 func TestNothingUselessIsSigned(t *testing.T) {
 	for about, change := range map[string]func(*Claims){
 		"no issuer":         func(c *Claims) { c.Issuer = "" },
@@ -147,7 +147,7 @@ func TestNothingUselessIsSigned(t *testing.T) {
 	}
 }
 
-// The size is known before the signature: the largest token that is signed has MaxBytes, and none that passes has more.
+// The size is known before the signature: the largest token that is signed has MaxBytes, and no larger token is signed.
 func TestLargestToken(t *testing.T) {
 	for _, key := range append(ecKeys(), rsaKeys()...) {
 		refused := 0
@@ -177,7 +177,7 @@ func TestLargestToken(t *testing.T) {
 	}
 }
 
-// What is signed is what verifiers read, whatever the claims are.
+// Verifiers read the signed claims, whatever they are.
 func TestWhatIsSignedIsRead(t *testing.T) {
 	key := ecKeys()[0]
 	set := JWKS{Keys: []JWK{key.Public()}}

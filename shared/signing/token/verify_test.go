@@ -132,8 +132,8 @@ func TestRevoked(t *testing.T) {
 	}
 }
 
-// A token has one text: the second form of its signature, which anybody can compute, is refused. Tokens of earlier builds, which
-// do not say that theirs is the first, are accepted in both. Source: ADR-0022.
+// A token has one text: the second form of its signature, which anyone can compute, is refused. Tokens of earlier
+// builds, which do not say that their form is the first, are accepted in both. Source: ADR-0022.
 func TestOneText(t *testing.T) {
 	key := ecKeys()[0]
 	order := key.public.Key.(*ecdsa.PublicKey).Params().N
@@ -177,7 +177,7 @@ func TestOneText(t *testing.T) {
 	}
 }
 
-// Every way to write a token that is not the one way. Source: RFC 7515 2, 4, 5.2; RFC 8725 2, 3.
+// Every spelling of a token but the right one is refused. Source: RFC 7515 2, 4, 5.2; RFC 8725 2, 3.
 func TestForgeries(t *testing.T) {
 	ec, other, rsaKey := ecKeys()[0], ecKeys()[1], rsaKeys()[0]
 	payload := string(must(json.Marshal(claims())))
@@ -334,7 +334,7 @@ func TestClaimsThatAreRefused(t *testing.T) {
 	}
 }
 
-// What was altered anywhere is refused: there is one text for each signature.
+// A change at any place is refused: there is one text for each signature.
 func TestEveryByteCounts(t *testing.T) {
 	text := sign(t, ecKeys()[0], claims())
 	rapid.Check(t, func(t *rapid.T) {
@@ -443,7 +443,7 @@ func FuzzVerify(f *testing.F) {
 			}
 			return
 		}
-		// Nobody forges a signature by chance: it is a token that was signed here.
+		// A forged signature does not verify by chance: the token was signed here.
 		parts := strings.Split(text, ".")
 		if again, err := ParseClaims(must(encoding.DecodeString(parts[1]))); err != nil || !reflect.DeepEqual(again, claims) {
 			t.Errorf("%q reads as %+v and %+v", text, claims, again)

@@ -29,7 +29,7 @@ type load struct {
 	all  sync.WaitGroup
 
 	mu sync.Mutex
-	// kept are the objects whose creation was acknowledged, and gone those whose removal was.
+	// kept are the objects whose creation was acknowledged, and gone the objects whose removal was.
 	kept, gone map[string]bool
 	failed     int
 	// seen are the objects that the informer has.
@@ -87,7 +87,8 @@ func (l *load) note(err error, acknowledged func()) bool {
 	return false
 }
 
-// read looks for removed objects, as an authentication does: whatever fails meanwhile, none is found again.
+// read looks for removed objects, as an authentication does: whatever fails in the meantime, no removed object is found
+// again.
 func (l *load) read() {
 	for !l.stopped() {
 		l.mu.Lock()
@@ -220,8 +221,9 @@ func (l *load) end() {
 	l.t.Logf("%d creations and %d removals acknowledged, %d attempts refused, %d objects, %d lists after the first", len(l.kept), len(l.gone), l.failed, len(there), l.relists)
 }
 
-// survive kills a primary under load, lets another server take over, brings the dead one back as its replica, and demands that
-// every acknowledged write is there, that nothing that was removed is found again, and that an informer has all of it.
+// survive kills a primary under load, lets another server take over, and brings the dead server back as its replica. It
+// demands that every acknowledged write is there, that no removed object is found again, and that an informer has the
+// same objects.
 func survive(t *testing.T, client *redisstore.Client, primary *redistest.Process, promoted func() error) {
 	l := begin(t, client)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -250,7 +252,8 @@ func TestFailoverUnderLoad(t *testing.T) {
 	})
 }
 
-// TestClusterFailoverUnderLoad: the other primaries of a cluster promote the replica of one that was killed under load.
+// TestClusterFailoverUnderLoad: the other primaries of a cluster promote the replica of a primary that was killed under
+// load.
 func TestClusterFailoverUnderLoad(t *testing.T) {
 	t.Parallel()
 	long(t)

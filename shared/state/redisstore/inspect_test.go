@@ -9,7 +9,7 @@ import (
 	"management.platform.sh/shared/state/store"
 )
 
-// TestInspect: each primary of a cluster says how it is, and the contents are those of all of them.
+// TestInspect: each primary of a cluster describes itself, and the contents include all primaries.
 func TestInspect(t *testing.T) {
 	t.Parallel()
 	client := open(t, redistest.Cluster(t), redisstore.Options{})

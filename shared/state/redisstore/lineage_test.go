@@ -108,7 +108,8 @@ func TestServerThatStartsAgain(t *testing.T) {
 	}
 }
 
-// TestServerThatTellsNothing: a user who may not ask for the id of the server can write. Revisions go on by one.
+// TestServerThatTellsNothing: a user without the right to read the id of the server can write. Revisions then continue
+// by one.
 func TestServerThatTellsNothing(t *testing.T) {
 	t.Parallel()
 	server := redistest.Server(t)

@@ -223,8 +223,8 @@ func TestRepeatedLists(t *testing.T) {
 	}
 }
 
-// TestRepeatedListsLookNothingUp: the names of a page are looked up again only if something was written since, or if another server
-// has made the revision, which may then stand for another write.
+// TestRepeatedListsLookNothingUp: the names of a page are looked up again only if an object was written since, or if
+// another server has made the revision, which may then stand for another write.
 func TestRepeatedListsLookNothingUp(t *testing.T) {
 	url := redistest.Server(t).URL()
 	options, err := redis.ParseURL(url)

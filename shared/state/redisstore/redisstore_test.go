@@ -18,7 +18,7 @@ import (
 	"management.platform.sh/shared/state/storetest"
 )
 
-// patient is for tests of what the store does, not of how fast: they must not fail on a busy machine.
+// patient are options for tests that do not measure speed: they must not fail on a busy machine.
 var patient = redisstore.Options{LogLength: storetest.LogLength, Timeout: 30 * time.Second}
 
 // prompt is for tests in which Redis does not answer in time.
@@ -46,7 +46,8 @@ func suite(t *testing.T, url string) {
 	storetest.Run(t, func(*testing.T) store.Store { return client.Resource(fresh()) })
 }
 
-// long leaves a whole suite over another way to a server out of short runs. What is different there has tests of its own.
+// long skips a whole suite over another way to a server in short runs. The special cases of that way have tests of
+// their own.
 func long(t *testing.T) {
 	t.Helper()
 	if testing.Short() {
@@ -72,7 +73,7 @@ func TestSentinel(t *testing.T) {
 	suite(t, "redis-sentinel://:s3cret@"+guard.Address()+"/state")
 }
 
-// whole returns all records, all events and the revision of a store that nobody writes.
+// whole returns all records, all events and the revision of a store without writers.
 func whole(ctx context.Context, s store.Store) (records []store.Record, events []store.Event, revision int64, err error) {
 	page, err := s.List(ctx, store.Query{Limit: 1})
 	if err != nil {
@@ -94,7 +95,7 @@ func whole(ctx context.Context, s store.Store) (records []store.Record, events [
 	return records, events, page.Revision, nil
 }
 
-// keysOf returns the keys in a server, without those that name it: the embedded server does not tell who it is.
+// keysOf returns the keys in a server, except the keys that name the server: the embedded server has no id.
 func keysOf(t *testing.T, r *redis.Client) []string {
 	t.Helper()
 	keys, err := r.Keys(t.Context(), "*").Result()

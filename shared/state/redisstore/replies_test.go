@@ -9,8 +9,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// What a Redis sends is let through, and what would make the library allocate without a bound is refused before its head is complete: in
-// one piece, and byte by byte. Source: ADR-0047.
+// The replies of a Redis pass. A reply that would make the library allocate without a bound is refused before its head
+// is complete: in one piece, and byte by byte. Source: ADR-0047.
 func TestReplyBounds(t *testing.T) {
 	t.Parallel()
 	const most = 100_000
@@ -62,7 +62,7 @@ func TestReplyBounds(t *testing.T) {
 	}
 }
 
-// Whatever a server sends, what is announced and let through is within the bounds.
+// Whatever a server sends, the announced sizes that pass are within the bounds.
 func TestReplyBoundsHold(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

@@ -45,7 +45,7 @@ func (c tallies) sizes(t *testing.T) map[string]map[string]int {
 // tallyForm is the text of a tally: bytes, time, and during a count the bytes counted and the last name.
 var tallyForm = regexp.MustCompile(`^(\d+) (\d+)(?: (\d+) (.+))?$`)
 
-// wrong returns what is wrong with the tallies.
+// wrong returns the differences between the tallies and the records.
 func (c tallies) wrong(t *testing.T) string {
 	t.Helper()
 	sizes := c.sizes(t)

@@ -9,7 +9,7 @@ import (
 	"github.com/dop251/goja"
 )
 
-// begins are expressions from which everything that an expression can reach is reached by members.
+// begins are expressions from which every object that an expression can reach is reached by members.
 var begins = []string{
 	`""`, `(1)`, `true`, `[]`, `({})`, `/x/g`, `(() => 0)`, `(function () {})`, `new Error("x")`, `new Map()`, `new Set()`, `[].values()`,
 	`[].entries()`, `"".matchAll(/x/g)`, `new Map().entries()`, `new Set().values()`, `"x".match(/(?<a>x)/)`, `"x".match(/(?<a>x)/).groups`,
@@ -91,7 +91,7 @@ var writes = []string{
 	`(%s)["stash"] = value`, `[(%s).stash, a] = [value]`, `new Set([value]).forEach([]["push"], %s)`, `[value].findLastIndex([].push, %s)`, `[value].findIndex([].push, %s)`,
 }
 
-// state describes all objects that the runs in a realm share: their members, and the values of these.
+// state describes all objects that the runs in a realm share: their members, and the values of the members.
 func state(r *realm) string {
 	r.variables.values["path"] = goja.Undefined()
 	var b strings.Builder
@@ -230,8 +230,8 @@ func difference(got, want string) string {
 	return fmt.Sprintf("%d lines, and not %d", len(a), len(b))
 }
 
-// TestUnprovenIsFresh: an expression that is not proven to leave the built-in objects alone sees nothing of its earlier runs,
-// nor does another expression.
+// TestUnprovenIsFresh: an expression that is not proven to leave the built-in objects unchanged sees nothing of its
+// earlier runs, nor does another expression.
 func TestUnprovenIsFresh(t *testing.T) {
 	m := NewMachine(slow, globals(nil))
 	for _, text := range []string{
@@ -263,7 +263,7 @@ func TestUnprovenIsFresh(t *testing.T) {
 	}
 }
 
-// TestProven: what patches usually do is proven, so that its runs share objects.
+// TestProven: the usual operations of patches are proven, so that their runs share objects.
 func TestProven(t *testing.T) {
 	for text, proven := range map[string]bool{
 		`value.replace(/^docker\.io\//, "registry.internal/")`: true, "`${context.tenant.name}.${value}`": true,

@@ -19,7 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// escape is the variable that makes the test program confine itself as a worker does, and print what it still can.
+// escape is the variable that makes the test program confine itself as a worker does, and print what it can still do.
 const escape = "WORKER_TEST_ESCAPE"
 
 func init() {
@@ -47,7 +47,7 @@ type attempt struct {
 	do   func() error
 }
 
-// attempts are what somebody would try who runs code of theirs in a worker.
+// attempts are the calls that an attacker with code in a worker would try.
 func attempts(page []byte) []attempt {
 	parent := os.Getppid()
 	call := func(number uintptr, arguments ...uintptr) error {
@@ -115,7 +115,7 @@ func attempts(page []byte) []attempt {
 	return list
 }
 
-// work does what evaluations do: memory, threads, timers.
+// work does what evaluations do: it uses memory, threads and timers.
 func work() {
 	var all sync.WaitGroup
 	for range 20 {

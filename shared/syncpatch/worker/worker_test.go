@@ -174,7 +174,7 @@ func TestCancelParsing(t *testing.T) {
 	}
 }
 
-// TestBounds: what is too much is refused before a worker sees it.
+// TestBounds: an evaluation beyond a bound is refused before a worker sees it.
 func TestBounds(t *testing.T) {
 	pool := New(Settings{Processes: 1, Limits: patient})
 	pool.Close()
@@ -208,8 +208,8 @@ func long(n int) []model.SyncPatch {
 	return all
 }
 
-// TestNotCharged: what earlier requests left in the cache of a worker is not charged to the one at work: it is dropped before
-// the worker ends for want of memory.
+// TestNotCharged: the entries that earlier requests left in the cache of a worker do not count against the current one:
+// they are dropped before the worker ends for want of memory.
 func TestNotCharged(t *testing.T) {
 	c := &child{sample: []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}}
 	collected := func() uint64 {
@@ -439,7 +439,7 @@ func TestOrphans(t *testing.T) {
 	}
 }
 
-// gone reports whether a process has ended. A process that nobody waited for is a zombie.
+// gone reports whether a process has ended. A process that no parent has waited for is a zombie.
 func gone(pid int) bool {
 	if errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) {
 		return true

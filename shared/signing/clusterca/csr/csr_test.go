@@ -31,16 +31,16 @@ type cluster struct {
 	t      *testing.T
 	server *httptest.Server
 	ca     *clusterca.CA
-	// looks is how often a request is read before the certificate is there; below zero it never is.
+	// looks is the number of reads of a request until it has a certificate; below zero it never has one.
 	looks int
-	// conditions are put to a new request, as by somebody else. conflict refuses an approval.
+	// conditions are added to a new request, as another client would. conflict refuses an approval.
 	conditions string
 	conflict   bool
-	// refuse answers a create. wrong signs for another subject. redirect leads elsewhere.
+	// refuse answers a create. wrong signs for another subject. redirect is the address of a redirect.
 	refuse, wrong, redirect bool
 
 	mu sync.Mutex
-	// object is the request that there is; names are all that were made, removed those that are gone.
+	// object is the current request; names are all requests that were made, and removed the requests that were deleted.
 	object         map[string]any
 	names, removed []string
 	seconds        any
@@ -162,7 +162,7 @@ func (c *cluster) approve(w http.ResponseWriter, r *http.Request) {
 	c.answer(w, http.StatusOK)
 }
 
-// sign is the controller, which comes after so many looks.
+// sign is the controller, which acts after that many reads.
 func (c *cluster) sign() {
 	if c.looks--; c.looks >= 0 || !c.approved || c.looks < -1000 {
 		return
@@ -302,7 +302,7 @@ func TestGivenUp(t *testing.T) {
 	}
 }
 
-// A server that is not the one that the kubeconfig means gets nothing.
+// A server that is not the server of the kubeconfig gets no credential.
 func TestOtherServer(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)

@@ -74,7 +74,7 @@ func (p *platform) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(list)
 }
 
-// change is done while nobody asks.
+// change runs do while no request is served.
 func (p *platform) change(f func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -130,7 +130,7 @@ func (p *platform) sign(t *testing.T, key *token.SigningKey, id string) secret.S
 	return secret.String(text)
 }
 
-// Within the time that the platform states nothing is asked twice; after it a changed list is seen.
+// Within the time that the platform states no document is fetched twice; after it a changed list is noticed.
 func TestRevocationIsSeenWithinMaxAge(t *testing.T) {
 	p, key := newPlatform(t), newKey(t)
 	p.keys = []token.JWK{key.Public()}
@@ -165,7 +165,7 @@ func TestWithoutDenyList(t *testing.T) {
 	}
 }
 
-// A new key is found at its first token; kids that are made up do not make requests.
+// A new key is found at its first token; invented kids cause no requests.
 func TestUnknownKids(t *testing.T) {
 	p, first, second := newPlatform(t), newKey(t), newKey(t)
 	p.keys = []token.JWK{first.Public()}
@@ -194,7 +194,7 @@ func TestUnknownKids(t *testing.T) {
 	}
 }
 
-// While the platform is away what is known is used for as long as was said, and no longer.
+// While the platform is away, the fetched documents are used for as long as the options allow, and no longer.
 func TestStale(t *testing.T) {
 	for _, row := range []struct {
 		stale, good, bad time.Duration
@@ -249,7 +249,7 @@ func TestNoStore(t *testing.T) {
 	}
 }
 
-// The list of another platform says nothing of this one's tokens. Source: ADR-0012.
+// The list of another platform does not concern the tokens of this one. Source: ADR-0012.
 func TestListOfAnotherIssuer(t *testing.T) {
 	p := newPlatform(t)
 	opened := p.open(t, remote.Options{})
@@ -259,7 +259,7 @@ func TestListOfAnotherIssuer(t *testing.T) {
 	}
 }
 
-// What is wrong with an answer leaves everything as it was, and is never an empty list.
+// A wrong response changes nothing, and is never taken for an empty list.
 func TestBadAnswers(t *testing.T) {
 	for about, change := range map[string]func(*platform){
 		"500":            func(p *platform) { p.status = http.StatusInternalServerError },
@@ -335,7 +335,7 @@ func TestUnchanged(t *testing.T) {
 	}
 }
 
-// Who gives up does not keep others waiting, nor from asking.
+// A caller that gives up does not keep others waiting, and does not keep them from fetching.
 func TestGivingUp(t *testing.T) {
 	p, key := newPlatform(t), newKey(t)
 	p.keys = []token.JWK{key.Public()}
