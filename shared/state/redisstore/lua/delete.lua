@@ -14,8 +14,8 @@ if was ~= expected then
   return 'CONFLICT'
 end
 
--- A server at its memory limit refuses a script whose first write asks for memory and lets one go on
--- that began by freeing some. Removal must work then, so it begins with a ZREM.
+-- A server at its memory limit refuses a script whose first write needs memory, and runs a script whose first
+-- write frees some. Removal must work then, so it begins with a ZREM.
 redis.call('ZREM', EXPIRES, name)
 local revision = advance()
 local activity = redis.call('HGET', ACTIVITY, name)

@@ -1,6 +1,6 @@
 -- KEYS: rev, log. ARGV: revision, limit, bytes
--- Returns {the current revision, entries}: the entries after that revision, until they have more than that many bytes
--- together; at least one.
+-- Returns {the current revision, entries}. The entries are those after the given revision, until they have more than the given
+-- bytes together; at least one.
 local REVISION, LOG = KEYS[1], KEYS[2]
 local after, limit, bytes = '(' .. ARGV[1] .. '-0', tonumber(ARGV[2]), tonumber(ARGV[3])
 

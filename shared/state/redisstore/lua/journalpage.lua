@@ -1,5 +1,5 @@
--- KEYS: events. ARGV: the newest id or what comes before it, the oldest id, the number of texts, their bytes.
--- Returns "more" or "end", then for each text its id and itself, the newest first. Entries are read one by one: a text may be
+-- KEYS: events. ARGV: the upper end of the ids, the oldest id, the number of texts, their bytes.
+-- Returns "more" or "end", then the id and the text of each entry, the newest first. Entries are read one by one: a text may be
 -- as large as all others together.
 local found, bytes, newest = {'end'}, 0, ARGV[1]
 local most, limit = 2 * tonumber(ARGV[3]), tonumber(ARGV[4])

@@ -1,10 +1,10 @@
 -- KEYS: rev, objects, the index (names or owners), activity, server
 -- ARGV: limit, bytes, direct, the revision and the server of the names that the caller has or two empty texts, then for each range:
--- min, max, length of what stands before the name
+-- min, max, length of the text before the name
 -- Returns {revision, remaining, names, records, activity}: one snapshot. The names are the first of all ranges
--- together, in byte order. If there are more than direct of them, the answer is {revision, remaining, names, server}: a script
--- takes several times as long to read a record as a command does, because it copies it into Lua and back. If nothing was written
--- since the caller got its names, the answer is {}.
+-- together, in byte order. If there are more than direct names, it returns {revision, remaining, names, server}: a script
+-- takes several times as long to read a record as a command does, because it copies the record into Lua and back. If nothing was
+-- written since the caller got its names, it returns {}.
 local REVISION, OBJECTS, INDEX, ACTIVITY, SERVER = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local limit, bytes, direct = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
 
@@ -17,7 +17,7 @@ end
 -- A range is read in chunks: many ranges do not cost many pages.
 local chunk = math.min(limit, math.max(16, math.ceil(2 * limit / ((#ARGV - 5) / 3))))
 
--- What all names that were read begin with.
+-- The common prefix of all names that were read.
 local shared
 local function share(name)
   shared = shared or name
@@ -26,7 +26,7 @@ local function share(name)
   end
 end
 
--- Reads the next chunk of a range, and tells whether there is one.
+-- Reads the next chunk of a range, and reports whether there is one.
 local function advance(range)
   if not range.min then
     return false
@@ -48,7 +48,7 @@ local function advance(range)
 end
 
 -- Byte order. The operator < follows the locale that the server was started in. A call costs more than
--- a comparison, so what all names share is left out, and eight bytes are read at a time. Behind the end of a name there is nil.
+-- a comparison, so the common prefix is skipped, and eight bytes are read at a time. Behind the end of a name there is nil.
 local byte = string.byte
 local function before(a, b)
   a, b = a.members[a.position], b.members[b.position]
@@ -76,7 +76,7 @@ local function before(a, b)
   return #a < #b
 end
 
--- The ranges as a heap: the one with the first name is heap[1].
+-- The ranges as a heap: the range with the first name is heap[1].
 local heap = {}
 local function sink(i)
   while true do
@@ -99,7 +99,7 @@ for i = 6, #ARGV, 3 do
   local range = { min = ARGV[i], max = ARGV[i + 1], skip = tonumber(ARGV[i + 2]) }
   if advance(range) then
     heap[#heap + 1] = range
-    -- A range that came back short is counted already.
+    -- A range with a short chunk is counted already.
     if range.min then
       total = total + redis.call('ZLEXCOUNT', INDEX, ARGV[i], range.max)
     else

@@ -1,7 +1,7 @@
 -- Put before the scripts that read a page.
 
--- How many records to read at once: as many as fit if none is larger than the largest so far. A few, because a page may
--- read more than it returns: the size of a record is known only once it is read.
+-- How many records to read at once: as many as fit if no record is larger than the largest so far. Only a few, because a page
+-- may read more than it returns: the size of a record is known only once it is read.
 local function batch(largest, left)
   if largest == 0 then
     return 2
@@ -9,7 +9,7 @@ local function batch(largest, left)
   return math.max(1, math.min(8, math.floor(left / largest)))
 end
 
--- Reads records in the order of their names, until they have more than that many bytes together; at least one. Returns
+-- Reads records in the order of their names, until they have more than the given bytes together; at least one. Returns
 -- {names, records, activity}.
 local function page(objects, activity, names, bytes)
   local read, records, used, largest = {}, {}, 0, 0
@@ -40,7 +40,7 @@ local function page(objects, activity, names, bytes)
   return { read, records, times }
 end
 
--- Tells how many of the first names page would read.
+-- Returns how many of the first names page would read.
 local function fitting(objects, names, bytes)
   local used = 0
   for i, name in ipairs(names) do

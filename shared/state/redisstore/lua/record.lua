@@ -20,14 +20,14 @@ local function header(revision, created, expires, digest, references, owner)
   return table.concat({ FORMAT, revision, created, expires, digest, references, owner }, ' ') .. '\n'
 end
 
--- A server may begin with an older copy of the state: a replica that was promoted, a log that lost its end, a backup. Readers
--- may have seen revisions that it does not have, and it must not use them again. The first write at another server than that
--- of the last write therefore leaves out JUMP revisions, unless numbers would lose their precision. Its event notes which
--- revision it follows.
+-- A server may start with an older copy of the state: a replica that was promoted, a log that lost its end, a backup. Readers
+-- may have seen revisions that the server does not have, and it must not use these again. If the last write was at another server,
+-- the first write therefore leaves out JUMP revisions, unless numbers would lose their precision. Its event records the revision
+-- that it follows.
 local JUMP, PRECISE = 1000000000, 2 ^ 52
 local follows
 
--- The server's id, which it makes at its start; nil for a server that does not tell, and for a user who may not ask.
+-- The id that the server makes at its start; nil for a server that does not report it, and for a user who may not ask.
 local function thisServer()
   local about = redis.pcall('INFO', 'server')
   -- A plain search takes a fifth of the time of a pattern.
@@ -35,7 +35,7 @@ local function thisServer()
   return last and string.match(about, '^%x+', last + 1) or nil
 end
 
--- Moves the revision on, from 1 where there is none yet. tostring would print 1e+14.
+-- Increases the revision, from 1 if there is none yet. tostring would print 1e+14.
 local function advance()
   local server = thisServer()
   local last = server and redis.call('GET', SERVER)
@@ -54,8 +54,8 @@ local function advance()
   return string.format('%.0f', revision)
 end
 
--- Adds the event of a revision: its time, the change's fields, the activity if it is not false, and what it follows. XADD refuses an
--- id that is not above the last one, so this comes before the state changes.
+-- Adds the event of a revision: its time, the change's fields, the activity if it is not false, and the revision that it follows. XADD
+-- refuses an id that is not above the last one, so this comes before the state changes.
 local function announce(revision, limit, name, activity, ...)
   local fields = { ... }
   if activity then
@@ -66,7 +66,7 @@ local function announce(revision, limit, name, activity, ...)
     fields[#fields + 1] = 'follows'
     fields[#fields + 1] = follows
   end
-  -- A large event shortens the log, so that the log has about as many bytes as it may. Smaller ones let it grow again.
+  -- A large event shortens the log, so that the log keeps about its maximum of bytes. Smaller events let it grow again.
   local size = 0
   for _, value in ipairs(fields) do
     size = size + #value
@@ -78,7 +78,7 @@ local function announce(revision, limit, name, activity, ...)
   redis.call('XADD', LOG, 'MAXLEN', '~', limit, revision .. '-0', 'at', NOW, 'name', name, unpack(fields))
 end
 
--- Keeps the index of due times: what it was before, and what it is now.
+-- Updates the index of due times, from the time before to the time now.
 local function schedule(name, before, expires)
   if before == expires then
     return
@@ -90,8 +90,8 @@ local function schedule(name, before, expires)
   end
 end
 
--- Keeps the index of references: what a record referred to before, and what it refers to now. A leading dash
--- of a list is doubled in headers.
+-- Updates the index of references, from the uids before to the uids now. A leading dash of a list is doubled in
+-- headers.
 local function refer(name, before, after)
   if before == after then
     return
@@ -115,14 +115,14 @@ local function refer(name, before, after)
   each('ZADD', after)
 end
 
--- Tallies: how many bytes the records of an owner have. A write cannot look at all records of a large owner, so a count goes
--- on with COUNTED records at each write that has a quota of bytes. A tally is the text "<bytes> <ms of the last complete
--- count>", and during a count also " <bytes counted> <last name counted>". Every write changes what it has to. Until the
--- first count of an owner is complete (ms is 0), the tally is what has been counted. A later count begins RECOUNT ms after
--- the last one, because builds that know no tallies may write as well.
+-- A tally is the number of bytes of an owner's records. A write cannot read all records of a large owner, so each write with a
+-- quota of bytes counts COUNTED more records. A tally is the text "<bytes> <ms of the last complete count>", and during a count
+-- also " <bytes counted> <last name counted>". Every write updates it. Until the first count of an owner is complete (ms is 0),
+-- the tally is the number of bytes counted so far. A later count begins RECOUNT ms after the last one, because builds without
+-- tallies may write as well.
 local COUNTED, RECOUNT = 500, 3600000
 
--- The tallies that this script has read or written, by owner; false where there is none.
+-- The tallies that this script has read or written, by owner; false for an owner without one.
 local tallies = {}
 
 local function readTally(owner)
@@ -145,7 +145,7 @@ local function writeTally(owner, tally)
   tallies[owner] = tally
 end
 
--- Goes on with the count of an owner, or begins one, and returns its bytes.
+-- Continues the count of an owner, or begins one, and returns the owner's bytes.
 local function countBytes(owner)
   local tally = readTally(owner) or { bytes = 0, at = 0 }
   local from
@@ -171,7 +171,7 @@ local function countBytes(owner)
   return tally.bytes
 end
 
--- Notes that a record has grown, or shrunk if the change is negative. The name must be in OWNERS.
+-- Adds the growth of a record to the tally; it is negative if the record has shrunk. The name must be in OWNERS.
 local function noteBytes(owner, name, change)
   local tally = change ~= 0 and readTally(owner)
   if not tally then
@@ -200,7 +200,7 @@ local function dropTally(owner)
   end
 end
 
--- Returns the answer for a write that would exceed a quota; nil for one within it. A quota of 0 is none.
+-- Returns the answer for a write that would exceed a quota; nil for a write within it. A quota of 0 sets no bound.
 local function exceeded(owner, newObjects, newBytes, maxObjects, maxBytes)
   maxObjects, maxBytes = tonumber(maxObjects), tonumber(maxBytes)
   if maxObjects > 0 and newObjects > 0 then

@@ -1,5 +1,5 @@
 -- ARGV: name, digest or -, activity ms or "", expires ms or ""
--- Returns OK, also when there is nothing to do, or FORMAT. Writes no event and moves no revision.
+-- Returns OK, also when there is nothing to do, or FORMAT. Writes no event and does not change the revision.
 local name, digest, activity, expires = unpack(ARGV)
 
 local record = redis.call('HGET', OBJECTS, name)

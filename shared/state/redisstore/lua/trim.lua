@@ -1,6 +1,6 @@
 -- KEYS: log. ARGV: ms, how many entries to look at, bytes
--- Removes the oldest entries, up to the first that was not written before that time. Entries without a time
--- go when a later one with a time does. Returns 1 when it did not come to an end, else 0.
+-- Removes the oldest entries, up to the first entry that was not written before that time. It removes an entry without a
+-- time together with a later entry that has one. Returns 1 if there are more entries to look at, else 0.
 local LOG, before, most, bytes = KEYS[1], tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
 
 local last
@@ -32,6 +32,6 @@ end
 if not last then
   return 0
 end
--- Ids are <revision>-0: what is below <revision>-1 goes.
+-- Ids are <revision>-0: entries below <revision>-1 are removed.
 redis.call('XTRIM', LOG, 'MINID', string.sub(last, 1, -2) .. '1')
 return more
