@@ -33,7 +33,7 @@ type Revoke struct {
 	Authority string `name:"certificate-authority" type:"path" placeholder:"FILE" help:"Certificate authority of the platform. Absent: that of platform login, else the ones that the system trusts."`
 
 	// Input is the standard input, Out the writer for the report, and Warnings the writer for warnings about damaged
-	// texts. Nil: those of the process.
+	// texts. Nil: the streams of the process.
 	Input         io.Reader `kong:"-"`
 	Out, Warnings io.Writer `kong:"-"`
 }

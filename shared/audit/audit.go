@@ -14,7 +14,7 @@ import (
 	"management.platform.sh/shared/model/secret"
 )
 
-// Level is how much of a request is recorded. Source: Spec 2.7; the values are those of audit.k8s.io.
+// Level is how much of a request is recorded. Source: Spec 2.7; the values come from audit.k8s.io.
 type Level string
 
 // The levels, from nothing to everything.
@@ -68,7 +68,7 @@ const (
 	AuthorizationDecision = "authorization.k8s.io/decision"
 )
 
-// Event is one event of audit.k8s.io/v1. The names and the order of its fields are those of Kubernetes. Fields that are
+// Event is one event of audit.k8s.io/v1. Its fields have the names and the order of Kubernetes. Fields that are
 // never set here are left out.
 type Event struct {
 	metav1.TypeMeta `json:",inline"`

@@ -67,7 +67,7 @@ func wider(a, b string) string {
 	return b
 }
 
-// Widest returns the widest role among those of some owners; empty if none has a role.
+// Widest returns the widest role of some owners; empty if no owner has a role.
 func Widest(roles map[string]string, owners []string) string {
 	widest := ""
 	for _, owner := range owners {

@@ -232,7 +232,7 @@ func ReadRunner(lookup, called func(key string) string) (Settings, error) {
 }
 
 // ReadOnly reads only the settings with the given keys, for commands that need few settings. All others have their defaults.
-// The arguments and the errors are otherwise those of ReadRunner.
+// The arguments and the errors are otherwise as in ReadRunner.
 func ReadOnly(lookup, called func(key string) string, keys ...string) (Settings, error) {
 	return read(Functions|Serve|Commands, Named(keys...), lookup, called)
 }

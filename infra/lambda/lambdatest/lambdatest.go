@@ -56,7 +56,7 @@ type Sandbox struct {
 // Answer is the result of an invocation, which may still be arriving.
 type Answer struct {
 	ID string
-	// ContentType tells whether the body is streamed.
+	// ContentType is the media type, which differs for a streamed body.
 	ContentType string
 	// Failed reports whether the function returned an error.
 	Failed bool

@@ -74,7 +74,7 @@ var parameters = map[string]string{
 }
 
 // ofTheProcess are the parameters that the library takes from the environment or from files of the process, each with a
-// value that turns that off.
+// value that turns the parameter off.
 var ofTheProcess = map[string]string{
 	"passfile": "", "sslcert": "", "sslkey": "", "sslcertmode": "disable", "sslrootcert": "", "sslpassword": "", "sslnegotiation": "postgres", "require_auth": "",
 }

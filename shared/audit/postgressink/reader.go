@@ -80,7 +80,7 @@ func (r *reader) Page(ctx context.Context, of audit.Range) ([]audit.Stored, bool
 	} else if of.Behind != "" {
 		return nil, false, errors.New("the name is of another store")
 	}
-	// One more row than the page holds tells whether there are more.
+	// A further row beyond the page shows that there are more.
 	rows, err := r.read(ctx, newest, after, before, at, behind.id, behind.stage, of.Events+1, of.Bytes)
 	if len(rows) > of.Events {
 		return rows[:of.Events], true, err

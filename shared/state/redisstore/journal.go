@@ -29,7 +29,7 @@ type Journal struct {
 	keys   journalKeys
 }
 
-// Journal returns the journal of that name. The rules for names are those of Resource.
+// Journal returns the journal of that name. Names follow the rules of Resource.
 func (c *Client) Journal(name string) *Journal {
 	if !validResource(name) {
 		panic(fmt.Sprintf("redisstore: journal name %q", name))

@@ -262,7 +262,7 @@ type Query struct {
 	Limit int
 }
 
-// DueQuery selects objects by their due time. Its bounds are those of a page.
+// DueQuery selects objects by their due time. It has the bounds of a page.
 type DueQuery struct {
 	// ByCreated selects the objects whose Created is not after Until, instead of the objects whose Expires is not.
 	ByCreated bool

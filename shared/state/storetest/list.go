@@ -46,7 +46,7 @@ var awkward = []string{
 
 func fill(t *testing.T, s store.Store, owner func(i int) string) {
 	t.Helper()
-	// They are created in another order than that of the list.
+	// They are not created in the order of the list.
 	for i := range awkward {
 		j := i * 8 % len(awkward)
 		record := object(awkward[j])

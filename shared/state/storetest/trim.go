@@ -82,7 +82,7 @@ func testEventsShared(t *testing.T, open Open) {
 			fails(t, "waiting ahead of the store", err, store.ErrGone)
 		})
 	}
-	// This write ends the wait of the first caller. It comes last, so that it does not end those of the readers early.
+	// This write ends the wait of the first caller. It comes last, so that it does not end the waits of the readers early.
 	create(t, s, object("last"))
 	group.Wait()
 }
