@@ -67,8 +67,7 @@ type decodedUser struct {
 	user     *person
 }
 
-// person has the fields of a user or a team that decide about rights. The fields are those of model.User and
-// model.Team.
+// person has the fields of model.User and model.Team that decide about rights.
 type person struct {
 	Metadata struct {
 		UID               string       `json:"uid"`
