@@ -40,7 +40,7 @@ type shape struct {
 	nested int
 	// outermost is the number of entries of the outermost list or object.
 	outermost int
-	// entries and pathBytes are the maxima below that. The paths are those of the values that have them; both are empty
+	// entries and pathBytes are the maxima below that. The paths are the paths of the values that have them; both are empty
 	// within their limits.
 	entries, pathBytes int
 	tooDeep, tooMany   string
@@ -90,7 +90,7 @@ func measure(text []byte) shape {
 	var found shape
 	var levels [limits.BodyDepth]level
 	depth := 0
-	// naming tells that the next text is the name of a field; fresh, that the next byte may begin a value.
+	// naming reports whether the next text is the name of a field, and fresh whether the next byte may begin a value.
 	naming, fresh := false, true
 	for i := 0; i < len(text); i++ {
 		switch c := text[i]; c {

@@ -46,13 +46,13 @@ type Body struct {
 	JSON []byte
 	// duplicates are the errors about duplicate keys of a YAML text.
 	duplicates []error
-	// bounded tells that the text is within the bounds of Bounded.
+	// bounded reports whether the text is within the bounds of Bounded.
 	bounded bool
 }
 
 // Read returns a body as JSON. ContentType is the value of Content-Type; empty means JSON. Errors: UnsupportedMediaType for
 // media types other than JSON and YAML; BadRequest for text that cannot be parsed or contains several YAML documents;
-// RequestEntityTooLarge for YAML that is larger than a body may be after its aliases are resolved; those of Bounded.
+// RequestEntityTooLarge for YAML that is larger than a body may be after its aliases are resolved; the errors of Bounded.
 func Read(contentType string, data []byte) (Body, error) {
 	media := JSON
 	if contentType != "" {
@@ -159,7 +159,7 @@ func left(value any, budget int, values *int) int {
 
 // Decode decodes the body into a pointer to a struct or a map. Unknown and duplicate fields are errors with Strict, warnings
 // with Warn, and ignored with Ignore. Errors: BadRequest, with a cause for each wrong field, also for a body that is not a
-// JSON object of the type; those of Bounded.
+// JSON object of the type; the errors of Bounded.
 func Decode(body Body, into any, strictness Strictness) (warnings []string, err error) {
 	const blanks = " \t\r\n"
 	text := bytes.Trim(body.JSON, blanks)

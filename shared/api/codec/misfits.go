@@ -166,7 +166,7 @@ func (f *fitter) fitStruct(value any, goType reflect.Type, path *field.Path) {
 	}
 }
 
-// collect lists the fields of a struct by their JSON names, including those of inlined structs.
+// collect lists the fields of a struct by their JSON names, including the fields of inlined structs.
 func collect(goType reflect.Type, into map[string]reflect.Type) {
 	for i := range goType.NumField() {
 		one := goType.Field(i)

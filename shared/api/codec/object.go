@@ -8,7 +8,7 @@ import (
 // DecodeObject decodes a body into object, and sets its kind to want. An empty body leaves all fields empty. Kubernetes' own
 // kinds can be in Protobuf as well. It returns the body as JSON, which is empty for Protobuf, and the warnings of Decode.
 //
-// Errors: those of Read, Decode, DecodeProtobuf and CheckKind. Source: Spec 2.1, 7.
+// Errors: the errors of Read, Decode, DecodeProtobuf and CheckKind. Source: Spec 2.1, 7.
 func DecodeObject(contentType string, data []byte, object runtime.Object, want schema.GroupVersionKind, strictness Strictness) (Body, []string, error) {
 	var body Body
 	var warnings []string

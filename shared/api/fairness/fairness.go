@@ -142,7 +142,7 @@ type caller struct {
 	name    string
 	taken   int
 	waiting []*waiter
-	// inTurns tells that the caller is among the turns of the gate.
+	// inTurns reports whether the caller is among the turns of the gate.
 	inTurns bool
 }
 
@@ -157,7 +157,7 @@ func (g *gate) take(ctx context.Context, name, label string) (Place, error) {
 		c = &caller{name: name}
 		g.callers[name] = c
 	}
-	// Nobody waits who could have this place, so it may be taken at once.
+	// No waiting request could have this place, so it may be taken at once.
 	if g.free(c) && c.taken < g.bound.PerCaller {
 		g.taken++
 		c.taken++
@@ -231,7 +231,7 @@ func (g *gate) wait(ctx context.Context, c *caller, w *waiter) (Place, error) {
 	return Place{}, apierror.TooMany(g.class.String()+" are answered too slowly at present: no place within "+g.longest.String(), 1)
 }
 
-// release gives a place back that was held for some time, and gives it to whoever has the next turn.
+// release gives back a place that was held for some time, and passes it to the caller with the next turn.
 func (g *gate) release(c *caller, duration time.Duration) {
 	g.mu.Lock()
 	g.taken--
@@ -290,7 +290,7 @@ func (g *gate) forget(c *caller) {
 	}
 }
 
-// full is the refusal of a request that may not even wait. It says which number is the limit: that of the caller, or that of
+// full is the refusal of a request that may not even wait. It names the limit: the number of the caller, or the number of
 // the process.
 func (g *gate) full(label string, taken, own, waiting int) error {
 	if own < g.bound.PerCaller {

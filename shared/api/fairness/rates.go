@@ -26,7 +26,7 @@ type Rate struct {
 	of        string
 	perSecond int
 	observer  Observer
-	// buckets are those of the names that were seen last. A name that is forgotten begins with a full bucket.
+	// buckets has the buckets of the names that were seen last. A name that is forgotten begins with a full bucket.
 	buckets *lru.Cache[string, *rate.Limiter]
 }
 
@@ -39,7 +39,7 @@ func NewRate(of string, perSecond int, observer Observer) *Rate {
 	if observer == nil {
 		observer = unobserved{}
 	}
-	// The only error is that of a size below one.
+	// Only a size below one is an error.
 	buckets, _ := lru.New[string, *rate.Limiter](limits.RateNames)
 	return &Rate{of: of, perSecond: perSecond, observer: observer, buckets: buckets}
 }

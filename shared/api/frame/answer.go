@@ -40,7 +40,7 @@ type answer struct {
 	rest *resource.Rest
 	// annotations are those that the audit event of the request gets.
 	annotations map[string]string
-	// omitted tells that the object is too large for the audit.
+	// omitted reports whether the object is too large for the audit.
 	omitted bool
 	// stream is sent event by event, instead of all other fields.
 	stream stream
@@ -215,13 +215,13 @@ func (f *frame) encode(c *call, result *answer) (rendered *reply, err error) {
 	return rendered, nil
 }
 
-// pretty tells that the client asks for an indented text.
+// pretty reports whether the client asks for an indented text.
 func (c *call) pretty() bool {
 	pretty := c.query.Get("pretty")
 	return pretty == "true" || pretty == "1"
 }
 
-// answersFromText tells that the answer is the JSON of an object and nothing else, so that it can be made from a stored text. The audit
+// answersFromText reports whether the answer is the JSON of an object and nothing else, so that it can be made from a stored text. The audit
 // needs the object if it records answers.
 func (c *call) answersFromText() bool {
 	return c.form == (form{}) && !c.pretty() && !c.reveal &&

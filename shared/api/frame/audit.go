@@ -147,7 +147,7 @@ func (r *recording) locate(c *call) {
 // maxClaimed is the number of claimed addresses that an event contains.
 const maxClaimed = 16
 
-// clientAddresses returns the address of the client of a request, and the addresses that nobody vouches for.
+// clientAddresses returns the address of the client of a request, and the addresses that only the client claims.
 func (f *frame) clientAddresses(r *http.Request) (verified, claimed []string) {
 	client := f.client(r)
 	if client != "" {
@@ -463,7 +463,7 @@ func (s *Server) scheduled(ctx context.Context, name string, started time.Time) 
 	return r.watchRemovals(ctx), r, r.record(audit.RequestReceived)
 }
 
-// running returns the recording of work that no request asks for.
+// running returns the recording of work without a request.
 func (s *Server) running(user audit.User, path string, started time.Time) *recording {
 	request := audit.Attributes{User: user, Verb: "run", Path: path, Target: managementTarget}
 	decision := s.Audit.Evaluate(request)

@@ -126,7 +126,7 @@ type access struct {
 	servesUnrecorded bool
 	// prefetch returns the object that the authenticator reads in the same round trip as the caller's key. Nil: it reads none.
 	prefetch func(namespace, name string) store.Ref
-	// class is the class of work that requests share besides that of all requests. Nil: none. Set it with Sharing.
+	// class is the class of work whose places the requests take, besides the class of all requests. Nil: none. Set it with Sharing.
 	class *fairness.Class
 }
 

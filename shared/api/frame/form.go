@@ -26,14 +26,14 @@ import (
 // formType is the media type of the forms of browsers and of the requests of OAuth.
 const formType = "application/x-www-form-urlencoded"
 
-// formDuration bounds a request of a sign-in, which may ask a server that answers slowly.
+// formDuration is the maximum duration of a request of a sign-in, which may wait for a slow provider.
 const formDuration = 20 * time.Second
 
 // FormInput is a request of a browser, or of a client of OAuth.
 type FormInput struct {
 	// Segment returns a parameter of the path.
 	Segment func(name string) string
-	// Query are the parameters of the URL, and Form those of the body.
+	// Query are the parameters of the URL, and Form the fields of the body.
 	Query, Form url.Values
 	// Cookies are the cookies by name.
 	Cookies map[string]string
@@ -133,13 +133,13 @@ func (e Endpoint) AlsoJSON() Endpoint {
 }
 
 // FromElsewhere returns the endpoint of a Form so that other sites may send the form, up to a size in bytes. A browser sends no cookie with
-// it, and whoever wrote it may not be the person before the browser: only what the form itself proves may be believed. Source: ADR-0038.
+// it, and the form may come from another person than the one before the browser: only what the form itself proves counts. Source: ADR-0038.
 func (e Endpoint) FromElsewhere(size int64) Endpoint {
 	e.crossOriginForm, e.maxFormBytes = true, size
 	return e
 }
 
-// isPrefetch reports whether a browser asks in advance, before somebody opens the page. Source: https://fetch.spec.whatwg.org (Sec-Purpose).
+// isPrefetch reports whether a browser loads a page in advance, before a person opens it. Source: https://fetch.spec.whatwg.org (Sec-Purpose).
 func isPrefetch(r *http.Request) bool {
 	for _, name := range []string{"Sec-Purpose", "Purpose", "X-Moz"} {
 		if strings.Contains(strings.ToLower(r.Header.Get(name)), "prefetch") {

@@ -454,7 +454,7 @@ func (p *paced) Read(into []byte) (int, error) {
 	return n, err
 }
 
-// isTimeout reports whether an error is that of a deadline for reading.
+// isTimeout reports whether an error says that a deadline for reading has passed.
 func isTimeout(err error) bool {
 	var timeout interface{ Timeout() bool }
 	return errors.As(err, &timeout) && timeout.Timeout()

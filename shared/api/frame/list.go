@@ -105,7 +105,7 @@ type lister struct {
 	// records is whether the audit records the list, and recorded are its objects so far.
 	records  bool
 	recorded []runtime.Object
-	// sent is the response; nil until a part of it has been sent. out and done are those of body.
+	// sent is the response; nil until a part of it has been sent. out and done are the results of compressedBody.
 	sent *reply
 	out  io.Writer
 	done func() error

@@ -70,7 +70,7 @@ func (r *recording) concludeCommand(err error) error {
 	return r.conclusive(events...)
 }
 
-// statusOf returns the outcome of work that no request asks for.
+// statusOf returns the outcome of work without a request.
 func statusOf(err error) *metav1.Status {
 	if err == nil {
 		return &metav1.Status{Code: http.StatusOK, Status: metav1.StatusSuccess}

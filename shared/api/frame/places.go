@@ -21,7 +21,7 @@ func (e Endpoint) Sharing(class fairness.Class) Endpoint {
 }
 
 // takePlaces takes the places that a request needs, and waits for them where it must. The call holds them until
-// releasePlaces. Errors: those of fairness.Places.Take.
+// releasePlaces. Errors: the errors of fairness.Places.Take.
 func (f *frame) takePlaces(ctx context.Context, c *call) error {
 	if f.server.Places == nil {
 		return nil
@@ -43,7 +43,7 @@ func (f *frame) takePlaces(ctx context.Context, c *call) error {
 }
 
 // receive reads the body of a request before it takes further places, so that a client that sends it slowly does not keep others
-// from theirs. An error is for the operation that asks for the body.
+// waiting. The operation that reads the body gets the error.
 func (c *call) receive() {
 	if c.http.ContentLength == 0 || reads(c.http) {
 		return
@@ -115,7 +115,7 @@ func (c *call) releasePlaces() {
 	}
 }
 
-// keepWatchPlaces gives back all places of a watch but the one of a watch, and the one for the objects that it begins with.
+// keepWatchPlaces gives back all places of a watch except its place of the class Watches and the place for its first objects.
 func (c *call) keepWatchPlaces() {
 	for class := range c.places {
 		if of := fairness.Class(class); of != fairness.Watches && of != fairness.Lists {

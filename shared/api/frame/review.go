@@ -139,7 +139,7 @@ type Page struct {
 	// MaxAge is how long clients and shared caches may use the page without revalidating it, in whole seconds. 0: they may
 	// not.
 	MaxAge time.Duration
-	// Gzipped tells that Body is compressed with gzip. Clients that do not accept that get it decompressed.
+	// Gzipped reports whether Body is compressed with gzip. Clients that do not accept that get it decompressed.
 	Gzipped bool
 	// Header are further header fields, by name. They replace those that follow from the other fields.
 	Header map[string]string

@@ -28,7 +28,7 @@ func Scheduled[D, O any](open func(*platform.Environment) D, do func(context.Con
 }
 
 // Run does the scheduled work of a function once, within the deadline of ctx and at most for MaxDuration. It counts, logs
-// and notes the run, and turns a panic into an error. It logs a run that did nothing at debug level. Errors: those of the operation,
+// and notes the run, and turns a panic into an error. It logs a run that did nothing at debug level. Errors: the errors of the operation,
 // or why there is no configuration or no record of the run.
 func (s *Server) Run(ctx context.Context, f *Function) (err error) {
 	started, name := time.Now(), f.Name

@@ -36,7 +36,7 @@ type Server struct {
 	// Places share the process between callers. Nil: everybody has a place.
 	Places *fairness.Places
 	// Proxies is the number of trusted proxies in front of the process. Each of them adds the address of its client to the end of
-	// X-Forwarded-For. 0: the address of the connection is that of the client.
+	// X-Forwarded-For. 0: the client is at the address of the connection.
 	Proxies int
 	// Rates bound how fast requests come.
 	Rates fairness.Rates
@@ -54,8 +54,8 @@ type Server struct {
 // Authenticator turns credentials into callers. Package auth implements it. Implementations are safe for concurrent use.
 type Authenticator interface {
 	// Header authenticates the Authorization header of a request, and counts as a use of the credential. Ahead is an
-	// object to read in the same round trip; the zero value: none. The records are those of its resource that were read, by
-	// name: that of the object is missing if that is not possible or if the object does not exist.
+	// object to read in the same round trip; the zero value: none. The records are the records of its resource that were read, by
+	// name: the record of the object is missing if that is not possible or if the object does not exist.
 	Header(ctx context.Context, header http.Header, ahead store.Ref) (identity.Caller, map[string]store.Record, error)
 	// Again authenticates the Authorization header of a request whose response is still being sent. It does not count as a
 	// use of the credential.

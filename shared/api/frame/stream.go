@@ -241,7 +241,7 @@ func (s *sender) isFull(lines []line) bool {
 	return !bounded.Fits(size)
 }
 
-// isTooLarge tells that the response has become too large to be sent.
+// isTooLarge reports whether the response has become too large to be sent.
 func (s *sender) isTooLarge() bool {
 	bounded, ok := s.http.(Bounded)
 	return ok && !bounded.Fits(0) && bounded.Excess() > 0

@@ -279,7 +279,7 @@ const (
 
 // Under returns the endpoint of a create or of a list of a resource at a subresource of the objects of another one, such as the
 // access keys of a user. The operation learns the name of that object as Of. The verb of a list is get then, as clients of
-// Kubernetes expect of a path with a name, and it has no watch. Bodies and answers are those of the resource.
+// Kubernetes expect of a path with a name, and it has no watch. Bodies and answers have the kind of the resource.
 func Under[O resource.Object](endpoint Endpoint, of *resource.Definition[O], subresource string) Endpoint {
 	under := ofSubresource(bind(of, endpoint.Method, endpoint.Verb, item, func(*platform.Environment) struct{} { return struct{}{} },
 		func(context.Context, struct{}, *call) (*answer, error) { return nil, nil }), subresource)

@@ -103,7 +103,7 @@ type watchStream[T resource.Object] struct {
 	form       form
 	include    metav1.IncludeObjectPolicy
 	limit      time.Duration
-	// columnsSent tells that the columns of a Table have been sent.
+	// columnsSent reports whether the columns of a Table have been sent.
 	columnsSent bool
 }
 

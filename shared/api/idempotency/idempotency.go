@@ -37,7 +37,7 @@ const (
 	maxSwept = 10_000
 )
 
-// Errors of Begin, besides those of store.Store and encryption.Keyring.
+// Errors of Begin, besides the errors of store.Store and encryption.Keyring.
 var (
 	// ErrOther says that the key has been used for another request.
 	ErrOther = errors.New("the key has been used for another request")
@@ -88,7 +88,7 @@ type Attempt struct {
 // Begin begins an attempt or, if the request has been answered, returns the stored response. Keys are unique within who, which
 // names the caller. Fingerprint identifies the content of the request.
 //
-// Errors: ErrOther, ErrUnderWay, and those of the store, ErrQuota among them, and the keyring. After an error, the request must
+// Errors: ErrOther, ErrUnderWay, and the errors of the store, such as ErrQuota, and of the keyring. After an error, the request must
 // not be served.
 func (s *Store) Begin(ctx context.Context, who, key, fingerprint string) (*Attempt, []byte, error) {
 	name := digest(who, key)
@@ -205,7 +205,7 @@ func (a *Attempt) Leave(ctx context.Context, nothingDone bool) error {
 }
 
 // Sweep removes expired attempts, up to a maximum, and trims their events. It returns the number of removed attempts, also
-// together with an error. Errors: those of the store.
+// together with an error. Errors: the errors of the store.
 func (s *Store) Sweep(ctx context.Context) (int, error) {
 	now := s.Now()
 	if err := s.Records.Trim(ctx, now.Add(-Lifetime)); err != nil {

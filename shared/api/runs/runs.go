@@ -33,7 +33,7 @@ type Run struct {
 	Milliseconds int64 `json:"milliseconds"`
 	// Outcome is Done or Failed.
 	Outcome string `json:"outcome"`
-	// Unavailable tells that a failed run did not reach the state.
+	// Unavailable reports whether a failed run did not reach the state.
 	Unavailable bool `json:"unavailable,omitempty"`
 	// LastDone is when the last run began that was done. Zero: none was, since there are notes.
 	LastDone time.Time `json:"lastDone,omitzero"`
@@ -48,7 +48,7 @@ type Run struct {
 }
 
 // Note stores the note about a run of a function, and removes the notes before it. The count of failures and the time of the
-// last success go on from the note before. Now is the time of the note. Errors: those of the store; of two notes at once, one is
+// last success go on from the note before. Now is the time of the note. Errors: the errors of the store; of two notes at once, one is
 // lost with store.ErrConflict or store.ErrExists.
 func Note(ctx context.Context, notes store.Store, function string, run Run, now time.Time) error {
 	record, err := notes.Get(ctx, function)
@@ -78,12 +78,12 @@ func Note(ctx context.Context, notes store.Store, function string, run Run, now 
 	if err != nil {
 		return fmt.Errorf("writing the note of a run: %w", err)
 	}
-	// Nobody watches the notes.
+	// Notes have no watchers.
 	return notes.Trim(ctx, now)
 }
 
-// Read returns the note about the last run of a function, and the zero Run if there is none. Errors: those of the store, and
-// that of a note that cannot be read.
+// Read returns the note about the last run of a function, and the zero Run if there is none. Errors: the errors of the store,
+// and an error for a note that cannot be read.
 func Read(ctx context.Context, notes store.Store, function string) (Run, error) {
 	var run Run
 	record, err := notes.Get(ctx, function)
