@@ -51,15 +51,15 @@ func page(code, first string) *webpage.Page {
 	}
 }
 
-// Do is POST: the code. The answer offers the ways to sign in. Errors: those of signin.Flow.EnterCode.
+// Do is POST: the code. The answer offers the ways to sign in. Errors: those of signin.Flow.EnterUserCode.
 func Do(ctx context.Context, deps Deps, in Input) (frame.FormResult, error) {
 	code, err := signin.Parameter(in.Form, "user_code")
 	if err != nil {
 		return frame.FormResult{}, err
 	}
-	found, notes, err := deps.Flow.EnterCode(ctx, code, in.Network)
+	accepted, notes, err := deps.Flow.EnterUserCode(ctx, code, in.Network)
 	switch {
-	case errors.Is(err, signin.ErrCode):
+	case errors.Is(err, signin.ErrUnknownUserCode):
 		// The person tries again.
 		return frame.FormResult{
 			Status: 400, Page: page("", "The code is not known, or has expired. Compare it with what the program shows."), Annotations: notes,
@@ -68,12 +68,12 @@ func Do(ctx context.Context, deps Deps, in Input) (frame.FormResult, error) {
 		return frame.FormResult{Annotations: notes}, err
 	}
 	choice := &webpage.Page{
-		Title: "Sign in on another device", Text: []string{"Sign in, to see which device asks."}, Facts: []webpage.Fact{{Name: "Code", Value: found.Code}},
+		Title: "Sign in on another device", Text: []string{"Sign in, to see which device asks."}, Facts: []webpage.Fact{{Name: "Code", Value: accepted.Code}},
 	}
-	for _, way := range found.Ways {
-		choice.Links = append(choice.Links, webpage.Link{Label: "Sign in: " + way.Label, Address: found.URL(way)})
+	for _, way := range accepted.Methods {
+		choice.Links = append(choice.Links, webpage.Link{Label: "Sign in: " + way.Label, Address: accepted.URL(way)})
 	}
-	return frame.FormResult{Page: choice, Cookies: []frame.Cookie{frame.Cookie(found.Cookie)}, Annotations: notes}, nil
+	return frame.FormResult{Page: choice, Cookies: []frame.Cookie{frame.Cookie(accepted.Cookie)}, Annotations: notes}, nil
 }
 
 // Function is the operation as it is deployed.
@@ -86,5 +86,5 @@ var Function = &frame.Function{
 }
 
 func open(env *platform.Environment) Deps {
-	return Deps{Flow: signin.Open(env), Refused: func() error { return signin.Devices(env) }}
+	return Deps{Flow: signin.Open(env), Refused: func() error { return signin.CheckDeviceLogin(env) }}
 }

@@ -26,8 +26,8 @@ type Input = frame.ReviewRequest[*authorizationv1.SubjectAccessReview]
 // does not name the API of the request, or if the review is about both or neither of a resource and a path;
 // ServiceUnavailable if an object cannot be read.
 func Do(ctx context.Context, deps Deps, in Input) (*authorizationv1.SubjectAccessReview, error) {
-	if in.Caller.Admin() && review.Here(in.Parameter) {
-		if err := deps.Access.AnswerHere(ctx, in.Object); err != nil {
+	if in.Caller.Admin() && review.IsAboutPlatform(in.Parameter) {
+		if err := deps.Access.AnswerPlatform(ctx, in.Object); err != nil {
 			return nil, err
 		}
 		return in.Object, nil

@@ -21,23 +21,23 @@ const path = "/auth/password/login"
 
 // Deps is what the operation needs.
 type Deps struct {
-	Doors     *signin.Doors
-	Passwords *signin.Passwords
+	Starter   *signin.Starter
+	Passwords *signin.PasswordLogin
 }
 
 // Input is the request.
 type Input = frame.FormInput
 
-// granted is the answer to a program.
-type granted struct {
+// codeResponse is the answer to a program.
+type codeResponse struct {
 	// Code is what the program exchanges at /auth/token, within a minute.
 	Code string `json:"code"`
 }
 
-// show is GET: the page with the form. Errors: those of signin.Doors.StartPassword.
+// show is GET: the page with the form. Errors: those of signin.Starter.StartPassword.
 func show(ctx context.Context, deps Deps, in Input) (frame.FormResult, error) {
 	notes := map[string]string{signin.AnnotationConnector: signin.PasswordID, signin.AnnotationOutcome: "started"}
-	begun, cookies, err := deps.Doors.StartPassword(ctx, in.Query, in.Cookies)
+	begun, cookies, err := deps.Starter.StartPassword(ctx, in.Query, in.Cookies)
 	if err != nil {
 		signin.Annotate(notes, err)
 		return frame.FormResult{Annotations: notes}, err
@@ -61,16 +61,16 @@ func page(id string, text string) *webpage.Page {
 	}
 }
 
-// Do is POST: the name and the password, from the page or from a program. Errors: those of signin.Passwords.Finish and Grant.
+// Do is POST: the name and the password, from the page or from a program. Errors: those of signin.Passwords.HandleForm and Grant.
 func Do(ctx context.Context, deps Deps, in Input) (frame.FormResult, error) {
 	if !in.Form.Has("id") {
-		code, notes, err := deps.Passwords.Grant(ctx, in.Form, in.Network)
+		code, notes, err := deps.Passwords.IssueCode(ctx, in.Form, in.Network)
 		if err != nil {
 			return frame.FormResult{Annotations: notes}, err
 		}
-		return frame.FormResult{JSON: granted{code}, Annotations: notes}, nil
+		return frame.FormResult{JSON: codeResponse{code}, Annotations: notes}, nil
 	}
-	address, notes, err := deps.Passwords.Finish(ctx, in.Form, in.Cookies, in.Network)
+	address, notes, err := deps.Passwords.HandleForm(ctx, in.Form, in.Cookies, in.Network)
 	switch {
 	case errors.Is(err, signin.ErrPassword):
 		// The person tries again.
@@ -93,5 +93,5 @@ var Function = &frame.Function{
 }
 
 func open(env *platform.Environment) Deps {
-	return Deps{Doors: signin.OpenDoors(env), Passwords: signin.OpenPasswords(env, password.Open(env, user.Open(env)))}
+	return Deps{Starter: signin.OpenStarter(env), Passwords: signin.OpenPasswordLogin(env, password.Open(env, user.Open(env)))}
 }

@@ -19,36 +19,36 @@ type Deps struct{ Flow *signin.Flow }
 // Input is the request.
 type Input = frame.FormInput
 
-// show is GET: the page with the question. Errors: those of signin.Flow.Pending.
+// show is GET: the page with the question. Errors: those of signin.Flow.ConsentRequest.
 func show(ctx context.Context, deps Deps, in Input) (frame.FormResult, error) {
 	id, err := signin.Parameter(in.Query, "id")
 	if err != nil {
 		return frame.FormResult{}, err
 	}
-	pending, err := deps.Flow.Pending(ctx, id, in.Cookies)
+	consent, err := deps.Flow.ConsentRequest(ctx, id, in.Cookies)
 	if err != nil {
-		return refused(err)
+		return refusalResult(err)
 	}
-	facts := []webpage.Fact{{Name: "User", Value: pending.User}}
-	if pending.Account != "" {
-		facts = append(facts, webpage.Fact{Name: "Account", Value: pending.Account})
+	facts := []webpage.Fact{{Name: "User", Value: consent.User}}
+	if consent.Account != "" {
+		facts = append(facts, webpage.Fact{Name: "Account", Value: consent.Account})
 	}
-	asks := &webpage.Page{
+	page := &webpage.Page{
 		Title: "Sign in on this computer?",
 		Text: []string{
 			"A program on this computer asks for an access key of the platform.",
 			"Allow this only if you have just started it yourself, for example with platform login.",
 		},
-		Target: pending.Origin,
+		Target: consent.Origin,
 	}
-	if pending.Console {
-		asks.Title, asks.Text = "Sign in to the console?", []string{
+	if consent.IsConsole {
+		page.Title, page.Text = "Sign in to the console?", []string{
 			"The console of the platform asks for an access key, which this browser keeps where no script can read it.",
 			"Allow this only if you have just started it yourself.",
 		}
 	}
-	if device := pending.Device; device != nil {
-		asks.Title, asks.Text = "Sign in on another device?", []string{
+	if device := consent.Device; device != nil {
+		page.Title, page.Text = "Sign in on another device?", []string{
 			"A program on another device asks for an access key of the platform. Whoever has that device can then act as you.",
 			"Allow this only if you have just started the program yourself, and it shows this code. Nobody else needs you to enter a code.",
 		}
@@ -61,21 +61,21 @@ func show(ctx context.Context, deps Deps, in Input) (frame.FormResult, error) {
 			address = device.Address + ", which is not yours: yours is " + in.Address
 		}
 		facts = append(facts, webpage.Fact{Name: "Address", Value: address},
-			webpage.Fact{Name: "Asked", Value: strconv.Itoa(int(device.Ago/time.Second)) + " seconds ago"})
+			webpage.Fact{Name: "Asked", Value: strconv.Itoa(int(device.Age/time.Second)) + " seconds ago"})
 	} else {
-		facts = append(facts, webpage.Fact{Name: "Program", Value: pending.Origin})
+		facts = append(facts, webpage.Fact{Name: "Program", Value: consent.Origin})
 	}
-	if pending.Unverified {
-		asks.Text = append(asks.Text, "The identity provider's answer was not verified, because the configuration of the platform says so. Anybody can sign in as anybody.")
+	if consent.Unverified {
+		page.Text = append(page.Text, "The identity provider's answer was not verified, because the configuration of the platform says so. Anybody can sign in as anybody.")
 	}
-	facts = append(facts, webpage.Fact{Name: "Platform", Value: pending.Platform})
-	asks.Facts = facts
-	asks.Action, asks.Hidden = pending.Platform+"/auth/confirm", []webpage.Fact{{Name: "id", Value: pending.ID}}
-	asks.Buttons = []webpage.Button{{Name: "decision", Value: "allow", Label: "Allow"}, {Name: "decision", Value: "deny", Label: "Deny"}}
-	return frame.FormResult{Page: asks, Annotations: map[string]string{signin.AnnotationUser: pending.User, signin.AnnotationOutcome: "asked"}}, nil
+	facts = append(facts, webpage.Fact{Name: "Platform", Value: consent.Platform})
+	page.Facts = facts
+	page.Action, page.Hidden = consent.Platform+"/auth/confirm", []webpage.Fact{{Name: "id", Value: consent.ID}}
+	page.Buttons = []webpage.Button{{Name: "decision", Value: "allow", Label: "Allow"}, {Name: "decision", Value: "deny", Label: "Deny"}}
+	return frame.FormResult{Page: page, Annotations: map[string]string{signin.AnnotationUser: consent.User, signin.AnnotationOutcome: "asked"}}, nil
 }
 
-// Do is POST: the decision. Everything but allow denies. Errors: those of signin.Flow.Pending and Decide.
+// Do is POST: the decision. Everything but allow denies. Errors: those of signin.Flow.ConsentRequest and Decide.
 func Do(ctx context.Context, deps Deps, in Input) (frame.FormResult, error) {
 	id, err := signin.Parameter(in.Form, "id")
 	if err != nil {
@@ -85,21 +85,21 @@ func Do(ctx context.Context, deps Deps, in Input) (frame.FormResult, error) {
 	if err != nil {
 		return frame.FormResult{}, err
 	}
-	pending, err := deps.Flow.Pending(ctx, id, in.Cookies)
+	consent, err := deps.Flow.ConsentRequest(ctx, id, in.Cookies)
 	if err != nil {
-		return refused(err)
+		return refusalResult(err)
 	}
 	allow := decision == "allow"
-	address, err := deps.Flow.Decide(ctx, pending, allow)
+	address, err := deps.Flow.Decide(ctx, consent, allow)
 	if err != nil {
-		return refused(err)
+		return refusalResult(err)
 	}
-	notes := map[string]string{signin.AnnotationUser: pending.User, signin.AnnotationOutcome: "denied"}
+	notes := map[string]string{signin.AnnotationUser: consent.User, signin.AnnotationOutcome: "denied"}
 	if allow {
 		notes[signin.AnnotationOutcome] = "allowed"
 	}
-	result := frame.FormResult{Location: address, Cookies: []frame.Cookie{{Name: pending.Cookie}}, Annotations: notes}
-	if pending.Device != nil {
+	result := frame.FormResult{Location: address, Cookies: []frame.Cookie{{Name: consent.Cookie}}, Annotations: notes}
+	if consent.Device != nil {
 		result.Page = &webpage.Page{Title: "You have refused", Text: []string{"The program gets no access key. You can close this page."}}
 		if allow {
 			result.Page = &webpage.Page{Title: "You are signed in", Text: []string{"The program goes on within a few seconds. You can close this page."}}
@@ -109,7 +109,7 @@ func Do(ctx context.Context, deps Deps, in Input) (frame.FormResult, error) {
 	return result, nil
 }
 
-func refused(err error) (frame.FormResult, error) {
+func refusalResult(err error) (frame.FormResult, error) {
 	notes := map[string]string{}
 	signin.Annotate(notes, err)
 	return frame.FormResult{Annotations: notes}, err

@@ -104,8 +104,8 @@ func Do(_ context.Context, deps Deps, _ Input) (frame.FormResult, error) {
 
 // metadata returns what clients of OAuth read. Error: NotFound if the platform does not know its address. Source: RFC 8414, 3.
 func metadata(_ context.Context, deps Deps, _ frame.DocumentInput) (*frame.Page, error) {
-	found, known := deps.Metadata()
-	if !known {
+	found, ok := deps.Metadata()
+	if !ok {
 		return nil, apierror.NoRoute()
 	}
 	text, err := json.Marshal(found)
@@ -127,7 +127,7 @@ func document() frame.Endpoint {
 
 func open(env *platform.Environment) Deps {
 	return Deps{
-		Config: env.Config, Devices: func() bool { return signin.DevicesEnabled(env) },
+		Config: env.Config, Devices: func() bool { return signin.DeviceLoginEnabled(env) },
 		Metadata: func() (signin.Metadata, bool) { return signin.Describe(env) },
 	}
 }

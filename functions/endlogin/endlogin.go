@@ -19,10 +19,10 @@ import (
 
 // Deps is what the operation needs.
 type Deps struct {
-	Doors    *signin.Doors
+	Starter  *signin.Starter
 	Provider interface {
 		signin.Provider
-		signin.Notifier
+		signin.LogoutVerifier
 	}
 	// Flow ends keys. Nil: the operation ends none.
 	Flow *signin.Flow
@@ -31,11 +31,11 @@ type Deps struct {
 // Input is the request.
 type Input = frame.FormInput
 
-// Do sends the browser to the connector. A connector without a sign-out gets a page that says so. Errors: those of signin.Doors.End.
+// Do sends the browser to the connector. A connector without a sign-out gets a page that says so. Errors: those of signin.Doors.EndSessionURL.
 func Do(ctx context.Context, deps Deps, in Input) (frame.FormResult, error) {
 	id := in.Segment("connector")
 	notes := map[string]string{signin.AnnotationConnector: id, signin.AnnotationOutcome: "ended"}
-	address, err := deps.Doors.End(ctx, deps.Provider, id)
+	address, err := deps.Starter.EndSessionURL(ctx, deps.Provider, id)
 	switch {
 	case err != nil:
 		signin.Annotate(notes, err)
@@ -56,9 +56,9 @@ type refusal struct {
 }
 
 // receive takes a logout token from the connector. A token that is not accepted is answered with 400, also if the connector cannot be asked
-// about it. Errors: NotFound for a connector that sends none; those of the state in signin.Flow.EndedByProvider.
+// about it. Errors: NotFound for a connector that sends none; those of the state in signin.Flow.HandleLogoutToken.
 func receive(ctx context.Context, deps Deps, in Input) (frame.FormResult, error) {
-	notes, err := deps.Flow.EndedByProvider(ctx, deps.Provider, in.Segment("connector"), in.Form)
+	notes, err := deps.Flow.HandleLogoutToken(ctx, deps.Provider, in.Segment("connector"), in.Form)
 	var refused *signin.Refusal
 	switch {
 	case errors.As(err, &refused) && apierror.From(err).Status().Code != 404:
@@ -80,7 +80,7 @@ var Function = &frame.Function{
 }
 
 func open(env *platform.Environment) Deps {
-	return Deps{Doors: signin.OpenDoors(env), Provider: connectors.Open(env)}
+	return Deps{Starter: signin.OpenStarter(env), Provider: connectors.Open(env)}
 }
 
 func openKeys(env *platform.Environment) Deps {

@@ -19,7 +19,7 @@ import (
 // Deps is what the operation needs.
 type Deps struct {
 	Flow *signin.Flow
-	Jobs *tokenexchange.Flow
+	Jobs *tokenexchange.Exchanger
 	Now  func() time.Time
 	// Address returns the address of the platform. Empty: it is not known.
 	Address func() string
@@ -28,8 +28,8 @@ type Deps struct {
 // Input is the request.
 type Input = frame.FormInput
 
-// answer is a response of a token endpoint. Source: RFC 6749, 5.1.
-type answer struct {
+// tokenResponse is a response of a token endpoint. Source: RFC 6749, 5.1.
+type tokenResponse struct {
 	AccessToken string `json:"access_token"`
 	TokenType   string `json:"token_type"`
 	// ExpiresIn are seconds. Absent: the key does not expire.
@@ -49,81 +49,81 @@ type answer struct {
 	AccessKey string `json:"access_key"`
 }
 
-// wrong is the answer to a request that gets no key, as OAuth says.
-func wrong(code, why string, notes map[string]string) (frame.FormResult, error) {
-	return refused(signin.Wrong(code, why), notes)
+// errorResponse is the answer to a request that gets no key, as OAuth says.
+func errorResponse(code, why string, notes map[string]string) (frame.FormResult, error) {
+	return oauthErrorResponse(signin.NewOAuthError(code, why), notes)
 }
 
-// refused is the answer with an error.
-func refused(why *signin.OAuthError, notes map[string]string) (frame.FormResult, error) {
+// oauthErrorResponse is the answer with an error.
+func oauthErrorResponse(why *signin.OAuthError, notes map[string]string) (frame.FormResult, error) {
 	return frame.FormResult{Status: why.Status, JSON: why, Annotations: notes}, nil
 }
 
-// Do makes the key. A wrong request is answered as OAuth says. Errors: those of signin.Flow.Exchange, PollDevice and Refresh, and of
+// Do makes the key. A wrong request is answered as OAuth says. Errors: those of signin.Flow.RedeemCode, PollDevice and Refresh, and of
 // exchange.Flow.Exchange.
 func Do(ctx context.Context, deps Deps, in Input) (frame.FormResult, error) {
-	given := map[string]string{}
+	params := map[string]string{}
 	for _, name := range []string{
 		"grant_type", "client_id", "code", "code_verifier", "redirect_uri", "device_code", "subject_token", "subject_token_type", "actor_token",
 		"requested_token_type", "scope", "resource", "audience", "rule", "refresh_token", "nonce",
 	} {
 		value, err := signin.Parameter(in.Form, name)
 		if err != nil {
-			return wrong("invalid_request", name+" is given more than once", nil)
+			return errorResponse("invalid_request", name+" is given more than once", nil)
 		}
-		given[name] = value
+		params[name] = value
 	}
-	if given["grant_type"] == "" {
-		return wrong("invalid_request", "grant_type is missing", nil)
+	if params["grant_type"] == "" {
+		return errorResponse("invalid_request", "grant_type is missing", nil)
 	}
 	refusal := (*signin.OAuthError)(nil)
-	if err := signin.CheckClient(in.Form, in.Basic, given["grant_type"] == tokenexchange.GrantType); errors.As(err, &refusal) {
-		return refused(refusal, nil)
+	if err := signin.CheckClient(in.Form, in.Basic, params["grant_type"] == tokenexchange.GrantType); errors.As(err, &refusal) {
+		return oauthErrorResponse(refusal, nil)
 	}
-	if given["grant_type"] == tokenexchange.GrantType {
-		return exchangeJob(ctx, deps, given, in.IdempotencyKey)
+	if params["grant_type"] == tokenexchange.GrantType {
+		return exchangeJob(ctx, deps, params, in.IdempotencyKey)
 	}
-	wanted, known := signin.ReadWanted(given["scope"], given["nonce"])
+	tokenRequest, known := signin.ParseTokenRequest(params["scope"], params["nonce"])
 	if !known {
-		return wrong("invalid_request", "nonce has at most 128 letters, digits and - . _ ~", nil)
+		return errorResponse("invalid_request", "nonce has at most 128 letters, digits and - . _ ~", nil)
 	}
-	var granted signin.Grant
+	var granted signin.TokenResponse
 	var notes map[string]string
 	var err error
-	switch given["grant_type"] {
+	switch params["grant_type"] {
 	case "authorization_code":
-		if given["code"] == "" || given["code_verifier"] == "" || given["redirect_uri"] == "" {
-			return wrong("invalid_request", "code, code_verifier and redirect_uri are required", nil)
+		if params["code"] == "" || params["code_verifier"] == "" || params["redirect_uri"] == "" {
+			return errorResponse("invalid_request", "code, code_verifier and redirect_uri are required", nil)
 		}
-		granted, notes, err = deps.Flow.Exchange(ctx, given["code"], given["code_verifier"], given["redirect_uri"], wanted)
+		granted, notes, err = deps.Flow.RedeemCode(ctx, params["code"], params["code_verifier"], params["redirect_uri"], tokenRequest)
 	case signin.DeviceGrant:
-		if given["device_code"] == "" || given["code_verifier"] == "" {
-			return wrong("invalid_request", "device_code and code_verifier are required", nil)
+		if params["device_code"] == "" || params["code_verifier"] == "" {
+			return errorResponse("invalid_request", "device_code and code_verifier are required", nil)
 		}
-		granted, notes, err = deps.Flow.PollDevice(ctx, given["device_code"], given["code_verifier"], wanted)
+		granted, notes, err = deps.Flow.PollDevice(ctx, params["device_code"], params["code_verifier"], tokenRequest)
 	case "refresh_token":
-		if given["refresh_token"] == "" {
-			return wrong("invalid_request", "refresh_token is missing", nil)
+		if params["refresh_token"] == "" {
+			return errorResponse("invalid_request", "refresh_token is missing", nil)
 		}
-		granted, notes, err = deps.Flow.Refresh(ctx, secret.String(given["refresh_token"]))
+		granted, notes, err = deps.Flow.Refresh(ctx, secret.String(params["refresh_token"]))
 	default:
-		return wrong("unsupported_grant_type", "grant_type must be authorization_code, refresh_token, "+signin.DeviceGrant+" or "+tokenexchange.GrantType, nil)
+		return errorResponse("unsupported_grant_type", "grant_type must be authorization_code, refresh_token, "+signin.DeviceGrant+" or "+tokenexchange.GrantType, nil)
 	}
 	switch {
-	case errors.Is(err, signin.ErrGrant), errors.Is(err, signin.ErrRefresh):
-		return wrong("invalid_grant", err.Error(), notes)
+	case errors.Is(err, signin.ErrInvalidGrant), errors.Is(err, signin.ErrInvalidRefreshToken):
+		return errorResponse("invalid_grant", err.Error(), notes)
 	case errors.As(err, &refusal):
-		return refused(refusal, notes)
+		return oauthErrorResponse(refusal, notes)
 	case err != nil:
 		return frame.FormResult{Annotations: notes}, err
 	}
-	made := answer{AccessToken: granted.Key.Reveal(), TokenType: "Bearer", User: granted.User, AccessKey: granted.Name}
-	made.RefreshToken, made.RefreshKey, made.Scope = granted.Refresh.Reveal(), granted.RefreshKey, granted.Scope
-	return frame.FormResult{JSON: made.until(granted.Expires, deps.Now()), Annotations: notes}, nil
+	response := tokenResponse{AccessToken: granted.Key.Reveal(), TokenType: "Bearer", User: granted.User, AccessKey: granted.KeyName}
+	response.RefreshToken, response.RefreshKey, response.Scope = granted.RefreshToken.Reveal(), granted.RefreshKeyName, granted.Scope
+	return frame.FormResult{JSON: response.withExpiry(granted.Expires, deps.Now()), Annotations: notes}, nil
 }
 
-// until returns the answer with the seconds until the end of the key. The zero time: it has none.
-func (a answer) until(end, now time.Time) answer {
+// withExpiry returns the answer with the seconds until the end of the key. The zero time: it has none.
+func (a tokenResponse) withExpiry(end, now time.Time) tokenResponse {
 	if !end.IsZero() {
 		a.ExpiresIn = max(1, int64(end.Sub(now)/time.Second))
 	}
@@ -131,33 +131,33 @@ func (a answer) until(end, now time.Time) answer {
 }
 
 // exchangeJob makes the key of a job. Attempt is the name of the request. Source: RFC 8693, 2.
-func exchangeJob(ctx context.Context, deps Deps, given map[string]string, attempt string) (frame.FormResult, error) {
-	elsewhere := func(target string) bool { return target != "" && target != deps.Address() }
-	switch kind, wanted := given["subject_token_type"], given["requested_token_type"]; {
-	case given["subject_token"] == "" || kind == "":
-		return wrong("invalid_request", "subject_token and subject_token_type are required", nil)
+func exchangeJob(ctx context.Context, deps Deps, params map[string]string, attempt string) (frame.FormResult, error) {
+	isOtherTarget := func(target string) bool { return target != "" && target != deps.Address() }
+	switch kind, wanted := params["subject_token_type"], params["requested_token_type"]; {
+	case params["subject_token"] == "" || kind == "":
+		return errorResponse("invalid_request", "subject_token and subject_token_type are required", nil)
 	case kind != tokenexchange.TypeJWT && kind != tokenexchange.TypeIDToken:
-		return wrong("invalid_request", "subject_token_type must be "+tokenexchange.TypeJWT+" or "+tokenexchange.TypeIDToken, nil)
+		return errorResponse("invalid_request", "subject_token_type must be "+tokenexchange.TypeJWT+" or "+tokenexchange.TypeIDToken, nil)
 	case wanted != "" && wanted != tokenexchange.TypeAccess:
-		return wrong("invalid_request", "requested_token_type must be "+tokenexchange.TypeAccess, nil)
-	case given["actor_token"] != "":
-		return wrong("invalid_request", "a job acts for nobody else: leave actor_token out", nil)
-	case given["scope"] != "":
-		return wrong("invalid_scope", "the trust rule says what the access key may do: leave scope out", nil)
-	case elsewhere(given["resource"]), elsewhere(given["audience"]):
-		return wrong("invalid_target", "the access key is for this platform: leave resource and audience out, or name its address", nil)
+		return errorResponse("invalid_request", "requested_token_type must be "+tokenexchange.TypeAccess, nil)
+	case params["actor_token"] != "":
+		return errorResponse("invalid_request", "a job acts for nobody else: leave actor_token out", nil)
+	case params["scope"] != "":
+		return errorResponse("invalid_scope", "the trust rule says what the access key may do: leave scope out", nil)
+	case isOtherTarget(params["resource"]), isOtherTarget(params["audience"]):
+		return errorResponse("invalid_target", "the access key is for this platform: leave resource and audience out, or name its address", nil)
 	}
-	granted, notes, err := deps.Jobs.Exchange(ctx, given["subject_token"], given["rule"], attempt)
+	granted, notes, err := deps.Jobs.Exchange(ctx, params["subject_token"], params["rule"], attempt)
 	refusal := (*tokenexchange.RefusedError)(nil)
 	switch {
 	case errors.As(err, &refusal):
-		return wrong(refusal.Code, refusal.Text, notes)
+		return errorResponse(refusal.Code, refusal.Text, notes)
 	case err != nil:
 		return frame.FormResult{Annotations: notes}, err
 	}
-	made := answer{AccessToken: granted.Key.Reveal(), TokenType: "Bearer", IssuedTokenType: tokenexchange.TypeAccess, AccessKey: granted.Name}
-	made.User, made.Team, _ = granted.Owner.Fields()
-	return frame.FormResult{JSON: made.until(granted.Expires, deps.Now()), Annotations: notes}, nil
+	response := tokenResponse{AccessToken: granted.Key.Reveal(), TokenType: "Bearer", IssuedTokenType: tokenexchange.TypeAccess, AccessKey: granted.KeyName}
+	response.User, response.Team, _ = granted.Owner.Fields()
+	return frame.FormResult{JSON: response.withExpiry(granted.Expires, deps.Now()), Annotations: notes}, nil
 }
 
 // Function is the operation as it is deployed.

@@ -24,21 +24,21 @@ type Deps struct {
 type Input = frame.FormInput
 
 // Do finishes the sign-in at a connector, and sends the browser to the page that asks for a confirmation. If the connector gives people
-// tokens, the answer is the page that asks for one. Errors: those of signin.Flow.Finish and signin.Flow.TokenPage.
+// tokens, the answer is the page that asks for one. Errors: those of signin.Flow.HandleCallback and signin.Flow.APITokenPage.
 func Do(ctx context.Context, deps Deps, in Input) (frame.FormResult, error) {
 	id := in.Segment("connector")
-	if deps.Flow.AsksForToken(id) {
-		asked, notes, err := deps.Flow.TokenPage(ctx, id, in.Query, in.Cookies)
+	if deps.Flow.TakesAPIToken(id) {
+		tokenPage, notes, err := deps.Flow.APITokenPage(ctx, id, in.Query, in.Cookies)
 		if err != nil {
 			return frame.FormResult{Annotations: notes}, err
 		}
-		return frame.FormResult{Page: page(asked), Annotations: notes}, nil
+		return frame.FormResult{Page: newTokenPage(tokenPage), Annotations: notes}, nil
 	}
-	return next(deps.Flow.Finish(ctx, deps.Provider, id, in.Query, in.Cookies))
+	return redirect(deps.Flow.HandleCallback(ctx, deps.Provider, id, in.Query, in.Cookies))
 }
 
-// next sends the browser to an address. A trial of a sign-in has none.
-func next(address string, notes map[string]string, err error) (frame.FormResult, error) {
+// redirect sends the browser to an address. A trial of a sign-in has none.
+func redirect(address string, notes map[string]string, err error) (frame.FormResult, error) {
 	result := frame.FormResult{Location: address, Annotations: notes}
 	if address == "" && err == nil {
 		result.Page = &webpage.Page{
@@ -48,38 +48,38 @@ func next(address string, notes map[string]string, err error) (frame.FormResult,
 	return result, err
 }
 
-// page asks for a token of the connector.
-func page(asked signin.TokenPage) *webpage.Page {
+// newTokenPage asks for a token of the connector.
+func newTokenPage(tokenPage signin.TokenPage) *webpage.Page {
 	return &webpage.Page{
 		Title: "Sign in",
 		Text: []string{
-			"Enter an API token of yours for " + asked.Connector + " at " + asked.Host + ".",
-			"The platform sends it to " + asked.Host + " to learn who you are, and does not keep it. It may expire in a minute.",
+			"Enter an API token of yours for " + tokenPage.Connector + " at " + tokenPage.Host + ".",
+			"The platform sends it to " + tokenPage.Host + " to learn who you are, and does not keep it. It may expire in a minute.",
 		},
-		Action: asked.Path, Hidden: []webpage.Fact{{Name: "state", Value: asked.State}},
+		Action: tokenPage.Path, Hidden: []webpage.Fact{{Name: "state", Value: tokenPage.State}},
 		Fields:  []webpage.Field{{Name: signin.TokenField, Label: "API token", Type: "password", Autocomplete: "off"}},
 		Buttons: []webpage.Button{{Name: "action", Value: "login", Label: "Sign in"}},
 	}
 }
 
 // receive takes an answer that a browser posts from the site of the connector, or the token from page. Errors: those of
-// signin.Flow.Receive and signin.Flow.Finish.
+// signin.Flow.HandlePostedResponse and signin.Flow.HandleCallback.
 func receive(ctx context.Context, deps Deps, in Input) (frame.FormResult, error) {
 	id := in.Segment("connector")
-	if deps.Flow.AsksForToken(id) {
+	if deps.Flow.TakesAPIToken(id) {
 		// Another site cannot send this form: the browser would leave out the cookie of the attempt.
-		return next(deps.Flow.Finish(ctx, deps.Provider, id, in.Form, in.Cookies))
+		return redirect(deps.Flow.HandleCallback(ctx, deps.Provider, id, in.Form, in.Cookies))
 	}
-	return next(deps.Flow.Receive(ctx, deps.Provider, id, in.Form))
+	return redirect(deps.Flow.HandlePostedResponse(ctx, deps.Provider, id, in.Form))
 }
 
-// resume goes on with the browser that has begun, and brings its cookie now. Errors: those of signin.Flow.Resume.
+// resume goes on with the browser that has begun, and brings its cookie now. Errors: those of signin.Flow.ResumePosted.
 func resume(ctx context.Context, deps Deps, in Input) (frame.FormResult, error) {
 	id, err := signin.Parameter(in.Query, "id")
 	if err != nil {
 		return frame.FormResult{}, err
 	}
-	path, notes, err := deps.Flow.Resume(ctx, id, in.Cookies)
+	path, notes, err := deps.Flow.ResumePosted(ctx, id, in.Cookies)
 	return frame.FormResult{Location: path, Annotations: notes}, err
 }
 

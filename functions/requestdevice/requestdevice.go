@@ -18,16 +18,16 @@ type Deps struct{ Flow *signin.Flow }
 type Input = frame.FormInput
 
 // Do stores the request and returns its codes. A wrong request is answered as OAuth says. Errors: those of
-// signin.Flow.AskDevice.
+// signin.Flow.AuthorizeDevice.
 func Do(ctx context.Context, deps Deps, in Input) (frame.FormResult, error) {
-	made, notes, err := deps.Flow.AskDevice(ctx, in.Form, in.Basic, in.Address, in.Network)
+	authorization, notes, err := deps.Flow.AuthorizeDevice(ctx, in.Form, in.Basic, in.Address, in.Network)
 	if wrong := (*signin.OAuthError)(nil); errors.As(err, &wrong) {
 		return frame.FormResult{Status: wrong.Status, JSON: wrong, Annotations: notes}, nil
 	}
 	if err != nil {
 		return frame.FormResult{Annotations: notes}, err
 	}
-	return frame.FormResult{JSON: made, Annotations: notes}, nil
+	return frame.FormResult{JSON: authorization, Annotations: notes}, nil
 }
 
 // Function is the operation as it is deployed.

@@ -18,15 +18,15 @@ import (
 // Deps is what the operation needs.
 type Deps struct {
 	Flow     *signin.Flow
-	Provider signin.Keeper
+	Provider signin.SessionProvider
 }
 
 // Output counts what a run did.
-type Output = signin.Renewed
+type Output = signin.RevalidationCounts
 
-// Do asks about the sessions that are due, up to a bound. Errors: those of signin.Flow.Renew; the output counts what was done before.
+// Do asks about the sessions that are due, up to a bound. Errors: those of signin.Flow.Revalidate; the output counts what was done before.
 func Do(ctx context.Context, deps Deps) (Output, error) {
-	return deps.Flow.Renew(ctx, deps.Provider)
+	return deps.Flow.Revalidate(ctx, deps.Provider)
 }
 
 // Function is the operation as it is deployed.

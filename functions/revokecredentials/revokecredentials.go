@@ -31,8 +31,8 @@ import (
 	"management.platform.sh/shared/state/store"
 )
 
-// pace is the time that each text takes, longer than a revocation takes with a state nearby. Source: ADR-0022.
-const pace = 40 * time.Millisecond
+// minDuration is the time that each text takes, longer than a revocation takes with a state nearby. Source: ADR-0022.
+const minDuration = 40 * time.Millisecond
 
 var (
 	// definition is the resource. Its objects are not stored.
@@ -47,9 +47,9 @@ type Deps struct {
 	Tokens  *issuedtoken.Register
 	// Verify returns the claims of a token of this platform.
 	Verify func(context.Context, secret.String) (token.Claims, error)
-	// Ended says that a key has ended, so that what belongs to it elsewhere can end as well.
-	Ended func(context.Context, *model.OwnedAccessKey) error
-	Log   *slog.Logger
+	// ScheduleRelease says that a key has ended, so that what belongs to it elsewhere can end as well.
+	ScheduleRelease func(context.Context, *model.OwnedAccessKey) error
+	Log             *slog.Logger
 }
 
 // Input is the request.
@@ -102,7 +102,7 @@ func revokeToken(ctx context.Context, deps Deps, in frame.FormInput) (frame.Form
 	}
 	texts := in.Form["token"]
 	if len(texts) != 1 || texts[0] == "" {
-		refusal = signin.Wrong("invalid_request", "token is missing, or given more than once")
+		refusal = signin.NewOAuthError("invalid_request", "token is missing, or given more than once")
 		return frame.FormResult{Status: refusal.Status, JSON: refusal}, nil
 	}
 	name, err := deps.revokePaced(ctx, deps.revoke, texts[0])
@@ -118,7 +118,7 @@ func revokeToken(ctx context.Context, deps Deps, in frame.FormInput) (frame.Form
 
 // revokePaced revokes one credential in the time that each text takes. It returns what revoke returns.
 func (d Deps) revokePaced(ctx context.Context, revoke func(context.Context, secret.String) (string, error), text string) (string, error) {
-	even := time.NewTimer(pace)
+	even := time.NewTimer(minDuration)
 	defer even.Stop()
 	name, err := revoke(ctx, secret.String(text))
 	if err != nil {
@@ -146,7 +146,7 @@ func (d Deps) revoke(ctx context.Context, text secret.String) (string, error) {
 		if err != nil || key == nil {
 			return "", err
 		}
-		if err := d.Ended(ctx, key); err != nil {
+		if err := d.ScheduleRelease(ctx, key); err != nil {
 			// The schedule finds out later.
 			d.Log.WarnContext(ctx, "the provider of a sign-in learns later that it has ended", "key", key.Name, "error", err)
 		}
@@ -197,8 +197,8 @@ var Function = &frame.Function{
 func open(env *platform.Environment) Deps {
 	from, sessions := issuer.Open(env), signin.Sessions(env)
 	return Deps{
-		Ended: func(ctx context.Context, key *model.OwnedAccessKey) error {
-			return signin.Hasten(ctx, sessions, key, env.Now())
+		ScheduleRelease: func(ctx context.Context, key *model.OwnedAccessKey) error {
+			return signin.ScheduleRelease(ctx, sessions, key, env.Now())
 		},
 		Keys: kinds.AccessKeys(env), Retired: accesskey.OpenRetired(env), Tokens: kinds.IssuedTokens(env), Log: env.Log,
 		Verify: func(ctx context.Context, text secret.String) (token.Claims, error) {

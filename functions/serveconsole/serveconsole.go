@@ -79,7 +79,7 @@ func Do(_ context.Context, deps Deps, in Input) (*frame.Page, error) {
 	if page, found := deps.assets().files[in.Path]; found {
 		return page, nil
 	}
-	looks := theme.Of(deps.config().UISettings)
+	looks := theme.New(deps.config().UISettings)
 	switch {
 	case isPage(in.Path):
 		return deps.assets().page(in.Path, looks), nil

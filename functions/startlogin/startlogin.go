@@ -15,18 +15,18 @@ import (
 
 // Deps is what the operation needs.
 type Deps struct {
-	Doors    *signin.Doors
+	Starter  *signin.Starter
 	Provider signin.Provider
 }
 
 // Input is the request.
 type Input = frame.FormInput
 
-// Do begins a sign-in. Errors: those of signin.Doors.Start.
+// Do begins a sign-in. Errors: those of signin.Starter.Start.
 func Do(ctx context.Context, deps Deps, in Input) (frame.FormResult, error) {
 	id := in.Segment("connector")
 	notes := map[string]string{signin.AnnotationConnector: id, signin.AnnotationOutcome: "started"}
-	address, cookies, err := deps.Doors.Start(ctx, deps.Provider, id, in.Query, in.Cookies)
+	address, cookies, err := deps.Starter.Start(ctx, deps.Provider, id, in.Query, in.Cookies)
 	if err != nil {
 		signin.Annotate(notes, err)
 		return frame.FormResult{Annotations: notes}, err
@@ -38,10 +38,10 @@ func Do(ctx context.Context, deps Deps, in Input) (frame.FormResult, error) {
 	return result, nil
 }
 
-// choose offers the ways to sign in. If there is one, the browser goes on in it. Errors: those of signin.Doors.Choose.
-func choose(ctx context.Context, doors *signin.Doors, in Input) (frame.FormResult, error) {
+// chooseMethod offers the ways to sign in. If there is one, the browser goes on in it. Errors: those of signin.Doors.LoginMethods.
+func chooseMethod(ctx context.Context, starter *signin.Starter, in Input) (frame.FormResult, error) {
 	notes := map[string]string{signin.AnnotationOutcome: "offered"}
-	choices, err := doors.Choose(ctx, in.Query, in.Cookies)
+	choices, err := starter.LoginMethods(ctx, in.Query, in.Cookies)
 	if err != nil {
 		signin.Annotate(notes, err)
 		return frame.FormResult{Annotations: notes}, err
@@ -61,10 +61,10 @@ var Function = &frame.Function{
 	Name:     "startlogin",
 	Encrypts: true,
 	Endpoints: []frame.Endpoint{
-		frame.Form("GET", "/auth/{connector}/login", open, Do), frame.Form("GET", signin.AuthorizePath, signin.OpenDoors, choose),
+		frame.Form("GET", "/auth/{connector}/login", open, Do), frame.Form("GET", signin.AuthorizePath, signin.OpenStarter, chooseMethod),
 	},
 }
 
 func open(env *platform.Environment) Deps {
-	return Deps{Doors: signin.OpenDoors(env), Provider: connectors.Open(env)}
+	return Deps{Starter: signin.OpenStarter(env), Provider: connectors.Open(env)}
 }

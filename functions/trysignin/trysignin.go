@@ -43,18 +43,18 @@ type Output = frame.ReviewResult[*model.SignInTrial]
 //
 // Errors: Invalid at spec.connector and spec.trial; TooManyRequests if the caller has too many trials; those of the state.
 func Do(ctx context.Context, deps Deps, in Input) (Output, error) {
-	asked, at := in.Object.Spec, field.NewPath("spec")
+	spec, path := in.Object.Spec, field.NewPath("spec")
 	switch {
-	case asked.Connector != "" && asked.Trial != "":
-		return Output{}, invalid(field.Forbidden(at.Child("trial"), "set either connector, to begin a trial, or trial, to learn what came of one"))
-	case asked.Connector != "":
+	case spec.Connector != "" && spec.Trial != "":
+		return Output{}, invalid(field.Forbidden(path.Child("trial"), "set either connector, to begin a trial, or trial, to learn what came of one"))
+	case spec.Connector != "":
 		return begin(ctx, deps, in)
-	case asked.Trial != "":
+	case spec.Trial != "":
 		return report(ctx, deps, in)
 	default:
 		return Output{}, invalid(
-			field.Required(at.Child("connector"), "the ID of a connector, to begin a trial; or set trial"),
-			field.Required(at.Child("trial"), "the status.trial of the answer that began a trial, to learn what came of it; or set connector"),
+			field.Required(path.Child("connector"), "the ID of a connector, to begin a trial; or set trial"),
+			field.Required(path.Child("trial"), "the status.trial of the answer that began a trial, to learn what came of it; or set connector"),
 		)
 	}
 }
@@ -104,13 +104,13 @@ func check(config *model.ConfigStatus, id string) *field.Error {
 
 // report returns what came of a trial.
 func report(ctx context.Context, deps Deps, in Input) (Output, error) {
-	ask := deps.Trials.End
+	readReport := deps.Trials.End
 	if in.DryRun {
-		ask = deps.Trials.Report
+		readReport = deps.Trials.Report
 	}
-	found, expires, err := ask(ctx, in.Object.Spec.Trial, in.Caller.Owner.String())
+	found, expires, err := readReport(ctx, in.Object.Spec.Trial, in.Caller.Owner.String())
 	switch {
-	case errors.Is(err, signin.ErrTrial):
+	case errors.Is(err, signin.ErrUnknownTrial):
 		return Output{}, invalid(field.Invalid(field.NewPath("spec", "trial"), field.OmitValueType{},
 			"is no trial that you have begun, or the trial has expired, or its report was given before: begin another one"))
 	case err != nil:

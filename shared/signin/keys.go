@@ -16,19 +16,19 @@ import (
 // Sweeper is the caller that deletes the oldest keys of sign-ins, and the keys that did not reach those who asked for them.
 var Sweeper = identity.New(identity.Owner{Kind: identity.Subject, Name: "exchangetoken"}, []string{identity.Admins})
 
-// forget deletes the oldest keys of sign-ins of a user beyond the limit, but not the one of a name. A key that is not deleted, because
+// deleteOldestKeys deletes the oldest keys of sign-ins of a user beyond the limit, but not the one of a name. A key that is not deleted, because
 // the state fails, goes at the next sign-in. Source: ADR-0032.
-func (f *Flow) forget(ctx context.Context, owner identity.Owner, made string) {
+func (f *Flow) deleteOldestKeys(ctx context.Context, owner identity.Owner, newest string) {
 	var logins []*model.OwnedAccessKey
-	for record, err := range store.Each(ctx, f.keys.Store, store.Query{Owners: []string{owner.String()}}) {
+	for record, err := range store.Each(ctx, f.loginKeys.Store, store.Query{Owners: []string{owner.String()}}) {
 		if err != nil {
 			f.env.Log.ErrorContext(ctx, "looking for old keys of sign-ins", "error", err)
 			return
 		}
-		key, err := f.keys.Decode(record)
+		key, err := f.loginKeys.Decode(record)
 		// What a refresh key made ends with it.
-		alone := err == nil && len(accesskey.Bounding(key.Status.Lineage)) == 0
-		if alone && accesskey.IsSignInType(key.Spec.Type) && key.Name != made && key.DeletionTimestamp == nil {
+		independent := err == nil && len(accesskey.Bounding(key.Status.Lineage)) == 0
+		if independent && accesskey.IsSignInType(key.Spec.Type) && key.Name != newest && key.DeletionTimestamp == nil {
 			logins = append(logins, key)
 		}
 	}
@@ -39,7 +39,7 @@ func (f *Flow) forget(ctx context.Context, owner identity.Owner, made string) {
 		return strings.Compare(a.Name, b.Name)
 	})
 	for _, key := range logins[:max(0, len(logins)+1-limits.LoginKeys)] {
-		if _, err := resource.Delete(ctx, f.all, resource.DeleteInput{Caller: Sweeper, Name: key.Name, UID: key.UID}); err != nil {
+		if _, err := resource.Delete(ctx, f.keys, resource.DeleteInput{Caller: Sweeper, Name: key.Name, UID: key.UID}); err != nil {
 			f.env.Log.ErrorContext(ctx, "deleting an old key of a sign-in", "key", key.Name, "error", err)
 			return
 		}

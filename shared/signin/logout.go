@@ -18,58 +18,58 @@ import (
 )
 
 const (
-	// LogoutTokenAge is the age at which a logout token is not accepted any more.
-	LogoutTokenAge = time.Hour
-	// usedFor is how long the use of a logout token is noted: longer than any clock lets it be accepted.
-	usedFor = LogoutTokenAge + 2*time.Minute
-	// usedOwner owns these notes in the state.
-	usedOwner = "logout"
+	// MaxLogoutTokenAge is the age at which a logout token is not accepted any more.
+	MaxLogoutTokenAge = time.Hour
+	// logoutTokenNoteLifetime is how long the use of a logout token is noted: longer than any clock lets it be accepted.
+	logoutTokenNoteLifetime = MaxLogoutTokenAge + 2*time.Minute
+	// logoutTokenOwner owns these notes in the state.
+	logoutTokenOwner = "logout"
 )
 
-// ender ends the keys of sign-ins that their provider has ended.
-var ender = identity.New(identity.Owner{Kind: identity.Subject, Name: "endlogin"}, []string{identity.Admins})
+// logoutCaller ends the keys of sign-ins that their provider has ended.
+var logoutCaller = identity.New(identity.Owner{Kind: identity.Subject, Name: "endlogin"}, []string{identity.Admins})
 
-// Ended is what a logout token says. One of Session and Subject may be empty.
-type Ended struct {
-	// TokenID identifies the token at its provider.
-	TokenID string
-	// Session is what the provider calls the session that has ended, and Subject what it calls the person.
-	Session, Subject string
+// LogoutToken is what a logout token says. One of Session and Subject may be empty.
+type LogoutToken struct {
+	// ID identifies the token at its provider.
+	ID string
+	// SessionID is what the provider calls the session that has ended, and Subject what it calls the person.
+	SessionID, Subject string
 }
 
-// Notifier checks the tokens with which a provider says that a session has ended. Implementations are safe for concurrent use.
-type Notifier interface {
-	// Ended returns what a logout token of a connector says. Errors: Refusal.
-	Ended(ctx context.Context, connector Connector, token string) (Ended, error)
+// LogoutVerifier checks the tokens with which a provider says that a session has ended. Implementations are safe for concurrent use.
+type LogoutVerifier interface {
+	// VerifyLogoutToken returns what a logout token of a connector says. Errors: Refusal.
+	VerifyLogoutToken(ctx context.Context, connector Connector, token string) (LogoutToken, error)
 }
 
 // logoutNames are the names by which a connector may end a session later. Nil: it ends none.
-func logoutNames(chosen Connector, session Session) []string {
-	if chosen.Kind != connector.OIDC {
+func logoutNames(conn Connector, session Session) []string {
+	if conn.Kind != connector.OIDC {
 		return nil
 	}
 	var names []string
 	if session.ID != "" {
-		names = append(names, Digest("sid", chosen.ID, session.ID))
+		names = append(names, Digest("sid", conn.ID, session.ID))
 	}
 	if session.Subject != "" {
-		names = append(names, Digest("sub", chosen.ID, session.Subject))
+		names = append(names, Digest("sub", conn.ID, session.Subject))
 	}
 	return names
 }
 
-// EndedByProvider takes the form with which a provider says that it has ended a session, or all sessions of a person. The keys of these
+// HandleLogoutToken takes the form with which a provider says that it has ended a session, or all sessions of a person. The keys of these
 // sign-ins, and what is bound to them, are refused at the next request; a sign-in that is under way leads to no key. Keys that the person
 // has made otherwise stay. A token counts once, and one for which there is no sign-in does nothing. Notes are for the audit, also after an
 // error.
 //
 // Errors: Refusal; those of the store and of the keys: the same token may be sent again then. Source: OpenID Connect Back-Channel Logout
 // 1.0, 2.5 to 2.8; ADR-0042.
-func (f *Flow) EndedByProvider(ctx context.Context, provider Notifier, id string, form url.Values) (notes map[string]string, err error) {
+func (f *Flow) HandleLogoutToken(ctx context.Context, verifier LogoutVerifier, id string, form url.Values) (notes map[string]string, err error) {
 	notes = map[string]string{AnnotationConnector: id}
 	defer func() { Annotate(notes, err) }()
-	chosen, known := lookup(f.env.Config(), id)
-	if !known || chosen.Kind != connector.OIDC {
+	conn, ok := findConnector(f.env.Config(), id)
+	if !ok || conn.Kind != connector.OIDC {
 		return notes, unknownConnector()
 	}
 	raw, err := Parameter(form, "logout_token")
@@ -77,80 +77,80 @@ func (f *Flow) EndedByProvider(ctx context.Context, provider Notifier, id string
 	case err != nil:
 		return notes, err
 	case raw == "":
-		return notes, badRequest("logout_token is required")
+		return notes, refuseBadRequest("logout_token is required")
 	}
-	said, err := provider.Ended(ctx, chosen, raw)
+	token, err := verifier.VerifyLogoutToken(ctx, conn, raw)
 	if err != nil {
 		return notes, err
 	}
-	names := logoutNames(chosen, Session{ID: said.Session, Subject: said.Subject})
-	undo, err := f.useToken(ctx, chosen, said)
+	names := logoutNames(conn, Session{ID: token.SessionID, Subject: token.Subject})
+	undo, err := f.noteLogoutToken(ctx, conn, token)
 	if err != nil {
 		return notes, err
 	}
-	keys, users, err := f.endNamed(ctx, names)
+	keys, users, err := f.endLogins(ctx, names)
 	if err != nil {
 		undo(context.WithoutCancel(ctx))
 		return notes, err
 	}
-	notes[AnnotationOutcome] = ended
-	note(notes, AnnotationEnded, keys)
-	note(notes, AnnotationUser, users)
+	notes[AnnotationOutcome] = stageLoggedOut
+	noteNames(notes, AnnotationEnded, keys)
+	noteNames(notes, AnnotationUser, users)
 	return notes, nil
 }
 
-// useToken notes that a logout token is used. Of several requests with one token, one wins. Undo takes the note back, as far as the state
+// noteLogoutToken notes that a logout token is used. Of several requests with one token, one wins. Undo takes the note back, as far as the state
 // can be reached.
-func (f *Flow) useToken(ctx context.Context, chosen Connector, said Ended) (undo func(context.Context), err error) {
-	name, now := "logout-"+Digest("jti", chosen.ID, said.TokenID), f.env.Now()
+func (f *Flow) noteLogoutToken(ctx context.Context, conn Connector, token LogoutToken) (undo func(context.Context), err error) {
+	name, now := "logout-"+Digest("jti", conn.ID, token.ID), f.env.Now()
 	revision, err := f.records.Create(ctx, store.Record{
-		Name: name, Owner: usedOwner, Created: now, Expires: now.Add(usedFor), Object: []byte("{}"),
+		Name: name, Owner: logoutTokenOwner, Created: now, Expires: now.Add(logoutTokenNoteLifetime), Object: []byte("{}"),
 	})
 	switch {
 	case errors.Is(err, store.ErrExists):
-		return nil, NotLoggedOut("it was used before")
+		return nil, RefusedLogoutToken("it was used before")
 	case err != nil:
 		return nil, fmt.Errorf("noting the use of a logout token: %w", err)
 	}
 	return func(ctx context.Context) {
 		if _, err := f.records.Delete(ctx, name, revision); err != nil {
-			f.env.Log.WarnContext(ctx, "a logout token that ended nothing counts as used", "connector", chosen.ID, "error", err)
+			f.env.Log.WarnContext(ctx, "a logout token that ended nothing counts as used", "connector", conn.ID, "error", err)
 		}
 	}, nil
 }
 
-// endNamed ends the sign-ins that have all of some names. It returns the names of the keys and of their users, sorted.
-func (f *Flow) endNamed(ctx context.Context, names []string) (keys, users []string, err error) {
+// endLogins ends the sign-ins that have all of some names. It returns the names of the keys and of their users, sorted.
+func (f *Flow) endLogins(ctx context.Context, names []string) (keys, users []string, err error) {
 	// Sign-ins that are under way come first: their keys are looked for afterwards.
-	pending, err := named(ctx, f.records, names)
+	loginRecords, err := recordsWithNames(ctx, f.records, names)
 	if err != nil {
 		return nil, nil, err
 	}
-	for _, record := range pending {
-		if _, err := f.endSignIn(ctx, record); err != nil {
+	for _, record := range loginRecords {
+		if _, err := f.markLoggedOut(ctx, record); err != nil {
 			return nil, nil, err
 		}
 	}
-	sessions, err := named(ctx, f.sessions, names)
+	sessionRecords, err := recordsWithNames(ctx, f.sessions, names)
 	if err != nil {
 		return nil, nil, err
 	}
-	for _, record := range sessions {
-		var state stored
-		if err := json.Unmarshal(record.Object, &state); err != nil {
+	for _, record := range sessionRecords {
+		var session storedSession
+		if err := json.Unmarshal(record.Object, &session); err != nil {
 			return nil, nil, fmt.Errorf("reading a session: %w", err)
 		}
-		key, _, err := f.storedKey(ctx, state, record.Name)
+		key, _, err := f.readKey(ctx, session, record.Name)
 		if err != nil {
 			return nil, nil, err
 		}
 		if key == nil {
 			continue
 		}
-		if err := resource.Revoke(ctx, f.all, ender, key); err != nil {
+		if err := resource.Revoke(ctx, f.keys, logoutCaller, key); err != nil {
 			return nil, nil, err
 		}
-		keys, users = append(keys, key.Name), append(users, state.User)
+		keys, users = append(keys, key.Name), append(users, session.User)
 		if err := f.sessions.Touch(ctx, record, time.Time{}, f.env.Now()); err != nil {
 			return nil, nil, fmt.Errorf("storing that a session has ended: %w", err)
 		}
@@ -160,56 +160,56 @@ func (f *Flow) endNamed(ctx context.Context, names []string) (keys, users []stri
 	return keys, slices.Compact(users), nil
 }
 
-// named returns the records that have all of some names, of which there is at least one.
-func named(ctx context.Context, from store.Store, names []string) ([]store.Record, error) {
-	var found []store.Record
-	for record, err := range store.Each(ctx, from, store.Query{Reference: names[0]}) {
+// recordsWithNames returns the records that have all of some names, of which there is at least one.
+func recordsWithNames(ctx context.Context, records store.Store, names []string) ([]store.Record, error) {
+	var matching []store.Record
+	for record, err := range store.Each(ctx, records, store.Query{Reference: names[0]}) {
 		if err != nil {
 			return nil, fmt.Errorf("looking for sign-ins: %w", err)
 		}
 		if !slices.ContainsFunc(names, func(name string) bool { return !slices.Contains(record.References, name) }) {
-			found = append(found, record)
+			matching = append(matching, record)
 		}
 	}
-	return found, nil
+	return matching, nil
 }
 
-// endSignIn ends a sign-in that is stored, at whatever stage it is, and returns it.
-func (f *Flow) endSignIn(ctx context.Context, record store.Record) (signIn, error) {
+// markLoggedOut ends a sign-in that is stored, at whatever stage it is, and returns it.
+func (f *Flow) markLoggedOut(ctx context.Context, record store.Record) (storedLogin, error) {
 	for range maxTries {
-		var state signIn
-		if err := json.Unmarshal(record.Object, &state); err != nil {
-			return state, fmt.Errorf("reading a sign-in: %w", err)
+		var login storedLogin
+		if err := json.Unmarshal(record.Object, &login); err != nil {
+			return login, fmt.Errorf("reading a sign-in: %w", err)
 		}
-		state.Stage = ended
-		err := f.write(ctx, &record, state)
+		login.Stage = stageLoggedOut
+		err := f.writeLogin(ctx, &record, login)
 		if !errors.Is(err, store.ErrConflict) {
 			if errors.Is(err, store.ErrNotFound) {
 				err = nil
 			}
-			return state, err
+			return login, err
 		}
 		if record, err = f.records.Get(ctx, record.Name); errors.Is(err, store.ErrNotFound) {
-			return state, nil
+			return login, nil
 		} else if err != nil {
-			return state, fmt.Errorf("reading a sign-in: %w", err)
+			return login, fmt.Errorf("reading a sign-in: %w", err)
 		}
 	}
-	return signIn{}, busy()
+	return storedLogin{}, busy()
 }
 
-// withdraw deletes a key that nobody has got, and returns why. A key that is not deleted, because the state fails, has a text that nobody
+// withdrawKey deletes a key that nobody has got, and returns why. A key that is not deleted, because the state fails, has a text that nobody
 // knows.
-func (f *Flow) withdraw(ctx context.Context, key *model.OwnedAccessKey, why error) error {
-	if err := resource.Revoke(context.WithoutCancel(ctx), f.all, Sweeper, key); err != nil {
+func (f *Flow) withdrawKey(ctx context.Context, key *model.OwnedAccessKey, why error) error {
+	if err := resource.Revoke(context.WithoutCancel(ctx), f.keys, Sweeper, key); err != nil {
 		f.env.Log.ErrorContext(ctx, "deleting the key of a sign-in that has failed", "key", key.Name, "error", err)
 	}
 	return why
 }
 
-// Hasten lets the next run of Flow.Renew give back what belongs to the key of a sign-in that has ended. Without it, a later run does.
+// ScheduleRelease lets the next run of Flow.Revalidate give back what belongs to the key of a sign-in that has ended. Without it, a later run does.
 // Errors: those of the store.
-func Hasten(ctx context.Context, sessions store.Store, key *model.OwnedAccessKey, now time.Time) error {
+func ScheduleRelease(ctx context.Context, sessions store.Store, key *model.OwnedAccessKey, now time.Time) error {
 	if !accesskey.IsSignInType(key.Spec.Type) {
 		return nil
 	}
@@ -223,64 +223,64 @@ func Hasten(ctx context.Context, sessions store.Store, key *model.OwnedAccessKey
 	return sessions.Touch(ctx, record, time.Time{}, now)
 }
 
-// giveBack removes the session of a key that has ended, unless others have changed it. Then it gives the refresh token back to the
+// releaseSession removes the session of a key that has ended, unless others have changed it. Then it gives the refresh token back to the
 // provider, unless the user has another sign-in there: a provider may end all of them with one token. Whatever the provider answers, the
 // token is gone here. Source: RFC 7009; ADR-0042.
-func (f *Flow) giveBack(ctx context.Context, provider Revoker, record store.Record, state stored, done *Renewed) error {
+func (f *Flow) releaseSession(ctx context.Context, idp Revoker, record store.Record, session storedSession, counts *RevalidationCounts) error {
 	_, err := f.sessions.Delete(ctx, record.Name, record.Revision)
 	switch {
-	case lost(err):
+	case isConflict(err):
 		return nil
 	case err != nil:
 		return fmt.Errorf("removing a session: %w", err)
 	}
-	chosen, known := lookup(f.env.Config(), state.Connector)
-	if state.Sealed == "" || !known || chosen.Kind != connector.OIDC {
+	conn, ok := findConnector(f.env.Config(), session.Connector)
+	if session.SealedTokens == "" || !ok || conn.Kind != connector.OIDC {
 		return nil
 	}
-	alone, err := f.alone(ctx, state)
-	if err != nil || !alone {
+	onlyLogin, err := f.isOnlyLogin(ctx, session)
+	if err != nil || !onlyLogin {
 		return err
 	}
-	session, err := f.openSession(ctx, state.Sealed, record.Name)
+	tokens, err := f.openSession(ctx, session.SealedTokens, record.Name)
 	if err == nil {
 		var revoked bool
-		if revoked, err = provider.Revoke(ctx, chosen, session); revoked {
-			done.Revoked++
+		if revoked, err = idp.Revoke(ctx, conn, tokens); revoked {
+			counts.Revoked++
 		}
 	}
 	if err != nil {
-		done.Unrevoked++
-		f.env.Log.WarnContext(ctx, "a provider may still accept the refresh token of a sign-in that has ended", "user", state.User, "connector", state.Connector, "error", err)
+		counts.Unrevoked++
+		f.env.Log.WarnContext(ctx, "a provider may still accept the refresh token of a sign-in that has ended", "user", session.User, "connector", session.Connector, "error", err)
 	}
 	return nil
 }
 
-// alone reports whether a user has no other sign-in at the connector of a session that was removed: none with a session, and none that is
+// isOnlyLogin reports whether a user has no other sign-in at the connector of a session that was removed: none with a session, and none that is
 // under way.
-func (f *Flow) alone(ctx context.Context, state stored) (bool, error) {
-	owners := store.Query{Owners: []string{ownerOf(state.User)}}
+func (f *Flow) isOnlyLogin(ctx context.Context, session storedSession) (bool, error) {
+	owners := store.Query{Owners: []string{ownerOf(session.User)}}
 	for record, err := range store.Each(ctx, f.sessions, owners) {
-		var other stored
+		var other storedSession
 		if err == nil {
 			err = json.Unmarshal(record.Object, &other)
 		}
 		if err != nil {
 			return false, fmt.Errorf("looking for other sessions: %w", err)
 		}
-		if other.Connector == state.Connector && other.Sealed != "" {
+		if other.Connector == session.Connector && other.SealedTokens != "" {
 			return false, nil
 		}
 	}
 	for record, err := range store.Each(ctx, f.records, owners) {
-		var other signIn
+		var other storedLogin
 		if err == nil {
 			err = json.Unmarshal(record.Object, &other)
 		}
 		if err != nil {
 			return false, fmt.Errorf("looking for other sign-ins: %w", err)
 		}
-		if other.Session != "" && other.Identity.Connector == state.Connector && slices.Contains([]string{proven, confirmed, allowed}, other.Stage) {
+		if other.SealedSession != "" && other.Identity.Connector == session.Connector && slices.Contains([]string{stageAuthenticated, stageConsented, stageApproved}, other.Stage) {
 			return false, nil
 		}
 	}

@@ -21,8 +21,8 @@ type Metadata struct {
 	TokenEndpointAuthMethodsSupported      []string `json:"token_endpoint_auth_methods_supported"`
 	RevocationEndpointAuthMethodsSupported []string `json:"revocation_endpoint_auth_methods_supported"`
 	CodeChallengeMethodsSupported          []string `json:"code_challenge_methods_supported,omitempty"`
-	// NamesIssuer tells that the answer to a browser names the issuer. Source: RFC 9207, 3.
-	NamesIssuer bool `json:"authorization_response_iss_parameter_supported,omitempty"`
+	// IssParameterSupported tells that the answer to a browser names the issuer. Source: RFC 9207, 3.
+	IssParameterSupported bool `json:"authorization_response_iss_parameter_supported,omitempty"`
 }
 
 // Describe returns the metadata of an environment. False: the platform does not know its address.
@@ -32,22 +32,22 @@ func Describe(env *platform.Environment) (Metadata, bool) {
 		return Metadata{}, false
 	}
 	methods := []string{"none", "client_secret_basic"}
-	found := Metadata{
+	metadata := Metadata{
 		Issuer: address, TokenEndpoint: address + "/auth/token", RevocationEndpoint: address + RevokePath, ScopesSupported: []string{OfflineAccess},
 		TokenEndpointAuthMethodsSupported: methods, RevocationEndpointAuthMethodsSupported: methods, GrantTypesSupported: []string{"refresh_token", ExchangeGrant},
 	}
-	browsers, devices := len(waysAt(env, address)) > 0, DevicesEnabled(env)
+	browsers, devices := len(loginMethodsAt(env, address)) > 0, DeviceLoginEnabled(env)
 	if browsers || devices {
-		found.CodeChallengeMethodsSupported = []string{"S256"}
+		metadata.CodeChallengeMethodsSupported = []string{"S256"}
 	}
 	if browsers {
-		found.AuthorizationEndpoint, found.NamesIssuer = address+AuthorizePath, true
-		found.ResponseTypesSupported, found.ResponseModesSupported = []string{"code"}, []string{"query"}
-		found.GrantTypesSupported = append(found.GrantTypesSupported, "authorization_code")
+		metadata.AuthorizationEndpoint, metadata.IssParameterSupported = address+AuthorizePath, true
+		metadata.ResponseTypesSupported, metadata.ResponseModesSupported = []string{"code"}, []string{"query"}
+		metadata.GrantTypesSupported = append(metadata.GrantTypesSupported, "authorization_code")
 	}
 	if devices {
-		found.DeviceAuthorizationEndpoint = address + DevicePath + "/code"
-		found.GrantTypesSupported = append(found.GrantTypesSupported, DeviceGrant)
+		metadata.DeviceAuthorizationEndpoint = address + DevicePath + "/code"
+		metadata.GrantTypesSupported = append(metadata.GrantTypesSupported, DeviceGrant)
 	}
-	return found, true
+	return metadata, true
 }

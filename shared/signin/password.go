@@ -33,24 +33,24 @@ func Address(config *model.ConfigStatus) string {
 	if config.PlatformHost != "" {
 		return "https://" + config.PlatformHost
 	}
-	for _, one := range Connectors(config) {
-		return one.Issuer()
+	for _, conn := range Connectors(config) {
+		return conn.Issuer()
 	}
 	return ""
 }
 
-// door returns the address of the platform for an attempt at a connector, or with a password, and the settings that the attempt rests
+// methodSettings returns the address of the platform for an attempt at a connector, or with a password, and the settings that the attempt rests
 // on.
-func door(config *model.ConfigStatus, id string) (address, settings string, known bool) {
+func methodSettings(config *model.ConfigStatus, id string) (address, settings string, ok bool) {
 	if id == PasswordID {
 		address = Address(config)
 		return address, Digest(PasswordID, address), PasswordEnabled(config) && address != ""
 	}
-	chosen, known := lookup(config, id)
-	if !known {
+	conn, ok := findConnector(config, id)
+	if !ok {
 		return "", "", false
 	}
-	return chosen.Issuer(), chosen.Fingerprint(), true
+	return conn.Issuer(), conn.Fingerprint(), true
 }
 
 // PasswordPage is the page at which somebody types their password.
@@ -61,48 +61,48 @@ type PasswordPage struct {
 
 // StartPassword begins a sign-in with a password, for a program that asks as RFC 8252 says. It returns the cookies that the browser
 // keeps, as Start does. Errors: Refusal; nothing is stored in any case.
-func (d *Doors) StartPassword(ctx context.Context, query url.Values, sent map[string]string) (PasswordPage, []Cookie, error) {
+func (d *Starter) StartPassword(ctx context.Context, query url.Values, cookies map[string]string) (PasswordPage, []Cookie, error) {
 	if !PasswordEnabled(d.env.Config()) {
 		return PasswordPage{}, nil, unknownConnector()
 	}
-	address, settings, known := door(d.env.Config(), PasswordID)
-	if !known {
+	address, settings, ok := methodSettings(d.env.Config(), PasswordID)
+	if !ok {
 		return PasswordPage{}, nil, misconfigured("platformHost is not set")
 	}
-	program, err := d.asked(ctx, address, query, sent)
+	request, err := d.parseAuthorizationRequest(ctx, address, query, cookies)
 	if err != nil {
 		return PasswordPage{}, nil, err
 	}
-	begun, cookies, err := d.begin(ctx, attempt{Connector: PasswordID, Settings: settings, Client: program}, sent)
+	attempt, newCookies, err := d.newAttempt(ctx, loginAttempt{Connector: PasswordID, Fingerprint: settings, AuthRequest: request}, cookies)
 	if err != nil {
 		return PasswordPage{}, nil, err
 	}
-	return PasswordPage{ID: begun.id(), Platform: address}, cookies, nil
+	return PasswordPage{ID: attempt.id(), Platform: address}, newCookies, nil
 }
 
-// Passwords is the sign-in with a password. It is safe for concurrent use.
-type Passwords struct {
+// PasswordLogin is the sign-in with a password. It is safe for concurrent use.
+type PasswordLogin struct {
 	flow    *Flow
-	checker Checker
+	checker PasswordChecker
 }
 
-// Checker checks passwords. Implementations are safe for concurrent use.
-type Checker interface {
+// PasswordChecker checks passwords. Implementations are safe for concurrent use.
+type PasswordChecker interface {
 	// Check returns the user with a name and a password. Nil: they do not belong together, or the user may not sign in. Detail says
 	// why, for the audit alone. The work is the same whether or not there is such a user. Network identifies the client. Errors: TooManyRequests; those of the store.
 	Check(ctx context.Context, name string, password secret.String, network string) (found *model.User, detail string, err error)
 }
 
-// OpenPasswords returns the sign-in with a password of an environment.
-func OpenPasswords(env *platform.Environment, checker Checker) *Passwords {
-	return &Passwords{flow: Open(env), checker: checker}
+// OpenPasswordLogin returns the sign-in with a password of an environment.
+func OpenPasswordLogin(env *platform.Environment, checker PasswordChecker) *PasswordLogin {
+	return &PasswordLogin{flow: Open(env), checker: checker}
 }
 
-// Finish takes the password that somebody has typed at the page of an attempt. It returns the path of the page that asks for a
-// confirmation, as Flow.Finish does. Network identifies the client. Notes are for the audit, also after an error.
+// HandleForm takes the password that somebody has typed at the page of an attempt. It returns the path of the page that asks for a
+// confirmation, as Flow.HandleCallback does. Network identifies the client. Notes are for the audit, also after an error.
 //
 // Errors: Refusal, ErrPassword among them; those of the store.
-func (p *Passwords) Finish(ctx context.Context, form url.Values, cookies map[string]string, network string) (path string, notes map[string]string, err error) {
+func (p *PasswordLogin) HandleForm(ctx context.Context, form url.Values, cookies map[string]string, network string) (path string, notes map[string]string, err error) {
 	notes = map[string]string{AnnotationConnector: PasswordID}
 	defer func() { Annotate(notes, err) }()
 	if !PasswordEnabled(p.flow.env.Config()) {
@@ -112,106 +112,106 @@ func (p *Passwords) Finish(ctx context.Context, form url.Values, cookies map[str
 	if err != nil {
 		return "", notes, err
 	}
-	begun, err := unseal(ctx, p.flow.env, id, cookies)
+	attempt, err := openAttempt(ctx, p.flow.env, id, cookies)
 	if err != nil {
 		return "", notes, err
 	}
-	address, settings, known := door(p.flow.env.Config(), PasswordID)
+	address, settings, ok := methodSettings(p.flow.env.Config(), PasswordID)
 	switch {
-	case begun.Connector != PasswordID:
+	case attempt.Connector != PasswordID:
 		return "", notes, notStartedHere("another connector")
-	case !known || !same(settings, begun.Settings):
+	case !ok || !constantTimeEqual(settings, attempt.Fingerprint):
 		return "", notes, expired("settings")
 	}
-	state, err := p.prove(ctx, form, network, notes)
+	login, err := p.authenticate(ctx, form, network, notes)
 	if err != nil {
 		return "", notes, err
 	}
-	state.Stage, state.Client = proven, begun.Client.withoutState()
-	if err := p.store(ctx, begun.State, "", state); err != nil {
+	login.Stage, login.AuthRequest = stageAuthenticated, attempt.AuthRequest.withoutBrowserState()
+	if err := p.storeLogin(ctx, attempt.State, "", login); err != nil {
 		return "", notes, err
 	}
-	notes[AnnotationOutcome] = proven
-	return with(address+"/auth/confirm", url.Values{"id": {begun.id()}}), notes, nil
+	notes[AnnotationOutcome] = stageAuthenticated
+	return withQuery(address+"/auth/confirm", url.Values{"id": {attempt.id()}}), notes, nil
 }
 
-// Grant takes a password from a program that asks for it itself. It returns the code that the program exchanges, with OutOfBand as
+// IssueCode takes a password from a program that asks for it itself. It returns the code that the program exchanges, with OutOfBand as
 // redirect_uri. Nobody is asked: whoever types a password into a program allows it.
 //
 // Errors: those of Finish.
-func (p *Passwords) Grant(ctx context.Context, form url.Values, network string) (code string, notes map[string]string, err error) {
+func (p *PasswordLogin) IssueCode(ctx context.Context, form url.Values, network string) (code string, notes map[string]string, err error) {
 	notes = map[string]string{AnnotationConnector: PasswordID}
 	defer func() { Annotate(notes, err) }()
 	if !PasswordEnabled(p.flow.env.Config()) {
 		return "", notes, unknownConnector()
 	}
-	given, err := parameters(form, "client_id", "code_challenge", "code_challenge_method")
+	params, err := parameters(form, "client_id", "code_challenge", "code_challenge_method")
 	if err != nil {
 		return "", notes, err
 	}
 	switch {
-	case given[0] != ClientID:
-		return "", notes, badRequest("client_id must be " + ClientID)
-	case given[2] != "S256" || !isToken(given[1], 43, 43):
-		return "", notes, badRequest("code_challenge must be that of the method S256")
+	case params[0] != ClientID:
+		return "", notes, refuseBadRequest("client_id must be " + ClientID)
+	case params[2] != "S256" || !isUnreserved(params[1], 43, 43):
+		return "", notes, refuseBadRequest("code_challenge must be that of the method S256")
 	}
-	state, err := p.prove(ctx, form, network, notes)
+	login, err := p.authenticate(ctx, form, network, notes)
 	if err != nil {
 		return "", notes, err
 	}
-	name, err := random(p.flow.env.Random)
+	name, err := randomToken(p.flow.env.Random)
 	if err != nil {
 		return "", notes, err
 	}
-	if code, err = random(p.flow.env.Random); err != nil {
+	if code, err = randomToken(p.flow.env.Random); err != nil {
 		return "", notes, err
 	}
-	state.Stage, state.Client, state.Ends = confirmed, client{Redirect: OutOfBand, Challenge: given[1]}, p.flow.env.Now().Add(codeFor).Unix()
-	if err := p.store(ctx, name, codeDigest(code), state); err != nil {
+	login.Stage, login.AuthRequest, login.CodeExpires = stageConsented, authRequest{RedirectURI: OutOfBand, CodeChallenge: params[1]}, p.flow.env.Now().Add(codeLifetime).Unix()
+	if err := p.storeLogin(ctx, name, codeDigest(code), login); err != nil {
 		return "", notes, err
 	}
-	notes[AnnotationOutcome] = confirmed
+	notes[AnnotationOutcome] = stageConsented
 	return code, notes, nil
 }
 
 // ErrPassword says that a user name and a password do not belong together, or that the user may not sign in.
 var ErrPassword = errors.New("the user name or the password is wrong")
 
-// prove returns the sign-in of the user whose name and password a form has.
-func (p *Passwords) prove(ctx context.Context, form url.Values, network string, notes map[string]string) (signIn, error) {
-	given, err := parameters(form, "username", "password")
+// authenticate returns the sign-in of the user whose name and password a form has.
+func (p *PasswordLogin) authenticate(ctx context.Context, form url.Values, network string, notes map[string]string) (storedLogin, error) {
+	params, err := parameters(form, "username", "password")
 	if err != nil {
-		return signIn{}, err
+		return storedLogin{}, err
 	}
-	if given[0] == "" || given[1] == "" {
-		return signIn{}, badRequest("username and password are required")
+	if params[0] == "" || params[1] == "" {
+		return storedLogin{}, refuseBadRequest("username and password are required")
 	}
-	found, detail, err := p.checker.Check(ctx, given[0], secret.String(given[1]), network)
+	account, detail, err := p.checker.Check(ctx, params[0], secret.String(params[1]), network)
 	switch {
 	case err != nil:
-		return signIn{}, throttled(err)
-	case found == nil:
-		return signIn{}, refuse("wrong_password", detail, apierror.Unauthorized(ErrPassword.Error())).because(ErrPassword)
+		return storedLogin{}, throttled(err)
+	case account == nil:
+		return storedLogin{}, newRefusal("wrong_password", detail, apierror.Unauthorized(ErrPassword.Error())).withCause(ErrPassword)
 	}
-	notes[AnnotationUser] = found.Name
-	return signIn{
-		User: found.Name, UID: string(found.UID), Generation: found.Spec.TokenGeneration,
+	notes[AnnotationUser] = account.Name
+	return storedLogin{
+		User: account.Name, UID: string(account.UID), TokenGeneration: account.Spec.TokenGeneration,
 		Identity: model.AccessKeyIdentity{
-			UserID: found.Name, Username: found.Spec.Username, Email: found.Spec.Email, Connector: PasswordID,
+			UserID: account.Name, Username: account.Spec.Username, Email: account.Spec.Email, Connector: PasswordID,
 		},
 	}, nil
 }
 
-// store stores a sign-in whose person is known.
-func (p *Passwords) store(ctx context.Context, name, digest string, state signIn) error {
-	object, err := json.Marshal(state)
+// storeLogin stores a sign-in whose person is known.
+func (p *PasswordLogin) storeLogin(ctx context.Context, name, digest string, login storedLogin) error {
+	object, err := json.Marshal(login)
 	if err != nil {
 		return fmt.Errorf("encoding a sign-in: %w", err)
 	}
 	now := p.flow.env.Now()
 	_, err = p.flow.records.Create(ctx, store.Record{
-		Name: nameOf(name), Owner: identity.Owner{Kind: identity.User, Name: state.User}.String(), Digest: digest,
-		Created: now, Expires: now.Add(attemptFor + codeFor), Object: object,
+		Name: loginRecordName(name), Owner: identity.Owner{Kind: identity.User, Name: login.User}.String(), Digest: digest,
+		Created: now, Expires: now.Add(attemptLifetime + codeLifetime), Object: object,
 	})
 	switch {
 	case errors.Is(err, store.ErrExists):

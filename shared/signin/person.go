@@ -25,113 +25,113 @@ import (
 	"management.platform.sh/shared/state/store"
 )
 
-// signer is the caller who writes users at sign-ins.
-var signer = identity.New(identity.Owner{Kind: identity.Subject, Name: "finishlogin"}, []string{identity.Admins})
+// provisioningCaller is the caller who writes users at sign-ins.
+var provisioningCaller = identity.New(identity.Owner{Kind: identity.Subject, Name: "finishlogin"}, []string{identity.Admins})
 
 const (
-	// maxName is the length of the name of a new user, in bytes, without its ending.
-	maxName = 50
+	// maxNameBytes is the length of the name of a new user, in bytes, without its ending.
+	maxNameBytes = 50
 	// maxTries is how often the write of a user is tried while others write the same user.
 	maxTries = 4
 )
 
-// refusedOwner reports whether an error says that the credentials of an owner do not work.
-func refusedOwner(err error) bool {
+// isOwnerRefused reports whether an error says that the credentials of an owner do not work.
+func isOwnerRefused(err error) bool {
 	return errors.Is(err, directory.ErrDisabled) || errors.Is(err, directory.ErrGone) || errors.Is(err, directory.ErrSignedOut)
 }
 
-// admit returns the user of a person: the one with their identity at the connector, or a new one. The groups of the user are replaced.
+// provisionUser returns the user of a person: the one with their identity at the connector, or a new one. The groups of the user are replaced.
 // Neither the name nor the email address of a person identifies them.
-func (f *Flow) admit(ctx context.Context, chosen Connector, person Person, notes map[string]string) (*model.User, model.AccessKeyIdentity, error) {
-	settings := f.env.Config().Auth
-	if settings == nil {
+func (f *Flow) provisionUser(ctx context.Context, conn Connector, person Person, notes map[string]string) (*model.User, model.AccessKeyIdentity, error) {
+	config := f.env.Config().Auth
+	if config == nil {
 		return nil, model.AccessKeyIdentity{}, expired("settings")
 	}
-	groups, said, mapped, err := mapped(chosen, person, settings.GroupsFilters, notes)
+	groups, spec, keyIdentity, err := keyIdentity(conn, person, config.GroupsFilters, notes)
 	if err != nil {
-		return nil, mapped, err
+		return nil, keyIdentity, err
 	}
 	for range maxTries {
-		var before []string
-		found, err := f.find(ctx, chosen.ID, person.Subject)
-		if found != nil {
-			before = found.Spec.SSOGroups
+		var oldGroups []string
+		account, err := f.findUser(ctx, conn.ID, person.Subject)
+		if account != nil {
+			oldGroups = account.Spec.SSOGroups
 		}
-		if err == nil && found == nil {
-			if settings.DisableUserCreation {
-				return nil, mapped, notSetUp("disableUserCreation")
+		if err == nil && account == nil {
+			if config.DisableUserCreation {
+				return nil, keyIdentity, notSetUp("disableUserCreation")
 			}
-			if found, err = f.register(ctx, said, wantedName(chosen, person)); err == nil {
-				notes[AnnotationCreated] = found.Name
+			if account, err = f.createUser(ctx, spec, preferredName(conn, person)); err == nil {
+				notes[AnnotationCreated] = account.Name
 			}
 		} else if err == nil {
-			found, err = f.renew(ctx, found, said)
+			account, err = f.updateUser(ctx, account, spec)
 		}
 		switch {
 		case err == nil:
-			note(notes, AnnotationAdded, without(groups, before))
-			note(notes, AnnotationRemoved, without(before, groups))
-			return found, mapped, f.makeTeams(ctx, settings, groups, notes)
+			noteNames(notes, AnnotationAdded, difference(groups, oldGroups))
+			noteNames(notes, AnnotationRemoved, difference(oldGroups, groups))
+			return account, keyIdentity, f.createTeams(ctx, config, groups, notes)
 		case errors.Is(err, lastadmin.ErrLastAdmin):
-			return nil, mapped, lastAdmin()
-		case apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || errors.Is(err, errTaken):
+			return nil, keyIdentity, lastAdmin()
+		case apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || errors.Is(err, errIdentityTaken):
 			// Another sign-in of the same person, or another write, was faster.
 		default:
-			return nil, mapped, err
+			return nil, keyIdentity, err
 		}
 	}
-	return nil, mapped, busy()
+	return nil, keyIdentity, busy()
 }
 
-// mapped applies the settings of a connector to a person. It returns the person's groups, the fields of their user, and the identity
+// keyIdentity applies the settings of a connector to a person. It returns the person's groups, the fields of their user, and the identity
 // that their keys hold. Errors: Refusal, also if the settings do not admit the person.
-func mapped(chosen Connector, person Person, filters []string, notes map[string]string) (groups []string, said model.UserSpec, mapped model.AccessKeyIdentity, err error) {
-	if strings.TrimSpace(person.Subject) == "" || !fits(person.Subject, limits.SignInTextBytes) {
+func keyIdentity(conn Connector, person Person, filters []string, notes map[string]string) (groups []string, spec model.UserSpec, keyIdentity model.AccessKeyIdentity, err error) {
+	if strings.TrimSpace(person.Subject) == "" || !fitsLimit(person.Subject, limits.SignInTextBytes) {
 		return nil, model.UserSpec{}, model.AccessKeyIdentity{}, misconfigured("the ID of the person is absent, too long, or has control characters")
 	}
-	left := trim(&person)
-	notes[AnnotationSubject] = user.Digest(chosen.ID, person.Subject)
+	omitted := trimPerson(&person)
+	notes[AnnotationSubject] = user.Digest(conn.ID, person.Subject)
 	if len(person.Absent) > 0 {
 		notes[AnnotationAbsent] = strings.Join(person.Absent, ", ")
 	}
-	if gate := chosen.RequiredGroups; len(gate) > 0 && !slices.ContainsFunc(person.Groups, func(group string) bool { return slices.Contains(gate, group) }) {
-		return nil, model.UserSpec{}, model.AccessKeyIdentity{}, notAdmitted("in none of the required groups" + groupless(person))
+	if required := conn.RequiredGroups; len(required) > 0 && !slices.ContainsFunc(person.Groups, func(group string) bool { return slices.Contains(required, group) }) {
+		return nil, model.UserSpec{}, model.AccessKeyIdentity{}, notAdmitted("in none of the required groups" + describeMissingGroups(person))
 	}
 	var dropped []string
-	groups, dropped = keep(person.Groups, chosen.GroupsPrefix, filters)
+	groups, dropped = filterGroups(person.Groups, conn.GroupsPrefix, filters)
 	if len(dropped) > 0 {
 		notes[AnnotationDropped] = fmt.Sprint(len(dropped))
 	}
-	for _, group := range dropped[:min(len(dropped), maxNamed)] {
-		left = append(left, fmt.Sprintf("group %.64q", group))
+	for _, group := range dropped[:min(len(dropped), maxNamedGroups)] {
+		omitted = append(omitted, fmt.Sprintf("group %.64q", group))
 	}
-	if len(left) > 0 {
-		notes[AnnotationLeftOut] = strings.Join(left, ", ")
+	if len(omitted) > 0 {
+		notes[AnnotationLeftOut] = strings.Join(omitted, ", ")
 	}
 	extra := map[string]string{}
-	for _, name := range chosen.ExtraClaims {
-		if value, given := person.Extra[name]; given {
+	for _, name := range conn.ExtraClaims {
+		if value, ok := person.Extra[name]; ok {
 			extra[name] = value
 		}
 	}
 	if len(extra) == 0 {
 		extra = nil
 	}
-	mapped = model.AccessKeyIdentity{
+	keyIdentity = model.AccessKeyIdentity{
 		UserID: person.Subject, Username: person.Username, PreferredUsername: person.PreferredUsername, Email: person.Email,
-		EmailVerified: person.EmailVerified, ExtraClaims: extra, Groups: groups, Connector: chosen.ID,
+		EmailVerified: person.EmailVerified, ExtraClaims: extra, Groups: groups, Connector: conn.ID,
 	}
-	said = model.UserSpec{
-		Connector: chosen.ID, Subject: person.Subject, SSOGroups: groups, ExtraClaims: extra, DisplayName: person.DisplayName,
+	spec = model.UserSpec{
+		Connector: conn.ID, Subject: person.Subject, SSOGroups: groups, ExtraClaims: extra, DisplayName: person.DisplayName,
 	}
 	if address, err := mail.ParseAddress(person.Email); err == nil && address.Address == person.Email {
-		said.Email = person.Email
+		spec.Email = person.Email
 	}
-	return groups, said, mapped, nil
+	return groups, spec, keyIdentity, nil
 }
 
-// groupless says of a person without groups what did not come. Empty: there are groups.
-func groupless(person Person) string {
+// describeMissingGroups says of a person without groups what did not come. Empty: there are groups.
+func describeMissingGroups(person Person) string {
 	switch {
 	case len(person.Groups) > 0:
 		return ""
@@ -142,49 +142,49 @@ func groupless(person Person) string {
 	}
 }
 
-// errTaken says that another user has the identity.
-var errTaken = errors.New("another user has the identity")
+// errIdentityTaken says that another user has the identity.
+var errIdentityTaken = errors.New("another user has the identity")
 
-// maxNamed is how many groups that are left out an event names.
-const maxNamed = 10
+// maxNamedGroups is how many groups that are left out an event names.
+const maxNamedGroups = 10
 
-// trim takes from a person what decides nothing and does not fit, and returns its names.
-func trim(person *Person) (left []string) {
-	left = person.LeftOut
+// trimPerson takes from a person what decides nothing and does not fit, and returns its names.
+func trimPerson(person *Person) (omitted []string) {
+	omitted = person.LeftOut
 	for _, text := range []struct {
 		name  string
 		value *string
 	}{
 		{"username", &person.Username}, {"preferred username", &person.PreferredUsername}, {"name", &person.DisplayName}, {"email", &person.Email},
 	} {
-		if !fits(*text.value, limits.SignInTextBytes) {
-			*text.value, left = "", append(left, text.name)
+		if !fitsLimit(*text.value, limits.SignInTextBytes) {
+			*text.value, omitted = "", append(omitted, text.name)
 		}
 	}
 	// The claim is about an address that is there.
-	person.EmailVerified = person.EmailVerified && !slices.Contains(left, "email")
+	person.EmailVerified = person.EmailVerified && !slices.Contains(omitted, "email")
 	extra := map[string]string{}
 	for _, name := range slices.Sorted(maps.Keys(person.Extra)) {
-		if value := person.Extra[name]; fits(value, limits.SignInClaimBytes) {
+		if value := person.Extra[name]; fitsLimit(value, limits.SignInClaimBytes) {
 			extra[name] = value
 		} else {
-			left = append(left, fmt.Sprintf("extra claim %.64q", name))
+			omitted = append(omitted, fmt.Sprintf("extra claim %.64q", name))
 		}
 	}
 	person.Extra = extra
-	return left
+	return omitted
 }
 
-// fits reports whether a text is short enough, and has no control characters.
-func fits(text string, most int) bool {
-	return len(text) <= most && !strings.ContainsFunc(text, control)
+// fitsLimit reports whether a text is short enough, and has no control characters.
+func fitsLimit(text string, maxBytes int) bool {
+	return len(text) <= maxBytes && !strings.ContainsFunc(text, isControl)
 }
 
-func control(c rune) bool { return c < ' ' || c >= 0x7f && c < 0xa0 }
+func isControl(c rune) bool { return c < ' ' || c >= 0x7f && c < 0xa0 }
 
-// keep returns the groups that are saved with the user, sorted, and those that pass the filters and are left out: the platform's own, names
+// filterGroups returns the groups that are saved with the user, sorted, and those that pass the filters and are left out: the platform's own, names
 // that do not fit, and those beyond the limit.
-func keep(groups []string, prefix string, filters []string) (kept, dropped []string) {
+func filterGroups(groups []string, prefix string, filters []string) (kept, dropped []string) {
 	var patterns []*regexp.Regexp
 	for _, filter := range filters {
 		// The configuration has been checked; a filter that does not compile keeps nothing.
@@ -200,7 +200,7 @@ func keep(groups []string, prefix string, filters []string) (kept, dropped []str
 		group = prefix + group
 		switch {
 		case len(filters) > 0 && !slices.ContainsFunc(patterns, func(pattern *regexp.Regexp) bool { return pattern.MatchString(group) }):
-		case (identity.Owner{Name: group}).Reserved() != "" || !fits(group, limits.SignInTextBytes):
+		case (identity.Owner{Name: group}).Reserved() != "" || !fitsLimit(group, limits.SignInTextBytes):
 			dropped = append(dropped, group)
 		default:
 			kept = append(kept, group)
@@ -214,8 +214,8 @@ func keep(groups []string, prefix string, filters []string) (kept, dropped []str
 	return kept, dropped
 }
 
-// find returns the user with an identity at a connector. Nil: there is none.
-func (f *Flow) find(ctx context.Context, connector, subject string) (*model.User, error) {
+// findUser returns the user with an identity at a connector. Nil: there is none.
+func (f *Flow) findUser(ctx context.Context, connector, subject string) (*model.User, error) {
 	record, err := f.users.Store.GetByDigest(ctx, user.Digest(connector, subject))
 	switch {
 	case errors.Is(err, store.ErrNotFound):
@@ -223,52 +223,52 @@ func (f *Flow) find(ctx context.Context, connector, subject string) (*model.User
 	case err != nil:
 		return nil, fmt.Errorf("looking for the user of a sign-in: %w", err)
 	}
-	found, err := f.users.Decode(record)
+	account, err := f.users.Decode(record)
 	if err != nil {
 		return nil, err
 	}
 	switch {
-	case found.DeletionTimestamp != nil:
+	case account.DeletionTimestamp != nil:
 		return nil, notAdmitted("the user is being deleted")
-	case found.Spec.Disabled:
+	case account.Spec.Disabled:
 		return nil, notAdmitted("the user is disabled")
 	}
-	return found, nil
+	return account, nil
 }
 
-// renew writes what a provider says of a user, if it is not what it said before.
-func (f *Flow) renew(ctx context.Context, found *model.User, said model.UserSpec) (*model.User, error) {
-	next := found.DeepCopy()
-	next.Spec.SSOGroups, next.Spec.ExtraClaims, next.Spec.Email = said.SSOGroups, said.ExtraClaims, said.Email
-	if apiequality.Semantic.DeepEqual(next.Spec, found.Spec) {
-		return found, nil
+// updateUser writes what a provider says of a user, if it is not what it said before.
+func (f *Flow) updateUser(ctx context.Context, account *model.User, spec model.UserSpec) (*model.User, error) {
+	updated := account.DeepCopy()
+	updated.Spec.SSOGroups, updated.Spec.ExtraClaims, updated.Spec.Email = spec.SSOGroups, spec.ExtraClaims, spec.Email
+	if apiequality.Semantic.DeepEqual(updated.Spec, account.Spec) {
+		return account, nil
 	}
-	written, err := resource.Update(ctx, f.users, resource.UpdateInput[*model.User]{Caller: signer, Name: next.Name, Object: next, Manager: ClientID})
+	written, err := resource.Update(ctx, f.users, resource.UpdateInput[*model.User]{Caller: provisioningCaller, Name: updated.Name, Object: updated, Manager: ClientID})
 	return written.Object, err
 }
 
-// register makes the user of a person. The name is that of the person, unless it belongs to somebody: an object, a credential, a
+// createUser makes the user of a person. The name is that of the person, unless it belongs to somebody: an object, a credential, a
 // member of a team. Then it has an ending that follows from the identity.
-func (f *Flow) register(ctx context.Context, said model.UserSpec, wanted string) (*model.User, error) {
-	names := candidates(wanted, "user", user.Digest(said.Connector, said.Subject))
+func (f *Flow) createUser(ctx context.Context, spec model.UserSpec, wanted string) (*model.User, error) {
+	names := candidateNames(wanted, "user", user.Digest(spec.Connector, spec.Subject))
 	owners := make([]identity.Owner, len(names))
 	for i, name := range names {
 		owners[i] = identity.Owner{Kind: identity.User, Name: name}
 	}
-	named, err := f.users.Names(ctx, owners...)
+	referenced, err := f.users.Names(ctx, owners...)
 	if err != nil {
 		return nil, err
 	}
 	for i, name := range names {
-		free, err := f.nameIsFree(ctx, owners[i], named)
+		nameFree, err := f.isNameFree(ctx, owners[i], referenced)
 		if err != nil {
 			return nil, err
 		}
-		if !free {
+		if !nameFree {
 			continue
 		}
 		written, err := resource.Create(ctx, f.users, resource.CreateInput[*model.User]{
-			Caller: signer, Manager: ClientID, Object: &model.User{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: said},
+			Caller: provisioningCaller, Manager: ClientID, Object: &model.User{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: spec},
 		})
 		switch {
 		case err == nil:
@@ -277,8 +277,8 @@ func (f *Flow) register(ctx context.Context, said model.UserSpec, wanted string)
 			// Somebody took the name. If it is the same person, the next turn finds them.
 			return nil, err
 		case apierrors.IsInvalid(err):
-			if again, lookErr := f.find(ctx, said.Connector, said.Subject); lookErr == nil && again != nil {
-				return nil, errTaken
+			if existing, lookErr := f.findUser(ctx, spec.Connector, spec.Subject); lookErr == nil && existing != nil {
+				return nil, errIdentityTaken
 			}
 			return nil, err
 		default:
@@ -288,17 +288,17 @@ func (f *Flow) register(ctx context.Context, said model.UserSpec, wanted string)
 	return nil, misconfigured("no name is free for the user")
 }
 
-// nameIsFree reports whether nobody has the name of an owner: no user or team is the owner, no stored object belongs to it, and no object names
+// isNameFree reports whether nobody has the name of an owner: no user or team is the owner, no stored object belongs to it, and no object names
 // it. Named are the owners that objects name.
-func (f *Flow) nameIsFree(ctx context.Context, owner identity.Owner, named map[identity.Owner]bool) (bool, error) {
-	if named[owner] {
+func (f *Flow) isNameFree(ctx context.Context, owner identity.Owner, referenced map[identity.Owner]bool) (bool, error) {
+	if referenced[owner] {
 		return false, nil
 	}
-	read, err := f.people.Read(ctx, owner)
+	refs, err := f.directory.Read(ctx, owner)
 	if err != nil {
 		return false, fmt.Errorf("looking for a name: %w", err)
 	}
-	if state, err := f.people.Of(ctx, owner, read); refusedOwner(err) || err == nil && state.Managed {
+	if ownerState, err := f.directory.Of(ctx, owner, refs); isOwnerRefused(err) || err == nil && ownerState.Managed {
 		return false, nil
 	} else if err != nil {
 		return false, err
@@ -315,48 +315,48 @@ func (f *Flow) nameIsFree(ctx context.Context, owner identity.Owner, named map[i
 	return true, nil
 }
 
-// wantedName is the text from which the name of a new user follows.
-func wantedName(chosen Connector, person Person) string {
-	return chosen.UsernamePrefix + first(person.Username, person.PreferredUsername, localPart(person.Email))
+// preferredName is the text from which the name of a new user follows.
+func preferredName(conn Connector, person Person) string {
+	return conn.UsernamePrefix + firstNonEmpty(person.Username, person.PreferredUsername, localPart(person.Email))
 }
 
-// candidates are the names that an object may get: the wanted text as a name, unless it is reserved, and two with an ending from a
+// candidateNames are the names that an object may get: the wanted text as a name, unless it is reserved, and two with an ending from a
 // digest. Instead is what stands for a text without a letter or digit.
-func candidates(wanted, instead, digest string) []string {
-	base := slug(wanted)
+func candidateNames(preferred, fallback, digest string) []string {
+	base := objectName(preferred)
 	if base == "" {
-		base = instead
+		base = fallback
 	}
 	names := []string{base + "-" + digest[:5], base + "-" + digest[:16]}
-	if reserved(base) {
+	if isReservedName(base) {
 		return names
 	}
 	return append([]string{base}, names...)
 }
 
-// slug returns a text as the name of an object. Empty: the text has no letter and no digit of ASCII.
-func slug(text string) string {
-	var out strings.Builder
+// objectName returns a text as the name of an object. Empty: the text has no letter and no digit of ASCII.
+func objectName(text string) string {
+	var builder strings.Builder
 	for _, c := range strings.ToLower(text) {
 		if c >= 'a' && c <= 'z' || c >= '0' && c <= '9' {
-			out.WriteRune(c)
+			builder.WriteRune(c)
 		} else {
-			out.WriteByte('-')
+			builder.WriteByte('-')
 		}
 	}
-	name := out.String()
+	name := builder.String()
 	for strings.Contains(name, "--") {
 		name = strings.ReplaceAll(name, "--", "-")
 	}
 	name = strings.Trim(name, "-")
-	if len(name) > maxName {
-		name = strings.Trim(name[:maxName], "-")
+	if len(name) > maxNameBytes {
+		name = strings.Trim(name[:maxNameBytes], "-")
 	}
 	return name
 }
 
-// reserved reports whether a name could be taken for one of the platform.
-func reserved(name string) bool {
+// isReservedName reports whether a name could be taken for one of the platform.
+func isReservedName(name string) bool {
 	return slices.Contains([]string{"admin", "admins", "root", "user", "team"}, name) ||
 		strings.HasPrefix(name, "system") || strings.HasPrefix(name, "platform")
 }
@@ -366,8 +366,8 @@ func localPart(email string) string {
 	return part
 }
 
-// first returns the first text that is not empty.
-func first(texts ...string) string {
+// firstNonEmpty returns the first text that is not empty.
+func firstNonEmpty(texts ...string) string {
 	for _, text := range texts {
 		if text != "" {
 			return text

@@ -25,67 +25,67 @@ import (
 const OfflineAccess = "offline_access"
 
 const (
-	// refreshedFor is how long an access key lives that a refresh key made.
-	refreshedFor = time.Hour
-	// unusedFor is when a refresh key ends after its last use, where sign-ins have no end.
-	unusedFor = 90 * 24 * time.Hour
-	// repeatable is how long a refresh can be repeated whose answer did not arrive.
-	repeatable = time.Minute
+	// refreshedKeyLifetime is how long an access key lives that a refresh key made.
+	refreshedKeyLifetime = time.Hour
+	// refreshKeyIdleLifetime is when a refresh key ends after its last use, where sign-ins have no end.
+	refreshKeyIdleLifetime = 90 * 24 * time.Hour
+	// repeatWindow is how long a refresh can be repeated whose answer did not arrive.
+	repeatWindow = time.Minute
 )
 
-// Wanted is what a program asks for when it fetches the key of a sign-in.
-type Wanted struct {
+// TokenRequest is what a program asks for when it fetches the key of a sign-in.
+type TokenRequest struct {
 	// Scope is what the program gets of the scopes that it asks for. Nil: it asks for none, and gets those for which it asked with the code.
 	Scope *string
 	// Nonce is noted in the refresh key.
 	Nonce string
 }
 
-// ReadWanted returns what the parameters scope and nonce of a program say. False: the nonce is not one.
-func ReadWanted(scope, nonce string) (Wanted, bool) {
-	return Wanted{Scope: grantedScope(scope), Nonce: nonce}, nonce == "" || isToken(nonce, 1, 128)
+// ParseTokenRequest returns what the parameters scope and nonce of a program say. False: the nonce is not one.
+func ParseTokenRequest(scope, nonce string) (TokenRequest, bool) {
+	return TokenRequest{Scope: grantedScope(scope), Nonce: nonce}, nonce == "" || isUnreserved(nonce, 1, 128)
 }
 
 // grantedScope returns what a program gets of the scopes that it asks for: OfflineAccess. Others are left out, and no scope may be left: openid
 // asks for an ID token, which the platform does not give. Nil: the program asks for none. Source: RFC 6749, 3.3.
 func grantedScope(scope string) *string {
-	asked := strings.Fields(scope)
-	if len(asked) == 0 {
+	scopes := strings.Fields(scope)
+	if len(scopes) == 0 {
 		return nil
 	}
 	granted := ""
-	if slices.Contains(asked, OfflineAccess) {
+	if slices.Contains(scopes, OfflineAccess) {
 		granted = OfflineAccess
 	}
 	return &granted
 }
 
-// offline reports whether the program gets a refresh token.
-func (w Wanted) offline() bool { return w.Scope != nil && *w.Scope == OfflineAccess }
+// wantsRefreshToken reports whether the program gets a refresh token.
+func (w TokenRequest) wantsRefreshToken() bool { return w.Scope != nil && *w.Scope == OfflineAccess }
 
-// refreshKey makes the key of a sign-in a refresh key. Source: Spec 2.5 (oidcProvider); ADR-0045.
-func (w Wanted) refreshKey(state *signIn, key *model.OwnedAccessKey) {
+// makeRefreshKey makes the key of a sign-in a refresh key. Source: Spec 2.5 (oidcProvider); ADR-0045.
+func (w TokenRequest) makeRefreshKey(login *storedLogin, key *model.OwnedAccessKey) {
 	key.Spec.Type = model.AccessKeyTypeOIDCRefreshToken
 	key.Spec.OIDCProvider = &model.AccessKeyOIDCProvider{
-		ClientID: ClientID, Nonce: w.Nonce, RedirectURI: state.Client.Redirect, Scopes: OfflineAccess,
+		ClientID: ClientID, Nonce: w.Nonce, RedirectURI: login.AuthRequest.RedirectURI, Scopes: OfflineAccess,
 	}
 	if key.Spec.TTLSeconds == 0 {
-		key.Spec.TTLSeconds, key.Spec.TTLAfterLastActivity = int64(unusedFor/time.Second), true
+		key.Spec.TTLSeconds, key.Spec.TTLAfterLastActivity = int64(refreshKeyIdleLifetime/time.Second), true
 	}
 }
 
 // rotation says which refresh token of a refresh key is good, as it is stored.
 type rotation struct {
-	// Part is the digest of the part that changes, and Before what it was before Refreshed.
-	Part      string    `json:"part"`
-	Before    string    `json:"before,omitempty"`
-	Refreshed time.Time `json:"refreshed,omitzero"`
-	// Made are the access keys that it made, the last one first: that one and the one before it.
-	Made []model.AccessKeyReference `json:"made"`
+	// PartDigest is the digest of the part that changes, and Before what it was before Refreshed.
+	PartDigest     string    `json:"part"`
+	PreviousDigest string    `json:"before,omitempty"`
+	RefreshedAt    time.Time `json:"refreshed,omitzero"`
+	// Keys are the access keys that it made, the last one first: that one and the one before it.
+	Keys []model.AccessKeyReference `json:"made"`
 }
 
-// referenceOf names a key.
-func referenceOf(key *model.OwnedAccessKey) model.AccessKeyReference {
+// keyReference names a key.
+func keyReference(key *model.OwnedAccessKey) model.AccessKeyReference {
 	return model.AccessKeyReference{Name: key.Name, UID: string(key.UID)}
 }
 
@@ -95,177 +95,177 @@ func rotationName(uid string) string { return Digest("refresh", uid) }
 // partDigest is what is stored of the part of a refresh token that changes.
 func partDigest(part secret.String) string { return Digest("refresh part", part.Reveal()) }
 
-// ErrRefresh says that a refresh token is not valid, or not any more.
-var ErrRefresh = errors.New("the refresh token is not valid any more; sign in again")
+// ErrInvalidRefreshToken says that a refresh token is not valid, or not any more.
+var ErrInvalidRefreshToken = errors.New("the refresh token is not valid any more; sign in again")
 
-// firstRefreshed returns the first access key of a refresh key, with its refresh token. Errors: ErrRefresh if the refresh key has ended
+// issueFirstRefreshToken returns the first access key of a refresh key, with its refresh token. Errors: ErrInvalidRefreshToken if the refresh key has ended
 // meanwhile; those of the store and of the keys.
-func (f *Flow) firstRefreshed(ctx context.Context, family *model.OwnedAccessKey) (Grant, error) {
-	bearer := secret.String(family.Spec.Key)
-	caller, err := f.refreshers.Bearer(ctx, bearer)
+func (f *Flow) issueFirstRefreshToken(ctx context.Context, refreshKey *model.OwnedAccessKey) (TokenResponse, error) {
+	bearer := secret.String(refreshKey.Spec.Key)
+	caller, err := f.refreshAuthenticator.Bearer(ctx, bearer)
 	if err != nil {
-		return Grant{}, unauthorized(err)
+		return TokenResponse{}, translateUnauthorized(err)
 	}
-	made, granted, part, err := f.refreshed(ctx, caller, family, bearer)
+	key, response, part, err := f.issueRefreshedKey(ctx, caller, refreshKey, bearer)
 	if err != nil {
-		return Grant{}, err
+		return TokenResponse{}, err
 	}
-	object, err := json.Marshal(rotation{Part: partDigest(part), Made: []model.AccessKeyReference{referenceOf(made)}})
+	object, err := json.Marshal(rotation{PartDigest: partDigest(part), Keys: []model.AccessKeyReference{keyReference(key)}})
 	if err != nil {
-		return Grant{}, fmt.Errorf("encoding a refresh key: %w", err)
+		return TokenResponse{}, fmt.Errorf("encoding a refresh key: %w", err)
 	}
 	now := f.env.Now()
 	_, err = f.records.Create(ctx, store.Record{
-		Name: rotationName(string(family.UID)), Owner: caller.Owner.String(), Created: now, Expires: endOf(family, now), Object: object,
+		Name: rotationName(string(refreshKey.UID)), Owner: caller.Owner.String(), Created: now, Expires: rotationExpiry(refreshKey, now), Object: object,
 	})
 	if err != nil {
-		return Grant{}, fmt.Errorf("storing a refresh key: %w", err)
+		return TokenResponse{}, fmt.Errorf("storing a refresh key: %w", err)
 	}
-	return granted, nil
+	return response, nil
 }
 
-// endOf is when the record of a refresh key is not needed any more: after the key itself.
-func endOf(family *model.OwnedAccessKey, now time.Time) time.Time {
-	if end := family.Status.ExpirationTimestamp; end != nil && !family.Spec.TTLAfterLastActivity {
-		return end.Add(refreshedFor)
+// rotationExpiry is when the record of a refresh key is not needed any more: after the key itself.
+func rotationExpiry(refreshKey *model.OwnedAccessKey, now time.Time) time.Time {
+	if end := refreshKey.Status.ExpirationTimestamp; end != nil && !refreshKey.Spec.TTLAfterLastActivity {
+		return end.Add(refreshedKeyLifetime)
 	}
-	return now.Add(unusedFor + refreshedFor)
+	return now.Add(refreshKeyIdleLifetime + refreshedKeyLifetime)
 }
 
-// refreshed makes an access key for the caller of a refresh key, and the next refresh token. Errors: ErrRefresh if the refresh key has ended
+// issueRefreshedKey makes an access key for the caller of a refresh key, and the next refresh token. Errors: ErrInvalidRefreshToken if the refresh key has ended
 // meanwhile; those of the keys.
-func (f *Flow) refreshed(ctx context.Context, caller identity.Caller, family *model.OwnedAccessKey, bearer secret.String) (
-	made *model.OwnedAccessKey, granted Grant, part secret.String, err error,
+func (f *Flow) issueRefreshedKey(ctx context.Context, caller identity.Caller, refreshKey *model.OwnedAccessKey, bearer secret.String) (
+	refreshedKey *model.OwnedAccessKey, response TokenResponse, part secret.String, err error,
 ) {
-	drawn, err := random(f.env.Random)
+	random, err := randomToken(f.env.Random)
 	if err != nil {
-		return nil, Grant{}, "", err
+		return nil, TokenResponse{}, "", err
 	}
-	part = secret.String(drawn)
+	part = secret.String(random)
 	_, ttl := accesskey.LimitSeconds(f.env.Config())
-	if most := int64(refreshedFor / time.Second); ttl <= 0 || ttl > most {
-		ttl = most
+	if maxSeconds := int64(refreshedKeyLifetime / time.Second); ttl <= 0 || ttl > maxSeconds {
+		ttl = maxSeconds
 	}
 	key := &model.OwnedAccessKey{
 		ObjectMeta: metav1.ObjectMeta{GenerateName: accesskey.LoginPrefix},
 		Spec: model.OwnedAccessKeySpec{
-			User: family.Spec.User, Type: model.AccessKeyTypeLogin, TTLSeconds: ttl, Identity: family.Spec.Identity.DeepCopy(), Description: family.Spec.Description,
+			User: refreshKey.Spec.User, Type: model.AccessKeyTypeLogin, TTLSeconds: ttl, Identity: refreshKey.Spec.Identity.DeepCopy(), Description: refreshKey.Spec.Description,
 		},
 	}
-	written, err := resource.Create(ctx, f.keys, resource.CreateInput[*model.OwnedAccessKey]{Caller: caller, Manager: ClientID, Object: key})
+	written, err := resource.Create(ctx, f.loginKeys, resource.CreateInput[*model.OwnedAccessKey]{Caller: caller, Manager: ClientID, Object: key})
 	if err != nil {
-		return nil, Grant{}, "", unauthorized(err)
+		return nil, TokenResponse{}, "", translateUnauthorized(err)
 	}
-	granted = grantOf(written.Object)
-	granted.Refresh, granted.RefreshKey, granted.Scope = accesskey.RefreshToken(bearer, part), family.Name, &family.Spec.OIDCProvider.Scopes
-	return written.Object, granted, part, nil
+	response = newTokenResponse(written.Object)
+	response.RefreshToken, response.RefreshKeyName, response.Scope = accesskey.RefreshToken(bearer, part), refreshKey.Name, &refreshKey.Spec.OIDCProvider.Scopes
+	return written.Object, response, part, nil
 }
 
 // Refresh exchanges a refresh token for a new access key and the next refresh token. A refresh token works once. One that was used before
 // ends its refresh key and what came of it. For a minute, the last one can be used again, until the access key of its answer is used: the
 // answer did not arrive, its access key ends, and its refresh token counts as used. Notes are for the audit.
 //
-// Errors: ErrRefresh, also if the refresh key, or the right of its user to have it, has ended; those of the store and of the keys.
+// Errors: ErrInvalidRefreshToken, also if the refresh key, or the right of its user to have it, has ended; those of the store and of the keys.
 // Source: RFC 6749, 6; RFC 9700, 4.14.2; ADR-0045.
-func (f *Flow) Refresh(ctx context.Context, text secret.String) (Grant, map[string]string, error) {
+func (f *Flow) Refresh(ctx context.Context, text secret.String) (TokenResponse, map[string]string, error) {
 	notes := map[string]string{AnnotationOutcome: "refused"}
 	bearer, part, ok := accesskey.SplitRefreshToken(text)
 	if !ok {
-		return Grant{}, notes, ErrRefresh
+		return TokenResponse{}, notes, ErrInvalidRefreshToken
 	}
-	caller, err := f.refreshers.Bearer(ctx, bearer)
+	caller, err := f.refreshAuthenticator.Bearer(ctx, bearer)
 	if err != nil {
-		return Grant{}, notes, unauthorized(err)
+		return TokenResponse{}, notes, translateUnauthorized(err)
 	}
 	notes[AnnotationUser] = caller.Owner.Name
-	read, err := f.all.Store.Get(ctx, caller.Key)
+	record, err := f.keys.Store.Get(ctx, caller.Key)
 	if err != nil {
-		return Grant{}, notes, gone(err, "reading a refresh key")
+		return TokenResponse{}, notes, translateNotFound(err, "reading a refresh key")
 	}
-	family, err := f.all.Decode(read)
+	refreshKey, err := f.keys.Decode(record)
 	if err != nil {
-		return Grant{}, notes, err
+		return TokenResponse{}, notes, err
 	}
-	if string(family.UID) != caller.KeyUID || family.Spec.Identity == nil || family.Spec.OIDCProvider == nil {
-		return Grant{}, notes, ErrRefresh
+	if string(refreshKey.UID) != caller.KeyUID || refreshKey.Spec.Identity == nil || refreshKey.Spec.OIDCProvider == nil {
+		return TokenResponse{}, notes, ErrInvalidRefreshToken
 	}
-	notes[AnnotationConnector] = family.Spec.Identity.Connector
+	notes[AnnotationConnector] = refreshKey.Spec.Identity.Connector
 	for {
-		granted, err := f.rotate(ctx, caller, family, bearer, part, notes)
-		if !errors.Is(err, errOvertaken) {
-			return granted, notes, err
+		response, err := f.rotate(ctx, caller, refreshKey, bearer, part, notes)
+		if !errors.Is(err, errConcurrentRefresh) {
+			return response, notes, err
 		}
 	}
 }
 
-// errOvertaken says that another request has used the same refresh token meanwhile.
-var errOvertaken = errors.New("another process has asked meanwhile")
+// errConcurrentRefresh says that another request has used the same refresh token meanwhile.
+var errConcurrentRefresh = errors.New("another process has asked meanwhile")
 
-// rotate makes the next access key and refresh token of a refresh key. Errors: ErrRefresh; errOvertaken, after which nothing is left of this
+// rotate makes the next access key and refresh token of a refresh key. Errors: ErrInvalidRefreshToken; errConcurrentRefresh, after which nothing is left of this
 // request; those of the store and of the keys.
 func (f *Flow) rotate(
-	ctx context.Context, caller identity.Caller, family *model.OwnedAccessKey, bearer, part secret.String, notes map[string]string,
-) (Grant, error) {
-	var state rotation
-	record, err := f.rotation(ctx, family, &state)
+	ctx context.Context, caller identity.Caller, refreshKey *model.OwnedAccessKey, bearer, part secret.String, notes map[string]string,
+) (TokenResponse, error) {
+	var stored rotation
+	record, err := f.readRotation(ctx, refreshKey, &stored)
 	if err != nil {
-		return Grant{}, err
+		return TokenResponse{}, err
 	}
-	given := partDigest(part)
-	repeated := !same(state.Part, given)
+	givenDigest := partDigest(part)
+	repeated := !constantTimeEqual(stored.PartDigest, givenDigest)
 	if repeated {
-		wasLost, err := f.lostAnswer(ctx, state, given)
+		wasLost, err := f.isLostAnswer(ctx, stored, givenDigest)
 		if err != nil {
-			return Grant{}, err
+			return TokenResponse{}, err
 		}
 		if !wasLost {
 			if now, err := f.records.Get(ctx, record.Name); err == nil && now.Revision != record.Revision {
-				return Grant{}, errOvertaken
+				return TokenResponse{}, errConcurrentRefresh
 			}
-			return Grant{}, f.reused(ctx, family, record, notes)
+			return TokenResponse{}, f.endReusedRefreshKey(ctx, refreshKey, record, notes)
 		}
 	}
-	made, granted, next, err := f.refreshed(ctx, caller, family, bearer)
+	key, response, nextPart, err := f.issueRefreshedKey(ctx, caller, refreshKey, bearer)
 	if err != nil {
-		return Grant{}, err
+		return TokenResponse{}, err
 	}
 	now := f.env.Now()
-	last, earlier := state.Made[:min(1, len(state.Made))], state.Made[min(1, len(state.Made)):]
+	current, obsolete := stored.Keys[:min(1, len(stored.Keys))], stored.Keys[min(1, len(stored.Keys)):]
 	if repeated {
 		// Nobody has got the last key.
-		last, earlier = earlier, last
+		current, obsolete = obsolete, current
 	} else {
-		state.Before, state.Refreshed = given, now
+		stored.PreviousDigest, stored.RefreshedAt = givenDigest, now
 	}
-	state.Made = append([]model.AccessKeyReference{referenceOf(made)}, last...)
-	state.Part = partDigest(next)
-	if record.Object, err = json.Marshal(state); err != nil {
-		return Grant{}, fmt.Errorf("encoding a refresh key: %w", err)
+	stored.Keys = append([]model.AccessKeyReference{keyReference(key)}, current...)
+	stored.PartDigest = partDigest(nextPart)
+	if record.Object, err = json.Marshal(stored); err != nil {
+		return TokenResponse{}, fmt.Errorf("encoding a refresh key: %w", err)
 	}
-	record.Expires = endOf(family, now)
-	if _, err := f.records.Update(ctx, record); lost(err) {
-		return Grant{}, f.withdraw(ctx, made, errOvertaken)
+	record.Expires = rotationExpiry(refreshKey, now)
+	if _, err := f.records.Update(ctx, record); isConflict(err) {
+		return TokenResponse{}, f.withdrawKey(ctx, key, errConcurrentRefresh)
 	} else if err != nil {
-		return Grant{}, f.withdraw(ctx, made, fmt.Errorf("storing a refresh key: %w", err))
+		return TokenResponse{}, f.withdrawKey(ctx, key, fmt.Errorf("storing a refresh key: %w", err))
 	}
-	for _, key := range earlier {
-		_, err := resource.Delete(ctx, f.all, resource.DeleteInput{Caller: Sweeper, Name: key.Name, UID: types.UID(key.UID)})
+	for _, obsoleteKey := range obsolete {
+		_, err := resource.Delete(ctx, f.keys, resource.DeleteInput{Caller: Sweeper, Name: obsoleteKey.Name, UID: types.UID(obsoleteKey.UID)})
 		if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
 			// It expires within the hour.
-			f.env.Log.WarnContext(ctx, "deleting an access key that was refreshed", "key", key.Name, "error", err)
+			f.env.Log.WarnContext(ctx, "deleting an access key that was refreshed", "key", obsoleteKey.Name, "error", err)
 		}
 	}
-	notes[AnnotationOutcome], notes[AnnotationKey] = "key_made", made.Name
-	return granted, nil
+	notes[AnnotationOutcome], notes[AnnotationKey] = "key_made", key.Name
+	return response, nil
 }
 
-// lostAnswer reports whether the answer to the last refresh did not arrive: given is the refresh token that it used, and the access key
+// isLostAnswer reports whether the answer to the last refresh did not arrive: given is the refresh token that it used, and the access key
 // that it made was never used.
-func (f *Flow) lostAnswer(ctx context.Context, state rotation, given string) (bool, error) {
-	if !same(state.Before, given) || !f.env.Now().Before(state.Refreshed.Add(repeatable)) || len(state.Made) == 0 {
+func (f *Flow) isLostAnswer(ctx context.Context, stored rotation, givenDigest string) (bool, error) {
+	if !constantTimeEqual(stored.PreviousDigest, givenDigest) || !f.env.Now().Before(stored.RefreshedAt.Add(repeatWindow)) || len(stored.Keys) == 0 {
 		return false, nil
 	}
-	record, err := f.all.Store.Get(ctx, state.Made[0].Name)
+	record, err := f.keys.Store.Get(ctx, stored.Keys[0].Name)
 	switch {
 	case errors.Is(err, store.ErrNotFound):
 		return false, nil
@@ -275,11 +275,11 @@ func (f *Flow) lostAnswer(ctx context.Context, state rotation, given string) (bo
 	return record.Activity.IsZero(), nil
 }
 
-// rotation reads the record of a refresh key. Error: ErrRefresh if it has none.
-func (f *Flow) rotation(ctx context.Context, family *model.OwnedAccessKey, into *rotation) (store.Record, error) {
-	record, err := f.records.Get(ctx, rotationName(string(family.UID)))
+// readRotation reads the record of a refresh key. Error: ErrInvalidRefreshToken if it has none.
+func (f *Flow) readRotation(ctx context.Context, refreshKey *model.OwnedAccessKey, into *rotation) (store.Record, error) {
+	record, err := f.records.Get(ctx, rotationName(string(refreshKey.UID)))
 	if err != nil {
-		return record, gone(err, "reading a refresh key")
+		return record, translateNotFound(err, "reading a refresh key")
 	}
 	if err := json.Unmarshal(record.Object, into); err != nil {
 		return record, fmt.Errorf("reading a refresh key: %w", err)
@@ -292,17 +292,17 @@ func (f *Flow) lastActivity(ctx context.Context, key *model.OwnedAccessKey, acti
 	if key.Spec.Type != model.AccessKeyTypeOIDCRefreshToken {
 		return activity, nil
 	}
-	var state rotation
-	if _, err := f.rotation(ctx, key, &state); errors.Is(err, ErrRefresh) {
+	var stored rotation
+	if _, err := f.readRotation(ctx, key, &stored); errors.Is(err, ErrInvalidRefreshToken) {
 		return activity, nil
 	} else if err != nil {
 		return time.Time{}, err
 	}
 	var names []string
-	for _, made := range state.Made {
-		names = append(names, made.Name)
+	for _, reference := range stored.Keys {
+		names = append(names, reference.Name)
 	}
-	for record, err := range store.GetEach(ctx, f.all.Store, names) {
+	for record, err := range store.GetEach(ctx, f.keys.Store, names) {
 		if err != nil {
 			return time.Time{}, fmt.Errorf("reading the access keys of a refresh key: %w", err)
 		}
@@ -313,32 +313,32 @@ func (f *Flow) lastActivity(ctx context.Context, key *model.OwnedAccessKey, acti
 	return activity, nil
 }
 
-// reused ends a refresh key of which two programs have a refresh token, and returns ErrRefresh, or why it has not ended.
-func (f *Flow) reused(ctx context.Context, family *model.OwnedAccessKey, record store.Record, notes map[string]string) error {
-	notes[AnnotationOutcome], notes[AnnotationKey] = "refresh_token_reused", family.Name
-	f.env.Log.WarnContext(ctx, "a refresh token was used twice, and its sign-in has ended", "user", family.Spec.User, "key", family.Name)
-	if err := resource.Revoke(ctx, f.all, Sweeper, family); err != nil {
+// endReusedRefreshKey ends a refresh key of which two programs have a refresh token, and returns ErrInvalidRefreshToken, or why it has not ended.
+func (f *Flow) endReusedRefreshKey(ctx context.Context, refreshKey *model.OwnedAccessKey, record store.Record, notes map[string]string) error {
+	notes[AnnotationOutcome], notes[AnnotationKey] = "refresh_token_reused", refreshKey.Name
+	f.env.Log.WarnContext(ctx, "a refresh token was used twice, and its sign-in has ended", "user", refreshKey.Spec.User, "key", refreshKey.Name)
+	if err := resource.Revoke(ctx, f.keys, Sweeper, refreshKey); err != nil {
 		return err
 	}
-	if _, err := f.records.Delete(ctx, record.Name, record.Revision); err != nil && !lost(err) {
+	if _, err := f.records.Delete(ctx, record.Name, record.Revision); err != nil && !isConflict(err) {
 		// The record expires, and its refresh key is gone.
-		f.env.Log.WarnContext(ctx, "removing the record of a refresh key", "key", family.Name, "error", err)
+		f.env.Log.WarnContext(ctx, "removing the record of a refresh key", "key", refreshKey.Name, "error", err)
 	}
-	return ErrRefresh
+	return ErrInvalidRefreshToken
 }
 
-// unauthorized returns ErrRefresh for a refresh key that does not work, and any other error as it is.
-func unauthorized(err error) error {
+// translateUnauthorized returns ErrInvalidRefreshToken for a refresh key that does not work, and any other error as it is.
+func translateUnauthorized(err error) error {
 	if apierrors.IsUnauthorized(err) {
-		return ErrRefresh
+		return ErrInvalidRefreshToken
 	}
 	return err
 }
 
-// gone returns ErrRefresh for what is not in the state, and any other error with what was tried.
-func gone(err error, doing string) error {
+// translateNotFound returns ErrInvalidRefreshToken for what is not in the state, and any other error with what was tried.
+func translateNotFound(err error, action string) error {
 	if errors.Is(err, store.ErrNotFound) {
-		return ErrRefresh
+		return ErrInvalidRefreshToken
 	}
-	return fmt.Errorf("%s: %w", doing, err)
+	return fmt.Errorf("%s: %w", action, err)
 }

@@ -45,9 +45,9 @@ type Refusal struct {
 	Class string
 	// Detail is for the audit and the log. It may quote what a provider says of an error, and never a secret.
 	Detail string
-	// OfToken tells that the provider refuses a refresh token, and says nothing else of the person.
-	OfToken bool
-	answer  *apierror.Error
+	// RefreshTokenOnly tells that the provider refuses a refresh token, and says nothing else of the person.
+	RefreshTokenOnly bool
+	answer           *apierror.Error
 }
 
 // Error returns the class and the detail, if there is one.
@@ -56,10 +56,10 @@ func (r *Refusal) Error() string { return strings.TrimSuffix(r.Class+": "+r.Deta
 // Unwrap returns the answer for the person.
 func (r *Refusal) Unwrap() error { return r.answer }
 
-// Definite reports whether a provider, or the settings of its connector, refuse the person. Otherwise nobody knows.
-func (r *Refusal) Definite() bool { return r.Class == classRefused || r.Class == classNotAdmitted }
+// IsDefinite reports whether a provider, or the settings of its connector, refuse the person. Otherwise nobody knows.
+func (r *Refusal) IsDefinite() bool { return r.Class == classRefused || r.Class == classNotAdmitted }
 
-func (r *Refusal) because(cause error) *Refusal {
+func (r *Refusal) withCause(cause error) *Refusal {
 	r.answer = r.answer.Because(fmt.Errorf("%w: %w", errors.New(r.Error()), cause))
 	return r
 }
@@ -70,78 +70,80 @@ const (
 	classNotAdmitted = "not_admitted"
 )
 
-func refuse(class, detail string, answer *apierror.Error) *Refusal {
-	made := &Refusal{Class: class, Detail: resource.Printable(detail)}
-	made.answer = answer.Because(errors.New(made.Error()))
-	return made
+func newRefusal(class, detail string, answer *apierror.Error) *Refusal {
+	refusal := &Refusal{Class: class, Detail: resource.Printable(detail)}
+	refusal.answer = answer.Because(errors.New(refusal.Error()))
+	return refusal
 }
 
-func bad(text string) *apierror.Error { return apierror.BadRequest(text, nil) }
+func badRequestError(text string) *apierror.Error { return apierror.BadRequest(text, nil) }
 
-func forbidden(text string) *apierror.Error {
+func forbiddenError(text string) *apierror.Error {
 	return apierror.Forbidden(schema.GroupResource{}, "", text, nil)
 }
 
 // NotFound: there is no such connector.
-func unknownConnector() *Refusal { return refuse("unknown_connector", "", apierror.NoRoute()) }
+func unknownConnector() *Refusal { return newRefusal("unknown_connector", "", apierror.NoRoute()) }
 
-func badRequest(why string) *Refusal { return refuse("bad_request", why, bad(why)) }
+func refuseBadRequest(why string) *Refusal {
+	return newRefusal("bad_request", why, badRequestError(why))
+}
 
 func notStartedHere(detail string) *Refusal {
-	return refuse("not_started_here", detail, bad("this sign-in was not started in this browser, or it was used before: start again where you began"))
+	return newRefusal("not_started_here", detail, badRequestError("this sign-in was not started in this browser, or it was used before: start again where you began"))
 }
 
 func expired(detail string) *Refusal {
-	return refuse("expired", detail, bad("this sign-in has expired, or its settings have changed: start again where you began"))
+	return newRefusal("expired", detail, badRequestError("this sign-in has expired, or its settings have changed: start again where you began"))
 }
 
 func misconfigured(detail string) *Refusal {
-	return refuse("misconfigured", detail, bad("the sign-in is not set up correctly: show this page to an admin of the platform"))
+	return newRefusal("misconfigured", detail, badRequestError("the sign-in is not set up correctly: show this page to an admin of the platform"))
 }
 
 func notAdmitted(detail string) *Refusal {
-	return refuse(classNotAdmitted, detail, forbidden("your account may not use this platform: ask an admin of the platform"))
+	return newRefusal(classNotAdmitted, detail, forbiddenError("your account may not use this platform: ask an admin of the platform"))
 }
 
 func notSetUp(detail string) *Refusal {
-	return refuse("not_set_up", detail, forbidden("your account has no user here: ask an admin of the platform to create one"))
+	return newRefusal("not_set_up", detail, forbiddenError("your account has no user here: ask an admin of the platform to create one"))
 }
 
 func lastAdmin() *Refusal {
-	return refuse("last_admin", "", forbidden("your groups at the provider have changed, and nobody would be an admin of the platform afterwards: "+
+	return newRefusal("last_admin", "", forbiddenError("your groups at the provider have changed, and nobody would be an admin of the platform afterwards: "+
 		"give another enabled user the cluster role "+model.ClusterRoleAdmin+" first"))
 }
 
 func busy() *Refusal {
-	return refuse("busy", "", apierror.UnderWay("your user is being changed by others at the same time: try again"))
+	return newRefusal("busy", "", apierror.UnderWay("your user is being changed by others at the same time: try again"))
 }
 
 // throttled is the Refusal for an error TooManyRequests, and any other error itself.
 func throttled(err error) error {
 	if answer := apierror.From(err); answer.Status().Reason == metav1.StatusReasonTooManyRequests {
-		return refuse("throttled", "", answer)
+		return newRefusal("throttled", "", answer)
 	}
 	return err
 }
 
-// Refused is the Refusal for an answer of a provider that signs nobody in.
-func Refused(detail string) *Refusal {
-	return refuse(classRefused, detail, bad("the provider did not sign you in: start again where you began"))
+// RefusedByProvider is the Refusal for an answer of a provider that signs nobody in.
+func RefusedByProvider(detail string) *Refusal {
+	return newRefusal(classRefused, detail, badRequestError("the provider did not sign you in: start again where you began"))
 }
 
-// RefusedToken is Refused for a refresh token.
-func RefusedToken(detail string) *Refusal {
-	refusal := Refused(detail)
-	refusal.OfToken = true
+// RefusedRefreshToken is RefusedByProvider for a refresh token.
+func RefusedRefreshToken(detail string) *Refusal {
+	refusal := RefusedByProvider(detail)
+	refusal.RefreshTokenOnly = true
 	return refusal
 }
 
 // Misconfigured is the Refusal for an answer of a provider that breaks the protocol.
 func Misconfigured(detail string) *Refusal { return misconfigured(detail) }
 
-// NotLoggedOut is the Refusal of a logout token.
-func NotLoggedOut(detail string) *Refusal {
-	return refuse("logout_refused", detail, bad("the logout token is not accepted: the audit log of the platform says why"))
+// RefusedLogoutToken is the Refusal of a logout token.
+func RefusedLogoutToken(detail string) *Refusal {
+	return newRefusal("logout_refused", detail, badRequestError("the logout token is not accepted: the audit log of the platform says why"))
 }
 
 // NotAdmitted is the Refusal of a person: the settings of a connector do not admit them.
@@ -149,7 +151,7 @@ func NotAdmitted(detail string) *Refusal { return notAdmitted(detail) }
 
 // Unreachable is the Refusal for a provider that does not answer. The cause is for the log.
 func Unreachable(cause error) *Refusal {
-	return refuse("provider_unreachable", "", apierror.Upstream("the provider cannot be reached: try again later")).because(cause)
+	return newRefusal("provider_unreachable", "", apierror.Upstream("the provider cannot be reached: try again later")).withCause(cause)
 }
 
 // Annotate adds what the audit says about an error.

@@ -49,10 +49,10 @@ const ExchangeGrant = "urn:ietf:params:oauth:grant-type:token-exchange"
 const ConsolePath = "/console"
 
 const (
-	// attemptFor is how long a person has for a sign-in, from the start to the confirmation.
-	attemptFor = 10 * time.Minute
-	// codeFor is how long a program has to fetch the key after that.
-	codeFor = time.Minute
+	// attemptLifetime is how long a person has for a sign-in, from the start to the confirmation.
+	attemptLifetime = 10 * time.Minute
+	// codeLifetime is how long a program has to fetch the key after that.
+	codeLifetime = time.Minute
 	// maxAttempts is how many attempts a browser may have open, because all their cookies come with each request.
 	maxAttempts = 5
 	// cookiePrefix begins the names of the cookies of attempts.
@@ -68,14 +68,14 @@ type Connector = connector.Connector
 
 // Connectors returns the connectors of a configuration at which people can sign in, in its order.
 func Connectors(config *model.ConfigStatus) []Connector {
-	return slices.DeleteFunc(connector.All(config), func(one Connector) bool { return !one.Usable() })
+	return slices.DeleteFunc(connector.All(config), func(conn Connector) bool { return !conn.Usable() })
 }
 
 // Request is what belongs to one attempt: a Provider sends it along, and finds it in the answer.
 type Request struct{ State, Nonce, Verifier string }
 
-// Answer is what a browser brings back from a provider.
-type Answer struct {
+// Response is what a browser brings back from a provider.
+type Response struct {
 	// Request is that of the attempt.
 	Request
 	// Values are the parameters with which the browser comes.
@@ -84,17 +84,17 @@ type Answer struct {
 
 // Code returns the authorization code of an answer, and the parameter iss of RFC 9207; empty if there is none. Errors: Refusal, also
 // for an answer that says that nobody has signed in.
-func (a Answer) Code() (code, issuer string, err error) {
-	given, err := parameters(a.Values, "code", "iss", "error", "error_description")
+func (a Response) Code() (code, issuer string, err error) {
+	params, err := parameters(a.Values, "code", "iss", "error", "error_description")
 	switch {
 	case err != nil:
 		return "", "", err
-	case given[2] != "":
-		return "", "", Refused(given[2] + " " + given[3])
-	case given[0] == "":
-		return "", "", Refused("no code")
+	case params[2] != "":
+		return "", "", RefusedByProvider(params[2] + " " + params[3])
+	case params[0] == "":
+		return "", "", RefusedByProvider("no code")
 	}
-	return given[0], given[1], nil
+	return params[0], params[1], nil
 }
 
 // Person is who a provider says that somebody is. Its groups are those of the provider.
@@ -119,19 +119,19 @@ type Person struct {
 
 // Session is what a provider gave with a sign-in to ask it again, and by which it may end the sign-in later. The zero value is nothing.
 type Session struct {
-	// Access and Refresh are tokens of the provider.
-	Access, Refresh secret.String
+	// AccessToken and Refresh are tokens of the provider.
+	AccessToken, RefreshToken secret.String
 	// ID is what the provider calls the session of the browser, and Subject what it calls the person: the claims sid and sub. The state
 	// has digests of them. A provider that is asked again need not name them.
 	ID, Subject string
 }
 
-// Renewer asks a provider again about somebody who has signed in there. Implementations are safe for concurrent use.
-type Renewer interface {
-	// Renew returns who the owner of a session is now. It gives new tokens to keep before it uses them, because the old ones may not
+// Refresher asks a provider again about somebody who has signed in there. Implementations are safe for concurrent use.
+type Refresher interface {
+	// Refresh returns who the owner of a session is now. It gives new tokens to keep before it uses them, because the old ones may not
 	// work any more, and asks no further if keep fails. Errors: a definite Refusal if the provider, or the settings of the connector,
 	// refuse the person; that of keep; any other error says that nobody knows.
-	Renew(ctx context.Context, connector Connector, session Session, keep func(Session) error) (Person, error)
+	Refresh(ctx context.Context, connector Connector, session Session, keep func(Session) error) (Person, error)
 }
 
 // Revoker gives the tokens of a session back to a provider. Implementations are safe for concurrent use.
@@ -141,44 +141,44 @@ type Revoker interface {
 	Revoke(ctx context.Context, connector Connector, session Session) (bool, error)
 }
 
-// Keeper is what becomes of sessions at providers after the sign-in.
-type Keeper interface {
-	Renewer
+// SessionProvider is what becomes of sessions at providers after the sign-in.
+type SessionProvider interface {
+	Refresher
 	Revoker
 }
 
 // Provider speaks the protocol of a connector. Implementations are safe for concurrent use.
 type Provider interface {
-	// Begin returns the address at which the person signs in. Errors: Refusal.
-	Begin(ctx context.Context, connector Connector, request Request) (string, error)
-	// Finish returns who has signed in. Errors: Refusal; whatever the provider answers, nobody is signed in then.
-	Finish(ctx context.Context, connector Connector, answer Answer) (Person, error)
-	// End returns the address at which the session of a person at the connector ends. It leads back to the address in the
+	// AuthorizationURL returns the address at which the person signs in. Errors: Refusal.
+	AuthorizationURL(ctx context.Context, connector Connector, request Request) (string, error)
+	// HandleCallback returns who has signed in. Errors: Refusal; whatever the provider answers, nobody is signed in then.
+	HandleCallback(ctx context.Context, connector Connector, answer Response) (Person, error)
+	// EndSessionURL returns the address at which the session of a person at the connector ends. It leads back to the address in the
 	// configuration alone. Empty: the connector has no such address. Errors: Refusal.
-	End(ctx context.Context, connector Connector) (string, error)
+	EndSessionURL(ctx context.Context, connector Connector) (string, error)
 }
 
 // Flow is the sign-in of an environment. It is safe for concurrent use.
 type Flow struct {
-	env      *platform.Environment
-	records  store.Store
-	sessions store.Store
-	users    *user.Registry
-	people   *directory.Directory
-	teams    *team.Registry
-	// keys creates the keys of sign-ins, and all are the keys.
-	keys, all *accesskey.Registry
+	env       *platform.Environment
+	records   store.Store
+	sessions  store.Store
+	users     *user.Registry
+	directory *directory.Directory
+	teams     *team.Registry
+	// loginKeys creates the keys of sign-ins, and all are the keys.
+	loginKeys, keys *accesskey.Registry
 	// trials are the sign-ins on trial.
 	trials *Trials
-	// refreshers authenticates refresh keys.
-	refreshers *auth.Authenticator
+	// refreshAuthenticator authenticates refresh keys.
+	refreshAuthenticator *auth.Authenticator
 }
 
 // Open returns the sign-in of an environment. Functions that write users or keys call kinds.Join first.
 func Open(env *platform.Environment) *Flow {
 	return &Flow{
-		env: env, records: Records(env), sessions: Sessions(env), users: user.Open(env), people: directory.Open(env), keys: accesskey.ForLogins(accesskey.Open(env)),
-		teams: team.Open(env), trials: OpenTrials(env), all: accesskey.Open(env), refreshers: accesskey.OpenRefreshAuthenticator(env),
+		env: env, records: Records(env), sessions: Sessions(env), users: user.Open(env), directory: directory.Open(env), loginKeys: accesskey.ForLogins(accesskey.Open(env)),
+		teams: team.Open(env), trials: OpenTrials(env), keys: accesskey.Open(env), refreshAuthenticator: accesskey.OpenRefreshAuthenticator(env),
 	}
 }
 
@@ -196,67 +196,67 @@ func Throttle(env *platform.Environment, text string) *throttle.Throttle {
 	return &throttle.Throttle{Records: Failures(env), Now: env.Now, Text: text}
 }
 
-// Doors is the part of the sign-in before a person is known. It reads and writes no state.
-type Doors struct{ env *platform.Environment }
+// Starter is the part of the sign-in before a person is known. It reads and writes no state.
+type Starter struct{ env *platform.Environment }
 
-// OpenDoors returns the doors of an environment.
-func OpenDoors(env *platform.Environment) *Doors { return &Doors{env} }
+// OpenStarter returns the doors of an environment.
+func OpenStarter(env *platform.Environment) *Starter { return &Starter{env} }
 
-// lookup returns the connector with an ID.
-func lookup(config *model.ConfigStatus, id string) (Connector, bool) {
-	for _, one := range Connectors(config) {
-		if one.ID == id {
-			return one, true
+// findConnector returns the connector with an ID.
+func findConnector(config *model.ConfigStatus, id string) (Connector, bool) {
+	for _, conn := range Connectors(config) {
+		if conn.ID == id {
+			return conn, true
 		}
 	}
 	return Connector{}, false
 }
 
-// client is what a program asked for that wants a key.
-type client struct {
-	// Redirect is where the browser brings the code, Challenge what proves that the program asked, State what the program knows the
+// authRequest is what a program asked for that wants a key.
+type authRequest struct {
+	// RedirectURI is where the browser brings the code, Challenge what proves that the program asked, State what the program knows the
 	// request by.
-	Redirect  string `json:"redirect"`
-	Challenge string `json:"challenge"`
-	State     string `json:"state"`
-	// Device is the name of the record of a device for which somebody signs in, and Code the one that they have entered. There is no
+	RedirectURI   string `json:"redirect"`
+	CodeChallenge string `json:"challenge"`
+	State         string `json:"state"`
+	// DeviceDetails is the name of the record of a device for which somebody signs in, and Code the one that they have entered. There is no
 	// Redirect, Challenge and State then.
-	Device string `json:"device,omitempty"`
-	Code   string `json:"code,omitempty"`
+	Device   string `json:"device,omitempty"`
+	UserCode string `json:"code,omitempty"`
 	// Scope is what the program gets of the scopes that it asked for. Nil: it asked for none.
 	Scope *string `json:"scope,omitempty"`
 }
 
-// attempt is a sign-in whose person is not known. It is in a cookie, sealed.
-type attempt struct {
+// loginAttempt is a sign-in whose person is not known. It is in a cookie, sealed.
+type loginAttempt struct {
 	State     string `json:"state"`
 	Nonce     string `json:"nonce"`
 	Verifier  string `json:"verifier"`
 	Connector string `json:"connector"`
-	// Settings are the Fingerprint of the connector.
-	Settings string `json:"settings"`
-	Client   client `json:"client"`
+	// Fingerprint are the Fingerprint of the connector.
+	Fingerprint string      `json:"settings"`
+	AuthRequest authRequest `json:"client"`
 	// Started is the time of the start, in Unix seconds.
 	Started int64 `json:"started"`
 	// Trial tells that nobody is signed in. The State was chosen by whoever began the trial.
 	Trial bool `json:"trial,omitempty"`
 }
 
-// request is what the provider of the attempt gets.
-func (a attempt) request() Request {
+// providerRequest is what the provider of the attempt gets.
+func (a loginAttempt) providerRequest() Request {
 	return Request{State: a.State, Nonce: a.Nonce, Verifier: a.Verifier}
 }
 
 // id names an attempt in cookies and URLs of the platform. Nobody can compute the state from it.
-func (a attempt) id() string { return idOf(a.State) }
+func (a loginAttempt) id() string { return attemptID(a.State) }
 
-func idOf(state string) string { return Digest("cookie", state)[:16] }
+func attemptID(state string) string { return Digest("cookie", state)[:16] }
 
-// place is what the cookie of an attempt is sealed for.
-func place(id string) string { return Resource + "/cookie/" + id }
+// cookieSealContext is what the cookie of an attempt is sealed for.
+func cookieSealContext(id string) string { return Resource + "/cookie/" + id }
 
-// seal returns the cookie value of an attempt.
-func seal(ctx context.Context, env *platform.Environment, a attempt) (string, error) {
+// sealAttempt returns the cookie value of an attempt.
+func sealAttempt(ctx context.Context, env *platform.Environment, a loginAttempt) (string, error) {
 	ring, err := env.Keyring(ctx)
 	if err != nil {
 		return "", err
@@ -265,41 +265,41 @@ func seal(ctx context.Context, env *platform.Environment, a attempt) (string, er
 	if err != nil {
 		return "", fmt.Errorf("encoding a sign-in: %w", err)
 	}
-	sealed, err := ring.Seal(text, place(a.id()))
+	sealed, err := ring.Seal(text, cookieSealContext(a.id()))
 	if errors.Is(err, encryption.ErrNoKey) {
-		return "", misconfigured("the platform has no encryption key").because(err)
+		return "", misconfigured("the platform has no encryption key").withCause(err)
 	}
 	return sealed, err
 }
 
-// unseal returns the attempt with an ID whose cookie a browser has sent.
-func unseal(ctx context.Context, env *platform.Environment, id string, cookies map[string]string) (attempt, error) {
-	var found attempt
+// openAttempt returns the attempt with an ID whose cookie a browser has sent.
+func openAttempt(ctx context.Context, env *platform.Environment, id string, cookies map[string]string) (loginAttempt, error) {
+	var opened loginAttempt
 	ring, err := env.Keyring(ctx)
 	if err != nil {
-		return found, err
+		return opened, err
 	}
 	sealed, sent := cookies[cookiePrefix+id]
 	if !sent || id == "" {
-		return found, notStartedHere("cookie")
+		return opened, notStartedHere("cookie")
 	}
-	text, err := ring.Open(sealed, place(id))
-	if err != nil || json.Unmarshal(text, &found) != nil {
-		return attempt{}, notStartedHere("sealed cookie")
+	text, err := ring.Open(sealed, cookieSealContext(id))
+	if err != nil || json.Unmarshal(text, &opened) != nil {
+		return loginAttempt{}, notStartedHere("sealed cookie")
 	}
-	if age := env.Now().Sub(time.Unix(found.Started, 0)); age < 0 || age >= attemptFor {
-		return attempt{}, expired("cookie")
+	if age := env.Now().Sub(time.Unix(opened.Started, 0)); age < 0 || age >= attemptLifetime {
+		return loginAttempt{}, expired("cookie")
 	}
-	return found, nil
+	return opened, nil
 }
 
-// random returns a random text that nobody guesses.
-func random(source io.Reader) (string, error) {
-	var bytes [randomBytes]byte
-	if _, err := io.ReadFull(source, bytes[:]); err != nil {
+// randomToken returns a random text that nobody guesses.
+func randomToken(reader io.Reader) (string, error) {
+	var drawn [randomBytes]byte
+	if _, err := io.ReadFull(reader, drawn[:]); err != nil {
 		return "", fmt.Errorf("reading random bytes: %w", err)
 	}
-	return base64.RawURLEncoding.EncodeToString(bytes[:]), nil
+	return base64.RawURLEncoding.EncodeToString(drawn[:]), nil
 }
 
 // Digest returns one name for several texts.
@@ -308,8 +308,10 @@ func Digest(parts ...string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// same compares secrets in constant time.
-func same(a, b string) bool { return subtle.ConstantTimeCompare([]byte(a), []byte(b)) == 1 }
+// constantTimeEqual compares secrets in constant time.
+func constantTimeEqual(a, b string) bool {
+	return subtle.ConstantTimeCompare([]byte(a), []byte(b)) == 1
+}
 
 // S256 is the challenge of a verifier. Source: RFC 7636, 4.2.
 func S256(verifier string) string {
@@ -317,9 +319,9 @@ func S256(verifier string) string {
 	return base64.RawURLEncoding.EncodeToString(sum[:])
 }
 
-// isToken reports whether a text has a length and only characters that URLs have as they are.
-func isToken(text string, least, most int) bool {
-	if len(text) < least || len(text) > most {
+// isUnreserved reports whether a text has a length and only characters that URLs have as they are.
+func isUnreserved(text string, minLength, maxLength int) bool {
+	if len(text) < minLength || len(text) > maxLength {
 		return false
 	}
 	return !strings.ContainsFunc(text, func(c rune) bool {
@@ -327,33 +329,35 @@ func isToken(text string, least, most int) bool {
 	})
 }
 
-// isLoopback reports whether an address is one of a program on the computer of the browser: http, one of two literal addresses, a port,
+// isLoopbackRedirect reports whether an address is one of a program on the computer of the browser: http, one of two literal addresses, a port,
 // a path. A name such as localhost may lead elsewhere. Source: RFC 8252, 7.3 and 8.3.
-func isLoopback(address string) bool {
-	at, err := url.Parse(address)
-	if err != nil || at.Scheme != "http" || at.User != nil || at.RawQuery != "" || at.ForceQuery || at.Fragment != "" ||
-		strings.Contains(address, "#") || at.Opaque != "" {
+func isLoopbackRedirect(address string) bool {
+	parsed, err := url.Parse(address)
+	if err != nil || parsed.Scheme != "http" || parsed.User != nil || parsed.RawQuery != "" || parsed.ForceQuery || parsed.Fragment != "" ||
+		strings.Contains(address, "#") || parsed.Opaque != "" {
 		return false
 	}
-	port := at.Port()
-	if port == "" || at.Host != "127.0.0.1:"+port && at.Host != "[::1]:"+port {
+	port := parsed.Port()
+	if port == "" || parsed.Host != "127.0.0.1:"+port && parsed.Host != "[::1]:"+port {
 		return false
 	}
-	path, simple := strings.CutPrefix(at.EscapedPath(), "/")
+	path, simple := strings.CutPrefix(parsed.EscapedPath(), "/")
 	for part := range strings.SplitSeq(path, "/") {
-		simple = simple && (path == "" || isToken(part, 1, 64) && strings.Trim(part, ".") != "")
+		simple = simple && (path == "" || isUnreserved(part, 1, 64) && strings.Trim(part, ".") != "")
 	}
-	return simple && address == "http://"+at.Host+at.EscapedPath()
+	return simple && address == "http://"+parsed.Host+parsed.EscapedPath()
 }
 
 // origin returns the origin of an address.
 func origin(address string) string {
-	at, err := url.Parse(address)
+	parsed, err := url.Parse(address)
 	if err != nil {
 		return ""
 	}
-	return at.Scheme + "://" + at.Host
+	return parsed.Scheme + "://" + parsed.Host
 }
 
-// with returns an address with parameters.
-func with(address string, parameters url.Values) string { return address + "?" + parameters.Encode() }
+// withQuery returns an address with parameters.
+func withQuery(address string, parameters url.Values) string {
+	return address + "?" + parameters.Encode()
+}

@@ -17,70 +17,70 @@ import (
 const (
 	// maxTeams is how many teams a sign-in makes. The next sign-in makes more. Source: ADR-0031.
 	maxTeams = 50
-	// maxNote bounds a list of names in the audit, in bytes.
-	maxNote = 1024
+	// maxNoteBytes bounds a list of names in the audit, in bytes.
+	maxNoteBytes = 1024
 )
 
-// makeTeams makes a team for each group of a person that no team lists, unless the configuration says otherwise. A team lists its
+// createTeams makes a team for each group of a person that no team lists, unless the configuration says otherwise. A team lists its
 // group, so that it has as members whoever the provider says. Errors: those of the store and of the teams; the teams before stay.
-func (f *Flow) makeTeams(ctx context.Context, settings *model.ConfigAuth, groups []string, notes map[string]string) error {
-	if settings.DisableTeamCreation || len(groups) == 0 {
+func (f *Flow) createTeams(ctx context.Context, config *model.ConfigAuth, groups []string, notes map[string]string) error {
+	if config.DisableTeamCreation || len(groups) == 0 {
 		return nil
 	}
-	missing, err := f.people.Unlisted(ctx, groups)
+	missing, err := f.directory.Unlisted(ctx, groups)
 	if err != nil || len(missing) == 0 {
 		return err
 	}
-	var made []string
-	left := max(0, len(missing)-maxTeams)
+	var created []string
+	remaining := max(0, len(missing)-maxTeams)
 	defer func() {
-		note(notes, AnnotationTeams, made)
-		if left > 0 {
-			notes[AnnotationLeft] = strconv.Itoa(left)
+		noteNames(notes, AnnotationTeams, created)
+		if remaining > 0 {
+			notes[AnnotationLeft] = strconv.Itoa(remaining)
 		}
 	}()
 	var owners []identity.Owner
-	for _, group := range missing[:len(missing)-left] {
-		owners = append(owners, teamsFor(group)...)
+	for _, group := range missing[:len(missing)-remaining] {
+		owners = append(owners, teamCandidates(group)...)
 	}
-	named, err := f.teams.Names(ctx, owners...)
+	referenced, err := f.teams.Names(ctx, owners...)
 	if err != nil {
 		return err
 	}
-	for _, group := range missing[:len(missing)-left] {
-		name, exists, err := f.makeTeam(ctx, group, named)
+	for _, group := range missing[:len(missing)-remaining] {
+		name, exists, err := f.createTeam(ctx, group, referenced)
 		switch {
 		case err != nil:
 			return err
 		case name != "":
-			made = append(made, name)
+			created = append(created, name)
 		case !exists:
-			left++
+			remaining++
 		}
 	}
 	return nil
 }
 
-// teamsFor are the teams that the team of a group may be, the first that is free.
-func teamsFor(group string) []identity.Owner {
+// teamCandidates are the teams that the team of a group may be, the first that is free.
+func teamCandidates(group string) []identity.Owner {
 	var owners []identity.Owner
-	for _, name := range candidates(group, "team", Digest("group", group)) {
+	for _, name := range candidateNames(group, "team", Digest("group", group)) {
 		owners = append(owners, identity.Owner{Kind: identity.Team, Name: name})
 	}
 	return owners
 }
 
-// makeTeam makes the team of a group, unless another sign-in has just made one. The name is that of the group. If that belongs to
+// createTeam makes the team of a group, unless another sign-in has just made one. The name is that of the group. If that belongs to
 // somebody, or is reserved, it has an ending that follows from the group: all sign-ins try the same names, and the state gives
 // each to one. Name is empty if no team was made, because one exists or because no name is free.
-func (f *Flow) makeTeam(ctx context.Context, group string, named map[identity.Owner]bool) (name string, exists bool, err error) {
-	for _, owner := range teamsFor(group) {
-		free, err := f.nameIsFree(ctx, owner, named)
+func (f *Flow) createTeam(ctx context.Context, group string, referenced map[identity.Owner]bool) (name string, exists bool, err error) {
+	for _, owner := range teamCandidates(group) {
+		nameFree, err := f.isNameFree(ctx, owner, referenced)
 		if err != nil {
 			return "", false, err
 		}
-		if free {
-			_, err = resource.Create(ctx, f.teams, resource.CreateInput[*model.Team]{Caller: signer, Manager: ClientID, Object: &model.Team{
+		if nameFree {
+			_, err = resource.Create(ctx, f.teams, resource.CreateInput[*model.Team]{Caller: provisioningCaller, Manager: ClientID, Object: &model.Team{
 				ObjectMeta: metav1.ObjectMeta{Name: owner.Name}, Spec: model.TeamSpec{DisplayName: group, Groups: []string{group}},
 			}})
 			if err == nil {
@@ -90,7 +90,7 @@ func (f *Flow) makeTeam(ctx context.Context, group string, named map[identity.Ow
 				return "", false, err
 			}
 		}
-		missing, err := f.people.Unlisted(ctx, []string{group})
+		missing, err := f.directory.Unlisted(ctx, []string{group})
 		if err != nil || len(missing) == 0 {
 			return "", err == nil, err
 		}
@@ -98,19 +98,19 @@ func (f *Flow) makeTeam(ctx context.Context, group string, named map[identity.Ow
 	return "", false, nil
 }
 
-// without returns the names of a list that another list does not have.
-func without(names, others []string) []string {
+// difference returns the names of a list that another list does not have.
+func difference(names, others []string) []string {
 	return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return slices.Contains(others, name) })
 }
 
-// note adds a list of names to the audit, as far as there is room.
-func note(notes map[string]string, annotation string, names []string) {
+// noteNames adds a list of names to the audit, as far as there is room.
+func noteNames(notes map[string]string, annotation string, names []string) {
 	var text strings.Builder
 	for i, name := range names {
 		if i > 0 {
 			text.WriteByte(',')
 		}
-		if text.Len()+len(name) > maxNote {
+		if text.Len()+len(name) > maxNoteBytes {
 			text.WriteString("and " + strconv.Itoa(len(names)-i) + " more")
 			break
 		}

@@ -67,7 +67,7 @@ const style = `body{font:16px/1.5 system-ui,sans-serif;margin:0;background:#f5f6
 // Render returns the HTML of a page and its Content-Security-Policy. UI are the settings of the configuration; nil: none. Legal is the
 // address of the legal notice, which a page shows if the settings have one.
 func (p Page) Render(ui *model.ConfigUISettings, legal string) (text []byte, policy string) {
-	looks := theme.Of(ui)
+	looks := theme.New(ui)
 	css := ":root{--primary:" + looks.Button.String() + ";--on-primary:" + looks.OnButton.String() + "}" + style
 	sum := sha256.Sum256([]byte(css))
 	rules := []string{

@@ -82,16 +82,16 @@ type says struct {
 	state  string
 }
 
-func (s *says) Begin(_ context.Context, _ signin.Connector, request signin.Request) (string, error) {
+func (s *says) AuthorizationURL(_ context.Context, _ signin.Connector, request signin.Request) (string, error) {
 	s.state = request.State
 	return "https://idp.example", nil
 }
 
-func (s *says) Finish(context.Context, signin.Connector, signin.Answer) (signin.Person, error) {
+func (s *says) HandleCallback(context.Context, signin.Connector, signin.Response) (signin.Person, error) {
 	return s.person, nil
 }
 
-func (s *says) End(context.Context, signin.Connector) (string, error) { return "", nil }
+func (s *says) EndSessionURL(context.Context, signin.Connector) (string, error) { return "", nil }
 
 // signIn signs a person in, and returns their user and whether something was left out.
 func signIn(t *testing.T, person signin.Person) (user *model.User, left bool) {
@@ -103,7 +103,7 @@ func signIn(t *testing.T, person signin.Person) (user *model.User, left bool) {
 	}}}}
 	w.env.Config = func() *model.ConfigStatus { return config }
 	provider := &says{person: person}
-	_, cookies, err := signin.OpenDoors(w.env).Start(t.Context(), provider, connector.OIDC, url.Values{
+	_, cookies, err := signin.OpenStarter(w.env).Start(t.Context(), provider, connector.OIDC, url.Values{
 		"response_type": {"code"}, "client_id": {signin.ClientID}, "redirect_uri": {"http://127.0.0.1:4711/callback"},
 		"code_challenge": {strings.Repeat("c", 43)}, "code_challenge_method": {"S256"}, "state": {"12345678"},
 	}, nil)
@@ -114,7 +114,7 @@ func signIn(t *testing.T, person signin.Person) (user *model.User, left bool) {
 	for _, cookie := range cookies {
 		kept[cookie.Name] = cookie.Value
 	}
-	_, notes, err := signin.Open(w.env).Finish(t.Context(), provider, connector.OIDC, url.Values{"state": {provider.state}}, kept)
+	_, notes, err := signin.Open(w.env).HandleCallback(t.Context(), provider, connector.OIDC, url.Values{"state": {provider.state}}, kept)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -364,10 +364,10 @@ func (w *world) askedAgain(t *testing.T, key secret.String) answered {
 		}
 	}
 	switch {
-	case done == signin.Renewed{Kept: 1}:
+	case done == signin.RevalidationCounts{Kept: 1}:
 		found := w.onlyUser(t).Spec
 		return answered{outcome: stillThere, subject: found.Subject, groups: found.SSOGroups}
-	case done == signin.Renewed{Unanswered: 1} && k.works():
+	case done == signin.RevalidationCounts{Unanswered: 1} && k.works():
 		return answered{outcome: askedLater, detail: last.Error}
 	case done.Ended == 1 && !k.works():
 		return answered{outcome: endedAll, detail: last.Reason}

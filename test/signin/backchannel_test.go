@@ -383,7 +383,7 @@ func TestLogoutTokenOnce(t *testing.T) {
 		t.Errorf("a replay: %d %s, and the key works: %v", status, code, again.works())
 	}
 	for _, record := range w.stored(signin.Resource) {
-		if age := record.Expires.Sub(record.Created); record.Owner == "logout" && age <= signin.LogoutTokenAge+time.Minute {
+		if age := record.Expires.Sub(record.Created); record.Owner == "logout" && age <= signin.MaxLogoutTokenAge+time.Minute {
 			t.Errorf("the use is forgotten after %s", age)
 		}
 	}
@@ -629,30 +629,30 @@ func TestTokensNotGivenBack(t *testing.T) {
 	for about, row := range map[string]struct {
 		answer http.HandlerFunc
 		change func(*world)
-		want   signin.Renewed
+		want   signin.RevalidationCounts
 		asked  int
 	}{
-		"an error of the server": {status(500), nothing, signin.Renewed{Forgotten: 1, Unrevoked: 1}, 1},
-		"a wrong client":         {status(401), nothing, signin.Renewed{Forgotten: 1, Unrevoked: 1}, 1},
-		"too much":               {status(429), nothing, signin.Renewed{Forgotten: 1, Unrevoked: 1}, 1},
+		"an error of the server": {status(500), nothing, signin.RevalidationCounts{Forgotten: 1, Unrevoked: 1}, 1},
+		"a wrong client":         {status(401), nothing, signin.RevalidationCounts{Forgotten: 1, Unrevoked: 1}, 1},
+		"too much":               {status(429), nothing, signin.RevalidationCounts{Forgotten: 1, Unrevoked: 1}, 1},
 		"a redirect": {func(out http.ResponseWriter, r *http.Request) {
 			http.Redirect(out, r, "https://evil.example/", http.StatusTemporaryRedirect)
-		}, nothing, signin.Renewed{Forgotten: 1, Unrevoked: 1}, 1},
-		"a huge answer":   {status(200), nothing, signin.Renewed{Forgotten: 1, Revoked: 1}, 1},
-		"hung up":         {func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, nothing, signin.Renewed{Forgotten: 1, Unrevoked: 1}, 1},
-		"no answer":       {func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, nothing, signin.Renewed{Forgotten: 1, Unrevoked: 1}, 1},
-		"no such address": {nil, func(w *world) { w.provider.metadata = nil }, signin.Renewed{Forgotten: 1}, 0},
+		}, nothing, signin.RevalidationCounts{Forgotten: 1, Unrevoked: 1}, 1},
+		"a huge answer":   {status(200), nothing, signin.RevalidationCounts{Forgotten: 1, Revoked: 1}, 1},
+		"hung up":         {func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, nothing, signin.RevalidationCounts{Forgotten: 1, Unrevoked: 1}, 1},
+		"no answer":       {func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, nothing, signin.RevalidationCounts{Forgotten: 1, Unrevoked: 1}, 1},
+		"no such address": {nil, func(w *world) { w.provider.metadata = nil }, signin.RevalidationCounts{Forgotten: 1}, 0},
 		"an address without TLS": {nil, func(w *world) {
 			w.provider.metadata = func(m map[string]any) { m["revocation_endpoint"] = "http://127.0.0.1:1/revoke" }
-		}, signin.Renewed{Forgotten: 1, Unrevoked: 1}, 0},
-		"no connector": {nil, func(w *world) { w.config.Auth.OIDC = nil }, signin.Renewed{Forgotten: 1}, 0},
+		}, signin.RevalidationCounts{Forgotten: 1, Unrevoked: 1}, 0},
+		"no connector": {nil, func(w *world) { w.config.Auth.OIDC = nil }, signin.RevalidationCounts{Forgotten: 1}, 0},
 		"a session of another record": {nil, func(w *world) {
 			record := w.stored(signin.SessionsResource)[0]
 			record.Object = []byte(strings.Replace(string(record.Object), `"sealed":"`, `"sealed":"x`, 1))
 			if _, err := w.env.Stores(signin.SessionsResource).Update(w.t.Context(), record); err != nil {
 				w.t.Fatal(err)
 			}
-		}, signin.Renewed{Forgotten: 1, Unrevoked: 1}, 0},
+		}, signin.RevalidationCounts{Forgotten: 1, Unrevoked: 1}, 0},
 	} {
 		t.Run(about, func(t *testing.T) {
 			t.Parallel()
@@ -696,7 +696,7 @@ func TestTokensGivenBackInTheForm(t *testing.T) {
 		if status, _ := w.tell("oidc", w.provider.logout("session-1")); status != http.StatusOK || k.works() {
 			t.Fatalf("%d", status)
 		}
-		if done := w.run(); done != (signin.Renewed{Forgotten: 1, Revoked: 1}) || back.forms[0].Get("client_id") != clientID ||
+		if done := w.run(); done != (signin.RevalidationCounts{Forgotten: 1, Revoked: 1}) || back.forms[0].Get("client_id") != clientID ||
 			back.forms[0].Get("client_secret") != hidden.Reveal() || back.forms[0].Has("client_secret") != (hidden != "") || back.basic[0] != ":" {
 			t.Errorf("%+v, %v, %q", done, back.forms, back.basic)
 		}
@@ -709,7 +709,7 @@ func TestTokensAreKeptForOtherSignIns(t *testing.T) {
 	t.Parallel()
 	w := notified(t)
 	back := w.takesBack(nil)
-	end := func(keys ...kept) signin.Renewed {
+	end := func(keys ...kept) signin.RevalidationCounts {
 		t.Helper()
 		for _, k := range keys {
 			if _, err := resource.Delete(t.Context(), kinds.AccessKeys(w.env), resource.DeleteInput{Caller: root, Name: k.name}); err != nil {
@@ -735,7 +735,7 @@ func TestTokensAreKeptForOtherSignIns(t *testing.T) {
 	w.clock.forward(15 * time.Minute)
 	b := w.browser()
 	code := b.confirm(b.prove(), "allow").Get("code")
-	if done := w.run(); done != (signin.Renewed{Forgotten: 1}) || len(back.forms) != before {
+	if done := w.run(); done != (signin.RevalidationCounts{Forgotten: 1}) || len(back.forms) != before {
 		t.Errorf("another sign-in is under way: %+v", done)
 	}
 	w.fetched(code)
@@ -783,7 +783,7 @@ func TestRealLogout(t *testing.T) {
 	w.clock.forward(15 * time.Minute)
 	elsewhere.used()
 	w.clock.forward(time.Minute)
-	if done := w.run(); done != (signin.Renewed{Kept: 1}) {
+	if done := w.run(); done != (signin.RevalidationCounts{Kept: 1}) {
 		t.Errorf("%+v", done)
 	}
 	token := elsewhere.refreshToken()
@@ -791,7 +791,7 @@ func TestRealLogout(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.clock.forward(15 * time.Minute)
-	if done := w.run(); done != (signin.Renewed{Forgotten: 1, Revoked: 1}) {
+	if done := w.run(); done != (signin.RevalidationCounts{Forgotten: 1, Revoked: 1}) {
 		t.Errorf("%+v", done)
 	}
 	answer, body := p.ask(p.visitor(), p.Issuer+"/token", url.Values{

@@ -150,7 +150,7 @@ func TestRenewedAtClusterManager(t *testing.T) {
 	w := newWorld(t)
 	m := w.clusterManager()
 	var k kept
-	next := func(want signin.Renewed, works bool) {
+	next := func(want signin.RevalidationCounts, works bool) {
 		t.Helper()
 		w.clock.forward(13 * time.Hour)
 		if done := w.run(); done != want || k.works() != works {
@@ -160,33 +160,33 @@ func TestRenewedAtClusterManager(t *testing.T) {
 	long := int64(0)
 	w.config.Auth.LoginAccessKeyTTLSeconds = &long
 	k = w.managed()
-	next(signin.Renewed{Kept: 1}, true)
+	next(signin.RevalidationCounts{Kept: 1}, true)
 	if groups := w.user("ana").Spec.SSOGroups; len(groups) != 2 || m.asked[ownToken].Get("id") != "u-b4qkhsnliz" {
 		t.Errorf("the groups are %q; asked was %v", groups, m.asked)
 	}
 	// A token of the platform that is refused says nothing of the person.
 	users := w.provider.serve["/v3/users"]
 	w.provider.serve["/v3/users"] = func(out http.ResponseWriter, _ *http.Request) { out.WriteHeader(http.StatusUnauthorized) }
-	next(signin.Renewed{Unanswered: 1}, true)
+	next(signin.RevalidationCounts{Unanswered: 1}, true)
 	w.provider.serve["/v3/users"] = func(out http.ResponseWriter, _ *http.Request) {
 		_, _ = out.Write([]byte(`{"data":[],"pagination":{"next":"x"}}`))
 	}
-	next(signin.Renewed{Unanswered: 1}, false) // a day without an answer
+	next(signin.RevalidationCounts{Unanswered: 1}, false) // a day without an answer
 	w.provider.serve["/v3/users"] = users
-	next(signin.Renewed{Kept: 1}, true)
+	next(signin.RevalidationCounts{Kept: 1}, true)
 	m.user["enabled"] = false
-	next(signin.Renewed{Ended: 1}, false)
+	next(signin.RevalidationCounts{Ended: 1}, false)
 
 	m.user["enabled"] = true
 	k = w.managed()
 	m.user["id"] = "u-another"
-	next(signin.Renewed{Ended: 1}, false)
+	next(signin.RevalidationCounts{Ended: 1}, false)
 
 	// Without a token of the platform, nobody asks.
 	w.config.Auth.ClusterManager.BearerToken = ""
 	k = w.managed()
 	m.user["id"] = "u-yet-another"
-	next(signin.Renewed{}, true)
+	next(signin.RevalidationCounts{}, true)
 }
 
 // A cluster manager whose certificate nobody vouches for signs people in only if the configuration says so. Source: Spec 2.7 (insecure).

@@ -281,7 +281,7 @@ func TestMetadata(t *testing.T) {
 	grants := []string{"refresh_token", tokenexchange.GrantType, "authorization_code", signin.DeviceGrant}
 	got := w.metadata()
 	if got.Issuer != base || got.AuthorizationEndpoint != base+"/auth/authorize" || got.TokenEndpoint != base+"/auth/token" ||
-		got.DeviceAuthorizationEndpoint != base+"/auth/device/code" || got.RevocationEndpoint != base+"/auth/revoke" || !got.NamesIssuer || !slices.Equal(got.GrantTypesSupported, grants) ||
+		got.DeviceAuthorizationEndpoint != base+"/auth/device/code" || got.RevocationEndpoint != base+"/auth/revoke" || !got.IssParameterSupported || !slices.Equal(got.GrantTypesSupported, grants) ||
 		!slices.Equal(got.CodeChallengeMethodsSupported, []string{"S256"}) || !slices.Equal(got.ScopesSupported, []string{signin.OfflineAccess}) ||
 		!slices.Equal(got.ResponseTypesSupported, []string{"code"}) || !slices.Equal(got.TokenEndpointAuthMethodsSupported, []string{"none", "client_secret_basic"}) ||
 		!slices.Equal(got.RevocationEndpointAuthMethodsSupported, []string{"none", "client_secret_basic"}) {
@@ -292,7 +292,7 @@ func TestMetadata(t *testing.T) {
 		t.Errorf("without devices: %+v", got)
 	}
 	w.config.Auth.OIDC, w.config.Auth.Password, w.config.PlatformHost = nil, &model.PasswordAuth{Disabled: true}, "platform.example"
-	if got := w.metadata(); got.AuthorizationEndpoint != "" || got.NamesIssuer || got.Issuer != base || !slices.Equal(got.GrantTypesSupported, grants[:2]) ||
+	if got := w.metadata(); got.AuthorizationEndpoint != "" || got.IssParameterSupported || got.Issuer != base || !slices.Equal(got.GrantTypesSupported, grants[:2]) ||
 		len(got.ResponseTypesSupported)+len(got.CodeChallengeMethodsSupported) > 0 {
 		t.Errorf("without a way to sign in: %+v", got)
 	}
@@ -546,9 +546,9 @@ func TestCodeReusedMeanwhile(t *testing.T) {
 				Now: w.env.Now, Random: w.env.Random, Log: w.env.Log, Config: w.env.Config, Encryption: w.env.Encryption,
 			}
 			kinds.Open(env)
-			wanted, _ := signin.ReadWanted(scope, "")
-			granted, _, err := signin.Open(env).Exchange(t.Context(), code, verifier, program, wanted)
-			if happened != 1 || err == nil && (!late || (kept{w, granted.Key, ""}).works()) || err != nil && !errors.Is(err, signin.ErrGrant) {
+			wanted, _ := signin.ParseTokenRequest(scope, "")
+			granted, _, err := signin.Open(env).RedeemCode(t.Context(), code, verifier, program, wanted)
+			if happened != 1 || err == nil && (!late || (kept{w, granted.Key, ""}).works()) || err != nil && !errors.Is(err, signin.ErrInvalidGrant) {
 				t.Errorf("late %v, scope %q: %d times, %v", late, scope, happened, err)
 			}
 			if left := w.stored("ownedaccesskeys"); len(left) > 0 {

@@ -429,14 +429,14 @@ func TestRefreshRenewed(t *testing.T) {
 	w.clock.forward(14 * time.Minute)
 	program.used()
 	w.clock.forward(2 * time.Minute)
-	if done := w.run(); done != (signin.Renewed{Kept: 1}) || !slices.Equal(w.user("ana").Spec.SSOGroups, []string{"ops"}) {
+	if done := w.run(); done != (signin.RevalidationCounts{Kept: 1}) || !slices.Equal(w.user("ana").Spec.SSOGroups, []string{"ops"}) {
 		t.Errorf("%+v, %q", done, w.user("ana").Spec.SSOGroups)
 	}
 	if caller := program.callerOf(); !caller.In("ops") || caller.In("dev") {
 		t.Errorf("%q", caller.Groups)
 	}
 	w.clock.forward(23 * time.Hour)
-	if done := w.run(); done != (signin.Renewed{Kept: 1}) || !program.next().works() {
+	if done := w.run(); done != (signin.RevalidationCounts{Kept: 1}) || !program.next().works() {
 		t.Errorf("%+v", done)
 	}
 }

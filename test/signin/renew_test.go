@@ -62,7 +62,7 @@ func (k kept) used() {
 }
 
 // run runs the schedule once, and returns what it did.
-func (w *world) run() signin.Renewed {
+func (w *world) run() signin.RevalidationCounts {
 	w.t.Helper()
 	kinds.Open(w.env)
 	done, err := revalidatelogins.Do(w.t.Context(), revalidatelogins.Deps{Flow: signin.Open(w.env), Provider: connectors.Open(w.env)})
@@ -98,7 +98,7 @@ func TestRenewed(t *testing.T) {
 			}
 		}
 	}()
-	if done := w.run(); done != (signin.Renewed{}) {
+	if done := w.run(); done != (signin.RevalidationCounts{}) {
 		t.Errorf("at once: %+v", done)
 	}
 	w.provider.person["groups"] = []string{"ops"}
@@ -106,7 +106,7 @@ func TestRenewed(t *testing.T) {
 	w.clock.forward(14 * time.Minute)
 	k.used()
 	w.clock.forward(2 * time.Minute)
-	if done := w.run(); done != (signin.Renewed{Kept: 1}) || w.provider.refresh == before || !slices.Equal(w.user("ana").Spec.SSOGroups, []string{"ops"}) {
+	if done := w.run(); done != (signin.RevalidationCounts{Kept: 1}) || w.provider.refresh == before || !slices.Equal(w.user("ana").Spec.SSOGroups, []string{"ops"}) {
 		t.Errorf("%+v, %q", done, w.user("ana").Spec.SSOGroups)
 	}
 	caller, err := accesskey.OpenAuthenticator(w.env).Bearer(t.Context(), k.key)
@@ -119,15 +119,15 @@ func TestRenewed(t *testing.T) {
 		t.Error("the key does not work")
 	}
 	w.clock.forward(16 * time.Minute)
-	if done := w.run(); done != (signin.Renewed{Kept: 1}) {
+	if done := w.run(); done != (signin.RevalidationCounts{Kept: 1}) {
 		t.Errorf("%+v", done)
 	}
 	w.clock.forward(time.Hour)
-	if done := w.run(); done != (signin.Renewed{Unused: 1}) {
+	if done := w.run(); done != (signin.RevalidationCounts{Unused: 1}) {
 		t.Errorf("%+v", done)
 	}
 	w.clock.forward(12 * time.Hour)
-	if done := w.run(); done != (signin.Renewed{Kept: 1}) || !k.works() {
+	if done := w.run(); done != (signin.RevalidationCounts{Kept: 1}) || !k.works() {
 		t.Errorf("%+v", done)
 	}
 }
@@ -177,7 +177,7 @@ func TestRenewalRefused(t *testing.T) {
 			}
 			change(w)
 			w.clock.forward(13 * time.Hour)
-			if done := w.run(); done != (signin.Renewed{Ended: 1}) || k.works() || other.works() {
+			if done := w.run(); done != (signin.RevalidationCounts{Ended: 1}) || k.works() || other.works() {
 				t.Errorf("%+v, %v, %v", done, k.works(), other.works())
 			}
 			if left := w.stored(signin.SessionsResource); len(left) > 0 {
@@ -201,13 +201,13 @@ func TestReplacedToken(t *testing.T) {
 		}
 		w.clock.forward(4 * time.Minute)
 		earlier.used()
-		if done := w.run(); done != (signin.Renewed{Ended: 1}) || earlier.works() || !own.works() {
+		if done := w.run(); done != (signin.RevalidationCounts{Ended: 1}) || earlier.works() || !own.works() {
 			t.Errorf("the earlier one, refused %v: %+v, the keys work: %v, %v", refused, done, earlier.works(), own.works())
 		}
 		// Nobody has used the later key, so that the provider would be asked hours later.
-		want := signin.Renewed{Kept: 1}
+		want := signin.RevalidationCounts{Kept: 1}
 		if refused {
-			want = signin.Renewed{Ended: 1}
+			want = signin.RevalidationCounts{Ended: 1}
 		}
 		if done := w.run(); done != want || later.works() == refused || own.works() == refused {
 			t.Errorf("the later one, refused %v: %+v, the keys work: %v, %v", refused, done, later.works(), own.works())
@@ -286,7 +286,7 @@ func TestRenewalUnanswered(t *testing.T) {
 			}
 			delete(w.provider.serve, "/token")
 			w.clock.forward(time.Hour)
-			if done := w.run(); done != (signin.Renewed{Kept: 1}) || !k.works() {
+			if done := w.run(); done != (signin.RevalidationCounts{Kept: 1}) || !k.works() {
 				t.Errorf("%+v, %v", done, k.works())
 			}
 		})
@@ -300,7 +300,7 @@ func TestRenewalOnce(t *testing.T) {
 	k := w.offline()
 	w.clock.forward(13 * time.Hour)
 	var mu sync.Mutex
-	var total signin.Renewed
+	var total signin.RevalidationCounts
 	var group sync.WaitGroup
 	for range 8 {
 		group.Go(func() {
@@ -314,7 +314,7 @@ func TestRenewalOnce(t *testing.T) {
 		})
 	}
 	group.Wait()
-	if total != (signin.Renewed{Kept: 1}) || !k.works() {
+	if total != (signin.RevalidationCounts{Kept: 1}) || !k.works() {
 		t.Errorf("%+v, %v", total, k.works())
 	}
 	sessions := w.env.Stores(signin.SessionsResource)
@@ -324,14 +324,14 @@ func TestRenewalOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.clock.forward(13 * time.Hour)
-	if done := w.run(); done != (signin.Renewed{Unanswered: 1}) {
+	if done := w.run(); done != (signin.RevalidationCounts{Unanswered: 1}) {
 		t.Errorf("%+v", done)
 	}
 	if _, err := resource.Delete(t.Context(), kinds.AccessKeys(w.env), resource.DeleteInput{Caller: root, Name: k.name}); err != nil {
 		t.Fatal(err)
 	}
 	w.clock.forward(time.Hour)
-	if done := w.run(); done != (signin.Renewed{Forgotten: 1, Unrevoked: 1}) || len(w.stored(signin.SessionsResource)) > 0 {
+	if done := w.run(); done != (signin.RevalidationCounts{Forgotten: 1, Unrevoked: 1}) || len(w.stored(signin.SessionsResource)) > 0 {
 		t.Errorf("%+v", done)
 	}
 }
@@ -359,7 +359,7 @@ func TestMovedSession(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.clock.forward(13 * time.Hour)
-	if done := w.run(); done != (signin.Renewed{Kept: 1, Unanswered: 1}) || !ana.works() || !ben.works() {
+	if done := w.run(); done != (signin.RevalidationCounts{Kept: 1, Unanswered: 1}) || !ana.works() || !ben.works() {
 		t.Errorf("%+v, %v, %v", done, ana.works(), ben.works())
 	}
 }
@@ -373,24 +373,24 @@ func TestRenewedAtCodeHost(t *testing.T) {
 	k := w.keep("gitforge1", h.login)
 	h.list("/user/teams", []any{map[string]any{"name": "Team 2", "slug": "team-2", "organization": map[string]any{"login": "Acme"}}})
 	w.clock.forward(13 * time.Hour)
-	if done := w.run(); done != (signin.Renewed{Kept: 1}) || !slices.Equal(w.user("ana").Spec.SSOGroups, []string{"acme:team-2"}) {
+	if done := w.run(); done != (signin.RevalidationCounts{Kept: 1}) || !slices.Equal(w.user("ana").Spec.SSOGroups, []string{"acme:team-2"}) {
 		t.Errorf("%+v, %q", done, w.user("ana").Spec.SSOGroups)
 	}
 	// A code host that limits requests says nothing of the person. One that has suspended the account does.
 	account := w.provider.serve[h.api+"/user"]
 	w.provider.serve[h.api+"/user"] = forbids("X-RateLimit-Remaining", "0")
 	w.clock.forward(13 * time.Hour)
-	if done := w.run(); done != (signin.Renewed{Unanswered: 1}) {
+	if done := w.run(); done != (signin.RevalidationCounts{Unanswered: 1}) {
 		t.Errorf("%+v", done)
 	}
 	w.provider.serve[h.api+"/user"] = account
 	w.clock.forward(time.Hour)
-	if done := w.run(); done != (signin.Renewed{Kept: 1}) || !k.works() {
+	if done := w.run(); done != (signin.RevalidationCounts{Kept: 1}) || !k.works() {
 		t.Errorf("%+v, %v", done, k.works())
 	}
 	w.provider.serve[h.api+"/user"] = forbids("X-RateLimit-Remaining", "59")
 	w.clock.forward(13 * time.Hour)
-	if done := w.run(); done != (signin.Renewed{Ended: 1}) || k.works() {
+	if done := w.run(); done != (signin.RevalidationCounts{Ended: 1}) || k.works() {
 		t.Errorf("%+v, %v", done, k.works())
 	}
 }

@@ -34,7 +34,7 @@ func (w *samlWorld) connector(t testing.TB) signin.Connector {
 // read has a response read as the answer to the request of a state.
 func (w *samlWorld) read(t testing.TB, response, state string) (signin.Person, error) {
 	t.Helper()
-	return saml.Open(w.env).Finish(t.Context(), w.connector(t), signin.Answer{
+	return saml.Open(w.env).HandleCallback(t.Context(), w.connector(t), signin.Response{
 		Request: signin.Request{State: state}, Values: samltest.Form(response, state),
 	})
 }

@@ -137,7 +137,7 @@ func TestTrial(t *testing.T) {
 				t.Errorf("%d records are left", len(left))
 			}
 			w.wantNobody()
-			if _, _, err := trials.End(t.Context(), begun.State, ""); !errors.Is(err, signin.ErrTrial) {
+			if _, _, err := trials.End(t.Context(), begun.State, ""); !errors.Is(err, signin.ErrUnknownTrial) {
 				t.Error("a trial has two reports")
 			}
 		})
@@ -480,7 +480,7 @@ func TestTrialsOfOthers(t *testing.T) {
 	first, second := w.begin("oidc"), w.begin("oidc")
 	w.follow(w.browser(), first.Address)
 	refused("another admin", "other", reportOf(first))
-	if found, _, err := signin.OpenTrials(w.env).End(t.Context(), first.Trial, ""); !errors.Is(err, signin.ErrTrial) {
+	if found, _, err := signin.OpenTrials(w.env).End(t.Context(), first.Trial, ""); !errors.Is(err, signin.ErrUnknownTrial) {
 		t.Errorf("a program with the state: %v, %v", found, err)
 	}
 	b := w.browser()

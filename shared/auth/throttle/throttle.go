@@ -30,8 +30,8 @@ type Throttle struct {
 type Count struct {
 	// Parts name what is counted. The state has a digest of them.
 	Parts []string
-	// Most is how many attempts may count at a time.
-	Most int
+	// Limit is how many attempts may count at a time.
+	Limit int
 	// Window is how long an attempt counts.
 	Window time.Duration
 }
@@ -56,26 +56,26 @@ func (t *Throttle) Take(ctx context.Context, counts ...Count) (giveBack func(con
 	ctx = store.Writable(ctx)
 	now := t.Now()
 	refs := make([]store.Ref, len(counts))
-	for i, one := range counts {
-		refs[i] = store.Ref{Resource: t.Records.Name(), Name: one.name()}
+	for i, count := range counts {
+		refs[i] = store.Ref{Resource: t.Records.Name(), Name: count.name()}
 	}
-	found, err := t.Records.GetRefs(ctx, refs...)
+	records, err := t.Records.GetRefs(ctx, refs...)
 	if err != nil {
 		return nil, fmt.Errorf("reading the counts of attempts: %w", err)
 	}
-	for i, one := range counts {
-		times, err := t.times(one, found[refs[i]], now)
+	for i, count := range counts {
+		times, err := t.countedAttempts(count, records[refs[i]], now)
 		if err != nil {
 			return nil, err
 		}
-		if len(times) >= one.Most {
-			return nil, t.full(one, times, now)
+		if len(times) >= count.Limit {
+			return nil, t.refuseFull(count, times, now)
 		}
 	}
-	for _, one := range counts {
-		if err := t.change(ctx, one, now, func(times []int64) ([]int64, error) {
-			if len(times) >= one.Most {
-				return nil, t.full(one, times, now)
+	for _, count := range counts {
+		if err := t.updateCount(ctx, count, now, func(times []int64) ([]int64, error) {
+			if len(times) >= count.Limit {
+				return nil, t.refuseFull(count, times, now)
 			}
 			return append(times, now.UnixMilli()), nil
 		}); err != nil {
@@ -84,9 +84,9 @@ func (t *Throttle) Take(ctx context.Context, counts ...Count) (giveBack func(con
 	}
 	return func(ctx context.Context) {
 		ctx = store.Writable(ctx)
-		for _, one := range counts {
+		for _, count := range counts {
 			// An attempt that cannot be taken off counts until it expires.
-			_ = t.change(ctx, one, now, func(times []int64) ([]int64, error) {
+			_ = t.updateCount(ctx, count, now, func(times []int64) ([]int64, error) {
 				if i := slices.Index(times, now.UnixMilli()); i >= 0 {
 					times = slices.Delete(times, i, i+1)
 				}
@@ -96,8 +96,8 @@ func (t *Throttle) Take(ctx context.Context, counts ...Count) (giveBack func(con
 	}, nil
 }
 
-// times returns the attempts of a record that still count, in Unix milliseconds.
-func (t *Throttle) times(one Count, record store.Record, now time.Time) ([]int64, error) {
+// countedAttempts returns the attempts of a record that still count, in Unix milliseconds.
+func (t *Throttle) countedAttempts(count Count, record store.Record, now time.Time) ([]int64, error) {
 	if len(record.Object) == 0 {
 		return nil, nil
 	}
@@ -105,32 +105,32 @@ func (t *Throttle) times(one Count, record store.Record, now time.Time) ([]int64
 	if err := json.Unmarshal(record.Object, &times); err != nil {
 		return nil, fmt.Errorf("reading a count of attempts: %w", err)
 	}
-	first := now.Add(-one.Window).UnixMilli()
-	return slices.DeleteFunc(times, func(at int64) bool { return at <= first }), nil
+	oldest := now.Add(-count.Window).UnixMilli()
+	return slices.DeleteFunc(times, func(at int64) bool { return at <= oldest }), nil
 }
 
-// change replaces the attempts of a count.
-func (t *Throttle) change(ctx context.Context, one Count, now time.Time, next func([]int64) ([]int64, error)) error {
+// updateCount replaces the attempts of a count.
+func (t *Throttle) updateCount(ctx context.Context, count Count, now time.Time, change func([]int64) ([]int64, error)) error {
 	for range maxConflicts {
-		record, err := t.Records.Get(ctx, one.name())
-		fresh := errors.Is(err, store.ErrNotFound)
-		if err != nil && !fresh {
+		record, err := t.Records.Get(ctx, count.name())
+		isNew := errors.Is(err, store.ErrNotFound)
+		if err != nil && !isNew {
 			return fmt.Errorf("reading a count of attempts: %w", err)
 		}
-		times, err := t.times(one, record, now)
+		times, err := t.countedAttempts(count, record, now)
 		if err != nil {
 			return err
 		}
-		if times, err = next(times); err != nil {
+		if times, err = change(times); err != nil {
 			return err
 		}
 		text, err := json.Marshal(times)
 		if err != nil {
 			return fmt.Errorf("encoding a count of attempts: %w", err)
 		}
-		record.Object, record.Expires = text, now.Add(one.Window)
-		if fresh {
-			record.Name, record.Created = one.name(), now
+		record.Object, record.Expires = text, now.Add(count.Window)
+		if isNew {
+			record.Name, record.Created = count.name(), now
 			_, err = t.Records.Create(ctx, record)
 		} else {
 			_, err = t.Records.Update(ctx, record)
@@ -145,9 +145,9 @@ func (t *Throttle) change(ctx context.Context, one Count, now time.Time, next fu
 	return t.refuse(time.Second)
 }
 
-// full refuses an attempt until the oldest one that counts is forgotten.
-func (t *Throttle) full(one Count, times []int64, now time.Time) error {
-	return t.refuse(time.UnixMilli(slices.Min(times)).Add(one.Window).Sub(now))
+// refuseFull refuses an attempt until the oldest one that counts is forgotten.
+func (t *Throttle) refuseFull(count Count, times []int64, now time.Time) error {
+	return t.refuse(time.UnixMilli(slices.Min(times)).Add(count.Window).Sub(now))
 }
 
 func (t *Throttle) refuse(wait time.Duration) error {

@@ -46,9 +46,9 @@ type Issuer struct {
 	maxTTL    time.Duration
 	now       func() time.Time
 
-	mu     sync.Mutex
-	denied []issuedtoken.Denial
-	listed time.Time
+	mu       sync.Mutex
+	denied   []issuedtoken.Denial
+	listedAt time.Time
 }
 
 // Open returns the issuer of an environment. It connects to nothing yet.
@@ -88,7 +88,7 @@ func (i *Issuer) Issue(ctx context.Context, in Input) (Output, error) {
 	if in.Caller.Key == "" || in.Caller.KeyUID == "" {
 		return Output{}, apierror.Internal(errors.New("the caller has no access key"))
 	}
-	draft, err := resource.Prepare(ctx, i.records(in), in)
+	draft, err := resource.Prepare(ctx, i.newRegistry(in), in)
 	if err != nil {
 		return Output{}, err
 	}
@@ -143,22 +143,22 @@ func (i *Issuer) sign(key *token.SigningKey, in Input, record *model.DirectClust
 
 // Current returns the keys that are published. Its errors are for the caller, with the cause for the log.
 func (i *Issuer) Current(ctx context.Context) (*signingkey.Set, error) {
-	return i.read(ctx, i.Keys.Current)
+	return i.readKeys(ctx, i.Keys.Current)
 }
 
 // latest returns the keys as they were within the last second, so that no token is signed with a key that was tainted before.
 // Errors are those of Current.
 func (i *Issuer) latest(ctx context.Context) (*signingkey.Set, error) {
-	return i.read(ctx, i.Keys.Latest)
+	return i.readKeys(ctx, i.Keys.Latest)
 }
 
-// read returns keys, with errors as Current has them.
-func (i *Issuer) read(ctx context.Context, from func(context.Context) (*signingkey.Set, error)) (*signingkey.Set, error) {
+// readKeys returns keys, with errors as Current has them.
+func (i *Issuer) readKeys(ctx context.Context, source func(context.Context) (*signingkey.Set, error)) (*signingkey.Set, error) {
 	if i.url == "" {
 		return nil, apierror.Broken("this platform issues no tokens: its own URL is not set").
 			Because(errors.New(settings.Issuer + " is not set"))
 	}
-	keys, err := from(ctx)
+	keys, err := source(ctx)
 	switch {
 	case err == nil:
 		return keys, nil
@@ -171,9 +171,9 @@ func (i *Issuer) read(ctx context.Context, from func(context.Context) (*signingk
 	}
 }
 
-// records is the registry of tokens with the rules of the one that a request asks for.
-func (i *Issuer) records(in Input) *issuedtoken.Registry {
-	own := newToken{maxTTL: i.maxTTL, register: i.Register, caller: in.Caller, userAgent: in.UserAgent, metadata: validateMetadata(in.Object)}
+// newRegistry is the registry of tokens with the rules of the one that a request asks for.
+func (i *Issuer) newRegistry(in Input) *issuedtoken.Registry {
+	own := tokenStrategy{maxTTL: i.maxTTL, register: i.Register, caller: in.Caller, userAgent: in.UserAgent, metadata: validateMetadata(in.Object)}
 	return &issuedtoken.Registry{
 		Definition: issuedtoken.Definition, Store: i.Register.Store, Now: i.Register.Now, Random: i.Register.Random,
 		Strategy: resource.Strategy[*model.DirectClusterEndpointToken]{Rules: own, Provenance: own},
@@ -195,8 +195,8 @@ func validateMetadata(object *model.DirectClusterEndpointToken) field.ErrorList 
 	return problems
 }
 
-// newToken is the rules of a token that is about to be issued.
-type newToken struct {
+// tokenStrategy is the rules of a token that is about to be issued.
+type tokenStrategy struct {
 	issuedtoken.Rules
 
 	maxTTL    time.Duration
@@ -208,13 +208,13 @@ type newToken struct {
 }
 
 // RecordProvenance implements resource.Provenance.
-func (n newToken) RecordProvenance(ctx context.Context, caller identity.Caller, object *model.DirectClusterEndpointToken) (field.ErrorList, error) {
+func (n tokenStrategy) RecordProvenance(ctx context.Context, caller identity.Caller, object *model.DirectClusterEndpointToken) (field.ErrorList, error) {
 	return n.register.RecordProvenance(ctx, caller, object)
 }
 
 // Default fills in the lifetime, the scope and what the server decides: the owner of the token, when it ends, and
 // that its record belongs to the access key and is removed with it.
-func (n newToken) Default(caller identity.Caller, object, _ *model.DirectClusterEndpointToken) {
+func (n tokenStrategy) Default(caller identity.Caller, object, _ *model.DirectClusterEndpointToken) {
 	if object.Spec.TTLSeconds == 0 {
 		object.Spec.TTLSeconds = int64(min(defaultTTL, n.maxTTL) / time.Second)
 	}
@@ -236,7 +236,7 @@ func (n newToken) Default(caller identity.Caller, object, _ *model.DirectCluster
 
 // end is when the token expires, to the second: the earliest of its own end, the platform's longest and the end of the
 // access key.
-func (n newToken) end(object *model.DirectClusterEndpointToken) time.Time {
+func (n tokenStrategy) end(object *model.DirectClusterEndpointToken) time.Time {
 	ttl := n.maxTTL
 	if object.Spec.TTLSeconds <= int64(n.maxTTL/time.Second) {
 		ttl = time.Duration(object.Spec.TTLSeconds) * time.Second
@@ -249,7 +249,7 @@ func (n newToken) end(object *model.DirectClusterEndpointToken) time.Time {
 }
 
 // Validate returns all that is wrong with the request.
-func (n newToken) Validate(object, _ *model.DirectClusterEndpointToken) field.ErrorList {
+func (n tokenStrategy) Validate(object, _ *model.DirectClusterEndpointToken) field.ErrorList {
 	spec := field.NewPath("spec")
 	problems := slices.Clone(n.metadata)
 	if object.Spec.TTLSeconds < 0 {
@@ -259,12 +259,12 @@ func (n newToken) Validate(object, _ *model.DirectClusterEndpointToken) field.Er
 }
 
 // Grants returns the scope of the token. The token acts as its caller.
-func (n newToken) Grants(object *model.DirectClusterEndpointToken) []auth.Grant {
+func (n tokenStrategy) Grants(object *model.DirectClusterEndpointToken) []auth.Grant {
 	return []auth.Grant{auth.Scoped(field.NewPath("spec", "scope"), object.Spec.Scope)}
 }
 
 // Authorize refuses a token for a caller whose name is reserved.
-func (n newToken) Authorize(caller identity.Caller, _, _ *model.DirectClusterEndpointToken) field.ErrorList {
+func (n tokenStrategy) Authorize(caller identity.Caller, _, _ *model.DirectClusterEndpointToken) field.ErrorList {
 	if prefix := caller.Owner.Reserved(); prefix != "" {
 		return field.ErrorList{field.Forbidden(field.NewPath("status", string(caller.Owner.Kind)), identity.ReservedText(prefix))}
 	}
@@ -272,12 +272,12 @@ func (n newToken) Authorize(caller identity.Caller, _, _ *model.DirectClusterEnd
 }
 
 // Seal makes the record one that is found by its uid, which is the claim jti of the token.
-func (n newToken) Seal(object *model.DirectClusterEndpointToken, _ store.Record) (resource.Sealed[*model.DirectClusterEndpointToken], field.ErrorList) {
+func (n tokenStrategy) Seal(object *model.DirectClusterEndpointToken, _ store.Record) (resource.Sealed[*model.DirectClusterEndpointToken], field.ErrorList) {
 	return resource.Sealed[*model.DirectClusterEndpointToken]{Digest: string(object.UID)}, nil
 }
 
 // Warn says why a token ends before its own ttl does.
-func (n newToken) Warn(object *model.DirectClusterEndpointToken) []string {
+func (n tokenStrategy) Warn(object *model.DirectClusterEndpointToken) []string {
 	requested, given := object.Spec.TTLSeconds, int64(object.Status.ExpirationTimestamp.Sub(object.CreationTimestamp.Time)/time.Second)
 	switch {
 	case requested <= given:

@@ -72,8 +72,8 @@ func (i *Issuer) RevokedTokens(ctx context.Context) (token.DenyList, error) {
 		return token.DenyList{}, err
 	}
 	document := token.DenyList{Issuer: i.url, Revoked: make([]token.Revoked, len(denied))}
-	for n, one := range denied {
-		document.Revoked[n] = token.Revoked{ID: one.ID, Expires: one.Expires.Unix()}
+	for n, denial := range denied {
+		document.Revoked[n] = token.Revoked{ID: denial.ID, Expires: denial.Expires.Unix()}
 	}
 	return document, nil
 }
@@ -82,13 +82,13 @@ func (i *Issuer) listDenied(ctx context.Context) ([]issuedtoken.Denial, error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	now := i.now()
-	if age := now.Sub(i.listed); !i.listed.IsZero() && age >= 0 && age < deniedAge {
+	if age := now.Sub(i.listedAt); !i.listedAt.IsZero() && age >= 0 && age < deniedAge {
 		return i.denied, nil
 	}
 	denied, err := i.Register.Denied(ctx)
 	if err != nil {
 		return nil, err
 	}
-	i.denied, i.listed = denied, now
+	i.denied, i.listedAt = denied, now
 	return denied, nil
 }

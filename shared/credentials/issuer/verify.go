@@ -26,7 +26,7 @@ func (i *Issuer) Verify(ctx context.Context, bearer secret.String, audiences []s
 	}
 	var present accesskey.Present
 	verifier := token.Verifier{
-		Keys: published{i}, Issuer: i.url, Audiences: audiences, Now: i.now,
+		Keys: publishedKeys{i}, Issuer: i.url, Audiences: audiences, Now: i.now,
 		Revoked: func(ctx context.Context, claims token.Claims) (bool, error) {
 			var revoked bool
 			var err error
@@ -42,11 +42,11 @@ func (i *Issuer) Verify(ctx context.Context, bearer secret.String, audiences []s
 	return claims, present.Scopes, err
 }
 
-// published are the published keys.
-type published struct{ issuer *Issuer }
+// publishedKeys are the published keys.
+type publishedKeys struct{ issuer *Issuer }
 
 // Key implements token.Keys. For an unknown kid, which may be that of a new key, it reads the keys again, at most once a second.
-func (p published) Key(ctx context.Context, id string) (token.JWK, error) {
+func (p publishedKeys) Key(ctx context.Context, id string) (token.JWK, error) {
 	keys, err := p.issuer.Current(ctx)
 	if err != nil {
 		return token.JWK{}, err

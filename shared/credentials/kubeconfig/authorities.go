@@ -14,13 +14,13 @@ import (
 // maxAuthorities is for how many instances a process keeps the certificate authority, some KiB each. Source: ADR-0026.
 const maxAuthorities = 256
 
-// authorities keeps the certificate authorities of instances after they were decrypted and parsed, one for each instance. The
+// authorityCache keeps the certificate authorities of instances after they were decrypted and parsed, one for each instance. The
 // private keys are in memory alone. It cannot make an answer stale: an authority is used again only for the same encrypted
 // texts of the same instance, which are read at each request. The zero value is empty. It is safe for concurrent use.
 // Source: ADR-0026.
-type authorities struct {
-	once sync.Once
-	kept *lru.Cache[string, authority]
+type authorityCache struct {
+	once    sync.Once
+	entries *lru.Cache[string, authority]
 }
 
 // authority is a parsed authority, with what it was made of.
@@ -39,35 +39,35 @@ type source struct {
 
 // sourceOf returns the source of the authority of a stored instance. Its texts are empty if the instance has no authority.
 func sourceOf(sealed *model.VirtualClusterInstance, duration time.Duration, ring *encryption.Keyring) source {
-	from := source{duration: duration, ring: ring}
+	source := source{duration: duration, ring: ring}
 	if signer := sealed.Spec.Signer; signer != nil && signer.CA != nil {
-		from.certificate, from.key = string(signer.CA.CertData), string(signer.CA.KeyData)
+		source.certificate, source.key = string(signer.CA.CertData), string(signer.CA.KeyData)
 	}
-	return from
+	return source
 }
 
-func (a *authorities) cache() *lru.Cache[string, authority] {
+func (a *authorityCache) cache() *lru.Cache[string, authority] {
 	// Only a size below one is an error.
-	a.once.Do(func() { a.kept, _ = lru.New[string, authority](maxAuthorities) })
-	return a.kept
+	a.once.Do(func() { a.entries, _ = lru.New[string, authority](maxAuthorities) })
+	return a.entries
 }
 
 // lookup returns the authority of the instance of a name in the store if it was made of that source. If it was made of another
 // one, the authority is forgotten. Nil: there is none.
-func (a *authorities) lookup(name string, from source) *clusterca.CA {
-	found, ok := a.cache().Get(name)
+func (a *authorityCache) lookup(name string, from source) *clusterca.CA {
+	entry, ok := a.cache().Get(name)
 	switch {
 	case !ok:
 		return nil
-	case found.source != from:
+	case entry.source != from:
 		a.cache().Remove(name)
 		return nil
 	default:
-		return found.ca
+		return entry.ca
 	}
 }
 
-// keep remembers the authority of an instance in place of the one before.
-func (a *authorities) keep(name string, from source, ca *clusterca.CA) {
+// add remembers the authority of an instance in place of the one before.
+func (a *authorityCache) add(name string, from source, ca *clusterca.CA) {
 	a.cache().Add(name, authority{from, ca})
 }

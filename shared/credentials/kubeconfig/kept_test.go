@@ -10,10 +10,10 @@ import (
 // A process keeps the authorities of so many instances, those that were used last. Source: ADR-0026.
 func TestAuthoritiesAreBounded(t *testing.T) {
 	t.Parallel()
-	var kept authorities
+	var kept authorityCache
 	from, ca := source{certificate: "a", key: "b"}, &clusterca.CA{}
 	for i := range maxAuthorities + 1 {
-		kept.keep(fmt.Sprint(i), from, ca)
+		kept.add(fmt.Sprint(i), from, ca)
 		if kept.lookup("0", from) != ca {
 			t.Fatalf("the first one, used just now, is forgotten after %d", i)
 		}

@@ -91,15 +91,15 @@ type Renderer struct {
 	// Signing says at which addresses virtual clusters that sign may be.
 	Signing csr.Options
 
-	authorities authorities
+	authorities authorityCache
 	once        sync.Once
 	// tokens is the registry in which the tokens of kubeconfigs are created; see created.
 	tokens *accesskey.Registry
 }
 
-// created returns the registry in which the tokens of kubeconfigs are created. It is made at the first request, when Keys is
+// tokenRegistry returns the registry in which the tokens of kubeconfigs are created. It is made at the first request, when Keys is
 // as the process uses it: joined to the other kinds, and with the manager of fields.
-func (r *Renderer) created() *accesskey.Registry {
+func (r *Renderer) tokenRegistry() *accesskey.Registry {
 	r.once.Do(func() { r.tokens = accesskey.ForKubeconfigs(r.Keys) })
 	return r.tokens
 }
@@ -117,20 +117,20 @@ type Output = resource.Result[*model.VirtualClusterInstanceKubeConfig]
 // saying what to set; Forbidden where the credential would do more than the caller's; ServiceUnavailable or Timeout where
 // the virtual cluster does not sign. On any error there is no credential. Source: Spec 2.6, 4 row 1; ADR-0017.
 func (r *Renderer) Render(ctx context.Context, in Input) (Output, error) {
-	found, record, err := r.Instances.ReadAhead(ctx, in.Caller, in.Namespace, in.Name, in.Prefetched)
+	vci, record, err := r.Instances.ReadAhead(ctx, in.Caller, in.Namespace, in.Name, in.Prefetched)
 	if err != nil {
 		return Output{}, err
 	}
-	if err := r.Instances.Admit(in.Caller, "create", Subresource, found); err != nil {
+	if err := r.Instances.Admit(in.Caller, "create", Subresource, vci); err != nil {
 		return Output{}, err
 	}
 	if prefix := in.Caller.Owner.Reserved(); prefix != "" {
-		return Output{}, apierror.Forbidden(part, in.Name, identity.ReservedText(prefix), nil)
+		return Output{}, apierror.Forbidden(subresource, in.Name, identity.ReservedText(prefix), nil)
 	}
 	if problems := r.validate(&in.Object.Spec); len(problems) > 0 {
 		return Output{}, apierror.Invalid(Definition.GroupVersionKind().GroupKind(), in.Name, problems)
 	}
-	server, ca, err := endpoint(&in.Object.Spec, found)
+	server, ca, err := endpoint(&in.Object.Spec, vci)
 	if err != nil {
 		return Output{}, err
 	}
@@ -139,32 +139,32 @@ func (r *Renderer) Render(ctx context.Context, in Input) (Output, error) {
 		return Output{}, apierror.BadRequest(fmt.Sprintf(
 			"namespace %q belongs to no project: it does not begin with the platform's projectNamespacePrefix", in.Namespace), nil)
 	}
-	life, err := r.lifetime(in, instance.Duration(found.Spec.Signer))
+	life, err := r.newLifetime(in, instance.Duration(vci.Spec.Signer))
 	if err != nil {
 		return Output{}, err
 	}
-	checked := request{in: in, instance: found, record: record, document: document{entry: in.Name + "-" + in.Namespace, server: server, ca: ca}, life: life, scope: instance.KubeconfigScope(project, in.Name)}
+	checkedRequest := request{in: in, instance: vci, record: record, document: document{entry: in.Name + "-" + in.Namespace, server: server, ca: ca}, life: life, scope: instance.KubeconfigScope(project, in.Name)}
 	var end time.Time
 	if in.Object.Spec.ClientCert {
-		signer, err := r.signer(ctx, checked)
+		signer, err := r.openSigner(ctx, checkedRequest)
 		if err != nil {
 			return Output{}, err
 		}
-		checked.document, end, err = r.certify(ctx, checked, signer)
+		checkedRequest.document, end, err = r.certify(ctx, checkedRequest, signer)
 		if err != nil {
 			return Output{}, err
 		}
 		// Certificates that are signed here end to the second. Virtual clusters back-date, take time and have their own clocks.
 		slack := time.Second
-		if _, asks := signer.(*csr.Signer); asks {
-			slack = min(2*clusterca.Backdate, life.lasts/10)
+		if _, isCSR := signer.(*csr.Signer); isCSR {
+			slack = min(2*clusterca.Backdate, life.duration/10)
 		}
 		warnings, err := r.checkEnd(life, end, slack)
 		if err != nil {
 			return Output{}, err
 		}
 		life.warnings = append(life.warnings, warnings...)
-	} else if checked.document, end, err = r.key(ctx, checked); err != nil {
+	} else if checkedRequest.document, end, err = r.createKey(ctx, checkedRequest); err != nil {
 		return Output{}, err
 	}
 	answer := &model.VirtualClusterInstanceKubeConfig{Spec: in.Object.Spec}
@@ -172,13 +172,13 @@ func (r *Renderer) Render(ctx context.Context, in Input) (Output, error) {
 	answer.SetGroupVersionKind(Definition.GroupVersionKind())
 	answer.Status.ExpirationTimestamp = &metav1.Time{Time: end.UTC()}
 	if !in.DryRun {
-		answer.Status.KubeConfig = checked.document.render()
+		answer.Status.KubeConfig = checkedRequest.document.render()
 	}
 	return Output{Object: answer, Created: true, Warnings: life.warnings}, nil
 }
 
-// part is the subresource that refusals name.
-var part = schema.GroupResource{Group: model.GroupName, Resource: instance.Definition.Resource.Resource + "/" + Subresource}
+// subresource is the subresource that refusals name.
+var subresource = schema.GroupResource{Group: model.GroupName, Resource: instance.Definition.Resource.Resource + "/" + Subresource}
 
 // request is a request that passed the checks, with what was found out by them.
 type request struct {
@@ -187,7 +187,7 @@ type request struct {
 	// record is that from which the instance was read.
 	record   store.Record
 	document document
-	life     life
+	life     lifetime
 	scope    *model.Scope
 }
 
@@ -216,8 +216,8 @@ func (r *Renderer) validate(spec *model.VirtualClusterInstanceKubeConfigSpec) fi
 }
 
 // endpoint returns the server of the kubeconfig, and the authority that verifies the server.
-func endpoint(spec *model.VirtualClusterInstanceKubeConfigSpec, found *model.VirtualClusterInstance) (server string, ca []byte, err error) {
-	if ingress := found.Status.Ingress; ingress != nil {
+func endpoint(spec *model.VirtualClusterInstanceKubeConfigSpec, vci *model.VirtualClusterInstance) (server string, ca []byte, err error) {
+	if ingress := vci.Status.Ingress; ingress != nil {
 		server, ca = "https://"+ingress.Host, ingress.CAData
 	}
 	if spec.Server != "" {
@@ -227,7 +227,7 @@ func endpoint(spec *model.VirtualClusterInstanceKubeConfigSpec, found *model.Vir
 	}
 	if server == "" {
 		hint := "enable spec.accessPoint.ingress of the instance"
-		if access := found.Spec.AccessPoint; access != nil && access.Ingress != nil && access.Ingress.Enabled {
+		if access := vci.Spec.AccessPoint; access != nil && access.Ingress != nil && access.Ingress.Enabled {
 			hint = "it is enabled and not published yet: wait until status.ingress of the instance has it"
 		}
 		return "", nil, apierror.BadRequest("the virtual cluster has no ingress endpoint: "+hint+", or set spec.server", field.ErrorList{
@@ -236,56 +236,56 @@ func endpoint(spec *model.VirtualClusterInstanceKubeConfigSpec, found *model.Vir
 	return server, ca, nil
 }
 
-// life is how long a credential lives.
-type life struct {
-	// lasts is how long it lives, in whole seconds.
-	lasts time.Duration
+// lifetime is how long a credential lives.
+type lifetime struct {
+	// duration is how long it lives, in whole seconds.
+	duration time.Duration
 	// requested is the lifetime that the signer is asked for. 0: the signer decides.
 	requested time.Duration
-	// longest is what it may never exceed. 0: there is no bound.
-	longest  time.Duration
+	// limit is what it may never exceed. 0: there is no bound.
+	limit    time.Duration
 	warnings []string
 }
 
-// lifetime returns how long the credential lives: as long as the request says, a day where it says nothing, the signing
+// newLifetime returns how long the credential lives: as long as the request says, a day where it says nothing, the signing
 // duration for 0; and never longer than the platform permits and the credential that asks lives.
-func (r *Renderer) lifetime(in Input, duration time.Duration) (life, error) {
-	wanted := defaultLifetime
+func (r *Renderer) newLifetime(in Input, duration time.Duration) (lifetime, error) {
+	requestedDuration := defaultLifetime
 	ttl := in.Object.Spec.CertificateTTLSeconds
 	if ttl != nil {
-		wanted = time.Duration(*ttl) * time.Second
+		requestedDuration = time.Duration(*ttl) * time.Second
 	}
 	signerDecides := ttl != nil && *ttl == 0
 	if signerDecides {
-		wanted = duration
+		requestedDuration = duration
 	}
-	l := life{lasts: wanted}
-	shorten := func(longest time.Duration, why string) {
-		if longest = longest.Truncate(time.Second); longest < l.lasts {
-			l.lasts = longest
-			l.warnings = append(l.warnings, fmt.Sprintf("the credential expires after %s: %s", longest, why))
+	l := lifetime{duration: requestedDuration}
+	shorten := func(maximum time.Duration, why string) {
+		if maximum = maximum.Truncate(time.Second); maximum < l.duration {
+			l.duration = maximum
+			l.warnings = append(l.warnings, fmt.Sprintf("the credential expires after %s: %s", maximum, why))
 		}
 	}
 	if in.Object.Spec.ClientCert {
 		shorten(duration, "that is the signing duration of the virtual cluster")
 	}
-	bound := func(longest time.Duration, why string) {
-		if l.longest == 0 || longest < l.longest {
-			l.longest = longest
+	applyLimit := func(maximum time.Duration, why string) {
+		if l.limit == 0 || maximum < l.limit {
+			l.limit = maximum
 		}
-		shorten(longest, why)
+		shorten(maximum, why)
 	}
 	if limit := r.Limits().Max; limit > 0 {
-		bound(limit, "that is the platform's limit")
+		applyLimit(limit, "that is the platform's limit")
 	}
 	if end := in.Caller.KeyExpires; !end.IsZero() {
-		bound(end.Sub(r.Now()), "the access key that asks for it expires then")
+		applyLimit(end.Sub(r.Now()), "the access key that asks for it expires then")
 	}
-	if l.lasts < time.Second {
-		return life{}, apierror.Forbidden(part, in.Name, "the access key that asks for it expires within a second", nil)
+	if l.duration < time.Second {
+		return lifetime{}, apierror.Forbidden(subresource, in.Name, "the access key that asks for it expires within a second", nil)
 	}
-	if !signerDecides || l.lasts != duration {
-		l.requested = l.lasts
+	if !signerDecides || l.duration != duration {
+		l.requested = l.duration
 	}
 	return l, nil
 }
@@ -294,8 +294,8 @@ func (r *Renderer) lifetime(in Input, duration time.Duration) (life, error) {
 // there is of the instance.
 const maxNames = 8
 
-// key creates an access key for the one instance, which owns it. The key is stored last, when nothing else can fail.
-func (r *Renderer) key(ctx context.Context, checked request) (document, time.Time, error) {
+// createKey creates an access key for the one instance, which owns it. The key is stored last, when nothing else can fail.
+func (r *Renderer) createKey(ctx context.Context, checked request) (document, time.Time, error) {
 	rendered, in := checked.document, checked.in
 	object := &model.OwnedAccessKey{
 		ObjectMeta: metav1.ObjectMeta{
@@ -310,7 +310,7 @@ func (r *Renderer) key(ctx context.Context, checked request) (document, time.Tim
 			DisplayName: "kubeconfig of " + in.Namespace + "/" + in.Name,
 			Type:        model.AccessKeyTypeKubeconfig,
 			Groups:      ownGroups(in.Caller),
-			TTLSeconds:  int64(checked.life.lasts / time.Second),
+			TTLSeconds:  int64(checked.life.duration / time.Second),
 			Scope:       checked.scope,
 		},
 	}
@@ -318,10 +318,10 @@ func (r *Renderer) key(ctx context.Context, checked request) (document, time.Tim
 		Caller: in.Caller, Object: object, Manager: in.Manager, DryRun: in.DryRun, Random: in.Random,
 		Owners: map[types.UID]store.Record{checked.instance.UID: checked.record},
 	}
-	written, err := resource.Create(ctx, r.created(), input)
+	written, err := resource.Create(ctx, r.tokenRegistry(), input)
 	// The client did not choose the name, so it does not matter to them that it was taken.
 	for attempt := 1; apierrors.IsAlreadyExists(err) && attempt < maxNames; attempt++ {
-		written, err = resource.Create(ctx, r.created(), input)
+		written, err = resource.Create(ctx, r.tokenRegistry(), input)
 	}
 	if err != nil {
 		return document{}, time.Time{}, fmt.Errorf("creating an access key for a kubeconfig: %w", err)
@@ -337,9 +337,9 @@ func ownGroups(caller identity.Caller) []string {
 	return slices.DeleteFunc(identity.WithoutKubernetes(caller.Groups), func(group string) bool { return slices.Contains(follows, group) })
 }
 
-// signer returns the signer of an instance. It decrypts the material of the signer, unless it keeps the authority in it.
-func (r *Renderer) signer(ctx context.Context, checked request) (clusterca.Signer, error) {
-	setUp := func(why string) *apierror.Error {
+// openSigner returns the signer of an instance. It decrypts the material of the signer, unless it keeps the authority in it.
+func (r *Renderer) openSigner(ctx context.Context, checked request) (clusterca.Signer, error) {
+	notSetUp := func(why string) *apierror.Error {
 		return apierror.BadRequest("the virtual cluster cannot sign client certificates: "+why, field.ErrorList{
 			field.Invalid(field.NewPath("spec", "clientCert"), true, why)})
 	}
@@ -352,19 +352,19 @@ func (r *Renderer) signer(ctx context.Context, checked request) (clusterca.Signe
 		return nil, err
 	}
 	duration := instance.Duration(checked.instance.Spec.Signer)
-	unusable := func(wrong error) error {
-		return setUp("the certificate authority in spec.signer.ca of the instance " + wrong.Error() + "; set another one").Because(wrong)
+	unusable := func(problem error) error {
+		return notSetUp("the certificate authority in spec.signer.ca of the instance " + problem.Error() + "; set another one").Because(problem)
 	}
-	from := sourceOf(sealed, duration, ring)
-	if kept := r.authorities.lookup(checked.record.Name, from); kept != nil {
-		if wrong := kept.Usable(); wrong != nil {
-			return nil, unusable(wrong)
+	source := sourceOf(sealed, duration, ring)
+	if cached := r.authorities.lookup(checked.record.Name, source); cached != nil {
+		if problem := cached.Usable(); problem != nil {
+			return nil, unusable(problem)
 		}
-		return kept, nil
+		return cached, nil
 	}
 	material, err := instance.OpenMaterial(sealed, ring)
 	if errors.Is(err, encryption.ErrUnknownKey) {
-		return nil, setUp("spec.signer of the instance was encrypted with a key that the platform no longer has; set it again").Because(err)
+		return nil, notSetUp("spec.signer of the instance was encrypted with a key that the platform no longer has; set it again").Because(err)
 	}
 	if err != nil {
 		return nil, err
@@ -372,19 +372,19 @@ func (r *Renderer) signer(ctx context.Context, checked request) (clusterca.Signe
 	switch {
 	case len(material.Certificate) > 0:
 		ca, wrongCertificate, wrongKey := clusterca.ParseCA(material.Certificate, material.Key, duration, r.Now)
-		if wrong := errors.Join(wrongCertificate, wrongKey); wrong != nil {
-			return nil, unusable(wrong)
+		if problem := errors.Join(wrongCertificate, wrongKey); problem != nil {
+			return nil, unusable(problem)
 		}
-		r.authorities.keep(checked.record.Name, from, ca)
+		r.authorities.add(checked.record.Name, source, ca)
 		return ca, nil
 	case material.Kubeconfig != "":
 		access, err := clusterca.ParseAccess(material.Kubeconfig.Reveal())
 		if err != nil {
-			return nil, setUp("spec.signer.kubeconfig of the instance " + err.Error()).Because(err)
+			return nil, notSetUp("spec.signer.kubeconfig of the instance " + err.Error()).Because(err)
 		}
 		return csr.New(access, r.Signing)
 	default:
-		return nil, setUp("set a certificate authority or a kubeconfig in spec.signer of the instance, or leave clientCert out")
+		return nil, notSetUp("set a certificate authority or a kubeconfig in spec.signer of the instance, or leave clientCert out")
 	}
 }
 
@@ -393,13 +393,13 @@ func (r *Renderer) signer(ctx context.Context, checked request) (clusterca.Signe
 func (r *Renderer) certify(ctx context.Context, checked request, signer clusterca.Signer) (document, time.Time, error) {
 	rendered, caller := checked.document, checked.in.Caller
 	name := caller.Owner.Username()
-	if _, asks := signer.(*csr.Signer); asks && checked.life.requested > 0 && checked.life.requested < csr.MinLifetime {
+	if _, isCSR := signer.(*csr.Signer); isCSR && checked.life.requested > 0 && checked.life.requested < csr.MinLifetime {
 		return document{}, time.Time{}, apierror.Invalid(Definition.GroupVersionKind().GroupKind(), checked.in.Name, field.ErrorList{
 			field.Invalid(field.NewPath("spec", "certificateTTL"), int64(checked.life.requested/time.Second),
 				strings.Join(append([]string{fmt.Sprintf("the virtual cluster signs for at least %d seconds", csr.MinLifetime/time.Second)}, checked.life.warnings...), "; "))})
 	}
 	if checked.in.DryRun {
-		return rendered, r.Now().Add(checked.life.lasts).Truncate(time.Second), nil
+		return rendered, r.Now().Add(checked.life.duration).Truncate(time.Second), nil
 	}
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -410,7 +410,7 @@ func (r *Renderer) certify(ctx context.Context, checked request, signer clusterc
 		Key:     key, Lifetime: checked.life.requested,
 	})
 	if err != nil {
-		return document{}, time.Time{}, refusal(err)
+		return document{}, time.Time{}, translateSigningError(err)
 	}
 	for _, certificate := range chain {
 		rendered.certificate = append(rendered.certificate, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: certificate.Raw})...)
@@ -426,24 +426,24 @@ func (r *Renderer) certify(ctx context.Context, checked request, signer clusterc
 // checkEnd checks when a certificate expires, which its signer decides. A certificate that has expired, or that outlives what a
 // credential of this caller may, is refused; one with another lifetime than requested comes with a warning. Slack is the
 // difference that is ignored. Source: ADR-0017.
-func (r *Renderer) checkEnd(life life, end time.Time, slack time.Duration) ([]string, error) {
-	left := end.Sub(r.Now())
-	switch early := life.lasts - left; {
-	case left <= 0:
+func (r *Renderer) checkEnd(life lifetime, end time.Time, slack time.Duration) ([]string, error) {
+	remaining := end.Sub(r.Now())
+	switch shortfall := life.duration - remaining; {
+	case remaining <= 0:
 		return nil, apierror.Upstream("the virtual cluster signed an expired certificate; it was discarded")
-	case life.longest > 0 && left > life.longest+slack:
+	case life.limit > 0 && remaining > life.limit+slack:
 		return nil, apierror.Upstream("the virtual cluster signed a certificate with a longer lifetime than permitted; it was discarded")
-	case early > slack:
+	case shortfall > slack:
 		return []string{"the credential expires at " + end.UTC().Format(time.RFC3339) + ": its signer signs for no longer"}, nil
-	case life.requested > 0 && early < -slack:
+	case life.requested > 0 && shortfall < -slack:
 		return []string{"the credential expires at " + end.UTC().Format(time.RFC3339) + ", later than requested: its signer decides"}, nil
 	default:
 		return nil, nil
 	}
 }
 
-// refusal tells the caller why there is no certificate. What the virtual cluster answered goes to the log: it may be anything.
-func refusal(err error) error {
+// translateSigningError tells the caller why there is no certificate. What the virtual cluster answered goes to the log: it may be anything.
+func translateSigningError(err error) error {
 	switch {
 	case errors.Is(err, clusterca.ErrUnusable):
 		return apierror.BadRequest("the signer of the virtual cluster cannot be used; change spec.signer of the instance", nil).Because(err)

@@ -16,53 +16,53 @@ import (
 	"management.platform.sh/shared/state/store"
 )
 
-// nobody is a digest of the same cost as that of a user. No password fits it: its hash is that of nothing.
-var nobody = head + strings.Repeat("A", base64.RawStdEncoding.EncodedLen(saltBytes)) + "$" + strings.Repeat("A", base64.RawStdEncoding.EncodedLen(hashBytes))
+// decoyDigest is a digest of the same cost as that of a user. No password fits it: its hash is that of nothing.
+var decoyDigest = digestPrefix + strings.Repeat("A", base64.RawStdEncoding.EncodedLen(saltBytes)) + "$" + strings.Repeat("A", base64.RawStdEncoding.EncodedLen(hashBytes))
 
 // Check returns the user with a name and a password. Address identifies the client. The work is the same whether or not
 // there is such a user. Nil: they do not belong together, or the user may not sign in. Detail says why, for the audit alone.
 //
 // Errors: TooManyRequests after too many wrong passwords, before anything is hashed; those of the store.
-func (p *Passwords) Check(ctx context.Context, name string, given secret.String, address string) (found *model.User, detail string, err error) {
-	giveBack, err := p.failures.Take(ctx, ofUser(name), ofAddress(address))
+func (p *Passwords) Check(ctx context.Context, name string, password secret.String, address string) (account *model.User, detail string, err error) {
+	giveBack, err := p.failures.Take(ctx, userCount(name), addressCount(address))
 	if err != nil {
 		return nil, "", err
 	}
-	found, digest, detail, err := p.digest(ctx, name)
+	account, digest, detail, err := p.readDigest(ctx, name)
 	if err != nil {
 		return nil, "", err
 	}
-	if len(given) > MaxBytes {
-		given, digest = given[:MaxBytes], nobody
+	if len(password) > MaxBytes {
+		password, digest = password[:MaxBytes], decoyDigest
 	}
-	fits, err := p.hasher.Fits(ctx, digest, given)
+	matches, err := p.hasher.Matches(ctx, digest, password)
 	switch {
 	case err != nil:
 		return nil, "", err
 	case detail != "":
 		return nil, detail, nil
-	case !fits:
+	case !matches:
 		return nil, "wrong password", nil
 	}
 	giveBack(ctx)
-	return found, "", nil
+	return account, "", nil
 }
 
-// digest returns a user with the digest of their password, or a digest that fits no password and why there is no other.
-func (p *Passwords) digest(ctx context.Context, name string) (found *model.User, digest, why string, err error) {
-	read := name
+// readDigest returns a user with the digest of their password, or a digest that fits no password and why there is no other.
+func (p *Passwords) readDigest(ctx context.Context, name string) (account *model.User, digest, reason string, err error) {
+	lookupName := name
 	if len(validation.NameIsDNSSubdomain(name, false)) > 0 {
 		// No user has the name. Another one that no user has costs the same.
-		read = throttle.Name("nobody", name)
+		lookupName = throttle.Name("nobody", name)
 	}
-	record, err := p.users.Store.Get(ctx, read)
+	record, err := p.users.Store.Get(ctx, lookupName)
 	switch {
-	case errors.Is(err, store.ErrNotFound) || err == nil && read != name:
-		return nil, nobody, "unknown user", nil
+	case errors.Is(err, store.ErrNotFound) || err == nil && lookupName != name:
+		return nil, decoyDigest, "unknown user", nil
 	case err != nil:
 		return nil, "", "", fmt.Errorf("reading a user: %w", err)
 	}
-	if found, err = p.users.Decode(record); err != nil {
+	if account, err = p.users.Decode(record); err != nil {
 		return nil, "", "", err
 	}
 	sealed, err := resource.Private(record)
@@ -70,21 +70,21 @@ func (p *Passwords) digest(ctx context.Context, name string) (found *model.User,
 	case err != nil:
 		return nil, "", "", err
 	case sealed == "":
-		return nil, nobody, "no password", nil
+		return nil, decoyDigest, "no password", nil
 	}
 	ring, err := p.env.Keyring(ctx)
 	if err != nil {
 		return nil, "", "", err
 	}
-	text, err := ring.Open(sealed, place(found))
+	text, err := ring.Open(sealed, sealContext(account))
 	if err != nil {
 		return nil, "", "", fmt.Errorf("opening the password of %q: %w", name, err)
 	}
 	switch {
-	case found.DeletionTimestamp != nil:
-		why = "the user is being deleted"
-	case found.Spec.Disabled:
-		why = "the user is disabled"
+	case account.DeletionTimestamp != nil:
+		reason = "the user is being deleted"
+	case account.Spec.Disabled:
+		reason = "the user is disabled"
 	}
-	return found, string(text), why, nil
+	return account, string(text), reason, nil
 }

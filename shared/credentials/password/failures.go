@@ -5,12 +5,12 @@ import (
 	"management.platform.sh/shared/limits"
 )
 
-// ofUser counts the attempts for a user name, whether or not there is such a user.
-func ofUser(name string) throttle.Count {
-	return throttle.Count{Parts: []string{"user", name}, Most: limits.PasswordFailures, Window: limits.PasswordFailuresWindow}
+// userCount counts the attempts for a user name, whether or not there is such a user.
+func userCount(name string) throttle.Count {
+	return throttle.Count{Parts: []string{"user", name}, Limit: limits.PasswordFailures, Window: limits.PasswordFailuresWindow}
 }
 
-// ofAddress counts the attempts of an address.
-func ofAddress(address string) throttle.Count {
-	return throttle.Count{Parts: []string{"address", address}, Most: limits.PasswordFailuresOfAddress, Window: limits.PasswordFailuresWindow}
+// addressCount counts the attempts of an address.
+func addressCount(address string) throttle.Count {
+	return throttle.Count{Parts: []string{"address", address}, Limit: limits.PasswordFailuresOfAddress, Window: limits.PasswordFailuresWindow}
 }

@@ -26,19 +26,19 @@ const (
 	hashBytes = 32
 )
 
-// head begins the text of each digest.
-var head = fmt.Sprintf("$argon2id$v=%d$m=%d,t=%d,p=%d$", argon2.Version, memoryKiB, passes, lanes)
+// digestPrefix begins the text of each digest.
+var digestPrefix = fmt.Sprintf("$argon2id$v=%d$m=%d,t=%d,p=%d$", argon2.Version, memoryKiB, passes, lanes)
 
 // Hasher hashes passwords, a few at a time: each takes memory and a processor. It is safe for concurrent use.
 type Hasher struct {
 	random io.Reader
-	places chan struct{}
+	slots  chan struct{}
 	runs   atomic.Int64
 }
 
 // NewHasher returns a hasher that draws salts from a source.
 func NewHasher(random io.Reader) *Hasher {
-	return &Hasher{random: random, places: make(chan struct{}, limits.PasswordHashes)}
+	return &Hasher{random: random, slots: make(chan struct{}, limits.PasswordHashes)}
 }
 
 // Runs is how many passwords have been hashed so far.
@@ -50,41 +50,41 @@ func (h *Hasher) Hash(ctx context.Context, password secret.String) (string, erro
 	if _, err := io.ReadFull(h.random, salt); err != nil {
 		return "", fmt.Errorf("reading random bytes: %w", err)
 	}
-	hash, err := h.run(ctx, password, salt)
+	hash, err := h.derive(ctx, password, salt)
 	if err != nil {
 		return "", err
 	}
-	return head + base64.RawStdEncoding.EncodeToString(salt) + "$" + base64.RawStdEncoding.EncodeToString(hash), nil
+	return digestPrefix + base64.RawStdEncoding.EncodeToString(salt) + "$" + base64.RawStdEncoding.EncodeToString(hash), nil
 }
 
 // errDigest says that a stored digest is not one of this build.
 var errDigest = errors.New("the digest of the password is in no known form")
 
-// Fits reports whether a digest is that of a password. It costs the same whatever the answer. Error: that of ctx, or a digest in another
+// Matches reports whether a digest is that of a password. It costs the same whatever the answer. Error: that of ctx, or a digest in another
 // form than that of Hash.
-func (h *Hasher) Fits(ctx context.Context, digest string, password secret.String) (bool, error) {
-	rest, known := strings.CutPrefix(digest, head)
-	saltText, hashText, both := strings.Cut(rest, "$")
+func (h *Hasher) Matches(ctx context.Context, digest string, password secret.String) (bool, error) {
+	rest, ok := strings.CutPrefix(digest, digestPrefix)
+	saltText, hashText, separated := strings.Cut(rest, "$")
 	salt, saltErr := base64.RawStdEncoding.DecodeString(saltText)
 	want, hashErr := base64.RawStdEncoding.DecodeString(hashText)
-	if !known || !both || saltErr != nil || hashErr != nil || len(salt) != saltBytes || len(want) != hashBytes {
+	if !ok || !separated || saltErr != nil || hashErr != nil || len(salt) != saltBytes || len(want) != hashBytes {
 		return false, errDigest
 	}
-	hash, err := h.run(ctx, password, salt)
+	hash, err := h.derive(ctx, password, salt)
 	return err == nil && subtle.ConstantTimeCompare(hash, want) == 1, err
 }
 
-// run hashes a password as soon as there is a place.
-func (h *Hasher) run(ctx context.Context, password secret.String, salt []byte) ([]byte, error) {
+// derive hashes a password as soon as there is a place.
+func (h *Hasher) derive(ctx context.Context, password secret.String, salt []byte) ([]byte, error) {
 	select {
-	case h.places <- struct{}{}:
+	case h.slots <- struct{}{}:
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	defer func() { <-h.places }()
+	defer func() { <-h.slots }()
 	h.runs.Add(1)
-	return argon2.IDKey([]byte(normal(password)), salt, passes, memoryKiB, lanes, hashBytes), nil
+	return argon2.IDKey([]byte(normalize(password)), salt, passes, memoryKiB, lanes, hashBytes), nil
 }
 
-// normal returns a password in the form in which it is compared: what looks the same is the same, whatever the keyboard.
-func normal(password secret.String) string { return norm.NFKC.String(password.Reveal()) }
+// normalize returns a password in the form in which it is compared: what looks the same is the same, whatever the keyboard.
+func normalize(password secret.String) string { return norm.NFKC.String(password.Reveal()) }

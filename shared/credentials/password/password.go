@@ -58,11 +58,11 @@ func OpenHasher(env *platform.Environment) *Hasher {
 	return platform.Single(env, func(env *platform.Environment) *Hasher { return NewHasher(env.Random) })
 }
 
-// place is what the digest of the password of a user is sealed for.
-func place(of *model.User) string { return "users/" + string(of.UID) + "/password" }
+// sealContext is what the digest of the password of a user is sealed for.
+func sealContext(account *model.User) string { return "users/" + string(account.UID) + "/password" }
 
-// maxTries is how often the write of a user is tried while others write the same user.
-const maxTries = 32
+// maxConflicts is how often the write of a user is tried while others write the same user.
+const maxConflicts = 32
 
 // Set sets the password of a user, and raises spec.tokenGeneration: every credential that the user has is refused at the next request,
 // that of this request included. A user gives the current password. An admin, who also sets the first one, gives none.
@@ -83,18 +83,18 @@ func (p *Passwords) Set(ctx context.Context, in resource.SubresourceInput[*model
 	if err != nil {
 		return none, err
 	}
-	before, err := resource.Private(record)
+	sealedBefore, err := resource.Private(record)
 	if err != nil {
 		return none, err
 	}
-	if err := p.admit(ctx, in, object, ring, before); err != nil {
+	if err := p.checkRequest(ctx, in, object, ring, sealedBefore); err != nil {
 		return none, err
 	}
 	digest, err := p.hasher.Hash(ctx, in.Object.Spec.Password)
 	if err != nil {
 		return none, err
 	}
-	sealed, err := ring.Seal([]byte(digest), place(object))
+	sealed, err := ring.Seal([]byte(digest), sealContext(object))
 	if errors.Is(err, encryption.ErrNoKey) {
 		return none, apierror.Unprocessable("the platform has no encryption key: it cannot store passwords").Because(err)
 	} else if err != nil {
@@ -104,18 +104,18 @@ func (p *Passwords) Set(ctx context.Context, in resource.SubresourceInput[*model
 		// The resourceVersion of what was read makes the write conditional.
 		next := object.DeepCopy()
 		next.Spec.TokenGeneration++
-		written, err := resource.Update(ctx, p.users, resource.UpdateInput[*model.User]{
+		result, err := resource.Update(ctx, p.users, resource.UpdateInput[*model.User]{
 			Caller: setter, Name: in.Name, Object: next, Manager: in.Manager, DryRun: in.DryRun, Private: sealed,
 		})
 		if err == nil {
 			answer := &model.UserPassword{
 				ObjectMeta: metav1.ObjectMeta{Name: in.Name},
-				Status:     model.UserPasswordStatus{TokenGeneration: written.Object.Spec.TokenGeneration},
+				Status:     model.UserPasswordStatus{TokenGeneration: result.Object.Spec.TokenGeneration},
 			}
 			answer.SetGroupVersionKind(model.SchemeGroupVersion.WithKind(Definition.Kind))
 			return resource.Result[*model.UserPassword]{Object: answer}, nil
 		}
-		if !apierrors.IsConflict(err) || attempt == maxTries || ctx.Err() != nil {
+		if !apierrors.IsConflict(err) || attempt == maxConflicts || ctx.Err() != nil {
 			return none, err
 		}
 		uid := object.UID
@@ -123,35 +123,35 @@ func (p *Passwords) Set(ctx context.Context, in resource.SubresourceInput[*model
 			return none, err
 		}
 		// What was checked holds only for the same user with the same password.
-		if now, err := resource.Private(record); err != nil || now != before || object.UID != uid {
+		if sealedNow, err := resource.Private(record); err != nil || sealedNow != sealedBefore || object.UID != uid {
 			return none, apierror.Modified(p.users.Definition.GroupResource(), in.Name)
 		}
 	}
 }
 
-// admit checks a request to set a password: the new one, and the current one where it is needed.
-func (p *Passwords) admit(
-	ctx context.Context, in resource.SubresourceInput[*model.UserPassword], of *model.User, ring *encryption.Keyring, sealed string,
+// checkRequest checks a request to set a password: the new one, and the current one where it is needed.
+func (p *Passwords) checkRequest(
+	ctx context.Context, in resource.SubresourceInput[*model.UserPassword], account *model.User, ring *encryption.Keyring, sealed string,
 ) error {
-	spec, needed := in.Object.Spec, !in.Caller.Admin()
+	spec, currentRequired := in.Object.Spec, !in.Caller.Admin()
 	// Whoever sets a password can sign in with it, for longer and for more than with a narrow credential.
 	lasting := []auth.Grant{auth.Lasting(field.NewPath("spec", "password"), "")}
-	if excess := auth.Beyond(in.Caller, lasting, nil); len(excess) > 0 && !needed {
-		if needed = spec.Current != ""; !needed {
+	if excess := auth.Beyond(in.Caller, lasting, nil); len(excess) > 0 && !currentRequired {
+		if currentRequired = spec.Current != ""; !currentRequired {
 			return apierror.Forbidden(p.users.Definition.GroupResource(), in.Name,
 				apierror.Summary(excess)+"; so does spec.current with the current password", excess)
 		}
 	}
-	if needed && sealed == "" {
+	if currentRequired && sealed == "" {
 		return apierror.Forbidden(p.users.Definition.GroupResource(), in.Name, "you have no password yet: ask an admin to set the first one", nil)
 	}
 	invalid := func(problems field.ErrorList) error {
 		return apierror.Invalid(model.SchemeGroupVersion.WithKind(Definition.Kind).GroupKind(), in.Name, problems)
 	}
-	problems := validate(spec.Password, of, field.NewPath("spec", "password"))
+	problems := validate(spec.Password, account, field.NewPath("spec", "password"))
 	current := field.NewPath("spec", "current")
 	switch {
-	case needed && spec.Current == "":
+	case currentRequired && spec.Current == "":
 		problems = append(problems, field.Required(current, "must be your current password"))
 	case len(spec.Current) > MaxBytes:
 		problems = append(problems, field.TooLong(current, field.OmitValueType{}, MaxBytes))
@@ -159,22 +159,22 @@ func (p *Passwords) admit(
 	if len(problems) > 0 {
 		return invalid(problems)
 	}
-	if !needed {
+	if !currentRequired {
 		return nil
 	}
-	giveBack, err := p.failures.Take(ctx, ofUser(of.Name))
+	giveBack, err := p.failures.Take(ctx, userCount(account.Name))
 	if err != nil {
 		return err
 	}
-	digest, err := ring.Open(sealed, place(of))
+	digest, err := ring.Open(sealed, sealContext(account))
 	if err != nil {
-		return fmt.Errorf("opening the password of %q: %w", of.Name, err)
+		return fmt.Errorf("opening the password of %q: %w", account.Name, err)
 	}
-	fits, err := p.hasher.Fits(ctx, string(digest), spec.Current)
+	matches, err := p.hasher.Matches(ctx, string(digest), spec.Current)
 	switch {
 	case err != nil:
 		return err
-	case !fits:
+	case !matches:
 		return invalid(field.ErrorList{field.Invalid(current, field.OmitValueType{}, "is not your current password")})
 	}
 	giveBack(ctx)

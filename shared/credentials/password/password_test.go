@@ -404,7 +404,7 @@ func TestDigest(t *testing.T) {
 		t.Errorf("the same salt twice: %v", err)
 	}
 	for _, wrong := range []string{"", "x", strings.Replace(digest, "19456", "8", 1), digest + "A", digest[:len(digest)-2], digest + "$"} {
-		if _, err := hasher.Fits(t.Context(), wrong, first); err == nil {
+		if _, err := hasher.Matches(t.Context(), wrong, first); err == nil {
 			t.Errorf("%q is a digest", wrong)
 		}
 	}
@@ -414,7 +414,7 @@ func TestDigest(t *testing.T) {
 		// A request that has ended may still find a place, and gives it back.
 		_, _ = hasher.Hash(ended, first)
 	}
-	if fits, err := hasher.Fits(t.Context(), digest, first); err != nil || !fits {
+	if fits, err := hasher.Matches(t.Context(), digest, first); err != nil || !fits {
 		t.Errorf("%v, %v", fits, err)
 	}
 }

@@ -22,13 +22,13 @@ const (
 	minBits = 35
 )
 
-// letters are what people write in place of letters.
-var letters = strings.NewReplacer("@", "a", "4", "a", "0", "o", "1", "l", "!", "i", "3", "e", "$", "s", "5", "s", "7", "t")
+// substitutions are what people write in place of letters.
+var substitutions = strings.NewReplacer("@", "a", "4", "a", "0", "o", "1", "l", "!", "i", "3", "e", "$", "s", "5", "s", "7", "t")
 
 // validate returns what is wrong with a new password of a user. The user may be nil.
-func validate(password secret.String, of *model.User, path *field.Path) field.ErrorList {
+func validate(password secret.String, account *model.User, path *field.Path) field.ErrorList {
 	text := password.Reveal()
-	wrong := func(why string) field.ErrorList {
+	invalid := func(why string) field.ErrorList {
 		return field.ErrorList{field.Invalid(path, field.OmitValueType{}, why)}
 	}
 	switch {
@@ -37,15 +37,15 @@ func validate(password secret.String, of *model.User, path *field.Path) field.Er
 	case len(text) > MaxBytes:
 		return field.ErrorList{field.TooLong(path, field.OmitValueType{}, MaxBytes)}
 	case !utf8.ValidString(text) || strings.ContainsFunc(text, unicode.IsControl):
-		return wrong("must be text without control characters, such as the end of a line")
+		return invalid("must be text without control characters, such as the end of a line")
 	}
-	text = normal(password)
+	text = normalize(password)
 	if count := utf8.RuneCountInString(text); count < minCharacters {
-		return wrong(fmt.Sprintf("must have at least %d characters; it has %d", minCharacters, count))
+		return invalid(fmt.Sprintf("must have at least %d characters; it has %d", minCharacters, count))
 	}
-	known := []string{of.Name, of.Spec.Username, of.Spec.DisplayName, of.Spec.Email}
-	if accesskey.EstimateBits(text, known...) < minBits || accesskey.EstimateBits(letters.Replace(text), known...) < minBits {
-		return wrong("is easy to guess: leave out your name, common words, rows of keys and repetitions, or make it longer")
+	guessable := []string{account.Name, account.Spec.Username, account.Spec.DisplayName, account.Spec.Email}
+	if accesskey.EstimateBits(text, guessable...) < minBits || accesskey.EstimateBits(substitutions.Replace(text), guessable...) < minBits {
+		return invalid("is easy to guess: leave out your name, common words, rows of keys and repetitions, or make it longer")
 	}
 	return nil
 }

@@ -44,11 +44,11 @@ func OpenAccess(env *platform.Environment) *Access {
 	return platform.Single(env, func(env *platform.Environment) *Access {
 		return &Access{Project: env.Project, Roles: directory.Open(env).Roles, Objects: map[schema.GroupResource]Objects{
 			accesskey.Definition.GroupResource():      accesskey.Open(env).Decide,
-			instance.Definition.GroupResource():       making(env, instance.Open(env).Decide, instance.Kubeconfig),
+			instance.Definition.GroupResource():       checkingAccessKeys(env, instance.Open(env).Decide, instance.Kubeconfig),
 			issuedtoken.Definition.GroupResource():    issuedtoken.Open(env).Decide,
 			platformconfig.Definition.GroupResource(): platformconfig.Open(env).Decide,
-			user.Definition.GroupResource():           making(env, user.Open(env).Decide, accesskey.Subresource),
-			team.Definition.GroupResource():           making(env, team.Open(env).Decide, accesskey.Subresource),
+			user.Definition.GroupResource():           checkingAccessKeys(env, user.Open(env).Decide, accesskey.Subresource),
+			team.Definition.GroupResource():           checkingAccessKeys(env, team.Open(env).Decide, accesskey.Subresource),
 			trustrule.Definition.GroupResource():      trustrule.Open(env).Decide,
 			project.Definition.GroupResource():        project.Open(env).Decide,
 			model.Resource("syncpatchevaluations"): func(context.Context, identity.Caller, string, string, string, string) (auth.Decision, error) {
@@ -58,20 +58,20 @@ func OpenAccess(env *platform.Environment) *Access {
 	})
 }
 
-// making decides about objects at one of whose subresources a create makes an access key of the caller. A kubeconfig contains one,
+// checkingAccessKeys decides about objects at one of whose subresources a create makes an access key of the caller. A kubeconfig contains one,
 // unless the request asks for a certificate.
-func making(env *platform.Environment, objects Objects, at string) Objects {
+func checkingAccessKeys(env *platform.Environment, objects Objects, createSubresource string) Objects {
 	keys := accesskey.Open(env)
 	return func(ctx context.Context, caller identity.Caller, verb, subresource, namespace, name string) (auth.Decision, error) {
 		decision, err := objects(ctx, caller, verb, subresource, namespace, name)
-		if err != nil || !decision.Allowed || verb != "create" || subresource != at {
+		if err != nil || !decision.Allowed || verb != "create" || subresource != createSubresource {
 			return decision, err
 		}
-		makes, err := keys.Decide(ctx, caller, "create", "", "", "")
-		if makes.Allowed {
+		keyDecision, err := keys.Decide(ctx, caller, "create", "", "", "")
+		if keyDecision.Allowed {
 			return decision, err
 		}
-		return makes, err
+		return keyDecision, err
 	}
 }
 
@@ -86,16 +86,16 @@ func (a *Access) Decide(ctx context.Context, caller identity.Caller, request sco
 	var decision auth.Decision
 	for _, each := range requests {
 		var err error
-		if decision, err = a.one(ctx, caller, each); err != nil || !decision.Allowed {
+		if decision, err = a.decideSingle(ctx, caller, each); err != nil || !decision.Allowed {
 			return decision, err
 		}
 	}
 	return decision, nil
 }
 
-// one is Decide without wildcards.
-func (a *Access) one(ctx context.Context, caller identity.Caller, request scope.Request) (auth.Decision, error) {
-	request, caller = a.normal(request), caller.For(request.Verb)
+// decideSingle is Decide without wildcards.
+func (a *Access) decideSingle(ctx context.Context, caller identity.Caller, request scope.Request) (auth.Decision, error) {
+	request, caller = a.normalize(request), caller.For(request.Verb)
 	if unserved, ok := auth.Unserved(request); ok {
 		return unserved, nil
 	}
@@ -104,25 +104,25 @@ func (a *Access) one(ctx context.Context, caller identity.Caller, request scope.
 		// The request has the name only in its field selector.
 		request.Name = ""
 	}
-	first := auth.Decide(caller, request)
-	objects, found := a.Objects[schema.GroupResource{Group: request.Group, Resource: request.Resource}]
-	if !first.Allowed || !found {
-		return first, nil
+	policyDecision := auth.Decide(caller, request)
+	objects, ok := a.Objects[schema.GroupResource{Group: request.Group, Resource: request.Resource}]
+	if !policyDecision.Allowed || !ok {
+		return policyDecision, nil
 	}
-	second, err := objects(ctx, caller, request.Verb, request.Subresource, request.Namespace, name)
+	objectDecision, err := objects(ctx, caller, request.Verb, request.Subresource, request.Namespace, name)
 	if err != nil {
 		return auth.Decision{}, err
 	}
-	return first.And(second), nil
+	return policyDecision.And(objectDecision), nil
 }
 
-// normal returns a request of a review in the form that it has when a client sends it: kubectl adds the namespace of its
+// normalize returns a request of a review in the form that it has when a client sends it: kubectl adds the namespace of its
 // context to resources without namespaces, and a name to a create.
-func (a *Access) normal(request scope.Request) scope.Request {
+func (a *Access) normalize(request scope.Request) scope.Request {
 	if request.Group == model.GroupName && request.Resource == platformconfig.Name {
 		request.Resource = platformconfig.Definition.Resource.Resource
 	}
-	if !namespaced(request) {
+	if !isNamespaced(request) {
 		request.Namespace = ""
 	}
 	if request.Verb == "create" && request.Subresource == "" {
@@ -132,8 +132,8 @@ func (a *Access) normal(request scope.Request) scope.Request {
 	return request
 }
 
-// namespaced reports whether a request is for a resource whose objects have a namespace.
-func namespaced(request scope.Request) bool {
+// isNamespaced reports whether a request is for a resource whose objects have a namespace.
+func isNamespaced(request scope.Request) bool {
 	for _, kind := range platform.StoredKinds {
 		if kind.Namespaced && kind.Resource.GroupResource() == (schema.GroupResource{Group: request.Group, Resource: request.Resource}) {
 			return true
@@ -150,10 +150,10 @@ func (a *Access) withRoles(caller identity.Caller) identity.Caller {
 	return caller
 }
 
-// AnswerHere fills the status of a review of a request to this API, for the user that the review describes as a review of
+// AnswerPlatform fills the status of a review of a request to this API, for the user that the review describes as a review of
 // a bearer does: user, groups and the scope in extra. A scope that cannot be read permits nothing. Errors: BadRequest
 // unless the review is about exactly one of a resource and a path; those of the state. Source: ADR-0023.
-func (a *Access) AnswerHere(ctx context.Context, review *authorizationv1.SubjectAccessReview) error {
+func (a *Access) AnswerPlatform(ctx context.Context, review *authorizationv1.SubjectAccessReview) error {
 	request, err := RequestOf(review.Spec.ResourceAttributes, review.Spec.NonResourceAttributes)
 	if err != nil {
 		return err

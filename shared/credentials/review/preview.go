@@ -19,16 +19,16 @@ import (
 func (a *Access) Preview(ctx context.Context, caller identity.Caller, spec *model.ScopePreviewSpec) (model.ScopePreviewStatus, error) {
 	var status model.ScopePreviewStatus
 	path := field.NewPath("spec")
-	wrong := scope.Validate(spec.Scope, path.Child("scope"))
-	var asked scope.Request
+	problems := scope.Validate(spec.Scope, path.Child("scope"))
+	var scopeRequest scope.Request
 	if request := spec.Request; request != nil {
 		var err *field.Error
-		if asked, err = requested(request, path.Child("request")); err != nil {
-			wrong = append(wrong, err)
+		if scopeRequest, err = previewRequest(request, path.Child("request")); err != nil {
+			problems = append(problems, err)
 		}
 	}
-	if len(wrong) > 0 {
-		return status, apierror.Invalid(model.SchemeGroupVersion.WithKind("ScopePreview").GroupKind(), "", wrong)
+	if len(problems) > 0 {
+		return status, apierror.Invalid(model.SchemeGroupVersion.WithKind("ScopePreview").GroupKind(), "", problems)
 	}
 	holder := caller
 	if spec.Scope != nil {
@@ -50,7 +50,7 @@ func (a *Access) Preview(ctx context.Context, caller identity.Caller, spec *mode
 	if spec.Request == nil {
 		return status, nil
 	}
-	decision, err := a.Decide(ctx, holder, asked)
+	decision, err := a.Decide(ctx, holder, scopeRequest)
 	if err != nil {
 		return status, err
 	}
@@ -72,8 +72,8 @@ func Holder(caller identity.Caller, s *model.Scope) identity.Caller {
 	return holder
 }
 
-// requested returns the request of a preview.
-func requested(r *model.ScopePreviewRequest, path *field.Path) (scope.Request, *field.Error) {
+// previewRequest returns the request of a preview.
+func previewRequest(r *model.ScopePreviewRequest, path *field.Path) (scope.Request, *field.Error) {
 	switch {
 	case r.Verb == "":
 		return scope.Request{}, field.Required(path.Child("verb"), "such as get, list or create; * is every verb")

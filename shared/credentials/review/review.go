@@ -101,23 +101,23 @@ func (c Credentials) accessKey(ctx context.Context, bearer secret.String, _ []st
 func (c Credentials) token(ctx context.Context, bearer secret.String, wanted []string) (status authenticationv1.TokenReviewStatus, refusal string, err error) {
 	claims, scopes, err := c.Token(ctx, bearer, slices.Concat(c.Audiences, wanted))
 	if err != nil {
-		refused := token.Refusal(err)
-		if refused == nil {
+		refusal := token.Refusal(err)
+		if refusal == nil {
 			return status, "", fmt.Errorf("verifying a token: %w", err)
 		}
-		if errors.Is(refused, token.ErrMalformed) {
+		if errors.Is(refusal, token.ErrMalformed) {
 			return status, textInvalid, nil
 		}
-		return status, refused.Error(), nil
+		return status, refusal.Error(), nil
 	}
-	both := slices.DeleteFunc(slices.Clone(wanted), func(audience string) bool { return !claims.For(audience) })
+	common := slices.DeleteFunc(slices.Clone(wanted), func(audience string) bool { return !claims.For(audience) })
 	owner := identity.Named(claims.Subject, claims.Groups)
 	if prefix := owner.Reserved(); prefix != "" {
 		return status, identity.ReservedText(prefix), nil
 	}
 	caller := identity.Caller{Owner: owner, Groups: claims.Groups, Scope: claims.Scope, KeyScopes: scopes}
 	user, err := describe(caller, ExtraToken, claims.ID)
-	return authenticationv1.TokenReviewStatus{Authenticated: true, User: user, Audiences: both}, "", err
+	return authenticationv1.TokenReviewStatus{Authenticated: true, User: user, Audiences: common}, "", err
 }
 
 // describe returns a user as the cluster sees them. Name identifies the credential, and kind is the key of Extra for it.
@@ -159,8 +159,8 @@ func Target(parameter func(string) string) (scope.Request, error) {
 	return request, nil
 }
 
-// Here reports whether none of the parameters of Target is set: the review is about this API.
-func Here(parameter func(string) string) bool {
+// IsAboutPlatform reports whether none of the parameters of Target is set: the review is about this API.
+func IsAboutPlatform(parameter func(string) string) bool {
 	return parameter("cluster")+parameter("project")+parameter("space")+parameter("virtualCluster") == ""
 }
 
@@ -195,8 +195,8 @@ func AnswerAccess(target scope.Request, review *authorizationv1.SubjectAccessRev
 // readScopes reads the scopes of a credential, of which it has at least one: its own, and those of the keys to which it is
 // bound.
 func readScopes(texts []string) ([]*model.Scope, error) {
-	if most := limits.LineageBounds + 2; len(texts) == 0 || len(texts) > most {
-		return nil, fmt.Errorf("the credential has %d scopes; it can have from 1 to %d", len(texts), most)
+	if maxScopes := limits.LineageBounds + 2; len(texts) == 0 || len(texts) > maxScopes {
+		return nil, fmt.Errorf("the credential has %d scopes; it can have from 1 to %d", len(texts), maxScopes)
 	}
 	scopes := make([]*model.Scope, len(texts))
 	for i, text := range texts {

@@ -25,9 +25,9 @@ func (a *Access) Rules(caller identity.Caller, namespace string) authorizationv1
 	scopes := caller.Scopes()
 	names := scopedNames(scopes)
 	// other is the name of an object that the scope does not name.
-	other := "any"
-	for slices.Contains(names, other) {
-		other += "-"
+	unnamed := "any"
+	for slices.Contains(names, unnamed) {
+		unnamed += "-"
 	}
 	if len(names) > limits.RuleNames {
 		status.Incomplete = true
@@ -36,13 +36,13 @@ func (a *Access) Rules(caller identity.Caller, namespace string) authorizationv1
 	}
 	allowed := func(who identity.Caller, request scope.Request, name string) bool {
 		request.Name, request.Namespace = name, namespace
-		return auth.Decide(who.For(request.Verb), a.normal(request)).Allowed
+		return auth.Decide(who.For(request.Verb), a.normalize(request)).Allowed
 	}
 	// What permits one object and not others names it, so the rest of each scope is looked at once for each request.
-	named := make([][]*model.Scope, len(names))
+	entries := make([][]*model.Scope, len(names))
 	for i, name := range names {
 		for _, each := range scopes {
-			named[i] = append(named[i], naming(each, name))
+			entries[i] = append(entries[i], entriesNaming(each, name))
 		}
 	}
 	for _, request := range auth.Everything() {
@@ -52,11 +52,11 @@ func (a *Access) Rules(caller identity.Caller, namespace string) authorizationv1
 			}
 			continue
 		}
-		of := other
-		if ofCollection(request) {
-			of = ""
+		objectName := unnamed
+		if isCollectionRequest(request) {
+			objectName = ""
 		}
-		if allowed(caller, request, of) {
+		if allowed(caller, request, objectName) {
 			addVerb(&status, request, nil)
 			continue
 		}
@@ -65,31 +65,31 @@ func (a *Access) Rules(caller identity.Caller, namespace string) authorizationv1
 			continue
 		}
 		// open tells which scopes permit the request for any object.
-		open := make([]bool, len(scopes))
+		openScopes := make([]bool, len(scopes))
 		for i, each := range scopes {
-			open[i] = allowed(caller.WithScopes([]*model.Scope{each}), request, of)
+			openScopes[i] = allowed(caller.WithScopes([]*model.Scope{each}), request, objectName)
 		}
-		var some []string
+		var permitted []string
 		for i, name := range names {
 			var narrow []*model.Scope
-			for j, each := range named[i] {
-				if !open[j] {
+			for j, each := range entries[i] {
+				if !openScopes[j] {
 					narrow = append(narrow, each)
 				}
 			}
 			if allowed(caller.WithScopes(narrow), request, name) {
-				some = append(some, name)
+				permitted = append(permitted, name)
 			}
 		}
-		if len(some) > 0 {
-			addVerb(&status, request, some)
+		if len(permitted) > 0 {
+			addVerb(&status, request, permitted)
 		}
 	}
 	return status
 }
 
-// ofCollection reports whether a request names no object.
-func ofCollection(request scope.Request) bool {
+// isCollectionRequest reports whether a request names no object.
+func isCollectionRequest(request scope.Request) bool {
 	switch request.Verb {
 	case "list", "watch", "deletecollection":
 		return true
@@ -130,8 +130,8 @@ func addPath(status *authorizationv1.SubjectRulesReviewStatus, request scope.Req
 	})
 }
 
-// naming returns the entries of a scope that name an object. To all others the name is like any other.
-func naming(s *model.Scope, name string) *model.Scope {
+// entriesNaming returns the entries of a scope that name an object. To all others the name is like any other.
+func entriesNaming(s *model.Scope, name string) *model.Scope {
 	narrow := &model.Scope{}
 	for _, entry := range s.Roles {
 		if slices.Contains(entry.VirtualClusters, name) {

@@ -58,16 +58,16 @@ const (
 	maxToken = 16 << 10
 	// skew is how much the clock of an issuer may be ahead.
 	skew = time.Minute
-	// oldest is the age at which no rule accepts a token.
-	oldest = time.Hour
-	// repeatable is how long a request can be repeated whose answer did not arrive.
-	repeatable = time.Minute
+	// maxTokenAge is the age at which no rule accepts a token.
+	maxTokenAge = time.Hour
+	// repeatWindow is how long a request can be repeated whose answer did not arrive.
+	repeatWindow = time.Minute
 	// KeyPrefix begins the names of the keys.
 	KeyPrefix = "job-"
 )
 
-// told are the claims that name a job.
-var told = []string{
+// auditedClaims are the claims that name a job.
+var auditedClaims = []string{
 	"sub", "repository", "repository_id", "ref", "sha", "event_name", "environment", "workflow_ref", "run_id", "run_attempt", "actor",
 	"project_path", "project_id", "pipeline_id", "job_id", "user_login",
 }
@@ -78,48 +78,48 @@ type RefusedError struct {
 	Code, Text string
 	// detail is for the audit.
 	detail string
-	// near says how much of a rule fits the token, for which of several refusals the job reads.
-	near int
+	// matchRank says how much of a rule fits the token, for which of several refusals the job reads.
+	matchRank int
 }
 
 // Error implements error.
 func (e *RefusedError) Error() string { return e.Text }
 
-func refuse(text, detail string) *RefusedError {
+func newRefusal(text, detail string) *RefusedError {
 	return &RefusedError{Code: "invalid_request", Text: text, detail: detail}
 }
 
 // The values of near.
 const (
-	nearConditions = iota + 1
-	nearAudience
-	nearTime
+	rankConditions = iota + 1
+	rankAudience
+	rankTime
 )
 
-func (e *RefusedError) at(near int) *RefusedError {
-	e.near = near
+func (e *RefusedError) withRank(near int) *RefusedError {
+	e.matchRank = near
 	return e
 }
 
-// unproven is the text for all tokens of which nothing is proven: it does not tell which issuers are trusted. A job whose issuer does not
+// notAcceptedText is the text for all tokens of which nothing is proven: it does not tell which issuers are trusted. A job whose issuer does not
 // answer must try again, so that its tokens get another answer for as long.
-const unproven = "the token is not accepted: no trust rule names its issuer, or its issuer has not signed it"
+const notAcceptedText = "the token is not accepted: no trust rule names its issuer, or its issuer has not signed it"
 
-// Flow exchanges tokens. It is safe for concurrent use.
-type Flow struct {
-	env    *platform.Environment
-	jobs   *oidc.Issuers
-	rules  *trustrule.Registry
-	keys   *accesskey.Registry
-	people *directory.Directory
-	used   store.Store
+// Exchanger exchanges tokens. It is safe for concurrent use.
+type Exchanger struct {
+	env       *platform.Environment
+	issuers   *oidc.Issuers
+	rules     *trustrule.Registry
+	keys      *accesskey.Registry
+	directory *directory.Directory
+	uses      store.Store
 
-	mu    sync.Mutex
-	known snapshot
+	mu     sync.Mutex
+	cached ruleSnapshot
 }
 
-// snapshot are the enabled rules at a revision of the resource.
-type snapshot struct {
+// ruleSnapshot are the enabled rules at a revision of the resource.
+type ruleSnapshot struct {
 	revision int64
 	rules    []*model.TrustRule
 }
@@ -127,20 +127,20 @@ type snapshot struct {
 // Open returns the exchange of an environment. Functions that use it call kinds.Join first.
 //
 //go:noinline
-func Open(env *platform.Environment) *Flow {
-	return platform.Single(env, func(env *platform.Environment) *Flow {
-		return &Flow{
-			env: env, jobs: oidc.OpenIssuers(env), rules: trustrule.Open(env), keys: accesskey.Open(env), people: directory.Open(env), used: signin.Records(env),
+func Open(env *platform.Environment) *Exchanger {
+	return platform.Single(env, func(env *platform.Environment) *Exchanger {
+		return &Exchanger{
+			env: env, issuers: oidc.OpenIssuers(env), rules: trustrule.Open(env), keys: accesskey.Open(env), directory: directory.Open(env), uses: signin.Records(env),
 		}
 	})
 }
 
-// Grant is what a job gets for its token.
-type Grant struct {
+// TokenResponse is what a job gets for its token.
+type TokenResponse struct {
 	// Key is the access key, and Name that of its object.
-	Key   secret.String
-	Name  string
-	Owner identity.Owner
+	Key     secret.String
+	KeyName string
+	Owner   identity.Owner
 	// Expires is when the key stops working.
 	Expires time.Time
 }
@@ -152,80 +152,80 @@ type Grant struct {
 // first answer is used. That access key ends.
 //
 // Errors: RefusedError; ServiceUnavailable if the issuer does not answer; those of the store and of the keys.
-func (f *Flow) Exchange(ctx context.Context, raw, name, attempt string) (granted Grant, notes map[string]string, err error) {
+func (f *Exchanger) Exchange(ctx context.Context, raw, name, attempt string) (response TokenResponse, notes map[string]string, err error) {
 	notes = map[string]string{AnnotationOutcome: "refused"}
 	defer func() {
 		if refused := (*RefusedError)(nil); errors.As(err, &refused) {
 			notes[AnnotationDetail] = resource.Printable(refused.detail)
 		}
 	}()
-	issuer, signed, isToken := glance(raw)
+	issuer, signed, isToken := peekIssuer(raw)
 	if !isToken {
-		return Grant{}, notes, refuse(unproven, "not a token")
+		return TokenResponse{}, notes, newRefusal(notAcceptedText, "not a token")
 	}
 	notes[AnnotationIssuer] = resource.Printable(issuer)
-	named, err := f.naming(ctx, issuer)
+	candidates, err := f.rulesForIssuer(ctx, issuer)
 	if err != nil {
-		return Grant{}, notes, err
+		return TokenResponse{}, notes, err
 	}
-	if len(named) == 0 {
-		return Grant{}, notes, refuse(unproven, "no enabled rule names the issuer")
+	if len(candidates) == 0 {
+		return TokenResponse{}, notes, newRefusal(notAcceptedText, "no enabled rule names the issuer")
 	}
-	rule, claims, err := f.fitting(ctx, named, name, raw, notes)
+	rule, claims, err := f.matchRule(ctx, candidates, name, raw, notes)
 	if err != nil {
-		return Grant{}, notes, err
+		return TokenResponse{}, notes, err
 	}
 	notes[AnnotationRule], notes[AnnotationOwner] = rule.Name, trustrule.Owner(rule).String()
-	made, err := f.owner(ctx, rule)
+	ownerObject, err := f.readOwner(ctx, rule)
 	if err != nil {
-		return Grant{}, notes, err
+		return TokenResponse{}, notes, err
 	}
-	noted := store.Record{}
+	note := store.Record{}
 	if trustrule.Once(rule) {
-		if noted, err = f.use(ctx, issuer, signed, claims, rule, attempt); err != nil {
-			return Grant{}, notes, err
+		if note, err = f.claimToken(ctx, issuer, signed, claims, rule, attempt); err != nil {
+			return TokenResponse{}, notes, err
 		}
 	}
-	key, err := f.grant(ctx, rule, made, claims)
+	key, err := f.issueKey(ctx, rule, ownerObject, claims)
 	if err != nil {
-		return Grant{}, notes, err
+		return TokenResponse{}, notes, err
 	}
-	if err := f.noteKey(ctx, noted, key); err != nil {
-		return Grant{}, notes, err
+	if err := f.noteKey(ctx, note, key); err != nil {
+		return TokenResponse{}, notes, err
 	}
 	notes[AnnotationOutcome], notes[AnnotationKey] = "key_made", key.Name
-	return grantOf(key), notes, nil
+	return newTokenResponse(key), notes, nil
 }
 
-// glance reads the issuer of a token, of which nothing is proven, and what is signed of it.
-func glance(raw string) (issuer, signed string, isToken bool) {
+// peekIssuer reads the issuer of a token, of which nothing is proven, and what is signed of it.
+func peekIssuer(raw string) (issuer, signed string, isToken bool) {
 	parts := strings.Split(raw, ".")
 	if len(raw) > maxToken || len(parts) != 3 {
 		return "", "", false
 	}
 	payload, err := base64.RawURLEncoding.DecodeString(parts[1])
-	var said struct {
+	var claims struct {
 		Issuer string `json:"iss"`
 	}
-	if err != nil || json.Unmarshal(payload, &said) != nil || said.Issuer == "" {
+	if err != nil || json.Unmarshal(payload, &claims) != nil || claims.Issuer == "" {
 		return "", "", false
 	}
-	return said.Issuer, parts[0] + "." + parts[1], true
+	return claims.Issuer, parts[0] + "." + parts[1], true
 }
 
-// naming returns the enabled rules that name an issuer. The rules are read if they have changed since the process read them.
-func (f *Flow) naming(ctx context.Context, issuer string) ([]*model.TrustRule, error) {
-	now := store.Ref{Resource: accesskey.TrustRules}
-	read, err := f.rules.Store.GetRefs(ctx, now)
+// rulesForIssuer returns the enabled rules that name an issuer. The rules are read if they have changed since the process read them.
+func (f *Exchanger) rulesForIssuer(ctx context.Context, issuer string) ([]*model.TrustRule, error) {
+	revisionRef := store.Ref{Resource: accesskey.TrustRules}
+	refs, err := f.rules.Store.GetRefs(ctx, revisionRef)
 	if err != nil {
 		return nil, fmt.Errorf("reading the revision of the trust rules: %w", err)
 	}
 	f.mu.Lock()
-	known := f.known
+	snapshot := f.cached
 	f.mu.Unlock()
-	if revision := read[now].Revision; known.revision != revision || revision == 0 {
+	if revision := refs[revisionRef].Revision; snapshot.revision != revision || revision == 0 {
 		// What is written while the rules are read has a later revision, and the next exchange reads them again.
-		known = snapshot{revision: revision}
+		snapshot = ruleSnapshot{revision: revision}
 		for record, err := range store.Each(ctx, f.rules.Store, store.Query{}) {
 			if err != nil {
 				return nil, fmt.Errorf("reading the trust rules: %w", err)
@@ -235,120 +235,120 @@ func (f *Flow) naming(ctx context.Context, issuer string) ([]*model.TrustRule, e
 				return nil, err
 			}
 			if !rule.Spec.Disabled && rule.DeletionTimestamp == nil && rule.Spec.Scope != nil {
-				known.rules = append(known.rules, rule)
+				snapshot.rules = append(snapshot.rules, rule)
 			}
 		}
 		f.mu.Lock()
-		f.known = known
+		f.cached = snapshot
 		f.mu.Unlock()
 	}
-	var named []*model.TrustRule
-	for _, rule := range known.rules {
+	var rules []*model.TrustRule
+	for _, rule := range snapshot.rules {
 		if rule.Spec.Issuer == issuer {
-			named = append(named, rule)
+			rules = append(rules, rule)
 		}
 	}
-	return named, nil
+	return rules, nil
 }
 
-// fitting returns the only rule that fits a token, and its claims.
-func (f *Flow) fitting(
-	ctx context.Context, named []*model.TrustRule, name, raw string, notes map[string]string,
+// matchRule returns the only rule that fits a token, and its claims.
+func (f *Exchanger) matchRule(
+	ctx context.Context, candidates []*model.TrustRule, name, raw string, notes map[string]string,
 ) (*model.TrustRule, trustrule.Claims, error) {
 	type answer struct {
 		claims trustrule.Claims
 		err    error
 	}
-	answers := map[string]answer{}
-	var found *model.TrustRule
-	var proven trustrule.Claims
-	var why []string
-	wrong := refuse(unproven, "no enabled rule of that name names the issuer")
-	for _, rule := range named {
+	results := map[string]answer{}
+	var matched *model.TrustRule
+	var matchedClaims trustrule.Claims
+	var reasons []string
+	refusal := newRefusal(notAcceptedText, "no enabled rule of that name names the issuer")
+	for _, rule := range candidates {
 		if name != "" && rule.Name != name {
 			continue
 		}
 		authority := string(rule.Spec.CAData)
-		said, asked := answers[authority]
-		if !asked {
-			said.claims, said.err = f.jobs.Verify(ctx, rule.Spec.Issuer, upstream.Trust{CAData: rule.Spec.CAData}, raw)
-			answers[authority] = said
+		result, ok := results[authority]
+		if !ok {
+			result.claims, result.err = f.issuers.Verify(ctx, rule.Spec.Issuer, upstream.Trust{CAData: rule.Spec.CAData}, raw)
+			results[authority] = result
 		}
 		switch {
-		case errors.Is(said.err, oidc.ErrUnreachable):
-			return nil, nil, apierror.Upstream("the issuer of the token cannot be reached: try again later").Because(said.err)
-		case errors.Is(said.err, oidc.ErrExpired):
-			wrong = refuse("the token has expired", "expired").at(nearTime)
+		case errors.Is(result.err, oidc.ErrUnreachable):
+			return nil, nil, apierror.Upstream("the issuer of the token cannot be reached: try again later").Because(result.err)
+		case errors.Is(result.err, oidc.ErrExpired):
+			refusal = newRefusal("the token has expired", "expired").withRank(rankTime)
 			continue
-		case said.err != nil:
-			why = append(why, rule.Name+": "+said.err.Error())
+		case result.err != nil:
+			reasons = append(reasons, rule.Name+": "+result.err.Error())
 			continue
 		}
-		tell(notes, said.claims)
-		refused := f.fits(rule, said.claims)
+		annotateClaims(notes, result.claims)
+		refused := f.checkRule(rule, result.claims)
 		switch {
 		case refused != nil:
-			why = append(why, rule.Name+": "+refused.detail)
-			if refused.near > wrong.near {
-				wrong = refused
+			reasons = append(reasons, rule.Name+": "+refused.detail)
+			if refused.matchRank > refusal.matchRank {
+				refusal = refused
 			}
-		case found != nil:
-			return nil, nil, refuse("several trust rules fit the token: name one with the parameter rule", found.Name+" and "+rule.Name+" fit")
+		case matched != nil:
+			return nil, nil, newRefusal("several trust rules fit the token: name one with the parameter rule", matched.Name+" and "+rule.Name+" fit")
 		default:
-			found, proven = rule, said.claims
+			matched, matchedClaims = rule, result.claims
 		}
 	}
-	if found == nil {
-		if len(why) > 0 {
-			wrong.detail = strings.Join(why, "; ")
+	if matched == nil {
+		if len(reasons) > 0 {
+			refusal.detail = strings.Join(reasons, "; ")
 		}
-		return nil, nil, wrong
+		return nil, nil, refusal
 	}
-	return found, proven, nil
+	return matched, matchedClaims, nil
 }
 
-// fits tells why a rule does not accept a token whose signature is verified. Nil: it does.
-func (f *Flow) fits(rule *model.TrustRule, claims trustrule.Claims) *RefusedError {
+// checkRule tells why a rule does not accept a token whose signature is verified. Nil: it does.
+func (f *Exchanger) checkRule(rule *model.TrustRule, claims trustrule.Claims) *RefusedError {
 	if unmet := trustrule.Unmet(rule, claims); len(unmet) > 0 {
-		return refuse("no trust rule fits the token: the audit log of the platform says why", "conditions on "+strings.Join(unmet, ", ")).at(nearConditions)
+		return newRefusal("no trust rule fits the token: the audit log of the platform says why", "conditions on "+strings.Join(unmet, ", ")).withRank(rankConditions)
 	}
 	audience := rule.Spec.Audience
 	if audience == "" {
 		audience = signin.Address(f.env.Config())
 	}
 	if audience == "" {
-		return refuse("the platform does not know its own address: an admin must set platformHost, or the audience of the trust rule", "no audience").at(nearAudience)
+		return newRefusal("the platform does not know its own address: an admin must set platformHost, or the audience of the trust rule", "no audience").withRank(rankAudience)
 	}
-	if !only(claims, audience) {
-		return refuse("the token is for another audience: ask for one for "+audience+" alone", "audience").at(nearAudience)
+	if !hasSingleAudience(claims, audience) {
+		return newRefusal("the token is for another audience: ask for one for "+audience+" alone", "audience").withRank(rankAudience)
 	}
-	issued, err := at(claims, "iat")
+	issued, err := timeClaim(claims, "iat")
 	now := f.env.Now()
 	switch {
 	case err != nil:
-		return refuse("the token does not say when it was issued", "iat").at(nearTime)
+		return newRefusal("the token does not say when it was issued", "iat").withRank(rankTime)
 	case issued.After(now.Add(skew)):
-		return refuse("the token is not valid yet", "iat is in the future").at(nearTime)
+		return newRefusal("the token is not valid yet", "iat is in the future").withRank(rankTime)
 	case !now.Before(issued.Add(trustrule.MaxTokenAge(rule))):
-		return refuse("the token is too old: it must have been issued in the last "+trustrule.MaxTokenAge(rule).String(), "age").at(nearTime)
+		return newRefusal("the token is too old: it must have been issued in the last "+trustrule.MaxTokenAge(rule).String(), "age").withRank(rankTime)
 	}
-	if from, err := at(claims, "nbf"); err == nil && from.After(now.Add(skew)) {
-		return refuse("the token is not valid yet", "nbf is in the future").at(nearTime)
+	if notBefore, err := timeClaim(claims, "nbf"); err == nil && notBefore.After(now.Add(skew)) {
+		return newRefusal("the token is not valid yet", "nbf is in the future").withRank(rankTime)
 	}
 	return nil
 }
 
-// only reports whether the claim aud has one audience and no other.
-func only(claims trustrule.Claims, audience string) bool {
-	if one, isText := claims.Text("aud"); isText {
-		return one == audience
+// hasSingleAudience reports whether the claim aud has one audience and no other.
+func hasSingleAudience(claims trustrule.Claims, audience string) bool {
+	if single, isText := claims.Text("aud"); isText {
+		return single == audience
 	}
 	var several []string
 	return json.Unmarshal(claims["aud"], &several) == nil && slices.Equal(several, []string{audience})
 }
 
-// at returns a claim that is a time.
-func at(claims trustrule.Claims, name string) (time.Time, error) {
+// timeClaim returns a claim that is a time.
+func timeClaim(claims trustrule.Claims, name string) (time.Time, error) {
 	text, _ := claims.Text(name)
 	seconds, err := strconv.ParseFloat(text, 64)
 	if err != nil || seconds <= 0 || seconds > 1<<40 {
@@ -357,34 +357,34 @@ func at(claims trustrule.Claims, name string) (time.Time, error) {
 	return time.Unix(int64(seconds), 0), nil
 }
 
-// owner returns what is noted of the owner of a key of a rule. The owner must be a user or team of the platform that may use it.
-func (f *Flow) owner(ctx context.Context, rule *model.TrustRule) (*model.AccessKeyOwner, error) {
+// readOwner returns what is noted of the owner of a key of a rule. The owner must be a user or team of the platform that may use it.
+func (f *Exchanger) readOwner(ctx context.Context, rule *model.TrustRule) (*model.AccessKeyOwner, error) {
 	owner := trustrule.Owner(rule)
-	read, err := f.people.Read(ctx, owner)
+	refs, err := f.directory.Read(ctx, owner)
 	if err != nil {
 		return nil, fmt.Errorf("reading the owner of a trust rule: %w", err)
 	}
-	present, err := f.people.Of(ctx, owner, read)
+	state, err := f.directory.Of(ctx, owner, refs)
 	switch {
-	case errors.Is(err, directory.ErrDisabled), errors.Is(err, directory.ErrGone), errors.Is(err, directory.ErrAbsent), err == nil && !present.Managed:
-		return nil, refuse("the owner that the trust rule names may not use the platform: ask an admin", "the owner is disabled or does not exist")
+	case errors.Is(err, directory.ErrDisabled), errors.Is(err, directory.ErrGone), errors.Is(err, directory.ErrAbsent), err == nil && !state.Managed:
+		return nil, newRefusal("the owner that the trust rule names may not use the platform: ask an admin", "the owner is disabled or does not exist")
 	case err != nil:
 		return nil, err
 	}
-	return &model.AccessKeyOwner{UID: present.UID, Generation: present.Generation}, nil
+	return &model.AccessKeyOwner{UID: state.UID, Generation: state.Generation}, nil
 }
 
-// use is the use of a token, as it is stored.
-type use struct {
+// tokenUse is the use of a token, as it is stored.
+type tokenUse struct {
 	// Attempt is the digest of the name of the request. Empty: it cannot be repeated.
 	Attempt string `json:"attempt,omitempty"`
 	// Key is the access key that was made. Nil: none is, or the request cannot be repeated.
 	Key *model.AccessKeyReference `json:"key,omitempty"`
 }
 
-// use notes that a token is used, and returns the note. Of several requests with one token, one wins, but for a repetition of the same
+// claimToken notes that a token is used, and returns the note. Of several requests with one token, one wins, but for a repetition of the same
 // request. The note stays as long as a rule could accept the token.
-func (f *Flow) use(
+func (f *Exchanger) claimToken(
 	ctx context.Context, issuer, signed string, claims trustrule.Claims, rule *model.TrustRule, attempt string,
 ) (store.Record, error) {
 	kind := "jti"
@@ -394,16 +394,16 @@ func (f *Flow) use(
 		kind, id = "signed", signed
 	}
 	now := f.env.Now()
-	object, err := json.Marshal(use{Attempt: digestOf(attempt)})
+	object, err := json.Marshal(tokenUse{Attempt: attemptDigest(attempt)})
 	if err != nil {
 		return store.Record{}, fmt.Errorf("encoding the use of a token: %w", err)
 	}
 	note := store.Record{
-		Name: "job-" + signin.Digest("job", issuer, kind, id), Owner: trustrule.Owner(rule).String(), Created: now, Expires: now.Add(oldest + 2*skew), Object: object,
+		Name: "job-" + signin.Digest("job", issuer, kind, id), Owner: trustrule.Owner(rule).String(), Created: now, Expires: now.Add(maxTokenAge + 2*skew), Object: object,
 	}
-	note.Revision, err = f.used.Create(ctx, note)
+	note.Revision, err = f.uses.Create(ctx, note)
 	if errors.Is(err, store.ErrExists) {
-		return f.repeat(ctx, note.Name, attempt)
+		return f.repeatUse(ctx, note.Name, attempt)
 	}
 	if err != nil {
 		return store.Record{}, fmt.Errorf("noting the use of a token: %w", err)
@@ -411,40 +411,40 @@ func (f *Flow) use(
 	return note, nil
 }
 
-// errUsed refuses a token that was used before.
-func errUsed() *RefusedError {
-	return refuse("the token was used before: a token works once", "replay")
+// newTokenUsedError refuses a token that was used before.
+func newTokenUsedError() *RefusedError {
+	return newRefusal("the token was used before: a token works once", "replay")
 }
 
-// repeat takes the use of a token over from the same request, whose answer did not arrive: its access key was never used, and ends.
-func (f *Flow) repeat(ctx context.Context, name, attempt string) (store.Record, error) {
-	record, err := f.used.Get(ctx, name)
+// repeatUse takes the use of a token over from the same request, whose answer did not arrive: its access key was never used, and ends.
+func (f *Exchanger) repeatUse(ctx context.Context, name, attempt string) (store.Record, error) {
+	record, err := f.uses.Get(ctx, name)
 	if errors.Is(err, store.ErrNotFound) {
-		return store.Record{}, errUsed()
+		return store.Record{}, newTokenUsedError()
 	}
 	if err != nil {
 		return store.Record{}, fmt.Errorf("reading the use of a token: %w", err)
 	}
-	var before use
-	if err := json.Unmarshal(record.Object, &before); err != nil {
+	var previous tokenUse
+	if err := json.Unmarshal(record.Object, &previous); err != nil {
 		return store.Record{}, fmt.Errorf("reading the use of a token: %w", err)
 	}
-	if attempt == "" || before.Attempt != digestOf(attempt) || !f.env.Now().Before(record.Created.Add(repeatable)) {
-		return store.Record{}, errUsed()
+	if attempt == "" || previous.Attempt != attemptDigest(attempt) || !f.env.Now().Before(record.Created.Add(repeatWindow)) {
+		return store.Record{}, newTokenUsedError()
 	}
-	if before.Key != nil {
-		if err := f.endUnused(ctx, *before.Key); err != nil {
+	if previous.Key != nil {
+		if err := f.endUnusedKey(ctx, *previous.Key); err != nil {
 			return store.Record{}, err
 		}
 	}
-	return f.write(ctx, record, use{Attempt: before.Attempt})
+	return f.writeUse(ctx, record, tokenUse{Attempt: previous.Attempt})
 }
 
-// endUnused ends an access key that was never used. Error: RefusedError if it was used, or has ended.
-func (f *Flow) endUnused(ctx context.Context, of model.AccessKeyReference) error {
-	record, err := f.keys.Store.Get(ctx, of.Name)
+// endUnusedKey ends an access key that was never used. Error: RefusedError if it was used, or has ended.
+func (f *Exchanger) endUnusedKey(ctx context.Context, reference model.AccessKeyReference) error {
+	record, err := f.keys.Store.Get(ctx, reference.Name)
 	if errors.Is(err, store.ErrNotFound) {
-		return errUsed()
+		return newTokenUsedError()
 	}
 	if err != nil {
 		return fmt.Errorf("reading the access key of a token: %w", err)
@@ -453,61 +453,61 @@ func (f *Flow) endUnused(ctx context.Context, of model.AccessKeyReference) error
 	switch {
 	case err != nil:
 		return err
-	case string(key.UID) != of.UID || !record.Activity.IsZero() || key.DeletionTimestamp != nil:
-		return errUsed()
+	case string(key.UID) != reference.UID || !record.Activity.IsZero() || key.DeletionTimestamp != nil:
+		return newTokenUsedError()
 	}
 	return resource.Revoke(ctx, f.keys, signin.Sweeper, key)
 }
 
 // noteKey notes the access key that a token gave, if the request can be repeated. If a repetition has taken over, or the note cannot be
 // written, the access key ends.
-func (f *Flow) noteKey(ctx context.Context, note store.Record, key *model.OwnedAccessKey) error {
-	var noted use
+func (f *Exchanger) noteKey(ctx context.Context, note store.Record, key *model.OwnedAccessKey) error {
+	var tokenUsed tokenUse
 	if len(note.Object) > 0 {
-		if err := json.Unmarshal(note.Object, &noted); err != nil {
+		if err := json.Unmarshal(note.Object, &tokenUsed); err != nil {
 			return fmt.Errorf("reading the use of a token: %w", err)
 		}
 	}
-	if noted.Attempt == "" {
+	if tokenUsed.Attempt == "" {
 		return nil
 	}
-	noted.Key = &model.AccessKeyReference{Name: key.Name, UID: string(key.UID)}
-	if _, err := f.write(ctx, note, noted); err != nil {
-		if failed := resource.Revoke(context.WithoutCancel(ctx), f.keys, signin.Sweeper, key); failed != nil {
-			f.env.Log.ErrorContext(ctx, "deleting the access key of a job that did not get it", "key", key.Name, "error", failed)
+	tokenUsed.Key = &model.AccessKeyReference{Name: key.Name, UID: string(key.UID)}
+	if _, err := f.writeUse(ctx, note, tokenUsed); err != nil {
+		if revokeErr := resource.Revoke(context.WithoutCancel(ctx), f.keys, signin.Sweeper, key); revokeErr != nil {
+			f.env.Log.ErrorContext(ctx, "deleting the access key of a job that did not get it", "key", key.Name, "error", revokeErr)
 		}
 		return err
 	}
 	return nil
 }
 
-// write changes the note of a use. Error: RefusedError if another request has changed it.
-func (f *Flow) write(ctx context.Context, note store.Record, to use) (store.Record, error) {
-	object, err := json.Marshal(to)
+// writeUse changes the note of a use. Error: RefusedError if another request has changed it.
+func (f *Exchanger) writeUse(ctx context.Context, note store.Record, changed tokenUse) (store.Record, error) {
+	object, err := json.Marshal(changed)
 	if err != nil {
 		return store.Record{}, fmt.Errorf("encoding the use of a token: %w", err)
 	}
 	note.Object = object
-	note.Revision, err = f.used.Update(ctx, note)
+	note.Revision, err = f.uses.Update(ctx, note)
 	switch {
 	case errors.Is(err, store.ErrConflict), errors.Is(err, store.ErrNotFound):
-		return store.Record{}, errUsed()
+		return store.Record{}, newTokenUsedError()
 	case err != nil:
 		return store.Record{}, fmt.Errorf("noting the use of a token: %w", err)
 	}
 	return note, nil
 }
 
-// digestOf returns what is stored of the name of a request. Empty: it has none.
-func digestOf(attempt string) string {
+// attemptDigest returns what is stored of the name of a request. Empty: it has none.
+func attemptDigest(attempt string) string {
 	if attempt == "" {
 		return ""
 	}
 	return signin.Digest("attempt", attempt)
 }
 
-// grant makes the key. Errors: those of the store and of the keys.
-func (f *Flow) grant(ctx context.Context, rule *model.TrustRule, made *model.AccessKeyOwner, claims trustrule.Claims) (*model.OwnedAccessKey, error) {
+// issueKey makes the key. Errors: those of the store and of the keys.
+func (f *Exchanger) issueKey(ctx context.Context, rule *model.TrustRule, ownerObject *model.AccessKeyOwner, claims trustrule.Claims) (*model.OwnedAccessKey, error) {
 	owner := trustrule.Owner(rule)
 	key := &model.OwnedAccessKey{
 		ObjectMeta: metav1.ObjectMeta{GenerateName: KeyPrefix, Annotations: map[string]string{}},
@@ -517,34 +517,34 @@ func (f *Flow) grant(ctx context.Context, rule *model.TrustRule, made *model.Acc
 		},
 	}
 	key.Spec.User, key.Spec.Team, _ = owner.Fields()
-	tell(key.Annotations, claims)
+	annotateClaims(key.Annotations, claims)
 	// The key is made with the rights of the owner as they are now.
 	caller := identity.New(owner, nil)
-	caller.OwnerObject = made
+	caller.OwnerObject = ownerObject
 	keys := accesskey.ForTrustRule(f.keys, model.TrustRuleReference{Name: rule.Name, UID: string(rule.UID)})
 	written, err := resource.Create(ctx, keys, resource.CreateInput[*model.OwnedAccessKey]{Caller: caller, Manager: "exchangetoken", Object: key})
 	switch {
 	case apierrors.IsForbidden(err) || apierrors.IsInvalid(err):
-		return nil, refuse("the platform made no access key: ask an admin", err.Error())
+		return nil, newRefusal("the platform made no access key: ask an admin", err.Error())
 	case err != nil:
 		return nil, err
 	}
 	return written.Object, nil
 }
 
-// grantOf returns what a job gets of an access key.
-func grantOf(key *model.OwnedAccessKey) Grant {
-	granted := Grant{Key: secret.String(key.Spec.Key), Name: key.Name, Owner: accesskey.OwnerOf(&key.Spec)}
+// newTokenResponse returns what a job gets of an access key.
+func newTokenResponse(key *model.OwnedAccessKey) TokenResponse {
+	response := TokenResponse{Key: secret.String(key.Spec.Key), KeyName: key.Name, Owner: accesskey.OwnerOf(&key.Spec)}
 	if end := key.Status.ExpirationTimestamp; end != nil {
-		granted.Expires = end.Time
+		response.Expires = end.Time
 	}
-	return granted
+	return response
 }
 
-// tell adds the claims that name a job to annotations.
-func tell(annotations map[string]string, claims trustrule.Claims) {
-	for _, name := range told {
-		if text, given := claims.Text(name); given && text != "" {
+// annotateClaims adds the claims that name a job to annotations.
+func annotateClaims(annotations map[string]string, claims trustrule.Claims) {
+	for _, name := range auditedClaims {
+		if text, ok := claims.Text(name); ok && text != "" {
 			annotations[AnnotationClaim+name] = resource.Printable(text)
 		}
 	}

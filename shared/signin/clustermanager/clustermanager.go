@@ -17,7 +17,7 @@ import (
 // maxToken is the largest API token that is sent, in bytes.
 const maxToken = 1 << 10
 
-// Provider implements signin.Provider and signin.Renewer.
+// Provider implements signin.Provider and signin.Refresher.
 type Provider struct{ env *platform.Environment }
 
 // Open returns the cluster managers of an environment.
@@ -50,22 +50,22 @@ type list[T any] struct {
 	} `json:"pagination"`
 }
 
-// Begin implements signin.Provider: the page on which somebody enters their token is one of the platform.
-func (*Provider) Begin(_ context.Context, one signin.Connector, request signin.Request) (string, error) {
-	return one.RedirectURI + "?" + url.Values{"state": {request.State}}.Encode(), nil
+// AuthorizationURL implements signin.Provider: the page on which somebody enters their token is one of the platform.
+func (*Provider) AuthorizationURL(_ context.Context, conn signin.Connector, request signin.Request) (string, error) {
+	return conn.RedirectURI + "?" + url.Values{"state": {request.State}}.Encode(), nil
 }
 
-// Finish implements signin.Provider.
-func (p *Provider) Finish(ctx context.Context, one signin.Connector, answer signin.Answer) (signin.Person, error) {
-	token, err := signin.Parameter(answer.Values, signin.TokenField)
+// HandleCallback implements signin.Provider.
+func (p *Provider) HandleCallback(ctx context.Context, conn signin.Connector, callback signin.Response) (signin.Person, error) {
+	token, err := signin.Parameter(callback.Values, signin.TokenField)
 	if err != nil {
 		return signin.Person{}, err
 	}
 	token = strings.TrimSpace(token)
 	if token == "" || len(token) > maxToken || strings.ContainsFunc(token, func(c rune) bool { return c <= ' ' || c > '~' }) {
-		return signin.Person{}, signin.Refused("what was entered is no token")
+		return signin.Person{}, signin.RefusedByProvider("what was entered is no token")
 	}
-	api, err := p.api(one, token)
+	api, err := p.newAPI(conn, token)
 	if err != nil {
 		return signin.Person{}, err
 	}
@@ -78,7 +78,7 @@ func (p *Provider) Finish(ctx context.Context, one signin.Connector, answer sign
 	if len(users.Data) != 1 || !users.Data[0].Me {
 		return signin.Person{}, signin.Misconfigured("the cluster manager does not say whose token it is")
 	}
-	who, err := person(users.Data[0])
+	person, err := mapUser(users.Data[0])
 	if err != nil {
 		return signin.Person{}, err
 	}
@@ -89,61 +89,61 @@ func (p *Provider) Finish(ctx context.Context, one signin.Connector, answer sign
 	if principals.Pagination.Next != "" {
 		return signin.Person{}, signin.Misconfigured("the groups of the person are on more than one page")
 	}
-	for _, one := range principals.Data {
-		if one.Type == "group" && one.Member {
-			who.Groups = append(who.Groups, one.ID)
+	for _, conn := range principals.Data {
+		if conn.Type == "group" && conn.Member {
+			person.Groups = append(person.Groups, conn.ID)
 		}
 	}
-	if one.Settings.ClusterManager.BearerToken != "" {
+	if conn.Settings.ClusterManager.BearerToken != "" {
 		// The platform asks again with its own token. It keeps no more of the person than their ID.
-		who.Session = signin.Session{Access: secret.String(who.Subject)}
+		person.Session = signin.Session{AccessToken: secret.String(person.Subject)}
 	}
-	return who, nil
+	return person, nil
 }
 
-// Renew implements signin.Renewer.
-func (p *Provider) Renew(ctx context.Context, one signin.Connector, session signin.Session, _ func(signin.Session) error) (signin.Person, error) {
-	api, err := p.api(one, one.Settings.ClusterManager.BearerToken.Reveal())
+// Refresh implements signin.Refresher.
+func (p *Provider) Refresh(ctx context.Context, conn signin.Connector, session signin.Session, _ func(signin.Session) error) (signin.Person, error) {
+	api, err := p.newAPI(conn, conn.Settings.ClusterManager.BearerToken.Reveal())
 	if err != nil {
 		return signin.Person{}, err
 	}
 	defer api.Client.CloseIdleConnections()
-	id := session.Access.Reveal()
+	id := session.AccessToken.Reveal()
 	// A list, because a user who is gone must not look like an API that is gone.
 	var users list[user]
 	if err := api.Get(ctx, "/users?"+url.Values{"id": {id}}.Encode(), &users); err != nil {
-		return signin.Person{}, upstream.NotOfPerson(err)
+		return signin.Person{}, upstream.TranslateServiceError(err)
 	}
-	for _, found := range users.Data {
-		if found.ID == id {
-			who, err := person(found)
-			who.SameGroups = true
-			return who, err
+	for _, account := range users.Data {
+		if account.ID == id {
+			person, err := mapUser(account)
+			person.SameGroups = true
+			return person, err
 		}
 	}
 	if users.Data == nil || len(users.Data) > 0 || users.Pagination.Next != "" {
 		return signin.Person{}, signin.Misconfigured("the cluster manager does not say whether the user is there")
 	}
-	return signin.Person{}, signin.Refused("the user is not at the cluster manager any more")
+	return signin.Person{}, signin.RefusedByProvider("the user is not at the cluster manager any more")
 }
 
-// End implements signin.Provider: there is no session that could end.
-func (*Provider) End(context.Context, signin.Connector) (string, error) { return "", nil }
+// EndSessionURL implements signin.Provider: there is no session that could end.
+func (*Provider) EndSessionURL(context.Context, signin.Connector) (string, error) { return "", nil }
 
-// api returns the API of a cluster manager for the owner of a token.
-func (p *Provider) api(one signin.Connector, token string) (upstream.API, error) {
-	settings := one.Settings.ClusterManager
-	client, err := upstream.Client(p.env, upstream.Trust{Insecure: settings.Insecure, CAFile: p.env.Endpoints.CAFile})
+// newAPI returns the API of a cluster manager for the owner of a token.
+func (p *Provider) newAPI(conn signin.Connector, token string) (upstream.API, error) {
+	settings := conn.Settings.ClusterManager
+	client, err := upstream.NewClient(p.env, upstream.Trust{Insecure: settings.Insecure, CAFile: p.env.Endpoints.CAFile})
 	return upstream.API{Client: client, Base: "https://" + settings.Host + "/v3", Token: token}, err
 }
 
-// person returns who a user is. The ID identifies them: user names can be changed.
-func person(of user) (signin.Person, error) {
-	if of.Enabled != nil && !*of.Enabled {
+// mapUser returns who a user is. The ID identifies them: user names can be changed.
+func mapUser(account user) (signin.Person, error) {
+	if account.Enabled != nil && !*account.Enabled {
 		return signin.Person{}, signin.NotAdmitted("the user is disabled at the cluster manager")
 	}
 	return signin.Person{
-		Subject: of.ID, Username: of.Username.Value, PreferredUsername: of.Username.Value, DisplayName: of.Name.Value,
-		LeftOut: upstream.Unreadable(map[string]upstream.Text{"username": of.Username, "name": of.Name}),
+		Subject: account.ID, Username: account.Username.Value, PreferredUsername: account.Username.Value, DisplayName: account.Name.Value,
+		LeftOut: upstream.UnreadableNames(map[string]upstream.Text{"username": account.Username, "name": account.Name}),
 	}, nil
 }

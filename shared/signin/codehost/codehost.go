@@ -26,88 +26,88 @@ type host struct {
 	client *http.Client
 }
 
-// provider is the code that the code hosts share: it begins an attempt, and exchanges the code. It implements signin.Provider.
-type provider struct {
+// codeHost is the code that the code hosts share: it begins an attempt, and exchanges the code. It implements signin.Provider.
+type codeHost struct {
 	env *platform.Environment
 	// host returns where the code host of a connector is.
 	host func(one signin.Connector) (host, upstream.Trust)
-	// person asks who the owner of a token is.
-	person func(ctx context.Context, api upstream.API, one signin.Connector) (signin.Person, error)
+	// fetchPerson asks who the owner of a token is.
+	fetchPerson func(ctx context.Context, api upstream.API, one signin.Connector) (signin.Person, error)
 }
 
-// at returns the code host of a connector. Errors: signin.Refusal.
-func (p *provider) at(one signin.Connector) (host, error) {
-	found, trust := p.host(one)
-	if at, err := url.Parse(found.config.Endpoint.AuthURL); err != nil || at.Scheme != "https" || at.Host == "" {
+// parsed returns the code host of a connector. Errors: signin.Refusal.
+func (p *codeHost) parsed(conn signin.Connector) (host, error) {
+	target, trust := p.host(conn)
+	if parsed, err := url.Parse(target.config.Endpoint.AuthURL); err != nil || parsed.Scheme != "https" || parsed.Host == "" {
 		return host{}, signin.Misconfigured("the address of the provider is not an https URL")
 	}
 	var err error
-	found.client, err = upstream.Client(p.env, trust)
-	found.config.Endpoint.AuthStyle = oauth2.AuthStyleInParams
-	found.config.RedirectURL = one.RedirectURI
-	return found, err
+	target.client, err = upstream.NewClient(p.env, trust)
+	target.config.Endpoint.AuthStyle = oauth2.AuthStyleInParams
+	target.config.RedirectURL = conn.RedirectURI
+	return target, err
 }
 
-// Begin implements signin.Provider.
-func (p *provider) Begin(_ context.Context, one signin.Connector, request signin.Request) (string, error) {
-	found, err := p.at(one)
+// AuthorizationURL implements signin.Provider.
+func (p *codeHost) AuthorizationURL(_ context.Context, conn signin.Connector, request signin.Request) (string, error) {
+	target, err := p.parsed(conn)
 	if err != nil {
 		return "", err
 	}
-	return found.config.AuthCodeURL(request.State, oauth2.S256ChallengeOption(request.Verifier)), nil
+	return target.config.AuthCodeURL(request.State, oauth2.S256ChallengeOption(request.Verifier)), nil
 }
 
-// Finish implements signin.Provider.
-func (p *provider) Finish(ctx context.Context, one signin.Connector, answer signin.Answer) (signin.Person, error) {
-	code, issuer, err := answer.Code()
+// HandleCallback implements signin.Provider.
+func (p *codeHost) HandleCallback(ctx context.Context, conn signin.Connector, callback signin.Response) (signin.Person, error) {
+	code, issuer, err := callback.Code()
 	if err != nil {
 		return signin.Person{}, err
 	}
-	found, err := p.at(one)
+	target, err := p.parsed(conn)
 	if err != nil {
 		return signin.Person{}, err
 	}
-	defer found.client.CloseIdleConnections()
+	defer target.client.CloseIdleConnections()
 	// The code hosts name no issuer. An answer that names one is that of another provider.
-	if issuer != "" && !strings.HasPrefix(found.config.Endpoint.AuthURL, issuer+"/") {
-		return signin.Person{}, signin.Refused("the answer is that of another issuer")
+	if issuer != "" && !strings.HasPrefix(target.config.Endpoint.AuthURL, issuer+"/") {
+		return signin.Person{}, signin.RefusedByProvider("the answer is that of another issuer")
 	}
-	tokens, err := found.config.Exchange(context.WithValue(ctx, oauth2.HTTPClient, found.client), code, oauth2.VerifierOption(answer.Verifier))
+	tokens, err := target.config.Exchange(context.WithValue(ctx, oauth2.HTTPClient, target.client), code, oauth2.VerifierOption(callback.Verifier))
 	if err != nil {
-		return signin.Person{}, upstream.Unanswered(err)
+		return signin.Person{}, upstream.TranslateError(err)
 	}
-	return p.ask(ctx, one, found, tokens)
+	return p.identify(ctx, conn, target, tokens)
 }
 
-// Renew implements signin.Renewer.
-func (p *provider) Renew(ctx context.Context, one signin.Connector, session signin.Session, keep func(signin.Session) error) (signin.Person, error) {
-	found, err := p.at(one)
+// Refresh implements signin.Refresher.
+func (p *codeHost) Refresh(ctx context.Context, conn signin.Connector, session signin.Session, save func(signin.Session) error) (signin.Person, error) {
+	target, err := p.parsed(conn)
 	if err != nil {
 		return signin.Person{}, err
 	}
-	defer found.client.CloseIdleConnections()
-	tokens, err := upstream.Refresh(ctx, found.client, found.config, session, keep)
+	defer target.client.CloseIdleConnections()
+	tokens, err := upstream.RefreshTokens(ctx, target.client, target.config, session, save)
 	if err != nil {
 		return signin.Person{}, err
 	}
-	return p.ask(ctx, one, found, tokens)
+	return p.identify(ctx, conn, target, tokens)
 }
 
-// ask returns the owner of a token.
-func (p *provider) ask(ctx context.Context, one signin.Connector, found host, tokens *oauth2.Token) (signin.Person, error) {
+// identify returns the owner of a token.
+func (p *codeHost) identify(ctx context.Context, conn signin.Connector, target host, tokens *oauth2.Token) (signin.Person, error) {
 	if !strings.EqualFold(tokens.TokenType, "bearer") {
 		return signin.Person{}, signin.Misconfigured("the provider gave a token of another type")
 	}
-	who, err := p.person(ctx, upstream.API{Client: found.client, Base: found.api, Token: tokens.AccessToken}, one)
-	who.Session = signin.Session{Access: secret.String(tokens.AccessToken), Refresh: secret.String(tokens.RefreshToken)}
-	return who, err
+	person, err := p.fetchPerson(ctx, upstream.API{Client: target.client, Base: target.api, Token: tokens.AccessToken}, conn)
+	person.Session = signin.Session{AccessToken: secret.String(tokens.AccessToken), RefreshToken: secret.String(tokens.RefreshToken)}
+	return person, err
 }
 
-// End implements signin.Provider: the code hosts have no address at which a session ends.
-func (*provider) End(context.Context, signin.Connector) (string, error) { return "", nil }
+// EndSessionURL implements signin.Provider: the code hosts have no address at which a session ends.
+func (*codeHost) EndSessionURL(context.Context, signin.Connector) (string, error) { return "", nil }
 
-// numeric checks that the ID of an account is positive.
-func numeric(id int64) error {
+// checkAccountID checks that the ID of an account is positive.
+func checkAccountID(id int64) error {
 	if id <= 0 {
 		return signin.Misconfigured("the provider names no number of the account")
 	}

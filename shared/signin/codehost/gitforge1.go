@@ -23,8 +23,8 @@ const (
 
 // OpenGitForge1 returns the first code host of an environment.
 func OpenGitForge1(env *platform.Environment) signin.Provider {
-	return &provider{env: env, person: gitForge1Person, host: func(one signin.Connector) (host, upstream.Trust) {
-		settings := one.Settings.GitForge1
+	return &codeHost{env: env, fetchPerson: gitForge1Person, host: func(conn signin.Connector) (host, upstream.Trust) {
+		settings := conn.Settings.GitForge1
 		web, api := cmp.Or(env.Endpoints.GitForge1, gitForge1), cmp.Or(env.Endpoints.GitForge1API, gitForge1API)
 		trust := upstream.Trust{CAFile: env.Endpoints.CAFile}
 		if settings.HostName != "" {
@@ -68,55 +68,55 @@ type gitForge1Team struct {
 }
 
 // gitForge1Person returns the owner of a token. Groups are only those of the organizations in the settings. Source: Spec 2.7 (gitforge1).
-func gitForge1Person(ctx context.Context, api upstream.API, one signin.Connector) (signin.Person, error) {
-	settings := one.Settings.GitForge1
+func gitForge1Person(ctx context.Context, api upstream.API, conn signin.Connector) (signin.Person, error) {
+	settings := conn.Settings.GitForge1
 	var account struct {
 		ID    int64         `json:"id"`
 		Login upstream.Text `json:"login"`
 		Name  upstream.Text `json:"name"`
 	}
-	if err := api.Account(ctx, "/user", &account); err != nil {
+	if err := api.GetAccount(ctx, "/user", &account); err != nil {
 		return signin.Person{}, err
 	}
-	if err := numeric(account.ID); err != nil {
+	if err := checkAccountID(account.ID); err != nil {
 		return signin.Person{}, err
 	}
-	who := signin.Person{
+	person := signin.Person{
 		Subject: strconv.FormatInt(account.ID, 10), Username: account.Login.Value, PreferredUsername: account.Login.Value, DisplayName: account.Name.Value,
-		LeftOut: upstream.Unreadable(map[string]upstream.Text{"username": account.Login, "name": account.Name}),
+		LeftOut: upstream.UnreadableNames(map[string]upstream.Text{"username": account.Login, "name": account.Name}),
 	}
-	addresses, err := upstream.Pages[gitForge1Email](ctx, api, "/user/emails?"+page(nil))
+	addresses, err := upstream.GetPages[gitForge1Email](ctx, api, "/user/emails?"+pageQuery(nil))
 	if err != nil {
 		return signin.Person{}, err
 	}
 	for _, address := range addresses {
 		// The enterprise-hosted variant verifies no addresses: one that it names is shown, and said to be unverified.
 		if public := settings.HostName == ""; address.Primary && (address.Verified || !public) {
-			who.Email, who.EmailVerified = address.Email.Value, public
-			who.LeftOut = append(who.LeftOut, upstream.Unreadable(map[string]upstream.Text{"email": address.Email})...)
+			person.Email, person.EmailVerified = address.Email.Value, public
+			person.LeftOut = append(person.LeftOut, upstream.UnreadableNames(map[string]upstream.Text{"email": address.Email})...)
 		}
 	}
 	if len(settings.Orgs) == 0 {
-		return who, nil
+		return person, nil
 	}
-	who.Groups, err = gitForge1Groups(ctx, api, one)
-	return who, err
+	person.Groups, err = gitForge1Groups(ctx, api, conn)
+	return person, err
 }
 
 // gitForge1Groups returns the teams of a person in the organizations of the settings. Errors: signin.Refusal, also if the person is a
 // member of none of them.
-func gitForge1Groups(ctx context.Context, api upstream.API, one signin.Connector) ([]string, error) {
-	memberships, err := upstream.Pages[gitForge1Membership](ctx, api, "/user/memberships/orgs?"+page(url.Values{"state": {"active"}}))
+func gitForge1Groups(ctx context.Context, api upstream.API, conn signin.Connector) ([]string, error) {
+	memberships, err := upstream.GetPages[gitForge1Membership](ctx, api, "/user/memberships/orgs?"+pageQuery(url.Values{"state": {"active"}}))
 	if err != nil {
 		return nil, err
 	}
-	teams, err := upstream.Pages[gitForge1Team](ctx, api, "/user/teams?"+page(nil))
+	teams, err := upstream.GetPages[gitForge1Team](ctx, api, "/user/teams?"+pageQuery(nil))
 	if err != nil {
 		return nil, err
 	}
 	var groups []string
 	admitted := false
-	for _, org := range one.Settings.GitForge1.Orgs {
+	for _, org := range conn.Settings.GitForge1.Orgs {
 		if org.Name == "" || !slices.ContainsFunc(memberships, func(m gitForge1Membership) bool {
 			return m.State == "active" && strings.EqualFold(m.Organization.Login, org.Name)
 		}) {
@@ -145,8 +145,8 @@ func gitForge1Groups(ctx context.Context, api upstream.API, one signin.Connector
 	return groups, nil
 }
 
-// page returns a query for the first page of a list.
-func page(query url.Values) string {
+// pageQuery returns a query for the first page of a list.
+func pageQuery(query url.Values) string {
 	if query == nil {
 		query = url.Values{}
 	}

@@ -20,8 +20,8 @@ const gitForge2 = "https://gitlab.com"
 
 // OpenGitForge2 returns the second code host of an environment.
 func OpenGitForge2(env *platform.Environment) signin.Provider {
-	return &provider{env: env, person: gitForge2Person, host: func(one signin.Connector) (host, upstream.Trust) {
-		settings := one.Settings.GitForge2
+	return &codeHost{env: env, fetchPerson: gitForge2Person, host: func(conn signin.Connector) (host, upstream.Trust) {
+		settings := conn.Settings.GitForge2
 		base := strings.TrimSuffix(cmp.Or(settings.BaseURL, env.Endpoints.GitForge2, gitForge2), "/")
 		scopes := []string{"openid", "read_user"}
 		if len(settings.Groups) > 0 {
@@ -41,7 +41,7 @@ type gitForge2Group struct {
 }
 
 // gitForge2Person returns the owner of a token, with their groups by full path. Source: Spec 2.7 (gitforge2).
-func gitForge2Person(ctx context.Context, api upstream.API, one signin.Connector) (signin.Person, error) {
+func gitForge2Person(ctx context.Context, api upstream.API, conn signin.Connector) (signin.Person, error) {
 	var account struct {
 		ID          int64         `json:"id"`
 		Username    upstream.Text `json:"username"`
@@ -50,15 +50,15 @@ func gitForge2Person(ctx context.Context, api upstream.API, one signin.Connector
 		Email       upstream.Text `json:"email"`
 		ConfirmedAt upstream.Text `json:"confirmed_at"`
 	}
-	if err := api.Account(ctx, "/api/v4/user", &account); err != nil {
+	if err := api.GetAccount(ctx, "/api/v4/user", &account); err != nil {
 		return signin.Person{}, err
 	}
-	if err := numeric(account.ID); err != nil {
+	if err := checkAccountID(account.ID); err != nil {
 		return signin.Person{}, err
 	}
-	who := signin.Person{
+	person := signin.Person{
 		Subject: strconv.FormatInt(account.ID, 10), Username: account.Username.Value, PreferredUsername: account.Username.Value, DisplayName: account.Name.Value,
-		LeftOut: upstream.Unreadable(map[string]upstream.Text{
+		LeftOut: upstream.UnreadableNames(map[string]upstream.Text{
 			"username": account.Username, "name": account.Name, "email": account.Email, "confirmed_at": account.ConfirmedAt,
 		}),
 	}
@@ -66,7 +66,7 @@ func gitForge2Person(ctx context.Context, api upstream.API, one signin.Connector
 		return signin.Person{}, signin.NotAdmitted("the account is not active at the provider")
 	}
 	if account.ConfirmedAt.Value != "" {
-		who.Email, who.EmailVerified = account.Email.Value, true
+		person.Email, person.EmailVerified = account.Email.Value, true
 	}
 	var info struct {
 		Subject string    `json:"sub"`
@@ -75,24 +75,24 @@ func gitForge2Person(ctx context.Context, api upstream.API, one signin.Connector
 	if err := api.Get(ctx, "/oauth/userinfo", &info); err != nil {
 		return signin.Person{}, err
 	}
-	if info.Subject != who.Subject {
+	if info.Subject != person.Subject {
 		return signin.Person{}, signin.Misconfigured("the UserInfo is that of another subject")
 	}
-	allowed := one.Settings.GitForge2.Groups
+	allowed := conn.Settings.GitForge2.Groups
 	switch {
 	case info.Groups != nil:
-		who.Groups = *info.Groups
+		person.Groups = *info.Groups
 	case len(allowed) > 0:
-		groups, err := upstream.Pages[gitForge2Group](ctx, api, "/api/v4/groups?"+page(url.Values{"min_access_level": {"10"}}))
+		groups, err := upstream.GetPages[gitForge2Group](ctx, api, "/api/v4/groups?"+pageQuery(url.Values{"min_access_level": {"10"}}))
 		if err != nil {
 			return signin.Person{}, err
 		}
 		for _, group := range groups {
-			who.Groups = append(who.Groups, group.FullPath)
+			person.Groups = append(person.Groups, group.FullPath)
 		}
 	}
 	if len(allowed) > 0 {
-		who.Groups = slices.DeleteFunc(who.Groups, func(group string) bool { return !slices.Contains(allowed, group) })
+		person.Groups = slices.DeleteFunc(person.Groups, func(group string) bool { return !slices.Contains(allowed, group) })
 	}
-	return who, nil
+	return person, nil
 }

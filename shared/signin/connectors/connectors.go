@@ -14,7 +14,7 @@ import (
 	"management.platform.sh/shared/signin/saml"
 )
 
-// Providers asks each connector by its kind. It implements signin.Provider, signin.Keeper and signin.Notifier.
+// Providers asks each connector by its kind. It implements signin.Provider, signin.SessionProvider and signin.LogoutVerifier.
 type Providers struct {
 	kinds map[string]signin.Provider
 	oidc  *oidc.Providers
@@ -29,44 +29,44 @@ func Open(env *platform.Environment) *Providers {
 	}}
 }
 
-// Begin implements signin.Provider.
-func (p *Providers) Begin(ctx context.Context, one signin.Connector, request signin.Request) (string, error) {
-	return p.kinds[one.Kind].Begin(ctx, one, request)
+// AuthorizationURL implements signin.Provider.
+func (p *Providers) AuthorizationURL(ctx context.Context, conn signin.Connector, request signin.Request) (string, error) {
+	return p.kinds[conn.Kind].AuthorizationURL(ctx, conn, request)
 }
 
-// Finish implements signin.Provider.
-func (p *Providers) Finish(ctx context.Context, one signin.Connector, answer signin.Answer) (signin.Person, error) {
-	return p.kinds[one.Kind].Finish(ctx, one, answer)
+// HandleCallback implements signin.Provider.
+func (p *Providers) HandleCallback(ctx context.Context, conn signin.Connector, callback signin.Response) (signin.Person, error) {
+	return p.kinds[conn.Kind].HandleCallback(ctx, conn, callback)
 }
 
-// End implements signin.Provider.
-func (p *Providers) End(ctx context.Context, one signin.Connector) (string, error) {
-	return p.kinds[one.Kind].End(ctx, one)
+// EndSessionURL implements signin.Provider.
+func (p *Providers) EndSessionURL(ctx context.Context, conn signin.Connector) (string, error) {
+	return p.kinds[conn.Kind].EndSessionURL(ctx, conn)
 }
 
-// Renew implements signin.Renewer. A kind that cannot be asked again gives no session.
-func (p *Providers) Renew(
-	ctx context.Context, one signin.Connector, session signin.Session, keep func(signin.Session) error,
+// Refresh implements signin.Refresher. A kind that cannot be asked again gives no session.
+func (p *Providers) Refresh(
+	ctx context.Context, conn signin.Connector, session signin.Session, save func(signin.Session) error,
 ) (signin.Person, error) {
-	renewer, can := p.kinds[one.Kind].(signin.Renewer)
-	if !can {
+	renewer, ok := p.kinds[conn.Kind].(signin.Refresher)
+	if !ok {
 		return signin.Person{}, signin.Misconfigured("the connector cannot be asked again")
 	}
-	return renewer.Renew(ctx, one, session, keep)
+	return renewer.Refresh(ctx, conn, session, save)
 }
 
 // Revoke implements signin.Revoker. The other identity providers end all sign-ins of a person with one token, or take none back.
-func (p *Providers) Revoke(ctx context.Context, one signin.Connector, session signin.Session) (bool, error) {
-	if one.Kind != connector.OIDC {
+func (p *Providers) Revoke(ctx context.Context, conn signin.Connector, session signin.Session) (bool, error) {
+	if conn.Kind != connector.OIDC {
 		return false, nil
 	}
-	return p.oidc.Revoke(ctx, one, session)
+	return p.oidc.Revoke(ctx, conn, session)
 }
 
-// Ended implements signin.Notifier.
-func (p *Providers) Ended(ctx context.Context, one signin.Connector, token string) (signin.Ended, error) {
-	if one.Kind != connector.OIDC {
-		return signin.Ended{}, signin.NotLoggedOut("connectors of this kind send none")
+// VerifyLogoutToken implements signin.LogoutVerifier.
+func (p *Providers) VerifyLogoutToken(ctx context.Context, conn signin.Connector, token string) (signin.LogoutToken, error) {
+	if conn.Kind != connector.OIDC {
+		return signin.LogoutToken{}, signin.RefusedLogoutToken("connectors of this kind send none")
 	}
-	return p.oidc.Ended(ctx, one, token)
+	return p.oidc.VerifyLogoutToken(ctx, conn, token)
 }

@@ -34,67 +34,67 @@ type IDP1 struct{ *Providers }
 // OpenIDP1 returns the first identity provider of an environment.
 func OpenIDP1(env *platform.Environment) IDP1 { return IDP1{Open(env)} }
 
-func (p IDP1) source(one signin.Connector) source {
-	settings, endpoints := one.Settings.IDP1, p.env.Endpoints
-	found := source{OIDCProvider: &model.OIDCProvider{
+func (p IDP1) config(conn signin.Connector) providerConfig {
+	settings, endpoints := conn.Settings.IDP1, p.env.Endpoints
+	config := providerConfig{OIDCProvider: &model.OIDCProvider{
 		IssuerURL: cmp.Or(endpoints.IDP1, idp1Issuer), ClientID: settings.ClientID, ClientSecret: settings.ClientSecret,
 		RedirectURI: settings.RedirectURI, CAFile: endpoints.CAFile, Scopes: settings.Scopes,
-	}, options: []oauth2.AuthCodeOption{oauth2.AccessTypeOffline}}
+	}, authOptions: []oauth2.AuthCodeOption{oauth2.AccessTypeOffline}}
 	if len(settings.HostedDomains) == 1 {
 		// This only chooses the account that is offered. Finish decides.
-		found.options = append(found.options, oauth2.SetAuthURLParam("hd", settings.HostedDomains[0]))
+		config.authOptions = append(config.authOptions, oauth2.SetAuthURLParam("hd", settings.HostedDomains[0]))
 	}
-	return found
+	return config
 }
 
-// Begin implements signin.Provider.
-func (p IDP1) Begin(ctx context.Context, one signin.Connector, request signin.Request) (string, error) {
-	return p.begin(ctx, p.source(one), one.Fingerprint(), request)
+// AuthorizationURL implements signin.Provider.
+func (p IDP1) AuthorizationURL(ctx context.Context, conn signin.Connector, request signin.Request) (string, error) {
+	return p.authorizationURL(ctx, p.config(conn), conn.Fingerprint(), request)
 }
 
-// End implements signin.Provider: the provider has no address at which a session ends.
-func (IDP1) End(context.Context, signin.Connector) (string, error) { return "", nil }
+// EndSessionURL implements signin.Provider: the provider has no address at which a session ends.
+func (IDP1) EndSessionURL(context.Context, signin.Connector) (string, error) { return "", nil }
 
-// Finish implements signin.Provider. The domain of a person is the claim hd, which no email address stands for.
-func (p IDP1) Finish(ctx context.Context, one signin.Connector, answer signin.Answer) (signin.Person, error) {
-	settings := p.source(one)
-	answered, err := p.finish(ctx, settings, one.Fingerprint(), answer)
+// HandleCallback implements signin.Provider. The domain of a person is the claim hd, which no email address stands for.
+func (p IDP1) HandleCallback(ctx context.Context, conn signin.Connector, callback signin.Response) (signin.Person, error) {
+	config := p.config(conn)
+	response, err := p.redeemCode(ctx, config, conn.Fingerprint(), callback)
 	if err != nil {
 		return signin.Person{}, err
 	}
-	return p.who(ctx, one, settings, answered)
+	return p.person(ctx, conn, config, response)
 }
 
-// Renew implements signin.Renewer.
-func (p IDP1) Renew(ctx context.Context, one signin.Connector, session signin.Session, keep func(signin.Session) error) (signin.Person, error) {
-	settings := p.source(one)
-	answered, err := p.renew(ctx, settings, one.Fingerprint(), session, keep)
+// Refresh implements signin.Refresher.
+func (p IDP1) Refresh(ctx context.Context, conn signin.Connector, session signin.Session, save func(signin.Session) error) (signin.Person, error) {
+	config := p.config(conn)
+	response, err := p.refresh(ctx, config, conn.Fingerprint(), session, save)
 	if err != nil {
 		return signin.Person{}, err
 	}
-	return p.who(ctx, one, settings, answered)
+	return p.person(ctx, conn, config, response)
 }
 
-// who returns the person of an answer, if the settings admit them.
-func (p IDP1) who(ctx context.Context, one signin.Connector, settings source, answered said) (signin.Person, error) {
-	who, err := answered.person(settings.OIDCProvider)
+// person returns the person of an answer, if the settings admit them.
+func (p IDP1) person(ctx context.Context, conn signin.Connector, config providerConfig, response providerResponse) (signin.Person, error) {
+	person, err := response.person(config.OIDCProvider)
 	if err != nil {
 		return signin.Person{}, err
 	}
-	domain, _ := answered.claims["hd"].(string)
-	if domains := one.Settings.IDP1.HostedDomains; len(domains) > 0 && !slices.Contains(domains, domain) {
+	domain, _ := response.claims["hd"].(string)
+	if domains := conn.Settings.IDP1.HostedDomains; len(domains) > 0 && !slices.Contains(domains, domain) {
 		return signin.Person{}, signin.NotAdmitted("not of a hosted domain")
 	}
-	who.Username = cmp.Or(who.Username, who.Email)
-	if one.Settings.IDP1.ServiceAccountFilePath != "" {
-		who.Groups, err = p.groups(goidc.ClientContext(ctx, answered.found.client), one.Settings.IDP1, answered, who.Subject)
+	person.Username = cmp.Or(person.Username, person.Email)
+	if conn.Settings.IDP1.ServiceAccountFilePath != "" {
+		person.Groups, err = p.readDirectoryGroups(goidc.ClientContext(ctx, response.idp.client), conn.Settings.IDP1, response, person.Subject)
 	}
-	return who, err
+	return person, err
 }
 
-// groups returns the groups of a person, by their addresses, as the directory says. Errors: signin.Refusal.
-func (p IDP1) groups(ctx context.Context, settings *model.IDP1Provider, answered said, subject string) ([]string, error) {
-	text, err := upstream.File(settings.ServiceAccountFilePath)
+// readDirectoryGroups returns the groups of a person, by their addresses, as the directory says. Errors: signin.Refusal.
+func (p IDP1) readDirectoryGroups(ctx context.Context, settings *model.IDP1Provider, response providerResponse, subject string) ([]string, error) {
+	text, err := upstream.ReadFile(settings.ServiceAccountFilePath)
 	if err != nil {
 		return nil, err
 	}
@@ -108,7 +108,7 @@ func (p IDP1) groups(ctx context.Context, settings *model.IDP1Provider, answered
 		return nil, signin.Misconfigured("the file of the service account is not one")
 	}
 	// The library keeps the text of an error alone.
-	client, unreachable := upstream.Recorded(answered.found.client)
+	client, unreachable := upstream.RecordFailures(response.idp.client)
 	token, err := (&jwt.Config{
 		Email: account.Email, PrivateKey: []byte(account.Key), PrivateKeyID: account.KeyID, Subject: settings.AdminEmail,
 		Scopes: []string{idp1Scope}, TokenURL: account.URL,
@@ -120,7 +120,7 @@ func (p IDP1) groups(ctx context.Context, settings *model.IDP1Provider, answered
 		// A refusal is about the service account, and says nothing of the person.
 		return nil, signin.Misconfigured("the service account gets no token for the directory")
 	}
-	api := upstream.API{Client: answered.found.client, Base: cmp.Or(p.env.Endpoints.IDP1Directory, idp1Directory), Token: token.AccessToken}
+	api := upstream.API{Client: response.idp.client, Base: cmp.Or(p.env.Endpoints.IDP1Directory, idp1Directory), Token: token.AccessToken}
 	var groups []string
 	query := url.Values{"userKey": {subject}, "maxResults": {"200"}}
 	for range maxPages {
@@ -131,7 +131,7 @@ func (p IDP1) groups(ctx context.Context, settings *model.IDP1Provider, answered
 			Next string `json:"nextPageToken"`
 		}
 		if err := api.Get(ctx, "/admin/directory/v1/groups?"+query.Encode(), &page); err != nil {
-			return nil, upstream.NotOfPerson(err)
+			return nil, upstream.TranslateServiceError(err)
 		}
 		for _, group := range page.Groups {
 			groups = append(groups, group.Email)

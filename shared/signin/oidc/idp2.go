@@ -16,9 +16,9 @@ import (
 
 // The public addresses of the second identity provider, and the tenant of accounts that belong to no organization.
 const (
-	idp2Address   = "https://login.microsoftonline.com"
-	idp2Directory = "https://graph.microsoft.com"
-	idp2Personal  = "9188040d-6c67-4c5b-b112-36a304b66dad"
+	idp2Address        = "https://login.microsoftonline.com"
+	idp2Directory      = "https://graph.microsoft.com"
+	idp2PersonalTenant = "9188040d-6c67-4c5b-b112-36a304b66dad"
 	// maxObjects is how many names the directory looks up at a time.
 	maxObjects = 1000
 )
@@ -36,98 +36,98 @@ func OpenIDP2(env *platform.Environment) IDP2 { return IDP2{Open(env)} }
 // address returns where the tenants are.
 func (p IDP2) address() string { return cmp.Or(p.env.Endpoints.IDP2, idp2Address) }
 
-func (p IDP2) source(one signin.Connector) source {
-	settings := one.Settings.IDP2
-	found := source{tenants: true, OIDCProvider: &model.OIDCProvider{
+func (p IDP2) config(conn signin.Connector) providerConfig {
+	settings := conn.Settings.IDP2
+	config := providerConfig{multiTenant: true, OIDCProvider: &model.OIDCProvider{
 		IssuerURL: p.address() + "/" + cmp.Or(settings.Tenant, "common") + "/v2.0", ClientID: settings.ClientID, ClientSecret: settings.ClientSecret,
 		RedirectURI: settings.RedirectURI, CAFile: p.env.Endpoints.CAFile, Scopes: []string{"profile", "email", "offline_access"},
 	}}
 	if connector.SingleTenant(settings.Tenant) {
-		found.Scopes = append(found.Scopes, "User.Read", "GroupMember.Read.All")
+		config.Scopes = append(config.Scopes, "User.Read", "GroupMember.Read.All")
 	}
-	return found
+	return config
 }
 
-// Begin implements signin.Provider.
-func (p IDP2) Begin(ctx context.Context, one signin.Connector, request signin.Request) (string, error) {
-	return p.begin(ctx, p.source(one), one.Fingerprint(), request)
+// AuthorizationURL implements signin.Provider.
+func (p IDP2) AuthorizationURL(ctx context.Context, conn signin.Connector, request signin.Request) (string, error) {
+	return p.authorizationURL(ctx, p.config(conn), conn.Fingerprint(), request)
 }
 
-// End implements signin.Provider: a session at the provider is that of all its applications, and goes on.
-func (IDP2) End(context.Context, signin.Connector) (string, error) { return "", nil }
+// EndSessionURL implements signin.Provider: a session at the provider is that of all its applications, and goes on.
+func (IDP2) EndSessionURL(context.Context, signin.Connector) (string, error) { return "", nil }
 
-// Finish implements signin.Provider.
-func (p IDP2) Finish(ctx context.Context, one signin.Connector, answer signin.Answer) (signin.Person, error) {
-	settings := p.source(one)
-	answered, err := p.finish(ctx, settings, one.Fingerprint(), answer)
+// HandleCallback implements signin.Provider.
+func (p IDP2) HandleCallback(ctx context.Context, conn signin.Connector, callback signin.Response) (signin.Person, error) {
+	config := p.config(conn)
+	response, err := p.redeemCode(ctx, config, conn.Fingerprint(), callback)
 	if err != nil {
 		return signin.Person{}, err
 	}
-	return p.who(ctx, one, settings, answered)
+	return p.person(ctx, conn, config, response)
 }
 
-// Renew implements signin.Renewer.
-func (p IDP2) Renew(ctx context.Context, one signin.Connector, session signin.Session, keep func(signin.Session) error) (signin.Person, error) {
-	settings := p.source(one)
-	answered, err := p.renew(ctx, settings, one.Fingerprint(), session, keep)
+// Refresh implements signin.Refresher.
+func (p IDP2) Refresh(ctx context.Context, conn signin.Connector, session signin.Session, save func(signin.Session) error) (signin.Person, error) {
+	config := p.config(conn)
+	response, err := p.refresh(ctx, config, conn.Fingerprint(), session, save)
 	if err != nil {
 		return signin.Person{}, err
 	}
-	return p.who(ctx, one, settings, answered)
+	return p.person(ctx, conn, config, response)
 }
 
-// who returns the person of an answer, if the settings admit them. Their ID is that of the tenant with that of the account there. The
+// person returns the person of an answer, if the settings admit them. Their ID is that of the tenant with that of the account there. The
 // provider lets people choose their email addresses, so none is verified.
-func (p IDP2) who(ctx context.Context, one signin.Connector, settings source, answered said) (signin.Person, error) {
-	who, err := answered.person(settings.OIDCProvider)
+func (p IDP2) person(ctx context.Context, conn signin.Connector, config providerConfig, response providerResponse) (signin.Person, error) {
+	person, err := response.person(config.OIDCProvider)
 	if err != nil {
 		return signin.Person{}, err
 	}
-	tenant, _ := answered.claims["tid"].(string)
-	if err := p.admitTenant(one.Settings.IDP2.Tenant, answered.found.issuer, answered.claims["iss"], tenant); err != nil {
+	tenant, _ := response.claims["tid"].(string)
+	if err := p.admitTenant(conn.Settings.IDP2.Tenant, response.idp.issuer, response.claims["iss"], tenant); err != nil {
 		return signin.Person{}, err
 	}
-	account, _ := answered.claims["oid"].(string)
+	account, _ := response.claims["oid"].(string)
 	if !objectID().MatchString(account) {
 		return signin.Person{}, signin.Misconfigured("the ID token has no oid")
 	}
-	who.Subject, who.EmailVerified = tenant+"/"+account, false
-	if connector.SingleTenant(one.Settings.IDP2.Tenant) {
-		api := upstream.API{Client: answered.found.client, Base: cmp.Or(p.env.Endpoints.IDP2Directory, idp2Directory), Token: answered.tokens.AccessToken}
-		who.Groups, err = groups(ctx, api, one.Settings.IDP2)
+	person.Subject, person.EmailVerified = tenant+"/"+account, false
+	if connector.SingleTenant(conn.Settings.IDP2.Tenant) {
+		api := upstream.API{Client: response.idp.client, Base: cmp.Or(p.env.Endpoints.IDP2Directory, idp2Directory), Token: response.tokens.AccessToken}
+		person.Groups, err = readMemberGroups(ctx, api, conn.Settings.IDP2)
 	}
-	return who, err
+	return person, err
 }
 
 // admitTenant refuses a person of a tenant that the settings do not mean. Without an issuer and a tenant, nobody knows. The issuer of a token must be that of its tenant, whose ID is in
 // the issuer of the metadata unless these are for many tenants.
-func (p IDP2) admitTenant(wanted, metadata string, issuer any, tenant string) error {
+func (p IDP2) admitTenant(wanted, metadataIssuer string, issuer any, tenant string) error {
 	expected := p.address() + "/" + tenant + "/v2.0"
-	many := metadata == p.address()+"/{tenantid}/v2.0" && !connector.SingleTenant(wanted)
+	acceptsAny := metadataIssuer == p.address()+"/{tenantid}/v2.0" && !connector.SingleTenant(wanted)
 	switch {
-	case metadata == "" || issuer == nil || issuer == "" || !objectID().MatchString(tenant):
+	case metadataIssuer == "" || issuer == nil || issuer == "" || !objectID().MatchString(tenant):
 		return signin.Misconfigured("the ID token has no tid or iss, or the metadata have no issuer")
 	case issuer != expected:
 		return signin.NotAdmitted("the issuer is not that of the tenant")
-	case metadata != expected && !many:
+	case metadataIssuer != expected && !acceptsAny:
 		return signin.NotAdmitted("another tenant")
-	case strings.EqualFold(wanted, "consumers") && tenant != idp2Personal, strings.EqualFold(wanted, "organizations") && tenant == idp2Personal:
+	case strings.EqualFold(wanted, "consumers") && tenant != idp2PersonalTenant, strings.EqualFold(wanted, "organizations") && tenant == idp2PersonalTenant:
 		return signin.NotAdmitted("another kind of tenant")
 	}
 	return nil
 }
 
-// groups returns the groups of the owner of a token. A group is its ID: members may choose its name. A group that the settings name has
+// readMemberGroups returns the groups of the owner of a token. A group is its ID: members may choose its name. A group that the settings name has
 // that name as well.
-func groups(ctx context.Context, api upstream.API, settings *model.IDP2Provider) ([]string, error) {
+func readMemberGroups(ctx context.Context, api upstream.API, settings *model.IDP2Provider) ([]string, error) {
 	var members struct {
 		IDs []string `json:"value"`
 	}
-	asked := map[string]bool{"securityEnabledOnly": settings.OnlySecurityGroups}
-	if err := api.Post(ctx, "/v1.0/me/getMemberGroups", asked, &members); err != nil {
+	query := map[string]bool{"securityEnabledOnly": settings.OnlySecurityGroups}
+	if err := api.Post(ctx, "/v1.0/me/getMemberGroups", query, &members); err != nil {
 		return nil, err
 	}
-	found := members.IDs
+	groupNames := members.IDs
 	if slices.ContainsFunc(settings.Groups, func(group string) bool { return !objectID().MatchString(strings.ToLower(group)) }) {
 		for ids := range slices.Chunk(members.IDs, maxObjects) {
 			var objects struct {
@@ -140,13 +140,13 @@ func groups(ctx context.Context, api upstream.API, settings *model.IDP2Provider)
 			}
 			for _, object := range objects.Values {
 				if slices.Contains(settings.Groups, object.Name) && !objectID().MatchString(strings.ToLower(object.Name)) {
-					found = append(found, object.Name)
+					groupNames = append(groupNames, object.Name)
 				}
 			}
 		}
 	}
 	if settings.UseGroupsAsWhitelist {
-		found = slices.DeleteFunc(found, func(group string) bool { return !slices.Contains(settings.Groups, group) })
+		groupNames = slices.DeleteFunc(groupNames, func(group string) bool { return !slices.Contains(settings.Groups, group) })
 	}
-	return found, nil
+	return groupNames, nil
 }

@@ -29,11 +29,11 @@ var (
 )
 
 const (
-	// afterAnswer is how long an address of an issuer is not asked again after it has answered: tokens with unknown keys must not make
+	// pauseAfterAnswer is how long an address of an issuer is not asked again after it has answered: tokens with unknown keys must not make
 	// the platform ask all the time.
-	afterAnswer = time.Minute
-	// afterFailure is the same for one that has not answered.
-	afterFailure = 5 * time.Second
+	pauseAfterAnswer = time.Minute
+	// pauseAfterFailure is the same for one that has not answered.
+	pauseAfterFailure = 5 * time.Second
 )
 
 // Issuers checks tokens that anybody can send, of jobs and of providers that sign people out: that an issuer has signed them, and when. An
@@ -41,9 +41,9 @@ const (
 type Issuers struct {
 	env *platform.Environment
 
-	mu    sync.Mutex
-	known map[string]*issuer
-	paced *paces
+	mu     sync.Mutex
+	cached map[string]*issuer
+	pacer  *pacer
 }
 
 // OpenIssuers returns what checks such tokens in an environment. It connects to no issuer yet.
@@ -51,51 +51,51 @@ type Issuers struct {
 //go:noinline
 func OpenIssuers(env *platform.Environment) *Issuers {
 	return platform.Single(env, func(env *platform.Environment) *Issuers {
-		return &Issuers{env: env, known: map[string]*issuer{}, paced: &paces{now: env.Now, until: map[string]pace{}}}
+		return &Issuers{env: env, cached: map[string]*issuer{}, pacer: &pacer{now: env.Now, next: map[string]pause{}}}
 	})
 }
 
 // issuer is an issuer. Its metadata are known if it has keys.
 type issuer struct {
 	// mu is held while the metadata are read: requests that come at the same time wait for the same answer.
-	mu   sync.Mutex
-	keys goidc.KeySet
-	read time.Time
+	mu        sync.Mutex
+	keys      goidc.KeySet
+	fetchedAt time.Time
 }
 
 // Verify returns the claims of a token that an issuer has signed and that has not expired. It knows nothing of what the token says
 // otherwise. Nothing but the address of the issuer and the addresses in its metadata is asked.
 //
 // Errors: ErrToken, ErrExpired and ErrUnreachable.
-func (j *Issuers) Verify(ctx context.Context, from string, trust upstream.Trust, raw string) (map[string]json.RawMessage, error) {
+func (j *Issuers) Verify(ctx context.Context, issuerURL string, trust upstream.Trust, raw string) (map[string]json.RawMessage, error) {
 	claims := map[string]json.RawMessage{}
-	return claims, j.check(ctx, from, trust, &goidc.Config{SkipClientIDCheck: true}, func(ctx context.Context, verifier *goidc.IDTokenVerifier) error {
+	return claims, j.verify(ctx, issuerURL, trust, &goidc.Config{SkipClientIDCheck: true}, func(ctx context.Context, verifier *goidc.IDTokenVerifier) error {
 		token, err := verifier.Verify(ctx, raw)
 		switch {
 		case err != nil:
 			return err
-		case token.Issuer != from:
+		case token.Issuer != issuerURL:
 			return ErrToken
 		}
 		return token.Claims(&claims)
 	})
 }
 
-// check lets a verifier of the library read a token of an issuer. Errors: ErrToken, ErrExpired and ErrUnreachable.
-func (j *Issuers) check(
-	ctx context.Context, from string, trust upstream.Trust, config *goidc.Config, read func(context.Context, *goidc.IDTokenVerifier) error,
+// verify lets a verifier of the library read a token of an issuer. Errors: ErrToken, ErrExpired and ErrUnreachable.
+func (j *Issuers) verify(
+	ctx context.Context, issuerURL string, trust upstream.Trust, config *goidc.Config, read func(context.Context, *goidc.IDTokenVerifier) error,
 ) error {
-	found, err := j.get(ctx, from, trust)
+	keySet, err := j.discoverKeys(ctx, issuerURL, trust)
 	if err != nil {
 		return err
 	}
-	keys := &asked{KeySet: found}
+	traced := &tracedKeySet{KeySet: keySet}
 	config.SupportedSigningAlgs, config.Now = algorithms, j.env.Now
-	err = read(ctx, goidc.NewVerifier(from, keys, config))
+	err = read(ctx, goidc.NewVerifier(issuerURL, traced, config))
 	switch {
 	case errors.As(err, new(*goidc.TokenExpiredError)):
 		return ErrExpired
-	case keys.unanswered():
+	case traced.isUnreachable():
 		return ErrUnreachable
 	case err != nil:
 		return ErrToken
@@ -103,131 +103,131 @@ func (j *Issuers) check(
 	return nil
 }
 
-// asked are keys of an issuer that note why they verify no signature. Nil: they do, or were not asked.
-type asked struct {
+// tracedKeySet are keys of an issuer that note why they verify no signature. Nil: they do, or were not asked.
+type tracedKeySet struct {
 	goidc.KeySet
-	failed error
+	failure error
 }
 
-// unanswered reports whether the issuer has not answered.
-func (a *asked) unanswered() bool {
-	return errors.As(a.failed, new(*url.Error)) && !errors.Is(a.failed, errAnswered)
+// isUnreachable reports whether the issuer has not answered.
+func (a *tracedKeySet) isUnreachable() bool {
+	return errors.As(a.failure, new(*url.Error)) && !errors.Is(a.failure, errRecentlyAnswered)
 }
 
 // VerifySignature implements goidc.KeySet.
-func (a *asked) VerifySignature(ctx context.Context, raw string) ([]byte, error) {
+func (a *tracedKeySet) VerifySignature(ctx context.Context, raw string) ([]byte, error) {
 	payload, err := a.KeySet.VerifySignature(ctx, raw)
-	if errors.Is(err, errAnswered) {
+	if errors.Is(err, errRecentlyAnswered) {
 		// Another request has read the keys meanwhile.
 		payload, err = a.KeySet.VerifySignature(ctx, raw)
 	}
-	a.failed = err
+	a.failure = err
 	return payload, err
 }
 
-// get returns the keys of an issuer. Its metadata are at most ten minutes old. Errors: ErrToken and ErrUnreachable.
-func (j *Issuers) get(ctx context.Context, from string, trust upstream.Trust) (goidc.KeySet, error) {
-	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q %q %t", from, trust.CAFile, trust.CAData, trust.Insecure))
+// discoverKeys returns the keys of an issuer. Its metadata are at most ten minutes old. Errors: ErrToken and ErrUnreachable.
+func (j *Issuers) discoverKeys(ctx context.Context, issuerURL string, trust upstream.Trust) (goidc.KeySet, error) {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q %q %t", issuerURL, trust.CAFile, trust.CAData, trust.Insecure))
 	id := hex.EncodeToString(sum[:])
-	found := j.issuer(id)
-	found.mu.Lock()
-	defer found.mu.Unlock()
-	if found.keys != nil && j.env.Now().Sub(found.read) < metadataFor {
-		return found.keys, nil
+	cached := j.cachedIssuer(id)
+	cached.mu.Lock()
+	defer cached.mu.Unlock()
+	if cached.keys != nil && j.env.Now().Sub(cached.fetchedAt) < metadataLifetime {
+		return cached.keys, nil
 	}
-	client, err := upstream.Client(j.env, trust)
+	client, err := upstream.NewClient(j.env, trust)
 	if err != nil {
 		return nil, ErrToken
 	}
-	client.Transport = pacedTransport{client.Transport, j.paced, id}
+	client.Transport = pacedTransport{client.Transport, j.pacer, id}
 	// The keys are asked for later, by whichever request needs them.
 	ctx = goidc.ClientContext(ctx, client)
-	provider, err := goidc.NewProvider(ctx, from)
+	provider, err := goidc.NewProvider(ctx, issuerURL)
 	var metadata struct {
 		Keys string `json:"jwks_uri"`
 	}
 	switch {
-	case errors.As(err, new(*url.Error)) && !errors.Is(err, errAnswered):
+	case errors.As(err, new(*url.Error)) && !errors.Is(err, errRecentlyAnswered):
 		return nil, ErrUnreachable
 	case err != nil, provider.Claims(&metadata) != nil, metadata.Keys == "":
 		return nil, ErrToken
 	}
-	found.keys, found.read = newKeySet(ctx, client, metadata.Keys), j.env.Now()
-	return found.keys, nil
+	cached.keys, cached.fetchedAt = newKeySet(ctx, client, metadata.Keys), j.env.Now()
+	return cached.keys, nil
 }
 
-// issuer returns what is known of an issuer.
-func (j *Issuers) issuer(id string) *issuer {
+// cachedIssuer returns what is known of an issuer.
+func (j *Issuers) cachedIssuer(id string) *issuer {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	found := j.known[id]
-	if found == nil {
-		if len(j.known) >= maxKept {
-			clear(j.known)
+	entry := j.cached[id]
+	if entry == nil {
+		if len(j.cached) >= maxCached {
+			clear(j.cached)
 		}
-		found = &issuer{}
-		j.known[id] = found
+		entry = &issuer{}
+		j.cached[id] = entry
 	}
-	return found
+	return entry
 }
 
-// errAnswered says that an address is not asked because it has answered a moment ago.
-var errAnswered = errors.New("the issuer has answered a moment ago")
+// errRecentlyAnswered says that an address is not asked because it has answered a moment ago.
+var errRecentlyAnswered = errors.New("the issuer has answered a moment ago")
 
-// errFailed says that an address is not asked because it has not answered a moment ago.
-var errFailed = errors.New("the issuer has not answered a moment ago")
+// errRecentlyFailed says that an address is not asked because it has not answered a moment ago.
+var errRecentlyFailed = errors.New("the issuer has not answered a moment ago")
 
-// paces is when the addresses of issuers may be asked again.
-type paces struct {
+// pacer is when the addresses of issuers may be asked again.
+type pacer struct {
 	now func() time.Time
 
-	mu    sync.Mutex
-	until map[string]pace
+	mu   sync.Mutex
+	next map[string]pause
 }
 
-type pace struct {
-	until time.Time
-	why   error
+type pause struct {
+	until  time.Time
+	reason error
 }
 
-// check returns why an address may not be asked now.
-func (p *paces) check(address string) error {
+// pauseReason returns why an address may not be asked now.
+func (p *pacer) pauseReason(address string) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if held := p.until[address]; p.now().Before(held.until) {
-		return held.why
+	if paused := p.next[address]; p.now().Before(paused.until) {
+		return paused.reason
 	}
 	return nil
 }
 
-// note remembers whether an address has answered.
-func (p *paces) note(address string, answered bool) {
+// record remembers whether an address has answered.
+func (p *pacer) record(address string, answered bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if len(p.until) >= maxKept {
-		clear(p.until)
+	if len(p.next) >= maxCached {
+		clear(p.next)
 	}
 	if answered {
-		p.until[address] = pace{p.now().Add(afterAnswer), errAnswered}
+		p.next[address] = pause{p.now().Add(pauseAfterAnswer), errRecentlyAnswered}
 	} else {
-		p.until[address] = pace{p.now().Add(afterFailure), errFailed}
+		p.next[address] = pause{p.now().Add(pauseAfterFailure), errRecentlyFailed}
 	}
 }
 
 // pacedTransport asks each address of an issuer only as often as its pace permits.
 type pacedTransport struct {
 	next  http.RoundTripper
-	paces *paces
+	paces *pacer
 	id    string
 }
 
 // RoundTrip implements http.RoundTripper.
 func (p pacedTransport) RoundTrip(request *http.Request) (*http.Response, error) {
 	address := p.id + " " + request.URL.String()
-	if err := p.paces.check(address); err != nil {
+	if err := p.paces.pauseReason(address); err != nil {
 		return nil, err
 	}
 	answer, err := p.next.RoundTrip(request)
-	p.paces.note(address, err == nil && answer.StatusCode == http.StatusOK)
+	p.paces.record(address, err == nil && answer.StatusCode == http.StatusOK)
 	return answer, err
 }

@@ -72,19 +72,19 @@ func (r *readableKeys) RoundTrip(request *http.Request) (*http.Response, error) 
 	return answer, nil
 }
 
-// mistakeOf says which check an ID token fails, with what the settings want and what the token says. It reads the token without believing it.
+// explainTokenError says which check an ID token fails, with what the settings want and what the token says. It reads the token without believing it.
 // Unsigned means that no key of the provider fits.
-func mistakeOf(raw, issuer string, settings source, now time.Time, unsigned bool, err error) string {
-	var known []jose.SignatureAlgorithm
+func explainTokenError(raw, issuer string, config providerConfig, now time.Time, unsigned bool, err error) string {
+	var accepted []jose.SignatureAlgorithm
 	for _, name := range algorithms {
-		known = append(known, jose.SignatureAlgorithm(name))
+		accepted = append(accepted, jose.SignatureAlgorithm(name))
 	}
-	token, malformed := jose.ParseSigned(raw, known)
+	token, malformed := jose.ParseSigned(raw, accepted)
 	claims := map[string]json.RawMessage{}
 	if malformed != nil || json.Unmarshal(token.UnsafePayloadWithoutVerification(), &claims) != nil {
 		return "is no signed token, or is signed with an algorithm other than " + strings.Join(algorithms, ", ")
 	}
-	var named struct {
+	var read struct {
 		issuer, subject, nonce string
 		audience               jwt.Audience
 		expiry, issued         float64
@@ -94,8 +94,8 @@ func mistakeOf(raw, issuer string, settings source, now time.Time, unsigned bool
 		into     any
 		required bool
 	}{
-		{"iss", &named.issuer, true}, {"aud", &named.audience, true}, {"exp", &named.expiry, true}, {"iat", &named.issued, false},
-		{"sub", &named.subject, false}, {"nonce", &named.nonce, false},
+		{"iss", &read.issuer, true}, {"aud", &read.audience, true}, {"exp", &read.expiry, true}, {"iat", &read.issued, false},
+		{"sub", &read.subject, false}, {"nonce", &read.nonce, false},
 	} {
 		switch text := string(claims[claim.name]); {
 		case text == "" || text == "null":
@@ -109,10 +109,10 @@ func mistakeOf(raw, issuer string, settings source, now time.Time, unsigned bool
 	}
 	var expired *goidc.TokenExpiredError
 	switch {
-	case !settings.tenants && named.issuer != issuer:
-		return fmt.Sprintf("names the issuer %q, not %q", named.issuer, issuer)
-	case !named.audience.Contains(settings.ClientID):
-		return fmt.Sprintf("is not for the client %q", settings.ClientID)
+	case !config.multiTenant && read.issuer != issuer:
+		return fmt.Sprintf("names the issuer %q, not %q", read.issuer, issuer)
+	case !read.audience.Contains(config.ClientID):
+		return fmt.Sprintf("is not for the client %q", config.ClientID)
 	case errors.As(err, &expired):
 		return fmt.Sprintf("expired at %s, and it is %s here", expired.Expiry.UTC().Format(time.RFC3339), now.UTC().Format(time.RFC3339))
 	case unsigned:

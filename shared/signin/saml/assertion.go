@@ -11,29 +11,29 @@ import (
 )
 
 const (
-	successStatus = "urn:oasis:names:tc:SAML:2.0:status:Success"
-	bearerMethod  = "urn:oasis:names:tc:SAML:2.0:cm:bearer" //nolint:gosec // the name of a method
-	unspecified   = "urn:oasis:names:tc:SAML:1.1:nameid-format:unspecified"
-	transient     = "urn:oasis:names:tc:SAML:2.0:nameid-format:transient"
+	successStatus     = "urn:oasis:names:tc:SAML:2.0:status:Success"
+	bearerMethod      = "urn:oasis:names:tc:SAML:2.0:cm:bearer" //nolint:gosec // the name of a method
+	unspecifiedFormat = "urn:oasis:names:tc:SAML:1.1:nameid-format:unspecified"
+	transientFormat   = "urn:oasis:names:tc:SAML:2.0:nameid-format:transient"
 	// skew is how much the clock of a provider may differ.
 	skew = time.Minute
-	// answeredWithin is how old an assertion may be: a request is not older either.
-	answeredWithin = 10 * time.Minute
+	// maxAssertionAge is how old an assertion may be: a request is not older either.
+	maxAssertionAge = 10 * time.Minute
 )
 
-// expected is what a response must fit.
-type expected struct {
-	// callback is the address that the response names, audience the audience of its assertion, and request the ID of the request that it
+// responseCheck is what a response must fit.
+type responseCheck struct {
+	// callbackURL is the address that the response names, audience the audience of its assertion, and request the ID of the request that it
 	// answers.
-	callback, audience, request string
+	callbackURL, audience, requestID string
 	// issuer is the issuer of the response. Empty: any issuer whose certificate is one of certificates.
 	issuer string
 	// format is that of the NameID.
 	format       string
 	certificates []*x509.Certificate
-	// unsigned accepts any signature, and none.
-	unsigned bool
-	now      time.Time
+	// acceptUnsigned accepts any signature, and none.
+	acceptUnsigned bool
+	now            time.Time
 }
 
 // assertion is what was read of the verified part of a response.
@@ -44,35 +44,35 @@ type assertion struct {
 	sessionEnds time.Time
 }
 
-// refused is a status of the provider that is not a success.
-type refused struct{ status string }
+// statusError is a status of the provider that is not a success.
+type statusError struct{ status string }
 
-func (r *refused) Error() string { return "the provider answers " + r.status }
+func (r *statusError) Error() string { return "the provider answers " + r.status }
 
-// read verifies a response, and returns what its assertion says. Errors: refused, and what is wrong with the response, without a value
+// verify verifies a response, and returns what its assertion says. Errors: refused, and what is wrong with the response, without a value
 // from it. Source: SAML 2.0 Core, 3.3; SAML 2.0 Profiles, 4.1.4.3.
-func (e expected) read(text []byte) (*assertion, error) {
+func (e responseCheck) verify(text []byte) (*assertion, error) {
 	root, err := parse(text)
 	if err != nil {
 		return nil, err
 	}
-	if err := placed(root); err != nil {
+	if err := checkStructure(root); err != nil {
 		return nil, err
 	}
-	signed := e.unsigned
+	signed := e.acceptUnsigned
 	// A response may be signed, its assertion, or both. From here on, only what was verified is read.
-	if !e.unsigned && signatureOf(root) != nil {
-		if root, err = verified(root, e.certificates, e.now); err != nil {
+	if !e.acceptUnsigned && signatureOf(root) != nil {
+		if root, err = verifySignature(root, e.certificates, e.now); err != nil {
 			return nil, err
 		}
 		signed = true
 	}
-	asserted, err := e.response(root)
+	asserted, err := e.checkResponse(root)
 	if err != nil {
 		return nil, err
 	}
-	if !e.unsigned && signatureOf(asserted) != nil {
-		if asserted, err = verified(asserted, e.certificates, e.now); err != nil {
+	if !e.acceptUnsigned && signatureOf(asserted) != nil {
+		if asserted, err = verifySignature(asserted, e.certificates, e.now); err != nil {
 			return nil, err
 		}
 		signed = true
@@ -80,23 +80,23 @@ func (e expected) read(text []byte) (*assertion, error) {
 	if !signed {
 		return nil, errSignature
 	}
-	return e.assertion(asserted)
+	return e.checkAssertion(asserted)
 }
 
-// placed refuses a response that does not have one assertion, directly in it, in clear, and signatures directly in these two alone:
+// checkStructure refuses a response that does not have one assertion, directly in it, in clear, and signatures directly in these two alone:
 // nothing that could be taken for the signed assertion is anywhere else.
-func placed(root *etree.Element) error {
-	if !is(root, protocolNS, "Response") {
+func checkStructure(root *etree.Element) error {
+	if !hasName(root, protocolNS, "Response") {
 		return errors.New("is not a response")
 	}
 	var asserted *etree.Element
 	for _, child := range root.ChildElements() {
 		switch {
-		case is(child, assertionNS, "Assertion") && asserted == nil:
+		case hasName(child, assertionNS, "Assertion") && asserted == nil:
 			asserted = child
-		case is(child, protocolNS, "Status"):
+		case hasName(child, protocolNS, "Status"):
 			if status, err := statusOf(child); err == nil && status != successStatus {
-				return &refused{status}
+				return &statusError{status}
 			}
 		}
 	}
@@ -114,7 +114,7 @@ func placed(root *etree.Element) error {
 				return errors.New("is encrypted")
 			case child.Tag == "Signature":
 				signatures[element]++
-				if !is(child, signatureNS, "Signature") || element != root && element != asserted || signatures[element] > 1 {
+				if !hasName(child, signatureNS, "Signature") || element != root && element != asserted || signatures[element] > 1 {
 					return errors.New("has a signature that is not where it must be")
 				}
 			}
@@ -129,22 +129,22 @@ func placed(root *etree.Element) error {
 
 // statusOf returns the code of a status, or the more specific one in it.
 func statusOf(status *etree.Element) (string, error) {
-	parts := open(status)
+	parts := openChildren(status)
 	code := parts.must(protocolNS, "StatusCode")
 	parts.may(protocolNS, "StatusMessage")
 	parts.may(protocolNS, "StatusDetail")
-	said := code.SelectAttrValue("Value", "")
-	if said != successStatus {
-		if more := open(code).may(protocolNS, "StatusCode"); more != nil {
-			said = more.SelectAttrValue("Value", said)
+	statusCode := code.SelectAttrValue("Value", "")
+	if statusCode != successStatus {
+		if detail := openChildren(code).may(protocolNS, "StatusCode"); detail != nil {
+			statusCode = detail.SelectAttrValue("Value", statusCode)
 		}
 	}
-	return said, parts.close()
+	return statusCode, parts.close()
 }
 
-// response checks a response, and returns its assertion.
-func (e expected) response(root *etree.Element) (*etree.Element, error) {
-	parts := open(root)
+// checkResponse checks a response, and returns its assertion.
+func (e responseCheck) checkResponse(root *etree.Element) (*etree.Element, error) {
+	parts := openChildren(root)
 	issuer := parts.may(assertionNS, "Issuer")
 	parts.may(signatureNS, "Signature")
 	status, err := statusOf(parts.must(protocolNS, "Status"))
@@ -153,19 +153,19 @@ func (e expected) response(root *etree.Element) (*etree.Element, error) {
 		return nil, err
 	}
 	switch {
-	case !is(root, protocolNS, "Response") || root.SelectAttrValue("Version", "") != "2.0":
+	case !hasName(root, protocolNS, "Response") || root.SelectAttrValue("Version", "") != "2.0":
 		return nil, errors.New("is not a response of SAML 2.0")
 	case status != successStatus:
-		return nil, &refused{status}
-	case root.SelectAttrValue("Destination", "") != e.callback:
+		return nil, &statusError{status}
+	case root.SelectAttrValue("Destination", "") != e.callbackURL:
 		return nil, errors.New("its Destination is not redirectURI")
-	case !same(root.SelectAttrValue("InResponseTo", ""), e.request):
-		return nil, errOther
+	case !constantTimeEqual(root.SelectAttrValue("InResponseTo", ""), e.requestID):
+		return nil, errOtherRequest
 	}
 	if issuer == nil {
 		return asserted, nil
 	}
-	from, err := value(issuer)
+	from, err := trimmedText(issuer)
 	if err != nil {
 		return nil, err
 	}
@@ -176,39 +176,39 @@ func (e expected) response(root *etree.Element) (*etree.Element, error) {
 	return asserted, nil
 }
 
-// errOther says that a response answers no request, or another one.
-var errOther = errors.New("does not answer this request")
+// errOtherRequest says that a response answers no request, or another one.
+var errOtherRequest = errors.New("does not answer this request")
 
-// assertion reads a verified assertion.
-func (e expected) assertion(root *etree.Element) (*assertion, error) {
-	if !is(root, assertionNS, "Assertion") || root.SelectAttrValue("Version", "") != "2.0" || root.SelectAttrValue("ID", "") == "" {
+// checkAssertion reads a verified assertion.
+func (e responseCheck) checkAssertion(root *etree.Element) (*assertion, error) {
+	if !hasName(root, assertionNS, "Assertion") || root.SelectAttrValue("Version", "") != "2.0" || root.SelectAttrValue("ID", "") == "" {
 		return nil, errors.New("its assertion is not one of SAML 2.0")
 	}
-	issued, err := instant(root, "IssueInstant")
+	issued, err := parseInstant(root, "IssueInstant")
 	switch {
 	case err != nil:
 		return nil, err
-	case issued.IsZero() || issued.After(e.now.Add(skew)) || issued.Add(answeredWithin+skew).Before(e.now):
+	case issued.IsZero() || issued.After(e.now.Add(skew)) || issued.Add(maxAssertionAge+skew).Before(e.now):
 		return nil, errors.New("its assertion was not issued just now")
 	}
-	parts := open(root)
-	issuer, err := value(parts.must(assertionNS, "Issuer"))
+	parts := openChildren(root)
+	issuer, err := trimmedText(parts.must(assertionNS, "Issuer"))
 	if err != nil {
 		return nil, err
 	}
 	parts.may(signatureNS, "Signature")
 	subject := parts.must(assertionNS, "Subject")
 	conditions := parts.must(assertionNS, "Conditions")
-	found := &assertion{attributes: map[string][]string{}}
+	result := &assertion{attributes: map[string][]string{}}
 	authenticated := 0
 	for {
 		if statement := parts.may(assertionNS, "AuthnStatement"); statement != nil {
 			authenticated++
-			if err := e.session(statement, found); err != nil {
+			if err := e.readSessionEnd(statement, result); err != nil {
 				return nil, err
 			}
 		} else if statement := parts.may(assertionNS, "AttributeStatement"); statement != nil {
-			if err := found.add(statement); err != nil {
+			if err := result.addAttributes(statement); err != nil {
 				return nil, err
 			}
 		} else {
@@ -226,15 +226,15 @@ func (e expected) assertion(root *etree.Element) (*assertion, error) {
 	case authenticated == 0:
 		return nil, errors.New("its assertion has no AuthnStatement")
 	}
-	if err := e.conditions(conditions); err != nil {
+	if err := e.checkConditions(conditions); err != nil {
 		return nil, err
 	}
-	return found, e.subject(subject, found)
+	return result, e.checkSubject(subject, result)
 }
 
-// session reads when the session at the provider ends. Of several ends, the first counts.
-func (e expected) session(statement *etree.Element, found *assertion) error {
-	end, err := instant(statement, "SessionNotOnOrAfter")
+// readSessionEnd reads when the session at the provider ends. Of several ends, the first counts.
+func (e responseCheck) readSessionEnd(statement *etree.Element, result *assertion) error {
+	end, err := parseInstant(statement, "SessionNotOnOrAfter")
 	switch {
 	case err != nil:
 		return err
@@ -242,26 +242,26 @@ func (e expected) session(statement *etree.Element, found *assertion) error {
 		return nil
 	case !e.now.Before(end):
 		return errors.New("the session at the provider has ended")
-	case found.sessionEnds.IsZero() || end.Before(found.sessionEnds):
-		found.sessionEnds = end
+	case result.sessionEnds.IsZero() || end.Before(result.sessionEnds):
+		result.sessionEnds = end
 	}
 	return nil
 }
 
-// conditions checks the time and the audience of an assertion. An unknown condition counts as not fulfilled.
-func (e expected) conditions(element *etree.Element) error {
-	if err := e.within(element); err != nil {
+// checkConditions checks the time and the audience of an assertion. An unknown condition counts as not fulfilled.
+func (e responseCheck) checkConditions(element *etree.Element) error {
+	if err := e.checkValidity(element); err != nil {
 		return err
 	}
-	parts := open(element)
+	parts := openChildren(element)
 	audiences := 0
 	for {
 		if restriction := parts.may(assertionNS, "AudienceRestriction"); restriction != nil {
 			audiences++
-			named := open(restriction)
+			named := openChildren(restriction)
 			ours := false
 			for next := named.may(assertionNS, "Audience"); next != nil; next = named.may(assertionNS, "Audience") {
-				audience, err := value(next)
+				audience, err := trimmedText(next)
 				if err != nil {
 					return err
 				}
@@ -283,13 +283,13 @@ func (e expected) conditions(element *etree.Element) error {
 	return parts.close()
 }
 
-// within checks NotBefore and NotOnOrAfter, as far as an element has them.
-func (e expected) within(element *etree.Element) error {
-	from, err := instant(element, "NotBefore")
+// checkValidity checks NotBefore and NotOnOrAfter, as far as an element has them.
+func (e responseCheck) checkValidity(element *etree.Element) error {
+	from, err := parseInstant(element, "NotBefore")
 	if err != nil {
 		return err
 	}
-	until, err := instant(element, "NotOnOrAfter")
+	until, err := parseInstant(element, "NotOnOrAfter")
 	switch {
 	case err != nil:
 		return err
@@ -301,15 +301,15 @@ func (e expected) within(element *etree.Element) error {
 	return nil
 }
 
-// subject reads who an assertion is about, and checks that this browser may bring it.
-func (e expected) subject(element *etree.Element, found *assertion) error {
-	parts := open(element)
+// checkSubject reads who an assertion is about, and checks that this browser may bring it.
+func (e responseCheck) checkSubject(element *etree.Element, result *assertion) error {
+	parts := openChildren(element)
 	id := parts.must(assertionNS, "NameID")
 	var confirmed bool
-	var wrong error
+	var problem error
 	for next := parts.may(assertionNS, "SubjectConfirmation"); next != nil; next = parts.may(assertionNS, "SubjectConfirmation") {
-		if err := e.confirmation(next); err != nil {
-			wrong = err
+		if err := e.checkConfirmation(next); err != nil {
+			problem = err
 		} else {
 			confirmed = true
 		}
@@ -318,33 +318,33 @@ func (e expected) subject(element *etree.Element, found *assertion) error {
 		return err
 	}
 	if !confirmed {
-		if wrong == nil {
-			wrong = errors.New("its subject has no SubjectConfirmation")
+		if problem == nil {
+			problem = errors.New("its subject has no SubjectConfirmation")
 		}
-		return wrong
+		return problem
 	}
 	var err error
-	if found.subject, err = exact(id); err != nil {
+	if result.subject, err = exactText(id); err != nil {
 		return err
 	}
-	format := id.SelectAttrValue("Format", unspecified)
+	format := id.SelectAttrValue("Format", unspecifiedFormat)
 	switch {
-	case strings.TrimSpace(found.subject) == "":
+	case strings.TrimSpace(result.subject) == "":
 		return errors.New("its NameID is empty")
-	case format == transient:
+	case format == transientFormat:
 		return errors.New("its NameID is another one at each sign-in: persistent is needed")
-	case format != unspecified && e.format != unspecified && format != e.format:
+	case format != unspecifiedFormat && e.format != unspecifiedFormat && format != e.format:
 		return errors.New("the format of its NameID is not nameIDPolicyFormat")
 	}
 	return nil
 }
 
-// confirmation checks that a subject may be confirmed by whoever brings the assertion, here, now, and as an answer to this request.
-func (e expected) confirmation(element *etree.Element) error {
+// checkConfirmation checks that a subject may be confirmed by whoever brings the assertion, here, now, and as an answer to this request.
+func (e responseCheck) checkConfirmation(element *etree.Element) error {
 	if element.SelectAttrValue("Method", "") != bearerMethod {
 		return errors.New("its subject is not confirmed by a bearer")
 	}
-	parts := open(element)
+	parts := openChildren(element)
 	if by := parts.may(assertionNS, "NameID"); by != nil {
 		return errors.New("its subject is confirmed by somebody else")
 	}
@@ -352,27 +352,27 @@ func (e expected) confirmation(element *etree.Element) error {
 	if err := parts.close(); err != nil {
 		return err
 	}
-	switch until, err := instant(data, "NotOnOrAfter"); {
+	switch until, err := parseInstant(data, "NotOnOrAfter"); {
 	case err != nil:
 		return err
 	case until.IsZero():
 		return errors.New("its SubjectConfirmationData has no NotOnOrAfter")
-	case data.SelectAttrValue("Recipient", "") != e.callback:
+	case data.SelectAttrValue("Recipient", "") != e.callbackURL:
 		return errors.New("its Recipient is not redirectURI")
-	case !same(data.SelectAttrValue("InResponseTo", ""), e.request):
-		return errOther
+	case !constantTimeEqual(data.SelectAttrValue("InResponseTo", ""), e.requestID):
+		return errOtherRequest
 	}
-	return e.within(data)
+	return e.checkValidity(data)
 }
 
-// add reads attributes. A value that is not a text is left out.
-func (a *assertion) add(statement *etree.Element) error {
-	parts := open(statement)
-	for next := parts.may(assertionNS, "Attribute"); next != nil; next = parts.may(assertionNS, "Attribute") {
-		name := next.SelectAttrValue("Name", "")
-		values := open(next)
-		for one := values.may(assertionNS, "AttributeValue"); one != nil; one = values.may(assertionNS, "AttributeValue") {
-			if text, err := exact(one); err == nil {
+// addAttributes reads attributes. A value that is not a text is left out.
+func (a *assertion) addAttributes(statement *etree.Element) error {
+	parts := openChildren(statement)
+	for attribute := parts.may(assertionNS, "Attribute"); attribute != nil; attribute = parts.may(assertionNS, "Attribute") {
+		name := attribute.SelectAttrValue("Name", "")
+		values := openChildren(attribute)
+		for element := values.may(assertionNS, "AttributeValue"); element != nil; element = values.may(assertionNS, "AttributeValue") {
+			if text, err := exactText(element); err == nil {
 				a.attributes[name] = append(a.attributes[name], text)
 			}
 		}
@@ -383,17 +383,19 @@ func (a *assertion) add(statement *etree.Element) error {
 	return parts.close()
 }
 
-// instant reads a time. Zero: the element does not have it.
-func instant(element *etree.Element, attribute string) (time.Time, error) {
+// parseInstant reads a time. Zero: the element does not have it.
+func parseInstant(element *etree.Element, attribute string) (time.Time, error) {
 	text := element.SelectAttrValue(attribute, "")
 	if text == "" {
 		return time.Time{}, nil
 	}
-	at, err := time.Parse(time.RFC3339, text)
+	parsed, err := time.Parse(time.RFC3339, text)
 	if err != nil {
 		return time.Time{}, errors.New(attribute + " is not a time")
 	}
-	return at, nil
+	return parsed, nil
 }
 
-func same(a, b string) bool { return b != "" && subtle.ConstantTimeCompare([]byte(a), []byte(b)) == 1 }
+func constantTimeEqual(a, b string) bool {
+	return b != "" && subtle.ConstantTimeCompare([]byte(a), []byte(b)) == 1
+}

@@ -27,9 +27,9 @@ const (
 	maxPrefixes   = 32
 )
 
-// name is what the names of elements, attributes and prefixes must look like. The names of SAML do; others have been read differently
+// namePattern is what the names of elements, attributes and prefixes must look like. The names of SAML do; others have been read differently
 // by different readers.
-var name = lazyregexp.New(`^[A-Za-z_][A-Za-z0-9_.-]*$`)
+var namePattern = lazyregexp.New(`^[A-Za-z_][A-Za-z0-9_.-]*$`)
 
 // parse reads the text of a response, and refuses everything in it that two readers could understand differently: a DTD and its
 // entities, comments, processing instructions, unusual names, and IDs that are not unique. Nothing is verified yet.
@@ -50,7 +50,7 @@ func parse(text []byte) (*etree.Element, error) {
 func scan(text []byte) error {
 	decoder := xml.NewDecoder(bytes.NewReader(text))
 	decoder.CharsetReader = func(string, io.Reader) (io.Reader, error) { return nil, errors.New("is not in UTF-8") }
-	s := scanned{prefixes: map[string]bool{}, ids: map[string]bool{}}
+	s := scanner{prefixes: map[string]bool{}, ids: map[string]bool{}}
 	for {
 		begin := decoder.InputOffset()
 		token, err := decoder.RawToken()
@@ -71,13 +71,13 @@ func scan(text []byte) error {
 	return nil
 }
 
-// scanned is what scan has seen.
-type scanned struct {
+// scanner is what scan has seen.
+type scanner struct {
 	depth, roots, elements int
 	prefixes, ids          map[string]bool
 }
 
-func (s *scanned) token(token xml.Token, first bool) error {
+func (s *scanner) token(token xml.Token, first bool) error {
 	switch token := token.(type) {
 	case xml.Directive:
 		return errors.New("has a document type")
@@ -106,7 +106,7 @@ func (s *scanned) token(token xml.Token, first bool) error {
 			return errors.New("has too many elements")
 		case len(token.Attr) > maxAttributes:
 			return errors.New("has too many attributes")
-		case !plain(token.Name):
+		case !isPlainName(token.Name):
 			return errors.New("has an unusual name")
 		}
 		return s.attributes(token.Attr)
@@ -115,10 +115,10 @@ func (s *scanned) token(token xml.Token, first bool) error {
 }
 
 // attributes looks at the attributes of an element. The ID of an element has the name ID, or Id in a signature, without a prefix.
-func (s *scanned) attributes(attributes []xml.Attr) error {
+func (s *scanner) attributes(attributes []xml.Attr) error {
 	seen := map[xml.Name]bool{}
 	for _, attribute := range attributes {
-		if !plain(attribute.Name) || seen[attribute.Name] {
+		if !isPlainName(attribute.Name) || seen[attribute.Name] {
 			return errors.New("has an unusual name, or an attribute twice")
 		}
 		seen[attribute.Name] = true
@@ -138,12 +138,12 @@ func (s *scanned) attributes(attributes []xml.Attr) error {
 	return nil
 }
 
-func plain(given xml.Name) bool {
-	return name().MatchString(given.Local) && (given.Space == "" || name().MatchString(given.Space))
+func isPlainName(given xml.Name) bool {
+	return namePattern().MatchString(given.Local) && (given.Space == "" || namePattern().MatchString(given.Space))
 }
 
-// is reports whether an element has a namespace and a name.
-func is(element *etree.Element, namespace, tag string) bool {
+// hasName reports whether an element has a namespace and a name.
+func hasName(element *etree.Element, namespace, tag string) bool {
 	return element.Tag == tag && element.NamespaceURI() == namespace
 }
 
@@ -153,8 +153,8 @@ type cursor struct {
 	wrong error
 }
 
-// open returns the elements in an element. Texts between them are refused.
-func open(element *etree.Element) *cursor {
+// openChildren returns the elements in an element. Texts between them are refused.
+func openChildren(element *etree.Element) *cursor {
 	c := &cursor{rest: element.ChildElements()}
 	for _, child := range element.Child {
 		if text, isText := child.(*etree.CharData); isText && strings.TrimSpace(text.Data) != "" {
@@ -166,7 +166,7 @@ func open(element *etree.Element) *cursor {
 
 // may returns the next element if it has this name, and nil otherwise.
 func (c *cursor) may(namespace, tag string) *etree.Element {
-	if len(c.rest) == 0 || !is(c.rest[0], namespace, tag) {
+	if len(c.rest) == 0 || !hasName(c.rest[0], namespace, tag) {
 		return nil
 	}
 	next := c.rest[0]
@@ -193,15 +193,15 @@ func (c *cursor) close() error {
 	return c.wrong
 }
 
-// value returns the text of an element without the white space around it: that of a URI or of base64. It must have nothing but a text.
-func value(element *etree.Element) (string, error) {
-	text, err := exact(element)
+// trimmedText returns the text of an element without the white space around it: that of a URI or of base64. It must have nothing but a text.
+func trimmedText(element *etree.Element) (string, error) {
+	text, err := exactText(element)
 	return strings.TrimSpace(text), err
 }
 
-// exact returns the text of an element as it is written, for names: two names that differ in white space are two names. It must have nothing
+// exactText returns the text of an element as it is written, for names: two names that differ in white space are two names. It must have nothing
 // but a text.
-func exact(element *etree.Element) (string, error) {
+func exactText(element *etree.Element) (string, error) {
 	var text strings.Builder
 	for _, child := range element.Child {
 		data, isText := child.(*etree.CharData)

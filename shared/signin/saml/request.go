@@ -21,17 +21,17 @@ func requestID(state string) string {
 	return "_" + hex.EncodeToString(sum[:])
 }
 
-// entity is what the platform calls itself at a provider.
-func entity(settings *model.SAMLProvider) string {
+// entityID is what the platform calls itself at a provider.
+func entityID(settings *model.SAMLProvider) string {
 	if settings.EntityIssuer != "" {
 		return settings.EntityIssuer
 	}
 	return settings.RedirectURI
 }
 
-// address returns where a browser brings the request of a state. Source: SAML 2.0 Core, 3.4.1; SAML 2.0 Bindings, 3.4.
-func address(settings *model.SAMLProvider, state string, now time.Time) (string, error) {
-	at, err := url.Parse(settings.SSOURL)
+// authnRequestURL returns where a browser brings the request of a state. Source: SAML 2.0 Core, 3.4.1; SAML 2.0 Bindings, 3.4.
+func authnRequestURL(settings *model.SAMLProvider, state string, now time.Time) (string, error) {
+	parsed, err := url.Parse(settings.SSOURL)
 	if err != nil {
 		return "", fmt.Errorf("reading ssoURL: %w", err)
 	}
@@ -45,7 +45,7 @@ func address(settings *model.SAMLProvider, state string, now time.Time) (string,
 	request.CreateAttr("Destination", settings.SSOURL)
 	request.CreateAttr("AssertionConsumerServiceURL", settings.RedirectURI)
 	request.CreateAttr("ProtocolBinding", "urn:oasis:names:tc:SAML:2.0:bindings:HTTP-POST")
-	request.CreateElement("saml:Issuer").SetText(entity(settings))
+	request.CreateElement("saml:Issuer").SetText(entityID(settings))
 	policy := request.CreateElement("samlp:NameIDPolicy")
 	policy.CreateAttr("Format", settings.NameIDPolicyFormat)
 	policy.CreateAttr("AllowCreate", "true")
@@ -64,9 +64,9 @@ func address(settings *model.SAMLProvider, state string, now time.Time) (string,
 	if err := writer.Close(); err != nil {
 		return "", fmt.Errorf("compressing a request: %w", err)
 	}
-	query := at.Query()
+	query := parsed.Query()
 	query.Set("SAMLRequest", base64.StdEncoding.EncodeToString(deflated.Bytes()))
 	query.Set("RelayState", state)
-	at.RawQuery = query.Encode()
-	return at.String(), nil
+	parsed.RawQuery = query.Encode()
+	return parsed.String(), nil
 }

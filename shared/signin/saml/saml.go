@@ -31,26 +31,26 @@ type Providers struct{ env *platform.Environment }
 // Open returns the providers of an environment.
 func Open(env *platform.Environment) *Providers { return &Providers{env} }
 
-// Begin implements signin.Provider. The request is in the address.
-func (p *Providers) Begin(_ context.Context, one signin.Connector, request signin.Request) (string, error) {
+// AuthorizationURL implements signin.Provider. The request is in the address.
+func (p *Providers) AuthorizationURL(_ context.Context, conn signin.Connector, request signin.Request) (string, error) {
 	// Nobody goes there in vain.
-	if _, err := p.trust(one.Settings.SAML); err != nil {
+	if _, err := p.signingCertificates(conn.Settings.SAML); err != nil {
 		return "", err
 	}
-	at, err := address(one.Settings.SAML, request.State, p.env.Now())
+	address, err := authnRequestURL(conn.Settings.SAML, request.State, p.env.Now())
 	if err != nil {
 		return "", signin.Misconfigured("ssoURL cannot be read")
 	}
-	return at, nil
+	return address, nil
 }
 
-// End implements signin.Provider. A session at a SAML provider ends there alone.
-func (p *Providers) End(context.Context, signin.Connector) (string, error) { return "", nil }
+// EndSessionURL implements signin.Provider. A session at a SAML provider ends there alone.
+func (p *Providers) EndSessionURL(context.Context, signin.Connector) (string, error) { return "", nil }
 
-// Finish implements signin.Provider: it reads the response that a browser has posted, as the answer to the request of a state.
-func (p *Providers) Finish(_ context.Context, one signin.Connector, answer signin.Answer) (signin.Person, error) {
-	given := one.Settings.SAML
-	encoded, err := signin.Parameter(answer.Values, "SAMLResponse")
+// HandleCallback implements signin.Provider: it reads the response that a browser has posted, as the answer to the request of a state.
+func (p *Providers) HandleCallback(_ context.Context, conn signin.Connector, callback signin.Response) (signin.Person, error) {
+	saml_ := conn.Settings.SAML
+	encoded, err := signin.Parameter(callback.Values, "SAMLResponse")
 	if err != nil {
 		return signin.Person{}, err
 	}
@@ -58,23 +58,23 @@ func (p *Providers) Finish(_ context.Context, one signin.Connector, answer signi
 	if err != nil || len(text) == 0 {
 		return signin.Person{}, signin.Misconfigured("the response is not in base64")
 	}
-	certificates, err := p.trust(given)
+	certificates, err := p.signingCertificates(saml_)
 	if err != nil {
 		return signin.Person{}, err
 	}
-	wanted := expected{
-		callback: given.RedirectURI, audience: entity(given), request: requestID(answer.State), issuer: given.SSOIssuer,
-		format: given.NameIDPolicyFormat, certificates: certificates, unsigned: given.InsecureSkipSignatureValidation, now: p.env.Now(),
+	check := responseCheck{
+		callbackURL: saml_.RedirectURI, audience: entityID(saml_), requestID: requestID(callback.State), issuer: saml_.SSOIssuer,
+		format: saml_.NameIDPolicyFormat, certificates: certificates, acceptUnsigned: saml_.InsecureSkipSignatureValidation, now: p.env.Now(),
 	}
-	read, err := wanted.read(text)
-	var status *refused
+	asserted, err := check.verify(text)
+	var status *statusError
 	switch {
-	case errors.As(err, &status), errors.Is(err, errOther):
-		return signin.Person{}, signin.Refused(err.Error())
+	case errors.As(err, &status), errors.Is(err, errOtherRequest):
+		return signin.Person{}, signin.RefusedByProvider(err.Error())
 	case err != nil:
 		return signin.Person{}, signin.Misconfigured(sentence(err))
 	}
-	return person(given, read)
+	return mapAssertion(saml_, asserted)
 }
 
 // sentence is an error of a response as a sentence. Many of them begin with a verb.
@@ -87,9 +87,9 @@ func sentence(err error) string {
 	}
 }
 
-// trust returns the certificates that may sign for a provider. None: any response is accepted, signed or not. Errors: signin.Refusal.
-func (p *Providers) trust(given *model.SAMLProvider) ([]*x509.Certificate, error) {
-	if given.InsecureSkipSignatureValidation {
+// signingCertificates returns the certificates that may sign for a provider. None: any response is accepted, signed or not. Errors: signin.Refusal.
+func (p *Providers) signingCertificates(saml_ *model.SAMLProvider) ([]*x509.Certificate, error) {
+	if saml_.InsecureSkipSignatureValidation {
 		if p.env.UnsignedSAML != settings.On && !p.env.LocalSigners {
 			return nil, signin.Misconfigured("insecureSkipSignatureValidation is not allowed on this platform")
 		}
@@ -98,11 +98,11 @@ func (p *Providers) trust(given *model.SAMLProvider) ([]*x509.Certificate, error
 	field := "caData"
 	var text []byte
 	var err error
-	if given.CAData != "" {
-		text, err = base64.StdEncoding.DecodeString(strings.TrimSpace(given.CAData))
+	if saml_.CAData != "" {
+		text, err = base64.StdEncoding.DecodeString(strings.TrimSpace(saml_.CAData))
 	} else {
 		field = "ca"
-		text, err = os.ReadFile(given.CA)
+		text, err = os.ReadFile(saml_.CA)
 	}
 	if err != nil {
 		return nil, signin.Misconfigured(field + " cannot be read here")
@@ -111,50 +111,50 @@ func (p *Providers) trust(given *model.SAMLProvider) ([]*x509.Certificate, error
 	if err != nil {
 		return nil, signin.Misconfigured(field + " has something that is not a certificate")
 	}
-	found, why := connector.UsableCertificates(certificates, p.env.Now())
+	usable, reason := connector.UsableCertificates(certificates, p.env.Now())
 	switch {
-	case len(found) == 0:
-		return nil, signin.Misconfigured(field + " " + why)
-	case len(found) > maxCertificates:
+	case len(usable) == 0:
+		return nil, signin.Misconfigured(field + " " + reason)
+	case len(usable) > maxCertificates:
 		return nil, signin.Misconfigured(field + " has too many certificates")
 	}
-	return found, nil
+	return usable, nil
 }
 
-// person returns who an assertion names. Source: Spec 2.7 (usernameAttr, emailAttr, groupsAttr, groupsDelim, allowedGroups, filterGroups).
-func person(given *model.SAMLProvider, read *assertion) (signin.Person, error) {
-	found := signin.Person{Subject: read.subject, SessionEnds: read.sessionEnds, Claims: slices.Sorted(maps.Keys(read.attributes))}
+// mapAssertion returns who an assertion names. Source: Spec 2.7 (usernameAttr, emailAttr, groupsAttr, groupsDelim, allowedGroups, filterGroups).
+func mapAssertion(saml_ *model.SAMLProvider, asserted *assertion) (signin.Person, error) {
+	person := signin.Person{Subject: asserted.subject, SessionEnds: asserted.sessionEnds, Claims: slices.Sorted(maps.Keys(asserted.attributes))}
 	for _, one := range []struct {
 		attribute, field string
 		into             *string
-	}{{given.UsernameAttr, "usernameAttr", &found.Username}, {given.EmailAttr, "emailAttr", &found.Email}} {
-		switch values := read.attributes[one.attribute]; {
+	}{{saml_.UsernameAttr, "usernameAttr", &person.Username}, {saml_.EmailAttr, "emailAttr", &person.Email}} {
+		switch values := asserted.attributes[one.attribute]; {
 		case one.attribute == "":
 		case len(values) == 0:
-			found.Absent = append(found.Absent, fmt.Sprintf("%s %.64q", one.field, one.attribute))
+			person.Absent = append(person.Absent, fmt.Sprintf("%s %.64q", one.field, one.attribute))
 		case len(values) > 1:
 			return signin.Person{}, signin.Misconfigured("the response has several values for " + one.field)
 		default:
 			*one.into = values[0]
 		}
 	}
-	if given.GroupsAttr != "" {
-		if len(read.attributes[given.GroupsAttr]) == 0 {
-			found.Absent = append(found.Absent, fmt.Sprintf("groupsAttr %.64q", given.GroupsAttr))
+	if saml_.GroupsAttr != "" {
+		if len(asserted.attributes[saml_.GroupsAttr]) == 0 {
+			person.Absent = append(person.Absent, fmt.Sprintf("groupsAttr %.64q", saml_.GroupsAttr))
 		}
-		for _, group := range read.attributes[given.GroupsAttr] {
-			if given.GroupsDelim == "" {
-				found.Groups = append(found.Groups, group)
+		for _, group := range asserted.attributes[saml_.GroupsAttr] {
+			if saml_.GroupsDelim == "" {
+				person.Groups = append(person.Groups, group)
 				continue
 			}
 			// The space beside a delimiter is a part of it.
-			for one := range strings.SplitSeq(group, given.GroupsDelim) {
-				found.Groups = append(found.Groups, strings.TrimSpace(one))
+			for one := range strings.SplitSeq(group, saml_.GroupsDelim) {
+				person.Groups = append(person.Groups, strings.TrimSpace(one))
 			}
 		}
 	}
-	found.Groups = slices.DeleteFunc(found.Groups, func(group string) bool {
-		return group == "" || given.FilterGroups && !slices.Contains(given.AllowedGroups, group)
+	person.Groups = slices.DeleteFunc(person.Groups, func(group string) bool {
+		return group == "" || saml_.FilterGroups && !slices.Contains(saml_.AllowedGroups, group)
 	})
-	return found, nil
+	return person, nil
 }

@@ -19,18 +19,18 @@ import (
 )
 
 const (
-	exclusive = "http://www.w3.org/2001/10/xml-exc-c14n#"
-	enveloped = "http://www.w3.org/2000/09/xmldsig#enveloped-signature"
+	exclusiveC14N      = "http://www.w3.org/2001/10/xml-exc-c14n#"
+	envelopedTransform = "http://www.w3.org/2000/09/xmldsig#enveloped-signature"
 )
 
-// methods and digests are the algorithms that are accepted, by their identifiers. Source: RFC 9231, 2.3 and 2.4.
+// signatureMethods and digests are the algorithms that are accepted, by their identifiers. Source: RFC 9231, 2.3 and 2.4.
 var (
-	methods = map[string]x509.SignatureAlgorithm{
+	signatureMethods = map[string]x509.SignatureAlgorithm{
 		dsig.RSASHA256SignatureMethod: x509.SHA256WithRSA, dsig.ECDSASHA256SignatureMethod: x509.ECDSAWithSHA256,
 		dsig.RSASHA384SignatureMethod: x509.SHA384WithRSA, dsig.ECDSASHA384SignatureMethod: x509.ECDSAWithSHA384,
 		dsig.RSASHA512SignatureMethod: x509.SHA512WithRSA, dsig.ECDSASHA512SignatureMethod: x509.ECDSAWithSHA512,
 	}
-	digests = map[string]crypto.Hash{
+	digestMethods = map[string]crypto.Hash{
 		"http://www.w3.org/2001/04/xmlenc#sha256":       crypto.SHA256,
 		"http://www.w3.org/2001/04/xmldsig-more#sha384": crypto.SHA384,
 		"http://www.w3.org/2001/04/xmlenc#sha512":       crypto.SHA512,
@@ -40,19 +40,19 @@ var (
 // errSignature says that no certificate of the configuration has made a signature. The reason is for nobody.
 var errSignature = errors.New("is not signed by a certificate of the configuration")
 
-// verified returns what one of the certificates has signed of an element that has a signature: it is read from the very bytes whose
+// verifySignature returns what one of the certificates has signed of an element that has a signature: it is read from the very bytes whose
 // digest was verified, without the signature. Everything that a signature could be except the one form that SAML has is refused
 // before it is verified. What the signature says about its key is ignored. Source: SAML 2.0 Core, 5.4; ADR-0038.
-func verified(element *etree.Element, certificates []*x509.Certificate, now time.Time) (*etree.Element, error) {
-	alone, err := detached(element)
+func verifySignature(element *etree.Element, certificates []*x509.Certificate, now time.Time) (*etree.Element, error) {
+	detached, err := detach(element)
 	if err != nil {
 		return nil, err
 	}
-	signature, id := signatureOf(alone), alone.SelectAttrValue("ID", "")
+	signature, id := signatureOf(detached), detached.SelectAttrValue("ID", "")
 	if signature == nil {
 		return nil, errSignature
 	}
-	parts := open(signature)
+	parts := openChildren(signature)
 	info, signatureValue := parts.must(signatureNS, dsig.SignedInfoTag), parts.must(signatureNS, dsig.SignatureValueTag)
 	parts.may(signatureNS, dsig.KeyInfoTag)
 	if err := parts.close(); err != nil {
@@ -62,11 +62,11 @@ func verified(element *etree.Element, certificates []*x509.Certificate, now time
 	if err != nil {
 		return nil, err
 	}
-	signed, err := decoded(signatureValue)
+	signed, err := decodeBase64(signatureValue)
 	if err != nil {
 		return nil, err
 	}
-	canonicalInfo, err := canonical(info, claimed.infoPrefixes)
+	canonicalInfo, err := canonicalize(info, claimed.infoPrefixes)
 	if err != nil {
 		return nil, err
 	}
@@ -83,8 +83,8 @@ func verified(element *etree.Element, certificates []*x509.Certificate, now time
 	if claimed, err = readSignedInfo(info, id); err != nil {
 		return nil, err
 	}
-	alone.RemoveChild(signature)
-	content, err := canonical(alone, claimed.contentPrefixes)
+	detached.RemoveChild(signature)
+	content, err := canonicalize(detached, claimed.contentPrefixes)
 	if err != nil {
 		return nil, err
 	}
@@ -96,27 +96,27 @@ func verified(element *etree.Element, certificates []*x509.Certificate, now time
 	return parse(content)
 }
 
-// detached returns a copy of an element that declares each namespace that its parents declare.
-func detached(element *etree.Element) (*etree.Element, error) {
+// detach returns a copy of an element that declares each namespace that its parents declare.
+func detach(element *etree.Element) (*etree.Element, error) {
 	namespaces, err := etreeutils.NSBuildParentContext(element)
 	if err != nil {
 		return nil, errSignature
 	}
-	alone, err := etreeutils.NSDetatch(namespaces, element)
+	detached, err := etreeutils.NSDetatch(namespaces, element)
 	if err != nil {
 		return nil, errSignature
 	}
-	return alone, nil
+	return detached, nil
 }
 
-// canonical returns an element in exclusive canonical XML. The namespaces of the prefixes, which white space separates, are treated as inclusive
+// canonicalize returns an element in exclusive canonical XML. The namespaces of the prefixes, which white space separates, are treated as inclusive
 // canonicalization does: they stay where nothing uses them. Source: Exclusive XML Canonicalization 1.0, 3.
-func canonical(element *etree.Element, prefixes string) ([]byte, error) {
-	alone, err := detached(element)
+func canonicalize(element *etree.Element, prefixes string) ([]byte, error) {
+	detached, err := detach(element)
 	if err != nil {
 		return nil, err
 	}
-	text, err := dsig.MakeC14N10ExclusiveCanonicalizerWithPrefixList(prefixes).Canonicalize(alone)
+	text, err := dsig.MakeC14N10ExclusiveCanonicalizerWithPrefixList(prefixes).Canonicalize(detached)
 	if err != nil {
 		return nil, errSignature
 	}
@@ -126,7 +126,7 @@ func canonical(element *etree.Element, prefixes string) ([]byte, error) {
 // signatureOf returns the signature that is directly in an element. Nil: it has none.
 func signatureOf(element *etree.Element) *etree.Element {
 	for _, child := range element.ChildElements() {
-		if is(child, signatureNS, dsig.SignatureTag) {
+		if hasName(child, signatureNS, dsig.SignatureTag) {
 			return child
 		}
 	}
@@ -144,52 +144,52 @@ type signedInfo struct {
 
 // readSignedInfo reads a SignedInfo. It refuses all but exactly one reference, to the element with an ID, and other algorithms than those here.
 func readSignedInfo(element *etree.Element, id string) (signedInfo, error) {
-	var found signedInfo
-	info := open(element)
-	canonicalization := info.must(signatureNS, dsig.CanonicalizationMethodTag)
-	method := info.must(signatureNS, dsig.SignatureMethodTag)
-	reference := info.must(signatureNS, dsig.ReferenceTag)
-	if err := info.close(); err != nil {
-		return found, err
+	var info signedInfo
+	children := openChildren(element)
+	canonicalization := children.must(signatureNS, dsig.CanonicalizationMethodTag)
+	method := children.must(signatureNS, dsig.SignatureMethodTag)
+	reference := children.must(signatureNS, dsig.ReferenceTag)
+	if err := children.close(); err != nil {
+		return info, err
 	}
-	referred := open(reference)
-	transforms := open(referred.must(signatureNS, dsig.TransformsTag))
+	referred := openChildren(reference)
+	transforms := openChildren(referred.must(signatureNS, dsig.TransformsTag))
 	digestMethod := referred.must(signatureNS, dsig.DigestMethodTag)
 	digestValue := referred.must(signatureNS, dsig.DigestValueTag)
 	first, second := transforms.must(signatureNS, dsig.TransformTag), transforms.must(signatureNS, dsig.TransformTag)
 	if err := errors.Join(referred.close(), transforms.close()); err != nil {
-		return found, errors.New("the signature has an unusual reference")
+		return info, errors.New("the signature has an unusual reference")
 	}
 	algorithm := func(element *etree.Element) string { return element.SelectAttrValue(dsig.AlgorithmAttr, "") }
 	var err, unusual error
-	found.infoPrefixes, err = inclusivePrefixes(canonicalization)
-	found.contentPrefixes, unusual = inclusivePrefixes(second)
-	found.method, found.digestMethod = methods[algorithm(method)], digests[algorithm(digestMethod)]
+	info.infoPrefixes, err = inclusivePrefixes(canonicalization)
+	info.contentPrefixes, unusual = inclusivePrefixes(second)
+	info.method, info.digestMethod = signatureMethods[algorithm(method)], digestMethods[algorithm(digestMethod)]
 	switch {
 	case id == "" || reference.SelectAttrValue(dsig.URIAttr, "") != "#"+id:
-		return found, errors.New("the signature refers to another element")
-	case algorithm(canonicalization) != exclusive || algorithm(first) != enveloped || algorithm(second) != exclusive || errors.Join(err, unusual) != nil:
-		return found, errors.New("the signature has an unusual canonicalization or transform")
-	case found.method == 0 || found.digestMethod == 0:
-		return found, errors.New("the signature has an algorithm that is not accepted")
+		return info, errors.New("the signature refers to another element")
+	case algorithm(canonicalization) != exclusiveC14N || algorithm(first) != envelopedTransform || algorithm(second) != exclusiveC14N || errors.Join(err, unusual) != nil:
+		return info, errors.New("the signature has an unusual canonicalization or transform")
+	case info.method == 0 || info.digestMethod == 0:
+		return info, errors.New("the signature has an algorithm that is not accepted")
 	}
-	found.digest, err = decoded(digestValue)
-	return found, err
+	info.digest, err = decodeBase64(digestValue)
+	return info, err
 }
 
 // inclusivePrefixes returns the prefixes that exclusive canonicalization treats inclusively.
 func inclusivePrefixes(method *etree.Element) (string, error) {
-	parts := open(method)
-	listed := parts.may(exclusive, "InclusiveNamespaces")
+	parts := openChildren(method)
+	listed := parts.may(exclusiveC14N, "InclusiveNamespaces")
 	if err := parts.close(); err != nil || listed == nil {
 		return "", err
 	}
-	return listed.SelectAttrValue("PrefixList", ""), open(listed).close()
+	return listed.SelectAttrValue("PrefixList", ""), openChildren(listed).close()
 }
 
-// decoded returns the bytes of a text in base64. White space in it means nothing.
-func decoded(element *etree.Element) ([]byte, error) {
-	text, err := value(element)
+// decodeBase64 returns the bytes of a text in base64. White space in it means nothing.
+func decodeBase64(element *etree.Element) ([]byte, error) {
+	text, err := trimmedText(element)
 	if err != nil {
 		return nil, err
 	}

@@ -58,7 +58,7 @@ func TestVerifiedAsTheLibraryDoes(t *testing.T) {
 		if err != nil || signatureOf(root) == nil {
 			continue
 		}
-		ours, wrong := verified(root, []*x509.Certificate{certificate}, now)
+		ours, wrong := verifySignature(root, []*x509.Certificate{certificate}, now)
 		checked := &dsig.ValidationContext{
 			CertificateStore: &dsig.MemoryX509CertificateStore{Roots: []*x509.Certificate{certificate}}, IdAttribute: "ID", Clock: dsig.NewFakeClockAt(now),
 		}

@@ -25,8 +25,8 @@ type API struct {
 	Base string
 	// Token is the bearer token.
 	Token string
-	// forbidden refuses the person if the server answers 403.
-	forbidden bool
+	// refusesOnForbidden refuses the person if the server answers 403.
+	refusesOnForbidden bool
 }
 
 // Get reads an object at a path into a value. Errors: signin.Refusal.
@@ -35,10 +35,10 @@ func (a API) Get(ctx context.Context, path string, into any) error {
 	return err
 }
 
-// Account is Get of the account to which the token belongs. A server that forbids that has suspended or blocked the account: the person is
+// GetAccount is Get of the account to which the token belongs. A server that forbids that has suspended or blocked the account: the person is
 // refused.
-func (a API) Account(ctx context.Context, path string, into any) error {
-	a.forbidden = true
+func (a API) GetAccount(ctx context.Context, path string, into any) error {
+	a.refusesOnForbidden = true
 	return a.Get(ctx, path, into)
 }
 
@@ -52,29 +52,29 @@ func (a API) Post(ctx context.Context, path string, object, into any) error {
 	return err
 }
 
-// Pages reads a list at a path page by page. The address of the next page is that of the header Link, and must be one of this API.
+// GetPages reads a list at a path page by page. The address of the next page is that of the header Link, and must be one of this API.
 // Errors: signin.Refusal, also for a list with too many pages.
-func Pages[T any](ctx context.Context, api API, path string) ([]T, error) {
+func GetPages[T any](ctx context.Context, api API, path string) ([]T, error) {
 	var all []T
-	for address, page := api.Base+path, 0; address != ""; page++ {
-		if page == maxPages {
+	for address, count := api.Base+path, 0; address != ""; count++ {
+		if count == maxPages {
 			return nil, signin.Misconfigured("a list of the provider has more than " + strconv.Itoa(maxPages) + " pages")
 		}
-		var some []T
-		header, err := api.send(ctx, http.MethodGet, address, nil, &some)
+		var page []T
+		header, err := api.send(ctx, http.MethodGet, address, nil, &page)
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, some...)
-		if address = next(header); address != "" && !strings.HasPrefix(address, api.Base+"/") {
+		all = append(all, page...)
+		if address = nextPage(header); address != "" && !strings.HasPrefix(address, api.Base+"/") {
 			return nil, signin.Misconfigured("the next page of a list is at another address")
 		}
 	}
 	return all, nil
 }
 
-// next returns the address of the next page. Empty: there is none. Source: RFC 8288.
-func next(header http.Header) string {
+// nextPage returns the address of the next page. Empty: there is none. Source: RFC 8288.
+func nextPage(header http.Header) string {
 	for link := range strings.SplitSeq(header.Get("Link"), ",") {
 		address, parameters, _ := strings.Cut(link, ";")
 		for parameter := range strings.SplitSeq(parameters, ";") {
@@ -98,14 +98,14 @@ func (a API) send(ctx context.Context, method, address string, body []byte, into
 	}
 	answer, err := a.Client.Do(request)
 	if err != nil {
-		return nil, Unanswered(err)
+		return nil, TranslateError(err)
 	}
 	defer func() { _ = answer.Body.Close() }()
 	switch {
 	case answer.StatusCode == http.StatusUnauthorized:
-		return nil, signin.Refused("the provider refuses its own token")
-	case answer.StatusCode == http.StatusForbidden && a.forbidden:
-		return nil, signin.Refused("the provider does not admit the account: it answers 403")
+		return nil, signin.RefusedByProvider("the provider refuses its own token")
+	case answer.StatusCode == http.StatusForbidden && a.refusesOnForbidden:
+		return nil, signin.RefusedByProvider("the provider does not admit the account: it answers 403")
 	case answer.StatusCode != http.StatusOK:
 		return nil, signin.Misconfigured("the provider answers " + strconv.Itoa(answer.StatusCode))
 	}
@@ -130,8 +130,8 @@ func (t *Text) UnmarshalJSON(encoded []byte) error {
 	return nil
 }
 
-// Unreadable returns the names of the texts that are left out, sorted.
-func Unreadable(texts map[string]Text) []string {
+// UnreadableNames returns the names of the texts that are left out, sorted.
+func UnreadableNames(texts map[string]Text) []string {
 	var names []string
 	for _, name := range slices.Sorted(maps.Keys(texts)) {
 		if texts[name].Unreadable {
@@ -141,10 +141,10 @@ func Unreadable(texts map[string]Text) []string {
 	return names
 }
 
-// NotOfPerson returns an error about a service account, which says nothing of the person: nobody is refused for it.
-func NotOfPerson(err error) error {
+// TranslateServiceError returns an error about a service account, which says nothing of the person: nobody is refused for it.
+func TranslateServiceError(err error) error {
 	var refusal *signin.Refusal
-	if errors.As(err, &refusal) && refusal.Definite() {
+	if errors.As(err, &refusal) && refusal.IsDefinite() {
 		return signin.Misconfigured("the provider refuses the service account")
 	}
 	return err

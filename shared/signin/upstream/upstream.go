@@ -30,8 +30,8 @@ import (
 )
 
 const (
-	// within bounds each request.
-	within = 5 * time.Second
+	// requestTimeout bounds each request.
+	requestTimeout = 5 * time.Second
 	// maxAnswer is the largest answer that is read, in bytes.
 	maxAnswer = 1 << 20
 )
@@ -46,8 +46,8 @@ type Trust struct {
 	Insecure bool
 }
 
-// Client returns a client for a connector. Errors: signin.Refusal if the certificates cannot be read.
-func Client(env *platform.Environment, trust Trust) (*http.Client, error) {
+// NewClient returns a client for a connector. Errors: signin.Refusal if the certificates cannot be read.
+func NewClient(env *platform.Environment, trust Trust) (*http.Client, error) {
 	settings := &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: trust.Insecure} //nolint:gosec // the configuration says so
 	if trust.CAFile != "" {
 		roots, err := os.ReadFile(trust.CAFile)
@@ -63,20 +63,20 @@ func Client(env *platform.Environment, trust Trust) (*http.Client, error) {
 		}
 	}
 	return &http.Client{
-		Timeout: within,
-		Transport: bounded{&http.Transport{
-			TLSClientConfig: settings, Proxy: http.ProxyFromEnvironment, DialContext: destination.Dialer(within, env.LocalSigners).DialContext,
-			ForceAttemptHTTP2: true, MaxIdleConnsPerHost: 2, IdleConnTimeout: time.Minute, TLSHandshakeTimeout: within,
+		Timeout: requestTimeout,
+		Transport: boundedTransport{&http.Transport{
+			TLSClientConfig: settings, Proxy: http.ProxyFromEnvironment, DialContext: destination.Dialer(requestTimeout, env.LocalSigners).DialContext,
+			ForceAttemptHTTP2: true, MaxIdleConnsPerHost: 2, IdleConnTimeout: time.Minute, TLSHandshakeTimeout: requestTimeout,
 		}},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}, nil
 }
 
-// bounded reads no more than maxAnswer of each answer, and sends nothing without TLS. An answer of a server that cannot answer now is an
+// boundedTransport reads no more than maxAnswer of each answer, and sends nothing without TLS. An answer of a server that cannot answer now is an
 // error, whatever the request was about.
-type bounded struct{ next http.RoundTripper }
+type boundedTransport struct{ next http.RoundTripper }
 
-func (b bounded) RoundTrip(request *http.Request) (*http.Response, error) {
+func (b boundedTransport) RoundTrip(request *http.Request) (*http.Response, error) {
 	if request.URL.Scheme != "https" {
 		return nil, errors.New("an endpoint of the provider is not an https URL")
 	}
@@ -149,24 +149,24 @@ func (tooLarge) Read([]byte) (int, error) {
 	return 0, errors.New("the answer of the provider is too large")
 }
 
-// refusals are the errors of a token endpoint that are about the code or the token that was sent. Others are about the client. The last
+// grantErrors are the errors of a token endpoint that are about the code or the token that was sent. Others are about the client. The last
 // one is that of a code host.
-var refusals = []string{"invalid_grant", "access_denied", "bad_verification_code"}
+var grantErrors = []string{"invalid_grant", "access_denied", "bad_verification_code"}
 
 // errorCode matches the errors of token endpoints. Anything else may be a secret. Source: RFC 6749, 5.2 and 11.4.
 var errorCode = lazyregexp.New(`^[a-z]+(_[a-z]+)*$`)
 
-// forgotten are the errors with which token endpoints of some servers say that they do not know a refresh token: their sessions end without
+// unknownTokenErrors are the errors with which token endpoints of some servers say that they do not know a refresh token: their sessions end without
 // the error invalid_grant that RFC 6749, 5.2, asks for. Empty: there is no error in the answer.
-var forgotten = []string{"invalid_request", ""}
+var unknownTokenErrors = []string{"invalid_request", ""}
 
-// Unanswered says why a request to a provider has no good answer. The text of the error may quote the answer: it is for nobody.
-func Unanswered(err error) error {
+// TranslateError says why a request to a provider has no good answer. The text of the error may quote the answer: it is for nobody.
+func TranslateError(err error) error {
 	var sent *url.Error
 	var retrieved *oauth2.RetrieveError
 	switch {
-	case errors.As(err, &retrieved) && slices.Contains(refusals, retrieved.ErrorCode):
-		return signin.Refused(retrieved.ErrorCode)
+	case errors.As(err, &retrieved) && slices.Contains(grantErrors, retrieved.ErrorCode):
+		return signin.RefusedByProvider(retrieved.ErrorCode)
 	case errors.As(err, &retrieved) && retrieved.ErrorCode == "invalid_client":
 		return clientError{signin.Misconfigured("the provider refuses the request: invalid_client")}
 	case errors.As(err, &retrieved) && errorCode().MatchString(retrieved.ErrorCode):
@@ -174,7 +174,7 @@ func Unanswered(err error) error {
 	case errors.As(err, &retrieved):
 		return signin.Misconfigured("the provider refuses the request: it answers " + strconv.Itoa(retrieved.Response.StatusCode))
 	case errors.As(err, &sent):
-		return signin.Unreachable(errors.New(reason(err)))
+		return signin.Unreachable(errors.New(failureReason(err)))
 	default:
 		return signin.Misconfigured("an answer of the provider breaks the protocol")
 	}
@@ -188,15 +188,15 @@ type clientError struct{ *signin.Refusal }
 
 func (e clientError) Unwrap() []error { return []error{e.Refusal, ErrClient} }
 
-// Recorded returns a copy of a client, and the Refusal for its latest request that had no answer. Nil: each had one.
-func Recorded(client *http.Client) (*http.Client, func() error) {
+// RecordFailures returns a copy of a client, and the Refusal for its latest request that had no answer. Nil: each had one.
+func RecordFailures(client *http.Client) (*http.Client, func() error) {
 	recorded, transport := *client, &recorder{next: client.Transport}
 	recorded.Transport = transport
 	return &recorded, func() error {
 		if transport.failure == nil {
 			return nil
 		}
-		return signin.Unreachable(errors.New(reason(transport.failure)))
+		return signin.Unreachable(errors.New(failureReason(transport.failure)))
 	}
 }
 
@@ -212,8 +212,8 @@ func (r *recorder) RoundTrip(request *http.Request) (*http.Response, error) {
 	return answer, err
 }
 
-// reason says why a request has no answer, without its URL.
-func reason(err error) string {
+// failureReason says why a request has no answer, without its URL.
+func failureReason(err error) string {
 	var timeout interface{ Timeout() bool }
 	var status statusError
 	switch {
@@ -228,8 +228,8 @@ func reason(err error) string {
 	}
 }
 
-// File returns the content of a file that the settings of a connector name. Errors: signin.Refusal.
-func File(path string) ([]byte, error) {
+// ReadFile returns the content of a file that the settings of a connector name. Errors: signin.Refusal.
+func ReadFile(path string) ([]byte, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return nil, signin.Misconfigured("a file of the settings cannot be read here")
@@ -237,26 +237,26 @@ func File(path string) ([]byte, error) {
 	return text, nil
 }
 
-// Refresh exchanges the refresh token of a session. The new session is kept before it is returned. A session without a refresh token is
+// RefreshTokens exchanges the refresh token of a session. The new session is kept before it is returned. A session without a refresh token is
 // returned as it is. Errors: signin.Refusal; that of keep.
-func Refresh(ctx context.Context, client *http.Client, config *oauth2.Config, session signin.Session, keep func(signin.Session) error) (*oauth2.Token, error) {
-	if session.Refresh == "" {
-		return &oauth2.Token{AccessToken: session.Access.Reveal(), TokenType: "Bearer"}, nil
+func RefreshTokens(ctx context.Context, client *http.Client, config *oauth2.Config, session signin.Session, save func(signin.Session) error) (*oauth2.Token, error) {
+	if session.RefreshToken == "" {
+		return &oauth2.Token{AccessToken: session.AccessToken.Reveal(), TokenType: "Bearer"}, nil
 	}
 	ctx = context.WithValue(ctx, oauth2.HTTPClient, client)
-	tokens, err := config.TokenSource(ctx, &oauth2.Token{RefreshToken: session.Refresh.Reveal()}).Token()
+	tokens, err := config.TokenSource(ctx, &oauth2.Token{RefreshToken: session.RefreshToken.Reveal()}).Token()
 	var retrieved *oauth2.RetrieveError
 	switch {
-	case errors.As(err, &retrieved) && retrieved.Response.StatusCode == http.StatusBadRequest && slices.Contains(forgotten, retrieved.ErrorCode):
-		return nil, signin.RefusedToken(cmp.Or(retrieved.ErrorCode, "the provider answers 400 to the refresh token"))
+	case errors.As(err, &retrieved) && retrieved.Response.StatusCode == http.StatusBadRequest && slices.Contains(unknownTokenErrors, retrieved.ErrorCode):
+		return nil, signin.RefusedRefreshToken(cmp.Or(retrieved.ErrorCode, "the provider answers 400 to the refresh token"))
 	case errors.As(err, &retrieved) && retrieved.ErrorCode == "invalid_grant":
-		return nil, signin.RefusedToken(retrieved.ErrorCode)
+		return nil, signin.RefusedRefreshToken(retrieved.ErrorCode)
 	case err != nil:
-		return nil, Unanswered(err)
+		return nil, TranslateError(err)
 	}
-	session.Refresh = secret.String(tokens.RefreshToken)
-	if session.Access != "" {
-		session.Access = secret.String(tokens.AccessToken)
+	session.RefreshToken = secret.String(tokens.RefreshToken)
+	if session.AccessToken != "" {
+		session.AccessToken = secret.String(tokens.AccessToken)
 	}
-	return tokens, keep(session)
+	return tokens, save(session)
 }

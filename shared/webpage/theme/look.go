@@ -43,60 +43,60 @@ type Button struct {
 	End  bool   `json:"end,omitempty"`
 }
 
-// mostButtons is the number of buttons that are shown. mostSources is the size of all sources of a policy, in bytes: gateways refuse
+// maxButtons is the number of buttons that are shown. maxSourceBytes is the size of all sources of a policy, in bytes: gateways refuse
 // responses whose header is large. What exceeds them is left out.
 const (
-	mostButtons = 20
-	mostSources = 3 << 10
+	maxButtons     = 20
+	maxSourceBytes = 3 << 10
 )
 
 // primary is the color of buttons on pages of the sign-in, if the configuration has none.
 var primary = csscolor.RGB{R: 0x1b, G: 0x4f, B: 0xd8}
 
-// Of returns the look of a configuration. ui may be nil.
-func Of(ui *model.ConfigUISettings) Look {
-	found := Look{Button: primary, OnButton: csscolor.White}
+// New returns the look of a configuration. ui may be nil.
+func New(ui *model.ConfigUISettings) Look {
+	look := Look{Button: primary, OnButton: csscolor.White}
 	if ui == nil {
-		return found
+		return look
 	}
-	if color, known := csscolor.Parse(ui.PrimaryColor); known {
-		found.Button, found.OnButton = color, csscolor.TextOn(color)
+	if color, ok := csscolor.Parse(ui.PrimaryColor); ok {
+		look.Button, look.OnButton = color, csscolor.TextOn(color)
 	}
-	found.Theme = theme(ui)
-	left := mostSources
+	look.Theme = cssRules(ui)
+	remaining := maxSourceBytes
 	admit := func(address string, sources *[]string) string {
-		address, source := resource(ui.ExternalURLs, address)
+		address, source := permittedSource(ui.ExternalURLs, address)
 		if source == "" || slices.Contains(*sources, source) {
 			return address
 		}
-		if left -= len(source) + 1; left < 0 {
+		if remaining -= len(source) + 1; remaining < 0 {
 			return ""
 		}
 		*sources = append(*sources, source)
 		return address
 	}
-	found.Logo = admit(ui.LogoURL, &found.pictures)
-	found.SmallLogo = admit(ui.SmallLogoURL, &found.pictures)
-	found.Icon = admit(ui.FaviconURL, &found.pictures)
+	look.Logo = admit(ui.LogoURL, &look.pictures)
+	look.SmallLogo = admit(ui.SmallLogoURL, &look.pictures)
+	look.Icon = admit(ui.FaviconURL, &look.pictures)
 	for _, address := range ui.CustomCSS {
-		if address = admit(address, &found.sheets); address != "" {
-			found.Styles = append(found.Styles, address)
+		if address = admit(address, &look.sheets); address != "" {
+			look.Styles = append(look.Styles, address)
 		}
 	}
 	for _, button := range ui.NavBarButtons {
 		link := safeLink(button.Link)
-		if link == "" || len(found.Buttons) == mostButtons {
+		if link == "" || len(look.Buttons) == maxButtons {
 			continue
 		}
-		found.Buttons = append(found.Buttons, Button{
-			Text: cmp.Or(strings.TrimSpace(button.Text), link), Link: link, Icon: admit(button.Icon, &found.pictures),
+		look.Buttons = append(look.Buttons, Button{
+			Text: cmp.Or(strings.TrimSpace(button.Text), link), Link: link, Icon: admit(button.Icon, &look.pictures),
 			Top: strings.HasPrefix(button.Position, "Top"), End: !strings.HasSuffix(button.Position, "Start"),
 		})
 	}
 	if strings.TrimSpace(ui.LegalTemplate) != "" {
-		found.Legal = ui.LegalTemplate
+		look.Legal = ui.LegalTemplate
 	}
-	return found
+	return look
 }
 
 // Pictures returns the sources of the pictures, for img-src of a policy.
@@ -105,26 +105,26 @@ func (l Look) Pictures() []string { return l.pictures }
 // Sheets returns the sources of the style sheets, for style-src of a policy.
 func (l Look) Sheets() []string { return l.sheets }
 
-var host = lazyregexp.New(`^[a-zA-Z0-9-]+(\.[a-zA-Z0-9-]+)*(:[0-9]{1,5})?$`)
+var hostName = lazyregexp.New(`^[a-zA-Z0-9-]+(\.[a-zA-Z0-9-]+)*(:[0-9]{1,5})?$`)
 
-// file matches the path of one file as a policy can name it: not a folder, which would be everything in it, and nothing that ends the
+// filePath matches the path of one file as a policy can name it: not a folder, which would be everything in it, and nothing that ends the
 // rule that it stands in.
-var file = lazyregexp.New(`^/([A-Za-z0-9._~!$&()*+=:@/-]|%[0-9A-Fa-f]{2})*([A-Za-z0-9._~!$&()*+=:@-]|%[0-9A-Fa-f]{2})$`)
+var filePath = lazyregexp.New(`^/([A-Za-z0-9._~!$&()*+=:@/-]|%[0-9A-Fa-f]{2})*([A-Za-z0-9._~!$&()*+=:@-]|%[0-9A-Fa-f]{2})$`)
 
-// resource returns the address that a page may load, and the source that permits exactly that. Empty: the page may not load it. The
+// permittedSource returns the address that a page may load, and the source that permits exactly that. Empty: the page may not load it. The
 // address must be absolute, with https, without a user and without dots as folders.
-func resource(external *model.ExternalURLs, given string) (address, source string) {
-	at, err := url.Parse(given)
-	if err != nil || at.Scheme != "https" || at.User != nil || !host().MatchString(at.Host) || !plainPath(at.Path) {
+func permittedSource(external *model.ExternalURLs, reference string) (address, source string) {
+	parsed, err := url.Parse(reference)
+	if err != nil || parsed.Scheme != "https" || parsed.User != nil || !hostName().MatchString(parsed.Host) || !plainPath(parsed.Path) {
 		return "", ""
 	}
-	path := strings.NewReplacer("'", "%27", ",", "%2C", ";", "%3B").Replace(at.EscapedPath())
-	if !file().MatchString(path) || !permits(external, at) {
+	path := strings.NewReplacer("'", "%27", ",", "%2C", ";", "%3B").Replace(parsed.EscapedPath())
+	if !filePath().MatchString(path) || !isPermitted(external, parsed) {
 		return "", ""
 	}
-	source = "https://" + strings.ToLower(at.Host) + path
+	source = "https://" + strings.ToLower(parsed.Host) + path
 	// The query is part of the address and not of the source: a policy compares no queries.
-	query := url.URL{RawQuery: at.Query().Encode()}
+	query := url.URL{RawQuery: parsed.Query().Encode()}
 	return source + query.String(), source
 }
 
@@ -135,32 +135,32 @@ func plainPath(path string) bool {
 	})
 }
 
-// permits reports whether externalURLs permits an address: it does not block, or one of its exceptions is the address or a folder or
+// isPermitted reports whether externalURLs permits an address: it does not block, or one of its exceptions is the address or a folder or
 // host above it. Names of modules permit none.
-func permits(external *model.ExternalURLs, at *url.URL) bool {
+func isPermitted(external *model.ExternalURLs, target *url.URL) bool {
 	if external == nil || !external.Block {
 		return true
 	}
 	return slices.ContainsFunc(external.Allow, func(entry string) bool {
 		allowed, err := url.Parse(entry)
-		if err != nil || allowed.Scheme != at.Scheme || !strings.EqualFold(allowed.Host, at.Host) {
+		if err != nil || allowed.Scheme != target.Scheme || !strings.EqualFold(allowed.Host, target.Host) {
 			return false
 		}
-		return at.Path == allowed.Path || strings.HasPrefix(at.Path, strings.TrimSuffix(allowed.Path, "/")+"/")
+		return target.Path == allowed.Path || strings.HasPrefix(target.Path, strings.TrimSuffix(allowed.Path, "/")+"/")
 	})
 }
 
 // safeLink returns the target of a link: an address with https or http, a mailto: address, or a path of this host. Empty: it is none
 // of them.
 func safeLink(given string) string {
-	at, err := url.Parse(given)
+	parsed, err := url.Parse(given)
 	switch {
 	case err != nil:
 		return ""
-	case (at.Scheme == "https" || at.Scheme == "http") && at.Host != "" && at.User == nil, at.Scheme == "mailto":
-		return at.String()
-	case at.Scheme == "" && at.Host == "" && strings.HasPrefix(given, "/") && !strings.HasPrefix(given, "//") && !strings.Contains(given, `\`):
-		return at.String()
+	case (parsed.Scheme == "https" || parsed.Scheme == "http") && parsed.Host != "" && parsed.User == nil, parsed.Scheme == "mailto":
+		return parsed.String()
+	case parsed.Scheme == "" && parsed.Host == "" && strings.HasPrefix(given, "/") && !strings.HasPrefix(given, "//") && !strings.Contains(given, `\`):
+		return parsed.String()
 	}
 	return ""
 }
@@ -174,9 +174,9 @@ var (
 // The built-in accents of the console.
 const lightAccent, darkAccent = "#2f4ac2", "#9db0ff"
 
-// theme returns the rules for the colors of a configuration. A color that cannot be read as a text stays out of texts: it is in the
+// cssRules returns the rules for the colors of a configuration. A color that cannot be read as a text stays out of texts: it is in the
 // line below the bar alone, as a sign of which platform this is.
-func theme(ui *model.ConfigUISettings) string {
+func cssRules(ui *model.ConfigUISettings) string {
 	var rules []string
 	set := func(name, value string) { rules = append(rules, "--"+name+":"+value) }
 	main, hasMain := csscolor.Parse(ui.PrimaryColor)
@@ -187,10 +187,10 @@ func theme(ui *model.ConfigUISettings) string {
 	}
 	if hasAccent {
 		light, dark := lightAccent, darkAccent
-		if readable(accent, lightGrounds) {
+		if isReadable(accent, lightGrounds) {
 			light = accent.String()
 		}
-		if readable(accent, darkGrounds) {
+		if isReadable(accent, darkGrounds) {
 			dark = accent.String()
 		}
 		set("accent", "light-dark("+light+","+dark+")")
@@ -203,7 +203,7 @@ func theme(ui *model.ConfigUISettings) string {
 		set("sign", sign.String())
 		set("sign-size", "4px")
 	}
-	if bar, known := csscolor.Parse(ui.SidebarColor); known {
+	if bar, ok := csscolor.Parse(ui.SidebarColor); ok {
 		text := csscolor.TextOn(bar).String()
 		set("bar", bar.String())
 		set("on-bar", text)
@@ -211,9 +211,9 @@ func theme(ui *model.ConfigUISettings) string {
 		set("bar-current", text)
 		set("on-bar-current", bar.String())
 	}
-	if behind, known := csscolor.Parse(ui.LogoBackgroundColor); known {
-		set("logo", behind.String())
-		set("on-logo", csscolor.TextOn(behind).String())
+	if background, ok := csscolor.Parse(ui.LogoBackgroundColor); ok {
+		set("logo", background.String())
+		set("on-logo", csscolor.TextOn(background).String())
 		set("logo-room", ".2rem .5rem")
 	}
 	if len(rules) == 0 {
@@ -222,10 +222,10 @@ func theme(ui *model.ConfigUISettings) string {
 	return ":root{" + strings.Join(rules, ";") + "}\n"
 }
 
-func readable(text csscolor.RGB, grounds []string) bool {
+func isReadable(text csscolor.RGB, grounds []string) bool {
 	return !slices.ContainsFunc(grounds, func(ground string) bool {
-		on, known := csscolor.Parse(ground)
-		return !known || csscolor.Contrast(text, on) < csscolor.Readable
+		background, ok := csscolor.Parse(ground)
+		return !ok || csscolor.Contrast(text, background) < csscolor.Readable
 	})
 }
 

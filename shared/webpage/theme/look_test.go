@@ -42,7 +42,7 @@ func TestResources(t *testing.T) {
 		"https://cdn.example/\nlogo.png":          "",
 		"":                                        "",
 	} {
-		address, source := resource(nil, given)
+		address, source := permittedSource(nil, given)
 		if source != want || (address == "") != (want == "") || !strings.HasPrefix(address, source) {
 			t.Errorf("%q is %q by %q; want %q", given, address, source, want)
 		}
@@ -50,7 +50,7 @@ func TestResources(t *testing.T) {
 			t.Errorf("%q ends its rule", source)
 		}
 	}
-	if address, _ := resource(nil, `https://cdn.example/x.css?a="><script>`); strings.ContainsAny(address, `"<>`) {
+	if address, _ := permittedSource(nil, `https://cdn.example/x.css?a="><script>`); strings.ContainsAny(address, `"<>`) {
 		t.Error(address)
 	}
 }
@@ -65,7 +65,7 @@ func TestExternal(t *testing.T) {
 		"https://evil.three.example/x.png": false, "https://three.example.evil/x.png": false, "https://three.example:444/x.png": false, "https://vcluster/x.png": false,
 		"https://four.example/x.png": false, "https://evil.example/x.png": false,
 	} {
-		if _, source := resource(external, given); (source != "") != want {
+		if _, source := permittedSource(external, given); (source != "") != want {
 			t.Errorf("%s: %q", given, source)
 		}
 	}
@@ -74,7 +74,7 @@ func TestExternal(t *testing.T) {
 		NavBarButtons: []model.NavBarButton{{Text: "Wiki", Link: "https://wiki.example", Icon: "https://evil.example/wiki.png"}},
 		ExternalURLs:  &model.ExternalURLs{Block: true},
 	}
-	found := Of(ui)
+	found := New(ui)
 	if found.Logo+found.Icon != "" || len(found.Styles)+len(found.Pictures())+len(found.Sheets()) > 0 {
 		t.Errorf("%+v", found)
 	}
@@ -95,22 +95,22 @@ func TestLinks(t *testing.T) {
 			t.Errorf("%q leads to %q; want %q", given, got, want)
 		}
 	}
-	found := Of(&model.ConfigUISettings{NavBarButtons: []model.NavBarButton{
+	found := New(&model.ConfigUISettings{NavBarButtons: []model.NavBarButton{
 		{Text: "a", Link: "/a", Position: "TopStart"}, {Link: "/b", Position: "TopEnd"}, {Text: " c ", Link: "/c", Position: "BottomStart"}, {Text: "d", Link: "/d"}, {Text: "e", Link: "javascript:e"}, {Text: "f"},
 	}}).Buttons
 	want := []Button{{Text: "a", Link: "/a", Top: true}, {Text: "/b", Link: "/b", Top: true, End: true}, {Text: "c", Link: "/c"}, {Text: "d", Link: "/d", End: true}}
 	if !reflect.DeepEqual(found, want) {
 		t.Errorf("%+v", found)
 	}
-	if many := Of(&model.ConfigUISettings{NavBarButtons: make([]model.NavBarButton, 5)}); len(many.Buttons) != 0 {
+	if many := New(&model.ConfigUISettings{NavBarButtons: make([]model.NavBarButton, 5)}); len(many.Buttons) != 0 {
 		t.Errorf("%+v", many.Buttons)
 	}
 	all := make([]model.NavBarButton, 100)
 	for i := range all {
 		all[i] = model.NavBarButton{Link: "/x", Icon: "https://cdn.example/" + strings.Repeat("x", 100+i)}
 	}
-	many := Of(&model.ConfigUISettings{NavBarButtons: all})
-	if size := len(strings.Join(many.Pictures(), " ")); len(many.Buttons) != mostButtons || size == 0 || size > mostSources {
+	many := New(&model.ConfigUISettings{NavBarButtons: all})
+	if size := len(strings.Join(many.Pictures(), " ")); len(many.Buttons) != maxButtons || size == 0 || size > maxSourceBytes {
 		t.Errorf("%d buttons, %d bytes", len(many.Buttons), size)
 	}
 }
@@ -149,14 +149,14 @@ func TestTheme(t *testing.T) {
 		},
 		{"the logo", model.ConfigUISettings{LogoBackgroundColor: "white"}, ":root{--logo:#ffffff;--on-logo:#000000;--logo-room:.2rem .5rem}\n"},
 	} {
-		if got := Of(&one.ui).Theme; got != one.want {
+		if got := New(&one.ui).Theme; got != one.want {
 			t.Errorf("%s: %s", one.about, got)
 		}
 	}
-	if found := Of(&model.ConfigUISettings{PrimaryColor: "yellow"}); found.Button.String() != "#ffff00" || found.OnButton != csscolor.Black {
+	if found := New(&model.ConfigUISettings{PrimaryColor: "yellow"}); found.Button.String() != "#ffff00" || found.OnButton != csscolor.Black {
 		t.Errorf("%+v", found)
 	}
-	if found := Of(nil); found.Button != primary || csscolor.Contrast(found.Button, found.OnButton) < csscolor.Readable {
+	if found := New(nil); found.Button != primary || csscolor.Contrast(found.Button, found.OnButton) < csscolor.Readable {
 		t.Errorf("%+v", found)
 	}
 }
