@@ -31,7 +31,7 @@ type Deps struct {
 // Input is the request.
 type Input = frame.FormInput
 
-// Do sends the browser to the connector. A connector without a sign-out gets a page that says so. Errors: those of signin.Doors.EndSessionURL.
+// Do sends the browser to the connector. A connector without a sign-out gets a page that says so. Errors: those of signin.Starter.EndSessionURL.
 func Do(ctx context.Context, deps Deps, in Input) (frame.FormResult, error) {
 	id := in.Segment("connector")
 	notes := map[string]string{signin.AnnotationConnector: id, signin.AnnotationOutcome: "ended"}

@@ -38,7 +38,7 @@ func Do(ctx context.Context, deps Deps, in Input) (frame.FormResult, error) {
 	return result, nil
 }
 
-// chooseMethod offers the ways to sign in. If there is one, the browser goes on in it. Errors: those of signin.Doors.LoginMethods.
+// chooseMethod offers the ways to sign in. If there is one, the browser goes on in it. Errors: those of signin.Starter.LoginMethods.
 func chooseMethod(ctx context.Context, starter *signin.Starter, in Input) (frame.FormResult, error) {
 	notes := map[string]string{signin.AnnotationOutcome: "offered"}
 	choices, err := starter.LoginMethods(ctx, in.Query, in.Cookies)

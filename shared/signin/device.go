@@ -371,7 +371,7 @@ func (f *Flow) pendingDevice(record store.Record) (storedLogin, error) {
 	return login, nil
 }
 
-// DeviceDetails is the program for which somebody signs in, as they see it.
+// Device is the program for which somebody signs in, as they see it.
 type DeviceDetails struct {
 	// Code is what the program shows.
 	Code string

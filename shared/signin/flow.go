@@ -206,7 +206,7 @@ type storedLogin struct {
 	// Identity is who the user is at the connector.
 	Identity    model.AccessKeyIdentity `json:"identity"`
 	AuthRequest authRequest             `json:"client"`
-	// DeviceDetails is the program that waits, if this is its request.
+	// Device is the program that waits, if this is its request.
 	Device *deviceRecord `json:"device,omitempty"`
 	// SealedSession is the Session of the provider, sealed for the user. Empty: there is none.
 	SealedSession string `json:"session,omitempty"`
@@ -365,11 +365,11 @@ func ownerOf(name string) string { return identity.Owner{Kind: identity.User, Na
 type ConsentRequest struct {
 	// User is the name of the user, and Account who they are at the connector.
 	User, Account string
-	// Origin is that of the program that gets the key. Empty: it is that on a DeviceDetails.
+	// Origin is that of the program that gets the key. Empty: it is that on a Device.
 	Origin string
 	// IsConsole tells that the program is the console, in the same browser.
 	IsConsole bool
-	// DeviceDetails is the device for which somebody signs in. Nil: it is a program on the computer of the browser.
+	// Device is the device for which somebody signs in. Nil: it is a program on the computer of the browser.
 	Device *DeviceDetails
 	// Unverified tells that the answer of the provider was not verified.
 	Unverified bool

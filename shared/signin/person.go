@@ -47,7 +47,7 @@ func (f *Flow) provisionUser(ctx context.Context, conn Connector, person Person,
 	if config == nil {
 		return nil, model.AccessKeyIdentity{}, expired("settings")
 	}
-	groups, spec, keyIdentity, err := keyIdentity(conn, person, config.GroupsFilters, notes)
+	groups, spec, keyIdentity, err := mapPerson(conn, person, config.GroupsFilters, notes)
 	if err != nil {
 		return nil, keyIdentity, err
 	}
@@ -83,9 +83,9 @@ func (f *Flow) provisionUser(ctx context.Context, conn Connector, person Person,
 	return nil, keyIdentity, busy()
 }
 
-// keyIdentity applies the settings of a connector to a person. It returns the person's groups, the fields of their user, and the identity
+// mapPerson applies the settings of a connector to a person. It returns the person's groups, the fields of their user, and the identity
 // that their keys hold. Errors: Refusal, also if the settings do not admit the person.
-func keyIdentity(conn Connector, person Person, filters []string, notes map[string]string) (groups []string, spec model.UserSpec, keyIdentity model.AccessKeyIdentity, err error) {
+func mapPerson(conn Connector, person Person, filters []string, notes map[string]string) (groups []string, spec model.UserSpec, keyIdentity model.AccessKeyIdentity, err error) {
 	if strings.TrimSpace(person.Subject) == "" || !fitsLimit(person.Subject, limits.SignInTextBytes) {
 		return nil, model.UserSpec{}, model.AccessKeyIdentity{}, misconfigured("the ID of the person is absent, too long, or has control characters")
 	}

@@ -327,7 +327,7 @@ func (f *Flow) refreshPerson(ctx context.Context, idp Refresher, key *model.Owne
 		return nil, noIdentity, RefusedByProvider("the session is that of another subject")
 	}
 	notes := map[string]string{}
-	groups, spec, keyIdentity, err := keyIdentity(conn, person, config.Auth.GroupsFilters, notes)
+	groups, spec, keyIdentity, err := mapPerson(conn, person, config.Auth.GroupsFilters, notes)
 	if err != nil {
 		return nil, noIdentity, err
 	}

@@ -211,7 +211,7 @@ func (f *Flow) newTrialReport(ctx context.Context, conn Connector, person Person
 		}
 		return report, nil
 	}
-	groups, spec, _, err := keyIdentity(conn, person, config.GroupsFilters, trialNotes)
+	groups, spec, _, err := mapPerson(conn, person, config.GroupsFilters, trialNotes)
 	report.LeftOut, report.DisplayName, report.Email, report.Groups = trialNotes[AnnotationLeftOut], spec.DisplayName, spec.Email, groups
 	if err == nil {
 		account, findErr := f.findUser(ctx, conn.ID, person.Subject)

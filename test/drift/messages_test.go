@@ -23,16 +23,16 @@ var sayers = set(
 	"apierror.BadRequest", "apierror.Broken", "apierror.Conflict", "apierror.Expired", "apierror.Forbidden", "apierror.TooLarge",
 	"apierror.TooMany", "apierror.Unauthorized", "apierror.UnderWay", "apierror.Unprocessable", "apierror.Upstream", "apierror.UpstreamTimeout",
 	"apierrors.NewServiceUnavailable", "apierrors.NewTimeoutError", "failure",
-	"scope.RefusalOf", "signin.Misconfigured", "signin.RefusedByProvider", "signin.RefusedLogoutToken", "signin.RefusedRefreshToken", "signin.Throttle", "signin.NewOAuthError",
-	"Misconfigured", "RefusedByProvider", "RefusedLogoutToken", "RefusedRefreshToken", "Throttle", "NewOAuthError", "badRequestError", "forbiddenError", "newRefusal",
-	"refuseBadRequest", "errorResponse",
+	"scope.RefusalOf", "signin.Misconfigured", "signin.RefusedByProvider", "signin.RefusedRefreshToken", "signin.Throttle", "signin.NewOAuthError",
+	"Misconfigured", "RefusedByProvider", "RefusedRefreshToken", "Throttle", "NewOAuthError", "badRequestError", "forbiddenError", "newRefusal",
+	"refuseBadRequest", "errorResponse", "invalid",
 	"misconfigured", "notAdmitted", "notStartedHere", "badRequest", "badInput", "bad", "forbidden", "mismatch", "refuse", "unreadable", "unsuitable",
 	"shorten", "Conflict", "wrong", "wrongOperation", "warn", ".complain", ".explain", ".fail", ".finding", ".finds", ".invalid", ".notes", ".required", ".text", ".warn",
 	"Message:", "Reason:", "Title:",
 )
 
 // assembled are the folders in which a text that is put together, or that has a name, is one that users read.
-var assembled = []string{"shared/api/", "shared/auth/", "shared/credentials/", "shared/kinds/", "shared/state/store/", "shared/syncpatch/", "local/patch/"}
+var assembled = []string{"shared/api/", "shared/auth/", "shared/credentials/", "shared/kinds/", "shared/signin/", "shared/state/store/", "shared/syncpatch/", "local/patch/"}
 
 // silent are folders whose texts users do not read as they stand there: an expression's errors name line and column, and a
 // worker's end is that of its limit.
