@@ -57,15 +57,16 @@ func Do(ctx context.Context, deps Deps, in Input) (frame.FormResult, error) {
 	if err != nil {
 		return frame.FormResult{}, err
 	}
-	accepted, notes, err := deps.Flow.EnterUserCode(ctx, code, in.Network)
+	ctx, recorder := signin.WithRecorder(ctx)
+	accepted, err := deps.Flow.EnterUserCode(ctx, code, in.Network)
 	switch {
 	case errors.Is(err, signin.ErrUnknownUserCode):
 		// The person tries again.
 		return frame.FormResult{
-			Status: 400, Page: page("", "The code is not known, or has expired. Compare it with what the program shows."), Annotations: notes,
+			Status: 400, Page: page("", "The code is not known, or has expired. Compare it with what the program shows."), Annotations: recorder.Annotations(),
 		}, nil
 	case err != nil:
-		return frame.FormResult{Annotations: notes}, err
+		return frame.FormResult{Annotations: recorder.Annotations()}, err
 	}
 	choice := &webpage.Page{
 		Title: "Sign in on another device", Text: []string{"Sign in, to see which device asks."}, Facts: []webpage.Fact{{Name: "Code", Value: accepted.Code}},
@@ -73,7 +74,7 @@ func Do(ctx context.Context, deps Deps, in Input) (frame.FormResult, error) {
 	for _, way := range accepted.Methods {
 		choice.Links = append(choice.Links, webpage.Link{Label: "Sign in: " + way.Label, Address: accepted.URL(way)})
 	}
-	return frame.FormResult{Page: choice, Cookies: []frame.Cookie{frame.Cookie(accepted.Cookie)}, Annotations: notes}, nil
+	return frame.FormResult{Page: choice, Cookies: []frame.Cookie{frame.Cookie(accepted.Cookie)}, Annotations: recorder.Annotations()}, nil
 }
 
 // Function is the operation as it is deployed.

@@ -36,13 +36,15 @@ type codeResponse struct {
 
 // show is GET: the page with the form. Errors: those of signin.Starter.StartPassword.
 func show(ctx context.Context, deps Deps, in Input) (frame.FormResult, error) {
-	notes := map[string]string{signin.AnnotationConnector: signin.PasswordID, signin.AnnotationOutcome: "started"}
+	ctx, recorder := signin.WithRecorder(ctx)
+	recorder.SetConnector(signin.PasswordID)
+	recorder.SetOutcome("started")
 	begun, cookies, err := deps.Starter.StartPassword(ctx, in.Query, in.Cookies)
 	if err != nil {
-		signin.Annotate(notes, err)
-		return frame.FormResult{Annotations: notes}, err
+		recorder.SetError(err)
+		return frame.FormResult{Annotations: recorder.Annotations()}, err
 	}
-	result := frame.FormResult{Page: page(begun.ID, "Sign in to "+begun.Platform+" with your password."), Annotations: notes}
+	result := frame.FormResult{Page: page(begun.ID, "Sign in to "+begun.Platform+" with your password."), Annotations: recorder.Annotations()}
 	for _, cookie := range cookies {
 		result.Cookies = append(result.Cookies, frame.Cookie(cookie))
 	}
@@ -63,24 +65,25 @@ func page(id string, text string) *webpage.Page {
 
 // Do is POST: the name and the password, from the page or from a program. Errors: those of signin.Passwords.HandleForm and Grant.
 func Do(ctx context.Context, deps Deps, in Input) (frame.FormResult, error) {
+	ctx, recorder := signin.WithRecorder(ctx)
 	if !in.Form.Has("id") {
-		code, notes, err := deps.Passwords.IssueCode(ctx, in.Form, in.Network)
+		code, err := deps.Passwords.IssueCode(ctx, in.Form, in.Network)
 		if err != nil {
-			return frame.FormResult{Annotations: notes}, err
+			return frame.FormResult{Annotations: recorder.Annotations()}, err
 		}
-		return frame.FormResult{JSON: codeResponse{code}, Annotations: notes}, nil
+		return frame.FormResult{JSON: codeResponse{code}, Annotations: recorder.Annotations()}, nil
 	}
-	address, notes, err := deps.Passwords.HandleForm(ctx, in.Form, in.Cookies, in.Network)
+	address, err := deps.Passwords.HandleForm(ctx, in.Form, in.Cookies, in.Network)
 	switch {
 	case errors.Is(err, signin.ErrPassword):
 		// The person tries again.
 		return frame.FormResult{
-			Status: 401, Page: page(in.Form.Get("id"), "The user name or the password is wrong."), Annotations: notes,
+			Status: 401, Page: page(in.Form.Get("id"), "The user name or the password is wrong."), Annotations: recorder.Annotations(),
 		}, nil
 	case err != nil:
-		return frame.FormResult{Annotations: notes}, err
+		return frame.FormResult{Annotations: recorder.Annotations()}, err
 	}
-	return frame.FormResult{Location: address, Annotations: notes}, nil
+	return frame.FormResult{Location: address, Annotations: recorder.Annotations()}, nil
 }
 
 // Function is the operation as it is deployed.

@@ -27,7 +27,7 @@ func show(ctx context.Context, deps Deps, in Input) (frame.FormResult, error) {
 	}
 	consent, err := deps.Flow.ConsentRequest(ctx, id, in.Cookies)
 	if err != nil {
-		return refusalResult(err)
+		return refusalResult(ctx, err)
 	}
 	facts := []webpage.Fact{{Name: "User", Value: consent.User}}
 	if consent.Account != "" {
@@ -72,7 +72,10 @@ func show(ctx context.Context, deps Deps, in Input) (frame.FormResult, error) {
 	page.Facts = facts
 	page.Action, page.Hidden = consent.Platform+"/auth/confirm", []webpage.Fact{{Name: "id", Value: consent.ID}}
 	page.Buttons = []webpage.Button{{Name: "decision", Value: "allow", Label: "Allow"}, {Name: "decision", Value: "deny", Label: "Deny"}}
-	return frame.FormResult{Page: page, Annotations: map[string]string{signin.AnnotationUser: consent.User, signin.AnnotationOutcome: "asked"}}, nil
+	_, recorder := signin.WithRecorder(ctx)
+	recorder.SetUser(consent.User)
+	recorder.SetOutcome("asked")
+	return frame.FormResult{Page: page, Annotations: recorder.Annotations()}, nil
 }
 
 // Do is POST: the decision. Everything but allow denies. Errors: those of signin.Flow.ConsentRequest and Decide.
@@ -87,18 +90,20 @@ func Do(ctx context.Context, deps Deps, in Input) (frame.FormResult, error) {
 	}
 	consent, err := deps.Flow.ConsentRequest(ctx, id, in.Cookies)
 	if err != nil {
-		return refusalResult(err)
+		return refusalResult(ctx, err)
 	}
 	allow := decision == "allow"
 	address, err := deps.Flow.Decide(ctx, consent, allow)
 	if err != nil {
-		return refusalResult(err)
+		return refusalResult(ctx, err)
 	}
-	notes := map[string]string{signin.AnnotationUser: consent.User, signin.AnnotationOutcome: "denied"}
+	_, recorder := signin.WithRecorder(ctx)
+	recorder.SetUser(consent.User)
+	recorder.SetOutcome("denied")
 	if allow {
-		notes[signin.AnnotationOutcome] = "allowed"
+		recorder.SetOutcome("allowed")
 	}
-	result := frame.FormResult{Location: address, Cookies: []frame.Cookie{{Name: consent.Cookie}}, Annotations: notes}
+	result := frame.FormResult{Location: address, Cookies: []frame.Cookie{{Name: consent.Cookie}}, Annotations: recorder.Annotations()}
 	if consent.Device != nil {
 		result.Page = &webpage.Page{Title: "You have refused", Text: []string{"The program gets no access key. You can close this page."}}
 		if allow {
@@ -109,10 +114,11 @@ func Do(ctx context.Context, deps Deps, in Input) (frame.FormResult, error) {
 	return result, nil
 }
 
-func refusalResult(err error) (frame.FormResult, error) {
-	notes := map[string]string{}
-	signin.Annotate(notes, err)
-	return frame.FormResult{Annotations: notes}, err
+// refusalResult returns an error with its annotations.
+func refusalResult(ctx context.Context, err error) (frame.FormResult, error) {
+	_, recorder := signin.WithRecorder(ctx)
+	recorder.SetError(err)
+	return frame.FormResult{Annotations: recorder.Annotations()}, err
 }
 
 // Function is the operation as it is deployed.

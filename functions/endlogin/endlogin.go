@@ -34,19 +34,21 @@ type Input = frame.FormInput
 // Do sends the browser to the connector. A connector without a sign-out gets a page that says so. Errors: those of signin.Starter.EndSessionURL.
 func Do(ctx context.Context, deps Deps, in Input) (frame.FormResult, error) {
 	id := in.Segment("connector")
-	notes := map[string]string{signin.AnnotationConnector: id, signin.AnnotationOutcome: "ended"}
+	ctx, recorder := signin.WithRecorder(ctx)
+	recorder.SetConnector(id)
+	recorder.SetOutcome("ended")
 	address, err := deps.Starter.EndSessionURL(ctx, deps.Provider, id)
 	switch {
 	case err != nil:
-		signin.Annotate(notes, err)
-		return frame.FormResult{Annotations: notes}, err
+		recorder.SetError(err)
+		return frame.FormResult{Annotations: recorder.Annotations()}, err
 	case address == "":
-		return frame.FormResult{Annotations: notes, Page: &webpage.Page{
+		return frame.FormResult{Annotations: recorder.Annotations(), Page: &webpage.Page{
 			Title: "The provider has no sign-out",
 			Text:  []string{"Your session at the provider goes on until it ends by itself. You can close this page."},
 		}}, nil
 	}
-	return frame.FormResult{Location: address, Annotations: notes}, nil
+	return frame.FormResult{Location: address, Annotations: recorder.Annotations()}, nil
 }
 
 // refusal is why a logout token is not accepted. Source: OpenID Connect Back-Channel Logout 1.0, 2.8.
@@ -58,17 +60,18 @@ type refusal struct {
 // receive takes a logout token from the connector. A token that is not accepted is answered with 400, also if the connector cannot be asked
 // about it. Errors: NotFound for a connector that sends none; those of the state in signin.Flow.HandleLogoutToken.
 func receive(ctx context.Context, deps Deps, in Input) (frame.FormResult, error) {
-	notes, err := deps.Flow.HandleLogoutToken(ctx, deps.Provider, in.Segment("connector"), in.Form)
+	ctx, recorder := signin.WithRecorder(ctx)
+	err := deps.Flow.HandleLogoutToken(ctx, deps.Provider, in.Segment("connector"), in.Form)
 	var refused *signin.Refusal
 	switch {
 	case errors.As(err, &refused) && apierror.From(err).Status().Code != 404:
 		return frame.FormResult{
-			Status: 400, JSON: refusal{"invalid_request", apierror.From(err).Status().Message}, Annotations: notes,
+			Status: 400, JSON: refusal{"invalid_request", apierror.From(err).Status().Message}, Annotations: recorder.Annotations(),
 		}, nil
 	case err != nil:
-		return frame.FormResult{Annotations: notes}, err
+		return frame.FormResult{Annotations: recorder.Annotations()}, err
 	}
-	return frame.FormResult{JSON: struct{}{}, Annotations: notes}, nil
+	return frame.FormResult{JSON: struct{}{}, Annotations: recorder.Annotations()}, nil
 }
 
 // Function is the operation as it is deployed.

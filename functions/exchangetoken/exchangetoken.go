@@ -50,18 +50,19 @@ type tokenResponse struct {
 }
 
 // errorResponse is the answer to a request that gets no key, as OAuth says.
-func errorResponse(code, why string, notes map[string]string) (frame.FormResult, error) {
-	return oauthErrorResponse(signin.NewOAuthError(code, why), notes)
+func errorResponse(ctx context.Context, code, why string) (frame.FormResult, error) {
+	return oauthErrorResponse(ctx, signin.NewOAuthError(code, why))
 }
 
 // oauthErrorResponse is the answer with an error.
-func oauthErrorResponse(why *signin.OAuthError, notes map[string]string) (frame.FormResult, error) {
-	return frame.FormResult{Status: why.Status, JSON: why, Annotations: notes}, nil
+func oauthErrorResponse(ctx context.Context, why *signin.OAuthError) (frame.FormResult, error) {
+	return frame.FormResult{Status: why.Status, JSON: why, Annotations: signin.RecorderOf(ctx).Annotations()}, nil
 }
 
 // Do makes the key. A wrong request is answered as OAuth says. Errors: those of signin.Flow.RedeemCode, PollDevice and Refresh, and of
 // exchange.Flow.Exchange.
 func Do(ctx context.Context, deps Deps, in Input) (frame.FormResult, error) {
+	ctx, _ = signin.WithRecorder(ctx)
 	params := map[string]string{}
 	for _, name := range []string{
 		"grant_type", "client_id", "code", "code_verifier", "redirect_uri", "device_code", "subject_token", "subject_token_type", "actor_token",
@@ -69,57 +70,56 @@ func Do(ctx context.Context, deps Deps, in Input) (frame.FormResult, error) {
 	} {
 		value, err := signin.Parameter(in.Form, name)
 		if err != nil {
-			return errorResponse("invalid_request", name+" is given more than once", nil)
+			return errorResponse(ctx, "invalid_request", name+" is given more than once")
 		}
 		params[name] = value
 	}
 	if params["grant_type"] == "" {
-		return errorResponse("invalid_request", "grant_type is missing", nil)
+		return errorResponse(ctx, "invalid_request", "grant_type is missing")
 	}
 	refusal := (*signin.OAuthError)(nil)
 	if err := signin.CheckClient(in.Form, in.Basic, params["grant_type"] == tokenexchange.GrantType); errors.As(err, &refusal) {
-		return oauthErrorResponse(refusal, nil)
+		return oauthErrorResponse(ctx, refusal)
 	}
 	if params["grant_type"] == tokenexchange.GrantType {
 		return exchangeJob(ctx, deps, params, in.IdempotencyKey)
 	}
 	tokenRequest, known := signin.ParseTokenRequest(params["scope"], params["nonce"])
 	if !known {
-		return errorResponse("invalid_request", "nonce has at most 128 letters, digits and - . _ ~", nil)
+		return errorResponse(ctx, "invalid_request", "nonce has at most 128 letters, digits and - . _ ~")
 	}
 	var granted signin.TokenResponse
-	var notes map[string]string
 	var err error
 	switch params["grant_type"] {
 	case "authorization_code":
 		if params["code"] == "" || params["code_verifier"] == "" || params["redirect_uri"] == "" {
-			return errorResponse("invalid_request", "code, code_verifier and redirect_uri are required", nil)
+			return errorResponse(ctx, "invalid_request", "code, code_verifier and redirect_uri are required")
 		}
-		granted, notes, err = deps.Flow.RedeemCode(ctx, params["code"], params["code_verifier"], params["redirect_uri"], tokenRequest)
+		granted, err = deps.Flow.RedeemCode(ctx, params["code"], params["code_verifier"], params["redirect_uri"], tokenRequest)
 	case signin.DeviceGrant:
 		if params["device_code"] == "" || params["code_verifier"] == "" {
-			return errorResponse("invalid_request", "device_code and code_verifier are required", nil)
+			return errorResponse(ctx, "invalid_request", "device_code and code_verifier are required")
 		}
-		granted, notes, err = deps.Flow.PollDevice(ctx, params["device_code"], params["code_verifier"], tokenRequest)
+		granted, err = deps.Flow.PollDevice(ctx, params["device_code"], params["code_verifier"], tokenRequest)
 	case "refresh_token":
 		if params["refresh_token"] == "" {
-			return errorResponse("invalid_request", "refresh_token is missing", nil)
+			return errorResponse(ctx, "invalid_request", "refresh_token is missing")
 		}
-		granted, notes, err = deps.Flow.Refresh(ctx, secret.String(params["refresh_token"]))
+		granted, err = deps.Flow.Refresh(ctx, secret.String(params["refresh_token"]))
 	default:
-		return errorResponse("unsupported_grant_type", "grant_type must be authorization_code, refresh_token, "+signin.DeviceGrant+" or "+tokenexchange.GrantType, nil)
+		return errorResponse(ctx, "unsupported_grant_type", "grant_type must be authorization_code, refresh_token, "+signin.DeviceGrant+" or "+tokenexchange.GrantType)
 	}
 	switch {
 	case errors.Is(err, signin.ErrInvalidGrant), errors.Is(err, signin.ErrInvalidRefreshToken):
-		return errorResponse("invalid_grant", err.Error(), notes)
+		return errorResponse(ctx, "invalid_grant", err.Error())
 	case errors.As(err, &refusal):
-		return oauthErrorResponse(refusal, notes)
+		return oauthErrorResponse(ctx, refusal)
 	case err != nil:
-		return frame.FormResult{Annotations: notes}, err
+		return frame.FormResult{Annotations: signin.RecorderOf(ctx).Annotations()}, err
 	}
 	response := tokenResponse{AccessToken: granted.Key.Reveal(), TokenType: "Bearer", User: granted.User, AccessKey: granted.KeyName}
 	response.RefreshToken, response.RefreshKey, response.Scope = granted.RefreshToken.Reveal(), granted.RefreshKeyName, granted.Scope
-	return frame.FormResult{JSON: response.withExpiry(granted.Expires, deps.Now()), Annotations: notes}, nil
+	return frame.FormResult{JSON: response.withExpiry(granted.Expires, deps.Now()), Annotations: signin.RecorderOf(ctx).Annotations()}, nil
 }
 
 // withExpiry returns the answer with the seconds until the end of the key. The zero time: it has none.
@@ -135,29 +135,29 @@ func exchangeJob(ctx context.Context, deps Deps, params map[string]string, attem
 	isOtherTarget := func(target string) bool { return target != "" && target != deps.Address() }
 	switch kind, wanted := params["subject_token_type"], params["requested_token_type"]; {
 	case params["subject_token"] == "" || kind == "":
-		return errorResponse("invalid_request", "subject_token and subject_token_type are required", nil)
+		return errorResponse(ctx, "invalid_request", "subject_token and subject_token_type are required")
 	case kind != tokenexchange.TypeJWT && kind != tokenexchange.TypeIDToken:
-		return errorResponse("invalid_request", "subject_token_type must be "+tokenexchange.TypeJWT+" or "+tokenexchange.TypeIDToken, nil)
+		return errorResponse(ctx, "invalid_request", "subject_token_type must be "+tokenexchange.TypeJWT+" or "+tokenexchange.TypeIDToken)
 	case wanted != "" && wanted != tokenexchange.TypeAccess:
-		return errorResponse("invalid_request", "requested_token_type must be "+tokenexchange.TypeAccess, nil)
+		return errorResponse(ctx, "invalid_request", "requested_token_type must be "+tokenexchange.TypeAccess)
 	case params["actor_token"] != "":
-		return errorResponse("invalid_request", "a job acts for nobody else: leave actor_token out", nil)
+		return errorResponse(ctx, "invalid_request", "a job acts for nobody else: leave actor_token out")
 	case params["scope"] != "":
-		return errorResponse("invalid_scope", "the trust rule says what the access key may do: leave scope out", nil)
+		return errorResponse(ctx, "invalid_scope", "the trust rule says what the access key may do: leave scope out")
 	case isOtherTarget(params["resource"]), isOtherTarget(params["audience"]):
-		return errorResponse("invalid_target", "the access key is for this platform: leave resource and audience out, or name its address", nil)
+		return errorResponse(ctx, "invalid_target", "the access key is for this platform: leave resource and audience out, or name its address")
 	}
-	granted, notes, err := deps.Jobs.Exchange(ctx, params["subject_token"], params["rule"], attempt)
+	granted, err := deps.Jobs.Exchange(ctx, params["subject_token"], params["rule"], attempt)
 	refusal := (*tokenexchange.RefusedError)(nil)
 	switch {
 	case errors.As(err, &refusal):
-		return errorResponse(refusal.Code, refusal.Text, notes)
+		return errorResponse(ctx, refusal.Code, refusal.Text)
 	case err != nil:
-		return frame.FormResult{Annotations: notes}, err
+		return frame.FormResult{Annotations: signin.RecorderOf(ctx).Annotations()}, err
 	}
 	response := tokenResponse{AccessToken: granted.Key.Reveal(), TokenType: "Bearer", IssuedTokenType: tokenexchange.TypeAccess, AccessKey: granted.KeyName}
 	response.User, response.Team, _ = granted.Owner.Fields()
-	return frame.FormResult{JSON: response.withExpiry(granted.Expires, deps.Now()), Annotations: notes}, nil
+	return frame.FormResult{JSON: response.withExpiry(granted.Expires, deps.Now()), Annotations: signin.RecorderOf(ctx).Annotations()}, nil
 }
 
 // Function is the operation as it is deployed.

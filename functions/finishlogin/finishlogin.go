@@ -27,19 +27,21 @@ type Input = frame.FormInput
 // tokens, the answer is the page that asks for one. Errors: those of signin.Flow.HandleCallback and signin.Flow.APITokenPage.
 func Do(ctx context.Context, deps Deps, in Input) (frame.FormResult, error) {
 	id := in.Segment("connector")
+	ctx, recorder := signin.WithRecorder(ctx)
 	if deps.Flow.TakesAPIToken(id) {
-		tokenPage, notes, err := deps.Flow.APITokenPage(ctx, id, in.Query, in.Cookies)
+		tokenPage, err := deps.Flow.APITokenPage(ctx, id, in.Query, in.Cookies)
 		if err != nil {
-			return frame.FormResult{Annotations: notes}, err
+			return frame.FormResult{Annotations: recorder.Annotations()}, err
 		}
-		return frame.FormResult{Page: newTokenPage(tokenPage), Annotations: notes}, nil
+		return frame.FormResult{Page: newTokenPage(tokenPage), Annotations: recorder.Annotations()}, nil
 	}
-	return redirect(deps.Flow.HandleCallback(ctx, deps.Provider, id, in.Query, in.Cookies))
+	address, err := deps.Flow.HandleCallback(ctx, deps.Provider, id, in.Query, in.Cookies)
+	return redirect(address, recorder, err)
 }
 
 // redirect sends the browser to an address. A trial of a sign-in has none.
-func redirect(address string, notes map[string]string, err error) (frame.FormResult, error) {
-	result := frame.FormResult{Location: address, Annotations: notes}
+func redirect(address string, recorder *signin.Recorder, err error) (frame.FormResult, error) {
+	result := frame.FormResult{Location: address, Annotations: recorder.Annotations()}
 	if address == "" && err == nil {
 		result.Page = &webpage.Page{
 			Title: "The trial is over", Text: []string{"Nobody was signed in. Whoever began the trial sees what a sign-in would do. You can close this page."},
@@ -66,11 +68,16 @@ func newTokenPage(tokenPage signin.TokenPage) *webpage.Page {
 // signin.Flow.HandlePostedResponse and signin.Flow.HandleCallback.
 func receive(ctx context.Context, deps Deps, in Input) (frame.FormResult, error) {
 	id := in.Segment("connector")
+	ctx, recorder := signin.WithRecorder(ctx)
+	var address string
+	var err error
 	if deps.Flow.TakesAPIToken(id) {
 		// Another site cannot send this form: the browser would leave out the cookie of the attempt.
-		return redirect(deps.Flow.HandleCallback(ctx, deps.Provider, id, in.Form, in.Cookies))
+		address, err = deps.Flow.HandleCallback(ctx, deps.Provider, id, in.Form, in.Cookies)
+	} else {
+		address, err = deps.Flow.HandlePostedResponse(ctx, deps.Provider, id, in.Form)
 	}
-	return redirect(deps.Flow.HandlePostedResponse(ctx, deps.Provider, id, in.Form))
+	return redirect(address, recorder, err)
 }
 
 // resume goes on with the browser that has begun, and brings its cookie now. Errors: those of signin.Flow.ResumePosted.
@@ -79,8 +86,9 @@ func resume(ctx context.Context, deps Deps, in Input) (frame.FormResult, error) 
 	if err != nil {
 		return frame.FormResult{}, err
 	}
-	path, notes, err := deps.Flow.ResumePosted(ctx, id, in.Cookies)
-	return frame.FormResult{Location: path, Annotations: notes}, err
+	ctx, recorder := signin.WithRecorder(ctx)
+	path, err := deps.Flow.ResumePosted(ctx, id, in.Cookies)
+	return frame.FormResult{Location: path, Annotations: recorder.Annotations()}, err
 }
 
 // Function is the operation as it is deployed.

@@ -20,14 +20,15 @@ type Input = frame.FormInput
 // Do stores the request and returns its codes. A wrong request is answered as OAuth says. Errors: those of
 // signin.Flow.AuthorizeDevice.
 func Do(ctx context.Context, deps Deps, in Input) (frame.FormResult, error) {
-	authorization, notes, err := deps.Flow.AuthorizeDevice(ctx, in.Form, in.Basic, in.Address, in.Network)
+	ctx, recorder := signin.WithRecorder(ctx)
+	authorization, err := deps.Flow.AuthorizeDevice(ctx, in.Form, in.Basic, in.Address, in.Network)
 	if wrong := (*signin.OAuthError)(nil); errors.As(err, &wrong) {
-		return frame.FormResult{Status: wrong.Status, JSON: wrong, Annotations: notes}, nil
+		return frame.FormResult{Status: wrong.Status, JSON: wrong, Annotations: recorder.Annotations()}, nil
 	}
 	if err != nil {
-		return frame.FormResult{Annotations: notes}, err
+		return frame.FormResult{Annotations: recorder.Annotations()}, err
 	}
-	return frame.FormResult{JSON: authorization, Annotations: notes}, nil
+	return frame.FormResult{JSON: authorization, Annotations: recorder.Annotations()}, nil
 }
 
 // Function is the operation as it is deployed.

@@ -25,13 +25,15 @@ type Input = frame.FormInput
 // Do begins a sign-in. Errors: those of signin.Starter.Start.
 func Do(ctx context.Context, deps Deps, in Input) (frame.FormResult, error) {
 	id := in.Segment("connector")
-	notes := map[string]string{signin.AnnotationConnector: id, signin.AnnotationOutcome: "started"}
+	ctx, recorder := signin.WithRecorder(ctx)
+	recorder.SetConnector(id)
+	recorder.SetOutcome("started")
 	address, cookies, err := deps.Starter.Start(ctx, deps.Provider, id, in.Query, in.Cookies)
 	if err != nil {
-		signin.Annotate(notes, err)
-		return frame.FormResult{Annotations: notes}, err
+		recorder.SetError(err)
+		return frame.FormResult{Annotations: recorder.Annotations()}, err
 	}
-	result := frame.FormResult{Location: address, Annotations: notes}
+	result := frame.FormResult{Location: address, Annotations: recorder.Annotations()}
 	for _, cookie := range cookies {
 		result.Cookies = append(result.Cookies, frame.Cookie(cookie))
 	}
@@ -40,20 +42,21 @@ func Do(ctx context.Context, deps Deps, in Input) (frame.FormResult, error) {
 
 // chooseMethod offers the ways to sign in. If there is one, the browser goes on in it. Errors: those of signin.Starter.LoginMethods.
 func chooseMethod(ctx context.Context, starter *signin.Starter, in Input) (frame.FormResult, error) {
-	notes := map[string]string{signin.AnnotationOutcome: "offered"}
+	ctx, recorder := signin.WithRecorder(ctx)
+	recorder.SetOutcome("offered")
 	choices, err := starter.LoginMethods(ctx, in.Query, in.Cookies)
 	if err != nil {
-		signin.Annotate(notes, err)
-		return frame.FormResult{Annotations: notes}, err
+		recorder.SetError(err)
+		return frame.FormResult{Annotations: recorder.Annotations()}, err
 	}
 	if len(choices) == 1 {
-		return frame.FormResult{Location: choices[0].Address, Annotations: notes}, nil
+		return frame.FormResult{Location: choices[0].Address, Annotations: recorder.Annotations()}, nil
 	}
 	page := &webpage.Page{Title: "Sign in", Text: []string{"A program asks for an access key of yours. Sign in, to see which one."}}
 	for _, choice := range choices {
 		page.Links = append(page.Links, webpage.Link{Label: "Sign in: " + choice.Label, Address: choice.Address})
 	}
-	return frame.FormResult{Page: page, Annotations: notes}, nil
+	return frame.FormResult{Page: page, Annotations: recorder.Annotations()}, nil
 }
 
 // Function is the operation as it is deployed.

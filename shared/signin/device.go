@@ -148,36 +148,36 @@ func CheckClient(form url.Values, basic *url.Userinfo, mayLeaveOut bool) error {
 }
 
 // AuthorizeDevice takes the request of a program that has no browser. Basic is what it sent by HTTP Basic authentication, address is where it
-// comes from, and network what limits tell it apart by. It is stored, although nobody is known: the number of requests is bounded. Notes are for the audit, also after an error.
+// comes from, and network what limits tell it apart by. It is stored, although nobody is known: the number of requests is bounded.
 //
 // Errors: OAuthError; Refusal; TooManyRequests; those of the store.
-func (f *Flow) AuthorizeDevice(ctx context.Context, form url.Values, basic *url.Userinfo, address, network string) (authorization DeviceAuthorization, notes map[string]string, err error) {
-	notes = map[string]string{}
-	defer func() { Annotate(notes, err) }()
+func (f *Flow) AuthorizeDevice(ctx context.Context, form url.Values, basic *url.Userinfo, address, network string) (authorization DeviceAuthorization, err error) {
+	recorder := RecorderOf(ctx)
+	defer func() { recorder.SetError(err) }()
 	if err := CheckDeviceLogin(f.env); err != nil {
-		return authorization, notes, err
+		return authorization, err
 	}
 	authorization.VerificationURI = Address(f.env.Config()) + DevicePath
 	if err := CheckClient(form, basic, false); err != nil {
-		return authorization, notes, err
+		return authorization, err
 	}
 	params, err := parameters(form, "code_challenge", "code_challenge_method", "hostname", "scope")
 	switch {
 	case err != nil:
-		return authorization, notes, NewOAuthError("invalid_request", "a parameter is given more than once")
+		return authorization, NewOAuthError("invalid_request", "a parameter is given more than once")
 	case params[1] != "S256" || !isUnreserved(params[0], 43, 43):
-		return authorization, notes, NewOAuthError("invalid_request", "code_challenge must be that of the method S256")
+		return authorization, NewOAuthError("invalid_request", "code_challenge must be that of the method S256")
 	case params[2] != "" && !isUnreserved(params[2], 1, maxHostname):
-		return authorization, notes, NewOAuthError("invalid_request", "hostname must have at most 64 letters, digits and - . _ ~")
+		return authorization, NewOAuthError("invalid_request", "hostname must have at most 64 letters, digits and - . _ ~")
 	}
 	counter := Throttle(f.env, "too many codes were asked for: try again later")
 	if _, err := counter.Take(ctx, throttle.Count{
 		Parts: []string{"device", network}, Limit: limits.DeviceRequestsOfAddress, Window: limits.DeviceRequestsWindow,
 	}); err != nil {
-		return authorization, notes, throttled(err)
+		return authorization, throttled(err)
 	}
 	if authorization.DeviceCode, err = randomToken(f.env.Random); err != nil {
-		return authorization, notes, err
+		return authorization, err
 	}
 	now := f.env.Now()
 	object, err := json.Marshal(storedLogin{
@@ -185,12 +185,12 @@ func (f *Flow) AuthorizeDevice(ctx context.Context, form url.Values, basic *url.
 		Device: &deviceRecord{Host: params[2], Address: address, RequestedAt: now.Unix(), Interval: int64(pollInterval / time.Second)},
 	})
 	if err != nil {
-		return authorization, notes, fmt.Errorf("encoding the request of a device: %w", err)
+		return authorization, fmt.Errorf("encoding the request of a device: %w", err)
 	}
 	for range maxTries {
 		code, err := randomUserCode(f.env.Random)
 		if err != nil {
-			return authorization, notes, err
+			return authorization, err
 		}
 		_, err = f.records.Create(ctx, store.Record{
 			Name: deviceRecordName(authorization.DeviceCode), Owner: deviceOwner, Digest: userCodeDigest(code), Quota: store.Quota{Objects: limits.DeviceRequests},
@@ -201,17 +201,17 @@ func (f *Flow) AuthorizeDevice(ctx context.Context, form url.Values, basic *url.
 			// The code is that of another request.
 			continue
 		case errors.Is(err, store.ErrQuota):
-			return authorization, notes, throttled(apierror.TooMany("too many devices wait for a sign-in: try again later", int32(codeLifetime/time.Second)))
+			return authorization, throttled(apierror.TooMany("too many devices wait for a sign-in: try again later", int32(codeLifetime/time.Second)))
 		case err != nil:
-			return authorization, notes, fmt.Errorf("storing the request of a device: %w", err)
+			return authorization, fmt.Errorf("storing the request of a device: %w", err)
 		}
 		authorization.UserCode = formatUserCode(code)
 		authorization.VerificationURIComplete = withQuery(authorization.VerificationURI, url.Values{"user_code": {authorization.UserCode}})
 		authorization.ExpiresIn, authorization.Interval = int64(deviceLifetime/time.Second), int64(pollInterval/time.Second)
-		notes[AnnotationOutcome] = stagePending
-		return authorization, notes, nil
+		recorder.SetOutcome(stagePending)
+		return authorization, nil
 	}
-	return authorization, notes, busy()
+	return authorization, busy()
 }
 
 // deviceRecordName is the name of the record of a request, by the code that only the program has.
@@ -280,56 +280,55 @@ func (e *AcceptedUserCode) URL(way LoginMethod) string {
 	return withQuery("/auth/"+way.ID+"/login", url.Values{"device": {e.deviceID}})
 }
 
-// EnterUserCode takes the code that somebody types. Network is what limits tell the browser apart by. Notes are for the audit, also after
-// an error.
+// EnterUserCode takes the code that somebody types. Network is what limits tell the browser apart by.
 //
 // Errors: Refusal, ErrUnknownUserCode among them; those of the store.
-func (f *Flow) EnterUserCode(ctx context.Context, input, network string) (accepted *AcceptedUserCode, notes map[string]string, err error) {
-	notes = map[string]string{}
-	defer func() { Annotate(notes, err) }()
+func (f *Flow) EnterUserCode(ctx context.Context, input, network string) (accepted *AcceptedUserCode, err error) {
+	recorder := RecorderOf(ctx)
+	defer func() { recorder.SetError(err) }()
 	if err := CheckDeviceLogin(f.env); err != nil {
-		return nil, notes, err
+		return nil, err
 	}
 	counter := Throttle(f.env, "too many wrong codes: try again later")
 	giveBack, err := counter.Take(ctx, throttle.Count{
 		Parts: []string{"user code", network}, Limit: limits.DeviceCodesOfAddress, Window: limits.DeviceCodesWindow,
 	})
 	if err != nil {
-		return nil, notes, throttled(err)
+		return nil, throttled(err)
 	}
 	unknownCode := newRefusal("wrong_code", "", badRequestError(ErrUnknownUserCode.Error())).withCause(ErrUnknownUserCode)
 	code := parseUserCode(input)
 	if code == "" {
-		return nil, notes, unknownCode
+		return nil, unknownCode
 	}
 	record, err := f.records.GetByDigest(ctx, userCodeDigest(code))
 	switch {
 	case errors.Is(err, store.ErrNotFound):
-		return nil, notes, unknownCode
+		return nil, unknownCode
 	case err != nil:
-		return nil, notes, fmt.Errorf("reading the request of a device: %w", err)
+		return nil, fmt.Errorf("reading the request of a device: %w", err)
 	}
 	if _, err := f.pendingDevice(record); err != nil {
-		return nil, notes, unknownCode
+		return nil, unknownCode
 	}
 	giveBack(ctx)
 	ring, err := f.env.Keyring(ctx)
 	if err != nil {
-		return nil, notes, err
+		return nil, err
 	}
 	text, err := json.Marshal(enteredUserCode{Device: record.Name, UserCode: code, EnteredAt: f.env.Now().Unix()})
 	if err != nil {
-		return nil, notes, fmt.Errorf("encoding a code: %w", err)
+		return nil, fmt.Errorf("encoding a code: %w", err)
 	}
 	sealed, err := ring.Seal(text, userCodeSealContext)
 	if err != nil {
-		return nil, notes, misconfigured("the platform has no encryption key").withCause(err)
+		return nil, misconfigured("the platform has no encryption key").withCause(err)
 	}
-	notes[AnnotationOutcome] = "code_entered"
+	recorder.SetOutcome("code_entered")
 	return &AcceptedUserCode{
 		Code: formatUserCode(code), Methods: loginMethods(f.env), deviceID: deviceRequestID(record.Name),
 		Cookie: Cookie{Name: DeviceCookie, Value: sealed, MaxAge: attemptLifetime},
-	}, notes, nil
+	}, nil
 }
 
 // userCodeSealContext is what the cookie of a code is sealed for.
@@ -418,24 +417,25 @@ func (f *Flow) decideDevice(ctx context.Context, consent *ConsentRequest, allow 
 	return nil
 }
 
-// PollDevice makes the key for a program once somebody has allowed it. Notes are for the audit.
+// PollDevice makes the key for a program once somebody has allowed it.
 //
 // Errors: OAuthError with the codes of RFC 8628, 3.5; those of the store and of the keys.
-func (f *Flow) PollDevice(ctx context.Context, code, verifier string, request TokenRequest) (TokenResponse, map[string]string, error) {
-	notes := map[string]string{AnnotationOutcome: "refused"}
-	refuse := func(code, text string) (TokenResponse, map[string]string, error) {
-		return TokenResponse{}, notes, NewOAuthError(code, text)
+func (f *Flow) PollDevice(ctx context.Context, code, verifier string, request TokenRequest) (TokenResponse, error) {
+	recorder := RecorderOf(ctx)
+	recorder.SetOutcome("refused")
+	refuse := func(code, text string) (TokenResponse, error) {
+		return TokenResponse{}, NewOAuthError(code, text)
 	}
 	record, err := f.records.Get(ctx, deviceRecordName(code))
 	switch {
 	case errors.Is(err, store.ErrNotFound):
 		return refuse("invalid_grant", ErrInvalidGrant.Error())
 	case err != nil:
-		return TokenResponse{}, notes, fmt.Errorf("reading the request of a device: %w", err)
+		return TokenResponse{}, fmt.Errorf("reading the request of a device: %w", err)
 	}
 	var login storedLogin
 	if err := json.Unmarshal(record.Object, &login); err != nil {
-		return TokenResponse{}, notes, fmt.Errorf("reading the request of a device: %w", err)
+		return TokenResponse{}, fmt.Errorf("reading the request of a device: %w", err)
 	}
 	now := f.env.Now()
 	switch {
@@ -444,43 +444,44 @@ func (f *Flow) PollDevice(ctx context.Context, code, verifier string, request To
 	case !isUnreserved(verifier, 43, 128) || !constantTimeEqual(S256(verifier), login.AuthRequest.CodeChallenge):
 		return refuse("invalid_grant", ErrInvalidGrant.Error())
 	case login.Stage == stageDenied:
-		notes[AnnotationOutcome] = stageDenied
+		recorder.SetOutcome(stageDenied)
 		return refuse("access_denied", "the sign-in was refused")
 	case login.Stage == stageRedeemed, login.Stage == stageLoggedOut:
 		return refuse("invalid_grant", ErrInvalidGrant.Error())
 	case now.Unix() >= login.CodeExpires:
-		notes[AnnotationOutcome] = "expired"
+		recorder.SetOutcome("expired")
 		return refuse("expired_token", "nobody has entered the code in time")
 	case login.Stage == stagePending:
-		notes[AnnotationOutcome] = stagePending
+		recorder.SetOutcome(stagePending)
 		early := now.Before(record.Activity.Add(time.Duration(login.Device.Interval) * time.Second))
 		if early {
 			login.Device.Interval += int64(pollInterval / time.Second)
 			// A question at the same time, or a decision, was faster. The next question is answered by what it wrote.
 			if err := f.writeLogin(ctx, &record, login); err != nil && !isConflict(err) {
-				return TokenResponse{}, notes, err
+				return TokenResponse{}, err
 			}
 		}
 		if err := f.records.Touch(ctx, record, now, time.Time{}); err != nil {
-			return TokenResponse{}, notes, fmt.Errorf("storing a question of a device: %w", err)
+			return TokenResponse{}, fmt.Errorf("storing a question of a device: %w", err)
 		}
 		if early {
 			return refuse("slow_down", "the program asks too often")
 		}
 		return refuse("authorization_pending", "nobody has allowed the sign-in yet")
 	}
-	notes[AnnotationUser], notes[AnnotationConnector] = login.User, login.Identity.Connector
+	recorder.SetUser(login.User)
+	recorder.SetConnector(login.Identity.Connector)
 	login.Stage = stageRedeemed
 	if err := f.writeLogin(ctx, &record, login); isConflict(err) {
 		return refuse("invalid_grant", ErrInvalidGrant.Error())
 	} else if err != nil {
-		return TokenResponse{}, notes, err
+		return TokenResponse{}, err
 	}
-	response, err := f.issueKey(ctx, &record, &login, request, notes)
+	response, err := f.issueKey(ctx, &record, &login, request)
 	if errors.Is(err, ErrInvalidGrant) {
 		return refuse("invalid_grant", ErrInvalidGrant.Error())
 	}
-	return response, notes, err
+	return response, err
 }
 
 // keyDescription says in the key of a sign-in what it is for.

@@ -249,71 +249,72 @@ func (f *Flow) TakesAPIToken(id string) bool {
 	return ok && conn.Token
 }
 
-// APITokenPage returns the page of an attempt. Errors: Refusal. Notes are for the audit, also after an error.
-func (f *Flow) APITokenPage(ctx context.Context, id string, query url.Values, cookies map[string]string) (page TokenPage, notes map[string]string, err error) {
-	notes = map[string]string{AnnotationConnector: id}
-	defer func() { Annotate(notes, err) }()
+// APITokenPage returns the page of an attempt. Errors: Refusal.
+func (f *Flow) APITokenPage(ctx context.Context, id string, query url.Values, cookies map[string]string) (page TokenPage, err error) {
+	recorder := RecorderOf(ctx)
+	recorder.SetConnector(id)
+	defer func() { recorder.SetError(err) }()
 	state, err := Parameter(query, "state")
 	if err != nil {
-		return page, notes, err
+		return page, err
 	}
 	attempt, err := openAttempt(ctx, f.env, attemptID(state), cookies)
 	if err != nil {
-		return page, notes, err
+		return page, err
 	}
 	conn, ok := findConnector(f.env.Config(), id)
 	switch {
 	case !constantTimeEqual(attempt.State, state) || attempt.Connector != id:
-		return page, notes, notStartedHere("state")
+		return page, notStartedHere("state")
 	case !ok || !conn.Token || !constantTimeEqual(conn.Fingerprint(), attempt.Fingerprint):
-		return page, notes, expired("settings")
+		return page, expired("settings")
 	}
 	return TokenPage{
 		Connector: conn.DisplayName, Host: conn.Settings.ClusterManager.Host, Path: strings.TrimPrefix(conn.RedirectURI, conn.Issuer()), State: state,
-	}, notes, nil
+	}, nil
 }
 
 // HandleCallback takes a browser back from a provider: it learns who the person is, finds or makes their user, and stores the sign-in. It
-// returns the path of the page that asks for a confirmation. Empty: it was a trial, and the browser goes nowhere. Notes are for the audit, also after
-// an error.
+// returns the path of the page that asks for a confirmation. Empty: it was a trial, and the browser goes nowhere.
 //
 // Errors: Refusal; those of the store and of the users.
-func (f *Flow) HandleCallback(ctx context.Context, idp Provider, id string, query url.Values, cookies map[string]string) (path string, notes map[string]string, err error) {
-	notes = map[string]string{AnnotationConnector: id}
-	defer func() { Annotate(notes, err) }()
+func (f *Flow) HandleCallback(ctx context.Context, idp Provider, id string, query url.Values, cookies map[string]string) (path string, err error) {
+	recorder := RecorderOf(ctx)
+	recorder.SetConnector(id)
+	defer func() { recorder.SetError(err) }()
 	state, err := Parameter(query, "state")
 	if err != nil {
-		return "", notes, err
+		return "", err
 	}
 	attempt, err := openAttempt(ctx, f.env, attemptID(state), cookies)
 	if err != nil {
-		return "", notes, err
+		return "", err
 	}
 	conn, ok := findConnector(f.env.Config(), attempt.Connector)
 	switch {
 	case !constantTimeEqual(attempt.State, state) || attempt.Connector != id:
 		// The answer of one provider at the address of another.
-		return "", notes, notStartedHere("state")
+		return "", notStartedHere("state")
 	case conn.Posts:
-		return "", notes, refuseBadRequest("the provider must post its answer")
+		return "", refuseBadRequest("the provider must post its answer")
 	case !ok || !constantTimeEqual(conn.Fingerprint(), attempt.Fingerprint):
-		return "", notes, expired("settings")
+		return "", expired("settings")
 	}
 	person, err := idp.HandleCallback(ctx, conn, Response{Request: attempt.providerRequest(), Values: query})
 	if attempt.Trial {
-		return "", notes, f.completeTrial(ctx, conn, attempt.State, person, err, notes)
+		return "", f.completeTrial(ctx, conn, attempt.State, person, err)
 	}
 	if err != nil {
-		return "", notes, err
+		return "", err
 	}
-	login, err := f.completeLogin(ctx, conn, attempt, person, notes)
+	login, err := f.completeLogin(ctx, conn, attempt, person)
 	if err != nil {
-		return "", notes, err
+		return "", err
 	}
 	now := f.env.Now()
 	object, err := json.Marshal(login)
 	if err != nil {
-		return "", notes, fmt.Errorf("encoding a sign-in: %w", err)
+		return "", fmt.Errorf("encoding a sign-in: %w", err)
 	}
 	_, err = f.records.Create(ctx, store.Record{
 		Name: loginRecordName(attempt.State), Owner: ownerOf(login.User), Created: now, Expires: now.Add(attemptLifetime + codeLifetime), References: login.LogoutNames,
@@ -321,23 +322,24 @@ func (f *Flow) HandleCallback(ctx context.Context, idp Provider, id string, quer
 	})
 	switch {
 	case errors.Is(err, store.ErrExists):
-		return "", notes, notStartedHere("replay")
+		return "", notStartedHere("replay")
 	case err != nil:
-		return "", notes, fmt.Errorf("storing a sign-in: %w", err)
+		return "", fmt.Errorf("storing a sign-in: %w", err)
 	}
-	return f.consentPath(conn, attempt, notes), notes, nil
+	return f.consentPath(ctx, conn, attempt), nil
 }
 
 // completeLogin finds or makes the user of a person, and returns their sign-in as it is stored.
-func (f *Flow) completeLogin(ctx context.Context, conn Connector, attempt loginAttempt, person Person, notes map[string]string) (storedLogin, error) {
+func (f *Flow) completeLogin(ctx context.Context, conn Connector, attempt loginAttempt, person Person) (storedLogin, error) {
+	recorder := RecorderOf(ctx)
 	if attempt.Trial {
 		return storedLogin{}, notStartedHere("trial")
 	}
-	account, keyIdentity, err := f.provisionUser(ctx, conn, person, notes)
+	account, keyIdentity, err := f.provisionUser(ctx, conn, person)
 	if err != nil {
 		return storedLogin{}, err
 	}
-	notes[AnnotationUser] = account.Name
+	recorder.SetUser(account.Name)
 	session, err := f.sealSession(ctx, person.Session, string(account.UID))
 	if err != nil {
 		return storedLogin{}, err
@@ -353,8 +355,8 @@ func (f *Flow) completeLogin(ctx context.Context, conn Connector, attempt loginA
 }
 
 // consentPath returns the path of the page that asks for a confirmation of a sign-in that is proven.
-func (f *Flow) consentPath(conn Connector, attempt loginAttempt, notes map[string]string) string {
-	notes[AnnotationOutcome] = stageAuthenticated
+func (f *Flow) consentPath(ctx context.Context, conn Connector, attempt loginAttempt) string {
+	RecorderOf(ctx).SetOutcome(stageAuthenticated)
 	return withQuery(conn.Issuer()+"/auth/confirm", url.Values{"id": {attempt.id()}})
 }
 
@@ -506,23 +508,25 @@ func newTokenResponse(key *model.OwnedAccessKey) TokenResponse {
 var ErrInvalidGrant = errors.New("the code is not valid any more, or not for this program")
 
 // RedeemCode makes the key of a sign-in. A code works once, whether or not the rest of the request is right. If the program uses it again, the
-// key ends. Notes are for the audit.
+// key ends.
 //
 // Errors: ErrInvalidGrant, also if the user is gone, disabled or has signed out since; those of the store and of the keys. Source: RFC 6749, 4.1.2.
-func (f *Flow) RedeemCode(ctx context.Context, code, verifier, redirect string, request TokenRequest) (TokenResponse, map[string]string, error) {
-	notes := map[string]string{AnnotationOutcome: "refused"}
+func (f *Flow) RedeemCode(ctx context.Context, code, verifier, redirect string, request TokenRequest) (TokenResponse, error) {
+	recorder := RecorderOf(ctx)
+	recorder.SetOutcome("refused")
 	record, err := f.records.GetByDigest(ctx, codeDigest(code))
 	var login storedLogin
 	switch {
 	case errors.Is(err, store.ErrNotFound):
-		return TokenResponse{}, notes, ErrInvalidGrant
+		return TokenResponse{}, ErrInvalidGrant
 	case err != nil:
-		return TokenResponse{}, notes, fmt.Errorf("reading a sign-in: %w", err)
+		return TokenResponse{}, fmt.Errorf("reading a sign-in: %w", err)
 	}
 	if err := json.Unmarshal(record.Object, &login); err != nil {
-		return TokenResponse{}, notes, fmt.Errorf("reading a sign-in: %w", err)
+		return TokenResponse{}, fmt.Errorf("reading a sign-in: %w", err)
 	}
-	notes[AnnotationUser], notes[AnnotationConnector] = login.User, login.Identity.Connector
+	recorder.SetUser(login.User)
+	recorder.SetConnector(login.Identity.Connector)
 	// The code alone is no proof: it has been in an address.
 	proved := isUnreserved(verifier, 43, 128) && constantTimeEqual(S256(verifier), login.AuthRequest.CodeChallenge) && constantTimeEqual(redirect, login.AuthRequest.RedirectURI)
 	unredeemed := login.Stage == stageConsented
@@ -531,23 +535,24 @@ func (f *Flow) RedeemCode(ctx context.Context, code, verifier, redirect string, 
 		if err := f.writeLogin(ctx, &record, login); isConflict(err) {
 			unredeemed = false
 		} else if err != nil {
-			return TokenResponse{}, notes, err
+			return TokenResponse{}, err
 		}
 	}
 	switch {
 	case proved && !unredeemed:
-		return TokenResponse{}, notes, f.endReusedCode(ctx, record.Name, notes)
+		return TokenResponse{}, f.endReusedCode(ctx, record.Name)
 	case !proved || f.env.Now().Unix() >= login.CodeExpires:
-		return TokenResponse{}, notes, ErrInvalidGrant
+		return TokenResponse{}, ErrInvalidGrant
 	}
-	response, err := f.issueKey(ctx, &record, &login, request, notes)
-	return response, notes, err
+	response, err := f.issueKey(ctx, &record, &login, request)
+	return response, err
 }
 
 // endReusedCode ends the key of a sign-in whose code a program uses again, and returns ErrInvalidGrant, or why the key has not ended. The program has
 // lost an answer that somebody may have, or two programs have the code and its verifier. A key that is being made does not reach its
 // program. Source: RFC 6749, 4.1.2.
-func (f *Flow) endReusedCode(ctx context.Context, name string, notes map[string]string) error {
+func (f *Flow) endReusedCode(ctx context.Context, name string) error {
+	recorder := RecorderOf(ctx)
 	record, err := f.records.Get(ctx, name)
 	switch {
 	case errors.Is(err, store.ErrNotFound):
@@ -559,7 +564,7 @@ func (f *Flow) endReusedCode(ctx context.Context, name string, notes map[string]
 	if err != nil {
 		return err
 	}
-	notes[AnnotationOutcome] = "code_reused"
+	recorder.SetOutcome("code_reused")
 	if login.Key == nil {
 		f.env.Log.WarnContext(ctx, "a code was used twice", "user", login.User)
 		return ErrInvalidGrant
@@ -568,7 +573,7 @@ func (f *Flow) endReusedCode(ctx context.Context, name string, notes map[string]
 	if err != nil || key == nil {
 		return cmp.Or(err, ErrInvalidGrant)
 	}
-	notes[AnnotationKey] = key.Name
+	recorder.SetKey(key.Name)
 	f.env.Log.WarnContext(ctx, "a code was used twice, and its key has ended", "user", login.User, "key", key.Name)
 	if err := resource.Revoke(ctx, f.keys, Sweeper, key); err != nil {
 		return err
@@ -578,7 +583,8 @@ func (f *Flow) endReusedCode(ctx context.Context, name string, notes map[string]
 
 // issueKey makes the key of a sign-in that is used, with its record. Errors: ErrInvalidGrant if the user is gone or disabled, or has signed out
 // since, here or at the provider, or if the code was used again; those of the store and of the keys.
-func (f *Flow) issueKey(ctx context.Context, record *store.Record, login *storedLogin, request TokenRequest, notes map[string]string) (TokenResponse, error) {
+func (f *Flow) issueKey(ctx context.Context, record *store.Record, login *storedLogin, request TokenRequest) (TokenResponse, error) {
+	recorder := RecorderOf(ctx)
 	if request.Scope == nil {
 		request.Scope = login.AuthRequest.Scope
 	}
@@ -617,7 +623,7 @@ func (f *Flow) issueKey(ctx context.Context, record *store.Record, login *stored
 	reference := keyReference(written.Object)
 	login.Key = &reference
 	if err := f.writeLogin(ctx, record, *login); isConflict(err) {
-		notes[AnnotationOutcome] = stageLoggedOut
+		recorder.SetOutcome(stageLoggedOut)
 		return TokenResponse{}, f.withdrawKey(ctx, written.Object, ErrInvalidGrant)
 	} else if err != nil {
 		return TokenResponse{}, f.withdrawKey(ctx, written.Object, err)
@@ -632,7 +638,8 @@ func (f *Flow) issueKey(ctx context.Context, record *store.Record, login *stored
 			return TokenResponse{}, f.withdrawKey(ctx, written.Object, err)
 		}
 	}
-	notes[AnnotationOutcome], notes[AnnotationKey] = "key_made", response.KeyName
+	recorder.SetOutcome("key_made")
+	recorder.SetKey(response.KeyName)
 	f.deleteOldestKeys(ctx, owner, written.Object.Name)
 	return response, nil
 }

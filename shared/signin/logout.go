@@ -60,43 +60,42 @@ func logoutNames(conn Connector, session Session) []string {
 
 // HandleLogoutToken takes the form with which a provider says that it has ended a session, or all sessions of a person. The keys of these
 // sign-ins, and what is bound to them, are refused at the next request; a sign-in that is under way leads to no key. Keys that the person
-// has made otherwise stay. A token counts once, and one for which there is no sign-in does nothing. Notes are for the audit, also after an
-// error.
+// has made otherwise stay. A token counts once, and one for which there is no sign-in does nothing.
 //
 // Errors: Refusal; those of the store and of the keys: the same token may be sent again then. Source: OpenID Connect Back-Channel Logout
 // 1.0, 2.5 to 2.8; ADR-0042.
-func (f *Flow) HandleLogoutToken(ctx context.Context, verifier LogoutVerifier, id string, form url.Values) (notes map[string]string, err error) {
-	notes = map[string]string{AnnotationConnector: id}
-	defer func() { Annotate(notes, err) }()
+func (f *Flow) HandleLogoutToken(ctx context.Context, verifier LogoutVerifier, id string, form url.Values) (err error) {
+	recorder := RecorderOf(ctx)
+	recorder.SetConnector(id)
+	defer func() { recorder.SetError(err) }()
 	conn, ok := findConnector(f.env.Config(), id)
 	if !ok || conn.Kind != connector.OIDC {
-		return notes, unknownConnector()
+		return unknownConnector()
 	}
 	raw, err := Parameter(form, "logout_token")
 	switch {
 	case err != nil:
-		return notes, err
+		return err
 	case raw == "":
-		return notes, refuseBadRequest("logout_token is required")
+		return refuseBadRequest("logout_token is required")
 	}
 	token, err := verifier.VerifyLogoutToken(ctx, conn, raw)
 	if err != nil {
-		return notes, err
+		return err
 	}
 	names := logoutNames(conn, Session{ID: token.SessionID, Subject: token.Subject})
 	undo, err := f.noteLogoutToken(ctx, conn, token)
 	if err != nil {
-		return notes, err
+		return err
 	}
 	keys, users, err := f.endLogins(ctx, names)
 	if err != nil {
 		undo(context.WithoutCancel(ctx))
-		return notes, err
+		return err
 	}
-	notes[AnnotationOutcome] = stageLoggedOut
-	noteNames(notes, AnnotationEnded, keys)
-	noteNames(notes, AnnotationUser, users)
-	return notes, nil
+	recorder.SetOutcome(stageLoggedOut)
+	recorder.SetEndedKeys(keys, users)
+	return nil
 }
 
 // noteLogoutToken notes that a logout token is used. Of several requests with one token, one wins. Undo takes the note back, as far as the state

@@ -99,86 +99,89 @@ func OpenPasswordLogin(env *platform.Environment, checker PasswordChecker) *Pass
 }
 
 // HandleForm takes the password that somebody has typed at the page of an attempt. It returns the path of the page that asks for a
-// confirmation, as Flow.HandleCallback does. Network identifies the client. Notes are for the audit, also after an error.
+// confirmation, as Flow.HandleCallback does. Network identifies the client.
 //
 // Errors: Refusal, ErrPassword among them; those of the store.
-func (p *PasswordLogin) HandleForm(ctx context.Context, form url.Values, cookies map[string]string, network string) (path string, notes map[string]string, err error) {
-	notes = map[string]string{AnnotationConnector: PasswordID}
-	defer func() { Annotate(notes, err) }()
+func (p *PasswordLogin) HandleForm(ctx context.Context, form url.Values, cookies map[string]string, network string) (path string, err error) {
+	recorder := RecorderOf(ctx)
+	recorder.SetConnector(PasswordID)
+	defer func() { recorder.SetError(err) }()
 	if !PasswordEnabled(p.flow.env.Config()) {
-		return "", notes, unknownConnector()
+		return "", unknownConnector()
 	}
 	id, err := Parameter(form, "id")
 	if err != nil {
-		return "", notes, err
+		return "", err
 	}
 	attempt, err := openAttempt(ctx, p.flow.env, id, cookies)
 	if err != nil {
-		return "", notes, err
+		return "", err
 	}
 	address, settings, ok := methodSettings(p.flow.env.Config(), PasswordID)
 	switch {
 	case attempt.Connector != PasswordID:
-		return "", notes, notStartedHere("another connector")
+		return "", notStartedHere("another connector")
 	case !ok || !constantTimeEqual(settings, attempt.Fingerprint):
-		return "", notes, expired("settings")
+		return "", expired("settings")
 	}
-	login, err := p.authenticate(ctx, form, network, notes)
+	login, err := p.authenticate(ctx, form, network)
 	if err != nil {
-		return "", notes, err
+		return "", err
 	}
 	login.Stage, login.AuthRequest = stageAuthenticated, attempt.AuthRequest.withoutBrowserState()
 	if err := p.storeLogin(ctx, attempt.State, "", login); err != nil {
-		return "", notes, err
+		return "", err
 	}
-	notes[AnnotationOutcome] = stageAuthenticated
-	return withQuery(address+"/auth/confirm", url.Values{"id": {attempt.id()}}), notes, nil
+	recorder.SetOutcome(stageAuthenticated)
+	return withQuery(address+"/auth/confirm", url.Values{"id": {attempt.id()}}), nil
 }
 
 // IssueCode takes a password from a program that asks for it itself. It returns the code that the program exchanges, with OutOfBand as
 // redirect_uri. Nobody is asked: whoever types a password into a program allows it.
 //
 // Errors: those of Finish.
-func (p *PasswordLogin) IssueCode(ctx context.Context, form url.Values, network string) (code string, notes map[string]string, err error) {
-	notes = map[string]string{AnnotationConnector: PasswordID}
-	defer func() { Annotate(notes, err) }()
+func (p *PasswordLogin) IssueCode(ctx context.Context, form url.Values, network string) (code string, err error) {
+	recorder := RecorderOf(ctx)
+	recorder.SetConnector(PasswordID)
+	defer func() { recorder.SetError(err) }()
 	if !PasswordEnabled(p.flow.env.Config()) {
-		return "", notes, unknownConnector()
+		return "", unknownConnector()
 	}
 	params, err := parameters(form, "client_id", "code_challenge", "code_challenge_method")
 	if err != nil {
-		return "", notes, err
+		return "", err
 	}
 	switch {
 	case params[0] != ClientID:
-		return "", notes, refuseBadRequest("client_id must be " + ClientID)
+		return "", refuseBadRequest("client_id must be " + ClientID)
 	case params[2] != "S256" || !isUnreserved(params[1], 43, 43):
-		return "", notes, refuseBadRequest("code_challenge must be that of the method S256")
+		return "", refuseBadRequest("code_challenge must be that of the method S256")
 	}
-	login, err := p.authenticate(ctx, form, network, notes)
+	login, err := p.authenticate(ctx, form, network)
 	if err != nil {
-		return "", notes, err
+		return "", err
 	}
 	name, err := randomToken(p.flow.env.Random)
 	if err != nil {
-		return "", notes, err
+		return "", err
 	}
 	if code, err = randomToken(p.flow.env.Random); err != nil {
-		return "", notes, err
+		return "", err
 	}
 	login.Stage, login.AuthRequest, login.CodeExpires = stageConsented, authRequest{RedirectURI: OutOfBand, CodeChallenge: params[1]}, p.flow.env.Now().Add(codeLifetime).Unix()
 	if err := p.storeLogin(ctx, name, codeDigest(code), login); err != nil {
-		return "", notes, err
+		return "", err
 	}
-	notes[AnnotationOutcome] = stageConsented
-	return code, notes, nil
+	recorder.SetOutcome(stageConsented)
+	return code, nil
 }
 
 // ErrPassword says that a user name and a password do not belong together, or that the user may not sign in.
 var ErrPassword = errors.New("the user name or the password is wrong")
 
 // authenticate returns the sign-in of the user whose name and password a form has.
-func (p *PasswordLogin) authenticate(ctx context.Context, form url.Values, network string, notes map[string]string) (storedLogin, error) {
+func (p *PasswordLogin) authenticate(ctx context.Context, form url.Values, network string) (storedLogin, error) {
+	recorder := RecorderOf(ctx)
 	params, err := parameters(form, "username", "password")
 	if err != nil {
 		return storedLogin{}, err
@@ -193,7 +196,7 @@ func (p *PasswordLogin) authenticate(ctx context.Context, form url.Values, netwo
 	case account == nil:
 		return storedLogin{}, newRefusal("wrong_password", detail, apierror.Unauthorized(ErrPassword.Error())).withCause(ErrPassword)
 	}
-	notes[AnnotationUser] = account.Name
+	recorder.SetUser(account.Name)
 	return storedLogin{
 		User: account.Name, UID: string(account.UID), TokenGeneration: account.Spec.TokenGeneration,
 		Identity: model.AccessKeyIdentity{

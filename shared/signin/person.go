@@ -42,12 +42,13 @@ func isOwnerRefused(err error) bool {
 
 // provisionUser returns the user of a person: the one with their identity at the connector, or a new one. The groups of the user are replaced.
 // Neither the name nor the email address of a person identifies them.
-func (f *Flow) provisionUser(ctx context.Context, conn Connector, person Person, notes map[string]string) (*model.User, model.AccessKeyIdentity, error) {
+func (f *Flow) provisionUser(ctx context.Context, conn Connector, person Person) (*model.User, model.AccessKeyIdentity, error) {
+	recorder := RecorderOf(ctx)
 	config := f.env.Config().Auth
 	if config == nil {
 		return nil, model.AccessKeyIdentity{}, expired("settings")
 	}
-	groups, spec, keyIdentity, err := mapPerson(conn, person, config.GroupsFilters, notes)
+	groups, spec, keyIdentity, err := mapPerson(ctx, conn, person, config.GroupsFilters)
 	if err != nil {
 		return nil, keyIdentity, err
 	}
@@ -62,16 +63,15 @@ func (f *Flow) provisionUser(ctx context.Context, conn Connector, person Person,
 				return nil, keyIdentity, notSetUp("disableUserCreation")
 			}
 			if account, err = f.createUser(ctx, spec, preferredName(conn, person)); err == nil {
-				notes[AnnotationCreated] = account.Name
+				recorder.SetCreatedUser(account.Name)
 			}
 		} else if err == nil {
 			account, err = f.updateUser(ctx, account, spec)
 		}
 		switch {
 		case err == nil:
-			noteNames(notes, AnnotationAdded, difference(groups, oldGroups))
-			noteNames(notes, AnnotationRemoved, difference(oldGroups, groups))
-			return account, keyIdentity, f.createTeams(ctx, config, groups, notes)
+			recorder.SetGroupChanges(difference(groups, oldGroups), difference(oldGroups, groups))
+			return account, keyIdentity, f.createTeams(ctx, config, groups)
 		case errors.Is(err, lastadmin.ErrLastAdmin):
 			return nil, keyIdentity, lastAdmin()
 		case apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || errors.Is(err, errIdentityTaken):
@@ -85,29 +85,26 @@ func (f *Flow) provisionUser(ctx context.Context, conn Connector, person Person,
 
 // mapPerson applies the settings of a connector to a person. It returns the person's groups, the fields of their user, and the identity
 // that their keys hold. Errors: Refusal, also if the settings do not admit the person.
-func mapPerson(conn Connector, person Person, filters []string, notes map[string]string) (groups []string, spec model.UserSpec, keyIdentity model.AccessKeyIdentity, err error) {
+func mapPerson(ctx context.Context, conn Connector, person Person, filters []string) (groups []string, spec model.UserSpec, keyIdentity model.AccessKeyIdentity, err error) {
+	recorder := RecorderOf(ctx)
 	if strings.TrimSpace(person.Subject) == "" || !fitsLimit(person.Subject, limits.SignInTextBytes) {
 		return nil, model.UserSpec{}, model.AccessKeyIdentity{}, misconfigured("the ID of the person is absent, too long, or has control characters")
 	}
 	omitted := trimPerson(&person)
-	notes[AnnotationSubject] = user.Digest(conn.ID, person.Subject)
-	if len(person.Absent) > 0 {
-		notes[AnnotationAbsent] = strings.Join(person.Absent, ", ")
-	}
+	recorder.SetSubject(user.Digest(conn.ID, person.Subject))
+	recorder.SetAbsentClaims(person.Absent)
 	if required := conn.RequiredGroups; len(required) > 0 && !slices.ContainsFunc(person.Groups, func(group string) bool { return slices.Contains(required, group) }) {
 		return nil, model.UserSpec{}, model.AccessKeyIdentity{}, notAdmitted("in none of the required groups" + describeMissingGroups(person))
 	}
 	var dropped []string
 	groups, dropped = filterGroups(person.Groups, conn.GroupsPrefix, filters)
 	if len(dropped) > 0 {
-		notes[AnnotationDropped] = fmt.Sprint(len(dropped))
+		recorder.SetDroppedGroups(len(dropped))
 	}
 	for _, group := range dropped[:min(len(dropped), maxNamedGroups)] {
 		omitted = append(omitted, fmt.Sprintf("group %.64q", group))
 	}
-	if len(omitted) > 0 {
-		notes[AnnotationLeftOut] = strings.Join(omitted, ", ")
-	}
+	recorder.SetOmitted(omitted)
 	extra := map[string]string{}
 	for _, name := range conn.ExtraClaims {
 		if value, ok := person.Extra[name]; ok {

@@ -34,53 +34,53 @@ type postedProof struct {
 func proofSealContext(state string) string { return Resource + "/proof/" + loginRecordName(state) }
 
 // HandlePostedResponse takes the answer of a provider that a browser posts from the provider's site. It learns who the person is, and keeps that for
-// Resume: nobody is signed in yet. It returns the address at which the browser that began the sign-in goes on. Empty: it was a trial. Notes are for the audit,
-// also after an error.
+// Resume: nobody is signed in yet. It returns the address at which the browser that began the sign-in goes on. Empty: it was a trial.
 //
 // Errors: Refusal; those of the store.
-func (f *Flow) HandlePostedResponse(ctx context.Context, idp Provider, id string, form url.Values) (address string, notes map[string]string, err error) {
-	notes = map[string]string{AnnotationConnector: id}
-	defer func() { Annotate(notes, err) }()
+func (f *Flow) HandlePostedResponse(ctx context.Context, idp Provider, id string, form url.Values) (address string, err error) {
+	recorder := RecorderOf(ctx)
+	recorder.SetConnector(id)
+	defer func() { recorder.SetError(err) }()
 	state, err := Parameter(form, "RelayState")
 	if err != nil {
-		return "", notes, err
+		return "", err
 	}
 	conn, ok := findConnector(f.env.Config(), id)
 	switch {
 	case !ok || !conn.Posts:
-		return "", notes, unknownConnector()
+		return "", unknownConnector()
 	case !isUnreserved(state, stateLength, stateLength):
 		// Somebody began at the provider, or it is the answer to nobody here.
-		return "", notes, notStartedHere("RelayState")
+		return "", notStartedHere("RelayState")
 	}
 	if conn.Unverified {
-		notes[AnnotationUnverified] = "true"
+		recorder.SetUnverified()
 	}
 	person, err := idp.HandleCallback(ctx, conn, Response{Request: Request{State: state}, Values: form})
 	if err != nil {
 		// The browser has no cookie here that tells a trial.
-		if trialErr := f.completeTrial(ctx, conn, state, person, err, notes); !errors.As(trialErr, new(*Refusal)) {
-			return "", notes, trialErr
+		if trialErr := f.completeTrial(ctx, conn, state, person, err); !errors.As(trialErr, new(*Refusal)) {
+			return "", trialErr
 		}
-		return "", notes, err
+		return "", err
 	}
 	ring, err := f.env.Keyring(ctx)
 	if err != nil {
-		return "", notes, err
+		return "", err
 	}
 	text, err := json.Marshal(postedProof{Person: person, Connector: id, Fingerprint: conn.Fingerprint()})
 	if err != nil {
-		return "", notes, fmt.Errorf("encoding a proof: %w", err)
+		return "", fmt.Errorf("encoding a proof: %w", err)
 	}
 	sealed, err := ring.Seal(text, proofSealContext(state))
 	if errors.Is(err, encryption.ErrNoKey) {
-		return "", notes, misconfigured("the platform has no encryption key").withCause(err)
+		return "", misconfigured("the platform has no encryption key").withCause(err)
 	} else if err != nil {
-		return "", notes, err
+		return "", err
 	}
 	object, err := json.Marshal(storedLogin{Stage: stagePosted, SealedProof: sealed})
 	if err != nil {
-		return "", notes, fmt.Errorf("encoding a sign-in: %w", err)
+		return "", fmt.Errorf("encoding a sign-in: %w", err)
 	}
 	now := f.env.Now()
 	_, err = f.records.Create(ctx, store.Record{
@@ -88,71 +88,71 @@ func (f *Flow) HandlePostedResponse(ctx context.Context, idp Provider, id string
 	})
 	switch {
 	case errors.Is(err, store.ErrExists):
-		if trialErr := f.completeTrial(ctx, conn, state, person, nil, notes); !errors.As(trialErr, new(*Refusal)) {
-			return "", notes, trialErr
+		if trialErr := f.completeTrial(ctx, conn, state, person, nil); !errors.As(trialErr, new(*Refusal)) {
+			return "", trialErr
 		}
-		return "", notes, notStartedHere("replay")
+		return "", notStartedHere("replay")
 	case err != nil:
-		return "", notes, fmt.Errorf("storing a sign-in: %w", err)
+		return "", fmt.Errorf("storing a sign-in: %w", err)
 	}
-	notes[AnnotationOutcome] = stagePosted
-	return withQuery(conn.Issuer()+"/auth/resume", url.Values{"id": {attemptID(state)}}), notes, nil
+	recorder.SetOutcome(stagePosted)
+	return withQuery(conn.Issuer()+"/auth/resume", url.Values{"id": {attemptID(state)}}), nil
 }
 
 // ResumePosted takes the browser back that began a sign-in, after Receive: it finds or makes the user. It returns the path of the page that
-// asks for a confirmation. Notes are for the audit, also after an error.
+// asks for a confirmation.
 //
 // Errors: Refusal; those of the store and of the users.
-func (f *Flow) ResumePosted(ctx context.Context, id string, cookies map[string]string) (path string, notes map[string]string, err error) {
-	notes = map[string]string{}
-	defer func() { Annotate(notes, err) }()
+func (f *Flow) ResumePosted(ctx context.Context, id string, cookies map[string]string) (path string, err error) {
+	recorder := RecorderOf(ctx)
+	defer func() { recorder.SetError(err) }()
 	attempt, err := openAttempt(ctx, f.env, id, cookies)
 	if err != nil {
-		return "", notes, err
+		return "", err
 	}
-	notes[AnnotationConnector] = attempt.Connector
+	recorder.SetConnector(attempt.Connector)
 	record, err := f.records.Get(ctx, loginRecordName(attempt.State))
 	switch {
 	case errors.Is(err, store.ErrNotFound):
-		return "", notes, notStartedHere("not posted")
+		return "", notStartedHere("not posted")
 	case err != nil:
-		return "", notes, fmt.Errorf("reading a sign-in: %w", err)
+		return "", fmt.Errorf("reading a sign-in: %w", err)
 	}
 	var stored storedLogin
 	if err := json.Unmarshal(record.Object, &stored); err != nil {
-		return "", notes, fmt.Errorf("reading a sign-in: %w", err)
+		return "", fmt.Errorf("reading a sign-in: %w", err)
 	}
 	if stored.Stage != stagePosted {
-		return "", notes, notStartedHere("resumed before")
+		return "", notStartedHere("resumed before")
 	}
 	ring, err := f.env.Keyring(ctx)
 	if err != nil {
-		return "", notes, err
+		return "", err
 	}
 	var proof postedProof
 	text, err := ring.Open(stored.SealedProof, proofSealContext(attempt.State))
 	if err != nil {
-		return "", notes, fmt.Errorf("opening a proof: %w", err)
+		return "", fmt.Errorf("opening a proof: %w", err)
 	}
 	if err := json.Unmarshal(text, &proof); err != nil {
-		return "", notes, fmt.Errorf("reading a proof: %w", err)
+		return "", fmt.Errorf("reading a proof: %w", err)
 	}
 	conn, ok := findConnector(f.env.Config(), attempt.Connector)
 	switch {
 	case proof.Connector != attempt.Connector:
-		return "", notes, notStartedHere("connector")
+		return "", notStartedHere("connector")
 	case !ok || !constantTimeEqual(conn.Fingerprint(), attempt.Fingerprint) || !constantTimeEqual(proof.Fingerprint, attempt.Fingerprint):
-		return "", notes, expired("settings")
+		return "", expired("settings")
 	}
-	login, err := f.completeLogin(ctx, conn, attempt, proof.Person, notes)
+	login, err := f.completeLogin(ctx, conn, attempt, proof.Person)
 	if err != nil {
-		return "", notes, err
+		return "", err
 	}
 	record.Owner = ownerOf(login.User)
 	if err := f.writeLogin(ctx, &record, login); isConflict(err) {
-		return "", notes, notStartedHere("resumed before")
+		return "", notStartedHere("resumed before")
 	} else if err != nil {
-		return "", notes, err
+		return "", err
 	}
-	return f.consentPath(conn, attempt, notes), notes, nil
+	return f.consentPath(ctx, conn, attempt), nil
 }

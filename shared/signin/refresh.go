@@ -163,37 +163,38 @@ func (f *Flow) issueRefreshedKey(ctx context.Context, caller identity.Caller, re
 
 // Refresh exchanges a refresh token for a new access key and the next refresh token. A refresh token works once. One that was used before
 // ends its refresh key and what came of it. For a minute, the last one can be used again, until the access key of its answer is used: the
-// answer did not arrive, its access key ends, and its refresh token counts as used. Notes are for the audit.
+// answer did not arrive, its access key ends, and its refresh token counts as used.
 //
 // Errors: ErrInvalidRefreshToken, also if the refresh key, or the right of its user to have it, has ended; those of the store and of the keys.
 // Source: RFC 6749, 6; RFC 9700, 4.14.2; ADR-0045.
-func (f *Flow) Refresh(ctx context.Context, text secret.String) (TokenResponse, map[string]string, error) {
-	notes := map[string]string{AnnotationOutcome: "refused"}
+func (f *Flow) Refresh(ctx context.Context, text secret.String) (TokenResponse, error) {
+	recorder := RecorderOf(ctx)
+	recorder.SetOutcome("refused")
 	bearer, part, ok := accesskey.SplitRefreshToken(text)
 	if !ok {
-		return TokenResponse{}, notes, ErrInvalidRefreshToken
+		return TokenResponse{}, ErrInvalidRefreshToken
 	}
 	caller, err := f.refreshAuthenticator.Bearer(ctx, bearer)
 	if err != nil {
-		return TokenResponse{}, notes, translateUnauthorized(err)
+		return TokenResponse{}, translateUnauthorized(err)
 	}
-	notes[AnnotationUser] = caller.Owner.Name
+	recorder.SetUser(caller.Owner.Name)
 	record, err := f.keys.Store.Get(ctx, caller.Key)
 	if err != nil {
-		return TokenResponse{}, notes, translateNotFound(err, "reading a refresh key")
+		return TokenResponse{}, translateNotFound(err, "reading a refresh key")
 	}
 	refreshKey, err := f.keys.Decode(record)
 	if err != nil {
-		return TokenResponse{}, notes, err
+		return TokenResponse{}, err
 	}
 	if string(refreshKey.UID) != caller.KeyUID || refreshKey.Spec.Identity == nil || refreshKey.Spec.OIDCProvider == nil {
-		return TokenResponse{}, notes, ErrInvalidRefreshToken
+		return TokenResponse{}, ErrInvalidRefreshToken
 	}
-	notes[AnnotationConnector] = refreshKey.Spec.Identity.Connector
+	recorder.SetConnector(refreshKey.Spec.Identity.Connector)
 	for {
-		response, err := f.rotate(ctx, caller, refreshKey, bearer, part, notes)
+		response, err := f.rotate(ctx, caller, refreshKey, bearer, part)
 		if !errors.Is(err, errConcurrentRefresh) {
-			return response, notes, err
+			return response, err
 		}
 	}
 }
@@ -204,8 +205,9 @@ var errConcurrentRefresh = errors.New("another process has asked meanwhile")
 // rotate makes the next access key and refresh token of a refresh key. Errors: ErrInvalidRefreshToken; errConcurrentRefresh, after which nothing is left of this
 // request; those of the store and of the keys.
 func (f *Flow) rotate(
-	ctx context.Context, caller identity.Caller, refreshKey *model.OwnedAccessKey, bearer, part secret.String, notes map[string]string,
+	ctx context.Context, caller identity.Caller, refreshKey *model.OwnedAccessKey, bearer, part secret.String,
 ) (TokenResponse, error) {
+	recorder := RecorderOf(ctx)
 	var stored rotation
 	record, err := f.readRotation(ctx, refreshKey, &stored)
 	if err != nil {
@@ -222,7 +224,7 @@ func (f *Flow) rotate(
 			if now, err := f.records.Get(ctx, record.Name); err == nil && now.Revision != record.Revision {
 				return TokenResponse{}, errConcurrentRefresh
 			}
-			return TokenResponse{}, f.endReusedRefreshKey(ctx, refreshKey, record, notes)
+			return TokenResponse{}, f.endReusedRefreshKey(ctx, refreshKey, record)
 		}
 	}
 	key, response, nextPart, err := f.issueRefreshedKey(ctx, caller, refreshKey, bearer)
@@ -255,7 +257,8 @@ func (f *Flow) rotate(
 			f.env.Log.WarnContext(ctx, "deleting an access key that was refreshed", "key", obsoleteKey.Name, "error", err)
 		}
 	}
-	notes[AnnotationOutcome], notes[AnnotationKey] = "key_made", key.Name
+	recorder.SetOutcome("key_made")
+	recorder.SetKey(key.Name)
 	return response, nil
 }
 
@@ -314,8 +317,10 @@ func (f *Flow) lastActivity(ctx context.Context, key *model.OwnedAccessKey, acti
 }
 
 // endReusedRefreshKey ends a refresh key of which two programs have a refresh token, and returns ErrInvalidRefreshToken, or why it has not ended.
-func (f *Flow) endReusedRefreshKey(ctx context.Context, refreshKey *model.OwnedAccessKey, record store.Record, notes map[string]string) error {
-	notes[AnnotationOutcome], notes[AnnotationKey] = "refresh_token_reused", refreshKey.Name
+func (f *Flow) endReusedRefreshKey(ctx context.Context, refreshKey *model.OwnedAccessKey, record store.Record) error {
+	recorder := RecorderOf(ctx)
+	recorder.SetOutcome("refresh_token_reused")
+	recorder.SetKey(refreshKey.Name)
 	f.env.Log.WarnContext(ctx, "a refresh token was used twice, and its sign-in has ended", "user", refreshKey.Spec.User, "key", refreshKey.Name)
 	if err := resource.Revoke(ctx, f.keys, Sweeper, refreshKey); err != nil {
 		return err

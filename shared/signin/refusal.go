@@ -13,32 +13,6 @@ import (
 	"management.platform.sh/shared/model/apierror"
 )
 
-// The annotations of audit events about sign-ins. Source: ADR-0031.
-const (
-	AnnotationConnector = model.GroupName + "/signin-connector"
-	AnnotationOutcome   = model.GroupName + "/signin-outcome"
-	AnnotationDetail    = model.GroupName + "/signin-detail"
-	AnnotationUser      = model.GroupName + "/signin-user"
-	AnnotationCreated   = model.GroupName + "/signin-created-user"
-	AnnotationDropped   = model.GroupName + "/signin-dropped-groups"
-	// AnnotationLeftOut names what was said of a person and does not fit: claims, and the first of the dropped groups.
-	AnnotationLeftOut = model.GroupName + "/signin-left-out"
-	// AnnotationAbsent names the settings whose claims the provider did not send.
-	AnnotationAbsent  = model.GroupName + "/signin-absent-claims"
-	AnnotationAdded   = model.GroupName + "/signin-groups-added"
-	AnnotationRemoved = model.GroupName + "/signin-groups-removed"
-	AnnotationTeams   = model.GroupName + "/signin-created-teams"
-	// AnnotationLeft is how many groups have no team yet.
-	AnnotationLeft = model.GroupName + "/signin-groups-without-team"
-	// AnnotationSubject is a digest of the connector and of the ID of the person there.
-	AnnotationSubject = model.GroupName + "/signin-subject"
-	AnnotationKey     = model.GroupName + "/signin-key"
-	// AnnotationEnded are the names of the keys that the provider has ended, sorted, with commas between them.
-	AnnotationEnded = model.GroupName + "/signin-ended-keys"
-	// AnnotationUnverified is "true" if the answer of the provider was accepted without a look at its signature.
-	AnnotationUnverified = model.GroupName + "/signin-unverified"
-)
-
 // Refusal says why somebody is not signed in. The person reads what to do; only the audit and the log have the detail.
 type Refusal struct {
 	// Class is the outcome in the audit.
@@ -152,19 +126,4 @@ func NotAdmitted(detail string) *Refusal { return notAdmitted(detail) }
 // Unreachable is the Refusal for a provider that does not answer. The cause is for the log.
 func Unreachable(cause error) *Refusal {
 	return newRefusal("provider_unreachable", "", apierror.Upstream("the provider cannot be reached: try again later")).withCause(cause)
-}
-
-// Annotate adds what the audit says about an error.
-func Annotate(annotations map[string]string, err error) {
-	var refusal *Refusal
-	switch {
-	case err == nil:
-	case errors.As(err, &refusal):
-		annotations[AnnotationOutcome] = refusal.Class
-		if refusal.Detail != "" {
-			annotations[AnnotationDetail] = refusal.Detail
-		}
-	default:
-		annotations[AnnotationOutcome] = "failed"
-	}
 }

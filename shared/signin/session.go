@@ -326,8 +326,7 @@ func (f *Flow) refreshPerson(ctx context.Context, idp Refresher, key *model.Owne
 	if person.Subject != stored.Subject {
 		return nil, noIdentity, RefusedByProvider("the session is that of another subject")
 	}
-	notes := map[string]string{}
-	groups, spec, keyIdentity, err := mapPerson(conn, person, config.Auth.GroupsFilters, notes)
+	groups, spec, keyIdentity, err := mapPerson(ctx, conn, person, config.Auth.GroupsFilters)
 	if err != nil {
 		return nil, noIdentity, err
 	}
@@ -343,7 +342,7 @@ func (f *Flow) refreshPerson(ctx context.Context, idp Refresher, key *model.Owne
 	if err != nil {
 		return nil, noIdentity, err
 	}
-	return account, keyIdentity, f.createTeams(ctx, config.Auth, groups, notes)
+	return account, keyIdentity, f.createTeams(ctx, config.Auth, groups)
 }
 
 // updateKeyIdentity writes into the key of a session who the person is now, and since when this is known.

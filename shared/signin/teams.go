@@ -3,8 +3,6 @@ package signin
 import (
 	"context"
 	"slices"
-	"strconv"
-	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -14,16 +12,13 @@ import (
 	"management.platform.sh/shared/model/identity"
 )
 
-const (
-	// maxTeams is how many teams a sign-in makes. The next sign-in makes more. Source: ADR-0031.
-	maxTeams = 50
-	// maxNoteBytes bounds a list of names in the audit, in bytes.
-	maxNoteBytes = 1024
-)
+// maxTeams is how many teams a sign-in makes. The next sign-in makes more. Source: ADR-0031.
+const maxTeams = 50
 
 // createTeams makes a team for each group of a person that no team lists, unless the configuration says otherwise. A team lists its
 // group, so that it has as members whoever the provider says. Errors: those of the store and of the teams; the teams before stay.
-func (f *Flow) createTeams(ctx context.Context, config *model.ConfigAuth, groups []string, notes map[string]string) error {
+func (f *Flow) createTeams(ctx context.Context, config *model.ConfigAuth, groups []string) error {
+	recorder := RecorderOf(ctx)
 	if config.DisableTeamCreation || len(groups) == 0 {
 		return nil
 	}
@@ -33,12 +28,7 @@ func (f *Flow) createTeams(ctx context.Context, config *model.ConfigAuth, groups
 	}
 	var created []string
 	remaining := max(0, len(missing)-maxTeams)
-	defer func() {
-		noteNames(notes, AnnotationTeams, created)
-		if remaining > 0 {
-			notes[AnnotationLeft] = strconv.Itoa(remaining)
-		}
-	}()
+	defer func() { recorder.SetCreatedTeams(created, remaining) }()
 	var owners []identity.Owner
 	for _, group := range missing[:len(missing)-remaining] {
 		owners = append(owners, teamCandidates(group)...)
@@ -101,22 +91,4 @@ func (f *Flow) createTeam(ctx context.Context, group string, referenced map[iden
 // difference returns the names of a list that another list does not have.
 func difference(names, others []string) []string {
 	return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return slices.Contains(others, name) })
-}
-
-// noteNames adds a list of names to the audit, as far as there is room.
-func noteNames(notes map[string]string, annotation string, names []string) {
-	var text strings.Builder
-	for i, name := range names {
-		if i > 0 {
-			text.WriteByte(',')
-		}
-		if text.Len()+len(name) > maxNoteBytes {
-			text.WriteString("and " + strconv.Itoa(len(names)-i) + " more")
-			break
-		}
-		text.WriteString(name)
-	}
-	if text.Len() > 0 {
-		notes[annotation] = text.String()
-	}
 }

@@ -163,7 +163,8 @@ func parseTrialState(query url.Values) (string, error) {
 
 // completeTrial stores the report of a trial: of a person, or of why the provider's answer was refused. Errors: refused; Refusal if no trial waits for that
 // state; those of the store.
-func (f *Flow) completeTrial(ctx context.Context, conn Connector, state string, person Person, cause error, notes map[string]string) error {
+func (f *Flow) completeTrial(ctx context.Context, conn Connector, state string, person Person, cause error) error {
+	recorder := RecorderOf(ctx)
 	record, login, err := f.trials.findTrial(ctx, state)
 	switch {
 	case err != nil:
@@ -195,14 +196,15 @@ func (f *Flow) completeTrial(ctx context.Context, conn Connector, state string, 
 	} else if err != nil {
 		return fmt.Errorf("storing a sign-in: %w", err)
 	}
-	notes[AnnotationOutcome] = stageTrialComplete
+	recorder.SetOutcome(stageTrialComplete)
 	return cause
 }
 
 // newTrialReport returns what a sign-in of a person would do. It writes nothing. Errors: those of the store and of the users.
 func (f *Flow) newTrialReport(ctx context.Context, conn Connector, person Person, cause error) (model.SignInTrialReport, error) {
 	report := model.SignInTrialReport{Claims: person.Claims, Absent: person.Absent, ID: person.Subject}
-	config, trialNotes := f.env.Config().Auth, map[string]string{}
+	config := f.env.Config().Auth
+	ctx, recorder := WithRecorder(ctx)
 	var answer *Refusal
 	if cause != nil || config == nil {
 		report.Refusal = "failed"
@@ -211,8 +213,8 @@ func (f *Flow) newTrialReport(ctx context.Context, conn Connector, person Person
 		}
 		return report, nil
 	}
-	groups, spec, _, err := mapPerson(conn, person, config.GroupsFilters, trialNotes)
-	report.LeftOut, report.DisplayName, report.Email, report.Groups = trialNotes[AnnotationLeftOut], spec.DisplayName, spec.Email, groups
+	groups, spec, _, err := mapPerson(ctx, conn, person, config.GroupsFilters)
+	report.LeftOut, report.DisplayName, report.Email, report.Groups = recorder.Omitted(), spec.DisplayName, spec.Email, groups
 	if err == nil {
 		account, findErr := f.findUser(ctx, conn.ID, person.Subject)
 		switch {

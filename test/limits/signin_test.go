@@ -114,7 +114,8 @@ func signIn(t *testing.T, person signin.Person) (user *model.User, left bool) {
 	for _, cookie := range cookies {
 		kept[cookie.Name] = cookie.Value
 	}
-	_, notes, err := signin.Open(w.env).HandleCallback(t.Context(), provider, connector.OIDC, url.Values{"state": {provider.state}}, kept)
+	ctx, recorder := signin.WithRecorder(t.Context())
+	_, err = signin.Open(w.env).HandleCallback(ctx, provider, connector.OIDC, url.Values{"state": {provider.state}}, kept)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -123,5 +124,5 @@ func signIn(t *testing.T, person signin.Person) (user *model.User, left bool) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return user, notes[signin.AnnotationLeftOut] != ""
+	return user, recorder.Omitted() != ""
 }

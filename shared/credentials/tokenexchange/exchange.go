@@ -146,55 +146,58 @@ type TokenResponse struct {
 }
 
 // Exchange makes an access key for the token of a job. Name is the name of the rule; empty: the only one that fits. Attempt names the
-// request; empty: it has no name. Notes are for the audit, also after an error.
+// request; empty: it has no name.
 //
 // Where the rule says that a token works once, a request can be repeated for a minute with the same attempt, until the access key of the
 // first answer is used. That access key ends.
 //
 // Errors: RefusedError; ServiceUnavailable if the issuer does not answer; those of the store and of the keys.
-func (f *Exchanger) Exchange(ctx context.Context, raw, name, attempt string) (response TokenResponse, notes map[string]string, err error) {
-	notes = map[string]string{AnnotationOutcome: "refused"}
+func (f *Exchanger) Exchange(ctx context.Context, raw, name, attempt string) (response TokenResponse, err error) {
+	recorder := signin.RecorderOf(ctx)
+	recorder.Set(AnnotationOutcome, "refused")
 	defer func() {
 		if refused := (*RefusedError)(nil); errors.As(err, &refused) {
-			notes[AnnotationDetail] = resource.Printable(refused.detail)
+			recorder.Set(AnnotationDetail, resource.Printable(refused.detail))
 		}
 	}()
 	issuer, signed, isToken := peekIssuer(raw)
 	if !isToken {
-		return TokenResponse{}, notes, newRefusal(notAcceptedText, "not a token")
+		return TokenResponse{}, newRefusal(notAcceptedText, "not a token")
 	}
-	notes[AnnotationIssuer] = resource.Printable(issuer)
+	recorder.Set(AnnotationIssuer, resource.Printable(issuer))
 	candidates, err := f.rulesForIssuer(ctx, issuer)
 	if err != nil {
-		return TokenResponse{}, notes, err
+		return TokenResponse{}, err
 	}
 	if len(candidates) == 0 {
-		return TokenResponse{}, notes, newRefusal(notAcceptedText, "no enabled rule names the issuer")
+		return TokenResponse{}, newRefusal(notAcceptedText, "no enabled rule names the issuer")
 	}
-	rule, claims, err := f.matchRule(ctx, candidates, name, raw, notes)
+	rule, claims, err := f.matchRule(ctx, candidates, name, raw)
 	if err != nil {
-		return TokenResponse{}, notes, err
+		return TokenResponse{}, err
 	}
-	notes[AnnotationRule], notes[AnnotationOwner] = rule.Name, trustrule.Owner(rule).String()
+	recorder.Set(AnnotationRule, rule.Name)
+	recorder.Set(AnnotationOwner, trustrule.Owner(rule).String())
 	ownerObject, err := f.readOwner(ctx, rule)
 	if err != nil {
-		return TokenResponse{}, notes, err
+		return TokenResponse{}, err
 	}
 	note := store.Record{}
 	if trustrule.Once(rule) {
 		if note, err = f.claimToken(ctx, issuer, signed, claims, rule, attempt); err != nil {
-			return TokenResponse{}, notes, err
+			return TokenResponse{}, err
 		}
 	}
 	key, err := f.issueKey(ctx, rule, ownerObject, claims)
 	if err != nil {
-		return TokenResponse{}, notes, err
+		return TokenResponse{}, err
 	}
 	if err := f.noteKey(ctx, note, key); err != nil {
-		return TokenResponse{}, notes, err
+		return TokenResponse{}, err
 	}
-	notes[AnnotationOutcome], notes[AnnotationKey] = "key_made", key.Name
-	return newTokenResponse(key), notes, nil
+	recorder.Set(AnnotationOutcome, "key_made")
+	recorder.Set(AnnotationKey, key.Name)
+	return newTokenResponse(key), nil
 }
 
 // peekIssuer reads the issuer of a token, of which nothing is proven, and what is signed of it.
@@ -253,7 +256,7 @@ func (f *Exchanger) rulesForIssuer(ctx context.Context, issuer string) ([]*model
 
 // matchRule returns the only rule that fits a token, and its claims.
 func (f *Exchanger) matchRule(
-	ctx context.Context, candidates []*model.TrustRule, name, raw string, notes map[string]string,
+	ctx context.Context, candidates []*model.TrustRule, name, raw string,
 ) (*model.TrustRule, trustrule.Claims, error) {
 	type answer struct {
 		claims trustrule.Claims
@@ -284,7 +287,7 @@ func (f *Exchanger) matchRule(
 			reasons = append(reasons, rule.Name+": "+result.err.Error())
 			continue
 		}
-		annotateClaims(notes, result.claims)
+		annotateClaims(signin.RecorderOf(ctx).Set, result.claims)
 		refused := f.checkRule(rule, result.claims)
 		switch {
 		case refused != nil:
@@ -517,7 +520,7 @@ func (f *Exchanger) issueKey(ctx context.Context, rule *model.TrustRule, ownerOb
 		},
 	}
 	key.Spec.User, key.Spec.Team, _ = owner.Fields()
-	annotateClaims(key.Annotations, claims)
+	annotateClaims(func(name, value string) { key.Annotations[name] = value }, claims)
 	// The key is made with the rights of the owner as they are now.
 	caller := identity.New(owner, nil)
 	caller.OwnerObject = ownerObject
@@ -542,10 +545,10 @@ func newTokenResponse(key *model.OwnedAccessKey) TokenResponse {
 }
 
 // annotateClaims adds the claims that name a job to annotations.
-func annotateClaims(annotations map[string]string, claims trustrule.Claims) {
+func annotateClaims(set func(name, value string), claims trustrule.Claims) {
 	for _, name := range auditedClaims {
 		if text, ok := claims.Text(name); ok && text != "" {
-			annotations[AnnotationClaim+name] = resource.Printable(text)
+			set(AnnotationClaim+name, resource.Printable(text))
 		}
 	}
 }
