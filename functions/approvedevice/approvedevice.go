@@ -14,7 +14,7 @@ import (
 
 // Deps is what the operation needs.
 type Deps struct {
-	Flow *signin.Flow
+	Devices *signin.DeviceFlow
 	// Refused returns why nobody can sign in with a code. Nil: people can.
 	Refused func() error
 }
@@ -51,14 +51,14 @@ func page(code, first string) *webpage.Page {
 	}
 }
 
-// Do is POST: the code. The answer offers the ways to sign in. Errors: those of signin.Flow.EnterUserCode.
+// Do is POST: the code. The answer offers the ways to sign in. Errors: those of signin.DeviceFlow.EnterUserCode.
 func Do(ctx context.Context, deps Deps, in Input) (frame.FormResult, error) {
 	code, err := signin.Parameter(in.Form, "user_code")
 	if err != nil {
 		return frame.FormResult{}, err
 	}
 	ctx, recorder := signin.WithRecorder(ctx)
-	accepted, err := deps.Flow.EnterUserCode(ctx, code, in.Network)
+	accepted, err := deps.Devices.EnterUserCode(ctx, code, in.Network)
 	switch {
 	case errors.Is(err, signin.ErrUnknownUserCode):
 		// The person tries again.
@@ -87,5 +87,5 @@ var Function = &frame.Function{
 }
 
 func open(env *platform.Environment) Deps {
-	return Deps{Flow: signin.Open(env), Refused: func() error { return signin.CheckDeviceLogin(env) }}
+	return Deps{Devices: signin.OpenDeviceFlow(env), Refused: func() error { return signin.CheckDeviceLogin(env) }}
 }

@@ -6,6 +6,7 @@ package checkpassword
 import (
 	"context"
 	"errors"
+	"net/url"
 
 	"management.platform.sh/shared/api/fairness"
 	"management.platform.sh/shared/api/frame"
@@ -21,7 +22,8 @@ const path = "/auth/password/login"
 
 // Deps is what the operation needs.
 type Deps struct {
-	Starter   *signin.Starter
+	// Start starts a login; see signin.StartPassword.
+	Start     func(ctx context.Context, query url.Values, cookies map[string]string) (signin.PasswordPage, []signin.Cookie, error)
 	Passwords *signin.PasswordLogin
 }
 
@@ -34,12 +36,12 @@ type codeResponse struct {
 	Code string `json:"code"`
 }
 
-// show is GET: the page with the form. Errors: those of signin.Starter.StartPassword.
+// show is GET: the page with the form. Errors: those of signin.StartPassword.
 func show(ctx context.Context, deps Deps, in Input) (frame.FormResult, error) {
 	ctx, recorder := signin.WithRecorder(ctx)
 	recorder.SetConnector(signin.PasswordID)
 	recorder.SetOutcome("started")
-	begun, cookies, err := deps.Starter.StartPassword(ctx, in.Query, in.Cookies)
+	begun, cookies, err := deps.Start(ctx, in.Query, in.Cookies)
 	if err != nil {
 		recorder.SetError(err)
 		return frame.FormResult{Annotations: recorder.Annotations()}, err
@@ -96,5 +98,10 @@ var Function = &frame.Function{
 }
 
 func open(env *platform.Environment) Deps {
-	return Deps{Starter: signin.OpenStarter(env), Passwords: signin.OpenPasswordLogin(env, password.Open(env, user.Open(env)))}
+	return Deps{
+		Start: func(ctx context.Context, query url.Values, cookies map[string]string) (signin.PasswordPage, []signin.Cookie, error) {
+			return signin.StartPassword(ctx, env, query, cookies)
+		},
+		Passwords: signin.OpenPasswordLogin(env, password.Open(env, user.Open(env))),
+	}
 }

@@ -14,18 +14,18 @@ import (
 )
 
 // Deps is what the operation needs.
-type Deps struct{ Flow *signin.Flow }
+type Deps struct{ Consent *signin.ConsentEndpoint }
 
 // Input is the request.
 type Input = frame.FormInput
 
-// show is GET: the page with the question. Errors: those of signin.Flow.ConsentRequest.
+// show is GET: the page with the question. Errors: those of signin.ConsentEndpoint.ConsentRequest.
 func show(ctx context.Context, deps Deps, in Input) (frame.FormResult, error) {
 	id, err := signin.Parameter(in.Query, "id")
 	if err != nil {
 		return frame.FormResult{}, err
 	}
-	consent, err := deps.Flow.ConsentRequest(ctx, id, in.Cookies)
+	consent, err := deps.Consent.ConsentRequest(ctx, id, in.Cookies)
 	if err != nil {
 		return refusalResult(ctx, err)
 	}
@@ -78,7 +78,7 @@ func show(ctx context.Context, deps Deps, in Input) (frame.FormResult, error) {
 	return frame.FormResult{Page: page, Annotations: recorder.Annotations()}, nil
 }
 
-// Do is POST: the decision. Everything but allow denies. Errors: those of signin.Flow.ConsentRequest and Decide.
+// Do is POST: the decision. Everything but allow denies. Errors: those of signin.ConsentEndpoint.ConsentRequest and Decide.
 func Do(ctx context.Context, deps Deps, in Input) (frame.FormResult, error) {
 	id, err := signin.Parameter(in.Form, "id")
 	if err != nil {
@@ -88,12 +88,12 @@ func Do(ctx context.Context, deps Deps, in Input) (frame.FormResult, error) {
 	if err != nil {
 		return frame.FormResult{}, err
 	}
-	consent, err := deps.Flow.ConsentRequest(ctx, id, in.Cookies)
+	consent, err := deps.Consent.ConsentRequest(ctx, id, in.Cookies)
 	if err != nil {
 		return refusalResult(ctx, err)
 	}
 	allow := decision == "allow"
-	address, err := deps.Flow.Decide(ctx, consent, allow)
+	address, err := deps.Consent.Decide(ctx, consent, allow)
 	if err != nil {
 		return refusalResult(ctx, err)
 	}
@@ -130,4 +130,4 @@ var Function = &frame.Function{
 	},
 }
 
-func open(env *platform.Environment) Deps { return Deps{Flow: signin.Open(env)} }
+func open(env *platform.Environment) Deps { return Deps{Consent: signin.OpenConsent(env)} }

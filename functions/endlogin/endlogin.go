@@ -10,6 +10,7 @@ import (
 
 	"management.platform.sh/shared/api/frame"
 	"management.platform.sh/shared/kinds"
+	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/model/apierror"
 	"management.platform.sh/shared/platform"
 	"management.platform.sh/shared/signin"
@@ -19,25 +20,25 @@ import (
 
 // Deps is what the operation needs.
 type Deps struct {
-	Starter  *signin.Starter
+	Config   func() *model.ConfigStatus
 	Provider interface {
 		signin.Provider
 		signin.LogoutVerifier
 	}
-	// Flow ends keys. Nil: the operation ends none.
-	Flow *signin.Flow
+	// Logout ends keys. Nil: the operation ends none.
+	Logout *signin.LogoutEndpoint
 }
 
 // Input is the request.
 type Input = frame.FormInput
 
-// Do sends the browser to the connector. A connector without a sign-out gets a page that says so. Errors: those of signin.Starter.EndSessionURL.
+// Do sends the browser to the connector. A connector without a sign-out gets a page that says so. Errors: those of signin.EndSessionURL.
 func Do(ctx context.Context, deps Deps, in Input) (frame.FormResult, error) {
 	id := in.Segment("connector")
 	ctx, recorder := signin.WithRecorder(ctx)
 	recorder.SetConnector(id)
 	recorder.SetOutcome("ended")
-	address, err := deps.Starter.EndSessionURL(ctx, deps.Provider, id)
+	address, err := signin.EndSessionURL(ctx, deps.Config(), deps.Provider, id)
 	switch {
 	case err != nil:
 		recorder.SetError(err)
@@ -58,10 +59,10 @@ type refusal struct {
 }
 
 // receive takes a logout token from the connector. A token that is not accepted is answered with 400, also if the connector cannot be asked
-// about it. Errors: NotFound for a connector that sends none; those of the state in signin.Flow.HandleLogoutToken.
+// about it. Errors: NotFound for a connector that sends none; those of the state in signin.LogoutEndpoint.HandleLogoutToken.
 func receive(ctx context.Context, deps Deps, in Input) (frame.FormResult, error) {
 	ctx, recorder := signin.WithRecorder(ctx)
-	err := deps.Flow.HandleLogoutToken(ctx, deps.Provider, in.Segment("connector"), in.Form)
+	err := deps.Logout.HandleLogoutToken(ctx, deps.Provider, in.Segment("connector"), in.Form)
 	var refused *signin.Refusal
 	switch {
 	case errors.As(err, &refused) && apierror.From(err).Status().Code != 404:
@@ -83,13 +84,13 @@ var Function = &frame.Function{
 }
 
 func open(env *platform.Environment) Deps {
-	return Deps{Starter: signin.OpenStarter(env), Provider: connectors.Open(env)}
+	return Deps{Config: env.Config, Provider: connectors.Open(env)}
 }
 
 func openKeys(env *platform.Environment) Deps {
 	// A key may be deleted with what belongs to it.
 	kinds.Join(env)
 	deps := open(env)
-	deps.Flow = signin.Open(env)
+	deps.Logout = signin.OpenLogout(env)
 	return deps
 }

@@ -18,9 +18,10 @@ import (
 
 // Deps is what the operation needs.
 type Deps struct {
-	Flow *signin.Flow
-	Jobs *tokenexchange.Exchanger
-	Now  func() time.Time
+	Tokens  *signin.TokenEndpoint
+	Devices *signin.DeviceFlow
+	Jobs    *tokenexchange.Exchanger
+	Now     func() time.Time
 	// Address returns the address of the platform. Empty: it is not known.
 	Address func() string
 }
@@ -59,7 +60,7 @@ func oauthErrorResponse(ctx context.Context, why *signin.OAuthError) (frame.Form
 	return frame.FormResult{Status: why.Status, JSON: why, Annotations: signin.RecorderOf(ctx).Annotations()}, nil
 }
 
-// Do makes the key. A wrong request is answered as OAuth says. Errors: those of signin.Flow.RedeemCode, PollDevice and Refresh, and of
+// Do makes the key. A wrong request is answered as OAuth says. Errors: those of signin.TokenEndpoint.RedeemCode and Refresh, of signin.DeviceFlow.PollDevice, and of
 // exchange.Flow.Exchange.
 func Do(ctx context.Context, deps Deps, in Input) (frame.FormResult, error) {
 	ctx, _ = signin.WithRecorder(ctx)
@@ -95,17 +96,17 @@ func Do(ctx context.Context, deps Deps, in Input) (frame.FormResult, error) {
 		if params["code"] == "" || params["code_verifier"] == "" || params["redirect_uri"] == "" {
 			return errorResponse(ctx, "invalid_request", "code, code_verifier and redirect_uri are required")
 		}
-		granted, err = deps.Flow.RedeemCode(ctx, params["code"], params["code_verifier"], params["redirect_uri"], tokenRequest)
+		granted, err = deps.Tokens.RedeemCode(ctx, params["code"], params["code_verifier"], params["redirect_uri"], tokenRequest)
 	case signin.DeviceGrant:
 		if params["device_code"] == "" || params["code_verifier"] == "" {
 			return errorResponse(ctx, "invalid_request", "device_code and code_verifier are required")
 		}
-		granted, err = deps.Flow.PollDevice(ctx, params["device_code"], params["code_verifier"], tokenRequest)
+		granted, err = deps.Devices.PollDevice(ctx, params["device_code"], params["code_verifier"], tokenRequest)
 	case "refresh_token":
 		if params["refresh_token"] == "" {
 			return errorResponse(ctx, "invalid_request", "refresh_token is missing")
 		}
-		granted, err = deps.Flow.Refresh(ctx, secret.String(params["refresh_token"]))
+		granted, err = deps.Tokens.Refresh(ctx, secret.String(params["refresh_token"]))
 	default:
 		return errorResponse(ctx, "unsupported_grant_type", "grant_type must be authorization_code, refresh_token, "+signin.DeviceGrant+" or "+tokenexchange.GrantType)
 	}
@@ -171,5 +172,5 @@ var Function = &frame.Function{
 func open(env *platform.Environment) Deps {
 	// A key may be deleted with what belongs to it.
 	kinds.Join(env)
-	return Deps{Flow: signin.Open(env), Jobs: tokenexchange.Open(env), Now: env.Now, Address: func() string { return signin.Address(env.Config()) }}
+	return Deps{Tokens: signin.OpenTokenEndpoint(env), Devices: signin.OpenDeviceFlow(env), Jobs: tokenexchange.Open(env), Now: env.Now, Address: func() string { return signin.Address(env.Config()) }}
 }

@@ -16,7 +16,7 @@ import (
 
 // Deps is what the operation needs.
 type Deps struct {
-	Flow     *signin.Flow
+	Callback *signin.CallbackEndpoint
 	Provider signin.Provider
 }
 
@@ -24,18 +24,18 @@ type Deps struct {
 type Input = frame.FormInput
 
 // Do finishes the sign-in at a connector, and sends the browser to the page that asks for a confirmation. If the connector gives people
-// tokens, the answer is the page that asks for one. Errors: those of signin.Flow.HandleCallback and signin.Flow.APITokenPage.
+// tokens, the answer is the page that asks for one. Errors: those of signin.CallbackEndpoint.HandleCallback and signin.CallbackEndpoint.APITokenPage.
 func Do(ctx context.Context, deps Deps, in Input) (frame.FormResult, error) {
 	id := in.Segment("connector")
 	ctx, recorder := signin.WithRecorder(ctx)
-	if deps.Flow.TakesAPIToken(id) {
-		tokenPage, err := deps.Flow.APITokenPage(ctx, id, in.Query, in.Cookies)
+	if deps.Callback.TakesAPIToken(id) {
+		tokenPage, err := deps.Callback.APITokenPage(ctx, id, in.Query, in.Cookies)
 		if err != nil {
 			return frame.FormResult{Annotations: recorder.Annotations()}, err
 		}
 		return frame.FormResult{Page: newTokenPage(tokenPage), Annotations: recorder.Annotations()}, nil
 	}
-	address, err := deps.Flow.HandleCallback(ctx, deps.Provider, id, in.Query, in.Cookies)
+	address, err := deps.Callback.HandleCallback(ctx, deps.Provider, id, in.Query, in.Cookies)
 	return redirect(address, recorder, err)
 }
 
@@ -65,29 +65,29 @@ func newTokenPage(tokenPage signin.TokenPage) *webpage.Page {
 }
 
 // receive takes an answer that a browser posts from the site of the connector, or the token from page. Errors: those of
-// signin.Flow.HandlePostedResponse and signin.Flow.HandleCallback.
+// signin.CallbackEndpoint.HandlePostedResponse and signin.CallbackEndpoint.HandleCallback.
 func receive(ctx context.Context, deps Deps, in Input) (frame.FormResult, error) {
 	id := in.Segment("connector")
 	ctx, recorder := signin.WithRecorder(ctx)
 	var address string
 	var err error
-	if deps.Flow.TakesAPIToken(id) {
+	if deps.Callback.TakesAPIToken(id) {
 		// Another site cannot send this form: the browser would leave out the cookie of the attempt.
-		address, err = deps.Flow.HandleCallback(ctx, deps.Provider, id, in.Form, in.Cookies)
+		address, err = deps.Callback.HandleCallback(ctx, deps.Provider, id, in.Form, in.Cookies)
 	} else {
-		address, err = deps.Flow.HandlePostedResponse(ctx, deps.Provider, id, in.Form)
+		address, err = deps.Callback.HandlePostedResponse(ctx, deps.Provider, id, in.Form)
 	}
 	return redirect(address, recorder, err)
 }
 
-// resume goes on with the browser that has begun, and brings its cookie now. Errors: those of signin.Flow.ResumePosted.
+// resume goes on with the browser that has begun, and brings its cookie now. Errors: those of signin.CallbackEndpoint.ResumePosted.
 func resume(ctx context.Context, deps Deps, in Input) (frame.FormResult, error) {
 	id, err := signin.Parameter(in.Query, "id")
 	if err != nil {
 		return frame.FormResult{}, err
 	}
 	ctx, recorder := signin.WithRecorder(ctx)
-	path, err := deps.Flow.ResumePosted(ctx, id, in.Cookies)
+	path, err := deps.Callback.ResumePosted(ctx, id, in.Cookies)
 	return frame.FormResult{Location: path, Annotations: recorder.Annotations()}, err
 }
 
@@ -105,5 +105,5 @@ var Function = &frame.Function{
 func open(env *platform.Environment) Deps {
 	// The groups of a user make admins, and the last one is kept.
 	kinds.Join(env)
-	return Deps{Flow: signin.Open(env), Provider: connectors.Open(env)}
+	return Deps{Callback: signin.OpenCallback(env), Provider: connectors.Open(env)}
 }

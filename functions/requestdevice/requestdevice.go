@@ -12,16 +12,16 @@ import (
 )
 
 // Deps is what the operation needs.
-type Deps struct{ Flow *signin.Flow }
+type Deps struct{ Devices *signin.DeviceFlow }
 
 // Input is the request.
 type Input = frame.FormInput
 
 // Do stores the request and returns its codes. A wrong request is answered as OAuth says. Errors: those of
-// signin.Flow.AuthorizeDevice.
+// signin.DeviceFlow.AuthorizeDevice.
 func Do(ctx context.Context, deps Deps, in Input) (frame.FormResult, error) {
 	ctx, recorder := signin.WithRecorder(ctx)
-	authorization, err := deps.Flow.AuthorizeDevice(ctx, in.Form, in.Basic, in.Address, in.Network)
+	authorization, err := deps.Devices.AuthorizeDevice(ctx, in.Form, in.Basic, in.Address, in.Network)
 	if wrong := (*signin.OAuthError)(nil); errors.As(err, &wrong) {
 		return frame.FormResult{Status: wrong.Status, JSON: wrong, Annotations: recorder.Annotations()}, nil
 	}
@@ -37,4 +37,4 @@ var Function = &frame.Function{
 	Endpoints: []frame.Endpoint{frame.Form("POST", signin.DevicePath+"/code", open, Do)},
 }
 
-func open(env *platform.Environment) Deps { return Deps{Flow: signin.Open(env)} }
+func open(env *platform.Environment) Deps { return Deps{Devices: signin.OpenDeviceFlow(env)} }

@@ -17,16 +17,16 @@ import (
 
 // Deps is what the operation needs.
 type Deps struct {
-	Flow     *signin.Flow
-	Provider signin.SessionProvider
+	Revalidator *signin.Revalidator
+	Provider    signin.SessionProvider
 }
 
 // Output counts what a run did.
 type Output = signin.RevalidationCounts
 
-// Do asks about the sessions that are due, up to a bound. Errors: those of signin.Flow.Revalidate; the output counts what was done before.
+// Do asks about the sessions that are due, up to a bound. Errors: those of signin.Revalidator.Revalidate; the output counts what was done before.
 func Do(ctx context.Context, deps Deps) (Output, error) {
-	return deps.Flow.Revalidate(ctx, deps.Provider)
+	return deps.Revalidator.Revalidate(ctx, deps.Provider)
 }
 
 // Function is the operation as it is deployed.
@@ -45,5 +45,5 @@ var Function = &frame.Function{
 func open(env *platform.Environment) Deps {
 	// The groups of a user make admins, and the last one is kept. A key may be deleted with what belongs to it.
 	kinds.Join(env)
-	return Deps{Flow: signin.Open(env), Provider: connectors.Open(env)}
+	return Deps{Revalidator: signin.OpenRevalidator(env), Provider: connectors.Open(env)}
 }

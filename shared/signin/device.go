@@ -19,10 +19,6 @@ import (
 )
 
 const (
-	// DeviceGrant is the grant_type of a program that waits for somebody to enter its code. Source: RFC 8628, 3.4.
-	DeviceGrant = "urn:ietf:params:oauth:grant-type:device_code"
-	// DevicePath is the path of the page where somebody enters a code.
-	DevicePath = "/auth/device"
 	// DeviceCookie is the cookie of a browser in which somebody has entered a code.
 	DeviceCookie = "__Host-device"
 
@@ -39,24 +35,6 @@ const (
 	// maxHostname is the longest name that a program says its computer has, in bytes.
 	maxHostname = 64
 )
-
-// The stages of the request of a device.
-const (
-	stagePending  = "waiting"
-	stageApproved = "allowed"
-	stageDenied   = "denied"
-)
-
-// deviceRecord is what is stored of a program that waits for somebody to enter its code. Source: RFC 8628.
-type deviceRecord struct {
-	// Host is what the program says that its computer is called. Empty: it says nothing.
-	Host string `json:"host,omitempty"`
-	// Address is the address from which it asked, and Asked when, in Unix seconds.
-	Address     string `json:"address"`
-	RequestedAt int64  `json:"asked"`
-	// Interval is how many seconds there must be between two of its questions.
-	Interval int64 `json:"interval"`
-}
 
 // enteredUserCode is a code that somebody has entered in a browser. It is in a cookie, sealed.
 type enteredUserCode struct {
@@ -78,26 +56,23 @@ func CheckDeviceLogin(env *platform.Environment) error {
 	case env.DeviceLogin == settings.Off:
 		return unknownConnector()
 	case !DeviceLoginEnabled(env):
-		return misconfigured("there is no way to sign in with a browser")
+		return Misconfigured("there is no way to sign in with a browser")
 	default:
 		return nil
 	}
 }
 
-// LoginMethod is a way to sign in, for a page that offers several.
-type LoginMethod struct{ ID, Label string }
+// DeviceFlow is the device authorization grant: a program without a browser gets a code, which a person enters in a browser elsewhere. It is
+// safe for concurrent use. Source: RFC 8628.
+type DeviceFlow struct {
+	env    *platform.Environment
+	logins *LoginStore
+	tokens *TokenEndpoint
+}
 
-// loginMethods returns the ways to sign in with a browser.
-func loginMethods(env *platform.Environment) []LoginMethod {
-	config := env.Config()
-	var methods []LoginMethod
-	for _, conn := range Connectors(config) {
-		methods = append(methods, LoginMethod{conn.ID, conn.DisplayName})
-	}
-	if PasswordEnabled(config) && Address(config) != "" {
-		methods = append(methods, LoginMethod{PasswordID, "Password"})
-	}
-	return methods
+// OpenDeviceFlow returns the device flow of an environment.
+func OpenDeviceFlow(env *platform.Environment) *DeviceFlow {
+	return &DeviceFlow{env: env, logins: OpenLogins(env), tokens: OpenTokenEndpoint(env)}
 }
 
 // DeviceAuthorization is what a program gets that asks for a code. Source: RFC 8628, 3.2.
@@ -112,46 +87,11 @@ type DeviceAuthorization struct {
 	Interval  int64 `json:"interval"`
 }
 
-// OAuthError says what is wrong with the request of a program, in the words of OAuth. Source: RFC 6749, 5.2; RFC 8628, 3.5.
-type OAuthError struct {
-	Code        string `json:"error"`
-	Description string `json:"error_description"`
-	// Status is the status of the answer.
-	Status int `json:"-"`
-}
-
-// Error returns the code.
-func (e *OAuthError) Error() string { return e.Code + ": " + e.Description }
-
-// NewOAuthError returns an OAuthError with the status of most of them.
-func NewOAuthError(code, description string) *OAuthError { return &OAuthError{code, description, 400} }
-
-// CheckClient checks what a program says that it is, in its form or by HTTP Basic authentication, or in both. A program that need not say
-// it may leave it out. Error: OAuthError. Source: RFC 6749, 2.3.1, 3.2.1 and 5.2.
-func CheckClient(form url.Values, basic *url.Userinfo, mayLeaveOut bool) error {
-	id, err := Parameter(form, "client_id")
-	if err != nil {
-		return NewOAuthError("invalid_request", "client_id is given more than once")
-	}
-	if basic == nil {
-		if id == ClientID || id == "" && mayLeaveOut {
-			return nil
-		}
-		return NewOAuthError("invalid_client", "client_id must be "+ClientID)
-	}
-	if password, _ := basic.Password(); basic.Username() != ClientID || password != "" || id != "" && id != ClientID {
-		refused := NewOAuthError("invalid_client", "the client must be "+ClientID+", with an empty secret")
-		refused.Status = 401
-		return refused
-	}
-	return nil
-}
-
 // AuthorizeDevice takes the request of a program that has no browser. Basic is what it sent by HTTP Basic authentication, address is where it
 // comes from, and network what limits tell it apart by. It is stored, although nobody is known: the number of requests is bounded.
 //
 // Errors: OAuthError; Refusal; TooManyRequests; those of the store.
-func (f *Flow) AuthorizeDevice(ctx context.Context, form url.Values, basic *url.Userinfo, address, network string) (authorization DeviceAuthorization, err error) {
+func (f *DeviceFlow) AuthorizeDevice(ctx context.Context, form url.Values, basic *url.Userinfo, address, network string) (authorization DeviceAuthorization, err error) {
 	recorder := RecorderOf(ctx)
 	defer func() { recorder.SetError(err) }()
 	if err := CheckDeviceLogin(f.env); err != nil {
@@ -192,7 +132,7 @@ func (f *Flow) AuthorizeDevice(ctx context.Context, form url.Values, basic *url.
 		if err != nil {
 			return authorization, err
 		}
-		_, err = f.records.Create(ctx, store.Record{
+		_, err = f.logins.Records.Create(ctx, store.Record{
 			Name: deviceRecordName(authorization.DeviceCode), Owner: deviceOwner, Digest: userCodeDigest(code), Quota: store.Quota{Objects: limits.DeviceRequests},
 			Created: now, Expires: now.Add(deviceLifetime + codeLifetime), Object: object,
 		})
@@ -283,7 +223,7 @@ func (e *AcceptedUserCode) URL(way LoginMethod) string {
 // EnterUserCode takes the code that somebody types. Network is what limits tell the browser apart by.
 //
 // Errors: Refusal, ErrUnknownUserCode among them; those of the store.
-func (f *Flow) EnterUserCode(ctx context.Context, input, network string) (accepted *AcceptedUserCode, err error) {
+func (f *DeviceFlow) EnterUserCode(ctx context.Context, input, network string) (accepted *AcceptedUserCode, err error) {
 	recorder := RecorderOf(ctx)
 	defer func() { recorder.SetError(err) }()
 	if err := CheckDeviceLogin(f.env); err != nil {
@@ -296,12 +236,12 @@ func (f *Flow) EnterUserCode(ctx context.Context, input, network string) (accept
 	if err != nil {
 		return nil, throttled(err)
 	}
-	unknownCode := newRefusal("wrong_code", "", badRequestError(ErrUnknownUserCode.Error())).withCause(ErrUnknownUserCode)
+	unknownCode := newRefusal("wrong_code", "", apierror.BadRequest(ErrUnknownUserCode.Error(), nil)).withCause(ErrUnknownUserCode)
 	code := parseUserCode(input)
 	if code == "" {
 		return nil, unknownCode
 	}
-	record, err := f.records.GetByDigest(ctx, userCodeDigest(code))
+	record, err := f.logins.Records.GetByDigest(ctx, userCodeDigest(code))
 	switch {
 	case errors.Is(err, store.ErrNotFound):
 		return nil, unknownCode
@@ -322,7 +262,7 @@ func (f *Flow) EnterUserCode(ctx context.Context, input, network string) (accept
 	}
 	sealed, err := ring.Seal(text, userCodeSealContext)
 	if err != nil {
-		return nil, misconfigured("the platform has no encryption key").withCause(err)
+		return nil, Misconfigured("the platform has no encryption key").withCause(err)
 	}
 	recorder.SetOutcome("code_entered")
 	return &AcceptedUserCode{
@@ -337,10 +277,10 @@ const userCodeSealContext = Resource + "/device"
 // deviceRequestID names a request in the URL of a sign-in.
 func deviceRequestID(name string) string { return Digest("entered", name)[:16] }
 
-// deviceAuthRequest returns the program for which a browser signs in, if somebody has entered its code in this browser: no link of others leads
+// EnteredDevice returns the program for which a browser signs in, if somebody has entered its code in this browser: no link of others leads
 // past the page where codes are entered. Errors: Refusal.
-func (d *Starter) deviceAuthRequest(ctx context.Context, id string, cookies map[string]string) (authRequest, error) {
-	ring, err := d.env.Keyring(ctx)
+func EnteredDevice(ctx context.Context, env *platform.Environment, id string, cookies map[string]string) (authRequest, error) {
+	ring, err := env.Keyring(ctx)
 	if err != nil {
 		return authRequest{}, err
 	}
@@ -349,14 +289,14 @@ func (d *Starter) deviceAuthRequest(ctx context.Context, id string, cookies map[
 	if err != nil || json.Unmarshal(text, &entry) != nil || !constantTimeEqual(id, deviceRequestID(entry.Device)) {
 		return authRequest{}, notStartedHere("no code was entered")
 	}
-	if age := d.env.Now().Sub(time.Unix(entry.EnteredAt, 0)); age < 0 || age >= attemptLifetime {
+	if age := env.Now().Sub(time.Unix(entry.EnteredAt, 0)); age < 0 || age >= attemptLifetime {
 		return authRequest{}, expired("code")
 	}
 	return authRequest{Device: entry.Device, UserCode: entry.UserCode}, nil
 }
 
 // pendingDevice returns the request of a device that waits for a decision. Error: Refusal if it does not, or not any more.
-func (f *Flow) pendingDevice(record store.Record) (storedLogin, error) {
+func (f *DeviceFlow) pendingDevice(record store.Record) (storedLogin, error) {
 	var login storedLogin
 	if err := json.Unmarshal(record.Object, &login); err != nil {
 		return login, fmt.Errorf("reading the request of a device: %w", err)
@@ -382,8 +322,8 @@ type DeviceDetails struct {
 }
 
 // readDevice returns the request for which somebody signs in. Errors: Refusal; those of the store.
-func (f *Flow) readDevice(ctx context.Context, request authRequest) (store.Record, storedLogin, error) {
-	record, err := f.records.Get(ctx, request.Device)
+func (f *DeviceFlow) readDevice(ctx context.Context, request authRequest) (store.Record, storedLogin, error) {
+	record, err := f.logins.Records.Get(ctx, request.Device)
 	switch {
 	case errors.Is(err, store.ErrNotFound):
 		return record, storedLogin{}, expired("device")
@@ -394,39 +334,35 @@ func (f *Flow) readDevice(ctx context.Context, request authRequest) (store.Recor
 	return record, login, err
 }
 
-// decideDevice stores what somebody decided about a device. The first decision counts. Errors: those of Decide.
-func (f *Flow) decideDevice(ctx context.Context, consent *ConsentRequest, allow bool) error {
-	record, deviceLogin, err := f.readDevice(ctx, consent.attempt.AuthRequest)
+// decideDevice stores what somebody decided about a device. The first decision counts. Errors: Refusal; those of the store.
+func (f *DeviceFlow) decideDevice(ctx context.Context, request authRequest, login storedLogin, allow bool) error {
+	record, deviceLogin, err := f.readDevice(ctx, request)
 	if err != nil {
 		return err
 	}
 	if deviceLogin.Stage = stageDenied; allow {
-		login := consent.login
 		deviceLogin.Stage, deviceLogin.User, deviceLogin.UID, deviceLogin.TokenGeneration, deviceLogin.Identity = stageApproved, login.User, login.UID, login.TokenGeneration, login.Identity
 		deviceLogin.SealedSession, deviceLogin.LogoutNames = login.SealedSession, login.LogoutNames
 		deviceLogin.SessionEnds = login.SessionEnds
 	}
-	if err := f.writeLogin(ctx, &record, deviceLogin); isConflict(err) {
+	if err := f.logins.writeLogin(ctx, &record, deviceLogin); isConflict(err) {
 		return notStartedHere("decided before")
 	} else if err != nil {
 		return err
 	}
-	// What the browser has proven is used. The decision counts if this is not stored.
-	consent.login.Stage = stageRedeemed
-	_ = f.writeLogin(ctx, &consent.record, consent.login)
 	return nil
 }
 
 // PollDevice makes the key for a program once somebody has allowed it.
 //
 // Errors: OAuthError with the codes of RFC 8628, 3.5; those of the store and of the keys.
-func (f *Flow) PollDevice(ctx context.Context, code, verifier string, request TokenRequest) (TokenResponse, error) {
+func (f *DeviceFlow) PollDevice(ctx context.Context, code, verifier string, request TokenRequest) (TokenResponse, error) {
 	recorder := RecorderOf(ctx)
 	recorder.SetOutcome("refused")
 	refuse := func(code, text string) (TokenResponse, error) {
 		return TokenResponse{}, NewOAuthError(code, text)
 	}
-	record, err := f.records.Get(ctx, deviceRecordName(code))
+	record, err := f.logins.Records.Get(ctx, deviceRecordName(code))
 	switch {
 	case errors.Is(err, store.ErrNotFound):
 		return refuse("invalid_grant", ErrInvalidGrant.Error())
@@ -457,11 +393,11 @@ func (f *Flow) PollDevice(ctx context.Context, code, verifier string, request To
 		if early {
 			login.Device.Interval += int64(pollInterval / time.Second)
 			// A question at the same time, or a decision, was faster. The next question is answered by what it wrote.
-			if err := f.writeLogin(ctx, &record, login); err != nil && !isConflict(err) {
+			if err := f.logins.writeLogin(ctx, &record, login); err != nil && !isConflict(err) {
 				return TokenResponse{}, err
 			}
 		}
-		if err := f.records.Touch(ctx, record, now, time.Time{}); err != nil {
+		if err := f.logins.Records.Touch(ctx, record, now, time.Time{}); err != nil {
 			return TokenResponse{}, fmt.Errorf("storing a question of a device: %w", err)
 		}
 		if early {
@@ -472,30 +408,14 @@ func (f *Flow) PollDevice(ctx context.Context, code, verifier string, request To
 	recorder.SetUser(login.User)
 	recorder.SetConnector(login.Identity.Connector)
 	login.Stage = stageRedeemed
-	if err := f.writeLogin(ctx, &record, login); isConflict(err) {
+	if err := f.logins.writeLogin(ctx, &record, login); isConflict(err) {
 		return refuse("invalid_grant", ErrInvalidGrant.Error())
 	} else if err != nil {
 		return TokenResponse{}, err
 	}
-	response, err := f.issueKey(ctx, &record, &login, request)
+	response, err := f.tokens.issueKey(ctx, &record, &login, request)
 	if errors.Is(err, ErrInvalidGrant) {
 		return refuse("invalid_grant", ErrInvalidGrant.Error())
 	}
 	return response, err
-}
-
-// keyDescription says in the key of a sign-in what it is for.
-func (login *storedLogin) keyDescription() string {
-	switch {
-	case login.Device != nil && login.Device.Host != "":
-		return "Sign-in of a program on " + login.Device.Host + ", " + login.Device.Address
-	case login.Device != nil:
-		return "Sign-in of a program at " + login.Device.Address
-	case login.AuthRequest.RedirectURI == OutOfBand:
-		return "Sign-in with a password"
-	case !isLoopbackRedirect(login.AuthRequest.RedirectURI):
-		return "Sign-in of the console"
-	default:
-		return "Sign-in of a program at " + origin(login.AuthRequest.RedirectURI)
-	}
 }

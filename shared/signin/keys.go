@@ -18,14 +18,14 @@ var Sweeper = identity.New(identity.Owner{Kind: identity.Subject, Name: "exchang
 
 // deleteOldestKeys deletes the oldest keys of sign-ins of a user beyond the limit, but not the one of a name. A key that is not deleted, because
 // the state fails, goes at the next sign-in. Source: ADR-0032.
-func (f *Flow) deleteOldestKeys(ctx context.Context, owner identity.Owner, newest string) {
+func (e *TokenEndpoint) deleteOldestKeys(ctx context.Context, owner identity.Owner, newest string) {
 	var logins []*model.OwnedAccessKey
-	for record, err := range store.Each(ctx, f.loginKeys.Store, store.Query{Owners: []string{owner.String()}}) {
+	for record, err := range store.Each(ctx, e.loginKeys.Store, store.Query{Owners: []string{owner.String()}}) {
 		if err != nil {
-			f.env.Log.ErrorContext(ctx, "looking for old keys of sign-ins", "error", err)
+			e.env.Log.ErrorContext(ctx, "looking for old keys of sign-ins", "error", err)
 			return
 		}
-		key, err := f.loginKeys.Decode(record)
+		key, err := e.loginKeys.Decode(record)
 		// What a refresh key made ends with it.
 		independent := err == nil && len(accesskey.Bounding(key.Status.Lineage)) == 0
 		if independent && accesskey.IsSignInType(key.Spec.Type) && key.Name != newest && key.DeletionTimestamp == nil {
@@ -39,8 +39,8 @@ func (f *Flow) deleteOldestKeys(ctx context.Context, owner identity.Owner, newes
 		return strings.Compare(a.Name, b.Name)
 	})
 	for _, key := range logins[:max(0, len(logins)+1-limits.LoginKeys)] {
-		if _, err := resource.Delete(ctx, f.keys, resource.DeleteInput{Caller: Sweeper, Name: key.Name, UID: key.UID}); err != nil {
-			f.env.Log.ErrorContext(ctx, "deleting an old key of a sign-in", "key", key.Name, "error", err)
+		if _, err := resource.Delete(ctx, e.keys, resource.DeleteInput{Caller: Sweeper, Name: key.Name, UID: key.UID}); err != nil {
+			e.env.Log.ErrorContext(ctx, "deleting an old key of a sign-in", "key", key.Name, "error", err)
 			return
 		}
 	}

@@ -15,44 +15,6 @@ import (
 	"management.platform.sh/shared/state/store"
 )
 
-const (
-	// PasswordID is in the place of the ID of a connector where people sign in with a password.
-	PasswordID = "password"
-	// OutOfBand is the redirect_uri of a program that sends the password itself, so that no browser brings it the code.
-	OutOfBand = "urn:ietf:wg:oauth:2.0:oob"
-)
-
-// PasswordEnabled reports whether people can sign in with a password.
-func PasswordEnabled(config *model.ConfigStatus) bool {
-	return config.Auth == nil || config.Auth.Password == nil || !config.Auth.Password.Disabled
-}
-
-// Address is the address of the platform for browsers: platformHost, or that of the first connector. Empty: it is not known. The Host
-// header is never used.
-func Address(config *model.ConfigStatus) string {
-	if config.PlatformHost != "" {
-		return "https://" + config.PlatformHost
-	}
-	for _, conn := range Connectors(config) {
-		return conn.Issuer()
-	}
-	return ""
-}
-
-// methodSettings returns the address of the platform for an attempt at a connector, or with a password, and the settings that the attempt rests
-// on.
-func methodSettings(config *model.ConfigStatus, id string) (address, settings string, ok bool) {
-	if id == PasswordID {
-		address = Address(config)
-		return address, Digest(PasswordID, address), PasswordEnabled(config) && address != ""
-	}
-	conn, ok := findConnector(config, id)
-	if !ok {
-		return "", "", false
-	}
-	return conn.Issuer(), conn.Fingerprint(), true
-}
-
 // PasswordPage is the page at which somebody types their password.
 type PasswordPage struct {
 	// ID is that of the attempt, and Platform the address of the platform.
@@ -61,28 +23,29 @@ type PasswordPage struct {
 
 // StartPassword begins a sign-in with a password, for a program that asks as RFC 8252 says. It returns the cookies that the browser
 // keeps, as Start does. Errors: Refusal; nothing is stored in any case.
-func (d *Starter) StartPassword(ctx context.Context, query url.Values, cookies map[string]string) (PasswordPage, []Cookie, error) {
-	if !PasswordEnabled(d.env.Config()) {
+func StartPassword(ctx context.Context, env *platform.Environment, query url.Values, cookies map[string]string) (PasswordPage, []Cookie, error) {
+	if !PasswordEnabled(env.Config()) {
 		return PasswordPage{}, nil, unknownConnector()
 	}
-	address, settings, ok := methodSettings(d.env.Config(), PasswordID)
+	address, settings, ok := methodSettings(env.Config(), PasswordID)
 	if !ok {
-		return PasswordPage{}, nil, misconfigured("platformHost is not set")
+		return PasswordPage{}, nil, Misconfigured("platformHost is not set")
 	}
-	request, err := d.parseAuthorizationRequest(ctx, address, query, cookies)
+	request, err := OpenStarter(env).parseAuthorizationRequest(ctx, address, query, cookies)
 	if err != nil {
 		return PasswordPage{}, nil, err
 	}
-	attempt, newCookies, err := d.newAttempt(ctx, loginAttempt{Connector: PasswordID, Fingerprint: settings, AuthRequest: request}, cookies)
+	attempt, newCookies, err := newAttempt(ctx, env, loginAttempt{Connector: PasswordID, Fingerprint: settings, AuthRequest: request}, cookies)
 	if err != nil {
 		return PasswordPage{}, nil, err
 	}
 	return PasswordPage{ID: attempt.id(), Platform: address}, newCookies, nil
 }
 
-// PasswordLogin is the sign-in with a password. It is safe for concurrent use.
+// PasswordLogin is the login with a password. It is safe for concurrent use.
 type PasswordLogin struct {
-	flow    *Flow
+	env     *platform.Environment
+	logins  *LoginStore
 	checker PasswordChecker
 }
 
@@ -93,9 +56,9 @@ type PasswordChecker interface {
 	Check(ctx context.Context, name string, password secret.String, network string) (found *model.User, detail string, err error)
 }
 
-// OpenPasswordLogin returns the sign-in with a password of an environment.
+// OpenPasswordLogin returns the login with a password of an environment.
 func OpenPasswordLogin(env *platform.Environment, checker PasswordChecker) *PasswordLogin {
-	return &PasswordLogin{flow: Open(env), checker: checker}
+	return &PasswordLogin{env: env, logins: OpenLogins(env), checker: checker}
 }
 
 // HandleForm takes the password that somebody has typed at the page of an attempt. It returns the path of the page that asks for a
@@ -106,18 +69,18 @@ func (p *PasswordLogin) HandleForm(ctx context.Context, form url.Values, cookies
 	recorder := RecorderOf(ctx)
 	recorder.SetConnector(PasswordID)
 	defer func() { recorder.SetError(err) }()
-	if !PasswordEnabled(p.flow.env.Config()) {
+	if !PasswordEnabled(p.env.Config()) {
 		return "", unknownConnector()
 	}
 	id, err := Parameter(form, "id")
 	if err != nil {
 		return "", err
 	}
-	attempt, err := openAttempt(ctx, p.flow.env, id, cookies)
+	attempt, err := openAttempt(ctx, p.env, id, cookies)
 	if err != nil {
 		return "", err
 	}
-	address, settings, ok := methodSettings(p.flow.env.Config(), PasswordID)
+	address, settings, ok := methodSettings(p.env.Config(), PasswordID)
 	switch {
 	case attempt.Connector != PasswordID:
 		return "", notStartedHere("another connector")
@@ -144,7 +107,7 @@ func (p *PasswordLogin) IssueCode(ctx context.Context, form url.Values, network 
 	recorder := RecorderOf(ctx)
 	recorder.SetConnector(PasswordID)
 	defer func() { recorder.SetError(err) }()
-	if !PasswordEnabled(p.flow.env.Config()) {
+	if !PasswordEnabled(p.env.Config()) {
 		return "", unknownConnector()
 	}
 	params, err := parameters(form, "client_id", "code_challenge", "code_challenge_method")
@@ -161,14 +124,14 @@ func (p *PasswordLogin) IssueCode(ctx context.Context, form url.Values, network 
 	if err != nil {
 		return "", err
 	}
-	name, err := randomToken(p.flow.env.Random)
+	name, err := randomToken(p.env.Random)
 	if err != nil {
 		return "", err
 	}
-	if code, err = randomToken(p.flow.env.Random); err != nil {
+	if code, err = randomToken(p.env.Random); err != nil {
 		return "", err
 	}
-	login.Stage, login.AuthRequest, login.CodeExpires = stageConsented, authRequest{RedirectURI: OutOfBand, CodeChallenge: params[1]}, p.flow.env.Now().Add(codeLifetime).Unix()
+	login.Stage, login.AuthRequest, login.CodeExpires = stageConsented, authRequest{RedirectURI: OutOfBand, CodeChallenge: params[1]}, p.env.Now().Add(codeLifetime).Unix()
 	if err := p.storeLogin(ctx, name, codeDigest(code), login); err != nil {
 		return "", err
 	}
@@ -211,8 +174,8 @@ func (p *PasswordLogin) storeLogin(ctx context.Context, name, digest string, log
 	if err != nil {
 		return fmt.Errorf("encoding a sign-in: %w", err)
 	}
-	now := p.flow.env.Now()
-	_, err = p.flow.records.Create(ctx, store.Record{
+	now := p.env.Now()
+	_, err = p.logins.Records.Create(ctx, store.Record{
 		Name: loginRecordName(name), Owner: identity.Owner{Kind: identity.User, Name: login.User}.String(), Digest: digest,
 		Created: now, Expires: now.Add(attemptLifetime + codeLifetime), Object: object,
 	})

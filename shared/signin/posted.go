@@ -30,14 +30,11 @@ type postedProof struct {
 	Fingerprint string `json:"settings"`
 }
 
-// proofSealContext is what the proof of a state is sealed for.
-func proofSealContext(state string) string { return Resource + "/proof/" + loginRecordName(state) }
-
 // HandlePostedResponse takes the answer of a provider that a browser posts from the provider's site. It learns who the person is, and keeps that for
 // Resume: nobody is signed in yet. It returns the address at which the browser that began the sign-in goes on. Empty: it was a trial.
 //
 // Errors: Refusal; those of the store.
-func (f *Flow) HandlePostedResponse(ctx context.Context, idp Provider, id string, form url.Values) (address string, err error) {
+func (e *CallbackEndpoint) HandlePostedResponse(ctx context.Context, idp Provider, id string, form url.Values) (address string, err error) {
 	recorder := RecorderOf(ctx)
 	recorder.SetConnector(id)
 	defer func() { recorder.SetError(err) }()
@@ -45,7 +42,7 @@ func (f *Flow) HandlePostedResponse(ctx context.Context, idp Provider, id string
 	if err != nil {
 		return "", err
 	}
-	conn, ok := findConnector(f.env.Config(), id)
+	conn, ok := findConnector(e.env.Config(), id)
 	switch {
 	case !ok || !conn.Posts:
 		return "", unknownConnector()
@@ -59,12 +56,12 @@ func (f *Flow) HandlePostedResponse(ctx context.Context, idp Provider, id string
 	person, err := idp.HandleCallback(ctx, conn, Response{Request: Request{State: state}, Values: form})
 	if err != nil {
 		// The browser has no cookie here that tells a trial.
-		if trialErr := f.completeTrial(ctx, conn, state, person, err); !errors.As(trialErr, new(*Refusal)) {
+		if trialErr := e.reporter.completeTrial(ctx, conn, state, person, err); !errors.As(trialErr, new(*Refusal)) {
 			return "", trialErr
 		}
 		return "", err
 	}
-	ring, err := f.env.Keyring(ctx)
+	ring, err := e.env.Keyring(ctx)
 	if err != nil {
 		return "", err
 	}
@@ -74,7 +71,7 @@ func (f *Flow) HandlePostedResponse(ctx context.Context, idp Provider, id string
 	}
 	sealed, err := ring.Seal(text, proofSealContext(state))
 	if errors.Is(err, encryption.ErrNoKey) {
-		return "", misconfigured("the platform has no encryption key").withCause(err)
+		return "", Misconfigured("the platform has no encryption key").withCause(err)
 	} else if err != nil {
 		return "", err
 	}
@@ -82,13 +79,13 @@ func (f *Flow) HandlePostedResponse(ctx context.Context, idp Provider, id string
 	if err != nil {
 		return "", fmt.Errorf("encoding a sign-in: %w", err)
 	}
-	now := f.env.Now()
-	_, err = f.records.Create(ctx, store.Record{
+	now := e.env.Now()
+	_, err = e.logins.Records.Create(ctx, store.Record{
 		Name: loginRecordName(state), Owner: postedOwner, Created: now, Expires: now.Add(postedLifetime), Object: object,
 	})
 	switch {
 	case errors.Is(err, store.ErrExists):
-		if trialErr := f.completeTrial(ctx, conn, state, person, nil); !errors.As(trialErr, new(*Refusal)) {
+		if trialErr := e.reporter.completeTrial(ctx, conn, state, person, nil); !errors.As(trialErr, new(*Refusal)) {
 			return "", trialErr
 		}
 		return "", notStartedHere("replay")
@@ -103,15 +100,15 @@ func (f *Flow) HandlePostedResponse(ctx context.Context, idp Provider, id string
 // asks for a confirmation.
 //
 // Errors: Refusal; those of the store and of the users.
-func (f *Flow) ResumePosted(ctx context.Context, id string, cookies map[string]string) (path string, err error) {
+func (e *CallbackEndpoint) ResumePosted(ctx context.Context, id string, cookies map[string]string) (path string, err error) {
 	recorder := RecorderOf(ctx)
 	defer func() { recorder.SetError(err) }()
-	attempt, err := openAttempt(ctx, f.env, id, cookies)
+	attempt, err := openAttempt(ctx, e.env, id, cookies)
 	if err != nil {
 		return "", err
 	}
 	recorder.SetConnector(attempt.Connector)
-	record, err := f.records.Get(ctx, loginRecordName(attempt.State))
+	record, err := e.logins.Records.Get(ctx, loginRecordName(attempt.State))
 	switch {
 	case errors.Is(err, store.ErrNotFound):
 		return "", notStartedHere("not posted")
@@ -125,7 +122,7 @@ func (f *Flow) ResumePosted(ctx context.Context, id string, cookies map[string]s
 	if stored.Stage != stagePosted {
 		return "", notStartedHere("resumed before")
 	}
-	ring, err := f.env.Keyring(ctx)
+	ring, err := e.env.Keyring(ctx)
 	if err != nil {
 		return "", err
 	}
@@ -137,22 +134,25 @@ func (f *Flow) ResumePosted(ctx context.Context, id string, cookies map[string]s
 	if err := json.Unmarshal(text, &proof); err != nil {
 		return "", fmt.Errorf("reading a proof: %w", err)
 	}
-	conn, ok := findConnector(f.env.Config(), attempt.Connector)
+	conn, ok := findConnector(e.env.Config(), attempt.Connector)
 	switch {
 	case proof.Connector != attempt.Connector:
 		return "", notStartedHere("connector")
 	case !ok || !constantTimeEqual(conn.Fingerprint(), attempt.Fingerprint) || !constantTimeEqual(proof.Fingerprint, attempt.Fingerprint):
 		return "", expired("settings")
 	}
-	login, err := f.completeLogin(ctx, conn, attempt, proof.Person)
+	login, err := e.completeLogin(ctx, conn, attempt, proof.Person)
 	if err != nil {
 		return "", err
 	}
 	record.Owner = ownerOf(login.User)
-	if err := f.writeLogin(ctx, &record, login); isConflict(err) {
+	if err := e.logins.writeLogin(ctx, &record, login); isConflict(err) {
 		return "", notStartedHere("resumed before")
 	} else if err != nil {
 		return "", err
 	}
-	return f.consentPath(ctx, conn, attempt), nil
+	return e.consentPath(ctx, conn, attempt), nil
 }
+
+// proofSealContext is what the proof of a state is sealed for.
+func proofSealContext(state string) string { return Resource + "/proof/" + loginRecordName(state) }

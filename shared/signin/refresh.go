@@ -5,8 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
-	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -21,9 +19,6 @@ import (
 	"management.platform.sh/shared/state/store"
 )
 
-// OfflineAccess is the scope with which a program asks for a refresh token. Source: OpenID Connect Core, 11; ADR-0045.
-const OfflineAccess = "offline_access"
-
 const (
 	// refreshedKeyLifetime is how long an access key lives that a refresh key made.
 	refreshedKeyLifetime = time.Hour
@@ -32,36 +27,6 @@ const (
 	// repeatWindow is how long a refresh can be repeated whose answer did not arrive.
 	repeatWindow = time.Minute
 )
-
-// TokenRequest is what a program asks for when it fetches the key of a sign-in.
-type TokenRequest struct {
-	// Scope is what the program gets of the scopes that it asks for. Nil: it asks for none, and gets those for which it asked with the code.
-	Scope *string
-	// Nonce is noted in the refresh key.
-	Nonce string
-}
-
-// ParseTokenRequest returns what the parameters scope and nonce of a program say. False: the nonce is not one.
-func ParseTokenRequest(scope, nonce string) (TokenRequest, bool) {
-	return TokenRequest{Scope: grantedScope(scope), Nonce: nonce}, nonce == "" || isUnreserved(nonce, 1, 128)
-}
-
-// grantedScope returns what a program gets of the scopes that it asks for: OfflineAccess. Others are left out, and no scope may be left: openid
-// asks for an ID token, which the platform does not give. Nil: the program asks for none. Source: RFC 6749, 3.3.
-func grantedScope(scope string) *string {
-	scopes := strings.Fields(scope)
-	if len(scopes) == 0 {
-		return nil
-	}
-	granted := ""
-	if slices.Contains(scopes, OfflineAccess) {
-		granted = OfflineAccess
-	}
-	return &granted
-}
-
-// wantsRefreshToken reports whether the program gets a refresh token.
-func (w TokenRequest) wantsRefreshToken() bool { return w.Scope != nil && *w.Scope == OfflineAccess }
 
 // makeRefreshKey makes the key of a sign-in a refresh key. Source: Spec 2.5 (oidcProvider); ADR-0045.
 func (w TokenRequest) makeRefreshKey(login *storedLogin, key *model.OwnedAccessKey) {
@@ -100,13 +65,13 @@ var ErrInvalidRefreshToken = errors.New("the refresh token is not valid any more
 
 // issueFirstRefreshToken returns the first access key of a refresh key, with its refresh token. Errors: ErrInvalidRefreshToken if the refresh key has ended
 // meanwhile; those of the store and of the keys.
-func (f *Flow) issueFirstRefreshToken(ctx context.Context, refreshKey *model.OwnedAccessKey) (TokenResponse, error) {
+func (e *TokenEndpoint) issueFirstRefreshToken(ctx context.Context, refreshKey *model.OwnedAccessKey) (TokenResponse, error) {
 	bearer := secret.String(refreshKey.Spec.Key)
-	caller, err := f.refreshAuthenticator.Bearer(ctx, bearer)
+	caller, err := e.refreshAuthenticator.Bearer(ctx, bearer)
 	if err != nil {
 		return TokenResponse{}, translateUnauthorized(err)
 	}
-	key, response, part, err := f.issueRefreshedKey(ctx, caller, refreshKey, bearer)
+	key, response, part, err := e.issueRefreshedKey(ctx, caller, refreshKey, bearer)
 	if err != nil {
 		return TokenResponse{}, err
 	}
@@ -114,8 +79,8 @@ func (f *Flow) issueFirstRefreshToken(ctx context.Context, refreshKey *model.Own
 	if err != nil {
 		return TokenResponse{}, fmt.Errorf("encoding a refresh key: %w", err)
 	}
-	now := f.env.Now()
-	_, err = f.records.Create(ctx, store.Record{
+	now := e.env.Now()
+	_, err = e.logins.Records.Create(ctx, store.Record{
 		Name: rotationName(string(refreshKey.UID)), Owner: caller.Owner.String(), Created: now, Expires: rotationExpiry(refreshKey, now), Object: object,
 	})
 	if err != nil {
@@ -134,15 +99,15 @@ func rotationExpiry(refreshKey *model.OwnedAccessKey, now time.Time) time.Time {
 
 // issueRefreshedKey makes an access key for the caller of a refresh key, and the next refresh token. Errors: ErrInvalidRefreshToken if the refresh key has ended
 // meanwhile; those of the keys.
-func (f *Flow) issueRefreshedKey(ctx context.Context, caller identity.Caller, refreshKey *model.OwnedAccessKey, bearer secret.String) (
+func (e *TokenEndpoint) issueRefreshedKey(ctx context.Context, caller identity.Caller, refreshKey *model.OwnedAccessKey, bearer secret.String) (
 	refreshedKey *model.OwnedAccessKey, response TokenResponse, part secret.String, err error,
 ) {
-	random, err := randomToken(f.env.Random)
+	random, err := randomToken(e.env.Random)
 	if err != nil {
 		return nil, TokenResponse{}, "", err
 	}
 	part = secret.String(random)
-	_, ttl := accesskey.LimitSeconds(f.env.Config())
+	_, ttl := accesskey.LimitSeconds(e.env.Config())
 	if maxSeconds := int64(refreshedKeyLifetime / time.Second); ttl <= 0 || ttl > maxSeconds {
 		ttl = maxSeconds
 	}
@@ -152,7 +117,7 @@ func (f *Flow) issueRefreshedKey(ctx context.Context, caller identity.Caller, re
 			User: refreshKey.Spec.User, Type: model.AccessKeyTypeLogin, TTLSeconds: ttl, Identity: refreshKey.Spec.Identity.DeepCopy(), Description: refreshKey.Spec.Description,
 		},
 	}
-	written, err := resource.Create(ctx, f.loginKeys, resource.CreateInput[*model.OwnedAccessKey]{Caller: caller, Manager: ClientID, Object: key})
+	written, err := resource.Create(ctx, e.loginKeys, resource.CreateInput[*model.OwnedAccessKey]{Caller: caller, Manager: ClientID, Object: key})
 	if err != nil {
 		return nil, TokenResponse{}, "", translateUnauthorized(err)
 	}
@@ -167,23 +132,23 @@ func (f *Flow) issueRefreshedKey(ctx context.Context, caller identity.Caller, re
 //
 // Errors: ErrInvalidRefreshToken, also if the refresh key, or the right of its user to have it, has ended; those of the store and of the keys.
 // Source: RFC 6749, 6; RFC 9700, 4.14.2; ADR-0045.
-func (f *Flow) Refresh(ctx context.Context, text secret.String) (TokenResponse, error) {
+func (e *TokenEndpoint) Refresh(ctx context.Context, text secret.String) (TokenResponse, error) {
 	recorder := RecorderOf(ctx)
 	recorder.SetOutcome("refused")
 	bearer, part, ok := accesskey.SplitRefreshToken(text)
 	if !ok {
 		return TokenResponse{}, ErrInvalidRefreshToken
 	}
-	caller, err := f.refreshAuthenticator.Bearer(ctx, bearer)
+	caller, err := e.refreshAuthenticator.Bearer(ctx, bearer)
 	if err != nil {
 		return TokenResponse{}, translateUnauthorized(err)
 	}
 	recorder.SetUser(caller.Owner.Name)
-	record, err := f.keys.Store.Get(ctx, caller.Key)
+	record, err := e.keys.Store.Get(ctx, caller.Key)
 	if err != nil {
 		return TokenResponse{}, translateNotFound(err, "reading a refresh key")
 	}
-	refreshKey, err := f.keys.Decode(record)
+	refreshKey, err := e.keys.Decode(record)
 	if err != nil {
 		return TokenResponse{}, err
 	}
@@ -192,7 +157,7 @@ func (f *Flow) Refresh(ctx context.Context, text secret.String) (TokenResponse, 
 	}
 	recorder.SetConnector(refreshKey.Spec.Identity.Connector)
 	for {
-		response, err := f.rotate(ctx, caller, refreshKey, bearer, part)
+		response, err := e.rotate(ctx, caller, refreshKey, bearer, part)
 		if !errors.Is(err, errConcurrentRefresh) {
 			return response, err
 		}
@@ -204,34 +169,34 @@ var errConcurrentRefresh = errors.New("another process has asked meanwhile")
 
 // rotate makes the next access key and refresh token of a refresh key. Errors: ErrInvalidRefreshToken; errConcurrentRefresh, after which nothing is left of this
 // request; those of the store and of the keys.
-func (f *Flow) rotate(
+func (e *TokenEndpoint) rotate(
 	ctx context.Context, caller identity.Caller, refreshKey *model.OwnedAccessKey, bearer, part secret.String,
 ) (TokenResponse, error) {
 	recorder := RecorderOf(ctx)
 	var stored rotation
-	record, err := f.readRotation(ctx, refreshKey, &stored)
+	record, err := e.readRotation(ctx, refreshKey, &stored)
 	if err != nil {
 		return TokenResponse{}, err
 	}
 	givenDigest := partDigest(part)
 	repeated := !constantTimeEqual(stored.PartDigest, givenDigest)
 	if repeated {
-		wasLost, err := f.isLostAnswer(ctx, stored, givenDigest)
+		wasLost, err := e.isLostAnswer(ctx, stored, givenDigest)
 		if err != nil {
 			return TokenResponse{}, err
 		}
 		if !wasLost {
-			if now, err := f.records.Get(ctx, record.Name); err == nil && now.Revision != record.Revision {
+			if now, err := e.logins.Records.Get(ctx, record.Name); err == nil && now.Revision != record.Revision {
 				return TokenResponse{}, errConcurrentRefresh
 			}
-			return TokenResponse{}, f.endReusedRefreshKey(ctx, refreshKey, record)
+			return TokenResponse{}, e.endReusedRefreshKey(ctx, refreshKey, record)
 		}
 	}
-	key, response, nextPart, err := f.issueRefreshedKey(ctx, caller, refreshKey, bearer)
+	key, response, nextPart, err := e.issueRefreshedKey(ctx, caller, refreshKey, bearer)
 	if err != nil {
 		return TokenResponse{}, err
 	}
-	now := f.env.Now()
+	now := e.env.Now()
 	current, obsolete := stored.Keys[:min(1, len(stored.Keys))], stored.Keys[min(1, len(stored.Keys)):]
 	if repeated {
 		// Nobody has got the last key.
@@ -245,16 +210,16 @@ func (f *Flow) rotate(
 		return TokenResponse{}, fmt.Errorf("encoding a refresh key: %w", err)
 	}
 	record.Expires = rotationExpiry(refreshKey, now)
-	if _, err := f.records.Update(ctx, record); isConflict(err) {
-		return TokenResponse{}, f.withdrawKey(ctx, key, errConcurrentRefresh)
+	if _, err := e.logins.Records.Update(ctx, record); isConflict(err) {
+		return TokenResponse{}, e.withdrawKey(ctx, key, errConcurrentRefresh)
 	} else if err != nil {
-		return TokenResponse{}, f.withdrawKey(ctx, key, fmt.Errorf("storing a refresh key: %w", err))
+		return TokenResponse{}, e.withdrawKey(ctx, key, fmt.Errorf("storing a refresh key: %w", err))
 	}
 	for _, obsoleteKey := range obsolete {
-		_, err := resource.Delete(ctx, f.keys, resource.DeleteInput{Caller: Sweeper, Name: obsoleteKey.Name, UID: types.UID(obsoleteKey.UID)})
+		_, err := resource.Delete(ctx, e.keys, resource.DeleteInput{Caller: Sweeper, Name: obsoleteKey.Name, UID: types.UID(obsoleteKey.UID)})
 		if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
 			// It expires within the hour.
-			f.env.Log.WarnContext(ctx, "deleting an access key that was refreshed", "key", obsoleteKey.Name, "error", err)
+			e.env.Log.WarnContext(ctx, "deleting an access key that was refreshed", "key", obsoleteKey.Name, "error", err)
 		}
 	}
 	recorder.SetOutcome("key_made")
@@ -264,11 +229,11 @@ func (f *Flow) rotate(
 
 // isLostAnswer reports whether the answer to the last refresh did not arrive: given is the refresh token that it used, and the access key
 // that it made was never used.
-func (f *Flow) isLostAnswer(ctx context.Context, stored rotation, givenDigest string) (bool, error) {
-	if !constantTimeEqual(stored.PreviousDigest, givenDigest) || !f.env.Now().Before(stored.RefreshedAt.Add(repeatWindow)) || len(stored.Keys) == 0 {
+func (e *TokenEndpoint) isLostAnswer(ctx context.Context, stored rotation, givenDigest string) (bool, error) {
+	if !constantTimeEqual(stored.PreviousDigest, givenDigest) || !e.env.Now().Before(stored.RefreshedAt.Add(repeatWindow)) || len(stored.Keys) == 0 {
 		return false, nil
 	}
-	record, err := f.keys.Store.Get(ctx, stored.Keys[0].Name)
+	record, err := e.keys.Store.Get(ctx, stored.Keys[0].Name)
 	switch {
 	case errors.Is(err, store.ErrNotFound):
 		return false, nil
@@ -279,8 +244,8 @@ func (f *Flow) isLostAnswer(ctx context.Context, stored rotation, givenDigest st
 }
 
 // readRotation reads the record of a refresh key. Error: ErrInvalidRefreshToken if it has none.
-func (f *Flow) readRotation(ctx context.Context, refreshKey *model.OwnedAccessKey, into *rotation) (store.Record, error) {
-	record, err := f.records.Get(ctx, rotationName(string(refreshKey.UID)))
+func (e *TokenEndpoint) readRotation(ctx context.Context, refreshKey *model.OwnedAccessKey, into *rotation) (store.Record, error) {
+	record, err := e.logins.Records.Get(ctx, rotationName(string(refreshKey.UID)))
 	if err != nil {
 		return record, translateNotFound(err, "reading a refresh key")
 	}
@@ -291,12 +256,12 @@ func (f *Flow) readRotation(ctx context.Context, refreshKey *model.OwnedAccessKe
 }
 
 // lastActivity returns when a key of a sign-in was used, which is at activity itself: a refresh key is used by what it made.
-func (f *Flow) lastActivity(ctx context.Context, key *model.OwnedAccessKey, activity time.Time) (time.Time, error) {
+func (e *TokenEndpoint) lastActivity(ctx context.Context, key *model.OwnedAccessKey, activity time.Time) (time.Time, error) {
 	if key.Spec.Type != model.AccessKeyTypeOIDCRefreshToken {
 		return activity, nil
 	}
 	var stored rotation
-	if _, err := f.readRotation(ctx, key, &stored); errors.Is(err, ErrInvalidRefreshToken) {
+	if _, err := e.readRotation(ctx, key, &stored); errors.Is(err, ErrInvalidRefreshToken) {
 		return activity, nil
 	} else if err != nil {
 		return time.Time{}, err
@@ -305,7 +270,7 @@ func (f *Flow) lastActivity(ctx context.Context, key *model.OwnedAccessKey, acti
 	for _, reference := range stored.Keys {
 		names = append(names, reference.Name)
 	}
-	for record, err := range store.GetEach(ctx, f.keys.Store, names) {
+	for record, err := range store.GetEach(ctx, e.keys.Store, names) {
 		if err != nil {
 			return time.Time{}, fmt.Errorf("reading the access keys of a refresh key: %w", err)
 		}
@@ -317,17 +282,17 @@ func (f *Flow) lastActivity(ctx context.Context, key *model.OwnedAccessKey, acti
 }
 
 // endReusedRefreshKey ends a refresh key of which two programs have a refresh token, and returns ErrInvalidRefreshToken, or why it has not ended.
-func (f *Flow) endReusedRefreshKey(ctx context.Context, refreshKey *model.OwnedAccessKey, record store.Record) error {
+func (e *TokenEndpoint) endReusedRefreshKey(ctx context.Context, refreshKey *model.OwnedAccessKey, record store.Record) error {
 	recorder := RecorderOf(ctx)
 	recorder.SetOutcome("refresh_token_reused")
 	recorder.SetKey(refreshKey.Name)
-	f.env.Log.WarnContext(ctx, "a refresh token was used twice, and its sign-in has ended", "user", refreshKey.Spec.User, "key", refreshKey.Name)
-	if err := resource.Revoke(ctx, f.keys, Sweeper, refreshKey); err != nil {
+	e.env.Log.WarnContext(ctx, "a refresh token was used twice, and its sign-in has ended", "user", refreshKey.Spec.User, "key", refreshKey.Name)
+	if err := resource.Revoke(ctx, e.keys, Sweeper, refreshKey); err != nil {
 		return err
 	}
-	if _, err := f.records.Delete(ctx, record.Name, record.Revision); err != nil && !isConflict(err) {
+	if _, err := e.logins.Records.Delete(ctx, record.Name, record.Revision); err != nil && !isConflict(err) {
 		// The record expires, and its refresh key is gone.
-		f.env.Log.WarnContext(ctx, "removing the record of a refresh key", "key", refreshKey.Name, "error", err)
+		e.env.Log.WarnContext(ctx, "removing the record of a refresh key", "key", refreshKey.Name, "error", err)
 	}
 	return ErrInvalidRefreshToken
 }

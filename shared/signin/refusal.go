@@ -71,14 +71,6 @@ func expired(detail string) *Refusal {
 	return newRefusal("expired", detail, badRequestError("this sign-in has expired, or its settings have changed: start again where you began"))
 }
 
-func misconfigured(detail string) *Refusal {
-	return newRefusal("misconfigured", detail, badRequestError("the sign-in is not set up correctly: show this page to an admin of the platform"))
-}
-
-func notAdmitted(detail string) *Refusal {
-	return newRefusal(classNotAdmitted, detail, forbiddenError("your account may not use this platform: ask an admin of the platform"))
-}
-
 func notSetUp(detail string) *Refusal {
 	return newRefusal("not_set_up", detail, forbiddenError("your account has no user here: ask an admin of the platform to create one"))
 }
@@ -113,7 +105,9 @@ func RefusedRefreshToken(detail string) *Refusal {
 }
 
 // Misconfigured is the Refusal for an answer of a provider that breaks the protocol.
-func Misconfigured(detail string) *Refusal { return misconfigured(detail) }
+func Misconfigured(detail string) *Refusal {
+	return newRefusal("misconfigured", detail, badRequestError("the sign-in is not set up correctly: show this page to an admin of the platform"))
+}
 
 // RefusedLogoutToken is the Refusal of a logout token.
 func RefusedLogoutToken(detail string) *Refusal {
@@ -121,7 +115,9 @@ func RefusedLogoutToken(detail string) *Refusal {
 }
 
 // NotAdmitted is the Refusal of a person: the settings of a connector do not admit them.
-func NotAdmitted(detail string) *Refusal { return notAdmitted(detail) }
+func NotAdmitted(detail string) *Refusal {
+	return newRefusal(classNotAdmitted, detail, forbiddenError("your account may not use this platform: ask an admin of the platform"))
+}
 
 // Unreachable is the Refusal for a provider that does not answer. The cause is for the log.
 func Unreachable(cause error) *Refusal {

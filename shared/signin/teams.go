@@ -17,12 +17,12 @@ const maxTeams = 50
 
 // createTeams makes a team for each group of a person that no team lists, unless the configuration says otherwise. A team lists its
 // group, so that it has as members whoever the provider says. Errors: those of the store and of the teams; the teams before stay.
-func (f *Flow) createTeams(ctx context.Context, config *model.ConfigAuth, groups []string) error {
+func (p *Provisioner) createTeams(ctx context.Context, config *model.ConfigAuth, groups []string) error {
 	recorder := RecorderOf(ctx)
 	if config.DisableTeamCreation || len(groups) == 0 {
 		return nil
 	}
-	missing, err := f.directory.Unlisted(ctx, groups)
+	missing, err := p.directory.Unlisted(ctx, groups)
 	if err != nil || len(missing) == 0 {
 		return err
 	}
@@ -33,12 +33,12 @@ func (f *Flow) createTeams(ctx context.Context, config *model.ConfigAuth, groups
 	for _, group := range missing[:len(missing)-remaining] {
 		owners = append(owners, teamCandidates(group)...)
 	}
-	referenced, err := f.teams.Names(ctx, owners...)
+	referenced, err := p.teams.Names(ctx, owners...)
 	if err != nil {
 		return err
 	}
 	for _, group := range missing[:len(missing)-remaining] {
-		name, exists, err := f.createTeam(ctx, group, referenced)
+		name, exists, err := p.createTeam(ctx, group, referenced)
 		switch {
 		case err != nil:
 			return err
@@ -63,14 +63,14 @@ func teamCandidates(group string) []identity.Owner {
 // createTeam makes the team of a group, unless another sign-in has just made one. The name is that of the group. If that belongs to
 // somebody, or is reserved, it has an ending that follows from the group: all sign-ins try the same names, and the state gives
 // each to one. Name is empty if no team was made, because one exists or because no name is free.
-func (f *Flow) createTeam(ctx context.Context, group string, referenced map[identity.Owner]bool) (name string, exists bool, err error) {
+func (p *Provisioner) createTeam(ctx context.Context, group string, referenced map[identity.Owner]bool) (name string, exists bool, err error) {
 	for _, owner := range teamCandidates(group) {
-		nameFree, err := f.isNameFree(ctx, owner, referenced)
+		nameFree, err := p.isNameFree(ctx, owner, referenced)
 		if err != nil {
 			return "", false, err
 		}
 		if nameFree {
-			_, err = resource.Create(ctx, f.teams, resource.CreateInput[*model.Team]{Caller: provisioningCaller, Manager: ClientID, Object: &model.Team{
+			_, err = resource.Create(ctx, p.teams, resource.CreateInput[*model.Team]{Caller: provisioningCaller, Manager: ClientID, Object: &model.Team{
 				ObjectMeta: metav1.ObjectMeta{Name: owner.Name}, Spec: model.TeamSpec{DisplayName: group, Groups: []string{group}},
 			}})
 			if err == nil {
@@ -80,7 +80,7 @@ func (f *Flow) createTeam(ctx context.Context, group string, referenced map[iden
 				return "", false, err
 			}
 		}
-		missing, err := f.directory.Unlisted(ctx, []string{group})
+		missing, err := p.directory.Unlisted(ctx, []string{group})
 		if err != nil || len(missing) == 0 {
 			return "", err == nil, err
 		}

@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"time"
 
+	"management.platform.sh/shared/directory"
 	"management.platform.sh/shared/kinds/user"
 	"management.platform.sh/shared/limits"
 	"management.platform.sh/shared/model"
@@ -30,14 +31,16 @@ const (
 // ErrUnknownTrial says that there is no such trial, or not any more, or not of this owner.
 var ErrUnknownTrial = errors.New("the trial is not known, or has expired, or its report was given before")
 
-// Trials are the sign-ins on trial of an environment, for whoever begins them. It is safe for concurrent use.
+// Trials are the sign-ins on trial of an environment, for their owners. It is safe for concurrent use.
 type Trials struct {
 	env     *platform.Environment
 	records store.Store
 }
 
 // OpenTrials returns the trials of an environment.
-func OpenTrials(env *platform.Environment) *Trials { return &Trials{env: env, records: Records(env)} }
+func OpenTrials(env *platform.Environment) *Trials {
+	return &Trials{env: env, records: OpenLogins(env).Records}
+}
 
 // Trial is a trial for which nobody has signed in.
 type Trial struct {
@@ -161,18 +164,31 @@ func parseTrialState(query url.Values) (string, error) {
 	return state, err
 }
 
+// TrialReporter stores the reports of trials. It is safe for concurrent use.
+type TrialReporter struct {
+	env         *platform.Environment
+	trials      *Trials
+	provisioner *Provisioner
+	directory   *directory.Directory
+}
+
+// OpenTrialReporter returns what stores the reports of trials of an environment.
+func OpenTrialReporter(env *platform.Environment) *TrialReporter {
+	return &TrialReporter{env: env, trials: OpenTrials(env), provisioner: OpenProvisioner(env), directory: directory.Open(env)}
+}
+
 // completeTrial stores the report of a trial: of a person, or of why the provider's answer was refused. Errors: refused; Refusal if no trial waits for that
 // state; those of the store.
-func (f *Flow) completeTrial(ctx context.Context, conn Connector, state string, person Person, cause error) error {
+func (r *TrialReporter) completeTrial(ctx context.Context, conn Connector, state string, person Person, cause error) error {
 	recorder := RecorderOf(ctx)
-	record, login, err := f.trials.findTrial(ctx, state)
+	record, login, err := r.trials.findTrial(ctx, state)
 	switch {
 	case err != nil:
 		return err
 	case login.Stage != stageTrialPending || login.Identity.Connector != conn.ID:
 		return notStartedHere("trial")
 	}
-	report, err := f.newTrialReport(ctx, conn, person, cause)
+	report, err := r.newTrialReport(ctx, conn, person, cause)
 	if err != nil {
 		return err
 	}
@@ -180,7 +196,7 @@ func (f *Flow) completeTrial(ctx context.Context, conn Connector, state string, 
 	if err != nil {
 		return fmt.Errorf("encoding the report of a trial: %w", err)
 	}
-	ring, err := f.env.Keyring(ctx)
+	ring, err := r.env.Keyring(ctx)
 	if err != nil {
 		return err
 	}
@@ -191,7 +207,7 @@ func (f *Flow) completeTrial(ctx context.Context, conn Connector, state string, 
 	if record.Object, err = json.Marshal(storedLogin{Stage: stageTrialComplete, Identity: login.Identity, SealedProof: sealed}); err != nil {
 		return fmt.Errorf("encoding a sign-in: %w", err)
 	}
-	if _, err := f.records.Update(ctx, record); isConflict(err) {
+	if _, err := r.trials.records.Update(ctx, record); isConflict(err) {
 		return notStartedHere("trial")
 	} else if err != nil {
 		return fmt.Errorf("storing a sign-in: %w", err)
@@ -201,9 +217,9 @@ func (f *Flow) completeTrial(ctx context.Context, conn Connector, state string, 
 }
 
 // newTrialReport returns what a sign-in of a person would do. It writes nothing. Errors: those of the store and of the users.
-func (f *Flow) newTrialReport(ctx context.Context, conn Connector, person Person, cause error) (model.SignInTrialReport, error) {
+func (r *TrialReporter) newTrialReport(ctx context.Context, conn Connector, person Person, cause error) (model.SignInTrialReport, error) {
 	report := model.SignInTrialReport{Claims: person.Claims, Absent: person.Absent, ID: person.Subject}
-	config := f.env.Config().Auth
+	config := r.env.Config().Auth
 	ctx, recorder := WithRecorder(ctx)
 	var answer *Refusal
 	if cause != nil || config == nil {
@@ -216,7 +232,7 @@ func (f *Flow) newTrialReport(ctx context.Context, conn Connector, person Person
 	groups, spec, _, err := mapPerson(ctx, conn, person, config.GroupsFilters)
 	report.LeftOut, report.DisplayName, report.Email, report.Groups = recorder.Omitted(), spec.DisplayName, spec.Email, groups
 	if err == nil {
-		account, findErr := f.findUser(ctx, conn.ID, person.Subject)
+		account, findErr := r.provisioner.findUser(ctx, conn.ID, person.Subject)
 		switch {
 		case findErr != nil:
 			err = findErr
@@ -235,13 +251,13 @@ func (f *Flow) newTrialReport(ctx context.Context, conn Connector, person Person
 	if err != nil {
 		return report, err
 	}
-	missing, err := f.directory.Unlisted(ctx, groups)
+	missing, err := r.directory.Unlisted(ctx, groups)
 	if err != nil {
 		return report, err
 	}
 	if !config.DisableTeamCreation {
 		report.NewTeams = missing
 	}
-	report.Teams = f.directory.TeamsOf(report.User, groups...)
+	report.Teams = r.directory.TeamsOf(report.User, groups...)
 	return report, nil
 }

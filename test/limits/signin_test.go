@@ -115,7 +115,7 @@ func signIn(t *testing.T, person signin.Person) (user *model.User, left bool) {
 		kept[cookie.Name] = cookie.Value
 	}
 	ctx, recorder := signin.WithRecorder(t.Context())
-	_, err = signin.Open(w.env).HandleCallback(ctx, provider, connector.OIDC, url.Values{"state": {provider.state}}, kept)
+	_, err = signin.OpenCallback(w.env).HandleCallback(ctx, provider, connector.OIDC, url.Values{"state": {provider.state}}, kept)
 	if err != nil {
 		t.Fatal(err)
 	}

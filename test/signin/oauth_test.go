@@ -547,7 +547,7 @@ func TestCodeReusedMeanwhile(t *testing.T) {
 			}
 			kinds.Open(env)
 			wanted, _ := signin.ParseTokenRequest(scope, "")
-			granted, err := signin.Open(env).RedeemCode(t.Context(), code, verifier, program, wanted)
+			granted, err := signin.OpenTokenEndpoint(env).RedeemCode(t.Context(), code, verifier, program, wanted)
 			if happened != 1 || err == nil && (!late || (kept{w, granted.Key, ""}).works()) || err != nil && !errors.Is(err, signin.ErrInvalidGrant) {
 				t.Errorf("late %v, scope %q: %d times, %v", late, scope, happened, err)
 			}

@@ -329,7 +329,7 @@ func TestRefreshRace(t *testing.T) {
 		Now: w.env.Now, Random: w.env.Random, Log: w.env.Log, Config: w.env.Config, Encryption: w.env.Encryption,
 	}
 	kinds.Open(env)
-	got, err := signin.Open(env).Refresh(t.Context(), secret.String(program.token))
+	got, err := signin.OpenTokenEndpoint(env).Refresh(t.Context(), secret.String(program.token))
 	if err != nil || other == nil {
 		t.Fatalf("%v, %v", other, err)
 	}

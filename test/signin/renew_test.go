@@ -65,7 +65,7 @@ func (k kept) used() {
 func (w *world) run() signin.RevalidationCounts {
 	w.t.Helper()
 	kinds.Open(w.env)
-	done, err := revalidatelogins.Do(w.t.Context(), revalidatelogins.Deps{Flow: signin.Open(w.env), Provider: connectors.Open(w.env)})
+	done, err := revalidatelogins.Do(w.t.Context(), revalidatelogins.Deps{Revalidator: signin.OpenRevalidator(w.env), Provider: connectors.Open(w.env)})
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -304,7 +304,7 @@ func TestRenewalOnce(t *testing.T) {
 	var group sync.WaitGroup
 	for range 8 {
 		group.Go(func() {
-			done, err := revalidatelogins.Do(t.Context(), revalidatelogins.Deps{Flow: signin.Open(w.env), Provider: connectors.Open(w.env)})
+			done, err := revalidatelogins.Do(t.Context(), revalidatelogins.Deps{Revalidator: signin.OpenRevalidator(w.env), Provider: connectors.Open(w.env)})
 			mu.Lock()
 			defer mu.Unlock()
 			if total.Kept += done.Kept; err != nil {

@@ -17,6 +17,7 @@ import (
 	"management.platform.sh/shared/api/resource"
 	"management.platform.sh/shared/directory"
 	"management.platform.sh/shared/kinds/lastadmin"
+	"management.platform.sh/shared/kinds/team"
 	"management.platform.sh/shared/kinds/user"
 	"management.platform.sh/shared/limits"
 	"management.platform.sh/shared/model"
@@ -28,23 +29,32 @@ import (
 // provisioningCaller is the caller who writes users at sign-ins.
 var provisioningCaller = identity.New(identity.Owner{Kind: identity.Subject, Name: "finishlogin"}, []string{identity.Admins})
 
-const (
-	// maxNameBytes is the length of the name of a new user, in bytes, without its ending.
-	maxNameBytes = 50
-	// maxTries is how often the write of a user is tried while others write the same user.
-	maxTries = 4
-)
+// maxNameBytes is the length of the name of a new user, in bytes, without its ending.
+const maxNameBytes = 50
 
 // isOwnerRefused reports whether an error says that the credentials of an owner do not work.
 func isOwnerRefused(err error) bool {
 	return errors.Is(err, directory.ErrDisabled) || errors.Is(err, directory.ErrGone) || errors.Is(err, directory.ErrSignedOut)
 }
 
+// Provisioner finds, creates and updates the users of persons, and creates their teams. It is safe for concurrent use.
+type Provisioner struct {
+	env       *platform.Environment
+	users     *user.Registry
+	directory *directory.Directory
+	teams     *team.Registry
+}
+
+// OpenProvisioner returns the provisioner of an environment. Functions that write users call kinds.Join first.
+func OpenProvisioner(env *platform.Environment) *Provisioner {
+	return &Provisioner{env: env, users: user.Open(env), directory: directory.Open(env), teams: team.Open(env)}
+}
+
 // provisionUser returns the user of a person: the one with their identity at the connector, or a new one. The groups of the user are replaced.
 // Neither the name nor the email address of a person identifies them.
-func (f *Flow) provisionUser(ctx context.Context, conn Connector, person Person) (*model.User, model.AccessKeyIdentity, error) {
+func (p *Provisioner) provisionUser(ctx context.Context, conn Connector, person Person) (*model.User, model.AccessKeyIdentity, error) {
 	recorder := RecorderOf(ctx)
-	config := f.env.Config().Auth
+	config := p.env.Config().Auth
 	if config == nil {
 		return nil, model.AccessKeyIdentity{}, expired("settings")
 	}
@@ -54,7 +64,7 @@ func (f *Flow) provisionUser(ctx context.Context, conn Connector, person Person)
 	}
 	for range maxTries {
 		var oldGroups []string
-		account, err := f.findUser(ctx, conn.ID, person.Subject)
+		account, err := p.findUser(ctx, conn.ID, person.Subject)
 		if account != nil {
 			oldGroups = account.Spec.SSOGroups
 		}
@@ -62,16 +72,16 @@ func (f *Flow) provisionUser(ctx context.Context, conn Connector, person Person)
 			if config.DisableUserCreation {
 				return nil, keyIdentity, notSetUp("disableUserCreation")
 			}
-			if account, err = f.createUser(ctx, spec, preferredName(conn, person)); err == nil {
+			if account, err = p.createUser(ctx, spec, preferredName(conn, person)); err == nil {
 				recorder.SetCreatedUser(account.Name)
 			}
 		} else if err == nil {
-			account, err = f.updateUser(ctx, account, spec)
+			account, err = p.updateUser(ctx, account, spec)
 		}
 		switch {
 		case err == nil:
 			recorder.SetGroupChanges(difference(groups, oldGroups), difference(oldGroups, groups))
-			return account, keyIdentity, f.createTeams(ctx, config, groups)
+			return account, keyIdentity, p.createTeams(ctx, config, groups)
 		case errors.Is(err, lastadmin.ErrLastAdmin):
 			return nil, keyIdentity, lastAdmin()
 		case apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || errors.Is(err, errIdentityTaken):
@@ -88,13 +98,13 @@ func (f *Flow) provisionUser(ctx context.Context, conn Connector, person Person)
 func mapPerson(ctx context.Context, conn Connector, person Person, filters []string) (groups []string, spec model.UserSpec, keyIdentity model.AccessKeyIdentity, err error) {
 	recorder := RecorderOf(ctx)
 	if strings.TrimSpace(person.Subject) == "" || !fitsLimit(person.Subject, limits.SignInTextBytes) {
-		return nil, model.UserSpec{}, model.AccessKeyIdentity{}, misconfigured("the ID of the person is absent, too long, or has control characters")
+		return nil, model.UserSpec{}, model.AccessKeyIdentity{}, Misconfigured("the ID of the person is absent, too long, or has control characters")
 	}
 	omitted := trimPerson(&person)
 	recorder.SetSubject(user.Digest(conn.ID, person.Subject))
 	recorder.SetAbsentClaims(person.Absent)
 	if required := conn.RequiredGroups; len(required) > 0 && !slices.ContainsFunc(person.Groups, func(group string) bool { return slices.Contains(required, group) }) {
-		return nil, model.UserSpec{}, model.AccessKeyIdentity{}, notAdmitted("in none of the required groups" + describeMissingGroups(person))
+		return nil, model.UserSpec{}, model.AccessKeyIdentity{}, NotAdmitted("in none of the required groups" + describeMissingGroups(person))
 	}
 	var dropped []string
 	groups, dropped = filterGroups(person.Groups, conn.GroupsPrefix, filters)
@@ -212,59 +222,59 @@ func filterGroups(groups []string, prefix string, filters []string) (kept, dropp
 }
 
 // findUser returns the user with an identity at a connector. Nil: there is none.
-func (f *Flow) findUser(ctx context.Context, connector, subject string) (*model.User, error) {
-	record, err := f.users.Store.GetByDigest(ctx, user.Digest(connector, subject))
+func (p *Provisioner) findUser(ctx context.Context, connector, subject string) (*model.User, error) {
+	record, err := p.users.Store.GetByDigest(ctx, user.Digest(connector, subject))
 	switch {
 	case errors.Is(err, store.ErrNotFound):
 		return nil, nil //nolint:nilnil // nil is nobody
 	case err != nil:
 		return nil, fmt.Errorf("looking for the user of a sign-in: %w", err)
 	}
-	account, err := f.users.Decode(record)
+	account, err := p.users.Decode(record)
 	if err != nil {
 		return nil, err
 	}
 	switch {
 	case account.DeletionTimestamp != nil:
-		return nil, notAdmitted("the user is being deleted")
+		return nil, NotAdmitted("the user is being deleted")
 	case account.Spec.Disabled:
-		return nil, notAdmitted("the user is disabled")
+		return nil, NotAdmitted("the user is disabled")
 	}
 	return account, nil
 }
 
 // updateUser writes what a provider says of a user, if it is not what it said before.
-func (f *Flow) updateUser(ctx context.Context, account *model.User, spec model.UserSpec) (*model.User, error) {
+func (p *Provisioner) updateUser(ctx context.Context, account *model.User, spec model.UserSpec) (*model.User, error) {
 	updated := account.DeepCopy()
 	updated.Spec.SSOGroups, updated.Spec.ExtraClaims, updated.Spec.Email = spec.SSOGroups, spec.ExtraClaims, spec.Email
 	if apiequality.Semantic.DeepEqual(updated.Spec, account.Spec) {
 		return account, nil
 	}
-	written, err := resource.Update(ctx, f.users, resource.UpdateInput[*model.User]{Caller: provisioningCaller, Name: updated.Name, Object: updated, Manager: ClientID})
+	written, err := resource.Update(ctx, p.users, resource.UpdateInput[*model.User]{Caller: provisioningCaller, Name: updated.Name, Object: updated, Manager: ClientID})
 	return written.Object, err
 }
 
 // createUser makes the user of a person. The name is that of the person, unless it belongs to somebody: an object, a credential, a
 // member of a team. Then it has an ending that follows from the identity.
-func (f *Flow) createUser(ctx context.Context, spec model.UserSpec, wanted string) (*model.User, error) {
+func (p *Provisioner) createUser(ctx context.Context, spec model.UserSpec, wanted string) (*model.User, error) {
 	names := candidateNames(wanted, "user", user.Digest(spec.Connector, spec.Subject))
 	owners := make([]identity.Owner, len(names))
 	for i, name := range names {
 		owners[i] = identity.Owner{Kind: identity.User, Name: name}
 	}
-	referenced, err := f.users.Names(ctx, owners...)
+	referenced, err := p.users.Names(ctx, owners...)
 	if err != nil {
 		return nil, err
 	}
 	for i, name := range names {
-		nameFree, err := f.isNameFree(ctx, owners[i], referenced)
+		nameFree, err := p.isNameFree(ctx, owners[i], referenced)
 		if err != nil {
 			return nil, err
 		}
 		if !nameFree {
 			continue
 		}
-		written, err := resource.Create(ctx, f.users, resource.CreateInput[*model.User]{
+		written, err := resource.Create(ctx, p.users, resource.CreateInput[*model.User]{
 			Caller: provisioningCaller, Manager: ClientID, Object: &model.User{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: spec},
 		})
 		switch {
@@ -274,7 +284,7 @@ func (f *Flow) createUser(ctx context.Context, spec model.UserSpec, wanted strin
 			// Somebody took the name. If it is the same person, the next turn finds them.
 			return nil, err
 		case apierrors.IsInvalid(err):
-			if existing, lookErr := f.findUser(ctx, spec.Connector, spec.Subject); lookErr == nil && existing != nil {
+			if existing, lookErr := p.findUser(ctx, spec.Connector, spec.Subject); lookErr == nil && existing != nil {
 				return nil, errIdentityTaken
 			}
 			return nil, err
@@ -282,26 +292,26 @@ func (f *Flow) createUser(ctx context.Context, spec model.UserSpec, wanted strin
 			return nil, err
 		}
 	}
-	return nil, misconfigured("no name is free for the user")
+	return nil, Misconfigured("no name is free for the user")
 }
 
 // isNameFree reports whether nobody has the name of an owner: no user or team is the owner, no stored object belongs to it, and no object names
 // it. Named are the owners that objects name.
-func (f *Flow) isNameFree(ctx context.Context, owner identity.Owner, referenced map[identity.Owner]bool) (bool, error) {
+func (p *Provisioner) isNameFree(ctx context.Context, owner identity.Owner, referenced map[identity.Owner]bool) (bool, error) {
 	if referenced[owner] {
 		return false, nil
 	}
-	refs, err := f.directory.Read(ctx, owner)
+	refs, err := p.directory.Read(ctx, owner)
 	if err != nil {
 		return false, fmt.Errorf("looking for a name: %w", err)
 	}
-	if ownerState, err := f.directory.Of(ctx, owner, refs); isOwnerRefused(err) || err == nil && ownerState.Managed {
+	if ownerState, err := p.directory.Of(ctx, owner, refs); isOwnerRefused(err) || err == nil && ownerState.Managed {
 		return false, nil
 	} else if err != nil {
 		return false, err
 	}
 	for _, kind := range platform.StoredKinds {
-		page, err := f.env.Stores(kind.Resource.Resource).List(ctx, store.Query{Owners: []string{owner.String()}, Limit: 1})
+		page, err := p.env.Stores(kind.Resource.Resource).List(ctx, store.Query{Owners: []string{owner.String()}, Limit: 1})
 		if err != nil {
 			return false, fmt.Errorf("looking for a name: %w", err)
 		}

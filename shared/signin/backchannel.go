@@ -1,0 +1,156 @@
+package signin
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	"time"
+
+	"management.platform.sh/shared/api/resource"
+	"management.platform.sh/shared/kinds/accesskey"
+	"management.platform.sh/shared/model/connector"
+	"management.platform.sh/shared/model/identity"
+	"management.platform.sh/shared/platform"
+	"management.platform.sh/shared/state/store"
+)
+
+const (
+	// logoutTokenNoteLifetime is how long the use of a logout token is noted: longer than any clock lets it be accepted.
+	logoutTokenNoteLifetime = MaxLogoutTokenAge + 2*time.Minute
+	// logoutTokenOwner owns these notes in the state.
+	logoutTokenOwner = "logout"
+)
+
+// logoutCaller ends the keys of sign-ins that their provider has ended.
+var logoutCaller = identity.New(identity.Owner{Kind: identity.Subject, Name: "endlogin"}, []string{identity.Admins})
+
+// LogoutEndpoint ends the logins that their providers have ended. It is safe for concurrent use.
+type LogoutEndpoint struct {
+	env      *platform.Environment
+	logins   *LoginStore
+	sessions *SessionStore
+	keys     *accesskey.Registry
+}
+
+// OpenLogout returns the logout endpoint of an environment. Functions that use it call kinds.Join first.
+func OpenLogout(env *platform.Environment) *LogoutEndpoint {
+	return &LogoutEndpoint{env: env, logins: OpenLogins(env), sessions: OpenSessions(env), keys: accesskey.Open(env)}
+}
+
+// HandleLogoutToken takes the form with which a provider says that it has ended a session, or all sessions of a person. The keys of these
+// sign-ins, and what is bound to them, are refused at the next request; a sign-in that is under way leads to no key. Keys that the person
+// has made otherwise stay. A token counts once, and one for which there is no sign-in does nothing.
+//
+// Errors: Refusal; those of the store and of the keys: the same token may be sent again then. Source: OpenID Connect Back-Channel Logout
+// 1.0, 2.5 to 2.8; ADR-0042.
+func (e *LogoutEndpoint) HandleLogoutToken(ctx context.Context, verifier LogoutVerifier, id string, form url.Values) (err error) {
+	recorder := RecorderOf(ctx)
+	recorder.SetConnector(id)
+	defer func() { recorder.SetError(err) }()
+	conn, ok := findConnector(e.env.Config(), id)
+	if !ok || conn.Kind != connector.OIDC {
+		return unknownConnector()
+	}
+	raw, err := Parameter(form, "logout_token")
+	switch {
+	case err != nil:
+		return err
+	case raw == "":
+		return refuseBadRequest("logout_token is required")
+	}
+	token, err := verifier.VerifyLogoutToken(ctx, conn, raw)
+	if err != nil {
+		return err
+	}
+	names := logoutNames(conn, Session{ID: token.SessionID, Subject: token.Subject})
+	undo, err := e.noteLogoutToken(ctx, conn, token)
+	if err != nil {
+		return err
+	}
+	keys, users, err := e.endLogins(ctx, names)
+	if err != nil {
+		undo(context.WithoutCancel(ctx))
+		return err
+	}
+	recorder.SetOutcome(stageLoggedOut)
+	recorder.SetEndedKeys(keys, users)
+	return nil
+}
+
+// noteLogoutToken notes that a logout token is used. Of several requests with one token, one wins. Undo takes the note back, as far as the state
+// can be reached.
+func (e *LogoutEndpoint) noteLogoutToken(ctx context.Context, conn Connector, token LogoutToken) (undo func(context.Context), err error) {
+	name, now := "logout-"+Digest("jti", conn.ID, token.ID), e.env.Now()
+	revision, err := e.logins.Records.Create(ctx, store.Record{
+		Name: name, Owner: logoutTokenOwner, Created: now, Expires: now.Add(logoutTokenNoteLifetime), Object: []byte("{}"),
+	})
+	switch {
+	case errors.Is(err, store.ErrExists):
+		return nil, RefusedLogoutToken("it was used before")
+	case err != nil:
+		return nil, fmt.Errorf("noting the use of a logout token: %w", err)
+	}
+	return func(ctx context.Context) {
+		if _, err := e.logins.Records.Delete(ctx, name, revision); err != nil {
+			e.env.Log.WarnContext(ctx, "a logout token that ended nothing counts as used", "connector", conn.ID, "error", err)
+		}
+	}, nil
+}
+
+// endLogins ends the sign-ins that have all of some names. It returns the names of the keys and of their users, sorted.
+func (e *LogoutEndpoint) endLogins(ctx context.Context, names []string) (keys, users []string, err error) {
+	// Sign-ins that are under way come first: their keys are looked for afterwards.
+	loginRecords, err := recordsWithNames(ctx, e.logins.Records, names)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, record := range loginRecords {
+		if _, err := e.logins.markLoggedOut(ctx, record); err != nil {
+			return nil, nil, err
+		}
+	}
+	sessionRecords, err := recordsWithNames(ctx, e.sessions.Records, names)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, record := range sessionRecords {
+		var session storedSession
+		if err := json.Unmarshal(record.Object, &session); err != nil {
+			return nil, nil, fmt.Errorf("reading a session: %w", err)
+		}
+		key, _, err := e.sessions.readKey(ctx, session, record.Name)
+		if err != nil {
+			return nil, nil, err
+		}
+		if key == nil {
+			continue
+		}
+		if err := resource.Revoke(ctx, e.keys, logoutCaller, key); err != nil {
+			return nil, nil, err
+		}
+		keys, users = append(keys, key.Name), append(users, session.User)
+		if err := e.sessions.Records.Touch(ctx, record, time.Time{}, e.env.Now()); err != nil {
+			return nil, nil, fmt.Errorf("storing that a session has ended: %w", err)
+		}
+	}
+	slices.Sort(keys)
+	slices.Sort(users)
+	return keys, slices.Compact(users), nil
+}
+
+// recordsWithNames returns the records that have all of some names, of which there is at least one.
+func recordsWithNames(ctx context.Context, records store.Store, names []string) ([]store.Record, error) {
+	var matching []store.Record
+	for record, err := range store.Each(ctx, records, store.Query{Reference: names[0]}) {
+		if err != nil {
+			return nil, fmt.Errorf("looking for sign-ins: %w", err)
+		}
+		if !slices.ContainsFunc(names, func(name string) bool { return !slices.Contains(record.References, name) }) {
+			matching = append(matching, record)
+		}
+	}
+	return matching, nil
+}

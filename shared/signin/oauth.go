@@ -1,0 +1,186 @@
+package signin
+
+import (
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/base64"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"net/url"
+	"slices"
+	"strings"
+	"unicode"
+)
+
+// ClientID is the id of the only client: the program platform, and each program that asks as it does. It is public: its secret is empty.
+const ClientID = "platform-cli"
+
+// ExchangeGrant is the grant_type of a job that exchanges its token. Source: RFC 8693, 2.1.
+const ExchangeGrant = "urn:ietf:params:oauth:grant-type:token-exchange"
+
+// OfflineAccess is the scope with which a program asks for a refresh token. Source: OpenID Connect Core, 11; ADR-0045.
+const OfflineAccess = "offline_access"
+
+// DeviceGrant is the grant_type of a program that waits for somebody to enter its code. Source: RFC 8628, 3.4.
+const DeviceGrant = "urn:ietf:params:oauth:grant-type:device_code"
+
+// ConsolePath is the path of the console. The console asks as a program does, and gets its code there.
+const ConsolePath = "/console"
+
+// AuthorizePath is the path of the authorization endpoint, for programs that know no connector. Source: RFC 6749, 3.1.
+const AuthorizePath = "/auth/authorize"
+
+// RevokePath is the path at which clients of OAuth revoke a token. Source: RFC 7009, 2.
+const RevokePath = "/auth/revoke"
+
+// DevicePath is the path of the page where somebody enters a code.
+const DevicePath = "/auth/device"
+
+// OutOfBand is the redirect_uri of a program that sends the password itself, so that no browser brings it the code.
+const OutOfBand = "urn:ietf:wg:oauth:2.0:oob"
+
+// OAuthError says what is wrong with the request of a program, in the words of OAuth. Source: RFC 6749, 5.2; RFC 8628, 3.5.
+type OAuthError struct {
+	Code        string `json:"error"`
+	Description string `json:"error_description"`
+	// Status is the status of the answer.
+	Status int `json:"-"`
+}
+
+// Error returns the code.
+func (e *OAuthError) Error() string { return e.Code + ": " + e.Description }
+
+// NewOAuthError returns an OAuthError with the status of most of them.
+func NewOAuthError(code, description string) *OAuthError { return &OAuthError{code, description, 400} }
+
+// CheckClient checks what a program says that it is, in its form or by HTTP Basic authentication, or in both. A program that need not say
+// it may leave it out. Error: OAuthError. Source: RFC 6749, 2.3.1, 3.2.1 and 5.2.
+func CheckClient(form url.Values, basic *url.Userinfo, mayLeaveOut bool) error {
+	id, err := Parameter(form, "client_id")
+	if err != nil {
+		return NewOAuthError("invalid_request", "client_id is given more than once")
+	}
+	if basic == nil {
+		if id == ClientID || id == "" && mayLeaveOut {
+			return nil
+		}
+		return NewOAuthError("invalid_client", "client_id must be "+ClientID)
+	}
+	if password, _ := basic.Password(); basic.Username() != ClientID || password != "" || id != "" && id != ClientID {
+		refused := NewOAuthError("invalid_client", "the client must be "+ClientID+", with an empty secret")
+		refused.Status = 401
+		return refused
+	}
+	return nil
+}
+
+// Parameter returns the only value of a parameter. Error: Refusal if there are several.
+func Parameter(values url.Values, name string) (string, error) {
+	switch given := values[name]; len(given) {
+	case 0:
+		return "", nil
+	case 1:
+		return given[0], nil
+	default:
+		return "", refuseBadRequest("the parameter " + name + " is given more than once")
+	}
+}
+
+// parameters returns several parameters, in the order of their names.
+func parameters(values url.Values, names ...string) ([]string, error) {
+	results := make([]string, len(names))
+	for i, name := range names {
+		var err error
+		if results[i], err = Parameter(values, name); err != nil {
+			return nil, err
+		}
+	}
+	return results, nil
+}
+
+// S256 is the challenge of a verifier. Source: RFC 7636, 4.2.
+func S256(verifier string) string {
+	sum := sha256.Sum256([]byte(verifier))
+	return base64.RawURLEncoding.EncodeToString(sum[:])
+}
+
+// isUnreserved reports whether a text has a length and only characters that URLs have as they are.
+func isUnreserved(text string, minLength, maxLength int) bool {
+	if len(text) < minLength || len(text) > maxLength {
+		return false
+	}
+	return !strings.ContainsFunc(text, func(c rune) bool {
+		return c > unicode.MaxASCII || !unicode.IsLetter(c) && !unicode.IsDigit(c) && !strings.ContainsRune("-._~", c)
+	})
+}
+
+// isLoopbackRedirect reports whether an address is one of a program on the computer of the browser: http, one of two literal addresses, a port,
+// a path. A name such as localhost may lead elsewhere. Source: RFC 8252, 7.3 and 8.3.
+func isLoopbackRedirect(address string) bool {
+	parsed, err := url.Parse(address)
+	if err != nil || parsed.Scheme != "http" || parsed.User != nil || parsed.RawQuery != "" || parsed.ForceQuery || parsed.Fragment != "" ||
+		strings.Contains(address, "#") || parsed.Opaque != "" {
+		return false
+	}
+	port := parsed.Port()
+	if port == "" || parsed.Host != "127.0.0.1:"+port && parsed.Host != "[::1]:"+port {
+		return false
+	}
+	path, simple := strings.CutPrefix(parsed.EscapedPath(), "/")
+	for part := range strings.SplitSeq(path, "/") {
+		simple = simple && (path == "" || isUnreserved(part, 1, 64) && strings.Trim(part, ".") != "")
+	}
+	return simple && address == "http://"+parsed.Host+parsed.EscapedPath()
+}
+
+// origin returns the origin of an address.
+func origin(address string) string {
+	parsed, err := url.Parse(address)
+	if err != nil {
+		return ""
+	}
+	return parsed.Scheme + "://" + parsed.Host
+}
+
+// withQuery returns an address with parameters.
+func withQuery(address string, parameters url.Values) string {
+	return address + "?" + parameters.Encode()
+}
+
+// grantedScope returns what a program gets of the scopes that it asks for: OfflineAccess. Others are left out, and no scope may be left: openid
+// asks for an ID token, which the platform does not give. Nil: the program asks for none. Source: RFC 6749, 3.3.
+func grantedScope(scope string) *string {
+	scopes := strings.Fields(scope)
+	if len(scopes) == 0 {
+		return nil
+	}
+	granted := ""
+	if slices.Contains(scopes, OfflineAccess) {
+		granted = OfflineAccess
+	}
+	return &granted
+}
+
+// randomBytes is the size of a state, nonce, verifier and code.
+const randomBytes = 32
+
+// randomToken returns a random text that nobody guesses.
+func randomToken(reader io.Reader) (string, error) {
+	var drawn [randomBytes]byte
+	if _, err := io.ReadFull(reader, drawn[:]); err != nil {
+		return "", fmt.Errorf("reading random bytes: %w", err)
+	}
+	return base64.RawURLEncoding.EncodeToString(drawn[:]), nil
+}
+
+// constantTimeEqual compares secrets in constant time.
+func constantTimeEqual(a, b string) bool {
+	return subtle.ConstantTimeCompare([]byte(a), []byte(b)) == 1
+}
+
+// Digest returns one name for several texts.
+func Digest(parts ...string) string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%q", parts))
+	return hex.EncodeToString(sum[:])
+}

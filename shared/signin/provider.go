@@ -1,0 +1,135 @@
+package signin
+
+import (
+	"context"
+	"net/url"
+	"time"
+
+	"management.platform.sh/shared/model/connector"
+	"management.platform.sh/shared/model/secret"
+)
+
+// Connector is a connector of the configuration at which people can sign in.
+type Connector = connector.Connector
+
+// Request is what belongs to one attempt: a Provider sends it along, and finds it in the answer.
+type Request struct{ State, Nonce, Verifier string }
+
+// Response is what a browser brings back from a provider.
+type Response struct {
+	// Request is that of the attempt.
+	Request
+	// Values are the parameters with which the browser comes.
+	Values url.Values
+}
+
+// Code returns the authorization code of an answer, and the parameter iss of RFC 9207; empty if there is none. Errors: Refusal, also
+// for an answer that says that nobody has signed in.
+func (a Response) Code() (code, issuer string, err error) {
+	params, err := parameters(a.Values, "code", "iss", "error", "error_description")
+	switch {
+	case err != nil:
+		return "", "", err
+	case params[2] != "":
+		return "", "", RefusedByProvider(params[2] + " " + params[3])
+	case params[0] == "":
+		return "", "", RefusedByProvider("no code")
+	}
+	return params[0], params[1], nil
+}
+
+// Person is who a provider says that somebody is. Its groups are those of the provider.
+type Person struct {
+	Subject, Username, PreferredUsername, DisplayName, Email string
+	EmailVerified                                            bool
+	Groups                                                   []string
+	// Absent names the settings of the connector whose claims did not come, each with its claim.
+	Absent []string
+	// LeftOut names what came, decides nothing and cannot be read.
+	LeftOut []string
+	Extra   map[string]string
+	// Claims are the names of all claims that came, sorted. Only trials show them.
+	Claims []string `json:"-"`
+	// SessionEnds is when the session at the provider ends. The key ends with it. Zero: the provider does not say.
+	SessionEnds time.Time
+	// SameGroups tells that a provider that was asked again does not say the groups: those of the last sign-in stay.
+	SameGroups bool
+	// Session is what the provider gave to ask it again. It is no part of a proof.
+	Session Session `json:"-"`
+}
+
+// Session is what a provider gave with a sign-in to ask it again, and by which it may end the sign-in later. The zero value is nothing.
+type Session struct {
+	// AccessToken and Refresh are tokens of the provider.
+	AccessToken, RefreshToken secret.String
+	// ID is what the provider calls the session of the browser, and Subject what it calls the person: the claims sid and sub. The state
+	// has digests of them. A provider that is asked again need not name them.
+	ID, Subject string
+}
+
+// Refresher asks a provider again about somebody who has signed in there. Implementations are safe for concurrent use.
+type Refresher interface {
+	// Refresh returns who the owner of a session is now. It gives new tokens to keep before it uses them, because the old ones may not
+	// work any more, and asks no further if keep fails. Errors: a definite Refusal if the provider, or the settings of the connector,
+	// refuse the person; that of keep; any other error says that nobody knows.
+	Refresh(ctx context.Context, connector Connector, session Session, keep func(Session) error) (Person, error)
+}
+
+// Revoker gives the tokens of a session back to a provider. Implementations are safe for concurrent use.
+type Revoker interface {
+	// Revoke tells a provider that the refresh token of a session is not used any more. False: the provider takes none back. Errors:
+	// Refusal; the token may work or not.
+	Revoke(ctx context.Context, connector Connector, session Session) (bool, error)
+}
+
+// SessionProvider is what becomes of sessions at providers after the sign-in.
+type SessionProvider interface {
+	Refresher
+	Revoker
+}
+
+// Provider speaks the protocol of a connector. Implementations are safe for concurrent use.
+type Provider interface {
+	// AuthorizationURL returns the address at which the person signs in. Errors: Refusal.
+	AuthorizationURL(ctx context.Context, connector Connector, request Request) (string, error)
+	// HandleCallback returns who has signed in. Errors: Refusal; whatever the provider answers, nobody is signed in then.
+	HandleCallback(ctx context.Context, connector Connector, answer Response) (Person, error)
+	// EndSessionURL returns the address at which the session of a person at the connector ends. It leads back to the address in the
+	// configuration alone. Empty: the connector has no such address. Errors: Refusal.
+	EndSessionURL(ctx context.Context, connector Connector) (string, error)
+}
+
+// LogoutToken is what a logout token says. One of Session and Subject may be empty.
+type LogoutToken struct {
+	// ID identifies the token at its provider.
+	ID string
+	// SessionID is what the provider calls the session that has ended, and Subject what it calls the person.
+	SessionID, Subject string
+}
+
+// LogoutVerifier checks the tokens with which a provider says that a session has ended. Implementations are safe for concurrent use.
+type LogoutVerifier interface {
+	// VerifyLogoutToken returns what a logout token of a connector says. Errors: Refusal.
+	VerifyLogoutToken(ctx context.Context, connector Connector, token string) (LogoutToken, error)
+}
+
+// MaxLogoutTokenAge is the age at which a logout token is not accepted any more.
+const MaxLogoutTokenAge = time.Hour
+
+// TokenField is the field of a form in which somebody enters a token of a connector.
+const TokenField = "token"
+
+// logoutNames are the names by which a connector may end a session later. Nil: it ends none.
+func logoutNames(conn Connector, session Session) []string {
+	if conn.Kind != connector.OIDC {
+		return nil
+	}
+	var names []string
+	if session.ID != "" {
+		names = append(names, Digest("sid", conn.ID, session.ID))
+	}
+	if session.Subject != "" {
+		names = append(names, Digest("sub", conn.ID, session.Subject))
+	}
+	return names
+}

@@ -1,0 +1,369 @@
+package signin
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"management.platform.sh/shared/api/resource"
+	"management.platform.sh/shared/kinds/accesskey"
+	"management.platform.sh/shared/kinds/lastadmin"
+	"management.platform.sh/shared/kinds/user"
+	"management.platform.sh/shared/model"
+	"management.platform.sh/shared/model/connector"
+	"management.platform.sh/shared/model/identity"
+	"management.platform.sh/shared/platform"
+	"management.platform.sh/shared/state/store"
+)
+
+const (
+	// revalidateEvery is how often a provider is asked about somebody whose key is in use, and revalidateUnusedEvery how often otherwise.
+	revalidateEvery       = 15 * time.Minute
+	revalidateUnusedEvery = 12 * time.Hour
+	// leaseDuration is how long a process has to ask a provider, before another one asks again.
+	leaseDuration = 2 * time.Minute
+	// maxSessionsPerRun is about how many sessions a run asks; the next run goes on. maxConcurrentSessions is how many it asks about at a time.
+	maxSessionsPerRun     = 500
+	maxConcurrentSessions = 20
+)
+
+// dueImmediately is when a session is due whose provider is asked whether or not the key was used.
+var dueImmediately = time.Unix(1, 0)
+
+// revalidator is the caller who writes users and keys when a provider was asked again.
+var revalidator = identity.New(identity.Owner{Kind: identity.Subject, Name: "revalidatelogins"}, []string{identity.Admins})
+
+// Revalidator asks providers again about people who have signed in. It is safe for concurrent use.
+type Revalidator struct {
+	env         *platform.Environment
+	logins      *LoginStore
+	sessions    *SessionStore
+	tokens      *TokenEndpoint
+	provisioner *Provisioner
+	users       *user.Registry
+	// loginKeys updates the keys of logins, and keys are all access keys.
+	loginKeys, keys *accesskey.Registry
+}
+
+// OpenRevalidator returns the revalidator of an environment. Functions that use it call kinds.Join first.
+func OpenRevalidator(env *platform.Environment) *Revalidator {
+	return &Revalidator{
+		env: env, logins: OpenLogins(env), sessions: OpenSessions(env), tokens: OpenTokenEndpoint(env), provisioner: OpenProvisioner(env),
+		users: user.Open(env), loginKeys: accesskey.ForLogins(accesskey.Open(env)), keys: accesskey.Open(env),
+	}
+}
+
+// RevalidationCounts counts what a run of Renew did.
+type RevalidationCounts struct {
+	// Kept counts the sessions that their provider has confirmed, LogoutToken those that it refuses, Unanswered those for which no provider
+	// answered, Unused those whose key was not used or whose provider cannot be asked, and Forgotten those whose key no longer exists.
+	Kept, Ended, Unanswered, Unused, Forgotten int
+	// Revoked counts the refresh tokens that a provider took back, of keys that have ended, and Unrevoked those of which nobody knows.
+	Revoked, Unrevoked int
+}
+
+// add adds what was done for a session.
+func (r *RevalidationCounts) add(counts RevalidationCounts) {
+	r.Kept, r.Ended, r.Unanswered, r.Unused = r.Kept+counts.Kept, r.Ended+counts.Ended, r.Unanswered+counts.Unanswered, r.Unused+counts.Unused
+	r.Forgotten, r.Revoked, r.Unrevoked = r.Forgotten+counts.Forgotten, r.Revoked+counts.Revoked, r.Unrevoked+counts.Unrevoked
+}
+
+// releaseSession removes the session of a key that has ended, unless others have changed it. Then it gives the refresh token back to the
+// provider, unless the user has another sign-in there: a provider may end all of them with one token. Whatever the provider answers, the
+// token is gone here. Source: RFC 7009; ADR-0042.
+func (r *Revalidator) releaseSession(ctx context.Context, idp Revoker, record store.Record, session storedSession, counts *RevalidationCounts) error {
+	_, err := r.sessions.Records.Delete(ctx, record.Name, record.Revision)
+	switch {
+	case isConflict(err):
+		return nil
+	case err != nil:
+		return fmt.Errorf("removing a session: %w", err)
+	}
+	conn, ok := findConnector(r.env.Config(), session.Connector)
+	if session.SealedTokens == "" || !ok || conn.Kind != connector.OIDC {
+		return nil
+	}
+	onlyLogin, err := r.isOnlyLogin(ctx, session)
+	if err != nil || !onlyLogin {
+		return err
+	}
+	tokens, err := r.sessions.openSession(ctx, session.SealedTokens, record.Name)
+	if err == nil {
+		var revoked bool
+		if revoked, err = idp.Revoke(ctx, conn, tokens); revoked {
+			counts.Revoked++
+		}
+	}
+	if err != nil {
+		counts.Unrevoked++
+		r.env.Log.WarnContext(ctx, "a provider may still accept the refresh token of a sign-in that has ended", "user", session.User, "connector", session.Connector, "error", err)
+	}
+	return nil
+}
+
+// isOnlyLogin reports whether a user has no other sign-in at the connector of a session that was removed: none with a session, and none that is
+// under way.
+func (r *Revalidator) isOnlyLogin(ctx context.Context, session storedSession) (bool, error) {
+	owners := store.Query{Owners: []string{ownerOf(session.User)}}
+	for record, err := range store.Each(ctx, r.sessions.Records, owners) {
+		var other storedSession
+		if err == nil {
+			err = json.Unmarshal(record.Object, &other)
+		}
+		if err != nil {
+			return false, fmt.Errorf("looking for other sessions: %w", err)
+		}
+		if other.Connector == session.Connector && other.SealedTokens != "" {
+			return false, nil
+		}
+	}
+	for record, err := range store.Each(ctx, r.logins.Records, owners) {
+		var other storedLogin
+		if err == nil {
+			err = json.Unmarshal(record.Object, &other)
+		}
+		if err != nil {
+			return false, fmt.Errorf("looking for other sign-ins: %w", err)
+		}
+		if other.SealedSession != "" && other.Identity.Connector == session.Connector && slices.Contains([]string{stageAuthenticated, stageConsented, stageApproved}, other.Stage) {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+// Revalidate asks the providers again about the people whose sessions are due, up to a bound. A session is leased before, so that of several
+// processes one asks.
+//
+// A provider that refuses somebody ends the key of the sign-in, and every credential of the user. If it refuses a refresh token alone, and the
+// person has signed in there again since, the key of the sign-in ends, and the later sign-in speaks for the person. A provider that does not answer changes
+// nothing: accesskey.IdentityFor bounds how long the key works without an answer. The refresh token of a key that has ended goes back to
+// the provider. Errors: those of the store; the counts say what was done before. Source: ADR-0035, ADR-0042.
+func (r *Revalidator) Revalidate(ctx context.Context, idp SessionProvider) (RevalidationCounts, error) {
+	var counts RevalidationCounts
+	due, err := r.sessions.Records.Due(ctx, store.DueQuery{Until: r.env.Now(), Limit: maxSessionsPerRun})
+	if err != nil {
+		return counts, fmt.Errorf("looking for due sessions: %w", err)
+	}
+	var mu sync.Mutex
+	var runErr error
+	var group sync.WaitGroup
+	slots := make(chan struct{}, maxConcurrentSessions)
+	for _, record := range due {
+		slots <- struct{}{}
+		group.Go(func() {
+			defer func() { <-slots }()
+			var sessionCounts RevalidationCounts
+			err := r.revalidateSession(ctx, idp, record, &sessionCounts)
+			mu.Lock()
+			defer mu.Unlock()
+			runErr = errors.Join(runErr, err)
+			counts.add(sessionCounts)
+		})
+	}
+	group.Wait()
+	return counts, runErr
+}
+
+// revalidateSession asks the provider of a session.
+func (r *Revalidator) revalidateSession(ctx context.Context, idp SessionProvider, record store.Record, counts *RevalidationCounts) error {
+	var session storedSession
+	if err := json.Unmarshal(record.Object, &session); err != nil {
+		return fmt.Errorf("reading a session: %w", err)
+	}
+	key, activity, err := r.sessions.readLiveKey(ctx, session, record.Name)
+	if err != nil {
+		return err
+	}
+	if key == nil {
+		counts.Forgotten++
+		return r.releaseSession(ctx, idp, record, session, counts)
+	}
+	now := r.env.Now()
+	if session.SealedTokens == "" {
+		counts.Unused++
+		return r.sessions.Records.Touch(ctx, record, time.Time{}, now.Add(revalidateUnusedEvery))
+	}
+	if activity, err = r.tokens.lastActivity(ctx, key, activity); err != nil {
+		return err
+	}
+	answeredAt := time.Unix(session.AnsweredAt, 0)
+	if !record.Expires.Equal(dueImmediately) && !activity.After(answeredAt) && now.Before(answeredAt.Add(revalidateUnusedEvery)) {
+		counts.Unused++
+		return r.sessions.Records.Touch(ctx, record, time.Time{}, now.Add(revalidateEvery))
+	}
+	// Whoever writes the record first asks.
+	if record.Expires = now.Add(leaseDuration); !r.sessions.writeSession(ctx, &record, session, &err) {
+		return err
+	}
+	account, keyIdentity, err := r.refreshPerson(ctx, idp, key, &record, &session)
+	var refusal *Refusal
+	switch {
+	case err == nil && account == nil:
+		counts.Forgotten++
+		return r.releaseSession(ctx, idp, record, session, counts)
+	case err == nil:
+		if err := r.updateKeyIdentity(ctx, key, keyIdentity, now); err != nil {
+			return err
+		}
+		counts.Kept++
+		session.AnsweredAt, record.Expires = now.Unix(), now.Add(revalidateEvery)
+		r.sessions.writeSession(ctx, &record, session, &err)
+		return err
+	case errors.As(err, &refusal) && refusal.IsDefinite():
+		r.env.Log.WarnContext(ctx, "a provider refuses somebody who has signed in", "user", session.User, "connector", session.Connector, "reason", refusal.Error())
+		counts.Ended++
+		if err := r.endRefusedLogin(ctx, record, session, key, refusal); err != nil {
+			return err
+		}
+		// The session is removed last, so that the next run repeats what has failed.
+		return r.releaseSession(ctx, idp, record, session, counts)
+	default:
+		// The lease ends by itself, and the provider is asked again.
+		r.env.Log.WarnContext(ctx, "a provider cannot say whether somebody may still sign in", "user", session.User, "connector", session.Connector, "error", err)
+		counts.Unanswered++
+		return nil
+	}
+}
+
+// refreshPerson asks the provider of a session who the person is, and writes the groups of their user. Nil: the user is gone, has another
+// identity, or has signed out since.
+func (r *Revalidator) refreshPerson(ctx context.Context, idp Refresher, key *model.OwnedAccessKey, record *store.Record, stored *storedSession) (*model.User, model.AccessKeyIdentity, error) {
+	noIdentity := model.AccessKeyIdentity{}
+	config := r.env.Config()
+	conn, ok := findConnector(config, stored.Connector)
+	if !ok {
+		return nil, noIdentity, errors.New("the connector is not in the configuration, or nobody can sign in there")
+	}
+	account, err := r.provisioner.findUser(ctx, stored.Connector, stored.Subject)
+	if errors.As(err, new(*Refusal)) {
+		// This says nothing of the provider: the user is disabled, and the key is refused meanwhile.
+		return nil, noIdentity, errors.New("the user is disabled")
+	}
+	if err != nil || account == nil || string(account.UID) != stored.UserUID {
+		return nil, noIdentity, err
+	}
+	if owner := key.Status.Owner; owner != nil && owner.Generation < account.Spec.TokenGeneration {
+		return nil, noIdentity, nil
+	}
+	session, err := r.sessions.openSession(ctx, stored.SealedTokens, record.Name)
+	if err != nil {
+		return nil, noIdentity, err
+	}
+	person, err := idp.Refresh(ctx, conn, session, func(newSession Session) error {
+		sealed, err := r.sessions.sealSession(ctx, newSession, record.Name)
+		if err != nil {
+			return err
+		}
+		stored.SealedTokens = sealed
+		if !r.sessions.writeSession(ctx, record, *stored, &err) && err == nil {
+			return errors.New("another process has asked meanwhile")
+		}
+		return err
+	})
+	if err != nil {
+		return nil, noIdentity, err
+	}
+	if person.Subject != stored.Subject {
+		return nil, noIdentity, RefusedByProvider("the session is that of another subject")
+	}
+	groups, spec, keyIdentity, err := mapPerson(ctx, conn, person, config.Auth.GroupsFilters)
+	if err != nil {
+		return nil, noIdentity, err
+	}
+	if person.SameGroups {
+		groups, spec.SSOGroups = nil, account.Spec.SSOGroups
+		if before := key.Spec.Identity; before != nil {
+			keyIdentity.Groups = before.Groups
+		}
+	}
+	if account, err = r.provisioner.updateUser(ctx, account, spec); errors.Is(err, lastadmin.ErrLastAdmin) {
+		return nil, noIdentity, errors.New("nobody would be an admin of the platform afterwards")
+	}
+	if err != nil {
+		return nil, noIdentity, err
+	}
+	return account, keyIdentity, r.provisioner.createTeams(ctx, config.Auth, groups)
+}
+
+// updateKeyIdentity writes into the key of a session who the person is now, and since when this is known.
+func (r *Revalidator) updateKeyIdentity(ctx context.Context, key *model.OwnedAccessKey, keyIdentity model.AccessKeyIdentity, now time.Time) error {
+	if key.Spec.Disabled {
+		return nil
+	}
+	updated := key.DeepCopy()
+	updated.Spec.Identity, updated.Spec.IdentityRefresh = &keyIdentity, &metav1.Time{Time: now}
+	_, err := resource.Update(ctx, r.loginKeys, resource.UpdateInput[*model.OwnedAccessKey]{Caller: revalidator, Name: key.Name, Object: updated, Manager: ClientID})
+	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
+		// Somebody else has written the key. The next run refreshes it.
+		return nil
+	}
+	return err
+}
+
+// endRefusedLogin ends what a refusal of the provider ends. Some providers keep one refresh token for a person and a client, so that each sign-in
+// replaces the token of the one before: such a refusal says nothing of a person who has signed in again. Then the key of this sign-in
+// ends, and the provider is asked with the token of the later one in the next run.
+func (r *Revalidator) endRefusedLogin(ctx context.Context, record store.Record, session storedSession, key *model.OwnedAccessKey, refusal *Refusal) error {
+	if !refusal.RefreshTokenOnly {
+		return r.endAllCredentials(ctx, session, key)
+	}
+	later, err := r.findLaterSession(ctx, record, session)
+	if err != nil {
+		return err
+	}
+	if later.Name == "" {
+		return r.endAllCredentials(ctx, session, key)
+	}
+	// A write at its revision would take the new refresh token from a process that asks just now.
+	if err := r.sessions.Records.Touch(ctx, later, time.Time{}, dueImmediately); err != nil {
+		return fmt.Errorf("storing that a session is due: %w", err)
+	}
+	return r.endKey(ctx, key)
+}
+
+// findLaterSession returns a session of the same person at the same connector whose sign-in was later, and whose key has not ended. A record
+// without a name: there is none with which the provider can be asked.
+func (r *Revalidator) findLaterSession(ctx context.Context, record store.Record, session storedSession) (store.Record, error) {
+	for other, err := range store.Each(ctx, r.sessions.Records, store.Query{Owners: []string{ownerOf(session.User)}}) {
+		var candidate storedSession
+		if err == nil {
+			err = json.Unmarshal(other.Object, &candidate)
+		}
+		if err != nil {
+			return store.Record{}, fmt.Errorf("looking for later sessions: %w", err)
+		}
+		if candidate.Connector != session.Connector || candidate.Subject != session.Subject || candidate.UserUID != session.UserUID || candidate.SealedTokens == "" || !other.Created.After(record.Created) {
+			continue
+		}
+		if key, _, err := r.sessions.readLiveKey(ctx, candidate, other.Name); err != nil || key != nil && !key.Spec.Disabled {
+			return other, err
+		}
+	}
+	return store.Record{}, nil
+}
+
+// endAllCredentials ends every credential of a user, and the key of the sign-in: the provider refuses the user.
+func (r *Revalidator) endAllCredentials(ctx context.Context, session storedSession, key *model.OwnedAccessKey) error {
+	_, err := user.SignOutUser(ctx, r.users, resource.SubresourceInput[*model.UserSignOut]{Caller: revalidator, Name: session.User, Manager: ClientID})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return err
+	}
+	return r.endKey(ctx, key)
+}
+
+// endKey ends the key of a sign-in.
+func (r *Revalidator) endKey(ctx context.Context, key *model.OwnedAccessKey) error {
+	_, err := resource.Delete(ctx, r.keys, resource.DeleteInput{Caller: revalidator, Name: key.Name, UID: key.UID})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return err
+	}
+	return nil
+}
