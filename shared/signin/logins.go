@@ -153,3 +153,6 @@ type deviceRecord struct {
 	// Interval is how many seconds there must be between two of its questions.
 	Interval int64 `json:"interval"`
 }
+
+// proofSealContext is what the proof of a state is sealed for.
+func proofSealContext(state string) string { return Resource + "/proof/" + loginRecordName(state) }

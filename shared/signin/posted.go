@@ -153,6 +153,3 @@ func (e *CallbackEndpoint) ResumePosted(ctx context.Context, id string, cookies 
 	}
 	return e.consentPath(ctx, conn, attempt), nil
 }
-
-// proofSealContext is what the proof of a state is sealed for.
-func proofSealContext(state string) string { return Resource + "/proof/" + loginRecordName(state) }

@@ -24,8 +24,7 @@ import (
 )
 
 const (
-	// revalidateEvery is how often a provider is asked about somebody whose key is in use, and revalidateUnusedEvery how often otherwise.
-	revalidateEvery       = 15 * time.Minute
+	// revalidateUnusedEvery is how often a provider is asked about a person whose key is not in use.
 	revalidateUnusedEvery = 12 * time.Hour
 	// leaseDuration is how long a process has to ask a provider, before another one asks again.
 	leaseDuration = 2 * time.Minute

@@ -142,6 +142,9 @@ func (s *SessionStore) writeSession(ctx context.Context, record *store.Record, s
 	return true
 }
 
+// revalidateEvery is how often a provider is asked about a person whose key is in use.
+const revalidateEvery = 15 * time.Minute
+
 // storedSession is a session at a provider as it is stored.
 type storedSession struct {
 	// Key is the name of the access key, and User that of its user, with its uid.
