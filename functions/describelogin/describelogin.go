@@ -36,15 +36,15 @@ type Output struct {
 // methods are the ways to sign in.
 type methods struct {
 	// SSO are the connectors, in the order of the configuration. Empty: there is none.
-	SSO []method `json:"sso"`
+	SSO []connectorMethod `json:"sso"`
 	// Password is the sign-in with a password.
-	Password password `json:"password"`
+	Password passwordMethod `json:"password"`
 	// Device is the sign-in with a code that a program without a browser shows.
-	Device device `json:"device"`
+	Device deviceMethod `json:"device"`
 }
 
-// method is a connector.
-type method struct {
+// connectorMethod is a connector.
+type connectorMethod struct {
 	ID          string `json:"id"`
 	DisplayName string `json:"displayName"`
 	Type        string `json:"type,omitempty"`
@@ -56,8 +56,8 @@ type method struct {
 	LogoutEndpoint string `json:"logoutEndpoint"`
 }
 
-// password is the sign-in with a password.
-type password struct {
+// passwordMethod is the sign-in with a password.
+type passwordMethod struct {
 	Enabled bool `json:"enabled"`
 	// Issuer, LoginEndpoint and TokenEndpoint are those of a method. Absent if the address of the platform is not known, or the
 	// sign-in is not enabled.
@@ -66,8 +66,8 @@ type password struct {
 	TokenEndpoint string `json:"tokenEndpoint,omitempty"`
 }
 
-// device is the sign-in with a code. Its addresses are absent if it is not enabled.
-type device struct {
+// deviceMethod is the sign-in with a code. Its addresses are absent if it is not enabled.
+type deviceMethod struct {
 	Enabled bool `json:"enabled"`
 	// Issuer and TokenEndpoint are those of a method.
 	Issuer        string `json:"issuer,omitempty"`
@@ -78,9 +78,9 @@ type device struct {
 
 // Do returns how people can sign in now. It never fails.
 func Do(_ context.Context, deps Deps, _ Input) (frame.FormResult, error) {
-	info := Output{Methods: methods{SSO: []method{}}}
+	info := Output{Methods: methods{SSO: []connectorMethod{}}}
 	for _, connector := range signin.Connectors(deps.Config()) {
-		info.Methods.SSO = append(info.Methods.SSO, method{
+		info.Methods.SSO = append(info.Methods.SSO, connectorMethod{
 			ID: connector.ID, DisplayName: connector.DisplayName, Type: connector.Type, Issuer: connector.Issuer(),
 			LoginEndpoint: connector.LoginURL(), TokenEndpoint: connector.TokenURL(), LogoutEndpoint: connector.LogoutURL(),
 		})
@@ -88,22 +88,22 @@ func Do(_ context.Context, deps Deps, _ Input) (frame.FormResult, error) {
 	if config := deps.Config(); signin.PasswordEnabled(config) {
 		info.Methods.Password.Enabled = true
 		if address := signin.Address(config); address != "" {
-			info.Methods.Password = password{
+			info.Methods.Password = passwordMethod{
 				Enabled: true, Issuer: address, LoginEndpoint: address + "/auth/password/login", TokenEndpoint: address + "/auth/token",
 			}
 		}
 	}
 	if deps.Devices() {
 		address := signin.Address(deps.Config())
-		info.Methods.Device = device{
+		info.Methods.Device = deviceMethod{
 			Enabled: true, Issuer: address, TokenEndpoint: address + "/auth/token", DeviceEndpoint: address + signin.DevicePath + "/code",
 		}
 	}
 	return frame.FormResult{JSON: info}, nil
 }
 
-// metadata returns what clients of OAuth read. Error: NotFound if the platform does not know its address. Source: RFC 8414, 3.
-func metadata(_ context.Context, deps Deps, _ frame.DocumentInput) (*frame.Page, error) {
+// serveMetadata returns what clients of OAuth read. Error: NotFound if the platform does not know its address. Source: RFC 8414, 3.
+func serveMetadata(_ context.Context, deps Deps, _ frame.DocumentInput) (*frame.Page, error) {
 	found, ok := deps.Metadata()
 	if !ok {
 		return nil, apierror.NoRoute()
@@ -122,7 +122,7 @@ var Function = &frame.Function{
 }
 
 func document() frame.Endpoint {
-	return frame.Document("/.well-known/oauth-authorization-server", frame.Everyone, open, metadata).AlsoAtRoot().AboutAuthentication()
+	return frame.Document("/.well-known/oauth-authorization-server", frame.Everyone, open, serveMetadata).AlsoAtRoot().AboutAuthentication()
 }
 
 func open(env *platform.Environment) Deps {

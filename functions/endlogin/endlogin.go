@@ -52,8 +52,8 @@ func Do(ctx context.Context, deps Deps, in Input) (frame.FormResult, error) {
 	return frame.FormResult{Location: address, Annotations: recorder.Annotations()}, nil
 }
 
-// refusal is why a logout token is not accepted. Source: OpenID Connect Back-Channel Logout 1.0, 2.8.
-type refusal struct {
+// logoutError is why a logout token is not accepted. Source: OpenID Connect Back-Channel Logout 1.0, 2.8.
+type logoutError struct {
 	Error       string `json:"error"`
 	Description string `json:"error_description"`
 }
@@ -67,7 +67,7 @@ func receive(ctx context.Context, deps Deps, in Input) (frame.FormResult, error)
 	switch {
 	case errors.As(err, &refused) && apierror.From(err).Status().Code != 404:
 		return frame.FormResult{
-			Status: 400, JSON: refusal{"invalid_request", apierror.From(err).Status().Message}, Annotations: recorder.Annotations(),
+			Status: 400, JSON: logoutError{"invalid_request", apierror.From(err).Status().Message}, Annotations: recorder.Annotations(),
 		}, nil
 	case err != nil:
 		return frame.FormResult{Annotations: recorder.Annotations()}, err

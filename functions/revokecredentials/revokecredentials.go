@@ -195,10 +195,10 @@ var Function = &frame.Function{
 }
 
 func open(env *platform.Environment) Deps {
-	from, sessions := issuer.Open(env), signin.Sessions(env)
+	from, sessionStore := issuer.Open(env), signin.Sessions(env)
 	return Deps{
 		ScheduleRelease: func(ctx context.Context, key *model.OwnedAccessKey) error {
-			return signin.ScheduleRelease(ctx, sessions, key, env.Now())
+			return signin.ScheduleRelease(ctx, sessionStore, key, env.Now())
 		},
 		Keys: kinds.AccessKeys(env), Retired: accesskey.OpenRetired(env), Tokens: kinds.IssuedTokens(env), Log: env.Log,
 		Verify: func(ctx context.Context, text secret.String) (token.Claims, error) {

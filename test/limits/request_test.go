@@ -148,11 +148,11 @@ var requestRows = map[string]row{
 	}},
 	"saml-elements": {fmt.Sprintf("%d elements", limits.SAMLElements), func(t *testing.T) {
 		w := newWorld(t, nil)
-		provider := &model.SAMLProvider{SSOURL: "https://idp.example", RedirectURI: "https://platform.example/auth/saml/callback", InsecureSkipSignatureValidation: true}
+		samlProvider := &model.SAMLProvider{SSOURL: "https://idp.example", RedirectURI: "https://platform.example/auth/saml/callback", InsecureSkipSignatureValidation: true}
 		w.env.UnsignedSAML = settings.On
 		ask := func(n int) string {
 			text := base64.StdEncoding.EncodeToString([]byte("<a>" + strings.Repeat("<b></b>", n-1) + "</a>"))
-			one := connector.All(&model.ConfigStatus{Auth: &model.ConfigAuth{IdentityProviders: model.IdentityProviders{SAML: provider}}})[0]
+			one := connector.All(&model.ConfigStatus{Auth: &model.ConfigAuth{IdentityProviders: model.IdentityProviders{SAML: samlProvider}}})[0]
 			_, err := saml.Open(w.env).HandleCallback(t.Context(), one, signin.Response{Values: url.Values{"SAMLResponse": {text}}})
 			if apierror.From(err).Status().Code != http.StatusBadRequest {
 				t.Errorf("%d: %v", n, err)

@@ -60,7 +60,7 @@ func logoutHeader() map[string]any {
 }
 
 // logoutClaims are the claims of a logout token about a session.
-func (p *provider) logoutClaims(sid string) map[string]any {
+func (p *fakeProvider) logoutClaims(sid string) map[string]any {
 	return map[string]any{
 		"iss": p.server.URL, "aud": clientID, "sub": "1001", "sid": sid, "jti": rand.Text(), "iat": p.now().Unix(), "exp": p.now().Add(2 * time.Minute).Unix(),
 		"events": map[string]any{logoutEvent: map[string]any{}},
@@ -68,7 +68,7 @@ func (p *provider) logoutClaims(sid string) map[string]any {
 }
 
 // logout returns a logout token about a session.
-func (p *provider) logout(sid string) string { return p.sign(logoutHeader(), p.logoutClaims(sid)) }
+func (p *fakeProvider) logout(sid string) string { return p.sign(logoutHeader(), p.logoutClaims(sid)) }
 
 // tell sends logout tokens as a provider does, and returns the status and the error.
 func (w *world) tell(connector string, tokens ...string) (int, string) {

@@ -27,9 +27,9 @@ const (
 	clientSecret = "hush-8Kx20wQm57ZtLp93VrNc4Hd6"
 )
 
-// provider is an OpenID Connect provider that signs with a real key, and that can break the protocol. Set its fields before a
+// fakeProvider is an OpenID Connect provider that signs with a real key, and that can break the protocol. Set its fields before a
 // request, never during one.
-type provider struct {
+type fakeProvider struct {
 	t      testing.TB
 	server *httptest.Server
 	caFile string
@@ -67,13 +67,13 @@ type provider struct {
 	secrets []string
 }
 
-func newProvider(t testing.TB, now func() time.Time) *provider {
+func newProvider(t testing.TB, now func() time.Time) *fakeProvider {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &provider{t: t, key: key, now: now, codes: map[string]url.Values{}, serve: map[string]http.HandlerFunc{}, person: map[string]any{
+	p := &fakeProvider{t: t, key: key, now: now, codes: map[string]url.Values{}, serve: map[string]http.HandlerFunc{}, person: map[string]any{
 		"sub": "1001", "preferred_username": "ana", "name": "Ana", "email": "ana@example.com", "email_verified": true, "groups": []string{"dev"},
 	}}
 	p.server = httptest.NewTLSServer(p)
@@ -86,7 +86,7 @@ func newProvider(t testing.TB, now func() time.Time) *provider {
 	return p
 }
 
-func (p *provider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (p *fakeProvider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	p.mu.Lock()
 	p.asked = append(p.asked, r.URL.Path)
 	p.mu.Unlock()
@@ -98,7 +98,7 @@ func (p *provider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // reply answers a request.
-func (p *provider) reply(w http.ResponseWriter, r *http.Request) {
+func (p *fakeProvider) reply(w http.ResponseWriter, r *http.Request) {
 	if instead := p.serve[r.URL.Path]; instead != nil {
 		instead(w, r)
 		return
@@ -188,7 +188,7 @@ func (p *provider) reply(w http.ResponseWriter, r *http.Request) {
 }
 
 // keys are the public keys of the provider.
-func (p *provider) keys() []any {
+func (p *fakeProvider) keys() []any {
 	point, err := p.key.PublicKey.Bytes()
 	if err != nil {
 		p.t.Error(err)
@@ -200,7 +200,7 @@ func (p *provider) keys() []any {
 }
 
 // sign returns a signed token.
-func (p *provider) sign(header, claims map[string]any) string {
+func (p *fakeProvider) sign(header, claims map[string]any) string {
 	input := part(p.t, header) + "." + part(p.t, claims)
 	sum := sha256.Sum256([]byte(input))
 	r, s, err := ecdsa.Sign(rand.Reader, p.key, sum[:])
@@ -222,7 +222,7 @@ func part(t testing.TB, object any) string {
 }
 
 // resigned replaces the header of a token, and signs with HMAC or not at all.
-func (p *provider) resigned(raw, algorithm string) string {
+func (p *fakeProvider) resigned(raw, algorithm string) string {
 	_, rest, _ := strings.Cut(raw, ".")
 	payload, _, _ := strings.Cut(rest, ".")
 	input := part(p.t, map[string]any{"alg": algorithm, "kid": "1"}) + "." + payload
@@ -236,7 +236,7 @@ func (p *provider) resigned(raw, algorithm string) string {
 
 // login is what a person does at the provider: it takes the address to which the platform sent the browser, and returns the query
 // with which the browser comes back.
-func (p *provider) login(location string) url.Values {
+func (p *fakeProvider) login(location string) url.Values {
 	p.t.Helper()
 	at, err := url.Parse(location)
 	if err != nil || !strings.HasPrefix(location, p.server.URL+"/authorize?") {

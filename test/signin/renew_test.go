@@ -317,10 +317,10 @@ func TestRenewalOnce(t *testing.T) {
 	if total != (signin.RevalidationCounts{Kept: 1}) || !k.works() {
 		t.Errorf("%+v, %v", total, k.works())
 	}
-	sessions := w.env.Stores(signin.SessionsResource)
+	sessionStore := w.env.Stores(signin.SessionsResource)
 	record := w.stored(signin.SessionsResource)[0]
 	record.Object = []byte(strings.Replace(string(record.Object), `"sealed":"`, `"sealed":"x`, 1))
-	if _, err := sessions.Update(t.Context(), record); err != nil {
+	if _, err := sessionStore.Update(t.Context(), record); err != nil {
 		t.Fatal(err)
 	}
 	w.clock.forward(13 * time.Hour)
@@ -343,7 +343,7 @@ func TestMovedSession(t *testing.T) {
 	ana := w.offline()
 	w.provider.person["sub"], w.provider.person["preferred_username"] = "1002", "ben"
 	ben := w.offline()
-	sessions := w.env.Stores(signin.SessionsResource)
+	sessionStore := w.env.Stores(signin.SessionsResource)
 	sealed := regexp.MustCompile(`"sealed":"[^"]+"`)
 	records := w.stored(signin.SessionsResource)
 	if len(records) != 2 {
@@ -355,7 +355,7 @@ func TestMovedSession(t *testing.T) {
 	}
 	moved := of[true]
 	moved.Object = []byte(sealed.ReplaceAllLiteralString(string(moved.Object), sealed.FindString(string(of[false].Object))))
-	if _, err := sessions.Update(t.Context(), moved); err != nil {
+	if _, err := sessionStore.Update(t.Context(), moved); err != nil {
 		t.Fatal(err)
 	}
 	w.clock.forward(13 * time.Hour)

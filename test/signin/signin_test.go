@@ -77,7 +77,7 @@ type world struct {
 	env      *platform.Environment
 	handler  http.Handler
 	config   *model.ConfigStatus
-	provider *provider
+	provider *fakeProvider
 	server   *frame.Server
 	log      processtest.Log
 	// redis is the address of the state.

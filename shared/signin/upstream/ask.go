@@ -143,8 +143,8 @@ func UnreadableNames(texts map[string]Text) []string {
 
 // TranslateServiceError returns an error about a service account, which says nothing of the person: nobody is refused for it.
 func TranslateServiceError(err error) error {
-	var refusal *signin.Refusal
-	if errors.As(err, &refusal) && refusal.IsDefinite() {
+	var cause *signin.Refusal
+	if errors.As(err, &cause) && cause.IsDefinite() {
 		return signin.Misconfigured("the provider refuses the service account")
 	}
 	return err
