@@ -8,13 +8,15 @@ import (
 
 	"management.platform.sh/shared/api/frame"
 	"management.platform.sh/shared/platform"
-	"management.platform.sh/shared/signin"
+	"management.platform.sh/shared/signin/annotations"
+	"management.platform.sh/shared/signin/device"
+	"management.platform.sh/shared/signin/oauth"
 	"management.platform.sh/shared/webpage"
 )
 
 // Deps is what the operation needs.
 type Deps struct {
-	Devices *signin.DeviceFlow
+	Devices *device.Flow
 	// Refused returns why nobody can sign in with a code. Nil: people can.
 	Refused func() error
 }
@@ -27,7 +29,7 @@ func show(_ context.Context, deps Deps, in Input) (frame.FormResult, error) {
 	if err := deps.Refused(); err != nil {
 		return frame.FormResult{}, err
 	}
-	code, err := signin.Parameter(in.Query, "user_code")
+	code, err := oauth.Parameter(in.Query, "user_code")
 	if err != nil {
 		return frame.FormResult{}, err
 	}
@@ -43,7 +45,7 @@ func page(code, first string) *webpage.Page {
 	return &webpage.Page{
 		Title:  "Sign in on another device",
 		Text:   []string{first, "If somebody has sent you a code or a link, close this page: they would get an access key of yours."},
-		Action: signin.DevicePath,
+		Action: oauth.DevicePath,
 		Fields: []webpage.Field{{Name: "user_code", Label: "Code", Type: "text", Autocomplete: "off", Value: code}},
 		Buttons: []webpage.Button{
 			{Name: "action", Value: "continue", Label: "Continue"},
@@ -51,16 +53,16 @@ func page(code, first string) *webpage.Page {
 	}
 }
 
-// Do is POST: the code. The answer offers the ways to sign in. Errors: those of signin.DeviceFlow.EnterUserCode.
+// Do is POST: the code. The answer offers the ways to sign in. Errors: those of device.Flow.EnterUserCode.
 func Do(ctx context.Context, deps Deps, in Input) (frame.FormResult, error) {
-	code, err := signin.Parameter(in.Form, "user_code")
+	code, err := oauth.Parameter(in.Form, "user_code")
 	if err != nil {
 		return frame.FormResult{}, err
 	}
-	ctx, recorder := signin.WithRecorder(ctx)
+	ctx, recorder := annotations.WithRecorder(ctx)
 	accepted, err := deps.Devices.EnterUserCode(ctx, code, in.Network)
 	switch {
-	case errors.Is(err, signin.ErrUnknownUserCode):
+	case errors.Is(err, device.ErrUnknownUserCode):
 		// The person tries again.
 		return frame.FormResult{
 			Status: 400, Page: page("", "The code is not known, or has expired. Compare it with what the program shows."), Annotations: recorder.Annotations(),
@@ -82,10 +84,10 @@ var Function = &frame.Function{
 	Name:     "approvedevice",
 	Encrypts: true,
 	Endpoints: []frame.Endpoint{
-		frame.Form("GET", signin.DevicePath, open, show), frame.Form("POST", signin.DevicePath, open, Do),
+		frame.Form("GET", oauth.DevicePath, open, show), frame.Form("POST", oauth.DevicePath, open, Do),
 	},
 }
 
 func open(env *platform.Environment) Deps {
-	return Deps{Devices: signin.OpenDeviceFlow(env), Refused: func() error { return signin.CheckDeviceLogin(env) }}
+	return Deps{Devices: device.Open(env), Refused: func() error { return device.Check(env) }}
 }

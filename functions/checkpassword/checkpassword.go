@@ -13,7 +13,10 @@ import (
 	"management.platform.sh/shared/credentials/password"
 	"management.platform.sh/shared/kinds/user"
 	"management.platform.sh/shared/platform"
-	"management.platform.sh/shared/signin"
+	"management.platform.sh/shared/signin/annotations"
+	"management.platform.sh/shared/signin/logins"
+	"management.platform.sh/shared/signin/method"
+	"management.platform.sh/shared/signin/passwordlogin"
 	"management.platform.sh/shared/webpage"
 )
 
@@ -22,9 +25,9 @@ const path = "/auth/password/login"
 
 // Deps is what the operation needs.
 type Deps struct {
-	// Start starts a login; see signin.StartPassword.
-	Start     func(ctx context.Context, query url.Values, cookies map[string]string) (signin.PasswordPage, []signin.Cookie, error)
-	Passwords *signin.PasswordLogin
+	// Start starts a login; see passwordlogin.Start.
+	Start     func(ctx context.Context, query url.Values, cookies map[string]string) (passwordlogin.Page, []logins.Cookie, error)
+	Passwords *passwordlogin.Login
 }
 
 // Input is the request.
@@ -36,10 +39,10 @@ type codeResponse struct {
 	Code string `json:"code"`
 }
 
-// show is GET: the page with the form. Errors: those of signin.StartPassword.
+// show is GET: the page with the form. Errors: those of passwordlogin.Start.
 func show(ctx context.Context, deps Deps, in Input) (frame.FormResult, error) {
-	ctx, recorder := signin.WithRecorder(ctx)
-	recorder.SetConnector(signin.PasswordID)
+	ctx, recorder := annotations.WithRecorder(ctx)
+	recorder.SetConnector(method.PasswordID)
 	recorder.SetOutcome("started")
 	begun, cookies, err := deps.Start(ctx, in.Query, in.Cookies)
 	if err != nil {
@@ -65,9 +68,9 @@ func page(id string, text string) *webpage.Page {
 	}
 }
 
-// Do is POST: the name and the password, from the page or from a program. Errors: those of signin.Passwords.HandleForm and Grant.
+// Do is POST: the name and the password, from the page or from a program. Errors: those of passwordlogin.Login.HandleForm and IssueCode.
 func Do(ctx context.Context, deps Deps, in Input) (frame.FormResult, error) {
-	ctx, recorder := signin.WithRecorder(ctx)
+	ctx, recorder := annotations.WithRecorder(ctx)
 	if !in.Form.Has("id") {
 		code, err := deps.Passwords.IssueCode(ctx, in.Form, in.Network)
 		if err != nil {
@@ -77,7 +80,7 @@ func Do(ctx context.Context, deps Deps, in Input) (frame.FormResult, error) {
 	}
 	address, err := deps.Passwords.HandleForm(ctx, in.Form, in.Cookies, in.Network)
 	switch {
-	case errors.Is(err, signin.ErrPassword):
+	case errors.Is(err, passwordlogin.ErrPassword):
 		// The person tries again.
 		return frame.FormResult{
 			Status: 401, Page: page(in.Form.Get("id"), "The user name or the password is wrong."), Annotations: recorder.Annotations(),
@@ -99,9 +102,9 @@ var Function = &frame.Function{
 
 func open(env *platform.Environment) Deps {
 	return Deps{
-		Start: func(ctx context.Context, query url.Values, cookies map[string]string) (signin.PasswordPage, []signin.Cookie, error) {
-			return signin.StartPassword(ctx, env, query, cookies)
+		Start: func(ctx context.Context, query url.Values, cookies map[string]string) (passwordlogin.Page, []logins.Cookie, error) {
+			return passwordlogin.Start(ctx, env, query, cookies)
 		},
-		Passwords: signin.OpenPasswordLogin(env, password.Open(env, user.Open(env))),
+		Passwords: passwordlogin.Open(env, password.Open(env, user.Open(env))),
 	}
 }

@@ -9,19 +9,22 @@ import (
 
 	"management.platform.sh/shared/api/frame"
 	"management.platform.sh/shared/platform"
-	"management.platform.sh/shared/signin"
+	"management.platform.sh/shared/signin/annotations"
+	"management.platform.sh/shared/signin/authorize"
+	"management.platform.sh/shared/signin/device"
+	"management.platform.sh/shared/signin/oauth"
 	"management.platform.sh/shared/webpage"
 )
 
 // Deps is what the operation needs.
-type Deps struct{ Consent *signin.ConsentEndpoint }
+type Deps struct{ Consent *authorize.Consent }
 
 // Input is the request.
 type Input = frame.FormInput
 
-// show is GET: the page with the question. Errors: those of signin.ConsentEndpoint.ConsentRequest.
+// show is GET: the page with the question. Errors: those of authorize.Consent.ConsentRequest.
 func show(ctx context.Context, deps Deps, in Input) (frame.FormResult, error) {
-	id, err := signin.Parameter(in.Query, "id")
+	id, err := oauth.Parameter(in.Query, "id")
 	if err != nil {
 		return frame.FormResult{}, err
 	}
@@ -72,19 +75,19 @@ func show(ctx context.Context, deps Deps, in Input) (frame.FormResult, error) {
 	page.Facts = facts
 	page.Action, page.Hidden = consent.Platform+"/auth/confirm", []webpage.Fact{{Name: "id", Value: consent.ID}}
 	page.Buttons = []webpage.Button{{Name: "decision", Value: "allow", Label: "Allow"}, {Name: "decision", Value: "deny", Label: "Deny"}}
-	_, recorder := signin.WithRecorder(ctx)
+	_, recorder := annotations.WithRecorder(ctx)
 	recorder.SetUser(consent.User)
 	recorder.SetOutcome("asked")
 	return frame.FormResult{Page: page, Annotations: recorder.Annotations()}, nil
 }
 
-// Do is POST: the decision. Everything but allow denies. Errors: those of signin.ConsentEndpoint.ConsentRequest and Decide.
+// Do is POST: the decision. Everything but allow denies. Errors: those of authorize.Consent.ConsentRequest and Decide.
 func Do(ctx context.Context, deps Deps, in Input) (frame.FormResult, error) {
-	id, err := signin.Parameter(in.Form, "id")
+	id, err := oauth.Parameter(in.Form, "id")
 	if err != nil {
 		return frame.FormResult{}, err
 	}
-	decision, err := signin.Parameter(in.Form, "decision")
+	decision, err := oauth.Parameter(in.Form, "decision")
 	if err != nil {
 		return frame.FormResult{}, err
 	}
@@ -97,7 +100,7 @@ func Do(ctx context.Context, deps Deps, in Input) (frame.FormResult, error) {
 	if err != nil {
 		return refusalResult(ctx, err)
 	}
-	_, recorder := signin.WithRecorder(ctx)
+	_, recorder := annotations.WithRecorder(ctx)
 	recorder.SetUser(consent.User)
 	recorder.SetOutcome("denied")
 	if allow {
@@ -109,14 +112,14 @@ func Do(ctx context.Context, deps Deps, in Input) (frame.FormResult, error) {
 		if allow {
 			result.Page = &webpage.Page{Title: "You are signed in", Text: []string{"The program goes on within a few seconds. You can close this page."}}
 		}
-		result.Cookies = append(result.Cookies, frame.Cookie{Name: signin.DeviceCookie})
+		result.Cookies = append(result.Cookies, frame.Cookie{Name: device.CookieName})
 	}
 	return result, nil
 }
 
 // refusalResult returns an error with its annotations.
 func refusalResult(ctx context.Context, err error) (frame.FormResult, error) {
-	_, recorder := signin.WithRecorder(ctx)
+	_, recorder := annotations.WithRecorder(ctx)
 	recorder.SetError(err)
 	return frame.FormResult{Annotations: recorder.Annotations()}, err
 }
@@ -130,4 +133,4 @@ var Function = &frame.Function{
 	},
 }
 
-func open(env *platform.Environment) Deps { return Deps{Consent: signin.OpenConsent(env)} }
+func open(env *platform.Environment) Deps { return Deps{Consent: authorize.OpenConsent(env)} }

@@ -12,7 +12,10 @@ import (
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/model/apierror"
 	"management.platform.sh/shared/platform"
-	"management.platform.sh/shared/signin"
+	"management.platform.sh/shared/signin/device"
+	"management.platform.sh/shared/signin/metadata"
+	"management.platform.sh/shared/signin/method"
+	"management.platform.sh/shared/signin/oauth"
 )
 
 // Deps is what the operation needs.
@@ -22,7 +25,7 @@ type Deps struct {
 	// Devices reports whether people can sign in with the code of a device.
 	Devices func() bool
 	// Metadata returns what clients of OAuth read. False: the platform does not know its address.
-	Metadata func() (signin.Metadata, bool)
+	Metadata func() (metadata.Metadata, bool)
 }
 
 // Input is the request.
@@ -79,24 +82,24 @@ type deviceMethod struct {
 // Do returns how people can sign in now. It never fails.
 func Do(_ context.Context, deps Deps, _ Input) (frame.FormResult, error) {
 	info := Output{Methods: methods{SSO: []connectorMethod{}}}
-	for _, connector := range signin.Connectors(deps.Config()) {
+	for _, connector := range method.Connectors(deps.Config()) {
 		info.Methods.SSO = append(info.Methods.SSO, connectorMethod{
 			ID: connector.ID, DisplayName: connector.DisplayName, Type: connector.Type, Issuer: connector.Issuer(),
 			LoginEndpoint: connector.LoginURL(), TokenEndpoint: connector.TokenURL(), LogoutEndpoint: connector.LogoutURL(),
 		})
 	}
-	if config := deps.Config(); signin.PasswordEnabled(config) {
+	if config := deps.Config(); method.PasswordEnabled(config) {
 		info.Methods.Password.Enabled = true
-		if address := signin.Address(config); address != "" {
+		if address := method.Address(config); address != "" {
 			info.Methods.Password = passwordMethod{
 				Enabled: true, Issuer: address, LoginEndpoint: address + "/auth/password/login", TokenEndpoint: address + "/auth/token",
 			}
 		}
 	}
 	if deps.Devices() {
-		address := signin.Address(deps.Config())
+		address := method.Address(deps.Config())
 		info.Methods.Device = deviceMethod{
-			Enabled: true, Issuer: address, TokenEndpoint: address + "/auth/token", DeviceEndpoint: address + signin.DevicePath + "/code",
+			Enabled: true, Issuer: address, TokenEndpoint: address + "/auth/token", DeviceEndpoint: address + oauth.DevicePath + "/code",
 		}
 	}
 	return frame.FormResult{JSON: info}, nil
@@ -127,7 +130,7 @@ func document() frame.Endpoint {
 
 func open(env *platform.Environment) Deps {
 	return Deps{
-		Config: env.Config, Devices: func() bool { return signin.DeviceLoginEnabled(env) },
-		Metadata: func() (signin.Metadata, bool) { return signin.Describe(env) },
+		Config: env.Config, Devices: func() bool { return device.Enabled(env) },
+		Metadata: func() (metadata.Metadata, bool) { return metadata.Describe(env) },
 	}
 }

@@ -13,8 +13,11 @@ import (
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/model/apierror"
 	"management.platform.sh/shared/platform"
-	"management.platform.sh/shared/signin"
+	"management.platform.sh/shared/signin/annotations"
 	"management.platform.sh/shared/signin/connectors"
+	"management.platform.sh/shared/signin/logout"
+	"management.platform.sh/shared/signin/provider"
+	"management.platform.sh/shared/signin/refusal"
 	"management.platform.sh/shared/webpage"
 )
 
@@ -22,23 +25,23 @@ import (
 type Deps struct {
 	Config   func() *model.ConfigStatus
 	Provider interface {
-		signin.Provider
-		signin.LogoutVerifier
+		provider.Provider
+		provider.LogoutVerifier
 	}
 	// Logout ends keys. Nil: the operation ends none.
-	Logout *signin.LogoutEndpoint
+	Logout *logout.BackChannel
 }
 
 // Input is the request.
 type Input = frame.FormInput
 
-// Do sends the browser to the connector. A connector without a sign-out gets a page that says so. Errors: those of signin.EndSessionURL.
+// Do sends the browser to the connector. A connector without a sign-out gets a page that says so. Errors: those of logout.EndSessionURL.
 func Do(ctx context.Context, deps Deps, in Input) (frame.FormResult, error) {
 	id := in.Segment("connector")
-	ctx, recorder := signin.WithRecorder(ctx)
+	ctx, recorder := annotations.WithRecorder(ctx)
 	recorder.SetConnector(id)
 	recorder.SetOutcome("ended")
-	address, err := signin.EndSessionURL(ctx, deps.Config(), deps.Provider, id)
+	address, err := logout.EndSessionURL(ctx, deps.Config(), deps.Provider, id)
 	switch {
 	case err != nil:
 		recorder.SetError(err)
@@ -59,11 +62,11 @@ type logoutError struct {
 }
 
 // receive takes a logout token from the connector. A token that is not accepted is answered with 400, also if the connector cannot be asked
-// about it. Errors: NotFound for a connector that sends none; those of the state in signin.LogoutEndpoint.HandleLogoutToken.
+// about it. Errors: NotFound for a connector that sends none; those of the state in logout.BackChannel.HandleLogoutToken.
 func receive(ctx context.Context, deps Deps, in Input) (frame.FormResult, error) {
-	ctx, recorder := signin.WithRecorder(ctx)
+	ctx, recorder := annotations.WithRecorder(ctx)
 	err := deps.Logout.HandleLogoutToken(ctx, deps.Provider, in.Segment("connector"), in.Form)
-	var refused *signin.Refusal
+	var refused *refusal.Refusal
 	switch {
 	case errors.As(err, &refused) && apierror.From(err).Status().Code != 404:
 		return frame.FormResult{
@@ -91,6 +94,6 @@ func openKeys(env *platform.Environment) Deps {
 	// A key may be deleted with what belongs to it.
 	kinds.Join(env)
 	deps := open(env)
-	deps.Logout = signin.OpenLogout(env)
+	deps.Logout = logout.Open(env)
 	return deps
 }

@@ -13,13 +13,17 @@ import (
 	"management.platform.sh/shared/kinds"
 	"management.platform.sh/shared/model/secret"
 	"management.platform.sh/shared/platform"
-	"management.platform.sh/shared/signin"
+	"management.platform.sh/shared/signin/annotations"
+	"management.platform.sh/shared/signin/device"
+	"management.platform.sh/shared/signin/method"
+	"management.platform.sh/shared/signin/oauth"
+	"management.platform.sh/shared/signin/token"
 )
 
 // Deps is what the operation needs.
 type Deps struct {
-	Tokens  *signin.TokenEndpoint
-	Devices *signin.DeviceFlow
+	Tokens  *token.Endpoint
+	Devices *device.Flow
 	Jobs    *tokenexchange.Exchanger
 	Now     func() time.Time
 	// Address returns the address of the platform. Empty: it is not known.
@@ -52,24 +56,24 @@ type tokenResponse struct {
 
 // errorResponse is the answer to a request that gets no key, as OAuth says.
 func errorResponse(ctx context.Context, code, why string) (frame.FormResult, error) {
-	return oauthErrorResponse(ctx, signin.NewOAuthError(code, why))
+	return oauthErrorResponse(ctx, oauth.NewError(code, why))
 }
 
 // oauthErrorResponse is the answer with an error.
-func oauthErrorResponse(ctx context.Context, why *signin.OAuthError) (frame.FormResult, error) {
-	return frame.FormResult{Status: why.Status, JSON: why, Annotations: signin.RecorderOf(ctx).Annotations()}, nil
+func oauthErrorResponse(ctx context.Context, why *oauth.Error) (frame.FormResult, error) {
+	return frame.FormResult{Status: why.Status, JSON: why, Annotations: annotations.RecorderOf(ctx).Annotations()}, nil
 }
 
-// Do makes the key. A wrong request is answered as OAuth says. Errors: those of signin.TokenEndpoint.RedeemCode and Refresh, of signin.DeviceFlow.PollDevice, and of
+// Do makes the key. A wrong request is answered as OAuth says. Errors: those of token.Endpoint.RedeemCode and Refresh, of signin.DeviceFlow.Poll, and of
 // exchange.Flow.Exchange.
 func Do(ctx context.Context, deps Deps, in Input) (frame.FormResult, error) {
-	ctx, _ = signin.WithRecorder(ctx)
+	ctx, _ = annotations.WithRecorder(ctx)
 	params := map[string]string{}
 	for _, name := range []string{
 		"grant_type", "client_id", "code", "code_verifier", "redirect_uri", "device_code", "subject_token", "subject_token_type", "actor_token",
 		"requested_token_type", "scope", "resource", "audience", "rule", "refresh_token", "nonce",
 	} {
-		value, err := signin.Parameter(in.Form, name)
+		value, err := oauth.Parameter(in.Form, name)
 		if err != nil {
 			return errorResponse(ctx, "invalid_request", name+" is given more than once")
 		}
@@ -78,18 +82,18 @@ func Do(ctx context.Context, deps Deps, in Input) (frame.FormResult, error) {
 	if params["grant_type"] == "" {
 		return errorResponse(ctx, "invalid_request", "grant_type is missing")
 	}
-	refusal := (*signin.OAuthError)(nil)
-	if err := signin.CheckClient(in.Form, in.Basic, params["grant_type"] == tokenexchange.GrantType); errors.As(err, &refusal) {
+	refusal := (*oauth.Error)(nil)
+	if err := oauth.CheckClient(in.Form, in.Basic, params["grant_type"] == tokenexchange.GrantType); errors.As(err, &refusal) {
 		return oauthErrorResponse(ctx, refusal)
 	}
 	if params["grant_type"] == tokenexchange.GrantType {
 		return exchangeJob(ctx, deps, params, in.IdempotencyKey)
 	}
-	tokenRequest, known := signin.ParseTokenRequest(params["scope"], params["nonce"])
+	tokenRequest, known := token.ParseRequest(params["scope"], params["nonce"])
 	if !known {
 		return errorResponse(ctx, "invalid_request", "nonce has at most 128 letters, digits and - . _ ~")
 	}
-	var granted signin.TokenResponse
+	var granted token.Response
 	var err error
 	switch params["grant_type"] {
 	case "authorization_code":
@@ -97,30 +101,30 @@ func Do(ctx context.Context, deps Deps, in Input) (frame.FormResult, error) {
 			return errorResponse(ctx, "invalid_request", "code, code_verifier and redirect_uri are required")
 		}
 		granted, err = deps.Tokens.RedeemCode(ctx, params["code"], params["code_verifier"], params["redirect_uri"], tokenRequest)
-	case signin.DeviceGrant:
+	case oauth.DeviceGrant:
 		if params["device_code"] == "" || params["code_verifier"] == "" {
 			return errorResponse(ctx, "invalid_request", "device_code and code_verifier are required")
 		}
-		granted, err = deps.Devices.PollDevice(ctx, params["device_code"], params["code_verifier"], tokenRequest)
+		granted, err = deps.Devices.Poll(ctx, params["device_code"], params["code_verifier"], tokenRequest)
 	case "refresh_token":
 		if params["refresh_token"] == "" {
 			return errorResponse(ctx, "invalid_request", "refresh_token is missing")
 		}
 		granted, err = deps.Tokens.Refresh(ctx, secret.String(params["refresh_token"]))
 	default:
-		return errorResponse(ctx, "unsupported_grant_type", "grant_type must be authorization_code, refresh_token, "+signin.DeviceGrant+" or "+tokenexchange.GrantType)
+		return errorResponse(ctx, "unsupported_grant_type", "grant_type must be authorization_code, refresh_token, "+oauth.DeviceGrant+" or "+tokenexchange.GrantType)
 	}
 	switch {
-	case errors.Is(err, signin.ErrInvalidGrant), errors.Is(err, signin.ErrInvalidRefreshToken):
+	case errors.Is(err, token.ErrInvalidGrant), errors.Is(err, token.ErrInvalidRefreshToken):
 		return errorResponse(ctx, "invalid_grant", err.Error())
 	case errors.As(err, &refusal):
 		return oauthErrorResponse(ctx, refusal)
 	case err != nil:
-		return frame.FormResult{Annotations: signin.RecorderOf(ctx).Annotations()}, err
+		return frame.FormResult{Annotations: annotations.RecorderOf(ctx).Annotations()}, err
 	}
 	response := tokenResponse{AccessToken: granted.Key.Reveal(), TokenType: "Bearer", User: granted.User, AccessKey: granted.KeyName}
 	response.RefreshToken, response.RefreshKey, response.Scope = granted.RefreshToken.Reveal(), granted.RefreshKeyName, granted.Scope
-	return frame.FormResult{JSON: response.withExpiry(granted.Expires, deps.Now()), Annotations: signin.RecorderOf(ctx).Annotations()}, nil
+	return frame.FormResult{JSON: response.withExpiry(granted.Expires, deps.Now()), Annotations: annotations.RecorderOf(ctx).Annotations()}, nil
 }
 
 // withExpiry returns the answer with the seconds until the end of the key. The zero time: it has none.
@@ -154,11 +158,11 @@ func exchangeJob(ctx context.Context, deps Deps, params map[string]string, attem
 	case errors.As(err, &refusal):
 		return errorResponse(ctx, refusal.Code, refusal.Text)
 	case err != nil:
-		return frame.FormResult{Annotations: signin.RecorderOf(ctx).Annotations()}, err
+		return frame.FormResult{Annotations: annotations.RecorderOf(ctx).Annotations()}, err
 	}
 	response := tokenResponse{AccessToken: granted.Key.Reveal(), TokenType: "Bearer", IssuedTokenType: tokenexchange.TypeAccess, AccessKey: granted.KeyName}
 	response.User, response.Team, _ = granted.Owner.Fields()
-	return frame.FormResult{JSON: response.withExpiry(granted.Expires, deps.Now()), Annotations: signin.RecorderOf(ctx).Annotations()}, nil
+	return frame.FormResult{JSON: response.withExpiry(granted.Expires, deps.Now()), Annotations: annotations.RecorderOf(ctx).Annotations()}, nil
 }
 
 // Function is the operation as it is deployed.
@@ -172,5 +176,5 @@ var Function = &frame.Function{
 func open(env *platform.Environment) Deps {
 	// A key may be deleted with what belongs to it.
 	kinds.Join(env)
-	return Deps{Tokens: signin.OpenTokenEndpoint(env), Devices: signin.OpenDeviceFlow(env), Jobs: tokenexchange.Open(env), Now: env.Now, Address: func() string { return signin.Address(env.Config()) }}
+	return Deps{Tokens: token.Open(env), Devices: device.Open(env), Jobs: tokenexchange.Open(env), Now: env.Now, Address: func() string { return method.Address(env.Config()) }}
 }

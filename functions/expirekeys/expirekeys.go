@@ -15,7 +15,7 @@ import (
 	"management.platform.sh/shared/kinds/platformconfig"
 	"management.platform.sh/shared/model/identity"
 	"management.platform.sh/shared/platform"
-	"management.platform.sh/shared/signin"
+	"management.platform.sh/shared/signin/logins"
 )
 
 // Deps is what the operation needs.
@@ -84,8 +84,8 @@ func open(env *platform.Environment) Deps {
 		Keys: kinds.AccessKeys(env), Limits: accesskey.OpenLimits(env),
 		// Removing stored responses needs no encryption key.
 		Attempts: &idempotency.Store{Records: env.Stores(idempotency.Resource), Now: env.Now},
-		SignIns:  &idempotency.Store{Records: signin.Records(env), Now: env.Now},
-		Failures: &idempotency.Store{Records: signin.Failures(env), Now: env.Now},
+		SignIns:  &idempotency.Store{Records: logins.Records(env), Now: env.Now},
+		Failures: &idempotency.Store{Records: logins.Failures(env), Now: env.Now},
 		Config:   platformconfig.Open(env),
 	}
 }

@@ -9,25 +9,28 @@ import (
 	"management.platform.sh/shared/kinds"
 	"management.platform.sh/shared/limits"
 	"management.platform.sh/shared/platform"
-	"management.platform.sh/shared/signin"
+	"management.platform.sh/shared/signin/annotations"
+	"management.platform.sh/shared/signin/authorize"
 	"management.platform.sh/shared/signin/connectors"
+	"management.platform.sh/shared/signin/oauth"
+	"management.platform.sh/shared/signin/provider"
 	"management.platform.sh/shared/webpage"
 )
 
 // Deps is what the operation needs.
 type Deps struct {
-	Callback *signin.CallbackEndpoint
-	Provider signin.Provider
+	Callback *authorize.Callback
+	Provider provider.Provider
 }
 
 // Input is the request.
 type Input = frame.FormInput
 
 // Do finishes the sign-in at a connector, and sends the browser to the page that asks for a confirmation. If the connector gives people
-// tokens, the answer is the page that asks for one. Errors: those of signin.CallbackEndpoint.HandleCallback and signin.CallbackEndpoint.APITokenPage.
+// tokens, the answer is the page that asks for one. Errors: those of authorize.Callback.HandleCallback and authorize.Callback.APITokenPage.
 func Do(ctx context.Context, deps Deps, in Input) (frame.FormResult, error) {
 	id := in.Segment("connector")
-	ctx, recorder := signin.WithRecorder(ctx)
+	ctx, recorder := annotations.WithRecorder(ctx)
 	if deps.Callback.TakesAPIToken(id) {
 		tokenPage, err := deps.Callback.APITokenPage(ctx, id, in.Query, in.Cookies)
 		if err != nil {
@@ -40,7 +43,7 @@ func Do(ctx context.Context, deps Deps, in Input) (frame.FormResult, error) {
 }
 
 // redirect sends the browser to an address. A trial of a sign-in has none.
-func redirect(address string, recorder *signin.Recorder, err error) (frame.FormResult, error) {
+func redirect(address string, recorder *annotations.Recorder, err error) (frame.FormResult, error) {
 	result := frame.FormResult{Location: address, Annotations: recorder.Annotations()}
 	if address == "" && err == nil {
 		result.Page = &webpage.Page{
@@ -51,7 +54,7 @@ func redirect(address string, recorder *signin.Recorder, err error) (frame.FormR
 }
 
 // newTokenPage asks for a token of the connector.
-func newTokenPage(tokenPage signin.TokenPage) *webpage.Page {
+func newTokenPage(tokenPage authorize.TokenPage) *webpage.Page {
 	return &webpage.Page{
 		Title: "Sign in",
 		Text: []string{
@@ -59,16 +62,16 @@ func newTokenPage(tokenPage signin.TokenPage) *webpage.Page {
 			"The platform sends it to " + tokenPage.Host + " to learn who you are, and does not keep it. It may expire in a minute.",
 		},
 		Action: tokenPage.Path, Hidden: []webpage.Fact{{Name: "state", Value: tokenPage.State}},
-		Fields:  []webpage.Field{{Name: signin.TokenField, Label: "API token", Type: "password", Autocomplete: "off"}},
+		Fields:  []webpage.Field{{Name: provider.TokenField, Label: "API token", Type: "password", Autocomplete: "off"}},
 		Buttons: []webpage.Button{{Name: "action", Value: "login", Label: "Sign in"}},
 	}
 }
 
 // receive takes an answer that a browser posts from the site of the connector, or the token from page. Errors: those of
-// signin.CallbackEndpoint.HandlePostedResponse and signin.CallbackEndpoint.HandleCallback.
+// authorize.Callback.HandlePostedResponse and authorize.Callback.HandleCallback.
 func receive(ctx context.Context, deps Deps, in Input) (frame.FormResult, error) {
 	id := in.Segment("connector")
-	ctx, recorder := signin.WithRecorder(ctx)
+	ctx, recorder := annotations.WithRecorder(ctx)
 	var address string
 	var err error
 	if deps.Callback.TakesAPIToken(id) {
@@ -80,13 +83,13 @@ func receive(ctx context.Context, deps Deps, in Input) (frame.FormResult, error)
 	return redirect(address, recorder, err)
 }
 
-// resume goes on with the browser that has begun, and brings its cookie now. Errors: those of signin.CallbackEndpoint.ResumePosted.
+// resume goes on with the browser that has begun, and brings its cookie now. Errors: those of authorize.Callback.ResumePosted.
 func resume(ctx context.Context, deps Deps, in Input) (frame.FormResult, error) {
-	id, err := signin.Parameter(in.Query, "id")
+	id, err := oauth.Parameter(in.Query, "id")
 	if err != nil {
 		return frame.FormResult{}, err
 	}
-	ctx, recorder := signin.WithRecorder(ctx)
+	ctx, recorder := annotations.WithRecorder(ctx)
 	path, err := deps.Callback.ResumePosted(ctx, id, in.Cookies)
 	return frame.FormResult{Location: path, Annotations: recorder.Annotations()}, err
 }
@@ -105,5 +108,5 @@ var Function = &frame.Function{
 func open(env *platform.Environment) Deps {
 	// The groups of a user make admins, and the last one is kept.
 	kinds.Join(env)
-	return Deps{Callback: signin.OpenCallback(env), Provider: connectors.Open(env)}
+	return Deps{Callback: authorize.OpenCallback(env), Provider: connectors.Open(env)}
 }

@@ -8,21 +8,23 @@ import (
 
 	"management.platform.sh/shared/api/frame"
 	"management.platform.sh/shared/platform"
-	"management.platform.sh/shared/signin"
+	"management.platform.sh/shared/signin/annotations"
+	"management.platform.sh/shared/signin/device"
+	"management.platform.sh/shared/signin/oauth"
 )
 
 // Deps is what the operation needs.
-type Deps struct{ Devices *signin.DeviceFlow }
+type Deps struct{ Devices *device.Flow }
 
 // Input is the request.
 type Input = frame.FormInput
 
 // Do stores the request and returns its codes. A wrong request is answered as OAuth says. Errors: those of
-// signin.DeviceFlow.AuthorizeDevice.
+// signin.DeviceFlow.Authorize.
 func Do(ctx context.Context, deps Deps, in Input) (frame.FormResult, error) {
-	ctx, recorder := signin.WithRecorder(ctx)
-	authorization, err := deps.Devices.AuthorizeDevice(ctx, in.Form, in.Basic, in.Address, in.Network)
-	if wrong := (*signin.OAuthError)(nil); errors.As(err, &wrong) {
+	ctx, recorder := annotations.WithRecorder(ctx)
+	authorization, err := deps.Devices.Authorize(ctx, in.Form, in.Basic, in.Address, in.Network)
+	if wrong := (*oauth.Error)(nil); errors.As(err, &wrong) {
 		return frame.FormResult{Status: wrong.Status, JSON: wrong, Annotations: recorder.Annotations()}, nil
 	}
 	if err != nil {
@@ -34,7 +36,7 @@ func Do(ctx context.Context, deps Deps, in Input) (frame.FormResult, error) {
 // Function is the operation as it is deployed.
 var Function = &frame.Function{
 	Name:      "requestdevice",
-	Endpoints: []frame.Endpoint{frame.Form("POST", signin.DevicePath+"/code", open, Do)},
+	Endpoints: []frame.Endpoint{frame.Form("POST", oauth.DevicePath+"/code", open, Do)},
 }
 
-func open(env *platform.Environment) Deps { return Deps{Devices: signin.OpenDeviceFlow(env)} }
+func open(env *platform.Environment) Deps { return Deps{Devices: device.Open(env)} }

@@ -11,22 +11,23 @@ import (
 	"management.platform.sh/shared/api/frame"
 	"management.platform.sh/shared/kinds"
 	"management.platform.sh/shared/platform"
-	"management.platform.sh/shared/signin"
 	"management.platform.sh/shared/signin/connectors"
+	"management.platform.sh/shared/signin/provider"
+	"management.platform.sh/shared/signin/revalidate"
 )
 
 // Deps is what the operation needs.
 type Deps struct {
-	Revalidator *signin.Revalidator
-	Provider    signin.SessionProvider
+	Revalidator *revalidate.Revalidator
+	Provider    provider.SessionProvider
 }
 
 // Output counts what a run did.
-type Output = signin.RevalidationCounts
+type Output = revalidate.Counts
 
-// Do asks about the sessions that are due, up to a bound. Errors: those of signin.Revalidator.Revalidate; the output counts what was done before.
+// Do asks about the sessions that are due, up to a bound. Errors: those of revalidate.Revalidator.Run; the output counts what was done before.
 func Do(ctx context.Context, deps Deps) (Output, error) {
-	return deps.Revalidator.Revalidate(ctx, deps.Provider)
+	return deps.Revalidator.Run(ctx, deps.Provider)
 }
 
 // Function is the operation as it is deployed.
@@ -45,5 +46,5 @@ var Function = &frame.Function{
 func open(env *platform.Environment) Deps {
 	// The groups of a user make admins, and the last one is kept. A key may be deleted with what belongs to it.
 	kinds.Join(env)
-	return Deps{Revalidator: signin.OpenRevalidator(env), Provider: connectors.Open(env)}
+	return Deps{Revalidator: revalidate.Open(env), Provider: connectors.Open(env)}
 }

@@ -26,7 +26,8 @@ import (
 	"management.platform.sh/shared/model/apierror"
 	"management.platform.sh/shared/model/secret"
 	"management.platform.sh/shared/platform"
-	"management.platform.sh/shared/signin"
+	"management.platform.sh/shared/signin/oauth"
+	"management.platform.sh/shared/signin/sessions"
 	"management.platform.sh/shared/signing/token"
 	"management.platform.sh/shared/state/store"
 )
@@ -96,13 +97,13 @@ func Do(ctx context.Context, deps Deps, in Input) (Output, error) {
 // client need not say who it is, and the hint is not read: the form of a text says what it is. Errors: those of the state.
 // Source: RFC 7009, 2.
 func revokeToken(ctx context.Context, deps Deps, in frame.FormInput) (frame.FormResult, error) {
-	refusal := (*signin.OAuthError)(nil)
-	if err := signin.CheckClient(in.Form, in.Basic, true); errors.As(err, &refusal) {
+	refusal := (*oauth.Error)(nil)
+	if err := oauth.CheckClient(in.Form, in.Basic, true); errors.As(err, &refusal) {
 		return frame.FormResult{Status: refusal.Status, JSON: refusal}, nil
 	}
 	texts := in.Form["token"]
 	if len(texts) != 1 || texts[0] == "" {
-		refusal = signin.NewOAuthError("invalid_request", "token is missing, or given more than once")
+		refusal = oauth.NewError("invalid_request", "token is missing, or given more than once")
 		return frame.FormResult{Status: refusal.Status, JSON: refusal}, nil
 	}
 	name, err := deps.revokePaced(ctx, deps.revoke, texts[0])
@@ -190,15 +191,15 @@ var Function = &frame.Function{
 	Encrypts: true,
 	Endpoints: []frame.Endpoint{
 		frame.ReviewWithWarnings(definition, kind.Kind, "credentialrevocation", open, Do).Anonymous().Accepting(),
-		frame.Form("POST", signin.RevokePath, open, revokeToken),
+		frame.Form("POST", oauth.RevokePath, open, revokeToken),
 	},
 }
 
 func open(env *platform.Environment) Deps {
-	from, sessionStore := issuer.Open(env), signin.Sessions(env)
+	from, sessionStore := issuer.Open(env), sessions.Sessions(env)
 	return Deps{
 		ScheduleRelease: func(ctx context.Context, key *model.OwnedAccessKey) error {
-			return signin.ScheduleRelease(ctx, sessionStore, key, env.Now())
+			return sessions.ScheduleRelease(ctx, sessionStore, key, env.Now())
 		},
 		Keys: kinds.AccessKeys(env), Retired: accesskey.OpenRetired(env), Tokens: kinds.IssuedTokens(env), Log: env.Log,
 		Verify: func(ctx context.Context, text secret.String) (token.Claims, error) {

@@ -25,7 +25,7 @@ import (
 	"management.platform.sh/shared/model/identity"
 	"management.platform.sh/shared/model/secret"
 	"management.platform.sh/shared/process"
-	"management.platform.sh/shared/signin"
+	"management.platform.sh/shared/signin/oauth"
 	"management.platform.sh/shared/state/store"
 )
 
@@ -214,14 +214,14 @@ func TestRevocationEndpoint(t *testing.T) {
 	w.Key("other", "ana", model.OwnedAccessKeySpec{})
 	token := w.Issue(ana, model.DirectClusterEndpointTokenSpec{})
 	send := func(form url.Values) *httptest.ResponseRecorder {
-		request := httptest.NewRequestWithContext(t.Context(), http.MethodPost, signin.RevokePath, strings.NewReader(form.Encode()))
+		request := httptest.NewRequestWithContext(t.Context(), http.MethodPost, oauth.RevokePath, strings.NewReader(form.Encode()))
 		request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 		answer := httptest.NewRecorder()
 		w.api.ServeHTTP(answer, request)
 		return answer
 	}
 	for _, form := range []url.Values{
-		{"token": {"nothing"}}, {"token": {"nothing"}, "client_id": {signin.ClientID}},
+		{"token": {"nothing"}}, {"token": {"nothing"}, "client_id": {oauth.ClientID}},
 		{"token": {issuertest.Bearer + "nobody"}, "token_type_hint": {"access_token"}}, {"token": {token.Status.Token}, "token_type_hint": {"x"}},
 		{"token": {issuertest.Bearer + "ana"}, "token_type_hint": {"refresh_token"}}, {"token": {issuertest.Bearer + "ana"}},
 	} {

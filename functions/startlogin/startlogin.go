@@ -8,24 +8,27 @@ import (
 
 	"management.platform.sh/shared/api/frame"
 	"management.platform.sh/shared/platform"
-	"management.platform.sh/shared/signin"
+	"management.platform.sh/shared/signin/annotations"
+	"management.platform.sh/shared/signin/authorize"
 	"management.platform.sh/shared/signin/connectors"
+	"management.platform.sh/shared/signin/oauth"
+	"management.platform.sh/shared/signin/provider"
 	"management.platform.sh/shared/webpage"
 )
 
 // Deps is what the operation needs.
 type Deps struct {
-	Starter  *signin.Starter
-	Provider signin.Provider
+	Starter  *authorize.Starter
+	Provider provider.Provider
 }
 
 // Input is the request.
 type Input = frame.FormInput
 
-// Do begins a sign-in. Errors: those of signin.Starter.Start.
+// Do begins a sign-in. Errors: those of authorize.Starter.Start.
 func Do(ctx context.Context, deps Deps, in Input) (frame.FormResult, error) {
 	id := in.Segment("connector")
-	ctx, recorder := signin.WithRecorder(ctx)
+	ctx, recorder := annotations.WithRecorder(ctx)
 	recorder.SetConnector(id)
 	recorder.SetOutcome("started")
 	address, cookies, err := deps.Starter.Start(ctx, deps.Provider, id, in.Query, in.Cookies)
@@ -40,9 +43,9 @@ func Do(ctx context.Context, deps Deps, in Input) (frame.FormResult, error) {
 	return result, nil
 }
 
-// chooseMethod offers the ways to sign in. If there is one, the browser goes on in it. Errors: those of signin.Starter.LoginMethods.
-func chooseMethod(ctx context.Context, starter *signin.Starter, in Input) (frame.FormResult, error) {
-	ctx, recorder := signin.WithRecorder(ctx)
+// chooseMethod offers the ways to sign in. If there is one, the browser goes on in it. Errors: those of authorize.Starter.LoginMethods.
+func chooseMethod(ctx context.Context, starter *authorize.Starter, in Input) (frame.FormResult, error) {
+	ctx, recorder := annotations.WithRecorder(ctx)
 	recorder.SetOutcome("offered")
 	choices, err := starter.LoginMethods(ctx, in.Query, in.Cookies)
 	if err != nil {
@@ -64,10 +67,10 @@ var Function = &frame.Function{
 	Name:     "startlogin",
 	Encrypts: true,
 	Endpoints: []frame.Endpoint{
-		frame.Form("GET", "/auth/{connector}/login", open, Do), frame.Form("GET", signin.AuthorizePath, signin.OpenStarter, chooseMethod),
+		frame.Form("GET", "/auth/{connector}/login", open, Do), frame.Form("GET", oauth.AuthorizePath, authorize.OpenStarter, chooseMethod),
 	},
 }
 
 func open(env *platform.Environment) Deps {
-	return Deps{Starter: signin.OpenStarter(env), Provider: connectors.Open(env)}
+	return Deps{Starter: authorize.OpenStarter(env), Provider: connectors.Open(env)}
 }

@@ -16,7 +16,8 @@ import (
 	"management.platform.sh/shared/model/apierror"
 	"management.platform.sh/shared/model/connector"
 	"management.platform.sh/shared/platform"
-	"management.platform.sh/shared/signin"
+	"management.platform.sh/shared/signin/annotations"
+	"management.platform.sh/shared/signin/trial"
 	"management.platform.sh/shared/state/store"
 )
 
@@ -28,7 +29,7 @@ var (
 
 // Deps is what the operation needs.
 type Deps struct {
-	Trials *signin.Trials
+	Trials *trial.Trials
 	Config func() *model.ConfigStatus
 }
 
@@ -68,7 +69,7 @@ func begin(ctx context.Context, deps Deps, in Input) (Output, error) {
 		return Output{}, invalid(problem)
 	}
 	answer := &model.SignInTrial{TypeMeta: in.Object.TypeMeta, Spec: model.SignInTrialSpec{Connector: id}}
-	notes := map[string]string{signin.AnnotationConnector: id}
+	notes := map[string]string{annotations.AnnotationConnector: id}
 	if in.DryRun {
 		return Output{Object: answer, Annotations: notes}, nil
 	}
@@ -110,7 +111,7 @@ func report(ctx context.Context, deps Deps, in Input) (Output, error) {
 	}
 	found, expires, err := readReport(ctx, in.Object.Spec.Trial, in.Caller.Owner.String())
 	switch {
-	case errors.Is(err, signin.ErrUnknownTrial):
+	case errors.Is(err, trial.ErrUnknown):
 		return Output{}, invalid(field.Invalid(field.NewPath("spec", "trial"), field.OmitValueType{},
 			"is no trial that you have begun, or the trial has expired, or its report was given before: begin another one"))
 	case err != nil:
@@ -146,5 +147,5 @@ var Function = &frame.Function{
 }
 
 func open(env *platform.Environment) Deps {
-	return Deps{Trials: signin.OpenTrials(env), Config: env.Config}
+	return Deps{Trials: trial.Open(env), Config: env.Config}
 }

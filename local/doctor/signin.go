@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"management.platform.sh/shared/model"
-	"management.platform.sh/shared/signin"
+	"management.platform.sh/shared/signin/trial"
 	"management.platform.sh/shared/state/redisstore"
 )
 
@@ -34,7 +34,7 @@ func SignIn(ctx context.Context, d Deployment, id string, show func(address stri
 	if err := e.source.Refresh(ctx); err != nil {
 		return Report{}, fmt.Errorf("reading the platform configuration: %w", err)
 	}
-	trials := signin.OpenTrials(e.env)
+	trials := trial.Open(e.env)
 	begun, err := trials.Begin(ctx, id, "")
 	if err != nil {
 		return Report{}, fmt.Errorf("beginning a sign-in at the connector %q: %w", id, err)

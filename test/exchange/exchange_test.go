@@ -43,7 +43,7 @@ import (
 	"management.platform.sh/shared/platform"
 	"management.platform.sh/shared/process"
 	"management.platform.sh/shared/process/processtest"
-	"management.platform.sh/shared/signin"
+	"management.platform.sh/shared/signin/logins"
 	"management.platform.sh/shared/state/redisstore/redistest"
 	"management.platform.sh/shared/state/store"
 )
@@ -460,7 +460,7 @@ func TestOthersGetNone(t *testing.T) {
 		}
 	}
 	w.nothing("after all refusals")
-	if page, err := w.env.Stores(signin.Resource).List(t.Context(), store.Query{}); err != nil || len(page.Records) > 0 {
+	if page, err := w.env.Stores(logins.Resource).List(t.Context(), store.Query{}); err != nil || len(page.Records) > 0 {
 		t.Errorf("%d uses are noted, %v", len(page.Records), err)
 	}
 	// None of it used the token up. The platform itself is a target that may be named.

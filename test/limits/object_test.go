@@ -18,7 +18,8 @@ import (
 	"management.platform.sh/shared/limits"
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/settings"
-	"management.platform.sh/shared/signin"
+	"management.platform.sh/shared/signin/logins"
+	"management.platform.sh/shared/signin/oauth"
 	"management.platform.sh/shared/state/store"
 )
 
@@ -39,9 +40,9 @@ func deviceWorld(t *testing.T) *world {
 // askDevice asks for a code as a device does.
 func (w *world) askDevice() answer {
 	w.t.Helper()
-	form := url.Values{"client_id": {signin.ClientID}, "code_challenge": {strings.Repeat("a", 43)}, "code_challenge_method": {"S256"}}
+	form := url.Values{"client_id": {oauth.ClientID}, "code_challenge": {strings.Repeat("a", 43)}, "code_challenge_method": {"S256"}}
 	return w.send(request{
-		bearer: anonymous, method: http.MethodPost, path: signin.DevicePath + "/code", kind: "application/x-www-form-urlencoded", body: form.Encode(),
+		bearer: anonymous, method: http.MethodPost, path: oauth.DevicePath + "/code", kind: "application/x-www-form-urlencoded", body: form.Encode(),
 	})
 }
 
@@ -292,7 +293,7 @@ var objectRows = map[string]row{
 		if got := w.askDevice(); got.status != http.StatusOK {
 			t.Fatalf("%d %s", got.status, got.body)
 		}
-		records := signin.Records(w.env)
+		records := logins.Records(w.env)
 		page, err := records.List(t.Context(), store.Query{})
 		if err != nil || len(page.Records) != 1 {
 			t.Fatalf("%d records, %v", len(page.Records), err)
@@ -336,14 +337,14 @@ var objectRows = map[string]row{
 		admin(keys, `{"metadata":{"name":"zoe-robot"},"spec":{"user":"zoe"}}`)
 		signIn := func() string {
 			got := w.send(request{bearer: anonymous, method: http.MethodPost, path: "/auth/password/login", body: fmt.Sprintf(
-				`{"client_id":"platform-cli","code_challenge":%q,"code_challenge_method":"S256","username":"zoe","password":%q}`, signin.S256(verifier), given)})
+				`{"client_id":"platform-cli","code_challenge":%q,"code_challenge_method":"S256","username":"zoe","password":%q}`, oauth.S256(verifier), given)})
 			var granted struct{ Code string }
 			if err := json.Unmarshal([]byte(got.body), &granted); err != nil || got.status != http.StatusOK {
 				t.Fatalf("%d %s", got.status, got.body)
 			}
 			form := url.Values{
 				"grant_type": {"authorization_code"}, "client_id": {"platform-cli"}, "code": {granted.Code}, "code_verifier": {verifier},
-				"redirect_uri": {signin.OutOfBand},
+				"redirect_uri": {oauth.OutOfBand},
 			}
 			got = w.send(request{bearer: anonymous, method: http.MethodPost, path: "/auth/token", kind: "application/x-www-form-urlencoded", body: form.Encode()})
 			var made struct {

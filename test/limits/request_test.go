@@ -14,7 +14,7 @@ import (
 	"management.platform.sh/shared/model/apierror"
 	"management.platform.sh/shared/model/connector"
 	"management.platform.sh/shared/settings"
-	"management.platform.sh/shared/signin"
+	"management.platform.sh/shared/signin/provider"
 	"management.platform.sh/shared/signin/saml"
 )
 
@@ -153,7 +153,7 @@ var requestRows = map[string]row{
 		ask := func(n int) string {
 			text := base64.StdEncoding.EncodeToString([]byte("<a>" + strings.Repeat("<b></b>", n-1) + "</a>"))
 			one := connector.All(&model.ConfigStatus{Auth: &model.ConfigAuth{IdentityProviders: model.IdentityProviders{SAML: samlProvider}}})[0]
-			_, err := saml.Open(w.env).HandleCallback(t.Context(), one, signin.Response{Values: url.Values{"SAMLResponse": {text}}})
+			_, err := saml.Open(w.env).HandleCallback(t.Context(), one, provider.Response{Values: url.Values{"SAMLResponse": {text}}})
 			if apierror.From(err).Status().Code != http.StatusBadRequest {
 				t.Errorf("%d: %v", n, err)
 			}

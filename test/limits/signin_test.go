@@ -14,14 +14,17 @@ import (
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/model/connector"
 	"management.platform.sh/shared/model/identity"
-	"management.platform.sh/shared/signin"
+	"management.platform.sh/shared/signin/annotations"
+	"management.platform.sh/shared/signin/authorize"
+	"management.platform.sh/shared/signin/oauth"
+	"management.platform.sh/shared/signin/provider"
 )
 
 // signInRows are the cases about what a provider says of a person.
 var signInRows = map[string]row{
 	"signin-groups": {fmt.Sprintf("%d groups", limits.SignInGroups), func(t *testing.T) {
 		for n, want := range atLimit(limits.SignInGroups) {
-			person := signin.Person{Subject: "1", Username: "ana"}
+			person := provider.Person{Subject: "1", Username: "ana"}
 			for i := range n {
 				person.Groups = append(person.Groups, fmt.Sprintf("group-%04d", i))
 			}
@@ -34,7 +37,7 @@ var signInRows = map[string]row{
 	"signin-text-bytes": {fmt.Sprintf("%d bytes", limits.SignInTextBytes), func(t *testing.T) {
 		for n, want := range atLimit(limits.SignInTextBytes) {
 			text := strings.Repeat("x", n)
-			user, left := signIn(t, signin.Person{Subject: "1", Username: "ana", DisplayName: text, Groups: []string{text}})
+			user, left := signIn(t, provider.Person{Subject: "1", Username: "ana", DisplayName: text, Groups: []string{text}})
 			if (user.Spec.DisplayName == "") != want || (len(user.Spec.SSOGroups) == 0) != want || left != want {
 				t.Errorf("%d: %+v, left out: %v", n, user.Spec, left)
 			}
@@ -42,7 +45,7 @@ var signInRows = map[string]row{
 	}},
 	"signin-claim-bytes": {bytes(limits.SignInClaimBytes), func(t *testing.T) {
 		for n, want := range atLimit(limits.SignInClaimBytes) {
-			user, left := signIn(t, signin.Person{Subject: "1", Username: "ana", Extra: map[string]string{"dept": strings.Repeat("x", n)}})
+			user, left := signIn(t, provider.Person{Subject: "1", Username: "ana", Extra: map[string]string{"dept": strings.Repeat("x", n)}})
 			if (len(user.Spec.ExtraClaims) == 0) != want || left != want {
 				t.Errorf("%d: %d claims, left out: %v", n, len(user.Spec.ExtraClaims), left)
 			}
@@ -78,23 +81,23 @@ func atLimit(limit int) map[int]bool { return map[int]bool{limit: false, limit +
 
 // says is a provider at which a person has signed in.
 type says struct {
-	person signin.Person
+	person provider.Person
 	state  string
 }
 
-func (s *says) AuthorizationURL(_ context.Context, _ signin.Connector, request signin.Request) (string, error) {
+func (s *says) AuthorizationURL(_ context.Context, _ provider.Connector, request provider.Request) (string, error) {
 	s.state = request.State
 	return "https://idp.example", nil
 }
 
-func (s *says) HandleCallback(context.Context, signin.Connector, signin.Response) (signin.Person, error) {
+func (s *says) HandleCallback(context.Context, provider.Connector, provider.Response) (provider.Person, error) {
 	return s.person, nil
 }
 
-func (s *says) EndSessionURL(context.Context, signin.Connector) (string, error) { return "", nil }
+func (s *says) EndSessionURL(context.Context, provider.Connector) (string, error) { return "", nil }
 
 // signIn signs a person in, and returns their user and whether something was left out.
-func signIn(t *testing.T, person signin.Person) (user *model.User, left bool) {
+func signIn(t *testing.T, person provider.Person) (user *model.User, left bool) {
 	t.Helper()
 	w := newWorld(t, nil)
 	config := &model.ConfigStatus{Auth: &model.ConfigAuth{IdentityProviders: model.IdentityProviders{OIDC: &model.OIDCProvider{
@@ -103,8 +106,8 @@ func signIn(t *testing.T, person signin.Person) (user *model.User, left bool) {
 	}}}}
 	w.env.Config = func() *model.ConfigStatus { return config }
 	provider := &says{person: person}
-	_, cookies, err := signin.OpenStarter(w.env).Start(t.Context(), provider, connector.OIDC, url.Values{
-		"response_type": {"code"}, "client_id": {signin.ClientID}, "redirect_uri": {"http://127.0.0.1:4711/callback"},
+	_, cookies, err := authorize.OpenStarter(w.env).Start(t.Context(), provider, connector.OIDC, url.Values{
+		"response_type": {"code"}, "client_id": {oauth.ClientID}, "redirect_uri": {"http://127.0.0.1:4711/callback"},
 		"code_challenge": {strings.Repeat("c", 43)}, "code_challenge_method": {"S256"}, "state": {"12345678"},
 	}, nil)
 	if err != nil {
@@ -114,8 +117,8 @@ func signIn(t *testing.T, person signin.Person) (user *model.User, left bool) {
 	for _, cookie := range cookies {
 		kept[cookie.Name] = cookie.Value
 	}
-	ctx, recorder := signin.WithRecorder(t.Context())
-	_, err = signin.OpenCallback(w.env).HandleCallback(ctx, provider, connector.OIDC, url.Values{"state": {provider.state}}, kept)
+	ctx, recorder := annotations.WithRecorder(t.Context())
+	_, err = authorize.OpenCallback(w.env).HandleCallback(ctx, provider, connector.OIDC, url.Values{"state": {provider.state}}, kept)
 	if err != nil {
 		t.Fatal(err)
 	}

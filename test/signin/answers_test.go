@@ -21,7 +21,8 @@ import (
 	"management.platform.sh/shared/model/connector"
 	"management.platform.sh/shared/model/secret"
 	"management.platform.sh/shared/process/processtest"
-	"management.platform.sh/shared/signin"
+	"management.platform.sh/shared/signin/annotations"
+	"management.platform.sh/shared/signin/revalidate"
 )
 
 var update = flag.Bool("update", false, "write docs/provider-answers.md anew")
@@ -364,10 +365,10 @@ func (w *world) askedAgain(t *testing.T, key secret.String) answered {
 		}
 	}
 	switch {
-	case done == signin.RevalidationCounts{Kept: 1}:
+	case done == revalidate.Counts{Kept: 1}:
 		found := w.onlyUser(t).Spec
 		return answered{outcome: stillThere, subject: found.Subject, groups: found.SSOGroups}
-	case done == signin.RevalidationCounts{Unanswered: 1} && k.works():
+	case done == revalidate.Counts{Unanswered: 1} && k.works():
 		return answered{outcome: askedLater, detail: last.Error}
 	case done.Ended == 1 && !k.works():
 		return answered{outcome: endedAll, detail: last.Reason}
@@ -384,8 +385,8 @@ func lastOutcome(t *testing.T, events string) (outcome, detail string) {
 		if err := json.Unmarshal([]byte(line), &event); err != nil {
 			t.Fatal(err)
 		}
-		if said := event.Annotations[signin.AnnotationOutcome]; said != "" {
-			outcome, detail = said, event.Annotations[signin.AnnotationDetail]
+		if said := event.Annotations[annotations.AnnotationOutcome]; said != "" {
+			outcome, detail = said, event.Annotations[annotations.AnnotationDetail]
 		}
 	}
 	if outcome == "" {

@@ -23,7 +23,7 @@ import (
 	"management.platform.sh/shared/kinds/user"
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/model/secret"
-	"management.platform.sh/shared/signin"
+	"management.platform.sh/shared/signin/logins"
 )
 
 // forger makes tokens that the provider has not signed, or not in a way that proves it.
@@ -136,8 +136,8 @@ func TestCallbackAtOnce(t *testing.T) {
 	}
 	group.Wait()
 	slices.Sort(status)
-	if !slices.Equal(status, []int{303, 400, 400, 400, 400, 400, 400, 400}) || len(w.stored(signin.Resource)) != 1 {
-		t.Errorf("%v, and %d sign-ins", status, len(w.stored(signin.Resource)))
+	if !slices.Equal(status, []int{303, 400, 400, 400, 400, 400, 400, 400}) || len(w.stored(logins.Resource)) != 1 {
+		t.Errorf("%v, and %d sign-ins", status, len(w.stored(logins.Resource)))
 	}
 }
 

@@ -36,7 +36,10 @@ import (
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/model/secret"
 	"management.platform.sh/shared/process/processtest"
-	"management.platform.sh/shared/signin"
+	"management.platform.sh/shared/signin/logins"
+	"management.platform.sh/shared/signin/provider"
+	"management.platform.sh/shared/signin/revalidate"
+	"management.platform.sh/shared/signin/sessions"
 	"management.platform.sh/shared/state/store"
 	"management.platform.sh/test/signin/providertest"
 )
@@ -122,7 +125,7 @@ func TestBackChannelLogout(t *testing.T) {
 	three := w.keep("oidc", w.provider.login)
 	w.provider.person = map[string]any{"sub": "1002", "preferred_username": "ben", "sid": "session-3"}
 	ben := w.keep("oidc", w.provider.login)
-	for _, record := range append(w.stored(signin.SessionsResource), w.stored(signin.Resource)...) {
+	for _, record := range append(w.stored(sessions.Resource), w.stored(logins.Resource)...) {
 		if found := fmt.Sprint(string(record.Object), record.References); strings.Contains(found, "session-") {
 			t.Errorf("the state has the name of a session: %s", found)
 		}
@@ -174,8 +177,8 @@ func TestBackChannelLogout(t *testing.T) {
 		t.Error("the key of the next sign-in works")
 	}
 	// The sessions of ended keys go with the next run.
-	if done := w.run(); done.Forgotten != 4 || len(w.stored(signin.SessionsResource)) != 1 {
-		t.Errorf("%+v, %d sessions", done, len(w.stored(signin.SessionsResource)))
+	if done := w.run(); done.Forgotten != 4 || len(w.stored(sessions.Resource)) != 1 {
+		t.Errorf("%+v, %d sessions", done, len(w.stored(sessions.Resource)))
 	}
 }
 
@@ -382,8 +385,8 @@ func TestLogoutTokenOnce(t *testing.T) {
 	if status, code := w.tell("oidc", token); status != http.StatusBadRequest || code != "invalid_request" || !again.works() {
 		t.Errorf("a replay: %d %s, and the key works: %v", status, code, again.works())
 	}
-	for _, record := range w.stored(signin.Resource) {
-		if age := record.Expires.Sub(record.Created); record.Owner == "logout" && age <= signin.MaxLogoutTokenAge+time.Minute {
+	for _, record := range w.stored(logins.Resource) {
+		if age := record.Expires.Sub(record.Created); record.Owner == "logout" && age <= provider.MaxLogoutTokenAge+time.Minute {
 			t.Errorf("the use is forgotten after %s", age)
 		}
 	}
@@ -409,7 +412,7 @@ func TestLogoutAfterFailure(t *testing.T) {
 	var off atomic.Bool
 	stores := w.env.Stores
 	w.env.Stores = func(name string) store.Store {
-		if name == signin.SessionsResource {
+		if name == sessions.Resource {
 			return failing{stores(name), &off}
 		}
 		return stores(name)
@@ -609,7 +612,7 @@ func TestTokensGivenBack(t *testing.T) {
 				back.forms[0].Get("token_type_hint") != "refresh_token" || back.basic[0] != clientID+":"+clientSecret || back.forms[0].Has("client_secret") {
 				t.Errorf("%+v, %v, %q, and the key works: %v", done, back.forms, back.basic, k.works())
 			}
-			if left := w.stored(signin.SessionsResource); len(left) > 0 {
+			if left := w.stored(sessions.Resource); len(left) > 0 {
 				t.Errorf("%d sessions are left", len(left))
 			}
 		})
@@ -629,30 +632,30 @@ func TestTokensNotGivenBack(t *testing.T) {
 	for about, row := range map[string]struct {
 		answer http.HandlerFunc
 		change func(*world)
-		want   signin.RevalidationCounts
+		want   revalidate.Counts
 		asked  int
 	}{
-		"an error of the server": {status(500), nothing, signin.RevalidationCounts{Forgotten: 1, Unrevoked: 1}, 1},
-		"a wrong client":         {status(401), nothing, signin.RevalidationCounts{Forgotten: 1, Unrevoked: 1}, 1},
-		"too much":               {status(429), nothing, signin.RevalidationCounts{Forgotten: 1, Unrevoked: 1}, 1},
+		"an error of the server": {status(500), nothing, revalidate.Counts{Forgotten: 1, Unrevoked: 1}, 1},
+		"a wrong client":         {status(401), nothing, revalidate.Counts{Forgotten: 1, Unrevoked: 1}, 1},
+		"too much":               {status(429), nothing, revalidate.Counts{Forgotten: 1, Unrevoked: 1}, 1},
 		"a redirect": {func(out http.ResponseWriter, r *http.Request) {
 			http.Redirect(out, r, "https://evil.example/", http.StatusTemporaryRedirect)
-		}, nothing, signin.RevalidationCounts{Forgotten: 1, Unrevoked: 1}, 1},
-		"a huge answer":   {status(200), nothing, signin.RevalidationCounts{Forgotten: 1, Revoked: 1}, 1},
-		"hung up":         {func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, nothing, signin.RevalidationCounts{Forgotten: 1, Unrevoked: 1}, 1},
-		"no answer":       {func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, nothing, signin.RevalidationCounts{Forgotten: 1, Unrevoked: 1}, 1},
-		"no such address": {nil, func(w *world) { w.provider.metadata = nil }, signin.RevalidationCounts{Forgotten: 1}, 0},
+		}, nothing, revalidate.Counts{Forgotten: 1, Unrevoked: 1}, 1},
+		"a huge answer":   {status(200), nothing, revalidate.Counts{Forgotten: 1, Revoked: 1}, 1},
+		"hung up":         {func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, nothing, revalidate.Counts{Forgotten: 1, Unrevoked: 1}, 1},
+		"no answer":       {func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, nothing, revalidate.Counts{Forgotten: 1, Unrevoked: 1}, 1},
+		"no such address": {nil, func(w *world) { w.provider.metadata = nil }, revalidate.Counts{Forgotten: 1}, 0},
 		"an address without TLS": {nil, func(w *world) {
 			w.provider.metadata = func(m map[string]any) { m["revocation_endpoint"] = "http://127.0.0.1:1/revoke" }
-		}, signin.RevalidationCounts{Forgotten: 1, Unrevoked: 1}, 0},
-		"no connector": {nil, func(w *world) { w.config.Auth.OIDC = nil }, signin.RevalidationCounts{Forgotten: 1}, 0},
+		}, revalidate.Counts{Forgotten: 1, Unrevoked: 1}, 0},
+		"no connector": {nil, func(w *world) { w.config.Auth.OIDC = nil }, revalidate.Counts{Forgotten: 1}, 0},
 		"a session of another record": {nil, func(w *world) {
-			record := w.stored(signin.SessionsResource)[0]
+			record := w.stored(sessions.Resource)[0]
 			record.Object = []byte(strings.Replace(string(record.Object), `"sealed":"`, `"sealed":"x`, 1))
-			if _, err := w.env.Stores(signin.SessionsResource).Update(w.t.Context(), record); err != nil {
+			if _, err := w.env.Stores(sessions.Resource).Update(w.t.Context(), record); err != nil {
 				w.t.Fatal(err)
 			}
-		}, signin.RevalidationCounts{Forgotten: 1, Unrevoked: 1}, 0},
+		}, revalidate.Counts{Forgotten: 1, Unrevoked: 1}, 0},
 	} {
 		t.Run(about, func(t *testing.T) {
 			t.Parallel()
@@ -665,7 +668,7 @@ func TestTokensNotGivenBack(t *testing.T) {
 			}
 			// The metadata are read again.
 			w.clock.forward(time.Hour)
-			if done := w.run(); done != row.want || k.works() || len(w.stored(signin.SessionsResource)) > 0 {
+			if done := w.run(); done != row.want || k.works() || len(w.stored(sessions.Resource)) > 0 {
 				t.Errorf("%+v, want %+v", done, row.want)
 			}
 			back.mu.Lock()
@@ -696,7 +699,7 @@ func TestTokensGivenBackInTheForm(t *testing.T) {
 		if status, _ := w.tell("oidc", w.provider.logout("session-1")); status != http.StatusOK || k.works() {
 			t.Fatalf("%d", status)
 		}
-		if done := w.run(); done != (signin.RevalidationCounts{Forgotten: 1, Revoked: 1}) || back.forms[0].Get("client_id") != clientID ||
+		if done := w.run(); done != (revalidate.Counts{Forgotten: 1, Revoked: 1}) || back.forms[0].Get("client_id") != clientID ||
 			back.forms[0].Get("client_secret") != hidden.Reveal() || back.forms[0].Has("client_secret") != (hidden != "") || back.basic[0] != ":" {
 			t.Errorf("%+v, %v, %q", done, back.forms, back.basic)
 		}
@@ -709,7 +712,7 @@ func TestTokensAreKeptForOtherSignIns(t *testing.T) {
 	t.Parallel()
 	w := notified(t)
 	back := w.takesBack(nil)
-	end := func(keys ...kept) signin.RevalidationCounts {
+	end := func(keys ...kept) revalidate.Counts {
 		t.Helper()
 		for _, k := range keys {
 			if _, err := resource.Delete(t.Context(), kinds.AccessKeys(w.env), resource.DeleteInput{Caller: root, Name: k.name}); err != nil {
@@ -735,7 +738,7 @@ func TestTokensAreKeptForOtherSignIns(t *testing.T) {
 	w.clock.forward(15 * time.Minute)
 	b := w.browser()
 	code := b.confirm(b.prove(), "allow").Get("code")
-	if done := w.run(); done != (signin.RevalidationCounts{Forgotten: 1}) || len(back.forms) != before {
+	if done := w.run(); done != (revalidate.Counts{Forgotten: 1}) || len(back.forms) != before {
 		t.Errorf("another sign-in is under way: %+v", done)
 	}
 	w.fetched(code)
@@ -783,7 +786,7 @@ func TestRealLogout(t *testing.T) {
 	w.clock.forward(15 * time.Minute)
 	elsewhere.used()
 	w.clock.forward(time.Minute)
-	if done := w.run(); done != (signin.RevalidationCounts{Kept: 1}) {
+	if done := w.run(); done != (revalidate.Counts{Kept: 1}) {
 		t.Errorf("%+v", done)
 	}
 	token := elsewhere.refreshToken()
@@ -791,7 +794,7 @@ func TestRealLogout(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.clock.forward(15 * time.Minute)
-	if done := w.run(); done != (signin.RevalidationCounts{Forgotten: 1, Revoked: 1}) {
+	if done := w.run(); done != (revalidate.Counts{Forgotten: 1, Revoked: 1}) {
 		t.Errorf("%+v", done)
 	}
 	answer, body := p.ask(p.visitor(), p.Issuer+"/token", url.Values{
@@ -812,7 +815,7 @@ func (k kept) refreshToken() string {
 	if err != nil {
 		k.t.Fatal(err)
 	}
-	for _, record := range k.stored(signin.SessionsResource) {
+	for _, record := range k.stored(sessions.Resource) {
 		var stored struct{ Key, Sealed string }
 		if err := json.Unmarshal(record.Object, &stored); err != nil {
 			k.t.Fatal(err)
@@ -820,7 +823,7 @@ func (k kept) refreshToken() string {
 		if stored.Key != k.name {
 			continue
 		}
-		text, err := ring.Open(stored.Sealed, signin.SessionsResource+"/"+record.Name)
+		text, err := ring.Open(stored.Sealed, sessions.Resource+"/"+record.Name)
 		var tokens struct{ Refresh string }
 		if err != nil || json.Unmarshal(text, &tokens) != nil || tokens.Refresh == "" {
 			k.t.Fatalf("the session has no refresh token: %v", err)

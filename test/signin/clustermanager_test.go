@@ -14,7 +14,8 @@ import (
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/model/secret"
 	"management.platform.sh/shared/process/processtest"
-	"management.platform.sh/shared/signin"
+	"management.platform.sh/shared/signin/provider"
+	"management.platform.sh/shared/signin/revalidate"
 )
 
 const (
@@ -91,7 +92,7 @@ func (b *browser) enterToken(token string, change func(url.Values)) *http.Respon
 	if body := text(b.w.t, page); page.StatusCode != http.StatusOK || !strings.Contains(body, `action="/auth/clustermanager/callback"`) || !strings.Contains(body, `name="token"`) {
 		b.w.t.Fatalf("page: %d %s", page.StatusCode, body)
 	}
-	form := url.Values{"state": {at.Query().Get("state")}, signin.TokenField: {token}, "action": {"login"}}
+	form := url.Values{"state": {at.Query().Get("state")}, provider.TokenField: {token}, "action": {"login"}}
 	if change != nil {
 		change(form)
 	}
@@ -150,7 +151,7 @@ func TestRenewedAtClusterManager(t *testing.T) {
 	w := newWorld(t)
 	m := w.clusterManager()
 	var k kept
-	next := func(want signin.RevalidationCounts, works bool) {
+	next := func(want revalidate.Counts, works bool) {
 		t.Helper()
 		w.clock.forward(13 * time.Hour)
 		if done := w.run(); done != want || k.works() != works {
@@ -160,33 +161,33 @@ func TestRenewedAtClusterManager(t *testing.T) {
 	long := int64(0)
 	w.config.Auth.LoginAccessKeyTTLSeconds = &long
 	k = w.managed()
-	next(signin.RevalidationCounts{Kept: 1}, true)
+	next(revalidate.Counts{Kept: 1}, true)
 	if groups := w.user("ana").Spec.SSOGroups; len(groups) != 2 || m.asked[ownToken].Get("id") != "u-b4qkhsnliz" {
 		t.Errorf("the groups are %q; asked was %v", groups, m.asked)
 	}
 	// A token of the platform that is refused says nothing of the person.
 	users := w.provider.serve["/v3/users"]
 	w.provider.serve["/v3/users"] = func(out http.ResponseWriter, _ *http.Request) { out.WriteHeader(http.StatusUnauthorized) }
-	next(signin.RevalidationCounts{Unanswered: 1}, true)
+	next(revalidate.Counts{Unanswered: 1}, true)
 	w.provider.serve["/v3/users"] = func(out http.ResponseWriter, _ *http.Request) {
 		_, _ = out.Write([]byte(`{"data":[],"pagination":{"next":"x"}}`))
 	}
-	next(signin.RevalidationCounts{Unanswered: 1}, false) // a day without an answer
+	next(revalidate.Counts{Unanswered: 1}, false) // a day without an answer
 	w.provider.serve["/v3/users"] = users
-	next(signin.RevalidationCounts{Kept: 1}, true)
+	next(revalidate.Counts{Kept: 1}, true)
 	m.user["enabled"] = false
-	next(signin.RevalidationCounts{Ended: 1}, false)
+	next(revalidate.Counts{Ended: 1}, false)
 
 	m.user["enabled"] = true
 	k = w.managed()
 	m.user["id"] = "u-another"
-	next(signin.RevalidationCounts{Ended: 1}, false)
+	next(revalidate.Counts{Ended: 1}, false)
 
 	// Without a token of the platform, nobody asks.
 	w.config.Auth.ClusterManager.BearerToken = ""
 	k = w.managed()
 	m.user["id"] = "u-yet-another"
-	next(signin.RevalidationCounts{}, true)
+	next(revalidate.Counts{}, true)
 }
 
 // A cluster manager whose certificate nobody vouches for signs people in only if the configuration says so. Source: Spec 2.7 (insecure).

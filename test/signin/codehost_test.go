@@ -14,7 +14,7 @@ import (
 
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/model/connector"
-	"management.platform.sh/shared/signin"
+	"management.platform.sh/shared/signin/oauth"
 )
 
 // codeHost is a code host on the server of the provider of a world. Its answers are as the providers document them.
@@ -45,7 +45,7 @@ func (w *world) host(web, tokenPath, api string) *codeHost {
 		switch {
 		case h.token != nil:
 			status, answer = h.token(r.PostForm)
-		case began == nil || r.PostForm.Get("client_secret") != clientSecret || signin.S256(r.PostForm.Get("code_verifier")) != began.Get("code_challenge"):
+		case began == nil || r.PostForm.Get("client_secret") != clientSecret || oauth.S256(r.PostForm.Get("code_verifier")) != began.Get("code_challenge"):
 			answer = map[string]string{"error": "bad_verification_code", "error_description": "The code passed is incorrect or expired."}
 		}
 		out.Header().Set("Content-Type", "application/json")

@@ -31,7 +31,9 @@ import (
 	"management.platform.sh/shared/model/identity"
 	"management.platform.sh/shared/model/secret"
 	"management.platform.sh/shared/settings"
-	"management.platform.sh/shared/signin"
+	"management.platform.sh/shared/signin/logins"
+	"management.platform.sh/shared/signin/method"
+	"management.platform.sh/shared/signin/oauth"
 )
 
 // deviceWorld is a platform at which devices sign in.
@@ -60,7 +62,7 @@ func (w *world) postForm(path, address string, form url.Values) (int, map[string
 
 func askedByDevice() url.Values {
 	return url.Values{
-		"client_id": {signin.ClientID}, "code_challenge": {signin.S256(verifier)}, "code_challenge_method": {"S256"}, "hostname": {"build-7"},
+		"client_id": {oauth.ClientID}, "code_challenge": {oauth.S256(verifier)}, "code_challenge_method": {"S256"}, "hostname": {"build-7"},
 	}
 }
 
@@ -83,7 +85,7 @@ func (w *world) ask() (device, code string) {
 // poll asks for the key of a device.
 func (w *world) poll(device string, change func(url.Values)) (int, map[string]any) {
 	w.t.Helper()
-	form := url.Values{"grant_type": {signin.DeviceGrant}, "client_id": {signin.ClientID}, "device_code": {device}, "code_verifier": {verifier}}
+	form := url.Values{"grant_type": {oauth.DeviceGrant}, "client_id": {oauth.ClientID}, "device_code": {device}, "code_verifier": {verifier}}
 	if change != nil {
 		change(form)
 	}
@@ -407,7 +409,7 @@ func TestDeviceRequests(t *testing.T) {
 			t.Errorf("%s: %d %v", about, status, answer)
 		}
 	}
-	if left := w.stored(signin.Resource); len(left) > 0 {
+	if left := w.stored(logins.Resource); len(left) > 0 {
 		t.Errorf("%d records", len(left))
 	}
 }
@@ -459,7 +461,7 @@ func TestDeviceWithPassword(t *testing.T) {
 		device, code := w.ask()
 		b := w.browser()
 		_, choice := b.enter(code)
-		page := text(t, b.send(way(t, choice, signin.PasswordID), nil))
+		page := text(t, b.send(way(t, choice, method.PasswordID), nil))
 		found := regexp.MustCompile(`name="id" value="([0-9a-f]+)"`).FindStringSubmatch(page)
 		if found == nil {
 			t.Fatalf("%s", page)
@@ -489,7 +491,7 @@ func TestDeviceSecrets(t *testing.T) {
 	t.Parallel()
 	w := deviceWorld(t)
 	device, code := w.ask()
-	for _, record := range w.stored(signin.Resource) {
+	for _, record := range w.stored(logins.Resource) {
 		for _, secret := range []string{device, code, strings.ReplaceAll(code, "-", ""), verifier} {
 			if strings.Contains(record.Name+record.Digest+string(record.Object), secret) {
 				t.Errorf("the state has %q", secret)
@@ -550,7 +552,7 @@ func TestDeviceCodesAreUnique(t *testing.T) {
 	if status, _ := w.postForm("/auth/device/code", "203.0.113.9", askedByDevice()); status != http.StatusInternalServerError {
 		t.Errorf("without randomness: %d", status)
 	}
-	if left := w.stored(signin.Resource); len(left) != 2 {
+	if left := w.stored(logins.Resource); len(left) != 2 {
 		t.Errorf("%d records", len(left))
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"management.platform.sh/shared/signin"
+	"management.platform.sh/shared/signin/logins"
 )
 
 // A provider that is slow ends a sign-in with a page that says to try again; one that answers hugely is not read to the end.
@@ -120,7 +120,7 @@ func TestCustomHeaders(t *testing.T) {
 			t.Errorf("%s has the header %v", about, header)
 		}
 	}
-	if !strings.HasPrefix(callback.Header.Get("Location"), base) || len(w.stored(signin.Resource)) != 1 {
+	if !strings.HasPrefix(callback.Header.Get("Location"), base) || len(w.stored(logins.Resource)) != 1 {
 		t.Errorf("the callback leads to %s", callback.Header.Get("Location"))
 	}
 }

@@ -10,7 +10,7 @@ import (
 
 	"management.platform.sh/functions/finishlogin"
 	"management.platform.sh/functions/startlogin"
-	"management.platform.sh/shared/signin"
+	"management.platform.sh/shared/signin/logins"
 	"management.platform.sh/shared/state/store"
 )
 
@@ -58,7 +58,7 @@ func FuzzCallback(f *testing.F) {
 		if body := recorder.Body.String(); strings.Contains(body, "<script") || strings.Contains(body, clientSecret) {
 			t.Fatalf("the page is %s", body)
 		}
-		for _, resource := range []string{signin.Resource, "users"} {
+		for _, resource := range []string{logins.Resource, "users"} {
 			page, err := w.env.Stores(resource).List(t.Context(), store.Query{})
 			if err != nil || len(page.Records) > 0 {
 				t.Fatalf("%d %s, %v", len(page.Records), resource, err)

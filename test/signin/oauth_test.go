@@ -28,7 +28,10 @@ import (
 	"management.platform.sh/shared/platform"
 	"management.platform.sh/shared/process/processtest"
 	"management.platform.sh/shared/settings"
-	"management.platform.sh/shared/signin"
+	"management.platform.sh/shared/signin/logins"
+	"management.platform.sh/shared/signin/metadata"
+	"management.platform.sh/shared/signin/oauth"
+	"management.platform.sh/shared/signin/token"
 	"management.platform.sh/shared/state/store"
 	"management.platform.sh/test/signin/providertest"
 )
@@ -61,11 +64,11 @@ func (w *world) raw(method, path, body string, header ...string) (*http.Response
 }
 
 // metadata returns the metadata of the platform.
-func (w *world) metadata() signin.Metadata {
+func (w *world) metadata() metadata.Metadata {
 	w.t.Helper()
 	recorder := httptest.NewRecorder()
 	w.handler.ServeHTTP(recorder, httptest.NewRequestWithContext(w.t.Context(), http.MethodGet, base+"/.well-known/oauth-authorization-server", nil))
-	var found signin.Metadata
+	var found metadata.Metadata
 	if err := json.Unmarshal(recorder.Body.Bytes(), &found); err != nil || recorder.Code != http.StatusOK || recorder.Header().Get("Content-Type") != "application/json" {
 		w.t.Fatalf("%d %s", recorder.Code, recorder.Body)
 	}
@@ -76,7 +79,7 @@ func (w *world) metadata() signin.Metadata {
 func (w *world) library(scopes ...string) (context.Context, *oauth2.Config) {
 	found := w.metadata()
 	return context.WithValue(w.t.Context(), oauth2.HTTPClient, &http.Client{Transport: w}), &oauth2.Config{
-		ClientID: signin.ClientID, RedirectURL: program, Scopes: scopes,
+		ClientID: oauth.ClientID, RedirectURL: program, Scopes: scopes,
 		Endpoint: oauth2.Endpoint{AuthURL: found.AuthorizationEndpoint, TokenURL: found.TokenEndpoint, DeviceAuthURL: found.DeviceAuthorizationEndpoint},
 	}
 }
@@ -109,11 +112,11 @@ func (w *world) backFrom(address string) url.Values {
 func TestOAuthLibrary(t *testing.T) {
 	t.Parallel()
 	w := deviceWorld(t)
-	ctx, config := w.library("openid", "profile", signin.OfflineAccess)
+	ctx, config := w.library("openid", "profile", oauth.OfflineAccess)
 	renew := func(about string, token *oauth2.Token) {
 		t.Helper()
 		for range 2 {
-			if scope := token.Extra("scope"); token.RefreshToken == "" || scope != signin.OfflineAccess || !(kept{w, secret.String(token.AccessToken), ""}).works() {
+			if scope := token.Extra("scope"); token.RefreshToken == "" || scope != oauth.OfflineAccess || !(kept{w, secret.String(token.AccessToken), ""}).works() {
 				t.Fatalf("%s: %v, scope %q", about, token, scope)
 			}
 			next, err := config.TokenSource(ctx, &oauth2.Token{RefreshToken: token.RefreshToken}).Token()
@@ -130,7 +133,7 @@ func TestOAuthLibrary(t *testing.T) {
 	renew("a code", token)
 
 	// The library remembers how it authenticates. It learns that anew for the device.
-	ctx, config = w.library("openid", "profile", signin.OfflineAccess)
+	ctx, config = w.library("openid", "profile", oauth.OfflineAccess)
 	device, err := config.DeviceAuth(ctx, oauth2.S256ChallengeOption(verifier))
 	if err != nil {
 		t.Fatal(err)
@@ -193,7 +196,7 @@ func (w *world) wantTokens(run func(t *testing.T, folder, issuer, platform, brow
 	}
 	for about, after := range map[string]string{"code": "", "device": "", "revoked": "invalid_grant"} {
 		one := got[about]
-		if !slices.Equal(one.Scopes, []string{signin.OfflineAccess, signin.OfflineAccess}) || len(one.Keys) != 2 || one.Keys[0] == one.Keys[1] || one.After != after {
+		if !slices.Equal(one.Scopes, []string{oauth.OfflineAccess, oauth.OfflineAccess}) || len(one.Keys) != 2 || one.Keys[0] == one.Keys[1] || one.After != after {
 			t.Errorf("%s: %d keys, %v, %q", about, len(one.Keys), one.Scopes, one.After)
 			continue
 		}
@@ -254,7 +257,7 @@ func TestAuthorize(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	at := func(query url.Values) *http.Response {
-		return w.browser().send(base+signin.AuthorizePath+"?"+query.Encode(), nil)
+		return w.browser().send(base+oauth.AuthorizePath+"?"+query.Encode(), nil)
 	}
 	w.config.Auth.Password = &model.PasswordAuth{Disabled: true}
 	if only := at(asked()); only.StatusCode != http.StatusSeeOther || only.Header.Get("Location") != "/auth/oidc/login?"+asked().Encode() {
@@ -278,11 +281,11 @@ func TestAuthorize(t *testing.T) {
 func TestMetadata(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	grants := []string{"refresh_token", tokenexchange.GrantType, "authorization_code", signin.DeviceGrant}
+	grants := []string{"refresh_token", tokenexchange.GrantType, "authorization_code", oauth.DeviceGrant}
 	got := w.metadata()
 	if got.Issuer != base || got.AuthorizationEndpoint != base+"/auth/authorize" || got.TokenEndpoint != base+"/auth/token" ||
 		got.DeviceAuthorizationEndpoint != base+"/auth/device/code" || got.RevocationEndpoint != base+"/auth/revoke" || !got.IssParameterSupported || !slices.Equal(got.GrantTypesSupported, grants) ||
-		!slices.Equal(got.CodeChallengeMethodsSupported, []string{"S256"}) || !slices.Equal(got.ScopesSupported, []string{signin.OfflineAccess}) ||
+		!slices.Equal(got.CodeChallengeMethodsSupported, []string{"S256"}) || !slices.Equal(got.ScopesSupported, []string{oauth.OfflineAccess}) ||
 		!slices.Equal(got.ResponseTypesSupported, []string{"code"}) || !slices.Equal(got.TokenEndpointAuthMethodsSupported, []string{"none", "client_secret_basic"}) ||
 		!slices.Equal(got.RevocationEndpointAuthMethodsSupported, []string{"none", "client_secret_basic"}) {
 		t.Errorf("%+v", got)
@@ -316,14 +319,14 @@ func TestClients(t *testing.T) {
 	code := b.confirm(b.prove(), "allow").Get("code")
 	grants := map[string]url.Values{
 		"a code":    {"grant_type": {"authorization_code"}, "code": {code}, "code_verifier": {verifier}, "redirect_uri": {program}},
-		"a device":  {"grant_type": {signin.DeviceGrant}, "device_code": {"x"}, "code_verifier": {verifier}},
+		"a device":  {"grant_type": {oauth.DeviceGrant}, "device_code": {"x"}, "code_verifier": {verifier}},
 		"a refresh": {"grant_type": {"refresh_token"}, "refresh_token": {"x"}},
 		"a job":     {"grant_type": {tokenexchange.GrantType}, "subject_token": {"x"}, "subject_token_type": {tokenexchange.TypeJWT}},
-		"codes":     {"code_challenge": {signin.S256(verifier)}, "code_challenge_method": {"S256"}},
+		"codes":     {"code_challenge": {oauth.S256(verifier)}, "code_challenge_method": {"S256"}},
 		"an end":    {"token": {"x"}},
 	}
 	for about, form := range grants {
-		path := map[string]string{"codes": "/auth/device/code", "an end": signin.RevokePath}[about]
+		path := map[string]string{"codes": "/auth/device/code", "an end": oauth.RevokePath}[about]
 		if path == "" {
 			path = "/auth/token"
 		}
@@ -338,7 +341,7 @@ func TestClients(t *testing.T) {
 			return w.raw(http.MethodPost, path, sent.Encode(), "Content-Type", "application/x-www-form-urlencoded", "Authorization", header)
 		}
 		for header, id := range map[string]string{
-			basic(signin.ClientID, "hush"): "", basic("x", ""): signin.ClientID, basic(signin.ClientID, ""): "x", "Basic": signin.ClientID, "basic ?": "", basic("", ""): "",
+			basic(oauth.ClientID, "hush"): "", basic("x", ""): oauth.ClientID, basic(oauth.ClientID, ""): "x", "Basic": oauth.ClientID, "basic ?": "", basic("", ""): "",
 		} {
 			answer, fields := send(header, id)
 			if challenge := answer.Header.Get("WWW-Authenticate"); answer.StatusCode != http.StatusUnauthorized || fields["error"] != "invalid_client" ||
@@ -353,8 +356,8 @@ func TestClients(t *testing.T) {
 		if _, fields := send("Bearer x", ""); (fields["error"] == "invalid_client") != (about != "a job" && about != "an end") {
 			t.Errorf("%s without a client: %v", about, fields)
 		}
-		for _, id := range []string{"", signin.ClientID} {
-			if answer, fields := send(basic(signin.ClientID, ""), id); answer.StatusCode == http.StatusUnauthorized || fields["error"] == "invalid_client" {
+		for _, id := range []string{"", oauth.ClientID} {
+			if answer, fields := send(basic(oauth.ClientID, ""), id); answer.StatusCode == http.StatusUnauthorized || fields["error"] == "invalid_client" {
 				t.Errorf("%s by Basic with %q: %d %v", about, id, answer.StatusCode, fields)
 			}
 			if about == "a code" {
@@ -410,10 +413,10 @@ func TestOAuthErrors(t *testing.T) {
 		"a path of the API":  {"POST", "/kubernetes/management/auth/token/x", form, "", "", 404, "invalid_request"},
 		"the API":            {"GET", "/kubernetes/management/auth/token", "", "", "", 405, "invalid_request"},
 		"a query":            {"POST", device + "?%zz", form, "", "", 400, "invalid_request"},
-		"no token":           {"POST", signin.RevokePath, form, "", "", 400, "invalid_request"},
-		"two tokens":         {"POST", signin.RevokePath, form, "token=x&token=y", "", 400, "invalid_request"},
-		"an end as JSON":     {"POST", signin.RevokePath, "application/json", `{"token":"x"}`, "", 415, "invalid_request"},
-		"a GET of an end":    {"GET", signin.RevokePath, "", "", "", 405, "invalid_request"},
+		"no token":           {"POST", oauth.RevokePath, form, "", "", 400, "invalid_request"},
+		"two tokens":         {"POST", oauth.RevokePath, form, "token=x&token=y", "", 400, "invalid_request"},
+		"an end as JSON":     {"POST", oauth.RevokePath, "application/json", `{"token":"x"}`, "", 415, "invalid_request"},
+		"a GET of an end":    {"GET", oauth.RevokePath, "", "", "", 405, "invalid_request"},
 	} {
 		answer, fields := w.raw(row.method, row.path, row.body, "Content-Type", row.kind, "Accept", row.accept)
 		w.wantOAuthError(about, answer, fields, row.status, row.want)
@@ -431,7 +434,7 @@ func TestOAuthErrors(t *testing.T) {
 	}
 	broken = true
 	w.handler = w.server.Mount(exchangetoken.Function)
-	code.Set("client_id", signin.ClientID)
+	code.Set("client_id", oauth.ClientID)
 	answer, fields = w.raw(http.MethodPost, token, code.Encode(), "Content-Type", form)
 	w.wantOAuthError("no state", answer, fields, http.StatusServiceUnavailable, "temporarily_unavailable")
 	// Other paths have a Status.
@@ -460,7 +463,7 @@ func TestCodeReused(t *testing.T) {
 	w := newWorld(t)
 	var events processtest.Log
 	w.audited(&events)
-	for about, scope := range map[string]string{"a key": "", "a refresh key": signin.OfflineAccess} {
+	for about, scope := range map[string]string{"a key": "", "a refresh key": oauth.OfflineAccess} {
 		b := w.browser()
 		code := b.confirm(b.prove(), "allow").Get("code")
 		wants := func(form url.Values) { form.Set("scope", scope) }
@@ -519,7 +522,7 @@ func (i interrupted) Update(ctx context.Context, record store.Record) (int64, er
 func TestCodeReusedMeanwhile(t *testing.T) {
 	t.Parallel()
 	for _, late := range []bool{false, true} {
-		for _, scope := range []string{"", signin.OfflineAccess} {
+		for _, scope := range []string{"", oauth.OfflineAccess} {
 			w := newWorld(t)
 			b := w.browser()
 			code := b.confirm(b.prove(), "allow").Get("code")
@@ -538,7 +541,7 @@ func TestCodeReusedMeanwhile(t *testing.T) {
 			}
 			env := &platform.Environment{
 				Stores: func(name string) store.Store {
-					if name == signin.Resource {
+					if name == logins.Resource {
 						return interrupted{w.env.Stores(name), before, after}
 					}
 					return w.env.Stores(name)
@@ -546,9 +549,9 @@ func TestCodeReusedMeanwhile(t *testing.T) {
 				Now: w.env.Now, Random: w.env.Random, Log: w.env.Log, Config: w.env.Config, Encryption: w.env.Encryption,
 			}
 			kinds.Open(env)
-			wanted, _ := signin.ParseTokenRequest(scope, "")
-			granted, err := signin.OpenTokenEndpoint(env).RedeemCode(t.Context(), code, verifier, program, wanted)
-			if happened != 1 || err == nil && (!late || (kept{w, granted.Key, ""}).works()) || err != nil && !errors.Is(err, signin.ErrInvalidGrant) {
+			wanted, _ := token.ParseRequest(scope, "")
+			granted, err := token.Open(env).RedeemCode(t.Context(), code, verifier, program, wanted)
+			if happened != 1 || err == nil && (!late || (kept{w, granted.Key, ""}).works()) || err != nil && !errors.Is(err, token.ErrInvalidGrant) {
 				t.Errorf("late %v, scope %q: %d times, %v", late, scope, happened, err)
 			}
 			if left := w.stored("ownedaccesskeys"); len(left) > 0 {

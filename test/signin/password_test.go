@@ -31,7 +31,8 @@ import (
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/model/identity"
 	"management.platform.sh/shared/model/secret"
-	"management.platform.sh/shared/signin"
+	"management.platform.sh/shared/signin/logins"
+	"management.platform.sh/shared/signin/oauth"
 )
 
 // right is the password of ana.
@@ -70,7 +71,7 @@ func (w *world) setPassword(name, text string) {
 func (w *world) post(name, text, address string) (int, string) {
 	w.t.Helper()
 	body, err := json.Marshal(map[string]string{
-		"client_id": signin.ClientID, "code_challenge": signin.S256(verifier), "code_challenge_method": "S256", "username": name, "password": text,
+		"client_id": oauth.ClientID, "code_challenge": oauth.S256(verifier), "code_challenge_method": "S256", "username": name, "password": text,
 	})
 	if err != nil {
 		w.t.Fatal(err)
@@ -84,7 +85,7 @@ func (w *world) post(name, text, address string) (int, string) {
 }
 
 // outOfBand changes a request for a key to that of a program that has sent the password itself.
-func outOfBand(form url.Values) { form.Set("redirect_uri", signin.OutOfBand) }
+func outOfBand(form url.Values) { form.Set("redirect_uri", oauth.OutOfBand) }
 
 func (w *world) caller(answer map[string]any) identity.Caller {
 	w.t.Helper()
@@ -180,7 +181,7 @@ func TestPasswordOfABrowser(t *testing.T) {
 	if body := text(t, wrong); wrong.StatusCode != http.StatusUnauthorized || !strings.Contains(body, `type="password"`) || !strings.Contains(body, id) {
 		t.Errorf("a wrong password: %d %s", wrong.StatusCode, body)
 	}
-	if left := w.stored(signin.Resource); len(left) > 0 {
+	if left := w.stored(logins.Resource); len(left) > 0 {
 		t.Errorf("%d records before anybody is known", len(left))
 	}
 	callback := send(b, right)
@@ -306,7 +307,7 @@ func TestThrottledPages(t *testing.T) {
 		}
 	}
 	wantPage("the right password after too many wrong ones", send(right), "too many wrong passwords")
-	if left := w.stored(signin.Resource); len(left) > 0 {
+	if left := w.stored(logins.Resource); len(left) > 0 {
 		t.Errorf("%d records of a sign-in that was refused", len(left))
 	}
 	w.clock.forward(limits.PasswordFailuresWindow)

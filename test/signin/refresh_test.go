@@ -23,7 +23,10 @@ import (
 	"management.platform.sh/shared/model/secret"
 	"management.platform.sh/shared/platform"
 	"management.platform.sh/shared/process/processtest"
-	"management.platform.sh/shared/signin"
+	"management.platform.sh/shared/signin/logins"
+	"management.platform.sh/shared/signin/oauth"
+	"management.platform.sh/shared/signin/revalidate"
+	"management.platform.sh/shared/signin/token"
 	"management.platform.sh/shared/state/store"
 )
 
@@ -67,7 +70,7 @@ func (w *world) refresh(token string) (int, map[string]any) {
 			delete(form, name)
 		}
 		form.Set("grant_type", "refresh_token")
-		form.Set("client_id", signin.ClientID)
+		form.Set("client_id", oauth.ClientID)
 		form.Set("refresh_token", token)
 	})
 }
@@ -116,7 +119,7 @@ func TestRefresh(t *testing.T) {
 		len(key.Status.Lineage) != 1 || key.Status.Lineage[0] != (model.AccessKeyAncestor{Name: family.Name, UID: string(family.UID), Bounds: true}) {
 		t.Errorf("the access key is %+v of %+v", key.Spec, key.Status)
 	}
-	want := model.AccessKeyOIDCProvider{ClientID: signin.ClientID, Nonce: "n-1", RedirectURI: program, Scopes: "offline_access"}
+	want := model.AccessKeyOIDCProvider{ClientID: oauth.ClientID, Nonce: "n-1", RedirectURI: program, Scopes: "offline_access"}
 	if family.Spec.Type != model.AccessKeyTypeOIDCRefreshToken || family.Spec.TTLSeconds != 7200 || family.Spec.OIDCProvider == nil || *family.Spec.OIDCProvider != want {
 		t.Errorf("the refresh key is %+v", family.Spec)
 	}
@@ -194,7 +197,7 @@ func TestRefreshReused(t *testing.T) {
 		if (kept{w, made, ""}).works() {
 			t.Errorf("%s: a key that was made with it works", about)
 		}
-		if left := w.stored(signin.Resource); slices.ContainsFunc(left, func(r store.Record) bool { return strings.Contains(string(r.Object), `"part":`) }) {
+		if left := w.stored(logins.Resource); slices.ContainsFunc(left, func(r store.Record) bool { return strings.Contains(string(r.Object), `"part":`) }) {
 			t.Errorf("%s: the record of the refresh key is left", about)
 		}
 		if !strings.Contains(w.log.String(), "a refresh token was used twice") || !strings.Contains(events.String(), `"refresh_token_reused"`) {
@@ -321,7 +324,7 @@ func TestRefreshRace(t *testing.T) {
 	before := func() { other = program.next() }
 	env := &platform.Environment{
 		Stores: func(name string) store.Store {
-			if name == signin.Resource {
+			if name == logins.Resource {
 				return racing{w.env.Stores(name), &before}
 			}
 			return w.env.Stores(name)
@@ -329,7 +332,7 @@ func TestRefreshRace(t *testing.T) {
 		Now: w.env.Now, Random: w.env.Random, Log: w.env.Log, Config: w.env.Config, Encryption: w.env.Encryption,
 	}
 	kinds.Open(env)
-	got, err := signin.OpenTokenEndpoint(env).Refresh(t.Context(), secret.String(program.token))
+	got, err := token.Open(env).Refresh(t.Context(), secret.String(program.token))
 	if err != nil || other == nil {
 		t.Fatalf("%v, %v", other, err)
 	}
@@ -429,14 +432,14 @@ func TestRefreshRenewed(t *testing.T) {
 	w.clock.forward(14 * time.Minute)
 	program.used()
 	w.clock.forward(2 * time.Minute)
-	if done := w.run(); done != (signin.RevalidationCounts{Kept: 1}) || !slices.Equal(w.user("ana").Spec.SSOGroups, []string{"ops"}) {
+	if done := w.run(); done != (revalidate.Counts{Kept: 1}) || !slices.Equal(w.user("ana").Spec.SSOGroups, []string{"ops"}) {
 		t.Errorf("%+v, %q", done, w.user("ana").Spec.SSOGroups)
 	}
 	if caller := program.callerOf(); !caller.In("ops") || caller.In("dev") {
 		t.Errorf("%q", caller.Groups)
 	}
 	w.clock.forward(23 * time.Hour)
-	if done := w.run(); done != (signin.RevalidationCounts{Kept: 1}) || !program.next().works() {
+	if done := w.run(); done != (revalidate.Counts{Kept: 1}) || !program.next().works() {
 		t.Errorf("%+v", done)
 	}
 }
@@ -535,7 +538,7 @@ func TestRefreshBadInput(t *testing.T) {
 				delete(form, name)
 			}
 			form.Set("grant_type", "refresh_token")
-			form.Set("client_id", signin.ClientID)
+			form.Set("client_id", oauth.ClientID)
 			form.Set("refresh_token", program.token)
 			row.change(form)
 		})

@@ -16,8 +16,10 @@ import (
 	"management.platform.sh/shared/kinds/accesskey"
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/model/secret"
-	"management.platform.sh/shared/signin"
 	"management.platform.sh/shared/signin/connectors"
+	"management.platform.sh/shared/signin/logins"
+	"management.platform.sh/shared/signin/revalidate"
+	"management.platform.sh/shared/signin/sessions"
 	"management.platform.sh/shared/state/store"
 )
 
@@ -62,10 +64,10 @@ func (k kept) used() {
 }
 
 // run runs the schedule once, and returns what it did.
-func (w *world) run() signin.RevalidationCounts {
+func (w *world) run() revalidate.Counts {
 	w.t.Helper()
 	kinds.Open(w.env)
-	done, err := revalidatelogins.Do(w.t.Context(), revalidatelogins.Deps{Revalidator: signin.OpenRevalidator(w.env), Provider: connectors.Open(w.env)})
+	done, err := revalidatelogins.Do(w.t.Context(), revalidatelogins.Deps{Revalidator: revalidate.Open(w.env), Provider: connectors.Open(w.env)})
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -84,7 +86,7 @@ func TestRenewed(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	k := w.offline()
-	for _, record := range slices.Concat(w.stored(signin.SessionsResource), w.stored(signin.Resource), w.stored("ownedaccesskeys")) {
+	for _, record := range slices.Concat(w.stored(sessions.Resource), w.stored(logins.Resource), w.stored("ownedaccesskeys")) {
 		if w.provider.refresh == "" || strings.Contains(string(record.Object), w.provider.refresh) {
 			t.Errorf("the record %s has the refresh token", record.Name)
 		}
@@ -98,7 +100,7 @@ func TestRenewed(t *testing.T) {
 			}
 		}
 	}()
-	if done := w.run(); done != (signin.RevalidationCounts{}) {
+	if done := w.run(); done != (revalidate.Counts{}) {
 		t.Errorf("at once: %+v", done)
 	}
 	w.provider.person["groups"] = []string{"ops"}
@@ -106,7 +108,7 @@ func TestRenewed(t *testing.T) {
 	w.clock.forward(14 * time.Minute)
 	k.used()
 	w.clock.forward(2 * time.Minute)
-	if done := w.run(); done != (signin.RevalidationCounts{Kept: 1}) || w.provider.refresh == before || !slices.Equal(w.user("ana").Spec.SSOGroups, []string{"ops"}) {
+	if done := w.run(); done != (revalidate.Counts{Kept: 1}) || w.provider.refresh == before || !slices.Equal(w.user("ana").Spec.SSOGroups, []string{"ops"}) {
 		t.Errorf("%+v, %q", done, w.user("ana").Spec.SSOGroups)
 	}
 	caller, err := accesskey.OpenAuthenticator(w.env).Bearer(t.Context(), k.key)
@@ -119,15 +121,15 @@ func TestRenewed(t *testing.T) {
 		t.Error("the key does not work")
 	}
 	w.clock.forward(16 * time.Minute)
-	if done := w.run(); done != (signin.RevalidationCounts{Kept: 1}) {
+	if done := w.run(); done != (revalidate.Counts{Kept: 1}) {
 		t.Errorf("%+v", done)
 	}
 	w.clock.forward(time.Hour)
-	if done := w.run(); done != (signin.RevalidationCounts{Unused: 1}) {
+	if done := w.run(); done != (revalidate.Counts{Unused: 1}) {
 		t.Errorf("%+v", done)
 	}
 	w.clock.forward(12 * time.Hour)
-	if done := w.run(); done != (signin.RevalidationCounts{Kept: 1}) || !k.works() {
+	if done := w.run(); done != (revalidate.Counts{Kept: 1}) || !k.works() {
 		t.Errorf("%+v", done)
 	}
 }
@@ -177,10 +179,10 @@ func TestRenewalRefused(t *testing.T) {
 			}
 			change(w)
 			w.clock.forward(13 * time.Hour)
-			if done := w.run(); done != (signin.RevalidationCounts{Ended: 1}) || k.works() || other.works() {
+			if done := w.run(); done != (revalidate.Counts{Ended: 1}) || k.works() || other.works() {
 				t.Errorf("%+v, %v, %v", done, k.works(), other.works())
 			}
-			if left := w.stored(signin.SessionsResource); len(left) > 0 {
+			if left := w.stored(sessions.Resource); len(left) > 0 {
 				t.Errorf("%d sessions are left", len(left))
 			}
 		})
@@ -201,13 +203,13 @@ func TestReplacedToken(t *testing.T) {
 		}
 		w.clock.forward(4 * time.Minute)
 		earlier.used()
-		if done := w.run(); done != (signin.RevalidationCounts{Ended: 1}) || earlier.works() || !own.works() {
+		if done := w.run(); done != (revalidate.Counts{Ended: 1}) || earlier.works() || !own.works() {
 			t.Errorf("the earlier one, refused %v: %+v, the keys work: %v, %v", refused, done, earlier.works(), own.works())
 		}
 		// Nobody has used the later key, so that the provider would be asked hours later.
-		want := signin.RevalidationCounts{Kept: 1}
+		want := revalidate.Counts{Kept: 1}
 		if refused {
-			want = signin.RevalidationCounts{Ended: 1}
+			want = revalidate.Counts{Ended: 1}
 		}
 		if done := w.run(); done != want || later.works() == refused || own.works() == refused {
 			t.Errorf("the later one, refused %v: %+v, the keys work: %v, %v", refused, done, later.works(), own.works())
@@ -286,7 +288,7 @@ func TestRenewalUnanswered(t *testing.T) {
 			}
 			delete(w.provider.serve, "/token")
 			w.clock.forward(time.Hour)
-			if done := w.run(); done != (signin.RevalidationCounts{Kept: 1}) || !k.works() {
+			if done := w.run(); done != (revalidate.Counts{Kept: 1}) || !k.works() {
 				t.Errorf("%+v, %v", done, k.works())
 			}
 		})
@@ -300,11 +302,11 @@ func TestRenewalOnce(t *testing.T) {
 	k := w.offline()
 	w.clock.forward(13 * time.Hour)
 	var mu sync.Mutex
-	var total signin.RevalidationCounts
+	var total revalidate.Counts
 	var group sync.WaitGroup
 	for range 8 {
 		group.Go(func() {
-			done, err := revalidatelogins.Do(t.Context(), revalidatelogins.Deps{Revalidator: signin.OpenRevalidator(w.env), Provider: connectors.Open(w.env)})
+			done, err := revalidatelogins.Do(t.Context(), revalidatelogins.Deps{Revalidator: revalidate.Open(w.env), Provider: connectors.Open(w.env)})
 			mu.Lock()
 			defer mu.Unlock()
 			if total.Kept += done.Kept; err != nil {
@@ -314,24 +316,24 @@ func TestRenewalOnce(t *testing.T) {
 		})
 	}
 	group.Wait()
-	if total != (signin.RevalidationCounts{Kept: 1}) || !k.works() {
+	if total != (revalidate.Counts{Kept: 1}) || !k.works() {
 		t.Errorf("%+v, %v", total, k.works())
 	}
-	sessionStore := w.env.Stores(signin.SessionsResource)
-	record := w.stored(signin.SessionsResource)[0]
+	sessionStore := w.env.Stores(sessions.Resource)
+	record := w.stored(sessions.Resource)[0]
 	record.Object = []byte(strings.Replace(string(record.Object), `"sealed":"`, `"sealed":"x`, 1))
 	if _, err := sessionStore.Update(t.Context(), record); err != nil {
 		t.Fatal(err)
 	}
 	w.clock.forward(13 * time.Hour)
-	if done := w.run(); done != (signin.RevalidationCounts{Unanswered: 1}) {
+	if done := w.run(); done != (revalidate.Counts{Unanswered: 1}) {
 		t.Errorf("%+v", done)
 	}
 	if _, err := resource.Delete(t.Context(), kinds.AccessKeys(w.env), resource.DeleteInput{Caller: root, Name: k.name}); err != nil {
 		t.Fatal(err)
 	}
 	w.clock.forward(time.Hour)
-	if done := w.run(); done != (signin.RevalidationCounts{Forgotten: 1, Unrevoked: 1}) || len(w.stored(signin.SessionsResource)) > 0 {
+	if done := w.run(); done != (revalidate.Counts{Forgotten: 1, Unrevoked: 1}) || len(w.stored(sessions.Resource)) > 0 {
 		t.Errorf("%+v", done)
 	}
 }
@@ -343,9 +345,9 @@ func TestMovedSession(t *testing.T) {
 	ana := w.offline()
 	w.provider.person["sub"], w.provider.person["preferred_username"] = "1002", "ben"
 	ben := w.offline()
-	sessionStore := w.env.Stores(signin.SessionsResource)
+	sessionStore := w.env.Stores(sessions.Resource)
 	sealed := regexp.MustCompile(`"sealed":"[^"]+"`)
-	records := w.stored(signin.SessionsResource)
+	records := w.stored(sessions.Resource)
 	if len(records) != 2 {
 		t.Fatalf("%d sessions", len(records))
 	}
@@ -359,7 +361,7 @@ func TestMovedSession(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.clock.forward(13 * time.Hour)
-	if done := w.run(); done != (signin.RevalidationCounts{Kept: 1, Unanswered: 1}) || !ana.works() || !ben.works() {
+	if done := w.run(); done != (revalidate.Counts{Kept: 1, Unanswered: 1}) || !ana.works() || !ben.works() {
 		t.Errorf("%+v, %v, %v", done, ana.works(), ben.works())
 	}
 }
@@ -373,24 +375,24 @@ func TestRenewedAtCodeHost(t *testing.T) {
 	k := w.keep("gitforge1", h.login)
 	h.list("/user/teams", []any{map[string]any{"name": "Team 2", "slug": "team-2", "organization": map[string]any{"login": "Acme"}}})
 	w.clock.forward(13 * time.Hour)
-	if done := w.run(); done != (signin.RevalidationCounts{Kept: 1}) || !slices.Equal(w.user("ana").Spec.SSOGroups, []string{"acme:team-2"}) {
+	if done := w.run(); done != (revalidate.Counts{Kept: 1}) || !slices.Equal(w.user("ana").Spec.SSOGroups, []string{"acme:team-2"}) {
 		t.Errorf("%+v, %q", done, w.user("ana").Spec.SSOGroups)
 	}
 	// A code host that limits requests says nothing of the person. One that has suspended the account does.
 	account := w.provider.serve[h.api+"/user"]
 	w.provider.serve[h.api+"/user"] = forbids("X-RateLimit-Remaining", "0")
 	w.clock.forward(13 * time.Hour)
-	if done := w.run(); done != (signin.RevalidationCounts{Unanswered: 1}) {
+	if done := w.run(); done != (revalidate.Counts{Unanswered: 1}) {
 		t.Errorf("%+v", done)
 	}
 	w.provider.serve[h.api+"/user"] = account
 	w.clock.forward(time.Hour)
-	if done := w.run(); done != (signin.RevalidationCounts{Kept: 1}) || !k.works() {
+	if done := w.run(); done != (revalidate.Counts{Kept: 1}) || !k.works() {
 		t.Errorf("%+v, %v", done, k.works())
 	}
 	w.provider.serve[h.api+"/user"] = forbids("X-RateLimit-Remaining", "59")
 	w.clock.forward(13 * time.Hour)
-	if done := w.run(); done != (signin.RevalidationCounts{Ended: 1}) || k.works() {
+	if done := w.run(); done != (revalidate.Counts{Ended: 1}) || k.works() {
 		t.Errorf("%+v, %v", done, k.works())
 	}
 }

@@ -20,7 +20,7 @@ import (
 	"management.platform.sh/shared/model/identity"
 	"management.platform.sh/shared/model/secret"
 	"management.platform.sh/shared/settings"
-	"management.platform.sh/shared/signin"
+	"management.platform.sh/shared/signin/logins"
 	"management.platform.sh/test/signin/samltest"
 )
 
@@ -107,11 +107,11 @@ func TestSAML(t *testing.T) {
 	if request.Issuer != samlCallback || request.Callback != samlCallback || request.Policy.Format != samltest.Persistent || !request.Policy.Create {
 		t.Errorf("the request is %+v", request)
 	}
-	if left := w.stored(signin.Resource); len(left) > 0 {
+	if left := w.stored(logins.Resource); len(left) > 0 {
 		t.Errorf("%d records before anybody is known", len(left))
 	}
 	posted := w.post(w.idp.Answer(request).XML(t), request.RelayState)
-	records := w.stored(signin.Resource)
+	records := w.stored(logins.Resource)
 	if len(records) != 1 || len(w.stored("users")) > 0 || strings.Contains(string(records[0].Object), "ana") || strings.Contains(string(records[0].Object), "1001") {
 		t.Errorf("%d records and %d users before the browser is back, %s", len(records), len(w.stored("users")), records[0].Object)
 	}

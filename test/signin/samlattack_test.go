@@ -14,28 +14,30 @@ import (
 	"testing"
 	"time"
 
-	"management.platform.sh/shared/signin"
+	"management.platform.sh/shared/signin/method"
+	"management.platform.sh/shared/signin/provider"
+	"management.platform.sh/shared/signin/refusal"
 	"management.platform.sh/shared/signin/saml"
 	"management.platform.sh/test/signin/samltest"
 )
 
 // connector is the connector of the provider.
-func (w *samlWorld) connector(t testing.TB) signin.Connector {
+func (w *samlWorld) connector(t testing.TB) provider.Connector {
 	t.Helper()
-	for _, one := range signin.Connectors(w.config) {
+	for _, one := range method.Connectors(w.config) {
 		if one.ID == "saml" {
 			return one
 		}
 	}
 	t.Fatal("nobody can sign in at the provider")
-	return signin.Connector{}
+	return provider.Connector{}
 }
 
 // read has a response read as the answer to the request of a state.
-func (w *samlWorld) read(t testing.TB, response, state string) (signin.Person, error) {
+func (w *samlWorld) read(t testing.TB, response, state string) (provider.Person, error) {
 	t.Helper()
-	return saml.Open(w.env).HandleCallback(t.Context(), w.connector(t), signin.Response{
-		Request: signin.Request{State: state}, Values: samltest.Form(response, state),
+	return saml.Open(w.env).HandleCallback(t.Context(), w.connector(t), provider.Response{
+		Request: provider.Request{State: state}, Values: samltest.Form(response, state),
 	})
 }
 
@@ -43,7 +45,7 @@ func (w *samlWorld) read(t testing.TB, response, state string) (signin.Person, e
 func (w *samlWorld) wantUnread(t testing.TB, about, response, state string) {
 	t.Helper()
 	read, err := w.read(t, response, state)
-	var refusal *signin.Refusal
+	var refusal *refusal.Refusal
 	if err == nil || !errors.As(err, &refusal) || strings.Contains(err.Error(), "mallory") || strings.Contains(err.Error(), "1001") {
 		t.Errorf("%s: %+v, %v\n%s", about, read, err, response)
 	}

@@ -7,7 +7,7 @@ import (
 
 	"github.com/beevik/etree"
 
-	"management.platform.sh/shared/signin"
+	"management.platform.sh/shared/signin/provider"
 	"management.platform.sh/shared/signin/saml"
 	"management.platform.sh/test/signin/samltest"
 )
@@ -204,7 +204,7 @@ func FuzzSAML(f *testing.F) {
 	strict, loose := newSAML(f), newSAML(f)
 	loose.config.Auth.SAML.CAData, loose.config.Auth.SAML.InsecureSkipSignatureValidation = "", true
 	state := strings.Repeat("s", 43)
-	location, err := saml.Open(strict.env).AuthorizationURL(f.Context(), strict.connector(f), signin.Request{State: state})
+	location, err := saml.Open(strict.env).AuthorizationURL(f.Context(), strict.connector(f), provider.Request{State: state})
 	if err != nil {
 		f.Fatal(err)
 	}

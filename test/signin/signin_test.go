@@ -37,7 +37,8 @@ import (
 	"management.platform.sh/shared/platform"
 	"management.platform.sh/shared/process"
 	"management.platform.sh/shared/process/processtest"
-	"management.platform.sh/shared/signin"
+	"management.platform.sh/shared/signin/logins"
+	"management.platform.sh/shared/signin/oauth"
 	"management.platform.sh/shared/state/encryption"
 	"management.platform.sh/shared/state/redisstore/redistest"
 	"management.platform.sh/shared/state/store"
@@ -170,8 +171,8 @@ func text(t testing.TB, answer *http.Response) string {
 // asked is the query with which the program sends the browser.
 func asked() url.Values {
 	return url.Values{
-		"response_type": {"code"}, "client_id": {signin.ClientID}, "redirect_uri": {program}, "state": {known},
-		"code_challenge": {signin.S256(verifier)}, "code_challenge_method": {"S256"},
+		"response_type": {"code"}, "client_id": {oauth.ClientID}, "redirect_uri": {program}, "state": {known},
+		"code_challenge": {oauth.S256(verifier)}, "code_challenge_method": {"S256"},
 	}
 }
 
@@ -218,7 +219,7 @@ func (b *browser) confirm(callback *http.Response, decision string) url.Values {
 func (w *world) fetch(code string, change func(url.Values)) (status int, answer map[string]any) {
 	w.t.Helper()
 	form := url.Values{
-		"grant_type": {"authorization_code"}, "client_id": {signin.ClientID}, "code": {code}, "code_verifier": {verifier}, "redirect_uri": {program},
+		"grant_type": {"authorization_code"}, "client_id": {oauth.ClientID}, "code": {code}, "code_verifier": {verifier}, "redirect_uri": {program},
 	}
 	if change != nil {
 		change(form)
@@ -277,7 +278,7 @@ func (w *world) wantRefused(about string, answer *http.Response, status int) {
 	if answer.StatusCode != status || !strings.HasPrefix(answer.Header.Get("Content-Type"), "text/html") || !strings.Contains(body, "<dt>Request</dt>") {
 		w.t.Errorf("%s: %d %s", about, answer.StatusCode, body)
 	}
-	if users, attempts, keys := w.stored("users"), w.stored(signin.Resource), w.stored("ownedaccesskeys"); len(users)+len(attempts)+len(keys) > 0 {
+	if users, attempts, keys := w.stored("users"), w.stored(logins.Resource), w.stored("ownedaccesskeys"); len(users)+len(attempts)+len(keys) > 0 {
 		w.t.Errorf("%s: there are %d users, %d sign-ins and %d keys", about, len(users), len(attempts), len(keys))
 	}
 }
@@ -288,7 +289,7 @@ func TestSignIn(t *testing.T) {
 	w := newWorld(t)
 	b := w.browser()
 	location := b.start()
-	if left := w.stored(signin.Resource); len(left) > 0 {
+	if left := w.stored(logins.Resource); len(left) > 0 {
 		t.Errorf("%d records before anybody is known", len(left))
 	}
 	callback := b.send(base+"/auth/oidc/callback?"+w.provider.login(location).Encode(), nil)
@@ -319,7 +320,7 @@ func TestSignIn(t *testing.T) {
 		t.Errorf("the user is %+v", ana.Spec)
 	}
 	code := back.Get("code")
-	for _, resource := range []string{signin.Resource, "users", "ownedaccesskeys"} {
+	for _, resource := range []string{logins.Resource, "users", "ownedaccesskeys"} {
 		for _, record := range w.stored(resource) {
 			for _, hidden := range []string{code, key, clientSecret, verifier} {
 				if strings.Contains(string(record.Object)+record.Name+record.Digest, hidden) {
@@ -537,7 +538,7 @@ func TestStart(t *testing.T) {
 			try("a parameter "+name, name, value, 400)
 		}
 	}
-	if left := w.stored(signin.Resource); len(left) > 0 {
+	if left := w.stored(logins.Resource); len(left) > 0 {
 		t.Errorf("%d records", len(left))
 	}
 }
@@ -588,7 +589,7 @@ func TestCallback(t *testing.T) {
 	if answer := callback(replayed, w.provider.login(location)); answer.StatusCode != http.StatusBadRequest {
 		t.Errorf("a replay: %d", answer.StatusCode)
 	}
-	if got := len(w.stored(signin.Resource)); got != 1 {
+	if got := len(w.stored(logins.Resource)); got != 1 {
 		t.Errorf("%d sign-ins", got)
 	}
 }
@@ -1069,7 +1070,7 @@ func TestForgotten(t *testing.T) {
 		if err := w.server.Run(t.Context(), expirekeys.Function); err != nil {
 			t.Fatal(err)
 		}
-		if got := len(w.stored(signin.Resource)); got != row.left {
+		if got := len(w.stored(logins.Resource)); got != row.left {
 			t.Errorf("after %s: %d sign-ins are left", row.after, got)
 		}
 	}
@@ -1082,7 +1083,7 @@ func TestConsoleSignsIn(t *testing.T) {
 	w := newWorld(t)
 	b := w.browser()
 	query := asked()
-	query.Set("redirect_uri", base+signin.ConsolePath)
+	query.Set("redirect_uri", base+oauth.ConsolePath)
 	begun := b.send(base+"/auth/oidc/login?"+query.Encode(), nil)
 	callback := b.send(base+"/auth/oidc/callback?"+w.provider.login(begun.Header.Get("Location")).Encode(), nil)
 	at, err := url.Parse(callback.Header.Get("Location"))
@@ -1094,10 +1095,10 @@ func TestConsoleSignsIn(t *testing.T) {
 	}
 	decided := b.send(base+"/auth/confirm", url.Values{"id": {at.Query().Get("id")}, "decision": {"allow"}}, "Sec-Fetch-Site", "same-origin")
 	back, err := url.Parse(decided.Header.Get("Location"))
-	if err != nil || !strings.HasPrefix(back.String(), base+signin.ConsolePath+"?") {
+	if err != nil || !strings.HasPrefix(back.String(), base+oauth.ConsolePath+"?") {
 		t.Fatalf("%s, %v", back, err)
 	}
-	status, answer := w.fetch(back.Query().Get("code"), func(form url.Values) { form.Set("redirect_uri", base+signin.ConsolePath) })
+	status, answer := w.fetch(back.Query().Get("code"), func(form url.Values) { form.Set("redirect_uri", base+oauth.ConsolePath) })
 	if status != http.StatusOK || answer["user"] != "ana" {
 		t.Errorf("%d %v", status, answer)
 	}

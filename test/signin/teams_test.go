@@ -17,7 +17,8 @@ import (
 	"management.platform.sh/shared/kinds"
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/model/identity"
-	"management.platform.sh/shared/signin"
+	"management.platform.sh/shared/signin/annotations"
+	"management.platform.sh/shared/signin/authorize"
 	"management.platform.sh/shared/signin/connectors"
 )
 
@@ -158,7 +159,7 @@ func TestLastAdmin(t *testing.T) {
 		t.Fatalf("the caller is in %q", caller.Groups)
 	}
 	w.provider.person["groups"] = []string{}
-	if notes := w.finish(); notes[signin.AnnotationOutcome] != "last_admin" {
+	if notes := w.finish(); notes[annotations.AnnotationOutcome] != "last_admin" {
 		t.Errorf("%v", notes)
 	}
 	if answer := w.browser().prove(); answer.StatusCode != http.StatusForbidden || !strings.Contains(text(t, answer), model.ClusterRoleAdmin) {
@@ -187,7 +188,7 @@ func (w *world) finish() map[string]string {
 		cookies[name] = cookie.Value
 	}
 	// The annotations of a refusal come with its error.
-	result, _ := finishlogin.Do(w.t.Context(), finishlogin.Deps{Callback: signin.OpenCallback(w.env), Provider: connectors.Open(w.env)}, frame.FormInput{
+	result, _ := finishlogin.Do(w.t.Context(), finishlogin.Deps{Callback: authorize.OpenCallback(w.env), Provider: connectors.Open(w.env)}, frame.FormInput{
 		Segment: func(string) string { return "oidc" }, Query: query, Cookies: cookies,
 	})
 	return result.Annotations
@@ -199,14 +200,14 @@ func TestNotes(t *testing.T) {
 	w := newWorld(t)
 	notes := w.finish()
 	for name, want := range map[string]string{
-		signin.AnnotationConnector: "oidc", signin.AnnotationUser: "ana", signin.AnnotationCreated: "ana", signin.AnnotationAdded: "dev",
-		signin.AnnotationTeams: "dev", signin.AnnotationRemoved: "", signin.AnnotationLeft: "", signin.AnnotationDropped: "",
+		annotations.AnnotationConnector: "oidc", annotations.AnnotationUser: "ana", annotations.AnnotationCreated: "ana", annotations.AnnotationAdded: "dev",
+		annotations.AnnotationTeams: "dev", annotations.AnnotationRemoved: "", annotations.AnnotationLeft: "", annotations.AnnotationDropped: "",
 	} {
 		if notes[name] != want {
 			t.Errorf("%s is %q, want %q", name, notes[name], want)
 		}
 	}
-	if subject := notes[signin.AnnotationSubject]; subject == "" || strings.Contains(subject, "1001") {
+	if subject := notes[annotations.AnnotationSubject]; subject == "" || strings.Contains(subject, "1001") {
 		t.Errorf("the subject is %q", subject)
 	}
 	long := make([]string, 60)
@@ -215,12 +216,12 @@ func TestNotes(t *testing.T) {
 	}
 	w.provider.person["groups"] = append(long, identity.Admins, "system:masters")
 	notes = w.finish()
-	if notes[signin.AnnotationRemoved] != "dev" || notes[signin.AnnotationDropped] != "2" || notes[signin.AnnotationLeft] != "10" || notes[signin.AnnotationCreated] != "" ||
-		!strings.HasSuffix(notes[signin.AnnotationAdded], " more") || len(notes[signin.AnnotationAdded]) > 1200 || len(notes[signin.AnnotationTeams]) > 1200 {
+	if notes[annotations.AnnotationRemoved] != "dev" || notes[annotations.AnnotationDropped] != "2" || notes[annotations.AnnotationLeft] != "10" || notes[annotations.AnnotationCreated] != "" ||
+		!strings.HasSuffix(notes[annotations.AnnotationAdded], " more") || len(notes[annotations.AnnotationAdded]) > 1200 || len(notes[annotations.AnnotationTeams]) > 1200 {
 		t.Errorf("%q", notes)
 	}
 	w.config.Auth.DisableUserCreation, w.provider.person["sub"] = true, "1002"
-	if notes = w.finish(); notes[signin.AnnotationOutcome] != "not_set_up" || notes[signin.AnnotationSubject] == "" || len(w.teams()) != 51 {
+	if notes = w.finish(); notes[annotations.AnnotationOutcome] != "not_set_up" || notes[annotations.AnnotationSubject] == "" || len(w.teams()) != 51 {
 		t.Errorf("%q, and %d teams", notes, len(w.teams()))
 	}
 }

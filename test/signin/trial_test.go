@@ -29,7 +29,8 @@ import (
 	"management.platform.sh/shared/model/secret"
 	"management.platform.sh/shared/process/processtest"
 	"management.platform.sh/shared/settings"
-	"management.platform.sh/shared/signin"
+	"management.platform.sh/shared/signin/logins"
+	"management.platform.sh/shared/signin/trial"
 	"management.platform.sh/test/signin/samltest"
 )
 
@@ -102,7 +103,7 @@ func TestTrial(t *testing.T) {
 			if row.change != nil {
 				row.change(w)
 			}
-			trials := signin.OpenTrials(w.env)
+			trials := trial.Open(w.env)
 			begun, err := trials.Begin(t.Context(), row.connector, "")
 			if err != nil {
 				t.Fatal(err)
@@ -115,7 +116,7 @@ func TestTrial(t *testing.T) {
 			if body := text(t, answer); answer.StatusCode != row.status || row.status == http.StatusOK && !strings.Contains(body, "Nobody was signed in") {
 				t.Errorf("%d %s", answer.StatusCode, body)
 			}
-			for _, record := range w.stored(signin.Resource) {
+			for _, record := range w.stored(logins.Resource) {
 				if strings.Contains(string(record.Object), "1001") || strings.Contains(record.Name+string(record.Object), begun.State) {
 					t.Errorf("the state has %s %s", record.Name, record.Object)
 				}
@@ -133,11 +134,11 @@ func TestTrial(t *testing.T) {
 			if err != nil || found == nil || !row.want(found) {
 				t.Errorf("%+v, %v", found, err)
 			}
-			if left := w.stored(signin.Resource); len(left) > 0 {
+			if left := w.stored(logins.Resource); len(left) > 0 {
 				t.Errorf("%d records are left", len(left))
 			}
 			w.wantNobody()
-			if _, _, err := trials.End(t.Context(), begun.State, ""); !errors.Is(err, signin.ErrUnknownTrial) {
+			if _, _, err := trials.End(t.Context(), begun.State, ""); !errors.Is(err, trial.ErrUnknown) {
 				t.Error("a trial has two reports")
 			}
 		})
@@ -170,7 +171,7 @@ func TestForgedTrial(t *testing.T) {
 		}
 	}
 	// A sign-in that is not a trial does not become one, and the answer of another browser is not the one of the trial.
-	trials := signin.OpenTrials(w.env)
+	trials := trial.Open(w.env)
 	begun, err := trials.Begin(t.Context(), "oidc", "")
 	if err != nil {
 		t.Fatal(err)
@@ -417,7 +418,7 @@ func TestTrialOverTheAPI(t *testing.T) {
 			if code, _, fields := w.ask(row.key, "", reportOf(begun)); code != http.StatusUnprocessableEntity || !slices.Equal(fields, []string{"spec.trial"}) {
 				t.Errorf("a second time: %d %v", code, fields)
 			}
-			if left := w.stored(signin.Resource); len(left) > 0 || len(w.stored("users")) > 0 || len(w.stored("teams")) > 0 || len(w.stored("ownedaccesskeys")) != len(w.keys) {
+			if left := w.stored(logins.Resource); len(left) > 0 || len(w.stored("users")) > 0 || len(w.stored("teams")) > 0 || len(w.stored("ownedaccesskeys")) != len(w.keys) {
 				t.Errorf("%d records are left, or there is a user, a team or a key", len(left))
 			}
 		})
@@ -462,7 +463,7 @@ func TestTrialRefused(t *testing.T) {
 	if code, _, fields := w.ask("root", "", `{"connector":"oidc"}`); code != http.StatusUnprocessableEntity || !slices.Equal(fields, []string{"spec.connector"}) {
 		t.Errorf("without connectors: %d %v", code, fields)
 	}
-	if left := w.stored(signin.Resource); len(left) > 0 {
+	if left := w.stored(logins.Resource); len(left) > 0 {
 		t.Errorf("%d records are left", len(left))
 	}
 }
@@ -480,7 +481,7 @@ func TestTrialsOfOthers(t *testing.T) {
 	first, second := w.begin("oidc"), w.begin("oidc")
 	w.follow(w.browser(), first.Address)
 	refused("another admin", "other", reportOf(first))
-	if found, _, err := signin.OpenTrials(w.env).End(t.Context(), first.Trial, ""); !errors.Is(err, signin.ErrUnknownTrial) {
+	if found, _, err := trial.Open(w.env).End(t.Context(), first.Trial, ""); !errors.Is(err, trial.ErrUnknown) {
 		t.Errorf("a program with the state: %v, %v", found, err)
 	}
 	b := w.browser()
@@ -511,7 +512,7 @@ func TestTrialsAreBounded(t *testing.T) {
 	if code, _, _ := w.ask("other", "", `{"connector":"oidc"}`); code != http.StatusCreated {
 		t.Errorf("another admin: %d", code)
 	}
-	if _, err := signin.OpenTrials(w.env).Begin(t.Context(), "oidc", ""); err != nil {
+	if _, err := trial.Open(w.env).Begin(t.Context(), "oidc", ""); err != nil {
 		t.Errorf("a program with the state: %v", err)
 	}
 }

@@ -22,7 +22,7 @@ import (
 	"management.platform.sh/shared/model/apierror"
 	"management.platform.sh/shared/model/identity"
 	"management.platform.sh/shared/platform"
-	"management.platform.sh/shared/signin"
+	"management.platform.sh/shared/signin/logins"
 	"management.platform.sh/shared/state/encryption"
 )
 
@@ -47,7 +47,7 @@ type Passwords struct {
 // Open returns the passwords of the users of an environment.
 func Open(env *platform.Environment, users *user.Registry) *Passwords {
 	return &Passwords{
-		env: env, users: users, hasher: OpenHasher(env), failures: signin.Throttle(env, "too many wrong passwords: try again later"),
+		env: env, users: users, hasher: OpenHasher(env), failures: logins.Throttle(env, "too many wrong passwords: try again later"),
 	}
 }
 

@@ -26,7 +26,7 @@ import (
 	"management.platform.sh/shared/model/identity"
 	"management.platform.sh/shared/model/secret"
 	"management.platform.sh/shared/platform"
-	"management.platform.sh/shared/signin"
+	"management.platform.sh/shared/signin/logins"
 	"management.platform.sh/shared/state/encryption"
 	"management.platform.sh/shared/state/redisstore/redistest"
 	"management.platform.sh/shared/state/store"
@@ -342,7 +342,7 @@ func TestFailures(t *testing.T) {
 	if _, err := w.set(ana, first, second, false); err != nil {
 		t.Errorf("after fifteen minutes: %v", err)
 	}
-	due, err := signin.Failures(w.env).Due(t.Context(), store.DueQuery{Until: w.now.Add(limits.PasswordFailuresWindow)})
+	due, err := logins.Failures(w.env).Due(t.Context(), store.DueQuery{Until: w.now.Add(limits.PasswordFailuresWindow)})
 	if err != nil || len(due) != 1 {
 		t.Errorf("the count never expires: %d, %v", len(due), err)
 	}

@@ -27,15 +27,19 @@ import (
 	"management.platform.sh/shared/model/identity"
 	"management.platform.sh/shared/model/secret"
 	"management.platform.sh/shared/platform"
-	"management.platform.sh/shared/signin"
+	"management.platform.sh/shared/signin/annotations"
+	"management.platform.sh/shared/signin/logins"
+	"management.platform.sh/shared/signin/method"
+	"management.platform.sh/shared/signin/oauth"
 	"management.platform.sh/shared/signin/oidc"
+	"management.platform.sh/shared/signin/token"
 	"management.platform.sh/shared/signin/upstream"
 	"management.platform.sh/shared/state/store"
 )
 
 // The names that RFC 8693 gives to the grant and to kinds of tokens.
 const (
-	GrantType   = signin.ExchangeGrant
+	GrantType   = oauth.TokenExchangeGrant
 	TypeJWT     = "urn:ietf:params:oauth:token-type:jwt"
 	TypeIDToken = "urn:ietf:params:oauth:token-type:id_token" //nolint:gosec // the name of a kind
 	TypeAccess  = "urn:ietf:params:oauth:token-type:access_token"
@@ -130,7 +134,7 @@ type ruleSnapshot struct {
 func Open(env *platform.Environment) *Exchanger {
 	return platform.Single(env, func(env *platform.Environment) *Exchanger {
 		return &Exchanger{
-			env: env, issuers: oidc.OpenIssuers(env), rules: trustrule.Open(env), keys: accesskey.Open(env), directory: directory.Open(env), uses: signin.Records(env),
+			env: env, issuers: oidc.OpenIssuers(env), rules: trustrule.Open(env), keys: accesskey.Open(env), directory: directory.Open(env), uses: logins.Records(env),
 		}
 	})
 }
@@ -153,7 +157,7 @@ type TokenResponse struct {
 //
 // Errors: RefusedError; ServiceUnavailable if the issuer does not answer; those of the store and of the keys.
 func (f *Exchanger) Exchange(ctx context.Context, raw, name, attempt string) (response TokenResponse, err error) {
-	recorder := signin.RecorderOf(ctx)
+	recorder := annotations.RecorderOf(ctx)
 	recorder.Set(AnnotationOutcome, "refused")
 	defer func() {
 		if refused := (*RefusedError)(nil); errors.As(err, &refused) {
@@ -287,7 +291,7 @@ func (f *Exchanger) matchRule(
 			reasons = append(reasons, rule.Name+": "+result.err.Error())
 			continue
 		}
-		annotateClaims(signin.RecorderOf(ctx).Set, result.claims)
+		annotateClaims(annotations.RecorderOf(ctx).Set, result.claims)
 		refused := f.checkRule(rule, result.claims)
 		switch {
 		case refused != nil:
@@ -317,7 +321,7 @@ func (f *Exchanger) checkRule(rule *model.TrustRule, claims trustrule.Claims) *R
 	}
 	audience := rule.Spec.Audience
 	if audience == "" {
-		audience = signin.Address(f.env.Config())
+		audience = method.Address(f.env.Config())
 	}
 	if audience == "" {
 		return newRefusal("the platform does not know its own address: an admin must set platformHost, or the audience of the trust rule", "no audience").withRank(rankAudience)
@@ -402,7 +406,7 @@ func (f *Exchanger) claimToken(
 		return store.Record{}, fmt.Errorf("encoding the use of a token: %w", err)
 	}
 	note := store.Record{
-		Name: "job-" + signin.Digest("job", issuer, kind, id), Owner: trustrule.Owner(rule).String(), Created: now, Expires: now.Add(maxTokenAge + 2*skew), Object: object,
+		Name: "job-" + oauth.Digest("job", issuer, kind, id), Owner: trustrule.Owner(rule).String(), Created: now, Expires: now.Add(maxTokenAge + 2*skew), Object: object,
 	}
 	note.Revision, err = f.uses.Create(ctx, note)
 	if errors.Is(err, store.ErrExists) {
@@ -459,7 +463,7 @@ func (f *Exchanger) endUnusedKey(ctx context.Context, reference model.AccessKeyR
 	case string(key.UID) != reference.UID || !record.Activity.IsZero() || key.DeletionTimestamp != nil:
 		return newTokenUsedError()
 	}
-	return resource.Revoke(ctx, f.keys, signin.Sweeper, key)
+	return resource.Revoke(ctx, f.keys, token.Sweeper, key)
 }
 
 // noteKey notes the access key that a token gave, if the request can be repeated. If a repetition has taken over, or the note cannot be
@@ -476,7 +480,7 @@ func (f *Exchanger) noteKey(ctx context.Context, note store.Record, key *model.O
 	}
 	tokenUsed.Key = &model.AccessKeyReference{Name: key.Name, UID: string(key.UID)}
 	if _, err := f.writeUse(ctx, note, tokenUsed); err != nil {
-		if revokeErr := resource.Revoke(context.WithoutCancel(ctx), f.keys, signin.Sweeper, key); revokeErr != nil {
+		if revokeErr := resource.Revoke(context.WithoutCancel(ctx), f.keys, token.Sweeper, key); revokeErr != nil {
 			f.env.Log.ErrorContext(ctx, "deleting the access key of a job that did not get it", "key", key.Name, "error", revokeErr)
 		}
 		return err
@@ -506,7 +510,7 @@ func attemptDigest(attempt string) string {
 	if attempt == "" {
 		return ""
 	}
-	return signin.Digest("attempt", attempt)
+	return oauth.Digest("attempt", attempt)
 }
 
 // issueKey makes the key. Errors: those of the store and of the keys.

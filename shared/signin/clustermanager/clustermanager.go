@@ -10,14 +10,16 @@ import (
 
 	"management.platform.sh/shared/model/secret"
 	"management.platform.sh/shared/platform"
-	"management.platform.sh/shared/signin"
+	"management.platform.sh/shared/signin/oauth"
+	"management.platform.sh/shared/signin/provider"
+	"management.platform.sh/shared/signin/refusal"
 	"management.platform.sh/shared/signin/upstream"
 )
 
 // maxToken is the largest API token that is sent, in bytes.
 const maxToken = 1 << 10
 
-// Provider implements signin.Provider and signin.Refresher.
+// Provider implements provider.Provider and provider.Refresher.
 type Provider struct{ env *platform.Environment }
 
 // Open returns the cluster managers of an environment.
@@ -50,44 +52,44 @@ type list[T any] struct {
 	} `json:"pagination"`
 }
 
-// AuthorizationURL implements signin.Provider: the page on which somebody enters their token is one of the platform.
-func (*Provider) AuthorizationURL(_ context.Context, conn signin.Connector, request signin.Request) (string, error) {
+// AuthorizationURL implements provider.Provider: the page on which somebody enters their token is one of the platform.
+func (*Provider) AuthorizationURL(_ context.Context, conn provider.Connector, request provider.Request) (string, error) {
 	return conn.RedirectURI + "?" + url.Values{"state": {request.State}}.Encode(), nil
 }
 
-// HandleCallback implements signin.Provider.
-func (p *Provider) HandleCallback(ctx context.Context, conn signin.Connector, callback signin.Response) (signin.Person, error) {
-	token, err := signin.Parameter(callback.Values, signin.TokenField)
+// HandleCallback implements provider.Provider.
+func (p *Provider) HandleCallback(ctx context.Context, conn provider.Connector, callback provider.Response) (provider.Person, error) {
+	token, err := oauth.Parameter(callback.Values, provider.TokenField)
 	if err != nil {
-		return signin.Person{}, err
+		return provider.Person{}, err
 	}
 	token = strings.TrimSpace(token)
 	if token == "" || len(token) > maxToken || strings.ContainsFunc(token, func(c rune) bool { return c <= ' ' || c > '~' }) {
-		return signin.Person{}, signin.RefusedByProvider("what was entered is no token")
+		return provider.Person{}, refusal.ByProvider("what was entered is no token")
 	}
 	api, err := p.newAPI(conn, token)
 	if err != nil {
-		return signin.Person{}, err
+		return provider.Person{}, err
 	}
 	defer api.Client.CloseIdleConnections()
 	var users list[user]
 	if err := api.Get(ctx, "/users?me=true", &users); err != nil {
-		return signin.Person{}, err
+		return provider.Person{}, err
 	}
 	// A server that does not know the parameter lists everybody that the token may see.
 	if len(users.Data) != 1 || !users.Data[0].Me {
-		return signin.Person{}, signin.Misconfigured("the cluster manager does not say whose token it is")
+		return provider.Person{}, refusal.Misconfigured("the cluster manager does not say whose token it is")
 	}
 	person, err := mapUser(users.Data[0])
 	if err != nil {
-		return signin.Person{}, err
+		return provider.Person{}, err
 	}
 	var principals list[principal]
 	if err := api.Get(ctx, "/principals", &principals); err != nil {
-		return signin.Person{}, err
+		return provider.Person{}, err
 	}
 	if principals.Pagination.Next != "" {
-		return signin.Person{}, signin.Misconfigured("the groups of the person are on more than one page")
+		return provider.Person{}, refusal.Misconfigured("the groups of the person are on more than one page")
 	}
 	for _, conn := range principals.Data {
 		if conn.Type == "group" && conn.Member {
@@ -96,23 +98,23 @@ func (p *Provider) HandleCallback(ctx context.Context, conn signin.Connector, ca
 	}
 	if conn.Settings.ClusterManager.BearerToken != "" {
 		// The platform asks again with its own token. It keeps no more of the person than their ID.
-		person.Session = signin.Session{AccessToken: secret.String(person.Subject)}
+		person.Session = provider.Session{AccessToken: secret.String(person.Subject)}
 	}
 	return person, nil
 }
 
-// Refresh implements signin.Refresher.
-func (p *Provider) Refresh(ctx context.Context, conn signin.Connector, session signin.Session, _ func(signin.Session) error) (signin.Person, error) {
+// Refresh implements provider.Refresher.
+func (p *Provider) Refresh(ctx context.Context, conn provider.Connector, session provider.Session, _ func(provider.Session) error) (provider.Person, error) {
 	api, err := p.newAPI(conn, conn.Settings.ClusterManager.BearerToken.Reveal())
 	if err != nil {
-		return signin.Person{}, err
+		return provider.Person{}, err
 	}
 	defer api.Client.CloseIdleConnections()
 	id := session.AccessToken.Reveal()
 	// A list, because a user who is gone must not look like an API that is gone.
 	var users list[user]
 	if err := api.Get(ctx, "/users?"+url.Values{"id": {id}}.Encode(), &users); err != nil {
-		return signin.Person{}, upstream.TranslateServiceError(err)
+		return provider.Person{}, upstream.TranslateServiceError(err)
 	}
 	for _, account := range users.Data {
 		if account.ID == id {
@@ -122,27 +124,27 @@ func (p *Provider) Refresh(ctx context.Context, conn signin.Connector, session s
 		}
 	}
 	if users.Data == nil || len(users.Data) > 0 || users.Pagination.Next != "" {
-		return signin.Person{}, signin.Misconfigured("the cluster manager does not say whether the user is there")
+		return provider.Person{}, refusal.Misconfigured("the cluster manager does not say whether the user is there")
 	}
-	return signin.Person{}, signin.RefusedByProvider("the user is not at the cluster manager any more")
+	return provider.Person{}, refusal.ByProvider("the user is not at the cluster manager any more")
 }
 
-// EndSessionURL implements signin.Provider: there is no session that could end.
-func (*Provider) EndSessionURL(context.Context, signin.Connector) (string, error) { return "", nil }
+// EndSessionURL implements provider.Provider: there is no session that could end.
+func (*Provider) EndSessionURL(context.Context, provider.Connector) (string, error) { return "", nil }
 
 // newAPI returns the API of a cluster manager for the owner of a token.
-func (p *Provider) newAPI(conn signin.Connector, token string) (upstream.API, error) {
+func (p *Provider) newAPI(conn provider.Connector, token string) (upstream.API, error) {
 	settings := conn.Settings.ClusterManager
 	client, err := upstream.NewClient(p.env, upstream.Trust{Insecure: settings.Insecure, CAFile: p.env.Endpoints.CAFile})
 	return upstream.API{Client: client, Base: "https://" + settings.Host + "/v3", Token: token}, err
 }
 
 // mapUser returns who a user is. The ID identifies them: user names can be changed.
-func mapUser(account user) (signin.Person, error) {
+func mapUser(account user) (provider.Person, error) {
 	if account.Enabled != nil && !*account.Enabled {
-		return signin.Person{}, signin.NotAdmitted("the user is disabled at the cluster manager")
+		return provider.Person{}, refusal.NotAdmitted("the user is disabled at the cluster manager")
 	}
-	return signin.Person{
+	return provider.Person{
 		Subject: account.ID, Username: account.Username.Value, PreferredUsername: account.Username.Value, DisplayName: account.Name.Value,
 		LeftOut: upstream.UnreadableNames(map[string]upstream.Text{"username": account.Username, "name": account.Name}),
 	}, nil

@@ -12,7 +12,8 @@ import (
 
 	"management.platform.sh/shared/model/secret"
 	"management.platform.sh/shared/platform"
-	"management.platform.sh/shared/signin"
+	"management.platform.sh/shared/signin/provider"
+	"management.platform.sh/shared/signin/refusal"
 	"management.platform.sh/shared/signin/upstream"
 )
 
@@ -26,20 +27,20 @@ type host struct {
 	client *http.Client
 }
 
-// codeHost is the code that the code hosts share: it begins an attempt, and exchanges the code. It implements signin.Provider.
+// codeHost is the code that the code hosts share: it begins an attempt, and exchanges the code. It implements provider.Provider.
 type codeHost struct {
 	env *platform.Environment
 	// host returns where the code host of a connector is.
-	host func(one signin.Connector) (host, upstream.Trust)
+	host func(one provider.Connector) (host, upstream.Trust)
 	// fetchPerson asks who the owner of a token is.
-	fetchPerson func(ctx context.Context, api upstream.API, one signin.Connector) (signin.Person, error)
+	fetchPerson func(ctx context.Context, api upstream.API, one provider.Connector) (provider.Person, error)
 }
 
-// parsed returns the code host of a connector. Errors: signin.Refusal.
-func (p *codeHost) parsed(conn signin.Connector) (host, error) {
+// parsed returns the code host of a connector. Errors: refusal.Refusal.
+func (p *codeHost) parsed(conn provider.Connector) (host, error) {
 	target, trust := p.host(conn)
 	if parsed, err := url.Parse(target.config.Endpoint.AuthURL); err != nil || parsed.Scheme != "https" || parsed.Host == "" {
-		return host{}, signin.Misconfigured("the address of the provider is not an https URL")
+		return host{}, refusal.Misconfigured("the address of the provider is not an https URL")
 	}
 	var err error
 	target.client, err = upstream.NewClient(p.env, trust)
@@ -48,8 +49,8 @@ func (p *codeHost) parsed(conn signin.Connector) (host, error) {
 	return target, err
 }
 
-// AuthorizationURL implements signin.Provider.
-func (p *codeHost) AuthorizationURL(_ context.Context, conn signin.Connector, request signin.Request) (string, error) {
+// AuthorizationURL implements provider.Provider.
+func (p *codeHost) AuthorizationURL(_ context.Context, conn provider.Connector, request provider.Request) (string, error) {
 	target, err := p.parsed(conn)
 	if err != nil {
 		return "", err
@@ -57,59 +58,59 @@ func (p *codeHost) AuthorizationURL(_ context.Context, conn signin.Connector, re
 	return target.config.AuthCodeURL(request.State, oauth2.S256ChallengeOption(request.Verifier)), nil
 }
 
-// HandleCallback implements signin.Provider.
-func (p *codeHost) HandleCallback(ctx context.Context, conn signin.Connector, callback signin.Response) (signin.Person, error) {
+// HandleCallback implements provider.Provider.
+func (p *codeHost) HandleCallback(ctx context.Context, conn provider.Connector, callback provider.Response) (provider.Person, error) {
 	code, issuer, err := callback.Code()
 	if err != nil {
-		return signin.Person{}, err
+		return provider.Person{}, err
 	}
 	target, err := p.parsed(conn)
 	if err != nil {
-		return signin.Person{}, err
+		return provider.Person{}, err
 	}
 	defer target.client.CloseIdleConnections()
 	// The code hosts name no issuer. An answer that names one is that of another provider.
 	if issuer != "" && !strings.HasPrefix(target.config.Endpoint.AuthURL, issuer+"/") {
-		return signin.Person{}, signin.RefusedByProvider("the answer is that of another issuer")
+		return provider.Person{}, refusal.ByProvider("the answer is that of another issuer")
 	}
 	tokens, err := target.config.Exchange(context.WithValue(ctx, oauth2.HTTPClient, target.client), code, oauth2.VerifierOption(callback.Verifier))
 	if err != nil {
-		return signin.Person{}, upstream.TranslateError(err)
+		return provider.Person{}, upstream.TranslateError(err)
 	}
 	return p.identify(ctx, conn, target, tokens)
 }
 
-// Refresh implements signin.Refresher.
-func (p *codeHost) Refresh(ctx context.Context, conn signin.Connector, session signin.Session, save func(signin.Session) error) (signin.Person, error) {
+// Refresh implements provider.Refresher.
+func (p *codeHost) Refresh(ctx context.Context, conn provider.Connector, session provider.Session, save func(provider.Session) error) (provider.Person, error) {
 	target, err := p.parsed(conn)
 	if err != nil {
-		return signin.Person{}, err
+		return provider.Person{}, err
 	}
 	defer target.client.CloseIdleConnections()
 	tokens, err := upstream.RefreshTokens(ctx, target.client, target.config, session, save)
 	if err != nil {
-		return signin.Person{}, err
+		return provider.Person{}, err
 	}
 	return p.identify(ctx, conn, target, tokens)
 }
 
 // identify returns the owner of a token.
-func (p *codeHost) identify(ctx context.Context, conn signin.Connector, target host, tokens *oauth2.Token) (signin.Person, error) {
+func (p *codeHost) identify(ctx context.Context, conn provider.Connector, target host, tokens *oauth2.Token) (provider.Person, error) {
 	if !strings.EqualFold(tokens.TokenType, "bearer") {
-		return signin.Person{}, signin.Misconfigured("the provider gave a token of another type")
+		return provider.Person{}, refusal.Misconfigured("the provider gave a token of another type")
 	}
 	person, err := p.fetchPerson(ctx, upstream.API{Client: target.client, Base: target.api, Token: tokens.AccessToken}, conn)
-	person.Session = signin.Session{AccessToken: secret.String(tokens.AccessToken), RefreshToken: secret.String(tokens.RefreshToken)}
+	person.Session = provider.Session{AccessToken: secret.String(tokens.AccessToken), RefreshToken: secret.String(tokens.RefreshToken)}
 	return person, err
 }
 
-// EndSessionURL implements signin.Provider: the code hosts have no address at which a session ends.
-func (*codeHost) EndSessionURL(context.Context, signin.Connector) (string, error) { return "", nil }
+// EndSessionURL implements provider.Provider: the code hosts have no address at which a session ends.
+func (*codeHost) EndSessionURL(context.Context, provider.Connector) (string, error) { return "", nil }
 
 // checkAccountID checks that the ID of an account is positive.
 func checkAccountID(id int64) error {
 	if id <= 0 {
-		return signin.Misconfigured("the provider names no number of the account")
+		return refusal.Misconfigured("the provider names no number of the account")
 	}
 	return nil
 }

@@ -11,7 +11,8 @@ import (
 	"golang.org/x/oauth2"
 
 	"management.platform.sh/shared/platform"
-	"management.platform.sh/shared/signin"
+	"management.platform.sh/shared/signin/provider"
+	"management.platform.sh/shared/signin/refusal"
 	"management.platform.sh/shared/signin/upstream"
 )
 
@@ -22,8 +23,8 @@ const (
 )
 
 // OpenGitForge1 returns the first code host of an environment.
-func OpenGitForge1(env *platform.Environment) signin.Provider {
-	return &codeHost{env: env, fetchPerson: gitForge1Person, host: func(conn signin.Connector) (host, upstream.Trust) {
+func OpenGitForge1(env *platform.Environment) provider.Provider {
+	return &codeHost{env: env, fetchPerson: gitForge1Person, host: func(conn provider.Connector) (host, upstream.Trust) {
 		settings := conn.Settings.GitForge1
 		web, api := cmp.Or(env.Endpoints.GitForge1, gitForge1), cmp.Or(env.Endpoints.GitForge1API, gitForge1API)
 		trust := upstream.Trust{CAFile: env.Endpoints.CAFile}
@@ -68,7 +69,7 @@ type gitForge1Team struct {
 }
 
 // gitForge1Person returns the owner of a token. Groups are only those of the organizations in the settings. Source: Spec 2.7 (gitforge1).
-func gitForge1Person(ctx context.Context, api upstream.API, conn signin.Connector) (signin.Person, error) {
+func gitForge1Person(ctx context.Context, api upstream.API, conn provider.Connector) (provider.Person, error) {
 	settings := conn.Settings.GitForge1
 	var account struct {
 		ID    int64         `json:"id"`
@@ -76,18 +77,18 @@ func gitForge1Person(ctx context.Context, api upstream.API, conn signin.Connecto
 		Name  upstream.Text `json:"name"`
 	}
 	if err := api.GetAccount(ctx, "/user", &account); err != nil {
-		return signin.Person{}, err
+		return provider.Person{}, err
 	}
 	if err := checkAccountID(account.ID); err != nil {
-		return signin.Person{}, err
+		return provider.Person{}, err
 	}
-	person := signin.Person{
+	person := provider.Person{
 		Subject: strconv.FormatInt(account.ID, 10), Username: account.Login.Value, PreferredUsername: account.Login.Value, DisplayName: account.Name.Value,
 		LeftOut: upstream.UnreadableNames(map[string]upstream.Text{"username": account.Login, "name": account.Name}),
 	}
 	addresses, err := upstream.GetPages[gitForge1Email](ctx, api, "/user/emails?"+pageQuery(nil))
 	if err != nil {
-		return signin.Person{}, err
+		return provider.Person{}, err
 	}
 	for _, address := range addresses {
 		// The enterprise-hosted variant verifies no addresses: one that it names is shown, and said to be unverified.
@@ -103,9 +104,9 @@ func gitForge1Person(ctx context.Context, api upstream.API, conn signin.Connecto
 	return person, err
 }
 
-// gitForge1Groups returns the teams of a person in the organizations of the settings. Errors: signin.Refusal, also if the person is a
+// gitForge1Groups returns the teams of a person in the organizations of the settings. Errors: refusal.Refusal, also if the person is a
 // member of none of them.
-func gitForge1Groups(ctx context.Context, api upstream.API, conn signin.Connector) ([]string, error) {
+func gitForge1Groups(ctx context.Context, api upstream.API, conn provider.Connector) ([]string, error) {
 	memberships, err := upstream.GetPages[gitForge1Membership](ctx, api, "/user/memberships/orgs?"+pageQuery(url.Values{"state": {"active"}}))
 	if err != nil {
 		return nil, err
@@ -140,7 +141,7 @@ func gitForge1Groups(ctx context.Context, api upstream.API, conn signin.Connecto
 		}
 	}
 	if !admitted {
-		return nil, signin.NotAdmitted("in none of the organizations and teams")
+		return nil, refusal.NotAdmitted("in none of the organizations and teams")
 	}
 	return groups, nil
 }

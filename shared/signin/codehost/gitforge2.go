@@ -11,7 +11,8 @@ import (
 	"golang.org/x/oauth2"
 
 	"management.platform.sh/shared/platform"
-	"management.platform.sh/shared/signin"
+	"management.platform.sh/shared/signin/provider"
+	"management.platform.sh/shared/signin/refusal"
 	"management.platform.sh/shared/signin/upstream"
 )
 
@@ -19,8 +20,8 @@ import (
 const gitForge2 = "https://gitlab.com"
 
 // OpenGitForge2 returns the second code host of an environment.
-func OpenGitForge2(env *platform.Environment) signin.Provider {
-	return &codeHost{env: env, fetchPerson: gitForge2Person, host: func(conn signin.Connector) (host, upstream.Trust) {
+func OpenGitForge2(env *platform.Environment) provider.Provider {
+	return &codeHost{env: env, fetchPerson: gitForge2Person, host: func(conn provider.Connector) (host, upstream.Trust) {
 		settings := conn.Settings.GitForge2
 		base := strings.TrimSuffix(cmp.Or(settings.BaseURL, env.Endpoints.GitForge2, gitForge2), "/")
 		scopes := []string{"openid", "read_user"}
@@ -41,7 +42,7 @@ type gitForge2Group struct {
 }
 
 // gitForge2Person returns the owner of a token, with their groups by full path. Source: Spec 2.7 (gitforge2).
-func gitForge2Person(ctx context.Context, api upstream.API, conn signin.Connector) (signin.Person, error) {
+func gitForge2Person(ctx context.Context, api upstream.API, conn provider.Connector) (provider.Person, error) {
 	var account struct {
 		ID          int64         `json:"id"`
 		Username    upstream.Text `json:"username"`
@@ -51,19 +52,19 @@ func gitForge2Person(ctx context.Context, api upstream.API, conn signin.Connecto
 		ConfirmedAt upstream.Text `json:"confirmed_at"`
 	}
 	if err := api.GetAccount(ctx, "/api/v4/user", &account); err != nil {
-		return signin.Person{}, err
+		return provider.Person{}, err
 	}
 	if err := checkAccountID(account.ID); err != nil {
-		return signin.Person{}, err
+		return provider.Person{}, err
 	}
-	person := signin.Person{
+	person := provider.Person{
 		Subject: strconv.FormatInt(account.ID, 10), Username: account.Username.Value, PreferredUsername: account.Username.Value, DisplayName: account.Name.Value,
 		LeftOut: upstream.UnreadableNames(map[string]upstream.Text{
 			"username": account.Username, "name": account.Name, "email": account.Email, "confirmed_at": account.ConfirmedAt,
 		}),
 	}
 	if account.State != "active" {
-		return signin.Person{}, signin.NotAdmitted("the account is not active at the provider")
+		return provider.Person{}, refusal.NotAdmitted("the account is not active at the provider")
 	}
 	if account.ConfirmedAt.Value != "" {
 		person.Email, person.EmailVerified = account.Email.Value, true
@@ -73,10 +74,10 @@ func gitForge2Person(ctx context.Context, api upstream.API, conn signin.Connecto
 		Groups  *[]string `json:"groups"`
 	}
 	if err := api.Get(ctx, "/oauth/userinfo", &info); err != nil {
-		return signin.Person{}, err
+		return provider.Person{}, err
 	}
 	if info.Subject != person.Subject {
-		return signin.Person{}, signin.Misconfigured("the UserInfo is that of another subject")
+		return provider.Person{}, refusal.Misconfigured("the UserInfo is that of another subject")
 	}
 	allowed := conn.Settings.GitForge2.Groups
 	switch {
@@ -85,7 +86,7 @@ func gitForge2Person(ctx context.Context, api upstream.API, conn signin.Connecto
 	case len(allowed) > 0:
 		groups, err := upstream.GetPages[gitForge2Group](ctx, api, "/api/v4/groups?"+pageQuery(url.Values{"min_access_level": {"10"}}))
 		if err != nil {
-			return signin.Person{}, err
+			return provider.Person{}, err
 		}
 		for _, group := range groups {
 			person.Groups = append(person.Groups, group.FullPath)

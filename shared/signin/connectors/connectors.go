@@ -1,4 +1,4 @@
-// Package connectors has the provider of each kind of connector: it is the signin.Provider of the functions that sign people in. Those
+// Package connectors has the provider of each kind of connector: it is the provider.Provider of the functions that sign people in. Those
 // that do not, do not link it. Source: ADR-0035.
 package connectors
 
@@ -7,66 +7,67 @@ import (
 
 	"management.platform.sh/shared/model/connector"
 	"management.platform.sh/shared/platform"
-	"management.platform.sh/shared/signin"
 	"management.platform.sh/shared/signin/clustermanager"
 	"management.platform.sh/shared/signin/codehost"
 	"management.platform.sh/shared/signin/oidc"
+	"management.platform.sh/shared/signin/provider"
+	"management.platform.sh/shared/signin/refusal"
 	"management.platform.sh/shared/signin/saml"
 )
 
-// Providers asks each connector by its kind. It implements signin.Provider, signin.SessionProvider and signin.LogoutVerifier.
+// Providers asks each connector by its kind. It implements provider.Provider, provider.SessionProvider and provider.LogoutVerifier.
 type Providers struct {
-	kinds map[string]signin.Provider
+	kinds map[string]provider.Provider
 	oidc  *oidc.Providers
 }
 
 // Open returns the providers of an environment. It connects to none of them yet.
 func Open(env *platform.Environment) *Providers {
-	return &Providers{oidc: oidc.Open(env), kinds: map[string]signin.Provider{
+	return &Providers{oidc: oidc.Open(env), kinds: map[string]provider.Provider{
 		connector.OIDC: oidc.Open(env), connector.IDP1: oidc.OpenIDP1(env), connector.IDP2: oidc.OpenIDP2(env),
 		connector.GitForge1: codehost.OpenGitForge1(env), connector.GitForge2: codehost.OpenGitForge2(env),
 		connector.SAML: saml.Open(env), connector.ClusterManager: clustermanager.Open(env),
 	}}
 }
 
-// AuthorizationURL implements signin.Provider.
-func (p *Providers) AuthorizationURL(ctx context.Context, conn signin.Connector, request signin.Request) (string, error) {
+// AuthorizationURL implements provider.Provider.
+func (p *Providers) AuthorizationURL(ctx context.Context, conn provider.Connector, request provider.Request) (string, error) {
 	return p.kinds[conn.Kind].AuthorizationURL(ctx, conn, request)
 }
 
-// HandleCallback implements signin.Provider.
-func (p *Providers) HandleCallback(ctx context.Context, conn signin.Connector, callback signin.Response) (signin.Person, error) {
+// HandleCallback implements provider.Provider.
+func (p *Providers) HandleCallback(ctx context.Context, conn provider.Connector, callback provider.Response) (provider.Person, error) {
 	return p.kinds[conn.Kind].HandleCallback(ctx, conn, callback)
 }
 
-// EndSessionURL implements signin.Provider.
-func (p *Providers) EndSessionURL(ctx context.Context, conn signin.Connector) (string, error) {
+// EndSessionURL implements provider.Provider.
+func (p *Providers) EndSessionURL(ctx context.Context, conn provider.Connector) (string, error) {
 	return p.kinds[conn.Kind].EndSessionURL(ctx, conn)
 }
 
-// Refresh implements signin.Refresher. A kind that cannot be asked again gives no session.
+// Refresh implements provider.Refresher. A kind that cannot be asked again gives no session.
 func (p *Providers) Refresh(
-	ctx context.Context, conn signin.Connector, session signin.Session, save func(signin.Session) error,
-) (signin.Person, error) {
-	renewer, ok := p.kinds[conn.Kind].(signin.Refresher)
+	ctx context.Context, conn provider.Connector, session provider.Session, save func(provider.Session) error,
+) (provider.Person, error) {
+	renewer, ok := p.kinds[conn.Kind].(provider.Refresher)
 	if !ok {
-		return signin.Person{}, signin.Misconfigured("the connector cannot be asked again")
+		return provider.Person{}, refusal.Misconfigured("the connector cannot be asked again")
 	}
 	return renewer.Refresh(ctx, conn, session, save)
 }
 
-// Revoke implements signin.Revoker. The other identity providers end all sign-ins of a person with one token, or take none back.
-func (p *Providers) Revoke(ctx context.Context, conn signin.Connector, session signin.Session) (bool, error) {
+// Revoke implements provider.Revoker. The other identity providers end all sign-ins of a person with one token, or take none back.
+func (p *Providers) Revoke(ctx context.Context, conn provider.Connector, session provider.Session) (bool, error) {
 	if conn.Kind != connector.OIDC {
 		return false, nil
 	}
 	return p.oidc.Revoke(ctx, conn, session)
 }
 
-// VerifyLogoutToken implements signin.LogoutVerifier.
-func (p *Providers) VerifyLogoutToken(ctx context.Context, conn signin.Connector, token string) (signin.LogoutToken, error) {
+// VerifyLogoutToken implements provider.LogoutVerifier.
+func (p *Providers) VerifyLogoutToken(ctx context.Context, conn provider.Connector, token string) (provider.LogoutToken, error) {
 	if conn.Kind != connector.OIDC {
-		return signin.LogoutToken{}, signin.RefusedLogoutToken("connectors of this kind send none")
+		return provider.LogoutToken{}, refusal.LogoutTokenRefused("connectors of this kind send none")
 	}
 	return p.oidc.VerifyLogoutToken(ctx, conn, token)
 }

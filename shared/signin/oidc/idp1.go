@@ -14,7 +14,8 @@ import (
 
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/platform"
-	"management.platform.sh/shared/signin"
+	"management.platform.sh/shared/signin/provider"
+	"management.platform.sh/shared/signin/refusal"
 	"management.platform.sh/shared/signin/upstream"
 )
 
@@ -28,13 +29,13 @@ const (
 )
 
 // IDP1 is the first identity provider: an OpenID Connect provider, and a directory that knows its groups. It implements
-// signin.Provider. Source: Spec 2.7 (idp1); ADR-0035.
+// provider.Provider. Source: Spec 2.7 (idp1); ADR-0035.
 type IDP1 struct{ *Providers }
 
 // OpenIDP1 returns the first identity provider of an environment.
 func OpenIDP1(env *platform.Environment) IDP1 { return IDP1{Open(env)} }
 
-func (p IDP1) config(conn signin.Connector) providerConfig {
+func (p IDP1) config(conn provider.Connector) providerConfig {
 	settings, endpoints := conn.Settings.IDP1, p.env.Endpoints
 	config := providerConfig{OIDCProvider: &model.OIDCProvider{
 		IssuerURL: cmp.Or(endpoints.IDP1, idp1Issuer), ClientID: settings.ClientID, ClientSecret: settings.ClientSecret,
@@ -47,43 +48,43 @@ func (p IDP1) config(conn signin.Connector) providerConfig {
 	return config
 }
 
-// AuthorizationURL implements signin.Provider.
-func (p IDP1) AuthorizationURL(ctx context.Context, conn signin.Connector, request signin.Request) (string, error) {
+// AuthorizationURL implements provider.Provider.
+func (p IDP1) AuthorizationURL(ctx context.Context, conn provider.Connector, request provider.Request) (string, error) {
 	return p.authorizationURL(ctx, p.config(conn), conn.Fingerprint(), request)
 }
 
-// EndSessionURL implements signin.Provider: the provider has no address at which a session ends.
-func (IDP1) EndSessionURL(context.Context, signin.Connector) (string, error) { return "", nil }
+// EndSessionURL implements provider.Provider: the provider has no address at which a session ends.
+func (IDP1) EndSessionURL(context.Context, provider.Connector) (string, error) { return "", nil }
 
-// HandleCallback implements signin.Provider. The domain of a person is the claim hd, which no email address stands for.
-func (p IDP1) HandleCallback(ctx context.Context, conn signin.Connector, callback signin.Response) (signin.Person, error) {
+// HandleCallback implements provider.Provider. The domain of a person is the claim hd, which no email address stands for.
+func (p IDP1) HandleCallback(ctx context.Context, conn provider.Connector, callback provider.Response) (provider.Person, error) {
 	config := p.config(conn)
 	response, err := p.redeemCode(ctx, config, conn.Fingerprint(), callback)
 	if err != nil {
-		return signin.Person{}, err
+		return provider.Person{}, err
 	}
 	return p.person(ctx, conn, config, response)
 }
 
-// Refresh implements signin.Refresher.
-func (p IDP1) Refresh(ctx context.Context, conn signin.Connector, session signin.Session, save func(signin.Session) error) (signin.Person, error) {
+// Refresh implements provider.Refresher.
+func (p IDP1) Refresh(ctx context.Context, conn provider.Connector, session provider.Session, save func(provider.Session) error) (provider.Person, error) {
 	config := p.config(conn)
 	response, err := p.refresh(ctx, config, conn.Fingerprint(), session, save)
 	if err != nil {
-		return signin.Person{}, err
+		return provider.Person{}, err
 	}
 	return p.person(ctx, conn, config, response)
 }
 
 // person returns the person of an answer, if the settings admit them.
-func (p IDP1) person(ctx context.Context, conn signin.Connector, config providerConfig, response providerResponse) (signin.Person, error) {
+func (p IDP1) person(ctx context.Context, conn provider.Connector, config providerConfig, response providerResponse) (provider.Person, error) {
 	person, err := response.person(config.OIDCProvider)
 	if err != nil {
-		return signin.Person{}, err
+		return provider.Person{}, err
 	}
 	domain, _ := response.claims["hd"].(string)
 	if domains := conn.Settings.IDP1.HostedDomains; len(domains) > 0 && !slices.Contains(domains, domain) {
-		return signin.Person{}, signin.NotAdmitted("not of a hosted domain")
+		return provider.Person{}, refusal.NotAdmitted("not of a hosted domain")
 	}
 	person.Username = cmp.Or(person.Username, person.Email)
 	if conn.Settings.IDP1.ServiceAccountFilePath != "" {
@@ -92,7 +93,7 @@ func (p IDP1) person(ctx context.Context, conn signin.Connector, config provider
 	return person, err
 }
 
-// readDirectoryGroups returns the groups of a person, by their addresses, as the directory says. Errors: signin.Refusal.
+// readDirectoryGroups returns the groups of a person, by their addresses, as the directory says. Errors: refusal.Refusal.
 func (p IDP1) readDirectoryGroups(ctx context.Context, settings *model.IDP1Provider, response providerResponse, subject string) ([]string, error) {
 	text, err := upstream.ReadFile(settings.ServiceAccountFilePath)
 	if err != nil {
@@ -105,7 +106,7 @@ func (p IDP1) readDirectoryGroups(ctx context.Context, settings *model.IDP1Provi
 		URL   string `json:"token_uri"`
 	}
 	if err := json.Unmarshal(text, &account); err != nil || account.Email == "" || account.Key == "" || account.URL == "" {
-		return nil, signin.Misconfigured("the file of the service account is not one")
+		return nil, refusal.Misconfigured("the file of the service account is not one")
 	}
 	// The library keeps the text of an error alone.
 	client, unreachable := upstream.RecordFailures(response.idp.client)
@@ -118,7 +119,7 @@ func (p IDP1) readDirectoryGroups(ctx context.Context, settings *model.IDP1Provi
 		return nil, unreachable()
 	case err != nil:
 		// A refusal is about the service account, and says nothing of the person.
-		return nil, signin.Misconfigured("the service account gets no token for the directory")
+		return nil, refusal.Misconfigured("the service account gets no token for the directory")
 	}
 	api := upstream.API{Client: response.idp.client, Base: cmp.Or(p.env.Endpoints.IDP1Directory, idp1Directory), Token: token.AccessToken}
 	var groups []string
@@ -141,5 +142,5 @@ func (p IDP1) readDirectoryGroups(ctx context.Context, settings *model.IDP1Provi
 		}
 		query.Set("pageToken", page.Next)
 	}
-	return nil, signin.Misconfigured("the directory has more than " + strconv.Itoa(maxPages) + " pages of groups")
+	return nil, refusal.Misconfigured("the directory has more than " + strconv.Itoa(maxPages) + " pages of groups")
 }

@@ -10,7 +10,8 @@ import (
 	"management.platform.sh/shared/model/connector"
 	"management.platform.sh/shared/model/lazyregexp"
 	"management.platform.sh/shared/platform"
-	"management.platform.sh/shared/signin"
+	"management.platform.sh/shared/signin/provider"
+	"management.platform.sh/shared/signin/refusal"
 	"management.platform.sh/shared/signin/upstream"
 )
 
@@ -27,7 +28,7 @@ const (
 var objectID = lazyregexp.New(`^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)
 
 // IDP2 is the second identity provider: an OpenID Connect provider with tenants, and a directory that knows their groups. It implements
-// signin.Provider. Source: Spec 2.7 (idp2); ADR-0035.
+// provider.Provider. Source: Spec 2.7 (idp2); ADR-0035.
 type IDP2 struct{ *Providers }
 
 // OpenIDP2 returns the second identity provider of an environment.
@@ -36,7 +37,7 @@ func OpenIDP2(env *platform.Environment) IDP2 { return IDP2{Open(env)} }
 // address returns where the tenants are.
 func (p IDP2) address() string { return cmp.Or(p.env.Endpoints.IDP2, idp2Address) }
 
-func (p IDP2) config(conn signin.Connector) providerConfig {
+func (p IDP2) config(conn provider.Connector) providerConfig {
 	settings := conn.Settings.IDP2
 	config := providerConfig{multiTenant: true, OIDCProvider: &model.OIDCProvider{
 		IssuerURL: p.address() + "/" + cmp.Or(settings.Tenant, "common") + "/v2.0", ClientID: settings.ClientID, ClientSecret: settings.ClientSecret,
@@ -48,48 +49,48 @@ func (p IDP2) config(conn signin.Connector) providerConfig {
 	return config
 }
 
-// AuthorizationURL implements signin.Provider.
-func (p IDP2) AuthorizationURL(ctx context.Context, conn signin.Connector, request signin.Request) (string, error) {
+// AuthorizationURL implements provider.Provider.
+func (p IDP2) AuthorizationURL(ctx context.Context, conn provider.Connector, request provider.Request) (string, error) {
 	return p.authorizationURL(ctx, p.config(conn), conn.Fingerprint(), request)
 }
 
-// EndSessionURL implements signin.Provider: a session at the provider is that of all its applications, and goes on.
-func (IDP2) EndSessionURL(context.Context, signin.Connector) (string, error) { return "", nil }
+// EndSessionURL implements provider.Provider: a session at the provider is that of all its applications, and goes on.
+func (IDP2) EndSessionURL(context.Context, provider.Connector) (string, error) { return "", nil }
 
-// HandleCallback implements signin.Provider.
-func (p IDP2) HandleCallback(ctx context.Context, conn signin.Connector, callback signin.Response) (signin.Person, error) {
+// HandleCallback implements provider.Provider.
+func (p IDP2) HandleCallback(ctx context.Context, conn provider.Connector, callback provider.Response) (provider.Person, error) {
 	config := p.config(conn)
 	response, err := p.redeemCode(ctx, config, conn.Fingerprint(), callback)
 	if err != nil {
-		return signin.Person{}, err
+		return provider.Person{}, err
 	}
 	return p.person(ctx, conn, config, response)
 }
 
-// Refresh implements signin.Refresher.
-func (p IDP2) Refresh(ctx context.Context, conn signin.Connector, session signin.Session, save func(signin.Session) error) (signin.Person, error) {
+// Refresh implements provider.Refresher.
+func (p IDP2) Refresh(ctx context.Context, conn provider.Connector, session provider.Session, save func(provider.Session) error) (provider.Person, error) {
 	config := p.config(conn)
 	response, err := p.refresh(ctx, config, conn.Fingerprint(), session, save)
 	if err != nil {
-		return signin.Person{}, err
+		return provider.Person{}, err
 	}
 	return p.person(ctx, conn, config, response)
 }
 
 // person returns the person of an answer, if the settings admit them. Their ID is that of the tenant with that of the account there. The
 // provider lets people choose their email addresses, so none is verified.
-func (p IDP2) person(ctx context.Context, conn signin.Connector, config providerConfig, response providerResponse) (signin.Person, error) {
+func (p IDP2) person(ctx context.Context, conn provider.Connector, config providerConfig, response providerResponse) (provider.Person, error) {
 	person, err := response.person(config.OIDCProvider)
 	if err != nil {
-		return signin.Person{}, err
+		return provider.Person{}, err
 	}
 	tenant, _ := response.claims["tid"].(string)
 	if err := p.admitTenant(conn.Settings.IDP2.Tenant, response.idp.issuer, response.claims["iss"], tenant); err != nil {
-		return signin.Person{}, err
+		return provider.Person{}, err
 	}
 	account, _ := response.claims["oid"].(string)
 	if !objectID().MatchString(account) {
-		return signin.Person{}, signin.Misconfigured("the ID token has no oid")
+		return provider.Person{}, refusal.Misconfigured("the ID token has no oid")
 	}
 	person.Subject, person.EmailVerified = tenant+"/"+account, false
 	if connector.SingleTenant(conn.Settings.IDP2.Tenant) {
@@ -106,13 +107,13 @@ func (p IDP2) admitTenant(wanted, metadataIssuer string, issuer any, tenant stri
 	acceptsAny := metadataIssuer == p.address()+"/{tenantid}/v2.0" && !connector.SingleTenant(wanted)
 	switch {
 	case metadataIssuer == "" || issuer == nil || issuer == "" || !objectID().MatchString(tenant):
-		return signin.Misconfigured("the ID token has no tid or iss, or the metadata have no issuer")
+		return refusal.Misconfigured("the ID token has no tid or iss, or the metadata have no issuer")
 	case issuer != expected:
-		return signin.NotAdmitted("the issuer is not that of the tenant")
+		return refusal.NotAdmitted("the issuer is not that of the tenant")
 	case metadataIssuer != expected && !acceptsAny:
-		return signin.NotAdmitted("another tenant")
+		return refusal.NotAdmitted("another tenant")
 	case strings.EqualFold(wanted, "consumers") && tenant != idp2PersonalTenant, strings.EqualFold(wanted, "organizations") && tenant == idp2PersonalTenant:
-		return signin.NotAdmitted("another kind of tenant")
+		return refusal.NotAdmitted("another kind of tenant")
 	}
 	return nil
 }

@@ -16,7 +16,8 @@ import (
 	goidc "github.com/coreos/go-oidc/v3/oidc"
 	"golang.org/x/oauth2"
 
-	"management.platform.sh/shared/signin"
+	"management.platform.sh/shared/signin/provider"
+	"management.platform.sh/shared/signin/refusal"
 	"management.platform.sh/shared/signin/upstream"
 )
 
@@ -30,12 +31,12 @@ const maxAgeWithoutExpiry = 2 * time.Minute
 // logoutTypes are the types that a logout token may name in its header. None is as good as JWT.
 var logoutTypes = []string{"", "jwt", "logout+jwt", "application/logout+jwt"}
 
-// VerifyLogoutToken implements signin.LogoutVerifier. The library checks the signature, the issuer and the audience. What it checks of logout tokens alone is checked
+// VerifyLogoutToken implements provider.LogoutVerifier. The library checks the signature, the issuer and the audience. What it checks of logout tokens alone is checked
 // here, because it refuses a token without exp. Source: OpenID Connect Back-Channel Logout 1.0, 2.4 and 2.6; ADR-0042.
-func (p *Providers) VerifyLogoutToken(ctx context.Context, conn signin.Connector, raw string) (signin.LogoutToken, error) {
+func (p *Providers) VerifyLogoutToken(ctx context.Context, conn provider.Connector, raw string) (provider.LogoutToken, error) {
 	settings := conn.Settings.OIDC
 	if kind, ok := tokenType(raw); !ok || !slices.Contains(logoutTypes, strings.ToLower(kind)) {
-		return signin.LogoutToken{}, signin.RefusedLogoutToken("it is no logout token")
+		return provider.LogoutToken{}, refusal.LogoutTokenRefused("it is no logout token")
 	}
 	var token *goidc.IDToken
 	trust := upstream.Trust{CAFile: settings.CAFile, Insecure: settings.InsecureCA}
@@ -47,9 +48,9 @@ func (p *Providers) VerifyLogoutToken(ctx context.Context, conn signin.Connector
 		})
 	switch {
 	case errors.Is(err, ErrUnreachable):
-		return signin.LogoutToken{}, signin.Unreachable(err)
+		return provider.LogoutToken{}, refusal.Unreachable(err)
 	case err != nil:
-		return signin.LogoutToken{}, signin.RefusedLogoutToken("the provider has not signed it, or it is not for this client")
+		return provider.LogoutToken{}, refusal.LogoutTokenRefused("the provider has not signed it, or it is not for this client")
 	}
 	var claims struct {
 		ID      string                     `json:"jti"`
@@ -61,25 +62,25 @@ func (p *Providers) VerifyLogoutToken(ctx context.Context, conn signin.Connector
 	now := p.env.Now()
 	switch {
 	case token.Claims(&claims) != nil || !bytes.HasPrefix(claims.Events[logoutEvent], []byte("{")):
-		return signin.LogoutToken{}, signin.RefusedLogoutToken("its event is absent or not an object")
+		return provider.LogoutToken{}, refusal.LogoutTokenRefused("its event is absent or not an object")
 	case claims.ID == "":
-		return signin.LogoutToken{}, signin.RefusedLogoutToken("it has no jti")
+		return provider.LogoutToken{}, refusal.LogoutTokenRefused("it has no jti")
 	case token.Subject == "" && claims.Session == "":
-		return signin.LogoutToken{}, signin.RefusedLogoutToken("it has neither sub nor sid")
+		return provider.LogoutToken{}, refusal.LogoutTokenRefused("it has neither sub nor sid")
 	case claims.Nonce != nil:
-		return signin.LogoutToken{}, signin.RefusedLogoutToken("it has a nonce, as ID tokens have")
+		return provider.LogoutToken{}, refusal.LogoutTokenRefused("it has a nonce, as ID tokens have")
 	case len(token.Audience) != 1:
-		return signin.LogoutToken{}, signin.RefusedLogoutToken("it is for others as well")
+		return provider.LogoutToken{}, refusal.LogoutTokenRefused("it is for others as well")
 	case token.IssuedAt.Unix() <= 0 || token.IssuedAt.After(now.Add(skew)):
-		return signin.LogoutToken{}, signin.RefusedLogoutToken("it does not say when it was issued, or was issued in the future")
+		return provider.LogoutToken{}, refusal.LogoutTokenRefused("it does not say when it was issued, or was issued in the future")
 	case !token.Expiry.IsZero() && !now.Before(token.Expiry):
-		return signin.LogoutToken{}, signin.RefusedLogoutToken("it has expired")
+		return provider.LogoutToken{}, refusal.LogoutTokenRefused("it has expired")
 	case token.Expiry.IsZero() && !now.Before(token.IssuedAt.Add(maxAgeWithoutExpiry)):
-		return signin.LogoutToken{}, signin.RefusedLogoutToken("it does not say when it expires, and was issued more than " + maxAgeWithoutExpiry.String() + " ago")
-	case !now.Before(token.IssuedAt.Add(signin.MaxLogoutTokenAge)):
-		return signin.LogoutToken{}, signin.RefusedLogoutToken("it was issued more than " + signin.MaxLogoutTokenAge.String() + " ago")
+		return provider.LogoutToken{}, refusal.LogoutTokenRefused("it does not say when it expires, and was issued more than " + maxAgeWithoutExpiry.String() + " ago")
+	case !now.Before(token.IssuedAt.Add(provider.MaxLogoutTokenAge)):
+		return provider.LogoutToken{}, refusal.LogoutTokenRefused("it was issued more than " + provider.MaxLogoutTokenAge.String() + " ago")
 	}
-	return signin.LogoutToken{ID: claims.ID, SessionID: claims.Session, Subject: token.Subject}, nil
+	return provider.LogoutToken{ID: claims.ID, SessionID: claims.Session, Subject: token.Subject}, nil
 }
 
 // tokenType returns the type that the header of a token names. False: it is no token.
@@ -92,8 +93,8 @@ func tokenType(raw string) (string, bool) {
 	return fields.Type, err == nil && json.Unmarshal(text, &fields) == nil
 }
 
-// Revoke implements signin.Revoker. Source: RFC 7009, 2.1; ADR-0042.
-func (p *Providers) Revoke(ctx context.Context, conn signin.Connector, session signin.Session) (bool, error) {
+// Revoke implements provider.Revoker. Source: RFC 7009, 2.1; ADR-0042.
+func (p *Providers) Revoke(ctx context.Context, conn provider.Connector, session provider.Session) (bool, error) {
 	config := providerConfig{OIDCProvider: conn.Settings.OIDC}
 	if session.RefreshToken == "" {
 		return false, nil
@@ -111,7 +112,7 @@ func (p *Providers) Revoke(ctx context.Context, conn signin.Connector, session s
 	}
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, idp.revocationEndpoint, strings.NewReader(form.Encode()))
 	if err != nil {
-		return false, signin.Misconfigured("the revocation endpoint of the provider is not an https URL")
+		return false, refusal.Misconfigured("the revocation endpoint of the provider is not an https URL")
 	}
 	request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	if idp.revocationAuthStyle == oauth2.AuthStyleInHeader {
@@ -123,7 +124,7 @@ func (p *Providers) Revoke(ctx context.Context, conn signin.Connector, session s
 	}
 	_ = answer.Body.Close()
 	if answer.StatusCode != http.StatusOK {
-		return false, signin.Misconfigured("the provider answers " + strconv.Itoa(answer.StatusCode) + " to a revocation")
+		return false, refusal.Misconfigured("the provider answers " + strconv.Itoa(answer.StatusCode) + " to a revocation")
 	}
 	return true, nil
 }

@@ -28,7 +28,8 @@ import (
 	"management.platform.sh/shared/model/lazyregexp"
 	"management.platform.sh/shared/model/secret"
 	"management.platform.sh/shared/platform"
-	"management.platform.sh/shared/signin"
+	"management.platform.sh/shared/signin/provider"
+	"management.platform.sh/shared/signin/refusal"
 	"management.platform.sh/shared/signin/upstream"
 )
 
@@ -46,7 +47,7 @@ var algorithms = []string{
 	goidc.RS256, goidc.RS384, goidc.RS512, goidc.PS256, goidc.PS384, goidc.PS512, goidc.ES256, goidc.ES384, goidc.ES512, goidc.EdDSA,
 }
 
-// Providers are the OpenID Connect providers of an environment. It implements signin.Provider.
+// Providers are the OpenID Connect providers of an environment. It implements provider.Provider.
 type Providers struct {
 	env *platform.Environment
 
@@ -92,7 +93,7 @@ type providerConfig struct {
 	authOptions []oauth2.AuthCodeOption
 }
 
-// discover returns the provider of a connector. Its metadata are at most ten minutes old. Errors: signin.Refusal.
+// discover returns the provider of a connector. Its metadata are at most ten minutes old. Errors: refusal.Refusal.
 func (p *Providers) discover(ctx context.Context, config providerConfig, key string) (*discoveredProvider, error) {
 	p.mu.Lock()
 	cached := p.cached[key]
@@ -124,7 +125,7 @@ func (p *Providers) discover(ctx context.Context, config providerConfig, key str
 		RevocationMethods []string `json:"revocation_endpoint_auth_methods_supported"`
 	}
 	if err := metadata.Claims(&metadataClaims); err != nil {
-		return nil, signin.Misconfigured("the metadata of the provider cannot be read")
+		return nil, refusal.Misconfigured("the metadata of the provider cannot be read")
 	}
 	endpoints := map[string]string{"token endpoint": metadata.Endpoint().TokenURL, "address of the keys": metadataClaims.Keys}
 	if config.GetUserInfo {
@@ -132,7 +133,7 @@ func (p *Providers) discover(ctx context.Context, config providerConfig, key str
 	}
 	for name, address := range endpoints {
 		if parsed, err := url.Parse(address); err != nil || parsed.Scheme != "https" || parsed.Host == "" {
-			return nil, signin.Misconfigured("the " + name + " of the provider is not an https URL")
+			return nil, refusal.Misconfigured("the " + name + " of the provider is not an https URL")
 		}
 	}
 	discovered := &discoveredProvider{
@@ -215,34 +216,34 @@ func (p *discoveredProvider) config(settings *model.OIDCProvider) *oauth2.Config
 	}
 }
 
-// AuthorizationURL implements signin.Provider.
-func (p *Providers) AuthorizationURL(ctx context.Context, connector signin.Connector, request signin.Request) (string, error) {
+// AuthorizationURL implements provider.Provider.
+func (p *Providers) AuthorizationURL(ctx context.Context, connector provider.Connector, request provider.Request) (string, error) {
 	return p.authorizationURL(ctx, providerConfig{OIDCProvider: connector.Settings.OIDC}, connector.Fingerprint(), request)
 }
 
 // authorizationURL returns the address at which a person signs in.
-func (p *Providers) authorizationURL(ctx context.Context, settings providerConfig, key string, request signin.Request) (string, error) {
+func (p *Providers) authorizationURL(ctx context.Context, settings providerConfig, key string, request provider.Request) (string, error) {
 	found, err := p.discover(ctx, settings, key)
 	if err != nil {
 		return "", err
 	}
 	at, err := url.Parse(found.Endpoint().AuthURL)
 	if err != nil || at.Scheme != "https" || at.Host == "" {
-		return "", signin.Misconfigured("the authorization endpoint of the provider is not an https URL")
+		return "", refusal.Misconfigured("the authorization endpoint of the provider is not an https URL")
 	}
 	options := append([]oauth2.AuthCodeOption{goidc.Nonce(request.Nonce), oauth2.S256ChallengeOption(request.Verifier)}, settings.authOptions...)
 	return found.config(settings.OIDCProvider).AuthCodeURL(request.State, options...), nil
 }
 
-// EndSessionURL implements signin.Provider. Source: OpenID Connect RP-Initiated Logout 1.0, 2.
-func (p *Providers) EndSessionURL(ctx context.Context, connector signin.Connector) (string, error) {
+// EndSessionURL implements provider.Provider. Source: OpenID Connect RP-Initiated Logout 1.0, 2.
+func (p *Providers) EndSessionURL(ctx context.Context, connector provider.Connector) (string, error) {
 	found, err := p.discover(ctx, providerConfig{OIDCProvider: connector.Settings.OIDC}, connector.Fingerprint())
 	if err != nil || found.endSessionEndpoint == "" {
 		return "", err
 	}
 	at, err := url.Parse(found.endSessionEndpoint)
 	if err != nil || at.Scheme != "https" || at.Host == "" {
-		return "", signin.Misconfigured("the logout endpoint of the provider is not an https URL")
+		return "", refusal.Misconfigured("the logout endpoint of the provider is not an https URL")
 	}
 	query := at.Query()
 	query.Set("client_id", connector.Settings.OIDC.ClientID)
@@ -253,11 +254,11 @@ func (p *Providers) EndSessionURL(ctx context.Context, connector signin.Connecto
 	return at.String(), nil
 }
 
-// HandleCallback implements signin.Provider.
-func (p *Providers) HandleCallback(ctx context.Context, connector signin.Connector, answer signin.Response) (signin.Person, error) {
+// HandleCallback implements provider.Provider.
+func (p *Providers) HandleCallback(ctx context.Context, connector provider.Connector, answer provider.Response) (provider.Person, error) {
 	said, err := p.redeemCode(ctx, providerConfig{OIDCProvider: connector.Settings.OIDC}, connector.Fingerprint(), answer)
 	if err != nil {
-		return signin.Person{}, err
+		return provider.Person{}, err
 	}
 	who, err := said.person(connector.Settings.OIDC)
 	if len(who.Absent) > 0 && !connector.Settings.OIDC.GetUserInfo && said.idp.UserInfoEndpoint() != "" {
@@ -287,17 +288,17 @@ type providerResponse struct {
 }
 
 // person returns who the claims name, with what asks the provider again.
-func (r providerResponse) person(settings *model.OIDCProvider) (signin.Person, error) {
+func (r providerResponse) person(settings *model.OIDCProvider) (provider.Person, error) {
 	person, err := mapClaims(settings, r.claims)
 	person.Claims = slices.Sorted(maps.Keys(r.claims))
 	session, _ := r.claims["sid"].(string)
 	subject, _ := r.claims["sub"].(string)
-	person.Session = signin.Session{RefreshToken: secret.String(r.tokens.RefreshToken), ID: session, Subject: subject}
+	person.Session = provider.Session{RefreshToken: secret.String(r.tokens.RefreshToken), ID: session, Subject: subject}
 	return person, err
 }
 
 // redeemCode exchanges the code of an answer, and checks everything that comes for it.
-func (p *Providers) redeemCode(ctx context.Context, config providerConfig, key string, callback signin.Response) (providerResponse, error) {
+func (p *Providers) redeemCode(ctx context.Context, config providerConfig, key string, callback provider.Response) (providerResponse, error) {
 	code, issuer, err := callback.Code()
 	if err != nil {
 		return providerResponse{}, err
@@ -308,7 +309,7 @@ func (p *Providers) redeemCode(ctx context.Context, config providerConfig, key s
 	}
 	// The code is for the issuer that the answer names, and goes to no other.
 	if issuer != "" && issuer != idp.issuer || issuer == "" && idp.issParameterSupported {
-		return providerResponse{}, signin.RefusedByProvider("the answer is that of another issuer")
+		return providerResponse{}, refusal.ByProvider("the answer is that of another issuer")
 	}
 	ctx = goidc.ClientContext(ctx, idp.client)
 	options := []oauth2.AuthCodeOption{oauth2.VerifierOption(callback.Verifier)}
@@ -327,22 +328,22 @@ func (p *Providers) redeemCode(ctx context.Context, config providerConfig, key s
 	}
 	raw, ok := tokens.Extra("id_token").(string)
 	if !ok {
-		return providerResponse{}, signin.Misconfigured("the provider gave no ID token")
+		return providerResponse{}, refusal.Misconfigured("the provider gave no ID token")
 	}
 	return p.readClaims(ctx, idp, config, tokens, raw, callback.Nonce)
 }
 
-// Refresh implements signin.Refresher.
-func (p *Providers) Refresh(ctx context.Context, conn signin.Connector, session signin.Session, save func(signin.Session) error) (signin.Person, error) {
+// Refresh implements provider.Refresher.
+func (p *Providers) Refresh(ctx context.Context, conn provider.Connector, session provider.Session, save func(provider.Session) error) (provider.Person, error) {
 	response, err := p.refresh(ctx, providerConfig{OIDCProvider: conn.Settings.OIDC}, conn.Fingerprint(), session, save)
 	if err != nil {
-		return signin.Person{}, err
+		return provider.Person{}, err
 	}
 	return response.person(conn.Settings.OIDC)
 }
 
 // refresh exchanges a refresh token. A provider that gives no new ID token for it names the person in its UserInfo.
-func (p *Providers) refresh(ctx context.Context, config providerConfig, key string, session signin.Session, save func(signin.Session) error) (providerResponse, error) {
+func (p *Providers) refresh(ctx context.Context, config providerConfig, key string, session provider.Session, save func(provider.Session) error) (providerResponse, error) {
 	idp, err := p.discover(ctx, config, key)
 	if err != nil {
 		return providerResponse{}, err
@@ -363,7 +364,7 @@ func (p *Providers) refresh(ctx context.Context, config providerConfig, key stri
 	}
 	claims := claimSet{}
 	if err := info.Claims(&claims); err != nil || info.Subject == "" {
-		return providerResponse{}, signin.Misconfigured("the UserInfo cannot be read")
+		return providerResponse{}, refusal.Misconfigured("the UserInfo cannot be read")
 	}
 	return providerResponse{claims, tokens, idp}, nil
 }
@@ -375,11 +376,11 @@ func (p *Providers) readClaims(ctx context.Context, idp *discoveredProvider, con
 		return providerResponse{}, err
 	}
 	if token.AccessTokenHash != "" && token.VerifyAccessToken(tokens.AccessToken) != nil {
-		return providerResponse{}, signin.Misconfigured("the access token does not belong to the ID token")
+		return providerResponse{}, refusal.Misconfigured("the access token does not belong to the ID token")
 	}
 	claims := claimSet{}
 	if err := token.Claims(&claims); err != nil {
-		return providerResponse{}, signin.Misconfigured("the claims of the ID token cannot be read")
+		return providerResponse{}, refusal.Misconfigured("the claims of the ID token cannot be read")
 	}
 	if config.GetUserInfo {
 		info, err := idp.userInfo(ctx, tokens)
@@ -388,7 +389,7 @@ func (p *Providers) readClaims(ctx context.Context, idp *discoveredProvider, con
 		}
 		infoClaims := claimSet{}
 		if err := info.Claims(&infoClaims); err != nil || info.Subject != token.Subject || infoClaims["sub"] != token.Subject {
-			return providerResponse{}, signin.Misconfigured("the UserInfo is that of another subject")
+			return providerResponse{}, refusal.Misconfigured("the UserInfo is that of another subject")
 		}
 		// A claim of nothing says nothing.
 		maps.DeleteFunc(infoClaims, func(_ string, value any) bool { return value == nil || value == "" })
@@ -400,7 +401,7 @@ func (p *Providers) readClaims(ctx context.Context, idp *discoveredProvider, con
 	return providerResponse{claims, tokens, idp}, nil
 }
 
-// userInfo asks a provider about the person of an access token. Errors: signin.Refusal, definite if the provider refuses the token.
+// userInfo asks a provider about the person of an access token. Errors: refusal.Refusal, definite if the provider refuses the token.
 // Source: OpenID Connect Core 1.0, 5.3; RFC 6750, 3.1.
 func (p *discoveredProvider) userInfo(ctx context.Context, tokens *oauth2.Token) (*goidc.UserInfo, error) {
 	transport := &readableInfo{next: p.client.Transport}
@@ -411,7 +412,7 @@ func (p *discoveredProvider) userInfo(ctx context.Context, tokens *oauth2.Token)
 	case err == nil:
 		return info, nil
 	case transport.status == http.StatusUnauthorized:
-		return nil, signin.RefusedByProvider("the provider refuses its own token")
+		return nil, refusal.ByProvider("the provider refuses its own token")
 	default:
 		return nil, upstream.TranslateError(err)
 	}
@@ -469,30 +470,30 @@ func (p *Providers) verifyIDToken(ctx context.Context, idp *discoveredProvider, 
 	case keys.isUnreachable():
 		return nil, upstream.TranslateError(keys.failure)
 	case keys.failure != nil && published.mistake != "":
-		return nil, signin.Misconfigured("the keys of the provider cannot be read: " + published.mistake)
+		return nil, refusal.Misconfigured("the keys of the provider cannot be read: " + published.mistake)
 	default:
-		return nil, signin.Misconfigured("the ID token " + explainTokenError(raw, idp.issuer, config, p.env.Now(), keys.failure != nil, err))
+		return nil, refusal.Misconfigured("the ID token " + explainTokenError(raw, idp.issuer, config, p.env.Now(), keys.failure != nil, err))
 	}
 	var claims struct {
 		Party string `json:"azp"`
 	}
 	if err := token.Claims(&claims); err != nil {
-		return nil, signin.Misconfigured("the claims of the ID token cannot be read")
+		return nil, refusal.Misconfigured("the claims of the ID token cannot be read")
 	}
 	switch {
 	case nonce != "" && subtle.ConstantTimeCompare([]byte(token.Nonce), []byte(nonce)) != 1:
-		return nil, signin.RefusedByProvider("the ID token is that of another sign-in")
+		return nil, refusal.ByProvider("the ID token is that of another sign-in")
 	case len(token.Audience) > 1 && claims.Party == "", claims.Party != "" && claims.Party != config.ClientID:
-		return nil, signin.Misconfigured("the ID token is for another client")
+		return nil, refusal.Misconfigured("the ID token is for another client")
 	case token.Expiry.IsZero() || token.IssuedAt.Unix() <= 0 || token.IssuedAt.After(p.env.Now().Add(skew)):
-		return nil, signin.Misconfigured("the ID token has no usable time")
+		return nil, refusal.Misconfigured("the ID token has no usable time")
 	}
 	return token, nil
 }
 
 // mapClaims returns who the claims name. Source: Spec 2.7 (usernameClaim, platformUsernameClaim, preferredUsername, emailClaim,
 // groupsClaim, allowedExtraClaims).
-func mapClaims(settings *model.OIDCProvider, claims claimSet) (signin.Person, error) {
+func mapClaims(settings *model.OIDCProvider, claims claimSet) (provider.Person, error) {
 	var problem error
 	var absent, omitted []string
 	// text returns the text of a claim. One that is none is wrong without a label, and otherwise left out with its label.
@@ -513,13 +514,13 @@ func mapClaims(settings *model.OIDCProvider, claims claimSet) (signin.Person, er
 			}
 		}
 		if label == "" {
-			problem = signin.Misconfigured("the claim " + name + " is not a text")
+			problem = refusal.Misconfigured("the claim " + name + " is not a text")
 		} else {
 			omitted = append(omitted, label)
 		}
 		return ""
 	}
-	person := signin.Person{
+	person := provider.Person{
 		Subject:           text("usernameClaim", settings.UsernameClaim, "sub", ""),
 		PreferredUsername: text("preferredUsername", settings.PreferredUsername, "preferred_username", "preferred username"),
 		DisplayName:       text("", "", "name", "name"), Email: text("emailClaim", settings.EmailClaim, "email", "email"),
@@ -527,7 +528,7 @@ func mapClaims(settings *model.OIDCProvider, claims claimSet) (signin.Person, er
 	}
 	person.LeftOut = omitted
 	if person.Subject == "" && problem == nil {
-		problem = signin.Misconfigured("the ID of the person is absent: the provider did not send " + claims.describeAbsent("", cmp.Or(settings.UsernameClaim, "sub")))
+		problem = refusal.Misconfigured("the ID of the person is absent: the provider did not send " + claims.describeAbsent("", cmp.Or(settings.UsernameClaim, "sub")))
 	}
 	// The claim is about the claim email alone. Source: OpenID Connect Core 1.0, 5.1.
 	person.EmailVerified = claims["email_verified"] == true && (settings.EmailClaim == "" || settings.EmailClaim == "email")
@@ -541,12 +542,12 @@ func mapClaims(settings *model.OIDCProvider, claims claimSet) (signin.Person, er
 			for _, entry := range value {
 				group, isText := entry.(string)
 				if !isText {
-					return signin.Person{}, signin.Misconfigured("the claim with the groups has an entry that is not a text")
+					return provider.Person{}, refusal.Misconfigured("the claim with the groups has an entry that is not a text")
 				}
 				person.Groups = append(person.Groups, group)
 			}
 		default:
-			return signin.Person{}, signin.Misconfigured("the claim with the groups is neither a text nor a list")
+			return provider.Person{}, refusal.Misconfigured("the claim with the groups is neither a text nor a list")
 		}
 	}
 	for _, name := range settings.AllowedExtraClaims {
@@ -563,7 +564,7 @@ func mapClaims(settings *model.OIDCProvider, claims claimSet) (signin.Person, er
 		}
 		encoded, err := json.Marshal(value)
 		if err != nil {
-			return signin.Person{}, fmt.Errorf("encoding a claim: %w", err)
+			return provider.Person{}, fmt.Errorf("encoding a claim: %w", err)
 		}
 		person.Extra[name] = string(encoded)
 	}

@@ -19,48 +19,52 @@ import (
 	"management.platform.sh/shared/model/connector"
 	"management.platform.sh/shared/platform"
 	"management.platform.sh/shared/settings"
-	"management.platform.sh/shared/signin"
+	"management.platform.sh/shared/signin/oauth"
+	"management.platform.sh/shared/signin/provider"
+	"management.platform.sh/shared/signin/refusal"
 )
 
 // maxCertificates is how many certificates a provider may have. Each of them is tried.
 const maxCertificates = 8
 
-// Providers are the SAML identity providers of an environment. It implements signin.Provider.
+// Providers are the SAML identity providers of an environment. It implements provider.Provider.
 type Providers struct{ env *platform.Environment }
 
 // Open returns the providers of an environment.
 func Open(env *platform.Environment) *Providers { return &Providers{env} }
 
-// AuthorizationURL implements signin.Provider. The request is in the address.
-func (p *Providers) AuthorizationURL(_ context.Context, conn signin.Connector, request signin.Request) (string, error) {
+// AuthorizationURL implements provider.Provider. The request is in the address.
+func (p *Providers) AuthorizationURL(_ context.Context, conn provider.Connector, request provider.Request) (string, error) {
 	// Nobody goes there in vain.
 	if _, err := p.signingCertificates(conn.Settings.SAML); err != nil {
 		return "", err
 	}
 	address, err := authnRequestURL(conn.Settings.SAML, request.State, p.env.Now())
 	if err != nil {
-		return "", signin.Misconfigured("ssoURL cannot be read")
+		return "", refusal.Misconfigured("ssoURL cannot be read")
 	}
 	return address, nil
 }
 
-// EndSessionURL implements signin.Provider. A session at a SAML provider ends there alone.
-func (p *Providers) EndSessionURL(context.Context, signin.Connector) (string, error) { return "", nil }
+// EndSessionURL implements provider.Provider. A session at a SAML provider ends there alone.
+func (p *Providers) EndSessionURL(context.Context, provider.Connector) (string, error) {
+	return "", nil
+}
 
-// HandleCallback implements signin.Provider: it reads the response that a browser has posted, as the answer to the request of a state.
-func (p *Providers) HandleCallback(_ context.Context, conn signin.Connector, callback signin.Response) (signin.Person, error) {
+// HandleCallback implements provider.Provider: it reads the response that a browser has posted, as the answer to the request of a state.
+func (p *Providers) HandleCallback(_ context.Context, conn provider.Connector, callback provider.Response) (provider.Person, error) {
 	saml_ := conn.Settings.SAML
-	encoded, err := signin.Parameter(callback.Values, "SAMLResponse")
+	encoded, err := oauth.Parameter(callback.Values, "SAMLResponse")
 	if err != nil {
-		return signin.Person{}, err
+		return provider.Person{}, err
 	}
 	text, err := base64.StdEncoding.DecodeString(strings.Join(strings.Fields(encoded), ""))
 	if err != nil || len(text) == 0 {
-		return signin.Person{}, signin.Misconfigured("the response is not in base64")
+		return provider.Person{}, refusal.Misconfigured("the response is not in base64")
 	}
 	certificates, err := p.signingCertificates(saml_)
 	if err != nil {
-		return signin.Person{}, err
+		return provider.Person{}, err
 	}
 	check := responseCheck{
 		callbackURL: saml_.RedirectURI, audience: entityID(saml_), requestID: requestID(callback.State), issuer: saml_.SSOIssuer,
@@ -70,9 +74,9 @@ func (p *Providers) HandleCallback(_ context.Context, conn signin.Connector, cal
 	var status *statusError
 	switch {
 	case errors.As(err, &status), errors.Is(err, errOtherRequest):
-		return signin.Person{}, signin.RefusedByProvider(err.Error())
+		return provider.Person{}, refusal.ByProvider(err.Error())
 	case err != nil:
-		return signin.Person{}, signin.Misconfigured(sentence(err))
+		return provider.Person{}, refusal.Misconfigured(sentence(err))
 	}
 	return mapAssertion(saml_, asserted)
 }
@@ -87,11 +91,11 @@ func sentence(err error) string {
 	}
 }
 
-// signingCertificates returns the certificates that may sign for a provider. None: any response is accepted, signed or not. Errors: signin.Refusal.
+// signingCertificates returns the certificates that may sign for a provider. None: any response is accepted, signed or not. Errors: refusal.Refusal.
 func (p *Providers) signingCertificates(saml_ *model.SAMLProvider) ([]*x509.Certificate, error) {
 	if saml_.InsecureSkipSignatureValidation {
 		if p.env.UnsignedSAML != settings.On && !p.env.LocalSigners {
-			return nil, signin.Misconfigured("insecureSkipSignatureValidation is not allowed on this platform")
+			return nil, refusal.Misconfigured("insecureSkipSignatureValidation is not allowed on this platform")
 		}
 		return nil, nil
 	}
@@ -105,25 +109,25 @@ func (p *Providers) signingCertificates(saml_ *model.SAMLProvider) ([]*x509.Cert
 		text, err = os.ReadFile(saml_.CA)
 	}
 	if err != nil {
-		return nil, signin.Misconfigured(field + " cannot be read here")
+		return nil, refusal.Misconfigured(field + " cannot be read here")
 	}
 	certificates, err := connector.Certificates(text)
 	if err != nil {
-		return nil, signin.Misconfigured(field + " has something that is not a certificate")
+		return nil, refusal.Misconfigured(field + " has something that is not a certificate")
 	}
 	usable, reason := connector.UsableCertificates(certificates, p.env.Now())
 	switch {
 	case len(usable) == 0:
-		return nil, signin.Misconfigured(field + " " + reason)
+		return nil, refusal.Misconfigured(field + " " + reason)
 	case len(usable) > maxCertificates:
-		return nil, signin.Misconfigured(field + " has too many certificates")
+		return nil, refusal.Misconfigured(field + " has too many certificates")
 	}
 	return usable, nil
 }
 
 // mapAssertion returns who an assertion names. Source: Spec 2.7 (usernameAttr, emailAttr, groupsAttr, groupsDelim, allowedGroups, filterGroups).
-func mapAssertion(saml_ *model.SAMLProvider, asserted *assertion) (signin.Person, error) {
-	person := signin.Person{Subject: asserted.subject, SessionEnds: asserted.sessionEnds, Claims: slices.Sorted(maps.Keys(asserted.attributes))}
+func mapAssertion(saml_ *model.SAMLProvider, asserted *assertion) (provider.Person, error) {
+	person := provider.Person{Subject: asserted.subject, SessionEnds: asserted.sessionEnds, Claims: slices.Sorted(maps.Keys(asserted.attributes))}
 	for _, one := range []struct {
 		attribute, field string
 		into             *string
@@ -133,7 +137,7 @@ func mapAssertion(saml_ *model.SAMLProvider, asserted *assertion) (signin.Person
 		case len(values) == 0:
 			person.Absent = append(person.Absent, fmt.Sprintf("%s %.64q", one.field, one.attribute))
 		case len(values) > 1:
-			return signin.Person{}, signin.Misconfigured("the response has several values for " + one.field)
+			return provider.Person{}, refusal.Misconfigured("the response has several values for " + one.field)
 		default:
 			*one.into = values[0]
 		}

@@ -12,7 +12,7 @@ import (
 	"strconv"
 	"strings"
 
-	"management.platform.sh/shared/signin"
+	"management.platform.sh/shared/signin/refusal"
 )
 
 // maxPages bounds how many pages of a list are read. A longer list is refused, since nobody knows what the rest says.
@@ -29,7 +29,7 @@ type API struct {
 	refusesOnForbidden bool
 }
 
-// Get reads an object at a path into a value. Errors: signin.Refusal.
+// Get reads an object at a path into a value. Errors: refusal.Refusal.
 func (a API) Get(ctx context.Context, path string, into any) error {
 	_, err := a.send(ctx, http.MethodGet, a.Base+path, nil, into)
 	return err
@@ -42,23 +42,23 @@ func (a API) GetAccount(ctx context.Context, path string, into any) error {
 	return a.Get(ctx, path, into)
 }
 
-// Post sends an object to a path, and reads the answer into a value. Errors: signin.Refusal.
+// Post sends an object to a path, and reads the answer into a value. Errors: refusal.Refusal.
 func (a API) Post(ctx context.Context, path string, object, into any) error {
 	body, err := json.Marshal(object)
 	if err != nil {
-		return signin.Misconfigured("a request to the provider cannot be encoded")
+		return refusal.Misconfigured("a request to the provider cannot be encoded")
 	}
 	_, err = a.send(ctx, http.MethodPost, a.Base+path, body, into)
 	return err
 }
 
 // GetPages reads a list at a path page by page. The address of the next page is that of the header Link, and must be one of this API.
-// Errors: signin.Refusal, also for a list with too many pages.
+// Errors: refusal.Refusal, also for a list with too many pages.
 func GetPages[T any](ctx context.Context, api API, path string) ([]T, error) {
 	var all []T
 	for address, count := api.Base+path, 0; address != ""; count++ {
 		if count == maxPages {
-			return nil, signin.Misconfigured("a list of the provider has more than " + strconv.Itoa(maxPages) + " pages")
+			return nil, refusal.Misconfigured("a list of the provider has more than " + strconv.Itoa(maxPages) + " pages")
 		}
 		var page []T
 		header, err := api.send(ctx, http.MethodGet, address, nil, &page)
@@ -67,7 +67,7 @@ func GetPages[T any](ctx context.Context, api API, path string) ([]T, error) {
 		}
 		all = append(all, page...)
 		if address = nextPage(header); address != "" && !strings.HasPrefix(address, api.Base+"/") {
-			return nil, signin.Misconfigured("the next page of a list is at another address")
+			return nil, refusal.Misconfigured("the next page of a list is at another address")
 		}
 	}
 	return all, nil
@@ -89,7 +89,7 @@ func nextPage(header http.Header) string {
 func (a API) send(ctx context.Context, method, address string, body []byte, into any) (http.Header, error) {
 	request, err := http.NewRequestWithContext(ctx, method, address, bytes.NewReader(body))
 	if err != nil {
-		return nil, signin.Misconfigured("the address of the provider is not valid")
+		return nil, refusal.Misconfigured("the address of the provider is not valid")
 	}
 	request.Header.Set("Authorization", "Bearer "+a.Token)
 	request.Header.Set("Accept", "application/json")
@@ -103,15 +103,15 @@ func (a API) send(ctx context.Context, method, address string, body []byte, into
 	defer func() { _ = answer.Body.Close() }()
 	switch {
 	case answer.StatusCode == http.StatusUnauthorized:
-		return nil, signin.RefusedByProvider("the provider refuses its own token")
+		return nil, refusal.ByProvider("the provider refuses its own token")
 	case answer.StatusCode == http.StatusForbidden && a.refusesOnForbidden:
-		return nil, signin.RefusedByProvider("the provider does not admit the account: it answers 403")
+		return nil, refusal.ByProvider("the provider does not admit the account: it answers 403")
 	case answer.StatusCode != http.StatusOK:
-		return nil, signin.Misconfigured("the provider answers " + strconv.Itoa(answer.StatusCode))
+		return nil, refusal.Misconfigured("the provider answers " + strconv.Itoa(answer.StatusCode))
 	}
 	text, err := io.ReadAll(answer.Body)
 	if err != nil || json.Unmarshal(text, into) != nil {
-		return nil, signin.Misconfigured("an answer of the provider cannot be read")
+		return nil, refusal.Misconfigured("an answer of the provider cannot be read")
 	}
 	return answer.Header, nil
 }
@@ -143,9 +143,9 @@ func UnreadableNames(texts map[string]Text) []string {
 
 // TranslateServiceError returns an error about a service account, which says nothing of the person: nobody is refused for it.
 func TranslateServiceError(err error) error {
-	var cause *signin.Refusal
+	var cause *refusal.Refusal
 	if errors.As(err, &cause) && cause.IsDefinite() {
-		return signin.Misconfigured("the provider refuses the service account")
+		return refusal.Misconfigured("the provider refuses the service account")
 	}
 	return err
 }

@@ -26,7 +26,8 @@ import (
 	"management.platform.sh/shared/model/lazyregexp"
 	"management.platform.sh/shared/model/secret"
 	"management.platform.sh/shared/platform"
-	"management.platform.sh/shared/signin"
+	"management.platform.sh/shared/signin/provider"
+	"management.platform.sh/shared/signin/refusal"
 )
 
 const (
@@ -46,20 +47,20 @@ type Trust struct {
 	Insecure bool
 }
 
-// NewClient returns a client for a connector. Errors: signin.Refusal if the certificates cannot be read.
+// NewClient returns a client for a connector. Errors: refusal.Refusal if the certificates cannot be read.
 func NewClient(env *platform.Environment, trust Trust) (*http.Client, error) {
 	settings := &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: trust.Insecure} //nolint:gosec // the configuration says so
 	if trust.CAFile != "" {
 		roots, err := os.ReadFile(trust.CAFile)
 		settings.RootCAs = x509.NewCertPool()
 		if err != nil || !settings.RootCAs.AppendCertsFromPEM(roots) {
-			return nil, signin.Misconfigured("the file with the certificates cannot be read here, or has no certificate")
+			return nil, refusal.Misconfigured("the file with the certificates cannot be read here, or has no certificate")
 		}
 	}
 	if len(trust.CAData) > 0 {
 		settings.RootCAs = x509.NewCertPool()
 		if !settings.RootCAs.AppendCertsFromPEM(trust.CAData) {
-			return nil, signin.Misconfigured("there is no certificate in the certificates")
+			return nil, refusal.Misconfigured("there is no certificate in the certificates")
 		}
 	}
 	return &http.Client{
@@ -166,17 +167,17 @@ func TranslateError(err error) error {
 	var retrieved *oauth2.RetrieveError
 	switch {
 	case errors.As(err, &retrieved) && slices.Contains(grantErrors, retrieved.ErrorCode):
-		return signin.RefusedByProvider(retrieved.ErrorCode)
+		return refusal.ByProvider(retrieved.ErrorCode)
 	case errors.As(err, &retrieved) && retrieved.ErrorCode == "invalid_client":
-		return clientError{signin.Misconfigured("the provider refuses the request: invalid_client")}
+		return clientError{refusal.Misconfigured("the provider refuses the request: invalid_client")}
 	case errors.As(err, &retrieved) && errorCode().MatchString(retrieved.ErrorCode):
-		return signin.Misconfigured("the provider refuses the request: " + retrieved.ErrorCode)
+		return refusal.Misconfigured("the provider refuses the request: " + retrieved.ErrorCode)
 	case errors.As(err, &retrieved):
-		return signin.Misconfigured("the provider refuses the request: it answers " + strconv.Itoa(retrieved.Response.StatusCode))
+		return refusal.Misconfigured("the provider refuses the request: it answers " + strconv.Itoa(retrieved.Response.StatusCode))
 	case errors.As(err, &sent):
-		return signin.Unreachable(errors.New(failureReason(err)))
+		return refusal.Unreachable(errors.New(failureReason(err)))
 	default:
-		return signin.Misconfigured("an answer of the provider breaks the protocol")
+		return refusal.Misconfigured("an answer of the provider breaks the protocol")
 	}
 }
 
@@ -184,7 +185,7 @@ func TranslateError(err error) error {
 var ErrClient = errors.New("the provider does not accept the client")
 
 // clientError is a Refusal because of ErrClient.
-type clientError struct{ *signin.Refusal }
+type clientError struct{ *refusal.Refusal }
 
 func (e clientError) Unwrap() []error { return []error{e.Refusal, ErrClient} }
 
@@ -196,7 +197,7 @@ func RecordFailures(client *http.Client) (*http.Client, func() error) {
 		if transport.failure == nil {
 			return nil
 		}
-		return signin.Unreachable(errors.New(failureReason(transport.failure)))
+		return refusal.Unreachable(errors.New(failureReason(transport.failure)))
 	}
 }
 
@@ -228,18 +229,18 @@ func failureReason(err error) string {
 	}
 }
 
-// ReadFile returns the content of a file that the settings of a connector name. Errors: signin.Refusal.
+// ReadFile returns the content of a file that the settings of a connector name. Errors: refusal.Refusal.
 func ReadFile(path string) ([]byte, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
-		return nil, signin.Misconfigured("a file of the settings cannot be read here")
+		return nil, refusal.Misconfigured("a file of the settings cannot be read here")
 	}
 	return text, nil
 }
 
 // RefreshTokens exchanges the refresh token of a session. The new session is kept before it is returned. A session without a refresh token is
-// returned as it is. Errors: signin.Refusal; that of keep.
-func RefreshTokens(ctx context.Context, client *http.Client, config *oauth2.Config, session signin.Session, save func(signin.Session) error) (*oauth2.Token, error) {
+// returned as it is. Errors: refusal.Refusal; that of keep.
+func RefreshTokens(ctx context.Context, client *http.Client, config *oauth2.Config, session provider.Session, save func(provider.Session) error) (*oauth2.Token, error) {
 	if session.RefreshToken == "" {
 		return &oauth2.Token{AccessToken: session.AccessToken.Reveal(), TokenType: "Bearer"}, nil
 	}
@@ -248,9 +249,9 @@ func RefreshTokens(ctx context.Context, client *http.Client, config *oauth2.Conf
 	var retrieved *oauth2.RetrieveError
 	switch {
 	case errors.As(err, &retrieved) && retrieved.Response.StatusCode == http.StatusBadRequest && slices.Contains(unknownTokenErrors, retrieved.ErrorCode):
-		return nil, signin.RefusedRefreshToken(cmp.Or(retrieved.ErrorCode, "the provider answers 400 to the refresh token"))
+		return nil, refusal.RefreshTokenRefused(cmp.Or(retrieved.ErrorCode, "the provider answers 400 to the refresh token"))
 	case errors.As(err, &retrieved) && retrieved.ErrorCode == "invalid_grant":
-		return nil, signin.RefusedRefreshToken(retrieved.ErrorCode)
+		return nil, refusal.RefreshTokenRefused(retrieved.ErrorCode)
 	case err != nil:
 		return nil, TranslateError(err)
 	}

@@ -1,4 +1,5 @@
-package signin
+// Package annotations collects the annotations of audit events about sign-ins. Source: ADR-0031.
+package annotations
 
 import (
 	"context"
@@ -9,6 +10,7 @@ import (
 	"strings"
 
 	"management.platform.sh/shared/model"
+	"management.platform.sh/shared/signin/refusal"
 )
 
 // The annotations of audit events about sign-ins. Source: ADR-0031.
@@ -74,7 +76,7 @@ func (r *Recorder) SetOutcome(outcome string) { r.annotations[AnnotationOutcome]
 
 // SetError records the class and the detail of a Refusal, or that the request failed. Nil: it changes nothing.
 func (r *Recorder) SetError(err error) {
-	var refusal *Refusal
+	var refusal *refusal.Refusal
 	switch {
 	case err == nil:
 	case errors.As(err, &refusal):

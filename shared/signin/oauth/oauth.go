@@ -1,4 +1,6 @@
-package signin
+// Package oauth has what the steps of a login share of OAuth 2.0: the only client, grant types, paths, parameters and error responses.
+// Source: RFC 6749, 7636, 8252, 8628; ADR-0031.
+package oauth
 
 import (
 	"crypto/sha256"
@@ -11,13 +13,15 @@ import (
 	"slices"
 	"strings"
 	"unicode"
+
+	"management.platform.sh/shared/signin/refusal"
 )
 
 // ClientID is the id of the only client: the program platform, and each program that asks as it does. It is public: its secret is empty.
 const ClientID = "platform-cli"
 
-// ExchangeGrant is the grant_type of a job that exchanges its token. Source: RFC 8693, 2.1.
-const ExchangeGrant = "urn:ietf:params:oauth:grant-type:token-exchange"
+// TokenExchangeGrant is the grant_type of a job that exchanges its token. Source: RFC 8693, 2.1.
+const TokenExchangeGrant = "urn:ietf:params:oauth:grant-type:token-exchange"
 
 // OfflineAccess is the scope with which a program asks for a refresh token. Source: OpenID Connect Core, 11; ADR-0045.
 const OfflineAccess = "offline_access"
@@ -40,8 +44,8 @@ const DevicePath = "/auth/device"
 // OutOfBand is the redirect_uri of a program that sends the password itself, so that no browser brings it the code.
 const OutOfBand = "urn:ietf:wg:oauth:2.0:oob"
 
-// OAuthError says what is wrong with the request of a program, in the words of OAuth. Source: RFC 6749, 5.2; RFC 8628, 3.5.
-type OAuthError struct {
+// Error says what is wrong with the request of a program, in the words of OAuth. Source: RFC 6749, 5.2; RFC 8628, 3.5.
+type Error struct {
 	Code        string `json:"error"`
 	Description string `json:"error_description"`
 	// Status is the status of the answer.
@@ -49,26 +53,26 @@ type OAuthError struct {
 }
 
 // Error returns the code.
-func (e *OAuthError) Error() string { return e.Code + ": " + e.Description }
+func (e *Error) Error() string { return e.Code + ": " + e.Description }
 
-// NewOAuthError returns an OAuthError with the status of most of them.
-func NewOAuthError(code, description string) *OAuthError { return &OAuthError{code, description, 400} }
+// NewError returns an Error with the status of most of them.
+func NewError(code, description string) *Error { return &Error{code, description, 400} }
 
 // CheckClient checks what a program says that it is, in its form or by HTTP Basic authentication, or in both. A program that need not say
-// it may leave it out. Error: OAuthError. Source: RFC 6749, 2.3.1, 3.2.1 and 5.2.
+// it may leave it out. Error: Error. Source: RFC 6749, 2.3.1, 3.2.1 and 5.2.
 func CheckClient(form url.Values, basic *url.Userinfo, mayLeaveOut bool) error {
 	id, err := Parameter(form, "client_id")
 	if err != nil {
-		return NewOAuthError("invalid_request", "client_id is given more than once")
+		return NewError("invalid_request", "client_id is given more than once")
 	}
 	if basic == nil {
 		if id == ClientID || id == "" && mayLeaveOut {
 			return nil
 		}
-		return NewOAuthError("invalid_client", "client_id must be "+ClientID)
+		return NewError("invalid_client", "client_id must be "+ClientID)
 	}
 	if password, _ := basic.Password(); basic.Username() != ClientID || password != "" || id != "" && id != ClientID {
-		refused := NewOAuthError("invalid_client", "the client must be "+ClientID+", with an empty secret")
+		refused := NewError("invalid_client", "the client must be "+ClientID+", with an empty secret")
 		refused.Status = 401
 		return refused
 	}
@@ -83,12 +87,12 @@ func Parameter(values url.Values, name string) (string, error) {
 	case 1:
 		return given[0], nil
 	default:
-		return "", refuseBadRequest("the parameter " + name + " is given more than once")
+		return "", refusal.BadRequest("the parameter " + name + " is given more than once")
 	}
 }
 
-// parameters returns several parameters, in the order of their names.
-func parameters(values url.Values, names ...string) ([]string, error) {
+// Parameters returns several parameters, in the order of their names.
+func Parameters(values url.Values, names ...string) ([]string, error) {
 	results := make([]string, len(names))
 	for i, name := range names {
 		var err error
@@ -105,8 +109,8 @@ func S256(verifier string) string {
 	return base64.RawURLEncoding.EncodeToString(sum[:])
 }
 
-// isUnreserved reports whether a text has a length and only characters that URLs have as they are.
-func isUnreserved(text string, minLength, maxLength int) bool {
+// IsUnreserved reports whether a text has a length and only characters that URLs have as they are.
+func IsUnreserved(text string, minLength, maxLength int) bool {
 	if len(text) < minLength || len(text) > maxLength {
 		return false
 	}
@@ -115,9 +119,9 @@ func isUnreserved(text string, minLength, maxLength int) bool {
 	})
 }
 
-// isLoopbackRedirect reports whether an address is one of a program on the computer of the browser: http, one of two literal addresses, a port,
+// IsLoopbackRedirect reports whether an address is one of a program on the computer of the browser: http, one of two literal addresses, a port,
 // a path. A name such as localhost may lead elsewhere. Source: RFC 8252, 7.3 and 8.3.
-func isLoopbackRedirect(address string) bool {
+func IsLoopbackRedirect(address string) bool {
 	parsed, err := url.Parse(address)
 	if err != nil || parsed.Scheme != "http" || parsed.User != nil || parsed.RawQuery != "" || parsed.ForceQuery || parsed.Fragment != "" ||
 		strings.Contains(address, "#") || parsed.Opaque != "" {
@@ -129,13 +133,13 @@ func isLoopbackRedirect(address string) bool {
 	}
 	path, simple := strings.CutPrefix(parsed.EscapedPath(), "/")
 	for part := range strings.SplitSeq(path, "/") {
-		simple = simple && (path == "" || isUnreserved(part, 1, 64) && strings.Trim(part, ".") != "")
+		simple = simple && (path == "" || IsUnreserved(part, 1, 64) && strings.Trim(part, ".") != "")
 	}
 	return simple && address == "http://"+parsed.Host+parsed.EscapedPath()
 }
 
-// origin returns the origin of an address.
-func origin(address string) string {
+// Origin returns the origin of an address.
+func Origin(address string) string {
 	parsed, err := url.Parse(address)
 	if err != nil {
 		return ""
@@ -143,14 +147,14 @@ func origin(address string) string {
 	return parsed.Scheme + "://" + parsed.Host
 }
 
-// withQuery returns an address with parameters.
-func withQuery(address string, parameters url.Values) string {
+// WithQuery returns an address with parameters.
+func WithQuery(address string, parameters url.Values) string {
 	return address + "?" + parameters.Encode()
 }
 
-// grantedScope returns what a program gets of the scopes that it asks for: OfflineAccess. Others are left out, and no scope may be left: openid
+// GrantedScope returns what a program gets of the scopes that it asks for: OfflineAccess. Others are left out, and no scope may be left: openid
 // asks for an ID token, which the platform does not give. Nil: the program asks for none. Source: RFC 6749, 3.3.
-func grantedScope(scope string) *string {
+func GrantedScope(scope string) *string {
 	scopes := strings.Fields(scope)
 	if len(scopes) == 0 {
 		return nil
@@ -165,8 +169,8 @@ func grantedScope(scope string) *string {
 // randomBytes is the size of a state, nonce, verifier and code.
 const randomBytes = 32
 
-// randomToken returns a random text that nobody guesses.
-func randomToken(reader io.Reader) (string, error) {
+// RandomText returns a random text that nobody guesses.
+func RandomText(reader io.Reader) (string, error) {
 	var drawn [randomBytes]byte
 	if _, err := io.ReadFull(reader, drawn[:]); err != nil {
 		return "", fmt.Errorf("reading random bytes: %w", err)
@@ -174,8 +178,8 @@ func randomToken(reader io.Reader) (string, error) {
 	return base64.RawURLEncoding.EncodeToString(drawn[:]), nil
 }
 
-// constantTimeEqual compares secrets in constant time.
-func constantTimeEqual(a, b string) bool {
+// EqualSecrets compares secrets in constant time.
+func EqualSecrets(a, b string) bool {
 	return subtle.ConstantTimeCompare([]byte(a), []byte(b)) == 1
 }
 

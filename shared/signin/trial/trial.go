@@ -1,4 +1,5 @@
-package signin
+// Package trial has sign-ins on trial: all checks run, no person is signed in, and only the report is stored. Source: Spec 5.4; ADR-0031.
+package trial
 
 import (
 	"context"
@@ -14,6 +15,13 @@ import (
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/model/apierror"
 	"management.platform.sh/shared/platform"
+	"management.platform.sh/shared/signin/annotations"
+	"management.platform.sh/shared/signin/logins"
+	"management.platform.sh/shared/signin/method"
+	"management.platform.sh/shared/signin/oauth"
+	"management.platform.sh/shared/signin/provider"
+	"management.platform.sh/shared/signin/provisioning"
+	"management.platform.sh/shared/signin/refusal"
 	"management.platform.sh/shared/state/store"
 )
 
@@ -24,12 +32,12 @@ const (
 	stageTrialComplete = "tried"
 	// trialOwnerPrefix owns the trials of programs with the state. Those of a caller of the API have an owner of their own, below it.
 	trialOwnerPrefix = "trial"
-	// trialParameter is the parameter with the state at the start of a trial.
-	trialParameter = "trial"
+	// Parameter is the parameter with the state at the start of a trial.
+	Parameter = "trial"
 )
 
-// ErrUnknownTrial says that there is no such trial, or not any more, or not of this owner.
-var ErrUnknownTrial = errors.New("the trial is not known, or has expired, or its report was given before")
+// ErrUnknown says that there is no such trial, or not any more, or not of this owner.
+var ErrUnknown = errors.New("the trial is not known, or has expired, or its report was given before")
 
 // Trials are the sign-ins on trial of an environment, for their owners. It is safe for concurrent use.
 type Trials struct {
@@ -37,9 +45,9 @@ type Trials struct {
 	records store.Store
 }
 
-// OpenTrials returns the trials of an environment.
-func OpenTrials(env *platform.Environment) *Trials {
-	return &Trials{env: env, records: OpenLogins(env).Records}
+// Open returns the trials of an environment.
+func Open(env *platform.Environment) *Trials {
+	return &Trials{env: env, records: logins.Open(env).Records}
 }
 
 // Trial is a trial for which nobody has signed in.
@@ -57,26 +65,26 @@ type Trial struct {
 //
 // Errors: Refusal; those of the store.
 func (t *Trials) Begin(ctx context.Context, id, owner string) (Trial, error) {
-	conn, ok := findConnector(t.env.Config(), id)
+	conn, ok := method.FindConnector(t.env.Config(), id)
 	if !ok {
-		return Trial{}, unknownConnector()
+		return Trial{}, refusal.UnknownConnector()
 	}
-	state, err := randomToken(t.env.Random)
+	state, err := oauth.RandomText(t.env.Random)
 	if err != nil {
 		return Trial{}, err
 	}
-	object, err := json.Marshal(storedLogin{Stage: stageTrialPending, Identity: model.AccessKeyIdentity{Connector: conn.ID}})
+	object, err := json.Marshal(logins.Login{Stage: stageTrialPending, Identity: model.AccessKeyIdentity{Connector: conn.ID}})
 	if err != nil {
 		return Trial{}, fmt.Errorf("encoding a sign-in: %w", err)
 	}
 	now := t.env.Now()
-	trial := Trial{Address: withQuery(conn.LoginURL(), url.Values{trialParameter: {state}}), State: state, Expires: now.Add(attemptLifetime)}
+	trial := Trial{Address: oauth.WithQuery(conn.LoginURL(), url.Values{Parameter: {state}}), State: state, Expires: now.Add(logins.AttemptLifetime)}
 	_, err = t.records.Create(ctx, store.Record{
-		Name: loginRecordName(state), Owner: trialOwnerName(owner), Quota: store.Quota{Objects: limits.SignInTrials}, Created: now, Expires: trial.Expires, Object: object,
+		Name: logins.RecordName(state), Owner: trialOwnerName(owner), Quota: store.Quota{Objects: limits.SignInTrials}, Created: now, Expires: trial.Expires, Object: object,
 	})
 	switch {
 	case errors.Is(err, store.ErrQuota):
-		return Trial{}, throttled(apierror.TooMany("too many trials of sign-ins are open: try again later", int32(codeLifetime/time.Second)))
+		return Trial{}, refusal.Throttled(apierror.TooMany("too many trials of sign-ins are open: try again later", int32(logins.CodeLifetime/time.Second)))
 	case err != nil:
 		return Trial{}, fmt.Errorf("storing a sign-in: %w", err)
 	}
@@ -93,7 +101,7 @@ func trialOwnerName(caller string) string {
 
 // Report returns the report of a trial that its owner has begun, and when the trial ends. Nil: nobody has signed in yet.
 //
-// Errors: a Refusal that is ErrUnknownTrial; those of the store.
+// Errors: a Refusal that is ErrUnknown; those of the store.
 func (t *Trials) Report(ctx context.Context, state, owner string) (*model.SignInTrialReport, time.Time, error) {
 	report, record, err := t.readReport(ctx, state, owner)
 	return report, record.Expires, err
@@ -105,7 +113,7 @@ func (t *Trials) End(ctx context.Context, state, owner string) (*model.SignInTri
 	if err != nil || report == nil {
 		return nil, record.Expires, err
 	}
-	if _, err := t.records.Delete(ctx, record.Name, record.Revision); err != nil && !isConflict(err) {
+	if _, err := t.records.Delete(ctx, record.Name, record.Revision); err != nil && !logins.IsConflict(err) {
 		return nil, record.Expires, fmt.Errorf("removing a trial: %w", err)
 	}
 	return report, record.Expires, nil
@@ -118,7 +126,7 @@ func (t *Trials) readReport(ctx context.Context, state, owner string) (*model.Si
 	case err != nil:
 		return nil, record, err
 	case login.Stage != stageTrialPending && login.Stage != stageTrialComplete || record.Owner != trialOwnerName(owner):
-		return nil, store.Record{}, expired("trial").withCause(ErrUnknownTrial)
+		return nil, store.Record{}, refusal.Expired("trial").WithCause(ErrUnknown)
 	case login.Stage == stageTrialPending:
 		return nil, record, nil
 	}
@@ -126,7 +134,7 @@ func (t *Trials) readReport(ctx context.Context, state, owner string) (*model.Si
 	if err != nil {
 		return nil, record, err
 	}
-	text, err := ring.Open(login.SealedProof, proofSealContext(state))
+	text, err := ring.Open(login.SealedProof, logins.ProofSealContext(state))
 	if err != nil {
 		return nil, record, fmt.Errorf("opening the report of a trial: %w", err)
 	}
@@ -138,8 +146,8 @@ func (t *Trials) readReport(ctx context.Context, state, owner string) (*model.Si
 }
 
 // findTrial returns the record of a sign-in with a state. Its stage is empty if there is none, or not any more.
-func (t *Trials) findTrial(ctx context.Context, state string) (record store.Record, login storedLogin, err error) {
-	record, err = t.records.Get(ctx, loginRecordName(state))
+func (t *Trials) findTrial(ctx context.Context, state string) (record store.Record, login logins.Login, err error) {
+	record, err = t.records.Get(ctx, logins.RecordName(state))
 	switch {
 	case errors.Is(err, store.ErrNotFound):
 		return store.Record{}, login, nil
@@ -155,38 +163,38 @@ func (t *Trials) findTrial(ctx context.Context, state string) (record store.Reco
 	return record, login, err
 }
 
-// parseTrialState returns the state of a trial from the query of its start.
-func parseTrialState(query url.Values) (string, error) {
-	state, err := Parameter(query, trialParameter)
-	if err == nil && !isUnreserved(state, stateLength, stateLength) {
-		err = refuseBadRequest("trial is not that of a trial: open the address as it was given")
+// ParseState returns the state of a trial from the query of its start.
+func ParseState(query url.Values) (string, error) {
+	state, err := oauth.Parameter(query, Parameter)
+	if err == nil && !oauth.IsUnreserved(state, logins.StateLength, logins.StateLength) {
+		err = refusal.BadRequest("trial is not that of a trial: open the address as it was given")
 	}
 	return state, err
 }
 
-// TrialReporter stores the reports of trials. It is safe for concurrent use.
-type TrialReporter struct {
+// Reporter stores the reports of trials. It is safe for concurrent use.
+type Reporter struct {
 	env         *platform.Environment
 	trials      *Trials
-	provisioner *Provisioner
+	provisioner *provisioning.Provisioner
 	directory   *directory.Directory
 }
 
-// OpenTrialReporter returns what stores the reports of trials of an environment.
-func OpenTrialReporter(env *platform.Environment) *TrialReporter {
-	return &TrialReporter{env: env, trials: OpenTrials(env), provisioner: OpenProvisioner(env), directory: directory.Open(env)}
+// OpenReporter returns what stores the reports of trials of an environment.
+func OpenReporter(env *platform.Environment) *Reporter {
+	return &Reporter{env: env, trials: Open(env), provisioner: provisioning.Open(env), directory: directory.Open(env)}
 }
 
-// completeTrial stores the report of a trial: of a person, or of why the provider's answer was refused. Errors: refused; Refusal if no trial waits for that
+// Complete stores the report of a trial: of a person, or of why the provider's answer was refused. Errors: refused; Refusal if no trial waits for that
 // state; those of the store.
-func (r *TrialReporter) completeTrial(ctx context.Context, conn Connector, state string, person Person, cause error) error {
-	recorder := RecorderOf(ctx)
+func (r *Reporter) Complete(ctx context.Context, conn provider.Connector, state string, person provider.Person, cause error) error {
+	recorder := annotations.RecorderOf(ctx)
 	record, login, err := r.trials.findTrial(ctx, state)
 	switch {
 	case err != nil:
 		return err
 	case login.Stage != stageTrialPending || login.Identity.Connector != conn.ID:
-		return notStartedHere("trial")
+		return refusal.NotStartedHere("trial")
 	}
 	report, err := r.newTrialReport(ctx, conn, person, cause)
 	if err != nil {
@@ -200,15 +208,15 @@ func (r *TrialReporter) completeTrial(ctx context.Context, conn Connector, state
 	if err != nil {
 		return err
 	}
-	sealed, err := ring.Seal(text, proofSealContext(state))
+	sealed, err := ring.Seal(text, logins.ProofSealContext(state))
 	if err != nil {
 		return err
 	}
-	if record.Object, err = json.Marshal(storedLogin{Stage: stageTrialComplete, Identity: login.Identity, SealedProof: sealed}); err != nil {
+	if record.Object, err = json.Marshal(logins.Login{Stage: stageTrialComplete, Identity: login.Identity, SealedProof: sealed}); err != nil {
 		return fmt.Errorf("encoding a sign-in: %w", err)
 	}
-	if _, err := r.trials.records.Update(ctx, record); isConflict(err) {
-		return notStartedHere("trial")
+	if _, err := r.trials.records.Update(ctx, record); logins.IsConflict(err) {
+		return refusal.NotStartedHere("trial")
 	} else if err != nil {
 		return fmt.Errorf("storing a sign-in: %w", err)
 	}
@@ -217,11 +225,11 @@ func (r *TrialReporter) completeTrial(ctx context.Context, conn Connector, state
 }
 
 // newTrialReport returns what a sign-in of a person would do. It writes nothing. Errors: those of the store and of the users.
-func (r *TrialReporter) newTrialReport(ctx context.Context, conn Connector, person Person, cause error) (model.SignInTrialReport, error) {
+func (r *Reporter) newTrialReport(ctx context.Context, conn provider.Connector, person provider.Person, cause error) (model.SignInTrialReport, error) {
 	report := model.SignInTrialReport{Claims: person.Claims, Absent: person.Absent, ID: person.Subject}
 	config := r.env.Config().Auth
-	ctx, recorder := WithRecorder(ctx)
-	var answer *Refusal
+	ctx, recorder := annotations.WithRecorder(ctx)
+	var answer *refusal.Refusal
 	if cause != nil || config == nil {
 		report.Refusal = "failed"
 		if errors.As(cause, &answer) {
@@ -229,19 +237,19 @@ func (r *TrialReporter) newTrialReport(ctx context.Context, conn Connector, pers
 		}
 		return report, nil
 	}
-	groups, spec, _, err := mapPerson(ctx, conn, person, config.GroupsFilters)
+	groups, spec, _, err := provisioning.MapPerson(ctx, conn, person, config.GroupsFilters)
 	report.LeftOut, report.DisplayName, report.Email, report.Groups = recorder.Omitted(), spec.DisplayName, spec.Email, groups
 	if err == nil {
-		account, findErr := r.provisioner.findUser(ctx, conn.ID, person.Subject)
+		account, findErr := r.provisioner.FindUser(ctx, conn.ID, person.Subject)
 		switch {
 		case findErr != nil:
 			err = findErr
 		case account != nil:
 			report.User = account.Name
 		case config.DisableUserCreation:
-			err = notSetUp("disableUserCreation")
+			err = refusal.NotSetUp("disableUserCreation")
 		default:
-			report.NewUser = candidateNames(preferredName(conn, person), "user", user.Digest(conn.ID, person.Subject))[0]
+			report.NewUser = provisioning.CandidateNames(provisioning.PreferredName(conn, person), "user", user.Digest(conn.ID, person.Subject))[0]
 		}
 	}
 	if errors.As(err, &answer) {

@@ -1,10 +1,6 @@
-// Package signin signs people in: it sends them to the connector that they choose, learns from it who they are, finds or makes their
-// user, and gives an access key of the type Login to the program that asked. Before a connector has said who somebody is, nothing
-// is stored: the attempt is in a sealed cookie of the browser. The key is made when the program fetches it, so that no URL, cookie
-// or record has it. Source: Spec 5.4; ADR-0031.
-//
-// The package knows no HTTP and no protocol of a connector: the frame serves it, and package connectors has the Provider of each kind.
-package signin
+// Package logins has the two forms of a login. Until the person is known, nothing is stored: the attempt is in a sealed cookie of the
+// browser. Then the login has a record until its key is issued. No URL, cookie or record has the key. Source: Spec 5.4; ADR-0031.
+package logins
 
 import (
 	"context"
@@ -16,6 +12,8 @@ import (
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/model/identity"
 	"management.platform.sh/shared/platform"
+	"management.platform.sh/shared/signin/oauth"
+	"management.platform.sh/shared/signin/refusal"
 	"management.platform.sh/shared/state/store"
 )
 
@@ -36,17 +34,17 @@ func Throttle(env *platform.Environment, text string) *throttle.Throttle {
 	return &throttle.Throttle{Records: Failures(env), Now: env.Now, Text: text}
 }
 
-// LoginStore has the records of logins of an environment. It is safe for concurrent use.
-type LoginStore struct {
+// Store has the records of logins of an environment. It is safe for concurrent use.
+type Store struct {
 	// Records is the state of logins.
 	Records store.Store
 }
 
-// OpenLogins returns the records of logins of an environment.
-func OpenLogins(env *platform.Environment) *LoginStore { return &LoginStore{Records: Records(env)} }
+// Open returns the records of logins of an environment.
+func Open(env *platform.Environment) *Store { return &Store{Records: Records(env)} }
 
-// writeLogin replaces the record of a sign-in, which gets its new revision.
-func (s *LoginStore) writeLogin(ctx context.Context, record *store.Record, state storedLogin) error {
+// Update replaces the record of a sign-in, which gets its new revision.
+func (s *Store) Update(ctx context.Context, record *store.Record, state Login) error {
 	var err error
 	if record.Object, err = json.Marshal(state); err != nil {
 		return fmt.Errorf("encoding a sign-in: %w", err)
@@ -60,15 +58,15 @@ func (s *LoginStore) writeLogin(ctx context.Context, record *store.Record, state
 	return nil
 }
 
-// markLoggedOut ends a sign-in that is stored, at whatever stage it is, and returns it.
-func (s *LoginStore) markLoggedOut(ctx context.Context, record store.Record) (storedLogin, error) {
-	for range maxTries {
-		var login storedLogin
+// MarkLoggedOut ends a sign-in that is stored, at whatever stage it is, and returns it.
+func (s *Store) MarkLoggedOut(ctx context.Context, record store.Record) (Login, error) {
+	for range MaxTries {
+		var login Login
 		if err := json.Unmarshal(record.Object, &login); err != nil {
 			return login, fmt.Errorf("reading a sign-in: %w", err)
 		}
-		login.Stage = stageLoggedOut
-		err := s.writeLogin(ctx, &record, login)
+		login.Stage = StageLoggedOut
+		err := s.Update(ctx, &record, login)
 		if !errors.Is(err, store.ErrConflict) {
 			if errors.Is(err, store.ErrNotFound) {
 				err = nil
@@ -81,30 +79,30 @@ func (s *LoginStore) markLoggedOut(ctx context.Context, record store.Record) (st
 			return login, fmt.Errorf("reading a sign-in: %w", err)
 		}
 	}
-	return storedLogin{}, busy()
+	return Login{}, refusal.Busy()
 }
 
 // The stages of a stored sign-in.
 const (
-	stageAuthenticated = "proven"
-	stageConsented     = "confirmed"
-	stageRedeemed      = "used"
-	// stageLoggedOut is a sign-in that its provider has ended. It leads to no key, at whatever stage it was.
-	stageLoggedOut = "ended"
+	StageAuthenticated = "proven"
+	StageConsented     = "confirmed"
+	StageRedeemed      = "used"
+	// StageLoggedOut is a sign-in that its provider has ended. It leads to no key, at whatever stage it was.
+	StageLoggedOut = "ended"
 )
 
 // The stages of the request of a device.
 const (
-	stagePending  = "waiting"
-	stageApproved = "allowed"
-	stageDenied   = "denied"
+	StagePending  = "waiting"
+	StageApproved = "allowed"
+	StageDenied   = "denied"
 )
 
-// maxTries is how often the write of a user is tried while others write the same user.
-const maxTries = 4
+// MaxTries is how often the write of a user is tried while others write the same user.
+const MaxTries = 4
 
-// storedLogin is a sign-in whose person is known, as it is stored.
-type storedLogin struct {
+// Login is a sign-in whose person is known, as it is stored.
+type Login struct {
 	Stage string `json:"stage"`
 	// User, UID and Generation are those of the user at the sign-in.
 	User            string `json:"user"`
@@ -112,9 +110,9 @@ type storedLogin struct {
 	TokenGeneration int64  `json:"generation,omitempty"`
 	// Identity is who the user is at the connector.
 	Identity    model.AccessKeyIdentity `json:"identity"`
-	AuthRequest authRequest             `json:"client"`
+	AuthRequest AuthRequest             `json:"client"`
 	// Device is the program that waits, if this is its request.
-	Device *deviceRecord `json:"device,omitempty"`
+	Device *Device `json:"device,omitempty"`
 	// SealedSession is the Session of the provider, sealed for the user. Empty: there is none.
 	SealedSession string `json:"session,omitempty"`
 	// LogoutNames are the names by which the provider may end the sign-in.
@@ -129,22 +127,22 @@ type storedLogin struct {
 	SealedProof string `json:"proof,omitempty"`
 }
 
-// loginRecordName is the name of the record of a sign-in: a state has one record, and so one person.
-func loginRecordName(state string) string { return Digest("state", state) }
+// RecordName is the name of the record of a sign-in: a state has one record, and so one person.
+func RecordName(state string) string { return oauth.Digest("state", state) }
 
-// codeDigest is the digest by which the state finds a code.
-func codeDigest(code string) string { return Digest("code", code) }
+// CodeDigest is the digest by which the state finds a code.
+func CodeDigest(code string) string { return oauth.Digest("code", code) }
 
-// ownerOf is the owner of the sign-ins of a user.
-func ownerOf(name string) string { return identity.Owner{Kind: identity.User, Name: name}.String() }
+// OwnerName is the owner of the sign-ins of a user.
+func OwnerName(name string) string { return identity.Owner{Kind: identity.User, Name: name}.String() }
 
-// isConflict tells that another request was faster.
-func isConflict(err error) bool {
+// IsConflict tells that another request was faster.
+func IsConflict(err error) bool {
 	return errors.Is(err, store.ErrConflict) || errors.Is(err, store.ErrNotFound)
 }
 
-// deviceRecord is what is stored of a program that waits for somebody to enter its code. Source: RFC 8628.
-type deviceRecord struct {
+// Device is what is stored of a program that waits for somebody to enter its code. Source: RFC 8628.
+type Device struct {
 	// Host is what the program says that its computer is called. Empty: it says nothing.
 	Host string `json:"host,omitempty"`
 	// Address is the address from which it asked, and Asked when, in Unix seconds.
@@ -154,5 +152,5 @@ type deviceRecord struct {
 	Interval int64 `json:"interval"`
 }
 
-// proofSealContext is what the proof of a state is sealed for.
-func proofSealContext(state string) string { return Resource + "/proof/" + loginRecordName(state) }
+// ProofSealContext is what the proof of a state is sealed for.
+func ProofSealContext(state string) string { return Resource + "/proof/" + RecordName(state) }

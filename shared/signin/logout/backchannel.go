@@ -1,4 +1,6 @@
-package signin
+// Package logout ends sessions at both sides: a browser ends the session at the provider, and a logout token of the provider ends the keys
+// of a session here. Source: OpenID Connect RP-Initiated Logout 1.0 and Back-Channel Logout 1.0; ADR-0031, ADR-0042.
+package logout
 
 import (
 	"context"
@@ -14,12 +16,19 @@ import (
 	"management.platform.sh/shared/model/connector"
 	"management.platform.sh/shared/model/identity"
 	"management.platform.sh/shared/platform"
+	"management.platform.sh/shared/signin/annotations"
+	"management.platform.sh/shared/signin/logins"
+	"management.platform.sh/shared/signin/method"
+	"management.platform.sh/shared/signin/oauth"
+	"management.platform.sh/shared/signin/provider"
+	"management.platform.sh/shared/signin/refusal"
+	"management.platform.sh/shared/signin/sessions"
 	"management.platform.sh/shared/state/store"
 )
 
 const (
 	// logoutTokenNoteLifetime is how long the use of a logout token is noted: longer than any clock lets it be accepted.
-	logoutTokenNoteLifetime = MaxLogoutTokenAge + 2*time.Minute
+	logoutTokenNoteLifetime = provider.MaxLogoutTokenAge + 2*time.Minute
 	// logoutTokenOwner owns these notes in the state.
 	logoutTokenOwner = "logout"
 )
@@ -27,17 +36,17 @@ const (
 // logoutCaller ends the keys of sign-ins that their provider has ended.
 var logoutCaller = identity.New(identity.Owner{Kind: identity.Subject, Name: "endlogin"}, []string{identity.Admins})
 
-// LogoutEndpoint ends the logins that their providers have ended. It is safe for concurrent use.
-type LogoutEndpoint struct {
+// BackChannel ends the logins that their providers have ended. It is safe for concurrent use.
+type BackChannel struct {
 	env      *platform.Environment
-	logins   *LoginStore
-	sessions *SessionStore
+	logins   *logins.Store
+	sessions *sessions.Store
 	keys     *accesskey.Registry
 }
 
-// OpenLogout returns the logout endpoint of an environment. Functions that use it call kinds.Join first.
-func OpenLogout(env *platform.Environment) *LogoutEndpoint {
-	return &LogoutEndpoint{env: env, logins: OpenLogins(env), sessions: OpenSessions(env), keys: accesskey.Open(env)}
+// Open returns the logout endpoint of an environment. Functions that use it call kinds.Join first.
+func Open(env *platform.Environment) *BackChannel {
+	return &BackChannel{env: env, logins: logins.Open(env), sessions: sessions.Open(env), keys: accesskey.Open(env)}
 }
 
 // HandleLogoutToken takes the form with which a provider says that it has ended a session, or all sessions of a person. The keys of these
@@ -46,26 +55,26 @@ func OpenLogout(env *platform.Environment) *LogoutEndpoint {
 //
 // Errors: Refusal; those of the store and of the keys: the same token may be sent again then. Source: OpenID Connect Back-Channel Logout
 // 1.0, 2.5 to 2.8; ADR-0042.
-func (e *LogoutEndpoint) HandleLogoutToken(ctx context.Context, verifier LogoutVerifier, id string, form url.Values) (err error) {
-	recorder := RecorderOf(ctx)
+func (e *BackChannel) HandleLogoutToken(ctx context.Context, verifier provider.LogoutVerifier, id string, form url.Values) (err error) {
+	recorder := annotations.RecorderOf(ctx)
 	recorder.SetConnector(id)
 	defer func() { recorder.SetError(err) }()
-	conn, ok := findConnector(e.env.Config(), id)
+	conn, ok := method.FindConnector(e.env.Config(), id)
 	if !ok || conn.Kind != connector.OIDC {
-		return unknownConnector()
+		return refusal.UnknownConnector()
 	}
-	raw, err := Parameter(form, "logout_token")
+	raw, err := oauth.Parameter(form, "logout_token")
 	switch {
 	case err != nil:
 		return err
 	case raw == "":
-		return refuseBadRequest("logout_token is required")
+		return refusal.BadRequest("logout_token is required")
 	}
 	token, err := verifier.VerifyLogoutToken(ctx, conn, raw)
 	if err != nil {
 		return err
 	}
-	names := logoutNames(conn, Session{ID: token.SessionID, Subject: token.Subject})
+	names := provider.LogoutNames(conn, provider.Session{ID: token.SessionID, Subject: token.Subject})
 	undo, err := e.noteLogoutToken(ctx, conn, token)
 	if err != nil {
 		return err
@@ -75,21 +84,21 @@ func (e *LogoutEndpoint) HandleLogoutToken(ctx context.Context, verifier LogoutV
 		undo(context.WithoutCancel(ctx))
 		return err
 	}
-	recorder.SetOutcome(stageLoggedOut)
+	recorder.SetOutcome(logins.StageLoggedOut)
 	recorder.SetEndedKeys(keys, users)
 	return nil
 }
 
 // noteLogoutToken notes that a logout token is used. Of several requests with one token, one wins. Undo takes the note back, as far as the state
 // can be reached.
-func (e *LogoutEndpoint) noteLogoutToken(ctx context.Context, conn Connector, token LogoutToken) (undo func(context.Context), err error) {
-	name, now := "logout-"+Digest("jti", conn.ID, token.ID), e.env.Now()
+func (e *BackChannel) noteLogoutToken(ctx context.Context, conn provider.Connector, token provider.LogoutToken) (undo func(context.Context), err error) {
+	name, now := "logout-"+oauth.Digest("jti", conn.ID, token.ID), e.env.Now()
 	revision, err := e.logins.Records.Create(ctx, store.Record{
 		Name: name, Owner: logoutTokenOwner, Created: now, Expires: now.Add(logoutTokenNoteLifetime), Object: []byte("{}"),
 	})
 	switch {
 	case errors.Is(err, store.ErrExists):
-		return nil, RefusedLogoutToken("it was used before")
+		return nil, refusal.LogoutTokenRefused("it was used before")
 	case err != nil:
 		return nil, fmt.Errorf("noting the use of a logout token: %w", err)
 	}
@@ -101,14 +110,14 @@ func (e *LogoutEndpoint) noteLogoutToken(ctx context.Context, conn Connector, to
 }
 
 // endLogins ends the sign-ins that have all of some names. It returns the names of the keys and of their users, sorted.
-func (e *LogoutEndpoint) endLogins(ctx context.Context, names []string) (keys, users []string, err error) {
+func (e *BackChannel) endLogins(ctx context.Context, names []string) (keys, users []string, err error) {
 	// Sign-ins that are under way come first: their keys are looked for afterwards.
 	loginRecords, err := recordsWithNames(ctx, e.logins.Records, names)
 	if err != nil {
 		return nil, nil, err
 	}
 	for _, record := range loginRecords {
-		if _, err := e.logins.markLoggedOut(ctx, record); err != nil {
+		if _, err := e.logins.MarkLoggedOut(ctx, record); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -117,11 +126,11 @@ func (e *LogoutEndpoint) endLogins(ctx context.Context, names []string) (keys, u
 		return nil, nil, err
 	}
 	for _, record := range sessionRecords {
-		var session storedSession
+		var session sessions.Record
 		if err := json.Unmarshal(record.Object, &session); err != nil {
 			return nil, nil, fmt.Errorf("reading a session: %w", err)
 		}
-		key, _, err := e.sessions.readKey(ctx, session, record.Name)
+		key, _, err := e.sessions.ReadKey(ctx, session, record.Name)
 		if err != nil {
 			return nil, nil, err
 		}

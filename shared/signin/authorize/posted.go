@@ -1,4 +1,4 @@
-package signin
+package authorize
 
 import (
 	"context"
@@ -8,6 +8,12 @@ import (
 	"net/url"
 	"time"
 
+	"management.platform.sh/shared/signin/annotations"
+	"management.platform.sh/shared/signin/logins"
+	"management.platform.sh/shared/signin/method"
+	"management.platform.sh/shared/signin/oauth"
+	"management.platform.sh/shared/signin/provider"
+	"management.platform.sh/shared/signin/refusal"
 	"management.platform.sh/shared/state/encryption"
 	"management.platform.sh/shared/state/store"
 )
@@ -19,12 +25,12 @@ const (
 	// postedOwner owns these sign-ins in the state.
 	postedOwner = "posted"
 	// postedLifetime is how long they are kept. No answer can be accepted for longer, so that each is accepted once.
-	postedLifetime = attemptLifetime + codeLifetime + 2*time.Minute
+	postedLifetime = logins.AttemptLifetime + logins.CodeLifetime + 2*time.Minute
 )
 
 // postedProof is what a posted answer has proven, as it is stored: sealed, because no browser has shown yet that it began this attempt.
 type postedProof struct {
-	Person Person `json:"person"`
+	Person provider.Person `json:"person"`
 	// Connector is its ID, and Settings are its Fingerprint.
 	Connector   string `json:"connector"`
 	Fingerprint string `json:"settings"`
@@ -34,29 +40,29 @@ type postedProof struct {
 // Resume: nobody is signed in yet. It returns the address at which the browser that began the sign-in goes on. Empty: it was a trial.
 //
 // Errors: Refusal; those of the store.
-func (e *CallbackEndpoint) HandlePostedResponse(ctx context.Context, idp Provider, id string, form url.Values) (address string, err error) {
-	recorder := RecorderOf(ctx)
+func (e *Callback) HandlePostedResponse(ctx context.Context, idp provider.Provider, id string, form url.Values) (address string, err error) {
+	recorder := annotations.RecorderOf(ctx)
 	recorder.SetConnector(id)
 	defer func() { recorder.SetError(err) }()
-	state, err := Parameter(form, "RelayState")
+	state, err := oauth.Parameter(form, "RelayState")
 	if err != nil {
 		return "", err
 	}
-	conn, ok := findConnector(e.env.Config(), id)
+	conn, ok := method.FindConnector(e.env.Config(), id)
 	switch {
 	case !ok || !conn.Posts:
-		return "", unknownConnector()
-	case !isUnreserved(state, stateLength, stateLength):
+		return "", refusal.UnknownConnector()
+	case !oauth.IsUnreserved(state, logins.StateLength, logins.StateLength):
 		// Somebody began at the provider, or it is the answer to nobody here.
-		return "", notStartedHere("RelayState")
+		return "", refusal.NotStartedHere("RelayState")
 	}
 	if conn.Unverified {
 		recorder.SetUnverified()
 	}
-	person, err := idp.HandleCallback(ctx, conn, Response{Request: Request{State: state}, Values: form})
+	person, err := idp.HandleCallback(ctx, conn, provider.Response{Request: provider.Request{State: state}, Values: form})
 	if err != nil {
 		// The browser has no cookie here that tells a trial.
-		if trialErr := e.reporter.completeTrial(ctx, conn, state, person, err); !errors.As(trialErr, new(*Refusal)) {
+		if trialErr := e.reporter.Complete(ctx, conn, state, person, err); !errors.As(trialErr, new(*refusal.Refusal)) {
 			return "", trialErr
 		}
 		return "", err
@@ -69,85 +75,85 @@ func (e *CallbackEndpoint) HandlePostedResponse(ctx context.Context, idp Provide
 	if err != nil {
 		return "", fmt.Errorf("encoding a proof: %w", err)
 	}
-	sealed, err := ring.Seal(text, proofSealContext(state))
+	sealed, err := ring.Seal(text, logins.ProofSealContext(state))
 	if errors.Is(err, encryption.ErrNoKey) {
-		return "", Misconfigured("the platform has no encryption key").withCause(err)
+		return "", refusal.Misconfigured("the platform has no encryption key").WithCause(err)
 	} else if err != nil {
 		return "", err
 	}
-	object, err := json.Marshal(storedLogin{Stage: stagePosted, SealedProof: sealed})
+	object, err := json.Marshal(logins.Login{Stage: stagePosted, SealedProof: sealed})
 	if err != nil {
 		return "", fmt.Errorf("encoding a sign-in: %w", err)
 	}
 	now := e.env.Now()
 	_, err = e.logins.Records.Create(ctx, store.Record{
-		Name: loginRecordName(state), Owner: postedOwner, Created: now, Expires: now.Add(postedLifetime), Object: object,
+		Name: logins.RecordName(state), Owner: postedOwner, Created: now, Expires: now.Add(postedLifetime), Object: object,
 	})
 	switch {
 	case errors.Is(err, store.ErrExists):
-		if trialErr := e.reporter.completeTrial(ctx, conn, state, person, nil); !errors.As(trialErr, new(*Refusal)) {
+		if trialErr := e.reporter.Complete(ctx, conn, state, person, nil); !errors.As(trialErr, new(*refusal.Refusal)) {
 			return "", trialErr
 		}
-		return "", notStartedHere("replay")
+		return "", refusal.NotStartedHere("replay")
 	case err != nil:
 		return "", fmt.Errorf("storing a sign-in: %w", err)
 	}
 	recorder.SetOutcome(stagePosted)
-	return withQuery(conn.Issuer()+"/auth/resume", url.Values{"id": {attemptID(state)}}), nil
+	return oauth.WithQuery(conn.Issuer()+"/auth/resume", url.Values{"id": {logins.AttemptID(state)}}), nil
 }
 
 // ResumePosted takes the browser back that began a sign-in, after Receive: it finds or makes the user. It returns the path of the page that
 // asks for a confirmation.
 //
 // Errors: Refusal; those of the store and of the users.
-func (e *CallbackEndpoint) ResumePosted(ctx context.Context, id string, cookies map[string]string) (path string, err error) {
-	recorder := RecorderOf(ctx)
+func (e *Callback) ResumePosted(ctx context.Context, id string, cookies map[string]string) (path string, err error) {
+	recorder := annotations.RecorderOf(ctx)
 	defer func() { recorder.SetError(err) }()
-	attempt, err := openAttempt(ctx, e.env, id, cookies)
+	attempt, err := logins.OpenAttempt(ctx, e.env, id, cookies)
 	if err != nil {
 		return "", err
 	}
 	recorder.SetConnector(attempt.Connector)
-	record, err := e.logins.Records.Get(ctx, loginRecordName(attempt.State))
+	record, err := e.logins.Records.Get(ctx, logins.RecordName(attempt.State))
 	switch {
 	case errors.Is(err, store.ErrNotFound):
-		return "", notStartedHere("not posted")
+		return "", refusal.NotStartedHere("not posted")
 	case err != nil:
 		return "", fmt.Errorf("reading a sign-in: %w", err)
 	}
-	var stored storedLogin
+	var stored logins.Login
 	if err := json.Unmarshal(record.Object, &stored); err != nil {
 		return "", fmt.Errorf("reading a sign-in: %w", err)
 	}
 	if stored.Stage != stagePosted {
-		return "", notStartedHere("resumed before")
+		return "", refusal.NotStartedHere("resumed before")
 	}
 	ring, err := e.env.Keyring(ctx)
 	if err != nil {
 		return "", err
 	}
 	var proof postedProof
-	text, err := ring.Open(stored.SealedProof, proofSealContext(attempt.State))
+	text, err := ring.Open(stored.SealedProof, logins.ProofSealContext(attempt.State))
 	if err != nil {
 		return "", fmt.Errorf("opening a proof: %w", err)
 	}
 	if err := json.Unmarshal(text, &proof); err != nil {
 		return "", fmt.Errorf("reading a proof: %w", err)
 	}
-	conn, ok := findConnector(e.env.Config(), attempt.Connector)
+	conn, ok := method.FindConnector(e.env.Config(), attempt.Connector)
 	switch {
 	case proof.Connector != attempt.Connector:
-		return "", notStartedHere("connector")
-	case !ok || !constantTimeEqual(conn.Fingerprint(), attempt.Fingerprint) || !constantTimeEqual(proof.Fingerprint, attempt.Fingerprint):
-		return "", expired("settings")
+		return "", refusal.NotStartedHere("connector")
+	case !ok || !oauth.EqualSecrets(conn.Fingerprint(), attempt.Fingerprint) || !oauth.EqualSecrets(proof.Fingerprint, attempt.Fingerprint):
+		return "", refusal.Expired("settings")
 	}
 	login, err := e.completeLogin(ctx, conn, attempt, proof.Person)
 	if err != nil {
 		return "", err
 	}
-	record.Owner = ownerOf(login.User)
-	if err := e.logins.writeLogin(ctx, &record, login); isConflict(err) {
-		return "", notStartedHere("resumed before")
+	record.Owner = logins.OwnerName(login.User)
+	if err := e.logins.Update(ctx, &record, login); logins.IsConflict(err) {
+		return "", refusal.NotStartedHere("resumed before")
 	} else if err != nil {
 		return "", err
 	}

@@ -1,6 +1,12 @@
-package signin
+// Package metadata describes the authorization server to clients of OAuth. Source: RFC 8414.
+package metadata
 
-import "management.platform.sh/shared/platform"
+import (
+	"management.platform.sh/shared/platform"
+	"management.platform.sh/shared/signin/device"
+	"management.platform.sh/shared/signin/method"
+	"management.platform.sh/shared/signin/oauth"
+)
 
 // Metadata say what clients of OAuth can do here. Fields without a value are absent. Source: RFC 8414, 2.
 type Metadata struct {
@@ -27,27 +33,27 @@ type Metadata struct {
 
 // Describe returns the metadata of an environment. False: the platform does not know its address.
 func Describe(env *platform.Environment) (Metadata, bool) {
-	address := Address(env.Config())
+	address := method.Address(env.Config())
 	if address == "" {
 		return Metadata{}, false
 	}
 	methods := []string{"none", "client_secret_basic"}
 	metadata := Metadata{
-		Issuer: address, TokenEndpoint: address + "/auth/token", RevocationEndpoint: address + RevokePath, ScopesSupported: []string{OfflineAccess},
-		TokenEndpointAuthMethodsSupported: methods, RevocationEndpointAuthMethodsSupported: methods, GrantTypesSupported: []string{"refresh_token", ExchangeGrant},
+		Issuer: address, TokenEndpoint: address + "/auth/token", RevocationEndpoint: address + oauth.RevokePath, ScopesSupported: []string{oauth.OfflineAccess},
+		TokenEndpointAuthMethodsSupported: methods, RevocationEndpointAuthMethodsSupported: methods, GrantTypesSupported: []string{"refresh_token", oauth.TokenExchangeGrant},
 	}
-	browsers, devices := len(loginMethodsAt(env, address)) > 0, DeviceLoginEnabled(env)
+	browsers, devices := len(method.ListWithIssuer(env, address)) > 0, device.Enabled(env)
 	if browsers || devices {
 		metadata.CodeChallengeMethodsSupported = []string{"S256"}
 	}
 	if browsers {
-		metadata.AuthorizationEndpoint, metadata.IssParameterSupported = address+AuthorizePath, true
+		metadata.AuthorizationEndpoint, metadata.IssParameterSupported = address+oauth.AuthorizePath, true
 		metadata.ResponseTypesSupported, metadata.ResponseModesSupported = []string{"code"}, []string{"query"}
 		metadata.GrantTypesSupported = append(metadata.GrantTypesSupported, "authorization_code")
 	}
 	if devices {
-		metadata.DeviceAuthorizationEndpoint = address + DevicePath + "/code"
-		metadata.GrantTypesSupported = append(metadata.GrantTypesSupported, DeviceGrant)
+		metadata.DeviceAuthorizationEndpoint = address + oauth.DevicePath + "/code"
+		metadata.GrantTypesSupported = append(metadata.GrantTypesSupported, oauth.DeviceGrant)
 	}
 	return metadata, true
 }

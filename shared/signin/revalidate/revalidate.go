@@ -1,4 +1,6 @@
-package signin
+// Package revalidate asks providers, on a schedule, whether people who have signed in there still may, and in which groups they are. It
+// revokes the refresh tokens of keys that have ended. Source: Spec 2.5 (identityRefresh); RFC 7009; ADR-0035, ADR-0042.
+package revalidate
 
 import (
 	"context"
@@ -20,6 +22,14 @@ import (
 	"management.platform.sh/shared/model/connector"
 	"management.platform.sh/shared/model/identity"
 	"management.platform.sh/shared/platform"
+	"management.platform.sh/shared/signin/logins"
+	"management.platform.sh/shared/signin/method"
+	"management.platform.sh/shared/signin/oauth"
+	"management.platform.sh/shared/signin/provider"
+	"management.platform.sh/shared/signin/provisioning"
+	"management.platform.sh/shared/signin/refusal"
+	"management.platform.sh/shared/signin/sessions"
+	"management.platform.sh/shared/signin/token"
 	"management.platform.sh/shared/state/store"
 )
 
@@ -42,25 +52,25 @@ var revalidator = identity.New(identity.Owner{Kind: identity.Subject, Name: "rev
 // Revalidator asks providers again about people who have signed in. It is safe for concurrent use.
 type Revalidator struct {
 	env         *platform.Environment
-	logins      *LoginStore
-	sessions    *SessionStore
-	tokens      *TokenEndpoint
-	provisioner *Provisioner
+	logins      *logins.Store
+	sessions    *sessions.Store
+	tokens      *token.Endpoint
+	provisioner *provisioning.Provisioner
 	users       *user.Registry
 	// loginKeys updates the keys of logins, and keys are all access keys.
 	loginKeys, keys *accesskey.Registry
 }
 
-// OpenRevalidator returns the revalidator of an environment. Functions that use it call kinds.Join first.
-func OpenRevalidator(env *platform.Environment) *Revalidator {
+// Open returns the revalidator of an environment. Functions that use it call kinds.Join first.
+func Open(env *platform.Environment) *Revalidator {
 	return &Revalidator{
-		env: env, logins: OpenLogins(env), sessions: OpenSessions(env), tokens: OpenTokenEndpoint(env), provisioner: OpenProvisioner(env),
+		env: env, logins: logins.Open(env), sessions: sessions.Open(env), tokens: token.Open(env), provisioner: provisioning.Open(env),
 		users: user.Open(env), loginKeys: accesskey.ForLogins(accesskey.Open(env)), keys: accesskey.Open(env),
 	}
 }
 
-// RevalidationCounts counts what a run of Renew did.
-type RevalidationCounts struct {
+// Counts counts what a run of Renew did.
+type Counts struct {
 	// Kept counts the sessions that their provider has confirmed, LogoutToken those that it refuses, Unanswered those for which no provider
 	// answered, Unused those whose key was not used or whose provider cannot be asked, and Forgotten those whose key no longer exists.
 	Kept, Ended, Unanswered, Unused, Forgotten int
@@ -69,7 +79,7 @@ type RevalidationCounts struct {
 }
 
 // add adds what was done for a session.
-func (r *RevalidationCounts) add(counts RevalidationCounts) {
+func (r *Counts) add(counts Counts) {
 	r.Kept, r.Ended, r.Unanswered, r.Unused = r.Kept+counts.Kept, r.Ended+counts.Ended, r.Unanswered+counts.Unanswered, r.Unused+counts.Unused
 	r.Forgotten, r.Revoked, r.Unrevoked = r.Forgotten+counts.Forgotten, r.Revoked+counts.Revoked, r.Unrevoked+counts.Unrevoked
 }
@@ -77,15 +87,15 @@ func (r *RevalidationCounts) add(counts RevalidationCounts) {
 // releaseSession removes the session of a key that has ended, unless others have changed it. Then it gives the refresh token back to the
 // provider, unless the user has another sign-in there: a provider may end all of them with one token. Whatever the provider answers, the
 // token is gone here. Source: RFC 7009; ADR-0042.
-func (r *Revalidator) releaseSession(ctx context.Context, idp Revoker, record store.Record, session storedSession, counts *RevalidationCounts) error {
+func (r *Revalidator) releaseSession(ctx context.Context, idp provider.Revoker, record store.Record, session sessions.Record, counts *Counts) error {
 	_, err := r.sessions.Records.Delete(ctx, record.Name, record.Revision)
 	switch {
-	case isConflict(err):
+	case logins.IsConflict(err):
 		return nil
 	case err != nil:
 		return fmt.Errorf("removing a session: %w", err)
 	}
-	conn, ok := findConnector(r.env.Config(), session.Connector)
+	conn, ok := method.FindConnector(r.env.Config(), session.Connector)
 	if session.SealedTokens == "" || !ok || conn.Kind != connector.OIDC {
 		return nil
 	}
@@ -93,7 +103,7 @@ func (r *Revalidator) releaseSession(ctx context.Context, idp Revoker, record st
 	if err != nil || !onlyLogin {
 		return err
 	}
-	tokens, err := r.sessions.openSession(ctx, session.SealedTokens, record.Name)
+	tokens, err := r.sessions.Open(ctx, session.SealedTokens, record.Name)
 	if err == nil {
 		var revoked bool
 		if revoked, err = idp.Revoke(ctx, conn, tokens); revoked {
@@ -109,10 +119,10 @@ func (r *Revalidator) releaseSession(ctx context.Context, idp Revoker, record st
 
 // isOnlyLogin reports whether a user has no other sign-in at the connector of a session that was removed: none with a session, and none that is
 // under way.
-func (r *Revalidator) isOnlyLogin(ctx context.Context, session storedSession) (bool, error) {
-	owners := store.Query{Owners: []string{ownerOf(session.User)}}
+func (r *Revalidator) isOnlyLogin(ctx context.Context, session sessions.Record) (bool, error) {
+	owners := store.Query{Owners: []string{logins.OwnerName(session.User)}}
 	for record, err := range store.Each(ctx, r.sessions.Records, owners) {
-		var other storedSession
+		var other sessions.Record
 		if err == nil {
 			err = json.Unmarshal(record.Object, &other)
 		}
@@ -124,29 +134,29 @@ func (r *Revalidator) isOnlyLogin(ctx context.Context, session storedSession) (b
 		}
 	}
 	for record, err := range store.Each(ctx, r.logins.Records, owners) {
-		var other storedLogin
+		var other logins.Login
 		if err == nil {
 			err = json.Unmarshal(record.Object, &other)
 		}
 		if err != nil {
 			return false, fmt.Errorf("looking for other sign-ins: %w", err)
 		}
-		if other.SealedSession != "" && other.Identity.Connector == session.Connector && slices.Contains([]string{stageAuthenticated, stageConsented, stageApproved}, other.Stage) {
+		if other.SealedSession != "" && other.Identity.Connector == session.Connector && slices.Contains([]string{logins.StageAuthenticated, logins.StageConsented, logins.StageApproved}, other.Stage) {
 			return false, nil
 		}
 	}
 	return true, nil
 }
 
-// Revalidate asks the providers again about the people whose sessions are due, up to a bound. A session is leased before, so that of several
+// Run asks the providers again about the people whose sessions are due, up to a bound. A session is leased before, so that of several
 // processes one asks.
 //
 // A provider that refuses somebody ends the key of the sign-in, and every credential of the user. If it refuses a refresh token alone, and the
 // person has signed in there again since, the key of the sign-in ends, and the later sign-in speaks for the person. A provider that does not answer changes
 // nothing: accesskey.IdentityFor bounds how long the key works without an answer. The refresh token of a key that has ended goes back to
 // the provider. Errors: those of the store; the counts say what was done before. Source: ADR-0035, ADR-0042.
-func (r *Revalidator) Revalidate(ctx context.Context, idp SessionProvider) (RevalidationCounts, error) {
-	var counts RevalidationCounts
+func (r *Revalidator) Run(ctx context.Context, idp provider.SessionProvider) (Counts, error) {
+	var counts Counts
 	due, err := r.sessions.Records.Due(ctx, store.DueQuery{Until: r.env.Now(), Limit: maxSessionsPerRun})
 	if err != nil {
 		return counts, fmt.Errorf("looking for due sessions: %w", err)
@@ -159,7 +169,7 @@ func (r *Revalidator) Revalidate(ctx context.Context, idp SessionProvider) (Reva
 		slots <- struct{}{}
 		group.Go(func() {
 			defer func() { <-slots }()
-			var sessionCounts RevalidationCounts
+			var sessionCounts Counts
 			err := r.revalidateSession(ctx, idp, record, &sessionCounts)
 			mu.Lock()
 			defer mu.Unlock()
@@ -172,12 +182,12 @@ func (r *Revalidator) Revalidate(ctx context.Context, idp SessionProvider) (Reva
 }
 
 // revalidateSession asks the provider of a session.
-func (r *Revalidator) revalidateSession(ctx context.Context, idp SessionProvider, record store.Record, counts *RevalidationCounts) error {
-	var session storedSession
+func (r *Revalidator) revalidateSession(ctx context.Context, idp provider.SessionProvider, record store.Record, counts *Counts) error {
+	var session sessions.Record
 	if err := json.Unmarshal(record.Object, &session); err != nil {
 		return fmt.Errorf("reading a session: %w", err)
 	}
-	key, activity, err := r.sessions.readLiveKey(ctx, session, record.Name)
+	key, activity, err := r.sessions.ReadLiveKey(ctx, session, record.Name)
 	if err != nil {
 		return err
 	}
@@ -190,20 +200,20 @@ func (r *Revalidator) revalidateSession(ctx context.Context, idp SessionProvider
 		counts.Unused++
 		return r.sessions.Records.Touch(ctx, record, time.Time{}, now.Add(revalidateUnusedEvery))
 	}
-	if activity, err = r.tokens.lastActivity(ctx, key, activity); err != nil {
+	if activity, err = r.tokens.LastActivity(ctx, key, activity); err != nil {
 		return err
 	}
 	answeredAt := time.Unix(session.AnsweredAt, 0)
 	if !record.Expires.Equal(dueImmediately) && !activity.After(answeredAt) && now.Before(answeredAt.Add(revalidateUnusedEvery)) {
 		counts.Unused++
-		return r.sessions.Records.Touch(ctx, record, time.Time{}, now.Add(revalidateEvery))
+		return r.sessions.Records.Touch(ctx, record, time.Time{}, now.Add(sessions.RevalidateEvery))
 	}
 	// Whoever writes the record first asks.
-	if record.Expires = now.Add(leaseDuration); !r.sessions.writeSession(ctx, &record, session, &err) {
+	if record.Expires = now.Add(leaseDuration); !r.sessions.Update(ctx, &record, session, &err) {
 		return err
 	}
 	account, keyIdentity, err := r.refreshPerson(ctx, idp, key, &record, &session)
-	var refusal *Refusal
+	var refusal *refusal.Refusal
 	switch {
 	case err == nil && account == nil:
 		counts.Forgotten++
@@ -213,8 +223,8 @@ func (r *Revalidator) revalidateSession(ctx context.Context, idp SessionProvider
 			return err
 		}
 		counts.Kept++
-		session.AnsweredAt, record.Expires = now.Unix(), now.Add(revalidateEvery)
-		r.sessions.writeSession(ctx, &record, session, &err)
+		session.AnsweredAt, record.Expires = now.Unix(), now.Add(sessions.RevalidateEvery)
+		r.sessions.Update(ctx, &record, session, &err)
 		return err
 	case errors.As(err, &refusal) && refusal.IsDefinite():
 		r.env.Log.WarnContext(ctx, "a provider refuses somebody who has signed in", "user", session.User, "connector", session.Connector, "reason", refusal.Error())
@@ -234,15 +244,15 @@ func (r *Revalidator) revalidateSession(ctx context.Context, idp SessionProvider
 
 // refreshPerson asks the provider of a session who the person is, and writes the groups of their user. Nil: the user is gone, has another
 // identity, or has signed out since.
-func (r *Revalidator) refreshPerson(ctx context.Context, idp Refresher, key *model.OwnedAccessKey, record *store.Record, stored *storedSession) (*model.User, model.AccessKeyIdentity, error) {
+func (r *Revalidator) refreshPerson(ctx context.Context, idp provider.Refresher, key *model.OwnedAccessKey, record *store.Record, stored *sessions.Record) (*model.User, model.AccessKeyIdentity, error) {
 	noIdentity := model.AccessKeyIdentity{}
 	config := r.env.Config()
-	conn, ok := findConnector(config, stored.Connector)
+	conn, ok := method.FindConnector(config, stored.Connector)
 	if !ok {
 		return nil, noIdentity, errors.New("the connector is not in the configuration, or nobody can sign in there")
 	}
-	account, err := r.provisioner.findUser(ctx, stored.Connector, stored.Subject)
-	if errors.As(err, new(*Refusal)) {
+	account, err := r.provisioner.FindUser(ctx, stored.Connector, stored.Subject)
+	if errors.As(err, new(*refusal.Refusal)) {
 		// This says nothing of the provider: the user is disabled, and the key is refused meanwhile.
 		return nil, noIdentity, errors.New("the user is disabled")
 	}
@@ -252,17 +262,17 @@ func (r *Revalidator) refreshPerson(ctx context.Context, idp Refresher, key *mod
 	if owner := key.Status.Owner; owner != nil && owner.Generation < account.Spec.TokenGeneration {
 		return nil, noIdentity, nil
 	}
-	session, err := r.sessions.openSession(ctx, stored.SealedTokens, record.Name)
+	session, err := r.sessions.Open(ctx, stored.SealedTokens, record.Name)
 	if err != nil {
 		return nil, noIdentity, err
 	}
-	person, err := idp.Refresh(ctx, conn, session, func(newSession Session) error {
-		sealed, err := r.sessions.sealSession(ctx, newSession, record.Name)
+	person, err := idp.Refresh(ctx, conn, session, func(newSession provider.Session) error {
+		sealed, err := r.sessions.Seal(ctx, newSession, record.Name)
 		if err != nil {
 			return err
 		}
 		stored.SealedTokens = sealed
-		if !r.sessions.writeSession(ctx, record, *stored, &err) && err == nil {
+		if !r.sessions.Update(ctx, record, *stored, &err) && err == nil {
 			return errors.New("another process has asked meanwhile")
 		}
 		return err
@@ -271,9 +281,9 @@ func (r *Revalidator) refreshPerson(ctx context.Context, idp Refresher, key *mod
 		return nil, noIdentity, err
 	}
 	if person.Subject != stored.Subject {
-		return nil, noIdentity, RefusedByProvider("the session is that of another subject")
+		return nil, noIdentity, refusal.ByProvider("the session is that of another subject")
 	}
-	groups, spec, keyIdentity, err := mapPerson(ctx, conn, person, config.Auth.GroupsFilters)
+	groups, spec, keyIdentity, err := provisioning.MapPerson(ctx, conn, person, config.Auth.GroupsFilters)
 	if err != nil {
 		return nil, noIdentity, err
 	}
@@ -283,13 +293,13 @@ func (r *Revalidator) refreshPerson(ctx context.Context, idp Refresher, key *mod
 			keyIdentity.Groups = before.Groups
 		}
 	}
-	if account, err = r.provisioner.updateUser(ctx, account, spec); errors.Is(err, lastadmin.ErrLastAdmin) {
+	if account, err = r.provisioner.UpdateUser(ctx, account, spec); errors.Is(err, lastadmin.ErrLastAdmin) {
 		return nil, noIdentity, errors.New("nobody would be an admin of the platform afterwards")
 	}
 	if err != nil {
 		return nil, noIdentity, err
 	}
-	return account, keyIdentity, r.provisioner.createTeams(ctx, config.Auth, groups)
+	return account, keyIdentity, r.provisioner.CreateTeams(ctx, config.Auth, groups)
 }
 
 // updateKeyIdentity writes into the key of a session who the person is now, and since when this is known.
@@ -299,7 +309,7 @@ func (r *Revalidator) updateKeyIdentity(ctx context.Context, key *model.OwnedAcc
 	}
 	updated := key.DeepCopy()
 	updated.Spec.Identity, updated.Spec.IdentityRefresh = &keyIdentity, &metav1.Time{Time: now}
-	_, err := resource.Update(ctx, r.loginKeys, resource.UpdateInput[*model.OwnedAccessKey]{Caller: revalidator, Name: key.Name, Object: updated, Manager: ClientID})
+	_, err := resource.Update(ctx, r.loginKeys, resource.UpdateInput[*model.OwnedAccessKey]{Caller: revalidator, Name: key.Name, Object: updated, Manager: oauth.ClientID})
 	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
 		// Somebody else has written the key. The next run refreshes it.
 		return nil
@@ -310,7 +320,7 @@ func (r *Revalidator) updateKeyIdentity(ctx context.Context, key *model.OwnedAcc
 // endRefusedLogin ends what a refusal of the provider ends. Some providers keep one refresh token for a person and a client, so that each sign-in
 // replaces the token of the one before: such a refusal says nothing of a person who has signed in again. Then the key of this sign-in
 // ends, and the provider is asked with the token of the later one in the next run.
-func (r *Revalidator) endRefusedLogin(ctx context.Context, record store.Record, session storedSession, key *model.OwnedAccessKey, refusal *Refusal) error {
+func (r *Revalidator) endRefusedLogin(ctx context.Context, record store.Record, session sessions.Record, key *model.OwnedAccessKey, refusal *refusal.Refusal) error {
 	if !refusal.RefreshTokenOnly {
 		return r.endAllCredentials(ctx, session, key)
 	}
@@ -330,9 +340,9 @@ func (r *Revalidator) endRefusedLogin(ctx context.Context, record store.Record, 
 
 // findLaterSession returns a session of the same person at the same connector whose sign-in was later, and whose key has not ended. A record
 // without a name: there is none with which the provider can be asked.
-func (r *Revalidator) findLaterSession(ctx context.Context, record store.Record, session storedSession) (store.Record, error) {
-	for other, err := range store.Each(ctx, r.sessions.Records, store.Query{Owners: []string{ownerOf(session.User)}}) {
-		var candidate storedSession
+func (r *Revalidator) findLaterSession(ctx context.Context, record store.Record, session sessions.Record) (store.Record, error) {
+	for other, err := range store.Each(ctx, r.sessions.Records, store.Query{Owners: []string{logins.OwnerName(session.User)}}) {
+		var candidate sessions.Record
 		if err == nil {
 			err = json.Unmarshal(other.Object, &candidate)
 		}
@@ -342,7 +352,7 @@ func (r *Revalidator) findLaterSession(ctx context.Context, record store.Record,
 		if candidate.Connector != session.Connector || candidate.Subject != session.Subject || candidate.UserUID != session.UserUID || candidate.SealedTokens == "" || !other.Created.After(record.Created) {
 			continue
 		}
-		if key, _, err := r.sessions.readLiveKey(ctx, candidate, other.Name); err != nil || key != nil && !key.Spec.Disabled {
+		if key, _, err := r.sessions.ReadLiveKey(ctx, candidate, other.Name); err != nil || key != nil && !key.Spec.Disabled {
 			return other, err
 		}
 	}
@@ -350,8 +360,8 @@ func (r *Revalidator) findLaterSession(ctx context.Context, record store.Record,
 }
 
 // endAllCredentials ends every credential of a user, and the key of the sign-in: the provider refuses the user.
-func (r *Revalidator) endAllCredentials(ctx context.Context, session storedSession, key *model.OwnedAccessKey) error {
-	_, err := user.SignOutUser(ctx, r.users, resource.SubresourceInput[*model.UserSignOut]{Caller: revalidator, Name: session.User, Manager: ClientID})
+func (r *Revalidator) endAllCredentials(ctx context.Context, session sessions.Record, key *model.OwnedAccessKey) error {
+	_, err := user.SignOutUser(ctx, r.users, resource.SubresourceInput[*model.UserSignOut]{Caller: revalidator, Name: session.User, Manager: oauth.ClientID})
 	if err != nil && !apierrors.IsNotFound(err) {
 		return err
 	}

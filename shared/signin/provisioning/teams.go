@@ -1,4 +1,4 @@
-package signin
+package provisioning
 
 import (
 	"context"
@@ -10,15 +10,17 @@ import (
 	"management.platform.sh/shared/api/resource"
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/model/identity"
+	"management.platform.sh/shared/signin/annotations"
+	"management.platform.sh/shared/signin/oauth"
 )
 
 // maxTeams is how many teams a sign-in makes. The next sign-in makes more. Source: ADR-0031.
 const maxTeams = 50
 
-// createTeams makes a team for each group of a person that no team lists, unless the configuration says otherwise. A team lists its
+// CreateTeams makes a team for each group of a person that no team lists, unless the configuration says otherwise. A team lists its
 // group, so that it has as members whoever the provider says. Errors: those of the store and of the teams; the teams before stay.
-func (p *Provisioner) createTeams(ctx context.Context, config *model.ConfigAuth, groups []string) error {
-	recorder := RecorderOf(ctx)
+func (p *Provisioner) CreateTeams(ctx context.Context, config *model.ConfigAuth, groups []string) error {
+	recorder := annotations.RecorderOf(ctx)
 	if config.DisableTeamCreation || len(groups) == 0 {
 		return nil
 	}
@@ -54,7 +56,7 @@ func (p *Provisioner) createTeams(ctx context.Context, config *model.ConfigAuth,
 // teamCandidates are the teams that the team of a group may be, the first that is free.
 func teamCandidates(group string) []identity.Owner {
 	var owners []identity.Owner
-	for _, name := range candidateNames(group, "team", Digest("group", group)) {
+	for _, name := range CandidateNames(group, "team", oauth.Digest("group", group)) {
 		owners = append(owners, identity.Owner{Kind: identity.Team, Name: name})
 	}
 	return owners
@@ -70,7 +72,7 @@ func (p *Provisioner) createTeam(ctx context.Context, group string, referenced m
 			return "", false, err
 		}
 		if nameFree {
-			_, err = resource.Create(ctx, p.teams, resource.CreateInput[*model.Team]{Caller: provisioningCaller, Manager: ClientID, Object: &model.Team{
+			_, err = resource.Create(ctx, p.teams, resource.CreateInput[*model.Team]{Caller: provisioningCaller, Manager: oauth.ClientID, Object: &model.Team{
 				ObjectMeta: metav1.ObjectMeta{Name: owner.Name}, Spec: model.TeamSpec{DisplayName: group, Groups: []string{group}},
 			}})
 			if err == nil {

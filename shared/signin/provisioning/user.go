@@ -1,4 +1,6 @@
-package signin
+// Package provisioning finds, creates and updates the user of a person who signs in, and creates the teams of their groups. Source: Spec
+// 5.4; ADR-0031.
+package provisioning
 
 import (
 	"context"
@@ -23,6 +25,11 @@ import (
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/model/identity"
 	"management.platform.sh/shared/platform"
+	"management.platform.sh/shared/signin/annotations"
+	"management.platform.sh/shared/signin/logins"
+	"management.platform.sh/shared/signin/oauth"
+	"management.platform.sh/shared/signin/provider"
+	"management.platform.sh/shared/signin/refusal"
 	"management.platform.sh/shared/state/store"
 )
 
@@ -32,8 +39,8 @@ var provisioningCaller = identity.New(identity.Owner{Kind: identity.Subject, Nam
 // maxNameBytes is the length of the name of a new user, in bytes, without its ending.
 const maxNameBytes = 50
 
-// isOwnerRefused reports whether an error says that the credentials of an owner do not work.
-func isOwnerRefused(err error) bool {
+// IsOwnerRefused reports whether an error says that the credentials of an owner do not work.
+func IsOwnerRefused(err error) bool {
 	return errors.Is(err, directory.ErrDisabled) || errors.Is(err, directory.ErrGone) || errors.Is(err, directory.ErrSignedOut)
 }
 
@@ -45,66 +52,66 @@ type Provisioner struct {
 	teams     *team.Registry
 }
 
-// OpenProvisioner returns the provisioner of an environment. Functions that write users call kinds.Join first.
-func OpenProvisioner(env *platform.Environment) *Provisioner {
+// Open returns the provisioner of an environment. Functions that write users call kinds.Join first.
+func Open(env *platform.Environment) *Provisioner {
 	return &Provisioner{env: env, users: user.Open(env), directory: directory.Open(env), teams: team.Open(env)}
 }
 
-// provisionUser returns the user of a person: the one with their identity at the connector, or a new one. The groups of the user are replaced.
+// Provision returns the user of a person: the one with their identity at the connector, or a new one. The groups of the user are replaced.
 // Neither the name nor the email address of a person identifies them.
-func (p *Provisioner) provisionUser(ctx context.Context, conn Connector, person Person) (*model.User, model.AccessKeyIdentity, error) {
-	recorder := RecorderOf(ctx)
+func (p *Provisioner) Provision(ctx context.Context, conn provider.Connector, person provider.Person) (*model.User, model.AccessKeyIdentity, error) {
+	recorder := annotations.RecorderOf(ctx)
 	config := p.env.Config().Auth
 	if config == nil {
-		return nil, model.AccessKeyIdentity{}, expired("settings")
+		return nil, model.AccessKeyIdentity{}, refusal.Expired("settings")
 	}
-	groups, spec, keyIdentity, err := mapPerson(ctx, conn, person, config.GroupsFilters)
+	groups, spec, keyIdentity, err := MapPerson(ctx, conn, person, config.GroupsFilters)
 	if err != nil {
 		return nil, keyIdentity, err
 	}
-	for range maxTries {
+	for range logins.MaxTries {
 		var oldGroups []string
-		account, err := p.findUser(ctx, conn.ID, person.Subject)
+		account, err := p.FindUser(ctx, conn.ID, person.Subject)
 		if account != nil {
 			oldGroups = account.Spec.SSOGroups
 		}
 		if err == nil && account == nil {
 			if config.DisableUserCreation {
-				return nil, keyIdentity, notSetUp("disableUserCreation")
+				return nil, keyIdentity, refusal.NotSetUp("disableUserCreation")
 			}
-			if account, err = p.createUser(ctx, spec, preferredName(conn, person)); err == nil {
+			if account, err = p.createUser(ctx, spec, PreferredName(conn, person)); err == nil {
 				recorder.SetCreatedUser(account.Name)
 			}
 		} else if err == nil {
-			account, err = p.updateUser(ctx, account, spec)
+			account, err = p.UpdateUser(ctx, account, spec)
 		}
 		switch {
 		case err == nil:
 			recorder.SetGroupChanges(difference(groups, oldGroups), difference(oldGroups, groups))
-			return account, keyIdentity, p.createTeams(ctx, config, groups)
+			return account, keyIdentity, p.CreateTeams(ctx, config, groups)
 		case errors.Is(err, lastadmin.ErrLastAdmin):
-			return nil, keyIdentity, lastAdmin()
+			return nil, keyIdentity, refusal.LastAdmin()
 		case apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || errors.Is(err, errIdentityTaken):
 			// Another sign-in of the same person, or another write, was faster.
 		default:
 			return nil, keyIdentity, err
 		}
 	}
-	return nil, keyIdentity, busy()
+	return nil, keyIdentity, refusal.Busy()
 }
 
-// mapPerson applies the settings of a connector to a person. It returns the person's groups, the fields of their user, and the identity
+// MapPerson applies the settings of a connector to a person. It returns the person's groups, the fields of their user, and the identity
 // that their keys hold. Errors: Refusal, also if the settings do not admit the person.
-func mapPerson(ctx context.Context, conn Connector, person Person, filters []string) (groups []string, spec model.UserSpec, keyIdentity model.AccessKeyIdentity, err error) {
-	recorder := RecorderOf(ctx)
+func MapPerson(ctx context.Context, conn provider.Connector, person provider.Person, filters []string) (groups []string, spec model.UserSpec, keyIdentity model.AccessKeyIdentity, err error) {
+	recorder := annotations.RecorderOf(ctx)
 	if strings.TrimSpace(person.Subject) == "" || !fitsLimit(person.Subject, limits.SignInTextBytes) {
-		return nil, model.UserSpec{}, model.AccessKeyIdentity{}, Misconfigured("the ID of the person is absent, too long, or has control characters")
+		return nil, model.UserSpec{}, model.AccessKeyIdentity{}, refusal.Misconfigured("the ID of the person is absent, too long, or has control characters")
 	}
 	omitted := trimPerson(&person)
 	recorder.SetSubject(user.Digest(conn.ID, person.Subject))
 	recorder.SetAbsentClaims(person.Absent)
 	if required := conn.RequiredGroups; len(required) > 0 && !slices.ContainsFunc(person.Groups, func(group string) bool { return slices.Contains(required, group) }) {
-		return nil, model.UserSpec{}, model.AccessKeyIdentity{}, NotAdmitted("in none of the required groups" + describeMissingGroups(person))
+		return nil, model.UserSpec{}, model.AccessKeyIdentity{}, refusal.NotAdmitted("in none of the required groups" + describeMissingGroups(person))
 	}
 	var dropped []string
 	groups, dropped = filterGroups(person.Groups, conn.GroupsPrefix, filters)
@@ -138,7 +145,7 @@ func mapPerson(ctx context.Context, conn Connector, person Person, filters []str
 }
 
 // describeMissingGroups says of a person without groups what did not come. Empty: there are groups.
-func describeMissingGroups(person Person) string {
+func describeMissingGroups(person provider.Person) string {
 	switch {
 	case len(person.Groups) > 0:
 		return ""
@@ -156,7 +163,7 @@ var errIdentityTaken = errors.New("another user has the identity")
 const maxNamedGroups = 10
 
 // trimPerson takes from a person what decides nothing and does not fit, and returns its names.
-func trimPerson(person *Person) (omitted []string) {
+func trimPerson(person *provider.Person) (omitted []string) {
 	omitted = person.LeftOut
 	for _, text := range []struct {
 		name  string
@@ -221,8 +228,8 @@ func filterGroups(groups []string, prefix string, filters []string) (kept, dropp
 	return kept, dropped
 }
 
-// findUser returns the user with an identity at a connector. Nil: there is none.
-func (p *Provisioner) findUser(ctx context.Context, connector, subject string) (*model.User, error) {
+// FindUser returns the user with an identity at a connector. Nil: there is none.
+func (p *Provisioner) FindUser(ctx context.Context, connector, subject string) (*model.User, error) {
 	record, err := p.users.Store.GetByDigest(ctx, user.Digest(connector, subject))
 	switch {
 	case errors.Is(err, store.ErrNotFound):
@@ -236,28 +243,28 @@ func (p *Provisioner) findUser(ctx context.Context, connector, subject string) (
 	}
 	switch {
 	case account.DeletionTimestamp != nil:
-		return nil, NotAdmitted("the user is being deleted")
+		return nil, refusal.NotAdmitted("the user is being deleted")
 	case account.Spec.Disabled:
-		return nil, NotAdmitted("the user is disabled")
+		return nil, refusal.NotAdmitted("the user is disabled")
 	}
 	return account, nil
 }
 
-// updateUser writes what a provider says of a user, if it is not what it said before.
-func (p *Provisioner) updateUser(ctx context.Context, account *model.User, spec model.UserSpec) (*model.User, error) {
+// UpdateUser writes what a provider says of a user, if it is not what it said before.
+func (p *Provisioner) UpdateUser(ctx context.Context, account *model.User, spec model.UserSpec) (*model.User, error) {
 	updated := account.DeepCopy()
 	updated.Spec.SSOGroups, updated.Spec.ExtraClaims, updated.Spec.Email = spec.SSOGroups, spec.ExtraClaims, spec.Email
 	if apiequality.Semantic.DeepEqual(updated.Spec, account.Spec) {
 		return account, nil
 	}
-	written, err := resource.Update(ctx, p.users, resource.UpdateInput[*model.User]{Caller: provisioningCaller, Name: updated.Name, Object: updated, Manager: ClientID})
+	written, err := resource.Update(ctx, p.users, resource.UpdateInput[*model.User]{Caller: provisioningCaller, Name: updated.Name, Object: updated, Manager: oauth.ClientID})
 	return written.Object, err
 }
 
 // createUser makes the user of a person. The name is that of the person, unless it belongs to somebody: an object, a credential, a
 // member of a team. Then it has an ending that follows from the identity.
 func (p *Provisioner) createUser(ctx context.Context, spec model.UserSpec, wanted string) (*model.User, error) {
-	names := candidateNames(wanted, "user", user.Digest(spec.Connector, spec.Subject))
+	names := CandidateNames(wanted, "user", user.Digest(spec.Connector, spec.Subject))
 	owners := make([]identity.Owner, len(names))
 	for i, name := range names {
 		owners[i] = identity.Owner{Kind: identity.User, Name: name}
@@ -275,7 +282,7 @@ func (p *Provisioner) createUser(ctx context.Context, spec model.UserSpec, wante
 			continue
 		}
 		written, err := resource.Create(ctx, p.users, resource.CreateInput[*model.User]{
-			Caller: provisioningCaller, Manager: ClientID, Object: &model.User{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: spec},
+			Caller: provisioningCaller, Manager: oauth.ClientID, Object: &model.User{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: spec},
 		})
 		switch {
 		case err == nil:
@@ -284,7 +291,7 @@ func (p *Provisioner) createUser(ctx context.Context, spec model.UserSpec, wante
 			// Somebody took the name. If it is the same person, the next turn finds them.
 			return nil, err
 		case apierrors.IsInvalid(err):
-			if existing, lookErr := p.findUser(ctx, spec.Connector, spec.Subject); lookErr == nil && existing != nil {
+			if existing, lookErr := p.FindUser(ctx, spec.Connector, spec.Subject); lookErr == nil && existing != nil {
 				return nil, errIdentityTaken
 			}
 			return nil, err
@@ -292,7 +299,7 @@ func (p *Provisioner) createUser(ctx context.Context, spec model.UserSpec, wante
 			return nil, err
 		}
 	}
-	return nil, Misconfigured("no name is free for the user")
+	return nil, refusal.Misconfigured("no name is free for the user")
 }
 
 // isNameFree reports whether nobody has the name of an owner: no user or team is the owner, no stored object belongs to it, and no object names
@@ -305,7 +312,7 @@ func (p *Provisioner) isNameFree(ctx context.Context, owner identity.Owner, refe
 	if err != nil {
 		return false, fmt.Errorf("looking for a name: %w", err)
 	}
-	if ownerState, err := p.directory.Of(ctx, owner, refs); isOwnerRefused(err) || err == nil && ownerState.Managed {
+	if ownerState, err := p.directory.Of(ctx, owner, refs); IsOwnerRefused(err) || err == nil && ownerState.Managed {
 		return false, nil
 	} else if err != nil {
 		return false, err
@@ -322,14 +329,14 @@ func (p *Provisioner) isNameFree(ctx context.Context, owner identity.Owner, refe
 	return true, nil
 }
 
-// preferredName is the text from which the name of a new user follows.
-func preferredName(conn Connector, person Person) string {
+// PreferredName is the text from which the name of a new user follows.
+func PreferredName(conn provider.Connector, person provider.Person) string {
 	return conn.UsernamePrefix + firstNonEmpty(person.Username, person.PreferredUsername, localPart(person.Email))
 }
 
-// candidateNames are the names that an object may get: the wanted text as a name, unless it is reserved, and two with an ending from a
+// CandidateNames are the names that an object may get: the wanted text as a name, unless it is reserved, and two with an ending from a
 // digest. Instead is what stands for a text without a letter or digit.
-func candidateNames(preferred, fallback, digest string) []string {
+func CandidateNames(preferred, fallback, digest string) []string {
 	base := objectName(preferred)
 	if base == "" {
 		base = fallback

@@ -1,4 +1,4 @@
-package signin
+package token
 
 import (
 	"context"
@@ -18,7 +18,7 @@ var Sweeper = identity.New(identity.Owner{Kind: identity.Subject, Name: "exchang
 
 // deleteOldestKeys deletes the oldest keys of sign-ins of a user beyond the limit, but not the one of a name. A key that is not deleted, because
 // the state fails, goes at the next sign-in. Source: ADR-0032.
-func (e *TokenEndpoint) deleteOldestKeys(ctx context.Context, owner identity.Owner, newest string) {
+func (e *Endpoint) deleteOldestKeys(ctx context.Context, owner identity.Owner, newest string) {
 	var logins []*model.OwnedAccessKey
 	for record, err := range store.Each(ctx, e.loginKeys.Store, store.Query{Owners: []string{owner.String()}}) {
 		if err != nil {

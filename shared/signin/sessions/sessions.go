@@ -1,4 +1,6 @@
-package signin
+// Package sessions stores the sessions of people at their providers, with sealed tokens, one for each access key of a login. Source:
+// ADR-0035.
+package sessions
 
 import (
 	"context"
@@ -12,18 +14,20 @@ import (
 	"management.platform.sh/shared/model/identity"
 	"management.platform.sh/shared/model/secret"
 	"management.platform.sh/shared/platform"
+	"management.platform.sh/shared/signin/logins"
+	"management.platform.sh/shared/signin/provider"
 	"management.platform.sh/shared/state/store"
 )
 
-// SessionsResource is the name under which sessions at providers are stored in the state. Clients cannot read it.
-const SessionsResource = "signinsessions"
+// Resource is the name under which sessions at providers are stored in the state. Clients cannot read it.
+const Resource = "signinsessions"
 
 // Sessions returns the state of sessions at providers. Each has the uid of its access key as name. It is due when the provider is asked
 // again. Source: ADR-0035.
-func Sessions(env *platform.Environment) store.Store { return env.Stores(SessionsResource) }
+func Sessions(env *platform.Environment) store.Store { return env.Stores(Resource) }
 
-// SessionStore has the sessions at providers of an environment. It is safe for concurrent use.
-type SessionStore struct {
+// Store has the sessions at providers of an environment. It is safe for concurrent use.
+type Store struct {
 	env *platform.Environment
 	// Records is the state of sessions. Each has the uid of its access key as name. It is due when the provider is asked again.
 	// Source: ADR-0035.
@@ -31,13 +35,13 @@ type SessionStore struct {
 	keys    *accesskey.Registry
 }
 
-// OpenSessions returns the sessions of an environment.
-func OpenSessions(env *platform.Environment) *SessionStore {
-	return &SessionStore{env: env, Records: Sessions(env), keys: accesskey.Open(env)}
+// Open returns the sessions of an environment.
+func Open(env *platform.Environment) *Store {
+	return &Store{env: env, Records: Sessions(env), keys: accesskey.Open(env)}
 }
 
-// sealSession returns the tokens of a session sealed for an object. Empty: the provider gave nothing with which it could be asked again.
-func (s *SessionStore) sealSession(ctx context.Context, session Session, uid string) (string, error) {
+// Seal returns the tokens of a session sealed for an object. Empty: the provider gave nothing with which it could be asked again.
+func (s *Store) Seal(ctx context.Context, session provider.Session, uid string) (string, error) {
 	if session.AccessToken == "" && session.RefreshToken == "" {
 		return "", nil
 	}
@@ -45,54 +49,54 @@ func (s *SessionStore) sealSession(ctx context.Context, session Session, uid str
 	if err != nil {
 		return "", err
 	}
-	text, err := json.Marshal(sessionTokens{session.AccessToken.Reveal(), session.RefreshToken.Reveal()})
+	text, err := json.Marshal(tokens{session.AccessToken.Reveal(), session.RefreshToken.Reveal()})
 	if err != nil {
 		return "", fmt.Errorf("encoding a session: %w", err)
 	}
-	return ring.Seal(text, sessionSealContext(uid))
+	return ring.Seal(text, sealContext(uid))
 }
 
-// openSession returns the tokens of a session that were sealed for an object.
-func (s *SessionStore) openSession(ctx context.Context, sealed, uid string) (Session, error) {
+// Open returns the tokens of a session that were sealed for an object.
+func (s *Store) Open(ctx context.Context, sealed, uid string) (provider.Session, error) {
 	ring, err := s.env.Keyring(ctx)
 	if err != nil {
-		return Session{}, err
+		return provider.Session{}, err
 	}
-	text, err := ring.Open(sealed, sessionSealContext(uid))
+	text, err := ring.Open(sealed, sealContext(uid))
 	if err != nil {
-		return Session{}, err
+		return provider.Session{}, err
 	}
-	var tokens sessionTokens
+	var tokens tokens
 	if err := json.Unmarshal(text, &tokens); err != nil {
-		return Session{}, errors.New("a session cannot be read")
+		return provider.Session{}, errors.New("a session cannot be read")
 	}
-	return Session{AccessToken: secret.String(tokens.Access), RefreshToken: secret.String(tokens.Refresh)}, nil
+	return provider.Session{AccessToken: secret.String(tokens.Access), RefreshToken: secret.String(tokens.Refresh)}, nil
 }
 
-// storeSession stores the session of a sign-in for the key that was made, if the provider can be asked again or can end it.
-func (s *SessionStore) storeSession(ctx context.Context, login *storedLogin, key *model.OwnedAccessKey) error {
+// Create stores the session of a sign-in for the key that was made, if the provider can be asked again or can end it.
+func (s *Store) Create(ctx context.Context, login *logins.Login, key *model.OwnedAccessKey) error {
 	if login.SealedSession == "" && len(login.LogoutNames) == 0 {
 		return nil
 	}
 	var sealed string
 	if login.SealedSession != "" {
-		session, err := s.openSession(ctx, login.SealedSession, login.UID)
+		session, err := s.Open(ctx, login.SealedSession, login.UID)
 		if err != nil {
 			return err
 		}
-		if sealed, err = s.sealSession(ctx, session, string(key.UID)); err != nil {
+		if sealed, err = s.Seal(ctx, session, string(key.UID)); err != nil {
 			return err
 		}
 	}
 	now := s.env.Now()
-	object, err := json.Marshal(storedSession{
+	object, err := json.Marshal(Record{
 		Key: key.Name, User: login.User, UserUID: login.UID, Connector: login.Identity.Connector, Subject: login.Identity.UserID, SealedTokens: sealed, AnsweredAt: now.Unix(),
 	})
 	if err != nil {
 		return fmt.Errorf("encoding a session: %w", err)
 	}
 	_, err = s.Records.Create(ctx, store.Record{
-		Name: string(key.UID), Owner: identity.Owner{Kind: identity.User, Name: login.User}.String(), Created: now, Expires: now.Add(revalidateEvery), References: login.LogoutNames,
+		Name: string(key.UID), Owner: identity.Owner{Kind: identity.User, Name: login.User}.String(), Created: now, Expires: now.Add(RevalidateEvery), References: login.LogoutNames,
 		Object: object,
 	})
 	if err != nil {
@@ -101,17 +105,17 @@ func (s *SessionStore) storeSession(ctx context.Context, login *storedLogin, key
 	return nil
 }
 
-// readLiveKey returns the key of a session, and when it was used. Nil: it is gone, or another one of the name.
-func (s *SessionStore) readLiveKey(ctx context.Context, session storedSession, uid string) (*model.OwnedAccessKey, time.Time, error) {
-	key, activity, err := s.readKey(ctx, session, uid)
+// ReadLiveKey returns the key of a session, and when it was used. Nil: it is gone, or another one of the name.
+func (s *Store) ReadLiveKey(ctx context.Context, session Record, uid string) (*model.OwnedAccessKey, time.Time, error) {
+	key, activity, err := s.ReadKey(ctx, session, uid)
 	if err != nil || key == nil || key.DeletionTimestamp != nil {
 		return nil, time.Time{}, err
 	}
 	return key, activity, nil
 }
 
-// readKey is keyOf, and returns a key that is being deleted as well.
-func (s *SessionStore) readKey(ctx context.Context, session storedSession, uid string) (*model.OwnedAccessKey, time.Time, error) {
+// ReadKey is keyOf, and returns a key that is being deleted as well.
+func (s *Store) ReadKey(ctx context.Context, session Record, uid string) (*model.OwnedAccessKey, time.Time, error) {
 	record, err := s.keys.Store.Get(ctx, session.Key)
 	switch {
 	case errors.Is(err, store.ErrNotFound):
@@ -126,14 +130,14 @@ func (s *SessionStore) readKey(ctx context.Context, session storedSession, uid s
 	return key, record.Activity, nil
 }
 
-// writeSession writes the record of a session, with its new revision. False: another process was faster, or err has a value.
-func (s *SessionStore) writeSession(ctx context.Context, record *store.Record, session storedSession, err *error) bool {
+// Update writes the record of a session, with its new revision. False: another process was faster, or err has a value.
+func (s *Store) Update(ctx context.Context, record *store.Record, session Record, err *error) bool {
 	if record.Object, *err = json.Marshal(session); *err != nil {
 		return false
 	}
 	revision, updateErr := s.Records.Update(ctx, *record)
 	if updateErr != nil {
-		if !isConflict(updateErr) {
+		if !logins.IsConflict(updateErr) {
 			*err = fmt.Errorf("storing a session: %w", updateErr)
 		}
 		return false
@@ -142,11 +146,11 @@ func (s *SessionStore) writeSession(ctx context.Context, record *store.Record, s
 	return true
 }
 
-// revalidateEvery is how often a provider is asked about a person whose key is in use.
-const revalidateEvery = 15 * time.Minute
+// RevalidateEvery is how often a provider is asked about a person whose key is in use.
+const RevalidateEvery = 15 * time.Minute
 
-// storedSession is a session at a provider as it is stored.
-type storedSession struct {
+// Record is a session at a provider as it is stored.
+type Record struct {
 	// Key is the name of the access key, and User that of its user, with its uid.
 	Key     string `json:"key"`
 	User    string `json:"user"`
@@ -161,14 +165,14 @@ type storedSession struct {
 	AnsweredAt int64 `json:"asked"`
 }
 
-// sessionTokens are those of a Session in the form in which they are sealed.
-type sessionTokens struct {
+// tokens are those of a Session in the form in which they are sealed.
+type tokens struct {
 	Access  string `json:"access,omitempty"`
 	Refresh string `json:"refresh,omitempty"`
 }
 
-// sessionSealContext is what a session is sealed for: a user until there is a key, and then the key.
-func sessionSealContext(uid string) string { return SessionsResource + "/" + uid }
+// sealContext is what a session is sealed for: a user until there is a key, and then the key.
+func sealContext(uid string) string { return Resource + "/" + uid }
 
 // ScheduleRelease lets the next run of Flow.Revalidate give back what belongs to the key of a sign-in that has ended. Without it, a later run does.
 // Errors: those of the store.

@@ -1,4 +1,7 @@
-package signin
+// Package provider is the contract of the providers at which people sign in: what a step gives to a provider, and what a provider says of a
+// person. The packages oidc, saml, codehost and clustermanager implement it; package connectors has the provider of each kind. Source: Spec
+// 5.4; ADR-0031.
+package provider
 
 import (
 	"context"
@@ -7,6 +10,8 @@ import (
 
 	"management.platform.sh/shared/model/connector"
 	"management.platform.sh/shared/model/secret"
+	"management.platform.sh/shared/signin/oauth"
+	"management.platform.sh/shared/signin/refusal"
 )
 
 // Connector is a connector of the configuration at which people can sign in.
@@ -26,14 +31,14 @@ type Response struct {
 // Code returns the authorization code of an answer, and the parameter iss of RFC 9207; empty if there is none. Errors: Refusal, also
 // for an answer that says that nobody has signed in.
 func (a Response) Code() (code, issuer string, err error) {
-	params, err := parameters(a.Values, "code", "iss", "error", "error_description")
+	params, err := oauth.Parameters(a.Values, "code", "iss", "error", "error_description")
 	switch {
 	case err != nil:
 		return "", "", err
 	case params[2] != "":
-		return "", "", RefusedByProvider(params[2] + " " + params[3])
+		return "", "", refusal.ByProvider(params[2] + " " + params[3])
 	case params[0] == "":
-		return "", "", RefusedByProvider("no code")
+		return "", "", refusal.ByProvider("no code")
 	}
 	return params[0], params[1], nil
 }
@@ -119,17 +124,17 @@ const MaxLogoutTokenAge = time.Hour
 // TokenField is the field of a form in which somebody enters a token of a connector.
 const TokenField = "token"
 
-// logoutNames are the names by which a connector may end a session later. Nil: it ends none.
-func logoutNames(conn Connector, session Session) []string {
+// LogoutNames are the names by which a connector may end a session later. Nil: it ends none.
+func LogoutNames(conn Connector, session Session) []string {
 	if conn.Kind != connector.OIDC {
 		return nil
 	}
 	var names []string
 	if session.ID != "" {
-		names = append(names, Digest("sid", conn.ID, session.ID))
+		names = append(names, oauth.Digest("sid", conn.ID, session.ID))
 	}
 	if session.Subject != "" {
-		names = append(names, Digest("sub", conn.ID, session.Subject))
+		names = append(names, oauth.Digest("sub", conn.ID, session.Subject))
 	}
 	return names
 }

@@ -1,4 +1,4 @@
-package signin
+package token
 
 import (
 	"context"
@@ -16,6 +16,9 @@ import (
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/model/identity"
 	"management.platform.sh/shared/model/secret"
+	"management.platform.sh/shared/signin/annotations"
+	"management.platform.sh/shared/signin/logins"
+	"management.platform.sh/shared/signin/oauth"
 	"management.platform.sh/shared/state/store"
 )
 
@@ -29,10 +32,10 @@ const (
 )
 
 // makeRefreshKey makes the key of a sign-in a refresh key. Source: Spec 2.5 (oidcProvider); ADR-0045.
-func (w TokenRequest) makeRefreshKey(login *storedLogin, key *model.OwnedAccessKey) {
+func (w Request) makeRefreshKey(login *logins.Login, key *model.OwnedAccessKey) {
 	key.Spec.Type = model.AccessKeyTypeOIDCRefreshToken
 	key.Spec.OIDCProvider = &model.AccessKeyOIDCProvider{
-		ClientID: ClientID, Nonce: w.Nonce, RedirectURI: login.AuthRequest.RedirectURI, Scopes: OfflineAccess,
+		ClientID: oauth.ClientID, Nonce: w.Nonce, RedirectURI: login.AuthRequest.RedirectURI, Scopes: oauth.OfflineAccess,
 	}
 	if key.Spec.TTLSeconds == 0 {
 		key.Spec.TTLSeconds, key.Spec.TTLAfterLastActivity = int64(refreshKeyIdleLifetime/time.Second), true
@@ -55,36 +58,36 @@ func keyReference(key *model.OwnedAccessKey) model.AccessKeyReference {
 }
 
 // rotationName is the name of the record of a refresh key.
-func rotationName(uid string) string { return Digest("refresh", uid) }
+func rotationName(uid string) string { return oauth.Digest("refresh", uid) }
 
 // partDigest is what is stored of the part of a refresh token that changes.
-func partDigest(part secret.String) string { return Digest("refresh part", part.Reveal()) }
+func partDigest(part secret.String) string { return oauth.Digest("refresh part", part.Reveal()) }
 
 // ErrInvalidRefreshToken says that a refresh token is not valid, or not any more.
 var ErrInvalidRefreshToken = errors.New("the refresh token is not valid any more; sign in again")
 
 // issueFirstRefreshToken returns the first access key of a refresh key, with its refresh token. Errors: ErrInvalidRefreshToken if the refresh key has ended
 // meanwhile; those of the store and of the keys.
-func (e *TokenEndpoint) issueFirstRefreshToken(ctx context.Context, refreshKey *model.OwnedAccessKey) (TokenResponse, error) {
+func (e *Endpoint) issueFirstRefreshToken(ctx context.Context, refreshKey *model.OwnedAccessKey) (Response, error) {
 	bearer := secret.String(refreshKey.Spec.Key)
 	caller, err := e.refreshAuthenticator.Bearer(ctx, bearer)
 	if err != nil {
-		return TokenResponse{}, translateUnauthorized(err)
+		return Response{}, translateUnauthorized(err)
 	}
 	key, response, part, err := e.issueRefreshedKey(ctx, caller, refreshKey, bearer)
 	if err != nil {
-		return TokenResponse{}, err
+		return Response{}, err
 	}
 	object, err := json.Marshal(rotation{PartDigest: partDigest(part), Keys: []model.AccessKeyReference{keyReference(key)}})
 	if err != nil {
-		return TokenResponse{}, fmt.Errorf("encoding a refresh key: %w", err)
+		return Response{}, fmt.Errorf("encoding a refresh key: %w", err)
 	}
 	now := e.env.Now()
 	_, err = e.logins.Records.Create(ctx, store.Record{
 		Name: rotationName(string(refreshKey.UID)), Owner: caller.Owner.String(), Created: now, Expires: rotationExpiry(refreshKey, now), Object: object,
 	})
 	if err != nil {
-		return TokenResponse{}, fmt.Errorf("storing a refresh key: %w", err)
+		return Response{}, fmt.Errorf("storing a refresh key: %w", err)
 	}
 	return response, nil
 }
@@ -99,12 +102,12 @@ func rotationExpiry(refreshKey *model.OwnedAccessKey, now time.Time) time.Time {
 
 // issueRefreshedKey makes an access key for the caller of a refresh key, and the next refresh token. Errors: ErrInvalidRefreshToken if the refresh key has ended
 // meanwhile; those of the keys.
-func (e *TokenEndpoint) issueRefreshedKey(ctx context.Context, caller identity.Caller, refreshKey *model.OwnedAccessKey, bearer secret.String) (
-	refreshedKey *model.OwnedAccessKey, response TokenResponse, part secret.String, err error,
+func (e *Endpoint) issueRefreshedKey(ctx context.Context, caller identity.Caller, refreshKey *model.OwnedAccessKey, bearer secret.String) (
+	refreshedKey *model.OwnedAccessKey, response Response, part secret.String, err error,
 ) {
-	random, err := randomToken(e.env.Random)
+	random, err := oauth.RandomText(e.env.Random)
 	if err != nil {
-		return nil, TokenResponse{}, "", err
+		return nil, Response{}, "", err
 	}
 	part = secret.String(random)
 	_, ttl := accesskey.LimitSeconds(e.env.Config())
@@ -117,11 +120,11 @@ func (e *TokenEndpoint) issueRefreshedKey(ctx context.Context, caller identity.C
 			User: refreshKey.Spec.User, Type: model.AccessKeyTypeLogin, TTLSeconds: ttl, Identity: refreshKey.Spec.Identity.DeepCopy(), Description: refreshKey.Spec.Description,
 		},
 	}
-	written, err := resource.Create(ctx, e.loginKeys, resource.CreateInput[*model.OwnedAccessKey]{Caller: caller, Manager: ClientID, Object: key})
+	written, err := resource.Create(ctx, e.loginKeys, resource.CreateInput[*model.OwnedAccessKey]{Caller: caller, Manager: oauth.ClientID, Object: key})
 	if err != nil {
-		return nil, TokenResponse{}, "", translateUnauthorized(err)
+		return nil, Response{}, "", translateUnauthorized(err)
 	}
-	response = newTokenResponse(written.Object)
+	response = newResponse(written.Object)
 	response.RefreshToken, response.RefreshKeyName, response.Scope = accesskey.RefreshToken(bearer, part), refreshKey.Name, &refreshKey.Spec.OIDCProvider.Scopes
 	return written.Object, response, part, nil
 }
@@ -132,28 +135,28 @@ func (e *TokenEndpoint) issueRefreshedKey(ctx context.Context, caller identity.C
 //
 // Errors: ErrInvalidRefreshToken, also if the refresh key, or the right of its user to have it, has ended; those of the store and of the keys.
 // Source: RFC 6749, 6; RFC 9700, 4.14.2; ADR-0045.
-func (e *TokenEndpoint) Refresh(ctx context.Context, text secret.String) (TokenResponse, error) {
-	recorder := RecorderOf(ctx)
+func (e *Endpoint) Refresh(ctx context.Context, text secret.String) (Response, error) {
+	recorder := annotations.RecorderOf(ctx)
 	recorder.SetOutcome("refused")
 	bearer, part, ok := accesskey.SplitRefreshToken(text)
 	if !ok {
-		return TokenResponse{}, ErrInvalidRefreshToken
+		return Response{}, ErrInvalidRefreshToken
 	}
 	caller, err := e.refreshAuthenticator.Bearer(ctx, bearer)
 	if err != nil {
-		return TokenResponse{}, translateUnauthorized(err)
+		return Response{}, translateUnauthorized(err)
 	}
 	recorder.SetUser(caller.Owner.Name)
 	record, err := e.keys.Store.Get(ctx, caller.Key)
 	if err != nil {
-		return TokenResponse{}, translateNotFound(err, "reading a refresh key")
+		return Response{}, translateNotFound(err, "reading a refresh key")
 	}
 	refreshKey, err := e.keys.Decode(record)
 	if err != nil {
-		return TokenResponse{}, err
+		return Response{}, err
 	}
 	if string(refreshKey.UID) != caller.KeyUID || refreshKey.Spec.Identity == nil || refreshKey.Spec.OIDCProvider == nil {
-		return TokenResponse{}, ErrInvalidRefreshToken
+		return Response{}, ErrInvalidRefreshToken
 	}
 	recorder.SetConnector(refreshKey.Spec.Identity.Connector)
 	for {
@@ -169,32 +172,32 @@ var errConcurrentRefresh = errors.New("another process has asked meanwhile")
 
 // rotate makes the next access key and refresh token of a refresh key. Errors: ErrInvalidRefreshToken; errConcurrentRefresh, after which nothing is left of this
 // request; those of the store and of the keys.
-func (e *TokenEndpoint) rotate(
+func (e *Endpoint) rotate(
 	ctx context.Context, caller identity.Caller, refreshKey *model.OwnedAccessKey, bearer, part secret.String,
-) (TokenResponse, error) {
-	recorder := RecorderOf(ctx)
+) (Response, error) {
+	recorder := annotations.RecorderOf(ctx)
 	var stored rotation
 	record, err := e.readRotation(ctx, refreshKey, &stored)
 	if err != nil {
-		return TokenResponse{}, err
+		return Response{}, err
 	}
 	givenDigest := partDigest(part)
-	repeated := !constantTimeEqual(stored.PartDigest, givenDigest)
+	repeated := !oauth.EqualSecrets(stored.PartDigest, givenDigest)
 	if repeated {
 		wasLost, err := e.isLostAnswer(ctx, stored, givenDigest)
 		if err != nil {
-			return TokenResponse{}, err
+			return Response{}, err
 		}
 		if !wasLost {
 			if now, err := e.logins.Records.Get(ctx, record.Name); err == nil && now.Revision != record.Revision {
-				return TokenResponse{}, errConcurrentRefresh
+				return Response{}, errConcurrentRefresh
 			}
-			return TokenResponse{}, e.endReusedRefreshKey(ctx, refreshKey, record)
+			return Response{}, e.endReusedRefreshKey(ctx, refreshKey, record)
 		}
 	}
 	key, response, nextPart, err := e.issueRefreshedKey(ctx, caller, refreshKey, bearer)
 	if err != nil {
-		return TokenResponse{}, err
+		return Response{}, err
 	}
 	now := e.env.Now()
 	current, obsolete := stored.Keys[:min(1, len(stored.Keys))], stored.Keys[min(1, len(stored.Keys)):]
@@ -207,13 +210,13 @@ func (e *TokenEndpoint) rotate(
 	stored.Keys = append([]model.AccessKeyReference{keyReference(key)}, current...)
 	stored.PartDigest = partDigest(nextPart)
 	if record.Object, err = json.Marshal(stored); err != nil {
-		return TokenResponse{}, fmt.Errorf("encoding a refresh key: %w", err)
+		return Response{}, fmt.Errorf("encoding a refresh key: %w", err)
 	}
 	record.Expires = rotationExpiry(refreshKey, now)
-	if _, err := e.logins.Records.Update(ctx, record); isConflict(err) {
-		return TokenResponse{}, e.withdrawKey(ctx, key, errConcurrentRefresh)
+	if _, err := e.logins.Records.Update(ctx, record); logins.IsConflict(err) {
+		return Response{}, e.withdrawKey(ctx, key, errConcurrentRefresh)
 	} else if err != nil {
-		return TokenResponse{}, e.withdrawKey(ctx, key, fmt.Errorf("storing a refresh key: %w", err))
+		return Response{}, e.withdrawKey(ctx, key, fmt.Errorf("storing a refresh key: %w", err))
 	}
 	for _, obsoleteKey := range obsolete {
 		_, err := resource.Delete(ctx, e.keys, resource.DeleteInput{Caller: Sweeper, Name: obsoleteKey.Name, UID: types.UID(obsoleteKey.UID)})
@@ -229,8 +232,8 @@ func (e *TokenEndpoint) rotate(
 
 // isLostAnswer reports whether the answer to the last refresh did not arrive: given is the refresh token that it used, and the access key
 // that it made was never used.
-func (e *TokenEndpoint) isLostAnswer(ctx context.Context, stored rotation, givenDigest string) (bool, error) {
-	if !constantTimeEqual(stored.PreviousDigest, givenDigest) || !e.env.Now().Before(stored.RefreshedAt.Add(repeatWindow)) || len(stored.Keys) == 0 {
+func (e *Endpoint) isLostAnswer(ctx context.Context, stored rotation, givenDigest string) (bool, error) {
+	if !oauth.EqualSecrets(stored.PreviousDigest, givenDigest) || !e.env.Now().Before(stored.RefreshedAt.Add(repeatWindow)) || len(stored.Keys) == 0 {
 		return false, nil
 	}
 	record, err := e.keys.Store.Get(ctx, stored.Keys[0].Name)
@@ -244,7 +247,7 @@ func (e *TokenEndpoint) isLostAnswer(ctx context.Context, stored rotation, given
 }
 
 // readRotation reads the record of a refresh key. Error: ErrInvalidRefreshToken if it has none.
-func (e *TokenEndpoint) readRotation(ctx context.Context, refreshKey *model.OwnedAccessKey, into *rotation) (store.Record, error) {
+func (e *Endpoint) readRotation(ctx context.Context, refreshKey *model.OwnedAccessKey, into *rotation) (store.Record, error) {
 	record, err := e.logins.Records.Get(ctx, rotationName(string(refreshKey.UID)))
 	if err != nil {
 		return record, translateNotFound(err, "reading a refresh key")
@@ -255,8 +258,8 @@ func (e *TokenEndpoint) readRotation(ctx context.Context, refreshKey *model.Owne
 	return record, nil
 }
 
-// lastActivity returns when a key of a sign-in was used, which is at activity itself: a refresh key is used by what it made.
-func (e *TokenEndpoint) lastActivity(ctx context.Context, key *model.OwnedAccessKey, activity time.Time) (time.Time, error) {
+// LastActivity returns when a key of a sign-in was used, which is at activity itself: a refresh key is used by what it made.
+func (e *Endpoint) LastActivity(ctx context.Context, key *model.OwnedAccessKey, activity time.Time) (time.Time, error) {
 	if key.Spec.Type != model.AccessKeyTypeOIDCRefreshToken {
 		return activity, nil
 	}
@@ -282,15 +285,15 @@ func (e *TokenEndpoint) lastActivity(ctx context.Context, key *model.OwnedAccess
 }
 
 // endReusedRefreshKey ends a refresh key of which two programs have a refresh token, and returns ErrInvalidRefreshToken, or why it has not ended.
-func (e *TokenEndpoint) endReusedRefreshKey(ctx context.Context, refreshKey *model.OwnedAccessKey, record store.Record) error {
-	recorder := RecorderOf(ctx)
+func (e *Endpoint) endReusedRefreshKey(ctx context.Context, refreshKey *model.OwnedAccessKey, record store.Record) error {
+	recorder := annotations.RecorderOf(ctx)
 	recorder.SetOutcome("refresh_token_reused")
 	recorder.SetKey(refreshKey.Name)
 	e.env.Log.WarnContext(ctx, "a refresh token was used twice, and its sign-in has ended", "user", refreshKey.Spec.User, "key", refreshKey.Name)
 	if err := resource.Revoke(ctx, e.keys, Sweeper, refreshKey); err != nil {
 		return err
 	}
-	if _, err := e.logins.Records.Delete(ctx, record.Name, record.Revision); err != nil && !isConflict(err) {
+	if _, err := e.logins.Records.Delete(ctx, record.Name, record.Revision); err != nil && !logins.IsConflict(err) {
 		// The record expires, and its refresh key is gone.
 		e.env.Log.WarnContext(ctx, "removing the record of a refresh key", "key", refreshKey.Name, "error", err)
 	}

@@ -1,4 +1,6 @@
-package signin
+// Package token is the token endpoint for logins: it redeems authorization codes and refresh tokens for access keys. The key is created
+// when the program fetches it. Source: RFC 6749, 4.1.3, 5 and 6; ADR-0031, ADR-0045.
+package token
 
 import (
 	"cmp"
@@ -18,14 +20,19 @@ import (
 	"management.platform.sh/shared/model/identity"
 	"management.platform.sh/shared/model/secret"
 	"management.platform.sh/shared/platform"
+	"management.platform.sh/shared/signin/annotations"
+	"management.platform.sh/shared/signin/logins"
+	"management.platform.sh/shared/signin/oauth"
+	"management.platform.sh/shared/signin/provisioning"
+	"management.platform.sh/shared/signin/sessions"
 	"management.platform.sh/shared/state/store"
 )
 
-// TokenEndpoint issues access keys and refresh tokens for logins. It is safe for concurrent use.
-type TokenEndpoint struct {
+// Endpoint issues access keys and refresh tokens for logins. It is safe for concurrent use.
+type Endpoint struct {
 	env       *platform.Environment
-	logins    *LoginStore
-	sessions  *SessionStore
+	logins    *logins.Store
+	sessions  *sessions.Store
 	directory *directory.Directory
 	// loginKeys creates the keys of logins, and keys are all access keys.
 	loginKeys, keys *accesskey.Registry
@@ -33,16 +40,16 @@ type TokenEndpoint struct {
 	refreshAuthenticator *auth.Authenticator
 }
 
-// OpenTokenEndpoint returns the token endpoint of an environment. Functions that write keys call kinds.Join first.
-func OpenTokenEndpoint(env *platform.Environment) *TokenEndpoint {
-	return &TokenEndpoint{
-		env: env, logins: OpenLogins(env), sessions: OpenSessions(env), directory: directory.Open(env),
+// Open returns the token endpoint of an environment. Functions that write keys call kinds.Join first.
+func Open(env *platform.Environment) *Endpoint {
+	return &Endpoint{
+		env: env, logins: logins.Open(env), sessions: sessions.Open(env), directory: directory.Open(env),
 		loginKeys: accesskey.ForLogins(accesskey.Open(env)), keys: accesskey.Open(env), refreshAuthenticator: accesskey.OpenRefreshAuthenticator(env),
 	}
 }
 
-// TokenResponse is what a program gets for a code.
-type TokenResponse struct {
+// Response is what a program gets for a code.
+type Response struct {
 	// Key is the access key, and Name that of its object.
 	Key     secret.String
 	KeyName string
@@ -57,9 +64,9 @@ type TokenResponse struct {
 	Scope *string
 }
 
-// newTokenResponse returns what a program gets of a key that was made just now.
-func newTokenResponse(key *model.OwnedAccessKey) TokenResponse {
-	response := TokenResponse{Key: secret.String(key.Spec.Key), KeyName: key.Name, User: key.Spec.User}
+// newResponse returns what a program gets of a key that was made just now.
+func newResponse(key *model.OwnedAccessKey) Response {
+	response := Response{Key: secret.String(key.Spec.Key), KeyName: key.Name, User: key.Spec.User}
 	if end := key.Status.ExpirationTimestamp; end != nil {
 		response.Expires = end.Time
 	}
@@ -69,68 +76,68 @@ func newTokenResponse(key *model.OwnedAccessKey) TokenResponse {
 // ErrInvalidGrant says that a code, or what proves that the program asked for it, is not valid, or not any more.
 var ErrInvalidGrant = errors.New("the code is not valid any more, or not for this program")
 
-// TokenRequest is what a program asks for when it fetches the key of a sign-in.
-type TokenRequest struct {
+// Request is what a program asks for when it fetches the key of a sign-in.
+type Request struct {
 	// Scope is what the program gets of the scopes that it asks for. Nil: it asks for none, and gets those for which it asked with the code.
 	Scope *string
 	// Nonce is noted in the refresh key.
 	Nonce string
 }
 
-// ParseTokenRequest returns what the parameters scope and nonce of a program say. False: the nonce is not one.
-func ParseTokenRequest(scope, nonce string) (TokenRequest, bool) {
-	return TokenRequest{Scope: grantedScope(scope), Nonce: nonce}, nonce == "" || isUnreserved(nonce, 1, 128)
+// ParseRequest returns what the parameters scope and nonce of a program say. False: the nonce is not one.
+func ParseRequest(scope, nonce string) (Request, bool) {
+	return Request{Scope: oauth.GrantedScope(scope), Nonce: nonce}, nonce == "" || oauth.IsUnreserved(nonce, 1, 128)
 }
 
 // wantsRefreshToken reports whether the program gets a refresh token.
-func (w TokenRequest) wantsRefreshToken() bool { return w.Scope != nil && *w.Scope == OfflineAccess }
+func (w Request) wantsRefreshToken() bool { return w.Scope != nil && *w.Scope == oauth.OfflineAccess }
 
 // RedeemCode makes the key of a sign-in. A code works once, whether or not the rest of the request is right. If the program uses it again, the
 // key ends.
 //
 // Errors: ErrInvalidGrant, also if the user is gone, disabled or has signed out since; those of the store and of the keys. Source: RFC 6749, 4.1.2.
-func (e *TokenEndpoint) RedeemCode(ctx context.Context, code, verifier, redirect string, request TokenRequest) (TokenResponse, error) {
-	recorder := RecorderOf(ctx)
+func (e *Endpoint) RedeemCode(ctx context.Context, code, verifier, redirect string, request Request) (Response, error) {
+	recorder := annotations.RecorderOf(ctx)
 	recorder.SetOutcome("refused")
-	record, err := e.logins.Records.GetByDigest(ctx, codeDigest(code))
-	var login storedLogin
+	record, err := e.logins.Records.GetByDigest(ctx, logins.CodeDigest(code))
+	var login logins.Login
 	switch {
 	case errors.Is(err, store.ErrNotFound):
-		return TokenResponse{}, ErrInvalidGrant
+		return Response{}, ErrInvalidGrant
 	case err != nil:
-		return TokenResponse{}, fmt.Errorf("reading a sign-in: %w", err)
+		return Response{}, fmt.Errorf("reading a sign-in: %w", err)
 	}
 	if err := json.Unmarshal(record.Object, &login); err != nil {
-		return TokenResponse{}, fmt.Errorf("reading a sign-in: %w", err)
+		return Response{}, fmt.Errorf("reading a sign-in: %w", err)
 	}
 	recorder.SetUser(login.User)
 	recorder.SetConnector(login.Identity.Connector)
 	// The code alone is no proof: it has been in an address.
-	proved := isUnreserved(verifier, 43, 128) && constantTimeEqual(S256(verifier), login.AuthRequest.CodeChallenge) && constantTimeEqual(redirect, login.AuthRequest.RedirectURI)
-	unredeemed := login.Stage == stageConsented
+	proved := oauth.IsUnreserved(verifier, 43, 128) && oauth.EqualSecrets(oauth.S256(verifier), login.AuthRequest.CodeChallenge) && oauth.EqualSecrets(redirect, login.AuthRequest.RedirectURI)
+	unredeemed := login.Stage == logins.StageConsented
 	if unredeemed {
-		login.Stage = stageRedeemed
-		if err := e.logins.writeLogin(ctx, &record, login); isConflict(err) {
+		login.Stage = logins.StageRedeemed
+		if err := e.logins.Update(ctx, &record, login); logins.IsConflict(err) {
 			unredeemed = false
 		} else if err != nil {
-			return TokenResponse{}, err
+			return Response{}, err
 		}
 	}
 	switch {
 	case proved && !unredeemed:
-		return TokenResponse{}, e.endReusedCode(ctx, record.Name)
+		return Response{}, e.endReusedCode(ctx, record.Name)
 	case !proved || e.env.Now().Unix() >= login.CodeExpires:
-		return TokenResponse{}, ErrInvalidGrant
+		return Response{}, ErrInvalidGrant
 	}
-	response, err := e.issueKey(ctx, &record, &login, request)
+	response, err := e.IssueKey(ctx, &record, &login, request)
 	return response, err
 }
 
 // endReusedCode ends the key of a sign-in whose code a program uses again, and returns ErrInvalidGrant, or why the key has not ended. The program has
 // lost an answer that somebody may have, or two programs have the code and its verifier. A key that is being made does not reach its
 // program. Source: RFC 6749, 4.1.2.
-func (e *TokenEndpoint) endReusedCode(ctx context.Context, name string) error {
-	recorder := RecorderOf(ctx)
+func (e *Endpoint) endReusedCode(ctx context.Context, name string) error {
+	recorder := annotations.RecorderOf(ctx)
 	record, err := e.logins.Records.Get(ctx, name)
 	switch {
 	case errors.Is(err, store.ErrNotFound):
@@ -138,7 +145,7 @@ func (e *TokenEndpoint) endReusedCode(ctx context.Context, name string) error {
 	case err != nil:
 		return fmt.Errorf("reading a sign-in: %w", err)
 	}
-	login, err := e.logins.markLoggedOut(ctx, record)
+	login, err := e.logins.MarkLoggedOut(ctx, record)
 	if err != nil {
 		return err
 	}
@@ -147,7 +154,7 @@ func (e *TokenEndpoint) endReusedCode(ctx context.Context, name string) error {
 		e.env.Log.WarnContext(ctx, "a code was used twice", "user", login.User)
 		return ErrInvalidGrant
 	}
-	key, _, err := e.sessions.readKey(ctx, storedSession{Key: login.Key.Name}, login.Key.UID)
+	key, _, err := e.sessions.ReadKey(ctx, sessions.Record{Key: login.Key.Name}, login.Key.UID)
 	if err != nil || key == nil {
 		return cmp.Or(err, ErrInvalidGrant)
 	}
@@ -159,17 +166,17 @@ func (e *TokenEndpoint) endReusedCode(ctx context.Context, name string) error {
 	return ErrInvalidGrant
 }
 
-// issueKey makes the key of a sign-in that is used, with its record. Errors: ErrInvalidGrant if the user is gone or disabled, or has signed out
+// IssueKey makes the key of a sign-in that is used, with its record. Errors: ErrInvalidGrant if the user is gone or disabled, or has signed out
 // since, here or at the provider, or if the code was used again; those of the store and of the keys.
-func (e *TokenEndpoint) issueKey(ctx context.Context, record *store.Record, login *storedLogin, request TokenRequest) (TokenResponse, error) {
-	recorder := RecorderOf(ctx)
+func (e *Endpoint) IssueKey(ctx context.Context, record *store.Record, login *logins.Login, request Request) (Response, error) {
+	recorder := annotations.RecorderOf(ctx)
 	if request.Scope == nil {
 		request.Scope = login.AuthRequest.Scope
 	}
 	owner := identity.Owner{Kind: identity.User, Name: login.User}
 	refs, err := e.directory.Read(ctx, owner)
 	if err != nil {
-		return TokenResponse{}, fmt.Errorf("reading the user of a sign-in: %w", err)
+		return Response{}, fmt.Errorf("reading the user of a sign-in: %w", err)
 	}
 	ownerObject := &model.AccessKeyOwner{UID: login.UID, Generation: login.TokenGeneration}
 	ownerState, err := e.directory.Of(ctx, owner, refs)
@@ -177,10 +184,10 @@ func (e *TokenEndpoint) issueKey(ctx context.Context, record *store.Record, logi
 		err = ownerState.Fits(ownerObject)
 	}
 	switch {
-	case isOwnerRefused(err) || err == nil && !ownerState.Managed, login.SessionEnds != 0 && e.env.Now().Unix() >= login.SessionEnds:
-		return TokenResponse{}, ErrInvalidGrant
+	case provisioning.IsOwnerRefused(err) || err == nil && !ownerState.Managed, login.SessionEnds != 0 && e.env.Now().Unix() >= login.SessionEnds:
+		return Response{}, ErrInvalidGrant
 	case err != nil:
-		return TokenResponse{}, err
+		return Response{}, err
 	}
 	// The key is made with the rights of the user, for the user as they were when they signed in.
 	caller := identity.New(owner, nil)
@@ -189,31 +196,31 @@ func (e *TokenEndpoint) issueKey(ctx context.Context, record *store.Record, logi
 	if request.wantsRefreshToken() {
 		request.makeRefreshKey(login, key)
 	}
-	written, err := resource.Create(ctx, e.loginKeys, resource.CreateInput[*model.OwnedAccessKey]{Caller: caller, Manager: ClientID, Object: key})
+	written, err := resource.Create(ctx, e.loginKeys, resource.CreateInput[*model.OwnedAccessKey]{Caller: caller, Manager: oauth.ClientID, Object: key})
 	if err != nil {
-		return TokenResponse{}, err
+		return Response{}, err
 	}
-	if err := e.sessions.storeSession(ctx, login, written.Object); err != nil {
+	if err := e.sessions.Create(ctx, login, written.Object); err != nil {
 		// The provider could not end the key.
-		return TokenResponse{}, e.withdrawKey(ctx, written.Object, err)
+		return Response{}, e.withdrawKey(ctx, written.Object, err)
 	}
 	// Whoever ends the sign-in marks the record before they look for the key or its session. Either they find it, or this write fails.
 	reference := keyReference(written.Object)
 	login.Key = &reference
-	if err := e.logins.writeLogin(ctx, record, *login); isConflict(err) {
-		recorder.SetOutcome(stageLoggedOut)
-		return TokenResponse{}, e.withdrawKey(ctx, written.Object, ErrInvalidGrant)
+	if err := e.logins.Update(ctx, record, *login); logins.IsConflict(err) {
+		recorder.SetOutcome(logins.StageLoggedOut)
+		return Response{}, e.withdrawKey(ctx, written.Object, ErrInvalidGrant)
 	} else if err != nil {
-		return TokenResponse{}, e.withdrawKey(ctx, written.Object, err)
+		return Response{}, e.withdrawKey(ctx, written.Object, err)
 	}
-	response := newTokenResponse(written.Object)
+	response := newResponse(written.Object)
 	response.Scope = request.Scope
 	if request.wantsRefreshToken() {
 		if response, err = e.issueFirstRefreshToken(ctx, written.Object); err != nil {
 			if errors.Is(err, ErrInvalidRefreshToken) {
 				err = ErrInvalidGrant
 			}
-			return TokenResponse{}, e.withdrawKey(ctx, written.Object, err)
+			return Response{}, e.withdrawKey(ctx, written.Object, err)
 		}
 	}
 	recorder.SetOutcome("key_made")
@@ -223,7 +230,7 @@ func (e *TokenEndpoint) issueKey(ctx context.Context, record *store.Record, logi
 }
 
 // newLoginKey returns the key of a sign-in. Source: Spec 2.5 (type, ttl, identity).
-func (e *TokenEndpoint) newLoginKey(login *storedLogin) *model.OwnedAccessKey {
+func (e *Endpoint) newLoginKey(login *logins.Login) *model.OwnedAccessKey {
 	_, ttl := accesskey.LimitSeconds(e.env.Config())
 	if remaining := login.SessionEnds - e.env.Now().Unix(); login.SessionEnds != 0 && (ttl <= 0 || remaining < ttl) {
 		ttl = remaining
@@ -246,24 +253,24 @@ func (e *TokenEndpoint) newLoginKey(login *storedLogin) *model.OwnedAccessKey {
 }
 
 // keyDescription says in the key of a sign-in what it is for.
-func keyDescription(login *storedLogin) string {
+func keyDescription(login *logins.Login) string {
 	switch {
 	case login.Device != nil && login.Device.Host != "":
 		return "Sign-in of a program on " + login.Device.Host + ", " + login.Device.Address
 	case login.Device != nil:
 		return "Sign-in of a program at " + login.Device.Address
-	case login.AuthRequest.RedirectURI == OutOfBand:
+	case login.AuthRequest.RedirectURI == oauth.OutOfBand:
 		return "Sign-in with a password"
-	case !isLoopbackRedirect(login.AuthRequest.RedirectURI):
+	case !oauth.IsLoopbackRedirect(login.AuthRequest.RedirectURI):
 		return "Sign-in of the console"
 	default:
-		return "Sign-in of a program at " + origin(login.AuthRequest.RedirectURI)
+		return "Sign-in of a program at " + oauth.Origin(login.AuthRequest.RedirectURI)
 	}
 }
 
 // withdrawKey deletes a key that nobody has got, and returns why. A key that is not deleted, because the state fails, has a text that nobody
 // knows.
-func (e *TokenEndpoint) withdrawKey(ctx context.Context, key *model.OwnedAccessKey, why error) error {
+func (e *Endpoint) withdrawKey(ctx context.Context, key *model.OwnedAccessKey, why error) error {
 	if err := resource.Revoke(context.WithoutCancel(ctx), e.keys, Sweeper, key); err != nil {
 		e.env.Log.ErrorContext(ctx, "deleting the key of a sign-in that has failed", "key", key.Name, "error", err)
 	}

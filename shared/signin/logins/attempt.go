@@ -1,0 +1,157 @@
+package logins
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"management.platform.sh/shared/platform"
+	"management.platform.sh/shared/signin/oauth"
+	"management.platform.sh/shared/signin/provider"
+	"management.platform.sh/shared/signin/refusal"
+	"management.platform.sh/shared/state/encryption"
+)
+
+const (
+	// AttemptLifetime is how long a person has for a sign-in, from the start to the confirmation.
+	AttemptLifetime = 10 * time.Minute
+	// CodeLifetime is how long a program has to fetch the key after that.
+	CodeLifetime = time.Minute
+	// maxAttempts is how many attempts a browser may have open, because all their cookies come with each request.
+	maxAttempts = 5
+	// CookiePrefix begins the names of the cookies of attempts.
+	CookiePrefix = "__Host-signin-"
+	// StateLength is the length of a state, in characters.
+	StateLength = 43
+)
+
+// Cookie is a cookie of an attempt. An empty value removes it.
+type Cookie struct {
+	Name, Value string
+	MaxAge      time.Duration
+}
+
+// AuthRequest is what a program asked for that wants a key.
+type AuthRequest struct {
+	// RedirectURI is where the browser brings the code, Challenge what proves that the program asked, State what the program knows the
+	// request by.
+	RedirectURI   string `json:"redirect"`
+	CodeChallenge string `json:"challenge"`
+	State         string `json:"state"`
+	// Details is the name of the record of a device for which somebody signs in, and Code the one that they have entered. There is no
+	// Redirect, Challenge and State then.
+	Device   string `json:"device,omitempty"`
+	UserCode string `json:"code,omitempty"`
+	// Scope is what the program gets of the scopes that it asked for. Nil: it asked for none.
+	Scope *string `json:"scope,omitempty"`
+}
+
+// WithoutBrowserState is what is stored of a program: only the cookie of its browser has the state that the program has sent, and the code
+// that somebody has entered.
+func (c AuthRequest) WithoutBrowserState() AuthRequest {
+	c.State, c.UserCode = "", ""
+	return c
+}
+
+// Attempt is a sign-in whose person is not known. It is in a cookie, sealed.
+type Attempt struct {
+	State     string `json:"state"`
+	Nonce     string `json:"nonce"`
+	Verifier  string `json:"verifier"`
+	Connector string `json:"connector"`
+	// Fingerprint are the Fingerprint of the connector.
+	Fingerprint string      `json:"settings"`
+	AuthRequest AuthRequest `json:"client"`
+	// Started is the time of the start, in Unix seconds.
+	Started int64 `json:"started"`
+	// Trial tells that nobody is signed in. The State was chosen by whoever began the trial.
+	Trial bool `json:"trial,omitempty"`
+}
+
+// ProviderRequest is what the provider of the attempt gets.
+func (a Attempt) ProviderRequest() provider.Request {
+	return provider.Request{State: a.State, Nonce: a.Nonce, Verifier: a.Verifier}
+}
+
+// ID names an attempt in cookies and URLs of the platform. Nobody can compute the state from it.
+func (a Attempt) ID() string { return AttemptID(a.State) }
+
+func AttemptID(state string) string { return oauth.Digest("cookie", state)[:16] }
+
+// cookieSealContext is what the cookie of an attempt is sealed for.
+func cookieSealContext(id string) string { return Resource + "/cookie/" + id }
+
+// sealAttempt returns the cookie value of an attempt.
+func sealAttempt(ctx context.Context, env *platform.Environment, a Attempt) (string, error) {
+	ring, err := env.Keyring(ctx)
+	if err != nil {
+		return "", err
+	}
+	text, err := json.Marshal(a)
+	if err != nil {
+		return "", fmt.Errorf("encoding a sign-in: %w", err)
+	}
+	sealed, err := ring.Seal(text, cookieSealContext(a.ID()))
+	if errors.Is(err, encryption.ErrNoKey) {
+		return "", refusal.Misconfigured("the platform has no encryption key").WithCause(err)
+	}
+	return sealed, err
+}
+
+// OpenAttempt returns the attempt with an ID whose cookie a browser has sent.
+func OpenAttempt(ctx context.Context, env *platform.Environment, id string, cookies map[string]string) (Attempt, error) {
+	var opened Attempt
+	ring, err := env.Keyring(ctx)
+	if err != nil {
+		return opened, err
+	}
+	sealed, sent := cookies[CookiePrefix+id]
+	if !sent || id == "" {
+		return opened, refusal.NotStartedHere("cookie")
+	}
+	text, err := ring.Open(sealed, cookieSealContext(id))
+	if err != nil || json.Unmarshal(text, &opened) != nil {
+		return Attempt{}, refusal.NotStartedHere("sealed cookie")
+	}
+	if age := env.Now().Sub(time.Unix(opened.Started, 0)); age < 0 || age >= AttemptLifetime {
+		return Attempt{}, refusal.Expired("cookie")
+	}
+	return opened, nil
+}
+
+// NewAttempt completes a new attempt, and returns the cookies that the browser keeps: the one of this attempt, and those of old attempts
+// if it has too many.
+func NewAttempt(ctx context.Context, env *platform.Environment, attempt Attempt, cookies map[string]string) (Attempt, []Cookie, error) {
+	attempt.Started = env.Now().Unix()
+	var err error
+	for _, text := range []*string{&attempt.State, &attempt.Nonce, &attempt.Verifier} {
+		if *text != "" {
+			continue
+		}
+		if *text, err = oauth.RandomText(env.Random); err != nil {
+			return attempt, nil, err
+		}
+	}
+	value, err := sealAttempt(ctx, env, attempt)
+	if err != nil {
+		return attempt, nil, err
+	}
+	newCookies := []Cookie{{Name: CookiePrefix + attempt.ID(), Value: value, MaxAge: AttemptLifetime}}
+	var old []string
+	for name := range cookies {
+		if strings.HasPrefix(name, CookiePrefix) {
+			old = append(old, name)
+		}
+	}
+	if len(old) >= maxAttempts {
+		slices.Sort(old)
+		for _, name := range old {
+			newCookies = append(newCookies, Cookie{Name: name})
+		}
+	}
+	return attempt, newCookies, nil
+}
