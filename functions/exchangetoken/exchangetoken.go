@@ -64,7 +64,7 @@ func oauthErrorResponse(ctx context.Context, why *oauth.Error) (frame.FormResult
 	return frame.FormResult{Status: why.Status, JSON: why, Annotations: annotations.RecorderOf(ctx).Annotations()}, nil
 }
 
-// Do makes the key. A wrong request is answered as OAuth says. Errors: those of token.Endpoint.RedeemCode and Refresh, of signin.DeviceFlow.Poll, and of
+// Do makes the key. A wrong request is answered as OAuth says. Errors: those of token.Endpoint.RedeemCode and Refresh, of device.Flow.Poll, and of
 // exchange.Flow.Exchange.
 func Do(ctx context.Context, deps Deps, in Input) (frame.FormResult, error) {
 	ctx, _ = annotations.WithRecorder(ctx)

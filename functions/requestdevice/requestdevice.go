@@ -20,7 +20,7 @@ type Deps struct{ Devices *device.Flow }
 type Input = frame.FormInput
 
 // Do stores the request and returns its codes. A wrong request is answered as OAuth says. Errors: those of
-// signin.DeviceFlow.Authorize.
+// device.Flow.Authorize.
 func Do(ctx context.Context, deps Deps, in Input) (frame.FormResult, error) {
 	ctx, recorder := annotations.WithRecorder(ctx)
 	authorization, err := deps.Devices.Authorize(ctx, in.Form, in.Basic, in.Address, in.Network)

@@ -26,7 +26,7 @@ type Throttle struct {
 	Text string
 }
 
-// Count is what is counted, and how much of it there may be.
+// Count names counted attempts, with their limit.
 type Count struct {
 	// Parts name what is counted. The state has a digest of them.
 	Parts []string
@@ -145,7 +145,7 @@ func (t *Throttle) updateCount(ctx context.Context, count Count, now time.Time, 
 	return t.refuse(time.Second)
 }
 
-// refuseFull refuses an attempt until the oldest one that counts is forgotten.
+// refuseFull refuses an attempt until the oldest counted attempt expires.
 func (t *Throttle) refuseFull(count Count, times []int64, now time.Time) error {
 	return t.refuse(time.UnixMilli(slices.Min(times)).Add(count.Window).Sub(now))
 }

@@ -16,7 +16,7 @@ import (
 	"management.platform.sh/shared/state/store"
 )
 
-// decoyDigest is a digest of the same cost as that of a user. No password fits it: its hash is that of nothing.
+// decoyDigest is a digest of the same cost as a digest of a user. No password matches it: its hash is all zeros.
 var decoyDigest = digestPrefix + strings.Repeat("A", base64.RawStdEncoding.EncodedLen(saltBytes)) + "$" + strings.Repeat("A", base64.RawStdEncoding.EncodedLen(hashBytes))
 
 // Check returns the user with a name and a password. Address identifies the client. The work is the same whether or not
@@ -48,7 +48,7 @@ func (p *Passwords) Check(ctx context.Context, name string, password secret.Stri
 	return account, "", nil
 }
 
-// readDigest returns a user with the digest of their password, or a digest that fits no password and why there is no other.
+// readDigest returns a user with the digest of their password, or a decoy digest and the reason.
 func (p *Passwords) readDigest(ctx context.Context, name string) (account *model.User, digest, reason string, err error) {
 	lookupName := name
 	if len(validation.NameIsDNSSubdomain(name, false)) > 0 {

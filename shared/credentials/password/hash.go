@@ -26,7 +26,7 @@ const (
 	hashBytes = 32
 )
 
-// digestPrefix begins the text of each digest.
+// digestPrefix begins each digest.
 var digestPrefix = fmt.Sprintf("$argon2id$v=%d$m=%d,t=%d,p=%d$", argon2.Version, memoryKiB, passes, lanes)
 
 // Hasher hashes passwords, a few at a time: each takes memory and a processor. It is safe for concurrent use.
@@ -60,7 +60,7 @@ func (h *Hasher) Hash(ctx context.Context, password secret.String) (string, erro
 // errDigest says that a stored digest is not one of this build.
 var errDigest = errors.New("the digest of the password is in no known form")
 
-// Matches reports whether a digest is that of a password. It costs the same whatever the answer. Error: that of ctx, or a digest in another
+// Matches reports whether a digest belongs to a password. It costs the same whatever the answer. Error: that of ctx, or a digest in another
 // form than that of Hash.
 func (h *Hasher) Matches(ctx context.Context, digest string, password secret.String) (bool, error) {
 	rest, ok := strings.CutPrefix(digest, digestPrefix)
@@ -74,7 +74,7 @@ func (h *Hasher) Matches(ctx context.Context, digest string, password secret.Str
 	return err == nil && subtle.ConstantTimeCompare(hash, want) == 1, err
 }
 
-// derive hashes a password as soon as there is a place.
+// derive hashes a password as soon as a slot is free.
 func (h *Hasher) derive(ctx context.Context, password secret.String, salt []byte) ([]byte, error) {
 	select {
 	case h.slots <- struct{}{}:
@@ -86,5 +86,5 @@ func (h *Hasher) derive(ctx context.Context, password secret.String, salt []byte
 	return argon2.IDKey([]byte(normalize(password)), salt, passes, memoryKiB, lanes, hashBytes), nil
 }
 
-// normalize returns a password in the form in which it is compared: what looks the same is the same, whatever the keyboard.
+// normalize returns a password in the form in which it is compared: texts that look the same are equal, whatever the keyboard.
 func normalize(password secret.String) string { return norm.NFKC.String(password.Reveal()) }

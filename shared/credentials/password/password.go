@@ -2,7 +2,7 @@
 // part of the object. Wrong passwords are counted for all processes before anything is hashed, and an unknown name costs as much as a
 // known one. Source: Spec 5.4; ADR-0032.
 //
-// The package makes no credential: package signin does, for a user whose password was right.
+// The package makes no credential: package token does, for a user whose password was right.
 package password
 
 import (
@@ -58,7 +58,7 @@ func OpenHasher(env *platform.Environment) *Hasher {
 	return platform.Single(env, func(env *platform.Environment) *Hasher { return NewHasher(env.Random) })
 }
 
-// sealContext is what the digest of the password of a user is sealed for.
+// sealContext is the context for which the password digest of a user is sealed.
 func sealContext(account *model.User) string { return "users/" + string(account.UID) + "/password" }
 
 // maxConflicts is how often the write of a user is tried while others write the same user.
@@ -129,7 +129,7 @@ func (p *Passwords) Set(ctx context.Context, in resource.SubresourceInput[*model
 	}
 }
 
-// checkRequest checks a request to set a password: the new one, and the current one where it is needed.
+// checkRequest checks a request to set a password: the new password, and the current one where it is required.
 func (p *Passwords) checkRequest(
 	ctx context.Context, in resource.SubresourceInput[*model.UserPassword], account *model.User, ring *encryption.Keyring, sealed string,
 ) error {

@@ -22,7 +22,7 @@ const (
 	minBits = 35
 )
 
-// substitutions are what people write in place of letters.
+// substitutions replaces the digits and signs that people write for letters.
 var substitutions = strings.NewReplacer("@", "a", "4", "a", "0", "o", "1", "l", "!", "i", "3", "e", "$", "s", "5", "s", "7", "t")
 
 // validate returns what is wrong with a new password of a user. The user may be nil.

@@ -70,7 +70,7 @@ const (
 	KeyPrefix = "job-"
 )
 
-// auditedClaims are the claims that name a job.
+// auditedClaims are the claims that identify a job.
 var auditedClaims = []string{
 	"sub", "repository", "repository_id", "ref", "sha", "event_name", "environment", "workflow_ref", "run_id", "run_attempt", "actor",
 	"project_path", "project_id", "pipeline_id", "job_id", "user_login",
@@ -86,14 +86,13 @@ type RefusedError struct {
 	matchRank int
 }
 
-// Error implements error.
 func (e *RefusedError) Error() string { return e.Text }
 
 func newRefusal(text, detail string) *RefusedError {
 	return &RefusedError{Code: "invalid_request", Text: text, detail: detail}
 }
 
-// The values of near.
+// The values of matchRank.
 const (
 	rankConditions = iota + 1
 	rankAudience
@@ -105,8 +104,8 @@ func (e *RefusedError) withRank(near int) *RefusedError {
 	return e
 }
 
-// notAcceptedText is the text for all tokens of which nothing is proven: it does not tell which issuers are trusted. A job whose issuer does not
-// answer must try again, so that its tokens get another answer for as long.
+// notAcceptedText is the message for every token that is not verified: it does not reveal which issuers are trusted. A job whose issuer
+// does not answer must try again, so its tokens get another message meanwhile.
 const notAcceptedText = "the token is not accepted: no trust rule names its issuer, or its issuer has not signed it"
 
 // Exchanger exchanges tokens. It is safe for concurrent use.
@@ -122,13 +121,13 @@ type Exchanger struct {
 	cached ruleSnapshot
 }
 
-// ruleSnapshot are the enabled rules at a revision of the resource.
+// ruleSnapshot has the enabled rules at a revision of the resource.
 type ruleSnapshot struct {
 	revision int64
 	rules    []*model.TrustRule
 }
 
-// Open returns the exchange of an environment. Functions that use it call kinds.Join first.
+// Open returns the exchanger of an environment. Functions that use it call kinds.Join first.
 //
 //go:noinline
 func Open(env *platform.Environment) *Exchanger {
@@ -139,7 +138,7 @@ func Open(env *platform.Environment) *Exchanger {
 	})
 }
 
-// TokenResponse is what a job gets for its token.
+// TokenResponse is the successful answer to a token exchange.
 type TokenResponse struct {
 	// Key is the access key, and Name that of its object.
 	Key     secret.String
@@ -149,8 +148,8 @@ type TokenResponse struct {
 	Expires time.Time
 }
 
-// Exchange makes an access key for the token of a job. Name is the name of the rule; empty: the only one that fits. Attempt names the
-// request; empty: it has no name.
+// Exchange creates an access key for the token of a job. Name is the name of the rule; empty: the only rule that matches. Attempt names the
+// request; empty: the request cannot be repeated.
 //
 // Where the rule says that a token works once, a request can be repeated for a minute with the same attempt, until the access key of the
 // first answer is used. That access key ends.
@@ -204,7 +203,7 @@ func (f *Exchanger) Exchange(ctx context.Context, raw, name, attempt string) (re
 	return newTokenResponse(key), nil
 }
 
-// peekIssuer reads the issuer of a token, of which nothing is proven, and what is signed of it.
+// peekIssuer reads the issuer of an unverified token, and its signed part.
 func peekIssuer(raw string) (issuer, signed string, isToken bool) {
 	parts := strings.Split(raw, ".")
 	if len(raw) > maxToken || len(parts) != 3 {
@@ -220,7 +219,7 @@ func peekIssuer(raw string) (issuer, signed string, isToken bool) {
 	return claims.Issuer, parts[0] + "." + parts[1], true
 }
 
-// rulesForIssuer returns the enabled rules that name an issuer. The rules are read if they have changed since the process read them.
+// rulesForIssuer returns the enabled rules for an issuer. The rules are read again if they have changed.
 func (f *Exchanger) rulesForIssuer(ctx context.Context, issuer string) ([]*model.TrustRule, error) {
 	revisionRef := store.Ref{Resource: accesskey.TrustRules}
 	refs, err := f.rules.Store.GetRefs(ctx, revisionRef)
@@ -258,7 +257,7 @@ func (f *Exchanger) rulesForIssuer(ctx context.Context, issuer string) ([]*model
 	return rules, nil
 }
 
-// matchRule returns the only rule that fits a token, and its claims.
+// matchRule returns the only rule that matches a token, and its claims.
 func (f *Exchanger) matchRule(
 	ctx context.Context, candidates []*model.TrustRule, name, raw string,
 ) (*model.TrustRule, trustrule.Claims, error) {
@@ -314,7 +313,7 @@ func (f *Exchanger) matchRule(
 	return matched, matchedClaims, nil
 }
 
-// checkRule tells why a rule does not accept a token whose signature is verified. Nil: it does.
+// checkRule says why a rule does not accept a verified token. Nil: it does.
 func (f *Exchanger) checkRule(rule *model.TrustRule, claims trustrule.Claims) *RefusedError {
 	if unmet := trustrule.Unmet(rule, claims); len(unmet) > 0 {
 		return newRefusal("no trust rule fits the token: the audit log of the platform says why", "conditions on "+strings.Join(unmet, ", ")).withRank(rankConditions)
@@ -345,7 +344,7 @@ func (f *Exchanger) checkRule(rule *model.TrustRule, claims trustrule.Claims) *R
 	return nil
 }
 
-// hasSingleAudience reports whether the claim aud has one audience and no other.
+// hasSingleAudience reports whether the claim aud has this audience and no other.
 func hasSingleAudience(claims trustrule.Claims, audience string) bool {
 	if single, isText := claims.Text("aud"); isText {
 		return single == audience
@@ -364,7 +363,7 @@ func timeClaim(claims trustrule.Claims, name string) (time.Time, error) {
 	return time.Unix(int64(seconds), 0), nil
 }
 
-// readOwner returns what is noted of the owner of a key of a rule. The owner must be a user or team of the platform that may use it.
+// readOwner returns the owner object of a key of a rule. The owner must be a user or team of the platform that may use it.
 func (f *Exchanger) readOwner(ctx context.Context, rule *model.TrustRule) (*model.AccessKeyOwner, error) {
 	owner := trustrule.Owner(rule)
 	refs, err := f.directory.Read(ctx, owner)
@@ -389,8 +388,8 @@ type tokenUse struct {
 	Key *model.AccessKeyReference `json:"key,omitempty"`
 }
 
-// claimToken notes that a token is used, and returns the note. Of several requests with one token, one wins, but for a repetition of the same
-// request. The note stays as long as a rule could accept the token.
+// claimToken records the use of a token, and returns the record. Of several requests with one token, one succeeds, except for a repetition
+// of the same request. The record stays as long as a rule could accept the token.
 func (f *Exchanger) claimToken(
 	ctx context.Context, issuer, signed string, claims trustrule.Claims, rule *model.TrustRule, attempt string,
 ) (store.Record, error) {
@@ -423,7 +422,7 @@ func newTokenUsedError() *RefusedError {
 	return newRefusal("the token was used before: a token works once", "replay")
 }
 
-// repeatUse takes the use of a token over from the same request, whose answer did not arrive: its access key was never used, and ends.
+// repeatUse takes over the use of a token from the same request, whose answer was lost: its access key was never used, and ends.
 func (f *Exchanger) repeatUse(ctx context.Context, name, attempt string) (store.Record, error) {
 	record, err := f.uses.Get(ctx, name)
 	if errors.Is(err, store.ErrNotFound) {
@@ -466,7 +465,7 @@ func (f *Exchanger) endUnusedKey(ctx context.Context, reference model.AccessKeyR
 	return resource.Revoke(ctx, f.keys, token.Sweeper, key)
 }
 
-// noteKey notes the access key that a token gave, if the request can be repeated. If a repetition has taken over, or the note cannot be
+// noteKey records the access key of a token, if the request can be repeated. If a repetition has taken over, or the record cannot be
 // written, the access key ends.
 func (f *Exchanger) noteKey(ctx context.Context, note store.Record, key *model.OwnedAccessKey) error {
 	var tokenUsed tokenUse
@@ -488,7 +487,7 @@ func (f *Exchanger) noteKey(ctx context.Context, note store.Record, key *model.O
 	return nil
 }
 
-// writeUse changes the note of a use. Error: RefusedError if another request has changed it.
+// writeUse updates the record of a use. Error: RefusedError if another request has changed it.
 func (f *Exchanger) writeUse(ctx context.Context, note store.Record, changed tokenUse) (store.Record, error) {
 	object, err := json.Marshal(changed)
 	if err != nil {
@@ -505,7 +504,7 @@ func (f *Exchanger) writeUse(ctx context.Context, note store.Record, changed tok
 	return note, nil
 }
 
-// attemptDigest returns what is stored of the name of a request. Empty: it has none.
+// attemptDigest returns the stored form of the name of a request. Empty: it has none.
 func attemptDigest(attempt string) string {
 	if attempt == "" {
 		return ""
@@ -513,7 +512,7 @@ func attemptDigest(attempt string) string {
 	return oauth.Digest("attempt", attempt)
 }
 
-// issueKey makes the key. Errors: those of the store and of the keys.
+// issueKey creates the key. Errors: those of the store and of the keys.
 func (f *Exchanger) issueKey(ctx context.Context, rule *model.TrustRule, ownerObject *model.AccessKeyOwner, claims trustrule.Claims) (*model.OwnedAccessKey, error) {
 	owner := trustrule.Owner(rule)
 	key := &model.OwnedAccessKey{
@@ -539,7 +538,7 @@ func (f *Exchanger) issueKey(ctx context.Context, rule *model.TrustRule, ownerOb
 	return written.Object, nil
 }
 
-// newTokenResponse returns what a job gets of an access key.
+// newTokenResponse returns the answer with an access key.
 func newTokenResponse(key *model.OwnedAccessKey) TokenResponse {
 	response := TokenResponse{Key: secret.String(key.Spec.Key), KeyName: key.Name, Owner: accesskey.OwnerOf(&key.Spec)}
 	if end := key.Status.ExpirationTimestamp; end != nil {
@@ -548,7 +547,7 @@ func newTokenResponse(key *model.OwnedAccessKey) TokenResponse {
 	return response
 }
 
-// annotateClaims adds the claims that name a job to annotations.
+// annotateClaims sets an annotation for each claim that identifies a job.
 func annotateClaims(set func(name, value string), claims trustrule.Claims) {
 	for _, name := range auditedClaims {
 		if text, ok := claims.Text(name); ok && text != "" {

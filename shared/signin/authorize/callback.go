@@ -37,7 +37,7 @@ func OpenCallback(env *platform.Environment) *Callback {
 	}
 }
 
-// TokenPage is the page at which somebody enters a token of a connector.
+// TokenPage is the page on which a person enters an API token of a connector.
 type TokenPage struct {
 	// Connector is the display name, and Host the host to which the token is sent.
 	Connector, Host string
@@ -45,13 +45,13 @@ type TokenPage struct {
 	Path, State string
 }
 
-// TakesAPIToken reports whether people enter a token of a connector on a page of the platform.
+// TakesAPIToken reports whether people enter an API token of a connector on a page of the platform.
 func (e *Callback) TakesAPIToken(id string) bool {
 	conn, ok := method.FindConnector(e.env.Config(), id)
 	return ok && conn.Token
 }
 
-// APITokenPage returns the page of an attempt. Errors: Refusal.
+// APITokenPage returns the token page of an attempt. Errors: Refusal.
 func (e *Callback) APITokenPage(ctx context.Context, id string, query url.Values, cookies map[string]string) (page TokenPage, err error) {
 	recorder := annotations.RecorderOf(ctx)
 	recorder.SetConnector(id)
@@ -76,8 +76,8 @@ func (e *Callback) APITokenPage(ctx context.Context, id string, query url.Values
 	}, nil
 }
 
-// HandleCallback takes a browser back from a provider: it learns who the person is, finds or makes their user, and stores the sign-in. It
-// returns the path of the page that asks for a confirmation. Empty: it was a trial, and the browser goes nowhere.
+// HandleCallback takes a browser back from a provider: it identifies the person, finds or creates their user, and stores the login. It
+// returns the path of the consent page. Empty: the login was a trial, and the browser goes nowhere.
 //
 // Errors: Refusal; those of the store and of the users.
 func (e *Callback) HandleCallback(ctx context.Context, idp provider.Provider, id string, query url.Values, cookies map[string]string) (path string, err error) {
@@ -95,7 +95,7 @@ func (e *Callback) HandleCallback(ctx context.Context, idp provider.Provider, id
 	conn, ok := method.FindConnector(e.env.Config(), attempt.Connector)
 	switch {
 	case !oauth.EqualSecrets(attempt.State, state) || attempt.Connector != id:
-		// The answer of one provider at the address of another.
+		// The response of one provider came to the callback of another.
 		return "", refusal.NotStartedHere("state")
 	case conn.Posts:
 		return "", refusal.BadRequest("the provider must post its answer")
@@ -131,7 +131,7 @@ func (e *Callback) HandleCallback(ctx context.Context, idp provider.Provider, id
 	return e.consentPath(ctx, conn, attempt), nil
 }
 
-// completeLogin finds or makes the user of a person, and returns their sign-in as it is stored.
+// completeLogin finds or creates the user of a person, and returns the login to store.
 func (e *Callback) completeLogin(ctx context.Context, conn provider.Connector, attempt logins.Attempt, person provider.Person) (logins.Login, error) {
 	recorder := annotations.RecorderOf(ctx)
 	if attempt.Trial {
@@ -156,7 +156,7 @@ func (e *Callback) completeLogin(ctx context.Context, conn provider.Connector, a
 	return login, nil
 }
 
-// consentPath returns the path of the page that asks for a confirmation of a sign-in that is proven.
+// consentPath returns the path of the consent page of an authenticated login.
 func (e *Callback) consentPath(ctx context.Context, conn provider.Connector, attempt logins.Attempt) string {
 	annotations.RecorderOf(ctx).SetOutcome(logins.StageAuthenticated)
 	return oauth.WithQuery(conn.Issuer()+"/auth/confirm", url.Values{"id": {attempt.ID()}})

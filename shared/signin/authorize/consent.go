@@ -29,7 +29,7 @@ func OpenConsent(env *platform.Environment) *Consent {
 	return &Consent{env: env, logins: logins.Open(env), devices: device.Open(env)}
 }
 
-// ConsentRequest is a sign-in that the person has not confirmed yet.
+// ConsentRequest is a login that waits for the consent of its person.
 type ConsentRequest struct {
 	// User is the name of the user, and Account who they are at the connector.
 	User, Account string
@@ -51,7 +51,7 @@ type ConsentRequest struct {
 	login   logins.Login
 }
 
-// ConsentRequest returns the sign-in with an ID that this browser began. Errors: Refusal; those of the store.
+// ConsentRequest returns the login with an ID that this browser started. Errors: Refusal; those of the store.
 func (e *Consent) ConsentRequest(ctx context.Context, id string, cookies map[string]string) (*ConsentRequest, error) {
 	attempt, err := logins.OpenAttempt(ctx, e.env, id, cookies)
 	if err != nil {
@@ -93,14 +93,14 @@ func (e *Consent) ConsentRequest(ctx context.Context, id string, cookies map[str
 	return consent, nil
 }
 
-// Decide stores what the person decided, and returns where the browser goes: with a code if the person allows the sign-in. Empty: it was
-// about a device, and the browser goes nowhere. Of several decisions, the first one counts. Errors: Refusal; those of the store.
+// Decide stores the decision of the person, and returns where the browser goes: to the program, with a code if the person allows the login.
+// Empty: the login is for a device, and the browser goes nowhere. The first decision counts. Errors: Refusal; those of the store.
 func (e *Consent) Decide(ctx context.Context, consent *ConsentRequest, allow bool) (string, error) {
 	if consent.Device != nil {
 		if err := e.devices.Decide(ctx, consent.attempt.AuthRequest, consent.login, allow); err != nil {
 			return "", err
 		}
-		// What the browser has proven is used. The decision counts if this is not stored.
+		// The login of the browser is redeemed. The decision counts even if this write fails.
 		consent.login.Stage = logins.StageRedeemed
 		_ = e.logins.Update(ctx, &consent.record, consent.login)
 		return "", nil

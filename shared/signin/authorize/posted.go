@@ -28,7 +28,8 @@ const (
 	postedLifetime = logins.AttemptLifetime + logins.CodeLifetime + 2*time.Minute
 )
 
-// postedProof is what a posted answer has proven, as it is stored: sealed, because no browser has shown yet that it began this attempt.
+// postedProof is the person of a posted response, as it is stored. It is sealed, because no browser has proven yet that it started this
+// attempt.
 type postedProof struct {
 	Person provider.Person `json:"person"`
 	// Connector is its ID, and Settings are its Fingerprint.
@@ -36,8 +37,9 @@ type postedProof struct {
 	Fingerprint string `json:"settings"`
 }
 
-// HandlePostedResponse takes the answer of a provider that a browser posts from the provider's site. It learns who the person is, and keeps that for
-// Resume: nobody is signed in yet. It returns the address at which the browser that began the sign-in goes on. Empty: it was a trial.
+// HandlePostedResponse takes the response that a browser posts from the provider's site. It identifies the person, and stores them for
+// ResumePosted: no login is complete yet. It returns the address to which the browser that started the login is sent. Empty: the login was
+// a trial.
 //
 // Errors: Refusal; those of the store.
 func (e *Callback) HandlePostedResponse(ctx context.Context, idp provider.Provider, id string, form url.Values) (address string, err error) {
@@ -53,7 +55,7 @@ func (e *Callback) HandlePostedResponse(ctx context.Context, idp provider.Provid
 	case !ok || !conn.Posts:
 		return "", refusal.UnknownConnector()
 	case !oauth.IsUnreserved(state, logins.StateLength, logins.StateLength):
-		// Somebody began at the provider, or it is the answer to nobody here.
+		// The login was started at the provider, or not here.
 		return "", refusal.NotStartedHere("RelayState")
 	}
 	if conn.Unverified {
@@ -102,8 +104,8 @@ func (e *Callback) HandlePostedResponse(ctx context.Context, idp provider.Provid
 	return oauth.WithQuery(conn.Issuer()+"/auth/resume", url.Values{"id": {logins.AttemptID(state)}}), nil
 }
 
-// ResumePosted takes the browser back that began a sign-in, after Receive: it finds or makes the user. It returns the path of the page that
-// asks for a confirmation.
+// ResumePosted takes back the browser that started a login, after HandlePostedResponse: it finds or creates the user. It returns the path
+// of the consent page.
 //
 // Errors: Refusal; those of the store and of the users.
 func (e *Callback) ResumePosted(ctx context.Context, id string, cookies map[string]string) (path string, err error) {

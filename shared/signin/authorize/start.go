@@ -17,16 +17,16 @@ import (
 	"management.platform.sh/shared/signin/trial"
 )
 
-// Starter is the part of the sign-in before a person is known. It reads and writes no state.
+// Starter is the authorization endpoint. It starts logins, and reads and writes no state.
 type Starter struct{ env *platform.Environment }
 
-// OpenStarter returns the doors of an environment.
+// OpenStarter returns the authorization endpoint of an environment.
 func OpenStarter(env *platform.Environment) *Starter { return &Starter{env} }
 
-// Start begins a sign-in at a connector for a program that asks as RFC 8252 says. It returns where the browser goes, and the cookies
-// that it keeps: the one of this attempt, and those of old attempts if it has too many.
+// Start starts a login at a connector (RFC 8252). It returns the provider's URL and the cookies to set. Cookies of old attempts are removed
+// when there are more than five.
 //
-// Errors: Refusal; nothing is stored in any case.
+// Errors: Refusal. In any case nothing is stored.
 func (d *Starter) Start(ctx context.Context, idp provider.Provider, id string, query url.Values, cookies map[string]string) (string, []logins.Cookie, error) {
 	conn, ok := method.FindConnector(d.env.Config(), id)
 	if !ok {
@@ -53,8 +53,8 @@ func (d *Starter) Start(ctx context.Context, idp provider.Provider, id string, q
 	return address, newCookies, nil
 }
 
-// ParseRequest returns what a program asks for in the query with which it sends the browser, or the device whose code was entered in this
-// browser. Address is that of the platform: the console there is a program as well. Error: Refusal.
+// ParseRequest reads the authorization request of a program, or the device whose user code was entered in this browser. Address is the
+// address of the platform: its console is a client as well. Error: Refusal. Source: RFC 6749, 4.1.1; RFC 7636, 4.3.
 func (d *Starter) ParseRequest(ctx context.Context, address string, query url.Values, cookies map[string]string) (logins.AuthRequest, error) {
 	if query.Has("device") {
 		id, err := oauth.Parameter(query, "device")
@@ -82,10 +82,10 @@ func (d *Starter) ParseRequest(ctx context.Context, address string, query url.Va
 	return logins.AuthRequest{RedirectURI: params[2], CodeChallenge: params[3], State: params[5], Scope: oauth.GrantedScope(params[6])}, nil
 }
 
-// MethodLink is a way to sign in for a program that knows no connector, and the address at which the sign-in begins in it.
+// MethodLink is a way to sign in, with the address at which the login starts.
 type MethodLink struct{ Label, Address string }
 
-// LoginMethods returns the ways to sign in for a program that asks at the authorization endpoint. Errors: Refusal.
+// LoginMethods returns the ways to sign in for a request at the authorization endpoint. Errors: Refusal.
 func (d *Starter) LoginMethods(ctx context.Context, query url.Values, cookies map[string]string) ([]MethodLink, error) {
 	address := method.Address(d.env.Config())
 	methods := method.ListWithIssuer(d.env, address)

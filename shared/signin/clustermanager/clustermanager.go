@@ -19,7 +19,7 @@ import (
 // maxToken is the largest API token that is sent, in bytes.
 const maxToken = 1 << 10
 
-// Provider implements provider.Provider and provider.Refresher.
+// Provider signs in the users of cluster managers.
 type Provider struct{ env *platform.Environment }
 
 // Open returns the cluster managers of an environment.
@@ -36,7 +36,7 @@ type user struct {
 	Me bool `json:"me"`
 }
 
-// principal is somebody or a group at the places where users of the cluster manager come from.
+// principal is a user or a group of an identity source of the cluster manager.
 type principal struct {
 	ID   string `json:"id"`
 	Type string `json:"principalType"`
@@ -52,12 +52,11 @@ type list[T any] struct {
 	} `json:"pagination"`
 }
 
-// AuthorizationURL implements provider.Provider: the page on which somebody enters their token is one of the platform.
+// AuthorizationURL returns the page of the platform on which a person enters their token.
 func (*Provider) AuthorizationURL(_ context.Context, conn provider.Connector, request provider.Request) (string, error) {
 	return conn.RedirectURI + "?" + url.Values{"state": {request.State}}.Encode(), nil
 }
 
-// HandleCallback implements provider.Provider.
 func (p *Provider) HandleCallback(ctx context.Context, conn provider.Connector, callback provider.Response) (provider.Person, error) {
 	token, err := oauth.Parameter(callback.Values, provider.TokenField)
 	if err != nil {
@@ -103,7 +102,6 @@ func (p *Provider) HandleCallback(ctx context.Context, conn provider.Connector, 
 	return person, nil
 }
 
-// Refresh implements provider.Refresher.
 func (p *Provider) Refresh(ctx context.Context, conn provider.Connector, session provider.Session, _ func(provider.Session) error) (provider.Person, error) {
 	api, err := p.newAPI(conn, conn.Settings.ClusterManager.BearerToken.Reveal())
 	if err != nil {
@@ -129,7 +127,7 @@ func (p *Provider) Refresh(ctx context.Context, conn provider.Connector, session
 	return provider.Person{}, refusal.ByProvider("the user is not at the cluster manager any more")
 }
 
-// EndSessionURL implements provider.Provider: there is no session that could end.
+// EndSessionURL is empty: there is no session.
 func (*Provider) EndSessionURL(context.Context, provider.Connector) (string, error) { return "", nil }
 
 // newAPI returns the API of a cluster manager for the owner of a token.
@@ -139,7 +137,7 @@ func (p *Provider) newAPI(conn provider.Connector, token string) (upstream.API, 
 	return upstream.API{Client: client, Base: "https://" + settings.Host + "/v3", Token: token}, err
 }
 
-// mapUser returns who a user is. The ID identifies them: user names can be changed.
+// mapUser returns the person of a user. The ID identifies them: user names can be changed.
 func mapUser(account user) (provider.Person, error) {
 	if account.Enabled != nil && !*account.Enabled {
 		return provider.Person{}, refusal.NotAdmitted("the user is disabled at the cluster manager")

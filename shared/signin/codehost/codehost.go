@@ -20,14 +20,14 @@ import (
 // pageSize is how many entries of a list are asked for at a time.
 const pageSize = "100"
 
-// host is where a code host is, and how the platform asks it.
+// host has the addresses of a code host, and its OAuth client.
 type host struct {
 	config *oauth2.Config
 	api    string
 	client *http.Client
 }
 
-// codeHost is the code that the code hosts share: it begins an attempt, and exchanges the code. It implements provider.Provider.
+// codeHost is the OAuth client that the code hosts share.
 type codeHost struct {
 	env *platform.Environment
 	// host returns where the code host of a connector is.
@@ -49,7 +49,6 @@ func (p *codeHost) parsed(conn provider.Connector) (host, error) {
 	return target, err
 }
 
-// AuthorizationURL implements provider.Provider.
 func (p *codeHost) AuthorizationURL(_ context.Context, conn provider.Connector, request provider.Request) (string, error) {
 	target, err := p.parsed(conn)
 	if err != nil {
@@ -58,7 +57,6 @@ func (p *codeHost) AuthorizationURL(_ context.Context, conn provider.Connector, 
 	return target.config.AuthCodeURL(request.State, oauth2.S256ChallengeOption(request.Verifier)), nil
 }
 
-// HandleCallback implements provider.Provider.
 func (p *codeHost) HandleCallback(ctx context.Context, conn provider.Connector, callback provider.Response) (provider.Person, error) {
 	code, issuer, err := callback.Code()
 	if err != nil {
@@ -80,7 +78,6 @@ func (p *codeHost) HandleCallback(ctx context.Context, conn provider.Connector, 
 	return p.identify(ctx, conn, target, tokens)
 }
 
-// Refresh implements provider.Refresher.
 func (p *codeHost) Refresh(ctx context.Context, conn provider.Connector, session provider.Session, save func(provider.Session) error) (provider.Person, error) {
 	target, err := p.parsed(conn)
 	if err != nil {
@@ -104,7 +101,7 @@ func (p *codeHost) identify(ctx context.Context, conn provider.Connector, target
 	return person, err
 }
 
-// EndSessionURL implements provider.Provider: the code hosts have no address at which a session ends.
+// EndSessionURL is empty: the code hosts have no end-session endpoint.
 func (*codeHost) EndSessionURL(context.Context, provider.Connector) (string, error) { return "", nil }
 
 // checkAccountID checks that the ID of an account is positive.

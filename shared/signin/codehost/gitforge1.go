@@ -16,13 +16,13 @@ import (
 	"management.platform.sh/shared/signin/upstream"
 )
 
-// The public addresses of the first code host.
+// The public addresses of GitHub.
 const (
 	gitForge1    = "https://github.com"
 	gitForge1API = "https://api.github.com"
 )
 
-// OpenGitForge1 returns the first code host of an environment.
+// OpenGitForge1 returns the provider for GitHub and GitHub Enterprise Server of an environment.
 func OpenGitForge1(env *platform.Environment) provider.Provider {
 	return &codeHost{env: env, fetchPerson: gitForge1Person, host: func(conn provider.Connector) (host, upstream.Trust) {
 		settings := conn.Settings.GitForge1

@@ -16,10 +16,10 @@ import (
 	"management.platform.sh/shared/signin/upstream"
 )
 
-// gitForge2 is the public address of the second code host.
+// gitForge2 is the public address of GitLab.
 const gitForge2 = "https://gitlab.com"
 
-// OpenGitForge2 returns the second code host of an environment.
+// OpenGitForge2 returns the provider for GitLab of an environment.
 func OpenGitForge2(env *platform.Environment) provider.Provider {
 	return &codeHost{env: env, fetchPerson: gitForge2Person, host: func(conn provider.Connector) (host, upstream.Trust) {
 		settings := conn.Settings.GitForge2

@@ -30,17 +30,14 @@ func Open(env *platform.Environment) *Providers {
 	}}
 }
 
-// AuthorizationURL implements provider.Provider.
 func (p *Providers) AuthorizationURL(ctx context.Context, conn provider.Connector, request provider.Request) (string, error) {
 	return p.kinds[conn.Kind].AuthorizationURL(ctx, conn, request)
 }
 
-// HandleCallback implements provider.Provider.
 func (p *Providers) HandleCallback(ctx context.Context, conn provider.Connector, callback provider.Response) (provider.Person, error) {
 	return p.kinds[conn.Kind].HandleCallback(ctx, conn, callback)
 }
 
-// EndSessionURL implements provider.Provider.
 func (p *Providers) EndSessionURL(ctx context.Context, conn provider.Connector) (string, error) {
 	return p.kinds[conn.Kind].EndSessionURL(ctx, conn)
 }
@@ -64,7 +61,6 @@ func (p *Providers) Revoke(ctx context.Context, conn provider.Connector, session
 	return p.oidc.Revoke(ctx, conn, session)
 }
 
-// VerifyLogoutToken implements provider.LogoutVerifier.
 func (p *Providers) VerifyLogoutToken(ctx context.Context, conn provider.Connector, token string) (provider.LogoutToken, error) {
 	if conn.Kind != connector.OIDC {
 		return provider.LogoutToken{}, refusal.LogoutTokenRefused("connectors of this kind send none")

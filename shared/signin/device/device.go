@@ -53,12 +53,12 @@ type enteredUserCode struct {
 	EnteredAt int64 `json:"at"`
 }
 
-// Enabled reports whether people can sign in with the code of a device.
+// Enabled reports whether people can sign in with a device code.
 func Enabled(env *platform.Environment) bool {
 	return env.DeviceLogin != settings.Off && len(method.List(env)) > 0
 }
 
-// Check returns the Refusal for the paths of devices if nobody can sign in with a code. Nil: people can.
+// Check returns the Refusal for the paths of devices if the device flow is not available. Nil: it is.
 func Check(env *platform.Environment) error {
 	switch {
 	case env.DeviceLogin == settings.Off:
@@ -83,7 +83,7 @@ func Open(env *platform.Environment) *Flow {
 	return &Flow{env: env, logins: logins.Open(env), tokens: token.Open(env)}
 }
 
-// Authorization is what a program gets that asks for a code. Source: RFC 8628, 3.2.
+// Authorization is the device authorization response. Source: RFC 8628, 3.2.
 type Authorization struct {
 	DeviceCode string `json:"device_code"`
 	// UserCode is what somebody enters at VerificationURI.
@@ -95,10 +95,11 @@ type Authorization struct {
 	Interval  int64 `json:"interval"`
 }
 
-// Authorize takes the request of a program that has no browser. Basic is what it sent by HTTP Basic authentication, address is where it
-// comes from, and network what limits tell it apart by. It is stored, although nobody is known: the number of requests is bounded.
+// Authorize takes the device authorization request of a program without a browser. Basic is its HTTP Basic authentication, address is the
+// client address, and network identifies the client to limits. The request is stored although no person is known yet, so the number of
+// requests is bounded.
 //
-// Errors: Error; Refusal; TooManyRequests; those of the store.
+// Errors: oauth.Error; Refusal; TooManyRequests; those of the store. Source: RFC 8628, 3.1.
 func (f *Flow) Authorize(ctx context.Context, form url.Values, basic *url.Userinfo, address, network string) (authorization Authorization, err error) {
 	recorder := annotations.RecorderOf(ctx)
 	defer func() { recorder.SetError(err) }()
@@ -191,7 +192,8 @@ func FormatUserCode(code string) string {
 	return code[:userCodeLength/2] + "-" + code[userCodeLength/2:]
 }
 
-// parseUserCode returns the code that somebody has typed: blanks, hyphens and small letters are fine. Empty: it is none.
+// parseUserCode returns the user code in a text that a person typed: blanks, hyphens and small letters are accepted. Empty: the text is not
+// a user code.
 func parseUserCode(text string) string {
 	if len(text) > maxHostname {
 		return ""
@@ -211,7 +213,7 @@ func parseUserCode(text string) string {
 // ErrUnknownUserCode says that a code is that of no device.
 var ErrUnknownUserCode = errors.New("the code is not known, or has expired")
 
-// AcceptedUserCode is a code that somebody has entered, of a device that waits.
+// AcceptedUserCode is a user code that a person has entered, of a device that waits.
 type AcceptedUserCode struct {
 	// Code is the code as people read it.
 	Code string
@@ -228,9 +230,9 @@ func (e *AcceptedUserCode) URL(way method.Method) string {
 	return oauth.WithQuery("/auth/"+way.ID+"/login", url.Values{"device": {e.deviceID}})
 }
 
-// EnterUserCode takes the code that somebody types. Network is what limits tell the browser apart by.
+// EnterUserCode takes the user code that a person types. Network identifies the browser to limits.
 //
-// Errors: Refusal, ErrUnknownUserCode among them; those of the store.
+// Errors: Refusal, with ErrUnknownUserCode as a cause; those of the store.
 func (f *Flow) EnterUserCode(ctx context.Context, input, network string) (accepted *AcceptedUserCode, err error) {
 	recorder := annotations.RecorderOf(ctx)
 	defer func() { recorder.SetError(err) }()
@@ -285,8 +287,8 @@ const userCodeSealContext = logins.Resource + "/device"
 // deviceRequestID names a request in the URL of a sign-in.
 func deviceRequestID(name string) string { return oauth.Digest("entered", name)[:16] }
 
-// ReadEnteredDevice returns the program for which a browser signs in, if somebody has entered its code in this browser: no link of others leads
-// past the page where codes are entered. Errors: Refusal.
+// ReadEnteredDevice returns the authorization request of a device whose user code was entered in this browser: a link from elsewhere cannot
+// skip the page where codes are entered. Errors: Refusal.
 func ReadEnteredDevice(ctx context.Context, env *platform.Environment, id string, cookies map[string]string) (logins.AuthRequest, error) {
 	ring, err := env.Keyring(ctx)
 	if err != nil {
@@ -303,7 +305,7 @@ func ReadEnteredDevice(ctx context.Context, env *platform.Environment, id string
 	return logins.AuthRequest{Device: entry.Device, UserCode: entry.UserCode}, nil
 }
 
-// pendingDevice returns the request of a device that waits for a decision. Error: Refusal if it does not, or not any more.
+// pendingDevice returns the request of a device that waits for a decision. Error: a Refusal if it does not wait, or has expired.
 func (f *Flow) pendingDevice(record store.Record) (logins.Login, error) {
 	var login logins.Login
 	if err := json.Unmarshal(record.Object, &login); err != nil {
@@ -318,7 +320,7 @@ func (f *Flow) pendingDevice(record store.Record) (logins.Login, error) {
 	return login, nil
 }
 
-// Device is the program for which somebody signs in, as they see it.
+// Details is the device for which a person signs in, as the person sees it.
 type Details struct {
 	// Code is what the program shows.
 	Code string
@@ -342,7 +344,7 @@ func (f *Flow) Read(ctx context.Context, request logins.AuthRequest) (store.Reco
 	return record, login, err
 }
 
-// Decide stores what somebody decided about a device. The first decision counts. Errors: Refusal; those of the store.
+// Decide stores the decision of a person about a device. The first decision counts. Errors: Refusal; those of the store.
 func (f *Flow) Decide(ctx context.Context, request logins.AuthRequest, login logins.Login, allow bool) error {
 	record, deviceLogin, err := f.Read(ctx, request)
 	if err != nil {
@@ -361,9 +363,9 @@ func (f *Flow) Decide(ctx context.Context, request logins.AuthRequest, login log
 	return nil
 }
 
-// Poll makes the key for a program once somebody has allowed it.
+// Poll returns the key for a device code once a person has allowed the login.
 //
-// Errors: Error with the codes of RFC 8628, 3.5; those of the store and of the keys.
+// Errors: oauth.Error with the codes of RFC 8628, 3.5; those of the store and of the keys.
 func (f *Flow) Poll(ctx context.Context, code, verifier string, request token.Request) (token.Response, error) {
 	recorder := annotations.RecorderOf(ctx)
 	recorder.SetOutcome("refused")
@@ -400,7 +402,7 @@ func (f *Flow) Poll(ctx context.Context, code, verifier string, request token.Re
 		early := now.Before(record.Activity.Add(time.Duration(login.Device.Interval) * time.Second))
 		if early {
 			login.Device.Interval += int64(pollInterval / time.Second)
-			// A question at the same time, or a decision, was faster. The next question is answered by what it wrote.
+			// A concurrent poll, or the decision, was written first. The next poll reads it.
 			if err := f.logins.Update(ctx, &record, login); err != nil && !logins.IsConflict(err) {
 				return token.Response{}, err
 			}

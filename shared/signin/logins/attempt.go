@@ -35,7 +35,7 @@ type Cookie struct {
 	MaxAge      time.Duration
 }
 
-// AuthRequest is what a program asked for that wants a key.
+// AuthRequest is the authorization request of a program (RFC 6749, 4.1.1), or the device for which a person signs in.
 type AuthRequest struct {
 	// RedirectURI is where the browser brings the code, Challenge what proves that the program asked, State what the program knows the
 	// request by.
@@ -50,14 +50,14 @@ type AuthRequest struct {
 	Scope *string `json:"scope,omitempty"`
 }
 
-// WithoutBrowserState is what is stored of a program: only the cookie of its browser has the state that the program has sent, and the code
-// that somebody has entered.
+// WithoutBrowserState returns the part of an authorization request that is stored: only the cookie has the state parameter and the user
+// code.
 func (c AuthRequest) WithoutBrowserState() AuthRequest {
 	c.State, c.UserCode = "", ""
 	return c
 }
 
-// Attempt is a sign-in whose person is not known. It is in a cookie, sealed.
+// Attempt is a login whose person is not known yet. It is sealed in a cookie.
 type Attempt struct {
 	State     string `json:"state"`
 	Nonce     string `json:"nonce"`
@@ -72,12 +72,12 @@ type Attempt struct {
 	Trial bool `json:"trial,omitempty"`
 }
 
-// ProviderRequest is what the provider of the attempt gets.
+// ProviderRequest returns the request for the provider.
 func (a Attempt) ProviderRequest() provider.Request {
 	return provider.Request{State: a.State, Nonce: a.Nonce, Verifier: a.Verifier}
 }
 
-// ID names an attempt in cookies and URLs of the platform. Nobody can compute the state from it.
+// ID names an attempt in cookies and URLs of the platform. The state cannot be computed from it.
 func (a Attempt) ID() string { return AttemptID(a.State) }
 
 func AttemptID(state string) string { return oauth.Digest("cookie", state)[:16] }
@@ -102,7 +102,8 @@ func sealAttempt(ctx context.Context, env *platform.Environment, a Attempt) (str
 	return sealed, err
 }
 
-// OpenAttempt returns the attempt with an ID whose cookie a browser has sent.
+// OpenAttempt returns the attempt with an ID from the cookies of a browser. Errors: Refusal if the browser did not start it, or if it has
+// expired.
 func OpenAttempt(ctx context.Context, env *platform.Environment, id string, cookies map[string]string) (Attempt, error) {
 	var opened Attempt
 	ring, err := env.Keyring(ctx)
@@ -123,8 +124,7 @@ func OpenAttempt(ctx context.Context, env *platform.Environment, id string, cook
 	return opened, nil
 }
 
-// NewAttempt completes a new attempt, and returns the cookies that the browser keeps: the one of this attempt, and those of old attempts
-// if it has too many.
+// NewAttempt completes a new attempt, and returns the cookies to set. Cookies of old attempts are removed when there are more than five.
 func NewAttempt(ctx context.Context, env *platform.Environment, attempt Attempt, cookies map[string]string) (Attempt, []Cookie, error) {
 	attempt.Started = env.Now().Unix()
 	var err error

@@ -17,7 +17,7 @@ import (
 	"management.platform.sh/shared/state/store"
 )
 
-// Resource is the name under which sign-ins are stored in the state. Clients cannot read it.
+// Resource is the name of stored logins in the state. Clients cannot read it.
 const Resource = "logins"
 
 // Records returns the state of sign-ins.
@@ -43,7 +43,7 @@ type Store struct {
 // Open returns the records of logins of an environment.
 func Open(env *platform.Environment) *Store { return &Store{Records: Records(env)} }
 
-// Update replaces the record of a sign-in, which gets its new revision.
+// Update replaces the record of a login, which gets its new revision.
 func (s *Store) Update(ctx context.Context, record *store.Record, state Login) error {
 	var err error
 	if record.Object, err = json.Marshal(state); err != nil {
@@ -58,7 +58,7 @@ func (s *Store) Update(ctx context.Context, record *store.Record, state Login) e
 	return nil
 }
 
-// MarkLoggedOut ends a sign-in that is stored, at whatever stage it is, and returns it.
+// MarkLoggedOut ends a stored login at any stage, and returns it.
 func (s *Store) MarkLoggedOut(ctx context.Context, record store.Record) (Login, error) {
 	for range MaxTries {
 		var login Login
@@ -101,7 +101,7 @@ const (
 // MaxTries is how often the write of a user is tried while others write the same user.
 const MaxTries = 4
 
-// Login is a sign-in whose person is known, as it is stored.
+// Login is a stored login whose person is known.
 type Login struct {
 	Stage string `json:"stage"`
 	// User, UID and Generation are those of the user at the sign-in.
@@ -127,21 +127,21 @@ type Login struct {
 	SealedProof string `json:"proof,omitempty"`
 }
 
-// RecordName is the name of the record of a sign-in: a state has one record, and so one person.
+// RecordName is the name of the record of a login. A state has one record, and so one person.
 func RecordName(state string) string { return oauth.Digest("state", state) }
 
-// CodeDigest is the digest by which the state finds a code.
+// CodeDigest is the digest by which a stored authorization code is found.
 func CodeDigest(code string) string { return oauth.Digest("code", code) }
 
 // OwnerName is the owner of the sign-ins of a user.
 func OwnerName(name string) string { return identity.Owner{Kind: identity.User, Name: name}.String() }
 
-// IsConflict tells that another request was faster.
+// IsConflict reports whether another request has changed or removed a record first.
 func IsConflict(err error) bool {
 	return errors.Is(err, store.ErrConflict) || errors.Is(err, store.ErrNotFound)
 }
 
-// Device is what is stored of a program that waits for somebody to enter its code. Source: RFC 8628.
+// Device is the stored device authorization request of a program. Source: RFC 8628.
 type Device struct {
 	// Host is what the program says that its computer is called. Empty: it says nothing.
 	Host string `json:"host,omitempty"`

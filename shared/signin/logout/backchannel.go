@@ -33,7 +33,7 @@ const (
 	logoutTokenOwner = "logout"
 )
 
-// logoutCaller ends the keys of sign-ins that their provider has ended.
+// logoutCaller is the caller that ends the keys of logins that their provider has ended.
 var logoutCaller = identity.New(identity.Owner{Kind: identity.Subject, Name: "endlogin"}, []string{identity.Admins})
 
 // BackChannel ends the logins that their providers have ended. It is safe for concurrent use.
@@ -49,9 +49,9 @@ func Open(env *platform.Environment) *BackChannel {
 	return &BackChannel{env: env, logins: logins.Open(env), sessions: sessions.Open(env), keys: accesskey.Open(env)}
 }
 
-// HandleLogoutToken takes the form with which a provider says that it has ended a session, or all sessions of a person. The keys of these
-// sign-ins, and what is bound to them, are refused at the next request; a sign-in that is under way leads to no key. Keys that the person
-// has made otherwise stay. A token counts once, and one for which there is no sign-in does nothing.
+// HandleLogoutToken takes the logout token with which a provider ends a session, or all sessions of a person. The keys of these logins, and
+// everything bound to them, are refused at the next request; a login that is not complete leads to no key. Keys that the person has made
+// otherwise stay. A token works once, and a token without a matching login does nothing.
 //
 // Errors: Refusal; those of the store and of the keys: the same token may be sent again then. Source: OpenID Connect Back-Channel Logout
 // 1.0, 2.5 to 2.8; ADR-0042.
@@ -89,8 +89,8 @@ func (e *BackChannel) HandleLogoutToken(ctx context.Context, verifier provider.L
 	return nil
 }
 
-// noteLogoutToken notes that a logout token is used. Of several requests with one token, one wins. Undo takes the note back, as far as the state
-// can be reached.
+// noteLogoutToken records the use of a logout token. Of several requests with one token, one succeeds. Undo removes the record, as far as
+// the state can be reached.
 func (e *BackChannel) noteLogoutToken(ctx context.Context, conn provider.Connector, token provider.LogoutToken) (undo func(context.Context), err error) {
 	name, now := "logout-"+oauth.Digest("jti", conn.ID, token.ID), e.env.Now()
 	revision, err := e.logins.Records.Create(ctx, store.Record{
@@ -109,9 +109,9 @@ func (e *BackChannel) noteLogoutToken(ctx context.Context, conn provider.Connect
 	}, nil
 }
 
-// endLogins ends the sign-ins that have all of some names. It returns the names of the keys and of their users, sorted.
+// endLogins ends the logins that have all of the names. It returns the names of the keys and of their users, sorted.
 func (e *BackChannel) endLogins(ctx context.Context, names []string) (keys, users []string, err error) {
-	// Sign-ins that are under way come first: their keys are looked for afterwards.
+	// Logins that are not complete come first, so that their keys are found afterwards.
 	loginRecords, err := recordsWithNames(ctx, e.logins.Records, names)
 	if err != nil {
 		return nil, nil, err
@@ -150,7 +150,7 @@ func (e *BackChannel) endLogins(ctx context.Context, names []string) (keys, user
 	return keys, slices.Compact(users), nil
 }
 
-// recordsWithNames returns the records that have all of some names, of which there is at least one.
+// recordsWithNames returns the records that have all of the names, of which there is at least one.
 func recordsWithNames(ctx context.Context, records store.Store, names []string) ([]store.Record, error) {
 	var matching []store.Record
 	for record, err := range store.Each(ctx, records, store.Query{Reference: names[0]}) {

@@ -34,7 +34,7 @@ func PasswordEnabled(config *model.ConfigStatus) bool {
 	return config.Auth == nil || config.Auth.Password == nil || !config.Auth.Password.Disabled
 }
 
-// Address is the address of the platform for browsers: platformHost, or that of the first connector. Empty: it is not known. The Host
+// Address is the address of the platform for browsers: platformHost, or the issuer of the first connector. Empty: it is not known. The Host
 // header is never used.
 func Address(config *model.ConfigStatus) string {
 	if config.PlatformHost != "" {
@@ -46,8 +46,7 @@ func Address(config *model.ConfigStatus) string {
 	return ""
 }
 
-// Settings returns the address of the platform for an attempt at a connector, or with a password, and the settings that the attempt rests
-// on.
+// Settings returns the address of the platform for a login method, and the fingerprint of the settings on which an attempt rests.
 func Settings(config *model.ConfigStatus, id string) (address, settings string, ok bool) {
 	if id == PasswordID {
 		address = Address(config)
@@ -60,7 +59,7 @@ func Settings(config *model.ConfigStatus, id string) (address, settings string, 
 	return conn.Issuer(), conn.Fingerprint(), true
 }
 
-// Method is a way to sign in, for a page that offers several.
+// Method is a way to sign in that a page offers.
 type Method struct{ ID, Label string }
 
 // List returns the ways to sign in with a browser.
@@ -76,7 +75,7 @@ func List(env *platform.Environment) []Method {
 	return methods
 }
 
-// ListWithIssuer returns the ways to sign in whose answers name an address of the platform as iss. Source: RFC 9207, 2.4.
+// ListWithIssuer returns the ways to sign in whose authorization responses have a given iss. Source: RFC 9207, 2.4.
 func ListWithIssuer(env *platform.Environment, address string) []Method {
 	return slices.DeleteFunc(List(env), func(method Method) bool {
 		methodAddress, _, ok := Settings(env.Config(), method.ID)

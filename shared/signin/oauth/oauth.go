@@ -17,10 +17,11 @@ import (
 	"management.platform.sh/shared/signin/refusal"
 )
 
-// ClientID is the id of the only client: the program platform, and each program that asks as it does. It is public: its secret is empty.
+// ClientID is the client_id of the only client: the program platform, and each program that asks as it does. The client is public: its
+// secret is empty.
 const ClientID = "platform-cli"
 
-// TokenExchangeGrant is the grant_type of a job that exchanges its token. Source: RFC 8693, 2.1.
+// TokenExchangeGrant is the grant_type of a token exchange. Source: RFC 8693, 2.1.
 const TokenExchangeGrant = "urn:ietf:params:oauth:grant-type:token-exchange"
 
 // OfflineAccess is the scope with which a program asks for a refresh token. Source: OpenID Connect Core, 11; ADR-0045.
@@ -29,7 +30,7 @@ const OfflineAccess = "offline_access"
 // DeviceGrant is the grant_type of a program that waits for somebody to enter its code. Source: RFC 8628, 3.4.
 const DeviceGrant = "urn:ietf:params:oauth:grant-type:device_code"
 
-// ConsolePath is the path of the console. The console asks as a program does, and gets its code there.
+// ConsolePath is the path of the console. The console is a client like any other, and ConsolePath is its redirect URI.
 const ConsolePath = "/console"
 
 // AuthorizePath is the path of the authorization endpoint, for programs that know no connector. Source: RFC 6749, 3.1.
@@ -38,7 +39,7 @@ const AuthorizePath = "/auth/authorize"
 // RevokePath is the path at which clients of OAuth revoke a token. Source: RFC 7009, 2.
 const RevokePath = "/auth/revoke"
 
-// DevicePath is the path of the page where somebody enters a code.
+// DevicePath is the path of the verification URI, the page where a person enters a user code. Source: RFC 8628, 3.3.
 const DevicePath = "/auth/device"
 
 // OutOfBand is the redirect_uri of a program that sends the password itself, so that no browser brings it the code.
@@ -58,8 +59,8 @@ func (e *Error) Error() string { return e.Code + ": " + e.Description }
 // NewError returns an Error with the status of most of them.
 func NewError(code, description string) *Error { return &Error{code, description, 400} }
 
-// CheckClient checks what a program says that it is, in its form or by HTTP Basic authentication, or in both. A program that need not say
-// it may leave it out. Error: Error. Source: RFC 6749, 2.3.1, 3.2.1 and 5.2.
+// CheckClient checks the client_id of a request, which is in the form, in the HTTP Basic authentication, or in both. Where optional is
+// true, the client may be absent. Error: Error. Source: RFC 6749, 2.3.1, 3.2.1 and 5.2.
 func CheckClient(form url.Values, basic *url.Userinfo, mayLeaveOut bool) error {
 	id, err := Parameter(form, "client_id")
 	if err != nil {
@@ -79,7 +80,7 @@ func CheckClient(form url.Values, basic *url.Userinfo, mayLeaveOut bool) error {
 	return nil
 }
 
-// Parameter returns the only value of a parameter. Error: Refusal if there are several.
+// Parameter returns the only value of a parameter; empty: it is absent. Error: a Refusal if the parameter has several values.
 func Parameter(values url.Values, name string) (string, error) {
 	switch given := values[name]; len(given) {
 	case 0:
@@ -91,7 +92,7 @@ func Parameter(values url.Values, name string) (string, error) {
 	}
 }
 
-// Parameters returns several parameters, in the order of their names.
+// Parameters returns the values of several parameters, in the order of names. Errors: as Parameter.
 func Parameters(values url.Values, names ...string) ([]string, error) {
 	results := make([]string, len(names))
 	for i, name := range names {
@@ -109,7 +110,7 @@ func S256(verifier string) string {
 	return base64.RawURLEncoding.EncodeToString(sum[:])
 }
 
-// IsUnreserved reports whether a text has a length and only characters that URLs have as they are.
+// IsUnreserved reports whether a text has a length and only unreserved characters. Source: RFC 3986, 2.3.
 func IsUnreserved(text string, minLength, maxLength int) bool {
 	if len(text) < minLength || len(text) > maxLength {
 		return false
@@ -119,8 +120,8 @@ func IsUnreserved(text string, minLength, maxLength int) bool {
 	})
 }
 
-// IsLoopbackRedirect reports whether an address is one of a program on the computer of the browser: http, one of two literal addresses, a port,
-// a path. A name such as localhost may lead elsewhere. Source: RFC 8252, 7.3 and 8.3.
+// IsLoopbackRedirect reports whether an address is a redirect URI on the computer of the browser: http, one of two literal addresses, a
+// port and a path. A name such as localhost may lead elsewhere. Source: RFC 8252, 7.3 and 8.3.
 func IsLoopbackRedirect(address string) bool {
 	parsed, err := url.Parse(address)
 	if err != nil || parsed.Scheme != "http" || parsed.User != nil || parsed.RawQuery != "" || parsed.ForceQuery || parsed.Fragment != "" ||
@@ -152,8 +153,8 @@ func WithQuery(address string, parameters url.Values) string {
 	return address + "?" + parameters.Encode()
 }
 
-// GrantedScope returns what a program gets of the scopes that it asks for: OfflineAccess. Others are left out, and no scope may be left: openid
-// asks for an ID token, which the platform does not give. Nil: the program asks for none. Source: RFC 6749, 3.3.
+// GrantedScope returns the granted part of the requested scopes: OfflineAccess or nothing. Unknown scopes are left out: openid asks for an
+// ID token, which the platform does not issue. Nil: no scope was requested. Source: RFC 6749, 3.3.
 func GrantedScope(scope string) *string {
 	scopes := strings.Fields(scope)
 	if len(scopes) == 0 {
@@ -169,7 +170,7 @@ func GrantedScope(scope string) *string {
 // randomBytes is the size of a state, nonce, verifier and code.
 const randomBytes = 32
 
-// RandomText returns a random text that nobody guesses.
+// RandomText returns 32 random bytes in base64url.
 func RandomText(reader io.Reader) (string, error) {
 	var drawn [randomBytes]byte
 	if _, err := io.ReadFull(reader, drawn[:]); err != nil {
@@ -178,7 +179,7 @@ func RandomText(reader io.Reader) (string, error) {
 	return base64.RawURLEncoding.EncodeToString(drawn[:]), nil
 }
 
-// EqualSecrets compares secrets in constant time.
+// EqualSecrets compares two secrets in constant time. An empty secret equals nothing.
 func EqualSecrets(a, b string) bool {
 	return subtle.ConstantTimeCompare([]byte(a), []byte(b)) == 1
 }

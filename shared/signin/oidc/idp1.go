@@ -19,7 +19,7 @@ import (
 	"management.platform.sh/shared/signin/upstream"
 )
 
-// The public addresses of the first identity provider, and what the directory is asked for.
+// The public addresses of Google, and the scope for its directory.
 const (
 	idp1Issuer    = "https://accounts.google.com"
 	idp1Directory = "https://admin.googleapis.com"
@@ -28,11 +28,10 @@ const (
 	maxPages = 20
 )
 
-// IDP1 is the first identity provider: an OpenID Connect provider, and a directory that knows its groups. It implements
-// provider.Provider. Source: Spec 2.7 (idp1); ADR-0035.
+// IDP1 is Google: an OpenID Connect provider, with the Google Workspace directory for groups. Source: Spec 2.7 (idp1); ADR-0035.
 type IDP1 struct{ *Providers }
 
-// OpenIDP1 returns the first identity provider of an environment.
+// OpenIDP1 returns the provider for Google of an environment.
 func OpenIDP1(env *platform.Environment) IDP1 { return IDP1{Open(env)} }
 
 func (p IDP1) config(conn provider.Connector) providerConfig {
@@ -48,7 +47,6 @@ func (p IDP1) config(conn provider.Connector) providerConfig {
 	return config
 }
 
-// AuthorizationURL implements provider.Provider.
 func (p IDP1) AuthorizationURL(ctx context.Context, conn provider.Connector, request provider.Request) (string, error) {
 	return p.authorizationURL(ctx, p.config(conn), conn.Fingerprint(), request)
 }
@@ -56,7 +54,7 @@ func (p IDP1) AuthorizationURL(ctx context.Context, conn provider.Connector, req
 // EndSessionURL implements provider.Provider: the provider has no address at which a session ends.
 func (IDP1) EndSessionURL(context.Context, provider.Connector) (string, error) { return "", nil }
 
-// HandleCallback implements provider.Provider. The domain of a person is the claim hd, which no email address stands for.
+// HandleCallback identifies the person. Their domain is the claim hd, and no email address replaces it.
 func (p IDP1) HandleCallback(ctx context.Context, conn provider.Connector, callback provider.Response) (provider.Person, error) {
 	config := p.config(conn)
 	response, err := p.redeemCode(ctx, config, conn.Fingerprint(), callback)
@@ -66,7 +64,6 @@ func (p IDP1) HandleCallback(ctx context.Context, conn provider.Connector, callb
 	return p.person(ctx, conn, config, response)
 }
 
-// Refresh implements provider.Refresher.
 func (p IDP1) Refresh(ctx context.Context, conn provider.Connector, session provider.Session, save func(provider.Session) error) (provider.Person, error) {
 	config := p.config(conn)
 	response, err := p.refresh(ctx, config, conn.Fingerprint(), session, save)
@@ -93,7 +90,7 @@ func (p IDP1) person(ctx context.Context, conn provider.Connector, config provid
 	return person, err
 }
 
-// readDirectoryGroups returns the groups of a person, by their addresses, as the directory says. Errors: refusal.Refusal.
+// readDirectoryGroups returns the groups of a person, by their addresses, from the directory. Errors: signin.Refusal.
 func (p IDP1) readDirectoryGroups(ctx context.Context, settings *model.IDP1Provider, response providerResponse, subject string) ([]string, error) {
 	text, err := upstream.ReadFile(settings.ServiceAccountFilePath)
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"management.platform.sh/shared/signin/upstream"
 )
 
-// The public addresses of the second identity provider, and the tenant of accounts that belong to no organization.
+// The public addresses of Microsoft Entra ID and of Microsoft Graph, and the tenant of personal accounts.
 const (
 	idp2Address        = "https://login.microsoftonline.com"
 	idp2Directory      = "https://graph.microsoft.com"
@@ -24,14 +24,13 @@ const (
 	maxObjects = 1000
 )
 
-// objectID is an ID of a tenant, a person or a group.
+// objectID matches the ID of a tenant, a person or a group.
 var objectID = lazyregexp.New(`^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)
 
-// IDP2 is the second identity provider: an OpenID Connect provider with tenants, and a directory that knows their groups. It implements
-// provider.Provider. Source: Spec 2.7 (idp2); ADR-0035.
+// IDP2 is Microsoft Entra ID: an OpenID Connect provider with tenants, with Microsoft Graph for groups. Source: Spec 2.7 (idp2); ADR-0035.
 type IDP2 struct{ *Providers }
 
-// OpenIDP2 returns the second identity provider of an environment.
+// OpenIDP2 returns the provider for Microsoft Entra ID of an environment.
 func OpenIDP2(env *platform.Environment) IDP2 { return IDP2{Open(env)} }
 
 // address returns where the tenants are.
@@ -49,7 +48,6 @@ func (p IDP2) config(conn provider.Connector) providerConfig {
 	return config
 }
 
-// AuthorizationURL implements provider.Provider.
 func (p IDP2) AuthorizationURL(ctx context.Context, conn provider.Connector, request provider.Request) (string, error) {
 	return p.authorizationURL(ctx, p.config(conn), conn.Fingerprint(), request)
 }
@@ -57,7 +55,6 @@ func (p IDP2) AuthorizationURL(ctx context.Context, conn provider.Connector, req
 // EndSessionURL implements provider.Provider: a session at the provider is that of all its applications, and goes on.
 func (IDP2) EndSessionURL(context.Context, provider.Connector) (string, error) { return "", nil }
 
-// HandleCallback implements provider.Provider.
 func (p IDP2) HandleCallback(ctx context.Context, conn provider.Connector, callback provider.Response) (provider.Person, error) {
 	config := p.config(conn)
 	response, err := p.redeemCode(ctx, config, conn.Fingerprint(), callback)
@@ -67,7 +64,6 @@ func (p IDP2) HandleCallback(ctx context.Context, conn provider.Connector, callb
 	return p.person(ctx, conn, config, response)
 }
 
-// Refresh implements provider.Refresher.
 func (p IDP2) Refresh(ctx context.Context, conn provider.Connector, session provider.Session, save func(provider.Session) error) (provider.Person, error) {
 	config := p.config(conn)
 	response, err := p.refresh(ctx, config, conn.Fingerprint(), session, save)
@@ -100,8 +96,8 @@ func (p IDP2) person(ctx context.Context, conn provider.Connector, config provid
 	return person, err
 }
 
-// admitTenant refuses a person of a tenant that the settings do not mean. Without an issuer and a tenant, nobody knows. The issuer of a token must be that of its tenant, whose ID is in
-// the issuer of the metadata unless these are for many tenants.
+// admitTenant refuses a person of a tenant that the settings exclude. A token without issuer or tenant says nothing of the person. The
+// issuer of a token must belong to its tenant, whose ID is in the issuer of the metadata unless the metadata are for many tenants.
 func (p IDP2) admitTenant(wanted, metadataIssuer string, issuer any, tenant string) error {
 	expected := p.address() + "/" + tenant + "/v2.0"
 	acceptsAny := metadataIssuer == p.address()+"/{tenantid}/v2.0" && !connector.SingleTenant(wanted)
@@ -118,8 +114,8 @@ func (p IDP2) admitTenant(wanted, metadataIssuer string, issuer any, tenant stri
 	return nil
 }
 
-// readMemberGroups returns the groups of the owner of a token. A group is its ID: members may choose its name. A group that the settings name has
-// that name as well.
+// readMemberGroups returns the groups of the owner of a token. A group is identified by its ID, because members may choose its name. A
+// group that the settings name has its name as well.
 func readMemberGroups(ctx context.Context, api upstream.API, settings *model.IDP2Provider) ([]string, error) {
 	var members struct {
 		IDs []string `json:"value"`

@@ -36,8 +36,8 @@ const (
 	pauseAfterFailure = 5 * time.Second
 )
 
-// Issuers checks tokens that anybody can send, of jobs and of providers that sign people out: that an issuer has signed them, and when. An
-// issuer is asked for its keys once a minute at most. It is safe for concurrent use. Source: ADR-0036, ADR-0042.
+// Issuers verifies tokens from unknown senders, such as jobs and providers with logout tokens: the signature of the issuer, and the times.
+// The keys of an issuer are fetched once a minute at most. It is safe for concurrent use. Source: ADR-0036, ADR-0042.
 type Issuers struct {
 	env *platform.Environment
 
@@ -46,7 +46,7 @@ type Issuers struct {
 	pacer  *pacer
 }
 
-// OpenIssuers returns what checks such tokens in an environment. It connects to no issuer yet.
+// OpenIssuers returns the verifier of an environment. It connects to no issuer yet.
 //
 //go:noinline
 func OpenIssuers(env *platform.Environment) *Issuers {
@@ -63,8 +63,8 @@ type issuer struct {
 	fetchedAt time.Time
 }
 
-// Verify returns the claims of a token that an issuer has signed and that has not expired. It knows nothing of what the token says
-// otherwise. Nothing but the address of the issuer and the addresses in its metadata is asked.
+// Verify returns the claims of a token that an issuer has signed and that has not expired. The caller checks all other claims. It connects
+// to the address of the issuer and to the addresses in its metadata alone.
 //
 // Errors: ErrToken, ErrExpired and ErrUnreachable.
 func (j *Issuers) Verify(ctx context.Context, issuerURL string, trust upstream.Trust, raw string) (map[string]json.RawMessage, error) {
@@ -103,7 +103,7 @@ func (j *Issuers) verify(
 	return nil
 }
 
-// tracedKeySet are keys of an issuer that note why they verify no signature. Nil: they do, or were not asked.
+// tracedKeySet is a key set that keeps the reason why it verified no signature. Nil: it verified one, or was not used.
 type tracedKeySet struct {
 	goidc.KeySet
 	failure error
@@ -114,7 +114,6 @@ func (a *tracedKeySet) isUnreachable() bool {
 	return errors.As(a.failure, new(*url.Error)) && !errors.Is(a.failure, errRecentlyAnswered)
 }
 
-// VerifySignature implements goidc.KeySet.
 func (a *tracedKeySet) VerifySignature(ctx context.Context, raw string) ([]byte, error) {
 	payload, err := a.KeySet.VerifySignature(ctx, raw)
 	if errors.Is(err, errRecentlyAnswered) {
@@ -156,7 +155,7 @@ func (j *Issuers) discoverKeys(ctx context.Context, issuerURL string, trust upst
 	return cached.keys, nil
 }
 
-// cachedIssuer returns what is known of an issuer.
+// cachedIssuer returns the cache entry of an issuer.
 func (j *Issuers) cachedIssuer(id string) *issuer {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -171,13 +170,13 @@ func (j *Issuers) cachedIssuer(id string) *issuer {
 	return entry
 }
 
-// errRecentlyAnswered says that an address is not asked because it has answered a moment ago.
+// errRecentlyAnswered says that an address is skipped because it has answered recently.
 var errRecentlyAnswered = errors.New("the issuer has answered a moment ago")
 
-// errRecentlyFailed says that an address is not asked because it has not answered a moment ago.
+// errRecentlyFailed says that an address is skipped because it has failed recently.
 var errRecentlyFailed = errors.New("the issuer has not answered a moment ago")
 
-// pacer is when the addresses of issuers may be asked again.
+// pacer says when the addresses of issuers may be requested again.
 type pacer struct {
 	now func() time.Time
 
@@ -214,14 +213,13 @@ func (p *pacer) record(address string, answered bool) {
 	}
 }
 
-// pacedTransport asks each address of an issuer only as often as its pace permits.
+// pacedTransport requests each address of an issuer only as often as its pacer permits.
 type pacedTransport struct {
 	next  http.RoundTripper
 	paces *pacer
 	id    string
 }
 
-// RoundTrip implements http.RoundTripper.
 func (p pacedTransport) RoundTrip(request *http.Request) (*http.Response, error) {
 	address := p.id + " " + request.URL.String()
 	if err := p.paces.pauseReason(address); err != nil {

@@ -18,7 +18,7 @@ import (
 	"github.com/go-jose/go-jose/v4/jwt"
 )
 
-// keySet are the keys at an address, which are read when they are needed. Keys that cannot be read are left out.
+// keySet is the key set at an address. It is fetched when a signature is verified. Keys that cannot be read are left out.
 type keySet struct {
 	goidc.KeySet
 	*readableKeys
@@ -39,7 +39,6 @@ type readableKeys struct {
 	mistake string
 }
 
-// RoundTrip implements http.RoundTripper.
 func (r *readableKeys) RoundTrip(request *http.Request) (*http.Response, error) {
 	r.mistake = ""
 	answer, err := r.next.RoundTrip(request)
@@ -72,7 +71,7 @@ func (r *readableKeys) RoundTrip(request *http.Request) (*http.Response, error) 
 	return answer, nil
 }
 
-// explainTokenError says which check an ID token fails, with what the settings want and what the token says. It reads the token without believing it.
+// explainTokenError says which check an ID token fails, with the wanted and the actual value. It reads the token without trusting it.
 // Unsigned means that no key of the provider fits.
 func explainTokenError(raw, issuer string, config providerConfig, now time.Time, unsigned bool, err error) string {
 	var accepted []jose.SignatureAlgorithm

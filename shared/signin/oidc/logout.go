@@ -24,15 +24,16 @@ import (
 // logoutEvent is the member of the claim events that makes a token a logout token.
 const logoutEvent = "http://schemas.openid.net/event/backchannel-logout"
 
-// maxAgeWithoutExpiry is how long a logout token counts that does not say when it expires. The claim exp has been required since the end of 2023, and
-// servers from before do not send it.
+// maxAgeWithoutExpiry is the lifetime of a logout token without the claim exp, which has been required since the end of 2023. Older servers
+// do not send it.
 const maxAgeWithoutExpiry = 2 * time.Minute
 
-// logoutTypes are the types that a logout token may name in its header. None is as good as JWT.
+// logoutTypes are the types that a logout token may name in its header. No type means JWT.
 var logoutTypes = []string{"", "jwt", "logout+jwt", "application/logout+jwt"}
 
-// VerifyLogoutToken implements provider.LogoutVerifier. The library checks the signature, the issuer and the audience. What it checks of logout tokens alone is checked
-// here, because it refuses a token without exp. Source: OpenID Connect Back-Channel Logout 1.0, 2.4 and 2.6; ADR-0042.
+// VerifyLogoutToken verifies a logout token. The library checks the signature, the issuer and the audience. The checks of logout tokens
+// alone are made here, because the library refuses a token without exp. Source: OpenID Connect Back-Channel Logout 1.0, 2.4 and 2.6;
+// ADR-0042.
 func (p *Providers) VerifyLogoutToken(ctx context.Context, conn provider.Connector, raw string) (provider.LogoutToken, error) {
 	settings := conn.Settings.OIDC
 	if kind, ok := tokenType(raw); !ok || !slices.Contains(logoutTypes, strings.ToLower(kind)) {
@@ -83,7 +84,7 @@ func (p *Providers) VerifyLogoutToken(ctx context.Context, conn provider.Connect
 	return provider.LogoutToken{ID: claims.ID, SessionID: claims.Session, Subject: token.Subject}, nil
 }
 
-// tokenType returns the type that the header of a token names. False: it is no token.
+// tokenType returns the type in the header of a token. False: the text is not a token.
 func tokenType(raw string) (string, bool) {
 	header, _, _ := strings.Cut(raw, ".")
 	text, err := base64.RawURLEncoding.DecodeString(header)
@@ -93,7 +94,7 @@ func tokenType(raw string) (string, bool) {
 	return fields.Type, err == nil && json.Unmarshal(text, &fields) == nil
 }
 
-// Revoke implements provider.Revoker. Source: RFC 7009, 2.1; ADR-0042.
+// Revoke revokes the refresh token of a session. Source: RFC 7009, 2.1; ADR-0042.
 func (p *Providers) Revoke(ctx context.Context, conn provider.Connector, session provider.Session) (bool, error) {
 	config := providerConfig{OIDCProvider: conn.Settings.OIDC}
 	if session.RefreshToken == "" {

@@ -42,12 +42,12 @@ const (
 	skew = time.Minute
 )
 
-// algorithms are those with which a provider may sign an ID token: a shared secret or no signature proves nothing.
+// algorithms are the accepted signature algorithms of ID tokens: a shared secret or no signature proves nothing.
 var algorithms = []string{
 	goidc.RS256, goidc.RS384, goidc.RS512, goidc.PS256, goidc.PS384, goidc.PS512, goidc.ES256, goidc.ES384, goidc.ES512, goidc.EdDSA,
 }
 
-// Providers are the OpenID Connect providers of an environment. It implements provider.Provider.
+// Providers are the OpenID Connect providers of an environment.
 type Providers struct {
 	env *platform.Environment
 
@@ -84,7 +84,7 @@ type discoveredProvider struct {
 	fetchedAt           time.Time
 }
 
-// providerConfig is an OpenID Connect provider, and what is special about it.
+// providerConfig is the configuration of an OpenID Connect provider, with its peculiarities.
 type providerConfig struct {
 	*model.OIDCProvider
 	// multiTenant tells that the provider has many tenants, each with an issuer of its own.
@@ -93,7 +93,7 @@ type providerConfig struct {
 	authOptions []oauth2.AuthCodeOption
 }
 
-// discover returns the provider of a connector. Its metadata are at most ten minutes old. Errors: refusal.Refusal.
+// discover returns the provider of a connector. Its metadata are at most ten minutes old. Errors: signin.Refusal.
 func (p *Providers) discover(ctx context.Context, config providerConfig, key string) (*discoveredProvider, error) {
 	p.mu.Lock()
 	cached := p.cached[key]
@@ -157,17 +157,17 @@ func (p *Providers) cache(key string, discovered *discoveredProvider) {
 	p.cached[key] = discovered
 }
 
-// swapAuthStyle returns the provider with its styles exchanged.
+// swapAuthStyle returns the provider with its authentication styles swapped.
 func (p *discoveredProvider) swapAuthStyle() *discoveredProvider {
 	swapped := *p
 	swapped.authStyle, swapped.alternativeAuthStyle = p.alternativeAuthStyle, p.authStyle
 	return &swapped
 }
 
-// requestTokens asks the token endpoint of a provider, which is kept with a key. Metadata name the methods of a provider, and not the one for which a
-// client is registered: if the provider does not accept the client, the other style is tried once, and comes first from then on if it
-// works. A provider looks at the client before it looks at a code or a token. Errors: those of ask.
-// Source: RFC 6749, 2.3.1 and 5.2; OpenID Connect Core 1.0, 9.
+// requestTokens sends a request to the token endpoint of a provider, which is cached by key. Metadata name the authentication methods of a
+// provider, and not the method for which a client is registered: if the provider refuses the client, the alternative style is tried once,
+// and is used first from then on if it works. A provider checks the client before a code or a token. Errors: those of the request. Source:
+// RFC 6749, 2.3.1 and 5.2; OpenID Connect Core 1.0, 9.
 func (p *Providers) requestTokens(
 	idp *discoveredProvider, config providerConfig, key string, request func(*oauth2.Config) (*oauth2.Token, error),
 ) (*oauth2.Token, error) {
@@ -182,8 +182,8 @@ func (p *Providers) requestTokens(
 	return tokens, err
 }
 
-// authStyle returns how the client authenticates at an address of a provider that accepts some methods. Without methods, it is as RFC 8414
-// says.
+// authStyle returns how the client authenticates at an endpoint that accepts some methods. Without methods, the default of RFC 8414
+// applies.
 func authStyle(config providerConfig, methods []string) oauth2.AuthStyle {
 	if config.ClientSecret == "" || len(methods) > 0 && !slices.Contains(methods, "client_secret_basic") {
 		return oauth2.AuthStyleInParams
@@ -191,8 +191,8 @@ func authStyle(config providerConfig, methods []string) oauth2.AuthStyle {
 	return oauth2.AuthStyleInHeader
 }
 
-// alternativeAuthStyle returns another way than style to authenticate at an address of a provider that accepts some methods. AuthStyleAutoDetect: there is
-// none. Without methods, a provider may accept client_secret_post as well.
+// alternativeAuthStyle returns another style than authStyle for an endpoint that accepts some methods. AuthStyleAutoDetect: there is none.
+// Without methods, a provider may accept client_secret_post as well.
 func alternativeAuthStyle(config providerConfig, methods []string) oauth2.AuthStyle {
 	if authStyle(config, methods) == oauth2.AuthStyleInHeader && (len(methods) == 0 || slices.Contains(methods, "client_secret_post")) {
 		return oauth2.AuthStyleInParams
@@ -216,7 +216,6 @@ func (p *discoveredProvider) config(settings *model.OIDCProvider) *oauth2.Config
 	}
 }
 
-// AuthorizationURL implements provider.Provider.
 func (p *Providers) AuthorizationURL(ctx context.Context, connector provider.Connector, request provider.Request) (string, error) {
 	return p.authorizationURL(ctx, providerConfig{OIDCProvider: connector.Settings.OIDC}, connector.Fingerprint(), request)
 }
@@ -254,7 +253,6 @@ func (p *Providers) EndSessionURL(ctx context.Context, connector provider.Connec
 	return at.String(), nil
 }
 
-// HandleCallback implements provider.Provider.
 func (p *Providers) HandleCallback(ctx context.Context, connector provider.Connector, answer provider.Response) (provider.Person, error) {
 	said, err := p.redeemCode(ctx, providerConfig{OIDCProvider: connector.Settings.OIDC}, connector.Fingerprint(), answer)
 	if err != nil {
@@ -270,24 +268,23 @@ func (p *Providers) HandleCallback(ctx context.Context, connector provider.Conne
 // claimSet are claims of a provider. Numbers keep their digits.
 type claimSet map[string]any
 
-// UnmarshalJSON implements json.Unmarshaler.
 func (c *claimSet) UnmarshalJSON(text []byte) error {
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	decoder.UseNumber()
 	return decoder.Decode((*map[string]any)(c))
 }
 
-// wholeNumber matches a whole number as JSON writes it.
+// wholeNumber matches an integer in JSON.
 var wholeNumber = lazyregexp.New(`^(0|-?[1-9][0-9]*)$`)
 
-// providerResponse is what a provider says of somebody.
+// providerResponse has the claims of a person, the tokens, and their provider.
 type providerResponse struct {
 	claims claimSet
 	tokens *oauth2.Token
 	idp    *discoveredProvider
 }
 
-// person returns who the claims name, with what asks the provider again.
+// person returns the person of the claims, with the session to refresh them.
 func (r providerResponse) person(settings *model.OIDCProvider) (provider.Person, error) {
 	person, err := mapClaims(settings, r.claims)
 	person.Claims = slices.Sorted(maps.Keys(r.claims))
@@ -297,7 +294,7 @@ func (r providerResponse) person(settings *model.OIDCProvider) (provider.Person,
 	return person, err
 }
 
-// redeemCode exchanges the code of an answer, and checks everything that comes for it.
+// redeemCode redeems the code of a response, and verifies the answer.
 func (p *Providers) redeemCode(ctx context.Context, config providerConfig, key string, callback provider.Response) (providerResponse, error) {
 	code, issuer, err := callback.Code()
 	if err != nil {
@@ -333,7 +330,6 @@ func (p *Providers) redeemCode(ctx context.Context, config providerConfig, key s
 	return p.readClaims(ctx, idp, config, tokens, raw, callback.Nonce)
 }
 
-// Refresh implements provider.Refresher.
 func (p *Providers) Refresh(ctx context.Context, conn provider.Connector, session provider.Session, save func(provider.Session) error) (provider.Person, error) {
 	response, err := p.refresh(ctx, providerConfig{OIDCProvider: conn.Settings.OIDC}, conn.Fingerprint(), session, save)
 	if err != nil {
@@ -342,7 +338,7 @@ func (p *Providers) Refresh(ctx context.Context, conn provider.Connector, sessio
 	return response.person(conn.Settings.OIDC)
 }
 
-// refresh exchanges a refresh token. A provider that gives no new ID token for it names the person in its UserInfo.
+// refresh redeems a refresh token. Where the provider returns no new ID token, its UserInfo identifies the person.
 func (p *Providers) refresh(ctx context.Context, config providerConfig, key string, session provider.Session, save func(provider.Session) error) (providerResponse, error) {
 	idp, err := p.discover(ctx, config, key)
 	if err != nil {
@@ -369,7 +365,7 @@ func (p *Providers) refresh(ctx context.Context, config providerConfig, key stri
 	return providerResponse{claims, tokens, idp}, nil
 }
 
-// readClaims returns the claims of an ID token and, if the settings say so, of the UserInfo. With an empty nonce, none is expected.
+// readClaims returns the claims of an ID token and, if the settings say so, of the UserInfo. An empty nonce is not checked.
 func (p *Providers) readClaims(ctx context.Context, idp *discoveredProvider, config providerConfig, tokens *oauth2.Token, raw, nonce string) (providerResponse, error) {
 	token, err := p.verifyIDToken(ctx, idp, config, raw, nonce)
 	if err != nil {
@@ -401,8 +397,8 @@ func (p *Providers) readClaims(ctx context.Context, idp *discoveredProvider, con
 	return providerResponse{claims, tokens, idp}, nil
 }
 
-// userInfo asks a provider about the person of an access token. Errors: refusal.Refusal, definite if the provider refuses the token.
-// Source: OpenID Connect Core 1.0, 5.3; RFC 6750, 3.1.
+// userInfo fetches the UserInfo of an access token. Errors: signin.Refusal, definite if the provider refuses the token. Source: OpenID
+// Connect Core 1.0, 5.3; RFC 6750, 3.1.
 func (p *discoveredProvider) userInfo(ctx context.Context, tokens *oauth2.Token) (*goidc.UserInfo, error) {
 	transport := &readableInfo{next: p.client.Transport}
 	client := *p.client
@@ -425,7 +421,6 @@ type readableInfo struct {
 	status int
 }
 
-// RoundTrip implements http.RoundTripper.
 func (r *readableInfo) RoundTrip(request *http.Request) (*http.Response, error) {
 	answer, err := r.next.RoundTrip(request)
 	if err != nil {
@@ -457,7 +452,7 @@ func (r *readableInfo) RoundTrip(request *http.Request) (*http.Response, error) 
 	return answer, nil
 }
 
-// verifyIDToken checks an ID token. The library checks its signature, issuer, audience and expiry. With an empty nonce, none is expected: the
+// verifyIDToken verifies an ID token. The library checks its signature, issuer, audience and expiry. An empty nonce is not checked: the
 // token comes from a refresh, not from a browser.
 func (p *Providers) verifyIDToken(ctx context.Context, idp *discoveredProvider, config providerConfig, raw, nonce string) (*goidc.IDToken, error) {
 	published := newKeySet(ctx, idp.client, idp.jwksURI)
@@ -491,7 +486,7 @@ func (p *Providers) verifyIDToken(ctx context.Context, idp *discoveredProvider, 
 	return token, nil
 }
 
-// mapClaims returns who the claims name. Source: Spec 2.7 (usernameClaim, platformUsernameClaim, preferredUsername, emailClaim,
+// mapClaims returns the person of the claims. Source: Spec 2.7 (usernameClaim, platformUsernameClaim, preferredUsername, emailClaim,
 // groupsClaim, allowedExtraClaims).
 func mapClaims(settings *model.OIDCProvider, claims claimSet) (provider.Person, error) {
 	var problem error
@@ -573,7 +568,7 @@ func mapClaims(settings *model.OIDCProvider, claims claimSet) (provider.Person, 
 	return person, problem
 }
 
-// describeAbsent names a claim that did not come, and the setting that names it. Empty field: the claim is the usual one.
+// describeAbsent names a claim that is absent, and the setting that names it. Empty field: the claim is the default.
 func (c claimSet) describeAbsent(field, name string) string {
 	text := strings.TrimSpace(fmt.Sprintf("%s %.64q", field, name))
 	outer, _, dotted := strings.Cut(name, ".")

@@ -23,14 +23,14 @@ import (
 	"management.platform.sh/shared/state/store"
 )
 
-// Page is the page at which somebody types their password.
+// Page is the page on which a person types their password.
 type Page struct {
 	// ID is that of the attempt, and Platform the address of the platform.
 	ID, Platform string
 }
 
-// Start begins a sign-in with a password, for a program that asks as RFC 8252 says. It returns the cookies that the browser
-// keeps, as Start does. Errors: Refusal; nothing is stored in any case.
+// Start starts a login with a password (RFC 8252). It returns the page, and the cookies to set as authorize.Starter.Start does. Errors:
+// Refusal. In any case nothing is stored.
 func Start(ctx context.Context, env *platform.Environment, query url.Values, cookies map[string]string) (Page, []logins.Cookie, error) {
 	if !method.PasswordEnabled(env.Config()) {
 		return Page{}, nil, refusal.UnknownConnector()
@@ -69,10 +69,10 @@ func Open(env *platform.Environment, checker Checker) *Login {
 	return &Login{env: env, logins: logins.Open(env), checker: checker}
 }
 
-// HandleForm takes the password that somebody has typed at the page of an attempt. It returns the path of the page that asks for a
-// confirmation, as Flow.HandleCallback does. Network identifies the client.
+// HandleForm takes the password that a person has typed on the page of an attempt. It returns the path of the consent page. Network
+// identifies the client.
 //
-// Errors: Refusal, ErrPassword among them; those of the store.
+// Errors: Refusal, with ErrPassword as a cause; those of the store.
 func (p *Login) HandleForm(ctx context.Context, form url.Values, cookies map[string]string, network string) (path string, err error) {
 	recorder := annotations.RecorderOf(ctx)
 	recorder.SetConnector(method.PasswordID)
@@ -107,10 +107,10 @@ func (p *Login) HandleForm(ctx context.Context, form url.Values, cookies map[str
 	return oauth.WithQuery(address+"/auth/confirm", url.Values{"id": {attempt.ID()}}), nil
 }
 
-// IssueCode takes a password from a program that asks for it itself. It returns the code that the program exchanges, with OutOfBand as
-// redirect_uri. Nobody is asked: whoever types a password into a program allows it.
+// IssueCode takes a password from a program. It returns the code that the program redeems, with OutOfBand as redirect_uri. There is no
+// consent page: a person who types a password into a program allows it.
 //
-// Errors: those of Finish.
+// Errors: those of HandleForm.
 func (p *Login) IssueCode(ctx context.Context, form url.Values, network string) (code string, err error) {
 	recorder := annotations.RecorderOf(ctx)
 	recorder.SetConnector(method.PasswordID)
@@ -150,7 +150,7 @@ func (p *Login) IssueCode(ctx context.Context, form url.Values, network string) 
 // ErrPassword says that a user name and a password do not belong together, or that the user may not sign in.
 var ErrPassword = errors.New("the user name or the password is wrong")
 
-// authenticate returns the sign-in of the user whose name and password a form has.
+// authenticate returns the login of the user whose name and password are in a form.
 func (p *Login) authenticate(ctx context.Context, form url.Values, network string) (logins.Login, error) {
 	recorder := annotations.RecorderOf(ctx)
 	params, err := oauth.Parameters(form, "username", "password")
@@ -176,7 +176,7 @@ func (p *Login) authenticate(ctx context.Context, form url.Values, network strin
 	}, nil
 }
 
-// storeLogin stores a sign-in whose person is known.
+// storeLogin stores an authenticated login.
 func (p *Login) storeLogin(ctx context.Context, name, digest string, login logins.Login) error {
 	object, err := json.Marshal(login)
 	if err != nil {

@@ -17,10 +17,10 @@ import (
 // Connector is a connector of the configuration at which people can sign in.
 type Connector = connector.Connector
 
-// Request is what belongs to one attempt: a Provider sends it along, and finds it in the answer.
+// Request identifies one attempt. A provider repeats it in its response.
 type Request struct{ State, Nonce, Verifier string }
 
-// Response is what a browser brings back from a provider.
+// Response is the authorization response that a browser brings from a provider.
 type Response struct {
 	// Request is that of the attempt.
 	Request
@@ -28,8 +28,8 @@ type Response struct {
 	Values url.Values
 }
 
-// Code returns the authorization code of an answer, and the parameter iss of RFC 9207; empty if there is none. Errors: Refusal, also
-// for an answer that says that nobody has signed in.
+// Code returns the authorization code of a response, and its parameter iss (RFC 9207); an empty issuer is absent. Errors: Refusal, also for
+// an error response.
 func (a Response) Code() (code, issuer string, err error) {
 	params, err := oauth.Parameters(a.Values, "code", "iss", "error", "error_description")
 	switch {
@@ -43,7 +43,7 @@ func (a Response) Code() (code, issuer string, err error) {
 	return params[0], params[1], nil
 }
 
-// Person is who a provider says that somebody is. Its groups are those of the provider.
+// Person is a person as a provider describes them. Groups are the groups of the provider.
 type Person struct {
 	Subject, Username, PreferredUsername, DisplayName, Email string
 	EmailVerified                                            bool
@@ -63,7 +63,8 @@ type Person struct {
 	Session Session `json:"-"`
 }
 
-// Session is what a provider gave with a sign-in to ask it again, and by which it may end the sign-in later. The zero value is nothing.
+// Session has the tokens of a session at a provider, with which the platform refreshes the person, and the names by which the provider may
+// end it. The zero value has nothing.
 type Session struct {
 	// AccessToken and Refresh are tokens of the provider.
 	AccessToken, RefreshToken secret.String
@@ -72,7 +73,7 @@ type Session struct {
 	ID, Subject string
 }
 
-// Refresher asks a provider again about somebody who has signed in there. Implementations are safe for concurrent use.
+// Refresher asks a provider again about a person who has signed in there. Implementations are safe for concurrent use.
 type Refresher interface {
 	// Refresh returns who the owner of a session is now. It gives new tokens to keep before it uses them, because the old ones may not
 	// work any more, and asks no further if keep fails. Errors: a definite Refusal if the provider, or the settings of the connector,
@@ -80,14 +81,14 @@ type Refresher interface {
 	Refresh(ctx context.Context, connector Connector, session Session, keep func(Session) error) (Person, error)
 }
 
-// Revoker gives the tokens of a session back to a provider. Implementations are safe for concurrent use.
+// Revoker revokes refresh tokens at a provider. Implementations are safe for concurrent use.
 type Revoker interface {
 	// Revoke tells a provider that the refresh token of a session is not used any more. False: the provider takes none back. Errors:
 	// Refusal; the token may work or not.
 	Revoke(ctx context.Context, connector Connector, session Session) (bool, error)
 }
 
-// SessionProvider is what becomes of sessions at providers after the sign-in.
+// SessionProvider refreshes sessions at providers and revokes their tokens.
 type SessionProvider interface {
 	Refresher
 	Revoker
@@ -104,7 +105,7 @@ type Provider interface {
 	EndSessionURL(ctx context.Context, connector Connector) (string, error)
 }
 
-// LogoutToken is what a logout token says. One of Session and Subject may be empty.
+// LogoutToken has the claims of a verified logout token. One of SessionID and Subject may be empty.
 type LogoutToken struct {
 	// ID identifies the token at its provider.
 	ID string
@@ -112,19 +113,20 @@ type LogoutToken struct {
 	SessionID, Subject string
 }
 
-// LogoutVerifier checks the tokens with which a provider says that a session has ended. Implementations are safe for concurrent use.
+// LogoutVerifier verifies the logout tokens of providers. Implementations are safe for concurrent use.
 type LogoutVerifier interface {
 	// VerifyLogoutToken returns what a logout token of a connector says. Errors: Refusal.
 	VerifyLogoutToken(ctx context.Context, connector Connector, token string) (LogoutToken, error)
 }
 
-// MaxLogoutTokenAge is the age at which a logout token is not accepted any more.
+// MaxLogoutTokenAge is the age from which a logout token is refused.
 const MaxLogoutTokenAge = time.Hour
 
 // TokenField is the field of a form in which somebody enters a token of a connector.
 const TokenField = "token"
 
-// LogoutNames are the names by which a connector may end a session later. Nil: it ends none.
+// LogoutNames returns digests of the session ID and the subject, by which a connector may end a session later. Nil: the connector ends no
+// sessions.
 func LogoutNames(conn Connector, session Session) []string {
 	if conn.Kind != connector.OIDC {
 		return nil

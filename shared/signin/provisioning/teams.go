@@ -17,8 +17,8 @@ import (
 // maxTeams is how many teams a sign-in makes. The next sign-in makes more. Source: ADR-0031.
 const maxTeams = 50
 
-// CreateTeams makes a team for each group of a person that no team lists, unless the configuration says otherwise. A team lists its
-// group, so that it has as members whoever the provider says. Errors: those of the store and of the teams; the teams before stay.
+// CreateTeams creates a team for each group of a person that no team lists, unless the configuration disables it. The team lists its group,
+// so that the provider decides its members. Errors: those of the store and of the teams; teams that were created before an error stay.
 func (p *Provisioner) CreateTeams(ctx context.Context, config *model.ConfigAuth, groups []string) error {
 	recorder := annotations.RecorderOf(ctx)
 	if config.DisableTeamCreation || len(groups) == 0 {
@@ -53,7 +53,7 @@ func (p *Provisioner) CreateTeams(ctx context.Context, config *model.ConfigAuth,
 	return nil
 }
 
-// teamCandidates are the teams that the team of a group may be, the first that is free.
+// teamCandidates returns the possible teams of a group, best first.
 func teamCandidates(group string) []identity.Owner {
 	var owners []identity.Owner
 	for _, name := range CandidateNames(group, "team", oauth.Digest("group", group)) {
@@ -62,9 +62,9 @@ func teamCandidates(group string) []identity.Owner {
 	return owners
 }
 
-// createTeam makes the team of a group, unless another sign-in has just made one. The name is that of the group. If that belongs to
-// somebody, or is reserved, it has an ending that follows from the group: all sign-ins try the same names, and the state gives
-// each to one. Name is empty if no team was made, because one exists or because no name is free.
+// createTeam creates the team of a group, unless another login has just created it. Where the name of the group is taken or reserved, the
+// team has a suffix that is computed from the group: all logins try the same names, and the state gives each name once. Name is empty if no
+// team was created, because one exists or because no name is free.
 func (p *Provisioner) createTeam(ctx context.Context, group string, referenced map[identity.Owner]bool) (name string, exists bool, err error) {
 	for _, owner := range teamCandidates(group) {
 		nameFree, err := p.isNameFree(ctx, owner, referenced)
@@ -90,7 +90,7 @@ func (p *Provisioner) createTeam(ctx context.Context, group string, referenced m
 	return "", false, nil
 }
 
-// difference returns the names of a list that another list does not have.
+// difference returns the names that are not among others.
 func difference(names, others []string) []string {
 	return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return slices.Contains(others, name) })
 }

@@ -57,7 +57,7 @@ func Open(env *platform.Environment) *Provisioner {
 	return &Provisioner{env: env, users: user.Open(env), directory: directory.Open(env), teams: team.Open(env)}
 }
 
-// Provision returns the user of a person: the one with their identity at the connector, or a new one. The groups of the user are replaced.
+// Provision returns the user of a person: the user with their identity at the connector, or a new one. The groups of the user are replaced.
 // Neither the name nor the email address of a person identifies them.
 func (p *Provisioner) Provision(ctx context.Context, conn provider.Connector, person provider.Person) (*model.User, model.AccessKeyIdentity, error) {
 	recorder := annotations.RecorderOf(ctx)
@@ -100,8 +100,8 @@ func (p *Provisioner) Provision(ctx context.Context, conn provider.Connector, pe
 	return nil, keyIdentity, refusal.Busy()
 }
 
-// MapPerson applies the settings of a connector to a person. It returns the person's groups, the fields of their user, and the identity
-// that their keys hold. Errors: Refusal, also if the settings do not admit the person.
+// MapPerson applies the settings of a connector to a person. It returns the groups of the person, the fields of their user, and the
+// identity that their keys hold. Errors: Refusal, also if the settings do not admit the person.
 func MapPerson(ctx context.Context, conn provider.Connector, person provider.Person, filters []string) (groups []string, spec model.UserSpec, keyIdentity model.AccessKeyIdentity, err error) {
 	recorder := annotations.RecorderOf(ctx)
 	if strings.TrimSpace(person.Subject) == "" || !fitsLimit(person.Subject, limits.SignInTextBytes) {
@@ -144,7 +144,7 @@ func MapPerson(ctx context.Context, conn provider.Connector, person provider.Per
 	return groups, spec, keyIdentity, nil
 }
 
-// describeMissingGroups says of a person without groups what did not come. Empty: there are groups.
+// describeMissingGroups says why a person has no groups. Empty: they have some.
 func describeMissingGroups(person provider.Person) string {
 	switch {
 	case len(person.Groups) > 0:
@@ -162,7 +162,7 @@ var errIdentityTaken = errors.New("another user has the identity")
 // maxNamedGroups is how many groups that are left out an event names.
 const maxNamedGroups = 10
 
-// trimPerson takes from a person what decides nothing and does not fit, and returns its names.
+// trimPerson removes texts of a person that exceed a limit and decide nothing, and returns their names.
 func trimPerson(person *provider.Person) (omitted []string) {
 	omitted = person.LeftOut
 	for _, text := range []struct {
@@ -189,15 +189,15 @@ func trimPerson(person *provider.Person) (omitted []string) {
 	return omitted
 }
 
-// fitsLimit reports whether a text is short enough, and has no control characters.
+// fitsLimit reports whether a text has at most maxBytes bytes and no control characters.
 func fitsLimit(text string, maxBytes int) bool {
 	return len(text) <= maxBytes && !strings.ContainsFunc(text, isControl)
 }
 
 func isControl(c rune) bool { return c < ' ' || c >= 0x7f && c < 0xa0 }
 
-// filterGroups returns the groups that are saved with the user, sorted, and those that pass the filters and are left out: the platform's own, names
-// that do not fit, and those beyond the limit.
+// filterGroups returns the groups to save with the user, sorted, and the dropped groups: reserved names, names that exceed a limit, and
+// groups beyond the maximum.
 func filterGroups(groups []string, prefix string, filters []string) (kept, dropped []string) {
 	var patterns []*regexp.Regexp
 	for _, filter := range filters {
@@ -228,7 +228,8 @@ func filterGroups(groups []string, prefix string, filters []string) (kept, dropp
 	return kept, dropped
 }
 
-// FindUser returns the user with an identity at a connector. Nil: there is none.
+// FindUser returns the user with an identity at a connector. Nil: there is none. Errors: a Refusal if the user is disabled or is being
+// deleted.
 func (p *Provisioner) FindUser(ctx context.Context, connector, subject string) (*model.User, error) {
 	record, err := p.users.Store.GetByDigest(ctx, user.Digest(connector, subject))
 	switch {
@@ -250,7 +251,7 @@ func (p *Provisioner) FindUser(ctx context.Context, connector, subject string) (
 	return account, nil
 }
 
-// UpdateUser writes what a provider says of a user, if it is not what it said before.
+// UpdateUser writes the claims of a provider to a user, if they have changed.
 func (p *Provisioner) UpdateUser(ctx context.Context, account *model.User, spec model.UserSpec) (*model.User, error) {
 	updated := account.DeepCopy()
 	updated.Spec.SSOGroups, updated.Spec.ExtraClaims, updated.Spec.Email = spec.SSOGroups, spec.ExtraClaims, spec.Email
@@ -261,8 +262,8 @@ func (p *Provisioner) UpdateUser(ctx context.Context, account *model.User, spec 
 	return written.Object, err
 }
 
-// createUser makes the user of a person. The name is that of the person, unless it belongs to somebody: an object, a credential, a
-// member of a team. Then it has an ending that follows from the identity.
+// createUser creates the user of a person. The name is the name of the person if it is free. Otherwise it has a suffix that is computed
+// from the identity.
 func (p *Provisioner) createUser(ctx context.Context, spec model.UserSpec, wanted string) (*model.User, error) {
 	names := CandidateNames(wanted, "user", user.Digest(spec.Connector, spec.Subject))
 	owners := make([]identity.Owner, len(names))
@@ -288,7 +289,7 @@ func (p *Provisioner) createUser(ctx context.Context, spec model.UserSpec, wante
 		case err == nil:
 			return written.Object, nil
 		case apierrors.IsAlreadyExists(err):
-			// Somebody took the name. If it is the same person, the next turn finds them.
+			// Another request took the name. If it was for the same person, the next try finds the user.
 			return nil, err
 		case apierrors.IsInvalid(err):
 			if existing, lookErr := p.FindUser(ctx, spec.Connector, spec.Subject); lookErr == nil && existing != nil {
@@ -302,8 +303,8 @@ func (p *Provisioner) createUser(ctx context.Context, spec model.UserSpec, wante
 	return nil, refusal.Misconfigured("no name is free for the user")
 }
 
-// isNameFree reports whether nobody has the name of an owner: no user or team is the owner, no stored object belongs to it, and no object names
-// it. Named are the owners that objects name.
+// isNameFree reports whether no user or team has the name of an owner, no stored object belongs to it, and no object refers to it.
+// Referenced are the owners to which objects refer.
 func (p *Provisioner) isNameFree(ctx context.Context, owner identity.Owner, referenced map[identity.Owner]bool) (bool, error) {
 	if referenced[owner] {
 		return false, nil
@@ -329,13 +330,13 @@ func (p *Provisioner) isNameFree(ctx context.Context, owner identity.Owner, refe
 	return true, nil
 }
 
-// PreferredName is the text from which the name of a new user follows.
+// PreferredName is the text from which the name of a new user is made.
 func PreferredName(conn provider.Connector, person provider.Person) string {
 	return conn.UsernamePrefix + firstNonEmpty(person.Username, person.PreferredUsername, localPart(person.Email))
 }
 
-// CandidateNames are the names that an object may get: the wanted text as a name, unless it is reserved, and two with an ending from a
-// digest. Instead is what stands for a text without a letter or digit.
+// CandidateNames returns the names for a new object, best first: the preferred text as a name, unless it is reserved, and two names with a
+// suffix from a digest. Fallback replaces a text without a letter or digit.
 func CandidateNames(preferred, fallback, digest string) []string {
 	base := objectName(preferred)
 	if base == "" {
@@ -348,7 +349,7 @@ func CandidateNames(preferred, fallback, digest string) []string {
 	return append([]string{base}, names...)
 }
 
-// objectName returns a text as the name of an object. Empty: the text has no letter and no digit of ASCII.
+// objectName returns a text as the name of an object. Empty: the text has no ASCII letter and no digit.
 func objectName(text string) string {
 	var builder strings.Builder
 	for _, c := range strings.ToLower(text) {
@@ -369,7 +370,7 @@ func objectName(text string) string {
 	return name
 }
 
-// isReservedName reports whether a name could be taken for one of the platform.
+// isReservedName reports whether a name could be mistaken for a name of the platform.
 func isReservedName(name string) bool {
 	return slices.Contains([]string{"admin", "admins", "root", "user", "team"}, name) ||
 		strings.HasPrefix(name, "system") || strings.HasPrefix(name, "platform")

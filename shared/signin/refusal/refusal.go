@@ -14,7 +14,7 @@ import (
 	"management.platform.sh/shared/model/apierror"
 )
 
-// Refusal says why somebody is not signed in. The person reads what to do; only the audit and the log have the detail.
+// Refusal says why a sign-in is refused. The person reads what to do; only the audit and the log have the detail.
 type Refusal struct {
 	// Class is the outcome in the audit.
 	Class string
@@ -31,7 +31,8 @@ func (r *Refusal) Error() string { return strings.TrimSuffix(r.Class+": "+r.Deta
 // Unwrap returns the answer for the person.
 func (r *Refusal) Unwrap() error { return r.answer }
 
-// IsDefinite reports whether a provider, or the settings of its connector, refuse the person. Otherwise nobody knows.
+// IsDefinite reports whether a provider, or the settings of its connector, refuse the person. Otherwise the refusal says nothing of the
+// person.
 func (r *Refusal) IsDefinite() bool { return r.Class == classRefused || r.Class == classNotAdmitted }
 
 func (r *Refusal) WithCause(cause error) *Refusal {
@@ -45,6 +46,7 @@ const (
 	classNotAdmitted = "not_admitted"
 )
 
+// New returns a Refusal with a class, a detail for the audit and an answer for the person.
 func New(class, detail string, answer *apierror.Error) *Refusal {
 	refusal := &Refusal{Class: class, Detail: resource.Printable(detail)}
 	refusal.answer = answer.Because(errors.New(refusal.Error()))
@@ -57,7 +59,7 @@ func forbiddenError(text string) *apierror.Error {
 	return apierror.Forbidden(schema.GroupResource{}, "", text, nil)
 }
 
-// NotFound: there is no such connector.
+// UnknownConnector is the Refusal for an ID that no connector has. Its reason is NotFound.
 func UnknownConnector() *Refusal { return New("unknown_connector", "", apierror.NoRoute()) }
 
 func BadRequest(why string) *Refusal {
@@ -85,7 +87,7 @@ func Busy() *Refusal {
 	return New("busy", "", apierror.UnderWay("your user is being changed by others at the same time: try again"))
 }
 
-// Throttled is the Refusal for an error TooManyRequests, and any other error itself.
+// Throttled returns the Refusal for an error TooManyRequests, and every other error unchanged.
 func Throttled(err error) error {
 	if answer := apierror.From(err); answer.Status().Reason == metav1.StatusReasonTooManyRequests {
 		return New("throttled", "", answer)
@@ -93,19 +95,19 @@ func Throttled(err error) error {
 	return err
 }
 
-// ByProvider is the Refusal for an answer of a provider that signs nobody in.
+// ByProvider is the Refusal for an answer of a provider that refuses the person.
 func ByProvider(detail string) *Refusal {
 	return New(classRefused, detail, badRequestError("the provider did not sign you in: start again where you began"))
 }
 
-// RefreshTokenRefused is ByProvider for a refresh token.
+// RefreshTokenRefused is the Refusal for a refresh token that the provider does not accept.
 func RefreshTokenRefused(detail string) *Refusal {
 	refusal := ByProvider(detail)
 	refusal.RefreshTokenOnly = true
 	return refusal
 }
 
-// Misconfigured is the Refusal for an answer of a provider that breaks the protocol.
+// Misconfigured is the Refusal for wrong settings, and for an answer of a provider that breaks the protocol.
 func Misconfigured(detail string) *Refusal {
 	return New("misconfigured", detail, badRequestError("the sign-in is not set up correctly: show this page to an admin of the platform"))
 }
@@ -115,7 +117,7 @@ func LogoutTokenRefused(detail string) *Refusal {
 	return New("logout_refused", detail, badRequestError("the logout token is not accepted: the audit log of the platform says why"))
 }
 
-// NotAdmitted is the Refusal of a person: the settings of a connector do not admit them.
+// NotAdmitted is the Refusal of a person whom the settings of a connector do not admit.
 func NotAdmitted(detail string) *Refusal {
 	return New(classNotAdmitted, detail, forbiddenError("your account may not use this platform: ask an admin of the platform"))
 }

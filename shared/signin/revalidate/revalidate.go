@@ -43,7 +43,7 @@ const (
 	maxConcurrentSessions = 20
 )
 
-// dueImmediately is when a session is due whose provider is asked whether or not the key was used.
+// dueImmediately is the due time of a session whose provider is asked whether or not its key was used.
 var dueImmediately = time.Unix(1, 0)
 
 // revalidator is the caller who writes users and keys when a provider was asked again.
@@ -69,7 +69,7 @@ func Open(env *platform.Environment) *Revalidator {
 	}
 }
 
-// Counts counts what a run of Renew did.
+// Counts are the results of one run.
 type Counts struct {
 	// Kept counts the sessions that their provider has confirmed, LogoutToken those that it refuses, Unanswered those for which no provider
 	// answered, Unused those whose key was not used or whose provider cannot be asked, and Forgotten those whose key no longer exists.
@@ -78,15 +78,15 @@ type Counts struct {
 	Revoked, Unrevoked int
 }
 
-// add adds what was done for a session.
+// add adds the counts of a session.
 func (r *Counts) add(counts Counts) {
 	r.Kept, r.Ended, r.Unanswered, r.Unused = r.Kept+counts.Kept, r.Ended+counts.Ended, r.Unanswered+counts.Unanswered, r.Unused+counts.Unused
 	r.Forgotten, r.Revoked, r.Unrevoked = r.Forgotten+counts.Forgotten, r.Revoked+counts.Revoked, r.Unrevoked+counts.Unrevoked
 }
 
-// releaseSession removes the session of a key that has ended, unless others have changed it. Then it gives the refresh token back to the
-// provider, unless the user has another sign-in there: a provider may end all of them with one token. Whatever the provider answers, the
-// token is gone here. Source: RFC 7009; ADR-0042.
+// releaseSession removes the session of a key that has ended, unless another process has changed it. Then it revokes the refresh token at
+// the provider, unless the user has another login there: a provider may end all logins of a person with one token. Whether or not the
+// provider answers, the token is removed here. Source: RFC 7009; ADR-0042.
 func (r *Revalidator) releaseSession(ctx context.Context, idp provider.Revoker, record store.Record, session sessions.Record, counts *Counts) error {
 	_, err := r.sessions.Records.Delete(ctx, record.Name, record.Revision)
 	switch {
@@ -117,8 +117,8 @@ func (r *Revalidator) releaseSession(ctx context.Context, idp provider.Revoker, 
 	return nil
 }
 
-// isOnlyLogin reports whether a user has no other sign-in at the connector of a session that was removed: none with a session, and none that is
-// under way.
+// isOnlyLogin reports whether a user has no other login at the connector of a removed session: none with a session, and none that is not
+// complete.
 func (r *Revalidator) isOnlyLogin(ctx context.Context, session sessions.Record) (bool, error) {
 	owners := store.Query{Owners: []string{logins.OwnerName(session.User)}}
 	for record, err := range store.Each(ctx, r.sessions.Records, owners) {
@@ -148,13 +148,13 @@ func (r *Revalidator) isOnlyLogin(ctx context.Context, session sessions.Record) 
 	return true, nil
 }
 
-// Run asks the providers again about the people whose sessions are due, up to a bound. A session is leased before, so that of several
-// processes one asks.
+// Run asks the providers again about the people whose sessions are due, up to a bound. Each session is leased first, so that one of several
+// processes asks.
 //
-// A provider that refuses somebody ends the key of the sign-in, and every credential of the user. If it refuses a refresh token alone, and the
-// person has signed in there again since, the key of the sign-in ends, and the later sign-in speaks for the person. A provider that does not answer changes
-// nothing: accesskey.IdentityFor bounds how long the key works without an answer. The refresh token of a key that has ended goes back to
-// the provider. Errors: those of the store; the counts say what was done before. Source: ADR-0035, ADR-0042.
+// A provider that refuses a person ends the key of the login, and every credential of the user. If it refuses a refresh token alone, and
+// the person has signed in there again since, only the key of this login ends. A provider that does not answer changes nothing:
+// accesskey.IdentityFor bounds how long the key works without an answer. The refresh token of a key that has ended is revoked at the
+// provider. Errors: those of the store; the counts are valid on an error. Source: ADR-0035, ADR-0042.
 func (r *Revalidator) Run(ctx context.Context, idp provider.SessionProvider) (Counts, error) {
 	var counts Counts
 	due, err := r.sessions.Records.Due(ctx, store.DueQuery{Until: r.env.Now(), Limit: maxSessionsPerRun})
@@ -208,7 +208,7 @@ func (r *Revalidator) revalidateSession(ctx context.Context, idp provider.Sessio
 		counts.Unused++
 		return r.sessions.Records.Touch(ctx, record, time.Time{}, now.Add(sessions.RevalidateEvery))
 	}
-	// Whoever writes the record first asks.
+	// The process that writes the record first asks the provider.
 	if record.Expires = now.Add(leaseDuration); !r.sessions.Update(ctx, &record, session, &err) {
 		return err
 	}
@@ -242,7 +242,7 @@ func (r *Revalidator) revalidateSession(ctx context.Context, idp provider.Sessio
 	}
 }
 
-// refreshPerson asks the provider of a session who the person is, and writes the groups of their user. Nil: the user is gone, has another
+// refreshPerson asks the provider of a session for the person, and writes the groups of their user. Nil: the user is gone, has another
 // identity, or has signed out since.
 func (r *Revalidator) refreshPerson(ctx context.Context, idp provider.Refresher, key *model.OwnedAccessKey, record *store.Record, stored *sessions.Record) (*model.User, model.AccessKeyIdentity, error) {
 	noIdentity := model.AccessKeyIdentity{}
@@ -253,7 +253,7 @@ func (r *Revalidator) refreshPerson(ctx context.Context, idp provider.Refresher,
 	}
 	account, err := r.provisioner.FindUser(ctx, stored.Connector, stored.Subject)
 	if errors.As(err, new(*refusal.Refusal)) {
-		// This says nothing of the provider: the user is disabled, and the key is refused meanwhile.
+		// The provider has said nothing: the user is disabled here, and the key is refused meanwhile.
 		return nil, noIdentity, errors.New("the user is disabled")
 	}
 	if err != nil || account == nil || string(account.UID) != stored.UserUID {
@@ -302,7 +302,7 @@ func (r *Revalidator) refreshPerson(ctx context.Context, idp provider.Refresher,
 	return account, keyIdentity, r.provisioner.CreateTeams(ctx, config.Auth, groups)
 }
 
-// updateKeyIdentity writes into the key of a session who the person is now, and since when this is known.
+// updateKeyIdentity writes the current identity of the person into the key of a login, with the time of the answer.
 func (r *Revalidator) updateKeyIdentity(ctx context.Context, key *model.OwnedAccessKey, keyIdentity model.AccessKeyIdentity, now time.Time) error {
 	if key.Spec.Disabled {
 		return nil
@@ -311,15 +311,15 @@ func (r *Revalidator) updateKeyIdentity(ctx context.Context, key *model.OwnedAcc
 	updated.Spec.Identity, updated.Spec.IdentityRefresh = &keyIdentity, &metav1.Time{Time: now}
 	_, err := resource.Update(ctx, r.loginKeys, resource.UpdateInput[*model.OwnedAccessKey]{Caller: revalidator, Name: key.Name, Object: updated, Manager: oauth.ClientID})
 	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
-		// Somebody else has written the key. The next run refreshes it.
+		// Another process has written the key. The next run refreshes it.
 		return nil
 	}
 	return err
 }
 
-// endRefusedLogin ends what a refusal of the provider ends. Some providers keep one refresh token for a person and a client, so that each sign-in
-// replaces the token of the one before: such a refusal says nothing of a person who has signed in again. Then the key of this sign-in
-// ends, and the provider is asked with the token of the later one in the next run.
+// endRefusedLogin ends the credentials that a refusal of the provider affects. Some providers keep one refresh token for a person and a
+// client, so that each login replaces the refresh token of the previous login: such a refusal says nothing of a person who has signed in
+// again. Then the key of this login ends, and the next run refreshes the later session.
 func (r *Revalidator) endRefusedLogin(ctx context.Context, record store.Record, session sessions.Record, key *model.OwnedAccessKey, refusal *refusal.Refusal) error {
 	if !refusal.RefreshTokenOnly {
 		return r.endAllCredentials(ctx, session, key)
@@ -331,15 +331,15 @@ func (r *Revalidator) endRefusedLogin(ctx context.Context, record store.Record, 
 	if later.Name == "" {
 		return r.endAllCredentials(ctx, session, key)
 	}
-	// A write at its revision would take the new refresh token from a process that asks just now.
+	// A write at its revision would discard the new refresh token of a concurrent run.
 	if err := r.sessions.Records.Touch(ctx, later, time.Time{}, dueImmediately); err != nil {
 		return fmt.Errorf("storing that a session is due: %w", err)
 	}
 	return r.endKey(ctx, key)
 }
 
-// findLaterSession returns a session of the same person at the same connector whose sign-in was later, and whose key has not ended. A record
-// without a name: there is none with which the provider can be asked.
+// findLaterSession returns a later session of the same person at the same connector whose key has not ended. A record without a name: there
+// is no session that can be refreshed.
 func (r *Revalidator) findLaterSession(ctx context.Context, record store.Record, session sessions.Record) (store.Record, error) {
 	for other, err := range store.Each(ctx, r.sessions.Records, store.Query{Owners: []string{logins.OwnerName(session.User)}}) {
 		var candidate sessions.Record
@@ -359,7 +359,7 @@ func (r *Revalidator) findLaterSession(ctx context.Context, record store.Record,
 	return store.Record{}, nil
 }
 
-// endAllCredentials ends every credential of a user, and the key of the sign-in: the provider refuses the user.
+// endAllCredentials ends every credential of a user whom the provider refuses, and the key of the login.
 func (r *Revalidator) endAllCredentials(ctx context.Context, session sessions.Record, key *model.OwnedAccessKey) error {
 	_, err := user.SignOutUser(ctx, r.users, resource.SubresourceInput[*model.UserSignOut]{Caller: revalidator, Name: session.User, Manager: oauth.ClientID})
 	if err != nil && !apierrors.IsNotFound(err) {

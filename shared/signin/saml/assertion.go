@@ -21,7 +21,7 @@ const (
 	maxAssertionAge = 10 * time.Minute
 )
 
-// responseCheck is what a response must fit.
+// responseCheck has the expected values of a response.
 type responseCheck struct {
 	// callbackURL is the address that the response names, audience the audience of its assertion, and request the ID of the request that it
 	// answers.
@@ -36,7 +36,7 @@ type responseCheck struct {
 	now            time.Time
 }
 
-// assertion is what was read of the verified part of a response.
+// assertion has the values of the verified assertion of a response.
 type assertion struct {
 	subject    string
 	attributes map[string][]string
@@ -44,13 +44,13 @@ type assertion struct {
 	sessionEnds time.Time
 }
 
-// statusError is a status of the provider that is not a success.
+// statusError is a status of the provider other than success.
 type statusError struct{ status string }
 
 func (r *statusError) Error() string { return "the provider answers " + r.status }
 
-// verify verifies a response, and returns what its assertion says. Errors: refused, and what is wrong with the response, without a value
-// from it. Source: SAML 2.0 Core, 3.3; SAML 2.0 Profiles, 4.1.4.3.
+// verify verifies a response, and returns the values of its assertion. Errors: statusError, and the problem of the response, without a
+// value from it. Source: SAML 2.0 Core, 3.3; SAML 2.0 Profiles, 4.1.4.3.
 func (e responseCheck) verify(text []byte) (*assertion, error) {
 	root, err := parse(text)
 	if err != nil {
@@ -83,8 +83,8 @@ func (e responseCheck) verify(text []byte) (*assertion, error) {
 	return e.checkAssertion(asserted)
 }
 
-// checkStructure refuses a response that does not have one assertion, directly in it, in clear, and signatures directly in these two alone:
-// nothing that could be taken for the signed assertion is anywhere else.
+// checkStructure requires one unencrypted assertion, directly in the response, and signatures directly in these two elements alone: no
+// other element can be mistaken for the signed assertion.
 func checkStructure(root *etree.Element) error {
 	if !hasName(root, protocolNS, "Response") {
 		return errors.New("is not a response")
@@ -176,10 +176,10 @@ func (e responseCheck) checkResponse(root *etree.Element) (*etree.Element, error
 	return asserted, nil
 }
 
-// errOtherRequest says that a response answers no request, or another one.
+// errOtherRequest says that a response answers no request, or another request.
 var errOtherRequest = errors.New("does not answer this request")
 
-// checkAssertion reads a verified assertion.
+// checkAssertion checks a verified assertion, and returns its values.
 func (e responseCheck) checkAssertion(root *etree.Element) (*assertion, error) {
 	if !hasName(root, assertionNS, "Assertion") || root.SelectAttrValue("Version", "") != "2.0" || root.SelectAttrValue("ID", "") == "" {
 		return nil, errors.New("its assertion is not one of SAML 2.0")
@@ -248,7 +248,7 @@ func (e responseCheck) readSessionEnd(statement *etree.Element, result *assertio
 	return nil
 }
 
-// checkConditions checks the time and the audience of an assertion. An unknown condition counts as not fulfilled.
+// checkConditions checks the time and the audience of an assertion. An unknown condition is not met.
 func (e responseCheck) checkConditions(element *etree.Element) error {
 	if err := e.checkValidity(element); err != nil {
 		return err
@@ -301,7 +301,7 @@ func (e responseCheck) checkValidity(element *etree.Element) error {
 	return nil
 }
 
-// checkSubject reads who an assertion is about, and checks that this browser may bring it.
+// checkSubject checks that this browser may present the assertion, and reads the NameID.
 func (e responseCheck) checkSubject(element *etree.Element, result *assertion) error {
 	parts := openChildren(element)
 	id := parts.must(assertionNS, "NameID")
@@ -339,7 +339,7 @@ func (e responseCheck) checkSubject(element *etree.Element, result *assertion) e
 	return nil
 }
 
-// checkConfirmation checks that a subject may be confirmed by whoever brings the assertion, here, now, and as an answer to this request.
+// checkConfirmation checks a bearer confirmation: its recipient, its time and its request.
 func (e responseCheck) checkConfirmation(element *etree.Element) error {
 	if element.SelectAttrValue("Method", "") != bearerMethod {
 		return errors.New("its subject is not confirmed by a bearer")
@@ -383,7 +383,7 @@ func (a *assertion) addAttributes(statement *etree.Element) error {
 	return parts.close()
 }
 
-// parseInstant reads a time. Zero: the element does not have it.
+// parseInstant reads a time. Zero: the element has no such attribute.
 func parseInstant(element *etree.Element, attribute string) (time.Time, error) {
 	text := element.SelectAttrValue(attribute, "")
 	if text == "" {

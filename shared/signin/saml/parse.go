@@ -71,7 +71,7 @@ func scan(text []byte) error {
 	return nil
 }
 
-// scanner is what scan has seen.
+// scanner is the state of scan.
 type scanner struct {
 	depth, roots, elements int
 	prefixes, ids          map[string]bool
@@ -138,6 +138,7 @@ func (s *scanner) attributes(attributes []xml.Attr) error {
 	return nil
 }
 
+// isPlainName reports whether a name and its prefix match namePattern.
 func isPlainName(given xml.Name) bool {
 	return namePattern().MatchString(given.Local) && (given.Space == "" || namePattern().MatchString(given.Space))
 }
@@ -193,14 +194,14 @@ func (c *cursor) close() error {
 	return c.wrong
 }
 
-// trimmedText returns the text of an element without the white space around it: that of a URI or of base64. It must have nothing but a text.
+// trimmedText returns the text of an element without surrounding white space, for URIs and base64. The element must have nothing but text.
 func trimmedText(element *etree.Element) (string, error) {
 	text, err := exactText(element)
 	return strings.TrimSpace(text), err
 }
 
-// exactText returns the text of an element as it is written, for names: two names that differ in white space are two names. It must have nothing
-// but a text.
+// exactText returns the text of an element unchanged, for names: names that differ in white space are different. The element must have
+// nothing but text.
 func exactText(element *etree.Element) (string, error) {
 	var text strings.Builder
 	for _, child := range element.Child {

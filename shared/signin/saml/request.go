@@ -15,13 +15,13 @@ import (
 	"management.platform.sh/shared/model"
 )
 
-// requestID is the ID of the request of a state. The provider repeats it in its response, so that a response fits one state alone.
+// requestID is the ID of the AuthnRequest of a state. The provider repeats it in its response, so that a response fits one state alone.
 func requestID(state string) string {
 	sum := sha256.Sum256([]byte("saml request " + state))
 	return "_" + hex.EncodeToString(sum[:])
 }
 
-// entityID is what the platform calls itself at a provider.
+// entityID is the entity ID of the platform at a provider.
 func entityID(settings *model.SAMLProvider) string {
 	if settings.EntityIssuer != "" {
 		return settings.EntityIssuer
@@ -29,7 +29,7 @@ func entityID(settings *model.SAMLProvider) string {
 	return settings.RedirectURI
 }
 
-// authnRequestURL returns where a browser brings the request of a state. Source: SAML 2.0 Core, 3.4.1; SAML 2.0 Bindings, 3.4.
+// authnRequestURL returns the URL with the AuthnRequest of a state. Source: SAML 2.0 Core, 3.4.1; SAML 2.0 Bindings, 3.4.
 func authnRequestURL(settings *model.SAMLProvider, state string, now time.Time) (string, error) {
 	parsed, err := url.Parse(settings.SSOURL)
 	if err != nil {

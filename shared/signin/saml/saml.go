@@ -27,15 +27,15 @@ import (
 // maxCertificates is how many certificates a provider may have. Each of them is tried.
 const maxCertificates = 8
 
-// Providers are the SAML identity providers of an environment. It implements provider.Provider.
+// Providers are the SAML identity providers of an environment.
 type Providers struct{ env *platform.Environment }
 
 // Open returns the providers of an environment.
 func Open(env *platform.Environment) *Providers { return &Providers{env} }
 
-// AuthorizationURL implements provider.Provider. The request is in the address.
+// AuthorizationURL returns the URL with the AuthnRequest.
 func (p *Providers) AuthorizationURL(_ context.Context, conn provider.Connector, request provider.Request) (string, error) {
-	// Nobody goes there in vain.
+	// Fail before the redirect when no certificate is usable.
 	if _, err := p.signingCertificates(conn.Settings.SAML); err != nil {
 		return "", err
 	}
@@ -46,12 +46,12 @@ func (p *Providers) AuthorizationURL(_ context.Context, conn provider.Connector,
 	return address, nil
 }
 
-// EndSessionURL implements provider.Provider. A session at a SAML provider ends there alone.
+// EndSessionURL is empty: a session at a SAML provider ends there alone.
 func (p *Providers) EndSessionURL(context.Context, provider.Connector) (string, error) {
 	return "", nil
 }
 
-// HandleCallback implements provider.Provider: it reads the response that a browser has posted, as the answer to the request of a state.
+// HandleCallback reads the response that a browser has posted, for the request of a state.
 func (p *Providers) HandleCallback(_ context.Context, conn provider.Connector, callback provider.Response) (provider.Person, error) {
 	saml_ := conn.Settings.SAML
 	encoded, err := oauth.Parameter(callback.Values, "SAMLResponse")
@@ -81,7 +81,7 @@ func (p *Providers) HandleCallback(_ context.Context, conn provider.Connector, c
 	return mapAssertion(saml_, asserted)
 }
 
-// sentence is an error of a response as a sentence. Many of them begin with a verb.
+// sentence returns an error of a response as a sentence. Many errors begin with a verb.
 func sentence(err error) string {
 	switch verb, _, _ := strings.Cut(err.Error(), " "); verb {
 	case "is", "has", "does":
@@ -91,7 +91,8 @@ func sentence(err error) string {
 	}
 }
 
-// signingCertificates returns the certificates that may sign for a provider. None: any response is accepted, signed or not. Errors: refusal.Refusal.
+// signingCertificates returns the certificates that may sign for a provider. None: every response is accepted, signed or not. Errors:
+// signin.Refusal.
 func (p *Providers) signingCertificates(saml_ *model.SAMLProvider) ([]*x509.Certificate, error) {
 	if saml_.InsecureSkipSignatureValidation {
 		if p.env.UnsignedSAML != settings.On && !p.env.LocalSigners {
@@ -125,7 +126,8 @@ func (p *Providers) signingCertificates(saml_ *model.SAMLProvider) ([]*x509.Cert
 	return usable, nil
 }
 
-// mapAssertion returns who an assertion names. Source: Spec 2.7 (usernameAttr, emailAttr, groupsAttr, groupsDelim, allowedGroups, filterGroups).
+// mapAssertion returns the person of an assertion. Source: Spec 2.7 (usernameAttr, emailAttr, groupsAttr, groupsDelim, allowedGroups,
+// filterGroups).
 func mapAssertion(saml_ *model.SAMLProvider, asserted *assertion) (provider.Person, error) {
 	person := provider.Person{Subject: asserted.subject, SessionEnds: asserted.sessionEnds, Claims: slices.Sorted(maps.Keys(asserted.attributes))}
 	for _, one := range []struct {

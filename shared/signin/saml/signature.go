@@ -40,9 +40,9 @@ var (
 // errSignature says that no certificate of the configuration has made a signature. The reason is for nobody.
 var errSignature = errors.New("is not signed by a certificate of the configuration")
 
-// verifySignature returns what one of the certificates has signed of an element that has a signature: it is read from the very bytes whose
-// digest was verified, without the signature. Everything that a signature could be except the one form that SAML has is refused
-// before it is verified. What the signature says about its key is ignored. Source: SAML 2.0 Core, 5.4; ADR-0038.
+// verifySignature returns the signed content of an element: it is parsed from the bytes whose digest was verified, without the signature.
+// Every form of a signature except the SAML profile is refused before verification. The KeyInfo of the signature is ignored. Source: SAML
+// 2.0 Core, 5.4; ADR-0038.
 func verifySignature(element *etree.Element, certificates []*x509.Certificate, now time.Time) (*etree.Element, error) {
 	detached, err := detach(element)
 	if err != nil {
@@ -96,7 +96,7 @@ func verifySignature(element *etree.Element, certificates []*x509.Certificate, n
 	return parse(content)
 }
 
-// detach returns a copy of an element that declares each namespace that its parents declare.
+// detach returns a copy of an element that declares each namespace of its parents.
 func detach(element *etree.Element) (*etree.Element, error) {
 	namespaces, err := etreeutils.NSBuildParentContext(element)
 	if err != nil {
@@ -123,7 +123,7 @@ func canonicalize(element *etree.Element, prefixes string) ([]byte, error) {
 	return text, nil
 }
 
-// signatureOf returns the signature that is directly in an element. Nil: it has none.
+// signatureOf returns the signature directly in an element. Nil: it has none.
 func signatureOf(element *etree.Element) *etree.Element {
 	for _, child := range element.ChildElements() {
 		if hasName(child, signatureNS, dsig.SignatureTag) {
@@ -133,7 +133,7 @@ func signatureOf(element *etree.Element) *etree.Element {
 	return nil
 }
 
-// signedInfo is what a SignedInfo says.
+// signedInfo has the values of a SignedInfo.
 type signedInfo struct {
 	method       x509.SignatureAlgorithm
 	digestMethod crypto.Hash
@@ -142,7 +142,7 @@ type signedInfo struct {
 	infoPrefixes, contentPrefixes string
 }
 
-// readSignedInfo reads a SignedInfo. It refuses all but exactly one reference, to the element with an ID, and other algorithms than those here.
+// readSignedInfo reads a SignedInfo. It requires exactly one reference, to the element with an ID, and accepted algorithms.
 func readSignedInfo(element *etree.Element, id string) (signedInfo, error) {
 	var info signedInfo
 	children := openChildren(element)
@@ -187,7 +187,7 @@ func inclusivePrefixes(method *etree.Element) (string, error) {
 	return listed.SelectAttrValue("PrefixList", ""), openChildren(listed).close()
 }
 
-// decodeBase64 returns the bytes of a text in base64. White space in it means nothing.
+// decodeBase64 returns the bytes of a text in base64. White space in it is ignored.
 func decodeBase64(element *etree.Element) ([]byte, error) {
 	text, err := trimmedText(element)
 	if err != nil {

@@ -19,7 +19,7 @@ import (
 	"management.platform.sh/shared/state/store"
 )
 
-// Resource is the name under which sessions at providers are stored in the state. Clients cannot read it.
+// Resource is the name of sessions at providers in the state. Clients cannot read it.
 const Resource = "signinsessions"
 
 // Sessions returns the state of sessions at providers. Each has the uid of its access key as name. It is due when the provider is asked
@@ -40,7 +40,7 @@ func Open(env *platform.Environment) *Store {
 	return &Store{env: env, Records: Sessions(env), keys: accesskey.Open(env)}
 }
 
-// Seal returns the tokens of a session sealed for an object. Empty: the provider gave nothing with which it could be asked again.
+// Seal returns the tokens of a session, sealed for an object. Empty: the session has no tokens.
 func (s *Store) Seal(ctx context.Context, session provider.Session, uid string) (string, error) {
 	if session.AccessToken == "" && session.RefreshToken == "" {
 		return "", nil
@@ -73,7 +73,7 @@ func (s *Store) Open(ctx context.Context, sealed, uid string) (provider.Session,
 	return provider.Session{AccessToken: secret.String(tokens.Access), RefreshToken: secret.String(tokens.Refresh)}, nil
 }
 
-// Create stores the session of a sign-in for the key that was made, if the provider can be asked again or can end it.
+// Create stores the session of a login for its new key, if the provider can refresh or end the session.
 func (s *Store) Create(ctx context.Context, login *logins.Login, key *model.OwnedAccessKey) error {
 	if login.SealedSession == "" && len(login.LogoutNames) == 0 {
 		return nil
@@ -105,7 +105,8 @@ func (s *Store) Create(ctx context.Context, login *logins.Login, key *model.Owne
 	return nil
 }
 
-// ReadLiveKey returns the key of a session, and when it was used. Nil: it is gone, or another one of the name.
+// ReadLiveKey returns the key of a session, and the time of its last use. Nil: the key is gone, is being deleted, or is another key with
+// this name.
 func (s *Store) ReadLiveKey(ctx context.Context, session Record, uid string) (*model.OwnedAccessKey, time.Time, error) {
 	key, activity, err := s.ReadKey(ctx, session, uid)
 	if err != nil || key == nil || key.DeletionTimestamp != nil {
@@ -114,7 +115,7 @@ func (s *Store) ReadLiveKey(ctx context.Context, session Record, uid string) (*m
 	return key, activity, nil
 }
 
-// ReadKey is keyOf, and returns a key that is being deleted as well.
+// ReadKey is ReadLiveKey, and returns a key that is being deleted as well.
 func (s *Store) ReadKey(ctx context.Context, session Record, uid string) (*model.OwnedAccessKey, time.Time, error) {
 	record, err := s.keys.Store.Get(ctx, session.Key)
 	switch {
@@ -130,7 +131,7 @@ func (s *Store) ReadKey(ctx context.Context, session Record, uid string) (*model
 	return key, record.Activity, nil
 }
 
-// Update writes the record of a session, with its new revision. False: another process was faster, or err has a value.
+// Update writes the record of a session, with its new revision. False: another process has written it first, or err has a value.
 func (s *Store) Update(ctx context.Context, record *store.Record, session Record, err *error) bool {
 	if record.Object, *err = json.Marshal(session); *err != nil {
 		return false
@@ -171,11 +172,12 @@ type tokens struct {
 	Refresh string `json:"refresh,omitempty"`
 }
 
-// sealContext is what a session is sealed for: a user until there is a key, and then the key.
+// sealContext is the context for which the tokens of a session are sealed: the uid of the user until there is a key, and then the uid of
+// the key.
 func sealContext(uid string) string { return Resource + "/" + uid }
 
-// ScheduleRelease lets the next run of Flow.Revalidate give back what belongs to the key of a sign-in that has ended. Without it, a later run does.
-// Errors: those of the store.
+// ScheduleRelease makes the next run of the revalidation release the session of a key that has ended. Without it, a later run does. Errors:
+// those of the store.
 func ScheduleRelease(ctx context.Context, sessions store.Store, key *model.OwnedAccessKey, now time.Time) error {
 	if !accesskey.IsSignInType(key.Spec.Type) {
 		return nil

@@ -13,11 +13,11 @@ import (
 	"management.platform.sh/shared/state/store"
 )
 
-// Sweeper is the caller that deletes the oldest keys of sign-ins, and the keys that did not reach those who asked for them.
+// Sweeper is the caller that deletes the oldest login keys, and keys that were not delivered.
 var Sweeper = identity.New(identity.Owner{Kind: identity.Subject, Name: "exchangetoken"}, []string{identity.Admins})
 
-// deleteOldestKeys deletes the oldest keys of sign-ins of a user beyond the limit, but not the one of a name. A key that is not deleted, because
-// the state fails, goes at the next sign-in. Source: ADR-0032.
+// deleteOldestKeys deletes the oldest login keys of a user beyond the limit, but not the newest one, which has a given name. A key that
+// cannot be deleted now is deleted at the next login. Source: ADR-0032.
 func (e *Endpoint) deleteOldestKeys(ctx context.Context, owner identity.Owner, newest string) {
 	var logins []*model.OwnedAccessKey
 	for record, err := range store.Each(ctx, e.loginKeys.Store, store.Query{Owners: []string{owner.String()}}) {

@@ -42,7 +42,7 @@ func (w Request) makeRefreshKey(login *logins.Login, key *model.OwnedAccessKey) 
 	}
 }
 
-// rotation says which refresh token of a refresh key is good, as it is stored.
+// rotation says which refresh token of a refresh key is current, as it is stored.
 type rotation struct {
 	// PartDigest is the digest of the part that changes, and Before what it was before Refreshed.
 	PartDigest     string    `json:"part"`
@@ -92,7 +92,7 @@ func (e *Endpoint) issueFirstRefreshToken(ctx context.Context, refreshKey *model
 	return response, nil
 }
 
-// rotationExpiry is when the record of a refresh key is not needed any more: after the key itself.
+// rotationExpiry is when the record of a refresh key can be removed: after the key itself.
 func rotationExpiry(refreshKey *model.OwnedAccessKey, now time.Time) time.Time {
 	if end := refreshKey.Status.ExpirationTimestamp; end != nil && !refreshKey.Spec.TTLAfterLastActivity {
 		return end.Add(refreshedKeyLifetime)
@@ -129,12 +129,12 @@ func (e *Endpoint) issueRefreshedKey(ctx context.Context, caller identity.Caller
 	return written.Object, response, part, nil
 }
 
-// Refresh exchanges a refresh token for a new access key and the next refresh token. A refresh token works once. One that was used before
-// ends its refresh key and what came of it. For a minute, the last one can be used again, until the access key of its answer is used: the
-// answer did not arrive, its access key ends, and its refresh token counts as used.
+// Refresh exchanges a refresh token for a new access key and the next refresh token. A refresh token works once. Reuse ends its refresh key
+// and everything issued from it. For a minute, the previous refresh token may be repeated as long as the new access key is unused: then the
+// answer was lost, its access key ends, and its refresh token counts as used.
 //
-// Errors: ErrInvalidRefreshToken, also if the refresh key, or the right of its user to have it, has ended; those of the store and of the keys.
-// Source: RFC 6749, 6; RFC 9700, 4.14.2; ADR-0045.
+// Errors: ErrInvalidRefreshToken, also if the refresh key, or the right of its user to have it, has ended; those of the store and of the
+// keys. Source: RFC 6749, 6; RFC 9700, 4.14.2; ADR-0045.
 func (e *Endpoint) Refresh(ctx context.Context, text secret.String) (Response, error) {
 	recorder := annotations.RecorderOf(ctx)
 	recorder.SetOutcome("refused")
@@ -202,7 +202,7 @@ func (e *Endpoint) rotate(
 	now := e.env.Now()
 	current, obsolete := stored.Keys[:min(1, len(stored.Keys))], stored.Keys[min(1, len(stored.Keys)):]
 	if repeated {
-		// Nobody has got the last key.
+		// The last key was not delivered.
 		current, obsolete = obsolete, current
 	} else {
 		stored.PreviousDigest, stored.RefreshedAt = givenDigest, now
@@ -230,8 +230,8 @@ func (e *Endpoint) rotate(
 	return response, nil
 }
 
-// isLostAnswer reports whether the answer to the last refresh did not arrive: given is the refresh token that it used, and the access key
-// that it made was never used.
+// isLostAnswer reports whether the answer to the last refresh was lost: the request repeats the refresh token of the last refresh, and the
+// access key of its answer was never used.
 func (e *Endpoint) isLostAnswer(ctx context.Context, stored rotation, givenDigest string) (bool, error) {
 	if !oauth.EqualSecrets(stored.PreviousDigest, givenDigest) || !e.env.Now().Before(stored.RefreshedAt.Add(repeatWindow)) || len(stored.Keys) == 0 {
 		return false, nil
@@ -258,7 +258,8 @@ func (e *Endpoint) readRotation(ctx context.Context, refreshKey *model.OwnedAcce
 	return record, nil
 }
 
-// LastActivity returns when a key of a sign-in was used, which is at activity itself: a refresh key is used by what it made.
+// LastActivity returns the time of the last use of a login key, given its own activity. The use of an access key counts as use of the
+// refresh key that issued it.
 func (e *Endpoint) LastActivity(ctx context.Context, key *model.OwnedAccessKey, activity time.Time) (time.Time, error) {
 	if key.Spec.Type != model.AccessKeyTypeOIDCRefreshToken {
 		return activity, nil
@@ -284,7 +285,8 @@ func (e *Endpoint) LastActivity(ctx context.Context, key *model.OwnedAccessKey, 
 	return activity, nil
 }
 
-// endReusedRefreshKey ends a refresh key of which two programs have a refresh token, and returns ErrInvalidRefreshToken, or why it has not ended.
+// endReusedRefreshKey ends a refresh key whose refresh token was used twice, and returns ErrInvalidRefreshToken, or why the key has not
+// ended.
 func (e *Endpoint) endReusedRefreshKey(ctx context.Context, refreshKey *model.OwnedAccessKey, record store.Record) error {
 	recorder := annotations.RecorderOf(ctx)
 	recorder.SetOutcome("refresh_token_reused")
@@ -300,7 +302,7 @@ func (e *Endpoint) endReusedRefreshKey(ctx context.Context, refreshKey *model.Ow
 	return ErrInvalidRefreshToken
 }
 
-// translateUnauthorized returns ErrInvalidRefreshToken for a refresh key that does not work, and any other error as it is.
+// translateUnauthorized returns ErrInvalidRefreshToken for a refresh key that does not work, and every other error unchanged.
 func translateUnauthorized(err error) error {
 	if apierrors.IsUnauthorized(err) {
 		return ErrInvalidRefreshToken
@@ -308,7 +310,7 @@ func translateUnauthorized(err error) error {
 	return err
 }
 
-// translateNotFound returns ErrInvalidRefreshToken for what is not in the state, and any other error with what was tried.
+// translateNotFound returns ErrInvalidRefreshToken for a missing record, and wraps every other error with the action.
 func translateNotFound(err error, action string) error {
 	if errors.Is(err, store.ErrNotFound) {
 		return ErrInvalidRefreshToken

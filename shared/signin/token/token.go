@@ -48,7 +48,7 @@ func Open(env *platform.Environment) *Endpoint {
 	}
 }
 
-// Response is what a program gets for a code.
+// Response is the successful answer to a token request. Source: RFC 6749, 5.1.
 type Response struct {
 	// Key is the access key, and Name that of its object.
 	Key     secret.String
@@ -76,7 +76,7 @@ func newResponse(key *model.OwnedAccessKey) Response {
 // ErrInvalidGrant says that a code, or what proves that the program asked for it, is not valid, or not any more.
 var ErrInvalidGrant = errors.New("the code is not valid any more, or not for this program")
 
-// Request is what a program asks for when it fetches the key of a sign-in.
+// Request has the optional parameters of a token request.
 type Request struct {
 	// Scope is what the program gets of the scopes that it asks for. Nil: it asks for none, and gets those for which it asked with the code.
 	Scope *string
@@ -84,7 +84,7 @@ type Request struct {
 	Nonce string
 }
 
-// ParseRequest returns what the parameters scope and nonce of a program say. False: the nonce is not one.
+// ParseRequest reads the parameters scope and nonce. False: the nonce is not valid.
 func ParseRequest(scope, nonce string) (Request, bool) {
 	return Request{Scope: oauth.GrantedScope(scope), Nonce: nonce}, nonce == "" || oauth.IsUnreserved(nonce, 1, 128)
 }
@@ -92,10 +92,11 @@ func ParseRequest(scope, nonce string) (Request, bool) {
 // wantsRefreshToken reports whether the program gets a refresh token.
 func (w Request) wantsRefreshToken() bool { return w.Scope != nil && *w.Scope == oauth.OfflineAccess }
 
-// RedeemCode makes the key of a sign-in. A code works once, whether or not the rest of the request is right. If the program uses it again, the
-// key ends.
+// RedeemCode exchanges an authorization code for an access key. A code works once, whether or not the rest of the request is right. If the
+// program uses the code again, the key ends.
 //
-// Errors: ErrInvalidGrant, also if the user is gone, disabled or has signed out since; those of the store and of the keys. Source: RFC 6749, 4.1.2.
+// Errors: ErrInvalidGrant, also if the user is gone, disabled or has signed out since; those of the store and of the keys. Source: RFC
+// 6749, 4.1.2.
 func (e *Endpoint) RedeemCode(ctx context.Context, code, verifier, redirect string, request Request) (Response, error) {
 	recorder := annotations.RecorderOf(ctx)
 	recorder.SetOutcome("refused")
@@ -112,7 +113,7 @@ func (e *Endpoint) RedeemCode(ctx context.Context, code, verifier, redirect stri
 	}
 	recorder.SetUser(login.User)
 	recorder.SetConnector(login.Identity.Connector)
-	// The code alone is no proof: it has been in an address.
+	// The code alone proves nothing: it has been in a URL.
 	proved := oauth.IsUnreserved(verifier, 43, 128) && oauth.EqualSecrets(oauth.S256(verifier), login.AuthRequest.CodeChallenge) && oauth.EqualSecrets(redirect, login.AuthRequest.RedirectURI)
 	unredeemed := login.Stage == logins.StageConsented
 	if unredeemed {
@@ -133,9 +134,9 @@ func (e *Endpoint) RedeemCode(ctx context.Context, code, verifier, redirect stri
 	return response, err
 }
 
-// endReusedCode ends the key of a sign-in whose code a program uses again, and returns ErrInvalidGrant, or why the key has not ended. The program has
-// lost an answer that somebody may have, or two programs have the code and its verifier. A key that is being made does not reach its
-// program. Source: RFC 6749, 4.1.2.
+// endReusedCode ends the key of a login whose code a program uses again, and returns ErrInvalidGrant, or why the key has not ended. Either
+// an answer was lost that a third party may have, or two programs have the code and its verifier. A key that is still being created does
+// not reach its program. Source: RFC 6749, 4.1.2.
 func (e *Endpoint) endReusedCode(ctx context.Context, name string) error {
 	recorder := annotations.RecorderOf(ctx)
 	record, err := e.logins.Records.Get(ctx, name)
@@ -166,8 +167,8 @@ func (e *Endpoint) endReusedCode(ctx context.Context, name string) error {
 	return ErrInvalidGrant
 }
 
-// IssueKey makes the key of a sign-in that is used, with its record. Errors: ErrInvalidGrant if the user is gone or disabled, or has signed out
-// since, here or at the provider, or if the code was used again; those of the store and of the keys.
+// IssueKey creates the key of a redeemed login. Errors: ErrInvalidGrant if the user is gone or disabled, has signed out since, here or at
+// the provider, or if the code was used again; those of the store and of the keys.
 func (e *Endpoint) IssueKey(ctx context.Context, record *store.Record, login *logins.Login, request Request) (Response, error) {
 	recorder := annotations.RecorderOf(ctx)
 	if request.Scope == nil {
@@ -204,7 +205,7 @@ func (e *Endpoint) IssueKey(ctx context.Context, record *store.Record, login *lo
 		// The provider could not end the key.
 		return Response{}, e.withdrawKey(ctx, written.Object, err)
 	}
-	// Whoever ends the sign-in marks the record before they look for the key or its session. Either they find it, or this write fails.
+	// A logout marks the record before it looks for the key or its session. Either it finds the key, or this write fails.
 	reference := keyReference(written.Object)
 	login.Key = &reference
 	if err := e.logins.Update(ctx, record, *login); logins.IsConflict(err) {
@@ -229,7 +230,7 @@ func (e *Endpoint) IssueKey(ctx context.Context, record *store.Record, login *lo
 	return response, nil
 }
 
-// newLoginKey returns the key of a sign-in. Source: Spec 2.5 (type, ttl, identity).
+// newLoginKey returns the key of a login before it is created. Source: Spec 2.5 (type, ttl, identity).
 func (e *Endpoint) newLoginKey(login *logins.Login) *model.OwnedAccessKey {
 	_, ttl := accesskey.LimitSeconds(e.env.Config())
 	if remaining := login.SessionEnds - e.env.Now().Unix(); login.SessionEnds != 0 && (ttl <= 0 || remaining < ttl) {
@@ -268,8 +269,8 @@ func keyDescription(login *logins.Login) string {
 	}
 }
 
-// withdrawKey deletes a key that nobody has got, and returns why. A key that is not deleted, because the state fails, has a text that nobody
-// knows.
+// withdrawKey deletes a key that was not delivered, and returns the given error. If the deletion fails, the key stays with a text that was
+// never delivered.
 func (e *Endpoint) withdrawKey(ctx context.Context, key *model.OwnedAccessKey, why error) error {
 	if err := resource.Revoke(context.WithoutCancel(ctx), e.keys, Sweeper, key); err != nil {
 		e.env.Log.ErrorContext(ctx, "deleting the key of a sign-in that has failed", "key", key.Name, "error", err)

@@ -36,7 +36,7 @@ const (
 	Parameter = "trial"
 )
 
-// ErrUnknown says that there is no such trial, or not any more, or not of this owner.
+// ErrUnknown says that there is no such trial, that it has expired, or that it belongs to another owner.
 var ErrUnknown = errors.New("the trial is not known, or has expired, or its report was given before")
 
 // Trials are the sign-ins on trial of an environment, for their owners. It is safe for concurrent use.
@@ -50,7 +50,7 @@ func Open(env *platform.Environment) *Trials {
 	return &Trials{env: env, records: logins.Open(env).Records}
 }
 
-// Trial is a trial for which nobody has signed in.
+// Trial is a trial that was started.
 type Trial struct {
 	// Address is where a person signs in. It contains the State.
 	Address string
@@ -60,8 +60,8 @@ type Trial struct {
 	Expires time.Time
 }
 
-// Begin stores a trial at a connector, for ten minutes. Owner is the caller of the API who begins it; empty: it is a program with the state. An
-// owner has at most limits.SignInTrials.
+// Begin stores a trial at a connector, for ten minutes. Owner is the caller of the API who starts it; empty: the owner is a program with
+// access to the state. An owner has at most limits.SignInTrials.
 //
 // Errors: Refusal; those of the store.
 func (t *Trials) Begin(ctx context.Context, id, owner string) (Trial, error) {
@@ -91,7 +91,7 @@ func (t *Trials) Begin(ctx context.Context, id, owner string) (Trial, error) {
 	return trial, nil
 }
 
-// trialOwnerName is the owner of the trials of a caller of the API; empty: of a program with the state.
+// trialOwnerName is the owner of the trials of a caller of the API; an empty caller is a program with access to the state.
 func trialOwnerName(caller string) string {
 	if caller == "" {
 		return trialOwnerPrefix
@@ -99,15 +99,15 @@ func trialOwnerName(caller string) string {
 	return trialOwnerPrefix + "/" + caller
 }
 
-// Report returns the report of a trial that its owner has begun, and when the trial ends. Nil: nobody has signed in yet.
+// Report returns the report of a trial, and when the trial ends. Nil: no person has signed in yet.
 //
-// Errors: a Refusal that is ErrUnknown; those of the store.
+// Errors: a Refusal with the cause ErrUnknown; those of the store.
 func (t *Trials) Report(ctx context.Context, state, owner string) (*model.SignInTrialReport, time.Time, error) {
 	report, record, err := t.readReport(ctx, state, owner)
 	return report, record.Expires, err
 }
 
-// End is Report, and removes a trial that has a report: a report is given once.
+// End is Report, and removes a trial that has a report: a report is returned once.
 func (t *Trials) End(ctx context.Context, state, owner string) (*model.SignInTrialReport, time.Time, error) {
 	report, record, err := t.readReport(ctx, state, owner)
 	if err != nil || report == nil {
@@ -185,8 +185,8 @@ func OpenReporter(env *platform.Environment) *Reporter {
 	return &Reporter{env: env, trials: Open(env), provisioner: provisioning.Open(env), directory: directory.Open(env)}
 }
 
-// Complete stores the report of a trial: of a person, or of why the provider's answer was refused. Errors: refused; Refusal if no trial waits for that
-// state; those of the store.
+// Complete stores the report of a trial: about a person, or about the cause for which the response of the provider was refused. Errors: the
+// cause; a Refusal if no trial waits for this state; those of the store.
 func (r *Reporter) Complete(ctx context.Context, conn provider.Connector, state string, person provider.Person, cause error) error {
 	recorder := annotations.RecorderOf(ctx)
 	record, login, err := r.trials.findTrial(ctx, state)

@@ -18,7 +18,7 @@ import (
 // maxPages bounds how many pages of a list are read. A longer list is refused, since nobody knows what the rest says.
 const maxPages = 20
 
-// API is an API of a connector, asked with the token of a person or of a service.
+// API is an API of a provider, called with the token of a person or of a service.
 type API struct {
 	Client *http.Client
 	// Base is its address, without a slash at its end.
@@ -35,7 +35,7 @@ func (a API) Get(ctx context.Context, path string, into any) error {
 	return err
 }
 
-// GetAccount is Get of the account to which the token belongs. A server that forbids that has suspended or blocked the account: the person is
+// GetAccount is Get for the account of the token. A server that forbids the request has suspended or blocked the account: the person is
 // refused.
 func (a API) GetAccount(ctx context.Context, path string, into any) error {
 	a.refusesOnForbidden = true
@@ -52,8 +52,8 @@ func (a API) Post(ctx context.Context, path string, object, into any) error {
 	return err
 }
 
-// GetPages reads a list at a path page by page. The address of the next page is that of the header Link, and must be one of this API.
-// Errors: refusal.Refusal, also for a list with too many pages.
+// GetPages reads a list at a path page by page. The URL of the next page is in the header Link, and must be a URL of this API. Errors:
+// signin.Refusal, also for a list with too many pages.
 func GetPages[T any](ctx context.Context, api API, path string) ([]T, error) {
 	var all []T
 	for address, count := api.Base+path, 0; address != ""; count++ {
@@ -73,7 +73,7 @@ func GetPages[T any](ctx context.Context, api API, path string) ([]T, error) {
 	return all, nil
 }
 
-// nextPage returns the address of the next page. Empty: there is none. Source: RFC 8288.
+// nextPage returns the URL of the next page. Empty: there is none. Source: RFC 8288.
 func nextPage(header http.Header) string {
 	for link := range strings.SplitSeq(header.Get("Link"), ",") {
 		address, parameters, _ := strings.Cut(link, ";")
@@ -116,13 +116,12 @@ func (a API) send(ctx context.Context, method, address string, body []byte, into
 	return answer.Header, nil
 }
 
-// Text is a text that decides nothing: a value of another type is left out.
+// Text is a text on which nothing depends: a value of another type is left out.
 type Text struct {
 	Value      string
 	Unreadable bool
 }
 
-// UnmarshalJSON implements json.Unmarshaler.
 func (t *Text) UnmarshalJSON(encoded []byte) error {
 	if json.Unmarshal(encoded, &t.Value) != nil {
 		t.Value, t.Unreadable = "", true
@@ -141,7 +140,7 @@ func UnreadableNames(texts map[string]Text) []string {
 	return names
 }
 
-// TranslateServiceError returns an error about a service account, which says nothing of the person: nobody is refused for it.
+// TranslateServiceError translates an error about a service account, which says nothing of the person: the person is not refused.
 func TranslateServiceError(err error) error {
 	var cause *refusal.Refusal
 	if errors.As(err, &cause) && cause.IsDefinite() {

@@ -37,7 +37,7 @@ const (
 	maxAnswer = 1 << 20
 )
 
-// Trust says which servers a client believes.
+// Trust says which server certificates a client accepts.
 type Trust struct {
 	// CAFile is the path of root certificates in PEM format. Empty: those of the system.
 	CAFile string
@@ -47,7 +47,7 @@ type Trust struct {
 	Insecure bool
 }
 
-// NewClient returns a client for a connector. Errors: refusal.Refusal if the certificates cannot be read.
+// NewClient returns a client for a connector. Errors: signin.Refusal if the certificates cannot be read.
 func NewClient(env *platform.Environment, trust Trust) (*http.Client, error) {
 	settings := &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: trust.Insecure} //nolint:gosec // the configuration says so
 	if trust.CAFile != "" {
@@ -73,8 +73,8 @@ func NewClient(env *platform.Environment, trust Trust) (*http.Client, error) {
 	}, nil
 }
 
-// boundedTransport reads no more than maxAnswer of each answer, and sends nothing without TLS. An answer of a server that cannot answer now is an
-// error, whatever the request was about.
+// boundedTransport reads no more than maxAnswer of each answer, and sends nothing without TLS. An answer of a server that cannot answer now
+// is an error, whatever the request was.
 type boundedTransport struct{ next http.RoundTripper }
 
 func (b boundedTransport) RoundTrip(request *http.Request) (*http.Response, error) {
@@ -124,8 +124,8 @@ func wholeSeconds(text []byte) []byte {
 	return edited
 }
 
-// isTemporary reports whether a server cannot answer now. Some servers answer 403 to somebody who asks too often.
-// Source: RFC 6585, 4; RFC 9110, 15.6; ADR-0031.
+// isTemporary reports whether a server cannot answer now. Some servers answer 403 to a client that sends too many requests. Source: RFC
+// 6585, 4; RFC 9110, 15.6; ADR-0031.
 func isTemporary(answer *http.Response) bool {
 	switch {
 	case answer.StatusCode == http.StatusTooManyRequests, answer.StatusCode >= http.StatusInternalServerError:
@@ -150,18 +150,18 @@ func (tooLarge) Read([]byte) (int, error) {
 	return 0, errors.New("the answer of the provider is too large")
 }
 
-// grantErrors are the errors of a token endpoint that are about the code or the token that was sent. Others are about the client. The last
-// one is that of a code host.
+// grantErrors are the errors of a token endpoint about the code or the token in the request. Other errors are about the client. The last
+// error is a code host's own.
 var grantErrors = []string{"invalid_grant", "access_denied", "bad_verification_code"}
 
-// errorCode matches the errors of token endpoints. Anything else may be a secret. Source: RFC 6749, 5.2 and 11.4.
+// errorCode matches the error codes of token endpoints. Any other text may be a secret. Source: RFC 6749, 5.2 and 11.4.
 var errorCode = lazyregexp.New(`^[a-z]+(_[a-z]+)*$`)
 
-// unknownTokenErrors are the errors with which token endpoints of some servers say that they do not know a refresh token: their sessions end without
-// the error invalid_grant that RFC 6749, 5.2, asks for. Empty: there is no error in the answer.
+// unknownTokenErrors are the errors with which some token endpoints refuse an unknown refresh token, in place of invalid_grant (RFC 6749,
+// 5.2). Empty: the answer has no error.
 var unknownTokenErrors = []string{"invalid_request", ""}
 
-// TranslateError says why a request to a provider has no good answer. The text of the error may quote the answer: it is for nobody.
+// TranslateError returns the Refusal for a failed request to a provider. The text of the error may quote the answer, and is dropped.
 func TranslateError(err error) error {
 	var sent *url.Error
 	var retrieved *oauth2.RetrieveError
@@ -229,7 +229,7 @@ func failureReason(err error) string {
 	}
 }
 
-// ReadFile returns the content of a file that the settings of a connector name. Errors: refusal.Refusal.
+// ReadFile returns the content of a file that the settings of a connector name. Errors: signin.Refusal.
 func ReadFile(path string) ([]byte, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -238,8 +238,8 @@ func ReadFile(path string) ([]byte, error) {
 	return text, nil
 }
 
-// RefreshTokens exchanges the refresh token of a session. The new session is kept before it is returned. A session without a refresh token is
-// returned as it is. Errors: refusal.Refusal; that of keep.
+// RefreshTokens redeems the refresh token of a session. The new session is saved before RefreshTokens returns. A session without a refresh
+// token is returned unchanged. Errors: signin.Refusal; those of save.
 func RefreshTokens(ctx context.Context, client *http.Client, config *oauth2.Config, session provider.Session, save func(provider.Session) error) (*oauth2.Token, error) {
 	if session.RefreshToken == "" {
 		return &oauth2.Token{AccessToken: session.AccessToken.Reveal(), TokenType: "Bearer"}, nil
