@@ -36,8 +36,8 @@ type codeHost struct {
 	fetchPerson func(ctx context.Context, api upstream.API, one provider.Connector) (provider.Person, error)
 }
 
-// parsed returns the code host of a connector. Errors: refusal.Refusal.
-func (p *codeHost) parsed(conn provider.Connector) (host, error) {
+// resolveHost returns the code host of a connector. Errors: refusal.Refusal.
+func (p *codeHost) resolveHost(conn provider.Connector) (host, error) {
 	target, trust := p.host(conn)
 	if parsed, err := url.Parse(target.config.Endpoint.AuthURL); err != nil || parsed.Scheme != "https" || parsed.Host == "" {
 		return host{}, refusal.Misconfigured("the address of the provider is not an https URL")
@@ -50,7 +50,7 @@ func (p *codeHost) parsed(conn provider.Connector) (host, error) {
 }
 
 func (p *codeHost) AuthorizationURL(_ context.Context, conn provider.Connector, request provider.Request) (string, error) {
-	target, err := p.parsed(conn)
+	target, err := p.resolveHost(conn)
 	if err != nil {
 		return "", err
 	}
@@ -62,7 +62,7 @@ func (p *codeHost) HandleCallback(ctx context.Context, conn provider.Connector, 
 	if err != nil {
 		return provider.Person{}, err
 	}
-	target, err := p.parsed(conn)
+	target, err := p.resolveHost(conn)
 	if err != nil {
 		return provider.Person{}, err
 	}
@@ -79,7 +79,7 @@ func (p *codeHost) HandleCallback(ctx context.Context, conn provider.Connector, 
 }
 
 func (p *codeHost) Refresh(ctx context.Context, conn provider.Connector, session provider.Session, save func(provider.Session) error) (provider.Person, error) {
-	target, err := p.parsed(conn)
+	target, err := p.resolveHost(conn)
 	if err != nil {
 		return provider.Person{}, err
 	}

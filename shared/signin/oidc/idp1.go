@@ -61,7 +61,7 @@ func (p IDP1) HandleCallback(ctx context.Context, conn provider.Connector, callb
 	if err != nil {
 		return provider.Person{}, err
 	}
-	return p.person(ctx, conn, config, response)
+	return p.identify(ctx, conn, config, response)
 }
 
 func (p IDP1) Refresh(ctx context.Context, conn provider.Connector, session provider.Session, save func(provider.Session) error) (provider.Person, error) {
@@ -70,11 +70,11 @@ func (p IDP1) Refresh(ctx context.Context, conn provider.Connector, session prov
 	if err != nil {
 		return provider.Person{}, err
 	}
-	return p.person(ctx, conn, config, response)
+	return p.identify(ctx, conn, config, response)
 }
 
-// person returns the person of an answer, if the settings admit them.
-func (p IDP1) person(ctx context.Context, conn provider.Connector, config providerConfig, response providerResponse) (provider.Person, error) {
+// identify returns the person of an answer, if the settings admit them.
+func (p IDP1) identify(ctx context.Context, conn provider.Connector, config providerConfig, response providerResponse) (provider.Person, error) {
 	person, err := response.person(config.OIDCProvider)
 	if err != nil {
 		return provider.Person{}, err

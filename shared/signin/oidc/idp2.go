@@ -61,7 +61,7 @@ func (p IDP2) HandleCallback(ctx context.Context, conn provider.Connector, callb
 	if err != nil {
 		return provider.Person{}, err
 	}
-	return p.person(ctx, conn, config, response)
+	return p.identify(ctx, conn, config, response)
 }
 
 func (p IDP2) Refresh(ctx context.Context, conn provider.Connector, session provider.Session, save func(provider.Session) error) (provider.Person, error) {
@@ -70,12 +70,12 @@ func (p IDP2) Refresh(ctx context.Context, conn provider.Connector, session prov
 	if err != nil {
 		return provider.Person{}, err
 	}
-	return p.person(ctx, conn, config, response)
+	return p.identify(ctx, conn, config, response)
 }
 
-// person returns the person of an answer, if the settings admit them. Their ID is that of the tenant with that of the account there. The
+// identify returns the person of an answer, if the settings admit them. Their ID is that of the tenant with that of the account there. The
 // provider lets people choose their email addresses, so none is verified.
-func (p IDP2) person(ctx context.Context, conn provider.Connector, config providerConfig, response providerResponse) (provider.Person, error) {
+func (p IDP2) identify(ctx context.Context, conn provider.Connector, config providerConfig, response providerResponse) (provider.Person, error) {
 	person, err := response.person(config.OIDCProvider)
 	if err != nil {
 		return provider.Person{}, err

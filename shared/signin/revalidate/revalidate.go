@@ -46,8 +46,8 @@ const (
 // dueImmediately is the due time of a session whose provider is asked whether or not its key was used.
 var dueImmediately = time.Unix(1, 0)
 
-// revalidator is the caller who writes users and keys when a provider was asked again.
-var revalidator = identity.New(identity.Owner{Kind: identity.Subject, Name: "revalidatelogins"}, []string{identity.Admins})
+// revalidatingCaller is the caller who writes users and keys when a provider was asked again.
+var revalidatingCaller = identity.New(identity.Owner{Kind: identity.Subject, Name: "revalidatelogins"}, []string{identity.Admins})
 
 // Revalidator asks providers again about people who have signed in. It is safe for concurrent use.
 type Revalidator struct {
@@ -309,7 +309,7 @@ func (r *Revalidator) updateKeyIdentity(ctx context.Context, key *model.OwnedAcc
 	}
 	updated := key.DeepCopy()
 	updated.Spec.Identity, updated.Spec.IdentityRefresh = &keyIdentity, &metav1.Time{Time: now}
-	_, err := resource.Update(ctx, r.loginKeys, resource.UpdateInput[*model.OwnedAccessKey]{Caller: revalidator, Name: key.Name, Object: updated, Manager: oauth.ClientID})
+	_, err := resource.Update(ctx, r.loginKeys, resource.UpdateInput[*model.OwnedAccessKey]{Caller: revalidatingCaller, Name: key.Name, Object: updated, Manager: oauth.ClientID})
 	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
 		// Another process has written the key. The next run refreshes it.
 		return nil
@@ -361,7 +361,7 @@ func (r *Revalidator) findLaterSession(ctx context.Context, record store.Record,
 
 // endAllCredentials ends every credential of a user whom the provider refuses, and the key of the login.
 func (r *Revalidator) endAllCredentials(ctx context.Context, session sessions.Record, key *model.OwnedAccessKey) error {
-	_, err := user.SignOutUser(ctx, r.users, resource.SubresourceInput[*model.UserSignOut]{Caller: revalidator, Name: session.User, Manager: oauth.ClientID})
+	_, err := user.SignOutUser(ctx, r.users, resource.SubresourceInput[*model.UserSignOut]{Caller: revalidatingCaller, Name: session.User, Manager: oauth.ClientID})
 	if err != nil && !apierrors.IsNotFound(err) {
 		return err
 	}
@@ -370,7 +370,7 @@ func (r *Revalidator) endAllCredentials(ctx context.Context, session sessions.Re
 
 // endKey ends the key of a sign-in.
 func (r *Revalidator) endKey(ctx context.Context, key *model.OwnedAccessKey) error {
-	_, err := resource.Delete(ctx, r.keys, resource.DeleteInput{Caller: revalidator, Name: key.Name, UID: key.UID})
+	_, err := resource.Delete(ctx, r.keys, resource.DeleteInput{Caller: revalidatingCaller, Name: key.Name, UID: key.UID})
 	if err != nil && !apierrors.IsNotFound(err) {
 		return err
 	}
