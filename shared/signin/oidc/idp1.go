@@ -51,7 +51,7 @@ func (p IDP1) AuthorizationURL(ctx context.Context, conn provider.Connector, req
 	return p.authorizationURL(ctx, p.config(conn), conn.Fingerprint(), request)
 }
 
-// EndSessionURL implements provider.Provider: the provider has no address at which a session ends.
+// EndSessionURL is empty: Google has no end-session endpoint.
 func (IDP1) EndSessionURL(context.Context, provider.Connector) (string, error) { return "", nil }
 
 // HandleCallback identifies the person. Their domain is the claim hd, and no email address replaces it.
@@ -73,7 +73,7 @@ func (p IDP1) Refresh(ctx context.Context, conn provider.Connector, session prov
 	return p.identify(ctx, conn, config, response)
 }
 
-// identify returns the person of an answer, if the settings admit them.
+// identify returns the person of a response, if the settings admit them.
 func (p IDP1) identify(ctx context.Context, conn provider.Connector, config providerConfig, response providerResponse) (provider.Person, error) {
 	person, err := response.person(config.OIDCProvider)
 	if err != nil {
@@ -90,7 +90,7 @@ func (p IDP1) identify(ctx context.Context, conn provider.Connector, config prov
 	return person, err
 }
 
-// readDirectoryGroups returns the groups of a person, by their addresses, from the directory. Errors: signin.Refusal.
+// readDirectoryGroups returns the groups of a person, by their addresses, from the directory. Errors: refusal.Refusal.
 func (p IDP1) readDirectoryGroups(ctx context.Context, settings *model.IDP1Provider, response providerResponse, subject string) ([]string, error) {
 	text, err := upstream.ReadFile(settings.ServiceAccountFilePath)
 	if err != nil {

@@ -52,7 +52,7 @@ func (p IDP2) AuthorizationURL(ctx context.Context, conn provider.Connector, req
 	return p.authorizationURL(ctx, p.config(conn), conn.Fingerprint(), request)
 }
 
-// EndSessionURL implements provider.Provider: a session at the provider is that of all its applications, and goes on.
+// EndSessionURL is empty: a session at Microsoft belongs to all its applications, and goes on.
 func (IDP2) EndSessionURL(context.Context, provider.Connector) (string, error) { return "", nil }
 
 func (p IDP2) HandleCallback(ctx context.Context, conn provider.Connector, callback provider.Response) (provider.Person, error) {
@@ -73,8 +73,8 @@ func (p IDP2) Refresh(ctx context.Context, conn provider.Connector, session prov
 	return p.identify(ctx, conn, config, response)
 }
 
-// identify returns the person of an answer, if the settings admit them. Their ID is that of the tenant with that of the account there. The
-// provider lets people choose their email addresses, so none is verified.
+// identify returns the person of a response, if the settings admit them. Their ID is the ID of the tenant with the ID of the account there.
+// Microsoft lets people choose their email addresses, so none is verified.
 func (p IDP2) identify(ctx context.Context, conn provider.Connector, config providerConfig, response providerResponse) (provider.Person, error) {
 	person, err := response.person(config.OIDCProvider)
 	if err != nil {

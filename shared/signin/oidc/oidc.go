@@ -93,7 +93,7 @@ type providerConfig struct {
 	authOptions []oauth2.AuthCodeOption
 }
 
-// discover returns the provider of a connector. Its metadata are at most ten minutes old. Errors: signin.Refusal.
+// discover returns the provider of a connector. Its metadata are at most ten minutes old. Errors: refusal.Refusal.
 func (p *Providers) discover(ctx context.Context, config providerConfig, key string) (*discoveredProvider, error) {
 	p.mu.Lock()
 	cached := p.cached[key]
@@ -397,7 +397,7 @@ func (p *Providers) readClaims(ctx context.Context, idp *discoveredProvider, con
 	return providerResponse{claims, tokens, idp}, nil
 }
 
-// userInfo fetches the UserInfo of an access token. Errors: signin.Refusal, definite if the provider refuses the token. Source: OpenID
+// userInfo fetches the UserInfo of an access token. Errors: refusal.Refusal, definite if the provider refuses the token. Source: OpenID
 // Connect Core 1.0, 5.3; RFC 6750, 3.1.
 func (p *discoveredProvider) userInfo(ctx context.Context, tokens *oauth2.Token) (*goidc.UserInfo, error) {
 	transport := &readableInfo{next: p.client.Transport}

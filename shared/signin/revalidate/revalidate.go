@@ -46,7 +46,7 @@ const (
 // dueImmediately is the due time of a session whose provider is asked whether or not its key was used.
 var dueImmediately = time.Unix(1, 0)
 
-// revalidatingCaller is the caller who writes users and keys when a provider was asked again.
+// revalidatingCaller is the caller that writes users and keys after a provider has answered.
 var revalidatingCaller = identity.New(identity.Owner{Kind: identity.Subject, Name: "revalidatelogins"}, []string{identity.Admins})
 
 // Revalidator asks providers again about people who have signed in. It is safe for concurrent use.

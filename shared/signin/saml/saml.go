@@ -92,7 +92,7 @@ func sentence(err error) string {
 }
 
 // signingCertificates returns the certificates that may sign for a provider. None: every response is accepted, signed or not. Errors:
-// signin.Refusal.
+// refusal.Refusal.
 func (p *Providers) signingCertificates(saml_ *model.SAMLProvider) ([]*x509.Certificate, error) {
 	if saml_.InsecureSkipSignatureValidation {
 		if p.env.UnsignedSAML != settings.On && !p.env.LocalSigners {

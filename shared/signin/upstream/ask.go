@@ -53,7 +53,7 @@ func (a API) Post(ctx context.Context, path string, object, into any) error {
 }
 
 // GetPages reads a list at a path page by page. The URL of the next page is in the header Link, and must be a URL of this API. Errors:
-// signin.Refusal, also for a list with too many pages.
+// refusal.Refusal, also for a list with too many pages.
 func GetPages[T any](ctx context.Context, api API, path string) ([]T, error) {
 	var all []T
 	for address, count := api.Base+path, 0; address != ""; count++ {

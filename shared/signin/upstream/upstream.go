@@ -47,7 +47,7 @@ type Trust struct {
 	Insecure bool
 }
 
-// NewClient returns a client for a connector. Errors: signin.Refusal if the certificates cannot be read.
+// NewClient returns a client for a connector. Errors: refusal.Refusal if the certificates cannot be read.
 func NewClient(env *platform.Environment, trust Trust) (*http.Client, error) {
 	settings := &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: trust.Insecure} //nolint:gosec // the configuration says so
 	if trust.CAFile != "" {
@@ -229,7 +229,7 @@ func failureReason(err error) string {
 	}
 }
 
-// ReadFile returns the content of a file that the settings of a connector name. Errors: signin.Refusal.
+// ReadFile returns the content of a file that the settings of a connector name. Errors: refusal.Refusal.
 func ReadFile(path string) ([]byte, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -239,7 +239,7 @@ func ReadFile(path string) ([]byte, error) {
 }
 
 // RefreshTokens redeems the refresh token of a session. The new session is saved before RefreshTokens returns. A session without a refresh
-// token is returned unchanged. Errors: signin.Refusal; those of save.
+// token is returned unchanged. Errors: refusal.Refusal; those of save.
 func RefreshTokens(ctx context.Context, client *http.Client, config *oauth2.Config, session provider.Session, save func(provider.Session) error) (*oauth2.Token, error) {
 	if session.RefreshToken == "" {
 		return &oauth2.Token{AccessToken: session.AccessToken.Reveal(), TokenType: "Bearer"}, nil
