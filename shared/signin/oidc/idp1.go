@@ -106,14 +106,14 @@ func (p IDP1) readDirectoryGroups(ctx context.Context, settings *model.IDP1Provi
 		return nil, refusal.Misconfigured("the file of the service account is not one")
 	}
 	// The library keeps the text of an error alone.
-	client, unreachable := upstream.RecordFailures(response.idp.client)
+	client, latest := upstream.Observe(response.idp.client, upstream.AnyDocument)
 	token, err := (&jwt.Config{
 		Email: account.Email, PrivateKey: []byte(account.Key), PrivateKeyID: account.KeyID, Subject: settings.AdminEmail,
 		Scopes: []string{idp1Scope}, TokenURL: account.URL,
 	}).TokenSource(context.WithValue(ctx, oauth2.HTTPClient, client)).Token()
 	switch {
-	case err != nil && unreachable() != nil:
-		return nil, unreachable()
+	case err != nil && latest.Unreachable() != nil:
+		return nil, latest.Unreachable()
 	case err != nil:
 		// A refusal is about the service account, and says nothing of the person.
 		return nil, refusal.Misconfigured("the service account gets no token for the directory")

@@ -1,74 +1,32 @@
 package oidc
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
-	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	goidc "github.com/coreos/go-oidc/v3/oidc"
 	"github.com/go-jose/go-jose/v4"
 	"github.com/go-jose/go-jose/v4/jwt"
+
+	"management.platform.sh/shared/signin/upstream"
 )
 
 // keySet is the key set at an address. It is fetched when a signature is verified. Keys that cannot be read are left out.
 type keySet struct {
 	goidc.KeySet
-	*readableKeys
+	// latest is the latest fetch of the keys.
+	latest *upstream.Exchange
 }
 
 // newKeySet returns the keys at an address.
 func newKeySet(ctx context.Context, client *http.Client, address string) keySet {
-	reading, transport := *client, &readableKeys{next: client.Transport}
-	reading.Transport = transport
-	return keySet{goidc.NewRemoteKeySet(goidc.ClientContext(ctx, &reading), address), transport}
-}
-
-// readableKeys leaves out of a JWK set each key that the library cannot read, since the library refuses the set for it.
-// Source: RFC 7517, 5.
-type readableKeys struct {
-	next http.RoundTripper
-	// mistake says why the latest answer has no keys. Empty: it has some, or there was none.
-	mistake string
-}
-
-func (r *readableKeys) RoundTrip(request *http.Request) (*http.Response, error) {
-	r.mistake = ""
-	answer, err := r.next.RoundTrip(request)
-	if err != nil {
-		return nil, err
-	}
-	if answer.StatusCode != http.StatusOK {
-		r.mistake = "it answers " + strconv.Itoa(answer.StatusCode)
-		return answer, nil
-	}
-	text, err := io.ReadAll(answer.Body)
-	if err != nil {
-		r.mistake = "the answer is too large"
-		// The library refuses the beginning of a set that is too large.
-		answer.Body = io.NopCloser(bytes.NewReader(text))
-		return answer, nil //nolint:nilerr // the library says what is wrong
-	}
-	var set struct {
-		Keys []json.RawMessage `json:"keys"`
-	}
-	if json.Unmarshal(text, &set) != nil || len(set.Keys) == 0 {
-		r.mistake = "the answer is no list of keys"
-	} else {
-		set.Keys = slices.DeleteFunc(set.Keys, func(key json.RawMessage) bool { return json.Unmarshal(key, &jose.JSONWebKey{}) != nil })
-		if text, err = json.Marshal(set); err != nil {
-			return nil, err
-		}
-	}
-	answer.Body, answer.ContentLength = io.NopCloser(bytes.NewReader(text)), int64(len(text))
-	return answer, nil
+	observed, latest := upstream.Observe(client, upstream.KeySet)
+	return keySet{goidc.NewRemoteKeySet(goidc.ClientContext(ctx, observed), address), latest}
 }
 
 // explainTokenError says which check an ID token fails, with the wanted and the actual value. It reads the token without trusting it.

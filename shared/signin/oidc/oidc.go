@@ -12,7 +12,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"net/http"
 	"net/url"
@@ -127,13 +126,13 @@ func (p *Providers) discover(ctx context.Context, config providerConfig, key str
 	if err := metadata.Claims(&metadataClaims); err != nil {
 		return nil, refusal.Misconfigured("the metadata of the provider cannot be read")
 	}
-	endpoints := map[string]string{"token endpoint": metadata.Endpoint().TokenURL, "address of the keys": metadataClaims.Keys}
+	endpoints := []struct{ name, address string }{{"token endpoint", metadata.Endpoint().TokenURL}, {"address of the keys", metadataClaims.Keys}}
 	if config.GetUserInfo {
-		endpoints["UserInfo endpoint"] = metadata.UserInfoEndpoint()
+		endpoints = append(endpoints, struct{ name, address string }{"UserInfo endpoint", metadata.UserInfoEndpoint()})
 	}
-	for name, address := range endpoints {
-		if parsed, err := url.Parse(address); err != nil || parsed.Scheme != "https" || parsed.Host == "" {
-			return nil, refusal.Misconfigured("the " + name + " of the provider is not an https URL")
+	for _, endpoint := range endpoints {
+		if parsed, err := url.Parse(endpoint.address); err != nil || parsed.Scheme != "https" || parsed.Host == "" {
+			return nil, refusal.Misconfigured("the " + endpoint.name + " of the provider is not an https URL")
 		}
 	}
 	discovered := &discoveredProvider{
@@ -400,56 +399,16 @@ func (p *Providers) readClaims(ctx context.Context, idp *discoveredProvider, con
 // userInfo fetches the UserInfo of an access token. Errors: refusal.Refusal, definite if the provider refuses the token. Source: OpenID
 // Connect Core 1.0, 5.3; RFC 6750, 3.1.
 func (p *discoveredProvider) userInfo(ctx context.Context, tokens *oauth2.Token) (*goidc.UserInfo, error) {
-	transport := &readableInfo{next: p.client.Transport}
-	client := *p.client
-	client.Transport = transport
-	info, err := p.UserInfo(goidc.ClientContext(ctx, &client), oauth2.StaticTokenSource(tokens))
+	client, latest := upstream.Observe(p.client, upstream.UserInfo)
+	info, err := p.UserInfo(goidc.ClientContext(ctx, client), oauth2.StaticTokenSource(tokens))
 	switch {
 	case err == nil:
 		return info, nil
-	case transport.status == http.StatusUnauthorized:
+	case latest.Status == http.StatusUnauthorized:
 		return nil, refusal.ByProvider("the provider refuses its own token")
 	default:
 		return nil, upstream.TranslateError(err)
 	}
-}
-
-// readableInfo leaves claims out of a UserInfo that decide nothing and have a type which the library does not read, since the library refuses the
-// UserInfo for them. It notes the status of the last answer, which the errors of the library do not have.
-type readableInfo struct {
-	next   http.RoundTripper
-	status int
-}
-
-func (r *readableInfo) RoundTrip(request *http.Request) (*http.Response, error) {
-	answer, err := r.next.RoundTrip(request)
-	if err != nil {
-		return nil, err
-	}
-	r.status = answer.StatusCode
-	text, err := io.ReadAll(answer.Body)
-	if err != nil {
-		// The library refuses the beginning of a UserInfo that is too large.
-		answer.Body = io.NopCloser(bytes.NewReader(text))
-		return answer, nil //nolint:nilerr // the library says what is wrong
-	}
-	claims := map[string]json.RawMessage{}
-	if json.Unmarshal(text, &claims) == nil {
-		maps.DeleteFunc(claims, func(name string, value json.RawMessage) bool {
-			switch name {
-			case "email", "profile":
-				return json.Unmarshal(value, new(string)) != nil
-			case "email_verified":
-				return !slices.Contains([]string{"true", "false", `"true"`, `"false"`}, string(value))
-			}
-			return false
-		})
-		if text, err = json.Marshal(claims); err != nil {
-			return nil, err
-		}
-	}
-	answer.Body, answer.ContentLength = io.NopCloser(bytes.NewReader(text)), int64(len(text))
-	return answer, nil
 }
 
 // verifyIDToken verifies an ID token. The library checks its signature, issuer, audience and expiry. An empty nonce is not checked: the
@@ -464,8 +423,8 @@ func (p *Providers) verifyIDToken(ctx context.Context, idp *discoveredProvider, 
 	case err == nil:
 	case keys.isUnreachable():
 		return nil, upstream.TranslateError(keys.failure)
-	case keys.failure != nil && published.mistake != "":
-		return nil, refusal.Misconfigured("the keys of the provider cannot be read: " + published.mistake)
+	case keys.failure != nil && published.latest.Mistake != "":
+		return nil, refusal.Misconfigured("the keys of the provider cannot be read: " + published.latest.Mistake)
 	default:
 		return nil, refusal.Misconfigured("the ID token " + explainTokenError(raw, idp.issuer, config, p.env.Now(), keys.failure != nil, err))
 	}

@@ -9,7 +9,6 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
-	"encoding/json"
 	"errors"
 	"io"
 	"net/http"
@@ -17,7 +16,6 @@ import (
 	"os"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"golang.org/x/oauth2"
@@ -99,29 +97,10 @@ func (b boundedTransport) RoundTrip(request *http.Request) (*http.Response, erro
 		answer.Body = io.NopCloser(io.MultiReader(bytes.NewReader(text[:maxAnswer]), tooLarge{}))
 		return answer, nil
 	case request.Method == http.MethodPost && answer.StatusCode == http.StatusOK:
-		text = wholeSeconds(text)
+		text, _ = TokenResponse.omit(text)
 	}
 	answer.Body, answer.ContentLength = io.NopCloser(bytes.NewReader(text)), int64(len(text))
 	return answer, nil
-}
-
-// wholeSeconds leaves a lifetime that is no integer out of the answer of a token endpoint. Nothing depends on it, and the library refuses
-// the answer for it. Source: RFC 6749, 5.1.
-func wholeSeconds(text []byte) []byte {
-	const lifetime = "expires_in"
-	fields := map[string]json.RawMessage{}
-	if json.Unmarshal(text, &fields) != nil || fields[lifetime] == nil {
-		return text
-	}
-	if _, err := strconv.ParseInt(strings.Trim(string(fields[lifetime]), `"`), 10, 32); err == nil {
-		return text
-	}
-	delete(fields, lifetime)
-	edited, err := json.Marshal(fields)
-	if err != nil {
-		return text
-	}
-	return edited
 }
 
 // isTemporary reports whether a server cannot answer now. Some servers answer 403 to a client that sends too many requests. Source: RFC
@@ -188,30 +167,6 @@ var ErrClient = errors.New("the provider does not accept the client")
 type clientError struct{ *refusal.Refusal }
 
 func (e clientError) Unwrap() []error { return []error{e.Refusal, ErrClient} }
-
-// RecordFailures returns a copy of a client, and the Refusal for its latest request that had no answer. Nil: each had one.
-func RecordFailures(client *http.Client) (*http.Client, func() error) {
-	recorded, transport := *client, &recorder{next: client.Transport}
-	recorded.Transport = transport
-	return &recorded, func() error {
-		if transport.failure == nil {
-			return nil
-		}
-		return refusal.Unreachable(errors.New(failureReason(transport.failure)))
-	}
-}
-
-// recorder keeps the latest error of a transport.
-type recorder struct {
-	next    http.RoundTripper
-	failure error
-}
-
-func (r *recorder) RoundTrip(request *http.Request) (*http.Response, error) {
-	answer, err := r.next.RoundTrip(request)
-	r.failure = err
-	return answer, err
-}
 
 // failureReason says why a request has no answer, without its URL.
 func failureReason(err error) string {
