@@ -36,6 +36,8 @@ type codeHost struct {
 	fetchPerson func(ctx context.Context, api upstream.API, one provider.Connector) (provider.Person, error)
 }
 
+var _ provider.Refresher = (*codeHost)(nil)
+
 // resolveHost returns the code host of a connector. Errors: refusal.Refusal.
 func (p *codeHost) resolveHost(conn provider.Connector) (host, error) {
 	target, trust := p.host(conn)

@@ -15,11 +15,14 @@ import (
 	"management.platform.sh/shared/signin/saml"
 )
 
-// Providers asks each connector by its kind. It implements provider.Provider, provider.SessionProvider and provider.LogoutVerifier.
+// Providers calls the provider of each connector by its kind.
 type Providers struct {
 	kinds map[string]provider.Provider
 	oidc  *oidc.Providers
 }
+
+// The kinds that can be asked again; see Refresh.
+var _ = []provider.Refresher{(*oidc.Providers)(nil), oidc.IDP1{}, oidc.IDP2{}, (*clustermanager.Provider)(nil)}
 
 // Open returns the providers of an environment. It connects to none of them yet.
 func Open(env *platform.Environment) *Providers {
@@ -42,7 +45,7 @@ func (p *Providers) EndSessionURL(ctx context.Context, conn provider.Connector) 
 	return p.kinds[conn.Kind].EndSessionURL(ctx, conn)
 }
 
-// Refresh implements provider.Refresher. A kind that cannot be asked again gives no session.
+// Refresh refreshes the person of a session. A kind that cannot refresh gives no session.
 func (p *Providers) Refresh(
 	ctx context.Context, conn provider.Connector, session provider.Session, save func(provider.Session) error,
 ) (provider.Person, error) {
@@ -53,7 +56,7 @@ func (p *Providers) Refresh(
 	return renewer.Refresh(ctx, conn, session, save)
 }
 
-// Revoke implements provider.Revoker. The other identity providers end all sign-ins of a person with one token, or take none back.
+// Revoke revokes the refresh token of a session. The other identity providers end all sign-ins of a person with one token, or take none back.
 func (p *Providers) Revoke(ctx context.Context, conn provider.Connector, session provider.Session) (bool, error) {
 	if conn.Kind != connector.OIDC {
 		return false, nil

@@ -233,7 +233,7 @@ func (p *Providers) authorizationURL(ctx context.Context, settings providerConfi
 	return found.config(settings.OIDCProvider).AuthCodeURL(request.State, options...), nil
 }
 
-// EndSessionURL implements provider.Provider. Source: OpenID Connect RP-Initiated Logout 1.0, 2.
+// EndSessionURL returns the end_session_endpoint with its parameters. Source: OpenID Connect RP-Initiated Logout 1.0, 2.
 func (p *Providers) EndSessionURL(ctx context.Context, connector provider.Connector) (string, error) {
 	found, err := p.discover(ctx, providerConfig{OIDCProvider: connector.Settings.OIDC}, connector.Fingerprint())
 	if err != nil || found.endSessionEndpoint == "" {
