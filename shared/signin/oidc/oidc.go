@@ -215,53 +215,53 @@ func (p *discoveredProvider) config(settings *model.OIDCProvider) *oauth2.Config
 	}
 }
 
-func (p *Providers) AuthorizationURL(ctx context.Context, connector provider.Connector, request provider.Request) (string, error) {
-	return p.authorizationURL(ctx, providerConfig{OIDCProvider: connector.Settings.OIDC}, connector.Fingerprint(), request)
+func (p *Providers) AuthorizationURL(ctx context.Context, conn provider.Connector, request provider.Request) (string, error) {
+	return p.authorizationURL(ctx, providerConfig{OIDCProvider: conn.Settings.OIDC}, conn.Fingerprint(), request)
 }
 
 // authorizationURL returns the address at which a person signs in.
-func (p *Providers) authorizationURL(ctx context.Context, settings providerConfig, key string, request provider.Request) (string, error) {
-	found, err := p.discover(ctx, settings, key)
+func (p *Providers) authorizationURL(ctx context.Context, config providerConfig, key string, request provider.Request) (string, error) {
+	idp, err := p.discover(ctx, config, key)
 	if err != nil {
 		return "", err
 	}
-	at, err := url.Parse(found.Endpoint().AuthURL)
-	if err != nil || at.Scheme != "https" || at.Host == "" {
+	endpoint, err := url.Parse(idp.Endpoint().AuthURL)
+	if err != nil || endpoint.Scheme != "https" || endpoint.Host == "" {
 		return "", refusal.Misconfigured("the authorization endpoint of the provider is not an https URL")
 	}
-	options := append([]oauth2.AuthCodeOption{goidc.Nonce(request.Nonce), oauth2.S256ChallengeOption(request.Verifier)}, settings.authOptions...)
-	return found.config(settings.OIDCProvider).AuthCodeURL(request.State, options...), nil
+	options := append([]oauth2.AuthCodeOption{goidc.Nonce(request.Nonce), oauth2.S256ChallengeOption(request.Verifier)}, config.authOptions...)
+	return idp.config(config.OIDCProvider).AuthCodeURL(request.State, options...), nil
 }
 
 // EndSessionURL returns the end_session_endpoint with its parameters. Source: OpenID Connect RP-Initiated Logout 1.0, 2.
-func (p *Providers) EndSessionURL(ctx context.Context, connector provider.Connector) (string, error) {
-	found, err := p.discover(ctx, providerConfig{OIDCProvider: connector.Settings.OIDC}, connector.Fingerprint())
-	if err != nil || found.endSessionEndpoint == "" {
+func (p *Providers) EndSessionURL(ctx context.Context, conn provider.Connector) (string, error) {
+	idp, err := p.discover(ctx, providerConfig{OIDCProvider: conn.Settings.OIDC}, conn.Fingerprint())
+	if err != nil || idp.endSessionEndpoint == "" {
 		return "", err
 	}
-	at, err := url.Parse(found.endSessionEndpoint)
-	if err != nil || at.Scheme != "https" || at.Host == "" {
+	endpoint, err := url.Parse(idp.endSessionEndpoint)
+	if err != nil || endpoint.Scheme != "https" || endpoint.Host == "" {
 		return "", refusal.Misconfigured("the logout endpoint of the provider is not an https URL")
 	}
-	query := at.Query()
-	query.Set("client_id", connector.Settings.OIDC.ClientID)
-	if back := connector.Settings.OIDC.PostLogoutRedirectURI; back != "" {
+	query := endpoint.Query()
+	query.Set("client_id", conn.Settings.OIDC.ClientID)
+	if back := conn.Settings.OIDC.PostLogoutRedirectURI; back != "" {
 		query.Set("post_logout_redirect_uri", back)
 	}
-	at.RawQuery = query.Encode()
-	return at.String(), nil
+	endpoint.RawQuery = query.Encode()
+	return endpoint.String(), nil
 }
 
-func (p *Providers) HandleCallback(ctx context.Context, connector provider.Connector, answer provider.Response) (provider.Person, error) {
-	said, err := p.redeemCode(ctx, providerConfig{OIDCProvider: connector.Settings.OIDC}, connector.Fingerprint(), answer)
+func (p *Providers) HandleCallback(ctx context.Context, conn provider.Connector, callback provider.Response) (provider.Person, error) {
+	response, err := p.redeemCode(ctx, providerConfig{OIDCProvider: conn.Settings.OIDC}, conn.Fingerprint(), callback)
 	if err != nil {
 		return provider.Person{}, err
 	}
-	who, err := said.person(connector.Settings.OIDC)
-	if len(who.Absent) > 0 && !connector.Settings.OIDC.GetUserInfo && said.idp.UserInfoEndpoint() != "" {
-		who.Absent = append(who.Absent, "getUserInfo is false, and the provider has a UserInfo endpoint")
+	person, err := response.person(conn.Settings.OIDC)
+	if len(person.Absent) > 0 && !conn.Settings.OIDC.GetUserInfo && response.idp.UserInfoEndpoint() != "" {
+		person.Absent = append(person.Absent, "getUserInfo is false, and the provider has a UserInfo endpoint")
 	}
-	return who, err
+	return person, err
 }
 
 // claimSet are claims of a provider. Numbers keep their digits.
