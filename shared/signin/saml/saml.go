@@ -53,7 +53,7 @@ func (p *Providers) EndSessionURL(context.Context, provider.Connector) (string, 
 
 // HandleCallback reads the response that a browser has posted, for the request of a state.
 func (p *Providers) HandleCallback(_ context.Context, conn provider.Connector, callback provider.Response) (provider.Person, error) {
-	saml_ := conn.Settings.SAML
+	config := conn.Settings.SAML
 	encoded, err := oauth.Parameter(callback.Values, "SAMLResponse")
 	if err != nil {
 		return provider.Person{}, err
@@ -62,13 +62,13 @@ func (p *Providers) HandleCallback(_ context.Context, conn provider.Connector, c
 	if err != nil || len(text) == 0 {
 		return provider.Person{}, refusal.Misconfigured("the response is not in base64")
 	}
-	certificates, err := p.signingCertificates(saml_)
+	certificates, err := p.signingCertificates(config)
 	if err != nil {
 		return provider.Person{}, err
 	}
 	check := responseCheck{
-		callbackURL: saml_.RedirectURI, audience: entityID(saml_), requestID: requestID(callback.State), issuer: saml_.SSOIssuer,
-		format: saml_.NameIDPolicyFormat, certificates: certificates, acceptUnsigned: saml_.InsecureSkipSignatureValidation, now: p.env.Now(),
+		callbackURL: config.RedirectURI, audience: entityID(config), requestID: requestID(callback.State), issuer: config.SSOIssuer,
+		format: config.NameIDPolicyFormat, certificates: certificates, acceptUnsigned: config.InsecureSkipSignatureValidation, now: p.env.Now(),
 	}
 	asserted, err := check.verify(text)
 	var status *statusError
@@ -78,7 +78,7 @@ func (p *Providers) HandleCallback(_ context.Context, conn provider.Connector, c
 	case err != nil:
 		return provider.Person{}, refusal.Misconfigured(sentence(err))
 	}
-	return mapAssertion(saml_, asserted)
+	return mapAssertion(config, asserted)
 }
 
 // sentence returns an error of a response as a sentence. Many errors begin with a verb.
@@ -93,8 +93,8 @@ func sentence(err error) string {
 
 // signingCertificates returns the certificates that may sign for a provider. None: every response is accepted, signed or not. Errors:
 // refusal.Refusal.
-func (p *Providers) signingCertificates(saml_ *model.SAMLProvider) ([]*x509.Certificate, error) {
-	if saml_.InsecureSkipSignatureValidation {
+func (p *Providers) signingCertificates(config *model.SAMLProvider) ([]*x509.Certificate, error) {
+	if config.InsecureSkipSignatureValidation {
 		if p.env.UnsignedSAML != settings.On && !p.env.LocalSigners {
 			return nil, refusal.Misconfigured("insecureSkipSignatureValidation is not allowed on this platform")
 		}
@@ -103,11 +103,11 @@ func (p *Providers) signingCertificates(saml_ *model.SAMLProvider) ([]*x509.Cert
 	field := "caData"
 	var text []byte
 	var err error
-	if saml_.CAData != "" {
-		text, err = base64.StdEncoding.DecodeString(strings.TrimSpace(saml_.CAData))
+	if config.CAData != "" {
+		text, err = base64.StdEncoding.DecodeString(strings.TrimSpace(config.CAData))
 	} else {
 		field = "ca"
-		text, err = os.ReadFile(saml_.CA)
+		text, err = os.ReadFile(config.CA)
 	}
 	if err != nil {
 		return nil, refusal.Misconfigured(field + " cannot be read here")
@@ -128,39 +128,39 @@ func (p *Providers) signingCertificates(saml_ *model.SAMLProvider) ([]*x509.Cert
 
 // mapAssertion returns the person of an assertion. Source: Spec 2.7 (usernameAttr, emailAttr, groupsAttr, groupsDelim, allowedGroups,
 // filterGroups).
-func mapAssertion(saml_ *model.SAMLProvider, asserted *assertion) (provider.Person, error) {
+func mapAssertion(config *model.SAMLProvider, asserted *assertion) (provider.Person, error) {
 	person := provider.Person{Subject: asserted.subject, SessionEnds: asserted.sessionEnds, Claims: slices.Sorted(maps.Keys(asserted.attributes))}
-	for _, one := range []struct {
+	for _, text := range []struct {
 		attribute, field string
 		into             *string
-	}{{saml_.UsernameAttr, "usernameAttr", &person.Username}, {saml_.EmailAttr, "emailAttr", &person.Email}} {
-		switch values := asserted.attributes[one.attribute]; {
-		case one.attribute == "":
+	}{{config.UsernameAttr, "usernameAttr", &person.Username}, {config.EmailAttr, "emailAttr", &person.Email}} {
+		switch values := asserted.attributes[text.attribute]; {
+		case text.attribute == "":
 		case len(values) == 0:
-			person.Absent = append(person.Absent, fmt.Sprintf("%s %.64q", one.field, one.attribute))
+			person.Absent = append(person.Absent, fmt.Sprintf("%s %.64q", text.field, text.attribute))
 		case len(values) > 1:
-			return provider.Person{}, refusal.Misconfigured("the response has several values for " + one.field)
+			return provider.Person{}, refusal.Misconfigured("the response has several values for " + text.field)
 		default:
-			*one.into = values[0]
+			*text.into = values[0]
 		}
 	}
-	if saml_.GroupsAttr != "" {
-		if len(asserted.attributes[saml_.GroupsAttr]) == 0 {
-			person.Absent = append(person.Absent, fmt.Sprintf("groupsAttr %.64q", saml_.GroupsAttr))
+	if config.GroupsAttr != "" {
+		if len(asserted.attributes[config.GroupsAttr]) == 0 {
+			person.Absent = append(person.Absent, fmt.Sprintf("groupsAttr %.64q", config.GroupsAttr))
 		}
-		for _, group := range asserted.attributes[saml_.GroupsAttr] {
-			if saml_.GroupsDelim == "" {
+		for _, group := range asserted.attributes[config.GroupsAttr] {
+			if config.GroupsDelim == "" {
 				person.Groups = append(person.Groups, group)
 				continue
 			}
 			// The space beside a delimiter is a part of it.
-			for one := range strings.SplitSeq(group, saml_.GroupsDelim) {
-				person.Groups = append(person.Groups, strings.TrimSpace(one))
+			for text := range strings.SplitSeq(group, config.GroupsDelim) {
+				person.Groups = append(person.Groups, strings.TrimSpace(text))
 			}
 		}
 	}
 	person.Groups = slices.DeleteFunc(person.Groups, func(group string) bool {
-		return group == "" || saml_.FilterGroups && !slices.Contains(saml_.AllowedGroups, group)
+		return group == "" || config.FilterGroups && !slices.Contains(config.AllowedGroups, group)
 	})
 	return person, nil
 }
