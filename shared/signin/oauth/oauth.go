@@ -181,7 +181,7 @@ func RandomText(reader io.Reader) (string, error) {
 
 // EqualSecrets compares two secrets in constant time. An empty secret equals nothing.
 func EqualSecrets(a, b string) bool {
-	return subtle.ConstantTimeCompare([]byte(a), []byte(b)) == 1
+	return a != "" && subtle.ConstantTimeCompare([]byte(a), []byte(b)) == 1
 }
 
 // Digest returns one name for several texts.

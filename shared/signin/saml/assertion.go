@@ -1,13 +1,14 @@
 package saml
 
 import (
-	"crypto/subtle"
 	"crypto/x509"
 	"errors"
 	"strings"
 	"time"
 
 	"github.com/beevik/etree"
+
+	"management.platform.sh/shared/signin/oauth"
 )
 
 const (
@@ -159,7 +160,7 @@ func (e responseCheck) checkResponse(root *etree.Element) (*etree.Element, error
 		return nil, &statusError{status}
 	case root.SelectAttrValue("Destination", "") != e.callbackURL:
 		return nil, errors.New("its Destination is not redirectURI")
-	case !constantTimeEqual(root.SelectAttrValue("InResponseTo", ""), e.requestID):
+	case !oauth.EqualSecrets(root.SelectAttrValue("InResponseTo", ""), e.requestID):
 		return nil, errOtherRequest
 	}
 	if issuer == nil {
@@ -359,7 +360,7 @@ func (e responseCheck) checkConfirmation(element *etree.Element) error {
 		return errors.New("its SubjectConfirmationData has no NotOnOrAfter")
 	case data.SelectAttrValue("Recipient", "") != e.callbackURL:
 		return errors.New("its Recipient is not redirectURI")
-	case !constantTimeEqual(data.SelectAttrValue("InResponseTo", ""), e.requestID):
+	case !oauth.EqualSecrets(data.SelectAttrValue("InResponseTo", ""), e.requestID):
 		return errOtherRequest
 	}
 	return e.checkValidity(data)
@@ -394,8 +395,4 @@ func parseInstant(element *etree.Element, attribute string) (time.Time, error) {
 		return time.Time{}, errors.New(attribute + " is not a time")
 	}
 	return parsed, nil
-}
-
-func constantTimeEqual(a, b string) bool {
-	return b != "" && subtle.ConstantTimeCompare([]byte(a), []byte(b)) == 1
 }
