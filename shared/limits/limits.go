@@ -246,15 +246,15 @@ var List = []Limit{
 		"400", "",
 	},
 	{
-		"signin-groups", "groups that a provider gives to a user, after groupsFilters", "256 groups", "shared/signin",
+		"signin-groups", "groups that a provider gives to a user, after groupsFilters", "256 groups", "shared/signin/provisioning",
 		"the first ones by name are kept, and the event names others", "",
 	},
 	{
-		"signin-text-bytes", "length of a name, an address and a group that a provider names, and of the ID of a person", "256 bytes", "shared/signin",
+		"signin-text-bytes", "length of a name, an address and a group that a provider names, and of the ID of a person", "256 bytes", "shared/signin/provisioning",
 		"it is left out, and the event names it; for the ID: 400", "",
 	},
 	{
-		"signin-claim-bytes", "length of an extra claim that a provider sends", "4 KiB", "shared/signin",
+		"signin-claim-bytes", "length of an extra claim that a provider sends", "4 KiB", "shared/signin/provisioning",
 		"it is left out, and the event names it", "",
 	},
 	{
@@ -346,23 +346,23 @@ var List = []Limit{
 		"429: too many wrong passwords: try again later", "",
 	},
 	{
-		"signin-trials", "sign-ins on trial that a caller has open", "20 trials", "shared/signin",
+		"signin-trials", "sign-ins on trial that a caller has open", "20 trials", "shared/signin/trial",
 		"429: too many trials of sign-ins are open: try again later", "",
 	},
 	{
-		"device-requests", "devices that wait for a sign-in", "10000 devices", "shared/signin",
+		"device-requests", "devices that wait for a sign-in", "10000 devices", "shared/signin/device",
 		"429: too many devices wait for a sign-in: try again later", "",
 	},
 	{
-		"device-requests-address", "codes for devices at an address in a minute", "10 codes", "shared/signin",
+		"device-requests-address", "codes for devices at an address in a minute", "10 codes", "shared/signin/device",
 		"429: too many codes were asked for: try again later", "",
 	},
 	{
-		"device-codes-address", "wrong codes of devices from an address in an hour", "20 codes", "shared/signin",
+		"device-codes-address", "wrong codes of devices from an address in an hour", "20 codes", "shared/signin/device",
 		"429: too many wrong codes: try again later", "",
 	},
 	{
-		"login-keys", "access keys of the type Login that a user has from sign-ins", "20 keys", "shared/signin",
+		"login-keys", "access keys of the type Login that a user has from sign-ins", "20 keys", "shared/signin/token",
 		"the oldest one is deleted", "",
 	},
 	{
