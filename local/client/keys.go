@@ -26,18 +26,18 @@ import (
 type Keys struct {
 	List    KeyList    `cmd:"" help:"List your access keys."`
 	Create  KeyCreate  `cmd:"" help:"Make an access key, and print it on standard output."`
-	Disable KeyDisable `cmd:"" help:"Disable an access key: it is refused until somebody enables it."`
-	Tree    KeyTree    `cmd:"" help:"Print what an access key led to: what was made with it and with what was made with it, and what ends with it."`
-	End     KeyEnd     `cmd:"" help:"End an access key and what it led to: keys, tokens, and the users, teams and trust rules with their credentials."`
+	Disable KeyDisable `cmd:"" help:"Disable an access key: the platform refuses it until it is enabled again."`
+	Tree    KeyTree    `cmd:"" help:"Print the tree of an access key: the credentials and objects that were made with it, directly or not, and which of them end with it."`
+	End     KeyEnd     `cmd:"" help:"End an access key and what was made with it, directly or not: keys, tokens, and users, teams and trust rules with their credentials."`
 }
 
 // KeyTree prints the objects that were made with an access key. It reads the API like any client, so that it shows what
 // its caller may see. Source: ADR-0021, ADR-0047.
 type KeyTree struct {
 	Name      string `arg:"" name:"name" placeholder:"NAME" help:"Name of the access key."`
-	Host      string `arg:"" optional:"" name:"host" placeholder:"HOST" help:"The platform, as at platform login. Absent: that of the current context of the kubeconfig, with its credential."`
-	Authority string `name:"certificate-authority" type:"path" placeholder:"FILE" help:"Certificate authority of the platform. Absent: that of platform login, else the ones that the system trusts."`
-	UID       string `name:"uid" placeholder:"UID" help:"UID of the access key, if it is gone. The audit has it, and so does the status of what was made with it."`
+	Host      string `arg:"" optional:"" name:"host" placeholder:"HOST" help:"The platform, as at platform login. Absent: the platform of the current context of the kubeconfig, with its credential."`
+	Authority string `name:"certificate-authority" type:"path" placeholder:"FILE" help:"Certificate authority of the platform. Absent: the authority of platform login, else the system's authorities."`
+	UID       string `name:"uid" placeholder:"UID" help:"UID of the access key, if it is gone. The audit has it, and the status of each object that was made with the key."`
 	Output    string `short:"o" enum:"text,json,yaml" default:"text" help:"Output format: text, json or yaml (${default})."`
 
 	// Out is the writer for the tree. Nil: the standard output of the process.

@@ -28,14 +28,14 @@ import (
 // Kubeconfig requests a kubeconfig for a virtual cluster and writes it to a file.
 type Kubeconfig struct {
 	Instance   string `arg:"" name:"instance" placeholder:"NAMESPACE/NAME" help:"The virtual cluster instance, as NAMESPACE/NAME."`
-	Host       string `arg:"" optional:"" name:"host" placeholder:"HOST" help:"The platform, as at platform login. Absent: that of --platform."`
-	Authority  string `name:"certificate-authority" type:"path" placeholder:"FILE" help:"Certificate authority of the platform at HOST. Absent: that of platform login, else the ones that the system trusts."`
+	Host       string `arg:"" optional:"" name:"host" placeholder:"HOST" help:"The platform, as at platform login. Absent: the platform of --platform."`
+	Authority  string `name:"certificate-authority" type:"path" placeholder:"FILE" help:"Certificate authority of the platform at HOST. Absent: the authority of platform login, else the system's authorities."`
 	ClientCert bool   `help:"Get a client certificate instead of an access key."`
 	TTL        *int64 `name:"ttl" placeholder:"SECONDS" help:"Lifetime of the credential. 0: the signing duration of the virtual cluster. Absent: one day."`
 	Server     string `placeholder:"URL" help:"Address of the virtual cluster. Absent: the address of its ingress endpoint."`
 	Merge      bool   `help:"Add the kubeconfig to the file as the context NAME-NAMESPACE, and make it the current one. If an entry of another server has that name, the context is NAMESPACE/NAME@PLATFORM."`
 	Output     string `type:"path" short:"o" placeholder:"FILE" help:"File to write. Absent: standard output, or with --merge the first existing file of KUBECONFIG, else its last file, else ~/.kube/config."`
-	Platform   string `type:"path" env:"PLATFORM_KUBECONFIG" placeholder:"FILE" help:"Kubeconfig that reaches the platform. Absent: the one in the data folder, else the current context of the kubeconfig."`
+	Platform   string `type:"path" env:"PLATFORM_KUBECONFIG" placeholder:"FILE" help:"Kubeconfig that reaches the platform. Absent: the kubeconfig in the data folder, else the current context of the user's kubeconfig."`
 	Data       string `default:".platform" placeholder:"DIR" help:"Data folder of platform serve (${default})."`
 }
 

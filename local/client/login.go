@@ -36,17 +36,17 @@ import (
 // ADR-0031, ADR-0036; RFC 8252.
 type Login struct {
 	Host      string        `arg:"" name:"host" placeholder:"HOST" help:"The platform: HOST, or https://HOST/kubernetes/management."`
-	Authority string        `name:"certificate-authority" type:"path" placeholder:"FILE" help:"Certificate authority of the platform. Absent: the ones that the system trusts."`
+	Authority string        `name:"certificate-authority" type:"path" placeholder:"FILE" help:"Certificate authority of the platform. Absent: the system's authorities."`
 	Connector string        `xor:"way" placeholder:"ID" help:"Connector to sign in at. Absent: the only one."`
 	Device    bool          `xor:"way" help:"Show a code to enter in a browser on another computer. This is the default over SSH, and on Linux without a display."`
 	Browser   bool          `default:"true" negatable:"" help:"Open the browser. With --no-browser the address is only printed."`
-	Port      uint16        `placeholder:"NUMBER" help:"Port of this computer to which the browser comes back, such as one that SSH forwards. Absent: any free one."`
+	Port      uint16        `placeholder:"NUMBER" help:"Port of this computer to which the browser comes back, such as one that SSH forwards. Absent: any free port."`
 	Timeout   time.Duration `default:"5m" placeholder:"DURATION" help:"How long to wait for the browser (${default})."`
 	Username  string        `placeholder:"NAME" xor:"way" help:"Sign in as this user with a password, without a browser. The terminal asks for the password."`
 	Password  bool          `name:"password-stdin" xor:"stdin" help:"Read the password of --username from standard input."`
 	CI        bool          `name:"ci" xor:"way,stdin" help:"Exchange the token of a job for an access key: of GitHub Actions, GitLab CI or Kubernetes, or from PLATFORM_ID_TOKEN or PLATFORM_ID_TOKEN_FILE."`
 	TokenFile string        `placeholder:"FILE" help:"With --ci: file with the token of the job."`
-	Rule      string        `placeholder:"NAME" help:"With --ci: the trust rule. Absent: the only one that fits."`
+	Rule      string        `placeholder:"NAME" help:"With --ci: the trust rule. Absent: the only rule that matches."`
 	Audience  string        `placeholder:"TEXT" help:"With --ci: audience of the token that GitHub Actions is asked for. Absent: https://HOST."`
 	KeyStdin  bool          `name:"access-key-stdin" xor:"way,stdin" help:"Read an access key from standard input in place of using a browser."`
 	Refresh   bool          `help:"Keep an access key of an hour, and a refresh token for the next one. The kubeconfig names platform credential, which renews it. Absent: a key that lives as long as the sign-in."`

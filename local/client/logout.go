@@ -11,7 +11,7 @@ import (
 // Logout ends the access key of a sign-in and removes its file. A key that was given to platform login is only removed.
 type Logout struct {
 	Host      string `arg:"" name:"host" placeholder:"HOST" help:"The platform, as at platform login."`
-	Authority string `name:"certificate-authority" type:"path" placeholder:"FILE" help:"Certificate authority of the platform. Absent: that of platform login, else the ones that the system trusts."`
+	Authority string `name:"certificate-authority" type:"path" placeholder:"FILE" help:"Certificate authority of the platform. Absent: the authority of platform login, else the system's authorities."`
 }
 
 // Run revokes the key, so that the platform refuses the key and the credentials bound to it from the next request on.

@@ -21,8 +21,8 @@ import (
 
 // KeyList prints the access keys that act as its caller. Source: Spec 2.5.
 type KeyList struct {
-	Host      string `arg:"" optional:"" name:"host" placeholder:"HOST" help:"The platform, as at platform login. Absent: that of the current context of the kubeconfig, with its credential."`
-	Authority string `name:"certificate-authority" type:"path" placeholder:"FILE" help:"Certificate authority of the platform. Absent: that of platform login, else the ones that the system trusts."`
+	Host      string `arg:"" optional:"" name:"host" placeholder:"HOST" help:"The platform, as at platform login. Absent: the platform of the current context of the kubeconfig, with its credential."`
+	Authority string `name:"certificate-authority" type:"path" placeholder:"FILE" help:"Certificate authority of the platform. Absent: the authority of platform login, else the system's authorities."`
 	All       bool   `help:"List every access key that you may see."`
 	Output    string `short:"o" enum:"text,json,yaml,name" default:"text" help:"Output format: text, json, yaml or name (${default})."`
 
@@ -130,17 +130,17 @@ func (r *reached) printKeys(ctx context.Context, out io.Writer, selector string)
 // 2.5.
 type KeyCreate struct {
 	Name        string        `arg:"" name:"name" placeholder:"NAME" help:"Name of the access key."`
-	Host        string        `arg:"" optional:"" name:"host" placeholder:"HOST" help:"The platform, as at platform login. Absent: that of the current context of the kubeconfig, with its credential."`
-	Authority   string        `name:"certificate-authority" type:"path" placeholder:"FILE" help:"Certificate authority of the platform. Absent: that of platform login, else the ones that the system trusts."`
+	Host        string        `arg:"" optional:"" name:"host" placeholder:"HOST" help:"The platform, as at platform login. Absent: the platform of the current context of the kubeconfig, with its credential."`
+	Authority   string        `name:"certificate-authority" type:"path" placeholder:"FILE" help:"Certificate authority of the platform. Absent: the authority of platform login, else the system's authorities."`
 	DisplayName string        `placeholder:"TEXT" help:"The name that people read."`
 	User        string        `xor:"owner" placeholder:"NAME" help:"User that the key acts as. Absent: you."`
 	Team        string        `xor:"owner" placeholder:"NAME" help:"Team that the key acts as."`
 	TTL         time.Duration `name:"ttl" placeholder:"DURATION" help:"Lifetime, in whole seconds. Absent: no end of its own."`
-	Project     names         `placeholder:"NAME" help:"Project that the key is for. This and the next flags can be repeated. Absent, all of them: the key does what its owner may do."`
+	Project     names         `placeholder:"NAME" help:"Project that the key is for. This and the next flags can be repeated. Without any of them, the key has all rights of its owner."`
 	Virtual     virtualNames  `name:"virtual-cluster" placeholder:"PROJECT/NAME" help:"Virtual cluster that the key is for."`
 	Cluster     names         `placeholder:"NAME" help:"Connected cluster that the key is for."`
 	Role        names         `placeholder:"NAME" help:"Role that the key has, such as platformCLI."`
-	ReadOnly    bool          `help:"Limit the key to get, list and watch of what these flags name."`
+	ReadOnly    bool          `help:"Limit the key to get, list and watch."`
 	Output      string        `short:"o" enum:"text,json,yaml" default:"text" help:"Output format: text is the key alone, json and yaml are the object with the key (${default})."`
 
 	// Out is the writer for the key, and Messages the writer for all other text. Nil: the standard output and error of
@@ -220,8 +220,8 @@ func (c *KeyCreate) key() (*model.OwnedAccessKey, error) {
 // KeyDisable disables an access key. Source: Spec 2.5.
 type KeyDisable struct {
 	Name      string `arg:"" name:"name" placeholder:"NAME" help:"Name of the access key."`
-	Host      string `arg:"" optional:"" name:"host" placeholder:"HOST" help:"The platform, as at platform login. Absent: that of the current context of the kubeconfig, with its credential."`
-	Authority string `name:"certificate-authority" type:"path" placeholder:"FILE" help:"Certificate authority of the platform. Absent: that of platform login, else the ones that the system trusts."`
+	Host      string `arg:"" optional:"" name:"host" placeholder:"HOST" help:"The platform, as at platform login. Absent: the platform of the current context of the kubeconfig, with its credential."`
+	Authority string `name:"certificate-authority" type:"path" placeholder:"FILE" help:"Certificate authority of the platform. Absent: the authority of platform login, else the system's authorities."`
 
 	// Out is the writer for the report. Nil: the standard output of the process.
 	Out io.Writer `kong:"-"`

@@ -209,7 +209,7 @@ func (s *signedIn) refresh(ctx context.Context, kept granted) (granted, error) {
 // Source: ADR-0045.
 type Credential struct {
 	Host      string `arg:"" name:"host" placeholder:"HOST" help:"The platform, as at platform login."`
-	Authority string `name:"certificate-authority" type:"path" placeholder:"FILE" help:"Certificate authority of the platform. Absent: that of platform login, else the ones that the system trusts."`
+	Authority string `name:"certificate-authority" type:"path" placeholder:"FILE" help:"Certificate authority of the platform. Absent: the authority of platform login, else the system's authorities."`
 }
 
 // Run prints an ExecCredential. If the platform cannot be reached, a key that has not expired is used, with a warning.

@@ -36,12 +36,12 @@ import (
 // that no kubeconfig holds a secret. Source: Spec 2.4, 5.3; ADR-0012.
 type Token struct {
 	Server    string        `required:"" env:"PLATFORM_SERVER" placeholder:"HOST" help:"The platform: HOST, or https://HOST/kubernetes/management."`
-	Authority string        `name:"certificate-authority" placeholder:"FILE" help:"Certificate authority of the platform. Absent: that of platform login, else the ones that the system trusts."`
+	Authority string        `name:"certificate-authority" placeholder:"FILE" help:"Certificate authority of the platform. Absent: the authority of platform login, else the system's authorities."`
 	Key       secret.String `name:"key" env:"PLATFORM_ACCESS_KEY" hidden:"" help:"The access key."`
-	KeyFile   string        `placeholder:"FILE" help:"File with the access key. Absent: PLATFORM_ACCESS_KEY holds the key, else it is the one of platform login."`
-	CI        bool          `name:"ci" help:"Exchange the token of the job for an access key, as platform login --ci does, and renew it in time."`
+	KeyFile   string        `placeholder:"FILE" help:"File with the access key. Absent: the key in PLATFORM_ACCESS_KEY, else the key of platform login."`
+	CI        bool          `name:"ci" help:"Exchange the token of the job for an access key, as platform login --ci does, and renew the key in time."`
 	TokenFile string        `placeholder:"FILE" help:"With --ci: file with the token of the job."`
-	Rule      string        `placeholder:"NAME" help:"With --ci: the trust rule. Absent: the only one that fits."`
+	Rule      string        `placeholder:"NAME" help:"With --ci: the trust rule. Absent: the only rule that matches."`
 	Audience  string        `placeholder:"TEXT" help:"With --ci: audience of the token that GitHub Actions is asked for. Absent: https://HOST."`
 	TTL       time.Duration `name:"ttl" default:"1h" placeholder:"DURATION" help:"Lifetime of a token, in whole seconds (${default}). The platform may shorten it."`
 	Cluster   names         `placeholder:"NAME" help:"Connected cluster that the token is for. Can be repeated. Absent: every cluster that the access key reaches."`

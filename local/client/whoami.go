@@ -23,8 +23,8 @@ import (
 // WhoAmI prints the identity that a credential acts as. It asks the platform, so that it shows the current rights of
 // the credential. Source: Spec 5; ADR-0031.
 type WhoAmI struct {
-	Host      string `arg:"" optional:"" name:"host" placeholder:"HOST" help:"The platform, as at platform login. Absent: that of the current context of the kubeconfig, with its credential."`
-	Authority string `name:"certificate-authority" type:"path" placeholder:"FILE" help:"Certificate authority of the platform. Absent: that of platform login, else the ones that the system trusts."`
+	Host      string `arg:"" optional:"" name:"host" placeholder:"HOST" help:"The platform, as at platform login. Absent: the platform of the current context of the kubeconfig, with its credential."`
+	Authority string `name:"certificate-authority" type:"path" placeholder:"FILE" help:"Certificate authority of the platform. Absent: the authority of platform login, else the system's authorities."`
 	Output    string `short:"o" enum:"text,json,yaml" default:"text" help:"Output format: text, json or yaml (${default})."`
 
 	// Out is the writer for the report. Nil: the standard output of the process.

@@ -32,10 +32,10 @@ type Doctor struct {
 	Encryption secret.String  `name:"encryption-key" env:"PLATFORM_ENCRYPTION_KEY" placeholder:"KEY" help:"The key that seals secrets in the state, 32 bytes in base64. Absent: the one in the data folder, else sealed secrets are not examined."`
 	Deployed   flags.Settings `embed:""`
 	Every      time.Duration  `default:"1m" placeholder:"DURATION" help:"How often the schedules run (${default})."`
-	Most       int            `default:"10000" placeholder:"NUMBER" help:"How many records and owners of each resource are looked at (${default})."`
-	SignIn     string         `name:"sign-in" placeholder:"CONNECTOR" help:"Run one sign-in at a connector, and show its checks, the claims that came and what they would set. Nobody is signed in."`
-	Host       string         `name:"host" placeholder:"HOST" help:"With --sign-in: ask the platform, as at platform login and with the access key of that, and not its Redis. Admins of the platform may."`
-	Authority  string         `name:"certificate-authority" type:"path" placeholder:"FILE" help:"With --host: certificate authority of the platform. Absent: that of platform login, else the ones that the system trusts."`
+	Most       int            `default:"10000" placeholder:"NUMBER" help:"Maximum number of records and owners that are read of each resource (${default})."`
+	SignIn     string         `name:"sign-in" placeholder:"CONNECTOR" help:"Run one sign-in at a connector on trial, and show its checks, the claims of the provider and the changes that they would make."`
+	Host       string         `name:"host" placeholder:"HOST" help:"With --sign-in: use the API of this platform with the access key of platform login, not its Redis. The key must be an admin's."`
+	Authority  string         `name:"certificate-authority" type:"path" placeholder:"FILE" help:"With --host: certificate authority of the platform. Absent: the authority of platform login, else the system's authorities."`
 	Output     string         `short:"o" enum:"text,json,yaml" default:"text" help:"Output format: text, json or yaml (${default})."`
 
 	// Version is the version of this program.

@@ -19,7 +19,7 @@ import (
 
 // People are the commands about users and teams.
 type People struct {
-	Adopt Adopt `cmd:"" help:"Make users and teams of the owners that access keys name, so that the keys keep what they may do."`
+	Adopt Adopt `cmd:"" help:"Create users and teams for the owners that access keys name, so that the keys keep their rights."`
 }
 
 // Adopt creates users and teams for the owners of keys.
@@ -27,8 +27,8 @@ type Adopt struct {
 	Redis       secret.String `env:"PLATFORM_REDIS_URL" required:"" placeholder:"URL" help:"The Redis that holds the state: redis://, redis-cluster:// or redis-sentinel://, with TLS rediss://, rediss-cluster:// or rediss-sentinel://, or unix://."`
 	Encryption  secret.String `name:"encryption-key" env:"PLATFORM_ENCRYPTION_KEY" placeholder:"KEY" help:"The key that seals the address of the audit's data store, 32 bytes in base64. Absent: the audit has no event of the command if the address is sealed."`
 	DryRun      bool          `help:"Print what would be done, and write nothing."`
-	AllowLosses bool          `help:"Go on although keys lose groups that no user and no team can have."`
-	Strict      bool          `help:"Then refuse every access key whose owner is neither a user nor a team, for good. Keys with a subject as owner are not affected."`
+	AllowLosses bool          `help:"Continue even if keys lose groups that no user and no team can have."`
+	Strict      bool          `help:"Then refuse every access key whose owner is neither a user nor a team, permanently. Keys with a subject as owner are not affected."`
 
 	// Version is the version of this program.
 	Version string `kong:"-"`

@@ -149,7 +149,7 @@ var List = []Setting{
 	list(TokenAudiences, "", func(s *Settings) *[]string { return &s.Tokens.Audiences }).
 		describe("list", Functions|Serve, "Audiences of tokens, separated by commas. Absent: the issuer."),
 	duration(TokenMaxTTL, "token-max-ttl", "24h", time.Minute, 366*24*time.Hour, func(s *Settings) *time.Duration { return &s.Tokens.MaxTTL }).
-		describe("duration", Functions|Serve|Commands, "Longest lifetime of a token. A request for a longer one gets this."),
+		describe("duration", Functions|Serve|Commands, "Maximum lifetime of a token. A request for a longer lifetime gets this one."),
 	word(SigningAlgorithm, "signing-algorithm", "signing algorithm", ES256, []string{ES256, RS256}, func(s *Settings) *string { return &s.Tokens.Algorithm }).
 		describe("name", Functions|Serve|Commands, "Algorithm that signs tokens."),
 	duration(SigningRotateEvery, "signing-rotate-every", "168h", 2*MinPublishBefore, maxPeriod, func(s *Settings) *time.Duration { return &s.Tokens.RotateEvery }).
@@ -163,7 +163,7 @@ var List = []Setting{
 	text(Config, "config", "", func(s *Settings) *string { return &s.Config }).
 		describe("path", Functions|Serve, "Platform configuration (YAML). A function looks for changes every two seconds while requests come, the runner every second. Absent: the state holds the configuration, and the API writes it."),
 	checked(ConfigVariables, "", DefaultConfigVariables, checkVariables, func(s *Settings) *string { return &s.ConfigVariables }).
-		describe("text", Functions|Serve, "How the names of the variables begin that ${NAME} can stand for in secrets of the platform configuration. It ends with _. In a function, NAME_SECRET can name a secret of AWS Secrets Manager with the value of NAME."),
+		describe("text", Functions|Serve, "Prefix of the variables that ${NAME} can name in secrets of the platform configuration. It ends with _. In a function, NAME_SECRET can name a secret of AWS Secrets Manager with the value of NAME."),
 	level(LogLevel, "log-level").
 		describe("level", Functions|Serve, "Lowest level that is logged on standard error."),
 	boolean(Stream, "", func(s *Settings) *bool { return &s.Stream }).
@@ -205,7 +205,7 @@ var List = []Setting{
 	word(Probe, "", "value", Off, []string{On, Off}, func(s *Settings) *string { return &s.Probe }).
 		describe("on or off", Functions|Serve, "Whether a canary access key is made, used, verified and revoked each minute. A failed run names its step."),
 	word(UnsignedSAML, "", "value", Off, []string{On, Off}, func(s *Settings) *string { return &s.UnsignedSAML }).
-		describe("on or off", Functions, "Whether insecureSkipSignatureValidation of a SAML provider is obeyed. Anybody can then sign in as anybody. The local runner obeys it."),
+		describe("on or off", Functions, "Whether SAML providers may set insecureSkipSignatureValidation. Anyone can then sign in as any user. The local runner always allows it."),
 	duration(PatchExpressionTime, "patch-expression-time", "100ms", time.Millisecond, 25*time.Second, func(s *Settings) *time.Duration { return &s.Patches.ExpressionTime }).
 		describe("duration", Functions|Serve|Commands, "Time for one expression of a sync patch."),
 	duration(PatchObjectTime, "patch-object-time", "1s", time.Millisecond, 25*time.Second, func(s *Settings) *time.Duration { return &s.Patches.ObjectTime }).
@@ -238,7 +238,7 @@ var List = []Setting{
 
 	elsewhere(Server, "server").describe("URL", Commands, "Base address of the platform's API: https://HOST/kubernetes/management."),
 	elsewhere(AccessKey, "").describe("access key", Commands, "The access key that a command uses."),
-	elsewhere(Kubeconfig, "platform").describe("path", Commands, "Kubeconfig that reaches the platform. Absent: the one in the data folder, else the current context of the kubeconfig."),
+	elsewhere(Kubeconfig, "platform").describe("path", Commands, "Kubeconfig that reaches the platform. Absent: the kubeconfig in the data folder, else the current context of the user's kubeconfig."),
 	elsewhere(IDToken, "").describe("token", Commands, "The token of a job, which platform login --ci exchanges for an access key."),
 	elsewhere(IDTokenFile, "").describe("path", Commands, "File with the token of a job."),
 }
