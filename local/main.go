@@ -127,7 +127,6 @@ func secretFlags() kong.Option {
 	}))
 }
 
-// build returns the version of this program.
 func build() string {
 	if version != "" {
 		return version

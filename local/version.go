@@ -23,8 +23,7 @@ type buildReport struct {
 	// CommitTime is when the commit was made, in RFC 3339. Empty if Commit is empty.
 	CommitTime string `json:"commitTime,omitempty"`
 	// Modified reports whether the files differed from the commit.
-	Modified bool `json:"modified"`
-	// GoVersion is the version of the compiler.
+	Modified  bool   `json:"modified"`
 	GoVersion string `json:"goVersion"`
 	// Platform is the operating system and the processor, such as linux/arm64.
 	Platform string `json:"platform"`

@@ -41,7 +41,6 @@ func roleOf(function string) string { return strings.ToUpper(function[:1]) + fun
 // deployedName returns the name of a function on AWS, with the variables of serverless.yml.
 func deployedName(function string) string { return "${self:service}-${sls:stage}-" + function }
 
-// serverlessFunctions returns the functions of serverless.yml.
 func serverlessFunctions(entries map[string]entry) object {
 	functions := object{}
 	for name, one := range entries {

@@ -39,8 +39,7 @@ type entry struct {
 	ScheduleMinutes int `json:"scheduleMinutes"`
 	// TimeoutSeconds is the timeout on AWS, for buffered responses.
 	TimeoutSeconds int `json:"timeoutSeconds"`
-	// MemoryMB is the memory limit of the function.
-	MemoryMB int `json:"memoryMB"`
+	MemoryMB       int `json:"memoryMB"`
 }
 
 var (

@@ -146,7 +146,6 @@ func timeLimit(lookup func(string) string) (time.Duration, error) {
 	return time.Duration(seconds) * time.Second, nil
 }
 
-// portOf returns the port to listen on.
 func portOf(lookup func(string) string) (string, error) {
 	port := cmp.Or(lookup("PORT"), "8080")
 	if _, err := strconv.ParseUint(port, 10, 16); err != nil {

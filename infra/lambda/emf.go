@@ -73,7 +73,6 @@ func (e emf) Request(function string) func(verb string, status int, took time.Du
 	}
 }
 
-// Run writes a line for a scheduled run.
 func (e emf) Run(function, outcome string) {
 	e.write("function", function, nil, count("Runs", true), count("FailedRuns", outcome != "done"))
 }

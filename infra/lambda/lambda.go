@@ -129,7 +129,6 @@ func (s *shell) drain() {
 	}
 }
 
-// handle answers one event.
 func (s *shell) handle(ctx context.Context, e *event) (any, error) {
 	if end, bounded := ctx.Deadline(); bounded {
 		bound, cancel := context.WithTimeout(ctx, allowed(time.Until(end)))

@@ -41,7 +41,6 @@ func write(root string) error {
 	return nil
 }
 
-// table returns the rows in Markdown.
 func table(list []limits.Limit) string {
 	var text strings.Builder
 	text.WriteString("| Limit | What is bounded | Bound | Above it | Setting | Enforced in |\n|---|---|---|---|---|---|\n")

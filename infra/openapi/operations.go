@@ -72,7 +72,6 @@ var (
 	writeParameters = []common.Parameter{dryRun, fieldManager, fieldValidation}
 )
 
-// routes returns the operations of one resource.
 func (r resourcePaths) routes(scheme *runtime.Scheme) ([]common.Route, error) {
 	object, err := scheme.New(groupVersion.WithKind(r.Kind))
 	if err != nil {

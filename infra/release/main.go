@@ -32,7 +32,6 @@ type options struct {
 // platform is an operating system and a processor, as Go names them.
 type platform struct{ system, processor string }
 
-// UnmarshalText reads OS/ARCH.
 func (p *platform) UnmarshalText(text []byte) error {
 	system, processor, _ := strings.Cut(string(text), "/")
 	if !slices.Contains([]string{"linux", "darwin"}, system) || !slices.Contains([]string{"amd64", "arm64"}, processor) {

@@ -22,7 +22,6 @@ var environment = []string{
 	"CGO_ENABLED=0", "GOFLAGS=-trimpath", "GOAMD64=v1", "GOARM64=v8.0", "GOEXPERIMENT=", "GOFIPS140=off", "GOWORK=off",
 }
 
-// build compiles a package for a platform.
 func (r release) build(ctx context.Context, cache string, p platform, to, folder string, flags ...string) ([]byte, error) {
 	env := append(slices.Clone(environment), "GOOS="+p.system, "GOARCH="+p.processor)
 	if cache != "" {
@@ -187,7 +186,6 @@ func (r release) archive(name string, program []byte, beside []entry) ([]byte, e
 	return compress(text)
 }
 
-// plugin returns the manifest of krew.
 func (r release) plugin(o options, files map[string][]byte) ([]byte, error) {
 	var platforms []any
 	for _, p := range o.Platform {

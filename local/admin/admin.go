@@ -91,7 +91,6 @@ func write(bearer secret.String, file string) error {
 	return atomicfile.Write(file, []byte(bearer.Reveal()+"\n"))
 }
 
-// requireNoAdmin returns ErrPresent if the platform has an admin.
 func requireNoAdmin(ctx context.Context, env *platform.Environment) error {
 	present, err := lastadmin.Open(env).HasAdmin(ctx)
 	switch {

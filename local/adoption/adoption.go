@@ -51,16 +51,14 @@ type User struct {
 	// rights to the user.
 	Admin   bool
 	Through []string
-	// Keys is the number of the user's keys.
-	Keys int
+	Keys    int
 }
 
 // Team is a team to make or to change.
 type Team struct {
 	Name string
 	// New reports whether the team does not exist yet.
-	New bool
-	// Users are the users who become members.
+	New   bool
 	Users []string
 }
 

@@ -44,7 +44,6 @@ type KeyTree struct {
 	Out io.Writer `kong:"-"`
 }
 
-// tree is the printed value.
 type tree struct {
 	// Key is the access key, with the objects that were made with it.
 	Key credential `json:"key"`
@@ -104,7 +103,6 @@ type credential struct {
 // isToken reports whether a credential is a token and not an access key.
 func (c *credential) isToken() bool { return c.Kind == tokenKind }
 
-// isCredential reports whether the object is a credential.
 func (c *credential) isCredential() bool { return c.Kind == keyKind || c.isToken() }
 
 const (

@@ -178,7 +178,6 @@ func destination(path string) (string, error) {
 	return "", fmt.Errorf("%s: more than %d symbolic links", path, maxLinks)
 }
 
-// ask sends the request for the kubeconfig.
 func (c *Kubeconfig) ask(ctx context.Context, at *reached, namespace, name string) (*model.VirtualClusterInstanceKubeConfig, error) {
 	request := &model.VirtualClusterInstanceKubeConfig{}
 	request.SetGroupVersionKind(kubeconfig.Definition.GroupVersionKind())

@@ -48,7 +48,6 @@ type Token struct {
 	Virtual   virtualNames  `name:"virtual-cluster" placeholder:"PROJECT/NAME" help:"Virtual cluster that the token is for. Can be repeated."`
 	Cache     string        `placeholder:"DIR" help:"Folder for cached tokens. Absent: the cache folder of the user."`
 
-	// Version is the version of this program.
 	Version string `kong:"-"`
 
 	now    func() time.Time
@@ -95,7 +94,6 @@ func (n *virtualNames) Decode(ctx *kong.DecodeContext) error {
 }
 
 const (
-	// tokenTimeout bounds a request for a token.
 	tokenTimeout = 30 * time.Second
 	// execInfo is the variable in which kubectl describes its expectations of a plugin.
 	execInfo = "KUBERNETES_EXEC_INFO"

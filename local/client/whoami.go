@@ -75,7 +75,6 @@ func currentContext() (*rest.Config, error) {
 
 // reached is the platform that a command uses.
 type reached struct {
-	// base is the base address of the API.
 	base   string
 	client *http.Client
 	// key is the access key. Empty: the client sends its own credential.

@@ -23,7 +23,6 @@ import (
 	"management.platform.sh/shared/state/store"
 )
 
-// configuration examines the platform configuration.
 func (e *examination) configuration(ctx context.Context) {
 	const check = "configuration"
 	if err := e.source.Reload(ctx); err != nil {
@@ -149,7 +148,6 @@ func (e *examination) backlogs(function string, sinks []audit.Backlog) {
 	}
 }
 
-// signingKeys examines the keys that sign tokens.
 func (e *examination) signingKeys(ctx context.Context) {
 	const check = "signing-keys"
 	tokens := e.Settings.Tokens

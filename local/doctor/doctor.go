@@ -42,8 +42,7 @@ var grave = []Level{Good, Unknown, Warning, Critical}
 type Finding struct {
 	// Check names the check. The name does not change: scripts may select by it.
 	Check string `json:"check"`
-	// Level is the severity of the finding.
-	Level Level `json:"level"`
+	Level Level  `json:"level"`
 	// Is describes the observation.
 	Is string `json:"is"`
 	// Do is the advice. Empty: nothing has to be done.
@@ -55,8 +54,7 @@ type Report struct {
 	// Level is the level of the most severe finding.
 	Level Level `json:"level"`
 	// Version is the version of the program that examined the deployment.
-	Version string `json:"version"`
-	// CheckedAt is the time of the examination.
+	Version   string    `json:"version"`
 	CheckedAt time.Time `json:"checkedAt"`
 	Findings  []Finding `json:"findings"`
 }
@@ -81,7 +79,6 @@ type Deployment struct {
 	Most int
 	// Openers are the kinds of sinks of this program.
 	Openers func(*redisstore.Client) []audit.Opener
-	// Version is the version of the program.
 	Version string
 	Now     func() time.Time
 }
@@ -294,7 +291,6 @@ func brief(d time.Duration) string {
 	}
 }
 
-// size formats a number of bytes.
 func size(bytes int64) string {
 	const unit = 1 << 10
 	if bytes < unit {

@@ -63,7 +63,6 @@ func Tried(d Deployment, found *model.SignInTrialReport) Report {
 	return e.report()
 }
 
-// trial adds the findings of a trial.
 func (e *examination) trial(found *model.SignInTrialReport) {
 	const check = "sign-in"
 	if found.Refusal != "" {

@@ -24,7 +24,6 @@ type Bootstrap struct {
 	AdminKey   secret.String `env:"PLATFORM_ADMIN_KEY" placeholder:"KEY" help:"The admin key to store. Absent: a new one is generated. The key is printed in both cases."`
 	Encryption secret.String `name:"encryption-key" env:"PLATFORM_ENCRYPTION_KEY" placeholder:"KEY" help:"The key that seals the address of the audit's data store, 32 bytes in base64. Absent: the audit has no event of the command if the address is sealed."`
 
-	// Version is the version of this program.
 	Version string `kong:"-"`
 }
 

@@ -18,7 +18,6 @@ type Configure struct {
 	Encryption secret.String `name:"encryption-key" env:"PLATFORM_ENCRYPTION_KEY" placeholder:"KEY" help:"The key that seals the secrets of the configuration, 32 bytes in base64. Absent: the configuration must have no secrets."`
 	File       string        `arg:"" placeholder:"FILE" help:"File with the platform configuration (YAML)."`
 
-	// Version is the version of this program.
 	Version string `kong:"-"`
 }
 

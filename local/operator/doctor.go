@@ -38,14 +38,12 @@ type Doctor struct {
 	Authority  string         `name:"certificate-authority" type:"path" placeholder:"FILE" help:"With --host: certificate authority of the platform. Absent: the authority of platform login, else the system's authorities."`
 	Output     string         `short:"o" enum:"text,json,yaml" default:"text" help:"Output format: text, json or yaml (${default})."`
 
-	// Version is the version of this program.
 	Version string `kong:"-"`
 }
 
 // NewDoctor returns the command with its flags.
 func NewDoctor() Doctor { return Doctor{Deployed: flags.Doctor()} }
 
-// Help returns the text below the flags.
 func (*Doctor) Help() string {
 	return "It changes nothing, except for the record of a trial with --sign-in, and prints no secret. Each line has a level: ok, unknown (it could not be examined from here), warning or critical. " +
 		"Exit codes: 0 if nothing is worse than unknown, 1 for warnings, 2 for anything critical and for wrong flags. See docs/doctor.md."
@@ -65,7 +63,6 @@ func (misused) ExitCode() int { return 2 }
 
 func (m misused) Unwrap() error { return m.error }
 
-// Run examines the deployment and prints the report.
 func (c *Doctor) Run(ctx context.Context) error {
 	report, err := c.examine(ctx)
 	if err != nil {

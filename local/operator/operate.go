@@ -30,8 +30,7 @@ type operation struct {
 	name string
 	// attributes describe the arguments of the command.
 	attributes []slog.Attr
-	// version is the version of this program.
-	version string
+	version    string
 	// state is the URL and the settings of the state.
 	state settings.Settings
 	// keyring seals secrets in the state. Nil: the command has no key.

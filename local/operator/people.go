@@ -30,7 +30,6 @@ type Adopt struct {
 	AllowLosses bool          `help:"Continue even if keys lose groups that no user and no team can have."`
 	Strict      bool          `help:"Then refuse every access key whose owner is neither a user nor a team, permanently. Keys with a subject as owner are not affected."`
 
-	// Version is the version of this program.
 	Version string `kong:"-"`
 }
 

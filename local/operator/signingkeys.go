@@ -32,7 +32,6 @@ type SigningKeys struct {
 	Rotate rotateSigningKeys `cmd:"" help:"Make the next key sign as soon as it has been published long enough."`
 	Taint  taintSigningKey   `cmd:"" help:"Withdraw a key immediately. Verifiers refuse its tokens from their next fetch of the keys on."`
 
-	// Version is the version of this program.
 	Version string `kong:"-"`
 }
 
@@ -61,7 +60,6 @@ func (*listSigningKeys) Run(ctx context.Context, c *SigningKeys) error {
 	return c.withKeys(ctx, "", func(ctx context.Context, keys *signingkey.Keys) ([]signingkey.Key, error) { return keys.List(ctx) })
 }
 
-// Run begins a rotation and prints the keys.
 func (*rotateSigningKeys) Run(ctx context.Context, c *SigningKeys) error {
 	return c.withKeys(ctx, "signing-keys-rotate", func(ctx context.Context, keys *signingkey.Keys) ([]signingkey.Key, error) {
 		done, err := keys.Rotate(ctx, true)
@@ -69,7 +67,6 @@ func (*rotateSigningKeys) Run(ctx context.Context, c *SigningKeys) error {
 	})
 }
 
-// Run withdraws a key and prints the keys.
 func (t *taintSigningKey) Run(ctx context.Context, c *SigningKeys) error {
 	return c.withKeys(ctx, "signing-keys-taint", func(ctx context.Context, keys *signingkey.Keys) ([]signingkey.Key, error) {
 		done, err := keys.Taint(ctx, t.ID)

@@ -31,7 +31,6 @@ const maxFile = 3 << 20
 
 // document is one document of a YAML or JSON file.
 type document struct {
-	// name is the name of the file.
 	name string
 	// line is the line of the file at which the document begins, from 0.
 	line int

@@ -36,7 +36,6 @@ func New() Commands {
 	return Commands{Eval: Eval{Limits: flags.Patches()}, Check: Check{Limits: flags.Patches()}, Test: Test{Limits: flags.Patches()}}
 }
 
-// Help returns the text below the list of commands.
 func (*Commands) Help() string {
 	return "Nothing is sent to a server. Exit codes: 0 if everything passed; 1 if a patch, a check or a test failed, or if check --strict " +
 		"found warnings; 2 if the input cannot be used. See docs/patches.md."
@@ -118,7 +117,6 @@ type Eval struct {
 	Limits          flags.Settings `embed:""`
 }
 
-// Run evaluates every object.
 func (c *Eval) Run(ctx context.Context) error {
 	endAtSignals()
 	return c.run(ctx, standard(c.Color))
@@ -374,7 +372,6 @@ type Check struct {
 	Limits flags.Settings `embed:""`
 }
 
-// Run checks every file.
 func (c *Check) Run(ctx context.Context) error {
 	endAtSignals()
 	return c.run(ctx, standard(c.Color))

@@ -22,14 +22,12 @@ import (
 type finding struct {
 	File string `json:"file"`
 	// Line and Column are the place, from 1. 0 means unknown.
-	Line   int `json:"line,omitempty"`
-	Column int `json:"column,omitempty"`
-	// Field is the path of the field.
+	Line    int    `json:"line,omitempty"`
+	Column  int    `json:"column,omitempty"`
 	Field   string `json:"field,omitempty"`
 	Message string `json:"message"`
 	Warning bool   `json:"warning,omitempty"`
-	// source is the text of the line.
-	source string
+	source  string
 }
 
 func hasErrors(all []finding) bool {
@@ -152,7 +150,6 @@ func (t *terminal) report(all []finding) {
 	}
 }
 
-// The ANSI codes of colours.
 const (
 	bold   = "1"
 	red    = "31"

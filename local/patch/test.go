@@ -63,7 +63,6 @@ type testResult struct {
 	Differences []model.SyncPatchDifference `json:"differences,omitempty"`
 }
 
-// Run runs every test.
 func (c *Test) Run(ctx context.Context) error {
 	endAtSignals()
 	return c.run(ctx, standard(c.Color))
@@ -274,7 +273,6 @@ func equal(a, b *model.JSON) (bool, error) {
 	return reflect.DeepEqual(left, right), err
 }
 
-// printResult prints the result of a test.
 func (t *terminal) printResult(result *testResult) {
 	if result.Passed {
 		_, _ = fmt.Fprintf(t.out, "%s  %s\n", t.paint(green, "ok"), result.Name)

@@ -262,7 +262,6 @@ func routes(api *frame.Server, client *redisstore.Client, registry prometheus.Ga
 	}))
 }
 
-// metricsPath is the path of the metrics.
 const metricsPath = "/metrics"
 
 // readable serves a page to programs of this machine, and to callers whose access key may read it: a key without a

@@ -72,8 +72,7 @@ const (
 // never set here are left out.
 type Event struct {
 	metav1.TypeMeta `json:",inline"`
-	// Level is the amount of detail that is recorded.
-	Level Level `json:"level"`
+	Level           Level `json:"level"`
 	// AuditID is the same in all events of one request, and in the header Audit-Id of its response.
 	AuditID string `json:"auditID"`
 	Stage   Stage  `json:"stage"`
@@ -133,8 +132,7 @@ type Record struct {
 	// AuditID and Stage are unique together.
 	AuditID string
 	Stage   Stage
-	// At is the time of the stage.
-	At time.Time
+	At      time.Time
 	// JSON is the event on one line, without the newline.
 	JSON []byte
 }

@@ -4,7 +4,6 @@ import "time"
 
 // Backlog describes how far a sink is behind with the events of this process. Source: ADR-0039.
 type Backlog struct {
-	// Sink is the kind of the sink.
 	Sink string `json:"sink"`
 	// Waiting is the number of events that are not stored yet.
 	Waiting int `json:"waiting"`

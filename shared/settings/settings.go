@@ -70,8 +70,7 @@ type Redis struct {
 	PoolSize int
 	// Replicas is the number of replicas that must have a write before it is acknowledged.
 	Replicas int
-	// Timeout is the maximum duration of an operation.
-	Timeout time.Duration
+	Timeout  time.Duration
 }
 
 // Encryption are the settings of the keys that encrypt secrets in the state.
@@ -160,7 +159,6 @@ type Quota struct {
 
 // Runner are the settings of the runner alone. Source: ADR-0006.
 type Runner struct {
-	// Listen is the address of the HTTPS listener.
 	Listen string
 	// HTTP is the loopback address of an additional listener without TLS. Empty: there is none.
 	HTTP string
@@ -189,8 +187,7 @@ type Extension struct {
 type Problem struct {
 	// Name is the variable or the flag with its hyphens, as the operator gave the setting.
 	Name string
-	// Err says what is wrong.
-	Err error
+	Err  error
 }
 
 func (p *Problem) Error() string { return p.Name + ": " + p.Err.Error() }

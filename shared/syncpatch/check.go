@@ -289,7 +289,6 @@ func (p *problems) syntax(at *field.Path, text string, err error) bool {
 // excerpt returns the beginning of a text that may be long, for a message.
 func excerpt(text string) string { return strings.ToValidUTF8(fmt.Sprintf("%.300s", text), "") }
 
-// patches checks and parses a list of patches.
 func (p *problems) patches(at *field.Path, list []model.SyncPatch) []patch {
 	if p.tooMany(at, len(list)) {
 		return nil

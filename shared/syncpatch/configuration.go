@@ -166,7 +166,6 @@ func (r *reader) root(at *field.Path, node *yaml.Node) {
 	})
 }
 
-// reader reads the nodes of a configuration.
 type reader struct {
 	problems
 	configuration *Configuration
@@ -411,7 +410,6 @@ func (r *reader) list(at *field.Path, side, name string, entries map[string]*yam
 	}
 }
 
-// patch reads one patch.
 func (r *reader) patch(at *field.Path, node *yaml.Node) model.SyncPatch {
 	var patch model.SyncPatch
 	entries := r.object(at, node)

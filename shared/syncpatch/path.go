@@ -243,7 +243,6 @@ func appendQuoted(b []byte, key string) []byte {
 	return append(b, '"')
 }
 
-// wild reports whether the path has a wildcard.
 func (p Path) wild() bool {
 	return slices.ContainsFunc(p.segments, func(s segment) bool { return s.wildcard })
 }

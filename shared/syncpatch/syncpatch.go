@@ -37,7 +37,6 @@ type Request struct {
 
 // Context has the values that patches can use in addition to the object. Source: Spec 2.8 rule 5.
 type Context struct {
-	// Tenant is the tenant cluster.
 	Tenant Tenant `json:"tenant"`
 	// HostObject is the object on the host. Nil means that there is none.
 	HostObject map[string]any `json:"hostObject,omitempty"`
@@ -49,7 +48,6 @@ type Context struct {
 
 // Tenant is the tenant cluster, as expressions see it. Source: Spec 2.8 rule 5.
 type Tenant struct {
-	// Name is the name of the tenant cluster.
 	Name string `json:"name,omitempty"`
 	// Namespace is the namespace of the tenant cluster on the host.
 	Namespace string `json:"namespace,omitempty"`

@@ -163,7 +163,6 @@ func (d *differences) add(want, got []byte) {
 	}
 }
 
-// encode returns the JSON of a value.
 func encode(value any) []byte {
 	text, _ := json.Marshal(value)
 	return text

@@ -70,7 +70,6 @@ func ParseHead(text string) (Head, error) {
 type Anchor interface {
 	// Load returns the stored head of a directory's chain, or the zero value if there is none.
 	Load(ctx context.Context, directory string) (Head, error)
-	// Save replaces the stored head.
 	Save(ctx context.Context, directory string, head Head) error
 }
 

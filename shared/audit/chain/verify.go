@@ -25,8 +25,7 @@ type Report struct {
 	Events int64
 	// First is the sequence of the first event: 1 unless old files were removed.
 	First int64
-	// Head is the end of the chain.
-	Head Head
+	Head  Head
 	// Ended reports whether the last event says that its writer has ended. Otherwise a process is writing, or the
 	// writer was killed, or the end is missing.
 	Ended bool

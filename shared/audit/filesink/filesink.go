@@ -68,8 +68,7 @@ type sink struct {
 	// logger rotates and writes. It is nil until the directory is open.
 	logger *timberjack.Logger
 	lock   *os.File
-	// mark is the file chain.HeadName.
-	mark *os.File
+	mark   *os.File
 	// head is the end of the chain, and size is the size of the file.
 	head chain.Head
 	size int64
@@ -329,7 +328,6 @@ func (s *sink) note(ctx context.Context, now bool) {
 	s.dirty = false
 }
 
-// close releases the directory.
 func (s *sink) close() error {
 	var err error
 	if s.logger != nil {

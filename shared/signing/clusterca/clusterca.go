@@ -33,7 +33,6 @@ var (
 
 // Request is a request for a certificate.
 type Request struct {
-	// Subject is the subject of the certificate.
 	Subject pkix.Name
 	// Key is the key pair of the certificate. A Signer may sign a request with it, and must not keep it.
 	Key crypto.Signer

@@ -67,7 +67,6 @@ const rsaBits = 2048
 // change yet sign with it for up to refreshAfter, clocks differ, and verifiers have a leeway. Source: ADR-0011.
 const slack = 2 * time.Minute
 
-// generate makes a key.
 func generate(algorithm string) (kept, error) {
 	var private crypto.Signer
 	var err error

@@ -58,7 +58,6 @@ type Settings struct {
 
 // Set has the keys at one moment. It is shared and never changed.
 type Set struct {
-	// Signing is the key that signs.
 	Signing *token.SigningKey
 	// Public are the keys to publish; the key that signs is the first.
 	Public token.JWKS

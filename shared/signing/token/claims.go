@@ -76,7 +76,6 @@ func (a *audience) UnmarshalJSON(text []byte) error {
 	return json.Unmarshal(text, (*[]string)(a))
 }
 
-// wire returns the claims in their JSON form.
 func (c Claims) wire() (w wire, err error) {
 	w = wire{
 		Issuer: c.Issuer, Subject: c.Subject, Audience: c.Audience, ID: c.ID, Groups: c.Groups,

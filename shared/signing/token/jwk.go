@@ -41,7 +41,6 @@ type JWKS struct {
 	Keys []JWK
 }
 
-// wireJWK is a JWK in JSON.
 type wireJWK struct {
 	Type       string          `json:"kty"`
 	Use        string          `json:"use,omitempty"`

@@ -78,10 +78,8 @@ func (s JWKS) Key(_ context.Context, id string) (JWK, error) {
 	return found, nil
 }
 
-// typeJWT is the header member typ of tokens.
 const typeJWT = "JWT"
 
-// header is the protected header of tokens.
 type header struct {
 	Algorithm string `json:"alg"`
 	KeyID     string `json:"kid"`
@@ -157,7 +155,6 @@ func readHeader(text []byte) (header, error) {
 
 // Verifier accepts the tokens of one issuer. Its fields are set once; after that it is safe for concurrent use.
 type Verifier struct {
-	// Keys are the keys of the issuer.
 	Keys Keys
 	// Issuer is the iss that tokens must have.
 	Issuer string
@@ -165,8 +162,7 @@ type Verifier struct {
 	Audiences []string
 	// Revoked reports whether a token was revoked. Nil: tokens are accepted until they expire.
 	Revoked func(context.Context, Claims) (bool, error)
-	// Now is the clock.
-	Now func() time.Time
+	Now     func() time.Time
 }
 
 // Verify returns the claims of a token, or the reason for refusing it: see Refusal. It calls Revoked last, when
@@ -205,7 +201,6 @@ func (v *Verifier) Verify(ctx context.Context, text secret.String) (Claims, erro
 
 // DenyList is the document that lists the tokens that were revoked before they expired. Source: ADR-0012.
 type DenyList struct {
-	// Issuer is the issuer of the tokens.
 	Issuer string `json:"issuer"`
 	// Revoked are the revoked tokens that have not expired.
 	Revoked []Revoked `json:"revoked"`

@@ -17,7 +17,6 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Limits of connections. Source: ADR-0002.
 const (
 	// maxSilence is the longest silence after which a connection is used without a PING first. The function may have
 	// been frozen in the meantime, and the server may be gone without having closed the connection.

@@ -184,8 +184,7 @@ func (n *Node) configure(name, value string) {
 type Contents struct {
 	// Resource is the name of the resource, and Layout the version of the layout of its keys.
 	Resource, Layout string
-	// Objects is the number of objects.
-	Objects int64
+	Objects          int64
 	// Looked is the number of records that were read, and Formats how many of them have a format, by its number. A
 	// record without a format counts under "".
 	Looked  int

@@ -143,7 +143,6 @@ func (j *Journal) Note(ctx context.Context, name string) (string, error) {
 	return text, err
 }
 
-// SetNote sets the note of that name.
 func (j *Journal) SetNote(ctx context.Context, name, text string) error {
 	return j.client.run(ctx, "writing a note", func(ctx context.Context) error {
 		return j.client.redis.HSet(ctx, j.keys.notes, name, text).Err()

@@ -232,5 +232,4 @@ type namedPage struct {
 	names               []string
 }
 
-// pageKey is the hash of a query.
 type pageKey [sha256.Size]byte

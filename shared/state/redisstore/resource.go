@@ -370,7 +370,6 @@ func (r *resource) getFirst(ctx context.Context, names []string, many any) (foun
 	return found, read, err
 }
 
-// lookUp finds an object by its digest.
 func (r *resource) lookUp(ctx context.Context, digest string) (store.Record, error) {
 	// The digest belongs to a credential, so errors do not contain it.
 	const doing = "reading record by digest"

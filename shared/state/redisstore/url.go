@@ -43,7 +43,6 @@ var schemes = map[string]scheme{
 	"rediss-sentinel": {kind: sentinel, port: "26379", secure: true},
 }
 
-// address is the parsed URL.
 type address struct {
 	scheme
 	// hosts are host:port, or the one path of a socket.
@@ -215,7 +214,6 @@ func (a *address) choose(database string) error {
 	return nil
 }
 
-// settings reads the part after the question mark.
 func (a *address) settings(query string) (url.Values, error) {
 	values, err := url.ParseQuery(query)
 	if err != nil {

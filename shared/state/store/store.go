@@ -103,8 +103,7 @@ type Record struct {
 // Version is a revision of an object. The zero value names no object.
 type Version struct {
 	// Name is the name of the object. Empty: no object.
-	Name string
-	// Revision is the revision of the object.
+	Name     string
 	Revision int64
 }
 
@@ -118,7 +117,6 @@ type Quota struct {
 	Bytes int64
 }
 
-// The names of quotas.
 const (
 	QuotaObjects = "objects"
 	QuotaBytes   = "bytes"
@@ -126,7 +124,6 @@ const (
 
 // QuotaError names the quota that a write would exceed. It wraps ErrQuota.
 type QuotaError struct {
-	// Owner is the owner of the object.
 	Owner string
 	// Quota is QuotaObjects or QuotaBytes.
 	Quota string
@@ -279,8 +276,7 @@ type DueQuery struct {
 type Page struct {
 	// Revision is the resource's revision at which the page was read.
 	Revision int64
-	// Records are the objects.
-	Records []Record
+	Records  []Record
 	// Remaining is the number of selected records after the last record of this page.
 	Remaining int64
 }
@@ -365,7 +361,6 @@ func Asked(ctx context.Context) *Questions {
 // EventType says what happened to an object.
 type EventType string
 
-// The types of events.
 const (
 	Created EventType = "created"
 	Updated EventType = "updated"

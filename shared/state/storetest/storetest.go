@@ -178,7 +178,6 @@ func difference(got, want store.Record) string {
 	return strings.Join(all, "; ")
 }
 
-// distinct returns a list without repetitions.
 func distinct(list []string) []string {
 	var once []string
 	for _, each := range list {

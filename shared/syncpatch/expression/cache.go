@@ -9,7 +9,6 @@ import (
 // maxCompiled bounds the memory of the cache of compiled expressions, in bytes. Source: ADR-0014.
 const maxCompiled = 8 << 20
 
-// compilation is the result of Compile.
 type compilation struct {
 	expression *Expression
 	err        error

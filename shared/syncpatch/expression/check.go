@@ -398,7 +398,6 @@ func (c *checker) key(name string, at file.Idx) {
 	c.name(name, at)
 }
 
-// name checks the name of a member.
 func (c *checker) name(name string, at file.Idx) {
 	if slices.Contains(allGuards, name) && !slices.Contains(c.guards, name) {
 		c.guards = append(c.guards, name)

@@ -35,7 +35,6 @@ import (
 )
 
 const (
-	// resourceName is the plural name of CertificateSigningRequests.
 	resourceName = "certificatesigningrequests"
 	// MinLifetime is the shortest lifetime that Kubernetes signs.
 	MinLifetime = 10 * time.Minute

@@ -49,9 +49,8 @@ const (
 	RetryAfter = 10 * time.Second
 	// defaultAge is how long a document is fresh that does not say so itself. maxAge bounds how long any document is
 	// fresh.
-	defaultAge = 5 * time.Minute
-	maxAge     = 24 * time.Hour
-	// fetchTimeout bounds one attempt.
+	defaultAge   = 5 * time.Minute
+	maxAge       = 24 * time.Hour
 	fetchTimeout = 5 * time.Second
 	// maxDocument is the maximum size of a document, in bytes.
 	maxDocument = 64 << 20

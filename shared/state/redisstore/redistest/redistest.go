@@ -138,7 +138,6 @@ func (p *Process) SecureURL() string {
 	return fmt.Sprintf("rediss://%s127.0.0.1:%d", p.credentials(), p.securePort)
 }
 
-// Address returns the host and port of URL.
 func (p *Process) Address() string { return p.address() }
 
 // UnixURL returns the URL of the unix socket.
