@@ -37,16 +37,16 @@ func entriesOf(folder fs.FS, below string) ([]entry, error) {
 
 // tarOf writes entries in the order of their paths, without traces of this machine: no names, one time, fixed modes. It
 // also writes the folders on the way.
-func tarOf(entries []entry, at time.Time) ([]byte, error) {
+func tarOf(entries []entry, modified time.Time) ([]byte, error) {
 	entries = slices.Clone(entries)
-	known := map[string]bool{}
+	paths := map[string]bool{}
 	for _, e := range entries {
-		known[e.path] = true
+		paths[e.path] = true
 	}
 	for _, e := range slices.Clone(entries) {
 		for folder := path.Dir(path.Clean(e.path)); folder != "." && folder != "/"; folder = path.Dir(folder) {
-			if !known[folder+"/"] {
-				known[folder+"/"] = true
+			if !paths[folder+"/"] {
+				paths[folder+"/"] = true
 				entries = append(entries, entry{path: folder + "/", mode: 0o755})
 			}
 		}
@@ -56,7 +56,7 @@ func tarOf(entries []entry, at time.Time) ([]byte, error) {
 	w := tar.NewWriter(&out)
 	for _, e := range entries {
 		header := &tar.Header{
-			Typeflag: tar.TypeReg, Name: e.path, Size: int64(len(e.text)), Mode: e.mode, Uid: e.owner, Gid: e.owner, ModTime: at, Format: tar.FormatUSTAR,
+			Typeflag: tar.TypeReg, Name: e.path, Size: int64(len(e.text)), Mode: e.mode, Uid: e.owner, Gid: e.owner, ModTime: modified, Format: tar.FormatUSTAR,
 		}
 		if e.path[len(e.path)-1] == '/' {
 			header.Typeflag = tar.TypeDir

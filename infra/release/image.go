@@ -60,11 +60,11 @@ func (r release) pack(folder, name string, i image, notices []byte) ([]byte, err
 		if program == nil {
 			continue
 		}
-		made, err := r.one(i, processor, program, notices, labels)
+		ociImage, err := r.imageFor(i, processor, program, notices, labels)
 		if err != nil {
 			return nil, err
 		}
-		index = mutate.AppendManifests(index, mutate.IndexAddendum{Add: made, Descriptor: v1.Descriptor{Platform: &v1.Platform{OS: "linux", Architecture: processor}}})
+		index = mutate.AppendManifests(index, mutate.IndexAddendum{Add: ociImage, Descriptor: v1.Descriptor{Platform: &v1.Platform{OS: "linux", Architecture: processor}}})
 	}
 	written, err := layout.Write(folder, empty.Index)
 	if err != nil {
@@ -81,8 +81,8 @@ func (r release) pack(folder, name string, i image, notices []byte) ([]byte, err
 	return tarOf(entries, r.time)
 }
 
-// one returns the image for a processor: a layer with all files.
-func (r release) one(i image, processor string, program, notices []byte, labels map[string]string) (v1.Image, error) {
+// imageFor returns the image for a processor: a layer with all files.
+func (r release) imageFor(i image, processor string, program, notices []byte, labels map[string]string) (v1.Image, error) {
 	content, err := tarOf(append([]entry{
 		{path: i.program, text: program, mode: 0o755},
 		{path: "etc/ssl/certs/ca-certificates.crt", text: roots(), mode: 0o644},
@@ -97,20 +97,20 @@ func (r release) one(i image, processor string, program, notices []byte, labels 
 	if err != nil {
 		return nil, err
 	}
-	made, err := mutate.Append(mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), types.OCIConfigJSON), mutate.Addendum{
+	ociImage, err := mutate.Append(mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), types.OCIConfigJSON), mutate.Addendum{
 		Layer: layer, History: v1.History{Created: v1.Time{Time: r.time}, CreatedBy: "infra/release"}, MediaType: types.OCILayer,
 	})
 	if err != nil {
 		return nil, err
 	}
-	file, err := made.ConfigFile()
+	file, err := ociImage.ConfigFile()
 	if err != nil {
 		return nil, err
 	}
 	file = file.DeepCopy()
 	file.OS, file.Architecture, file.Created, file.Config = "linux", processor, v1.Time{Time: r.time}, i.config
 	file.Config.Labels = labels
-	return mutate.ConfigFile(made, file)
+	return mutate.ConfigFile(ociImage, file)
 }
 
 // roots returns the certificate authorities that Mozilla trusts without conditions. A file of certificates cannot state

@@ -33,8 +33,8 @@ type library struct {
 type inventory struct {
 	// libraries by their package URLs.
 	libraries map[string]library
-	// of has, for the name of each program, the package URLs of its libraries on any platform.
-	of map[string][]string
+	// librariesOf has, for the name of each program, the package URLs of its libraries on any platform.
+	librariesOf map[string][]string
 }
 
 // console is the program that includes the bundle of the web console. Every part has it.
@@ -42,19 +42,19 @@ const console = "functions/serveconsole/"
 
 // inventory reads the programs themselves, so that it lists every linked library and no other.
 func (r release) inventory(ctx context.Context, parts []part) (inventory, error) {
-	found := inventory{libraries: map[string]library{}, of: map[string][]string{}}
+	listed := inventory{libraries: map[string]library{}, librariesOf: map[string][]string{}}
 	folders, err := r.folders(ctx)
 	if err != nil {
-		return found, err
+		return listed, err
 	}
 	packages, err := r.packages()
 	if err != nil {
-		return found, err
+		return listed, err
 	}
 	for _, p := range parts {
 		info, err := p.modules()
 		if err != nil {
-			return found, err
+			return listed, err
 		}
 		compiler := strings.TrimPrefix(info.GoVersion, "go")
 		contained := append(slices.Clone(packages), library{name: "std", version: compiler, purl: "pkg:golang/std@" + compiler, folder: folders["std"]})
@@ -64,20 +64,20 @@ func (r release) inventory(ctx context.Context, parts []part) (inventory, error)
 			}
 			name := module.Path + "@" + module.Version
 			if folders[name] == "" {
-				return found, fmt.Errorf("%s contains %s, which go list does not know", p.name, name)
+				return listed, fmt.Errorf("%s contains %s, which go list does not know", p.name, name)
 			}
 			contained = append(contained, library{name: module.Path, version: module.Version, purl: "pkg:golang/" + name, folder: folders[name]})
 		}
 		for _, l := range contained {
-			found.libraries[l.purl] = l
-			found.of[p.name] = append(found.of[p.name], l.purl)
+			listed.libraries[l.purl] = l
+			listed.librariesOf[p.name] = append(listed.librariesOf[p.name], l.purl)
 		}
 	}
-	for name, purls := range found.of {
+	for name, purls := range listed.librariesOf {
 		slices.Sort(purls)
-		found.of[name] = slices.Compact(purls)
+		listed.librariesOf[name] = slices.Compact(purls)
 	}
-	return found, nil
+	return listed, nil
 }
 
 // folders are the folders of modules' sources on this machine.
@@ -86,7 +86,7 @@ func (r release) folders(ctx context.Context) (map[string]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	found := map[string]string{}
+	byModule := map[string]string{}
 	for decoder := json.NewDecoder(strings.NewReader(listed)); ; {
 		var m struct{ Path, Version, Dir string }
 		if err := decoder.Decode(&m); errors.Is(err, io.EOF) {
@@ -95,12 +95,12 @@ func (r release) folders(ctx context.Context) (map[string]string, error) {
 			return nil, fmt.Errorf("listing modules: %w", err)
 		}
 		if m.Dir != "" {
-			found[m.Path+"@"+m.Version] = m.Dir
+			byModule[m.Path+"@"+m.Version] = m.Dir
 		}
 	}
 	root, err := output(ctx, r.root, nil, "go", "env", "GOROOT")
-	found["std"] = strings.TrimSpace(root)
-	return found, err
+	byModule["std"] = strings.TrimSpace(root)
+	return byModule, err
 }
 
 // packages returns the npm packages in the web console.
@@ -118,9 +118,9 @@ func (r release) packages() ([]library, error) {
 	if err := json.Unmarshal(text, &lock); err != nil {
 		return nil, fmt.Errorf("reading the packages of the console: %w", err)
 	}
-	var found []library
-	for at, p := range lock.Packages {
-		_, name, ok := strings.Cut(at, "node_modules/")
+	var libraries []library
+	for location, p := range lock.Packages {
+		_, name, ok := strings.Cut(location, "node_modules/")
 		if !ok || p.Dev {
 			continue
 		}
@@ -128,34 +128,34 @@ func (r release) packages() ([]library, error) {
 		if err != nil {
 			return nil, fmt.Errorf("reading the checksum of %s: %w", name, err)
 		}
-		found = append(found, library{
+		libraries = append(libraries, library{
 			name: name, version: p.Version, purl: "pkg:npm/" + strings.ReplaceAll(name, "@", "%40") + "@" + p.Version,
 			hashes: []cdx.Hash{{Algorithm: cdx.HashAlgoSHA512, Value: hex.EncodeToString(digest)}},
 		})
 	}
-	return found, nil
+	return libraries, nil
 }
 
 // bill returns the software bill of materials in the format CycloneDX.
 func (r release) bill(listed inventory) ([]byte, error) {
-	own := func(name string) cdx.Component {
+	component := func(name string) cdx.Component {
 		purl := "pkg:golang/management.platform.sh@v" + r.version + "#" + name
 		return cdx.Component{
 			BOMRef: purl, Type: cdx.ComponentTypeApplication, Name: name, Version: r.version, PackageURL: purl,
 			Licenses: &cdx.Licenses{{License: &cdx.License{ID: "Apache-2.0"}}},
 		}
 	}
-	whole := own("management.platform.sh")
+	product := component("management.platform.sh")
 	bom := cdx.NewBOM()
-	bom.Metadata = &cdx.Metadata{Timestamp: r.time.Format(time.RFC3339), Component: &whole}
+	bom.Metadata = &cdx.Metadata{Timestamp: r.time.Format(time.RFC3339), Component: &product}
 	components, graph := []cdx.Component{}, []cdx.Dependency{}
 	programs := []string{}
-	for _, name := range slices.Sorted(maps.Keys(listed.of)) {
-		c, depends := own(name), listed.of[name]
+	for _, name := range slices.Sorted(maps.Keys(listed.librariesOf)) {
+		c, depends := component(name), listed.librariesOf[name]
 		components, programs = append(components, c), append(programs, c.BOMRef)
 		graph = append(graph, cdx.Dependency{Ref: c.BOMRef, Dependencies: &depends})
 	}
-	graph = append(graph, cdx.Dependency{Ref: whole.BOMRef, Dependencies: &programs})
+	graph = append(graph, cdx.Dependency{Ref: product.BOMRef, Dependencies: &programs})
 	for _, purl := range slices.Sorted(maps.Keys(listed.libraries)) {
 		l := listed.libraries[purl]
 		c := cdx.Component{BOMRef: purl, Type: cdx.ComponentTypeLibrary, Name: l.name, Version: l.version, PackageURL: purl}

@@ -68,17 +68,17 @@ func run(ctx context.Context, o options) error {
 	if err := os.MkdirAll(filepath.Dir(o.Output), 0o750); err != nil {
 		return err
 	}
-	made, err := os.MkdirTemp(filepath.Dir(o.Output), "release-")
+	work, err := os.MkdirTemp(filepath.Dir(o.Output), "release-")
 	if err != nil {
 		return err
 	}
-	defer func() { _ = os.RemoveAll(made) }()
-	first := filepath.Join(made, "first")
+	defer func() { _ = os.RemoveAll(work) }()
+	first := filepath.Join(work, "first")
 	if err := r.make(ctx, o, first, ""); err != nil {
 		return err
 	}
 	if o.Twice {
-		if err := again(ctx, r, o, first, filepath.Join(made, "again")); err != nil {
+		if err := verifySecondBuild(ctx, r, o, first, filepath.Join(work, "again")); err != nil {
 			return err
 		}
 	}
@@ -92,8 +92,8 @@ func run(ctx context.Context, o options) error {
 	return nil
 }
 
-// again makes the release from a clone of the commit, and compares it with the first release.
-func again(ctx context.Context, r release, o options, first, folder string) error {
+// verifySecondBuild makes the release from a clone of the commit, and compares it with the first release.
+func verifySecondBuild(ctx context.Context, r release, o options, first, folder string) error {
 	clone := filepath.Join(folder, "elsewhere", "clone")
 	if _, err := output(ctx, o.Root, nil, "git", "clone", "--quiet", "--no-hardlinks", ".", clone); err != nil {
 		return err
@@ -118,17 +118,17 @@ func again(ctx context.Context, r release, o options, first, folder string) erro
 // compare fails unless two folders have the same files. It includes the checksums of a release, which name all other
 // files.
 func compare(first, second string) error {
-	one, err := checksums(first)
+	firstSums, err := checksums(first)
 	if err != nil {
 		return err
 	}
-	two, err := checksums(second)
+	secondSums, err := checksums(second)
 	if err != nil {
 		return err
 	}
 	var differences []error
-	for _, name := range slices.Sorted(keys(one, two)) {
-		if one[name] != two[name] {
+	for _, name := range slices.Sorted(keys(firstSums, secondSums)) {
+		if firstSums[name] != secondSums[name] {
 			differences = append(differences, fmt.Errorf("two builds of %s differ", name))
 		}
 	}

@@ -22,16 +22,16 @@ var environment = []string{
 	"CGO_ENABLED=0", "GOFLAGS=-trimpath", "GOAMD64=v1", "GOARM64=v8.0", "GOEXPERIMENT=", "GOFIPS140=off", "GOWORK=off",
 }
 
-func (r release) build(ctx context.Context, cache string, p platform, to, folder string, flags ...string) ([]byte, error) {
+func (r release) build(ctx context.Context, cache string, p platform, target, folder string, flags ...string) ([]byte, error) {
 	env := append(slices.Clone(environment), "GOOS="+p.system, "GOARCH="+p.processor)
 	if cache != "" {
 		env = append(env, "GOCACHE="+cache)
 	}
-	arguments := append([]string{"build", "-trimpath", "-o", to}, flags...)
+	arguments := append([]string{"build", "-trimpath", "-o", target}, flags...)
 	if _, err := output(ctx, r.root, env, "go", append(arguments, folder)...); err != nil {
 		return nil, err
 	}
-	return os.ReadFile(to)
+	return os.ReadFile(target)
 }
 
 // make writes a whole release into a new folder. cache is the cache of the compiler; empty: the user's cache.
@@ -75,13 +75,13 @@ func (r release) make(ctx context.Context, o options, folder, cache string) erro
 	if err != nil {
 		return err
 	}
-	beside, err := r.beside(notices)
+	companions, err := r.companions(notices)
 	if err != nil {
 		return err
 	}
 	for p, program := range programs {
 		name := "platform_" + r.version + "_" + p.String()
-		if files[name+".tar.gz"], err = r.archive(name, program, beside); err != nil {
+		if files[name+".tar.gz"], err = r.archive(name, program, companions); err != nil {
 			return err
 		}
 	}
@@ -134,20 +134,20 @@ func (r release) lambda(ctx context.Context, cache string, files map[string][]by
 	return nil
 }
 
-// beside are the files of an archive besides the program.
-func (r release) beside(notices []byte) ([]entry, error) {
+// companions are the files of an archive besides the program.
+func (r release) companions(notices []byte) ([]entry, error) {
 	entries := []entry{{path: "THIRD-PARTY-NOTICES.txt", text: notices, mode: 0o644}}
-	for to, from := range map[string]string{
+	for target, source := range map[string]string{
 		"LICENSE": "LICENSE", "README.md": "README.md", "CHANGELOG.md": "CHANGELOG.md",
 		"completions/platform.bash": "local/completion/scripts/platform.bash",
 		"completions/_platform":     "local/completion/scripts/platform.zsh",
 		"completions/platform.fish": "local/completion/scripts/platform.fish",
 	} {
-		text, err := os.ReadFile(filepath.Join(r.root, from))
+		text, err := os.ReadFile(filepath.Join(r.root, source))
 		if err != nil {
 			return nil, err
 		}
-		entries = append(entries, entry{path: to, text: text, mode: 0o644})
+		entries = append(entries, entry{path: target, text: text, mode: 0o644})
 	}
 	documents, err := entriesOf(os.DirFS(filepath.Join(r.root, "docs")), "docs")
 	return append(entries, documents...), err
@@ -170,12 +170,12 @@ exec platform completion words -- "$@"
 `
 )
 
-func (r release) archive(name string, program []byte, beside []entry) ([]byte, error) {
+func (r release) archive(name string, program []byte, companions []entry) ([]byte, error) {
 	entries := append([]entry{
 		{path: "platform", text: program, mode: 0o755},
 		{path: "kubectl-platform", text: []byte(pluginScript), mode: 0o755},
 		{path: "kubectl_complete-platform", text: []byte(pluginCompletion), mode: 0o755},
-	}, beside...)
+	}, companions...)
 	for i := range entries {
 		entries[i].path = path.Join(name, entries[i].path)
 	}

@@ -75,7 +75,7 @@ func TestChangelog(t *testing.T) {
 
 // misplaced finds mistakes in the headings of a changelog.
 func misplaced(changelog string) []string {
-	var found []string
+	var mistakes []string
 	heading := regexp.MustCompile(`^## (\d+)\.(\d+)\.(\d+) \((\d{4}-\d{2}-\d{2})\)$`)
 	above, day := []string(nil), "9999"
 	for l := range strings.Lines(changelog) {
@@ -85,7 +85,7 @@ func misplaced(changelog string) []string {
 		}
 		parts := heading.FindStringSubmatch(l)
 		if parts == nil {
-			found = append(found, fmt.Sprintf("%q is not a version with a day", l))
+			mistakes = append(mistakes, fmt.Sprintf("%q is not a version with a day", l))
 			continue
 		}
 		var version []string
@@ -93,14 +93,14 @@ func misplaced(changelog string) []string {
 			version = append(version, fmt.Sprintf("%09s", number))
 		}
 		if above != nil && slices.Compare(version, above) >= 0 {
-			found = append(found, fmt.Sprintf("%q stands below a version that is not newer", l))
+			mistakes = append(mistakes, fmt.Sprintf("%q stands below a version that is not newer", l))
 		}
 		if _, err := time.Parse(time.DateOnly, parts[4]); err != nil || parts[4] > day {
-			found = append(found, fmt.Sprintf("%q is after the day of the version above it, or no day", l))
+			mistakes = append(mistakes, fmt.Sprintf("%q is after the day of the version above it, or no day", l))
 		}
 		above, day = version, parts[4]
 	}
-	return found
+	return mistakes
 }
 
 // Files that differ from the commit are in no release.
@@ -160,27 +160,27 @@ func clone(t *testing.T, name string) string {
 // then used: the images are read by their library, and the archive is unpacked and followed on a machine without Go.
 func TestRelease(t *testing.T) {
 	t.Parallel()
-	made := filepath.Join(t.TempDir(), "release")
+	releaseFolder := filepath.Join(t.TempDir(), "release")
 	if err := run(t.Context(), options{
-		Root: clone(t, "a folder with another path"), Output: made, Downloads: "https://example.com/d", Platform: []platform{here}, Twice: true, Cache: true,
+		Root: clone(t, "a folder with another path"), Output: releaseFolder, Downloads: "https://example.com/d", Platform: []platform{here}, Twice: true, Cache: true,
 	}); err != nil {
 		t.Fatal(err)
 	}
-	archives, err := filepath.Glob(filepath.Join(made, "platform_*_"+here.String()+".tar.gz"))
+	archives, err := filepath.Glob(filepath.Join(releaseFolder, "platform_*_"+here.String()+".tar.gz"))
 	if err != nil || len(archives) != 1 {
 		t.Fatalf("archives: %v, %v", archives, err)
 	}
 	version := strings.TrimSuffix(strings.TrimPrefix(filepath.Base(archives[0]), "platform_"), "_"+here.String()+".tar.gz")
-	t.Run("bill of materials", func(t *testing.T) { checkBill(t, made, version) })
-	t.Run("krew", func(t *testing.T) { checkPlugin(t, made, archives[0], version) })
-	t.Run("archive", func(t *testing.T) { followArchive(t, made, archives[0], version) })
+	t.Run("bill of materials", func(t *testing.T) { checkBill(t, releaseFolder, version) })
+	t.Run("krew", func(t *testing.T) { checkPlugin(t, releaseFolder, archives[0], version) })
+	t.Run("archive", func(t *testing.T) { followArchive(t, releaseFolder, archives[0], version) })
 	if here.system == "linux" {
-		t.Run("images", func(t *testing.T) { checkImages(t, made, version) })
+		t.Run("images", func(t *testing.T) { checkImages(t, releaseFolder, version) })
 	}
 }
 
-func checkBill(t *testing.T, made, version string) {
-	text, err := os.ReadFile(filepath.Join(made, "platform_"+version+".cdx.json"))
+func checkBill(t *testing.T, releaseFolder, version string) {
+	text, err := os.ReadFile(filepath.Join(releaseFolder, "platform_"+version+".cdx.json"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -209,7 +209,7 @@ func checkBill(t *testing.T, made, version string) {
 		}
 	}
 	// Every module that go version finds in the program is there.
-	listed, err := output(t.Context(), made, nil, "go", "version", "-m", extract(t, made, version))
+	listed, err := output(t.Context(), releaseFolder, nil, "go", "version", "-m", extract(t, releaseFolder, version))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -226,18 +226,18 @@ func checkBill(t *testing.T, made, version string) {
 }
 
 // extract returns the path of the program of the archive, unpacked.
-func extract(t *testing.T, made, version string) string {
+func extract(t *testing.T, releaseFolder, version string) string {
 	t.Helper()
 	name := "platform_" + version + "_" + here.String()
 	folder := t.TempDir()
-	if _, err := output(t.Context(), folder, nil, "tar", "-xzf", filepath.Join(made, name+".tar.gz")); err != nil {
+	if _, err := output(t.Context(), folder, nil, "tar", "-xzf", filepath.Join(releaseFolder, name+".tar.gz")); err != nil {
 		t.Fatal(err)
 	}
 	return filepath.Join(folder, name, "platform")
 }
 
-func checkPlugin(t *testing.T, made, archive, version string) {
-	text, err := os.ReadFile(filepath.Join(made, "platform.yaml"))
+func checkPlugin(t *testing.T, releaseFolder, archive, version string) {
+	text, err := os.ReadFile(filepath.Join(releaseFolder, "platform.yaml"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -253,7 +253,7 @@ func checkPlugin(t *testing.T, made, archive, version string) {
 	if err := yaml.Unmarshal(text, &manifest); err != nil {
 		t.Fatal(err)
 	}
-	sums, err := checksums(made)
+	sums, err := checksums(releaseFolder)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -291,10 +291,10 @@ func checkPlugin(t *testing.T, made, archive, version string) {
 	}
 }
 
-func checkImages(t *testing.T, made, version string) {
+func checkImages(t *testing.T, releaseFolder, version string) {
 	for name, program := range map[string]string{"platform": "platform", "functions": "server"} {
 		folder := t.TempDir()
-		if _, err := output(t.Context(), folder, nil, "tar", "-xf", filepath.Join(made, name+"_"+version+"_image.tar")); err != nil {
+		if _, err := output(t.Context(), folder, nil, "tar", "-xf", filepath.Join(releaseFolder, name+"_"+version+"_image.tar")); err != nil {
 			t.Fatal(err)
 		}
 		index, err := layout.ImageIndexFromPath(folder)
@@ -325,9 +325,9 @@ func checkImages(t *testing.T, made, version string) {
 			file.Config.Labels["org.opencontainers.image.version"] != version || file.OS != "linux" {
 			t.Errorf("%s: %+v, %v", name, file, err)
 		}
-		found := contents(t, image)
-		if len(found[program]) < 10<<20 || bytes.Count(found["etc/ssl/certs/ca-certificates.crt"], []byte("BEGIN CERTIFICATE")) < 50 {
-			t.Errorf("%s: a program of %d bytes, %d bytes of certificates", name, len(found[program]), len(found["etc/ssl/certs/ca-certificates.crt"]))
+		files := contents(t, image)
+		if len(files[program]) < 10<<20 || bytes.Count(files["etc/ssl/certs/ca-certificates.crt"], []byte("BEGIN CERTIFICATE")) < 50 {
+			t.Errorf("%s: a program of %d bytes, %d bytes of certificates", name, len(files[program]), len(files["etc/ssl/certs/ca-certificates.crt"]))
 		}
 	}
 }
@@ -343,15 +343,15 @@ func contents(t *testing.T, image v1.Image) map[string][]byte {
 		t.Fatal(err)
 	}
 	defer func() { _ = text.Close() }()
-	found := map[string][]byte{}
+	files := map[string][]byte{}
 	for r := tar.NewReader(text); ; {
 		header, err := r.Next()
 		if errors.Is(err, io.EOF) {
-			return found
+			return files
 		} else if err != nil {
 			t.Fatal(err)
 		}
-		if found[header.Name], err = io.ReadAll(r); err != nil {
+		if files[header.Name], err = io.ReadAll(r); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -361,7 +361,7 @@ var consoleBlock = regexp.MustCompile("(?s)```console\n(.*?)```")
 
 // followArchive follows docs/install.md from the archive alone, to the first key and the first kubeconfig. On PATH are the
 // tools of the system and kubectl.
-func followArchive(t *testing.T, made, archive, version string) {
+func followArchive(t *testing.T, releaseFolder, archive, version string) {
 	page, err := os.ReadFile(filepath.Join(root, "docs", "install.md"))
 	if err != nil {
 		t.Fatal(err)
@@ -375,7 +375,7 @@ func followArchive(t *testing.T, made, archive, version string) {
 	}
 	machine := t.TempDir()
 	for _, name := range []string{filepath.Base(archive), "checksums.txt"} {
-		text, err := os.ReadFile(filepath.Join(made, name))
+		text, err := os.ReadFile(filepath.Join(releaseFolder, name))
 		if err != nil {
 			t.Fatal(err)
 		}

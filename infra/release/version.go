@@ -37,12 +37,12 @@ func describe(ctx context.Context, root string) (release, error) {
 	if changed != "" {
 		return release{}, fmt.Errorf("a release is made of a commit, and these files differ from it:\n%s", changed)
 	}
-	said, err := git("log", "-1", "--format=%H %ct")
+	head, err := git("log", "-1", "--format=%H %ct")
 	if err != nil {
 		return release{}, err
 	}
-	commit, seconds, _ := strings.Cut(said, " ")
-	at, err := strconv.ParseInt(seconds, 10, 64)
+	commit, seconds, _ := strings.Cut(head, " ")
+	instant, err := strconv.ParseInt(seconds, 10, 64)
 	if err != nil {
 		return release{}, fmt.Errorf("reading the time of the commit: %w", err)
 	}
@@ -55,7 +55,7 @@ func describe(ctx context.Context, root string) (release, error) {
 		return release{}, err
 	}
 	version, notes, err := versionOf(string(text), strings.Fields(tags), commit)
-	return release{root: root, version: version, commit: commit, time: time.Unix(at, 0).UTC(), notes: notes}, err
+	return release{root: root, version: version, commit: commit, time: time.Unix(instant, 0).UTC(), notes: notes}, err
 }
 
 var versionHeading = regexp.MustCompile(`(?m)^## (\d+)\.(\d+)\.(\d+) \(\d{4}-\d{2}-\d{2}\)\n`)
