@@ -4,14 +4,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// AuditEvent is one event of the audit: a stage of a request. It is cluster-scoped and served at auditevents, where it can only
-// be read. Callers see the events of their own requests and of those of their teams, and admins see all. Source: ADR-0034.
+// AuditEvent is the audit event of one stage of a request. It is cluster-scoped and served at auditevents, where it can
+// only be read. Callers see the events of their own requests and of the requests of their teams. Admins see all events.
+// Source: ADR-0034.
 //
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 type AuditEvent struct {
 	metav1.TypeMeta `json:",inline"`
-	// Metadata is standard object metadata. The name is the place of the event in its data store, and creationTimestamp is the
-	// time of its stage. Source: ADR-0034.
+	// Metadata is standard object metadata. The name is the position of the event in the data store, and creationTimestamp
+	// is the time of the stage. Source: ADR-0034.
 	// +optional
 	metav1.ObjectMeta `json:"metadata"`
 	// Spec has no fields. Source: ADR-0034.
@@ -38,7 +39,7 @@ type AuditEventList struct {
 // AuditEventSpec has no fields. Source: ADR-0034.
 type AuditEventSpec struct{}
 
-// AuditEventStatus is an event as the data store has it. Source: ADR-0016.
+// AuditEventStatus is the event, as it is in the data store. Source: ADR-0016.
 type AuditEventStatus struct {
 	// Level is the amount of detail that is recorded: Metadata, Request or RequestResponse. Source: Spec 2.7.
 	Level string `json:"level"`
@@ -48,15 +49,16 @@ type AuditEventStatus struct {
 	Stage string `json:"stage"`
 	// RequestURI is the path and query of the request. Source: ADR-0016.
 	RequestURI string `json:"requestURI"`
-	// Verb is the verb of Kubernetes; for a path that is no resource, it is the method in small letters. Source: ADR-0016.
+	// Verb is the Kubernetes verb; for a path that is not a resource, it is the HTTP method in lower case. Source:
+	// ADR-0016.
 	Verb string `json:"verb"`
 	// User is the caller. Source: ADR-0016.
 	User AuditEventUser `json:"user"`
-	// SourceIPs has the address of the client, as the connection or a trusted proxy gives it. Source: ADR-0016.
+	// SourceIPs contains the address of the client, as the connection or a trusted proxy reports it. Source: ADR-0016.
 	// +optional
 	// +listType=atomic
 	SourceIPs []string `json:"sourceIPs,omitempty"`
-	// UserAgent is the program of the client, as the client calls it. Source: ADR-0016.
+	// UserAgent is the User-Agent header, in which the client names its program. Source: ADR-0016.
 	// +optional
 	UserAgent string `json:"userAgent,omitempty"`
 	// ObjectRef is the object or resource that the request is about. Absent if it is about a path. Source: ADR-0016.
@@ -93,7 +95,7 @@ type AuditEventUser struct {
 	// +optional
 	// +listType=atomic
 	Groups []string `json:"groups,omitempty"`
-	// Extra has the name of the access key. Source: ADR-0016.
+	// Extra contains the name of the access key. Source: ADR-0016.
 	// +optional
 	Extra map[string][]string `json:"extra,omitempty"`
 }
@@ -118,10 +120,10 @@ type AuditEventObject struct {
 	// APIVersion is the version of the resource. Source: ADR-0016.
 	// +optional
 	APIVersion string `json:"apiVersion,omitempty"`
-	// ResourceVersion is that of the object. Source: ADR-0016.
+	// ResourceVersion is the resourceVersion of the object. Source: ADR-0016.
 	// +optional
 	ResourceVersion string `json:"resourceVersion,omitempty"`
-	// Subresource is the part of the resource, such as kubeconfig. Source: ADR-0016.
+	// Subresource is the subresource, such as kubeconfig. Source: ADR-0016.
 	// +optional
 	Subresource string `json:"subresource,omitempty"`
 }
@@ -137,7 +139,7 @@ type AuditEventOutcome struct {
 	// Reason is the reason of a failure, such as Forbidden. Source: ADR-0016.
 	// +optional
 	Reason string `json:"reason,omitempty"`
-	// Code is the status code of HTTP. Source: ADR-0016.
+	// Code is the HTTP status code. Source: ADR-0016.
 	// +optional
 	Code int32 `json:"code,omitempty"`
 }

@@ -44,7 +44,7 @@ type ConfigStatus struct {
 	// Auth configures how users sign in. Source: Spec 2.7.
 	// +optional
 	Auth *ConfigAuth `json:"auth,omitempty"`
-	// OIDC would configure the platform as an OIDC server for others, which it is not: it has no effect.
+	// OIDC has no effect: the platform is not an OIDC server for other programs.
 	// Deprecated: kept for old configurations. Source: Spec 2.7, 9.
 	// +optional
 	OIDC *ConfigOIDCServer `json:"oidc,omitempty"`

@@ -57,8 +57,8 @@ type AuditPolicy struct {
 	// +optional
 	// +listType=atomic
 	Rules []AuditRule `json:"rules,omitempty"`
-	// OmitStages are the stages that produce no events: RequestReceived, ResponseStarted, ResponseComplete or
-	// Panic. The omitted stages of the matching rule are added to them. Source: Spec 2.7; the values: ADR-0003.
+	// OmitStages are the stages that produce no events: RequestReceived, ResponseStarted, ResponseComplete or Panic. The
+	// stages that the matching rule omits are added to these. Source: Spec 2.7; the values: ADR-0003.
 	// +optional
 	// +listType=atomic
 	OmitStages []string `json:"omitStages,omitempty"`
@@ -93,12 +93,12 @@ type AuditRule struct {
 	// +optional
 	// +listType=atomic
 	Namespaces []string `json:"namespaces,omitempty"`
-	// NonResourceURLs are the paths of matching requests that are not for resources. `*` is allowed only as the
-	// last character, and matches every path that begins with what is before it. Source: Spec 2.7; ADR-0016.
+	// NonResourceURLs are the paths of matching requests that are not for resources. `*` is allowed only as the last
+	// character, and matches every path that begins with the text before it. Source: Spec 2.7; ADR-0016.
 	// +optional
 	// +listType=atomic
 	NonResourceURLs []string `json:"nonResourceURLs,omitempty"`
-	// OmitStages are the stages for which the rule produces no events, in addition to those of the policy.
+	// OmitStages are the stages for which the rule produces no events, in addition to the stages that the policy omits.
 	// Source: Spec 2.7.
 	// +optional
 	// +listType=atomic

@@ -352,7 +352,7 @@ type ClusterManagerProvider struct {
 	Insecure bool `json:"insecure,omitempty"`
 }
 
-// ConfigOIDCServer would configure the platform as an OIDC server for others, which it is not: it has no effect.
+// ConfigOIDCServer has no effect: the platform is not an OIDC server for other programs.
 // Deprecated: kept for old configurations. Source: Spec 2.7, 9.
 type ConfigOIDCServer struct {
 	// Enabled turns on the OIDC server. Defaults to false. Source: Spec 2.7.

@@ -26,10 +26,10 @@ type ConfigHistorySpec struct{}
 
 // ConfigHistoryStatus contains the latest revisions of the configuration. Source: ADR-0015.
 type ConfigHistoryStatus struct {
-	// Revisions are the latest revisions, the newest first: the last 20, and all of the last 30 days up to 200.
-	// Writes of labels and annotations alone are left out. The last entry is what was there before; revision 1 is
-	// the configuration that nobody had written. Empty means that the configuration was never written.
-	// Source: ADR-0015, ADR-0024.
+	// Revisions are the latest revisions, the newest first: the last 20, and all of the last 30 days up to 200. Writes that
+	// change only labels and annotations are left out. The last entry is the configuration before the other entries;
+	// revision 1 is the configuration before the first write. Empty means that the configuration was never written. Source:
+	// ADR-0015, ADR-0024.
 	// +optional
 	// +listType=atomic
 	Revisions []ConfigRevision `json:"revisions,omitempty"`
@@ -50,8 +50,8 @@ type ConfigRevision struct {
 	// Source: ADR-0015.
 	// +optional
 	RolledBackTo string `json:"rolledBackTo,omitempty"`
-	// Reason is why the configuration was written: the annotation `kubernetes.io/change-cause`, if the write set it. At most 500
-	// bytes are shown. Source: ADR-0024.
+	// Reason says why the configuration was written. It is the annotation `kubernetes.io/change-cause`, if the write set
+	// it. At most 500 bytes are shown. Source: ADR-0024.
 	// +optional
 	Reason string `json:"reason,omitempty"`
 	// Changes are the fields that differ from the previous revision, in the order of their paths.
@@ -79,8 +79,8 @@ type ConfigChange struct {
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 type ConfigRollback struct {
 	metav1.TypeMeta `json:",inline"`
-	// Metadata is standard object metadata. If it contains a resourceVersion, this must be the current one of
-	// the configuration. Source: Spec 2.2.
+	// Metadata is standard object metadata. If it contains a resourceVersion, it must be the current resourceVersion of the
+	// configuration. Source: Spec 2.2.
 	// +optional
 	metav1.ObjectMeta `json:"metadata"`
 	// Spec selects the revision to restore. Source: ADR-0015.
@@ -93,7 +93,7 @@ type ConfigRollback struct {
 
 // ConfigRollbackSpec selects the revision of the configuration to restore. Source: ADR-0015.
 type ConfigRollbackSpec struct {
-	// Revision is a revision of the history. Source: ADR-0015.
+	// Revision is the revision to restore, as the history names it. Source: ADR-0015.
 	// +optional
 	Revision string `json:"revision,omitempty"`
 }

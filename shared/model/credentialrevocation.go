@@ -4,9 +4,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// CredentialRevocation revokes credentials by their texts, for instance credentials that were found in a repository or a log. It
-// is cluster-scoped and created at credentialrevocations, without a credential. The server does not store it. The response
-// does not say whether a text was a credential. Source: ADR-0022.
+// CredentialRevocation revokes credentials that the request contains, for instance credentials that were found in a
+// repository or a log. It is cluster-scoped and created at credentialrevocations, without a credential. The server does not
+// store it. The response does not say whether a text was a credential. Source: ADR-0022.
 //
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 type CredentialRevocation struct {

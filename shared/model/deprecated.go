@@ -8,8 +8,8 @@ import (
 	"sync"
 )
 
-// deprecated are the deprecated fields: what to use instead, by type and by the name of the field in Go. A test compares
-// the list with the docstrings. Source: Spec 2.3, 2.5, 2.7, 9.
+// deprecated has the advice for each deprecated field, what to use instead, by type and by the field's name in Go. A test
+// compares the list with the docstrings. Source: Spec 2.3, 2.5, 2.7, 9.
 var deprecated = map[reflect.Type]map[string]string{
 	reflect.TypeFor[ConfigStatus](): {
 		"OIDC": "it is kept for old configurations", "WorkspaceSubDomain": "it is kept for old configurations",
@@ -22,8 +22,8 @@ var deprecated = map[reflect.Type]map[string]string{
 	},
 }
 
-// DeprecatedFields returns the deprecated fields that are set in an object, a pointer to a struct: what to use instead, by
-// the path of the field. It looks at the spec and the status.
+// DeprecatedFields returns the deprecated fields that are set in the spec and the status of an object, a pointer to a
+// struct. The keys are the paths of the fields; the values say what to use instead.
 func DeprecatedFields(object any) map[string]string {
 	found := map[string]string{}
 	value := reflect.ValueOf(object).Elem()
@@ -41,18 +41,19 @@ func DeprecatedFields(object any) map[string]string {
 type part struct {
 	// index is the position of the field in the struct.
 	index int
-	// name is that of the field in JSON.
+	// name is the name of the field in JSON.
 	name string
 	// advice says what to use instead if the field itself is deprecated.
 	advice string
-	// deprecated tells that the field itself is deprecated.
+	// deprecated is true if the field itself is deprecated.
 	deprecated bool
 }
 
-// parts are the parts of each struct that was looked at. Every write looks at its object, and most structs have none.
+// parts keeps the result of partsOf for each type. Every write looks for deprecated fields in its object, and most structs
+// have none.
 var parts sync.Map
 
-// partsOf returns the parts of a type of struct.
+// partsOf returns the parts of a struct type.
 func partsOf(kind reflect.Type) []part {
 	if known, ok := parts.Load(kind); ok {
 		return known.([]part)
@@ -73,7 +74,8 @@ func partsOf(kind reflect.Type) []part {
 	return found
 }
 
-// holdsDeprecated reports whether a value of a type can hold a deprecated field. Seen are the structs that contain it.
+// holdsDeprecated reports whether a value of a type can hold a deprecated field. The struct types in seen contain this
+// type, and are not entered again.
 func holdsDeprecated(kind reflect.Type, seen map[reflect.Type]bool) bool {
 	switch kind.Kind() {
 	case reflect.Pointer, reflect.Slice:

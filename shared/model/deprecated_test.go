@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// The list of deprecated fields is that of the docstrings. Source: Spec 9.
+// The list of deprecated fields and the docstrings name the same fields. Source: Spec 9.
 func TestDeprecatedIsComplete(t *testing.T) {
 	t.Parallel()
 	listed := map[string]bool{}

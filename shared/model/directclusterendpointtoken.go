@@ -4,11 +4,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// DirectClusterEndpointToken is a short-lived signed token with which a client reaches a connected cluster
-// directly, without passing through the platform. It is cluster-scoped and served at
-// directclusterendpointtokens. Creating one issues the token. What can be listed, read and deleted
-// afterwards is the record of the token; deleting the record revokes the token. Source: Spec 2.4, 5; the
-// record: ADR-0003.
+// DirectClusterEndpointToken is a short-lived signed token with which a client reaches a connected cluster directly,
+// without passing through the platform. It is cluster-scoped and served at directclusterendpointtokens. Creating one issues
+// the token. Afterwards the record of the token can be listed, read and deleted; deleting the record revokes the token.
+// Source: Spec 2.4, 5; the record: ADR-0003.
 //
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 type DirectClusterEndpointToken struct {
@@ -77,21 +76,21 @@ type DirectClusterEndpointTokenStatus struct {
 	// another UID. Source: ADR-0011.
 	// +optional
 	AccessKeyUID string `json:"accessKeyUID,omitempty"`
-	// Groups are the groups that the token was issued with. The platform answers reviews with those of them that the access key
-	// still gives, and revokes the token when the key no longer gives one. Absent in records of a version of the platform that
-	// did not have it. Source: ADR-0029.
+	// Groups are the groups that the token was issued with. A review of the token returns only the groups that the access
+	// key still gives. The token is revoked when the key no longer gives one of the groups. Absent in records that an older
+	// version of the platform made. Source: ADR-0029.
 	// +optional
 	// +listType=atomic
 	Groups []string `json:"groups,omitempty"`
 	// UserAgent is the User-Agent header of the request for the token, cut to 256 bytes. Source: ADR-0011.
 	// +optional
 	UserAgent string `json:"userAgent,omitempty"`
-	// CreatedBy is the access key that requested the token: accessKey and accessKeyUID. Absent in records of a version
-	// of the platform that did not have it. Source: ADR-0021.
+	// CreatedBy is the access key that requested the token, the same as accessKey and accessKeyUID. Absent in records that
+	// an older version of the platform made. Source: ADR-0021.
 	// +optional
 	CreatedBy *AccessKeyReference `json:"createdBy,omitempty"`
-	// Lineage is the access keys that led to the token: the first is createdBy, the next one made that, and so on.
-	// Source: ADR-0021.
+	// Lineage lists the access keys that led to the token. The first is createdBy; each further key created the key before
+	// it. Source: ADR-0021.
 	// +optional
 	// +listType=atomic
 	Lineage []AccessKeyAncestor `json:"lineage,omitempty"`

@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// What users read in `kubectl explain` is made from the docstrings, so each type and field has one: a
-// sentence that begins with its name. A type also says where it comes from.
+// The docstrings are the source of `kubectl explain`, so each type and field has a docstring: a sentence that begins with
+// its name. The docstring of a type also names its source.
 func TestEveryTypeAndFieldHasADocstring(t *testing.T) {
 	t.Parallel()
 	files := token.NewFileSet()

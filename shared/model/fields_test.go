@@ -40,7 +40,7 @@ func blocks() map[string]reflect.Type {
 	return blocks
 }
 
-// words are the types that are one JSON value, whatever they are in Go.
+// words are the types that become a single JSON value, whatever they are in Go.
 var words = map[reflect.Type]string{
 	reflect.TypeFor[metav1.Time]():       "time",
 	reflect.TypeFor[metav1.MicroTime]():  "time",
@@ -96,7 +96,7 @@ func TestFieldsAreThoseOfTheSpecification(t *testing.T) {
 	}
 }
 
-// Every kind must be in the table, or a field of a new one would go unchecked.
+// Every kind must be in the table, or a field of a new kind would go unchecked.
 func TestFieldsCoverEveryKind(t *testing.T) {
 	t.Parallel()
 	types := blocks()
@@ -125,7 +125,7 @@ func paths(goType reflect.Type, prefix string, blocks map[string]reflect.Type) [
 	return found
 }
 
-// describe is the word of the table for a type, and the struct whose fields follow, if any.
+// describe returns the word of the table for a type, and the struct whose fields follow, if any.
 func describe(goType reflect.Type, blocks map[string]reflect.Type) (string, reflect.Type) {
 	if goType.Kind() == reflect.Pointer {
 		return describe(goType.Elem(), blocks)

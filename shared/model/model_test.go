@@ -19,7 +19,7 @@ import (
 	"management.platform.sh/shared/model/secret"
 )
 
-// kinds are the kinds of the group that the scheme knows, without the options of requests.
+// kinds returns the kinds of the group in the scheme, without the options of requests.
 func kinds(t *testing.T) map[string]reflect.Type {
 	t.Helper()
 	scheme := runtime.NewScheme()
@@ -99,7 +99,7 @@ func filled(t *testing.T, goType reflect.Type, secretText secret.String) runtime
 	return object.Interface().(runtime.Object)
 }
 
-// The text of a secret does not survive by intent, so it is filled with what it prints as.
+// A secret prints as its mark, so secrets are filled with the mark, which survives.
 func TestEveryKindSurvivesJSONAndYAML(t *testing.T) {
 	t.Parallel()
 	for kind, goType := range kinds(t) {
@@ -152,7 +152,7 @@ func TestEveryKindCopiesDeeply(t *testing.T) {
 	}
 }
 
-// scramble changes what slices, maps and pointers below value share with other values.
+// scramble changes the data that slices, maps and pointers below value share with other values.
 func scramble(value reflect.Value) {
 	switch value.Kind() {
 	case reflect.Pointer:
@@ -180,7 +180,7 @@ func scramble(value reflect.Value) {
 	}
 }
 
-// A configuration with every secret set shows none of them in JSON, at any depth.
+// A configuration with every secret set shows no secret in JSON, at any depth.
 func TestConfigNeverShowsSecrets(t *testing.T) {
 	t.Parallel()
 	const canary = "canary-5f2c"

@@ -1,12 +1,13 @@
 package model
 
-// Origin says with which access key an object was made. The server sets it. Source: ADR-0047.
+// Origin records which access key created an object. The server sets it. Source: ADR-0047.
 type Origin struct {
-	// CreatedBy is the access key with which the object was made, and its owner. Absent if the platform itself made the object, or a
-	// version of the platform that did not record it. Source: ADR-0047.
+	// CreatedBy is the access key that created the object, with the owner of the key. Absent if the platform itself created
+	// the object, or an older version of the platform did not record the key. Source: ADR-0047.
 	// +optional
 	CreatedBy *AccessKeyReference `json:"createdBy,omitempty"`
-	// Lineage is the access keys that led to the object: the first is createdBy, the next one made that, and so on. Source: ADR-0047.
+	// Lineage lists the access keys that led to the object. The first is createdBy; each further key created the key before
+	// it. Source: ADR-0047.
 	// +optional
 	// +listType=atomic
 	Lineage []AccessKeyAncestor `json:"lineage,omitempty"`

@@ -84,9 +84,9 @@ type OwnedAccessKeySpec struct {
 	// Source: Spec 2.3, 2.5.
 	// +optional
 	Scope *Scope `json:"scope,omitempty"`
-	// Type tells keys that users manage from keys that the platform manages. Clients can set User (the default)
-	// or Other; only the server sets Login, Reset, OIDCRefreshToken, NetworkPeer, Workspace and
-	// Kubeconfig. Source: Spec 2.5; the values: ADR-0005.
+	// Type distinguishes keys that users manage from keys that the platform manages. Clients can set User (the default) or
+	// Other; only the server sets Login, Reset, OIDCRefreshToken, NetworkPeer, Workspace and Kubeconfig. Source: Spec 2.5;
+	// the values: ADR-0005.
 	// +optional
 	Type string `json:"type,omitempty"`
 	// Identity is the login data from single sign-on. Absent if the key was not created by a login. Source: Spec
@@ -121,21 +121,21 @@ type OwnedAccessKeyStatus struct {
 	// Source: ADR-0005, ADR-0021.
 	// +optional
 	ExpirationTimestamp *metav1.Time `json:"expirationTimestamp,omitempty"`
-	// CreatedBy is the access key with which the key was made. The server sets it. Absent if the platform itself
-	// made the key, or a version of the platform that did not record it. Source: ADR-0021.
+	// CreatedBy is the access key that created this key. The server sets it. Absent if the platform itself created the key,
+	// or an older version of the platform did not record it. Source: ADR-0021.
 	// +optional
 	CreatedBy *AccessKeyReference `json:"createdBy,omitempty"`
-	// Lineage is the access keys that made the key: the first is createdBy, the next one made that, and so on. Keys
-	// that were gone when the key was made are left out. The server sets it. Source: ADR-0021.
+	// Lineage lists the access keys that led to this key. The first is createdBy; each further key created the key before
+	// it. Keys that were already deleted when this key was created are left out. The server sets it. Source: ADR-0021.
 	// +optional
 	// +listType=atomic
 	Lineage []AccessKeyAncestor `json:"lineage,omitempty"`
-	// Owner is the user or the team that the key acts as, as it was when the key was made. Absent if there was no such object. The
-	// server sets it. Source: ADR-0029.
+	// Owner identifies the object of the user or team that the key acts as, at the time the key was made. Absent if there
+	// was no such object. The server sets it. Source: ADR-0029.
 	// +optional
 	Owner *AccessKeyOwner `json:"owner,omitempty"`
-	// Granted are the groups in spec.groups that an admin gave the key and its owner did not have. The server sets it. Source:
-	// ADR-0029.
+	// Granted are the groups in spec.groups that an admin gave to the key and that the owner of the key did not have. The
+	// server sets it. Source: ADR-0029.
 	// +optional
 	// +listType=atomic
 	Granted []string `json:"granted,omitempty"`
@@ -150,10 +150,10 @@ type OwnedAccessKeyStatus struct {
 
 // AccessKeyOwner is the user or the team that owns a credential. Source: ADR-0029.
 type AccessKeyOwner struct {
-	// UID is the UID of the user or team. A new one with the same name has another UID. Source: ADR-0029.
+	// UID is the UID of the user or team. A new user or team with the same name has another UID. Source: ADR-0029.
 	UID string `json:"uid"`
-	// Generation is spec.tokenGeneration of the user when the credential was made. The credential is refused while it is lower than
-	// that of the user. Source: ADR-0029.
+	// Generation is spec.tokenGeneration of the user when the credential was made. The credential is refused while this
+	// number is lower than spec.tokenGeneration of the user. Source: ADR-0029.
 	// +optional
 	Generation int64 `json:"generation,omitempty"`
 }
@@ -164,9 +164,8 @@ type AccessKeyReference struct {
 	Name string `json:"name"`
 	// UID is the UID of the access key. A new key with the same name has another UID. Source: ADR-0021.
 	UID string `json:"uid"`
-	// Owner is the owner of the access key, such as user:ana. For a key of a team, it is the member who made the key. In the status
-	// of an access key, only a key that a member made for their team has it.
-	// Source: ADR-0047.
+	// Owner is the owner of the access key, such as user:ana. For a key of a team, it is the member who made the key. In
+	// the status of an access key, it is set only if a member made the key for their team. Source: ADR-0047.
 	// +optional
 	Owner string `json:"owner,omitempty"`
 }
@@ -177,8 +176,8 @@ type AccessKeyAncestor struct {
 	Name string `json:"name"`
 	// UID is the UID of the access key. A new key with the same name has another UID. Source: ADR-0021.
 	UID string `json:"uid"`
-	// Bounds is true if the credential works only as long as this access key works: it had a scope or an end when
-	// it made the next one. Source: ADR-0021.
+	// Bounds is true if the credential works only as long as this access key works: it had a scope or an end when it
+	// created the next key. Source: ADR-0021.
 	// +optional
 	Bounds bool `json:"bounds,omitempty"`
 }

@@ -6,11 +6,11 @@ import (
 
 // The roles of the members of a project. Source: ADR-0037.
 const (
-	// ProjectRoleAdmin permits to change the project, and everything with its virtual clusters.
+	// ProjectRoleAdmin lets members change the project and do everything with its virtual clusters.
 	ProjectRoleAdmin = "admin"
-	// ProjectRoleUse permits to see the virtual clusters of the project, and to render kubeconfigs.
+	// ProjectRoleUse lets members see the virtual clusters of the project and render kubeconfigs.
 	ProjectRoleUse = "use"
-	// ProjectRoleView permits to see the virtual clusters of the project.
+	// ProjectRoleView lets members see the virtual clusters of the project.
 	ProjectRoleView = "view"
 )
 
@@ -22,14 +22,14 @@ const (
 	ProjectMemberTeam = "Team"
 )
 
-// Project says who may do what with the virtual clusters in one namespace. It is cluster-scoped and served at projects. Its members see it, and
-// only admins of the platform create it. Source: ADR-0037.
+// Project says who may do what with the virtual clusters in one namespace. It is cluster-scoped and served at projects.
+// Members see their projects. Only admins of the platform create projects. Source: ADR-0037.
 //
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 type Project struct {
 	metav1.TypeMeta `json:",inline"`
-	// Metadata is standard object metadata. The namespace of the virtual clusters is projectNamespacePrefix of the configuration and the
-	// name. Source: Spec 2.2, 2.7.
+	// Metadata is standard object metadata. The namespace of the virtual clusters is this name after the
+	// projectNamespacePrefix of the configuration. Source: Spec 2.2, 2.7.
 	// +optional
 	metav1.ObjectMeta `json:"metadata"`
 	// Spec says who belongs to the project. Source: ADR-0037.
@@ -61,10 +61,10 @@ type ProjectSpec struct {
 	// Description is free text, at most 4096 bytes. Source: ADR-0037.
 	// +optional
 	Description string `json:"description,omitempty"`
-	// Owner is the user or team that has the role admin in any case. If absent, only members have roles. Source: ADR-0037.
+	// Owner is the user or team that always has the role admin. If absent, only members have roles. Source: ADR-0037.
 	// +optional
 	Owner *ProjectOwner `json:"owner,omitempty"`
-	// Members are the users and teams of the project, at most 1000, each once. Source: ADR-0037.
+	// Members are the users and teams of the project, at most 1000. Each of them can be listed once. Source: ADR-0037.
 	// +optional
 	// +listType=atomic
 	Members []ProjectMember `json:"members,omitempty"`
@@ -86,8 +86,9 @@ type ProjectMember struct {
 	Kind string `json:"kind"`
 	// Name is the name of the user or team. Source: ADR-0037.
 	Name string `json:"name"`
-	// Role is admin, use or view. Admins change the project and create, change and delete its virtual clusters. Use permits to render
-	// kubeconfigs, and view to see the virtual clusters. Source: ADR-0037.
+	// Role is admin, use or view. With admin, a member changes the project and creates, changes and deletes its virtual
+	// clusters. With use, a member sees the virtual clusters and renders kubeconfigs. With view, a member sees the virtual
+	// clusters. Source: ADR-0037.
 	Role string `json:"role"`
 }
 

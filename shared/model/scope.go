@@ -1,11 +1,10 @@
 package model
 
-// Scope narrows what a bearer credential may do and never widens it: a request is allowed only if the owner
-// of the credential may make it and the scope permits it. The entries are alternatives: a request is in
-// scope if any of them permits it. An absent scope does not narrow anything. A scope that is present but
-// empty permits what every scope permits: to ask about the API and the caller, and to create keys and tokens
-// that are narrowed at least as much. Source: Spec 2.3; the empty scope and the table of permissions:
-// docs/scopes.md.
+// Scope narrows what a bearer credential may do and never widens it: a request is allowed only if the owner of the
+// credential may make it and the scope permits it. The entries are alternatives: a request is in scope if any of them
+// permits it. An absent scope does not narrow anything. A scope that is present but empty permits what every scope permits:
+// requests about the API and about the caller, and the creation of keys and tokens whose scope is at least as narrow.
+// Source: Spec 2.3; the empty scope and the table of permissions: docs/scopes.md.
 //
 // +structType=atomic
 type Scope struct {
@@ -38,8 +37,8 @@ type Scope struct {
 	// Deprecated: use roles with a role named platformCLI instead. Source: Spec 2.3.
 	// +optional
 	AllowPlatformCLI bool `json:"allowPlatformCli,omitempty"`
-	// ReadOnly permits get, list and watch alone of what the entries permit. No key and no token is made with such a credential.
-	// Source: ADR-0047.
+	// ReadOnly permits only get, list and watch, of the requests that the entries permit. Such a credential cannot create
+	// keys or tokens. Source: ADR-0047.
 	// +optional
 	ReadOnly bool `json:"readOnly,omitempty"`
 }
@@ -133,10 +132,9 @@ type ScopeGroupResources struct {
 	// Group is the name of the API group. The empty string is the core group. Source: Spec 2.3.
 	// +optional
 	Group string `json:"group,omitempty"`
-	// Resources are plural names of resources, such as `pods` and `pods/log`. `*` selects all resources,
-	// `pods/*` selects all subresources of pods, and `*/scale` selects that subresource of all resources. If
-	// there are wildcards, the entries must not overlap. Empty means all resources and subresources of the
-	// group. Source: Spec 2.3.
+	// Resources are plural names of resources, such as `pods` and `pods/log`. `*` selects all resources, `pods/*` selects
+	// all subresources of pods, and `*/scale` selects the subresource scale of all resources. If there are wildcards, the
+	// entries must not overlap. Empty means all resources and subresources of the group. Source: Spec 2.3.
 	// +optional
 	// +listType=atomic
 	Resources []string `json:"resources,omitempty"`

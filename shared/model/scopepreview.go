@@ -4,8 +4,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// ScopePreview says what an access key with a scope would permit, before there is one. It is cluster-scoped and created at
-// scopepreviews. The server does not store it. Source: ADR-0030.
+// ScopePreview says what an access key with a scope would permit, before the key is created. It is cluster-scoped and
+// created at scopepreviews. The server does not store it. Source: ADR-0030.
 //
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 type ScopePreview struct {
@@ -13,7 +13,7 @@ type ScopePreview struct {
 	// Metadata is standard object metadata. It may be empty. Source: Spec 2.2.
 	// +optional
 	metav1.ObjectMeta `json:"metadata"`
-	// Spec says which scope to look at. Source: ADR-0030.
+	// Spec selects the scope to preview. Source: ADR-0030.
 	// +optional
 	Spec ScopePreviewSpec `json:"spec"`
 	// Status is the answer. It is ignored in requests. Source: ADR-0030.
@@ -21,14 +21,14 @@ type ScopePreview struct {
 	Status ScopePreviewStatus `json:"status"`
 }
 
-// ScopePreviewSpec says which scope to look at. Source: ADR-0030.
+// ScopePreviewSpec selects the scope to preview. Source: ADR-0030.
 type ScopePreviewSpec struct {
-	// Scope is the scope of the access key that the caller could make. If absent, the answer is what the caller may do.
-	// Source: Spec 2.3.
+	// Scope is the scope of an access key that the caller could create. If absent, status says what the caller itself may
+	// do. Source: Spec 2.3.
 	// +optional
 	Scope *Scope `json:"scope,omitempty"`
-	// Namespace is the namespace whose objects the rules are about, such as that of a project. If empty, the rules are those
-	// for requests for all namespaces. Source: ADR-0030.
+	// Namespace is the namespace that the rules apply to, such as the namespace of a project. If empty, the rules apply to
+	// requests for all namespaces. Source: ADR-0030.
 	// +optional
 	Namespace string `json:"namespace,omitempty"`
 	// Request is a request to decide. If absent, no request is decided. Source: ADR-0030.
@@ -38,7 +38,7 @@ type ScopePreviewSpec struct {
 
 // ScopePreviewRequest is a request to this API: for a resource, or for a path. Source: ADR-0030.
 type ScopePreviewRequest struct {
-	// Verb is the verb of Kubernetes, such as list; for a path, it is the method in small letters. `*` is every verb.
+	// Verb is the Kubernetes verb, such as list; for a path, it is the HTTP method in lower case. `*` is every verb.
 	// Source: ADR-0023.
 	Verb string `json:"verb"`
 	// Group is the API group of the resource. Source: ADR-0023.
@@ -47,7 +47,7 @@ type ScopePreviewRequest struct {
 	// Resource is the plural name of the resource. Source: ADR-0023.
 	// +optional
 	Resource string `json:"resource,omitempty"`
-	// Subresource is the part of the resource, such as kubeconfig. Source: ADR-0023.
+	// Subresource is the subresource, such as kubeconfig. Source: ADR-0023.
 	// +optional
 	Subresource string `json:"subresource,omitempty"`
 	// Namespace is the namespace of the object. Source: ADR-0023.
@@ -63,15 +63,15 @@ type ScopePreviewRequest struct {
 
 // ScopePreviewStatus says what a scope permits. Source: ADR-0030.
 type ScopePreviewStatus struct {
-	// Rules are the requests that the key could make in the namespace. Whether an object permits it is not known without the
-	// object: callers see and change their own. Source: ADR-0023.
+	// Rules are the requests that the key could make in the namespace. A request for a single object can still be refused,
+	// because callers see and change only their own objects. Source: ADR-0023.
 	// +optional
 	// +listType=atomic
 	Rules []ScopePreviewRule `json:"rules,omitempty"`
 	// Incomplete is true if the scope names more objects than the rules show. Source: ADR-0023.
 	// +optional
 	Incomplete bool `json:"incomplete,omitempty"`
-	// Excess are the entries of the scope that are wider than what the caller may do. A key with them is refused.
+	// Excess are the entries of the scope that permit more than the caller may do. A key with such entries is refused.
 	// Source: ADR-0005.
 	// +optional
 	// +listType=atomic
@@ -96,7 +96,7 @@ type ScopePreviewRule struct {
 	// +optional
 	// +listType=atomic
 	Names []string `json:"names,omitempty"`
-	// Paths are the paths, if the rule is about paths. Source: ADR-0023.
+	// Paths are the paths of the requests, if the rule is about paths. Source: ADR-0023.
 	// +optional
 	// +listType=atomic
 	Paths []string `json:"paths,omitempty"`
@@ -106,7 +106,7 @@ type ScopePreviewRule struct {
 type ScopePreviewExcess struct {
 	// Field is the path of the entry. Source: ADR-0005.
 	Field string `json:"field"`
-	// Message says why it is too wide. Source: ADR-0005.
+	// Message says why the entry is too wide. Source: ADR-0005.
 	Message string `json:"message"`
 }
 

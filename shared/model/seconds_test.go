@@ -8,7 +8,7 @@ import (
 	"management.platform.sh/shared/model"
 )
 
-// A number of seconds that a Duration cannot hold is the longest one, not a negative one.
+// A number of seconds that a Duration cannot hold becomes the longest Duration, not a negative Duration.
 func TestSeconds(t *testing.T) {
 	t.Parallel()
 	const most = math.MaxInt64 / int64(time.Second)

@@ -13,12 +13,12 @@ import (
 	"management.platform.sh/shared/model/secret"
 )
 
-// telling are the words in the name of a field that may hold a secret.
+// telling are the words in the names of fields that may hold a secret.
 var telling = []string{
 	"key", "token", "secret", "password", "passwd", "kubeconfig", "credential", "private", "bearer", "endpoint", "headers", "cookie",
 }
 
-// harmless are the fields whose names have such a word, and why none of them is a secret.
+// harmless are the fields whose names contain such a word although they are no secrets, with the reason.
 var harmless = map[string]string{
 	"ConfigAuth.customHttpHeaders":                  "headers of answers, which every client sees",
 	"DirectClusterEndpointTokenStatus.accessKey":    "the name of an object",
@@ -28,8 +28,8 @@ var harmless = map[string]string{
 	"SelfStatus.accessKeyType":                      "a word of a list",
 }
 
-// A field that may hold a secret is a secret.String, has the tag secret:"true", or stands above with the reason why it
-// holds none. What is removed from audit events and other records goes by that. Source: ADR-0016.
+// A field that may hold a secret is a secret.String, has the tag secret:"true", or stands in harmless with the reason why
+// it holds none. Audit events and other records are redacted by these types and tags. Source: ADR-0016.
 func TestSecretsAreMarked(t *testing.T) {
 	t.Parallel()
 	seen := map[reflect.Type]bool{}

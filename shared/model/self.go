@@ -59,8 +59,8 @@ type SelfStatus struct {
 	// AccessKeyType is the spec.type of the access key. Source: ADR-0005.
 	// +optional
 	AccessKeyType string `json:"accessKeyType,omitempty"`
-	// AccessKeyExpirationTimestamp is when the access key stops working, as far as it is known now: use can postpone it if
-	// the lifetime counts from the last activity. Absent if the key does not expire. Source: ADR-0030.
+	// AccessKeyExpirationTimestamp is the time at which the access key stops working. If the lifetime counts from the last
+	// activity, using the key postpones it. Absent if the key does not expire. Source: ADR-0030.
 	// +optional
 	AccessKeyExpirationTimestamp *metav1.Time `json:"accessKeyExpirationTimestamp,omitempty"`
 	// AccessKeyScope is the scope of the credential. Absent if the credential is not narrowed. Source: ADR-0005.

@@ -22,8 +22,8 @@ const (
 
 // The values of SyncPatchEvaluation spec.naming. Source: ADR-0048.
 const (
-	// NamingNeutral names every referent v and 13 digits, and translates labels to keys below platform.sh/. It is the
-	// default.
+	// NamingNeutral names every referent v followed by 13 digits, and translates labels to keys below platform.sh/. It is
+	// the default.
 	NamingNeutral = "neutral"
 	// NamingVCluster names referents and labels as the open syncer of vcluster does on a host.
 	NamingVCluster = "vcluster"
@@ -82,8 +82,8 @@ type SyncPatchEvaluationSpec struct {
 	// +optional
 	NamespaceMode string `json:"namespaceMode,omitempty"`
 	// Naming is neutral or vcluster: how referents and labels are named on the host in Single mode. With vcluster, they
-	// have the names that the open syncer of vcluster gives them, and expressions can use context.vcluster, which is
-	// context.tenant. Defaults to neutral. Source: ADR-0048.
+	// have the names that the open syncer of vcluster gives them, and expressions can use context.vcluster, which is the
+	// same as context.tenant. Defaults to neutral. Source: ADR-0048.
 	// +optional
 	Naming string `json:"naming,omitempty"`
 	// ClusterDomain is the domain of the host cluster, which virtualToHostDNS uses. Defaults to cluster.local.
@@ -166,9 +166,9 @@ type SyncPatchObjectReference struct {
 	// Namespace is the namespace of the object in the tenant cluster. Source: ADR-0013.
 	// +optional
 	Namespace string `json:"namespace,omitempty"`
-	// HostName is the name of the object on the host. If a request leaves it out, it is made from the other fields: with
-	// the naming neutral, the generated name and the long form; with the naming vcluster, the name that the kind has.
-	// Source: ADR-0013, ADR-0048.
+	// HostName is the name of the object on the host. If a request leaves it out, it is computed from the other fields:
+	// with the naming neutral, the generated name and the long form; with the naming vcluster, the name that vcluster gives
+	// an object of this kind. Source: ADR-0013, ADR-0048.
 	// +optional
 	HostName string `json:"hostName,omitempty"`
 	// HostNamespace is the namespace of the object on the host. Source: ADR-0013.
@@ -194,8 +194,8 @@ type SyncPatchEvaluationStatus struct {
 	// Error is the reason why the evaluation ended early. Absent if it did not. Source: ADR-0013.
 	// +optional
 	Error *SyncPatchError `json:"error,omitempty"`
-	// Warnings point out what is allowed but is probably not intended, such as an expression that always returns
-	// null. Each warning names the field. Source: ADR-0013.
+	// Warnings point out what is allowed but is probably not intended, such as an expression that always returns null. Each
+	// warning names its field. Source: ADR-0013.
 	// +optional
 	// +listType=atomic
 	Warnings []string `json:"warnings,omitempty"`

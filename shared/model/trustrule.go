@@ -4,8 +4,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// TrustRule says which jobs get an access key for a token that their own system signs, such as a CI system, Kubernetes or SPIFFE. It is
-// cluster-scoped and served at trustrules. Only admins see and write it. Source: ADR-0036.
+// TrustRule lets jobs exchange a token that their own system signs, such as a CI system, Kubernetes or SPIFFE, for an
+// access key. It is cluster-scoped and served at trustrules. Only admins see and write trust rules. Source: ADR-0036.
 //
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 type TrustRule struct {
@@ -42,31 +42,32 @@ type TrustRuleSpec struct {
 	// Description is free text, at most 4096 bytes. Source: ADR-0036.
 	// +optional
 	Description string `json:"description,omitempty"`
-	// Disabled stops the rule: it accepts no token, and the access keys that it made are refused at the next request. They work again
-	// when it is false. Source: ADR-0036.
+	// Disabled stops the rule: no token is accepted, and the access keys that the rule made are refused at the next
+	// request. The keys work again when disabled is false. Source: ADR-0036.
 	// +optional
 	Disabled bool `json:"disabled,omitempty"`
-	// Issuer is the claim `iss` of the tokens, an https URL such as https://token.actions.githubusercontent.com. The platform reads the
-	// keys of the issuer from the OpenID Connect metadata below it. Source: ADR-0036.
+	// Issuer is the claim `iss` of the tokens, an https URL such as https://token.actions.githubusercontent.com. The
+	// platform reads the keys of the issuer from the OpenID Connect metadata below this URL. Source: ADR-0036.
 	Issuer string `json:"issuer"`
 	// CAData contains the certificate authority of the issuer, in PEM format and encoded in base64. Empty means the root
 	// certificates that the platform's system trusts. Source: ADR-0036.
 	// +optional
 	CAData []byte `json:"caData,omitempty"`
-	// Audience is the only claim `aud` of the tokens. If absent, it is the address of the platform, such as
-	// https://platform.example. Source: ADR-0036.
+	// Audience is the only value that the claim `aud` of a token may have. If absent, it is the address of the platform,
+	// such as https://platform.example. Source: ADR-0036.
 	// +optional
 	Audience string `json:"audience,omitempty"`
-	// Match are conditions on the claims of a token, 1 to 32. All of them must hold. Rules for issuers that many organizations share,
-	// such as GitHub and GitLab, need a condition with is or isOneOf on an ID, such as repository_id. Source: ADR-0036.
+	// Match are the conditions on the claims of a token, 1 to 32. A token must meet all of them. Rules for issuers that
+	// many organizations share, such as GitHub and GitLab, need a condition with is or isOneOf on an ID, such as
+	// repository_id. Source: ADR-0036.
 	// +listType=atomic
 	Match []TrustRuleCondition `json:"match"`
 	// MaxTokenAgeSeconds is how long ago a token may have been issued, in seconds: 600 if absent, at most 3600. Source: ADR-0036.
 	// +optional
 	MaxTokenAgeSeconds int64 `json:"maxTokenAgeSeconds,omitempty"`
-	// Once decides whether a token works once. If false, it works for as long as it is valid, and each exchange makes an access key. If
-	// absent, it is true for issuers that make a token for each request, which are GitHub and Buildkite, and false for others, whose jobs
-	// have one token. Source: ADR-0036.
+	// Once permits only one exchange of each token. If false, a token can be exchanged as long as it is valid, and each
+	// exchange makes an access key. If absent, once is true for issuers that make a token for each request (GitHub and
+	// Buildkite) and false for other issuers, whose jobs have one token each. Source: ADR-0036.
 	// +optional
 	Once *bool `json:"once,omitempty"`
 	// Owner is the user or team that the access keys act as. Source: ADR-0036.
@@ -96,11 +97,11 @@ type TrustRuleCondition struct {
 	// Is is the value of the claim. Source: ADR-0036.
 	// +optional
 	Is string `json:"is,omitempty"`
-	// IsOneOf are values of which the claim has one, at most 64. Source: ADR-0036.
+	// IsOneOf are the allowed values of the claim, at most 64. Source: ADR-0036.
 	// +optional
 	// +listType=atomic
 	IsOneOf []string `json:"isOneOf,omitempty"`
-	// HasPrefix is the beginning of the claim. It must end in `:` or `/`. Source: ADR-0036.
+	// HasPrefix is the beginning of the value of the claim. It must end in `:` or `/`. Source: ADR-0036.
 	// +optional
 	HasPrefix string `json:"hasPrefix,omitempty"`
 }

@@ -6,8 +6,8 @@ import (
 	"management.platform.sh/shared/model/secret"
 )
 
-// ClusterRoleAuditor is the cluster role with which a user, or the members of a team, read what admins read, without secrets.
-// Source: ADR-0047.
+// ClusterRoleAuditor is the cluster role that lets a user, or the members of a team, read what admins read, without
+// secrets. Source: ADR-0047.
 const ClusterRoleAuditor = "platform-auditor"
 
 // ClusterRoleAdmin is the cluster role that makes a user, or the members of a team, admins of the platform.
@@ -44,14 +44,14 @@ type UserList struct {
 	Items []User `json:"items"`
 }
 
-// UserSpec says who a user is and what the user may do. Users can change displayName and icon of themselves; the other fields
-// are for admins. Source: ADR-0029.
+// UserSpec says who a user is and what the user may do. Users can change their own displayName and icon; only admins can
+// change the other fields. Source: ADR-0029.
 type UserSpec struct {
 	// DisplayName is the name shown in the UI, at most 256 bytes. Source: ADR-0029.
 	// +optional
 	DisplayName string `json:"displayName,omitempty"`
-	// Username is the login name that is shown, at most 256 bytes. Defaults to metadata.name, with which users sign in by password.
-	// Source: ADR-0029.
+	// Username is the login name shown in the UI, at most 256 bytes. Defaults to metadata.name, which is the name that
+	// users enter to sign in with a password. Source: ADR-0029.
 	// +optional
 	Username string `json:"username,omitempty"`
 	// Email is the email address of the user. It is shown and never identifies the user. Source: ADR-0029.
@@ -60,7 +60,7 @@ type UserSpec struct {
 	// Icon is the address of a picture of the user, https or data, at most 4096 bytes. Source: ADR-0029.
 	// +optional
 	Icon string `json:"icon,omitempty"`
-	// Connector is the ID of the connector at which the user signs in. Absent for a user who does not sign in with a provider.
+	// Connector is the ID of the connector at which the user signs in. Absent if the user does not sign in with a provider.
 	// Source: ADR-0029.
 	// +optional
 	Connector string `json:"connector,omitempty"`
@@ -83,10 +83,12 @@ type UserSpec struct {
 	// +optional
 	// +listType=atomic
 	ClusterRoles []ClusterRole `json:"clusterRoles,omitempty"`
-	// Disabled stops all credentials of the user at the next request. They work again when it is false. Source: ADR-0029.
+	// Disabled stops all credentials of the user at the next request. They work again when disabled is false. Source:
+	// ADR-0029.
 	// +optional
 	Disabled bool `json:"disabled,omitempty"`
-	// TokenGeneration refuses all credentials that were made while it was lower. It can only grow. Source: ADR-0029.
+	// TokenGeneration revokes credentials by number: credentials that were made while the number was lower are refused. It
+	// can only grow. Source: ADR-0029.
 	// +optional
 	TokenGeneration int64 `json:"tokenGeneration,omitempty"`
 }
@@ -103,14 +105,14 @@ type UserStatus struct {
 	// +optional
 	// +listType=atomic
 	Teams []string `json:"teams,omitempty"`
-	// HasPassword tells that the user can sign in with a password. Source: ADR-0032.
+	// HasPassword is true if the user can sign in with a password. Source: ADR-0032.
 	// +optional
 	HasPassword bool `json:"hasPassword,omitempty"`
 	Origin      `json:",inline"`
 }
 
-// UserPassword sets the password of a user. It is the request and the response of users/{name}/password. The response has no
-// password. Every credential that the user has is refused from then on. Source: ADR-0032.
+// UserPassword sets the password of a user. It is the request and the response of users/{name}/password. The response
+// contains no password. All credentials that the user has are refused from then on. Source: ADR-0032.
 //
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 type UserPassword struct {
@@ -118,7 +120,7 @@ type UserPassword struct {
 	// Metadata is standard object metadata, with the name of the user. Source: Spec 2.2.
 	// +optional
 	metav1.ObjectMeta `json:"metadata"`
-	// Spec has the passwords. The response leaves it empty. Source: ADR-0032.
+	// Spec contains the passwords. It is empty in the response. Source: ADR-0032.
 	// +optional
 	Spec UserPasswordSpec `json:"spec"`
 	// Status is the result. It is ignored in requests. Source: ADR-0032.
@@ -126,7 +128,7 @@ type UserPassword struct {
 	Status UserPasswordStatus `json:"status"`
 }
 
-// UserPasswordSpec has the new password of a user, and the current one. Source: ADR-0032.
+// UserPasswordSpec contains the new and the current password of a user. Source: ADR-0032.
 type UserPasswordSpec struct {
 	// Current is the current password of the user, a secret. Users need it to change their own password. Admins do not need it.
 	// Source: ADR-0032.
@@ -206,8 +208,8 @@ type TeamSpec struct {
 	// +optional
 	// +listType=atomic
 	Users []string `json:"users,omitempty"`
-	// Groups are groups whose members belong to the team, at most 256. A user is a member if groups or ssoGroups of the user have
-	// one of them. Source: ADR-0029.
+	// Groups are groups whose members belong to the team, at most 256. A user is a member if the groups or ssoGroups of the
+	// user contain one of these groups. Source: ADR-0029.
 	// +optional
 	// +listType=atomic
 	Groups []string `json:"groups,omitempty"`
@@ -215,7 +217,8 @@ type TeamSpec struct {
 	// +optional
 	// +listType=atomic
 	ClusterRoles []ClusterRole `json:"clusterRoles,omitempty"`
-	// Disabled takes the team from its members and stops the credentials of the team itself at the next request. Source: ADR-0029.
+	// Disabled ends the membership of all members and stops the credentials of the team itself, at the next request.
+	// Source: ADR-0029.
 	// +optional
 	Disabled bool `json:"disabled,omitempty"`
 }

@@ -169,15 +169,15 @@ type InstanceSignerCA struct {
 
 // VirtualClusterInstanceStatus is what the server observes of an instance. Source: ADR-0003.
 type VirtualClusterInstanceStatus struct {
-	// Phase summarizes the conditions in one word: Pending, Ready or Failed. Empty means that it is not known.
+	// Phase summarizes the conditions in one word: Pending, Ready or Failed. Empty means that the phase is not known.
 	// Source: ADR-0003.
 	// +optional
 	Phase string `json:"phase,omitempty"`
 	// Ingress is the published endpoint, which kubeconfigs point to. Absent if there is none. Source: ADR-0017.
 	// +optional
 	Ingress *InstancePublishedIngress `json:"ingress,omitempty"`
-	// Conditions are the latest observations. The server writes `IngressReady` and `SignerReady`; others may
-	// report more. Source: ADR-0003, ADR-0017.
+	// Conditions are the latest observations. The server writes `IngressReady` and `SignerReady`; clients may report more.
+	// Source: ADR-0003, ADR-0017.
 	// +optional
 	// +listType=map
 	// +listMapKey=type

@@ -20,8 +20,8 @@ import (
 	"management.platform.sh/shared/limits"
 )
 
-// Error is a refusal or failure, with what the caller may know about it. It satisfies
-// apierrors.APIStatus, so that apierrors.IsNotFound and its like work on it.
+// Error is a refusal or failure, with what the caller may know about it. It satisfies apierrors.APIStatus, so that
+// apierrors.IsNotFound and similar functions work on it.
 type Error struct {
 	status metav1.Status
 	cause  error
@@ -33,7 +33,7 @@ func (e *Error) Error() string { return e.status.Message }
 // Unwrap returns the cause, for errors.Is and the log.
 func (e *Error) Unwrap() error { return e.cause }
 
-// Status returns the answer to send.
+// Status returns the Status to send to the client.
 func (e *Error) Status() metav1.Status { return e.status }
 
 // Because returns a copy of the error with a cause for the log.
@@ -45,14 +45,14 @@ func (e *Error) Because(cause error) *Error {
 
 func from(err *apierrors.StatusError) *Error { return &Error{status: bounded(err.ErrStatus)} }
 
-// failure is an Error that apimachinery has no constructor for, or only one with another text.
+// failure returns an Error for which apimachinery has no constructor, or only a constructor with another text.
 func failure(code int32, reason metav1.StatusReason, message string) *Error {
 	return &Error{status: bounded(metav1.Status{
 		Status: metav1.StatusFailure, Code: code, Reason: reason, Message: message, Details: &metav1.StatusDetails{},
 	})}
 }
 
-// retryAfter tells the client to wait for some seconds and ask again.
+// retryAfter makes the answer tell the client to retry after some seconds.
 func (e *Error) retryAfter(seconds int32) *Error {
 	e.status.Details = &metav1.StatusDetails{RetryAfterSeconds: seconds}
 	return e
@@ -73,7 +73,7 @@ func AlreadyExists(resource schema.GroupResource, name string) *Error {
 	return from(apierrors.NewAlreadyExists(resource, name))
 }
 
-// BeingDeleted answers 409: the name is taken until its deletion has ended. The reason is that of AlreadyExists.
+// BeingDeleted answers 409: the name is taken until its deletion has ended. The reason is AlreadyExists.
 func BeingDeleted(resource schema.GroupResource, name string) *Error {
 	err := AlreadyExists(resource, name)
 	err.status.Message = shorten("object is being deleted: "+err.status.Message, limits.MessageBytes)
@@ -113,7 +113,8 @@ func Forbidden(resource schema.GroupResource, name, why string, problems field.E
 	return err
 }
 
-// Unauthorized answers 401: there is no credential that is valid now. The text must not tell more about the credential than the caller may learn.
+// Unauthorized answers 401: there is no credential that is valid now. The text must not say more about the credential than
+// the caller may learn.
 func Unauthorized(why string) *Error { return from(apierrors.NewUnauthorized(why)) }
 
 // BadRequest answers 400: the request cannot be read. The problems name the fields that could not be read, and may be empty.
@@ -135,7 +136,8 @@ func NotAcceptable(offers string) *Error {
 	return failure(http.StatusNotAcceptable, metav1.StatusReasonNotAcceptable, "only the following media types are accepted: "+offers)
 }
 
-// UnsupportedMediaType answers 415: the body has a media type that is not accepted. The text names those that are.
+// UnsupportedMediaType answers 415: the body has a media type that is not accepted. The text names the accepted media
+// types.
 func UnsupportedMediaType(got, offers string) *Error {
 	return failure(http.StatusUnsupportedMediaType, metav1.StatusReasonUnsupportedMediaType, fmt.Sprintf("the body of the request was in an unknown format (%q) - accepted media types include: %s", got, offers))
 }
@@ -195,7 +197,8 @@ func Unavailable() *Error {
 	return from(apierrors.NewServiceUnavailable("the state of the platform cannot be reached; try again")).retryAfter(1)
 }
 
-// Prefetched answers 503: a browser asks in advance for a page that has an effect, and asks again when somebody opens it.
+// Prefetched answers 503: a browser prefetched a page that has an effect. It requests the page again when a person opens
+// it.
 func Prefetched() *Error {
 	return from(apierrors.NewServiceUnavailable("the page is not served in advance: it has an effect"))
 }
@@ -224,13 +227,13 @@ func Unrecorded() *Error {
 	return from(apierrors.NewServiceUnavailable("the audit log cannot record the request, and its policy requires that; try again")).retryAfter(1)
 }
 
-// Internal answers 500: the server has failed. The text is fixed, and the cause is for the log alone.
+// Internal answers 500: the server has failed. The text is fixed, and only the log sees the cause.
 func Internal(cause error) *Error {
 	return failure(http.StatusInternalServerError, metav1.StatusReasonInternalError,
 		"the request could not be served because of an internal error").Because(cause)
 }
 
-// Broken answers 500: the server has failed, and the text says what helps, for example to inform the operators.
+// Broken answers 500: the server has failed, and the text says what to do, for example to inform the operators.
 func Broken(why string) *Error {
 	err := Internal(nil)
 	err.status.Message = shorten(why, limits.MessageBytes)

@@ -28,8 +28,8 @@ var (
 	fields = []string{"FieldValueInvalid spec.ttl", "FieldValueRequired spec.groups[1]", "FieldValueForbidden spec.scope"}
 )
 
-// TestConstructors is the code, the reason and the details of every answer that is no success.
-// Source: Spec 7; ADR-0001.
+// TestConstructors checks the code, the reason and the details of every failure that the API answers. Source: Spec 7;
+// ADR-0001.
 func TestConstructors(t *testing.T) {
 	for _, row := range []struct {
 		section string
@@ -38,7 +38,7 @@ func TestConstructors(t *testing.T) {
 		code    int32
 		reason  metav1.StatusReason
 		is      func(error) bool
-		// kind and name are those of details; retry its retryAfterSeconds.
+		// kind, name and retry are the kind, the name and the retryAfterSeconds of details.
 		kind, name string
 		retry      int32
 		causes     []string
@@ -144,7 +144,7 @@ func TestFrom(t *testing.T) {
 	}
 }
 
-// visible is all that a caller can see of an error.
+// visible returns everything that a caller can see of an error.
 func visible(t *testing.T, err *apierror.Error) string {
 	t.Helper()
 	text, failure := json.Marshal(err.Status())
@@ -154,7 +154,7 @@ func visible(t *testing.T, err *apierror.Error) string {
 	return string(text) + fmt.Sprintf(" %s %v %q", err, err, err)
 }
 
-// A cause is the log's alone. Source: ADR-0001.
+// Only the log sees a cause. Source: ADR-0001.
 func TestBecause(t *testing.T) {
 	cause := errors.New("password hunter2")
 	for name, plain := range map[string]*apierror.Error{

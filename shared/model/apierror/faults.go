@@ -10,8 +10,8 @@ import (
 	"management.platform.sh/shared/limits"
 )
 
-// Faults collects the faults of a request. It keeps the first limits.Faults of them and counts the others, so that a
-// request with many faults costs no more than one with many values. The zero value is ready to use.
+// Faults collects the faults of a request. It keeps the first limits.Faults faults and counts the others, so that a request
+// with many faults costs no more than a request with many values. The zero value is ready to use.
 type Faults struct {
 	first field.ErrorList
 	more  int
@@ -26,7 +26,7 @@ func (f *Faults) Add(fault func() *field.Error) {
 	f.first = append(f.first, fault())
 }
 
-// List returns the faults as a list for an Error. If there are more than it names, its last entry counts them.
+// List returns the faults as a list for an Error. If there are more faults than entries, the last entry counts the others.
 func (f *Faults) List() field.ErrorList {
 	if f.more == 0 {
 		return f.first
@@ -34,7 +34,7 @@ func (f *Faults) List() field.ErrorList {
 	return append(f.first, &field.Error{Type: uncounted, BadValue: f.more, Detail: others(f.more)})
 }
 
-// uncounted is the type of the entry that counts the faults beyond those of a list.
+// uncounted is the type of the entry that counts the faults that a list does not name.
 const uncounted = field.ErrorTypeTooMany
 
 func others(count int) string { return fmt.Sprintf("and %d more", count) }
@@ -54,9 +54,9 @@ func named(problems field.ErrorList) (first field.ErrorList, more int) {
 	return first, more
 }
 
-// Summary returns the text of faults for a message: the same text that field.ErrorList has as an aggregate, in linear time. It
-// names at most limits.Faults of them, each with at most limits.FaultBytes, in at most limits.MessageBytes, and ends with
-// the number of the others.
+// Summary returns the text of faults for a message: the text of field.ErrorList.ToAggregate, in linear time. It names at
+// most limits.Faults faults, each in at most limits.FaultBytes and all in at most limits.MessageBytes, and ends with the
+// number of the others.
 func Summary(problems field.ErrorList) string {
 	first, more := named(problems)
 	seen := map[string]bool{}
@@ -84,8 +84,8 @@ func Summary(problems field.ErrorList) string {
 	return "[" + text.String() + "]"
 }
 
-// causes returns the faults of a list as the causes of a Status. If there are more than it names, the last cause counts
-// them.
+// causes returns the faults of a list as the causes of a Status. If there are more faults than causes, the last cause
+// counts the others.
 func causes(problems field.ErrorList) []metav1.StatusCause {
 	first, more := named(problems)
 	list := make([]metav1.StatusCause, 0, len(first)+1)
@@ -102,7 +102,7 @@ func causes(problems field.ErrorList) []metav1.StatusCause {
 	return list
 }
 
-// body returns what a fault says of its field. The value is shortened before it is quoted.
+// body returns the text of a fault without the path of its field. The value is shortened before it is quoted.
 func body(problem *field.Error) string {
 	if value, isText := problem.BadValue.(string); isText && len(value) > limits.FaultBytes/2 {
 		shown := *problem

@@ -20,8 +20,8 @@ func faults(count int, value string) field.ErrorList {
 	return list
 }
 
-// An answer names the first faults and counts the others, in the message and in the causes, whoever collected them.
-// Source: ADR-0020.
+// An answer names the first faults and counts the others, in the message and in the causes, whether a list or Faults
+// collected them. Source: ADR-0020.
 func TestFaults(t *testing.T) {
 	for _, row := range []struct{ count, more int }{
 		{1, 0}, {2, 0}, {limits.Faults - 1, 0}, {limits.Faults, 0}, {limits.Faults + 1, 1}, {10_000, 10_000 - limits.Faults},
@@ -58,7 +58,7 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// The text of faults is the one that Kubernetes gives them.
+// The text of faults is the same as in Kubernetes.
 func TestSummary(t *testing.T) {
 	for _, list := range []field.ErrorList{
 		problems[:1], problems, append(problems[:1:1], problems[0]), append(problems[:2:2], problems[0]),

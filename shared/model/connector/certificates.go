@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// minRSA is the least size of an RSA key of a SAML provider, in bits.
+// minRSA is the minimum size of an RSA key of a SAML provider, in bits.
 const minRSA = 2048
 
 // Certificates reads the certificates of a SAML provider: several in PEM, or one in DER.
@@ -27,7 +27,8 @@ func Certificates(text []byte) ([]*x509.Certificate, error) {
 	return x509.ParseCertificates(text)
 }
 
-// UsableCertificates returns the certificates with which a SAML provider may sign at a time. Why says what is wrong if there is none.
+// UsableCertificates returns the certificates with which a SAML provider may sign at the time now. If there is none, why
+// says what is wrong.
 func UsableCertificates(certificates []*x509.Certificate, now time.Time) (found []*x509.Certificate, why string) {
 	why = "has no certificate"
 	for _, certificate := range certificates {

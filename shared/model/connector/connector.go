@@ -1,5 +1,6 @@
-// Package connector lists the connectors of a platform configuration: the places at which people can sign in, of every kind. It has
-// what the sign-in and the checks of the configuration need of each kind, and speaks no protocol. Source: Spec 2.7, 5.4; ADR-0035.
+// Package connector lists the connectors of a platform configuration: the identity providers, of every kind, at which
+// people can sign in. It describes each kind to the sign-in and to the checks of the configuration, and speaks no protocol.
+// Source: Spec 2.7, 5.4; ADR-0035.
 package connector
 
 import (
@@ -31,37 +32,39 @@ var reserved = []string{"authorize", "confirm", "device", "info", "logout", "pas
 
 // Connector is a connector of the configuration.
 type Connector struct {
-	// ID is part of its URLs. Kind is the kind of its block.
+	// ID is part of the connector's URLs. Kind is the kind of its block.
 	ID, Kind string
 	// DisplayName and Type are shown to people.
 	DisplayName, Type string
-	// Settings have the block of Kind, and no other.
+	// Settings contain the block of Kind, and no other block.
 	Settings model.IdentityProviders
-	// RedirectURI is where browsers come back from it.
+	// RedirectURI is the callback URL, to which browsers come back from the provider.
 	RedirectURI string
-	// RequiredGroups restrict the sign-in to people in at least one of them, by the names of the provider. Empty: they do not.
+	// RequiredGroups restrict the sign-in to people in at least one of these groups, by the provider's names. Empty: no
+	// restriction.
 	RequiredGroups []string
-	// GroupsPrefix and UsernamePrefix begin the names of groups and users that are taken over.
+	// GroupsPrefix and UsernamePrefix are put before the names of groups and users from the provider.
 	GroupsPrefix, UsernamePrefix string
-	// ExtraClaims are the claims that are kept with the user.
+	// ExtraClaims are the names of the claims that are stored with the user.
 	ExtraClaims []string
-	// Posts tells that browsers post the answer of the provider, from its site, and bring it in no other way.
+	// Posts is true if browsers deliver the provider's response only by a POST from the provider's site.
 	Posts bool
-	// Token tells that people enter a token of the connector on a page of the platform. They are never sent there.
+	// Token is true if people enter a token of the connector on a page of the platform. Browsers are never sent to the
+	// connector.
 	Token bool
-	// Unverified tells that the answers of the provider are not verified: anybody can sign in as anybody.
+	// Unverified is true if the responses of the provider are not verified: any person can sign in as any user.
 	Unverified bool
-	// Path is where the configuration has the block, below auth.
+	// Path is the path of the block in the configuration, below auth.
 	Path string
 
 	secret  secret.String
 	missing string
 	taken   bool
-	// wrong is a field of the block at which nobody can sign in, and why what it must be.
+	// wrong is the field that makes the block unusable, and why says what the field must be.
 	wrong, why string
 }
 
-// All returns the connectors of a configuration, in its order, also those at which nobody can sign in. Nil: there are none.
+// All returns all connectors of a configuration in their order, including unusable ones. Nil: there are none.
 func All(config *model.ConfigStatus) []Connector {
 	auth := config.Auth
 	if auth == nil {
@@ -127,7 +130,7 @@ func blocks(given *model.IdentityProviders, path string) []Connector {
 			missing: missing("clientId", p.ClientID),
 		}
 		if one.missing == "" && len(p.Groups) > 0 {
-			// Only the directory knows the groups: without it nobody is in one of them.
+			// Only the directory knows the groups. Without it, no person has a required group.
 			one.missing = missing("serviceAccountFilePath", p.ServiceAccountFilePath, "adminEmail", p.AdminEmail)
 		}
 		add(IDP1, one)
@@ -162,15 +165,15 @@ func blocks(given *model.IdentityProviders, path string) []Connector {
 	return found
 }
 
-// whyGroups is why a setting must be set that names what has the groups of a person.
+// whyGroups says why the setting that names the claim or attribute with the groups must be set.
 const whyGroups = "must be set, because groups are required"
 
-// SingleTenant reports whether a tenant of the second identity provider is one organization, rather than a word for many.
+// SingleTenant reports whether a tenant of idp2 is a single organization, and not a word for many organizations.
 func SingleTenant(tenant string) bool {
 	return !slices.Contains([]string{"", "common", "consumers", "organizations"}, strings.ToLower(tenant))
 }
 
-// missing returns the first name whose value is empty. Empty: all have one.
+// missing returns the first name whose value is empty, or the empty string if all names have values.
 func missing(pairs ...string) string {
 	for i := 0; i+1 < len(pairs); i += 2 {
 		if pairs[i+1] == "" {
@@ -180,11 +183,11 @@ func missing(pairs ...string) string {
 	return ""
 }
 
-// Platform returns the address of the platform, below which browsers come back from the connector: what redirectURI has before
-// /auth/ID/callback. It has no slash at its end.
+// Platform returns the address of the platform: the part of redirectURI before /auth/ID/callback, without a slash at its
+// end.
 //
-// If nobody can sign in at the connector, field and why name a field of the configuration below auth and what it must be. They are
-// empty otherwise. Source: ADR-0031.
+// If the connector is unusable, field is the path of the wrong setting below auth, and why says what the setting must be.
+// Both are empty otherwise. Source: ADR-0031.
 func (c Connector) Platform() (address, field, why string) {
 	path := c.callback()
 	address, below := strings.CutSuffix(c.RedirectURI, path)
@@ -204,7 +207,7 @@ func (c Connector) Platform() (address, field, why string) {
 	}
 }
 
-// callback is the path to which browsers come back.
+// callback returns the path of the callback URL.
 func (c Connector) callback() string { return "/auth/" + c.ID + "/callback" }
 
 // Usable reports whether people can sign in at the connector, as far as the configuration says.
@@ -213,24 +216,25 @@ func (c Connector) Usable() bool {
 	return wrong == ""
 }
 
-// Issuer is what the platform calls itself in its answers to programs: the address of the platform.
+// Issuer returns the issuer identifier of the platform in its responses to programs: the address of the platform.
 func (c Connector) Issuer() string {
 	address, _, _ := c.Platform()
 	return address
 }
 
-// LoginURL is the address at which a sign-in begins.
+// LoginURL returns the URL at which a sign-in begins.
 func (c Connector) LoginURL() string { return c.Issuer() + "/auth/" + c.ID + "/login" }
 
-// LogoutURL is the address at which the session of a person at the connector ends.
+// LogoutURL returns the URL at which a person ends their session at the connector.
 func (c Connector) LogoutURL() string { return c.Issuer() + "/auth/" + c.ID + "/logout" }
 
-// TokenURL is the address at which a program fetches its key.
+// TokenURL returns the URL of the token endpoint, at which a program gets its key.
 func (c Connector) TokenURL() string { return c.Issuer() + "/auth/token" }
 
-// Fingerprint changes with each change of the settings.
+// Fingerprint returns a digest that changes with each change of the settings.
 func (c Connector) Fingerprint() string {
-	// A block has no field that cannot be encoded. Its secret is encoded as a mark, and so is added.
+	// Encoding cannot fail, because every field of a block can be encoded. The secret is encoded as a mark, so the secret
+	// itself is digested as well.
 	settings, _ := json.Marshal(c.Settings)
 	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q %q %q", c.ID, c.Kind, settings, c.secret.Reveal()))
 	return hex.EncodeToString(sum[:])

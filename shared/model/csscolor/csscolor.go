@@ -1,5 +1,6 @@
-// Package csscolor reads the colors of CSS that need no color space, and says whether people can read a text in one color on another.
-// What it returns is computed from numbers: no part of a given text is in it. Source: Spec 2.7 (uiSettings); CSS Color Module Level 4; ADR-0030.
+// Package csscolor reads the colors of CSS that need no color space, and computes the contrast between two colors. Its
+// results are computed from numbers and contain no part of the input text. Source: Spec 2.7 (uiSettings); CSS Color Module
+// Level 4; ADR-0030.
 package csscolor
 
 import (
@@ -14,13 +15,13 @@ import (
 // RGB is an opaque color of sRGB.
 type RGB struct{ R, G, B uint8 }
 
-// White and Black are what texts on other colors may have.
+// White and Black are the two colors for text on a colored background.
 var (
 	White = RGB{255, 255, 255}
 	Black = RGB{}
 )
 
-// Readable is the least contrast that a text of normal size needs. Source: WCAG 2.2, 1.4.3.
+// Readable is the minimum contrast for text of normal size. Source: WCAG 2.2, 1.4.3.
 const Readable = 4.5
 
 // String returns the color as # with six digits.
@@ -44,7 +45,8 @@ func Contrast(a, b RGB) float64 {
 	return (max(high, low) + 0.05) / (min(high, low) + 0.05)
 }
 
-// TextOn returns white or black, whichever is easier to read on a background. It is always readable.
+// TextOn returns white or black: the color with the higher contrast on a background. The contrast is always at least
+// Readable.
 func TextOn(background RGB) RGB {
 	if Contrast(background, White) >= Contrast(background, Black) {
 		return White
@@ -59,7 +61,8 @@ func Valid(text string) bool {
 	return known || strings.EqualFold(text, "currentcolor")
 }
 
-// Parse returns a color as it looks on white. False: the text is no color, or currentcolor, which depends on where it stands.
+// Parse returns a color as it looks on white. False: the text is not a color, or it is currentcolor, whose value depends on
+// the element.
 func Parse(text string) (RGB, bool) {
 	if digits, found := strings.CutPrefix(text, "#"); found {
 		return parseHex(digits)

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// Every form of a color is read, and what only looks like one is not. Source: CSS Color Module Level 4.
+// Every form of a color is read. A text that only looks like a color is refused. Source: CSS Color Module Level 4.
 func TestParse(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
@@ -32,7 +32,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// Contrast is that of the guidelines, and one of white and black can be read on every color. Source: WCAG 2.2, 1.4.3.
+// Contrast is computed as the guidelines define it. White or black is readable on every color. Source: WCAG 2.2, 1.4.3.
 func TestContrast(t *testing.T) {
 	t.Parallel()
 	for _, one := range []struct {

@@ -1,6 +1,6 @@
-// Package destination says to which network addresses the platform connects where a configuration or a client names the server:
-// never to those at which a cloud serves the credentials of the machine. It checks the address of each connection, whatever
-// name, redirect or change of a name led to it. Source: ADR-0016, ADR-0017.
+// Package destination restricts the network addresses that the platform connects to where a configuration or a client names
+// the server. It refuses the addresses at which a cloud serves the credentials of the machine. It checks the address of
+// each connection, so that no name, redirect or change in DNS evades the check. Source: ADR-0016, ADR-0017.
 package destination
 
 import (
@@ -14,9 +14,9 @@ import (
 )
 
 // Check refuses addresses that only have a meaning on this machine or its local network: loopback, link-local (where clouds
-// serve credentials), multicast and unspecified addresses, the other addresses at which clouds do so, and IPv6 addresses that
-// stand for one of these. Private networks are permitted, since databases and virtual clusters are there. AllowLoopback is for
-// servers on this machine.
+// serve credentials), multicast and unspecified addresses. It also refuses the other addresses at which clouds serve
+// credentials, and IPv6 addresses that embed a refused address. Private networks are permitted, since databases and virtual
+// clusters are there. AllowLoopback permits loopback addresses, for servers on this machine.
 func Check(address netip.Addr, allowLoopback bool) error {
 	actual := resolve(address)
 	if actual.IsLoopback() && !allowLoopback || actual.IsLinkLocalUnicast() || actual.IsMulticast() || actual.IsUnspecified() ||
@@ -26,8 +26,8 @@ func Check(address netip.Addr, allowLoopback bool) error {
 	return nil
 }
 
-// Dialer returns a dialer that applies Check to each address that it connects to. Timeout bounds a connection; 0 is no bound.
-// Unix sockets are not checked.
+// Dialer returns a dialer that applies Check to each address that it connects to. Timeout bounds the time to connect; 0
+// means no bound. Unix sockets are not checked.
 func Dialer(timeout time.Duration, allowLoopback bool) *net.Dialer {
 	return &net.Dialer{Timeout: timeout, Control: func(network, address string, _ syscall.RawConn) error {
 		if strings.HasPrefix(network, "unix") {
@@ -41,15 +41,15 @@ func Dialer(timeout time.Duration, allowLoopback bool) *net.Dialer {
 	}}
 }
 
-// metadata are the addresses outside of link-local ones at which clouds serve credentials or control a machine: those of AWS
-// and Google Cloud for IPv6, and those of Alibaba Cloud, Oracle Cloud and Azure.
+// metadata are the addresses, in addition to link-local addresses, at which clouds serve credentials or control a machine:
+// AWS and Google Cloud over IPv6, then Alibaba Cloud, Oracle Cloud and Azure.
 var metadata = []netip.Addr{
 	netip.MustParseAddr("fd00:ec2::254"), netip.MustParseAddr("fd00:ec2::23"), netip.MustParseAddr("fd20:ce::254"),
 	netip.MustParseAddr("100.100.100.200"), netip.MustParseAddr("192.0.0.192"), netip.MustParseAddr("168.63.129.16"),
 }
 
-// embedded are the IPv6 addresses that contain an IPv4 address, and the first byte of it. Routers and translators send them
-// there.
+// embedded are the IPv6 prefixes whose addresses contain an IPv4 address, with the position of its first byte. Routers and
+// translators forward packets to the IPv4 address.
 var embedded = []struct {
 	prefix netip.Prefix
 	at     int

@@ -26,14 +26,14 @@ func TestCheck(t *testing.T) {
 		if err := destination.Check(address, false); (err == nil) != good {
 			t.Errorf("%s: %v", text, err)
 		}
-		// Of what is refused only loopback is ever permitted.
+		// Loopback is the only refused address that can be permitted.
 		if err := destination.Check(address, true); (err == nil) != (good || address.Unmap().IsLoopback()) {
 			t.Errorf("%s, where loopback is permitted: %v", text, err)
 		}
 	}
 }
 
-// The address of the connection is checked, and not only its text.
+// The address of the connection is checked, not only the text of the name.
 func TestDialer(t *testing.T) {
 	t.Parallel()
 	dial := func(network, address string, allowLoopback bool) error {

@@ -11,40 +11,41 @@ import (
 	"management.platform.sh/shared/model"
 )
 
-// The groups that carry meaning here. Source: ADR-0005.
+// The groups and prefixes with a meaning to the platform. Source: ADR-0005.
 const (
 	// Admins may see and change the objects of others.
 	Admins = "platform:admins"
 	// Auditors may see the objects of others, without secrets.
 	Auditors = "platform:auditors"
-	// TeamPrefix and a team's name is the group of the team's members.
+	// TeamPrefix followed by the name of a team is the group of the team's members.
 	TeamPrefix = "platform:team:"
-	// UserPrefix and a user's name is the group of that user alone.
+	// UserPrefix followed by the name of a user is the group of this user alone.
 	UserPrefix = "platform:user:"
-	// Authenticated is the group of everybody with a valid credential.
+	// Authenticated is the group of all callers with a valid credential.
 	Authenticated = "platform:authenticated"
-	// SubjectPrefix and a subject's name is the username of the subject.
+	// SubjectPrefix followed by the name of a subject is the username of the subject.
 	SubjectPrefix = "platform:subject:"
-	// KubernetesPrefix begins the names of users and groups that each cluster gives itself. No credential gives them.
+	// KubernetesPrefix begins the names of the users and groups that each cluster defines itself. No credential gives such
+	// a name.
 	KubernetesPrefix = "system:"
-	// PlatformPrefix begins the names of users and groups that the platform gives.
+	// PlatformPrefix begins the names of users and groups that the platform defines.
 	PlatformPrefix = "platform:"
-	// KubernetesAuthenticated is the same as Authenticated, under the name that Kubernetes gives it.
+	// KubernetesAuthenticated is the name of Authenticated in Kubernetes.
 	KubernetesAuthenticated = KubernetesPrefix + "authenticated"
 )
 
-// WithoutKubernetes returns the groups that a credential may give in a cluster: all but those of KubernetesPrefix. The
-// slice is a copy.
+// WithoutKubernetes returns a copy without the groups that begin with KubernetesPrefix: the groups that a credential may
+// give in a cluster.
 func WithoutKubernetes(groups []string) []string {
 	return slices.DeleteFunc(slices.Clone(groups), func(group string) bool { return strings.HasPrefix(group, KubernetesPrefix) })
 }
 
-// WithoutReserved returns the groups that neither a cluster nor the platform gives by itself. The slice is a copy.
+// WithoutReserved returns a copy without the groups whose names Kubernetes or the platform reserves.
 func WithoutReserved(groups []string) []string {
 	return slices.DeleteFunc(slices.Clone(groups), func(group string) bool { return (Owner{Name: group}).Reserved() != "" })
 }
 
-// OwnerKind tells what an owner is.
+// OwnerKind is the kind of an owner.
 type OwnerKind string
 
 // The kinds of owners. Source: Spec 2.5 (user, team, subject).
@@ -54,13 +55,14 @@ const (
 	Subject OwnerKind = "subject"
 )
 
-// Owner is the user, team or subject that a credential stands for. The zero value is nobody.
+// Owner is the user, team or subject that a credential stands for. The zero value means no owner.
 type Owner struct {
 	Kind OwnerKind
 	Name string
 }
 
-// OwnerOf is the owner that an object names in one of its fields user, team and subject; nobody where all are empty.
+// OwnerOf returns the owner that an object names in one of its fields user, team and subject. If all are empty, it returns
+// the zero Owner.
 func OwnerOf(user, team, subject string) Owner {
 	switch {
 	case user != "":
@@ -74,7 +76,7 @@ func OwnerOf(user, team, subject string) Owner {
 	}
 }
 
-// Fields are the fields of OwnerOf: the name in one of them.
+// Fields returns the arguments of OwnerOf: the name in one of the fields, the others empty.
 func (o Owner) Fields() (user, team, subject string) {
 	switch o.Kind {
 	case User:
@@ -90,8 +92,8 @@ func (o Owner) Fields() (user, team, subject string) {
 // String returns "kind:name", as the store indexes it.
 func (o Owner) String() string { return string(o.Kind) + ":" + o.Name }
 
-// Username is the name that clusters know an owner by: that of a user as it is, those of teams and subjects behind their
-// prefixes. Owners of different kinds have different usernames, unless the name of a user is Reserved.
+// Username returns the username of an owner in clusters: the name of a user unchanged, the name of a team or a subject
+// after its prefix. Owners of different kinds have different usernames, unless the name of a user is Reserved.
 func (o Owner) Username() string {
 	switch o.Kind {
 	case Team:
@@ -103,8 +105,8 @@ func (o Owner) Username() string {
 	return o.Name
 }
 
-// Reserved returns the prefix for which an owner may not have its name: that of the names that clusters give, or that of the
-// names that the platform gives. Empty: the name is not reserved. Source: ADR-0022.
+// Reserved returns the reserved prefix that the owner's name begins with: KubernetesPrefix or PlatformPrefix. Empty: the
+// name is not reserved. Source: ADR-0022.
 func (o Owner) Reserved() string {
 	for _, prefix := range []string{KubernetesPrefix, PlatformPrefix} {
 		if strings.HasPrefix(o.Name, prefix) {
@@ -122,8 +124,8 @@ func ReservedText(prefix string) string {
 	return "names that begin with " + prefix + " belong to the platform"
 }
 
-// Named returns the owner with that Username. The groups, which include those that follow from the owner's kind, tell
-// users and subjects apart in tokens of earlier builds, where both had their plain names.
+// Named returns the owner with a Username. The groups, which include the group that follows from the owner's kind,
+// distinguish users from subjects in tokens of earlier builds, where both had names without prefixes.
 func Named(username string, groups []string) Owner {
 	if slices.Contains(groups, UserPrefix+username) {
 		return Owner{Kind: User, Name: username}
@@ -134,52 +136,57 @@ func Named(username string, groups []string) Owner {
 	return Owner{Kind: Subject, Name: strings.TrimPrefix(username, SubjectPrefix)}
 }
 
-// Caller is who sent a request. Slices and pointers are shared: a Caller is never changed.
+// Caller is the authenticated sender of a request. Slices and pointers are shared: a Caller is never changed.
 type Caller struct {
 	// Owner is the user, team or subject that the credential stands for.
 	Owner Owner
-	// OwnerObject is the user or the team as it was when the caller was authenticated. nil: the owner has no object. Source: ADR-0029.
+	// OwnerObject identifies the object of the user or team at the time of authentication. nil: the owner has no object.
+	// Source: ADR-0029.
 	OwnerObject *model.AccessKeyOwner
-	// Groups are the extra groups of the credential and the ones that follow from the owner, sorted.
+	// Groups are the extra groups of the credential and the groups that follow from the owner, sorted.
 	Groups []string
-	// Scope is that of the credential and narrows the caller; nil does not. Scopes are all that do. Source: Spec 2.3.
+	// Scope is the scope of the credential, which narrows the caller. Nil: it has none. The method Scopes returns all
+	// scopes that narrow the caller. Source: Spec 2.3.
 	Scope *model.Scope
-	// KeyScopes are the present scopes of the keys to which the credential is bound. Each of them narrows the caller as Scope
-	// does. Source: ADR-0021.
+	// KeyScopes are the current scopes of the keys to which the credential is bound. Each of them narrows the caller as
+	// Scope does. Source: ADR-0021.
 	KeyScopes []*model.Scope
 	// Key is the name of the access key that authenticated the caller.
 	Key string
-	// Maker is the user who made that key for a team of theirs, in the form of Owner.String. Empty: the key is their own, or an admin made
-	// it. Source: ADR-0047.
+	// Maker is the member of a team who made the key for the team, in the form of Owner.String. Empty: the key is not for a
+	// team, or an admin made it. Source: ADR-0047.
 	Maker string
-	// KeyUID is that key's uid.
+	// KeyUID is the uid of the key.
 	KeyUID string
-	// KeyType is that key's spec.type.
+	// KeyType is the spec.type of the key.
 	KeyType string
-	// KeyGranted are those of Groups that an admin granted to the key and that its owner does not have. They are the key's alone: what
-	// the caller makes does not have them. Source: ADR-0029.
+	// KeyGranted are the entries of Groups that an admin granted to the key and that its owner does not have. The
+	// credentials that the caller makes do not get them. Source: ADR-0029.
 	KeyGranted []string
-	// KeyNarrowed tells that the key names groups: of the groups that its owner has, the caller has only these. Source: ADR-0029.
+	// KeyNarrowed is true if the key names groups: of the groups that its owner has, the caller has only these. Source:
+	// ADR-0029.
 	KeyNarrowed bool
-	// KeyRecent tells that the key is that of a sign-in within the last hour, in a browser before the person. Source: ADR-0021.
+	// KeyRecent is true if the key comes from a sign-in within the last hour, and is used in the person's browser. Source:
+	// ADR-0021.
 	KeyRecent bool
-	// KeyExpires is when that key stops working. Zero: never.
+	// KeyExpires is the time at which the key stops working. Zero: never.
 	KeyExpires time.Time
-	// KeyEnds tells that the key has a ttl of its own. A limit of the platform, which ends every key, does not count.
+	// KeyEnds is true if the key has a ttl of its own. The platform's maximum lifetime, which ends every key, does not
+	// count.
 	KeyEnds bool
-	// KeyRevision is the revision of that key's record with which the caller was authenticated. 0: unknown.
+	// KeyRevision is the revision of the key's record that authenticated the caller. 0: unknown.
 	KeyRevision int64
-	// KeyLineage are the keys that made that key, the nearest first.
+	// KeyLineage are the keys that led to the key. The first key made it.
 	KeyLineage []model.AccessKeyAncestor
 	// Roles are the roles of the caller in projects, by the name of the project. Admins of the platform have none: they need none.
 	// Source: ADR-0037.
 	Roles map[string]string
-	// KeyOwned tells that the key ends when the objects that own it are gone.
+	// KeyOwned is true if the key ends when the objects that own it are gone.
 	KeyOwned bool
 }
 
-// Scopes returns all scopes that narrow the caller, that of the credential first: a request must be permitted by each of
-// them. Empty: none does.
+// Scopes returns all scopes that narrow the caller, the scope of the credential first. Each of them must permit a request.
+// Empty: the caller is not narrowed.
 func (c Caller) Scopes() []*model.Scope {
 	if c.Scope == nil {
 		return c.KeyScopes
@@ -193,9 +200,9 @@ func (c Caller) WithScopes(scopes []*model.Scope) Caller {
 	return c
 }
 
-// Bounds reports whether what the caller makes ends with the caller's key: the key has a scope or an end, or it is itself
-// bound to another key or to its owners, or it is a refresh key. The end of a recent sign-in does not count: the person is there.
-// Source: ADR-0021, ADR-0045.
+// Bounds reports whether the credentials that the caller makes end with the caller's key. They do if the key has a scope or
+// an end, if it is bound to another key or to the objects that own it, or if it is a refresh token. The end of a recent
+// sign-in does not count, because the person is present. Source: ADR-0021, ADR-0045.
 func (c Caller) Bounds() bool {
 	ends := !c.KeyExpires.IsZero()
 	if c.KeyType == model.AccessKeyTypeLogin {
@@ -204,8 +211,8 @@ func (c Caller) Bounds() bool {
 	return c.Scope != nil || ends || c.KeyOwned || c.KeyType == model.AccessKeyTypeOIDCRefreshToken || c.bound()
 }
 
-// Person is who has shares and limits together with the caller, in the form of Owner.String: the user who made the key of a team, else the
-// owner. The keys of one person's teams are one person. Source: ADR-0047.
+// Person returns the user, in the form of Owner.String, to whose shares and limits the request counts: the user who made
+// the key of a team, else the owner. All keys that a person made for teams count to this person. Source: ADR-0047.
 func (c Caller) Person() string {
 	if c.Maker != "" {
 		return c.Maker
@@ -213,20 +220,20 @@ func (c Caller) Person() string {
 	return c.Owner.String()
 }
 
-// Lasts reports whether the caller's credential works until somebody ends it: it has no ttl of its own and is bound to no other key. A person
-// who has signed in counts as well, because they can do so again. Source: ADR-0047.
+// Lasts reports whether the caller's credential works until it is revoked: it has no ttl of its own and is bound to no
+// other key. The key of a sign-in counts as well, because the person can sign in again. Source: ADR-0047.
 func (c Caller) Lasts() bool {
 	ends := c.KeyEnds && c.KeyType != model.AccessKeyTypeLogin
 	return !ends && !c.KeyOwned && c.KeyType != model.AccessKeyTypeOIDCRefreshToken && !c.bound()
 }
 
-// bound reports whether the caller's key ends with another one.
+// bound reports whether the caller's key ends with another key.
 func (c Caller) bound() bool {
 	return slices.ContainsFunc(c.KeyLineage, func(ancestor model.AccessKeyAncestor) bool { return ancestor.Bounds })
 }
 
-// Same reports whether two authentications gave the same rights. The age and the end of the key and the revision of its record do not
-// count: a key can be changed without a change of its rights.
+// Same reports whether two authentications gave the same rights. It ignores the age and the end of the key and the revision
+// of its record: a key can change while its rights stay the same.
 func (c Caller) Same(other Caller) bool {
 	c.KeyRecent, other.KeyRecent = false, false
 	c.KeyExpires, other.KeyExpires = time.Time{}, time.Time{}
@@ -251,7 +258,8 @@ func New(owner Owner, extra []string) Caller {
 // Admin reports whether the caller may see and change the objects of others. The scope still applies.
 func (c Caller) Admin() bool { return c.In(Admins) }
 
-// For returns the caller of a request with a verb: an auditor who reads sees what an admin sees. Source: ADR-0047.
+// For returns the caller of a request with a verb. For get, list and watch, an auditor sees what an admin sees. Source:
+// ADR-0047.
 func (c Caller) For(verb string) Caller {
 	if !c.In(Auditors) || c.Admin() || verb != "get" && verb != "list" && verb != "watch" {
 		return c
@@ -267,14 +275,14 @@ func (c Caller) In(group string) bool {
 	return found
 }
 
-// Administers reports whether the caller may do everything in a project. Nobody administers the project without a name.
+// Administers reports whether the caller may do everything in a project. No caller administers the project without a name.
 // Source: ADR-0037.
 func (c Caller) Administers(project string) bool {
 	return project != "" && c.Roles[project] == model.ProjectRoleAdmin || c.Admin()
 }
 
-// Owners are the owners whose objects belong to the caller, the caller and their teams, in the form of Owner.String.
-// Nil, for an admin, means everybody.
+// Owners returns the owners whose objects belong to the caller, in the form of Owner.String: the caller and their teams.
+// Nil, for an admin, means all owners.
 func (c Caller) Owners() []string {
 	if c.Admin() {
 		return nil
@@ -282,7 +290,7 @@ func (c Caller) Owners() []string {
 	return c.Self()
 }
 
-// Self are the caller and their teams, in the form of Owner.String. Admins are no members of each team.
+// Self returns the caller and their teams, in the form of Owner.String. Admins are not members of every team.
 func (c Caller) Self() []string {
 	owners := []string{c.Owner.String()}
 	for _, group := range c.Groups {

@@ -73,7 +73,7 @@ func TestCaller(t *testing.T) {
 	}
 }
 
-// A username and the groups that follow from an owner name it. Source: ADR-0012.
+// The username and the groups of an owner are enough to name the owner. Source: ADR-0012.
 func TestNamed(t *testing.T) {
 	for _, owner := range []identity.Owner{
 		{Kind: identity.User, Name: "ana"}, {Kind: identity.Team, Name: "dev"}, {Kind: identity.Subject, Name: "ana"},
@@ -85,14 +85,14 @@ func TestNamed(t *testing.T) {
 			t.Errorf("%v becomes %v", owner, got)
 		}
 	}
-	// Tokens of earlier builds have the plain names of subjects.
+	// Tokens of earlier builds have the names of subjects without a prefix.
 	if got := identity.Named("ci", identity.New(subject("ci"), nil).Groups); got != subject("ci") {
 		t.Errorf("an earlier subject becomes %v", got)
 	}
 }
 
-// A user, a team and a subject of one name are three usernames. Names that clusters or the platform give are nobody's to have.
-// Source: ADR-0022.
+// A user, a team and a subject of the same name have three different usernames. Names that clusters or the platform define
+// are reserved. Source: ADR-0022.
 func TestUsernames(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		name := rapid.Custom(func(t *rapid.T) string {
@@ -119,7 +119,7 @@ func TestUsernames(t *testing.T) {
 	}
 }
 
-// An object names one owner, or nobody. Source: Spec 2.5.
+// An object names one owner, or none. Source: Spec 2.5.
 func TestOwnerOf(t *testing.T) {
 	if got := identity.OwnerOf("", "", ""); got != (identity.Owner{}) {
 		t.Errorf("no field names %v", got)

@@ -1,6 +1,7 @@
-// Package lazyjson decodes JSON into large types at the start of a function. Before encoding/json decodes a struct, it prepares to encode
-// and decode everything that the struct may contain. For the configuration of the platform, that was a tenth of the time from the
-// start of a function to its first answer, whatever was configured. Source: ADR-0010.
+// Package lazyjson decodes JSON into large types at the start of a function. Before encoding/json decodes a struct, it
+// prepares to encode and decode everything that the struct may contain. For the configuration of the platform, this
+// preparation took a tenth of the time from the start of a function to its first response, whatever was configured. Source:
+// ADR-0010.
 package lazyjson
 
 import (
@@ -16,9 +17,10 @@ var (
 	textUnmarshaler = reflect.TypeFor[encoding.TextUnmarshaler]()
 )
 
-// Unmarshal decodes JSON into what a pointer points to, which is zero. The result and the errors are those of json.Unmarshal. It decodes
-// structs and lists of structs member by member, so that encoding/json prepares only for the types of the members that the text
-// has. It is for the first text of a type: once that is prepared, json.Unmarshal is six times as fast.
+// Unmarshal decodes JSON into a pointer to a zero value, with the same result and the same errors as json.Unmarshal. It
+// decodes structs and lists of structs member by member, so that encoding/json prepares only for the types of the members
+// in the text. Use it for the first text of a type: once encoding/json has prepared the type, json.Unmarshal is six times
+// as fast.
 func Unmarshal(text []byte, into any) error {
 	if pointer := reflect.ValueOf(into); pointer.Kind() == reflect.Pointer && !pointer.IsNil() && json.Valid(text) {
 		made := reflect.New(pointer.Type().Elem())
@@ -30,7 +32,8 @@ func Unmarshal(text []byte, into any) error {
 	return json.Unmarshal(text, into)
 }
 
-// decode decodes valid JSON into a value. It returns false if that is left to encoding/json, as with all that has an error.
+// decode decodes valid JSON into a value. It returns false if encoding/json must decode the whole text instead, for example
+// for every text with an error.
 func decode(text []byte, into reflect.Value) bool {
 	whole := func() bool { return json.Unmarshal(text, into.Addr().Interface()) == nil }
 	if pointer := reflect.PointerTo(into.Type()); bytes.Equal(text, []byte("null")) || pointer.Implements(jsonUnmarshaler) || pointer.Implements(textUnmarshaler) {
@@ -87,8 +90,9 @@ func decodeList(text []byte, into reflect.Value) bool {
 	return true
 }
 
-// find returns the field of a struct for a member of that name, or the zero Value if it has none. It returns false if that is left to
-// encoding/json: for a name in other letters, and for a struct with an option that changes how a field is decoded.
+// find returns the field of a struct for the name of a member, or the zero Value if the struct has no such field. ok is
+// false if encoding/json must decode the struct instead: if the name differs only in case, or if an option of a field
+// changes how it is decoded.
 func find(in reflect.Value, member string) (found reflect.Value, ok bool) {
 	for i := range in.NumField() {
 		field := in.Type().Field(i)

@@ -36,7 +36,7 @@ type document struct {
 
 type Common struct {
 	Kind string `json:"kind,omitempty"`
-	// Name is hidden by that of the document.
+	// Name is hidden by the Name of the document.
 	Name string `json:"name,omitempty"`
 }
 
@@ -51,7 +51,7 @@ type part struct {
 	Nested []part `json:"nested,omitempty"`
 }
 
-// own decodes itself.
+// own implements json.Unmarshaler.
 type own struct{ text string }
 
 func (o *own) UnmarshalJSON(text []byte) error {
@@ -62,7 +62,7 @@ func (o *own) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// words decodes itself from a text.
+// words implements encoding.TextUnmarshaler.
 type words struct{ text string }
 
 func (w *words) UnmarshalText(text []byte) error {
@@ -70,7 +70,7 @@ func (w *words) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// counted has a number that is written as text.
+// counted has a number that JSON holds as text.
 type counted struct {
 	Count int `json:"count,string"`
 }
@@ -84,7 +84,7 @@ func agree[T any](t interface{ Fatalf(string, ...any) }, text string) {
 	}
 }
 
-// What is decoded, and what is refused, is what encoding/json decodes and refuses.
+// Unmarshal decodes and refuses the same texts as encoding/json.
 func TestUnmarshal(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{
@@ -106,7 +106,7 @@ func TestUnmarshal(t *testing.T) {
 	}
 }
 
-// Usual texts are not left to encoding/json, which would hide what is wrong here.
+// Usual texts are decoded here: a fallback to encoding/json would hide faults of this package.
 func TestDecode(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]bool{
@@ -120,7 +120,7 @@ func TestDecode(t *testing.T) {
 	}
 }
 
-// The same for texts that nobody thought of: documents with members changed, doubled or damaged.
+// Unmarshal agrees with encoding/json for generated texts too: documents with members changed, doubled or damaged.
 func TestUnmarshalAnything(t *testing.T) {
 	t.Parallel()
 	names := rapid.SampledFrom([]string{"name", "Name", "kind", "more", "part", "inside", "parts", "pointers", "named", "number", "next", "nested", "other", "own", "any"})
@@ -134,7 +134,7 @@ func TestUnmarshalAnything(t *testing.T) {
 	})
 }
 
-// write writes a value of at most so many levels.
+// write returns the text of a value with at most this number of levels.
 func write(t *rapid.T, names *rapid.Generator[string], levels int) string {
 	kinds := []string{"object", "object", "list", "text", "number", "null", "true"}
 	if levels == 0 {

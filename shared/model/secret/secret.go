@@ -1,6 +1,6 @@
-// Package secret has types for text that must not leak by accident. A String prints a fixed mark through fmt, log/slog
-// and encoding/json, compares in constant time, and returns its text from Reveal only. It does not encrypt: it keeps
-// secrets out of logs, errors and answers.
+// Package secret has types for text that must not leak by accident. A String prints a fixed mark through fmt, log/slog and
+// encoding/json, compares in constant time, and returns its text from Reveal only. It does not encrypt. It keeps secrets
+// out of logs, errors and responses.
 package secret
 
 import (
@@ -14,24 +14,24 @@ import (
 // Mark is what a non-empty String prints as, everywhere.
 const Mark = "***"
 
-// Parameters are the names under which a URL has a secret in its query, as alternatives of a regular expression that
-// ignores case. Source: ADR-0015.
+// Parameters are the names of query parameters that hold a secret in a URL, as the alternatives of a case-insensitive
+// regular expression. Source: ADR-0015.
 const Parameters = "password|passwd|sslpassword|token|access_token|secret|client_secret|api_key"
 
 // String is a secret text. Its zero value is "no secret" and prints as the empty string.
 // Source: Spec 2.7 (secrets of the configuration); ADR-0003.
 type String string
 
-// Reveal returns the clear text. Call it only to build the answer that delivers the secret, or to pass the text to a
+// Reveal returns the clear text. Call it only to build the response that delivers the secret, or to pass the text to a
 // cryptographic function.
 func (s String) Reveal() string { return string(s) }
 
-// Equal compares in a time that depends on the lengths alone.
+// Equal compares in a time that depends only on the lengths.
 func (s String) Equal(other String) bool {
 	return subtle.ConstantTimeCompare([]byte(s), []byte(other)) == 1
 }
 
-// InJSON returns the clear text as JSON has it between quotes, to look for it in JSON that must not contain it.
+// InJSON returns the clear text as a JSON string without its quotes, to search for it in JSON that must not contain it.
 func (s String) InJSON() []byte {
 	text, _ := json.Marshal(string(s)) // a string can always be encoded
 	return text[1 : len(text)-1]
@@ -48,11 +48,11 @@ func (s String) String() string {
 // Format prints Mark for every verb and flag, %#v, %x and %q included.
 func (s String) Format(state fmt.State, _ rune) { _, _ = io.WriteString(state, s.String()) }
 
-// LogValue is what log/slog prints.
+// LogValue returns Mark, or the empty string, for log/slog.
 func (s String) LogValue() slog.Value { return slog.StringValue(s.String()) }
 
-// MarshalText is what encoding/json and YAML print. A String must not be a map key: encoding/json writes keys that are
-// strings as they are.
+// MarshalText returns Mark, or the empty string, for encoding/json and YAML. A String must not be a map key: encoding/json
+// writes string keys in clear text.
 func (s String) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
 // UnmarshalText reads the clear text.

@@ -6,9 +6,9 @@ import (
 	"log/slog"
 )
 
-// WriteOnly is a secret text that clients send and no answer returns. Like a String it prints as Mark through fmt and
-// log/slog; unlike a String it is plain in JSON, so that clients can send it. Remove it from an object before you
-// answer with that. Source: ADR-0017.
+// WriteOnly is a secret text that clients send and no response contains. Like a String it prints as Mark through fmt and
+// log/slog. Unlike a String it is clear text in JSON, so that clients can send it. Remove it from an object before the
+// object goes into a response. Source: ADR-0017.
 type WriteOnly string
 
 // Format prints Mark for every verb and flag.
@@ -17,7 +17,7 @@ func (s WriteOnly) Format(state fmt.State, verb rune) { String(s).Format(state, 
 // LogValue is what log/slog prints.
 func (s WriteOnly) LogValue() slog.Value { return String(s).LogValue() }
 
-// WriteOnlyBytes is a WriteOnly of bytes: base64 in JSON. Source: ADR-0017.
+// WriteOnlyBytes is like WriteOnly, for bytes: base64 in JSON. Source: ADR-0017.
 type WriteOnlyBytes []byte
 
 // Format prints Mark for every verb and flag.

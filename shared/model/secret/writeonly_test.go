@@ -11,7 +11,7 @@ import (
 	"management.platform.sh/shared/model/secret"
 )
 
-// A write-only text never appears in the output of fmt and slog, in any form. JSON has it.
+// A write-only text never appears in the output of fmt and slog, in any form. JSON contains it.
 func TestWriteOnly(t *testing.T) {
 	t.Parallel()
 	const text = "correct horse"

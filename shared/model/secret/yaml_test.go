@@ -12,7 +12,7 @@ import (
 	"management.platform.sh/shared/model/secret"
 )
 
-// Whatever a YAML library says about a text, no value of it is repeated. Source: ADR-0003.
+// The error about a YAML text repeats no value of the text. Source: ADR-0003.
 func TestYAMLError(t *testing.T) {
 	t.Parallel()
 	const value = "hunter2Hunter2"
