@@ -17,12 +17,16 @@ import (
 
 // The kinds of connectors: the names of their blocks in the configuration. A block of auth has its kind as ID.
 const (
-	OIDC      = "oidc"
+	OIDC = "oidc"
+	// GitForge1 is GitHub, or a GitHub Enterprise Server.
 	GitForge1 = "gitforge1"
+	// GitForge2 is GitLab.
 	GitForge2 = "gitforge2"
-	IDP1      = "idp1"
-	IDP2      = "idp2"
-	SAML      = "saml"
+	// IDP1 is Google.
+	IDP1 = "idp1"
+	// IDP2 is Microsoft Entra ID.
+	IDP2 = "idp2"
+	SAML = "saml"
 	// ClusterManager is a cluster manager, whose users have API tokens.
 	ClusterManager = "clustermanager"
 )
