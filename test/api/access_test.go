@@ -30,7 +30,7 @@ import (
 	"management.platform.sh/shared/state/store"
 )
 
-// decided is the whole API, whose caller the test chooses, and objects of all kinds.
+// decided is the whole API with objects of all kinds. The test chooses the caller of each request.
 type decided struct {
 	*configured
 	random *rand.Rand
@@ -43,12 +43,10 @@ type decided struct {
 	bodies map[string]string
 }
 
-// Header implements frame.Authenticator.
 func (d *decided) Header(context.Context, http.Header, store.Ref) (identity.Caller, map[string]store.Record, error) {
 	return d.caller, nil, nil
 }
 
-// Again implements frame.Authenticator.
 func (d *decided) Again(context.Context, http.Header) (identity.Caller, error) { return d.caller, nil }
 
 func newDecided(t *testing.T) *decided {
@@ -197,7 +195,7 @@ func (d *decided) scope() *model.Scope {
 	}
 }
 
-// change makes another caller.
+// change replaces the caller with another one.
 func (d *decided) change() {
 	groups := d.groups()
 	if d.random.IntN(4) == 0 {
@@ -220,7 +218,7 @@ func (d *decided) change() {
 		}
 	}
 	if maker := d.scope(); maker != nil && d.random.IntN(4) == 0 {
-		// The key is bound to one that has a scope of its own.
+		// The key is bound to another key, which has a scope of its own.
 		d.caller.KeyScopes = []*model.Scope{maker}
 	}
 	d.caller.Key, d.caller.KeyUID, d.caller.KeyType = key, "unknown", model.AccessKeyTypeUser
@@ -228,14 +226,14 @@ func (d *decided) change() {
 		d.caller.KeyType = model.AccessKeyTypeKubeconfig
 	}
 	if owner.Reserved() == "" && d.random.IntN(10) == 0 {
-		// So many keys are bound to each other that this one makes no other.
+		// So many keys are bound to each other that this key cannot make another one.
 		for i := range limits.LineageBounds {
 			d.caller.KeyLineage = append(d.caller.KeyLineage, model.AccessKeyAncestor{Name: fmt.Sprintf("k%d", i), UID: "unknown", Bounds: true})
 		}
 	}
 }
 
-// attempt is a request with the review that asks whether it is permitted.
+// attempt is a request, with the review that says whether the request is permitted.
 type attempt struct {
 	request
 	spec authorizationv1.SelfSubjectAccessReviewSpec
@@ -286,7 +284,7 @@ func (d *decided) attempt(endpoint frame.Endpoint) attempt {
 	return a
 }
 
-// body returns a body that asks for nothing that the caller may not give.
+// body returns a body that grants nothing that the caller may not grant.
 func (d *decided) body(endpoint frame.Endpoint, path string) string {
 	switch {
 	case endpoint.Verb == "update":
@@ -356,8 +354,8 @@ func (d *decided) review(spec authorizationv1.SelfSubjectAccessReviewSpec) autho
 	return review.Status
 }
 
-// preview asks what the caller may do, and returns the decision about a request. The console asks in this way which pages to show. Nil:
-// the caller may not ask, as with the token of a kubeconfig.
+// preview creates a scope preview and returns its decision about a request. The console decides in this way which pages to show. Nil: the
+// caller may not create previews, as with the token of a kubeconfig.
 func (d *decided) preview(spec authorizationv1.SelfSubjectAccessReviewSpec) *model.ScopePreviewDecision {
 	d.t.Helper()
 	request := &model.ScopePreviewRequest{}
@@ -382,7 +380,7 @@ func (d *decided) preview(spec authorizationv1.SelfSubjectAccessReviewSpec) *mod
 	return preview.Status.Decision
 }
 
-// absent reports whether an admin without a scope does not find the object of a path either.
+// absent reports whether the object of a path does not exist for an admin without a scope either.
 func (d *decided) absent(path string) bool {
 	caller := d.caller
 	defer func() { d.caller = caller }()
@@ -400,9 +398,8 @@ func makesKeys(attributes *authorizationv1.ResourceAttributes) bool {
 	return attributes.Verb == "create" && (attributes.Subresource == "kubeconfig" || attributes.Subresource == "accesskeys")
 }
 
-// The answers of a review and of a preview are that of the API, for 10,000 random requests of random callers: allowed if and only if
-// the request is answered with neither 403 nor 404. An object that does not exist is 404 to admins, who may do everything to it.
-// Source: ADR-0023, ADR-0030.
+// For 10,000 random requests of random callers, a review and a preview decide as the API does: they allow a request if and only if the API
+// answers it with neither 403 nor 404. An object that does not exist is 404 to admins, who may do everything to it. Source: ADR-0023, ADR-0030.
 func TestReviewsAgree(t *testing.T) {
 	t.Parallel()
 	d := newDecided(t)
@@ -417,7 +414,7 @@ func TestReviewsAgree(t *testing.T) {
 		}
 	}
 	outcomes := map[string][2]int{}
-	// oneSided are requests for instances and projects that were only permitted so far, or only refused.
+	// oneSided are the requests for instances and projects that were always permitted or always refused so far.
 	oneSided := func() (found []string) {
 		for about, count := range outcomes {
 			if (strings.Contains(about, "virtualclusterinstances") || strings.Contains(about, "projects")) && (count[0] == 0 || count[1] == 0) {
@@ -441,12 +438,12 @@ func TestReviewsAgree(t *testing.T) {
 			t.Fatalf("%d: %s %s: %d %s", i, a.method, a.path, code, text)
 		}
 		if code == http.StatusConflict && endpoint.Resource.Resource == "projects" && endpoint.Verb == "deletecollection" {
-			// A project with virtual clusters stays, and the request ends there: it did not come to the other projects.
+			// A project with virtual clusters is not deleted. The request ends there and does not reach the other projects.
 			continue
 		}
 		permitted := code != http.StatusForbidden && code != http.StatusNotFound
 		if attributes := a.spec.ResourceAttributes; code == http.StatusNotFound && attributes != nil && d.caller.Admin() {
-			// Nothing is hidden from admins: what they do not find, they may find later.
+			// Nothing is hidden from admins: an object that they do not find may exist later.
 			permitted = d.absent(a.path) && (!makesKeys(attributes) || len(d.caller.KeyLineage) == 0)
 		}
 		status := d.review(a.spec)
@@ -476,7 +473,7 @@ func TestReviewsAgree(t *testing.T) {
 	}
 }
 
-// Reviews know the routes of the catalog, and no others. Source: ADR-0023.
+// Reviews know exactly the routes of the catalog. Source: ADR-0023.
 func TestReviewsKnowTheCatalog(t *testing.T) {
 	t.Parallel()
 	served := map[scope.Request]bool{}

@@ -61,8 +61,8 @@ func TestCredentialsAreDelivered(t *testing.T) {
 	}
 }
 
-// A write of the metadata leaves the status alone that others have reported, and so does one of the spec that is not about
-// the status. Source: ADR-0017.
+// A write of the metadata keeps the status that other clients have reported. So does a write of a part of the spec that does not affect the
+// status. Source: ADR-0017.
 func TestReportedStatusStays(t *testing.T) {
 	t.Parallel()
 	for _, reported := range []string{
@@ -157,8 +157,8 @@ func TestWarnings(t *testing.T) {
 	}
 }
 
-// An admin who gives something to a user or team that does not exist gets a warning: the name may be a slip. Others get none, since it would tell
-// who exists. On a platform without people, owners of keys have no objects. Source: ADR-0047.
+// An admin who gives something to a user or team that does not exist gets a warning, because the name may be a slip. Other callers get no
+// warning: it would reveal which users exist. On a platform without people, owners of keys have no objects. Source: ADR-0047.
 func TestWarningsOfUnknownNames(t *testing.T) {
 	t.Parallel()
 	const projects, teams, rules, instances = group + "projects", group + "teams", group + "trustrules", group + "namespaces/p-shop/virtualclusterinstances"

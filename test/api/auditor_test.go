@@ -10,7 +10,7 @@ import (
 
 const auditorBearer = "audit-8Kx20wQm57-tLp93VrNc4-Hd6ZyB1sFg-1"
 
-// An auditor reads what an admin reads and writes nothing of others. Reviews say so. Source: ADR-0047.
+// An auditor reads what an admin reads and writes no objects of others. Reviews give the same answer. Source: ADR-0047.
 func TestAuditor(t *testing.T) {
 	t.Parallel()
 	n := newNarrowed(t)
@@ -113,8 +113,7 @@ func (n narrowed) versions(path string) string {
 	return fmt.Sprintln(path, list.Items)
 }
 
-// A credential whose scope is read-only reads what its entries permit. It makes no credential, and none reaches further.
-// Source: ADR-0047.
+// A credential with a read-only scope reads what its entries permit. It cannot make a credential or reach further. Source: ADR-0047.
 func TestReadOnlyScope(t *testing.T) {
 	t.Parallel()
 	n := newNarrowed(t)
@@ -136,6 +135,6 @@ func TestReadOnlyScope(t *testing.T) {
 			t.Errorf("%s %s: %d %s", r.method, r.path, answer.StatusCode, text)
 		}
 	}
-	// It gives itself back, as every key does.
+	// The key can delete itself, as every key can.
 	n.expect(200, reader, "DELETE", keysPath+"/reader", "")
 }

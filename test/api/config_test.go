@@ -33,7 +33,7 @@ import (
 	"management.platform.sh/shared/state/redisstore/redistest"
 )
 
-// The bearer tokens of configured.
+// The bearer tokens of the callers.
 const (
 	adminBearer  = "admin-8Kx20wQm57-tLp93VrNc4-Hd6ZyB1sFg"
 	anaBearer    = "ana-8Kx20wQm57-tLp93VrNc4-Hd6ZyB1sFg-01"
@@ -42,7 +42,7 @@ const (
 	loginBearer  = "login-8Kx20wQm57-tLp93VrNc4-Hd6ZyB1sFg-"
 )
 
-// configured is the whole catalog over a real state that holds its configuration too, with a clock.
+// configured is the whole catalog over a real state, which also holds the configuration, with a clock.
 type configured struct {
 	t       *testing.T
 	env     *platform.Environment
@@ -312,7 +312,7 @@ func TestConfig(t *testing.T) {
 	c.expect(403, adminBearer, "PATCH", config+"/config", `{"status":{"disableConfigEndpoint":false}}`)
 }
 
-// Every field that takes effect here does so. Source: Spec 2.7, 5, 8.
+// Every field of the configuration that the API uses takes effect. Source: Spec 2.7, 5, 8.
 func TestConfigEffects(t *testing.T) {
 	t.Parallel()
 	c := newConfigured(t, redistest.Embedded(t))
@@ -358,7 +358,7 @@ func TestConfigEffects(t *testing.T) {
 	})
 	begun := c.now
 	t.Run("loginAccessKeyTTLSeconds", func(t *testing.T) {
-		// Unset it is 20 days.
+		// The default is 20 days.
 		c.now = begun.Add(20*24*time.Hour - time.Second)
 		c.expect(200, loginBearer, "GET", keysPath, "")
 		c.now = begun.Add(20 * 24 * time.Hour)

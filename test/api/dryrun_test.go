@@ -10,8 +10,8 @@ import (
 	"management.platform.sh/shared/state/redisstore/redistest"
 )
 
-// acting are the requests that do something else than to create, change or delete an object, by the path of their endpoint below the
-// group. The path of the request has the objects that TestDryRunOfActions makes.
+// acting are the actions: requests that do more than create, change or delete an object. The keys are the paths of their endpoints below the
+// group. The paths of the requests name the objects that TestDryRunOfActions makes.
 var acting = map[string]struct{ path, body string }{
 	"credentialrevocations":   {"credentialrevocations", `{"spec":{"credentials":["` + benBearer + `"]}}`},
 	"signintrials":            {"signintrials", `{"spec":{"connector":"gitforge1"}}`},
@@ -24,7 +24,7 @@ var acting = map[string]struct{ path, body string }{
 	"namespaces/{namespace}/virtualclusterinstances/{name}/kubeconfig": {"namespaces/p-shop/virtualclusterinstances/dev/kubeconfig", `{}`},
 }
 
-// asking are the endpoints to which a POST is a question: they store nothing.
+// asking are the endpoints that answer a POST without storing anything.
 var asking = []string{"selves", "scopepreviews", "syncpatchevaluations"}
 
 // A dry run of an action has the status of the action itself, shows no secret and leaves the state as it is. The table has every action of
@@ -78,7 +78,7 @@ func TestDryRunOfActions(t *testing.T) {
 	}
 }
 
-// newActions returns the whole API, with the objects at which the actions are.
+// newActions returns the whole API, with the objects that the actions are about.
 func newActions(t *testing.T) *kindWorld {
 	t.Helper()
 	w := &kindWorld{configured: newConfigured(t, redistest.Embedded(t)), storedKind: storedKinds[0]}
@@ -95,8 +95,8 @@ func newActions(t *testing.T) *kindWorld {
 	return w
 }
 
-// managing are the actions that write an object for their caller, whose field manager then owns what is written. The platform itself makes the key
-// of a kubeconfig.
+// managing are the actions that write an object for their caller. The field manager of the request then owns the written fields. The key of a
+// kubeconfig is missing here, because the platform itself makes it.
 var managing = []string{
 	"users/{name}/accesskeys", "teams/{name}/accesskeys", "config/{name}/rollback", "configs/{name}/rollback",
 }
@@ -138,8 +138,8 @@ func TestOptionsOfActions(t *testing.T) {
 	}
 }
 
-// The first list that is continued makes the key of its token, also if the request is a dry run, or a read that ignores the parameter.
-// Source: ADR-0047.
+// The first list with a continue token creates the key for these tokens, also if the request is a dry run, or a read that ignores the
+// parameter. Source: ADR-0047.
 func TestDryRunOfPages(t *testing.T) {
 	t.Parallel()
 	for _, method := range []string{"DELETE", "GET"} {

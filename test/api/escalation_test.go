@@ -21,7 +21,7 @@ type thief struct {
 	random *rand.Rand
 	owner  string
 	admin  bool
-	// scope is that of the credential; nil is none. Ends is when it ends; zero is never.
+	// scope is the scope of the credential; nil means none. ends is the time at which the credential ends; zero means never.
 	scope *model.Scope
 	ends  time.Time
 	// bearers are the credentials that the thief has, and key the name of the first.
@@ -29,7 +29,7 @@ type thief struct {
 	key     string
 }
 
-// scopesOf are scopes in JSON that credentials of the test have.
+// scopesOf are the scopes, in JSON, of the credentials in the test.
 var scopesOf = []string{
 	`null`, `{}`, `{"rules":[{"resources":[{"group":"management.platform.sh"}]}]}`, `{"virtualClusters":[{"project":"shop","virtualCluster":"dev"}]}`,
 	`{"projects":[{"project":"shop"}]}`, `{"rules":[{"resources":[{"group":"management.platform.sh","resources":["users","teams","users/*"]}]}]}`,
@@ -157,8 +157,8 @@ func items[T any](th *thief, path string) []T {
 	return list.Items
 }
 
-// rights are what the objects of the platform give, each as a text, by whether it lasts, works by itself within a scope, or is a role in
-// the project shop.
+// rights are the rights that the objects of the platform give, each as a text. They are grouped into rights that last, rights that work by
+// themselves within a scope, and roles in the project shop.
 type rights struct{ lasting, rules, roles map[string]bool }
 
 func (th *thief) rights() rights {
@@ -235,7 +235,7 @@ func gained(now, before map[string]bool) []string {
 	return more
 }
 
-// covers reports whether the scope of the thief's credential is for what a right is about.
+// covers reports whether the scope of the thief's credential covers the object of a right.
 func (th *thief) covers(right string) bool {
 	switch {
 	case th.scope == nil:
@@ -246,7 +246,7 @@ func (th *thief) covers(right string) bool {
 	return len(th.scope.VirtualClusters) > 0 && strings.HasPrefix(right, "instance dev ")
 }
 
-// check finds what the thief has gained by a request.
+// check fails the test if a request has gained the thief rights.
 func (th *thief) check(before, now rights, keys map[string]bool) {
 	th.t.Helper()
 	full := th.admin && th.scope == nil && th.ends.IsZero()
@@ -281,7 +281,7 @@ func (th *thief) check(before, now rights, keys map[string]bool) {
 	}
 }
 
-// Somebody with a narrow credential, and all that they make with it, gains no rights that the credential does not have: over time, by names,
+// A thief with a narrow credential, and with every credential made from it, gains no rights beyond the first credential: over time, by names,
 // by groups, by scopes and by addresses. Source: ADR-0047.
 func TestNoEscalation(t *testing.T) {
 	t.Parallel()

@@ -52,7 +52,7 @@ const (
 	bossPassword = "nine-violet-kettles-hum"
 )
 
-// child makes a key with another one and returns its text.
+// child makes a key with another key and returns its bearer token.
 func (n narrowed) child(parent, name, spec string) string {
 	n.t.Helper()
 	text := n.expect(201, parent, "POST", keysPath, fmt.Sprintf(`{"metadata":{"name":%q},"spec":{%s}}`, name, spec))
@@ -63,10 +63,10 @@ func (n narrowed) child(parent, name, spec string) string {
 	return key.Spec.Key
 }
 
-// grant is a request that gives somebody something, with the field that a refusal names.
+// grant is a request that grants rights to a user, a team or a key, with the field that a refusal names.
 type grant struct {
 	what, method, path, body, cause string
-	// scoped and ending tell that a credential with a scope that permits the request, and one with an end, are refused.
+	// scoped is true if a credential with a scope that permits the request is refused. ending is true if a credential with an end is refused.
 	scoped, ending bool
 }
 
@@ -112,8 +112,8 @@ var grants = []grant{
 	{"a colour", "PATCH", "configs/config", `{"status":{"uiSettings":{"primaryColor":"#123456"}}}`, "", false, false},
 }
 
-// A credential of an admin gives what the admin may give. One with a scope gives nothing that reaches further, although the scope permits
-// the request, and one with an end gives nothing that lasts. Source: ADR-0047.
+// A credential of an admin grants what the admin may grant. A credential with a scope grants nothing beyond its scope, although the scope
+// permits the request. A credential with an end grants nothing that lasts. Source: ADR-0047.
 func TestGrants(t *testing.T) {
 	t.Parallel()
 	// The rule permits all requests here. It covers no project, and no virtual cluster.
@@ -157,7 +157,7 @@ func TestGrants(t *testing.T) {
 	}
 }
 
-// A key that is given to another owner is bound to the user or team of that moment, as a new one is. Source: ADR-0047.
+// A key that gets another owner is bound to the user or team of that moment, as a new key is. Source: ADR-0047.
 func TestAssignedKeys(t *testing.T) {
 	t.Parallel()
 	n := newNarrowed(t)
@@ -198,8 +198,8 @@ func TestLastAdminKey(t *testing.T) {
 	n.expect(200, boss2Bearer, "PATCH", group+"users/boss", `{"spec":{"clusterRoles":[]}}`)
 }
 
-// The key of a team, and a key made with that, name the member who made it, whose places it shares. A key that an admin makes names nobody.
-// Source: ADR-0047.
+// The key of a team, and a key made with it, names the member who made it, and shares that member's places. A key that an admin makes names no
+// member. Source: ADR-0047.
 func TestKeysOfTeamsShare(t *testing.T) {
 	t.Parallel()
 	n := newNarrowed(t)
@@ -239,7 +239,7 @@ func TestKeysOfTeamsShare(t *testing.T) {
 	}
 }
 
-// A key that ends by the limit of the platform alone gives what lasts: with a limit, there is no other. Source: ADR-0047.
+// A key that ends only by the platform's maximum lifetime grants rights that last: with a maximum, every key ends. Source: ADR-0047.
 func TestKeysOfALimitedPlatform(t *testing.T) {
 	t.Parallel()
 	n := newNarrowed(t)

@@ -187,7 +187,7 @@ func (i *informed) converges(t *testing.T, s *site) {
 			t.Errorf("the cache lacks %q", item.GetName())
 			continue
 		}
-		// Uses of a key are not changes, but lists show them.
+		// The use of a key is not a change, but lists show it.
 		got := held.(*unstructured.Unstructured).DeepCopy()
 		unstructured.RemoveNestedField(got.Object, "status", "lastActivity")
 		unstructured.RemoveNestedField(item.Object, "status", "lastActivity")
@@ -442,8 +442,7 @@ func TestInformerOfAKilledRedis(t *testing.T) {
 		}
 		seen[version] = true
 	}
-	// Each object was reported at its revision and at no other. After an outage informers list again, which
-	// repeats known objects.
+	// Each object was reported at its revision and at no other revision. After an outage informers list again, which repeats known objects.
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	for name, told := range i.versions {

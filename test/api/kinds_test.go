@@ -21,29 +21,28 @@ import (
 	"management.platform.sh/shared/state/store"
 )
 
-// storedKind is a kind that is stored, and what requests of it look like.
+// storedKind is a kind that is stored, with what the test needs to write requests for it.
 type storedKind struct {
 	kind, resource, path string
-	// bearer is that of a caller who may do everything with the objects.
+	// bearer is the bearer token of a caller who may do everything with the objects.
 	bearer string
 	// section and field name a field that clients can change, which holds a text.
 	section, field string
-	// status tells that clients can change the status apart from the section.
+	// status is true if clients can change the status separately from the section.
 	status bool
-	// content is the section in JSON, without braces, with a secret in it for the object of that name. Nil: clients cannot
-	// create objects.
+	// content returns the section in JSON, without braces, with the secret of the object of that name. Nil: clients cannot create objects.
 	content func(name string) string
-	// shown tells that the response to a create contains the secret.
+	// shown is true if the response to a create contains the secret.
 	shown bool
-	// adminsCreate tells that only admins can create objects.
+	// adminsCreate is true if only admins can create objects.
 	adminsCreate bool
-	// waits tells that a deleted object waits for its credentials: it is marked before it is gone.
+	// waits is true if a deleted object waits for its credentials: it is marked for deletion before it is gone.
 	waits bool
-	// writes and deletes tell whether clients can change and delete objects.
+	// writes and deletes say whether clients can change and delete objects.
 	writes, deletes bool
 }
 
-// one is the object that a rule is about. The configuration has its own name.
+// one returns the name of the object that a rule is tested on. The configuration has a fixed name.
 func (k storedKind) one() string {
 	if k.content == nil {
 		return "config"
@@ -101,7 +100,7 @@ func (k storedKind) manifest(name, metadata string) string {
 		k.kind, name, metadata, k.section, k.content(name))
 }
 
-// kindWorld is the whole API, and a kind of which one object is stored.
+// kindWorld is the whole API with one stored object of a kind.
 type kindWorld struct {
 	*configured
 	storedKind
@@ -131,7 +130,7 @@ func (c *configured) separate() {
 	c.handler = routes
 }
 
-// everyKind runs the test of a rule for each kind that it is about.
+// everyKind runs the test of a rule for each kind that the rule applies to.
 func everyKind(t *testing.T, about func(storedKind) bool, rule func(t *testing.T, w *kindWorld)) {
 	t.Helper()
 	t.Parallel()
@@ -150,7 +149,7 @@ func everyKind(t *testing.T, about func(storedKind) bool, rule func(t *testing.T
 				w.create("one", "")
 			}
 			for _, bearer := range []string{adminBearer, anaBearer, benBearer} {
-				// The first use of a key is noted in the state.
+				// The state records the first use of a key.
 				w.expect(http.StatusCreated, bearer, "POST", selves, "")
 			}
 			rule(t, w)
@@ -162,7 +161,7 @@ func all(storedKind) bool          { return true }
 func written(k storedKind) bool    { return k.writes }
 func createable(k storedKind) bool { return k.content != nil }
 
-// making is a request to create an object, by a caller who may.
+// making returns a request to create an object, from a caller who may create it.
 func (w *kindWorld) making(name, metadata string) request {
 	r := request{method: "POST", body: w.manifest(name, metadata)}
 	if w.adminsCreate {
@@ -171,14 +170,14 @@ func (w *kindWorld) making(name, metadata string) request {
 	return r
 }
 
-// applying is a request that creates an object by an apply.
+// applying returns a server-side apply that creates an object.
 func (w *kindWorld) applying(name string) request {
 	r := w.making(name, "")
 	r.method, r.path, r.contentType = "PATCH", "/"+name+"?fieldManager=ops", applyPatch
 	return r
 }
 
-// create makes an object, and notes its secret.
+// create makes an object and keeps its secret.
 func (w *kindWorld) create(name, metadata string) string {
 	w.t.Helper()
 	text := w.does(http.StatusCreated, w.making(name, metadata))
@@ -192,7 +191,7 @@ func (w *kindWorld) create(name, metadata string) string {
 	return text
 }
 
-// asks sends a request, whose path is below that of the kind. The zero value of its bearer is that of the kind.
+// asks sends a request whose path is below the path of the kind. An empty bearer means the bearer of the kind.
 func (w *kindWorld) asks(r request) (int, string) {
 	w.t.Helper()
 	r.path = w.path + r.path
@@ -213,7 +212,7 @@ func (w *kindWorld) does(status int, r request) string {
 	return text
 }
 
-// stored is what the state holds of the kind.
+// stored returns what the state holds of the kind.
 func (w *kindWorld) stored() []store.Record {
 	w.t.Helper()
 	page, err := w.env.Stores(w.resource).List(w.t.Context(), store.Query{})
@@ -242,13 +241,13 @@ const (
 // change is a request that gives a field a value.
 type change struct {
 	about string
-	// operation is that of the entry in managedFields.
+	// operation is the operation of the entry in managedFields.
 	operation string
 	request   request
 }
 
-// changes are all ways to give the field of an object a value, and with it the status where that is apart. The query follows
-// each path. PUT sends the object back as it is given.
+// changes returns all ways to give the field of an object a value, and the status too if clients change it separately. The query follows each
+// path. PUT sends back the given object.
 func (w *kindWorld) changes(object map[string]any, value, query string) []change {
 	w.t.Helper()
 	list := w.changesAt("", object, w.section, w.field, value, query)
@@ -288,7 +287,7 @@ func (w *kindWorld) changesAt(subresource string, object map[string]any, section
 	}
 }
 
-// state is what the state holds of all kinds, and which tokens and texts of keys are revoked.
+// state returns what the state holds of all kinds, and which tokens and keys are revoked.
 func (w *kindWorld) state() string {
 	w.t.Helper()
 	var text strings.Builder
@@ -312,7 +311,7 @@ func (r request) with(parameter string) request {
 	return r
 }
 
-// A dry run is answered as the request itself would be, without a credential, and changes nothing in the state, of this kind or
+// A dry run gets the same answer as the request itself, without a credential, and changes nothing in the state, neither of this kind nor of
 // another. Source: Spec 4; ADR-0004.
 func TestDryRun(t *testing.T) {
 	everyKind(t, all, func(t *testing.T, w *kindWorld) {
@@ -394,8 +393,8 @@ func TestManagedFields(t *testing.T) {
 	})
 }
 
-// fieldValidation says what becomes of a field that the kind does not have: a refusal with the field, a warning or nothing. The
-// configuration has no such fields whatever it says. Source: Spec 2.1; ADR-0003, ADR-0015.
+// fieldValidation decides about a field that the kind does not have: the request is refused, gets a warning, or the field is ignored. The
+// configuration refuses such fields with every fieldValidation. Source: Spec 2.1; ADR-0003, ADR-0015.
 func TestFieldValidation(t *testing.T) {
 	everyKind(t, all, func(t *testing.T, w *kindWorld) {
 		field := w.section + ".colour"
@@ -488,7 +487,7 @@ func TestTables(t *testing.T) {
 	})
 }
 
-// A request that names another version or another object than the stored one changes nothing. Source: Spec 2.2.
+// A request that names another version or another uid than the stored object changes nothing. Source: Spec 2.2.
 func TestPreconditions(t *testing.T) {
 	everyKind(t, all, func(t *testing.T, w *kindWorld) {
 		refuse := func(about string, r request) {
@@ -532,8 +531,7 @@ func TestPreconditions(t *testing.T) {
 	})
 }
 
-// The objects of others do not exist for a caller. Everybody can read the configuration. Source: Spec 2.4, 2.5; ADR-0005,
-// ADR-0017.
+// The objects of others do not exist for a caller. All callers can read the configuration. Source: Spec 2.4, 2.5; ADR-0005, ADR-0017.
 func TestObjectsOfOthers(t *testing.T) {
 	everyKind(t, createable, func(t *testing.T, w *kindWorld) {
 		before := w.stored()
@@ -564,7 +562,7 @@ func TestObjectsOfOthers(t *testing.T) {
 			}
 		}
 		if !w.adminsCreate {
-			// The name is taken, which a caller learns who may create an object with that name.
+			// The name is taken. A caller who may create an object with that name learns this.
 			taken := []request{{method: "POST", body: strings.Replace(w.manifest("one", ""), "canary-", "another-", 1)}}
 			if w.writes {
 				taken = append(taken, request{method: "PATCH", path: "/one?fieldManager=ops&force=true", contentType: applyPatch, body: taken[0].body})
@@ -582,13 +580,13 @@ func TestObjectsOfOthers(t *testing.T) {
 	})
 }
 
-// A secret is in the response to the create that made it, and nowhere else: in no other response, not in the state and not
-// in the log. Source: Spec 2.4, 2.5, 2.7; ADR-0005, ADR-0011, ADR-0015, ADR-0017.
+// A secret is only in the response to the create that made it: not in another response, not in the state and not in the log. Source: Spec 2.4,
+// 2.5, 2.7; ADR-0005, ADR-0011, ADR-0015, ADR-0017.
 func TestSecretsAreShownOnce(t *testing.T) {
 	everyKind(t, all, func(t *testing.T, w *kindWorld) {
 		if w.content != nil {
 			w.does(http.StatusOK, request{method: "DELETE", path: "/one"})
-			// The finalizer, where there can be one, makes the response to DELETE an object.
+			// With a finalizer, if the kind permits one, the response to DELETE is the object.
 			metadata := ""
 			if w.writes {
 				metadata = `,"finalizers":["example.com/hold"]`
@@ -650,7 +648,7 @@ func TestFinalizers(t *testing.T) {
 	})
 }
 
-// A list comes in pages, which one token continues. Source: Spec 2.2; ADR-0006.
+// A list comes in pages. The continue token of a page gets the next page. Source: Spec 2.2; ADR-0006.
 func TestPages(t *testing.T) {
 	everyKind(t, createable, func(t *testing.T, w *kindWorld) {
 		for _, name := range []string{"p1", "p2", "p3"} {
@@ -686,7 +684,8 @@ func TestPages(t *testing.T) {
 	})
 }
 
-// A list and a watch of a namespace show the objects in it, and those of no namespace show all. Source: Spec 2.2; ADR-0007.
+// A list and a watch of a namespace show the objects in the namespace. A list and a watch without a namespace show all objects. Source: Spec
+// 2.2; ADR-0007.
 func TestNamespaces(t *testing.T) {
 	namespaced := func(k storedKind) bool { return strings.Contains(k.path, "/namespaces/p-shop") }
 	everyKind(t, namespaced, func(t *testing.T, w *kindWorld) {
@@ -762,8 +761,8 @@ func (w *kindWorld) watches(bearer, query string, count int) []string {
 	return events
 }
 
-// Each verb of a kind asks for the permission of that verb and resource, and no other. Every key can create keys and tokens
-// that are no wider than itself. Source: Spec 2.3.
+// Each verb of a kind requires exactly the permission for that verb and resource. Every key can create keys and tokens that are no wider than
+// itself. Source: Spec 2.3.
 func TestVerbs(t *testing.T) {
 	everyKind(t, all, func(t *testing.T, w *kindWorld) {
 		requests := map[string]request{"get": {method: "GET", path: "/" + w.one()}, "list": {method: "GET"}, "watch": {method: "GET", path: "?watch=true&resourceVersion=99999"}}
@@ -793,7 +792,7 @@ func TestVerbs(t *testing.T) {
 			} {
 				r.bearer = w.narrow(verb+" "+row.about, row.rule)
 				may := row.may || verb == "create" && !w.adminsCreate
-				// A refusal with causes is one of the rules of the kind: the caller was permitted to ask.
+				// A refusal with causes comes from the rules of the kind: the caller was authorized.
 				code, text := w.asks(r)
 				if permitted := code != http.StatusForbidden || strings.Contains(text, `"causes"`); permitted != may {
 					t.Errorf("%s with a scope of %s: %d %s", verb, row.about, code, text)
@@ -803,7 +802,7 @@ func TestVerbs(t *testing.T) {
 	})
 }
 
-// Each object says with which access key it was made, whatever clients write. Selectors find it. Source: ADR-0021, ADR-0047.
+// Each object names the access key that created it, whatever clients write. Selectors find it. Source: ADR-0021, ADR-0047.
 func TestOrigin(t *testing.T) {
 	everyKind(t, createable, func(t *testing.T, w *kindWorld) {
 		forged := `"status":{"createdBy":{"name":"forged","uid":"forged"},"lineage":[{"name":"forged","uid":"forged"}]}`

@@ -36,8 +36,8 @@ const (
 	reviewsPath = "/apis/authentication.k8s.io/v1/tokenreviews"
 )
 
-// serveSessions mounts the sessions beside functions that need a credential, over a state with a key without an end, and with one that
-// ends in an hour and has an empty scope.
+// serveSessions mounts the sessions beside functions that need a credential. The state has a key without an end, and a key that ends in an hour
+// and has an empty scope.
 func serveSessions(t *testing.T) func(method, path string, header http.Header) (*http.Response, string) {
 	t.Helper()
 	client := redistest.Open(t, redistest.Embedded(t))

@@ -9,7 +9,7 @@ import (
 	"management.platform.sh/test/launch"
 )
 
-// TestMain runs the program when a test has started it as the honest tenant.
+// TestMain runs the program itself if a test has started this binary as the honest tenant.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == "honest" {
 		os.Exit(start())
@@ -17,15 +17,15 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// A short form of the program, with what a busy machine cannot fail: no request of the honest tenant gets 5xx, no attacker does,
-// the process stays within its memory, and it answers again after each attack. Source: ADR-0020.
+// A short run of the program, with only the checks that do not depend on the load of the machine: no request of the honest tenant or of an
+// attacker gets 5xx, the process stays within its memory, and it answers again after each attack. Source: ADR-0020.
 func TestAttack(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes about 30 s")
 	}
 	folder := t.TempDir()
 	log := filepath.Join(folder, "log")
-	// The state has more time than usual: the machine may have other work.
+	// The state gets more time than usual, because the machine may be busy.
 	runner, err := launch.Start(t.Context(), folder, log, "PLATFORM_REDIS_TIMEOUT=20s")
 	if err != nil {
 		t.Fatal(err)

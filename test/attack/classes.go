@@ -21,7 +21,7 @@ type class struct {
 	name string
 	// prepare makes the objects that the requests need. Nil: none.
 	prepare func(context.Context, *attack) error
-	// clients is how many clients the class has for itself. 0: it shares the attackers.
+	// clients is the number of clients that belong to the class alone. 0: the class shares the attackers.
 	clients int
 	// fire sends request n of an attacker. It returns when the context ends.
 	fire func(ctx context.Context, a *attack, attacker, n int)
@@ -34,7 +34,7 @@ const (
 	yamlText   = "application/yaml"
 )
 
-// own stands for the name of the object that belongs to the attacker who sends a request.
+// own stands for the name of the object that belongs to the sender of a request.
 const own = "{own}"
 
 var classes = []class{
@@ -65,7 +65,7 @@ func classNames() []string {
 	return names
 }
 
-// shots makes a class of fixed requests, which are made when they are needed first. Each attacker has a key of its own, or none.
+// shots makes a class of fixed requests. The requests are made at their first use. Each attacker has a key of its own, or none.
 func shots(list func() []shot) func(context.Context, *attack, int, int) {
 	made := sync.OnceValue(list)
 	return func(ctx context.Context, a *attack, attacker, n int) {
@@ -74,7 +74,7 @@ func shots(list func() []shot) func(context.Context, *attack, int, int) {
 	}
 }
 
-// shoot sends one request of an attacker and notes the answer.
+// shoot sends one request of an attacker and counts the answer.
 func (a *attack) shoot(ctx context.Context, one shot, attacker int) {
 	from := a.tenants[attacker%len(a.tenants)]
 	switch one.bearer {
@@ -97,13 +97,13 @@ func (a *attack) shoot(ctx context.Context, one shot, attacker int) {
 	}
 }
 
-// The keys of attackers that a request can name instead of one of its attacker.
+// The keys that a request can name instead of the key of its attacker.
 const (
 	hoarders = "the key of the tenant with large objects"
 	nobody   = "no key"
 )
 
-// short keeps the beginning of what is written to it.
+// short is a writer that keeps the beginning of its input.
 type short struct{ bytes.Buffer }
 
 func (s *short) Write(text []byte) (int, error) {
@@ -168,7 +168,7 @@ func faults() []shot {
 	)...)
 }
 
-// depth are bodies with very many levels, or with few that stand for many.
+// depth are bodies with very many levels, or with aliases that stand for many levels.
 func depth() []shot {
 	var anchors strings.Builder
 	anchors.WriteString("a0: &a0 [" + repeat(10, "x") + "]\n")
@@ -192,7 +192,7 @@ func depth() []shot {
 	)
 }
 
-// headers are large ones, without a key and with one.
+// headers are requests with large headers, with and without a key.
 func headers() []shot {
 	var rising strings.Builder
 	for i := range 5_000 {
@@ -239,12 +239,12 @@ func evaluating(all ...string) []shot {
 	return found
 }
 
-// nested writes a text within itself.
+// nested puts a text within itself a number of times.
 func nested(levels int, before, middle, after string) string {
 	return strings.Repeat(before, levels) + middle + strings.Repeat(after, levels)
 }
 
-// expressions cost much before they run, while they run, or with what they return.
+// expressions are expressions that cost much before they run, while they run, or by their result.
 func expressions() []shot {
 	return evaluating(
 		nested(20, "(a=", "1", ")=>1"), nested(24, "(a=", "1", ")=>1"), nested(200, "(a=", "1", ")=>1"),
@@ -263,7 +263,7 @@ func expressions() []shot {
 	)
 }
 
-// patterns are regular expressions that are large when they are compiled, or slow.
+// patterns are regular expressions that are large when compiled, or slow to match.
 func patterns() []shot {
 	return evaluating(
 		"/"+strings.Repeat("a{1000}", 2_000)+"/", "/(((a{100}){100}){100}){100}/.test(value)", "/((a{30}){30})/.test(value)", "/(?:a?){1000}/.test(value)",
@@ -343,7 +343,7 @@ func listed(path string) []shot {
 
 func annotations() []shot { return listed(keys) }
 
-// issue makes an attacker have many tokens.
+// issue creates many tokens for an attacker.
 func issue(ctx context.Context, a *attack) error {
 	var (
 		clients sync.WaitGroup
@@ -368,7 +368,7 @@ func issue(ctx context.Context, a *attack) error {
 
 func hoardedTokens() []shot { return listed(tokens) }
 
-// watch keeps a watch open. All of them have one key.
+// watch keeps a watch open. All watches use one key.
 func watch(ctx context.Context, a *attack, _, _ int) {
 	a.shoot(ctx, shot{path: keys + "?watch=true&resourceVersion=0", bearer: hoarders}, 0)
 	pause(ctx, 500*time.Millisecond)
@@ -388,7 +388,7 @@ func (a *attack) dial(ctx context.Context) (net.Conn, string, error) {
 	return conn, parsed.Path, nil
 }
 
-// answered reads the status of an answer and notes it.
+// answered reads and counts the status of an answer.
 func (a *attack) answered(ctx context.Context, name string, reader *bufio.Reader) {
 	line, err := reader.ReadString('\n')
 	var status int
@@ -402,7 +402,7 @@ func (a *attack) answered(ctx context.Context, name string, reader *bufio.Reader
 	}
 }
 
-// slowBody sends a byte of a body each second: every other client without a key.
+// slowBody sends a byte of a body each second. Every other client has no key.
 func slowBody(ctx context.Context, a *attack, attacker, _ int) {
 	conn, base, err := a.dial(ctx)
 	if err != nil {
@@ -428,7 +428,7 @@ func slowBody(ctx context.Context, a *attack, attacker, _ int) {
 	}
 }
 
-// slowReader asks for a large list and takes a byte of it now and then.
+// slowReader requests a large list and reads a byte of it now and then.
 func slowReader(ctx context.Context, a *attack, _, _ int) {
 	conn, base, err := a.dial(ctx)
 	if err != nil {
@@ -453,7 +453,7 @@ func slowReader(ctx context.Context, a *attack, _, _ int) {
 	pause(ctx, 100*time.Millisecond)
 }
 
-// selectors are long ones.
+// selectors are requests with long selectors.
 func selectors() []shot {
 	var all []shot
 	for _, query := range []string{
@@ -530,7 +530,7 @@ func applies() []shot {
 	})
 }
 
-// idempotent sends requests that the platform would have to remember, each with a new key.
+// idempotent sends requests with idempotency keys that the platform must remember, each with a new key.
 func idempotent(ctx context.Context, a *attack, attacker, n int) {
 	body := []string{`{"spec":{"ttl":-1}}`, `{"spec":{"ttl":60}}`, `{"metadata":{"annotations":{"a":"` + strings.Repeat("x", 100_000) + `"}},"spec":{"ttl":60}}`}[n%3]
 	a.shoot(ctx, shot{
@@ -538,7 +538,7 @@ func idempotent(ctx context.Context, a *attack, attacker, n int) {
 	}, attacker)
 }
 
-// authenticate guesses credentials.
+// authenticate sends guessed credentials.
 func authenticate(ctx context.Context, a *attack, attacker, n int) {
 	bearer := []string{
 		"pak_" + rand.Text() + rand.Text(), rand.Text() + rand.Text() + rand.Text(), "x", strings.Repeat("a", 50_000),

@@ -1,16 +1,16 @@
-// Command attack shows that no request can harm another. It starts the local runner and lets an honest tenant work: get, list,
-// create, delete, and an evaluation of about 3 ms. Then other tenants, and clients without a key, send what costs the most for
-// its size, 16 requests at a time: each class of input alone, and all of them together.
+// Command attack shows that no request can harm other requests. It starts the local runner and lets an honest tenant work: get, list, create,
+// delete, and an evaluation of about 3 ms. Then other tenants, and clients without a key, send what costs the most for its size, 16 requests at
+// a time: each class of input alone, and all of them together.
 //
 //	go run ./test/attack
 //	go run ./test/attack --class expressions,patterns --each 10s
 //
 // The attackers stand for other machines, so on Linux they have a low priority on the processor of this one.
 //
-// It reports, for each class, the honest tenant's 99th percentile beside the one without an attack, the answers that the
-// attackers got, the most memory that the process held, and how soon it answered again. The exit code is 1 if the attack did
-// harm: an honest request that failed or took ten times as long, an answer with 5xx, 256 MB of memory, or more than a second
-// until the process answers again. It sends only to the loopback, and its end is bounded. Source: ADR-0020.
+// For each class it reports the honest tenant's 99th percentile with and without the attack, the answers to the attackers, the peak memory of
+// the process, and the time until the process answered again. The exit code is 1 if the attack did harm: an honest request that failed or took
+// ten times as long, an answer with 5xx, 256 MB of memory, or more than a second until the process answers again. It sends only to the loopback
+// and ends within a bounded time. Source: ADR-0020.
 package main
 
 import (

@@ -17,15 +17,15 @@ import (
 )
 
 const (
-	// attackers is how many requests attack at a time.
+	// attackers is the number of simultaneous attacking requests.
 	attackers = 16
-	// maxRatio is how much longer the honest tenant may wait during an attack.
+	// maxRatio is the factor by which the honest tenant may wait longer during an attack.
 	maxRatio = 10
-	// maxMemory is how much memory the serving process may hold, in bytes.
+	// maxMemory is the memory that the serving process may hold, in bytes.
 	maxMemory = 256 << 20
-	// answersWithin is how soon the process must answer after an attack.
+	// answersWithin is the time within which the process must answer after an attack.
 	answersWithin = time.Second
-	// quiet lets the process finish what the attackers left before it is measured again.
+	// quiet is the pause in which the process finishes the work of the attackers before the next measurement.
 	quiet = 500 * time.Millisecond
 )
 
@@ -33,22 +33,22 @@ const (
 type plan struct {
 	classes               []class
 	alone, each, together time.Duration
-	// tokens is how many tokens an attacker has.
+	// tokens is the number of tokens of an attacker.
 	tokens   int
 	progress io.Writer
 }
 
-// row is what was found while one class attacked.
+// row is the result for one class of input.
 type row struct {
 	class string
-	// honest is what the honest tenant saw.
+	// honest is the experience of the honest tenant.
 	honest experience
-	// answers counts what the attackers got, by status; 0 is no answer. Failure describes the first answer with 5xx.
+	// answers counts the answers to the attackers by status; 0 means no answer. failure describes the first answer with 5xx.
 	answers map[int]int
 	failure string
-	// memory is the most that the process held, in bytes. 0: it is not known.
+	// memory is the peak memory of the process, in bytes. 0: unknown.
 	memory int64
-	// again is how soon the process answered after the attack.
+	// again is the time until the process answered after the attack.
 	again time.Duration
 }
 
@@ -56,21 +56,20 @@ type row struct {
 type report struct {
 	alone row
 	rows  []row
-	// yielded tells that the attackers had a low priority. They stand for other machines, which do not take the processor of
-	// this one.
+	// yielded is true if the attackers had a low priority. They stand for other machines, which do not take the processor of this one.
 	yielded bool
 }
 
-// attack is what the attackers share.
+// attack is the state that the attackers share.
 type attack struct {
 	site *site
 	// honest is the tenant that is attacked.
 	honest tenant
-	// tenants are the attackers' keys. Several are of one user. The last is a client without a key.
+	// tenants are the attackers' keys. Several of them belong to one user. The last tenant has no key.
 	tenants []tenant
 	// hoarder is the key of the tenant with large objects and many tokens.
 	hoarder string
-	// hoarded tells that the large objects are there.
+	// hoarded is true if the large objects exist.
 	hoarded bool
 	tokens  int
 
@@ -129,7 +128,7 @@ func measure(ctx context.Context, runner *launch.Runner, p plan) (*report, error
 		}
 	}
 
-	// What the process and the connections do for the first time does not count.
+	// The first requests of the process and of each connection do not count.
 	if _, err := h.work(p.alone / 4); err != nil {
 		return nil, err
 	}
@@ -214,18 +213,17 @@ func (a *attack) begin(ctx context.Context, shooting *sync.WaitGroup, stage []cl
 	for number := range attackers {
 		shooting.Go(func() {
 			for n := 0; ctx.Err() == nil; n++ {
-				// In turn, so that attackers are at different classes, and at each one with different requests.
+				// Attackers take turns, so that they work on different classes, and within a class on different requests.
 				shared[(number+n)%len(shared)].fire(ctx, a, number, n/len(shared))
 			}
 		})
 	}
 }
 
-// forget makes the system forget the most memory that a process has held. It fails on systems other than Linux, where the
-// memory is not known anyway.
+// forget resets the peak memory of a process. It fails on systems other than Linux, where the memory is unknown anyway.
 func forget(pid int) { _ = os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", pid), []byte("5"), 0o200) }
 
-// resident returns the most memory that a process has held since then, in bytes. 0: it is not known.
+// resident returns the peak memory of a process since the last forget, in bytes. 0: unknown.
 func resident(pid int) int64 {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
@@ -253,7 +251,7 @@ func (r *report) ratio(one row) (string, float64) {
 	return worst, most
 }
 
-// harm says what an attack did that it must not do. Nil: nothing.
+// harm describes the harm that an attack did. Nil: none.
 func (r *report) harm() error {
 	var harms []error
 	for _, one := range r.rows {
@@ -279,7 +277,7 @@ func (r *report) harm() error {
 	return errors.Join(harms...)
 }
 
-// counts writes numbers by status.
+// counts returns the text of the numbers by status.
 func counts(numbers map[int]int) string {
 	var texts []string
 	statuses := make([]int, 0, len(numbers))

@@ -9,8 +9,8 @@ import (
 // lowPriority is the nice value of the attackers. They still have a tenth of what another process has on a busy processor.
 const lowPriority = 10
 
-// yieldProcessor gives this process a low priority, and reports whether it did. The priority is one of a thread, which threads
-// that it starts inherit, so it is lowered until no thread is left that another one started meanwhile.
+// yieldProcessor gives this process a low priority, and reports whether it succeeded. Each thread has its own priority, and a new thread
+// inherits the priority of the thread that started it. So the threads are lowered again until no thread with the old priority is left.
 func yieldProcessor() bool {
 	lowered := map[string]bool{}
 	for {
@@ -25,7 +25,7 @@ func yieldProcessor() bool {
 				continue
 			}
 			lowered[thread.Name()] = true
-			// A thread that has ended meanwhile does not matter.
+			// A thread may have ended in the meantime.
 			if err := syscall.Setpriority(syscall.PRIO_PROCESS, id, lowPriority); err != nil && err != syscall.ESRCH {
 				return false
 			}

@@ -2,5 +2,5 @@
 
 package main
 
-// yieldProcessor tells that it cannot lower the priority here.
+// yieldProcessor returns false: the priority cannot be lowered on this system.
 func yieldProcessor() bool { return false }

@@ -32,7 +32,7 @@ func newSite(server string) *site {
 	}}}
 }
 
-// shot is one request. The zero values are GET, no key, no body and JSON.
+// shot is one request. Zero values mean GET, no key, no body and JSON.
 type shot struct {
 	method, path, bearer, kind string
 	body                       string

@@ -15,7 +15,7 @@ import (
 
 const root = "../.."
 
-// matches reports whether a pattern of a part has a package of its module.
+// matches reports whether a pattern of a part matches a package of its module.
 func matches(pattern, name string) bool {
 	folder, all := strings.CutSuffix(pattern, "...")
 	folder = strings.TrimSuffix(folder, "/")
@@ -139,7 +139,7 @@ func TestParts(t *testing.T) {
 	}
 }
 
-// The table in the page for contributors is the list of parts.
+// The table in the page for contributors has the same parts as the list.
 func TestPage(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile(filepath.Join(root, "docs", "contributing.md"))
@@ -151,7 +151,7 @@ func TestPage(t *testing.T) {
 	}
 }
 
-// table is the list of parts for the page.
+// table returns the table of parts for the page.
 func table() string {
 	var text strings.Builder
 	text.WriteString("| part | runs in | what it checks | packages |\n| --- | --- | --- | --- |\n")
@@ -177,7 +177,7 @@ func table() string {
 	return text.String()
 }
 
-// The report names packages with their seconds, and counts those whose results were kept.
+// The report names packages with their seconds, and counts the packages with cached results.
 func TestPackages(t *testing.T) {
 	t.Parallel()
 	const events = `{"Action":"start","Package":"p/a"}
@@ -212,7 +212,7 @@ func TestPackages(t *testing.T) {
 	}
 }
 
-// What is missing is one line that says what and how to get it, before anything runs.
+// Before anything runs, each missing program is reported in one line that names it and says how to get it.
 func TestMissing(t *testing.T) {
 	folder := t.TempDir()
 	t.Setenv("PATH", folder)
@@ -233,7 +233,7 @@ func TestMissing(t *testing.T) {
 	if err := prepare(t.Context(), []string{"rediss"}, nil); err == nil {
 		t.Error("a need that is not in the list is accepted")
 	}
-	// A browser that is there and does not start.
+	// A browser that is installed but does not start.
 	if err := os.WriteFile(filepath.Join(folder, "chromium"), []byte("#!/bin/sh\necho no display\nexit 1\n"), 0o700); err != nil {
 		t.Fatal(err)
 	}

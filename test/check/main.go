@@ -1,6 +1,6 @@
-// Command check runs the checks of this project in parts, and prints what each has cost: check is what CI runs at each change,
-// deep is the rest, and a single part has its own name. Before it begins, it installs what is missing and says in one line
-// each what it cannot get. parts.go is the list of all parts; docs/contributing.md has it for people. Source: ADR-0046.
+// Command check runs the checks of this project in parts, and prints the cost of each part. "check" is the list that CI runs at each change,
+// "deep" is the rest, and each single part has a name. Before it begins, it installs missing programs, and prints one line for each program
+// that it cannot get. parts.go lists all parts; docs/contributing.md shows the list to people. Source: ADR-0046.
 package main
 
 import (
@@ -83,8 +83,8 @@ func run(ctx context.Context, chosen options) error {
 	return errors.Join(failures...)
 }
 
-// prepare installs what is missing, and fails with one line for each thing that a check cannot do without. On a laptop, tests that need
-// a missing program are skipped, so that its line is a warning.
+// prepare installs missing programs, and fails with one line for each missing program that a check requires. On a laptop, tests that need a
+// missing program are skipped, so its line is only a warning.
 func prepare(ctx context.Context, wanted, modules []string) error {
 	var fatal []error
 	for _, name := range wanted {
@@ -132,10 +132,10 @@ func download(ctx context.Context, folder string) error {
 	return nil
 }
 
-// leastDisk is the room that compiled packages need if nothing is compiled yet, in bytes.
+// leastDisk is the disk space that compiled packages need if nothing is compiled yet, in bytes.
 const leastDisk = 12 << 30
 
-// enoughDisk fails if the cache of the compiler has no room to grow.
+// enoughDisk returns an error if the disk of the compiler's cache has less free space than that.
 func enoughDisk() error {
 	cache, err := exec.Command("go", "env", "GOCACHE").Output()
 	if err != nil {
@@ -155,7 +155,7 @@ func enoughDisk() error {
 	return nil
 }
 
-// freeBytes returns how much may be written to the file system of a folder.
+// freeBytes returns the free space in the file system of a folder, in bytes.
 func freeBytes(folder string) (int64, error) {
 	var stat syscall.Statfs_t
 	if err := syscall.Statfs(folder, &stat); err != nil {

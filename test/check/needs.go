@@ -14,19 +14,19 @@ import (
 
 // need is something that tests need and a checkout does not have: a program, or the packages of a lock file of npm.
 type need struct {
-	// programs are the names of the program on PATH. One of them is enough; the first is installed where that is possible.
+	// programs are the names of the program on PATH. One of them is enough; the first one is installed if possible.
 	programs []string
-	// elsewhere is a pattern of the program where PATH does not lead.
+	// elsewhere is a pattern for the path of the program outside PATH.
 	elsewhere string
-	// beside is a file that the program needs.
+	// beside is a file that the program requires.
 	beside string
-	// debian are the packages of Debian that bring it.
+	// debian are the Debian packages that contain the program.
 	debian []string
 	// npm is the folder of a package-lock.json.
 	npm string
 }
 
-// needs are all of them, by name.
+// needs are all needs by name.
 var needs = map[string]need{
 	"redis-server": {programs: []string{"redis-server"}, debian: []string{"redis-server"}},
 	// Debian keeps the programs of PostgreSQL and NGINX out of PATH.
@@ -38,14 +38,14 @@ var needs = map[string]need{
 	"gcc":      {programs: []string{"gcc"}, debian: []string{"gcc", "libc6-dev"}},
 	"node":     {programs: []string{"node"}, debian: []string{"nodejs", "npm"}},
 	"npm":      {programs: []string{"npm"}, debian: []string{"nodejs", "npm"}},
-	// The shell draws no window around a page, which takes a third of the time of the stories.
+	// The headless shell draws no window around a page. Drawing it takes a third of the time of the stories.
 	"chromium": {
 		programs: []string{"chromium-headless-shell", "chromium", "chromium-browser", "google-chrome"}, debian: []string{"chromium-headless-shell"},
 	},
 	"simplesamlphp": {
 		programs: []string{"php"}, beside: "/usr/share/simplesamlphp/www", debian: []string{"simplesamlphp", "php-cli", "php-xml"},
 	},
-	// The interpreter of Debian, which may not be the first on PATH, is the one that finds Debian's packages.
+	// Only Debian's own interpreter finds Debian's packages, and another interpreter may be first on PATH.
 	"authlib": {
 		programs: []string{"python3"}, elsewhere: "/usr/bin/python3", beside: "/usr/lib/python3/dist-packages/authlib",
 		debian: []string{"python3-authlib", "python3-requests"},
@@ -65,7 +65,7 @@ var needs = map[string]need{
 	"console":     {npm: "functions/serveconsole/web"},
 }
 
-// missing reports whether nothing of a need is there.
+// missing reports whether a need is not installed at all.
 func (n need) missing(root string) bool {
 	if n.npm != "" {
 		locked, err := os.Stat(filepath.Join(root, n.npm, "package-lock.json"))
@@ -84,7 +84,7 @@ func (n need) missing(root string) bool {
 	})
 }
 
-// second reports whether the program is there, but not under its first name.
+// second reports whether the program is installed, but not under its first name.
 func (n need) second() bool {
 	if n.npm != "" || n.elsewhere != "" {
 		return false
@@ -96,8 +96,8 @@ func (n need) second() bool {
 // installedMark is the file that npm ci writes last.
 const installedMark = "node_modules/.package-lock.json"
 
-// install brings what is missing: packages of Debian in one go if this is root and apt-get is there, and packages of npm. It
-// returns one line for each need that is still missing.
+// install installs missing needs: Debian packages in one run, if the user is root and apt-get exists, and npm packages. It returns one line for
+// each need that is still missing.
 func install(ctx context.Context, root string, wanted []string) []string {
 	var packages []string
 	for _, name := range wanted {
@@ -131,8 +131,8 @@ func install(ctx context.Context, root string, wanted []string) []string {
 	return lines
 }
 
-// installPackages installs the packages of a lock file. Where the Node.js of the machine is too old for the packager of
-// serverless.yml, one comes with it as an optional package.
+// installPackages installs the packages of a lock file. If the Node.js of the machine is too old for the packager of serverless.yml, an
+// optional package brings a newer one.
 func installPackages(ctx context.Context, root, folder string) error {
 	args := []string{"ci", "--prefix", folder, "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"}
 	tries := [][]string{args}
@@ -153,7 +153,7 @@ func installPackages(ctx context.Context, root, folder string) error {
 	return failure
 }
 
-// started returns why a program that is there does not work, if it is one that often does not: the browser.
+// started returns the reason why an installed program does not work. It checks only the browser, which often does not.
 func started(ctx context.Context, name string) error {
 	if name != "chromium" {
 		return nil

@@ -13,30 +13,30 @@ type part struct {
 	module string
 	// packages are patterns of packages, below the module. A pattern that ends in three dots is a folder and everything in it.
 	packages []string
-	// except are patterns of packages that other parts test.
+	// except are patterns of packages that belong to other parts.
 	except []string
 	// first are the packages that take longest. They start before the others, so that no processor is idle at the end.
 	first []string
 	// flags are flags of go test.
 	flags []string
-	// beside tells that the part runs at the same time as the part before it: both leave a processor idle at times.
+	// beside is true if the part runs at the same time as the part before it, because both leave a processor idle at times.
 	beside bool
 	// needs are the programs that the tests start. A test whose program is missing is skipped outside CI.
 	needs []string
 }
 
-// apart are the packages that have a part of their own: whole sessions, what is deployed, and what is bounded.
+// apart are the packages that have a part of their own: whole sessions, deployments and bounds.
 var apart = []string{
 	"test/script", "test/browser", "test/clients", "test/deploy", "test/gateway", "test/cold", "test/links", "test/attack", "test/cost", "test/limits",
 }
 
-// short leaves out what check-deep runs: most rounds of random tests, and mutations.
+// short are the flags that leave out the tests of check-deep: most rounds of random tests, and mutations.
 const short = "-short"
 
-// parallel: much of the time of a test is waiting, so more packages and tests run at a time than there are processors.
+// parallel are the flags that run more packages and tests at a time than there are processors, because tests wait much of their time.
 var parallel = []string{"-p=3", "-parallel=6"}
 
-// check is what CI runs at each change.
+// check are the parts that CI runs at each change.
 var check = []part{
 	{name: "verify", about: "generated files are what their sources say", target: "verify", needs: []string{"node", "npm"}},
 	{name: "linter", about: "golangci-lint compiles", target: "linter", beside: true},
@@ -60,7 +60,7 @@ var check = []part{
 	},
 }
 
-// deep is what CI does not run at each change: it runs before a release, each night, and on what a change touched.
+// deep are the parts that CI does not run at each change. They run before a release, each night, and for the packages that a change touched.
 var deep = []part{
 	{name: "lint-modules", about: "the linters in the other modules", target: "lint-modules"},
 	{
@@ -69,7 +69,7 @@ var deep = []part{
 		needs: []string{"gcc", "redis-server", "postgres", "zsh", "fish"},
 	},
 	{
-		// The race detector needs so much address space that the limits of memory of a worker are tested without it.
+		// The race detector needs much address space, so the memory limits of a worker are tested without it.
 		name: "suites", about: "the other tests with all of their rounds, the mutation of each configuration field, the limits of workers",
 		packages: []string{"test/...", "shared/syncpatch/worker"}, except: apart, first: []string{"test/signin", "test/society"},
 		flags: parallel, needs: []string{"redis-server", "providers", "simplesamlphp", "authlib", "node", "console", "git"},

@@ -21,17 +21,17 @@ import (
 	"time"
 )
 
-// slowest is how many packages the report names.
+// slowest is the number of packages that the report names.
 const slowest = 10
 
-// report collects what the parts have cost.
+// report collects the cost of the parts.
 type report struct {
-	// folder has the events of go test.
+	// folder holds the events of go test.
 	folder string
-	// free is how much of the disk was free at the beginning, in bytes.
+	// free is the free disk space at the beginning, in bytes.
 	free  int64
 	begun time.Time
-	// mutex guards what follows.
+	// mutex guards the fields below.
 	mutex sync.Mutex
 	rows  []row
 	tests []tested
@@ -40,9 +40,9 @@ type report struct {
 // row is the cost of a part.
 type row struct {
 	name string
-	// wall is the time on the clock, processor the time of all processors.
+	// wall is the elapsed time, processor the time of all processors.
 	wall, processor time.Duration
-	// packages are those that ran, cached those whose result was kept.
+	// packages are the packages that ran; cached is the number of packages with a cached result.
 	packages, cached int
 	failed           bool
 }
@@ -62,7 +62,7 @@ func newReport() (*report, error) {
 	return &report{folder: folder, free: free, begun: time.Now()}, err
 }
 
-// runTogether runs parts at the same time. What they print comes one after the other.
+// runTogether runs parts at the same time, and prints their outputs one after the other.
 func (r *report) runTogether(ctx context.Context, parts []part, timeout string) []error {
 	var running sync.WaitGroup
 	said, failures := make([]bytes.Buffer, len(parts)), make([]error, len(parts))
@@ -146,7 +146,7 @@ func (p part) command(ctx context.Context, events, timeout string) (*exec.Cmd, e
 	return command, nil
 }
 
-// list returns the packages of a part, as go test takes them: those that take longest at the beginning.
+// list returns the packages of a part as arguments of go test. The packages that take longest come first.
 func (p part) list(ctx context.Context) ([]string, error) {
 	command := exec.CommandContext(ctx, "go", append([]string{"list", "-f", "{{.Dir}}"}, dotted(p.packages)...)...)
 	command.Dir = p.module
@@ -196,7 +196,7 @@ func dotted(patterns []string) []string {
 	return all
 }
 
-// packages reads the events of go test, and returns the packages that have tests and how many results were kept ones.
+// packages reads the events of go test, and returns the packages that have tests, and the number of cached results.
 func packages(events io.Reader, partName string) (found []tested, cached int, err error) {
 	lines := bufio.NewScanner(events)
 	lines.Buffer(nil, 16<<20)

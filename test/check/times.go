@@ -15,9 +15,9 @@ import (
 	"time"
 )
 
-// keepTimes gives the files of a checkout, and their folders, times that follow from their content. Go keeps the result of a test for as
-// long as the files that the test has opened have the same size and time, and in a new clone all files have the time of the clone. Errors:
-// from git and from the file system.
+// keepTimes sets the modification times of the files of a checkout, and of their folders, from their content. Go caches the result of a test as
+// long as the files that the test opened have the same size and time, but in a new clone all files have the time of the clone. Errors: from git
+// and from the file system.
 func keepTimes(ctx context.Context, root string) error {
 	list := exec.CommandContext(ctx, "git", "ls-files", "-z", "--stage")
 	list.Dir = root
@@ -35,7 +35,7 @@ func keepTimes(ctx context.Context, root string) error {
 	for name := range bytes.SplitSeq(differ, []byte{0}) {
 		different[string(name)] = true
 	}
-	// A folder has the entries below it, as git sorts them.
+	// The content of a folder is the list of its entries, as git sorts them.
 	folders := map[string][]byte{}
 	for entry := range bytes.SplitSeq(staged, []byte{0}) {
 		about, name, found := bytes.Cut(entry, []byte{'\t'})
@@ -63,7 +63,7 @@ func keepTimes(ctx context.Context, root string) error {
 	return nil
 }
 
-// setTime sets the time of a file or folder, between 1970 and 2004. Other content has another time.
+// setTime sets the time of a file or folder, between 1970 and 2004. Different content gets a different time.
 func setTime(name string, content []byte) error {
 	if info, err := os.Lstat(name); errors.Is(err, fs.ErrNotExist) || err == nil && info.Mode()&fs.ModeSymlink != 0 {
 		return nil

@@ -47,8 +47,8 @@ func times(t *testing.T, root string, names ...string) map[string]time.Time {
 	return found
 }
 
-// Two checkouts of the same content have the same times. What differs has another time, and so have the folders of it. A file that is
-// changed after git has seen it keeps the time of the change.
+// Two checkouts of the same content have the same times. A different file has a different time, and so have its folders. A file that was
+// changed after git recorded it keeps the time of the change.
 func TestKeepTimes(t *testing.T) {
 	t.Parallel()
 	names := []string{"a/b/one", "a/two", "c/three", "a/b", "a", "c"}

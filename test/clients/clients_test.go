@@ -27,11 +27,11 @@ type program struct {
 	command []string
 	// needs are files that belong to the library.
 	needs []string
-	// unwatched tells that the library watches at the deprecated paths below /watch/ alone, which are not served.
+	// unwatched is true if the library watches only at the deprecated paths below /watch/, which are not served.
 	unwatched bool
 }
 
-// python is the interpreter of Debian, which alone finds Debian's packages.
+// python is Debian's interpreter. Only this interpreter finds Debian's packages.
 const python = "/usr/bin/python3"
 
 var programs = map[string]program{
@@ -44,23 +44,24 @@ var programs = map[string]program{
 	},
 }
 
-// session is what a program prints: objects and refusals as its library has them.
+// session is the output of a program: objects and refusals in the form of its library.
 type session struct {
 	Version string
-	// Groups are those of the API, and Resources those of the platform's group.
+	// Groups are the groups of the API, and Resources the resources of the platform's group.
 	Groups, Resources []string
-	// Definitions is the number of custom resource definitions. Allowed tells that the caller may make projects.
+	// Definitions is the number of custom resource definitions. Allowed is true if the caller may create projects.
 	Definitions int
 	Allowed     bool
-	// Project is what the others are in: a virtual cluster at each step. It is made, read, patched, applied and replaced.
+	// Project is the project of the virtual clusters. The other fields are one virtual cluster after each step: create, read, patch, apply and
+	// replace.
 	Project, Created, Read, Patched, Applied, Replaced map[string]any
-	// Listed are the names of all virtual clusters, and of those with a label. Pages are those of two pages.
+	// Listed are the names of all virtual clusters, and of the virtual clusters with a label. Pages are the names on two pages.
 	Listed, Pages [][]string
 	// Refused are the answers to requests that fail.
 	Refused map[string]*metav1.Status
 	// Events are the types, names and display names of a watch that begins before the first virtual cluster.
 	Events [][]string
-	// Unwatched is the status of a watch that is refused. 0: none is.
+	// Unwatched is the status of a refused watch. 0: no watch is refused.
 	Unwatched int
 }
 
@@ -100,8 +101,8 @@ func (p program) run(t *testing.T, kubeconfig, project string) session {
 	return found
 }
 
-// Each library discovers the API, makes, reads, lists in pages, watches, patches, applies, replaces and deletes objects, and has the reason of each
-// refusal.
+// Each library discovers the API; creates, reads, lists in pages, watches, patches, applies, replaces and deletes objects; and reports the
+// reason of each refusal.
 func TestClients(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
@@ -128,7 +129,7 @@ func TestClients(t *testing.T) {
 	}
 }
 
-// discovered is what client-go discovers.
+// discovered returns the groups and resources that client-go discovers.
 func discovered(t *testing.T, kubeconfig string) session {
 	t.Helper()
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
@@ -238,7 +239,7 @@ func (s session) wantRefusals(t *testing.T) {
 		"stale":     {http.StatusConflict, metav1.StatusReasonConflict, "dev"},
 		"invalid":   {http.StatusUnprocessableEntity, metav1.StatusReasonInvalid, "long"},
 		"strategic": {http.StatusUnsupportedMediaType, metav1.StatusReasonUnsupportedMediaType, ""},
-		// The library of JavaScript has the code alone.
+		// The library of JavaScript reports only the status code.
 		"stranger": {code: http.StatusUnauthorized},
 	}
 	for about, row := range rows {

@@ -21,7 +21,7 @@ import (
 	"management.platform.sh/shared/model"
 )
 
-// Our events are those of audit.k8s.io/v1: its type has all of their fields, with the same JSON. Source: ADR-0016.
+// Our events are events of audit.k8s.io/v1: its type has all of their fields, with the same JSON. Source: ADR-0016.
 func TestAuditEventIsThatOfKubernetes(t *testing.T) {
 	out := &bytes.Buffer{}
 	config := &model.ConfigStatus{Audit: &model.ConfigAudit{Enabled: true, Path: "-", Policy: &model.AuditPolicy{
@@ -65,13 +65,13 @@ func TestAuditEventIsThatOfKubernetes(t *testing.T) {
 			t.Errorf("Kubernetes writes\n%s\nand here is\n%s", text, got)
 		}
 	}
-	// The second event says that the record ends.
+	// The second event reports the end of the recording.
 	if lines != 2 {
 		t.Errorf("%d events are written", lines)
 	}
 }
 
-// Rules match the same requests as those of a kube-apiserver, for the fields that both have.
+// Our rules match the same requests as the rules of a kube-apiserver, for the fields that both have.
 func TestAuditRulesMatchAsInKubernetes(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	some := func(words ...string) []string {

@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// A kube-apiserver accepts the authentication file of the document, which refuses tokens with a scope. Source: ADR-0022.
+// A kube-apiserver accepts the authentication file of the document. The file refuses tokens with a scope. Source: ADR-0022.
 func TestDocumentedAuthentication(t *testing.T) {
 	var file apiserverv1.AuthenticationConfiguration
 	if err := yaml.UnmarshalStrict([]byte(fenced(t, "# authentication.yaml")), &file); err != nil {

@@ -13,7 +13,7 @@ var update = flag.Bool("update", false, "write docs/conformance.md anew")
 
 const document = "../../docs/conformance.md"
 
-// TestDocument compares docs/conformance.md with the tables that the other tests run. With -update it writes it.
+// TestDocument compares docs/conformance.md with the tables that the other tests run. With -update it writes the document.
 func TestDocument(t *testing.T) {
 	version, err := exec.Command("go", "list", "-m", "-f", "{{.Version}}", "k8s.io/apiserver").Output()
 	if err != nil {

@@ -36,11 +36,11 @@ import (
 	"management.platform.sh/shared/state/store"
 )
 
-// patchTypes are what kube-apiserver takes for custom resources.
+// patchTypes are the patch types that kube-apiserver accepts for custom resources.
 var patchTypes = []string{string(types.JSONPatchType), string(types.MergePatchType), string(types.ApplyYAMLPatchType)}
 
-// kubeHandler answers for access keys with a kube-apiserver's own handlers, put together as it does for custom
-// resources. The rules of access keys are ours; everything around them is Kubernetes'. Any caller is the given one.
+// kubeHandler serves access keys with the handlers of kube-apiserver, put together as for custom resources. The rules of access keys are ours;
+// everything else is Kubernetes code. Every request has the given caller.
 func kubeHandler(keys *accesskey.Registry, state store.Store, caller identity.Caller) http.Handler {
 	scheme := runtime.NewScheme()
 	if err := model.AddToScheme(scheme); err != nil {
@@ -227,10 +227,10 @@ func (s keyStrategy) ValidateUpdate(_ context.Context, obj, old runtime.Object) 
 	return append(problems, s.keys.Rules.Validate(key, old.(*model.OwnedAccessKey))...)
 }
 
-// Canonicalize takes the secret out of what is stored.
+// Canonicalize removes the secret from the object before it is stored.
 func (keyStrategy) Canonicalize(obj runtime.Object) { obj.(*model.OwnedAccessKey).Spec.Key = "" }
 
-// keyTable makes the rows that ours have, without their times.
+// keyTable makes the same rows as our table, without the times.
 type keyTable struct{}
 
 func (keyTable) ConvertToTable(_ context.Context, object, tableOptions runtime.Object) (*metav1.Table, error) {

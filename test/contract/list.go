@@ -33,11 +33,10 @@ const (
 type page struct {
 	records  []store.Record
 	revision int64
-	// count is how many there are from the start of the page on, the page included.
+	// count is the number of records from the start of the page on, including the page.
 	count int64
 }
 
-// GetList implements storage.Interface.
 func (s *Storage) GetList(ctx context.Context, key string, opts storage.ListOptions, listObj runtime.Object) error {
 	key, err := storage.PrepareKey(s.prefix, key, opts.Recursive)
 	if err != nil {
@@ -82,7 +81,7 @@ func (s *Storage) GetList(ctx context.Context, key string, opts storage.ListOpti
 			if err := s.read(ctx, record, obj); err != nil {
 				return err
 			}
-			// An object without the attributes that are selected by is not selected.
+			// An object without the attributes of the selector is not selected.
 			if matched, err := opts.Predicate.Matches(obj); err == nil && matched {
 				items.Set(reflect.Append(items, reflect.ValueOf(obj).Elem()))
 			}
@@ -123,7 +122,7 @@ func itemFunc(listObj runtime.Object, elem reflect.Type) func() runtime.Object {
 	return func() runtime.Object { return reflect.New(elem).Interface().(runtime.Object) }
 }
 
-// tooOld says that the event log no longer reaches back to the revision of a list.
+// tooOld returns the error of a list whose revision is no longer in the event log.
 func tooOld(continued bool, start, key string) error {
 	if !continued {
 		return apierrors.NewResourceExpired(expired)
@@ -135,8 +134,8 @@ func tooOld(continued bool, start, key string) error {
 	return gone
 }
 
-// page reads up to limit records from start on, as they were at a revision. 0: now. ErrGone when that is too long
-// ago.
+// page reads up to limit records from start on, as they were at a revision. 0 means the current revision. The error is ErrGone if the revision
+// is too old.
 func (s *Storage) page(ctx context.Context, key string, recursive bool, start string, limit, at int64) (page, error) {
 	query := store.Query{Prefix: key, Limit: int(limit)}
 	// Names have no control characters: from "name NUL" on is after "name".
@@ -207,8 +206,8 @@ func (s *Storage) whole(ctx context.Context, prefix string) (store.Page, error) 
 	}
 }
 
-// takeBack makes what was true at a revision from what is true now: the first event of a name after the revision
-// says what the name held before.
+// takeBack computes the records at a revision from the current records: the first event of a name after the revision contains the earlier
+// record.
 func (s *Storage) takeBack(ctx context.Context, prefix string, records []store.Record, at, now int64) ([]store.Record, error) {
 	before := map[string]*store.Record{}
 	for seen := at; seen < now; {

@@ -39,25 +39,24 @@ const adminBearer = "8Kx20wQm57-tLp93VrNc4-Hd6ZyB1sFg-0123456789"
 // keysPath is the resource that both sides serve.
 const keysPath = "/apis/management.platform.sh/v1/ownedaccesskeys"
 
-// step is one request of a scenario. Path is what follows keysPath, unless it begins with "//", which asks for the
-// path after the first slash. In path, query and body, {rv:a}, {uid:a} and {old:a} stand for the newest and first
-// resourceVersion and the uid of the object a as that side knows it, {list} for the resourceVersion of the last
-// list and {continue} for its token.
+// step is one request of a scenario. Path follows keysPath. A path that begins with "//" is absolute, after its first slash. In path, query and
+// body, {rv:a}, {uid:a} and {old:a} stand for the newest resourceVersion, the uid and the first resourceVersion of the object a on that side,
+// {list} for the resourceVersion of the last list and {continue} for its continue token.
 type step struct {
 	method, path, query, body string
 	// header holds "Name: value" lines.
 	header []string
 }
 
-// scenario is a sequence of requests to a state that holds the admin key and nothing else, and requests that are each
-// sent alone after that sequence, to a state of their own.
+// scenario is a sequence of requests to a state that holds only the admin key. After the sequence follow requests that are each sent alone, to
+// a state of their own.
 type scenario struct {
 	name  string
 	steps []step
 	each  []step
 }
 
-// side is one of the two servers, and what is known from its answers.
+// side is one of the two servers, with the values learned from its answers.
 type side struct {
 	handler                  http.Handler
 	uid, first, newest       map[string]string
@@ -111,7 +110,7 @@ func newSide(handler http.Handler, bearer, name string) *side {
 
 var reference = regexp.MustCompile(`\{(rv|uid|old|list|continue)(?::([^}]*))?\}`)
 
-// resolve inserts the values that the side knows.
+// resolve replaces placeholders with the values of the side.
 func (s *side) resolve(text string) string {
 	return reference.ReplaceAllStringFunc(text, func(found string) string {
 		parts := reference.FindStringSubmatch(found)
@@ -133,7 +132,7 @@ func (s *side) resolve(text string) string {
 // reaction is an answer in a form that can be compared: its parts by name.
 type reaction map[string]string
 
-// ask sends a request and takes the answer apart.
+// ask sends a request and splits the answer into its parts.
 func (s *side) ask(ctx context.Context, st step) reaction {
 	path := keysPath + st.path
 	if strings.HasPrefix(st.path, "//") {
@@ -200,7 +199,7 @@ func values(body []byte) (any, error) {
 	return all, nil
 }
 
-// learn notes versions, uids and continue tokens.
+// learn records versions, uids and continue tokens.
 func (s *side) learn(value any) {
 	if events, isStream := value.([]any); isStream {
 		for _, event := range events {
@@ -244,8 +243,8 @@ var masked = map[string]bool{"uid": true, "creationTimestamp": true, "deletionTi
 // generated is a name that a server made.
 var generated = regexp.MustCompile(`^(gen-|Gen-|accesskey-|x{50,})[a-z0-9]{5}$`)
 
-// mask replaces values that differ by nature, and removes the parts that Kubernetes does not have: the bearer token, and the
-// use and the origin of the key. Prose is not compared.
+// mask replaces values that differ by nature. It removes the parts that Kubernetes does not have: the bearer token, and the last use and the
+// origin of the key. Prose is not compared.
 func (s *side) mask(value any) any {
 	switch value := value.(type) {
 	case map[string]any:
@@ -297,7 +296,7 @@ func (s *side) mask(value any) any {
 	return value
 }
 
-// sorted keeps field and reason of causes, in one order.
+// sorted returns the field and the reason of each cause, in a fixed order.
 func sorted(causes []any) []any {
 	var lines []string
 	for _, cause := range causes {
@@ -326,7 +325,7 @@ func flatten(into reaction, path string, value any) {
 		for i, each := range value {
 			key := fmt.Sprint(i)
 			if object, ok := each.(map[string]any); ok && path == ".items" {
-				// By name, so that one object more or less is one difference.
+				// Keyed by name, so that an additional or missing object is one difference.
 				metadata, _ := object["metadata"].(map[string]any)
 				key = fmt.Sprint(metadata["name"])
 			}
@@ -347,7 +346,7 @@ func (d difference) String() string {
 	return fmt.Sprintf("%s: %s: ours %q, kube-apiserver's %q", d.where, d.part, d.ours, d.theirs)
 }
 
-// compare returns the parts that differ. Where the status differs nothing else is compared.
+// compare returns the parts that differ. If the status differs, nothing else is compared.
 func compare(where string, ours, theirs reaction) []difference {
 	if ours["status"] != theirs["status"] {
 		return []difference{{where, "status", ours["status"] + " " + ours[".reason"], theirs["status"] + " " + theirs[".reason"]}}
@@ -377,8 +376,8 @@ func compare(where string, ours, theirs reaction) []difference {
 	return differences
 }
 
-// TestOracle sends every scenario to both sides. A difference that knownDifferences does not explain fails, and so
-// does an explanation that nothing needs.
+// TestOracle sends every scenario to both sides. It fails for a difference that knownDifferences does not explain, and for an explanation
+// without a difference.
 func TestOracle(t *testing.T) {
 	needed := make([]int, len(knownDifferences))
 	requests := 0

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// object is a manifest with these further fields of metadata and spec, in JSON, each with a leading comma or empty.
+// object returns a manifest with these further fields of metadata and spec, in JSON. Each is empty or has a leading comma.
 func object(name, metadata, spec string) string {
 	return fmt.Sprintf(`{"apiVersion":"management.platform.sh/v1","kind":"OwnedAccessKey","metadata":{"name":%q%s},"spec":{"displayName":"x"%s}}`, name, metadata, spec)
 }
@@ -51,8 +51,7 @@ const (
 	yamlBody    = "Content-Type: application/yaml"
 )
 
-// scenarios are the requests that are sent to both sides. Those of watch and of apply have sections of their own
-// below.
+// scenarios are the requests that are sent to both sides. The scenarios of watch and apply follow below.
 var scenarios = []scenario{
 	{"create", []step{create("a")}, []step{
 		create("a"),
@@ -311,12 +310,12 @@ var scenarios = []scenario{
 	applyScenarios,
 }
 
-// watchFrom is a request for what happens after the first version of a, within a second. The query is added to it.
+// watchFrom returns a watch of one second that begins after the first version of a. The query is added to its path.
 func watchFrom(query string, header ...string) step {
 	return get("", "watch=true&timeoutSeconds=1&"+query, header...)
 }
 
-// watchScenarios are the requests of watch, after a was added, entered and left a selection, and b came and went.
+// watchScenarios are the watch requests. Before them, a was added, entered and left a selection, and b was added and deleted.
 var watchScenarios = scenario{"watch",
 	[]step{
 		create("a"), merge("a", `{"metadata":{"labels":{"app":"x"}}}`), create("b"), merge("a", `{"metadata":{"labels":{"app":"y"}}}`), remove("b", ""),
@@ -339,7 +338,7 @@ var watchScenarios = scenario{"watch",
 	},
 }
 
-// apply is a server-side apply by a manager.
+// apply returns a server-side apply by a manager.
 func apply(name, manager, body string) step {
 	return step{method: "PATCH", path: "/" + name, query: "fieldManager=" + manager, body: body, header: []string{"Content-Type: application/apply-patch+yaml"}}
 }

@@ -1,7 +1,7 @@
-// Package contract shows that the Redis store keeps the contract of a kube-apiserver's storage, and that the
-// handlers answer as a kube-apiserver's do. It holds a thin storage.Interface over store.Store; the tests run the
-// public contract tests of k8s.io/apiserver against it, and send the same requests to both kinds of handlers.
-// docs/conformance.md is the result. Source: Spec 2.2, 3, 7; ADR-0001 (oracle), ADR-0002.
+// Package contract shows that the Redis store keeps the contract of a kube-apiserver's storage, and that the handlers answer as the handlers of
+// a kube-apiserver do. It holds a thin storage.Interface over store.Store; the tests run the public contract tests of k8s.io/apiserver against
+// it, and send the same requests to both kinds of handlers. docs/conformance.md is the result. Source: Spec 2.2, 3, 7; ADR-0001 (oracle),
+// ADR-0002.
 //
 // Nothing here is for production. The module is nested, so that no function depends on k8s.io/apiserver.
 package contract
@@ -24,17 +24,16 @@ import (
 	"management.platform.sh/shared/state/store"
 )
 
-// Storage is a storage.Interface over a store.Store. The store gives revisions, optimistic writes, snapshots of
-// the present and events. Storage adds what a kube-apiserver asks of etcd beyond that: encoding, keys as paths, the
-// loop of GuaranteedUpdate, selection after reading, and lists of the past, which it makes from the present by
-// taking back the events since.
+// Storage is a storage.Interface over a store.Store. The store has revisions, optimistic writes, snapshots of the current state and events.
+// Storage adds what a kube-apiserver needs from etcd beyond that: encoding, keys as paths, the loop of GuaranteedUpdate, selection after
+// reading, and lists at an earlier revision, which it computes from the current state and the events since that revision.
 type Storage struct {
 	store store.Store
 	codec runtime.Codec
 	// prefix is what every key begins with, "/pods/".
 	prefix  string
 	newFunc func() runtime.Object
-	// transformer stands between the codec and the store, as encryption at rest does.
+	// transformer is between the codec and the store, like encryption at rest.
 	transformer value.Transformer
 	sizes       bool
 }
@@ -46,10 +45,10 @@ func NewStorage(s store.Store, codec runtime.Codec, prefix string, newFunc func(
 	return &Storage{store: s, codec: codec, prefix: prefix, newFunc: newFunc, transformer: transformer}
 }
 
-// Versioner implements storage.Interface: a revision of the store is a resourceVersion as it is.
+// Versioner returns the default: a revision of the store is a resourceVersion.
 func (s *Storage) Versioner() storage.Versioner { return storage.APIObjectVersioner{} }
 
-// encode is the object as the store keeps it, before the transformer.
+// encode returns the object as the store keeps it, before the transformer.
 func (s *Storage) encode(obj runtime.Object) ([]byte, error) {
 	if err := s.Versioner().PrepareObjectForStorage(obj); err != nil {
 		return nil, fmt.Errorf("preparing object: %w", err)
@@ -64,7 +63,7 @@ func (s *Storage) decode(data []byte, revision int64, into runtime.Object) error
 	return s.Versioner().UpdateObject(into, uint64(revision))
 }
 
-// open undoes the transformer. stale asks for the object to be written anew.
+// open reverses the transformer. stale is true if the object must be written again.
 func (s *Storage) open(ctx context.Context, record store.Record) (data []byte, stale bool, err error) {
 	if s.transformer == nil {
 		return record.Object, false, nil
@@ -84,7 +83,7 @@ func (s *Storage) read(ctx context.Context, record store.Record, into runtime.Ob
 	return s.decode(data, record.Revision, into)
 }
 
-// record is what is written for an object. ttl is in seconds; 0 means that it lives until it is deleted.
+// record returns the record to write for an object. ttl is in seconds; 0 means that the record lives until it is deleted.
 func (s *Storage) record(ctx context.Context, key string, data []byte, obj runtime.Object, ttl uint64) (store.Record, error) {
 	record := store.Record{Name: key, Object: data, Created: time.Now()}
 	if s.transformer != nil {
@@ -104,7 +103,6 @@ func (s *Storage) record(ctx context.Context, key string, data []byte, obj runti
 	return record, nil
 }
 
-// Create implements storage.Interface.
 func (s *Storage) Create(ctx context.Context, key string, obj, out runtime.Object, ttl uint64) error {
 	key, err := storage.PrepareKey(s.prefix, key, false)
 	if err != nil {
@@ -131,7 +129,7 @@ func (s *Storage) Create(ctx context.Context, key string, obj, out runtime.Objec
 	return s.decode(data, revision, out)
 }
 
-// Get implements storage.Interface. It reads a list of one, since that says at which revision it was true.
+// Get reads a list of one object, because a list says which revision it shows.
 func (s *Storage) Get(ctx context.Context, key string, opts storage.GetOptions, out runtime.Object) error {
 	key, err := storage.PrepareKey(s.prefix, key, false)
 	if err != nil {
@@ -165,19 +163,19 @@ func (s *Storage) notOlder(resourceVersion string, revision int64) error {
 	return nil
 }
 
-// state is an object that is about to be changed, and where it came from.
+// state is an object before a change, and its origin.
 type state struct {
 	obj      runtime.Object
 	data     []byte
 	revision int64
-	// stale asks for a write though nothing changed.
+	// stale requires a write even if nothing changed.
 	stale bool
-	// current: it was read from the store just now, rather than suggested by the caller.
+	// current is true if the object was just read from the store, and not suggested by the caller.
 	current bool
 }
 
-// load reads what is to be changed. An absent object is an error, or with ignoreNotFound an empty one of revision 0.
-// With unreadable, only an object that cannot be read is what the caller wants.
+// load reads the object to change. An absent object is an error, or with ignoreNotFound an empty object of revision 0. With unreadable, only an
+// object that cannot be read is accepted.
 func (s *Storage) load(ctx context.Context, key string, like reflect.Value, ignoreNotFound, unreadable bool) (*state, error) {
 	st := &state{current: true}
 	if u, ok := like.Addr().Interface().(runtime.Unstructured); ok {
@@ -209,7 +207,7 @@ func (s *Storage) load(ctx context.Context, key string, like reflect.Value, igno
 	return st, nil
 }
 
-// suggested is the state that the caller has at hand.
+// suggested returns the state of an object that the caller has read before.
 func (s *Storage) suggested(obj runtime.Object) (*state, error) {
 	revision, err := s.Versioner().ObjectResourceVersion(obj)
 	if err != nil {
@@ -222,7 +220,7 @@ func (s *Storage) suggested(obj runtime.Object) (*state, error) {
 	return st, s.Versioner().UpdateObject(st.obj, revision)
 }
 
-// begin is the state that a change starts from, and the function that reads it anew.
+// begin returns the state that a change starts from, and the function that reads it again.
 func (s *Storage) begin(ctx context.Context, key string, out, cached runtime.Object, ignoreNotFound, unreadable bool) (*state, func() (*state, error), error) {
 	like, err := conversion.EnforcePtr(out)
 	if err != nil {
@@ -238,7 +236,6 @@ func (s *Storage) begin(ctx context.Context, key string, out, cached runtime.Obj
 	return st, reload, err
 }
 
-// Delete implements storage.Interface.
 func (s *Storage) Delete(ctx context.Context, key string, out runtime.Object, preconditions *storage.Preconditions,
 	validateDeletion storage.ValidateObjectFunc, cachedExistingObject runtime.Object, opts storage.DeleteOptions) error {
 	key, err := storage.PrepareKey(s.prefix, key, false)
@@ -297,7 +294,6 @@ func again(st *state, reload func() (*state, error), refused error) (*state, err
 	return fresh, nil
 }
 
-// GuaranteedUpdate implements storage.Interface.
 func (s *Storage) GuaranteedUpdate(ctx context.Context, key string, destination runtime.Object, ignoreNotFound bool,
 	preconditions *storage.Preconditions, tryUpdate storage.UpdateFunc, cachedExistingObject runtime.Object) error {
 	key, err := storage.PrepareKey(s.prefix, key, false)
@@ -327,7 +323,7 @@ func (s *Storage) GuaranteedUpdate(ctx context.Context, key string, destination 
 		}
 		if !st.stale && bytes.Equal(data, st.data) {
 			if !st.current {
-				// Nothing would be written: whether that is true only the store knows.
+				// Nothing would be written. Only the store knows whether that is still right.
 				if st, err = reload(); err != nil {
 					return err
 				}
@@ -359,7 +355,7 @@ func (s *Storage) GuaranteedUpdate(ctx context.Context, key string, destination 
 	}
 }
 
-// put writes over the given revision. 0: over nothing.
+// put replaces the record of the given revision. 0: there must be no record.
 func (s *Storage) put(ctx context.Context, record store.Record, revision int64) (int64, error) {
 	if revision == 0 {
 		return s.store.Create(ctx, record)
@@ -368,7 +364,6 @@ func (s *Storage) put(ctx context.Context, record store.Record, revision int64) 
 	return s.store.Update(ctx, record)
 }
 
-// Stats implements storage.Interface.
 func (s *Storage) Stats(ctx context.Context) (storage.Stats, error) {
 	page, err := s.store.List(ctx, store.Query{Prefix: s.prefix, Limit: 1})
 	if s.sizes && err == nil {
@@ -387,27 +382,24 @@ func (s *Storage) Stats(ctx context.Context) (storage.Stats, error) {
 	return stats, nil
 }
 
-// EnableResourceSizeEstimation implements storage.Interface. The keys are not needed: Stats reads all objects.
+// EnableResourceSizeEstimation does nothing, because Stats reads all objects.
 func (s *Storage) EnableResourceSizeEstimation(storage.KeysFunc) error {
 	s.sizes = true
 	return nil
 }
 
-// ReadinessCheck implements storage.Interface. The store connects at the first use.
+// ReadinessCheck succeeds, because the store connects at the first use.
 func (s *Storage) ReadinessCheck() error { return nil }
 
-// RequestWatchProgress implements storage.Interface. A watch that asked for progress reports it whenever nothing
-// else happens, so there is nothing to request.
+// RequestWatchProgress does nothing: a watch with progress reports it whenever no events arrive.
 func (s *Storage) RequestWatchProgress(context.Context) error { return nil }
 
-// GetCurrentResourceVersion implements storage.Interface.
 func (s *Storage) GetCurrentResourceVersion(ctx context.Context) (uint64, error) {
 	page, err := s.store.List(ctx, store.Query{Prefix: s.prefix, Limit: 1})
 	return uint64(page.Revision), err
 }
 
-// CompactRevision implements storage.Interface: the newest revision after which the event log has gaps. The store
-// does not say it, so it is searched for.
+// CompactRevision returns the newest revision after which the event log has gaps. The store does not report it, so it is searched for.
 func (s *Storage) CompactRevision() int64 {
 	ctx := context.Background()
 	current, err := s.GetCurrentResourceVersion(ctx)
@@ -429,7 +421,7 @@ func (s *Storage) CompactRevision() int64 {
 	return low
 }
 
-// translate turns the store's errors into those of a kube-apiserver's storage.
+// translate returns the error of a kube-apiserver's storage for an error of the store.
 func translate(err error, key string) error {
 	switch {
 	case errors.Is(err, store.ErrNotFound):

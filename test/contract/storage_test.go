@@ -32,7 +32,7 @@ import (
 	"management.platform.sh/shared/state/store"
 )
 
-// marker is what the transformer of the contract tests puts before what is stored.
+// marker is the text that the transformer of the contract tests puts before each stored object.
 const marker = "test!"
 
 var podCodecs = func() serializer.CodecFactory {
@@ -47,7 +47,7 @@ var podCodecs = func() serializer.CodecFactory {
 	return serializer.NewCodecFactory(scheme)
 }()
 
-// bench is one contract test's storage, on a resource of its own.
+// bench is the storage of one contract test, on a resource of its own.
 type bench struct {
 	*Storage
 	calls *counter
@@ -80,7 +80,7 @@ func (f *failing) Decode(data []byte, defaults *schema.GroupVersionKind, into ru
 	return f.Codec.Decode(data, defaults, into)
 }
 
-// server is one Redis and what connects to it.
+// server is one Redis with its clients.
 type server struct {
 	client *redisstore.Client
 	redis  *redis.Client
@@ -118,7 +118,7 @@ func (s *server) bench(t *testing.T) *bench {
 	return b
 }
 
-// sweep removes what is due, as the scheduled function does.
+// sweep removes expired objects, as the scheduled function does.
 func (b *bench) sweep(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var done sync.WaitGroup
@@ -140,7 +140,7 @@ func (b *bench) sweep(t *testing.T) {
 	t.Cleanup(func() { cancel(); done.Wait() })
 }
 
-// raise moves the revision on by a write beside the objects.
+// raise increments the revision by a write outside the objects.
 func (b *bench) raise(ctx context.Context, t *testing.T) int64 {
 	t.Helper()
 	name := fmt.Sprintf("elsewhere-%d", time.Now().UnixNano())
@@ -151,8 +151,8 @@ func (b *bench) raise(ctx context.Context, t *testing.T) int64 {
 	return revision
 }
 
-// compact trims the event log up to and with a revision, as its length does otherwise. The tests count on a write
-// after it, which etcd's compaction makes to note how far it is.
+// compact trims the event log up to and including a revision, as its maximum length does otherwise. The tests rely on a write after it, which
+// etcd's compaction makes to record its progress.
 func (b *bench) compact(ctx context.Context, t *testing.T, resourceVersion string) {
 	t.Helper()
 	revision, err := strconv.ParseInt(resourceVersion, 10, 64)
@@ -166,7 +166,7 @@ func (b *bench) compact(ctx context.Context, t *testing.T, resourceVersion strin
 	b.raise(ctx, t)
 }
 
-// stored checks what the store holds: neither resourceVersion nor selfLink, which are not the object's.
+// stored checks that the store holds the object without resourceVersion and selfLink.
 func (b *bench) stored(ctx context.Context, t *testing.T, key string) {
 	t.Helper()
 	record, err := b.store.Get(ctx, key)
@@ -182,7 +182,7 @@ func (b *bench) stored(ctx context.Context, t *testing.T, key string) {
 	}
 }
 
-// cost checks how many objects a list read, and in how many pages: each is twice as long as the one before.
+// cost checks how many objects a list read, and in how many pages. Each page is twice as long as the page before.
 func (b *bench) cost(t *testing.T, size, objects uint64) {
 	t.Helper()
 	if reads := b.transformer.(*storagetesting.PrefixTransformer).GetReadsAndReset(); reads != objects {
@@ -200,7 +200,7 @@ func (b *bench) cost(t *testing.T, size, objects uint64) {
 	}
 }
 
-// prefixed lets a test exchange the transformer.
+// prefixed is a transformer that a test can exchange.
 type prefixed struct{ *Storage }
 
 func (p prefixed) UpdatePrefixTransformer(modify storagetesting.PrefixTransformerModifier) func() {
@@ -218,7 +218,7 @@ func (o overridden) UpdateTransformer(modify storagetesting.TransformerModifier)
 	return func() { o.transformer = original }
 }
 
-// unreadable fails to read while a test says so.
+// unreadable is a transformer that fails to read while a test says so.
 type unreadable struct {
 	value.Transformer
 	fail atomic.Bool
@@ -239,7 +239,7 @@ type contractTest struct {
 	notApplicable string
 }
 
-// plain is a test that needs nothing but a storage.
+// plain is a test that needs only a storage.
 func plain[S any](name string, run func(context.Context, *testing.T, S)) contractTest {
 	return contractTest{name: name, run: func(ctx context.Context, t *testing.T, b *bench) {
 		t.Helper()
@@ -390,8 +390,7 @@ func testStorage(t *testing.T, url string) {
 	}
 }
 
-// TestStorageComplete compares the table with the package: a test that is added there has to be run here, or be
-// said not to apply.
+// TestStorageComplete compares the table with the package: a test that the package adds must be run here, or be listed as not applicable.
 func TestStorageComplete(t *testing.T) {
 	out, err := exec.Command("go", "list", "-f", "{{.Dir}}", "k8s.io/apiserver/pkg/storage/testing").Output()
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"management.platform.sh/shared/signing/token"
 )
 
-// vectors is a file of Project Wycheproof, as far as it is read here.
+// vectors is a file of Project Wycheproof, with the members that this test reads.
 type vectors struct {
 	NumberOfTests int
 	TestGroups    []struct {
@@ -31,7 +31,7 @@ type vector struct {
 	JWS json.RawMessage
 }
 
-// noHeader is a header with a character outside base64url. One such vector is valid, for lenient readers.
+// noHeader is a header with a character outside base64url. One vector with it counts as valid, for lenient readers.
 const noHeader = "no header"
 
 // refusedVectors counts the refused valid vectors by algorithm: only ES256 and RS256 are supported, without shared
@@ -78,7 +78,7 @@ func TestVectors(t *testing.T) {
 	}
 }
 
-// algorithm is what the header of a vector says.
+// algorithm returns the algorithm in the header of a vector.
 func algorithm(v vector) string {
 	head, _, _ := strings.Cut(strings.Trim(string(v.JWS), `"`), ".")
 	text, err := base64.RawURLEncoding.DecodeString(head)

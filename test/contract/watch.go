@@ -20,10 +20,10 @@ import (
 // progress is the time without events after which a watch that requested it gets its progress.
 const progress = 200 * time.Millisecond
 
-// bookmarks is how often a watch that allows bookmarks gets one.
+// bookmarks is the interval of bookmarks in a watch that allows them.
 const bookmarks = time.Second
 
-// Watch implements storage.Interface: a list when the present is asked for, then the events after it.
+// Watch sends a list of the current objects if the request wants one, then the events after it.
 func (s *Storage) Watch(ctx context.Context, key string, opts storage.ListOptions) (watch.Interface, error) {
 	key, err := storage.PrepareKey(s.prefix, key, opts.Recursive)
 	if err != nil {
@@ -60,19 +60,17 @@ type watcher struct {
 	storage *Storage
 	key     string
 	opts    storage.ListOptions
-	// seen is the last revision that was dealt with.
+	// seen is the last revision that was handled.
 	seen    int64
 	cancel  context.CancelFunc
 	results chan watch.Event
 }
 
-// Stop implements watch.Interface.
 func (w *watcher) Stop() { w.cancel() }
 
-// ResultChan implements watch.Interface.
 func (w *watcher) ResultChan() <-chan watch.Event { return w.results }
 
-// send waits for the client to take the event. The end of the watch is seen by the next read.
+// send waits until the client takes the event. The next read notices the end of the watch.
 func (w *watcher) send(ctx context.Context, event watch.EventType, obj runtime.Object) {
 	select {
 	case w.results <- watch.Event{Type: event, Object: obj}:
@@ -80,14 +78,14 @@ func (w *watcher) send(ctx context.Context, event watch.EventType, obj runtime.O
 	}
 }
 
-// follow ends with the error that ends the watch.
+// follow returns the error that ends the watch.
 func (w *watcher) follow(ctx context.Context, initial bool) error {
 	if initial {
 		if err := w.present(ctx); err != nil {
 			return err
 		}
 	} else if _, err := w.storage.store.Events(ctx, w.seen, 1, 0); err != nil {
-		// As resource.Watch does: a watch begins where the log says it can, whatever this process still remembers.
+		// As in resource.Watch, only the log decides where a watch can begin, not the memory of this process.
 		return gone(err)
 	}
 	last := time.Now()
@@ -112,7 +110,7 @@ func (w *watcher) follow(ctx context.Context, initial bool) error {
 	}
 }
 
-// gone is the error of a kube-apiserver's storage for trimmed events.
+// gone returns the error of a kube-apiserver's storage for trimmed events.
 func gone(err error) error {
 	if errors.Is(err, store.ErrGone) {
 		return apierrors.NewResourceExpired("The resourceVersion for the provided watch is too old.")
@@ -120,7 +118,7 @@ func gone(err error) error {
 	return err
 }
 
-// present sends the present objects, and then a bookmark if it was requested.
+// present sends the current objects, and then a bookmark if the request wants one.
 func (w *watcher) present(ctx context.Context) error {
 	p, err := w.storage.page(ctx, w.key, w.opts.Recursive, "", 0, 0)
 	if err != nil {
@@ -172,8 +170,8 @@ func (w *watcher) read(ctx context.Context, record store.Record) (runtime.Object
 	return obj, err == nil && matched, nil
 }
 
-// deliver sends what an event means to this watch: an object that enters the selection is added, one that leaves it
-// is deleted, as it was before and with the revision of the change.
+// deliver sends an event as this watch sees it: an object that enters the selection is added; an object that leaves the selection is deleted,
+// in its earlier form and with the revision of the change.
 func (w *watcher) deliver(ctx context.Context, event store.Event) error {
 	name := event.Record.Name
 	if w.opts.Recursive && !strings.HasPrefix(name, w.key) || !w.opts.Recursive && name != w.key {
@@ -205,7 +203,7 @@ func (w *watcher) deliver(ctx context.Context, event store.Event) error {
 	return nil
 }
 
-// statusOf is an error as the last event of a watch carries it.
+// statusOf returns the Status that the last event of a watch carries for an error.
 func statusOf(err error) *metav1.Status {
 	var status apierrors.APIStatus
 	if errors.As(err, &status) {

@@ -31,7 +31,7 @@ import (
 	"management.platform.sh/shared/process"
 )
 
-// securityDocument is where the configuration of a kube-apiserver is written down.
+// securityDocument is the document with the configuration of a kube-apiserver.
 const securityDocument = "../../docs/security.md"
 
 // fenced returns the block of the document that begins with a line, in YAML.
@@ -105,7 +105,7 @@ func connect(t *testing.T, w *issuertest.World) cluster {
 	return cluster{server, authenticate, authorize}
 }
 
-// condition is the match condition of the document, whose file is read as a kube-apiserver does.
+// condition returns the match condition of the document. The file is read as a kube-apiserver reads it.
 func condition(t *testing.T) string {
 	t.Helper()
 	var file apiserverv1.AuthorizationConfiguration
@@ -118,7 +118,7 @@ func condition(t *testing.T) string {
 	return file.Authorizers[0].Webhook.MatchConditions[0].Expression
 }
 
-// A kube-apiserver that is configured as the document says authenticates and restricts by our credentials.
+// A kube-apiserver that is configured as the document says authenticates our credentials and enforces their scopes.
 func TestWebhooks(t *testing.T) {
 	w := issuertest.New(t)
 	c := connect(t, w)
@@ -154,7 +154,7 @@ func TestWebhooks(t *testing.T) {
 		{"an altered token", string(altered), false, 0},
 		{"a word", "hello", false, 0},
 	} {
-		// A kube-apiserver asks with its own audience.
+		// The review of a kube-apiserver contains its own audience.
 		ctx := authenticator.WithAudiences(t.Context(), authenticator.Audiences{"https://kubernetes.default.svc"})
 		answer, ok, err := c.authenticate.AuthenticateToken(ctx, row.bearer)
 		if ok != row.authenticated || ok == (err != nil) {
@@ -183,8 +183,8 @@ func TestWebhooks(t *testing.T) {
 	}
 }
 
-// When the platform is unavailable, it authenticates nobody and its scoped users may do nothing. All other users are not
-// affected: the match condition leaves them out.
+// When the platform is unavailable, no credential is authenticated and users with a scope may do nothing. Other users are not affected, because
+// the match condition leaves them out.
 func TestWebhooksWithoutPlatform(t *testing.T) {
 	w := issuertest.New(t)
 	c := connect(t, w)
