@@ -2934,7 +2934,7 @@ func schema_managementplatformsh_shared_model_AccessKeyAncestor(ref common.Refer
 					},
 					"bounds": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Bounds is true if the credential works only as long as this access key works: it had a scope or an end when it made the next one. Source: ADR-0021.",
+							Description: "Bounds is true if the credential works only as long as this access key works: it had a scope or an end when it created the next key. Source: ADR-0021.",
 							Type:        []string{"boolean"},
 							Format:      "",
 						},
@@ -3134,7 +3134,7 @@ func schema_managementplatformsh_shared_model_AccessKeyOwner(ref common.Referenc
 				Properties: map[string]spec.Schema{
 					"uid": {
 						SchemaProps: spec.SchemaProps{
-							Description: "UID is the UID of the user or team. A new one with the same name has another UID. Source: ADR-0029.",
+							Description: "UID is the UID of the user or team. A new user or team with the same name has another UID. Source: ADR-0029.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",
@@ -3142,7 +3142,7 @@ func schema_managementplatformsh_shared_model_AccessKeyOwner(ref common.Referenc
 					},
 					"generation": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Generation is spec.tokenGeneration of the user when the credential was made. The credential is refused while it is lower than that of the user. Source: ADR-0029.",
+							Description: "Generation is spec.tokenGeneration of the user when the credential was made. The credential is refused while this number is lower than spec.tokenGeneration of the user. Source: ADR-0029.",
 							Type:        []string{"integer"},
 							Format:      "int64",
 						},
@@ -3179,7 +3179,7 @@ func schema_managementplatformsh_shared_model_AccessKeyReference(ref common.Refe
 					},
 					"owner": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Owner is the owner of the access key, such as user:ana. For a key of a team, it is the member who made the key. In the status of an access key, only a key that a member made for their team has it. Source: ADR-0047.",
+							Description: "Owner is the owner of the access key, such as user:ana. For a key of a team, it is the member who made the key. In the status of an access key, it is set only if a member made the key for their team. Source: ADR-0047.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -3243,7 +3243,7 @@ func schema_managementplatformsh_shared_model_AuditEvent(ref common.ReferenceCal
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "AuditEvent is one event of the audit: a stage of a request. It is cluster-scoped and served at auditevents, where it can only be read. Callers see the events of their own requests and of those of their teams, and admins see all. Source: ADR-0034.",
+				Description: "AuditEvent is the audit event of one stage of a request. It is cluster-scoped and served at auditevents, where it can only be read. Callers see the events of their own requests and of the requests of their teams. Admins see all events. Source: ADR-0034.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"kind": {
@@ -3262,7 +3262,7 @@ func schema_managementplatformsh_shared_model_AuditEvent(ref common.ReferenceCal
 					},
 					"metadata": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Metadata is standard object metadata. The name is the place of the event in its data store, and creationTimestamp is the time of its stage. Source: ADR-0034.",
+							Description: "Metadata is standard object metadata. The name is the position of the event in the data store, and creationTimestamp is the time of the stage. Source: ADR-0034.",
 							Default:     map[string]interface{}{},
 							Ref:         ref(v1.ObjectMeta{}.OpenAPIModelName()),
 						},
@@ -3395,14 +3395,14 @@ func schema_managementplatformsh_shared_model_AuditEventObject(ref common.Refere
 					},
 					"resourceVersion": {
 						SchemaProps: spec.SchemaProps{
-							Description: "ResourceVersion is that of the object. Source: ADR-0016.",
+							Description: "ResourceVersion is the resourceVersion of the object. Source: ADR-0016.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"subresource": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Subresource is the part of the resource, such as kubeconfig. Source: ADR-0016.",
+							Description: "Subresource is the subresource, such as kubeconfig. Source: ADR-0016.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -3443,7 +3443,7 @@ func schema_managementplatformsh_shared_model_AuditEventOutcome(ref common.Refer
 					},
 					"code": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Code is the status code of HTTP. Source: ADR-0016.",
+							Description: "Code is the HTTP status code. Source: ADR-0016.",
 							Type:        []string{"integer"},
 							Format:      "int32",
 						},
@@ -3469,7 +3469,7 @@ func schema_managementplatformsh_shared_model_AuditEventStatus(ref common.Refere
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "AuditEventStatus is an event as the data store has it. Source: ADR-0016.",
+				Description: "AuditEventStatus is the event, as it is in the data store. Source: ADR-0016.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"level": {
@@ -3506,7 +3506,7 @@ func schema_managementplatformsh_shared_model_AuditEventStatus(ref common.Refere
 					},
 					"verb": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Verb is the verb of Kubernetes; for a path that is no resource, it is the method in small letters. Source: ADR-0016.",
+							Description: "Verb is the Kubernetes verb; for a path that is not a resource, it is the HTTP method in lower case. Source: ADR-0016.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",
@@ -3526,7 +3526,7 @@ func schema_managementplatformsh_shared_model_AuditEventStatus(ref common.Refere
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "SourceIPs has the address of the client, as the connection or a trusted proxy gives it. Source: ADR-0016.",
+							Description: "SourceIPs contains the address of the client, as the connection or a trusted proxy reports it. Source: ADR-0016.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -3540,7 +3540,7 @@ func schema_managementplatformsh_shared_model_AuditEventStatus(ref common.Refere
 					},
 					"userAgent": {
 						SchemaProps: spec.SchemaProps{
-							Description: "UserAgent is the program of the client, as the client calls it. Source: ADR-0016.",
+							Description: "UserAgent is the User-Agent header, in which the client names its program. Source: ADR-0016.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -3647,7 +3647,7 @@ func schema_managementplatformsh_shared_model_AuditEventUser(ref common.Referenc
 					},
 					"extra": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Extra has the name of the access key. Source: ADR-0016.",
+							Description: "Extra contains the name of the access key. Source: ADR-0016.",
 							Type:        []string{"object"},
 							AdditionalProperties: &spec.SchemaOrBool{
 								Allows: true,
@@ -3705,7 +3705,7 @@ func schema_managementplatformsh_shared_model_AuditPolicy(ref common.ReferenceCa
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "OmitStages are the stages that produce no events: RequestReceived, ResponseStarted, ResponseComplete or Panic. The omitted stages of the matching rule are added to them. Source: Spec 2.7; the values: ADR-0003.",
+							Description: "OmitStages are the stages that produce no events: RequestReceived, ResponseStarted, ResponseComplete or Panic. The stages that the matching rule omits are added to these. Source: Spec 2.7; the values: ADR-0003.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -3841,7 +3841,7 @@ func schema_managementplatformsh_shared_model_AuditRule(ref common.ReferenceCall
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "NonResourceURLs are the paths of matching requests that are not for resources. `*` is allowed only as the last character, and matches every path that begins with what is before it. Source: Spec 2.7; ADR-0016.",
+							Description: "NonResourceURLs are the paths of matching requests that are not for resources. `*` is allowed only as the last character, and matches every path that begins with the text before it. Source: Spec 2.7; ADR-0016.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -3860,7 +3860,7 @@ func schema_managementplatformsh_shared_model_AuditRule(ref common.ReferenceCall
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "OmitStages are the stages for which the rule produces no events, in addition to those of the policy. Source: Spec 2.7.",
+							Description: "OmitStages are the stages for which the rule produces no events, in addition to the stages that the policy omits. Source: Spec 2.7.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -4633,7 +4633,7 @@ func schema_managementplatformsh_shared_model_ConfigHistoryStatus(ref common.Ref
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "Revisions are the latest revisions, the newest first: the last 20, and all of the last 30 days up to 200. Writes of labels and annotations alone are left out. The last entry is what was there before; revision 1 is the configuration that nobody had written. Empty means that the configuration was never written. Source: ADR-0015, ADR-0024.",
+							Description: "Revisions are the latest revisions, the newest first: the last 20, and all of the last 30 days up to 200. Writes that change only labels and annotations are left out. The last entry is the configuration before the other entries; revision 1 is the configuration before the first write. Empty means that the configuration was never written. Source: ADR-0015, ADR-0024.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -4746,7 +4746,7 @@ func schema_managementplatformsh_shared_model_ConfigOIDCServer(ref common.Refere
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "ConfigOIDCServer would configure the platform as an OIDC server for others, which it is not: it has no effect. Deprecated: kept for old configurations. Source: Spec 2.7, 9.",
+				Description: "ConfigOIDCServer has no effect: the platform is not an OIDC server for other programs. Deprecated: kept for old configurations. Source: Spec 2.7, 9.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"enabled": {
@@ -4846,7 +4846,7 @@ func schema_managementplatformsh_shared_model_ConfigRevision(ref common.Referenc
 					},
 					"reason": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Reason is why the configuration was written: the annotation `kubernetes.io/change-cause`, if the write set it. At most 500 bytes are shown. Source: ADR-0024.",
+							Description: "Reason says why the configuration was written. It is the annotation `kubernetes.io/change-cause`, if the write set it. At most 500 bytes are shown. Source: ADR-0024.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -4901,7 +4901,7 @@ func schema_managementplatformsh_shared_model_ConfigRollback(ref common.Referenc
 					},
 					"metadata": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Metadata is standard object metadata. If it contains a resourceVersion, this must be the current one of the configuration. Source: Spec 2.2.",
+							Description: "Metadata is standard object metadata. If it contains a resourceVersion, it must be the current resourceVersion of the configuration. Source: Spec 2.2.",
 							Default:     map[string]interface{}{},
 							Ref:         ref(v1.ObjectMeta{}.OpenAPIModelName()),
 						},
@@ -4937,7 +4937,7 @@ func schema_managementplatformsh_shared_model_ConfigRollbackSpec(ref common.Refe
 				Properties: map[string]spec.Schema{
 					"revision": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Revision is a revision of the history. Source: ADR-0015.",
+							Description: "Revision is the revision to restore, as the history names it. Source: ADR-0015.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -5070,7 +5070,7 @@ func schema_managementplatformsh_shared_model_ConfigStatus(ref common.ReferenceC
 					},
 					"oidc": {
 						SchemaProps: spec.SchemaProps{
-							Description: "OIDC would configure the platform as an OIDC server for others, which it is not: it has no effect. Deprecated: kept for old configurations. Source: Spec 2.7, 9.",
+							Description: "OIDC has no effect: the platform is not an OIDC server for other programs. Deprecated: kept for old configurations. Source: Spec 2.7, 9.",
 							Ref:         ref(model.ConfigOIDCServer{}.OpenAPIModelName()),
 						},
 					},
@@ -5474,7 +5474,7 @@ func schema_managementplatformsh_shared_model_CredentialRevocation(ref common.Re
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "CredentialRevocation revokes credentials by their texts, for instance credentials that were found in a repository or a log. It is cluster-scoped and created at credentialrevocations, without a credential. The server does not store it. The response does not say whether a text was a credential. Source: ADR-0022.",
+				Description: "CredentialRevocation revokes credentials that the request contains, for instance credentials that were found in a repository or a log. It is cluster-scoped and created at credentialrevocations, without a credential. The server does not store it. The response does not say whether a text was a credential. Source: ADR-0022.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"kind": {
@@ -5550,7 +5550,7 @@ func schema_managementplatformsh_shared_model_DirectClusterEndpointToken(ref com
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "DirectClusterEndpointToken is a short-lived signed token with which a client reaches a connected cluster directly, without passing through the platform. It is cluster-scoped and served at directclusterendpointtokens. Creating one issues the token. What can be listed, read and deleted afterwards is the record of the token; deleting the record revokes the token. Source: Spec 2.4, 5; the record: ADR-0003.",
+				Description: "DirectClusterEndpointToken is a short-lived signed token with which a client reaches a connected cluster directly, without passing through the platform. It is cluster-scoped and served at directclusterendpointtokens. Creating one issues the token. Afterwards the record of the token can be listed, read and deleted; deleting the record revokes the token. Source: Spec 2.4, 5; the record: ADR-0003.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"kind": {
@@ -5741,7 +5741,7 @@ func schema_managementplatformsh_shared_model_DirectClusterEndpointTokenStatus(r
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "Groups are the groups that the token was issued with. The platform answers reviews with those of them that the access key still gives, and revokes the token when the key no longer gives one. Absent in records of a version of the platform that did not have it. Source: ADR-0029.",
+							Description: "Groups are the groups that the token was issued with. A review of the token returns only the groups that the access key still gives. The token is revoked when the key no longer gives one of the groups. Absent in records that an older version of the platform made. Source: ADR-0029.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -5762,7 +5762,7 @@ func schema_managementplatformsh_shared_model_DirectClusterEndpointTokenStatus(r
 					},
 					"createdBy": {
 						SchemaProps: spec.SchemaProps{
-							Description: "CreatedBy is the access key that requested the token: accessKey and accessKeyUID. Absent in records of a version of the platform that did not have it. Source: ADR-0021.",
+							Description: "CreatedBy is the access key that requested the token, the same as accessKey and accessKeyUID. Absent in records that an older version of the platform made. Source: ADR-0021.",
 							Ref:         ref(model.AccessKeyReference{}.OpenAPIModelName()),
 						},
 					},
@@ -5773,7 +5773,7 @@ func schema_managementplatformsh_shared_model_DirectClusterEndpointTokenStatus(r
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "Lineage is the access keys that led to the token: the first is createdBy, the next one made that, and so on. Source: ADR-0021.",
+							Description: "Lineage lists the access keys that led to the token. The first is createdBy; each further key created the key before it. Source: ADR-0021.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -6952,12 +6952,12 @@ func schema_managementplatformsh_shared_model_Origin(ref common.ReferenceCallbac
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "Origin says with which access key an object was made. The server sets it. Source: ADR-0047.",
+				Description: "Origin records which access key created an object. The server sets it. Source: ADR-0047.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"createdBy": {
 						SchemaProps: spec.SchemaProps{
-							Description: "CreatedBy is the access key with which the object was made, and its owner. Absent if the platform itself made the object, or a version of the platform that did not record it. Source: ADR-0047.",
+							Description: "CreatedBy is the access key that created the object, with the owner of the key. Absent if the platform itself created the object, or an older version of the platform did not record the key. Source: ADR-0047.",
 							Ref:         ref(model.AccessKeyReference{}.OpenAPIModelName()),
 						},
 					},
@@ -6968,7 +6968,7 @@ func schema_managementplatformsh_shared_model_Origin(ref common.ReferenceCallbac
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "Lineage is the access keys that led to the object: the first is createdBy, the next one made that, and so on. Source: ADR-0047.",
+							Description: "Lineage lists the access keys that led to the object. The first is createdBy; each further key created the key before it. Source: ADR-0047.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -7189,7 +7189,7 @@ func schema_managementplatformsh_shared_model_OwnedAccessKeySpec(ref common.Refe
 					},
 					"type": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Type tells keys that users manage from keys that the platform manages. Clients can set User (the default) or Other; only the server sets Login, Reset, OIDCRefreshToken, NetworkPeer, Workspace and Kubeconfig. Source: Spec 2.5; the values: ADR-0005.",
+							Description: "Type distinguishes keys that users manage from keys that the platform manages. Clients can set User (the default) or Other; only the server sets Login, Reset, OIDCRefreshToken, NetworkPeer, Workspace and Kubeconfig. Source: Spec 2.5; the values: ADR-0005.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -7254,7 +7254,7 @@ func schema_managementplatformsh_shared_model_OwnedAccessKeyStatus(ref common.Re
 					},
 					"createdBy": {
 						SchemaProps: spec.SchemaProps{
-							Description: "CreatedBy is the access key with which the key was made. The server sets it. Absent if the platform itself made the key, or a version of the platform that did not record it. Source: ADR-0021.",
+							Description: "CreatedBy is the access key that created this key. The server sets it. Absent if the platform itself created the key, or an older version of the platform did not record it. Source: ADR-0021.",
 							Ref:         ref(model.AccessKeyReference{}.OpenAPIModelName()),
 						},
 					},
@@ -7265,7 +7265,7 @@ func schema_managementplatformsh_shared_model_OwnedAccessKeyStatus(ref common.Re
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "Lineage is the access keys that made the key: the first is createdBy, the next one made that, and so on. Keys that were gone when the key was made are left out. The server sets it. Source: ADR-0021.",
+							Description: "Lineage lists the access keys that led to this key. The first is createdBy; each further key created the key before it. Keys that were already deleted when this key was created are left out. The server sets it. Source: ADR-0021.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -7278,7 +7278,7 @@ func schema_managementplatformsh_shared_model_OwnedAccessKeyStatus(ref common.Re
 					},
 					"owner": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Owner is the user or the team that the key acts as, as it was when the key was made. Absent if there was no such object. The server sets it. Source: ADR-0029.",
+							Description: "Owner identifies the object of the user or team that the key acts as, at the time the key was made. Absent if there was no such object. The server sets it. Source: ADR-0029.",
 							Ref:         ref(model.AccessKeyOwner{}.OpenAPIModelName()),
 						},
 					},
@@ -7289,7 +7289,7 @@ func schema_managementplatformsh_shared_model_OwnedAccessKeyStatus(ref common.Re
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "Granted are the groups in spec.groups that an admin gave the key and its owner did not have. The server sets it. Source: ADR-0029.",
+							Description: "Granted are the groups in spec.groups that an admin gave to the key and that the owner of the key did not have. The server sets it. Source: ADR-0029.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -7420,7 +7420,7 @@ func schema_managementplatformsh_shared_model_Project(ref common.ReferenceCallba
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "Project says who may do what with the virtual clusters in one namespace. It is cluster-scoped and served at projects. Its members see it, and only admins of the platform create it. Source: ADR-0037.",
+				Description: "Project says who may do what with the virtual clusters in one namespace. It is cluster-scoped and served at projects. Members see their projects. Only admins of the platform create projects. Source: ADR-0037.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"kind": {
@@ -7439,7 +7439,7 @@ func schema_managementplatformsh_shared_model_Project(ref common.ReferenceCallba
 					},
 					"metadata": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Metadata is standard object metadata. The namespace of the virtual clusters is projectNamespacePrefix of the configuration and the name. Source: Spec 2.2, 2.7.",
+							Description: "Metadata is standard object metadata. The namespace of the virtual clusters is this name after the projectNamespacePrefix of the configuration. Source: Spec 2.2, 2.7.",
 							Default:     map[string]interface{}{},
 							Ref:         ref(v1.ObjectMeta{}.OpenAPIModelName()),
 						},
@@ -7546,7 +7546,7 @@ func schema_managementplatformsh_shared_model_ProjectMember(ref common.Reference
 					},
 					"role": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Role is admin, use or view. Admins change the project and create, change and delete its virtual clusters. Use permits to render kubeconfigs, and view to see the virtual clusters. Source: ADR-0037.",
+							Description: "Role is admin, use or view. With admin, a member changes the project and creates, changes and deletes its virtual clusters. With use, a member sees the virtual clusters and renders kubeconfigs. With view, a member sees the virtual clusters. Source: ADR-0037.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",
@@ -7609,7 +7609,7 @@ func schema_managementplatformsh_shared_model_ProjectSpec(ref common.ReferenceCa
 					},
 					"owner": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Owner is the user or team that has the role admin in any case. If absent, only members have roles. Source: ADR-0037.",
+							Description: "Owner is the user or team that always has the role admin. If absent, only members have roles. Source: ADR-0037.",
 							Ref:         ref(model.ProjectOwner{}.OpenAPIModelName()),
 						},
 					},
@@ -7620,7 +7620,7 @@ func schema_managementplatformsh_shared_model_ProjectSpec(ref common.ReferenceCa
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "Members are the users and teams of the project, at most 1000, each once. Source: ADR-0037.",
+							Description: "Members are the users and teams of the project, at most 1000. Each of them can be listed once. Source: ADR-0037.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -7655,7 +7655,7 @@ func schema_managementplatformsh_shared_model_ProjectStatus(ref common.Reference
 					},
 					"createdBy": {
 						SchemaProps: spec.SchemaProps{
-							Description: "CreatedBy is the access key with which the object was made, and its owner. Absent if the platform itself made the object, or a version of the platform that did not record it. Source: ADR-0047.",
+							Description: "CreatedBy is the access key that created the object, with the owner of the key. Absent if the platform itself created the object, or an older version of the platform did not record the key. Source: ADR-0047.",
 							Ref:         ref(model.AccessKeyReference{}.OpenAPIModelName()),
 						},
 					},
@@ -7666,7 +7666,7 @@ func schema_managementplatformsh_shared_model_ProjectStatus(ref common.Reference
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "Lineage is the access keys that led to the object: the first is createdBy, the next one made that, and so on. Source: ADR-0047.",
+							Description: "Lineage lists the access keys that led to the object. The first is createdBy; each further key created the key before it. Source: ADR-0047.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -7812,7 +7812,7 @@ func schema_managementplatformsh_shared_model_Scope(ref common.ReferenceCallback
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "Scope narrows what a bearer credential may do and never widens it: a request is allowed only if the owner of the credential may make it and the scope permits it. The entries are alternatives: a request is in scope if any of them permits it. An absent scope does not narrow anything. A scope that is present but empty permits what every scope permits: to ask about the API and the caller, and to create keys and tokens that are narrowed at least as much. Source: Spec 2.3; the empty scope and the table of permissions: docs/scopes.md.",
+				Description: "Scope narrows what a bearer credential may do and never widens it: a request is allowed only if the owner of the credential may make it and the scope permits it. The entries are alternatives: a request is in scope if any of them permits it. An absent scope does not narrow anything. A scope that is present but empty permits what every scope permits: requests about the API and about the caller, and the creation of keys and tokens whose scope is at least as narrow. Source: Spec 2.3; the empty scope and the table of permissions: docs/scopes.md.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"roles": {
@@ -7932,7 +7932,7 @@ func schema_managementplatformsh_shared_model_Scope(ref common.ReferenceCallback
 					},
 					"readOnly": {
 						SchemaProps: spec.SchemaProps{
-							Description: "ReadOnly permits get, list and watch alone of what the entries permit. No key and no token is made with such a credential. Source: ADR-0047.",
+							Description: "ReadOnly permits only get, list and watch, of the requests that the entries permit. Such a credential cannot create keys or tokens. Source: ADR-0047.",
 							Type:        []string{"boolean"},
 							Format:      "",
 						},
@@ -7993,7 +7993,7 @@ func schema_managementplatformsh_shared_model_ScopeGroupResources(ref common.Ref
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "Resources are plural names of resources, such as `pods` and `pods/log`. `*` selects all resources, `pods/*` selects all subresources of pods, and `*/scale` selects that subresource of all resources. If there are wildcards, the entries must not overlap. Empty means all resources and subresources of the group. Source: Spec 2.3.",
+							Description: "Resources are plural names of resources, such as `pods` and `pods/log`. `*` selects all resources, `pods/*` selects all subresources of pods, and `*/scale` selects the subresource scale of all resources. If there are wildcards, the entries must not overlap. Empty means all resources and subresources of the group. Source: Spec 2.3.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -8034,7 +8034,7 @@ func schema_managementplatformsh_shared_model_ScopePreview(ref common.ReferenceC
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "ScopePreview says what an access key with a scope would permit, before there is one. It is cluster-scoped and created at scopepreviews. The server does not store it. Source: ADR-0030.",
+				Description: "ScopePreview says what an access key with a scope would permit, before the key is created. It is cluster-scoped and created at scopepreviews. The server does not store it. Source: ADR-0030.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"kind": {
@@ -8060,7 +8060,7 @@ func schema_managementplatformsh_shared_model_ScopePreview(ref common.ReferenceC
 					},
 					"spec": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Spec says which scope to look at. Source: ADR-0030.",
+							Description: "Spec selects the scope to preview. Source: ADR-0030.",
 							Default:     map[string]interface{}{},
 							Ref:         ref(model.ScopePreviewSpec{}.OpenAPIModelName()),
 						},
@@ -8127,7 +8127,7 @@ func schema_managementplatformsh_shared_model_ScopePreviewExcess(ref common.Refe
 					},
 					"message": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Message says why it is too wide. Source: ADR-0005.",
+							Description: "Message says why the entry is too wide. Source: ADR-0005.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",
@@ -8149,7 +8149,7 @@ func schema_managementplatformsh_shared_model_ScopePreviewRequest(ref common.Ref
 				Properties: map[string]spec.Schema{
 					"verb": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Verb is the verb of Kubernetes, such as list; for a path, it is the method in small letters. `*` is every verb. Source: ADR-0023.",
+							Description: "Verb is the Kubernetes verb, such as list; for a path, it is the HTTP method in lower case. `*` is every verb. Source: ADR-0023.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",
@@ -8171,7 +8171,7 @@ func schema_managementplatformsh_shared_model_ScopePreviewRequest(ref common.Ref
 					},
 					"subresource": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Subresource is the part of the resource, such as kubeconfig. Source: ADR-0023.",
+							Description: "Subresource is the subresource, such as kubeconfig. Source: ADR-0023.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -8270,7 +8270,7 @@ func schema_managementplatformsh_shared_model_ScopePreviewRule(ref common.Refere
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "Paths are the paths, if the rule is about paths. Source: ADR-0023.",
+							Description: "Paths are the paths of the requests, if the rule is about paths. Source: ADR-0023.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -8293,18 +8293,18 @@ func schema_managementplatformsh_shared_model_ScopePreviewSpec(ref common.Refere
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "ScopePreviewSpec says which scope to look at. Source: ADR-0030.",
+				Description: "ScopePreviewSpec selects the scope to preview. Source: ADR-0030.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"scope": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Scope is the scope of the access key that the caller could make. If absent, the answer is what the caller may do. Source: Spec 2.3.",
+							Description: "Scope is the scope of an access key that the caller could create. If absent, status says what the caller itself may do. Source: Spec 2.3.",
 							Ref:         ref(model.Scope{}.OpenAPIModelName()),
 						},
 					},
 					"namespace": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Namespace is the namespace whose objects the rules are about, such as that of a project. If empty, the rules are those for requests for all namespaces. Source: ADR-0030.",
+							Description: "Namespace is the namespace that the rules apply to, such as the namespace of a project. If empty, the rules apply to requests for all namespaces. Source: ADR-0030.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -8337,7 +8337,7 @@ func schema_managementplatformsh_shared_model_ScopePreviewStatus(ref common.Refe
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "Rules are the requests that the key could make in the namespace. Whether an object permits it is not known without the object: callers see and change their own. Source: ADR-0023.",
+							Description: "Rules are the requests that the key could make in the namespace. A request for a single object can still be refused, because callers see and change only their own objects. Source: ADR-0023.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -8362,7 +8362,7 @@ func schema_managementplatformsh_shared_model_ScopePreviewStatus(ref common.Refe
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "Excess are the entries of the scope that are wider than what the caller may do. A key with them is refused. Source: ADR-0005.",
+							Description: "Excess are the entries of the scope that permit more than the caller may do. A key with such entries is refused. Source: ADR-0005.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -8890,7 +8890,7 @@ func schema_managementplatformsh_shared_model_SelfStatus(ref common.ReferenceCal
 					},
 					"accessKeyExpirationTimestamp": {
 						SchemaProps: spec.SchemaProps{
-							Description: "AccessKeyExpirationTimestamp is when the access key stops working, as far as it is known now: use can postpone it if the lifetime counts from the last activity. Absent if the key does not expire. Source: ADR-0030.",
+							Description: "AccessKeyExpirationTimestamp is the time at which the access key stops working. If the lifetime counts from the last activity, using the key postpones it. Absent if the key does not expire. Source: ADR-0030.",
 							Ref:         ref(v1.Time{}.OpenAPIModelName()),
 						},
 					},
@@ -8977,7 +8977,7 @@ func schema_managementplatformsh_shared_model_SignInTrial(ref common.ReferenceCa
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "SignInTrial runs one sign-in at a connector on trial: all checks run, and nobody is signed in. It is cluster-scoped and created at signintrials, twice or more: with spec.connector to begin a trial, and then with spec.trial to learn what came of it. The server keeps a trial for ten minutes, and gives its report once. Source: ADR-0031.",
+				Description: "SignInTrial tries one sign-in at a connector: all checks run, but the person is not signed in. It is cluster-scoped and created at signintrials: first with spec.connector to begin a trial, then with spec.trial until the report is ready. The server keeps a trial for ten minutes, and returns its report once. Source: ADR-0031.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"kind": {
@@ -9003,7 +9003,7 @@ func schema_managementplatformsh_shared_model_SignInTrial(ref common.ReferenceCa
 					},
 					"spec": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Spec says which trial to begin, or which one to report. Source: ADR-0031.",
+							Description: "Spec selects the connector to try, or the trial to report. Source: ADR-0031.",
 							Default:     map[string]interface{}{},
 							Ref:         ref(model.SignInTrialSpec{}.OpenAPIModelName()),
 						},
@@ -9028,12 +9028,12 @@ func schema_managementplatformsh_shared_model_SignInTrialReport(ref common.Refer
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "SignInTrialReport says what a sign-in would have done. Nothing of it was done. Source: ADR-0031.",
+				Description: "SignInTrialReport says what a sign-in would have done. The trial itself changed nothing. Source: ADR-0031.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"refusal": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Refusal is the check that refuses the sign-in, with the reason, as the audit has it. Absent if all checks pass. Source: ADR-0031.",
+							Description: "Refusal is the check that refuses the sign-in, with the reason, in the words of the audit event. Absent if all checks pass. Source: ADR-0031.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -9064,7 +9064,7 @@ func schema_managementplatformsh_shared_model_SignInTrialReport(ref common.Refer
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "Absent are the settings of the connector whose claims the provider did not send, each with its claim. Source: ADR-0031.",
+							Description: "Absent are the settings of the connector whose claim the provider did not send, each with the name of the claim. Source: ADR-0031.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -9078,7 +9078,7 @@ func schema_managementplatformsh_shared_model_SignInTrialReport(ref common.Refer
 					},
 					"leftOut": {
 						SchemaProps: spec.SchemaProps{
-							Description: "LeftOut names what the provider sent and does not fit, with commas between the names. Source: ADR-0031.",
+							Description: "LeftOut names the claims and groups from the provider that are left out because they do not fit, separated by commas. Source: ADR-0031.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -9106,14 +9106,14 @@ func schema_managementplatformsh_shared_model_SignInTrialReport(ref common.Refer
 					},
 					"user": {
 						SchemaProps: spec.SchemaProps{
-							Description: "User is the name of the user of the person. Absent if there is none. Source: ADR-0031.",
+							Description: "User is the name of the existing user of the person. Absent if the person has no user. Source: ADR-0031.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"newUser": {
 						SchemaProps: spec.SchemaProps{
-							Description: "NewUser is the name that a new user would have, if the name is free. Absent if the person has a user, or gets none. Source: ADR-0031.",
+							Description: "NewUser is the name of the user that the sign-in would create, if the name is free. Absent if the person has a user, or if no user would be created. Source: ADR-0031.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -9144,7 +9144,7 @@ func schema_managementplatformsh_shared_model_SignInTrialReport(ref common.Refer
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "Teams are the teams that the user would be a member of: they list the user or one of the groups. Source: ADR-0031.",
+							Description: "Teams are the teams that the user would be a member of, because a team lists the user or one of the groups. Source: ADR-0031.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -9163,7 +9163,7 @@ func schema_managementplatformsh_shared_model_SignInTrialReport(ref common.Refer
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "NewTeams are the groups for each of which a team would be made. Source: ADR-0031.",
+							Description: "NewTeams are the groups for which the sign-in would create teams, one team for each group. Source: ADR-0031.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -9185,19 +9185,19 @@ func schema_managementplatformsh_shared_model_SignInTrialSpec(ref common.Referen
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "SignInTrialSpec says which trial to begin, or which one to report. Set exactly one of its fields. Source: ADR-0031.",
+				Description: "SignInTrialSpec selects the connector to try, or the trial to report. Set exactly one of its fields. Source: ADR-0031.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"connector": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Connector is the ID of a connector of the configuration, such as oidc. A trial begins there. Source: ADR-0031.",
+							Description: "Connector is the ID of the connector at which a trial begins, such as oidc. Source: ADR-0031.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"trial": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Trial is the status.trial of the answer that began a trial. Only the caller who has begun the trial learns what came of it. Responses do not contain this field. Source: ADR-0031.",
+							Description: "Trial is the status.trial of the response that began the trial. Only the caller who began the trial gets its report. Responses do not contain this field. Source: ADR-0031.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -9212,39 +9212,39 @@ func schema_managementplatformsh_shared_model_SignInTrialStatus(ref common.Refer
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "SignInTrialStatus says where a person signs in for a trial, or what came of it. A dry run of a beginning has an empty one. Source: ADR-0031.",
+				Description: "SignInTrialStatus says where a person signs in for a trial, or contains the report. It is empty in the response to a dry run that would begin a trial. Source: ADR-0031.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"phase": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Phase is Pending until somebody has signed in, and Complete then. Source: ADR-0031.",
+							Description: "Phase is Pending until a person has signed in or the response of the provider was refused, and Complete afterwards. Source: ADR-0031.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"address": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Address is where a person signs in, with a browser. It contains the trial. Present in the response that begins a trial. Source: ADR-0031.",
+							Description: "Address is the URL at which a person signs in, with a browser. It contains the trial. Present in the response that begins a trial. Source: ADR-0031.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"trial": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Trial is an opaque text by which the caller asks for the report, in spec.trial. Present in the response that begins a trial. Source: ADR-0031.",
+							Description: "Trial is an opaque text. To get the report, the caller sends it as spec.trial. Present in the response that begins a trial. Source: ADR-0031.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"expirationTimestamp": {
 						SchemaProps: spec.SchemaProps{
-							Description: "ExpirationTimestamp is when the trial ends, with or without a report. Absent once the report has been given. Source: ADR-0031.",
+							Description: "ExpirationTimestamp is the time at which the trial ends, with or without a report. Absent once the report has been returned. Source: ADR-0031.",
 							Ref:         ref(v1.Time{}.OpenAPIModelName()),
 						},
 					},
 					"report": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Report is what the sign-in would have done. Absent while the phase is Pending. A report is given once. Source: ADR-0031.",
+							Description: "Report says what the sign-in would have done. Absent while the phase is Pending. A report is returned once. Source: ADR-0031.",
 							Ref:         ref(model.SignInTrialReport{}.OpenAPIModelName()),
 						},
 					},
@@ -9576,7 +9576,7 @@ func schema_managementplatformsh_shared_model_SyncPatchEvaluationSpec(ref common
 					},
 					"naming": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Naming is neutral or vcluster: how referents and labels are named on the host in Single mode. With vcluster, they have the names that the open syncer of vcluster gives them, and expressions can use context.vcluster, which is context.tenant. Defaults to neutral. Source: ADR-0048.",
+							Description: "Naming is neutral or vcluster: how referents and labels are named on the host in Single mode. With vcluster, they have the names that the open syncer of vcluster gives them, and expressions can use context.vcluster, which is the same as context.tenant. Defaults to neutral. Source: ADR-0048.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -9722,7 +9722,7 @@ func schema_managementplatformsh_shared_model_SyncPatchEvaluationStatus(ref comm
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "Warnings point out what is allowed but is probably not intended, such as an expression that always returns null. Each warning names the field. Source: ADR-0013.",
+							Description: "Warnings point out what is allowed but is probably not intended, such as an expression that always returns null. Each warning names its field. Source: ADR-0013.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -9860,7 +9860,7 @@ func schema_managementplatformsh_shared_model_SyncPatchObjectReference(ref commo
 					},
 					"hostName": {
 						SchemaProps: spec.SchemaProps{
-							Description: "HostName is the name of the object on the host. If a request leaves it out, it is made from the other fields: with the naming neutral, the generated name and the long form; with the naming vcluster, the name that the kind has. Source: ADR-0013, ADR-0048.",
+							Description: "HostName is the name of the object on the host. If a request leaves it out, it is computed from the other fields: with the naming neutral, the generated name and the long form; with the naming vcluster, the name that vcluster gives an object of this kind. Source: ADR-0013, ADR-0048.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -10186,7 +10186,7 @@ func schema_managementplatformsh_shared_model_TeamSpec(ref common.ReferenceCallb
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "Groups are groups whose members belong to the team, at most 256. A user is a member if groups or ssoGroups of the user have one of them. Source: ADR-0029.",
+							Description: "Groups are groups whose members belong to the team, at most 256. A user is a member if the groups or ssoGroups of the user contain one of these groups. Source: ADR-0029.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -10218,7 +10218,7 @@ func schema_managementplatformsh_shared_model_TeamSpec(ref common.ReferenceCallb
 					},
 					"disabled": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Disabled takes the team from its members and stops the credentials of the team itself at the next request. Source: ADR-0029.",
+							Description: "Disabled ends the membership of all members and stops the credentials of the team itself, at the next request. Source: ADR-0029.",
 							Type:        []string{"boolean"},
 							Format:      "",
 						},
@@ -10240,7 +10240,7 @@ func schema_managementplatformsh_shared_model_TeamStatus(ref common.ReferenceCal
 				Properties: map[string]spec.Schema{
 					"createdBy": {
 						SchemaProps: spec.SchemaProps{
-							Description: "CreatedBy is the access key with which the object was made, and its owner. Absent if the platform itself made the object, or a version of the platform that did not record it. Source: ADR-0047.",
+							Description: "CreatedBy is the access key that created the object, with the owner of the key. Absent if the platform itself created the object, or an older version of the platform did not record the key. Source: ADR-0047.",
 							Ref:         ref(model.AccessKeyReference{}.OpenAPIModelName()),
 						},
 					},
@@ -10251,7 +10251,7 @@ func schema_managementplatformsh_shared_model_TeamStatus(ref common.ReferenceCal
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "Lineage is the access keys that led to the object: the first is createdBy, the next one made that, and so on. Source: ADR-0047.",
+							Description: "Lineage lists the access keys that led to the object. The first is createdBy; each further key created the key before it. Source: ADR-0047.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -10274,7 +10274,7 @@ func schema_managementplatformsh_shared_model_TrustRule(ref common.ReferenceCall
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "TrustRule says which jobs get an access key for a token that their own system signs, such as a CI system, Kubernetes or SPIFFE. It is cluster-scoped and served at trustrules. Only admins see and write it. Source: ADR-0036.",
+				Description: "TrustRule lets jobs exchange a token that their own system signs, such as a CI system, Kubernetes or SPIFFE, for an access key. It is cluster-scoped and served at trustrules. Only admins see and write trust rules. Source: ADR-0036.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"kind": {
@@ -10349,7 +10349,7 @@ func schema_managementplatformsh_shared_model_TrustRuleCondition(ref common.Refe
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "IsOneOf are values of which the claim has one, at most 64. Source: ADR-0036.",
+							Description: "IsOneOf are the allowed values of the claim, at most 64. Source: ADR-0036.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -10363,7 +10363,7 @@ func schema_managementplatformsh_shared_model_TrustRuleCondition(ref common.Refe
 					},
 					"hasPrefix": {
 						SchemaProps: spec.SchemaProps{
-							Description: "HasPrefix is the beginning of the claim. It must end in `:` or `/`. Source: ADR-0036.",
+							Description: "HasPrefix is the beginning of the value of the claim. It must end in `:` or `/`. Source: ADR-0036.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -10510,14 +10510,14 @@ func schema_managementplatformsh_shared_model_TrustRuleSpec(ref common.Reference
 					},
 					"disabled": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Disabled stops the rule: it accepts no token, and the access keys that it made are refused at the next request. They work again when it is false. Source: ADR-0036.",
+							Description: "Disabled stops the rule: no token is accepted, and the access keys that the rule made are refused at the next request. The keys work again when disabled is false. Source: ADR-0036.",
 							Type:        []string{"boolean"},
 							Format:      "",
 						},
 					},
 					"issuer": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Issuer is the claim `iss` of the tokens, an https URL such as https://token.actions.githubusercontent.com. The platform reads the keys of the issuer from the OpenID Connect metadata below it. Source: ADR-0036.",
+							Description: "Issuer is the claim `iss` of the tokens, an https URL such as https://token.actions.githubusercontent.com. The platform reads the keys of the issuer from the OpenID Connect metadata below this URL. Source: ADR-0036.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",
@@ -10532,7 +10532,7 @@ func schema_managementplatformsh_shared_model_TrustRuleSpec(ref common.Reference
 					},
 					"audience": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Audience is the only claim `aud` of the tokens. If absent, it is the address of the platform, such as https://platform.example. Source: ADR-0036.",
+							Description: "Audience is the only value that the claim `aud` of a token may have. If absent, it is the address of the platform, such as https://platform.example. Source: ADR-0036.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -10544,7 +10544,7 @@ func schema_managementplatformsh_shared_model_TrustRuleSpec(ref common.Reference
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "Match are conditions on the claims of a token, 1 to 32. All of them must hold. Rules for issuers that many organizations share, such as GitHub and GitLab, need a condition with is or isOneOf on an ID, such as repository_id. Source: ADR-0036.",
+							Description: "Match are the conditions on the claims of a token, 1 to 32. A token must meet all of them. Rules for issuers that many organizations share, such as GitHub and GitLab, need a condition with is or isOneOf on an ID, such as repository_id. Source: ADR-0036.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -10564,7 +10564,7 @@ func schema_managementplatformsh_shared_model_TrustRuleSpec(ref common.Reference
 					},
 					"once": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Once decides whether a token works once. If false, it works for as long as it is valid, and each exchange makes an access key. If absent, it is true for issuers that make a token for each request, which are GitHub and Buildkite, and false for others, whose jobs have one token. Source: ADR-0036.",
+							Description: "Once permits only one exchange of each token. If false, a token can be exchanged as long as it is valid, and each exchange makes an access key. If absent, once is true for issuers that make a token for each request (GitHub and Buildkite) and false for other issuers, whose jobs have one token each. Source: ADR-0036.",
 							Type:        []string{"boolean"},
 							Format:      "",
 						},
@@ -10606,7 +10606,7 @@ func schema_managementplatformsh_shared_model_TrustRuleStatus(ref common.Referen
 				Properties: map[string]spec.Schema{
 					"createdBy": {
 						SchemaProps: spec.SchemaProps{
-							Description: "CreatedBy is the access key with which the object was made, and its owner. Absent if the platform itself made the object, or a version of the platform that did not record it. Source: ADR-0047.",
+							Description: "CreatedBy is the access key that created the object, with the owner of the key. Absent if the platform itself created the object, or an older version of the platform did not record the key. Source: ADR-0047.",
 							Ref:         ref(model.AccessKeyReference{}.OpenAPIModelName()),
 						},
 					},
@@ -10617,7 +10617,7 @@ func schema_managementplatformsh_shared_model_TrustRuleStatus(ref common.Referen
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "Lineage is the access keys that led to the object: the first is createdBy, the next one made that, and so on. Source: ADR-0047.",
+							Description: "Lineage lists the access keys that led to the object. The first is createdBy; each further key created the key before it. Source: ADR-0047.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -10745,7 +10745,7 @@ func schema_managementplatformsh_shared_model_UserPassword(ref common.ReferenceC
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "UserPassword sets the password of a user. It is the request and the response of users/{name}/password. The response has no password. Every credential that the user has is refused from then on. Source: ADR-0032.",
+				Description: "UserPassword sets the password of a user. It is the request and the response of users/{name}/password. The response contains no password. All credentials that the user has are refused from then on. Source: ADR-0032.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"kind": {
@@ -10771,7 +10771,7 @@ func schema_managementplatformsh_shared_model_UserPassword(ref common.ReferenceC
 					},
 					"spec": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Spec has the passwords. The response leaves it empty. Source: ADR-0032.",
+							Description: "Spec contains the passwords. It is empty in the response. Source: ADR-0032.",
 							Default:     map[string]interface{}{},
 							Ref:         ref(model.UserPasswordSpec{}.OpenAPIModelName()),
 						},
@@ -10795,7 +10795,7 @@ func schema_managementplatformsh_shared_model_UserPasswordSpec(ref common.Refere
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "UserPasswordSpec has the new password of a user, and the current one. Source: ADR-0032.",
+				Description: "UserPasswordSpec contains the new and the current password of a user. Source: ADR-0032.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"current": {
@@ -10905,7 +10905,7 @@ func schema_managementplatformsh_shared_model_UserSpec(ref common.ReferenceCallb
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "UserSpec says who a user is and what the user may do. Users can change displayName and icon of themselves; the other fields are for admins. Source: ADR-0029.",
+				Description: "UserSpec says who a user is and what the user may do. Users can change their own displayName and icon; only admins can change the other fields. Source: ADR-0029.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"displayName": {
@@ -10917,7 +10917,7 @@ func schema_managementplatformsh_shared_model_UserSpec(ref common.ReferenceCallb
 					},
 					"username": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Username is the login name that is shown, at most 256 bytes. Defaults to metadata.name, with which users sign in by password. Source: ADR-0029.",
+							Description: "Username is the login name shown in the UI, at most 256 bytes. Defaults to metadata.name, which is the name that users enter to sign in with a password. Source: ADR-0029.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -10938,7 +10938,7 @@ func schema_managementplatformsh_shared_model_UserSpec(ref common.ReferenceCallb
 					},
 					"connector": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Connector is the ID of the connector at which the user signs in. Absent for a user who does not sign in with a provider. Source: ADR-0029.",
+							Description: "Connector is the ID of the connector at which the user signs in. Absent if the user does not sign in with a provider. Source: ADR-0029.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -11023,14 +11023,14 @@ func schema_managementplatformsh_shared_model_UserSpec(ref common.ReferenceCallb
 					},
 					"disabled": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Disabled stops all credentials of the user at the next request. They work again when it is false. Source: ADR-0029.",
+							Description: "Disabled stops all credentials of the user at the next request. They work again when disabled is false. Source: ADR-0029.",
 							Type:        []string{"boolean"},
 							Format:      "",
 						},
 					},
 					"tokenGeneration": {
 						SchemaProps: spec.SchemaProps{
-							Description: "TokenGeneration refuses all credentials that were made while it was lower. It can only grow. Source: ADR-0029.",
+							Description: "TokenGeneration revokes credentials by number: credentials that were made while the number was lower are refused. It can only grow. Source: ADR-0029.",
 							Type:        []string{"integer"},
 							Format:      "int64",
 						},
@@ -11071,14 +11071,14 @@ func schema_managementplatformsh_shared_model_UserStatus(ref common.ReferenceCal
 					},
 					"hasPassword": {
 						SchemaProps: spec.SchemaProps{
-							Description: "HasPassword tells that the user can sign in with a password. Source: ADR-0032.",
+							Description: "HasPassword is true if the user can sign in with a password. Source: ADR-0032.",
 							Type:        []string{"boolean"},
 							Format:      "",
 						},
 					},
 					"createdBy": {
 						SchemaProps: spec.SchemaProps{
-							Description: "CreatedBy is the access key with which the object was made, and its owner. Absent if the platform itself made the object, or a version of the platform that did not record it. Source: ADR-0047.",
+							Description: "CreatedBy is the access key that created the object, with the owner of the key. Absent if the platform itself created the object, or an older version of the platform did not record the key. Source: ADR-0047.",
 							Ref:         ref(model.AccessKeyReference{}.OpenAPIModelName()),
 						},
 					},
@@ -11089,7 +11089,7 @@ func schema_managementplatformsh_shared_model_UserStatus(ref common.ReferenceCal
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "Lineage is the access keys that led to the object: the first is createdBy, the next one made that, and so on. Source: ADR-0047.",
+							Description: "Lineage lists the access keys that led to the object. The first is createdBy; each further key created the key before it. Source: ADR-0047.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -11405,7 +11405,7 @@ func schema_managementplatformsh_shared_model_VirtualClusterInstanceStatus(ref c
 				Properties: map[string]spec.Schema{
 					"phase": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Phase summarizes the conditions in one word: Pending, Ready or Failed. Empty means that it is not known. Source: ADR-0003.",
+							Description: "Phase summarizes the conditions in one word: Pending, Ready or Failed. Empty means that the phase is not known. Source: ADR-0003.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -11426,7 +11426,7 @@ func schema_managementplatformsh_shared_model_VirtualClusterInstanceStatus(ref c
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "Conditions are the latest observations. The server writes `IngressReady` and `SignerReady`; others may report more. Source: ADR-0003, ADR-0017.",
+							Description: "Conditions are the latest observations. The server writes `IngressReady` and `SignerReady`; clients may report more. Source: ADR-0003, ADR-0017.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -11439,7 +11439,7 @@ func schema_managementplatformsh_shared_model_VirtualClusterInstanceStatus(ref c
 					},
 					"createdBy": {
 						SchemaProps: spec.SchemaProps{
-							Description: "CreatedBy is the access key with which the object was made, and its owner. Absent if the platform itself made the object, or a version of the platform that did not record it. Source: ADR-0047.",
+							Description: "CreatedBy is the access key that created the object, with the owner of the key. Absent if the platform itself created the object, or an older version of the platform did not record the key. Source: ADR-0047.",
 							Ref:         ref(model.AccessKeyReference{}.OpenAPIModelName()),
 						},
 					},
@@ -11450,7 +11450,7 @@ func schema_managementplatformsh_shared_model_VirtualClusterInstanceStatus(ref c
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "Lineage is the access keys that led to the object: the first is createdBy, the next one made that, and so on. Source: ADR-0047.",
+							Description: "Lineage lists the access keys that led to the object. The first is createdBy; each further key created the key before it. Source: ADR-0047.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
