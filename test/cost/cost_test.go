@@ -26,12 +26,12 @@ import (
 const (
 	// size is the size of the body or of the header of a request, in bytes.
 	size = 60 << 10
-	// most is the CPU time that a request of that size may use.
+	// most is the maximum CPU time of a request of that size.
 	most = 200 * time.Millisecond
-	// slack is by how much cases may exceed it outside of fuzzing: other work on the machine makes the same instructions
-	// slower. Quadratic work takes longer than that.
+	// slack is the factor by which cases may exceed this time outside of fuzzing, because other work on the machine makes the same instructions
+	// slower. Quadratic work exceeds it.
 	slack = 5
-	// attempts is how often a costly request is repeated: the collector may have worked for others.
+	// attempts is the number of times that a costly request is repeated, because the garbage collector may have run for other requests.
 	attempts = 4
 )
 
@@ -76,7 +76,7 @@ func newWorld(t testing.TB) *world {
 	return w
 }
 
-// used returns the CPU time of this process.
+// used returns the CPU time that this process has used.
 func used(t testing.TB) time.Duration {
 	t.Helper()
 	var usage syscall.Rusage
@@ -86,8 +86,7 @@ func used(t testing.TB) time.Duration {
 	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 }
 
-// pattern describes a long text: what it begins with, what is repeated, and what it ends with. Each # is a number that differs
-// from one repetition to the next.
+// pattern describes a long text: its beginning, its repeated part and its end. Each # becomes a number that differs in each repetition.
 type pattern struct{ before, unit, after string }
 
 // text returns the text of a pattern with about as many bytes.
@@ -95,7 +94,7 @@ func (p pattern) text(size int) string {
 	var text strings.Builder
 	text.WriteString(p.before[:min(len(p.before), size)])
 	for i := 0; p.unit != "" && text.Len()+len(p.unit)+len(p.after) < size; i++ {
-		// A prime number makes the order of names differ from that of the repetitions.
+		// The prime number makes the order of the names differ from the order of the repetitions.
 		text.WriteString(strings.ReplaceAll(p.unit, "#", strconv.Itoa(i*7919%100_003)))
 	}
 	text.WriteString(p.after[:min(len(p.after), max(0, size-text.Len()))])
@@ -245,7 +244,7 @@ func FuzzBody(f *testing.F) {
 			routes = append(routes, each)
 		}
 	}
-	// A body that suits no endpoint is a case for all that have its method.
+	// A body that suits no endpoint is a case for every endpoint with its method.
 	for kind, patterns := range bodies {
 		for _, each := range patterns {
 			for i, to := range routes {

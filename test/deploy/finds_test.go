@@ -9,7 +9,7 @@ import (
 	"management.platform.sh/functions/catalog"
 )
 
-// The checks find faults that are planted into the real stack.
+// The checks find each fault that is planted into the real stack.
 func TestServerlessFinds(t *testing.T) {
 	t.Parallel()
 	made, output, err := pack(t, packager(t), lay(t), "dev", parameters)

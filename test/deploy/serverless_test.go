@@ -17,7 +17,7 @@ import (
 
 const root = "../.."
 
-// parameters are those that serverless.yml has no default for.
+// parameters are the parameters without a default in serverless.yml.
 var parameters = map[string]string{
 	"redisSecretArn":         "arn:aws:secretsmanager:eu-central-1:111122223333:secret:platform/redis-AbCdEf",
 	"encryptionKeySecretArn": "arn:aws:secretsmanager:eu-central-1:111122223333:secret:platform/encryption-GhIjKl",
@@ -26,7 +26,7 @@ var parameters = map[string]string{
 	"securityGroupIds":       "sg-1",
 }
 
-// tools is where the packager is, and a Node.js where that of the machine is too old for it.
+// tools is the folder with the packager, and with a Node.js if the Node.js of the machine is too old for the packager.
 const tools = root + "/infra/serverless/node_modules/.bin"
 
 // packager is the pinned packager. It is always present in CI.
@@ -49,7 +49,7 @@ func packager(t *testing.T) string {
 	return path
 }
 
-// lay copies what the packager reads into a new folder, beside stubs of the programs.
+// lay copies the files that the packager reads into a new folder, beside stubs of the programs.
 func lay(t *testing.T) string {
 	t.Helper()
 	folder := t.TempDir()
@@ -89,7 +89,7 @@ func put(t *testing.T, path string, content []byte) {
 	}
 }
 
-// pack runs the packager without credentials, and with a proxy that is not there: it needs neither account nor network.
+// pack runs the packager without credentials, and with a proxy that does not exist: it needs neither an account nor a network.
 func pack(t *testing.T, program, folder, stage string, given map[string]string) (stack, string, error) {
 	t.Helper()
 	arguments := []string{"package", "--stage", stage, "--package", "out"}
@@ -182,7 +182,7 @@ func TestServerlessRefuses(t *testing.T) {
 	}
 }
 
-// The table of Terraform is the catalog.
+// The function table of Terraform has the functions of the catalog.
 func TestTable(t *testing.T) {
 	t.Parallel()
 	content, err := os.ReadFile(filepath.Join(root, "infra/terraform/functions.json"))

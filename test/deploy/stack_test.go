@@ -1,6 +1,6 @@
-// Package deploy_test checks what would be deployed, without an account: the stack that the packager makes from
-// serverless.yml, and the table that Terraform reads. It compares both with the catalog, and looks for rights that are
-// too wide and secrets in clear. Source: ADR-0001, docs/deploy.md.
+// Package deploy_test checks deployments without an account: the stack that the packager makes from serverless.yml, and the table that
+// Terraform reads. It compares both with the catalog, and looks for rights that are too wide and secrets in clear. Source: ADR-0001,
+// docs/deploy.md.
 package deploy_test
 
 import (
@@ -25,7 +25,7 @@ type resource struct {
 	Properties map[string]any `json:"Properties"`
 }
 
-// of are the names of the resources of a type, in order.
+// of returns the sorted names of the resources of a type.
 func (s stack) of(kind string) []string {
 	return slices.Sorted(func(yield func(string) bool) {
 		for name, r := range s.Resources {
@@ -36,7 +36,7 @@ func (s stack) of(kind string) []string {
 	})
 }
 
-// function is the name in the stack of the function that is deployed by a name.
+// function returns the resource name of a function in the stack.
 func (s stack) function(name string) string {
 	for _, logical := range s.of("AWS::Lambda::Function") {
 		if deployed, _ := s.Resources[logical].Properties["FunctionName"].(string); strings.HasSuffix(deployed, "-"+name) {
@@ -46,7 +46,7 @@ func (s stack) function(name string) string {
 	return ""
 }
 
-// text is a value of a template as JSON.
+// text returns a value of a template as JSON.
 func text(value any) string {
 	content, err := json.Marshal(value)
 	if err != nil {
@@ -68,7 +68,7 @@ func (s stack) permitted(service, logical string) bool {
 	})
 }
 
-// called reports whether the role of an integration may call a function.
+// called reports whether the role of an integration may call the function.
 func (s stack) called(integration, logical string) bool {
 	return slices.ContainsFunc(s.of("AWS::IAM::Role"), func(name string) bool {
 		return refers(s.Resources[integration].Properties["CredentialsArn"], name) && takenBy(s.Resources[name].Properties, "apigateway.amazonaws.com") &&
@@ -78,12 +78,12 @@ func (s stack) called(integration, logical string) bool {
 	})
 }
 
-// takenBy reports whether a service may take a role.
+// takenBy reports whether a service may assume a role.
 func takenBy(role map[string]any, service string) bool {
 	return strings.Contains(text(role["AssumeRolePolicyDocument"]), `"Principal":{"Service":"`+service+`"}`)
 }
 
-// statements are those of the policies in a role.
+// statements returns the statements of the policies in a role.
 func statements(role map[string]any) []map[string]any {
 	var found []map[string]any
 	for _, policy := range list(role["Policies"]) {
@@ -98,7 +98,7 @@ func statements(role map[string]any) []map[string]any {
 
 var rest = regexp.MustCompile(`\{(\w+)\.\.\.\}`)
 
-// wanted are the routes of functions, with the function that answers them.
+// wanted returns the routes of the catalog, with the function that answers each route.
 func wanted(functions []*frame.Function) map[string]string {
 	found := map[string]string{}
 	for _, f := range functions {
@@ -149,8 +149,8 @@ func misrouted(s stack, functions []*frame.Function) []string {
 	return findings
 }
 
-// taken is the route that an HTTP API takes for a method and a path: the one for both, else the one for all methods of the path, else,
-// unless another route fits the path, the one for everything.
+// taken returns the route that an HTTP API selects for a method and a path: the route for both, else the route for all methods of the path,
+// else the fallback route, unless another route fits the path.
 func taken(routes map[string]string, key string) (string, bool) {
 	_, path, _ := strings.Cut(key, " ")
 	for _, candidate := range []string{key, "ANY " + path} {
@@ -167,7 +167,7 @@ func taken(routes map[string]string, key string) (string, bool) {
 	return found, known
 }
 
-// fits reports whether a path is one of those of a route.
+// fits reports whether a path matches a route.
 func fits(pattern, path string) bool {
 	want, got := strings.Split(pattern, "/"), strings.Split(path, "/")
 	for i, segment := range want {
@@ -181,7 +181,7 @@ func fits(pattern, path string) bool {
 	return len(want) == len(got)
 }
 
-// unscheduled finds functions with a schedule that nothing starts by the clock, or that more than the clock starts.
+// unscheduled finds functions with a schedule that no timer starts, or that something else can start as well.
 func unscheduled(s stack, functions []*frame.Function) []string {
 	var findings []string
 	for _, f := range functions {
@@ -198,7 +198,7 @@ func unscheduled(s stack, functions []*frame.Function) []string {
 		} else if !s.permitted("events.amazonaws.com", logical) {
 			findings = append(findings, fmt.Sprintf("the rule may not start %s", f.Name))
 		}
-		// CloudFormation numbers are those of JSON.
+		// Numbers in CloudFormation are JSON numbers.
 		if !slices.ContainsFunc(s.of("AWS::Lambda::EventInvokeConfig"), func(name string) bool {
 			p := s.Resources[name].Properties
 			return refers(p["FunctionName"], logical) && p["MaximumRetryAttempts"] == 0.0 && p["MaximumEventAgeInSeconds"] == 60.0
@@ -209,7 +209,7 @@ func unscheduled(s stack, functions []*frame.Function) []string {
 	return findings
 }
 
-// unstreamed finds functions with a watch that no URL streams, and functions that stream where nothing can.
+// unstreamed finds functions with a watch that no URL streams, and functions that stream behind something that cannot stream.
 func unstreamed(s stack, functions []*frame.Function) []string {
 	var findings []string
 	for _, f := range functions {
@@ -237,11 +237,11 @@ func unstreamed(s stack, functions []*frame.Function) []string {
 	return findings
 }
 
-// Instances of an account, and how many of them AWS wants left for functions without a reservation.
+// The number of instances of an account, and the number that AWS keeps for functions without a reservation.
 const accountInstances, unreservedInstances = 1000, 100
 
-// unbounded finds functions that one client can give all instances of the account, and reservations that leave too few. The
-// gateway throttles what it calls. A URL has no throttle but the instances of its function. Source: ADR-0020.
+// unbounded finds functions through which one client can occupy all instances of the account, and reservations that leave too few instances.
+// The gateway throttles its calls. A URL is throttled only by the number of instances of its function. Source: ADR-0020.
 func unbounded(s stack) []string {
 	var findings []string
 	reserved := 0.0
@@ -280,14 +280,14 @@ func variables(r resource) map[string]any {
 	return found
 }
 
-// openActions are the actions on all resources that Lambda requires to put a function into a network: the only exception. The
+// openActions are the actions on all resources that Lambda requires to connect a function to a network. They are the only exception, and the
 // same role denies them to the code of the function.
 var openActions = []string{
 	"ec2:AssignPrivateIpAddresses", "ec2:CreateNetworkInterface", "ec2:DeleteNetworkInterface", "ec2:DescribeNetworkInterfaces",
 	"ec2:DescribeSubnets", "ec2:UnassignPrivateIpAddresses",
 }
 
-// list is a value that may stand alone or in a list.
+// list returns a value as a list. A template may contain a single value instead of a list.
 func list(value any) []any {
 	if many, ok := value.([]any); ok {
 		return many
@@ -295,7 +295,7 @@ func list(value any) []any {
 	return []any{value}
 }
 
-// tooWide finds rights of functions beyond their own log, the one secret and the network.
+// tooWide finds rights of functions beyond their own log, their secret and the network.
 func tooWide(s stack) []string {
 	var findings []string
 	users := map[string]int{}
@@ -330,10 +330,11 @@ func tooWide(s stack) []string {
 	return findings
 }
 
-// The bound of AWS on the policies in a role, in characters, and the length of the longest ARN of a function: its name has at most 64.
+// The limit of AWS for the policies in a role, in characters, and the length of the longest ARN of a function, whose name has at most 64
+// characters.
 const rolePolicies, functionARN = 10240, len(`"arn:aws-us-gov:lambda:ap-southeast-1:111122223333:function:",`) + 64
 
-// tooWideGateway finds rights of a role that no function has, beyond those of a gateway to call the functions with routes.
+// tooWideGateway finds rights in the roles of gateways beyond the right to call the functions with routes.
 func tooWideGateway(s stack, name string) []string {
 	role := s.Resources[name].Properties
 	var findings []string
@@ -412,7 +413,7 @@ var (
 	reference = regexp.MustCompile(`^arn:aws[a-z-]*:secretsmanager:[a-z0-9-]+:\d{12}:secret:[\w/+=.@-]+$`)
 )
 
-// inClear finds settings that may be secrets but do not refer to one, and functions that cannot read their secret.
+// inClear finds settings that may be secrets but do not refer to a secret, and functions that cannot read their secret.
 func inClear(s stack) []string {
 	var findings []string
 	for _, logical := range s.of("AWS::Lambda::Function") {
@@ -436,7 +437,7 @@ func inClear(s stack) []string {
 	return findings
 }
 
-// unkeyed finds functions that seal secrets but do not get the key, and other functions that get it.
+// unkeyed finds functions that seal secrets but do not get the key, and functions that get the key without need.
 func unkeyed(s stack, functions []*frame.Function) []string {
 	encrypts := map[string]bool{}
 	for _, f := range functions {
@@ -462,7 +463,7 @@ func unkeyed(s stack, functions []*frame.Function) []string {
 	return findings
 }
 
-// unrecorded finds functions that do not get the URL of the audit's data store, or that get it if there is none.
+// unrecorded finds functions that do not get the URL of the audit's data store, or that get a URL although there is no data store.
 func unrecorded(s stack, store string) []string {
 	var findings []string
 	for _, logical := range s.of("AWS::Lambda::Function") {
@@ -477,8 +478,8 @@ func unrecorded(s stack, store string) []string {
 	return findings
 }
 
-// unfit finds functions outside the limits of Lambda and of what calls them, outside the network, or without a log that
-// ends; and two programs in one upload.
+// unfit finds functions outside the limits of Lambda and of their callers, outside the network, or with a log that never expires. It also finds
+// two programs in one upload.
 func unfit(s stack, functions []*frame.Function) []string {
 	var findings []string
 	uploads := map[string]string{}

@@ -36,7 +36,7 @@ func TestAttacks(t *testing.T) {
 	}
 }
 
-// Each row of the list in docs/people.md about what must be exact names tests that exist.
+// Each row of the list of exact rules in docs/people.md names tests that exist.
 func TestExactAnswers(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../../docs/people.md")
@@ -58,10 +58,10 @@ func TestExactAnswers(t *testing.T) {
 	}
 }
 
-// namedTest is a test in the tables: a package with a function, or a story.
+// namedTest matches a test in the tables: a package with a function, or a story.
 var namedTest = regexp.MustCompile("^`([^`]+)`(?: (Test\\w+))?$")
 
-// noTest says why a cell names no test. Empty: it does.
+// noTest returns the reason why a cell does not name a test. Empty: it names a test.
 func noTest(t *testing.T, cell string) string {
 	t.Helper()
 	named := namedTest.FindStringSubmatch(cell)

@@ -14,12 +14,12 @@ import (
 	"management.platform.sh/shared/model"
 )
 
-// documentsFolder is where the documents lie that discoverapi embeds.
+// documentsFolder is the folder of the documents that discoverapi embeds.
 const documentsFolder = "functions/discoverapi/"
 
 var packageClause = regexp.MustCompile(`(?m)^package (\w+)`)
 
-// operations are the folders of the operations. A folder whose package has another name is a finding.
+// operations returns the folders of the operations. A folder whose package has another name is a finding.
 func operations(p project) (folders map[string]bool, findings []string) {
 	folders = map[string]bool{}
 	for _, name := range p.under("functions/", ".go") {
@@ -35,7 +35,7 @@ func operations(p project) (folders map[string]bool, findings []string) {
 	return folders, findings
 }
 
-// names are the names of functions, and a finding for each that stands twice.
+// names returns the names of functions, and a finding for each name that occurs twice.
 func names(functions []*frame.Function) (found map[string]bool, findings []string) {
 	found = map[string]bool{}
 	for _, f := range functions {
@@ -47,7 +47,7 @@ func names(functions []*frame.Function) (found map[string]bool, findings []strin
 	return found, findings
 }
 
-// servedVerbs describes, one a line, what the endpoints of functions do to resources, as discovery says it.
+// servedVerbs describes the verbs that the endpoints of functions serve for resources, one a line, in the words of discovery.
 func servedVerbs(functions []*frame.Function) map[string]bool {
 	found := map[string]bool{}
 	for _, f := range functions {
@@ -69,7 +69,7 @@ func verbLine(verb, group, version, resource, kind, singular string, short []str
 	return fmt.Sprintf("%s %s/%s %s: kind %s, singular %q, short %q, namespaced %v", verb, group, version, resource, kind, singular, short, namespaced)
 }
 
-// discoveredVerbs describes in the same words what a discovery document says.
+// discoveredVerbs describes the verbs of a discovery document in the same form.
 func discoveredVerbs(text string) (map[string]bool, error) {
 	var groups discoveryv2.APIGroupDiscoveryList
 	if err := json.Unmarshal([]byte(text), &groups); err != nil {
@@ -95,7 +95,7 @@ func discoveredVerbs(text string) (map[string]bool, error) {
 	return found, nil
 }
 
-// served are method and path of the endpoints of the platform's own group, which OpenAPI describes.
+// served returns the method and path of each endpoint of the platform's own group, which OpenAPI describes.
 func served(functions []*frame.Function) map[string]bool {
 	found := map[string]bool{}
 	for _, f := range functions {
@@ -108,7 +108,7 @@ func served(functions []*frame.Function) map[string]bool {
 	return found
 }
 
-// described are method and path of the operations of an OpenAPI document of either version.
+// described returns the method and path of each operation of an OpenAPI document of either version.
 func described(text string) (map[string]bool, error) {
 	var document struct {
 		Paths map[string]map[string]json.RawMessage `json:"paths"`

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// schema is as much of an OpenAPI schema as the reference of the configuration is made of.
+// schema has the members of an OpenAPI schema that the reference of the configuration is made from.
 type schema struct {
 	Ref         string            `json:"$ref"`
 	AllOf       []schema          `json:"allOf"`
@@ -17,7 +17,7 @@ type schema struct {
 	Items       *schema           `json:"items"`
 }
 
-// target is the schema that another one stands for.
+// target returns the schema that a reference points to.
 func (s schema) target(all map[string]schema) schema {
 	for len(s.AllOf) > 0 {
 		s = s.AllOf[0]
@@ -33,8 +33,8 @@ var (
 	source   = regexp.MustCompile(`\s*Source: .*$`)
 )
 
-// configurationFields are the fields of the configuration with what the model says of them. The providers of connectors are those
-// of auth.
+// configurationFields returns the fields of the configuration with their descriptions in the model. The providers of connectors are the same as
+// the providers of auth.
 func configurationFields(document string) (map[string]bool, error) {
 	var openAPI struct {
 		Components struct {
@@ -86,7 +86,7 @@ func listed(document string) map[string]bool {
 	return found
 }
 
-// The reference of the configuration has every field of the model, in its words, and no other.
+// The reference of the configuration has exactly the fields of the model, in the words of the model.
 func TestConfigurationIsTheModel(t *testing.T) {
 	t.Parallel()
 	all := files(t)
@@ -101,7 +101,7 @@ func TestConfigurationIsTheModel(t *testing.T) {
 	report(t, differences("the model", fields, "docs/configuration.md", listed(reference)))
 }
 
-// The page says of every block and field of auth what it does, and of every field of auth.oidc.
+// The page describes every block and field of auth, and every field of auth.oidc.
 func TestEffectsAreTold(t *testing.T) {
 	t.Parallel()
 	all := files(t)

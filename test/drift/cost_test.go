@@ -9,10 +9,10 @@ import (
 	"testing"
 )
 
-// secondsPerMonth is that of docs/deploy.md: 730 hours.
+// secondsPerMonth is the month of docs/deploy.md: 730 hours.
 const secondsPerMonth = 730 * 60 * 60
 
-// wrongIdleCost compares what docs/deploy.md says that schedules cost with its prices and with the table of functions.
+// wrongIdleCost compares the cost of schedules in docs/deploy.md with the prices in it and with the table of functions.
 func wrongIdleCost(p project) []string {
 	var table map[string]struct {
 		ScheduleMinutes int
@@ -55,7 +55,7 @@ func wrongIdleCost(p project) []string {
 	return findings
 }
 
-// What README.md says about a platform that nobody calls follows from the prices of docs/deploy.md.
+// The cost of an idle platform in README.md follows from the prices in docs/deploy.md.
 func TestIdleCost(t *testing.T) {
 	t.Parallel()
 	report(t, wrongIdleCost(files(t)))

@@ -31,7 +31,7 @@ var (
 	alarmed     = regexp.MustCompile(`(?m)^\s*(?:metric_name\s*=\s*"(\w+)"|(\w+)\s*=\s*\{ above)`)
 )
 
-// families are the metrics of the program with their labels, as they describe themselves.
+// families returns the metrics of the program with their labels, from their own descriptions.
 func families() map[string][]string {
 	found := map[string][]string{}
 	for each := range descriptions() {
@@ -66,7 +66,7 @@ func descriptions() func(func(description) bool) {
 	}
 }
 
-// collectors is a registry that keeps what is registered.
+// collectors is a registry that keeps the registered collectors.
 type collectors []prometheus.Collector
 
 func (c *collectors) Register(one prometheus.Collector) error { c.MustRegister(one); return nil }
@@ -75,8 +75,7 @@ func (c *collectors) MustRegister(all ...prometheus.Collector) {
 }
 func (*collectors) Unregister(prometheus.Collector) bool { return false }
 
-// deadMetrics finds metrics, labels and functions in an expression of Prometheus, with what is said about its labels, that the
-// program does not have.
+// deadMetrics finds metrics, labels and functions that the program does not have, in a Prometheus expression and in the texts about its labels.
 func deadMetrics(where, expression, said string) []string {
 	var findings []string
 	families := families()
@@ -142,8 +141,7 @@ type cloudwatch struct {
 	}
 }
 
-// Each metric in the dashboards and rules is one of the code or of the alarms of the module for AWS, and each metric of the code is on
-// a dashboard.
+// Each metric in the dashboards and rules is in the code or in the alarms of the module for AWS. Each metric of the code is on a dashboard.
 func TestDashboards(t *testing.T) {
 	t.Parallel()
 	p := files(t)
@@ -184,7 +182,7 @@ func TestDashboards(t *testing.T) {
 	}
 }
 
-// The metrics for CloudWatch are those that functions write, and those of AWS are those for which the module has alarms.
+// The metrics for CloudWatch are the metrics that functions write. The metrics of AWS are the metrics for which the module has alarms.
 func TestCloudWatchDashboard(t *testing.T) {
 	t.Parallel()
 	p := files(t)

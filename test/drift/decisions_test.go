@@ -17,8 +17,8 @@ var (
 	status       = regexp.MustCompile(`(?m)^Status: (?:proposed|accepted|rejected|superseded by ADR-\d{4})$`)
 )
 
-// misfiled finds decisions without a number of their own, or without a title or status. Numbers rise; one may be missing while its
-// decision is still being written.
+// misfiled finds decisions without a unique number, a title or a status. Numbers rise; a number may be missing while its decision is still
+// being written.
 func misfiled(p project) []string {
 	var findings []string
 	last := ""
@@ -64,7 +64,7 @@ func miscited(p project) []string {
 	return findings
 }
 
-// unlogged finds what is wrong with the form of a changelog.
+// unlogged finds faults in the form of a changelog.
 func unlogged(text string) []string {
 	var findings []string
 	if !strings.HasPrefix(text, "# Changelog\n") {
@@ -90,7 +90,7 @@ func TestDecisions(t *testing.T) {
 
 func TestDecisionsFinds(t *testing.T) {
 	t.Parallel()
-	// In pieces: the test reads this file as well.
+	// The text is in pieces, because the test reads this file as well.
 	const adr = "ADR" + "-"
 	planted := project{
 		"docs/adr/0001-a.md":   "# " + adr + "0001: A\n\nStatus: accepted\n",

@@ -19,7 +19,7 @@ type paragraph struct {
 	code bool
 }
 
-// paragraphs are the pieces of a Markdown document. A block of code is a piece of its own for each line.
+// paragraphs returns the pieces of a Markdown document. Each line of a block of code is a piece of its own.
 func paragraphs(text string) []paragraph {
 	var found []paragraph
 	fence, open := "", false
@@ -58,7 +58,7 @@ var (
 	scheme       = regexp.MustCompile(`^[a-z][a-z0-9+.-]*:`)
 )
 
-// spans are the words in code within a paragraph, in order.
+// spans returns the code spans of a paragraph, in order.
 func (p paragraph) spans() []string {
 	var found []string
 	for _, span := range codeSpan.FindAllStringSubmatch(p.text, -1) {
@@ -67,7 +67,7 @@ func (p paragraph) spans() []string {
 	return found
 }
 
-// slug is the anchor of a heading, as GitHub makes it.
+// slug returns the anchor of a heading, as GitHub makes it.
 func slug(heading string) string {
 	heading = linkText.ReplaceAllString(heading, "$1")
 	return strings.Map(func(r rune) rune {
@@ -82,7 +82,7 @@ func slug(heading string) string {
 	}, strings.TrimSpace(heading))
 }
 
-// anchors are where links into a document can point.
+// anchors returns the anchors of a document, to which links can point.
 func anchors(text string) map[string]bool {
 	found := map[string]bool{}
 	for _, p := range paragraphs(text) {
@@ -106,7 +106,7 @@ func anchors(text string) map[string]bool {
 	return found
 }
 
-// deadLinks finds relative links of the documents that lead nowhere.
+// deadLinks finds relative links in the documents whose target does not exist.
 func deadLinks(p project) []string {
 	var findings []string
 	for _, name := range p.documents() {
@@ -143,8 +143,8 @@ var (
 	lineNumber    = regexp.MustCompile(`:\d+$`)
 )
 
-// deadPaths finds names of files or folders of the project in the documents that do not exist. Such a name is in code, it
-// has a slash, and its first step is a folder at the top. A star matches anything in one step.
+// deadPaths finds paths of the project in the documents that do not exist. Such a path is in a code span, has a slash, and begins with a folder
+// at the top. A star matches anything within one step.
 func deadPaths(p project) []string {
 	var findings []string
 	for _, name := range p.documents() {
@@ -179,7 +179,7 @@ var (
 	rule       = regexp.MustCompile(`(?m)^([a-z][a-z-]*):`)
 )
 
-// commands are the commands of a line of shell, as words. What comes before the program is left out.
+// commands returns the commands of a line of shell, as words. Words before the program are left out.
 func commands(text string) [][]string {
 	var found [][]string
 	for _, part := range separator.Split(text, -1) {
@@ -194,7 +194,7 @@ func commands(text string) [][]string {
 	return found
 }
 
-// shell are the lines of shell of a file: what a document has in code, or a whole script.
+// shell returns the lines of shell of a file: the code of a document, or a whole script.
 func shell(name, text string) []paragraph {
 	if !strings.HasSuffix(name, ".md") {
 		var found []paragraph
@@ -252,8 +252,8 @@ func runner(words []string) bool {
 	}
 }
 
-// deadFlags finds flags in the documents that the runner does not have. A flag alone in code belongs to the
-// program named before it in the paragraph, or to the runner if no program is named.
+// deadFlags finds flags in the documents that the runner does not have. A flag alone in a code span belongs to the program named before it in
+// the paragraph, or to the runner if no program is named.
 func deadFlags(p project, flags map[string]bool) []string {
 	var findings []string
 	for _, name := range p.documents() {
@@ -291,7 +291,7 @@ var (
 	helpFlag    = regexp.MustCompile(`(?m)^\s+(?:-\w, )?--([a-z][a-z-]*)`)
 )
 
-// runnerFlags returns the flags that the runner itself lists. It is built once, and asked for each of its commands.
+// runnerFlags returns the flags in the runner's own help. The runner is built once, and prints the help of each of its commands.
 func runnerFlags(t *testing.T) (map[string]bool, error) {
 	t.Helper()
 	program := filepath.Join(t.TempDir(), "platform")

@@ -20,7 +20,7 @@ import (
 
 const root = "../.."
 
-// project are the texts of all files of the project by path, and their folders with the text "".
+// project has the texts of all files of the project by path. Folders have the text "".
 type project map[string]string
 
 // holds reports whether a file or folder exists. The path may have a slash at its end.
@@ -63,7 +63,7 @@ var read = sync.OnceValues(func() (project, error) {
 		found[name] = string(text)
 		for folder := path.Dir(name); !found.holds(folder); folder = path.Dir(folder) {
 			found[folder] = ""
-			// Read here, so that the cache of go test sees that a file was added.
+			// The folder is read here, so that the cache of go test notices an added file.
 			if _, err := os.ReadDir(filepath.Join(root, folder)); err != nil {
 				return nil, err
 			}
@@ -114,7 +114,7 @@ func differences[V any](left string, inLeft map[string]V, right string, inRight 
 	return findings
 }
 
-// set is a set of what is compared.
+// set makes a set of the values to compare.
 func set(names ...string) map[string]bool {
 	found := map[string]bool{}
 	for _, name := range names {
@@ -131,7 +131,7 @@ func report(t *testing.T, findings []string) {
 	}
 }
 
-// expect fails the test unless there is exactly one finding for each wanted text, and contains it.
+// expect fails the test unless there is exactly one finding for each wanted text, which contains the text.
 func expect(t *testing.T, findings []string, want ...string) {
 	t.Helper()
 	if len(findings) != len(want) {

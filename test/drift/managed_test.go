@@ -31,8 +31,8 @@ func TestWhoLinksTheFieldManager(t *testing.T) {
 					return o.Resource == endpoint.Resource && o.Verb == "update"
 				})
 			})
-			// Subresources return what they create and do not change the resource, except a rollback of the configuration, and a
-			// sign-out and a new password of a user.
+			// Subresources return the object that they create and do not change the resource. The exceptions are a rollback of the
+			// configuration, and a sign-out and a new password of a user.
 			changes = changes && (endpoint.Verb != "create" || endpoint.Subresource == "" ||
 				endpoint.Resource == platformconfig.Definition.Resource || endpoint.Subresource == "signout" || endpoint.Subresource == "password")
 			writes = writes || changes && slices.Contains([]string{"create", "update", "patch"}, endpoint.Verb)

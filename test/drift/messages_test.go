@@ -17,7 +17,8 @@ import (
 // troubleshooting is the page that leads from each message to its cause.
 const troubleshooting = "docs/troubleshooting.md"
 
-// sayers are the calls whose texts users read, and the fields that hold such texts. A name with a dot before it is a method of any value.
+// sayers are the functions whose text arguments users read, and the fields that hold such texts. A name with a dot before it is a method of any
+// value.
 var sayers = set(
 	"errors.New", "fmt.Errorf", "field.Invalid", "field.Required", "field.Forbidden", "field.TypeInvalid",
 	"apierror.BadRequest", "apierror.Broken", "apierror.Conflict", "apierror.Expired", "apierror.Forbidden", "apierror.TooLarge",
@@ -30,11 +31,11 @@ var sayers = set(
 	"Message:", "Reason:", "Title:",
 )
 
-// assembled are the folders in which a text that is put together, or that has a name, is one that users read.
+// assembled are the folders in which users also read concatenated texts and texts in constants.
 var assembled = []string{"shared/api/", "shared/auth/", "shared/credentials/", "shared/kinds/", "shared/signin/", "shared/state/store/", "shared/syncpatch/", "local/patch/"}
 
-// silent are folders whose texts users do not read as they stand there: an expression's errors name line and column, and a
-// worker's end is that of its limit.
+// silent are the folders whose texts users do not read unchanged: errors in expressions get line and column, and the end of a worker becomes
+// the message of its limit.
 var silent = []string{"shared/limits/", "shared/syncpatch/expression/", "shared/syncpatch/worker/", "shared/webpage/theme/", "shared/webpage/", "functions/serveconsole/"}
 
 var (
@@ -44,7 +45,7 @@ var (
 	noText   = regexp.MustCompile(`^(SELECT|INSERT|DELETE FROM|CREATE) |^default-src |;charset=|; charset=|max-age=|^(Basic|Bearer) realm|^GET to |^this address$|^creation time$|^abcdefgh|^short header$|\n.*\n`)
 )
 
-// messages are the texts of the code that users can meet, with the place of each. A value within a text is an ellipsis.
+// messages returns the texts in the code that users can meet, with the position of each text. A value within a text becomes an ellipsis.
 func messages(p project) (map[string]string, error) {
 	found := map[string]string{}
 	for _, name := range p.under("", ".go") {
@@ -97,7 +98,7 @@ func messages(p project) (map[string]string, error) {
 	return found, nil
 }
 
-// callee is the name of what is called, and the name of the method with a dot before it.
+// callee returns the name of the called function, and the name of the method with a dot before it.
 func callee(e ast.Expr) (full, method string) {
 	switch e := e.(type) {
 	case *ast.Ident:
@@ -114,7 +115,7 @@ func callee(e ast.Expr) (full, method string) {
 	}
 }
 
-// constant is a text of the source. What is joined to it, and is no text, is a value.
+// constant returns a text of the source. An operand that is not a text is a value.
 func constant(e ast.Expr) (string, bool) {
 	switch e := e.(type) {
 	case *ast.BasicLit:
@@ -140,7 +141,7 @@ func constant(e ast.Expr) (string, bool) {
 	}
 }
 
-// explained are the messages of the page by the line of the table that they begin. Three dots stand for a value.
+// explained returns the messages at the beginning of the table lines of the page. Three dots stand for a value.
 func explained(text string) map[string]int {
 	found := map[string]int{}
 	for i, l := range strings.Split(text, "\n") {
@@ -155,7 +156,7 @@ func explained(text string) map[string]int {
 	return found
 }
 
-// unexplained finds messages of the code that the page lacks, and lines of the page whose message is gone.
+// unexplained finds messages of the code that the page lacks, and lines of the page whose message no longer exists.
 func unexplained(p project) ([]string, error) {
 	said, err := messages(p)
 	if err != nil {

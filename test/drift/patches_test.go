@@ -22,20 +22,20 @@ const patchesPage = "docs/patches.md"
 
 var (
 	recipeBlock = regexp.MustCompile("(?ms)^```yaml (\\w+)\n(.*?)^```$")
-	// fileBlock is a file whose name stands in its first line.
+	// fileBlock matches a file whose first line is its name.
 	fileBlock = regexp.MustCompile("(?ms)^```yaml\n# (\\S+)\n(.*?)^```$")
 )
 
-// recipe is a piece of the page with patches and two objects.
+// recipe is a section of the page with patches and two objects.
 type recipe struct {
 	title   string
 	patches []model.SyncPatch
-	// from is tenant or host: what stands first.
+	// from is tenant or host: the side of the first object.
 	from       string
 	in, result map[string]any
 }
 
-// recipes are those of the page. Each has exactly the three blocks.
+// recipes returns the recipes of the page. Each recipe has exactly the three blocks.
 func recipes(t *testing.T, page string) []recipe {
 	t.Helper()
 	_, text, found := strings.Cut(page, "\n## Recipes\n")
@@ -108,9 +108,9 @@ func TestRecipes(t *testing.T) {
 }
 
 var (
-	// defaultsRow is a row of the table of defaults.
+	// defaultsRow matches a row of the table of defaults.
 	defaultsRow = regexp.MustCompile("(?m)^\\| `(true|false|auto)` \\| (.*) \\|$")
-	// defaultsSide are the resources of one side in a row.
+	// defaultsSide matches the resources of one side in a row.
 	defaultsSide = regexp.MustCompile(`below .(toHost|fromHost). ([^;]*)`)
 )
 
@@ -184,8 +184,7 @@ func TestStudioExamples(t *testing.T) {
 	}
 }
 
-// The page has the grammar of the code, its limits, and commands that a story runs on these files with this
-// outcome.
+// The page has the grammar and the limits of the code. Its commands are run by a story, on the same files and with the same outcome.
 func TestPatchesPage(t *testing.T) {
 	t.Parallel()
 	p := files(t)

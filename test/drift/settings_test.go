@@ -11,7 +11,7 @@ import (
 	"management.platform.sh/shared/settings"
 )
 
-// settingsFile is where the settings are listed for readers.
+// settingsFile is the document that lists the settings.
 const settingsFile = "docs/deploy.md"
 
 var (
@@ -56,10 +56,10 @@ func unlisted(text string, list []settings.Setting) []string {
 }
 
 // auditStore is the variable for the placeholder in audit.dataStoreEndpoint. Deployments give it, or the name of a secret with it, to every
-// function. It is no setting: the platform configuration names it.
+// function. It is not a setting: the platform configuration names it.
 const auditStore = settings.DefaultConfigVariables + "AUDIT_STORE"
 
-// named reports whether the platform configuration can name a variable that is no setting.
+// named reports whether a variable that is not a setting can occur in the platform configuration.
 func named(variable string) bool { return variable == auditStore || variable == auditStore+"_SECRET" }
 
 // manifests are the files that set variables of functions. Those under infra/serverless are parts of serverless.yml. The
@@ -70,7 +70,7 @@ func manifests(p project) []string {
 	return slices.DeleteFunc(all, func(name string) bool { return name == "infra/knative/kustomization.yaml" })
 }
 
-// unread finds names of settings in manifests that no function reads, and manifests that do not say which release it is.
+// unread finds settings in manifests that no function reads, and manifests that do not name the release.
 func unread(p project, list []settings.Setting) []string {
 	var findings []string
 	for _, name := range manifests(p) {
@@ -88,11 +88,10 @@ func unread(p project, list []settings.Setting) []string {
 	return findings
 }
 
-// literal are the forms in which manifests set a variable to a value: Knative, JSON, YAML and Terraform.
+// literal matches the forms in which manifests set a variable to a value: Knative, JSON, YAML and Terraform.
 var literal = regexp.MustCompile(`(?m)(?:- name: (PLATFORM_\w+)\n +value: (\S+)$|"(PLATFORM_\w+)": "([^"]*)"|^ +(PLATFORM_\w+): (\S+)$|(PLATFORM_\w+) += "([^"]*)")`)
 
-// literals are the values that a manifest gives to settings, as NAME=value. References and paths within a container are
-// left out.
+// literals returns the values that a manifest gives to settings, as NAME=value. References and paths within a container are left out.
 func literals(text string) map[string]bool {
 	found := map[string]bool{}
 	for _, groups := range literal.FindAllStringSubmatch(text, -1) {
@@ -104,7 +103,7 @@ func literals(text string) map[string]bool {
 	return found
 }
 
-// refused finds values in manifests that functions refuse.
+// refused finds the values in manifests that functions refuse.
 func refused(p project, list []settings.Setting) []string {
 	var findings []string
 	for _, name := range manifests(p) {
@@ -144,7 +143,7 @@ func restated() []restatement {
 	}
 }
 
-// misstated finds places that repeat something else than the list of settings has.
+// misstated finds places that differ from the list of settings.
 func misstated(p project) []string {
 	var findings []string
 	for _, place := range restated() {

@@ -12,12 +12,12 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// list is claims.yaml: what the documents claim, and what shows it.
+// list is claims.yaml: the claims of the documents, and the tests that show them.
 type list struct {
 	Claims []claim `json:"claims"`
 	// Open are statements that no test shows.
 	Open []openClaim `json:"open"`
-	// Without has the pages that make no claim of their own, with the reason.
+	// Without are the pages that make no claim of their own, with the reason.
 	Without map[string]string `json:"without"`
 }
 
@@ -25,17 +25,17 @@ type list struct {
 type claim struct {
 	// ID names the claim on the command line.
 	ID string `json:"id"`
-	// In is the document, and Says are its words. A document that no longer says so fails the test.
+	// In is the document, and Says are its words. The test fails if the document no longer contains the words.
 	In   string `json:"in"`
 	Says string `json:"says"`
 	// Tests are stories (test/script/testdata/NAME.txtar), functions (PACKAGE TestName), or, alone, "the tables of PAGE" for all
 	// tests that the last columns of the tables of the document name.
 	Tests []string `json:"tests"`
-	// Judge is what decides beside the code of this project: public suites, and programs of others. Empty: nothing.
+	// Judge is the independent judge: a public suite, or a program from another project. Empty: only the code of this project.
 	Judge string `json:"judge"`
 }
 
-// openClaim is something that nobody has run, and where the documents say so.
+// openClaim is a statement that was never run, and the place where the documents say so.
 type openClaim struct {
 	What string `json:"what"`
 	In   string `json:"in"`
@@ -59,7 +59,7 @@ const (
 	storiesTest   = "TestStories"
 )
 
-// story returns the name of a story. Empty: it is a test function.
+// story returns the name of the story. Empty: the test is a test function.
 func (t aTest) story() string {
 	if name, ok := strings.CutPrefix(t.name, storiesTest+"/"); ok {
 		return name
@@ -130,7 +130,7 @@ func testsOf(root string, c claim) ([]aTest, error) {
 	return found, nil
 }
 
-// exists says why a test does not exist. Nil: it does.
+// exists returns an error if a test does not exist.
 func exists(root string, t aTest) error {
 	if name := t.story(); name != "" {
 		_, err := os.Stat(filepath.Join(root, storiesFolder, "testdata", name+".txtar"))
@@ -155,16 +155,16 @@ func exists(root string, t aTest) error {
 var (
 	markup = strings.NewReplacer("**", "", "`", "")
 	links  = regexp.MustCompile(`!?\[([^\]]*)\]\([^)]*\)`)
-	// aside is a link in parentheses, which is not part of what a sentence says.
+	// aside matches a link in parentheses, which is not part of the sentence.
 	aside = regexp.MustCompile(`\s*\(\[[^\]]*\]\([^)]*\)\)`)
 )
 
-// plain is a text without markup, as one line.
+// plain returns a text without markup, as one line.
 func plain(text string) string {
 	return strings.Join(strings.Fields(markup.Replace(links.ReplaceAllString(aside.ReplaceAllString(text, ""), "$1"))), " ")
 }
 
-// check returns what is wrong with the list: words that no document has, tests that do not exist, and documents without a claim.
+// check returns the faults of the list: words that no document has, tests that do not exist, and documents without a claim.
 func check(root string, l list) []string {
 	var findings []string
 	documents := map[string]string{}

@@ -20,7 +20,7 @@ func claims(t *testing.T) list {
 	return l
 }
 
-// Each claim has words of its document and tests that exist, and no claim of README.md and no page is left out.
+// Each claim quotes its document and names tests that exist. No claim of README.md and no page is left out.
 func TestClaims(t *testing.T) {
 	t.Parallel()
 	for _, finding := range check(root, claims(t)) {
@@ -28,7 +28,7 @@ func TestClaims(t *testing.T) {
 	}
 }
 
-// The page is what the claims say, except for the counts, which `make evidence` writes.
+// The page follows from the claims, except for the counts, which `make evidence` writes.
 func TestPage(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile(filepath.Join(root, pageFile))
@@ -107,7 +107,7 @@ func TestClaimsFinds(t *testing.T) {
 	}
 }
 
-// A claim is broken if its test fails, does nothing, or does not run. The others count.
+// A claim is broken if its test fails, is skipped, or does not run. Other claims are counted.
 func TestBrokenClaims(t *testing.T) {
 	t.Parallel()
 	folder := project(t)
@@ -142,7 +142,7 @@ func TestBrokenClaims(t *testing.T) {
 	}
 }
 
-// Results of a commit are used again, and those of another one, and of failures, are not.
+// Results of the same commit are used again. Results of another commit, and of failures, are not.
 func TestKeptResults(t *testing.T) {
 	t.Parallel()
 	folder, kept := project(t), t.TempDir()
@@ -169,7 +169,7 @@ func TestKeptResults(t *testing.T) {
 	}
 }
 
-// A changed claim has no count until its tests have run, and the others keep theirs.
+// A changed claim has no count until its tests have run. Other claims keep their counts.
 func TestFormKeepsCounts(t *testing.T) {
 	t.Parallel()
 	earlier := "The counts are of commit `a`.\n\n| `a` | x | t | j | 3; 1 not applicable |\n| `b` | old | t | j | 4 |\n"
@@ -183,7 +183,7 @@ func TestFormKeepsCounts(t *testing.T) {
 	}
 }
 
-// Stories are counted together for all shapes, and by their names.
+// Stories are counted by their names, together for all shapes.
 func TestOutcomesOfStories(t *testing.T) {
 	t.Parallel()
 	found, err := outcomes(strings.NewReader(strings.Join([]string{
@@ -200,7 +200,7 @@ func TestOutcomesOfStories(t *testing.T) {
 	}
 }
 
-// What a test says is shown if it fails, and only then.
+// The output of a test is shown only if the test fails.
 func TestReasons(t *testing.T) {
 	t.Parallel()
 	var reasons strings.Builder

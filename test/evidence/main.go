@@ -1,7 +1,6 @@
-// Command evidence runs the tests that show what the documents claim, and writes docs/evidence.md: each claim in the words of its
-// document, its tests, who judges, and how many cases passed. claims.yaml is the source. A claim whose test fails, is skipped or
-// has vanished fails the command, and the page stays as it was. It shows no figures of speed: `make bench` measures these.
-// Source: ADR-0044.
+// Command evidence runs the tests that show what the documents claim, and writes docs/evidence.md: each claim in the words of its document, its
+// tests, its judge, and the number of passed cases. claims.yaml is the source. If the test of a claim fails, is skipped or no longer exists,
+// the command fails and the page stays unchanged. The page shows no figures of speed: `make bench` measures them. Source: ADR-0044.
 package main
 
 import (
@@ -44,7 +43,7 @@ func main() {
 	}
 }
 
-// reform writes the page with the counts that it has.
+// reform writes the page again with its current counts.
 func reform(root string) error {
 	l, err := parse(claimsText)
 	if err != nil {
@@ -64,7 +63,7 @@ func reform(root string) error {
 	return os.WriteFile(filepath.Join(root, pageFile), []byte(withCounts(page, string(earlier))), 0o600)
 }
 
-// run runs the tests of the claims with these IDs, or those of all claims and writes the page.
+// run runs the tests of the claims with these IDs. Without IDs it runs the tests of all claims and writes the page.
 func run(ctx context.Context, root, kept string, ids []string) error {
 	l, err := parse(claimsText)
 	if err != nil {
@@ -121,7 +120,7 @@ func run(ctx context.Context, root, kept string, ids []string) error {
 	return os.WriteFile(filepath.Join(root, pageFile), []byte(page), 0o600)
 }
 
-// commitOf returns the commit of a checkout, which differs from it in the page alone.
+// commitOf returns the commit of a checkout. The checkout may differ from the commit only in the page.
 func commitOf(ctx context.Context, root string) (string, error) {
 	changed, err := exec.CommandContext(ctx, "git", "-C", root, "status", "--porcelain", "--", ".", ":!"+pageFile).Output()
 	if err != nil {

@@ -11,10 +11,10 @@ import (
 
 const pageFile = "docs/evidence.md"
 
-// made says of what commit the counts of a page are, and on what machine.
+// made describes the run behind the counts of a page: the commit and the machine.
 type made struct{ commit, date, machine string }
 
-// render writes the page. Without outcomes it has the form of the page.
+// render returns the page. Without outcomes, the page has no counts.
 func render(root string, l list, m made, found map[aTest]*outcome) (string, error) {
 	var page strings.Builder
 	line := func(text string, values ...any) { fmt.Fprintf(&page, text+"\n", values...) }
@@ -61,7 +61,7 @@ func render(root string, l list, m made, found map[aTest]*outcome) (string, erro
 	grouped := runs(slices.Compact(all))
 	for _, key := range slices.Sorted(maps.Keys(grouped)) {
 		folder, args := command(root, grouped[key])
-		// The pattern has characters of the shell.
+		// The pattern contains special characters of the shell.
 		for i, arg := range args {
 			if strings.HasPrefix(arg, "^") {
 				args[i] = "'" + arg + "'"
@@ -83,7 +83,7 @@ func madeLine(m made) string {
 	return fmt.Sprintf("The counts are of commit `%s`, on %s, with %s.", m.commit, m.date, m.machine)
 }
 
-// linkTo is the way from the page to a document.
+// linkTo returns the relative path from the page to a document.
 func linkTo(document string) string {
 	if below, ok := strings.CutPrefix(document, "docs/"); ok {
 		return below
@@ -91,10 +91,10 @@ func linkTo(document string) string {
 	return "../" + document
 }
 
-// inItsTables tells that the document of a claim names its tests itself.
+// inItsTables reports whether the document of a claim names the tests itself, in its tables.
 func inItsTables(c claim) bool { return len(c.Tests) == 1 && tables.MatchString(c.Tests[0]) }
 
-// testsCell names the tests of a claim, or the tables that do. The page does not change with them.
+// testsCell returns the tests of a claim, or the tables that name the tests, so that the page does not change with the tables.
 func testsCell(c claim, tests []aTest) string {
 	if inItsTables(c) {
 		return fmt.Sprintf("those in [its tables](%s)", linkTo(c.In))
@@ -106,7 +106,7 @@ func testsCell(c claim, tests []aTest) string {
 	return strings.Join(names, ", ")
 }
 
-// passedCell counts what has passed.
+// passedCell returns the number of passed cases.
 func passedCell(tests []aTest, found map[aTest]*outcome) string {
 	if found == nil {
 		return "-"
@@ -132,12 +132,12 @@ var (
 	passedIn = regexp.MustCompile("(?m)^(\\| `.*) \\| ([^|]+) \\|$")
 )
 
-// form is a page without what differs between two runs.
+// form returns a page without the parts that differ between two runs.
 func form(page string) string {
 	return passedIn.ReplaceAllString(madeIn.ReplaceAllString(page, madeLine(made{})), "$1 | - |")
 }
 
-// withCounts gives a new form the commit of an earlier page, and the counts of the rows that have not changed.
+// withCounts returns a new page with the commit of an earlier page, and with its counts for the rows that have not changed.
 func withCounts(form, earlier string) string {
 	counts := map[string]string{}
 	for _, row := range passedIn.FindAllStringSubmatch(earlier, -1) {

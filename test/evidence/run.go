@@ -16,12 +16,12 @@ import (
 	"strings"
 )
 
-// outcome is what became of a test with its subtests.
+// outcome is the result of a test with its subtests.
 type outcome struct {
 	Passed, Skipped int
-	// Failed are the names of what failed.
+	// Failed are the names of the failed tests.
 	Failed []string
-	// Counted are the cases that a test has counted itself, such as "404 vectors": the rest of its lines "counted: ".
+	// Counted are the cases that a test has counted itself, such as "404 vectors". They follow "counted: " in its output.
 	Counted []string
 }
 
@@ -30,8 +30,8 @@ type event struct{ Action, Test, Output string }
 
 var countedLine = regexp.MustCompile(`^\s+\w+\.go:\d+: counted: (.+)\n$`)
 
-// outcomes reads the output of go test -json. A test with subtests is counted by them. Stories are counted together for all
-// shapes. What tests say that fail is written to reasons.
+// outcomes reads the output of go test -json. A test with subtests counts as its subtests. Stories are counted together for all shapes. The
+// output of failed tests is written to reasons.
 func outcomes(r io.Reader, reasons io.Writer) (map[string]*outcome, error) {
 	ended, counted, parents, said := map[string]string{}, map[string][]string{}, map[string]bool{}, map[string][]string{}
 	lines := bufio.NewScanner(r)
@@ -88,7 +88,7 @@ func outcomes(r io.Reader, reasons io.Writer) (map[string]*outcome, error) {
 	return found, lines.Err()
 }
 
-// topOf is the function of a test, or the story without its shape.
+// topOf returns the function of a test, or the story without its shape.
 func topOf(name string) string {
 	steps := strings.Split(name, "/")
 	if steps[0] != storiesTest {
@@ -100,7 +100,7 @@ func topOf(name string) string {
 	return storiesTest + "/" + steps[2]
 }
 
-// runs are the commands that run tests: one for each package, and one for stories.
+// runs returns the commands that run tests: one for each package, and one for stories.
 func runs(tests []aTest) map[string][]aTest {
 	grouped := map[string][]aTest{}
 	for _, t := range tests {
@@ -146,8 +146,8 @@ func command(root string, tests []aTest) (folder string, args []string) {
 	return module, []string{"test", "-count=1", "-timeout", "60m", "-run", pattern, inside}
 }
 
-// runTests runs tests without a network, and returns their outcomes. Results of the same commit are kept in a folder, if it has a
-// name, and used again.
+// runTests runs tests without a network, and returns their outcomes. If folder is not empty, the results of a commit are kept in it and used
+// again.
 func runTests(ctx context.Context, root, kept, commit string, tests []aTest) (map[aTest]*outcome, error) {
 	found := map[aTest]*outcome{}
 	grouped := runs(tests)
@@ -181,7 +181,7 @@ func resultsOf(ctx context.Context, folder string, args []string, kept, name str
 	}
 	c := exec.CommandContext(ctx, "go", slices.Insert(slices.Clone(args), 1, "-json")...)
 	c.Dir = folder
-	// In CI nothing is skipped because a program is missing.
+	// In CI no test is skipped because of a missing program.
 	c.Env = append(os.Environ(), "CI=true", "GOPROXY=off")
 	c.Stderr = os.Stderr
 	output, err := c.StdoutPipe()
@@ -212,7 +212,7 @@ func resultsOf(ctx context.Context, folder string, args []string, kept, name str
 	return by, nil
 }
 
-// broken says which claims do not hold: a test of them failed, was skipped as a whole, or did not run.
+// broken returns the claims that do not hold, because a test failed, was skipped as a whole, or did not run.
 func broken(root string, claims []claim, found map[aTest]*outcome) []string {
 	var findings []string
 	for _, c := range claims {

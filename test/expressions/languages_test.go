@@ -1,5 +1,5 @@
-// Package expressions compares what expressions of sync patches cost with languages that are made to be embedded, on what
-// those can say. It is a module of its own, so that the platform does not depend on them.
+// Package expressions compares the cost of expressions in sync patches with languages that are made to be embedded, for tasks that all of them
+// can express. It is a module of its own, so that the platform does not depend on them.
 package expressions
 
 import (
@@ -15,7 +15,7 @@ import (
 	"management.platform.sh/shared/syncpatch"
 )
 
-// said is the same thing in three languages, for each of thirty images.
+// said is the same expression in three languages, for each of thirty images.
 var said = []struct{ name, javascript, cel, expr string }{
 	{
 		"replace", `value.replace("docker.io/", "registry.internal/")`,
@@ -32,8 +32,8 @@ var said = []struct{ name, javascript, cel, expr string }{
 
 const image = "docker.io/library/nginx:1.25"
 
-// BenchmarkLanguages is one expression for thirty values. Ours is the whole evaluation of an object, with its copies,
-// limits and trace; the others are calls of a compiled program.
+// BenchmarkLanguages evaluates one expression for thirty values. For our language it measures the whole evaluation of an object, with its
+// copies, limits and trace; for the other languages it measures calls of a compiled program.
 func BenchmarkLanguages(b *testing.B) {
 	for _, s := range said {
 		b.Run(s.name, func(b *testing.B) {

@@ -1,5 +1,5 @@
-// Package gateway_test runs NGINX, as it stands in front of the functions on Knative, with the routes that are generated from the
-// catalog. It depends on none of the code, so that it tests the files as they are deployed. Source: ADR-0010.
+// Package gateway_test runs NGINX, as it stands in front of the functions on Knative, with the routes that are generated from the catalog. It
+// imports no code of the project, so that it tests the files as they are deployed. Source: ADR-0010.
 package gateway_test
 
 import (
@@ -23,8 +23,8 @@ import (
 
 const root = "../.."
 
-// gateway starts NGINX with infra/nginx in front of an ingress, and returns its address. Only addresses and the certificate differ from
-// what is deployed.
+// gateway starts NGINX with infra/nginx in front of an ingress, and returns its address. Only the addresses and the certificate differ from a
+// deployment.
 func gateway(t *testing.T, ingress string) string {
 	t.Helper()
 	program, err := exec.LookPath("nginx")
@@ -90,8 +90,8 @@ func gateway(t *testing.T, ingress string) string {
 	}
 }
 
-// NGINX with the generated routes sends each route of the table to its function, everything else to the one that answers those, and
-// each part of a response when it is sent.
+// NGINX with the generated routes sends each route of the table to its function, and other paths to the function for unknown paths. It passes
+// on each part of a response as soon as the part arrives.
 func TestGateway(t *testing.T) {
 	t.Parallel()
 	more := make(chan struct{})

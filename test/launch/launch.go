@@ -1,5 +1,4 @@
-// Package launch builds programs for tests: the local runner, which it starts in a process of its own for those that put load on it,
-// and kubectl.
+// Package launch builds the local runner and kubectl for tests. It starts the runner in a process of its own, for tests that put load on it.
 package launch
 
 import (
@@ -22,9 +21,9 @@ import (
 )
 
 const (
-	// readyWithin is how long a runner may take until it is ready.
+	// readyWithin is the time within which a runner must be ready.
 	readyWithin = 30 * time.Second
-	// stopWithin is how long it may take to drain.
+	// stopWithin is the time within which a runner must drain.
 	stopWithin = 30 * time.Second
 )
 
@@ -75,8 +74,8 @@ type Runner struct {
 	ended   chan struct{}
 }
 
-// Start builds the local runner, starts it on a data folder with free ports and waits until it is ready. LogFile receives what
-// it logs. Variables are settings, as NAME=value; it has no others.
+// Start builds the local runner, starts it on a data folder with free ports and waits until it is ready. It logs to logFile. Variables are its
+// only settings, as NAME=value.
 func Start(ctx context.Context, folder, logFile string, variables ...string) (*Runner, error) {
 	program := filepath.Join(folder, "runner")
 	if err := Build(ctx, program); err != nil {
@@ -85,7 +84,7 @@ func Start(ctx context.Context, folder, logFile string, variables ...string) (*R
 	return StartProgram(ctx, []string{program}, folder, logFile, variables...)
 }
 
-// Build builds the local runner. Flags are those of go build.
+// Build builds the local runner with flags of go build.
 func Build(ctx context.Context, program string, flags ...string) error {
 	build := exec.CommandContext(ctx, "go", append(append([]string{"build"}, flags...), "-o", program, "management.platform.sh/local")...)
 	build.Stderr = os.Stderr
@@ -95,7 +94,7 @@ func Build(ctx context.Context, program string, flags ...string) error {
 	return nil
 }
 
-// StartProgram is Start with a runner that is built already. Program is its path and the first of its arguments.
+// StartProgram is like Start for a runner that is already built. Program is its path and its first arguments.
 func StartProgram(ctx context.Context, program []string, folder, logFile string, variables ...string) (*Runner, error) {
 	log, err := os.OpenFile(logFile, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
@@ -164,9 +163,9 @@ func (r *Runner) ready(ctx context.Context) error {
 	}
 }
 
-// Stop ends the runner. It may drain for a while, and is killed after that.
+// Stop ends the runner. A runner that does not drain in time is killed.
 func (r *Runner) Stop() {
-	// It fails for a process that has ended by itself.
+	// The signal fails if the process has already ended.
 	_ = r.process.Signal(syscall.SIGTERM)
 	select {
 	case <-r.ended:
@@ -176,11 +175,11 @@ func (r *Runner) Stop() {
 	}
 }
 
-// KeyFile is the file with the key of an admin.
+// KeyFile returns the path of the file with the key of an admin.
 func (r *Runner) KeyFile() string { return filepath.Join(r.folder, "admin.key") }
 
-// Redis returns the URL of the Redis that the runner has started. Empty: this machine has no redis-server, and the state is in
-// the process.
+// Redis returns the URL of the Redis that the runner has started. Empty: this machine has no redis-server, and the state is in the process of
+// the runner.
 func (r *Runner) Redis() secret.String {
 	socket := filepath.Join(r.folder, "redis", "redis.sock")
 	if _, err := os.Stat(socket); err != nil {
@@ -189,7 +188,7 @@ func (r *Runner) Redis() secret.String {
 	return secret.String("unix://" + socket)
 }
 
-// withoutPlatform is the environment without the settings of the API: they would reach another state.
+// withoutPlatform returns the environment without the settings of the API, which could name another state.
 func withoutPlatform(environment []string) []string {
 	var kept []string
 	for _, each := range environment {
@@ -200,7 +199,7 @@ func withoutPlatform(environment []string) []string {
 	return kept
 }
 
-// RequireLoopback refuses to put load on other machines, and to send them a bearer token in clear.
+// RequireLoopback returns an error for an address of another machine: tests must not put load on it, or send it a bearer token in clear.
 func RequireLoopback(server string) error {
 	parsed, err := url.Parse(server)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"management.platform.sh/shared/limits"
 )
 
-// answerRows are the limits of the answer to a request that is refused.
+// answerRows are the limits of the answer to a refused request.
 var answerRows = map[string]row{
 	"faults": {fmt.Sprintf("%d faults", limits.Faults), func(t *testing.T) {
 		w := newWorld(t, nil)
@@ -137,5 +137,5 @@ var answerRows = map[string]row{
 	}},
 }
 
-// others matches what a message says of the faults that it does not name.
+// others matches the count of the faults that a message does not name.
 var others = regexp.MustCompile(`, and (\d+) more\]$`)

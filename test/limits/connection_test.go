@@ -15,7 +15,7 @@ import (
 	"management.platform.sh/shared/settings"
 )
 
-// connect opens a connection and sends a text.
+// connect opens a connection and sends a text on it.
 func (w *world) connect(t *testing.T, text string) net.Conn {
 	t.Helper()
 	conn, err := net.Dial("tcp", w.server.Listener.Addr().String())
@@ -32,7 +32,7 @@ func (w *world) connect(t *testing.T, text string) net.Conn {
 	return conn
 }
 
-// lasts fails the test if something ended long before its time. How long after it something ends says more of the machine.
+// lasts fails the test if something ended long before its time. A late end is not checked, because it depends on the load of the machine.
 func lasts(t *testing.T, what string, began time.Time, limit time.Duration) {
 	t.Helper()
 	if took := time.Since(began); took < limit*9/10 {
@@ -40,7 +40,7 @@ func lasts(t *testing.T, what string, began time.Time, limit time.Duration) {
 	}
 }
 
-// connectionRows are the limits of connections, and of who is not authenticated.
+// connectionRows are the limits of connections and of unauthenticated requests.
 var connectionRows = map[string]row{
 	"head-duration": {limits.HeadDuration.String(), func(t *testing.T) {
 		w := newWorld(t, nil)
@@ -73,7 +73,7 @@ var connectionRows = map[string]row{
 			t.Fatalf("%+v, %v", got, err)
 		}
 		_ = got.Body.Close()
-		// Nothing more comes, and the connection ends.
+		// No more bytes arrive, and the connection ends.
 		if _, err := io.Copy(io.Discard, reader); err != nil {
 			t.Error(err)
 		}
@@ -81,7 +81,7 @@ var connectionRows = map[string]row{
 	}},
 	"write-duration": {limits.WriteDuration.String(), func(t *testing.T) {
 		w := newWorld(t, nil)
-		// The list is larger than what the system keeps for a client that does not read.
+		// The list is larger than the buffers of the system for a client that does not read.
 		for i := range 60 {
 			if got := w.send(annotated(fmt.Sprint("large-", i), limits.AnnotationBytes)); got.status != http.StatusCreated {
 				t.Fatalf("%d %.500s", got.status, got.body)
@@ -94,13 +94,13 @@ var connectionRows = map[string]row{
 		lasts(t, "the list", began, limits.WriteDuration)
 	}},
 	"idle-duration": {limits.IdleDuration.String(), func(t *testing.T) {
-		// Go's server closes idle connections. It is two minutes too long for a test.
+		// Go's server closes idle connections after two minutes, which is too long for a test.
 		if got := newWorld(t, nil).server.Config.IdleTimeout; got != limits.IdleDuration {
 			t.Errorf("idle connections stay for %v", got)
 		}
 	}},
 	"streams": {"100 requests", func(t *testing.T) {
-		// Go's server announces the number to its clients, and resets the streams of those who do not care.
+		// Go's server announces the number to its clients, and resets the excess streams of clients that ignore it.
 		if got := newWorld(t, nil).server.Config.HTTP2.MaxConcurrentStreams; got != 100 {
 			t.Errorf("a client may have %d requests open", got)
 		}
@@ -108,7 +108,7 @@ var connectionRows = map[string]row{
 	"authentications": {
 		fmt.Sprintf("three quarters of the connections: %d, %d from one address", settings.DefaultPoolSize*3/4, settings.DefaultPoolSize/2),
 		func(t *testing.T) {
-			// Of four connections, three authenticate, and two for one address.
+			// Four connections exist. Three of them can authenticate at a time, and two for one address.
 			c := newCrowd(t, fairness.Authentications, func(from string) request { return request{from: from, bearer: guess, path: own} }, map[string]string{settings.RedisPoolSize: "4"})
 			c.begin(t, "127.0.0.1", 1, 0)
 			c.begin(t, "127.0.0.1", 2, 0)
@@ -143,7 +143,7 @@ var connectionRows = map[string]row{
 	}},
 }
 
-// rated tries a rate of one request a second, of which some come at once. Others are served meanwhile.
+// rated tries a rate of one request a second with a burst. Other callers are served meanwhile.
 func rated(t *testing.T, setting string, one request, status int, text string, other request) {
 	t.Helper()
 	w := newWorld(t, map[string]string{setting: "1"})
@@ -151,7 +151,7 @@ func rated(t *testing.T, setting string, one request, status int, text string, o
 	for n := 1; ; n++ {
 		got := w.send(one)
 		if got.status == status {
-			// Meanwhile, more tokens have come.
+			// In the meantime, the bucket has received more tokens.
 			if most := limits.RateBurst + int(time.Since(began).Seconds()) + 1; n > most {
 				t.Fatalf("%d requests are served; the limit is %d", n, most)
 			}

@@ -1,6 +1,6 @@
-// Package limits_test has a case for each row of the table of limits: what is just below a bound and at it is served, and what is
-// above it is refused with the status, the field, the limit and the value found, before anything is written. The cases send
-// requests to the whole catalog over a real state. Source: ADR-0020.
+// Package limits_test has a case for each row of the table of limits. A request just below or at a bound is served. A request above the bound
+// is refused with the status, the field, the limit and the value found, before anything is written. The cases send requests to the whole
+// catalog over a real state. Source: ADR-0020.
 package limits_test
 
 import (
@@ -22,10 +22,9 @@ import (
 
 // row is the case of one limit.
 type row struct {
-	// bound is what the table must say, made from the constants that the code uses. Settings are compared with their defaults
-	// instead.
+	// bound is the expected text of the table, made from the constants in the code. Settings are compared with their defaults instead.
 	bound string
-	// try tries what is below, at and above the bound.
+	// try sends requests below, at and above the bound.
 	try func(t *testing.T)
 }
 
@@ -66,7 +65,7 @@ func TestRows(t *testing.T) {
 	}
 }
 
-// The table says what the constants and the settings say.
+// The table agrees with the constants and the settings.
 func TestBounds(t *testing.T) {
 	t.Parallel()
 	for _, limit := range limits.List {
@@ -83,7 +82,7 @@ func TestBounds(t *testing.T) {
 			continue
 		}
 		number, _, _ := strings.Cut(limit.Bound, ";")
-		// The setting has Mi where the table has MiB.
+		// The setting uses the unit Mi, the table MiB.
 		value := strings.NewReplacer(" ", "", "iB", "i").Replace(number)
 		if want := settings.List[i].Default; want == "" || value != want && !strings.HasPrefix(number, want+" ") && (want != "0" || number != "no limit") {
 			t.Errorf("the bound of %s is %q; the default of %s is %q", limit.Name, limit.Bound, limit.Setting, want)
@@ -108,10 +107,10 @@ type sized struct {
 	limit int
 	// ask returns a request of a size. The world has a key alice, of user alice.
 	ask func(n int) request
-	// status is that of a request above the limit, and field the field that the answer names: in a cause, if it is not empty.
+	// status is the status of a request above the limit. field is the field in a cause of the answer, unless it is empty.
 	status int
 	field  string
-	// says are parts of the answer. Empty: the size found and the limit.
+	// says are texts in the answer. Empty: the size found and the limit.
 	says []string
 }
 
@@ -138,7 +137,7 @@ func (s sized) try(t *testing.T) {
 	}
 }
 
-// answer is what came back.
+// answer is the response to a request.
 type answer struct {
 	status int
 	header http.Header
@@ -155,7 +154,7 @@ func (a answer) decoded(t *testing.T) metav1.Status {
 	return found
 }
 
-// wants fails the test if a refusal does not name a field and say some texts.
+// wants fails the test if a refusal does not name a field or does not contain some texts.
 func (a answer) wants(t *testing.T, field string, says ...string) {
 	t.Helper()
 	status := a.decoded(t)
@@ -176,7 +175,7 @@ func (a answer) wants(t *testing.T, field string, says ...string) {
 	}
 }
 
-// bytes writes a size as the table does.
+// bytes returns a size in the form of the table.
 func bytes(n int) string {
 	switch {
 	case n >= 1<<20 && n%(1<<20) == 0:
@@ -188,16 +187,16 @@ func bytes(n int) string {
 	}
 }
 
-// request is one request. The zero values are alice's key, GET, JSON and the usual address.
+// request is one request. Zero values mean alice's key, GET, JSON and the usual address.
 type request struct {
 	bearer, method, path, kind, body, from string
 	header                                 map[string]string
 }
 
-// Bearers other than the names of keys.
+// Bearers that are not names of keys.
 const (
 	anonymous = "no credential"
-	// guess is one that is not found at once while something is held.
+	// guess is a bearer token whose lookup waits while requests are held.
 	guess = "held"
 )
 

@@ -23,7 +23,7 @@ import (
 	"management.platform.sh/shared/state/store"
 )
 
-// deviceWorld is a world at which devices sign in.
+// deviceWorld is a world that serves the device authorization grant.
 func deviceWorld(t *testing.T) *world {
 	t.Helper()
 	w := newWorld(t, nil)
@@ -37,7 +37,7 @@ func deviceWorld(t *testing.T) *world {
 	return w
 }
 
-// askDevice asks for a code as a device does.
+// askDevice requests a device code.
 func (w *world) askDevice() answer {
 	w.t.Helper()
 	form := url.Values{"client_id": {oauth.ClientID}, "code_challenge": {strings.Repeat("a", 43)}, "code_challenge_method": {"S256"}}
@@ -46,22 +46,22 @@ func (w *world) askDevice() answer {
 	})
 }
 
-// metadata is a create request with metadata.
+// metadata returns a create request with metadata.
 func metadata(text string) request {
 	return request{method: http.MethodPost, path: keys, body: `{"metadata":{` + text + `}}`}
 }
 
-// spec is a create request with a spec.
+// spec returns a create request with a spec.
 func spec(text string) request {
 	return request{method: http.MethodPost, path: keys, body: `{"spec":{` + text + `}}`}
 }
 
-// annotated is a create request with annotations of a size.
+// annotated returns a create request with annotations of a size.
 func annotated(name string, size int) request {
 	return metadata(fmt.Sprintf(`"name":%q,"annotations":{"a":%q}`, name, strings.Repeat("x", size-1)))
 }
 
-// line makes a number of keys with a spec, each with the one before it, and one more, which is refused with a limit.
+// line makes a number of keys with a spec, each with the key before it. One more key is refused with a limit.
 func line(t *testing.T, length int, spec string, limit int) {
 	t.Helper()
 	w := newWorld(t, nil)
@@ -87,7 +87,7 @@ func line(t *testing.T, length int, spec string, limit int) {
 	got.wants(t, "status.lineage", fmt.Sprint(limit), fmt.Sprint(limit+1))
 }
 
-// objectRows are the limits of an object as it is stored, of what changes it, and of what one step reads.
+// objectRows are the limits of a stored object, of its changes, and of the reads of one step.
 var objectRows = map[string]row{
 	"json-patch-operations": {fmt.Sprintf("%d operations", limits.PatchOperations), func(t *testing.T) {
 		sized{limit: limits.PatchOperations, status: http.StatusRequestEntityTooLarge, ask: func(n int) request {
@@ -99,7 +99,7 @@ var objectRows = map[string]row{
 	}},
 	"json-patch-nested-bytes": {bytes(limits.PatchNestedBytes), func(t *testing.T) {
 		w := newWorld(t, nil)
-		// A text within so many lists counts once for each of them, and so does the operation around them.
+		// A text within so many lists counts once for each list, and once for the operation around them.
 		ask := func(size int) request {
 			const levels = 32
 			text := strings.Repeat("[", levels) + `"` + strings.Repeat("x", size/(levels+2)) + `"` + strings.Repeat("]", levels)
@@ -185,7 +185,7 @@ var objectRows = map[string]row{
 		got.wants(t, "metadata.managedFields", fmt.Sprint(limits.Managers+1), fmt.Sprint(limits.Managers))
 	}},
 	"lineage-bounds": {fmt.Sprintf("%d keys", limits.LineageBounds), func(t *testing.T) {
-		// The first key ends, but is not bound to the one that made it.
+		// The first key ends, but is not bound to the key that made it.
 		line(t, limits.LineageBounds+1, `"ttl":3600`, limits.LineageBounds)
 	}},
 	"lineage": {fmt.Sprintf("%d keys", limits.Lineage), func(t *testing.T) {
@@ -403,8 +403,8 @@ var objectRows = map[string]row{
 	}},
 	"list-pages": {fmt.Sprintf("%d pages", limits.ListPages), func(t *testing.T) {
 		w := newWorld(t, nil)
-		// Each of these objects is larger than a page. The keys that alice has already come before them, one in the first page of
-		// a list with limit=1, and the rest in another one.
+		// Each of these objects is larger than a page. The existing keys of alice come before them: one on the first page of a list with
+		// limit=1, and the rest on another page.
 		rule := `{"verbs":["%d` + strings.Repeat("v", 12_000) + `"]}`
 		large := 0
 		add := func() {
@@ -529,7 +529,7 @@ var objectRows = map[string]row{
 	"log-bytes": {bytes(limits.LogBytes), func(t *testing.T) {
 		w := newWorld(t, nil)
 		first := w.version(t)
-		// At their size and with what the log has besides them, so many events would fill it.
+		// So many events of this size, together with the other events of the log, would fill the log.
 		const size = 200_000
 		const fits = limits.LogBytes/size - 50
 		for range fits {
@@ -593,7 +593,7 @@ var objectRows = map[string]row{
 		if len(below) != 1 {
 			t.Fatalf("below: %+v", below)
 		}
-		// What a record has besides the object is less than 2 KiB.
+		// A record has less than 2 KiB in addition to the object.
 		left := limits.PageBytes - below[0].bytes
 		add(left - 2048)
 		if at := list(); len(at) != 1 {
@@ -650,7 +650,7 @@ var quotaRows = map[string]row{
 			t.Fatalf("above: %d %.500s", got.status, got.body)
 		}
 		got.wants(t, "", "the quota of user:alice for ownedaccesskeys is used up", fmt.Sprintf("the limit is %d", size))
-		// The answer says what is used and what the object adds.
+		// The answer names the used bytes and the bytes that the object adds.
 		numbers := usedAndAdded.FindStringSubmatch(got.decoded(t).Message)
 		if numbers == nil {
 			t.Fatalf("%s", got.body)
@@ -676,7 +676,7 @@ var quotaRows = map[string]row{
 	}},
 }
 
-// version is the present resourceVersion of the access keys.
+// version returns the current resourceVersion of the access keys.
 func (w *world) version(t *testing.T) string {
 	t.Helper()
 	var list metav1.List
@@ -687,7 +687,7 @@ func (w *world) version(t *testing.T) string {
 	return list.ResourceVersion
 }
 
-// usedAndAdded are the numbers in the refusal of a quota of bytes.
+// usedAndAdded matches the numbers in the refusal of a quota of bytes.
 var usedAndAdded = regexp.MustCompile(`: (\d+) bytes, .* this write adds (\d+)`)
 
 // count lists a resource without a limit, and returns the number of its items.

@@ -12,7 +12,7 @@ import (
 	"management.platform.sh/shared/settings"
 )
 
-// evaluating is an evaluation of expressions, each at a path of its own. The object has the first path.
+// evaluating returns an evaluation of expressions, each at a path of its own. The object has only the first path.
 func evaluating(expressions ...string) request {
 	var patches []model.SyncPatch
 	for i, text := range expressions {
@@ -25,7 +25,7 @@ func evaluating(expressions ...string) request {
 	return request{method: http.MethodPost, path: evaluations, body: string(body)}
 }
 
-// alike returns an expression a number of times.
+// alike returns a list with an expression a number of times.
 func alike(n int, expression string) []string {
 	all := make([]string, n)
 	for i := range all {
@@ -34,7 +34,7 @@ func alike(n int, expression string) []string {
 	return all
 }
 
-// evaluated tries expressions that a limit of a world stops, and ones that it does not. Says is what the error says.
+// evaluated tries expressions that a limit of a world stops, and expressions that it does not stop. Says is the expected text of the error.
 func evaluated(set map[string]string, below []string, above, says string) func(*testing.T) {
 	return func(t *testing.T) {
 		w := newWorld(t, set)
@@ -120,7 +120,7 @@ var patchRows = map[string]row{
 	)},
 	"patch-trace-bytes": {bytes(limits.PatchTraceBytes), func(t *testing.T) {
 		w := newWorld(t, patient)
-		// A match has its path, with the name of the field and a number, and the values before and after it.
+		// A match contains its path, with the name of the field and a number, and the values before and after the patch.
 		const name, number = 1017, 7
 		trace := func(matches int) (listed int, omitted int32) {
 			got := w.send(request{method: http.MethodPost, path: evaluations, body: fmt.Sprintf(

@@ -12,18 +12,18 @@ import (
 	"management.platform.sh/shared/settings"
 )
 
-// The requests of each class that stay under way until they are released, of a user.
+// The requests of a user in each class. They stay under way until they are released.
 var (
 	slowGet  = func(user string) request { return request{bearer: user, path: keys + "/held"} }
 	slowList = func(user string) request { return request{bearer: user, path: keys} }
-	// slowCreate has a large body.
+	// slowCreate returns a create with a large body.
 	slowCreate = func(user string) request {
 		return request{
 			bearer: user, method: http.MethodPost, path: keys,
 			body: fmt.Sprintf(`{"metadata":{"generateName":"held-","annotations":{"a":%q}}}`, strings.Repeat("x", limits.LargeBodyBytes)),
 		}
 	}
-	// slowEvaluation runs until its client leaves.
+	// slowEvaluation returns an evaluation that runs until its client disconnects.
 	slowEvaluation = func(user string) request {
 		return request{
 			bearer: user, method: http.MethodPost, path: evaluations,
@@ -39,7 +39,7 @@ var (
 	patient = map[string]string{settings.PatchExpressionTime: "25s", settings.PatchObjectTime: "25s"}
 )
 
-// with returns settings with more of them.
+// with returns settings with further settings.
 func with(more ...string) map[string]string {
 	all := map[string]string{}
 	for name, value := range patient {
@@ -51,7 +51,7 @@ func with(more ...string) map[string]string {
 	return all
 }
 
-// crowd is many requests that are under way.
+// crowd is a number of requests that are under way.
 type crowd struct {
 	w       *world
 	class   fairness.Class
@@ -71,14 +71,14 @@ func newCrowd(t *testing.T, class fairness.Class, request func(string) request, 
 	return c
 }
 
-// begin begins a request of a user, and waits until so many are under way and so many wait.
+// begin begins a request of a user, and waits until the given numbers of requests are under way and wait.
 func (c *crowd) begin(t *testing.T, user string, taken, waiting int) {
 	t.Helper()
 	c.all = append(c.all, c.w.begin(c.request(user)))
 	c.w.places(t, c.class, taken, waiting)
 }
 
-// next lets the first request end, after which the one that waits has its place.
+// next lets the first request end. A waiting request then gets its place.
 func (c *crowd) next(t *testing.T, taken, waiting int) {
 	t.Helper()
 	c.all[0].leave()
@@ -86,7 +86,7 @@ func (c *crowd) next(t *testing.T, taken, waiting int) {
 	c.w.places(t, c.class, taken, waiting)
 }
 
-// total tries a limit of 3 places in the process: the fourth request waits, whoever sends it, until another one ends.
+// total tries a limit of 3 places in the process: the fourth request, from any caller, waits until another request ends.
 func total(class fairness.Class, request func(string) request, set ...string) func(*testing.T) {
 	return func(t *testing.T) {
 		c := newCrowd(t, class, request, with(set...))
@@ -98,7 +98,7 @@ func total(class fairness.Class, request func(string) request, set ...string) fu
 	}
 }
 
-// perCaller tries a limit of 2 places of a caller: the third request waits, and others do not.
+// perCaller tries a limit of 2 places for a caller: the third request of the caller waits, and requests of other callers do not.
 func perCaller(class fairness.Class, request func(string) request, set ...string) func(*testing.T) {
 	return func(t *testing.T) {
 		c := newCrowd(t, class, request, with(set...))
@@ -110,7 +110,7 @@ func perCaller(class fairness.Class, request func(string) request, set ...string
 	}
 }
 
-// waiting tries the length of a queue, where one caller has so many places.
+// waiting tries the length of a queue. One caller has the given number of places.
 func waiting(class fairness.Class, request func(string) request, places, queue int, set ...string) func(*testing.T) {
 	return func(t *testing.T) {
 		c := newCrowd(t, class, request, with(set...))
@@ -126,7 +126,7 @@ func waiting(class fairness.Class, request func(string) request, places, queue i
 			t.Fatalf("%d %s", got.status, got.body)
 		}
 		got.wants(t, "", "too many "+class.String()+" of user:alice", fmt.Sprintf("the limits are %d and %d", places, queue))
-		// The queue of one caller does not keep another one from a place, or from waiting for its turn.
+		// The queue of one caller does not keep another caller from a place or from a queue.
 		if class == fairness.Heavy && places == max(1, runtime.GOMAXPROCS(0)-1) {
 			c.begin(t, "bob", places, queue+1)
 		} else {
@@ -135,7 +135,7 @@ func waiting(class fairness.Class, request func(string) request, places, queue i
 	}
 }
 
-// evaluationsAtATime tries a limit of 3 places, and one more for a caller who has had no long evaluation: the fifth waits.
+// evaluationsAtATime tries a limit of 3 places, plus one for a caller without a long evaluation so far: the fifth evaluation waits.
 func evaluationsAtATime(t *testing.T) {
 	c := newCrowd(t, fairness.Evaluations, slowEvaluation, with(settings.PatchWorkers, "3"))
 	c.begin(t, "alice", 1, 0)
@@ -147,7 +147,7 @@ func evaluationsAtATime(t *testing.T) {
 	c.next(t, 4, 1)
 }
 
-// watches tries a limit of two watches, of these users; the third one is refused with a text.
+// watches tries a limit of two watches, from these users. The third watch is refused with a text.
 func watches(setting, text string, users ...string) func(*testing.T) {
 	return func(t *testing.T) {
 		c := newCrowd(t, fairness.Watches, watched, map[string]string{setting: "2"})
@@ -158,7 +158,7 @@ func watches(setting, text string, users ...string) func(*testing.T) {
 			t.Fatalf("%d %s", got.status, got.body)
 		}
 		got.wants(t, "", text)
-		// The objects that they begin with have been sent, so the open watches are no large lists any more.
+		// The initial objects have been sent, so the open watches no longer count as large lists.
 		c.w.places(t, fairness.Lists, 0, 0)
 		c.next(t, 1, 0)
 		c.begin(t, users[2], 2, 0)
@@ -169,7 +169,7 @@ var placeRows = map[string]row{
 	"kubeconfigs": {
 		fmt.Sprintf("%d kubeconfigs, %d of one caller; others wait", settings.Default().Shares.Requests/2, settings.Default().Shares.RequestsPerCaller/2),
 		func(t *testing.T) {
-			// Of six requests, three render kubeconfigs, and two of them for one caller. Other requests have their places.
+			// Three of six requests render kubeconfigs, two of them for one caller. Other requests keep their places.
 			c := newCrowd(t, fairness.Kubeconfigs, slowKubeconfig, map[string]string{settings.MaxRequests: "6", settings.MaxRequestsPerCaller: "4"})
 			c.begin(t, "alice", 1, 0)
 			c.begin(t, "alice", 2, 0)
@@ -238,7 +238,7 @@ var placeRows = map[string]row{
 		}
 		c.begin(t, users[places%len(users)], places, 1)
 		c.next(t, places, 0)
-		// A long query is as heavy as a large body, and a short one is not.
+		// A long query counts like a large body. A short query does not.
 		long := func(n int) request {
 			return request{bearer: "root", path: own + "?unknown=" + strings.Repeat("x", n-len("unknown="))}
 		}
@@ -248,7 +248,7 @@ var placeRows = map[string]row{
 		waits := c.w.begin(long(limits.LargeQueryBytes + 1))
 		c.w.places(t, fairness.Heavy, places, 1)
 		waits.leave()
-		// And so is a long head.
+		// A long head counts like a large body, too.
 		waits = c.w.begin(request{bearer: "root", path: own, header: map[string]string{"X-Long": strings.Repeat("x", limits.LargeHeadBytes)}})
 		c.w.places(t, fairness.Heavy, places, 1)
 		waits.leave()
@@ -256,7 +256,7 @@ var placeRows = map[string]row{
 	"waiting-heavy": {
 		fmt.Sprintf("%d requests", limits.WaitingLarge),
 		func(t *testing.T) {
-			// A large body would wait for a place of its own class first.
+			// A large body would first wait for a place of its own class.
 			query := "?unknown=" + strings.Repeat("x", limits.LargeQueryBytes)
 			held := func(user string) request { return request{bearer: user, path: keys + "/held" + query} }
 			waiting(fairness.Heavy, held, max(1, max(1, runtime.GOMAXPROCS(0)-1)/2), limits.WaitingLarge, settings.MaxRequestsPerCaller, "200")(t)

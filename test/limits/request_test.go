@@ -33,17 +33,17 @@ func counted(n int, text string) string {
 	return all.String()
 }
 
-// ignored is a create request with fields that the server does not know, and ignores.
+// ignored returns a create request with unknown fields, which the server ignores.
 func ignored(body string) request {
 	return request{method: http.MethodPost, path: keys + "?fieldValidation=Ignore", body: body}
 }
 
-// yaml is a create request in YAML with fields that the server does not know, and ignores.
+// yaml returns a create request in YAML with unknown fields, which the server ignores.
 func yaml(body string) request {
 	return request{method: http.MethodPost, path: keys + "?fieldValidation=Ignore", kind: "application/yaml", body: body}
 }
 
-// values is an object with that many values.
+// values returns an object with that many values.
 func values(n int) string {
 	// The object, the list of lists, and lists.
 	const size = 1000
@@ -55,7 +55,7 @@ func values(n int) string {
 	return `{"x":[` + strings.Join(append(lists, "["+repeat(left-1, "1")+"]"), ",") + `]}`
 }
 
-// padded is a body of a size.
+// padded returns a body of a size.
 func padded(n int) string { return `{"x":"` + strings.Repeat("x", n-len(`{"x":""}`)) + `"}` }
 
 var requestRows = map[string]row{
@@ -77,7 +77,7 @@ var requestRows = map[string]row{
 	}},
 	"header-lines": {fmt.Sprintf("%d lines", limits.HeaderLines), func(t *testing.T) {
 		sized{limit: limits.HeaderLines, status: http.StatusRequestHeaderFieldsTooLarge, ask: func(n int) request {
-			// Three lines are there without asking: Authorization, User-Agent and Accept-Encoding.
+			// Every request has three lines: Authorization, User-Agent and Accept-Encoding.
 			header := map[string]string{}
 			for i := range n - 3 {
 				header[fmt.Sprintf("X-%d", i)] = "a"
@@ -159,7 +159,7 @@ var requestRows = map[string]row{
 			}
 			return err.Error()
 		}
-		// As many are read, and found to be no response.
+		// As many bytes are read, and they are not a response.
 		if below, above := ask(limits.SAMLElements), ask(limits.SAMLElements+1); below == above || below != ask(1) {
 			t.Errorf("%s, %s", below, above)
 		}
@@ -189,7 +189,7 @@ var requestRows = map[string]row{
 	}},
 	"yaml-resolved-bytes": {bytes(limits.BodyBytes), func(t *testing.T) {
 		w := newWorld(t, nil)
-		// How texts are counted is the codec's; here, what is resolved is half a list below the limit, or twice above it.
+		// The codec decides how texts are counted. Here, the resolved text is half a list below the limit, or twice the limit.
 		ask := func(size int) request {
 			text := "a: &a " + strings.Repeat("x", size/500) + "\nx: [" + repeat(499, "*a") + "]\n"
 			return yaml(text)
@@ -211,7 +211,7 @@ var requestRows = map[string]row{
 		}.try(t)
 	}},
 	"yaml-resolved-values": {fmt.Sprintf("%d values", limits.YAMLResolvedValues), func(t *testing.T) {
-		// Besides the values of the aliases there are those of the body, of "a" and "x" and of what fills it up.
+		// In addition to the values of the aliases there are the values of the body, of "a" and "x", and of the padding.
 		const each, aliases = 100, limits.YAMLResolvedValues/101 - 2
 		sized{
 			limit: limits.YAMLResolvedValues, status: http.StatusRequestEntityTooLarge,
@@ -247,7 +247,7 @@ var requestRows = map[string]row{
 		w.held.deadlines = make(chan time.Time, 1)
 		w.held.hold(false)
 		defer w.held.release()
-		// The deadline of the work is what the request asks for, and not more than the limit.
+		// The deadline of the work is the timeout of the request, and at most the limit.
 		for _, asked := range []time.Duration{limits.RequestDuration - time.Second, limits.RequestDuration, limits.RequestDuration + time.Second} {
 			began := time.Now()
 			p := w.begin(request{path: keys + "/held?timeout=" + asked.String()})

@@ -20,7 +20,7 @@ import (
 	"management.platform.sh/shared/signin/provider"
 )
 
-// signInRows are the cases about what a provider says of a person.
+// signInRows are the limits of the claims of a person from a provider.
 var signInRows = map[string]row{
 	"signin-groups": {fmt.Sprintf("%d groups", limits.SignInGroups), func(t *testing.T) {
 		for n, want := range atLimit(limits.SignInGroups) {
@@ -76,10 +76,10 @@ var signInRows = map[string]row{
 	}},
 }
 
-// atLimit yields a limit and the number after it, and whether that is above the limit.
+// atLimit returns a limit and the number after it, each with whether it is above the limit.
 func atLimit(limit int) map[int]bool { return map[int]bool{limit: false, limit + 1: true} }
 
-// says is a provider at which a person has signed in.
+// says is a provider that returns fixed claims of a person.
 type says struct {
 	person provider.Person
 	state  string
@@ -96,7 +96,7 @@ func (s *says) HandleCallback(context.Context, provider.Connector, provider.Resp
 
 func (s *says) EndSessionURL(context.Context, provider.Connector) (string, error) { return "", nil }
 
-// signIn signs a person in, and returns their user and whether something was left out.
+// signIn signs a person in. It returns their user, and whether claims were left out.
 func signIn(t *testing.T, person provider.Person) (user *model.User, left bool) {
 	t.Helper()
 	w := newWorld(t, nil)

@@ -46,13 +46,13 @@ const (
 // patience bounds every wait.
 const patience = time.Minute
 
-// world is the whole catalog, as a shell serves it, over a real state.
+// world serves the whole catalog over a real state, as a shell does.
 type world struct {
 	t      *testing.T
 	server *httptest.Server
-	// Observations of the metrics.
+	// Observations of the metrics in the process.
 	*observer
-	// held holds requests for the objects whose name begins with "held", and lists while lists are held.
+	// held holds requests for objects whose names begin with "held", and lists while lists are held.
 	held *held
 	// env is the environment of the process.
 	env *platform.Environment
@@ -168,7 +168,7 @@ func (w *world) ask(ctx context.Context, r request) (answer, error) {
 	return answer{got.StatusCode, got.Header, string(text)}, err
 }
 
-// written identifies what is stored: it differs after each write.
+// written returns a digest of the stored records. It differs after each write.
 func (w *world) written() string {
 	w.t.Helper()
 	var all []string
@@ -189,7 +189,7 @@ type pending struct {
 	got   chan answer
 }
 
-// begin sends a request and does not wait for the answer.
+// begin sends a request without waiting for the answer.
 func (w *world) begin(r request) *pending {
 	ctx, leave := context.WithCancel(w.t.Context())
 	p := &pending{leave: leave, got: make(chan answer, 1)}
@@ -217,15 +217,15 @@ func (p *pending) answer(t *testing.T) answer {
 	return answer{}
 }
 
-// held holds requests at the state.
+// held holds requests while they access the state.
 type held struct {
 	mu    sync.Mutex
 	lists bool
-	// free is closed when everything that is held may continue.
+	// free is closed when all held requests may continue.
 	free chan struct{}
-	// deadlines are those of the requests that were held. Nil: nobody asks for them.
+	// deadlines receives the deadlines of the held requests. Nil: they are not recorded.
 	deadlines chan time.Time
-	// pages are those that lists have read.
+	// pages are the pages that lists have read.
 	pages []page
 }
 
@@ -241,14 +241,14 @@ func (h *held) take() []page {
 	return pages
 }
 
-// hold begins to hold.
+// hold begins to hold requests.
 func (h *held) hold(lists bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.lists, h.free = lists, make(chan struct{})
 }
 
-// release lets everything continue.
+// release lets all held requests continue.
 func (h *held) release() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -256,7 +256,7 @@ func (h *held) release() {
 	h.lists, h.free = false, nil
 }
 
-// wait waits if something is held.
+// wait waits while the request must be held.
 func (h *held) wait(ctx context.Context, matches bool) error {
 	h.mu.Lock()
 	free := h.free
@@ -294,7 +294,7 @@ func (h holding) Get(ctx context.Context, name string) (store.Record, error) {
 
 func (h holding) GetByDigest(ctx context.Context, digest string) (store.Record, error) {
 	record, err := h.Store.GetByDigest(ctx, digest)
-	// Only guesses are not found.
+	// Only a guessed bearer token is not found.
 	if held := h.held.wait(ctx, errors.Is(err, store.ErrNotFound)); held != nil {
 		return store.Record{}, held
 	}
@@ -341,7 +341,7 @@ type observer struct {
 	*metrics.Metrics
 	mu             sync.Mutex
 	taken, waiting map[string]int
-	// changed has a value after a change.
+	// changed receives a value after a change.
 	changed chan struct{}
 }
 
@@ -349,7 +349,7 @@ func newObserver() *observer {
 	return &observer{Metrics: metrics.New(prometheus.NewRegistry()), taken: map[string]int{}, waiting: map[string]int{}, changed: make(chan struct{}, 1)}
 }
 
-// Places notes a change.
+// Places records the numbers of a class and signals the change.
 func (o *observer) Places(class string, taken, waiting int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -361,7 +361,7 @@ func (o *observer) Places(class string, taken, waiting int) {
 	}
 }
 
-// places waits until so many requests of a class have a place, and so many wait for one.
+// places waits until the given numbers of requests of a class have a place and wait for a place.
 func (o *observer) places(t *testing.T, class fairness.Class, taken, waiting int) {
 	t.Helper()
 	late := time.After(patience)
