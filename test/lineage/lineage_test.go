@@ -1,7 +1,7 @@
-// Package lineage_test compares what the platform accepts of credentials that were made with each other with a small model:
-// random trees of keys, tokens and kubeconfigs are made, narrowed, disabled, enabled, moved, capped and deleted with each
-// policy, while time passes and schedules run. Nothing that should be dead is accepted, and nothing that should live is
-// refused. What lives permits exactly what its own scope and those of its makers permit. Source: ADR-0021.
+// Package lineage_test compares the platform with a small model of credentials that were made with each other. Random trees of keys, tokens and
+// kubeconfigs are made, narrowed, disabled, enabled, moved, capped and deleted with each policy, while time passes and schedules run. No
+// credential that should be dead is accepted, and no credential that should live is refused. A live credential permits exactly what its own
+// scope and the scopes of its makers permit. Source: ADR-0021.
 package lineage_test
 
 import (
@@ -40,13 +40,13 @@ import (
 	"management.platform.sh/shared/state/store"
 )
 
-// root is an admin without a key, who does to credentials what others do not want.
+// root is an admin without a key, who changes and deletes the credentials of others.
 var root = identity.New(identity.Owner{Kind: identity.User, Name: "root"}, []string{identity.Admins})
 
-// rights are what a scope permits of the requests that the test knows, by their bits.
+// rights are the requests of the test that a scope permits, one bit each.
 type rights int
 
-// The requests: an instance in each of two projects, the instance of the kubeconfigs, and one that is permitted without a scope.
+// The requests: an instance in each of two projects, the instance of the kubeconfigs, and a request that is permitted only without a scope.
 const (
 	shop rights = 1 << iota
 	blog
@@ -71,7 +71,7 @@ func instance(project, name string) scope.Request {
 	}
 }
 
-// scopes are scopes with what they permit. Each is within those that permit more.
+// scopes are scopes with the rights that they permit. Each scope is within the scopes that permit more.
 var scopes = map[rights]*model.Scope{
 	all:               nil,
 	shop | dev | blog: {Projects: []model.ScopeProject{{Project: "shop"}, {Project: "blog"}}},
@@ -128,24 +128,24 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-// credential is what the model knows of a credential, and how it is used.
+// credential is a credential in the model, with what is needed to use it.
 type credential struct {
 	name, bearer string
-	// isToken and isKubeconfig tell those from keys.
+	// isToken and isKubeconfig are true for tokens and kubeconfigs, and false for keys.
 	isToken, isKubeconfig bool
 	maker                 *credential
-	// bounds are the credentials that bound it, and depth how many keys in a row bound each other.
+	// bounds are the credentials that bound it. depth is the number of keys in a row that bound each other.
 	bounds []*credential
 
-	// rights are those of the scope.
+	// rights are the rights of the scope.
 	rights            rights
 	disabled, deleted bool
 	created           time.Time
-	// ttl is 0 for none.
+	// ttl is the lifetime; 0 means none.
 	ttl time.Duration
-	// caller is who was authenticated with it last.
+	// caller is the caller of the last authentication with the credential.
 	caller *identity.Caller
-	// knownBound and knownRights are the model's values of then.
+	// knownBound and knownRights are the values of the model at that time.
 	knownBound  bool
 	knownRights rights
 }
@@ -159,7 +159,7 @@ func (c *credential) may() rights {
 	return may
 }
 
-// alone returns when a credential ends by itself.
+// alone returns the time at which a credential ends by itself.
 func (c *credential) alone(limit time.Duration) time.Time {
 	var end time.Time
 	if c.ttl > 0 {
@@ -171,7 +171,7 @@ func (c *credential) alone(limit time.Duration) time.Time {
 	return end
 }
 
-// end is alone, and not after the ends of those that bound it.
+// end returns the time at which a credential ends: by itself, or with a credential that bounds it.
 func (c *credential) end(limit time.Duration) time.Time {
 	end := c.alone(limit)
 	for _, each := range c.bounds {
@@ -191,12 +191,12 @@ func (c *credential) lives(now time.Time, limit time.Duration) bool {
 	return true
 }
 
-// binds reports whether what a key makes is bound to it.
+// binds reports whether the credentials that a key makes are bound to it.
 func (c *credential) binds(limit time.Duration) bool {
 	return c.rights != all || !c.end(limit).IsZero() || len(c.bounds) > 0
 }
 
-// madeBy reports whether a key is among those that led to a credential.
+// madeBy reports whether a key is in the lineage of a credential.
 func (c *credential) madeBy(key *credential) bool {
 	for maker := c.maker; maker != nil; maker = maker.maker {
 		if maker == key {
@@ -210,7 +210,7 @@ func (w *world) env(rt *rapid.T) *platform.Environment {
 	return w.processes[rapid.IntRange(0, 1).Draw(rt, "process")]
 }
 
-// accepts reports whether a process accepts a credential, and for what.
+// accepts reports whether a process accepts a credential, and for which rights.
 func (w *world) accepts(rt *rapid.T, env *platform.Environment, c *credential) (accepted bool, may rights) {
 	if c.isToken {
 		claims, scopes, err := issuer.Open(env).Verify(w.t.Context(), secret.String(c.bearer), issuer.Open(env).Audiences())
@@ -239,7 +239,7 @@ func (w *world) accepts(rt *rapid.T, env *platform.Environment, c *credential) (
 	return err == nil, may
 }
 
-// make makes a key, a token or a kubeconfig with a caller, and returns nil where that is refused.
+// make makes a key, a token or a kubeconfig as a caller. It returns nil if the request is refused.
 func (w *world) make(rt *rapid.T, env *platform.Environment, maker *credential) *credential {
 	w.made++
 	made := &credential{name: fmt.Sprint("c", w.made), maker: maker, created: w.now}
@@ -324,7 +324,7 @@ func (w *world) make(rt *rapid.T, env *platform.Environment, maker *credential) 
 	return made
 }
 
-// patch changes a key on behalf of an admin, and reports whether it is there.
+// patch changes a key on behalf of an admin, and reports whether the key exists.
 func (w *world) patch(rt *rapid.T, env *platform.Environment, c *credential, text string) bool {
 	_, err := resource.Patch(w.t.Context(), kinds.AccessKeys(env), resource.PatchInput{
 		Caller: root, Name: c.name, Type: resource.MergePatch, Patch: []byte(text),
@@ -333,7 +333,7 @@ func (w *world) patch(rt *rapid.T, env *platform.Environment, c *credential, tex
 		if c.lives(w.now, w.cap) {
 			rt.Fatalf("the key %s is gone", c.name)
 		}
-		// Another credential that bound it may come back, but not this one.
+		// Another credential that bounds it may work again, but not this one.
 		c.deleted = true
 		return false
 	}
@@ -376,9 +376,9 @@ func (w *world) check(rt *rapid.T, made []*credential) {
 	}
 }
 
-// A thief makes a tree of a thousand keys with a stolen one. Before the end of it, a list names all of them. With Foreground, none of
-// them is accepted after the answer, and the schedule leaves none. The bound of a request is far away, also on a busy machine. How long
-// that takes is logged. Source: ADR-0021.
+// A thief makes a tree of a thousand keys with a stolen key. Before the stolen key is deleted, a list names all of them. With the policy
+// Foreground, no key of the tree is accepted after the response, and the schedule leaves no key. The deletion stays far below the time limit of
+// a request, also on a busy machine. Its duration is logged. Source: ADR-0021.
 func TestStolenTree(t *testing.T) {
 	t.Parallel()
 	const branches = 20
@@ -568,8 +568,8 @@ func TestTrees(t *testing.T) {
 					rt.Fatal(err)
 				}
 				for _, c := range made {
-					// What is disabled may be enabled again, but its tokens do not come back, and neither do those that were
-					// signed with more than their keys may do.
+					// A disabled key may be enabled again, but its tokens do not work again. Neither do tokens that were signed with more
+					// rights than their keys have now.
 					c.deleted = c.deleted || c.isToken && (!c.lives(w.now, w.cap) || c.may() != c.rights)
 				}
 				if _, err := kinds.Graph(env).Sweep(t.Context()); err != nil {

@@ -1,6 +1,6 @@
-// Package links proves which deployments a change leaves alone: the program of a function holds what the function runs, so
-// that a changed rule of one kind is a new program for the functions of that kind, and the same bytes for the others.
-// Source: ADR-0010, ADR-0019.
+// Package links proves which deployments a change leaves unchanged. The program of a function contains only the code that the function runs. So
+// a changed rule of one kind makes a new program for the functions of that kind, and the same bytes for other functions. Source: ADR-0010,
+// ADR-0019.
 package links
 
 import (
@@ -16,11 +16,10 @@ import (
 	"management.platform.sh/infra/lambda/bootstrap"
 )
 
-// module is where the go.mod of the project is.
+// module is the folder with the go.mod of the project.
 const module = "../.."
 
-// edits are changes to the rules of instances: the text of a rule, and a variable of the package, which is initialized
-// whether or not anything uses it.
+// edits are changes to the rules of instances: the text of a rule, and a variable of the package, which is initialized even if no code uses it.
 var edits = []struct{ file, old, new string }{
 	{"shared/kinds/instance/validate.go", `"must have a name"`, `"needs a name of its own"`},
 	{"shared/kinds/instance/table.go", `Name: "Phase"`, `Name: "Stage"`},

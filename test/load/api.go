@@ -20,21 +20,21 @@ import (
 )
 
 const (
-	// objects is how many access keys there are to read and update, and how long a page is.
+	// objects is the number of access keys to read and update, and the length of a page.
 	objects = 500
-	// maxClients is such that each client has an object of its own to update.
+	// maxClients is the maximum number of clients, so that each client can update an object of its own.
 	maxClients = objects
-	// cleaners is how many objects are removed at the same time.
+	// cleaners is the number of objects that are removed at the same time.
 	cleaners = 16
-	// cleanUpWithin bounds the removal of what an operation created.
+	// cleanUpWithin bounds the removal of the objects that an operation created.
 	cleanUpWithin = time.Minute
-	// walkWithin bounds the walk over the pages of a list, before they are measured.
+	// walkWithin bounds the walk over the pages of a list before the measurement.
 	walkWithin = time.Minute
-	// maxPages is how many pages of a list are walked over: more objects than a process may keep decoded.
+	// maxPages is the number of pages of the walk: they contain more objects than a process may keep decoded.
 	maxPages = 64
 )
 
-// The operations, in the order in which they are measured: what create makes is what delete removes.
+// The operations, in the order of their measurements: delete removes the objects of create.
 const (
 	opGet         = "get"
 	opList        = "list"
@@ -53,7 +53,7 @@ var operations = []string{
 	opGet, opList, opPage, opCreate, opDelete, opUpdate, opPatch, opApply, opToken, opCertificate, opKey,
 }
 
-// titles are the operations in words.
+// titles are the names of the operations in the report.
 var titles = map[string]string{
 	opGet:         "get",
 	opList:        "list of 500",
@@ -70,21 +70,20 @@ var titles = map[string]string{
 
 // api is the access keys of a server with the API of Kubernetes.
 type api struct {
-	// base is the URL below which the API is served, address its host and port, and prefix its path.
+	// base is the URL of the API, address its host and port, and prefix its path.
 	base, address, prefix string
 	dial                  dialer
 	http                  *http.Client
 	bearer                secret.String
-	// kept is how many objects there are to read.
+	// kept is the number of objects to read.
 	kept int
-	// made counts the objects that the clients of create asked for, removed those of them that were asked to be deleted.
-	// Both are numbered from 0.
+	// made counts the create requests, and removed the delete requests for these objects. The objects are numbered from 0.
 	made, removed atomic.Int64
-	// deletes tells that the operation delete is measured: what create makes is left to it.
+	// deletes is true if the operation delete is measured, which removes the objects of create.
 	deletes bool
-	// token is the path and body of a request for a token. An empty path: the server issues none.
+	// token is the path and body of a request for a token. An empty path: the server issues no tokens.
 	token request
-	// kubeconfigs is the path of requests for kubeconfigs. Empty: the server issues none.
+	// kubeconfigs is the path of requests for kubeconfigs. Empty: the server issues no kubeconfigs.
 	kubeconfigs string
 	// pages are the texts of requests for pages of the list.
 	pages [][]byte
@@ -93,19 +92,19 @@ type api struct {
 // request is a path below the prefix and a body.
 type request struct{ path, body string }
 
-// keysPath is that of the access keys, below the prefix of a server.
+// keysPath is the path of the access keys, below the prefix of a server.
 const keysPath = groupPath + "/ownedaccesskeys"
 
-// groupPath is that of the API group.
+// groupPath is the path of the API group.
 const groupPath = "/apis/" + model.GroupName + "/" + model.Version
 
-// Names have one length, so that the text of one object makes the text of another.
+// All names have the same length, so that the text of one object can become the text of another.
 func keptName(number int) string    { return fmt.Sprintf("kept-%08d", number) }
 func madeName(number int64) string  { return fmt.Sprintf("made-%08d", number) }
 func (a *api) item(n string) string { return keysPath + "/" + n }
 
-// objectText is a typical access key without name, description and resource version. Nobody can use the key: its secret
-// is in a response that is discarded.
+// objectText is a typical access key without name, description and resource version. The key cannot be used, because its secret is only in a
+// discarded response.
 const objectText = `{"apiVersion":"management.platform.sh/v1","kind":"OwnedAccessKey",` +
 	`"metadata":{"name":%q,%s"labels":{"stage":"main","app.kubernetes.io/managed-by":"load"}},` +
 	`"spec":{"displayName":"Pipeline of the main repository","description":%q,"user":"load","ttl":86400,"type":"Other",` +
@@ -119,7 +118,7 @@ func object(name, version, description string) []byte {
 	return fmt.Appendf(nil, objectText, name, version, description)
 }
 
-// text is the text of an HTTP request.
+// text returns the text of an HTTP request.
 func (a *api) text(method, path, contentType string, body []byte) []byte {
 	text := fmt.Appendf(nil, "%s %s HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\nAccept: application/json\r\n",
 		method, a.prefix+path, a.address, a.bearer.Reveal())
@@ -132,7 +131,7 @@ func (a *api) text(method, path, contentType string, body []byte) []byte {
 
 const jsonType = "application/json"
 
-// subject is one operation; nil: the server does not have it.
+// subject returns one operation. Nil: the server does not have the operation.
 func (a *api) subject(op string) *subject {
 	// always sends the same requests.
 	always := func(texts ...[]byte) *subject {
@@ -201,10 +200,10 @@ func (a *api) subject(op string) *subject {
 	}
 }
 
-// gets reads the kept objects. The clients begin far from each other, and a step passes over the whole of them.
+// gets reads the kept objects. The clients begin far from each other, and the step length makes each client reach every object.
 func (a *api) gets(ctx context.Context, number int) (*client, error) {
 	at := number * a.kept / maxClients
-	// It has no common divisor with powers of ten, and reaches every object.
+	// The step length has no common divisor with powers of ten, so it reaches every object.
 	const stride = 7919
 	return httpClient(ctx, a.dial, func(*connection) []byte {
 		at = (at + stride) % a.kept
@@ -212,8 +211,8 @@ func (a *api) gets(ctx context.Context, number int) (*client, error) {
 	})
 }
 
-// updates replaces an object again and again, each time with the resource version of the answer before. Every update
-// changes something: one that does not is not written.
+// updates replaces an object again and again, each time with the resource version of the previous answer. Every update changes the object,
+// because an update without a change is not written.
 func (a *api) updates(ctx context.Context, number int) (*client, error) {
 	name := keptName(number)
 	var current struct {
@@ -253,7 +252,7 @@ func versionIn(body []byte) string {
 	return string(version)
 }
 
-// prepare makes the objects to read, and checks that a page of them can be had.
+// prepare makes the objects to read, and checks that the server returns a page of them.
 func (a *api) prepare(ctx context.Context) error {
 	for i := range objects {
 		if err := a.ask(ctx, http.MethodPost, keysPath, object(keptName(i), "", "To be read"), nil); err != nil {
@@ -301,7 +300,7 @@ func (a *api) findPages(ctx context.Context) error {
 	return nil
 }
 
-// removeMade deletes what create has made and delete has left. The next measurements are to find what this one did.
+// removeMade deletes the objects that create has made and delete has left, so that the next measurement starts with the same state.
 func (a *api) removeMade(ctx context.Context) error {
 	to := a.made.Load()
 	from := min(a.removed.Swap(to), to)
@@ -324,7 +323,7 @@ func (a *api) removeKeys(ctx context.Context) error {
 	return a.remove(ctx, len(list.Items), func(i int) string { return list.Items[i].Metadata.Name })
 }
 
-// remove deletes objects by their numbers. One that is not there was never made.
+// remove deletes objects by their numbers. An object that does not exist was never made.
 func (a *api) remove(ctx context.Context, count int, name func(int) string) error {
 	var (
 		next  atomic.Int64
@@ -370,12 +369,12 @@ func (a *api) remove(ctx context.Context, count int, name func(int) string) erro
 	return nil
 }
 
-// ask is for what is not measured.
+// ask is the HTTP client for requests that are not measured.
 func (a *api) ask(ctx context.Context, method, path string, body []byte, into any) error {
 	return ask(ctx, a.http, method, a.base+path, http.Header{"Authorization": {"Bearer " + a.bearer.Reveal()}}, body, into)
 }
 
-// ask sends JSON and reads an answer of JSON. A nil target discards the answer.
+// ask sends JSON and decodes the JSON of the answer. A nil target discards the answer.
 func ask(ctx context.Context, with *http.Client, method, address string, header http.Header, body []byte, into any) error {
 	request, err := http.NewRequestWithContext(ctx, method, address, bytes.NewReader(body))
 	if err != nil {
@@ -403,7 +402,7 @@ func ask(ctx context.Context, with *http.Client, method, address string, header 
 	return json.Unmarshal(text, into)
 }
 
-// until asks again and again until it succeeds.
+// until repeats a request until it succeeds.
 func until(ctx context.Context, within time.Duration, what string, try func(context.Context) error) error {
 	bounded, cancel := context.WithTimeout(ctx, within)
 	defer cancel()

@@ -36,15 +36,15 @@ const (
 	floorPrefix = "load:"
 	// floorBearer is the name of the value that stands for the record of a bearer.
 	floorBearer = "bearer"
-	// floorKept is how long Redis keeps the records of tokens and keys of the floor.
+	// floorKept is the time that Redis keeps the records of tokens and keys of the floor.
 	floorKept = time.Minute
-	// maxFloorBody bounds what the floor reads of a request, in bytes.
+	// maxFloorBody is the maximum body that the floor reads, in bytes.
 	maxFloorBody = 1 << 20
 )
 
-// floorCommand serves, in a process of its own, the least that any server in front of the same Redis does: net/http, one
-// trip to Redis, the signatures that an operation cannot do without, and no check at all. It ends when its standard input
-// does, so that it never outlives the process that started it.
+// floorCommand serves the floor in a process of its own: the minimum that any server in front of the same Redis does. That is net/http, one
+// round trip to Redis, the necessary signatures of an operation, and no checks. It ends with its standard input, so that it never outlives the
+// process that started it.
 type floorCommand struct {
 	Redis secret.String `env:"LOAD_FLOOR_REDIS"`
 }
@@ -81,7 +81,7 @@ func newFloorHandler(client *redis.Client) (http.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	// answer writes what an operation returns; the request is one of this program, so that an error is one of the machine.
+	// answer writes the result of an operation. All requests come from this program, so an error is a fault of the machine.
 	answer := func(status int, do func(r *http.Request) ([]byte, error)) http.HandlerFunc {
 		return func(w http.ResponseWriter, r *http.Request) {
 			body, err := do(r)
@@ -161,7 +161,7 @@ func newFloorHandler(client *redis.Client) (http.Handler, error) {
 	return mux, nil
 }
 
-// last is the last of the values of an MGET, which must exist.
+// last returns the last value of an MGET, which must exist.
 func last(values []any, err error) ([]byte, error) {
 	if err != nil {
 		return nil, err
@@ -213,7 +213,7 @@ func issueCertificate(authority *x509.Certificate, signer *ecdsa.PrivateKey, now
 	return string(append(text, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private})...)), nil
 }
 
-// openRedis sets the client up as the API's store does.
+// openRedis opens a client with the options of the API's store.
 func openRedis(url secret.String) (*redis.Client, error) {
 	options, err := redis.ParseURL(url.Reveal())
 	if err != nil {
@@ -231,7 +231,7 @@ type floor struct {
 	address string
 	process *exec.Cmd
 	input   io.Closer
-	// made and removed count as those of api do.
+	// made and removed count as in api.
 	made, removed atomic.Int64
 	deletes       bool
 	redis         *redis.Client
@@ -339,7 +339,7 @@ func (f *floor) subject(op string) *subject {
 	}
 }
 
-// removeMade deletes what create has made and delete has left.
+// removeMade deletes the objects that create has made and delete has left.
 func (f *floor) removeMade(ctx context.Context) error {
 	to := f.made.Load()
 	from := min(f.removed.Swap(to), to)

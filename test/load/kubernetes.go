@@ -17,8 +17,8 @@ import (
 	"management.platform.sh/shared/model/secret"
 )
 
-// auditPolicy is level 1 of the audit of the API, for what is measured: reads are not recorded, and of other requests
-// everything but the objects is.
+// auditPolicy corresponds to level 1 of the API's audit for the measured requests: reads are not recorded, and other requests are recorded
+// without their objects.
 const auditPolicy = `apiVersion: audit.k8s.io/v1
 kind: Policy
 omitStages: [RequestReceived]
@@ -124,7 +124,7 @@ func startKubernetes(ctx context.Context, folder string, deletes bool) (_ *side,
 	started = append(started, apiserver)
 	roots := x509.NewCertPool()
 	if err := apiserver.ready(ctx, func(ctx context.Context) error {
-		// It writes its own certificate when it starts.
+		// kube-apiserver writes its own certificate when it starts.
 		text, err := os.ReadFile(filepath.Join(certificates, "apiserver.crt"))
 		if err != nil {
 			return err
@@ -153,7 +153,7 @@ func startKubernetes(ctx context.Context, folder string, deletes bool) (_ *side,
 	if err := apiserver.ready(ctx, func(ctx context.Context) error { return a.ask(ctx, http.MethodGet, keysPath, nil, nil) }); err != nil {
 		return nil, err
 	}
-	// The namespace appears soon after the start.
+	// The namespace is created soon after the start.
 	if err := apiserver.ready(ctx, func(ctx context.Context) error {
 		return a.ask(ctx, http.MethodPost, serviceAccount, []byte(`{"metadata":{"name":"load"}}`), nil)
 	}); err != nil {

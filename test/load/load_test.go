@@ -22,7 +22,7 @@ import (
 	"management.platform.sh/shared/model/secret"
 )
 
-// TestMain is the program itself where it has been started as one of its hidden commands.
+// TestMain runs the program itself if this binary was started with one of its hidden commands.
 func TestMain(m *testing.M) {
 	switch {
 	case len(os.Args) > 1 && os.Args[1] == "floor":
@@ -33,7 +33,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// serve is the runner, and returns the exit code.
+// serve runs the runner and returns its exit code.
 func serve() int {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
@@ -47,7 +47,7 @@ func serve() int {
 	return 0
 }
 
-// A ratio is of two measurements of one run and one round. Two runs have no ratio.
+// A ratio compares two measurements of the same run and round. Measurements of two runs have no ratio.
 func TestRatios(t *testing.T) {
 	t.Parallel()
 	samples := func(side string, rates ...float64) []sample {
@@ -110,7 +110,7 @@ func TestMarkdown(t *testing.T) {
 	}
 }
 
-// A connection reads answers to their end, whether they have a length or chunks, so that the next one begins at its beginning.
+// A connection reads each answer to its end, with a length or with chunks, so that the next answer starts at its beginning.
 func TestConnection(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -164,7 +164,7 @@ func TestParseStat(t *testing.T) {
 	}
 }
 
-// A measurement of everything that the runner can do, and of the floor, without an error. The peers are not on PATH.
+// All operations of the runner and of the floor are measured without an error. The peers are not on PATH.
 func TestRun(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it starts a runner")
@@ -209,7 +209,7 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// Seeded keys are keys: each is found by its name, and all of them are listed.
+// Seeded keys behave like created keys: each key is found by its name, and all keys are listed.
 func TestSeed(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it starts a runner")
@@ -257,7 +257,7 @@ func TestSeed(t *testing.T) {
 	}
 }
 
-// A program that cannot be found is absent; nothing else is.
+// Only a program that is not found is absent.
 func TestAbsent(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	if _, err := startKubernetes(context.Background(), t.TempDir(), false); err == nil || !strings.Contains(err.Error(), errAbsent.Error()) {

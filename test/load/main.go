@@ -1,15 +1,15 @@
-// Command load measures a runner, with its Redis and with every write on disk, beside the least that any server in front of
-// the same Redis does (the floor: net/http, one trip to Redis, no checks) and, where their programs are on PATH, beside
-// kube-apiserver with etcd and beside OpenBao. Everything is measured in turn, round after round, in one run: a rate by
-// itself says something of the machine and its hour, the ratio of two rates in one round says something of the API.
+// Command load measures a runner, with its Redis and with every write on disk. In the same run it measures the floor, which is the minimum of
+// any server in front of the same Redis (net/http, one round trip to Redis, no checks), and kube-apiserver with etcd and OpenBao if their
+// programs are on PATH. All of them are measured in turn, round after round: a single rate depends on the machine and on the hour, but the
+// ratio of two rates in one round depends on the API.
 //
 //	go run ./test/load                                       # builds the runner
 //	go run ./test/load --program build/platform --program build/before
 //	go run ./test/load --keys 1000,200000 --op get,create,update,page --no-floor --no-peers
 //	go run ./test/load table build/bench/*.json
 //
-// It starts every server itself, on loopback addresses and in a new folder, and ends them. Any response but 2xx is an error,
-// and the exit code is then 1. It is not a test: it does not decide how fast is fast enough.
+// It starts every server itself, on loopback addresses and in a new folder, and ends it. Every response other than 2xx is an error and makes
+// the exit code 1. The command is not a test: it does not decide how fast is fast enough.
 package main
 
 import (
@@ -58,7 +58,7 @@ type runCommand struct {
 	JSON     string        `name:"json" placeholder:"FILE" help:"Also write the run, every single measurement included, to a new file."`
 }
 
-// Validate refuses what cannot be measured.
+// Validate returns an error for options that cannot be measured.
 func (c *runCommand) Validate() error {
 	switch {
 	case c.Rounds < 1 || c.Duration <= 0:
@@ -73,7 +73,7 @@ func (c *runCommand) Validate() error {
 	return nil
 }
 
-// usual are the operations of a run: all but pages, which differ from the list only where there are many keys.
+// usual returns the default operations of a run: all except pages, which differ from the list only if there are many keys.
 func usual() []string {
 	return slices.DeleteFunc(slices.Clone(operations), func(op string) bool { return op == opPage })
 }
@@ -113,7 +113,7 @@ func (c *runCommand) Run(ctx context.Context) error {
 	}
 	var kept *os.File
 	if c.JSON != "" {
-		// A run of minutes is not to be lost for a wrong path, and no earlier run is overwritten.
+		// The file is created first: a wrong path must not lose a run of minutes, and an earlier run is never overwritten.
 		if kept, err = os.OpenFile(c.JSON, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644); err != nil {
 			return fmt.Errorf("--json: %w", err)
 		}
@@ -162,7 +162,7 @@ func (c *runCommand) measure(ctx context.Context, folder string) (*run, error) {
 					continue
 				}
 				for i := range sides {
-					// What a side does after its turn falls on the next one, which is another in the next round.
+					// The work of a side after its turn slows down the next side, so the order differs in each round.
 					side := sides[i]
 					if round%2 == 1 {
 						side = sides[len(sides)-1-i]
@@ -198,7 +198,7 @@ func (c *runCommand) measure(ctx context.Context, folder string) (*run, error) {
 	return found, nil
 }
 
-// open starts the sides. On an error it returns those that it has started.
+// open starts the sides. On an error it returns the sides that it has started.
 func (c *runCommand) open(ctx context.Context, folder string) (sides []*side, absent []string, err error) {
 	deletes := slices.Contains(c.Op, opDelete)
 	within := func(name string) (string, error) {
@@ -275,7 +275,7 @@ func (c *runCommand) open(ctx context.Context, folder string) (sides []*side, ab
 		if err == nil {
 			sides = append(sides, side)
 		} else {
-			// A peer that cannot be measured does not keep the others from it.
+			// A peer that cannot be measured does not stop the measurement of the other sides.
 			absent = append(absent, fmt.Sprintf("%s, because %s", peer.name, err))
 			if err := os.RemoveAll(data); err != nil {
 				return sides, nil, fmt.Errorf("removing the folder of %s: %w", peer.name, err)
@@ -315,7 +315,7 @@ func (a *account) now() (all, ofRun float64, err error) {
 	return all, ofRun, err
 }
 
-// others returns the share of the processors that others have used since the beginning, 0 to 1.
+// others returns the share of the processors that other programs have used since the beginning, 0 to 1.
 func (a *account) others() (float64, error) {
 	all, ofRun, err := a.now()
 	if err != nil {

@@ -15,18 +15,18 @@ import (
 )
 
 const (
-	// warmUp is how long a measurement runs before it counts, at most.
+	// warmUp is the maximum time that a measurement runs before it counts.
 	warmUp = 200 * time.Millisecond
-	// patience is how long after its end a measurement waits for its last answers.
+	// patience is the time that a measurement waits for its last answers after its end.
 	patience = 10 * time.Second
 )
 
-// side is a server that is measured beside others: the API, the least that any server does, or a peer.
+// side is a server that is measured: the API, the floor, or a peer.
 type side struct {
 	name string
-	// server and store are the processes that answer and the ones that keep the state.
+	// server and store are the processes that answer requests and the processes that keep the state.
 	server, store processes
-	// subject returns an operation; nil: the side does not have it.
+	// subject returns an operation. Nil: the side does not have the operation.
 	subject func(op string) *subject
 	// stop ends its processes. It is called once.
 	stop func()
@@ -36,20 +36,21 @@ type side struct {
 
 // subject is an operation of a side.
 type subject struct {
-	// client opens one client and returns what it does again and again. Clients are numbered from 0.
+	// client opens one client, whose step is repeated. Clients are numbered from 0.
 	client func(ctx context.Context, number int) (*client, error)
-	// before and after are done around each measurement, outside of its time. Nil: nothing.
+	// before and after run around each measurement, outside of its time. Nil: nothing.
 	before, after func(ctx context.Context) error
 }
 
 // client is one of the simultaneous clients.
 type client struct {
-	// step asks once. A refused error is counted and the client goes on; any other one ends it. errDone is no error.
+	// step sends one request. A refused error is counted and the client continues; any other error ends the client. errDone ends the client
+	// without an error.
 	step  func(ctx context.Context) error
 	close func()
 }
 
-// errDone is returned by a client that has nothing left to ask for.
+// errDone is the result of a client that has no more requests.
 var errDone = errors.New("nothing is left to ask for")
 
 // refused is an answer other than 2xx.
@@ -74,7 +75,7 @@ type sample struct {
 	Error string `json:"error,omitempty"`
 }
 
-// measure lets clients ask for a duration, after a warm-up that does not count for rate and times.
+// measure runs clients for a duration, after a warm-up that does not count for the rate and the times.
 func measure(ctx context.Context, who *side, op string, clients int, duration time.Duration) (result sample, err error) {
 	result = sample{Side: who.name, Op: op, Clients: clients}
 	what := who.subject(op)
@@ -164,7 +165,7 @@ func measure(ctx context.Context, who *side, op string, clients int, duration ti
 	slices.Sort(took)
 	result.Rate = float64(len(took)) / span.Seconds()
 	result.P50, result.P99 = percentile(took, 50), percentile(took, 99)
-	// The processor time is that of all requests, those of the warm-up included.
+	// The processor time includes the requests of the warm-up.
 	if answered > 0 {
 		result.Server = (serverAfter - serverBefore) * 1000 / float64(answered)
 		result.Store = (storeAfter - storeBefore) * 1000 / float64(answered)
@@ -175,7 +176,7 @@ func measure(ctx context.Context, who *side, op string, clients int, duration ti
 	return result, nil
 }
 
-// percentile is in microseconds.
+// percentile returns a percentile in microseconds.
 func percentile(sorted []time.Duration, percent int) float64 {
 	if len(sorted) == 0 {
 		return 0
@@ -183,12 +184,12 @@ func percentile(sorted []time.Duration, percent int) float64 {
 	return float64(sorted[(len(sorted)-1)*percent/100].Nanoseconds()) / 1000
 }
 
-// connection is an HTTP/1.1 connection that does as little as it can, since client and server share the
-// machine: requests are finished texts, and of the answers it reads the status and the length.
+// connection is an HTTP/1.1 connection that does as little work as possible, because client and server share the machine: requests are finished
+// texts, and only the status and the length of an answer are parsed.
 type connection struct {
 	conn   net.Conn
 	reader *bufio.Reader
-	// keep tells to keep the body of each answer, of those that have a length, until the next request.
+	// keep is true if the body of each answer with a length is kept until the next request.
 	keep bool
 	body []byte
 }
@@ -196,7 +197,7 @@ type connection struct {
 // dialer opens connections to one server.
 type dialer func(ctx context.Context) (net.Conn, error)
 
-// plain opens connections without TLS.
+// plain returns a dialer of connections without TLS.
 func plain(address string) dialer {
 	return func(ctx context.Context) (net.Conn, error) { return (&net.Dialer{}).DialContext(ctx, "tcp", address) }
 }
@@ -220,7 +221,7 @@ var (
 	transferEncoding = []byte("Transfer-Encoding:")
 )
 
-// send asks once and reads the whole answer.
+// send sends one request and reads the whole answer.
 func (c *connection) send(request []byte) (status int, err error) {
 	if _, err := c.conn.Write(request); err != nil {
 		return 0, err
@@ -294,7 +295,7 @@ func (c *connection) discardChunks() error {
 	}
 }
 
-// httpClient asks over one connection. Next returns the text of the next request, or nil if there is none.
+// httpClient sends requests over one connection. next returns the text of the next request, or nil at the end.
 func httpClient(ctx context.Context, dial dialer, next func(*connection) []byte) (*client, error) {
 	connection, err := dial.open(ctx)
 	if err != nil {

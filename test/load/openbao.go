@@ -12,7 +12,7 @@ import (
 // bao is an OpenBao that issues tokens with ES256 and client certificates with keys of P-256.
 type bao struct {
 	address string
-	// root administers it; caller is the token of the clients.
+	// root is the token of the administrator; caller is the token of the clients.
 	root, caller string
 }
 
@@ -77,7 +77,7 @@ log_level    = "error"
 	if err := b.ask(ctx, "", "sys/unseal", fmt.Sprintf(`{"key":%q}`, unsealed.Keys[0]), nil); err != nil {
 		return nil, fmt.Errorf("unsealing OpenBao: %w", err)
 	}
-	// It is the leader of its cluster a moment after that.
+	// OpenBao becomes the leader of its cluster a moment later.
 	var health struct {
 		Version string `json:"version"`
 	}

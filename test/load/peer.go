@@ -13,13 +13,13 @@ import (
 )
 
 const (
-	// peerReadyWithin is how long a peer may take until it answers.
+	// peerReadyWithin is the time within which a peer must answer.
 	peerReadyWithin = 90 * time.Second
-	// peerStopWithin is how long it may take to end before it is killed.
+	// peerStopWithin is the time within which a peer must end before it is killed.
 	peerStopWithin = 15 * time.Second
 )
 
-// peer is a program of others that is measured beside the API.
+// peer is a program from another project that is measured beside the API.
 type peer struct {
 	name    string
 	command *exec.Cmd
@@ -52,7 +52,7 @@ func startPeer(folder, name string, args ...string) (*peer, error) {
 	return p, nil
 }
 
-// ready asks until the peer answers, unless it ends.
+// ready sends requests until the peer answers or ends.
 func (p *peer) ready(ctx context.Context, try func(context.Context) error) error {
 	waiting, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -71,9 +71,9 @@ func (p *peer) ready(ctx context.Context, try func(context.Context) error) error
 
 func (p *peer) processes() processes { return processes{p.command.Process.Pid} }
 
-// stop ends the program, and kills it if that takes too long.
+// stop ends the program, and kills it if it does not end in time.
 func (p *peer) stop() {
-	// It fails for a process that has ended by itself.
+	// The signal fails if the process has already ended.
 	_ = p.command.Process.Signal(syscall.SIGTERM)
 	select {
 	case <-p.ended:

@@ -33,24 +33,24 @@ type platform struct {
 	redis  *redis.Client
 }
 
-// platformOptions say how a runner is started.
+// platformOptions are the options of a runner.
 type platformOptions struct {
-	// name is that of the side, program the path of the runner and the first of its arguments.
+	// name is the name of the side, program the path of the runner and its first arguments.
 	name    string
 	program []string
 	// folder is a new folder for its data, log the file for its log.
 	folder, log string
-	// audit tells to write the audit at level 1 to a file.
+	// audit is true if the audit is written to a file, at level 1.
 	audit bool
-	// keys is how many access keys there are when the measurements begin; 500 are made in any case.
+	// keys is the number of access keys at the beginning of the measurements, at least 500.
 	keys int
-	// deletes tells that the operation delete is measured.
+	// deletes is true if the operation delete is measured.
 	deletes bool
 }
 
-// startPlatform starts a runner and makes what the operations need.
+// startPlatform starts a runner and makes the objects that the operations need.
 func startPlatform(ctx context.Context, options platformOptions) (_ *platform, _ *side, err error) {
-	// No quota ends a measurement, and no pause of a machine that others use as well.
+	// Neither a quota nor a pause of a shared machine must end a measurement.
 	variables := []string{"PLATFORM_QUOTA_OBJECTS=1000000000", "PLATFORM_QUOTA_BYTES=1Ti", "PLATFORM_REDIS_TIMEOUT=20s"}
 	about := "appendfsync always, audit off"
 	if options.audit {
@@ -169,7 +169,7 @@ func newAuthority() (*x509.Certificate, *ecdsa.PrivateKey, error) {
 	return certificate, key, nil
 }
 
-// redisProcess asks a Redis for its process and its version.
+// redisProcess returns the process and the version of a Redis.
 func redisProcess(ctx context.Context, client *redis.Client) (processes, string, error) {
 	info, err := client.Info(ctx, "server").Result()
 	if err != nil {

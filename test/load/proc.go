@@ -14,10 +14,10 @@ import (
 	"time"
 )
 
-// ticks is how many clock ticks of /proc are a second. Linux has used this value on every architecture for user space.
+// ticks is the number of clock ticks of /proc in a second. Linux has used this value on every architecture for user space.
 const ticks = 100
 
-// processes are the ids of processes whose use of the processor is added up.
+// processes are the ids of processes whose processor times are added up.
 type processes []int
 
 // used returns the processor time of the processes since their start, in seconds, in user and in kernel mode.
@@ -100,7 +100,7 @@ func busy() (float64, error) {
 	return sum / ticks, nil
 }
 
-// machine says where and on what a run was measured.
+// machine describes the machine and the source of a run.
 type machine struct {
 	CPU    string `json:"cpu"`
 	Procs  int    `json:"procs"`
@@ -108,16 +108,16 @@ type machine struct {
 	Go     string `json:"go"`
 	// Build is the commit of the measured source, with a mark if the files differ from it. Empty: unknown.
 	Build string `json:"build,omitempty"`
-	// LoadBefore and LoadAfter are the average numbers of running processes in the minute before and at the end.
+	// LoadBefore and LoadAfter are the average numbers of running processes in the minute before the run and in its last minute.
 	LoadBefore string `json:"loadBefore"`
 	LoadAfter  string `json:"loadAfter"`
-	// Others is the share of the processors, 0 to 1, that programs used that do not belong to the run.
+	// Others is the share of the processors, 0 to 1, that programs outside of the run used.
 	Others float64 `json:"others"`
 	// SyncMicroseconds is the median time of a write of 1 KiB to the disk under the data folders, until it is on the disk.
 	SyncMicroseconds float64 `json:"syncMicroseconds"`
 }
 
-// describe fills in what is known before a run. Folder is on the disk that is measured.
+// describe returns the facts that are known before a run. Folder is on the disk that is measured.
 func describe(folder string) (machine, error) {
 	m := machine{Procs: runtime.NumCPU(), Go: runtime.Version(), LoadBefore: loadAverage(), CPU: "unknown", Kernel: "unknown"}
 	if text, err := os.ReadFile("/proc/cpuinfo"); err == nil {
@@ -129,7 +129,7 @@ func describe(folder string) (machine, error) {
 	if text, err := os.ReadFile("/proc/sys/kernel/osrelease"); err == nil {
 		m.Kernel = "Linux " + strings.TrimSpace(string(text))
 	}
-	// A source without git has no commit.
+	// A source folder without git has no commit.
 	if text, err := exec.Command("git", "describe", "--always", "--dirty").Output(); err == nil {
 		m.Build = strings.TrimSpace(string(text))
 	}
@@ -138,7 +138,7 @@ func describe(folder string) (machine, error) {
 	return m, err
 }
 
-// loadAverage is that of the last minute.
+// loadAverage returns the load average of the last minute.
 func loadAverage() string {
 	text, err := os.ReadFile("/proc/loadavg")
 	if err != nil {

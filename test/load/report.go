@@ -9,16 +9,16 @@ import (
 	"strings"
 )
 
-// run is what a run found. Its samples were measured in turn, so that they can be compared with each other, and with
-// nothing else.
+// run is the result of a run. Its samples were measured in turn, so that they can be compared with each other, and not with samples of another
+// run.
 type run struct {
-	// Begun is when the measurements began, in RFC 3339.
+	// Begun is the time at which the measurements began, in RFC 3339.
 	Begun   string  `json:"begun"`
 	Machine machine `json:"machine"`
 	// Seconds is the duration of each measurement.
 	Seconds float64 `json:"secondsEach"`
 	Rounds  int     `json:"rounds"`
-	// Sides are what was measured. All ratios are of the rate of the first to that of another.
+	// Sides are the measured servers. Each ratio divides the rate of the first side by the rate of another side.
 	Sides []sideReport `json:"sides"`
 	// Absent says which sides could not be measured, and why.
 	Absent  []string `json:"absent,omitempty"`
@@ -29,15 +29,15 @@ type run struct {
 type sideReport struct {
 	Name  string `json:"name"`
 	About string `json:"about"`
-	// Server and Store are resident memory in MB. Store 0: it has no process of its own.
+	// Server and Store are resident memory in MB. Store 0: the store has no process of its own.
 	Server float64 `json:"serverMB"`
 	Store  float64 `json:"storeMB"`
 }
 
-// values are one figure of several measurements.
+// values are the results of several measurements of one figure.
 type values []float64
 
-// median is 0 for no values.
+// median returns the median, or 0 if there are no values.
 func (v values) median() float64 {
 	if len(v) == 0 {
 		return 0
@@ -50,7 +50,7 @@ func (v values) median() float64 {
 	return (sorted[middle-1] + sorted[middle]) / 2
 }
 
-// spread is the median, and the range in parentheses. Without values it is a hyphen.
+// spread returns the median, with the range in parentheses, or a hyphen if there are no values.
 func (v values) spread(format string) string {
 	if len(v) == 0 {
 		return "-"
@@ -58,8 +58,8 @@ func (v values) spread(format string) string {
 	return fmt.Sprintf(format+" ("+format+" to "+format+")", v.median(), slices.Min(v), slices.Max(v))
 }
 
-// ratios compares two sides: the rate of the first over that of the second, for each round of each run in which both were
-// measured. Measurements of two runs, or of two rounds, are never compared: the machine is another one by then.
+// ratios returns the rate of the first side divided by the rate of the second side, for each round of each run in which both were measured.
+// Measurements of two runs, or of two rounds, are never compared, because the conditions on the machine change.
 func ratios(runs []run, op string, clients int, first, second string) values {
 	var found values
 	for _, one := range runs {
@@ -77,7 +77,7 @@ func ratios(runs []run, op string, clients int, first, second string) values {
 	return found
 }
 
-// figures are those of a side, of all rounds of all runs.
+// figures are the figures of a side, from all rounds of all runs.
 func figures(runs []run, op string, clients int, side string, figure func(sample) float64) values {
 	var found values
 	for _, one := range runs {
@@ -204,7 +204,7 @@ func orUnknown(text string) string {
 	return text
 }
 
-// failure says what went wrong, if anything did.
+// failure returns an error with the first error of a measurement. Nil: there was none.
 func (r *run) failure() error {
 	for _, one := range r.Samples {
 		if one.Errors > 0 {
@@ -214,7 +214,7 @@ func (r *run) failure() error {
 	return nil
 }
 
-// tableCommand prints the tables of runs that were kept.
+// tableCommand prints the tables of saved runs.
 type tableCommand struct {
 	Files []string `arg:"" type:"existingfile" help:"Runs that --json has written."`
 }

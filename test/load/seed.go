@@ -18,17 +18,17 @@ import (
 )
 
 const (
-	// seeders is how many keys are written at the same time.
+	// seeders is the number of keys that are written at the same time.
 	seeders = 32
-	// rewriteWithin bounds how long Redis may take to write all keys to disk.
+	// rewriteWithin is the time within which Redis must write all keys to disk.
 	rewriteWithin = 10 * time.Minute
-	// uidDigits are the last digits of a uid, which tell the seeded keys apart.
+	// uidDigits is the number of last digits of a uid, which differ in each seeded key.
 	uidDigits = 12
 )
 
-// seed makes keys until there are as many as that. It copies the record of one that the API has made, with other names of
-// the same length, and writes the copies through the store, as the API does: all indexes are there, and the log of events
-// has its usual length. While it writes, Redis keeps the keys in memory; they are on disk when it returns.
+// seed makes keys until the given number exists. It copies the record of a key that the API has made, under other names of the same length, and
+// writes the copies through the store, as the API does: all indexes are written, and the log of events has its usual length. While it writes,
+// Redis keeps the keys in memory; they are on disk when it returns.
 func (p *platform) seed(ctx context.Context, keys int) error {
 	if keys <= p.api.kept {
 		return nil
@@ -95,8 +95,8 @@ func (p *platform) seed(ctx context.Context, keys int) error {
 	})
 }
 
-// newCopier returns a function that makes the record of a kept key from that of the first one. Errors: the record does not
-// contain the name and the uid as the copies need them.
+// newCopier returns a function that makes the record of a kept key from the record of the first key. Errors: the record does not contain the
+// name and the uid as the copies need them.
 func newCopier(first store.Record) (func(number int) store.Record, error) {
 	var object struct {
 		Metadata struct {
@@ -126,8 +126,8 @@ func newCopier(first store.Record) (func(number int) store.Record, error) {
 	}, nil
 }
 
-// checked returns the text of a record with the checksum that it needs, so that it is read as quickly as if the API had written
-// it. Errors: the record has no checksum. Source: ADR-0028.
+// checked returns the text of a record with its new checksum, so that it is read as quickly as if the API had written it. Errors: the record
+// has no checksum. Source: ADR-0028.
 func checked(text []byte) ([]byte, error) {
 	const name, schemaBytes = `,"splice":"`, 4
 	body, value, found := bytes.Cut(text, []byte(name))

@@ -18,8 +18,8 @@ import (
 	"management.platform.sh/shared/process"
 )
 
-// An admin switches a user off while 16 of their clients are at work at two processes: no request that begins after the response is
-// accepted. Source: ADR-0029.
+// An admin disables a user while 16 clients of the user send requests to two processes: no request that begins after the response is accepted.
+// Source: ADR-0029.
 func TestSwitchedOff(t *testing.T) {
 	t.Parallel()
 	const clients, before, after = 16, 5, 20
@@ -33,7 +33,7 @@ func TestSwitchedOff(t *testing.T) {
 	for i := range clients {
 		w.Key(fmt.Sprint("client-", i), "ana", model.OwnedAccessKeySpec{})
 	}
-	// Each client uses the API, or has its key reviewed by the webhook.
+	// Each client uses the API, or sends its key to the webhook for a review.
 	send := func(server *httptest.Server, i int) (accepted bool, err error) {
 		method, path, key, body := http.MethodGet, group+"/ownedaccesskeys?limit=1", fmt.Sprint("client-", i), ""
 		if i%4 == 3 {

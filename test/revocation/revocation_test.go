@@ -1,6 +1,5 @@
-// Package revocation_test measures how long a credential that was revoked is accepted: for each kind of verifier, in the
-// worst order of events that the caches permit, with a clock of its own. docs/security.md promises no shorter time.
-// Source: ADR-0012.
+// Package revocation_test measures how long a revoked credential is accepted by each kind of verifier, in the worst order of events that the
+// caches permit, with a clock of its own. docs/security.md promises no shorter time. Source: ADR-0012.
 package revocation_test
 
 import (
@@ -35,7 +34,7 @@ const (
 	document = "../../docs/security.md"
 	header   = "| Verifier | One token is deleted | The access key behind it is deleted, disabled or expired | The user or team is disabled | A signing key is tainted |"
 	group    = "/apis/management.platform.sh/v1"
-	// second is how fine the clock of the tests goes, and period how often schedules run.
+	// second is the resolution of the tests' clock, and period the interval of schedules.
 	second = time.Second
 	period = time.Minute
 	// life is the lifetime of tokens here. theirEnd is the document's entry for verifiers that never learn of revocations.
@@ -43,7 +42,7 @@ const (
 	theirEnd = "the token's end"
 )
 
-// promises are the cells of the table by the verifier.
+// promises returns the cells of the table by the verifier.
 func promises(t *testing.T) map[string][]string {
 	t.Helper()
 	text, err := os.ReadFile(document)
@@ -173,7 +172,7 @@ func (w *world) taint() {
 	}
 }
 
-// prime makes the platform's processes read a document again: another client has requested it.
+// prime makes the platform's processes read a document again, as if another client had requested it.
 func (w *world) prime(path string) {
 	w.t.Helper()
 	if status, text := w.ask(http.MethodGet, path, "", ""); status != http.StatusOK {
@@ -181,7 +180,7 @@ func (w *world) prime(path string) {
 	}
 }
 
-// review asks the webhook about the token. It returns an error if the webhook refuses the token.
+// review sends the token to the webhook. It returns an error if the webhook refuses the token.
 func (w *world) review() error {
 	status, text := w.ask(http.MethodPost, "/apis/authentication.k8s.io/v1/tokenreviews", "cluster", fmt.Sprintf(`{"spec":{"token":%q}}`, w.bearer))
 	switch {
@@ -193,7 +192,7 @@ func (w *world) review() error {
 	return nil
 }
 
-// offline is a cluster that verifies by itself.
+// offline is a cluster that verifies tokens itself.
 func (w *world) offline(withoutDenyList bool) func() error {
 	w.t.Helper()
 	platform, err := remote.New(remote.Options{Issuer: w.base, Client: w.server.Client(), WithoutDenyList: withoutDenyList, Now: w.Now})
@@ -210,7 +209,7 @@ func (w *world) offline(withoutDenyList bool) func() error {
 	}
 }
 
-// must expects that a verification still succeeds.
+// must fails the test unless a verification succeeds.
 func (w *world) must(verify func() error) {
 	w.t.Helper()
 	if err := verify(); err != nil {
@@ -226,11 +225,11 @@ func (w *world) revoked(verify func() error, revoke func()) time.Duration {
 	return w.until(verify, nil)
 }
 
-// early is how long before a refresh the worst moment is: what the platform's processes know is just not too old.
+// early is the time between the worst moment and the next refresh: the data of the platform's processes is just not too old.
 const early = 9 * second
 
-// fetched is what a cluster that verifies by itself has done when the worst moment comes: its document is due again
-// soon, and the platform's processes have just read what they will answer.
+// fetched prepares the worst moment for a cluster that verifies tokens itself: it will fetch the document again soon, and the platform's
+// processes have just read the data of their answer.
 func (w *world) fetched(verify func() error, path string, maxAge time.Duration) {
 	w.t.Helper()
 	w.must(verify)
@@ -239,7 +238,7 @@ func (w *world) fetched(verify func() error, path string, maxAge time.Duration) 
 	w.prime(path)
 }
 
-// until lets time pass until a token is refused, and returns how long that took. Each second it calls each, if that is set.
+// until lets time pass until a token is refused, and returns the elapsed time. It calls each every second, unless each is nil.
 func (w *world) until(verify func() error, each func(passed time.Duration)) time.Duration {
 	w.t.Helper()
 	for passed := time.Duration(0); passed <= 2*life; passed += second {
@@ -328,7 +327,7 @@ func TestPromises(t *testing.T) {
 			}
 			took := row.measure(open(t))
 			t.Logf("refused after %v, promised %v", took, promised)
-			// A promise that is much longer than the worst case says nothing.
+			// A promise that is much longer than the worst case would be useless.
 			if took > promised || took < promised-2*second {
 				t.Errorf("refused after %v; the document says %v", took, promised)
 			}
@@ -336,8 +335,8 @@ func TestPromises(t *testing.T) {
 	}
 }
 
-// A tainted key locks nobody out: clusters that fetched the keys before know the key that signs now, and the webhook looks again
-// for a key that it does not know. Source: ADR-0022.
+// After a signing key is tainted, valid tokens are still accepted: clusters that fetched the keys before know the key that signs now, and the
+// webhook reads the keys again for an unknown key. Source: ADR-0022.
 func TestTaintLocksNobodyOut(t *testing.T) {
 	t.Parallel()
 	w := open(t)
@@ -364,7 +363,7 @@ func TestTaintLocksNobodyOut(t *testing.T) {
 		if err := w.review(); err != nil {
 			t.Errorf("the webhook: %v", err)
 		}
-		// The next taint is known to those who fetch the keys in between.
+		// Clusters that fetch the keys in between know the next key, too.
 		w.Pass(10 * second)
 		_, text = w.ask(http.MethodGet, issuer.KeysPath, "", "")
 		if err := json.Unmarshal([]byte(text), &published); err != nil {

@@ -15,11 +15,11 @@ import (
 
 // Measured processor times of the thread of Redis, in microseconds, and sizes in bytes. docs/scale.md says where they come from.
 const (
-	// authentication is that of a request with an access key (ADR-0027).
+	// authentication is the time of a request with an access key (ADR-0027).
 	authentication = 11.2
-	// record is that of an authentication with a record of its own (ADR-0027, prototype).
+	// record is the time of an authentication with a record of its own (ADR-0027, prototype).
 	record = 6.8
-	// create is that of a create, with its authentication (docs/evidence/speed.md).
+	// create is the time of a create, with its authentication (docs/evidence/speed.md).
 	create = 100
 	// keyBytes and recordBytes are the memory of an access key, and of its authentication record.
 	keyBytes    = 2156
@@ -28,10 +28,10 @@ const (
 	slots = 256
 )
 
-// row is a line of the table: what each second has to be done, and by which threads.
+// row is a line of the table: the work of each second, and the threads that do it.
 type row struct {
 	layout string
-	// primaries have the authentications, and objects whether one more has the objects alone.
+	// primaries is the number of primaries with authentications. objects is true if one more primary has only the objects.
 	primaries int
 	objects   bool
 	service   float64
@@ -57,9 +57,9 @@ var rows = []row{
 	{spread, 6, true, record, 300_000, 3_000},
 }
 
-// outcome is what the busiest thread with authentications does.
+// outcome describes the busiest thread with authentications.
 type outcome struct {
-	// busy is the share of its time that it works. From 1 on the queue grows without end.
+	// busy is the share of time in which the thread works. From 1 on the queue grows without end.
 	busy float64
 	// half and most are the median and the 99th percentile of the time that an authentication spends at Redis, in microseconds.
 	half, most float64
@@ -97,7 +97,7 @@ func simulate(r row) outcome {
 	return found
 }
 
-// line is a row as the page has it.
+// line returns a row in the form of the page.
 func line(r row, o outcome) string {
 	primaries := strconv.Itoa(r.primaries)
 	if r.objects {
@@ -117,10 +117,10 @@ func thousands(n int) string {
 	return fmt.Sprintf("%s,%03d", thousands(n/1000), n%1000)
 }
 
-// rounded prints a rate in whole thousands, rounded down.
+// rounded returns a rate in whole thousands, rounded down.
 func rounded(rate float64) string { return thousands(int(rate/1000) * 1000) }
 
-// page is the text of docs/scale.md.
+// page returns the text of docs/scale.md.
 func page(t *testing.T) string {
 	t.Helper()
 	text, err := os.ReadFile("../../docs/scale.md")
@@ -130,7 +130,7 @@ func page(t *testing.T) string {
 	return string(text)
 }
 
-// The table of the page is that of the simulation. Times may differ by 5 %, since processors round differently.
+// The table of the page agrees with the simulation. Times may differ by 5 %, since processors round differently.
 func TestTable(t *testing.T) {
 	t.Parallel()
 	text := page(t)
@@ -164,7 +164,7 @@ func near(a, b string) bool {
 	return math.Abs(x-y) <= max(1, 0.05*y)
 }
 
-// With equal service times and random arrivals, the mean of a queue is known: the simulation must find it.
+// With equal service times and random arrivals, the mean waiting time is known. The simulation must agree with it.
 func TestSimulation(t *testing.T) {
 	t.Parallel()
 	for _, busy := range []float64{0.3, 0.6} {
@@ -204,7 +204,7 @@ func TestFigures(t *testing.T) {
 	}
 }
 
-// slot is the slot of a key in a Redis Cluster: CRC16 (XMODEM) of its hash tag, modulo 16384.
+// slot returns the slot of a key in a Redis Cluster: CRC16 (XMODEM) of its hash tag, modulo 16384.
 func slot(tag string) int {
 	var crc uint16
 	for _, b := range []byte(tag) {
@@ -220,7 +220,7 @@ func slot(tag string) int {
 	return int(crc) % 16384
 }
 
-// The page has the slots of the resources.
+// The page lists the slots of the resources.
 func TestSlots(t *testing.T) {
 	t.Parallel()
 	text := page(t)

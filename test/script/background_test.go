@@ -73,8 +73,8 @@ func until(ts *testscript.TestScript, neg bool, args []string) {
 	})
 }
 
-// finish prints the output of a kubectl in the background at its end. A watch is interrupted. With -within it must end by
-// itself, as kubectl wait and delete must. With -peek it goes on, and its output so far is printed.
+// finish prints the output of a kubectl in the background at its end. A watch is interrupted. With -within it must end by itself, as kubectl
+// wait and delete must. With -peek it continues, and its output so far is printed.
 func finish(ts *testscript.TestScript, neg bool, args []string) {
 	refuseNegation(ts, neg)
 	options := flag.NewFlagSet("finish", flag.ContinueOnError)

@@ -23,8 +23,8 @@ var (
 	pageTag  = regexp.MustCompile(`<[^>]*>`)
 )
 
-// approve does what a person does in a browser, with a user name and a password: it enters the code of a device, signs in and decides.
-// It prints the texts of the page that asks for the decision.
+// approve acts as a person in a browser, with a user name and a password: it enters the code of a device, signs in and decides. It prints the
+// texts of the page with the decision.
 func approve(ts *testscript.TestScript, neg bool, args []string) {
 	refuseNegation(ts, neg)
 	options := flag.NewFlagSet("approve", flag.ContinueOnError)
@@ -49,8 +49,8 @@ func approve(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(err)
 }
 
-// signIn does what a person does in a browser who has a session at the provider: it opens the address that platform login prints, allows the
-// program to have a key, and arrives at the program.
+// signIn acts as a person in a browser with a session at the provider: it opens the address that platform login prints, allows the program to
+// have a key, and is redirected to the program.
 func signIn(ts *testscript.TestScript, neg bool, args []string) {
 	refuseNegation(ts, neg)
 	b := newBrowser(ts)
@@ -106,7 +106,7 @@ func (b browser) send(address string, form url.Values) string {
 	return b.load(request)
 }
 
-// found returns what a page has in the group of a pattern.
+// found returns the text of a page that matches the group of a pattern.
 func (b browser) found(pattern *regexp.Regexp, page string) string {
 	match := pattern.FindStringSubmatch(page)
 	if match == nil {
@@ -115,7 +115,7 @@ func (b browser) found(pattern *regexp.Regexp, page string) string {
 	return html.UnescapeString(match[1])
 }
 
-// stopwatch prints how many seconds have passed since it was begun. No story fails because of them.
+// stopwatch prints the seconds since it was begun. No story fails because of them.
 func stopwatch(ts *testscript.TestScript, neg bool, args []string) {
 	refuseNegation(ts, neg)
 	s := sessionOf(ts)

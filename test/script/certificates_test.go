@@ -27,8 +27,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// authority makes a certificate authority: NAME.crt and NAME.key in PEM, and NAME.crt64 and NAME.key64 in base64 on one line.
-// NAME.key.secret and NAME.key.line are parts of the key that no other key has.
+// authority makes a certificate authority: NAME.crt and NAME.key in PEM, and NAME.crt64 and NAME.key64 in base64 on one line. NAME.key.secret
+// and NAME.key.line are parts of the key that occur in no other key.
 func authority(ts *testscript.TestScript, neg bool, args []string) {
 	refuseNegation(ts, neg)
 	name := one(ts, args)
@@ -50,7 +50,7 @@ func authority(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Check(os.WriteFile(file, text, 0o600))
 		encoded := base64.StdEncoding.EncodeToString(text)
 		ts.Check(os.WriteFile(file+"64", []byte(encoded+"\n"), 0o600))
-		// The begin and the end are the same in every PEM.
+		// The first and the last line are the same in every PEM.
 		ts.Check(os.WriteFile(file+".secret", []byte(encoded[64:len(encoded)-64]+"\n"), 0o600))
 		ts.Check(os.WriteFile(file+".line", []byte(strings.Split(string(text), "\n")[2]+"\n"), 0o600))
 	}
@@ -73,8 +73,8 @@ func fill(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(os.WriteFile(ts.MkAbs(args[1]), []byte(text), 0o600))
 }
 
-// clusterServer is an API server that only answers with its version. It requires client certificates of an authority, and
-// its answer names their user. Its address is in CLUSTER, and its own authority in cluster.crt64.
+// clusterServer is an API server that only answers with its version. It requires client certificates of an authority, and its answer names the
+// user of the certificate. Its address is in CLUSTER, and its own authority in cluster.crt64.
 func clusterServer(ts *testscript.TestScript, neg bool, args []string) {
 	refuseNegation(ts, neg)
 	clients := x509.NewCertPool()

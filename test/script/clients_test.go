@@ -23,7 +23,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// runProgram runs another command of the program to its end, with -until again and again until its output matches.
+// runProgram runs another command of the program to its end. With -until it repeats the command until its output matches.
 func runProgram(ts *testscript.TestScript, neg bool, args []string) {
 	if len(args) > 1 && args[0] == "-until" {
 		refuseNegation(ts, neg)
@@ -147,11 +147,10 @@ func (h *headerFlags) Set(value string) error {
 	return nil
 }
 
-// attempts is how often option -within tries: a busy machine may delay an answer or two.
+// attempts is the number of attempts of option -within, because a busy machine may delay an answer or two.
 const attempts = 4
 
-// request sends an HTTP request. It prints the status line, the headers that do not differ from one answer to the next,
-// and the body.
+// request sends an HTTP request. It prints the status line, the headers that are the same in every answer, and the body.
 func request(ts *testscript.TestScript, neg bool, args []string) {
 	options := flag.NewFlagSet("http", flag.ContinueOnError)
 	options.SetOutput(io.Discard)
@@ -233,7 +232,7 @@ func request(ts *testscript.TestScript, neg bool, args []string) {
 	sessionOf(ts).saw(head + "\n" + string(answer))
 }
 
-// betweenWarnings is where one warning ends and the next begins, with its code.
+// betweenWarnings matches the end of a warning and the code of the next warning.
 var betweenWarnings = regexp.MustCompile(`, (\d{3} - ")`)
 
 // exchange returns the status line with the headers, and the body.
@@ -254,7 +253,7 @@ func exchange(client *http.Client, request *http.Request) (string, []byte, error
 	lines := []string{}
 	for name, values := range answer.Header {
 		if name == "Warning" {
-			// A gateway may send several as one.
+			// A gateway may join several warnings into one header.
 			values = strings.Split(betweenWarnings.ReplaceAllString(strings.Join(values, ", "), "\n$1"), "\n")
 		}
 		for _, value := range values {

@@ -18,8 +18,8 @@ import (
 
 var consoleAsset = regexp.MustCompile(`="console/(assets/[\w.-]+)"`)
 
-// console fetches the page of the console and each of its assets, below the base path and at the root, packed and not. They
-// are those of the repository, byte for byte.
+// console fetches the page of the console and each of its assets, below the base path and at the root, with and without compression. They are
+// equal to the files of the repository, byte for byte.
 func console(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) > 0 {
 		ts.Fatalf("usage: console")

@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// elsewhere has the commands of documents that follow does not run, by their beginning, with the reason.
+// elsewhere lists the commands in documents that follow does not run, by their beginning, with the reason.
 var elsewhere = map[string]string{
 	"docs/audit.md: build/platform audit verify": "the story audit writes a log and verifies it",
 	"docs/deploy.md":                        "accounts of clouds and a cluster; test/deploy and the stories in other shapes run what is deployed",
@@ -49,7 +49,7 @@ var sectionHeading = regexp.MustCompile(`(?m)^#{1,6} (.+)$`)
 
 var namedBlock = regexp.MustCompile("(?ms)^```yaml\n# ([a-z_]+\\.yaml)\n(.*?)^```")
 
-// commandsOf returns the commands of a block. A command goes on below a backslash, and to the end of its text.
+// commandsOf returns the commands of a block. A command continues after a backslash, and to the end of a quoted text.
 func commandsOf(block string) []shown {
 	var found []shown
 	end, open := "", false
@@ -78,8 +78,8 @@ func commandsOf(block string) []shown {
 	return found
 }
 
-// follow runs the commands of all documents in their order, in the folder of the story, and compares what they print with
-// what the documents show. Only what differs from run to run may differ: spans of time.
+// follow runs the commands of all documents in their order, in the folder of the story, and compares their output with the documents. Only
+// spans of time may differ, because they differ in every run.
 func follow(ts *testscript.TestScript, neg bool, args []string) {
 	refuseNegation(ts, neg)
 	documents, err := filepath.Glob(filepath.Join(repository, "docs", "*.md"))
@@ -128,7 +128,7 @@ func writeNamed(ts *testscript.TestScript, document string) {
 	}
 }
 
-// here returns a text of a document with the addresses and the folder of the story in place of those that documents name.
+// here returns a text of a document, with its addresses and folder replaced by the addresses and the folder of the story.
 func here(ts *testscript.TestScript, text string) string {
 	pairs := []string{"/var/log/platform", ts.MkAbs("audit"), "https://127.0.0.1:8443", ts.Getenv("SECURE")}
 	if issuer := ts.Getenv("ISSUER"); issuer != "" {
@@ -148,7 +148,7 @@ func exceptionFor(document, line string) string {
 	return ""
 }
 
-// runBlock runs commands in one shell, so that they share its variables. It returns what is not as the document says.
+// runBlock runs commands in one shell, so that they share its variables. It returns the differences from the document.
 func runBlock(ts *testscript.TestScript, document string, all []shown) []string {
 	if len(all) == 0 {
 		return nil
@@ -203,13 +203,13 @@ func runBlock(ts *testscript.TestScript, document string, all []shown) []string 
 
 var span = regexp.MustCompile(`\b(\d+(d|h|m|s))+\b`)
 
-// settled is a line without what differs from run to run.
+// settled returns a line without the parts that differ in every run.
 func settled(l string) string {
 	return strings.Join(strings.Fields(span.ReplaceAllString(l, "TIME")), " ")
 }
 
-// walk runs the commands of a section of a document, or of one of its blocks, as follow runs those of all documents. With -job it runs
-// what a block of YAML makes a job run. The sections below it are sections of their own. The files that the document shows exist. A
+// walk runs the commands of a section of a document, or of one of its blocks, as follow does for all documents. With -job it runs the commands
+// that a block of YAML defines for a job. Subsections are sections of their own. Files that the document shows are written first. A
 // redis-server that has left its process in redis.pid ends with the story.
 func walk(ts *testscript.TestScript, neg bool, args []string) {
 	refuseNegation(ts, neg)
@@ -263,8 +263,8 @@ func sectionOf(document, heading string) string {
 	return ""
 }
 
-// sectionHeadings returns where the headings of a document and their texts are, and where the section ends. A comment in a block is no
-// heading.
+// sectionHeadings returns the positions of the headings of a document and of their texts, and the end of the section. A comment in a block is
+// not a heading.
 func sectionHeadings(document string) [][5]int {
 	hidden := regexp.MustCompile("(?ms)^```.*?^```").ReplaceAllStringFunc(document, func(block string) string { return strings.Repeat(".", len(block)) })
 	var found [][5]int
@@ -279,7 +279,7 @@ func sectionHeadings(document string) [][5]int {
 
 var jobBlock = regexp.MustCompile("(?ms)^```(yaml)\n(.*?)^```")
 
-// commandsOfJob returns what a job in YAML runs: a step of GitHub Actions, the script of GitLab CI, the command of a container.
+// commandsOfJob returns the commands of a job in YAML: a step of GitHub Actions, the script of GitLab CI, the command of a container.
 func commandsOfJob(block string) ([]shown, error) {
 	var document any
 	if err := yaml.Unmarshal([]byte(block), &document); err != nil {
@@ -317,7 +317,7 @@ func commandsOfJob(block string) ([]shown, error) {
 	return found, nil
 }
 
-// A story that walks a page walks each section that has commands, in the order of the page.
+// A story that walks through a page walks through each section with commands, in the order of the page.
 func TestWalkedPages(t *testing.T) {
 	t.Parallel()
 	for page, story := range map[string]string{"auditor.md": "auditor", "ci.md": "jobs", "operate.md": "operate"} {

@@ -91,7 +91,7 @@ func job(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(os.WriteFile(ts.MkAbs(args[0]), []byte(signed), 0o600))
 }
 
-// signedWith is a token with claims, signed with ES256.
+// signedWith returns a token with claims, signed with ES256.
 func signedWith(key *ecdsa.PrivateKey, claims map[string]any) (string, error) {
 	header, err := json.Marshal(map[string]string{"alg": "ES256", "kid": "1"})
 	if err != nil {
@@ -114,14 +114,14 @@ func signedWith(key *ecdsa.PrivateKey, claims map[string]any) (string, error) {
 	return signed + "." + encode(signature), nil
 }
 
-// The client at the issuer that signs people in, and its secret.
+// The client and its secret at the issuer where people sign in.
 const (
 	peopleClient = "platform"
 	peopleSecret = "hush-8Kx20wQm57ZtLp93VrNc4Hd6"
 )
 
-// signsPeopleIn makes an issuer one at which a person has a session already: Ana, of the group developers. It sends browsers back to a
-// platform only, and gives an ID token once for each code, to who has the secret of the client and the verifier.
+// signsPeopleIn makes an issuer an OpenID Connect provider at which a person has a session already: Ana, of the group developers. It redirects
+// browsers only to a platform. It exchanges each code once for an ID token, for a client that knows the client secret and the code verifier.
 func signsPeopleIn(mux *http.ServeMux, at, platform string, key *ecdsa.PrivateKey) {
 	var mu sync.Mutex
 	begun := map[string]url.Values{}

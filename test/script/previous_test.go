@@ -15,8 +15,8 @@ import (
 
 var versionHeading = regexp.MustCompile(`(?m)^## (\d+\.\d+\.\d+) \(`)
 
-// previousCommit returns the commit of the newest release before this one: that of its tag, or the one that gave its section to
-// the changelog.
+// previousCommit returns the commit of the newest release before this one: the commit of its tag, or the commit that added its section to the
+// changelog.
 var previousCommit = sync.OnceValues(func() (string, error) {
 	git := func(args ...string) (string, error) {
 		command := exec.Command("git", args...)
@@ -54,7 +54,7 @@ var previousCommit = sync.OnceValues(func() (string, error) {
 	return "", errors.New("the changelog has no release before this commit")
 })
 
-// havePrevious reports whether there is a previous release to test with. CI has one.
+// havePrevious reports whether there is a previous release to test with. In CI there is one.
 func havePrevious() (bool, error) {
 	_, err := previousCommit()
 	if err != nil && os.Getenv("CI") != "" {
@@ -87,7 +87,7 @@ var previousProgram = sync.OnceValues(func() (string, error) {
 			return "", fmt.Errorf("%s: %w\n%s", strings.Join(each, " "), err, output)
 		}
 	}
-	// Under its name there is a whole program or none, also for tests that build it at the same time.
+	// The program is renamed at the end, so that tests that build it at the same time see a whole program or none.
 	built := filepath.Join(folder, "platform")
 	if err := goBuild(folder, "build", "-trimpath", "-o", built, "./local"); err != nil {
 		return "", err

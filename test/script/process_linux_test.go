@@ -2,7 +2,7 @@ package script_test
 
 import "syscall"
 
-// endWithParent has the kernel end the runner when the test process is gone, even by SIGKILL.
+// endWithParent makes the kernel end the runner when the test process ends, even by SIGKILL.
 func endWithParent() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM}
 }

@@ -4,5 +4,5 @@ package script_test
 
 import "syscall"
 
-// endWithParent has nothing to do it with here: the runner ends with the story.
+// endWithParent does nothing, because only Linux can do this. The runner ends with the story.
 func endWithParent() *syscall.SysProcAttr { return nil }

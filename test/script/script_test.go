@@ -1,10 +1,9 @@
 //go:build unix
 
-// Package script_test runs stories: whole sessions of users and machines with the API, as they would type them, against the
-// real program as a child process and an unmodified kubectl. A story is a file in testdata. Its first line cites what it
-// shows. Stories do not test single rules: the packages under shared do. A story knows only what a client can know.
-// The same stories run against each shape in which the API is deployed. If a shape leaves a story out, aboutTheRunner has
-// the reason. Source: Spec 2 to 9; ADR-0006, ADR-0010.
+// Package script_test runs stories: whole sessions of users and machines with the API, as they would type them, against the real program as a
+// child process and an unmodified kubectl. A story is a file in testdata. Its first line cites the rules that it shows. Stories do not test
+// single rules: the packages under shared do. A story knows only what a client can know. The same stories run against each shape in which the
+// API is deployed. If a shape leaves a story out, aboutTheRunner has the reason. Source: Spec 2 to 9; ADR-0006, ADR-0010.
 //
 // commands lists the commands that a story can use beside those of testscript.
 package script_test
@@ -126,7 +125,7 @@ var commands = map[string]func(*testscript.TestScript, bool, []string){
 	"programs":   programs,
 }
 
-// atOnce is how many stories run at the same time. They wait more than they work.
+// atOnce is the number of stories that run at the same time. Stories wait more than they work.
 const atOnce = 4
 
 func TestMain(m *testing.M) {
@@ -191,7 +190,7 @@ func TestStories(t *testing.T) {
 	}
 }
 
-// waits is 1 for a story that waits most of its time.
+// waits returns 1 for a story that waits most of its time.
 func waits(file string) int {
 	if slices.Contains([]string{"watch.txtar", "kubectl.txtar"}, filepath.Base(file)) {
 		return 1
@@ -226,7 +225,7 @@ func stories(t *testing.T, as shape) []string {
 			t.Errorf("aboutTheRunner names %s, which is not a story", name)
 		}
 	}
-	// Those that wait most of their time begin first, so that they do not run alone at the end.
+	// Stories that wait most of their time begin first, so that they do not run alone at the end.
 	slices.SortStableFunc(files, func(a, b string) int { return cmp.Compare(waits(b), waits(a)) })
 	return files
 }
@@ -237,8 +236,8 @@ var runnerProgram, kubectlProgram, serverProgram string
 // repository is the folder of the project.
 var repository string
 
-// build makes the programs that every shape needs. The go command skips what is up to date. build reads the metadata of
-// every source file, so that the test cache knows them and a cached result is not taken for that of changed programs.
+// build makes the programs that every shape needs. The go command skips programs that are up to date. build reads the metadata of every source
+// file, so that the test cache knows the files and returns no cached result after a program has changed.
 func build(t *testing.T) {
 	t.Helper()
 	root, err := filepath.Abs(filepath.Join("..", ".."))

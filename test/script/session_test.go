@@ -17,7 +17,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// session has the processes of one story and the answers that it got.
+// session has the processes of one story and the answers to its clients.
 type session struct {
 	shape   shape
 	folder  string
@@ -25,7 +25,7 @@ type session struct {
 	writer  *writer
 	// followers are the kubectl processes in the background.
 	followers map[string]*follower
-	// begun is when the stopwatch was begun.
+	// begun is the time at which the stopwatch was begun.
 	begun time.Time
 
 	mu sync.Mutex
@@ -76,7 +76,7 @@ type runner struct {
 	// done is closed when the process has ended, with err.
 	done chan struct{}
 	err  error
-	// redis is the process of the redis-server that is stopped. 0: none is.
+	// redis is the process of the stopped redis-server. 0: none is stopped.
 	redis int
 }
 
@@ -211,7 +211,7 @@ func (r *runner) end(signal os.Signal) error {
 	}
 }
 
-// named returns the runner that the arguments name, by default the one without a name.
+// named returns the runner that the arguments name, by default the runner without a name.
 func named(ts *testscript.TestScript, args []string) *runner {
 	name := "runner"
 	if len(args) > 0 {

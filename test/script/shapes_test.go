@@ -38,7 +38,7 @@ type shape string
 const (
 	// localRunner is the local runner.
 	localRunner shape = "local"
-	// frameworkServers are servers of the Functions Framework, one for each function, as on Cloud Run and Knative.
+	// frameworkServers is one server of the Functions Framework for each function, as on Cloud Run and Knative.
 	frameworkServers shape = "framework"
 	// The programs for AWS Lambda under its runtime API, behind each kind of gateway.
 	lambdaHTTPAPI     shape = "lambda-httpapi"
@@ -49,12 +49,12 @@ const (
 
 var shapes = []shape{localRunner, frameworkServers, lambdaHTTPAPI, lambdaRESTAPI, lambdaBalancer, lambdaFunctionURL}
 
-// inShort are the shapes of a short run: the runner, and one in which each function is a process of its own.
+// inShort are the shapes of a short run: the runner, and a shape in which each function is a process of its own.
 var inShort = []shape{localRunner, frameworkServers}
 
 // ofEveryShape are the stories that run in every shape: reads and writes, lists, watches, errors and large bodies. Gateways for AWS Lambda
-// differ in the form of their events and answers alone, which infra/lambda tests byte by byte, so that one of them runs all stories. The
-// servers of the Functions Framework run all of them unless the run is short.
+// differ only in the form of their events and answers, which infra/lambda tests byte by byte, so only one of them runs all stories. The servers
+// of the Functions Framework run all stories unless the run is short.
 var ofEveryShape = []string{"kubectl", "lists", "watch", "input"}
 
 // gateways are the gateways in front of the programs for AWS Lambda in each shape. Several gateways take turns.
@@ -99,7 +99,7 @@ type deployed struct {
 	stopped bool
 }
 
-// entry is what a deployment knows about a function. Source: infra/deployment.
+// entry is a function in the table of a deployment. Source: infra/deployment.
 type entry struct {
 	Routes          []string
 	Fallback        bool
@@ -115,7 +115,7 @@ type platform interface {
 	serve(name string, w http.ResponseWriter, r *http.Request)
 	// tick runs the schedule of a function.
 	tick(ctx context.Context, name string) error
-	// end ends all processes: in good order with SIGTERM, immediately with SIGKILL.
+	// end ends all processes: gracefully with SIGTERM, immediately with SIGKILL.
 	end(signal os.Signal) error
 }
 
@@ -276,7 +276,7 @@ type route struct {
 	steps            []string
 }
 
-// routesOf returns the routes of functions, those with fewer variables first. The last route is the fallback.
+// routesOf returns the routes of functions. Routes with fewer variables come first. The last route is the fallback.
 func routesOf(table map[string]entry) []route {
 	var found []route
 	fallback := ""

@@ -126,9 +126,9 @@ func dump(ctx context.Context, client *redis.Client) ([]byte, error) {
 	return text.Bytes(), nil
 }
 
-// canary searches for the keys in the files: in Redis, in the data folder, in the output of the runner and in the answers to
-// clients. The admin key may be in the two files that hold it. canary prints how many of the keys Redis knows by their
-// digest, which shows that it searched the right Redis.
+// canary searches for the keys in the files: in Redis, in the data folder, in the output of the runner and in the answers to clients. The admin
+// key may be in the two files that hold it. canary prints the number of keys whose digest is in Redis, which shows that it searched the right
+// Redis.
 func canary(ts *testscript.TestScript, neg bool, args []string) {
 	refuseNegation(ts, neg)
 	r, s := named(ts, nil), sessionOf(ts)
@@ -179,7 +179,7 @@ func canary(ts *testscript.TestScript, neg bool, args []string) {
 	_, _ = fmt.Fprintf(ts.Stdout(), "searched %d places for %d keys; Redis knows the digests of %d\n", len(places), len(args), known)
 }
 
-// pieces returns the texts that would reveal a key: sixteen characters of it in a row, in clear, in hex and in base64.
+// pieces returns the texts that would reveal a key: any sixteen consecutive characters of it, in clear, in hex and in base64.
 func pieces(key string) []string {
 	const length = 16
 	var list []string
@@ -195,7 +195,7 @@ func pieces(key string) []string {
 	return list
 }
 
-// writer creates access keys continuously, and remembers the acknowledged ones.
+// writer creates access keys continuously, and remembers the acknowledged keys.
 type writer struct {
 	quit chan struct{}
 	done sync.WaitGroup

@@ -43,7 +43,7 @@ func same(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// take sets a variable of the story to the match of the group of a pattern in stdout.
+// take sets a variable of the story to the match of a pattern's group in stdout.
 func take(ts *testscript.TestScript, neg bool, args []string) {
 	refuseNegation(ts, neg)
 	if len(args) != 2 {
@@ -56,7 +56,7 @@ func take(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Setenv(args[0], found[1])
 }
 
-// apart checks the distance of the two timestamps in stdout.
+// apart checks the difference between the two timestamps in stdout.
 func apart(ts *testscript.TestScript, neg bool, args []string) {
 	refuseNegation(ts, neg)
 	want, err := time.ParseDuration(one(ts, args))

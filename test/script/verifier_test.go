@@ -20,8 +20,8 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// verify verifies a token like a cluster that knows only the URL of the platform: go-oidc fetches the discovery document and
-// the keys. The structured authentication of kube-apiserver uses the same library.
+// verify verifies a token as a cluster does that knows only the URL of the platform: go-oidc fetches the discovery document and the keys. The
+// structured authentication of kube-apiserver uses the same library.
 func verify(ts *testscript.TestScript, neg bool, args []string) {
 	options := flag.NewFlagSet("oidc", flag.ContinueOnError)
 	options.SetOutput(io.Discard)

@@ -32,7 +32,7 @@ import (
 	"management.platform.sh/shared/state/store"
 )
 
-// absent is the path of no file.
+// absent is a path at which there is no file.
 const absent = "/nowhere/at/all"
 
 // TestMain removes the settings from the environment in which the tests run.
@@ -45,10 +45,10 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// examples are values of a setting: those that are right and those that are wrong.
+// examples are valid and invalid values of a setting.
 type examples struct{ right, wrong []string }
 
-// bounds returns values at the bounds of a setting and just beyond them; none if the setting has no bounds.
+// bounds returns values at the bounds of a setting and just beyond them. It returns none if the setting has no bounds.
 func bounds(t *testing.T, s settings.Setting) examples {
 	t.Helper()
 	must := func(err error) {
@@ -141,8 +141,8 @@ func write(t *testing.T, text string) string {
 	return path
 }
 
-// of returns the examples of a setting: those at its bounds, the special ones and, for a file with the value of another
-// setting, files with its examples.
+// of returns the examples of a setting: the values at its bounds, the special values and, for a file with the value of another setting, files
+// with the examples of that setting.
 func of(t *testing.T, s settings.Setting, special map[string]examples) examples {
 	t.Helper()
 	found := bounds(t, s)
@@ -168,7 +168,7 @@ func server(t *testing.T, lookup func(string) string) error {
 	return framework.Serve(ctx, catalog.Functions, lookup, io.Discard, func(net.Addr) { stop() })
 }
 
-// run starts the runner with what the command line says.
+// run starts the runner with flags and variables.
 func run(t *testing.T, lookup func(string) string, line ...string) error {
 	t.Helper()
 	command := runner.New("test")
@@ -186,7 +186,7 @@ func run(t *testing.T, lookup func(string) string, line ...string) error {
 	return command.Run(ctx)
 }
 
-// said is the output of a shell about its start.
+// said returns the output of a shell about its start.
 func said(err error) string {
 	if err == nil {
 		return "it starts"
@@ -204,9 +204,9 @@ func starts(shell func() error) string {
 	return said(err)
 }
 
-// Every shell that reads a setting gives the same answer to the same value, in the same words, whether it comes by the
-// variable or by the flag: it starts at the bounds, and names the setting beyond them. The values are made from the list, so
-// that a new setting is tested without a line here. Source: ADR-0010.
+// Every shell that reads a setting treats the same value in the same way and in the same words, from the variable or from the flag: it starts
+// with a value at a bound, and names the setting for a value beyond it. The values are made from the list of settings, so that a new setting is
+// tested without a line here. Source: ADR-0010.
 func TestSettings(t *testing.T) {
 	state := redistest.Embedded(t)
 	special := special(t, state)
@@ -231,7 +231,7 @@ func TestSettings(t *testing.T) {
 						t.Errorf("value %d, %s: %s", i, where, answer)
 					}
 					if s.Key() == settings.Config {
-						// The path of the configuration is no secret, and the error names the file.
+						// The path of the configuration is not a secret, and the error names the file.
 						if value == absent && !strings.Contains(answer, value) {
 							t.Errorf("%s does not name the file: %s", where, answer)
 						}
@@ -244,12 +244,12 @@ func TestSettings(t *testing.T) {
 	}
 }
 
-// ask starts every shell that reads a setting with a value.
+// ask starts every shell that reads a setting, with a value of the setting.
 func ask(t *testing.T, s settings.Setting, value, state string) map[string]string {
 	t.Helper()
 	variables := map[string]string{
 		"FUNCTION_TARGET": "whoami", "PORT": "0", settings.RedisURL: state,
-		// Their bounds can be reached under these alone.
+		// The bounds of these settings can be reached only together with these values.
 		settings.SigningPublishBefore: "10m", settings.SigningRotateEvery: "87840h",
 	}
 	if s.Instead == settings.RedisURL {
@@ -276,7 +276,7 @@ func ask(t *testing.T, s settings.Setting, value, state string) map[string]strin
 	return answers
 }
 
-// Without a state a function does not start, and the runner brings its own.
+// Without a state a function does not start, and the runner starts its own.
 func TestNoState(t *testing.T) {
 	none := func(name string) string { return map[string]string{"FUNCTION_TARGET": "whoami", "PORT": "0"}[name] }
 	if err := server(t, none); err == nil || !strings.HasPrefix(err.Error(), settings.RedisURL+": is missing") {

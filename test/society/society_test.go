@@ -1,7 +1,7 @@
-// Package society_test compares what the platform lets people do with a small model: users and teams are made, changed, disabled,
-// signed out and deleted at random, while their access keys and tokens are made, narrowed, disabled and deleted, at two processes.
-// After each step, every key is accepted or refused as the model says, with exactly its groups, and its caller sees exactly the
-// users, teams and keys of the model. Source: ADR-0029.
+// Package society_test compares the rights of people on the platform with a small model: users and teams are made, changed, disabled, signed
+// out and deleted at random, while their access keys and tokens are made, narrowed, disabled and deleted, at two processes. After each step,
+// every key is accepted or refused as the model says, with exactly its groups, and its caller sees exactly the users, teams and keys of the
+// model. Source: ADR-0029.
 package society_test
 
 import (
@@ -36,7 +36,7 @@ import (
 	"management.platform.sh/shared/state/redisstore/redistest"
 )
 
-// root is an admin without a key, and keeper a user who is always one, so that the last admin is never at stake.
+// root is an admin without a key. keeper is a user who is always an admin, so that the rule about the last admin never applies.
 var root = identity.New(identity.Owner{Kind: identity.User, Name: "root"}, []string{identity.Admins})
 
 const keeper = "keeper"
@@ -49,12 +49,12 @@ var (
 
 // person is a user or a team of the model.
 type person struct {
-	// version tells objects of the same name apart; 0: there is none.
+	// version distinguishes objects of the same name; 0 means that there is no object.
 	version    int
 	disabled   bool
 	admin      bool
 	generation int
-	// groups are those of a user, or those that a team lists; users are those that a team lists.
+	// groups are the groups of a user, or the groups that a team lists. users are the users that a team lists.
 	groups, users []string
 }
 
@@ -65,7 +65,7 @@ type key struct {
 	groups       []string
 	granted      []string
 	disabled     bool
-	// noted tells that the key was made for an object of its owner, of this version and generation.
+	// noted is true if the key was made for an object of its owner, with this version and generation.
 	noted               bool
 	version, generation int
 }
@@ -146,7 +146,7 @@ func roles(admin bool) []model.ClusterRole {
 	return nil
 }
 
-// gives returns the groups that the object of an owner gives; nil without one.
+// gives returns the groups that the object of an owner gives. Nil: there is no object.
 func (s *society) gives(owner identity.Owner) []string {
 	p := s.people[owner]
 	if p.version == 0 {
@@ -213,7 +213,7 @@ func (s *society) env(rt *rapid.T) *platform.Environment {
 	return s.processes[rapid.IntRange(0, 1).Draw(rt, "process")]
 }
 
-// some draws some of a list, each once, in its order.
+// some draws some entries of a list, each at most once, in their order.
 func some(rt *rapid.T, from []string, label string) []string {
 	return slices.DeleteFunc(slices.Clone(from), func(string) bool { return rapid.IntRange(0, 2).Draw(rt, label) > 0 })
 }
@@ -303,7 +303,7 @@ func (s *society) change(rt *rapid.T) {
 	}
 }
 
-// remove deletes a user or a team, whose keys go along.
+// remove deletes a user or a team, with their keys.
 func (s *society) remove(rt *rapid.T) {
 	owner := s.existing(rt)
 	stored, in := kinds.Open(s.env(rt)), resource.DeleteInput{Caller: root, Name: owner.Name}
@@ -320,7 +320,7 @@ func (s *society) remove(rt *rapid.T) {
 	s.forget(rt, func(k *key) bool { return k.owner == owner })
 }
 
-// forget takes keys and their tokens out of the model, which must be gone.
+// forget removes keys and their tokens, which must be gone, from the model.
 func (s *society) forget(rt *rapid.T, gone func(*key) bool) {
 	for _, k := range s.keys {
 		if gone(k) {
@@ -348,7 +348,7 @@ func (s *society) signOut(rt *rapid.T) {
 	s.people[owner].generation++
 }
 
-// issueKey makes a key: an admin for an owner, or a caller for themselves.
+// issueKey makes a key, as an admin for an owner or as a caller for themselves.
 func (s *society) issueKey(rt *rapid.T) {
 	if len(s.keys) >= 12 {
 		rt.Skip("there are enough")
@@ -376,7 +376,7 @@ func (s *society) issueKey(rt *rapid.T) {
 			rt.Fatal(err)
 		}
 		if !slices.Contains(has, identity.Admins) && p.version > 0 && len(maker.groups) > 0 && len(made.groups) == 0 {
-			// What a key that names groups makes has no more.
+			// A credential made by a key that names groups has no other groups.
 			own := identity.UserPrefix + maker.owner.Name
 			if maker.owner.Kind == identity.Team {
 				own = identity.TeamPrefix + maker.owner.Name
@@ -456,7 +456,7 @@ func (s *society) issueToken(rt *rapid.T) {
 	s.tokens = append(s.tokens, &issued{key: k, text: made.Object.Status.Token, groups: want})
 }
 
-// sweep runs the schedule of tokens, which revokes for good those that verifiers who ask nobody must not accept.
+// sweep runs the schedule of tokens, which permanently revokes the tokens that offline verifiers must not accept.
 func (s *society) sweep(rt *rapid.T) {
 	if _, err := kinds.IssuedTokens(s.env(rt)).Sweep(s.t.Context()); err != nil {
 		rt.Fatal(err)
@@ -472,7 +472,7 @@ func (s *society) authenticate(env *platform.Environment, k *key) (identity.Call
 	return accesskey.OpenAuthenticator(env).Bearer(s.t.Context(), secret.String(k.bearer))
 }
 
-// check compares all keys and tokens with the model, at both processes.
+// check compares all keys and tokens with the model, in both processes.
 func (s *society) check(rt *rapid.T) {
 	for i, env := range s.processes {
 		for _, k := range s.keys {
@@ -503,7 +503,7 @@ func (s *society) check(rt *rapid.T) {
 	}
 }
 
-// checkSight compares what a caller sees with the model.
+// checkSight compares the objects that a caller sees with the model.
 func (s *society) checkSight(rt *rapid.T, env *platform.Environment, k *key, caller identity.Caller, has []string) {
 	admin := slices.Contains(has, identity.Admins)
 	sees := func(owner identity.Owner) bool {

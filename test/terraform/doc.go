@@ -1,5 +1,4 @@
-// Package terraform checks the modules below infra/terraform as far as that goes without their providers, which no
-// registry of Go has: that they are formatted, that every name is declared, that rights are narrow, that secrets go where
-// secrets may go, and that their routes are those of the table. What a provider would say of an attribute is not known
-// here. It is a module of its own, so that no function depends on the language of Terraform.
+// Package terraform checks the modules below infra/terraform without their providers, which no registry of Go has. Files are formatted, every
+// name is declared, rights are narrow, secrets reach only places for secrets, and routes are the same as in the table. Attributes are not
+// checked against the schemas of the providers. It is a module of its own, so that no function depends on the language of Terraform.
 package terraform

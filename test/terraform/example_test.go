@@ -133,8 +133,8 @@ func manifests(t *testing.T) map[string]string {
 	return found
 }
 
-// The server answers what the provider of Terraform asks for docs/examples/terraform: the custom resource definitions, the schema of each
-// kind, a plan, an apply, an apply without a change, and a deletion. The provider itself is not run.
+// The server answers the requests that the Terraform provider sends for docs/examples/terraform: the custom resource definitions, the schema of
+// each kind, a plan, an apply, an apply without a change, and a deletion. The provider itself is not run.
 func TestExample(t *testing.T) {
 	t.Parallel()
 	objects := manifests(t)

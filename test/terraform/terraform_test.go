@@ -45,7 +45,7 @@ func read(t *testing.T, platform string) module {
 	return found
 }
 
-// blocks are the blocks of all files, at the top.
+// blocks returns the top-level blocks of all files.
 func (m module) blocks() (found []*hclsyntax.Block, findings []string) {
 	for _, name := range slices.Sorted(maps.Keys(m)) {
 		file, problems := hclsyntax.ParseConfig([]byte(m[name]), name, hcl.InitialPos)
@@ -85,14 +85,14 @@ func address(b *hclsyntax.Block) string {
 // use is a name that a block refers to.
 type use struct {
 	block *hclsyntax.Block
-	// in is the name of the local that refers, in blocks of locals.
+	// in is the name of the local that contains the reference, in blocks of locals.
 	in string
 	// iterators are the names that dynamic blocks around the place declare.
 	iterators []string
 	traversal hcl.Traversal
 }
 
-// path is the traversal up to its first index: local.functions, data.x.y.json.
+// path returns the traversal up to its first index: local.functions, data.x.y.json.
 func (u use) path() []string {
 	var steps []string
 	for _, step := range u.traversal {
@@ -110,7 +110,7 @@ func (u use) String() string {
 	return fmt.Sprintf("%s: %s", u.traversal.SourceRange(), strings.Join(u.path(), "."))
 }
 
-// uses are all names that blocks refer to.
+// uses returns all names that blocks refer to.
 func uses(blocks []*hclsyntax.Block) []use {
 	var found []use
 	var walk func(top *hclsyntax.Block, body *hclsyntax.Body, iterators []string)
@@ -141,7 +141,7 @@ func uses(blocks []*hclsyntax.Block) []use {
 	return found
 }
 
-// undeclared finds names that nothing declares, and declarations that nothing uses.
+// undeclared finds names without a declaration, and declarations that are not used.
 func undeclared(blocks []*hclsyntax.Block) []string {
 	declared := map[string]bool{}
 	findings := []string(nil)
@@ -181,7 +181,7 @@ func undeclared(blocks []*hclsyntax.Block) []string {
 		case "data":
 			length = 3
 		}
-		// A bare word of depends_on and of lifecycle blocks is a name as any other; those of iterators are not.
+		// A bare word in depends_on and in lifecycle blocks is a name like any other. A bare word of an iterator is not.
 		if slices.Contains(u.iterators, path[0]) {
 			continue
 		}
@@ -212,17 +212,17 @@ func undescribed(blocks []*hclsyntax.Block) []string {
 	return findings
 }
 
-// secrets are the attributes that hold one.
+// secrets are the attributes that hold a secret.
 var secrets = []string{"result", "auth_string", "auth_token", "secret_string", "secret_data", "base64"}
 
-// keepers are the blocks and locals that may be given a secret.
+// keepers are the blocks and locals that may contain a secret.
 var keepers = []string{
 	"aws_elasticache_replication_group.redis", "aws_secretsmanager_secret_version.redis_url",
 	"google_secret_manager_secret_version.redis", "local.secrets",
 	"aws_secretsmanager_secret_version.encryption_key", "google_secret_manager_secret_version.encryption_key",
 }
 
-// leaked finds secrets that go elsewhere: into outputs, and into settings of functions.
+// leaked finds secrets in other places: in outputs, and in settings of functions.
 func leaked(blocks []*hclsyntax.Block) []string {
 	var findings []string
 	for _, u := range uses(blocks) {
@@ -242,7 +242,7 @@ func leaked(blocks []*hclsyntax.Block) []string {
 	return findings
 }
 
-// literals are the texts that an expression is made of: a list of them, or a local with such a list.
+// literals returns the texts of an expression: a list of texts, or a local with such a list.
 func literals(expression hclsyntax.Expression, locals map[string]hclsyntax.Expression) []string {
 	if traversal, ok := expression.(*hclsyntax.ScopeTraversalExpr); ok && traversal.Traversal.RootName() == "local" {
 		if inner, known := locals[traversal.Traversal[1].(hcl.TraverseAttr).Name]; known {
@@ -260,8 +260,8 @@ func literals(expression hclsyntax.Expression, locals map[string]hclsyntax.Expre
 	return found
 }
 
-// tooWide finds rights on everything other than those that Lambda asks for to join a network and that are denied to the
-// code, and roles of Google that are not of one thing.
+// tooWide finds rights on all resources, except the rights that Lambda needs to join a network and that are denied to the code. It also finds
+// roles of Google that are not bound to one resource.
 func tooWide(blocks []*hclsyntax.Block) []string {
 	var findings []string
 	locals := map[string]hclsyntax.Expression{}
@@ -337,7 +337,7 @@ var present = map[string][]string{
 	"google_cloud_scheduler_job":        {"http_target", "retry_config"},
 }
 
-// beside are resources that must accompany others: Lambda repeats failed scheduled runs unless it is configured not to.
+// beside are resources that must accompany other resources: Lambda repeats failed scheduled runs unless it is configured not to.
 var beside = map[string]string{"aws_cloudwatch_event_target": "aws_lambda_function_event_invoke_config"}
 
 // unsafe finds resources that lack a required protection.
@@ -384,7 +384,7 @@ func evaluate(t *testing.T, blocks []*hclsyntax.Block, names ...string) map[stri
 			"split": stdlib.SplitFunc, "sort": stdlib.SortFunc, "replace": stdlib.ReplaceFunc,
 			"setproduct": stdlib.SetProductFunc, "range": stdlib.RangeFunc, "keys": stdlib.KeysFunc, "format": stdlib.FormatFunc,
 			"substr": stdlib.SubstrFunc,
-			// Of Terraform's own, which takes texts as well.
+			// A function of Terraform itself, which also accepts texts.
 			"length": function.New(&function.Spec{
 				Params: []function.Parameter{{Name: "value", Type: cty.DynamicPseudoType}}, Type: function.StaticReturnType(cty.Number),
 				Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) {
@@ -459,7 +459,7 @@ func TestModules(t *testing.T) {
 	}
 }
 
-// The routes of the gateways are those of the table, those without a variable first where order counts.
+// The gateways have the routes of the table. Routes without a variable come first if the order counts.
 func TestRoutes(t *testing.T) {
 	t.Parallel()
 	want := routes(t)
@@ -494,8 +494,8 @@ func TestRoutes(t *testing.T) {
 	}
 }
 
-// Every function gets the URL of the audit's data store, if there is one: from a secret that it may read, and never as a text.
-// Source: ADR-0016.
+// Every function gets the URL of the audit's data store, if there is one: from a secret that it may read, and never in clear text. Source:
+// ADR-0016.
 func TestAuditStore(t *testing.T) {
 	t.Parallel()
 	for platform, settings := range map[string]struct{ variable, secret string }{

@@ -29,16 +29,16 @@ const file = "../../shared/syncpatch/testdata/vcluster.jsonl"
 
 // vector is one name, or one set of labels, with its translation.
 type vector struct {
-	// Form is what is translated: the name of a referent, labels to the host, labels to the tenant cluster, or the keys of
-	// matchLabels to the host.
+	// Form is the kind of the translation: the name of a referent, labels to the host, labels to the tenant cluster, or the keys of matchLabels
+	// to the host.
 	Form           string `json:"form"`
 	VirtualCluster string `json:"virtualCluster"`
 	HostNamespace  string `json:"hostNamespace"`
-	// APIVersion and Kind are those of a referent, and Name is its name.
+	// APIVersion, Kind and Name identify a referent.
 	APIVersion string `json:"apiVersion,omitempty"`
 	Kind       string `json:"kind,omitempty"`
 	Name       string `json:"name,omitempty"`
-	// Namespace is that of the referent, or of the object with the labels, which is cluster-scoped without one.
+	// Namespace is the namespace of the referent, or of the object with the labels. Empty: the object is cluster-scoped.
 	Namespace string            `json:"namespace,omitempty"`
 	Labels    map[string]string `json:"labels,omitempty"`
 	// Want is the name on the host, and WantLabels are the labels on the other side.
@@ -46,7 +46,7 @@ type vector struct {
 	WantLabels map[string]string `json:"wantLabels,omitempty"`
 }
 
-// The committed vectors are those that this version of the syncer makes. go test -update writes them.
+// The committed vectors are the output of this version of the syncer. go test -update writes them.
 func TestVectors(t *testing.T) {
 	var made bytes.Buffer
 	encoder := json.NewEncoder(&made)
@@ -96,7 +96,7 @@ func vectors(t *testing.T) []vector {
 	return all
 }
 
-// translator is the real translator of a virtual cluster. It is one for the whole process.
+// translator is the real translator of a virtual cluster. The whole process has only one.
 func translator(virtualCluster, hostNamespace string) translate.Translator {
 	translate.VClusterName = virtualCluster
 	translate.Default = translate.NewSingleNamespaceTranslator(hostNamespace)
@@ -108,8 +108,7 @@ type manager struct{ ctrl.Manager }
 
 func (manager) GetClient() client.Client { return nil }
 
-// mappers make the mappers of the kinds for which no cluster is asked. They are those of a syncer that writes all of these
-// kinds to the host.
+// mappers create the mappers of the kinds that need no requests to a cluster, as in a syncer that writes all of these kinds to the host.
 var mappers = []func(*synccontext.RegisterContext) (synccontext.Mapper, error){
 	resources.CreateSecretsMapper, resources.CreateConfigMapsMapper, resources.CreateServiceMapper, resources.CreatePodsMapper,
 	resources.CreateServiceAccountsMapper, resources.CreatePersistentVolumeClaimsMapper, resources.CreateEndpointsMapper,
@@ -137,7 +136,7 @@ func long(of translate.Translator, name, namespace string) string {
 
 func clusterScoped(of translate.Translator, name, _ string) string { return of.HostNameCluster(name) }
 
-// kinds are the kinds of both tables.
+// kinds returns the kinds of both tables.
 func kinds(t *testing.T) []schema.GroupVersionKind {
 	t.Helper()
 	var all []schema.GroupVersionKind
@@ -192,7 +191,7 @@ func (v vector) name(t *testing.T) vector {
 	return v
 }
 
-// edges are names around the length at which they are cut, with a dot around the place of the cut, and names with a meaning.
+// edges returns names around the length at which names are cut, with a dot around the cut, and names with a special meaning.
 func edges() []vector {
 	var all []vector
 	for _, v := range []vector{
