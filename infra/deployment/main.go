@@ -9,8 +9,10 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"management.platform.sh/functions/catalog"
 )
@@ -67,12 +69,39 @@ func write(root string) error {
 	return nil
 }
 
-// encode returns indented JSON.
+// encode returns JSON in which each entry of an object has a line of its own, and everything below it is on that line: a change to one
+// function changes one line. An object with one entry is not an entry of its own.
 func encode(content any) ([]byte, error) {
 	var text bytes.Buffer
 	encoder := json.NewEncoder(&text)
 	encoder.SetEscapeHTML(false)
-	encoder.SetIndent("", "  ")
-	err := encoder.Encode(content)
-	return text.Bytes(), err
+	if err := encoder.Encode(content); err != nil {
+		return nil, err
+	}
+	lines, err := entryLines(bytes.TrimSpace(text.Bytes()))
+	return append(lines, '\n'), err
+}
+
+// entryLines writes each entry of an object of compact JSON on a line of its own.
+func entryLines(object []byte) ([]byte, error) {
+	var entries map[string]json.RawMessage
+	if err := json.Unmarshal(object, &entries); err != nil {
+		return nil, err
+	}
+	var lines bytes.Buffer
+	lines.WriteString("{")
+	separator := "\n"
+	for _, name := range slices.Sorted(maps.Keys(entries)) {
+		value := []byte(entries[name])
+		if len(entries) == 1 {
+			var err error
+			if value, err = entryLines(value); err != nil {
+				return nil, err
+			}
+		}
+		fmt.Fprintf(&lines, "%s%q: %s", separator, name, value)
+		separator = ",\n"
+	}
+	lines.WriteString("\n}")
+	return lines.Bytes(), nil
 }
