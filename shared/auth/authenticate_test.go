@@ -190,8 +190,8 @@ func TestCaller(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if caller.Owner != (identity.Owner{Kind: identity.Team, Name: "dev"}) || !caller.In("ops") || !caller.In("platform:team:dev") ||
-		!caller.In("platform:authenticated") || !caller.In("system:authenticated") || caller.Admin() {
+	if caller.Owner != (identity.Owner{Kind: identity.Team, Name: "dev"}) || !caller.InGroup("ops") || !caller.InGroup("platform:team:dev") ||
+		!caller.InGroup("platform:authenticated") || !caller.InGroup("system:authenticated") || caller.Admin() {
 		t.Errorf("the caller is %v in %q", caller.Owner, caller.Groups)
 	}
 	if caller.Scope == nil || len(caller.Scope.Projects) != 1 || caller.Scope.Projects[0].Project != "a" {

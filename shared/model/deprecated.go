@@ -25,14 +25,14 @@ var deprecated = map[reflect.Type]map[string]string{
 // DeprecatedFields returns the deprecated fields that are set in the spec and the status of an object, a pointer to a
 // struct. The keys are the paths of the fields; the values say what to use instead.
 func DeprecatedFields(object any) map[string]string {
-	found := map[string]string{}
+	advice := map[string]string{}
 	value := reflect.ValueOf(object).Elem()
 	for _, part := range partsOf(value.Type()) {
 		if part.name == "spec" || part.name == "status" {
-			addDeprecated(found, part.name, value.Field(part.index))
+			addDeprecated(advice, part.name, value.Field(part.index))
 		}
 	}
-	return found
+	return advice
 }
 
 // part is a field of a struct that is deprecated, or that can hold a deprecated field. Source: Spec 9.
@@ -58,7 +58,7 @@ func partsOf(kind reflect.Type) []part {
 	if known, ok := parts.Load(kind); ok {
 		return known.([]part)
 	}
-	var found []part
+	var list []part
 	for i := range kind.NumField() {
 		field := kind.Field(i)
 		if !field.IsExported() {
@@ -67,11 +67,11 @@ func partsOf(kind reflect.Type) []part {
 		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
 		advice, old := deprecated[kind][field.Name]
 		if old || holdsDeprecated(field.Type, map[reflect.Type]bool{}) {
-			found = append(found, part{index: i, name: name, advice: advice, deprecated: old})
+			list = append(list, part{index: i, name: name, advice: advice, deprecated: old})
 		}
 	}
-	parts.Store(kind, found)
-	return found
+	parts.Store(kind, list)
+	return list
 }
 
 // holdsDeprecated reports whether a value of a type can hold a deprecated field. The struct types in seen contain this
@@ -99,18 +99,18 @@ func holdsDeprecated(kind reflect.Type, seen map[reflect.Type]bool) bool {
 }
 
 // addDeprecated adds the deprecated fields in a value at a path.
-func addDeprecated(found map[string]string, path string, value reflect.Value) {
+func addDeprecated(advice map[string]string, path string, value reflect.Value) {
 	switch value.Kind() {
 	case reflect.Pointer:
 		if !value.IsNil() {
-			addDeprecated(found, path, value.Elem())
+			addDeprecated(advice, path, value.Elem())
 		}
 	case reflect.Slice:
 		if !slices.Contains([]reflect.Kind{reflect.Struct, reflect.Pointer}, value.Type().Elem().Kind()) {
 			return
 		}
 		for i := range value.Len() {
-			addDeprecated(found, path+"["+strconv.Itoa(i)+"]", value.Index(i))
+			addDeprecated(advice, path+"["+strconv.Itoa(i)+"]", value.Index(i))
 		}
 	case reflect.Struct:
 		for _, part := range partsOf(value.Type()) {
@@ -118,9 +118,9 @@ func addDeprecated(found map[string]string, path string, value reflect.Value) {
 			switch {
 			case field.IsZero():
 			case part.deprecated:
-				found[path+"."+part.name] = part.advice
+				advice[path+"."+part.name] = part.advice
 			default:
-				addDeprecated(found, path+"."+part.name, field)
+				addDeprecated(advice, path+"."+part.name, field)
 			}
 		}
 	default:

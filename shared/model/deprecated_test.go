@@ -14,10 +14,10 @@ import (
 // The list of deprecated fields and the docstrings name the same fields. Source: Spec 9.
 func TestDeprecatedIsComplete(t *testing.T) {
 	t.Parallel()
-	listed := map[string]bool{}
+	fields := map[string]bool{}
 	for kind, names := range deprecated {
 		for name := range names {
-			listed[kind.Name()+"."+name] = true
+			fields[kind.Name()+"."+name] = true
 		}
 	}
 	documented := map[string]bool{}
@@ -48,8 +48,8 @@ func TestDeprecatedIsComplete(t *testing.T) {
 			return true
 		})
 	}
-	if !maps.Equal(listed, documented) || len(listed) == 0 {
-		t.Errorf("listed are %v, documented %v", slices.Sorted(maps.Keys(listed)), slices.Sorted(maps.Keys(documented)))
+	if !maps.Equal(fields, documented) || len(fields) == 0 {
+		t.Errorf("listed are %v, documented %v", slices.Sorted(maps.Keys(fields)), slices.Sorted(maps.Keys(documented)))
 	}
 }
 

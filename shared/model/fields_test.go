@@ -108,21 +108,21 @@ func TestFieldsCoverEveryKind(t *testing.T) {
 }
 
 func paths(goType reflect.Type, prefix string, blocks map[string]reflect.Type) []string {
-	var found []string
+	var lines []string
 	for i := range goType.NumField() {
 		field := goType.Field(i)
 		name, options, _ := strings.Cut(field.Tag.Get("json"), ",")
 		if strings.Contains(options, "inline") {
-			found = append(found, paths(field.Type, prefix, blocks)...)
+			lines = append(lines, paths(field.Type, prefix, blocks)...)
 			continue
 		}
 		word, nested := describe(field.Type, blocks)
-		found = append(found, prefix+name+" "+word)
+		lines = append(lines, prefix+name+" "+word)
 		if nested != nil {
-			found = append(found, paths(nested, prefix+name+strings.TrimSuffix(word, "object")+".", blocks)...)
+			lines = append(lines, paths(nested, prefix+name+strings.TrimSuffix(word, "object")+".", blocks)...)
 		}
 	}
-	return found
+	return lines
 }
 
 // describe returns the word of the table for a type, and the struct whose fields follow, if any.

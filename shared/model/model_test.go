@@ -26,13 +26,13 @@ func kinds(t *testing.T) map[string]reflect.Type {
 	if err := model.AddToScheme(scheme); err != nil {
 		t.Fatal(err)
 	}
-	known := map[string]reflect.Type{}
+	goTypes := map[string]reflect.Type{}
 	for kind, goType := range scheme.KnownTypes(model.SchemeGroupVersion) {
 		if goType.PkgPath() == reflect.TypeFor[model.Scope]().PkgPath() {
-			known[kind] = goType
+			goTypes[kind] = goType
 		}
 	}
-	return known
+	return goTypes
 }
 
 // fill sets every field below value to something that is not its zero value.
@@ -239,18 +239,18 @@ func TestAbsentIsNotZero(t *testing.T) {
 
 func decode[T any](t *testing.T, text string) T {
 	t.Helper()
-	var into T
-	if err := json.Unmarshal([]byte(text), &into); err != nil {
+	var target T
+	if err := json.Unmarshal([]byte(text), &target); err != nil {
 		t.Fatal(err)
 	}
-	again, err := json.Marshal(into)
+	again, err := json.Marshal(target)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if name, _, found := strings.Cut(strings.TrimPrefix(text, `{"`), `"`); found && !strings.Contains(string(again), name) {
 		t.Errorf("%s became %s", text, again)
 	}
-	return into
+	return target
 }
 
 func TestJSONKeepsTheText(t *testing.T) {

@@ -22,7 +22,7 @@ const troubleshooting = "docs/troubleshooting.md"
 var sayers = set(
 	"errors.New", "fmt.Errorf", "field.Invalid", "field.Required", "field.Forbidden", "field.TypeInvalid",
 	"apierror.BadRequest", "apierror.Broken", "apierror.Conflict", "apierror.Expired", "apierror.Forbidden", "apierror.TooLarge",
-	"apierror.TooMany", "apierror.Unauthorized", "apierror.UnderWay", "apierror.Unprocessable", "apierror.Upstream", "apierror.UpstreamTimeout",
+	"apierror.TooMany", "apierror.Unauthorized", "apierror.InProgress", "apierror.Unprocessable", "apierror.Upstream", "apierror.UpstreamTimeout",
 	"apierrors.NewServiceUnavailable", "apierrors.NewTimeoutError", "failure",
 	"scope.RefusalOf", "logins.Throttle", "oauth.NewError", "refusal.BadRequest", "refusal.ByProvider", "refusal.Misconfigured", "refusal.New", "refusal.NotAdmitted",
 	"refusal.NotStartedHere", "refusal.RefreshTokenRefused", "NotStartedHere", "New", "badRequestError", "forbiddenError", "errorResponse", "invalid",

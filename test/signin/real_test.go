@@ -168,7 +168,7 @@ func TestRealProvider(t *testing.T) {
 			t.Errorf("the provider comes back with %v", back)
 		}
 		caller := w.caller(w.fetched(b.confirm(b.send(base+"/auth/oidc/callback?"+back.Encode(), nil), "allow").Get("code")))
-		if caller.Owner.Name != "ana" || !caller.In("dev") || !caller.In("ops") {
+		if caller.Owner.Name != "ana" || !caller.InGroup("dev") || !caller.InGroup("ops") {
 			t.Errorf("%+v", caller)
 		}
 	}
@@ -265,7 +265,7 @@ func TestGoProviders(t *testing.T) {
 				t.Errorf("%d users, %+v", len(users), person.Spec)
 			}
 			for _, group := range row.groups {
-				if !first.callerOf().In(group) || !second.callerOf().In(group) {
+				if !first.callerOf().InGroup(group) || !second.callerOf().InGroup(group) {
 					t.Errorf("not in %s", group)
 				}
 			}

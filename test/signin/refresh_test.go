@@ -435,7 +435,7 @@ func TestRefreshRenewed(t *testing.T) {
 	if done := w.run(); done != (revalidate.Counts{Kept: 1}) || !slices.Equal(w.user("ana").Spec.SSOGroups, []string{"ops"}) {
 		t.Errorf("%+v, %q", done, w.user("ana").Spec.SSOGroups)
 	}
-	if caller := program.callerOf(); !caller.In("ops") || caller.In("dev") {
+	if caller := program.callerOf(); !caller.InGroup("ops") || caller.InGroup("dev") {
 		t.Errorf("%q", caller.Groups)
 	}
 	w.clock.forward(23 * time.Hour)

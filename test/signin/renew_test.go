@@ -112,7 +112,7 @@ func TestRenewed(t *testing.T) {
 		t.Errorf("%+v, %q", done, w.user("ana").Spec.SSOGroups)
 	}
 	caller, err := accesskey.OpenAuthenticator(w.env).Bearer(t.Context(), k.key)
-	if err != nil || caller.In("dev") || !caller.In("ops") {
+	if err != nil || caller.InGroup("dev") || !caller.InGroup("ops") {
 		t.Errorf("%q, %v", caller.Groups, err)
 	}
 	// The next answer needs the refresh token of this one. A key that is not used is asked about twice a day.

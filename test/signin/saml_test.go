@@ -123,7 +123,7 @@ func TestSAML(t *testing.T) {
 		t.Errorf("the program gets %v, and the browser keeps %v", back, b.cookies)
 	}
 	caller := w.caller(w.fetched(back.Get("code")))
-	if caller.Owner != (identity.Owner{Kind: identity.User, Name: "ana"}) || !caller.In("dev") || !caller.In("ops") || caller.Admin() {
+	if caller.Owner != (identity.Owner{Kind: identity.User, Name: "ana"}) || !caller.InGroup("dev") || !caller.InGroup("ops") || caller.Admin() {
 		t.Errorf("%+v", caller)
 	}
 	if ana := w.user("ana"); ana.Spec.Connector != "saml" || ana.Spec.Subject != "1001" || ana.Spec.Email != "ana@example.com" || !slices.Equal(ana.Spec.SSOGroups, []string{"dev", "ops"}) {

@@ -99,7 +99,7 @@ func (w *samlWorld) signsIn(typed url.Values) {
 		begun := b.send(base+"/auth/saml/login?"+asked().Encode(), nil)
 		form := fill(t, begun.Header.Get("Location"), typed)
 		caller := w.caller(w.fetched(b.confirm(w.resumed(b, post(form)), "allow").Get("code")))
-		if caller.Owner != (identity.Owner{Kind: identity.User, Name: "ana"}) || !caller.In("dev") || !caller.In("ops") {
+		if caller.Owner != (identity.Owner{Kind: identity.User, Name: "ana"}) || !caller.InGroup("dev") || !caller.InGroup("ops") {
 			t.Errorf("%+v", caller)
 		}
 		if again := post(form); again.StatusCode != http.StatusBadRequest {

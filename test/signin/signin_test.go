@@ -309,7 +309,7 @@ func TestSignIn(t *testing.T) {
 		t.Fatalf("%d %v", status, answer)
 	}
 	caller, err := accesskey.OpenAuthenticator(w.env).Bearer(t.Context(), secret.String(key))
-	if err != nil || caller.Owner != (identity.Owner{Kind: identity.User, Name: "ana"}) || caller.KeyType != model.AccessKeyTypeLogin || !caller.In("dev") || caller.Admin() {
+	if err != nil || caller.Owner != (identity.Owner{Kind: identity.User, Name: "ana"}) || caller.KeyType != model.AccessKeyTypeLogin || !caller.InGroup("dev") || caller.Admin() {
 		t.Errorf("%+v, %v", caller, err)
 	}
 	made, err := resource.Get(t.Context(), kinds.AccessKeys(w.env), resource.GetInput{Caller: root, Name: caller.Key})
@@ -850,16 +850,16 @@ func TestGroups(t *testing.T) {
 	w.config.Auth.GroupsFilters = []string{"^x-[a-z]+$", "platform:", "system:"}
 	w.config.Auth.OIDC.GroupsPrefix = "x-"
 	w.provider.person["groups"] = []string{"dev", "ops", "ops", "dev7"}
-	if caller := w.signIn(); !caller.In("x-dev") || !caller.In("x-ops") || caller.In("x-dev7") || caller.In("dev") {
+	if caller := w.signIn(); !caller.InGroup("x-dev") || !caller.InGroup("x-ops") || caller.InGroup("x-dev7") || caller.InGroup("dev") {
 		t.Errorf("the groups are %q", caller.Groups)
 	}
 	w.provider.person["groups"] = "ops"
-	if caller := w.signIn(); caller.In("x-dev") || !caller.In("x-ops") {
+	if caller := w.signIn(); caller.InGroup("x-dev") || !caller.InGroup("x-ops") {
 		t.Errorf("the groups are %q", caller.Groups)
 	}
 	w.config.Auth.OIDC.GroupsPrefix = ""
 	w.provider.person["groups"] = []string{identity.Admins, "system:masters", identity.TeamPrefix + "web", "x-dev"}
-	if caller := w.signIn(); caller.Admin() || !caller.In("x-dev") || len(w.user("ana").Spec.SSOGroups) != 1 {
+	if caller := w.signIn(); caller.Admin() || !caller.InGroup("x-dev") || len(w.user("ana").Spec.SSOGroups) != 1 {
 		t.Errorf("the groups are %q", caller.Groups)
 	}
 }
@@ -926,7 +926,7 @@ func TestEmptyClaims(t *testing.T) {
 	w := newWorld(t)
 	w.config.Auth.OIDC.GetUserInfo = true
 	w.provider.info = map[string]any{"sub": "1001", "email": "", "name": nil, "preferred_username": nil, "groups": nil}
-	if caller := w.signIn(); !caller.In("dev") || w.user("ana").Spec.Email != "ana@example.com" || w.user("ana").Spec.DisplayName != "Ana" {
+	if caller := w.signIn(); !caller.InGroup("dev") || w.user("ana").Spec.Email != "ana@example.com" || w.user("ana").Spec.DisplayName != "Ana" {
 		t.Errorf("%q, %+v", caller.Groups, w.user("ana").Spec)
 	}
 }
@@ -937,7 +937,7 @@ func TestLifetimeOfTokens(t *testing.T) {
 	w := newWorld(t)
 	for _, lifetime := range []any{3600, "3600", 3599.5, 1e30, "soon", map[string]any{}, []int{}} {
 		w.provider.lifetime = lifetime
-		if caller := w.signIn(); !caller.In("dev") {
+		if caller := w.signIn(); !caller.InGroup("dev") {
 			t.Errorf("%v: %q", lifetime, caller.Groups)
 		}
 	}

@@ -82,12 +82,12 @@ func TestTeams(t *testing.T) {
 	for group, stem := range map[string]string{
 		"dev": "dev", "web": "web", "qa": "qa", "admin": "admin", "Platform": "platform", "system": "system", "Team": "team", "日本": "team",
 	} {
-		if got := w.of(group); len(got) != 1 || !strings.HasPrefix(got[0], stem+"-") || !caller.In(identity.TeamPrefix+got[0]) {
+		if got := w.of(group); len(got) != 1 || !strings.HasPrefix(got[0], stem+"-") || !caller.InGroup(identity.TeamPrefix+got[0]) {
 			t.Errorf("the group %q has the teams %q, and the caller is in %q", group, got, caller.Groups)
 		}
 	}
-	if caller.Admin() || caller.In(identity.TeamPrefix+"web") || caller.In(identity.TeamPrefix+"qa") || caller.In(identity.TeamPrefix+"platformers") ||
-		!caller.In(identity.TeamPrefix+"dev") || !caller.In(identity.TeamPrefix+"ops") {
+	if caller.Admin() || caller.InGroup(identity.TeamPrefix+"web") || caller.InGroup(identity.TeamPrefix+"qa") || caller.InGroup(identity.TeamPrefix+"platformers") ||
+		!caller.InGroup(identity.TeamPrefix+"dev") || !caller.InGroup(identity.TeamPrefix+"ops") {
 		t.Errorf("the caller is in %q", caller.Groups)
 	}
 	before := w.teams()
@@ -96,7 +96,7 @@ func TestTeams(t *testing.T) {
 	}
 	w.signIn()
 	w.provider.person["groups"] = []string{"dev"}
-	if again := w.signIn(); again.In(identity.TeamPrefix+"dev") || fmt.Sprint(w.teams()) != fmt.Sprint(before) {
+	if again := w.signIn(); again.InGroup(identity.TeamPrefix+"dev") || fmt.Sprint(w.teams()) != fmt.Sprint(before) {
 		t.Errorf("the caller is in %q, and the teams are %v", again.Groups, w.teams())
 	}
 	w.config.Auth.DisableTeamCreation = true

@@ -354,7 +354,7 @@ func (m *Manager) refusal(err error, applied *unstructured.Unstructured) error {
 				return cmp.Or(cmp.Compare(a.Message, b.Message), cmp.Compare(a.Field, b.Field))
 			})
 		}
-		return apierror.Of(status)
+		return apierror.FromStatusError(status)
 	}
 	// The library has one type of error for bad input and for its own faults.
 	if _, malformed := m.types.converter.ObjectToTyped(applied); malformed != nil {

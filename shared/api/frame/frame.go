@@ -263,7 +263,7 @@ func (f *frame) phases(ctx context.Context, c *call) (result *answer, err error)
 		if err := auth.RefuseImpersonation(c.caller, c.http.Header); err != nil {
 			return nil, err
 		}
-		c.caller = c.caller.For(c.request.Verb)
+		c.caller = c.caller.ForVerb(c.request.Verb)
 		err := auth.Authorize(c.caller, c.request)
 		c.recording.annotateDecision(err)
 		if err != nil {
@@ -474,7 +474,7 @@ func readBody(ctx context.Context, r *http.Request) ([]byte, error) {
 	data, err := io.ReadAll(io.LimitReader(r.Body, MaxBodyBytes+1))
 	switch {
 	case err != nil && (isOver(ctx) || isTimeout(err)):
-		return nil, apierror.Late().Because(err)
+		return nil, apierror.BodyTimeout().Because(err)
 	case err != nil:
 		return nil, apierror.BadRequest("the body could not be read", nil).Because(err)
 	case len(data) > MaxBodyBytes:

@@ -107,7 +107,7 @@ func serveIdempotent(ctx context.Context, c *call, endpoint Endpoint, attempts *
 	case errors.Is(err, idempotency.ErrOther):
 		return nil, apierror.Unprocessable("the " + idempotencyKey + " has been used for another request in the last ten minutes")
 	case errors.Is(err, idempotency.ErrUnderWay):
-		return nil, apierror.UnderWay("the request with this " + idempotencyKey + " is still being served: repeat it later to get its response")
+		return nil, apierror.InProgress("the request with this " + idempotencyKey + " is still being served: repeat it later to get its response")
 	case errors.Is(err, encryption.ErrNoKey):
 		return nil, apierror.BadRequest("the platform has no encryption key to store responses with: leave out the header "+idempotencyKey, nil).Because(err)
 	case errors.Is(err, store.ErrUnavailable):

@@ -167,13 +167,13 @@ func (f *frame) reauthorize(ctx context.Context, c *call) (identity.Caller, stri
 	}
 	if err == nil {
 		request := f.request(c)
-		caller = caller.For(request.Verb)
+		caller = caller.ForVerb(request.Verb)
 		err = auth.Authorize(caller, request)
 	}
 	if err != nil {
 		return caller, endedByChange, err
 	}
-	if !caller.Same(c.caller) {
+	if !caller.SameRights(c.caller) {
 		return caller, endedByChange, nil
 	}
 	return caller, "", nil

@@ -95,7 +95,7 @@ func (a *Access) Decide(ctx context.Context, caller identity.Caller, request sco
 
 // decideSingle is Decide without wildcards.
 func (a *Access) decideSingle(ctx context.Context, caller identity.Caller, request scope.Request) (auth.Decision, error) {
-	request, caller = a.normalize(request), caller.For(request.Verb)
+	request, caller = a.normalize(request), caller.ForVerb(request.Verb)
 	if unserved, ok := auth.Unserved(request); ok {
 		return unserved, nil
 	}
@@ -160,7 +160,7 @@ func (a *Access) AnswerPlatform(ctx context.Context, review *authorizationv1.Sub
 	}
 	review.Status = authorizationv1.SubjectAccessReviewStatus{}
 	groups := identity.WithoutKubernetes(review.Spec.Groups)
-	caller := a.withRoles(identity.New(identity.Named(review.Spec.User, groups), groups))
+	caller := a.withRoles(identity.New(identity.OwnerByUsername(review.Spec.User, groups), groups))
 	if texts, scoped := review.Spec.Extra[ExtraScope]; scoped {
 		scopes, err := readScopes(texts)
 		if err != nil {

@@ -111,7 +111,7 @@ func (c Credentials) token(ctx context.Context, bearer secret.String, wanted []s
 		return status, refusal.Error(), nil
 	}
 	common := slices.DeleteFunc(slices.Clone(wanted), func(audience string) bool { return !claims.For(audience) })
-	owner := identity.Named(claims.Subject, claims.Groups)
+	owner := identity.OwnerByUsername(claims.Subject, claims.Groups)
 	if prefix := owner.Reserved(); prefix != "" {
 		return status, identity.ReservedText(prefix), nil
 	}

@@ -36,7 +36,7 @@ func (a *Access) Rules(caller identity.Caller, namespace string) authorizationv1
 	}
 	allowed := func(who identity.Caller, request scope.Request, name string) bool {
 		request.Name, request.Namespace = name, namespace
-		return auth.Decide(who.For(request.Verb), a.normalize(request)).Allowed
+		return auth.Decide(who.ForVerb(request.Verb), a.normalize(request)).Allowed
 	}
 	// What permits one object and not others names it, so the rest of each scope is looked at once for each request.
 	entries := make([][]*model.Scope, len(names))

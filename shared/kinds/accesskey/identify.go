@@ -114,7 +114,7 @@ func callerOf(
 		caller.OwnerObject = &model.AccessKeyOwner{UID: state.UID, Generation: state.Generation}
 		caller.KeyNarrowed = len(key.Spec.Groups) > 0
 		for _, group := range key.Spec.Groups {
-			if !state.Has(group) && caller.In(group) && grantable(group) {
+			if !state.Has(group) && caller.InGroup(group) && grantable(group) {
 				caller.KeyGranted = append(caller.KeyGranted, group)
 			}
 		}

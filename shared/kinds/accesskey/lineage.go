@@ -251,7 +251,7 @@ func (r *rules) Current(ctx context.Context, caller identity.Caller) (store.Vers
 	case err != nil:
 		return store.Version{}, err
 	}
-	if now := callerOf(r.people, key, state, append(ruled, present.Scopes...), until, record.Revision, r.now()); !now.Same(caller) || now.Bounds() && !caller.Bounds() {
+	if now := callerOf(r.people, key, state, append(ruled, present.Scopes...), until, record.Revision, r.now()); !now.SameRights(caller) || now.Bounds() && !caller.Bounds() {
 		return store.Version{}, apierror.Conflict(Definition.GroupResource(), caller.Key,
 			"the access key of the request was changed meanwhile; repeat the request")
 	}

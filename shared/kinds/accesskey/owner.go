@@ -129,7 +129,7 @@ func (r *rules) noteOwner(ctx context.Context, caller identity.Caller, key *mode
 		return nil, nil
 	}
 	beyond := slices.ContainsFunc(key.Spec.Groups, func(group string) bool {
-		return !caller.In(group) || slices.Contains(caller.KeyGranted, group)
+		return !caller.InGroup(group) || slices.Contains(caller.KeyGranted, group)
 	})
 	if owner == caller.Owner && !beyond && (caller.KeyRevision > 0 || caller.OwnerObject != nil) {
 		// The caller was authenticated with what the owner may do.
@@ -158,7 +158,7 @@ func (r *rules) noteOwner(ctx context.Context, caller identity.Caller, key *mode
 	var refused field.ErrorList
 	if len(key.Spec.Groups) == 0 && !caller.Admin() {
 		for _, group := range state.Groups {
-			if !caller.In(group) {
+			if !caller.InGroup(group) {
 				refused = append(refused, field.Forbidden(specPath.Child("groups"), fmt.Sprintf(
 					"without groups, the key has all groups of the %s %q, and you are not in %q", owner.Kind, owner.Name, group)))
 			}

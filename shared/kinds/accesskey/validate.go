@@ -180,7 +180,7 @@ func (r *rules) Authorize(caller identity.Caller, key, old *model.OwnedAccessKey
 			had = old.Spec.Groups
 		}
 		for i, group := range key.Spec.Groups {
-			if !caller.In(group) && !slices.Contains(had, group) {
+			if !caller.InGroup(group) && !slices.Contains(had, group) {
 				excess = append(excess, field.Forbidden(specPath.Child("groups").Index(i),
 					fmt.Sprintf("you are not in the group %q", group)))
 			}

@@ -284,7 +284,7 @@ func (g *Guard) lock(ctx context.Context) (release func(), err error) {
 		case <-time.After(rand.N(pause)): //nolint:gosec // a pause is no secret
 		}
 	}
-	return nil, apierror.UnderWay("others are changing who is an admin of the platform; try again")
+	return nil, apierror.InProgress("others are changing who is an admin of the platform; try again")
 }
 
 // unlock gives the lock back, best effort: it ends by itself. Its events are for nobody.

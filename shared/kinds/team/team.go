@@ -69,7 +69,7 @@ func (r *rules) Sees(caller identity.Caller, team *model.Team) auth.Decision {
 	switch {
 	case caller.Admin():
 		return auth.Decision{Allowed: true, Reason: reasonAdmin}
-	case caller.In(identity.TeamPrefix + team.Name):
+	case caller.InGroup(identity.TeamPrefix + team.Name):
 		return auth.Decision{Allowed: true, Reason: "you belong to the team"}
 	default:
 		return auth.Decision{Hidden: true}

@@ -43,11 +43,11 @@ func (e *Error) Because(cause error) *Error {
 	return &with
 }
 
-func from(err *apierrors.StatusError) *Error { return &Error{status: bounded(err.ErrStatus)} }
+func newError(err *apierrors.StatusError) *Error { return &Error{status: shortenStatus(err.ErrStatus)} }
 
 // failure returns an Error for which apimachinery has no constructor, or only a constructor with another text.
 func failure(code int32, reason metav1.StatusReason, message string) *Error {
-	return &Error{status: bounded(metav1.Status{
+	return &Error{status: shortenStatus(metav1.Status{
 		Status: metav1.StatusFailure, Code: code, Reason: reason, Message: message, Details: &metav1.StatusDetails{},
 	})}
 }
@@ -60,7 +60,7 @@ func (e *Error) retryAfter(seconds int32) *Error {
 
 // NotFound answers 404: the object does not exist, or the caller may not see it.
 func NotFound(resource schema.GroupResource, name string) *Error {
-	return from(apierrors.NewNotFound(resource, name))
+	return newError(apierrors.NewNotFound(resource, name))
 }
 
 // NoRoute answers 404: the path is no endpoint.
@@ -70,7 +70,7 @@ func NoRoute() *Error {
 
 // AlreadyExists answers 409: the name is in use.
 func AlreadyExists(resource schema.GroupResource, name string) *Error {
-	return from(apierrors.NewAlreadyExists(resource, name))
+	return newError(apierrors.NewAlreadyExists(resource, name))
 }
 
 // BeingDeleted answers 409: the name is taken until its deletion has ended. The reason is AlreadyExists.
@@ -82,12 +82,12 @@ func BeingDeleted(resource schema.GroupResource, name string) *Error {
 
 // GeneratedNameExists answers 409: each name that was made from generateName is in use. Source: Spec 7.
 func GeneratedNameExists(resource schema.GroupResource, name string) *Error {
-	return from(apierrors.NewGenerateNameConflict(resource, name, 1))
+	return newError(apierrors.NewGenerateNameConflict(resource, name, 1))
 }
 
 // Conflict answers 409: the object is not as the caller expected it.
 func Conflict(resource schema.GroupResource, name, why string) *Error {
-	return from(apierrors.NewConflict(resource, name, errors.New(why)))
+	return newError(apierrors.NewConflict(resource, name, errors.New(why)))
 }
 
 // Modified answers 409: the resourceVersion is stale.
@@ -98,7 +98,7 @@ func Modified(resource schema.GroupResource, name string) *Error {
 
 // Invalid answers 422: fields of the object are wrong. There is a cause for each one, as far as Summary names it.
 func Invalid(kind schema.GroupKind, name string, problems field.ErrorList) *Error {
-	err := from(apierrors.NewInvalid(kind, name, nil))
+	err := newError(apierrors.NewInvalid(kind, name, nil))
 	if len(problems) > 0 {
 		err.status.Message = shorten(err.status.Message+": "+Summary(problems), limits.MessageBytes)
 	}
@@ -108,18 +108,18 @@ func Invalid(kind schema.GroupKind, name string, problems field.ErrorList) *Erro
 
 // Forbidden answers 403: the caller may not do this. The problems name the fields that ask for too much, and may be empty.
 func Forbidden(resource schema.GroupResource, name, why string, problems field.ErrorList) *Error {
-	err := from(apierrors.NewForbidden(resource, name, errors.New(why)))
+	err := newError(apierrors.NewForbidden(resource, name, errors.New(why)))
 	err.status.Details.Causes = causes(problems)
 	return err
 }
 
 // Unauthorized answers 401: there is no credential that is valid now. The text must not say more about the credential than
 // the caller may learn.
-func Unauthorized(why string) *Error { return from(apierrors.NewUnauthorized(why)) }
+func Unauthorized(why string) *Error { return newError(apierrors.NewUnauthorized(why)) }
 
 // BadRequest answers 400: the request cannot be read. The problems name the fields that could not be read, and may be empty.
 func BadRequest(why string, problems field.ErrorList) *Error {
-	err := from(apierrors.NewBadRequest(why))
+	err := newError(apierrors.NewBadRequest(why))
 	if len(problems) > 0 {
 		err.status.Details = &metav1.StatusDetails{Causes: causes(problems)}
 	}
@@ -143,7 +143,7 @@ func UnsupportedMediaType(got, offers string) *Error {
 }
 
 // TooLarge answers 413: the request, or the response to it, is too large.
-func TooLarge(why string) *Error { return from(apierrors.NewRequestEntityTooLargeError(why)) }
+func TooLarge(why string) *Error { return newError(apierrors.NewRequestEntityTooLargeError(why)) }
 
 // TooLargeField answers 413: a field is too large. The text names it.
 func TooLargeField(at, why string) *Error {
@@ -170,11 +170,11 @@ func Unprocessable(why string) *Error {
 }
 
 // Expired answers 410: a continue token or resourceVersion is too old.
-func Expired(why string) *Error { return from(apierrors.NewResourceExpired(why)) }
+func Expired(why string) *Error { return newError(apierrors.NewResourceExpired(why)) }
 
 // VersionTooLarge answers 504: the state has not reached that resourceVersion yet.
 func VersionTooLarge(asked, current int64) *Error {
-	err := from(apierrors.NewTimeoutError(
+	err := newError(apierrors.NewTimeoutError(
 		fmt.Sprintf("Too large resource version: %d, current: %d", asked, current), 1))
 	err.status.Details.Causes = []metav1.StatusCause{{
 		Type: metav1.CauseTypeResourceVersionTooLarge, Message: "Too large resource version",
@@ -184,23 +184,23 @@ func VersionTooLarge(asked, current int64) *Error {
 
 // Timeout answers 504: the deadline of the request has passed.
 func Timeout() *Error {
-	return from(apierrors.NewTimeoutError("the request did not finish in time", 1))
+	return newError(apierrors.NewTimeoutError("the request did not finish in time", 1))
 }
 
-// Late answers 408: the body of the request did not arrive in time.
-func Late() *Error {
+// BodyTimeout answers 408: the body of the request did not arrive in time.
+func BodyTimeout() *Error {
 	return failure(http.StatusRequestTimeout, metav1.StatusReasonTimeout, "the body of the request did not arrive in time")
 }
 
 // Unavailable answers 503 with Retry-After: the state cannot be reached.
 func Unavailable() *Error {
-	return from(apierrors.NewServiceUnavailable("the state of the platform cannot be reached; try again")).retryAfter(1)
+	return newError(apierrors.NewServiceUnavailable("the state of the platform cannot be reached; try again")).retryAfter(1)
 }
 
 // Prefetched answers 503: a browser prefetched a page that has an effect. It requests the page again when a person opens
 // it.
 func Prefetched() *Error {
-	return from(apierrors.NewServiceUnavailable("the page is not served in advance: it has an effect"))
+	return newError(apierrors.NewServiceUnavailable("the page is not served in advance: it has an effect"))
 }
 
 // NotImplemented answers 501: the deployment lacks what the request needs. The text says what. Source: ADR-0034.
@@ -208,23 +208,23 @@ func NotImplemented(why string) *Error {
 	return failure(http.StatusNotImplemented, metav1.StatusReasonMethodNotAllowed, why)
 }
 
-// UnderWay answers 409 with Retry-After: the same request is being served already. Source: ADR-0017.
-func UnderWay(why string) *Error {
+// InProgress answers 409 with Retry-After: the same request is being served already. Source: ADR-0017.
+func InProgress(why string) *Error {
 	return failure(http.StatusConflict, metav1.StatusReasonConflict, why).retryAfter(1)
 }
 
 // Upstream answers 503 with Retry-After: a system outside the platform, on which the answer depends, has failed.
 func Upstream(why string) *Error {
-	return from(apierrors.NewServiceUnavailable(why)).retryAfter(5)
+	return newError(apierrors.NewServiceUnavailable(why)).retryAfter(5)
 }
 
 // UpstreamTimeout answers 504: a system outside the platform did not answer in time.
-func UpstreamTimeout(why string) *Error { return from(apierrors.NewTimeoutError(why, 1)) }
+func UpstreamTimeout(why string) *Error { return newError(apierrors.NewTimeoutError(why, 1)) }
 
 // Unrecorded answers 503: the audit cannot record the request, and its policy refuses requests that are not recorded,
 // although the request may have taken effect. Source: ADR-0016.
 func Unrecorded() *Error {
-	return from(apierrors.NewServiceUnavailable("the audit log cannot record the request, and its policy requires that; try again")).retryAfter(1)
+	return newError(apierrors.NewServiceUnavailable("the audit log cannot record the request, and its policy requires that; try again")).retryAfter(1)
 }
 
 // Internal answers 500: the server has failed. The text is fixed, and only the log sees the cause.

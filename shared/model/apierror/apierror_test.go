@@ -157,16 +157,16 @@ func visible(t *testing.T, err *apierror.Error) string {
 // Only the log sees a cause. Source: ADR-0001.
 func TestBecause(t *testing.T) {
 	cause := errors.New("password hunter2")
-	for name, plain := range map[string]*apierror.Error{
+	for name, original := range map[string]*apierror.Error{
 		"Unavailable": apierror.Unavailable(), "Internal": apierror.Internal(nil), "Timeout": apierror.Timeout(),
 		"NotFound": apierror.NotFound(keys, "ci"), "BadRequest": apierror.BadRequest("x", problems), "Invalid": apierror.Invalid(kind, "ci", problems),
 	} {
-		before := visible(t, plain)
-		with := plain.Because(fmt.Errorf("dialling: %w", cause))
+		before := visible(t, original)
+		with := original.Because(fmt.Errorf("dialling: %w", cause))
 		if after := visible(t, with); after != before || strings.Contains(after, "hunter2") {
 			t.Errorf("%s: the caller sees %s", name, after)
 		}
-		if !errors.Is(with, cause) || errors.Is(plain, cause) {
+		if !errors.Is(with, cause) || errors.Is(original, cause) {
 			t.Errorf("%s: the cause is lost, or is in the error that it was added to", name)
 		}
 		if wrapped := fmt.Errorf("x: %w", with); apierror.From(wrapped) != with {

@@ -31,16 +31,16 @@ func (f *Faults) List() field.ErrorList {
 	if f.more == 0 {
 		return f.first
 	}
-	return append(f.first, &field.Error{Type: uncounted, BadValue: f.more, Detail: others(f.more)})
+	return append(f.first, &field.Error{Type: uncounted, BadValue: f.more, Detail: othersText(f.more)})
 }
 
 // uncounted is the type of the entry that counts the faults that a list does not name.
 const uncounted = field.ErrorTypeTooMany
 
-func others(count int) string { return fmt.Sprintf("and %d more", count) }
+func othersText(count int) string { return fmt.Sprintf("and %d more", count) }
 
-// named returns the faults of a list that an answer names, and the number of the others.
-func named(problems field.ErrorList) (first field.ErrorList, more int) {
+// splitFaults returns the faults of a list that an answer names, and the number of the others.
+func splitFaults(problems field.ErrorList) (first field.ErrorList, more int) {
 	first = problems
 	if last := len(problems) - 1; last >= 0 && problems[last].Field == "" && problems[last].Type == uncounted {
 		if count, counts := problems[last].BadValue.(int); counts {
@@ -58,7 +58,7 @@ func named(problems field.ErrorList) (first field.ErrorList, more int) {
 // most limits.Faults faults, each in at most limits.FaultBytes and all in at most limits.MessageBytes, and ends with the
 // number of the others.
 func Summary(problems field.ErrorList) string {
-	first, more := named(problems)
+	first, more := splitFaults(problems)
 	seen := map[string]bool{}
 	var text strings.Builder
 	for i, problem := range first {
@@ -77,7 +77,7 @@ func Summary(problems field.ErrorList) string {
 		text.WriteString(one)
 	}
 	if more > 0 {
-		text.WriteString(", " + others(more))
+		text.WriteString(", " + othersText(more))
 	} else if len(seen) < 2 {
 		return text.String()
 	}
@@ -87,7 +87,7 @@ func Summary(problems field.ErrorList) string {
 // causes returns the faults of a list as the causes of a Status. If there are more faults than causes, the last cause
 // counts the others.
 func causes(problems field.ErrorList) []metav1.StatusCause {
-	first, more := named(problems)
+	first, more := splitFaults(problems)
 	list := make([]metav1.StatusCause, 0, len(first)+1)
 	for _, problem := range first {
 		list = append(list, metav1.StatusCause{
@@ -97,7 +97,7 @@ func causes(problems field.ErrorList) []metav1.StatusCause {
 		})
 	}
 	if more > 0 {
-		list = append(list, metav1.StatusCause{Type: metav1.CauseType(uncounted), Message: others(more)})
+		list = append(list, metav1.StatusCause{Type: metav1.CauseType(uncounted), Message: othersText(more)})
 	}
 	return list
 }
@@ -112,8 +112,8 @@ func body(problem *field.Error) string {
 	return shorten(problem.ErrorBody(), limits.FaultBytes)
 }
 
-// bounded shortens the texts of a status, and names no more causes than limits.Faults.
-func bounded(status metav1.Status) metav1.Status {
+// shortenStatus shortens the texts of a status, and names no more causes than limits.Faults.
+func shortenStatus(status metav1.Status) metav1.Status {
 	status.Message = shorten(status.Message, limits.MessageBytes)
 	if status.Details == nil {
 		return status
@@ -122,7 +122,7 @@ func bounded(status metav1.Status) metav1.Status {
 	details.Name = shorten(details.Name, limits.FaultBytes)
 	if extra := len(details.Causes) - limits.Faults; extra > 0 {
 		details.Causes = append(details.Causes[:limits.Faults:limits.Faults],
-			metav1.StatusCause{Type: metav1.CauseType(uncounted), Message: others(extra)})
+			metav1.StatusCause{Type: metav1.CauseType(uncounted), Message: othersText(extra)})
 	}
 	for i := range details.Causes {
 		cause := &details.Causes[i]

@@ -41,17 +41,17 @@ func TestFaults(t *testing.T) {
 			"Invalid, collected more": apierror.Invalid(kind, "ci", append(faults(0, ""), collected.List()...)),
 		} {
 			status := err.Status()
-			named := min(row.count, limits.Faults)
-			if got := strings.Count(status.Message, "spec.groups["); got != named {
+			expected := min(row.count, limits.Faults)
+			if got := strings.Count(status.Message, "spec.groups["); got != expected {
 				t.Errorf("%s of %d: the message names %d", about, row.count, got)
 			}
 			causes := status.Details.Causes
 			last := fmt.Sprintf("and %d more", row.more)
 			if row.more == 0 {
-				if len(causes) != named || strings.Contains(status.Message, " more]") {
+				if len(causes) != expected || strings.Contains(status.Message, " more]") {
 					t.Errorf("%s of %d: %d causes: %s", about, row.count, len(causes), status.Message)
 				}
-			} else if len(causes) != named+1 || causes[named].Message != last || !strings.HasSuffix(status.Message, last+"]") {
+			} else if len(causes) != expected+1 || causes[expected].Message != last || !strings.HasSuffix(status.Message, last+"]") {
 				t.Errorf("%s of %d: %d causes, the last is %+v: %s", about, row.count, len(causes), causes[len(causes)-1], status.Message)
 			}
 		}
@@ -75,14 +75,14 @@ func TestSummary(t *testing.T) {
 // No text of an answer is longer than its limit, and none ends within a character.
 func TestTexts(t *testing.T) {
 	long := strings.Repeat("ä", limits.BodyBytes/2)
-	at := strings.Repeat("ö", limits.FaultBytes)
-	wide := field.ErrorList{field.Invalid(field.NewPath(at), long, long)}
+	path := strings.Repeat("ö", limits.FaultBytes)
+	wide := field.ErrorList{field.Invalid(field.NewPath(path), long, long)}
 	for about, err := range map[string]*apierror.Error{
 		"Invalid":       apierror.Invalid(kind, long, append(faults(limits.Faults, long), wide...)),
 		"BadRequest":    apierror.BadRequest(long, wide),
 		"Forbidden":     apierror.Forbidden(keys, long, long, wide),
 		"NotFound":      apierror.NotFound(keys, long),
-		"TooLargeField": apierror.TooLargeField(at, long),
+		"TooLargeField": apierror.TooLargeField(path, long),
 		"MediaType":     apierror.UnsupportedMediaType(long, "x"),
 		"Method":        apierror.MethodNotAllowed(long),
 		"Broken":        apierror.Broken(long),

@@ -2,6 +2,6 @@ package apierror
 
 import apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-// Of returns the Error for an error of apimachinery, such as the conflict of an apply. The text for the caller is
+// FromStatusError returns the Error for an error of apimachinery, such as the conflict of an apply. The text for the caller is
 // unchanged.
-func Of(err *apierrors.StatusError) *Error { return from(err) }
+func FromStatusError(err *apierrors.StatusError) *Error { return newError(err) }

@@ -13,23 +13,23 @@ const minRSA = 2048
 
 // Certificates reads the certificates of a SAML provider: several in PEM, or one in DER.
 func Certificates(text []byte) ([]*x509.Certificate, error) {
-	var found []*x509.Certificate
+	var certificates []*x509.Certificate
 	for block, rest := pem.Decode(text); block != nil; block, rest = pem.Decode(rest) {
 		certificate, err := x509.ParseCertificate(block.Bytes)
 		if err != nil {
 			return nil, err
 		}
-		found = append(found, certificate)
+		certificates = append(certificates, certificate)
 	}
-	if len(found) > 0 {
-		return found, nil
+	if len(certificates) > 0 {
+		return certificates, nil
 	}
 	return x509.ParseCertificates(text)
 }
 
 // UsableCertificates returns the certificates with which a SAML provider may sign at the time now. If there is none, why
 // says what is wrong.
-func UsableCertificates(certificates []*x509.Certificate, now time.Time) (found []*x509.Certificate, why string) {
+func UsableCertificates(certificates []*x509.Certificate, now time.Time) (usable []*x509.Certificate, why string) {
 	why = "has no certificate"
 	for _, certificate := range certificates {
 		key, isRSA := certificate.PublicKey.(*rsa.PublicKey)
@@ -42,8 +42,8 @@ func UsableCertificates(certificates []*x509.Certificate, now time.Time) (found 
 		case now.Before(certificate.NotBefore) || now.After(certificate.NotAfter):
 			why = "has a certificate that has expired, or is not valid yet"
 		default:
-			found = append(found, certificate)
+			usable = append(usable, certificate)
 		}
 	}
-	return found, why
+	return usable, why
 }

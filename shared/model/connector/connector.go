@@ -51,21 +51,21 @@ type Connector struct {
 	GroupsPrefix, UsernamePrefix string
 	// ExtraClaims are the names of the claims that are stored with the user.
 	ExtraClaims []string
-	// Posts is true if browsers deliver the provider's response only by a POST from the provider's site.
-	Posts bool
-	// Token is true if people enter a token of the connector on a page of the platform. Browsers are never sent to the
+	// PostBinding is true if browsers deliver the provider's response only by a POST from the provider's site.
+	PostBinding bool
+	// AcceptsToken is true if people enter a token of the connector on a page of the platform. Browsers are never sent to the
 	// connector.
-	Token bool
+	AcceptsToken bool
 	// Unverified is true if the responses of the provider are not verified: any person can sign in as any user.
 	Unverified bool
 	// Path is the path of the block in the configuration, below auth.
 	Path string
 
-	secret  secret.String
-	missing string
-	taken   bool
-	// wrong is the field that makes the block unusable, and why says what the field must be.
-	wrong, why string
+	secret       secret.String
+	missingField string
+	idTaken      bool
+	// wrongField is the field that makes the block unusable, and reason says what the field must be.
+	wrongField, reason string
 }
 
 // All returns all connectors of a configuration in their order, including unusable ones. Nil: there are none.
@@ -74,99 +74,99 @@ func All(config *model.ConfigStatus) []Connector {
 	if auth == nil {
 		return nil
 	}
-	found := blocks(&auth.IdentityProviders, "")
-	for i := range found {
-		found[i].ID = found[i].Kind
+	connectors := blocks(&auth.IdentityProviders, "")
+	for i := range connectors {
+		connectors[i].ID = connectors[i].Kind
 	}
-	own := len(found)
+	own := len(connectors)
 	for i := range auth.Connectors {
 		given := &auth.Connectors[i]
 		for _, one := range blocks(&given.IdentityProviders, fmt.Sprintf("connectors[%d].", i)) {
 			one.ID, one.DisplayName = given.ID, given.DisplayName
-			one.taken = slices.Contains(reserved, one.ID) || slices.ContainsFunc(found[:own], func(c Connector) bool { return c.ID == one.ID })
-			found = append(found, one)
+			one.idTaken = slices.Contains(reserved, one.ID) || slices.ContainsFunc(connectors[:own], func(c Connector) bool { return c.ID == one.ID })
+			connectors = append(connectors, one)
 		}
 	}
-	for i := range found {
-		if found[i].DisplayName == "" {
-			found[i].DisplayName = found[i].ID
+	for i := range connectors {
+		if connectors[i].DisplayName == "" {
+			connectors[i].DisplayName = connectors[i].ID
 		}
-		if found[i].Token && config.PlatformHost != "" {
-			found[i].RedirectURI = "https://" + config.PlatformHost + found[i].callback()
+		if connectors[i].AcceptsToken && config.PlatformHost != "" {
+			connectors[i].RedirectURI = "https://" + config.PlatformHost + connectors[i].callback()
 		}
 	}
-	return found
+	return connectors
 }
 
 // blocks returns the connectors of the blocks that are set.
-func blocks(given *model.IdentityProviders, path string) []Connector {
-	var found []Connector
+func blocks(providers *model.IdentityProviders, path string) []Connector {
+	var connectors []Connector
 	add := func(kind string, one Connector) {
 		one.Kind, one.Path = kind, path+kind
-		found = append(found, one)
+		connectors = append(connectors, one)
 	}
-	if p := given.OIDC; p != nil {
-		one := Connector{
+	if p := providers.OIDC; p != nil {
+		connector := Connector{
 			Settings: model.IdentityProviders{OIDC: p}, Type: p.Type, RedirectURI: p.RedirectURI, RequiredGroups: p.Groups,
 			GroupsPrefix: p.GroupsPrefix, UsernamePrefix: p.UsernamePrefix, ExtraClaims: p.AllowedExtraClaims, secret: p.ClientSecret,
-			missing: missing("issuerUrl", p.IssuerURL, "clientId", p.ClientID),
+			missingField: missing("issuerUrl", p.IssuerURL, "clientId", p.ClientID),
 		}
 		if p.GroupsClaim == "" && len(p.Groups) > 0 {
-			one.wrong, one.why = "groupsClaim", whyGroups
+			connector.wrongField, connector.reason = "groupsClaim", whyGroups
 		}
-		add(OIDC, one)
+		add(OIDC, connector)
 	}
-	if p := given.GitForge1; p != nil {
+	if p := providers.GitForge1; p != nil {
 		add(GitForge1, Connector{
 			Settings: model.IdentityProviders{GitForge1: p}, RedirectURI: p.RedirectURI, secret: p.ClientSecret,
-			missing: missing("clientId", p.ClientID),
+			missingField: missing("clientId", p.ClientID),
 		})
 	}
-	if p := given.GitForge2; p != nil {
+	if p := providers.GitForge2; p != nil {
 		add(GitForge2, Connector{
 			Settings: model.IdentityProviders{GitForge2: p}, RedirectURI: p.RedirectURI, RequiredGroups: p.Groups, secret: p.ClientSecret,
-			missing: missing("clientId", p.ClientID),
+			missingField: missing("clientId", p.ClientID),
 		})
 	}
-	if p := given.IDP1; p != nil {
-		one := Connector{
+	if p := providers.IDP1; p != nil {
+		connector := Connector{
 			Settings: model.IdentityProviders{IDP1: p}, RedirectURI: p.RedirectURI, RequiredGroups: p.Groups, secret: p.ClientSecret,
-			missing: missing("clientId", p.ClientID),
+			missingField: missing("clientId", p.ClientID),
 		}
-		if one.missing == "" && len(p.Groups) > 0 {
+		if connector.missingField == "" && len(p.Groups) > 0 {
 			// Only the directory knows the groups. Without it, no person has a required group.
-			one.missing = missing("serviceAccountFilePath", p.ServiceAccountFilePath, "adminEmail", p.AdminEmail)
+			connector.missingField = missing("serviceAccountFilePath", p.ServiceAccountFilePath, "adminEmail", p.AdminEmail)
 		}
-		add(IDP1, one)
+		add(IDP1, connector)
 	}
-	if p := given.IDP2; p != nil {
-		one := Connector{
+	if p := providers.IDP2; p != nil {
+		connector := Connector{
 			Settings: model.IdentityProviders{IDP2: p}, RedirectURI: p.RedirectURI, RequiredGroups: p.Groups, secret: p.ClientSecret,
-			missing: missing("clientId", p.ClientID),
+			missingField: missing("clientId", p.ClientID),
 		}
 		if !SingleTenant(p.Tenant) && len(p.Groups) > 0 {
-			one.wrong, one.why = "tenant", "must be one tenant if groups is set, because groups belong to a tenant"
+			connector.wrongField, connector.reason = "tenant", "must be one tenant if groups is set, because groups belong to a tenant"
 		}
-		add(IDP2, one)
+		add(IDP2, connector)
 	}
-	if p := given.SAML; p != nil {
-		one := Connector{
-			Settings: model.IdentityProviders{SAML: p}, Type: SAML, RedirectURI: p.RedirectURI, RequiredGroups: p.AllowedGroups, Posts: true,
-			Unverified: p.InsecureSkipSignatureValidation,
-			missing:    missing("ssoURL", p.SSOURL),
+	if p := providers.SAML; p != nil {
+		connector := Connector{
+			Settings: model.IdentityProviders{SAML: p}, Type: SAML, RedirectURI: p.RedirectURI, RequiredGroups: p.AllowedGroups, PostBinding: true,
+			Unverified:   p.InsecureSkipSignatureValidation,
+			missingField: missing("ssoURL", p.SSOURL),
 		}
 		if p.GroupsAttr == "" && len(p.AllowedGroups) > 0 {
-			one.wrong, one.why = "groupsAttr", whyGroups
+			connector.wrongField, connector.reason = "groupsAttr", whyGroups
 		}
-		add(SAML, one)
+		add(SAML, connector)
 	}
-	if p := given.ClusterManager; p != nil {
+	if p := providers.ClusterManager; p != nil {
 		add(ClusterManager, Connector{
-			Settings: model.IdentityProviders{ClusterManager: p}, Type: ClusterManager, Token: true, secret: p.BearerToken,
-			missing: missing("host", p.Host),
+			Settings: model.IdentityProviders{ClusterManager: p}, Type: ClusterManager, AcceptsToken: true, secret: p.BearerToken,
+			missingField: missing("host", p.Host),
 		})
 	}
-	return found
+	return connectors
 }
 
 // whyGroups says why the setting that names the claim or attribute with the groups must be set.
@@ -196,13 +196,13 @@ func (c Connector) Platform() (address, field, why string) {
 	path := c.callback()
 	address, below := strings.CutSuffix(c.RedirectURI, path)
 	switch {
-	case c.taken:
+	case c.idTaken:
 		return "", strings.TrimSuffix(c.Path, c.Kind) + "id", fmt.Sprintf("%q is the ID of another connector, or a page of the platform", c.ID)
-	case c.missing != "":
-		return "", c.Path + "." + c.missing, "must be set"
-	case c.wrong != "":
-		return "", c.Path + "." + c.wrong, c.why
-	case c.Token && c.RedirectURI == "":
+	case c.missingField != "":
+		return "", c.Path + "." + c.missingField, "must be set"
+	case c.wrongField != "":
+		return "", c.Path + "." + c.wrongField, c.reason
+	case c.AcceptsToken && c.RedirectURI == "":
 		return "", c.Path, "needs status.platformHost"
 	case !below || !strings.HasPrefix(address, "https://"):
 		return "", c.Path + ".redirectURI", "must be an https URL that ends in " + path

@@ -98,42 +98,42 @@ func parseHex(digits string) (RGB, bool) {
 		return RGB{}, false
 	}
 	share := func(shift uint) float64 { return float64(value>>shift&0xff) / 255 }
-	return onWhite([3]float64{share(24), share(16), share(8)}, share(0)), true
+	return blendWithWhite([3]float64{share(24), share(16), share(8)}, share(0)), true
 }
 
 // function matches rgb() and hsl(), with their parts.
 var function = lazyregexp.New(`(?i)^(rgb|hsl)a?\( *(-?[0-9.]+)(%|deg|turn|g?rad)?[ ,]+([0-9.]+)(%?)[ ,]+([0-9.]+)(%?)(?: *[,/] *([0-9.]+)(%?))? *\)$`)
 
-func parseFunction(found []string) (RGB, bool) {
+func parseFunction(parts []string) (RGB, bool) {
 	var numbers [4]float64
 	for i, place := range []int{2, 4, 6, 8} {
-		if i == 3 && found[place] == "" {
+		if i == 3 && parts[place] == "" {
 			numbers[i] = 1
 			continue
 		}
-		number, err := strconv.ParseFloat(found[place], 64)
+		number, err := strconv.ParseFloat(parts[place], 64)
 		if err != nil {
 			return RGB{}, false
 		}
 		numbers[i] = number
 	}
 	alpha := numbers[3]
-	if found[9] == "%" {
+	if parts[9] == "%" {
 		alpha /= 100
 	}
-	if strings.EqualFold(found[1], "hsl") {
-		turn := map[string]float64{"": 360, "deg": 360, "turn": 1, "rad": 2 * math.Pi, "grad": 400, "%": 100}[strings.ToLower(found[3])]
-		return onWhite(fromHSL(numbers[0]/turn, numbers[1]/100, numbers[2]/100), alpha), true
+	if strings.EqualFold(parts[1], "hsl") {
+		turn := map[string]float64{"": 360, "deg": 360, "turn": 1, "rad": 2 * math.Pi, "grad": 400, "%": 100}[strings.ToLower(parts[3])]
+		return blendWithWhite(fromHSL(numbers[0]/turn, numbers[1]/100, numbers[2]/100), alpha), true
 	}
 	var shares [3]float64
-	for i, unit := range []string{found[3], found[5], found[7]} {
+	for i, unit := range []string{parts[3], parts[5], parts[7]} {
 		whole := 255.0
 		if unit == "%" {
 			whole = 100
 		}
 		shares[i] = numbers[i] / whole
 	}
-	return onWhite(shares, alpha), true
+	return blendWithWhite(shares, alpha), true
 }
 
 // fromHSL returns the shares of red, green and blue. The hue is in turns. Source: CSS Color Module Level 4, 7.1.
@@ -147,7 +147,7 @@ func fromHSL(hue, saturation, lightness float64) [3]float64 {
 	return [3]float64{channel(0), channel(8), channel(4)}
 }
 
-func onWhite(shares [3]float64, alpha float64) RGB {
+func blendWithWhite(shares [3]float64, alpha float64) RGB {
 	alpha = clamp(alpha)
 	mixed := func(share float64) uint8 { return uint8(math.Round(255 * (clamp(share)*alpha + 1 - alpha))) }
 	return RGB{mixed(shares[0]), mixed(shares[1]), mixed(shares[2])}

@@ -35,14 +35,14 @@ func TestParse(t *testing.T) {
 // Contrast is computed as the guidelines define it. White or black is readable on every color. Source: WCAG 2.2, 1.4.3.
 func TestContrast(t *testing.T) {
 	t.Parallel()
-	for _, one := range []struct {
+	for _, row := range []struct {
 		a, b string
 		want float64
 	}{{"#000", "#fff", 21}, {"#fff", "#fff", 1}, {"#777", "#fff", 4.48}, {"#767676", "#fff", 4.54}, {"#f00", "#fff", 4.0}, {"#00f", "#fff", 8.59}} {
-		a, _ := Parse(one.a)
-		b, _ := Parse(one.b)
-		if got := Contrast(a, b); math.Abs(got-one.want) > 0.01 || got != Contrast(b, a) {
-			t.Errorf("%s on %s: %.2f", one.a, one.b, got)
+		a, _ := Parse(row.a)
+		b, _ := Parse(row.b)
+		if got := Contrast(a, b); math.Abs(got-row.want) > 0.01 || got != Contrast(b, a) {
+			t.Errorf("%s on %s: %.2f", row.a, row.b, got)
 		}
 	}
 	for value := range 1 << 12 {

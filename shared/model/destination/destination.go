@@ -52,7 +52,7 @@ var metadata = []netip.Addr{
 // translators forward packets to the IPv4 address.
 var embedded = []struct {
 	prefix netip.Prefix
-	at     int
+	offset int
 }{
 	{netip.MustParsePrefix("64:ff9b::/96"), 12},
 	{netip.MustParsePrefix("64:ff9b:1::/48"), 12},
@@ -69,7 +69,7 @@ func resolve(address netip.Addr) netip.Addr {
 	for _, one := range embedded {
 		if one.prefix.Contains(address) {
 			bytes := address.As16()
-			return netip.AddrFrom4([4]byte(bytes[one.at : one.at+4]))
+			return netip.AddrFrom4([4]byte(bytes[one.offset : one.offset+4]))
 		}
 	}
 	return address

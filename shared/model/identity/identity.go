@@ -124,9 +124,9 @@ func ReservedText(prefix string) string {
 	return "names that begin with " + prefix + " belong to the platform"
 }
 
-// Named returns the owner with a Username. The groups, which include the group that follows from the owner's kind,
+// OwnerByUsername returns the owner with a Username. The groups, which include the group that follows from the owner's kind,
 // distinguish users from subjects in tokens of earlier builds, where both had names without prefixes.
-func Named(username string, groups []string) Owner {
+func OwnerByUsername(username string, groups []string) Owner {
 	if slices.Contains(groups, UserPrefix+username) {
 		return Owner{Kind: User, Name: username}
 	}
@@ -208,7 +208,7 @@ func (c Caller) Bounds() bool {
 	if c.KeyType == model.AccessKeyTypeLogin {
 		ends = !c.KeyRecent
 	}
-	return c.Scope != nil || ends || c.KeyOwned || c.KeyType == model.AccessKeyTypeOIDCRefreshToken || c.bound()
+	return c.Scope != nil || ends || c.KeyOwned || c.KeyType == model.AccessKeyTypeOIDCRefreshToken || c.isBound()
 }
 
 // Person returns the user, in the form of Owner.String, to whose shares and limits the request counts: the user who made
@@ -224,17 +224,17 @@ func (c Caller) Person() string {
 // other key. The key of a sign-in counts as well, because the person can sign in again. Source: ADR-0047.
 func (c Caller) Lasts() bool {
 	ends := c.KeyEnds && c.KeyType != model.AccessKeyTypeLogin
-	return !ends && !c.KeyOwned && c.KeyType != model.AccessKeyTypeOIDCRefreshToken && !c.bound()
+	return !ends && !c.KeyOwned && c.KeyType != model.AccessKeyTypeOIDCRefreshToken && !c.isBound()
 }
 
-// bound reports whether the caller's key ends with another key.
-func (c Caller) bound() bool {
+// isBound reports whether the caller's key ends with another key.
+func (c Caller) isBound() bool {
 	return slices.ContainsFunc(c.KeyLineage, func(ancestor model.AccessKeyAncestor) bool { return ancestor.Bounds })
 }
 
-// Same reports whether two authentications gave the same rights. It ignores the age and the end of the key and the revision
+// SameRights reports whether two authentications gave the same rights. It ignores the age and the end of the key and the revision
 // of its record: a key can change while its rights stay the same.
-func (c Caller) Same(other Caller) bool {
+func (c Caller) SameRights(other Caller) bool {
 	c.KeyRecent, other.KeyRecent = false, false
 	c.KeyExpires, other.KeyExpires = time.Time{}, time.Time{}
 	c.KeyRevision, other.KeyRevision = 0, 0
@@ -256,12 +256,12 @@ func New(owner Owner, extra []string) Caller {
 }
 
 // Admin reports whether the caller may see and change the objects of others. The scope still applies.
-func (c Caller) Admin() bool { return c.In(Admins) }
+func (c Caller) Admin() bool { return c.InGroup(Admins) }
 
-// For returns the caller of a request with a verb. For get, list and watch, an auditor sees what an admin sees. Source:
+// ForVerb returns the caller of a request with a verb. For get, list and watch, an auditor sees what an admin sees. Source:
 // ADR-0047.
-func (c Caller) For(verb string) Caller {
-	if !c.In(Auditors) || c.Admin() || verb != "get" && verb != "list" && verb != "watch" {
+func (c Caller) ForVerb(verb string) Caller {
+	if !c.InGroup(Auditors) || c.Admin() || verb != "get" && verb != "list" && verb != "watch" {
 		return c
 	}
 	c.Groups = append(slices.Clone(c.Groups), Admins)
@@ -269,8 +269,8 @@ func (c Caller) For(verb string) Caller {
 	return c
 }
 
-// In reports whether the caller has a group.
-func (c Caller) In(group string) bool {
+// InGroup reports whether the caller has a group.
+func (c Caller) InGroup(group string) bool {
 	_, found := slices.BinarySearch(c.Groups, group)
 	return found
 }

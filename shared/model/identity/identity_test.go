@@ -57,11 +57,11 @@ func TestCaller(t *testing.T) {
 				t.Errorf("admin %v, username %q", caller.Admin(), caller.Owner.Username())
 			}
 			for _, group := range row.groups {
-				if !caller.In(group) {
+				if !caller.InGroup(group) {
 					t.Errorf("not in %q", group)
 				}
 			}
-			if caller.In("") || caller.In("nobody") {
+			if caller.InGroup("") || caller.InGroup("nobody") {
 				t.Errorf("in a group that the caller does not have")
 			}
 			for _, owner := range append(row.owners, "user:z", "team:z", "subject:z", "") {
@@ -81,12 +81,12 @@ func TestNamed(t *testing.T) {
 		{Kind: identity.Team, Name: "ana"}, {Kind: identity.User, Name: "platform:subject:ana"},
 	} {
 		caller := identity.New(owner, []string{"ops"})
-		if got := identity.Named(owner.Username(), caller.Groups); got != owner {
+		if got := identity.OwnerByUsername(owner.Username(), caller.Groups); got != owner {
 			t.Errorf("%v becomes %v", owner, got)
 		}
 	}
 	// Tokens of earlier builds have the names of subjects without a prefix.
-	if got := identity.Named("ci", identity.New(subject("ci"), nil).Groups); got != subject("ci") {
+	if got := identity.OwnerByUsername("ci", identity.New(subject("ci"), nil).Groups); got != subject("ci") {
 		t.Errorf("an earlier subject becomes %v", got)
 	}
 }
@@ -106,7 +106,7 @@ func TestUsernames(t *testing.T) {
 		if (one == other) != (one.Username() == other.Username()) {
 			t.Fatalf("%v and %v have the usernames %q and %q", one, other, one.Username(), other.Username())
 		}
-		if username := one.Username(); strings.HasPrefix(username, "system:") || identity.Named(username, identity.New(one, nil).Groups) != one {
+		if username := one.Username(); strings.HasPrefix(username, "system:") || identity.OwnerByUsername(username, identity.New(one, nil).Groups) != one {
 			t.Fatalf("%v has the username %q", one, username)
 		}
 	})

@@ -21,40 +21,40 @@ var (
 // decodes structs and lists of structs member by member, so that encoding/json prepares only for the types of the members
 // in the text. Use it for the first text of a type: once encoding/json has prepared the type, json.Unmarshal is six times
 // as fast.
-func Unmarshal(text []byte, into any) error {
-	if pointer := reflect.ValueOf(into); pointer.Kind() == reflect.Pointer && !pointer.IsNil() && json.Valid(text) {
+func Unmarshal(text []byte, target any) error {
+	if pointer := reflect.ValueOf(target); pointer.Kind() == reflect.Pointer && !pointer.IsNil() && json.Valid(text) {
 		made := reflect.New(pointer.Type().Elem())
 		if decode(text, made.Elem()) {
 			pointer.Elem().Set(made.Elem())
 			return nil
 		}
 	}
-	return json.Unmarshal(text, into)
+	return json.Unmarshal(text, target)
 }
 
 // decode decodes valid JSON into a value. It returns false if encoding/json must decode the whole text instead, for example
 // for every text with an error.
-func decode(text []byte, into reflect.Value) bool {
-	whole := func() bool { return json.Unmarshal(text, into.Addr().Interface()) == nil }
-	if pointer := reflect.PointerTo(into.Type()); bytes.Equal(text, []byte("null")) || pointer.Implements(jsonUnmarshaler) || pointer.Implements(textUnmarshaler) {
-		return whole()
+func decode(text []byte, target reflect.Value) bool {
+	decodeWhole := func() bool { return json.Unmarshal(text, target.Addr().Interface()) == nil }
+	if pointer := reflect.PointerTo(target.Type()); bytes.Equal(text, []byte("null")) || pointer.Implements(jsonUnmarshaler) || pointer.Implements(textUnmarshaler) {
+		return decodeWhole()
 	}
 	switch {
-	case into.Kind() == reflect.Pointer:
-		if into.IsNil() {
-			into.Set(reflect.New(into.Type().Elem()))
+	case target.Kind() == reflect.Pointer:
+		if target.IsNil() {
+			target.Set(reflect.New(target.Type().Elem()))
 		}
-		return decode(text, into.Elem())
-	case into.Kind() == reflect.Struct && text[0] == '{':
-		return decodeObject(text, into)
-	case into.Kind() == reflect.Slice && into.IsNil() && into.Type().Elem().Kind() == reflect.Struct:
-		return decodeList(text, into)
+		return decode(text, target.Elem())
+	case target.Kind() == reflect.Struct && text[0] == '{':
+		return decodeObject(text, target)
+	case target.Kind() == reflect.Slice && target.IsNil() && target.Type().Elem().Kind() == reflect.Struct:
+		return decodeList(text, target)
 	default:
-		return whole()
+		return decodeWhole()
 	}
 }
 
-func decodeObject(text []byte, into reflect.Value) bool {
+func decodeObject(text []byte, target reflect.Value) bool {
 	d := json.NewDecoder(bytes.NewReader(text))
 	if _, err := d.Token(); err != nil {
 		return false
@@ -68,7 +68,7 @@ func decodeObject(text []byte, into reflect.Value) bool {
 		if err := d.Decode(&member); err != nil {
 			return false
 		}
-		field, ok := find(into, name.(string))
+		field, ok := find(target, name.(string))
 		if !ok || field.IsValid() && !decode(member, field) {
 			return false
 		}
@@ -76,14 +76,14 @@ func decodeObject(text []byte, into reflect.Value) bool {
 	return true
 }
 
-func decodeList(text []byte, into reflect.Value) bool {
+func decodeList(text []byte, target reflect.Value) bool {
 	var entries []json.RawMessage
 	if err := json.Unmarshal(text, &entries); err != nil {
 		return false
 	}
-	into.Set(reflect.MakeSlice(into.Type(), len(entries), len(entries)))
+	target.Set(reflect.MakeSlice(target.Type(), len(entries), len(entries)))
 	for i, entry := range entries {
-		if !decode(entry, into.Index(i)) {
+		if !decode(entry, target.Index(i)) {
 			return false
 		}
 	}
@@ -93,20 +93,20 @@ func decodeList(text []byte, into reflect.Value) bool {
 // find returns the field of a struct for the name of a member, or the zero Value if the struct has no such field. ok is
 // false if encoding/json must decode the struct instead: if the name differs only in case, or if an option of a field
 // changes how it is decoded.
-func find(in reflect.Value, member string) (found reflect.Value, ok bool) {
+func find(in reflect.Value, member string) (value reflect.Value, ok bool) {
 	for i := range in.NumField() {
 		field := in.Type().Field(i)
 		name, options, _ := strings.Cut(field.Tag.Get("json"), ",")
 		switch {
 		case strings.Contains(options, "string"), field.Anonymous && field.Type.Kind() != reflect.Struct:
-			return found, false
+			return value, false
 		case field.Anonymous && name == "":
 			inner, ok := find(in.Field(i), member)
 			if !ok {
-				return found, false
+				return value, false
 			}
 			if inner.IsValid() {
-				found = inner
+				value = inner
 			}
 			continue
 		case !field.IsExported() || name == "-":
@@ -118,8 +118,8 @@ func find(in reflect.Value, member string) (found reflect.Value, ok bool) {
 			return in.Field(i), true
 		}
 		if strings.EqualFold(name, member) {
-			return found, false
+			return value, false
 		}
 	}
-	return found, true
+	return value, true
 }

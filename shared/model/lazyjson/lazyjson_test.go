@@ -27,7 +27,7 @@ type document struct {
 	Any      any             `json:"any,omitempty"`
 	Raw      json.RawMessage `json:"raw,omitempty"`
 	At       time.Time       `json:"at"`
-	Own      own             `json:"own"`
+	Own      selfDecoder     `json:"own"`
 	Words    words           `json:"words"`
 	_        part
 	Bytes    []byte           `json:"bytes,omitempty"`
@@ -51,10 +51,10 @@ type part struct {
 	Nested []part `json:"nested,omitempty"`
 }
 
-// own implements json.Unmarshaler.
-type own struct{ text string }
+// selfDecoder implements json.Unmarshaler.
+type selfDecoder struct{ text string }
 
-func (o *own) UnmarshalJSON(text []byte) error {
+func (o *selfDecoder) UnmarshalJSON(text []byte) error {
 	if string(text) == `"no"` {
 		return errors.New("it says no")
 	}
@@ -70,8 +70,8 @@ func (w *words) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// counted has a number that JSON holds as text.
-type counted struct {
+// quotedNumber has a number that JSON holds as text.
+type quotedNumber struct {
 	Count int `json:"count,string"`
 }
 
@@ -101,7 +101,7 @@ func TestUnmarshal(t *testing.T) {
 		agree[document](t, text)
 	}
 	for _, text := range []string{`{"count":"1"}`, `{"count":1}`, `{"kind":"a","more":"b"}`} {
-		agree[counted](t, text)
+		agree[quotedNumber](t, text)
 		agree[further](t, text)
 	}
 }
