@@ -23,25 +23,25 @@ func separateIDs(app *kong.Application, line []string) []string {
 		}
 		return next(nil)
 	})
-	var kept, ids []string
+	var arguments, ids []string
 	isValue := false
 	for i, argument := range line {
 		if argument == "--" && !isValue {
-			return separated(kept, append(ids, line[i+1:]...))
+			return joinArguments(arguments, append(ids, line[i+1:]...))
 		}
 		if keyID.MatchString(argument) && !isValue {
 			ids = append(ids, argument)
 			continue
 		}
-		kept = append(kept, argument)
+		arguments = append(arguments, argument)
 		isValue = !isValue && strings.HasPrefix(argument, "-") && withValue[argument]
 	}
 	if len(ids) == 0 {
 		return line
 	}
-	return separated(kept, ids)
+	return joinArguments(arguments, ids)
 }
 
-func separated(before, after []string) []string {
+func joinArguments(before, after []string) []string {
 	return append(append(before, "--"), after...)
 }

@@ -94,7 +94,7 @@ func TestKeyIDs(t *testing.T) {
 func TestFlags(t *testing.T) {
 	// The defaults are those that deployed functions have.
 	plain := settings.Default()
-	with := func(change func(*settings.Settings)) settings.Settings {
+	changed := func(change func(*settings.Settings)) settings.Settings {
 		changed := plain
 		change(&changed)
 		return changed
@@ -108,34 +108,34 @@ func TestFlags(t *testing.T) {
 		{"nothing", nil, nil, plain},
 		{"the command", nil, []string{"serve"}, plain},
 		{"flags without the command", nil, []string{"--listen=[::1]:0", "--http", "127.0.0.1:0", "--data", "d", "--config", "main_test.go", "--manifests", "m"},
-			with(func(s *settings.Settings) {
+			changed(func(s *settings.Settings) {
 				s.Runner.Listen, s.Runner.HTTP, s.Runner.Data, s.Config, s.Runner.Manifests = "[::1]:0", "127.0.0.1:0", "d", "main_test.go", "m"
 			})},
 		{"flags", nil, []string{"serve", "--redis=redis://a,redis://b", "--admin-key=k", "--expire-every=1h", "--log-level=debug", "--patch-in-process", "--issuer=https://a"},
-			with(func(s *settings.Settings) {
+			changed(func(s *settings.Settings) {
 				s.Redis.URL, s.Redis.URLFrom, s.Runner.AdminKey, s.Runner.ExpireEvery = "redis://a,redis://b", settings.RedisURL, "k", time.Hour
 				s.LogLevel, s.Patches.InProcess, s.Tokens.Issuer = slog.LevelDebug, true, "https://a"
 			})},
 		{"a boolean with a value", map[string]string{settings.PatchInProcess: "true"}, []string{"--patch-in-process=false"}, plain},
 		{"variables", map[string]string{"PLATFORM_REDIS_URL": "redis://v", "PLATFORM_REDIS_TIMEOUT": "3s", "PLATFORM_ADMIN_KEY": "v", "PLATFORM_LOG_LEVEL": "warn", "PLATFORM_CONFIG": "main_test.go"}, nil,
-			with(func(s *settings.Settings) {
+			changed(func(s *settings.Settings) {
 				s.Redis.URL, s.Redis.URLFrom, s.Redis.Timeout, s.Runner.AdminKey = "redis://v", settings.RedisURL, 3*time.Second, "v"
 				s.LogLevel, s.Config = slog.LevelWarn, "main_test.go"
 			})},
 		{"variables without a flag", map[string]string{"PLATFORM_TOKEN_AUDIENCES": "a,b", "PLATFORM_WATCH_WINDOW": "1m", "PLATFORM_REDIS_POOL_SIZE": "3"}, nil,
-			with(func(s *settings.Settings) {
+			changed(func(s *settings.Settings) {
 				s.Tokens.Audiences, s.Watch.Window, s.Redis.PoolSize = []string{"a", "b"}, time.Minute, 3
 			})},
 		{"variables of patches", map[string]string{
 			"PLATFORM_EDITION": "community", "PLATFORM_PATCH_EXPRESSION_TIME": "1s", "PLATFORM_PATCH_OBJECT_TIME": "2s", "PLATFORM_PATCH_MEMORY": "128Mi",
 			"PLATFORM_PATCH_RESULT": "2Ki", "PLATFORM_PATCH_DEPTH": "10", "PLATFORM_PATCH_WORKERS": "3", "PLATFORM_PATCH_IN_PROCESS": "true",
-		}, nil, with(func(s *settings.Settings) {
+		}, nil, changed(func(s *settings.Settings) {
 			s.Edition = settings.Community
 			s.Patches = settings.Patches{ExpressionTime: time.Second, ObjectTime: 2 * time.Second, MemoryBytes: 128 << 20, ResultBytes: 2 << 10, Depth: 10, Workers: 3, InProcess: true}
 		})},
 		{"a flag wins over its variable", map[string]string{"PLATFORM_REDIS_URL": "redis://v", "PLATFORM_LOG_LEVEL": "warn"},
 			[]string{"--redis=redis://f", "--log-level=ERROR"},
-			with(func(s *settings.Settings) {
+			changed(func(s *settings.Settings) {
 				s.Redis.URL, s.Redis.URLFrom, s.LogLevel = "redis://f", settings.RedisURL, slog.LevelError
 			})},
 	} {
@@ -198,7 +198,7 @@ func TestFlagsAreRefused(t *testing.T) {
 		t.Run(row.about, func(t *testing.T) {
 			parsed, _, err := parse(t, row.variables, row.line...)
 			if err == nil {
-				_, err = settings.ReadRunner(parsed.Serve.Lookup, parsed.Serve.Called)
+				_, err = settings.ReadRunner(parsed.Serve.Lookup, parsed.Serve.InputName)
 			}
 			if err == nil || !strings.Contains(err.Error(), row.names) {
 				t.Fatalf("the error is %v", err)

@@ -45,14 +45,14 @@ func readSecrets(app *kong.Application, line []string) ([]string, error) {
 
 // secretFlagNames returns the flags whose values are secrets, with hyphens, and the variable of each.
 func secretFlagNames(app *kong.Application) map[string]string {
-	found := map[string]string{}
+	variables := map[string]string{}
 	_ = kong.Visit(app, func(node kong.Visitable, next kong.Next) error {
 		if flag, ok := node.(*kong.Flag); ok && flag.Target.Type() == reflect.TypeFor[secret.String]() {
-			found["--"+flag.Name] = strings.Join(flag.Envs, " or ")
+			variables["--"+flag.Name] = strings.Join(flag.Envs, " or ")
 		}
 		return next(nil)
 	})
-	return found
+	return variables
 }
 
 // readSecret returns the text that the value of a secret flag stands for.

@@ -46,14 +46,14 @@ func write(root string) error {
 	if err := os.WriteFile(filepath.Join(root, routesFile), gatewayRoutes(entries), 0o644); err != nil {
 		return fmt.Errorf("writing %s: %w", routesFile, err)
 	}
-	of := map[string]string{}
+	userOf := map[string]string{}
 	for _, one := range list {
 		for _, function := range one.functions {
-			of[function] = one.name
+			userOf[function] = one.name
 		}
 	}
 	for file, content := range map[string]any{
-		groupsFile:    of,
+		groupsFile:    userOf,
 		tableFile:     entries,
 		functionsFile: serverlessFunctions(entries),
 		rolesFile:     serverlessRoles(entries),

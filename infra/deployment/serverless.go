@@ -43,38 +43,38 @@ func deployedName(function string) string { return "${self:service}-${sls:stage}
 
 func serverlessFunctions(entries map[string]entry) object {
 	functions := object{}
-	for name, one := range entries {
+	for name, entry := range entries {
 		function := func(deployed string, timeout int) object {
-			made := object{
+			definition := object{
 				"name": deployedName(deployed), "handler": "bootstrap", "role": roleOf(deployed),
-				"timeout": timeout, "memorySize": one.MemoryMB,
+				"timeout": timeout, "memorySize": entry.MemoryMB,
 				// The name of the file distinguishes uploads.
 				"package": object{"artifact": "build/serverless/" + name + ".zip"}, "environment": object{auditStoreVariable: auditStoreSecret},
 			}
-			if one.Encrypts {
-				made["environment"].(object)[settings.EncryptionKeySecret] = encryptionKey
+			if entry.Encrypts {
+				definition["environment"].(object)[settings.EncryptionKeySecret] = encryptionKey
 			}
-			return made
+			return definition
 		}
 		events := []any{}
-		if one.Fallback {
+		if entry.Fallback {
 			// Paths without a route come here, like the paths of this function.
 			events = append(events, object{"httpApi": "*"})
 		} else {
-			for _, each := range httpRoutes(one.Routes) {
+			for _, each := range httpRoutes(entry.Routes) {
 				events = append(events, object{"httpApi": each})
 			}
 		}
-		if one.ScheduleMinutes > 0 {
-			events = append(events, object{"schedule": object{"rate": []string{rate(one.ScheduleMinutes)}}})
+		if entry.ScheduleMinutes > 0 {
+			events = append(events, object{"schedule": object{"rate": []string{rate(entry.ScheduleMinutes)}}})
 		}
-		made := function(name, one.TimeoutSeconds)
-		made["events"] = events
-		if one.ScheduleMinutes > 0 {
-			made["maximumRetryAttempts"], made["maximumEventAge"] = 0, maxEventAge
+		definition := function(name, entry.TimeoutSeconds)
+		definition["events"] = events
+		if entry.ScheduleMinutes > 0 {
+			definition["maximumRetryAttempts"], definition["maximumEventAge"] = 0, maxEventAge
 		}
-		functions[name] = made
-		if one.Stream {
+		functions[name] = definition
+		if entry.Stream {
 			stream := function(name+streamSuffix, streamSeconds)
 			stream["url"] = object{"invokeMode": "RESPONSE_STREAM"}
 			stream["reservedConcurrency"] = streamConcurrency
@@ -89,18 +89,18 @@ func serverlessFunctions(entries map[string]entry) object {
 // httpRoutes returns the routes of a function. A path with several methods has one route for all methods, because a
 // stack has at most 500 resources. The function itself refuses other methods.
 func httpRoutes(routes []string) []object {
-	var made []object
-	at := map[string]object{}
+	var routeEvents []object
+	byPath := map[string]object{}
 	for _, route := range routes {
 		method, path, _ := strings.Cut(route, " ")
-		if known, found := at[path]; found {
+		if known, found := byPath[path]; found {
 			known["method"] = "*"
 			continue
 		}
-		at[path] = object{"method": method, "path": path}
-		made = append(made, at[path])
+		byPath[path] = object{"method": method, "path": path}
+		routeEvents = append(routeEvents, byPath[path])
 	}
-	return made
+	return routeEvents
 }
 
 // maxEventAge is how many seconds Lambda keeps a schedule's event for which it cannot start the function. It is the

@@ -56,29 +56,29 @@ func table(functions []*frame.Function) (map[string]entry, error) {
 		if !name.MatchString(f.Name) {
 			return nil, fmt.Errorf("function %q: the name must consist of small letters and digits", f.Name)
 		}
-		one := entry{Routes: []string{}, Fallback: f.Name == fallback, Encrypts: f.Encrypts, TimeoutSeconds: gatewaySeconds, MemoryMB: memoryMB}
+		row := entry{Routes: []string{}, Fallback: f.Name == fallback, Encrypts: f.Encrypts, TimeoutSeconds: gatewaySeconds, MemoryMB: memoryMB}
 		for _, endpoint := range f.Endpoints {
 			for _, path := range endpoint.Paths() {
 				path = rest.ReplaceAllString(path, "{$1+}")
 				if !pattern.MatchString(path) {
 					return nil, fmt.Errorf("function %s: the path %q cannot be a route of a gateway", f.Name, endpoint.Path)
 				}
-				if route := endpoint.Method + " " + path; !slices.Contains(one.Routes, route) {
-					one.Routes = append(one.Routes, route)
+				if route := endpoint.Method + " " + path; !slices.Contains(row.Routes, route) {
+					row.Routes = append(row.Routes, route)
 				}
 			}
 			if endpoint.Verb == "watch" {
-				one.Stream = true
+				row.Stream = true
 			}
 		}
-		one.MemoryMB = max(one.MemoryMB, f.MemoryMB)
+		row.MemoryMB = max(row.MemoryMB, f.MemoryMB)
 		if f.Schedule != nil {
-			one.ScheduleMinutes, one.TimeoutSeconds = everyMinutes, max(one.TimeoutSeconds, scheduledSeconds)
+			row.ScheduleMinutes, row.TimeoutSeconds = everyMinutes, max(row.TimeoutSeconds, scheduledSeconds)
 		}
-		if len(one.Routes) == 0 && f.Schedule == nil {
+		if len(row.Routes) == 0 && f.Schedule == nil {
 			return nil, fmt.Errorf("function %s has neither a route nor a schedule", f.Name)
 		}
-		entries[f.Name] = one
+		entries[f.Name] = row
 	}
 	if _, known := entries[fallback]; !known {
 		return nil, fmt.Errorf("there is no function %s to answer requests without a route", fallback)

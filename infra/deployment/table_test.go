@@ -44,10 +44,10 @@ func TestTable(t *testing.T) {
 	get := func(path, verb string) frame.Endpoint {
 		return frame.Endpoint{Route: frame.Route{Method: http.MethodGet, Path: path}, Target: frame.Target{Verb: verb}}
 	}
-	one := &frame.Function{Name: "discoverapi", Endpoints: []frame.Endpoint{
+	function := &frame.Function{Name: "discoverapi", Endpoints: []frame.Endpoint{
 		get("/.a", "list").AlsoAtRoot(), get("/.a", "watch"), get("/a/{name}/{rest...}", "get"),
 	}}
-	entries, err := table([]*frame.Function{one, {Name: "clock", Schedule: &frame.Schedule{}}})
+	entries, err := table([]*frame.Function{function, {Name: "clock", Schedule: &frame.Schedule{}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,9 +60,9 @@ func TestTable(t *testing.T) {
 		t.Errorf("got %+v", got)
 	}
 	for want, functions := range map[string][]*frame.Function{
-		"the name must":     {one, {Name: "Two"}},
-		"cannot be a route": {one, {Name: "two", Endpoints: []frame.Endpoint{get("/a/{$}", "get")}}},
-		"neither a route":   {one, {Name: "two"}},
+		"the name must":     {function, {Name: "Two"}},
+		"cannot be a route": {function, {Name: "two", Endpoints: []frame.Endpoint{get("/a/{$}", "get")}}},
+		"neither a route":   {function, {Name: "two"}},
 		"no function":       catalog.Functions[1:],
 	} {
 		if _, err := table(functions); err == nil || !strings.Contains(err.Error(), want) {

@@ -59,14 +59,14 @@ func users(functions []*frame.Function) []user {
 		if byRights[needed.String()] == nil {
 			byRights[needed.String()] = &user{rights: needed}
 		}
-		one := byRights[needed.String()]
-		one.functions = append(one.functions, f.Name)
+		account := byRights[needed.String()]
+		account.functions = append(account.functions, f.Name)
 	}
 	var list []user
-	for _, one := range byRights {
-		slices.Sort(one.functions)
-		one.name = "platform-" + one.functions[0]
-		list = append(list, *one)
+	for _, account := range byRights {
+		slices.Sort(account.functions)
+		account.name = "platform-" + account.functions[0]
+		list = append(list, *account)
 	}
 	slices.SortFunc(list, func(a, b user) int { return cmp.Compare(a.name, b.name) })
 	return list
@@ -100,27 +100,27 @@ func rightsOf(f *frame.Function) rights {
 	for _, kind := range platform.StoredKinds {
 		kinds[kind.Resource.Resource] = true
 	}
-	own := map[string]bool{
+	used := map[string]bool{
 		// Every use of a key is recorded.
 		model.Resource("ownedaccesskeys").Resource: true,
 	}
 	for _, endpoint := range f.Endpoints {
 		if endpoint.Resource.Group == model.GroupName {
-			own[endpoint.Resource.Resource] = own[endpoint.Resource.Resource] ||
+			used[endpoint.Resource.Resource] = used[endpoint.Resource.Resource] ||
 				endpoint.Resource.Resource != platformconfig.Definition.Resource.Resource || writes(endpoint.Verb)
 		}
 	}
 	if f.Name == expirekeys.Function.Name {
 		// The function takes unconfirmed configurations back, and records the limits of files.
-		own[platformconfig.Definition.Resource.Resource] = true
-		own[platformconfig.FileLimits] = true
+		used[platformconfig.Definition.Resource.Resource] = true
+		used[platformconfig.FileLimits] = true
 	}
 	// A function that knows the rules of every kind removes the objects that belong to a removed object.
 	_, removes := opened[issuedtoken.RevokedResource]
 	for resource := range opened {
 		// Operators write the mode of people, and functions read it.
 		readOnly := resource == platformconfig.Definition.Resource.Resource || resource == platformconfig.FileLimits || resource == directory.Mode
-		opened[resource] = own[resource] || !readOnly && (removes || !kinds[resource])
+		opened[resource] = used[resource] || !readOnly && (removes || !kinds[resource])
 	}
 	return opened
 }
@@ -136,11 +136,11 @@ func accessControl(list []user) []byte {
 	line := func(name string, rules ...string) {
 		fmt.Fprintf(&text, "user %s on resetkeys resetchannels -@all %s\n", name, strings.Join(rules, " "))
 	}
-	for _, one := range list {
+	for _, account := range list {
 		rules := []string{connecting}
 		var read, written []string
-		for _, resource := range slices.Sorted(maps.Keys(one.rights)) {
-			if one.rights[resource] {
+		for _, resource := range slices.Sorted(maps.Keys(account.rights)) {
+			if account.rights[resource] {
 				written = append(written, "~p1:{"+resource+"}:*")
 			} else {
 				read = append(read, "~p1:{"+resource+"}:*")
@@ -152,7 +152,7 @@ func accessControl(list []user) []byte {
 		if len(read) > 0 {
 			rules = append(rules, "("+reading+" "+strings.Join(read, " ")+")")
 		}
-		line(one.name, rules...)
+		line(account.name, rules...)
 	}
 	line("platform-audit", connecting, "("+auditing+" ~p1:{audit}:*)")
 	return text.Bytes()

@@ -43,9 +43,9 @@ func TestUsers(t *testing.T) {
 	}
 	resources := map[string]bool{"unknown": true}
 	served := 0
-	for _, one := range list {
-		served += len(one.functions)
-		for resource := range one.rights {
+	for _, account := range list {
+		served += len(account.functions)
+		for resource := range account.rights {
 			resources[resource] = true
 		}
 	}
@@ -63,26 +63,26 @@ func TestUsers(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for _, one := range list {
-		client := open(one.name)
+	for _, account := range list {
+		client := open(account.name)
 		for resource := range resources {
-			changes, reads := one.rights[resource]
+			changes, reads := account.rights[resource]
 			for name, err := range readings(t, client.Resource(resource)) {
-				expect(t, one.name+" "+name+" "+resource, err, reads)
+				expect(t, account.name+" "+name+" "+resource, err, reads)
 			}
 			// The state has the id of another server, so that the first write of each user stores the id of this
 			// server.
 			server.WroteElsewhere(resource)
-			failed, revision := writings(t, client.Resource(resource), one.name)
+			failed, revision := writings(t, client.Resource(resource), account.name)
 			if changes && revision < reached[resource]+1000 {
-				t.Errorf("%s cannot ask which server it writes at: revision %d after %d of %s", one.name, revision, reached[resource], resource)
+				t.Errorf("%s cannot ask which server it writes at: revision %d after %d of %s", account.name, revision, reached[resource], resource)
 			}
 			reached[resource] = max(reached[resource], revision)
 			for name, err := range failed {
-				expect(t, one.name+" "+name+" "+resource, err, changes)
+				expect(t, account.name+" "+name+" "+resource, err, changes)
 			}
 		}
-		expect(t, one.name+" appends audit events", client.Journal("audit").Append(t.Context(), [][]byte{[]byte("{}")}, time.Time{}), false)
+		expect(t, account.name+" appends audit events", client.Journal("audit").Append(t.Context(), [][]byte{[]byte("{}")}, time.Time{}), false)
 	}
 	auditor := open("platform-audit")
 	journal := auditor.Journal("audit")
@@ -134,14 +134,14 @@ func readings(t *testing.T, state store.Store) map[string]error {
 func writings(t *testing.T, state store.Store, name string) (failed map[string]error, revision int64) {
 	t.Helper()
 	failed = map[string]error{}
-	made := record(name)
+	created := record(name)
 	var err error
-	made.Revision, failed["creates"] = state.Create(t.Context(), made)
-	made.Expires = time.Time{}
-	made.Revision, err = state.Update(t.Context(), made)
+	created.Revision, failed["creates"] = state.Create(t.Context(), created)
+	created.Expires = time.Time{}
+	created.Revision, err = state.Update(t.Context(), created)
 	if failed["creates"] == nil {
-		failed["updates"], failed["touches"] = err, state.Touch(t.Context(), made, time.Unix(5, 0), time.Unix(1<<31, 0))
-		revision, failed["deletes"] = state.Delete(t.Context(), name, made.Revision)
+		failed["updates"], failed["touches"] = err, state.Touch(t.Context(), created, time.Unix(5, 0), time.Unix(1<<31, 0))
+		revision, failed["deletes"] = state.Delete(t.Context(), name, created.Revision)
 		failed["trims"] = state.Trim(t.Context(), time.Now().Add(time.Hour))
 	}
 	return failed, revision

@@ -203,7 +203,7 @@ func Serve(ctx context.Context, all []*frame.Function, lookup func(string) strin
 
 // newServer returns a server with limits that the framework's own server lacks.
 func newServer(base context.Context, handler http.Handler, log *slog.Logger) *http.Server {
-	listening := process.Listening(handler, log)
+	listening := process.NewHTTPServer(handler, log)
 	listening.BaseContext = func(net.Listener) context.Context { return base }
 	// The proxy in front of functions may speak HTTP/2 without TLS.
 	listening.Protocols = &http.Protocols{}

@@ -34,17 +34,17 @@ type answer struct {
 	IsBase64Encoded   bool                `json:"isBase64Encoded"`
 }
 
-// headed returns an answer with a status and headers, in the form of a kind.
-func (e *event) headed(of kind, status int, header http.Header) *answer {
+// newAnswer returns an answer with a status and headers, in the form of a kind.
+func (e *event) newAnswer(sender kind, status int, header http.Header) *answer {
 	a := &answer{StatusCode: status}
 	header = header.Clone()
 	// The gateway sets the length itself.
 	header.Del("Content-Length")
 	switch {
-	case of == gatewayV1, of == balancer && e.MultiValueHeaders != nil:
+	case sender == gatewayV1, sender == balancer && e.MultiValueHeaders != nil:
 		a.MultiValueHeaders = header
 	default:
-		if of != balancer {
+		if sender != balancer {
 			a.Cookies = header["Set-Cookie"]
 			header.Del("Set-Cookie")
 		}
@@ -53,7 +53,7 @@ func (e *event) headed(of kind, status int, header http.Header) *answer {
 			a.Headers[name] = strings.Join(values, ", ")
 		}
 	}
-	if of == balancer {
+	if sender == balancer {
 		a.StatusDescription = strconv.Itoa(status) + " " + http.StatusText(status)
 	}
 	return a
@@ -106,7 +106,7 @@ func (b *buffer) Excess() int {
 	if b.over {
 		return b.most
 	}
-	if text, _ := b.encoded(); len(text) > b.most {
+	if text, _ := b.encode(); len(text) > b.most {
 		return b.most
 	}
 	return 0
@@ -117,11 +117,11 @@ func (b *buffer) Reset() {
 	b.body.Reset()
 }
 
-// encoded returns the body as it is sent: unchanged or, if it is no text or grows too much, in base64. JSON within JSON
+// encode returns the body as it is sent: unchanged or, if it is no text or grows too much, in base64. JSON within JSON
 // grows by its escapes, and base64 by a third.
-func (b *buffer) encoded() (text string, inBase64 bool) {
+func (b *buffer) encode() (text string, inBase64 bool) {
 	text = b.body.String()
-	if utf8.Valid(b.body.Bytes()) && quoted(text) <= b.most {
+	if utf8.Valid(b.body.Bytes()) && quotedLength(text) <= b.most {
 		return text, false
 	}
 	return base64.StdEncoding.EncodeToString(b.body.Bytes()), true
@@ -130,13 +130,13 @@ func (b *buffer) encoded() (text string, inBase64 bool) {
 // answer returns the collected answer in the form of a kind.
 func (b *buffer) answer(e *event, of kind) *answer {
 	b.WriteHeader(http.StatusOK)
-	a := e.headed(of, b.status, b.sent)
-	a.Body, a.IsBase64Encoded = b.encoded()
+	a := e.newAnswer(of, b.status, b.sent)
+	a.Body, a.IsBase64Encoded = b.encode()
 	return a
 }
 
-// quoted returns the length of a text as a JSON string of the library's encoder, without the quotes.
-func quoted(text string) int {
+// quotedLength returns the length of a text as a JSON string of the library's encoder, without the quotes.
+func quotedLength(text string) int {
 	length := len(text) + 3*(strings.Count(text, "\u2028")+strings.Count(text, "\u2029"))
 	for i := range len(text) {
 		switch b := text[i]; {
@@ -167,7 +167,7 @@ func (s *stream) WriteHeader(status int) {
 		return
 	}
 	s.begun = true
-	head := s.event.headed(s.kind, status, s.header)
+	head := s.event.newAnswer(s.kind, status, s.header)
 	// Strings and numbers always marshal.
 	text, _ := json.Marshal(struct {
 		StatusCode        int                 `json:"statusCode"`

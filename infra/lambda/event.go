@@ -95,10 +95,10 @@ func (e *event) kind() kind {
 
 // request makes an event into the request that the client sent. It returns an error for an event that no gateway makes;
 // the request then has no body.
-func (e *event) request(ctx context.Context, of kind, invocation string) (*http.Request, error) {
+func (e *event) request(ctx context.Context, sender kind, invocation string) (*http.Request, error) {
 	method, address, source := e.HTTPMethod, &url.URL{}, e.Context.Identity.SourceIP
-	path := e.path(of)
-	switch of {
+	path := e.path(sender)
+	switch sender {
 	case gatewayV2, functionURL:
 		method, source = e.Context.HTTP.Method, e.Context.HTTP.SourceIP
 		address.RawQuery = e.RawQueryString
@@ -113,7 +113,7 @@ func (e *event) request(ctx context.Context, of kind, invocation string) (*http.
 	}
 	address.Path = path
 	// An HTTP API has decoded the path, in either format. The other gateways keep the client's escapes.
-	if of != gatewayV2 && e.Version != "1.0" {
+	if sender != gatewayV2 && e.Version != "1.0" {
 		if decoded, err := url.PathUnescape(path); err == nil {
 			address.Path, address.RawPath = decoded, path
 		}
@@ -146,7 +146,7 @@ func (e *event) request(ctx context.Context, of kind, invocation string) (*http.
 	}
 	r.Header.Del("Host")
 	r.Header.Del("Content-Length")
-	if of == gatewayV1 {
+	if sender == gatewayV1 {
 		// A REST API decodes base64 only for the media types that it is configured for, so responses through it are not
 		// compressed.
 		r.Header.Del("Accept-Encoding")
@@ -154,7 +154,7 @@ func (e *event) request(ctx context.Context, of kind, invocation string) (*http.
 	if source == "" {
 		source = forwardedFor(r.Header)
 	}
-	r.RemoteAddr = remote(source)
+	r.RemoteAddr = remoteAddress(source)
 	if r.Header.Get("X-Request-Id") == "" {
 		r.Header.Set("X-Request-Id", e.requestID(r.Header, invocation))
 	}
@@ -163,32 +163,32 @@ func (e *event) request(ctx context.Context, of kind, invocation string) (*http.
 
 // path returns the gateway's path without the parts that the gateway adds in front: the name of a stage, and the
 // mapping of a custom domain. If the gateway has matched a route, the path begins where the route begins.
-func (e *event) path(of kind) string {
+func (e *event) path(sender kind) string {
 	path, route := e.Path, e.Resource
-	if of == gatewayV2 || of == functionURL {
+	if sender == gatewayV2 || sender == functionURL {
 		path = e.RawPath
 		_, route, _ = strings.Cut(e.RouteKey, " ")
 	}
 	for i := range path {
-		if path[i] == '/' && e.takes(route, path[i:]) {
+		if path[i] == '/' && e.matchesRoute(route, path[i:]) {
 			return path[i:]
 		}
 	}
 	stage := "/" + e.Context.Stage
-	if rest, ok := strings.CutPrefix(path, stage); ok && of == gatewayV2 && stage != "/$default" && stage != "/" && (rest == "" || rest[0] == '/') {
+	if rest, ok := strings.CutPrefix(path, stage); ok && sender == gatewayV2 && stage != "/$default" && stage != "/" && (rest == "" || rest[0] == '/') {
 		return rest
 	}
 	return path
 }
 
-// takes reports whether a path matches a route. The event contains the value of a parameter for the rest of a path,
+// matchesRoute reports whether a path matches a route. The event contains the value of a parameter for the rest of a path,
 // {name+}, with or without its escapes.
-func (e *event) takes(route, path string) bool {
+func (e *event) matchesRoute(route, path string) bool {
 	if route == "" {
 		return false
 	}
-	steps, wanted := strings.Split(strings.TrimSuffix(path, "/"), "/"), strings.Split(route, "/")
-	for i, want := range wanted {
+	steps, pattern := strings.Split(strings.TrimSuffix(path, "/"), "/"), strings.Split(route, "/")
+	for i, want := range pattern {
 		if name, greedy := strings.CutSuffix(want, "+}"); greedy && i < len(steps) {
 			rest, told := strings.Join(steps[i:], "/"), strings.TrimSuffix(e.PathParameters[strings.TrimPrefix(name, "{")], "/")
 			decoded, err := url.PathUnescape(rest)
@@ -198,7 +198,7 @@ func (e *event) takes(route, path string) bool {
 			return false
 		}
 	}
-	return len(steps) == len(wanted)
+	return len(steps) == len(pattern)
 }
 
 // query joins the parameters to a query string, sorted by name.
@@ -250,8 +250,8 @@ func forwardedFor(header http.Header) string {
 	return last
 }
 
-// remote returns the address of a client in the form of net/http, with a port, which the gateways do not give.
-func remote(source string) string {
+// remoteAddress returns the address of a client in the form of net/http, with a port, which the gateways do not give.
+func remoteAddress(source string) string {
 	if address, err := netip.ParseAddr(source); err == nil {
 		return netip.AddrPortFrom(address, 0).String()
 	}

@@ -49,15 +49,15 @@ type shell struct {
 	// streams reports whether the function is invoked with response streaming.
 	streams bool
 	// whole serves requests whose responses are sent in one piece; flowing serves requests with streamed responses.
-	whole, flowing func() (*served, error)
+	whole, flowing func() (*servedFunction, error)
 
 	mu       sync.Mutex
 	draining bool
 	open     []*frame.Server
 }
 
-// served is a function and its server.
-type served struct {
+// servedFunction is a function and its server.
+type servedFunction struct {
 	server  *frame.Server
 	handler http.Handler
 }
@@ -83,8 +83,8 @@ func Start(f *frame.Function) {
 
 func newShell(f *frame.Function, lookup func(string) string, out io.Writer) (*shell, error) {
 	s := &shell{function: f, streams: process.Streams(lookup)}
-	opens := func(streams bool) func() (*served, error) {
-		return sync.OnceValues(func() (*served, error) {
+	opens := func(streams bool) func() (*servedFunction, error) {
+		return sync.OnceValues(func() (*servedFunction, error) {
 			server, err := process.Open(lookup, process.Shell{
 				Log: out, Annotate: invocation, Streams: streams, Metrics: func() frame.Metrics { return newEMF(out) },
 			})
@@ -92,8 +92,8 @@ func newShell(f *frame.Function, lookup func(string) string, out io.Writer) (*sh
 				return nil, err
 			}
 			process.BeginAudit(server, sinks)
-			s.opened(server)
-			return &served{server: server, handler: server.Mount(f)}, nil
+			s.keep(server)
+			return &servedFunction{server: server, handler: server.Mount(f)}, nil
 		})
 	}
 	s.whole, s.flowing = opens(false), opens(true)
@@ -110,7 +110,7 @@ func newShell(f *frame.Function, lookup func(string) string, out io.Writer) (*sh
 	return s, nil
 }
 
-func (s *shell) opened(server *frame.Server) {
+func (s *shell) keep(server *frame.Server) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.open = append(s.open, server)
@@ -131,44 +131,44 @@ func (s *shell) drain() {
 
 func (s *shell) handle(ctx context.Context, e *event) (any, error) {
 	if end, bounded := ctx.Deadline(); bounded {
-		bound, cancel := context.WithTimeout(ctx, allowed(time.Until(end)))
+		bound, cancel := context.WithTimeout(ctx, requestTime(time.Until(end)))
 		// A streamed response is made after this function returns. The library ends its context.
 		context.AfterFunc(ctx, cancel)
 		ctx = bound
 	}
-	of := e.kind()
-	if of == clock {
+	sender := e.kind()
+	if sender == clock {
 		return nil, s.run(ctx)
 	}
-	if of == unknown {
-		return nil, s.refused(ctx, errors.New("the event is neither a request nor a schedule"))
+	if sender == unknown {
+		return nil, s.refuseEvent(ctx, errors.New("the event is neither a request nor a schedule"))
 	}
-	flows := s.streams && (of == functionURL || of == gatewayV1)
+	flows := s.streams && (sender == functionURL || sender == gatewayV1)
 	opens := s.whole
 	if flows {
 		opens = s.flowing
 	}
-	to, err := opens()
+	target, err := opens()
 	if err != nil {
-		return nil, s.refused(ctx, err)
+		return nil, s.refuseEvent(ctx, err)
 	}
-	handler := to.handler
-	r, err := e.request(ctx, of, invocationID(ctx))
+	handler := target.handler
+	r, err := e.request(ctx, sender, invocationID(ctx))
 	switch {
 	case err != nil:
-		handler = to.server.Refusing(s.function.Name, apierror.BadRequest(err.Error(), nil))
-	case of == balancer && strings.HasPrefix(r.UserAgent(), "ELB-HealthChecker/"):
+		handler = target.server.Refusing(s.function.Name, apierror.BadRequest(err.Error(), nil))
+	case sender == balancer && strings.HasPrefix(r.UserAgent(), "ELB-HealthChecker/"):
 		handler = http.HandlerFunc(healthy)
 	}
 	if !flows {
-		whole := newBuffer(of)
+		whole := newBuffer(sender)
 		if problem := serve(whole, r, handler); problem != nil {
-			whole = newBuffer(of)
-			s.failed(to, problem).ServeHTTP(whole, r)
+			whole = newBuffer(sender)
+			s.panicHandler(target, problem).ServeHTTP(whole, r)
 		}
-		return whole.answer(e, of), nil
+		return whole.answer(e, sender), nil
 	}
-	return s.flow(e, of, r, to, handler), nil
+	return s.flow(e, sender, r, target, handler), nil
 }
 
 // invocationID returns Lambda's id of the invocation; empty if there is none.
@@ -187,9 +187,9 @@ func invocation(ctx context.Context) []slog.Attr {
 	return nil
 }
 
-// allowed returns how much of the remaining time a request may take: all but the margin, or all but a tenth if that is
+// requestTime returns how much of the remaining time a request may take: all but the margin, or all but a tenth if that is
 // less than the margin.
-func allowed(left time.Duration) time.Duration { return left - min(margin, left/10) }
+func requestTime(left time.Duration) time.Duration { return left - min(margin, left/10) }
 
 // healthy answers the health checks of a load balancer at every path. A health check only finds out whether the
 // function can be called.
@@ -199,9 +199,9 @@ func healthy(w http.ResponseWriter, _ *http.Request) {
 }
 
 // flow serves a request in a goroutine, while the library sends the response that flow returns.
-func (s *shell) flow(e *event, of kind, r *http.Request, to *served, handler http.Handler) *streamed {
+func (s *shell) flow(e *event, sender kind, r *http.Request, target *servedFunction, handler http.Handler) *streamed {
 	read, write := io.Pipe()
-	out := &stream{event: e, kind: of, header: http.Header{}, out: write, prelude: make(chan []byte, 1)}
+	out := &stream{event: e, kind: sender, header: http.Header{}, out: write, prelude: make(chan []byte, 1)}
 	go func() {
 		// The panic of a handler would end the process, after a response of 200.
 		problem := serve(out, r, handler)
@@ -210,7 +210,7 @@ func (s *shell) flow(e *event, of kind, r *http.Request, to *served, handler htt
 			out.WriteHeader(http.StatusOK)
 		case !out.begun:
 			out.header = http.Header{}
-			s.failed(to, problem).ServeHTTP(out, r)
+			s.panicHandler(target, problem).ServeHTTP(out, r)
 		default:
 			if !errors.Is(problem, http.ErrAbortHandler) {
 				s.first.Env.Log.ErrorContext(r.Context(), "invocation", "function", s.function.Name, "cause", problem.Error())
@@ -239,15 +239,15 @@ func serve(w http.ResponseWriter, r *http.Request, handler http.Handler) (proble
 	return nil
 }
 
-// failed answers a request whose handler panicked before it answered.
-func (s *shell) failed(to *served, problem error) http.Handler {
-	return to.server.Refusing(s.function.Name, apierror.Internal(problem))
+// panicHandler answers a request whose handler panicked before it answered.
+func (s *shell) panicHandler(target *servedFunction, problem error) http.Handler {
+	return target.server.Refusing(s.function.Name, apierror.Internal(problem))
 }
 
 // run does the scheduled work. Its error tells the platform that the run failed.
 func (s *shell) run(ctx context.Context) error {
 	if s.function.Schedule == nil {
-		return s.refused(ctx, fmt.Errorf("the function %s has no schedule", s.function.Name))
+		return s.refuseEvent(ctx, fmt.Errorf("the function %s has no schedule", s.function.Name))
 	}
 	if err := s.first.Run(ctx, s.function); err != nil {
 		return failure(err)
@@ -255,8 +255,8 @@ func (s *shell) run(ctx context.Context) error {
 	return nil
 }
 
-// refused logs why an event has no answer, and returns the error for the platform.
-func (s *shell) refused(ctx context.Context, err error) error {
+// refuseEvent logs why an event has no answer, and returns the error for the platform.
+func (s *shell) refuseEvent(ctx context.Context, err error) error {
 	s.first.Env.Log.ErrorContext(ctx, "invocation", "function", s.function.Name, "cause", err.Error())
 	return failure(err)
 }
@@ -275,14 +275,14 @@ type libraryLog struct{ shell *shell }
 // Write writes one line.
 func (l libraryLog) Write(line []byte) (int, error) {
 	log, text := l.shell.first.Env.Log.With("function", l.shell.function.Name), strings.TrimSpace(string(line))
-	var told messages.InvokeResponse_Error
-	switch err := json.Unmarshal([]byte(text), &told); {
-	case err != nil || told.Message == "":
+	var reported messages.InvokeResponse_Error
+	switch err := json.Unmarshal([]byte(text), &reported); {
+	case err != nil || reported.Message == "":
 		log.Error("runtime", "cause", text)
-	case told.Type == logged:
-	case told.StackTrace == nil:
+	case reported.Type == logged:
+	case reported.StackTrace == nil:
 		// The library has not called the function.
-		log.Error("invocation", "cause", "the event cannot be read: "+told.Message)
+		log.Error("invocation", "cause", "the event cannot be read: "+reported.Message)
 	default:
 		log.Error("invocation", "cause", text)
 	}

@@ -248,8 +248,8 @@ func TestQuoted(t *testing.T) {
 		if err := encoder.Encode(text); err != nil {
 			t.Fatal(err)
 		}
-		if want := out.Len() - len("\"\"\n"); quoted(text) != want {
-			t.Errorf("%.20q: %d, want %d", text, quoted(text), want)
+		if want := out.Len() - len("\"\"\n"); quotedLength(text) != want {
+			t.Errorf("%.20q: %d, want %d", text, quotedLength(text), want)
 		}
 	}
 }
@@ -275,8 +275,8 @@ func TestHealthCheck(t *testing.T) {
 	}
 }
 
-// named returns a function of the catalog.
-func named(t *testing.T, name string) *frame.Function {
+// catalogFunction returns a function of the catalog.
+func catalogFunction(t *testing.T, name string) *frame.Function {
 	t.Helper()
 	for _, f := range catalog.Functions {
 		if f.Name == name {
@@ -289,7 +289,7 @@ func named(t *testing.T, name string) *frame.Function {
 
 func open(t *testing.T, name string, log io.Writer, variables map[string]string) *shell {
 	t.Helper()
-	s, err := newShell(named(t, name), processtest.New(t).Lookup(variables), log)
+	s, err := newShell(catalogFunction(t, name), processtest.New(t).Lookup(variables), log)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -313,7 +313,7 @@ func (s *shell) whole1(t *testing.T, e *event) *answer {
 	return found.(*answer)
 }
 
-func (s *shell) served(t *testing.T) *served {
+func (s *shell) openServed(t *testing.T) *servedFunction {
 	t.Helper()
 	to, err := s.whole()
 	if err != nil {
@@ -464,22 +464,22 @@ func TestEMF(t *testing.T) {
 		var log bytes.Buffer
 		s := open(t, "getaccesskey", &log, map[string]string{"PLATFORM_METRICS": row.metrics})
 		s.whole1(t, ask("GET", row.below, "", ""))
-		found := ""
+		metrics := ""
 		for text := range strings.Lines(log.String()) {
-			var one line
-			if err := json.Unmarshal([]byte(text), &one); err != nil || one.AWS == nil {
+			var logLine line
+			if err := json.Unmarshal([]byte(text), &logLine); err != nil || logLine.AWS == nil {
 				continue
 			}
-			found += fmt.Sprint(one.Verb, " ", one.Status, " ", *one.Requests, " ", *one.Refusals, " ", *one.Failures)
-			rules := one.AWS.CloudWatchMetrics
-			if one.Function != "getaccesskey" || one.AWS.Timestamp == 0 || len(rules) != 1 || rules[0].Namespace != "ManagementPlatform" ||
+			metrics += fmt.Sprint(logLine.Verb, " ", logLine.Status, " ", *logLine.Requests, " ", *logLine.Refusals, " ", *logLine.Failures)
+			rules := logLine.AWS.CloudWatchMetrics
+			if logLine.Function != "getaccesskey" || logLine.AWS.Timestamp == 0 || len(rules) != 1 || rules[0].Namespace != "ManagementPlatform" ||
 				!reflect.DeepEqual(rules[0].Dimensions, [][]string{{"function"}}) || len(rules[0].Metrics) != 4 ||
-				rules[0].Metrics[3] != struct{ Name, Unit string }{"Duration", "Milliseconds"} || one.Duration == nil {
+				rules[0].Metrics[3] != struct{ Name, Unit string }{"Duration", "Milliseconds"} || logLine.Duration == nil {
 				t.Errorf("%s: %s", what, text)
 			}
 		}
-		if found != row.want {
-			t.Errorf("%s: found %q, want %q", what, found, row.want)
+		if metrics != row.want {
+			t.Errorf("%s: found %q, want %q", what, metrics, row.want)
 		}
 	}
 	var log bytes.Buffer
@@ -574,7 +574,7 @@ func TestSchedule(t *testing.T) {
 		t.Error("a function without a schedule runs one")
 	}
 	// The platform learns that a run failed.
-	away, err := newShell(named(t, "expirekeys"), func(name string) string {
+	away, err := newShell(catalogFunction(t, "expirekeys"), func(name string) string {
 		return map[string]string{"PLATFORM_REDIS_URL": "redis://127.0.0.1:1"}[name]
 	}, io.Discard)
 	if err != nil {
@@ -610,14 +610,14 @@ func TestWatchEnds(t *testing.T) {
 	s := open(t, "listaccesskeys", io.Discard, map[string]string{"PLATFORM_WATCH_WINDOW": "1h"})
 	for attempt := 1; ; attempt++ {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Duration(attempt)*time.Second)
-		found, err := s.handle(ctx, ask("GET", "", "watch=true&allowWatchBookmarks=true", ""))
+		response, err := s.handle(ctx, ask("GET", "", "watch=true&allowWatchBookmarks=true", ""))
 		ended := ctx.Err()
 		cancel()
-		if err == nil && ended == nil && strings.Contains(found.(*answer).Body, "BOOKMARK") {
+		if err == nil && ended == nil && strings.Contains(response.(*answer).Body, "BOOKMARK") {
 			break
 		}
 		if attempt == 5 {
-			t.Fatalf("%+v, %v, %v", found, err, ended)
+			t.Fatalf("%+v, %v, %v", response, err, ended)
 		}
 	}
 	s.drain()
@@ -631,7 +631,7 @@ func TestDeadline(t *testing.T) {
 	for left, want := range map[time.Duration]time.Duration{
 		29 * time.Second: 28 * time.Second, 10 * time.Second: 9 * time.Second, time.Second: 900 * time.Millisecond, 0: 0, -time.Second: -900 * time.Millisecond,
 	} {
-		if got := allowed(left); got != want {
+		if got := requestTime(left); got != want {
 			t.Errorf("of %s it allows %s, want %s", left, got, want)
 		}
 	}
@@ -661,7 +661,7 @@ func TestPanic(t *testing.T) {
 			t.Parallel()
 			var log bytes.Buffer
 			s := open(t, "getaccesskey", &log, nil)
-			to, request := s.served(t), httptest.NewRequest("GET", "/", nil)
+			to, request := s.openServed(t), httptest.NewRequest("GET", "/", nil)
 			text, err := io.ReadAll(s.flow(&event{}, functionURL, request, to, row.handler))
 			if !strings.HasPrefix(string(text), "{"+row.status) || (err != nil) != row.broken || strings.Contains(string(text), "hunter2") {
 				t.Errorf("sent %q, %v", text, err)
@@ -680,14 +680,14 @@ func TestPanic(t *testing.T) {
 func TestStreamClosed(t *testing.T) {
 	t.Parallel()
 	s := open(t, "getaccesskey", io.Discard, nil)
-	gone := make(chan error, 1)
-	body := s.flow(&event{}, functionURL, httptest.NewRequest("GET", "/", nil), s.served(t), http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	ended := make(chan error, 1)
+	body := s.flow(&event{}, functionURL, httptest.NewRequest("GET", "/", nil), s.openServed(t), http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(200)
 		_, err := w.Write([]byte("x"))
-		gone <- err
+		ended <- err
 	}))
 	body.Close()
-	if err := <-gone; err == nil {
+	if err := <-ended; err == nil {
 		t.Error("a write to a closed stream succeeded")
 	}
 }
@@ -696,7 +696,7 @@ func TestStreamClosed(t *testing.T) {
 func TestStreamedHeaders(t *testing.T) {
 	t.Parallel()
 	s := open(t, "getaccesskey", io.Discard, nil)
-	text, err := io.ReadAll(s.flow(&event{}, gatewayV1, httptest.NewRequest("GET", "/", nil), s.served(t), http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	text, err := io.ReadAll(s.flow(&event{}, gatewayV1, httptest.NewRequest("GET", "/", nil), s.openServed(t), http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header()["Warning"] = []string{"a", "b"}
 	})))
 	if want := `{"statusCode":200,"multiValueHeaders":{"Warning":["a","b"]}}` + strings.Repeat("\x00", 8); string(text) != want || err != nil {

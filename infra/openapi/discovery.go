@@ -24,19 +24,19 @@ func discovery(functions []*frame.Function) ([]byte, error) {
 			if endpoint.Subresource == "" {
 				// A subresource that comes first may have the kind of another resource.
 				resource.ResponseKind = kindOf(endpoint)
-				resource.Verbs = with(resource.Verbs, endpoint.Verb)
+				resource.Verbs = insertSorted(resource.Verbs, endpoint.Verb)
 				continue
 			}
-			at := slices.IndexFunc(resource.Subresources, func(s discoveryv2.APISubresourceDiscovery) bool {
+			index := slices.IndexFunc(resource.Subresources, func(s discoveryv2.APISubresourceDiscovery) bool {
 				return s.Subresource == endpoint.Subresource
 			})
-			if at < 0 {
-				at = len(resource.Subresources)
+			if index < 0 {
+				index = len(resource.Subresources)
 				resource.Subresources = append(resource.Subresources, discoveryv2.APISubresourceDiscovery{
 					Subresource: endpoint.Subresource, ResponseKind: kindOf(endpoint),
 				})
 			}
-			resource.Subresources[at].Verbs = with(resource.Subresources[at].Verbs, endpoint.Verb)
+			resource.Subresources[index].Verbs = insertSorted(resource.Subresources[index].Verbs, endpoint.Verb)
 		}
 	}
 	text, err := json.MarshalIndent(list, "", "  ")
@@ -89,8 +89,8 @@ func kindOf(endpoint frame.Endpoint) *metav1.GroupVersionKind {
 	return &metav1.GroupVersionKind{Group: endpoint.Resource.Group, Version: endpoint.Resource.Version, Kind: endpoint.Kind}
 }
 
-// with adds a word to a sorted list, unless the list has it.
-func with(words []string, word string) []string {
+// insertSorted adds a word to a sorted list, unless the list has it.
+func insertSorted(words []string, word string) []string {
 	if at, found := slices.BinarySearch(words, word); !found {
 		words = slices.Insert(words, at, word)
 	}

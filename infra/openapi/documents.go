@@ -53,7 +53,7 @@ func documents(resources []resourcePaths) (map[string][]byte, error) {
 	}
 	containers := []common.RouteContainer{routes}
 	info := &spec.Info{InfoProps: spec.InfoProps{Title: title, Version: model.Version}}
-	definitions := readable(generated.GetOpenAPIDefinitions, scheme)
+	definitions := describeForUsers(generated.GetOpenAPIDefinitions, scheme)
 	nameAndTags := func(r common.Route) (string, []string, error) {
 		return r.OperationName(), []string{strings.ToLower(camel(model.GroupName)[:1]) + camel(model.GroupName)[1:] + "_" + model.Version}, nil
 	}
@@ -145,10 +145,10 @@ func kindExtension(gvk schema.GroupVersionKind) map[string]any {
 	return map[string]any{"group": gvk.Group, "version": gvk.Version, "kind": gvk.Kind}
 }
 
-// readable rewrites the descriptions of the model for users. The docstrings begin with the Go name of a field: the
+// describeForUsers rewrites the descriptions of the model for users. The docstrings begin with the Go name of a field: the
 // description begins with the name that users write. The docstrings end with their source: the description leaves it
 // out, because users of the API have neither the specification nor the decisions.
-func readable(get common.GetOpenAPIDefinitions, scheme *runtime.Scheme) common.GetOpenAPIDefinitions {
+func describeForUsers(get common.GetOpenAPIDefinitions, scheme *runtime.Scheme) common.GetOpenAPIDefinitions {
 	goNames := map[string]map[string]string{}
 	for _, goType := range scheme.KnownTypes(groupVersion) {
 		collectNames(goType, goNames)

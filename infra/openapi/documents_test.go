@@ -39,30 +39,30 @@ func buildV3(t *testing.T, resources []resourcePaths) *spec3.OpenAPI {
 
 // operations returns the operations of a document, by method and path.
 func operations(document *spec3.OpenAPI) map[string]*spec3.Operation {
-	found := map[string]*spec3.Operation{}
+	byRoute := map[string]*spec3.Operation{}
 	for path, item := range document.Paths.Paths {
 		for method, operation := range map[string]*spec3.Operation{
 			"GET": item.Get, "POST": item.Post, "PUT": item.Put, "PATCH": item.Patch, "DELETE": item.Delete,
 		} {
 			if operation != nil {
 				operation.Parameters = append(operation.Parameters, item.Parameters...)
-				found[method+" "+path] = operation
+				byRoute[method+" "+path] = operation
 			}
 		}
 	}
-	return found
+	return byRoute
 }
 
 func TestEmbeddedDocumentsAreUpToDate(t *testing.T) {
 	t.Parallel()
-	made := t.TempDir()
-	if err := write(filepath.Join(made, target), filepath.Join(made, schemaTarget)); err != nil {
+	folder := t.TempDir()
+	if err := write(filepath.Join(folder, target), filepath.Join(folder, schemaTarget)); err != nil {
 		t.Fatal(err)
 	}
 	names := []string{
 		target + "/discovery.json", target + "/routes.json", target + "/openapi/v3/management.json", target + "/openapi/v2.json", target + "/openapi/v2.pb",
 	}
-	kinds, err := os.ReadDir(filepath.Join(made, schemaTarget))
+	kinds, err := os.ReadDir(filepath.Join(folder, schemaTarget))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,7 +73,7 @@ func TestEmbeddedDocumentsAreUpToDate(t *testing.T) {
 		t.Errorf("%d kinds have schemas, and there are %d files, %v", len(kinds), len(embedded), err)
 	}
 	for _, name := range names {
-		want, err := os.ReadFile(filepath.Join(made, name))
+		want, err := os.ReadFile(filepath.Join(folder, name))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -103,7 +103,7 @@ func TestDocumentsAreDeterministic(t *testing.T) {
 
 func TestPaths(t *testing.T) {
 	t.Parallel()
-	found := operations(buildV3(t, resources))
+	byRoute := operations(buildV3(t, resources))
 	const at = "/apis/management.platform.sh/v1/"
 	tests := []struct{ operation, id, action, kind string }{
 		{"POST " + at + "ownedaccesskeys", "createManagementPlatformShV1OwnedAccessKey", "post", "OwnedAccessKey"},
@@ -122,7 +122,7 @@ func TestPaths(t *testing.T) {
 		},
 	}
 	for _, test := range tests {
-		operation := found[test.operation]
+		operation := byRoute[test.operation]
 		if operation == nil {
 			t.Errorf("no %s", test.operation)
 			continue
@@ -219,12 +219,12 @@ func TestSchemas(t *testing.T) {
 			t.Errorf("no schema %s", match[1])
 		}
 	}
-	own := groupReversed + "."
+	prefix := groupReversed + "."
 	for name, schema := range schemas {
-		if !strings.HasPrefix(name, own) && !strings.HasPrefix(name, "io.k8s.apimachinery.pkg.") {
+		if !strings.HasPrefix(name, prefix) && !strings.HasPrefix(name, "io.k8s.apimachinery.pkg.") {
 			t.Errorf("the name of schema %s is not in reverse order", name)
 		}
-		if !strings.HasPrefix(name, own) {
+		if !strings.HasPrefix(name, prefix) {
 			continue
 		}
 		_, isKind := schema.Properties["metadata"]
@@ -245,10 +245,10 @@ func TestSchemas(t *testing.T) {
 		}
 	}
 	for path, schema := range map[string]spec.Schema{
-		"OIDCProvider.clientSecret":          schemas[own+"OIDCProvider"].Properties["clientSecret"],
-		"SecretsStoreAuth.token":             schemas[own+"SecretsStoreAuth"].Properties["token"],
-		"AppRepository.password":             schemas[own+"AppRepository"].Properties["password"],
-		"ClusterManagerProvider.bearerToken": schemas[own+"ClusterManagerProvider"].Properties["bearerToken"],
+		"OIDCProvider.clientSecret":          schemas[prefix+"OIDCProvider"].Properties["clientSecret"],
+		"SecretsStoreAuth.token":             schemas[prefix+"SecretsStoreAuth"].Properties["token"],
+		"AppRepository.password":             schemas[prefix+"AppRepository"].Properties["password"],
+		"ClusterManagerProvider.bearerToken": schemas[prefix+"ClusterManagerProvider"].Properties["bearerToken"],
 	} {
 		if !schema.Type.Contains("string") {
 			t.Errorf("%s is a %v", path, schema.Type)
@@ -259,18 +259,18 @@ func TestSchemas(t *testing.T) {
 // Reads of the configuration can ask for its secrets, and no other request can.
 func TestReveal(t *testing.T) {
 	t.Parallel()
-	var found []string
+	var names []string
 	for name, operation := range operations(buildV3(t, resources)) {
 		for _, p := range operation.Parameters {
 			if p.Name == "reveal" {
-				found = append(found, name)
+				names = append(names, name)
 			}
 		}
 	}
-	slices.Sort(found)
+	slices.Sort(names)
 	want := []string{"GET " + groupPath + "/configs", "GET " + groupPath + "/configs/{name}"}
-	if !slices.Equal(found, want) {
-		t.Errorf("reveal is a parameter of %q, want %q", found, want)
+	if !slices.Equal(names, want) {
+		t.Errorf("reveal is a parameter of %q, want %q", names, want)
 	}
 }
 

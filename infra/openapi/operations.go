@@ -82,7 +82,7 @@ func (r resourcePaths) routes(scheme *runtime.Scheme) ([]common.Route, error) {
 		collection, scope = groupPath+"/namespaces/{namespace}/"+r.Resource, "Namespaced"
 		pathParameters = append(pathParameters, segment("namespace", "Namespace of the object."))
 	}
-	item, itemParameters := collection+"/{name}", append(slices.Clone(pathParameters), segment("name", "Name of the "+r.named()+"."))
+	item, itemParameters := collection+"/{name}", append(slices.Clone(pathParameters), segment("name", "Name of the "+r.objectKind()+"."))
 	if r.Subresource != "" {
 		item += "/" + r.Subresource
 		collection, pathParameters = item, itemParameters
@@ -146,16 +146,16 @@ func (r resourcePaths) routes(scheme *runtime.Scheme) ([]common.Route, error) {
 			if err != nil {
 				return nil, err
 			}
-			one := route{
+			listRoute := route{
 				method: http.MethodGet, path: collection, operation: operation("list"), action: "list",
 				description: "list or watch objects of kind " + r.Kind, produces: listTypes,
 				answers: []common.StatusCodeResponse{answer{http.StatusOK, "OK", list}},
 			}
-			add(one, pathParameters, append(r.readParameters(), listParameters...)...)
+			add(listRoute, pathParameters, append(r.readParameters(), listParameters...)...)
 			if r.Namespaced {
-				one.path = groupPath + "/" + r.Resource
-				one.operation = "list" + camel(groupVersion.String()) + r.Kind + "ForAllNamespaces"
-				add(one, []common.Parameter{pretty}, listParameters...)
+				listRoute.path = groupPath + "/" + r.Resource
+				listRoute.operation = "list" + camel(groupVersion.String()) + r.Kind + "ForAllNamespaces"
+				add(listRoute, []common.Parameter{pretty}, listParameters...)
 			}
 		case "watch":
 			// Lists have this parameter of their own.

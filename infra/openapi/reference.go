@@ -75,15 +75,15 @@ func reference(root string, v3 []byte, functions []*frame.Function) ([]byte, err
 
 // headings are the short names of the schemas. Each one is unique in the page.
 func headings(schemas map[string]*spec.Schema) (map[string]string, error) {
-	found, taken := map[string]string{}, map[string]string{"objects": "", "errors": "", "routes": "", "parameters": ""}
+	headingOf, taken := map[string]string{}, map[string]string{"objects": "", "errors": "", "routes": "", "parameters": ""}
 	for _, name := range slices.Sorted(maps.Keys(schemas)) {
 		short := name[strings.LastIndex(name, ".")+1:]
 		if other, is := taken[strings.ToLower(short)]; is {
 			return nil, fmt.Errorf("the page would have two headings %s: %s and %s", short, name, other)
 		}
-		taken[strings.ToLower(short)], found[name] = name, short
+		taken[strings.ToLower(short)], headingOf[name] = name, short
 	}
-	return found, nil
+	return headingOf, nil
 }
 
 // cell makes a text fit into a table.
@@ -92,9 +92,9 @@ func cell(text string) string {
 }
 
 func routeRows(functions []*frame.Function, names map[string]string) []string {
-	known := map[string]bool{}
+	schemaNames := map[string]bool{}
 	for _, short := range names {
-		known[short] = true
+		schemaNames[short] = true
 	}
 	var rows []string
 	for _, f := range functions {
@@ -106,7 +106,7 @@ func routeRows(functions []*frame.Function, names map[string]string) []string {
 			switch {
 			case e.Resource.Resource == "":
 				object = ""
-			case known[object]:
+			case schemaNames[object]:
 				object = fmt.Sprintf("[%s](#%s)", object, strings.ToLower(object))
 			}
 			verb := ""
@@ -204,13 +204,13 @@ func reasonIn(body *ast.BlockStmt, above map[string]string) string {
 		if !ok || reason != "" {
 			return reason == ""
 		}
-		from, _ := selected.X.(*ast.Ident)
-		if from == nil {
+		qualifier, _ := selected.X.(*ast.Ident)
+		if qualifier == nil {
 			return true
 		}
-		if name, found := strings.CutPrefix(selected.Sel.Name, "StatusReason"); found && from.Name == "metav1" {
+		if name, found := strings.CutPrefix(selected.Sel.Name, "StatusReason"); found && qualifier.Name == "metav1" {
 			reason = name
-		} else if name, found := strings.CutPrefix(selected.Sel.Name, "New"); found && from.Name == "apierrors" {
+		} else if name, found := strings.CutPrefix(selected.Sel.Name, "New"); found && qualifier.Name == "apierrors" {
 			reason = strings.TrimPrefix(strings.TrimSuffix(name, "Error"), "Resource")
 		}
 		return true

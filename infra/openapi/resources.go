@@ -32,40 +32,40 @@ type resourcePaths struct {
 }
 
 // resources are the resources to describe: the resources of the management group in the catalog, in its order.
-var resources = served(catalog.Functions)
+var resources = servedResources(catalog.Functions)
 
-func served(functions []*frame.Function) []resourcePaths {
+func servedResources(functions []*frame.Function) []resourcePaths {
 	var list []resourcePaths
 	for _, f := range functions {
 		for _, endpoint := range f.Endpoints {
 			if endpoint.Resource.GroupVersion() != model.SchemeGroupVersion {
 				continue
 			}
-			at := slices.IndexFunc(list, func(r resourcePaths) bool {
+			index := slices.IndexFunc(list, func(r resourcePaths) bool {
 				return r.Resource == endpoint.Resource.Resource && r.Subresource == endpoint.Subresource
 			})
-			if at < 0 {
-				at = len(list)
+			if index < 0 {
+				index = len(list)
 				list = append(list, resourcePaths{
 					Resource: endpoint.Resource.Resource, Subresource: endpoint.Subresource,
 					Singular: endpoint.Singular, Kind: endpoint.Kind, Namespaced: endpoint.Namespaced, Accepts: endpoint.Accepts,
 				})
 			}
 			if endpoint.Lists {
-				list[at].Lists, list[at].Under = true, true
+				list[index].Lists, list[index].Under = true, true
 			}
-			list[at].Reveals = list[at].Reveals || endpoint.Reveals
-			if !slices.Contains(list[at].Verbs, endpoint.Verb) {
-				list[at].Verbs = append(list[at].Verbs, endpoint.Verb)
+			list[index].Reveals = list[index].Reveals || endpoint.Reveals
+			if !slices.Contains(list[index].Verbs, endpoint.Verb) {
+				list[index].Verbs = append(list[index].Verbs, endpoint.Verb)
 			}
 		}
 	}
 	return list
 }
 
-// named returns the kind of the object that the path names: an object of the kind, except at a subresource that has
+// objectKind returns the kind of the object that the path names: an object of the kind, except at a subresource that has
 // objects of another resource.
-func (r resourcePaths) named() string {
+func (r resourcePaths) objectKind() string {
 	if r.Under {
 		return r.Singular
 	}

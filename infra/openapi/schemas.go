@@ -55,28 +55,28 @@ func collectSchemas(name string, all, into map[string]*spec.Schema) {
 		return
 	}
 	into[name] = found
-	bare(found, func(reference string) {
+	withoutDescriptions(found, func(reference string) {
 		collectSchemas(reference[strings.LastIndexByte(reference, '/')+1:], all, into)
 	})
 }
 
-// bare removes the descriptions from a schema and its parts, and calls visit for the schemas to which it refers.
-func bare(s *spec.Schema, visit func(reference string)) {
+// withoutDescriptions removes the descriptions from a schema and its parts, and calls visit for the schemas to which it refers.
+func withoutDescriptions(s *spec.Schema, visit func(reference string)) {
 	s.Description = ""
 	if reference := s.Ref.String(); reference != "" {
 		visit(reference)
 	}
 	for i := range s.AllOf {
-		bare(&s.AllOf[i], visit)
+		withoutDescriptions(&s.AllOf[i], visit)
 	}
 	for name, property := range s.Properties {
-		bare(&property, visit)
+		withoutDescriptions(&property, visit)
 		s.Properties[name] = property
 	}
 	if s.Items != nil && s.Items.Schema != nil {
-		bare(s.Items.Schema, visit)
+		withoutDescriptions(s.Items.Schema, visit)
 	}
 	if s.AdditionalProperties != nil && s.AdditionalProperties.Schema != nil {
-		bare(s.AdditionalProperties.Schema, visit)
+		withoutDescriptions(s.AdditionalProperties.Schema, visit)
 	}
 }

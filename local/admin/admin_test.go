@@ -130,7 +130,7 @@ func TestEnsureAdminBesideAnotherAdmin(t *testing.T) {
 			env, _ := localtest.Environment(t)
 			ensure(t, env, "", filepath.Join(t.TempDir(), "admin.key"))
 			before.happens(t, env)
-			left := len(localtest.Keys(t, env))
+			count := len(localtest.Keys(t, env))
 			file := filepath.Join(t.TempDir(), "admin.key")
 			if before.kept != "" {
 				localtest.Write(t, file, before.kept)
@@ -142,7 +142,7 @@ func TestEnsureAdminBesideAnotherAdmin(t *testing.T) {
 			if before.kept == "" && err == nil || string(text) != before.kept {
 				t.Errorf("the file has changed: %v", err)
 			}
-			if list := localtest.Keys(t, env); len(list) != left {
+			if list := localtest.Keys(t, env); len(list) != count {
 				t.Errorf("the state has %d keys", len(list))
 			}
 		})
@@ -154,14 +154,14 @@ func TestEnsureAdminAtOnce(t *testing.T) {
 	t.Parallel()
 	env, _ := localtest.Environment(t)
 	folder := t.TempDir()
-	var made, refused atomic.Int64
+	var created, refused atomic.Int64
 	var running sync.WaitGroup
 	for i := range 8 {
 		running.Go(func() {
 			file := filepath.Join(folder, fmt.Sprint(i))
 			switch _, err := Ensure(t.Context(), env, unrecorded, "", file); {
 			case err == nil:
-				made.Add(1)
+				created.Add(1)
 			case errors.Is(err, ErrPresent):
 				refused.Add(1)
 				if _, err := os.Stat(file); err == nil {
@@ -173,8 +173,8 @@ func TestEnsureAdminAtOnce(t *testing.T) {
 		})
 	}
 	running.Wait()
-	if made.Load() != 1 || refused.Load() != 7 || len(localtest.Keys(t, env)) != 1 {
-		t.Errorf("made %d, refused %d, keys %d", made.Load(), refused.Load(), len(localtest.Keys(t, env)))
+	if created.Load() != 1 || refused.Load() != 7 || len(localtest.Keys(t, env)) != 1 {
+		t.Errorf("made %d, refused %d, keys %d", created.Load(), refused.Load(), len(localtest.Keys(t, env)))
 	}
 }
 

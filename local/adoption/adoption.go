@@ -169,44 +169,44 @@ func plan(owners map[identity.Owner]*owned, teams map[string]*model.Team) *Plan 
 		}
 		return changed[team]
 	}
-	var made []identity.Owner
+	var added []identity.Owner
 	for _, owner := range ordered {
-		of := owners[owner]
-		if why := unfit(owner); why != "" {
-			p.Blocked = append(p.Blocked, Blocked{Owner: owner, Why: why, Keys: len(of.keys)})
+		ownerRights := owners[owner]
+		if why := blockReason(owner); why != "" {
+			p.Blocked = append(p.Blocked, Blocked{Owner: owner, Why: why, Keys: len(ownerRights.keys)})
 			continue
 		}
-		made = append(made, owner)
+		added = append(added, owner)
 		if owner.Kind == identity.Team {
 			member(owner.Name)
 			continue
 		}
-		for _, key := range of.keys {
+		for _, key := range ownerRights.keys {
 			// The rights of a disabled key are not given to its owner.
 			if !key.Spec.Disabled {
-				of.take(owner, key)
+				ownerRights.take(owner, key)
 			}
 		}
-		for _, team := range of.teams {
+		for _, team := range ownerRights.teams {
 			if found := teams[team]; found == nil || !slices.Contains(found.Spec.Users, owner.Name) {
 				entry := member(team)
 				entry.Users = append(entry.Users, owner.Name)
 			}
 		}
 	}
-	for _, owner := range made {
-		of := owners[owner]
+	for _, owner := range added {
+		ownerRights := owners[owner]
 		if owner.Kind == identity.Team {
-			for _, key := range of.keys {
+			for _, key := range ownerRights.keys {
 				p.add(keepForTeam(owner, key))
 			}
 			continue
 		}
-		user := User{Name: owner.Name, Groups: sorted(of.groups), Admin: of.admin, Keys: len(of.keys)}
-		gives := append(slices.Clone(of.groups), prefixed(of.teams)...)
+		user := User{Name: owner.Name, Groups: sortedUnique(ownerRights.groups), Admin: ownerRights.admin, Keys: len(ownerRights.keys)}
+		gives := append(slices.Clone(ownerRights.groups), teamGroups(ownerRights.teams)...)
 		for _, team := range teams {
-			listed := slices.Contains(of.teams, team.Name) || slices.Contains(team.Spec.Users, owner.Name) ||
-				slices.ContainsFunc(team.Spec.Groups, func(group string) bool { return slices.Contains(of.groups, group) })
+			listed := slices.Contains(ownerRights.teams, team.Name) || slices.Contains(team.Spec.Users, owner.Name) ||
+				slices.ContainsFunc(team.Spec.Groups, func(group string) bool { return slices.Contains(ownerRights.groups, group) })
 			if !listed {
 				continue
 			}
@@ -215,18 +215,18 @@ func plan(owners map[identity.Owner]*owned, teams map[string]*model.Team) *Plan 
 				user.Through = append(user.Through, team.Name)
 			}
 		}
-		if of.admin || len(user.Through) > 0 {
+		if ownerRights.admin || len(user.Through) > 0 {
 			gives = append(gives, identity.Admins)
 		}
-		user.Through = sorted(user.Through)
-		for _, key := range of.keys {
+		user.Through = sortedUnique(user.Through)
+		for _, key := range ownerRights.keys {
 			p.add(keepForUser(owner, key, gives))
 		}
 		p.Users = append(p.Users, user)
 	}
 	for _, name := range slices.Sorted(maps.Keys(changed)) {
 		team := changed[name]
-		team.Users = sorted(team.Users)
+		team.Users = sortedUnique(team.Users)
 		p.Teams = append(p.Teams, *team)
 	}
 	slices.SortFunc(p.Keys, func(a, b Key) int { return strings.Compare(a.Name, b.Name) })
@@ -246,24 +246,24 @@ func (o *owned) take(owner identity.Owner, key *model.OwnedAccessKey) {
 		switch {
 		case group == identity.Admins:
 			o.admin = true
-		case ofTeam && unfit(identity.Owner{Kind: identity.Team, Name: team}) == "":
+		case ofTeam && blockReason(identity.Owner{Kind: identity.Team, Name: team}) == "":
 			if !slices.Contains(o.teams, team) {
 				o.teams = append(o.teams, team)
 			}
-		case representable(owner, group) && !strings.HasPrefix(group, identity.PlatformPrefix) && !slices.Contains(o.groups, group):
+		case canHaveGroup(owner, group) && !strings.HasPrefix(group, identity.PlatformPrefix) && !slices.Contains(o.groups, group):
 			o.groups = append(o.groups, group)
 		}
 	}
 }
 
-// representable reports whether a user can have a group, or has it in any case.
-func representable(owner identity.Owner, group string) bool {
+// canHaveGroup reports whether a user can have a group, or has it in any case.
+func canHaveGroup(owner identity.Owner, group string) bool {
 	team, ofTeam := strings.CutPrefix(group, identity.TeamPrefix)
 	switch {
 	case group == identity.Admins, group == identity.UserPrefix+owner.Name, group == identity.Authenticated:
 		return true
 	case ofTeam:
-		return unfit(identity.Owner{Kind: identity.Team, Name: team}) == ""
+		return blockReason(identity.Owner{Kind: identity.Team, Name: team}) == ""
 	default:
 		return !strings.HasPrefix(group, identity.PlatformPrefix) && !strings.HasPrefix(group, identity.KubernetesPrefix)
 	}
@@ -271,44 +271,44 @@ func representable(owner identity.Owner, group string) bool {
 
 // keepForUser returns the change that keeps the rights of a user's key. Gives are the groups that the user then has.
 func keepForUser(owner identity.Owner, key *model.OwnedAccessKey, gives []string) Key {
-	kept := Key{Name: key.Name}
-	own := identity.UserPrefix + owner.Name
+	change := Key{Name: key.Name}
+	ownGroup := identity.UserPrefix + owner.Name
 	if len(key.Spec.Groups) == 0 && len(gives) > 0 {
-		kept.Narrowed = own
+		change.Narrowed = ownGroup
 	}
 	for _, group := range key.Spec.Groups {
 		switch {
-		case !representable(owner, group):
-			kept.Lost = append(kept.Lost, group)
-		case group == own, group == identity.Authenticated, slices.Contains(gives, group):
+		case !canHaveGroup(owner, group):
+			change.Lost = append(change.Lost, group)
+		case group == ownGroup, group == identity.Authenticated, slices.Contains(gives, group):
 		case strings.HasPrefix(group, identity.PlatformPrefix):
 			// The key is disabled, so the user did not get its groups.
-			kept.Lost = append(kept.Lost, group)
+			change.Lost = append(change.Lost, group)
 		case !slices.Contains(key.Status.Granted, group):
-			kept.Granted = append(kept.Granted, group)
+			change.Granted = append(change.Granted, group)
 		}
 	}
-	return kept
+	return change
 }
 
 // keepForTeam returns the change that keeps the rights of a team's key. A team has no groups of its own except the
 // group of its name.
 func keepForTeam(owner identity.Owner, key *model.OwnedAccessKey) Key {
-	kept := Key{Name: key.Name}
+	change := Key{Name: key.Name}
 	for _, group := range key.Spec.Groups {
 		switch {
 		case group == identity.TeamPrefix+owner.Name, group == identity.Authenticated, slices.Contains(key.Status.Granted, group):
 		case strings.HasPrefix(group, identity.PlatformPrefix), strings.HasPrefix(group, identity.KubernetesPrefix):
-			kept.Lost = append(kept.Lost, group)
+			change.Lost = append(change.Lost, group)
 		default:
-			kept.Granted = append(kept.Granted, group)
+			change.Granted = append(change.Granted, group)
 		}
 	}
-	return kept
+	return change
 }
 
-// unfit returns why an owner cannot have an object. Empty: it can.
-func unfit(owner identity.Owner) string {
+// blockReason returns why an owner cannot have an object. Empty: it can.
+func blockReason(owner identity.Owner) string {
 	if prefix := owner.Reserved(); prefix != "" {
 		return identity.ReservedText(prefix)
 	}
@@ -318,7 +318,7 @@ func unfit(owner identity.Owner) string {
 	return ""
 }
 
-func prefixed(teams []string) []string {
+func teamGroups(teams []string) []string {
 	groups := make([]string, len(teams))
 	for i, team := range teams {
 		groups[i] = identity.TeamPrefix + team
@@ -326,7 +326,7 @@ func prefixed(teams []string) []string {
 	return groups
 }
 
-func sorted(names []string) []string {
+func sortedUnique(names []string) []string {
 	names = slices.Clone(names)
 	slices.Sort(names)
 	return slices.Compact(names)
@@ -409,25 +409,25 @@ func (a *Adopter) writeTeam(ctx context.Context, team Team) error {
 		})
 		return err
 	}
-	found, err := resource.Get(ctx, a.stored.Teams, resource.GetInput{Caller: operator, Name: team.Name})
+	current, err := resource.Get(ctx, a.stored.Teams, resource.GetInput{Caller: operator, Name: team.Name})
 	if err != nil {
 		return err
 	}
 	// The resourceVersion of the object that was read makes the write conditional.
-	found = found.DeepCopy()
+	current = current.DeepCopy()
 	for _, user := range team.Users {
-		if !slices.Contains(found.Spec.Users, user) {
-			found.Spec.Users = append(found.Spec.Users, user)
+		if !slices.Contains(current.Spec.Users, user) {
+			current.Spec.Users = append(current.Spec.Users, user)
 		}
 	}
-	_, err = resource.Update(ctx, a.stored.Teams, resource.UpdateInput[*model.Team]{Caller: operator, Name: team.Name, Object: found, Manager: manager})
+	_, err = resource.Update(ctx, a.stored.Teams, resource.UpdateInput[*model.Team]{Caller: operator, Name: team.Name, Object: current, Manager: manager})
 	return err
 }
 
 // Demand makes the platform refuse credentials of owners without an object, permanently, and adopts the owners that
 // were named in the meantime. It returns the errors of Apply.
 func (a *Adopter) Demand(ctx context.Context, check func(*Plan) error) error {
-	if err := a.people.Demand(ctx, a.env.Now()); err != nil {
+	if err := a.people.RequireObjects(ctx, a.env.Now()); err != nil {
 		return err
 	}
 	_, err := a.Apply(ctx, check)

@@ -198,9 +198,9 @@ func TestRightsStay(t *testing.T) {
 		if err != nil {
 			rt.Fatal(err)
 		}
-		lost := map[string][]string{}
+		losses := map[string][]string{}
 		for _, key := range first.Losses() {
-			lost[key.Name] = key.Lost
+			losses[key.Name] = key.Lost
 		}
 		check := func(about string) {
 			for name, had := range before {
@@ -208,10 +208,10 @@ func TestRightsStay(t *testing.T) {
 					continue
 				}
 				got, err := s.rights(name)
-				want := slices.DeleteFunc(slices.Clone(had), func(group string) bool { return slices.Contains(lost[name], group) })
+				want := slices.DeleteFunc(slices.Clone(had), func(group string) bool { return slices.Contains(losses[name], group) })
 				whole := slices.Equal(got, had)
 				if err != nil || !whole && !slices.Equal(got, want) {
-					rt.Fatalf("%s: %s has %q, %v; it had %q, and may lose %q", about, name, got, err, had, lost[name])
+					rt.Fatalf("%s: %s has %q, %v; it had %q, and may lose %q", about, name, got, err, had, losses[name])
 				}
 			}
 		}

@@ -209,9 +209,9 @@ func (f *flaky) prepare(t *testing.T, about string) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		kept := granted{Key: "pak_mine"}
+		kept := loginGrant{Key: "pak_mine"}
 		if about == "credential" {
-			kept = granted{Key: "pak_mine", Refresh: "r", Expires: time.Now().Add(-time.Minute)}
+			kept = loginGrant{Key: "pak_mine", Refresh: "r", Expires: time.Now().Add(-time.Minute)}
 		}
 		if err := kept.keep(folder); err != nil {
 			t.Fatal(err)
@@ -225,7 +225,7 @@ func (f *flaky) prepare(t *testing.T, about string) {
 // another credential sends its request once, because the request may have had its effect. The sign-in of a device is in
 // TestDeviceGoesOn.
 func TestCommandsGoOn(t *testing.T) {
-	again := func(status int) http.HandlerFunc {
+	refusing := func(status int) http.HandlerFunc {
 		return func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Retry-After", "0")
 			w.WriteHeader(status)
@@ -233,7 +233,7 @@ func TestCommandsGoOn(t *testing.T) {
 	}
 	cut := func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }
 	for about := range commandRows("") {
-		for how, spoil := range map[string]http.HandlerFunc{"503": again(503), "429": again(429), "a cut connection": cut} {
+		for how, spoil := range map[string]http.HandlerFunc{"503": refusing(503), "429": refusing(429), "a cut connection": cut} {
 			t.Run(about+", "+how, func(t *testing.T) {
 				f := newFlaky(t, spoil)
 				f.prepare(t, about)

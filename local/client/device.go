@@ -35,21 +35,21 @@ func (c *Login) messages() io.Writer {
 	return os.Stderr
 }
 
-// elsewhere reports whether the browser of the person is on another computer, as far as the process can tell.
-func (c *Login) elsewhere() bool {
+// hasRemoteBrowser reports whether the browser of the person is on another computer, as far as the process can tell.
+func (c *Login) hasRemoteBrowser() bool {
 	if c.Open != nil || !c.Browser || c.Port != 0 || os.Getenv("BROWSER") != "" {
 		return false
 	}
 	return os.Getenv("SSH_CONNECTION") != "" || runtime.GOOS == "linux" && os.Getenv("DISPLAY") == "" && os.Getenv("WAYLAND_DISPLAY") == ""
 }
 
-// withCode signs in with a code that the person enters in a browser, on any computer. Source: RFC 8628.
-func (c *Login) withCode(ctx context.Context, client *http.Client, way codeWay) (granted, error) {
+// loginWithCode signs in with a code that the person enters in a browser, on any computer. Source: RFC 8628.
+func (c *Login) loginWithCode(ctx context.Context, client *http.Client, way codeWay) (loginGrant, error) {
 	if !way.Enabled {
-		return granted{}, errors.New("this platform gives no codes for devices; use a browser, or --access-key-stdin")
+		return loginGrant{}, errors.New("this platform gives no codes for devices; use a browser, or --access-key-stdin")
 	}
 	if err := checkAddresses(way.DeviceEndpoint, way.TokenEndpoint); err != nil {
-		return granted{}, err
+		return loginGrant{}, err
 	}
 	ctx, cancel := context.WithTimeoutCause(context.WithValue(ctx, oauth2.HTTPClient, client), c.Timeout, errNobody)
 	defer cancel()
@@ -64,13 +64,13 @@ func (c *Login) withCode(ctx context.Context, client *http.Client, way codeWay) 
 	}
 	device, err := flow.DeviceAuth(ctx, options...)
 	if err != nil {
-		return granted{}, c.explain(ctx, "asking for a code", err)
+		return loginGrant{}, c.explain(ctx, "asking for a code", err)
 	}
 	if err := checkAddresses(device.VerificationURI); err != nil {
-		return granted{}, err
+		return loginGrant{}, err
 	}
 	if !hostName.MatchString(device.UserCode) {
-		return granted{}, errors.New("the platform gave no code")
+		return loginGrant{}, errors.New("the platform gave no code")
 	}
 	_, _ = fmt.Fprintf(c.messages(), "Open this address in a browser, on any computer:\n\n  %s\n\nand enter the code\n\n  %s\n\n", device.VerificationURI, device.UserCode)
 	if _, err := url.Parse(device.VerificationURIComplete); err == nil && strings.HasPrefix(device.VerificationURIComplete, device.VerificationURI+"?") {
@@ -79,9 +79,9 @@ func (c *Login) withCode(ctx context.Context, client *http.Client, way codeWay) 
 	// The library counts the interval from its request, and the platform from its response.
 	device.Interval = cmp.Or(device.Interval, defaultInterval) + 1
 	for {
-		made, err := flow.DeviceAccessToken(ctx, device, c.wanted(verifier)...)
+		made, err := flow.DeviceAccessToken(ctx, device, c.tokenParameters(verifier)...)
 		if err == nil {
-			return grantedBy(made), nil
+			return parseGrant(made), nil
 		}
 		// The person may be in the browser: the program continues until the code expires. Source: RFC 8628, 3.5.
 		if isLost(err) && ctx.Err() == nil {
@@ -90,7 +90,7 @@ func (c *Login) withCode(ctx context.Context, client *http.Client, way codeWay) 
 			}
 			err = context.DeadlineExceeded
 		}
-		return granted{}, c.explain(ctx, "asking for the access key", err)
+		return loginGrant{}, c.explain(ctx, "asking for the access key", err)
 	}
 }
 

@@ -14,13 +14,13 @@ var deviceWay = codeWay{Enabled: true, DeviceEndpoint: "https://platform.example
 
 // devicePlatform answers the request for a code, and then each token request with the next answer. It records the time
 // of each request.
-func devicePlatform(asked *[]time.Time, answers ...func() (*http.Response, error)) *http.Client {
+func devicePlatform(times *[]time.Time, answers ...func() (*http.Response, error)) *http.Client {
 	return &http.Client{Transport: roundTrip(func(request *http.Request) (*http.Response, error) {
 		if request.URL.Path == "/device" {
 			return replies(200, `{"device_code":"d","user_code":"AAAA-BBBB","verification_uri":"https://platform.example/v","expires_in":60,"interval":5}`)()
 		}
-		*asked = append(*asked, time.Now())
-		return answers[min(len(*asked), len(answers))-1]()
+		*times = append(*times, time.Now())
+		return answers[min(len(*times), len(answers))-1]()
 	})}
 }
 
@@ -36,8 +36,8 @@ func replies(status int, body string) func() (*http.Response, error) {
 func TestDeviceGoesOn(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		var asked []time.Time
-		client := devicePlatform(&asked,
+		var times []time.Time
+		client := devicePlatform(&times,
 			replies(503, "<html>"), func() (*http.Response, error) { return nil, io.ErrUnexpectedEOF }, replies(400, `{"error":"authorization_pending"}`), replies(429, `{"error":"temporarily_unavailable"}`),
 			replies(200, `{"access_token":"pak_a","token_type":"Bearer"}`))
 		serves, began := client.Transport, false
@@ -48,13 +48,13 @@ func TestDeviceGoesOn(t *testing.T) {
 			began = true
 			return &http.Response{StatusCode: http.StatusServiceUnavailable, Header: http.Header{"Retry-After": {"1"}}, Body: http.NoBody}, nil
 		})
-		client = repeating(client, nil)
-		made, err := (&Login{Timeout: time.Hour, Messages: io.Discard}).withCode(t.Context(), client, deviceWay)
-		if err != nil || made.Key != "pak_a" || len(asked) != 5 {
-			t.Errorf("%+v, %v after %d questions", made, err, len(asked))
+		client = newRepeatingClient(client, nil)
+		made, err := (&Login{Timeout: time.Hour, Messages: io.Discard}).loginWithCode(t.Context(), client, deviceWay)
+		if err != nil || made.Key != "pak_a" || len(times) != 5 {
+			t.Errorf("%+v, %v after %d questions", made, err, len(times))
 		}
-		for i := 1; i < len(asked); i++ {
-			if wait := asked[i].Sub(asked[i-1]); wait <= 5*time.Second || wait > 10*time.Second {
+		for i := 1; i < len(times); i++ {
+			if wait := times[i].Sub(times[i-1]); wait <= 5*time.Second || wait > 10*time.Second {
 				t.Errorf("it asks after %s", wait)
 			}
 		}
@@ -79,7 +79,7 @@ func TestDeviceEnds(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var asked []time.Time
 				began := time.Now()
-				_, err := (&Login{Timeout: time.Hour, Messages: io.Discard}).withCode(t.Context(), devicePlatform(&asked, row.answer), deviceWay)
+				_, err := (&Login{Timeout: time.Hour, Messages: io.Discard}).loginWithCode(t.Context(), devicePlatform(&asked, row.answer), deviceWay)
 				if took := time.Since(began); err == nil || !strings.Contains(err.Error(), row.want) || took > row.most {
 					t.Errorf("%v after %s", err, took)
 				}

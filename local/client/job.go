@@ -60,13 +60,13 @@ func needsCI(ci bool, flags ...string) error {
 }
 
 // key exchanges the token of the job. A refusedError is final.
-func (j *job) key(ctx context.Context) (keptToken, error) {
+func (j *job) key(ctx context.Context) (cachedToken, error) {
 	token, asksGitHub, err := j.proof()
 	if err == nil && asksGitHub {
 		token, err = j.githubToken(ctx, token)
 	}
 	if err != nil {
-		return keptToken{}, err
+		return cachedToken{}, err
 	}
 	form := url.Values{"grant_type": {exchangeGrant}, "client_id": {loginClient}, "subject_token": {token.Reveal()}, "subject_token_type": {jwtType}}
 	if j.rule != "" {
@@ -74,21 +74,21 @@ func (j *job) key(ctx context.Context) (keptToken, error) {
 	}
 	request, err := http.NewRequestWithContext(mayRepeat(ctx), http.MethodPost, strings.TrimSuffix(j.server, "/")+"/auth/token", strings.NewReader(form.Encode()))
 	if err != nil {
-		return keptToken{}, err
+		return cachedToken{}, err
 	}
 	request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	request.Header.Set("Accept", "application/json")
 	// A token may work once. The idempotency key lets the platform recognize a repetition after a lost response.
 	request.Header.Set("Idempotency-Key", rand.Text())
-	asked := j.now()
+	start := j.now()
 	response, err := j.client.Do(request)
 	if err != nil {
-		return keptToken{}, fmt.Errorf("exchanging the token of the job: %w", err)
+		return cachedToken{}, fmt.Errorf("exchanging the token of the job: %w", err)
 	}
 	defer func() { _ = response.Body.Close() }()
 	text, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
 	if err != nil {
-		return keptToken{}, fmt.Errorf("exchanging the token of the job: %w", err)
+		return cachedToken{}, fmt.Errorf("exchanging the token of the job: %w", err)
 	}
 	var answer struct {
 		Key     string `json:"access_token"`
@@ -100,11 +100,11 @@ func (j *job) key(ctx context.Context) (keptToken, error) {
 	_ = json.Unmarshal(text, &answer)
 	switch {
 	case response.StatusCode == http.StatusOK && answer.Key != "" && answer.Seconds > 0:
-		return keptToken{Token: answer.Key, Issued: asked, Expires: asked.Add(time.Duration(answer.Seconds) * time.Second)}, nil
+		return cachedToken{Token: answer.Key, Issued: start, Expires: start.Add(time.Duration(answer.Seconds) * time.Second)}, nil
 	case answer.Error != "" && response.StatusCode < http.StatusTooManyRequests:
-		return keptToken{}, &refusedError{fmt.Sprintf("the platform made no access key for the job (%s): %s", answer.Error, answer.Why)}
+		return cachedToken{}, &refusedError{fmt.Sprintf("the platform made no access key for the job (%s): %s", answer.Error, answer.Why)}
 	default:
-		return keptToken{}, fmt.Errorf("exchanging the token of the job: %s", cmp.Or(answer.Why, answer.Message, response.Status))
+		return cachedToken{}, fmt.Errorf("exchanging the token of the job: %s", cmp.Or(answer.Why, answer.Message, response.Status))
 	}
 }
 
@@ -123,7 +123,7 @@ func (j *job) proof() (text secret.String, asksGitHub bool, err error) {
 	case os.Getenv("GITHUB_ACTIONS") == "true":
 		return "", false, errors.New("the job may not ask for an ID token: give it `permissions: {id-token: write}`")
 	case os.Getenv("GITLAB_CI") == "true":
-		return "", false, fmt.Errorf("the job has no ID token: give it `id_tokens: {%s: {aud: %s}}`", jobTokenVariable, j.forWhom())
+		return "", false, fmt.Errorf("the job has no ID token: give it `id_tokens: {%s: {aud: %s}}`", jobTokenVariable, j.tokenAudience())
 	}
 	projected := cmp.Or(j.projected, projectedToken)
 	if _, err := os.Stat(projected); err == nil {
@@ -146,8 +146,8 @@ func readJobToken(file string) (secret.String, error) {
 	return secret.String(token), nil
 }
 
-// forWhom returns the audience of the token: the platform.
-func (j *job) forWhom() string {
+// tokenAudience returns the audience of the token: the platform.
+func (j *job) tokenAudience() string {
 	if j.audience != "" {
 		return j.audience
 	}
@@ -160,21 +160,21 @@ func (j *job) forWhom() string {
 
 // githubToken requests the token of the job from GitHub Actions.
 func (j *job) githubToken(ctx context.Context, bearer secret.String) (secret.String, error) {
-	at, err := url.Parse(os.Getenv(githubURL))
-	if err != nil || at.Host == "" || at.Scheme != "https" && (at.Scheme != "http" || !onThisMachine(at.Hostname())) {
+	address, err := url.Parse(os.Getenv(githubURL))
+	if err != nil || address.Host == "" || address.Scheme != "https" && (address.Scheme != "http" || !onThisMachine(address.Hostname())) {
 		return "", fmt.Errorf("%s is not an https URL", githubURL)
 	}
-	query := at.Query()
-	query.Set("audience", j.forWhom())
-	at.RawQuery = query.Encode()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, at.String(), nil) //nolint:gosec // the CI system names its own address
+	query := address.Query()
+	query.Set("audience", j.tokenAudience())
+	address.RawQuery = query.Encode()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address.String(), nil) //nolint:gosec // the CI system names its own address
 	if err != nil {
 		return "", err
 	}
 	request.Header.Set("Authorization", "Bearer "+bearer.Reveal())
 	request.Header.Set("Accept", "application/json")
 	// A repetition changes nothing. The service fails at times, also with 403 while the job begins.
-	client := repeating(&http.Client{
+	client := newRepeatingClient(&http.Client{
 		Timeout:       tokenTimeout,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}, func(answer *http.Response, err error) bool {
@@ -211,37 +211,37 @@ func forgetJobs(folder string) error {
 	return err
 }
 
-// kept returns the access key of the job: the stored key, or a new one if less than a fifth of its lifetime is left.
+// cachedKey returns the access key of the job: the stored key, or a new one if less than a fifth of its lifetime is left.
 // Several plugins that run at the same time exchange one token once.
-func (j *job) kept(ctx context.Context, folder string) (secret.String, error) {
+func (j *job) cachedKey(ctx context.Context, folder string) (secret.String, error) {
 	// Another job on this computer has another key.
 	proof, _, err := j.proof()
 	if err != nil {
 		return "", err
 	}
-	question, err := json.Marshal([]string{j.server, j.forWhom(), j.rule, proof.Reveal()})
+	question, err := json.Marshal([]string{j.server, j.tokenAudience(), j.rule, proof.Reveal()})
 	if err != nil {
 		return "", err
 	}
 	sum := sha256.Sum256(question)
 	file := filepath.Join(folder, jobPrefix+hex.EncodeToString(sum[:])+".json")
-	known := readKept(file)
-	if known.young(j.now()) {
-		return secret.String(known.Token), nil
+	cached := readKept(file)
+	if cached.isFresh(j.now()) {
+		return secret.String(cached.Token), nil
 	}
-	unlock, err := exclusively(ctx, filepath.Join(folder, jobLock))
+	unlock, err := lockExclusively(ctx, filepath.Join(folder, jobLock))
 	if err != nil {
 		return "", fmt.Errorf("--cache: %w", err)
 	}
 	defer unlock()
-	if known = readKept(file); known.young(j.now()) {
-		return secret.String(known.Token), nil
+	if cached = readKept(file); cached.isFresh(j.now()) {
+		return secret.String(cached.Token), nil
 	}
 	fresh, err := j.key(ctx)
 	if err != nil {
-		if known.good(j.now()) {
+		if cached.isValid(j.now()) {
 			// The token of the job works once. The key that was exchanged for it still works.
-			return secret.String(known.Token), nil
+			return secret.String(cached.Token), nil
 		}
 		return "", err
 	}

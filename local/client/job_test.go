@@ -84,7 +84,7 @@ func (s *exchangeServer) job(variables ...string) *job {
 	}
 	at := time.Date(2027, time.March, 4, 5, 6, 7, 0, time.UTC)
 	return &job{
-		server: s.URL + "/kubernetes/management", client: repeating(s.Client(), nil), projected: filepath.Join(s.t.TempDir(), "absent"), now: func() time.Time { return at },
+		server: s.URL + "/kubernetes/management", client: newRepeatingClient(s.Client(), nil), projected: filepath.Join(s.t.TempDir(), "absent"), now: func() time.Time { return at },
 	}
 }
 
@@ -183,7 +183,7 @@ func TestJobKeyIsKept(t *testing.T) {
 	var group sync.WaitGroup
 	for range 8 {
 		group.Go(func() {
-			if key, err := j.kept(t.Context(), folder); err != nil || key != "key-1" {
+			if key, err := j.cachedKey(t.Context(), folder); err != nil || key != "key-1" {
 				t.Errorf("%v", err)
 			}
 		})
@@ -194,23 +194,23 @@ func TestJobKeyIsKept(t *testing.T) {
 		want  secret.String
 	}{{7 * time.Minute, "key-1"}, {8 * time.Minute, "key-2"}} {
 		j.now = func() time.Time { return start.Add(row.after) }
-		if key, err := j.kept(t.Context(), folder); err != nil || key != row.want {
+		if key, err := j.cachedKey(t.Context(), folder); err != nil || key != row.want {
 			t.Errorf("after %s: another key, %v", row.after, err)
 		}
 	}
 	// The token no longer works, but the key that was exchanged for it does.
 	s.refuses.Store(true)
 	j.now = func() time.Time { return start.Add(17 * time.Minute) }
-	if key, err := j.kept(t.Context(), folder); err != nil || key != "key-2" {
+	if key, err := j.cachedKey(t.Context(), folder); err != nil || key != "key-2" {
 		t.Errorf("a key that still works: %v", err)
 	}
 	j.now = func() time.Time { return start.Add(18 * time.Minute) }
-	if _, err := j.kept(t.Context(), folder); err == nil {
+	if _, err := j.cachedKey(t.Context(), folder); err == nil {
 		t.Error("a key that has ended is used")
 	}
 	s.refuses.Store(false)
 	other := s.job(jobTokenVariable, "another job")
-	if key, err := other.kept(t.Context(), folder); err != nil || key != "key-3" {
+	if key, err := other.cachedKey(t.Context(), folder); err != nil || key != "key-3" {
 		t.Errorf("another job: %v", err)
 	}
 	files, err := os.ReadDir(folder)

@@ -40,49 +40,49 @@ func (c *KeyEnd) Run(ctx context.Context) error {
 	if out == nil {
 		out = os.Stdout
 	}
-	at, err := reach(ctx, c.Host, c.Authority)
+	platform, err := reach(ctx, c.Host, c.Authority)
 	if err != nil {
 		return err
 	}
-	found, err := treeOf(ctx, at, c.Name, c.UID)
+	ancestry, err := treeOf(ctx, platform, c.Name, c.UID)
 	if err != nil {
 		return err
 	}
-	if len(found.Hidden) > 0 {
-		return fmt.Errorf("the key may have led to more than you see: you may not list %s", strings.Join(found.Hidden, ", "))
+	if len(ancestry.Hidden) > 0 {
+		return fmt.Errorf("the key may have led to more than you see: you may not list %s", strings.Join(ancestry.Hidden, ", "))
 	}
-	if err := spare(ctx, at, found); err != nil {
+	if err := refuseOwnCredential(ctx, platform, ancestry); err != nil {
 		return err
 	}
 	if !c.Yes {
-		if _, err := out.Write(found.describe()); err != nil {
+		if _, err := out.Write(ancestry.describe()); err != nil {
 			return err
 		}
-		_, err := fmt.Fprintf(out, "Nothing was changed. platform keys end %s --yes does it.\n", found.Key.arguments())
+		_, err := fmt.Fprintf(out, "Nothing was changed. platform keys end %s --yes does it.\n", ancestry.Key.arguments())
 		return err
 	}
-	done := &ending{at: at, out: out, tried: map[string]bool{found.Key.UID: found.Key.Gone}}
+	done := &deletion{at: platform, out: out, tried: map[string]bool{ancestry.Key.UID: ancestry.Key.Gone}}
 	for round := 0; ; round++ {
-		changed := done.end(ctx, found)
+		changed := done.end(ctx, ancestry)
 		if !changed || round == maxRounds {
 			break
 		}
 		// Until the key and the users were gone, they could make more objects.
-		if found, err = grownFrom(ctx, at, found.Key); err != nil {
+		if ancestry, err = grownFrom(ctx, platform, ancestry.Key); err != nil {
 			return err
 		}
 	}
-	_, stays := found.others()
+	_, stays := ancestry.remaining()
 	for _, one := range stays {
 		_, _ = fmt.Fprintf(out, "the %s %s stays\n", one.label(), one.title())
 	}
 	return errors.Join(done.problems...)
 }
 
-// spare refuses a tree that contains the credential of the command itself: the command would lose its credential before
+// refuseOwnCredential refuses a tree that contains the credential of the command itself: the command would lose its credential before
 // it has finished.
-func spare(ctx context.Context, at *reached, found tree) error {
-	self, err := at.self(ctx)
+func refuseOwnCredential(ctx context.Context, platform *platformClient, ancestry tree) error {
+	self, err := platform.self(ctx)
 	if err != nil {
 		return err
 	}
@@ -90,15 +90,15 @@ func spare(ctx context.Context, at *reached, found tree) error {
 	own = func(c credential) bool {
 		return c.Kind == keyKind && c.Name == self.AccessKey || slices.ContainsFunc(c.Made, own)
 	}
-	if own(found.Key) {
+	if own(ancestry.Key) {
 		return fmt.Errorf("your own access key %s is among them: use the key of another admin", self.AccessKey)
 	}
 	return nil
 }
 
-// ending is one run of the command.
-type ending struct {
-	at  *reached
+// deletion is one run of the command.
+type deletion struct {
+	at  *platformClient
 	out io.Writer
 	// tried are the uids of objects that were deleted, or could not be.
 	tried    map[string]bool
@@ -107,8 +107,8 @@ type ending struct {
 
 // end deletes the objects that were not tried before. The key is first, then users, teams and trust rules, then the
 // remaining credentials. Changed reports whether any object was deleted.
-func (e *ending) end(ctx context.Context, found tree) (changed bool) {
-	gone, _ := found.others()
+func (e *deletion) end(ctx context.Context, found tree) (changed bool) {
+	gone, _ := found.remaining()
 	changed = e.delete(ctx, &found.Key)
 	for _, kind := range []string{"TrustRule", "User", "Team", keyKind} {
 		for _, one := range gone {
@@ -122,23 +122,23 @@ func (e *ending) end(ctx context.Context, found tree) (changed bool) {
 
 // delete deletes an object. If the object is a key, it also deletes the objects that were made with the key. It reports
 // whether the object existed.
-func (e *ending) delete(ctx context.Context, one *credential) bool {
-	if e.tried[one.UID] {
+func (e *deletion) delete(ctx context.Context, object *credential) bool {
+	if e.tried[object.UID] {
 		return false
 	}
-	e.tried[one.UID] = true
+	e.tried[object.UID] = true
 	paths := map[string]string{keyKind: keysPath}
 	for _, kind := range originated {
 		paths[kind.kind] = kind.path
 	}
-	options := metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: ptr.To(types.UID(one.UID))}}
-	if one.Kind == keyKind {
+	options := metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: ptr.To(types.UID(object.UID))}}
+	if object.Kind == keyKind {
 		options.PropagationPolicy = ptr.To(metav1.DeletePropagationForeground)
 	}
 	body, err := json.Marshal(&options)
 	if err == nil {
 		var answer any
-		err = e.at.ask(ctx, http.MethodDelete, paths[one.Kind]+"/"+url.PathEscape(one.Name), bytes.NewReader(body), &answer)
+		err = e.at.ask(ctx, http.MethodDelete, paths[object.Kind]+"/"+url.PathEscape(object.Name), bytes.NewReader(body), &answer)
 	}
 	var refusal *answerError
 	switch {
@@ -146,10 +146,10 @@ func (e *ending) delete(ctx context.Context, one *credential) bool {
 		// The object was deleted with its owner.
 		return false
 	case err != nil:
-		e.problems = append(e.problems, fmt.Errorf("the %s %s: %w", one.noun(), one.Name, err))
+		e.problems = append(e.problems, fmt.Errorf("the %s %s: %w", object.noun(), object.Name, err))
 		return false
 	}
-	_, _ = fmt.Fprintf(e.out, "ended the %s %s\n", one.noun(), one.Name)
+	_, _ = fmt.Fprintf(e.out, "ended the %s %s\n", object.noun(), object.Name)
 	return true
 }
 

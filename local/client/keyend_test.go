@@ -21,17 +21,17 @@ func TestKeyEnd(t *testing.T) {
 	meta := func(name string) metav1.ObjectMeta {
 		return metav1.ObjectMeta{Name: name, UID: types.UID("uid-" + name)}
 	}
-	below := func(name string, makers ...string) made {
-		one := made{ObjectMeta: meta(name)}
+	below := func(name string, makers ...string) originObject {
+		object := originObject{ObjectMeta: meta(name)}
 		for _, maker := range makers {
-			one.Status.Lineage = append(one.Status.Lineage, model.AccessKeyAncestor{Name: maker, UID: "uid-" + maker})
+			object.Status.Lineage = append(object.Status.Lineage, model.AccessKeyAncestor{Name: maker, UID: "uid-" + maker})
 		}
-		return one
+		return object
 	}
 	key := func(name string, makers ...string) model.OwnedAccessKey {
-		one := model.OwnedAccessKey{ObjectMeta: meta(name)}
-		one.Status.Lineage = below(name, makers...).Status.Lineage
-		return one
+		object := model.OwnedAccessKey{ObjectMeta: meta(name)}
+		object.Status.Lineage = below(name, makers...).Status.Lineage
+		return object
 	}
 	lists := map[string][]any{}
 	fill := func() {
@@ -44,14 +44,14 @@ func TestKeyEnd(t *testing.T) {
 		}
 	}
 	var deleted []string
-	own, hidden := "mine", ""
+	credentialName, hidden := "mine", ""
 	const base = "/kubernetes/management/apis/management.platform.sh/v1"
 	withPlatform(t, func(w http.ResponseWriter, r *http.Request) {
 		path := strings.TrimPrefix(r.URL.Path, base)
 		switch {
 		case path == "/selves":
 			self := model.Self{}
-			self.Status.AccessKey = own
+			self.Status.AccessKey = credentialName
 			w.WriteHeader(http.StatusCreated)
 			_ = json.NewEncoder(w).Encode(self)
 		case r.Method == http.MethodDelete:
@@ -112,11 +112,11 @@ func TestKeyEnd(t *testing.T) {
 		!slices.Equal(deleted, []string{"/ownedaccesskeys/survivor"}) || out.String() != "ended the access key survivor\n" {
 		t.Errorf("a key that is gone: %v, deleted %q\n%s", err, deleted, out.String())
 	}
-	own = "child"
+	credentialName = "child"
 	if _, err := run(true); err == nil || !strings.Contains(err.Error(), "your own access key child is among them") || len(deleted) > 0 {
 		t.Errorf("its own credential: %v, deleted %q", err, deleted)
 	}
-	own, hidden = "mine", "/teams"
+	credentialName, hidden = "mine", "/teams"
 	if _, err := run(true); err == nil || !strings.Contains(err.Error(), "you may not list teams") || len(deleted) > 0 {
 		t.Errorf("what it does not see: %v, deleted %q", err, deleted)
 	}

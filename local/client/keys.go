@@ -131,14 +131,14 @@ func (c *KeyTree) Run(ctx context.Context) error {
 
 // treeOf returns the tree of an access key. A key with a uid may be gone, and another key may have its name. Without a
 // uid, the existing key of the name is meant.
-func treeOf(ctx context.Context, at *reached, name, uid string) (tree, error) {
+func treeOf(ctx context.Context, platform *platformClient, name, uid string) (tree, error) {
 	var root model.OwnedAccessKey
-	err := at.get(ctx, keysPath+"/"+url.PathEscape(name), &root)
+	err := platform.get(ctx, keysPath+"/"+url.PathEscape(name), &root)
 	var refusal *answerError
 	missing := errors.As(err, &refusal) && refusal.code == http.StatusNotFound
 	switch {
 	case uid != "" && (missing || err == nil && string(root.UID) != uid):
-		return grownFrom(ctx, at, credential{Kind: keyKind, Name: name, UID: uid, Gone: true})
+		return grownFrom(ctx, platform, credential{Kind: keyKind, Name: name, UID: uid, Gone: true})
 	case missing:
 		return tree{}, fmt.Errorf("%w; a key that was deleted is found by its --uid", err)
 	case err != nil:
@@ -146,13 +146,13 @@ func treeOf(ctx context.Context, at *reached, name, uid string) (tree, error) {
 	case root.UID == "":
 		return tree{}, errors.New("asking for the access key: the answer has none")
 	}
-	return grownFrom(ctx, at, ofKey(&root))
+	return grownFrom(ctx, platform, credentialOfKey(&root))
 }
 
 // grownFrom returns the tree of an access key, which may be gone.
-func grownFrom(ctx context.Context, at *reached, root credential) (tree, error) {
+func grownFrom(ctx context.Context, at *platformClient, root credential) (tree, error) {
 	s := &search{at: at, seen: map[string]bool{root.UID: true}, hidden: map[string]bool{}}
-	if err := s.below(ctx, root.UID); err != nil {
+	if err := s.addMadeWith(ctx, root.UID); err != nil {
 		return tree{}, err
 	}
 	grown := grow(root, s.found)
@@ -163,7 +163,7 @@ func grownFrom(ctx context.Context, at *reached, root credential) (tree, error) 
 // search finds the objects that were made with an access key, the credentials of the users, teams and trust rules among
 // them, the objects that were made with these credentials, and so on.
 type search struct {
-	at    *reached
+	at    *platformClient
 	found []credential
 	// seen are the uids of the objects in the tree.
 	seen map[string]bool
@@ -171,8 +171,8 @@ type search struct {
 	hidden map[string]bool
 }
 
-// made is an object with the origin in its status.
-type made struct {
+// originObject is an object with the origin in its status.
+type originObject struct {
 	metav1.ObjectMeta `json:"metadata"`
 	Status            model.Origin `json:"status"`
 }
@@ -184,15 +184,15 @@ var originated = []struct{ path, kind, credentials string }{
 	{"/projects", "Project", ""}, {"/virtualclusterinstances", "VirtualClusterInstance", ""},
 }
 
-// below adds the objects that were made with the key of a uid.
-func (s *search) below(ctx context.Context, uid string) error {
+// addMadeWith adds the objects that were made with the key of a uid.
+func (s *search) addMadeWith(ctx context.Context, uid string) error {
 	selector := "status.lineage.uid=" + uid
 	if err := s.credentials(ctx, selector, nil); err != nil {
 		return err
 	}
 	for _, kind := range originated {
-		var objects []made
-		if err := listed(s, ctx, kind.path, selector, func(one made) { objects = append(objects, one) }); err != nil {
+		var objects []originObject
+		if err := listVisible(s, ctx, kind.path, selector, func(one originObject) { objects = append(objects, one) }); err != nil {
 			return err
 		}
 		for _, one := range objects {
@@ -216,27 +216,27 @@ func (s *search) below(ctx context.Context, uid string) error {
 
 // credentials adds keys and tokens. With an object, it adds the credentials of the object, and the objects that were
 // made with them.
-func (s *search) credentials(ctx context.Context, selector string, of *credential) error {
-	var found []credential
-	err := listed(s, ctx, keysPath, selector, func(k model.OwnedAccessKey) {
-		key := ofKey(&k)
-		if rule := k.Status.TrustRule; of != nil && of.Kind == "TrustRule" && (rule == nil || rule.UID != of.UID) {
+func (s *search) credentials(ctx context.Context, selector string, parent *credential) error {
+	var children []credential
+	err := listVisible(s, ctx, keysPath, selector, func(k model.OwnedAccessKey) {
+		key := credentialOfKey(&k)
+		if rule := k.Status.TrustRule; parent != nil && parent.Kind == "TrustRule" && (rule == nil || rule.UID != parent.UID) {
 			return
 		}
-		if of != nil {
-			key.from = of.UID
+		if parent != nil {
+			key.from = parent.UID
 		}
-		found = append(found, key)
+		children = append(children, key)
 	})
-	if err == nil && of == nil {
-		err = listed(s, ctx, "/directclusterendpointtokens", selector, func(t model.DirectClusterEndpointToken) { found = append(found, ofToken(&t)) })
+	if err == nil && parent == nil {
+		err = listVisible(s, ctx, "/directclusterendpointtokens", selector, func(t model.DirectClusterEndpointToken) { children = append(children, credentialOfToken(&t)) })
 	}
 	if err != nil {
 		return err
 	}
-	for _, one := range found {
-		if s.add(one) && of != nil {
-			if err := s.below(ctx, one.UID); err != nil {
+	for _, one := range children {
+		if s.add(one) && parent != nil {
+			if err := s.addMadeWith(ctx, one.UID); err != nil {
 				return err
 			}
 		}
@@ -254,9 +254,9 @@ func (s *search) add(one credential) bool {
 	return true
 }
 
-// listed reads a list, and leaves out a resource that the caller may not list.
-func listed[T any](s *search, ctx context.Context, path, selector string, do func(T)) error { //nolint:revive // the search is what a method would have
-	err := each(ctx, s.at, path, selector, do)
+// listVisible reads a list, and leaves out a resource that the caller may not list.
+func listVisible[T any](s *search, ctx context.Context, path, selector string, do func(T)) error { //nolint:revive // the search is what a method would have
+	err := eachItem(ctx, s.at, path, selector, do)
 	var refusal *answerError
 	if errors.As(err, &refusal) && refusal.code == http.StatusForbidden {
 		s.hidden[strings.TrimPrefix(path, "/")] = true
@@ -265,14 +265,14 @@ func listed[T any](s *search, ctx context.Context, path, selector string, do fun
 	return err
 }
 
-func ofKey(k *model.OwnedAccessKey) credential {
+func credentialOfKey(k *model.OwnedAccessKey) credential {
 	return credential{
 		Kind: keyKind, Name: k.Name, UID: string(k.UID), Type: cmp.Or(k.Spec.Type, model.AccessKeyTypeUser), Owner: owner(k.Spec.User, k.Spec.Team, k.Spec.Subject),
 		Ends: k.Status.ExpirationTimestamp, MadeBy: maker(k.Status.CreatedBy), lineage: k.Status.Lineage, created: k.CreationTimestamp,
 	}
 }
 
-func ofToken(t *model.DirectClusterEndpointToken) credential {
+func credentialOfToken(t *model.DirectClusterEndpointToken) credential {
 	return credential{
 		Kind: tokenKind, Name: t.Name, UID: string(t.UID), Owner: owner(t.Status.User, t.Status.Team, t.Status.Subject),
 		Ends: t.Status.ExpirationTimestamp, MadeBy: maker(t.Status.CreatedBy), lineage: t.Status.Lineage, created: t.CreationTimestamp,
@@ -299,17 +299,17 @@ func maker(reference *model.AccessKeyReference) string {
 
 // grow puts each object below its nearest existing ancestor. An object without an existing ancestor goes below the
 // object whose credential it is.
-func grow(root credential, found []credential) tree {
-	slices.SortStableFunc(found, func(a, b credential) int {
+func grow(root credential, objects []credential) tree {
+	slices.SortStableFunc(objects, func(a, b credential) int {
 		return cmp.Or(a.created.Compare(b.created.Time), strings.Compare(a.Kind, b.Kind), strings.Compare(a.Name, b.Name))
 	})
-	left := map[string]bool{root.UID: true}
-	for _, each := range found {
-		left[each.UID] = !each.isToken()
+	existing := map[string]bool{root.UID: true}
+	for _, each := range objects {
+		existing[each.UID] = !each.isToken()
 	}
 	below := map[string][]credential{}
-	for _, each := range found {
-		at := slices.IndexFunc(each.lineage, func(a model.AccessKeyAncestor) bool { return left[a.UID] })
+	for _, each := range objects {
+		at := slices.IndexFunc(each.lineage, func(a model.AccessKeyAncestor) bool { return existing[a.UID] })
 		switch {
 		case at >= 0:
 			below[each.lineage[at].UID] = append(below[each.lineage[at].UID], each)
@@ -355,7 +355,7 @@ func (t tree) describe() []byte {
 	rows := [][]string{{"NAME", "TYPE", "OWNER", "ENDS", "ENDS WITH THE KEY"}}
 	var add func(c *credential, depth int)
 	add = func(c *credential, depth int) {
-		ends, with := "never", "yes"
+		ends, endsWithKey := "never", "yes"
 		if c.Ends != nil {
 			ends = c.Ends.UTC().Format(time.RFC3339)
 		}
@@ -364,25 +364,25 @@ func (t tree) describe() []byte {
 		}
 		switch {
 		case depth == 0:
-			with = ""
+			endsWithKey = ""
 		case !c.EndsInForeground:
-			with = "no"
+			endsWithKey = "no"
 		case !c.EndsWithKey:
-			with = "only with --cascade=foreground"
+			endsWithKey = "only with --cascade=foreground"
 		}
-		rows = append(rows, []string{strings.Repeat("  ", depth) + c.title(), c.label(), c.Owner, ends, with})
+		rows = append(rows, []string{strings.Repeat("  ", depth) + c.title(), c.label(), c.Owner, ends, endsWithKey})
 		for i := range c.Made {
 			add(&c.Made[i], depth+1)
 		}
 	}
 	add(&t.Key, 0)
 	var text strings.Builder
-	text.WriteString(aligned(rows) + "\n")
+	text.WriteString(alignRows(rows) + "\n")
 	if !t.Key.Gone {
 		fmt.Fprintf(&text, "kubectl delete oak %s ends %s with it.\n", t.Key.Name, t.EndsWithKey)
 		fmt.Fprintf(&text, "kubectl delete oak %s --cascade=foreground ends %s with it.\n", t.Key.Name, t.Foreground)
 	}
-	if gone, stays := t.others(); len(gone)+len(stays) > 0 {
+	if gone, stays := t.remaining(); len(gone)+len(stays) > 0 {
 		fmt.Fprintf(&text, "platform keys end %s ends the rest, and deletes its users, teams and trust rules. Projects and virtual clusters stay.\n", t.Key.arguments())
 	}
 	if len(t.Hidden) > 0 {
@@ -391,8 +391,8 @@ func (t tree) describe() []byte {
 	return []byte(text.String())
 }
 
-// aligned returns the rows of a table as kubectl prints them.
-func aligned(rows [][]string) string {
+// alignRows returns the rows of a table as kubectl prints them.
+func alignRows(rows [][]string) string {
 	var wide, text strings.Builder
 	table := tabwriter.NewWriter(&wide, 0, 0, 3, ' ', 0)
 	for _, row := range rows {
@@ -405,9 +405,9 @@ func aligned(rows [][]string) string {
 	return text.String()
 }
 
-// others returns the objects that remain after the key is deleted: first the objects that other keys end, then the
+// remaining returns the objects that remain after the key is deleted: first the objects that other keys end, then the
 // objects that stay.
-func (t tree) others() (gone, stays []*credential) {
+func (t tree) remaining() (endedLater, stays []*credential) {
 	var add func(c *credential)
 	add = func(c *credential) {
 		switch {
@@ -415,14 +415,14 @@ func (t tree) others() (gone, stays []*credential) {
 		case c.Kind == "Project" || c.Kind == "VirtualClusterInstance":
 			stays = append(stays, c)
 		default:
-			gone = append(gone, c)
+			endedLater = append(endedLater, c)
 		}
 		for i := range c.Made {
 			add(&c.Made[i])
 		}
 	}
 	add(&t.Key)
-	return gone, stays
+	return endedLater, stays
 }
 
 // arguments are the parameters for finding an access key.
@@ -470,18 +470,18 @@ type answerError struct {
 func (e *answerError) Error() string { return "asking the platform: " + e.message }
 
 // get decodes the response at a path of the API into a value.
-func (r *reached) get(ctx context.Context, path string, into any) error {
+func (r *platformClient) get(ctx context.Context, path string, into any) error {
 	return r.ask(ctx, http.MethodGet, path, nil, into)
 }
 
 // ask sends a request to a path of the API and decodes the response into a value. Errors: answerError; the reason why
 // there is no response.
-func (r *reached) ask(ctx context.Context, method, path string, body io.Reader, into any) error {
+func (r *platformClient) ask(ctx context.Context, method, path string, body io.Reader, into any) error {
 	return r.askAs(ctx, method, path, body, nil, into)
 }
 
 // askAs is ask with headers.
-func (r *reached) askAs(ctx context.Context, method, path string, body io.Reader, header http.Header, into any) error {
+func (r *platformClient) askAs(ctx context.Context, method, path string, body io.Reader, header http.Header, into any) error {
 	response, err := r.send(ctx, method, "/apis/"+model.SchemeGroupVersion.String()+path, body, header)
 	if err != nil {
 		return err
@@ -503,15 +503,15 @@ func (r *reached) askAs(ctx context.Context, method, path string, body io.Reader
 // maxList bounds a page that is read, in bytes.
 const maxList = 64 << 20
 
-// each reads a list page by page.
-func each[T any](ctx context.Context, at *reached, path, selector string, do func(T)) error {
+// eachItem reads a list page by page.
+func eachItem[T any](ctx context.Context, platform *platformClient, path, selector string, do func(T)) error {
 	query := url.Values{"fieldSelector": {selector}}
 	return pages(query, func() (next string, err error) {
 		var page struct {
 			metav1.ListMeta `json:"metadata"`
 			Items           []T `json:"items"`
 		}
-		err = at.get(ctx, path+"?"+query.Encode(), &page)
+		err = platform.get(ctx, path+"?"+query.Encode(), &page)
 		for _, one := range page.Items {
 			do(one)
 		}

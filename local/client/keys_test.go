@@ -48,18 +48,18 @@ func TestKeyTree(t *testing.T) {
 		return found
 	}
 	key := func(name string, minute int, kind string, makers ...string) model.OwnedAccessKey {
-		made := model.OwnedAccessKey{ObjectMeta: meta(name, minute), Spec: model.OwnedAccessKeySpec{User: "ana", Type: kind}}
-		made.Status.Lineage = lineage(makers...)
+		key := model.OwnedAccessKey{ObjectMeta: meta(name, minute), Spec: model.OwnedAccessKeySpec{User: "ana", Type: kind}}
+		key.Status.Lineage = lineage(makers...)
 		if len(makers) > 0 {
-			made.Status.CreatedBy = &model.AccessKeyReference{Name: strings.TrimSuffix(makers[0], "*")}
+			key.Status.CreatedBy = &model.AccessKeyReference{Name: strings.TrimSuffix(makers[0], "*")}
 		}
-		return made
+		return key
 	}
 	token := func(name string, minute int, makers ...string) model.DirectClusterEndpointToken {
-		made := model.DirectClusterEndpointToken{ObjectMeta: meta(name, minute)}
-		made.Status.Team, made.Status.Lineage = "web", lineage(makers...)
-		made.Status.ExpirationTimestamp = &metav1.Time{Time: start.Add(time.Hour)}
-		return made
+		key := model.DirectClusterEndpointToken{ObjectMeta: meta(name, minute)}
+		key.Status.Team, key.Status.Lineage = "web", lineage(makers...)
+		key.Status.ExpirationTimestamp = &metav1.Time{Time: start.Add(time.Hour)}
+		return key
 	}
 	pages := map[string][]any{
 		// free outlives its maker. The objects that free made do so, too, except that a token ends with its own key.
@@ -72,8 +72,8 @@ func TestKeyTree(t *testing.T) {
 	}
 	// A user and a virtual cluster were made with the key. The user has a key, with which they made another key and a
 	// trust rule. The tree has only the keys of this rule, not those of an earlier rule of the same name.
-	object := func(name, namespace string, minute int, makers ...string) made {
-		one := made{ObjectMeta: meta(name, minute), Status: model.Origin{Lineage: lineage(makers...)}}
+	object := func(name, namespace string, minute int, makers ...string) originObject {
+		one := originObject{ObjectMeta: meta(name, minute), Status: model.Origin{Lineage: lineage(makers...)}}
 		one.Namespace = namespace
 		one.Status.CreatedBy = &model.AccessKeyReference{Name: makers[0], UID: "uid-" + makers[0], Owner: "user:ana"}
 		return one
@@ -90,14 +90,14 @@ func TestKeyTree(t *testing.T) {
 		"/ownedaccesskeys status.trustRule.name=rule":          {job, earlier},
 	}
 	const base = "/kubernetes/management/apis/management.platform.sh/v1"
-	var asked []string
+	var requests []string
 	withPlatform(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Authorization") != "Bearer pak_mine" {
 			w.WriteHeader(http.StatusUnauthorized)
 			return
 		}
 		path, query := strings.TrimPrefix(r.URL.Path, base), r.URL.Query()
-		asked = append(asked, path+" "+query.Get("fieldSelector"))
+		requests = append(requests, path+" "+query.Get("fieldSelector"))
 		switch {
 		case path == "/ownedaccesskeys/root":
 			_ = json.NewEncoder(w).Encode(key("root", 0, ""))
@@ -151,8 +151,8 @@ You may not list teams: what is there is not shown.
 	if err != nil || text != want {
 		t.Errorf("%v\n%s", err, text)
 	}
-	if want := "/directclusterendpointtokens status.lineage.uid=uid-root"; !slices.Contains(asked, want) {
-		t.Errorf("asked for %q", asked)
+	if want := "/directclusterendpointtokens status.lineage.uid=uid-root"; !slices.Contains(requests, want) {
+		t.Errorf("asked for %q", requests)
 	}
 	for format, decode := range map[string]func([]byte, any) error{"json": json.Unmarshal, "yaml": func(text []byte, into any) error { return yaml.Unmarshal(text, into) }} {
 		var got tree

@@ -50,7 +50,7 @@ func (c *Kubeconfig) Run(ctx context.Context) error {
 		platform = filepath.Join(c.Data, "kubeconfig")
 	}
 	if c.Merge && c.Output == "" {
-		c.Output = mergesInto(platform)
+		c.Output = mergeTarget(platform)
 	}
 	file, err := destination(c.Output)
 	if err != nil {
@@ -62,11 +62,11 @@ func (c *Kubeconfig) Run(ctx context.Context) error {
 			return err
 		}
 	}
-	at, err := c.reaches(ctx, platform)
+	target, err := c.findPlatform(ctx, platform)
 	if err != nil {
 		return err
 	}
-	answer, err := c.ask(ctx, at, namespace, name)
+	answer, err := c.ask(ctx, target, namespace, name)
 	if err != nil {
 		return err
 	}
@@ -86,7 +86,7 @@ func (c *Kubeconfig) Run(ctx context.Context) error {
 	where := ""
 	if c.Merge {
 		entry := name + "-" + namespace
-		if text, where, err = merged(file, text, entry, c.Instance+"@"+shortAddress(at.base)); err != nil {
+		if text, where, err = mergeKubeconfig(file, text, entry, c.Instance+"@"+shortAddress(target.base)); err != nil {
 			return err
 		}
 		if where != entry {
@@ -101,9 +101,9 @@ func (c *Kubeconfig) Run(ctx context.Context) error {
 	return err
 }
 
-// reaches returns the platform to use. Without a HOST and a data folder, this is the platform of the current context of
+// findPlatform returns the platform to use. Without a HOST and a data folder, this is the platform of the current context of
 // the kubeconfig, as after platform login. A merge changes that context, so it needs one of them.
-func (c *Kubeconfig) reaches(ctx context.Context, platform string) (*reached, error) {
+func (c *Kubeconfig) findPlatform(ctx context.Context, platform string) (*platformClient, error) {
 	_, err := os.Stat(platform)
 	missing := c.Platform == "" && errors.Is(err, os.ErrNotExist)
 	switch {
@@ -116,19 +116,19 @@ func (c *Kubeconfig) reaches(ctx context.Context, platform string) (*reached, er
 	if err != nil {
 		return nil, fmt.Errorf("--platform: %w", err)
 	}
-	at, err := reachBy(config)
+	at, err := clientFor(config)
 	if err != nil {
 		return nil, fmt.Errorf("--platform: %w", err)
 	}
 	return at, nil
 }
 
-// mergesInto returns the file to which kubectl would write a new entry: the first existing file of KUBECONFIG, else its
+// mergeTarget returns the file to which kubectl would write a new entry: the first existing file of KUBECONFIG, else its
 // last file, else the file in the home folder. The kubeconfig that reaches the platform is left out: after a merge its
 // current context would be the virtual cluster.
-func mergesInto(platform string) string {
+func mergeTarget(platform string) string {
 	files := slices.DeleteFunc(filepath.SplitList(os.Getenv(clientcmd.RecommendedConfigPathEnvVar)), func(file string) bool {
-		return file == "" || same(file, platform)
+		return file == "" || sameServer(file, platform)
 	})
 	for _, file := range files {
 		if _, err := os.Stat(file); err == nil { //nolint:gosec // the user names the file and reads it with their own rights
@@ -141,7 +141,7 @@ func mergesInto(platform string) string {
 	return clientcmd.RecommendedHomeFile
 }
 
-func same(a, b string) bool {
+func sameServer(a, b string) bool {
 	one, err := os.Stat(a)
 	if err != nil {
 		return false
@@ -166,19 +166,19 @@ func destination(path string) (string, error) {
 		return "", fmt.Errorf("%s is not a regular file", path)
 	}
 	for range maxLinks {
-		to, err := os.Readlink(path)
+		target, err := os.Readlink(path)
 		if err != nil {
 			return path, nil //nolint:nilerr // it is not a link, or it does not exist
 		}
-		if !filepath.IsAbs(to) {
-			to = filepath.Join(filepath.Dir(path), to)
+		if !filepath.IsAbs(target) {
+			target = filepath.Join(filepath.Dir(path), target)
 		}
-		path = to
+		path = target
 	}
 	return "", fmt.Errorf("%s: more than %d symbolic links", path, maxLinks)
 }
 
-func (c *Kubeconfig) ask(ctx context.Context, at *reached, namespace, name string) (*model.VirtualClusterInstanceKubeConfig, error) {
+func (c *Kubeconfig) ask(ctx context.Context, platform *platformClient, namespace, name string) (*model.VirtualClusterInstanceKubeConfig, error) {
 	request := &model.VirtualClusterInstanceKubeConfig{}
 	request.SetGroupVersionKind(kubeconfig.Definition.GroupVersionKind())
 	request.Spec = model.VirtualClusterInstanceKubeConfigSpec{ClientCert: c.ClientCert, CertificateTTLSeconds: c.TTL, Server: c.Server}
@@ -186,15 +186,15 @@ func (c *Kubeconfig) ask(ctx context.Context, at *reached, namespace, name strin
 	if err != nil {
 		return nil, err
 	}
-	made := &model.VirtualClusterInstanceKubeConfig{}
+	created := &model.VirtualClusterInstanceKubeConfig{}
 	path := "/namespaces/" + url.PathEscape(namespace) + "/virtualclusterinstances/" + url.PathEscape(name) + "/" + kubeconfig.Subresource
-	if err := at.ask(ctx, http.MethodPost, path, bytes.NewReader(body), made); err != nil {
+	if err := platform.ask(ctx, http.MethodPost, path, bytes.NewReader(body), created); err != nil {
 		return nil, err
 	}
-	if made.Status.KubeConfig == "" || made.Status.ExpirationTimestamp == nil {
+	if created.Status.KubeConfig == "" || created.Status.ExpirationTimestamp == nil {
 		return nil, errors.New("the answer has no kubeconfig")
 	}
-	return made, nil
+	return created, nil
 }
 
 // maxAnswer is the maximum size of a response, in bytes.
@@ -230,23 +230,23 @@ func load(file string) (*clientcmdapi.Config, error) {
 	return config, nil
 }
 
-// merged adds cluster, user and current context of a kubeconfig to a file, and makes that the current context. All
+// mergeKubeconfig adds cluster, user and current context of a kubeconfig to a file, and makes that the current context. All
 // other entries of the file stay. It returns the name of the new context, one of two: see entryName.
-func merged(file string, text []byte, short, full string) (result []byte, name string, err error) {
+func mergeKubeconfig(file string, text []byte, short, full string) (result []byte, name string, err error) {
 	into, err := load(file)
 	if err != nil {
 		return nil, "", err
 	}
-	made, err := clientcmd.Load(text)
+	added, err := clientcmd.Load(text)
 	if err != nil {
 		return nil, "", fmt.Errorf("reading the kubeconfig: %w", err)
 	}
-	at, known := made.Contexts[made.CurrentContext]
-	if !known || made.Clusters[at.Cluster] == nil || made.AuthInfos[at.AuthInfo] == nil {
+	at, known := added.Contexts[added.CurrentContext]
+	if !known || added.Clusters[at.Cluster] == nil || added.AuthInfos[at.AuthInfo] == nil {
 		return nil, "", errors.New("the kubeconfig has no current context")
 	}
-	name = entryName(into, made.Clusters[at.Cluster].Server, short, full)
-	into.Clusters[name], into.AuthInfos[name] = made.Clusters[at.Cluster], made.AuthInfos[at.AuthInfo]
+	name = entryName(into, added.Clusters[at.Cluster].Server, short, full)
+	into.Clusters[name], into.AuthInfos[name] = added.Clusters[at.Cluster], added.AuthInfos[at.AuthInfo]
 	into.Contexts[name] = &clientcmdapi.Context{Cluster: name, AuthInfo: name}
 	into.CurrentContext = name
 	if result, err = clientcmd.Write(*into); err != nil {

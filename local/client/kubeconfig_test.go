@@ -82,7 +82,7 @@ func mine(t *testing.T, file string) {
 
 func TestKubeconfigOutput(t *testing.T) {
 	t.Parallel()
-	file, asked := platform(t)
+	file, requests := platform(t)
 	for _, row := range []struct {
 		about string
 		// prepare returns the path to write, and the file that is to hold the result.
@@ -125,11 +125,11 @@ func TestKubeconfigOutput(t *testing.T) {
 		{"a folder", func(_ *testing.T, dir string) (string, string) { return dir, "" }, false, true, false},
 		// Not a device of this machine: replacing it would break other programs.
 		{"a socket", func(t *testing.T, dir string) (string, string) {
-			at, err := (&net.ListenConfig{}).Listen(t.Context(), "unix", filepath.Join(dir, "s"))
+			listener, err := (&net.ListenConfig{}).Listen(t.Context(), "unix", filepath.Join(dir, "s"))
 			if err != nil {
 				t.Skip(err)
 			}
-			t.Cleanup(func() { _ = at.Close() })
+			t.Cleanup(func() { _ = listener.Close() })
 			return filepath.Join(dir, "s"), ""
 		}, false, true, false},
 		{"merged into what is no kubeconfig", func(t *testing.T, dir string) (string, string) {
@@ -143,24 +143,24 @@ func TestKubeconfigOutput(t *testing.T) {
 		t.Run(row.about, func(t *testing.T) {
 			dir := t.TempDir()
 			path, result := row.prepare(t, dir)
-			before := asked()
+			before := requests()
 			err := (&Kubeconfig{Instance: "p-shop/dev", Platform: file, Output: path, Merge: row.merge}).Run(t.Context())
 			if (err != nil) != row.refused {
 				t.Fatalf("%v", err)
 			}
 			if row.refused {
-				if asked() != before {
+				if requests() != before {
 					t.Error("a credential was made for nothing")
 				}
 				return
 			}
-			at, err := os.Lstat(result)
-			if err != nil || at.Mode() != 0o600 {
-				t.Fatalf("%v, %v", at, err)
+			listener, err := os.Lstat(result)
+			if err != nil || listener.Mode() != 0o600 {
+				t.Fatalf("%v, %v", listener, err)
 			}
 			if path != result {
-				if at, err := os.Lstat(path); err != nil || at.Mode()&os.ModeSymlink == 0 {
-					t.Errorf("the link is gone: %v, %v", at, err)
+				if listener, err := os.Lstat(path); err != nil || listener.Mode()&os.ModeSymlink == 0 {
+					t.Errorf("the link is gone: %v, %v", listener, err)
 				}
 			}
 			names, current := contexts(t, result)
@@ -313,7 +313,7 @@ func TestKubeconfigMergesInto(t *testing.T) {
 		absent + ":" + there: there, platform + ":" + there: there, absent + ":" + absent + "2": absent + "2", ":" + there + ":": there,
 	} {
 		t.Setenv("KUBECONFIG", strings.ReplaceAll(list, ":", string(filepath.ListSeparator)))
-		if got := mergesInto(platform); got != want {
+		if got := mergeTarget(platform); got != want {
 			t.Errorf("KUBECONFIG=%s: %s, want %s", list, got, want)
 		}
 	}
@@ -322,7 +322,7 @@ func TestKubeconfigMergesInto(t *testing.T) {
 // Without a data folder, the command uses the platform of the current context, as after platform login. A merge, which
 // changes that context, and a file that was named do not.
 func TestKubeconfigOfCurrentContext(t *testing.T) {
-	file, asked := platform(t)
+	file, requests := platform(t)
 	t.Setenv("KUBECONFIG", file)
 	folder := t.TempDir()
 	for _, row := range []struct {
@@ -334,10 +334,10 @@ func TestKubeconfigOfCurrentContext(t *testing.T) {
 		{"a merge", Kubeconfig{Merge: true}, 0},
 		{"a file that is missing", Kubeconfig{Platform: filepath.Join(folder, "none")}, 0},
 	} {
-		before := asked()
+		before := requests()
 		row.command.Instance, row.command.Data, row.command.Output = "p-shop/dev", filepath.Join(folder, "data"), filepath.Join(folder, "out")
 		err := row.command.Run(t.Context())
-		if got := asked() - before; got != row.asked || (err == nil) != (row.asked == 1) {
+		if got := requests() - before; got != row.asked || (err == nil) != (row.asked == 1) {
 			t.Errorf("%s: %d requests, %v", row.about, got, err)
 		}
 	}

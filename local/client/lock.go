@@ -47,9 +47,9 @@ func lock(ctx context.Context, file string) (unlock func(), err error) {
 	}
 }
 
-// exclusively keeps other runs of this program from renewing the same credential at the same time. The system releases the lock of a
+// lockExclusively keeps other runs of this program from renewing the same credential at the same time. The system releases the lock of a
 // program that ends, however it ends. The file of the lock stays.
-func exclusively(ctx context.Context, file string) (unlock func(), err error) {
+func lockExclusively(ctx context.Context, file string) (unlock func(), err error) {
 	type outcome struct {
 		unlock func()
 		err    error

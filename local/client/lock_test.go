@@ -16,7 +16,7 @@ const locker = "CLIENT_TEST_LOCKER"
 
 func init() {
 	if file := os.Getenv(locker); file != "" {
-		if _, err := exclusively(context.Background(), file); err == nil {
+		if _, err := lockExclusively(context.Background(), file); err == nil {
 			_, _ = os.Stdout.WriteString("locked\n")
 		}
 		select {}
@@ -41,7 +41,7 @@ func TestKilledHolder(t *testing.T) {
 	}
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := exclusively(ended, file); !errors.Is(err, context.Canceled) {
+	if _, err := lockExclusively(ended, file); !errors.Is(err, context.Canceled) {
 		t.Errorf("while the other program holds it: %v", err)
 	}
 	if err := holder.Process.Kill(); err != nil {
@@ -49,7 +49,7 @@ func TestKilledHolder(t *testing.T) {
 	}
 	_ = holder.Wait()
 	for range 2 {
-		unlock, err := exclusively(t.Context(), file)
+		unlock, err := lockExclusively(t.Context(), file)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -117,28 +117,28 @@ func (c *Login) Run(ctx context.Context) error {
 			return fmt.Errorf("--certificate-authority: %w", err)
 		}
 	}
-	var made granted
+	var credentials loginGrant
 	switch {
 	case c.Password && c.Username == "":
 		err = errors.New("--password-stdin: name the user with --username")
 	case c.Refresh && (c.KeyStdin || c.CI):
 		err = errors.New("--refresh: the access key of a job, or one that you have, is not that of a sign-in")
 	case c.KeyStdin:
-		made, err = c.withAccessKey(ctx, client, server)
+		credentials, err = c.loginWithAccessKey(ctx, client, server)
 	case c.CI:
-		made, err = c.asJob(ctx, client, server, folder)
+		credentials, err = c.loginAsJob(ctx, client, server, folder)
 	case c.Username != "":
-		made, err = c.withPassword(ctx, client, server)
+		credentials, err = c.loginWithPassword(ctx, client, server)
 	default:
-		made, err = c.ask(ctx, client, server)
+		credentials, err = c.ask(ctx, client, server)
 	}
-	if err == nil && c.Refresh && made.Refresh == "" {
+	if err == nil && c.Refresh && credentials.Refresh == "" {
 		err = errors.New("--refresh: this platform gives no refresh tokens; sign in without the flag")
 	}
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(made.keep(folder), keepAuthority(folder, authority)); err != nil {
+	if err := errors.Join(credentials.keep(folder), keepAuthority(folder, authority)); err != nil {
 		return err
 	}
 	keyFile := filepath.Join(folder, loginKey)
@@ -150,14 +150,14 @@ func (c *Login) Run(ctx context.Context) error {
 	return err
 }
 
-// asJob returns the access key of a job. A second sign-in with the same token finds the key in the folder of the
+// loginAsJob returns the access key of a job. A second sign-in with the same token finds the key in the folder of the
 // platform: the token works once. It does not prompt.
-func (c *Login) asJob(ctx context.Context, client *http.Client, server, folder string) (granted, error) {
+func (c *Login) loginAsJob(ctx context.Context, client *http.Client, server, folder string) (loginGrant, error) {
 	if err := os.MkdirAll(folder, 0o700); err != nil {
-		return granted{}, fmt.Errorf("writing the access key: %w", err)
+		return loginGrant{}, fmt.Errorf("writing the access key: %w", err)
 	}
-	key, err := (&job{server: server, audience: c.Audience, rule: c.Rule, file: c.TokenFile, client: client, now: time.Now}).kept(ctx, folder)
-	return granted{Key: key.Reveal()}, err
+	key, err := (&job{server: server, audience: c.Audience, rule: c.Rule, file: c.TokenFile, client: client, now: time.Now}).cachedKey(ctx, folder)
+	return loginGrant{Key: key.Reveal()}, err
 }
 
 // output returns the path of the kubeconfig to write.
@@ -165,7 +165,7 @@ func (c *Login) output() string {
 	if c.Output != "" {
 		return c.Output
 	}
-	return mergesInto("")
+	return mergeTarget("")
 }
 
 // loginKey is the name of the file with the access key of a sign-in, in the folder of its platform.
@@ -185,14 +185,14 @@ func addressOf(host string) (string, error) {
 	if !strings.Contains(host, "://") {
 		host = "https://" + host
 	}
-	at, err := url.Parse(host)
-	if err != nil || !safe(at) || at.Fragment != "" {
+	address, err := url.Parse(host)
+	if err != nil || !isPlatformURL(address) || address.Fragment != "" {
 		return "", fmt.Errorf("invalid platform %q: use HOST, or https://HOST%s", host, basePath)
 	}
-	if at.Path = strings.TrimSuffix(at.Path, "/"); at.Path == "" {
-		at.Path = basePath
+	if address.Path = strings.TrimSuffix(address.Path, "/"); address.Path == "" {
+		address.Path = basePath
 	}
-	return at.String(), nil
+	return address.String(), nil
 }
 
 // folderOf returns the folder for the key of the platform with a base address.
@@ -274,12 +274,12 @@ func (c *Login) askHidden(ctx context.Context, prompt string) (string, error) {
 	}
 }
 
-// withPassword signs in with a password: the platform returns a code for it, which is exchanged as after a sign-in with
+// loginWithPassword signs in with a password: the platform returns a code for it, which is exchanged as after a sign-in with
 // a browser.
-func (c *Login) withPassword(ctx context.Context, client *http.Client, server string) (granted, error) {
+func (c *Login) loginWithPassword(ctx context.Context, client *http.Client, server string) (loginGrant, error) {
 	password, err := c.password(ctx, server)
 	if err != nil {
-		return granted{}, err
+		return loginGrant{}, err
 	}
 	verifier := oauth2.GenerateVerifier()
 	body, err := json.Marshal(map[string]string{
@@ -287,34 +287,34 @@ func (c *Login) withPassword(ctx context.Context, client *http.Client, server st
 		"username": c.Username, "password": password,
 	})
 	if err != nil {
-		return granted{}, err
+		return loginGrant{}, err
 	}
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, server+"/auth/password/login", bytes.NewReader(body))
 	if err != nil {
-		return granted{}, err
+		return loginGrant{}, err
 	}
 	request.Header.Set("Content-Type", "application/json")
 	request.Header.Set("Accept", "application/json")
 	response, err := client.Do(request)
 	if err != nil {
-		return granted{}, fmt.Errorf("sending the password: %w", err)
+		return loginGrant{}, fmt.Errorf("sending the password: %w", err)
 	}
 	defer func() { _ = response.Body.Close() }()
 	if response.StatusCode == http.StatusNotFound {
-		return granted{}, errors.New("this platform signs nobody in with a password; use a browser")
+		return loginGrant{}, errors.New("this platform signs nobody in with a password; use a browser")
 	}
 	if response.StatusCode != http.StatusOK {
 		_, refusal, err := readAnswer(response)
 		if err != nil {
-			return granted{}, fmt.Errorf("sending the password: %w", err)
+			return loginGrant{}, fmt.Errorf("sending the password: %w", err)
 		}
-		return granted{}, fmt.Errorf("the platform does not sign you in: %s", refusal)
+		return loginGrant{}, fmt.Errorf("the platform does not sign you in: %s", refusal)
 	}
 	var proven struct {
 		Code string `json:"code"`
 	}
 	if err := json.NewDecoder(io.LimitReader(response.Body, maxAnswer)).Decode(&proven); err != nil {
-		return granted{}, fmt.Errorf("sending the password: %s gave no answer of a platform: %w", server, err)
+		return loginGrant{}, fmt.Errorf("sending the password: %s gave no answer of a platform: %w", server, err)
 	}
 	flow := &oauth2.Config{
 		ClientID: loginClient, RedirectURL: outOfBand, Endpoint: oauth2.Endpoint{TokenURL: server + "/auth/token", AuthStyle: oauth2.AuthStyleInParams},
@@ -322,8 +322,8 @@ func (c *Login) withPassword(ctx context.Context, client *http.Client, server st
 	return c.exchange(ctx, client, flow, proven.Code, verifier)
 }
 
-// wanted has the parameters of an authorization request.
-func (c *Login) wanted(verifier string) []oauth2.AuthCodeOption {
+// tokenParameters has the parameters of an authorization request.
+func (c *Login) tokenParameters(verifier string) []oauth2.AuthCodeOption {
 	options := []oauth2.AuthCodeOption{oauth2.VerifierOption(verifier)}
 	if c.Refresh {
 		options = append(options, oauth2.SetAuthURLParam("scope", offlineAccess))
@@ -332,15 +332,15 @@ func (c *Login) wanted(verifier string) []oauth2.AuthCodeOption {
 }
 
 // exchange redeems a code for an access key.
-func (c *Login) exchange(ctx context.Context, client *http.Client, flow *oauth2.Config, code, verifier string) (granted, error) {
-	made, err := flow.Exchange(context.WithValue(ctx, oauth2.HTTPClient, client), code, c.wanted(verifier)...)
+func (c *Login) exchange(ctx context.Context, client *http.Client, flow *oauth2.Config, code, verifier string) (loginGrant, error) {
+	token, err := flow.Exchange(context.WithValue(ctx, oauth2.HTTPClient, client), code, c.tokenParameters(verifier)...)
 	if wrong := (*oauth2.RetrieveError)(nil); errors.As(err, &wrong) && wrong.ErrorCode != "" {
-		return granted{}, fmt.Errorf("the platform made no access key (%s)", strings.TrimSpace(wrong.ErrorCode+" "+wrong.ErrorDescription))
+		return loginGrant{}, fmt.Errorf("the platform made no access key (%s)", strings.TrimSpace(wrong.ErrorCode+" "+wrong.ErrorDescription))
 	}
 	if err != nil {
-		return granted{}, fmt.Errorf("asking for the access key: %w", tokenError(err))
+		return loginGrant{}, fmt.Errorf("asking for the access key: %w", tokenError(err))
 	}
-	return grantedBy(made), nil
+	return parseGrant(token), nil
 }
 
 // tokenError returns in one line why the token endpoint gave no key. It does not quote a page that a proxy sends in
@@ -357,53 +357,53 @@ func tokenError(err error) error {
 	}
 }
 
-// withAccessKey returns the key on the standard input, if the platform accepts it.
-func (c *Login) withAccessKey(ctx context.Context, client *http.Client, server string) (granted, error) {
+// loginWithAccessKey returns the key on the standard input, if the platform accepts it.
+func (c *Login) loginWithAccessKey(ctx context.Context, client *http.Client, server string) (loginGrant, error) {
 	line, err := c.line()
 	if err != nil {
-		return granted{}, err
+		return loginGrant{}, err
 	}
 	key := secret.String(strings.TrimSpace(line))
 	if key == "" {
-		return granted{}, errors.New("the standard input has no access key")
+		return loginGrant{}, errors.New("the standard input has no access key")
 	}
 	request, err := http.NewRequestWithContext(mayRepeat(ctx), http.MethodPost, server+selves, strings.NewReader("{}"))
 	if err != nil {
-		return granted{}, err
+		return loginGrant{}, err
 	}
 	request.Header.Set("Content-Type", "application/json")
 	request.Header.Set("Authorization", "Bearer "+key.Reveal())
 	response, err := client.Do(request)
 	if err != nil {
-		return granted{}, fmt.Errorf("asking the platform about the access key: %w", err)
+		return loginGrant{}, fmt.Errorf("asking the platform about the access key: %w", err)
 	}
 	defer func() { _ = response.Body.Close() }()
 	_, refusal, err := readAnswer(response)
 	switch {
 	case err != nil:
-		return granted{}, fmt.Errorf("asking the platform about the access key: %w", err)
+		return loginGrant{}, fmt.Errorf("asking the platform about the access key: %w", err)
 	case refusal != "":
-		return granted{}, fmt.Errorf("the platform refuses the access key: %s", refusal)
+		return loginGrant{}, fmt.Errorf("the platform refuses the access key: %s", refusal)
 	}
-	return granted{Key: key.Reveal(), Borrowed: true}, nil
+	return loginGrant{Key: key.Reveal(), Borrowed: true}, nil
 }
 
 // ask signs in with a browser: on this computer, or on another one with a code.
-func (c *Login) ask(ctx context.Context, client *http.Client, server string) (granted, error) {
+func (c *Login) ask(ctx context.Context, client *http.Client, server string) (loginGrant, error) {
 	offered, err := waysOf(ctx, client, server)
 	if err != nil {
-		return granted{}, err
+		return loginGrant{}, err
 	}
-	if c.Device || c.Connector == "" && offered.Device.Enabled && c.elsewhere() {
-		return c.withCode(ctx, client, offered.Device)
+	if c.Device || c.Connector == "" && offered.Device.Enabled && c.hasRemoteBrowser() {
+		return c.loginWithCode(ctx, client, offered.Device)
 	}
 	chosen, err := c.choose(offered)
 	if err != nil {
-		return granted{}, err
+		return loginGrant{}, err
 	}
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", fmt.Sprintf("127.0.0.1:%d", c.Port))
 	if err != nil {
-		return granted{}, fmt.Errorf("--port: %w", err)
+		return loginGrant{}, fmt.Errorf("--port: %w", err)
 	}
 	path, state, verifier := "/callback/"+rand.Text(), rand.Text(), oauth2.GenerateVerifier()
 	flow := &oauth2.Config{
@@ -423,12 +423,12 @@ func (c *Login) ask(ctx context.Context, client *http.Client, server string) (gr
 	select {
 	case answer = <-back.answers:
 	case <-timer.C:
-		return granted{}, fmt.Errorf("nobody has signed in within %s; run the command again, or wait longer with --timeout", c.Timeout)
+		return loginGrant{}, fmt.Errorf("nobody has signed in within %s; run the command again, or wait longer with --timeout", c.Timeout)
 	case <-ctx.Done():
-		return granted{}, ctx.Err()
+		return loginGrant{}, ctx.Err()
 	}
 	if refused := answer.Get("error"); refused != "" {
-		return granted{}, fmt.Errorf("the sign-in was refused (%s)", refused)
+		return loginGrant{}, fmt.Errorf("the sign-in was refused (%s)", refused)
 	}
 	return c.exchange(ctx, client, flow, answer.Get("code"), verifier)
 }
@@ -499,7 +499,7 @@ func (c *Login) choose(offered ways) (connector, error) {
 // checkAddresses refuses addresses to which a code and its verifier would be sent without TLS.
 func checkAddresses(addresses ...string) error {
 	for _, address := range addresses {
-		if at, err := url.Parse(address); err != nil || !safe(at) {
+		if at, err := url.Parse(address); err != nil || !isPlatformURL(at) {
 			return fmt.Errorf("the platform names %q to sign in at, which is no https URL", address)
 		}
 	}
@@ -576,11 +576,11 @@ func (b *callback) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // merge adds a context for the platform to a kubeconfig, and makes it the current one.
 func (c *Login) merge(ctx context.Context, server string, authority []byte, keyFile, file string) (name string, err error) {
-	at, err := url.Parse(server)
+	address, err := url.Parse(server)
 	if err != nil {
 		return "", err
 	}
-	name = at.Host
+	name = address.Host
 	added := clientcmdapi.NewConfig()
 	added.Clusters[name] = &clientcmdapi.Cluster{Server: server, CertificateAuthorityData: authority}
 	added.AuthInfos[name] = &clientcmdapi.AuthInfo{TokenFile: keyFile}
@@ -600,7 +600,7 @@ func (c *Login) merge(ctx context.Context, server string, authority []byte, keyF
 		return "", fmt.Errorf("--output: %w", err)
 	}
 	defer unlock()
-	if text, name, err = merged(file, text, at.Host, at.Host+at.Path); err != nil {
+	if text, name, err = mergeKubeconfig(file, text, address.Host, address.Host+address.Path); err != nil {
 		return "", err
 	}
 	return name, atomicfile.Write(file, text)

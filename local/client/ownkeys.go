@@ -31,13 +31,13 @@ type KeyList struct {
 }
 
 func (c *KeyList) Run(ctx context.Context) error {
-	at, err := reach(ctx, c.Host, c.Authority)
+	platform, err := reach(ctx, c.Host, c.Authority)
 	if err != nil {
 		return err
 	}
 	selector := ""
 	if !c.All {
-		if selector, err = at.ownKeys(ctx); err != nil {
+		if selector, err = platform.ownKeys(ctx); err != nil {
 			return err
 		}
 	}
@@ -46,17 +46,17 @@ func (c *KeyList) Run(ctx context.Context) error {
 		out = os.Stdout
 	}
 	if c.Output == "text" {
-		return at.printKeys(ctx, out, selector)
+		return platform.printKeys(ctx, out, selector)
 	}
-	found := model.OwnedAccessKeyList{
+	list := model.OwnedAccessKeyList{
 		TypeMeta: metav1.TypeMeta{APIVersion: model.SchemeGroupVersion.String(), Kind: keyKind + "List"}, Items: []model.OwnedAccessKey{},
 	}
-	if err := each(ctx, at, keysPath, selector, func(key model.OwnedAccessKey) { found.Items = append(found.Items, key) }); err != nil {
+	if err := eachItem(ctx, platform, keysPath, selector, func(key model.OwnedAccessKey) { list.Items = append(list.Items, key) }); err != nil {
 		return err
 	}
-	return output.Write(out, c.Output, found, func() []byte {
+	return output.Write(out, c.Output, list, func() []byte {
 		var text []byte
-		for _, key := range found.Items {
+		for _, key := range list.Items {
 			text = fmt.Appendf(text, "%s.%s/%s\n", strings.ToLower(keyKind), model.SchemeGroupVersion.Group, key.Name)
 		}
 		return text
@@ -64,14 +64,14 @@ func (c *KeyList) Run(ctx context.Context) error {
 }
 
 // self returns the identity that the credential acts as.
-func (r *reached) self(ctx context.Context) (model.SelfStatus, error) {
+func (r *platformClient) self(ctx context.Context) (model.SelfStatus, error) {
 	var self model.Self
 	err := r.ask(mayRepeat(ctx), http.MethodPost, "/selves", strings.NewReader("{}"), &self)
 	return self.Status, err
 }
 
 // ownKeys returns the field selector of the keys that act as the caller.
-func (r *reached) ownKeys(ctx context.Context) (string, error) {
+func (r *platformClient) ownKeys(ctx context.Context) (string, error) {
 	self, err := r.self(ctx)
 	switch {
 	case err != nil:
@@ -86,7 +86,7 @@ func (r *reached) ownKeys(ctx context.Context) (string, error) {
 }
 
 // printKeys prints the platform's table of access keys, as kubectl does.
-func (r *reached) printKeys(ctx context.Context, out io.Writer, selector string) error {
+func (r *platformClient) printKeys(ctx context.Context, out io.Writer, selector string) error {
 	query := url.Values{"fieldSelector": {selector}, "includeObject": {string(metav1.IncludeNone)}}
 	header := http.Header{"Accept": {"application/json;as=Table;g=" + metav1.GroupName + ";v=v1"}}
 	var rows [][]string
@@ -122,7 +122,7 @@ func (r *reached) printKeys(ctx context.Context, out io.Writer, selector string)
 		_, err = fmt.Fprintln(os.Stderr, "There are no access keys.")
 		return err
 	}
-	_, err = io.WriteString(out, aligned(rows))
+	_, err = io.WriteString(out, alignRows(rows))
 	return err
 }
 
@@ -162,11 +162,11 @@ func (c *KeyCreate) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var made model.OwnedAccessKey
-	if err := at.ask(ctx, http.MethodPost, keysPath, bytes.NewReader(body), &made); err != nil {
+	var created model.OwnedAccessKey
+	if err := at.ask(ctx, http.MethodPost, keysPath, bytes.NewReader(body), &created); err != nil {
 		return err
 	}
-	if made.Spec.Key == "" {
+	if created.Spec.Key == "" {
 		return errors.New("asking for the access key: the answer has none")
 	}
 	out, messages := c.Out, c.Messages
@@ -176,14 +176,14 @@ func (c *KeyCreate) Run(ctx context.Context) error {
 	if messages == nil {
 		messages = os.Stderr
 	}
-	if err := output.Write(out, c.Output, made, func() []byte { return []byte(made.Spec.Key + "\n") }); err != nil {
+	if err := output.Write(out, c.Output, created, func() []byte { return []byte(created.Spec.Key + "\n") }); err != nil {
 		return err
 	}
 	ends := "has no end"
-	if until := made.Status.ExpirationTimestamp; until != nil {
+	if until := created.Status.ExpirationTimestamp; until != nil {
 		ends = "ends at " + until.UTC().Format(time.RFC3339)
 	}
-	_, err = fmt.Fprintf(messages, "The access key %s acts as %s and %s. It is not shown again.\n", made.Name, owner(made.Spec.User, made.Spec.Team, made.Spec.Subject), ends)
+	_, err = fmt.Fprintf(messages, "The access key %s acts as %s and %s. It is not shown again.\n", created.Name, owner(created.Spec.User, created.Spec.Team, created.Spec.Subject), ends)
 	return err
 }
 
@@ -228,13 +228,13 @@ type KeyDisable struct {
 }
 
 func (c *KeyDisable) Run(ctx context.Context) error {
-	at, err := reach(ctx, c.Host, c.Authority)
+	platform, err := reach(ctx, c.Host, c.Authority)
 	if err != nil {
 		return err
 	}
 	var changed model.OwnedAccessKey
 	header := http.Header{"Content-Type": {"application/merge-patch+json"}}
-	err = at.askAs(mayRepeat(ctx), http.MethodPatch, keysPath+"/"+url.PathEscape(c.Name), strings.NewReader(`{"spec":{"disabled":true}}`), header, &changed)
+	err = platform.askAs(mayRepeat(ctx), http.MethodPatch, keysPath+"/"+url.PathEscape(c.Name), strings.NewReader(`{"spec":{"disabled":true}}`), header, &changed)
 	if err != nil {
 		return err
 	}

@@ -16,17 +16,17 @@ import (
 
 // keysPlatform has commands reach a platform with the access keys of ana. It notes what it was asked: the method, the path, the selector and the
 // body of each request.
-func keysPlatform(t *testing.T) (asked *[]string) {
+func keysPlatform(t *testing.T) (requests *[]string) {
 	t.Helper()
 	const base = "/kubernetes/management/apis/management.platform.sh/v1"
-	asked = &[]string{}
+	requests = &[]string{}
 	withPlatform(t, func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
 		if err != nil {
 			t.Error(err)
 		}
 		path, query := strings.TrimPrefix(r.URL.Path, base), r.URL.Query()
-		*asked = append(*asked, strings.Join([]string{r.Method, path, query.Get("fieldSelector"), string(body)}, " "))
+		*requests = append(*requests, strings.Join([]string{r.Method, path, query.Get("fieldSelector"), string(body)}, " "))
 		end := metav1.NewTime(time.Date(2027, 3, 4, 5, 6, 7, 0, time.UTC))
 		table := strings.Contains(r.Header.Get("Accept"), "as=Table")
 		var answer any
@@ -35,14 +35,14 @@ func keysPlatform(t *testing.T) (asked *[]string) {
 			w.WriteHeader(http.StatusCreated)
 			answer = model.Self{Status: model.SelfStatus{User: &model.SelfUser{Name: "ana"}}}
 		case path == "/ownedaccesskeys" && r.Method == http.MethodPost:
-			var made model.OwnedAccessKey
-			if err := json.Unmarshal(body, &made); err != nil {
+			var created model.OwnedAccessKey
+			if err := json.Unmarshal(body, &created); err != nil {
 				t.Error(err)
 			}
-			made.Spec.User, made.Spec.Key, made.Status.ExpirationTimestamp = "ana", "pak_new", &end
+			created.Spec.User, created.Spec.Key, created.Status.ExpirationTimestamp = "ana", "pak_new", &end
 			w.Header().Set("Warning", `299 - "the key ends with yours"`)
 			w.WriteHeader(http.StatusCreated)
-			answer = made
+			answer = created
 		case path == "/ownedaccesskeys/ci" && r.Method == http.MethodPatch && r.Header.Get("Content-Type") == "application/merge-patch+json":
 			answer = model.OwnedAccessKey{ObjectMeta: metav1.ObjectMeta{Name: "ci"}, Spec: model.OwnedAccessKeySpec{Disabled: true}}
 		case path == "/ownedaccesskeys" && table && query.Get("continue") == "":
@@ -63,15 +63,15 @@ func keysPlatform(t *testing.T) (asked *[]string) {
 		}
 		_ = json.NewEncoder(w).Encode(answer)
 	})
-	return asked
+	return requests
 }
 
 // The list has the keys of the caller, as the platform shows them in a table.
 func TestKeyList(t *testing.T) {
-	asked := keysPlatform(t)
+	requests := keysPlatform(t)
 	run := func(all bool, format string) string {
 		t.Helper()
-		*asked = nil
+		*requests = nil
 		var out strings.Builder
 		if err := (&KeyList{All: all, Output: format, Out: &out}).Run(t.Context()); err != nil {
 			t.Fatal(err)
@@ -80,12 +80,12 @@ func TestKeyList(t *testing.T) {
 	}
 	const table = "NAME        AGE\nci          3d\nother-key   10m\n"
 	mine := "GET /ownedaccesskeys spec.user=ana "
-	if got, want := run(false, "text"), []string{"POST /selves  {}", mine, mine}; got != table || !reflect.DeepEqual(*asked, want) {
-		t.Errorf("%s\nasked %q", got, *asked)
+	if got, want := run(false, "text"), []string{"POST /selves  {}", mine, mine}; got != table || !reflect.DeepEqual(*requests, want) {
+		t.Errorf("%s\nasked %q", got, *requests)
 	}
 	everything := "GET /ownedaccesskeys  "
-	if got, want := run(true, "text"), []string{everything, everything}; got != table || !reflect.DeepEqual(*asked, want) {
-		t.Errorf("%s\nasked %q", got, *asked)
+	if got, want := run(true, "text"), []string{everything, everything}; got != table || !reflect.DeepEqual(*requests, want) {
+		t.Errorf("%s\nasked %q", got, *requests)
 	}
 	if got := run(false, "name"); got != "ownedaccesskey.management.platform.sh/ci\nownedaccesskey.management.platform.sh/other-key\n" {
 		t.Errorf("%s", got)
@@ -98,7 +98,7 @@ func TestKeyList(t *testing.T) {
 
 // The key that was made is on the standard output alone. Without a flag that limits it there is no scope.
 func TestKeyCreate(t *testing.T) {
-	asked := keysPlatform(t)
+	requests := keysPlatform(t)
 	for about, row := range map[string]struct {
 		command KeyCreate
 		want    model.OwnedAccessKeySpec
@@ -119,25 +119,25 @@ func TestKeyCreate(t *testing.T) {
 		"a fraction of a second":  {KeyCreate{TTL: time.Millisecond}, model.OwnedAccessKeySpec{}, "--ttl"},
 		"an end before the start": {KeyCreate{TTL: -time.Second}, model.OwnedAccessKeySpec{}, "--ttl"},
 	} {
-		*asked = nil
+		*requests = nil
 		var out, messages strings.Builder
 		row.command.Name, row.command.Output, row.command.Out, row.command.Messages = "ci", "text", &out, &messages
 		err := row.command.Run(t.Context())
 		if row.refused != "" {
-			if err == nil || !strings.Contains(err.Error(), row.refused) || len(*asked) > 0 {
-				t.Errorf("%s: %v, asked %q", about, err, *asked)
+			if err == nil || !strings.Contains(err.Error(), row.refused) || len(*requests) > 0 {
+				t.Errorf("%s: %v, asked %q", about, err, *requests)
 			}
 			continue
 		}
 		if err != nil || out.String() != "pak_new\n" || !strings.Contains(messages.String(), "ci acts as user:ana and ends at 2027-03-04T05:06:07Z") ||
-			strings.Contains(messages.String(), "pak_new") || len(*asked) != 1 {
-			t.Errorf("%s: %v, asked %q, prints %q and says %q", about, err, *asked, out.String(), messages.String())
+			strings.Contains(messages.String(), "pak_new") || len(*requests) != 1 {
+			t.Errorf("%s: %v, asked %q, prints %q and says %q", about, err, *requests, out.String(), messages.String())
 			continue
 		}
 		var sent model.OwnedAccessKey
-		text, found := strings.CutPrefix((*asked)[0], "POST /ownedaccesskeys  ")
+		text, found := strings.CutPrefix((*requests)[0], "POST /ownedaccesskeys  ")
 		if err := json.Unmarshal([]byte(text), &sent); err != nil || !found || sent.Name != "ci" || !reflect.DeepEqual(sent.Spec, row.want) {
-			t.Errorf("%s: sent %s, %v", about, (*asked)[0], err)
+			t.Errorf("%s: sent %s, %v", about, (*requests)[0], err)
 		}
 	}
 	var out strings.Builder

@@ -36,8 +36,8 @@ const (
 	offlineAccess = "offline_access"
 )
 
-// granted has the credentials of a sign-in.
-type granted struct {
+// loginGrant has the credentials of a sign-in.
+type loginGrant struct {
 	// Key is the access key, and Expires its expiry.
 	Key     string    `json:"accessKey"`
 	Expires time.Time `json:"expires,omitzero"`
@@ -47,14 +47,14 @@ type granted struct {
 	Borrowed bool `json:"-"`
 }
 
-// grantedBy returns the credentials in a response of the token endpoint.
-func grantedBy(token *oauth2.Token) granted {
-	return granted{Key: token.AccessToken, Expires: token.Expiry, Refresh: token.RefreshToken}
+// parseGrant returns the credentials in a response of the token endpoint.
+func parseGrant(token *oauth2.Token) loginGrant {
+	return loginGrant{Key: token.AccessToken, Expires: token.Expiry, Refresh: token.RefreshToken}
 }
 
 // keep writes the credentials into the folder of a platform. It writes the refresh token first, because using an older
 // refresh token ends the sign-in.
-func (g granted) keep(folder string) error {
+func (g loginGrant) keep(folder string) error {
 	if err := os.MkdirAll(folder, 0o700); err != nil {
 		return fmt.Errorf("writing the access key: %w", err)
 	}
@@ -141,68 +141,68 @@ func openSignedIn(host, authority string) (*signedIn, error) {
 }
 
 // read returns the stored credentials. Error: os.ErrNotExist if there are none.
-func (s *signedIn) read() (granted, error) {
+func (s *signedIn) read() (loginGrant, error) {
 	text, err := os.ReadFile(filepath.Join(s.folder, loginRefresh))
 	if errors.Is(err, os.ErrNotExist) {
 		key, err := os.ReadFile(filepath.Join(s.folder, loginKey))
-		return granted{Key: strings.TrimSpace(string(key))}, err
+		return loginGrant{Key: strings.TrimSpace(string(key))}, err
 	}
 	if err != nil {
-		return granted{}, err
+		return loginGrant{}, err
 	}
-	var kept granted
+	var kept loginGrant
 	if err := json.Unmarshal(text, &kept); err != nil || kept.Key == "" || kept.Refresh == "" {
-		return granted{}, fmt.Errorf("%s is not what platform login writes; sign in again with platform login %s",
+		return loginGrant{}, fmt.Errorf("%s is not what platform login writes; sign in again with platform login %s",
 			filepath.Join(s.folder, loginRefresh), s.host)
 	}
 	return kept, nil
 }
 
-// young reports whether a key need not be renewed.
-func (s *signedIn) young(kept granted) bool {
+// isFresh reports whether a key need not be renewed.
+func (s *signedIn) isFresh(kept loginGrant) bool {
 	return kept.Refresh == "" || s.now().Add(refreshBefore).Before(kept.Expires)
 }
 
-// present returns the access key of the sign-in. It first renews a key that expires soon; one program at a time does
+// currentKey returns the access key of the sign-in. It first renews a key that expires soon; one program at a time does
 // so. Errors: os.ErrNotExist if no person is signed in; a text with advice.
-func (s *signedIn) present(ctx context.Context) (granted, error) {
-	kept, err := s.read()
-	if err != nil || s.young(kept) {
-		return kept, err
+func (s *signedIn) currentKey(ctx context.Context) (loginGrant, error) {
+	stored, err := s.read()
+	if err != nil || s.isFresh(stored) {
+		return stored, err
 	}
-	unlock, err := exclusively(ctx, filepath.Join(s.folder, loginLock))
+	unlock, err := lockExclusively(ctx, filepath.Join(s.folder, loginLock))
 	if err != nil {
-		return granted{}, err
+		return loginGrant{}, err
 	}
 	defer unlock()
 	// Another program may have renewed it in the meantime.
-	if kept, err = s.read(); err != nil || s.young(kept) {
-		return kept, err
+	if stored, err = s.read(); err != nil || s.isFresh(stored) {
+		return stored, err
 	}
-	fresh, err := s.refresh(ctx, kept)
+	fresh, err := s.refresh(ctx, stored)
 	switch refused := (*refusedError)(nil); {
 	case err == nil:
 		return fresh, fresh.keep(s.folder)
-	case !errors.As(err, &refused) && s.now().Before(kept.Expires):
-		output.Warn(s.warn, "using an access key that expires at %s: %v", kept.Expires.Format(time.RFC3339), err)
-		return kept, nil
+	case !errors.As(err, &refused) && s.now().Before(stored.Expires):
+		output.Warn(s.warn, "using an access key that expires at %s: %v", stored.Expires.Format(time.RFC3339), err)
+		return stored, nil
 	default:
-		return granted{}, err
+		return loginGrant{}, err
 	}
 }
 
 // refresh requests the next key from the platform. A refusedError is final.
-func (s *signedIn) refresh(ctx context.Context, kept granted) (granted, error) {
+func (s *signedIn) refresh(ctx context.Context, kept loginGrant) (loginGrant, error) {
 	flow := &oauth2.Config{ClientID: loginClient, Endpoint: oauth2.Endpoint{TokenURL: s.server + "/auth/token", AuthStyle: oauth2.AuthStyleInParams}}
 	// The platform accepts a repeated refresh whose response was lost.
 	token, err := flow.TokenSource(context.WithValue(mayRepeat(ctx), oauth2.HTTPClient, s.client), &oauth2.Token{RefreshToken: kept.Refresh}).Token()
 	if wrong := (*oauth2.RetrieveError)(nil); errors.As(err, &wrong) && wrong.ErrorCode == "invalid_grant" {
-		return granted{}, &refusedError{"the sign-in has ended; sign in again with platform login --refresh " + s.host}
+		return loginGrant{}, &refusedError{"the sign-in has ended; sign in again with platform login --refresh " + s.host}
 	}
 	if err != nil {
-		return granted{}, fmt.Errorf("renewing the access key: %w", tokenError(err))
+		return loginGrant{}, fmt.Errorf("renewing the access key: %w", tokenError(err))
 	}
-	return grantedBy(token), nil
+	return parseGrant(token), nil
 }
 
 // Credential is a credential plugin of kubectl. It prints the access key of a sign-in with --refresh, and renews it in time.
@@ -221,19 +221,19 @@ func (c *Credential) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	kept, err := s.present(ctx)
+	credentials, err := s.currentKey(ctx)
 	if errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("you are not signed in at %s; sign in with platform login --refresh %s", c.Host, c.Host)
 	}
 	if err != nil {
 		return err
 	}
-	until := kept.Expires
-	if s.young(kept) && !until.IsZero() {
+	until := credentials.Expires
+	if s.isFresh(credentials) && !until.IsZero() {
 		// kubectl then asks again, and gets a new key.
 		until = until.Add(-refreshBefore)
 	}
-	return printCredential(os.Stdout, kept.Key, until)
+	return printCredential(os.Stdout, credentials.Key, until)
 }
 
 // execPlugin returns the entry of a kubeconfig for Credential.

@@ -56,7 +56,7 @@ func newRefresher(t *testing.T) *refresher {
 // kept keeps the first key for that long.
 func (r *refresher) kept(life time.Duration) {
 	r.t.Helper()
-	if err := (granted{Key: "key-0", Expires: r.now().Add(life), Refresh: "refresh-0"}).keep(r.folder); err != nil {
+	if err := (loginGrant{Key: "key-0", Expires: r.now().Add(life), Refresh: "refresh-0"}).keep(r.folder); err != nil {
 		r.t.Fatal(err)
 	}
 }
@@ -64,7 +64,7 @@ func (r *refresher) kept(life time.Duration) {
 // wants fails the test unless the key is that one, in both files.
 func (r *refresher) wants(about, key string) {
 	r.t.Helper()
-	got, err := r.present(r.t.Context())
+	got, err := r.currentKey(r.t.Context())
 	if err != nil || got.Key != key {
 		r.t.Errorf("%s: %q, %v", about, got.Key, err)
 	}
@@ -99,7 +99,7 @@ func TestRenewedOnce(t *testing.T) {
 	var group sync.WaitGroup
 	for range 8 {
 		group.Go(func() {
-			if got, err := r.present(t.Context()); err != nil || got.Key != "key-1" {
+			if got, err := r.currentKey(t.Context()); err != nil || got.Key != "key-1" {
 				t.Errorf("%q, %v", got.Key, err)
 			}
 		})
@@ -127,12 +127,12 @@ func TestNotRenewed(t *testing.T) {
 		t.Errorf("it warns %q", r.warned.String())
 	}
 	r.clock.Add(60)
-	if _, err := r.present(t.Context()); err == nil || !strings.Contains(err.Error(), "renewing the access key") {
+	if _, err := r.currentKey(t.Context()); err == nil || !strings.Contains(err.Error(), "renewing the access key") {
 		t.Errorf("after the end: %v", err)
 	}
 	r.answer = refused
 	r.kept(time.Minute)
-	if _, err := r.present(t.Context()); err == nil || err.Error() != "the sign-in has ended; sign in again with platform login --refresh platform.example" {
+	if _, err := r.currentKey(t.Context()); err == nil || err.Error() != "the sign-in has ended; sign in again with platform login --refresh platform.example" {
 		t.Errorf("refused: %v", err)
 	}
 	r.answer = nil
@@ -144,7 +144,7 @@ func TestNotRenewed(t *testing.T) {
 func TestNothingToRenew(t *testing.T) {
 	t.Parallel()
 	r := newRefresher(t)
-	if err := (granted{Key: "long"}).keep(r.folder); err != nil {
+	if err := (loginGrant{Key: "long"}).keep(r.folder); err != nil {
 		t.Fatal(err)
 	}
 	r.clock.Add(1 << 30)
@@ -153,12 +153,12 @@ func TestNothingToRenew(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(r.folder, loginRefresh), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := r.present(t.Context()); err == nil || !strings.Contains(err.Error(), "sign in again") {
+		if _, err := r.currentKey(t.Context()); err == nil || !strings.Contains(err.Error(), "sign in again") {
 			t.Errorf("%q: %v", text, err)
 		}
 	}
 	r.folder = t.TempDir()
-	if _, err := r.present(t.Context()); !errors.Is(err, os.ErrNotExist) {
+	if _, err := r.currentKey(t.Context()); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("nobody is signed in: %v", err)
 	}
 	if n := r.asked.Load(); n != 0 {
@@ -179,7 +179,7 @@ func TestHostRenews(t *testing.T) {
 		t.Errorf("nobody is signed in: %v", err)
 	}
 	for life, want := range map[time.Duration]string{time.Hour: "key-0", time.Minute: "key-1"} {
-		if err := (granted{Key: "key-0", Expires: time.Now().Add(life), Refresh: "refresh-0"}).keep(folder); err != nil {
+		if err := (loginGrant{Key: "key-0", Expires: time.Now().Add(life), Refresh: "refresh-0"}).keep(folder); err != nil {
 			t.Fatal(err)
 		}
 		if at, err := reach(t.Context(), r.server, ""); err != nil || at.key != want || at.base != r.server {

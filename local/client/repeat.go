@@ -30,10 +30,10 @@ func mayRepeat(ctx context.Context) context.Context {
 
 type repeatable struct{}
 
-// repeating returns a client that repeats each request that had no effect, because no server listened or the server
+// newRepeatingClient returns a client that repeats each request that had no effect, because no server listened or the server
 // said when to come back. It also repeats each idempotent request whose response was lost. Also reports whether a
 // request with another outcome is repeated; nil: none is. Source: RFC 9110, 9.2.2 and 10.2.3.
-func repeating(client *http.Client, also func(*http.Response, error) bool) *http.Client {
+func newRepeatingClient(client *http.Client, also func(*http.Response, error) bool) *http.Client {
 	inner := retryablehttp.NewClient()
 	inner.HTTPClient, inner.Logger, inner.ErrorHandler = client, nil, retryablehttp.PassthroughErrorHandler
 	inner.RetryMax, inner.RetryWaitMin, inner.RetryWaitMax = repeats, 250*time.Millisecond, 2*time.Second

@@ -42,13 +42,13 @@ func TestRepeating(t *testing.T) {
 	} {
 		t.Run(about, func(t *testing.T) {
 			t.Parallel()
-			asked := 0
+			requests := 0
 			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				if body, err := io.ReadAll(r.Body); err != nil || string(body) != "body" {
-					t.Errorf("request %d has the body %q, %v", asked+1, body, err)
+					t.Errorf("request %d has the body %q, %v", requests+1, body, err)
 				}
-				next := row.replies[min(asked, len(row.replies)-1)]
-				asked++
+				next := row.replies[min(requests, len(row.replies)-1)]
+				requests++
 				w.Header().Set("Location", "/elsewhere")
 				if next.retryAfter != "" {
 					w.Header().Set("Retry-After", next.retryAfter)
@@ -56,14 +56,14 @@ func TestRepeating(t *testing.T) {
 				w.WriteHeader(next.status)
 			}))
 			defer server.Close()
-			client := repeating(&http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}, row.also)
+			client := newRepeatingClient(&http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}, row.also)
 			answer, err := client.Post(server.URL, "text/plain", strings.NewReader("body"))
 			if err != nil {
 				t.Fatal(err)
 			}
 			_ = answer.Body.Close()
-			if answer.StatusCode != row.want || asked != row.asked {
-				t.Errorf("%d after %d requests, want %d after %d", answer.StatusCode, asked, row.want, row.asked)
+			if answer.StatusCode != row.want || requests != row.asked {
+				t.Errorf("%d after %d requests, want %d after %d", answer.StatusCode, requests, row.want, row.asked)
 			}
 		})
 	}
@@ -91,9 +91,9 @@ func TestRepeatingConnections(t *testing.T) {
 	} {
 		t.Run(about, func(t *testing.T) {
 			t.Parallel()
-			asked := 0
-			client := repeating(&http.Client{Transport: roundTrip(func(*http.Request) (*http.Response, error) {
-				if asked++; asked < 3 {
+			requests := 0
+			client := newRepeatingClient(&http.Client{Transport: roundTrip(func(*http.Request) (*http.Response, error) {
+				if requests++; requests < 3 {
 					return nil, row.err
 				}
 				return &http.Response{StatusCode: http.StatusOK, Body: http.NoBody}, nil
@@ -106,8 +106,8 @@ func TestRepeatingConnections(t *testing.T) {
 			if err == nil {
 				_ = answer.Body.Close()
 			}
-			if asked != row.asked || (err == nil) != (row.asked == 3) || row.asked == 1 && !errors.Is(err, row.err) {
-				t.Errorf("%d requests, %v", asked, err)
+			if requests != row.asked || (err == nil) != (row.asked == 3) || row.asked == 1 && !errors.Is(err, row.err) {
+				t.Errorf("%d requests, %v", requests, err)
 			}
 		})
 	}

@@ -50,12 +50,12 @@ func (c *Revoke) Run(ctx context.Context) error {
 	if warnings == nil {
 		warnings = os.Stderr
 	}
-	at, err := c.platform()
+	platform, err := c.platform()
 	if err != nil {
 		return err
 	}
 	var texts []string
-	var found forms
+	var counts forms
 	lines := bufio.NewScanner(input)
 	for number := 1; lines.Scan(); number++ {
 		text := secret.String(bytes.TrimSpace(lines.Bytes()))
@@ -63,7 +63,7 @@ func (c *Revoke) Run(ctx context.Context) error {
 			continue
 		}
 		texts = append(texts, text.Reveal())
-		if damage := found.add(text); damage != nil {
+		if damage := counts.add(text); damage != nil {
 			output.Warn(warnings, "line %d begins like an access key and is none: %v", number, damage)
 		}
 	}
@@ -73,10 +73,10 @@ func (c *Revoke) Run(ctx context.Context) error {
 	if len(texts) == 0 {
 		return errors.New("the standard input has no text: write the texts of the credentials to it, one a line")
 	}
-	if err := at.revoke(ctx, texts); err != nil {
+	if err := platform.revoke(ctx, texts); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(out, "%s got %s. Those that it knew are refused from now on; it does not say which these are.\n", shortAddress(at.server), found)
+	_, err = fmt.Fprintf(out, "%s got %s. Those that it knew are refused from now on; it does not say which these are.\n", shortAddress(platform.server), counts)
 	return err
 }
 
@@ -93,7 +93,7 @@ func (c *Revoke) platform() (*signedIn, error) {
 	if err != nil {
 		return nil, fmt.Errorf("name a HOST, or use a kubeconfig: %w", err)
 	}
-	at, err := reachBy(rest.AnonymousClientConfig(config))
+	at, err := clientFor(rest.AnonymousClientConfig(config))
 	if err != nil {
 		return nil, fmt.Errorf("the current context of the kubeconfig: %w", err)
 	}

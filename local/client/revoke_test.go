@@ -45,16 +45,16 @@ func TestRevoke(t *testing.T) {
 	for i := range limits.Revocations - 2 {
 		want = append(want, "something else "+strconv.Itoa(i))
 	}
-	said, warned, err := revoke("\n " + strings.Join(want, "\r\n") + "\n\n")
+	output, warned, err := revoke("\n " + strings.Join(want, "\r\n") + "\n\n")
 	if err != nil || requests != 2 || !slices.Equal(got, want) {
 		t.Errorf("%d requests have %q, %v", requests, got, err)
 	}
-	if !strings.Contains(said, " got 1 access key, 1 token and 9 other texts.") || !strings.Contains(warned, "line 4 begins like an access key and is none") ||
-		strings.Contains(said+warned, damaged) {
-		t.Errorf("it says %q and warns %q", said, warned)
+	if !strings.Contains(output, " got 1 access key, 1 token and 9 other texts.") || !strings.Contains(warned, "line 4 begins like an access key and is none") ||
+		strings.Contains(output+warned, damaged) {
+		t.Errorf("it says %q and warns %q", output, warned)
 	}
-	if said, warned, err := revoke(token); err != nil || warned != "" || !strings.Contains(said, " got 0 access keys and 1 token.") {
-		t.Errorf("it says %q and warns %q, %v", said, warned, err)
+	if output, warned, err := revoke(token); err != nil || warned != "" || !strings.Contains(output, " got 0 access keys and 1 token.") {
+		t.Errorf("it says %q and warns %q, %v", output, warned, err)
 	}
 	if _, _, err := revoke("\n \n"); err == nil || requests != 3 {
 		t.Errorf("without a text: %v", err)

@@ -99,18 +99,18 @@ const (
 	execInfo = "KUBERNETES_EXEC_INFO"
 )
 
-// keptToken is a cached token, as it is stored.
-type keptToken struct {
+// cachedToken is a cached token, as it is stored.
+type cachedToken struct {
 	Token   string    `json:"token"`
 	Issued  time.Time `json:"issued"`
 	Expires time.Time `json:"expires"`
 }
 
-// good reports whether a token can be given out: it has not expired. young reports whether it need not be renewed: more
+// isValid reports whether a token can be given out: it has not expired. isFresh reports whether it need not be renewed: more
 // than a fifth of its lifetime is left.
-func (k keptToken) good(now time.Time) bool { return k.Token != "" && now.Before(k.Expires) }
-func (k keptToken) young(now time.Time) bool {
-	return k.good(now) && !now.Before(k.Issued) && k.Expires.Sub(now) > k.Expires.Sub(k.Issued)/5
+func (k cachedToken) isValid(now time.Time) bool { return k.Token != "" && now.Before(k.Expires) }
+func (k cachedToken) isFresh(now time.Time) bool {
+	return k.isValid(now) && !now.Before(k.Issued) && k.Expires.Sub(now) > k.Expires.Sub(k.Issued)/5
 }
 
 // refusedError means that the platform refuses a token.
@@ -136,25 +136,25 @@ func (c *Token) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	kept := readKept(file)
-	if !kept.young(c.now()) {
+	cached := readKept(file)
+	if !cached.isFresh(c.now()) {
 		fresh, err := c.ask(ctx, client, endpoint, bearer)
 		switch refused := (*refusedError)(nil); {
 		case err == nil:
-			kept = fresh
-			if err := writeKept(file, kept); err != nil {
+			cached = fresh
+			if err := writeKept(file, cached); err != nil {
 				output.Warn(c.warn, "caching the token: %v", err)
 			}
 		case errors.As(err, &refused):
 			_ = os.Remove(file)
 			return err
-		case kept.good(c.now()):
-			output.Warn(c.warn, "using a cached token that expires at %s: %v", kept.Expires.Format(time.RFC3339), err)
+		case cached.isValid(c.now()):
+			output.Warn(c.warn, "using a cached token that expires at %s: %v", cached.Expires.Format(time.RFC3339), err)
 		default:
 			return err
 		}
 	}
-	return printCredential(c.output, kept.Token, kept.Expires)
+	return printCredential(c.output, cached.Token, cached.Expires)
 }
 
 // printCredential prints the credential for kubectl. Until is when kubectl asks again; the zero time means never.
@@ -207,7 +207,7 @@ func (c *Token) prepare(ctx context.Context) (endpoint string, bearer secret.Str
 		if err != nil {
 			return "", "", nil, err
 		}
-		bearer, err = (&job{server: server, audience: c.Audience, rule: c.Rule, file: c.TokenFile, client: client, now: c.now}).kept(ctx, folder)
+		bearer, err = (&job{server: server, audience: c.Audience, rule: c.Rule, file: c.TokenFile, client: client, now: c.now}).cachedKey(ctx, folder)
 		return endpoint, bearer, client, err
 	}
 	if c.KeyFile != "" {
@@ -222,7 +222,7 @@ func (c *Token) prepare(ctx context.Context) (endpoint string, bearer secret.Str
 			return "", "", nil, err
 		}
 		s.now, s.warn = c.now, c.warn
-		kept, err := s.present(ctx)
+		kept, err := s.currentKey(ctx)
 		if err != nil && !errors.Is(err, os.ErrNotExist) {
 			return "", "", nil, fmt.Errorf("the access key of platform login: %w", err)
 		}
@@ -248,16 +248,16 @@ func connect(authority string) (*http.Client, error) {
 			return nil, errors.New("--certificate-authority: the file has no certificate in PEM")
 		}
 	}
-	return repeating(&http.Client{
+	return newRepeatingClient(&http.Client{
 		Timeout:       tokenTimeout,
 		Transport:     &http.Transport{Proxy: http.ProxyFromEnvironment, TLSClientConfig: settings, ForceAttemptHTTP2: true},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}, nil), nil
 }
 
-// safe reports whether an address may be the address of a platform: with TLS, or on this machine, and without a query
+// isPlatformURL reports whether an address may be the address of a platform: with TLS, or on this machine, and without a query
 // or fragment.
-func safe(address *url.URL) bool {
+func isPlatformURL(address *url.URL) bool {
 	return address.Host != "" && address.RawQuery == "" && address.User == nil &&
 		(address.Scheme == "https" || address.Scheme == "http" && onThisMachine(address.Hostname()))
 }
@@ -300,22 +300,22 @@ func (c *Token) cacheFile(endpoint string, bearer secret.String) (string, error)
 
 // readKept returns the token in a file. It returns no token if the file is missing or unreadable, or if other users can
 // read or write it.
-func readKept(file string) keptToken {
+func readKept(file string) cachedToken {
 	info, err := os.Lstat(file)
 	if err != nil || !info.Mode().IsRegular() || info.Mode().Perm()&0o077 != 0 {
-		return keptToken{}
+		return cachedToken{}
 	}
 	text, err := os.ReadFile(file)
-	var kept keptToken
+	var kept cachedToken
 	if err != nil || json.Unmarshal(text, &kept) != nil {
-		return keptToken{}
+		return cachedToken{}
 	}
 	return kept
 }
 
 // writeKept replaces a file with a token as a whole. Several plugins may do so at once: each writes a temporary file of
 // its own.
-func writeKept(file string, kept keptToken) error {
+func writeKept(file string, kept cachedToken) error {
 	text, err := json.Marshal(kept)
 	if err != nil {
 		return err
@@ -335,7 +335,7 @@ func writeKept(file string, kept keptToken) error {
 }
 
 // ask requests a token from the platform. A refusedError is final.
-func (c *Token) ask(ctx context.Context, client *http.Client, endpoint string, bearer secret.String) (keptToken, error) {
+func (c *Token) ask(ctx context.Context, client *http.Client, endpoint string, bearer secret.String) (cachedToken, error) {
 	object := model.DirectClusterEndpointToken{
 		TypeMeta: metav1.TypeMeta{APIVersion: model.SchemeGroupVersion.String(), Kind: "DirectClusterEndpointToken"},
 		Spec:     model.DirectClusterEndpointTokenSpec{TTLSeconds: int64(c.TTL / time.Second)},
@@ -348,34 +348,34 @@ func (c *Token) ask(ctx context.Context, client *http.Client, endpoint string, b
 	}
 	body, err := json.Marshal(object)
 	if err != nil {
-		return keptToken{}, err
+		return cachedToken{}, err
 	}
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, endpoint, bytes.NewReader(body))
 	if err != nil {
-		return keptToken{}, err
+		return cachedToken{}, err
 	}
 	request.Header.Set("Authorization", "Bearer "+bearer.Reveal())
 	request.Header.Set("Content-Type", "application/json")
 	request.Header.Set("User-Agent", "platform-token/"+c.Version)
-	asked := c.now()
+	start := c.now()
 	response, err := client.Do(request)
 	if err != nil {
-		return keptToken{}, fmt.Errorf("requesting a token: %w", err)
+		return cachedToken{}, fmt.Errorf("requesting a token: %w", err)
 	}
 	defer func() { _ = response.Body.Close() }()
 	text, refusal, err := readAnswer(response)
 	if err != nil {
-		return keptToken{}, fmt.Errorf("requesting a token: %w", err)
+		return cachedToken{}, fmt.Errorf("requesting a token: %w", err)
 	}
 	if refusal != "" {
 		if code := response.StatusCode; code < http.StatusInternalServerError && code != http.StatusTooManyRequests {
-			return keptToken{}, &refusedError{"no token: " + refusal}
+			return cachedToken{}, &refusedError{"no token: " + refusal}
 		}
-		return keptToken{}, fmt.Errorf("requesting a token: %s", refusal)
+		return cachedToken{}, fmt.Errorf("requesting a token: %s", refusal)
 	}
 	var answer model.DirectClusterEndpointToken
 	if err := json.Unmarshal(text, &answer); err != nil || answer.Status.Token == "" || answer.Status.ExpirationTimestamp == nil {
-		return keptToken{}, errors.New("requesting a token: the answer has no token")
+		return cachedToken{}, errors.New("requesting a token: the answer has no token")
 	}
-	return keptToken{Token: answer.Status.Token, Issued: asked, Expires: answer.Status.ExpirationTimestamp.Time}, nil
+	return cachedToken{Token: answer.Status.Token, Issued: start, Expires: answer.Status.ExpirationTimestamp.Time}, nil
 }

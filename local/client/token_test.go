@@ -253,13 +253,13 @@ func TestTokenOfTheDocument(t *testing.T) {
 		t.Fatal(err)
 	}
 	exec := config.AuthInfos["ana"].Exec
-	given := strings.NewReplacer(
+	replacer := strings.NewReplacer(
 		"https://platform.example/kubernetes/management", p.server.URL+frame.BasePath,
 		"/srv/ana/platform/ca.crt", filepath.Join(p.folder, "ca"), "/srv/ana/platform/key", filepath.Join(p.folder, "key"),
 	)
 	arguments := []string{"--cache=" + filepath.Join(p.folder, "cache")}
 	for _, argument := range exec.Args[1:] {
-		arguments = append(arguments, given.Replace(argument))
+		arguments = append(arguments, replacer.Replace(argument))
 	}
 	c := p.command()
 	var all struct {
@@ -386,14 +386,14 @@ func TestTokenOfALogin(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	whole, _, err := p.run(command())
+	unscoped, _, err := p.run(command())
 	if err != nil {
 		t.Fatal(err)
 	}
 	narrow := command()
 	narrow.Virtual = virtualNames{{Project: "shop", VirtualCluster: "dev"}}
 	printed, _, err := p.run(narrow)
-	if err != nil || printed.Status.Token == whole.Status.Token {
+	if err != nil || printed.Status.Token == unscoped.Status.Token {
 		t.Fatalf("the token of a virtual cluster: %v", err)
 	}
 	from := issuer.Open(p.Env)

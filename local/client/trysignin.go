@@ -21,11 +21,11 @@ const trialEvery = 2 * time.Second
 // show with the address at which a person signs in, and waits for them until the trial expires. The trial creates no
 // session. Errors: the reason why the platform begins no trial, or has no report. Source: ADR-0031.
 func TrySignIn(ctx context.Context, host, authority, connector string, show func(address string)) (*model.SignInTrialReport, error) {
-	at, err := reach(ctx, host, authority)
+	platform, err := reach(ctx, host, authority)
 	if err != nil {
 		return nil, err
 	}
-	begun, err := at.trial(ctx, model.SignInTrialSpec{Connector: connector})
+	begun, err := platform.trial(ctx, model.SignInTrialSpec{Connector: connector})
 	if err == nil && (begun.Address == "" || begun.Trial == "") {
 		err = errors.New("the answer has no trial")
 	}
@@ -34,7 +34,7 @@ func TrySignIn(ctx context.Context, host, authority, connector string, show func
 	}
 	show(begun.Address)
 	for {
-		found, err := at.trial(ctx, model.SignInTrialSpec{Trial: begun.Trial})
+		found, err := platform.trial(ctx, model.SignInTrialSpec{Trial: begun.Trial})
 		switch {
 		case err != nil:
 			return nil, fmt.Errorf("waiting for somebody to sign in: %w", err)
@@ -50,7 +50,7 @@ func TrySignIn(ctx context.Context, host, authority, connector string, show func
 }
 
 // trial begins a trial, or requests its result. A second request for a trial begins another one, which expires.
-func (r *reached) trial(ctx context.Context, spec model.SignInTrialSpec) (model.SignInTrialStatus, error) {
+func (r *platformClient) trial(ctx context.Context, spec model.SignInTrialSpec) (model.SignInTrialStatus, error) {
 	var answer model.SignInTrial
 	body, err := json.Marshal(model.SignInTrial{
 		TypeMeta: metav1.TypeMeta{APIVersion: model.SchemeGroupVersion.String(), Kind: "SignInTrial"}, Spec: spec,

@@ -32,11 +32,11 @@ type WhoAmI struct {
 }
 
 func (c *WhoAmI) Run(ctx context.Context) error {
-	at, err := reach(ctx, c.Host, c.Authority)
+	platform, err := reach(ctx, c.Host, c.Authority)
 	if err != nil {
 		return err
 	}
-	response, err := at.send(mayRepeat(ctx), http.MethodPost, selves, strings.NewReader("{}"), nil)
+	response, err := platform.send(mayRepeat(ctx), http.MethodPost, selves, strings.NewReader("{}"), nil)
 	if err != nil {
 		return err
 	}
@@ -46,13 +46,13 @@ func (c *WhoAmI) Run(ctx context.Context) error {
 	case err != nil:
 		return fmt.Errorf("asking the platform: %w", err)
 	case response.StatusCode == http.StatusNotFound:
-		return fmt.Errorf("%s is not a platform", at.base)
+		return fmt.Errorf("%s is not a platform", platform.base)
 	case refusal != "":
 		return fmt.Errorf("the platform refuses the credential: %s", refusal)
 	}
 	var self model.Self
 	if err := json.Unmarshal(text, &self); err != nil || self.Status.UID == "" {
-		return fmt.Errorf("%s gave no answer of a platform", at.base)
+		return fmt.Errorf("%s gave no answer of a platform", platform.base)
 	}
 	out := c.Out
 	if out == nil {
@@ -73,8 +73,8 @@ func currentContext() (*rest.Config, error) {
 	return config, err
 }
 
-// reached is the platform that a command uses.
-type reached struct {
+// platformClient is the platform that a command uses.
+type platformClient struct {
 	base   string
 	client *http.Client
 	// key is the access key. Empty: the client sends its own credential.
@@ -83,13 +83,13 @@ type reached struct {
 
 // reach returns the platform of a sign-in at a host. Without a host it returns the platform of the current context of
 // the kubeconfig, with its credential. It first renews a key that expires soon, if the sign-in has a refresh token.
-func reach(ctx context.Context, host, authority string) (*reached, error) {
+func reach(ctx context.Context, host, authority string) (*platformClient, error) {
 	if host == "" {
 		config, err := currentContext()
 		if err != nil {
 			return nil, fmt.Errorf("name a HOST, or use a kubeconfig: %w", err)
 		}
-		at, err := reachBy(config)
+		at, err := clientFor(config)
 		if err != nil {
 			return nil, fmt.Errorf("the current context of the kubeconfig: %w", err)
 		}
@@ -99,25 +99,25 @@ func reach(ctx context.Context, host, authority string) (*reached, error) {
 	if err != nil {
 		return nil, err
 	}
-	kept, err := s.present(ctx)
+	kept, err := s.currentKey(ctx)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, fmt.Errorf("you are not signed in at %s; use platform login %s", host, host)
 	}
-	return &reached{base: s.server, client: s.client, key: kept.Key}, err
+	return &platformClient{base: s.server, client: s.client, key: kept.Key}, err
 }
 
-// reachBy returns the platform that a kubeconfig reaches.
-func reachBy(config *rest.Config) (*reached, error) {
+// clientFor returns the platform that a kubeconfig reaches.
+func clientFor(config *rest.Config) (*platformClient, error) {
 	client, err := rest.HTTPClientFor(config)
 	if err != nil {
 		return nil, err
 	}
-	return &reached{base: strings.TrimSuffix(config.Host, "/"), client: repeating(client, nil)}, nil
+	return &platformClient{base: strings.TrimSuffix(config.Host, "/"), client: newRepeatingClient(client, nil)}, nil
 }
 
 // send sends a request to a path below the base address. The body is JSON, unless the header names another type; nil
 // means no body. It prints the warnings of the response.
-func (r *reached) send(ctx context.Context, method, path string, body io.Reader, header http.Header) (*http.Response, error) {
+func (r *platformClient) send(ctx context.Context, method, path string, body io.Reader, header http.Header) (*http.Response, error) {
 	request, err := http.NewRequestWithContext(ctx, method, r.base+path, body)
 	if err != nil {
 		return nil, err

@@ -113,19 +113,19 @@ func complete(app *kong.Node, line []string) ([]word, bool) {
 	case !onlyArguments && strings.HasPrefix(last, "-"):
 		return flagsOf(node, last), false
 	}
-	var found []word
+	var words []word
 	if !onlyArguments && arguments == 0 {
 		for _, child := range node.Children {
 			if !child.Hidden && strings.HasPrefix(child.Name, last) {
-				found = append(found, word{child.Name, oneLine(child.Help)})
+				words = append(words, word{child.Name, oneLine(child.Help)})
 			}
 		}
 	}
 	if len(node.Positional) == 0 {
-		return found, false
+		return words, false
 	}
 	values, files := valuesOf(node.Positional[min(arguments, len(node.Positional)-1)], "", last)
-	return append(found, values...), files
+	return append(words, values...), files
 }
 
 func childOf(node *kong.Node, name string) *kong.Node {
@@ -137,10 +137,10 @@ func childOf(node *kong.Node, name string) *kong.Node {
 	return nil
 }
 
-// known returns the flags that can follow a command: its own flags, and the flags of the commands above it. The flags
+// availableFlags returns the flags that can follow a command: its own flags, and the flags of the commands above it. The flags
 // of the default command do not need the name of the command.
-func known(node *kong.Node) []*kong.Flag {
-	var found []*kong.Flag
+func availableFlags(node *kong.Node) []*kong.Flag {
+	var flags []*kong.Flag
 	groups := node.AllFlags(true)
 	if node.DefaultCmd != nil {
 		groups = append(groups, node.DefaultCmd.Flags)
@@ -148,16 +148,16 @@ func known(node *kong.Node) []*kong.Flag {
 	for _, group := range groups {
 		for _, flag := range group {
 			if !flag.Hidden {
-				found = append(found, flag)
+				flags = append(flags, flag)
 			}
 		}
 	}
-	return found
+	return flags
 }
 
 // flagOf returns the flag that a word names, or nil.
 func flagOf(node *kong.Node, text string) *kong.Flag {
-	for _, flag := range known(node) {
+	for _, flag := range availableFlags(node) {
 		if text == "--"+flag.Name || flag.Short != 0 && text == "-"+string(flag.Short) {
 			return flag
 		}
@@ -166,25 +166,25 @@ func flagOf(node *kong.Node, text string) *kong.Flag {
 }
 
 func flagsOf(node *kong.Node, begun string) []word {
-	var found []word
-	for _, flag := range known(node) {
+	var words []word
+	for _, flag := range availableFlags(node) {
 		if text := "--" + flag.Name; strings.HasPrefix(text, begun) {
-			found = append(found, word{text, oneLine(flag.Help)})
+			words = append(words, word{text, oneLine(flag.Help)})
 		}
 	}
-	return found
+	return words
 }
 
 // valuesOf returns the values of a flag or an argument that has a list of them. Without a list, the value may be the
 // name of a file.
 func valuesOf(value *kong.Value, before, begun string) ([]word, bool) {
-	var found []word
+	var words []word
 	for _, text := range value.EnumSlice() {
 		if text != "" && strings.HasPrefix(text, begun) {
-			found = append(found, word{before + text, ""})
+			words = append(words, word{before + text, ""})
 		}
 	}
-	return found, value.Enum == ""
+	return words, value.Enum == ""
 }
 
 // oneLine returns the first sentence of a help text.

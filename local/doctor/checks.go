@@ -206,23 +206,23 @@ func (e *examination) recording(ctx context.Context) {
 	}
 	problems := audit.Checker(e.Openers(e.client))(ctx, nil, &next, field.NewPath("audit"))
 	for _, problem := range problems {
-		e.find(check, e.fromHere(), e.tryThere("mend it, or name another one: events wait in the memory of processes and are lost with them"), "%s: %s", problem.Field, problem.Detail)
+		e.find(check, e.unreachableLevel(), e.adviceFromHere("mend it, or name another one: events wait in the memory of processes and are lost with them"), "%s: %s", problem.Field, problem.Detail)
 	}
 	if len(problems) == 0 {
 		e.find(check, Good, "", "events are recorded, and the sinks that can be tried from here work")
 	}
 }
 
-// fromHere returns the level of a failure to reach a system from here.
-func (e *examination) fromHere() Level {
+// unreachableLevel returns the level of a failure to reach a system from here.
+func (e *examination) unreachableLevel() Level {
 	if e.Here {
 		return Critical
 	}
 	return Warning
 }
 
-// tryThere adds to the advice that this machine may be the wrong place to try it.
-func (e *examination) tryThere(do string) string {
+// adviceFromHere adds to the advice that this machine may be the wrong place to try it.
+func (e *examination) adviceFromHere(do string) string {
 	if e.Here {
 		return do
 	}
@@ -234,7 +234,7 @@ func (e *examination) providers(ctx context.Context) {
 	const check = "sign-in"
 	tried, problems, warnings := e.source.CheckReachable(ctx)
 	for _, problem := range problems {
-		e.find(check, e.fromHere(), e.tryThere("mend the address, the certificates or the network: nobody can sign in there"), "%s: %s", problem.Field, problem.Detail)
+		e.find(check, e.unreachableLevel(), e.adviceFromHere("mend the address, the certificates or the network: nobody can sign in there"), "%s: %s", problem.Field, problem.Detail)
 	}
 	for _, warning := range warnings {
 		e.find(check, Warning, "mend the field: not everybody who is meant can sign in there, or others can", "%s", warning)
@@ -253,7 +253,7 @@ const muchOfQuota = 80
 
 // contents examines quotas and the formats of records.
 func (e *examination) contents(ctx context.Context) {
-	found, err := e.client.Contents(ctx, e.Most)
+	contents, err := e.client.Contents(ctx, e.Most)
 	if err != nil {
 		level := Critical
 		if !errors.Is(err, store.ErrUnavailable) {
@@ -262,12 +262,12 @@ func (e *examination) contents(ctx context.Context) {
 		e.find("records", level, "", "the records cannot be looked at: %v", err)
 		return
 	}
-	e.quotas(found)
-	e.sealed(found)
+	e.quotas(contents)
+	e.encryptionKeys(contents)
 	var objects int64
 	looked := 0
 	good := true
-	for _, resource := range found {
+	for _, resource := range contents {
 		objects, looked = objects+resource.Objects, looked+resource.Looked
 		if resource.Layout != redisstore.Layout {
 			good = false
@@ -287,8 +287,8 @@ func (e *examination) contents(ctx context.Context) {
 	}
 }
 
-// sealed examines which keys seal the secrets in the records.
-func (e *examination) sealed(found []redisstore.Contents) {
+// encryptionKeys examines which keys seal the secrets in the records.
+func (e *examination) encryptionKeys(found []redisstore.Contents) {
 	const check = "sealed"
 	all, good := 0, true
 	for _, resource := range found {
@@ -320,7 +320,7 @@ func (e *examination) quotas(found []redisstore.Contents) {
 	owners, good := 0, true
 	quota := e.Settings.Quota
 	for _, resource := range found {
-		var near, over []string
+		var nearly, over []string
 		owners += len(resource.Owners)
 		for _, one := range resource.Owners {
 			used := max(share(one.Objects, int64(quota.Objects)), share(one.Bytes, quota.Bytes))
@@ -329,18 +329,18 @@ func (e *examination) quotas(found []redisstore.Contents) {
 			case used >= 100:
 				over = append(over, text)
 			case used >= muchOfQuota:
-				near = append(near, text)
+				nearly = append(nearly, text)
 			}
 		}
-		slices.Sort(near)
+		slices.Sort(nearly)
 		slices.Sort(over)
 		if len(over) > 0 {
 			e.find(check, Critical, "let them delete what they do not need, or raise "+settings.QuotaObjects+" or "+settings.QuotaBytes, "writes of %s are refused with 429 for %s", resource.Resource, list(over))
 		}
-		if len(near) > 0 {
-			e.find(check, Warning, "ask them why, before their writes are refused", "%s of %s above %d %% of a quota", list(near), resource.Resource, muchOfQuota)
+		if len(nearly) > 0 {
+			e.find(check, Warning, "ask them why, before their writes are refused", "%s of %s above %d %% of a quota", list(nearly), resource.Resource, muchOfQuota)
 		}
-		good = good && len(near)+len(over) == 0
+		good = good && len(nearly)+len(over) == 0
 	}
 	if good {
 		e.find(check, Good, "", "%d owners were looked at, and all are below %d %% of their quotas", owners, muchOfQuota)

@@ -166,7 +166,7 @@ func (e *examination) node(n redisstore.Node) {
 		e.find("state", Critical, "give the address of the primary, or use redis-sentinel:// or redis-cluster://", "%s is a replica: it refuses every write", name)
 	case n.Cluster != "" && n.Cluster != "ok":
 		e.find("state", Critical, "ask it with CLUSTER NODES which primary is away, and start it or promote a replica", "%s is in a cluster with the state %s", name, n.Cluster)
-	case n.Product == "redis" && first(n.Version, &major) && major < oldest:
+	case n.Product == "redis" && parseMajor(n.Version, &major) && major < oldest:
 		e.find("state", Warning, "upgrade it", "%s is older than the versions that this program is tested with, %d and later", name, oldest)
 	case n.Took > slow:
 		e.find("state", Warning, "bring functions and Redis into one region, or find what keeps it busy (SLOWLOG, INFO commandstats)", "%s answers in %s", name, brief(n.Took))
@@ -179,7 +179,7 @@ func (e *examination) node(n redisstore.Node) {
 	e.clock(n)
 }
 
-func first(version string, major *int) bool {
+func parseMajor(version string, major *int) bool {
 	n, _ := fmt.Sscanf(version, "%d", major)
 	return n == 1
 }

@@ -386,13 +386,13 @@ func TestWrongURL(t *testing.T) {
 func TestNotes(t *testing.T) {
 	t.Parallel()
 	notes := redistest.Open(t, redistest.Embedded(t)).Resource(runs.Resource)
-	at := time.Date(2027, time.March, 4, 5, 6, 7, 0, time.UTC)
+	instant := time.Date(2027, time.March, 4, 5, 6, 7, 0, time.UTC)
 	for i, step := range []struct {
 		outcome  string
 		failures int
 		lastDone time.Time
-	}{{runs.Failed, 1, time.Time{}}, {runs.Failed, 2, time.Time{}}, {runs.Done, 0, at.Add(2 * time.Minute)}, {runs.Failed, 1, at.Add(2 * time.Minute)}} {
-		started := at.Add(time.Duration(i) * time.Minute)
+	}{{runs.Failed, 1, time.Time{}}, {runs.Failed, 2, time.Time{}}, {runs.Done, 0, instant.Add(2 * time.Minute)}, {runs.Failed, 1, instant.Add(2 * time.Minute)}} {
+		started := instant.Add(time.Duration(i) * time.Minute)
 		if err := runs.Note(t.Context(), notes, "a", runs.Run{Started: started, Outcome: step.outcome}, started); err != nil {
 			t.Fatal(err)
 		}

@@ -46,7 +46,7 @@ func SignIn(ctx context.Context, d Deployment, id string, show func(address stri
 		case err != nil:
 			return Report{}, fmt.Errorf("waiting for somebody to sign in: %w", err)
 		case found != nil:
-			return Tried(d, found), nil
+			return TrialReport(d, found), nil
 		}
 		select {
 		case <-ctx.Done():
@@ -56,17 +56,17 @@ func SignIn(ctx context.Context, d Deployment, id string, show func(address stri
 	}
 }
 
-// Tried returns the report on a trial, which ran here or at a platform. It uses Version and Now of the deployment.
-func Tried(d Deployment, found *model.SignInTrialReport) Report {
+// TrialReport returns the report on a trial, which ran here or at a platform. It uses Version and Now of the deployment.
+func TrialReport(d Deployment, found *model.SignInTrialReport) Report {
 	e := &examination{Deployment: d}
 	e.trial(found)
 	return e.report()
 }
 
-func (e *examination) trial(found *model.SignInTrialReport) {
+func (e *examination) trial(report *model.SignInTrialReport) {
 	const check = "sign-in"
-	if found.Refusal != "" {
-		e.find(check, Critical, "see the table of mistakes in docs/people.md", "the sign-in would be refused: %s", found.Refusal)
+	if report.Refusal != "" {
+		e.find(check, Critical, "see the table of mistakes in docs/people.md", "the sign-in would be refused: %s", report.Refusal)
 	} else {
 		e.find(check, Good, "", "all checks of the answer have passed")
 	}
@@ -75,15 +75,15 @@ func (e *examination) trial(found *model.SignInTrialReport) {
 			e.find(check, level, do, "%s: %s", what, text)
 		}
 	}
-	facts(Good, "", "claims that came", found.Claims...)
-	facts(Warning, "correct the field, or have the provider send the claim", "settings whose claims did not come", found.Absent...)
-	facts(Warning, "have the provider shorten it", "left out", found.LeftOut)
-	facts(Good, "", "the ID of the person", found.ID)
-	facts(Good, "", "name", found.DisplayName)
-	facts(Good, "", "email", found.Email)
-	facts(Good, "", "user", found.User)
-	facts(Good, "", "a new user would be made, with this name if it is free", found.NewUser)
-	facts(Good, "", "groups", found.Groups...)
-	facts(Good, "", "teams", found.Teams...)
-	facts(Good, "", "a team would be made for each of", found.NewTeams...)
+	facts(Good, "", "claims that came", report.Claims...)
+	facts(Warning, "correct the field, or have the provider send the claim", "settings whose claims did not come", report.Absent...)
+	facts(Warning, "have the provider shorten it", "left out", report.LeftOut)
+	facts(Good, "", "the ID of the person", report.ID)
+	facts(Good, "", "name", report.DisplayName)
+	facts(Good, "", "email", report.Email)
+	facts(Good, "", "user", report.User)
+	facts(Good, "", "a new user would be made, with this name if it is free", report.NewUser)
+	facts(Good, "", "groups", report.Groups...)
+	facts(Good, "", "teams", report.Teams...)
+	facts(Good, "", "a team would be made for each of", report.NewTeams...)
 }

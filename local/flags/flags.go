@@ -16,7 +16,7 @@ import (
 	"management.platform.sh/shared/settings"
 )
 
-// Settings are the flags of some settings. Make them with Of and embed them in a command. The zero value has no flags.
+// Settings are the flags of some settings. Make them with ForSettings and embed them in a command. The zero value has no flags.
 type Settings struct {
 	// Plugins hold the values as kong fills them in.
 	kong.Plugins
@@ -26,8 +26,8 @@ type Settings struct {
 	keys []string
 }
 
-// Of returns the flags of the settings with these keys.
-func Of(keys ...string) Settings {
+// ForSettings returns the flags of the settings with these keys.
+func ForSettings(keys ...string) Settings {
 	flags := Settings{}
 	var fields []reflect.StructField
 	for i, setting := range settings.Named(keys...) {
@@ -56,12 +56,12 @@ func Serve() Settings {
 			keys = append(keys, setting.Key())
 		}
 	}
-	return Of(keys...)
+	return ForSettings(keys...)
 }
 
 // Signing returns the flags for signing tokens.
 func Signing() Settings {
-	return Of(settings.TokenMaxTTL, settings.SigningAlgorithm, settings.SigningRotateEvery, settings.SigningPublishBefore)
+	return ForSettings(settings.TokenMaxTTL, settings.SigningAlgorithm, settings.SigningRotateEvery, settings.SigningPublishBefore)
 }
 
 // DoctorKeys are the settings of a deployment that its examination reads.
@@ -72,11 +72,11 @@ var DoctorKeys = []string{
 }
 
 // Doctor returns the flags of DoctorKeys. Settings without a flag are read from their variables.
-func Doctor() Settings { return Of(DoctorKeys...) }
+func Doctor() Settings { return ForSettings(DoctorKeys...) }
 
 // Patches returns the flags that bound evaluations of sync patches.
 func Patches() Settings {
-	return Of(settings.PatchExpressionTime, settings.PatchObjectTime, settings.PatchMemory, settings.PatchResult, settings.PatchDepth,
+	return ForSettings(settings.PatchExpressionTime, settings.PatchObjectTime, settings.PatchMemory, settings.PatchResult, settings.PatchDepth,
 		settings.PatchWorkers, settings.PatchInProcess)
 }
 
@@ -140,8 +140,8 @@ func (f Settings) getenv(name string) string {
 	return os.Getenv(name)
 }
 
-// Called returns the flag or the variable by which the operator gave a setting.
-func (f Settings) Called(key string) string {
+// InputName returns the flag or the variable by which the operator gave a setting.
+func (f Settings) InputName(key string) string {
 	value := f.value(key)
 	if !value.IsValid() || value.String() == "" || value.String() == f.getenv(key) {
 		return key
@@ -151,7 +151,7 @@ func (f Settings) Called(key string) string {
 
 // Read returns the settings from the flags, their variables and the defaults, and an error for each wrong value.
 func (f Settings) Read() (settings.Settings, error) {
-	return settings.ReadOnly(f.Lookup, f.Called, f.keys...)
+	return settings.ReadOnly(f.Lookup, f.InputName, f.keys...)
 }
 
 // boolean is a flag that may stand without a value, which then means true. Its text is read with the other settings.

@@ -12,7 +12,7 @@ import (
 // parse reads a command line that has flags of some settings.
 func parse(t *testing.T, variables map[string]string, line ...string) Settings {
 	t.Helper()
-	command := struct{ Settings }{Of(settings.TokenMaxTTL, settings.PatchInProcess, settings.RedisURL)}
+	command := struct{ Settings }{ForSettings(settings.TokenMaxTTL, settings.PatchInProcess, settings.RedisURL)}
 	command.Getenv = func(name string) string { return variables[name] }
 	parser, err := kong.New(&command)
 	if err != nil {
@@ -42,7 +42,7 @@ func TestCalled(t *testing.T) {
 		{nil, []string{"--token-max-ttl", "2h"}, "2h", "--token-max-ttl"},
 	} {
 		flags := parse(t, row.variables, row.line...)
-		if value, called := flags.Lookup(settings.TokenMaxTTL), flags.Called(settings.TokenMaxTTL); value != row.value || called != row.called {
+		if value, called := flags.Lookup(settings.TokenMaxTTL), flags.InputName(settings.TokenMaxTTL); value != row.value || called != row.called {
 			t.Errorf("%v %v: %q by %s", row.variables, row.line, value, called)
 		}
 	}

@@ -89,7 +89,7 @@ func (c *Doctor) examine(ctx context.Context) (doctor.Report, error) {
 		if err != nil {
 			return doctor.Report{}, err
 		}
-		return doctor.Tried(doctor.Deployment{Version: c.Version, Now: time.Now}, found), nil
+		return doctor.TrialReport(doctor.Deployment{Version: c.Version, Now: time.Now}, found), nil
 	}
 	deployment, err := c.deployment()
 	switch {
@@ -109,11 +109,11 @@ func invite(address string) {
 
 // deployment returns the deployment that the flags describe.
 func (c *Doctor) deployment() (doctor.Deployment, error) {
-	s, err := settings.ReadOnly(c.Deployed.Lookup, c.Deployed.Called, flags.DoctorKeys...)
+	s, err := settings.ReadOnly(c.Deployed.Lookup, c.Deployed.InputName, flags.DoctorKeys...)
 	if err != nil {
 		return doctor.Deployment{}, err
 	}
-	url, here, err := located(c.Redis, c.Data)
+	url, isLocal, err := stateURL(c.Redis, c.Data)
 	if err != nil {
 		return doctor.Deployment{}, err
 	}
@@ -121,13 +121,13 @@ func (c *Doctor) deployment() (doctor.Deployment, error) {
 	s.Encryption.Keys, s.Encryption.KeysFrom, s.Runner.Data = c.Encryption, "--encryption-key", c.Data
 	var ring *encryption.Keyring
 	_, absent := os.Stat(state.KeyFile(c.Data))
-	if c.Encryption != "" || here && !errors.Is(absent, fs.ErrNotExist) {
+	if c.Encryption != "" || isLocal && !errors.Is(absent, fs.ErrNotExist) {
 		if ring, err = state.OpenKeyring(s); err != nil {
 			return doctor.Deployment{}, err
 		}
 	}
 	return doctor.Deployment{
-		Settings: s, Keyring: ring, Lookup: os.LookupEnv, Here: here, Every: c.Every, Most: c.Most, Version: c.Version, Now: time.Now,
+		Settings: s, Keyring: ring, Lookup: os.LookupEnv, Here: isLocal, Every: c.Every, Most: c.Most, Version: c.Version, Now: time.Now,
 		Openers: func(redis *redisstore.Client) []audit.Opener {
 			return []audit.Opener{
 				audit.Output(io.Discard), filesink.Opener(redissink.NewAnchor(redis), slog.New(slog.DiscardHandler)), redissink.Opener, postgressink.Opener,

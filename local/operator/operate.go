@@ -49,18 +49,18 @@ func (o operation) run(ctx context.Context, do func(context.Context, *redisstore
 		Stores: client.Resource, Lookup: os.LookupEnv, Log: slog.New(slog.DiscardHandler),
 		Encryption: func(context.Context) (*encryption.Keyring, error) { return o.keyring, nil },
 	})
-	kept := &counts{}
+	metrics := &counts{}
 	if err := platformconfig.Open(api.Env).Reload(ctx); err != nil {
 		// The command may repair the configuration, so it continues.
 		_, _ = fmt.Fprintln(os.Stderr, "Warning: the audit has no event of this command: the platform configuration cannot be read:", err)
 	} else {
-		process.BeginAudit(api, process.Sinks{Openers: []audit.Opener{kept.elsewhere(), redissink.Opener, postgressink.Opener}, Metrics: kept, Flush: true, Brief: true})
+		process.BeginAudit(api, process.Sinks{Openers: []audit.Opener{metrics.serverSink(), redissink.Opener, postgressink.Opener}, Metrics: metrics, Flush: true, Brief: true})
 	}
 	err = api.Operate(ctx, o.name, func(ctx context.Context) error { return do(ctx, client, api.Env) }, o.attributes...)
 	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordWithin)
 	defer cancel()
 	process.EndAudit(bounded, api)
-	kept.warn()
+	metrics.warn()
 	return err
 }
 
@@ -83,9 +83,9 @@ func (c *counts) Audited(sink string, _ audit.Level, outcome string) {
 
 func (c *counts) Spool(string, int) {}
 
-// elsewhere returns the sink of a command for audit.path. A command cannot add events to the files and streams of the
+// serverSink returns the sink of a command for audit.path. A command cannot add events to the files and streams of the
 // servers.
-func (c *counts) elsewhere() audit.Opener {
+func (c *counts) serverSink() audit.Opener {
 	return audit.Opener{Name: leftOut, Field: "path", Open: func(config *model.ConfigAudit) (audit.Sink, error) {
 		if config.Path == "" {
 			return nil, nil //nolint:nilnil // as Opener says: no sink of this kind

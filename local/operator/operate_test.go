@@ -131,14 +131,14 @@ func TestCommandsThatAreNotRecorded(t *testing.T) {
 				}
 			})
 			var err error
-			said := stderr(t, func() {
+			output := stderr(t, func() {
 				localtest.Stdout(t, func() { err = (&Bootstrap{Redis: secret.String(url), Encryption: key}).Run(t.Context()) })
 			})
 			if keys := len(localtest.Keys(t, env)); keys != row.made || (err == nil) != (row.made == 1) {
 				t.Errorf("%d keys were made: %v", keys, err)
 			}
-			if row.warning == "" && strings.Contains(said, "Warning") || !strings.Contains(said, row.warning) {
-				t.Errorf("it says %q", said)
+			if row.warning == "" && strings.Contains(output, "Warning") || !strings.Contains(output, row.warning) {
+				t.Errorf("it says %q", output)
 			}
 		})
 	}

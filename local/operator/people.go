@@ -50,7 +50,7 @@ func (c *Adopt) Run(ctx context.Context) error {
 
 // preview prints the changes that the command would make.
 func (c *Adopt) preview(ctx context.Context) error {
-	return reading(ctx, redisAt(c.Redis), func(ctx context.Context, client *redisstore.Client) error {
+	return readState(ctx, redisAt(c.Redis), func(ctx context.Context, client *redisstore.Client) error {
 		env := process.New(settings.Settings{Version: c.Version}, process.World{Stores: client.Resource, Log: slog.New(slog.DiscardHandler)}).Env
 		plan, err := adoption.Open(env).Plan(ctx)
 		if err != nil {

@@ -40,8 +40,8 @@ func NewSigningKeys() SigningKeys { return SigningKeys{Signing: flags.Signing()}
 
 type listSigningKeys struct{}
 
-// reading runs a command that only reads the state.
-func reading(ctx context.Context, s settings.Settings, do func(context.Context, *redisstore.Client) error) error {
+// readState runs a command that only reads the state.
+func readState(ctx context.Context, s settings.Settings, do func(context.Context, *redisstore.Client) error) error {
 	client, err := state.Connect(ctx, s)
 	if err != nil {
 		return err
@@ -74,9 +74,9 @@ func (t *taintSigningKey) Run(ctx context.Context, c *SigningKeys) error {
 	}, slog.String("kid", t.ID))
 }
 
-// located returns the given URL, else the URL of the redis-server that the runner starts on a data folder. Here reports
+// stateURL returns the given URL, else the URL of the redis-server that the runner starts on a data folder. Here reports
 // whether it is the latter.
-func located(given secret.String, data string) (url secret.String, here bool, err error) {
+func stateURL(given secret.String, data string) (url secret.String, here bool, err error) {
 	if given != "" {
 		return given, false, nil
 	}
@@ -99,7 +99,7 @@ func (c *SigningKeys) withKeys(
 	if err != nil {
 		return err
 	}
-	url, _, err := located(c.Redis, c.Data)
+	url, _, err := stateURL(c.Redis, c.Data)
 	if err != nil {
 		return err
 	}
@@ -122,7 +122,7 @@ func (c *SigningKeys) withKeys(
 		return err
 	}
 	if command == "" {
-		err = reading(ctx, s, work)
+		err = readState(ctx, s, work)
 	} else {
 		o := operation{name: command, attributes: attributes, version: c.Version, state: s, keyring: ring}
 		err = o.run(ctx, func(ctx context.Context, client *redisstore.Client, _ *platform.Environment) error {

@@ -52,7 +52,7 @@ func readDocuments(t *terminal, name string) ([]*document, []finding) {
 	} else {
 		file, err := os.Open(name)
 		if err != nil {
-			return nil, []finding{unreadable(name, err)}
+			return nil, []finding{readError(name, err)}
 		}
 		defer func() { _ = file.Close() }()
 		if info, err := file.Stat(); err == nil && info.IsDir() {
@@ -63,7 +63,7 @@ func readDocuments(t *terminal, name string) ([]*document, []finding) {
 	text, err := io.ReadAll(io.LimitReader(in, maxFile+1))
 	switch {
 	case err != nil:
-		return nil, []finding{unreadable(name, err)}
+		return nil, []finding{readError(name, err)}
 	case len(text) > maxFile:
 		return nil, []finding{{File: name, Message: fmt.Sprintf("the file is larger than %d bytes", maxFile)}}
 	}
@@ -79,32 +79,32 @@ func readDocuments(t *terminal, name string) ([]*document, []finding) {
 		last.text = append(last.text, l...)
 	}
 	var documents []*document
-	var found []finding
+	var findings []finding
 	for _, d := range parts {
 		wrong := d.parse()
-		found = append(found, wrong...)
+		findings = append(findings, wrong...)
 		if len(wrong) == 0 && len(d.json) > 0 && string(d.json) != "null" {
 			documents = append(documents, d.items()...)
 		}
 	}
-	return documents, found
+	return documents, findings
 }
 
-// unreadable is the finding for a file that cannot be read.
-func unreadable(name string, err error) finding {
+// readError is the finding for a file that cannot be read.
+func readError(name string, err error) finding {
 	if failed := (*fs.PathError)(nil); errors.As(err, &failed) {
 		err = failed.Err
 	}
 	return finding{File: name, Message: err.Error()}
 }
 
-// one returns the only document of a file.
-func one(name string, documents []*document, found []finding) (*document, []finding) {
-	if len(found) == 0 && len(documents) != 1 {
-		found = []finding{{File: name, Message: fmt.Sprintf("the file has %d documents; exactly one is required", len(documents))}}
+// onlyDocument returns the only document of a file.
+func onlyDocument(name string, documents []*document, findings []finding) (*document, []finding) {
+	if len(findings) == 0 && len(documents) != 1 {
+		findings = []finding{{File: name, Message: fmt.Sprintf("the file has %d documents; exactly one is required", len(documents))}}
 	}
-	if len(found) > 0 {
-		return nil, found
+	if len(findings) > 0 {
+		return nil, findings
 	}
 	return documents[0], nil
 }
@@ -202,7 +202,7 @@ type configurationFile struct {
 // readConfigurationFile reads the only configuration of a file, and finds errors in it. With errors it returns nil.
 func readConfigurationFile(ctx context.Context, t *terminal, name string) (*configurationFile, []finding, error) {
 	documents, found := readDocuments(t, name)
-	d, found := one(name, documents, found)
+	d, found := onlyDocument(name, documents, found)
 	if d == nil {
 		return nil, found, nil
 	}
@@ -238,16 +238,16 @@ func newConfigurationFile(ctx context.Context, t *terminal, d *document) (*confi
 // noConfiguration names the document if it is not a configuration. Without this check, such a document would have no
 // findings. Empty: the document may be a configuration.
 func (d *document) noConfiguration() string {
-	var of struct {
+	var header struct {
 		Kind  string          `json:"kind"`
 		Tests json.RawMessage `json:"tests"`
 	}
 	switch {
-	case json.Unmarshal(d.json, &of) != nil:
+	case json.Unmarshal(d.json, &header) != nil:
 		return ""
-	case of.Kind != "":
-		return fmt.Sprintf("this is an object of kind %q", of.Kind)
-	case of.Tests != nil:
+	case header.Kind != "":
+		return fmt.Sprintf("this is an object of kind %q", header.Kind)
+	case header.Tests != nil:
 		return "this is a test file for `patch test`"
 	}
 	return ""
@@ -294,31 +294,31 @@ func (d *document) node(field string) *yamlv3.Node {
 	if yamlv3.Unmarshal(d.text, &root) != nil || len(root.Content) == 0 {
 		return nil
 	}
-	at := root.Content[0]
+	node := root.Content[0]
 	for _, step := range steps(field) {
-		for at.Kind == yamlv3.AliasNode {
-			at = at.Alias
+		for node.Kind == yamlv3.AliasNode {
+			node = node.Alias
 		}
-		next := below(at, step)
+		next := childNode(node, step)
 		if next == nil {
-			return at
+			return node
 		}
-		at = next
+		node = next
 	}
-	return at
+	return node
 }
 
-func below(at *yamlv3.Node, step string) *yamlv3.Node {
-	if at.Kind == yamlv3.SequenceNode {
-		if i, err := strconv.Atoi(step); err == nil && i >= 0 && i < len(at.Content) {
-			return at.Content[i]
+func childNode(node *yamlv3.Node, step string) *yamlv3.Node {
+	if node.Kind == yamlv3.SequenceNode {
+		if i, err := strconv.Atoi(step); err == nil && i >= 0 && i < len(node.Content) {
+			return node.Content[i]
 		}
 		return nil
 	}
-	if at.Kind == yamlv3.MappingNode {
-		for i := 0; i+1 < len(at.Content); i += 2 {
-			if at.Content[i].Value == step {
-				return at.Content[i+1]
+	if node.Kind == yamlv3.MappingNode {
+		for i := 0; i+1 < len(node.Content); i += 2 {
+			if node.Content[i].Value == step {
+				return node.Content[i+1]
 			}
 		}
 	}

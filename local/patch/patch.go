@@ -61,8 +61,8 @@ func badInput(format string, args ...any) error {
 	return &ExitError{ExitBadInput, fmt.Sprintf(format, args...)}
 }
 
-// ended ends a command that has printed everything.
-func ended(code int) error {
+// exitWith ends a command that has printed everything.
+func exitWith(code int) error {
 	if code == 0 {
 		return nil
 	}
@@ -93,8 +93,8 @@ func (t *terminal) close() { t.workers.Close() }
 // has for the signal. No work has to be finished, and workers end with the program.
 func endAtSignals() { signal.Reset(syscall.SIGINT, syscall.SIGTERM) }
 
-// standard returns the terminal of this process.
-func standard(colour string) *terminal {
+// standardTerminal returns the terminal of this process.
+func standardTerminal(colour string) *terminal {
 	return &terminal{in: os.Stdin, out: os.Stdout, errors: os.Stderr, colour: wantsColour(colour, os.Stdout, os.Getenv)}
 }
 
@@ -119,7 +119,7 @@ type Eval struct {
 
 func (c *Eval) Run(ctx context.Context) error {
 	endAtSignals()
-	return c.run(ctx, standard(c.Color))
+	return c.run(ctx, standardTerminal(c.Color))
 }
 
 func (c *Eval) run(ctx context.Context, t *terminal) error {
@@ -154,16 +154,16 @@ func (c *Eval) run(ctx context.Context, t *terminal) error {
 			return err
 		}
 	}
-	return ended(code)
+	return exitWith(code)
 }
 
 // read makes an evaluation of each document. It reports every document that is no evaluation or object.
 func (c *Eval) read(ctx context.Context, t *terminal) ([]*offline, error) {
 	var configuration *configurationFile
-	var found []finding
+	var findings []finding
 	if c.Config != "" {
 		var err error
-		if configuration, found, err = readConfigurationFile(ctx, t, c.Config); err != nil {
+		if configuration, findings, err = readConfigurationFile(ctx, t, c.Config); err != nil {
 			return nil, err
 		}
 	}
@@ -182,8 +182,8 @@ func (c *Eval) read(ctx context.Context, t *terminal) ([]*offline, error) {
 			continue
 		}
 		documents, wrong := readDocuments(t, other.name)
-		d, wrong := one(other.name, documents, wrong)
-		found = append(found, wrong...)
+		d, wrong := onlyDocument(other.name, documents, wrong)
+		findings = append(findings, wrong...)
 		if d != nil {
 			*other.into = &model.JSON{Raw: d.json}
 		}
@@ -194,50 +194,50 @@ func (c *Eval) read(ctx context.Context, t *terminal) ([]*offline, error) {
 		if len(documents)+len(wrong) == 0 {
 			wrong = []finding{{File: name, Message: "the file has no object"}}
 		}
-		found = append(found, wrong...)
+		findings = append(findings, wrong...)
 		if c.Config != "" && configuration == nil {
 			continue
 		}
 		for _, d := range documents {
 			e, wrong := c.evaluation(d, common, configuration)
-			found = append(found, wrong...)
+			findings = append(findings, wrong...)
 			all = append(all, e)
 		}
 	}
-	t.report(found)
-	if hasErrors(found) {
-		return nil, ended(ExitBadInput)
+	t.report(findings)
+	if hasErrors(findings) {
+		return nil, exitWith(ExitBadInput)
 	}
 	return all, nil
 }
 
 // evaluation makes an evaluation of one document: a SyncPatchEvaluation, or an object for the patches of the
 // configuration.
-func (c *Eval) evaluation(d *document, common model.SyncPatchEvaluationSpec, from *configurationFile) (*offline, []finding) {
+func (c *Eval) evaluation(d *document, common model.SyncPatchEvaluationSpec, configuration *configurationFile) (*offline, []finding) {
 	if d.isEvaluation() {
 		e, found := readEvaluation(d)
-		if unread := c.unread(); len(unread) > 0 {
+		if unread := c.ignoredFlags(); len(unread) > 0 {
 			found = append(found, d.finding("", fmt.Sprintf("%s: a %s has these settings in its spec; omit the flags", strings.Join(unread, ", "), evaluation.Kind)))
 		}
 		return e, found
 	}
-	if from == nil {
+	if configuration == nil {
 		return nil, []finding{d.finding("", fmt.Sprintf("--config is missing: %s has no patches of its own, only a %s has",
 			cmp.Or(d.kind.Kind, "an object without kind"), evaluation.Kind))}
 	}
-	name, err := from.resource(c.Resource, d.kind)
+	name, err := configuration.resource(c.Resource, d.kind)
 	if err != nil {
 		return nil, []finding{d.finding("", err.Error())}
 	}
-	e := &offline{source: d, configuration: from}
+	e := &offline{source: d, configuration: configuration}
 	e.evaluation.Spec = common
-	e.evaluation.Spec.Resource, e.evaluation.Spec.Configuration = name, &model.JSON{Raw: from.json}
+	e.evaluation.Spec.Resource, e.evaluation.Spec.Configuration = name, &model.JSON{Raw: configuration.json}
 	e.evaluation.Spec.Object = &model.JSON{Raw: d.json}
 	return e, nil
 }
 
-// unread returns the given flags that apply to objects only.
-func (c *Eval) unread() []string {
+// ignoredFlags returns the given flags that apply to objects only.
+func (c *Eval) ignoredFlags() []string {
 	var all []string
 	for _, flag := range []struct {
 		name  string
@@ -374,7 +374,7 @@ type Check struct {
 
 func (c *Check) Run(ctx context.Context) error {
 	endAtSignals()
-	return c.run(ctx, standard(c.Color))
+	return c.run(ctx, standardTerminal(c.Color))
 }
 
 func (c *Check) run(ctx context.Context, t *terminal) error {
@@ -404,9 +404,9 @@ func (c *Check) run(ctx context.Context, t *terminal) error {
 	}
 	switch {
 	case hasErrors(all):
-		return ended(ExitBadInput)
+		return exitWith(ExitBadInput)
 	case c.Strict && len(all) > 0:
-		return ended(ExitFailed)
+		return exitWith(ExitFailed)
 	}
 	return nil
 }

@@ -72,13 +72,13 @@ func (e *offline) locate(p syncpatch.Problem) finding {
 // locateFailure makes a finding of the error of a patch, at the place of the field that failed.
 func (e *offline) locateFailure(failed *model.SyncPatchError, field string) finding {
 	f := finding{Message: fmt.Sprintf("at %s: %s", failed.Path, failed.Message)}
-	from := e.source
+	origin := e.source
 	if in, ok := strings.CutPrefix(field, specConfiguration); ok && e.configuration != nil {
-		from, f.Field = e.configuration.document, in
+		origin, f.Field = e.configuration.document, in
 	} else {
 		f.Field = e.source.prefix + field
 	}
-	f.place(from, f.Field, syncpatch.Offset{Line: int(failed.Line), Column: int(failed.Column)})
+	f.place(origin, f.Field, syncpatch.Offset{Line: int(failed.Line), Column: int(failed.Column)})
 	return f
 }
 
@@ -196,7 +196,7 @@ func (t *terminal) explain(e *offline) {
 		_, _ = fmt.Fprintln(t.out)
 	}
 	for _, r := range status.References {
-		_, _ = fmt.Fprintf(t.out, "reference: %s %s %s is %s on the host\n", r.APIVersion, r.Kind, qualified(r.Namespace, r.Name), qualified(r.HostNamespace, r.HostName))
+		_, _ = fmt.Fprintf(t.out, "reference: %s %s %s is %s on the host\n", r.APIVersion, r.Kind, qualifiedName(r.Namespace, r.Name), qualifiedName(r.HostNamespace, r.HostName))
 	}
 	for _, check := range status.Checks {
 		outcome := t.paint(green, "passed")
@@ -215,7 +215,7 @@ func (t *terminal) explain(e *offline) {
 // differences prints the findings of a check.
 func (t *terminal) differences(all []model.SyncPatchDifference) {
 	for _, d := range all {
-		_, _ = fmt.Fprintf(t.out, "    %s: want %s, got %s\n", d.Path, short(d.Want), short(d.Got))
+		_, _ = fmt.Fprintf(t.out, "    %s: want %s, got %s\n", d.Path, shorten(d.Want), shorten(d.Got))
 	}
 }
 
@@ -230,15 +230,15 @@ func (t *terminal) outcome(name string) string {
 	}
 }
 
-func qualified(namespace, name string) string {
+func qualifiedName(namespace, name string) string {
 	if namespace == "" {
 		return name
 	}
 	return namespace + "/" + name
 }
 
-// short returns a value in one line.
-func short(value *model.JSON) string {
+// shorten returns a value in one line.
+func shorten(value *model.JSON) string {
 	if value == nil {
 		return "nothing"
 	}

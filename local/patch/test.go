@@ -65,7 +65,7 @@ type testResult struct {
 
 func (c *Test) Run(ctx context.Context) error {
 	endAtSignals()
-	return c.run(ctx, standard(c.Color))
+	return c.run(ctx, standardTerminal(c.Color))
 }
 
 func (c *Test) run(ctx context.Context, t *terminal) error {
@@ -74,31 +74,31 @@ func (c *Test) run(ctx context.Context, t *terminal) error {
 	}
 	defer t.close()
 	var tests []test
-	var found []finding
+	var findings []finding
 	for _, name := range c.Files {
 		more, wrong, err := readTests(ctx, t, name, c.Naming)
 		if err != nil {
 			return err
 		}
-		tests, found = append(tests, more...), append(found, wrong...)
+		tests, findings = append(tests, more...), append(findings, wrong...)
 	}
-	t.report(found)
-	if hasErrors(found) {
-		return ended(ExitBadInput)
+	t.report(findings)
+	if hasErrors(findings) {
+		return exitWith(ExitBadInput)
 	}
 	results := []testResult{}
 	failed := 0
 	for i := range tests {
-		one, err := tests[i].run(ctx, t.workers)
+		result, err := tests[i].run(ctx, t.workers)
 		if err != nil {
 			return err
 		}
-		if !one.Passed {
+		if !result.Passed {
 			failed++
 		}
-		results = append(results, one)
+		results = append(results, result)
 		if c.Output == "diff" {
-			t.printResult(&one)
+			t.printResult(&result)
 		}
 	}
 	if c.Output == "diff" {
@@ -113,7 +113,7 @@ func (c *Test) run(ctx context.Context, t *terminal) error {
 		}
 	}
 	if failed > 0 {
-		return ended(ExitFailed)
+		return exitWith(ExitFailed)
 	}
 	return nil
 }
@@ -127,10 +127,10 @@ type test struct {
 // readTests reads a test file and the files that it names, and finds all errors in their form. Errors in the patches of
 // a test belong to its result: the test may expect them.
 func readTests(ctx context.Context, t *terminal, name, naming string) ([]test, []finding, error) {
-	documents, found := readDocuments(t, name)
-	d, found := one(name, documents, found)
+	documents, findings := readDocuments(t, name)
+	d, findings := onlyDocument(name, documents, findings)
 	if d == nil {
-		return nil, found, nil
+		return nil, findings, nil
 	}
 	var file testFile
 	if wrong := d.decode(&file); wrong != nil {
@@ -145,7 +145,7 @@ func readTests(ctx context.Context, t *terminal, name, naming string) ([]test, [
 	if len(file.Tests) == 0 {
 		return nil, []finding{d.finding("tests", "the file has no tests")}, nil
 	}
-	beside := func(other string) string {
+	relative := func(other string) string {
 		if filepath.IsAbs(other) {
 			return other
 		}
@@ -154,20 +154,20 @@ func readTests(ctx context.Context, t *terminal, name, naming string) ([]test, [
 	var configuration *configurationFile
 	if file.Configuration != "" {
 		var err error
-		if configuration, found, err = readConfigurationFile(ctx, t, beside(file.Configuration)); err != nil {
+		if configuration, findings, err = readConfigurationFile(ctx, t, relative(file.Configuration)); err != nil {
 			return nil, nil, err
 		}
 		if configuration == nil {
-			return nil, append(found, d.finding("configuration", fmt.Sprintf("cannot use %q", file.Configuration))), nil
+			return nil, append(findings, d.finding("configuration", fmt.Sprintf("cannot use %q", file.Configuration))), nil
 		}
 	}
 	var tests []test
 	for i, one := range file.Tests {
 		one.Spec.Naming = cmp.Or(one.Spec.Naming, naming)
-		made, wrong := readTest(t, d, i, one, sent.Tests[i], &file, configuration, beside)
-		tests, found = append(tests, made), append(found, wrong...)
+		made, wrong := readTest(t, d, i, one, sent.Tests[i], &file, configuration, relative)
+		tests, findings = append(tests, made), append(findings, wrong...)
 	}
-	return tests, found, nil
+	return tests, findings, nil
 }
 
 // readTest makes one test ready to run.
@@ -177,9 +177,9 @@ func readTest(
 	source := *d
 	source.prefix = fmt.Sprintf("tests[%d].", i)
 	from.Name = cmp.Or(from.Name, fmt.Sprintf("tests[%d]", i))
-	var found []finding
+	var findings []finding
 	if (from.Expect == nil) == (from.Error == "") {
-		found = append(found, source.finding("", "exactly one of expect and error is required"))
+		findings = append(findings, source.finding("", "exactly one of expect and error is required"))
 	}
 	for _, value := range []struct {
 		field string
@@ -190,32 +190,32 @@ func readTest(
 			continue
 		}
 		documents, wrong := readDocuments(t, beside(other))
-		read, wrong := one(beside(other), documents, wrong)
+		read, wrong := onlyDocument(beside(other), documents, wrong)
 		if read == nil {
-			found = append(append(found, wrong...), source.finding(value.field, fmt.Sprintf("cannot use %q", other)))
+			findings = append(append(findings, wrong...), source.finding(value.field, fmt.Sprintf("cannot use %q", other)))
 			continue
 		}
 		*value.of = &model.JSON{Raw: read.json}
 	}
-	made := test{testCase: from, offline: offline{source: &source, absent: syncpatch.AbsentPaths(from.Spec.Patches, sent)}}
-	spec := &made.Spec
+	prepared := test{testCase: from, offline: offline{source: &source, absent: syncpatch.AbsentPaths(from.Spec.Patches, sent)}}
+	spec := &prepared.Spec
 	if spec.Context.Tenant.Name == "" && spec.Context.Tenant.Namespace == "" && spec.Context.Tenant.Config == nil {
 		spec.Context.Tenant = file.Tenant
 	}
 	if configuration != nil && len(spec.Patches) == 0 && spec.Configuration == nil {
-		made.configuration = configuration
+		prepared.configuration = configuration
 		spec.Configuration = &model.JSON{Raw: configuration.json}
-		if spec.Resource == "" && spec.Object != nil && len(found) == 0 {
+		if spec.Resource == "" && spec.Object != nil && len(findings) == 0 {
 			object := &document{json: spec.Object.Raw}
 			object.recognize()
 			var err error
 			if spec.Resource, err = configuration.resource("", object.kind); err != nil {
-				found = append(found, source.finding("spec.object", err.Error()))
+				findings = append(findings, source.finding("spec.object", err.Error()))
 			}
 		}
 	}
-	made.evaluation.Spec = *spec
-	return made, found
+	prepared.evaluation.Spec = *spec
+	return prepared, findings
 }
 
 // run evaluates the patches and compares the result with the expected one.

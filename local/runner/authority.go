@@ -63,15 +63,15 @@ func openAuthority(folder string, now time.Time) (*authority, error) {
 		BasicConstraintsValid: true,
 		KeyUsage:              x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
 	}
-	made := &authority{certificate: template, key: key}
-	raw, err := made.sign(template, &key.PublicKey)
+	created := &authority{certificate: template, key: key}
+	raw, err := created.sign(template, &key.PublicKey)
 	if err != nil {
 		return nil, err
 	}
-	if made.certificate, err = x509.ParseCertificate(raw); err != nil {
+	if created.certificate, err = x509.ParseCertificate(raw); err != nil {
 		return nil, fmt.Errorf("making the certificate authority: %w", err)
 	}
-	made.certificatePEM = encodePEM("CERTIFICATE", raw)
+	created.certificatePEM = encodePEM("CERTIFICATE", raw)
 	keyDER, err := x509.MarshalECPrivateKey(key)
 	if err != nil {
 		return nil, fmt.Errorf("making the certificate authority: %w", err)
@@ -79,7 +79,7 @@ func openAuthority(folder string, now time.Time) (*authority, error) {
 	if err := atomicfile.Write(keyFile, encodePEM("EC PRIVATE KEY", keyDER)); err != nil {
 		return nil, err
 	}
-	return made, atomicfile.Write(certificateFile, made.certificatePEM)
+	return created, atomicfile.Write(certificateFile, created.certificatePEM)
 }
 
 // serverCertificate makes a certificate for the hosts of the addresses and for the loopback names of this machine. Every

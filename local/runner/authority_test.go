@@ -66,20 +66,20 @@ func verify(authorityPEM []byte, leaf *x509.Certificate, host string, now time.T
 func TestAuthorityFiles(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
-	made := authorityOf(t, folder, start)
+	created := authorityOf(t, folder, start)
 	for _, file := range []string{"ca.crt", "ca.key"} {
 		localtest.WantPrivate(t, filepath.Join(folder, file))
 	}
 	if list := localtest.Names(t, folder); !slices.Equal(list, []string{"ca.crt", "ca.key"}) {
 		t.Errorf("the folder holds %q", list)
 	}
-	if !bytes.Equal(localtest.Read(t, filepath.Join(folder, "ca.crt")), made.certificatePEM) {
+	if !bytes.Equal(localtest.Read(t, filepath.Join(folder, "ca.crt")), created.certificatePEM) {
 		t.Error("ca.crt is not the authority's certificate")
 	}
-	if bytes.Contains(made.certificatePEM, []byte("PRIVATE")) {
+	if bytes.Contains(created.certificatePEM, []byte("PRIVATE")) {
 		t.Error("what clients get holds a private key")
 	}
-	if !made.certificate.IsCA || made.certificate.KeyUsage&x509.KeyUsageCertSign == 0 {
+	if !created.certificate.IsCA || created.certificate.KeyUsage&x509.KeyUsageCertSign == 0 {
 		t.Error("the certificate is no authority's")
 	}
 }
@@ -200,7 +200,7 @@ func TestAuthorityIsMadeFromHalf(t *testing.T) {
 
 func TestServerCertificate(t *testing.T) {
 	t.Parallel()
-	made := authorityOf(t, t.TempDir(), start)
+	created := authorityOf(t, t.TempDir(), start)
 	for _, row := range []struct {
 		about     string
 		addresses []string
@@ -217,14 +217,14 @@ func TestServerCertificate(t *testing.T) {
 	} {
 		t.Run(row.about, func(t *testing.T) {
 			t.Parallel()
-			leaf := leafOf(t, made, start, row.addresses...)
+			leaf := leafOf(t, created, start, row.addresses...)
 			for _, host := range append(row.good, "localhost", "127.0.0.1", "::1") {
-				if err := verify(made.certificatePEM, leaf, host, start); err != nil {
+				if err := verify(created.certificatePEM, leaf, host, start); err != nil {
 					t.Errorf("%s: %v", host, err)
 				}
 			}
 			for _, host := range row.bad {
-				if err := verify(made.certificatePEM, leaf, host, start); err == nil {
+				if err := verify(created.certificatePEM, leaf, host, start); err == nil {
 					t.Errorf("it is good for %s", host)
 				}
 			}
@@ -236,7 +236,7 @@ func TestServerCertificate(t *testing.T) {
 			}
 		})
 	}
-	if _, err := made.serverCertificate(start, "127.0.0.1"); err == nil {
+	if _, err := created.serverCertificate(start, "127.0.0.1"); err == nil {
 		t.Error("an address without a port was taken")
 	}
 }
@@ -245,8 +245,8 @@ func TestServerCertificate(t *testing.T) {
 func TestServerCertificateLife(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
-	made := authorityOf(t, folder, start)
-	first := leafOf(t, made, start, "127.0.0.1:1")
+	created := authorityOf(t, folder, start)
+	first := leafOf(t, created, start, "127.0.0.1:1")
 	for _, row := range []struct {
 		about string
 		later time.Duration
@@ -258,7 +258,7 @@ func TestServerCertificateLife(t *testing.T) {
 		{"shortly before its end", year - time.Second, true},
 		{"after its end", year + time.Second, false},
 	} {
-		if err := verify(made.certificatePEM, first, "127.0.0.1", start.Add(row.later)); (err == nil) != row.good {
+		if err := verify(created.certificatePEM, first, "127.0.0.1", start.Add(row.later)); (err == nil) != row.good {
 			t.Errorf("%s: %v", row.about, err)
 		}
 	}
@@ -280,14 +280,14 @@ func TestServerCertificateLife(t *testing.T) {
 func TestKubeconfig(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
-	made := authorityOf(t, folder, time.Now())
+	created := authorityOf(t, folder, time.Now())
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Authorization") != "Bearer the-token" || r.URL.Path != "/base/healthz" {
 			w.WriteHeader(http.StatusTeapot)
 		}
 	}))
 	address := server.Listener.Addr().String()
-	pair, err := made.serverCertificate(time.Now(), address)
+	pair, err := created.serverCertificate(time.Now(), address)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -296,7 +296,7 @@ func TestKubeconfig(t *testing.T) {
 	t.Cleanup(server.Close)
 
 	file := filepath.Join(folder, "kubeconfig")
-	if err := writeKubeconfig(file, "https://"+address+"/base", made.certificatePEM, "the-token"); err != nil {
+	if err := writeKubeconfig(file, "https://"+address+"/base", created.certificatePEM, "the-token"); err != nil {
 		t.Fatal(err)
 	}
 	localtest.WantPrivate(t, file)
@@ -315,7 +315,7 @@ func TestKubeconfig(t *testing.T) {
 		t.Fatal(err)
 	}
 	if client.Host != "https://"+address+"/base" || client.BearerToken != "the-token" || client.Insecure ||
-		!bytes.Equal(client.CAData, made.certificatePEM) || client.BearerTokenFile != "" || client.CAFile != "" {
+		!bytes.Equal(client.CAData, created.certificatePEM) || client.BearerTokenFile != "" || client.CAFile != "" {
 		t.Errorf("clients understand %v", client)
 	}
 	sender, err := rest.HTTPClientFor(client)

@@ -37,8 +37,8 @@ func clientOf(t *testing.T, handler http.Handler) *client {
 	return newClient(server.URL+frame.BasePath, encodePEM("CERTIFICATE", server.Certificate().Raw), localtest.GivenKey)
 }
 
-// served returns an API with an admin key, and a client of it.
-func served(t *testing.T) (*platform.Environment, *client) {
+// serveAPI returns an API with an admin key, and a client of it.
+func serveAPI(t *testing.T) (*platform.Environment, *client) {
 	t.Helper()
 	env, _ := localtest.Environment(t)
 	if err := admin.Create(t.Context(), env, localtest.GivenKey); err != nil {
@@ -78,7 +78,7 @@ func TestApplyManifests(t *testing.T) {
 	} {
 		t.Run(row.about, func(t *testing.T) {
 			t.Parallel()
-			env, api := served(t)
+			env, api := serveAPI(t)
 			err := applyManifests(t.Context(), api, localtest.Folder(t, row.files))
 			if (err != nil) != (row.fails != "") || err != nil && !strings.Contains(err.Error(), row.fails) {
 				t.Errorf("the error is %v", err)
@@ -171,13 +171,13 @@ func TestApplyManifestsRequests(t *testing.T) {
 // The admin key is sent only to the server that the authority certifies.
 func TestApplyManifestsElsewhere(t *testing.T) {
 	t.Parallel()
-	asked := false
-	api := clientOf(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked = true }))
+	wasCalled := false
+	api := clientOf(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) { wasCalled = true }))
 	folder := localtest.Folder(t, map[string]string{"a.yaml": manifest("a", "")})
 	stranger := newClient(api.server, authorityOf(t, t.TempDir(), start).certificatePEM, localtest.GivenKey)
 	err := applyManifests(t.Context(), stranger, folder)
-	if err == nil || asked || !strings.Contains(err.Error(), "a.yaml, document 1: ") || strings.Contains(err.Error(), localtest.GivenKey.Reveal()) {
-		t.Errorf("asked %v, error %v", asked, err)
+	if err == nil || wasCalled || !strings.Contains(err.Error(), "a.yaml, document 1: ") || strings.Contains(err.Error(), localtest.GivenKey.Reveal()) {
+		t.Errorf("asked %v, error %v", wasCalled, err)
 	}
 }
 

@@ -72,7 +72,7 @@ func New(version string) Serve { return Serve{Settings: flags.Serve(), version: 
 
 // Run serves until the context ends, and then drains.
 func (c *Serve) Run(ctx context.Context) (err error) {
-	s, err := settings.ReadRunner(c.Lookup, c.Called)
+	s, err := settings.ReadRunner(c.Lookup, c.InputName)
 	if err != nil {
 		return err
 	}
@@ -157,7 +157,7 @@ func (c *Serve) Run(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	address = reachable(address)
+	address = clientAddress(address)
 	server := "https://" + address + frame.BasePath
 	if err := writeKubeconfig(filepath.Join(folder, "kubeconfig"), server, authority.certificatePEM, key); err != nil {
 		return err
@@ -169,7 +169,7 @@ func (c *Serve) Run(ctx context.Context) (err error) {
 		handler = withStudio(handler, api)
 	}
 	handler = forOwnHosts(handler, api, s.Runner.Listen, env.Tokens.Issuer)
-	servers := []*http.Server{process.Listening(handler, log)}
+	servers := []*http.Server{process.NewHTTPServer(handler, log)}
 	failed := make(chan error, 2)
 	secure := tls.NewListener(listener, &tls.Config{
 		Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"},
@@ -182,7 +182,7 @@ func (c *Serve) Run(ctx context.Context) (err error) {
 			return errors.Join(s.Wrong(settings.HTTP, err), servers[0].Close())
 		}
 		plainAddress = plain.Addr().String()
-		second := process.Listening(handler, log)
+		second := process.NewHTTPServer(handler, log)
 		servers = append(servers, second)
 		go func() { failed <- second.Serve(plain) }()
 	}
@@ -195,7 +195,7 @@ func (c *Serve) Run(ctx context.Context) (err error) {
 	}
 	background, stop := context.WithCancel(ctx)
 	defer stop()
-	go every(background, s.Runner.ExpireEvery, func() {
+	go runEvery(background, s.Runner.ExpireEvery, func() {
 		for _, scheduled := range []*frame.Function{
 			expirekeys.Function, expiretokens.Function, revalidatelogins.Function, rotatesigningkeys.Function, collectgarbage.Function,
 			probecredentials.Function,
@@ -203,7 +203,7 @@ func (c *Serve) Run(ctx context.Context) (err error) {
 			_ = api.Run(background, scheduled) // api.Run has logged the error
 		}
 	})
-	go every(background, configEvery, func() {
+	go runEvery(background, configEvery, func() {
 		_ = source.Reload(background) // source.Reload has logged the error
 	})
 
@@ -242,7 +242,7 @@ func routes(api *frame.Server, client *redisstore.Client, registry prometheus.Ga
 		}
 		alive(w, r)
 	}
-	pages := map[string]http.Handler{metricsPath: readable(api, promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))}
+	pages := map[string]http.Handler{metricsPath: requireReader(api, promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))}
 	for _, base := range []string{"", frame.BasePath} {
 		pages[base+"/healthz"], pages[base+"/livez"] = http.HandlerFunc(alive), http.HandlerFunc(alive)
 		pages[base+"/readyz"] = http.HandlerFunc(ready)
@@ -264,9 +264,9 @@ func routes(api *frame.Server, client *redisstore.Client, registry prometheus.Ga
 
 const metricsPath = "/metrics"
 
-// readable serves a page to programs of this machine, and to callers whose access key may read it: a key without a
+// requireReader serves a page to programs of this machine, and to callers whose access key may read it: a key without a
 // scope, or with the role metrics-reader. A request that a proxy forwards does not count as one of this machine.
-func readable(api *frame.Server, page http.Handler) http.Handler {
+func requireReader(api *frame.Server, page http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !isLocal(r) {
 			caller, _, err := api.Authenticator.Header(r.Context(), r.Header, store.Ref{})
@@ -322,8 +322,8 @@ func announce(version, folder, address, plain, state string, noKey error, studio
 	_, _ = fmt.Fprintf(out, "  kubectl explain ownedaccesskeys.spec\n")
 }
 
-// every calls do at an interval until the context ends.
-func every(ctx context.Context, interval time.Duration, do func()) {
+// runEvery calls do at an interval until the context ends.
+func runEvery(ctx context.Context, interval time.Duration, do func()) {
 	ticker := time.NewTicker(interval)
 	defer ticker.Stop()
 	for {
@@ -336,9 +336,9 @@ func every(ctx context.Context, interval time.Duration, do func()) {
 	}
 }
 
-// reachable returns the address at which clients on this machine reach a listener: the loopback address for a listener
+// clientAddress returns the address at which clients on this machine reach a listener: the loopback address for a listener
 // on every address.
-func reachable(address string) string {
+func clientAddress(address string) string {
 	host, port, err := net.SplitHostPort(address)
 	if ip := net.ParseIP(host); err == nil && ip != nil && ip.IsUnspecified() {
 		return net.JoinHostPort("127.0.0.1", port)

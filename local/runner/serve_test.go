@@ -83,17 +83,17 @@ func TestServeRefuses(t *testing.T) {
 // If the machine refuses an address or a folder, the error names the flag.
 func TestServeNamesTheFlag(t *testing.T) {
 	t.Parallel()
-	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = taken.Close() })
+	t.Cleanup(func() { _ = listener.Close() })
 	for _, row := range []struct {
 		flag   string
 		change func(t *testing.T, c *Serve)
 	}{
-		{"--listen", func(_ *testing.T, c *Serve) { c.Set(settings.Listen, taken.Addr().String()) }},
-		{"--http", func(_ *testing.T, c *Serve) { c.Set(settings.HTTP, taken.Addr().String()) }},
+		{"--listen", func(_ *testing.T, c *Serve) { c.Set(settings.Listen, listener.Addr().String()) }},
+		{"--http", func(_ *testing.T, c *Serve) { c.Set(settings.HTTP, listener.Addr().String()) }},
 		{"--data", func(t *testing.T, c *Serve) {
 			if err := os.WriteFile(c.Lookup(settings.Data), nil, 0o600); err != nil {
 				t.Fatal(err)
@@ -122,7 +122,7 @@ func TestEvery(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute+time.Second)
 		defer cancel()
 		begin, calls := time.Now(), []time.Duration{}
-		every(ctx, 4*time.Minute, func() { calls = append(calls, time.Since(begin)) })
+		runEvery(ctx, 4*time.Minute, func() { calls = append(calls, time.Since(begin)) })
 		if len(calls) != 2 || calls[0] != 4*time.Minute || calls[1] != 8*time.Minute {
 			t.Errorf("it was called after %v", calls)
 		}
@@ -251,7 +251,7 @@ func TestReachable(t *testing.T) {
 	for given, want := range map[string]string{
 		"[::]:8443": "127.0.0.1:8443", "0.0.0.0:1": "127.0.0.1:1", "127.0.0.1:8443": "127.0.0.1:8443", "[::1]:2": "[::1]:2", "192.0.2.1:3": "192.0.2.1:3",
 	} {
-		if got := reachable(given); got != want {
+		if got := clientAddress(given); got != want {
 			t.Errorf("%s is reached at %s, want %s", given, got, want)
 		}
 	}

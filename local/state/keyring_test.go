@@ -12,12 +12,12 @@ import (
 
 func TestOpenKeyring(t *testing.T) {
 	t.Parallel()
-	s := at("", t.TempDir())
+	s := redisSettings("", t.TempDir())
 	file := KeyFile(s.Runner.Data)
 	with := func(keys secret.String) settings.Settings {
-		given := s
-		given.Encryption.Keys, given.Encryption.KeysFrom = keys, settings.EncryptionKey
-		return given
+		changed := s
+		changed.Encryption.Keys, changed.Encryption.KeysFrom = keys, settings.EncryptionKey
+		return changed
 	}
 	made, err := OpenKeyring(s)
 	if err != nil {
@@ -37,11 +37,11 @@ func TestOpenKeyring(t *testing.T) {
 	if about, err := os.Stat(file); err != nil || about.Mode().Perm() != 0o600 {
 		t.Errorf("%v, %v", about, err)
 	}
-	given, err := OpenKeyring(with(encryption.Generate()))
+	changed, err := OpenKeyring(with(encryption.Generate()))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := given.Open(sealed, "a"); err == nil {
+	if _, err := changed.Open(sealed, "a"); err == nil {
 		t.Error("the given key is not the one in the file")
 	}
 	if _, err := OpenKeyring(with("hunter2")); err == nil || !strings.Contains(err.Error(), settings.EncryptionKey+": ") || strings.Contains(err.Error(), "hunter2") {

@@ -94,13 +94,13 @@ func options(s settings.Settings) redisstore.Options {
 // Hosts returns the servers in a URL, without its secrets.
 func Hosts(given secret.String) string {
 	var names []string
-	for one := range strings.SplitSeq(given.Reveal(), ",") {
+	for server := range strings.SplitSeq(given.Reveal(), ",") {
 		// Further hosts of a cluster or of sentinels have no scheme and no credentials.
-		one = strings.TrimSpace(one)
-		if len(names) > 0 && !strings.Contains(one, "://") {
-			one = "redis://" + one
+		server = strings.TrimSpace(server)
+		if len(names) > 0 && !strings.Contains(server, "://") {
+			server = "redis://" + server
 		}
-		if parsed, err := url.Parse(one); err == nil {
+		if parsed, err := url.Parse(server); err == nil {
 			names = append(names, parsed.Host+parsed.Path)
 		}
 	}

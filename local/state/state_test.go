@@ -22,8 +22,8 @@ import (
 
 var quiet = slog.New(slog.DiscardHandler)
 
-// at returns the settings of a runner with a state and a data folder.
-func at(url secret.String, folder string) settings.Settings {
+// redisSettings returns the settings of a runner with a state and a data folder.
+func redisSettings(url secret.String, folder string) settings.Settings {
 	s := settings.Default()
 	s.Redis.URL, s.Redis.URLFrom, s.Runner.Data = url, settings.RedisURL, folder
 	return s
@@ -62,7 +62,7 @@ func TestHosts(t *testing.T) {
 func TestOpenStateWhereOneIsGiven(t *testing.T) {
 	t.Parallel()
 	url, folder := redistest.Embedded(t), t.TempDir()
-	opened, err := Open(t.Context(), at(secret.String(url), folder), quiet)
+	opened, err := Open(t.Context(), redisSettings(secret.String(url), folder), quiet)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,7 +83,7 @@ func TestOpenStateWhereOneIsGiven(t *testing.T) {
 func TestOpenStateRefuses(t *testing.T) {
 	t.Parallel()
 	for _, given := range []secret.String{"http://:hunter2@example.com", "redis://:hunter2@example.com:port", "hunter2", "redis://:hunter2@a,redis://:hunter2@b:port"} {
-		opened, err := Open(t.Context(), at(given, t.TempDir()), quiet)
+		opened, err := Open(t.Context(), redisSettings(given, t.TempDir()), quiet)
 		if err == nil || opened != nil || !strings.HasPrefix(err.Error(), settings.RedisURL+": ") || strings.Contains(err.Error(), "hunter2") {
 			t.Errorf("%s: %v", strings.ReplaceAll(given.Reveal(), "hunter2", "..."), err)
 		}

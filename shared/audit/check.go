@@ -14,9 +14,9 @@ import (
 // endpoint is the field of the configuration with the URL of a store.
 const endpoint = "dataStoreEndpoint"
 
-// unknown returns an error if this process does not know the URL of the configured store, because the configuration has
+// checkKnownURL returns an error if this process does not know the URL of the configured store, because the configuration has
 // a mark or a placeholder in its place. The error says what to do. Source: ADR-0016.
-func unknown(config *model.ConfigAudit) error {
+func checkKnownURL(config *model.ConfigAudit) error {
 	switch url := config.DataStoreEndpoint.Reveal(); {
 	case url == secret.Mark:
 		return errors.New("audit.dataStoreEndpoint is not known here: it is sealed, and this process cannot open it; write it as ${PLATFORM_SECRET_AUDIT_STORE}, and give every function this variable")
@@ -64,7 +64,7 @@ func Checker(openers []Opener) func(ctx context.Context, was, next *model.Config
 			}
 		}
 		for _, name := range []string{"path", endpoint} {
-			switch why := unknown(next); {
+			switch why := checkKnownURL(next); {
 			case !missing[name]:
 			case name == endpoint && why != nil:
 				problems = append(problems, field.Invalid(path.Child(name), field.OmitValueType{}, "cannot record events: "+why.Error()))

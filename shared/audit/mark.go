@@ -38,14 +38,14 @@ const markPath = "/audit"
 
 // NewMark returns an event about the log itself: Begun, Changed or Ended. Reason may be empty. Config is the audit
 // configuration that the event leads to, or nil; the event contains it without its secrets.
-func NewMark(what, reason string, config *model.ConfigAudit) *Record {
+func NewMark(verb, reason string, config *model.ConfigAudit) *Record {
 	now := metav1.NowMicro()
 	event := &Event{
-		Level: Request, AuditID: uuid.NewString(), Stage: ResponseComplete, RequestURI: markPath, Verb: what,
+		Level: Request, AuditID: uuid.NewString(), Stage: ResponseComplete, RequestURI: markPath, Verb: verb,
 		User:                     User{Username: identity.Owner{Kind: identity.Subject, Name: "audit"}.Username()},
 		RequestReceivedTimestamp: now, StageTimestamp: now,
 	}
-	event.Annotate(Log, what)
+	event.Annotate(Log, verb)
 	if reason != "" {
 		event.Annotate(Reason, reason)
 	}

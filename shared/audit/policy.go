@@ -95,22 +95,22 @@ func builtIn(level int32) []model.AuditRule {
 	if level <= 0 {
 		return []model.AuditRule{{Level: string(None)}}
 	}
-	of := func(group string, resources ...string) model.ScopeGroupResources {
+	groupResources := func(group string, resources ...string) model.ScopeGroupResources {
 		return model.ScopeGroupResources{Group: group, Resources: resources}
 	}
 	received := []string{string(RequestReceived)}
 	rules := []model.AuditRule{
 		{Level: string(None), Resources: []model.ScopeGroupResources{
-			of("*", "subjectaccessreviews", "selfsubjectaccessreviews", "selfsubjectrulesreviews"),
-			of(model.GroupName, "agentauditevents", "licensetokens", "ingressauthtokens", "selves", "scopepreviews"),
+			groupResources("*", "subjectaccessreviews", "selfsubjectaccessreviews", "selfsubjectrulesreviews"),
+			groupResources(model.GroupName, "agentauditevents", "licensetokens", "ingressauthtokens", "selves", "scopepreviews"),
 		}},
 		{Level: string(Metadata), Verbs: []string{"create"}, OmitStages: received, Resources: []model.ScopeGroupResources{
-			of(model.GroupName, "ownedaccesskeys", "directclusterendpointtokens", "resetaccesskeys", "sharedsecrets", "clusters",
+			groupResources(model.GroupName, "ownedaccesskeys", "directclusterendpointtokens", "resetaccesskeys", "sharedsecrets", "clusters",
 				"users/profile", "virtualclusterinstances/kubeconfig", "virtualclusterinstances/snapshotcredentials"),
 		}},
 		{Level: string(Metadata), OmitStages: received, Resources: []model.ScopeGroupResources{
-			of("", "pods/log", "pods/exec", "pods/portforward"),
-			of(model.GroupName, "virtualclusterinstances/log", "appinstances/log"),
+			groupResources("", "pods/log", "pods/exec", "pods/portforward"),
+			groupResources(model.GroupName, "virtualclusterinstances/log", "appinstances/log"),
 		}},
 	}
 	rest := func(level Level, verbs ...string) {
@@ -195,7 +195,7 @@ func (p *Policy) Evaluate(request Attributes) Decision {
 
 // matches reports whether all restrictions of a rule hold, as in a kube-apiserver.
 func matches(rule *model.AuditRule, request *Attributes) bool {
-	if !among(rule.Users, request.User.Username) || !among(rule.Verbs, request.Verb) || !among(rule.RequestTargets, request.Target) {
+	if !containsOrAll(rule.Users, request.User.Username) || !containsOrAll(rule.Verbs, request.Verb) || !containsOrAll(rule.RequestTargets, request.Target) {
 		return false
 	}
 	if len(rule.UserGroups) > 0 && !slices.ContainsFunc(request.User.Groups, func(group string) bool {
@@ -203,7 +203,7 @@ func matches(rule *model.AuditRule, request *Attributes) bool {
 	}) {
 		return false
 	}
-	if len(rule.Clusters) > 0 && (request.Cluster == "" || !among(rule.Clusters, request.Cluster)) {
+	if len(rule.Clusters) > 0 && (request.Cluster == "" || !containsOrAll(rule.Clusters, request.Cluster)) {
 		return false
 	}
 	if len(rule.Namespaces) > 0 || len(rule.Resources) > 0 {
@@ -216,26 +216,26 @@ func matches(rule *model.AuditRule, request *Attributes) bool {
 	return true
 }
 
-// among reports whether a list contains a value. An empty list contains all values, and so does "*".
-func among(list []string, value string) bool {
+// containsOrAll reports whether a list contains a value. An empty list contains all values, and so does "*".
+func containsOrAll(list []string, value string) bool {
 	return len(list) == 0 || slices.Contains(list, value) || slices.Contains(list, "*")
 }
 
-func covers(one model.ScopeGroupResources, request *Attributes) bool {
-	if one.Group != "*" && one.Group != request.Group {
+func covers(group model.ScopeGroupResources, request *Attributes) bool {
+	if group.Group != "*" && group.Group != request.Group {
 		return false
 	}
-	if len(one.Resources) == 0 {
+	if len(group.Resources) == 0 {
 		return true
 	}
-	if len(one.ResourceNames) > 0 && !slices.Contains(one.ResourceNames, request.Name) {
+	if len(group.ResourceNames) > 0 && !slices.Contains(group.ResourceNames, request.Name) {
 		return false
 	}
 	full := request.Resource
 	if request.Subresource != "" {
 		full += "/" + request.Subresource
 	}
-	return slices.ContainsFunc(one.Resources, func(pattern string) bool {
+	return slices.ContainsFunc(group.Resources, func(pattern string) bool {
 		resource, subresource, divided := strings.Cut(pattern, "/")
 		return pattern == "*" || pattern == full ||
 			divided && resource == "*" && subresource == request.Subresource && subresource != "" ||

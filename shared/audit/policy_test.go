@@ -10,7 +10,7 @@ import (
 
 const group = model.GroupName
 
-func of(apiGroup string, names []string, resources ...string) []model.ScopeGroupResources {
+func resourcesOf(apiGroup string, names []string, resources ...string) []model.ScopeGroupResources {
 	return []model.ScopeGroupResources{{Group: apiGroup, Resources: resources, ResourceNames: names}}
 }
 
@@ -50,19 +50,19 @@ func TestRules(t *testing.T) {
 		{"Spec 2.7", "user and group both", model.AuditRule{Users: []string{"ana"}, UserGroups: []string{"ops"}}, nil, false},
 		{"Spec 2.7", "a verb", model.AuditRule{Verbs: []string{"list", "get"}}, nil, true},
 		{"Spec 2.7", "another verb", model.AuditRule{Verbs: []string{"list"}}, nil, false},
-		{"Spec 2.7", "a resource", model.AuditRule{Resources: of(group, nil, "ownedaccesskeys")}, nil, true},
-		{"Spec 2.7", "another group of resources", model.AuditRule{Resources: of("", nil, "ownedaccesskeys")}, nil, false},
-		{"ADR-0016", "any group", model.AuditRule{Resources: of("*", nil, "ownedaccesskeys")}, nil, true},
-		{"Spec 2.3", "all of a group", model.AuditRule{Resources: of(group, nil)}, sub, true},
-		{"Spec 2.3", "a name", model.AuditRule{Resources: of(group, []string{"ci"}, "ownedaccesskeys")}, nil, true},
-		{"Spec 2.3", "another name", model.AuditRule{Resources: of(group, []string{"cd"}, "ownedaccesskeys")}, nil, false},
-		{"Spec 2.3", "a resource is not its subresource", model.AuditRule{Resources: of(group, nil, "virtualclusterinstances")}, sub, false},
-		{"Spec 2.3", "a subresource", model.AuditRule{Resources: of(group, nil, "virtualclusterinstances/kubeconfig")}, sub, true},
-		{"Spec 2.3", "any subresource", model.AuditRule{Resources: of(group, nil, "virtualclusterinstances/*")}, sub, true},
-		{"Spec 2.3", "a resource with any subresource", model.AuditRule{Resources: of(group, nil, "ownedaccesskeys/*")}, nil, true},
-		{"Spec 2.3", "that subresource of any", model.AuditRule{Resources: of(group, nil, "*/kubeconfig")}, sub, true},
-		{"Spec 2.3", "a subresource of any is no resource", model.AuditRule{Resources: of(group, nil, "*/kubeconfig")}, nil, false},
-		{"Spec 2.3", "everything", model.AuditRule{Resources: of(group, nil, "*")}, sub, true},
+		{"Spec 2.7", "a resource", model.AuditRule{Resources: resourcesOf(group, nil, "ownedaccesskeys")}, nil, true},
+		{"Spec 2.7", "another group of resources", model.AuditRule{Resources: resourcesOf("", nil, "ownedaccesskeys")}, nil, false},
+		{"ADR-0016", "any group", model.AuditRule{Resources: resourcesOf("*", nil, "ownedaccesskeys")}, nil, true},
+		{"Spec 2.3", "all of a group", model.AuditRule{Resources: resourcesOf(group, nil)}, sub, true},
+		{"Spec 2.3", "a name", model.AuditRule{Resources: resourcesOf(group, []string{"ci"}, "ownedaccesskeys")}, nil, true},
+		{"Spec 2.3", "another name", model.AuditRule{Resources: resourcesOf(group, []string{"cd"}, "ownedaccesskeys")}, nil, false},
+		{"Spec 2.3", "a resource is not its subresource", model.AuditRule{Resources: resourcesOf(group, nil, "virtualclusterinstances")}, sub, false},
+		{"Spec 2.3", "a subresource", model.AuditRule{Resources: resourcesOf(group, nil, "virtualclusterinstances/kubeconfig")}, sub, true},
+		{"Spec 2.3", "any subresource", model.AuditRule{Resources: resourcesOf(group, nil, "virtualclusterinstances/*")}, sub, true},
+		{"Spec 2.3", "a resource with any subresource", model.AuditRule{Resources: resourcesOf(group, nil, "ownedaccesskeys/*")}, nil, true},
+		{"Spec 2.3", "that subresource of any", model.AuditRule{Resources: resourcesOf(group, nil, "*/kubeconfig")}, sub, true},
+		{"Spec 2.3", "a subresource of any is no resource", model.AuditRule{Resources: resourcesOf(group, nil, "*/kubeconfig")}, nil, false},
+		{"Spec 2.3", "everything", model.AuditRule{Resources: resourcesOf(group, nil, "*")}, sub, true},
 		{"Spec 2.7", "a namespace", model.AuditRule{Namespaces: []string{"p-one"}}, sub, true},
 		{"Spec 2.7", "no namespace", model.AuditRule{Namespaces: []string{""}}, nil, true},
 		{"Spec 2.7", "another namespace", model.AuditRule{Namespaces: []string{"p-two"}}, sub, false},
@@ -72,7 +72,7 @@ func TestRules(t *testing.T) {
 		{"ADR-0016", "what begins with a text", model.AuditRule{NonResourceURLs: []string{"/version", "/open*"}}, path, true},
 		{"ADR-0016", "what begins otherwise", model.AuditRule{NonResourceURLs: []string{"/openapi/v2*"}}, path, false},
 		{"Spec 2.7", "another path", model.AuditRule{NonResourceURLs: []string{"/openapi"}}, path, false},
-		{"Spec 2.7", "a path is no resource", model.AuditRule{Resources: of("*", nil)}, path, false},
+		{"Spec 2.7", "a path is no resource", model.AuditRule{Resources: resourcesOf("*", nil)}, path, false},
 		{"Spec 2.7", "a resource is no path", model.AuditRule{NonResourceURLs: []string{"*"}}, nil, false},
 		{"Spec 2.7", "a target", model.AuditRule{RequestTargets: []string{"Management"}}, nil, true},
 		{"Spec 2.7", "another target", model.AuditRule{RequestTargets: []string{"Cluster"}}, nil, false},

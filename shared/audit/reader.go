@@ -77,7 +77,7 @@ func ReadWith(openers []Opener, config func() *model.ConfigStatus) func() (Reade
 		if current.DataStoreEndpoint == "" {
 			return nil, unreadable("audit events cannot be read: they are stored in files only; set audit.dataStoreEndpoint in the configuration")
 		}
-		if why := unknown(current); why != nil {
+		if why := checkKnownURL(current); why != nil {
 			return nil, unreadable("audit events cannot be read: " + why.Error())
 		}
 		for _, opener := range openers {

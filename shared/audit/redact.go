@@ -41,8 +41,8 @@ var foreign = map[string]bool{
 	"k8s.io/api/authentication/v1.TokenRequestStatus.token": true,
 }
 
-// known reports whether the secrets of a type are known.
-func known(goType reflect.Type) bool {
+// hasKnownSecrets reports whether the secrets of a type are known.
+func hasKnownSecrets(goType reflect.Type) bool {
 	for goType != nil && goType.Kind() == reflect.Pointer {
 		goType = goType.Elem()
 	}
@@ -53,7 +53,7 @@ func known(goType reflect.Type) bool {
 // object cannot be recorded, as in the annotation ResponseOmitted.
 func Object(object any) (text json.RawMessage, why string) {
 	typed, ok := object.(runtime.Object)
-	if !ok || !known(reflect.TypeOf(object)) {
+	if !ok || !hasKnownSecrets(reflect.TypeOf(object)) {
 		return nil, unknownType
 	}
 	if of := shapeOf(reflect.TypeOf(object)); of.secrets {
@@ -61,10 +61,10 @@ func Object(object any) (text json.RawMessage, why string) {
 		of.clear(reflect.ValueOf(typed))
 	}
 	text, err := json.Marshal(typed)
-	return bounded(text, err)
+	return limitSize(text, err)
 }
 
-func bounded(text []byte, err error) (json.RawMessage, string) {
+func limitSize(text []byte, err error) (json.RawMessage, string) {
 	switch {
 	case err != nil:
 		return nil, decodeFailed
@@ -90,7 +90,7 @@ const (
 // the secrets that were found, because they may also occur elsewhere. A body that does not fit the type is not
 // recorded, because the position of its secrets is not known. Why has the values of the annotation RequestOmitted.
 func Body(goType reflect.Type, form Form, body []byte) (text json.RawMessage, hidden []secret.String, why string) {
-	if !known(goType) {
+	if !hasKnownSecrets(goType) {
 		return nil, nil, unknownType
 	}
 	decoder := json.NewDecoder(bytes.NewReader(body))
@@ -109,14 +109,14 @@ func Body(goType reflect.Type, form Form, body []byte) (text json.RawMessage, hi
 		return nil, w.hidden, decodeFailed
 	}
 	text, err := json.Marshal(value)
-	text, why = bounded(text, err)
+	text, why = limitSize(text, err)
 	return text, w.hidden, why
 }
 
 // MayHide reports whether Body may find a secret in a JSON text that an operation has accepted for an object of a type.
 // It only searches for the names of the secret fields, which takes a hundredth of the time.
 func MayHide(goType reflect.Type, text []byte) bool {
-	if !known(goType) {
+	if !hasKnownSecrets(goType) {
 		return false
 	}
 	// An escape is another spelling of a name.
@@ -129,10 +129,10 @@ func MayHide(goType reflect.Type, text []byte) bool {
 var traces sync.Map // reflect.Type to [][]byte
 
 func tracesOf(goType reflect.Type) [][]byte {
-	if found, ok := traces.Load(goType); ok {
-		return found.([][]byte)
+	if texts, ok := traces.Load(goType); ok {
+		return texts.([][]byte)
 	}
-	found := [][]byte{[]byte(strings.NewReplacer("~", "~0", "/", "~1").Replace(model.LastAppliedAnnotation))}
+	texts := [][]byte{[]byte(strings.NewReplacer("~", "~0", "/", "~1").Replace(model.LastAppliedAnnotation))}
 	seen := map[*shape]bool{}
 	var look func(s *shape)
 	look = func(s *shape) {
@@ -147,17 +147,17 @@ func tracesOf(goType reflect.Type) [][]byte {
 				inner = inner.element
 			}
 			if m.secret || m.dropped || inner.opaque {
-				found = append(found, []byte("/"+name))
+				texts = append(texts, []byte("/"+name))
 			}
 			if m.secret || !m.dropped && inner.opaque {
-				found = append(found, []byte(`"`+name+`"`))
+				texts = append(texts, []byte(`"`+name+`"`))
 			}
 			look(m.shape)
 		}
 	}
 	look(shapeOf(goType))
-	traces.Store(goType, found)
-	return found
+	traces.Store(goType, texts)
+	return texts
 }
 
 // shape is what redaction knows about a type.
@@ -364,21 +364,21 @@ func (w *walker) value(s *shape, value any) any {
 		if !ok {
 			break
 		}
-		kept := make(map[string]any, len(object))
+		redacted := make(map[string]any, len(object))
 		for key, each := range object {
-			kept[key] = w.value(s.element, each)
+			redacted[key] = w.value(s.element, each)
 		}
-		return kept
+		return redacted
 	case s.goType.Kind() == reflect.Slice && s.goType.Elem().Kind() != reflect.Uint8:
 		list, ok := value.([]any)
 		if !ok {
 			break
 		}
-		kept := make([]any, len(list))
+		redacted := make([]any, len(list))
 		for i, each := range list {
-			kept[i] = w.value(s.element, each)
+			redacted[i] = w.value(s.element, each)
 		}
-		return kept
+		return redacted
 	default:
 		if fits(s.goType, value) {
 			return value
@@ -391,24 +391,24 @@ func (w *walker) value(s *shape, value any) any {
 }
 
 func (w *walker) object(s *shape, object map[string]any) any {
-	kept := make(map[string]any, len(object))
+	redacted := make(map[string]any, len(object))
 	for name, each := range object {
 		m, ok := s.fields[name]
 		switch {
 		case !ok || m.dropped:
 			// Unknown fields are pruned, as the operation prunes them.
 		case m.secret:
-			kept[name] = w.hide(each)
+			redacted[name] = w.hide(each)
 		default:
-			kept[name] = w.value(m.shape, each)
+			redacted[name] = w.value(m.shape, each)
 		}
 	}
 	if s.goType == reflect.TypeFor[metav1.ObjectMeta]() {
-		if annotations, ok := kept["annotations"].(map[string]any); ok && annotations[model.LastAppliedAnnotation] != nil {
+		if annotations, ok := redacted["annotations"].(map[string]any); ok && annotations[model.LastAppliedAnnotation] != nil {
 			annotations[model.LastAppliedAnnotation] = secret.Mark
 		}
 	}
-	return kept
+	return redacted
 }
 
 // fits reports whether a JSON value is one of a type.
@@ -433,42 +433,42 @@ func (w *walker) operations(root *shape, value any) any {
 		w.misfit = true
 		return nil
 	}
-	kept := make([]any, 0, len(list))
+	redacted := make([]any, 0, len(list))
 	for _, each := range list {
 		operation, ok := each.(map[string]any)
 		if !ok {
 			w.misfit = true
 			continue
 		}
-		one := map[string]any{}
+		entry := map[string]any{}
 		for _, name := range []string{"op", "path", "from"} {
-			if text, given := operation[name]; given {
+			if text, value := operation[name]; value {
 				word, ok := text.(string)
 				if w.misfit = w.misfit || !ok; ok {
-					one[name] = word
+					entry[name] = word
 				}
 			}
 		}
-		if given, has := operation["value"]; has {
-			path, _ := one["path"].(string)
-			at, hidden, ok := root.at(path)
+		if value, has := operation["value"]; has {
+			path, _ := entry["path"].(string)
+			target, hidden, ok := root.resolvePointer(path)
 			switch {
 			case !ok:
 				w.misfit = true
-				w.hide(given)
+				w.hide(value)
 			case hidden:
-				one["value"] = w.hide(given)
+				entry["value"] = w.hide(value)
 			default:
-				one["value"] = w.value(at, given)
+				entry["value"] = w.value(target, value)
 			}
 		}
-		kept = append(kept, one)
+		redacted = append(redacted, entry)
 	}
-	return kept
+	return redacted
 }
 
-// at follows a JSON pointer through a type.
-func (s *shape) at(pointer string) (at *shape, hidden, ok bool) {
+// resolvePointer follows a JSON pointer through a type.
+func (s *shape) resolvePointer(pointer string) (resolvePointer *shape, hidden, ok bool) {
 	if pointer == "" {
 		return s, false, true
 	}

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// queued is a record that waits for a sink.
-type queued struct {
+// queuedRecord is a record that waits for a sink.
+type queuedRecord struct {
 	record   *Record
 	decision Decision
 	// done is closed when the outcome is known; it is nil if no request waits. err is the outcome.
@@ -32,7 +32,7 @@ type spool struct {
 	metrics Metrics
 
 	mu      sync.Mutex
-	waiting []*queued
+	waiting []*queuedRecord
 	bytes   int
 	ending  bool
 	// used is true once there was a record. held counts the changes of the configuration that still record here.
@@ -63,9 +63,9 @@ func newSpool(name string, sink Sink, options Options) *spool {
 
 var errFull = errors.New("the spool is full")
 
-// put adds a record if there is room.
-func (s *spool) put(record *Record, decision Decision, waits bool) *queued {
-	e := &queued{record: record, decision: decision}
+// enqueue adds a record if there is room.
+func (s *spool) enqueue(record *Record, decision Decision, waits bool) *queuedRecord {
+	e := &queuedRecord{record: record, decision: decision}
 	if waits {
 		e.done = make(chan struct{})
 	}
@@ -89,7 +89,7 @@ func (s *spool) put(record *Record, decision Decision, waits bool) *queued {
 }
 
 // add puts a record at the end of the queue. The lock must be held.
-func (s *spool) add(e *queued) {
+func (s *spool) add(e *queuedRecord) {
 	s.waiting = append(s.waiting, e)
 	s.bytes += len(e.record.JSON)
 	s.metrics.Spool(s.name, len(s.waiting))
@@ -109,7 +109,7 @@ func (s *spool) note(mark *Record) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.used && !s.ending {
-		s.add(&queued{record: mark, decision: Decision{Level: Metadata}, mark: true})
+		s.add(&queuedRecord{record: mark, decision: Decision{Level: Metadata}, mark: true})
 	}
 }
 
@@ -133,7 +133,7 @@ func (s *spool) release() {
 }
 
 // settle notifies the waiting request, and counts the outcome. The lock must be held.
-func (s *spool) settle(e *queued, err error) {
+func (s *spool) settle(e *queuedRecord, err error) {
 	if e.settled {
 		return
 	}
@@ -155,7 +155,7 @@ func (s *spool) settle(e *queued, err error) {
 
 // giveUp ends the wait for a record and returns its outcome, as far as it is known. A record that refuses its request
 // leaves the spool. Other records stay, and are counted when their outcome is known.
-func (s *spool) giveUp(e *queued) error {
+func (s *spool) giveUp(e *queuedRecord) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !e.settled && e.decision.Fail {
@@ -179,7 +179,7 @@ func (s *spool) run() {
 			}
 		}
 		err := s.write(batch, durable)
-		s.taken(batch, err)
+		s.recordOutcome(batch, err)
 		if err == nil {
 			pause = firstPause
 			continue
@@ -197,19 +197,19 @@ func (s *spool) run() {
 }
 
 // next returns the records to write next, and removes the records whose requests gave up.
-func (s *spool) next() (batch []*queued, durable bool) {
+func (s *spool) next() (batch []*queuedRecord, durable bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	kept := s.waiting[:0]
+	rest := s.waiting[:0]
 	for _, e := range s.waiting {
 		if e.settled {
 			s.bytes -= len(e.record.JSON)
 			continue
 		}
-		kept = append(kept, e)
+		rest = append(rest, e)
 	}
-	clear(s.waiting[len(kept):])
-	s.waiting = kept
+	clear(s.waiting[len(rest):])
+	s.waiting = rest
 	size := 0
 	for _, e := range s.waiting {
 		if size += len(e.record.JSON); len(batch) == maxBatch || size > maxBatchBytes && len(batch) > 0 {
@@ -222,7 +222,7 @@ func (s *spool) next() (batch []*queued, durable bool) {
 	return batch, durable
 }
 
-func (s *spool) write(batch []*queued, durable bool) (err error) {
+func (s *spool) write(batch []*queuedRecord, durable bool) (err error) {
 	defer func() {
 		if problem := recover(); problem != nil {
 			err = fmt.Errorf("panic: %v", problem)
@@ -237,9 +237,9 @@ func (s *spool) write(batch []*queued, durable bool) (err error) {
 	return s.sink.Write(ctx, records, durable)
 }
 
-// taken records the outcome of a batch. On failure, records that refuse their requests are settled immediately, and the
+// recordOutcome records the outcome of a batch. On failure, records that refuse their requests are settled immediately, and the
 // others wait for the next attempt.
-func (s *spool) taken(batch []*queued, err error) {
+func (s *spool) recordOutcome(batch []*queuedRecord, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
@@ -266,16 +266,16 @@ func (s *spool) conclude(last func() *Record, force bool) bool {
 	}
 	s.ending = true
 	if s.used && last != nil {
-		s.add(&queued{record: last(), decision: Decision{Level: Metadata}, mark: true})
+		s.add(&queuedRecord{record: last(), decision: Decision{Level: Metadata}, mark: true})
 	}
 	return true
 }
 
-// empty reports whether no record waits.
-func (s *spool) empty() bool {
+// isEmpty reports whether no record waits.
+func (s *spool) isEmpty() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return !slices.ContainsFunc(s.waiting, func(e *queued) bool { return !e.settled })
+	return !slices.ContainsFunc(s.waiting, func(e *queuedRecord) bool { return !e.settled })
 }
 
 // drain waits until the spool is no longer held, adds the last record, empties the spool and closes the sink. All of
@@ -284,7 +284,7 @@ func (s *spool) drain(within time.Duration, last func() *Record) {
 	end := time.NewTimer(within)
 	defer end.Stop()
 	concluded, over := s.conclude(last, false), false
-	for !over && (!concluded || !s.empty()) {
+	for !over && (!concluded || !s.isEmpty()) {
 		select {
 		case <-s.look:
 		case <-end.C:

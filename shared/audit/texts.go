@@ -126,7 +126,7 @@ func URI(path, query string) string {
 			out.WriteString(secret.Mark)
 		case !given:
 			out.WriteString(name)
-		case plain(value):
+		case hasShortWords(value):
 			out.WriteString(part)
 		default:
 			out.WriteString(name + "=" + secret.Mark)
@@ -135,8 +135,8 @@ func URI(path, query string) string {
 	return out.String()
 }
 
-// plain reports whether all words of a value are short.
-func plain(value string) bool {
+// hasShortWords reports whether all words of a value are short.
+func hasShortWords(value string) bool {
 	decoded, err := url.QueryUnescape(value)
 	if err != nil {
 		return false

@@ -146,9 +146,9 @@ func (t *Trail) record(v *version, spools []*spool, events []Entry, hidden []sec
 		events = slices.DeleteFunc(slices.Clone(events), func(e Entry) bool { return !e.Decision.Fail })
 	}
 	var refused error
-	var pending []waiting
-	for _, one := range events {
-		record, err := one.Event.record(hidden)
+	var pending []pendingRecord
+	for _, entry := range events {
+		record, err := entry.Event.record(hidden)
 		unwritable := err != nil
 		if !unwritable {
 			err = v.err
@@ -157,16 +157,16 @@ func (t *Trail) record(v *version, spools []*spool, events []Entry, hidden []sec
 			err = errors.New("no sink is configured")
 		}
 		if err != nil {
-			t.options.Metrics.Audited("none", one.Decision.Level, outcome(one.Decision))
-			refused = cmp.Or(refused, refusal(one.Decision, err))
+			t.options.Metrics.Audited("none", entry.Decision.Level, outcome(entry.Decision))
+			refused = cmp.Or(refused, refusal(entry.Decision, err))
 		}
 		if unwritable {
 			continue
 		}
-		waits := one.Decision.Fail || one.Decision.waits || t.options.Flush
+		waits := entry.Decision.Fail || entry.Decision.waits || t.options.Flush
 		for _, s := range spools {
-			if e := s.put(record, one.Decision, waits); waits {
-				pending = append(pending, waiting{s, e})
+			if e := s.enqueue(record, entry.Decision, waits); waits {
+				pending = append(pending, pendingRecord{s, e})
 			}
 		}
 	}
@@ -175,25 +175,25 @@ func (t *Trail) record(v *version, spools []*spool, events []Entry, hidden []sec
 	}
 	timer := time.NewTimer(WaitAtMost)
 	defer timer.Stop()
-	for _, one := range pending {
+	for _, entry := range pending {
 		var err error
 		select {
-		case <-one.queued.done:
-			err = one.queued.err
+		case <-entry.queued.done:
+			err = entry.queued.err
 		case <-timer.C:
 			// The remaining records get no time of their own.
 			timer.Reset(0)
-			err = one.spool.giveUp(one.queued)
+			err = entry.spool.giveUp(entry.queued)
 		}
-		refused = cmp.Or(refused, refusal(one.queued.decision, err))
+		refused = cmp.Or(refused, refusal(entry.queued.decision, err))
 	}
 	return refused
 }
 
-// waiting is a queued record that a request waits for, and its spool.
-type waiting struct {
+// pendingRecord is a queued record that a request waits for, and its spool.
+type pendingRecord struct {
 	spool  *spool
-	queued *queued
+	queued *queuedRecord
 }
 
 func outcome(decision Decision) string {
@@ -259,17 +259,17 @@ type Held struct {
 // Release.
 func (t *Trail) Hold() *Held {
 	for {
-		held := &Held{trail: t, version: t.version()}
-		for _, s := range held.version.spools {
+		hold := &Held{trail: t, version: t.version()}
+		for _, s := range hold.version.spools {
 			if s.hold() {
-				held.spools = append(held.spools, s)
+				hold.spools = append(hold.spools, s)
 			}
 		}
-		if len(held.spools) == len(held.version.spools) {
-			return held
+		if len(hold.spools) == len(hold.version.spools) {
+			return hold
 		}
 		// Another change ended a sink in the meantime.
-		held.Release()
+		hold.Release()
 	}
 }
 
@@ -324,14 +324,14 @@ func (t *Trail) open(config *model.ConfigAudit) ([]*spool, error) {
 			spools = append(spools, newSpool(opener.Name, sink, t.options))
 		}
 	}
-	wanted := 0
+	number := 0
 	for _, set := range []bool{config.Path != "", config.DataStoreEndpoint != ""} {
 		if set {
-			wanted++
+			number++
 		}
 	}
-	problems = errors.Join(problems, unknown(config))
-	if problems == nil && len(spools) < wanted {
+	problems = errors.Join(problems, checkKnownURL(config))
+	if problems == nil && len(spools) < number {
 		problems = errors.New("this program has no sink for the configured audit.path or audit.dataStoreEndpoint")
 	}
 	if problems != nil {

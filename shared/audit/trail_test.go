@@ -134,7 +134,7 @@ var (
 	fail   = audit.Decision{Level: audit.Metadata, Fail: true}
 )
 
-func one(decision audit.Decision, event *audit.Event) []audit.Entry {
+func entryOf(decision audit.Decision, event *audit.Event) []audit.Entry {
 	return []audit.Entry{{Decision: decision, Event: event}}
 }
 
@@ -146,16 +146,16 @@ func TestFailWaitsUntilKept(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(false)
-		if err := b.Record(one(fail, event("a"))); err != nil || b.shelf.ids() != "a" || b.shelf.durable != 1 {
+		if err := b.Record(entryOf(fail, event("a"))); err != nil || b.shelf.ids() != "a" || b.shelf.durable != 1 {
 			t.Errorf("%v, and kept is %q", err, b.shelf.ids())
 		}
 		b.shelf.set(func() { b.shelf.fails = errors.New("full") })
 		begun := time.Now()
-		if err := b.Record(one(fail, event("b"))); !errors.Is(err, audit.ErrNotRecorded) || time.Since(begun) != 0 {
+		if err := b.Record(entryOf(fail, event("b"))); !errors.Is(err, audit.ErrNotRecorded) || time.Since(begun) != 0 {
 			t.Errorf("a sink that fails tells after %s: %v", time.Since(begun), err)
 		}
 		b.shelf.set(func() { b.shelf.fails = nil })
-		if err := b.Record(one(fail, event("c"))); err != nil || b.shelf.ids() != "a c" {
+		if err := b.Record(entryOf(fail, event("c"))); err != nil || b.shelf.ids() != "a c" {
 			t.Errorf("after it: %v, and kept is %q", err, b.shelf.ids())
 		}
 		b.Close(t.Context())
@@ -172,12 +172,12 @@ func TestASlowSinkHoldsNobodyLonger(t *testing.T) {
 		release := make(chan struct{})
 		b.shelf.set(func() { b.shelf.hangs = release })
 		begun := time.Now()
-		if err := b.Record(one(ignore, event("a"))); err != nil || time.Since(begun) != 0 {
+		if err := b.Record(entryOf(ignore, event("a"))); err != nil || time.Since(begun) != 0 {
 			t.Errorf("Ignore waits %s: %v", time.Since(begun), err)
 		}
 		// The sink now has the first event.
 		synctest.Wait()
-		several := append(one(fail, event("b")), append(one(ignore, event("c")), one(fail, event("d"))...)...)
+		several := append(entryOf(fail, event("b")), append(entryOf(ignore, event("c")), entryOf(fail, event("d"))...)...)
 		if err := b.Record(several); !errors.Is(err, audit.ErrNotRecorded) || time.Since(begun) != audit.WaitAtMost {
 			t.Errorf("Fail waits %s: %v", time.Since(begun), err)
 		}
@@ -197,7 +197,7 @@ func TestIgnoreKeepsOrderThroughAnOutage(t *testing.T) {
 		b := newBench(false)
 		b.shelf.set(func() { b.shelf.fails = errors.New("away") })
 		for _, id := range []string{"a", "b", "c"} {
-			_ = b.Record(one(ignore, event(id)))
+			_ = b.Record(entryOf(ignore, event(id)))
 			synctest.Wait()
 		}
 		b.shelf.set(func() { b.shelf.fails = nil })
@@ -218,7 +218,7 @@ func TestASpoolFullOfBytes(t *testing.T) {
 		large := event("a")
 		large.RequestObject = bytes.Repeat([]byte("7"), audit.MaxSpoolBytes/part)
 		for range part {
-			if err := b.Record(one(ignore, large)); err != nil {
+			if err := b.Record(entryOf(ignore, large)); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -235,12 +235,12 @@ func TestAFullSpool(t *testing.T) {
 		b := newBench(false)
 		b.shelf.set(func() { b.shelf.hangs = make(chan struct{}) })
 		for range audit.MaxSpoolEvents + 5 {
-			if err := b.Record(one(ignore, event("a"))); err != nil {
+			if err := b.Record(entryOf(ignore, event("a"))); err != nil {
 				t.Fatal(err)
 			}
 		}
 		begun := time.Now()
-		if err := b.Record(one(fail, event("b"))); !errors.Is(err, audit.ErrNotRecorded) || time.Since(begun) != 0 {
+		if err := b.Record(entryOf(fail, event("b"))); !errors.Is(err, audit.ErrNotRecorded) || time.Since(begun) != 0 {
 			t.Errorf("a full spool is known at once: %v after %s", err, time.Since(begun))
 		}
 		if got := b.tally.String(); got != "0 recorded, 5 lost, 1 refused" || b.tally.depth != audit.MaxSpoolEvents {
@@ -260,12 +260,12 @@ func TestFlush(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(true)
-		if err := b.Record(one(ignore, event("a"))); err != nil || b.shelf.ids() != "a" {
+		if err := b.Record(entryOf(ignore, event("a"))); err != nil || b.shelf.ids() != "a" {
 			t.Errorf("%v, and kept is %q when the request is answered", err, b.shelf.ids())
 		}
 		b.shelf.set(func() { b.shelf.hangs = make(chan struct{}) })
 		begun := time.Now()
-		if err := b.Record(one(ignore, event("b"))); err != nil || time.Since(begun) != audit.WaitAtMost {
+		if err := b.Record(entryOf(ignore, event("b"))); err != nil || time.Since(begun) != audit.WaitAtMost {
 			t.Errorf("a slow sink: %v after %s", err, time.Since(begun))
 		}
 		b.shelf.set(func() { close(b.shelf.hangs); b.shelf.hangs = nil })
@@ -309,11 +309,11 @@ func TestSettingsOfSinksAreLive(t *testing.T) {
 				Config: func() *model.ConfigStatus { return config }, Log: slog.New(slog.DiscardHandler), Openers: []audit.Opener{opener, opener},
 			})
 			defer trail.Close(t.Context())
-			_ = trail.Record(one(ignore, event("a")))
+			_ = trail.Record(entryOf(ignore, event("a")))
 			changed := settings()
 			row.change(changed)
 			config = &model.ConfigStatus{Audit: changed}
-			_ = trail.Record(one(ignore, event("b")))
+			_ = trail.Record(entryOf(ignore, event("b")))
 			if opened != 2*row.opened {
 				t.Errorf("sinks were opened %d times", opened)
 			}
@@ -348,24 +348,24 @@ func TestTheConfigurationIsLive(t *testing.T) {
 			config = &model.ConfigStatus{Audit: audits}
 		}
 		set("one")
-		_ = trail.Record(one(fail, event("a")))
+		_ = trail.Record(entryOf(fail, event("a")))
 		set("two")
-		_ = trail.Record(one(fail, event("b")))
+		_ = trail.Record(entryOf(fail, event("b")))
 		synctest.Wait()
 		time.Sleep(time.Minute) //nolint:forbidigo // the clock of the bubble
 		if first.ids() != "a" || second.ids() != "b" || !first.closed || second.closed {
 			t.Errorf("%q closed %v, then %q closed %v", first.ids(), first.closed, second.ids(), second.closed)
 		}
 		set("nowhere")
-		if err := trail.Record(one(fail, event("c"))); !errors.Is(err, audit.ErrNotRecorded) {
+		if err := trail.Record(entryOf(fail, event("c"))); !errors.Is(err, audit.ErrNotRecorded) {
 			t.Errorf("a place without a sink: %v", err)
 		}
-		if err := trail.Record(one(ignore, event("c"))); err != nil {
+		if err := trail.Record(entryOf(ignore, event("c"))); err != nil {
 			t.Errorf("the same, ignored: %v", err)
 		}
 		trail.Close(t.Context())
 		set("one")
-		if err := trail.Record(one(fail, event("d"))); !errors.Is(err, audit.ErrNotRecorded) {
+		if err := trail.Record(entryOf(fail, event("d"))); !errors.Is(err, audit.ErrNotRecorded) {
 			t.Errorf("after the end: %v", err)
 		}
 	})
@@ -374,7 +374,7 @@ func TestTheConfigurationIsLive(t *testing.T) {
 // The audit records its own end, and each change of what it records. Source: ADR-0016.
 func TestMarks(t *testing.T) {
 	t.Parallel()
-	one := func() *model.ConfigAudit {
+	config := func() *model.ConfigAudit {
 		audits := enabled(model.AuditRule{Level: "Metadata"})
 		audits.Path = "one"
 		return audits
@@ -387,16 +387,16 @@ func TestMarks(t *testing.T) {
 	}{
 		{"the audit is turned off", func() *model.ConfigAudit { return nil }, "ended by configuration after 1", ""},
 		{"enabled: false", func() *model.ConfigAudit { return &model.ConfigAudit{Path: "one"} }, "ended by configuration after 1", ""},
-		{"another path", func() *model.ConfigAudit { c := one(); c.Path = "two"; return c }, "ended by configuration after 1", "ended by process after 1"},
-		{"another policy", func() *model.ConfigAudit { c := one(); c.Policy.Rules[0].Level = "None"; return c },
+		{"another path", func() *model.ConfigAudit { c := config(); c.Path = "two"; return c }, "ended by configuration after 1", "ended by process after 1"},
+		{"another policy", func() *model.ConfigAudit { c := config(); c.Policy.Rules[0].Level = "None"; return c },
 			"changed by configuration after 1, ended by process after 2", ""},
-		{"the same again", one, "ended by process after 2", ""},
+		{"the same again", config, "ended by process after 2", ""},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				sinks := map[string]*shelf{"one": {}, "two": {}}
-				config := &model.ConfigStatus{Audit: one()}
+				config := &model.ConfigStatus{Audit: config()}
 				trail := audit.NewTrail(audit.Options{
 					Config: func() *model.ConfigStatus { return config }, Log: slog.New(slog.DiscardHandler),
 					Openers: []audit.Opener{{Name: "shelf", Open: func(config *model.ConfigAudit) (audit.Sink, error) { return sinks[config.Path], nil }}},
@@ -423,7 +423,7 @@ func TestMarks(t *testing.T) {
 // end of the log comes after that. Source: ADR-0016.
 func TestChangesAreRecordedBeforeAndAfter(t *testing.T) {
 	t.Parallel()
-	at := func(path string) *model.ConfigAudit {
+	configWith := func(path string) *model.ConfigAudit {
 		if path == "" {
 			return nil
 		}
@@ -437,23 +437,23 @@ func TestChangesAreRecordedBeforeAndAfter(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				sinks := map[string]*shelf{"one": {}, "two": {}}
-				config := &model.ConfigStatus{Audit: at(row.before)}
+				config := &model.ConfigStatus{Audit: configWith(row.before)}
 				counted := &tally{count: map[string]int{}}
 				trail := audit.NewTrail(audit.Options{
 					Config: func() *model.ConfigStatus { return config }, Log: slog.New(slog.DiscardHandler), Metrics: counted,
 					Openers: []audit.Opener{{Name: "shelf", Open: func(config *model.ConfigAudit) (audit.Sink, error) { return sinks[config.Path], nil }}},
 				})
-				held := trail.Hold()
-				defer held.Release()
+				hold := trail.Hold()
+				defer hold.Release()
 				decision := trail.Evaluate(change)
 				if decision.Level != audit.Request || !decision.Records(audit.ResponseComplete) || !decision.Records(audit.Panic) {
 					t.Errorf("a change is decided on with %+v", decision)
 				}
-				config = &model.ConfigStatus{Audit: at(row.after)}
+				config = &model.ConfigStatus{Audit: configWith(row.after)}
 				// Another request sees the change first.
 				_ = trail.Enabled()
 				synctest.Wait()
-				if err := held.Record([]audit.Entry{{Decision: decision, Event: event("x")}}); err != nil {
+				if err := hold.Record([]audit.Entry{{Decision: decision, Event: event("x")}}); err != nil {
 					t.Error(err)
 				}
 				synctest.Wait()
@@ -478,7 +478,7 @@ func TestChangesAreNotRefused(t *testing.T) {
 		b.shelf.set(func() { b.shelf.fails = errors.New("away") })
 		decision := b.Evaluate(audit.Attributes{Verb: "patch", Group: group, Resource: "configs"})
 		begun := time.Now()
-		if err := b.Record(one(decision, event("a"))); err != nil || time.Since(begun) != audit.WaitAtMost {
+		if err := b.Record(entryOf(decision, event("a"))); err != nil || time.Since(begun) != audit.WaitAtMost {
 			t.Errorf("%v after %s", err, time.Since(begun))
 		}
 		b.shelf.set(func() { b.shelf.fails = nil })
@@ -513,10 +513,10 @@ func TestASinkThatCannotBeOpened(t *testing.T) {
 				trail := audit.NewTrail(audit.Options{
 					Config: func() *model.ConfigStatus { return b.config }, Openers: openers, Log: slog.New(slog.NewTextHandler(&b.log, nil)), Metrics: b.tally,
 				})
-				if err := trail.Record(one(ignore, event("a"))); err != nil {
+				if err := trail.Record(entryOf(ignore, event("a"))); err != nil {
 					t.Errorf("Ignore: %v", err)
 				}
-				if err := trail.Record(one(fail, event("b"))); !errors.Is(err, audit.ErrNotRecorded) {
+				if err := trail.Record(entryOf(fail, event("b"))); !errors.Is(err, audit.ErrNotRecorded) {
 					t.Errorf("Fail: %v", err)
 				}
 				synctest.Wait()
@@ -537,10 +537,10 @@ func TestASinkThatCannotBeOpened(t *testing.T) {
 
 func TestSecretsElsewhereInAnEvent(t *testing.T) {
 	t.Parallel()
-	var kept []byte
+	var stored []byte
 	keeps := sinkFunc(func(records []*audit.Record) {
 		if markOf(records[0]) == "" {
-			kept = records[0].JSON
+			stored = records[0].JSON
 		}
 	})
 	trail := audit.NewTrail(audit.Options{
@@ -553,21 +553,21 @@ func TestSecretsElsewhereInAnEvent(t *testing.T) {
 	e.UserAgent, e.RequestURI = "curl "+canary, "/p/"+made
 	e.RequestObject, _ = json.Marshal(map[string]string{"description": "it is " + quoted.Reveal()})
 	e.Annotate("a", "eyJhbGciOiJFUzI1NiJ9.eyJpc3MiOiJhIn0.c2lnbmF0dXJl")
-	if err := trail.Record(one(fail, e), canary, quoted, "short"); err != nil {
+	if err := trail.Record(entryOf(fail, e), canary, quoted, "short"); err != nil {
 		t.Fatal(err)
 	}
 	trail.Close(t.Context())
 	var back audit.Event
-	if err := json.Unmarshal(kept, &back); err != nil {
-		t.Fatalf("%v: %s", err, kept)
+	if err := json.Unmarshal(stored, &back); err != nil {
+		t.Fatalf("%v: %s", err, stored)
 	}
 	for _, word := range []string{canary, made, "client", "eyJ"} {
-		if strings.Contains(string(kept), word) {
-			t.Errorf("%s is in %s", word, kept)
+		if strings.Contains(string(stored), word) {
+			t.Errorf("%s is in %s", word, stored)
 		}
 	}
 	if string(back.RequestObject) != `{"description":"it is ***"}` || back.UserAgent != "curl ***" {
-		t.Errorf("%s", kept)
+		t.Errorf("%s", stored)
 	}
 }
 
@@ -592,13 +592,13 @@ func TestBacklogs(t *testing.T) {
 		b.shelf.set(func() { b.shelf.fails = errors.New("full") })
 		begun := time.Now().UTC()
 		for i := range 3 {
-			_ = b.Record(one(ignore, event(fmt.Sprint(i))))
+			_ = b.Record(entryOf(ignore, event(fmt.Sprint(i))))
 		}
 		synctest.Wait()
 		if got := b.Backlogs(); got[0].Waiting != 3 || !got[0].Failing.Equal(begun) || got[0].Lost != 0 {
 			t.Errorf("while the sink fails: %+v", got)
 		}
-		if err := b.Record(one(fail, event("refused"))); err == nil {
+		if err := b.Record(entryOf(fail, event("refused"))); err == nil {
 			t.Error("an event that is not stored is acknowledged")
 		}
 		if got := b.Backlogs(); got[0].Waiting != 3 || got[0].Lost != 1 {

@@ -88,7 +88,7 @@ func TestReadAhead(t *testing.T) {
 	}
 	check("no users", maker.Spec.Key, false)
 	check("no users, a bound key", key.Spec.Key, false)
-	s.put(user("ana", model.UserSpec{}))
+	s.storeObject(user("ana", model.UserSpec{}))
 	check("a user", maker.Spec.Key, true)
 	check("a user, a bound key", key.Spec.Key, true)
 }
@@ -111,7 +111,7 @@ func TestReadAheadOfAnUnreadableObject(t *testing.T) {
 	}
 	for _, managed := range []bool{false, true} {
 		if managed {
-			s.put(user("ana", model.UserSpec{}))
+			s.storeObject(user("ana", model.UserSpec{}))
 		}
 		for _, ref := range []store.Ref{{Resource: "virtualclusterinstances", Name: "p-shop/dev"}, {Resource: accesskey.Definition.Resource.Resource, Name: "other"}} {
 			if err := raw.HSet(t.Context(), "p1:{"+ref.Resource+"}:objects", ref.Name, "9 newer\n{}").Err(); err != nil {

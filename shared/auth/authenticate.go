@@ -105,10 +105,10 @@ func (a *Authenticator) authenticate(ctx context.Context, bearer secret.String, 
 	return found.Caller, found.Prefetched, nil
 }
 
-// Again authenticates the Authorization header of a request that is still being answered. It does not count as a use,
+// Reauthenticate authenticates the Authorization header of a request that is still being answered. It does not count as a use,
 // so that a key that expires some time after its last use is not kept alive. It returns the errors of Bearer. Source:
 // ADR-0007.
-func (a *Authenticator) Again(ctx context.Context, header http.Header) (identity.Caller, error) {
+func (a *Authenticator) Reauthenticate(ctx context.Context, header http.Header) (identity.Caller, error) {
 	_, token, _ := strings.Cut(header.Get("Authorization"), " ")
 	found, err := a.Bearers.Identify(ctx, secret.String(strings.TrimSpace(token)), store.Ref{})
 	if err != nil {

@@ -96,8 +96,8 @@ func (w *world) record(t fataler, name string) store.Record {
 	return record
 }
 
-// at sets the clock to a time after born.
-func (w *world) at(d time.Duration) { w.now = born.Add(d) }
+// setTime sets the clock to a time after born.
+func (w *world) setTime(d time.Duration) { w.now = born.Add(d) }
 
 func (w *world) use(bearer secret.String) error {
 	_, err := w.Bearer(context.Background(), bearer)
@@ -117,9 +117,9 @@ type silent struct {
 	t *testing.T
 }
 
-func (s silent) GetWith(context.Context, string, []string, ...store.Ref) (store.Record, store.Together, error) {
+func (s silent) GetWith(context.Context, string, []string, ...store.Ref) (store.Record, store.Companions, error) {
 	s.t.Error("the store was asked")
-	return store.Record{}, store.Together{}, store.ErrNotFound
+	return store.Record{}, store.Companions{}, store.ErrNotFound
 }
 
 // A text that cannot be a key is refused without a request to the state. Source: ADR-0005.
@@ -217,9 +217,9 @@ func TestBearer(t *testing.T) {
 		want     int32
 	}{
 		{"Spec 5.1", "a key authenticates", hour, nil, ok},
-		{"Spec 5.2", "before its end it does", hour, func(_ *testing.T, w *world, _ string) { w.at(time.Hour - 1) }, ok},
-		{"ADR-0005", "from the instant of its end it does not, swept or not", hour, func(_ *testing.T, w *world, _ string) { w.at(time.Hour) }, refused},
-		{"Spec 5.2", "after its end it does not", hour, func(_ *testing.T, w *world, _ string) { w.at(1000 * time.Hour) }, refused},
+		{"Spec 5.2", "before its end it does", hour, func(_ *testing.T, w *world, _ string) { w.setTime(time.Hour - 1) }, ok},
+		{"ADR-0005", "from the instant of its end it does not, swept or not", hour, func(_ *testing.T, w *world, _ string) { w.setTime(time.Hour) }, refused},
+		{"Spec 5.2", "after its end it does not", hour, func(_ *testing.T, w *world, _ string) { w.setTime(1000 * time.Hour) }, refused},
 		{"Spec 3", "a disabled key does not, at the next request", hour, func(t *testing.T, w *world, name string) {
 			w.patch(t, name, `{"spec":{"disabled":true}}`)
 		}, refused},
@@ -233,28 +233,28 @@ func TestBearer(t *testing.T) {
 			w.remove(t, name)
 		}, refused},
 		{"Spec 5.2", "a shorter ttl bites at the next request", hour, func(t *testing.T, w *world, name string) {
-			w.at(10 * time.Second)
+			w.setTime(10 * time.Second)
 			w.patch(t, name, `{"spec":{"ttl":10}}`)
 		}, refused},
 		{"Spec 5.2", "a longer ttl too", hour, func(t *testing.T, w *world, name string) {
-			w.at(2 * time.Hour)
+			w.setTime(2 * time.Hour)
 			w.patch(t, name, `{"spec":{"ttl":7201}}`)
 		}, ok},
 		{"ADR-0005", "a lowered cap bites at once", hour, func(_ *testing.T, w *world, _ string) {
-			w.at(10 * time.Second)
+			w.setTime(10 * time.Second)
 			w.limit = 10 * time.Second
 		}, refused},
 		{"ADR-0005", "a cap that is not reached does not", hour, func(_ *testing.T, w *world, _ string) {
-			w.at(10 * time.Second)
+			w.setTime(10 * time.Second)
 			w.limit = 11 * time.Second
 		}, ok},
-		{"Spec 5.2", "a key without ttl lives", model.OwnedAccessKeySpec{User: "a"}, func(_ *testing.T, w *world, _ string) { w.at(1 << 60) }, ok},
+		{"Spec 5.2", "a key without ttl lives", model.OwnedAccessKeySpec{User: "a"}, func(_ *testing.T, w *world, _ string) { w.setTime(1 << 60) }, ok},
 		{"ADR-0005", "a key without ttl ends with the cap", model.OwnedAccessKeySpec{User: "a"}, func(_ *testing.T, w *world, _ string) {
-			w.at(time.Minute)
+			w.setTime(time.Minute)
 			w.limit = time.Minute
 		}, refused},
-		{"Spec 2.5", "the longest ttl", model.OwnedAccessKeySpec{User: "a", TTLSeconds: math.MaxInt64}, func(_ *testing.T, w *world, _ string) { w.at(1 << 60) }, ok},
-		{"ADR-0005", "a clock that was set back refuses nobody", hour, func(_ *testing.T, w *world, _ string) { w.at(-time.Hour) }, ok},
+		{"Spec 2.5", "the longest ttl", model.OwnedAccessKeySpec{User: "a", TTLSeconds: math.MaxInt64}, func(_ *testing.T, w *world, _ string) { w.setTime(1 << 60) }, ok},
+		{"ADR-0005", "a clock that was set back refuses nobody", hour, func(_ *testing.T, w *world, _ string) { w.setTime(-time.Hour) }, ok},
 	} {
 		t.Run(row.section+" "+row.sentence, func(t *testing.T) {
 			w := newWorld(t)
@@ -285,7 +285,7 @@ func TestRefusalsThatDiffer(t *testing.T) {
 	held, pending := w.create(t, model.OwnedAccessKeySpec{User: "a", Disabled: true}, "a.b/c")
 	w.remove(t, gone)
 	w.remove(t, held)
-	w.at(time.Second)
+	w.setTime(time.Second)
 	text := func(bearer secret.String) string {
 		t.Helper()
 		err := w.use(bearer)
@@ -332,7 +332,7 @@ func TestActivity(t *testing.T) {
 				t.Errorf("a new key was active at %v", before.Activity)
 			}
 			for _, use := range row.uses {
-				w.at(use.at)
+				w.setTime(use.at)
 				if err := w.use(bearer); err != nil {
 					t.Fatalf("at %v: %v", use.at, err)
 				}
@@ -357,7 +357,7 @@ func TestRefusedUseIsNoActivity(t *testing.T) {
 	w := newWorld(t)
 	over, overBearer := w.create(t, model.OwnedAccessKeySpec{User: "a", TTLSeconds: 1, TTLAfterLastActivity: true})
 	off, offBearer := w.create(t, model.OwnedAccessKeySpec{User: "a", Disabled: true})
-	w.at(time.Second)
+	w.setTime(time.Second)
 	for name, bearer := range map[string]secret.String{over: overBearer, off: offBearer} {
 		if err := w.use(bearer); err == nil || !w.record(t, name).Activity.IsZero() {
 			t.Errorf("%v, activity %v", err, w.record(t, name).Activity)
@@ -373,7 +373,7 @@ func TestSliding(t *testing.T) {
 	for _, step := range []struct{ at, expires time.Duration }{
 		{90 * s, 190 * s}, {95 * s, 190 * s}, {189 * s, 289 * s}, {288 * s, 388 * s},
 	} {
-		w.at(step.at)
+		w.setTime(step.at)
 		if err := w.use(bearer); err != nil {
 			t.Fatalf("at %v: %v", step.at, err)
 		}
@@ -382,21 +382,21 @@ func TestSliding(t *testing.T) {
 		}
 	}
 	w.limit = 300 * s
-	w.at(299 * s)
+	w.setTime(299 * s)
 	if err := w.use(bearer); err != nil {
 		t.Errorf("refused before the cap: %v", err)
 	}
-	w.at(300 * s)
+	w.setTime(300 * s)
 	if err := w.use(bearer); code(err) != http.StatusUnauthorized {
 		t.Errorf("use moved the key beyond the cap: %v", err)
 	}
 	w.limit = 0
-	w.at(388 * s)
+	w.setTime(388 * s)
 	if err := w.use(bearer); err != nil {
 		// The use at 299 was recorded.
 		t.Errorf("refused though it was used: %v", err)
 	}
-	w.at(488 * s)
+	w.setTime(488 * s)
 	if err := w.use(bearer); code(err) != http.StatusUnauthorized {
 		t.Errorf("accepted a ttl after the last use: %v", err)
 	}
@@ -406,7 +406,7 @@ func TestSliding(t *testing.T) {
 func TestUseMovesNoFixedEnd(t *testing.T) {
 	w := newWorld(t)
 	name, bearer := w.create(t, model.OwnedAccessKeySpec{User: "a", TTLSeconds: 600})
-	w.at(300 * time.Second)
+	w.setTime(300 * time.Second)
 	if err := w.use(bearer); err != nil {
 		t.Fatal(err)
 	}
@@ -476,7 +476,7 @@ func TestNeverEarlyNeverLate(t *testing.T) {
 		}
 		ttl, sliding := second("ttl", 300), rapid.Bool().Draw(t, "sliding")
 		w.limit = 0
-		w.at(0)
+		w.setTime(0)
 		_, bearer := w.create(t, model.OwnedAccessKeySpec{User: "a", TTLSeconds: int64(ttl / time.Second), TTLAfterLastActivity: sliding})
 
 		var used time.Duration // the last accepted use, since creation
@@ -484,7 +484,7 @@ func TestNeverEarlyNeverLate(t *testing.T) {
 		for range rapid.IntRange(1, 8).Draw(t, "uses") {
 			now += time.Duration(rapid.Int64Range(0, 120_000).Draw(t, "pause")) * time.Millisecond
 			w.limit = second("cap", 600)
-			w.at(now)
+			w.setTime(now)
 
 			end, early := time.Duration(math.MaxInt64), time.Duration(0)
 			if ttl > 0 {

@@ -35,8 +35,8 @@ func Decide(caller identity.Caller, request scope.Request) Decision {
 		return Decision{Allowed: true, Reason: "every access key may delete itself"}
 	}
 	request.Target = scope.TargetManagement
-	who, _ := lookup(request)
-	if who == anybody {
+	allowed, _ := lookup(request)
+	if allowed == anybody {
 		return Decision{Allowed: true, Reason: "everybody may, even without a credential"}
 	}
 	entry, permitted := scope.Permits(caller.Scope, request)
@@ -47,15 +47,15 @@ func Decide(caller identity.Caller, request scope.Request) Decision {
 		return Decision{Reason: scope.RefusalOf("the scope of a key or of a trust rule that this credential was made with", request)}
 	case issues(request) && caller.Owner.Reserved() != "":
 		return Decision{Reason: identity.ReservedText(caller.Owner.Reserved()) + ": the caller gets no credentials for clusters"}
-	case caller.KeyType == model.AccessKeyTypeKubeconfig && !ofKubeconfigs(request):
+	case caller.KeyType == model.AccessKeyTypeKubeconfig && !permitsKubeconfigToken(request):
 		return Decision{Reason: "the token of a kubeconfig can only read its virtual cluster instance on this API, and delete itself; an access key of its owner can do more"}
 	case caller.Admin():
-		return Decision{Allowed: true, Reason: reasonAdmin + by(entry)}
-	case who == everybody:
-		return Decision{Allowed: true, Reason: "every authenticated caller may" + by(entry)}
-	case who == projectAdmins && caller.Administers(request.Project):
-		return Decision{Allowed: true, Reason: fmt.Sprintf("you are an admin of the project %q", request.Project) + by(entry)}
-	case who == projectAdmins:
+		return Decision{Allowed: true, Reason: reasonAdmin + describeEntry(entry)}
+	case allowed == everybody:
+		return Decision{Allowed: true, Reason: "every authenticated caller may" + describeEntry(entry)}
+	case allowed == projectAdmins && caller.Administers(request.Project):
+		return Decision{Allowed: true, Reason: fmt.Sprintf("you are an admin of the project %q", request.Project) + describeEntry(entry)}
+	case allowed == projectAdmins:
 		return Decision{Reason: fmt.Sprintf("only members of %s and admins of the project of the namespace may %s", identity.Admins, describe(request))}
 	default:
 		return Decision{Reason: fmt.Sprintf("only members of %s may %s", identity.Admins, describe(request))}
@@ -98,8 +98,8 @@ func Narrowest(caller identity.Caller) *model.Scope {
 // reasonAdmin is the reason for permitting a request of an admin.
 const reasonAdmin = "the caller is in the group " + identity.Admins
 
-// by names the entry of the scope that permits a request.
-func by(entry string) string {
+// describeEntry names the entry of the scope that permits a request.
+func describeEntry(entry string) string {
 	if entry == "" {
 		return ""
 	}
@@ -145,9 +145,9 @@ func issues(request scope.Request) bool {
 		(request.Resource == "directclusterendpointtokens" || request.Resource == "virtualclusterinstances" && request.Subresource == "kubeconfig")
 }
 
-// ofKubeconfigs reports whether the token of a kubeconfig may make a request: such a token may read the instance that
+// permitsKubeconfigToken reports whether the token of a kubeconfig may make a request: such a token may read the instance that
 // its scope names, and ask about the API and the caller. It creates no credentials. Source: ADR-0021.
-func ofKubeconfigs(request scope.Request) bool {
+func permitsKubeconfigToken(request scope.Request) bool {
 	switch {
 	case request.Resource == "":
 		return true

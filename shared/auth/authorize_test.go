@@ -27,7 +27,7 @@ func TestDecide(t *testing.T) {
 	keys := func(verb, name string) scope.Request {
 		return scope.Request{Verb: verb, Group: model.GroupName, Resource: "ownedaccesskeys", Name: name}
 	}
-	of := func(verb, group, resource string) scope.Request {
+	requestFor := func(verb, group, resource string) scope.Request {
 		return scope.Request{Verb: verb, Group: group, Resource: resource}
 	}
 	itself := with(alice, model.Scope{})
@@ -40,7 +40,7 @@ func TestDecide(t *testing.T) {
 		return caller
 	}
 	path := func(verb, path string) scope.Request { return scope.Request{Verb: verb, Path: path} }
-	reviews := of("create", "authentication.k8s.io", "tokenreviews")
+	reviews := requestFor("create", "authentication.k8s.io", "tokenreviews")
 
 	for _, row := range []struct {
 		section  string
@@ -55,36 +55,36 @@ func TestDecide(t *testing.T) {
 		{"ADR-0005", "every caller updates keys", alice, keys("update", "ci"), true},
 		{"ADR-0005", "every caller patches keys", alice, keys("patch", "ci"), true},
 		{"ADR-0005", "every caller removes keys", alice, keys("delete", "ci"), true},
-		{"ADR-0005", "every caller may ask who they are", alice, of("create", model.GroupName, "selves"), true},
-		{"ADR-0005", "every caller may ask Kubernetes who they are", alice, of("create", "authentication.k8s.io", "selfsubjectreviews"), true},
-		{"ADR-0005", "every caller may ask what they may do", alice, of("create", "authorization.k8s.io", "selfsubjectaccessreviews"), true},
+		{"ADR-0005", "every caller may ask who they are", alice, requestFor("create", model.GroupName, "selves"), true},
+		{"ADR-0005", "every caller may ask Kubernetes who they are", alice, requestFor("create", "authentication.k8s.io", "selfsubjectreviews"), true},
+		{"ADR-0005", "every caller may ask what they may do", alice, requestFor("create", "authorization.k8s.io", "selfsubjectaccessreviews"), true},
 		{"ADR-0005", "every caller asks what there is", alice, path("get", "/apis"), true},
-		{"ADR-0005", "what is not listed is for admins", alice, of("get", model.GroupName, "config"), false},
-		{"ADR-0005", "a resource of that name in another group is not listed", alice, of("get", "example.com", "ownedaccesskeys"), false},
-		{"ADR-0005", "an unknown resource is for admins", alice, of("list", "", "pods"), false},
-		{"ADR-0005", "admins may", admin, of("get", model.GroupName, "config"), true},
-		{"ADR-0005", "admins may use unknown resources", admin, of("list", "", "pods"), true},
-		{"ADR-0015", "every caller reads the configuration", alice, of("get", model.GroupName, "configs"), true},
-		{"ADR-0015", "every caller lists it", alice, of("list", model.GroupName, "configs"), true},
-		{"ADR-0015", "every caller watches it", alice, of("watch", model.GroupName, "configs"), true},
-		{"ADR-0015", "its secrets are for admins", alice, of("reveal", model.GroupName, "configs"), false},
-		{"ADR-0015", "writing it is for admins", alice, of("update", model.GroupName, "configs"), false},
-		{"ADR-0015", "changing it is for admins", alice, of("patch", model.GroupName, "configs"), false},
+		{"ADR-0005", "what is not listed is for admins", alice, requestFor("get", model.GroupName, "config"), false},
+		{"ADR-0005", "a resource of that name in another group is not listed", alice, requestFor("get", "example.com", "ownedaccesskeys"), false},
+		{"ADR-0005", "an unknown resource is for admins", alice, requestFor("list", "", "pods"), false},
+		{"ADR-0005", "admins may", admin, requestFor("get", model.GroupName, "config"), true},
+		{"ADR-0005", "admins may use unknown resources", admin, requestFor("list", "", "pods"), true},
+		{"ADR-0015", "every caller reads the configuration", alice, requestFor("get", model.GroupName, "configs"), true},
+		{"ADR-0015", "every caller lists it", alice, requestFor("list", model.GroupName, "configs"), true},
+		{"ADR-0015", "every caller watches it", alice, requestFor("watch", model.GroupName, "configs"), true},
+		{"ADR-0015", "its secrets are for admins", alice, requestFor("reveal", model.GroupName, "configs"), false},
+		{"ADR-0015", "writing it is for admins", alice, requestFor("update", model.GroupName, "configs"), false},
+		{"ADR-0015", "changing it is for admins", alice, requestFor("patch", model.GroupName, "configs"), false},
 		{"ADR-0015", "its history is for admins", alice, scope.Request{Verb: "get", Group: model.GroupName, Resource: "configs", Subresource: "history"}, false},
-		{"ADR-0015", "admins see its secrets", admin, of("reveal", model.GroupName, "configs"), true},
-		{"ADR-0015", "a scope that permits reading reveals nothing", with(admin, cli), of("reveal", model.GroupName, "configs"), false},
-		{"ADR-0015", "and permits reading", with(admin, cli), of("get", model.GroupName, "configs"), true},
+		{"ADR-0015", "admins see its secrets", admin, requestFor("reveal", model.GroupName, "configs"), true},
+		{"ADR-0015", "a scope that permits reading reveals nothing", with(admin, cli), requestFor("reveal", model.GroupName, "configs"), false},
+		{"ADR-0015", "and permits reading", with(admin, cli), requestFor("get", model.GroupName, "configs"), true},
 		{"Spec 2.3", "a scope narrows: keys are not read", with(alice, model.Scope{}), keys("get", "ci"), false},
 		{"ADR-0005", "an empty scope creates keys, which hold less", with(alice, model.Scope{}), keys("create", ""), true},
-		{"ADR-0005", "an empty scope asks who it is", with(alice, model.Scope{}), of("create", model.GroupName, "selves"), true},
+		{"ADR-0005", "an empty scope asks who it is", with(alice, model.Scope{}), requestFor("create", model.GroupName, "selves"), true},
 		{"ADR-0005", "an empty scope asks what there is", with(alice, model.Scope{}), path("get", "/apis"), true},
 		{"Spec 2.3", "an empty scope reads no other path", with(alice, model.Scope{}), path("get", "/metrics"), false},
-		{"Spec 2.3", "a scope narrows admins too", with(admin, model.Scope{}), of("get", model.GroupName, "config"), false},
+		{"Spec 2.3", "a scope narrows admins too", with(admin, model.Scope{}), requestFor("get", model.GroupName, "config"), false},
 		{"Spec 2.3", "callers can read what the scope permits", with(alice, cli), keys("list", ""), true},
 		{"Spec 2.3", "callers cannot write what the scope does not permit", with(alice, cli), keys("delete", "ci"), false},
-		{"ADR-0005", "a scope widens nothing", with(alice, cli), of("get", model.GroupName, "config"), false},
+		{"ADR-0005", "a scope widens nothing", with(alice, cli), requestFor("get", model.GroupName, "config"), false},
 		{"ADR-0021", "the scope of a maker narrows", bound(alice, &model.Scope{}), keys("get", "ci"), false},
-		{"ADR-0021", "it narrows admins too", bound(admin, &agent), of("get", model.GroupName, "config"), false},
+		{"ADR-0021", "it narrows admins too", bound(admin, &agent), requestFor("get", model.GroupName, "config"), false},
 		{"ADR-0021", "it narrows what the own scope permits", bound(with(alice, cli), &agent), keys("list", ""), false},
 		{"ADR-0021", "it permits nothing that the own scope does not", bound(with(alice, agent), &cli), keys("list", ""), false},
 		{"ADR-0021", "what all of them permit is permitted", bound(with(alice, cli), &cli), keys("list", ""), true},
@@ -92,19 +92,19 @@ func TestDecide(t *testing.T) {
 		{"ADR-0022", "every key deletes itself, whatever its makers", bound(itself, &model.Scope{}), keys("delete", "ci"), true},
 		{"ADR-0022", "every key deletes itself, whatever its scope", itself, keys("delete", "ci"), true},
 		{"ADR-0022", "also the token of a kubeconfig", rendered, keys("delete", "ci"), true},
-		{"ADR-0022", "everybody may revoke what they found", rendered, of("create", model.GroupName, "credentialrevocations"), true},
+		{"ADR-0022", "everybody may revoke what they found", rendered, requestFor("create", model.GroupName, "credentialrevocations"), true},
 		{"ADR-0022", "and no other", itself, keys("delete", "other"), false},
 		{"ADR-0022", "nor everything", itself, keys("deletecollection", "ci"), false},
-		{"ADR-0022", "nor anything of that name", itself, of("delete", model.GroupName, "directclusterendpointtokens"), false},
+		{"ADR-0022", "nor anything of that name", itself, requestFor("delete", model.GroupName, "directclusterendpointtokens"), false},
 		{"ADR-0022", "it does not read itself", itself, keys("get", "ci"), false},
 		{"ADR-0022", "who has no key gives none back", with(alice, model.Scope{}), keys("delete", ""), false},
 		{"ADR-0012", "every caller asks whose a bearer is", alice, reviews, true},
-		{"ADR-0012", "every caller asks what a scope permits", alice, of("create", "authorization.k8s.io", "subjectaccessreviews"), true},
+		{"ADR-0012", "every caller asks what a scope permits", alice, requestFor("create", "authorization.k8s.io", "subjectaccessreviews"), true},
 		{"ADR-0012", "a key of a cluster asks both", with(alice, agent), reviews, true},
 		{"ADR-0012", "and nothing else", with(alice, agent), keys("list", ""), false},
 		{"ADR-0012", "an empty scope does not ask", with(alice, model.Scope{}), reviews, false},
 		{"ADR-0005", "a scope of an admin permits", with(admin, agent), reviews, true},
-		{"ADR-0005", "a scope permits no request without a verb", with(admin, cli), of("", model.GroupName, "config"), false},
+		{"ADR-0005", "a scope permits no request without a verb", with(admin, cli), requestFor("", model.GroupName, "config"), false},
 		{"Spec 2.3", "a request is for this API whatever it says", with(admin, model.Scope{Clusters: []model.ScopeCluster{{Cluster: "c"}}}),
 			scope.Request{Verb: "get", Group: model.GroupName, Resource: "config", Target: scope.TargetCluster, Cluster: "c"}, false},
 	} {

@@ -27,7 +27,7 @@ func TestGracePeriod(t *testing.T) {
 				at   time.Duration
 				code int32
 			}{{0, 200}, {300 * time.Second, 200}, {599*time.Second + 999*time.Millisecond, 200}, {600 * time.Second, 401}, {time.Hour, 401}} {
-				w.at(step.at)
+				w.setTime(step.at)
 				if got := code(w.use(bearer)); got != step.code {
 					t.Errorf("after %v: %d, want %d", step.at, got, step.code)
 				}

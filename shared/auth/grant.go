@@ -55,9 +55,9 @@ func BelongsTo(path *field.Path, owner identity.Owner) Grant {
 	}}
 }
 
-// Scoped is the grant of a credential that permits what a scope permits; nil is everything. It is compared at each
+// ScopeGrant is the grant of a credential that permits what a scope permits; nil is everything. It is compared at each
 // write, because a stored credential may have more rights than the caller.
-func Scoped(path *field.Path, scope *model.Scope) Grant {
+func ScopeGrant(path *field.Path, scope *model.Scope) Grant {
 	return Grant{Path: path, exceeds: func(caller identity.Caller) field.ErrorList { return Exceeds(scope, caller, path) }}
 }
 
@@ -72,25 +72,25 @@ func Permits(path *field.Path, value string, scope *model.Scope) Grant {
 	}}
 }
 
-// Lasting is the grant of rights that depend on no credential and that no scope describes: a role on the platform, a
+// PermanentGrant is the grant of rights that depend on no credential and that no scope describes: a role on the platform, a
 // group, the members of a team, the identity with which a person signs in. Only a credential without a scope and an end
 // gives it, or a person who has signed in. Value names the rights.
-func Lasting(path *field.Path, value string) Grant {
+func PermanentGrant(path *field.Path, value string) Grant {
 	return Grant{Path: path, Value: value, exceeds: func(caller identity.Caller) field.ErrorList {
 		if len(caller.Scopes()) > 0 {
 			return field.ErrorList{field.Forbidden(path, "reaches further than the scope of your credential; a credential without a scope permits it")}
 		}
-		return endless(caller, path)
+		return refuseLimited(caller, path)
 	}}
 }
 
-// Endless is the grant of a credential that works without end, within a scope that another grant describes. Only a
+// UnlimitedGrant is the grant of a credential that works without end, within a scope that another grant describes. Only a
 // credential without an end gives it, or a person who has signed in. Value names the credential.
-func Endless(path *field.Path, value string) Grant {
-	return Grant{Path: path, Value: value, exceeds: func(caller identity.Caller) field.ErrorList { return endless(caller, path) }}
+func UnlimitedGrant(path *field.Path, value string) Grant {
+	return Grant{Path: path, Value: value, exceeds: func(caller identity.Caller) field.ErrorList { return refuseLimited(caller, path) }}
 }
 
-func endless(caller identity.Caller, path *field.Path) field.ErrorList {
+func refuseLimited(caller identity.Caller, path *field.Path) field.ErrorList {
 	if caller.Lasts() {
 		return nil
 	}
@@ -98,36 +98,36 @@ func endless(caller identity.Caller, path *field.Path) field.ErrorList {
 		"outlasts your credential, which ends, or is bound to one that ends; a credential without an end permits it, and so does a sign-in")}
 }
 
-// For returns the grant with a user or a team as its receiver.
-func (g Grant) For(owner identity.Owner) Grant {
+// WithRecipient returns the grant with a user or a team as its receiver.
+func (g Grant) WithRecipient(owner identity.Owner) Grant {
 	g.To, g.Value = owner, owner.String()+" "+g.Value
 	return g
 }
 
-// Existing returns the grant with ExistingOnly set.
-func (g Grant) Existing() Grant {
+// ForExisting returns the grant with ExistingOnly set.
+func (g Grant) ForExisting() Grant {
 	g.ExistingOnly = true
 	return g
 }
 
-// Beyond returns the fields whose grants exceed the rights of a caller. Grants that the object gave before do not
+// ExceededGrants returns the fields whose grants exceed the rights of a caller. Grants that the object gave before do not
 // count; before is called only if a grant exceeds the caller's rights. A nil before means that the object is new.
-func Beyond(caller identity.Caller, grants []Grant, before func() []Grant) field.ErrorList {
+func ExceededGrants(caller identity.Caller, grants []Grant, before func() []Grant) field.ErrorList {
 	type mark struct{ path, value string }
-	var given map[mark]bool
+	var existing map[mark]bool
 	var excess field.ErrorList
 	for _, grant := range grants {
 		problems := grant.exceeds(caller)
 		if len(problems) == 0 || before == nil && grant.ExistingOnly {
 			continue
 		}
-		if given == nil && before != nil {
-			given = map[mark]bool{}
+		if existing == nil && before != nil {
+			existing = map[mark]bool{}
 			for _, old := range before() {
-				given[mark{old.Path.String(), old.Value}] = old.Value != ""
+				existing[mark{old.Path.String(), old.Value}] = old.Value != ""
 			}
 		}
-		if !given[mark{grant.Path.String(), grant.Value}] {
+		if !existing[mark{grant.Path.String(), grant.Value}] {
 			excess = append(excess, problems...)
 		}
 	}

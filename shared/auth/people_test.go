@@ -50,8 +50,8 @@ func (s *society) process() (*accesskey.Registry, *auth.Authenticator) {
 	return accesskey.Open(env), accesskey.OpenAuthenticator(env)
 }
 
-// put writes a user, a team or a project as it is stored. The uid of an object that exists stays.
-func (s *society) put(object metav1.Object) {
+// storeObject writes a user, a team or a project as it is stored. The uid of an object that exists stays.
+func (s *society) storeObject(object metav1.Object) {
 	s.t.Helper()
 	resource := directory.Users
 	switch object.(type) {
@@ -143,8 +143,8 @@ func TestRolesOfCallers(t *testing.T) {
 	s := newSociety(t)
 	keys, a := s.process()
 	_, b := s.process()
-	s.put(user("ana", model.UserSpec{}))
-	s.put(team("shop", model.TeamSpec{Users: []string{"ana"}}))
+	s.storeObject(user("ana", model.UserSpec{}))
+	s.storeObject(team("shop", model.TeamSpec{Users: []string{"ana"}}))
 	bearers := map[string]secret.String{
 		"ana":              s.mustCreate(keys, admin, model.OwnedAccessKeySpec{User: "ana"}),
 		"ana without shop": s.mustCreate(keys, admin, model.OwnedAccessKeySpec{User: "ana", Groups: []string{"platform:user:ana"}}),
@@ -157,7 +157,7 @@ func TestRolesOfCallers(t *testing.T) {
 		return model.ProjectMember{Kind: kind, Name: name, Role: role}
 	}
 	project := func(name string, owner *model.ProjectOwner, members ...model.ProjectMember) {
-		s.put(&model.Project{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: model.ProjectSpec{Owner: owner, Members: members}})
+		s.storeObject(&model.Project{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: model.ProjectSpec{Owner: owner, Members: members}})
 	}
 	for _, step := range []struct {
 		sentence string
@@ -170,7 +170,7 @@ func TestRolesOfCallers(t *testing.T) {
 		}, map[string]map[string]string{"ana": {"web": "admin"}, "ana without shop": {"web": "view"}, "ben, no object": {"web": "use"}, "shop": {"web": "admin"}}},
 		{"an owner of another one", func() { project("api", &model.ProjectOwner{User: "ben"}) },
 			map[string]map[string]string{"ana": {"web": "admin"}, "ana without shop": {"web": "view"}, "ben, no object": {"web": "use", "api": "admin"}, "shop": {"web": "admin"}}},
-		{"somebody has left the team", func() { s.put(team("shop", model.TeamSpec{})) },
+		{"somebody has left the team", func() { s.storeObject(team("shop", model.TeamSpec{})) },
 			map[string]map[string]string{"ana": {"web": "view"}, "ana without shop": {"web": "view"}, "ben, no object": {"web": "use", "api": "admin"}, "shop": {"web": "admin"}}},
 		{"a role was taken away", func() { project("web", nil, member("User", "ana", "view")) },
 			map[string]map[string]string{"ana": {"web": "view"}, "ana without shop": {"web": "view"}, "ben, no object": {"api": "admin"}}},
@@ -201,7 +201,7 @@ func TestRightsOfOwners(t *testing.T) {
 	before := s.mustCreate(keys, admin, model.OwnedAccessKeySpec{User: "ana", Groups: []string{"builders", "platform:team:shop"}})
 	ofTeam := s.mustCreate(keys, admin, model.OwnedAccessKeySpec{Team: "shop"})
 	subject := s.mustCreate(keys, admin, model.OwnedAccessKeySpec{Subject: "ci", Groups: []string{"builders"}})
-	var made, narrowed, child secret.String
+	var secondKey, narrowed, child secret.String
 	for _, step := range []struct {
 		sentence string
 		do       func()
@@ -211,39 +211,39 @@ func TestRightsOfOwners(t *testing.T) {
 	}{
 		{"without objects, keys say what they give", func() {}, [3]string{"builders platform:team:shop platform:user:ana"}, "platform:team:shop"},
 		{"a user has the groups of their object, and the key narrows them", func() {
-			s.put(user("ana", model.UserSpec{Groups: []string{"builders", "testers"}}))
-			made = s.mustCreate(keys, admin, model.OwnedAccessKeySpec{User: "ana"})
+			s.storeObject(user("ana", model.UserSpec{Groups: []string{"builders", "testers"}}))
+			secondKey = s.mustCreate(keys, admin, model.OwnedAccessKeySpec{User: "ana"})
 			narrowed = s.mustCreate(keys, admin, model.OwnedAccessKeySpec{User: "ana", Groups: []string{"testers", "granted"}})
 		}, [3]string{"builders platform:user:ana", "builders platform:user:ana testers", "granted platform:user:ana testers"}, "platform:team:shop"},
 		{"a team that lists the user", func() {
-			s.put(team("shop", model.TeamSpec{Users: []string{"ana"}}))
+			s.storeObject(team("shop", model.TeamSpec{Users: []string{"ana"}}))
 		}, [3]string{"builders platform:team:shop platform:user:ana", "builders platform:team:shop platform:user:ana testers", "granted platform:user:ana testers"}, "platform:team:shop"},
 		{"a team by a group, with a role", func() {
-			s.put(team("ops", model.TeamSpec{Groups: []string{"testers"}, ClusterRoles: adminRole}))
+			s.storeObject(team("ops", model.TeamSpec{Groups: []string{"testers"}, ClusterRoles: adminRole}))
 		}, [3]string{"builders platform:team:shop platform:user:ana", "builders platform:admins platform:team:ops platform:team:shop platform:user:ana testers", "granted platform:user:ana testers"}, "platform:team:shop"},
 		{"a disabled team gives nothing", func() {
-			s.put(team("ops", model.TeamSpec{Groups: []string{"testers"}, ClusterRoles: adminRole, Disabled: true}))
-			s.put(team("shop", model.TeamSpec{Users: []string{"ana"}, Disabled: true}))
+			s.storeObject(team("ops", model.TeamSpec{Groups: []string{"testers"}, ClusterRoles: adminRole, Disabled: true}))
+			s.storeObject(team("shop", model.TeamSpec{Users: []string{"ana"}, Disabled: true}))
 		}, [3]string{"builders platform:user:ana", "builders platform:user:ana testers", "granted platform:user:ana testers"}, "the owner of this access key is disabled"},
 		{"who has left a team is not in it", func() {
-			s.put(team("shop", model.TeamSpec{Users: []string{"ben"}, ClusterRoles: adminRole}))
+			s.storeObject(team("shop", model.TeamSpec{Users: []string{"ben"}, ClusterRoles: adminRole}))
 		}, [3]string{"builders platform:user:ana", "builders platform:user:ana testers", "granted platform:user:ana testers"}, "platform:admins platform:team:shop"},
 		{"a team that is removed, with a key that an earlier build made", func() { s.remove(directory.Teams, "shop") },
 			[3]string{"builders platform:user:ana", "builders platform:user:ana testers", "granted platform:user:ana testers"}, "platform:team:shop"},
 		{"a role of the user, and groups of the provider", func() {
-			s.put(user("ana", model.UserSpec{SSOGroups: []string{"testers", "platform:admins", "system:masters"}, ClusterRoles: adminRole}))
-			caller, err := a.Bearer(t.Context(), made)
+			s.storeObject(user("ana", model.UserSpec{SSOGroups: []string{"testers", "platform:admins", "system:masters"}, ClusterRoles: adminRole}))
+			caller, err := a.Bearer(t.Context(), secondKey)
 			if err != nil {
 				t.Fatal(err)
 			}
 			child = s.mustCreate(keys, caller, model.OwnedAccessKeySpec{})
 		}, [3]string{"platform:user:ana", "platform:admins platform:user:ana testers", "granted platform:user:ana testers"}, "platform:team:shop"},
-		{"a disabled user", func() { s.put(user("ana", model.UserSpec{Disabled: true})) }, [3]string{
+		{"a disabled user", func() { s.storeObject(user("ana", model.UserSpec{Disabled: true})) }, [3]string{
 			"the owner of this access key is disabled", "the owner of this access key is disabled", "the owner of this access key is disabled",
 		}, "platform:team:shop"},
-		{"an enabled one again", func() { s.put(user("ana", model.UserSpec{})) },
+		{"an enabled one again", func() { s.storeObject(user("ana", model.UserSpec{})) },
 			[3]string{"platform:user:ana", "platform:user:ana", "granted platform:user:ana"}, "platform:team:shop"},
-		{"signed out everywhere", func() { s.put(user("ana", model.UserSpec{TokenGeneration: 1})) }, [3]string{
+		{"signed out everywhere", func() { s.storeObject(user("ana", model.UserSpec{TokenGeneration: 1})) }, [3]string{
 			"the owner of this access key has signed out everywhere", "the owner of this access key has signed out everywhere",
 			"the owner of this access key has signed out everywhere",
 		}, "platform:team:shop"},
@@ -254,19 +254,19 @@ func TestRightsOfOwners(t *testing.T) {
 		}, "platform:team:shop"},
 		{"another user of the name", func() {
 			s.remove(directory.Users, "ana")
-			s.put(user("ana", model.UserSpec{}))
+			s.storeObject(user("ana", model.UserSpec{}))
 		}, [3]string{"platform:user:ana", "the owner of this access key no longer exists", "the owner of this access key no longer exists"}, "platform:team:shop"},
 		{"a user that is being deleted", func() {
 			leaving := user("ana", model.UserSpec{})
 			leaving.DeletionTimestamp = &metav1.Time{Time: s.now}
-			s.put(leaving)
+			s.storeObject(leaving)
 		}, [3]string{
 			"the owner of this access key no longer exists", "the owner of this access key no longer exists", "the owner of this access key no longer exists",
 		}, "platform:team:shop"},
 	} {
 		step.do()
 		for name, process := range map[string]*auth.Authenticator{"the process that wrote": a, "another process": b} {
-			for i, bearer := range []secret.String{before, made, narrowed} {
+			for i, bearer := range []secret.String{before, secondKey, narrowed} {
 				if got := rights(process, bearer); bearer != "" && got != step.want[i] {
 					t.Errorf("%s: key %d in %s: %q, want %q", step.sentence, i, name, got, step.want[i])
 				}
@@ -289,7 +289,7 @@ func TestBoundToAnotherOwner(t *testing.T) {
 	t.Parallel()
 	s := newSociety(t)
 	keys, a := s.process()
-	s.put(user("root", model.UserSpec{ClusterRoles: adminRole}))
+	s.storeObject(user("root", model.UserSpec{ClusterRoles: adminRole}))
 	makers := s.mustCreate(keys, admin, model.OwnedAccessKeySpec{User: "root", TTLSeconds: 3600})
 	caller, err := a.Bearer(t.Context(), makers)
 	if err != nil {
@@ -303,7 +303,7 @@ func TestBoundToAnotherOwner(t *testing.T) {
 	}{
 		{false, "platform:user:ben"}, {true, "a key that this access key was made with no longer works"}, {false, "platform:user:ben"},
 	} {
-		s.put(user("root", model.UserSpec{ClusterRoles: adminRole, Disabled: step.disabled}))
+		s.storeObject(user("root", model.UserSpec{ClusterRoles: adminRole, Disabled: step.disabled}))
 		for _, process := range []*auth.Authenticator{a, b} {
 			if got := rights(process, bearer); got != step.want {
 				t.Errorf("disabled %v: %q, want %q", step.disabled, got, step.want)
@@ -318,7 +318,7 @@ func TestKeyMadeBySubject(t *testing.T) {
 	s := newSociety(t)
 	keys, _ := s.process()
 	bearer := s.mustCreate(keys, admin, model.OwnedAccessKeySpec{Subject: "terraform", Groups: []string{identity.Admins}})
-	s.put(user("ana", model.UserSpec{}))
+	s.storeObject(user("ana", model.UserSpec{}))
 	keys, a := s.process()
 	caller, err := a.Bearer(t.Context(), bearer)
 	if err != nil {
@@ -335,9 +335,9 @@ func TestKeysOfOwners(t *testing.T) {
 	t.Parallel()
 	s := newSociety(t)
 	keys, a := s.process()
-	s.put(user("ana", model.UserSpec{Groups: []string{"builders"}, TokenGeneration: 3}))
-	s.put(user("off", model.UserSpec{Disabled: true}))
-	s.put(team("shop", model.TeamSpec{Users: []string{"ana"}}))
+	s.storeObject(user("ana", model.UserSpec{Groups: []string{"builders"}, TokenGeneration: 3}))
+	s.storeObject(user("off", model.UserSpec{Disabled: true}))
+	s.storeObject(team("shop", model.TeamSpec{Users: []string{"ana"}}))
 	ana, err := a.Bearer(t.Context(), s.mustCreate(keys, admin, model.OwnedAccessKeySpec{User: "ana"}))
 	if err != nil {
 		t.Fatal(err)
@@ -414,9 +414,9 @@ func TestNarrowedKeysStayNarrow(t *testing.T) {
 	t.Parallel()
 	s := newSociety(t)
 	keys, a := s.process()
-	s.put(user("ana", model.UserSpec{Groups: []string{"builders", "testers"}}))
-	s.put(team("ops", model.TeamSpec{Users: []string{"ana"}, ClusterRoles: adminRole}))
-	s.put(team("shop", model.TeamSpec{Users: []string{"ana"}}))
+	s.storeObject(user("ana", model.UserSpec{Groups: []string{"builders", "testers"}}))
+	s.storeObject(team("ops", model.TeamSpec{Users: []string{"ana"}, ClusterRoles: adminRole}))
+	s.storeObject(team("shop", model.TeamSpec{Users: []string{"ana"}}))
 	for _, row := range []struct {
 		about  string
 		groups []string

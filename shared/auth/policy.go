@@ -146,29 +146,29 @@ func Served(request scope.Request) []scope.Request {
 		// kubectl sends the resource "*" with the core group, which has no resources here.
 		group, subresource = cmp.Or(group, All), cmp.Or(subresource, All)
 	}
-	var found []scope.Request
+	var requests []scope.Request
 	for _, each := range Everything() {
 		if each.Path == request.Path && matches(request.Verb, each.Verb) &&
 			matches(group, each.Group) && matches(request.Resource, each.Resource) && matches(subresource, each.Subresource) {
 			each.Namespace, each.Name = request.Namespace, request.Name
-			found = append(found, each)
+			requests = append(requests, each)
 		}
 	}
-	return found
+	return requests
 }
 
 // Everything returns every request that the API has, without namespace and name.
 func Everything() []scope.Request {
-	var found []scope.Request
+	var requests []scope.Request
 	for _, r := range policy {
 		for _, verb := range r.verbs {
 			for _, path := range r.paths {
-				found = append(found, scope.Request{Verb: verb, Path: path})
+				requests = append(requests, scope.Request{Verb: verb, Path: path})
 			}
 			if len(r.paths) == 0 {
-				found = append(found, scope.Request{Verb: verb, Group: r.resource.Group, Resource: r.resource.Resource, Subresource: r.subresource})
+				requests = append(requests, scope.Request{Verb: verb, Group: r.resource.Group, Resource: r.resource.Resource, Subresource: r.subresource})
 			}
 		}
 	}
-	return found
+	return requests
 }

@@ -31,7 +31,7 @@ func WithSession(r *http.Request) *http.Request {
 		return r
 	}
 	site := r.Header["Sec-Fetch-Site"]
-	if len(site) != 1 || site[0] != "same-origin" || sendable(r) {
+	if len(site) != 1 || site[0] != "same-origin" || formCanSend(r) {
 		return r
 	}
 	cookies := r.CookiesNamed(SessionCookie)
@@ -48,9 +48,9 @@ func WithSession(r *http.Request) *http.Request {
 	return with
 }
 
-// sendable reports whether a form could send a request that writes: a POST without a media type, or with a media type
+// formCanSend reports whether a form could send a request that writes: a POST without a media type, or with a media type
 // of formTypes.
-func sendable(r *http.Request) bool {
+func formCanSend(r *http.Request) bool {
 	if r.Method == http.MethodGet || r.Method == http.MethodHead {
 		return false
 	}

@@ -112,8 +112,8 @@ func roleGroups(roles []model.ClusterRole) []string {
 	return groups
 }
 
-// refused returns why the credentials of a user or a team do not work; nil if they work.
-func (p *person) refused() error {
+// refusal returns why the credentials of a user or a team do not work; nil if they work.
+func (p *person) refusal() error {
 	switch {
 	case p.Metadata.DeletionTimestamp != nil:
 		return ErrGone
@@ -150,7 +150,7 @@ var (
 	revisionOfProjects, revisionOfMode = store.Ref{Resource: Projects}, store.Ref{Resource: Mode}
 )
 
-// Refs returns the records to read before Of can answer for some owners: each user among them once, and the revisions
+// Refs returns the records to read before StateOf can answer for some owners: each user among them once, and the revisions
 // of teams and projects. Until the process has read a user or a team, it includes the revision of the users, which
 // tells only whether there are any. Until the process has read that every owner must have an object, it includes the
 // revision of the mode.
@@ -172,20 +172,20 @@ func (d *Directory) Refs(owners ...identity.Owner) []store.Ref {
 }
 
 // Prepare reads the teams and projects concurrently if the process does not have them yet. It may run beside the first
-// request. It returns no error: Of reads what is missing.
+// request. It returns no error: StateOf reads what is missing.
 func (d *Directory) Prepare(ctx context.Context) {
 	var both sync.WaitGroup
-	if d.teams.last() == nil {
-		both.Go(func() { _, _ = d.teams.at(ctx, 0) })
+	if d.teams.latest() == nil {
+		both.Go(func() { _, _ = d.teams.readRevision(ctx, 0) })
 	}
-	if d.projects.last() == nil {
-		both.Go(func() { _, _ = d.projects.at(ctx, 0) })
+	if d.projects.latest() == nil {
+		both.Go(func() { _, _ = d.projects.readRevision(ctx, 0) })
 	}
 	both.Wait()
 }
 
-// Prepared reports whether the process has the teams and projects.
-func (d *Directory) Prepared() bool { return d.teams.last() != nil && d.projects.last() != nil }
+// IsPrepared reports whether the process has the teams and projects.
+func (d *Directory) IsPrepared() bool { return d.teams.latest() != nil && d.projects.latest() != nil }
 
 // Empty reports whether there was no user and no team when the last request was authenticated, and owners need none.
 func (d *Directory) Empty() bool { return !d.written.Load() && !d.strict.Load() }
@@ -204,9 +204,9 @@ func (d *Directory) Strict(ctx context.Context) (bool, error) {
 	return d.strict.Load(), nil
 }
 
-// Demand makes the platform require an object of every owner, permanently: it refuses a credential whose user or team
+// RequireObjects makes the platform require an object of every owner, permanently: it refuses a credential whose user or team
 // does not exist, from the next request on. It may be called again. It returns the store's errors.
-func (d *Directory) Demand(ctx context.Context, now time.Time) error {
+func (d *Directory) RequireObjects(ctx context.Context, now time.Time) error {
 	if _, err := d.mode.Create(ctx, store.Record{Name: "strict", Created: now, Object: []byte("{}")}); err != nil && !errors.Is(err, store.ErrExists) {
 		return fmt.Errorf("noting that every owner needs an object: %w", err)
 	}
@@ -220,8 +220,8 @@ func (d *Directory) note(read map[store.Ref]store.Record) {
 	}
 }
 
-// absent returns the state of an owner without an object.
-func (d *Directory) absent() (State, error) {
+// stateWithoutObject returns the state of an owner without an object.
+func (d *Directory) stateWithoutObject() (State, error) {
 	if d.strict.Load() {
 		return State{}, ErrAbsent
 	}
@@ -246,11 +246,11 @@ func (s State) Has(group string) bool {
 	return found
 }
 
-// Of returns the state of an owner, from the records of Refs for that owner. It reads the teams and the projects again
+// StateOf returns the state of an owner, from the records of Refs for that owner. It reads the teams and the projects again
 // if the process has older ones.
 //
 // Errors: ErrDisabled, ErrGone and ErrAbsent; the store's errors.
-func (d *Directory) Of(ctx context.Context, owner identity.Owner, read map[store.Ref]store.Record) (State, error) {
+func (d *Directory) StateOf(ctx context.Context, owner identity.Owner, read map[store.Ref]store.Record) (State, error) {
 	revision, asked := read[revisionOfTeams]
 	if !asked {
 		return State{}, errors.New("the revision of the teams was not read")
@@ -259,31 +259,31 @@ func (d *Directory) Of(ctx context.Context, owner identity.Owner, read map[store
 	if !d.written.Load() && (read[revisionOfUsers].Revision > store.Beginning || revision.Revision > store.Beginning) {
 		d.written.Store(true)
 	}
-	teams, err := d.teams.at(ctx, revision.Revision)
+	teams, err := d.teams.readRevision(ctx, revision.Revision)
 	if err != nil {
 		return State{}, err
 	}
-	if _, err := d.projects.at(ctx, read[revisionOfProjects].Revision); err != nil {
+	if _, err := d.projects.readRevision(ctx, read[revisionOfProjects].Revision); err != nil {
 		return State{}, err
 	}
 	if owner.Kind == identity.Team {
 		if state, err := teams.stateOf(owner.Name); state.Managed || err != nil {
 			return state, err
 		}
-		return d.absent()
+		return d.stateWithoutObject()
 	}
 	if owner.Kind == identity.Subject {
 		return State{}, nil
 	}
 	record, exists := read[store.Ref{Resource: Users, Name: owner.Name}]
 	if !exists {
-		return d.absent()
+		return d.stateWithoutObject()
 	}
 	user, err := d.user(record)
 	if err != nil {
 		return State{}, err
 	}
-	if err := user.refused(); err != nil {
+	if err := user.refusal(); err != nil {
 		return State{}, err
 	}
 	return State{
@@ -294,19 +294,19 @@ func (d *Directory) Of(ctx context.Context, owner identity.Owner, read map[store
 // TeamsOf returns the names of the enabled teams of a user who has these groups, sorted. The teams are as they were
 // when the process authenticated its last request.
 func (d *Directory) TeamsOf(name string, groups ...string) []string {
-	now := d.teams.last()
+	now := d.teams.latest()
 	if now == nil {
 		return nil
 	}
-	member := now.of(name, groups)
+	member := now.teamsOf(name, groups)
 	slices.Sort(member)
 	return slices.Compact(member)
 }
 
-// Created returns the creation times of the users and teams of a caller, by the owner in the form of
+// CreationTimes returns the creation times of the users and teams of a caller, by the owner in the form of
 // identity.Owner.String. It leaves out owners without an object, and returns none for an admin. It returns the store's
 // errors.
-func (d *Directory) Created(ctx context.Context, caller identity.Caller) (map[string]time.Time, error) {
+func (d *Directory) CreationTimes(ctx context.Context, caller identity.Caller) (map[string]time.Time, error) {
 	if caller.Admin() {
 		return nil, nil
 	}
@@ -318,7 +318,7 @@ func (d *Directory) Created(ctx context.Context, caller identity.Caller) (map[st
 	if record, exists := read[store.Ref{Resource: Users, Name: caller.Owner.Name}]; exists && caller.Owner.Kind == identity.User {
 		created[caller.Owner.String()] = record.Created
 	}
-	teams, err := d.teams.at(ctx, read[revisionOfTeams].Revision)
+	teams, err := d.teams.readRevision(ctx, read[revisionOfTeams].Revision)
 	if err != nil {
 		return nil, err
 	}
@@ -331,14 +331,14 @@ func (d *Directory) Created(ctx context.Context, caller identity.Caller) (map[st
 	return created, nil
 }
 
-// Unlisted returns the groups that no team lists now. Teams that are disabled, or being deleted, count too. It costs a
+// GroupsWithoutTeam returns the groups that no team lists now. Teams that are disabled, or being deleted, count too. It costs a
 // round trip. It returns the store's errors.
-func (d *Directory) Unlisted(ctx context.Context, groups []string) ([]string, error) {
+func (d *Directory) GroupsWithoutTeam(ctx context.Context, groups []string) ([]string, error) {
 	read, err := d.users.GetRefs(ctx, revisionOfTeams)
 	if err != nil {
 		return nil, fmt.Errorf("reading the revision of the teams: %w", err)
 	}
-	now, err := d.teams.at(ctx, read[revisionOfTeams].Revision)
+	now, err := d.teams.readRevision(ctx, read[revisionOfTeams].Revision)
 	if err != nil {
 		return nil, err
 	}
@@ -367,11 +367,11 @@ func (d *Directory) Read(ctx context.Context, owners ...identity.Owner) (map[sto
 	return d.users.GetRefs(ctx, d.Refs(owners...)...)
 }
 
-// Fits returns why a credential of an owner in a state does not work; nil if it works. Made is what the credential
+// CheckCredential returns why a credential of an owner in a state does not work; nil if it works. Made is what the credential
 // notes about its owner at its creation; nil: nothing.
 //
 // Errors: ErrGone and ErrSignedOut.
-func (s State) Fits(made *model.AccessKeyOwner) error {
+func (s State) CheckCredential(made *model.AccessKeyOwner) error {
 	switch {
 	case made != nil && made.UID != s.UID:
 		return ErrGone

@@ -40,7 +40,7 @@ func RolesIn(owner *model.ProjectOwner, members []model.ProjectMember) map[strin
 	roles := make(map[string]string, 1+len(members))
 	for _, member := range members {
 		of := Member(member).String()
-		roles[of] = wider(roles[of], member.Role)
+		roles[of] = widerRole(roles[of], member.Role)
 	}
 	if owner != nil {
 		roles[identity.OwnerOf(owner.User, owner.Team, "").String()] = model.ProjectRoleAdmin
@@ -59,8 +59,8 @@ func Member(member model.ProjectMember) identity.Owner {
 // order are the roles from the narrowest to the widest.
 var order = []string{"", model.ProjectRoleView, model.ProjectRoleUse, model.ProjectRoleAdmin}
 
-// wider returns the wider one of two roles.
-func wider(a, b string) string {
+// widerRole returns the wider one of two roles.
+func widerRole(a, b string) string {
 	if slices.Index(order, a) > slices.Index(order, b) {
 		return a
 	}
@@ -71,7 +71,7 @@ func wider(a, b string) string {
 func Widest(roles map[string]string, owners []string) string {
 	widest := ""
 	for _, owner := range owners {
-		widest = wider(widest, roles[owner])
+		widest = widerRole(widest, roles[owner])
 	}
 	return widest
 }
@@ -80,7 +80,7 @@ func Widest(roles map[string]string, owners []string) string {
 // process authenticated its last request. Admins of the platform have no roles here. The map is shared. Source:
 // ADR-0037.
 func (d *Directory) Roles(caller identity.Caller) map[string]string {
-	now := d.projects.last()
+	now := d.projects.latest()
 	if now == nil || len(now.of) == 0 || caller.Admin() {
 		return nil
 	}
@@ -96,7 +96,7 @@ func (d *Directory) Roles(caller identity.Caller) map[string]string {
 				roles, shared = maps.Clone(roles), false
 			}
 			for project, role := range more {
-				roles[project] = wider(roles[project], role)
+				roles[project] = widerRole(roles[project], role)
 			}
 		}
 	}

@@ -27,7 +27,7 @@ func TestRoles(t *testing.T) {
 		t.Helper()
 		read, err := directory.Read(t.Context(), ana)
 		must(t, err)
-		_, err = directory.Of(t.Context(), ana, read)
+		_, err = directory.StateOf(t.Context(), ana, read)
 		must(t, err)
 	}
 	expect := func(about string, owner identity.Owner, groups []string, want map[string]string) {
@@ -38,7 +38,7 @@ func TestRoles(t *testing.T) {
 		}
 	}
 	stored := map[string]store.Record{}
-	put := func(name string, spec model.ProjectSpec) {
+	storeProject := func(name string, spec model.ProjectSpec) {
 		t.Helper()
 		text, err := json.Marshal(model.Project{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: spec})
 		must(t, err)
@@ -60,8 +60,8 @@ func TestRoles(t *testing.T) {
 		return model.ProjectMember{Kind: model.ProjectMemberTeam, Name: name, Role: role}
 	}
 	expect("no projects", ana, nil, nil)
-	put("web", model.ProjectSpec{Owner: &model.ProjectOwner{Team: "ops"}, Members: []model.ProjectMember{user("ana", "view"), team("dev", "use"), user("ops", "view")}})
-	put("shop", model.ProjectSpec{Owner: &model.ProjectOwner{User: "ana"}, Members: []model.ProjectMember{user("ana", "view"), team("ana", "use")}})
+	storeProject("web", model.ProjectSpec{Owner: &model.ProjectOwner{Team: "ops"}, Members: []model.ProjectMember{user("ana", "view"), team("dev", "use"), user("ops", "view")}})
+	storeProject("shop", model.ProjectSpec{Owner: &model.ProjectOwner{User: "ana"}, Members: []model.ProjectMember{user("ana", "view"), team("ana", "use")}})
 	expect("a member and an owner", ana, nil, map[string]string{"web": "view", "shop": "admin"})
 	expect("with a team", ana, []string{identity.TeamPrefix + "dev"}, map[string]string{"web": "use", "shop": "admin"})
 	expect("with two teams", ana, []string{identity.TeamPrefix + "dev", identity.TeamPrefix + "ops"}, map[string]string{"web": "admin", "shop": "admin"})
@@ -70,7 +70,7 @@ func TestRoles(t *testing.T) {
 	expect("a user with the name of a team", identity.Owner{Kind: identity.User, Name: "dev"}, nil, nil)
 	expect("a subject with the name of a user", identity.Owner{Kind: identity.Subject, Name: "ana"}, nil, nil)
 	expect("an admin of the platform", ana, []string{identity.Admins}, nil)
-	put("web", model.ProjectSpec{Members: []model.ProjectMember{team("dev", "view")}})
+	storeProject("web", model.ProjectSpec{Members: []model.ProjectMember{team("dev", "view")}})
 	expect("after a change", ana, nil, map[string]string{"shop": "admin"})
 	_, err := projects.Delete(t.Context(), "shop", stored["shop"].Revision)
 	must(t, err)

@@ -32,21 +32,21 @@ type snapshot[T, V any] struct {
 	view     *V
 }
 
-func (s *snapshots[T, V]) of(revision int64, byName map[string]*T) *snapshot[T, V] {
+func (s *snapshots[T, V]) newSnapshot(revision int64, byName map[string]*T) *snapshot[T, V] {
 	return &snapshot[T, V]{revision: revision, byName: byName, view: s.view(byName)}
 }
 
-// last returns the objects that the process has read last; nil: none.
-func (s *snapshots[T, V]) last() *V {
+// latest returns the objects that the process has read last; nil: none.
+func (s *snapshots[T, V]) latest() *V {
 	if now := s.current.Load(); now != nil {
 		return now.view
 	}
 	return nil
 }
 
-// at returns the objects at a revision or a later one; 0 accepts any revision. One request reads the newer objects, and
+// readRevision returns the objects at a revision or a later one; 0 accepts any revision. One request reads the newer objects, and
 // the others wait for it.
-func (s *snapshots[T, V]) at(ctx context.Context, revision int64) (*V, error) {
+func (s *snapshots[T, V]) readRevision(ctx context.Context, revision int64) (*V, error) {
 	switch now := s.current.Load(); {
 	case now == nil || now.revision < revision:
 	case now.revision == revision || revision == 0:
@@ -60,7 +60,7 @@ func (s *snapshots[T, V]) at(ctx context.Context, revision int64) (*V, error) {
 	}
 	if revision == store.Beginning {
 		// No object was ever written.
-		s.current.CompareAndSwap(nil, s.of(revision, nil))
+		s.current.CompareAndSwap(nil, s.newSnapshot(revision, nil))
 		return s.current.Load().view, nil
 	}
 	s.mu.Lock()
@@ -103,7 +103,7 @@ func (s *snapshots[T, V]) read(ctx context.Context, now *snapshot[T, V], revisio
 		if page.Remaining > 0 && len(page.Records) > 0 {
 			continue
 		}
-		listed := s.of(first, byName)
+		listed := s.newSnapshot(first, byName)
 		if page.Revision == first {
 			return listed, nil
 		}
@@ -114,20 +114,20 @@ func (s *snapshots[T, V]) read(ctx context.Context, now *snapshot[T, V], revisio
 
 // follow returns the objects with all changes up to a revision at least.
 func (s *snapshots[T, V]) follow(ctx context.Context, now *snapshot[T, V], revision int64) (*snapshot[T, V], error) {
-	byName, at := maps.Clone(now.byName), now.revision
+	byName, reached := maps.Clone(now.byName), now.revision
 	if byName == nil {
 		byName = map[string]*T{}
 	}
-	for at < revision {
-		events, err := s.store.Events(ctx, at, limits.PageObjects, 0)
+	for reached < revision {
+		events, err := s.store.Events(ctx, reached, limits.PageObjects, 0)
 		if err != nil {
 			return nil, err
 		}
 		if len(events) == 0 {
-			return nil, fmt.Errorf("no event after revision %d, but revision %d: %w", at, revision, store.ErrGone)
+			return nil, fmt.Errorf("no event after revision %d, but revision %d: %w", reached, revision, store.ErrGone)
 		}
 		for _, event := range events {
-			at = event.Revision
+			reached = event.Revision
 			if event.Type == store.Deleted {
 				delete(byName, event.Record.Name)
 				continue
@@ -137,7 +137,7 @@ func (s *snapshots[T, V]) follow(ctx context.Context, now *snapshot[T, V], revis
 			}
 		}
 	}
-	return s.of(at, byName), nil
+	return s.newSnapshot(reached, byName), nil
 }
 
 // decode returns the decoded form of the object of a record.

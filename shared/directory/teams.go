@@ -16,7 +16,7 @@ type teams struct {
 func newTeams(byName map[string]*person) *teams {
 	t := &teams{byName: byName, ofUser: map[string][]string{}, ofGroup: map[string][]string{}}
 	for name, team := range byName {
-		if team.refused() != nil {
+		if team.refusal() != nil {
 			continue
 		}
 		for _, user := range team.Spec.Users {
@@ -29,8 +29,8 @@ func newTeams(byName map[string]*person) *teams {
 	return t
 }
 
-// of returns the names of the teams of a user who has these groups, with possible repetitions.
-func (t *teams) of(name string, groups []string) []string {
+// teamsOf returns the names of the teams of a user who has these groups, with possible repetitions.
+func (t *teams) teamsOf(name string, groups []string) []string {
 	member := slices.Clone(t.ofUser[name])
 	for _, group := range groups {
 		member = append(member, t.ofGroup[group]...)
@@ -44,7 +44,7 @@ func (t *teams) stateOf(name string) (State, error) {
 	if !exists {
 		return State{}, nil
 	}
-	if err := team.refused(); err != nil {
+	if err := team.refusal(); err != nil {
 		return State{}, err
 	}
 	groups := append(roleGroups(team.Spec.ClusterRoles), identity.TeamPrefix+name)
@@ -68,7 +68,7 @@ func (t *teams) computeGroups(name string, user *person) []string {
 	groups := identity.WithoutReserved(own)
 	groups = append(groups, identity.UserPrefix+name)
 	groups = append(groups, roleGroups(user.Spec.ClusterRoles)...)
-	for _, team := range t.of(name, own) {
+	for _, team := range t.teamsOf(name, own) {
 		groups = append(append(groups, identity.TeamPrefix+team), roleGroups(t.byName[team].Spec.ClusterRoles)...)
 	}
 	slices.Sort(groups)

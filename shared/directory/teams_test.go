@@ -30,7 +30,7 @@ func TestTeamsOfLostWrites(t *testing.T) {
 		t.Helper()
 		read, err := directory.Read(t.Context(), ana)
 		must(t, err)
-		state, err := directory.Of(t.Context(), ana, read)
+		state, err := directory.StateOf(t.Context(), ana, read)
 		must(t, err)
 		return slices.Contains(state.Groups, identity.TeamPrefix+"night")
 	}

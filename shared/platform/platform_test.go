@@ -38,20 +38,20 @@ func TestSingle(t *testing.T) {
 		return &registry{of: platform.Single(env, func(*platform.Environment) *int { return new(int) })}
 	}
 	var all sync.WaitGroup
-	found := make([]*registry, 8)
-	for i := range found {
-		all.Go(func() { found[i] = platform.Single(env, open) })
+	registries := make([]*registry, 8)
+	for i := range registries {
+		all.Go(func() { registries[i] = platform.Single(env, open) })
 	}
 	all.Wait()
-	for _, one := range found {
-		if one != found[0] {
+	for _, one := range registries {
+		if one != registries[0] {
 			t.Error("there are two of one type")
 		}
 	}
 	if opened.Load() != 1 {
 		t.Errorf("opened %d times", opened.Load())
 	}
-	if platform.Single(&platform.Environment{}, open) == found[0] {
+	if platform.Single(&platform.Environment{}, open) == registries[0] {
 		t.Error("two environments share one")
 	}
 	provided := &registry{}

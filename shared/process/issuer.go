@@ -50,7 +50,7 @@ func (i issuers) reach(ctx context.Context, provider *model.OIDCProvider, roots 
 	}
 	answer, err := client.Do(request)
 	if err != nil {
-		return nil, errors.New("cannot be reached from here: " + unreached(err))
+		return nil, errors.New("cannot be reached from here: " + describeFailure(err))
 	}
 	defer func() { _ = answer.Body.Close() }()
 	if answer.StatusCode != http.StatusOK {
@@ -58,13 +58,13 @@ func (i issuers) reach(ctx context.Context, provider *model.OIDCProvider, roots 
 	}
 	text, err := io.ReadAll(io.LimitReader(answer.Body, maxMetadata))
 	if err != nil {
-		return nil, errors.New("cannot be reached from here: " + unreached(err))
+		return nil, errors.New("cannot be reached from here: " + describeFailure(err))
 	}
-	return usable(text, provider.IssuerURL)
+	return parseMetadata(text, provider.IssuerURL)
 }
 
-// usable returns the scopes in metadata, or an error if the text is not the metadata of the issuer.
-func usable(text []byte, issuer string) (scopes []string, err error) {
+// parseMetadata returns the scopes in metadata, or an error if the text is not the metadata of the issuer.
+func parseMetadata(text []byte, issuer string) (scopes []string, err error) {
 	var metadata struct {
 		Issuer        string `json:"issuer"`
 		Authorization string `json:"authorization_endpoint"`
@@ -95,8 +95,8 @@ func usable(text []byte, issuer string) (scopes []string, err error) {
 	return scopes, nil
 }
 
-// unreached returns why a request has no response, without the URL, which may have a password.
-func unreached(err error) string {
+// describeFailure returns why a request has no response, without the URL, which may have a password.
+func describeFailure(err error) string {
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
 		return "no answer in time"

@@ -47,7 +47,7 @@ func TestIssuers(t *testing.T) {
 	}))
 	defer server.Close()
 	roots := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
-	at := func(path string) model.OIDCProvider {
+	provider := func(path string) model.OIDCProvider {
 		return model.OIDCProvider{IssuerURL: server.URL + path, CAFile: "ca.crt"}
 	}
 	for sentence, row := range map[string]struct {
@@ -56,20 +56,20 @@ func TestIssuers(t *testing.T) {
 		// problem is a part of the error. Empty: the issuer is reached.
 		problem string
 	}{
-		"with its certificate":     {true, at("/good"), ""},
+		"with its certificate":     {true, provider("/good"), ""},
 		"without verification":     {true, model.OIDCProvider{IssuerURL: server.URL + "/good", InsecureCA: true}, ""},
-		"with a slash at its end":  {true, at("/good/"), "another issuer"},
+		"with a slash at its end":  {true, provider("/good/"), "another issuer"},
 		"without its certificate":  {true, model.OIDCProvider{IssuerURL: server.URL + "/good"}, "its certificate cannot be verified"},
-		"without its metadata":     {true, at(""), "answers 302"},
-		"on the machine of others": {false, at("/good"), "cannot be reached from here"},
+		"without its metadata":     {true, provider(""), "answers 302"},
+		"on the machine of others": {false, provider("/good"), "cannot be reached from here"},
 		"nobody listens":           {true, model.OIDCProvider{IssuerURL: "https://127.0.0.1:1"}, "cannot be reached from here"},
-		"another issuer":           {true, at("/other"), "another issuer"},
-		"a list of issuers":        {true, at("/list"), "not the metadata"},
-		"an endpoint without TLS":  {true, at("/open"), "https URL as token_endpoint"},
-		"without keys":             {true, at("/bare"), "https URL as jwks_uri"},
-		"a page":                   {true, at("/page"), "not the metadata"},
-		"a huge answer":            {true, at("/huge"), "not the metadata"},
-		"an answer that ends":      {true, at("/cut"), "cannot be reached from here"},
+		"another issuer":           {true, provider("/other"), "another issuer"},
+		"a list of issuers":        {true, provider("/list"), "not the metadata"},
+		"an endpoint without TLS":  {true, provider("/open"), "https URL as token_endpoint"},
+		"without keys":             {true, provider("/bare"), "https URL as jwks_uri"},
+		"a page":                   {true, provider("/page"), "not the metadata"},
+		"a huge answer":            {true, provider("/huge"), "not the metadata"},
+		"an answer that ends":      {true, provider("/cut"), "cannot be reached from here"},
 	} {
 		scopes, err := (issuers{row.local}).reach(t.Context(), &row.provider, roots)
 		if row.problem == "" && (err != nil || !slices.Equal(scopes, []string{"openid", "groups"})) || row.problem != "" && (err == nil || !strings.Contains(err.Error(), row.problem)) {

@@ -12,13 +12,13 @@ import (
 // maxStreams is how many requests a client may have open on one HTTP/2 connection.
 const maxStreams = 100
 
-// Listening returns an HTTP server for shells that listen themselves, with the limits that they share: for the head of
+// NewHTTPServer returns an HTTP server for shells that listen themselves, with the limits that they share: for the head of
 // a request, its arrival, the response and idle connections. Source: ADR-0020.
 //
 // A response that takes longer than limits.WriteDuration must set write deadlines of its own, as streams do.
-func Listening(handler http.Handler, log *slog.Logger) *http.Server {
+func NewHTTPServer(handler http.Handler, log *slog.Logger) *http.Server {
 	return &http.Server{
-		Handler:           unread(handler),
+		Handler:           closeUnread(handler),
 		ReadHeaderTimeout: limits.HeadDuration,
 		ReadTimeout:       limits.RequestDuration,
 		// A handler may take the whole duration of a request before it answers.
@@ -30,30 +30,30 @@ func Listening(handler http.Handler, log *slog.Logger) *http.Server {
 	}
 }
 
-// unread makes a handler respond at once if it does not read the body of the request. Otherwise, the server would wait
+// closeUnread makes a handler respond at once if it does not read the body of the request. Otherwise, the server would wait
 // for up to 256 KiB of the body before it sends the response, so that a body that never comes would hold its
 // connection.
-func unread(handler http.Handler) http.Handler {
+func closeUnread(handler http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.ContentLength == 0 || r.ProtoMajor != 1 {
 			// On HTTP/2, only the stream ends.
 			handler.ServeHTTP(w, r)
 			return
 		}
-		body := &arriving{ReadCloser: r.Body}
+		body := &requestBody{ReadCloser: r.Body}
 		with := *r
 		with.Body = body
-		handler.ServeHTTP(&answering{ResponseWriter: w, body: body}, &with)
+		handler.ServeHTTP(&responseWriter{ResponseWriter: w, body: body}, &with)
 	})
 }
 
-// arriving is the body of a request. It knows whether all of the body was read.
-type arriving struct {
+// requestBody is the body of a request. It knows whether all of the body was read.
+type requestBody struct {
 	io.ReadCloser
 	ended bool
 }
 
-func (a *arriving) Read(p []byte) (int, error) {
+func (a *requestBody) Read(p []byte) (int, error) {
 	n, err := a.ReadCloser.Read(p)
 	if err == io.EOF {
 		a.ended = true
@@ -61,29 +61,29 @@ func (a *arriving) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// answering is a response. If the body of its request was not read, it closes the connection.
-type answering struct {
+// responseWriter is a response. If the body of its request was not read, it closes the connection.
+type responseWriter struct {
 	http.ResponseWriter
-	body  *arriving
+	body  *requestBody
 	begun bool
 }
 
 // Unwrap returns the response writer for http.ResponseController.
-func (a *answering) Unwrap() http.ResponseWriter { return a.ResponseWriter }
+func (a *responseWriter) Unwrap() http.ResponseWriter { return a.ResponseWriter }
 
-func (a *answering) WriteHeader(status int) {
+func (a *responseWriter) WriteHeader(status int) {
 	if status >= http.StatusOK {
 		a.begin()
 	}
 	a.ResponseWriter.WriteHeader(status)
 }
 
-func (a *answering) Write(p []byte) (int, error) {
+func (a *responseWriter) Write(p []byte) (int, error) {
 	a.begin()
 	return a.ResponseWriter.Write(p)
 }
 
-func (a *answering) begin() {
+func (a *responseWriter) begin() {
 	if a.begun || a.body.ended {
 		a.begun = true
 		return

@@ -26,7 +26,7 @@ func listen(t *testing.T, handler http.HandlerFunc) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := process.Listening(handler, slog.New(slog.DiscardHandler))
+	server := process.NewHTTPServer(handler, slog.New(slog.DiscardHandler))
 	go func() { _ = server.Serve(listener) }()
 	t.Cleanup(func() { _ = server.Close() })
 	return listener.Addr().String()

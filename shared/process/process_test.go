@@ -250,10 +250,10 @@ func use(t *testing.T, state store.Store) {
 // A secret is fetched when the state is first needed, again after a failure, and never after a success.
 func TestURLFromSecret(t *testing.T) {
 	t.Parallel()
-	asked, ready := 0, false
+	requests, ready := 0, false
 	url := redistest.Embedded(t)
 	extension := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		asked++
+		requests++
 		switch {
 		case r.Header.Get("X-Aws-Parameters-Secrets-Token") != "session" || r.URL.Path != "/secretsmanager/get" || r.URL.Query().Get("secretId") != "arn:aws:x/y":
 			w.WriteHeader(http.StatusForbidden)
@@ -273,7 +273,7 @@ func TestURLFromSecret(t *testing.T) {
 		t.Fatal(err)
 	}
 	things, others := server.Env.Stores("things"), server.Env.Stores("others")
-	if asked != 0 {
+	if requests != 0 {
 		t.Error("it was asked before there was a need")
 	}
 	if _, err := things.Get(t.Context(), "a"); !errors.Is(err, store.ErrUnavailable) || !strings.Contains(err.Error(), settings.RedisURLSecret) || strings.Contains(err.Error(), hush) {
@@ -283,8 +283,8 @@ func TestURLFromSecret(t *testing.T) {
 	use(t, things)
 	use(t, others)
 	use(t, things)
-	if asked != 2 {
-		t.Errorf("it was asked %d times", asked)
+	if requests != 2 {
+		t.Errorf("it was asked %d times", requests)
 	}
 }
 
@@ -292,9 +292,9 @@ func TestURLFromSecret(t *testing.T) {
 // again after a failure, which is logged once, and never after a success. Source: ADR-0015.
 func TestPlaceholders(t *testing.T) {
 	t.Parallel()
-	asked, ready := 0, false
+	requests, ready := 0, false
 	extension := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if asked++; !ready || r.URL.Query().Get("secretId") != "arn:aws:x/store" {
+		if requests++; !ready || r.URL.Query().Get("secretId") != "arn:aws:x/store" {
 			http.Error(w, hush, http.StatusBadRequest)
 			return
 		}
@@ -331,11 +331,11 @@ func TestPlaceholders(t *testing.T) {
 			if err := source.Reload(t.Context()); err != nil {
 				t.Error(err)
 			}
-			asked = 0
+			requests = 0
 		}
 	}
-	if asked != 0 {
-		t.Errorf("it was asked %d times for a secret that it had", asked)
+	if requests != 0 {
+		t.Errorf("it was asked %d times for a secret that it had", requests)
 	}
 	if got := log.String(); strings.Count(got, "cannot be read") != 1 || !strings.Contains(got, "PLATFORM_SECRET_STORE_SECRET") || strings.Contains(got, hush) {
 		t.Errorf("the log says %s", got)

@@ -136,7 +136,7 @@ var List = []Setting{
 		describe("number", Functions|Serve, "Maximum number of connections to each Redis node. Absent: 4 on AWS Lambda, which serves one request at a time, else 64."),
 	number(RedisReplicas, "", "0", 0, 1024, func(s *Settings) *int { return &s.Redis.Replicas }).
 		describe("number", Functions, "Number of replicas that must have a write before it is acknowledged."),
-	duration(RedisTimeout, "redis-timeout", short(DefaultRedisTimeout), 100*time.Millisecond, 20*time.Second, func(s *Settings) *time.Duration { return &s.Redis.Timeout }).
+	duration(RedisTimeout, "redis-timeout", formatDuration(DefaultRedisTimeout), 100*time.Millisecond, 20*time.Second, func(s *Settings) *time.Duration { return &s.Redis.Timeout }).
 		describe("duration", Functions|Serve, "Time limit for each operation on the state. If an operation takes longer, the response is 503."),
 	secretText(EncryptionKey, "encryption-key", func(s *Settings) source { return source{&s.Encryption.Keys, &s.Encryption.KeysFrom, anyText} }).
 		describe("base64", Functions|Serve|Commands, "The key that seals secrets in the state, 32 bytes. Older keys, which only open what they sealed, can follow after commas. Set at most one of the key, a file and a secret with it. Absent: the runner keeps a key in its data folder. A function that seals nothing needs none."),
@@ -144,7 +144,7 @@ var List = []Setting{
 		describe("path", Functions|Serve, "A file that holds that key, such as a mounted secret."),
 	text(EncryptionKeySecret, "", "", func(s *Settings) *string { return &s.Encryption.Secret }).insteadOf(EncryptionKey).
 		describe("name or ARN", Functions, "A secret of AWS Secrets Manager that holds that key. It is read at the first use, through the extension."),
-	checked(Issuer, "issuer", "", checkIssuer, func(s *Settings) *string { return &s.Tokens.Issuer }).
+	checkedText(Issuer, "issuer", "", checkIssuer, func(s *Settings) *string { return &s.Tokens.Issuer }).
 		describe("URL", Functions|Serve, "Issuer of tokens: the https:// URL, without a slash at its end, below which publishkeys is reached. Absent: a function issues no tokens, and the runner uses its own address."),
 	list(TokenAudiences, "", func(s *Settings) *[]string { return &s.Tokens.Audiences }).
 		describe("list", Functions|Serve, "Audiences of tokens, separated by commas. Absent: the issuer."),
@@ -162,7 +162,7 @@ var List = []Setting{
 		describe("path", Functions|Serve, "A file that holds those keys, such as a mounted secret."),
 	text(Config, "config", "", func(s *Settings) *string { return &s.Config }).
 		describe("path", Functions|Serve, "Platform configuration (YAML). A function looks for changes every two seconds while requests come, the runner every second. Absent: the state holds the configuration, and the API writes it."),
-	checked(ConfigVariables, "", DefaultConfigVariables, checkVariables, func(s *Settings) *string { return &s.ConfigVariables }).
+	checkedText(ConfigVariables, "", DefaultConfigVariables, checkVariables, func(s *Settings) *string { return &s.ConfigVariables }).
 		describe("text", Functions|Serve, "Prefix of the variables that ${NAME} can name in secrets of the platform configuration. It ends with _. In a function, NAME_SECRET can name a secret of AWS Secrets Manager with the value of NAME."),
 	level(LogLevel, "log-level").
 		describe("level", Functions|Serve, "Lowest level that is logged on standard error."),
@@ -223,7 +223,7 @@ var List = []Setting{
 
 	text("", "listen", "127.0.0.1:8443", func(s *Settings) *string { return &s.Runner.Listen }).
 		describe("address", Serve, "Address of the HTTPS listener."),
-	checked("", "http", "", checkLoopback, func(s *Settings) *string { return &s.Runner.HTTP }).
+	checkedText("", "http", "", checkLoopback, func(s *Settings) *string { return &s.Runner.HTTP }).
 		describe("address", Serve, "Address of an additional plain HTTP listener, on the loopback only. Clients do not send bearer tokens over plain HTTP; it is for curl and load tools."),
 	text("", "data", ".platform", func(s *Settings) *string { return &s.Runner.Data }).
 		describe("path", Serve|Commands, "Folder for the certificate authority, embedded state, encryption.key, kubeconfig and admin.key."),
@@ -236,23 +236,23 @@ var List = []Setting{
 	boolean("", "studio", func(s *Settings) *bool { return &s.Runner.Studio }).
 		describe("boolean", Serve, "Serve the patch studio of the console without sign-in, to browsers of this machine. --listen must then be a loopback address."),
 
-	elsewhere(Server, "server").describe("URL", Commands, "Base address of the platform's API: https://HOST/kubernetes/management."),
-	elsewhere(AccessKey, "").describe("access key", Commands, "The access key that a command uses."),
-	elsewhere(Kubeconfig, "platform").describe("path", Commands, "Kubeconfig that reaches the platform. Absent: the kubeconfig in the data folder, else the current context of the user's kubeconfig."),
-	elsewhere(IDToken, "").describe("token", Commands, "The token of a job, which platform login --ci exchanges for an access key."),
-	elsewhere(IDTokenFile, "").describe("path", Commands, "File with the token of a job."),
+	readByCommand(Server, "server").describe("URL", Commands, "Base address of the platform's API: https://HOST/kubernetes/management."),
+	readByCommand(AccessKey, "").describe("access key", Commands, "The access key that a command uses."),
+	readByCommand(Kubeconfig, "platform").describe("path", Commands, "Kubeconfig that reaches the platform. Absent: the kubeconfig in the data folder, else the current context of the user's kubeconfig."),
+	readByCommand(IDToken, "").describe("token", Commands, "The token of a job, which platform login --ci exchanges for an access key."),
+	readByCommand(IDTokenFile, "").describe("path", Commands, "File with the token of a job."),
 }
 
 // Named returns the settings with these keys, in their order in List. It panics if a key is unknown.
 func Named(keys ...string) []Setting {
-	var found []Setting
+	var settings []Setting
 	for _, setting := range List {
 		if slices.Contains(keys, setting.Key()) {
-			found = append(found, setting)
+			settings = append(settings, setting)
 		}
 	}
-	if len(found) != len(keys) {
+	if len(settings) != len(keys) {
 		panic("settings: there is an unknown key among " + enumerate(keys, "and"))
 	}
-	return found
+	return settings
 }

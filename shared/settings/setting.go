@@ -96,17 +96,17 @@ func (s Setting) insteadOf(name string) Setting {
 	return s
 }
 
-// bounded returns the error for a value that is malformed or out of bounds.
-func (s Setting) bounded(kind string) error {
+// boundsError returns the error for a value that is malformed or out of bounds.
+func (s Setting) boundsError(kind string) error {
 	return fmt.Errorf("must be a %s %s", kind, s.Allowed())
 }
 
 func text(name, flag, value string, field func(*Settings) *string) Setting {
-	return checked(name, flag, value, func(string) error { return nil }, field)
+	return checkedText(name, flag, value, func(string) error { return nil }, field)
 }
 
-// checked returns a text setting whose value must pass a check.
-func checked(name, flag, value string, check func(string) error, field func(*Settings) *string) Setting {
+// checkedText returns a text setting whose value must pass a check.
+func checkedText(name, flag, value string, check func(string) error, field func(*Settings) *string) Setting {
 	return Setting{Name: name, Flag: flag, Default: value, set: func(into *Settings, text string) error {
 		if err := check(text); err != nil {
 			return err
@@ -168,7 +168,7 @@ func number(name, flag, value string, least, most int, field func(*Settings) *in
 	s.set = func(into *Settings, text string) error {
 		n, err := strconv.Atoi(text)
 		if err != nil || n < least || n > most {
-			return s.bounded("number")
+			return s.boundsError("number")
 		}
 		*field(into) = n
 		return nil
@@ -177,11 +177,11 @@ func number(name, flag, value string, least, most int, field func(*Settings) *in
 }
 
 func duration(name, flag, value string, least, most time.Duration, field func(*Settings) *time.Duration) Setting {
-	s := Setting{Name: name, Flag: flag, Default: value, Min: short(least), Max: short(most)}
+	s := Setting{Name: name, Flag: flag, Default: value, Min: formatDuration(least), Max: formatDuration(most)}
 	s.set = func(into *Settings, text string) error {
 		d, err := time.ParseDuration(text)
 		if err != nil || d < least || d > most {
-			return s.bounded("duration")
+			return s.boundsError("duration")
 		}
 		*field(into) = d
 		return nil
@@ -189,8 +189,8 @@ func duration(name, flag, value string, least, most time.Duration, field func(*S
 	return s
 }
 
-// short formats a duration without units that are zero: 24h, not 24h0m0s.
-func short(d time.Duration) string {
+// formatDuration formats a duration without units that are zero: 24h, not 24h0m0s.
+func formatDuration(d time.Duration) string {
 	text := d.String()
 	if strings.HasSuffix(text, "m0s") {
 		text = strings.TrimSuffix(text, "0s")
@@ -210,7 +210,7 @@ func quantity(name, flag, value string, least, most int64, field func(*Settings)
 	s.set = func(into *Settings, text string) error {
 		bytes, err := resource.ParseQuantity(text)
 		if err != nil || bytes.Value() < least || bytes.Value() > most {
-			return s.bounded("quantity")
+			return s.boundsError("quantity")
 		}
 		*field(into) = bytes.Value()
 		return nil
@@ -264,8 +264,8 @@ func secretFile(name, instead string, field func(*Settings) source) Setting {
 	}}
 }
 
-// elsewhere returns a setting that a command reads itself.
-func elsewhere(name, flag string) Setting {
+// readByCommand returns a setting that a command reads itself.
+func readByCommand(name, flag string) Setting {
 	return Setting{Name: name, Flag: flag, set: func(*Settings, string) error { return nil }}
 }
 

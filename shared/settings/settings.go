@@ -202,7 +202,7 @@ func (s *Settings) Wrong(key string, err error) error {
 
 // Default returns the settings of a process without any variables and flags.
 func Default() Settings {
-	settings, err := read(0, nil, nothing, nil)
+	settings, err := read(0, nil, lookupNothing, nil)
 	if err != nil {
 		panic("settings: a default is wrong: " + err.Error())
 	}
@@ -212,7 +212,7 @@ func Default() Settings {
 // defaults returns the result of Default, which it reads once.
 var defaults = sync.OnceValue(Default)
 
-func nothing(string) string { return "" }
+func lookupNothing(string) string { return "" }
 
 // Read returns the settings of a deployed function. Lookup returns variables by name; an empty value counts as absent.
 // The error joins a Problem for each wrong setting. All other settings are set even then, so that the caller can report
@@ -236,37 +236,37 @@ func ReadOnly(lookup, called func(key string) string, keys ...string) (Settings,
 
 // read reads the settings in a list that have the reader. It returns all errors together.
 func read(reader Readers, list []Setting, lookup, called func(string) string) (Settings, error) {
-	var found Settings
+	var settings Settings
 	for _, setting := range List {
 		if setting.Default == "" {
 			continue
 		}
-		if err := setting.set(&found, setting.Default); err != nil {
-			return Settings{}, found.Wrong(setting.Key(), err)
+		if err := setting.set(&settings, setting.Default); err != nil {
+			return Settings{}, settings.Wrong(setting.Key(), err)
 		}
 	}
-	found.Redis.PoolSize = DefaultPoolSize
+	settings.Redis.PoolSize = DefaultPoolSize
 	if lookup("AWS_LAMBDA_FUNCTION_NAME") != "" {
-		found.Redis.PoolSize = LambdaPoolSize
+		settings.Redis.PoolSize = LambdaPoolSize
 	}
-	found.Extension = Extension{
+	settings.Extension = Extension{
 		URL:   "http://localhost:" + cmp.Or(lookup("PARAMETERS_SECRETS_EXTENSION_HTTP_PORT"), "2773"),
 		Token: secret.String(lookup("AWS_SESSION_TOKEN")),
 	}
 	list = slices.DeleteFunc(slices.Clone(list), func(s Setting) bool { return s.Readers&reader == 0 })
 	if called != nil {
-		found.called = map[string]string{}
+		settings.called = map[string]string{}
 		for _, setting := range list {
 			if name := called(setting.Key()); name != setting.Key() {
-				found.called[setting.Key()] = name
+				settings.called[setting.Key()] = name
 			}
 		}
 	}
 	var wrong []error
-	refuse := func(key string, err error) { wrong = append(wrong, found.Wrong(key, err)) }
+	refuse := func(key string, err error) { wrong = append(wrong, settings.Wrong(key, err)) }
 	for _, setting := range list {
 		if text := lookup(setting.Key()); text != "" {
-			if err := setting.set(&found, text); err != nil {
+			if err := setting.set(&settings, text); err != nil {
 				refuse(setting.Key(), err)
 			}
 		}
@@ -279,13 +279,13 @@ func read(reader Readers, list []Setting, lookup, called func(string) string) (S
 			refuse(setting.Key(), fmt.Errorf("is missing: set one of %s", enumerate(sources, "or")))
 		}
 	}
-	if found.Tokens.RotateEvery < 2*found.Tokens.PublishBefore {
+	if settings.Tokens.RotateEvery < 2*settings.Tokens.PublishBefore {
 		refuse(SigningRotateEvery, fmt.Errorf("must be at least twice %s", SigningPublishBefore))
 	}
-	if found.Runner.Studio && checkLoopback(found.Runner.Listen) != nil {
+	if settings.Runner.Studio && checkLoopback(settings.Runner.Listen) != nil {
 		refuse(Studio, fmt.Errorf("needs a loopback address in %s, such as 127.0.0.1:8443: everybody who reaches the address could evaluate patches", Listen))
 	}
-	return found, errors.Join(wrong...)
+	return settings, errors.Join(wrong...)
 }
 
 // sources returns the keys of the settings in a list that give the value of the setting with a key: the setting itself,

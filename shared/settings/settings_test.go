@@ -20,8 +20,8 @@ func from(values map[string]string) func(string) string {
 	return func(name string) string { return values[name] }
 }
 
-// with returns a function's variables: a URL of the state and what else is set.
-func with(name, value string) map[string]string {
+// variablesWith returns a function's variables: a URL of the state and what else is set.
+func variablesWith(name, value string) map[string]string {
 	return map[string]string{RedisURL: "redis://127.0.0.1:6379", name: value}
 }
 
@@ -80,7 +80,7 @@ func TestDefaults(t *testing.T) {
 	if got := Default(); !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v\nwant\n%+v", got, want)
 	}
-	if got, err := ReadRunner(nothing, nil); err != nil || !reflect.DeepEqual(got, want) {
+	if got, err := ReadRunner(lookupNothing, nil); err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("the runner: %+v, %v", got, err)
 	}
 	for _, s := range List {
@@ -113,7 +113,7 @@ func TestReaders(t *testing.T) {
 	if _, err := ReadRunner(from(map[string]string{Stream: "x"}), nil); err != nil {
 		t.Errorf("the runner reads what only functions do: %v", err)
 	}
-	if _, err := Read(from(with("--expire-every", "x"))); err != nil {
+	if _, err := Read(from(variablesWith("--expire-every", "x"))); err != nil {
 		t.Errorf("a function reads what only the runner does: %v", err)
 	}
 	got, err := ReadOnly(from(map[string]string{PatchDepth: "20", LogLevel: "x"}), nil, PatchDepth, PatchMemory)
@@ -144,7 +144,7 @@ func TestCalled(t *testing.T) {
 // A function on AWS Lambda serves one request at a time.
 func TestPoolSize(t *testing.T) {
 	t.Parallel()
-	values := with("AWS_LAMBDA_FUNCTION_NAME", "f")
+	values := variablesWith("AWS_LAMBDA_FUNCTION_NAME", "f")
 	if got, err := Read(from(values)); err != nil || got.Redis.PoolSize != LambdaPoolSize {
 		t.Errorf("%+v, %v", got.Redis, err)
 	}
@@ -169,7 +169,7 @@ func TestSources(t *testing.T) {
 	if err != nil || got.Redis.Secret != "a" || got.Encryption.Secret != "b" || got.Extension != (Extension{URL: "http://localhost:1", Token: "c"}) {
 		t.Errorf("%+v, %v", got, err)
 	}
-	if _, err := Read(from(with(RedisURLFile, "/nowhere/at/all"))); err == nil || !strings.Contains(err.Error(), RedisURLFile+": ") || strings.Contains(err.Error(), "nowhere") {
+	if _, err := Read(from(variablesWith(RedisURLFile, "/nowhere/at/all"))); err == nil || !strings.Contains(err.Error(), RedisURLFile+": ") || strings.Contains(err.Error(), "nowhere") {
 		t.Errorf("no file: %v", err)
 	}
 	if _, err := Read(from(map[string]string{RedisURL: "a", SigningKeyFile: file})); err == nil || !strings.Contains(err.Error(), SigningKeyFile+": ") {
@@ -189,10 +189,10 @@ func TestSigningKey(t *testing.T) {
 		t.Fatal(err)
 	}
 	block := func(kind string) string { return string(pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der})) }
-	if got, err := Read(from(with(SigningKey, block("PRIVATE KEY")))); err != nil || got.Tokens.SigningKeys == "" {
+	if got, err := Read(from(variablesWith(SigningKey, block("PRIVATE KEY")))); err != nil || got.Tokens.SigningKeys == "" {
 		t.Errorf("a good one: %v", err)
 	}
-	if _, err := Read(from(with(SigningKey, block("CERTIFICATE")))); err == nil || !strings.Contains(err.Error(), `is a "CERTIFICATE"; use PRIVATE KEY`) {
+	if _, err := Read(from(variablesWith(SigningKey, block("CERTIFICATE")))); err == nil || !strings.Contains(err.Error(), `is a "CERTIFICATE"; use PRIVATE KEY`) {
 		t.Errorf("a certificate: %v", err)
 	}
 }

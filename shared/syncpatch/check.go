@@ -103,14 +103,14 @@ type patch struct {
 
 // towardsTenant turns a patch that was read like all others into a patch of a resource below fromHost.
 func (p *patch) towardsTenant(resource string) {
-	if p.forward != nil && !reversed(resource) {
+	if p.forward != nil && !isReversed(resource) {
 		p.backward, p.renamed = p.forward, true
 	}
 	p.forward = nil
 }
 
-// failed returns the field that causes the failure if the patch fails.
-func (p *patch) failed(direction string) *field.Path {
+// failedField returns the field that causes the failure if the patch fails.
+func (p *patch) failedField(direction string) *field.Path {
 	switch {
 	case direction == model.HostToTenant && p.backward != nil && !p.renamed:
 		return p.at.Child("reverseExpression")
@@ -129,11 +129,11 @@ func (r Request) Check() (*Checked, []Problem) {
 	p.request(&r)
 	patches := p.patches(field.NewPath("spec", "patches"), r.Patches)
 	p.tenant(&r)
-	return r.checked(patches, p.found)
+	return r.result(patches, p.found)
 }
 
-// checked returns the request as a Checked, unless there are errors among the problems.
-func (r Request) checked(patches []patch, found []Problem) (*Checked, []Problem) {
+// result returns the request as a Checked, unless there are errors among the problems.
+func (r Request) result(patches []patch, found []Problem) (*Checked, []Problem) {
 	if len(Errors(found)) > 0 {
 		return nil, found
 	}
@@ -176,13 +176,13 @@ func (p *problems) request(r *Request) {
 	if r.Object == nil {
 		p.add(field.Required(spec.Child("object"), "the object to patch"))
 	}
-	known := spec.Child("context", "references")
+	references := spec.Child("context", "references")
 	for i, reference := range r.Context.References {
 		if reference.Name == "" {
-			p.add(field.Required(known.Index(i).Child("name"), "the name in the tenant cluster"))
+			p.add(field.Required(references.Index(i).Child("name"), "the name in the tenant cluster"))
 		}
-		p.label(known.Index(i).Child("namespace"), reference.Namespace)
-		p.label(known.Index(i).Child("hostNamespace"), reference.HostNamespace)
+		p.label(references.Index(i).Child("namespace"), reference.Namespace)
+		p.label(references.Index(i).Child("hostNamespace"), reference.HostNamespace)
 	}
 }
 
@@ -201,19 +201,19 @@ func (p *problems) tenant(r *Request) {
 	if r.NamespaceMode == model.MultiNamespace {
 		return
 	}
-	at := field.NewPath("spec", "context", "tenant")
-	named := slices.ContainsFunc(r.Patches, func(patch model.SyncPatch) bool { return patch.Reference != nil || patch.Labels != nil })
-	if named && r.Context.Tenant.Name == "" {
-		p.add(field.Required(at.Child("name"), "required by reference and labels patches"))
+	tenantPath := field.NewPath("spec", "context", "tenant")
+	needsNames := slices.ContainsFunc(r.Patches, func(patch model.SyncPatch) bool { return patch.Reference != nil || patch.Labels != nil })
+	if needsNames && r.Context.Tenant.Name == "" {
+		p.add(field.Required(tenantPath.Child("name"), "required by reference and labels patches"))
 	}
 	placed := slices.ContainsFunc(r.Patches, func(patch model.SyncPatch) bool { return patch.Reference != nil && patch.Reference.NamespacePath != "" })
 	switch {
 	case r.Context.Tenant.Namespace != "":
 	case placed:
-		p.add(field.Required(at.Child("namespace"), "required by reference patches with a namespacePath"))
-	case named && r.Naming == model.NamingVCluster:
+		p.add(field.Required(tenantPath.Child("namespace"), "required by reference patches with a namespacePath"))
+	case needsNames && r.Naming == model.NamingVCluster:
 		// An evaluation shows whether a referent or an object is cluster-scoped. A check cannot.
-		p.add(field.Required(at.Child("namespace"), "required by reference and labels patches with the naming vcluster"))
+		p.add(field.Required(tenantPath.Child("namespace"), "required by reference and labels patches with the naming vcluster"))
 	}
 }
 
@@ -235,53 +235,53 @@ func Check(at *field.Path, patches []model.SyncPatch) []Problem {
 // configuration are not scanned here: the code that parses a configuration scans them. Source: ADR-0014.
 func Scan(spec *model.SyncPatchEvaluationSpec) []Problem {
 	var p problems
-	at := field.NewPath("spec", "patches")
-	if p.tooMany(at, len(spec.Patches)) {
+	fieldPath := field.NewPath("spec", "patches")
+	if p.checkCount(fieldPath, len(spec.Patches)) {
 		return p.found
 	}
 	for i := range spec.Patches {
-		patch, at := &spec.Patches[i], at.Index(i)
-		p.scan(at.Child("expression"), patch.Expression)
-		p.scan(at.Child("reverseExpression"), patch.ReverseExpression)
+		patch, fieldPath := &spec.Patches[i], fieldPath.Index(i)
+		p.scan(fieldPath.Child("expression"), patch.Expression)
+		p.scan(fieldPath.Child("reverseExpression"), patch.ReverseExpression)
 	}
 	return p.found
 }
 
-func (p *problems) tooMany(at *field.Path, patches int) bool {
+func (p *problems) checkCount(fieldPath *field.Path, patches int) bool {
 	if patches > limits.Patches {
-		p.add(field.TooMany(at, patches, limits.Patches))
+		p.add(field.TooMany(fieldPath, patches, limits.Patches))
 	}
 	return patches > limits.Patches
 }
 
 // scan adds the length of an expression to the total, and reports whether the expression may be parsed.
-func (p *problems) scan(at *field.Path, text string) bool {
+func (p *problems) scan(fieldPath *field.Path, text string) bool {
 	before := p.texts
 	p.texts += len(text)
 	if p.texts > limits.ExpressionsBytes {
 		// The remaining expressions are not read at all.
 		if before <= limits.ExpressionsBytes {
 			why := fmt.Sprintf("all expressions together may have at most %d bytes, up to this one they have %d", limits.ExpressionsBytes, p.texts)
-			p.add(field.Invalid(at, field.OmitValueType{}, why))
+			p.add(field.Invalid(fieldPath, field.OmitValueType{}, why))
 		}
 		return false
 	}
-	return p.syntax(at, text, expression.Scan(text))
+	return p.syntax(fieldPath, text, expression.Scan(text))
 }
 
 // syntax adds an error about the text of an expression, and reports whether there is none.
-func (p *problems) syntax(at *field.Path, text string, err error) bool {
+func (p *problems) syntax(fieldPath *field.Path, text string, err error) bool {
 	var syntax *expression.SyntaxError
 	switch {
 	case err == nil:
 		return true
 	case len(text) > expression.MaxLength:
-		p.add(field.TooLong(at, text, expression.MaxLength))
+		p.add(field.TooLong(fieldPath, text, expression.MaxLength))
 	case errors.As(err, &syntax):
 		why := fmt.Sprintf("line %d, column %d: %s", syntax.Line, syntax.Column, syntax.Message)
-		p.found = append(p.found, Problem{Error: field.Invalid(at, excerpt(text), why), Offset: Offset{syntax.Line, syntax.Column}})
+		p.found = append(p.found, Problem{Error: field.Invalid(fieldPath, excerpt(text), why), Offset: Offset{syntax.Line, syntax.Column}})
 	default:
-		p.add(field.Invalid(at, excerpt(text), err.Error()))
+		p.add(field.Invalid(fieldPath, excerpt(text), err.Error()))
 	}
 	return false
 }
@@ -289,38 +289,38 @@ func (p *problems) syntax(at *field.Path, text string, err error) bool {
 // excerpt returns the beginning of a text that may be long, for a message.
 func excerpt(text string) string { return strings.ToValidUTF8(fmt.Sprintf("%.300s", text), "") }
 
-func (p *problems) patches(at *field.Path, list []model.SyncPatch) []patch {
-	if p.tooMany(at, len(list)) {
+func (p *problems) patches(fieldPath *field.Path, list []model.SyncPatch) []patch {
+	if p.checkCount(fieldPath, len(list)) {
 		return nil
 	}
 	parsed := make([]patch, len(list))
 	seen := map[string]int{}
 	for i := range list {
-		sent, at := &list[i], at.Index(i)
-		path, ok := p.path(at.Child("path"), sent.Path)
+		sent, fieldPath := &list[i], fieldPath.Index(i)
+		path, ok := p.path(fieldPath.Child("path"), sent.Path)
 		if ok {
 			printed := path.String()
 			if first, known := seen[printed]; known {
-				duplicate := field.Duplicate(at.Child("path"), sent.Path)
+				duplicate := field.Duplicate(fieldPath.Child("path"), sent.Path)
 				duplicate.Detail = fmt.Sprintf("patch %d has the same path; each path may be patched once", first)
 				p.add(duplicate)
 			} else {
 				seen[printed] = i
 			}
-			if path.is("metadata", "name") || path.is("metadata", "namespace") {
-				p.add(field.Invalid(at.Child("path"), sent.Path, identityStays))
+			if path.hasKeys("metadata", "name") || path.hasKeys("metadata", "namespace") {
+				p.add(field.Invalid(fieldPath.Child("path"), sent.Path, identityStays))
 			}
 		}
-		p.mode(at, sent)
+		p.mode(fieldPath, sent)
 		parsed[i] = patch{
-			at:       at,
+			at:       fieldPath,
 			path:     path,
-			forward:  p.expression(at.Child("expression"), sent.Expression, path),
-			backward: p.expression(at.Child("reverseExpression"), sent.ReverseExpression, path),
+			forward:  p.expression(fieldPath.Child("expression"), sent.Expression, path),
+			backward: p.expression(fieldPath.Child("reverseExpression"), sent.ReverseExpression, path),
 			labels:   sent.Labels != nil,
 		}
 		if sent.Reference != nil {
-			parsed[i].reference = p.reference(at.Child("reference"), sent.Reference)
+			parsed[i].reference = p.reference(fieldPath.Child("reference"), sent.Reference)
 		}
 	}
 	return parsed
@@ -330,7 +330,7 @@ func (p *problems) patches(at *field.Path, list []model.SyncPatch) []patch {
 const identityStays = "the name and the namespace of the object cannot be patched"
 
 // mode checks that a patch has exactly one mode.
-func (p *problems) mode(at *field.Path, patch *model.SyncPatch) {
+func (p *problems) mode(fieldPath *field.Path, patch *model.SyncPatch) {
 	var modes []string
 	if patch.Expression != "" || patch.ReverseExpression != "" {
 		modes = append(modes, "expression")
@@ -344,10 +344,10 @@ func (p *problems) mode(at *field.Path, patch *model.SyncPatch) {
 	const choice = "one of: expression and reverseExpression, reference, labels"
 	switch len(modes) {
 	case 0:
-		p.add(field.Required(at, "a patch needs "+choice))
+		p.add(field.Required(fieldPath, "a patch needs "+choice))
 	case 1:
 	default:
-		p.add(field.Invalid(at, strings.Join(modes, ", "), "a patch may have only "+choice))
+		p.add(field.Invalid(fieldPath, strings.Join(modes, ", "), "a patch may have only "+choice))
 	}
 }
 
@@ -361,34 +361,34 @@ func (p *problems) path(at *field.Path, text string) (Path, bool) {
 }
 
 // expression compiles an expression; nil if there is none.
-func (p *problems) expression(at *field.Path, text string, path Path) *expression.Expression {
-	if text == "" || !p.scan(at, text) {
+func (p *problems) expression(fieldPath *field.Path, text string, path Path) *expression.Expression {
+	if text == "" || !p.scan(fieldPath, text) {
 		return nil
 	}
-	p.enter(at, false)
+	p.enter(fieldPath, false)
 	compiled, err := expression.Compile(text)
 	switch {
-	case !p.syntax(at, text, err):
+	case !p.syntax(fieldPath, text, err):
 	case compiled.AlwaysNull():
-		p.warn(at, excerpt(text), "the expression is always null, which deletes the field")
-	case path.wild() && !compiled.ReadsValue():
-		p.warn(at, excerpt(text), "the expression does not read value, although the path has a wildcard")
+		p.warn(fieldPath, excerpt(text), "the expression is always null, which deletes the field")
+	case path.hasWildcard() && !compiled.ReadsValue():
+		p.warn(fieldPath, excerpt(text), "the expression does not read value, although the path has a wildcard")
 	}
 	return compiled
 }
 
 // reference checks the referent of a reference patch, and parses its paths.
-func (p *problems) reference(at *field.Path, r *model.SyncPatchReference) *reference {
+func (p *problems) reference(fieldPath *field.Path, r *model.SyncPatchReference) *reference {
 	if r.APIVersion == "" {
-		p.add(field.Required(at.Child("apiVersion"), "the group and version of the referent, such as v1 or apps/v1"))
+		p.add(field.Required(fieldPath.Child("apiVersion"), "the group and version of the referent, such as v1 or apps/v1"))
 	} else if _, err := schema.ParseGroupVersion(r.APIVersion); err != nil {
-		p.add(field.Invalid(at.Child("apiVersion"), r.APIVersion, "must be a group and a version, such as v1 or apps/v1"))
+		p.add(field.Invalid(fieldPath.Child("apiVersion"), r.APIVersion, "must be a group and a version, such as v1 or apps/v1"))
 	}
 	if r.Kind == "" {
-		p.add(field.Required(at.Child("kind"), "the kind of the referent, such as Secret"))
+		p.add(field.Required(fieldPath.Child("kind"), "the kind of the referent, such as Secret"))
 	}
 	if r.NamePath == "" && (r.APIVersionPath != "" || r.KindPath != "" || r.NamespacePath != "") {
-		p.add(field.Required(at.Child("namePath"), "required with another path: the value is then an object, and namePath says where in it the name is"))
+		p.add(field.Required(fieldPath.Child("namePath"), "required with another path: the value is then an object, and namePath says where in it the name is"))
 	}
 	parsed := &reference{apiVersion: r.APIVersion, kind: r.Kind}
 	for _, relative := range []struct {
@@ -400,13 +400,13 @@ func (p *problems) reference(at *field.Path, r *model.SyncPatchReference) *refer
 		{"namePath", r.NamePath, &parsed.namePath},
 		{"namespacePath", r.NamespacePath, &parsed.namespacePath},
 	} {
-		path, ok := p.path(at.Child(relative.name), relative.text)
+		path, ok := p.path(fieldPath.Child(relative.name), relative.text)
 		switch {
 		case !ok || relative.text == "":
-		case path.wild():
-			p.add(field.Invalid(at.Child(relative.name), relative.text, "must lead to one string, so it cannot have a wildcard"))
+		case path.hasWildcard():
+			p.add(field.Invalid(fieldPath.Child(relative.name), relative.text, "must lead to one string, so it cannot have a wildcard"))
 		case len(path.segments) == 0:
-			p.add(field.Invalid(at.Child(relative.name), relative.text, "must lead to a string below the value"))
+			p.add(field.Invalid(fieldPath.Child(relative.name), relative.text, "must lead to a string below the value"))
 		default:
 			*relative.path = &path
 		}

@@ -30,8 +30,8 @@ const (
 	customResources = "customResources"
 )
 
-// known returns the names of the resources of a side.
-func known(side string) []string {
+// resourceNames returns the names of the resources of a side.
+func resourceNames(side string) []string {
 	return append(slices.Sorted(maps.Keys(synced[side])), customResources+".<definition>[/<version>]")
 }
 
@@ -73,7 +73,7 @@ func (c *Configuration) Patches(at *field.Path, name string) (patches []model.Sy
 }
 
 // resource returns a resource by its name. A resource that the configuration does not mention is empty.
-func (c *Configuration) resource(at *field.Path, name string) (resource, *field.Error) {
+func (c *Configuration) resource(fieldPath *field.Path, name string) (resource, *field.Error) {
 	side, key, _ := strings.Cut(name, ".")
 	if side != toHost && side != fromHost {
 		side, key = toHost, name
@@ -84,7 +84,7 @@ func (c *Configuration) resource(at *field.Path, name string) (resource, *field.
 		}
 	}
 	if _, ok := synced[side][key]; !ok && !isCustom(key) {
-		return resource{}, field.NotSupported(at, name, known(side))
+		return resource{}, field.NotSupported(fieldPath, name, resourceNames(side))
 	}
 	if r := c.resources[side+"."+key]; r != nil {
 		return *r, nil
@@ -97,15 +97,15 @@ func (c *Configuration) resource(at *field.Path, name string) (resource, *field.
 // of the configuration that do not concern patches are ignored. The configuration is nil if the text is not YAML. The
 // time is not bounded: package worker calls this in a process that can be stopped. Source: Spec 2.8; ADR-0013,
 // ADR-0014.
-func ReadConfiguration(ctx context.Context, at *field.Path, text []byte) (*Configuration, []Problem) {
+func ReadConfiguration(ctx context.Context, fieldPath *field.Path, text []byte) (*Configuration, []Problem) {
 	r := newReader(readingOf(ctx))
 	var document yaml.Node
 	if err := yaml.Unmarshal(text, &document); err != nil {
-		r.add(field.Invalid(at, field.OmitValueType{}, secret.YAMLError(err)))
+		r.add(field.Invalid(fieldPath, field.OmitValueType{}, secret.YAMLError(err)))
 		return nil, r.found
 	}
 	if len(document.Content) > 0 {
-		r.root(at, document.Content[0])
+		r.root(fieldPath, document.Content[0])
 	}
 	return r.configuration, r.found
 }
@@ -175,16 +175,16 @@ type reader struct {
 
 // locate gives a problem the position of its field, or of the nearest enclosing field.
 func (r *reader) locate(p *Problem) {
-	for at := p.Field; ; {
-		if n := r.nodes[at]; n != nil {
+	for name := p.Field; ; {
+		if n := r.nodes[name]; n != nil {
 			p.Line, p.Column = n.Line, n.Column
 			return
 		}
-		end := strings.LastIndexAny(at, ".[")
+		end := strings.LastIndexAny(name, ".[")
 		if end < 0 {
 			return
 		}
-		at = at[:end]
+		name = name[:end]
 	}
 }
 
@@ -200,45 +200,45 @@ func (r *reader) object(at *field.Path, node *yaml.Node) map[string]*yaml.Node {
 	return entries
 }
 
-func (r *reader) entries(at *field.Path, node *yaml.Node, into map[string]*yaml.Node, merges int) {
+func (r *reader) entries(fieldPath *field.Path, node *yaml.Node, into map[string]*yaml.Node, merges int) {
 	node = resolve(node)
 	switch {
 	case isNull(node):
 		return
 	case node.Kind != yaml.MappingNode:
-		r.add(field.TypeInvalid(at, kindOfNode(node), "must be an object"))
+		r.add(field.TypeInvalid(fieldPath, kindOfNode(node), "must be an object"))
 		return
 	}
-	own := map[string]bool{}
+	ownKeys := map[string]bool{}
 	for i := 0; i+1 < len(node.Content); i += 2 {
 		key, value := node.Content[i], node.Content[i+1]
-		r.nodes[at.Child(key.Value).String()] = value
+		r.nodes[fieldPath.Child(key.Value).String()] = value
 		if value.Line > key.Line {
-			r.nodes[at.Child(key.Value).String()] = key
+			r.nodes[fieldPath.Child(key.Value).String()] = key
 		}
 		switch {
 		case key.Tag == "!!merge":
 			if merges > 0 {
-				r.merge(at, value, into, merges-1)
+				r.merge(fieldPath, value, into, merges-1)
 			}
-		case own[key.Value]:
-			r.add(field.Duplicate(at.Child(key.Value), key.Value))
+		case ownKeys[key.Value]:
+			r.add(field.Duplicate(fieldPath.Child(key.Value), key.Value))
 		default:
-			own[key.Value] = true
+			ownKeys[key.Value] = true
 			into[key.Value] = value
 		}
 	}
 }
 
 // merge adds the entries of other mappings that the mapping does not have.
-func (r *reader) merge(at *field.Path, value *yaml.Node, into map[string]*yaml.Node, merges int) {
+func (r *reader) merge(fieldPath *field.Path, value *yaml.Node, into map[string]*yaml.Node, merges int) {
 	sources := []*yaml.Node{value}
 	if value = resolve(value); value.Kind == yaml.SequenceNode {
 		sources = value.Content
 	}
 	for _, source := range sources {
 		merged := map[string]*yaml.Node{}
-		r.entries(at, source, merged, merges)
+		r.entries(fieldPath, source, merged, merges)
 		for name, entry := range merged {
 			if into[name] == nil {
 				into[name] = entry
@@ -288,50 +288,50 @@ func kindOfNode(node *yaml.Node) string {
 	}
 }
 
-func (r *reader) sync(at *field.Path, node *yaml.Node) {
-	sync := r.object(at, node)
+func (r *reader) sync(fieldPath *field.Path, node *yaml.Node) {
+	sync := r.object(fieldPath, node)
 	for _, name := range slices.Sorted(maps.Keys(sync)) {
 		if name != toHost && name != fromHost {
-			r.warn(at.Child(name), name, "is neither "+toHost+" nor "+fromHost+", so it has no effect")
+			r.warn(fieldPath.Child(name), name, "is neither "+toHost+" nor "+fromHost+", so it has no effect")
 		}
 	}
 	for _, side := range []string{toHost, fromHost} {
-		at := at.Child(side)
-		entries := r.object(at, sync[side])
+		fieldPath := fieldPath.Child(side)
+		entries := r.object(fieldPath, sync[side])
 		for _, name := range slices.Sorted(maps.Keys(entries)) {
-			r.resource(at.Child(name), side, name, entries[name])
+			r.resource(fieldPath.Child(name), side, name, entries[name])
 		}
 	}
 }
 
 // resource reads an entry of a side and the resources below it.
-func (r *reader) resource(at *field.Path, side, name string, node *yaml.Node) {
+func (r *reader) resource(fieldPath *field.Path, side, name string, node *yaml.Node) {
 	if name == customResources {
-		entries := r.object(at, node)
+		entries := r.object(fieldPath, node)
 		for _, definition := range slices.Sorted(maps.Keys(entries)) {
-			below := r.nodes[at.Child(definition).String()]
-			at := at.Key(definition)
-			r.nodes[at.String()] = below
+			below := r.nodes[fieldPath.Child(definition).String()]
+			fieldPath := fieldPath.Key(definition)
+			r.nodes[fieldPath.String()] = below
 			if custom := customResources + "." + definition; isCustom(custom) {
-				r.list(at, side, custom, r.object(at, entries[definition]))
+				r.list(fieldPath, side, custom, r.object(fieldPath, entries[definition]))
 			} else {
-				r.add(field.Invalid(at, definition, "must be the name of a definition, such as certificates.cert-manager.io, optionally with / and a version"))
+				r.add(field.Invalid(fieldPath, definition, "must be the name of a definition, such as certificates.cert-manager.io, optionally with / and a version"))
 			}
 		}
 		return
 	}
 	if _, ok := synced[side][name]; !ok {
-		r.add(field.NotSupported(at, name, known(side)))
+		r.add(field.NotSupported(fieldPath, name, resourceNames(side)))
 		return
 	}
-	entries := r.object(at, node)
-	r.list(at, side, name, entries)
+	entries := r.object(fieldPath, node)
+	r.list(fieldPath, side, name, entries)
 	if name != gatewayAPI || side != toHost {
 		return
 	}
 	for _, below := range slices.Sorted(maps.Keys(entries)) {
 		if _, ok := synced[side][name+"."+below]; ok {
-			r.list(at.Child(below), side, name+"."+below, r.object(at.Child(below), entries[below]))
+			r.list(fieldPath.Child(below), side, name+"."+below, r.object(fieldPath.Child(below), entries[below]))
 		}
 	}
 }
@@ -340,7 +340,7 @@ func (r *reader) resource(at *field.Path, side, name string, node *yaml.Node) {
 const wholeObject = `use "" for the whole object`
 
 // list reads the fields enabled and patches of a resource.
-func (r *reader) list(at *field.Path, side, name string, entries map[string]*yaml.Node) {
+func (r *reader) list(fieldPath *field.Path, side, name string, entries map[string]*yaml.Node) {
 	resource := &resource{oneWay: side == fromHost}
 	r.configuration.resources[side+"."+name] = resource
 	enabled, isSet := synced[side][name] != false, false
@@ -354,49 +354,49 @@ func (r *reader) list(at *field.Path, side, name string, entries map[string]*yam
 		case node.Kind == yaml.ScalarNode && node.Value == auto:
 			enabled = true
 		default:
-			r.add(field.TypeInvalid(at.Child("enabled"), kindOfNode(node), "must be true, false or auto"))
+			r.add(field.TypeInvalid(fieldPath.Child("enabled"), kindOfNode(node), "must be true, false or auto"))
 		}
 	}
 	if isSet && !enabled {
-		resource.disabled = at.String() + " is not enabled, so its objects are not synced"
+		resource.disabled = fieldPath.String() + " is not enabled, so its objects are not synced"
 	}
-	at = at.Child("patches")
+	fieldPath = fieldPath.Child("patches")
 	node := entries["patches"]
 	if node == nil || isNull(resolve(node)) {
 		return
 	}
 	if node = resolve(node); node.Kind != yaml.SequenceNode {
-		r.add(field.TypeInvalid(at, kindOfNode(node), "must be an array"))
+		r.add(field.TypeInvalid(fieldPath, kindOfNode(node), "must be an array"))
 		return
 	}
 	switch {
 	case len(node.Content) == 0 || enabled:
 	case isSet:
-		r.warn(at, name, "these patches have no effect because enabled is false")
+		r.warn(fieldPath, name, "these patches have no effect because enabled is false")
 	default:
-		r.warn(at, name, "the resource is not synced by default, so these patches have no effect until enabled is true")
+		r.warn(fieldPath, name, "the resource is not synced by default, so these patches have no effect until enabled is true")
 	}
-	if r.tooMany(at, len(node.Content)) {
+	if r.checkCount(fieldPath, len(node.Content)) {
 		return
 	}
 	// Fields that could not be read count as absent in the check, but are not reported again.
 	reported, partly := map[string]bool{}, map[string]bool{}
 	for i, entry := range node.Content {
-		at, before := at.Index(i), len(r.found)
-		r.nodes[at.String()] = entry
-		resource.patches = append(resource.patches, r.patch(at, entry))
+		fieldPath, before := fieldPath.Index(i), len(r.found)
+		r.nodes[fieldPath.String()] = entry
+		resource.patches = append(resource.patches, r.patch(fieldPath, entry))
 		for _, p := range r.found[before:] {
-			reported[p.Field], partly[at.String()] = true, true
+			reported[p.Field], partly[fieldPath.String()] = true, true
 		}
-		if reported[at.String()] {
-			reported[at.Child("path").String()] = true
+		if reported[fieldPath.String()] {
+			reported[fieldPath.Child("path").String()] = true
 		}
 		if resource.oneWay {
-			r.unevaluated(at, name, &resource.patches[i])
+			r.warnUnevaluated(fieldPath, name, &resource.patches[i])
 		}
 	}
 	checked := problems{reading: r.reading, texts: r.texts}
-	resource.parsed = checked.patches(at, resource.patches)
+	resource.parsed = checked.patches(fieldPath, resource.patches)
 	r.texts = checked.texts
 	for i := range resource.parsed {
 		if resource.oneWay {
@@ -410,67 +410,67 @@ func (r *reader) list(at *field.Path, side, name string, entries map[string]*yam
 	}
 }
 
-func (r *reader) patch(at *field.Path, node *yaml.Node) model.SyncPatch {
+func (r *reader) patch(fieldPath *field.Path, node *yaml.Node) model.SyncPatch {
 	var patch model.SyncPatch
-	entries := r.object(at, node)
+	entries := r.object(fieldPath, node)
 	texts := map[string]*string{"path": &patch.Path, "expression": &patch.Expression, "reverseExpression": &patch.ReverseExpression}
 	for _, name := range slices.Sorted(maps.Keys(entries)) {
-		at, entry := at.Child(name), resolve(entries[name])
+		fieldPath, entry := fieldPath.Child(name), resolve(entries[name])
 		switch {
 		case texts[name] != nil:
-			*texts[name] = r.text(at, entry)
+			*texts[name] = r.text(fieldPath, entry)
 		case name == "reference" && !isNull(entry):
-			patch.Reference = r.reference(at, entry)
+			patch.Reference = r.reference(fieldPath, entry)
 		case name == "labels" && isNull(entry):
-			r.add(field.Required(at, "use {} for a labels patch"))
+			r.add(field.Required(fieldPath, "use {} for a labels patch"))
 		case name == "labels":
 			patch.Labels = &model.SyncPatchLabels{}
-			for _, inner := range slices.Sorted(maps.Keys(r.object(at, entry))) {
-				r.add(field.Invalid(at.Child(inner), field.OmitValueType{}, "labels has no fields"))
+			for _, inner := range slices.Sorted(maps.Keys(r.object(fieldPath, entry))) {
+				r.add(field.Invalid(fieldPath.Child(inner), field.OmitValueType{}, "labels has no fields"))
 			}
 		case name != "reference":
-			r.add(field.Invalid(at, field.OmitValueType{}, "unknown field; a patch has path and one of: expression and reverseExpression, reference, labels"))
+			r.add(field.Invalid(fieldPath, field.OmitValueType{}, "unknown field; a patch has path and one of: expression and reverseExpression, reference, labels"))
 		}
 	}
 	if _, ok := entries["path"]; !ok && len(entries) > 0 {
-		r.add(field.Required(at.Child("path"), wholeObject))
+		r.add(field.Required(fieldPath.Child("path"), wholeObject))
 	}
 	return patch
 }
 
-// unevaluated warns about an expression below fromHost that is not evaluated.
-func (r *reader) unevaluated(at *field.Path, name string, patch *model.SyncPatch) {
+// warnUnevaluated warns about an expression below fromHost that is not evaluated.
+func (r *reader) warnUnevaluated(fieldPath *field.Path, name string, patch *model.SyncPatch) {
 	switch {
 	case patch.Expression == "":
-	case reversed(name):
-		r.warn(at.Child("expression"), excerpt(patch.Expression),
+	case isReversed(name):
+		r.warn(fieldPath.Child("expression"), excerpt(patch.Expression),
 			"the expression is never evaluated, because these objects are synced from host to tenant only; use reverseExpression")
 	case patch.ReverseExpression != "":
-		r.warn(at.Child("reverseExpression"), excerpt(patch.ReverseExpression),
+		r.warn(fieldPath.Child("reverseExpression"), excerpt(patch.ReverseExpression),
 			"the reverseExpression is never evaluated, because these objects are synced from host to tenant only, where the expression comes first")
 	}
 }
 
-func (r *reader) reference(at *field.Path, node *yaml.Node) *model.SyncPatchReference {
+func (r *reader) reference(fieldPath *field.Path, node *yaml.Node) *model.SyncPatchReference {
 	var reference model.SyncPatchReference
 	texts := map[string]*string{
 		"apiVersion": &reference.APIVersion, "apiVersionPath": &reference.APIVersionPath,
 		"kind": &reference.Kind, "kindPath": &reference.KindPath,
 		"namePath": &reference.NamePath, "namespacePath": &reference.NamespacePath,
 	}
-	entries := r.object(at, node)
+	entries := r.object(fieldPath, node)
 	for _, name := range slices.Sorted(maps.Keys(entries)) {
 		if texts[name] == nil {
-			r.add(field.NotSupported(at.Child(name), name, slices.Sorted(maps.Keys(texts))))
+			r.add(field.NotSupported(fieldPath.Child(name), name, slices.Sorted(maps.Keys(texts))))
 			continue
 		}
-		*texts[name] = r.text(at.Child(name), resolve(entries[name]))
+		*texts[name] = r.text(fieldPath.Child(name), resolve(entries[name]))
 	}
 	return &reference
 }
 
 // text returns a string. YAML reads null, true and 0 as strings only in quotes.
-func (r *reader) text(at *field.Path, node *yaml.Node) string {
+func (r *reader) text(fieldPath *field.Path, node *yaml.Node) string {
 	if _, isBoolean := boolean(node); node.Kind == yaml.ScalarNode && node.Tag == "!!str" && !isBoolean {
 		return node.Value
 	}
@@ -478,6 +478,6 @@ func (r *reader) text(at *field.Path, node *yaml.Node) string {
 	if node.Kind == yaml.ScalarNode && node.Value != "" {
 		why = fmt.Sprintf("must be a string; put %q in quotes", node.Value)
 	}
-	r.add(field.TypeInvalid(at, kindOfNode(node), why))
+	r.add(field.TypeInvalid(fieldPath, kindOfNode(node), why))
 	return ""
 }

@@ -11,8 +11,8 @@ import (
 	"management.platform.sh/shared/syncpatch"
 )
 
-// located shows each problem in a line: position, field, and whether it is a warning.
-func located(problems []syncpatch.Problem) string {
+// formatProblems shows each problem in a line: position, field, and whether it is a warning.
+func formatProblems(problems []syncpatch.Problem) string {
 	var lines []string
 	for _, p := range problems {
 		line := fmt.Sprintf("%d:%d %s", p.Line, p.Column, p.Field)
@@ -105,7 +105,7 @@ sync:
 47:30 sync.fromHost.nodes.patches[0].reverseExpression (warning)
 50:44 sync.fromHost.secrets.patches[0].expression (warning)
 51:3 sync.tohost (warning)`
-	if got := located(problems); got != strings.TrimSpace(want) {
+	if got := formatProblems(problems); got != strings.TrimSpace(want) {
 		t.Errorf("the problems are\n%s\nwant%s", got, want)
 	}
 }
@@ -172,7 +172,7 @@ sync:
     events:
 `))
 	if len(syncpatch.Errors(problems)) > 0 || len(problems) != 1 {
-		t.Errorf("the problems are\n%s", located(problems))
+		t.Errorf("the problems are\n%s", formatProblems(problems))
 	}
 	for _, test := range []struct {
 		resource, path string

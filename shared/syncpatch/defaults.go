@@ -29,10 +29,10 @@ var synced = map[string]map[string]any{
 	},
 }
 
-// reversed reports whether the patches of a resource below fromHost are a reverseExpression, as in every patch from
+// isReversed reports whether the patches of a resource below fromHost are a reverseExpression, as in every patch from
 // host to tenant. The patches of the other resources are an expression, or a reverseExpression if there is no
 // expression. Source: ADR-0013.
-func reversed(name string) bool {
+func isReversed(name string) bool {
 	return name == "configMaps" || name == "secrets" || strings.HasPrefix(name, customResources+".")
 }
 

@@ -23,7 +23,7 @@ type change struct {
 	reason string
 }
 
-func skipped(reason string) change { return change{skip: true, reason: reason} }
+func skipChange(reason string) change { return change{skip: true, reason: reason} }
 
 // Evaluate applies the patches of a request to its object. If a patch fails, the result has an Error and the original
 // object. The only error that Evaluate itself returns is the error of ctx. The limits of time and size are enforced
@@ -129,7 +129,7 @@ func (e *evaluation) patch(ctx context.Context, patch *patch, trace *model.SyncP
 	}
 	object, remove, err := w.run(e.object)
 	if _, isObject := object.(map[string]any); err == nil && (remove || !isObject) {
-		err = unsuitable("the empty path is the whole object, which must stay an object")
+		err = newValueError("the empty path is the whole object, which must stay an object")
 		if len(trace.Matches) > 0 {
 			trace.Matches[0].Outcome, trace.Matches[0].Reason = model.PatchFailed, err.Error()
 		}
@@ -145,7 +145,7 @@ func (e *evaluation) patch(ctx context.Context, patch *patch, trace *model.SyncP
 }
 
 // rule returns the effect of a patch on a value, or the reason why it does nothing in this direction.
-func (e *evaluation) rule(patch *patch) (rule func(at string, value any) (change, error), idle string) {
+func (e *evaluation) rule(patch *patch) (rule func(concretePath string, value any) (change, error), idle string) {
 	toTenant := e.checked.request.Direction == model.HostToTenant
 	switch {
 	case patch.reference != nil:
@@ -190,9 +190,9 @@ func (e *evaluation) lacksVCluster(compiled *expression.Expression, failed *expr
 }
 
 // match applies a rule at one path and records it in the trace.
-func (e *evaluation) match(rule func(string, any) (change, error), trace *model.SyncPatchTrace, at string, value any) (any, bool, error) {
-	m := model.SyncPatchMatch{Path: at}
-	if at == "metadata.name" || at == "metadata.namespace" {
+func (e *evaluation) match(rule func(string, any) (change, error), trace *model.SyncPatchTrace, concretePath string, value any) (any, bool, error) {
+	m := model.SyncPatchMatch{Path: concretePath}
+	if concretePath == "metadata.name" || concretePath == "metadata.namespace" {
 		m.Outcome, m.Reason = model.PatchSkipped, identityStays
 		e.trace(trace, m, nil, nil)
 		return value, false, nil
@@ -202,7 +202,7 @@ func (e *evaluation) match(rule func(string, any) (change, error), trace *model.
 		return nil, false, err
 	}
 	var after []byte
-	c, err := rule(at, value)
+	c, err := rule(concretePath, value)
 	if err == nil && !c.skip && !c.remove {
 		if after, err = json.Marshal(c.value); err == nil {
 			e.grown += int64(len(after) - len(before))
@@ -261,7 +261,7 @@ func raw(text []byte) *model.JSON {
 }
 
 // fail ends the evaluation with the error of a patch, and returns any other error.
-func (e *evaluation) fail(err error, trace *model.SyncPatchTrace, at string) error {
+func (e *evaluation) fail(err error, trace *model.SyncPatchTrace, concretePath string) error {
 	var unsuitable *valueError
 	var failed *expression.Error
 	switch {
@@ -272,7 +272,7 @@ func (e *evaluation) fail(err error, trace *model.SyncPatchTrace, at string) err
 	}
 	trace.Outcome, trace.Reason = model.PatchFailed, err.Error()
 	e.result.Error = &model.SyncPatchError{
-		Index: trace.Index, Path: at, Message: err.Error(), Line: int32(failed.Line), Column: int32(failed.Column),
+		Index: trace.Index, Path: concretePath, Message: err.Error(), Line: int32(failed.Line), Column: int32(failed.Column),
 	}
 	return nil
 }
@@ -282,7 +282,9 @@ type valueError struct{ message string }
 
 func (e *valueError) Error() string { return e.message }
 
-func unsuitable(format string, args ...any) error { return &valueError{fmt.Sprintf(format, args...)} }
+func newValueError(format string, args ...any) error {
+	return &valueError{fmt.Sprintf(format, args...)}
+}
 
 type progressKey struct{}
 

@@ -51,7 +51,7 @@ func encode(t testing.TB, value any) string {
 func evaluate(t testing.TB, request syncpatch.Request) *syncpatch.Result {
 	t.Helper()
 	before := encode(t, request)
-	result, err := syncpatch.Evaluate(context.Background(), checked(t, request), generous())
+	result, err := syncpatch.Evaluate(context.Background(), mustCheck(t, request), generous())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,8 +61,8 @@ func evaluate(t testing.TB, request syncpatch.Request) *syncpatch.Result {
 	return result
 }
 
-// checked checks a valid request.
-func checked(t testing.TB, request syncpatch.Request) *syncpatch.Checked {
+// mustCheck checks a valid request.
+func mustCheck(t testing.TB, request syncpatch.Request) *syncpatch.Checked {
 	t.Helper()
 	checked, problems := request.Check()
 	if checked == nil {

@@ -44,17 +44,17 @@ type labels struct {
 // newLabels returns the translation for an object in a namespace of the tenant cluster. A cluster-scoped object has no
 // namespace; it is marked with the tenant's namespace on the host instead.
 func newLabels(n names, namespace string, toTenant bool) *labels {
-	known, shorten := neutralKeys, func(text string) string { return text }
+	keys, shorten := neutralKeys, func(text string) string { return text }
 	if n.vcluster {
-		known, shorten = vclusterKeys, cut
+		keys, shorten = vclusterKeys, cutName
 	}
-	l := &labels{keys: map[string]string{}, markers: map[string]string{known.managedBy: n.tenant, known.namespace: namespace}, toTenant: toTenant}
+	l := &labels{keys: map[string]string{}, markers: map[string]string{keys.managedBy: n.tenant, keys.namespace: namespace}, toTenant: toTenant}
 	if namespace == "" {
-		l.markers = map[string]string{known.managedBy: shorten(n.hostNamespace + "-x-" + n.tenant)}
+		l.markers = map[string]string{keys.managedBy: shorten(n.hostNamespace + "-x-" + n.tenant)}
 	}
-	for _, key := range known.reserved() {
+	for _, key := range keys.reserved() {
 		digest := sha256.Sum256([]byte(key))
-		onHost := shorten(known.translated + n.tenant + "-x-" + hex.EncodeToString(digest[:5]))
+		onHost := shorten(keys.translated + n.tenant + "-x-" + hex.EncodeToString(digest[:5]))
 		if toTenant {
 			l.keys[onHost] = key
 		} else {
@@ -63,11 +63,11 @@ func newLabels(n names, namespace string, toTenant bool) *labels {
 	}
 	switch {
 	case n.vcluster && toTenant:
-		l.dropped, l.droppedPrefix = known.reserved(), known.ofNamespaces
+		l.dropped, l.droppedPrefix = keys.reserved(), keys.ofNamespaces
 	case n.vcluster:
 		l.dropped = slices.Collect(maps.Values(l.keys))
 	case toTenant:
-		l.dropped = []string{known.managedBy, known.namespace}
+		l.dropped = []string{keys.managedBy, keys.namespace}
 	}
 	return l
 }
@@ -77,9 +77,9 @@ func (l *labels) rewrite(value any) (change, error) {
 	object, ok := value.(map[string]any)
 	switch {
 	case value == nil:
-		return skipped("null has no labels"), nil
+		return skipChange("null has no labels"), nil
 	case !ok:
-		return change{}, unsuitable("the value is %s; it must be a map of labels or a label selector", kindOf(value))
+		return change{}, newValueError("the value is %s; it must be a map of labels or a label selector", kindOf(value))
 	}
 	_, matchLabels := object["matchLabels"]
 	_, matchExpressions := object["matchExpressions"]
@@ -94,7 +94,7 @@ func (l *labels) all(object map[string]any) (change, error) {
 	for _, key := range slices.Sorted(maps.Keys(object)) {
 		switch value := object[key].(type) {
 		case map[string]any, []any:
-			return change{}, unsuitable("the value of the label %q is %s", key, kindOf(value))
+			return change{}, newValueError("the value of the label %q is %s", key, kindOf(value))
 		}
 	}
 	maps.DeleteFunc(object, func(key string, _ any) bool {
@@ -134,7 +134,7 @@ func (l *labels) selector(object map[string]any) (change, error) {
 	case map[string]any:
 		object["matchLabels"] = l.rename(matchLabels)
 	default:
-		return change{}, unsuitable("matchLabels is %s; it must be an object", kindOf(matchLabels))
+		return change{}, newValueError("matchLabels is %s; it must be an object", kindOf(matchLabels))
 	}
 	switch matchExpressions := object["matchExpressions"].(type) {
 	case nil:
@@ -143,14 +143,14 @@ func (l *labels) selector(object map[string]any) (change, error) {
 			requirement, ok := entry.(map[string]any)
 			key, isText := requirement["key"].(string)
 			if !ok || !isText {
-				return change{}, unsuitable("matchExpressions.%d has no key", i)
+				return change{}, newValueError("matchExpressions.%d has no key", i)
 			}
 			if to, translated := l.keys[key]; translated {
 				requirement["key"] = to
 			}
 		}
 	default:
-		return change{}, unsuitable("matchExpressions is %s; it must be an array", kindOf(matchExpressions))
+		return change{}, newValueError("matchExpressions is %s; it must be an array", kindOf(matchExpressions))
 	}
 	return change{value: object, reason: sameKeys}, nil
 }

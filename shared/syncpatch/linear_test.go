@@ -20,10 +20,10 @@ func TestCostIsLinear(t *testing.T) {
 		make func(size int) syncpatch.Request
 	}{
 		{"elements", func(n int) syncpatch.Request {
-			return syncpatch.Request{Object: map[string]any{"list": distinct(n)}, Patches: patches(t, `[{path: 'list[*]', expression: 'value + "x"'}]`)}
+			return syncpatch.Request{Object: map[string]any{"list": distinctStrings(n)}, Patches: patches(t, `[{path: 'list[*]', expression: 'value + "x"'}]`)}
 		}},
 		{"removed elements", func(n int) syncpatch.Request {
-			return syncpatch.Request{Object: map[string]any{"list": distinct(n)}, Patches: patches(t, `[{path: 'list[*]', expression: 'value.length > 1 ? null : value'}]`)}
+			return syncpatch.Request{Object: map[string]any{"list": distinctStrings(n)}, Patches: patches(t, `[{path: 'list[*]', expression: 'value.length > 1 ? null : value'}]`)}
 		}},
 		{"keys", func(n int) syncpatch.Request {
 			keys := map[string]any{}
@@ -41,14 +41,14 @@ func TestCostIsLinear(t *testing.T) {
 		}},
 		{"references", func(n int) syncpatch.Request {
 			return syncpatch.Request{
-				Object: map[string]any{"list": distinct(n)}, Patches: patches(t, `[{path: 'list[*]', reference: {apiVersion: v1, kind: Secret}}]`),
+				Object: map[string]any{"list": distinctStrings(n)}, Patches: patches(t, `[{path: 'list[*]', reference: {apiVersion: v1, kind: Secret}}]`),
 				Context: tenant(), Checks: []string{model.CheckRoundTrip, model.CheckFixpoint},
 			}
 		}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			cost := func(size int) float64 {
-				request, limits := checked(t, test.make(size)), generous()
+				request, limits := mustCheck(t, test.make(size)), generous()
 				return testing.AllocsPerRun(1, func() {
 					if result, err := syncpatch.Evaluate(context.Background(), request, limits); err != nil || result.Error != nil {
 						t.Errorf("%+v, %v", result, err)
@@ -65,8 +65,8 @@ func TestCostIsLinear(t *testing.T) {
 	}
 }
 
-// distinct returns different strings.
-func distinct(n int) []any {
+// distinctStrings returns different strings.
+func distinctStrings(n int) []any {
 	list := make([]any, n)
 	for i := range list {
 		list[i] = fmt.Sprintf("name-%d", i)
@@ -105,7 +105,7 @@ func BenchmarkEvaluate(b *testing.B) {
 	limits := generous()
 	b.ReportAllocs()
 	for b.Loop() {
-		if result, err := syncpatch.Evaluate(context.Background(), checked(b, request), limits); err != nil || result.Error != nil {
+		if result, err := syncpatch.Evaluate(context.Background(), mustCheck(b, request), limits); err != nil || result.Error != nil {
 			b.Fatal(result, err)
 		}
 	}
@@ -115,7 +115,7 @@ func BenchmarkEvaluate(b *testing.B) {
 func BenchmarkMatches(b *testing.B) {
 	for _, size := range []int{10, 100, 1000, 10_000} {
 		b.Run(fmt.Sprint(size), func(b *testing.B) {
-			request := checked(b, syncpatch.Request{Object: map[string]any{"list": distinct(size)}, Patches: patches(b, `[{path: 'list[*]', expression: 'value + "x"'}]`)})
+			request := mustCheck(b, syncpatch.Request{Object: map[string]any{"list": distinctStrings(size)}, Patches: patches(b, `[{path: 'list[*]', expression: 'value + "x"'}]`)})
 			limits := generous()
 			for b.Loop() {
 				if result, err := syncpatch.Evaluate(context.Background(), request, limits); err != nil || result.Error != nil {

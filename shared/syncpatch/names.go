@@ -93,9 +93,9 @@ func (n names) clusterScoped(kind schema.GroupKind) bool { return n.form(kind) >
 func (n names) onHost(kind schema.GroupKind, name, namespace string) string {
 	switch n.form(kind) {
 	case shortForm:
-		return n.generated(name, namespace)
+		return n.generatedName(name, namespace)
 	case prefixedForm:
-		return n.prefixed(name)
+		return n.prefixedName(name)
 	case sameForm:
 		return name
 	case hostNamespaceForm:
@@ -104,16 +104,16 @@ func (n names) onHost(kind schema.GroupKind, name, namespace string) string {
 		if isAPIServer(name, namespace) && slices.Contains(apiServerKinds, kind) {
 			return n.tenant
 		}
-		return n.long(name, namespace)
+		return n.longName(name, namespace)
 	}
 }
 
-// possible returns the names that a referent may have on the host while its kind is not known. Names that are the same
+// possibleNames returns the names that a referent may have on the host while its kind is not known. Names that are the same
 // on both sides are not among them, and a namespace of the host stands for many.
-func (n names) possible(name, namespace string) []string {
-	all := []string{n.generated(name, namespace), n.long(name, namespace)}
+func (n names) possibleNames(name, namespace string) []string {
+	all := []string{n.generatedName(name, namespace), n.longName(name, namespace)}
 	if n.vcluster {
-		all = append(all, n.prefixed(name))
+		all = append(all, n.prefixedName(name))
 		if isAPIServer(name, namespace) {
 			all = append(all, n.tenant)
 		}
@@ -125,17 +125,17 @@ func (n names) possible(name, namespace string) []string {
 // the host.
 func isAPIServer(name, namespace string) bool { return name == "kubernetes" && namespace == "default" }
 
-// long returns the name of a synced object on the host: name, namespace and tenant, joined by `-x-`.
-func (n names) long(name, namespace string) string { return cut(n.full(name, namespace)) }
+// longName returns the name of a synced object on the host: name, namespace and tenant, joined by `-x-`.
+func (n names) longName(name, namespace string) string { return cutName(n.fullName(name, namespace)) }
 
-// prefixed returns the name of a cluster-scoped object on the host.
-func (n names) prefixed(name string) string {
-	return cut("vcluster-" + name + "-x-" + n.hostNamespace + "-x-" + n.tenant)
+// prefixedName returns the name of a cluster-scoped object on the host.
+func (n names) prefixedName(name string) string {
+	return cutName("vcluster-" + name + "-x-" + n.hostNamespace + "-x-" + n.tenant)
 }
 
-// cut returns a name of at most 63 bytes. A longer name is cut after 52 bytes, and the first 10 hex digits of the
+// cutName returns a name of at most 63 bytes. A longer name is cut after 52 bytes, and the first 10 hex digits of the
 // SHA-256 of the full name follow.
-func cut(full string) string {
+func cutName(full string) string {
 	if len(full) <= validation.DNS1123LabelMaxLength {
 		return full
 	}
@@ -144,11 +144,11 @@ func cut(full string) string {
 	return strings.ReplaceAll(full[:52]+"-"+hex.EncodeToString(digest[:5]), ".-", "-")
 }
 
-// generated returns the short form of the name of a referent on the host: v and the first 13 digits, in base 36, of the
+// generatedName returns the short form of the name of a referent on the host: v and the first 13 digits, in base 36, of the
 // SHA-256 of the full name. With the naming vcluster, each zero byte at the beginning of the SHA-256 is one more digit 0 at
 // the beginning of the digits. Source: Spec 2.8 rule 6; ADR-0048.
-func (n names) generated(name, namespace string) string {
-	digest := sha256.Sum256([]byte(n.full(name, namespace)))
+func (n names) generatedName(name, namespace string) string {
+	digest := sha256.Sum256([]byte(n.fullName(name, namespace)))
 	digits := new(big.Int).SetBytes(digest[:]).Text(36)
 	if n.vcluster {
 		digits = strings.Repeat("0", len(digest)-len(bytes.TrimLeft(digest[:], "\x00"))) + digits
@@ -156,7 +156,7 @@ func (n names) generated(name, namespace string) string {
 	return "v" + digits[:min(13, len(digits))]
 }
 
-func (n names) full(name, namespace string) string {
+func (n names) fullName(name, namespace string) string {
 	return name + "-x-" + namespace + "-x-" + n.tenant
 }
 
@@ -184,7 +184,7 @@ func (n names) hostDNS(service string) (string, error) {
 	if n.tenant == "" || n.hostNamespace == "" {
 		return "", errors.New("virtualToHostDNS: needs context.tenant.name and context.tenant.namespace")
 	}
-	name := n.long(parts[0], parts[1])
+	name := n.longName(parts[0], parts[1])
 	if n.vcluster {
 		name = n.onHost(serviceKind, parts[0], parts[1])
 	}
@@ -198,9 +198,9 @@ func (n names) hostDNS(service string) (string, error) {
 
 // globals returns the values that expressions can use in addition to the variable value. Source: Spec 2.8 rule 5.
 func (c *Checked) globals() *expression.Globals {
-	about := &c.request.Context
-	config := merge(about.Tenant.Config, defaults)
-	tenant := map[string]any{"name": about.Tenant.Name, "namespace": about.Tenant.Namespace, "config": config}
+	context := &c.request.Context
+	config := merge(context.Tenant.Config, defaults)
+	tenant := map[string]any{"name": context.Tenant.Name, "namespace": context.Tenant.Namespace, "config": config}
 	globals := &expression.Globals{
 		Context: map[string]any{"hostObject": nil, "virtualObject": nil, "tenant": tenant},
 		HostDNS: c.names.hostDNS,
@@ -208,11 +208,11 @@ func (c *Checked) globals() *expression.Globals {
 	if c.names.vcluster {
 		globals.Context["vcluster"] = tenant
 	}
-	if about.HostObject != nil {
-		globals.Context["hostObject"] = about.HostObject
+	if context.HostObject != nil {
+		globals.Context["hostObject"] = context.HostObject
 	}
-	if about.VirtualObject != nil {
-		globals.Context["virtualObject"] = about.VirtualObject
+	if context.VirtualObject != nil {
+		globals.Context["virtualObject"] = context.VirtualObject
 	}
 	return globals
 }

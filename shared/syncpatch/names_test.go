@@ -14,7 +14,7 @@ func TestGeneratedNames(t *testing.T) {
 		{"my-example-secret", "default", "my-vcluster", "v67kvh7housba4"},
 		{"my-really-long-service-account-name-for-testing", "production-namespace", "tenant-a", "v4ompmu0tmfb2k"},
 	} {
-		if got := (names{tenant: test.tenant}).generated(test.name, test.namespace); got != test.want {
+		if got := (names{tenant: test.tenant}).generatedName(test.name, test.namespace); got != test.want {
 			t.Errorf("%s in %s of %s is %s on the host, want %s", test.name, test.namespace, test.tenant, got, test.want)
 		}
 	}
@@ -26,19 +26,19 @@ func TestLongNames(t *testing.T) {
 		{"my-secret", "default", "my-vcluster", "my-secret-x-default-x-my-vcluster"},
 		{"my-really-long-service-account-name-for-testing", "production-namespace", "tenant-a", "my-really-long-service-account-name-for-testing-x-pr-bbf08824f4"},
 	} {
-		if got := (names{tenant: test.tenant}).long(test.name, test.namespace); got != test.want {
+		if got := (names{tenant: test.tenant}).longName(test.name, test.namespace); got != test.want {
 			t.Errorf("%s in %s of %s is %s on the host, want %s", test.name, test.namespace, test.tenant, got, test.want)
 		}
 	}
 	exact := strings.Repeat("a", 63-len("-x-b-x-c"))
-	if got := (names{tenant: "c"}).long(exact, "b"); got != exact+"-x-b-x-c" {
+	if got := (names{tenant: "c"}).longName(exact, "b"); got != exact+"-x-b-x-c" {
 		t.Errorf("63 characters are cut: %s", got)
 	}
-	if got := (names{tenant: "c"}).long(exact+"a", "b"); len(got) != 63 || !strings.HasPrefix(got, exact[:52]+"-") {
+	if got := (names{tenant: "c"}).longName(exact+"a", "b"); len(got) != 63 || !strings.HasPrefix(got, exact[:52]+"-") {
 		t.Errorf("64 characters become %s", got)
 	}
 	dotted := strings.Repeat("a", 51) + ".rest-that-is-long"
-	if got := (names{tenant: "c"}).long(dotted, "b"); strings.Contains(got, ".") || len(got) != 62 {
+	if got := (names{tenant: "c"}).longName(dotted, "b"); strings.Contains(got, ".") || len(got) != 62 {
 		t.Errorf("a cut behind a dot leaves %s", got)
 	}
 }
@@ -61,7 +61,7 @@ func TestHostDNS(t *testing.T) {
 		{elsewhere, "nginx.default.svc", "nginx-x-default-x-vcluster.vcluster-ns.svc.k8s.example.org"},
 		{elsewhere, "nginx.default.svc.cluster.local", "nginx-x-default-x-vcluster.vcluster-ns.svc.cluster.local"},
 		{multi, "nginx.default.svc", "nginx.default.svc.cluster.local"},
-		{single, long + ".default.svc", single.long(long, "default") + ".vcluster-ns.svc.cluster.local"},
+		{single, long + ".default.svc", single.longName(long, "default") + ".vcluster-ns.svc.cluster.local"},
 	} {
 		if got, err := test.hostDNS(test.service); err != nil || got != test.want {
 			t.Errorf("%s is %s (%v) on the host, want %s", test.service, got, err, test.want)

@@ -65,13 +65,13 @@ func (p *pathParser) fail(at int, message string) error {
 	return &PathError{Message: message, Column: utf8.RuneCountInString(p.text[:at]) + 1}
 }
 
-// at reports whether the next character is one of these.
-func (p *pathParser) at(characters string) bool {
+// nextIsOneOf reports whether the next character is one of these.
+func (p *pathParser) nextIsOneOf(characters string) bool {
 	return p.next < len(p.text) && strings.IndexByte(characters, p.text[p.next]) >= 0
 }
 
 func (p *pathParser) parse() error {
-	if p.at(".") {
+	if p.nextIsOneOf(".") {
 		p.next++
 	}
 	if p.next == len(p.text) {
@@ -84,9 +84,9 @@ func (p *pathParser) parse() error {
 		switch {
 		case p.next == len(p.text):
 			return nil
-		case p.at("."):
+		case p.nextIsOneOf("."):
 			p.next++
-		case !p.at("["):
+		case !p.nextIsOneOf("["):
 			return p.fail(p.next, "expected . or [")
 		}
 	}
@@ -94,12 +94,12 @@ func (p *pathParser) parse() error {
 
 func (p *pathParser) segment() error {
 	switch {
-	case p.next == len(p.text) || p.at("."):
+	case p.next == len(p.text) || p.nextIsOneOf("."):
 		return p.fail(p.next, "the key is empty")
-	case p.at("["):
+	case p.nextIsOneOf("["):
 		return p.bracket()
-	case p.at(`"'`):
-		key, err := p.quoted()
+	case p.nextIsOneOf(`"'`):
+		key, err := p.quotedKey()
 		p.add(key, true)
 		return err
 	}
@@ -110,9 +110,9 @@ func (p *pathParser) segment() error {
 		p.next = len(p.text)
 	}
 	switch key := p.text[start:p.next]; {
-	case p.at("]"):
+	case p.nextIsOneOf("]"):
 		return p.fail(p.next, "] without [")
-	case p.at(`"'`):
+	case p.nextIsOneOf(`"'`):
 		return p.fail(p.next, "a key with a quote must be in quotes of the other kind, or in quotes with a backslash before the quote")
 	case key != "*" && strings.Contains(key, "*"):
 		return p.fail(start+strings.Index(key, "*"), "* matches whole keys; a key that contains * must be in quotes")
@@ -125,12 +125,12 @@ func (p *pathParser) segment() error {
 func (p *pathParser) bracket() error {
 	open := p.next
 	p.next++
-	if p.at(`"'`) {
-		key, err := p.quoted()
+	if p.nextIsOneOf(`"'`) {
+		key, err := p.quotedKey()
 		if err != nil {
 			return err
 		}
-		if !p.at("]") {
+		if !p.nextIsOneOf("]") {
 			return p.fail(p.next, "expected ]")
 		}
 		p.next++
@@ -157,8 +157,8 @@ func (p *pathParser) bracket() error {
 	return nil
 }
 
-// quoted reads a key with its quotes.
-func (p *pathParser) quoted() (string, error) {
+// quotedKey reads a key with its quotes.
+func (p *pathParser) quotedKey() (string, error) {
 	open, quote := p.next, p.text[p.next]
 	var key strings.Builder
 	for p.next++; p.next < len(p.text); p.next++ {
@@ -243,12 +243,12 @@ func appendQuoted(b []byte, key string) []byte {
 	return append(b, '"')
 }
 
-func (p Path) wild() bool {
+func (p Path) hasWildcard() bool {
 	return slices.ContainsFunc(p.segments, func(s segment) bool { return s.wildcard })
 }
 
-// is reports whether the path consists of these keys.
-func (p Path) is(keys ...string) bool {
+// hasKeys reports whether the path consists of these keys.
+func (p Path) hasKeys(keys ...string) bool {
 	return slices.EqualFunc(p.segments, keys, func(s segment, key string) bool { return !s.wildcard && s.key == key })
 }
 
@@ -288,13 +288,13 @@ func (w *walk) step(value any, rest []segment) (any, bool, error) {
 func (w *walk) fields(object map[string]any, rest []segment) error {
 	if !rest[0].wildcard {
 		if _, ok := object[rest[0].key]; !ok {
-			w.miss(rest, func() string { return w.absent(object, rest[0].key) })
+			w.miss(rest, func() string { return w.describeAbsent(object, rest[0].key) })
 			return nil
 		}
 		return w.field(object, rest[0].key, rest[1:])
 	}
 	if len(object) == 0 {
-		w.miss(rest, func() string { return w.where() + " is empty" })
+		w.miss(rest, func() string { return w.missPlace() + " is empty" })
 	}
 	for _, key := range slices.Sorted(maps.Keys(object)) {
 		if err := w.field(object, key, rest[1:]); err != nil {
@@ -330,13 +330,13 @@ func (w *walk) elements(array []any, rest []segment) (any, bool, error) {
 		}
 		if n >= len(array) {
 			w.miss(rest, func() string {
-				return fmt.Sprintf("%s has %d elements, none at index %s", w.where(), len(array), rest[0].key)
+				return fmt.Sprintf("%s has %d elements, none at index %s", w.missPlace(), len(array), rest[0].key)
 			})
 			return array, false, nil
 		}
 		first, end = n, n+1
 	} else if end == 0 {
-		w.miss(rest, func() string { return w.where() + " is empty" })
+		w.miss(rest, func() string { return w.missPlace() + " is empty" })
 	}
 	var removed int
 	for i := first; i < end; i++ {
@@ -366,7 +366,7 @@ func (w *walk) miss(rest []segment, why func() string) {
 	}
 }
 
-func (w *walk) where() string {
+func (w *walk) missPlace() string {
 	if len(w.at) == 0 {
 		return "the object"
 	}
@@ -375,16 +375,16 @@ func (w *walk) where() string {
 
 func (w *walk) wrongKind(value any, s segment) string {
 	if _, isArray := value.([]any); isArray {
-		return fmt.Sprintf("%s is an array, and %q is not an index; * matches every element", w.where(), s.key)
+		return fmt.Sprintf("%s is an array, and %q is not an index; * matches every element", w.missPlace(), s.key)
 	}
 	if s.wildcard {
-		return fmt.Sprintf("%s is %s, and * needs an array or a map", w.where(), kindOf(value))
+		return fmt.Sprintf("%s is %s, and * needs an array or a map", w.missPlace(), kindOf(value))
 	}
-	return fmt.Sprintf("%s is %s, and has no field %q", w.where(), kindOf(value), s.key)
+	return fmt.Sprintf("%s is %s, and has no field %q", w.missPlace(), kindOf(value), s.key)
 }
 
-func (w *walk) absent(object map[string]any, key string) string {
-	missed := fmt.Sprintf("%s has no field %q", w.where(), key)
+func (w *walk) describeAbsent(object map[string]any, key string) string {
+	missed := fmt.Sprintf("%s has no field %q", w.missPlace(), key)
 	for _, other := range slices.Sorted(maps.Keys(object)) {
 		if strings.EqualFold(other, key) {
 			return missed + fmt.Sprintf("; did you mean %q?", other)

@@ -275,16 +275,16 @@ func FuzzMatch(f *testing.F) {
 			if err != nil {
 				t.Fatalf("%s reports %s: %v", text, m.at, err)
 			}
-			var found []any
+			var values []any
 			alone := walk{path: concrete, visit: func(at string, value any) (any, bool, error) {
 				if at != m.at {
 					t.Fatalf("%s reports %s as %s", text, m.at, at)
 				}
-				found = append(found, value)
+				values = append(values, value)
 				return value, false, nil
 			}}
-			if _, _, err := alone.run(value); err != nil || len(found) != 1 || !reflect.DeepEqual(found[0], m.value) {
-				t.Fatalf("%s of %s finds %v (%v), want %v", m.at, object, found, err, m.value)
+			if _, _, err := alone.run(value); err != nil || len(values) != 1 || !reflect.DeepEqual(values[0], m.value) {
+				t.Fatalf("%s of %s finds %v (%v), want %v", m.at, object, values, err, m.value)
 			}
 		}
 	})

@@ -28,40 +28,40 @@ func (r referent) groupKind() schema.GroupKind {
 
 // read returns the referent. Its name is empty if the value has none.
 func (r *reference) read(value any) (referent, error) {
-	to := referent{apiVersion: r.apiVersion, kind: r.kind}
+	target := referent{apiVersion: r.apiVersion, kind: r.kind}
 	if r.namePath == nil {
 		name, ok := value.(string)
 		if !ok {
-			return to, unsuitable("the value is %s; without namePath it must be the name, a string", kindOf(value))
+			return target, newValueError("the value is %s; without namePath it must be the name, a string", kindOf(value))
 		}
-		to.name = name
-		return to, nil
+		target.name = name
+		return target, nil
 	}
 	if _, ok := value.(map[string]any); !ok {
-		return to, unsuitable("the value is %s; with namePath it must be an object", kindOf(value))
+		return target, newValueError("the value is %s; with namePath it must be an object", kindOf(value))
 	}
 	for _, part := range []struct {
 		field string
 		path  *Path
 		into  *string
 	}{
-		{"apiVersionPath", r.apiVersionPath, &to.apiVersion},
-		{"kindPath", r.kindPath, &to.kind},
-		{"namePath", r.namePath, &to.name},
-		{"namespacePath", r.namespacePath, &to.namespace},
+		{"apiVersionPath", r.apiVersionPath, &target.apiVersion},
+		{"kindPath", r.kindPath, &target.kind},
+		{"namePath", r.namePath, &target.name},
+		{"namespacePath", r.namespacePath, &target.namespace},
 	} {
 		if part.path == nil {
 			continue
 		}
 		text, err := textAt(value, *part.path)
 		if err != nil {
-			return to, fmt.Errorf("%s: %w", part.field, err)
+			return target, fmt.Errorf("%s: %w", part.field, err)
 		}
 		if text != "" {
 			*part.into = text
 		}
 	}
-	return to, nil
+	return target, nil
 }
 
 // write replaces the name and the namespace in the value, if it has them. An empty namespace belongs to a
@@ -86,7 +86,7 @@ func textAt(value any, path Path) (string, error) {
 		case string:
 			text = v
 		default:
-			return nil, false, unsuitable("%s is %s, not a string", path, kindOf(v))
+			return nil, false, newValueError("%s is %s, not a string", path, kindOf(v))
 		}
 		return value, false, nil
 	}}
@@ -127,16 +127,16 @@ func newReferences(request *Request, n names) *references {
 		return r
 	}
 	r.known = make(map[string][]model.SyncPatchObjectReference, 2*len(request.Context.References))
-	for _, known := range request.Context.References {
-		if known.Namespace == "" {
-			known.Namespace = r.namespace
+	for _, entry := range request.Context.References {
+		if entry.Namespace == "" {
+			entry.Namespace = r.namespace
 		}
-		hostNames := []string{known.HostName}
-		if known.HostName == "" {
-			hostNames = n.possible(known.Name, known.Namespace)
+		hostNames := []string{entry.HostName}
+		if entry.HostName == "" {
+			hostNames = n.possibleNames(entry.Name, entry.Namespace)
 		}
 		for _, name := range hostNames {
-			r.known[name] = append(r.known[name], known)
+			r.known[name] = append(r.known[name], entry)
 		}
 	}
 	return r
@@ -156,69 +156,69 @@ func namespaceInTenant(request *Request) string {
 // rewrite is the rule of a reference patch.
 func (r *references) rewrite(patch *reference, value any) (change, error) {
 	if value == nil {
-		return skipped("null refers to nothing"), nil
+		return skipChange("null refers to nothing"), nil
 	}
-	to, err := patch.read(value)
+	target, err := patch.read(value)
 	switch {
 	case err != nil:
 		return change{}, err
-	case to.name == "":
-		return skipped("the reference has no name"), nil
+	case target.name == "":
+		return skipChange("the reference has no name"), nil
 	case r.names.multi:
-		if to.namespace == "" {
-			to.namespace = r.namespace
+		if target.namespace == "" {
+			target.namespace = r.namespace
 		}
-		r.report(to, to, to)
+		r.report(target, target, target)
 		return change{value: value, reason: "names are the same on both sides in multi-namespace mode"}, nil
 	}
-	kind := to.groupKind()
+	kind := target.groupKind()
 	clusterScoped := r.names.clusterScoped(kind)
 	switch {
 	case r.names.form(kind) == sameForm:
-		to.namespace = ""
-		r.report(to, to, to)
-		return change{value: value, reason: to.kind + " objects have the same name on both sides"}, nil
+		target.namespace = ""
+		r.report(target, target, target)
+		return change{value: value, reason: target.kind + " objects have the same name on both sides"}, nil
 	case r.toTenant:
-		return r.backward(patch, value, to)
+		return r.rewriteBackward(patch, value, target)
 	case clusterScoped:
-		to.namespace = ""
-	case to.namespace == "":
-		to.namespace = r.namespace
+		target.namespace = ""
+	case target.namespace == "":
+		target.namespace = r.namespace
 	}
-	onHost := referent{name: r.names.onHost(kind, to.name, to.namespace)}
+	onHost := referent{name: r.names.onHost(kind, target.name, target.namespace)}
 	if !clusterScoped {
 		onHost.namespace = r.names.hostNamespace
 	}
-	r.report(to, to, onHost)
+	r.report(target, target, onHost)
 	return change{value: patch.write(value, onHost.name, onHost.namespace)}, nil
 }
 
-func (r *references) backward(patch *reference, value any, onHost referent) (change, error) {
+func (r *references) rewriteBackward(patch *reference, value any, onHost referent) (change, error) {
 	kind := onHost.groupKind()
 	clusterScoped := r.names.clusterScoped(kind)
 	if clusterScoped {
 		onHost.namespace = ""
 	}
-	for _, known := range r.known[onHost.name] {
-		if known.Kind != "" && known.Kind != onHost.kind ||
-			known.APIVersion != "" && group(known.APIVersion) != group(onHost.apiVersion) ||
-			known.HostNamespace != "" && onHost.namespace != "" && known.HostNamespace != onHost.namespace {
+	for _, entry := range r.known[onHost.name] {
+		if entry.Kind != "" && entry.Kind != onHost.kind ||
+			entry.APIVersion != "" && group(entry.APIVersion) != group(onHost.apiVersion) ||
+			entry.HostNamespace != "" && onHost.namespace != "" && entry.HostNamespace != onHost.namespace {
 			continue
 		}
 		// known has the names of all forms. This kind has one form.
-		if r.names.vcluster && known.HostName == "" && r.names.onHost(kind, known.Name, known.Namespace) != onHost.name {
+		if r.names.vcluster && entry.HostName == "" && r.names.onHost(kind, entry.Name, entry.Namespace) != onHost.name {
 			continue
 		}
 		switch {
 		case clusterScoped:
-			known.Namespace = ""
+			entry.Namespace = ""
 		case onHost.namespace == "":
 			onHost.namespace = r.names.hostNamespace
 		}
-		r.report(onHost, referent{name: known.Name, namespace: known.Namespace}, onHost)
-		return change{value: patch.write(value, known.Name, known.Namespace)}, nil
+		r.report(onHost, referent{name: entry.Name, namespace: entry.Namespace}, onHost)
+		return change{value: patch.write(value, entry.Name, entry.Namespace)}, nil
 	}
-	return change{}, unsuitable("unknown which %s of the tenant cluster is %q on the host; name it in context.references", onHost.kind, onHost.name)
+	return change{}, newValueError("unknown which %s of the tenant cluster is %q on the host; name it in context.references", onHost.kind, onHost.name)
 }
 
 // group returns the API group of an apiVersion.
@@ -226,13 +226,13 @@ func group(apiVersion string) string { return schema.FromAPIVersionAndKind(apiVe
 
 // report adds a referent to the result, once.
 func (r *references) report(of, inTenant, onHost referent) {
-	found := model.SyncPatchObjectReference{
+	entry := model.SyncPatchObjectReference{
 		APIVersion: of.apiVersion, Kind: of.kind,
 		Name: inTenant.name, Namespace: inTenant.namespace,
 		HostName: onHost.name, HostNamespace: onHost.namespace,
 	}
-	if !r.seen[found] {
-		r.seen[found] = true
-		r.found = append(r.found, found)
+	if !r.seen[entry] {
+		r.seen[entry] = true
+		r.found = append(r.found, entry)
 	}
 }

@@ -384,15 +384,15 @@ func (v *vector) checkLabels(t *testing.T) {
 	t.Helper()
 	request := v.request()
 	request.Patches = []model.SyncPatch{{Path: "at", Labels: &model.SyncPatchLabels{}}}
-	at, want := any(v.Labels), any(v.WantLabels)
+	labels, want := any(v.Labels), any(v.WantLabels)
 	switch v.Form {
 	case "labels-back":
 		request.Direction = model.HostToTenant
 	case "selector":
-		at, want = map[string]any{"matchLabels": v.Labels}, map[string]any{"matchLabels": v.WantLabels}
+		labels, want = map[string]any{"matchLabels": v.Labels}, map[string]any{"matchLabels": v.WantLabels}
 	}
-	request.Object["at"] = at
+	request.Object["at"] = labels
 	if got := evaluate(t, request).Object["at"]; !reflect.DeepEqual(got, want) {
-		t.Errorf("%s %s of %s in %s are %s on the other side, want %s", v.Form, encode(t, at), v.VirtualCluster, v.HostNamespace, encode(t, got), encode(t, want))
+		t.Errorf("%s %s of %s in %s are %s on the other side, want %s", v.Form, encode(t, labels), v.VirtualCluster, v.HostNamespace, encode(t, got), encode(t, want))
 	}
 }

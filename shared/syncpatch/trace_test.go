@@ -196,7 +196,7 @@ func TestLimitsOfTheEngine(t *testing.T) {
 		t.Parallel()
 		limits := generous()
 		limits.Result = 10_000
-		result, err := syncpatch.Evaluate(context.Background(), checked(t, syncpatch.Request{Object: list, Patches: patches(t, `[{path: 'list[*]', expression: '"0123456789".repeat(10)'}]`)}), limits)
+		result, err := syncpatch.Evaluate(context.Background(), mustCheck(t, syncpatch.Request{Object: list, Patches: patches(t, `[{path: 'list[*]', expression: '"0123456789".repeat(10)'}]`)}), limits)
 		if err != nil || result.Error == nil || result.Error.Message != limits.Exceeded(expression.LimitResult).Message {
 			t.Fatalf("%+v, %v", result, err)
 		}
@@ -208,7 +208,7 @@ func TestLimitsOfTheEngine(t *testing.T) {
 		t.Parallel()
 		limits := generous()
 		limits.Result = 10_000
-		result, err := syncpatch.Evaluate(context.Background(), checked(t, syncpatch.Request{
+		result, err := syncpatch.Evaluate(context.Background(), mustCheck(t, syncpatch.Request{
 			Object:  map[string]any{"gone": strings.Repeat("x", 9_000), "list": many[:100]},
 			Patches: patches(t, `[{path: gone, expression: 'null'}, {path: 'list[*]', expression: '"0123456789".repeat(15)'}]`),
 		}), limits)
@@ -220,7 +220,7 @@ func TestLimitsOfTheEngine(t *testing.T) {
 		t.Parallel()
 		limits := generous()
 		limits.Trace = 2000
-		result, err := syncpatch.Evaluate(context.Background(), checked(t, syncpatch.Request{Object: list, Patches: patches(t, `[{path: 'list[*]', expression: 'value + 1'}]`)}), limits)
+		result, err := syncpatch.Evaluate(context.Background(), mustCheck(t, syncpatch.Request{Object: list, Patches: patches(t, `[{path: 'list[*]', expression: 'value + 1'}]`)}), limits)
 		if err != nil || result.Error != nil {
 			t.Fatalf("%+v, %v", result, err)
 		}
@@ -236,7 +236,7 @@ func TestLimitsOfTheEngine(t *testing.T) {
 		t.Parallel()
 		limits := generous()
 		limits.Object = 1
-		result, err := syncpatch.Evaluate(context.Background(), checked(t, syncpatch.Request{Object: list, Patches: patches(t, `[{path: 'list[*]', expression: 'value + 1'}]`), Checks: []string{model.CheckRoundTrip}}), limits)
+		result, err := syncpatch.Evaluate(context.Background(), mustCheck(t, syncpatch.Request{Object: list, Patches: patches(t, `[{path: 'list[*]', expression: 'value + 1'}]`), Checks: []string{model.CheckRoundTrip}}), limits)
 		if err != nil || result.Error == nil || result.Error.Message != limits.Exceeded(expression.LimitTotal).Message {
 			t.Fatalf("%+v, %v", result, err)
 		}
@@ -245,7 +245,7 @@ func TestLimitsOfTheEngine(t *testing.T) {
 		t.Parallel()
 		ctx, cancel := context.WithCancel(context.Background())
 		cancel()
-		if result, err := syncpatch.Evaluate(ctx, checked(t, syncpatch.Request{Object: list, Patches: patches(t, `[{path: 'list[*]', expression: 'value + 1'}]`)}), generous()); !errors.Is(err, context.Canceled) {
+		if result, err := syncpatch.Evaluate(ctx, mustCheck(t, syncpatch.Request{Object: list, Patches: patches(t, `[{path: 'list[*]', expression: 'value + 1'}]`)}), generous()); !errors.Is(err, context.Canceled) {
 			t.Fatalf("%+v, %v", result, err)
 		}
 	})

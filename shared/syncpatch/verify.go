@@ -38,15 +38,15 @@ func (c *Checked) verify(ctx context.Context, result *Result, limits Limits) ([]
 		case check == model.CheckRoundTrip:
 			compare(&answer, r.Object, back.Object, limits, "the way back does not restore the object")
 		default:
-			again, err := c.leg(ctx, result.Object, back, false, limits)
+			second, err := c.leg(ctx, result.Object, back, false, limits)
 			if err != nil {
 				return nil, err
 			}
-			if again.Error != nil {
-				answer.Reason = "in the second round, " + failure(again.Error)
+			if second.Error != nil {
+				answer.Reason = "in the second round, " + failure(second.Error)
 				break
 			}
-			compare(&answer, result.Object, again.Object, limits, "the second round changes the object again, so the two sides would update each other forever")
+			compare(&answer, result.Object, second.Object, limits, "the second round changes the object again, so the two sides would update each other forever")
 		}
 		answers = append(answers, answer)
 	}
@@ -73,16 +73,16 @@ func failure(e *model.SyncPatchError) string {
 
 // leg evaluates a result again, backward or in the direction of the request. from is the object that the result was
 // made from.
-func (c *Checked) leg(ctx context.Context, from map[string]any, result *Result, back bool, limits Limits) (*Result, error) {
+func (c *Checked) leg(ctx context.Context, object map[string]any, result *Result, back bool, limits Limits) (*Result, error) {
 	checked := *c
 	next := &checked.request
 	next.Object = result.Object
 	if back {
 		next.Direction = map[string]string{model.TenantToHost: model.HostToTenant, model.HostToTenant: model.TenantToHost}[next.Direction]
 	}
-	next.Context.VirtualObject, next.Context.HostObject = result.Object, from
+	next.Context.VirtualObject, next.Context.HostObject = result.Object, object
 	if next.Direction == model.HostToTenant {
-		next.Context.VirtualObject, next.Context.HostObject = from, result.Object
+		next.Context.VirtualObject, next.Context.HostObject = object, result.Object
 	}
 	next.Context.References = slices.Concat(result.References, next.Context.References)
 	return evaluate(ctx, &checked, runtime.DeepCopyJSON(next.Object), limits)
@@ -133,14 +133,14 @@ func (d *differences) arrays(want, got []any) {
 	for i := range max(len(want), len(got)) {
 		length := len(d.at)
 		d.at = strconv.AppendInt(join(d.at), int64(i), 10)
-		var wanted, have any
+		var expected, have any
 		if i < len(want) {
-			wanted = want[i]
+			expected = want[i]
 		}
 		if i < len(got) {
 			have = got[i]
 		}
-		d.pair(wanted, have, i < len(want), i < len(got))
+		d.pair(expected, have, i < len(want), i < len(got))
 		d.at = d.at[:length]
 	}
 }

@@ -17,19 +17,19 @@ import (
 // worker calls this in a process that can be stopped. Source: Spec 2.8; ADR-0013, ADR-0014.
 func CheckSpec(ctx context.Context, spec *model.SyncPatchEvaluationSpec) (*Checked, []Problem) {
 	p := problems{reading: readingOf(ctx)}
-	at := field.NewPath("spec")
-	from := at.Child("context")
+	specPath := field.NewPath("spec")
+	contextPath := specPath.Child("context")
 	r := Request{
 		Direction: spec.Direction, NamespaceMode: spec.NamespaceMode, Naming: spec.Naming, ClusterDomain: spec.ClusterDomain,
 		Patches: spec.Patches, Checks: spec.Checks,
-		Object: p.object(at.Child("object"), spec.Object),
+		Object: p.object(specPath.Child("object"), spec.Object),
 		Context: Context{
 			Tenant: Tenant{
 				Name: spec.Context.Tenant.Name, Namespace: spec.Context.Tenant.Namespace,
-				Config: p.object(from.Child("tenant", "config"), spec.Context.Tenant.Config),
+				Config: p.object(contextPath.Child("tenant", "config"), spec.Context.Tenant.Config),
 			},
-			HostObject:    p.object(from.Child("hostObject"), spec.Context.HostObject),
-			VirtualObject: p.object(from.Child("virtualObject"), spec.Context.VirtualObject),
+			HostObject:    p.object(contextPath.Child("hostObject"), spec.Context.HostObject),
+			VirtualObject: p.object(contextPath.Child("virtualObject"), spec.Context.VirtualObject),
 			References:    spec.Context.References,
 		},
 	}
@@ -38,11 +38,11 @@ func CheckSpec(ctx context.Context, spec *model.SyncPatchEvaluationSpec) (*Check
 	configured := spec.Resource != "" || spec.Configuration != nil
 	switch {
 	case configured && len(spec.Patches) > 0:
-		p.add(field.Forbidden(at.Child("patches"), either))
+		p.add(field.Forbidden(specPath.Child("patches"), either))
 	case configured:
-		patches = r.configure(&p, at, spec)
+		patches = r.configure(&p, specPath, spec)
 	case len(spec.Patches) == 0:
-		p.add(field.Required(at.Child("patches"), either))
+		p.add(field.Required(specPath.Child("patches"), either))
 	}
 	r = r.withDefaults()
 	reported := map[string]bool{}
@@ -52,7 +52,7 @@ func CheckSpec(ctx context.Context, spec *model.SyncPatchEvaluationSpec) (*Check
 	more := problems{reading: p.reading}
 	more.request(&r)
 	if !configured {
-		patches = more.patches(at.Child("patches"), r.Patches)
+		patches = more.patches(specPath.Child("patches"), r.Patches)
 	}
 	more.tenant(&r)
 	for _, problem := range more.found {
@@ -60,7 +60,7 @@ func CheckSpec(ctx context.Context, spec *model.SyncPatchEvaluationSpec) (*Check
 			p.found = append(p.found, problem)
 		}
 	}
-	return r.checked(patches, p.found)
+	return r.result(patches, p.found)
 }
 
 // Outcome is the result of checking and evaluating the evaluation of a client.
@@ -82,15 +82,15 @@ type Outcome struct {
 // begun with the Outcome so far, unless begun is nil. It returns the error of ctx. Source: Spec 2.8; ADR-0013,
 // ADR-0014.
 func EvaluateSpec(ctx context.Context, spec *model.SyncPatchEvaluationSpec, limits Limits, begun func(Outcome)) (Outcome, error) {
-	checked, found := CheckSpec(ctx, spec)
-	outcome := Outcome{Problems: found}
+	checked, problems := CheckSpec(ctx, spec)
+	outcome := Outcome{Problems: problems}
 	if checked == nil {
 		return outcome, nil
 	}
 	outcome.Direction = checked.request.Direction
 	for i := range checked.patches {
 		outcome.Paths = append(outcome.Paths, checked.request.Patches[i].Path)
-		outcome.Fields = append(outcome.Fields, checked.patches[i].failed(outcome.Direction).String())
+		outcome.Fields = append(outcome.Fields, checked.patches[i].failedField(outcome.Direction).String())
 	}
 	if begun != nil {
 		begun(outcome)
@@ -107,7 +107,7 @@ func EvaluateSpec(ctx context.Context, spec *model.SyncPatchEvaluationSpec, limi
 		status.Object = spec.Object
 		outcome.Failed = outcome.Fields[failed.Index]
 	}
-	status.Warnings = Warnings(found)
+	status.Warnings = Warnings(problems)
 	outcome.Status = &status
 	return outcome, nil
 }
@@ -140,27 +140,27 @@ func AbsentPaths(patches []model.SyncPatch, text []byte) []Problem {
 
 // configure takes the patches from the configuration, which has checked them. It also takes the direction and the
 // configuration of the tenant, unless the request has them.
-func (r *Request) configure(p *problems, at *field.Path, spec *model.SyncPatchEvaluationSpec) []patch {
+func (r *Request) configure(p *problems, fieldPath *field.Path, spec *model.SyncPatchEvaluationSpec) []patch {
 	if spec.Resource == "" {
-		p.add(field.Required(at.Child("resource"), "the resource to take the patches of, such as pods"))
+		p.add(field.Required(fieldPath.Child("resource"), "the resource to take the patches of, such as pods"))
 	}
 	if spec.Configuration == nil {
-		p.add(field.Required(at.Child("configuration"), "the configuration with the patches of the resource"))
+		p.add(field.Required(fieldPath.Child("configuration"), "the configuration with the patches of the resource"))
 		return nil
 	}
-	content := p.object(at.Child("configuration"), spec.Configuration)
+	content := p.object(fieldPath.Child("configuration"), spec.Configuration)
 	if content == nil {
 		return nil
 	}
 	if r.Context.Tenant.Config == nil {
 		r.Context.Tenant.Config = content
 	}
-	configuration, found := readObject(p.reading, at.Child("configuration"), content)
+	configuration, found := readObject(p.reading, fieldPath.Child("configuration"), content)
 	p.found = append(p.found, found...)
 	if spec.Resource == "" || len(Errors(found)) > 0 {
 		return nil
 	}
-	resource, unknown := configuration.resource(at.Child("resource"), spec.Resource)
+	resource, unknown := configuration.resource(fieldPath.Child("resource"), spec.Resource)
 	r.Patches, r.Disabled, r.OneWay = resource.patches, resource.disabled, resource.oneWay
 	switch {
 	case r.OneWay && r.Direction == "":
@@ -172,7 +172,7 @@ func (r *Request) configure(p *problems, at *field.Path, spec *model.SyncPatchEv
 	case unknown != nil:
 		p.add(unknown)
 	case len(r.Patches) == 0:
-		p.warn(at.Child("resource"), spec.Resource, "the configuration has no patches for this resource")
+		p.warn(fieldPath.Child("resource"), spec.Resource, "the configuration has no patches for this resource")
 	}
 	return resource.parsed
 }
@@ -181,19 +181,19 @@ func (r *Request) configure(p *problems, at *field.Path, spec *model.SyncPatchEv
 const oneWay = "objects below sync.fromHost are synced from host to tenant only"
 
 // object decodes an object. It returns nil for absent and null.
-func (p *problems) object(at *field.Path, value *model.JSON) map[string]any {
+func (p *problems) object(fieldPath *field.Path, value *model.JSON) map[string]any {
 	if value == nil || len(value.Raw) == 0 {
 		return nil
 	}
-	p.enter(at, true)
+	p.enter(fieldPath, true)
 	var content any
 	if err := utiljson.Unmarshal(value.Raw, &content); err != nil {
-		p.add(field.Invalid(at, field.OmitValueType{}, "must be JSON without numbers that are too large"))
+		p.add(field.Invalid(fieldPath, field.OmitValueType{}, "must be JSON without numbers that are too large"))
 		return nil
 	}
 	object, ok := content.(map[string]any)
 	if !ok && content != nil {
-		p.add(field.TypeInvalid(at, kindOf(content), "must be an object"))
+		p.add(field.TypeInvalid(fieldPath, kindOf(content), "must be an object"))
 	}
 	return object
 }

@@ -47,7 +47,9 @@ func (d *decided) Header(context.Context, http.Header, store.Ref) (identity.Call
 	return d.caller, nil, nil
 }
 
-func (d *decided) Again(context.Context, http.Header) (identity.Caller, error) { return d.caller, nil }
+func (d *decided) Reauthenticate(context.Context, http.Header) (identity.Caller, error) {
+	return d.caller, nil
+}
 
 func newDecided(t *testing.T) *decided {
 	t.Helper()

@@ -105,7 +105,7 @@ func newWorld(t *testing.T, set map[string]string) *world {
 		}
 	}
 	w.server = httptest.NewUnstartedServer(nil)
-	w.server.Config = process.Listening(api.Mount(catalog.Functions...), log)
+	w.server.Config = process.NewHTTPServer(api.Mount(catalog.Functions...), log)
 	w.server.Start()
 	t.Cleanup(func() {
 		api.EndWatches()
@@ -303,10 +303,10 @@ func (h holding) GetByDigest(ctx context.Context, digest string) (store.Record, 
 
 func (h holding) GetWith(
 	ctx context.Context, digest string, names []string, refs ...store.Ref,
-) (store.Record, store.Together, error) {
+) (store.Record, store.Companions, error) {
 	record, others, err := h.Store.GetWith(ctx, digest, names, refs...)
 	if held := h.held.wait(ctx, errors.Is(err, store.ErrNotFound)); held != nil {
-		return store.Record{}, store.Together{}, held
+		return store.Record{}, store.Companions{}, held
 	}
 	return record, others, err
 }

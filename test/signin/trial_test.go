@@ -285,7 +285,7 @@ func TestDoctorAsksThePlatform(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	report := doctor.Tried(doctor.Deployment{Version: "test", Now: s.clock.Now}, found)
+	report := doctor.TrialReport(doctor.Deployment{Version: "test", Now: s.clock.Now}, found)
 	if report.Level != doctor.Warning || report.Version != "test" || len(report.Findings) < 5 {
 		t.Errorf("%+v", report)
 	}

@@ -91,8 +91,8 @@ func (g Gateway) Event(r *http.Request, body []byte, id string) ([]byte, error) 
 			}
 			return text
 		})
-		event["queryStringParameters"], event["multiValueQueryStringParameters"] = last(query), query
-		event["headers"], event["multiValueHeaders"] = last(header), header
+		event["queryStringParameters"], event["multiValueQueryStringParameters"] = lastValues(query), query
+		event["headers"], event["multiValueHeaders"] = lastValues(header), header
 		event["requestContext"] = map[string]any{
 			"domainName": domain, "requestId": id, "stage": "prod", "path": "/prod" + r.URL.EscapedPath(), "httpMethod": r.Method,
 			"identity": map[string]string{"sourceIp": "192.0.2.1"},
@@ -104,7 +104,7 @@ func (g Gateway) Event(r *http.Request, body []byte, id string) ([]byte, error) 
 			lower[strings.ToLower(name)] = values
 		}
 		if g == Balancer {
-			event["queryStringParameters"], event["headers"] = last(query), last(lower)
+			event["queryStringParameters"], event["headers"] = lastValues(query), lastValues(lower)
 		} else {
 			event["multiValueQueryStringParameters"], event["multiValueHeaders"] = query, lower
 		}
@@ -131,24 +131,24 @@ func isText(contentType string, body []byte) bool {
 
 // parameters returns the parameters of a query, in the form in which the gateway passes them on.
 func parameters(query string, form func(string) string) map[string][]string {
-	found := map[string][]string{}
+	values := map[string][]string{}
 	for pair := range strings.SplitSeq(query, "&") {
 		if pair != "" {
 			name, value, _ := strings.Cut(pair, "=")
-			found[form(name)] = append(found[form(name)], form(value))
+			values[form(name)] = append(values[form(name)], form(value))
 		}
 	}
-	return found
+	return values
 }
 
-func last(all map[string][]string) map[string]string {
-	found := map[string]string{}
+func lastValues(all map[string][]string) map[string]string {
+	lasts := map[string]string{}
 	for name, values := range all {
 		if len(values) > 0 {
-			found[name] = values[len(values)-1]
+			lasts[name] = values[len(values)-1]
 		}
 	}
-	return found
+	return lasts
 }
 
 // Head is the status and the headers of a response, and its body unless the body is streamed.

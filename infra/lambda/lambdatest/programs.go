@@ -47,9 +47,9 @@ func BuildAll(root string) (*Programs, error) {
 	if err != nil {
 		return nil, err
 	}
-	found := &Programs{Folder: filepath.Join(all, key)}
-	if text, err := os.ReadFile(filepath.Join(found.Folder, notes)); err == nil {
-		return found, json.Unmarshal(text, &found.ByName)
+	programs := &Programs{Folder: filepath.Join(all, key)}
+	if text, err := os.ReadFile(filepath.Join(programs.Folder, notes)); err == nil {
+		return programs, json.Unmarshal(text, &programs.ByName)
 	}
 	if err := os.MkdirAll(all, 0o750); err != nil {
 		return nil, err
@@ -69,20 +69,20 @@ func BuildAll(root string) (*Programs, error) {
 		return nil, err
 	}
 	defer func() { _ = os.RemoveAll(part) }()
-	if found.ByName, err = link(root, part); err != nil {
+	if programs.ByName, err = link(root, part); err != nil {
 		return nil, err
 	}
-	text, err := json.Marshal(found.ByName)
+	text, err := json.Marshal(programs.ByName)
 	if err != nil {
 		return nil, err
 	}
 	if err := os.WriteFile(filepath.Join(part, notes), text, 0o600); err != nil {
 		return nil, err
 	}
-	if err := os.Rename(part, found.Folder); err != nil && !errors.Is(err, os.ErrExist) {
+	if err := os.Rename(part, programs.Folder); err != nil && !errors.Is(err, os.ErrExist) {
 		return nil, err
 	}
-	return found, nil
+	return programs, nil
 }
 
 // contentKey returns a digest of the sources of the programs: the build IDs of their packages, which change with each
@@ -102,7 +102,7 @@ func contentKey(root string) (string, error) {
 func link(root, folder string) (map[string][]string, error) {
 	build := bootstrap.Command(folder+string(filepath.Separator), "-ldflags", bootstrap.LinkFlags+" -dumpdep", source)
 	build.Dir = root
-	said, err := build.StderrPipe()
+	output, err := build.StderrPipe()
 	if err != nil {
 		return nil, err
 	}
@@ -112,7 +112,7 @@ func link(root, folder string) (map[string][]string, error) {
 	byName := map[string][]string{}
 	var function string
 	var last []string
-	lines := bufio.NewScanner(said)
+	lines := bufio.NewScanner(output)
 	lines.Buffer(nil, 1<<20)
 	for lines.Scan() {
 		text := lines.Text()

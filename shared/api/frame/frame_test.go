@@ -502,8 +502,8 @@ func TestDeadlines(t *testing.T) {
 // unreachable is a state that does not respond.
 type unreachable struct{ store.Store }
 
-func (unreachable) GetWith(context.Context, string, []string, ...store.Ref) (store.Record, store.Together, error) {
-	return store.Record{}, store.Together{}, store.ErrUnavailable
+func (unreachable) GetWith(context.Context, string, []string, ...store.Ref) (store.Record, store.Companions, error) {
+	return store.Record{}, store.Companions{}, store.ErrUnavailable
 }
 
 func (unreachable) List(context.Context, store.Query) (store.Page, error) {

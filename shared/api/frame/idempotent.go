@@ -103,7 +103,7 @@ func serveIdempotent(ctx context.Context, c *call, endpoint Endpoint, attempts *
 	var over *store.QuotaError
 	switch {
 	case errors.As(err, &over):
-		return nil, apierror.TooMany(over.Of("responses to requests with an "+idempotencyKey), 1).Because(err)
+		return nil, apierror.TooMany(over.TextFor("responses to requests with an "+idempotencyKey), 1).Because(err)
 	case errors.Is(err, idempotency.ErrOther):
 		return nil, apierror.Unprocessable("the " + idempotencyKey + " has been used for another request in the last ten minutes")
 	case errors.Is(err, idempotency.ErrUnderWay):

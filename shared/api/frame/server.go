@@ -57,9 +57,9 @@ type Authenticator interface {
 	// object to read in the same round trip; the zero value: none. The records are the records of its resource that were read, by
 	// name: the record of the object is missing if that is not possible or if the object does not exist.
 	Header(ctx context.Context, header http.Header, ahead store.Ref) (identity.Caller, map[string]store.Record, error)
-	// Again authenticates the Authorization header of a request whose response is still being sent. It does not count as a
+	// Reauthenticate authenticates the Authorization header of a request whose response is still being sent. It does not count as a
 	// use of the credential.
-	Again(ctx context.Context, header http.Header) (identity.Caller, error)
+	Reauthenticate(ctx context.Context, header http.Header) (identity.Caller, error)
 }
 
 // Audit records requests. Package audit's Trail implements it. Implementations are safe for concurrent use.

@@ -158,7 +158,7 @@ func (f *frame) keyEnds(caller identity.Caller, now time.Time) time.Time {
 
 // reauthorize authenticates and authorizes a watch again. It returns the reason why the watch must end; empty if it continues.
 func (f *frame) reauthorize(ctx context.Context, c *call) (identity.Caller, string, error) {
-	caller, err := f.server.Authenticator.Again(ctx, c.http.Header)
+	caller, err := f.server.Authenticator.Reauthenticate(ctx, c.http.Header)
 	if isOver(ctx) {
 		return c.caller, "", nil // pump then ends the watch
 	}

@@ -196,7 +196,7 @@ func (r *Registry[T]) rewriteMetadata(
 	if after.gone {
 		if !dryRun {
 			questions := r.graph().questions(after)
-			if after.record.Revision, err = r.Store.Delete(store.Asking(ctx, questions), record.Name, record.Revision); err != nil {
+			if after.record.Revision, err = r.Store.Delete(store.WithQuestions(ctx, questions), record.Name, record.Revision); err != nil {
 				return object, outcome{}, err
 			}
 			after.answered = questions

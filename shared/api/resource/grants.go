@@ -15,10 +15,10 @@ func (GrantsNothing[T]) Grants(T) []auth.Grant { return nil }
 
 // excessGrants returns the fields by which a valid new object gives more than its caller may.
 func (r *Registry[T]) excessGrants(caller identity.Caller, object T) field.ErrorList {
-	return auth.Beyond(caller, r.Rules.Grants(object), nil)
+	return auth.ExceededGrants(caller, r.Rules.Grants(object), nil)
 }
 
 // newExcessGrants returns the fields by which a valid replacement gives more than the object before and its caller may.
 func (r *Registry[T]) newExcessGrants(caller identity.Caller, object, old T) field.ErrorList {
-	return auth.Beyond(caller, r.Rules.Grants(object), func() []auth.Grant { return r.Rules.Grants(old) })
+	return auth.ExceededGrants(caller, r.Rules.Grants(object), func() []auth.Grant { return r.Rules.Grants(old) })
 }

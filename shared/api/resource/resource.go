@@ -145,7 +145,7 @@ func (r *Registry[T]) translate(err error, name string) error {
 	case err == nil:
 		return nil
 	case errors.As(err, &over):
-		return apierror.TooMany(over.Of(r.Definition.Resource.Resource), 1).Because(err)
+		return apierror.TooMany(over.TextFor(r.Definition.Resource.Resource), 1).Because(err)
 	case errors.Is(err, store.ErrNotFound):
 		return apierror.NotFound(r.Definition.GroupResource(), name).Because(err)
 	case errors.Is(err, store.ErrExists):

@@ -96,7 +96,7 @@ func verify(directory string, anchors []Anchored) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !stays(current, filepath.Join(directory, Name)) {
+	if !isUnmoved(current, filepath.Join(directory, Name)) {
 		return nil, errMoved
 	}
 	met := map[int64]string{}
@@ -122,8 +122,8 @@ func verify(directory string, anchors []Anchored) (*Report, error) {
 	return report, nil
 }
 
-// stays reports whether an open file is still the file at a path. A nil file stays while the path has none.
-func stays(opened *os.File, path string) bool {
+// isUnmoved reports whether an open file is still the file at a path. A nil file stays while the path has none.
+func isUnmoved(opened *os.File, path string) bool {
 	now, err := os.Stat(path)
 	if opened == nil {
 		return errors.Is(err, fs.ErrNotExist)

@@ -53,7 +53,7 @@ func TestVerifyWhileFilesMove(t *testing.T) {
 			step(i)
 		}
 	}()
-	whole := 0
+	verified := 0
 	for running := true; running; {
 		select {
 		case <-done:
@@ -70,9 +70,9 @@ func TestVerifyWhileFilesMove(t *testing.T) {
 			<-done
 			return
 		}
-		whole++
+		verified++
 	}
-	if whole == 0 {
+	if verified == 0 {
 		t.Error("nothing could be verified")
 	}
 }

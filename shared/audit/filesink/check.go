@@ -17,15 +17,15 @@ var _ audit.Checked = (*sink)(nil)
 // whether the current file can be written. It does not take the lock of the directory.
 func (s *sink) Check(context.Context) error {
 	folder := s.directory
-	about, err := os.Stat(folder)
+	info, err := os.Stat(folder)
 	for errors.Is(err, fs.ErrNotExist) && filepath.Dir(folder) != folder {
 		folder = filepath.Dir(folder)
-		about, err = os.Stat(folder)
+		info, err = os.Stat(folder)
 	}
 	if err != nil {
 		return fmt.Errorf("opening the audit directory: %w", err)
 	}
-	if !about.IsDir() {
+	if !info.IsDir() {
 		return fmt.Errorf("%s is not a directory", folder)
 	}
 	probe, err := os.CreateTemp(folder, ".audit-check-*")

@@ -202,7 +202,7 @@ func (s *sink) open(ctx context.Context) (err error) {
 	if s.lock, err = os.OpenFile(filepath.Join(s.directory, lockName), os.O_CREATE|os.O_RDWR, 0o600); err != nil {
 		return fmt.Errorf("locking the audit directory: %w", err)
 	}
-	if err := s.own(ctx); err != nil {
+	if err := s.lockDirectory(ctx); err != nil {
 		return fmt.Errorf("the audit directory %s is written by another process: %w", s.directory, err)
 	}
 	if s.mark, err = os.OpenFile(filepath.Join(s.directory, chain.HeadName), os.O_CREATE|os.O_RDWR, 0o600); err != nil {
@@ -242,8 +242,8 @@ func InUse(directory string) bool {
 	return isLocked(lock)
 }
 
-// own takes the lock of the directory.
-func (s *sink) own(ctx context.Context) error {
+// lockDirectory takes the lock of the directory.
+func (s *sink) lockDirectory(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, lockWithin)
 	defer cancel()
 	for {
@@ -268,7 +268,7 @@ func (s *sink) resume() error {
 			s.log.Error("the head of the audit chain cannot be read", "file", filepath.Join(s.directory, chain.HeadName), "error", err.Error())
 		}
 	}
-	last, whole, err := lastLine(s.path())
+	last, length, err := lastLine(s.path())
 	if errors.Is(err, fs.ErrNotExist) {
 		s.size = 0
 		return nil
@@ -276,14 +276,14 @@ func (s *sink) resume() error {
 	if err != nil {
 		return fmt.Errorf("reading %s: %w", chain.Name, err)
 	}
-	if info, err := os.Stat(s.path()); err == nil && info.Size() > whole {
+	if info, err := os.Stat(s.path()); err == nil && info.Size() > length {
 		// The machine stopped while it wrote this line. The event was never acknowledged.
-		s.log.Warn("the last line of the audit log was torn", "file", s.path(), "bytes", info.Size()-whole)
-		if err := os.Truncate(s.path(), whole); err != nil {
+		s.log.Warn("the last line of the audit log was torn", "file", s.path(), "bytes", info.Size()-length)
+		if err := os.Truncate(s.path(), length); err != nil {
 			return fmt.Errorf("taking back a torn line: %w", err)
 		}
 	}
-	s.size = whole
+	s.size = length
 	if last == nil {
 		return nil
 	}
@@ -359,7 +359,7 @@ func (s *sink) Close() error {
 }
 
 // lastLine returns the last complete line of a file, and the length of all complete lines.
-func lastLine(path string) (last []byte, whole int64, err error) {
+func lastLine(path string) (last []byte, length int64, err error) {
 	file, err := os.Open(path)
 	if err != nil {
 		return nil, 0, err
@@ -369,12 +369,12 @@ func lastLine(path string) (last []byte, whole int64, err error) {
 	for {
 		line, err := reader.ReadBytes('\n')
 		if errors.Is(err, io.EOF) {
-			return last, whole, nil
+			return last, length, nil
 		}
 		if err != nil {
 			return nil, 0, err
 		}
-		whole += int64(len(line))
+		length += int64(len(line))
 		last = line[:len(line)-1]
 	}
 }

@@ -319,8 +319,8 @@ func TestAnchors(t *testing.T) {
 		write(t, sink, record(fmt.Sprint(i), "x"))
 	}
 	_ = sink.Close()
-	known := []chain.Anchored{{Where: "the state", Head: anchor.head}}
-	verify(t, config.Path, 5, known)
+	anchors := []chain.Anchored{{Where: "the state", Head: anchor.head}}
+	verify(t, config.Path, 5, anchors)
 
 	for _, name := range []string{chain.Name, chain.HeadName} {
 		if err := os.Remove(filepath.Join(config.Path, name)); err != nil {
@@ -333,7 +333,7 @@ func TestAnchors(t *testing.T) {
 	}
 	_ = forged.Close()
 	verify(t, config.Path, 5, nil)
-	verify(t, config.Path, 5, known, "event 5 is not the one that the state knows")
+	verify(t, config.Path, 5, anchors, "event 5 is not the one that the state knows")
 
 	// The end is cut off in the file and in the head next to it.
 	text := strings.SplitAfter(read(t, filepath.Join(config.Path, chain.Name)), "\n")
@@ -377,7 +377,7 @@ func TestLateHead(t *testing.T) {
 	config := &model.ConfigAudit{Path: t.TempDir()}
 	anchor := &memory{}
 	sink := open(t, anchor, config)
-	at := func() int64 {
+	anchoredAt := func() int64 {
 		head, err := anchor.Load(t.Context(), "")
 		if err != nil {
 			t.Fatal(err)
@@ -389,15 +389,15 @@ func TestLateHead(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for patience := time.After(30 * time.Second); at() != 5; {
+	for patience := time.After(30 * time.Second); anchoredAt() != 5; {
 		select {
 		case <-patience:
-			t.Fatalf("the anchor is at %d", at())
+			t.Fatalf("the anchor is at %d", anchoredAt())
 		case <-time.After(10 * time.Millisecond):
 		}
 	}
-	if err := sink.Write(t.Context(), []*audit.Record{record("last", "x")}, true); err != nil || at() != 6 {
-		t.Errorf("the anchor is at %d, %v", at(), err)
+	if err := sink.Write(t.Context(), []*audit.Record{record("last", "x")}, true); err != nil || anchoredAt() != 6 {
+		t.Errorf("the anchor is at %d, %v", anchoredAt(), err)
 	}
 }
 

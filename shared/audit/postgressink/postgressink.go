@@ -88,11 +88,11 @@ func settingsOf(config *model.ConfigAudit) (*pgx.ConnConfig, error) {
 		return nil, nil //nolint:nilnil // the URL is for another sink
 	}
 	wrong := errors.New("audit.dataStoreEndpoint: must be a PostgreSQL URL")
-	at, err := url.Parse(text)
+	address, err := url.Parse(text)
 	if err != nil {
 		return nil, wrong
 	}
-	query, err := url.ParseQuery(at.RawQuery)
+	query, err := url.ParseQuery(address.RawQuery)
 	if err != nil {
 		return nil, wrong
 	}
@@ -102,13 +102,13 @@ func settingsOf(config *model.ConfigAudit) (*pgx.ConnConfig, error) {
 				strings.Join(slices.Sorted(maps.Keys(parameters)), ", "))
 		}
 	}
-	password, given := at.User.Password()
+	password, given := address.User.Password()
 	if !given {
 		password = query.Get("password")
 	}
-	user := cmp.Or(at.User.Username(), query.Get("user"))
+	user := cmp.Or(address.User.Username(), query.Get("user"))
 	switch {
-	case at.Hostname() == "" && query.Get("host") == "":
+	case address.Hostname() == "" && query.Get("host") == "":
 		return nil, errors.New("audit.dataStoreEndpoint: the URL must name a host")
 	case user == "":
 		return nil, errors.New("audit.dataStoreEndpoint: the URL must name a user")
@@ -121,11 +121,11 @@ func settingsOf(config *model.ConfigAudit) (*pgx.ConnConfig, error) {
 	for name, value := range ofTheProcess {
 		query.Set(name, value)
 	}
-	if strings.Trim(at.Path, "/") == "" && query.Get("dbname") == "" {
+	if strings.Trim(address.Path, "/") == "" && query.Get("dbname") == "" {
 		query.Set("dbname", user)
 	}
-	at.RawQuery = query.Encode()
-	settings, err := pgx.ParseConfig(at.String())
+	address.RawQuery = query.Encode()
+	settings, err := pgx.ParseConfig(address.String())
 	if err != nil {
 		return nil, wrong
 	}

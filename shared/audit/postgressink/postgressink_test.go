@@ -36,8 +36,8 @@ func record(id string, at time.Time) *audit.Record {
 	return &audit.Record{AuditID: id, Stage: audit.ResponseComplete, At: at, JSON: fmt.Appendf(nil, `{"auditID":%q,"nothing":"\u0000"}`, id)}
 }
 
-// kept returns the ids in the table, in order.
-func kept(t *testing.T, connection *pgx.Conn) string {
+// storedIDs returns the ids in the table, in order.
+func storedIDs(t *testing.T, connection *pgx.Conn) string {
 	t.Helper()
 	rows, err := connection.Query(t.Context(), `SELECT audit_id FROM audit_events ORDER BY at, audit_id`)
 	if err != nil {
@@ -81,7 +81,7 @@ func TestPostgres(t *testing.T) {
 		t.Fatal(err)
 	}
 	connection := server.Connect()
-	if got := kept(t, connection); got != "a b c" {
+	if got := storedIDs(t, connection); got != "a b c" {
 		t.Errorf("without a TTL %q are kept", got)
 	}
 	var text string
@@ -93,7 +93,7 @@ func TestPostgres(t *testing.T) {
 	if err := write(open(t, server.URL(), 24), record("d", now)); err != nil {
 		t.Fatal(err)
 	}
-	if got := kept(t, connection); got != "b c d" {
+	if got := storedIDs(t, connection); got != "b c d" {
 		t.Errorf("with a TTL of a day %q are kept", got)
 	}
 
@@ -109,7 +109,7 @@ func TestPostgres(t *testing.T) {
 	if err := write(sink, record("f", now.Add(2*time.Second))); err != nil {
 		t.Errorf("after a restart: %v", err)
 	}
-	if got := kept(t, server.Connect()); got != "b c d f" {
+	if got := storedIDs(t, server.Connect()); got != "b c d f" {
 		t.Errorf("after a crash %q are kept", got)
 	}
 }
@@ -192,12 +192,12 @@ func TestReader(t *testing.T) {
 		t.Errorf("without a table: %v %v %v", page, more, err)
 	}
 	begin := time.Date(2027, time.March, 1, 0, 0, 0, 1000, time.UTC)
-	at := func(i int) time.Time { return begin.Add(time.Duration(i) * time.Second) }
+	minute := func(i int) time.Time { return begin.Add(time.Duration(i) * time.Second) }
 	large := `"` + strings.Repeat("e", 98) + `"`
 	// The first two are of one moment.
 	records := []*audit.Record{
-		{AuditID: "a-1", Stage: audit.RequestReceived, At: at(0), JSON: []byte(`"a"`)}, {AuditID: "a-1", Stage: audit.ResponseComplete, At: at(0), JSON: []byte(`"b"`)},
-		{AuditID: "c", Stage: audit.Panic, At: at(2), JSON: []byte(`"c"`)}, {AuditID: "d", Stage: audit.ResponseStarted, At: at(3), JSON: []byte(large)},
+		{AuditID: "a-1", Stage: audit.RequestReceived, At: minute(0), JSON: []byte(`"a"`)}, {AuditID: "a-1", Stage: audit.ResponseComplete, At: minute(0), JSON: []byte(`"b"`)},
+		{AuditID: "c", Stage: audit.Panic, At: minute(2), JSON: []byte(`"c"`)}, {AuditID: "d", Stage: audit.ResponseStarted, At: minute(3), JSON: []byte(large)},
 	}
 	sink, err := postgressink.Opener.Open(&model.ConfigAudit{DataStoreEndpoint: secret.String(server.URL())})
 	if err == nil {
@@ -229,8 +229,8 @@ func TestReader(t *testing.T) {
 		{"two", audit.Range{Events: 2, Bytes: 1000}, large + ` "c"`, true},
 		{"one that is too large", audit.Range{Events: 5, Bytes: 10}, large, true},
 		{"bytes", audit.Range{Events: 5, Bytes: 106}, large + ` "c" "b"`, true},
-		{"after", audit.Range{Events: 5, Bytes: 1000, After: at(2)}, large + ` "c"`, false},
-		{"before", audit.Range{Events: 5, Bytes: 1000, Before: at(2)}, `"c" "b" "a"`, false},
+		{"after", audit.Range{Events: 5, Bytes: 1000, After: minute(2)}, large + ` "c"`, false},
+		{"before", audit.Range{Events: 5, Bytes: 1000, Before: minute(2)}, `"c" "b" "a"`, false},
 	} {
 		if texts, _, more := read(row.of); texts != row.want || more != row.more {
 			t.Errorf("%s: %q %v", row.about, texts, more)

@@ -66,24 +66,24 @@ func placeOf(name string) (place, bool) {
 	return place{at: time.UnixMicro(at), id: rest[:end], stage: stages[rest[end+1:]]}, true
 }
 
-func (r *reader) Page(ctx context.Context, of audit.Range) ([]audit.Stored, bool, error) {
+func (r *reader) Page(ctx context.Context, selected audit.Range) ([]audit.Stored, bool, error) {
 	var after, before, at *time.Time
-	if !of.After.IsZero() {
-		after = &of.After
+	if !selected.After.IsZero() {
+		after = &selected.After
 	}
-	if !of.Before.IsZero() {
-		before = &of.Before
+	if !selected.Before.IsZero() {
+		before = &selected.Before
 	}
-	behind, known := placeOf(of.Behind)
+	behind, known := placeOf(selected.Behind)
 	if known {
 		at = &behind.at
-	} else if of.Behind != "" {
+	} else if selected.Behind != "" {
 		return nil, false, errors.New("the name is of another store")
 	}
 	// A further row beyond the page shows that there are more.
-	rows, err := r.read(ctx, newest, after, before, at, behind.id, behind.stage, of.Events+1, of.Bytes)
-	if len(rows) > of.Events {
-		return rows[:of.Events], true, err
+	rows, err := r.read(ctx, newest, after, before, at, behind.id, behind.stage, selected.Events+1, selected.Bytes)
+	if len(rows) > selected.Events {
+		return rows[:selected.Events], true, err
 	}
 	if err != nil || len(rows) == 0 {
 		return nil, false, err
@@ -124,7 +124,7 @@ func (r *reader) read(ctx context.Context, query string, arguments ...any) ([]au
 	if err != nil {
 		return nil, fmt.Errorf("reading events: %w", err)
 	}
-	found, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (audit.Stored, error) {
+	events, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (audit.Stored, error) {
 		var at place
 		var event string
 		err := row.Scan(&at.at, &at.id, &at.stage, &event)
@@ -133,7 +133,7 @@ func (r *reader) read(ctx context.Context, query string, arguments ...any) ([]au
 	if err != nil {
 		return nil, fmt.Errorf("reading events: %w", err)
 	}
-	return found, nil
+	return events, nil
 }
 
 func (r *reader) Close() error {

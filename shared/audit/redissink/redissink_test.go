@@ -45,7 +45,7 @@ func raw(t *testing.T, url string) *redis.Client {
 	return client
 }
 
-func kept(t *testing.T, client *redis.Client) string {
+func storedIDs(t *testing.T, client *redis.Client) string {
 	t.Helper()
 	entries, err := client.XRange(t.Context(), stream, "-", "+").Result()
 	if err != nil {
@@ -112,12 +112,12 @@ func testRedis(t *testing.T, url string) {
 		}
 	}
 	write(0, "a", "b")
-	if got := kept(t, client); strings.Count(got, "old") != 250 || !strings.HasSuffix(got, "a b") {
+	if got := storedIDs(t, client); strings.Count(got, "old") != 250 || !strings.HasSuffix(got, "a b") {
 		t.Errorf("without a TTL there is %q", got)
 	}
 	// Source: Spec 2.7 (dataStoreTTL, in hours).
 	write(24, "c")
-	if got := kept(t, client); strings.Count(got, "old") >= 100 || !strings.HasSuffix(got, "a b c") {
+	if got := storedIDs(t, client); strings.Count(got, "old") >= 100 || !strings.HasSuffix(got, "a b c") {
 		t.Errorf("with a TTL of a day there is %q", got)
 	}
 }
@@ -139,7 +139,7 @@ func TestARedisThatRefuses(t *testing.T) {
 	if err := client.ConfigSet(t.Context(), "maxmemory", "0").Err(); err != nil {
 		t.Fatal(err)
 	}
-	if got := kept(t, client); got != "a" {
+	if got := storedIDs(t, client); got != "a" {
 		t.Errorf("half of a batch is kept: %q", got)
 	}
 	server.Kill()

@@ -28,36 +28,36 @@ func Permits(s *model.Scope, r Request) (entry string, allowed bool) {
 	if !r.wellFormed() {
 		return "", false
 	}
-	if r.Namespace == "" && slices.ContainsFunc(asking, func(p permission) bool { return p.permits(r) }) {
+	if r.Namespace == "" && slices.ContainsFunc(selfRequests, func(p permission) bool { return p.permits(r) }) {
 		return "", true
 	}
-	if s.ReadOnly && !slices.Contains(reading, r.Verb) {
+	if s.ReadOnly && !slices.Contains(readVerbs, r.Verb) {
 		return "", false
 	}
-	if r.Namespace == "" && making.permits(r) {
+	if r.Namespace == "" && credentialRequests.permits(r) {
 		return "", true
 	}
 	if s.AllowPlatformCLI && roleAllows(model.ScopeRole{Role: RolePlatformCLI}, r) {
 		return "allowPlatformCli", true
 	}
-	at := func(list string, i int) (string, bool) { return list + "[" + strconv.Itoa(i) + "]", true }
+	entryPath := func(list string, i int) (string, bool) { return list + "[" + strconv.Itoa(i) + "]", true }
 	if i := slices.IndexFunc(s.Roles, func(e model.ScopeRole) bool { return roleAllows(e, r) }); i >= 0 {
-		return at("roles", i)
+		return entryPath("roles", i)
 	}
 	if i := slices.IndexFunc(s.Projects, func(e model.ScopeProject) bool { return projectAllows(e, r) }); i >= 0 {
-		return at("projects", i)
+		return entryPath("projects", i)
 	}
 	if i := slices.IndexFunc(s.Spaces, func(e model.ScopeSpace) bool { return spaceAllows(e, r) }); i >= 0 {
-		return at("spaces", i)
+		return entryPath("spaces", i)
 	}
 	if i := slices.IndexFunc(s.VirtualClusters, func(e model.ScopeVirtualCluster) bool { return virtualClusterAllows(e, r) }); i >= 0 {
-		return at("virtualClusters", i)
+		return entryPath("virtualClusters", i)
 	}
 	if i := slices.IndexFunc(s.Clusters, func(e model.ScopeCluster) bool { return clusterAllows(e, r) }); i >= 0 {
-		return at("clusters", i)
+		return entryPath("clusters", i)
 	}
 	if i := slices.IndexFunc(s.Rules, func(e model.ScopeRule) bool { return ruleAllows(e, r) }); i >= 0 {
-		return at("rules", i)
+		return entryPath("rules", i)
 	}
 	return "", false
 }
@@ -176,7 +176,7 @@ func groupSelects(g model.ScopeGroupResources, r Request) bool {
 // resourceMatches reports whether a pattern of resources[].resources matches. `*` matches everything, `pods` matches objects
 // but not their subresources, and `pods/*` matches subresources but not the objects.
 func resourceMatches(pattern, resource, subresource string) bool {
-	if pattern == all {
+	if pattern == selectAll {
 		return true
 	}
 	left, right, hasSub := strings.Cut(pattern, "/")
@@ -187,11 +187,11 @@ func resourceMatches(pattern, resource, subresource string) bool {
 		return false
 	}
 	switch {
-	case left == all && right == all:
+	case left == selectAll && right == selectAll:
 		return false
-	case left == all:
+	case left == selectAll:
 		return right == subresource
-	case right == all:
+	case right == selectAll:
 		return left == resource
 	default:
 		return left == resource && right == subresource

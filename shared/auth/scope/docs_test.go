@@ -76,7 +76,7 @@ func TestDocumentedRoles(t *testing.T) {
 
 func TestDocumentedAlways(t *testing.T) {
 	var want [][]string
-	for _, p := range append(slices.Clone(asking), making) {
+	for _, p := range append(slices.Clone(selfRequests), credentialRequests) {
 		want = append(want, []string{cell(p.verbs), cell(names(p.resources, p.paths))})
 	}
 	got := tableOf(t, readDocs(t), "| Verbs | Resources and paths |")

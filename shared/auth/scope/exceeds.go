@@ -35,9 +35,9 @@ func Exceeds(child, parent *model.Scope, path *field.Path) field.ErrorList {
 	if parent.ReadOnly && !child.ReadOnly {
 		refuse(path.Child("readOnly"), "writing")
 	}
-	held := roleEntries(parent)
+	parentRoles := roleEntries(parent)
 	for i, c := range child.Roles {
-		if !roleWithin(c, held) {
+		if !roleWithin(c, parentRoles) {
 			refuse(path.Child("roles").Index(i), "role %s", describeRole(c))
 		}
 	}
@@ -70,7 +70,7 @@ func Exceeds(child, parent *model.Scope, path *field.Path) field.ErrorList {
 			refuse(path.Child("rules").Index(i), "this rule")
 		}
 	}
-	if child.AllowPlatformCLI && !roleWithin(model.ScopeRole{Role: RolePlatformCLI}, held) {
+	if child.AllowPlatformCLI && !roleWithin(model.ScopeRole{Role: RolePlatformCLI}, parentRoles) {
 		refuse(path.Child("allowPlatformCli"), "role %q", RolePlatformCLI)
 	}
 	return errs
@@ -80,14 +80,14 @@ func Exceeds(child, parent *model.Scope, path *field.Path) field.ErrorList {
 // the requests that all scopes permit. Of scopes that cover each other, only the first is returned. Source: ADR-0021.
 func Narrowest(scopes []*model.Scope) []*model.Scope {
 	covers := func(wide, narrow *model.Scope) bool { return len(Exceeds(narrow, wide, field.NewPath("scope"))) == 0 }
-	var kept []*model.Scope
+	var narrowest []*model.Scope
 	for _, each := range scopes {
-		if slices.ContainsFunc(kept, func(narrow *model.Scope) bool { return covers(each, narrow) }) {
+		if slices.ContainsFunc(narrowest, func(narrow *model.Scope) bool { return covers(each, narrow) }) {
 			continue
 		}
-		kept = append(slices.DeleteFunc(kept, func(wide *model.Scope) bool { return covers(wide, each) }), each)
+		narrowest = append(slices.DeleteFunc(narrowest, func(wide *model.Scope) bool { return covers(wide, each) }), each)
 	}
-	return kept
+	return narrowest
 }
 
 func describeRole(e model.ScopeRole) string {
@@ -181,10 +181,10 @@ func groupCovers(parent, child model.ScopeGroupResources) bool {
 
 // resourceCovers reports whether the pattern parent matches everything that the pattern child matches.
 func resourceCovers(parent, child string) bool {
-	if parent == all || parent == child {
+	if parent == selectAll || parent == child {
 		return true
 	}
-	if child == all {
+	if child == selectAll {
 		return false
 	}
 	parentLeft, parentRight, parentSub := strings.Cut(parent, "/")
@@ -192,7 +192,7 @@ func resourceCovers(parent, child string) bool {
 	if !parentSub || !childSub || parent == "*/*" {
 		return false
 	}
-	return parentLeft == all && parentRight == childRight || parentRight == all && parentLeft == childLeft
+	return parentLeft == selectAll && parentRight == childRight || parentRight == selectAll && parentLeft == childLeft
 }
 
 // pathCovers reports whether the pattern parent matches every path that the pattern child matches.

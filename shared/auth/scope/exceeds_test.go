@@ -250,12 +250,12 @@ func TestNarrowest(t *testing.T) {
 			// A child of the last one, and a wider one that is within nothing.
 			all = append(all, without(drawScope(t), all[len(all)-1]), &model.Scope{Projects: []model.ScopeProject{{Project: "*"}}})
 		}
-		kept := scope.Narrowest(all)
-		if len(all) > 0 && len(kept) == 0 {
+		narrowest := scope.Narrowest(all)
+		if len(all) > 0 && len(narrowest) == 0 {
 			t.Fatal("no scope is left")
 		}
-		for i, one := range kept {
-			for j, other := range kept {
+		for i, one := range narrowest {
+			for j, other := range narrowest {
 				if i != j && len(scope.Exceeds(one, other, at)) == 0 {
 					t.Fatalf("scope %d is within scope %d", i, j)
 				}
@@ -265,8 +265,8 @@ func TestNarrowest(t *testing.T) {
 			by := func(some []*model.Scope) bool {
 				return !slices.ContainsFunc(some, func(s *model.Scope) bool { return !scope.Allows(s, r) })
 			}
-			if by(all) != by(kept) {
-				t.Fatalf("all scopes permit %+v: %v; the narrowest: %v", r, by(all), by(kept))
+			if by(all) != by(narrowest) {
+				t.Fatalf("all scopes permit %+v: %v; the narrowest: %v", r, by(all), by(narrowest))
 			}
 		}
 	})

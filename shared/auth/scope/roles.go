@@ -42,7 +42,7 @@ func (p permission) permits(r Request) bool {
 		return slices.ContainsFunc(p.paths, func(pattern string) bool { return pathMatches(pattern, r.Path) })
 	}
 	return r.Subresource == "" && slices.ContainsFunc(p.resources, func(gr schema.GroupResource) bool {
-		return gr.Group == r.Group && (gr.Resource == all || gr.Resource == r.Resource)
+		return gr.Group == r.Group && (gr.Resource == selectAll || gr.Resource == r.Resource)
 	})
 }
 
@@ -65,7 +65,7 @@ var roles = []role{
 		name: RolePlatformCLI,
 		permission: permission{
 			verbs:     []string{"get", "list", "watch"},
-			resources: []schema.GroupResource{model.Resource(all)},
+			resources: []schema.GroupResource{model.Resource(selectAll)},
 		},
 		unconfined: []schema.GroupResource{
 			model.Resource("config"),
@@ -105,9 +105,9 @@ var roles = []role{
 	},
 }
 
-// asking are requests that every scope permits: callers can ask about the API and about themselves, and revoke a
+// selfRequests are requests that every scope permits: callers can ask about the API and about themselves, and revoke a
 // credential that they have. Source: Spec 2.3; the list: ADR-0005.
-var asking = []permission{
+var selfRequests = []permission{
 	{
 		verbs: []string{"get"},
 		paths: []string{"/api", "/api/*", "/apis", "/apis/*", "/openapi/*", "/version"},
@@ -129,9 +129,9 @@ var asking = []permission{
 	},
 }
 
-// making are the requests that every scope without read-only permits: callers can create a credential, whose scope
+// credentialRequests are the requests that every scope without read-only permits: callers can create a credential, whose scope
 // Exceeds compares with theirs. Source: Spec 2.3; the list: ADR-0005.
-var making = permission{
+var credentialRequests = permission{
 	verbs: []string{"create"},
 	resources: []schema.GroupResource{
 		model.Resource("ownedaccesskeys"),
@@ -139,8 +139,8 @@ var making = permission{
 	},
 }
 
-// reading are the verbs that a read-only scope permits.
-var reading = []string{"get", "list", "watch"}
+// readVerbs are the verbs that a read-only scope permits.
+var readVerbs = []string{"get", "list", "watch"}
 
 // Roles returns the names of the managed roles, in the order of the documentation. The slice is a copy.
 // Source: Spec 2.3; ADR-0005.
@@ -189,7 +189,7 @@ func pathMatches(pattern, p string) bool {
 
 // pathPrefix returns the common prefix of all paths that a pattern matches. Ok is false if the pattern is a single path.
 func pathPrefix(pattern string) (prefix string, ok bool) {
-	if pattern == all {
+	if pattern == selectAll {
 		return "/", true
 	}
 	if strings.HasPrefix(pattern, "/") && strings.HasSuffix(pattern, "/*") {

@@ -125,7 +125,7 @@ func Needed(r Request) (needed *model.Scope, entry string, ok bool) {
 			entry string
 		}{&model.Scope{Roles: []model.ScopeRole{{Role: role.name}}}, fmt.Sprintf("roles {role: %q}", role.name)})
 	}
-	rule, about := model.ScopeRule{Verbs: []string{r.Verb}}, fmt.Sprintf("the path %q", r.Path)
+	rule, description := model.ScopeRule{Verbs: []string{r.Verb}}, fmt.Sprintf("the path %q", r.Path)
 	if r.Path != "" {
 		rule.NonResourceURLs = []string{r.Path}
 	} else {
@@ -134,12 +134,12 @@ func Needed(r Request) (needed *model.Scope, entry string, ok bool) {
 			name += "/" + r.Subresource
 		}
 		rule.Resources = []model.ScopeGroupResources{{Group: r.Group, Resources: []string{name}}}
-		about = fmt.Sprintf("%q of the group %q", name, r.Group)
+		description = fmt.Sprintf("%q of the group %q", name, r.Group)
 	}
 	candidates = append(candidates, struct {
 		scope *model.Scope
 		entry string
-	}{&model.Scope{Rules: []model.ScopeRule{rule}}, fmt.Sprintf("a rule for %q on %s", r.Verb, about)})
+	}{&model.Scope{Rules: []model.ScopeRule{rule}}, fmt.Sprintf("a rule for %q on %s", r.Verb, description)})
 	for _, c := range candidates {
 		if Allows(c.scope, r) {
 			return c.scope, c.entry, true
@@ -218,14 +218,14 @@ func cleanPath(p string) bool {
 	return p == c || p == c+"/"
 }
 
-// all is the name that selects every project, space, virtual cluster or cluster.
-const all = "*"
+// selectAll is the name that selects every project, space, virtual cluster or cluster.
+const selectAll = "*"
 
 // selects reports whether a name in a scope entry selects the name of a request, which may be empty.
-func selects(entry, name string) bool { return entry == all || entry == name && name != "" }
+func selects(entry, name string) bool { return entry == selectAll || entry == name && name != "" }
 
 // covers reports whether a name in a scope entry selects everything that the name other in another entry selects.
-func covers(entry, other string) bool { return entry == all || entry == other }
+func covers(entry, other string) bool { return entry == selectAll || entry == other }
 
 // unrestricted reports whether a list of names in a role selects everything.
-func unrestricted(names []string) bool { return len(names) == 0 || slices.Contains(names, all) }
+func unrestricted(names []string) bool { return len(names) == 0 || slices.Contains(names, selectAll) }

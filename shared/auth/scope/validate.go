@@ -30,7 +30,7 @@ func Validate(s *model.Scope, path *field.Path) field.ErrorList {
 	if total > MaxTotal {
 		return append(errs, field.TooMany(path, total, MaxTotal))
 	}
-	errs = append(errs, each(s.Roles, path.Child("roles"), func(e model.ScopeRole, path *field.Path) field.ErrorList {
+	errs = append(errs, validateEach(s.Roles, path.Child("roles"), func(e model.ScopeRole, path *field.Path) field.ErrorList {
 		var errs field.ErrorList
 		switch {
 		case e.Role == "":
@@ -38,22 +38,22 @@ func Validate(s *model.Scope, path *field.Path) field.ErrorList {
 		case !slices.Contains(Roles(), e.Role):
 			errs = append(errs, field.NotSupported(path.Child("role"), e.Role, Roles()))
 		}
-		errs = append(errs, each(e.Projects, path.Child("projects"), labelOrAll)...)
-		return append(errs, each(e.VirtualClusters, path.Child("virtualClusters"), labelOrAll)...)
+		errs = append(errs, validateEach(e.Projects, path.Child("projects"), labelOrAll)...)
+		return append(errs, validateEach(e.VirtualClusters, path.Child("virtualClusters"), labelOrAll)...)
 	})...)
-	errs = append(errs, each(s.Projects, path.Child("projects"), func(e model.ScopeProject, path *field.Path) field.ErrorList {
+	errs = append(errs, validateEach(s.Projects, path.Child("projects"), func(e model.ScopeProject, path *field.Path) field.ErrorList {
 		return labelOrAll(e.Project, path.Child("project"))
 	})...)
-	errs = append(errs, each(s.Spaces, path.Child("spaces"), func(e model.ScopeSpace, path *field.Path) field.ErrorList {
+	errs = append(errs, validateEach(s.Spaces, path.Child("spaces"), func(e model.ScopeSpace, path *field.Path) field.ErrorList {
 		return append(labelOrAll(e.Project, path.Child("project")), labelOrAll(e.Space, path.Child("space"))...)
 	})...)
-	errs = append(errs, each(s.VirtualClusters, path.Child("virtualClusters"), func(e model.ScopeVirtualCluster, path *field.Path) field.ErrorList {
+	errs = append(errs, validateEach(s.VirtualClusters, path.Child("virtualClusters"), func(e model.ScopeVirtualCluster, path *field.Path) field.ErrorList {
 		return append(labelOrAll(e.Project, path.Child("project")), labelOrAll(e.VirtualCluster, path.Child("virtualCluster"))...)
 	})...)
-	errs = append(errs, each(s.Clusters, path.Child("clusters"), func(e model.ScopeCluster, path *field.Path) field.ErrorList {
+	errs = append(errs, validateEach(s.Clusters, path.Child("clusters"), func(e model.ScopeCluster, path *field.Path) field.ErrorList {
 		return subdomainOrAll(e.Cluster, path.Child("cluster"))
 	})...)
-	return append(errs, each(s.Rules, path.Child("rules"), func(e model.ScopeRule, path *field.Path) field.ErrorList {
+	return append(errs, validateEach(s.Rules, path.Child("rules"), func(e model.ScopeRule, path *field.Path) field.ErrorList {
 		return validateRule(e, path, validateURL)
 	})...)
 }
@@ -69,18 +69,18 @@ func ValidateAuditRule(rule model.ScopeRule, path *field.Path) field.ErrorList {
 }
 
 func validateRule(e model.ScopeRule, path *field.Path, validateURL func(string, *field.Path) field.ErrorList) field.ErrorList {
-	errs := each(e.Verbs, path.Child("verbs"), func(verb string, path *field.Path) field.ErrorList {
-		return literal(verb, path, "every verb")
+	errs := validateEach(e.Verbs, path.Child("verbs"), func(verb string, path *field.Path) field.ErrorList {
+		return validateLiteral(verb, path, "every verb")
 	})
-	errs = append(errs, each(e.Resources, path.Child("resources"), validateGroup)...)
-	errs = append(errs, each(e.Namespaces, path.Child("namespaces"), func(namespace string, path *field.Path) field.ErrorList {
+	errs = append(errs, validateEach(e.Resources, path.Child("resources"), validateGroup)...)
+	errs = append(errs, validateEach(e.Namespaces, path.Child("namespaces"), func(namespace string, path *field.Path) field.ErrorList {
 		if namespace == "" {
 			return nil
 		}
 		return label(namespace, path, "every namespace")
 	})...)
-	errs = append(errs, each(e.NonResourceURLs, path.Child("nonResourceURLs"), validateURL)...)
-	errs = append(errs, each(e.RequestTargets, path.Child("requestTargets"), func(target string, path *field.Path) field.ErrorList {
+	errs = append(errs, validateEach(e.NonResourceURLs, path.Child("nonResourceURLs"), validateURL)...)
+	errs = append(errs, validateEach(e.RequestTargets, path.Child("requestTargets"), func(target string, path *field.Path) field.ErrorList {
 		if !slices.Contains(targets, target) {
 			return field.ErrorList{field.NotSupported(path, target, targets)}
 		}
@@ -93,7 +93,7 @@ func validateRule(e model.ScopeRule, path *field.Path, validateURL func(string, 
 				fmt.Sprintf("permits nothing, as requestTargets excludes %q", TargetCluster)))
 		}
 	}
-	return append(errs, each(e.VirtualClusters, path.Child("virtualClusters"), func(e model.ScopeRuleVirtualCluster, path *field.Path) field.ErrorList {
+	return append(errs, validateEach(e.VirtualClusters, path.Child("virtualClusters"), func(e model.ScopeRuleVirtualCluster, path *field.Path) field.ErrorList {
 		var errs field.ErrorList
 		if e.Name != "" {
 			errs = label(e.Name, path.Child("name"), "every virtual cluster")
@@ -114,7 +114,7 @@ func validateGroup(e model.ScopeGroupResources, path *field.Path) field.ErrorLis
 		errs = append(errs, field.Required(path.Child("resources"), "resourceNames needs resources"))
 	}
 	seen := overlap{}
-	errs = append(errs, each(e.Resources, path.Child("resources"), func(pattern string, path *field.Path) field.ErrorList {
+	errs = append(errs, validateEach(e.Resources, path.Child("resources"), func(pattern string, path *field.Path) field.ErrorList {
 		if msg := resourceSyntax(pattern); msg != "" {
 			return field.ErrorList{field.Invalid(path, pattern, msg)}
 		}
@@ -123,22 +123,22 @@ func validateGroup(e model.ScopeGroupResources, path *field.Path) field.ErrorLis
 		}
 		return nil
 	})...)
-	return append(errs, each(e.ResourceNames, path.Child("resourceNames"), func(name string, path *field.Path) field.ErrorList {
-		return literal(name, path, "every object")
+	return append(errs, validateEach(e.ResourceNames, path.Child("resourceNames"), func(name string, path *field.Path) field.ErrorList {
+		return validateLiteral(name, path, "every object")
 	})...)
 }
 
 // resourceSyntax returns what is wrong with a pattern of resources, or the empty string.
 func resourceSyntax(pattern string) string {
 	const shapes = "must be like \"pods\", \"pods/log\", \"pods/*\", \"*/scale\" or \"*\""
-	if pattern == all {
+	if pattern == selectAll {
 		return ""
 	}
 	left, right, hasSub := strings.Cut(pattern, "/")
 	if !hasSub && !isLabel(left) ||
-		hasSub && left != all && !isLabel(left) ||
-		hasSub && right != all && !isLabel(right) ||
-		hasSub && left == all && right == all {
+		hasSub && left != selectAll && !isLabel(left) ||
+		hasSub && right != selectAll && !isLabel(right) ||
+		hasSub && left == selectAll && right == selectAll {
 		return shapes
 	}
 	return ""
@@ -153,13 +153,13 @@ func (o overlap) add(pattern string) (earlier string, ok bool) {
 	left, right, hasSub := strings.Cut(pattern, "/")
 	var meets, joins []string
 	switch {
-	case pattern == all:
+	case pattern == selectAll:
 		meets, joins = []string{"any"}, []string{"any", "all"}
 	case !hasSub:
 		meets, joins = []string{"all"}, []string{"any"}
-	case right == all:
+	case right == selectAll:
 		meets, joins = []string{"all", "one of " + left, "every with"}, []string{"any", "every of", "every of " + left}
-	case left == all:
+	case left == selectAll:
 		meets, joins = []string{"all", "one with " + right, "every of"}, []string{"any", "every with", "every with " + right}
 	default:
 		meets, joins = []string{"all", "every of " + left, "every with " + right}, []string{"any", "one of " + left, "one with " + right}
@@ -180,7 +180,7 @@ func (o overlap) add(pattern string) (earlier string, ok bool) {
 // validateAuditURL validates a URL that may end in `*`, which matches every path with the preceding text as its prefix.
 func validateAuditURL(url string, path *field.Path) field.ErrorList {
 	switch {
-	case url == all:
+	case url == selectAll:
 		return nil
 	case !strings.HasPrefix(url, "/"):
 		return field.ErrorList{field.Invalid(path, url, notAbsolute)}
@@ -193,7 +193,7 @@ func validateAuditURL(url string, path *field.Path) field.ErrorList {
 const notAbsolute = "must begin with \"/\", or be \"*\""
 
 func validateURL(url string, path *field.Path) field.ErrorList {
-	if url == all {
+	if url == selectAll {
 		return nil
 	}
 	if !strings.HasPrefix(url, "/") {
@@ -208,9 +208,9 @@ func validateURL(url string, path *field.Path) field.ErrorList {
 	return nil
 }
 
-// each validates the entries of one list, and refuses repeated entries. It skips lists that are too long, which measure
+// validateEach validates the entries of one list, and refuses repeated entries. It skips lists that are too long, which measure
 // reports.
-func each[T any](list []T, path *field.Path, validate func(T, *field.Path) field.ErrorList) field.ErrorList {
+func validateEach[T any](list []T, path *field.Path, validate func(T, *field.Path) field.ErrorList) field.ErrorList {
 	if len(list) > MaxEntries {
 		return nil
 	}
@@ -238,28 +238,28 @@ func measure(s *model.Scope, path *field.Path) (total int, errs field.ErrorList)
 		}
 		return n <= MaxEntries
 	}
-	if at := path.Child("roles"); fits(len(s.Roles), at) {
+	if listPath := path.Child("roles"); fits(len(s.Roles), listPath) {
 		for i, e := range s.Roles {
-			fits(len(e.Projects), at.Index(i).Child("projects"))
-			fits(len(e.VirtualClusters), at.Index(i).Child("virtualClusters"))
+			fits(len(e.Projects), listPath.Index(i).Child("projects"))
+			fits(len(e.VirtualClusters), listPath.Index(i).Child("virtualClusters"))
 		}
 	}
 	fits(len(s.Projects), path.Child("projects"))
 	fits(len(s.Spaces), path.Child("spaces"))
 	fits(len(s.VirtualClusters), path.Child("virtualClusters"))
 	fits(len(s.Clusters), path.Child("clusters"))
-	if at := path.Child("rules"); fits(len(s.Rules), at) {
+	if listPath := path.Child("rules"); fits(len(s.Rules), listPath) {
 		for i, e := range s.Rules {
-			at := at.Index(i)
-			fits(len(e.Verbs), at.Child("verbs"))
-			fits(len(e.Namespaces), at.Child("namespaces"))
-			fits(len(e.NonResourceURLs), at.Child("nonResourceURLs"))
-			fits(len(e.RequestTargets), at.Child("requestTargets"))
-			fits(len(e.VirtualClusters), at.Child("virtualClusters"))
-			if at := at.Child("resources"); fits(len(e.Resources), at) {
+			listPath := listPath.Index(i)
+			fits(len(e.Verbs), listPath.Child("verbs"))
+			fits(len(e.Namespaces), listPath.Child("namespaces"))
+			fits(len(e.NonResourceURLs), listPath.Child("nonResourceURLs"))
+			fits(len(e.RequestTargets), listPath.Child("requestTargets"))
+			fits(len(e.VirtualClusters), listPath.Child("virtualClusters"))
+			if listPath := listPath.Child("resources"); fits(len(e.Resources), listPath) {
 				for j, g := range e.Resources {
-					fits(len(g.Resources), at.Index(j).Child("resources"))
-					fits(len(g.ResourceNames), at.Index(j).Child("resourceNames"))
+					fits(len(g.Resources), listPath.Index(j).Child("resources"))
+					fits(len(g.ResourceNames), listPath.Index(j).Child("resourceNames"))
 				}
 			}
 		}
@@ -268,14 +268,14 @@ func measure(s *model.Scope, path *field.Path) (total int, errs field.ErrorList)
 }
 
 func labelOrAll(name string, path *field.Path) field.ErrorList {
-	if name == all {
+	if name == selectAll {
 		return nil
 	}
 	return label(name, path, "")
 }
 
 func subdomainOrAll(name string, path *field.Path) field.ErrorList {
-	if name == all {
+	if name == selectAll {
 		return nil
 	}
 	return subdomain(name, path, "")
@@ -284,25 +284,25 @@ func subdomainOrAll(name string, path *field.Path) field.ErrorList {
 func isLabel(name string) bool { return len(validation.IsDNS1123Label(name)) == 0 }
 
 func label(name string, path *field.Path, everything string) field.ErrorList {
-	return named(name, path, everything, validation.IsDNS1123Label)
+	return validateName(name, path, everything, validation.IsDNS1123Label)
 }
 
 func subdomain(name string, path *field.Path, everything string) field.ErrorList {
-	return named(name, path, everything, validation.IsDNS1123Subdomain)
+	return validateName(name, path, everything, validation.IsDNS1123Subdomain)
 }
 
-// literal validates a value that may be any text except `*`, which has no meaning there.
-func literal(value string, path *field.Path, everything string) field.ErrorList {
-	return named(value, path, everything, func(string) []string { return nil })
+// validateLiteral validates a value that may be any text except `*`, which has no meaning there.
+func validateLiteral(value string, path *field.Path, everything string) field.ErrorList {
+	return validateName(value, path, everything, func(string) []string { return nil })
 }
 
-// named validates a name, which must not be empty. If everything is set, `*` is refused too, with the advice to leave the
+// validateName validates a name, which must not be empty. If everything is set, `*` is refused too, with the advice to leave the
 // name out for everything.
-func named(name string, path *field.Path, everything string, problems func(string) []string) field.ErrorList {
+func validateName(name string, path *field.Path, everything string, problems func(string) []string) field.ErrorList {
 	if name == "" {
 		return field.ErrorList{field.Required(path, "must not be empty")}
 	}
-	if name == all && everything != "" {
+	if name == selectAll && everything != "" {
 		return field.ErrorList{field.Invalid(path, name, "has no meaning here; leave it out for "+everything)}
 	}
 	var errs field.ErrorList

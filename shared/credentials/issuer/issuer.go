@@ -260,7 +260,7 @@ func (n tokenStrategy) Validate(object, _ *model.DirectClusterEndpointToken) fie
 
 // Grants returns the scope of the token. The token acts as its caller.
 func (n tokenStrategy) Grants(object *model.DirectClusterEndpointToken) []auth.Grant {
-	return []auth.Grant{auth.Scoped(field.NewPath("spec", "scope"), object.Spec.Scope)}
+	return []auth.Grant{auth.ScopeGrant(field.NewPath("spec", "scope"), object.Spec.Scope)}
 }
 
 // Authorize refuses a token for a caller whose name is reserved.

@@ -135,8 +135,8 @@ func (p *Passwords) checkRequest(
 ) error {
 	spec, currentRequired := in.Object.Spec, !in.Caller.Admin()
 	// Whoever sets a password can sign in with it, for longer and for more than with a narrow credential.
-	lasting := []auth.Grant{auth.Lasting(field.NewPath("spec", "password"), "")}
-	if excess := auth.Beyond(in.Caller, lasting, nil); len(excess) > 0 && !currentRequired {
+	lasting := []auth.Grant{auth.PermanentGrant(field.NewPath("spec", "password"), "")}
+	if excess := auth.ExceededGrants(in.Caller, lasting, nil); len(excess) > 0 && !currentRequired {
 		if currentRequired = spec.Current != ""; !currentRequired {
 			return apierror.Forbidden(p.users.Definition.GroupResource(), in.Name,
 				apierror.Summary(excess)+"; so does spec.current with the current password", excess)

@@ -110,7 +110,7 @@ func (c Credentials) token(ctx context.Context, bearer secret.String, wanted []s
 		}
 		return status, refusal.Error(), nil
 	}
-	common := slices.DeleteFunc(slices.Clone(wanted), func(audience string) bool { return !claims.For(audience) })
+	common := slices.DeleteFunc(slices.Clone(wanted), func(audience string) bool { return !claims.HasAudience(audience) })
 	owner := identity.OwnerByUsername(claims.Subject, claims.Groups)
 	if prefix := owner.Reserved(); prefix != "" {
 		return status, identity.ReservedText(prefix), nil

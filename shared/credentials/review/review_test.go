@@ -53,7 +53,7 @@ func credentials(caller identity.Caller, keyErr error, claims token.Claims, toke
 			if bearer.Reveal() != jwt {
 				return token.Claims{}, nil, token.ErrMalformed
 			}
-			if tokenErr == nil && !claims.For(audiences...) {
+			if tokenErr == nil && !claims.HasAudience(audiences...) {
 				return token.Claims{}, nil, token.ErrAudience
 			}
 			return claims, caller.KeyScopes, tokenErr

@@ -370,7 +370,7 @@ func (f *Exchanger) readOwner(ctx context.Context, rule *model.TrustRule) (*mode
 	if err != nil {
 		return nil, fmt.Errorf("reading the owner of a trust rule: %w", err)
 	}
-	state, err := f.directory.Of(ctx, owner, refs)
+	state, err := f.directory.StateOf(ctx, owner, refs)
 	switch {
 	case errors.Is(err, directory.ErrDisabled), errors.Is(err, directory.ErrGone), errors.Is(err, directory.ErrAbsent), err == nil && !state.Managed:
 		return nil, newRefusal("the owner that the trust rule names may not use the platform: ask an admin", "the owner is disabled or does not exist")

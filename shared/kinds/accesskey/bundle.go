@@ -42,7 +42,7 @@ type bundle struct {
 	record store.Record
 	key    *model.OwnedAccessKey
 	// Together are the records that were read: of keys by name, and of everything else by reference.
-	store.Together
+	store.Companions
 }
 
 // readBundle reads the key of a digest in one round trip, with the records that are probably related to it. Errors:
@@ -53,7 +53,7 @@ func (b *Bearers) readBundle(ctx context.Context, digest string, target store.Re
 	if target.Resource == Definition.Resource.Resource {
 		read.requested.keys = append(append(read.requested.keys, target.Name), b.relatedCache().get(byName+target.Name).keys...)
 	}
-	if people := b.people(); people != nil && !people.Prepared() {
+	if people := b.people(); people != nil && !people.IsPrepared() {
 		prepared := make(chan struct{})
 		go func() {
 			defer close(prepared)
@@ -72,13 +72,13 @@ func (b *Bearers) readBundle(ctx context.Context, digest string, target store.Re
 // fetch reads the key and everything that is requested in one round trip. A target that this build cannot decode is left out, so
 // that the caller is known, and the verb reports it if they may see the object.
 func (b *bundle) fetch(ctx context.Context) (record store.Record, err error) {
-	record, b.Together, err = b.Keys.Store.GetWith(ctx, b.digest, b.requested.keys, b.refs()...)
+	record, b.Companions, err = b.Keys.Store.GetWith(ctx, b.digest, b.requested.keys, b.refs()...)
 	if errors.Is(err, store.ErrFormat) && b.target.Name != "" {
 		if b.target.Resource == Definition.Resource.Resource {
 			b.requested.keys = slices.DeleteFunc(b.requested.keys, func(name string) bool { return name == b.target.Name })
 		}
 		b.target = store.Ref{}
-		record, b.Together, err = b.Keys.Store.GetWith(ctx, b.digest, b.requested.keys, b.refs()...)
+		record, b.Companions, err = b.Keys.Store.GetWith(ctx, b.digest, b.requested.keys, b.refs()...)
 	}
 	return record, err
 }

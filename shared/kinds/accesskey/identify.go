@@ -83,7 +83,7 @@ func (b *Bearers) identify(ctx context.Context, bearer secret.String, target sto
 	case err != nil:
 		return auth.Identified{}, err
 	}
-	present, err := checkLineageRead(ctx, b.Keys, key.Status.Lineage, bundle.Together, b.Limits(), b.Now())
+	present, err := checkLineageRead(ctx, b.Keys, key.Status.Lineage, bundle.Companions, b.Limits(), b.Now())
 	switch {
 	case errors.Is(err, ErrBound):
 		return auth.Identified{}, auth.ErrBound

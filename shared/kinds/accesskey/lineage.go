@@ -96,12 +96,12 @@ type Present struct {
 func CheckLineage(
 	ctx context.Context, keys *Registry, lineage []model.AccessKeyAncestor, found map[string]store.Record, limits Limits, now time.Time,
 ) (Present, error) {
-	return checkLineageRead(ctx, keys, lineage, store.Together{Records: found}, limits, now)
+	return checkLineageRead(ctx, keys, lineage, store.Companions{Records: found}, limits, now)
 }
 
 // checkLineageRead is Within for records that were read together with the owners of all of the keys. Without any owners, they are read.
 func checkLineageRead(
-	ctx context.Context, keys *Registry, lineage []model.AccessKeyAncestor, together store.Together, limits Limits, now time.Time,
+	ctx context.Context, keys *Registry, lineage []model.AccessKeyAncestor, together store.Companions, limits Limits, now time.Time,
 ) (Present, error) {
 	var present Present
 	var bounding []*model.OwnedAccessKey

@@ -34,7 +34,7 @@ func mustRulesOf(keys *Registry) *rules {
 // ownerOf returns what the owner of a key may do now. Read is what was read for the owner; what is missing is read. Without
 // people, no owner is managed.
 //
-// Errors: those of directory.Directory.Of and directory.State.Fits.
+// It returns the errors of directory.Directory.StateOf and directory.State.CheckCredential.
 func ownerOf(
 	ctx context.Context, people *directory.Directory, key *model.OwnedAccessKey, records map[store.Ref]store.Record,
 ) (directory.State, error) {
@@ -48,9 +48,9 @@ func ownerOf(
 			return directory.State{}, fmt.Errorf("looking up the owner of an access key: %w", err)
 		}
 	}
-	state, err := people.Of(ctx, owner, records)
+	state, err := people.StateOf(ctx, owner, records)
 	if err == nil {
-		err = state.Fits(key.Status.Owner)
+		err = state.CheckCredential(key.Status.Owner)
 	}
 	return state, err
 }
@@ -141,7 +141,7 @@ func (r *rules) noteOwner(ctx context.Context, caller identity.Caller, key *mode
 		return nil, fmt.Errorf("looking up the owner of a new access key: %w", err)
 	}
 	path := specPath.Child(string(owner.Kind))
-	state, err := r.people.Of(ctx, owner, read)
+	state, err := r.people.StateOf(ctx, owner, read)
 	switch {
 	case errors.Is(err, directory.ErrDisabled):
 		return field.ErrorList{field.Forbidden(path, fmt.Sprintf("the %s %q is disabled", owner.Kind, owner.Name))}, nil

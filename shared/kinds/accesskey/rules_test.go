@@ -165,7 +165,7 @@ func refused(caller identity.Caller, key, old *model.OwnedAccessKey) field.Error
 	if old != nil {
 		before = func() []auth.Grant { return all.Grants(old) }
 	}
-	return append(auth.Beyond(caller, all.Grants(key), before), all.Authorize(caller, key, old)...)
+	return append(auth.ExceededGrants(caller, all.Grants(key), before), all.Authorize(caller, key, old)...)
 }
 
 const brought = "brought-along-by-the-client-0123456789"

@@ -161,7 +161,7 @@ func validateSecrets(spec *model.OwnedAccessKeySpec) field.ErrorList {
 // Grants returns the owner that a key acts as, and its scope. Its groups and its end are for Authorize: what they give depends on the rest of the key.
 func (r *rules) Grants(key *model.OwnedAccessKey) []auth.Grant {
 	owner := OwnerOf(&key.Spec)
-	return []auth.Grant{auth.ActsAs(cmp.Or(ownerPaths[owner.Kind], specPath), owner), auth.Scoped(scopePath, key.Spec.Scope)}
+	return []auth.Grant{auth.ActsAs(cmp.Or(ownerPaths[owner.Kind], specPath), owner), auth.ScopeGrant(scopePath, key.Spec.Scope)}
 }
 
 // Authorize returns the fields in which a key asks for more than the caller may give: groups that the caller is not in, a later end,

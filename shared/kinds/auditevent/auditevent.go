@@ -57,7 +57,7 @@ type Log struct {
 func Open(env *platform.Environment) *Log {
 	return &Log{
 		Created: func(ctx context.Context, caller identity.Caller) (map[string]time.Time, error) {
-			return directory.Open(env).Created(ctx, caller)
+			return directory.Open(env).CreationTimes(ctx, caller)
 		},
 		Read: func() (audit.Reader, error) {
 			if env.AuditEvents == nil {

@@ -322,10 +322,10 @@ func (r *rules) Grants(instance *model.VirtualClusterInstance) []auth.Grant {
 	for _, entry := range spec.Access {
 		for _, verb := range entry.Verbs {
 			for _, user := range entry.Users {
-				grants = append(grants, auth.Permits(specPath.Child("access"), verb, all).For(identity.Owner{Kind: identity.User, Name: user}))
+				grants = append(grants, auth.Permits(specPath.Child("access"), verb, all).WithRecipient(identity.Owner{Kind: identity.User, Name: user}))
 			}
 			for _, team := range entry.Teams {
-				grants = append(grants, auth.Permits(specPath.Child("access"), verb, all).For(identity.Owner{Kind: identity.Team, Name: team}))
+				grants = append(grants, auth.Permits(specPath.Child("access"), verb, all).WithRecipient(identity.Owner{Kind: identity.Team, Name: team}))
 			}
 		}
 	}
@@ -340,7 +340,7 @@ func (r *rules) Grants(instance *model.VirtualClusterInstance) []auth.Grant {
 	} {
 		// Values of these types always have a text.
 		text, _ := json.Marshal(address.value)
-		grants = append(grants, auth.Permits(address.path, string(text), all).Existing())
+		grants = append(grants, auth.Permits(address.path, string(text), all).ForExisting())
 	}
 	return grants
 }

@@ -735,13 +735,13 @@ func TestOwnersOfNewInstances(t *testing.T) {
 		instance.Spec.Owner = row.owner
 		var got []string
 		grants := w.Instances.Rules.Grants(instance)
-		for _, problem := range auth.Beyond(caller, grants, nil) {
+		for _, problem := range auth.ExceededGrants(caller, grants, nil) {
 			got = append(got, problem.Field)
 		}
 		if !slices.Equal(got, row.want) {
 			t.Errorf("%+v: refused %q, want %q", row.owner, got, row.want)
 		}
-		if refused := auth.Beyond(instancetest.Admin, grants, nil); len(refused) > 0 {
+		if refused := auth.ExceededGrants(instancetest.Admin, grants, nil); len(refused) > 0 {
 			t.Errorf("%+v: an admin of the platform is refused %v", row.owner, refused)
 		}
 		if owner, _ := w.Instances.Rules.Index(instance, time.Time{}); owner != row.index {

@@ -72,10 +72,10 @@ func ValidateRoles(roles []model.ClusterRole, path *field.Path) field.ErrorList 
 func Grants(roles []model.ClusterRole, disabled bool, spec *field.Path) []auth.Grant {
 	var grants []auth.Grant
 	for _, role := range roles {
-		grants = append(grants, auth.Lasting(spec.Child("clusterRoles"), role.Name))
+		grants = append(grants, auth.PermanentGrant(spec.Child("clusterRoles"), role.Name))
 	}
 	if !disabled {
-		grants = append(grants, auth.Lasting(spec.Child("disabled"), "false").Existing())
+		grants = append(grants, auth.PermanentGrant(spec.Child("disabled"), "false").ForExisting())
 	}
 	return grants
 }

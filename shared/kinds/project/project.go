@@ -120,10 +120,10 @@ func (r *rules) Default(_ identity.Caller, project, _ *model.Project) {
 func (r *rules) Grants(project *model.Project) []auth.Grant {
 	var grants []auth.Grant
 	if owner := ownerOf(project); owner.Name != "" {
-		grants = append(grants, auth.Permits(specPath.Child("owner"), "owner", scopeOf(project, model.ProjectRoleAdmin)).For(owner))
+		grants = append(grants, auth.Permits(specPath.Child("owner"), "owner", scopeOf(project, model.ProjectRoleAdmin)).WithRecipient(owner))
 	}
 	for _, member := range project.Spec.Members {
-		grants = append(grants, auth.Permits(specPath.Child("members"), member.Role, scopeOf(project, member.Role)).For(directory.Member(member)))
+		grants = append(grants, auth.Permits(specPath.Child("members"), member.Role, scopeOf(project, member.Role)).WithRecipient(directory.Member(member)))
 	}
 	return grants
 }

@@ -129,10 +129,10 @@ func validateUsers(users []string) field.ErrorList {
 func (r *rules) Grants(team *model.Team) []auth.Grant {
 	var grants []auth.Grant
 	for _, user := range team.Spec.Users {
-		grants = append(grants, auth.Lasting(specPath.Child("users"), "member").For(identity.Owner{Kind: identity.User, Name: user}))
+		grants = append(grants, auth.PermanentGrant(specPath.Child("users"), "member").WithRecipient(identity.Owner{Kind: identity.User, Name: user}))
 	}
 	for _, group := range team.Spec.Groups {
-		grants = append(grants, auth.Lasting(specPath.Child("groups"), group))
+		grants = append(grants, auth.PermanentGrant(specPath.Child("groups"), group))
 	}
 	return append(grants, membership.Grants(team.Spec.ClusterRoles, team.Spec.Disabled, specPath)...)
 }

@@ -111,16 +111,16 @@ func (rules) Grants(rule *model.TrustRule) []auth.Grant {
 	owner := Owner(rule)
 	grants := []auth.Grant{
 		auth.ActsAs(specPath.Child("owner"), owner),
-		auth.Endless(specPath.Child("owner"), owner.String()),
-		auth.Scoped(specPath.Child("scope"), spec.Scope),
-		auth.Endless(specPath.Child("scope"), fmt.Sprintf("%v", spec.Scope)),
-		auth.Endless(specPath.Child("issuer"), spec.Issuer),
-		auth.Endless(specPath.Child("caData"), fmt.Sprintf("=%s", spec.CAData)),
-		auth.Endless(specPath.Child("audience"), "="+spec.Audience),
-		auth.Endless(specPath.Child("match"), fmt.Sprintf("%+v", spec.Match)),
+		auth.UnlimitedGrant(specPath.Child("owner"), owner.String()),
+		auth.ScopeGrant(specPath.Child("scope"), spec.Scope),
+		auth.UnlimitedGrant(specPath.Child("scope"), fmt.Sprintf("%v", spec.Scope)),
+		auth.UnlimitedGrant(specPath.Child("issuer"), spec.Issuer),
+		auth.UnlimitedGrant(specPath.Child("caData"), fmt.Sprintf("=%s", spec.CAData)),
+		auth.UnlimitedGrant(specPath.Child("audience"), "="+spec.Audience),
+		auth.UnlimitedGrant(specPath.Child("match"), fmt.Sprintf("%+v", spec.Match)),
 	}
 	if !spec.Disabled {
-		grants = append(grants, auth.Endless(specPath.Child("disabled"), "false").Existing())
+		grants = append(grants, auth.UnlimitedGrant(specPath.Child("disabled"), "false").ForExisting())
 	}
 	return grants
 }

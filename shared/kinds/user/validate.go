@@ -109,16 +109,16 @@ func (r *rules) Grants(user *model.User) []auth.Grant {
 	spec := &user.Spec
 	var grants []auth.Grant
 	if spec.Connector != "" {
-		grants = append(grants, auth.Lasting(specPath.Child("connector"), spec.Connector), auth.Lasting(specPath.Child("subject"), spec.Subject))
+		grants = append(grants, auth.PermanentGrant(specPath.Child("connector"), spec.Connector), auth.PermanentGrant(specPath.Child("subject"), spec.Subject))
 	}
 	for _, group := range spec.Groups {
-		grants = append(grants, auth.Lasting(specPath.Child("groups"), group))
+		grants = append(grants, auth.PermanentGrant(specPath.Child("groups"), group))
 	}
 	for _, group := range spec.SSOGroups {
-		grants = append(grants, auth.Lasting(specPath.Child("ssoGroups"), group))
+		grants = append(grants, auth.PermanentGrant(specPath.Child("ssoGroups"), group))
 	}
 	for name, value := range spec.ExtraClaims {
-		grants = append(grants, auth.Lasting(specPath.Child("extraClaims").Key(name), value))
+		grants = append(grants, auth.PermanentGrant(specPath.Child("extraClaims").Key(name), value))
 	}
 	return append(grants, membership.Grants(spec.ClusterRoles, spec.Disabled, specPath)...)
 }

@@ -160,7 +160,7 @@ func Check(public crypto.PublicKey) error {
 		if key.E < 3 || key.E&1 == 0 {
 			return errors.New("the exponent of an RSA key must be odd and at least 3")
 		}
-		if guessable(key.N) {
+		if isGuessable(key.N) {
 			return errors.New("the RSA key was made by a generator whose keys can be factored (CVE-2017-15361)")
 		}
 	default:
@@ -169,10 +169,10 @@ func Check(public crypto.PublicKey) error {
 	return nil
 }
 
-// guessable reports whether a modulus has the form that a widespread library for smart cards produced: modulo each
+// isGuessable reports whether a modulus has the form that a widespread library for smart cards produced: modulo each
 // small prime, it is a power of 65537. One in a hundred million other keys has that form. Source: Nemec et al., The
 // Return of Coppersmith's Attack, 2017, section 4.2; CVE-2017-15361.
-func guessable(n *big.Int) bool {
+func isGuessable(n *big.Int) bool {
 	for _, p := range []int64{
 		3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47, 53, 59, 61, 67, 71, 73, 79, 83, 89, 97, 101, 103, 107, 109, 113,
 		127, 131, 137, 139, 149, 151, 157, 163, 167,

@@ -55,7 +55,7 @@ type (
 		} `json:"contexts"`
 		Current string `json:"current-context"`
 	}
-	named struct {
+	namedConfig struct {
 		kind, name string
 		fields     map[string]any
 	}
@@ -125,46 +125,46 @@ func ParseAccess(text string) (*Access, error) {
 }
 
 // current returns the cluster and the user of the current context.
-func (k *kubeconfig) current() (cluster, user named, err error) {
+func (k *kubeconfig) current() (cluster, user namedConfig, err error) {
 	var clusterName, userName string
-	found := false
+	isKnown := false
 	for _, each := range k.Contexts {
 		if each.Name == k.Current && k.Current != "" {
-			clusterName, userName, found = each.Context.Cluster, each.Context.User, true
+			clusterName, userName, isKnown = each.Context.Cluster, each.Context.User, true
 		}
 	}
-	if !found {
-		return named{}, named{}, errors.New("has no context with the name in current-context")
+	if !isKnown {
+		return namedConfig{}, namedConfig{}, errors.New("has no context with the name in current-context")
 	}
 	for _, each := range k.Clusters {
 		if each.Name == clusterName {
-			cluster = named{"cluster", each.Name, each.Cluster}
+			cluster = namedConfig{"cluster", each.Name, each.Cluster}
 		}
 	}
 	for _, each := range k.Users {
 		if each.Name == userName {
-			user = named{"user", each.Name, each.User}
+			user = namedConfig{"user", each.Name, each.User}
 		}
 	}
 	if cluster.fields == nil || user.fields == nil {
-		return named{}, named{}, errors.New("lacks the cluster or the user of its current context")
+		return namedConfig{}, namedConfig{}, errors.New("lacks the cluster or the user of its current context")
 	}
 	if err := cluster.allow(clusterFields); err != nil {
-		return named{}, named{}, err
+		return namedConfig{}, namedConfig{}, err
 	}
 	return cluster, user, user.allow(userFields)
 }
 
 // allow refuses fields that are not supported.
-func (n named) allow(known []string) error {
+func (n namedConfig) allow(supported []string) error {
 	for field := range n.fields {
 		// Extensions are notes of other programs.
-		if slices.Contains(known, field) || field == "extensions" {
+		if slices.Contains(supported, field) || field == "extensions" {
 			continue
 		}
 		why, dangerous := refusals[field]
 		if !dangerous {
-			why = "is not supported; use " + strings.Join(known, ", ")
+			why = "is not supported; use " + strings.Join(supported, ", ")
 		}
 		return fmt.Errorf("%s of the %s %s", quoteShort(field), n.kind, why)
 	}
@@ -173,7 +173,7 @@ func (n named) allow(known []string) error {
 
 func quoteShort(text string) string { return fmt.Sprintf("%.64q", text) }
 
-func (n named) text(field string) (string, error) {
+func (n namedConfig) text(field string) (string, error) {
 	value, given := n.fields[field]
 	text, ok := value.(string)
 	if given && !ok {
@@ -182,7 +182,7 @@ func (n named) text(field string) (string, error) {
 	return text, nil
 }
 
-func (n named) data(field string) ([]byte, error) {
+func (n namedConfig) data(field string) ([]byte, error) {
 	text, err := n.text(field)
 	if err != nil {
 		return nil, err

@@ -28,7 +28,7 @@ func TestParseCA(t *testing.T) {
 	t.Parallel()
 	good, goodKey := clustercatest.Authority(t, nil)
 	other, _ := clustercatest.Authority(t, nil)
-	made := func(change func(*x509.Certificate)) [2][]byte {
+	authority := func(change func(*x509.Certificate)) [2][]byte {
 		certificate, key := clustercatest.Authority(t, change)
 		return [2][]byte{certificate, key}
 	}
@@ -46,12 +46,12 @@ func TestParseCA(t *testing.T) {
 		wrongCertificate, wrongKey bool
 	}{
 		{"a good one", [2][]byte{good, goodKey}, false, false},
-		{"no CA", made(func(c *x509.Certificate) { c.IsCA = false }), true, false},
-		{"expired, to the second", made(func(c *x509.Certificate) { c.NotAfter = now() }), true, false},
-		{"not yet valid", made(func(c *x509.Certificate) { c.NotBefore = now().Add(time.Second) }), true, false},
-		{"it may not sign", made(func(c *x509.Certificate) { c.KeyUsage = x509.KeyUsageDigitalSignature }), true, false},
-		{"it may sign servers alone", made(func(c *x509.Certificate) { c.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth} }), true, false},
-		{"it may sign clients", made(func(c *x509.Certificate) { c.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth} }), false, false},
+		{"no CA", authority(func(c *x509.Certificate) { c.IsCA = false }), true, false},
+		{"expired, to the second", authority(func(c *x509.Certificate) { c.NotAfter = now() }), true, false},
+		{"not yet valid", authority(func(c *x509.Certificate) { c.NotBefore = now().Add(time.Second) }), true, false},
+		{"it may not sign", authority(func(c *x509.Certificate) { c.KeyUsage = x509.KeyUsageDigitalSignature }), true, false},
+		{"it may sign servers alone", authority(func(c *x509.Certificate) { c.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth} }), true, false},
+		{"it may sign clients", authority(func(c *x509.Certificate) { c.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth} }), false, false},
 		{"the key of another", [2][]byte{other, goodKey}, false, true},
 		{"a key of another kind", [2][]byte{good, clustercatest.Key(t, edKey)}, false, true},
 		{"a weak key", [2][]byte{good, clustercatest.Key(t, weak)}, false, true},

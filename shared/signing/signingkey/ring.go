@@ -45,8 +45,8 @@ type Key struct {
 	Ends time.Time `json:"ends,omitzero"`
 }
 
-// kept is a key as it is stored in the ring.
-type kept struct {
+// storedKey is a key as it is stored in the ring.
+type storedKey struct {
 	Key
 	// Longest is the longest lifetime of a token that the key may have signed.
 	Longest time.Duration `json:"longest,omitempty"`
@@ -58,7 +58,7 @@ type kept struct {
 }
 
 // ring has all keys, in the order in which they were made.
-type ring []kept
+type ring []storedKey
 
 // rsaBits is the size of the RSA keys that the platform makes.
 const rsaBits = 2048
@@ -67,7 +67,7 @@ const rsaBits = 2048
 // change yet sign with it for up to refreshAfter, clocks differ, and verifiers have a leeway. Source: ADR-0011.
 const slack = 2 * time.Minute
 
-func generate(algorithm string) (kept, error) {
+func generate(algorithm string) (storedKey, error) {
 	var private crypto.Signer
 	var err error
 	switch algorithm {
@@ -76,28 +76,28 @@ func generate(algorithm string) (kept, error) {
 	case token.RS256:
 		private, err = rsa.GenerateKey(rand.Reader, rsaBits)
 	default:
-		return kept{}, fmt.Errorf("unknown signing algorithm %q: use %s or %s", algorithm, token.ES256, token.RS256)
+		return storedKey{}, fmt.Errorf("unknown signing algorithm %q: use %s or %s", algorithm, token.ES256, token.RS256)
 	}
 	if err != nil {
-		return kept{}, fmt.Errorf("making a signing key: %w", err)
+		return storedKey{}, fmt.Errorf("making a signing key: %w", err)
 	}
 	signing, err := token.NewSigningKey(private)
 	if err != nil {
-		return kept{}, fmt.Errorf("making a signing key: %w", err)
+		return storedKey{}, fmt.Errorf("making a signing key: %w", err)
 	}
-	made := kept{Key: Key{ID: signing.ID(), Algorithm: signing.Algorithm()}}
-	if made.Private, err = x509.MarshalPKCS8PrivateKey(private); err != nil {
-		return kept{}, fmt.Errorf("encoding a signing key: %w", err)
+	entry := storedKey{Key: Key{ID: signing.ID(), Algorithm: signing.Algorithm()}}
+	if entry.Private, err = x509.MarshalPKCS8PrivateKey(private); err != nil {
+		return storedKey{}, fmt.Errorf("encoding a signing key: %w", err)
 	}
-	if made.Public, err = x509.MarshalPKIXPublicKey(private.Public()); err != nil {
-		return kept{}, fmt.Errorf("encoding a signing key: %w", err)
+	if entry.Public, err = x509.MarshalPKIXPublicKey(private.Public()); err != nil {
+		return storedKey{}, fmt.Errorf("encoding a signing key: %w", err)
 	}
-	return made, nil
+	return entry, nil
 }
 
-// first returns the first key in a state, or nil.
-func (r ring) first(state State) *kept {
-	if i := slices.IndexFunc(r, func(k kept) bool { return k.State == state }); i >= 0 {
+// firstIn returns the first key in a state, or nil.
+func (r ring) firstIn(state State) *storedKey {
+	if i := slices.IndexFunc(r, func(k storedKey) bool { return k.State == state }); i >= 0 {
 		return &r[i]
 	}
 	return nil
@@ -108,7 +108,7 @@ func (r ring) first(state State) *kept {
 // it twice gives the same result as calling it once, and it continues from any ring, however old. Hurry makes the next
 // change happen as early as possible.
 func (r ring) advance(now time.Time, s Settings, hurry bool) (ring, error) {
-	r = slices.DeleteFunc(slices.Clone(r), func(k kept) bool {
+	r = slices.DeleteFunc(slices.Clone(r), func(k storedKey) bool {
 		over := !k.Ends.IsZero() && !now.Before(k.Ends)
 		unwanted := k.State == Next && k.Algorithm != s.Algorithm
 		return over || unwanted
@@ -121,21 +121,21 @@ func (r ring) advance(now time.Time, s Settings, hurry bool) (ring, error) {
 		}
 		return err
 	}
-	if r.first(Active) == nil {
+	if r.firstIn(Active) == nil {
 		// The ring is new, or the active key was tainted: the next key must sign now, even if it was not published long
 		// enough.
-		if next := r.first(Next); next != nil {
+		if next := r.firstIn(Next); next != nil {
 			next.State, next.Since, next.Soon = Active, now, false
 		} else if err := add(Active); err != nil {
 			return nil, err
 		}
 	}
-	if r.first(Next) == nil {
+	if r.firstIn(Next) == nil {
 		if err := add(Next); err != nil {
 			return nil, err
 		}
 	}
-	active, next := r.first(Active), r.first(Next)
+	active, next := r.firstIn(Active), r.firstIn(Next)
 	active.Longest = max(active.Longest, s.MaxTTL)
 	next.Soon = next.Soon || hurry || active.Algorithm != s.Algorithm
 	if now.Before(next.Since.Add(s.PublishBefore)) || !next.Soon && now.Before(active.Since.Add(s.RotateEvery)) {
@@ -151,7 +151,7 @@ func (r ring) advance(now time.Time, s Settings, hurry bool) (ring, error) {
 // taint withdraws a key, and replaces it if it was the active one. Ok is false if no key has the kid.
 func (r ring) taint(id string, now time.Time, s Settings) (tainted ring, ok bool, err error) {
 	r = slices.Clone(r)
-	i := slices.IndexFunc(r, func(k kept) bool { return k.ID == id })
+	i := slices.IndexFunc(r, func(k storedKey) bool { return k.ID == id })
 	if i < 0 {
 		return nil, false, nil
 	}

@@ -135,9 +135,9 @@ func TestTaint(t *testing.T) {
 	} {
 		names := map[string]string{}
 		states(row.ring, names)
-		id := row.ring.first(row.of).ID
-		at := row.ring[len(row.ring)-1].Since
-		got, ok, err := row.ring.taint(id, at, settings)
+		id := row.ring.firstIn(row.of).ID
+		instant := row.ring[len(row.ring)-1].Since
+		got, ok, err := row.ring.taint(id, instant, settings)
 		if err != nil || !ok || states(got, names) != row.want {
 			t.Errorf("%s: %s, %v, %v, want %s", about, states(got, names), ok, err, row.want)
 			continue
@@ -151,13 +151,13 @@ func TestTaint(t *testing.T) {
 				t.Errorf("%s: it is still published", about)
 			}
 		}
-		if k := got.first(Tainted); len(k.Private)+len(k.Public) > 0 {
+		if k := got.firstIn(Tainted); len(k.Private)+len(k.Public) > 0 {
 			t.Errorf("%s: its halves are still there", about)
 		}
-		if again, ok, err := got.taint(id, at, settings); err != nil || !ok || !reflect.DeepEqual(again, got) {
+		if again, ok, err := got.taint(id, instant, settings); err != nil || !ok || !reflect.DeepEqual(again, got) {
 			t.Errorf("%s: once more is not the same (%v)", about, err)
 		}
-		if row.ring.first(row.of).ID != id {
+		if row.ring.firstIn(row.of).ID != id {
 			t.Errorf("%s: the ring before was changed", about)
 		}
 	}

@@ -98,15 +98,15 @@ func New(state store.Store, keyring func(context.Context) (*encryption.Keyring, 
 // several processes do so at once, one of them wins.
 //
 // It returns the store's errors, and the errors of encryption if the keys cannot be decrypted. It then makes no keys.
-func (k *Keys) Current(ctx context.Context) (*Set, error) { return k.within(ctx, refreshAfter) }
+func (k *Keys) Current(ctx context.Context) (*Set, error) { return k.readWithin(ctx, refreshAfter) }
 
 // Latest returns the keys as they were within the last second. It is for callers that sign, or look up a kid that
 // Current does not have. However many callers there are, a process reads the keys at most once a second. Source:
 // ADR-0022.
-func (k *Keys) Latest(ctx context.Context) (*Set, error) { return k.within(ctx, renewAfter) }
+func (k *Keys) Latest(ctx context.Context) (*Set, error) { return k.readWithin(ctx, renewAfter) }
 
-// within returns the keys as they were within some time.
-func (k *Keys) within(ctx context.Context, age time.Duration) (*Set, error) {
+// readWithin returns the keys as they were within some time.
+func (k *Keys) readWithin(ctx context.Context, age time.Duration) (*Set, error) {
 	if k.settings.PEM != "" {
 		return k.fixed, k.fixedErr
 	}

@@ -158,34 +158,34 @@ func TestSeenElsewhere(t *testing.T) {
 	url := redistest.Embedded(t)
 	ring := keyring(t, encryption.Generate())
 	now := &clock{now: born}
-	here, there := New(open(t, url), ring, now.Now, settings), New(open(t, url), ring, now.Now, settings)
-	bad := current(t, here).Signing.ID()
-	if done, err := there.Taint(t.Context(), bad); err != nil || len(done.Keys) != 3 || done.Keys[0].State != Tainted {
+	first, second := New(open(t, url), ring, now.Now, settings), New(open(t, url), ring, now.Now, settings)
+	bad := current(t, first).Signing.ID()
+	if done, err := second.Taint(t.Context(), bad); err != nil || len(done.Keys) != 3 || done.Keys[0].State != Tainted {
 		t.Fatalf("%v, %v", done, err)
 	}
-	if _, err := there.Taint(t.Context(), "nobody"); !errors.Is(err, ErrUnknown) {
+	if _, err := second.Taint(t.Context(), "nobody"); !errors.Is(err, ErrUnknown) {
 		t.Errorf("tainting nobody: %v", err)
 	}
 	now.pass(refreshAfter - 1)
-	if got := current(t, here); got.Signing.ID() != bad {
+	if got := current(t, first); got.Signing.ID() != bad {
 		t.Error("it asked before its time")
 	}
 	now.pass(1)
-	set := current(t, here)
+	set := current(t, first)
 	if set.Signing.ID() == bad || len(set.Public.Keys) != 2 || set.Public.Keys[0].ID == bad || set.Public.Keys[1].ID == bad {
 		t.Errorf("the tainted key is still in use: %v", set.Public)
 	}
 	// Nothing has changed: the same set again.
 	now.pass(refreshAfter)
-	if current(t, here) != set {
+	if current(t, first) != set {
 		t.Error("what has not changed was opened again")
 	}
 	// A clock that is set back does not keep old keys alive.
 	now.pass(-time.Hour)
-	if _, err := there.Taint(t.Context(), set.Signing.ID()); err != nil {
+	if _, err := second.Taint(t.Context(), set.Signing.ID()); err != nil {
 		t.Fatal(err)
 	}
-	if current(t, here).Signing.ID() == set.Signing.ID() {
+	if current(t, first).Signing.ID() == set.Signing.ID() {
 		t.Error("a key that was tainted in the past is in use")
 	}
 }
@@ -209,14 +209,14 @@ func TestLatest(t *testing.T) {
 	ring := keyring(t, encryption.Generate())
 	now := &clock{now: born}
 	state := &counting{Store: open(t, url)}
-	here, there := New(state, ring, now.Now, settings), New(open(t, url), ring, now.Now, settings)
-	before := current(t, here)
+	first, there := New(state, ring, now.Now, settings), New(open(t, url), ring, now.Now, settings)
+	before := current(t, first)
 	bad, next := before.Signing.ID(), before.Public.Keys[1].ID
 	if _, err := there.Taint(t.Context(), bad); err != nil {
 		t.Fatal(err)
 	}
 	now.pass(renewAfter - 1)
-	if set, err := here.Latest(t.Context()); err != nil || set != before {
+	if set, err := first.Latest(t.Context()); err != nil || set != before {
 		t.Errorf("within a second they are read again (%v)", err)
 	}
 	now.pass(1)
@@ -224,7 +224,7 @@ func TestLatest(t *testing.T) {
 	var group sync.WaitGroup
 	for range 50 {
 		group.Go(func() {
-			if set, err := here.Latest(t.Context()); err != nil || set.Signing.ID() != next {
+			if set, err := first.Latest(t.Context()); err != nil || set.Signing.ID() != next {
 				t.Errorf("the successor is not the published next key (%v)", err)
 			}
 		})
@@ -240,31 +240,31 @@ func TestEncryptionKeyChanges(t *testing.T) {
 	t.Parallel()
 	state := open(t, redistest.Embedded(t))
 	old, young := encryption.Generate(), encryption.Generate()
-	at := func(keys ...secret.String) *Keys {
+	openWith := func(keys ...secret.String) *Keys {
 		return New(state, keyring(t, keys...), func() time.Time { return born }, settings)
 	}
-	id := current(t, at(old)).Signing.ID()
+	id := current(t, openWith(old)).Signing.ID()
 	record, err := state.Get(t.Context(), recordName)
 	if err != nil || strings.Contains(string(record.Object), id) {
 		t.Errorf("the state shows the ring: %s, %v", record.Object, err)
 	}
-	if _, err := at(young).Current(t.Context()); !errors.Is(err, encryption.ErrUnknownKey) {
+	if _, err := openWith(young).Current(t.Context()); !errors.Is(err, encryption.ErrUnknownKey) {
 		t.Errorf("before it was sealed anew: %v", err)
 	}
-	if _, err := at(young).Rotate(t.Context(), false); !errors.Is(err, encryption.ErrUnknownKey) {
+	if _, err := openWith(young).Rotate(t.Context(), false); !errors.Is(err, encryption.ErrUnknownKey) {
 		t.Errorf("a run that cannot open the keys: %v", err)
 	}
 	if again, _ := state.Get(t.Context(), recordName); again.Revision != record.Revision {
 		t.Error("what could not be opened was written over")
 	}
-	if done, err := at(young, old).Rotate(t.Context(), false); err != nil || !done.Resealed {
+	if done, err := openWith(young, old).Rotate(t.Context(), false); err != nil || !done.Resealed {
 		t.Fatal(done, err)
 	}
-	if got := current(t, at(young)).Signing.ID(); got != id {
+	if got := current(t, openWith(young)).Signing.ID(); got != id {
 		t.Errorf("after that the key is %s, want %s", got, id)
 	}
 	before, _ := state.Get(t.Context(), recordName)
-	if done, err := at(young, old).Rotate(t.Context(), false); err != nil || done.Resealed {
+	if done, err := openWith(young, old).Rotate(t.Context(), false); err != nil || done.Resealed {
 		t.Fatal(done, err)
 	}
 	if after, _ := state.Get(t.Context(), recordName); after.Revision != before.Revision {

@@ -46,8 +46,8 @@ type Claims struct {
 	Scope *model.Scope
 }
 
-// For reports whether the token is for one of the audiences.
-func (c Claims) For(audiences ...string) bool {
+// HasAudience reports whether the token is for one of the audiences.
+func (c Claims) HasAudience(audiences ...string) bool {
 	return slices.ContainsFunc(c.Audience, func(a string) bool { return slices.Contains(audiences, a) })
 }
 

@@ -80,7 +80,7 @@ func (k *SigningKey) Public() JWK { return k.public }
 // Sign returns claims as a signed token in compact form. Fractions of seconds are cut off. It returns the errors of
 // Check.
 func (k *SigningKey) Sign(claims Claims) (string, error) {
-	text, err := k.unsigned(claims)
+	text, err := k.signingInput(claims)
 	if err != nil {
 		return "", err
 	}
@@ -88,14 +88,14 @@ func (k *SigningKey) Sign(claims Claims) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("signing a token: %w", err)
 	}
-	return text + "." + encoding.EncodeToString(oneForm(k.public.Key, signature)), nil
+	return text + "." + encoding.EncodeToString(normalizeSignature(k.public.Key, signature)), nil
 }
 
 // An ECDSA signature (r, s) has a second valid form, (r, n-s), which anyone can compute. Tokens have the form with the
 // smaller s. RSA signatures have one form. Source: ADR-0022.
 
-// oneForm returns the form of a signature that tokens have.
-func oneForm(public crypto.PublicKey, signature []byte) []byte {
+// normalizeSignature returns the form of a signature that tokens have.
+func normalizeSignature(public crypto.PublicKey, signature []byte) []byte {
 	if lowS(public, signature) {
 		return signature
 	}
@@ -118,12 +118,12 @@ func lowS(public crypto.PublicKey, signature []byte) bool {
 // Check returns the error for claims that Sign refuses, and signs nothing. Sign refuses what no verifier accepts:
 // claims that ParseClaims refuses, an end that is not after the beginning, a token beyond MaxBytes (ErrTooLarge).
 func (k *SigningKey) Check(claims Claims) error {
-	_, err := k.unsigned(claims)
+	_, err := k.signingInput(claims)
 	return err
 }
 
-// unsigned returns the part of a token that is signed: header and claims.
-func (k *SigningKey) unsigned(claims Claims) (string, error) {
+// signingInput returns the part of a token that is signed: header and claims.
+func (k *SigningKey) signingInput(claims Claims) (string, error) {
 	w, err := claims.wire()
 	if err != nil {
 		return "", fmt.Errorf("writing the claims: %w", err)

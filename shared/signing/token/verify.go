@@ -62,20 +62,20 @@ type Keys interface {
 
 // Key returns the key with a kid. Error: ErrUnknownKey, also if two keys have the kid.
 func (s JWKS) Key(_ context.Context, id string) (JWK, error) {
-	found := JWK{}
+	match := JWK{}
 	for _, key := range s.Keys {
 		if key.ID != id {
 			continue
 		}
-		if found.Key != nil {
+		if match.Key != nil {
 			return JWK{}, ErrUnknownKey
 		}
-		found = key
+		match = key
 	}
-	if found.Key == nil {
+	if match.Key == nil {
 		return JWK{}, ErrUnknownKey
 	}
-	return found, nil
+	return match, nil
 }
 
 const typeJWT = "JWT"
@@ -180,7 +180,7 @@ func (v *Verifier) Verify(ctx context.Context, text secret.String) (Claims, erro
 	switch {
 	case claims.Issuer != v.Issuer:
 		return Claims{}, ErrIssuer
-	case !claims.For(v.Audiences...):
+	case !claims.HasAudience(v.Audiences...):
 		return Claims{}, ErrAudience
 	case !now.Before(claims.Expires):
 		return Claims{}, ErrExpired

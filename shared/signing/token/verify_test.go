@@ -27,12 +27,12 @@ import (
 	"management.platform.sh/shared/model/secret"
 )
 
-// known are the first key of each kind.
-func known() JWKS { return JWKS{Keys: []JWK{ecKeys()[0].Public(), rsaKeys()[0].Public()}} }
+// publicKeys are the first key of each kind.
+func publicKeys() JWKS { return JWKS{Keys: []JWK{ecKeys()[0].Public(), rsaKeys()[0].Public()}} }
 
 func verifier(at time.Time) *Verifier {
 	return &Verifier{
-		Keys: known(), Issuer: "https://platform.example", Audiences: []string{"cluster-a", "cluster-b"},
+		Keys: publicKeys(), Issuer: "https://platform.example", Audiences: []string{"cluster-a", "cluster-b"},
 		Now: func() time.Time { return at },
 	}
 }
@@ -138,10 +138,10 @@ func TestOneText(t *testing.T) {
 	key := ecKeys()[0]
 	order := key.public.Key.(*ecdsa.PublicKey).Params().N
 	second := func(text string) string {
-		at := strings.LastIndexByte(text, '.') + 1
-		signature := must(encoding.DecodeString(text[at:]))
+		position := strings.LastIndexByte(text, '.') + 1
+		signature := must(encoding.DecodeString(text[position:]))
 		s := new(big.Int).Sub(order, new(big.Int).SetBytes(signature[32:]))
-		return text[:at] + encoding.EncodeToString(append(signature[:32:32], s.FillBytes(make([]byte, 32))...))
+		return text[:position] + encoding.EncodeToString(append(signature[:32:32], s.FillBytes(make([]byte, 32))...))
 	}
 	verify := func(text string) error {
 		_, err := verifier(born).Verify(t.Context(), secret.String(text))
@@ -169,10 +169,10 @@ func TestOneText(t *testing.T) {
 	}
 	// A signature of RSA plus the modulus is another number of the same signature, and is refused as it is.
 	text := sign(t, rsaKeys()[0], claims())
-	at := strings.LastIndexByte(text, '.') + 1
-	signature := new(big.Int).SetBytes(must(encoding.DecodeString(text[at:])))
+	position := strings.LastIndexByte(text, '.') + 1
+	signature := new(big.Int).SetBytes(must(encoding.DecodeString(text[position:])))
 	modulus := rsaKeys()[0].public.Key.(*rsa.PublicKey).N
-	if err := verify(text[:at] + encoding.EncodeToString(signature.Add(signature, modulus).Bytes())); !errors.Is(err, ErrSignature) {
+	if err := verify(text[:position] + encoding.EncodeToString(signature.Add(signature, modulus).Bytes())); !errors.Is(err, ErrSignature) {
 		t.Errorf("a signature plus the modulus: %v", err)
 	}
 }

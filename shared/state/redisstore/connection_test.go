@@ -48,7 +48,7 @@ func newWay(t *testing.T, to string) *way {
 	w.to.Store(&to)
 	t.Cleanup(func() {
 		listener.Close()
-		w.cut()
+		w.closeAll()
 	})
 	go w.serve()
 	return w
@@ -58,26 +58,26 @@ func (w *way) address() string { return w.listener.Addr().String() }
 
 func (w *way) serve() {
 	for {
-		near, err := w.listener.Accept()
+		client, err := w.listener.Accept()
 		if err != nil {
 			return
 		}
 		w.accepted.Add(1)
 		if w.refusing.Load() {
-			near.Close()
+			client.Close()
 			continue
 		}
 		far, err := net.Dial("tcp", *w.to.Load())
 		if err != nil {
-			near.Close()
+			client.Close()
 			continue
 		}
-		p := &pair{near: near, far: far}
+		p := &pair{near: client, far: far}
 		w.mu.Lock()
 		w.pairs = append(w.pairs, p)
 		w.mu.Unlock()
-		go p.forward(near, far)
-		go p.forward(far, near)
+		go p.forward(client, far)
+		go p.forward(far, client)
 	}
 }
 
@@ -102,8 +102,8 @@ func (p *pair) forward(from, to net.Conn) {
 	}
 }
 
-// cut closes all connections, so that both ends notice.
-func (w *way) cut() {
+// closeAll closes all connections, so that both ends notice.
+func (w *way) closeAll() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, p := range w.pairs {
@@ -142,12 +142,12 @@ func TestThaw(t *testing.T) {
 		"plain": {process.Address(), "redis://%s"},
 		"TLS":   {secure, "rediss://%s?ca_file=" + authority.file},
 	} {
-		for what, end := range map[string]func(*way){"cut": (*way).cut, "dark": (*way).darken} {
+		for what, end := range map[string]func(*way){"cut": (*way).closeAll, "dark": (*way).darken} {
 			t.Run(name+"/"+what, func(t *testing.T) {
 				t.Parallel()
 				way := newWay(t, form.to)
 				client := open(t, fmt.Sprintf(form.url, way.address()), busy)
-				s := client.Resource(fresh())
+				s := client.Resource(freshName())
 				use := func(round string) {
 					var group sync.WaitGroup
 					for i := range 8 {
@@ -206,7 +206,7 @@ func TestReconnecting(t *testing.T) {
 	s := open(t, "redis://"+way.address(), prompt).Resource("things")
 	available(t, "Create", func() error { return exists(t.Context(), s, "one") })
 	way.refusing.Store(true)
-	way.cut()
+	way.closeAll()
 	before := way.accepted.Load()
 	const callers = 500
 	var calls atomic.Int64
@@ -270,7 +270,7 @@ func TestHalfAnAnswerIsNoAnswer(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer listener.Close()
-	var asked atomic.Int64
+	var requests atomic.Int64
 	go func() {
 		for {
 			peer, err := listener.Accept()
@@ -285,7 +285,7 @@ func TestHalfAnAnswerIsNoAnswer(t *testing.T) {
 					_, _ = io.WriteString(peer, "-ERR unknown command\r\n")
 					_, _ = peer.Read(buffer)
 				}
-				asked.Add(1)
+				requests.Add(1)
 				_, _ = io.WriteString(peer, "*2\r\n$5\r\nha")
 			}()
 		}
@@ -294,7 +294,7 @@ func TestHalfAnAnswerIsNoAnswer(t *testing.T) {
 	if _, err := s.Get(t.Context(), "one"); !errors.Is(err, store.ErrUnavailable) {
 		t.Errorf("Get: %v", err)
 	}
-	if n := asked.Load(); n != 1 {
+	if n := requests.Load(); n != 1 {
 		t.Errorf("asked %d times", n)
 	}
 }
@@ -316,7 +316,7 @@ func TestDemotedServer(t *testing.T) {
 		to := second.Address()
 		way.to.Store(&to)
 		must(t, raw(t, first.URL()).SlaveOf(t.Context(), "127.0.0.1", "1").Err())
-		s := client.Resource(fresh())
+		s := client.Resource(freshName())
 		if _, err := s.Create(t.Context(), thing("one")); !errors.Is(err, store.ErrUnavailable) {
 			t.Errorf("Create in a replica: %v", err)
 		}

@@ -27,15 +27,15 @@ func TestDeleteAnswers(t *testing.T) {
 		questions := &store.Questions{Asked: []store.Referral{
 			{Resource: "things", UID: "u1"}, {Resource: "others", UID: "u1"}, {Resource: "things", UID: "u2"}, {Resource: "others"}, {Resource: "none", UID: "u1"},
 		}}
-		if _, err := s.Delete(store.Asking(ctx, questions), "one", revision+7); !errors.Is(err, store.ErrConflict) || questions.Answers != nil {
+		if _, err := s.Delete(store.WithQuestions(ctx, questions), "one", revision+7); !errors.Is(err, store.ErrConflict) || questions.Answers != nil {
 			t.Errorf("a refused removal: %v, %v", err, questions.Answers)
 		}
-		_, err = s.Delete(store.Asking(ctx, questions), "one", revision)
+		_, err = s.Delete(store.WithQuestions(ctx, questions), "one", revision)
 		must(t, err)
 		if want := []bool{true, true, false, false, false}; !slices.Equal(questions.Answers, want) {
 			t.Errorf("answers %v, want %v", questions.Answers, want)
 		}
-		_, err = s.Delete(store.Asking(ctx, &store.Questions{}), "two", revision+1)
+		_, err = s.Delete(store.WithQuestions(ctx, &store.Questions{}), "two", revision+1)
 		must(t, err)
 	})
 }

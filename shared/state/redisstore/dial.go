@@ -40,7 +40,7 @@ type toPrimary struct{}
 // dialer returns a function that opens sockets with another dialer, with TLS if there is a config. Limit bounds each
 // request to a sentinel: the library asks a silent sentinel three times before it tries the next. 0: there are no
 // sentinels. MaxReply has the same meaning as in Options.
-func dialer(by *net.Dialer, config *tls.Config, limit time.Duration, maxReply int64) func(ctx context.Context, network, addr string) (net.Conn, error) {
+func dialer(base *net.Dialer, config *tls.Config, limit time.Duration, maxReply int64) func(ctx context.Context, network, addr string) (net.Conn, error) {
 	return func(ctx context.Context, network, addr string) (socket net.Conn, err error) {
 		toSentinel := limit > 0 && ctx.Value(toPrimary{}) == nil
 		if toSentinel {
@@ -49,8 +49,8 @@ func dialer(by *net.Dialer, config *tls.Config, limit time.Duration, maxReply in
 			defer cancel()
 		}
 		if config == nil {
-			socket, err = by.DialContext(ctx, network, addr)
-		} else if socket, err = (&tls.Dialer{NetDialer: by, Config: config}).DialContext(ctx, network, addr); err != nil {
+			socket, err = base.DialContext(ctx, network, addr)
+		} else if socket, err = (&tls.Dialer{NetDialer: base, Config: config}).DialContext(ctx, network, addr); err != nil {
 			err = fmt.Errorf("TLS with %s: %w", addr, err)
 		}
 		if err != nil {
@@ -166,7 +166,7 @@ func (p *peer) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Process
 }
 
 func (p *peer) notice(err error) error {
-	if present(err) == nil {
+	if ignoreAbsence(err) == nil {
 		return err // the usual answers, for which the rest would allocate memory
 	}
 	var end *endError
@@ -226,17 +226,17 @@ func (c *conn) Read(p []byte) (int, error) {
 		c.used, c.answered = clock(), true
 		return n, err
 	}
-	return n, c.ended(err)
+	return n, c.endOf(err)
 }
 
 func (c *conn) Write(p []byte) (int, error) {
 	c.answered = false
 	n, err := c.Conn.Write(p)
-	return n, c.ended(err)
+	return n, c.endOf(err)
 }
 
-// ended returns an error that says whether the last write was answered before the connection ended.
-func (c *conn) ended(err error) error {
+// endOf returns an error that says whether the last write was answered before the connection ended.
+func (c *conn) endOf(err error) error {
 	switch {
 	case err == nil || c.answered:
 		return err
@@ -299,8 +299,8 @@ type endError struct {
 func (e *endError) Error() string { return e.cause.Error() }
 func (e *endError) Unwrap() error { return e.cause }
 
-// ending returns the endError in the error of an operation, or nil.
-func ending(err error) *endError {
+// endErrorIn returns the endError in the error of an operation, or nil.
+func endErrorIn(err error) *endError {
 	if err == nil {
 		return nil
 	}
@@ -313,16 +313,16 @@ func ending(err error) *endError {
 	return end
 }
 
-// unanswered reports whether the connection ended after a command was sent, and before any reply.
-func unanswered(err error) bool {
-	end := ending(err)
+// isUnanswered reports whether the connection ended after a command was sent, and before any reply.
+func isUnanswered(err error) bool {
+	end := endErrorIn(err)
 	return end != nil && end.dialed.IsZero()
 }
 
-// stale reports whether an operation failed because of an attempt to connect that began before the operation. The
+// isStale reports whether an operation failed because of an attempt to connect that began before the operation. The
 // library passes on connections that it opened for a caller that has given up.
-func stale(err error, start time.Time) bool {
-	end := ending(err)
+func isStale(err error, start time.Time) bool {
+	end := endErrorIn(err)
 	return end != nil && !end.dialed.IsZero() && end.dialed.Before(start)
 }
 

@@ -55,14 +55,14 @@ func isReply(err error) bool {
 	return errors.As(err, &reply)
 }
 
-// once keeps the cluster client from repeating a command that may have been executed. The cluster client repeats
+// noRepeatHook keeps the cluster client from repeating a command that may have been executed. The cluster client repeats
 // commands after network errors that it recognizes, so this hook hides these errors. Redirections are replies and are
 // still followed.
-type once struct{}
+type noRepeatHook struct{}
 
-func (once) DialHook(next redis.DialHook) redis.DialHook { return next }
+func (noRepeatHook) DialHook(next redis.DialHook) redis.DialHook { return next }
 
-func (once) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+func (noRepeatHook) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
 		err := next(ctx, cmd)
 		if err == nil || isReply(err) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
@@ -75,19 +75,19 @@ func (once) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 }
 
 // ProcessPipelineHook hides the same errors for pipelines, in which the client sends redirected commands.
-func (once) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+func (noRepeatHook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
 	return func(ctx context.Context, cmds []redis.Cmder) error {
 		err := next(ctx, cmds)
 		if err == nil || isReply(err) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 			return err
 		}
-		lost := &lostError{err}
+		hidden := &lostError{err}
 		for _, cmd := range cmds {
 			if cmd.Err() != nil && !isReply(cmd.Err()) {
-				cmd.SetErr(lost)
+				cmd.SetErr(hidden)
 			}
 		}
-		return lost
+		return hidden
 	}
 }
 

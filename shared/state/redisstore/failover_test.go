@@ -58,7 +58,7 @@ func TestFailover(t *testing.T) {
 		t.Fatalf("%d replicas, %v", copies, err)
 	}
 
-	kept, err := s.Get(t.Context(), "one")
+	record, err := s.Get(t.Context(), "one")
 	must(t, err)
 
 	// From here on the replica misses all writes.
@@ -112,12 +112,12 @@ func TestFailover(t *testing.T) {
 		_, err := s.Create(t.Context(), thing(fmt.Sprint("more-", i)))
 		must(t, err)
 	}
-	for lost := kept.Revision + 1; lost <= ahead; lost++ {
+	for lost := record.Revision + 1; lost <= ahead; lost++ {
 		if got, err := s.Events(t.Context(), lost, 1, 0); !errors.Is(err, store.ErrGone) {
 			t.Errorf("Events after revision %d, which was lost: %v, %v", lost, got, err)
 		}
 	}
-	if got, err := s.Events(t.Context(), kept.Revision, 10, 0); err != nil || len(got) != 6 || got[0].Revision != revision || got[0].Follows != kept.Revision {
+	if got, err := s.Events(t.Context(), record.Revision, 10, 0); err != nil || len(got) != 6 || got[0].Revision != revision || got[0].Follows != record.Revision {
 		t.Errorf("Events after what was kept: %+v, %v", got, err)
 	}
 	if err := <-waiting; !errors.Is(err, store.ErrGone) && !errors.Is(err, store.ErrUnavailable) {
@@ -165,11 +165,11 @@ func TestReplicas(t *testing.T) {
 	replica := redistest.Replica(t, primary)
 	client := open(t, primary.URL(), redisstore.Options{Replicas: 1, ReplicaTimeout: 300 * time.Millisecond})
 	s := client.Resource("things")
-	one := thing("one")
+	record := thing("one")
 	var err error
-	one.Revision, err = s.Create(t.Context(), one)
+	record.Revision, err = s.Create(t.Context(), record)
 	must(t, err)
-	if got := raw(t, replica.URL()).Get(t.Context(), "p1:{things}:rev").Val(); got != strconv.FormatInt(one.Revision, 10) {
+	if got := raw(t, replica.URL()).Get(t.Context(), "p1:{things}:rev").Val(); got != strconv.FormatInt(record.Revision, 10) {
 		t.Errorf("the replica is at revision %q", got)
 	}
 	_, err = s.Create(t.Context(), thing("one"))
@@ -180,24 +180,24 @@ func TestReplicas(t *testing.T) {
 	replica.Stop()
 	start := time.Now()
 	_, err = s.Create(t.Context(), thing("two"))
-	if !errors.Is(err, store.ErrUnavailable) || !strings.Contains(err.Error(), fmt.Sprint("revision ", one.Revision+1)) {
+	if !errors.Is(err, store.ErrUnavailable) || !strings.Contains(err.Error(), fmt.Sprint("revision ", record.Revision+1)) {
 		t.Errorf("Create without a replica: %v", err)
 	}
 	if took := time.Since(start); took < 300*time.Millisecond || took > patient.Timeout/2 {
 		t.Errorf("Create without a replica took %v", took)
 	}
-	if found, err := s.Get(t.Context(), "two"); err != nil || found.Revision != one.Revision+1 {
-		t.Errorf("Get of what one replica lacks: %v, %v", found.Revision, err)
+	if current, err := s.Get(t.Context(), "two"); err != nil || current.Revision != record.Revision+1 {
+		t.Errorf("Get of what one replica lacks: %v, %v", current.Revision, err)
 	}
-	must(t, s.Touch(t.Context(), one, created, time.Time{}))
+	must(t, s.Touch(t.Context(), record, created, time.Time{}))
 	replica.Cont()
 	eventually(t, "writing with a replica again", func() error {
-		_, err := s.Update(t.Context(), one)
+		_, err := s.Update(t.Context(), record)
 		if errors.Is(err, store.ErrConflict) {
 			// The previous attempt did it, without an acknowledgement.
-			found, err := s.Get(t.Context(), "one")
+			current, err := s.Get(t.Context(), "one")
 			must(t, err)
-			one.Revision = found.Revision
+			record.Revision = current.Revision
 		}
 		return err
 	})
@@ -221,7 +221,7 @@ func TestMigration(t *testing.T) {
 		"Waiting": {Replicas: 1, ReplicaTimeout: time.Millisecond},
 	} {
 		t.Run(name, func(t *testing.T) {
-			resource := fresh()
+			resource := freshName()
 			s := open(t, url, options).Resource(resource)
 			ctx, stop := context.WithCancel(t.Context())
 			defer stop()
@@ -267,14 +267,14 @@ func TestMigration(t *testing.T) {
 					}
 					return nil
 				})
-				asked := fmt.Sprint("asked-", round)
+				announced := fmt.Sprint("asked-", round)
 				migrate(t, clients, "p1:{"+resource+"}:", func() {
 					// All keys have moved, and the slot still belongs to the old node.
-					if _, err := s.Create(t.Context(), thing(asked)); !written(err) {
+					if _, err := s.Create(t.Context(), thing(announced)); !written(err) {
 						t.Errorf("Create where the old node says ASK: %v", err)
 					}
 				})
-				redirected = append(redirected, asked)
+				redirected = append(redirected, announced)
 			}
 			stop()
 			<-done
@@ -315,36 +315,36 @@ func migrate(t *testing.T, nodes []*redis.Client, prefix string, moved func()) {
 	ctx := t.Context()
 	slot := nodes[0].ClusterKeySlot(ctx, prefix).Val()
 	ids := make([]string, len(nodes))
-	from := -1
+	source := -1
 	for i, node := range nodes {
 		ids[i] = node.Do(ctx, "CLUSTER", "MYID").Val().(string)
 		for _, part := range node.ClusterSlots(ctx).Val() {
 			if int64(part.Start) <= slot && slot <= int64(part.End) && part.Nodes[0].ID == ids[i] {
-				from = i
+				source = i
 			}
 		}
 	}
-	if from < 0 {
+	if source < 0 {
 		t.Fatal("no node has the slot")
 	}
-	to := (from + 1) % len(nodes)
-	must(t, nodes[to].Do(ctx, "CLUSTER", "SETSLOT", slot, "IMPORTING", ids[from]).Err())
-	must(t, nodes[from].Do(ctx, "CLUSTER", "SETSLOT", slot, "MIGRATING", ids[to]).Err())
-	host, port, _ := strings.Cut(nodes[to].Options().Addr, ":")
+	destination := (source + 1) % len(nodes)
+	must(t, nodes[destination].Do(ctx, "CLUSTER", "SETSLOT", slot, "IMPORTING", ids[source]).Err())
+	must(t, nodes[source].Do(ctx, "CLUSTER", "SETSLOT", slot, "MIGRATING", ids[destination]).Err())
+	host, port, _ := strings.Cut(nodes[destination].Options().Addr, ":")
 	for {
-		keys, err := nodes[from].ClusterGetKeysInSlot(ctx, int(slot), 1).Result()
+		keys, err := nodes[source].ClusterGetKeysInSlot(ctx, int(slot), 1).Result()
 		must(t, err)
 		if len(keys) == 0 {
 			break
 		}
-		must(t, nodes[from].Migrate(ctx, host, port, keys[0], 0, time.Second).Err())
+		must(t, nodes[source].Migrate(ctx, host, port, keys[0], 0, time.Second).Err())
 	}
 	moved()
 	// The new node learns it first, so that the slot has an owner at all times.
-	must(t, nodes[to].Do(ctx, "CLUSTER", "SETSLOT", slot, "NODE", ids[to]).Err())
+	must(t, nodes[destination].Do(ctx, "CLUSTER", "SETSLOT", slot, "NODE", ids[destination]).Err())
 	for i, node := range nodes {
-		if i != to {
-			must(t, node.Do(ctx, "CLUSTER", "SETSLOT", slot, "NODE", ids[to]).Err())
+		if i != destination {
+			must(t, node.Do(ctx, "CLUSTER", "SETSLOT", slot, "NODE", ids[destination]).Err())
 		}
 	}
 }
@@ -354,7 +354,7 @@ func TestRedirectedWritesAreNotRepeated(t *testing.T) {
 	embedded := miniredis.RunT(t)
 	for name, options := range map[string]redisstore.Options{"Plain": {}, "Waiting": {Replicas: 1, ReplicaTimeout: time.Millisecond}} {
 		for _, redirection := range []string{"ASK", "MOVED"} {
-			s := open(t, "redis-cluster://"+embedded.Addr(), options).Resource(fresh())
+			s := open(t, "redis-cluster://"+embedded.Addr(), options).Resource(freshName())
 			_, _ = s.Create(t.Context(), thing("one"))
 			var arrived atomic.Int64
 			embedded.Server().SetPreHook(func(peer *server.Peer, command string, _ ...string) bool {

@@ -180,45 +180,45 @@ func (l *load) end() {
 	l.t.Helper()
 	close(l.stop)
 	l.all.Wait()
-	there := map[string]int64{}
+	stored := map[string]int64{}
 	eventually(l.t, "listing", func() error {
-		clear(there)
+		clear(stored)
 		for record, err := range store.Each(context.Background(), l.s, store.Query{}) {
 			if err != nil {
 				return err
 			}
-			there[record.Name] = record.Revision
+			stored[record.Name] = record.Revision
 		}
 		return nil
 	})
-	var lost, back []string
+	var missing, back []string
 	for name := range l.kept {
-		if there[name] == 0 {
-			lost = append(lost, name)
+		if stored[name] == 0 {
+			missing = append(missing, name)
 		}
 	}
 	for name := range l.gone {
-		if there[name] != 0 {
+		if stored[name] != 0 {
 			back = append(back, name)
 		}
 	}
-	if slices.Sort(lost); len(lost)+len(back) > 0 {
-		l.t.Errorf("%d acknowledged creations are lost: %q; %d acknowledged removals are undone: %q", len(lost), lost, len(back), back)
+	if slices.Sort(missing); len(missing)+len(back) > 0 {
+		l.t.Errorf("%d acknowledged creations are lost: %q; %d acknowledged removals are undone: %q", len(missing), missing, len(back), back)
 	}
 	eventually(l.t, "the informer", func() error {
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		if len(l.seen) != len(there) {
-			return fmt.Errorf("it has %d objects, and there are %d", len(l.seen), len(there))
+		if len(l.seen) != len(stored) {
+			return fmt.Errorf("it has %d objects, and there are %d", len(l.seen), len(stored))
 		}
-		for name, revision := range there {
+		for name, revision := range stored {
 			if l.seen[name] != revision {
 				return fmt.Errorf("it has revision %d of %s, and there is %d", l.seen[name], name, revision)
 			}
 		}
 		return nil
 	})
-	l.t.Logf("%d creations and %d removals acknowledged, %d attempts refused, %d objects, %d lists after the first", len(l.kept), len(l.gone), l.failed, len(there), l.relists)
+	l.t.Logf("%d creations and %d removals acknowledged, %d attempts refused, %d objects, %d lists after the first", len(l.kept), len(l.gone), l.failed, len(stored), l.relists)
 }
 
 // survive kills a primary under load, lets another server take over, and brings the dead server back as its replica. It
@@ -243,7 +243,7 @@ func survive(t *testing.T, client *redisstore.Client, primary *redistest.Process
 // TestFailoverUnderLoad: a sentinel promotes the replica of a primary that was killed under load.
 func TestFailoverUnderLoad(t *testing.T) {
 	t.Parallel()
-	long(t)
+	skipIfShort(t)
 	primary := redistest.Server(t, redistest.AppendOnly())
 	replica := redistest.Replica(t, primary, redistest.AppendOnly())
 	guard := redistest.Sentinel(t, "state", primary, 1)
@@ -256,7 +256,7 @@ func TestFailoverUnderLoad(t *testing.T) {
 // load.
 func TestClusterFailoverUnderLoad(t *testing.T) {
 	t.Parallel()
-	long(t)
+	skipIfShort(t)
 	nodes := redistest.Nodes(t)
 	clients := make([]*redis.Client, len(nodes))
 	var urls []string

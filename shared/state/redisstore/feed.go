@@ -137,8 +137,8 @@ func (f *feed) end() {
 	f.begin(0)
 }
 
-// idle ends the feed if no caller has waited for longer than linger. It reports whether the feed has ended.
-func (f *feed) idle() bool {
+// endIfIdle ends the feed if no caller has waited for longer than linger. It reports whether the feed has ended.
+func (f *feed) endIfIdle() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.waiting == 0 && time.Since(f.asked) > linger {
@@ -151,14 +151,14 @@ func (f *feed) idle() bool {
 // events.
 func (f *feed) follow() {
 	// behind reports whether there may be events that were written before the last events arrived.
-	behind := false
-	for !f.idle() {
+	mayHaveMore := false
+	for !f.endIfIdle() {
 		next := f.await
-		if behind {
+		if mayHaveMore {
 			next = f.catchUp
 		}
 		events, revision, err := next(f.seen)
-		behind = len(events) >= feedBatch
+		mayHaveMore = len(events) >= feedBatch
 		switch {
 		case err != nil:
 			f.announce(func() {}, err)
@@ -189,7 +189,7 @@ func (f *feed) await(seen int64) ([]store.Event, int64, error) {
 		Count:   feedBatch,
 		Block:   max(block, time.Millisecond), // 0 would block forever
 	}).Result()
-	if present(err) != nil {
+	if ignoreAbsence(err) != nil {
 		return nil, 0, err
 	}
 	var events []store.Event

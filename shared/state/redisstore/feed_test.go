@@ -38,7 +38,7 @@ func counted(embedded *miniredis.Miniredis) *commands {
 	return c
 }
 
-func (c *commands) of(name string) int {
+func (c *commands) callsOf(name string) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.count[name]
@@ -72,7 +72,7 @@ func TestEventsAreReadOnce(t *testing.T) {
 	embedded := miniredis.RunT(t)
 	s := open(t, "redis://"+embedded.Addr(), patient).Resource("things")
 	const watchers, changes = 100, 60
-	asked := counted(embedded)
+	counter := counted(embedded)
 	var group sync.WaitGroup
 	var begun sync.WaitGroup
 	for range watchers {
@@ -92,10 +92,10 @@ func TestEventsAreReadOnce(t *testing.T) {
 	}
 	group.Wait()
 	// Each watcher reads a few times until the window covers its position, and not once for each change.
-	if reads := asked.of("XRANGE"); reads > 5*watchers {
+	if reads := counter.callsOf("XRANGE"); reads > 5*watchers {
 		t.Errorf("%d watchers of %d changes asked Redis %d times", watchers, changes, reads)
 	}
-	if reads := asked.of("XREAD"); reads > changes+20 {
+	if reads := counter.callsOf("XREAD"); reads > changes+20 {
 		t.Errorf("the feed asked Redis %d times for %d changes", reads, changes)
 	}
 }
@@ -105,7 +105,7 @@ func TestFeedEnds(t *testing.T) {
 	t.Parallel()
 	embedded := miniredis.RunT(t)
 	s := open(t, "redis://"+embedded.Addr(), redisstore.Options{Timeout: 200 * time.Millisecond}).Resource("things")
-	asked := counted(embedded)
+	counter := counted(embedded)
 	// On a busy machine the timeout may be too short for a call.
 	eventually(t, "waiting", func() error {
 		events, err := s.Events(t.Context(), start, 1, 50*time.Millisecond)
@@ -115,9 +115,9 @@ func TestFeedEnds(t *testing.T) {
 		return err
 	})
 	quiet := func() bool {
-		before := asked.of("XREAD")
+		before := counter.callsOf("XREAD")
 		<-time.After(500 * time.Millisecond)
-		return asked.of("XREAD") == before
+		return counter.callsOf("XREAD") == before
 	}
 	for end := time.Now().Add(20 * time.Second); !quiet(); {
 		if time.Now().After(end) {
@@ -221,7 +221,7 @@ func TestWindowIsBounded(t *testing.T) {
 	progress := make(chan int64, changes)
 	first, last := record.Revision, record.Revision+changes
 	go func() { done <- follow(t, s, first, last, progress) }()
-	var held []store.Event
+	var window []store.Event
 	for reached, going := first, true; record.Revision < last; {
 		// Not further ahead than the log is long.
 		for going && reached < record.Revision-50 {
@@ -231,14 +231,14 @@ func TestWindowIsBounded(t *testing.T) {
 		record.Revision, err = s.Update(t.Context(), record)
 		must(t, err)
 		if record.Revision == 50 {
-			held, err = s.Events(t.Context(), 40, 10, 30*time.Second)
+			window, err = s.Events(t.Context(), 40, 10, 30*time.Second)
 			must(t, err)
 		}
 	}
 	if seen := <-done; len(seen) != changes {
 		t.Errorf("saw %d changes, want %d", len(seen), changes)
 	}
-	for i, event := range held {
+	for i, event := range window {
 		if event.Revision != 41+int64(i) || string(event.Record.Object) != fmt.Sprintf(`{"at":%d}`, event.Revision-1) {
 			t.Errorf("event %d is now %d with %s", 41+i, event.Revision, event.Record.Object)
 		}

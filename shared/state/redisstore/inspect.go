@@ -215,7 +215,7 @@ const scanned = 50
 // short commands. It returns the errors of Ping.
 func (c *Client) Contents(ctx context.Context, most int) ([]Contents, error) {
 	var mu sync.Mutex
-	var found []Contents
+	var contents []Contents
 	err := c.eachPrimary(ctx, "looking for resources", func(ctx context.Context, node *redis.Client) error {
 		var cursor uint64
 		for looked := 0; looked < most; looked += scanned {
@@ -227,7 +227,7 @@ func (c *Client) Contents(ctx context.Context, most int) ([]Contents, error) {
 				layout, rest, _ := strings.Cut(key, ":{")
 				name, _, _ := strings.Cut(rest, "}")
 				mu.Lock()
-				found = append(found, Contents{Resource: name, Layout: layout, Formats: map[string]int{}, Sealed: map[string]int{}})
+				contents = append(contents, Contents{Resource: name, Layout: layout, Formats: map[string]int{}, Sealed: map[string]int{}})
 				mu.Unlock()
 			}
 			if cursor = next; cursor == 0 {
@@ -239,19 +239,19 @@ func (c *Client) Contents(ctx context.Context, most int) ([]Contents, error) {
 	if err != nil {
 		return nil, err
 	}
-	slices.SortFunc(found, func(a, b Contents) int {
+	slices.SortFunc(contents, func(a, b Contents) int {
 		return cmp.Or(cmp.Compare(a.Layout, b.Layout), cmp.Compare(a.Resource, b.Resource))
 	})
-	found = slices.CompactFunc(found, func(a, b Contents) bool { return a.Layout == b.Layout && a.Resource == b.Resource })
-	for i := range found {
-		if found[i].Layout != prefix {
+	contents = slices.CompactFunc(contents, func(a, b Contents) bool { return a.Layout == b.Layout && a.Resource == b.Resource })
+	for i := range contents {
+		if contents[i].Layout != prefix {
 			continue
 		}
-		if err := c.look(ctx, &found[i], most); err != nil {
+		if err := c.inspectResource(ctx, &contents[i], most); err != nil {
 			return nil, err
 		}
 	}
-	return found, nil
+	return contents, nil
 }
 
 // A sealed text in a record is the id of the key, a dot, and in base64url at least the 28 bytes that sealing adds, as
@@ -278,10 +278,10 @@ func sealedBy(record string) []string {
 	return ids
 }
 
-// look fills in the content of a resource.
-func (c *Client) look(ctx context.Context, into *Contents, most int) error {
+// inspectResource fills in the content of a resource.
+func (c *Client) inspectResource(ctx context.Context, into *Contents, most int) error {
 	k := newKeys(into.Resource)
-	err := c.each(ctx, k.objects, most, func(_, record string) {
+	err := c.eachField(ctx, k.objects, most, func(_, record string) {
 		into.Looked++
 		number, _, _ := strings.Cut(record[:min(len(record), 16)], " ")
 		if strings.Trim(number, "0123456789") != "" {
@@ -295,7 +295,7 @@ func (c *Client) look(ctx context.Context, into *Contents, most int) error {
 	if err != nil {
 		return err
 	}
-	err = c.each(ctx, k.bytes, most, func(owner, tally string) {
+	err = c.eachField(ctx, k.bytes, most, func(owner, tally string) {
 		text, _, _ := strings.Cut(tally, " ")
 		bytes, _ := strconv.ParseInt(text, 10, 64)
 		into.Owners = append(into.Owners, Usage{Owner: owner, Bytes: bytes})
@@ -327,8 +327,8 @@ func (c *Client) look(ctx context.Context, into *Contents, most int) error {
 	})
 }
 
-// each calls do with fields of a hash and their values, up to a number of fields.
-func (c *Client) each(ctx context.Context, key string, most int, do func(field, value string)) error {
+// eachField calls do with fields of a hash and their values, up to a number of fields.
+func (c *Client) eachField(ctx context.Context, key string, most int, do func(field, value string)) error {
 	var cursor uint64
 	for looked := 0; looked < most; {
 		var fields []string

@@ -13,7 +13,7 @@ import (
 func TestInspect(t *testing.T) {
 	t.Parallel()
 	client := open(t, redistest.Cluster(t), redisstore.Options{})
-	names := []string{fresh(), fresh(), fresh(), fresh()}
+	names := []string{freshName(), freshName(), freshName(), freshName()}
 	for i, name := range names {
 		for j := range 3 {
 			record := thing(string(rune('a' + j)))
@@ -41,14 +41,14 @@ func TestInspect(t *testing.T) {
 	if len(found) != len(names) {
 		t.Fatalf("%+v", found)
 	}
-	for i, one := range found {
+	for i, contents := range found {
 		owner := "ana"
-		if one.Resource == names[0] {
+		if contents.Resource == names[0] {
 			owner = "bo"
 		}
-		if one.Layout != redisstore.Layout || one.Objects != 3 || one.Looked != 3 || one.Formats["1"] != 3 ||
-			len(one.Owners) != 1 || one.Owners[0].Owner != owner || one.Owners[0].Objects != 3 || one.Owners[0].Bytes < 6 {
-			t.Errorf("%d: %+v", i, one)
+		if contents.Layout != redisstore.Layout || contents.Objects != 3 || contents.Looked != 3 || contents.Formats["1"] != 3 ||
+			len(contents.Owners) != 1 || contents.Owners[0].Owner != owner || contents.Owners[0].Objects != 3 || contents.Owners[0].Bytes < 6 {
+			t.Errorf("%d: %+v", i, contents)
 		}
 	}
 }

@@ -85,19 +85,19 @@ func isNumber(text string) bool {
 }
 
 // Page returns texts, the newest first, and whether there are more. Behind must be empty or a ValidID.
-func (j *Journal) Page(ctx context.Context, of JournalRange) (page []JournalEntry, more bool, err error) {
+func (j *Journal) Page(ctx context.Context, selected JournalRange) (page []JournalEntry, more bool, err error) {
 	newest, oldest := "+", "-"
-	if !of.Before.IsZero() {
-		newest = strconv.FormatInt(max(0, of.Before.UnixMilli()), 10)
+	if !selected.Before.IsZero() {
+		newest = strconv.FormatInt(max(0, selected.Before.UnixMilli()), 10)
 	}
-	if of.Behind != "" {
-		newest = "(" + of.Behind
+	if selected.Behind != "" {
+		newest = "(" + selected.Behind
 	}
-	if !of.After.IsZero() {
-		oldest = strconv.FormatInt(max(0, of.After.UnixMilli()), 10)
+	if !selected.After.IsZero() {
+		oldest = strconv.FormatInt(max(0, selected.After.UnixMilli()), 10)
 	}
 	err = j.client.run(ctx, "reading the journal", func(ctx context.Context) error {
-		reply, err := journalPageScript().Run(ctx, j.client.redis, []string{j.keys.events}, newest, oldest, of.Texts, of.Bytes).StringSlice()
+		reply, err := journalPageScript().Run(ctx, j.client.redis, []string{j.keys.events}, newest, oldest, selected.Texts, selected.Bytes).StringSlice()
 		if err != nil {
 			return err
 		}
@@ -114,7 +114,7 @@ func (j *Journal) Page(ctx context.Context, of JournalRange) (page []JournalEntr
 }
 
 // Lookup returns the text of an id, and false if there is none.
-func (j *Journal) Lookup(ctx context.Context, id string) (entry JournalEntry, found bool, err error) {
+func (j *Journal) Lookup(ctx context.Context, id string) (entry JournalEntry, exists bool, err error) {
 	if !ValidID(id) {
 		return JournalEntry{}, false, nil
 	}
@@ -124,10 +124,10 @@ func (j *Journal) Lookup(ctx context.Context, id string) (entry JournalEntry, fo
 			return err
 		}
 		text, _ := entries[0].Values["event"].(string)
-		entry, found = JournalEntry{ID: entries[0].ID, Text: []byte(text)}, true
+		entry, exists = JournalEntry{ID: entries[0].ID, Text: []byte(text)}, true
 		return nil
 	})
-	return entry, found, err
+	return entry, exists, err
 }
 
 // Note returns the note of that name, or "" if there is none.

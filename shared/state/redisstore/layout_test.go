@@ -109,9 +109,9 @@ func TestUnknownFormat(t *testing.T) {
 		both(t, func(t *testing.T, url string) {
 			s := open(t, url, redisstore.Options{}).Resource("things")
 			r := raw(t, url)
-			one := thing("one")
-			one.Expires = created
-			_, err := s.Create(t.Context(), one)
+			record := thing("one")
+			record.Expires = created
+			_, err := s.Create(t.Context(), record)
 			must(t, err)
 			must(t, r.HSet(t.Context(), "p1:{things}:objects", "one", stored).Err())
 			must(t, r.XAdd(t.Context(), &redis.XAddArgs{
@@ -132,7 +132,7 @@ func TestUnknownFormat(t *testing.T) {
 			if got := r.HGet(t.Context(), "p1:{things}:objects", "one").Val(); got != stored {
 				t.Errorf("%s: the record was rewritten to %q", what, got)
 			}
-			if _, err := s.Create(t.Context(), one); !errors.Is(err, store.ErrExists) {
+			if _, err := s.Create(t.Context(), record); !errors.Is(err, store.ErrExists) {
 				t.Errorf("%s: Create over it: %v", what, err)
 			}
 			if got := r.Get(t.Context(), "p1:{things}:rev").Val(); got != "3" {
@@ -233,20 +233,20 @@ func TestLostLog(t *testing.T) {
 			_, err := s.Create(t.Context(), thing(name))
 			must(t, err)
 		}
-		gone := func(after int64) {
+		wantGone := func(after int64) {
 			t.Helper()
 			if _, err := s.Events(t.Context(), after, 10, 0); !errors.Is(err, store.ErrGone) {
 				t.Errorf("Events after %d: %v", after, err)
 			}
 		}
 		must(t, r.XTrimMaxLen(t.Context(), "p1:{things}:log", 1).Err())
-		gone(start)
-		gone(start + 1)
+		wantGone(start)
+		wantGone(start + 1)
 		if events, err := s.Events(t.Context(), start+2, 10, 0); err != nil || len(events) != 1 {
 			t.Errorf("Events after the second: %d, %v", len(events), err)
 		}
 		must(t, r.XTrimMaxLen(t.Context(), "p1:{things}:log", 0).Err())
-		gone(start + 2)
+		wantGone(start + 2)
 		if events, err := s.Events(t.Context(), start+3, 10, 0); err != nil || len(events) != 0 {
 			t.Errorf("Events after the third: %d, %v", len(events), err)
 		}
@@ -261,7 +261,7 @@ func TestLostLog(t *testing.T) {
 		if err := <-waiting; !errors.Is(err, store.ErrGone) {
 			t.Errorf("Events of a store that went back: %v", err)
 		}
-		gone(start + 3)
+		wantGone(start + 3)
 	})
 }
 
@@ -391,8 +391,8 @@ func TestRefusals(t *testing.T) {
 	client := open(t, process.URL(), redisstore.Options{})
 	s := client.Resource("things")
 	r := raw(t, process.URL())
-	one := thing("one")
-	_, err := s.Create(t.Context(), one)
+	record := thing("one")
+	_, err := s.Create(t.Context(), record)
 	must(t, err)
 
 	refused := func(what string, s store.Store) {
@@ -415,7 +415,7 @@ func TestRefusals(t *testing.T) {
 		t.Errorf("Delete without memory: revision %d, %v", revision, err)
 	}
 	must(t, r.ConfigSet(t.Context(), "maxmemory", "0").Err())
-	_, err = s.Create(t.Context(), one)
+	_, err = s.Create(t.Context(), record)
 	must(t, err)
 
 	for what, url := range map[string]string{

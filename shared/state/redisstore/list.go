@@ -73,7 +73,7 @@ func (r *resource) ranges(query store.Query) (index string, ranges []any, err er
 	case query.Reference != "":
 		// No object refers to an invalid uid. A NUL in it would end the uid in the index.
 		if validReference(query.Reference) {
-			ranges = within(query.Reference, lower, upper)
+			ranges = rangeArguments(query.Reference, lower, upper)
 		}
 		return r.keys.references, ranges, nil
 	case query.Owners == nil:
@@ -89,7 +89,7 @@ func (r *resource) ranges(query store.Query) (index string, ranges []any, err er
 				continue
 			}
 			seen[owner] = true
-			ranges = append(ranges, within(owner, lower, upper)...)
+			ranges = append(ranges, rangeArguments(owner, lower, upper)...)
 		}
 		return r.keys.owners, ranges, nil
 	}
@@ -103,15 +103,15 @@ func (r *resource) listOnce(
 ) (names []string, complete bool, err error) {
 	var key pageKey
 	var last *namedPage
-	known, server := "", ""
+	knownRevision, server := "", ""
 	if query.After == "" {
 		key = keyOfPage(index, bounds, ranges)
 		if last = r.pages.get(key); last != nil {
-			known, server = strconv.FormatInt(last.revision, 10), last.server
+			knownRevision, server = strconv.FormatInt(last.revision, 10), last.server
 		}
 	}
 	keys := []string{r.keys.revision, r.keys.objects, index, r.keys.activity, r.keys.server}
-	parts, err := r.call(ctx, listScript(), keys, slices.Concat(bounds, []any{known, server}, ranges))
+	parts, err := r.call(ctx, listScript(), keys, slices.Concat(bounds, []any{knownRevision, server}, ranges))
 	if err != nil {
 		return nil, false, err
 	}
@@ -152,20 +152,20 @@ func (r *resource) recordsAt(ctx context.Context, names []string, revision int64
 	}); err != nil {
 		return nil, false, err
 	}
-	found, err := decodeAll(names, objects.Val(), activity.Val())
+	records, err := decodeAll(names, objects.Val(), activity.Val())
 	if err != nil {
 		return nil, false, err
 	}
 	newer := func(record store.Record) bool { return record.Revision > revision }
-	if len(found) < len(names) || slices.ContainsFunc(found, newer) {
+	if len(records) < len(names) || slices.ContainsFunc(records, newer) {
 		return nil, false, nil
 	}
-	return found, true, nil
+	return records, true, nil
 }
 
-// within returns the arguments of the list script for a range of names in the part of an index that belongs to one
+// rangeArguments returns the arguments of the list script for a range of names in the part of an index that belongs to one
 // owner or uid.
-func within(part, lower, upper string) []any {
+func rangeArguments(part, lower, upper string) []any {
 	end := "(" + part + "\x01"
 	if upper != "" {
 		end = "(" + part + "\x00" + upper[1:]

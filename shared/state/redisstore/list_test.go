@@ -136,8 +136,8 @@ func TestListOutsideScripts(t *testing.T) {
 		call()
 		info, err := r.Info(t.Context(), "commandstats").Result()
 		must(t, err)
-		if found := regexp.MustCompile(`cmdstat_hmget:calls=(\d+)`).FindStringSubmatch(info); found != nil {
-			return found[1]
+		if match := regexp.MustCompile(`cmdstat_hmget:calls=(\d+)`).FindStringSubmatch(info); match != nil {
+			return match[1]
 		}
 		return "0"
 	}
@@ -158,10 +158,10 @@ func TestListOutsideScripts(t *testing.T) {
 		names = append(names, name(many+1-i))
 	}
 	if n := reads(func() {
-		found, read, err := s.GetMany(t.Context(), names)
+		match, read, err := s.GetMany(t.Context(), names)
 		must(t, err)
-		if len(found) != many || read != len(names) {
-			t.Errorf("%d of %d names have a record", len(found), read)
+		if len(match) != many || read != len(names) {
+			t.Errorf("%d of %d names have a record", len(match), read)
 		}
 	}); n != "2" {
 		t.Errorf("%s reads of %d names", n, len(names))
@@ -176,9 +176,9 @@ func TestRepeatedLists(t *testing.T) {
 			random := rand.New(rand.NewPCG(3, 41))
 			writer, reader := open(t, url, patient).Resource("things"), open(t, url, patient).Resource("things")
 			for i := range 2 * many {
-				one := thing(name(i))
-				one.Owner = []string{"o", "p", "o p"}[i%3]
-				_, err := writer.Create(t.Context(), one)
+				record := thing(name(i))
+				record.Owner = []string{"o", "p", "o p"}[i%3]
+				_, err := writer.Create(t.Context(), record)
 				must(t, err)
 			}
 			queries := []store.Query{
@@ -188,24 +188,24 @@ func TestRepeatedLists(t *testing.T) {
 			fresh := open(t, url, patient)
 			for step := range 400 {
 				i := random.IntN(2*many + 10)
-				one, err := writer.Get(t.Context(), name(i))
+				record, err := writer.Get(t.Context(), name(i))
 				switch change := random.IntN(12); {
 				case change > 3:
 					// Lists are repeated without writes between them, too.
 				case err != nil && change > 0:
-					one = thing(name(i))
-					one.Owner, one.References = "o", []string{"uid"}
-					_, err = writer.Create(t.Context(), one)
+					record = thing(name(i))
+					record.Owner, record.References = "o", []string{"uid"}
+					_, err = writer.Create(t.Context(), record)
 					must(t, err)
 				case err != nil:
 				case change == 0:
-					must(t, writer.Touch(t.Context(), one, time.Unix(int64(1_800_000_000+step), 0), time.Time{}))
+					must(t, writer.Touch(t.Context(), record, time.Unix(int64(1_800_000_000+step), 0), time.Time{}))
 				case change == 1:
-					one.Owner, one.References = []string{"o", "p"}[random.IntN(2)], []string{"uid"}
-					_, err = writer.Update(t.Context(), one)
+					record.Owner, record.References = []string{"o", "p"}[random.IntN(2)], []string{"uid"}
+					_, err = writer.Update(t.Context(), record)
 					must(t, err)
 				default:
-					_, err = writer.Delete(t.Context(), one.Name, one.Revision)
+					_, err = writer.Delete(t.Context(), record.Name, record.Revision)
 					must(t, err)
 				}
 				query := queries[random.IntN(len(queries))]
@@ -243,9 +243,9 @@ func TestRepeatedListsLookNothingUp(t *testing.T) {
 	}
 	remove := func(i int) func() {
 		return func() {
-			one, err := writer.Get(t.Context(), name(i))
+			record, err := writer.Get(t.Context(), name(i))
 			must(t, err)
-			_, err = writer.Delete(t.Context(), one.Name, one.Revision)
+			_, err = writer.Delete(t.Context(), record.Name, record.Revision)
 			must(t, err)
 		}
 	}
@@ -257,9 +257,9 @@ func TestRepeatedListsLookNothingUp(t *testing.T) {
 		{"the first list", func() {}, true},
 		{"the second", func() {}, false},
 		{"after a use", func() {
-			one, err := writer.Get(t.Context(), name(1))
+			record, err := writer.Get(t.Context(), name(1))
 			must(t, err)
-			must(t, writer.Touch(t.Context(), one, time.Unix(1_800_000_000, 0), time.Time{}))
+			must(t, writer.Touch(t.Context(), record, time.Unix(1_800_000_000, 0), time.Time{}))
 		}, false},
 		{"after a write", remove(0), true},
 		{"the second after a write", func() {}, false},

@@ -26,16 +26,16 @@ func thing(name string) store.Record {
 
 // everyCall calls each method of a Store once, on the object "one".
 func everyCall(ctx context.Context, s store.Store) map[string]func() error {
-	one := thing("one")
-	one.Revision = start + 1
+	record := thing("one")
+	record.Revision = start + 1
 	return map[string]func() error{
 		"Create":      func() error { _, err := s.Create(ctx, thing("two")); return err },
 		"Get":         func() error { _, err := s.Get(ctx, "one"); return err },
 		"GetByDigest": func() error { _, err := s.GetByDigest(ctx, "digest-one"); return err },
-		"Update":      func() error { _, err := s.Update(ctx, one); return err },
+		"Update":      func() error { _, err := s.Update(ctx, record); return err },
 		"Delete":      func() error { _, err := s.Delete(ctx, "one", 1); return err },
 		"List":        func() error { _, err := s.List(ctx, store.Query{}); return err },
-		"Touch":       func() error { return s.Touch(ctx, one, created, created) },
+		"Touch":       func() error { return s.Touch(ctx, record, created, created) },
 		"References":  func() error { _, _, err := s.References(ctx, 0, 1); return err },
 		"Referred": func() error {
 			_, err := s.Referred(ctx, []store.Referral{{Resource: s.Name(), UID: "u"}})
@@ -141,7 +141,7 @@ func outage(t *testing.T, url func(*redistest.Process) string, begin, end func(*
 		// The same client works again at once. Earlier writes may or may not have been done.
 		available(t, "Ping", func() error { return client.Ping(t.Context()) })
 		available(t, "List", func() error { _, err := s.List(t.Context(), store.Query{}); return err })
-		available(t, "Create", func() error { _, err := s.Create(t.Context(), thing(fresh())); return err })
+		available(t, "Create", func() error { _, err := s.Create(t.Context(), thing(freshName())); return err })
 	}
 	if err := <-waiting; err != nil && !errors.Is(err, store.ErrUnavailable) {
 		t.Errorf("waiting through the outage: %v", err)
@@ -185,7 +185,7 @@ func TestClusterOutage(t *testing.T) {
 			client := open(t, strings.Join(urls, ","), prompt)
 			var stores []store.Store
 			for range 12 {
-				s := client.Resource(fresh())
+				s := client.Resource(freshName())
 				stores = append(stores, s)
 				available(t, "Create", func() error { return exists(t.Context(), s, "one") })
 			}
@@ -326,7 +326,7 @@ func TestWritesAreNotRepeated(t *testing.T) {
 	url := "redis://" + embedded.Addr()
 	for name, url := range map[string]string{"single": url, "cluster": url + "," + url} {
 		t.Run(name, func(t *testing.T) {
-			s := open(t, url, patient).Resource(fresh())
+			s := open(t, url, patient).Resource(freshName())
 			if _, err := s.Create(t.Context(), thing("one")); err != nil {
 				t.Fatal(err)
 			}
@@ -370,11 +370,11 @@ func TestEventsWaitLongerThanTheTimeout(t *testing.T) {
 	// Far more callers wait than the pool has connections, and a write still gets a connection.
 	const waiters = 300
 	var group sync.WaitGroup
-	var asked sync.WaitGroup
+	var callers sync.WaitGroup
 	for range waiters {
-		asked.Add(1)
+		callers.Add(1)
 		group.Go(func() {
-			asked.Done()
+			callers.Done()
 			for {
 				events, err := s.Events(t.Context(), start, 1, time.Minute)
 				// On a busy machine half a second may be too short for 300 callers at once.
@@ -388,7 +388,7 @@ func TestEventsWaitLongerThanTheTimeout(t *testing.T) {
 			}
 		})
 	}
-	asked.Wait()
+	callers.Wait()
 	for {
 		_, err := s.Create(t.Context(), thing("one"))
 		if errors.Is(err, store.ErrUnavailable) {

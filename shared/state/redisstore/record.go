@@ -27,8 +27,8 @@ const none = "-"
 // milliseconds formats a time for headers, scores and arguments.
 func milliseconds(t time.Time) string { return strconv.FormatInt(t.UnixMilli(), 10) }
 
-// optional formats a time as milliseconds does, and the zero time as absent.
-func optional(t time.Time, absent string) string {
+// optionalMilliseconds formats a time as milliseconds does, and the zero time as absent.
+func optionalMilliseconds(t time.Time, absent string) string {
 	if t.IsZero() {
 		return absent
 	}
@@ -40,13 +40,13 @@ func digestToken(digest string) string { return token(digest) }
 
 // referencesToken formats a list of uids for headers and scripts, without repetitions.
 func referencesToken(uids []string) string {
-	var once []string
+	var distinct []string
 	for _, uid := range uids {
-		if !slices.Contains(once, uid) {
-			once = append(once, uid)
+		if !slices.Contains(distinct, uid) {
+			distinct = append(distinct, uid)
 		}
 	}
-	return token(strings.Join(once, ","))
+	return token(strings.Join(distinct, ","))
 }
 
 // token formats a text for headers. It doubles a leading dash, so that a single dash can only mean none.

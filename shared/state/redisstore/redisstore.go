@@ -119,20 +119,20 @@ func Open(rawURL string, opts Options) (*Client, error) {
 // that fails, the operation fails with ErrUnavailable, and the next one tries again. Source names the place of the URL,
 // for these errors. Errors of OpenLate are about the options alone.
 func OpenLate(source string, url func(context.Context) (secret.String, error), opts Options) (*Client, error) {
-	if err := opts.complete(); err != nil {
+	if err := opts.setDefaults(); err != nil {
 		return nil, fmt.Errorf("opening store: %w", err)
 	}
 	return &Client{options: opts, url: url, source: source, feeds: map[string]*feed{}}, nil
 }
 
 func (c *Client) connect(rawURL string) error {
-	at, err := parse(rawURL, c.options.TLS)
+	parsed, err := parse(rawURL, c.options.TLS)
 	if err != nil {
 		return fmt.Errorf("opening store: Redis URL: %w", err)
 	}
 	// The client library logs plain text to standard error. The errors returned here contain the same information.
 	logging.Disable()
-	c.redis = newRedis(at, c.options)
+	c.redis = newRedis(parsed, c.options)
 	return nil
 }
 
@@ -153,8 +153,8 @@ func (c *Client) ready(ctx context.Context) error {
 	return nil
 }
 
-// complete checks the options and replaces zero values by their defaults.
-func (o *Options) complete() error {
+// setDefaults checks the options and replaces zero values by their defaults.
+func (o *Options) setDefaults() error {
 	switch {
 	case o.LogLength < 0:
 		return fmt.Errorf("log length %d is negative", o.LogLength)
@@ -177,17 +177,17 @@ func (o *Options) complete() error {
 }
 
 // newRedis sets up the client library: without retries, without sending its own name, and with one pool per node.
-func newRedis(at address, opts Options) redis.UniversalClient {
+func newRedis(target address, opts Options) redis.UniversalClient {
 	var forSentinel time.Duration
-	if at.kind == sentinel {
+	if target.kind == sentinel {
 		forSentinel = opts.Timeout / 10
 	}
 	options := &redis.UniversalOptions{
-		Addrs:                    at.hosts,
-		MasterName:               at.master,
-		SentinelUsername:         at.sentinelUsername,
-		SentinelPassword:         at.sentinelPassword,
-		Dialer:                   dialer(cmp.Or(opts.Dialer, &net.Dialer{}), at.tls, forSentinel, opts.MaxReply),
+		Addrs:                    target.hosts,
+		MasterName:               target.master,
+		SentinelUsername:         target.sentinelUsername,
+		SentinelPassword:         target.sentinelPassword,
+		Dialer:                   dialer(cmp.Or(opts.Dialer, &net.Dialer{}), target.tls, forSentinel, opts.MaxReply),
 		Protocol:                 2,
 		DisableIdentity:          true,
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
@@ -201,17 +201,17 @@ func newRedis(at address, opts Options) redis.UniversalClient {
 		PoolSize:                 opts.PoolSize,
 		PipelinePoolSize:         -1,
 		ConnMaxIdleTime:          idleTimeout,
-		Username:                 at.username,
-		Password:                 at.password,
-		DB:                       at.database,
+		Username:                 target.username,
+		Password:                 target.password,
+		DB:                       target.database,
 	}
-	switch at.kind {
+	switch target.kind {
 	case cluster:
 		nodes := options.Cluster()
 		nodes.DisableRoutingPolicies = true // saves the request for the command table at the first use
 		client := redis.NewClusterClient(nodes)
 		client.OnNewNode(func(node *redis.Client) {
-			node.AddHook(once{})
+			node.AddHook(noRepeatHook{})
 			node.AddHook(newPeer(opts.Timeout))
 		})
 		return client
@@ -221,7 +221,7 @@ func newRedis(at address, opts Options) redis.UniversalClient {
 		return client
 	default:
 		single := options.Simple()
-		if at.socket {
+		if target.socket {
 			single.Network = "unix"
 		}
 		client := redis.NewClient(single)
@@ -278,7 +278,7 @@ func (c *Client) Close() error {
 func (c *Client) run(ctx context.Context, doing string, operation func(context.Context) error) error {
 	return c.runOnce(ctx, doing, func(ctx context.Context) error {
 		err := operation(ctx)
-		if unanswered(err) && ctx.Err() == nil {
+		if isUnanswered(err) && ctx.Err() == nil {
 			err = operation(ctx)
 		}
 		return err
@@ -298,7 +298,7 @@ func (c *Client) runOnce(ctx context.Context, doing string, operation func(conte
 	defer cancel()
 	start := time.Now()
 	err := operation(bounded)
-	for stale(err, start) && bounded.Err() == nil {
+	for isStale(err, start) && bounded.Err() == nil {
 		err = operation(bounded)
 	}
 	err = c.translate(ctx, doing, err)

@@ -38,17 +38,17 @@ func open(t testing.TB, url string, options redisstore.Options) *redisstore.Clie
 
 var resources atomic.Int64
 
-// fresh returns a name that no test has used on its server. Different names are in different slots.
-func fresh() string { return fmt.Sprintf("things-%d", resources.Add(1)) }
+// freshName returns a name that no test has used on its server. Different names are in different slots.
+func freshName() string { return fmt.Sprintf("things-%d", resources.Add(1)) }
 
 func suite(t *testing.T, url string) {
 	client := open(t, url, patient)
-	storetest.Run(t, func(*testing.T) store.Store { return client.Resource(fresh()) })
+	storetest.Run(t, func(*testing.T) store.Store { return client.Resource(freshName()) })
 }
 
-// long skips a whole suite over another way to a server in short runs. The special cases of that way have tests of
+// skipIfShort skips a whole suite over another way to a server in short runs. The special cases of that way have tests of
 // their own.
-func long(t *testing.T) {
+func skipIfShort(t *testing.T) {
 	t.Helper()
 	if testing.Short() {
 		t.Skip("the same suite runs over TCP")
@@ -60,14 +60,14 @@ func TestEmbedded(t *testing.T) { suite(t, redistest.Embedded(t)) }
 func TestServer(t *testing.T) { suite(t, redistest.Server(t).URL()) }
 
 func TestUnixSocket(t *testing.T) {
-	long(t)
+	skipIfShort(t)
 	suite(t, redistest.Server(t, redistest.Password("s3cret")).UnixURL())
 }
 
 func TestCluster(t *testing.T) { suite(t, redistest.Cluster(t)) }
 
 func TestSentinel(t *testing.T) {
-	long(t)
+	skipIfShort(t)
 	primary := redistest.Server(t, redistest.Password("s3cret"))
 	guard := redistest.Sentinel(t, "state", primary, 0)
 	suite(t, "redis-sentinel://:s3cret@"+guard.Address()+"/state")

@@ -13,10 +13,10 @@ import (
 // maxRedirects bounds how often a write is redirected while its slot moves to another node.
 const maxRedirects = 3
 
-// replicated runs a script and WAIT in the same pipeline, because WAIT is about the writes of its own connection. It
+// runReplicated runs a script and WAIT in the same pipeline, because WAIT is about the writes of its own connection. It
 // returns the script's reply and how many replicas have not acknowledged the write. It chooses the node of a cluster
 // itself: the library cannot route WAIT, which has no key.
-func (c *Client) replicated(ctx context.Context, script *redis.Script, keys []string, args []any) (string, int, error) {
+func (c *Client) runReplicated(ctx context.Context, script *redis.Script, keys []string, args []any) (string, int, error) {
 	var node redis.Cmdable = c.redis
 	cluster, spread := c.redis.(*redis.ClusterClient)
 	if spread {
@@ -28,27 +28,27 @@ func (c *Client) replicated(ctx context.Context, script *redis.Script, keys []st
 	}
 	asking := false
 	for redirects := 0; ; redirects++ {
-		answer, acknowledged, err := c.waited(ctx, node, asking, script, keys, args)
+		answer, acknowledged, err := c.runAndWait(ctx, node, asking, script, keys, args)
 		// A redirected command has not been executed.
-		to, moved := redis.IsMovedError(err)
+		target, moved := redis.IsMovedError(err)
 		if !moved {
-			to, asking = redis.IsAskError(err)
+			target, asking = redis.IsAskError(err)
 		} else {
 			asking = false
 		}
 		if !spread || !moved && !asking || redirects == maxRedirects {
 			return answer, max(c.options.Replicas-acknowledged, 0), err
 		}
-		if node, err = masterAt(ctx, cluster, to); err != nil {
+		if node, err = masterAt(ctx, cluster, target); err != nil {
 			return "", 0, err
 		}
 	}
 }
 
-// waited sends the script and WAIT.
-func (c *Client) waited(ctx context.Context, node redis.Cmdable, asking bool, script *redis.Script, keys []string, args []any) (string, int, error) {
+// runAndWait sends the script and WAIT.
+func (c *Client) runAndWait(ctx context.Context, node redis.Cmdable, asking bool, script *redis.Script, keys []string, args []any) (string, int, error) {
 	var wait *redis.Cmd
-	answer := pipelined(ctx, node, script, keys, args, func(pipe redis.Pipeliner, run func() *redis.Cmd) *redis.Cmd {
+	answer := runPipeline(ctx, node, script, keys, args, func(pipe redis.Pipeliner, run func() *redis.Cmd) *redis.Cmd {
 		if asking {
 			pipe.Do(ctx, "ASKING")
 		}
@@ -67,10 +67,10 @@ func (c *Client) waited(ctx context.Context, node redis.Cmdable, asking bool, sc
 	return text, acknowledged, nil
 }
 
-// pipelined sends a script with other commands in one pipeline: by its hash, and in full if Redis does not know the
+// runPipeline sends a script with other commands in one pipeline: by its hash, and in full if Redis does not know the
 // hash. Fill adds the commands. It adds the script by calling run, and returns the reply of run. It is called a second
 // time if the script is sent in full.
-func pipelined(
+func runPipeline(
 	ctx context.Context, node redis.Cmdable, script *redis.Script, keys []string, args []any,
 	fill func(pipe redis.Pipeliner, run func() *redis.Cmd) *redis.Cmd,
 ) *redis.Cmd {
@@ -93,17 +93,17 @@ func pipelined(
 // masterAt returns the master of a cluster at an address that another node gave in a redirection.
 func masterAt(ctx context.Context, cluster *redis.ClusterClient, addr string) (*redis.Client, error) {
 	var mu sync.Mutex
-	var found *redis.Client
+	var master *redis.Client
 	err := cluster.ForEachMaster(ctx, func(_ context.Context, node *redis.Client) error {
 		mu.Lock()
 		defer mu.Unlock()
 		if node.Options().Addr == addr {
-			found = node
+			master = node
 		}
 		return nil
 	})
-	if err == nil && found == nil {
+	if err == nil && master == nil {
 		err = fmt.Errorf("%w: the slot has moved to a node that is not yet known", store.ErrUnavailable)
 	}
-	return found, err
+	return master, err
 }

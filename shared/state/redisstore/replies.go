@@ -59,7 +59,7 @@ func (r *replyBounds) follow(data []byte) error {
 			n := min(r.text, int64(len(data)))
 			data = data[n:]
 			if r.text -= n; r.text == 0 {
-				r.ended()
+				r.endValue()
 			}
 			continue
 		}
@@ -83,7 +83,7 @@ func (r *replyBounds) head(kind byte, rest string) error {
 	r.size += int64(len(rest)) + 3
 	switch kind {
 	case '+', '-', ':', '_', ',', '#', '(':
-		r.ended()
+		r.endValue()
 		return r.checkSize()
 	case '$', '=', '!', '*', '~', '>', '%':
 	default:
@@ -94,7 +94,7 @@ func (r *replyBounds) head(kind byte, rest string) error {
 	case err != nil || count < -1:
 		return fmt.Errorf("%w: the length %.20q", errReply, rest)
 	case count == -1: // an absent value
-		r.ended()
+		r.endValue()
 		return r.checkSize()
 	case kind == '$' || kind == '=' || kind == '!':
 		if count > r.most-r.size {
@@ -110,7 +110,7 @@ func (r *replyBounds) head(kind byte, rest string) error {
 		return fmt.Errorf("%w: a reply of more than %d elements", errReply, maxReplyElements)
 	}
 	if count == 0 {
-		r.ended()
+		r.endValue()
 		return r.checkSize()
 	}
 	if r.open = append(r.open, count); len(r.open) > maxReplyDepth {
@@ -131,8 +131,8 @@ func (r *replyBounds) tooLarge() error {
 	return fmt.Errorf("%w: a reply of more than %d bytes", errReply, r.most)
 }
 
-// ended notes the end of a value, and the ends of the arrays whose last element it is.
-func (r *replyBounds) ended() {
+// endValue notes the end of a value, and the ends of the arrays whose last element it is.
+func (r *replyBounds) endValue() {
 	for len(r.open) > 0 {
 		last := len(r.open) - 1
 		if r.open[last]--; r.open[last] > 0 {

@@ -40,7 +40,7 @@ func (r *resource) Create(ctx context.Context, record store.Record) (int64, erro
 		return 0, err
 	}
 	return r.write(ctx, "creating", record, createScript(), r.client.options.Replicas,
-		record.Name, milliseconds(record.Created), optional(record.Expires, none), digestToken(record.Digest),
+		record.Name, milliseconds(record.Created), optionalMilliseconds(record.Expires, none), digestToken(record.Digest),
 		referencesToken(record.References), record.Owner, record.Object, r.client.options.LogLength,
 		max(record.Quota.Objects, 0), max(record.Quota.Bytes, 0),
 		record.Requires.Name, strconv.FormatInt(record.Requires.Revision, 10))
@@ -52,7 +52,7 @@ func (r *resource) Update(ctx context.Context, record store.Record) (int64, erro
 	}
 	return r.write(ctx, "updating", record, updateScript(), r.client.options.Replicas,
 		record.Name, strconv.FormatInt(record.Revision, 10),
-		milliseconds(record.Created), optional(record.Expires, none), digestToken(record.Digest),
+		milliseconds(record.Created), optionalMilliseconds(record.Expires, none), digestToken(record.Digest),
 		referencesToken(record.References), record.Owner, record.Object, r.client.options.LogLength,
 		max(record.Quota.Objects, 0), max(record.Quota.Bytes, 0))
 }
@@ -62,9 +62,9 @@ func (r *resource) Delete(ctx context.Context, name string, revision int64) (int
 		name, strconv.FormatInt(revision, 10), r.client.options.LogLength)
 }
 
-// answering reports whether a write answers questions in its round trip. It does not if the keys of the questions may
+// answersQuestions reports whether a write answers questions in its round trip. It does not if the keys of the questions may
 // be on other nodes of a cluster, or if the write waits for replicas.
-func (c *Client) answering(questions *store.Questions, replicas int) bool {
+func (c *Client) answersQuestions(questions *store.Questions, replicas int) bool {
 	_, spread := c.redis.(*redis.ClusterClient)
 	return questions != nil && len(questions.Asked) > 0 && !spread && replicas == 0
 }
@@ -73,7 +73,7 @@ func (c *Client) answering(questions *store.Questions, replicas int) bool {
 // removal.
 func (r *resource) writeAsking(ctx context.Context, script *redis.Script, args []any, questions *store.Questions) (string, error) {
 	var first []*redis.StringSliceCmd
-	answer := pipelined(ctx, r.client.redis, script, r.keys.all(), args, func(pipe redis.Pipeliner, run func() *redis.Cmd) *redis.Cmd {
+	answer := runPipeline(ctx, r.client.redis, script, r.keys.all(), args, func(pipe redis.Pipeliner, run func() *redis.Cmd) *redis.Cmd {
 		answer := run()
 		first = askReferred(ctx, pipe, questions.Asked)
 		return answer
@@ -90,13 +90,13 @@ func (r *resource) writeAsking(ctx context.Context, script *redis.Script, args [
 			return text, nil //nolint:nilerr // whoever needs the answers asks again
 		}
 	}
-	questions.Answers = referred(first)
+	questions.Answers = decodeReferred(first)
 	return text, nil
 }
 
 func (r *resource) Touch(ctx context.Context, record store.Record, activity, expires time.Time) error {
 	_, err := r.write(ctx, "touching", record, touchScript(), 0,
-		record.Name, digestToken(record.Digest), optional(activity, ""), optional(expires, ""))
+		record.Name, digestToken(record.Digest), optionalMilliseconds(activity, ""), optionalMilliseconds(expires, ""))
 	return err
 }
 
@@ -112,12 +112,12 @@ func (r *resource) write(ctx context.Context, doing string, record store.Record,
 	short := 0
 	err := r.client.runOnce(ctx, doing, func(ctx context.Context) error {
 		var err error
-		if questions := store.Asked(ctx); script == deleteScript() && r.client.answering(questions, replicas) {
+		if questions := store.QuestionsFrom(ctx); script == deleteScript() && r.client.answersQuestions(questions, replicas) {
 			answer, err = r.writeAsking(ctx, script, args, questions)
 		} else if replicas == 0 {
 			answer, err = script.Run(ctx, r.client.redis, r.keys.all(), args...).Text()
 		} else {
-			answer, short, err = r.client.replicated(ctx, script, r.keys.all(), args)
+			answer, short, err = r.client.runReplicated(ctx, script, r.keys.all(), args)
 		}
 		return err
 	})
@@ -141,7 +141,7 @@ func (r *resource) write(ctx context.Context, doing string, record store.Record,
 	case "FORMAT":
 		refused = store.ErrFormat
 	default:
-		if over := exceeded(answer, record); over != nil {
+		if over := quotaError(answer, record); over != nil {
 			refused = over
 			break
 		}
@@ -158,8 +158,8 @@ func (r *resource) write(ctx context.Context, doing string, record store.Record,
 	return 0, fmt.Errorf("%s: %w", doing, refused)
 }
 
-// exceeded returns the error for the reply QUOTA; nil for other replies.
-func exceeded(answer string, record store.Record) error {
+// quotaError returns the error for the reply QUOTA; nil for other replies.
+func quotaError(answer string, record store.Record) error {
 	// Every write that succeeds comes here, and parsing with a format is slow.
 	if !strings.HasPrefix(answer, "QUOTA ") {
 		return nil
@@ -176,18 +176,18 @@ func exceeded(answer string, record store.Record) error {
 
 func (r *resource) Get(ctx context.Context, name string) (store.Record, error) {
 	doing := fmt.Sprintf("reading record %q", name)
-	found, err := r.readAll(ctx, doing, name)
+	records, err := r.readAll(ctx, doing, name)
 	if err != nil {
 		return store.Record{}, err
 	}
-	if len(found) == 0 {
+	if len(records) == 0 {
 		return store.Record{}, fmt.Errorf("%s: %w", doing, store.ErrNotFound)
 	}
-	return found[0], nil
+	return records[0], nil
 }
 
-// present returns err, or nil if err says that a value is absent.
-func present(err error) error {
+// ignoreAbsence returns err, or nil if err says that a value is absent.
+func ignoreAbsence(err error) error {
 	if errors.Is(err, redis.Nil) {
 		return nil
 	}
@@ -203,28 +203,28 @@ func (r *resource) GetByDigest(ctx context.Context, digest string) (store.Record
 // trip can read the other objects. The digest in the record shows whether the name is still right.
 func (r *resource) GetWith(
 	ctx context.Context, digest string, names []string, refs ...store.Ref,
-) (store.Record, store.Together, error) {
-	if known, ok := r.names.Get(digest); ok {
-		var found []store.Record
+) (store.Record, store.Companions, error) {
+	if name, ok := r.names.Get(digest); ok {
+		var records []store.Record
 		var others map[store.Ref]store.Record
 		err := r.client.run(ctx, "reading record by digest", func(ctx context.Context) (err error) {
-			found, others, err = r.getTogether(ctx, append([]string{known}, names...), refs)
+			records, others, err = r.getTogether(ctx, append([]string{name}, names...), refs)
 			return err
 		})
 		if err != nil {
-			return store.Record{}, store.Together{}, err
+			return store.Record{}, store.Companions{}, err
 		}
-		if len(found) > 0 && found[0].Name == known && found[0].Digest == digest {
+		if len(records) > 0 && records[0].Name == name && records[0].Digest == digest {
 			along := make(map[string]store.Record, len(names))
-			for _, other := range found[1:] {
+			for _, other := range records[1:] {
 				along[other.Name] = other
 			}
-			return found[0], store.Together{Records: along, Refs: others}, nil
+			return records[0], store.Companions{Records: along, Refs: others}, nil
 		}
 		r.names.Remove(digest)
 	}
 	record, err := r.lookUp(ctx, digest)
-	return record, store.Together{}, err
+	return record, store.Companions{}, err
 }
 
 func (r *resource) GetRefs(ctx context.Context, refs ...store.Ref) (found map[store.Ref]store.Record, err error) {
@@ -262,20 +262,20 @@ func (r *resource) getTogether(ctx context.Context, names []string, refs []store
 		return nil
 	})
 	// The pipeline returns the first error of its commands, and an absent value is such an error.
-	if present(err) != nil {
+	if ignoreAbsence(err) != nil {
 		return nil, nil, err
 	}
-	var found []store.Record
+	var records []store.Record
 	if len(names) > 0 {
 		if err := errors.Join(objects.Err(), activity.Err()); err != nil {
 			return nil, nil, err
 		}
-		if found, err = decodeAll(names, objects.Val(), activity.Val()); err != nil {
+		if records, err = decodeAll(names, objects.Val(), activity.Val()); err != nil {
 			return nil, nil, err
 		}
 	}
 	read, err := decodeRefs(refs, revisions, others)
-	return found, read, err
+	return records, read, err
 }
 
 // decodeRefs reads the replies about refs: revisions or records.
@@ -307,7 +307,7 @@ func decodeRefs(refs []store.Ref, revisions []*redis.StringCmd, records []*redis
 
 // decodeAll reads the stored records and activities of names, and leaves out names without a record.
 func decodeAll(names []string, objects, activity []any) ([]store.Record, error) {
-	found := make([]store.Record, 0, len(names))
+	records := make([]store.Record, 0, len(names))
 	for i, name := range names {
 		object, ok := objects[i].(string)
 		if !ok {
@@ -318,9 +318,9 @@ func decodeAll(names []string, objects, activity []any) ([]store.Record, error) 
 		if err != nil {
 			return nil, err
 		}
-		found = append(found, record)
+		records = append(records, record)
 	}
-	return found, nil
+	return records, nil
 }
 
 // readAll runs getAll as an operation of its own.
@@ -332,7 +332,7 @@ func (r *resource) readAll(ctx context.Context, doing string, names ...string) (
 	return found, err
 }
 
-func (r *resource) GetMany(ctx context.Context, names []string) (found []store.Record, read int, err error) {
+func (r *resource) GetMany(ctx context.Context, names []string) (records []store.Record, read int, err error) {
 	names = names[:min(len(names), limits.PageObjects)]
 	if len(names) == 0 {
 		return nil, 0, nil
@@ -348,26 +348,26 @@ func (r *resource) GetMany(ctx context.Context, names []string) (found []store.R
 		}
 		switch len(parts) {
 		case 1:
-			found, read, err = r.getFirst(ctx, names, parts[0])
+			records, read, err = r.getFirst(ctx, names, parts[0])
 		case 3:
-			found, read, err = existing(parts)
+			records, read, err = existingRecords(parts)
 		default:
 			err = fmt.Errorf("%w: %d parts of records", errCorrupt, len(parts))
 		}
 		return err
 	})
-	return found, read, err
+	return records, read, err
 }
 
 // getFirst returns the existing objects with the first of the names, as many names as a script allows.
-func (r *resource) getFirst(ctx context.Context, names []string, many any) (found []store.Record, read int, err error) {
+func (r *resource) getFirst(ctx context.Context, names []string, many any) (records []store.Record, read int, err error) {
 	n, ok := many.(int64)
 	if !ok || n < 1 || n > int64(len(names)) {
 		return nil, 0, fmt.Errorf("%w: %v of %d records", errCorrupt, many, len(names))
 	}
 	read = int(n)
-	found, err = r.getAll(ctx, names[:read]...)
-	return found, read, err
+	records, err = r.getAll(ctx, names[:read]...)
+	return records, read, err
 }
 
 func (r *resource) lookUp(ctx context.Context, digest string) (store.Record, error) {
@@ -398,15 +398,15 @@ func (r *resource) lookUp(ctx context.Context, digest string) (store.Record, err
 
 // records reads three lists of the same length: names, stored records, activities. Each name has a record.
 func records(parts []any) ([]store.Record, error) {
-	found, read, err := existing(parts)
+	found, read, err := existingRecords(parts)
 	if err == nil && len(found) < read {
 		err = fmt.Errorf("%w: %d names, %d records", errCorrupt, read, len(found))
 	}
 	return found, err
 }
 
-// existing is records for names that may have no record. It also returns the number of names.
-func existing(parts []any) (found []store.Record, read int, err error) {
+// existingRecords is records for names that may have no record. It also returns the number of names.
+func existingRecords(parts []any) (records []store.Record, read int, err error) {
 	var lists [3][]string
 	for i := range lists {
 		if lists[i], err = stringList(parts[i]); err != nil {
@@ -417,7 +417,7 @@ func existing(parts []any) (found []store.Record, read int, err error) {
 	if len(raw) != len(names) || len(activity) != len(names) {
 		return nil, 0, fmt.Errorf("%w: %d names, %d records, %d activities", errCorrupt, len(names), len(raw), len(activity))
 	}
-	found = make([]store.Record, 0, len(names))
+	records = make([]store.Record, 0, len(names))
 	for i, name := range names {
 		if raw[i] == "" {
 			continue
@@ -426,9 +426,9 @@ func existing(parts []any) (found []store.Record, read int, err error) {
 		if err != nil {
 			return nil, 0, err
 		}
-		found = append(found, record)
+		records = append(records, record)
 	}
-	return found, len(names), nil
+	return records, len(names), nil
 }
 
 // pageLimit returns the maximum number of records on a page for a caller that asks for a number of records. 0: any
@@ -512,7 +512,7 @@ func (r *resource) Referred(ctx context.Context, questions []store.Referral) ([]
 	if err != nil {
 		return nil, err
 	}
-	return referred(first), nil
+	return decodeReferred(first), nil
 }
 
 // askReferred reads the first member of each index of references; nil for an invalid uid.
@@ -523,7 +523,7 @@ func askReferred(ctx context.Context, pipe redis.Pipeliner, questions []store.Re
 		if !validReference(question.UID) {
 			continue
 		}
-		part := within(question.UID, "[", "")
+		part := rangeArguments(question.UID, "[", "")
 		first[i] = pipe.ZRangeArgs(ctx, redis.ZRangeArgs{
 			Key: keyOf(question.Resource, referencesPart), ByLex: true, Start: part[0], Stop: part[1], Count: 1,
 		})
@@ -531,8 +531,8 @@ func askReferred(ctx context.Context, pipe redis.Pipeliner, questions []store.Re
 	return first
 }
 
-// referred reads the replies to askReferred.
-func referred(first []*redis.StringSliceCmd) []bool {
+// decodeReferred reads the replies to askReferred.
+func decodeReferred(first []*redis.StringSliceCmd) []bool {
 	found := make([]bool, len(first))
 	for i, members := range first {
 		found[i] = members != nil && len(members.Val()) > 0

@@ -80,7 +80,7 @@ func TestTallies(t *testing.T) {
 	both(t, func(t *testing.T, url string) {
 		client, plain := open(t, url, redisstore.Options{}), raw(t, url)
 		rapid.Check(t, func(rt *rapid.T) {
-			c := tallies{plain, fresh()}
+			c := tallies{plain, freshName()}
 			s := client.Resource(c.resource)
 			ctx := t.Context()
 			name := rapid.SampledFrom([]string{"a", "a/b", "b", "b c", "ü", "z"})

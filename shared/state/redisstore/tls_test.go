@@ -146,7 +146,7 @@ func TestUsers(t *testing.T) {
 	must(t, admin.Do(t.Context(), "ACL", "SETUSER", "app", "on", ">s3c/ret", "~p1:*", "+@all").Err())
 	must(t, admin.Do(t.Context(), "ACL", "SETUSER", "reader", "on", ">s3c/ret", "~p1:*", "+@read", "+@connection").Err())
 	for user, want := range map[string]error{"app": nil, "reader": store.ErrUnavailable, "nobody": store.ErrUnavailable} {
-		s := open(t, "redis://"+user+":s3c%2Fret@"+process.Address(), redisstore.Options{}).Resource(fresh())
+		s := open(t, "redis://"+user+":s3c%2Fret@"+process.Address(), redisstore.Options{}).Resource(freshName())
 		_, err := s.Create(t.Context(), thing("one"))
 		if !errors.Is(err, want) {
 			t.Errorf("Create by %s: %v", user, err)
@@ -158,7 +158,7 @@ func TestUsers(t *testing.T) {
 }
 
 func TestTLSSuite(t *testing.T) {
-	long(t)
+	skipIfShort(t)
 	authority := newAuthority(t)
 	certificate, key := authority.issue(t, time.Hour, "127.0.0.1")
 	suite(t, redistest.Server(t, redistest.TLS(certificate, key, authority.file, false)).SecureURL()+"?ca_file="+authority.file)

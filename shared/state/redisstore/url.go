@@ -80,21 +80,21 @@ func parse(raw string, base *tls.Config) (address, error) {
 	var all address
 	seeds := strings.Split(raw, ",")
 	for i, seed := range seeds {
-		one, err := parseOne(strings.TrimSpace(seed), base)
+		parsed, err := parseOne(strings.TrimSpace(seed), base)
 		if err != nil {
 			return address{}, fmt.Errorf("URL %d of %d: %w", i+1, len(seeds), err)
 		}
 		if i == 0 {
-			all = one
+			all = parsed
 		} else {
-			all.hosts = append(all.hosts, one.hosts...)
+			all.hosts = append(all.hosts, parsed.hosts...)
 		}
 		switch {
-		case one.kind != single || one.socket:
+		case parsed.kind != single || parsed.socket:
 			return address{}, errors.New("several URLs are the nodes of a cluster: all must be redis:// or rediss:// URLs")
-		case one.database != 0:
+		case parsed.database != 0:
 			return address{}, errors.New("a cluster has no database number")
-		case one.secure != all.secure:
+		case parsed.secure != all.secure:
 			return address{}, errors.New("use either redis:// or rediss:// for all nodes of a cluster")
 		}
 	}
@@ -104,7 +104,7 @@ func parse(raw string, base *tls.Config) (address, error) {
 
 func parseOne(raw string, base *tls.Config) (address, error) {
 	name, rest, ok := strings.Cut(raw, "://")
-	found, known := schemes[name]
+	properties, known := schemes[name]
 	switch {
 	case !ok:
 		return address{}, errors.New("it has no scheme; write redis://[user:password@]host[:port][/database]")
@@ -115,7 +115,7 @@ func parseOne(raw string, base *tls.Config) (address, error) {
 	case strings.ContainsFunc(rest, unicode.IsControl):
 		return address{}, errors.New("it has a control character")
 	}
-	a := address{scheme: found}
+	a := address{scheme: properties}
 	rest, query, _ := strings.Cut(rest, "?")
 	authority, path := rest, ""
 	if i := strings.IndexByte(rest, '/'); i >= 0 {
@@ -127,7 +127,7 @@ func parseOne(raw string, base *tls.Config) (address, error) {
 		}
 		authority = authority[i+1:]
 	}
-	if err := a.place(authority, path); err != nil {
+	if err := a.parsePlace(authority, path); err != nil {
 		return address{}, err
 	}
 	values, err := a.settings(query)
@@ -155,8 +155,8 @@ func (a *address) credentials(text string) error {
 	return nil
 }
 
-// place reads the part between credentials and parameters.
-func (a *address) place(authority, path string) error {
+// parsePlace reads the part between credentials and parameters.
+func (a *address) parsePlace(authority, path string) error {
 	if a.socket {
 		socket, err := url.PathUnescape(path)
 		switch {
@@ -219,16 +219,16 @@ func (a *address) settings(query string) (url.Values, error) {
 	if err != nil {
 		return nil, errors.New("a parameter is not correctly percent-encoded")
 	}
-	for name, given := range values {
+	for name, texts := range values {
 		fits, known := parameters[name]
 		switch {
 		case !known:
 			return nil, fmt.Errorf("it has an unknown parameter: use %s", strings.Join(slices.Sorted(maps.Keys(parameters)), ", "))
 		case !fits(a.scheme):
 			return nil, fmt.Errorf("parameter %s cannot be used with this scheme", name)
-		case len(given) > 1:
+		case len(texts) > 1:
 			return nil, fmt.Errorf("parameter %s is given twice", name)
-		case given[0] == "":
+		case texts[0] == "":
 			return nil, fmt.Errorf("parameter %s is empty", name)
 		}
 	}
@@ -288,7 +288,7 @@ func tlsConfig(base *tls.Config, values url.Values) (*tls.Config, error) {
 	if file := values.Get("ca_file"); file != "" {
 		text, err := os.ReadFile(file)
 		if err != nil {
-			return nil, fmt.Errorf("reading the file of parameter ca_file: %w", bare(err))
+			return nil, fmt.Errorf("reading the file of parameter ca_file: %w", withoutPath(err))
 		}
 		config.RootCAs = x509.NewCertPool()
 		if !config.RootCAs.AppendCertsFromPEM(text) {
@@ -302,15 +302,15 @@ func tlsConfig(base *tls.Config, values url.Values) (*tls.Config, error) {
 	if certificate != "" {
 		pair, err := tls.LoadX509KeyPair(certificate, key)
 		if err != nil {
-			return nil, fmt.Errorf("reading the files of parameters cert_file and key_file: %w", bare(err))
+			return nil, fmt.Errorf("reading the files of parameters cert_file and key_file: %w", withoutPath(err))
 		}
 		config.Certificates = []tls.Certificate{pair}
 	}
 	return config, nil
 }
 
-// bare returns an error without the path that it quotes.
-func bare(err error) error {
+// withoutPath returns an error without the path that it quotes.
+func withoutPath(err error) error {
 	var path *os.PathError
 	if errors.As(err, &path) {
 		return path.Err

@@ -133,10 +133,10 @@ type QuotaError struct {
 }
 
 // Error names the owner, the quota and its numbers.
-func (e *QuotaError) Error() string { return e.Of("objects of this kind") }
+func (e *QuotaError) Error() string { return e.TextFor("objects of this kind") }
 
-// Of returns the text of Error with the name of the resource, for the caller.
-func (e *QuotaError) Of(resource string) string {
+// TextFor returns the text of Error with the name of the resource, for the caller.
+func (e *QuotaError) TextFor(resource string) string {
 	owner := e.Owner
 	if owner == "" {
 		owner = "objects without an owner"
@@ -167,7 +167,7 @@ type Store interface {
 	// GetWith is GetByDigest and also returns the existing objects of those names, and the result of GetRefs for refs,
 	// if this takes no further round trip. Nil maps mean that it would take one; the next call usually does not. Error:
 	// ErrNotFound if no object has the digest.
-	GetWith(ctx context.Context, digest string, names []string, refs ...Ref) (Record, Together, error)
+	GetWith(ctx context.Context, digest string, names []string, refs ...Ref) (Record, Companions, error)
 
 	// GetRefs reads objects and revisions of any resources in the state of this store, in one round trip. Objects that
 	// do not exist are missing in the result. Their Activity is not read. The result is not a snapshot. Source:
@@ -185,7 +185,7 @@ type Store interface {
 	Update(ctx context.Context, record Record) (int64, error)
 
 	// Delete removes the object of that name if its revision is the given one, and returns the revision of the removal.
-	// It answers the questions of Asking if this takes no further round trip. Errors: ErrNotFound, ErrConflict.
+	// It answers the questions of WithQuestions if this takes no further round trip. Errors: ErrNotFound, ErrConflict.
 	Delete(ctx context.Context, name string, revision int64) (int64, error)
 
 	// List returns one page of the resource: a snapshot at one revision. It holds as many records as query.Limit and the
@@ -235,8 +235,8 @@ type Ref struct {
 	Name string
 }
 
-// Together has the records that were read in the same round trip as an object.
-type Together struct {
+// Companions has the records that were read in the same round trip as an object.
+type Companions struct {
 	// Records are the existing objects of the same resource, by name.
 	Records map[string]Record
 	// Refs are the objects and revisions of GetRefs.
@@ -340,20 +340,20 @@ type Referral struct {
 // Questions are answered by a Delete in the same round trip: whether any object refers to the deleted object.
 type Questions struct {
 	Asked []Referral
-	// Answers are the results of Referred, in the order of Asked. Nil: the Delete did not answer them.
+	// Answers are the results of Referred, in their order. Nil: the Delete did not answer them.
 	Answers []bool
 }
 
 type questionsKey struct{}
 
-// Asking returns a context with which one Delete answers questions, if it can. The context also reaches a store inside
+// WithQuestions returns a context with which one Delete answers questions, if it can. The context also reaches a store inside
 // of other stores, which do not have to know of it.
-func Asking(ctx context.Context, questions *Questions) context.Context {
+func WithQuestions(ctx context.Context, questions *Questions) context.Context {
 	return context.WithValue(ctx, questionsKey{}, questions)
 }
 
-// Asked returns the questions of Asking; nil if there are none.
-func Asked(ctx context.Context) *Questions {
+// QuestionsFrom returns the questions of WithQuestions; nil if there are none.
+func QuestionsFrom(ctx context.Context) *Questions {
 	questions, _ := ctx.Value(questionsKey{}).(*Questions)
 	return questions
 }

@@ -17,7 +17,7 @@ import (
 func testTouch(t *testing.T, open Open) {
 	s := open(t)
 	record := object("one")
-	record.Digest, record.Expires, record.Owner = "d", at(100), "o"
+	record.Digest, record.Expires, record.Owner = "d", timeAt(100), "o"
 	record = create(t, s, record)
 	create(t, s, object("other"))
 
@@ -49,24 +49,24 @@ func testTouch(t *testing.T, open Open) {
 		}
 	}
 
-	touch(at(10).Add(7*time.Millisecond), time.Time{})
-	record.Activity = at(10).Add(7 * time.Millisecond)
+	touch(timeAt(10).Add(7*time.Millisecond), time.Time{})
+	record.Activity = timeAt(10).Add(7 * time.Millisecond)
 	same("activity alone")
-	touch(time.Time{}, at(200))
-	record.Expires = at(200)
+	touch(time.Time{}, timeAt(200))
+	record.Expires = timeAt(200)
 	same("due time alone")
-	touch(at(20), at(300))
-	record.Activity, record.Expires = at(20), at(300)
+	touch(timeAt(20), timeAt(300))
+	record.Activity, record.Expires = timeAt(20), timeAt(300)
 	same("both")
-	touch(at(20), at(301))
-	record.Expires = at(301)
+	touch(timeAt(20), timeAt(301))
+	record.Expires = timeAt(301)
 	same("the same activity")
 	touch(time.Time{}, time.Time{})
 	same("neither")
-	touch(at(19), time.Time{})
+	touch(timeAt(19), time.Time{})
 	same("an earlier activity")
-	touch(time.Time{}, at(250))
-	record.Expires = at(250)
+	touch(time.Time{}, timeAt(250))
+	record.Expires = timeAt(250)
 	same("an earlier due time")
 
 	if page := list(t, s, store.Query{}); page.Revision != start+2 {
@@ -89,12 +89,12 @@ func testTouch(t *testing.T, open Open) {
 
 	// The latest time wins, in whatever order the calls arrive.
 	_, errs := race(20, func(i int) (int64, error) {
-		return 0, s.Touch(t.Context(), record, at(100+i*7%20), time.Time{})
+		return 0, s.Touch(t.Context(), record, timeAt(100+i*7%20), time.Time{})
 	})
 	if err := errors.Join(errs...); err != nil {
 		t.Fatal(err)
 	}
-	record.Activity = at(119)
+	record.Activity = timeAt(119)
 	same("after a race")
 }
 
@@ -111,25 +111,25 @@ func testTouchGuards(t *testing.T, open Open) {
 			"no digest":       {Name: "one"},
 			"a digest's mark": {Name: "bare", Digest: "-"},
 		} {
-			if err := s.Touch(t.Context(), stranger, at(1), at(2)); err != nil {
+			if err := s.Touch(t.Context(), stranger, timeAt(1), timeAt(2)); err != nil {
 				t.Errorf("Touch of %s: %v", what, err)
 			}
 		}
 	})
-	if due, err := s.Due(t.Context(), store.DueQuery{Until: at(10), Limit: 10}); err != nil || len(due) != 0 {
+	if due, err := s.Due(t.Context(), store.DueQuery{Until: timeAt(10), Limit: 10}); err != nil || len(due) != 0 {
 		t.Errorf("after Touch with other digests %q are due (%v)", names(due), err)
 	}
-	if err := s.Touch(t.Context(), bare, at(1), time.Time{}); err != nil {
+	if err := s.Touch(t.Context(), bare, timeAt(1), time.Time{}); err != nil {
 		t.Fatal(err)
 	}
-	if got := get(t, s, "bare").Activity; !got.Equal(at(1)) {
-		t.Errorf("the activity of an object without digest is %v, want %v", got, at(1))
+	if got := get(t, s, "bare").Activity; !got.Equal(timeAt(1)) {
+		t.Errorf("the activity of an object without digest is %v, want %v", got, timeAt(1))
 	}
 	// The activity of an object is removed with it.
 	if _, err := s.Delete(t.Context(), "bare", bare.Revision); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Touch(t.Context(), bare, at(5), at(6)); err != nil {
+	if err := s.Touch(t.Context(), bare, timeAt(5), timeAt(6)); err != nil {
 		t.Errorf("Touch of a removed object: %v", err)
 	}
 	_, err := s.Get(t.Context(), "bare")
@@ -142,16 +142,16 @@ func testTouchGuards(t *testing.T, open Open) {
 
 func testDue(t *testing.T, open Open) {
 	s := open(t)
-	for _, made := range []struct {
+	for _, write := range []struct {
 		name             string
 		created, expires int
 	}{
 		{"a", 0, 50}, {"b", 10, 20}, {"c", 20, -1}, {"d", 30, 31}, {"e", 40, 1000}, {"f", -5, -1},
 	} {
-		record := object(made.name)
-		record.Created = at(made.created)
-		if made.expires >= 0 {
-			record.Expires = at(made.expires)
+		record := object(write.name)
+		record.Created = timeAt(write.created)
+		if write.expires >= 0 {
+			record.Expires = timeAt(write.expires)
 		}
 		create(t, s, record)
 	}
@@ -161,17 +161,17 @@ func testDue(t *testing.T, open Open) {
 		want  []string
 	}{
 		{"nothing asked", store.DueQuery{}, nil},
-		{"before the first", store.DueQuery{Until: at(19)}, nil},
-		{"a millisecond before the first", store.DueQuery{Until: at(20).Add(-time.Millisecond)}, nil},
-		{"at the first", store.DueQuery{Until: at(20)}, []string{"b"}},
-		{"by expiry", store.DueQuery{Until: at(60)}, []string{"b", "d", "a"}},
-		{"by expiry, limited", store.DueQuery{Until: at(60), Limit: 2}, []string{"b", "d"}},
-		{"by expiry, the second", store.DueQuery{Until: at(60), Skip: 1, Limit: 1}, []string{"d"}},
-		{"by expiry, the rest", store.DueQuery{Until: at(60), Skip: 1}, []string{"d", "a"}},
-		{"by expiry, beyond the last", store.DueQuery{Until: at(60), Skip: 3}, nil},
-		{"by creation", store.DueQuery{ByCreated: true, Until: at(20)}, []string{"f", "a", "b", "c"}},
-		{"by creation, limited", store.DueQuery{ByCreated: true, Until: at(20), Limit: 1}, []string{"f"}},
-		{"by creation, long before", store.DueQuery{ByCreated: true, Until: at(-100)}, nil},
+		{"before the first", store.DueQuery{Until: timeAt(19)}, nil},
+		{"a millisecond before the first", store.DueQuery{Until: timeAt(20).Add(-time.Millisecond)}, nil},
+		{"at the first", store.DueQuery{Until: timeAt(20)}, []string{"b"}},
+		{"by expiry", store.DueQuery{Until: timeAt(60)}, []string{"b", "d", "a"}},
+		{"by expiry, limited", store.DueQuery{Until: timeAt(60), Limit: 2}, []string{"b", "d"}},
+		{"by expiry, the second", store.DueQuery{Until: timeAt(60), Skip: 1, Limit: 1}, []string{"d"}},
+		{"by expiry, the rest", store.DueQuery{Until: timeAt(60), Skip: 1}, []string{"d", "a"}},
+		{"by expiry, beyond the last", store.DueQuery{Until: timeAt(60), Skip: 3}, nil},
+		{"by creation", store.DueQuery{ByCreated: true, Until: timeAt(20)}, []string{"f", "a", "b", "c"}},
+		{"by creation, limited", store.DueQuery{ByCreated: true, Until: timeAt(20), Limit: 1}, []string{"f"}},
+		{"by creation, long before", store.DueQuery{ByCreated: true, Until: timeAt(-100)}, nil},
 		{"by creation, nothing asked", store.DueQuery{ByCreated: true}, nil},
 	} {
 		got, err := s.Due(t.Context(), test.query)
@@ -241,15 +241,15 @@ func testEvents(t *testing.T, open Open) {
 	if got := events(t, s, start); len(got) != 0 {
 		t.Errorf("an empty store has the event %+v", got[0])
 	}
-	one := object("one")
-	one.Owner, one.Digest, one.Expires = "o1", "d1", at(60)
-	one = create(t, s, one)
+	record := object("one")
+	record.Owner, record.Digest, record.Expires = "o1", "d1", timeAt(60)
+	record = create(t, s, record)
 	two := create(t, s, object("two"))
-	if err := s.Touch(t.Context(), one, at(5), at(70)); err != nil {
+	if err := s.Touch(t.Context(), record, timeAt(5), timeAt(70)); err != nil {
 		t.Fatal(err)
 	}
-	touched := one
-	touched.Activity, touched.Expires = at(5), at(70)
+	touched := record
+	touched.Activity, touched.Expires = timeAt(5), timeAt(70)
 
 	changed := touched
 	changed.Owner, changed.Digest, changed.Object = "o2", "d2", []byte(`{"changed":true}`)
@@ -263,7 +263,7 @@ func testEvents(t *testing.T, open Open) {
 	}
 
 	want := []store.Event{
-		{Type: store.Created, Revision: start + 1, Record: one},
+		{Type: store.Created, Revision: start + 1, Record: record},
 		{Type: store.Created, Revision: start + 2, Record: two},
 		{Type: store.Updated, Revision: start + 3, Record: changed, Previous: &touched},
 		{Type: store.Deleted, Revision: start + 4, Record: removed, Previous: &changed},
@@ -416,10 +416,10 @@ func testCallerGivesUp(t *testing.T, open Open) {
 			"Update":      func() error { _, err := s.Update(ctx, record); return err },
 			"Delete":      func() error { _, err := s.Delete(ctx, "one", record.Revision); return err },
 			"List":        func() error { _, err := s.List(ctx, store.Query{}); return err },
-			"Touch":       func() error { return s.Touch(ctx, record, at(1), at(1)) },
-			"Due":         func() error { _, err := s.Due(ctx, store.DueQuery{Until: at(1), Limit: 1}); return err },
+			"Touch":       func() error { return s.Touch(ctx, record, timeAt(1), timeAt(1)) },
+			"Due":         func() error { _, err := s.Due(ctx, store.DueQuery{Until: timeAt(1), Limit: 1}); return err },
 			"Events":      func() error { _, err := s.Events(ctx, start, 1, time.Minute); return err },
-			"Trim":        func() error { return s.Trim(ctx, at(1)) },
+			"Trim":        func() error { return s.Trim(ctx, timeAt(1)) },
 		} {
 			err := call()
 			fails(t, what, err, want)

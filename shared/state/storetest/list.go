@@ -158,7 +158,7 @@ func testListMany(t *testing.T, open Open) {
 		if len(page.Records) != limits.PageObjects || page.Remaining != many-limits.PageObjects {
 			t.Errorf("a page of %d holds %d objects, and %d remain", limit, len(page.Records), page.Remaining)
 		}
-		due, err := s.Due(t.Context(), store.DueQuery{ByCreated: true, Until: at(0), Limit: limit})
+		due, err := s.Due(t.Context(), store.DueQuery{ByCreated: true, Until: timeAt(0), Limit: limit})
 		if err != nil || len(due) != limits.PageObjects {
 			t.Errorf("limit %d: %d are due (%v), want %d", limit, len(due), err, limits.PageObjects)
 		}
@@ -181,7 +181,7 @@ func testListLarge(t *testing.T, open Open) {
 	var want []string
 	for i, size := range []int{limits.PageBytes / 2, limits.PageBytes/2 - 1000, limits.PageBytes/2 + 2000, 2 * limits.PageBytes, 10, 10} {
 		record := object(fmt.Sprint("n", i))
-		record.Object, record.Owner, record.Expires = bytes.Repeat([]byte("x"), size), fmt.Sprint("o", i%2), at(i)
+		record.Object, record.Owner, record.Expires = bytes.Repeat([]byte("x"), size), fmt.Sprint("o", i%2), timeAt(i)
 		record.References = []string{"u"}
 		create(t, s, record)
 		want = append(want, record.Name)
@@ -198,7 +198,7 @@ func testListLarge(t *testing.T, open Open) {
 		}
 	}
 	for skip, count := range []int{2, 1, 1, 1, 2, 1, 0} {
-		due, err := s.Due(t.Context(), store.DueQuery{Until: at(10), Skip: skip})
+		due, err := s.Due(t.Context(), store.DueQuery{Until: timeAt(10), Skip: skip})
 		if err != nil || !slices.Equal(names(due), want[skip:skip+count]) {
 			t.Errorf("after %d, %q are due (%v), want %d", skip, names(due), err, count)
 		}

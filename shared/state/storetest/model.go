@@ -29,8 +29,8 @@ func (m *model) holder(digest string) string {
 	return ""
 }
 
-// full reports whether one more object of an owner would exceed the quota.
-func (m *model) full(record store.Record) bool {
+// exceedsQuota reports whether one more object of an owner would exceed the quota.
+func (m *model) exceedsQuota(record store.Record) bool {
 	used := int64(0)
 	for _, other := range m.records {
 		if other.Owner == record.Owner {
@@ -62,7 +62,7 @@ func (m *model) create(record store.Record) error {
 	if m.holder(record.Digest) != "" {
 		return store.ErrTaken
 	}
-	if m.full(record) {
+	if m.exceedsQuota(record) {
 		return store.ErrQuota
 	}
 	m.revision++
@@ -82,7 +82,7 @@ func (m *model) update(record store.Record) error {
 	if holder := m.holder(record.Digest); holder != "" && holder != record.Name {
 		return store.ErrTaken
 	}
-	if record.Owner != current.Owner && m.full(record) {
+	if record.Owner != current.Owner && m.exceedsQuota(record) {
 		return store.ErrQuota
 	}
 	m.revision++
@@ -161,7 +161,7 @@ func testModel(t *testing.T, open Open) {
 		digest := rapid.SampledFrom([]string{"", "", "-", "--", "d1", "d2"})
 		moment := rapid.Custom(func(t *rapid.T) time.Time {
 			if n := rapid.IntRange(-1, 20).Draw(t, "second"); n >= 0 {
-				return at(n)
+				return timeAt(n)
 			}
 			return time.Time{}
 		})
@@ -170,7 +170,7 @@ func testModel(t *testing.T, open Open) {
 		record := func(rt *rapid.T) store.Record {
 			return store.Record{
 				Name: name.Draw(rt, "name"), Owner: owner.Draw(rt, "owner"), Digest: digest.Draw(rt, "digest"),
-				Created: at(rapid.IntRange(0, 20).Draw(rt, "created")), Expires: moment.Draw(rt, "expires"),
+				Created: timeAt(rapid.IntRange(0, 20).Draw(rt, "created")), Expires: moment.Draw(rt, "expires"),
 				Object: content.Draw(rt, "object"), Activity: moment.Draw(rt, "activity"),
 				References: rapid.SliceOfN(reference, 0, 3).Draw(rt, "references"),
 				// The suite of bytes is testQuotaBytes: the model does not know what a store adds to an object.
@@ -260,39 +260,39 @@ func testModel(t *testing.T, open Open) {
 					rt.Fatalf("GetWith brings along %d records and %d refs", len(along.Records), len(along.Refs))
 				}
 				if along.Records != nil {
-					wanted := map[string]store.Record{}
+					expected := map[string]store.Record{}
 					if record, ok := m.records[name]; ok {
-						wanted[name] = record
+						expected[name] = record
 					}
-					if len(along.Records) != len(wanted) {
-						rt.Fatalf("GetWith brings along %d records, want %d", len(along.Records), len(wanted))
+					if len(along.Records) != len(expected) {
+						rt.Fatalf("GetWith brings along %d records, want %d", len(along.Records), len(expected))
 					}
-					same(rt, "GetWith brings along", along.Records[name], wanted[name])
-					refer(rt, m, name, refs, along.Refs)
+					same(rt, "GetWith brings along", along.Records[name], expected[name])
+					compareRefs(rt, m, name, refs, along.Refs)
 				}
 				read, err := s.GetRefs(ctx, refs...)
 				if err != nil {
 					rt.Fatalf("GetRefs: %v", err)
 				}
-				refer(rt, m, name, refs, read)
+				compareRefs(rt, m, name, refs, read)
 			},
 			"GetMany": func(rt *rapid.T) {
-				asked := rapid.SliceOfN(name, 0, 4).Draw(rt, "names")
+				requested := rapid.SliceOfN(name, 0, 4).Draw(rt, "names")
 				var want []store.Record
-				for _, name := range asked {
+				for _, name := range requested {
 					if record, ok := m.records[name]; ok {
 						want = append(want, record)
 					}
 				}
 				var got []store.Record
-				for record, err := range store.GetEach(ctx, s, asked) {
+				for record, err := range store.GetEach(ctx, s, requested) {
 					if err != nil {
 						rt.Fatalf("GetMany: %v", err)
 					}
 					got = append(got, record)
 				}
 				if !slices.Equal(names(got), names(want)) {
-					rt.Fatalf("GetMany(%q) are %q, want %q", asked, names(got), names(want))
+					rt.Fatalf("GetMany(%q) are %q, want %q", requested, names(got), names(want))
 				}
 				for i, record := range got {
 					same(rt, "GetMany", record, want[i])
@@ -329,7 +329,7 @@ func testModel(t *testing.T, open Open) {
 			"References": func(rt *rapid.T) {
 				var want []store.Reference
 				for name, record := range m.records {
-					for _, uid := range distinct(record.References) {
+					for _, uid := range withoutRepetitions(record.References) {
 						want = append(want, store.Reference{UID: uid, Name: name})
 					}
 				}
@@ -396,9 +396,9 @@ func testModel(t *testing.T, open Open) {
 	})
 }
 
-// refer compares the result of GetRefs for an object, an object that does not exist, the revision of the resource, and
+// compareRefs compares the result of GetRefs for an object, an object that does not exist, the revision of the resource, and
 // the revision of an empty resource.
-func refer(rt *rapid.T, m *model, name string, refs []store.Ref, got map[store.Ref]store.Record) {
+func compareRefs(rt *rapid.T, m *model, name string, refs []store.Ref, got map[store.Ref]store.Record) {
 	want := map[store.Ref]store.Record{refs[2]: {Revision: m.revision}, refs[3]: {Revision: store.Beginning}}
 	if record, ok := m.records[name]; ok {
 		record.Activity = time.Time{}

@@ -9,8 +9,8 @@ import (
 	"management.platform.sh/shared/state/store"
 )
 
-// owned is an object of an owner with that many bytes.
-func owned(name, owner string, size int) store.Record {
+// recordOf is an object of an owner with that many bytes.
+func recordOf(name, owner string, size int) store.Record {
 	return store.Record{Name: name, Owner: owner, Created: epoch, Object: bytes.Repeat([]byte("x"), size)}
 }
 
@@ -32,30 +32,30 @@ func testQuotaObjects(t *testing.T, open Open) {
 		return record
 	}
 	full := store.QuotaError{Owner: "o", Quota: store.QuotaObjects, Used: 3, Adds: 1, Limit: 3}
-	first := create(t, s, owned("a", "o", 1)) // an object of an earlier build counts as well
+	first := create(t, s, recordOf("a", "o", 1)) // an object of an earlier build counts as well
 	first.Digest = "d"
 	var err error
 	if first.Revision, err = s.Update(t.Context(), first); err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"b", "c"} {
-		create(t, s, under(owned(name, "o", 1)))
+		create(t, s, under(recordOf(name, "o", 1)))
 	}
 	unchanged(t, s, func() {
-		_, err := s.Create(t.Context(), under(owned("d", "o", 1)))
+		_, err := s.Create(t.Context(), under(recordOf("d", "o", 1)))
 		exceeds(t, "Create above the quota", err, full)
-		_, err = s.Create(t.Context(), under(owned("a", "o", 1)))
+		_, err = s.Create(t.Context(), under(recordOf("a", "o", 1)))
 		fails(t, "Create of a name in use, above the quota", err, store.ErrExists)
-		taken := under(owned("d", "o", 1))
+		taken := under(recordOf("d", "o", 1))
 		taken.Digest = "d"
 		_, err = s.Create(t.Context(), taken)
 		fails(t, "Create with a digest in use, above the quota", err, store.ErrTaken)
 	})
 	// The quota does not concern these.
 	for _, owner := range []string{"", "o ", "o2", "p"} {
-		create(t, s, under(owned("of/"+owner, owner, 1)))
+		create(t, s, under(recordOf("of/"+owner, owner, 1)))
 	}
-	create(t, s, owned("d", "o", 1))
+	create(t, s, recordOf("d", "o", 1))
 	first.Object, first.Quota = bytes.Repeat([]byte("y"), 1000), quota
 	if first.Revision, err = s.Update(t.Context(), first); err != nil {
 		t.Errorf("Update above the quota: %v", err)
@@ -77,13 +77,13 @@ func testQuotaObjects(t *testing.T, open Open) {
 		t.Errorf("Update to an owner below the quota: %v", err)
 	}
 	full.Used = 3
-	_, err = s.Create(t.Context(), under(owned("e", "o", 1)))
+	_, err = s.Create(t.Context(), under(recordOf("e", "o", 1)))
 	exceeds(t, "Create after objects were deleted and came", err, full)
 	first.Owner = "p"
 	if _, err = s.Update(t.Context(), first); err != nil {
 		t.Fatal(err)
 	}
-	create(t, s, under(owned("e", "o", 1)))
+	create(t, s, under(recordOf("e", "o", 1)))
 }
 
 func testQuotaBytes(t *testing.T, open Open) {
@@ -103,21 +103,21 @@ func testQuotaBytes(t *testing.T, open Open) {
 		}
 	}
 	for i := range 4 {
-		create(t, s, owned(fmt.Sprint("a", i), "o", 10_000))
+		create(t, s, recordOf(fmt.Sprint("a", i), "o", 10_000))
 	}
 	for i := range 6 {
-		create(t, s, under(owned(fmt.Sprint("b", i), "o", 10_000)))
+		create(t, s, under(recordOf(fmt.Sprint("b", i), "o", 10_000)))
 	}
 	unchanged(t, s, func() {
-		_, err := s.Create(t.Context(), under(owned("c", "o", 10_000)))
+		_, err := s.Create(t.Context(), under(recordOf("c", "o", 10_000)))
 		exceeds("Create above the quota", err, 100_000, 10_000)
 		larger := under(get(t, s, "a0"))
 		larger.Object = bytes.Repeat([]byte("y"), 20_000)
 		_, err = s.Update(t.Context(), larger)
 		exceeds("Update above the quota", err, 100_000, 10_000)
 	})
-	create(t, s, under(owned("p", "p", 10_000)))
-	create(t, s, owned("c", "o", 10_000)) // without a quota
+	create(t, s, under(recordOf("p", "p", 10_000)))
+	create(t, s, recordOf("c", "o", 10_000)) // without a quota
 
 	// Above the quota, updates that add no bytes pass.
 	record := under(get(t, s, "a0"))
@@ -130,7 +130,7 @@ func testQuotaBytes(t *testing.T, open Open) {
 		}
 	}
 	same("Update of the same size", bytes.Repeat([]byte("z"), 10_000))
-	if err := s.Touch(t.Context(), record, at(1), at(2)); err != nil {
+	if err := s.Touch(t.Context(), record, timeAt(1), timeAt(2)); err != nil {
 		t.Error(err)
 	}
 	same("Update that shrinks", nil)
@@ -151,24 +151,24 @@ func testQuotaBytes(t *testing.T, open Open) {
 	if _, err := s.Delete(t.Context(), "b0", get(t, s, "b0").Revision); err != nil {
 		t.Fatal(err)
 	}
-	record = create(t, s, under(owned("d", "o", 10_000)))
-	_, err := s.Create(t.Context(), under(owned("e", "o", 10_000)))
+	record = create(t, s, under(recordOf("d", "o", 10_000)))
+	_, err := s.Create(t.Context(), under(recordOf("e", "o", 10_000)))
 	exceeds("Create after one was deleted and one came", err, 100_000, 10_000)
 	record.Owner = "p"
 	if _, err := s.Update(t.Context(), record); err != nil {
 		t.Fatal(err)
 	}
-	create(t, s, under(owned("e", "o", 10_000)))
+	create(t, s, under(recordOf("e", "o", 10_000)))
 	// The other owner has 20,000 bytes.
-	_, err = s.Create(t.Context(), under(owned("f", "p", 87_000)))
+	_, err = s.Create(t.Context(), under(recordOf("f", "p", 87_000)))
 	fails(t, "Create above the quota of the other owner", err, store.ErrQuota)
-	create(t, s, under(owned("f", "p", 80_000)))
+	create(t, s, under(recordOf("f", "p", 80_000)))
 }
 
 func testQuotaRace(t *testing.T, open Open) {
 	s := open(t)
 	_, errs := race(24, func(i int) (int64, error) {
-		record := owned(fmt.Sprint("n", i), "o", 100)
+		record := recordOf(fmt.Sprint("n", i), "o", 100)
 		record.Quota = store.Quota{Objects: 5, Bytes: 1 << 20}
 		return s.Create(t.Context(), record)
 	})

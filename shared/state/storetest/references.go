@@ -42,11 +42,11 @@ func testReferences(t *testing.T, open Open) {
 		return create(t, s, record)
 	}
 	long := strings.Repeat("u", 128)
-	one := refer("a/one", "u1", "u2", "u1")
+	record := refer("a/one", "u1", "u2", "u1")
 	two := refer("two", "-u3", "u1")
 	refer("three", "u11", "-", long)
 	refer("none")
-	expect(t, "Get", get(t, s, "a/one"), one)
+	expect(t, "Get", get(t, s, "a/one"), record)
 	expect(t, "Get", get(t, s, "two"), two)
 
 	check := func(when string, want map[string][]string) {
@@ -87,21 +87,21 @@ func testReferences(t *testing.T, open Open) {
 		t.Error("List by owners and a reference is accepted")
 	}
 
-	one.References = []string{"u4", "u2"}
+	record.References = []string{"u4", "u2"}
 	var err error
-	if one.Revision, err = s.Update(t.Context(), one); err != nil {
+	if record.Revision, err = s.Update(t.Context(), record); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Touch(t.Context(), two, at(1), at(2)); err != nil {
+	if err := s.Touch(t.Context(), two, timeAt(1), timeAt(2)); err != nil {
 		t.Fatal(err)
 	}
-	two.Activity, two.Expires = at(1), at(2)
+	two.Activity, two.Expires = timeAt(1), timeAt(2)
 	expect(t, "after Touch", get(t, s, "two"), two)
 	check("changed", map[string][]string{
 		"u1": {"two"}, "u2": {"a/one"}, "u4": {"a/one"}, "-u3": {"two"}, "u11": {"three"}, "-": {"three"}, long: {"three"},
 	})
 	unchanged(t, s, func() {
-		stale := one
+		stale := record
 		stale.Revision, stale.References = start+1, []string{"u9"}
 		_, err := s.Update(t.Context(), stale)
 		fails(t, "Update of an old revision", err, store.ErrConflict)
@@ -111,8 +111,8 @@ func testReferences(t *testing.T, open Open) {
 		fails(t, "Create of a name in use", err, store.ErrExists)
 	})
 
-	one.References = nil
-	if one.Revision, err = s.Update(t.Context(), one); err != nil {
+	record.References = nil
+	if record.Revision, err = s.Update(t.Context(), record); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := s.Delete(t.Context(), "two", two.Revision); err != nil {
@@ -145,17 +145,17 @@ func testReferences(t *testing.T, open Open) {
 
 // testReferred tests that one call answers for several uids and several resources whether an object refers to them.
 func testReferred(t *testing.T, open Open) {
-	one, two := open(t), open(t)
-	if one.Name() == two.Name() || one.Name() == "" {
-		t.Fatalf("two resources have the names %q and %q", one.Name(), two.Name())
+	first, second := open(t), open(t)
+	if first.Name() == second.Name() || first.Name() == "" {
+		t.Fatalf("two resources have the names %q and %q", first.Name(), second.Name())
 	}
 	ask := func(uids ...string) []bool {
 		t.Helper()
 		var questions []store.Referral
 		for _, uid := range uids {
-			questions = append(questions, store.Referral{Resource: one.Name(), UID: uid}, store.Referral{Resource: two.Name(), UID: uid})
+			questions = append(questions, store.Referral{Resource: first.Name(), UID: uid}, store.Referral{Resource: second.Name(), UID: uid})
 		}
-		referred, err := one.Referred(t.Context(), questions)
+		referred, err := first.Referred(t.Context(), questions)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -163,16 +163,16 @@ func testReferred(t *testing.T, open Open) {
 	}
 	record := object("a")
 	record.References = []string{"u1", "-u2"}
-	record = create(t, one, record)
+	record = create(t, first, record)
 	other := object("b")
 	other.References = []string{"u1", "u11"}
-	create(t, two, other)
+	create(t, second, other)
 	if got := ask("u1", "-u2", "u11", "u", "u2", "", "u1\x00a", "u1,-u2"); !slices.Equal(got, []bool{
 		true, true, true, false, false, true, false, false, false, false, false, false, false, false, false, false,
 	}) {
 		t.Errorf("referred: %v", got)
 	}
-	if _, err := one.Delete(t.Context(), "a", record.Revision); err != nil {
+	if _, err := first.Delete(t.Context(), "a", record.Revision); err != nil {
 		t.Fatal(err)
 	}
 	if got := ask("u1"); !slices.Equal(got, []bool{false, true}) {
@@ -181,7 +181,7 @@ func testReferred(t *testing.T, open Open) {
 	if got := ask(); len(got) != 0 {
 		t.Errorf("no question: %v", got)
 	}
-	if _, err := one.Referred(t.Context(), []store.Referral{{Resource: "no} resource", UID: "u1"}}); err == nil {
+	if _, err := first.Referred(t.Context(), []store.Referral{{Resource: "no} resource", UID: "u1"}}); err == nil {
 		t.Error("a name that no resource has is accepted")
 	}
 }

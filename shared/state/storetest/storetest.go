@@ -81,7 +81,7 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 // epoch is the first time that the suite uses.
 var epoch = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-func at(seconds int) time.Time { return epoch.Add(time.Duration(seconds) * time.Second) }
+func timeAt(seconds int) time.Time { return epoch.Add(time.Duration(seconds) * time.Second) }
 
 func object(name string) store.Record {
 	return store.Record{Name: name, Created: epoch, Object: []byte(`{"name":"` + name + `"}`)}
@@ -157,7 +157,7 @@ func difference(got, want store.Record) string {
 	if got.Digest != want.Digest {
 		note("Digest", got.Digest, want.Digest)
 	}
-	if !slices.Equal(got.References, distinct(want.References)) {
+	if !slices.Equal(got.References, withoutRepetitions(want.References)) {
 		note("References", got.References, want.References)
 	}
 	for _, times := range []struct {
@@ -178,14 +178,14 @@ func difference(got, want store.Record) string {
 	return strings.Join(all, "; ")
 }
 
-func distinct(list []string) []string {
-	var once []string
+func withoutRepetitions(list []string) []string {
+	var result []string
 	for _, each := range list {
-		if !slices.Contains(once, each) {
-			once = append(once, each)
+		if !slices.Contains(result, each) {
+			result = append(result, each)
 		}
 	}
-	return once
+	return result
 }
 
 func expect(t testing.TB, what string, got, want store.Record) {
@@ -232,7 +232,7 @@ func testCreate(t *testing.T, open Open) {
 
 	full := store.Record{
 		Name: "space/one", Revision: 99, Owner: "team:a b", Digest: "d1", Created: epoch.Add(123456789),
-		Expires: at(60).Add(time.Millisecond), Object: []byte(`{"a":1}`), Activity: at(5),
+		Expires: timeAt(60).Add(time.Millisecond), Object: []byte(`{"a":1}`), Activity: timeAt(5),
 	}
 	revision, err := s.Create(t.Context(), full)
 	if err != nil {
@@ -251,7 +251,7 @@ func testCreate(t *testing.T, open Open) {
 	expect(t, "Get", get(t, s, "two"), bare)
 
 	// The name of a removed object is free, and a new object of that name inherits nothing.
-	if err := s.Touch(t.Context(), full, at(7), time.Time{}); err != nil {
+	if err := s.Touch(t.Context(), full, timeAt(7), time.Time{}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := s.Delete(t.Context(), full.Name, full.Revision); err != nil {
@@ -270,18 +270,18 @@ func testCreateRefuses(t *testing.T, open Open) {
 	one.Digest, one.Owner = "d1", "o1"
 	create(t, s, one)
 	unchanged(t, s, func() {
-		again := object("one")
-		again.Owner, again.Expires = "o2", at(1)
-		_, err := s.Create(t.Context(), again)
+		second := object("one")
+		second.Owner, second.Expires = "o2", timeAt(1)
+		_, err := s.Create(t.Context(), second)
 		fails(t, "Create of a name in use", err, store.ErrExists)
-		again.Digest = "d1"
-		_, err = s.Create(t.Context(), again)
+		second.Digest = "d1"
+		_, err = s.Create(t.Context(), second)
 		fails(t, "Create of a name and a digest in use", err, store.ErrExists)
-		again.Name = "two"
-		_, err = s.Create(t.Context(), again)
+		second.Name = "two"
+		_, err = s.Create(t.Context(), second)
 		fails(t, "Create with a digest in use", err, store.ErrTaken)
 	})
-	if due, err := s.Due(t.Context(), store.DueQuery{Until: at(100), Limit: 10}); err != nil || len(due) > 0 {
+	if due, err := s.Due(t.Context(), store.DueQuery{Until: timeAt(100), Limit: 10}); err != nil || len(due) > 0 {
 		t.Errorf("after refused creates %q are due (%v)", names(due), err)
 	}
 	if page := list(t, s, store.Query{Owners: []string{"o2"}}); len(page.Records) > 0 {
@@ -408,15 +408,15 @@ func testGetByDigest(t *testing.T, open Open) {
 func testUpdate(t *testing.T, open Open) {
 	s := open(t)
 	record := object("one")
-	record.Owner, record.Digest, record.Expires = "o1", "d1", at(10)
+	record.Owner, record.Digest, record.Expires = "o1", "d1", timeAt(10)
 	record = create(t, s, record)
 	other := create(t, s, object("other"))
-	if err := s.Touch(t.Context(), record, at(3), time.Time{}); err != nil {
+	if err := s.Touch(t.Context(), record, timeAt(3), time.Time{}); err != nil {
 		t.Fatal(err)
 	}
 
-	record.Owner, record.Digest, record.Expires, record.Object = "o2", "d2", at(20), []byte(`{"v":2}`)
-	record.Activity = at(1000)
+	record.Owner, record.Digest, record.Expires, record.Object = "o2", "d2", timeAt(20), []byte(`{"v":2}`)
+	record.Activity = timeAt(1000)
 	revision, err := s.Update(t.Context(), record)
 	if err != nil {
 		t.Fatal(err)
@@ -424,7 +424,7 @@ func testUpdate(t *testing.T, open Open) {
 	if revision != start+3 {
 		t.Errorf("the revision is %d, want %d", revision, start+3)
 	}
-	record.Revision, record.Activity = revision, at(3)
+	record.Revision, record.Activity = revision, timeAt(3)
 	expect(t, "Get", get(t, s, "one"), record)
 	expect(t, "the other object", get(t, s, "other"), other)
 
@@ -441,10 +441,10 @@ func testUpdate(t *testing.T, open Open) {
 			t.Errorf("%s owns %q, want %q", owner, got, want)
 		}
 	}
-	if due, err := s.Due(t.Context(), store.DueQuery{Until: at(19), Limit: 10}); err != nil || len(due) != 0 {
+	if due, err := s.Due(t.Context(), store.DueQuery{Until: timeAt(19), Limit: 10}); err != nil || len(due) != 0 {
 		t.Errorf("before the new expiry %q are due (%v)", names(due), err)
 	}
-	if due, err := s.Due(t.Context(), store.DueQuery{Until: at(20), Limit: 10}); err != nil || len(due) != 1 {
+	if due, err := s.Due(t.Context(), store.DueQuery{Until: timeAt(20), Limit: 10}); err != nil || len(due) != 1 {
 		t.Errorf("at the new expiry %q are due (%v)", names(due), err)
 	}
 
@@ -457,7 +457,7 @@ func testUpdate(t *testing.T, open Open) {
 	if _, err := s.GetByDigest(t.Context(), "d2"); !errors.Is(err, store.ErrNotFound) {
 		t.Errorf("a removed digest still finds something: %v", err)
 	}
-	if due, err := s.Due(t.Context(), store.DueQuery{Until: at(1e6), Limit: 10}); err != nil || len(due) != 0 {
+	if due, err := s.Due(t.Context(), store.DueQuery{Until: timeAt(1e6), Limit: 10}); err != nil || len(due) != 0 {
 		t.Errorf("without expiry %q are due (%v)", names(due), err)
 	}
 	// The digest is free again, and an update may keep the object's own digest.
@@ -471,21 +471,21 @@ func testUpdate(t *testing.T, open Open) {
 
 func testUpdateRefuses(t *testing.T, open Open) {
 	s := open(t)
-	one := object("one")
-	one.Digest, one.Owner = "d1", "o1"
-	one = create(t, s, one)
+	record := object("one")
+	record.Digest, record.Owner = "d1", "o1"
+	record = create(t, s, record)
 	two := object("two")
 	two.Digest = "d2"
 	create(t, s, two)
 	unchanged(t, s, func() {
-		changed := one
-		changed.Owner, changed.Object, changed.Expires = "o2", []byte(`"changed"`), at(1)
+		changed := record
+		changed.Owner, changed.Object, changed.Expires = "o2", []byte(`"changed"`), timeAt(1)
 		for _, revision := range []int64{0, start, start + 2, 10, -1} {
 			changed.Revision = revision
 			_, err := s.Update(t.Context(), changed)
 			fails(t, fmt.Sprintf("Update with revision %d", revision), err, store.ErrConflict)
 		}
-		changed.Revision, changed.Digest = one.Revision, "d2"
+		changed.Revision, changed.Digest = record.Revision, "d2"
 		_, err := s.Update(t.Context(), changed)
 		fails(t, "Update with another object's digest", err, store.ErrTaken)
 		changed.Name = "three"
@@ -547,9 +547,9 @@ func testUpdateRace(t *testing.T, open Open) {
 
 func testDelete(t *testing.T, open Open) {
 	s := open(t)
-	one := object("one")
-	one.Owner, one.Digest, one.Expires = "o1", "d1", at(1)
-	one = create(t, s, one)
+	record := object("one")
+	record.Owner, record.Digest, record.Expires = "o1", "d1", timeAt(1)
+	record = create(t, s, record)
 	create(t, s, object("two"))
 	unchanged(t, s, func() {
 		_, err := s.Delete(t.Context(), "three", 1)
@@ -559,7 +559,7 @@ func testDelete(t *testing.T, open Open) {
 			fails(t, fmt.Sprintf("Delete with revision %d", revision), err, store.ErrConflict)
 		}
 	})
-	revision, err := s.Delete(t.Context(), "one", one.Revision)
+	revision, err := s.Delete(t.Context(), "one", record.Revision)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -570,9 +570,9 @@ func testDelete(t *testing.T, open Open) {
 	fails(t, "Get after Delete", err, store.ErrNotFound)
 	_, err = s.GetByDigest(t.Context(), "d1")
 	fails(t, "GetByDigest after Delete", err, store.ErrNotFound)
-	_, err = s.Delete(t.Context(), "one", one.Revision)
+	_, err = s.Delete(t.Context(), "one", record.Revision)
 	fails(t, "Delete after Delete", err, store.ErrNotFound)
-	_, err = s.Update(t.Context(), one)
+	_, err = s.Update(t.Context(), record)
 	fails(t, "Update after Delete", err, store.ErrNotFound)
 	if page := list(t, s, store.Query{}); !slices.Equal(names(page.Records), []string{"two"}) || page.Revision != start+3 {
 		t.Errorf("after Delete %q are listed at revision %d", names(page.Records), page.Revision)
@@ -581,7 +581,7 @@ func testDelete(t *testing.T, open Open) {
 		t.Errorf("after Delete o1 owns %q", names(page.Records))
 	}
 	for _, byCreated := range []bool{false, true} {
-		due, err := s.Due(t.Context(), store.DueQuery{ByCreated: byCreated, Until: at(9)})
+		due, err := s.Due(t.Context(), store.DueQuery{ByCreated: byCreated, Until: timeAt(9)})
 		if err != nil || slices.Contains(names(due), "one") || byCreated && len(due) != 1 {
 			t.Errorf("after Delete %q are due (%v)", names(due), err)
 		}
@@ -643,7 +643,7 @@ func testCopies(t *testing.T, open Open) {
 	spoil(byDigest)
 	spoil(list(t, s, store.Query{}).Records[0])
 	spoil(events(t, s, start)[0].Record)
-	due, err := s.Due(t.Context(), store.DueQuery{ByCreated: true, Until: at(1), Limit: 1})
+	due, err := s.Due(t.Context(), store.DueQuery{ByCreated: true, Until: timeAt(1), Limit: 1})
 	if err != nil || len(due) != 1 {
 		t.Fatalf("Due: %q, %v", names(due), err)
 	}
@@ -692,7 +692,7 @@ func testBytes(t *testing.T, open Open) {
 		if err != nil {
 			t.Fatalf("%s: Update: %v", what, err)
 		}
-		if err := s.Touch(t.Context(), record, at(1), at(2)); err != nil {
+		if err := s.Touch(t.Context(), record, timeAt(1), timeAt(2)); err != nil {
 			t.Fatalf("%s: Touch: %v", what, err)
 		}
 		before := record
@@ -700,7 +700,7 @@ func testBytes(t *testing.T, open Open) {
 		changes := events(t, s, revision-1)
 		expect(t, what+": event", changes[0].Record, record)
 		expect(t, what+": previous", *changes[0].Previous, before)
-		record.Activity, record.Expires = at(1), at(2)
+		record.Activity, record.Expires = timeAt(1), timeAt(2)
 		expect(t, what+": List", list(t, s, store.Query{Prefix: name, Owners: []string{record.Owner}}).Records[0], record)
 	}
 }

@@ -141,14 +141,14 @@ func testTrim(t *testing.T, open Open) {
 
 	trim(first.At)
 	trim(first.At.Add(-time.Hour))
-	held := events(t, s, start)
-	if len(held) != int(record.Revision-start) {
-		t.Errorf("%d of %d events are left, although none was too old", len(held), record.Revision-start)
+	log := events(t, s, start)
+	if len(log) != int(record.Revision-start) {
+		t.Errorf("%d of %d events are left, although none was too old", len(log), record.Revision-start)
 	}
 	trim(young)
 	_, err := s.Events(t.Context(), start, 1, 0)
 	fails(t, "Events from the start, after Trim", err, store.ErrGone)
-	for _, event := range held {
+	for _, event := range log {
 		got, err := s.Events(t.Context(), event.Revision-1, 1, 0)
 		switch {
 		case event.At.Before(young):

@@ -46,8 +46,8 @@ func FuzzCost(f *testing.F) {
 		if len(expressions)+len(object) > most || !json.Valid([]byte(object)) {
 			t.Skip()
 		}
-		var asked model.SyncPatchEvaluation
-		asked.Spec.Object = &model.JSON{Raw: []byte(object)}
+		var evaluation model.SyncPatchEvaluation
+		evaluation.Spec.Object = &model.JSON{Raw: []byte(object)}
 		for i, text := range strings.Split(expressions, "\n") {
 			path := "a[*]"
 			if i > 0 {
@@ -56,13 +56,13 @@ func FuzzCost(f *testing.F) {
 			if len(path) > 200 {
 				path = "a"
 			}
-			asked.Spec.Patches = append(asked.Spec.Patches, model.SyncPatch{Path: path, Expression: text})
+			evaluation.Spec.Patches = append(evaluation.Spec.Patches, model.SyncPatch{Path: path, Expression: text})
 		}
 		// The collector and the other tests use the same clock, so the cheapest of a few runs counts.
 		cheapest := time.Hour
 		for range 5 {
 			before := cpu(t)
-			_, _ = e.Evaluate(t.Context(), &asked, nil)
+			_, _ = e.Evaluate(t.Context(), &evaluation, nil)
 			if cheapest = min(cheapest, cpu(t)-before); cheapest <= allowed {
 				return
 			}

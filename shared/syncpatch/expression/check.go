@@ -226,13 +226,13 @@ func (c *checker) identifier(n *ast.Identifier) {
 }
 
 // member checks the read of a member whose name is in the text, as a value.
-func (c *checker) member(left ast.Expression, name string, at file.Idx) {
+func (c *checker) member(left ast.Expression, name string, index file.Idx) {
 	if global, list := c.global(left); list != nil {
-		c.static(global, list, name, at)
+		c.static(global, list, name, index)
 		c.unproven = c.unproven || !slices.Contains(passable[global], name) && !slices.Contains(constants, global)
 		return
 	}
-	c.key(name, at)
+	c.key(name, index)
 	c.expression(left)
 }
 
@@ -295,12 +295,12 @@ func (c *checker) callee(e ast.Expression, arguments []ast.Expression) {
 }
 
 // method checks the call of a method whose name is in the text.
-func (c *checker) method(left ast.Expression, name string, at file.Idx, arguments []ast.Expression) {
+func (c *checker) method(left ast.Expression, name string, index file.Idx, arguments []ast.Expression) {
 	if reason, ok := indirect[name]; ok {
-		c.refuse(at, "%s is not supported: %s", name, reason)
+		c.refuse(index, "%s is not supported: %s", name, reason)
 	}
 	if global, list := c.global(left); list != nil {
-		c.static(global, list, name, at)
+		c.static(global, list, name, index)
 		if !c.harmlessStatic(global, name, arguments) {
 			c.unproven = true
 		}
@@ -309,7 +309,7 @@ func (c *checker) method(left ast.Expression, name string, at file.Idx, argument
 	if most, ok := methods[name]; !ok || most >= 0 && (len(arguments) > most || spreads(arguments)) {
 		c.unproven = true
 	}
-	c.name(name, at)
+	c.name(name, index)
 	c.expression(left)
 }
 
@@ -590,13 +590,13 @@ func (c *checker) statement(s ast.Statement) {
 	}
 }
 
-func (c *checker) each(at file.Idx, into ast.ForInto, source ast.Expression, body ast.Statement) {
+func (c *checker) each(index file.Idx, into ast.ForInto, source ast.Expression, body ast.Statement) {
 	c.expression(source)
 	c.inner(func() {
 		if d, ok := into.(*ast.ForDeclaration); ok {
 			c.pattern(d.Target, c.declare(c.scopes[len(c.scopes)-1]))
 		} else {
-			c.refuse(at, "a loop must declare its variable with const or let")
+			c.refuse(index, "a loop must declare its variable with const or let")
 		}
 		c.statement(body)
 	})

@@ -153,17 +153,17 @@ func parseIn(open, text, closing string) (*ast.Program, error) {
 	var list parser.ErrorList
 	if errors.As(err, &list) && len(list) > 0 {
 		first := list[0]
-		at := position(text, first.Position)
+		errorAt := position(text, first.Position)
 		message := syntaxMessage(first.Message)
 		if strings.HasPrefix(message, "Unexpected") {
 			message += "; expected one expression, statements are not supported"
 		}
-		if at.Line > strings.Count(text, "\n")+1 {
+		if errorAt.Line > strings.Count(text, "\n")+1 {
 			message = "the expression ends too early"
-			at = endOf(text)
+			errorAt = endOf(text)
 		}
-		at.Message = message
-		return nil, &at
+		errorAt.Message = message
+		return nil, &errorAt
 	}
 	return nil, &SyntaxError{syntaxMessage(err.Error()), 1, 1}
 }

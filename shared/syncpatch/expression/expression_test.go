@@ -113,7 +113,7 @@ func TestAbsentValue(t *testing.T) {
 
 // TestSyntaxErrors: the position is that of the error in the original text.
 func TestSyntaxErrors(t *testing.T) {
-	for text, at := range map[string]string{
+	for text, index := range map[string]string{
 		``:                            "1:1",
 		" \n":                         "1:1",
 		`value +`:                     "1:8",
@@ -138,8 +138,8 @@ func TestSyntaxErrors(t *testing.T) {
 			t.Errorf("%.60q: %v", text, err)
 			continue
 		}
-		if got := fmt.Sprintf("%d:%d", syntax.Line, syntax.Column); got != at {
-			t.Errorf("%.60q is refused at %s (%s), want %s", text, got, syntax.Message, at)
+		if got := fmt.Sprintf("%d:%d", syntax.Line, syntax.Column); got != index {
+			t.Errorf("%.60q is refused at %s (%s), want %s", text, got, syntax.Message, index)
 		}
 	}
 }

@@ -152,7 +152,7 @@ func (f *folder) class(out *strings.Builder) {
 func missing(spans []span) []span {
 	spans = join(spans)
 	table := cased()
-	var found []span
+	var partners []span
 	for _, s := range spans {
 		first, _ := slices.BinarySearch(table.characters, s.low)
 		for _, char := range table.characters[first:] {
@@ -162,12 +162,12 @@ func missing(spans []span) []span {
 			for _, partner := range table.partners[char] {
 				i, exact := slices.BinarySearchFunc(spans, partner, func(s span, char rune) int { return cmp.Compare(s.low, char) })
 				if !exact && (i == 0 || spans[i-1].high < partner) {
-					found = append(found, span{partner, partner})
+					partners = append(partners, span{partner, partner})
 				}
 			}
 		}
 	}
-	return join(found)
+	return join(partners)
 }
 
 // join sorts spans, and merges spans that overlap or adjoin.

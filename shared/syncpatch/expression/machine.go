@@ -151,14 +151,14 @@ func (r *realm) function(e *Expression) (goja.Callable, error) {
 
 // failure returns an error of the interpreter as an *Error.
 func (r *realm) failure(e *Expression, err error) error {
-	var known *Error
+	var ownError *Error
 	var overflow *goja.StackOverflowError
 	var thrown *goja.Exception
 	var unsuitable *resultError
 	switch {
-	case errors.As(err, &known):
-		if known.Line > 0 || !errors.As(err, &thrown) {
-			return known
+	case errors.As(err, &ownError):
+		if ownError.Line > 0 || !errors.As(err, &thrown) {
+			return ownError
 		}
 	case errors.As(err, &overflow):
 		return r.limits.Exceeded(LimitDepth)
@@ -168,10 +168,10 @@ func (r *realm) failure(e *Expression, err error) error {
 		return fault(err)
 	}
 	failed := &Error{}
-	if known != nil {
-		failed.Message = known.Message
+	if ownError != nil {
+		failed.Message = ownError.Message
 	} else {
-		failed.Message = r.thrown(thrown.Value())
+		failed.Message = r.describeThrown(thrown.Value())
 	}
 	for _, frame := range thrown.Stack() {
 		if frame.SrcName() != "<native>" {
@@ -476,8 +476,8 @@ func (f *frozenObject) Keys() []string {
 	return slices.Sorted(maps.Keys(f.source))
 }
 
-func (f *frozenObject) Set(string, goja.Value) bool { panic(f.r.frozen()) }
-func (f *frozenObject) Delete(string) bool          { panic(f.r.frozen()) }
+func (f *frozenObject) Set(string, goja.Value) bool { panic(f.r.refuseChange()) }
+func (f *frozenObject) Delete(string) bool          { panic(f.r.refuseChange()) }
 
 // frozenArray is a view of an array that refuses every change.
 type frozenArray struct {
@@ -498,7 +498,9 @@ func (f *frozenArray) Get(i int) goja.Value {
 	return f.values[i]
 }
 
-func (f *frozenArray) Set(int, goja.Value) bool { panic(f.r.frozen()) }
-func (f *frozenArray) SetLen(int) bool          { panic(f.r.frozen()) }
+func (f *frozenArray) Set(int, goja.Value) bool { panic(f.r.refuseChange()) }
+func (f *frozenArray) SetLen(int) bool          { panic(f.r.refuseChange()) }
 
-func (r *realm) frozen() *goja.Object { return r.runtime.NewTypeError("context cannot be changed") }
+func (r *realm) refuseChange() *goja.Object {
+	return r.runtime.NewTypeError("context cannot be changed")
+}

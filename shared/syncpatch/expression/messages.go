@@ -133,14 +133,14 @@ func patternMessage(err error) string {
 // natives are the classes of errors that only the interpreter creates: an expression can create nothing but an Error.
 var natives = []string{"TypeError", "RangeError", "ReferenceError", "SyntaxError", "URIError", "EvalError", "AggregateError", "GoError"}
 
-// thrown describes the error that ended an expression. Its toString may be a method of the expression, which may throw
+// describeThrown describes the error that ended an expression. Its toString may be a method of the expression, which may throw
 // as well.
-func (r *realm) thrown(value goja.Value) string {
+func (r *realm) describeThrown(value goja.Value) string {
 	o, isObject := value.(*goja.Object)
 	if isObject {
 		for _, class := range natives {
 			if o.Prototype() == r.prototype(class) {
-				return r.native(class, o)
+				return r.describeNative(class, o)
 			}
 		}
 	}
@@ -154,8 +154,8 @@ func (r *realm) thrown(value goja.Value) string {
 	return clip(text)
 }
 
-// native describes an error that the interpreter made.
-func (r *realm) native(class string, o *goja.Object) string {
+// describeNative describes an error that the interpreter made.
+func (r *realm) describeNative(class string, o *goja.Object) string {
 	var theirs string
 	_ = r.runtime.Try(func() { theirs = o.Get("message").String() })
 	switch class {

@@ -110,7 +110,7 @@ const notBlank = `\u0000-\u0008\u000e-\u001f\u0021-\u009f\u00a1-\u167f\u1681-\u1
 // dialects, is dropped.
 func portable(pattern string, unicode bool) (string, error) {
 	var out, class strings.Builder
-	to := &out
+	target := &out
 	inClass, blanks, behind := false, false, false
 	for i := 0; i < len(pattern); i++ {
 		c := pattern[i]
@@ -125,15 +125,15 @@ func portable(pattern string, unicode bool) (string, error) {
 			case unicode && (escaped == 'p' || escaped == 'P'):
 				return "", fmt.Errorf(`\%c is not supported in a regular expression`, escaped)
 			case !letter(escaped) || strings.IndexByte("bBcdDfknrsStuvwWx", escaped) >= 0:
-				to.WriteByte(c)
-				to.WriteByte(escaped)
+				target.WriteByte(c)
+				target.WriteByte(escaped)
 			case unicode:
 				return "", fmt.Errorf(`the regular expression is not valid: \%c has no meaning`, escaped)
 			default:
-				to.WriteByte(escaped)
+				target.WriteByte(escaped)
 			}
 		case !inClass && c == '[':
-			inClass, to = true, &class
+			inClass, target = true, &class
 			if strings.HasPrefix(pattern[i+1:], "^") {
 				i++
 				out.WriteString("[^")
@@ -150,12 +150,12 @@ func portable(pattern string, unicode bool) (string, error) {
 			out.WriteString(class.String())
 			out.WriteByte(c)
 			class.Reset()
-			inClass, blanks, to = false, false, &out
+			inClass, blanks, target = false, false, &out
 		case inClass && c == '[', inClass && c == '-' && (afterS || class.Len() == 0 || strings.HasPrefix(pattern[i+1:], `\S`)):
-			to.WriteByte('\\')
-			to.WriteByte(c)
+			target.WriteByte('\\')
+			target.WriteByte(c)
 		default:
-			to.WriteByte(c)
+			target.WriteByte(c)
 		}
 	}
 	out.WriteString(class.String())
@@ -171,7 +171,7 @@ func ambiguous(pattern string) bool {
 	open := []bool{false}
 	closed := false
 	for i := 0; i < len(pattern); i++ {
-		here := len(open) - 1
+		innermost := len(open) - 1
 		group := closed
 		closed = false
 		switch pattern[i] {
@@ -189,22 +189,22 @@ func ambiguous(pattern string) bool {
 				i++
 			}
 		case ')':
-			if here == 0 {
+			if innermost == 0 {
 				return true
 			}
-			several := open[here]
-			open = open[:here]
-			open[here-1] = open[here-1] || several
+			several := open[innermost]
+			open = open[:innermost]
+			open[innermost-1] = open[innermost-1] || several
 			closed = several
 		case '|':
-			open[here] = true
+			open[innermost] = true
 		case '*', '+', '{':
 			if group {
 				return true
 			}
-			open[here] = true
+			open[innermost] = true
 		case '?':
-			open[here] = true
+			open[innermost] = true
 		}
 	}
 	return false

@@ -51,11 +51,11 @@ func (s *scanner) step() {
 	case c == '`':
 		s.template()
 	case c == '/' && strings.HasPrefix(s.text[s.at:], "/"):
-		s.until("\n")
+		s.skipUntil("\n")
 		return
 	case c == '/' && strings.HasPrefix(s.text[s.at:], "*"):
 		s.at++
-		s.until("*/")
+		s.skipUntil("*/")
 		return
 	case c == '/' && !s.operand:
 		s.pattern()
@@ -150,7 +150,7 @@ func (s *scanner) pattern() {
 	}
 }
 
-func (s *scanner) until(end string) {
+func (s *scanner) skipUntil(end string) {
 	if i := strings.Index(s.text[s.at:], end); i >= 0 {
 		s.at += i + len(end)
 		return

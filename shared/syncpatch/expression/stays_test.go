@@ -18,8 +18,8 @@ var begins = []string{
 	`encodeURIComponent`, `atob`, `btoa`, `virtualToHostDNS`, `context`, `context.tenant`, `context.tenant.config`, `context.tenant.config.a`,
 }
 
-// reachable returns expressions for all objects that are shared by the runs in a realm: each by a path from one of begins.
-func reachable(t testing.TB) []string {
+// reachableExpressions returns expressions for all objects that are shared by the runs in a realm: each by a path from one of begins.
+func reachableExpressions(t testing.TB) []string {
 	t.Helper()
 	r := newRealm(slow, globals(map[string]any{"a": []any{int64(1)}}))
 	r.prepare(&Expression{traits: traits{computes: true}})
@@ -151,7 +151,7 @@ func state(r *realm) string {
 // not in another expression. The objects that runs share are compared as a whole.
 func TestNothingStays(t *testing.T) {
 	config := map[string]any{"a": []any{int64(1)}}
-	all := reachable(t)
+	all := reachableExpressions(t)
 	if len(all) < 150 {
 		t.Errorf("only %d objects are reachable: %q", len(all), all)
 	}

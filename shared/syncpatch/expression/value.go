@@ -79,7 +79,7 @@ func (r *result) value(v goja.Value) (any, error) {
 		if r.size += int64(len(x)); r.size > r.limits.Result {
 			return nil, r.limits.Exceeded(LimitResult)
 		}
-		if text, ok := v.(goja.String); ok && strings.ContainsRune(x, utf8.RuneError) && halved(text) {
+		if text, ok := v.(goja.String); ok && strings.ContainsRune(x, utf8.RuneError) && hasHalfPair(text) {
 			return nil, notJSON(halfPair)
 		}
 		return x, nil
@@ -92,8 +92,8 @@ func (r *result) value(v goja.Value) (any, error) {
 // U+FFFD.
 const halfPair = "the result contains half of a surrogate pair, which JSON cannot represent; a character beyond U+FFFF has the length 2"
 
-// halved reports whether a text has a surrogate that is not in a pair.
-func halved(text goja.String) bool {
+// hasHalfPair reports whether a text has a surrogate that is not in a pair.
+func hasHalfPair(text goja.String) bool {
 	for i := 0; i < text.Length(); i++ {
 		first := rune(text.CharAt(i))
 		if !utf16.IsSurrogate(first) {

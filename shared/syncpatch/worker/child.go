@@ -183,8 +183,8 @@ func (c *child) verdict(entries uint64) int {
 		return 0
 	}
 	now := time.Now()
-	at := c.entries.Load()
-	if at != entries {
+	current := c.entries.Load()
+	if current != entries {
 		c.entered = now
 	}
 	// late is the time that the interpreter has to react to an interrupt.
@@ -199,7 +199,7 @@ func (c *child) verdict(entries uint64) int {
 	case c.exceeds() && c.exceedsAfterCollection():
 		return exitMemory
 	}
-	c.timer = time.AfterFunc(watchEvery, func() { c.look(at) })
+	c.timer = time.AfterFunc(watchEvery, func() { c.look(current) })
 	return 0
 }
 

@@ -72,18 +72,18 @@ func problemsOf(found []syncpatch.Problem) []problem {
 }
 
 func foundOf(all []problem) []syncpatch.Problem {
-	var found []syncpatch.Problem
+	var problems []syncpatch.Problem
 	for _, p := range all {
 		value := p.Value
 		if value == nil {
 			value = field.OmitValueType{}
 		}
-		found = append(found, syncpatch.Problem{
+		problems = append(problems, syncpatch.Problem{
 			Error:   &field.Error{Type: field.ErrorType(p.Type), Field: p.Field, BadValue: value, Detail: p.Detail},
 			Warning: p.Warning, Line: p.Line, Column: p.Column, Offset: p.Offset,
 		})
 	}
-	return found
+	return problems
 }
 
 // outcome returns the part of the answer about an evaluation.

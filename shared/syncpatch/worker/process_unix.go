@@ -113,7 +113,7 @@ func (w *process) ask(ctx context.Context, q question, begun func(answer)) (answ
 	}
 	late := timeout.Err() != nil
 	w.kill()
-	ended := w.why(late)
+	ended := w.endReason(late)
 	ended.at, ended.working = w.at, w.working
 	return answer{}, ended
 }
@@ -136,8 +136,8 @@ func (w *process) exchange(frame []byte, begun func(answer)) (answer, error) {
 	}
 }
 
-// why returns the reason why the worker ended: the limit that it exceeded, or else how it ended.
-func (w *process) why(late bool) *endedError {
+// endReason returns the reason why the worker ended: the limit that it exceeded, or else how it ended.
+func (w *process) endReason(late bool) *endedError {
 	var exit *exec.ExitError
 	if !errors.As(w.status, &exit) {
 		return &endedError{how: "without an error"}
@@ -262,13 +262,13 @@ const (
 // clear records that the worker has not begun.
 func (s *spot) clear() { binary.LittleEndian.PutUint32(s.page, spotIdle) }
 
-func (s *spot) set(at syncpatch.Place) {
-	kind, text := uint32(spotEvaluates), at.Path
-	if at.Reading != "" {
-		kind, text = spotReads, at.Reading
+func (s *spot) set(place syncpatch.Place) {
+	kind, text := uint32(spotEvaluates), place.Path
+	if place.Reading != "" {
+		kind, text = spotReads, place.Reading
 	}
 	n := copy(s.page[spotHead:], text)
-	binary.LittleEndian.PutUint32(s.page[4:], uint32(at.Patch))
+	binary.LittleEndian.PutUint32(s.page[4:], uint32(place.Patch))
 	binary.LittleEndian.PutUint32(s.page[8:], uint32(n))
 	binary.LittleEndian.PutUint32(s.page, kind)
 }

@@ -105,7 +105,7 @@ func (p *Pool) Evaluate(ctx context.Context, spec *model.SyncPatchEvaluationSpec
 	case errors.As(err, &ended) && ended.at.Reading != "":
 		return syncpatch.Outcome{Problems: []syncpatch.Problem{ended.problem(p.settings.Limits)}}, nil
 	case errors.As(err, &ended):
-		return lost(spec, begun, p.settings.Limits, ended), nil
+		return endedOutcome(spec, begun, p.settings.Limits, ended), nil
 	case err != nil:
 		return syncpatch.Outcome{}, err
 	}
@@ -285,26 +285,26 @@ func (e *endedError) problem(limits syncpatch.Limits) syncpatch.Problem {
 	}}
 }
 
-// lost returns the outcome of an evaluation whose worker ended.
-func lost(spec *model.SyncPatchEvaluationSpec, begun syncpatch.Outcome, limits syncpatch.Limits, ended *endedError) syncpatch.Outcome {
+// endedOutcome returns the outcome of an evaluation whose worker ended.
+func endedOutcome(spec *model.SyncPatchEvaluationSpec, begun syncpatch.Outcome, limits syncpatch.Limits, ended *endedError) syncpatch.Outcome {
 	message := ended.message(limits, "evaluated the patch")
-	at := ended.at.Patch
-	if 0 <= at && at < len(begun.Fields) {
-		begun.Failed = begun.Fields[at]
+	number := ended.at.Patch
+	if 0 <= number && number < len(begun.Fields) {
+		begun.Failed = begun.Fields[number]
 	}
 	status := &model.SyncPatchEvaluationStatus{
-		Object: spec.Object, Error: &model.SyncPatchError{Index: int32(at), Path: ended.at.Path, Message: message},
+		Object: spec.Object, Error: &model.SyncPatchError{Index: int32(number), Path: ended.at.Path, Message: message},
 		Warnings: syncpatch.Warnings(begun.Problems),
 	}
 	for i, path := range begun.Paths {
 		trace := model.SyncPatchTrace{Index: int32(i), Path: path, Outcome: model.PatchSkipped}
 		switch {
-		case i == at:
+		case i == number:
 			trace.Outcome, trace.Reason = model.PatchFailed, message
-		case i < at:
-			trace.Reason = fmt.Sprintf("the result of the patch is lost, because the evaluation ended at patch %d", at)
+		case i < number:
+			trace.Reason = fmt.Sprintf("the result of the patch is lost, because the evaluation ended at patch %d", number)
 		default:
-			trace.Reason = fmt.Sprintf("patch %d failed", at)
+			trace.Reason = fmt.Sprintf("patch %d failed", number)
 		}
 		status.Patches = append(status.Patches, trace)
 	}

@@ -186,7 +186,7 @@ func TestBounds(t *testing.T) {
 		"spec.patches[1].expression": func(s *model.SyncPatchEvaluationSpec) {
 			s.Patches[1].Expression = strings.Repeat("(", limits.ExpressionDepth+1)
 		},
-		"spec.patches[15].expression": func(s *model.SyncPatchEvaluationSpec) { s.Patches = long(17) },
+		"spec.patches[15].expression": func(s *model.SyncPatchEvaluationSpec) { s.Patches = longPatches(17) },
 	} {
 		spec := attacked("value")
 		change(spec)
@@ -194,13 +194,13 @@ func TestBounds(t *testing.T) {
 			t.Errorf("%s: %s, %v", name, text(t, got), err)
 		}
 	}
-	if _, err := pool.Evaluate(t.Context(), &model.SyncPatchEvaluationSpec{Patches: long(16)}); !errors.Is(err, ErrClosed) {
+	if _, err := pool.Evaluate(t.Context(), &model.SyncPatchEvaluationSpec{Patches: longPatches(16)}); !errors.Is(err, ErrClosed) {
 		t.Errorf("what is at the bound is refused: %v", err)
 	}
 }
 
-// long returns patches whose expressions have the greatest length.
-func long(n int) []model.SyncPatch {
+// longPatches returns patches whose expressions have the greatest length.
+func longPatches(n int) []model.SyncPatch {
 	all := make([]model.SyncPatch, n)
 	for i := range all {
 		all[i].Expression = strings.Repeat("x", limits.ExpressionBytes)
@@ -305,18 +305,18 @@ func TestKilledWorker(t *testing.T) {
 // TestCancel: a caller that gives up gets its own error at once, and its worker ends.
 func TestCancel(t *testing.T) {
 	pool := newPool(t, Settings{Processes: 1, Limits: syncpatch.Limits{Expression: time.Hour, Object: time.Hour}})
-	mine := errors.New("mine")
+	cause := errors.New("mine")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	var group sync.WaitGroup
 	for range 2 {
 		// One of them waits for the other's worker.
 		group.Go(func() {
-			if _, err := pool.Evaluate(ctx, attacked("(() => { for (;;); })()")); !errors.Is(err, mine) {
+			if _, err := pool.Evaluate(ctx, attacked("(() => { for (;;); })()")); !errors.Is(err, cause) {
 				t.Errorf("the error is %v", err)
 			}
 		})
 	}
-	cancel(mine)
+	cancel(cause)
 	group.Wait()
 	if got, detail := outcome(t, pool, "value.length"); got != "= 33" {
 		t.Errorf("%s (%s)", got, detail)

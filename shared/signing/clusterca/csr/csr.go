@@ -125,7 +125,7 @@ func (s *Signer) Sign(ctx context.Context, request clusterca.Request) ([]*x509.C
 	if err != nil {
 		return nil, fmt.Errorf("making a request for a certificate: %w", err)
 	}
-	asked, err := x509.ParseCertificateRequest(der)
+	parsed, err := x509.ParseCertificateRequest(der)
 	if err != nil {
 		return nil, fmt.Errorf("reading the request for a certificate: %w", err)
 	}
@@ -145,16 +145,16 @@ func (s *Signer) Sign(ctx context.Context, request clusterca.Request) ([]*x509.C
 	if request.Lifetime > 0 {
 		object.Spec.ExpirationSeconds = new(int32(min(request.Lifetime/time.Second, math.MaxInt32)))
 	}
-	made := &certificatesv1.CertificateSigningRequest{}
-	if err := s.client.Post().Resource(resourceName).Body(object).Do(bounded).Into(made); err != nil {
+	created := &certificatesv1.CertificateSigningRequest{}
+	if err := s.client.Post().Resource(resourceName).Body(object).Do(bounded).Into(created); err != nil {
 		return nil, translate(ctx, bounded, "creating the request", err)
 	}
-	made.Status.Conditions = append(made.Status.Conditions, certificatesv1.CertificateSigningRequestCondition{
+	created.Status.Conditions = append(created.Status.Conditions, certificatesv1.CertificateSigningRequestCondition{
 		Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue,
 		Reason: "KubeconfigRequested", Message: "approved by management.platform.sh",
 	})
 	// The approval names the resource version, so that an earlier denial makes it a conflict.
-	if err := s.client.Put().Resource(resourceName).Name(name).SubResource("approval").Body(made).Do(bounded).
+	if err := s.client.Put().Resource(resourceName).Name(name).SubResource("approval").Body(created).Do(bounded).
 		Into(&certificatesv1.CertificateSigningRequest{}); err != nil && !apierrors.IsConflict(err) {
 		return nil, translate(ctx, bounded, "approving the request", err)
 	}
@@ -162,7 +162,7 @@ func (s *Signer) Sign(ctx context.Context, request clusterca.Request) ([]*x509.C
 	if err != nil {
 		return nil, err
 	}
-	return check(text, asked)
+	return check(text, parsed)
 }
 
 // wait reads the request until it has a certificate or is denied.
@@ -190,16 +190,16 @@ func (s *Signer) wait(ctx, bounded context.Context, name string) ([]byte, error)
 
 // check refuses a certificate that does not match the request: with another key the kubeconfig would not work, and with
 // another subject the certificate would belong to another user.
-func check(text []byte, asked *x509.CertificateRequest) ([]*x509.Certificate, error) {
+func check(text []byte, requested *x509.CertificateRequest) ([]*x509.Certificate, error) {
 	list, err := clusterca.ParseCertificates(text)
 	if err != nil {
 		return nil, fmt.Errorf("%w: the signed certificate %w", clusterca.ErrUnreachable, err)
 	}
-	key, ok := asked.PublicKey.(interface {
+	key, ok := requested.PublicKey.(interface {
 		Equal(other crypto.PublicKey) bool
 	})
 	ok = ok && key.Equal(list[0].PublicKey)
-	if !ok || !bytes.Equal(asked.RawSubject, list[0].RawSubject) {
+	if !ok || !bytes.Equal(requested.RawSubject, list[0].RawSubject) {
 		return nil, fmt.Errorf("%w: the signed certificate does not match the request", clusterca.ErrUnreachable)
 	}
 	return list, nil

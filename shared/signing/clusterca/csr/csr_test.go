@@ -176,15 +176,15 @@ func (c *cluster) sign() {
 		c.t.Error(err)
 	}
 	block, _ := pem.Decode(text)
-	asked, err := x509.ParseCertificateRequest(block.Bytes)
+	parsed, err := x509.ParseCertificateRequest(block.Bytes)
 	if err == nil {
-		err = asked.CheckSignature()
+		err = parsed.CheckSignature()
 	}
 	if err != nil {
 		c.t.Error(err)
 		return
 	}
-	request := clusterca.Request{Subject: asked.Subject, Key: publicHalf{public: asked.PublicKey}}
+	request := clusterca.Request{Subject: parsed.Subject, Key: publicHalf{public: parsed.PublicKey}}
 	if c.wrong {
 		request = clustercatest.Request(c.t, "somebody else")
 	}

@@ -87,7 +87,7 @@ func (p *platform) count(path string) int {
 	return p.asked[path]
 }
 
-func (p *platform) at(d time.Duration) { p.change(func() { p.now = born.Add(d) }) }
+func (p *platform) setTime(d time.Duration) { p.change(func() { p.now = born.Add(d) }) }
 
 func (p *platform) open(t *testing.T, options remote.Options) *remote.Platform {
 	t.Helper()
@@ -147,7 +147,7 @@ func TestRevocationIsSeenWithinMaxAge(t *testing.T) {
 	p.change(func() {
 		p.denied = token.DenyList{Revoked: []token.Revoked{{ID: "one", Expires: born.Add(24 * time.Hour).Unix()}}}
 	})
-	p.at(time.Minute)
+	p.setTime(time.Minute)
 	if _, err := verifier.Verify(t.Context(), text); !errors.Is(err, token.ErrRevoked) {
 		t.Errorf("after the maximum age of the list: %v", err)
 	}
@@ -174,7 +174,7 @@ func TestUnknownKids(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.change(func() { p.keys = append(p.keys, second.Public()) })
-	p.at(remote.RetryAfter)
+	p.setTime(remote.RetryAfter)
 	if _, err := verifier.Verify(t.Context(), p.sign(t, second, "two")); err != nil || p.count(keysPath) != 2 {
 		t.Errorf("%v, asked %d times", err, p.count(keysPath))
 	}
@@ -188,7 +188,7 @@ func TestUnknownKids(t *testing.T) {
 	}
 	// A key that is withdrawn is refused when the keys are due.
 	p.change(func() { p.keys = []token.JWK{second.Public()} })
-	p.at(remote.RetryAfter + time.Minute)
+	p.setTime(remote.RetryAfter + time.Minute)
 	if _, err := verifier.Verify(t.Context(), p.sign(t, first, "one")); !errors.Is(err, token.ErrUnknownKey) {
 		t.Errorf("a withdrawn key: %v", err)
 	}
@@ -211,11 +211,11 @@ func TestStale(t *testing.T) {
 			t.Fatal(err)
 		}
 		p.change(func() { p.status = http.StatusServiceUnavailable })
-		p.at(row.good)
+		p.setTime(row.good)
 		if _, err := verifier.Verify(t.Context(), text); err != nil {
 			t.Errorf("%v: after %v: %v", row.stale, row.good, err)
 		}
-		p.at(row.bad)
+		p.setTime(row.bad)
 		if _, err := verifier.Verify(t.Context(), text); !errors.Is(err, remote.ErrUnavailable) || token.Refusal(err) != nil {
 			t.Errorf("%v: after %v: %v", row.stale, row.bad, err)
 		}
@@ -227,7 +227,7 @@ func TestStale(t *testing.T) {
 			t.Errorf("a platform that is away is asked %d times at once", p.count(keysPath)-asked)
 		}
 		p.change(func() { p.status = 0 })
-		p.at(row.bad + remote.RetryAfter)
+		p.setTime(row.bad + remote.RetryAfter)
 		if _, err := verifier.Verify(t.Context(), text); err != nil {
 			t.Errorf("%v: when it is back: %v", row.stale, err)
 		}
@@ -306,7 +306,7 @@ func TestFreshness(t *testing.T) {
 		p.keys, p.header = []token.JWK{key.Public()}, row.header
 		opened := p.open(t, remote.Options{})
 		ask := func(at time.Duration, want int) {
-			p.at(at)
+			p.setTime(at)
 			if _, err := opened.Key(t.Context(), key.ID()); err != nil || p.count(keysPath) != want {
 				t.Errorf("%v: at %v asked %d times, want %d, %v", row.header, at, p.count(keysPath), want, err)
 			}
@@ -325,7 +325,7 @@ func TestUnchanged(t *testing.T) {
 	p.header.Set("ETag", `"a"`)
 	opened := p.open(t, remote.Options{})
 	for i := range 5 {
-		p.at(time.Duration(i) * time.Minute)
+		p.setTime(time.Duration(i) * time.Minute)
 		if _, err := opened.Key(t.Context(), key.ID()); err != nil {
 			t.Fatal(err)
 		}
