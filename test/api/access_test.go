@@ -30,9 +30,9 @@ import (
 	"management.platform.sh/shared/state/store"
 )
 
-// decided is the whole API with objects of all kinds. The test chooses the caller of each request.
-type decided struct {
-	*configured
+// accessWorld is the whole API with objects of all kinds. The test chooses the caller of each request.
+type accessWorld struct {
+	*configWorld
 	random *rand.Rand
 	caller identity.Caller
 	// names are the names of the objects of a resource, with their namespaces.
@@ -43,19 +43,19 @@ type decided struct {
 	bodies map[string]string
 }
 
-func (d *decided) Header(context.Context, http.Header, store.Ref) (identity.Caller, map[string]store.Record, error) {
+func (d *accessWorld) Header(context.Context, http.Header, store.Ref) (identity.Caller, map[string]store.Record, error) {
 	return d.caller, nil, nil
 }
 
-func (d *decided) Reauthenticate(context.Context, http.Header) (identity.Caller, error) {
+func (d *accessWorld) Reauthenticate(context.Context, http.Header) (identity.Caller, error) {
 	return d.caller, nil
 }
 
-func newDecided(t *testing.T) *decided {
+func newDecided(t *testing.T) *accessWorld {
 	t.Helper()
 	// The numbers are the same in every run.
-	d := &decided{
-		configured: newConfigured(t, redistest.Embedded(t)), random: rand.New(rand.NewPCG(5, 23)),
+	d := &accessWorld{
+		configWorld: newConfigured(t, redistest.Embedded(t)), random: rand.New(rand.NewPCG(5, 23)),
 		names: map[string][]string{"configs": {"config"}}, owners: map[string]identity.Owner{}, bodies: map[string]string{},
 	}
 	d.seed()
@@ -111,7 +111,7 @@ func newDecided(t *testing.T) *decided {
 			user, team, _ := owner.Fields()
 			project.Spec.Owner = &model.ProjectOwner{User: user, Team: team}
 		}
-		for _, member := range some(d, "ana", "ben", "cleo") {
+		for _, member := range pickSome(d, "ana", "ben", "cleo") {
 			project.Spec.Members = append(project.Spec.Members, model.ProjectMember{
 				Kind: model.ProjectMemberUser, Name: member, Role: pick(d, model.ProjectRoleAdmin, model.ProjectRoleUse, model.ProjectRoleView),
 			})
@@ -127,10 +127,10 @@ func newDecided(t *testing.T) *decided {
 	return d
 }
 
-func pick[T any](d *decided, from ...T) T { return from[d.random.IntN(len(from))] }
+func pick[T any](d *accessWorld, from ...T) T { return from[d.random.IntN(len(from))] }
 
-// some returns some of the values, perhaps none.
-func some[T any](d *decided, from ...T) []T {
+// pickSome returns some of the values, perhaps none.
+func pickSome[T any](d *accessWorld, from ...T) []T {
 	var list []T
 	for _, each := range from {
 		if d.random.IntN(3) == 0 {
@@ -140,18 +140,18 @@ func some[T any](d *decided, from ...T) []T {
 	return list
 }
 
-func (d *decided) owner() identity.Owner {
+func (d *accessWorld) owner() identity.Owner {
 	return pick(d,
 		identity.Owner{Kind: identity.User, Name: "ana"}, identity.Owner{Kind: identity.User, Name: "ben"}, identity.Owner{Kind: identity.User, Name: "cleo"},
 		identity.Owner{Kind: identity.Team, Name: "core"}, identity.Owner{Kind: identity.Team, Name: "dev"},
 		identity.Owner{Kind: identity.Subject, Name: "robot"}, identity.Owner{Kind: identity.Subject, Name: "ana"})
 }
 
-func (d *decided) groups() []string {
-	return some(d, "ops", identity.TeamPrefix+"core", identity.TeamPrefix+"dev")
+func (d *accessWorld) groups() []string {
+	return pickSome(d, "ops", identity.TeamPrefix+"core", identity.TeamPrefix+"dev")
 }
 
-func (d *decided) scope() *model.Scope {
+func (d *accessWorld) scope() *model.Scope {
 	if d.random.IntN(5) < 2 {
 		return nil
 	}
@@ -159,7 +159,7 @@ func (d *decided) scope() *model.Scope {
 		made := &model.Scope{AllowPlatformCLI: d.random.IntN(8) == 0}
 		for range d.random.IntN(3) {
 			made.Roles = append(made.Roles, model.ScopeRole{
-				Role: pick(d, scope.Roles()...), Projects: some(d, "a", "b", "*"), VirtualClusters: some(d, "v1", "v2", "v3"),
+				Role: pick(d, scope.Roles()...), Projects: pickSome(d, "a", "b", "*"), VirtualClusters: pickSome(d, "v1", "v2", "v3"),
 			})
 		}
 		for range d.random.IntN(2) {
@@ -168,23 +168,23 @@ func (d *decided) scope() *model.Scope {
 		for range d.random.IntN(3) {
 			made.VirtualClusters = append(made.VirtualClusters, model.ScopeVirtualCluster{Project: pick(d, "a", "b", "*"), VirtualCluster: pick(d, "v1", "v2", "v3", "*")})
 		}
-		made.Clusters = some(d, model.ScopeCluster{Cluster: "c"})
-		made.Spaces = some(d, model.ScopeSpace{Project: "a", Space: "s"})
+		made.Clusters = pickSome(d, model.ScopeCluster{Cluster: "c"})
+		made.Spaces = pickSome(d, model.ScopeSpace{Project: "a", Space: "s"})
 		for range d.random.IntN(3) {
 			rule := model.ScopeRule{
-				Verbs:          some(d, "get", "list", "watch", "create", "update", "patch", "delete", "deletecollection", "reveal"),
-				Namespaces:     some(d, "p-a", "p-c", ""),
-				RequestTargets: some(d, scope.TargetManagement, scope.TargetCluster),
+				Verbs:          pickSome(d, "get", "list", "watch", "create", "update", "patch", "delete", "deletecollection", "reveal"),
+				Namespaces:     pickSome(d, "p-a", "p-c", ""),
+				RequestTargets: pickSome(d, scope.TargetManagement, scope.TargetCluster),
 			}
 			if d.random.IntN(2) == 0 {
-				rule.Resources = []model.ScopeGroupResources{{Group: model.GroupName, Resources: some(d,
+				rule.Resources = []model.ScopeGroupResources{{Group: model.GroupName, Resources: pickSome(d,
 					"ownedaccesskeys", "virtualclusterinstances", "virtualclusterinstances/*", "configs", "directclusterendpointtokens", "configs/history")}}
 				if len(rule.Resources[0].Resources) > 0 {
-					rule.Resources[0].ResourceNames = some(d, "k1", "k2", "k3", "v1", "v2", "t1", "config")
+					rule.Resources[0].ResourceNames = pickSome(d, "k1", "k2", "k3", "v1", "v2", "t1", "config")
 				}
 			}
 			if d.random.IntN(3) == 0 {
-				rule.NonResourceURLs = some(d, "/version", "/metrics", "/openid/v1/*", "/apis/*")
+				rule.NonResourceURLs = pickSome(d, "/version", "/metrics", "/openid/v1/*", "/apis/*")
 			}
 			if d.random.IntN(4) == 0 {
 				rule.VirtualClusters = []model.ScopeRuleVirtualCluster{{Name: pick(d, "v1", "v2", ""), Namespace: pick(d, "p-a", "")}}
@@ -198,7 +198,7 @@ func (d *decided) scope() *model.Scope {
 }
 
 // change replaces the caller with another one.
-func (d *decided) change() {
+func (d *accessWorld) change() {
 	groups := d.groups()
 	if d.random.IntN(4) == 0 {
 		groups = append(groups, identity.Admins)
@@ -212,7 +212,7 @@ func (d *decided) change() {
 	d.caller = identity.New(owner, groups)
 	d.caller.Scope = d.scope()
 	if !d.caller.Admin() {
-		for _, project := range some(d, "a", "b", "c") {
+		for _, project := range pickSome(d, "a", "b", "c") {
 			if d.caller.Roles == nil {
 				d.caller.Roles = map[string]string{}
 			}
@@ -242,7 +242,7 @@ type attempt struct {
 }
 
 // attempt returns a request to an endpoint, with random values in its path.
-func (d *decided) attempt(endpoint frame.Endpoint) attempt {
+func (d *accessWorld) attempt(endpoint frame.Endpoint) attempt {
 	path, namespace, name := endpoint.Path, "", ""
 	if strings.Contains(path, "{name}") {
 		name = pick(d, append(slices.Clone(d.names[endpoint.Resource.Resource]), "absent", "k1", "v1")...)
@@ -287,7 +287,7 @@ func (d *decided) attempt(endpoint frame.Endpoint) attempt {
 }
 
 // body returns a body that grants nothing that the caller may not grant.
-func (d *decided) body(endpoint frame.Endpoint, path string) string {
+func (d *accessWorld) body(endpoint frame.Endpoint, path string) string {
 	switch {
 	case endpoint.Verb == "update":
 		whole := strings.TrimSuffix(path, "/status")
@@ -315,7 +315,7 @@ func (d *decided) body(endpoint frame.Endpoint, path string) string {
 }
 
 // try sends the request. The response to a watch is cut off at its beginning.
-func (d *decided) try(a attempt) (code int, text string) {
+func (d *accessWorld) try(a attempt) (code int, text string) {
 	kind := "application/json"
 	if a.method == http.MethodPatch {
 		kind = mergePatch
@@ -325,24 +325,24 @@ func (d *decided) try(a attempt) (code int, text string) {
 	sent := httptest.NewRequestWithContext(ctx, a.method, a.path, strings.NewReader(a.body))
 	sent.Header.Set("Authorization", "Bearer "+a.bearer)
 	sent.Header.Set("Content-Type", kind)
-	recorder := &leaving{ResponseRecorder: httptest.NewRecorder(), leave: cancel}
+	recorder := &leavingClient{ResponseRecorder: httptest.NewRecorder(), leave: cancel}
 	d.handler.ServeHTTP(recorder, sent)
 	return recorder.Code, recorder.Body.String()
 }
 
-// leaving is a client that leaves once it has the status.
-type leaving struct {
+// leavingClient is a client that leaves once it has the status.
+type leavingClient struct {
 	*httptest.ResponseRecorder
 	leave func()
 }
 
-func (l *leaving) WriteHeader(code int) {
+func (l *leavingClient) WriteHeader(code int) {
 	l.ResponseRecorder.WriteHeader(code)
 	l.leave()
 }
 
 // review asks whether a request is permitted.
-func (d *decided) review(spec authorizationv1.SelfSubjectAccessReviewSpec) authorizationv1.SubjectAccessReviewStatus {
+func (d *accessWorld) review(spec authorizationv1.SelfSubjectAccessReviewSpec) authorizationv1.SubjectAccessReviewStatus {
 	d.t.Helper()
 	text, err := json.Marshal(authorizationv1.SelfSubjectAccessReview{Spec: spec})
 	if err != nil {
@@ -358,7 +358,7 @@ func (d *decided) review(spec authorizationv1.SelfSubjectAccessReviewSpec) autho
 
 // preview creates a scope preview and returns its decision about a request. The console decides in this way which pages to show. Nil: the
 // caller may not create previews, as with the token of a kubeconfig.
-func (d *decided) preview(spec authorizationv1.SelfSubjectAccessReviewSpec) *model.ScopePreviewDecision {
+func (d *accessWorld) preview(spec authorizationv1.SelfSubjectAccessReviewSpec) *model.ScopePreviewDecision {
 	d.t.Helper()
 	request := &model.ScopePreviewRequest{}
 	if about := spec.ResourceAttributes; about != nil {
@@ -382,8 +382,8 @@ func (d *decided) preview(spec authorizationv1.SelfSubjectAccessReviewSpec) *mod
 	return preview.Status.Decision
 }
 
-// absent reports whether the object of a path does not exist for an admin without a scope either.
-func (d *decided) absent(path string) bool {
+// isAbsent reports whether the object of a path does not exist for an admin without a scope either.
+func (d *accessWorld) isAbsent(path string) bool {
 	caller := d.caller
 	defer func() { d.caller = caller }()
 	d.caller = identity.New(identity.Owner{Kind: identity.User, Name: "root"}, []string{identity.Admins})
@@ -446,7 +446,7 @@ func TestReviewsAgree(t *testing.T) {
 		permitted := code != http.StatusForbidden && code != http.StatusNotFound
 		if attributes := a.spec.ResourceAttributes; code == http.StatusNotFound && attributes != nil && d.caller.Admin() {
 			// Nothing is hidden from admins: an object that they do not find may exist later.
-			permitted = d.absent(a.path) && (!makesKeys(attributes) || len(d.caller.KeyLineage) == 0)
+			permitted = d.isAbsent(a.path) && (!makesKeys(attributes) || len(d.caller.KeyLineage) == 0)
 		}
 		status := d.review(a.spec)
 		about := strings.Join([]string{endpoint.Verb, endpoint.Resource.Resource, endpoint.Subresource}, " ")

@@ -166,7 +166,7 @@ func TestWarningsOfUnknownNames(t *testing.T) {
 		method, path, body string
 		want               []string
 	}
-	ask := func(c *configured, about, bearer string, r row) {
+	ask := func(c *configWorld, about, bearer string, r row) {
 		t.Helper()
 		send := request{bearer: bearer, method: r.method, path: r.path, body: r.body}
 		if r.method == "PATCH" {
@@ -199,11 +199,11 @@ func TestWarningsOfUnknownNames(t *testing.T) {
 		{"PATCH", instances + "/dev", `{"spec":{"owner":{"user":"anna"},"access":[{"verbs":["use","update"],"users":["anna"],"teams":["web"]}]}}`,
 			[]string{`spec.owner: there is no user "anna"`, `spec.access: there is no user "anna"`}},
 	} {
-		ask(n.configured, "an admin", boss2Bearer, r)
+		ask(n.configWorld, "an admin", boss2Bearer, r)
 	}
-	ask(n.configured, "somebody else", ofAnaBearer, row{"PATCH", projects + "/shop", `{"spec":{"members":[{"kind":"User","name":"anna","role":"use"}]}}`, nil})
-	narrow := n.child(boss2Bearer, "narrow-admin", `"scope":{"projects":[{"project":"shop"}],"rules":[{"verbs":["patch"],"resources":[{"group":"management.platform.sh","resources":["projects"]}]}]}`)
-	ask(n.configured, "an admin with a scope", narrow, row{"PATCH", projects + "/shop", `{"spec":{"members":[{"kind":"User","name":"anna2","role":"use"}]}}`, nil})
+	ask(n.configWorld, "somebody else", ofAnaBearer, row{"PATCH", projects + "/shop", `{"spec":{"members":[{"kind":"User","name":"anna","role":"use"}]}}`, nil})
+	narrow := n.createChild(boss2Bearer, "narrow-admin", `"scope":{"projects":[{"project":"shop"}],"rules":[{"verbs":["patch"],"resources":[{"group":"management.platform.sh","resources":["projects"]}]}]}`)
+	ask(n.configWorld, "an admin with a scope", narrow, row{"PATCH", projects + "/shop", `{"spec":{"members":[{"kind":"User","name":"anna2","role":"use"}]}}`, nil})
 
 	c := newConfigured(t, redistest.Embedded(t))
 	c.seed()

@@ -14,7 +14,7 @@ const auditorBearer = "audit-8Kx20wQm57-tLp93VrNc4-Hd6ZyB1sFg-1"
 func TestAuditor(t *testing.T) {
 	t.Parallel()
 	n := newNarrowed(t)
-	n.set(`{"auth":{"oidc":{"issuerUrl":"https://a.example","clientSecret":"hunter2"}}}`)
+	n.setConfig(`{"auth":{"oidc":{"issuerUrl":"https://a.example","clientSecret":"hunter2"}}}`)
 	n.expect(201, boss2Bearer, "POST", group+"users", `{"metadata":{"name":"eve"}}`)
 	n.expect(201, boss2Bearer, "POST", group+"teams", `{"metadata":{"name":"audit"},"spec":{"users":["eve"],"clusterRoles":[{"name":"platform-auditor"}]}}`)
 	n.expect(201, boss2Bearer, "POST", group+"ownedaccesskeys", `{"metadata":{"name":"eve"},"spec":{"user":"eve","key":"`+auditorBearer+`"}}`)
@@ -100,7 +100,7 @@ func TestAuditor(t *testing.T) {
 }
 
 // versions returns the names and versions of the objects in a list.
-func (n narrowed) versions(path string) string {
+func (n grantsWorld) versions(path string) string {
 	n.t.Helper()
 	var list struct {
 		Items []struct {
@@ -117,7 +117,7 @@ func (n narrowed) versions(path string) string {
 func TestReadOnlyScope(t *testing.T) {
 	t.Parallel()
 	n := newNarrowed(t)
-	reader := n.child(boss2Bearer, "reader", `"scope":{"readOnly":true,"projects":[{"project":"shop"}],"roles":[{"role":"platformCLI"}]}`)
+	reader := n.createChild(boss2Bearer, "reader", `"scope":{"readOnly":true,"projects":[{"project":"shop"}],"roles":[{"role":"platformCLI"}]}`)
 	const instance = group + "namespaces/p-shop/virtualclusterinstances/dev"
 	n.expect(200, reader, "GET", instance, "")
 	n.expect(200, reader, "GET", group+"users", "")

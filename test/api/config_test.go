@@ -42,8 +42,8 @@ const (
 	loginBearer  = "login-8Kx20wQm57-tLp93VrNc4-Hd6ZyB1sFg-"
 )
 
-// configured is the whole catalog over a real state, which also holds the configuration, with a clock.
-type configured struct {
+// configWorld is the whole catalog over a real state, which also holds the configuration, with a clock.
+type configWorld struct {
 	t       *testing.T
 	env     *platform.Environment
 	handler http.Handler
@@ -54,14 +54,14 @@ type configured struct {
 	now     time.Time
 }
 
-func newConfigured(t *testing.T, redisURL string) *configured {
+func newConfigured(t *testing.T, redisURL string) *configWorld {
 	t.Helper()
 	state := redistest.Open(t, redisURL)
 	ring, err := encryption.Parse(encryption.Generate())
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &configured{t: t, now: time.Date(2027, 3, 4, 5, 6, 7, 0, time.UTC)}
+	c := &configWorld{t: t, now: time.Date(2027, 3, 4, 5, 6, 7, 0, time.UTC)}
 	registry := prometheus.NewRegistry()
 	counters := metrics.New(registry)
 	log := slog.New(slog.NewJSONHandler(&c.log, nil))
@@ -87,7 +87,7 @@ func newConfigured(t *testing.T, redisURL string) *configured {
 }
 
 // seed makes the keys.
-func (c *configured) seed() {
+func (c *configWorld) seed() {
 	c.t.Helper()
 	root := identity.New(identity.Owner{Kind: identity.User, Name: "root"}, []string{identity.Admins})
 	for name, spec := range map[string]model.OwnedAccessKeySpec{
@@ -117,8 +117,8 @@ func (c *configured) seed() {
 	}
 }
 
-// narrow makes an admin's key with a scope of one rule, and returns its bearer token.
-func (c *configured) narrow(name string, rule model.ScopeRule) string {
+// createNarrowKey makes an admin's key with a scope of one rule, and returns its bearer token.
+func (c *configWorld) createNarrowKey(name string, rule model.ScopeRule) string {
 	c.t.Helper()
 	name = strings.ReplaceAll(name, " ", "-")
 	bearer := name + "-8Kx20wQm57-tLp93VrNc4-Hd6ZyB1sFg"
@@ -140,7 +140,7 @@ func (c *configured) narrow(name string, rule model.ScopeRule) string {
 type request struct{ bearer, method, path, body, contentType, accept string }
 
 // send sends a request and returns the answer with its body.
-func (c *configured) send(r request) (*http.Response, string) {
+func (c *configWorld) send(r request) (*http.Response, string) {
 	c.t.Helper()
 	if r.contentType == "" {
 		r.contentType = map[bool]string{true: mergePatch, false: "application/json"}[r.method == http.MethodPatch]
@@ -160,13 +160,13 @@ func (c *configured) send(r request) (*http.Response, string) {
 }
 
 // ask sends a request and returns the answer with its body.
-func (c *configured) ask(bearer, method, path, body string) (*http.Response, string) {
+func (c *configWorld) ask(bearer, method, path, body string) (*http.Response, string) {
 	c.t.Helper()
 	return c.send(request{bearer: bearer, method: method, path: path, body: body})
 }
 
 // watch returns the first events of a watch, and then leaves it.
-func (c *configured) watch(bearer, path string, count int) []string {
+func (c *configWorld) watch(bearer, path string, count int) []string {
 	c.t.Helper()
 	server := httptest.NewServer(c.handler)
 	// It returns when the watch has ended.
@@ -191,7 +191,7 @@ func (c *configured) watch(bearer, path string, count int) []string {
 }
 
 // expect sends a request and returns the body of an answer with that status.
-func (c *configured) expect(status int, bearer, method, path, body string) string {
+func (c *configWorld) expect(status int, bearer, method, path, body string) string {
 	c.t.Helper()
 	answer, text := c.ask(bearer, method, path, body)
 	if answer.StatusCode != status {
@@ -207,8 +207,8 @@ const (
 	selves   = "/apis/management.platform.sh/v1/selves"
 )
 
-// set changes the configuration, as an admin does.
-func (c *configured) set(status string) {
+// setConfig changes the configuration, as an admin does.
+func (c *configWorld) setConfig(status string) {
 	c.t.Helper()
 	c.expect(200, adminBearer, "PATCH", config+"/config", `{"status":`+status+`}`)
 }
@@ -219,7 +219,7 @@ func TestConfig(t *testing.T) {
 	t.Parallel()
 	c := newConfigured(t, redistest.Embedded(t))
 	c.seed()
-	c.set(`{"auth":{"oidc":{"issuerUrl":"https://a.example","clientSecret":"canary"}},"audit":{"dataStoreEndpoint":"redis://:canary@a.example"}}`)
+	c.setConfig(`{"auth":{"oidc":{"issuerUrl":"https://a.example","clientSecret":"canary"}},"audit":{"dataStoreEndpoint":"redis://:canary@a.example"}}`)
 	for _, base := range []string{config, configs, frame.BasePath + config} {
 		for _, bearer := range []string{adminBearer, anaBearer, narrowBearer} {
 			list := c.expect(200, bearer, "GET", base, "")
@@ -308,7 +308,7 @@ func TestConfig(t *testing.T) {
 	if text := recorder.Body.String(); !strings.Contains(text, "platform_config_revision 4\n") || !strings.Contains(text, `platform_config_reloads_total{result="loaded"}`) {
 		t.Error(text)
 	}
-	c.set(`{"disableConfigEndpoint":true}`)
+	c.setConfig(`{"disableConfigEndpoint":true}`)
 	c.expect(403, adminBearer, "PATCH", config+"/config", `{"status":{"disableConfigEndpoint":false}}`)
 }
 
@@ -319,15 +319,15 @@ func TestConfigEffects(t *testing.T) {
 	c.seed()
 	t.Run("authenticateVersionEndpoint", func(*testing.T) {
 		c.expect(200, "", "GET", "/version", "")
-		c.set(`{"authenticateVersionEndpoint":true}`)
+		c.setConfig(`{"authenticateVersionEndpoint":true}`)
 		c.expect(401, "", "GET", "/version", "")
 		c.expect(200, anaBearer, "GET", "/version", "")
-		c.set(`{"authenticateVersionEndpoint":null}`)
+		c.setConfig(`{"authenticateVersionEndpoint":null}`)
 		c.expect(200, "", "GET", "/version", "")
 	})
 	t.Run("projectNamespacePrefix", func(t *testing.T) {
 		for status, prefix := range map[string]string{`{"projectNamespacePrefix":"team-"}`: "team-", `{"projectNamespacePrefix":null}`: "p-"} {
-			c.set(status)
+			c.setConfig(status)
 			if text := c.expect(201, anaBearer, "POST", selves, ""); !strings.Contains(text, fmt.Sprintf(`"projectNamespacePrefix":%q`, prefix)) {
 				t.Error(text)
 			}
@@ -337,7 +337,7 @@ func TestConfigEffects(t *testing.T) {
 		}
 	})
 	t.Run("customHttpHeaders", func(t *testing.T) {
-		c.set(`{"auth":{"customHttpHeaders":{"X-Frame-Options":"DENY","x-a":"b"}}}`)
+		c.setConfig(`{"auth":{"customHttpHeaders":{"X-Frame-Options":"DENY","x-a":"b"}}}`)
 		for _, row := range []struct {
 			bearer, method, path string
 			set                  bool
@@ -354,7 +354,7 @@ func TestConfigEffects(t *testing.T) {
 				t.Errorf("%s %s: %v", row.method, row.path, answer.Header)
 			}
 		}
-		c.set(`{"auth":{"customHttpHeaders":null}}`)
+		c.setConfig(`{"auth":{"customHttpHeaders":null}}`)
 	})
 	begun := c.now
 	t.Run("loginAccessKeyTTLSeconds", func(t *testing.T) {
@@ -367,19 +367,19 @@ func TestConfigEffects(t *testing.T) {
 		}
 		c.expect(200, anaBearer, "GET", keysPath, "")
 		// 0 disables the limit, also for the key that was just refused.
-		c.set(`{"auth":{"loginAccessKeyTTLSeconds":0}}`)
+		c.setConfig(`{"auth":{"loginAccessKeyTTLSeconds":0}}`)
 		c.expect(200, loginBearer, "GET", keysPath, "")
 		// A lower limit leaves keys a day.
-		c.set(`{"auth":{"loginAccessKeyTTLSeconds":60}}`)
+		c.setConfig(`{"auth":{"loginAccessKeyTTLSeconds":60}}`)
 		c.expect(200, loginBearer, "GET", keysPath, "")
 		c.now = c.now.Add(24 * time.Hour)
 		c.expect(401, loginBearer, "GET", keysPath, "")
 		c.expect(200, anaBearer, "GET", keysPath, "")
-		c.set(`{"auth":{"loginAccessKeyTTLSeconds":0}}`)
+		c.setConfig(`{"auth":{"loginAccessKeyTTLSeconds":0}}`)
 	})
 	t.Run("accessKeyMaxTTLSeconds", func(t *testing.T) {
 		c.now = begun.Add(time.Hour)
-		c.set(`{"auth":{"accessKeyMaxTTLSeconds":172800}}`)
+		c.setConfig(`{"auth":{"accessKeyMaxTTLSeconds":172800}}`)
 		c.expect(200, anaBearer, "GET", keysPath, "")
 		var key model.OwnedAccessKey
 		if err := json.Unmarshal([]byte(c.expect(200, anaBearer, "GET", keysPath+"/ana", "")), &key); err != nil {

@@ -10,9 +10,9 @@ import (
 	"management.platform.sh/shared/state/redisstore/redistest"
 )
 
-// acting are the actions: requests that do more than create, change or delete an object. The keys are the paths of their endpoints below the
+// actions are the actions: requests that do more than create, change or delete an object. The keys are the paths of their endpoints below the
 // group. The paths of the requests name the objects that TestDryRunOfActions makes.
-var acting = map[string]struct{ path, body string }{
+var actions = map[string]struct{ path, body string }{
 	"credentialrevocations":   {"credentialrevocations", `{"spec":{"credentials":["` + benBearer + `"]}}`},
 	"signintrials":            {"signintrials", `{"spec":{"connector":"gitforge1"}}`},
 	"users/{name}/signout":    {"users/ana/signout", `{}`},
@@ -24,8 +24,8 @@ var acting = map[string]struct{ path, body string }{
 	"namespaces/{namespace}/virtualclusterinstances/{name}/kubeconfig": {"namespaces/p-shop/virtualclusterinstances/dev/kubeconfig", `{}`},
 }
 
-// asking are the endpoints that answer a POST without storing anything.
-var asking = []string{"selves", "scopepreviews", "syncpatchevaluations"}
+// questions are the endpoints that answer a POST without storing anything.
+var questions = []string{"selves", "scopepreviews", "syncpatchevaluations"}
 
 // A dry run of an action has the status of the action itself, shows no secret and leaves the state as it is. The table has every action of
 // the catalog. Source: Spec 4; ADR-0047.
@@ -40,16 +40,16 @@ func TestDryRunOfActions(t *testing.T) {
 		for _, endpoint := range f.Endpoints {
 			below, found := strings.CutPrefix(endpoint.Path, group)
 			created := endpoint.Subresource == "" && stored[endpoint.Resource.Resource]
-			if !found || endpoint.Method != http.MethodPost || created || slices.Contains(asking, below) {
+			if !found || endpoint.Method != http.MethodPost || created || slices.Contains(questions, below) {
 				continue
 			}
 			seen[below] = true
-			if _, known := acting[below]; !known {
+			if _, known := actions[below]; !known {
 				t.Errorf("acting lacks %s of %s", below, f.Name)
 			}
 		}
 	}
-	for below, action := range acting {
+	for below, action := range actions {
 		t.Run(strings.ReplaceAll(below, "/", " "), func(t *testing.T) {
 			t.Parallel()
 			if !seen[below] {
@@ -81,8 +81,8 @@ func TestDryRunOfActions(t *testing.T) {
 // newActions returns the whole API, with the objects that the actions are about.
 func newActions(t *testing.T) *kindWorld {
 	t.Helper()
-	w := &kindWorld{configured: newConfigured(t, redistest.Embedded(t)), storedKind: storedKinds[0]}
-	w.separate()
+	w := &kindWorld{configWorld: newConfigured(t, redistest.Embedded(t)), storedKind: storedKinds[0]}
+	w.mountSeparately()
 	w.seed()
 	for _, made := range [][2]string{
 		{"users", `{"metadata":{"name":"ana"}}`}, {"teams", `{"metadata":{"name":"web"},"spec":{"users":["ana"]}}`},
@@ -90,21 +90,21 @@ func newActions(t *testing.T) *kindWorld {
 	} {
 		w.expect(201, adminBearer, "POST", group+made[0], made[1])
 	}
-	w.set(`{"platformHost":"a.example.com"}`)
-	w.set(`{"platformHost":"b.example.com","auth":{"gitforge1":{"clientId":"c","redirectURI":"https://b.example.com/auth/gitforge1/callback"}}}`)
+	w.setConfig(`{"platformHost":"a.example.com"}`)
+	w.setConfig(`{"platformHost":"b.example.com","auth":{"gitforge1":{"clientId":"c","redirectURI":"https://b.example.com/auth/gitforge1/callback"}}}`)
 	return w
 }
 
-// managing are the actions that write an object for their caller. The field manager of the request then owns the written fields. The key of a
+// writingActions are the actions that write an object for their caller. The field manager of the request then owns the written fields. The key of a
 // kubeconfig is missing here, because the platform itself makes it.
-var managing = []string{
+var writingActions = []string{
 	"users/{name}/accesskeys", "teams/{name}/accesskeys", "config/{name}/rollback", "configs/{name}/rollback",
 }
 
 // Each action takes the options that its endpoint accepts: the validation of fields, and the field manager. Source: Spec 4; ADR-0047.
 func TestOptionsOfActions(t *testing.T) {
 	t.Parallel()
-	for below, action := range acting {
+	for below, action := range actions {
 		t.Run(strings.ReplaceAll(below, "/", " "), func(t *testing.T) {
 			t.Parallel()
 			w := newActions(t)
@@ -131,7 +131,7 @@ func TestOptionsOfActions(t *testing.T) {
 			for _, path := range []string{"ownedaccesskeys", "configs"} {
 				written.WriteString(w.expect(200, adminBearer, "GET", group+path, ""))
 			}
-			if manages := strings.Contains(written.String(), `"manager":"tester"`); manages != slices.Contains(managing, below) {
+			if manages := strings.Contains(written.String(), `"manager":"tester"`); manages != slices.Contains(writingActions, below) {
 				t.Errorf("its field manager owns what it writes: %v", manages)
 			}
 		})
@@ -144,7 +144,7 @@ func TestDryRunOfPages(t *testing.T) {
 	t.Parallel()
 	for _, method := range []string{"DELETE", "GET"} {
 		c := newConfigured(t, redistest.Embedded(t))
-		c.separate()
+		c.mountSeparately()
 		c.seed()
 		if text := c.expect(200, adminBearer, method, keysPath+"?limit=1&dryRun=All", ""); !strings.Contains(text, `"continue":"`) {
 			t.Errorf("%s: %s", method, text)

@@ -17,7 +17,7 @@ import (
 
 // thief has one narrow credential, makes others with it, and tries to end with more.
 type thief struct {
-	narrowed
+	grantsWorld
 	random *rand.Rand
 	owner  string
 	admin  bool
@@ -39,7 +39,7 @@ func oneOf[T any](random *rand.Rand, from ...T) T { return from[random.IntN(len(
 
 func newThief(t *testing.T, seed uint64) *thief {
 	t.Helper()
-	th := &thief{narrowed: newNarrowed(t), random: rand.New(rand.NewPCG(seed, 1))}
+	th := &thief{grantsWorld: newNarrowed(t), random: rand.New(rand.NewPCG(seed, 1))}
 	parent := boss2Bearer
 	th.owner, th.admin = "boss", true
 	if th.random.IntN(3) == 0 {
@@ -56,7 +56,7 @@ func newThief(t *testing.T, seed uint64) *thief {
 		th.ends = th.now.Add(time.Duration(ttl) * time.Second)
 	}
 	th.key = "stolen"
-	th.bearers = []string{th.child(parent, th.key, fmt.Sprintf(`"scope":%s,"ttl":%d`, text, ttl))}
+	th.bearers = []string{th.createChild(parent, th.key, fmt.Sprintf(`"scope":%s,"ttl":%d`, text, ttl))}
 	return th
 }
 
@@ -223,8 +223,8 @@ func (th *thief) rights() rights {
 	return all
 }
 
-// gained returns the rights that are new.
-func gained(now, before map[string]bool) []string {
+// gainedRights returns the rights that are new.
+func gainedRights(now, before map[string]bool) []string {
 	var more []string
 	for right := range now {
 		if !before[right] {
@@ -250,15 +250,15 @@ func (th *thief) covers(right string) bool {
 func (th *thief) check(before, now rights, keys map[string]bool) {
 	th.t.Helper()
 	full := th.admin && th.scope == nil && th.ends.IsZero()
-	if more := gained(now.lasting, before.lasting); !full && len(more) > 0 {
+	if more := gainedRights(now.lasting, before.lasting); !full && len(more) > 0 {
 		th.t.Errorf("lasting rights: %q", more)
 	}
-	for _, rule := range gained(now.rules, before.rules) {
+	for _, rule := range gainedRights(now.rules, before.rules) {
 		if !th.admin || !th.ends.IsZero() || !strings.Contains(rule, "{"+th.owner+" }") {
 			th.t.Errorf("a rule: %s", rule)
 		}
 	}
-	for _, role := range gained(now.roles, before.roles) {
+	for _, role := range gainedRights(now.roles, before.roles) {
 		foreign := strings.HasPrefix(role, "instance") && strings.Contains(role, " owner ")
 		if !th.covers(role) || foreign && (th.scope != nil || !th.admin) {
 			th.t.Errorf("a role: %s", role)

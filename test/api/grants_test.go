@@ -14,14 +14,14 @@ import (
 
 const group = "/apis/management.platform.sh/v1/"
 
-// narrowed is a state with people, and the keys of an admin boss and of ana, who owns the project shop.
-type narrowed struct{ *configured }
+// grantsWorld is a state with people, and the keys of an admin boss and of ana, who owns the project shop.
+type grantsWorld struct{ *configWorld }
 
-func newNarrowed(t *testing.T) narrowed {
+func newNarrowed(t *testing.T) grantsWorld {
 	t.Helper()
-	n := narrowed{newConfigured(t, redistest.Embedded(t))}
+	n := grantsWorld{newConfigured(t, redistest.Embedded(t))}
 	n.seed()
-	n.set(`{"platformHost":"platform.example.com"}`)
+	n.setConfig(`{"platformHost":"platform.example.com"}`)
 	for _, made := range [][2]string{
 		{"users", `{"metadata":{"name":"boss"},"spec":{"clusterRoles":[{"name":"platform-admin"}]}}`},
 		{"users", `{"metadata":{"name":"ana"}}`}, {"users", `{"metadata":{"name":"ben"}}`},
@@ -52,8 +52,8 @@ const (
 	bossPassword = "nine-violet-kettles-hum"
 )
 
-// child makes a key with another key and returns its bearer token.
-func (n narrowed) child(parent, name, spec string) string {
+// createChild makes a key with another key and returns its bearer token.
+func (n grantsWorld) createChild(parent, name, spec string) string {
 	n.t.Helper()
 	text := n.expect(201, parent, "POST", keysPath, fmt.Sprintf(`{"metadata":{"name":%q},"spec":{%s}}`, name, spec))
 	var key struct{ Spec struct{ Key string } }
@@ -131,7 +131,7 @@ func TestGrants(t *testing.T) {
 		t.Run(credential.name, func(t *testing.T) {
 			t.Parallel()
 			n := newNarrowed(t)
-			bearer := n.child(boss2Bearer, "child", credential.spec)
+			bearer := n.createChild(boss2Bearer, "child", credential.spec)
 			given := "null"
 			if strings.Contains(credential.spec, "scope") {
 				given = "{}"
@@ -189,12 +189,12 @@ func TestLastAdminKey(t *testing.T) {
 	t.Parallel()
 	n := newNarrowed(t)
 	n.expect(200, adminBearer, "PATCH", group+"teams/chiefs", `{"spec":{"users":[]}}`)
-	n.child(adminBearer, "ghost", `"user":"ghost","groups":["platform:admins"],"ttl":60`)
-	disabled := n.child(adminBearer, "bound", `"user":"ghost","groups":["platform:admins"],"ttl":600`)
-	n.child(disabled, "child", `"user":"ghost","groups":["platform:admins"]`)
+	n.createChild(adminBearer, "ghost", `"user":"ghost","groups":["platform:admins"],"ttl":60`)
+	disabled := n.createChild(adminBearer, "bound", `"user":"ghost","groups":["platform:admins"],"ttl":600`)
+	n.createChild(disabled, "child", `"user":"ghost","groups":["platform:admins"]`)
 	n.expect(200, boss2Bearer, "DELETE", keysPath+"/admin", "")
 	n.expect(409, boss2Bearer, "PATCH", group+"users/boss", `{"spec":{"clusterRoles":[]}}`)
-	n.child(boss2Bearer, "second", `"user":"other","groups":["platform:admins"]`)
+	n.createChild(boss2Bearer, "second", `"user":"other","groups":["platform:admins"]`)
 	n.expect(200, boss2Bearer, "PATCH", group+"users/boss", `{"spec":{"clusterRoles":[]}}`)
 }
 
@@ -214,7 +214,7 @@ func TestKeysOfTeamsShare(t *testing.T) {
 		}
 		return key.Status.CreatedBy.Owner, caller.Person()
 	}
-	team := n.child(ofAnaBearer, "team", `"team":"web"`)
+	team := n.createChild(ofAnaBearer, "team", `"team":"web"`)
 	for name, want := range map[string][2]string{
 		"team":  {"user:ana", "user:ana"},
 		"child": {"user:ana", "user:ana"},
@@ -226,12 +226,12 @@ func TestKeysOfTeamsShare(t *testing.T) {
 		case "team":
 			bearer = team
 		case "child":
-			bearer = n.child(team, name, `"team":"web"`)
+			bearer = n.createChild(team, name, `"team":"web"`)
 		case "own":
-			bearer = n.child(ofAnaBearer, name, "")
+			bearer = n.createChild(ofAnaBearer, name, "")
 		case "admin":
 			name = "by-admin"
-			bearer = n.child(adminBearer, name, `"team":"web"`)
+			bearer = n.createChild(adminBearer, name, `"team":"web"`)
 		}
 		if of, person := maker(name, bearer); of != want[0] || person != want[1] {
 			t.Errorf("%s: made by %q, and shares with %q; want %q", name, of, person, want)
@@ -243,8 +243,8 @@ func TestKeysOfTeamsShare(t *testing.T) {
 func TestKeysOfALimitedPlatform(t *testing.T) {
 	t.Parallel()
 	n := newNarrowed(t)
-	n.set(`{"auth":{"accessKeyMaxTTLSeconds":864000}}`)
+	n.setConfig(`{"auth":{"accessKeyMaxTTLSeconds":864000}}`)
 	n.expect(201, boss2Bearer, "POST", group+"users", `{"metadata":{"name":"new"},"spec":{"clusterRoles":[{"name":"platform-admin"}]}}`)
-	ending := n.child(boss2Bearer, "ending", `"ttl":8640000`)
+	ending := n.createChild(boss2Bearer, "ending", `"ttl":8640000`)
 	n.expect(403, ending, "POST", group+"users", `{"metadata":{"name":"other"},"spec":{"clusterRoles":[{"name":"platform-admin"}]}}`)
 }

@@ -81,21 +81,21 @@ func (s *site) create(object *model.OwnedAccessKey) {
 	}
 }
 
-// informed has the events of an informer for each object.
-type informed struct {
+// observedEvents has the events of an informer for each object.
+type observedEvents struct {
 	mu sync.Mutex
 	// versions are the resource versions in the order of the events. A removal is a dash.
 	versions map[string][]string
 	informer cache.SharedIndexInformer
 }
 
-func (s *site) inform() *informed {
+func (s *site) inform() *observedEvents {
 	s.t.Helper()
 	clients, err := dynamic.NewForConfig(&rest.Config{Host: s.server.URL, BearerToken: bearer, QPS: -1})
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	i := &informed{versions: map[string][]string{}}
+	i := &observedEvents{versions: map[string][]string{}}
 	// What the factory of informers makes for a dynamic client, without the clients of all other kinds that it links.
 	client := clients.Resource(keys)
 	i.informer = cache.NewSharedIndexInformerWithOptions(&cache.ListWatch{
@@ -161,8 +161,8 @@ func (s *site) state() map[string]string {
 	return versions
 }
 
-// converges waits until the cache has the same objects as the store, with the same bytes as a GET.
-func (i *informed) converges(t *testing.T, s *site) {
+// waitForConvergence waits until the cache has the same objects as the store, with the same bytes as a GET.
+func (i *observedEvents) waitForConvergence(t *testing.T, s *site) {
 	t.Helper()
 	want := s.state()
 	await(t, "the cache equals the store", func() bool {
@@ -199,8 +199,8 @@ func (i *informed) converges(t *testing.T, s *site) {
 	}
 }
 
-// complete compares the events with the log: each change of each object, once and in order.
-func (i *informed) complete(t *testing.T, changes map[string][]string) {
+// checkComplete compares the events with the log: each change of each object, once and in order.
+func (i *observedEvents) checkComplete(t *testing.T, changes map[string][]string) {
 	t.Helper()
 	await(t, "the handlers have run", func() bool {
 		i.mu.Lock()
@@ -296,8 +296,8 @@ func TestInformer(t *testing.T) {
 					s.server.CloseClientConnections()
 				}
 			})
-			i.converges(t, s)
-			i.complete(t, happened)
+			i.waitForConvergence(t, s)
+			i.checkComplete(t, happened)
 		})
 	}
 }
@@ -321,7 +321,7 @@ func TestInformerComesTooLate(t *testing.T) {
 					http.Error(w, "{}", http.StatusTooManyRequests)
 					return
 				}
-				noted := &noting{ResponseWriter: w}
+				noted := &statusRecorder{ResponseWriter: w}
 				inner.ServeHTTP(noted, r)
 				mu.Lock()
 				defer mu.Unlock()
@@ -354,7 +354,7 @@ func TestInformerComesTooLate(t *testing.T) {
 			mu.Lock()
 			away = false
 			mu.Unlock()
-			i.converges(t, s)
+			i.waitForConvergence(t, s)
 			mu.Lock()
 			defer mu.Unlock()
 			if expired == 0 {
@@ -364,18 +364,18 @@ func TestInformerComesTooLate(t *testing.T) {
 	}
 }
 
-// noting notes the status of an answer.
-type noting struct {
+// statusRecorder notes the status of an answer.
+type statusRecorder struct {
 	http.ResponseWriter
 	status int
 }
 
-func (n *noting) WriteHeader(status int) {
+func (n *statusRecorder) WriteHeader(status int) {
 	n.status = status
 	n.ResponseWriter.WriteHeader(status)
 }
 
-func (n *noting) Unwrap() http.ResponseWriter { return n.ResponseWriter }
+func (n *statusRecorder) Unwrap() http.ResponseWriter { return n.ResponseWriter }
 
 // Redis is killed under load, again and again. Every acknowledged write survives, no revision is used twice,
 // and informers reach the content of the store.
@@ -431,7 +431,7 @@ func TestInformerOfAKilledRedis(t *testing.T) {
 	await(t, "a hundred more writes", func() bool { return enough() >= target })
 	close(quit)
 	group.Wait()
-	i.converges(t, s)
+	i.waitForConvergence(t, s)
 	state, seen := s.state(), map[string]bool{}
 	for name, version := range acknowledged {
 		if state[name] != version {

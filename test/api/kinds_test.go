@@ -32,8 +32,8 @@ type storedKind struct {
 	status bool
 	// content returns the section in JSON, without braces, with the secret of the object of that name. Nil: clients cannot create objects.
 	content func(name string) string
-	// shown is true if the response to a create contains the secret.
-	shown bool
+	// createShows is true if the response to a create contains the secret.
+	createShows bool
 	// adminsCreate is true if only admins can create objects.
 	adminsCreate bool
 	// waits is true if a deleted object waits for its credentials: it is marked for deletion before it is gone.
@@ -42,8 +42,8 @@ type storedKind struct {
 	writes, deletes bool
 }
 
-// one returns the name of the object that a rule is tested on. The configuration has a fixed name.
-func (k storedKind) one() string {
+// objectName returns the name of the object that a rule is tested on. The configuration has a fixed name.
+func (k storedKind) objectName() string {
 	if k.content == nil {
 		return "config"
 	}
@@ -55,7 +55,7 @@ const canary = "canary-8Kx20wQm57-tLp93VrNc4-Hd6ZyB1sFg-"
 var storedKinds = []storedKind{
 	{
 		kind: "OwnedAccessKey", resource: "ownedaccesskeys", path: keysPath, bearer: anaBearer, section: "spec", field: "displayName",
-		content: func(name string) string { return fmt.Sprintf(`"key":%q`, canary+name) }, shown: true, writes: true, deletes: true,
+		content: func(name string) string { return fmt.Sprintf(`"key":%q`, canary+name) }, createShows: true, writes: true, deletes: true,
 	},
 	{
 		kind: "VirtualClusterInstance", resource: "virtualclusterinstances", bearer: anaBearer, section: "spec", field: "displayName",
@@ -75,7 +75,7 @@ var storedKinds = []storedKind{
 	{
 		kind: "DirectClusterEndpointToken", resource: "directclusterendpointtokens", bearer: anaBearer,
 		path: "/apis/management.platform.sh/v1/directclusterendpointtokens", section: "spec",
-		content: func(string) string { return "" }, shown: true, deletes: true,
+		content: func(string) string { return "" }, createShows: true, deletes: true,
 	},
 	{
 		kind: "User", resource: "users", path: "/apis/management.platform.sh/v1/users", bearer: adminBearer, section: "spec", field: "displayName",
@@ -102,14 +102,14 @@ func (k storedKind) manifest(name, metadata string) string {
 
 // kindWorld is the whole API with one stored object of a kind.
 type kindWorld struct {
-	*configured
+	*configWorld
 	storedKind
 	// secret is the secret of that object.
 	secret string
 }
 
-// separate makes each function a process of its own, as on a function platform: it opens what it needs by itself.
-func (c *configured) separate() {
+// mountSeparately makes each function a process of its own, as on a function platform: it opens what it needs by itself.
+func (c *configWorld) mountSeparately() {
 	routes := http.NewServeMux()
 	for _, f := range catalog.Functions {
 		process := sync.OnceValue(func() http.Handler {
@@ -140,11 +140,11 @@ func everyKind(t *testing.T, about func(storedKind) bool, rule func(t *testing.T
 		}
 		t.Run(k.kind, func(t *testing.T) {
 			t.Parallel()
-			w := &kindWorld{configured: newConfigured(t, redistest.Embedded(t)), storedKind: k, secret: canary}
-			w.separate()
+			w := &kindWorld{configWorld: newConfigured(t, redistest.Embedded(t)), storedKind: k, secret: canary}
+			w.mountSeparately()
 			w.seed()
 			if k.content == nil {
-				w.set(`{"auth":{"oidc":{"issuerUrl":"https://a.example","clientSecret":"` + canary + `"}}}`)
+				w.setConfig(`{"auth":{"oidc":{"issuerUrl":"https://a.example","clientSecret":"` + canary + `"}}}`)
 			} else {
 				w.create("one", "")
 			}
@@ -157,12 +157,12 @@ func everyKind(t *testing.T, about func(storedKind) bool, rule func(t *testing.T
 	}
 }
 
-func all(storedKind) bool          { return true }
-func written(k storedKind) bool    { return k.writes }
-func createable(k storedKind) bool { return k.content != nil }
+func all(storedKind) bool           { return true }
+func isWritable(k storedKind) bool  { return k.writes }
+func isCreatable(k storedKind) bool { return k.content != nil }
 
-// making returns a request to create an object, from a caller who may create it.
-func (w *kindWorld) making(name, metadata string) request {
+// createRequest returns a request to create an object, from a caller who may create it.
+func (w *kindWorld) createRequest(name, metadata string) request {
 	r := request{method: "POST", body: w.manifest(name, metadata)}
 	if w.adminsCreate {
 		r.bearer = adminBearer
@@ -170,9 +170,9 @@ func (w *kindWorld) making(name, metadata string) request {
 	return r
 }
 
-// applying returns a server-side apply that creates an object.
-func (w *kindWorld) applying(name string) request {
-	r := w.making(name, "")
+// applyRequest returns a server-side apply that creates an object.
+func (w *kindWorld) applyRequest(name string) request {
+	r := w.createRequest(name, "")
 	r.method, r.path, r.contentType = "PATCH", "/"+name+"?fieldManager=ops", applyPatch
 	return r
 }
@@ -180,7 +180,7 @@ func (w *kindWorld) applying(name string) request {
 // create makes an object and keeps its secret.
 func (w *kindWorld) create(name, metadata string) string {
 	w.t.Helper()
-	text := w.does(http.StatusCreated, w.making(name, metadata))
+	text := w.sendExpecting(http.StatusCreated, w.createRequest(name, metadata))
 	var made struct{ Status struct{ Token string } }
 	if err := json.Unmarshal([]byte(text), &made); err != nil {
 		w.t.Fatal(err)
@@ -191,8 +191,8 @@ func (w *kindWorld) create(name, metadata string) string {
 	return text
 }
 
-// asks sends a request whose path is below the path of the kind. An empty bearer means the bearer of the kind.
-func (w *kindWorld) asks(r request) (int, string) {
+// sendRequest sends a request whose path is below the path of the kind. An empty bearer means the bearer of the kind.
+func (w *kindWorld) sendRequest(r request) (int, string) {
 	w.t.Helper()
 	r.path = w.path + r.path
 	if r.bearer == "" {
@@ -202,18 +202,18 @@ func (w *kindWorld) asks(r request) (int, string) {
 	return answer.StatusCode, text
 }
 
-// does sends a request and returns the body of an answer with that status.
-func (w *kindWorld) does(status int, r request) string {
+// sendExpecting sends a request and returns the body of an answer with that status.
+func (w *kindWorld) sendExpecting(status int, r request) string {
 	w.t.Helper()
-	code, text := w.asks(r)
+	code, text := w.sendRequest(r)
 	if code != status {
 		w.t.Fatalf("%s %s %s: %d %s, want %d", r.method, r.path, r.body, code, text, status)
 	}
 	return text
 }
 
-// stored returns what the state holds of the kind.
-func (w *kindWorld) stored() []store.Record {
+// storedRecords returns what the state holds of the kind.
+func (w *kindWorld) storedRecords() []store.Record {
 	w.t.Helper()
 	page, err := w.env.Stores(w.resource).List(w.t.Context(), store.Query{})
 	if err != nil {
@@ -222,11 +222,11 @@ func (w *kindWorld) stored() []store.Record {
 	return page.Records
 }
 
-// read returns the object as a read shows it.
-func (w *kindWorld) read() map[string]any {
+// readObject returns the object as a read shows it.
+func (w *kindWorld) readObject() map[string]any {
 	w.t.Helper()
 	var object map[string]any
-	if err := json.Unmarshal([]byte(w.does(http.StatusOK, request{method: "GET", path: "/" + w.one()})), &object); err != nil {
+	if err := json.Unmarshal([]byte(w.sendExpecting(http.StatusOK, request{method: "GET", path: "/" + w.objectName()})), &object); err != nil {
 		w.t.Fatal(err)
 	}
 	return object
@@ -272,7 +272,7 @@ func (w *kindWorld) changesAt(subresource string, object map[string]any, section
 	}
 	put[section].(map[string]any)[field] = value
 	metadata := put["metadata"].(map[string]any)
-	path, text := "/"+w.one()+subresource+"?"+query, marshal(value)
+	path, text := "/"+w.objectName()+subresource+"?"+query, marshal(value)
 	known := fmt.Sprintf(`"resourceVersion":%q,"uid":%q`, metadata["resourceVersion"], metadata["uid"])
 	return []change{
 		{"PUT" + subresource, "Update", request{method: "PUT", path: path, body: marshal(put)}},
@@ -283,7 +283,7 @@ func (w *kindWorld) changesAt(subresource string, object map[string]any, section
 				metadata["resourceVersion"], section, field, text)}},
 		{"apply" + subresource, "Apply", request{method: "PATCH", path: path + "&force=true", contentType: applyPatch,
 			body: fmt.Sprintf(`{"apiVersion":"management.platform.sh/v1","kind":%q,"metadata":{"name":%q,%s},%q:{%q:%s}}`,
-				w.kind, w.one(), known, section, field, text)}},
+				w.kind, w.objectName(), known, section, field, text)}},
 	}
 }
 
@@ -305,8 +305,8 @@ func (w *kindWorld) state() string {
 	return text.String()
 }
 
-// with adds a parameter to the query.
-func (r request) with(parameter string) request {
+// addQuery adds a parameter to the query.
+func (r request) addQuery(parameter string) request {
 	r.path += map[bool]string{true: "&", false: "?"}[strings.Contains(r.path, "?")] + parameter
 	return r
 }
@@ -318,7 +318,7 @@ func TestDryRun(t *testing.T) {
 		try := func(about string, r request) string {
 			t.Helper()
 			before := w.state()
-			code, text := w.asks(r.with("dryRun=All"))
+			code, text := w.sendRequest(r.addQuery("dryRun=All"))
 			if after := w.state(); after != before {
 				t.Errorf("a dry run of %s stores something:\n%s\nwas\n%s", about, after, before)
 			}
@@ -327,7 +327,7 @@ func TestDryRun(t *testing.T) {
 					t.Errorf("a dry run of %s shows a secret: %s", about, text)
 				}
 			}
-			if stored, answer := w.asks(r); code != stored || code >= 300 {
+			if stored, answer := w.sendRequest(r); code != stored || code >= 300 {
 				t.Errorf("a dry run of %s is answered %d %s, and the request %d %s", about, code, text, stored, answer)
 			}
 			if w.state() == before {
@@ -336,18 +336,18 @@ func TestDryRun(t *testing.T) {
 			return text
 		}
 		if w.content != nil {
-			try("create", w.making("new", ""))
+			try("create", w.createRequest("new", ""))
 		}
 		if w.writes {
-			for i := range w.changes(w.read(), "", "") {
+			for i := range w.changes(w.readObject(), "", "") {
 				value := fmt.Sprintf("by-%d.example", i)
-				c := w.changes(w.read(), value, "fieldManager=ops")[i]
+				c := w.changes(w.readObject(), value, "fieldManager=ops")[i]
 				if text := try(c.about, c.request); !strings.Contains(text, value) {
 					t.Errorf("a dry run of %s is answered %s", c.about, text)
 				}
 			}
 			if w.content != nil {
-				try("apply to an absent name", w.applying("more"))
+				try("apply to an absent name", w.applyRequest("more"))
 			}
 		}
 		if w.deletes {
@@ -359,7 +359,7 @@ func TestDryRun(t *testing.T) {
 
 // Each request that writes a field records its manager. Source: Spec 2.2; ADR-0008.
 func TestManagedFields(t *testing.T) {
-	everyKind(t, written, func(t *testing.T, w *kindWorld) {
+	everyKind(t, isWritable, func(t *testing.T, w *kindWorld) {
 		expect := func(about, text, manager, operation string) {
 			t.Helper()
 			var object struct {
@@ -378,17 +378,17 @@ func TestManagedFields(t *testing.T) {
 			t.Errorf("after %s by %s there is %+v", about, manager, object.Metadata.ManagedFields)
 		}
 		if w.content != nil {
-			r := w.making("new", "")
+			r := w.createRequest("new", "")
 			r.path = "?fieldManager=maker"
-			expect("create", w.does(http.StatusCreated, r), "maker", "Update")
-			expect("apply to an absent name", w.does(http.StatusCreated, w.applying("more")), "ops", "Apply")
+			expect("create", w.sendExpecting(http.StatusCreated, r), "maker", "Update")
+			expect("apply to an absent name", w.sendExpecting(http.StatusCreated, w.applyRequest("more")), "ops", "Apply")
 		}
-		for i := range w.changes(w.read(), "", "") {
+		for i := range w.changes(w.readObject(), "", "") {
 			manager := fmt.Sprint("m", i)
-			c := w.changes(w.read(), manager+".example", "fieldManager="+manager)[i]
-			text := w.does(http.StatusOK, c.request)
+			c := w.changes(w.readObject(), manager+".example", "fieldManager="+manager)[i]
+			text := w.sendExpecting(http.StatusOK, c.request)
 			expect(c.about, text, manager, c.operation)
-			expect("a read after "+c.about, w.does(http.StatusOK, request{method: "GET", path: "/" + w.one()}), manager, c.operation)
+			expect("a read after "+c.about, w.sendExpecting(http.StatusOK, request{method: "GET", path: "/" + w.objectName()}), manager, c.operation)
 		}
 	})
 }
@@ -419,9 +419,9 @@ func TestFieldValidation(t *testing.T) {
 				r.bearer = w.bearer
 			}
 			for _, validation := range []string{"Strict", "Warn", "Ignore"} {
-				sent := r.with("fieldValidation=" + validation)
+				sent := r.addQuery("fieldValidation=" + validation)
 				if validation != "Strict" {
-					sent = sent.with("dryRun=All")
+					sent = sent.addQuery("dryRun=All")
 				}
 				before := w.state()
 				answer, text := w.send(sent)
@@ -440,16 +440,16 @@ func TestFieldValidation(t *testing.T) {
 			}
 		}
 		if w.content != nil {
-			try("create", w.making("new", ""))
+			try("create", w.createRequest("new", ""))
 		}
 		if !w.writes {
 			return
 		}
-		for _, c := range w.changesAt("", w.read(), w.section, w.field, "x.example", "fieldManager=ops") {
+		for _, c := range w.changesAt("", w.readObject(), w.section, w.field, "x.example", "fieldManager=ops") {
 			try(c.about, c.request)
 		}
 		if w.content != nil {
-			try("apply to an absent name", w.applying("more"))
+			try("apply to an absent name", w.applyRequest("more"))
 		}
 	})
 }
@@ -466,9 +466,9 @@ func TestTables(t *testing.T) {
 			}
 		}
 		var columns []metav1.TableColumnDefinition
-		for _, path := range []string{"/" + w.one(), "?fieldSelector=metadata.name%3D" + w.one()} {
+		for _, path := range []string{"/" + w.objectName(), "?fieldSelector=metadata.name%3D" + w.objectName()} {
 			var got table
-			text := w.does(http.StatusOK, request{method: "GET", path: path, accept: asTable})
+			text := w.sendExpecting(http.StatusOK, request{method: "GET", path: path, accept: asTable})
 			if err := json.Unmarshal([]byte(text), &got); err != nil {
 				t.Fatal(err)
 			}
@@ -476,7 +476,7 @@ func TestTables(t *testing.T) {
 				t.Fatalf("GET %s: %s", path, text)
 			}
 			row := got.Rows[0]
-			if len(row.Cells) != len(got.ColumnDefinitions) || row.Cells[0] != w.one() || row.Object.Name != w.one() || row.Object.Kind != "PartialObjectMetadata" {
+			if len(row.Cells) != len(got.ColumnDefinitions) || row.Cells[0] != w.objectName() || row.Object.Name != w.objectName() || row.Object.Kind != "PartialObjectMetadata" {
 				t.Errorf("GET %s has the row %+v", path, row)
 			}
 			if columns != nil && !reflect.DeepEqual(columns, got.ColumnDefinitions) {
@@ -492,22 +492,22 @@ func TestPreconditions(t *testing.T) {
 	everyKind(t, all, func(t *testing.T, w *kindWorld) {
 		refuse := func(about string, r request) {
 			t.Helper()
-			before := w.stored()
-			if text := w.does(http.StatusConflict, r); !strings.Contains(text, `"reason":"Conflict"`) {
+			before := w.storedRecords()
+			if text := w.sendExpecting(http.StatusConflict, r); !strings.Contains(text, `"reason":"Conflict"`) {
 				t.Errorf("%s: %s", about, text)
 			}
-			if after := w.stored(); fmt.Sprint(after) != fmt.Sprint(before) {
+			if after := w.storedRecords(); fmt.Sprint(after) != fmt.Sprint(before) {
 				t.Errorf("%s stores something", about)
 			}
 		}
-		object := w.read()
+		object := w.readObject()
 		metadata := object["metadata"].(map[string]any)
 		if w.writes {
-			w.does(http.StatusOK, w.changes(object, "first.example", "")[1].request)
+			w.sendExpecting(http.StatusOK, w.changes(object, "first.example", "")[1].request)
 			for _, c := range w.changes(object, "late.example", "fieldManager=ops") {
 				refuse(c.about+" of an old version", c.request)
 			}
-			current := w.read()["metadata"].(map[string]any)
+			current := w.readObject()["metadata"].(map[string]any)
 			uid := metadata["uid"]
 			metadata["resourceVersion"], metadata["uid"] = current["resourceVersion"], "other"
 			for _, c := range w.changes(object, "late.example", "fieldManager=ops") {
@@ -525,19 +525,19 @@ func TestPreconditions(t *testing.T) {
 				refuse("DELETE "+path+" with "+condition, request{method: "DELETE", path: path, body: `{"preconditions":{` + condition + `}}`})
 			}
 		}
-		w.does(http.StatusOK, request{method: "DELETE", path: "/one",
+		w.sendExpecting(http.StatusOK, request{method: "DELETE", path: "/one",
 			body: fmt.Sprintf(`{"preconditions":{"uid":%q,"resourceVersion":%q}}`, metadata["uid"], metadata["resourceVersion"])})
-		w.does(http.StatusNotFound, request{method: "GET", path: "/one"})
+		w.sendExpecting(http.StatusNotFound, request{method: "GET", path: "/one"})
 	})
 }
 
 // The objects of others do not exist for a caller. All callers can read the configuration. Source: Spec 2.4, 2.5; ADR-0005, ADR-0017.
 func TestObjectsOfOthers(t *testing.T) {
-	everyKind(t, createable, func(t *testing.T, w *kindWorld) {
-		before := w.stored()
+	everyKind(t, isCreatable, func(t *testing.T, w *kindWorld) {
+		before := w.storedRecords()
 		requests := []request{{method: "GET", path: "/one"}, {method: "DELETE", path: "/one"}}
 		if w.writes {
-			for _, c := range w.changes(w.read(), "x", "") {
+			for _, c := range w.changes(w.readObject(), "x", "") {
 				if c.operation == "Update" {
 					requests = append(requests, c.request)
 				}
@@ -547,7 +547,7 @@ func TestObjectsOfOthers(t *testing.T) {
 			absent := r
 			absent.path, absent.body = strings.Replace(r.path, "/one", "/two", 1), strings.Replace(r.body, `"name":"one"`, `"name":"two"`, 1)
 			r.bearer, absent.bearer = benBearer, benBearer
-			got, want := w.does(http.StatusNotFound, r), w.does(http.StatusNotFound, absent)
+			got, want := w.sendExpecting(http.StatusNotFound, r), w.sendExpecting(http.StatusNotFound, absent)
 			if got != strings.ReplaceAll(want, "two", "one") {
 				t.Errorf("%s %s is answered %s, and an absent name %s", r.method, r.path, got, want)
 			}
@@ -555,7 +555,7 @@ func TestObjectsOfOthers(t *testing.T) {
 		for _, r := range []request{{method: "GET"}, {method: "DELETE", path: "?fieldSelector=metadata.name%3Done"}} {
 			r.bearer = benBearer
 			var list struct{ Items []any }
-			if err := json.Unmarshal([]byte(w.does(http.StatusOK, r)), &list); err != nil || slices.ContainsFunc(list.Items, func(item any) bool {
+			if err := json.Unmarshal([]byte(w.sendExpecting(http.StatusOK, r)), &list); err != nil || slices.ContainsFunc(list.Items, func(item any) bool {
 				return item.(map[string]any)["metadata"].(map[string]any)["name"] == "one"
 			}) {
 				t.Errorf("%s %s is answered %v, %v", r.method, r.path, list.Items, err)
@@ -569,12 +569,12 @@ func TestObjectsOfOthers(t *testing.T) {
 			}
 			for _, r := range taken {
 				r.bearer = benBearer
-				if text := w.does(http.StatusConflict, r); !strings.Contains(text, `"reason":"AlreadyExists"`) {
+				if text := w.sendExpecting(http.StatusConflict, r); !strings.Contains(text, `"reason":"AlreadyExists"`) {
 					t.Errorf("%s with the name is answered %s", r.method, text)
 				}
 			}
 		}
-		if after := w.stored(); fmt.Sprint(after) != fmt.Sprint(before) {
+		if after := w.storedRecords(); fmt.Sprint(after) != fmt.Sprint(before) {
 			t.Error("something was stored")
 		}
 	})
@@ -585,23 +585,23 @@ func TestObjectsOfOthers(t *testing.T) {
 func TestSecretsAreShownOnce(t *testing.T) {
 	everyKind(t, all, func(t *testing.T, w *kindWorld) {
 		if w.content != nil {
-			w.does(http.StatusOK, request{method: "DELETE", path: "/one"})
+			w.sendExpecting(http.StatusOK, request{method: "DELETE", path: "/one"})
 			// With a finalizer, if the kind permits one, the response to DELETE is the object.
 			metadata := ""
 			if w.writes {
 				metadata = `,"finalizers":["example.com/hold"]`
 			}
-			if text := w.create("one", metadata); strings.Contains(text, w.secret) != w.shown {
+			if text := w.create("one", metadata); strings.Contains(text, w.secret) != w.createShows {
 				t.Errorf("created: %s", text)
 			}
 		}
 		requests := []request{
-			{method: "GET", path: "/" + w.one()}, {method: "GET", path: "/" + w.one(), accept: "application/yaml"}, {method: "GET"},
+			{method: "GET", path: "/" + w.objectName()}, {method: "GET", path: "/" + w.objectName(), accept: "application/yaml"}, {method: "GET"},
 			{method: "GET", path: "?includeObject=Object", accept: asTable},
 		}
 		if w.writes {
-			for i := range w.changes(w.read(), "", "") {
-				requests = append(requests, w.changes(w.read(), "x.example", "fieldManager=ops")[i].request.with("dryRun=All"))
+			for i := range w.changes(w.readObject(), "", "") {
+				requests = append(requests, w.changes(w.readObject(), "x.example", "fieldManager=ops")[i].request.addQuery("dryRun=All"))
 			}
 		}
 		if w.deletes {
@@ -615,9 +615,9 @@ func TestSecretsAreShownOnce(t *testing.T) {
 		}
 		w.watches(w.bearer, "", 1)
 		for _, r := range requests {
-			hidden(r.method+" "+r.path+" "+r.contentType, w.does(http.StatusOK, r))
+			hidden(r.method+" "+r.path+" "+r.contentType, w.sendExpecting(http.StatusOK, r))
 		}
-		for _, record := range w.stored() {
+		for _, record := range w.storedRecords() {
 			hidden("the state", string(record.Object))
 		}
 		hidden("the log", w.log.String())
@@ -631,26 +631,26 @@ func TestFinalizers(t *testing.T) {
 		finalizers := func(list string) request {
 			return request{method: "PATCH", path: "/one", contentType: mergePatch, body: `{"metadata":{"finalizers":` + list + `}}`}
 		}
-		marked := func() bool { return w.read()["metadata"].(map[string]any)["deletionTimestamp"] != nil }
-		w.does(http.StatusOK, finalizers(`["example.com/a","example.com/b"]`))
+		marked := func() bool { return w.readObject()["metadata"].(map[string]any)["deletionTimestamp"] != nil }
+		w.sendExpecting(http.StatusOK, finalizers(`["example.com/a","example.com/b"]`))
 		for range 2 {
-			if text := w.does(http.StatusOK, request{method: "DELETE", path: "/one"}); !strings.Contains(text, `"kind":"`+w.kind+`"`) || !marked() {
+			if text := w.sendExpecting(http.StatusOK, request{method: "DELETE", path: "/one"}); !strings.Contains(text, `"kind":"`+w.kind+`"`) || !marked() {
 				t.Errorf("DELETE is answered %s", text)
 			}
 		}
-		w.does(http.StatusUnprocessableEntity, finalizers(`["example.com/a","example.com/b","example.com/c"]`))
-		w.does(http.StatusOK, finalizers(`["example.com/b"]`))
+		w.sendExpecting(http.StatusUnprocessableEntity, finalizers(`["example.com/a","example.com/b","example.com/c"]`))
+		w.sendExpecting(http.StatusOK, finalizers(`["example.com/b"]`))
 		if !marked() {
 			t.Error("the mark is gone")
 		}
-		w.does(http.StatusOK, finalizers(`[]`))
-		w.does(http.StatusNotFound, request{method: "GET", path: "/one"})
+		w.sendExpecting(http.StatusOK, finalizers(`[]`))
+		w.sendExpecting(http.StatusNotFound, request{method: "GET", path: "/one"})
 	})
 }
 
 // A list comes in pages. The continue token of a page gets the next page. Source: Spec 2.2; ADR-0006.
 func TestPages(t *testing.T) {
-	everyKind(t, createable, func(t *testing.T, w *kindWorld) {
+	everyKind(t, isCreatable, func(t *testing.T, w *kindWorld) {
 		for _, name := range []string{"p1", "p2", "p3"} {
 			w.create(name, `,"labels":{"page":"yes"}`)
 		}
@@ -661,7 +661,7 @@ func TestPages(t *testing.T) {
 		}
 		list := func(query string) (got page, names []string) {
 			t.Helper()
-			if err := json.Unmarshal([]byte(w.does(http.StatusOK, request{method: "GET", path: "?labelSelector=page&limit=2" + query})), &got); err != nil {
+			if err := json.Unmarshal([]byte(w.sendExpecting(http.StatusOK, request{method: "GET", path: "?labelSelector=page&limit=2" + query})), &got); err != nil {
 				t.Fatal(err)
 			}
 			for _, item := range got.Items {
@@ -677,10 +677,10 @@ func TestPages(t *testing.T) {
 		if second.Metadata.Continue != "" || second.Metadata.ResourceVersion != first.Metadata.ResourceVersion || !slices.Equal(names, []string{"p3"}) {
 			t.Errorf("the second page is %+v", second)
 		}
-		w.does(http.StatusBadRequest, request{method: "GET", path: "?continue=x"})
-		w.does(http.StatusBadRequest, request{method: "GET", path: "?fieldSelector=spec.none%3Dx"})
-		w.does(http.StatusGone, request{method: "GET", path: "?resourceVersionMatch=Exact&resourceVersion=2"})
-		w.does(http.StatusGatewayTimeout, request{method: "GET", path: "?resourceVersion=99999"})
+		w.sendExpecting(http.StatusBadRequest, request{method: "GET", path: "?continue=x"})
+		w.sendExpecting(http.StatusBadRequest, request{method: "GET", path: "?fieldSelector=spec.none%3Dx"})
+		w.sendExpecting(http.StatusGone, request{method: "GET", path: "?resourceVersionMatch=Exact&resourceVersion=2"})
+		w.sendExpecting(http.StatusGatewayTimeout, request{method: "GET", path: "?resourceVersion=99999"})
 	})
 }
 
@@ -692,7 +692,7 @@ func TestNamespaces(t *testing.T) {
 		for with, sees := range map[string]bool{"/namespaces/p-shop": true, "/namespaces/p-other": false, "": true} {
 			at := *w
 			at.path = strings.Replace(w.path, "/namespaces/p-shop", with, 1)
-			if text := at.does(http.StatusOK, request{method: "GET"}); strings.Contains(text, `"name":"one"`) != sees {
+			if text := at.sendExpecting(http.StatusOK, request{method: "GET"}); strings.Contains(text, `"name":"one"`) != sees {
 				t.Errorf("GET %s: %s", at.path, text)
 			}
 			want := []string{"BOOKMARK "}
@@ -712,32 +712,32 @@ const initialEvents = "&sendInitialEvents=true&allowWatchBookmarks=true&resource
 // A watch shows a caller their objects, and what happens to them. Source: Spec 2.2; ADR-0007.
 func TestWatch(t *testing.T) {
 	everyKind(t, all, func(t *testing.T, w *kindWorld) {
-		version := fmt.Sprint(w.read()["metadata"].(map[string]any)["resourceVersion"])
+		version := fmt.Sprint(w.readObject()["metadata"].(map[string]any)["resourceVersion"])
 		expect := func(about, bearer, query string, want ...string) {
 			t.Helper()
 			if got := w.watches(bearer, query, len(want)); !slices.Equal(got, want) {
 				t.Errorf("%s: %q, want %q", about, got, want)
 			}
 		}
-		added := "ADDED " + w.one()
+		added := "ADDED " + w.objectName()
 		expect("from the state", w.bearer, initialEvents, added, "BOOKMARK ")
 		if w.content != nil {
 			expect("for another caller", benBearer, initialEvents, "BOOKMARK ")
 		}
 		want := []string{}
 		if w.writes {
-			w.does(http.StatusOK, w.changes(w.read(), "x.example", "")[1].request)
-			want = append(want, "MODIFIED "+w.one())
+			w.sendExpecting(http.StatusOK, w.changes(w.readObject(), "x.example", "")[1].request)
+			want = append(want, "MODIFIED "+w.objectName())
 		}
 		if w.deletes {
-			w.does(http.StatusOK, request{method: "DELETE", path: "/one"})
+			w.sendExpecting(http.StatusOK, request{method: "DELETE", path: "/one"})
 			if w.waits {
-				want = append(want, "MODIFIED "+w.one())
+				want = append(want, "MODIFIED "+w.objectName())
 			}
-			want = append(want, "DELETED "+w.one())
+			want = append(want, "DELETED "+w.objectName())
 		}
 		expect("from a version", w.bearer, "&resourceVersion="+version, want...)
-		w.does(http.StatusGone, request{method: "GET", path: "?watch=true&resourceVersion=99999"})
+		w.sendExpecting(http.StatusGone, request{method: "GET", path: "?watch=true&resourceVersion=99999"})
 	})
 }
 
@@ -745,7 +745,7 @@ func TestWatch(t *testing.T) {
 func (w *kindWorld) watches(bearer, query string, count int) []string {
 	w.t.Helper()
 	events := []string{}
-	for _, line := range w.watch(bearer, w.path+"?watch=true&fieldSelector=metadata.name%3D"+w.one()+query, count) {
+	for _, line := range w.watch(bearer, w.path+"?watch=true&fieldSelector=metadata.name%3D"+w.objectName()+query, count) {
 		if strings.Contains(line, w.secret) {
 			w.t.Errorf("a watch shows the secret: %s", line)
 		}
@@ -765,12 +765,12 @@ func (w *kindWorld) watches(bearer, query string, count int) []string {
 // itself. Source: Spec 2.3.
 func TestVerbs(t *testing.T) {
 	everyKind(t, all, func(t *testing.T, w *kindWorld) {
-		requests := map[string]request{"get": {method: "GET", path: "/" + w.one()}, "list": {method: "GET"}, "watch": {method: "GET", path: "?watch=true&resourceVersion=99999"}}
+		requests := map[string]request{"get": {method: "GET", path: "/" + w.objectName()}, "list": {method: "GET"}, "watch": {method: "GET", path: "?watch=true&resourceVersion=99999"}}
 		if w.content != nil {
 			requests["create"] = request{method: "POST", path: "?dryRun=All", body: w.manifest("new", "")}
 		}
 		if w.writes {
-			changes := w.changes(w.read(), "x.example", "dryRun=All&fieldManager=ops")
+			changes := w.changes(w.readObject(), "x.example", "dryRun=All&fieldManager=ops")
 			requests["update"], requests["patch"] = changes[0].request, changes[1].request
 		}
 		if w.deletes {
@@ -790,10 +790,10 @@ func TestVerbs(t *testing.T) {
 				{"the other verbs", model.ScopeRule{Verbs: others, Resources: resources}, false},
 				{"another resource", model.ScopeRule{Verbs: []string{verb}, Resources: []model.ScopeGroupResources{{Group: model.GroupName, Resources: []string{"selves"}}}}, false},
 			} {
-				r.bearer = w.narrow(verb+" "+row.about, row.rule)
+				r.bearer = w.createNarrowKey(verb+" "+row.about, row.rule)
 				may := row.may || verb == "create" && !w.adminsCreate
 				// A refusal with causes comes from the rules of the kind: the caller was authorized.
-				code, text := w.asks(r)
+				code, text := w.sendRequest(r)
 				if permitted := code != http.StatusForbidden || strings.Contains(text, `"causes"`); permitted != may {
 					t.Errorf("%s with a scope of %s: %d %s", verb, row.about, code, text)
 				}
@@ -804,9 +804,9 @@ func TestVerbs(t *testing.T) {
 
 // Each object names the access key that created it, whatever clients write. Selectors find it. Source: ADR-0021, ADR-0047.
 func TestOrigin(t *testing.T) {
-	everyKind(t, createable, func(t *testing.T, w *kindWorld) {
+	everyKind(t, isCreatable, func(t *testing.T, w *kindWorld) {
 		forged := `"status":{"createdBy":{"name":"forged","uid":"forged"},"lineage":[{"name":"forged","uid":"forged"}]}`
-		made := w.making("one", "")
+		made := w.createRequest("one", "")
 		if made.bearer == "" {
 			made.bearer = w.bearer
 		}
@@ -822,7 +822,7 @@ func TestOrigin(t *testing.T) {
 					Lineage   []model.AccessKeyAncestor
 				}
 			}
-			text := w.does(http.StatusOK, request{method: "GET", path: "/" + name})
+			text := w.sendExpecting(http.StatusOK, request{method: "GET", path: "/" + name})
 			if err := json.Unmarshal([]byte(text), &object); err != nil {
 				t.Fatal(err)
 			}
@@ -838,16 +838,16 @@ func TestOrigin(t *testing.T) {
 		if w.section != "status" {
 			body = strings.TrimSuffix(body, "}") + "," + forged + "}"
 		}
-		w.does(http.StatusCreated, request{method: "POST", bearer: made.bearer, body: body})
+		w.sendExpecting(http.StatusCreated, request{method: "POST", bearer: made.bearer, body: body})
 		status("two")
 		if w.writes {
-			for _, change := range w.changes(w.read(), "changed", "") {
-				_, _ = w.asks(change.request)
+			for _, change := range w.changes(w.readObject(), "changed", "") {
+				_, _ = w.sendRequest(change.request)
 				status("one")
 			}
 			for _, path := range []string{"/one", "/one/status"} {
-				w.asks(request{method: "PATCH", path: path, contentType: mergePatch, body: "{" + forged + "}"})
-				w.asks(request{method: "PATCH", path: path, contentType: mergePatch, body: `{"status":null}`})
+				w.sendRequest(request{method: "PATCH", path: path, contentType: mergePatch, body: "{" + forged + "}"})
+				w.sendRequest(request{method: "PATCH", path: path, contentType: mergePatch, body: `{"status":null}`})
 				status("one")
 			}
 		}
@@ -855,7 +855,7 @@ func TestOrigin(t *testing.T) {
 			"status.createdBy.name=" + self.Status.AccessKey: 2, "status.createdBy.uid=" + uid: 2, "status.lineage.uid=" + uid: 2,
 			"status.createdBy.name=forged": 0, "status.lineage.uid=forged": 0,
 		} {
-			text := w.does(http.StatusOK, request{method: "GET", path: "?fieldSelector=" + selector})
+			text := w.sendExpecting(http.StatusOK, request{method: "GET", path: "?fieldSelector=" + selector})
 			var list struct{ Items []any }
 			if err := json.Unmarshal([]byte(text), &list); err != nil || len(list.Items) != want {
 				t.Errorf("%s selects %d objects, want %d: %v", selector, len(list.Items), want, err)

@@ -34,8 +34,8 @@ const (
 	yamlText   = "application/yaml"
 )
 
-// own stands for the name of the object that belongs to the sender of a request.
-const own = "{own}"
+// ownObject stands for the name of the object that belongs to the sender of a request.
+const ownObject = "{own}"
 
 var classes = []class{
 	{name: "faults", fire: shots(faults)},
@@ -52,9 +52,9 @@ var classes = []class{
 	{name: "selectors", fire: shots(selectors)},
 	{name: "json-patches", fire: shots(jsonPatches)},
 	{name: "applies", fire: shots(applies)},
-	{name: "idempotency", fire: idempotent},
+	{name: "idempotency", fire: idempotentShots},
 	{name: "authentication", fire: authenticate},
-	{name: "ordinary", fire: shots(ordinary)},
+	{name: "ordinary", fire: shots(ordinaryShots)},
 }
 
 func classNames() []string {
@@ -85,8 +85,8 @@ func (a *attack) shoot(ctx context.Context, one shot, attacker int) {
 	case nobody:
 		one.bearer = ""
 	}
-	one.path = strings.ReplaceAll(one.path, own, from.Object)
-	var text short
+	one.path = strings.ReplaceAll(one.path, ownObject, from.Object)
+	var text prefixWriter
 	status, err := a.site.send(ctx, one, &text)
 	if ctx.Err() == nil {
 		a.note(one.method+" "+one.path[:min(len(one.path), 80)], status, text.String())
@@ -103,10 +103,10 @@ const (
 	nobody   = "no key"
 )
 
-// short is a writer that keeps the beginning of its input.
-type short struct{ bytes.Buffer }
+// prefixWriter is a writer that keeps the beginning of its input.
+type prefixWriter struct{ bytes.Buffer }
 
-func (s *short) Write(text []byte) (int, error) {
+func (s *prefixWriter) Write(text []byte) (int, error) {
 	if left := 400 - s.Len(); left > 0 {
 		_, _ = s.Buffer.Write(text[:min(left, len(text))])
 	}
@@ -199,7 +199,7 @@ func headers() []shot {
 		_, _ = fmt.Fprintf(&rising, "a/b;q=0.%04d,", i)
 	}
 	var all []shot
-	for _, path := range []string{"/openid/v1/jwks", keys, keys + "/" + own} {
+	for _, path := range []string{"/openid/v1/jwks", keys, keys + "/" + ownObject} {
 		for _, header := range []map[string]string{
 			{"Accept": rising.String()[:56<<10]},
 			{"Accept": rising.String()[:8<<10]},
@@ -223,8 +223,8 @@ func headers() []shot {
 	)
 }
 
-// evaluating are evaluations of expressions, each in a request of its own.
-func evaluating(all ...string) []shot {
+// evaluationShots are evaluations of expressions, each in a request of its own.
+func evaluationShots(all ...string) []shot {
 	found := make([]shot, len(all))
 	for i, expression := range all {
 		text, err := json.Marshal(expression)
@@ -239,20 +239,20 @@ func evaluating(all ...string) []shot {
 	return found
 }
 
-// nested puts a text within itself a number of times.
-func nested(levels int, before, middle, after string) string {
+// nest puts a text within itself a number of times.
+func nest(levels int, before, middle, after string) string {
 	return strings.Repeat(before, levels) + middle + strings.Repeat(after, levels)
 }
 
 // expressions are expressions that cost much before they run, while they run, or by their result.
 func expressions() []shot {
-	return evaluating(
-		nested(20, "(a=", "1", ")=>1"), nested(24, "(a=", "1", ")=>1"), nested(200, "(a=", "1", ")=>1"),
-		nested(24, "({a=", "1", "})=>1"), nested(24, "([a=", "1", "])=>1"), nested(100, "async(", "1", ")"),
+	return evaluationShots(
+		nest(20, "(a=", "1", ")=>1"), nest(24, "(a=", "1", ")=>1"), nest(200, "(a=", "1", ")=>1"),
+		nest(24, "({a=", "1", "})=>1"), nest(24, "([a=", "1", "])=>1"), nest(100, "async(", "1", ")"),
 		strings.TrimSuffix(strings.Repeat("0||", 24), "||"), strings.TrimSuffix(strings.Repeat("0||", 5_000), "||"),
 		strings.TrimSuffix(strings.Repeat("0??", 5_000), "??"), strings.TrimSuffix(strings.Repeat("1&&", 5_000), "&&"),
-		strings.Repeat("0?0:", 4_000)+"0", nested(100, "1?", "1", ":1"), nested(2_000, "(", "1", ")"), nested(2_000, "[", "1", "]"), nested(2_000, "{a:", "1", "}"),
-		nested(200, "[...", "[]", "]"), nested(1_000, "`${", "1", "}`"), strings.Repeat("!", 16_000)+"1", strings.Repeat("- ", 8_000)+"1",
+		strings.Repeat("0?0:", 4_000)+"0", nest(100, "1?", "1", ":1"), nest(2_000, "(", "1", ")"), nest(2_000, "[", "1", "]"), nest(2_000, "{a:", "1", "}"),
+		nest(200, "[...", "[]", "]"), nest(1_000, "`${", "1", "}`"), strings.Repeat("!", 16_000)+"1", strings.Repeat("- ", 8_000)+"1",
 		strings.Repeat("x=>", 5_000)+"1", "value"+strings.Repeat("?.a", 5_000), "value"+strings.Repeat("[0]", 5_000), strings.Repeat("1+", 8_000)+"1", strings.Repeat("1**", 5_000)+"1",
 		strings.Repeat("(", 16_000), strings.Repeat("`${", 5_000), strings.Repeat("/", 16_000), strings.Repeat("\\", 16_000),
 		"(() => { for (;;) {} })()", `"x".repeat(1e9)`, `(() => { let a = []; for (;;) { a.push(a.slice()) } })()`,
@@ -265,9 +265,9 @@ func expressions() []shot {
 
 // patterns are regular expressions that are large when compiled, or slow to match.
 func patterns() []shot {
-	return evaluating(
+	return evaluationShots(
 		"/"+strings.Repeat("a{1000}", 2_000)+"/", "/(((a{100}){100}){100}){100}/.test(value)", "/((a{30}){30})/.test(value)", "/(?:a?){1000}/.test(value)",
-		"/"+strings.Repeat("(?:a|b)", 2_000)+"/.test(value)", "/"+nested(1_000, "(", "a", ")*")+"/.test(value)", "/"+strings.Repeat("[^a-z]", 2_500)+"/i.test(value)",
+		"/"+strings.Repeat("(?:a|b)", 2_000)+"/.test(value)", "/"+nest(1_000, "(", "a", ")*")+"/.test(value)", "/"+strings.Repeat("[^a-z]", 2_500)+"/i.test(value)",
 		`/(x+x+)+y/.test("x".repeat(1e5))`, `/(a|a)*b/.test("a".repeat(1e6))`, `/(a*)*(b*)*(c*)*$/.test("abc".repeat(1e5)+"!")`,
 		`"a".repeat(1e5).match("(((a{100}){10}){1000})")`, `value.match("(".repeat(1e4) + ")".repeat(1e4))`, `value.split("a{1000}".repeat(1000))`,
 		`"a".repeat(1e5).replace(/a*?$/g, "b")`, `/\w{1000}\w{1000}/u.test("é".repeat(1e5))`, `value.search("[".repeat(1e5))`,
@@ -325,8 +325,8 @@ func hoard(ctx context.Context, a *attack) error {
 	return nil
 }
 
-// listed are lists in every form.
-func listed(path string) []shot {
+// listShots are lists in every form.
+func listShots(path string) []shot {
 	return []shot{
 		{path: path, bearer: hoarders},
 		{path: path + "?limit=500", bearer: hoarders},
@@ -341,7 +341,7 @@ func listed(path string) []shot {
 	}
 }
 
-func annotations() []shot { return listed(keys) }
+func annotations() []shot { return listShots(keys) }
 
 // issue creates many tokens for an attacker.
 func issue(ctx context.Context, a *attack) error {
@@ -366,7 +366,7 @@ func issue(ctx context.Context, a *attack) error {
 	return failed
 }
 
-func hoardedTokens() []shot { return listed(tokens) }
+func hoardedTokens() []shot { return listShots(tokens) }
 
 // watch keeps a watch open. All watches use one key.
 func watch(ctx context.Context, a *attack, _, _ int) {
@@ -388,8 +388,8 @@ func (a *attack) dial(ctx context.Context) (net.Conn, string, error) {
 	return conn, parsed.Path, nil
 }
 
-// answered reads and counts the status of an answer.
-func (a *attack) answered(ctx context.Context, name string, reader *bufio.Reader) {
+// readAnswer reads and counts the status of an answer.
+func (a *attack) readAnswer(ctx context.Context, name string, reader *bufio.Reader) {
 	line, err := reader.ReadString('\n')
 	var status int
 	if _, scan := fmt.Sscanf(line, "HTTP/1.1 %d", &status); err == nil && scan != nil {
@@ -420,7 +420,7 @@ func slowBody(ctx context.Context, a *attack, attacker, _ int) {
 	over, cancel := context.WithCancel(ctx)
 	go func() {
 		defer cancel()
-		a.answered(ctx, "a slow body", bufio.NewReader(conn))
+		a.readAnswer(ctx, "a slow body", bufio.NewReader(conn))
 	}()
 	for over.Err() == nil {
 		pause(over, time.Second)
@@ -443,7 +443,7 @@ func slowReader(ctx context.Context, a *attack, _, _ int) {
 		return
 	}
 	reader := bufio.NewReaderSize(conn, 512)
-	a.answered(ctx, "a slow reader", reader)
+	a.readAnswer(ctx, "a slow reader", reader)
 	for ctx.Err() == nil {
 		if _, err := io.CopyN(io.Discard, reader, 1); err != nil {
 			break
@@ -494,13 +494,13 @@ func jsonPatches() []shot {
 		"[" + repeat(100_000, `{"op":"remove","path":"/spec/description"}`) + "]",
 		`[{"op":"add","path":"/spec","value":{` + repeat(9_900, `"f%d":1`) + `}}]`,
 	} {
-		all = append(all, shot{method: http.MethodPatch, path: keys + "/" + own + "?dryRun=All", kind: jsonPatch, body: body})
+		all = append(all, shot{method: http.MethodPatch, path: keys + "/" + ownObject + "?dryRun=All", kind: jsonPatch, body: body})
 	}
 	for _, body := range []string{
 		`{"metadata":{"annotations":{` + repeat(9_900, `"a%d":"b"`) + `}}}`, `{"metadata":{"labels":{` + repeat(9_900, `"a%d":null`) + `}}}`,
-		nested(99, `{"a":`, "1", "}"), `{"spec":{"scope":{"rules":[` + repeat(9_900, `{"verbs":["get"],"resources":["a%d"]}`) + `]}}}`,
+		nest(99, `{"a":`, "1", "}"), `{"spec":{"scope":{"rules":[` + repeat(9_900, `{"verbs":["get"],"resources":["a%d"]}`) + `]}}}`,
 	} {
-		all = append(all, shot{method: http.MethodPatch, path: keys + "/" + own + "?dryRun=All", kind: mergePatch, body: body})
+		all = append(all, shot{method: http.MethodPatch, path: keys + "/" + ownObject + "?dryRun=All", kind: mergePatch, body: body})
 	}
 	return all
 }
@@ -516,22 +516,22 @@ func applies() []shot {
 	} {
 		for _, more := range []string{"&dryRun=All", "&force=true&dryRun=All"} {
 			all = append(all, shot{
-				method: http.MethodPatch, path: fmt.Sprintf("%s/%s?fieldManager=m%d%s", keys, own, i, more), kind: applyPatch,
+				method: http.MethodPatch, path: fmt.Sprintf("%s/%s?fieldManager=m%d%s", keys, ownObject, i, more), kind: applyPatch,
 				body: `{"apiVersion":"management.platform.sh/v1","kind":"OwnedAccessKey","metadata":{` + meta + `}}`,
 			})
 		}
 	}
 	return append(all, shot{
-		method: http.MethodPatch, path: keys + "/" + own + "?fieldManager=rules&dryRun=All", kind: applyPatch,
+		method: http.MethodPatch, path: keys + "/" + ownObject + "?fieldManager=rules&dryRun=All", kind: applyPatch,
 		body: `{"apiVersion":"management.platform.sh/v1","kind":"OwnedAccessKey","spec":{"scope":{"rules":[` + repeat(9_000, `{"verbs":["get"],"resources":["a%d"]}`) + `]}}}`,
 	}, shot{
-		method: http.MethodPatch, path: keys + "/" + own + "?fieldManager=deep&dryRun=All", kind: applyPatch,
+		method: http.MethodPatch, path: keys + "/" + ownObject + "?fieldManager=deep&dryRun=All", kind: applyPatch,
 		body: "apiVersion: management.platform.sh/v1\nkind: OwnedAccessKey\nmetadata:\n  labels: &a {" + repeat(3_000, "a%d: b") + "}\n  annotations: *a\n",
 	})
 }
 
-// idempotent sends requests with idempotency keys that the platform must remember, each with a new key.
-func idempotent(ctx context.Context, a *attack, attacker, n int) {
+// idempotentShots sends requests with idempotency keys that the platform must remember, each with a new key.
+func idempotentShots(ctx context.Context, a *attack, attacker, n int) {
 	body := []string{`{"spec":{"ttl":-1}}`, `{"spec":{"ttl":60}}`, `{"metadata":{"annotations":{"a":"` + strings.Repeat("x", 100_000) + `"}},"spec":{"ttl":60}}`}[n%3]
 	a.shoot(ctx, shot{
 		method: http.MethodPost, path: keys + "?timeout=5s", body: body, header: map[string]string{"Idempotency-Key": rand.Text()},
@@ -552,10 +552,10 @@ func authenticate(ctx context.Context, a *attack, attacker, n int) {
 	a.shoot(ctx, one, attacker)
 }
 
-// ordinary are requests that cost little, one after the other.
-func ordinary() []shot {
+// ordinaryShots are requests that cost little, one after the other.
+func ordinaryShots() []shot {
 	return []shot{
-		{path: keys + "/" + own}, {path: keys + "?limit=10"}, {method: http.MethodPost, path: selves, body: "{}"},
+		{path: keys + "/" + ownObject}, {path: keys + "?limit=10"}, {method: http.MethodPost, path: selves, body: "{}"},
 		{method: http.MethodPost, path: keys + "?dryRun=All", body: `{"spec":{"ttl":60}}`}, {path: "/openid/v1/jwks", bearer: nobody}, {path: "/version", bearer: nobody},
 	}
 }

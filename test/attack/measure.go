@@ -48,8 +48,8 @@ type row struct {
 	failure string
 	// memory is the peak memory of the process, in bytes. 0: unknown.
 	memory int64
-	// again is the time until the process answered after the attack.
-	again time.Duration
+	// recovery is the time until the process answered after the attack.
+	recovery time.Duration
 }
 
 // report has the row without an attack, and one for each class.
@@ -132,7 +132,7 @@ func measure(ctx context.Context, runner *launch.Runner, p plan) (*report, error
 	if _, err := h.work(p.alone / 4); err != nil {
 		return nil, err
 	}
-	if found.alone, err = during(ctx, runner, h, a, nil, p.alone); err != nil {
+	if found.alone, err = measureAttack(ctx, runner, h, a, nil, p.alone); err != nil {
 		return nil, err
 	}
 	stages := make([][]class, 0, len(p.classes)+1)
@@ -147,7 +147,7 @@ func measure(ctx context.Context, runner *launch.Runner, p plan) (*report, error
 		if i == len(p.classes) {
 			span = p.together
 		}
-		one, err := during(ctx, runner, h, a, stage, span)
+		one, err := measureAttack(ctx, runner, h, a, stage, span)
 		if err != nil {
 			return nil, err
 		}
@@ -157,8 +157,8 @@ func measure(ctx context.Context, runner *launch.Runner, p plan) (*report, error
 	return found, nil
 }
 
-// during measures the honest tenant while classes attack.
-func during(ctx context.Context, runner *launch.Runner, h *worker, a *attack, stage []class, span time.Duration) (row, error) {
+// measureAttack measures the honest tenant while classes attack.
+func measureAttack(ctx context.Context, runner *launch.Runner, h *worker, a *attack, stage []class, span time.Duration) (row, error) {
 	one := row{class: "none"}
 	switch {
 	case len(stage) == 1:
@@ -183,7 +183,7 @@ func during(ctx context.Context, runner *launch.Runner, h *worker, a *attack, st
 	if err := ctx.Err(); err != nil {
 		return one, err
 	}
-	if one.again, err = a.site.again(ctx, a.honest); err != nil {
+	if one.recovery, err = a.site.timeToAnswer(ctx, a.honest); err != nil {
 		return one, fmt.Errorf("%s: %w", one.class, err)
 	}
 	one.answers, one.failure, one.memory = a.answers, a.failure, resident(runner.PID)
@@ -270,8 +270,8 @@ func (r *report) harm() error {
 		if one.memory >= maxMemory {
 			add("the process held %d MB", one.memory>>20)
 		}
-		if one.again > answersWithin {
-			add("the process answered after %v", one.again)
+		if one.recovery > answersWithin {
+			add("the process answered after %v", one.recovery)
 		}
 	}
 	return errors.Join(harms...)
@@ -308,7 +308,7 @@ func (r *report) print(out io.Writer) error {
 			_, _ = fmt.Fprintf(table, "\t%.1f", float64(one.honest.Percentile[operation].Microseconds())/1000)
 		}
 		_, ratio := r.ratio(one)
-		_, _ = fmt.Fprintf(table, "\t%.1f\t%s\t%d\t%v\t%s\n", ratio, counts(one.honest.Failed), one.memory>>20, one.again.Round(time.Millisecond), counts(one.answers))
+		_, _ = fmt.Fprintf(table, "\t%.1f\t%s\t%d\t%v\t%s\n", ratio, counts(one.honest.Failed), one.memory>>20, one.recovery.Round(time.Millisecond), counts(one.answers))
 	}
 	if err := table.Flush(); err != nil {
 		return err

@@ -118,7 +118,7 @@ func (s *site) tenant(ctx context.Context, admin, user, object string) (tenant, 
 	made := tenant{Object: object}
 	for _, one := range []struct {
 		name, groups string
-		into         *string
+		target       *string
 	}{{object, "[]", &made.Key}, {object + "-evaluator", fmt.Sprintf("[%q]", identity.Admins), &made.Evaluator}} {
 		var key model.OwnedAccessKey
 		if err := s.must(ctx, shot{
@@ -127,7 +127,7 @@ func (s *site) tenant(ctx context.Context, admin, user, object string) (tenant, 
 		}, &key); err != nil {
 			return made, fmt.Errorf("making a key of %s: %w", user, err)
 		}
-		*one.into = key.Spec.Key
+		*one.target = key.Spec.Key
 	}
 	return made, nil
 }
@@ -140,9 +140,9 @@ type honest struct {
 	site   *site
 	tenant tenant
 
-	mu    sync.Mutex
-	took  map[string][]time.Duration
-	found experience
+	mu         sync.Mutex
+	took       map[string][]time.Duration
+	experience experience
 }
 
 // experience is what the honest tenant saw.
@@ -169,7 +169,7 @@ const evaluation = `{"spec":{"object":{"spec":{"a":1}},"patches":[{"path":"spec.
 func (h *honest) work(ctx context.Context, span time.Duration) experience {
 	ctx, cancel := context.WithTimeout(ctx, span)
 	defer cancel()
-	h.took, h.found = map[string][]time.Duration{}, experience{Percentile: map[string]time.Duration{}, Failed: map[int]int{}}
+	h.took, h.experience = map[string][]time.Duration{}, experience{Percentile: map[string]time.Duration{}, Failed: map[int]int{}}
 	var clients sync.WaitGroup
 	for number := range honestClients {
 		clients.Go(func() {
@@ -181,9 +181,9 @@ func (h *honest) work(ctx context.Context, span time.Duration) experience {
 	clients.Wait()
 	for operation, took := range h.took {
 		slices.Sort(took)
-		h.found.Percentile[operation] = took[(len(took)-1)*99/100]
+		h.experience.Percentile[operation] = took[(len(took)-1)*99/100]
 	}
-	return h.found
+	return h.experience
 }
 
 // round does each operation once.
@@ -211,10 +211,10 @@ func (h *honest) round(ctx context.Context, name string) {
 		h.mu.Lock()
 		if status >= 200 && status <= 299 {
 			h.took[operation] = append(h.took[operation], took)
-		} else if h.found.Failed[status]++; h.found.First == "" {
-			h.found.First = fmt.Sprintf("%s: %d %.300s", operation, status, text.String())
+		} else if h.experience.Failed[status]++; h.experience.First == "" {
+			h.experience.First = fmt.Sprintf("%s: %d %.300s", operation, status, text.String())
 			if err != nil {
-				h.found.First = fmt.Sprintf("%s: %v", operation, err)
+				h.experience.First = fmt.Sprintf("%s: %v", operation, err)
 			}
 		}
 		h.mu.Unlock()
@@ -253,7 +253,7 @@ type worker struct {
 	in    *json.Encoder
 	out   *json.Decoder
 	input io.Closer
-	ended func() error
+	wait  func() error
 }
 
 // startWorker starts the honest tenant: this program, with the command honest.
@@ -275,7 +275,7 @@ func startWorker(server string, one tenant) (*worker, error) {
 	if err := command.Start(); err != nil {
 		return nil, fmt.Errorf("starting the honest tenant: %w", err)
 	}
-	w := &worker{in: json.NewEncoder(input), out: json.NewDecoder(output), input: input, ended: command.Wait}
+	w := &worker{in: json.NewEncoder(input), out: json.NewDecoder(output), input: input, wait: command.Wait}
 	if err := w.in.Encode(one); err != nil {
 		w.stop()
 		return nil, fmt.Errorf("starting the honest tenant: %w", err)
@@ -298,11 +298,11 @@ func (w *worker) work(span time.Duration) (experience, error) {
 // stop ends the process.
 func (w *worker) stop() {
 	_ = w.input.Close()
-	_ = w.ended()
+	_ = w.wait()
 }
 
-// again measures how long it takes until the API answers a tenant.
-func (s *site) again(ctx context.Context, one tenant) (time.Duration, error) {
+// timeToAnswer measures how long it takes until the API answers a tenant.
+func (s *site) timeToAnswer(ctx context.Context, one tenant) (time.Duration, error) {
 	bounded, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	began := time.Now()

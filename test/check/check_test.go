@@ -85,15 +85,15 @@ func TestEveryPackageRuns(t *testing.T) {
 			switch inCheck, inDeep := tests(check, module, name), tests(deep, module, name); {
 			case !inCheck && !inDeep:
 				t.Errorf("%s/%s runs neither in check nor in check-deep", module, name)
-			case inCheck && !inDeep && inShort(t, name):
+			case inCheck && !inDeep && runsLessInShort(t, name):
 				t.Errorf("%s leaves tests out of short runs, and check-deep does not run them", name)
 			}
 		}
 	}
 }
 
-// inShort reports whether tests of a package run less when they are to be short.
-func inShort(t *testing.T, name string) bool {
+// runsLessInShort reports whether tests of a package run less when they are to be short.
+func runsLessInShort(t *testing.T, name string) bool {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(root, name, "*_test.go"))
 	if err != nil {
@@ -237,7 +237,7 @@ func TestMissing(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(folder, "chromium"), []byte("#!/bin/sh\necho no display\nexit 1\n"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := started(t.Context(), "chromium"); err == nil || !strings.Contains(err.Error(), "chromium does not start: exit status 1: no display") {
+	if err := startError(t.Context(), "chromium"); err == nil || !strings.Contains(err.Error(), "chromium does not start: exit status 1: no display") {
 		t.Errorf("a browser that does not start: %v", err)
 	}
 	// A lock file that is newer than its packages.
@@ -246,7 +246,7 @@ func TestMissing(t *testing.T) {
 		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 			t.Fatal(err)
 		}
-		if !needs["playwright"].missing(folder) {
+		if !needs["playwright"].isMissing(folder) {
 			t.Errorf("packages are there before %s is", name)
 		}
 		if err := os.WriteFile(path, []byte("{}"), 0o600); err != nil {
@@ -262,7 +262,7 @@ func TestMissing(t *testing.T) {
 		if err := os.Chtimes(locked, at, at); err != nil {
 			t.Fatal(err)
 		}
-		if got := needs["playwright"].missing(folder); got != row.missing {
+		if got := needs["playwright"].isMissing(folder); got != row.missing {
 			t.Errorf("a lock file %s after its packages: missing %v", row.after, got)
 		}
 	}

@@ -43,7 +43,7 @@ func run(ctx context.Context, chosen options) error {
 	}
 	var parts []part
 	for _, name := range chosen.Parts {
-		switch p, known := named(name); {
+		switch p, known := partByName(name); {
 		case name == "check":
 			parts = append(parts, check...)
 		case name == "deep":
@@ -94,10 +94,10 @@ func prepare(ctx context.Context, wanted, modules []string) error {
 	}
 	lines := install(ctx, ".", wanted)
 	for _, name := range wanted {
-		if needs[name].missing(".") {
+		if needs[name].isMissing(".") {
 			continue
 		}
-		if err := started(ctx, name); err != nil {
+		if err := startError(ctx, name); err != nil {
 			lines = append(lines, err.Error())
 		}
 	}

@@ -65,8 +65,8 @@ var needs = map[string]need{
 	"console":     {npm: "functions/serveconsole/web"},
 }
 
-// missing reports whether a need is not installed at all.
-func (n need) missing(root string) bool {
+// isMissing reports whether a need is not installed at all.
+func (n need) isMissing(root string) bool {
 	if n.npm != "" {
 		locked, err := os.Stat(filepath.Join(root, n.npm, "package-lock.json"))
 		installed, missing := os.Stat(filepath.Join(root, n.npm, installedMark))
@@ -84,8 +84,8 @@ func (n need) missing(root string) bool {
 	})
 }
 
-// second reports whether the program is installed, but not under its first name.
-func (n need) second() bool {
+// hasOtherName reports whether the program is installed, but not under its first name.
+func (n need) hasOtherName() bool {
 	if n.npm != "" || n.elsewhere != "" {
 		return false
 	}
@@ -101,7 +101,7 @@ const installedMark = "node_modules/.package-lock.json"
 func install(ctx context.Context, root string, wanted []string) []string {
 	var packages []string
 	for _, name := range wanted {
-		if n := needs[name]; n.npm == "" && (n.missing(root) || n.second()) {
+		if n := needs[name]; n.npm == "" && (n.isMissing(root) || n.hasOtherName()) {
 			packages = append(packages, n.debian...)
 		}
 	}
@@ -119,7 +119,7 @@ func install(ctx context.Context, root string, wanted []string) []string {
 	}
 	for _, name := range wanted {
 		n := needs[name]
-		if !n.missing(root) {
+		if !n.isMissing(root) {
 			continue
 		}
 		if n.npm == "" {
@@ -153,8 +153,8 @@ func installPackages(ctx context.Context, root, folder string) error {
 	return failure
 }
 
-// started returns the reason why an installed program does not work. It checks only the browser, which often does not.
-func started(ctx context.Context, name string) error {
+// startError returns the reason why an installed program does not work. It checks only the browser, which often does not.
+func startError(ctx context.Context, name string) error {
 	if name != "chromium" {
 		return nil
 	}

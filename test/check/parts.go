@@ -25,8 +25,8 @@ type part struct {
 	needs []string
 }
 
-// apart are the packages that have a part of their own: whole sessions, deployments and bounds.
-var apart = []string{
+// separatePackages are the packages that have a part of their own: whole sessions, deployments and bounds.
+var separatePackages = []string{
 	"test/script", "test/browser", "test/clients", "test/deploy", "test/gateway", "test/cold", "test/links", "test/attack", "test/cost", "test/limits",
 }
 
@@ -43,7 +43,7 @@ var check = []part{
 	{name: "lint", about: "formatting, the linters, the list of modules", target: "lint"},
 	{
 		name: "test", about: "all other packages, with a few rounds of the random tests",
-		packages: []string{"..."}, except: apart, first: []string{"test/signin", "test/society", "shared/state/redisstore"},
+		packages: []string{"..."}, except: separatePackages, first: []string{"test/signin", "test/society", "shared/state/redisstore"},
 		flags: append([]string{short}, parallel...), needs: []string{"redis-server", "postgres", "providers", "simplesamlphp", "authlib", "node", "console", "zsh", "fish", "git"},
 	},
 	{
@@ -71,7 +71,7 @@ var deep = []part{
 	{
 		// The race detector needs much address space, so the memory limits of a worker are tested without it.
 		name: "suites", about: "the other tests with all of their rounds, the mutation of each configuration field, the limits of workers",
-		packages: []string{"test/...", "shared/syncpatch/worker"}, except: apart, first: []string{"test/signin", "test/society"},
+		packages: []string{"test/...", "shared/syncpatch/worker"}, except: separatePackages, first: []string{"test/signin", "test/society"},
 		flags: parallel, needs: []string{"redis-server", "providers", "simplesamlphp", "authlib", "node", "console", "git"},
 	},
 	{
@@ -104,8 +104,8 @@ var deep = []part{
 	},
 }
 
-// named returns the part with a name.
-func named(name string) (part, bool) {
+// partByName returns the part with a name.
+func partByName(name string) (part, bool) {
 	all := slices.Concat(check, deep)
 	at := slices.IndexFunc(all, func(p part) bool { return p.name == name })
 	if at < 0 {

@@ -148,7 +148,7 @@ func (p part) command(ctx context.Context, events, timeout string) (*exec.Cmd, e
 
 // list returns the packages of a part as arguments of go test. The packages that take longest come first.
 func (p part) list(ctx context.Context) ([]string, error) {
-	command := exec.CommandContext(ctx, "go", append([]string{"list", "-f", "{{.Dir}}"}, dotted(p.packages)...)...)
+	command := exec.CommandContext(ctx, "go", append([]string{"list", "-f", "{{.Dir}}"}, packagePatterns(p.packages)...)...)
 	command.Dir = p.module
 	command.Stderr = os.Stderr
 	output, err := command.Output()
@@ -187,8 +187,8 @@ func (p part) modules() []string {
 	return all
 }
 
-// dotted returns patterns below the folder of a module.
-func dotted(patterns []string) []string {
+// packagePatterns returns patterns below the folder of a module.
+func packagePatterns(patterns []string) []string {
 	var all []string
 	for _, pattern := range patterns {
 		all = append(all, "./"+pattern)

@@ -65,8 +65,8 @@ type session struct {
 	Unwatched int
 }
 
-// missing skips the test. In CI it fails.
-func missing(t *testing.T, what string) {
+// skipMissing skips the test. In CI it fails.
+func skipMissing(t *testing.T, what string) {
 	t.Helper()
 	if os.Getenv("CI") != "" {
 		t.Fatalf("%s is not installed, and in CI no test may be skipped: run make check-deep PARTS=clients", what)
@@ -78,11 +78,11 @@ func missing(t *testing.T, what string) {
 func (p program) run(t *testing.T, kubeconfig, project string) session {
 	t.Helper()
 	if _, err := exec.LookPath(p.command[0]); err != nil {
-		missing(t, p.command[0])
+		skipMissing(t, p.command[0])
 	}
 	for _, file := range p.needs {
 		if _, err := os.Stat(file); err != nil {
-			missing(t, file)
+			skipMissing(t, file)
 		}
 	}
 	command := exec.CommandContext(t.Context(), p.command[0], append(slices.Clone(p.command[1:]), kubeconfig, project)...)
@@ -112,7 +112,7 @@ func TestClients(t *testing.T) {
 	}
 	t.Cleanup(runner.Stop)
 	kubeconfig := filepath.Join(folder, "kubeconfig")
-	want := discovered(t, kubeconfig)
+	want := discover(t, kubeconfig)
 	for name, program := range programs {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -129,8 +129,8 @@ func TestClients(t *testing.T) {
 	}
 }
 
-// discovered returns the groups and resources that client-go discovers.
-func discovered(t *testing.T, kubeconfig string) session {
+// discover returns the groups and resources that client-go discovers.
+func discover(t *testing.T, kubeconfig string) session {
 	t.Helper()
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 	if err != nil {

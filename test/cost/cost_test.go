@@ -76,8 +76,8 @@ func newWorld(t testing.TB) *world {
 	return w
 }
 
-// used returns the CPU time that this process has used.
-func used(t testing.TB) time.Duration {
+// cpuTime returns the CPU time that this process has used.
+func cpuTime(t testing.TB) time.Duration {
 	t.Helper()
 	var usage syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
@@ -111,9 +111,9 @@ func (w *world) check(t *testing.T, request func() *http.Request) {
 		r := request()
 		answer = httptest.NewRecorder()
 		runtime.GC()
-		before := used(t)
+		before := cpuTime(t)
 		w.handler.ServeHTTP(answer, r)
-		if cost = used(t) - before; cost <= limit {
+		if cost = cpuTime(t) - before; cost <= limit {
 			break
 		}
 	}

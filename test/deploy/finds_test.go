@@ -12,11 +12,11 @@ import (
 // The checks find each fault that is planted into the real stack.
 func TestServerlessFinds(t *testing.T) {
 	t.Parallel()
-	made, output, err := pack(t, packager(t), lay(t), "dev", parameters)
+	made, output, err := pack(t, packager(t), copySources(t), "dev", parameters)
 	if err != nil {
 		t.Fatalf("%v\n%s", err, output)
 	}
-	sound := text(made)
+	sound := jsonText(made)
 	for _, test := range []struct{ old, new, want string }{
 		{`"RouteKey":"POST /kubernetes`, `"RouteKey":"PUT /kubernetes`, "there is no route"},
 		{`"IntegrationUri":{"Fn::GetAtt":["Getaccesskey`, `"IntegrationUri":{"Fn::GetAtt":["Deleteaccesskey`, "does not lead to getaccesskey"},
@@ -63,8 +63,8 @@ func TestServerlessFinds(t *testing.T) {
 		if err := json.Unmarshal([]byte(strings.ReplaceAll(sound, test.old, test.new)), &planted); err != nil {
 			t.Fatal(err)
 		}
-		found := slices.Concat(misrouted(planted, catalog.Functions), unscheduled(planted, catalog.Functions),
-			unstreamed(planted, catalog.Functions), unbounded(planted), tooWide(planted), inClear(planted), unkeyed(planted, catalog.Functions), unrecorded(planted, ""), unfit(planted, catalog.Functions))
+		found := slices.Concat(findMisrouted(planted, catalog.Functions), findUnscheduled(planted, catalog.Functions),
+			findUnstreamed(planted, catalog.Functions), findUnbounded(planted), findTooWide(planted), findInClear(planted), findUnkeyed(planted, catalog.Functions), findUnrecorded(planted, ""), findUnfit(planted, catalog.Functions))
 		if !slices.ContainsFunc(found, func(finding string) bool { return strings.Contains(finding, test.want) }) {
 			t.Errorf("with %s for %s: found %q, want %q", test.new, test.old, found, test.want)
 		}

@@ -49,8 +49,8 @@ func packager(t *testing.T) string {
 	return path
 }
 
-// lay copies the files that the packager reads into a new folder, beside stubs of the programs.
-func lay(t *testing.T) string {
+// copySources copies the files that the packager reads into a new folder, beside stubs of the programs.
+func copySources(t *testing.T) string {
 	t.Helper()
 	folder := t.TempDir()
 	for _, name := range []string{"serverless.yml", "infra/serverless/functions.json", "infra/serverless/roles.json", "infra/serverless/gateway.js"} {
@@ -58,7 +58,7 @@ func lay(t *testing.T) string {
 		if err != nil {
 			t.Fatal(err)
 		}
-		put(t, filepath.Join(folder, name), content)
+		writeFile(t, filepath.Join(folder, name), content)
 	}
 	for _, f := range catalog.Functions {
 		var archive strings.Builder
@@ -73,12 +73,12 @@ func lay(t *testing.T) string {
 		if err != nil {
 			t.Fatal(err)
 		}
-		put(t, filepath.Join(folder, "build/serverless", f.Name+".zip"), []byte(archive.String()))
+		writeFile(t, filepath.Join(folder, "build/serverless", f.Name+".zip"), []byte(archive.String()))
 	}
 	return folder
 }
 
-func put(t *testing.T, path string, content []byte) {
+func writeFile(t *testing.T, path string, content []byte) {
 	t.Helper()
 	err := os.MkdirAll(filepath.Dir(path), 0o755)
 	if err == nil {
@@ -119,19 +119,19 @@ func TestServerless(t *testing.T) {
 	for _, stage := range []string{"dev", "prod"} {
 		t.Run(stage, func(t *testing.T) {
 			t.Parallel()
-			made, output, err := pack(t, program, lay(t), stage, parameters)
+			made, output, err := pack(t, program, copySources(t), stage, parameters)
 			if err != nil || strings.Contains(output, "Warning") || strings.Contains(output, "Deprecat") {
 				t.Fatalf("%v\n%s", err, output)
 			}
-			report(t, misrouted(made, catalog.Functions))
-			report(t, unscheduled(made, catalog.Functions))
-			report(t, unstreamed(made, catalog.Functions))
-			report(t, unbounded(made))
-			report(t, tooWide(made))
-			report(t, inClear(made))
-			report(t, unkeyed(made, catalog.Functions))
-			report(t, unrecorded(made, ""))
-			report(t, unfit(made, catalog.Functions))
+			report(t, findMisrouted(made, catalog.Functions))
+			report(t, findUnscheduled(made, catalog.Functions))
+			report(t, findUnstreamed(made, catalog.Functions))
+			report(t, findUnbounded(made))
+			report(t, findTooWide(made))
+			report(t, findInClear(made))
+			report(t, findUnkeyed(made, catalog.Functions))
+			report(t, findUnrecorded(made, ""))
+			report(t, findUnfit(made, catalog.Functions))
 		})
 	}
 }
@@ -141,14 +141,14 @@ func TestServerlessAuditStore(t *testing.T) {
 	t.Parallel()
 	given := maps.Clone(parameters)
 	given["auditStoreSecretArn"] = "arn:aws:secretsmanager:eu-central-1:111122223333:secret:platform/audit-JkLmNo"
-	made, output, err := pack(t, packager(t), lay(t), "dev", given)
+	made, output, err := pack(t, packager(t), copySources(t), "dev", given)
 	if err != nil {
 		t.Fatalf("%v\n%s", err, output)
 	}
-	report(t, unrecorded(made, given["auditStoreSecretArn"]))
-	report(t, inClear(made))
-	report(t, tooWide(made))
-	report(t, unfit(made, catalog.Functions))
+	report(t, findUnrecorded(made, given["auditStoreSecretArn"]))
+	report(t, findInClear(made))
+	report(t, findTooWide(made))
+	report(t, findUnfit(made, catalog.Functions))
 }
 
 // The packager fails if something is misspelt or missing.
@@ -162,7 +162,7 @@ func TestServerlessRefuses(t *testing.T) {
 			if err != nil {
 				t.Error(err)
 			}
-			put(t, file, []byte(strings.Replace(string(content), "  versionFunctions:", "  versionFunction:", 1)))
+			writeFile(t, file, []byte(strings.Replace(string(content), "  versionFunctions:", "  versionFunction:", 1)))
 		},
 		"a parameter without a value": func(_ string, given map[string]string) { delete(given, "redisSecretArn") },
 		"a program that was not built": func(folder string, _ map[string]string) {
@@ -173,7 +173,7 @@ func TestServerlessRefuses(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			folder, given := lay(t), maps.Clone(parameters)
+			folder, given := copySources(t), maps.Clone(parameters)
 			change(folder, given)
 			if _, output, err := pack(t, program, folder, "dev", given); err == nil {
 				t.Errorf("packaged with %s:\n%s", name, output)
@@ -203,7 +203,7 @@ func TestTable(t *testing.T) {
 			found[route] = name
 		}
 	}
-	if want := wanted(catalog.Functions); !maps.Equal(found, want) {
+	if want := catalogRoutes(catalog.Functions); !maps.Equal(found, want) {
 		t.Errorf("the table has %v, want %v: run make gen", found, want)
 	}
 	for _, f := range catalog.Functions {

@@ -25,8 +25,8 @@ type resource struct {
 	Properties map[string]any `json:"Properties"`
 }
 
-// of returns the sorted names of the resources of a type.
-func (s stack) of(kind string) []string {
+// resourcesOfType returns the sorted names of the resources of a type.
+func (s stack) resourcesOfType(kind string) []string {
 	return slices.Sorted(func(yield func(string) bool) {
 		for name, r := range s.Resources {
 			if r.Type == kind && !yield(name) {
@@ -38,7 +38,7 @@ func (s stack) of(kind string) []string {
 
 // function returns the resource name of a function in the stack.
 func (s stack) function(name string) string {
-	for _, logical := range s.of("AWS::Lambda::Function") {
+	for _, logical := range s.resourcesOfType("AWS::Lambda::Function") {
 		if deployed, _ := s.Resources[logical].Properties["FunctionName"].(string); strings.HasSuffix(deployed, "-"+name) {
 			return logical
 		}
@@ -46,8 +46,8 @@ func (s stack) function(name string) string {
 	return ""
 }
 
-// text returns a value of a template as JSON.
-func text(value any) string {
+// jsonText returns a value of a template as JSON.
+func jsonText(value any) string {
 	content, err := json.Marshal(value)
 	if err != nil {
 		return err.Error()
@@ -57,30 +57,30 @@ func text(value any) string {
 
 // refers reports whether a value names a resource of the stack.
 func refers(value any, logical string) bool {
-	return strings.Contains(text(value), `{"Fn::GetAtt":["`+logical+`","Arn"]}`) || strings.Contains(text(value), `{"Ref":"`+logical+`"}`)
+	return strings.Contains(jsonText(value), `{"Fn::GetAtt":["`+logical+`","Arn"]}`) || strings.Contains(jsonText(value), `{"Ref":"`+logical+`"}`)
 }
 
-// permitted reports whether a service may call a function.
-func (s stack) permitted(service, logical string) bool {
-	return slices.ContainsFunc(s.of("AWS::Lambda::Permission"), func(name string) bool {
+// hasPermission reports whether a service may call a function.
+func (s stack) hasPermission(service, logical string) bool {
+	return slices.ContainsFunc(s.resourcesOfType("AWS::Lambda::Permission"), func(name string) bool {
 		p := s.Resources[name].Properties
 		return p["Principal"] == service && p["Action"] == "lambda:InvokeFunction" && refers(p["FunctionName"], logical)
 	})
 }
 
-// called reports whether the role of an integration may call the function.
-func (s stack) called(integration, logical string) bool {
-	return slices.ContainsFunc(s.of("AWS::IAM::Role"), func(name string) bool {
-		return refers(s.Resources[integration].Properties["CredentialsArn"], name) && takenBy(s.Resources[name].Properties, "apigateway.amazonaws.com") &&
+// mayCall reports whether the role of an integration may call the function.
+func (s stack) mayCall(integration, logical string) bool {
+	return slices.ContainsFunc(s.resourcesOfType("AWS::IAM::Role"), func(name string) bool {
+		return refers(s.Resources[integration].Properties["CredentialsArn"], name) && assumableBy(s.Resources[name].Properties, "apigateway.amazonaws.com") &&
 			slices.ContainsFunc(statements(s.Resources[name].Properties), func(one map[string]any) bool {
 				return one["Effect"] == "Allow" && slices.Contains(list(one["Action"]), any("lambda:InvokeFunction")) && refers(one["Resource"], logical)
 			})
 	})
 }
 
-// takenBy reports whether a service may assume a role.
-func takenBy(role map[string]any, service string) bool {
-	return strings.Contains(text(role["AssumeRolePolicyDocument"]), `"Principal":{"Service":"`+service+`"}`)
+// assumableBy reports whether a service may assume a role.
+func assumableBy(role map[string]any, service string) bool {
+	return strings.Contains(jsonText(role["AssumeRolePolicyDocument"]), `"Principal":{"Service":"`+service+`"}`)
 }
 
 // statements returns the statements of the policies in a role.
@@ -98,8 +98,8 @@ func statements(role map[string]any) []map[string]any {
 
 var rest = regexp.MustCompile(`\{(\w+)\.\.\.\}`)
 
-// wanted returns the routes of the catalog, with the function that answers each route.
-func wanted(functions []*frame.Function) map[string]string {
+// catalogRoutes returns the routes of the catalog, with the function that answers each route.
+func catalogRoutes(functions []*frame.Function) map[string]string {
 	found := map[string]string{}
 	for _, f := range functions {
 		for _, e := range f.Endpoints {
@@ -111,11 +111,11 @@ func wanted(functions []*frame.Function) map[string]string {
 	return found
 }
 
-// misrouted finds endpoints that the gateway does not route to their function, and routes that no function serves.
-func misrouted(s stack, functions []*frame.Function) []string {
-	want := wanted(functions)
+// findMisrouted finds endpoints that the gateway does not route to their function, and routes that no function serves.
+func findMisrouted(s stack, functions []*frame.Function) []string {
+	want := catalogRoutes(functions)
 	routes, findings := map[string]string{}, []string(nil)
-	for _, name := range s.of("AWS::ApiGatewayV2::Route") {
+	for _, name := range s.resourcesOfType("AWS::ApiGatewayV2::Route") {
 		key, _ := s.Resources[name].Properties["RouteKey"].(string)
 		routes[key] = name
 		_, path, _ := strings.Cut(key, " ")
@@ -126,7 +126,7 @@ func misrouted(s stack, functions []*frame.Function) []string {
 		}
 	}
 	for _, key := range slices.Sorted(maps.Keys(want)) {
-		route, known := taken(routes, key)
+		route, known := selectRoute(routes, key)
 		if !known {
 			findings = append(findings, fmt.Sprintf("there is no route %q", key))
 			continue
@@ -136,22 +136,22 @@ func misrouted(s stack, functions []*frame.Function) []string {
 			findings = append(findings, fmt.Sprintf("there is no function %s", want[key]))
 			continue
 		}
-		integrations := s.of("AWS::ApiGatewayV2::Integration")
+		integrations := s.resourcesOfType("AWS::ApiGatewayV2::Integration")
 		i := slices.IndexFunc(integrations, func(name string) bool {
 			return refers(s.Resources[route].Properties["Target"], name) && refers(s.Resources[name].Properties["IntegrationUri"], logical)
 		})
 		if i < 0 {
 			findings = append(findings, fmt.Sprintf("the route %q does not lead to %s", key, want[key]))
-		} else if !s.called(integrations[i], logical) {
+		} else if !s.mayCall(integrations[i], logical) {
 			findings = append(findings, fmt.Sprintf("the gateway may not call %s", want[key]))
 		}
 	}
 	return findings
 }
 
-// taken returns the route that an HTTP API selects for a method and a path: the route for both, else the route for all methods of the path,
+// selectRoute returns the route that an HTTP API selects for a method and a path: the route for both, else the route for all methods of the path,
 // else the fallback route, unless another route fits the path.
-func taken(routes map[string]string, key string) (string, bool) {
+func selectRoute(routes map[string]string, key string) (string, bool) {
 	_, path, _ := strings.Cut(key, " ")
 	for _, candidate := range []string{key, "ANY " + path} {
 		if found, known := routes[candidate]; known {
@@ -181,25 +181,25 @@ func fits(pattern, path string) bool {
 	return len(want) == len(got)
 }
 
-// unscheduled finds functions with a schedule that no timer starts, or that something else can start as well.
-func unscheduled(s stack, functions []*frame.Function) []string {
+// findUnscheduled finds functions with a schedule that no timer starts, or that something else can start as well.
+func findUnscheduled(s stack, functions []*frame.Function) []string {
 	var findings []string
 	for _, f := range functions {
 		if f.Schedule == nil {
 			continue
 		}
 		logical := s.function(f.Name)
-		if !slices.ContainsFunc(s.of("AWS::Events::Rule"), func(name string) bool {
+		if !slices.ContainsFunc(s.resourcesOfType("AWS::Events::Rule"), func(name string) bool {
 			p := s.Resources[name].Properties
 			expression, _ := p["ScheduleExpression"].(string)
 			return strings.HasPrefix(expression, "rate(") && p["State"] == "ENABLED" && refers(p["Targets"], logical)
 		}) {
 			findings = append(findings, fmt.Sprintf("no rule starts %s", f.Name))
-		} else if !s.permitted("events.amazonaws.com", logical) {
+		} else if !s.hasPermission("events.amazonaws.com", logical) {
 			findings = append(findings, fmt.Sprintf("the rule may not start %s", f.Name))
 		}
 		// Numbers in CloudFormation are JSON numbers.
-		if !slices.ContainsFunc(s.of("AWS::Lambda::EventInvokeConfig"), func(name string) bool {
+		if !slices.ContainsFunc(s.resourcesOfType("AWS::Lambda::EventInvokeConfig"), func(name string) bool {
 			p := s.Resources[name].Properties
 			return refers(p["FunctionName"], logical) && p["MaximumRetryAttempts"] == 0.0 && p["MaximumEventAgeInSeconds"] == 60.0
 		}) {
@@ -209,15 +209,15 @@ func unscheduled(s stack, functions []*frame.Function) []string {
 	return findings
 }
 
-// unstreamed finds functions with a watch that no URL streams, and functions that stream behind something that cannot stream.
-func unstreamed(s stack, functions []*frame.Function) []string {
+// findUnstreamed finds functions with a watch that no URL streams, and functions that stream behind something that cannot stream.
+func findUnstreamed(s stack, functions []*frame.Function) []string {
 	var findings []string
 	for _, f := range functions {
 		if !slices.ContainsFunc(f.Endpoints, func(e frame.Endpoint) bool { return e.Verb == "watch" }) {
 			continue
 		}
 		logical := s.function(f.Name + "Stream")
-		if !slices.ContainsFunc(s.of("AWS::Lambda::Url"), func(name string) bool {
+		if !slices.ContainsFunc(s.resourcesOfType("AWS::Lambda::Url"), func(name string) bool {
 			p := s.Resources[name].Properties
 			return p["InvokeMode"] == "RESPONSE_STREAM" && refers(p["TargetFunctionArn"], logical)
 		}) {
@@ -226,8 +226,8 @@ func unstreamed(s stack, functions []*frame.Function) []string {
 			findings = append(findings, fmt.Sprintf("%s has a URL that streams and does not know it", logical))
 		}
 	}
-	for _, logical := range s.of("AWS::Lambda::Function") {
-		called := slices.ContainsFunc(s.of("AWS::ApiGatewayV2::Integration"), func(name string) bool {
+	for _, logical := range s.resourcesOfType("AWS::Lambda::Function") {
+		called := slices.ContainsFunc(s.resourcesOfType("AWS::ApiGatewayV2::Integration"), func(name string) bool {
 			return refers(s.Resources[name].Properties["IntegrationUri"], logical)
 		})
 		if called && variables(s.Resources[logical])["PLATFORM_STREAM"] != nil {
@@ -240,20 +240,20 @@ func unstreamed(s stack, functions []*frame.Function) []string {
 // The number of instances of an account, and the number that AWS keeps for functions without a reservation.
 const accountInstances, unreservedInstances = 1000, 100
 
-// unbounded finds functions through which one client can occupy all instances of the account, and reservations that leave too few instances.
+// findUnbounded finds functions through which one client can occupy all instances of the account, and reservations that leave too few instances.
 // The gateway throttles its calls. A URL is throttled only by the number of instances of its function. Source: ADR-0020.
-func unbounded(s stack) []string {
+func findUnbounded(s stack) []string {
 	var findings []string
 	reserved := 0.0
-	for _, name := range s.of("AWS::Lambda::Url") {
-		i := slices.IndexFunc(s.of("AWS::Lambda::Function"), func(logical string) bool {
+	for _, name := range s.resourcesOfType("AWS::Lambda::Url") {
+		i := slices.IndexFunc(s.resourcesOfType("AWS::Lambda::Function"), func(logical string) bool {
 			return refers(s.Resources[name].Properties["TargetFunctionArn"], logical)
 		})
 		if i < 0 {
 			findings = append(findings, fmt.Sprintf("%s leads to no function", name))
 			continue
 		}
-		logical := s.of("AWS::Lambda::Function")[i]
+		logical := s.resourcesOfType("AWS::Lambda::Function")[i]
 		instances, _ := s.Resources[logical].Properties["ReservedConcurrentExecutions"].(float64)
 		if instances < 1 {
 			findings = append(findings, fmt.Sprintf("%s has a URL and may take all instances", logical))
@@ -263,7 +263,7 @@ func unbounded(s stack) []string {
 	if reserved > accountInstances-unreservedInstances {
 		findings = append(findings, fmt.Sprintf("%.0f instances are reserved, of %d", reserved, accountInstances))
 	}
-	for _, name := range s.of("AWS::ApiGatewayV2::Stage") {
+	for _, name := range s.resourcesOfType("AWS::ApiGatewayV2::Stage") {
 		settings, _ := s.Resources[name].Properties["DefaultRouteSettings"].(map[string]any)
 		for _, throttle := range []string{"ThrottlingRateLimit", "ThrottlingBurstLimit"} {
 			if limit, _ := settings[throttle].(float64); limit < 1 {
@@ -295,15 +295,15 @@ func list(value any) []any {
 	return []any{value}
 }
 
-// tooWide finds rights of functions beyond their own log, their secret and the network.
-func tooWide(s stack) []string {
+// findTooWide finds rights of functions beyond their own log, their secret and the network.
+func findTooWide(s stack) []string {
 	var findings []string
 	users := map[string]int{}
-	for _, logical := range s.of("AWS::Lambda::Function") {
+	for _, logical := range s.resourcesOfType("AWS::Lambda::Function") {
 		f := s.Resources[logical].Properties
 		name, _ := f["FunctionName"].(string)
 		own := 0
-		for _, role := range s.of("AWS::IAM::Role") {
+		for _, role := range s.resourcesOfType("AWS::IAM::Role") {
 			if !refers(f["Role"], role) {
 				continue
 			}
@@ -317,13 +317,13 @@ func tooWide(s stack) []string {
 			findings = append(findings, fmt.Sprintf("%s has %d roles of the stack", name, own))
 		}
 	}
-	for _, name := range s.of("AWS::IAM::Role") {
+	for _, name := range s.resourcesOfType("AWS::IAM::Role") {
 		if users[name] == 0 {
-			findings = append(findings, tooWideGateway(s, name)...)
+			findings = append(findings, findTooWideGateway(s, name)...)
 		}
 	}
 	for _, kind := range []string{"AWS::IAM::Policy", "AWS::IAM::ManagedPolicy", "AWS::IAM::User"} {
-		for _, name := range s.of(kind) {
+		for _, name := range s.resourcesOfType(kind) {
 			findings = append(findings, fmt.Sprintf("%s is a %s: rights of functions belong to their roles", name, kind))
 		}
 	}
@@ -334,32 +334,32 @@ func tooWide(s stack) []string {
 // characters.
 const rolePolicies, functionARN = 10240, len(`"arn:aws-us-gov:lambda:ap-southeast-1:111122223333:function:",`) + 64
 
-// tooWideGateway finds rights in the roles of gateways beyond the right to call the functions with routes.
-func tooWideGateway(s stack, name string) []string {
+// findTooWideGateway finds rights in the roles of gateways beyond the right to call the functions with routes.
+func findTooWideGateway(s stack, name string) []string {
 	role := s.Resources[name].Properties
 	var findings []string
-	if !takenBy(role, "apigateway.amazonaws.com") || strings.Count(text(role["AssumeRolePolicyDocument"]), "Principal") != 1 {
+	if !assumableBy(role, "apigateway.amazonaws.com") || strings.Count(jsonText(role["AssumeRolePolicyDocument"]), "Principal") != 1 {
 		findings = append(findings, fmt.Sprintf("%s belongs neither to a function nor to the gateway alone", name))
 	}
 	if managed, ok := role["ManagedPolicyArns"]; ok {
-		findings = append(findings, fmt.Sprintf("%s has rights of others: %s", name, text(managed)))
+		findings = append(findings, fmt.Sprintf("%s has rights of others: %s", name, jsonText(managed)))
 	}
 	length := 0
 	for _, statement := range statements(role) {
-		length += len(text(statement))
-		if text(statement["Action"]) != `["lambda:InvokeFunction"]` {
-			findings = append(findings, fmt.Sprintf("the gateway may do %s", text(statement["Action"])))
+		length += len(jsonText(statement))
+		if jsonText(statement["Action"]) != `["lambda:InvokeFunction"]` {
+			findings = append(findings, fmt.Sprintf("the gateway may do %s", jsonText(statement["Action"])))
 		}
 		for _, on := range list(statement["Resource"]) {
 			length += functionARN
-			if !slices.ContainsFunc(s.of("AWS::ApiGatewayV2::Integration"), func(integration string) bool {
+			if !slices.ContainsFunc(s.resourcesOfType("AWS::ApiGatewayV2::Integration"), func(integration string) bool {
 				uri := s.Resources[integration].Properties["IntegrationUri"]
-				return uri != nil && text(uri) == text(on)
+				return uri != nil && jsonText(uri) == jsonText(on)
 			}) {
-				findings = append(findings, fmt.Sprintf("the gateway may call %s, which has no route", text(on)))
+				findings = append(findings, fmt.Sprintf("the gateway may call %s, which has no route", jsonText(on)))
 			}
 		}
-		length -= len(text(statement["Resource"]))
+		length -= len(jsonText(statement["Resource"]))
 	}
 	if length > rolePolicies {
 		findings = append(findings, fmt.Sprintf("the policies of %s have up to %d characters; a role has at most %d", name, length, rolePolicies))
@@ -370,12 +370,12 @@ func tooWideGateway(s stack, name string) []string {
 func tooWideRole(name string, role map[string]any) []string {
 	var findings []string
 	if managed, ok := role["ManagedPolicyArns"]; ok {
-		findings = append(findings, fmt.Sprintf("%s has rights of others: %s", name, text(managed)))
+		findings = append(findings, fmt.Sprintf("%s has rights of others: %s", name, jsonText(managed)))
 	}
 	var denied []any
 	var allowed []map[string]any
 	for _, statement := range statements(role) {
-		if statement["Effect"] == "Deny" && strings.Contains(text(statement["Condition"]), ":function:"+name+`"`) {
+		if statement["Effect"] == "Deny" && strings.Contains(jsonText(statement["Condition"]), ":function:"+name+`"`) {
 			denied = append(denied, list(statement["Action"])...)
 		} else if statement["Effect"] == "Allow" {
 			allowed = append(allowed, statement)
@@ -385,7 +385,7 @@ func tooWideRole(name string, role map[string]any) []string {
 		actions := list(statement["Action"])
 		for _, action := range actions {
 			if action, ok := action.(string); !ok || strings.Contains(action, "*") {
-				findings = append(findings, fmt.Sprintf("%s may do %s", name, text(statement["Action"])))
+				findings = append(findings, fmt.Sprintf("%s may do %s", name, jsonText(statement["Action"])))
 			}
 		}
 		for _, on := range list(statement["Resource"]) {
@@ -400,8 +400,8 @@ func tooWideRole(name string, role map[string]any) []string {
 				continue
 			}
 			// The star behind a log group stands for its streams.
-			if strings.Contains(strings.Replace(text(on), ":log-group:/aws/lambda/"+name+":*", "", 1), "*") {
-				findings = append(findings, fmt.Sprintf("%s may reach %s", name, text(on)))
+			if strings.Contains(strings.Replace(jsonText(on), ":log-group:/aws/lambda/"+name+":*", "", 1), "*") {
+				findings = append(findings, fmt.Sprintf("%s may reach %s", name, jsonText(on)))
 			}
 		}
 	}
@@ -413,15 +413,15 @@ var (
 	reference = regexp.MustCompile(`^arn:aws[a-z-]*:secretsmanager:[a-z0-9-]+:\d{12}:secret:[\w/+=.@-]+$`)
 )
 
-// inClear finds settings that may be secrets but do not refer to a secret, and functions that cannot read their secret.
-func inClear(s stack) []string {
+// findInClear finds settings that may be secrets but do not refer to a secret, and functions that cannot read their secret.
+func findInClear(s stack) []string {
 	var findings []string
-	for _, logical := range s.of("AWS::Lambda::Function") {
+	for _, logical := range s.resourcesOfType("AWS::Lambda::Function") {
 		held := variables(s.Resources[logical])
 		if held["PLATFORM_REDIS_URL_SECRET"] == nil {
 			findings = append(findings, fmt.Sprintf("%s has no Redis", logical))
 		}
-		if layers := text(s.Resources[logical].Properties["Layers"]); !strings.Contains(layers, "Secrets-Lambda-Extension") {
+		if layers := jsonText(s.Resources[logical].Properties["Layers"]); !strings.Contains(layers, "Secrets-Lambda-Extension") {
 			findings = append(findings, fmt.Sprintf("%s cannot read its secret: its layers are %s", logical, layers))
 		}
 		for _, name := range slices.Sorted(maps.Keys(held)) {
@@ -437,21 +437,21 @@ func inClear(s stack) []string {
 	return findings
 }
 
-// unkeyed finds functions that seal secrets but do not get the key, and functions that get the key without need.
-func unkeyed(s stack, functions []*frame.Function) []string {
+// findUnkeyed finds functions that seal secrets but do not get the key, and functions that get the key without need.
+func findUnkeyed(s stack, functions []*frame.Function) []string {
 	encrypts := map[string]bool{}
 	for _, f := range functions {
 		encrypts[f.Name], encrypts[f.Name+"Stream"] = f.Encrypts, f.Encrypts
 	}
 	var findings []string
-	for _, logical := range s.of("AWS::Lambda::Function") {
+	for _, logical := range s.resourcesOfType("AWS::Lambda::Function") {
 		resource := s.Resources[logical]
 		full, _ := resource.Properties["FunctionName"].(string)
 		name := full[strings.LastIndex(full, "-")+1:]
 		key, given := variables(resource)["PLATFORM_ENCRYPTION_KEY_SECRET"]
-		readable := slices.ContainsFunc(s.of("AWS::IAM::Role"), func(role string) bool {
+		readable := slices.ContainsFunc(s.resourcesOfType("AWS::IAM::Role"), func(role string) bool {
 			return refers(resource.Properties["Role"], role) &&
-				strings.Contains(text(s.Resources[role].Properties["Policies"]), `"Resource":`+text(key)+`,"Sid":"ReadEncryptionKey"`)
+				strings.Contains(jsonText(s.Resources[role].Properties["Policies"]), `"Resource":`+jsonText(key)+`,"Sid":"ReadEncryptionKey"`)
 		})
 		switch {
 		case encrypts[name] && (!given || !readable):
@@ -463,13 +463,13 @@ func unkeyed(s stack, functions []*frame.Function) []string {
 	return findings
 }
 
-// unrecorded finds functions that do not get the URL of the audit's data store, or that get a URL although there is no data store.
-func unrecorded(s stack, store string) []string {
+// findUnrecorded finds functions that do not get the URL of the audit's data store, or that get a URL although there is no data store.
+func findUnrecorded(s stack, store string) []string {
 	var findings []string
-	for _, logical := range s.of("AWS::Lambda::Function") {
+	for _, logical := range s.resourcesOfType("AWS::Lambda::Function") {
 		resource := s.Resources[logical]
-		readable := slices.ContainsFunc(s.of("AWS::IAM::Role"), func(role string) bool {
-			return refers(resource.Properties["Role"], role) && strings.Contains(text(s.Resources[role].Properties["Policies"]), `"Resource":`+text(store)+`,"Sid":"ReadAuditStore"`)
+		readable := slices.ContainsFunc(s.resourcesOfType("AWS::IAM::Role"), func(role string) bool {
+			return refers(resource.Properties["Role"], role) && strings.Contains(jsonText(s.Resources[role].Properties["Policies"]), `"Resource":`+jsonText(store)+`,"Sid":"ReadAuditStore"`)
 		})
 		if given, _ := variables(resource)["PLATFORM_SECRET_AUDIT_STORE_SECRET"].(string); given != store || readable != (store != "") {
 			findings = append(findings, fmt.Sprintf("%s has the data store %q of the audit, and may read it: %v", logical, given, readable))
@@ -478,16 +478,16 @@ func unrecorded(s stack, store string) []string {
 	return findings
 }
 
-// unfit finds functions outside the limits of Lambda and of their callers, outside the network, or with a log that never expires. It also finds
+// findUnfit finds functions outside the limits of Lambda and of their callers, outside the network, or with a log that never expires. It also finds
 // two programs in one upload.
-func unfit(s stack, functions []*frame.Function) []string {
+func findUnfit(s stack, functions []*frame.Function) []string {
 	var findings []string
 	uploads := map[string]string{}
 	routed, scheduled := map[string]bool{}, map[string]bool{}
 	for _, f := range functions {
 		routed[f.Name], scheduled[f.Name] = len(f.Endpoints) > 0, f.Schedule != nil
 	}
-	for _, logical := range s.of("AWS::Lambda::Function") {
+	for _, logical := range s.resourcesOfType("AWS::Lambda::Function") {
 		p := s.Resources[logical].Properties
 		full, _ := p["FunctionName"].(string)
 		name := full[strings.LastIndex(full, "-")+1:]
@@ -509,14 +509,14 @@ func unfit(s stack, functions []*frame.Function) []string {
 		if megabytes, _ := p["MemorySize"].(float64); megabytes < 128 || megabytes > 10240 {
 			wrong("%v MB; Lambda permits 128 to 10240", megabytes)
 		}
-		if p["Runtime"] != "provided.al2023" || text(p["Architectures"]) != `["arm64"]` {
-			wrong("runs on %s, %s", text(p["Runtime"]), text(p["Architectures"]))
+		if p["Runtime"] != "provided.al2023" || jsonText(p["Architectures"]) != `["arm64"]` {
+			wrong("runs on %s, %s", jsonText(p["Runtime"]), jsonText(p["Architectures"]))
 		}
 		network, _ := p["VpcConfig"].(map[string]any)
-		if !strings.Contains(text(network["SubnetIds"]), "subnet-") || !strings.Contains(text(network["SecurityGroupIds"]), "sg-") {
-			wrong("is in no network: %s", text(network))
+		if !strings.Contains(jsonText(network["SubnetIds"]), "subnet-") || !strings.Contains(jsonText(network["SecurityGroupIds"]), "sg-") {
+			wrong("is in no network: %s", jsonText(network))
 		}
-		if !slices.ContainsFunc(s.of("AWS::Logs::LogGroup"), func(log string) bool {
+		if !slices.ContainsFunc(s.resourcesOfType("AWS::Logs::LogGroup"), func(log string) bool {
 			l := s.Resources[log].Properties
 			days, _ := l["RetentionInDays"].(float64)
 			return l["LogGroupName"] == "/aws/lambda/"+full && days >= 1
@@ -534,8 +534,8 @@ func unfit(s stack, functions []*frame.Function) []string {
 	if count := len(s.Resources); count > 500 {
 		findings = append(findings, fmt.Sprintf("%d resources; a stack has at most 500", count))
 	}
-	for _, name := range s.of("AWS::ApiGatewayV2::Stage") {
-		if settings := text(s.Resources[name].Properties); !strings.Contains(settings, "ThrottlingRateLimit") ||
+	for _, name := range s.resourcesOfType("AWS::ApiGatewayV2::Stage") {
+		if settings := jsonText(s.Resources[name].Properties); !strings.Contains(settings, "ThrottlingRateLimit") ||
 			!strings.Contains(settings, "AccessLogSettings") || strings.Contains(strings.ToLower(settings), "header") {
 			findings = append(findings, name+": want limits, and a log without headers")
 		}

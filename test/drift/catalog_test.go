@@ -22,7 +22,7 @@ var packageClause = regexp.MustCompile(`(?m)^package (\w+)`)
 // operations returns the folders of the operations. A folder whose package has another name is a finding.
 func operations(p project) (folders map[string]bool, findings []string) {
 	folders = map[string]bool{}
-	for _, name := range p.under("functions/", ".go") {
+	for _, name := range p.pathsWith("functions/", ".go") {
 		folder, file, _ := strings.Cut(strings.TrimPrefix(name, "functions/"), "/")
 		if folder == "catalog" || strings.HasSuffix(file, "_test.go") {
 			continue
@@ -95,8 +95,8 @@ func discoveredVerbs(text string) (map[string]bool, error) {
 	return found, nil
 }
 
-// served returns the method and path of each endpoint of the platform's own group, which OpenAPI describes.
-func served(functions []*frame.Function) map[string]bool {
+// servedRoutes returns the method and path of each endpoint of the platform's own group, which OpenAPI describes.
+func servedRoutes(functions []*frame.Function) map[string]bool {
 	found := map[string]bool{}
 	for _, f := range functions {
 		for _, e := range f.Endpoints {
@@ -108,8 +108,8 @@ func served(functions []*frame.Function) map[string]bool {
 	return found
 }
 
-// described returns the method and path of each operation of an OpenAPI document of either version.
-func described(text string) (map[string]bool, error) {
+// describedRoutes returns the method and path of each operation of an OpenAPI document of either version.
+func describedRoutes(text string) (map[string]bool, error) {
 	var document struct {
 		Paths map[string]map[string]json.RawMessage `json:"paths"`
 	}
@@ -151,12 +151,12 @@ func TestOpenAPIIsTheCatalog(t *testing.T) {
 	all := files(t)
 	versions := map[string][]string{
 		"OpenAPI v2": {documentsFolder + "openapi/v2.json"},
-		"OpenAPI v3": all.under(documentsFolder+"openapi/v3/", ".json"),
+		"OpenAPI v3": all.pathsWith(documentsFolder+"openapi/v3/", ".json"),
 	}
 	for version, parts := range versions {
 		found := map[string]bool{}
 		for _, part := range parts {
-			operations, err := described(all[part])
+			operations, err := describedRoutes(all[part])
 			if err != nil {
 				t.Fatalf("reading %s: %v", part, err)
 			}
@@ -164,7 +164,7 @@ func TestOpenAPIIsTheCatalog(t *testing.T) {
 				found[operation] = true
 			}
 		}
-		report(t, differences("the catalog", served(catalog.Functions), version, found))
+		report(t, differences("the catalog", servedRoutes(catalog.Functions), version, found))
 	}
 }
 
@@ -209,10 +209,10 @@ func TestSelfDescriptionFinds(t *testing.T) {
 		}
 		expect(t, differences("the catalog", servedVerbs(functions), "discovery", found), test.want...)
 	}
-	found, err := described(`{"paths":{"/v1/keys":{"get":{},"parameters":[]},"/v1/keys/{name}":{"delete":{}}}}`)
+	found, err := describedRoutes(`{"paths":{"/v1/keys":{"get":{},"parameters":[]},"/v1/keys/{name}":{"delete":{}}}}`)
 	if err != nil {
 		t.Fatal(err)
 	}
-	expect(t, differences("the catalog", served(functions), "OpenAPI", found),
+	expect(t, differences("the catalog", servedRoutes(functions), "OpenAPI", found),
 		`the catalog has "POST /v1/keys/{name}/token"`, `OpenAPI has "DELETE /v1/keys/{name}"`)
 }

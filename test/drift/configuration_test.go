@@ -76,7 +76,7 @@ func configurationFields(document string) (map[string]bool, error) {
 	return found, nil
 }
 
-func listed(document string) map[string]bool {
+func documentedFields(document string) map[string]bool {
 	found := map[string]bool{}
 	for _, row := range fieldRow.FindAllStringSubmatch(document, -1) {
 		if row[1] != "field" && !strings.HasPrefix(row[2], "---") {
@@ -98,7 +98,7 @@ func TestConfigurationIsTheModel(t *testing.T) {
 	if !ok {
 		t.Fatal("docs/configuration.md has no section Fields")
 	}
-	report(t, differences("the model", fields, "docs/configuration.md", listed(reference)))
+	report(t, differences("the model", fields, "docs/configuration.md", documentedFields(reference)))
 }
 
 // The page describes every block and field of auth, and every field of auth.oidc.
@@ -147,7 +147,7 @@ func TestConfigurationFinds(t *testing.T) {
 	const table = "| field | type | meaning | rule |\n|---|---|---|---|\n| `host` | string | host is it. | a host |\n| `auth` | object | auth. |  |\n" +
 		"| `auth.oidc` | object | o. |  |\n| `auth.oidc.issuer` | string | s. |  |\n| `auth.connectors` | list of object | c. |  |\n| `auth.connectors[].id` | string | i. |  |\n"
 	const last = "| `auth.connectors[].oidc` | object | o. |  |\n"
-	expect(t, differences("the model", fields, "the page", listed(table+last)))
-	expect(t, differences("the model", fields, "the page", listed(table+"| `colour` | string | c. |  |\n")),
+	expect(t, differences("the model", fields, "the page", documentedFields(table+last)))
+	expect(t, differences("the model", fields, "the page", documentedFields(table+"| `colour` | string | c. |  |\n")),
 		`the model has "auth.connectors[].oidc: o."`, `the page has "colour: c."`)
 }

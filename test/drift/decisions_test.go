@@ -17,12 +17,12 @@ var (
 	status       = regexp.MustCompile(`(?m)^Status: (?:proposed|accepted|rejected|superseded by ADR-\d{4})$`)
 )
 
-// misfiled finds decisions without a unique number, a title or a status. Numbers rise; a number may be missing while its decision is still
+// findMisfiled finds decisions without a unique number, a title or a status. Numbers rise; a number may be missing while its decision is still
 // being written.
-func misfiled(p project) []string {
+func findMisfiled(p project) []string {
 	var findings []string
 	last := ""
-	for _, name := range p.under(decisionsFolder, ".md") {
+	for _, name := range p.pathsWith(decisionsFolder, ".md") {
 		number := decisionFile.FindStringSubmatch(strings.TrimPrefix(name, decisionsFolder))
 		if number == nil {
 			findings = append(findings, name+" is not called NNNN-subject.md")
@@ -42,10 +42,10 @@ func misfiled(p project) []string {
 	return findings
 }
 
-// miscited finds citations of decisions that do not exist.
-func miscited(p project) []string {
+// findMiscited finds citations of decisions that do not exist.
+func findMiscited(p project) []string {
 	known := map[string]bool{}
-	for _, name := range p.under(decisionsFolder, ".md") {
+	for _, name := range p.pathsWith(decisionsFolder, ".md") {
 		number, _, _ := strings.Cut(strings.TrimPrefix(name, decisionsFolder), "-")
 		known[number] = true
 	}
@@ -64,8 +64,8 @@ func miscited(p project) []string {
 	return findings
 }
 
-// unlogged finds faults in the form of a changelog.
-func unlogged(text string) []string {
+// findUnlogged finds faults in the form of a changelog.
+func findUnlogged(text string) []string {
 	var findings []string
 	if !strings.HasPrefix(text, "# Changelog\n") {
 		findings = append(findings, "CHANGELOG.md does not begin with its title")
@@ -81,11 +81,11 @@ func unlogged(text string) []string {
 func TestDecisions(t *testing.T) {
 	t.Parallel()
 	all := files(t)
-	if len(all.under(decisionsFolder, ".md")) == 0 {
+	if len(all.pathsWith(decisionsFolder, ".md")) == 0 {
 		t.Fatalf("%s is empty", decisionsFolder)
 	}
-	report(t, misfiled(all))
-	report(t, miscited(all))
+	report(t, findMisfiled(all))
+	report(t, findMiscited(all))
 }
 
 func TestDecisionsFinds(t *testing.T) {
@@ -99,19 +99,19 @@ func TestDecisionsFinds(t *testing.T) {
 		"docs/adr/template.md": "# A decision\n",
 		"shared/a/a.go":        "// Package a. Source: " + adr + "0001, " + adr + "0007;\n// " + adr + "9.\n",
 	}
-	expect(t, misfiled(planted), "0003-c.md does not begin", "0003-d.md has the number of another", "0003-d.md has no Status", "template.md is not called")
-	expect(t, miscited(planted), "0003-c.md:1 cites "+adr+"0002", "shared/a/a.go:1 cites "+adr+"0007", "shared/a/a.go:2 cites "+adr+"9")
+	expect(t, findMisfiled(planted), "0003-c.md does not begin", "0003-d.md has the number of another", "0003-d.md has no Status", "template.md is not called")
+	expect(t, findMiscited(planted), "0003-c.md:1 cites "+adr+"0002", "shared/a/a.go:1 cites "+adr+"0007", "shared/a/a.go:2 cites "+adr+"9")
 }
 
 func TestChangelog(t *testing.T) {
 	t.Parallel()
-	report(t, unlogged(files(t)["CHANGELOG.md"]))
+	report(t, findUnlogged(files(t)["CHANGELOG.md"]))
 }
 
 func TestChangelogFinds(t *testing.T) {
 	t.Parallel()
-	expect(t, unlogged("# Changelog\n\n## Unreleased\n\n- More.\n\n## 1.0.0\n"))
-	expect(t, unlogged("# Changelog\n\n## 1.0.0\n\n## Unreleased\n"), "above")
-	expect(t, unlogged("# Changes\n\n## 1.0.0\n"), "title", "Unreleased")
-	expect(t, unlogged(""), "title", "Unreleased")
+	expect(t, findUnlogged("# Changelog\n\n## Unreleased\n\n- More.\n\n## 1.0.0\n"))
+	expect(t, findUnlogged("# Changelog\n\n## 1.0.0\n\n## Unreleased\n"), "above")
+	expect(t, findUnlogged("# Changes\n\n## 1.0.0\n"), "title", "Unreleased")
+	expect(t, findUnlogged(""), "title", "Unreleased")
 }

@@ -223,7 +223,7 @@ func deadTargets(p project) []string {
 		targets[found[1]] = true
 	}
 	var findings []string
-	for _, name := range append(p.documents(), p.under(".ci/", "")...) {
+	for _, name := range append(p.documents(), p.pathsWith(".ci/", "")...) {
 		for _, l := range shell(name, p[name]) {
 			for _, words := range commands(l.text) {
 				for _, word := range words[1:] {

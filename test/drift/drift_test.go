@@ -29,8 +29,8 @@ func (p project) holds(name string) bool {
 	return ok
 }
 
-// under returns the paths with this prefix and suffix, in order.
-func (p project) under(begin, end string) []string {
+// pathsWith returns the paths with this prefix and suffix, in order.
+func (p project) pathsWith(begin, end string) []string {
 	return slices.Sorted(func(yield func(string) bool) {
 		for name := range p {
 			if strings.HasPrefix(name, begin) && strings.HasSuffix(name, end) && !yield(name) {
@@ -41,7 +41,7 @@ func (p project) under(begin, end string) []string {
 }
 
 // documents returns the paths of the texts for readers.
-func (p project) documents() []string { return p.under("", ".md") }
+func (p project) documents() []string { return p.pathsWith("", ".md") }
 
 var read = sync.OnceValues(func() (project, error) {
 	output, err := run("git", "ls-files", "-z", "--cached", "--others", "--exclude-standard")

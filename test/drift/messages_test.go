@@ -48,7 +48,7 @@ var (
 // messages returns the texts in the code that users can meet, with the position of each text. A value within a text becomes an ellipsis.
 func messages(p project) (map[string]string, error) {
 	found := map[string]string{}
-	for _, name := range p.under("", ".go") {
+	for _, name := range p.pathsWith("", ".go") {
 		top, _, _ := strings.Cut(name, "/")
 		skipped := strings.HasSuffix(name, "_test.go") || strings.HasPrefix(path.Base(name), "zz_") || strings.HasSuffix(path.Dir(name), "test") ||
 			!slices.Contains([]string{"functions", "shared", "infra", "local"}, top) || strings.HasPrefix(name, "infra/") &&
@@ -141,8 +141,8 @@ func constant(e ast.Expr) (string, bool) {
 	}
 }
 
-// explained returns the messages at the beginning of the table lines of the page. Three dots stand for a value.
-func explained(text string) map[string]int {
+// explainedMessages returns the messages at the beginning of the table lines of the page. Three dots stand for a value.
+func explainedMessages(text string) map[string]int {
 	found := map[string]int{}
 	for i, l := range strings.Split(text, "\n") {
 		cells := strings.Split(l, " | ")
@@ -156,14 +156,14 @@ func explained(text string) map[string]int {
 	return found
 }
 
-// unexplained finds messages of the code that the page lacks, and lines of the page whose message no longer exists.
-func unexplained(p project) ([]string, error) {
+// findUnexplained finds messages of the code that the page lacks, and lines of the page whose message no longer exists.
+func findUnexplained(p project) ([]string, error) {
 	said, err := messages(p)
 	if err != nil {
 		return nil, err
 	}
 	var findings []string
-	lines, used, patterns := explained(p[troubleshooting]), map[string]bool{}, map[string]*regexp.Regexp{}
+	lines, used, patterns := explainedMessages(p[troubleshooting]), map[string]bool{}, map[string]*regexp.Regexp{}
 	for message, line := range lines {
 		patterns[message] = regexp.MustCompile(`^(?s:` + strings.ReplaceAll(regexp.QuoteMeta(message), `\.\.\.`, ".*") + `)$`)
 		if len(strings.ReplaceAll(message, "...", "")) < 5 {
@@ -195,7 +195,7 @@ var reason = regexp.MustCompile(`metav1\.StatusReason(\w+)|apierrors\.New(Unauth
 func TestTroubleshooting(t *testing.T) {
 	t.Parallel()
 	p := files(t)
-	findings, err := unexplained(p)
+	findings, err := findUnexplained(p)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -214,7 +214,7 @@ func TestReasons(t *testing.T) {
 	t.Parallel()
 	p := files(t)
 	named := map[string]string{"ResourceExpired": "Expired", "TimeoutError": "Timeout"}
-	for _, name := range p.under("shared/model/apierror/", ".go") {
+	for _, name := range p.pathsWith("shared/model/apierror/", ".go") {
 		if strings.HasSuffix(name, "_test.go") {
 			continue
 		}
@@ -232,7 +232,7 @@ func TestReasons(t *testing.T) {
 
 func TestTroubleshootingFinds(t *testing.T) {
 	t.Parallel()
-	findings, err := unexplained(project{
+	findings, err := findUnexplained(project{
 		troubleshooting: "| message | cause | do |\n|---|---|---|\n| `no key ...`, `the ... is old` | a | b |\n| `is gone` | a | b |\n| `... x` | a | b |\n",
 		"local/a.go": "package a\n\nfunc a(name string) {\n\t_ = fmt.Errorf(\"no key %q\", name)\n\t_ = errors.New(\"the \" + name + \" is old\")\n" +
 			"\t_ = errors.New(\"nobody explains this\")\n\tlog.Info(\"nobody has to explain this\")\n\t_ = a.Page{Title: \"Nor this title\"}\n}\n",

@@ -35,8 +35,8 @@ func settingLine(s settings.Setting) string {
 	return fmt.Sprintf("| `%s` | %s | %s | %s | %s | %s |", s.Key(), flag, s.Unit, s.Default, s.Allowed(), s.Meaning)
 }
 
-// unlisted finds settings whose row in a document differs from the program, and rows of unknown settings.
-func unlisted(text string, list []settings.Setting) []string {
+// findUnlisted finds settings whose row in a document differs from the program, and rows of unknown settings.
+func findUnlisted(text string, list []settings.Setting) []string {
 	want := make([]string, len(list))
 	for i, s := range list {
 		want[i] = settingLine(s)
@@ -59,23 +59,25 @@ func unlisted(text string, list []settings.Setting) []string {
 // function. It is not a setting: the platform configuration names it.
 const auditStore = settings.DefaultConfigVariables + "AUDIT_STORE"
 
-// named reports whether a variable that is not a setting can occur in the platform configuration.
-func named(variable string) bool { return variable == auditStore || variable == auditStore+"_SECRET" }
+// namesVariable reports whether a variable that is not a setting can occur in the platform configuration.
+func namesVariable(variable string) bool {
+	return variable == auditStore || variable == auditStore+"_SECRET"
+}
 
 // manifests are the files that set variables of functions. Those under infra/serverless are parts of serverless.yml. The
 // kustomization names the other files of its folder.
 func manifests(p project) []string {
 	all := slices.Concat([]string{"serverless.yml", "infra/terraform/aws/functions.tf", "infra/terraform/gcp/functions.tf"},
-		p.under("infra/knative/", ".yaml"), p.under("infra/serverless/", ".json"))
+		p.pathsWith("infra/knative/", ".yaml"), p.pathsWith("infra/serverless/", ".json"))
 	return slices.DeleteFunc(all, func(name string) bool { return name == "infra/knative/kustomization.yaml" })
 }
 
-// unread finds settings in manifests that no function reads, and manifests that do not name the release.
-func unread(p project, list []settings.Setting) []string {
+// findUnread finds settings in manifests that no function reads, and manifests that do not name the release.
+func findUnread(p project, list []settings.Setting) []string {
 	var findings []string
 	for _, name := range manifests(p) {
 		for _, found := range settingName.FindAllString(p[name], -1) {
-			if !named(found) && !slices.ContainsFunc(list, func(s settings.Setting) bool { return s.Name == found && s.Readers&settings.Functions != 0 }) {
+			if !namesVariable(found) && !slices.ContainsFunc(list, func(s settings.Setting) bool { return s.Name == found && s.Readers&settings.Functions != 0 }) {
 				findings = append(findings, name+" sets "+found+", which no function reads")
 			}
 		}
@@ -103,8 +105,8 @@ func literals(text string) map[string]bool {
 	return found
 }
 
-// refused finds the values in manifests that functions refuse.
-func refused(p project, list []settings.Setting) []string {
+// refusedValues finds the values in manifests that functions refuse.
+func refusedValues(p project, list []settings.Setting) []string {
 	var findings []string
 	for _, name := range manifests(p) {
 		for _, pair := range slices.Sorted(maps.Keys(literals(p[name]))) {
@@ -143,8 +145,8 @@ func restated() []restatement {
 	}
 }
 
-// misstated finds places that differ from the list of settings.
-func misstated(p project) []string {
+// findMisstated finds places that differ from the list of settings.
+func findMisstated(p project) []string {
 	var findings []string
 	for _, place := range restated() {
 		if !regexp.MustCompile(place.before + `"?` + regexp.QuoteMeta(place.want) + `[".\n]`).MatchString(p[place.file]) {
@@ -154,12 +156,12 @@ func misstated(p project) []string {
 	return findings
 }
 
-// unknown finds names of settings in the program of the operator and in documents that are not in the list.
-func unknown(p project, list []settings.Setting) []string {
+// findUnknown finds names of settings in the program of the operator and in documents that are not in the list.
+func findUnknown(p project, list []settings.Setting) []string {
 	var findings []string
-	for _, name := range slices.Concat(p.under("local/", ".go"), p.under("docs/", ".md"), []string{"README.md"}) {
+	for _, name := range slices.Concat(p.pathsWith("local/", ".go"), p.pathsWith("docs/", ".md"), []string{"README.md"}) {
 		for _, found := range settingName.FindAllString(p[name], -1) {
-			if !named(found) && !slices.ContainsFunc(list, func(s settings.Setting) bool { return s.Name == found }) {
+			if !namesVariable(found) && !slices.ContainsFunc(list, func(s settings.Setting) bool { return s.Name == found }) {
 				findings = append(findings, name+" names "+found+", which is no setting")
 			}
 		}
@@ -169,11 +171,11 @@ func unknown(p project, list []settings.Setting) []string {
 
 func TestSettings(t *testing.T) {
 	t.Parallel()
-	report(t, unknown(files(t), settings.List))
-	report(t, unlisted(files(t)[settingsFile], settings.List))
-	report(t, unread(files(t), settings.List))
-	report(t, refused(files(t), settings.List))
-	report(t, misstated(files(t)))
+	report(t, findUnknown(files(t), settings.List))
+	report(t, findUnlisted(files(t)[settingsFile], settings.List))
+	report(t, findUnread(files(t), settings.List))
+	report(t, refusedValues(files(t), settings.List))
+	report(t, findMisstated(files(t)))
 	// The functions that stream have the same settings in both deployments on AWS.
 	const serverless, terraform = "infra/serverless/functions.json", "infra/terraform/aws/functions.tf"
 	report(t, differences(serverless, literals(files(t)[serverless]), terraform, literals(files(t)[terraform])))
@@ -187,14 +189,14 @@ func TestSettingsFinds(t *testing.T) {
 		{Name: "PLATFORM_D", Readers: settings.Serve},
 	}
 	a, b := settingLine(list[0])+"\n", settingLine(list[1])+"\n"
-	expect(t, unlisted(a+b, list[:2]))
-	expect(t, unlisted(b+"| `PLATFORM_A` | not read | text | y |  | One. |\n| `--c` | z | | |\n", list[:2]),
+	expect(t, findUnlisted(a+b, list[:2]))
+	expect(t, findUnlisted(b+"| `PLATFORM_A` | not read | text | y |  | One. |\n| `--c` | z | | |\n", list[:2]),
 		"order: | `PLATFORM_VERSION`", "order: | `PLATFORM_A` | not read | text | y", "order: | `--c`", "no row | `PLATFORM_A`")
-	expect(t, unread(project{
+	expect(t, findUnread(project{
 		"serverless.yml": "PLATFORM_A: 1\nPLATFORM_VERSION: 2\n", "infra/terraform/aws/functions.tf": "PLATFORM_VERSION = PLATFORM_B, PLATFORM_D",
 		"infra/terraform/gcp/functions.tf": "PLATFORM_VERSION", "infra/knative/a.yaml": "PLATFORM_A",
 	}, list), "aws/functions.tf sets PLATFORM_B", "aws/functions.tf sets PLATFORM_D", "a.yaml does not set PLATFORM_VERSION")
-	expect(t, refused(project{
+	expect(t, refusedValues(project{
 		"serverless.yml":                   "    PLATFORM_LOG_LEVEL: loud\n    PLATFORM_ISSUER: ${x}\n",
 		"infra/knative/a.yaml":             "            - name: PLATFORM_WATCH_WINDOW\n              value: 280\n            - name: PLATFORM_REDIS_URL_FILE\n              value: /x\n",
 		"infra/serverless/a.json":          `{"PLATFORM_STREAM": "yes"}`,
@@ -203,6 +205,6 @@ func TestSettingsFinds(t *testing.T) {
 	planted := maps.Clone(files(t))
 	planted["serverless.yml"] = strings.Replace(planted["serverless.yml"], "logLevel: info", "logLevel: warn", 1)
 	planted["infra/terraform/aws/variables.tf"] = strings.Replace(planted["infra/terraform/aws/variables.tf"], `"10s"`, `"20s"`, 1)
-	expect(t, misstated(planted), "serverless.yml does not have info", "aws/variables.tf does not have 10s")
-	expect(t, unknown(project{"local/a.go": "env:\"PLATFORM_A\" PLATFORM_", "docs/b.md": "PLATFORM_C"}, list), "docs/b.md names PLATFORM_C")
+	expect(t, findMisstated(planted), "serverless.yml does not have info", "aws/variables.tf does not have 10s")
+	expect(t, findUnknown(project{"local/a.go": "env:\"PLATFORM_A\" PLATFORM_", "docs/b.md": "PLATFORM_C"}, list), "docs/b.md names PLATFORM_C")
 }

@@ -159,8 +159,8 @@ var (
 	aside = regexp.MustCompile(`\s*\(\[[^\]]*\]\([^)]*\)\)`)
 )
 
-// plain returns a text without markup, as one line.
-func plain(text string) string {
+// plainText returns a text without markup, as one line.
+func plainText(text string) string {
 	return strings.Join(strings.Fields(markup.Replace(links.ReplaceAllString(aside.ReplaceAllString(text, ""), "$1"))), " ")
 }
 
@@ -174,9 +174,9 @@ func check(root string, l list) []string {
 			if err != nil {
 				findings = append(findings, fmt.Sprintf("%s: %v", name, err))
 			}
-			documents[in] = plain(string(text))
+			documents[in] = plainText(string(text))
 		}
-		if words == "" || !strings.Contains(documents[in], plain(words)) {
+		if words == "" || !strings.Contains(documents[in], plainText(words)) {
 			findings = append(findings, fmt.Sprintf("%s: %s does not say %q", name, in, words))
 		}
 	}
@@ -200,13 +200,13 @@ func check(root string, l list) []string {
 	for _, o := range l.Open {
 		says("open", o.In, o.Says)
 	}
-	return append(findings, uncovered(root, l)...)
+	return append(findings, findUncovered(root, l)...)
 }
 
 var sentenceEnd = regexp.MustCompile(`\.(?: |$)`)
 
-// uncovered finds sentences of the introduction of README.md that no claim repeats, and pages without a claim.
-func uncovered(root string, l list) []string {
+// findUncovered finds sentences of the introduction of README.md that no claim repeats, and pages without a claim.
+func findUncovered(root string, l list) []string {
 	text, err := os.ReadFile(filepath.Join(root, "README.md"))
 	if err != nil {
 		return []string{err.Error()}
@@ -214,11 +214,11 @@ func uncovered(root string, l list) []string {
 	var findings []string
 	_, introduction, _ := strings.Cut(string(text), "\n")
 	introduction, _, _ = strings.Cut(introduction, "\n## ")
-	for _, sentence := range sentenceEnd.Split(plain(introduction), -1) {
+	for _, sentence := range sentenceEnd.Split(plainText(introduction), -1) {
 		if sentence == "" || l.Without["README.md: "+sentence] != "" {
 			continue
 		}
-		if !slices.ContainsFunc(l.Claims, func(c claim) bool { return c.In == "README.md" && strings.Contains(plain(c.Says), sentence) }) {
+		if !slices.ContainsFunc(l.Claims, func(c claim) bool { return c.In == "README.md" && strings.Contains(plainText(c.Says), sentence) }) {
 			findings = append(findings, "no claim has this sentence of README.md: "+sentence)
 		}
 	}
@@ -238,7 +238,7 @@ func uncovered(root string, l list) []string {
 	}
 	for name := range l.Without {
 		if name, sentence, ok := strings.Cut(name, ": "); ok {
-			if name != "README.md" || !strings.Contains(plain(introduction), sentence) {
+			if name != "README.md" || !strings.Contains(plainText(introduction), sentence) {
 				findings = append(findings, name+" does not say: "+sentence)
 			}
 		} else if _, err := os.Stat(filepath.Join(root, name)); err != nil {

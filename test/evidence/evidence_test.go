@@ -35,7 +35,7 @@ func TestPage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want, err := render(root, claims(t), made{}, nil)
+	want, err := render(root, claims(t), origin{}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -129,7 +129,7 @@ func TestBrokenClaims(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := broken(folder, claims, found)
+	got := findBroken(folder, claims, found)
 	want := []string{
 		"fails: `sum` TestFails failed: TestFails, TestFails/deep", "skips: nothing of `sum` TestSkips passed, and 1 were skipped",
 		"vanished: `sum` TestVanished failed: TestVanished did not run",

@@ -52,7 +52,7 @@ func reform(root string) error {
 	if findings := check(root, l); len(findings) > 0 {
 		return errors.New(strings.Join(findings, "\n"))
 	}
-	page, err := render(root, l, made{}, nil)
+	page, err := render(root, l, origin{}, nil)
 	if err != nil {
 		return err
 	}
@@ -88,7 +88,7 @@ func run(ctx context.Context, root, kept string, ids []string) error {
 			}
 		}
 	}
-	m := made{date: time.Now().UTC().Format(time.DateOnly), machine: runtime.Version() + " for " + runtime.GOOS + "/" + runtime.GOARCH}
+	m := origin{date: time.Now().UTC().Format(time.DateOnly), machine: runtime.Version() + " for " + runtime.GOOS + "/" + runtime.GOARCH}
 	if len(ids) == 0 {
 		if m.commit, err = commitOf(ctx, root); err != nil {
 			return err
@@ -100,7 +100,7 @@ func run(ctx context.Context, root, kept string, ids []string) error {
 	if err != nil {
 		return err
 	}
-	if findings := broken(root, claims, found); len(findings) > 0 {
+	if findings := findBroken(root, claims, found); len(findings) > 0 {
 		return errors.New(strings.Join(findings, "\n"))
 	}
 	if len(ids) > 0 {

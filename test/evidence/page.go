@@ -11,11 +11,11 @@ import (
 
 const pageFile = "docs/evidence.md"
 
-// made describes the run behind the counts of a page: the commit and the machine.
-type made struct{ commit, date, machine string }
+// origin describes the run behind the counts of a page: the commit and the machine.
+type origin struct{ commit, date, machine string }
 
 // render returns the page. Without outcomes, the page has no counts.
-func render(root string, l list, m made, found map[aTest]*outcome) (string, error) {
+func render(root string, l list, m origin, found map[aTest]*outcome) (string, error) {
 	var page strings.Builder
 	line := func(text string, values ...any) { fmt.Fprintf(&page, text+"\n", values...) }
 	line("<!-- make evidence writes this page. -->")
@@ -36,7 +36,7 @@ func render(root string, l list, m made, found map[aTest]*outcome) (string, erro
 		if err != nil {
 			return "", err
 		}
-		if !inItsTables(c) {
+		if !namesTables(c) {
 			all = append(all, tests...)
 		}
 		judge := c.Judge
@@ -76,7 +76,7 @@ func render(root string, l list, m made, found map[aTest]*outcome) (string, erro
 	return page.String(), nil
 }
 
-func madeLine(m made) string {
+func madeLine(m origin) string {
 	if m.commit == "" {
 		return "The counts are of no commit."
 	}
@@ -91,12 +91,12 @@ func linkTo(document string) string {
 	return "../" + document
 }
 
-// inItsTables reports whether the document of a claim names the tests itself, in its tables.
-func inItsTables(c claim) bool { return len(c.Tests) == 1 && tables.MatchString(c.Tests[0]) }
+// namesTables reports whether the document of a claim names the tests itself, in its tables.
+func namesTables(c claim) bool { return len(c.Tests) == 1 && tables.MatchString(c.Tests[0]) }
 
 // testsCell returns the tests of a claim, or the tables that name the tests, so that the page does not change with the tables.
 func testsCell(c claim, tests []aTest) string {
-	if inItsTables(c) {
+	if namesTables(c) {
 		return fmt.Sprintf("those in [its tables](%s)", linkTo(c.In))
 	}
 	var names []string
@@ -134,7 +134,7 @@ var (
 
 // form returns a page without the parts that differ between two runs.
 func form(page string) string {
-	return passedIn.ReplaceAllString(madeIn.ReplaceAllString(page, madeLine(made{})), "$1 | - |")
+	return passedIn.ReplaceAllString(madeIn.ReplaceAllString(page, madeLine(origin{})), "$1 | - |")
 }
 
 // withCounts returns a new page with the commit of an earlier page, and with its counts for the rows that have not changed.

@@ -212,8 +212,8 @@ func resultsOf(ctx context.Context, folder string, args []string, kept, name str
 	return by, nil
 }
 
-// broken returns the claims that do not hold, because a test failed, was skipped as a whole, or did not run.
-func broken(root string, claims []claim, found map[aTest]*outcome) []string {
+// findBroken returns the claims that do not hold, because a test failed, was skipped as a whole, or did not run.
+func findBroken(root string, claims []claim, found map[aTest]*outcome) []string {
 	var findings []string
 	for _, c := range claims {
 		tests, err := testsOf(root, c)

@@ -135,15 +135,15 @@ func StartProgram(ctx context.Context, program []string, folder, logFile string,
 		r.Stop()
 		return nil, fmt.Errorf("starting the runner: %w", waiting.Err())
 	}
-	if err := r.ready(waiting); err != nil {
+	if err := r.waitUntilReady(waiting); err != nil {
 		r.Stop()
 		return nil, fmt.Errorf("waiting for the runner: %w", err)
 	}
 	return r, nil
 }
 
-// ready waits until the runner is ready.
-func (r *Runner) ready(ctx context.Context) error {
+// waitUntilReady waits until the runner is ready.
+func (r *Runner) waitUntilReady(ctx context.Context) error {
 	for {
 		request, err := http.NewRequestWithContext(ctx, http.MethodGet, r.Server+"/readyz", http.NoBody)
 		if err != nil {

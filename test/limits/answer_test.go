@@ -16,7 +16,7 @@ import (
 var answerRows = map[string]row{
 	"faults": {fmt.Sprintf("%d faults", limits.Faults), func(t *testing.T) {
 		w := newWorld(t, nil)
-		before := w.written()
+		before := w.storedDigest()
 		for _, n := range []int{limits.Faults - 1, limits.Faults, limits.Faults + 1, 3 * limits.Faults} {
 			got := w.send(request{method: http.MethodPost, path: keys, body: `{"metadata":{"finalizers":[` + repeat(n, "1") + `]}}`})
 			status := got.decoded(t)
@@ -35,7 +35,7 @@ var answerRows = map[string]row{
 				t.Errorf("%d: %d causes: %.2000s", n, len(causes), status.Message)
 			}
 		}
-		if w.written() != before {
+		if w.storedDigest() != before {
 			t.Error("a refused request has written")
 		}
 	}},
@@ -85,7 +85,7 @@ var answerRows = map[string]row{
 		w := newWorld(t, nil)
 		all := true
 		for n := 1; all; n++ {
-			got := w.send(request{method: http.MethodPost, path: keys, body: `{` + counted(n, `"`+strings.Repeat("x", 100)+`%d":1`) + `}`})
+			got := w.send(request{method: http.MethodPost, path: keys, body: `{` + repeatNumbered(n, `"`+strings.Repeat("x", 100)+`%d":1`) + `}`})
 			warnings := got.header.Values("Warning")
 			if size := len(strings.Join(warnings, "")); got.status != http.StatusCreated || size > 4<<10 || n > 100 {
 				t.Fatalf("%d: %d with %d bytes of warnings", n, got.status, size)
@@ -99,7 +99,7 @@ var answerRows = map[string]row{
 		w := newWorld(t, nil)
 		for _, n := range []int{limits.RuleNames - 1, limits.RuleNames, limits.RuleNames + 1} {
 			made := w.send(request{method: http.MethodPost, path: keys, body: fmt.Sprintf(
-				`{"spec":{"scope":{"virtualClusters":[%s]}}}`, counted(n, `{"project":"a","virtualCluster":"v%d"}`))})
+				`{"spec":{"scope":{"virtualClusters":[%s]}}}`, repeatNumbered(n, `{"project":"a","virtualCluster":"v%d"}`))})
 			var key struct{ Spec struct{ Key string } }
 			if err := json.Unmarshal([]byte(made.body), &key); err != nil || made.status != http.StatusCreated {
 				t.Fatalf("%d %.500s, %v", made.status, made.body, err)
@@ -119,7 +119,7 @@ var answerRows = map[string]row{
 		long := strings.Repeat("x", limits.FaultBytes/4)
 		all := false
 		for n := 1; n <= limits.Faults/2; n++ {
-			got := w.send(request{method: http.MethodPost, path: keys, body: `{"metadata":{"finalizers":[` + counted(n, `"_`+long+`%d"`) + `]}}`})
+			got := w.send(request{method: http.MethodPost, path: keys, body: `{"metadata":{"finalizers":[` + repeatNumbered(n, `"_`+long+`%d"`) + `]}}`})
 			message := got.decoded(t).Message
 			// Each finalizer has two faults. The message names some and counts the others.
 			faults, left := strings.Count(message, "metadata.finalizers: "), 0

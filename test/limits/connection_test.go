@@ -32,8 +32,8 @@ func (w *world) connect(t *testing.T, text string) net.Conn {
 	return conn
 }
 
-// lasts fails the test if something ended long before its time. A late end is not checked, because it depends on the load of the machine.
-func lasts(t *testing.T, what string, began time.Time, limit time.Duration) {
+// checkLasts fails the test if something ended long before its time. A late end is not checked, because it depends on the load of the machine.
+func checkLasts(t *testing.T, what string, began time.Time, limit time.Duration) {
 	t.Helper()
 	if took := time.Since(began); took < limit*9/10 {
 		t.Errorf("%s ended after %v; the limit is %v", what, took, limit)
@@ -49,20 +49,20 @@ var connectionRows = map[string]row{
 		if text, err := io.ReadAll(conn); err != nil || strings.Contains(string(text), "200 OK") {
 			t.Errorf("%q, %v", text, err)
 		}
-		lasts(t, "the connection", began, limits.HeadDuration)
+		checkLasts(t, "the connection", began, limits.HeadDuration)
 	}},
 	"body-rate": {"8 KiB", func(t *testing.T) {
 		w := newWorld(t, nil)
 		began := time.Now()
 		conn := w.connect(t, "POST "+keys+" HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer "+bearer("alice")+"\r\nContent-Length: 100000\r\n\r\n{")
-		w.places(t, fairness.Bodies, 1, 0)
+		w.waitForPlaces(t, fairness.Bodies, 1, 0)
 		got, err := http.ReadResponse(bufio.NewReader(conn), nil)
 		if err != nil || got.StatusCode != http.StatusRequestTimeout {
 			t.Fatalf("%+v, %v", got, err)
 		}
 		_ = got.Body.Close()
-		lasts(t, "the body", began, limits.BodyGrace)
-		w.places(t, fairness.Bodies, 0, 0)
+		checkLasts(t, "the body", began, limits.BodyGrace)
+		w.waitForPlaces(t, fairness.Bodies, 0, 0)
 	}},
 	"unread-duration": {limits.UnreadDuration.String(), func(t *testing.T) {
 		w := newWorld(t, nil)
@@ -77,21 +77,21 @@ var connectionRows = map[string]row{
 		if _, err := io.Copy(io.Discard, reader); err != nil {
 			t.Error(err)
 		}
-		lasts(t, "the connection", began, limits.UnreadDuration)
+		checkLasts(t, "the connection", began, limits.UnreadDuration)
 	}},
 	"write-duration": {limits.WriteDuration.String(), func(t *testing.T) {
 		w := newWorld(t, nil)
 		// The list is larger than the buffers of the system for a client that does not read.
 		for i := range 60 {
-			if got := w.send(annotated(fmt.Sprint("large-", i), limits.AnnotationBytes)); got.status != http.StatusCreated {
+			if got := w.send(annotatedRequest(fmt.Sprint("large-", i), limits.AnnotationBytes)); got.status != http.StatusCreated {
 				t.Fatalf("%d %.500s", got.status, got.body)
 			}
 		}
 		w.connect(t, "GET "+keys+" HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer "+bearer("alice")+"\r\n\r\n")
-		w.places(t, fairness.Lists, 1, 0)
+		w.waitForPlaces(t, fairness.Lists, 1, 0)
 		began := time.Now()
-		w.places(t, fairness.Lists, 0, 0)
-		lasts(t, "the list", began, limits.WriteDuration)
+		w.waitForPlaces(t, fairness.Lists, 0, 0)
+		checkLasts(t, "the list", began, limits.WriteDuration)
 	}},
 	"idle-duration": {limits.IdleDuration.String(), func(t *testing.T) {
 		// Go's server closes idle connections after two minutes, which is too long for a test.
@@ -115,7 +115,7 @@ var connectionRows = map[string]row{
 			c.begin(t, "127.0.0.1", 2, 1)
 			c.begin(t, "127.0.0.2", 3, 1)
 			c.begin(t, "127.0.0.3", 3, 2)
-			c.next(t, 3, 1)
+			c.finishFirst(t, 3, 1)
 		},
 	},
 	"waiting-authentications": {fmt.Sprintf("%d requests", limits.WaitingRequests), func(t *testing.T) {
@@ -125,26 +125,26 @@ var connectionRows = map[string]row{
 		for range limits.WaitingRequests {
 			c.all = append(c.all, c.w.begin(guesses("")))
 		}
-		c.w.places(t, fairness.Authentications, 1, limits.WaitingRequests)
+		c.w.waitForPlaces(t, fairness.Authentications, 1, limits.WaitingRequests)
 		got := c.w.begin(guesses("")).answer(t)
 		if got.status != http.StatusTooManyRequests {
 			t.Fatalf("%d %s", got.status, got.body)
 		}
-		got.wants(t, "", "too many authentications of this address", fmt.Sprint(limits.WaitingRequests))
+		got.checkRefusal(t, "", "too many authentications of this address", fmt.Sprint(limits.WaitingRequests))
 	}},
 	"request-rate": {try: func(t *testing.T) {
-		rated(t, settings.RateRequests, request{path: own}, http.StatusOK, "too many requests of user:alice", request{bearer: "bob", path: keys})
+		tryRate(t, settings.RateRequests, request{path: own}, http.StatusOK, "too many requests of user:alice", request{bearer: "bob", path: keys})
 	}},
 	"anonymous-rate": {try: func(t *testing.T) {
-		rated(t, settings.RateAnonymous, request{bearer: anonymous, path: "/version"}, http.StatusOK, "too many anonymous requests of this address", request{path: own})
+		tryRate(t, settings.RateAnonymous, request{bearer: anonymous, path: "/version"}, http.StatusOK, "too many anonymous requests of this address", request{path: own})
 	}},
 	"failure-rate": {try: func(t *testing.T) {
-		rated(t, settings.RateFailures, request{bearer: "wrong", path: own}, http.StatusUnauthorized, "too many failed authentications of this address", request{path: own})
+		tryRate(t, settings.RateFailures, request{bearer: "wrong", path: own}, http.StatusUnauthorized, "too many failed authentications of this address", request{path: own})
 	}},
 }
 
-// rated tries a rate of one request a second with a burst. Other callers are served meanwhile.
-func rated(t *testing.T, setting string, one request, status int, text string, other request) {
+// tryRate tries a rate of one request a second with a burst. Other callers are served meanwhile.
+func tryRate(t *testing.T, setting string, one request, status int, text string, other request) {
 	t.Helper()
 	w := newWorld(t, map[string]string{setting: "1"})
 	began := time.Now()
@@ -160,7 +160,7 @@ func rated(t *testing.T, setting string, one request, status int, text string, o
 		if got.status != http.StatusTooManyRequests || n <= limits.RateBurst {
 			t.Fatalf("request %d: %d %s", n, got.status, got.body)
 		}
-		got.wants(t, "", text, "the limit is 1 a second")
+		got.checkRefusal(t, "", text, "the limit is 1 a second")
 		break
 	}
 	if got := w.send(other); got.status != http.StatusOK {

@@ -102,8 +102,8 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// sized returns a case for a limit on the size of a request.
-type sized struct {
+// sizeCase returns a case for a limit on the size of a request.
+type sizeCase struct {
 	limit int
 	// ask returns a request of a size. The world has a key alice, of user alice.
 	ask func(n int) request
@@ -114,7 +114,7 @@ type sized struct {
 	says []string
 }
 
-func (s sized) try(t *testing.T) {
+func (s sizeCase) try(t *testing.T) {
 	t.Helper()
 	w := newWorld(t, nil)
 	for _, n := range []int{s.limit - 1, s.limit} {
@@ -122,7 +122,7 @@ func (s sized) try(t *testing.T) {
 			t.Errorf("%d: %d %.1000s", n, got.status, got.body)
 		}
 	}
-	before := w.written()
+	before := w.storedDigest()
 	got := w.send(s.ask(s.limit + 1))
 	if got.status != s.status {
 		t.Fatalf("%d: %d %.1000s; want %d", s.limit+1, got.status, got.body, s.status)
@@ -131,8 +131,8 @@ func (s sized) try(t *testing.T) {
 	if says == nil {
 		says = []string{fmt.Sprint(s.limit + 1), fmt.Sprint(s.limit)}
 	}
-	got.wants(t, s.field, says...)
-	if after := w.written(); after != before {
+	got.checkRefusal(t, s.field, says...)
+	if after := w.storedDigest(); after != before {
 		t.Errorf("the refused request has written: %s, then %s", before, after)
 	}
 }
@@ -154,8 +154,8 @@ func (a answer) decoded(t *testing.T) metav1.Status {
 	return found
 }
 
-// wants fails the test if a refusal does not name a field or does not contain some texts.
-func (a answer) wants(t *testing.T, field string, says ...string) {
+// checkRefusal fails the test if a refusal does not name a field or does not contain some texts.
+func (a answer) checkRefusal(t *testing.T, field string, says ...string) {
 	t.Helper()
 	status := a.decoded(t)
 	named := field == ""

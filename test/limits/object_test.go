@@ -56,13 +56,13 @@ func spec(text string) request {
 	return request{method: http.MethodPost, path: keys, body: `{"spec":{` + text + `}}`}
 }
 
-// annotated returns a create request with annotations of a size.
-func annotated(name string, size int) request {
+// annotatedRequest returns a create request with annotations of a size.
+func annotatedRequest(name string, size int) request {
 	return metadata(fmt.Sprintf(`"name":%q,"annotations":{"a":%q}`, name, strings.Repeat("x", size-1)))
 }
 
-// line makes a number of keys with a spec, each with the key before it. One more key is refused with a limit.
-func line(t *testing.T, length int, spec string, limit int) {
+// createLine makes a number of keys with a spec, each with the key before it. One more key is refused with a limit.
+func createLine(t *testing.T, length int, spec string, limit int) {
 	t.Helper()
 	w := newWorld(t, nil)
 	maker := "alice"
@@ -79,18 +79,18 @@ func line(t *testing.T, length int, spec string, limit int) {
 		}
 		maker = fmt.Sprintf("line-%d", i)
 	}
-	before := w.written()
+	before := w.storedDigest()
 	got := w.send(ask(length))
-	if got.status != http.StatusForbidden || w.written() != before {
+	if got.status != http.StatusForbidden || w.storedDigest() != before {
 		t.Fatalf("above: %d %.500s", got.status, got.body)
 	}
-	got.wants(t, "status.lineage", fmt.Sprint(limit), fmt.Sprint(limit+1))
+	got.checkRefusal(t, "status.lineage", fmt.Sprint(limit), fmt.Sprint(limit+1))
 }
 
 // objectRows are the limits of a stored object, of its changes, and of the reads of one step.
 var objectRows = map[string]row{
 	"json-patch-operations": {fmt.Sprintf("%d operations", limits.PatchOperations), func(t *testing.T) {
-		sized{limit: limits.PatchOperations, status: http.StatusRequestEntityTooLarge, ask: func(n int) request {
+		sizeCase{limit: limits.PatchOperations, status: http.StatusRequestEntityTooLarge, ask: func(n int) request {
 			return request{
 				method: http.MethodPatch, path: own, kind: "application/json-patch+json",
 				body: "[" + repeat(n, `{"op":"test","path":"/metadata/name","value":"alice"}`) + "]",
@@ -111,12 +111,12 @@ var objectRows = map[string]row{
 		if got := w.send(ask(limits.PatchNestedBytes - 8192)); got.status != http.StatusOK {
 			t.Errorf("below: %d %.500s", got.status, got.body)
 		}
-		before := w.written()
+		before := w.storedDigest()
 		got := w.send(ask(limits.PatchNestedBytes + 8192))
-		if got.status != http.StatusRequestEntityTooLarge || w.written() != before {
+		if got.status != http.StatusRequestEntityTooLarge || w.storedDigest() != before {
 			t.Fatalf("above: %d %.500s", got.status, got.body)
 		}
-		got.wants(t, "", fmt.Sprint(limits.PatchNestedBytes))
+		got.checkRefusal(t, "", fmt.Sprint(limits.PatchNestedBytes))
 	}},
 	"object-bytes": {bytes(limits.ObjectBytes), func(t *testing.T) {
 		w := newWorld(t, nil)
@@ -125,42 +125,42 @@ var objectRows = map[string]row{
 			const verbs = 100
 			return request{
 				method: http.MethodPost, path: keys,
-				body: `{"spec":{"scope":{"rules":[` + counted(verbs, `{"verbs":["%d`+strings.Repeat("v", size/verbs-20)+`"]}`) + `]}}}`,
+				body: `{"spec":{"scope":{"rules":[` + repeatNumbered(verbs, `{"verbs":["%d`+strings.Repeat("v", size/verbs-20)+`"]}`) + `]}}}`,
 			}
 		}
 		if got := w.send(ask(limits.ObjectBytes - 20_000)); got.status != http.StatusCreated {
 			t.Errorf("below: %d %.500s", got.status, got.body)
 		}
-		before := w.written()
+		before := w.storedDigest()
 		got := w.send(ask(limits.ObjectBytes))
-		if got.status != http.StatusRequestEntityTooLarge || w.written() != before {
+		if got.status != http.StatusRequestEntityTooLarge || w.storedDigest() != before {
 			t.Fatalf("above: %d %.500s", got.status, got.body)
 		}
-		got.wants(t, "", "the object would have", fmt.Sprint(limits.ObjectBytes))
+		got.checkRefusal(t, "", "the object would have", fmt.Sprint(limits.ObjectBytes))
 	}},
 	"annotation-bytes": {bytes(limits.AnnotationBytes), func(t *testing.T) {
-		sized{
+		sizeCase{
 			limit: limits.AnnotationBytes, status: http.StatusUnprocessableEntity, field: "metadata.annotations",
-			ask: func(n int) request { return annotated(fmt.Sprint("a-", n), n) },
+			ask: func(n int) request { return annotatedRequest(fmt.Sprint("a-", n), n) },
 		}.try(t)
 	}},
 	"labels": {fmt.Sprintf("%d labels", limits.Labels), func(t *testing.T) {
-		sized{
+		sizeCase{
 			limit: limits.Labels, status: http.StatusUnprocessableEntity, field: "metadata.labels",
-			ask: func(n int) request { return metadata(`"labels":{` + counted(n, `"l%d":""`) + `}`) },
+			ask: func(n int) request { return metadata(`"labels":{` + repeatNumbered(n, `"l%d":""`) + `}`) },
 		}.try(t)
 	}},
 	"finalizers": {fmt.Sprintf("%d finalizers", limits.Finalizers), func(t *testing.T) {
-		sized{
+		sizeCase{
 			limit: limits.Finalizers, status: http.StatusUnprocessableEntity, field: "metadata.finalizers",
-			ask: func(n int) request { return metadata(`"finalizers":[` + counted(n, `"example.com/f%d"`) + `]`) },
+			ask: func(n int) request { return metadata(`"finalizers":[` + repeatNumbered(n, `"example.com/f%d"`) + `]`) },
 		}.try(t)
 	}},
 	"owners": {fmt.Sprintf("%d references", limits.Owners), func(t *testing.T) {
-		sized{
+		sizeCase{
 			limit: limits.Owners, status: http.StatusUnprocessableEntity, field: "metadata.ownerReferences",
 			ask: func(n int) request {
-				return metadata(`"ownerReferences":[` + counted(n, `{"apiVersion":"v1","kind":"Pod","name":"a","uid":"%d"}`) + `]`)
+				return metadata(`"ownerReferences":[` + repeatNumbered(n, `{"apiVersion":"v1","kind":"Pod","name":"a","uid":"%d"}`) + `]`)
 			},
 		}.try(t)
 	}},
@@ -177,59 +177,61 @@ var objectRows = map[string]row{
 				t.Fatalf("manager %d: %d %.500s", i+1, got.status, got.body)
 			}
 		}
-		before := w.written()
+		before := w.storedDigest()
 		got := apply(limits.Managers)
-		if got.status != http.StatusUnprocessableEntity || w.written() != before {
+		if got.status != http.StatusUnprocessableEntity || w.storedDigest() != before {
 			t.Fatalf("above: %d %.500s", got.status, got.body)
 		}
-		got.wants(t, "metadata.managedFields", fmt.Sprint(limits.Managers+1), fmt.Sprint(limits.Managers))
+		got.checkRefusal(t, "metadata.managedFields", fmt.Sprint(limits.Managers+1), fmt.Sprint(limits.Managers))
 	}},
 	"lineage-bounds": {fmt.Sprintf("%d keys", limits.LineageBounds), func(t *testing.T) {
 		// The first key ends, but is not bound to the key that made it.
-		line(t, limits.LineageBounds+1, `"ttl":3600`, limits.LineageBounds)
+		createLine(t, limits.LineageBounds+1, `"ttl":3600`, limits.LineageBounds)
 	}},
 	"lineage": {fmt.Sprintf("%d keys", limits.Lineage), func(t *testing.T) {
-		line(t, limits.Lineage, `"displayName":"a"`, limits.Lineage)
+		createLine(t, limits.Lineage, `"displayName":"a"`, limits.Lineage)
 	}},
 	"idempotency-key": {"255 characters", func(t *testing.T) {
-		sized{limit: 255, status: http.StatusBadRequest, says: []string{"255"}, ask: func(n int) request {
+		sizeCase{limit: 255, status: http.StatusBadRequest, says: []string{"255"}, ask: func(n int) request {
 			return request{method: http.MethodPost, path: keys, body: "{}", header: map[string]string{"Idempotency-Key": strings.Repeat("x", n)}}
 		}}.try(t)
 	}},
 	"field-manager": {"128 bytes", func(t *testing.T) {
-		sized{limit: 128, status: http.StatusUnprocessableEntity, field: "fieldManager", says: []string{"128"}, ask: func(n int) request {
+		sizeCase{limit: 128, status: http.StatusUnprocessableEntity, field: "fieldManager", says: []string{"128"}, ask: func(n int) request {
 			return request{method: http.MethodPost, path: keys + "?fieldManager=" + strings.Repeat("x", n), body: "{}"}
 		}}.try(t)
 	}},
 	"scope-list": {fmt.Sprintf("%d entries", scope.MaxEntries), func(t *testing.T) {
-		sized{
+		sizeCase{
 			limit: scope.MaxEntries, status: http.StatusUnprocessableEntity, field: "spec.scope.projects",
-			ask: func(n int) request { return spec(`"scope":{"projects":[` + counted(n, `{"project":"a%d"}`) + `]}`) },
+			ask: func(n int) request {
+				return spec(`"scope":{"projects":[` + repeatNumbered(n, `{"project":"a%d"}`) + `]}`)
+			},
 		}.try(t)
 	}},
 	"scope-entries": {fmt.Sprintf("%d entries", scope.MaxTotal), func(t *testing.T) {
-		sized{limit: scope.MaxTotal, status: http.StatusUnprocessableEntity, field: "spec.scope", ask: func(n int) request {
+		sizeCase{limit: scope.MaxTotal, status: http.StatusUnprocessableEntity, field: "spec.scope", ask: func(n int) request {
 			// Five rules count as well as their verbs.
 			const rules = 5
 			left := n - rules
 			var all []string
 			for i := range rules {
 				verbs := min(left/(rules-i)+1, left, scope.MaxEntries)
-				all, left = append(all, `{"verbs":[`+counted(verbs, fmt.Sprintf(`"r%d-%%d"`, i))+`]}`), left-verbs
+				all, left = append(all, `{"verbs":[`+repeatNumbered(verbs, fmt.Sprintf(`"r%d-%%d"`, i))+`]}`), left-verbs
 			}
 			return spec(`"scope":{"rules":[` + strings.Join(all, ",") + `]}`)
 		}}.try(t)
 	}},
 	"key-groups": {"256 groups", func(t *testing.T) {
-		sized{limit: 256, status: http.StatusUnprocessableEntity, field: "spec.groups", ask: func(n int) request {
-			one := spec(`"groups":[` + counted(n, `"g%d"`) + `]`)
+		sizeCase{limit: 256, status: http.StatusUnprocessableEntity, field: "spec.groups", ask: func(n int) request {
+			one := spec(`"groups":[` + repeatNumbered(n, `"g%d"`) + `]`)
 			one.bearer = "root-admin"
 			return one
 		}}.try(t)
 	}},
 	"revocations": {fmt.Sprintf("%d items", limits.Revocations), func(t *testing.T) {
-		sized{limit: limits.Revocations, status: http.StatusUnprocessableEntity, field: "spec.credentials", ask: func(n int) request {
-			return request{method: http.MethodPost, path: group + "/credentialrevocations", body: `{"spec":{"credentials":[` + counted(n, `"unknown-%d"`) + `]}}`}
+		sizeCase{limit: limits.Revocations, status: http.StatusUnprocessableEntity, field: "spec.credentials", ask: func(n int) request {
+			return request{method: http.MethodPost, path: group + "/credentialrevocations", body: `{"spec":{"credentials":[` + repeatNumbered(n, `"unknown-%d"`) + `]}}`}
 		}}.try(t)
 	}},
 	"password-failures": {fmt.Sprintf("%d passwords", limits.PasswordFailures), func(t *testing.T) {
@@ -381,22 +383,22 @@ var objectRows = map[string]row{
 		}
 	}},
 	"instance-access": {"100 entries", func(t *testing.T) {
-		sized{limit: 100, status: http.StatusUnprocessableEntity, field: "spec.access", ask: func(n int) request {
+		sizeCase{limit: 100, status: http.StatusUnprocessableEntity, field: "spec.access", ask: func(n int) request {
 			return request{
 				bearer: "root-admin", method: http.MethodPost, path: group + "/namespaces/p-a/virtualclusterinstances",
 				body: fmt.Sprintf(`{"metadata":{"name":"a%d"},"spec":{"clusterRef":{"cluster":"a","namespace":"b"},"access":[%s]}}`, n,
-					counted(n, `{"verbs":["use"],"users":["u%d"]}`)),
+					repeatNumbered(n, `{"verbs":["use"],"users":["u%d"]}`)),
 			}
 		}}.try(t)
 	}},
 	"display-name": {"256 bytes", func(t *testing.T) {
-		sized{
+		sizeCase{
 			limit: 256, status: http.StatusUnprocessableEntity, field: "spec.displayName", says: []string{"256"},
 			ask: func(n int) request { return spec(`"displayName":"` + strings.Repeat("x", n) + `"`) },
 		}.try(t)
 	}},
 	"description": {"4096 bytes", func(t *testing.T) {
-		sized{
+		sizeCase{
 			limit: 4096, status: http.StatusUnprocessableEntity, field: "spec.description", says: []string{"4096"},
 			ask: func(n int) request { return spec(`"description":"` + strings.Repeat("x", n) + `"`) },
 		}.try(t)
@@ -410,7 +412,7 @@ var objectRows = map[string]row{
 		add := func() {
 			one := request{
 				method: http.MethodPost, path: keys,
-				body: fmt.Sprintf(`{"metadata":{"name":"large-%d"},"spec":{"scope":{"rules":[%s]}}}`, large, counted(100, rule)),
+				body: fmt.Sprintf(`{"metadata":{"name":"large-%d"},"spec":{"scope":{"rules":[%s]}}}`, large, repeatNumbered(100, rule)),
 			}
 			if got := w.send(one); got.status != http.StatusCreated {
 				t.Fatalf("%d %.500s", got.status, got.body)
@@ -421,13 +423,13 @@ var objectRows = map[string]row{
 			add()
 		}
 		for _, pages := range []int{limits.ListPages - 1, limits.ListPages, limits.ListPages + 1} {
-			w.held.take()
+			w.holder.take()
 			got := w.send(request{path: keys + "?limit=1&labelSelector=nothing%3Dlike-that"})
 			var list model.OwnedAccessKeyList
 			if err := json.Unmarshal([]byte(got.body), &list); err != nil || got.status != http.StatusOK || len(list.Items) != 0 {
 				t.Fatalf("%d %.500s: %v", got.status, got.body, err)
 			}
-			read := len(w.held.take())
+			read := len(w.holder.take())
 			if read != min(pages, limits.ListPages) || (list.Continue == "") != (pages <= limits.ListPages) {
 				t.Errorf("of %d pages, %d are read; continue: %q", pages, read, list.Continue)
 			}
@@ -438,7 +440,7 @@ var objectRows = map[string]row{
 		w := newWorld(t, nil)
 		const large, some = 200_000, 10
 		for i := range some {
-			if got := w.send(annotated(fmt.Sprint("large-", i), large)); got.status != http.StatusCreated {
+			if got := w.send(annotatedRequest(fmt.Sprint("large-", i), large)); got.status != http.StatusCreated {
 				t.Fatalf("%d %.500s", got.status, got.body)
 			}
 		}
@@ -473,7 +475,7 @@ var objectRows = map[string]row{
 		w := newWorld(t, nil)
 		const large, some = 100_000, 20
 		for i := range some {
-			if got := w.send(annotated(fmt.Sprint("large-", i), large)); got.status != http.StatusCreated {
+			if got := w.send(annotatedRequest(fmt.Sprint("large-", i), large)); got.status != http.StatusCreated {
 				t.Fatalf("%d %.500s", got.status, got.body)
 			}
 		}
@@ -511,11 +513,11 @@ var objectRows = map[string]row{
 					t.Fatalf("%d %s", got.status, got.body)
 				}
 			}
-			w.held.take()
+			w.holder.take()
 			if listed := w.count(t, keys); listed != n {
 				t.Errorf("a list of %d objects has %d", n, listed)
 			}
-			pages := w.held.take()
+			pages := w.holder.take()
 			if one := len(pages) == 1; one != (n <= limits.PageObjects) {
 				t.Errorf("%d objects are read in %d pages", n, len(pages))
 			}
@@ -539,7 +541,7 @@ var objectRows = map[string]row{
 		}
 		large := func(name string) {
 			t.Helper()
-			if got := w.send(annotated(name, size)); got.status != http.StatusCreated {
+			if got := w.send(annotatedRequest(name, size)); got.status != http.StatusCreated {
 				t.Fatalf("%d %.500s", got.status, got.body)
 			}
 		}
@@ -574,17 +576,17 @@ var objectRows = map[string]row{
 		const large = 200_000
 		made := w.count(t, keys)
 		add := func(size int) {
-			if got := w.send(annotated(fmt.Sprint("large-", made), size)); got.status != http.StatusCreated {
+			if got := w.send(annotatedRequest(fmt.Sprint("large-", made), size)); got.status != http.StatusCreated {
 				t.Fatalf("%d %.500s", got.status, got.body)
 			}
 			made++
 		}
 		list := func() []page {
-			w.held.take()
+			w.holder.take()
 			if listed := w.count(t, keys); listed != made {
 				t.Errorf("a list of %d objects has %d", made, listed)
 			}
-			return w.held.take()
+			return w.holder.take()
 		}
 		for range limits.PageBytes / large {
 			add(large)
@@ -625,12 +627,12 @@ var quotaRows = map[string]row{
 				t.Fatalf("%d %s", got.status, got.body)
 			}
 		}
-		before := w.written()
+		before := w.storedDigest()
 		got := add("alice")
-		if got.status != http.StatusTooManyRequests || w.written() != before {
+		if got.status != http.StatusTooManyRequests || w.storedDigest() != before {
 			t.Fatalf("above: %d %s", got.status, got.body)
 		}
-		got.wants(t, "", "the quota of user:alice for ownedaccesskeys is used up", fmt.Sprintf("%d objects, the limit is %d", objects, objects))
+		got.checkRefusal(t, "", "the quota of user:alice for ownedaccesskeys is used up", fmt.Sprintf("%d objects, the limit is %d", objects, objects))
 		if got := add("bob"); got.status != http.StatusCreated {
 			t.Errorf("another owner: %d %s", got.status, got.body)
 		}
@@ -644,12 +646,12 @@ var quotaRows = map[string]row{
 	"quota-bytes": {try: func(t *testing.T) {
 		const size = 64 << 10
 		w := newWorld(t, map[string]string{settings.QuotaBytes: fmt.Sprint(size)})
-		before := w.written()
-		got := w.send(annotated("over", size))
-		if got.status != http.StatusTooManyRequests || w.written() != before {
+		before := w.storedDigest()
+		got := w.send(annotatedRequest("over", size))
+		if got.status != http.StatusTooManyRequests || w.storedDigest() != before {
 			t.Fatalf("above: %d %.500s", got.status, got.body)
 		}
-		got.wants(t, "", "the quota of user:alice for ownedaccesskeys is used up", fmt.Sprintf("the limit is %d", size))
+		got.checkRefusal(t, "", "the quota of user:alice for ownedaccesskeys is used up", fmt.Sprintf("the limit is %d", size))
 		// The answer names the used bytes and the bytes that the object adds.
 		numbers := usedAndAdded.FindStringSubmatch(got.decoded(t).Message)
 		if numbers == nil {
@@ -658,10 +660,10 @@ var quotaRows = map[string]row{
 		used, _ := strconv.Atoi(numbers[1])
 		added, _ := strconv.Atoi(numbers[2])
 		fits := 2*size - used - added
-		if got := w.send(annotated("over", fits+1)); got.status != http.StatusTooManyRequests {
+		if got := w.send(annotatedRequest("over", fits+1)); got.status != http.StatusTooManyRequests {
 			t.Errorf("one above: %d %.500s", got.status, got.body)
 		}
-		if got := w.send(annotated("over", fits)); got.status != http.StatusCreated {
+		if got := w.send(annotatedRequest("over", fits)); got.status != http.StatusCreated {
 			t.Errorf("at: %d %.500s", got.status, got.body)
 		}
 		update := func(text string) int {

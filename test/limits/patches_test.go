@@ -12,8 +12,8 @@ import (
 	"management.platform.sh/shared/settings"
 )
 
-// evaluating returns an evaluation of expressions, each at a path of its own. The object has only the first path.
-func evaluating(expressions ...string) request {
+// evaluationRequest returns an evaluation of expressions, each at a path of its own. The object has only the first path.
+func evaluationRequest(expressions ...string) request {
 	var patches []model.SyncPatch
 	for i, text := range expressions {
 		patches = append(patches, model.SyncPatch{Path: fmt.Sprint("a", i), Expression: text})
@@ -25,8 +25,8 @@ func evaluating(expressions ...string) request {
 	return request{method: http.MethodPost, path: evaluations, body: string(body)}
 }
 
-// alike returns a list with an expression a number of times.
-func alike(n int, expression string) []string {
+// repeatedExpression returns a list with an expression a number of times.
+func repeatedExpression(n int, expression string) []string {
 	all := make([]string, n)
 	for i := range all {
 		all[i] = expression
@@ -34,12 +34,12 @@ func alike(n int, expression string) []string {
 	return all
 }
 
-// evaluated tries expressions that a limit of a world stops, and expressions that it does not stop. Says is the expected text of the error.
-func evaluated(set map[string]string, below []string, above, says string) func(*testing.T) {
+// tryEvaluation tries expressions that a limit of a world stops, and expressions that it does not stop. Says is the expected text of the error.
+func tryEvaluation(set map[string]string, below []string, above, says string) func(*testing.T) {
 	return func(t *testing.T) {
 		w := newWorld(t, set)
 		failure := func(expression string) *model.SyncPatchError {
-			got := w.send(evaluating(expression))
+			got := w.send(evaluationRequest(expression))
 			var evaluation model.SyncPatchEvaluation
 			if err := json.Unmarshal([]byte(got.body), &evaluation); err != nil || got.status != http.StatusCreated {
 				t.Fatalf("%.100s: %d %.500s", expression, got.status, got.body)
@@ -57,65 +57,65 @@ func evaluated(set map[string]string, below []string, above, says string) func(*
 	}
 }
 
-// long returns an expression of a length.
-func long(n int) string { return "1" + strings.Repeat(" ", n-1) }
+// longExpression returns an expression of a length.
+func longExpression(n int) string { return "1" + strings.Repeat(" ", n-1) }
 
 const endless = "(() => { for (;;) {} })()"
 
 var patchRows = map[string]row{
 	"patches": {fmt.Sprintf("%d patches", limits.Patches), func(t *testing.T) {
-		sized{
+		sizeCase{
 			limit: limits.Patches, status: http.StatusUnprocessableEntity, field: "spec.patches",
-			ask: func(n int) request { return evaluating(alike(n, "1")...) },
+			ask: func(n int) request { return evaluationRequest(repeatedExpression(n, "1")...) },
 		}.try(t)
 	}},
 	"expression-bytes": {bytes(limits.ExpressionBytes), func(t *testing.T) {
-		sized{
+		sizeCase{
 			limit: limits.ExpressionBytes, status: http.StatusUnprocessableEntity, field: "spec.patches[0].expression",
-			says: []string{fmt.Sprint(limits.ExpressionBytes)}, ask: func(n int) request { return evaluating(long(n)) },
+			says: []string{fmt.Sprint(limits.ExpressionBytes)}, ask: func(n int) request { return evaluationRequest(longExpression(n)) },
 		}.try(t)
 	}},
 	"expression-depth": {fmt.Sprintf("%d levels", limits.ExpressionDepth), func(t *testing.T) {
-		sized{
+		sizeCase{
 			limit: limits.ExpressionDepth, status: http.StatusUnprocessableEntity, field: "spec.patches[0].expression",
 			says: []string{fmt.Sprint(limits.ExpressionDepth)},
-			ask:  func(n int) request { return evaluating(strings.Repeat("(", n) + "1" + strings.Repeat(")", n)) },
+			ask:  func(n int) request { return evaluationRequest(strings.Repeat("(", n) + "1" + strings.Repeat(")", n)) },
 		}.try(t)
 	}},
 	"expressions-bytes": {bytes(limits.ExpressionsBytes), func(t *testing.T) {
 		const full = limits.ExpressionsBytes/limits.ExpressionBytes - 1
-		sized{
+		sizeCase{
 			limit: limits.ExpressionsBytes, status: http.StatusUnprocessableEntity, field: fmt.Sprintf("spec.patches[%d].expression", full+1),
 			ask: func(n int) request {
 				left := n - full*limits.ExpressionBytes - 1
-				return evaluating(append(alike(full, long(limits.ExpressionBytes)), long(left), "1")...)
+				return evaluationRequest(append(repeatedExpression(full, longExpression(limits.ExpressionBytes)), longExpression(left), "1")...)
 			},
 		}.try(t)
 	}},
 	"pattern-steps": {fmt.Sprintf("%d steps", limits.PatternSteps), func(t *testing.T) {
-		sized{
+		sizeCase{
 			limit: limits.PatternSteps, status: http.StatusUnprocessableEntity, field: "spec.patches[0].expression",
 			says: []string{fmt.Sprint(limits.PatternSteps)},
-			ask:  func(n int) request { return evaluating("/" + strings.Repeat("a", n) + "/.test(value)") },
+			ask:  func(n int) request { return evaluationRequest("/" + strings.Repeat("a", n) + "/.test(value)") },
 		}.try(t)
 	}},
-	"patch-expression-time": {try: evaluated(
+	"patch-expression-time": {try: tryEvaluation(
 		map[string]string{settings.PatchExpressionTime: "300ms", settings.PatchObjectTime: "25s"},
 		[]string{"1"}, endless, "the limit of time per expression, 300ms, is exceeded",
 	)},
-	"patch-object-time": {try: evaluated(
+	"patch-object-time": {try: tryEvaluation(
 		map[string]string{settings.PatchExpressionTime: "25s", settings.PatchObjectTime: "400ms"},
 		[]string{"1"}, endless, "the limit of time per object, 400ms, is exceeded",
 	)},
-	"patch-memory": {try: evaluated(
-		with(settings.PatchMemory, "16Mi"), []string{"Array.from({length: 1e4}, () => 0).length"},
+	"patch-memory": {try: tryEvaluation(
+		withSettings(settings.PatchMemory, "16Mi"), []string{"Array.from({length: 1e4}, () => 0).length"},
 		`(() => { const all = []; for (;;) { all.push(Array.from({length: 1e4}, () => 0)) } })()`, "the limit of memory, 16777216 bytes, is exceeded",
 	)},
-	"patch-result": {try: evaluated(
-		with(settings.PatchResult, "1Ki"), []string{`"x".repeat(1000)`, `"x".repeat(1020)`}, `"x".repeat(1025)`, "the limit of result size, 1024 bytes, is exceeded",
+	"patch-result": {try: tryEvaluation(
+		withSettings(settings.PatchResult, "1Ki"), []string{`"x".repeat(1000)`, `"x".repeat(1020)`}, `"x".repeat(1025)`, "the limit of result size, 1024 bytes, is exceeded",
 	)},
-	"patch-depth": {try: evaluated(
-		with(settings.PatchDepth, "10"), []string{strings.Repeat("[", 9) + strings.Repeat("]", 9), strings.Repeat("[", 10) + strings.Repeat("]", 10)},
+	"patch-depth": {try: tryEvaluation(
+		withSettings(settings.PatchDepth, "10"), []string{strings.Repeat("[", 9) + strings.Repeat("]", 9), strings.Repeat("[", 10) + strings.Repeat("]", 10)},
 		strings.Repeat("[", 11)+strings.Repeat("]", 11), "the limit of depth, 10 levels, is exceeded",
 	)},
 	"patch-trace-bytes": {bytes(limits.PatchTraceBytes), func(t *testing.T) {
@@ -139,5 +139,5 @@ var patchRows = map[string]row{
 			t.Errorf("above: %d are listed, and %d are not", listed, omitted)
 		}
 	}},
-	"patch-workers": {try: evaluationsAtATime},
+	"patch-workers": {try: tryEvaluations},
 }

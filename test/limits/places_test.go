@@ -39,8 +39,8 @@ var (
 	patient = map[string]string{settings.PatchExpressionTime: "25s", settings.PatchObjectTime: "25s"}
 )
 
-// with returns settings with further settings.
-func with(more ...string) map[string]string {
+// withSettings returns settings with further settings.
+func withSettings(more ...string) map[string]string {
 	all := map[string]string{}
 	for name, value := range patient {
 		all[name] = value
@@ -62,7 +62,7 @@ type crowd struct {
 func newCrowd(t *testing.T, class fairness.Class, request func(string) request, set map[string]string) *crowd {
 	t.Helper()
 	c := &crowd{w: newWorld(t, set), class: class, request: request}
-	c.w.held.hold(class == fairness.Lists)
+	c.w.holder.hold(class == fairness.Lists)
 	t.Cleanup(func() {
 		for _, p := range c.all {
 			p.leave()
@@ -75,57 +75,57 @@ func newCrowd(t *testing.T, class fairness.Class, request func(string) request, 
 func (c *crowd) begin(t *testing.T, user string, taken, waiting int) {
 	t.Helper()
 	c.all = append(c.all, c.w.begin(c.request(user)))
-	c.w.places(t, c.class, taken, waiting)
+	c.w.waitForPlaces(t, c.class, taken, waiting)
 }
 
-// next lets the first request end. A waiting request then gets its place.
-func (c *crowd) next(t *testing.T, taken, waiting int) {
+// finishFirst lets the first request end. A waiting request then gets its place.
+func (c *crowd) finishFirst(t *testing.T, taken, waiting int) {
 	t.Helper()
 	c.all[0].leave()
 	c.all = c.all[1:]
-	c.w.places(t, c.class, taken, waiting)
+	c.w.waitForPlaces(t, c.class, taken, waiting)
 }
 
-// total tries a limit of 3 places in the process: the fourth request, from any caller, waits until another request ends.
-func total(class fairness.Class, request func(string) request, set ...string) func(*testing.T) {
+// tryTotal tries a limit of 3 places in the process: the fourth request, from any caller, waits until another request ends.
+func tryTotal(class fairness.Class, request func(string) request, set ...string) func(*testing.T) {
 	return func(t *testing.T) {
-		c := newCrowd(t, class, request, with(set...))
+		c := newCrowd(t, class, request, withSettings(set...))
 		c.begin(t, "alice", 1, 0)
 		c.begin(t, "bob", 2, 0)
 		c.begin(t, "carol", 3, 0)
 		c.begin(t, "root", 3, 1)
-		c.next(t, 3, 0)
+		c.finishFirst(t, 3, 0)
 	}
 }
 
-// perCaller tries a limit of 2 places for a caller: the third request of the caller waits, and requests of other callers do not.
-func perCaller(class fairness.Class, request func(string) request, set ...string) func(*testing.T) {
+// tryPerCaller tries a limit of 2 places for a caller: the third request of the caller waits, and requests of other callers do not.
+func tryPerCaller(class fairness.Class, request func(string) request, set ...string) func(*testing.T) {
 	return func(t *testing.T) {
-		c := newCrowd(t, class, request, with(set...))
+		c := newCrowd(t, class, request, withSettings(set...))
 		c.begin(t, "alice", 1, 0)
 		c.begin(t, "alice", 2, 0)
 		c.begin(t, "alice", 2, 1)
 		c.begin(t, "bob", 3, 1)
-		c.next(t, 3, 0)
+		c.finishFirst(t, 3, 0)
 	}
 }
 
-// waiting tries the length of a queue. One caller has the given number of places.
-func waiting(class fairness.Class, request func(string) request, places, queue int, set ...string) func(*testing.T) {
+// tryWaiting tries the length of a queue. One caller has the given number of places.
+func tryWaiting(class fairness.Class, request func(string) request, places, queue int, set ...string) func(*testing.T) {
 	return func(t *testing.T) {
-		c := newCrowd(t, class, request, with(set...))
+		c := newCrowd(t, class, request, withSettings(set...))
 		for i := range places {
 			c.begin(t, "alice", i+1, 0)
 		}
 		for range queue {
 			c.all = append(c.all, c.w.begin(c.request("alice")))
 		}
-		c.w.places(t, class, places, queue)
+		c.w.waitForPlaces(t, class, places, queue)
 		got := c.w.begin(c.request("alice")).answer(t)
 		if got.status != http.StatusTooManyRequests {
 			t.Fatalf("%d %s", got.status, got.body)
 		}
-		got.wants(t, "", "too many "+class.String()+" of user:alice", fmt.Sprintf("the limits are %d and %d", places, queue))
+		got.checkRefusal(t, "", "too many "+class.String()+" of user:alice", fmt.Sprintf("the limits are %d and %d", places, queue))
 		// The queue of one caller does not keep another caller from a place or from a queue.
 		if class == fairness.Heavy && places == max(1, runtime.GOMAXPROCS(0)-1) {
 			c.begin(t, "bob", places, queue+1)
@@ -135,20 +135,20 @@ func waiting(class fairness.Class, request func(string) request, places, queue i
 	}
 }
 
-// evaluationsAtATime tries a limit of 3 places, plus one for a caller without a long evaluation so far: the fifth evaluation waits.
-func evaluationsAtATime(t *testing.T) {
-	c := newCrowd(t, fairness.Evaluations, slowEvaluation, with(settings.PatchWorkers, "3"))
+// tryEvaluations tries a limit of 3 places, plus one for a caller without a long evaluation so far: the fifth evaluation waits.
+func tryEvaluations(t *testing.T) {
+	c := newCrowd(t, fairness.Evaluations, slowEvaluation, withSettings(settings.PatchWorkers, "3"))
 	c.begin(t, "alice", 1, 0)
 	c.begin(t, "bob", 2, 0)
 	c.begin(t, "carol", 3, 0)
 	c.begin(t, "alice", 3, 1)
 	c.begin(t, "dave", 4, 1)
 	c.begin(t, "root", 4, 2)
-	c.next(t, 4, 1)
+	c.finishFirst(t, 4, 1)
 }
 
-// watches tries a limit of two watches, from these users. The third watch is refused with a text.
-func watches(setting, text string, users ...string) func(*testing.T) {
+// tryWatches tries a limit of two watches, from these users. The third watch is refused with a text.
+func tryWatches(setting, text string, users ...string) func(*testing.T) {
 	return func(t *testing.T) {
 		c := newCrowd(t, fairness.Watches, watched, map[string]string{setting: "2"})
 		c.begin(t, users[0], 1, 0)
@@ -157,10 +157,10 @@ func watches(setting, text string, users ...string) func(*testing.T) {
 		if got.status != http.StatusTooManyRequests {
 			t.Fatalf("%d %s", got.status, got.body)
 		}
-		got.wants(t, "", text)
+		got.checkRefusal(t, "", text)
 		// The initial objects have been sent, so the open watches no longer count as large lists.
-		c.w.places(t, fairness.Lists, 0, 0)
-		c.next(t, 1, 0)
+		c.w.waitForPlaces(t, fairness.Lists, 0, 0)
+		c.finishFirst(t, 1, 0)
 		c.begin(t, users[2], 2, 0)
 	}
 }
@@ -179,33 +179,33 @@ var placeRows = map[string]row{
 			if got := c.w.send(request{bearer: "alice", path: own}); got.status != http.StatusOK {
 				t.Errorf("another request: %d %s", got.status, got.body)
 			}
-			c.next(t, 3, 1)
+			c.finishFirst(t, 3, 1)
 		},
 	},
 	"waiting-kubeconfigs": {
 		fmt.Sprintf("%d kubeconfigs", limits.WaitingLarge),
-		waiting(fairness.Kubeconfigs, slowKubeconfig, 1, limits.WaitingLarge, settings.MaxRequests, "4", settings.MaxRequestsPerCaller, "2"),
+		tryWaiting(fairness.Kubeconfigs, slowKubeconfig, 1, limits.WaitingLarge, settings.MaxRequests, "4", settings.MaxRequestsPerCaller, "2"),
 	},
-	"requests":            {try: total(fairness.Requests, slowGet, settings.MaxRequests, "3")},
-	"requests-per-caller": {try: perCaller(fairness.Requests, slowGet, settings.MaxRequestsPerCaller, "2")},
+	"requests":            {try: tryTotal(fairness.Requests, slowGet, settings.MaxRequests, "3")},
+	"requests-per-caller": {try: tryPerCaller(fairness.Requests, slowGet, settings.MaxRequestsPerCaller, "2")},
 	"waiting-requests": {
 		fmt.Sprintf("%d requests", limits.WaitingRequests),
-		waiting(fairness.Requests, slowGet, 1, limits.WaitingRequests, settings.MaxRequestsPerCaller, "1", settings.MaxRequests, "2"),
+		tryWaiting(fairness.Requests, slowGet, 1, limits.WaitingRequests, settings.MaxRequestsPerCaller, "1", settings.MaxRequests, "2"),
 	},
 	"lists": {try: func(t *testing.T) {
-		total(fairness.Lists, slowList, settings.MaxLists, "3")(t)
+		tryTotal(fairness.Lists, slowList, settings.MaxLists, "3")(t)
 		// A list of audit events waits as well, however small its limit.
 		c := newCrowd(t, fairness.Lists, slowList, map[string]string{settings.MaxLists: "1"})
 		c.begin(t, "alice", 1, 0)
 		c.request = func(user string) request { return request{bearer: user, path: group + "/auditevents?limit=1"} }
 		c.begin(t, "bob", 1, 1)
 		c.all[0].leave()
-		c.w.places(t, fairness.Lists, 0, 0)
+		c.w.waitForPlaces(t, fairness.Lists, 0, 0)
 	}},
-	"lists-per-caller": {try: perCaller(fairness.Lists, slowList, settings.MaxListsPerCaller, "2")},
+	"lists-per-caller": {try: tryPerCaller(fairness.Lists, slowList, settings.MaxListsPerCaller, "2")},
 	"waiting-lists": {
 		fmt.Sprintf("%d large lists", limits.WaitingLarge),
-		waiting(fairness.Lists, slowList, 1, limits.WaitingLarge, settings.MaxListsPerCaller, "1", settings.MaxLists, "2"),
+		tryWaiting(fairness.Lists, slowList, 1, limits.WaitingLarge, settings.MaxListsPerCaller, "1", settings.MaxLists, "2"),
 	},
 	"bodies": {
 		fmt.Sprintf("%d requests; others wait", limits.LargeBodies),
@@ -219,12 +219,12 @@ var placeRows = map[string]row{
 				c.begin(t, []string{"bob", "carol", "dave"}[taken/limits.LargeBodiesPerCaller-1], taken+1, 1)
 			}
 			c.begin(t, "root", limits.LargeBodies, 2)
-			c.next(t, limits.LargeBodies, 1)
+			c.finishFirst(t, limits.LargeBodies, 1)
 		},
 	},
 	"waiting-bodies": {
 		fmt.Sprintf("%d requests", limits.WaitingLarge),
-		waiting(fairness.Bodies, slowCreate, limits.LargeBodiesPerCaller, limits.WaitingLarge),
+		tryWaiting(fairness.Bodies, slowCreate, limits.LargeBodiesPerCaller, limits.WaitingLarge),
 	},
 	"heavy": {"one less than processors, at least 1 request; others wait", func(t *testing.T) {
 		places := max(1, runtime.GOMAXPROCS(0)-1)
@@ -237,7 +237,7 @@ var placeRows = map[string]row{
 			c.begin(t, users[i%len(users)], i+1, 0)
 		}
 		c.begin(t, users[places%len(users)], places, 1)
-		c.next(t, places, 0)
+		c.finishFirst(t, places, 0)
 		// A long query counts like a large body. A short query does not.
 		long := func(n int) request {
 			return request{bearer: "root", path: own + "?unknown=" + strings.Repeat("x", n-len("unknown="))}
@@ -246,11 +246,11 @@ var placeRows = map[string]row{
 			t.Errorf("a query at the limit: %d %s", got.status, got.body)
 		}
 		waits := c.w.begin(long(limits.LargeQueryBytes + 1))
-		c.w.places(t, fairness.Heavy, places, 1)
+		c.w.waitForPlaces(t, fairness.Heavy, places, 1)
 		waits.leave()
 		// A long head counts like a large body, too.
 		waits = c.w.begin(request{bearer: "root", path: own, header: map[string]string{"X-Long": strings.Repeat("x", limits.LargeHeadBytes)}})
-		c.w.places(t, fairness.Heavy, places, 1)
+		c.w.waitForPlaces(t, fairness.Heavy, places, 1)
 		waits.leave()
 	}},
 	"waiting-heavy": {
@@ -259,26 +259,26 @@ var placeRows = map[string]row{
 			// A large body would first wait for a place of its own class.
 			query := "?unknown=" + strings.Repeat("x", limits.LargeQueryBytes)
 			held := func(user string) request { return request{bearer: user, path: keys + "/held" + query} }
-			waiting(fairness.Heavy, held, max(1, max(1, runtime.GOMAXPROCS(0)-1)/2), limits.WaitingLarge, settings.MaxRequestsPerCaller, "200")(t)
+			tryWaiting(fairness.Heavy, held, max(1, max(1, runtime.GOMAXPROCS(0)-1)/2), limits.WaitingLarge, settings.MaxRequestsPerCaller, "200")(t)
 		},
 	},
-	"evaluations": {try: evaluationsAtATime},
+	"evaluations": {try: tryEvaluations},
 	"waiting-evaluations": {
 		fmt.Sprintf("%d evaluations", limits.WaitingLarge),
-		waiting(fairness.Evaluations, slowEvaluation, 1, limits.WaitingLarge, settings.PatchWorkers, "2"),
+		tryWaiting(fairness.Evaluations, slowEvaluation, 1, limits.WaitingLarge, settings.PatchWorkers, "2"),
 	},
-	"watches": {try: watches(settings.MaxWatches, "too many watches: 2 are open or under way, the limit of this process is 2", "alice", "bob", "carol")},
+	"watches": {try: tryWatches(settings.MaxWatches, "too many watches: 2 are open or under way, the limit of this process is 2", "alice", "bob", "carol")},
 	"watches-per-caller": {
-		try: watches(settings.MaxWatchesPerCaller, "too many watches of user:alice: 2 are open or under way, the limit is 2", "alice", "alice", "alice"),
+		try: tryWatches(settings.MaxWatchesPerCaller, "too many watches of user:alice: 2 are open or under way, the limit is 2", "alice", "alice", "alice"),
 	},
 	"longest-wait": {limits.LongestWait.String(), func(t *testing.T) {
-		c := newCrowd(t, fairness.Requests, slowGet, with(settings.MaxRequests, "1"))
+		c := newCrowd(t, fairness.Requests, slowGet, withSettings(settings.MaxRequests, "1"))
 		c.begin(t, "alice", 1, 0)
 		c.begin(t, "bob", 1, 1)
 		got := c.all[1].answer(t)
 		if got.status != http.StatusTooManyRequests {
 			t.Fatalf("%d %s", got.status, got.body)
 		}
-		got.wants(t, "", "requests are answered too slowly at present", "no place within "+limits.LongestWait.String())
+		got.checkRefusal(t, "", "requests are answered too slowly at present", "no place within "+limits.LongestWait.String())
 	}},
 }

@@ -21,8 +21,8 @@ import (
 // repeat writes a text a number of times with commas.
 func repeat(n int, text string) string { return strings.TrimSuffix(strings.Repeat(text+",", n), ",") }
 
-// counted writes a text a number of times with commas, each with its number.
-func counted(n int, text string) string {
+// repeatNumbered writes a text a number of times with commas, each with its number.
+func repeatNumbered(n int, text string) string {
 	var all strings.Builder
 	for i := range n {
 		if i > 0 {
@@ -33,13 +33,13 @@ func counted(n int, text string) string {
 	return all.String()
 }
 
-// ignored returns a create request with unknown fields, which the server ignores.
-func ignored(body string) request {
+// unknownFieldsRequest returns a create request with unknown fields, which the server ignores.
+func unknownFieldsRequest(body string) request {
 	return request{method: http.MethodPost, path: keys + "?fieldValidation=Ignore", body: body}
 }
 
-// yaml returns a create request in YAML with unknown fields, which the server ignores.
-func yaml(body string) request {
+// unknownFieldsYAML returns a create request in YAML with unknown fields, which the server ignores.
+func unknownFieldsYAML(body string) request {
 	return request{method: http.MethodPost, path: keys + "?fieldValidation=Ignore", kind: "application/yaml", body: body}
 }
 
@@ -55,8 +55,8 @@ func values(n int) string {
 	return `{"x":[` + strings.Join(append(lists, "["+repeat(left-1, "1")+"]"), ",") + `]}`
 }
 
-// padded returns a body of a size.
-func padded(n int) string { return `{"x":"` + strings.Repeat("x", n-len(`{"x":""}`)) + `"}` }
+// paddedBody returns a body of a size.
+func paddedBody(n int) string { return `{"x":"` + strings.Repeat("x", n-len(`{"x":""}`)) + `"}` }
 
 var requestRows = map[string]row{
 	"header-bytes": {bytes(limits.HeaderBytes), func(t *testing.T) {
@@ -76,7 +76,7 @@ var requestRows = map[string]row{
 		}
 	}},
 	"header-lines": {fmt.Sprintf("%d lines", limits.HeaderLines), func(t *testing.T) {
-		sized{limit: limits.HeaderLines, status: http.StatusRequestHeaderFieldsTooLarge, ask: func(n int) request {
+		sizeCase{limit: limits.HeaderLines, status: http.StatusRequestHeaderFieldsTooLarge, ask: func(n int) request {
 			// Every request has three lines: Authorization, User-Agent and Accept-Encoding.
 			header := map[string]string{}
 			for i := range n - 3 {
@@ -86,17 +86,17 @@ var requestRows = map[string]row{
 		}}.try(t)
 	}},
 	"accept-bytes": {bytes(limits.AcceptBytes), func(t *testing.T) {
-		sized{limit: limits.AcceptBytes, status: http.StatusRequestHeaderFieldsTooLarge, ask: func(n int) request {
+		sizeCase{limit: limits.AcceptBytes, status: http.StatusRequestHeaderFieldsTooLarge, ask: func(n int) request {
 			const kind = "application/json"
 			return request{path: own, header: map[string]string{"Accept": kind + strings.Repeat(",", n-len(kind))}}
 		}}.try(t)
 	}},
 	"selector-terms": {fmt.Sprintf("%d terms", limits.SelectorTerms), func(t *testing.T) {
 		for parameter, text := range map[string]func(n int) string{
-			"labelSelector": func(n int) string { return "a in (" + counted(n, "v%d") + ")" },
-			"fieldSelector": func(n int) string { return counted(n, "metadata.name!=v%d") },
+			"labelSelector": func(n int) string { return "a in (" + repeatNumbered(n, "v%d") + ")" },
+			"fieldSelector": func(n int) string { return repeatNumbered(n, "metadata.name!=v%d") },
 		} {
-			sized{limit: limits.SelectorTerms, status: http.StatusBadRequest, says: []string{
+			sizeCase{limit: limits.SelectorTerms, status: http.StatusBadRequest, says: []string{
 				parameter, fmt.Sprint(limits.SelectorTerms + 1), fmt.Sprint(limits.SelectorTerms),
 			}, ask: func(n int) request {
 				return request{path: keys + "?" + parameter + "=" + url.QueryEscape(text(n))}
@@ -104,9 +104,9 @@ var requestRows = map[string]row{
 		}
 	}},
 	"body-bytes": {bytes(limits.BodyBytes), func(t *testing.T) {
-		sized{
+		sizeCase{
 			limit: limits.BodyBytes, status: http.StatusRequestEntityTooLarge, says: []string{fmt.Sprint(limits.BodyBytes)},
-			ask: func(n int) request { return ignored(padded(n)) },
+			ask: func(n int) request { return unknownFieldsRequest(paddedBody(n)) },
 		}.try(t)
 	}},
 	"form-bytes": {bytes(limits.FormBytes), func(t *testing.T) {
@@ -144,7 +144,7 @@ var requestRows = map[string]row{
 		if got.status != http.StatusRequestEntityTooLarge {
 			t.Fatalf("%d %.500s", got.status, got.body)
 		}
-		got.wants(t, "", fmt.Sprint(limits.SAMLFormBytes))
+		got.checkRefusal(t, "", fmt.Sprint(limits.SAMLFormBytes))
 	}},
 	"saml-elements": {fmt.Sprintf("%d elements", limits.SAMLElements), func(t *testing.T) {
 		w := newWorld(t, nil)
@@ -165,26 +165,26 @@ var requestRows = map[string]row{
 		}
 	}},
 	"body-depth": {fmt.Sprintf("%d levels", limits.BodyDepth), func(t *testing.T) {
-		sized{limit: limits.BodyDepth, status: http.StatusBadRequest, ask: func(n int) request {
-			return ignored(`{"x":` + strings.Repeat("[", n-1) + strings.Repeat("]", n-1) + "}")
+		sizeCase{limit: limits.BodyDepth, status: http.StatusBadRequest, ask: func(n int) request {
+			return unknownFieldsRequest(`{"x":` + strings.Repeat("[", n-1) + strings.Repeat("]", n-1) + "}")
 		}}.try(t)
 	}},
 	"body-values": {fmt.Sprintf("%d values", limits.BodyValues), func(t *testing.T) {
-		sized{
+		sizeCase{
 			limit: limits.BodyValues, status: http.StatusRequestEntityTooLarge,
-			ask: func(n int) request { return ignored(values(n)) },
+			ask: func(n int) request { return unknownFieldsRequest(values(n)) },
 		}.try(t)
 	}},
 	"body-entries": {fmt.Sprintf("%d entries", limits.BodyEntries), func(t *testing.T) {
-		sized{
+		sizeCase{
 			limit: limits.BodyEntries, status: http.StatusRequestEntityTooLarge, field: "x",
-			ask: func(n int) request { return ignored(`{"x":[` + repeat(n, "1") + `]}`) },
+			ask: func(n int) request { return unknownFieldsRequest(`{"x":[` + repeat(n, "1") + `]}`) },
 		}.try(t)
 	}},
 	"body-path-bytes": {bytes(limits.BodyPathBytes), func(t *testing.T) {
-		sized{
+		sizeCase{
 			limit: limits.BodyPathBytes, status: http.StatusRequestEntityTooLarge,
-			ask: func(n int) request { return ignored(`{"` + strings.Repeat("x", n) + `":1}`) },
+			ask: func(n int) request { return unknownFieldsRequest(`{"` + strings.Repeat("x", n) + `":1}`) },
 		}.try(t)
 	}},
 	"yaml-resolved-bytes": {bytes(limits.BodyBytes), func(t *testing.T) {
@@ -192,66 +192,66 @@ var requestRows = map[string]row{
 		// The codec decides how texts are counted. Here, the resolved text is half a list below the limit, or twice the limit.
 		ask := func(size int) request {
 			text := "a: &a " + strings.Repeat("x", size/500) + "\nx: [" + repeat(499, "*a") + "]\n"
-			return yaml(text)
+			return unknownFieldsYAML(text)
 		}
 		if got := w.send(ask(limits.BodyBytes - 10_000)); got.status != http.StatusCreated {
 			t.Errorf("below: %d %s", got.status, got.body)
 		}
-		before := w.written()
+		before := w.storedDigest()
 		got := w.send(ask(limits.BodyBytes + 10_000))
-		if got.status != http.StatusRequestEntityTooLarge || w.written() != before {
+		if got.status != http.StatusRequestEntityTooLarge || w.storedDigest() != before {
 			t.Errorf("above: %d %s", got.status, got.body)
 		}
-		got.wants(t, "", fmt.Sprint(limits.BodyBytes))
+		got.checkRefusal(t, "", fmt.Sprint(limits.BodyBytes))
 	}},
 	"yaml-alias-marks": {fmt.Sprintf("%d marks", limits.YAMLAliasMarks), func(t *testing.T) {
-		sized{
+		sizeCase{
 			limit: limits.YAMLAliasMarks, status: http.StatusRequestEntityTooLarge,
-			ask: func(n int) request { return yaml("a: &a 1\nb: *a\n" + strings.Repeat("\n", n-4)) },
+			ask: func(n int) request { return unknownFieldsYAML("a: &a 1\nb: *a\n" + strings.Repeat("\n", n-4)) },
 		}.try(t)
 	}},
 	"yaml-resolved-values": {fmt.Sprintf("%d values", limits.YAMLResolvedValues), func(t *testing.T) {
 		// In addition to the values of the aliases there are the values of the body, of "a" and "x", and of the padding.
 		const each, aliases = 100, limits.YAMLResolvedValues/101 - 2
-		sized{
+		sizeCase{
 			limit: limits.YAMLResolvedValues, status: http.StatusRequestEntityTooLarge,
 			says: []string{fmt.Sprint(limits.YAMLResolvedValues)},
 			ask: func(n int) request {
 				rest := n - (3 + (aliases+1)*(each+1))
-				return yaml("a: &a [" + repeat(each, "1") + "]\nx: [" + repeat(aliases, "*a") + "]\ny: [" + repeat(rest, "1") + "]\n")
+				return unknownFieldsYAML("a: &a [" + repeat(each, "1") + "]\nx: [" + repeat(aliases, "*a") + "]\ny: [" + repeat(rest, "1") + "]\n")
 			},
 		}.try(t)
 	}},
 	"yaml-marks": {fmt.Sprintf("%d marks", limits.YAMLMarks), func(t *testing.T) {
-		sized{
+		sizeCase{
 			limit: limits.YAMLMarks, status: http.StatusRequestEntityTooLarge,
-			ask: func(n int) request { return yaml("x: " + strings.Repeat("\n", n-1)) },
+			ask: func(n int) request { return unknownFieldsYAML("x: " + strings.Repeat("\n", n-1)) },
 		}.try(t)
 	}},
 	"yaml-directives": {fmt.Sprintf("%d lines", limits.YAMLDirectives), func(t *testing.T) {
-		sized{
+		sizeCase{
 			limit: limits.YAMLDirectives, status: http.StatusBadRequest,
 			ask: func(n int) request {
-				return yaml(strings.ReplaceAll(counted(n, "%%TAG !a%d! b\n"), ",", "") + "---\nx: 1\n")
+				return unknownFieldsYAML(strings.ReplaceAll(repeatNumbered(n, "%%TAG !a%d! b\n"), ",", "") + "---\nx: 1\n")
 			},
 		}.try(t)
 	}},
 	"yaml-aliases": {fmt.Sprintf("%d aliases", limits.YAMLAliases), func(t *testing.T) {
-		sized{
+		sizeCase{
 			limit: limits.YAMLAliases, status: http.StatusRequestEntityTooLarge,
-			ask: func(n int) request { return yaml("a: &a 1\nx: [" + repeat(n, "*a") + "]\n") },
+			ask: func(n int) request { return unknownFieldsYAML("a: &a 1\nx: [" + repeat(n, "*a") + "]\n") },
 		}.try(t)
 	}},
 	"request-duration": {limits.RequestDuration.String(), func(t *testing.T) {
 		w := newWorld(t, nil)
-		w.held.deadlines = make(chan time.Time, 1)
-		w.held.hold(false)
-		defer w.held.release()
+		w.holder.deadlines = make(chan time.Time, 1)
+		w.holder.hold(false)
+		defer w.holder.release()
 		// The deadline of the work is the timeout of the request, and at most the limit.
 		for _, asked := range []time.Duration{limits.RequestDuration - time.Second, limits.RequestDuration, limits.RequestDuration + time.Second} {
 			began := time.Now()
 			p := w.begin(request{path: keys + "/held?timeout=" + asked.String()})
-			end := <-w.held.deadlines
+			end := <-w.holder.deadlines
 			p.leave()
 			want := min(asked, limits.RequestDuration)
 			if first, last := began.Add(want), time.Now().Add(want); end.Before(first) || end.After(last) {

@@ -79,22 +79,22 @@ var signInRows = map[string]row{
 // atLimit returns a limit and the number after it, each with whether it is above the limit.
 func atLimit(limit int) map[int]bool { return map[int]bool{limit: false, limit + 1: true} }
 
-// says is a provider that returns fixed claims of a person.
-type says struct {
+// claimsProvider is a provider that returns fixed claims of a person.
+type claimsProvider struct {
 	person provider.Person
 	state  string
 }
 
-func (s *says) AuthorizationURL(_ context.Context, _ provider.Connector, request provider.Request) (string, error) {
+func (s *claimsProvider) AuthorizationURL(_ context.Context, _ provider.Connector, request provider.Request) (string, error) {
 	s.state = request.State
 	return "https://idp.example", nil
 }
 
-func (s *says) HandleCallback(context.Context, provider.Connector, provider.Response) (provider.Person, error) {
+func (s *claimsProvider) HandleCallback(context.Context, provider.Connector, provider.Response) (provider.Person, error) {
 	return s.person, nil
 }
 
-func (s *says) EndSessionURL(context.Context, provider.Connector) (string, error) { return "", nil }
+func (s *claimsProvider) EndSessionURL(context.Context, provider.Connector) (string, error) { return "", nil }
 
 // signIn signs a person in. It returns their user, and whether claims were left out.
 func signIn(t *testing.T, person provider.Person) (user *model.User, left bool) {
@@ -105,7 +105,7 @@ func signIn(t *testing.T, person provider.Person) (user *model.User, left bool) 
 		AllowedExtraClaims: []string{"dept"},
 	}}}}
 	w.env.Config = func() *model.ConfigStatus { return config }
-	provider := &says{person: person}
+	provider := &claimsProvider{person: person}
 	_, cookies, err := authorize.OpenStarter(w.env).Start(t.Context(), provider, connector.OIDC, url.Values{
 		"response_type": {"code"}, "client_id": {oauth.ClientID}, "redirect_uri": {"http://127.0.0.1:4711/callback"},
 		"code_challenge": {strings.Repeat("c", 43)}, "code_challenge_method": {"S256"}, "state": {"12345678"},

@@ -52,8 +52,8 @@ type world struct {
 	server *httptest.Server
 	// Observations of the metrics in the process.
 	*observer
-	// held holds requests for objects whose names begin with "held", and lists while lists are held.
-	held *held
+	// holder holds requests for objects whose names begin with "held", and lists while lists are held.
+	holder *holder
 	// env is the environment of the process.
 	env *platform.Environment
 }
@@ -81,10 +81,10 @@ func newWorld(t *testing.T, set map[string]string) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &world{t: t, observer: newObserver(), held: &held{}}
+	w := &world{t: t, observer: newObserver(), holder: &holder{}}
 	log := slog.New(slog.DiscardHandler)
 	api := process.New(s, process.World{
-		Stores:     func(name string) store.Store { return holding{client.Resource(name), w.held} },
+		Stores:     func(name string) store.Store { return holdingStore{client.Resource(name), w.holder} },
 		Encryption: func(context.Context) (*encryption.Keyring, error) { return ring, nil },
 		Log:        log, Metrics: w.observer,
 	})
@@ -168,8 +168,8 @@ func (w *world) ask(ctx context.Context, r request) (answer, error) {
 	return answer{got.StatusCode, got.Header, string(text)}, err
 }
 
-// written returns a digest of the stored records. It differs after each write.
-func (w *world) written() string {
+// storedDigest returns a digest of the stored records. It differs after each write.
+func (w *world) storedDigest() string {
 	w.t.Helper()
 	var all []string
 	for _, path := range []string{keys, tokens, group + "/virtualclusterinstances", group + "/configs"} {
@@ -217,12 +217,12 @@ func (p *pending) answer(t *testing.T) answer {
 	return answer{}
 }
 
-// held holds requests while they access the state.
-type held struct {
+// holder holds requests while they access the state.
+type holder struct {
 	mu    sync.Mutex
 	lists bool
-	// free is closed when all held requests may continue.
-	free chan struct{}
+	// released is closed when all held requests may continue.
+	released chan struct{}
 	// deadlines receives the deadlines of the held requests. Nil: they are not recorded.
 	deadlines chan time.Time
 	// pages are the pages that lists have read.
@@ -233,7 +233,7 @@ type held struct {
 type page struct{ records, bytes int }
 
 // take returns the pages that lists have read since the last call.
-func (h *held) take() []page {
+func (h *holder) take() []page {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	pages := h.pages
@@ -242,24 +242,24 @@ func (h *held) take() []page {
 }
 
 // hold begins to hold requests.
-func (h *held) hold(lists bool) {
+func (h *holder) hold(lists bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.lists, h.free = lists, make(chan struct{})
+	h.lists, h.released = lists, make(chan struct{})
 }
 
 // release lets all held requests continue.
-func (h *held) release() {
+func (h *holder) release() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	close(h.free)
-	h.lists, h.free = false, nil
+	close(h.released)
+	h.lists, h.released = false, nil
 }
 
 // wait waits while the request must be held.
-func (h *held) wait(ctx context.Context, matches bool) error {
+func (h *holder) wait(ctx context.Context, matches bool) error {
 	h.mu.Lock()
-	free := h.free
+	free := h.released
 	if matches && free != nil {
 		end, _ := ctx.Deadline()
 		select {
@@ -279,50 +279,50 @@ func (h *held) wait(ctx context.Context, matches bool) error {
 	}
 }
 
-// holding is a store whose requests can be held.
-type holding struct {
+// holdingStore is a store whose requests can be held.
+type holdingStore struct {
 	store.Store
-	held *held
+	holder *holder
 }
 
-func (h holding) Get(ctx context.Context, name string) (store.Record, error) {
-	if err := h.held.wait(ctx, strings.HasPrefix(name, "held")); err != nil {
+func (h holdingStore) Get(ctx context.Context, name string) (store.Record, error) {
+	if err := h.holder.wait(ctx, strings.HasPrefix(name, "held")); err != nil {
 		return store.Record{}, err
 	}
 	return h.Store.Get(ctx, name)
 }
 
-func (h holding) GetByDigest(ctx context.Context, digest string) (store.Record, error) {
+func (h holdingStore) GetByDigest(ctx context.Context, digest string) (store.Record, error) {
 	record, err := h.Store.GetByDigest(ctx, digest)
 	// Only a guessed bearer token is not found.
-	if held := h.held.wait(ctx, errors.Is(err, store.ErrNotFound)); held != nil {
+	if held := h.holder.wait(ctx, errors.Is(err, store.ErrNotFound)); held != nil {
 		return store.Record{}, held
 	}
 	return record, err
 }
 
-func (h holding) GetWith(
+func (h holdingStore) GetWith(
 	ctx context.Context, digest string, names []string, refs ...store.Ref,
 ) (store.Record, store.Companions, error) {
 	record, others, err := h.Store.GetWith(ctx, digest, names, refs...)
-	if held := h.held.wait(ctx, errors.Is(err, store.ErrNotFound)); held != nil {
+	if held := h.holder.wait(ctx, errors.Is(err, store.ErrNotFound)); held != nil {
 		return store.Record{}, store.Companions{}, held
 	}
 	return record, others, err
 }
 
-func (h holding) Create(ctx context.Context, record store.Record) (int64, error) {
-	if err := h.held.wait(ctx, strings.HasPrefix(record.Name, "held")); err != nil {
+func (h holdingStore) Create(ctx context.Context, record store.Record) (int64, error) {
+	if err := h.holder.wait(ctx, strings.HasPrefix(record.Name, "held")); err != nil {
 		return 0, err
 	}
 	return h.Store.Create(ctx, record)
 }
 
-func (h holding) List(ctx context.Context, query store.Query) (store.Page, error) {
-	h.held.mu.Lock()
-	lists := h.held.lists
-	h.held.mu.Unlock()
-	if err := h.held.wait(ctx, lists); err != nil {
+func (h holdingStore) List(ctx context.Context, query store.Query) (store.Page, error) {
+	h.holder.mu.Lock()
+	lists := h.holder.lists
+	h.holder.mu.Unlock()
+	if err := h.holder.wait(ctx, lists); err != nil {
 		return store.Page{}, err
 	}
 	found, err := h.Store.List(ctx, query)
@@ -330,9 +330,9 @@ func (h holding) List(ctx context.Context, query store.Query) (store.Page, error
 	for _, record := range found.Records {
 		one.bytes += len(record.Object)
 	}
-	h.held.mu.Lock()
-	defer h.held.mu.Unlock()
-	h.held.pages = append(h.held.pages, one)
+	h.holder.mu.Lock()
+	defer h.holder.mu.Unlock()
+	h.holder.pages = append(h.holder.pages, one)
 	return found, err
 }
 
@@ -361,8 +361,8 @@ func (o *observer) Places(class string, taken, waiting int) {
 	}
 }
 
-// places waits until the given numbers of requests of a class have a place and wait for a place.
-func (o *observer) places(t *testing.T, class fairness.Class, taken, waiting int) {
+// waitForPlaces waits until the given numbers of requests of a class have a place and wait for a place.
+func (o *observer) waitForPlaces(t *testing.T, class fairness.Class, taken, waiting int) {
 	t.Helper()
 	late := time.After(patience)
 	for {

@@ -80,18 +80,18 @@ var scopes = map[rights]*model.Scope{
 	0:                 {},
 }
 
-// within returns the keys of scopes that are within some rights, the widest first.
-func within(bound rights) []rights {
+// scopesWithin returns the keys of scopes that are within some rights, the widest first.
+func scopesWithin(bound rights) []rights {
 	return slices.DeleteFunc([]rights{all, shop | dev | blog, shop | dev, blog, 0}, func(r rights) bool { return r&bound != r })
 }
 
 // world is a platform of two processes that share their state, with a clock and a cap.
 type world struct {
-	t         *testing.T
-	processes [2]*platform.Environment
-	now       time.Time
-	cap       time.Duration
-	made      int
+	t               *testing.T
+	processes       [2]*platform.Environment
+	now             time.Time
+	cap             time.Duration
+	credentialCount int
 }
 
 func newWorld(t *testing.T) *world {
@@ -150,8 +150,8 @@ type credential struct {
 	knownRights rights
 }
 
-// may returns what a credential permits.
-func (c *credential) may() rights {
+// permittedRights returns what a credential permits.
+func (c *credential) permittedRights() rights {
 	may := c.rights
 	for _, each := range c.bounds {
 		may &= each.rights
@@ -159,8 +159,8 @@ func (c *credential) may() rights {
 	return may
 }
 
-// alone returns the time at which a credential ends by itself.
-func (c *credential) alone(limit time.Duration) time.Time {
+// ownEnd returns the time at which a credential ends by itself.
+func (c *credential) ownEnd(limit time.Duration) time.Time {
 	var end time.Time
 	if c.ttl > 0 {
 		end = c.created.Add(c.ttl)
@@ -173,9 +173,9 @@ func (c *credential) alone(limit time.Duration) time.Time {
 
 // end returns the time at which a credential ends: by itself, or with a credential that bounds it.
 func (c *credential) end(limit time.Duration) time.Time {
-	end := c.alone(limit)
+	end := c.ownEnd(limit)
 	for _, each := range c.bounds {
-		if other := each.alone(limit); !other.IsZero() && (end.IsZero() || other.Before(end)) {
+		if other := each.ownEnd(limit); !other.IsZero() && (end.IsZero() || other.Before(end)) {
 			end = other
 		}
 	}
@@ -184,7 +184,7 @@ func (c *credential) end(limit time.Duration) time.Time {
 
 func (c *credential) lives(now time.Time, limit time.Duration) bool {
 	for _, each := range append([]*credential{c}, c.bounds...) {
-		if end := each.alone(limit); each.deleted || each.disabled || !end.IsZero() && !now.Before(end) {
+		if end := each.ownEnd(limit); each.deleted || each.disabled || !end.IsZero() && !now.Before(end) {
 			return false
 		}
 	}
@@ -229,7 +229,7 @@ func (w *world) accepts(rt *rapid.T, env *platform.Environment, c *credential) (
 		rt.Fatalf("key %s: %v", c.name, err)
 	}
 	if err == nil {
-		c.caller, c.knownBound, c.knownRights = &caller, c.binds(w.cap), c.may()
+		c.caller, c.knownBound, c.knownRights = &caller, c.binds(w.cap), c.permittedRights()
 	}
 	for bit, request := range requests {
 		if auth.Decide(caller, request).Allowed {
@@ -241,9 +241,9 @@ func (w *world) accepts(rt *rapid.T, env *platform.Environment, c *credential) (
 
 // make makes a key, a token or a kubeconfig as a caller. It returns nil if the request is refused.
 func (w *world) make(rt *rapid.T, env *platform.Environment, maker *credential) *credential {
-	w.made++
-	made := &credential{name: fmt.Sprint("c", w.made), maker: maker, created: w.now}
-	made.rights = rapid.SampledFrom(within(maker.knownRights)).Draw(rt, "rights")
+	w.credentialCount++
+	made := &credential{name: fmt.Sprint("c", w.credentialCount), maker: maker, created: w.now}
+	made.rights = rapid.SampledFrom(scopesWithin(maker.knownRights)).Draw(rt, "rights")
 	ttl := rapid.SampledFrom([]time.Duration{0, 0, time.Minute, time.Hour, 3 * time.Hour}).Draw(rt, "ttl")
 	caller := *maker.caller
 	bound := maker.knownBound
@@ -352,8 +352,8 @@ func (w *world) check(rt *rapid.T, made []*credential) {
 			if got != want {
 				rt.Fatalf("%s (made by %v, bound to %d): accepted %v, want %v", c.name, c.maker != nil, len(c.bounds), got, want)
 			}
-			if want && may != c.may() {
-				rt.Fatalf("%s (bound to %d) permits %b, want %b", c.name, len(c.bounds), may, c.may())
+			if want && may != c.permittedRights() {
+				rt.Fatalf("%s (bound to %d) permits %b, want %b", c.name, len(c.bounds), may, c.permittedRights())
 			}
 			if !want || c.isToken {
 				continue
@@ -538,7 +538,7 @@ func TestTrees(t *testing.T) {
 			},
 			"narrow": func(rt *rapid.T) {
 				c := pick(rt, func(c *credential) bool { return !c.isToken && !c.isKubeconfig })
-				now := rapid.SampledFrom(within(all)).Draw(rt, "rights")
+				now := rapid.SampledFrom(scopesWithin(all)).Draw(rt, "rights")
 				text, err := json.Marshal(scopes[now])
 				if err != nil {
 					rt.Fatal(err)
@@ -560,7 +560,7 @@ func TestTrees(t *testing.T) {
 					rt.Fatal(err)
 				}
 				for _, c := range made {
-					if end := c.alone(w.cap); !end.IsZero() && !w.now.Before(end) {
+					if end := c.ownEnd(w.cap); !end.IsZero() && !w.now.Before(end) {
 						c.deleted = true
 					}
 				}
@@ -570,7 +570,7 @@ func TestTrees(t *testing.T) {
 				for _, c := range made {
 					// A disabled key may be enabled again, but its tokens do not work again. Neither do tokens that were signed with more
 					// rights than their keys have now.
-					c.deleted = c.deleted || c.isToken && (!c.lives(w.now, w.cap) || c.may() != c.rights)
+					c.deleted = c.deleted || c.isToken && (!c.lives(w.now, w.cap) || c.permittedRights() != c.rights)
 				}
 				if _, err := kinds.Graph(env).Sweep(t.Context()); err != nil {
 					rt.Fatal(err)

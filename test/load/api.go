@@ -75,8 +75,8 @@ type api struct {
 	dial                  dialer
 	http                  *http.Client
 	bearer                secret.String
-	// kept is the number of objects to read.
-	kept int
+	// objectCount is the number of objects to read.
+	objectCount int
 	// made counts the create requests, and removed the delete requests for these objects. The objects are numbered from 0.
 	made, removed atomic.Int64
 	// deletes is true if the operation delete is measured, which removes the objects of create.
@@ -120,13 +120,13 @@ func object(name, version, description string) []byte {
 
 // text returns the text of an HTTP request.
 func (a *api) text(method, path, contentType string, body []byte) []byte {
-	text := fmt.Appendf(nil, "%s %s HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\nAccept: application/json\r\n",
+	requestText := fmt.Appendf(nil, "%s %s HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\nAccept: application/json\r\n",
 		method, a.prefix+path, a.address, a.bearer.Reveal())
 	if body != nil {
-		text = fmt.Appendf(text, "Content-Type: %s\r\nContent-Length: %d\r\n", contentType, len(body))
+		requestText = fmt.Appendf(requestText, "Content-Type: %s\r\nContent-Length: %d\r\n", contentType, len(body))
 	}
-	text = append(text, "\r\n"...)
-	return append(text, body...)
+	requestText = append(requestText, "\r\n"...)
+	return append(requestText, body...)
 }
 
 const jsonType = "application/json"
@@ -202,11 +202,11 @@ func (a *api) subject(op string) *subject {
 
 // gets reads the kept objects. The clients begin far from each other, and the step length makes each client reach every object.
 func (a *api) gets(ctx context.Context, number int) (*client, error) {
-	at := number * a.kept / maxClients
+	at := number * a.objectCount / maxClients
 	// The step length has no common divisor with powers of ten, so it reaches every object.
 	const stride = 7919
 	return httpClient(ctx, a.dial, func(*connection) []byte {
-		at = (at + stride) % a.kept
+		at = (at + stride) % a.objectCount
 		return a.text(http.MethodGet, a.item(keptName(at)), "", nil)
 	})
 }
@@ -259,7 +259,7 @@ func (a *api) prepare(ctx context.Context) error {
 			return fmt.Errorf("making an object: %w", err)
 		}
 	}
-	a.kept = objects
+	a.objectCount = objects
 	var list struct {
 		Items []struct{} `json:"items"`
 	}
@@ -336,7 +336,7 @@ func (a *api) remove(ctx context.Context, count int, name func(int) string) erro
 	for range min(cleaners, count) {
 		group.Go(func() {
 			err := func() error {
-				connection, err := a.dial.open(bounded)
+				connection, err := a.dial.connect(bounded)
 				if err != nil {
 					return err
 				}
@@ -402,8 +402,8 @@ func ask(ctx context.Context, with *http.Client, method, address string, header 
 	return json.Unmarshal(text, into)
 }
 
-// until repeats a request until it succeeds.
-func until(ctx context.Context, within time.Duration, what string, try func(context.Context) error) error {
+// repeatUntilSuccess repeats a request until it succeeds.
+func repeatUntilSuccess(ctx context.Context, within time.Duration, what string, try func(context.Context) error) error {
 	bounded, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	for {

@@ -107,7 +107,7 @@ func newFloorHandler(client *redis.Client) (http.Handler, error) {
 	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /keys/{name}", answer(http.StatusOK, func(r *http.Request) ([]byte, error) {
-		return last(client.MGet(r.Context(), floorPrefix+floorBearer, floorPrefix+r.PathValue("name")).Result())
+		return lastValue(client.MGet(r.Context(), floorPrefix+floorBearer, floorPrefix+r.PathValue("name")).Result())
 	}))
 	mux.HandleFunc("GET /keys", answer(http.StatusOK, func(r *http.Request) ([]byte, error) {
 		values, err := client.MGet(r.Context(), listed...).Result()
@@ -142,7 +142,7 @@ func newFloorHandler(client *redis.Client) (http.Handler, error) {
 		return fmt.Appendf(nil, `{"status":{"token":%q}}`, token), nil
 	}))
 	mux.HandleFunc("POST /certificates", answer(http.StatusCreated, func(r *http.Request) ([]byte, error) {
-		if _, err := last(client.MGet(r.Context(), floorPrefix+floorBearer, floorPrefix+keptName(0)).Result()); err != nil {
+		if _, err := lastValue(client.MGet(r.Context(), floorPrefix+floorBearer, floorPrefix+keptName(0)).Result()); err != nil {
 			return nil, err
 		}
 		text, err := issueCertificate(authority, key, time.Now())
@@ -161,8 +161,8 @@ func newFloorHandler(client *redis.Client) (http.Handler, error) {
 	return mux, nil
 }
 
-// last returns the last value of an MGET, which must exist.
-func last(values []any, err error) ([]byte, error) {
+// lastValue returns the last value of an MGET, which must exist.
+func lastValue(values []any, err error) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
@@ -294,7 +294,7 @@ func (f *floor) subject(op string) *subject {
 	each := func(next func(number, count int) []byte) *subject {
 		return &subject{client: func(ctx context.Context, number int) (*client, error) {
 			count := 0
-			return httpClient(ctx, plain(f.address), func(*connection) []byte { count++; return next(number, count) })
+			return httpClient(ctx, plainDialer(f.address), func(*connection) []byte { count++; return next(number, count) })
 		}}
 	}
 	switch op {

@@ -80,7 +80,7 @@ func startKubernetes(ctx context.Context, folder string, deletes bool) (_ *side,
 		return nil, err
 	}
 	started = append(started, etcd)
-	if err := etcd.ready(ctx, func(ctx context.Context) error {
+	if err := etcd.waitUntilReady(ctx, func(ctx context.Context) error {
 		return ask(ctx, http.DefaultClient, http.MethodGet, clients+"/health", nil, nil, nil)
 	}); err != nil {
 		return nil, err
@@ -123,7 +123,7 @@ func startKubernetes(ctx context.Context, folder string, deletes bool) (_ *side,
 	}
 	started = append(started, apiserver)
 	roots := x509.NewCertPool()
-	if err := apiserver.ready(ctx, func(ctx context.Context) error {
+	if err := apiserver.waitUntilReady(ctx, func(ctx context.Context) error {
 		// kube-apiserver writes its own certificate when it starts.
 		text, err := os.ReadFile(filepath.Join(certificates, "apiserver.crt"))
 		if err != nil {
@@ -150,11 +150,11 @@ func startKubernetes(ctx context.Context, folder string, deletes bool) (_ *side,
 	if err := a.ask(ctx, http.MethodPost, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", []byte(keysDefinition), nil); err != nil {
 		return nil, fmt.Errorf("describing access keys to the kube-apiserver: %w", err)
 	}
-	if err := apiserver.ready(ctx, func(ctx context.Context) error { return a.ask(ctx, http.MethodGet, keysPath, nil, nil) }); err != nil {
+	if err := apiserver.waitUntilReady(ctx, func(ctx context.Context) error { return a.ask(ctx, http.MethodGet, keysPath, nil, nil) }); err != nil {
 		return nil, err
 	}
 	// The namespace is created soon after the start.
-	if err := apiserver.ready(ctx, func(ctx context.Context) error {
+	if err := apiserver.waitUntilReady(ctx, func(ctx context.Context) error {
 		return a.ask(ctx, http.MethodPost, serviceAccount, []byte(`{"metadata":{"name":"load"}}`), nil)
 	}); err != nil {
 		return nil, err

@@ -127,7 +127,7 @@ func TestConnection(t *testing.T) {
 		}
 	}))
 	defer server.Close()
-	connection, err := plain(server.Listener.Addr().String()).open(t.Context())
+	connection, err := plainDialer(server.Listener.Addr().String()).connect(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

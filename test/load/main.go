@@ -73,8 +73,8 @@ func (c *runCommand) Validate() error {
 	return nil
 }
 
-// usual returns the default operations of a run: all except pages, which differ from the list only if there are many keys.
-func usual() []string {
+// defaultOperations returns the default operations of a run: all except pages, which differ from the list only if there are many keys.
+func defaultOperations() []string {
 	return slices.DeleteFunc(slices.Clone(operations), func(op string) bool { return op == opPage })
 }
 
@@ -87,7 +87,7 @@ func start() int {
 	parsed := kong.Parse(&commands{},
 		kong.Name("load"),
 		kong.Description("Measure the API beside the least that a server does, and beside its peers."),
-		kong.Vars{"devnull": os.DevNull, "ops": strings.Join(operations, ","), "usual": strings.Join(usual(), ",")},
+		kong.Vars{"devnull": os.DevNull, "ops": strings.Join(operations, ","), "usual": strings.Join(defaultOperations(), ",")},
 		kong.BindTo(ctx, (*context.Context)(nil)),
 	)
 	if err := parsed.Run(); err != nil {
@@ -140,7 +140,7 @@ func (c *runCommand) measure(ctx context.Context, folder string) (*run, error) {
 	if found.Machine, err = describe(folder); err != nil {
 		return nil, err
 	}
-	sides, absent, err := c.open(ctx, folder)
+	sides, absent, err := c.startSides(ctx, folder)
 	defer func() {
 		for _, each := range slices.Backward(sides) {
 			each.stop()
@@ -182,7 +182,7 @@ func (c *runCommand) measure(ctx context.Context, folder string) (*run, error) {
 		fmt.Fprintf(os.Stderr, "load: round %d of %d is done\n", round+1, c.Rounds)
 	}
 	found.Machine.LoadAfter = loadAverage()
-	if found.Machine.Others, err = account.others(); err != nil {
+	if found.Machine.Others, err = account.othersShare(); err != nil {
 		return nil, err
 	}
 	for _, side := range sides {
@@ -198,8 +198,8 @@ func (c *runCommand) measure(ctx context.Context, folder string) (*run, error) {
 	return found, nil
 }
 
-// open starts the sides. On an error it returns the sides that it has started.
-func (c *runCommand) open(ctx context.Context, folder string) (sides []*side, absent []string, err error) {
+// startSides starts the sides. On an error it returns the sides that it has started.
+func (c *runCommand) startSides(ctx context.Context, folder string) (sides []*side, absent []string, err error) {
 	deletes := slices.Contains(c.Op, opDelete)
 	within := func(name string) (string, error) {
 		path := filepath.Join(folder, fmt.Sprint(len(sides)))
@@ -303,21 +303,21 @@ func newAccount(sides []*side) (*account, error) {
 		}
 	}
 	var err error
-	a.busy, a.ofRun, err = a.now()
+	a.busy, a.ofRun, err = a.readTimes()
 	return a, err
 }
 
-func (a *account) now() (all, ofRun float64, err error) {
+func (a *account) readTimes() (all, ofRun float64, err error) {
 	if all, err = busy(); err != nil {
 		return 0, 0, err
 	}
-	ofRun, err = a.run.used()
+	ofRun, err = a.run.processorTime()
 	return all, ofRun, err
 }
 
-// others returns the share of the processors that other programs have used since the beginning, 0 to 1.
-func (a *account) others() (float64, error) {
-	all, ofRun, err := a.now()
+// othersShare returns the share of the processors that other programs have used since the beginning, 0 to 1.
+func (a *account) othersShare() (float64, error) {
+	all, ofRun, err := a.readTimes()
 	if err != nil {
 		return 0, err
 	}

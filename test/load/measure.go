@@ -99,11 +99,11 @@ func measure(ctx context.Context, who *side, op string, clients int, duration ti
 		}
 		opened = append(opened, one)
 	}
-	serverBefore, err := who.server.used()
+	serverBefore, err := who.server.processorTime()
 	if err != nil {
 		return result, err
 	}
-	storeBefore, err := who.store.used()
+	storeBefore, err := who.store.processorTime()
 	if err != nil {
 		return result, err
 	}
@@ -154,11 +154,11 @@ func measure(ctx context.Context, who *side, op string, clients int, duration ti
 	if err := ctx.Err(); err != nil {
 		return result, err
 	}
-	serverAfter, err := who.server.used()
+	serverAfter, err := who.server.processorTime()
 	if err != nil {
 		return result, err
 	}
-	storeAfter, err := who.store.used()
+	storeAfter, err := who.store.processorTime()
 	if err != nil {
 		return result, err
 	}
@@ -197,13 +197,13 @@ type connection struct {
 // dialer opens connections to one server.
 type dialer func(ctx context.Context) (net.Conn, error)
 
-// plain returns a dialer of connections without TLS.
-func plain(address string) dialer {
+// plainDialer returns a dialer of connections without TLS.
+func plainDialer(address string) dialer {
 	return func(ctx context.Context) (net.Conn, error) { return (&net.Dialer{}).DialContext(ctx, "tcp", address) }
 }
 
-// open opens a connection that lasts no longer than the context.
-func (d dialer) open(ctx context.Context) (*connection, error) {
+// connect opens a connection that lasts no longer than the context.
+func (d dialer) connect(ctx context.Context) (*connection, error) {
 	conn, err := d(ctx)
 	if err != nil {
 		return nil, err
@@ -297,7 +297,7 @@ func (c *connection) discardChunks() error {
 
 // httpClient sends requests over one connection. next returns the text of the next request, or nil at the end.
 func httpClient(ctx context.Context, dial dialer, next func(*connection) []byte) (*client, error) {
-	connection, err := dial.open(ctx)
+	connection, err := dial.connect(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -65,7 +65,7 @@ log_level    = "error"
 		Keys []string `json:"keys"`
 		Root string   `json:"root_token"`
 	}
-	if err := server.ready(ctx, func(ctx context.Context) error {
+	if err := server.waitUntilReady(ctx, func(ctx context.Context) error {
 		return b.ask(ctx, "", "sys/init", `{"secret_shares":1,"secret_threshold":1}`, &unsealed)
 	}); err != nil {
 		return nil, err
@@ -81,7 +81,7 @@ log_level    = "error"
 	var health struct {
 		Version string `json:"version"`
 	}
-	if err := server.ready(ctx, func(ctx context.Context) error {
+	if err := server.waitUntilReady(ctx, func(ctx context.Context) error {
 		return ask(ctx, http.DefaultClient, http.MethodGet, "http://"+b.address+"/v1/sys/health", nil, nil, &health)
 	}); err != nil {
 		return nil, err
@@ -138,6 +138,6 @@ func (b *bao) subject(op string) *subject {
 		return nil
 	}
 	return &subject{client: func(ctx context.Context, _ int) (*client, error) {
-		return httpClient(ctx, plain(b.address), func(*connection) []byte { return text })
+		return httpClient(ctx, plainDialer(b.address), func(*connection) []byte { return text })
 	}}
 }

@@ -23,7 +23,7 @@ const (
 type peer struct {
 	name    string
 	command *exec.Cmd
-	ended   chan struct{}
+	exited  chan struct{}
 }
 
 // errAbsent: a program of a peer is not on PATH.
@@ -40,30 +40,30 @@ func startPeer(folder, name string, args ...string) (*peer, error) {
 		return nil, fmt.Errorf("starting %s: %w", name, err)
 	}
 	defer func() { _ = log.Close() }()
-	p := &peer{name: name, command: exec.Command(program, args...), ended: make(chan struct{})}
+	p := &peer{name: name, command: exec.Command(program, args...), exited: make(chan struct{})}
 	p.command.Dir, p.command.Stdout, p.command.Stderr = folder, log, log
 	if err := p.command.Start(); err != nil {
 		return nil, fmt.Errorf("starting %s: %w", name, err)
 	}
 	go func() {
-		defer close(p.ended)
+		defer close(p.exited)
 		_ = p.command.Wait()
 	}()
 	return p, nil
 }
 
-// ready sends requests until the peer answers or ends.
-func (p *peer) ready(ctx context.Context, try func(context.Context) error) error {
+// waitUntilReady sends requests until the peer answers or ends.
+func (p *peer) waitUntilReady(ctx context.Context, try func(context.Context) error) error {
 	waiting, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	go func() {
 		select {
-		case <-p.ended:
+		case <-p.exited:
 			cancel(errors.New("it ended"))
 		case <-waiting.Done():
 		}
 	}()
-	if err := until(waiting, peerReadyWithin, "waiting for "+p.name, try); err != nil {
+	if err := repeatUntilSuccess(waiting, peerReadyWithin, "waiting for "+p.name, try); err != nil {
 		return errors.Join(err, context.Cause(waiting))
 	}
 	return nil
@@ -76,10 +76,10 @@ func (p *peer) stop() {
 	// The signal fails if the process has already ended.
 	_ = p.command.Process.Signal(syscall.SIGTERM)
 	select {
-	case <-p.ended:
+	case <-p.exited:
 	case <-time.After(peerStopWithin):
 		_ = p.command.Process.Kill()
-		<-p.ended
+		<-p.exited
 	}
 }
 

@@ -91,7 +91,7 @@ func startPlatform(ctx context.Context, options platformOptions) (_ *platform, _
 		return nil, nil, fmt.Errorf("reading the address of the runner: %w", err)
 	}
 	p.api = &api{
-		base: runner.Server, address: base.Host, prefix: strings.TrimSuffix(base.Path, "/"), dial: plain(base.Host), http: http.DefaultClient,
+		base: runner.Server, address: base.Host, prefix: strings.TrimSuffix(base.Path, "/"), dial: plainDialer(base.Host), http: http.DefaultClient,
 		bearer: secret.String(strings.TrimSpace(string(key))), deletes: options.deletes,
 		token: request{groupPath + "/directclusterendpointtokens", `{"metadata":{},"spec":{}}`},
 	}

@@ -20,8 +20,8 @@ const ticks = 100
 // processes are the ids of processes whose processor times are added up.
 type processes []int
 
-// used returns the processor time of the processes since their start, in seconds, in user and in kernel mode.
-func (p processes) used() (float64, error) {
+// processorTime returns the processor time of the processes since their start, in seconds, in user and in kernel mode.
+func (p processes) processorTime() (float64, error) {
 	sum := 0.0
 	for _, pid := range p {
 		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))

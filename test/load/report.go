@@ -50,8 +50,8 @@ func (v values) median() float64 {
 	return (sorted[middle-1] + sorted[middle]) / 2
 }
 
-// spread returns the median, with the range in parentheses, or a hyphen if there are no values.
-func (v values) spread(format string) string {
+// medianAndRange returns the median, with the range in parentheses, or a hyphen if there are no values.
+func (v values) medianAndRange(format string) string {
 	if len(v) == 0 {
 		return "-"
 	}
@@ -151,11 +151,11 @@ func markdown(out io.Writer, runs []run) error {
 	}
 	table(append(header, "server CPU ms", "store CPU ms")...)
 	for _, each := range all {
-		cells := []string{titles[each.op], fmt.Sprint(each.clients), figures(runs, each.op, each.clients, first, rateOf).spread("%.0f")}
+		cells := []string{titles[each.op], fmt.Sprint(each.clients), figures(runs, each.op, each.clients, first, rateOf).medianAndRange("%.0f")}
 		for _, other := range others {
-			cells = append(cells, ratios(runs, each.op, each.clients, first, other).spread("%.2f"))
+			cells = append(cells, ratios(runs, each.op, each.clients, first, other).medianAndRange("%.2f"))
 		}
-		cells = append(cells, figures(runs, each.op, each.clients, first, serverOf).spread("%.2f"), figures(runs, each.op, each.clients, first, storeOf).spread("%.2f"))
+		cells = append(cells, figures(runs, each.op, each.clients, first, serverOf).medianAndRange("%.2f"), figures(runs, each.op, each.clients, first, storeOf).medianAndRange("%.2f"))
 		line("| %s |", strings.Join(cells, " | "))
 	}
 	line("")
@@ -168,7 +168,7 @@ func markdown(out io.Writer, runs []run) error {
 				of := func(figure func(sample) float64) float64 {
 					return figures(runs, each.op, each.clients, side, figure).median()
 				}
-				line("| %s | %d | %s | %s | %.2f | %.2f | %.3f | %.3f |", titles[each.op], each.clients, side, found.spread("%.0f"),
+				line("| %s | %d | %s | %s | %.2f | %.2f | %.3f | %.3f |", titles[each.op], each.clients, side, found.medianAndRange("%.0f"),
 					of(p50Of), of(p99Of), of(serverOf), of(storeOf))
 			}
 		}

@@ -30,7 +30,7 @@ const (
 // writes the copies through the store, as the API does: all indexes are written, and the log of events has its usual length. While it writes,
 // Redis keeps the keys in memory; they are on disk when it returns.
 func (p *platform) seed(ctx context.Context, keys int) error {
-	if keys <= p.api.kept {
+	if keys <= p.api.objectCount {
 		return nil
 	}
 	client, err := redisstore.Open(p.runner.Redis().Reveal(), redisstore.Options{Timeout: time.Minute})
@@ -56,7 +56,7 @@ func (p *platform) seed(ctx context.Context, keys int) error {
 		mu    sync.Mutex
 		wrong error
 	)
-	next.Store(int64(p.api.kept))
+	next.Store(int64(p.api.objectCount))
 	for range seeders {
 		group.Go(func() {
 			for ctx.Err() == nil {
@@ -77,11 +77,11 @@ func (p *platform) seed(ctx context.Context, keys int) error {
 	if err := errors.Join(ctx.Err(), wrong); err != nil {
 		return fmt.Errorf("writing keys: %w", err)
 	}
-	p.api.kept = keys
+	p.api.objectCount = keys
 	if err := p.redis.ConfigSet(ctx, "appendonly", "yes").Err(); err != nil {
 		return fmt.Errorf("writing keys to disk: %w", err)
 	}
-	return until(ctx, rewriteWithin, "writing keys to disk", func(ctx context.Context) error {
+	return repeatUntilSuccess(ctx, rewriteWithin, "writing keys to disk", func(ctx context.Context) error {
 		info, err := p.redis.Info(ctx, "persistence").Result()
 		if err != nil {
 			return err
@@ -110,7 +110,7 @@ func newCopier(first store.Record) (func(number int) store.Record, error) {
 	if len(uid) <= uidDigits || !bytes.Contains(first.Object, []byte(keptName(0))) {
 		return nil, errors.New("reading a key: its record has no name or no uid")
 	}
-	if again, err := checked(first.Object); err != nil {
+	if again, err := withChecksum(first.Object); err != nil {
 		return nil, fmt.Errorf("reading a key: %w", err)
 	} else if !bytes.Equal(again, first.Object) {
 		return nil, errors.New("reading a key: its record has another checksum than copies would have")
@@ -121,14 +121,14 @@ func newCopier(first store.Record) (func(number int) store.Record, error) {
 		made.Digest = fmt.Sprintf("%064x", number)
 		made.Object = bytes.ReplaceAll(first.Object, []byte(keptName(0)), []byte(made.Name))
 		made.Object = bytes.ReplaceAll(made.Object, []byte(uid), fmt.Appendf(nil, "%s%0*x", uid[:len(uid)-uidDigits], uidDigits, number))
-		made.Object, _ = checked(made.Object)
+		made.Object, _ = withChecksum(made.Object)
 		return made
 	}, nil
 }
 
-// checked returns the text of a record with its new checksum, so that it is read as quickly as if the API had written it. Errors: the record
+// withChecksum returns the text of a record with its new checksum, so that it is read as quickly as if the API had written it. Errors: the record
 // has no checksum. Source: ADR-0028.
-func checked(text []byte) ([]byte, error) {
+func withChecksum(text []byte) ([]byte, error) {
 	const name, schemaBytes = `,"splice":"`, 4
 	body, value, found := bytes.Cut(text, []byte(name))
 	length := base64.RawURLEncoding.EncodedLen(2 * schemaBytes)

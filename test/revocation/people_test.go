@@ -23,7 +23,7 @@ import (
 func TestSwitchedOff(t *testing.T) {
 	t.Parallel()
 	const clients, before, after = 16, 5, 20
-	w := open(t)
+	w := newWorld(t)
 	other := &platform.Environment{
 		Stores: w.Env.Stores, Now: w.Env.Now, Random: w.Env.Random, Encryption: w.Env.Encryption, Log: w.Env.Log, Config: w.Env.Config,
 		Version: w.Env.Version, Tokens: w.Env.Tokens,

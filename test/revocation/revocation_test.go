@@ -80,7 +80,7 @@ type world struct {
 	bearer string
 }
 
-func open(t *testing.T) *world {
+func newWorld(t *testing.T) *world {
 	t.Helper()
 	w := &world{World: issuertest.New(t), t: t}
 	var handler http.Handler
@@ -172,8 +172,8 @@ func (w *world) taint() {
 	}
 }
 
-// prime makes the platform's processes read a document again, as if another client had requested it.
-func (w *world) prime(path string) {
+// refreshProcesses makes the platform's processes read a document again, as if another client had requested it.
+func (w *world) refreshProcesses(path string) {
 	w.t.Helper()
 	if status, text := w.ask(http.MethodGet, path, "", ""); status != http.StatusOK {
 		w.t.Fatalf("%d %s", status, text)
@@ -217,29 +217,29 @@ func (w *world) must(verify func() error) {
 	}
 }
 
-// revoked returns how long a token is accepted after its revocation.
-func (w *world) revoked(verify func() error, revoke func()) time.Duration {
+// timeAccepted returns how long a token is accepted after its revocation.
+func (w *world) timeAccepted(verify func() error, revoke func()) time.Duration {
 	w.t.Helper()
 	w.must(verify)
 	revoke()
-	return w.until(verify, nil)
+	return w.timeUntilRefused(verify, nil)
 }
 
 // early is the time between the worst moment and the next refresh: the data of the platform's processes is just not too old.
 const early = 9 * second
 
-// fetched prepares the worst moment for a cluster that verifies tokens itself: it will fetch the document again soon, and the platform's
+// prepareFetch prepares the worst moment for a cluster that verifies tokens itself: it will fetch the document again soon, and the platform's
 // processes have just read the data of their answer.
-func (w *world) fetched(verify func() error, path string, maxAge time.Duration) {
+func (w *world) prepareFetch(verify func() error, path string, maxAge time.Duration) {
 	w.t.Helper()
 	w.must(verify)
 	w.Pass(maxAge - early)
 	w.must(verify)
-	w.prime(path)
+	w.refreshProcesses(path)
 }
 
-// until lets time pass until a token is refused, and returns the elapsed time. It calls each every second, unless each is nil.
-func (w *world) until(verify func() error, each func(passed time.Duration)) time.Duration {
+// timeUntilRefused lets time pass until a token is refused, and returns the elapsed time. It calls each every second, unless each is nil.
+func (w *world) timeUntilRefused(verify func() error, each func(passed time.Duration)) time.Duration {
 	w.t.Helper()
 	for passed := time.Duration(0); passed <= 2*life; passed += second {
 		if each != nil {
@@ -254,8 +254,8 @@ func (w *world) until(verify func() error, each func(passed time.Duration)) time
 	return 0
 }
 
-// listed returns how long a cluster that reads the deny list accepts a token whose key ends.
-func (w *world) listed(end func()) time.Duration {
+// timeUntilDenied returns how long a cluster that reads the deny list accepts a token whose key ends.
+func (w *world) timeUntilDenied(end func()) time.Duration {
 	w.t.Helper()
 	verify := w.offline(false)
 	w.must(verify)
@@ -263,9 +263,9 @@ func (w *world) listed(end func()) time.Duration {
 	w.must(verify)
 	w.Sweep()
 	end()
-	return w.until(verify, func(passed time.Duration) {
+	return w.timeUntilRefused(verify, func(passed time.Duration) {
 		if passed > 0 && passed%period == 0 {
-			w.prime(issuer.RevokedPath)
+			w.refreshProcesses(issuer.RevokedPath)
 			w.Sweep()
 		}
 	})
@@ -284,32 +284,32 @@ func TestPromises(t *testing.T) {
 		measure  func(w *world) time.Duration
 	}{
 		{"this API, access keys", disabled, func(w *world) time.Duration {
-			return w.revoked(w.list, w.disableKey)
+			return w.timeAccepted(w.list, w.disableKey)
 		}},
-		{"this API, access keys", off, func(w *world) time.Duration { return w.revoked(w.list, w.disableUser) }},
-		{"webhook `reviewtokens`", deleted, func(w *world) time.Duration { return w.revoked(w.review, w.deleteToken) }},
-		{"webhook `reviewtokens`", disabled, func(w *world) time.Duration { return w.revoked(w.review, w.disableKey) }},
-		{"webhook `reviewtokens`", off, func(w *world) time.Duration { return w.revoked(w.review, w.disableUser) }},
-		{"webhook `reviewtokens`", tainted, func(w *world) time.Duration { return w.revoked(w.review, w.taint) }},
+		{"this API, access keys", off, func(w *world) time.Duration { return w.timeAccepted(w.list, w.disableUser) }},
+		{"webhook `reviewtokens`", deleted, func(w *world) time.Duration { return w.timeAccepted(w.review, w.deleteToken) }},
+		{"webhook `reviewtokens`", disabled, func(w *world) time.Duration { return w.timeAccepted(w.review, w.disableKey) }},
+		{"webhook `reviewtokens`", off, func(w *world) time.Duration { return w.timeAccepted(w.review, w.disableUser) }},
+		{"webhook `reviewtokens`", tainted, func(w *world) time.Duration { return w.timeAccepted(w.review, w.taint) }},
 		{"package `token/remote`: keys and deny list", deleted, func(w *world) time.Duration {
 			verify := w.offline(false)
-			w.fetched(verify, issuer.RevokedPath, issuer.RevokedMaxAge)
-			return w.revoked(verify, w.deleteToken)
+			w.prepareFetch(verify, issuer.RevokedPath, issuer.RevokedMaxAge)
+			return w.timeAccepted(verify, w.deleteToken)
 		}},
-		{"package `token/remote`: keys and deny list", disabled, func(w *world) time.Duration { return w.listed(w.disableKey) }},
-		{"package `token/remote`: keys and deny list", off, func(w *world) time.Duration { return w.listed(w.disableUser) }},
+		{"package `token/remote`: keys and deny list", disabled, func(w *world) time.Duration { return w.timeUntilDenied(w.disableKey) }},
+		{"package `token/remote`: keys and deny list", off, func(w *world) time.Duration { return w.timeUntilDenied(w.disableUser) }},
 		{"package `token/remote`: keys and deny list", tainted, func(w *world) time.Duration {
 			verify := w.offline(false)
-			w.fetched(verify, issuer.KeysPath, issuer.KeysMaxAge)
-			return w.revoked(verify, w.taint)
+			w.prepareFetch(verify, issuer.KeysPath, issuer.KeysMaxAge)
+			return w.timeAccepted(verify, w.taint)
 		}},
-		{"package `token/remote`: keys alone", deleted, func(w *world) time.Duration { return w.revoked(w.offline(true), w.deleteToken) }},
-		{"package `token/remote`: keys alone", disabled, func(w *world) time.Duration { return w.revoked(w.offline(true), w.disableKey) }},
-		{"package `token/remote`: keys alone", off, func(w *world) time.Duration { return w.revoked(w.offline(true), w.disableUser) }},
+		{"package `token/remote`: keys alone", deleted, func(w *world) time.Duration { return w.timeAccepted(w.offline(true), w.deleteToken) }},
+		{"package `token/remote`: keys alone", disabled, func(w *world) time.Duration { return w.timeAccepted(w.offline(true), w.disableKey) }},
+		{"package `token/remote`: keys alone", off, func(w *world) time.Duration { return w.timeAccepted(w.offline(true), w.disableUser) }},
 		{"package `token/remote`: keys alone", tainted, func(w *world) time.Duration {
 			verify := w.offline(true)
-			w.fetched(verify, issuer.KeysPath, issuer.KeysMaxAge)
-			return w.revoked(verify, w.taint)
+			w.prepareFetch(verify, issuer.KeysPath, issuer.KeysMaxAge)
+			return w.timeAccepted(verify, w.taint)
 		}},
 	} {
 		t.Run(fmt.Sprint(row.verifier, " ", row.column), func(t *testing.T) {
@@ -325,7 +325,7 @@ func TestPromises(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			took := row.measure(open(t))
+			took := row.measure(newWorld(t))
 			t.Logf("refused after %v, promised %v", took, promised)
 			// A promise that is much longer than the worst case would be useless.
 			if took > promised || took < promised-2*second {
@@ -339,7 +339,7 @@ func TestPromises(t *testing.T) {
 // webhook reads the keys again for an unknown key. Source: ADR-0022.
 func TestTaintLocksNobodyOut(t *testing.T) {
 	t.Parallel()
-	w := open(t)
+	w := newWorld(t)
 	w.must(w.review)
 	status, text := w.ask(http.MethodGet, issuer.KeysPath, "", "")
 	var published token.JWKS

@@ -117,8 +117,8 @@ func thousands(n int) string {
 	return fmt.Sprintf("%s,%03d", thousands(n/1000), n%1000)
 }
 
-// rounded returns a rate in whole thousands, rounded down.
-func rounded(rate float64) string { return thousands(int(rate/1000) * 1000) }
+// roundDown returns a rate in whole thousands, rounded down.
+func roundDown(rate float64) string { return thousands(int(rate/1000) * 1000) }
 
 // page returns the text of docs/scale.md.
 func page(t *testing.T) string {
@@ -146,7 +146,7 @@ func TestTable(t *testing.T) {
 		rest, _, _ = strings.Cut(rest, "\n")
 		shown := strings.Split(rest, "|")
 		for i, cell := range cells[6:8] {
-			if len(shown) < 2 || !near(shown[i], cell) {
+			if len(shown) < 2 || !nearlyEqual(shown[i], cell) {
 				t.Errorf("the page has %s%s, want\n%s", begin, rest, want)
 				break
 			}
@@ -154,8 +154,8 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// near reports whether two cells are the same text, or numbers within 5 %.
-func near(a, b string) bool {
+// nearlyEqual reports whether two cells are the same text, or numbers within 5 %.
+func nearlyEqual(a, b string) bool {
 	x, errX := strconv.ParseFloat(strings.TrimSpace(a), 64)
 	y, errY := strconv.ParseFloat(strings.TrimSpace(b), 64)
 	if errX != nil || errY != nil {
@@ -188,10 +188,10 @@ func TestFigures(t *testing.T) {
 	for what, figure := range map[string]string{
 		"memory of ten million keys":              fmt.Sprintf("%.1f GB", keys*keyBytes/1e9),
 		"memory of their records":                 fmt.Sprintf("%.1f GB", keys*recordBytes/1e9),
-		"authentications that one thread can do":  rounded(1e6 / authentication),
-		"authentications from records":            rounded(1e6 / record),
-		"authentications at 70 % of one thread":   rounded(0.7e6 / authentication),
-		"creates at 70 % of one thread":           rounded(0.7e6 / create),
+		"authentications that one thread can do":  roundDown(1e6 / authentication),
+		"authentications from records":            roundDown(1e6 / record),
+		"authentications at 70 % of one thread":   roundDown(0.7e6 / authentication),
+		"creates at 70 % of one thread":           roundDown(0.7e6 / create),
 		"memory of the records on each of three":  fmt.Sprintf("%.2f GB", keys*recordBytes/1e9*math.Ceil(slots/3.0)/slots),
 		"pages of a list of ten million keys":     thousands(keys / 500),
 		"share of the busiest of three, in slots": fmt.Sprintf("%.0f of %d", math.Ceil(slots/3.0), slots),

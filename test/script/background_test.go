@@ -58,8 +58,8 @@ func followed(ts *testscript.TestScript, name string) *follower {
 	return f
 }
 
-// until waits until the output of a kubectl in the background matches.
-func until(ts *testscript.TestScript, neg bool, args []string) {
+// waitForOutput waits until the output of a kubectl in the background matches.
+func waitForOutput(ts *testscript.TestScript, neg bool, args []string) {
 	refuseNegation(ts, neg)
 	if len(args) != 2 {
 		ts.Fatalf("usage: until NAME PATTERN")
@@ -82,7 +82,7 @@ func finish(ts *testscript.TestScript, neg bool, args []string) {
 	within := options.Duration("within", 0, "")
 	peek := options.Bool("peek", false, "")
 	ts.Check(options.Parse(args))
-	name := one(ts, options.Args())
+	name := singleArgument(ts, options.Args())
 	f := followed(ts, name)
 	if *peek {
 		_, _ = fmt.Fprint(ts.Stdout(), f.output.String())

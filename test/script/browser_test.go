@@ -37,14 +37,14 @@ func approve(ts *testscript.TestScript, neg bool, args []string) {
 	b, origin := newBrowser(ts), ts.Getenv("SECURE")
 	choice := b.send(origin+"/auth/device", url.Values{"user_code": {options.Arg(0)}})
 	asked := b.send(origin+"/auth/password/login", url.Values{
-		"id": {b.found(pageID, b.visit(origin+b.found(pageLink, choice)))}, "username": {options.Arg(1)},
+		"id": {b.findGroup(pageID, b.visit(origin+b.findGroup(pageLink, choice)))}, "username": {options.Arg(1)},
 		"password": {strings.TrimSpace(ts.ReadFile(options.Arg(2)))},
 	})
 	decision := "allow"
 	if *deny {
 		decision = "deny"
 	}
-	b.send(origin+"/auth/confirm", url.Values{"id": {b.found(pageID, asked)}, "decision": {decision}})
+	b.send(origin+"/auth/confirm", url.Values{"id": {b.findGroup(pageID, asked)}, "decision": {decision}})
 	_, err := io.WriteString(ts.Stdout(), html.UnescapeString(pageTag.ReplaceAllString(asked, "\n")))
 	ts.Check(err)
 }
@@ -54,8 +54,8 @@ func approve(ts *testscript.TestScript, neg bool, args []string) {
 func signIn(ts *testscript.TestScript, neg bool, args []string) {
 	refuseNegation(ts, neg)
 	b := newBrowser(ts)
-	asked := b.visit(one(ts, args))
-	b.send(ts.Getenv("SECURE")+"/auth/confirm", url.Values{"id": {b.found(pageID, asked)}, "decision": {"allow"}})
+	asked := b.visit(singleArgument(ts, args))
+	b.send(ts.Getenv("SECURE")+"/auth/confirm", url.Values{"id": {b.findGroup(pageID, asked)}, "decision": {"allow"}})
 }
 
 // browser keeps cookies, and follows redirects.
@@ -106,8 +106,8 @@ func (b browser) send(address string, form url.Values) string {
 	return b.load(request)
 }
 
-// found returns the text of a page that matches the group of a pattern.
-func (b browser) found(pattern *regexp.Regexp, page string) string {
+// findGroup returns the text of a page that matches the group of a pattern.
+func (b browser) findGroup(pattern *regexp.Regexp, page string) string {
 	match := pattern.FindStringSubmatch(page)
 	if match == nil {
 		b.ts.Fatalf("the page has no match for %s:\n%s", pattern, page)
@@ -119,7 +119,7 @@ func (b browser) found(pattern *regexp.Regexp, page string) string {
 func stopwatch(ts *testscript.TestScript, neg bool, args []string) {
 	refuseNegation(ts, neg)
 	s := sessionOf(ts)
-	switch one(ts, args) {
+	switch singleArgument(ts, args) {
 	case "begin":
 		s.begun = time.Now()
 	case "read":

@@ -31,7 +31,7 @@ import (
 // and NAME.key.line are parts of the key that occur in no other key.
 func authority(ts *testscript.TestScript, neg bool, args []string) {
 	refuseNegation(ts, neg)
-	name := one(ts, args)
+	name := singleArgument(ts, args)
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	ts.Check(err)
 	template := &x509.Certificate{
@@ -78,7 +78,7 @@ func fill(ts *testscript.TestScript, neg bool, args []string) {
 func clusterServer(ts *testscript.TestScript, neg bool, args []string) {
 	refuseNegation(ts, neg)
 	clients := x509.NewCertPool()
-	if !clients.AppendCertsFromPEM([]byte(ts.ReadFile(one(ts, args)))) {
+	if !clients.AppendCertsFromPEM([]byte(ts.ReadFile(singleArgument(ts, args)))) {
 		ts.Fatalf("%s is no certificate", args[0])
 	}
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -106,9 +106,9 @@ func clusterServer(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(os.WriteFile(ts.MkAbs("cluster.crt64"), []byte(base64.StdEncoding.EncodeToString(text)), 0o600))
 }
 
-// certified verifies the client certificate of a kubeconfig: the authority, the user, the usage for client authentication,
+// checkCertificate verifies the client certificate of a kubeconfig: the authority, the user, the usage for client authentication,
 // the start five minutes before its creation, and the lifetime in seconds from its creation.
-func certified(ts *testscript.TestScript, neg bool, args []string) {
+func checkCertificate(ts *testscript.TestScript, neg bool, args []string) {
 	refuseNegation(ts, neg)
 	if len(args) != 4 {
 		ts.Fatalf("usage: certified KUBECONFIG AUTHORITY USER SECONDS")

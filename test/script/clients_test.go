@@ -53,8 +53,8 @@ func programs(ts *testscript.TestScript, neg bool, _ []string) {
 	ts.Setenv("PATH", folder+string(filepath.ListSeparator)+ts.Getenv("PATH"))
 }
 
-// documented runs a block of a document of the project in a shell. kubectl and build/platform are the programs under test.
-func documented(ts *testscript.TestScript, neg bool, args []string) {
+// runDocumented runs a block of a document of the project in a shell. kubectl and build/platform are the programs under test.
+func runDocumented(ts *testscript.TestScript, neg bool, args []string) {
 	if len(args) != 3 {
 		ts.Fatalf("usage: documented FILE BEGINNING KEYFILE")
 	}

@@ -15,8 +15,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// elsewhere lists the commands in documents that follow does not run, by their beginning, with the reason.
-var elsewhere = map[string]string{
+// notFollowed lists the commands in documents that follow does not run, by their beginning, with the reason.
+var notFollowed = map[string]string{
 	"docs/audit.md: build/platform audit verify": "the story audit writes a log and verifies it",
 	"docs/deploy.md":                        "accounts of clouds and a cluster; test/deploy and the stories in other shapes run what is deployed",
 	"docs/doctor.md: build/platform doctor": "examines the Redis of a deployment; the story doctor does it",
@@ -37,8 +37,8 @@ var elsewhere = map[string]string{
 	"docs/operate.md": "a Redis that is restored, and processes that start again; the story operate walks each section",
 }
 
-// shown is a command in a document, with the lines that the document shows below it.
-type shown struct {
+// shownCommand is a command in a document, with the lines that the document shows below it.
+type shownCommand struct {
 	line     string
 	expected []string
 }
@@ -50,8 +50,8 @@ var sectionHeading = regexp.MustCompile(`(?m)^#{1,6} (.+)$`)
 var namedBlock = regexp.MustCompile("(?ms)^```yaml\n# ([a-z_]+\\.yaml)\n(.*?)^```")
 
 // commandsOf returns the commands of a block. A command continues after a backslash, and to the end of a quoted text.
-func commandsOf(block string) []shown {
-	var found []shown
+func commandsOf(block string) []shownCommand {
+	var found []shownCommand
 	end, open := "", false
 	for l := range strings.Lines(block) {
 		l = strings.TrimSuffix(l, "\n")
@@ -63,7 +63,7 @@ func commandsOf(block string) []shown {
 				open, end = end == "" && strings.HasSuffix(l, `\`), ""
 			}
 		case begins:
-			found = append(found, shown{line: rest})
+			found = append(found, shownCommand{line: rest})
 			if at := regexp.MustCompile(`<<'?(\w+)'?$`).FindStringSubmatch(rest); at != nil {
 				open, end = true, at[1]
 			} else {
@@ -72,7 +72,7 @@ func commandsOf(block string) []shown {
 		case len(found) > 0:
 			found[len(found)-1].expected = append(found[len(found)-1].expected, l)
 		default:
-			found = append(found, shown{line: l})
+			found = append(found, shownCommand{line: l})
 		}
 	}
 	return found
@@ -98,7 +98,7 @@ func follow(ts *testscript.TestScript, neg bool, args []string) {
 		text, err := os.ReadFile(file)
 		ts.Check(err)
 		for _, block := range consoleBlock.FindAllStringSubmatch(string(text), -1) {
-			var chosen []shown
+			var chosen []shownCommand
 			for _, c := range commandsOf(block[2]) {
 				if exception := exceptionFor(name, c.line); exception != "" {
 					used[exception] = true
@@ -110,7 +110,7 @@ func follow(ts *testscript.TestScript, neg bool, args []string) {
 			findings = append(findings, runBlock(ts, name, chosen)...)
 		}
 	}
-	for _, exception := range slices.Sorted(maps.Keys(elsewhere)) {
+	for _, exception := range slices.Sorted(maps.Keys(notFollowed)) {
 		if !used[exception] {
 			findings = append(findings, fmt.Sprintf("no document has the exception %q: take it out", exception))
 		}
@@ -124,12 +124,12 @@ func follow(ts *testscript.TestScript, neg bool, args []string) {
 // writeNamed writes the files that a document shows.
 func writeNamed(ts *testscript.TestScript, document string) {
 	for _, block := range namedBlock.FindAllStringSubmatch(document, -1) {
-		ts.Check(os.WriteFile(ts.MkAbs(block[1]), []byte(here(ts, block[2])), 0o600))
+		ts.Check(os.WriteFile(ts.MkAbs(block[1]), []byte(localize(ts, block[2])), 0o600))
 	}
 }
 
-// here returns a text of a document, with its addresses and folder replaced by the addresses and the folder of the story.
-func here(ts *testscript.TestScript, text string) string {
+// localize returns a text of a document, with its addresses and folder replaced by the addresses and the folder of the story.
+func localize(ts *testscript.TestScript, text string) string {
 	pairs := []string{"/var/log/platform", ts.MkAbs("audit"), "https://127.0.0.1:8443", ts.Getenv("SECURE")}
 	if issuer := ts.Getenv("ISSUER"); issuer != "" {
 		pairs = append(pairs, "https://token.actions.githubusercontent.com", issuer+"\n  caData: "+ts.ReadFile("issuer.crt64"))
@@ -139,7 +139,7 @@ func here(ts *testscript.TestScript, text string) string {
 }
 
 func exceptionFor(document, line string) string {
-	for exception := range elsewhere {
+	for exception := range notFollowed {
 		file, beginning, _ := strings.Cut(exception, ": ")
 		if file == document && strings.HasPrefix(line, beginning) {
 			return exception
@@ -149,7 +149,7 @@ func exceptionFor(document, line string) string {
 }
 
 // runBlock runs commands in one shell, so that they share its variables. It returns the differences from the document.
-func runBlock(ts *testscript.TestScript, document string, all []shown) []string {
+func runBlock(ts *testscript.TestScript, document string, all []shownCommand) []string {
 	if len(all) == 0 {
 		return nil
 	}
@@ -157,7 +157,7 @@ func runBlock(ts *testscript.TestScript, document string, all []shown) []string 
 	ts.Check(err)
 	var script strings.Builder
 	for i, c := range all {
-		fmt.Fprintf(&script, "{ %s\n} > %[2]s/%[3]d.out 2>&1; echo $? > %[2]s/%[3]d.code\n", here(ts, c.line), folder, i)
+		fmt.Fprintf(&script, "{ %s\n} > %[2]s/%[3]d.out 2>&1; echo $? > %[2]s/%[3]d.code\n", localize(ts, c.line), folder, i)
 	}
 	shell := exec.Command("bash", "-c", script.String())
 	shell.Dir = ts.MkAbs(".")
@@ -181,7 +181,7 @@ func runBlock(ts *testscript.TestScript, document string, all []shown) []string 
 		}
 		var got []string
 		for l := range strings.Lines(printed) {
-			got = append(got, settled(l))
+			got = append(got, normalize(l))
 		}
 		at := 0
 		for _, want := range c.expected {
@@ -189,7 +189,7 @@ func runBlock(ts *testscript.TestScript, document string, all []shown) []string 
 				continue
 			}
 			// Three dots stand for what a reader fills in.
-			pattern := regexp.MustCompile("^" + strings.ReplaceAll(regexp.QuoteMeta(settled(want)), `\.\.\.`, ".*") + "$")
+			pattern := regexp.MustCompile("^" + strings.ReplaceAll(regexp.QuoteMeta(normalize(want)), `\.\.\.`, ".*") + "$")
 			next := slices.IndexFunc(got[at:], pattern.MatchString)
 			if next < 0 {
 				findings = append(findings, fmt.Sprintf("%s: %s\ndoes not print\n%s\nat its place, but:\n%s", document, c.line, want, printed))
@@ -203,8 +203,8 @@ func runBlock(ts *testscript.TestScript, document string, all []shown) []string 
 
 var span = regexp.MustCompile(`\b(\d+(d|h|m|s))+\b`)
 
-// settled returns a line without the parts that differ in every run.
-func settled(l string) string {
+// normalize returns a line without the parts that differ in every run.
+func normalize(l string) string {
 	return strings.Join(strings.Fields(span.ReplaceAllString(l, "TIME")), " ")
 }
 
@@ -233,13 +233,13 @@ func walk(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	blocks, commandsIn := consoleBlock, commandsOf
 	if ofJob {
-		blocks, commandsIn = jobBlock, func(block string) []shown {
+		blocks, commandsIn = jobBlock, func(block string) []shownCommand {
 			found, err := commandsOfJob(block)
 			ts.Check(err)
 			return found
 		}
 	}
-	var all []shown
+	var all []shownCommand
 	for i, block := range blocks.FindAllStringSubmatch(section, -1) {
 		if len(args) == 2 || args[2] == fmt.Sprint(i+1) {
 			all = append(all, commandsIn(block[2])...)
@@ -280,15 +280,15 @@ func sectionHeadings(document string) [][5]int {
 var jobBlock = regexp.MustCompile("(?ms)^```(yaml)\n(.*?)^```")
 
 // commandsOfJob returns the commands of a job in YAML: a step of GitHub Actions, the script of GitLab CI, the command of a container.
-func commandsOfJob(block string) ([]shown, error) {
+func commandsOfJob(block string) ([]shownCommand, error) {
 	var document any
 	if err := yaml.Unmarshal([]byte(block), &document); err != nil {
 		return nil, err
 	}
-	var found []shown
+	var found []shownCommand
 	add := func(line any) {
 		if text, isText := line.(string); isText {
-			found = append(found, shown{line: text})
+			found = append(found, shownCommand{line: text})
 		}
 	}
 	var visit func(node any)
@@ -353,7 +353,7 @@ func TestCommandsOfJob(t *testing.T) {
 		"kind: Pod\nspec:\n  containers:\n  - command: [a, --b]\n":               {"a --b"},
 	} {
 		found, err := commandsOfJob(block)
-		if err != nil || !slices.EqualFunc(found, want, func(a shown, b string) bool { return a.line == b }) {
+		if err != nil || !slices.EqualFunc(found, want, func(a shownCommand, b string) bool { return a.line == b }) {
 			t.Errorf("%q, %v", found, err)
 		}
 	}
@@ -378,11 +378,11 @@ func example(ts *testscript.TestScript, neg bool, args []string) {
 func TestCommandsOf(t *testing.T) {
 	t.Parallel()
 	found := commandsOf("$ a \\\n    b\n$ cat <<EOF\nx: $ y\nEOF\nshown 1s\n$ c\n")
-	want := []shown{{line: "a \\\n    b"}, {line: "cat <<EOF\nx: $ y\nEOF", expected: []string{"shown 1s"}}, {line: "c"}}
-	if !slices.EqualFunc(found, want, func(a, b shown) bool { return a.line == b.line && slices.Equal(a.expected, b.expected) }) {
+	want := []shownCommand{{line: "a \\\n    b"}, {line: "cat <<EOF\nx: $ y\nEOF", expected: []string{"shown 1s"}}, {line: "c"}}
+	if !slices.EqualFunc(found, want, func(a, b shownCommand) bool { return a.line == b.line && slices.Equal(a.expected, b.expected) }) {
 		t.Errorf("%q", found)
 	}
-	if settled("NAME   EXPIRES in 23h59m  0s ago\n") != settled("NAME EXPIRES in 1d 15s ago") || settled("ci 1") == settled("ci 2") {
+	if normalize("NAME   EXPIRES in 23h59m  0s ago\n") != normalize("NAME EXPIRES in 1d 15s ago") || normalize("ci 1") == normalize("ci 2") {
 		t.Error("spans of time are no spans, or numbers are")
 	}
 }

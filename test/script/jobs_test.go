@@ -57,7 +57,7 @@ func issuer(ts *testscript.TestScript, neg bool, args []string) {
 		}
 		_ = json.NewEncoder(w).Encode(map[string]string{"value": string(token)})
 	})
-	signsPeopleIn(mux, server.URL, ts.Getenv("SECURE"), key)
+	serveSignIn(mux, server.URL, ts.Getenv("SECURE"), key)
 	ts.Setenv("ISSUER", server.URL)
 	ts.Setenv("GITHUB_URL", server.URL+"/github")
 	ts.Setenv("GITHUB_BEARER", bearer)
@@ -86,13 +86,13 @@ func job(ts *testscript.TestScript, neg bool, args []string) {
 		}
 		claims[name] = text
 	}
-	signed, err := signedWith(key, claims)
+	signed, err := signClaims(key, claims)
 	ts.Check(err)
 	ts.Check(os.WriteFile(ts.MkAbs(args[0]), []byte(signed), 0o600))
 }
 
-// signedWith returns a token with claims, signed with ES256.
-func signedWith(key *ecdsa.PrivateKey, claims map[string]any) (string, error) {
+// signClaims returns a token with claims, signed with ES256.
+func signClaims(key *ecdsa.PrivateKey, claims map[string]any) (string, error) {
 	header, err := json.Marshal(map[string]string{"alg": "ES256", "kid": "1"})
 	if err != nil {
 		return "", err
@@ -120,9 +120,9 @@ const (
 	peopleSecret = "hush-8Kx20wQm57ZtLp93VrNc4Hd6"
 )
 
-// signsPeopleIn makes an issuer an OpenID Connect provider at which a person has a session already: Ana, of the group developers. It redirects
+// serveSignIn makes an issuer an OpenID Connect provider at which a person has a session already: Ana, of the group developers. It redirects
 // browsers only to a platform. It exchanges each code once for an ID token, for a client that knows the client secret and the code verifier.
-func signsPeopleIn(mux *http.ServeMux, at, platform string, key *ecdsa.PrivateKey) {
+func serveSignIn(mux *http.ServeMux, at, platform string, key *ecdsa.PrivateKey) {
 	var mu sync.Mutex
 	begun := map[string]url.Values{}
 	mux.HandleFunc("GET /authorize", func(w http.ResponseWriter, r *http.Request) {
@@ -146,7 +146,7 @@ func signsPeopleIn(mux *http.ServeMux, at, platform string, key *ecdsa.PrivateKe
 		mu.Unlock()
 		w.Header().Set("Content-Type", "application/json")
 		now := time.Now().Unix()
-		token, err := signedWith(key, map[string]any{
+		token, err := signClaims(key, map[string]any{
 			"iss": at, "sub": "1001", "aud": peopleClient, "iat": now, "exp": now + 300, "nonce": asked.Get("nonce"),
 			"preferred_username": "ana", "name": "Ana", "groups": []string{"developers"},
 		})

@@ -90,9 +90,9 @@ var commands = map[string]func(*testscript.TestScript, bool, []string){
 	"serve":      serve,
 	"drain":      drain,
 	"crash":      crash,
-	"logged":     logged,
+	"logged":     waitForLog,
 	"platform":   runProgram,
-	"documented": documented,
+	"documented": runDocumented,
 	"example":    example,
 	"follow":     follow,
 	"walk":       walk,
@@ -101,14 +101,14 @@ var commands = map[string]func(*testscript.TestScript, bool, []string){
 	"approve":    approve,
 	"signin":     signIn,
 	"stopwatch":  stopwatch,
-	"until":      until,
+	"until":      waitForOutput,
 	"finish":     finish,
 	"http":       request,
 	"oidc":       verify,
 	"kubeconfig": kubeconfig,
-	"same":       same,
+	"same":       compareFiles,
 	"take":       take,
-	"apart":      apart,
+	"apart":      checkDistance,
 	"mode":       mode,
 	"generate":   generate,
 	"redis":      redisCommand,
@@ -117,7 +117,7 @@ var commands = map[string]func(*testscript.TestScript, bool, []string){
 	"cluster":    clusterServer,
 	"issuer":     issuer,
 	"job":        job,
-	"certified":  certified,
+	"certified":  checkCertificate,
 	"fill":       fill,
 	"field":      field,
 	"canary":     canary,
@@ -145,7 +145,7 @@ func TestStories(t *testing.T) {
 	}
 	shapes := shapes
 	if testing.Short() {
-		shapes = inShort
+		shapes = shortRunShapes
 	}
 	for _, as := range shapes {
 		t.Run(string(as), func(t *testing.T) {
@@ -190,8 +190,8 @@ func TestStories(t *testing.T) {
 	}
 }
 
-// waits returns 1 for a story that waits most of its time.
-func waits(file string) int {
+// waitingRank returns 1 for a story that waits most of its time.
+func waitingRank(file string) int {
 	if slices.Contains([]string{"watch.txtar", "kubectl.txtar"}, filepath.Base(file)) {
 		return 1
 	}
@@ -211,11 +211,11 @@ func stories(t *testing.T, as shape) []string {
 		name := strings.TrimSuffix(filepath.Base(file), ".txtar")
 		known[name] = true
 		whole := as == lambdaRESTAPI || as == frameworkServers && !testing.Short()
-		if as == localRunner || aboutTheRunner[name] == "" && (whole || slices.Contains(ofEveryShape, name)) {
+		if as == localRunner || aboutTheRunner[name] == "" && (whole || slices.Contains(storiesOfEveryShape, name)) {
 			files = append(files, file)
 		}
 	}
-	for _, name := range ofEveryShape {
+	for _, name := range storiesOfEveryShape {
 		if !known[name] || aboutTheRunner[name] != "" {
 			t.Errorf("ofEveryShape names %s, which is not a story of all shapes", name)
 		}
@@ -226,7 +226,7 @@ func stories(t *testing.T, as shape) []string {
 		}
 	}
 	// Stories that wait most of their time begin first, so that they do not run alone at the end.
-	slices.SortStableFunc(files, func(a, b string) int { return cmp.Compare(waits(b), waits(a)) })
+	slices.SortStableFunc(files, func(a, b string) int { return cmp.Compare(waitingRank(b), waitingRank(a)) })
 	return files
 }
 

@@ -68,7 +68,7 @@ func (s *session) end() {
 // runner is the runner as a child process, or the functions in another shape.
 type runner struct {
 	// deployed are the functions in another shape. It is nil for the runner. Only the runner has process, done and err.
-	deployed *deployed
+	deployed *deployment
 	process  *os.Process
 	data     string
 	// stdout and stderr are files to which every start of the runner appends.
@@ -80,8 +80,8 @@ type runner struct {
 	redis int
 }
 
-// inherited are the names of the environment variables that the runner gets from the story.
-var inherited = append([]string{"PATH", "HOME", "TMPDIR", "PLATFORM_REDIS_URL", "PLATFORM_ADMIN_KEY", "PLATFORM_LOG_LEVEL"}, settings...)
+// inheritedVariables are the names of the environment variables that the runner gets from the story.
+var inheritedVariables = append([]string{"PATH", "HOME", "TMPDIR", "PLATFORM_REDIS_URL", "PLATFORM_ADMIN_KEY", "PLATFORM_LOG_LEVEL"}, settings...)
 
 // settings are the settings of functions that a story can set, in every shape.
 var settings = []string{"PLATFORM_REDIS_TIMEOUT", "PLATFORM_EDITION", "PLATFORM_PATCH_EXPRESSION_TIME", "PLATFORM_PATCH_OBJECT_TIME", "PLATFORM_SECRET_AUDIT_STORE"}
@@ -139,7 +139,7 @@ func serve(ts *testscript.TestScript, neg bool, args []string) {
 	command.Dir = ts.MkAbs(".")
 	command.Stdout, command.Stderr = stdout, stderr
 	command.SysProcAttr = endWithParent()
-	for _, variable := range inherited {
+	for _, variable := range inheritedVariables {
 		if value := ts.Getenv(variable); value != "" || variable == "PATH" {
 			command.Env = append(command.Env, variable+"="+value)
 		}
@@ -211,8 +211,8 @@ func (r *runner) end(signal os.Signal) error {
 	}
 }
 
-// named returns the runner that the arguments name, by default the runner without a name.
-func named(ts *testscript.TestScript, args []string) *runner {
+// runnerByName returns the runner that the arguments name, by default the runner without a name.
+func runnerByName(ts *testscript.TestScript, args []string) *runner {
 	name := "runner"
 	if len(args) > 0 {
 		name = args[0]
@@ -226,22 +226,22 @@ func named(ts *testscript.TestScript, args []string) *runner {
 
 func drain(ts *testscript.TestScript, neg bool, args []string) {
 	refuseNegation(ts, neg)
-	if err := named(ts, args).end(syscall.SIGTERM); err != nil {
+	if err := runnerByName(ts, args).end(syscall.SIGTERM); err != nil {
 		ts.Fatalf("the runner did not end in good order: %v", err)
 	}
 }
 
 func crash(ts *testscript.TestScript, neg bool, args []string) {
 	refuseNegation(ts, neg)
-	_ = named(ts, args).end(syscall.SIGKILL)
+	_ = runnerByName(ts, args).end(syscall.SIGKILL)
 }
 
-// logged waits for a line in the runner's log.
-func logged(ts *testscript.TestScript, neg bool, args []string) {
+// waitForLog waits for a line in the runner's log.
+func waitForLog(ts *testscript.TestScript, neg bool, args []string) {
 	refuseNegation(ts, neg)
-	pattern := compile(ts, one(ts, args))
+	pattern := compile(ts, singleArgument(ts, args))
 	await(ts, func() string {
-		text := ts.ReadFile(named(ts, nil).stderr)
+		text := ts.ReadFile(runnerByName(ts, nil).stderr)
 		if pattern.MatchString(text) {
 			return ""
 		}
@@ -272,7 +272,7 @@ func compile(ts *testscript.TestScript, pattern string) *regexp.Regexp {
 	return compiled
 }
 
-func one(ts *testscript.TestScript, args []string) string {
+func singleArgument(ts *testscript.TestScript, args []string) string {
 	if len(args) != 1 {
 		ts.Fatalf("one argument was expected, not %q", strings.Join(args, " "))
 	}

@@ -49,13 +49,13 @@ const (
 
 var shapes = []shape{localRunner, frameworkServers, lambdaHTTPAPI, lambdaRESTAPI, lambdaBalancer, lambdaFunctionURL}
 
-// inShort are the shapes of a short run: the runner, and a shape in which each function is a process of its own.
-var inShort = []shape{localRunner, frameworkServers}
+// shortRunShapes are the shapes of a short run: the runner, and a shape in which each function is a process of its own.
+var shortRunShapes = []shape{localRunner, frameworkServers}
 
-// ofEveryShape are the stories that run in every shape: reads and writes, lists, watches, errors and large bodies. Gateways for AWS Lambda
+// storiesOfEveryShape are the stories that run in every shape: reads and writes, lists, watches, errors and large bodies. Gateways for AWS Lambda
 // differ only in the form of their events and answers, which infra/lambda tests byte by byte, so only one of them runs all stories. The servers
 // of the Functions Framework run all stories unless the run is short.
-var ofEveryShape = []string{"kubectl", "lists", "watch", "input"}
+var storiesOfEveryShape = []string{"kubectl", "lists", "watch", "input"}
 
 // gateways are the gateways in front of the programs for AWS Lambda in each shape. Several gateways take turns.
 var gateways = map[shape][]lambdatest.Gateway{
@@ -87,8 +87,8 @@ var aboutTheRunner = map[string]string{
 	"volatile":  "the runner's state without a redis-server",
 }
 
-// deployed are the functions in a shape other than the local runner, with their own redis-server.
-type deployed struct {
+// deployment are the functions in a shape other than the local runner, with their own redis-server.
+type deployment struct {
 	table   map[string]entry
 	routes  []route
 	run     platform
@@ -139,7 +139,7 @@ func deploy(ts *testscript.TestScript, args []string) {
 	for _, folder := range []string{logs, filepath.Join(data, "redis")} {
 		ts.Check(os.MkdirAll(folder, 0o700))
 	}
-	r := &runner{data: data, stdout: filepath.Join(logs, "runner.stdout"), stderr: filepath.Join(logs, "runner.stderr"), deployed: &deployed{}}
+	r := &runner{data: data, stdout: filepath.Join(logs, "runner.stdout"), stderr: filepath.Join(logs, "runner.stderr"), deployed: &deployment{}}
 	d := r.deployed
 	stdout, _ := openLog(ts, r.stdout)
 	_ = stdout.Close()
@@ -227,7 +227,7 @@ func deploy(ts *testscript.TestScript, args []string) {
 }
 
 // clock calls a function with a schedule until the context ends.
-func (d *deployed) clock(ctx context.Context, name string, every time.Duration, log io.Writer) {
+func (d *deployment) clock(ctx context.Context, name string, every time.Duration, log io.Writer) {
 	ticker := time.NewTicker(every)
 	defer ticker.Stop()
 	for {
@@ -243,12 +243,12 @@ func (d *deployed) clock(ctx context.Context, name string, every time.Duration, 
 }
 
 // ServeHTTP is the gateway: it finds the function for a request.
-func (d *deployed) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (d *deployment) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	d.run.serve(target(d.routes, r.Method, r.URL.EscapedPath()), w, r)
 }
 
 // end ends functions, gateway and redis-server.
-func (d *deployed) end(signal os.Signal) error {
+func (d *deployment) end(signal os.Signal) error {
 	if d.stopped {
 		return nil
 	}
@@ -340,8 +340,8 @@ type server struct {
 	url     string
 }
 
-// listening matches the log line in which a server names its address.
-var listening = regexp.MustCompile(`"msg":"serving".*"address":"[^"]*:(\d+)"`)
+// addressLine matches the log line in which a server names its address.
+var addressLine = regexp.MustCompile(`"msg":"serving".*"address":"[^"]*:(\d+)"`)
 
 // announcement is a log that reports the port in that line.
 type announcement struct {
@@ -353,7 +353,7 @@ type announcement struct {
 func (a *announcement) Write(text []byte) (int, error) {
 	if a.port != nil {
 		a.text.Write(text)
-		if found := listening.FindStringSubmatch(a.text.String()); found != nil {
+		if found := addressLine.FindStringSubmatch(a.text.String()); found != nil {
 			a.port <- found[1]
 			a.port = nil
 		}

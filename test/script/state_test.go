@@ -39,8 +39,8 @@ func redisCommand(ts *testscript.TestScript, neg bool, args []string) {
 		})
 		return
 	}
-	r := named(ts, nil)
-	switch one(ts, args) {
+	r := runnerByName(ts, nil)
+	switch singleArgument(ts, args) {
 	case "kill":
 		ts.Check(syscall.Kill(redisProcess(ts, r), syscall.SIGKILL))
 	case "freeze":
@@ -131,7 +131,7 @@ func dump(ctx context.Context, client *redis.Client) ([]byte, error) {
 // Redis.
 func canary(ts *testscript.TestScript, neg bool, args []string) {
 	refuseNegation(ts, neg)
-	r, s := named(ts, nil), sessionOf(ts)
+	r, s := runnerByName(ts, nil), sessionOf(ts)
 	places := map[string][]byte{}
 	client := childRedis(ts, r)
 	defer func() { _ = client.Close() }()
@@ -231,7 +231,7 @@ const (
 func writes(ts *testscript.TestScript, neg bool, args []string) {
 	refuseNegation(ts, neg)
 	s, api := sessionOf(ts), ts.Getenv("API")+ts.Getenv("KEYS")
-	switch one(ts, args) {
+	switch singleArgument(ts, args) {
 	case "begin":
 		w := &writer{quit: make(chan struct{}), acknowledged: map[string]string{}}
 		s.writer = w

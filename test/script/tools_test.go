@@ -30,8 +30,8 @@ func edit() {
 	}
 }
 
-// same compares two files that are equal except for the names in them.
-func same(ts *testscript.TestScript, neg bool, args []string) {
+// compareFiles compares two files that are equal except for the names in them.
+func compareFiles(ts *testscript.TestScript, neg bool, args []string) {
 	refuseNegation(ts, neg)
 	if len(args) != 4 {
 		ts.Fatalf("usage: same FILE NAME FILE NAME")
@@ -56,10 +56,10 @@ func take(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Setenv(args[0], found[1])
 }
 
-// apart checks the difference between the two timestamps in stdout.
-func apart(ts *testscript.TestScript, neg bool, args []string) {
+// checkDistance checks the difference between the two timestamps in stdout.
+func checkDistance(ts *testscript.TestScript, neg bool, args []string) {
 	refuseNegation(ts, neg)
-	want, err := time.ParseDuration(one(ts, args))
+	want, err := time.ParseDuration(singleArgument(ts, args))
 	ts.Check(err)
 	words := strings.Fields(ts.ReadFile("stdout"))
 	if len(words) != 2 {

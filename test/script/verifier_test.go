@@ -30,7 +30,7 @@ func verify(ts *testscript.TestScript, neg bool, args []string) {
 	later := options.Duration("later", 0, "")
 	kind := options.String("forge", "", "")
 	ts.Check(options.Parse(args))
-	text := strings.TrimSpace(ts.ReadFile(one(ts, options.Args())))
+	text := strings.TrimSpace(ts.ReadFile(singleArgument(ts, options.Args())))
 	if *kind != "" {
 		text = forge(ts, *kind, text)
 	}

@@ -32,8 +32,8 @@ import (
 	"management.platform.sh/shared/state/store"
 )
 
-// absent is a path at which there is no file.
-const absent = "/nowhere/at/all"
+// absentFile is a path at which there is no file.
+const absentFile = "/nowhere/at/all"
 
 // TestMain removes the settings from the environment in which the tests run.
 func TestMain(m *testing.M) {
@@ -91,8 +91,8 @@ func bounds(t *testing.T, s settings.Setting) examples {
 	return examples{[]string{s.Min, s.Max}, append(beyond, "many")}
 }
 
-// special are the examples of settings whose values have no bounds.
-func special(t *testing.T, state string) map[string]examples {
+// specialExamples are the examples of settings whose values have no bounds.
+func specialExamples(t *testing.T, state string) map[string]examples {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -125,7 +125,7 @@ func special(t *testing.T, state string) map[string]examples {
 		},
 		settings.Config: {
 			[]string{write(t, "platformHost: a.example\n")},
-			[]string{write(t, "platformHost: a/b\n"), write(t, "nope: ["), absent},
+			[]string{write(t, "platformHost: a/b\n"), write(t, "nope: ["), absentFile},
 		},
 		settings.AdminKey: {right: []string{"given-key-8Kx20wQm57ZtLp93VrNc4Hd6"}},
 	}
@@ -141,21 +141,21 @@ func write(t *testing.T, text string) string {
 	return path
 }
 
-// of returns the examples of a setting: the values at its bounds, the special values and, for a file with the value of another setting, files
+// examplesOf returns the examples of a setting: the values at its bounds, the special values and, for a file with the value of another setting, files
 // with the examples of that setting.
-func of(t *testing.T, s settings.Setting, special map[string]examples) examples {
+func examplesOf(t *testing.T, s settings.Setting, special map[string]examples) examples {
 	t.Helper()
 	found := bounds(t, s)
 	found.right, found.wrong = append(found.right, special[s.Key()].right...), append(found.wrong, special[s.Key()].wrong...)
 	if s.Instead != "" && s.Unit == "path" {
-		value := of(t, settings.Named(s.Instead)[0], special)
+		value := examplesOf(t, settings.Named(s.Instead)[0], special)
 		for _, text := range value.right {
 			found.right = append(found.right, write(t, text))
 		}
 		for _, text := range append(value.wrong, " \n") {
 			found.wrong = append(found.wrong, write(t, text))
 		}
-		found.wrong = append(found.wrong, absent)
+		found.wrong = append(found.wrong, absentFile)
 	}
 	return found
 }
@@ -186,8 +186,8 @@ func run(t *testing.T, lookup func(string) string, line ...string) error {
 	return command.Run(ctx)
 }
 
-// said returns the output of a shell about its start.
-func said(err error) string {
+// startOutput returns the output of a shell about its start.
+func startOutput(err error) string {
 	if err == nil {
 		return "it starts"
 	}
@@ -201,7 +201,7 @@ func starts(shell func() error) string {
 	for attempt := 1; attempt < 5 && errors.Is(err, store.ErrUnavailable); attempt++ {
 		err = shell()
 	}
-	return said(err)
+	return startOutput(err)
 }
 
 // Every shell that reads a setting treats the same value in the same way and in the same words, from the variable or from the flag: it starts
@@ -209,13 +209,13 @@ func starts(shell func() error) string {
 // tested without a line here. Source: ADR-0010.
 func TestSettings(t *testing.T) {
 	state := redistest.Embedded(t)
-	special := special(t, state)
+	special := specialExamples(t, state)
 	for _, s := range settings.List {
 		if s.Readers&(settings.Functions|settings.Serve) == 0 || s.Key() == settings.Listen || s.Key() == settings.Data {
 			continue
 		}
 		t.Run(s.Key(), func(t *testing.T) {
-			values := of(t, s, special)
+			values := examplesOf(t, s, special)
 			if s.Required == 0 && s.Instead != settings.RedisURL {
 				values.right = append(values.right, "") // absent
 			}
@@ -227,12 +227,12 @@ func TestSettings(t *testing.T) {
 							t.Errorf("value %d: %s: %s\n%s: %s", i, where, answer, other, otherwise)
 						}
 					}
-					if right := i < len(values.right); right != (answer == said(nil)) || !right && !strings.HasPrefix(answer, s.Key()+": ") {
+					if right := i < len(values.right); right != (answer == startOutput(nil)) || !right && !strings.HasPrefix(answer, s.Key()+": ") {
 						t.Errorf("value %d, %s: %s", i, where, answer)
 					}
 					if s.Key() == settings.Config {
 						// The path of the configuration is not a secret, and the error names the file.
-						if value == absent && !strings.Contains(answer, value) {
+						if value == absentFile && !strings.Contains(answer, value) {
 							t.Errorf("%s does not name the file: %s", where, answer)
 						}
 					} else if len(value) > 3 && strings.Contains(answer, value) {
@@ -280,7 +280,7 @@ func ask(t *testing.T, s settings.Setting, value, state string) map[string]strin
 func TestNoState(t *testing.T) {
 	none := func(name string) string { return map[string]string{"FUNCTION_TARGET": "whoami", "PORT": "0"}[name] }
 	if err := server(t, none); err == nil || !strings.HasPrefix(err.Error(), settings.RedisURL+": is missing") {
-		t.Errorf("the server: %s", said(err))
+		t.Errorf("the server: %s", startOutput(err))
 	}
 	if err := run(t, none); err != nil {
 		t.Errorf("the runner: %v", err)

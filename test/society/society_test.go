@@ -70,8 +70,8 @@ type key struct {
 	version, generation int
 }
 
-// issued is a token of the model.
-type issued struct {
+// issuedToken is a token of the model.
+type issuedToken struct {
 	key     *key
 	text    string
 	groups  []string
@@ -84,8 +84,8 @@ type society struct {
 	processes [2]*platform.Environment
 	people    map[identity.Owner]*person
 	keys      []*key
-	tokens    []*issued
-	made      int
+	tokens    []*issuedToken
+	keyCount  int
 	server    *miniredis.Miniredis
 	clients   []*redisstore.Client
 }
@@ -213,8 +213,8 @@ func (s *society) env(rt *rapid.T) *platform.Environment {
 	return s.processes[rapid.IntRange(0, 1).Draw(rt, "process")]
 }
 
-// some draws some entries of a list, each at most once, in their order.
-func some(rt *rapid.T, from []string, label string) []string {
+// drawSome draws some entries of a list, each at most once, in their order.
+func drawSome(rt *rapid.T, from []string, label string) []string {
 	return slices.DeleteFunc(slices.Clone(from), func(string) bool { return rapid.IntRange(0, 2).Draw(rt, label) > 0 })
 }
 
@@ -229,8 +229,8 @@ func (s *society) owner(rt *rapid.T) identity.Owner {
 	return rapid.SampledFrom(all).Draw(rt, "owner")
 }
 
-// existing draws an owner with an object.
-func (s *society) existing(rt *rapid.T) identity.Owner {
+// drawExisting draws an owner with an object.
+func (s *society) drawExisting(rt *rapid.T) identity.Owner {
 	owner := s.owner(rt)
 	if s.people[owner].version == 0 {
 		rt.Skip("it does not exist")
@@ -252,8 +252,8 @@ func (s *society) create(rt *rapid.T) {
 	if p.version > 0 {
 		rt.Skip("it exists")
 	}
-	s.made++
-	*p = person{version: s.made, admin: rapid.IntRange(0, 4).Draw(rt, "admin") == 0, groups: some(rt, groups, "groups")}
+	s.keyCount++
+	*p = person{version: s.keyCount, admin: rapid.IntRange(0, 4).Draw(rt, "admin") == 0, groups: drawSome(rt, groups, "groups")}
 	meta := metav1.ObjectMeta{Name: owner.Name}
 	var err error
 	if owner.Kind == identity.User {
@@ -261,7 +261,7 @@ func (s *society) create(rt *rapid.T) {
 			Caller: root, Object: &model.User{ObjectMeta: meta, Spec: model.UserSpec{Groups: p.groups, ClusterRoles: roles(p.admin)}},
 		})
 	} else {
-		p.users = some(rt, users, "users")
+		p.users = drawSome(rt, users, "users")
 		_, err = resource.Create(s.t.Context(), kinds.Teams(s.env(rt)), resource.CreateInput[*model.Team]{
 			Caller: root, Object: &model.Team{ObjectMeta: meta, Spec: model.TeamSpec{Groups: p.groups, Users: p.users, ClusterRoles: roles(p.admin)}},
 		})
@@ -273,10 +273,10 @@ func (s *society) create(rt *rapid.T) {
 
 // change changes the spec of a user or a team.
 func (s *society) change(rt *rapid.T) {
-	owner := s.existing(rt)
+	owner := s.drawExisting(rt)
 	p := s.people[owner]
 	stored := kinds.Open(s.env(rt))
-	p.groups = some(rt, groups, "groups")
+	p.groups = drawSome(rt, groups, "groups")
 	p.admin = rapid.IntRange(0, 4).Draw(rt, "admin") == 0
 	p.disabled = rapid.IntRange(0, 3).Draw(rt, "disabled") == 0
 	var err error
@@ -289,7 +289,7 @@ func (s *society) change(rt *rapid.T) {
 		object.Spec.Groups, object.Spec.ClusterRoles, object.Spec.Disabled = p.groups, roles(p.admin), p.disabled
 		_, err = resource.Update(s.t.Context(), stored.Users, resource.UpdateInput[*model.User]{Caller: root, Name: owner.Name, Object: object})
 	} else {
-		p.users = some(rt, users, "users")
+		p.users = drawSome(rt, users, "users")
 		object, getErr := resource.Get(s.t.Context(), stored.Teams, resource.GetInput{Caller: root, Name: owner.Name})
 		if getErr != nil {
 			rt.Fatal(getErr)
@@ -305,7 +305,7 @@ func (s *society) change(rt *rapid.T) {
 
 // remove deletes a user or a team, with their keys.
 func (s *society) remove(rt *rapid.T) {
-	owner := s.existing(rt)
+	owner := s.drawExisting(rt)
 	stored, in := kinds.Open(s.env(rt)), resource.DeleteInput{Caller: root, Name: owner.Name}
 	var err error
 	if owner.Kind == identity.User {
@@ -336,7 +336,7 @@ func (s *society) forget(rt *rapid.T, gone func(*key) bool) {
 }
 
 func (s *society) signOut(rt *rapid.T) {
-	owner := s.existing(rt)
+	owner := s.drawExisting(rt)
 	if owner.Kind != identity.User {
 		rt.Skip("a team does not sign out")
 	}
@@ -353,12 +353,12 @@ func (s *society) issueKey(rt *rapid.T) {
 	if len(s.keys) >= 12 {
 		rt.Skip("there are enough")
 	}
-	s.made++
+	s.keyCount++
 	env, caller := s.env(rt), root
-	made := &key{name: fmt.Sprint("key-", s.made), bearer: accesskey.Digest(secret.String(fmt.Sprint("key-", s.made))), owner: s.owner(rt)}
+	made := &key{name: fmt.Sprint("key-", s.keyCount), bearer: accesskey.Digest(secret.String(fmt.Sprint("key-", s.keyCount))), owner: s.owner(rt)}
 	possible := append(slices.Clone(groups), identity.Admins, identity.TeamPrefix+teams[0])
 	if rapid.Bool().Draw(rt, "narrow") {
-		made.groups = some(rt, possible, "of the key")
+		made.groups = drawSome(rt, possible, "of the key")
 	}
 	p := s.people[made.owner]
 	gives := s.gives(made.owner)
@@ -453,7 +453,7 @@ func (s *society) issueToken(rt *rapid.T) {
 	if err != nil {
 		rt.Fatal(err)
 	}
-	s.tokens = append(s.tokens, &issued{key: k, text: made.Object.Status.Token, groups: want})
+	s.tokens = append(s.tokens, &issuedToken{key: k, text: made.Object.Status.Token, groups: want})
 }
 
 // sweep runs the schedule of tokens, which permanently revokes the tokens that offline verifiers must not accept.
