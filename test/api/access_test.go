@@ -51,11 +51,11 @@ func (d *accessWorld) Reauthenticate(context.Context, http.Header) (identity.Cal
 	return d.caller, nil
 }
 
-func newDecided(t *testing.T) *accessWorld {
+func newAccessWorld(t *testing.T) *accessWorld {
 	t.Helper()
 	// The numbers are the same in every run.
 	d := &accessWorld{
-		configWorld: newConfigured(t, redistest.Embedded(t)), random: rand.New(rand.NewPCG(5, 23)),
+		configWorld: newConfigWorld(t, redistest.Embedded(t)), random: rand.New(rand.NewPCG(5, 23)),
 		names: map[string][]string{"configs": {"config"}}, owners: map[string]identity.Owner{}, bodies: map[string]string{},
 	}
 	d.seed()
@@ -156,20 +156,20 @@ func (d *accessWorld) scope() *model.Scope {
 		return nil
 	}
 	for {
-		made := &model.Scope{AllowPlatformCLI: d.random.IntN(8) == 0}
+		result := &model.Scope{AllowPlatformCLI: d.random.IntN(8) == 0}
 		for range d.random.IntN(3) {
-			made.Roles = append(made.Roles, model.ScopeRole{
+			result.Roles = append(result.Roles, model.ScopeRole{
 				Role: pick(d, scope.Roles()...), Projects: pickSome(d, "a", "b", "*"), VirtualClusters: pickSome(d, "v1", "v2", "v3"),
 			})
 		}
 		for range d.random.IntN(2) {
-			made.Projects = append(made.Projects, model.ScopeProject{Project: pick(d, "a", "b", "*")})
+			result.Projects = append(result.Projects, model.ScopeProject{Project: pick(d, "a", "b", "*")})
 		}
 		for range d.random.IntN(3) {
-			made.VirtualClusters = append(made.VirtualClusters, model.ScopeVirtualCluster{Project: pick(d, "a", "b", "*"), VirtualCluster: pick(d, "v1", "v2", "v3", "*")})
+			result.VirtualClusters = append(result.VirtualClusters, model.ScopeVirtualCluster{Project: pick(d, "a", "b", "*"), VirtualCluster: pick(d, "v1", "v2", "v3", "*")})
 		}
-		made.Clusters = pickSome(d, model.ScopeCluster{Cluster: "c"})
-		made.Spaces = pickSome(d, model.ScopeSpace{Project: "a", Space: "s"})
+		result.Clusters = pickSome(d, model.ScopeCluster{Cluster: "c"})
+		result.Spaces = pickSome(d, model.ScopeSpace{Project: "a", Space: "s"})
 		for range d.random.IntN(3) {
 			rule := model.ScopeRule{
 				Verbs:          pickSome(d, "get", "list", "watch", "create", "update", "patch", "delete", "deletecollection", "reveal"),
@@ -189,10 +189,10 @@ func (d *accessWorld) scope() *model.Scope {
 			if d.random.IntN(4) == 0 {
 				rule.VirtualClusters = []model.ScopeRuleVirtualCluster{{Name: pick(d, "v1", "v2", ""), Namespace: pick(d, "p-a", "")}}
 			}
-			made.Rules = append(made.Rules, rule)
+			result.Rules = append(result.Rules, rule)
 		}
-		if len(scope.Validate(made, field.NewPath("scope"))) == 0 {
-			return made
+		if len(scope.Validate(result, field.NewPath("scope"))) == 0 {
+			return result
 		}
 	}
 }
@@ -290,16 +290,16 @@ func (d *accessWorld) attempt(endpoint frame.Endpoint) attempt {
 func (d *accessWorld) body(endpoint frame.Endpoint, path string) string {
 	switch {
 	case endpoint.Verb == "update":
-		whole := strings.TrimSuffix(path, "/status")
-		text, known := d.bodies[whole]
+		objectPath := strings.TrimSuffix(path, "/status")
+		text, known := d.bodies[objectPath]
 		if !known {
 			caller := d.caller
 			d.caller = identity.New(identity.Owner{Kind: identity.User, Name: "root"}, []string{identity.Admins})
-			answer, found := d.ask("root", "GET", whole, "")
+			answer, found := d.ask("root", "GET", objectPath, "")
 			if text = "{}"; answer.StatusCode == http.StatusOK {
 				text = found
 			}
-			d.caller, d.bodies[whole] = caller, text
+			d.caller, d.bodies[objectPath] = caller, text
 		}
 		return text
 	case endpoint.Verb == "create" && (slices.Contains([]string{"ownedaccesskeys", "directclusterendpointtokens"}, endpoint.Resource.Resource) ||
@@ -371,13 +371,13 @@ func (d *accessWorld) preview(spec authorizationv1.SelfSubjectAccessReviewSpec) 
 	if err != nil {
 		d.t.Fatal(err)
 	}
-	answer, found := d.ask("whoever", "POST", "/apis/management.platform.sh/v1/scopepreviews", string(text))
+	answer, body := d.ask("whoever", "POST", "/apis/management.platform.sh/v1/scopepreviews", string(text))
 	if answer.StatusCode == http.StatusForbidden {
 		return nil
 	}
 	var preview model.ScopePreview
-	if err := json.Unmarshal([]byte(found), &preview); err != nil || answer.StatusCode != http.StatusCreated || preview.Status.Decision == nil {
-		d.t.Fatalf("%d %s, %v", answer.StatusCode, found, err)
+	if err := json.Unmarshal([]byte(body), &preview); err != nil || answer.StatusCode != http.StatusCreated || preview.Status.Decision == nil {
+		d.t.Fatalf("%d %s, %v", answer.StatusCode, body, err)
 	}
 	return preview.Status.Decision
 }
@@ -404,7 +404,7 @@ func makesKeys(attributes *authorizationv1.ResourceAttributes) bool {
 // answers it with neither 403 nor 404. An object that does not exist is 404 to admins, who may do everything to it. Source: ADR-0023, ADR-0030.
 func TestReviewsAgree(t *testing.T) {
 	t.Parallel()
-	d := newDecided(t)
+	d := newAccessWorld(t)
 	var endpoints []frame.Endpoint
 	for _, function := range catalog.Functions {
 		for _, endpoint := range function.Endpoints {
@@ -417,13 +417,13 @@ func TestReviewsAgree(t *testing.T) {
 	}
 	outcomes := map[string][2]int{}
 	// oneSided are the requests for instances and projects that were always permitted or always refused so far.
-	oneSided := func() (found []string) {
+	oneSided := func() (findings []string) {
 		for about, count := range outcomes {
 			if (strings.Contains(about, "virtualclusterinstances") || strings.Contains(about, "projects")) && (count[0] == 0 || count[1] == 0) {
-				found = append(found, fmt.Sprintf("%s: %d are permitted and %d refused", about, count[0], count[1]))
+				findings = append(findings, fmt.Sprintf("%s: %d are permitted and %d refused", about, count[0], count[1]))
 			}
 		}
-		return found
+		return findings
 	}
 	const most = 10_000
 	rounds := most

@@ -21,7 +21,7 @@ const (
 // A credential that is shown once is in the response to its create, in each form that is served. Source: ADR-0004.
 func TestCredentialsAreDelivered(t *testing.T) {
 	t.Parallel()
-	c := newConfigured(t, redistest.Embedded(t))
+	c := newConfigWorld(t, redistest.Embedded(t))
 	c.seed()
 	instance := request{bearer: adminBearer, method: "POST", path: instances, body: `{"metadata":{"name":"dev"},"spec":{"owner":{"user":"ana"},"accessPoint":{"ingress":{"enabled":true,"host":"dev.example"}}}}`}
 	if answer, text := c.send(instance); answer.StatusCode != http.StatusCreated {
@@ -69,7 +69,7 @@ func TestReportedStatusStays(t *testing.T) {
 		`{"phase":"Failed"}`, `{"phase":"Ready","conditions":[{"type":"Synced","status":"True","reason":"Agent","message":"","lastTransitionTime":"2027-03-04T05:06:07Z"}]}`,
 		`{"ingress":{"host":"other.example"}}`,
 	} {
-		c := newConfigured(t, redistest.Embedded(t))
+		c := newConfigWorld(t, redistest.Embedded(t))
 		c.seed()
 		const one = instances + "/dev"
 		body := `{"metadata":{"name":"dev"},"spec":{"owner":{"user":"ana"},"accessPoint":{"ingress":{"enabled":true,"host":"dev.example"}}}}`
@@ -83,13 +83,13 @@ func TestReportedStatusStays(t *testing.T) {
 			}
 			return whole["status"], whole
 		}
-		_, whole := read()
+		_, object := read()
 		var status map[string]any
 		if err := json.Unmarshal([]byte(reported), &status); err != nil {
 			t.Fatal(err)
 		}
-		whole["status"] = status
-		text, err := json.Marshal(whole)
+		object["status"] = status
+		text, err := json.Marshal(object)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -118,7 +118,7 @@ func TestReportedStatusStays(t *testing.T) {
 // A finalizer without a domain and a deprecated field get a warning when they are added. Source: ADR-0004.
 func TestWarnings(t *testing.T) {
 	t.Parallel()
-	c := newConfigured(t, redistest.Embedded(t))
+	c := newConfigWorld(t, redistest.Embedded(t))
 	c.seed()
 	const finalizer, rules, cli = `metadata.finalizers: \"held\": prefer a domain-qualified`, "spec.scope.rules: deprecated: use projects", "spec.scope.allowPlatformCli: deprecated"
 	for _, row := range []struct {
@@ -182,7 +182,7 @@ func TestWarningsOfUnknownNames(t *testing.T) {
 			t.Errorf("%s %s: %d %q, want %q: %s", about, r.body, answer.StatusCode, got, r.want, text)
 		}
 	}
-	n := newNarrowed(t)
+	n := newGrantsWorld(t)
 	for _, r := range []row{
 		{"POST", keysPath, `{"spec":{"user":"anna"}}`, []string{`spec.user: there is no user "anna"`}},
 		{"POST", keysPath, `{"spec":{"user":"ana"}}`, nil},
@@ -205,7 +205,7 @@ func TestWarningsOfUnknownNames(t *testing.T) {
 	narrow := n.createChild(boss2Bearer, "narrow-admin", `"scope":{"projects":[{"project":"shop"}],"rules":[{"verbs":["patch"],"resources":[{"group":"management.platform.sh","resources":["projects"]}]}]}`)
 	ask(n.configWorld, "an admin with a scope", narrow, row{"PATCH", projects + "/shop", `{"spec":{"members":[{"kind":"User","name":"anna2","role":"use"}]}}`, nil})
 
-	c := newConfigured(t, redistest.Embedded(t))
+	c := newConfigWorld(t, redistest.Embedded(t))
 	c.seed()
 	ask(c, "a platform without people", adminBearer, row{"POST", keysPath, `{"spec":{"user":"anna"}}`, nil})
 }

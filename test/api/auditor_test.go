@@ -13,7 +13,7 @@ const auditorBearer = "audit-8Kx20wQm57-tLp93VrNc4-Hd6ZyB1sFg-1"
 // An auditor reads what an admin reads and writes no objects of others. Reviews give the same answer. Source: ADR-0047.
 func TestAuditor(t *testing.T) {
 	t.Parallel()
-	n := newNarrowed(t)
+	n := newGrantsWorld(t)
 	n.setConfig(`{"auth":{"oidc":{"issuerUrl":"https://a.example","clientSecret":"hunter2"}}}`)
 	n.expect(201, boss2Bearer, "POST", group+"users", `{"metadata":{"name":"eve"}}`)
 	n.expect(201, boss2Bearer, "POST", group+"teams", `{"metadata":{"name":"audit"},"spec":{"users":["eve"],"clusterRoles":[{"name":"platform-auditor"}]}}`)
@@ -116,7 +116,7 @@ func (n grantsWorld) versions(path string) string {
 // A credential with a read-only scope reads what its entries permit. It cannot make a credential or reach further. Source: ADR-0047.
 func TestReadOnlyScope(t *testing.T) {
 	t.Parallel()
-	n := newNarrowed(t)
+	n := newGrantsWorld(t)
 	reader := n.createChild(boss2Bearer, "reader", `"scope":{"readOnly":true,"projects":[{"project":"shop"}],"roles":[{"role":"platformCLI"}]}`)
 	const instance = group + "namespaces/p-shop/virtualclusterinstances/dev"
 	n.expect(200, reader, "GET", instance, "")

@@ -54,7 +54,7 @@ type configWorld struct {
 	now     time.Time
 }
 
-func newConfigured(t *testing.T, redisURL string) *configWorld {
+func newConfigWorld(t *testing.T, redisURL string) *configWorld {
 	t.Helper()
 	state := redistest.Open(t, redisURL)
 	ring, err := encryption.Parse(encryption.Generate())
@@ -98,7 +98,7 @@ func (c *configWorld) seed() {
 		"login":  {User: "ana", Key: loginBearer},
 	} {
 		object := &model.OwnedAccessKey{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: spec}
-		written, err := resource.Create(c.t.Context(), kinds.AccessKeys(c.env), resource.CreateInput[*model.OwnedAccessKey]{Caller: root, Object: object})
+		result, err := resource.Create(c.t.Context(), kinds.AccessKeys(c.env), resource.CreateInput[*model.OwnedAccessKey]{Caller: root, Object: object})
 		if err != nil {
 			c.t.Fatal(err)
 		}
@@ -106,7 +106,7 @@ func (c *configWorld) seed() {
 			continue
 		}
 		// Logins write keys of type Login, which clients may not do.
-		record, err := kinds.AccessKeys(c.env).Store.Get(c.t.Context(), written.Object.Name)
+		record, err := kinds.AccessKeys(c.env).Store.Get(c.t.Context(), result.Object.Name)
 		if err != nil {
 			c.t.Fatal(err)
 		}
@@ -145,17 +145,17 @@ func (c *configWorld) send(r request) (*http.Response, string) {
 	if r.contentType == "" {
 		r.contentType = map[bool]string{true: mergePatch, false: "application/json"}[r.method == http.MethodPatch]
 	}
-	sent := httptest.NewRequest(r.method, r.path, strings.NewReader(r.body))
+	outgoing := httptest.NewRequest(r.method, r.path, strings.NewReader(r.body))
 	for name, value := range map[string]string{"Content-Type": r.contentType, "Accept": r.accept} {
 		if value != "" {
-			sent.Header.Set(name, value)
+			outgoing.Header.Set(name, value)
 		}
 	}
 	if r.bearer != "" {
-		sent.Header.Set("Authorization", "Bearer "+r.bearer)
+		outgoing.Header.Set("Authorization", "Bearer "+r.bearer)
 	}
 	recorder := httptest.NewRecorder()
-	c.handler.ServeHTTP(recorder, sent)
+	c.handler.ServeHTTP(recorder, outgoing)
 	return recorder.Result(), recorder.Body.String()
 }
 
@@ -217,7 +217,7 @@ func (c *configWorld) setConfig(status string) {
 // Source: Spec 2.7, 4 rows 2 and 3; ADR-0015.
 func TestConfig(t *testing.T) {
 	t.Parallel()
-	c := newConfigured(t, redistest.Embedded(t))
+	c := newConfigWorld(t, redistest.Embedded(t))
 	c.seed()
 	c.setConfig(`{"auth":{"oidc":{"issuerUrl":"https://a.example","clientSecret":"canary"}},"audit":{"dataStoreEndpoint":"redis://:canary@a.example"}}`)
 	for _, base := range []string{config, configs, frame.BasePath + config} {
@@ -315,7 +315,7 @@ func TestConfig(t *testing.T) {
 // Every field of the configuration that the API uses takes effect. Source: Spec 2.7, 5, 8.
 func TestConfigEffects(t *testing.T) {
 	t.Parallel()
-	c := newConfigured(t, redistest.Embedded(t))
+	c := newConfigWorld(t, redistest.Embedded(t))
 	c.seed()
 	t.Run("authenticateVersionEndpoint", func(*testing.T) {
 		c.expect(200, "", "GET", "/version", "")
@@ -398,7 +398,7 @@ func TestConfigEffects(t *testing.T) {
 // A function without any configuration serves nothing. A function that has loaded one continues.
 func TestConfigUnavailable(t *testing.T) {
 	t.Parallel()
-	c := newConfigured(t, "redis://127.0.0.1:1")
+	c := newConfigWorld(t, "redis://127.0.0.1:1")
 	c.expect(503, "", "GET", "/version", "")
 	c.expect(503, anaBearer, "GET", keysPath, "")
 	c.expect(404, "", "GET", "/nowhere", "")

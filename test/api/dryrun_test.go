@@ -81,7 +81,7 @@ func TestDryRunOfActions(t *testing.T) {
 // newActions returns the whole API, with the objects that the actions are about.
 func newActions(t *testing.T) *kindWorld {
 	t.Helper()
-	w := &kindWorld{configWorld: newConfigured(t, redistest.Embedded(t)), storedKind: storedKinds[0]}
+	w := &kindWorld{configWorld: newConfigWorld(t, redistest.Embedded(t)), storedKind: storedKinds[0]}
 	w.mountSeparately()
 	w.seed()
 	for _, made := range [][2]string{
@@ -143,7 +143,7 @@ func TestOptionsOfActions(t *testing.T) {
 func TestDryRunOfPages(t *testing.T) {
 	t.Parallel()
 	for _, method := range []string{"DELETE", "GET"} {
-		c := newConfigured(t, redistest.Embedded(t))
+		c := newConfigWorld(t, redistest.Embedded(t))
 		c.mountSeparately()
 		c.seed()
 		if text := c.expect(200, adminBearer, method, keysPath+"?limit=1&dryRun=All", ""); !strings.Contains(text, `"continue":"`) {

@@ -39,7 +39,7 @@ func oneOf[T any](random *rand.Rand, from ...T) T { return from[random.IntN(len(
 
 func newThief(t *testing.T, seed uint64) *thief {
 	t.Helper()
-	th := &thief{grantsWorld: newNarrowed(t), random: rand.New(rand.NewPCG(seed, 1))}
+	th := &thief{grantsWorld: newGrantsWorld(t), random: rand.New(rand.NewPCG(seed, 1))}
 	parent := boss2Bearer
 	th.owner, th.admin = "boss", true
 	if th.random.IntN(3) == 0 {
@@ -80,10 +80,10 @@ func (th *thief) request() request {
 	owner := func() string {
 		return oneOf(r, fmt.Sprintf(`{"user":%q}`, person()), fmt.Sprintf(`{"team":%q}`, team()))
 	}
-	given := func() string { return oneOf(r, scopesOf...) }
+	randomScope := func() string { return oneOf(r, scopesOf...) }
 	keySpec := func() string {
 		parts := []string{
-			`"scope":` + given(), fmt.Sprintf(`"ttl":%d`, oneOf(r, 0, 60, 86400)), fmt.Sprintf(`"disabled":%v`, r.IntN(4) == 0),
+			`"scope":` + randomScope(), fmt.Sprintf(`"ttl":%d`, oneOf(r, 0, 60, 86400)), fmt.Sprintf(`"disabled":%v`, r.IntN(4) == 0),
 			`"groups":` + list(func() string { return oneOf(r, "platform:admins", "platform:team:web", "chief") }),
 			oneOf(r, fmt.Sprintf(`"user":%q`, person()), fmt.Sprintf(`"team":%q`, team()), `"subject":"job"`),
 		}
@@ -113,7 +113,7 @@ func (th *thief) request() request {
 	case "rule":
 		path, name = "trustrules", oneOf(r, "ci", "new")
 		spec = fmt.Sprintf(`"issuer":"https://%s.example","match":[{"claim":"sub","is":%q}],"owner":%s,"scope":%s`,
-			oneOf(r, "issuer", "evil"), oneOf(r, "a", "b"), owner(), given())
+			oneOf(r, "issuer", "evil"), oneOf(r, "a", "b"), owner(), randomScope())
 	case "project":
 		path, name = "projects", oneOf(r, "shop", "new")
 		spec = oneOf(r, `"owner":`+owner(), fmt.Sprintf(`"members":[{"kind":"User","name":%q,"role":%q}]`, person(), oneOf(r, "admin", "use", "view")))
@@ -126,7 +126,7 @@ func (th *thief) request() request {
 	case "kubeconfig":
 		return request{method: "POST", path: group + "namespaces/p-shop/virtualclusterinstances/" + oneOf(r, "dev", "live") + "/kubeconfig", body: `{}`}
 	case "token":
-		return request{method: "POST", path: group + "directclusterendpointtokens", body: `{"spec":{"scope":` + given() + `}}`}
+		return request{method: "POST", path: group + "directclusterendpointtokens", body: `{"spec":{"scope":` + randomScope() + `}}`}
 	}
 	if create {
 		metadata := fmt.Sprintf(`{"name":%q}`, oneOf(r, name, "new"))
@@ -135,16 +135,16 @@ func (th *thief) request() request {
 		}
 		return request{method: "POST", path: group + path, body: fmt.Sprintf(`{"metadata":%s,%q:{%s}}`, metadata, "spec", spec)}
 	}
-	at := request{method: "PATCH", path: group + path + "/" + name, body: fmt.Sprintf(`{%q:{%s}}`, "spec", spec)}
+	target := request{method: "PATCH", path: group + path + "/" + name, body: fmt.Sprintf(`{%q:{%s}}`, "spec", spec)}
 	if r.IntN(3) == 0 {
 		kinds := map[string]string{
 			"key": "OwnedAccessKey", "user": "User", "team": "Team", "rule": "TrustRule", "project": "Project", "instance": "VirtualClusterInstance",
 		}
-		at.path += "?fieldManager=thief&force=true"
-		at.contentType = "application/apply-patch+yaml"
-		at.body = fmt.Sprintf(`{"apiVersion":"management.platform.sh/v1","kind":%q,"metadata":{"name":%q},%q:{%s}}`, kinds[kind], name, "spec", spec)
+		target.path += "?fieldManager=thief&force=true"
+		target.contentType = "application/apply-patch+yaml"
+		target.body = fmt.Sprintf(`{"apiVersion":"management.platform.sh/v1","kind":%q,"metadata":{"name":%q},%q:{%s}}`, kinds[kind], name, "spec", spec)
 	}
-	return at
+	return target
 }
 
 // items reads all objects of a resource, as an admin.
@@ -298,16 +298,16 @@ func TestNoEscalation(t *testing.T) {
 			for _, key := range items[model.OwnedAccessKey](th, "ownedaccesskeys") {
 				keys[key.Name] = true
 			}
-			done := 0
+			succeeded := 0
 			for range steps {
-				before, asked := th.rights(), th.request()
-				asked.bearer = oneOf(th.random, th.bearers...)
-				answer, text := th.send(asked)
+				before, attack := th.rights(), th.request()
+				attack.bearer = oneOf(th.random, th.bearers...)
+				answer, text := th.send(attack)
 				if answer.StatusCode >= 500 {
 					t.Errorf("%d %s", answer.StatusCode, text)
 				}
 				if answer.StatusCode < 300 {
-					done++
+					succeeded++
 					th.check(before, th.rights(), keys)
 					var made model.OwnedAccessKey
 					if json.Unmarshal([]byte(text), &made) == nil && made.Kind == "OwnedAccessKey" && made.Spec.Key != "" {
@@ -315,10 +315,10 @@ func TestNoEscalation(t *testing.T) {
 					}
 				}
 				if t.Failed() {
-					t.Fatalf("seed %d: %s with the scope %+v until %v: %s %s %s: %d %s", seed, th.owner, th.scope, th.ends, asked.method, asked.path, asked.body, answer.StatusCode, text)
+					t.Fatalf("seed %d: %s with the scope %+v until %v: %s %s %s: %d %s", seed, th.owner, th.scope, th.ends, attack.method, attack.path, attack.body, answer.StatusCode, text)
 				}
 			}
-			t.Logf("%d requests had an effect", done)
+			t.Logf("%d requests had an effect", succeeded)
 		})
 	}
 }

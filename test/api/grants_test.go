@@ -17,12 +17,12 @@ const group = "/apis/management.platform.sh/v1/"
 // grantsWorld is a state with people, and the keys of an admin boss and of ana, who owns the project shop.
 type grantsWorld struct{ *configWorld }
 
-func newNarrowed(t *testing.T) grantsWorld {
+func newGrantsWorld(t *testing.T) grantsWorld {
 	t.Helper()
-	n := grantsWorld{newConfigured(t, redistest.Embedded(t))}
+	n := grantsWorld{newConfigWorld(t, redistest.Embedded(t))}
 	n.seed()
 	n.setConfig(`{"platformHost":"platform.example.com"}`)
-	for _, made := range [][2]string{
+	for _, object := range [][2]string{
 		{"users", `{"metadata":{"name":"boss"},"spec":{"clusterRoles":[{"name":"platform-admin"}]}}`},
 		{"users", `{"metadata":{"name":"ana"}}`}, {"users", `{"metadata":{"name":"ben"}}`},
 		{"users", `{"metadata":{"name":"idle"},"spec":{"disabled":true,"clusterRoles":[{"name":"platform-admin"}]}}`},
@@ -36,8 +36,8 @@ func newNarrowed(t *testing.T) grantsWorld {
 		{"users/ana/accesskeys", `{"metadata":{"name":"of-ana"},"spec":{"key":"` + ofAnaBearer + `"}}`},
 		{"users/boss/password", `{"spec":{"password":"` + bossPassword + `"}}`},
 	} {
-		if answer, text := n.ask(adminBearer, "POST", group+made[0], made[1]); answer.StatusCode != 201 {
-			t.Fatalf("%s: %d %s", made[0], answer.StatusCode, text)
+		if answer, text := n.ask(adminBearer, "POST", group+object[0], object[1]); answer.StatusCode != 201 {
+			t.Fatalf("%s: %d %s", object[0], answer.StatusCode, text)
 		}
 	}
 	// A password ends the credentials that the user had.
@@ -130,7 +130,7 @@ func TestGrants(t *testing.T) {
 	for _, credential := range credentials {
 		t.Run(credential.name, func(t *testing.T) {
 			t.Parallel()
-			n := newNarrowed(t)
+			n := newGrantsWorld(t)
 			bearer := n.createChild(boss2Bearer, "child", credential.spec)
 			given := "null"
 			if strings.Contains(credential.spec, "scope") {
@@ -160,7 +160,7 @@ func TestGrants(t *testing.T) {
 // A key that gets another owner is bound to the user or team of that moment, as a new key is. Source: ADR-0047.
 func TestAssignedKeys(t *testing.T) {
 	t.Parallel()
-	n := newNarrowed(t)
+	n := newGrantsWorld(t)
 	owner := func() string {
 		var key struct {
 			Status struct{ Owner struct{ UID string } }
@@ -187,7 +187,7 @@ func TestAssignedKeys(t *testing.T) {
 // A key that ends is not the last admin. Source: ADR-0047.
 func TestLastAdminKey(t *testing.T) {
 	t.Parallel()
-	n := newNarrowed(t)
+	n := newGrantsWorld(t)
 	n.expect(200, adminBearer, "PATCH", group+"teams/chiefs", `{"spec":{"users":[]}}`)
 	n.createChild(adminBearer, "ghost", `"user":"ghost","groups":["platform:admins"],"ttl":60`)
 	disabled := n.createChild(adminBearer, "bound", `"user":"ghost","groups":["platform:admins"],"ttl":600`)
@@ -202,7 +202,7 @@ func TestLastAdminKey(t *testing.T) {
 // member. Source: ADR-0047.
 func TestKeysOfTeamsShare(t *testing.T) {
 	t.Parallel()
-	n := newNarrowed(t)
+	n := newGrantsWorld(t)
 	maker := func(name, bearer string) (of, person string) {
 		var key model.OwnedAccessKey
 		if err := json.Unmarshal([]byte(n.expect(200, adminBearer, "GET", keysPath+"/"+name, "")), &key); err != nil {
@@ -242,7 +242,7 @@ func TestKeysOfTeamsShare(t *testing.T) {
 // A key that ends only by the platform's maximum lifetime grants rights that last: with a maximum, every key ends. Source: ADR-0047.
 func TestKeysOfALimitedPlatform(t *testing.T) {
 	t.Parallel()
-	n := newNarrowed(t)
+	n := newGrantsWorld(t)
 	n.setConfig(`{"auth":{"accessKeyMaxTTLSeconds":864000}}`)
 	n.expect(201, boss2Bearer, "POST", group+"users", `{"metadata":{"name":"new"},"spec":{"clusterRoles":[{"name":"platform-admin"}]}}`)
 	ending := n.createChild(boss2Bearer, "ending", `"ttl":8640000`)

@@ -106,18 +106,18 @@ func (s *site) inform() *observedEvents {
 			return client.Watch(ctx, options)
 		},
 	}, &unstructured.Unstructured{}, cache.SharedIndexInformerOptions{})
-	note := func(object any, gone bool) {
+	note := func(object any, removed bool) {
 		if last, ok := object.(cache.DeletedFinalStateUnknown); ok {
 			object = last.Obj
 		}
-		one := object.(*unstructured.Unstructured)
+		current := object.(*unstructured.Unstructured)
 		i.mu.Lock()
 		defer i.mu.Unlock()
-		version := one.GetResourceVersion()
-		if gone {
+		version := current.GetResourceVersion()
+		if removed {
 			version = "-"
 		}
-		i.versions[one.GetName()] = append(i.versions[one.GetName()], version)
+		i.versions[current.GetName()] = append(i.versions[current.GetName()], version)
 	}
 	if _, err := i.informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc:    func(object any) { note(object, false) },
@@ -399,19 +399,19 @@ func TestInformerOfAKilledRedis(t *testing.T) {
 				case <-time.After(time.Millisecond):
 				}
 				name := fmt.Sprintf("k-%d-%d", w, n)
-				written, err := resource.Create(t.Context(), kinds.AccessKeys(s.env), resource.CreateInput[*model.OwnedAccessKey]{
+				result, err := resource.Create(t.Context(), kinds.AccessKeys(s.env), resource.CreateInput[*model.OwnedAccessKey]{
 					Caller: root, Object: &model.OwnedAccessKey{ObjectMeta: metav1.ObjectMeta{Name: name}},
 				})
 				if err != nil {
 					continue
 				}
-				version, _ := strconv.ParseInt(written.Object.ResourceVersion, 10, 64)
+				version, _ := strconv.ParseInt(result.Object.ResourceVersion, 10, 64)
 				if version <= last {
 					t.Errorf("revision %d after %d", version, last)
 				}
 				last = version
 				mu.Lock()
-				acknowledged[name], highest = written.Object.ResourceVersion, max(highest, version)
+				acknowledged[name], highest = result.Object.ResourceVersion, max(highest, version)
 				mu.Unlock()
 			}
 		})

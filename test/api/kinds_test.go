@@ -140,7 +140,7 @@ func everyKind(t *testing.T, about func(storedKind) bool, rule func(t *testing.T
 		}
 		t.Run(k.kind, func(t *testing.T) {
 			t.Parallel()
-			w := &kindWorld{configWorld: newConfigured(t, redistest.Embedded(t)), storedKind: k, secret: canary}
+			w := &kindWorld{configWorld: newConfigWorld(t, redistest.Embedded(t)), storedKind: k, secret: canary}
 			w.mountSeparately()
 			w.seed()
 			if k.content == nil {
@@ -266,24 +266,24 @@ func (w *kindWorld) changesAt(subresource string, object map[string]any, section
 		}
 		return string(text)
 	}
-	var put map[string]any
-	if err := json.Unmarshal([]byte(marshal(object)), &put); err != nil {
+	var replacement map[string]any
+	if err := json.Unmarshal([]byte(marshal(object)), &replacement); err != nil {
 		w.t.Fatal(err)
 	}
-	put[section].(map[string]any)[field] = value
-	metadata := put["metadata"].(map[string]any)
+	replacement[section].(map[string]any)[field] = value
+	metadata := replacement["metadata"].(map[string]any)
 	path, text := "/"+w.objectName()+subresource+"?"+query, marshal(value)
-	known := fmt.Sprintf(`"resourceVersion":%q,"uid":%q`, metadata["resourceVersion"], metadata["uid"])
+	preconditions := fmt.Sprintf(`"resourceVersion":%q,"uid":%q`, metadata["resourceVersion"], metadata["uid"])
 	return []change{
-		{"PUT" + subresource, "Update", request{method: "PUT", path: path, body: marshal(put)}},
+		{"PUT" + subresource, "Update", request{method: "PUT", path: path, body: marshal(replacement)}},
 		{"merge patch" + subresource, "Update", request{method: "PATCH", path: path, contentType: mergePatch,
-			body: fmt.Sprintf(`{"metadata":{%s},%q:{%q:%s}}`, known, section, field, text)}},
+			body: fmt.Sprintf(`{"metadata":{%s},%q:{%q:%s}}`, preconditions, section, field, text)}},
 		{"JSON patch" + subresource, "Update", request{method: "PATCH", path: path, contentType: jsonPatch,
 			body: fmt.Sprintf(`[{"op":"add","path":"/metadata/resourceVersion","value":%q},{"op":"add","path":"/%s/%s","value":%s}]`,
 				metadata["resourceVersion"], section, field, text)}},
 		{"apply" + subresource, "Apply", request{method: "PATCH", path: path + "&force=true", contentType: applyPatch,
 			body: fmt.Sprintf(`{"apiVersion":"management.platform.sh/v1","kind":%q,"metadata":{"name":%q,%s},%q:{%q:%s}}`,
-				w.kind, w.objectName(), known, section, field, text)}},
+				w.kind, w.objectName(), preconditions, section, field, text)}},
 	}
 }
 
@@ -690,17 +690,17 @@ func TestNamespaces(t *testing.T) {
 	namespaced := func(k storedKind) bool { return strings.Contains(k.path, "/namespaces/p-shop") }
 	everyKind(t, namespaced, func(t *testing.T, w *kindWorld) {
 		for with, sees := range map[string]bool{"/namespaces/p-shop": true, "/namespaces/p-other": false, "": true} {
-			at := *w
-			at.path = strings.Replace(w.path, "/namespaces/p-shop", with, 1)
-			if text := at.sendExpecting(http.StatusOK, request{method: "GET"}); strings.Contains(text, `"name":"one"`) != sees {
-				t.Errorf("GET %s: %s", at.path, text)
+			scopedWorld := *w
+			scopedWorld.path = strings.Replace(w.path, "/namespaces/p-shop", with, 1)
+			if text := scopedWorld.sendExpecting(http.StatusOK, request{method: "GET"}); strings.Contains(text, `"name":"one"`) != sees {
+				t.Errorf("GET %s: %s", scopedWorld.path, text)
 			}
 			want := []string{"BOOKMARK "}
 			if sees {
 				want = []string{"ADDED one", "BOOKMARK "}
 			}
-			if got := at.watches(w.bearer, initialEvents, len(want)); !slices.Equal(got, want) {
-				t.Errorf("a watch of %s: %q, want %q", at.path, got, want)
+			if got := scopedWorld.watches(w.bearer, initialEvents, len(want)); !slices.Equal(got, want) {
+				t.Errorf("a watch of %s: %q, want %q", scopedWorld.path, got, want)
 			}
 		}
 	})
@@ -806,12 +806,12 @@ func TestVerbs(t *testing.T) {
 func TestOrigin(t *testing.T) {
 	everyKind(t, isCreatable, func(t *testing.T, w *kindWorld) {
 		forged := `"status":{"createdBy":{"name":"forged","uid":"forged"},"lineage":[{"name":"forged","uid":"forged"}]}`
-		made := w.createRequest("one", "")
-		if made.bearer == "" {
-			made.bearer = w.bearer
+		creation := w.createRequest("one", "")
+		if creation.bearer == "" {
+			creation.bearer = w.bearer
 		}
 		var self struct{ Status struct{ AccessKey string } }
-		if err := json.Unmarshal([]byte(w.expect(http.StatusCreated, made.bearer, "POST", selves, "")), &self); err != nil {
+		if err := json.Unmarshal([]byte(w.expect(http.StatusCreated, creation.bearer, "POST", selves, "")), &self); err != nil {
 			t.Fatal(err)
 		}
 		status := func(name string) string {
@@ -838,7 +838,7 @@ func TestOrigin(t *testing.T) {
 		if w.section != "status" {
 			body = strings.TrimSuffix(body, "}") + "," + forged + "}"
 		}
-		w.sendExpecting(http.StatusCreated, request{method: "POST", bearer: made.bearer, body: body})
+		w.sendExpecting(http.StatusCreated, request{method: "POST", bearer: creation.bearer, body: body})
 		status("two")
 		if w.writes {
 			for _, change := range w.changes(w.readObject(), "changed", "") {

@@ -31,29 +31,29 @@ func TestAttack(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer runner.Stop()
-	found, err := measure(t.Context(), runner, plan{
+	results, err := measure(t.Context(), runner, plan{
 		classes: classes, alone: time.Second, each: 700 * time.Millisecond, together: 5 * time.Second, tokens: 1000, progress: t.Output(),
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := found.print(t.Output()); err != nil {
+	if err := results.print(t.Output()); err != nil {
 		t.Fatal(err)
 	}
 	served := 0
-	for _, one := range append([]row{found.alone}, found.rows...) {
-		for status := range one.honest.Failed {
+	for _, result := range append([]row{results.alone}, results.rows...) {
+		for status := range result.honest.Failed {
 			if status >= 500 {
-				t.Errorf("%s: honest requests failed: %s: %s", one.class, counts(one.honest.Failed), one.honest.First)
+				t.Errorf("%s: honest requests failed: %s: %s", result.class, counts(result.honest.Failed), result.honest.First)
 			}
 		}
-		if one.failure != "" {
-			t.Errorf("%s: an attacker got %s", one.class, one.failure)
+		if result.failure != "" {
+			t.Errorf("%s: an attacker got %s", result.class, result.failure)
 		}
-		if one.memory >= maxMemory {
-			t.Errorf("%s: the process held %d MB", one.class, one.memory>>20)
+		if result.memory >= maxMemory {
+			t.Errorf("%s: the process held %d MB", result.class, result.memory>>20)
 		}
-		for _, number := range one.answers {
+		for _, number := range result.answers {
 			served += number
 		}
 	}

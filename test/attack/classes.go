@@ -75,21 +75,21 @@ func shots(list func() []shot) func(context.Context, *attack, int, int) {
 }
 
 // shoot sends one request of an attacker and counts the answer.
-func (a *attack) shoot(ctx context.Context, one shot, attacker int) {
+func (a *attack) shoot(ctx context.Context, item shot, attacker int) {
 	from := a.tenants[attacker%len(a.tenants)]
-	switch one.bearer {
+	switch item.bearer {
 	case "":
-		one.bearer = from.bearer(one.path)
+		item.bearer = from.bearer(item.path)
 	case hoarders:
-		one.bearer = a.hoarder
+		item.bearer = a.hoarder
 	case nobody:
-		one.bearer = ""
+		item.bearer = ""
 	}
-	one.path = strings.ReplaceAll(one.path, ownObject, from.Object)
+	item.path = strings.ReplaceAll(item.path, ownObject, from.Object)
 	var text prefixWriter
-	status, err := a.site.send(ctx, one, &text)
+	status, err := a.site.send(ctx, item, &text)
 	if ctx.Err() == nil {
-		a.note(one.method+" "+one.path[:min(len(one.path), 80)], status, text.String())
+		a.note(item.method+" "+item.path[:min(len(item.path), 80)], status, text.String())
 	}
 	if err != nil && ctx.Err() == nil {
 		// A connection that was cut, or could not be made.
@@ -225,18 +225,18 @@ func headers() []shot {
 
 // evaluationShots are evaluations of expressions, each in a request of its own.
 func evaluationShots(all ...string) []shot {
-	found := make([]shot, len(all))
+	shots := make([]shot, len(all))
 	for i, expression := range all {
 		text, err := json.Marshal(expression)
 		if err != nil {
 			panic(err)
 		}
-		found[i] = shot{
+		shots[i] = shot{
 			method: http.MethodPost, path: evaluations,
 			body: fmt.Sprintf(`{"spec":{"object":{"spec":{"a":"text"}},"patches":[{"path":"spec.a","expression":%s}]}}`, text),
 		}
 	}
-	return found
+	return shots
 }
 
 // nest puts a text within itself a number of times.
@@ -277,7 +277,7 @@ func patterns() []shot {
 
 // patches are large requests: many patches, long expressions, large objects, and paths that match very often.
 func patches() []shot {
-	one := func(patches, object string) shot {
+	evaluation := func(patches, object string) shot {
 		return shot{method: http.MethodPost, path: evaluations, body: `{"spec":{"object":` + object + `,"patches":[` + patches + `]}}`}
 	}
 	text := func(expression string) string {
@@ -290,19 +290,19 @@ func patches() []shot {
 	many := `{"spec":{"a":[` + repeat(9_900, `"x"`) + `]}}`
 	large := `{"spec":{"a":"` + strings.Repeat("x", 900_000) + `"}}`
 	return []shot{
-		one(repeat(38, `{"path":"spec.a%d","expression":`+text("/"+strings.Repeat("a{900}", 2_700)+"/")+`}`), `{"spec":{}}`),
-		one(repeat(990, `{"path":"spec.a%d","expression":`+text(strings.Repeat("1+", 300)+"1")+`}`), `{"spec":{}}`),
-		one(repeat(9_000, `{"path":"spec.a%d","expression":"value"}`), `{"spec":{}}`),
-		one(repeat(990, `{"path":"spec.a[*].b%d","expression":"value"}`), many),
-		one(`{"path":"spec.a[*]","expression":"value + value"}`, many),
-		one(`{"path":"spec.a[*]","expression":"context.virtualObject"}`, many),
-		one(`{"path":"spec.a","expression":"Array(500).fill(value)"}`, large),
-		one(`{"path":"spec.a","expression":"JSON.parse(JSON.stringify([value,value]))"}`, large),
-		one(`{"path":"spec","expression":"{...value, b: value}"},{"path":"spec","expression":"{...value, c: value}"},{"path":"spec","expression":"{...value, d: value}"}`, large),
-		one(`{"path":"`+strings.Repeat("*.", 2_000)+`*","expression":"value"}`, many),
-		one(`{"path":"`+strings.Repeat("a.", 500_000)+`a","expression":"value"}`, many),
-		one(repeat(990, `{"path":"spec.a[*]%d","reference":{"kind":"Secret","apiVersion":"v1"}}`), many),
-		one(`{"path":"spec.a[*]","reference":{"kind":"Secret","apiVersion":"v1"}}`, many),
+		evaluation(repeat(38, `{"path":"spec.a%d","expression":`+text("/"+strings.Repeat("a{900}", 2_700)+"/")+`}`), `{"spec":{}}`),
+		evaluation(repeat(990, `{"path":"spec.a%d","expression":`+text(strings.Repeat("1+", 300)+"1")+`}`), `{"spec":{}}`),
+		evaluation(repeat(9_000, `{"path":"spec.a%d","expression":"value"}`), `{"spec":{}}`),
+		evaluation(repeat(990, `{"path":"spec.a[*].b%d","expression":"value"}`), many),
+		evaluation(`{"path":"spec.a[*]","expression":"value + value"}`, many),
+		evaluation(`{"path":"spec.a[*]","expression":"context.virtualObject"}`, many),
+		evaluation(`{"path":"spec.a","expression":"Array(500).fill(value)"}`, large),
+		evaluation(`{"path":"spec.a","expression":"JSON.parse(JSON.stringify([value,value]))"}`, large),
+		evaluation(`{"path":"spec","expression":"{...value, b: value}"},{"path":"spec","expression":"{...value, c: value}"},{"path":"spec","expression":"{...value, d: value}"}`, large),
+		evaluation(`{"path":"`+strings.Repeat("*.", 2_000)+`*","expression":"value"}`, many),
+		evaluation(`{"path":"`+strings.Repeat("a.", 500_000)+`a","expression":"value"}`, many),
+		evaluation(repeat(990, `{"path":"spec.a[*]%d","reference":{"kind":"Secret","apiVersion":"v1"}}`), many),
+		evaluation(`{"path":"spec.a[*]","reference":{"kind":"Secret","apiVersion":"v1"}}`, many),
 	}
 }
 
@@ -417,13 +417,13 @@ func slowBody(ctx context.Context, a *attack, attacker, _ int) {
 	if _, err := fmt.Fprintf(conn, "POST %s%s HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: 100000\r\n%s\r\n{", base, keys, authorization); err != nil {
 		return
 	}
-	over, cancel := context.WithCancel(ctx)
+	closing, cancel := context.WithCancel(ctx)
 	go func() {
 		defer cancel()
 		a.readAnswer(ctx, "a slow body", bufio.NewReader(conn))
 	}()
-	for over.Err() == nil {
-		pause(over, time.Second)
+	for closing.Err() == nil {
+		pause(closing, time.Second)
 		_, _ = conn.Write([]byte(" "))
 	}
 }

@@ -65,15 +65,15 @@ func start() int {
 
 // Run attacks a runner of its own.
 func (c *attackCommand) Run(ctx context.Context) error {
-	chosen := classes
+	selection := classes
 	if len(c.Class) > 0 {
-		chosen = nil
+		selection = nil
 		for _, name := range c.Class {
 			i := slices.IndexFunc(classes, func(one class) bool { return one.name == name })
 			if i < 0 {
 				return fmt.Errorf("unknown class %q: use %s", name, strings.Join(classNames(), ", "))
 			}
-			chosen = append(chosen, classes[i])
+			selection = append(selection, classes[i])
 		}
 	}
 	folder, err := os.MkdirTemp("", "attack")
@@ -86,14 +86,14 @@ func (c *attackCommand) Run(ctx context.Context) error {
 		return err
 	}
 	defer runner.Stop()
-	found, err := measure(ctx, runner, plan{
-		classes: chosen, alone: c.Alone, each: c.Each, together: c.Together, tokens: c.Tokens, progress: os.Stderr,
+	results, err := measure(ctx, runner, plan{
+		classes: selection, alone: c.Alone, each: c.Each, together: c.Together, tokens: c.Tokens, progress: os.Stderr,
 	})
 	if err != nil {
 		return err
 	}
-	if err := found.print(os.Stdout); err != nil {
+	if err := results.print(os.Stdout); err != nil {
 		return err
 	}
-	return found.harm()
+	return results.harm()
 }

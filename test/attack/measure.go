@@ -107,7 +107,7 @@ func measure(ctx context.Context, runner *launch.Runner, p plan) (*report, error
 	}
 	defer h.stop()
 	// The runner and the honest tenant have their processes already, so only the attackers yield.
-	found := &report{yielded: yieldProcessor()}
+	results := &report{yielded: yieldProcessor()}
 	for _, user := range []string{"mallory", "oscar", "trudy"} {
 		for number := range 2 {
 			one, err := a.site.tenant(ctx, root, user, fmt.Sprintf("%s-%d", user, number))
@@ -132,7 +132,7 @@ func measure(ctx context.Context, runner *launch.Runner, p plan) (*report, error
 	if _, err := h.work(p.alone / 4); err != nil {
 		return nil, err
 	}
-	if found.alone, err = measureAttack(ctx, runner, h, a, nil, p.alone); err != nil {
+	if results.alone, err = measureAttack(ctx, runner, h, a, nil, p.alone); err != nil {
 		return nil, err
 	}
 	stages := make([][]class, 0, len(p.classes)+1)
@@ -151,20 +151,20 @@ func measure(ctx context.Context, runner *launch.Runner, p plan) (*report, error
 		if err != nil {
 			return nil, err
 		}
-		found.rows = append(found.rows, one)
+		results.rows = append(results.rows, one)
 		_, _ = fmt.Fprintf(p.progress, "attack: %s is done\n", one.class)
 	}
-	return found, nil
+	return results, nil
 }
 
 // measureAttack measures the honest tenant while classes attack.
 func measureAttack(ctx context.Context, runner *launch.Runner, h *worker, a *attack, stage []class, span time.Duration) (row, error) {
-	one := row{class: "none"}
+	result := row{class: "none"}
 	switch {
 	case len(stage) == 1:
-		one.class = stage[0].name
+		result.class = stage[0].name
 	case len(stage) > 1:
-		one.class = "all together"
+		result.class = "all together"
 	}
 	a.answers, a.failure = map[int]int{}, ""
 	forget(runner.PID)
@@ -173,36 +173,36 @@ func measureAttack(ctx context.Context, runner *launch.Runner, h *worker, a *att
 	var shooting sync.WaitGroup
 	a.begin(bounded, &shooting, stage)
 	var err error
-	one.honest, err = h.work(span)
+	result.honest, err = h.work(span)
 	cancel()
 	shooting.Wait()
 	a.site.client.CloseIdleConnections()
 	if err != nil {
-		return one, err
+		return result, err
 	}
 	if err := ctx.Err(); err != nil {
-		return one, err
+		return result, err
 	}
-	if one.recovery, err = a.site.timeToAnswer(ctx, a.honest); err != nil {
-		return one, fmt.Errorf("%s: %w", one.class, err)
+	if result.recovery, err = a.site.timeToAnswer(ctx, a.honest); err != nil {
+		return result, fmt.Errorf("%s: %w", result.class, err)
 	}
-	one.answers, one.failure, one.memory = a.answers, a.failure, resident(runner.PID)
+	result.answers, result.failure, result.memory = a.answers, a.failure, resident(runner.PID)
 	pause(ctx, quiet)
-	return one, nil
+	return result, nil
 }
 
 // begin starts the attackers. A class with clients of its own has all of them; the others share the attackers.
 func (a *attack) begin(ctx context.Context, shooting *sync.WaitGroup, stage []class) {
 	var shared []class
-	for _, one := range stage {
-		if one.clients == 0 {
-			shared = append(shared, one)
+	for _, attackClass := range stage {
+		if attackClass.clients == 0 {
+			shared = append(shared, attackClass)
 			continue
 		}
-		for number := range one.clients {
+		for number := range attackClass.clients {
 			shooting.Go(func() {
 				for n := 0; ctx.Err() == nil; n++ {
-					one.fire(ctx, a, number, n)
+					attackClass.fire(ctx, a, number, n)
 				}
 			})
 		}
@@ -254,24 +254,24 @@ func (r *report) ratio(one row) (string, float64) {
 // harm describes the harm that an attack did. Nil: none.
 func (r *report) harm() error {
 	var harms []error
-	for _, one := range r.rows {
+	for _, result := range r.rows {
 		add := func(text string, values ...any) {
-			harms = append(harms, fmt.Errorf("%s: "+text, append([]any{one.class}, values...)...))
+			harms = append(harms, fmt.Errorf("%s: "+text, append([]any{result.class}, values...)...))
 		}
-		if operation, ratio := r.ratio(one); ratio >= maxRatio {
+		if operation, ratio := r.ratio(result); ratio >= maxRatio {
 			add("the honest tenant's %s took %.0f times as long", operation, ratio)
 		}
-		if len(one.honest.Failed) > 0 {
-			add("honest requests failed: %s: %s", counts(one.honest.Failed), one.honest.First)
+		if len(result.honest.Failed) > 0 {
+			add("honest requests failed: %s: %s", counts(result.honest.Failed), result.honest.First)
 		}
-		if one.failure != "" {
-			add("an attacker got %s", one.failure)
+		if result.failure != "" {
+			add("an attacker got %s", result.failure)
 		}
-		if one.memory >= maxMemory {
-			add("the process held %d MB", one.memory>>20)
+		if result.memory >= maxMemory {
+			add("the process held %d MB", result.memory>>20)
 		}
-		if one.recovery > answersWithin {
-			add("the process answered after %v", one.recovery)
+		if result.recovery > answersWithin {
+			add("the process answered after %v", result.recovery)
 		}
 	}
 	return errors.Join(harms...)
@@ -302,13 +302,13 @@ func (r *report) print(out io.Writer) error {
 		_, _ = fmt.Fprintf(table, "\t%s", operation)
 	}
 	_, _ = fmt.Fprint(table, "\tratio\thonest failures\tMB\tagain\tanswers to attackers\n")
-	for _, one := range append([]row{r.alone}, r.rows...) {
-		_, _ = fmt.Fprint(table, one.class)
+	for _, result := range append([]row{r.alone}, r.rows...) {
+		_, _ = fmt.Fprint(table, result.class)
 		for _, operation := range operations {
-			_, _ = fmt.Fprintf(table, "\t%.1f", float64(one.honest.Percentile[operation].Microseconds())/1000)
+			_, _ = fmt.Fprintf(table, "\t%.1f", float64(result.honest.Percentile[operation].Microseconds())/1000)
 		}
-		_, ratio := r.ratio(one)
-		_, _ = fmt.Fprintf(table, "\t%.1f\t%s\t%d\t%v\t%s\n", ratio, counts(one.honest.Failed), one.memory>>20, one.recovery.Round(time.Millisecond), counts(one.answers))
+		_, ratio := r.ratio(result)
+		_, _ = fmt.Fprintf(table, "\t%.1f\t%s\t%d\t%v\t%s\n", ratio, counts(result.honest.Failed), result.memory>>20, result.recovery.Round(time.Millisecond), counts(result.answers))
 	}
 	if err := table.Flush(); err != nil {
 		return err

@@ -40,25 +40,25 @@ type shot struct {
 }
 
 // send sends a request and returns the status of its answer, and as much of the body as into takes. 0: there was no answer.
-func (s *site) send(ctx context.Context, one shot, into io.Writer) (int, error) {
-	method := one.method
+func (s *site) send(ctx context.Context, item shot, into io.Writer) (int, error) {
+	method := item.method
 	if method == "" {
 		method = http.MethodGet
 	}
-	request, err := http.NewRequestWithContext(ctx, method, s.base+one.path, strings.NewReader(one.body))
+	request, err := http.NewRequestWithContext(ctx, method, s.base+item.path, strings.NewReader(item.body))
 	if err != nil {
 		return 0, err
 	}
-	if one.bearer != "" {
-		request.Header.Set("Authorization", "Bearer "+one.bearer)
+	if item.bearer != "" {
+		request.Header.Set("Authorization", "Bearer "+item.bearer)
 	}
-	if one.body != "" {
+	if item.body != "" {
 		request.Header.Set("Content-Type", "application/json")
 	}
-	if one.kind != "" {
-		request.Header.Set("Content-Type", one.kind)
+	if item.kind != "" {
+		request.Header.Set("Content-Type", item.kind)
 	}
-	for name, value := range one.header {
+	for name, value := range item.header {
 		request.Header.Set(name, value)
 	}
 	answer, err := s.client.Do(request)
@@ -73,14 +73,14 @@ func (s *site) send(ctx context.Context, one shot, into io.Writer) (int, error) 
 }
 
 // must sends a request that has to succeed, and decodes the answer.
-func (s *site) must(ctx context.Context, one shot, into any) error {
+func (s *site) must(ctx context.Context, item shot, into any) error {
 	var text bytes.Buffer
-	status, err := s.send(ctx, one, &text)
+	status, err := s.send(ctx, item, &text)
 	if err != nil {
 		return err
 	}
 	if status > 299 {
-		return fmt.Errorf("%s %s: %d: %.500s", one.method, one.path, status, text.String())
+		return fmt.Errorf("%s %s: %d: %.500s", item.method, item.path, status, text.String())
 	}
 	if into == nil {
 		return nil
@@ -115,21 +115,21 @@ func (t tenant) bearer(path string) string {
 
 // tenant makes access keys of a user.
 func (s *site) tenant(ctx context.Context, admin, user, object string) (tenant, error) {
-	made := tenant{Object: object}
-	for _, one := range []struct {
+	result := tenant{Object: object}
+	for _, field := range []struct {
 		name, groups string
 		target       *string
-	}{{object, "[]", &made.Key}, {object + "-evaluator", fmt.Sprintf("[%q]", identity.Admins), &made.Evaluator}} {
+	}{{object, "[]", &result.Key}, {object + "-evaluator", fmt.Sprintf("[%q]", identity.Admins), &result.Evaluator}} {
 		var key model.OwnedAccessKey
 		if err := s.must(ctx, shot{
 			method: http.MethodPost, path: keys, bearer: admin,
-			body: fmt.Sprintf(`{"metadata":{"name":%q},"spec":{"user":%q,"groups":%s,"ttl":86400}}`, one.name, user, one.groups),
+			body: fmt.Sprintf(`{"metadata":{"name":%q},"spec":{"user":%q,"groups":%s,"ttl":86400}}`, field.name, user, field.groups),
 		}, &key); err != nil {
-			return made, fmt.Errorf("making a key of %s: %w", user, err)
+			return result, fmt.Errorf("making a key of %s: %w", user, err)
 		}
-		*one.target = key.Spec.Key
+		*field.target = key.Spec.Key
 	}
-	return made, nil
+	return result, nil
 }
 
 // The operations of the honest tenant, in the order in which it repeats them.
@@ -189,23 +189,23 @@ func (h *honest) work(ctx context.Context, span time.Duration) experience {
 // round does each operation once.
 func (h *honest) round(ctx context.Context, name string) {
 	for _, operation := range operations {
-		one := shot{path: keys + "/" + h.tenant.Object}
+		item := shot{path: keys + "/" + h.tenant.Object}
 		switch operation {
 		case "list":
-			one.path = keys + "?limit=10"
+			item.path = keys + "?limit=10"
 		case "create":
-			one.method, one.path = http.MethodPost, keys
-			one.body = fmt.Sprintf(`{"metadata":{"name":%q},"spec":{"ttl":3600,"description":"made and deleted"}}`, name)
+			item.method, item.path = http.MethodPost, keys
+			item.body = fmt.Sprintf(`{"metadata":{"name":%q},"spec":{"ttl":3600,"description":"made and deleted"}}`, name)
 		case "evaluate":
-			one.method, one.path, one.body = http.MethodPost, evaluations, evaluation
+			item.method, item.path, item.body = http.MethodPost, evaluations, evaluation
 		case "delete":
-			one.method, one.path = http.MethodDelete, keys+"/"+name
+			item.method, item.path = http.MethodDelete, keys+"/"+name
 		}
-		one.bearer = h.tenant.bearer(one.path)
+		item.bearer = h.tenant.bearer(item.path)
 		bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
 		var text bytes.Buffer
 		asked := time.Now()
-		status, err := h.site.send(bounded, one, &text)
+		status, err := h.site.send(bounded, item, &text)
 		took := time.Since(asked)
 		cancel()
 		h.mu.Lock()
@@ -257,7 +257,7 @@ type worker struct {
 }
 
 // startWorker starts the honest tenant: this program, with the command honest.
-func startWorker(server string, one tenant) (*worker, error) {
+func startWorker(server string, honest tenant) (*worker, error) {
 	program, err := os.Executable()
 	if err != nil {
 		return nil, fmt.Errorf("finding this program: %w", err)
@@ -276,7 +276,7 @@ func startWorker(server string, one tenant) (*worker, error) {
 		return nil, fmt.Errorf("starting the honest tenant: %w", err)
 	}
 	w := &worker{in: json.NewEncoder(input), out: json.NewDecoder(output), input: input, wait: command.Wait}
-	if err := w.in.Encode(one); err != nil {
+	if err := w.in.Encode(honest); err != nil {
 		w.stop()
 		return nil, fmt.Errorf("starting the honest tenant: %w", err)
 	}
@@ -285,14 +285,14 @@ func startWorker(server string, one tenant) (*worker, error) {
 
 // work lets the honest tenant work for a while.
 func (w *worker) work(span time.Duration) (experience, error) {
-	var found experience
+	var result experience
 	if err := w.in.Encode(span); err != nil {
-		return found, fmt.Errorf("asking the honest tenant to work: %w", err)
+		return result, fmt.Errorf("asking the honest tenant to work: %w", err)
 	}
-	if err := w.out.Decode(&found); err != nil {
-		return found, fmt.Errorf("reading what the honest tenant saw: %w", err)
+	if err := w.out.Decode(&result); err != nil {
+		return result, fmt.Errorf("reading what the honest tenant saw: %w", err)
 	}
-	return found, nil
+	return result, nil
 }
 
 // stop ends the process.

@@ -42,10 +42,10 @@ func withTests(t *testing.T) map[string][]string {
 		t.Fatal(err)
 	}
 	files := strings.Fields(string(output))
-	found := map[string][]string{}
+	folders := map[string][]string{}
 	for _, file := range files {
 		if filepath.Base(file) == "go.mod" {
-			found[strings.TrimPrefix(filepath.Dir(file), ".")] = nil
+			folders[strings.TrimPrefix(filepath.Dir(file), ".")] = nil
 		}
 	}
 	for _, file := range files {
@@ -60,17 +60,17 @@ func withTests(t *testing.T) map[string][]string {
 			continue
 		}
 		folder, module := filepath.ToSlash(filepath.Dir(file)), ""
-		for name := range found {
+		for name := range folders {
 			if name != "" && (folder == name || strings.HasPrefix(folder, name+"/")) {
 				module = name
 			}
 		}
 		name := strings.TrimPrefix(strings.TrimPrefix(folder, module), "/")
-		if !slices.Contains(found[module], name) {
-			found[module] = append(found[module], name)
+		if !slices.Contains(folders[module], name) {
+			folders[module] = append(folders[module], name)
 		}
 	}
-	return found
+	return folders
 }
 
 // The tests of every package run in check or in check-deep. If a package leaves tests out of short runs, check-deep runs it as well.

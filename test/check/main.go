@@ -37,12 +37,12 @@ func main() {
 	}
 }
 
-func run(ctx context.Context, chosen options) error {
-	if chosen.Install {
-		return prepare(ctx, chosen.Parts, nil)
+func run(ctx context.Context, opts options) error {
+	if opts.Install {
+		return prepare(ctx, opts.Parts, nil)
 	}
 	var parts []part
-	for _, name := range chosen.Parts {
+	for _, name := range opts.Parts {
 		switch p, known := partByName(name); {
 		case name == "check":
 			parts = append(parts, check...)
@@ -76,7 +76,7 @@ func run(ctx context.Context, chosen options) error {
 		for together < len(parts) && parts[together].beside {
 			together++
 		}
-		failures = append(failures, report.runTogether(ctx, parts[:together], chosen.Timeout)...)
+		failures = append(failures, report.runTogether(ctx, parts[:together], opts.Timeout)...)
 		parts = parts[together:]
 	}
 	report.print(os.Stdout)

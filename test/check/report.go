@@ -65,11 +65,11 @@ func newReport() (*report, error) {
 // runTogether runs parts at the same time, and prints their outputs one after the other.
 func (r *report) runTogether(ctx context.Context, parts []part, timeout string) []error {
 	var running sync.WaitGroup
-	said, failures := make([]bytes.Buffer, len(parts)), make([]error, len(parts))
+	outputs, failures := make([]bytes.Buffer, len(parts)), make([]error, len(parts))
 	for i, p := range parts {
 		var out io.Writer = os.Stdout
 		if i > 0 {
-			out = &said[i]
+			out = &outputs[i]
 		}
 		fmt.Fprintf(out, "\n== %s: %s\n", p.name, p.about)
 		running.Go(func() {
@@ -79,8 +79,8 @@ func (r *report) runTogether(ctx context.Context, parts []part, timeout string) 
 		})
 	}
 	running.Wait()
-	for i := range said {
-		_, _ = said[i].WriteTo(os.Stdout)
+	for i := range outputs {
+		_, _ = outputs[i].WriteTo(os.Stdout)
 	}
 	return failures
 }
@@ -197,7 +197,7 @@ func packagePatterns(patterns []string) []string {
 }
 
 // packages reads the events of go test, and returns the packages that have tests, and the number of cached results.
-func packages(events io.Reader, partName string) (found []tested, cached int, err error) {
+func packages(events io.Reader, partName string) (packages []tested, cached int, err error) {
 	lines := bufio.NewScanner(events)
 	lines.Buffer(nil, 16<<20)
 	for lines.Scan() {
@@ -213,10 +213,10 @@ func packages(events io.Reader, partName string) (found []tested, cached int, er
 		case event.Action == "output" && strings.Contains(event.Output, "\t(cached)"):
 			cached++
 		case event.Action == "pass" || event.Action == "fail":
-			found = append(found, tested{partName, event.Package, time.Duration(event.Elapsed * float64(time.Second))})
+			packages = append(packages, tested{partName, event.Package, time.Duration(event.Elapsed * float64(time.Second))})
 		}
 	}
-	return found, cached, lines.Err()
+	return packages, cached, lines.Err()
 }
 
 // print writes the parts and the slowest packages.
@@ -224,17 +224,17 @@ func (r *report) print(w io.Writer) {
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprint(table, "\npart\ttime\tprocessors\tpackages\tcached\t\n")
 	var processor time.Duration
-	for _, one := range r.rows {
-		processor += one.processor
+	for _, cost := range r.rows {
+		processor += cost.processor
 		counts := "\t\t"
-		if one.packages > 0 {
-			counts = fmt.Sprintf("%d\t%d\t", one.packages, one.cached)
+		if cost.packages > 0 {
+			counts = fmt.Sprintf("%d\t%d\t", cost.packages, cost.cached)
 		}
 		state := ""
-		if one.failed {
+		if cost.failed {
 			state = " FAILED"
 		}
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s%s\n", one.name, seconds(one.wall), seconds(one.processor), counts, state)
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s%s\n", cost.name, seconds(cost.wall), seconds(cost.processor), counts, state)
 	}
 	fmt.Fprintf(table, "all\t%s\t%s\t\t\t\n", seconds(time.Since(r.begun)), seconds(processor))
 	_ = table.Flush()

@@ -31,9 +31,9 @@ func keepTimes(ctx context.Context, root string) error {
 	if err != nil {
 		return fmt.Errorf("listing the changed files of the checkout: %w", err)
 	}
-	different := map[string]bool{}
+	changedFiles := map[string]bool{}
 	for name := range bytes.SplitSeq(differ, []byte{0}) {
-		different[string(name)] = true
+		changedFiles[string(name)] = true
 	}
 	// The content of a folder is the list of its entries, as git sorts them.
 	folders := map[string][]byte{}
@@ -48,7 +48,7 @@ func keepTimes(ctx context.Context, root string) error {
 				break
 			}
 		}
-		if different[string(name)] {
+		if changedFiles[string(name)] {
 			continue
 		}
 		if err := setTime(filepath.Join(root, string(name)), about); err != nil {

@@ -36,15 +36,15 @@ func times(t *testing.T, root string, names ...string) map[string]time.Time {
 	if err := keepTimes(t.Context(), root); err != nil {
 		t.Fatal(err)
 	}
-	found := map[string]time.Time{}
+	instants := map[string]time.Time{}
 	for _, name := range names {
 		info, err := os.Stat(filepath.Join(root, name))
 		if err != nil {
 			t.Fatal(err)
 		}
-		found[name] = info.ModTime()
+		instants[name] = info.ModTime()
 	}
-	return found
+	return instants
 }
 
 // Two checkouts of the same content have the same times. A different file has a different time, and so have its folders. A file that was
@@ -54,13 +54,13 @@ func TestKeepTimes(t *testing.T) {
 	names := []string{"a/b/one", "a/two", "c/three", "a/b", "a", "c"}
 	files := map[string]string{"a/b/one": "1", "a/two": "2", "c/three": "3"}
 	first := times(t, checkout(t, files), names...)
-	again := times(t, checkout(t, files), names...)
+	second := times(t, checkout(t, files), names...)
 	files["a/b/one"] = "4"
 	root := checkout(t, files)
 	other := times(t, root, names...)
 	for _, name := range names {
-		if !first[name].Equal(again[name]) {
-			t.Errorf("%s has the time %s, and %s in another checkout", name, first[name], again[name])
+		if !first[name].Equal(second[name]) {
+			t.Errorf("%s has the time %s, and %s in another checkout", name, first[name], second[name])
 		}
 		differs := name == "a/b/one" || name == "a/b" || name == "a"
 		if first[name].Equal(other[name]) == differs {

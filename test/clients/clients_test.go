@@ -152,17 +152,17 @@ func discover(t *testing.T, kubeconfig string) session {
 	if err != nil {
 		t.Fatal(err)
 	}
-	found := session{Version: version.GitVersion}
+	output := session{Version: version.GitVersion}
 	for _, group := range groups.Groups {
-		found.Groups = append(found.Groups, group.Name)
+		output.Groups = append(output.Groups, group.Name)
 	}
 	for _, resource := range resources.APIResources {
-		found.Resources = append(found.Resources, resource.Name)
+		output.Resources = append(output.Resources, resource.Name)
 	}
-	if len(found.Groups) < 3 || len(found.Resources) < 10 {
-		t.Fatalf("these cannot be all: %q, %q", found.Groups, found.Resources)
+	if len(output.Groups) < 3 || len(output.Resources) < 10 {
+		t.Fatalf("these cannot be all: %q, %q", output.Groups, output.Resources)
 	}
-	return found
+	return output
 }
 
 func (s session) wantDiscovery(t *testing.T, want session) {

@@ -103,14 +103,14 @@ func pack(t *testing.T, program, folder, stage string, given map[string]string) 
 		"HTTP_PROXY=http://127.0.0.1:9", "HTTPS_PROXY=http://127.0.0.1:9", "http_proxy=http://127.0.0.1:9", "https_proxy=http://127.0.0.1:9",
 	}
 	output, err := command.CombinedOutput()
-	var made stack
+	var result stack
 	if err == nil {
 		var content []byte
 		if content, err = os.ReadFile(filepath.Join(folder, "out/cloudformation-template-update-stack.json")); err == nil {
-			err = json.Unmarshal(content, &made)
+			err = json.Unmarshal(content, &result)
 		}
 	}
-	return made, string(output), err
+	return result, string(output), err
 }
 
 func TestServerless(t *testing.T) {
@@ -119,19 +119,19 @@ func TestServerless(t *testing.T) {
 	for _, stage := range []string{"dev", "prod"} {
 		t.Run(stage, func(t *testing.T) {
 			t.Parallel()
-			made, output, err := pack(t, program, copySources(t), stage, parameters)
+			result, output, err := pack(t, program, copySources(t), stage, parameters)
 			if err != nil || strings.Contains(output, "Warning") || strings.Contains(output, "Deprecat") {
 				t.Fatalf("%v\n%s", err, output)
 			}
-			report(t, findMisrouted(made, catalog.Functions))
-			report(t, findUnscheduled(made, catalog.Functions))
-			report(t, findUnstreamed(made, catalog.Functions))
-			report(t, findUnbounded(made))
-			report(t, findTooWide(made))
-			report(t, findInClear(made))
-			report(t, findUnkeyed(made, catalog.Functions))
-			report(t, findUnrecorded(made, ""))
-			report(t, findUnfit(made, catalog.Functions))
+			report(t, findMisrouted(result, catalog.Functions))
+			report(t, findUnscheduled(result, catalog.Functions))
+			report(t, findUnstreamed(result, catalog.Functions))
+			report(t, findUnbounded(result))
+			report(t, findTooWide(result))
+			report(t, findInClear(result))
+			report(t, findUnkeyed(result, catalog.Functions))
+			report(t, findUnrecorded(result, ""))
+			report(t, findUnfit(result, catalog.Functions))
 		})
 	}
 }
@@ -139,16 +139,16 @@ func TestServerless(t *testing.T) {
 // Every function gets the URL of the audit's data store, if there is one, and may read it. Source: ADR-0016.
 func TestServerlessAuditStore(t *testing.T) {
 	t.Parallel()
-	given := maps.Clone(parameters)
-	given["auditStoreSecretArn"] = "arn:aws:secretsmanager:eu-central-1:111122223333:secret:platform/audit-JkLmNo"
-	made, output, err := pack(t, packager(t), copySources(t), "dev", given)
+	arguments := maps.Clone(parameters)
+	arguments["auditStoreSecretArn"] = "arn:aws:secretsmanager:eu-central-1:111122223333:secret:platform/audit-JkLmNo"
+	result, output, err := pack(t, packager(t), copySources(t), "dev", arguments)
 	if err != nil {
 		t.Fatalf("%v\n%s", err, output)
 	}
-	report(t, findUnrecorded(made, given["auditStoreSecretArn"]))
-	report(t, findInClear(made))
-	report(t, findTooWide(made))
-	report(t, findUnfit(made, catalog.Functions))
+	report(t, findUnrecorded(result, arguments["auditStoreSecretArn"]))
+	report(t, findInClear(result))
+	report(t, findTooWide(result))
+	report(t, findUnfit(result, catalog.Functions))
 }
 
 // The packager fails if something is misspelt or missing.
@@ -197,14 +197,14 @@ func TestTable(t *testing.T) {
 	if err := json.Unmarshal(content, &table); err != nil {
 		t.Fatal(err)
 	}
-	found := map[string]string{}
+	routes := map[string]string{}
 	for name, one := range table {
 		for _, route := range one.Routes {
-			found[route] = name
+			routes[route] = name
 		}
 	}
-	if want := catalogRoutes(catalog.Functions); !maps.Equal(found, want) {
-		t.Errorf("the table has %v, want %v: run make gen", found, want)
+	if want := catalogRoutes(catalog.Functions); !maps.Equal(routes, want) {
+		t.Errorf("the table has %v, want %v: run make gen", routes, want)
 	}
 	for _, f := range catalog.Functions {
 		streams := false

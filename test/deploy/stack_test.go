@@ -100,15 +100,15 @@ var rest = regexp.MustCompile(`\{(\w+)\.\.\.\}`)
 
 // catalogRoutes returns the routes of the catalog, with the function that answers each route.
 func catalogRoutes(functions []*frame.Function) map[string]string {
-	found := map[string]string{}
+	routes := map[string]string{}
 	for _, f := range functions {
 		for _, e := range f.Endpoints {
 			for _, path := range e.Paths() {
-				found[e.Method+" "+rest.ReplaceAllString(path, "{$1+}")] = f.Name
+				routes[e.Method+" "+rest.ReplaceAllString(path, "{$1+}")] = f.Name
 			}
 		}
 	}
-	return found
+	return routes
 }
 
 // findMisrouted finds endpoints that the gateway does not route to their function, and routes that no function serves.
@@ -417,16 +417,16 @@ var (
 func findInClear(s stack) []string {
 	var findings []string
 	for _, logical := range s.resourcesOfType("AWS::Lambda::Function") {
-		held := variables(s.Resources[logical])
-		if held["PLATFORM_REDIS_URL_SECRET"] == nil {
+		environment := variables(s.Resources[logical])
+		if environment["PLATFORM_REDIS_URL_SECRET"] == nil {
 			findings = append(findings, fmt.Sprintf("%s has no Redis", logical))
 		}
 		if layers := jsonText(s.Resources[logical].Properties["Layers"]); !strings.Contains(layers, "Secrets-Lambda-Extension") {
 			findings = append(findings, fmt.Sprintf("%s cannot read its secret: its layers are %s", logical, layers))
 		}
-		for _, name := range slices.Sorted(maps.Keys(held)) {
-			value, _ := held[name].(string)
-			if held[name] == "" {
+		for _, name := range slices.Sorted(maps.Keys(environment)) {
+			value, _ := environment[name].(string)
+			if environment[name] == "" {
 				continue // a variable without a value counts as absent
 			}
 			if (sensitive.MatchString(name) || strings.Contains(value, "://")) && !reference.MatchString(value) {
@@ -448,15 +448,15 @@ func findUnkeyed(s stack, functions []*frame.Function) []string {
 		resource := s.Resources[logical]
 		full, _ := resource.Properties["FunctionName"].(string)
 		name := full[strings.LastIndex(full, "-")+1:]
-		key, given := variables(resource)["PLATFORM_ENCRYPTION_KEY_SECRET"]
+		key, hasKey := variables(resource)["PLATFORM_ENCRYPTION_KEY_SECRET"]
 		readable := slices.ContainsFunc(s.resourcesOfType("AWS::IAM::Role"), func(role string) bool {
 			return refers(resource.Properties["Role"], role) &&
 				strings.Contains(jsonText(s.Resources[role].Properties["Policies"]), `"Resource":`+jsonText(key)+`,"Sid":"ReadEncryptionKey"`)
 		})
 		switch {
-		case encrypts[name] && (!given || !readable):
+		case encrypts[name] && (!hasKey || !readable):
 			findings = append(findings, name+" has no encryption key")
-		case !encrypts[name] && given:
+		case !encrypts[name] && hasKey:
 			findings = append(findings, name+" has the encryption key and needs none")
 		}
 	}

@@ -64,14 +64,14 @@ var namedTest = regexp.MustCompile("^`([^`]+)`(?: (Test\\w+))?$")
 // noTest returns the reason why a cell does not name a test. Empty: it names a test.
 func noTest(t *testing.T, cell string) string {
 	t.Helper()
-	named := namedTest.FindStringSubmatch(cell)
-	if named == nil {
+	match := namedTest.FindStringSubmatch(cell)
+	if match == nil {
 		return "no test"
 	}
-	path := filepath.Join("../..", named[1])
-	if named[2] == "" {
+	path := filepath.Join("../..", match[1])
+	if match[2] == "" {
 		if _, err := os.Stat(path); err != nil || filepath.Ext(path) != ".txtar" {
-			return "no story " + named[1]
+			return "no story " + match[1]
 		}
 		return ""
 	}
@@ -84,9 +84,9 @@ func noTest(t *testing.T, cell string) string {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if strings.Contains(string(source), "\nfunc "+named[2]+"(t *testing.T) {") {
+		if strings.Contains(string(source), "\nfunc "+match[2]+"(t *testing.T) {") {
 			return ""
 		}
 	}
-	return named[1] + " has no " + named[2]
+	return match[1] + " has no " + match[2]
 }

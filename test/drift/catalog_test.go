@@ -36,20 +36,20 @@ func operations(p project) (folders map[string]bool, findings []string) {
 }
 
 // names returns the names of functions, and a finding for each name that occurs twice.
-func names(functions []*frame.Function) (found map[string]bool, findings []string) {
-	found = map[string]bool{}
+func names(functions []*frame.Function) (set map[string]bool, findings []string) {
+	set = map[string]bool{}
 	for _, f := range functions {
-		if found[f.Name] {
+		if set[f.Name] {
 			findings = append(findings, fmt.Sprintf("the catalog has %q twice", f.Name))
 		}
-		found[f.Name] = true
+		set[f.Name] = true
 	}
-	return found, findings
+	return set, findings
 }
 
 // servedVerbs describes the verbs that the endpoints of functions serve for resources, one a line, in the words of discovery.
 func servedVerbs(functions []*frame.Function) map[string]bool {
-	found := map[string]bool{}
+	verbs := map[string]bool{}
 	for _, f := range functions {
 		for _, e := range f.Endpoints {
 			if e.Resource.Resource == "" {
@@ -59,10 +59,10 @@ func servedVerbs(functions []*frame.Function) map[string]bool {
 			if e.Subresource != "" {
 				resource, singular, short = resource+"/"+e.Subresource, "", nil
 			}
-			found[verbLine(e.Verb, e.Resource.Group, e.Resource.Version, resource, e.Kind, singular, short, e.Namespaced)] = true
+			verbs[verbLine(e.Verb, e.Resource.Group, e.Resource.Version, resource, e.Kind, singular, short, e.Namespaced)] = true
 		}
 	}
-	return found
+	return verbs
 }
 
 func verbLine(verb, group, version, resource, kind, singular string, short []string, namespaced bool) string {
@@ -97,15 +97,15 @@ func discoveredVerbs(text string) (map[string]bool, error) {
 
 // servedRoutes returns the method and path of each endpoint of the platform's own group, which OpenAPI describes.
 func servedRoutes(functions []*frame.Function) map[string]bool {
-	found := map[string]bool{}
+	routes := map[string]bool{}
 	for _, f := range functions {
 		for _, e := range f.Endpoints {
 			if e.Resource.Group == model.GroupName && !e.IsAlias {
-				found[e.Method+" "+e.Path] = true
+				routes[e.Method+" "+e.Path] = true
 			}
 		}
 	}
-	return found
+	return routes
 }
 
 // describedRoutes returns the method and path of each operation of an OpenAPI document of either version.
@@ -116,16 +116,16 @@ func describedRoutes(text string) (map[string]bool, error) {
 	if err := json.Unmarshal([]byte(text), &document); err != nil {
 		return nil, err
 	}
-	found := map[string]bool{}
+	routes := map[string]bool{}
 	for at, item := range document.Paths {
 		for key := range item {
 			switch method := strings.ToUpper(key); method {
 			case "GET", "PUT", "POST", "DELETE", "OPTIONS", "HEAD", "PATCH", "TRACE":
-				found[method+" "+at] = true
+				routes[method+" "+at] = true
 			}
 		}
 	}
-	return found, nil
+	return routes, nil
 }
 
 func TestCatalogIsTheFolders(t *testing.T) {
@@ -154,17 +154,17 @@ func TestOpenAPIIsTheCatalog(t *testing.T) {
 		"OpenAPI v3": all.pathsWith(documentsFolder+"openapi/v3/", ".json"),
 	}
 	for version, parts := range versions {
-		found := map[string]bool{}
+		routes := map[string]bool{}
 		for _, part := range parts {
 			operations, err := describedRoutes(all[part])
 			if err != nil {
 				t.Fatalf("reading %s: %v", part, err)
 			}
 			for operation := range operations {
-				found[operation] = true
+				routes[operation] = true
 			}
 		}
-		report(t, differences("the catalog", servedRoutes(catalog.Functions), version, found))
+		report(t, differences("the catalog", servedRoutes(catalog.Functions), version, routes))
 	}
 }
 

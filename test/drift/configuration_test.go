@@ -44,13 +44,13 @@ func configurationFields(document string) (map[string]bool, error) {
 	if err := json.Unmarshal([]byte(document), &openAPI); err != nil {
 		return nil, err
 	}
-	all, found := openAPI.Components.Schemas, map[string]bool{}
+	all, fields := openAPI.Components.Schemas, map[string]bool{}
 	providers := map[string]schema{}
 	var walk func(of schema, prefix string)
 	walk = func(of schema, prefix string) {
 		for name, property := range of.Properties {
 			meaning := source.ReplaceAllString(strings.Join(strings.Fields(property.Description), " "), "")
-			found[fmt.Sprintf("%s: %s", prefix+name, meaning)] = true
+			fields[fmt.Sprintf("%s: %s", prefix+name, meaning)] = true
 			inner, below := property.target(all), prefix+name+"."
 			if inner.Items != nil {
 				inner, below = inner.Items.target(all), prefix+name+"[]."
@@ -62,28 +62,28 @@ func configurationFields(document string) (map[string]bool, error) {
 			walk(inner, below)
 		}
 	}
-	for name, one := range all {
+	for name, definition := range all {
 		if strings.HasSuffix(name, ".ConfigStatus") {
-			auth := one.Properties["auth"].target(all)
+			auth := definition.Properties["auth"].target(all)
 			for provider, block := range auth.Properties["connectors"].Items.target(all).Properties {
 				if _, ok := auth.Properties[provider]; ok {
 					providers[provider] = block
 				}
 			}
-			walk(one, "")
+			walk(definition, "")
 		}
 	}
-	return found, nil
+	return fields, nil
 }
 
 func documentedFields(document string) map[string]bool {
-	found := map[string]bool{}
+	fields := map[string]bool{}
 	for _, row := range fieldRow.FindAllStringSubmatch(document, -1) {
 		if row[1] != "field" && !strings.HasPrefix(row[2], "---") {
-			found[row[1]+": "+row[2]] = true
+			fields[row[1]+": "+row[2]] = true
 		}
 	}
-	return found
+	return fields
 }
 
 // The reference of the configuration has exactly the fields of the model, in the words of the model.
@@ -115,7 +115,7 @@ func TestEffectsAreTold(t *testing.T) {
 	if !found || !split {
 		t.Fatal("docs/configuration.md has other sections")
 	}
-	told := 0
+	described := 0
 	for field := range fields {
 		name, _, _ := strings.Cut(field, ":")
 		path := strings.Split(name, ".")
@@ -124,11 +124,11 @@ func TestEffectsAreTold(t *testing.T) {
 		case len(path) == 2 && !strings.Contains(effects, "`"+name+"`"), len(path) == 3 && path[1] == "oidc" && !strings.Contains(detail, "`"+path[2]+"`"):
 			t.Errorf("docs/configuration.md does not say what %s does", name)
 		default:
-			told++
+			described++
 		}
 	}
-	if told < 30 {
-		t.Errorf("%d fields of auth", told)
+	if described < 30 {
+		t.Errorf("%d fields of auth", described)
 	}
 }
 

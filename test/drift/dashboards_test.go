@@ -33,14 +33,14 @@ var (
 
 // families returns the metrics of the program with their labels, from their own descriptions.
 func families() map[string][]string {
-	found := map[string][]string{}
+	labels := map[string][]string{}
 	for each := range descriptions() {
 		each.labels = append(each.labels, "le", "instance")
 		for _, end := range []string{"", "_bucket", "_sum", "_count"} {
-			found[each.name+end] = each.labels
+			labels[each.name+end] = each.labels
 		}
 	}
-	return found
+	return labels
 }
 
 type description struct {
@@ -76,21 +76,21 @@ func (c *collectors) MustRegister(all ...prometheus.Collector) {
 func (*collectors) Unregister(prometheus.Collector) bool { return false }
 
 // deadMetrics finds metrics, labels and functions that the program does not have, in a Prometheus expression and in the texts about its labels.
-func deadMetrics(where, expression, said string) []string {
+func deadMetrics(where, expression, legends string) []string {
 	var findings []string
 	families := families()
 	labels := map[string]bool{}
 	for _, m := range inPromQL.FindAllStringSubmatch(expression, -1) {
-		known, ok := families[m[1]]
+		familyLabels, ok := families[m[1]]
 		if !ok {
 			findings = append(findings, fmt.Sprintf("%s: there is no metric %s", where, m[1]))
 		}
-		for _, label := range known {
+		for _, label := range familyLabels {
 			labels[label] = true
 		}
 		for _, matcher := range labelInTest.FindAllStringSubmatch(m[2], -1) {
 			switch {
-			case !slices.Contains(known, matcher[1]):
+			case !slices.Contains(familyLabels, matcher[1]):
 				findings = append(findings, fmt.Sprintf("%s: %s has no label %s", where, m[1], matcher[1]))
 			case matcher[1] == "function" && matcher[2] == "=" && !slices.ContainsFunc(catalog.Functions, func(f *frame.Function) bool { return f.Name == matcher[3] }):
 				findings = append(findings, fmt.Sprintf("%s: there is no function %s", where, matcher[3]))
@@ -104,7 +104,7 @@ func deadMetrics(where, expression, said string) []string {
 	for _, m := range grouped.FindAllStringSubmatch(expression, -1) {
 		used = append(used, strings.Split(m[1], ", ")...)
 	}
-	for _, m := range legend.FindAllStringSubmatch(said, -1) {
+	for _, m := range legend.FindAllStringSubmatch(legends, -1) {
 		used = append(used, m[1])
 	}
 	for _, label := range used {
@@ -149,7 +149,7 @@ func TestDashboards(t *testing.T) {
 	if err := yaml.UnmarshalStrict([]byte(p[dashboards+"alerts.yaml"]), &alerts); err != nil {
 		t.Fatal(err)
 	}
-	count, shown := 0, map[string]bool{}
+	count, metrics := 0, map[string]bool{}
 	for _, group := range alerts.Groups {
 		for _, rule := range group.Rules {
 			count++
@@ -168,12 +168,12 @@ func TestDashboards(t *testing.T) {
 			count++
 			report(t, deadMetrics("panel "+panel.Title, target.Expr, target.LegendFormat))
 			for _, m := range inPromQL.FindAllStringSubmatch(target.Expr, -1) {
-				shown[strings.TrimSuffix(m[1], "_bucket")] = true
+				metrics[strings.TrimSuffix(m[1], "_bucket")] = true
 			}
 		}
 	}
 	for each := range descriptions() {
-		if !shown[each.name] {
+		if !metrics[each.name] {
 			t.Errorf("grafana.json does not show %s", each.name)
 		}
 	}

@@ -44,10 +44,10 @@ func findMisfiled(p project) []string {
 
 // findMiscited finds citations of decisions that do not exist.
 func findMiscited(p project) []string {
-	known := map[string]bool{}
+	numbers := map[string]bool{}
 	for _, name := range p.pathsWith(decisionsFolder, ".md") {
 		number, _, _ := strings.Cut(strings.TrimPrefix(name, decisionsFolder), "-")
-		known[number] = true
+		numbers[number] = true
 	}
 	var findings []string
 	for _, name := range slices.Sorted(maps.Keys(p)) {
@@ -55,7 +55,7 @@ func findMiscited(p project) []string {
 		for text := range strings.Lines(p[name]) {
 			number++
 			for _, cited := range citation.FindAllStringSubmatch(text, -1) {
-				if !known[cited[1]] {
+				if !numbers[cited[1]] {
 					findings = append(findings, fmt.Sprintf("%s:%d cites %s, and %s has no such decision", name, number, cited[0], decisionsFolder))
 				}
 			}

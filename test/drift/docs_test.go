@@ -21,7 +21,7 @@ type paragraph struct {
 
 // paragraphs returns the pieces of a Markdown document. Each line of a block of code is a piece of its own.
 func paragraphs(text string) []paragraph {
-	var found []paragraph
+	var list []paragraph
 	fence, open := "", false
 	for i, l := range strings.Split(text, "\n") {
 		trimmed := strings.TrimSpace(l)
@@ -29,24 +29,24 @@ func paragraphs(text string) []paragraph {
 		case fence != "" && strings.HasPrefix(trimmed, fence):
 			fence = ""
 		case fence != "":
-			found = append(found, paragraph{i + 1, l, true})
+			list = append(list, paragraph{i + 1, l, true})
 		case strings.HasPrefix(trimmed, "```"), strings.HasPrefix(trimmed, "~~~"):
 			fence, open = trimmed[:3], false
 		case strings.HasPrefix(l, "    ") && !open:
-			found = append(found, paragraph{i + 1, trimmed, true})
+			list = append(list, paragraph{i + 1, trimmed, true})
 		case trimmed == "" || strings.HasPrefix(trimmed, "#"):
 			open = false
 			if trimmed != "" {
-				found = append(found, paragraph{i + 1, trimmed, false})
+				list = append(list, paragraph{i + 1, trimmed, false})
 			}
 		case open:
-			last := &found[len(found)-1]
+			last := &list[len(list)-1]
 			last.text += "\n" + l
 		default:
-			found, open = append(found, paragraph{i + 1, l, false}), true
+			list, open = append(list, paragraph{i + 1, l, false}), true
 		}
 	}
-	return found
+	return list
 }
 
 var (
@@ -84,13 +84,13 @@ func slug(heading string) string {
 
 // anchors returns the anchors of a document, to which links can point.
 func anchors(text string) map[string]bool {
-	found := map[string]bool{}
+	set := map[string]bool{}
 	for _, p := range paragraphs(text) {
 		if p.code {
 			continue
 		}
 		for _, name := range explicitName.FindAllStringSubmatch(p.text, -1) {
-			found[name[1]] = true
+			set[name[1]] = true
 		}
 		level, heading, ok := strings.Cut(p.text, " ")
 		if !ok || strings.Trim(level, "#") != "" || level == "" {
@@ -98,12 +98,12 @@ func anchors(text string) map[string]bool {
 		}
 		base := slug(heading)
 		name := base
-		for i := 1; found[name]; i++ {
+		for i := 1; set[name]; i++ {
 			name = fmt.Sprintf("%s-%d", base, i)
 		}
-		found[name] = true
+		set[name] = true
 	}
-	return found
+	return set
 }
 
 // deadLinks finds relative links in the documents whose target does not exist.
@@ -181,17 +181,17 @@ var (
 
 // commands returns the commands of a line of shell, as words. Words before the program are left out.
 func commands(text string) [][]string {
-	var found [][]string
+	var list [][]string
 	for _, part := range separator.Split(text, -1) {
 		words := strings.Fields(part)
 		for len(words) > 0 && (words[0] == "$" || words[0] == "exec" || words[0] == "then" || assignment.MatchString(words[0])) {
 			words = words[1:]
 		}
 		if len(words) > 0 {
-			found = append(found, words)
+			list = append(list, words)
 		}
 	}
-	return found
+	return list
 }
 
 // shell returns the lines of shell of a file: the code of a document, or a whole script.
@@ -203,17 +203,17 @@ func shell(name, text string) []paragraph {
 		}
 		return found
 	}
-	var found []paragraph
+	var list []paragraph
 	for _, piece := range paragraphs(text) {
 		if piece.code {
-			found = append(found, piece)
+			list = append(list, piece)
 			continue
 		}
 		for _, span := range piece.spans() {
-			found = append(found, paragraph{piece.line, span, true})
+			list = append(list, paragraph{piece.line, span, true})
 		}
 	}
-	return found
+	return list
 }
 
 // deadTargets finds targets of make in documents and scripts that the Makefile does not have.

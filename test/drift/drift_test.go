@@ -48,7 +48,7 @@ var read = sync.OnceValues(func() (project, error) {
 	if err != nil {
 		return nil, err
 	}
-	found := project{}
+	texts := project{}
 	for name := range strings.SplitSeq(strings.TrimSuffix(output, "\x00"), "\x00") {
 		text, err := os.ReadFile(filepath.Join(root, name))
 		if errors.Is(err, os.ErrNotExist) {
@@ -60,29 +60,29 @@ var read = sync.OnceValues(func() (project, error) {
 		if bytes.ContainsRune(text, 0) {
 			text = nil
 		}
-		found[name] = string(text)
-		for folder := path.Dir(name); !found.holds(folder); folder = path.Dir(folder) {
-			found[folder] = ""
+		texts[name] = string(text)
+		for folder := path.Dir(name); !texts.holds(folder); folder = path.Dir(folder) {
+			texts[folder] = ""
 			// The folder is read here, so that the cache of go test notices an added file.
 			if _, err := os.ReadDir(filepath.Join(root, folder)); err != nil {
 				return nil, err
 			}
 		}
 	}
-	return found, nil
+	return texts, nil
 })
 
 // files returns the project.
 func files(t *testing.T) project {
 	t.Helper()
-	found, err := read()
+	texts, err := read()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(found.documents()) < 5 || len(found) < 100 {
-		t.Fatalf("the project has %d files: that cannot be all", len(found))
+	if len(texts.documents()) < 5 || len(texts) < 100 {
+		t.Fatalf("the project has %d files: that cannot be all", len(texts))
 	}
-	return found
+	return texts
 }
 
 // run runs a program in the folder of the project and returns what it prints.

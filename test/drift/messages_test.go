@@ -143,22 +143,22 @@ func constant(e ast.Expr) (string, bool) {
 
 // explainedMessages returns the messages at the beginning of the table lines of the page. Three dots stand for a value.
 func explainedMessages(text string) map[string]int {
-	found := map[string]int{}
+	positions := map[string]int{}
 	for i, l := range strings.Split(text, "\n") {
 		cells := strings.Split(l, " | ")
 		if !strings.HasPrefix(l, "| `") || len(cells) < 3 {
 			continue
 		}
 		for _, span := range codeSpan.FindAllStringSubmatch(cells[0], -1) {
-			found[span[1]] = i + 1
+			positions[span[1]] = i + 1
 		}
 	}
-	return found
+	return positions
 }
 
 // findUnexplained finds messages of the code that the page lacks, and lines of the page whose message no longer exists.
 func findUnexplained(p project) ([]string, error) {
-	said, err := messages(p)
+	positions, err := messages(p)
 	if err != nil {
 		return nil, err
 	}
@@ -170,7 +170,7 @@ func findUnexplained(p project) ([]string, error) {
 			findings = append(findings, fmt.Sprintf("%s:%d: %q is every message", troubleshooting, line, message))
 		}
 	}
-	for _, text := range slices.Sorted(maps.Keys(said)) {
+	for _, text := range slices.Sorted(maps.Keys(positions)) {
 		explained := false
 		for message, pattern := range patterns {
 			if pattern.MatchString(text) {
@@ -178,7 +178,7 @@ func findUnexplained(p project) ([]string, error) {
 			}
 		}
 		if !explained {
-			findings = append(findings, fmt.Sprintf("%s: no message in %s fits %q: give it a line, or an existing line its text", said[text], troubleshooting, strings.ReplaceAll(text, "…", "...")))
+			findings = append(findings, fmt.Sprintf("%s: no message in %s fits %q: give it a line, or an existing line its text", positions[text], troubleshooting, strings.ReplaceAll(text, "…", "...")))
 		}
 	}
 	for _, message := range slices.Sorted(maps.Keys(lines)) {
@@ -213,14 +213,14 @@ func TestTroubleshooting(t *testing.T) {
 func TestReasons(t *testing.T) {
 	t.Parallel()
 	p := files(t)
-	named := map[string]string{"ResourceExpired": "Expired", "TimeoutError": "Timeout"}
+	constructors := map[string]string{"ResourceExpired": "Expired", "TimeoutError": "Timeout"}
 	for _, name := range p.pathsWith("shared/model/apierror/", ".go") {
 		if strings.HasSuffix(name, "_test.go") {
 			continue
 		}
 		for _, match := range reason.FindAllStringSubmatch(p[name], -1) {
 			wanted := match[1] + match[2]
-			if other := named[wanted]; other != "" {
+			if other := constructors[wanted]; other != "" {
 				wanted = other
 			}
 			if !regexp.MustCompile(`(?m)^\| \d{3} ` + wanted + ` \|`).MatchString(p[troubleshooting]) {

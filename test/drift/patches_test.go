@@ -140,13 +140,13 @@ func TestDefaultsOfPatches(t *testing.T) {
 	}
 	code := map[string]string{}
 	var walk func(at string, of any)
-	walk = func(at string, of any) {
+	walk = func(path string, of any) {
 		entries, _ := of.(map[string]any)
 		for name, value := range entries {
 			if name != "enabled" {
-				walk(strings.TrimPrefix(at+"."+name, "."), value)
+				walk(strings.TrimPrefix(path+"."+name, "."), value)
 			} else if value != false {
-				code[at] = fmt.Sprint(value)
+				code[path] = fmt.Sprint(value)
 			}
 		}
 	}
@@ -210,14 +210,14 @@ func TestPatchesPage(t *testing.T) {
 		t.Errorf("the code has %d rules of the grammar", grammar)
 	}
 	story := p["test/script/testdata/patches.txtar"]
-	named := fileBlock.FindAllStringSubmatch(page, -1)
-	for _, file := range named {
+	blocks := fileBlock.FindAllStringSubmatch(page, -1)
+	for _, file := range blocks {
 		if !strings.Contains(story, "\n-- "+file[1]+" --\n"+file[2]+"-- ") {
 			t.Errorf("no story has the file %s of the page", file[1])
 		}
 	}
-	if len(named) != 4 {
-		t.Errorf("the page has %d files", len(named))
+	if len(blocks) != 4 {
+		t.Errorf("the page has %d files", len(blocks))
 	}
 	commands, output := 0, ""
 	for _, piece := range paragraphs(page) {

@@ -95,14 +95,14 @@ var literal = regexp.MustCompile(`(?m)(?:- name: (PLATFORM_\w+)\n +value: (\S+)$
 
 // literals returns the values that a manifest gives to settings, as NAME=value. References and paths within a container are left out.
 func literals(text string) map[string]bool {
-	found := map[string]bool{}
+	set := map[string]bool{}
 	for _, groups := range literal.FindAllStringSubmatch(text, -1) {
 		name, value := groups[1]+groups[3]+groups[5]+groups[7], groups[2]+groups[4]+groups[6]+groups[8]
 		if !strings.Contains(value, "${") && !strings.HasSuffix(name, "_FILE") {
-			found[name+"="+value] = true
+			set[name+"="+value] = true
 		}
 	}
-	return found
+	return set
 }
 
 // refusedValues finds the values in manifests that functions refuse.

@@ -83,12 +83,12 @@ var (
 
 // testsOf returns the tests of a claim, without repetitions.
 func testsOf(root string, c claim) ([]aTest, error) {
-	var found []aTest
+	var tests []aTest
 	add := func(text string) error {
 		if m := storyPath.FindStringSubmatch(text); m != nil {
-			found = append(found, aTest{storiesFolder, storiesTest + "/" + m[1]})
+			tests = append(tests, aTest{storiesFolder, storiesTest + "/" + m[1]})
 		} else if m := function.FindStringSubmatch(text); m != nil {
-			found = append(found, aTest{m[1], m[2]})
+			tests = append(tests, aTest{m[1], m[2]})
 		} else {
 			return fmt.Errorf("%s: %q is neither a story nor a test of a package", c.ID, text)
 		}
@@ -122,12 +122,12 @@ func testsOf(root string, c claim) ([]aTest, error) {
 			}
 		}
 	}
-	slices.SortFunc(found, func(a, b aTest) int { return strings.Compare(a.folder+" "+a.name, b.folder+" "+b.name) })
-	found = slices.Compact(found)
-	if len(found) == 0 {
+	slices.SortFunc(tests, func(a, b aTest) int { return strings.Compare(a.folder+" "+a.name, b.folder+" "+b.name) })
+	tests = slices.Compact(tests)
+	if len(tests) == 0 {
 		return nil, fmt.Errorf("%s: no test shows it", c.ID)
 	}
-	return found, nil
+	return tests, nil
 }
 
 // exists returns an error if a test does not exist.

@@ -125,11 +125,11 @@ func TestBrokenClaims(t *testing.T) {
 		}
 		tests = append(tests, of...)
 	}
-	found, err := runTests(t.Context(), folder, "", "", tests)
+	results, err := runTests(t.Context(), folder, "", "", tests)
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := findBroken(folder, claims, found)
+	got := findBroken(folder, claims, results)
 	want := []string{
 		"fails: `sum` TestFails failed: TestFails, TestFails/deep", "skips: nothing of `sum` TestSkips passed, and 1 were skipped",
 		"vanished: `sum` TestVanished failed: TestVanished did not run",
@@ -137,7 +137,7 @@ func TestBrokenClaims(t *testing.T) {
 	if !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
-	if text := passedCell([]aTest{{"sum", "TestAdds"}, {"sum", "TestPasses"}}, found); text != "2; 1 not applicable; 7 vectors" {
+	if text := passedCell([]aTest{{"sum", "TestAdds"}, {"sum", "TestPasses"}}, results); text != "2; 1 not applicable; 7 vectors" {
 		t.Errorf("%q", text)
 	}
 }
@@ -147,16 +147,16 @@ func TestKeptResults(t *testing.T) {
 	t.Parallel()
 	folder, kept := project(t), t.TempDir()
 	adds := []aTest{{"sum", "TestAdds"}}
-	for _, each := range []struct {
+	for _, row := range []struct {
 		commit string
 		passed int
 	}{{"a", 1}, {"a", 1}, {"b", 2}} {
-		found, err := runTests(t.Context(), folder, kept, each.commit, adds)
+		found, err := runTests(t.Context(), folder, kept, row.commit, adds)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := found[adds[0]].Passed; got != each.passed {
-			t.Errorf("%d passed at %s, want %d", got, each.commit, each.passed)
+		if got := found[adds[0]].Passed; got != row.passed {
+			t.Errorf("%d passed at %s, want %d", got, row.commit, row.passed)
 		}
 		source := filepath.Join(folder, "sum", "sum_test.go")
 		text, err := os.ReadFile(source)
@@ -186,7 +186,7 @@ func TestFormKeepsCounts(t *testing.T) {
 // Stories are counted by their names, together for all shapes.
 func TestOutcomesOfStories(t *testing.T) {
 	t.Parallel()
-	found, err := outcomes(strings.NewReader(strings.Join([]string{
+	results, err := outcomes(strings.NewReader(strings.Join([]string{
 		`{"Action":"run","Test":"TestStories"}`, `{"Action":"run","Test":"TestStories/local"}`, `{"Action":"run","Test":"TestStories/local/a"}`,
 		`{"Action":"run","Test":"TestStories/lambda/a"}`, `{"Action":"run","Test":"TestStories/local/b"}`, `{"Action":"pass","Test":"TestStories/local/a"}`,
 		`{"Action":"pass","Test":"TestStories/lambda/a"}`,
@@ -195,8 +195,8 @@ func TestOutcomesOfStories(t *testing.T) {
 		t.Fatal(err)
 	}
 	// Story b began and did not end.
-	if a, b := found["TestStories/a"], found["TestStories/b"]; len(found) != 2 || a.Passed != 2 || len(b.Failed) != 1 {
-		t.Errorf("%+v", found)
+	if a, b := results["TestStories/a"], results["TestStories/b"]; len(results) != 2 || a.Passed != 2 || len(b.Failed) != 1 {
+		t.Errorf("%+v", results)
 	}
 }
 

@@ -27,14 +27,14 @@ type options struct {
 }
 
 func main() {
-	var chosen options
-	kong.Parse(&chosen, kong.Name("evidence"))
+	var opts options
+	kong.Parse(&opts, kong.Name("evidence"))
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	var err error
-	if chosen.Form {
+	if opts.Form {
 		err = reform(".")
 	} else {
-		err = run(ctx, ".", chosen.Keep, chosen.IDs)
+		err = run(ctx, ".", opts.Keep, opts.IDs)
 	}
 	stop()
 	if err != nil {
@@ -64,7 +64,7 @@ func reform(root string) error {
 }
 
 // run runs the tests of the claims with these IDs. Without IDs it runs the tests of all claims and writes the page.
-func run(ctx context.Context, root, kept string, ids []string) error {
+func run(ctx context.Context, root, folder string, ids []string) error {
 	l, err := parse(claimsText)
 	if err != nil {
 		return err
@@ -94,13 +94,13 @@ func run(ctx context.Context, root, kept string, ids []string) error {
 			return err
 		}
 	} else {
-		kept = "" // of no commit
+		folder = "" // of no commit
 	}
-	found, err := runTests(ctx, root, kept, m.commit, tests)
+	results, err := runTests(ctx, root, folder, m.commit, tests)
 	if err != nil {
 		return err
 	}
-	if findings := findBroken(root, claims, found); len(findings) > 0 {
+	if findings := findBroken(root, claims, results); len(findings) > 0 {
 		return errors.New(strings.Join(findings, "\n"))
 	}
 	if len(ids) > 0 {
@@ -109,11 +109,11 @@ func run(ctx context.Context, root, kept string, ids []string) error {
 			if err != nil {
 				return err
 			}
-			fmt.Printf("%s: %s\n", c.ID, passedCell(of, found))
+			fmt.Printf("%s: %s\n", c.ID, passedCell(of, results))
 		}
 		return nil
 	}
-	page, err := render(root, l, m, found)
+	page, err := render(root, l, m, results)
 	if err != nil {
 		return err
 	}

@@ -15,7 +15,7 @@ const pageFile = "docs/evidence.md"
 type origin struct{ commit, date, machine string }
 
 // render returns the page. Without outcomes, the page has no counts.
-func render(root string, l list, m origin, found map[aTest]*outcome) (string, error) {
+func render(root string, l list, m origin, results map[aTest]*outcome) (string, error) {
 	var page strings.Builder
 	line := func(text string, values ...any) { fmt.Fprintf(&page, text+"\n", values...) }
 	line("<!-- make evidence writes this page. -->")
@@ -45,7 +45,7 @@ func render(root string, l list, m origin, found map[aTest]*outcome) (string, er
 		}
 		says := strings.ReplaceAll(strings.Join(strings.Fields(c.Says), " "), "|", "\\|")
 		line("| `%s` | %s ([%s](%s)) | %s | %s | %s |", c.ID, strings.TrimSuffix(links.ReplaceAllString(says, "$1"), "."),
-			filepath.Base(c.In), linkTo(c.In), testsCell(c, tests), judge, passedCell(tests, found))
+			filepath.Base(c.In), linkTo(c.In), testsCell(c, tests), judge, passedCell(tests, results))
 	}
 	line("\n## What nobody has run\n")
 	for _, o := range l.Open {
@@ -107,22 +107,22 @@ func testsCell(c claim, tests []aTest) string {
 }
 
 // passedCell returns the number of passed cases.
-func passedCell(tests []aTest, found map[aTest]*outcome) string {
-	if found == nil {
+func passedCell(tests []aTest, results map[aTest]*outcome) string {
+	if results == nil {
 		return "-"
 	}
-	passed, skipped, counted := 0, 0, []string(nil)
+	passed, skipped, counts := 0, 0, []string(nil)
 	for _, t := range tests {
-		passed += found[t].Passed
-		skipped += found[t].Skipped
-		counted = append(counted, found[t].Counted...)
+		passed += results[t].Passed
+		skipped += results[t].Skipped
+		counts = append(counts, results[t].Counted...)
 	}
 	text := fmt.Sprint(passed)
 	if skipped > 0 {
 		text += fmt.Sprintf("; %d not applicable", skipped)
 	}
-	if len(counted) > 0 {
-		text += "; " + strings.Join(counted, ", ")
+	if len(counts) > 0 {
+		text += "; " + strings.Join(counts, ", ")
 	}
 	return text
 }

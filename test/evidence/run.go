@@ -33,7 +33,7 @@ var countedLine = regexp.MustCompile(`^\s+\w+\.go:\d+: counted: (.+)\n$`)
 // outcomes reads the output of go test -json. A test with subtests counts as its subtests. Stories are counted together for all shapes. The
 // output of failed tests is written to reasons.
 func outcomes(r io.Reader, reasons io.Writer) (map[string]*outcome, error) {
-	ended, counted, parents, said := map[string]string{}, map[string][]string{}, map[string]bool{}, map[string][]string{}
+	actions, counts, parents, outputs := map[string]string{}, map[string][]string{}, map[string]bool{}, map[string][]string{}
 	lines := bufio.NewScanner(r)
 	lines.Buffer(nil, 16<<20)
 	for lines.Scan() {
@@ -44,48 +44,48 @@ func outcomes(r io.Reader, reasons io.Writer) (map[string]*outcome, error) {
 		switch {
 		case e.Test == "":
 		case e.Action == "pass" || e.Action == "fail" || e.Action == "skip":
-			ended[e.Test] = e.Action
+			actions[e.Test] = e.Action
 			if e.Action == "fail" {
-				fmt.Fprint(reasons, strings.Join(said[e.Test], ""))
+				fmt.Fprint(reasons, strings.Join(outputs[e.Test], ""))
 			}
-			delete(said, e.Test)
+			delete(outputs, e.Test)
 		case e.Action == "run":
-			ended[e.Test] = "fail" // unless it ends
+			actions[e.Test] = "fail" // unless it ends
 			if at := strings.LastIndex(e.Test, "/"); at > 0 {
 				parents[e.Test[:at]] = true
 			}
 		case e.Action == "output":
-			said[e.Test] = append(said[e.Test], e.Output)
+			outputs[e.Test] = append(outputs[e.Test], e.Output)
 			if m := countedLine.FindStringSubmatch(e.Output); m != nil {
 				top := topOf(e.Test)
-				counted[top] = append(counted[top], m[1])
+				counts[top] = append(counts[top], m[1])
 			}
 		}
 	}
-	found := map[string]*outcome{}
-	for name, how := range ended {
+	results := map[string]*outcome{}
+	for name, how := range actions {
 		top := topOf(name)
 		if top == storiesTest {
 			continue // the test of all stories, and of those in a shape
 		}
-		if found[top] == nil {
-			slices.Sort(counted[top])
-			found[top] = &outcome{Counted: counted[top]}
+		if results[top] == nil {
+			slices.Sort(counts[top])
+			results[top] = &outcome{Counted: counts[top]}
 		}
 		switch {
 		case how == "fail":
-			found[top].Failed = append(found[top].Failed, name)
+			results[top].Failed = append(results[top].Failed, name)
 		case parents[name]:
 		case how == "pass":
-			found[top].Passed++
+			results[top].Passed++
 		case how == "skip":
-			found[top].Skipped++
+			results[top].Skipped++
 		}
 	}
-	for _, o := range found {
+	for _, o := range results {
 		slices.Sort(o.Failed)
 	}
-	return found, lines.Err()
+	return results, lines.Err()
 }
 
 // topOf returns the function of a test, or the story without its shape.
@@ -148,14 +148,14 @@ func command(root string, tests []aTest) (folder string, args []string) {
 
 // runTests runs tests without a network, and returns their outcomes. If folder is not empty, the results of a commit are kept in it and used
 // again.
-func runTests(ctx context.Context, root, kept, commit string, tests []aTest) (map[aTest]*outcome, error) {
-	found := map[aTest]*outcome{}
+func runTests(ctx context.Context, root, resultFolder, commit string, tests []aTest) (map[aTest]*outcome, error) {
+	results := map[aTest]*outcome{}
 	grouped := runs(tests)
 	for i, key := range slices.Sorted(maps.Keys(grouped)) {
 		group := grouped[key]
 		folder, args := command(root, group)
 		fmt.Fprintf(os.Stderr, "%d of %d: go %s\n", i+1, len(grouped), strings.Join(args, " "))
-		by, err := resultsOf(ctx, filepath.Join(root, folder), args, kept, commit+" "+key)
+		by, err := resultsOf(ctx, filepath.Join(root, folder), args, resultFolder, commit+" "+key)
 		if err != nil {
 			return nil, err
 		}
@@ -163,20 +163,20 @@ func runTests(ctx context.Context, root, kept, commit string, tests []aTest) (ma
 			if by[t.name] == nil {
 				by[t.name] = &outcome{Failed: []string{t.name + " did not run"}}
 			}
-			found[t] = by[t.name]
+			results[t] = by[t.name]
 		}
 	}
-	return found, nil
+	return results, nil
 }
 
-func resultsOf(ctx context.Context, folder string, args []string, kept, name string) (map[string]*outcome, error) {
-	file := filepath.Join(kept, strings.NewReplacer("/", "-", " ", "-").Replace(name)+".json")
-	asked := strings.Join(args, " ")
+func resultsOf(ctx context.Context, folder string, args []string, resultFolder, name string) (map[string]*outcome, error) {
+	file := filepath.Join(resultFolder, strings.NewReplacer("/", "-", " ", "-").Replace(name)+".json")
+	arguments := strings.Join(args, " ")
 	var stored struct {
 		Asked    string
 		Outcomes map[string]*outcome
 	}
-	if text, err := os.ReadFile(file); kept != "" && err == nil && json.Unmarshal(text, &stored) == nil && stored.Asked == asked {
+	if text, err := os.ReadFile(file); resultFolder != "" && err == nil && json.Unmarshal(text, &stored) == nil && stored.Asked == arguments {
 		return stored.Outcomes, nil
 	}
 	c := exec.CommandContext(ctx, "go", slices.Insert(slices.Clone(args), 1, "-json")...)
@@ -192,20 +192,20 @@ func resultsOf(ctx context.Context, folder string, args []string, kept, name str
 		return nil, err
 	}
 	by, err := outcomes(output, os.Stderr)
-	ended := c.Wait()
+	exitError := c.Wait()
 	if err != nil || ctx.Err() != nil {
 		return nil, errors.Join(err, ctx.Err())
 	}
-	if ended != nil && !slices.ContainsFunc(slices.Collect(maps.Values(by)), func(o *outcome) bool { return len(o.Failed) > 0 }) {
-		return nil, fmt.Errorf("go %s in %s: %w", asked, folder, ended)
+	if exitError != nil && !slices.ContainsFunc(slices.Collect(maps.Values(by)), func(o *outcome) bool { return len(o.Failed) > 0 }) {
+		return nil, fmt.Errorf("go %s in %s: %w", arguments, folder, exitError)
 	}
-	if ended == nil && kept != "" {
-		stored.Asked, stored.Outcomes = asked, by
+	if exitError == nil && resultFolder != "" {
+		stored.Asked, stored.Outcomes = arguments, by
 		text, err := json.Marshal(stored)
 		if err != nil {
 			return nil, err
 		}
-		if err := errors.Join(os.MkdirAll(kept, 0o750), os.WriteFile(file, text, 0o600)); err != nil {
+		if err := errors.Join(os.MkdirAll(resultFolder, 0o750), os.WriteFile(file, text, 0o600)); err != nil {
 			return nil, err
 		}
 	}
@@ -213,7 +213,7 @@ func resultsOf(ctx context.Context, folder string, args []string, kept, name str
 }
 
 // findBroken returns the claims that do not hold, because a test failed, was skipped as a whole, or did not run.
-func findBroken(root string, claims []claim, found map[aTest]*outcome) []string {
+func findBroken(root string, claims []claim, results map[aTest]*outcome) []string {
 	var findings []string
 	for _, c := range claims {
 		tests, err := testsOf(root, c)
@@ -221,7 +221,7 @@ func findBroken(root string, claims []claim, found map[aTest]*outcome) []string 
 			findings = append(findings, err.Error())
 		}
 		for _, t := range tests {
-			switch o := found[t]; {
+			switch o := results[t]; {
 			case o == nil:
 				findings = append(findings, fmt.Sprintf("%s: %v did not run", c.ID, t))
 			case len(o.Failed) > 0:

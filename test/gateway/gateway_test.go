@@ -69,11 +69,11 @@ func gateway(t *testing.T, ingress string) string {
 	if err := command.Start(); err != nil {
 		t.Fatal(err)
 	}
-	ended := make(chan error, 1)
-	go func() { ended <- command.Wait() }()
+	exit := make(chan error, 1)
+	go func() { exit <- command.Wait() }()
 	t.Cleanup(func() {
 		_ = command.Process.Signal(syscall.SIGTERM)
-		<-ended
+		<-exit
 	})
 	for {
 		connection, err := net.Dial("unix", folder+"/socket")
@@ -82,8 +82,8 @@ func gateway(t *testing.T, ingress string) string {
 			return folder + "/socket"
 		}
 		select {
-		case err := <-ended:
-			ended <- err
+		case err := <-exit:
+			exit <- err
 			t.Fatalf("NGINX ended: %v\n%s", err, failure.String())
 		case <-time.After(10 * time.Millisecond):
 		}
@@ -141,7 +141,7 @@ func TestGateway(t *testing.T) {
 	if err := json.Unmarshal(content, &table); err != nil {
 		t.Fatal(err)
 	}
-	step, tail, asked := regexp.MustCompile(`\{\w+\}`), regexp.MustCompile(`\{\w+\+\}`), 0
+	step, tail, requests := regexp.MustCompile(`\{\w+\}`), regexp.MustCompile(`\{\w+\+\}`), 0
 	for function, one := range table {
 		for _, route := range one.Routes {
 			method, path, _ := strings.Cut(route, " ")
@@ -152,11 +152,11 @@ func TestGateway(t *testing.T) {
 			if got, want := answered(method, path+"?limit=1"), function+".platform.svc.cluster.local unix: "+path+"?limit=1\n"; got != want {
 				t.Errorf("%s: got %q, want %q", route, got, want)
 			}
-			asked++
+			requests++
 		}
 	}
-	if asked < 100 {
-		t.Errorf("the table has %d routes: that cannot be all", asked)
+	if requests < 100 {
+		t.Errorf("the table has %d routes: that cannot be all", requests)
 	}
 	for _, path := range []string{"/", "/nothing?x=/version", "/kubernetes/management/apis/management.platform.sh/v1/ownedaccesskeys/a/b/c"} {
 		if got := answered(http.MethodGet, path); !strings.HasPrefix(got, "discoverapi.") {

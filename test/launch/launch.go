@@ -113,13 +113,13 @@ func StartProgram(ctx context.Context, program []string, folder, logFile string,
 		return nil, fmt.Errorf("starting the runner: %w", err)
 	}
 	r := &Runner{PID: command.Process.Pid, folder: folder, process: command.Process, ended: make(chan struct{})}
-	said := make(chan string, 1)
+	addresses := make(chan string, 1)
 	go func() {
 		defer close(r.ended)
 		lines := bufio.NewScanner(output)
 		for lines.Scan() {
 			if _, rest, ok := strings.Cut(lines.Text(), "plain HTTP"); ok {
-				said <- strings.TrimSpace(rest)
+				addresses <- strings.TrimSpace(rest)
 			}
 		}
 		_, _ = io.Copy(io.Discard, output)
@@ -128,7 +128,7 @@ func StartProgram(ctx context.Context, program []string, folder, logFile string,
 	waiting, cancel := context.WithTimeout(ctx, readyWithin)
 	defer cancel()
 	select {
-	case r.Server = <-said:
+	case r.Server = <-addresses:
 	case <-r.ended:
 		return nil, errors.New("starting the runner: it ended; --log keeps what it wrote")
 	case <-waiting.Done():
@@ -190,13 +190,13 @@ func (r *Runner) Redis() secret.String {
 
 // withoutPlatform returns the environment without the settings of the API, which could name another state.
 func withoutPlatform(environment []string) []string {
-	var kept []string
+	var variables []string
 	for _, each := range environment {
 		if !strings.HasPrefix(each, "PLATFORM_") {
-			kept = append(kept, each)
+			variables = append(variables, each)
 		}
 	}
-	return kept
+	return variables
 }
 
 // RequireLoopback returns an error for an address of another machine: tests must not put load on it, or send it a bearer token in clear.

@@ -349,13 +349,13 @@ var objectRows = map[string]row{
 				"redirect_uri": {oauth.OutOfBand},
 			}
 			got = w.send(request{bearer: anonymous, method: http.MethodPost, path: "/auth/token", kind: "application/x-www-form-urlencoded", body: form.Encode()})
-			var made struct {
+			var response struct {
 				Key string `json:"access_key"`
 			}
-			if err := json.Unmarshal([]byte(got.body), &made); err != nil || got.status != http.StatusOK {
+			if err := json.Unmarshal([]byte(got.body), &response); err != nil || got.status != http.StatusOK {
 				t.Fatalf("%d %s", got.status, got.body)
 			}
-			return made.Key
+			return response.Key
 		}
 		left := func() []string {
 			var names []string
@@ -488,10 +488,10 @@ var objectRows = map[string]row{
 		}
 		size := large - 1
 		// The end of the list does not count.
-		held := len(list().body) - len("]}\n")
+		length := len(list().body) - len("]}\n")
 		for _, want := range []int{audit.MaxPayloadBytes - 1, audit.MaxPayloadBytes, audit.MaxPayloadBytes + 1} {
-			size += want - held
-			held = want
+			size += want - length
+			length = want
 			got := w.send(request{
 				method: http.MethodPatch, path: keys + "/large-0", kind: "application/merge-patch+json",
 				body: fmt.Sprintf(`{"metadata":{"annotations":{"a":%q}}}`, strings.Repeat("x", size)),
@@ -499,8 +499,8 @@ var objectRows = map[string]row{
 			if got.status != http.StatusOK {
 				t.Fatalf("%d %.500s", got.status, got.body)
 			}
-			if answer := list(); len(answer.body) != held+len("]}\n") || (answer.header.Get("Content-Length") == "") != (want > audit.MaxPayloadBytes) {
-				t.Errorf("a list of %d bytes, want %d, has the headers %v", len(answer.body), held, answer.header)
+			if answer := list(); len(answer.body) != length+len("]}\n") || (answer.header.Get("Content-Length") == "") != (want > audit.MaxPayloadBytes) {
+				t.Errorf("a list of %d bytes, want %d, has the headers %v", len(answer.body), length, answer.header)
 			}
 		}
 	}},
@@ -574,17 +574,17 @@ var objectRows = map[string]row{
 	"page-bytes": {bytes(limits.PageBytes), func(t *testing.T) {
 		w := newWorld(t, nil)
 		const large = 200_000
-		made := w.count(t, keys)
+		count := w.count(t, keys)
 		add := func(size int) {
-			if got := w.send(annotatedRequest(fmt.Sprint("large-", made), size)); got.status != http.StatusCreated {
+			if got := w.send(annotatedRequest(fmt.Sprint("large-", count), size)); got.status != http.StatusCreated {
 				t.Fatalf("%d %.500s", got.status, got.body)
 			}
-			made++
+			count++
 		}
 		list := func() []page {
 			w.holder.take()
-			if listed := w.count(t, keys); listed != made {
-				t.Errorf("a list of %d objects has %d", made, listed)
+			if listed := w.count(t, keys); listed != count {
+				t.Errorf("a list of %d objects has %d", count, listed)
 			}
 			return w.holder.take()
 		}

@@ -248,14 +248,14 @@ var requestRows = map[string]row{
 		w.holder.hold(false)
 		defer w.holder.release()
 		// The deadline of the work is the timeout of the request, and at most the limit.
-		for _, asked := range []time.Duration{limits.RequestDuration - time.Second, limits.RequestDuration, limits.RequestDuration + time.Second} {
+		for _, timeout := range []time.Duration{limits.RequestDuration - time.Second, limits.RequestDuration, limits.RequestDuration + time.Second} {
 			began := time.Now()
-			p := w.begin(request{path: keys + "/held?timeout=" + asked.String()})
+			p := w.begin(request{path: keys + "/held?timeout=" + timeout.String()})
 			end := <-w.holder.deadlines
 			p.leave()
-			want := min(asked, limits.RequestDuration)
+			want := min(timeout, limits.RequestDuration)
 			if first, last := began.Add(want), time.Now().Add(want); end.Before(first) || end.After(last) {
-				t.Errorf("with a timeout of %v the deadline is after %v", asked, end.Sub(began))
+				t.Errorf("with a timeout of %v the deadline is after %v", timeout, end.Sub(began))
 			}
 		}
 		if got := w.send(request{path: keys + "/held?timeout=20ms"}); got.status != http.StatusGatewayTimeout {

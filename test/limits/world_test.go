@@ -129,15 +129,15 @@ func (w *world) send(r request) answer {
 }
 
 func (w *world) ask(ctx context.Context, r request) (answer, error) {
-	sent, err := http.NewRequestWithContext(ctx, r.verb(), w.server.URL+r.path, strings.NewReader(r.body))
+	outgoing, err := http.NewRequestWithContext(ctx, r.verb(), w.server.URL+r.path, strings.NewReader(r.body))
 	if err != nil {
 		return answer{}, err
 	}
 	if r.body != "" {
-		sent.Header.Set("Content-Type", "application/json")
+		outgoing.Header.Set("Content-Type", "application/json")
 	}
 	if r.kind != "" {
-		sent.Header.Set("Content-Type", r.kind)
+		outgoing.Header.Set("Content-Type", r.kind)
 	}
 	object := r.bearer
 	if object == "" {
@@ -147,10 +147,10 @@ func (w *world) ask(ctx context.Context, r request) (answer, error) {
 		object += "-admin"
 	}
 	if r.bearer != anonymous {
-		sent.Header.Set("Authorization", "Bearer "+bearer(object))
+		outgoing.Header.Set("Authorization", "Bearer "+bearer(object))
 	}
 	for name, value := range r.header {
-		sent.Header.Set(name, value)
+		outgoing.Header.Set(name, value)
 	}
 	client := w.server.Client()
 	if r.from != "" {
@@ -159,7 +159,7 @@ func (w *world) ask(ctx context.Context, r request) (answer, error) {
 		defer transport.CloseIdleConnections()
 		client = &http.Client{Transport: transport}
 	}
-	got, err := client.Do(sent)
+	got, err := client.Do(outgoing)
 	if err != nil {
 		return answer{}, err
 	}
@@ -259,8 +259,8 @@ func (h *holder) release() {
 // wait waits while the request must be held.
 func (h *holder) wait(ctx context.Context, matches bool) error {
 	h.mu.Lock()
-	free := h.released
-	if matches && free != nil {
+	released := h.released
+	if matches && released != nil {
 		end, _ := ctx.Deadline()
 		select {
 		case h.deadlines <- end:
@@ -268,11 +268,11 @@ func (h *holder) wait(ctx context.Context, matches bool) error {
 		}
 	}
 	h.mu.Unlock()
-	if !matches || free == nil {
+	if !matches || released == nil {
 		return nil
 	}
 	select {
-	case <-free:
+	case <-released:
 		return nil
 	case <-ctx.Done():
 		return fmt.Errorf("%w: %w", store.ErrUnavailable, ctx.Err())
@@ -325,15 +325,15 @@ func (h holdingStore) List(ctx context.Context, query store.Query) (store.Page, 
 	if err := h.holder.wait(ctx, lists); err != nil {
 		return store.Page{}, err
 	}
-	found, err := h.Store.List(ctx, query)
-	one := page{records: len(found.Records)}
-	for _, record := range found.Records {
-		one.bytes += len(record.Object)
+	records, err := h.Store.List(ctx, query)
+	size := page{records: len(records.Records)}
+	for _, record := range records.Records {
+		size.bytes += len(record.Object)
 	}
 	h.holder.mu.Lock()
 	defer h.holder.mu.Unlock()
-	h.holder.pages = append(h.holder.pages, one)
-	return found, err
+	h.holder.pages = append(h.holder.pages, size)
+	return records, err
 }
 
 // observer counts places as they are taken.

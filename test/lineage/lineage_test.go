@@ -242,38 +242,38 @@ func (w *world) accepts(rt *rapid.T, env *platform.Environment, c *credential) (
 // make makes a key, a token or a kubeconfig as a caller. It returns nil if the request is refused.
 func (w *world) make(rt *rapid.T, env *platform.Environment, maker *credential) *credential {
 	w.credentialCount++
-	made := &credential{name: fmt.Sprint("c", w.credentialCount), maker: maker, created: w.now}
-	made.rights = rapid.SampledFrom(scopesWithin(maker.knownRights)).Draw(rt, "rights")
+	child := &credential{name: fmt.Sprint("c", w.credentialCount), maker: maker, created: w.now}
+	child.rights = rapid.SampledFrom(scopesWithin(maker.knownRights)).Draw(rt, "rights")
 	ttl := rapid.SampledFrom([]time.Duration{0, 0, time.Minute, time.Hour, 3 * time.Hour}).Draw(rt, "ttl")
 	caller := *maker.caller
 	bound := maker.knownBound
 	var err error
 	switch kind := rapid.SampledFrom([]string{"key", "key", "key", "token", "kubeconfig"}).Draw(rt, "kind"); kind {
 	case "token":
-		made.isToken, bound = true, true
+		child.isToken, bound = true, true
 		var issued issuer.Output
 		issued, err = issuer.Open(env).Issue(w.t.Context(), issuer.Input{Caller: caller, Object: &model.DirectClusterEndpointToken{
-			Spec: model.DirectClusterEndpointTokenSpec{TTLSeconds: int64(ttl / time.Second), Scope: scopes[made.rights]},
+			Spec: model.DirectClusterEndpointTokenSpec{TTLSeconds: int64(ttl / time.Second), Scope: scopes[child.rights]},
 		}})
 		if err == nil {
-			made.name, made.bearer = issued.Object.Name, issued.Object.Status.Token
-			made.ttl = issued.Object.Status.ExpirationTimestamp.Sub(w.now)
-			if end := maker.end(w.cap); !end.IsZero() && w.now.Add(made.ttl).After(end) && maker.lives(w.now, w.cap) {
-				rt.Fatalf("a token ends %v after its key", w.now.Add(made.ttl).Sub(end))
+			child.name, child.bearer = issued.Object.Name, issued.Object.Status.Token
+			child.ttl = issued.Object.Status.ExpirationTimestamp.Sub(w.now)
+			if end := maker.end(w.cap); !end.IsZero() && w.now.Add(child.ttl).After(end) && maker.lives(w.now, w.cap) {
+				rt.Fatalf("a token ends %v after its key", w.now.Add(child.ttl).Sub(end))
 			}
 		}
 	case "kubeconfig":
-		made.isKubeconfig, made.rights = true, dev
+		child.isKubeconfig, child.rights = true, dev
 		if maker.knownRights&dev == 0 {
 			return nil
 		}
 		seconds := int64(time.Hour / time.Second)
-		made.ttl = time.Hour
-		if end := maker.caller.KeyExpires; !end.IsZero() && end.Sub(w.now) < made.ttl {
-			made.ttl = end.Sub(w.now)
+		child.ttl = time.Hour
+		if end := maker.caller.KeyExpires; !end.IsZero() && end.Sub(w.now) < child.ttl {
+			child.ttl = end.Sub(w.now)
 		}
 		if w.cap > 0 {
-			made.ttl = min(made.ttl, w.cap)
+			child.ttl = min(child.ttl, w.cap)
 		}
 		renderer := &kubeconfig.Renderer{
 			Instances: kinds.Instances(env), Keys: kinds.AccessKeys(env), Keyring: env.Keyring, Project: env.Project,
@@ -285,43 +285,43 @@ func (w *world) make(rt *rapid.T, env *platform.Environment, maker *credential) 
 			Object: &model.VirtualClusterInstanceKubeConfig{Spec: model.VirtualClusterInstanceKubeConfigSpec{CertificateTTLSeconds: &seconds}},
 		})
 		if err == nil {
-			made.bearer = regexp.MustCompile(`pak_\w+`).FindString(answer.Object.Status.KubeConfig)
-			record, lookup := kinds.AccessKeys(env).Store.GetByDigest(w.t.Context(), accesskey.Digest(secret.String(made.bearer)))
+			child.bearer = regexp.MustCompile(`pak_\w+`).FindString(answer.Object.Status.KubeConfig)
+			record, lookup := kinds.AccessKeys(env).Store.GetByDigest(w.t.Context(), accesskey.Digest(secret.String(child.bearer)))
 			if lookup != nil {
 				rt.Fatal(lookup)
 			}
-			made.name = record.Name
+			child.name = record.Name
 		}
 	default:
-		made.ttl = ttl
+		child.ttl = ttl
 		if maker.knownRights == all && rapid.Bool().Draw(rt, "unscoped") {
-			made.rights = all
+			child.rights = all
 		}
-		spec := model.OwnedAccessKeySpec{TTLSeconds: int64(ttl / time.Second), Scope: scopes[made.rights]}
+		spec := model.OwnedAccessKeySpec{TTLSeconds: int64(ttl / time.Second), Scope: scopes[child.rights]}
 		spec.Groups = []string{identity.Admins}
-		made.bearer = accesskey.Digest(secret.String(made.name))
-		spec.Key = made.bearer
+		child.bearer = accesskey.Digest(secret.String(child.name))
+		spec.Key = child.bearer
 		_, err = resource.Create(w.t.Context(), kinds.AccessKeys(env), resource.CreateInput[*model.OwnedAccessKey]{
-			Caller: caller, Object: &model.OwnedAccessKey{ObjectMeta: metav1.ObjectMeta{Name: made.name}, Spec: spec},
+			Caller: caller, Object: &model.OwnedAccessKey{ObjectMeta: metav1.ObjectMeta{Name: child.name}, Spec: spec},
 		})
 	}
 	if bound {
-		made.bounds = append([]*credential{maker}, maker.bounds...)
+		child.bounds = append([]*credential{maker}, maker.bounds...)
 	}
 	switch {
-	case err == nil && len(made.bounds) > limits.LineageBounds:
-		rt.Fatalf("%d keys bound each other", len(made.bounds))
-	case err != nil && len(made.bounds) > limits.LineageBounds:
+	case err == nil && len(child.bounds) > limits.LineageBounds:
+		rt.Fatalf("%d keys bound each other", len(child.bounds))
+	case err != nil && len(child.bounds) > limits.LineageBounds:
 		return nil
 	case err != nil && maker.lives(w.now, w.cap) && !strings.Contains(err.Error(), "repeat"):
 		rt.Fatalf("making with %s: %v", maker.name, err)
 	case err == nil && maker.deleted && !bound:
-		rt.Fatalf("the deleted key %s made %s", maker.name, made.name)
+		rt.Fatalf("the deleted key %s made %s", maker.name, child.name)
 	}
 	if err != nil {
 		return nil
 	}
-	return made
+	return child
 }
 
 // patch changes a key on behalf of an admin, and reports whether the key exists.
@@ -391,23 +391,23 @@ func TestStolenTree(t *testing.T) {
 	keys := kinds.AccessKeys(here)
 	var bearers []secret.String
 	create := func(caller identity.Caller) (*model.OwnedAccessKey, identity.Caller) {
-		made, err := resource.Create(t.Context(), keys, resource.CreateInput[*model.OwnedAccessKey]{
+		result, err := resource.Create(t.Context(), keys, resource.CreateInput[*model.OwnedAccessKey]{
 			Caller: caller, Object: &model.OwnedAccessKey{Spec: model.OwnedAccessKeySpec{User: "ana"}},
 		})
 		if err != nil {
 			t.Fatal(err)
 		}
-		bearer := secret.String(made.Object.Spec.Key)
+		bearer := secret.String(result.Object.Spec.Key)
 		bearers = append(bearers, bearer)
-		made.Object.Spec.Key = ""
+		result.Object.Spec.Key = ""
 		if found, err := accesskey.OpenAuthenticator(here).Bearer(t.Context(), bearer); err == nil {
-			return made.Object, found
+			return result.Object, found
 		}
 		t.Fatal("the key does not work")
 		return nil, identity.Caller{}
 	}
 	stolen, thief := create(root)
-	kept, _ := create(root)
+	survivor, _ := create(root)
 	for range branches {
 		_, branch := create(thief)
 		for range leaves {
@@ -451,7 +451,7 @@ func TestStolenTree(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if len(page.Records) == 1 && page.Records[0].Name == kept.Name {
+		if len(page.Records) == 1 && page.Records[0].Name == survivor.Name {
 			t.Logf("%d keys: answered after %s, gone after %s and %d runs of the schedule more", tree, answered, time.Since(begin), runs)
 			return
 		}
@@ -477,9 +477,9 @@ func TestTrees(t *testing.T) {
 		if err != nil {
 			rt.Fatal(err)
 		}
-		made := []*credential{first}
+		credentials := []*credential{first}
 		pick := func(rt *rapid.T, about func(*credential) bool) *credential {
-			some := slices.DeleteFunc(slices.Clone(made), func(c *credential) bool { return !about(c) })
+			some := slices.DeleteFunc(slices.Clone(credentials), func(c *credential) bool { return !about(c) })
 			if len(some) == 0 {
 				rt.Skip("there is none")
 			}
@@ -497,21 +497,21 @@ func TestTrees(t *testing.T) {
 			if policy != metav1.DeletePropagationForeground || err != nil {
 				return
 			}
-			for _, each := range made {
+			for _, each := range credentials {
 				each.deleted = each.deleted || each.madeBy(c)
 			}
 		}
 		create := func(rt *rapid.T) {
-			if len(made) > 12 {
+			if len(credentials) > 12 {
 				rt.Skip("enough")
 			}
 			// A caller may have been authenticated before their key died.
 			if one := w.make(rt, w.env(rt), pick(rt, makes)); one != nil {
-				made = append(made, one)
+				credentials = append(credentials, one)
 			}
 		}
 		rt.Repeat(map[string]func(*rapid.T){
-			"":           func(rt *rapid.T) { w.check(rt, made) },
+			"":           func(rt *rapid.T) { w.check(rt, credentials) },
 			"make":       create,
 			"make more":  create,
 			"background": func(rt *rapid.T) { remove(rt, "") },
@@ -559,7 +559,7 @@ func TestTrees(t *testing.T) {
 				if _, err := accesskey.Sweep(t.Context(), kinds.AccessKeys(env), accesskey.OpenLimits(env)); err != nil {
 					rt.Fatal(err)
 				}
-				for _, c := range made {
+				for _, c := range credentials {
 					if end := c.ownEnd(w.cap); !end.IsZero() && !w.now.Before(end) {
 						c.deleted = true
 					}
@@ -567,7 +567,7 @@ func TestTrees(t *testing.T) {
 				if _, err := kinds.IssuedTokens(env).Sweep(t.Context()); err != nil {
 					rt.Fatal(err)
 				}
-				for _, c := range made {
+				for _, c := range credentials {
 					// A disabled key may be enabled again, but its tokens do not work again. Neither do tokens that were signed with more
 					// rights than their keys have now.
 					c.deleted = c.deleted || c.isToken && (!c.lives(w.now, w.cap) || c.permittedRights() != c.rights)
@@ -575,7 +575,7 @@ func TestTrees(t *testing.T) {
 				if _, err := kinds.Graph(env).Sweep(t.Context()); err != nil {
 					rt.Fatal(err)
 				}
-				for _, c := range made {
+				for _, c := range credentials {
 					_, err := kinds.AccessKeys(env).Store.Get(t.Context(), c.name)
 					outlived := slices.ContainsFunc(c.bounds, func(each *credential) bool { return each.deleted })
 					if isKey(c) && (c.deleted || outlived) && err == nil {

@@ -149,15 +149,15 @@ func (a *api) subject(op string) *subject {
 			return httpClient(ctx, a.dial, func(*connection) []byte { number++; return a.pages[number%len(a.pages)] })
 		}}
 	case opCreate:
-		made := &subject{client: func(ctx context.Context, _ int) (*client, error) {
+		creation := &subject{client: func(ctx context.Context, _ int) (*client, error) {
 			return httpClient(ctx, a.dial, func(*connection) []byte {
 				return a.text(http.MethodPost, keysPath, jsonType, object(madeName(a.made.Add(1)-1), "", "To be removed at once"))
 			})
 		}}
 		if !a.deletes {
-			made.after = a.removeMade
+			creation.after = a.removeMade
 		}
-		return made
+		return creation
 	case opDelete:
 		return &subject{after: a.removeMade, client: func(ctx context.Context, _ int) (*client, error) {
 			return httpClient(ctx, a.dial, func(*connection) []byte {
@@ -375,7 +375,7 @@ func (a *api) ask(ctx context.Context, method, path string, body []byte, into an
 }
 
 // ask sends JSON and decodes the JSON of the answer. A nil target discards the answer.
-func ask(ctx context.Context, with *http.Client, method, address string, header http.Header, body []byte, into any) error {
+func ask(ctx context.Context, client *http.Client, method, address string, header http.Header, body []byte, into any) error {
 	request, err := http.NewRequestWithContext(ctx, method, address, bytes.NewReader(body))
 	if err != nil {
 		return err
@@ -384,7 +384,7 @@ func ask(ctx context.Context, with *http.Client, method, address string, header 
 		request.Header = header.Clone()
 	}
 	request.Header.Set("Content-Type", jsonType)
-	answer, err := with.Do(request)
+	answer, err := client.Do(request)
 	if err != nil {
 		return err
 	}

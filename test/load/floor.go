@@ -238,8 +238,8 @@ type floor struct {
 }
 
 // startFloor starts the bare handlers in front of the Redis of a runner.
-func startFloor(ctx context.Context, beside *platform, deletes bool) (*side, error) {
-	f := &floor{deletes: deletes, redis: beside.redis}
+func startFloor(ctx context.Context, runner *platform, deletes bool) (*side, error) {
+	f := &floor{deletes: deletes, redis: runner.redis}
 	values := []any{floorPrefix + floorBearer, object("bearer", "", "A caller")}
 	for i := range objects {
 		values = append(values, floorPrefix+keptName(i), object(keptName(i), "", "To be read"))
@@ -256,7 +256,7 @@ func startFloor(ctx context.Context, beside *platform, deletes bool) (*side, err
 		return nil, fmt.Errorf("finding this program: %w", err)
 	}
 	f.process = exec.Command(program, "floor")
-	f.process.Env = append(os.Environ(), "LOAD_FLOOR_REDIS="+beside.runner.Redis().Reveal())
+	f.process.Env = append(os.Environ(), "LOAD_FLOOR_REDIS="+runner.runner.Redis().Reveal())
 	f.process.Stderr = os.Stderr
 	if f.input, err = f.process.StdinPipe(); err != nil {
 		return nil, fmt.Errorf("starting the floor: %w", err)
@@ -291,7 +291,7 @@ func (f *floor) subject(op string) *subject {
 		head := fmt.Appendf(nil, "%s %s HTTP/1.1\r\nHost: %s\r\nContent-Length: %d\r\n\r\n", method, path, f.address, len(body))
 		return append(head, body...)
 	}
-	each := func(next func(number, count int) []byte) *subject {
+	newSubject := func(next func(number, count int) []byte) *subject {
 		return &subject{client: func(ctx context.Context, number int) (*client, error) {
 			count := 0
 			return httpClient(ctx, plainDialer(f.address), func(*connection) []byte { count++; return next(number, count) })
@@ -299,22 +299,22 @@ func (f *floor) subject(op string) *subject {
 	}
 	switch op {
 	case opGet:
-		return each(func(number, count int) []byte {
+		return newSubject(func(number, count int) []byte {
 			return text(http.MethodGet, "/keys/"+keptName((number+count)%objects), nil)
 		})
 	case opList, opPage:
-		return each(func(int, int) []byte { return text(http.MethodGet, "/keys", nil) })
+		return newSubject(func(int, int) []byte { return text(http.MethodGet, "/keys", nil) })
 	case opCreate:
-		made := each(func(int, int) []byte {
+		creation := newSubject(func(int, int) []byte {
 			name := madeName(f.made.Add(1) - 1)
 			return text(http.MethodPost, "/keys/"+name, object(name, "", "To be removed at once"))
 		})
 		if !f.deletes {
-			made.after = f.removeMade
+			creation.after = f.removeMade
 		}
-		return made
+		return creation
 	case opDelete:
-		removed := each(func(int, int) []byte {
+		removed := newSubject(func(int, int) []byte {
 			number := f.removed.Add(1) - 1
 			if number >= f.made.Load() {
 				return nil
@@ -324,16 +324,16 @@ func (f *floor) subject(op string) *subject {
 		removed.after = f.removeMade
 		return removed
 	case opUpdate, opPatch, opApply:
-		return each(func(number, count int) []byte {
+		return newSubject(func(number, count int) []byte {
 			name := keptName(number)
 			return text(http.MethodPut, "/keys/"+name, object(name, "", fmt.Sprintf("Update %d", count)))
 		})
 	case opToken:
-		return each(func(int, int) []byte { return text(http.MethodPost, "/tokens", nil) })
+		return newSubject(func(int, int) []byte { return text(http.MethodPost, "/tokens", nil) })
 	case opCertificate:
-		return each(func(int, int) []byte { return text(http.MethodPost, "/certificates", nil) })
+		return newSubject(func(int, int) []byte { return text(http.MethodPost, "/certificates", nil) })
 	case opKey:
-		return each(func(int, int) []byte { return text(http.MethodPost, "/kubeconfigs", nil) })
+		return newSubject(func(int, int) []byte { return text(http.MethodPost, "/kubeconfigs", nil) })
 	default:
 		panic("load: operation " + op)
 	}

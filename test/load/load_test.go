@@ -194,18 +194,18 @@ func TestRun(t *testing.T) {
 	if err := c.Validate(); err != nil {
 		t.Fatal(err)
 	}
-	found, err := c.measure(t.Context(), t.TempDir())
+	result, err := c.measure(t.Context(), t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := found.failure(); err != nil {
+	if err := result.failure(); err != nil {
 		t.Error(err)
 	}
-	if want := 2 * 2 * len(operations); len(found.Samples) != want {
-		t.Errorf("there are %d measurements instead of %d", len(found.Samples), want)
+	if want := 2 * 2 * len(operations); len(result.Samples) != want {
+		t.Errorf("there are %d measurements instead of %d", len(result.Samples), want)
 	}
-	if len(found.Absent) != 2 || len(found.Sides) != 2 || found.Sides[0].Server <= 0 || found.Sides[0].Store <= 0 {
-		t.Errorf("the sides are %+v, absent are %q", found.Sides, found.Absent)
+	if len(result.Absent) != 2 || len(result.Sides) != 2 || result.Sides[0].Server <= 0 || result.Sides[0].Store <= 0 {
+		t.Errorf("the sides are %+v, absent are %q", result.Sides, result.Absent)
 	}
 }
 

@@ -111,33 +111,33 @@ func (c *runCommand) Run(ctx context.Context) error {
 		}
 		c.Program = []string{program}
 	}
-	var kept *os.File
+	var file *os.File
 	if c.JSON != "" {
 		// The file is created first: a wrong path must not lose a run of minutes, and an earlier run is never overwritten.
-		if kept, err = os.OpenFile(c.JSON, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644); err != nil {
+		if file, err = os.OpenFile(c.JSON, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644); err != nil {
 			return fmt.Errorf("--json: %w", err)
 		}
-		defer func() { _ = kept.Close() }()
+		defer func() { _ = file.Close() }()
 	}
-	found, err := c.measure(ctx, folder)
+	result, err := c.measure(ctx, folder)
 	if err != nil {
 		return err
 	}
-	if kept != nil {
-		encoder := json.NewEncoder(kept)
+	if file != nil {
+		encoder := json.NewEncoder(file)
 		encoder.SetIndent("", "  ")
-		if err := errors.Join(encoder.Encode(found), kept.Close()); err != nil {
+		if err := errors.Join(encoder.Encode(result), file.Close()); err != nil {
 			return fmt.Errorf("--json: %w", err)
 		}
 	}
-	return errors.Join(markdown(os.Stdout, []run{*found}), found.failure())
+	return errors.Join(markdown(os.Stdout, []run{*result}), result.failure())
 }
 
 // measure starts all sides, measures them in turn and ends them.
 func (c *runCommand) measure(ctx context.Context, folder string) (*run, error) {
-	found := &run{Seconds: c.Duration.Seconds(), Rounds: c.Rounds}
+	result := &run{Seconds: c.Duration.Seconds(), Rounds: c.Rounds}
 	var err error
-	if found.Machine, err = describe(folder); err != nil {
+	if result.Machine, err = describe(folder); err != nil {
 		return nil, err
 	}
 	sides, absent, err := c.startSides(ctx, folder)
@@ -149,8 +149,8 @@ func (c *runCommand) measure(ctx context.Context, folder string) (*run, error) {
 	if err != nil {
 		return nil, err
 	}
-	found.Absent = absent
-	found.Begun = time.Now().UTC().Format(time.RFC3339)
+	result.Absent = absent
+	result.Begun = time.Now().UTC().Format(time.RFC3339)
 	account, err := newAccount(sides)
 	if err != nil {
 		return nil, err
@@ -175,27 +175,27 @@ func (c *runCommand) measure(ctx context.Context, folder string) (*run, error) {
 						return nil, fmt.Errorf("measuring %s of %s: %w", op, side.name, err)
 					}
 					one.Round = round
-					found.Samples = append(found.Samples, one)
+					result.Samples = append(result.Samples, one)
 				}
 			}
 		}
 		fmt.Fprintf(os.Stderr, "load: round %d of %d is done\n", round+1, c.Rounds)
 	}
-	found.Machine.LoadAfter = loadAverage()
-	if found.Machine.Others, err = account.othersShare(); err != nil {
+	result.Machine.LoadAfter = loadAverage()
+	if result.Machine.Others, err = account.othersShare(); err != nil {
 		return nil, err
 	}
 	for _, side := range sides {
-		one := sideReport{Name: side.name, About: side.about}
-		if one.Server, err = side.server.resident(); err != nil {
+		sideResult := sideReport{Name: side.name, About: side.about}
+		if sideResult.Server, err = side.server.resident(); err != nil {
 			return nil, err
 		}
-		if one.Store, err = side.store.resident(); err != nil {
+		if sideResult.Store, err = side.store.resident(); err != nil {
 			return nil, err
 		}
-		found.Sides = append(found.Sides, one)
+		result.Sides = append(result.Sides, sideResult)
 	}
-	return found, nil
+	return result, nil
 }
 
 // startSides starts the sides. On an error it returns the sides that it has started.

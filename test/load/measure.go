@@ -76,9 +76,9 @@ type sample struct {
 }
 
 // measure runs clients for a duration, after a warm-up that does not count for the rate and the times.
-func measure(ctx context.Context, who *side, op string, clients int, duration time.Duration) (result sample, err error) {
-	result = sample{Side: who.name, Op: op, Clients: clients}
-	what := who.subject(op)
+func measure(ctx context.Context, server *side, op string, clients int, duration time.Duration) (result sample, err error) {
+	result = sample{Side: server.name, Op: op, Clients: clients}
+	what := server.subject(op)
 	if what.before != nil {
 		if err := what.before(ctx); err != nil {
 			return result, err
@@ -99,11 +99,11 @@ func measure(ctx context.Context, who *side, op string, clients int, duration ti
 		}
 		opened = append(opened, one)
 	}
-	serverBefore, err := who.server.processorTime()
+	serverBefore, err := server.server.processorTime()
 	if err != nil {
 		return result, err
 	}
-	storeBefore, err := who.store.processorTime()
+	storeBefore, err := server.store.processorTime()
 	if err != nil {
 		return result, err
 	}
@@ -115,16 +115,16 @@ func measure(ctx context.Context, who *side, op string, clients int, duration ti
 		answered int
 		group    sync.WaitGroup
 	)
-	for _, one := range opened {
+	for _, worker := range opened {
 		group.Go(func() {
 			mine := make([]time.Duration, 0, 1<<14)
 			all, failures, failure := 0, 0, error(nil)
 			for {
-				asked := time.Now()
-				if !asked.Before(end) || ctx.Err() != nil {
+				began := time.Now()
+				if !began.Before(end) || ctx.Err() != nil {
 					break
 				}
-				err := one.step(bounded)
+				err := worker.step(bounded)
 				if errors.Is(err, errDone) {
 					break
 				}
@@ -138,7 +138,7 @@ func measure(ctx context.Context, who *side, op string, clients int, duration ti
 						break
 					}
 				} else if answered := time.Now(); answered.After(begin) {
-					mine = append(mine, answered.Sub(asked))
+					mine = append(mine, answered.Sub(began))
 				}
 			}
 			mu.Lock()
@@ -154,11 +154,11 @@ func measure(ctx context.Context, who *side, op string, clients int, duration ti
 	if err := ctx.Err(); err != nil {
 		return result, err
 	}
-	serverAfter, err := who.server.processorTime()
+	serverAfter, err := server.server.processorTime()
 	if err != nil {
 		return result, err
 	}
-	storeAfter, err := who.store.processorTime()
+	storeAfter, err := server.store.processorTime()
 	if err != nil {
 		return result, err
 	}

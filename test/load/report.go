@@ -61,7 +61,7 @@ func (v values) medianAndRange(format string) string {
 // ratios returns the rate of the first side divided by the rate of the second side, for each round of each run in which both were measured.
 // Measurements of two runs, or of two rounds, are never compared, because the conditions on the machine change.
 func ratios(runs []run, op string, clients int, first, second string) values {
-	var found values
+	var list values
 	for _, one := range runs {
 		for _, a := range one.Samples {
 			if a.Side != first || a.Op != op || a.Clients != clients {
@@ -69,25 +69,25 @@ func ratios(runs []run, op string, clients int, first, second string) values {
 			}
 			for _, b := range one.Samples {
 				if b.Side == second && b.Op == op && b.Clients == clients && b.Round == a.Round && b.Rate > 0 {
-					found = append(found, a.Rate/b.Rate)
+					list = append(list, a.Rate/b.Rate)
 				}
 			}
 		}
 	}
-	return found
+	return list
 }
 
 // figures are the figures of a side, from all rounds of all runs.
 func figures(runs []run, op string, clients int, side string, figure func(sample) float64) values {
-	var found values
+	var list values
 	for _, one := range runs {
 		for _, each := range one.Samples {
 			if each.Side == side && each.Op == op && each.Clients == clients {
-				found = append(found, figure(each))
+				list = append(list, figure(each))
 			}
 		}
 	}
-	return found
+	return list
 }
 
 func rateOf(s sample) float64   { return s.Rate }
@@ -105,13 +105,13 @@ type row struct {
 // rows returns the rows of all runs in the order of the operations, and the names of all sides in the order in which they
 // first appear.
 func rows(runs []run) (all []row, sides []string) {
-	for _, one := range runs {
-		for _, each := range one.Sides {
+	for _, result := range runs {
+		for _, each := range result.Sides {
 			if !slices.Contains(sides, each.Name) {
 				sides = append(sides, each.Name)
 			}
 		}
-		for _, each := range one.Samples {
+		for _, each := range result.Samples {
 			if next := (row{each.Op, each.Clients}); !slices.Contains(all, next) {
 				all = append(all, next)
 			}
@@ -162,34 +162,34 @@ func markdown(out io.Writer, runs []run) error {
 	line("## Each side")
 	line("")
 	table("operation", "clients", "side", "requests/s", "p50 ms", "p99 ms", "server CPU ms", "store CPU ms")
-	for _, each := range all {
+	for _, current := range all {
 		for _, side := range sides {
-			if found := figures(runs, each.op, each.clients, side, rateOf); len(found) > 0 {
+			if found := figures(runs, current.op, current.clients, side, rateOf); len(found) > 0 {
 				of := func(figure func(sample) float64) float64 {
-					return figures(runs, each.op, each.clients, side, figure).median()
+					return figures(runs, current.op, current.clients, side, figure).median()
 				}
-				line("| %s | %d | %s | %s | %.2f | %.2f | %.3f | %.3f |", titles[each.op], each.clients, side, found.medianAndRange("%.0f"),
+				line("| %s | %d | %s | %s | %.2f | %.2f | %.3f | %.3f |", titles[current.op], current.clients, side, found.medianAndRange("%.0f"),
 					of(p50Of), of(p99Of), of(serverOf), of(storeOf))
 			}
 		}
 	}
-	for i, one := range runs {
+	for i, result := range runs {
 		line("")
-		line("## Run %d: %s", i+1, one.Begun)
+		line("## Run %d: %s", i+1, result.Begun)
 		line("")
-		line("- %d rounds of %gs for each measurement.", one.Rounds, one.Seconds)
-		line("- %s, %d processors, %s, %s, build %s.", one.Machine.CPU, one.Machine.Procs, one.Machine.Kernel, one.Machine.Go, orUnknown(one.Machine.Build))
+		line("- %d rounds of %gs for each measurement.", result.Rounds, result.Seconds)
+		line("- %s, %d processors, %s, %s, build %s.", result.Machine.CPU, result.Machine.Procs, result.Machine.Kernel, result.Machine.Go, orUnknown(result.Machine.Build))
 		line("- Load average %s before and %s after. Programs outside of the run used %.0f %% of the processors.",
-			one.Machine.LoadBefore, one.Machine.LoadAfter, one.Machine.Others*100)
-		line("- A write of 1 KiB was on the disk after %.0f us.", one.Machine.SyncMicroseconds)
-		for _, side := range one.Sides {
+			result.Machine.LoadBefore, result.Machine.LoadAfter, result.Machine.Others*100)
+		line("- A write of 1 KiB was on the disk after %.0f us.", result.Machine.SyncMicroseconds)
+		for _, side := range result.Sides {
 			memory := fmt.Sprintf("%.0f MB after the run", side.Server)
 			if side.Store > 0 {
 				memory += fmt.Sprintf(", its store %.0f MB", side.Store)
 			}
 			line("- `%s`: %s; %s.", side.Name, side.About, memory)
 		}
-		for _, absent := range one.Absent {
+		for _, absent := range result.Absent {
 			line("- Not measured: %s.", absent)
 		}
 	}

@@ -116,13 +116,13 @@ func newCopier(first store.Record) (func(number int) store.Record, error) {
 		return nil, errors.New("reading a key: its record has another checksum than copies would have")
 	}
 	return func(number int) store.Record {
-		made := first
-		made.Name = keptName(number)
-		made.Digest = fmt.Sprintf("%064x", number)
-		made.Object = bytes.ReplaceAll(first.Object, []byte(keptName(0)), []byte(made.Name))
-		made.Object = bytes.ReplaceAll(made.Object, []byte(uid), fmt.Appendf(nil, "%s%0*x", uid[:len(uid)-uidDigits], uidDigits, number))
-		made.Object, _ = withChecksum(made.Object)
-		return made
+		duplicate := first
+		duplicate.Name = keptName(number)
+		duplicate.Digest = fmt.Sprintf("%064x", number)
+		duplicate.Object = bytes.ReplaceAll(first.Object, []byte(keptName(0)), []byte(duplicate.Name))
+		duplicate.Object = bytes.ReplaceAll(duplicate.Object, []byte(uid), fmt.Appendf(nil, "%s%0*x", uid[:len(uid)-uidDigits], uidDigits, number))
+		duplicate.Object, _ = withChecksum(duplicate.Object)
+		return duplicate
 	}, nil
 }
 

@@ -73,9 +73,9 @@ func simulate(r row) outcome {
 	if r.objects {
 		creates = 0
 	}
-	found := outcome{busy: rate*r.service + creates*create}
-	if found.busy >= 1 {
-		return found
+	result := outcome{busy: rate*r.service + creates*create}
+	if result.busy >= 1 {
+		return result
 	}
 	const requests = 2_000_000
 	random := rand.New(rand.NewPCG(1, 2))
@@ -93,8 +93,8 @@ func simulate(r row) outcome {
 		waiting = max(0, waiting+took-random.ExpFloat64()/(rate+creates))
 	}
 	slices.Sort(times)
-	found.half, found.most = times[len(times)/2], times[len(times)*99/100]
-	return found
+	result.half, result.most = times[len(times)/2], times[len(times)*99/100]
+	return result
 }
 
 // line returns a row in the form of the page.

@@ -36,7 +36,7 @@ func approve(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	b, origin := newBrowser(ts), ts.Getenv("SECURE")
 	choice := b.send(origin+"/auth/device", url.Values{"user_code": {options.Arg(0)}})
-	asked := b.send(origin+"/auth/password/login", url.Values{
+	question := b.send(origin+"/auth/password/login", url.Values{
 		"id": {b.findGroup(pageID, b.visit(origin+b.findGroup(pageLink, choice)))}, "username": {options.Arg(1)},
 		"password": {strings.TrimSpace(ts.ReadFile(options.Arg(2)))},
 	})
@@ -44,8 +44,8 @@ func approve(ts *testscript.TestScript, neg bool, args []string) {
 	if *deny {
 		decision = "deny"
 	}
-	b.send(origin+"/auth/confirm", url.Values{"id": {b.findGroup(pageID, asked)}, "decision": {decision}})
-	_, err := io.WriteString(ts.Stdout(), html.UnescapeString(pageTag.ReplaceAllString(asked, "\n")))
+	b.send(origin+"/auth/confirm", url.Values{"id": {b.findGroup(pageID, question)}, "decision": {decision}})
+	_, err := io.WriteString(ts.Stdout(), html.UnescapeString(pageTag.ReplaceAllString(question, "\n")))
 	ts.Check(err)
 }
 

@@ -40,12 +40,12 @@ func console(ts *testscript.TestScript, neg bool, args []string) {
 		}
 		return answer, body
 	}
-	built := func(name string) []byte {
+	readAsset := func(name string) []byte {
 		content, err := os.ReadFile(filepath.Join(repository, "functions", "serveconsole", name))
 		ts.Check(err)
 		return content
 	}
-	page := strings.ReplaceAll(string(built("assets/index.html")), `="assets/`, `="console/assets/`)
+	page := strings.ReplaceAll(string(readAsset("assets/index.html")), `="assets/`, `="console/assets/`)
 	files, err := filepath.Glob(filepath.Join(repository, "functions", "serveconsole", "assets", "*"))
 	ts.Check(err)
 	var assets []string
@@ -69,7 +69,7 @@ func console(ts *testscript.TestScript, neg bool, args []string) {
 			url := base + "/console/" + one
 			packed, err := os.ReadFile(filepath.Join(repository, "functions", "serveconsole", one+".gz"))
 			if os.IsNotExist(err) {
-				if _, plain := fetch(url, "gzip"); !bytes.Equal(plain, built(one)) {
+				if _, plain := fetch(url, "gzip"); !bytes.Equal(plain, readAsset(one)) {
 					ts.Fatalf("%s is not that of the repository", url)
 				}
 				continue

@@ -51,31 +51,31 @@ var namedBlock = regexp.MustCompile("(?ms)^```yaml\n# ([a-z_]+\\.yaml)\n(.*?)^``
 
 // commandsOf returns the commands of a block. A command continues after a backslash, and to the end of a quoted text.
 func commandsOf(block string) []shownCommand {
-	var found []shownCommand
+	var list []shownCommand
 	end, open := "", false
 	for l := range strings.Lines(block) {
 		l = strings.TrimSuffix(l, "\n")
 		rest, begins := strings.CutPrefix(l, "$ ")
 		switch {
 		case open:
-			found[len(found)-1].line += "\n" + l
+			list[len(list)-1].line += "\n" + l
 			if end == "" || l == end {
 				open, end = end == "" && strings.HasSuffix(l, `\`), ""
 			}
 		case begins:
-			found = append(found, shownCommand{line: rest})
+			list = append(list, shownCommand{line: rest})
 			if at := regexp.MustCompile(`<<'?(\w+)'?$`).FindStringSubmatch(rest); at != nil {
 				open, end = true, at[1]
 			} else {
 				open = strings.HasSuffix(rest, `\`)
 			}
-		case len(found) > 0:
-			found[len(found)-1].expected = append(found[len(found)-1].expected, l)
+		case len(list) > 0:
+			list[len(list)-1].expected = append(list[len(list)-1].expected, l)
 		default:
-			found = append(found, shownCommand{line: l})
+			list = append(list, shownCommand{line: l})
 		}
 	}
-	return found
+	return list
 }
 
 // follow runs the commands of all documents in their order, in the folder of the story, and compares their output with the documents. Only
@@ -98,16 +98,16 @@ func follow(ts *testscript.TestScript, neg bool, args []string) {
 		text, err := os.ReadFile(file)
 		ts.Check(err)
 		for _, block := range consoleBlock.FindAllStringSubmatch(string(text), -1) {
-			var chosen []shownCommand
+			var selection []shownCommand
 			for _, c := range commandsOf(block[2]) {
 				if exception := exceptionFor(name, c.line); exception != "" {
 					used[exception] = true
 				} else {
-					chosen = append(chosen, c)
+					selection = append(selection, c)
 				}
 			}
-			ran += len(chosen)
-			findings = append(findings, runBlock(ts, name, chosen)...)
+			ran += len(selection)
+			findings = append(findings, runBlock(ts, name, selection)...)
 		}
 	}
 	for _, exception := range slices.Sorted(maps.Keys(notFollowed)) {
@@ -183,19 +183,19 @@ func runBlock(ts *testscript.TestScript, document string, all []shownCommand) []
 		for l := range strings.Lines(printed) {
 			got = append(got, normalize(l))
 		}
-		at := 0
+		position := 0
 		for _, want := range c.expected {
 			if want == "" || want == "..." {
 				continue
 			}
 			// Three dots stand for what a reader fills in.
 			pattern := regexp.MustCompile("^" + strings.ReplaceAll(regexp.QuoteMeta(normalize(want)), `\.\.\.`, ".*") + "$")
-			next := slices.IndexFunc(got[at:], pattern.MatchString)
+			next := slices.IndexFunc(got[position:], pattern.MatchString)
 			if next < 0 {
 				findings = append(findings, fmt.Sprintf("%s: %s\ndoes not print\n%s\nat its place, but:\n%s", document, c.line, want, printed))
 				break
 			}
-			at += next + 1
+			position += next + 1
 		}
 	}
 	return findings
@@ -267,14 +267,14 @@ func sectionOf(document, heading string) string {
 // not a heading.
 func sectionHeadings(document string) [][5]int {
 	hidden := regexp.MustCompile("(?ms)^```.*?^```").ReplaceAllStringFunc(document, func(block string) string { return strings.Repeat(".", len(block)) })
-	var found [][5]int
+	var headings [][5]int
 	for _, at := range sectionHeading.FindAllStringSubmatchIndex(hidden, -1) {
-		if len(found) > 0 {
-			found[len(found)-1][4] = at[0]
+		if len(headings) > 0 {
+			headings[len(headings)-1][4] = at[0]
 		}
-		found = append(found, [5]int{at[0], at[1], at[2], at[3], len(document)})
+		headings = append(headings, [5]int{at[0], at[1], at[2], at[3], len(document)})
 	}
-	return found
+	return headings
 }
 
 var jobBlock = regexp.MustCompile("(?ms)^```(yaml)\n(.*?)^```")
@@ -285,10 +285,10 @@ func commandsOfJob(block string) ([]shownCommand, error) {
 	if err := yaml.Unmarshal([]byte(block), &document); err != nil {
 		return nil, err
 	}
-	var found []shownCommand
+	var list []shownCommand
 	add := func(line any) {
 		if text, isText := line.(string); isText {
-			found = append(found, shownCommand{line: text})
+			list = append(list, shownCommand{line: text})
 		}
 	}
 	var visit func(node any)
@@ -314,7 +314,7 @@ func commandsOfJob(block string) ([]shownCommand, error) {
 		}
 	}
 	visit(document)
-	return found, nil
+	return list, nil
 }
 
 // A story that walks through a page walks through each section with commands, in the order of the page.

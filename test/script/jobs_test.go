@@ -122,36 +122,36 @@ const (
 
 // serveSignIn makes an issuer an OpenID Connect provider at which a person has a session already: Ana, of the group developers. It redirects
 // browsers only to a platform. It exchanges each code once for an ID token, for a client that knows the client secret and the code verifier.
-func serveSignIn(mux *http.ServeMux, at, platform string, key *ecdsa.PrivateKey) {
+func serveSignIn(mux *http.ServeMux, issuerURL, platform string, key *ecdsa.PrivateKey) {
 	var mu sync.Mutex
 	begun := map[string]url.Values{}
 	mux.HandleFunc("GET /authorize", func(w http.ResponseWriter, r *http.Request) {
-		asked := r.URL.Query()
-		if asked.Get("client_id") != peopleClient || !strings.HasPrefix(asked.Get("redirect_uri"), platform+"/auth/") {
+		query := r.URL.Query()
+		if query.Get("client_id") != peopleClient || !strings.HasPrefix(query.Get("redirect_uri"), platform+"/auth/") {
 			w.WriteHeader(http.StatusBadRequest)
 			return
 		}
 		code := rand.Text()
 		mu.Lock()
-		begun[code] = asked
+		begun[code] = query
 		mu.Unlock()
-		http.Redirect(w, r, asked.Get("redirect_uri")+"?"+url.Values{"code": {code}, "state": {asked.Get("state")}}.Encode(), http.StatusSeeOther)
+		http.Redirect(w, r, query.Get("redirect_uri")+"?"+url.Values{"code": {code}, "state": {query.Get("state")}}.Encode(), http.StatusSeeOther)
 	})
 	mux.HandleFunc("POST /token", func(w http.ResponseWriter, r *http.Request) {
 		code, verifier := r.PostFormValue("code"), sha256.Sum256([]byte(r.PostFormValue("code_verifier")))
 		id, secret, _ := r.BasicAuth()
 		mu.Lock()
-		asked := begun[code]
+		query := begun[code]
 		delete(begun, code)
 		mu.Unlock()
 		w.Header().Set("Content-Type", "application/json")
 		now := time.Now().Unix()
 		token, err := signClaims(key, map[string]any{
-			"iss": at, "sub": "1001", "aud": peopleClient, "iat": now, "exp": now + 300, "nonce": asked.Get("nonce"),
+			"iss": issuerURL, "sub": "1001", "aud": peopleClient, "iat": now, "exp": now + 300, "nonce": query.Get("nonce"),
 			"preferred_username": "ana", "name": "Ana", "groups": []string{"developers"},
 		})
-		if err != nil || asked == nil || id != peopleClient || secret != peopleSecret ||
-			base64.RawURLEncoding.EncodeToString(verifier[:]) != asked.Get("code_challenge") {
+		if err != nil || query == nil || id != peopleClient || secret != peopleSecret ||
+			base64.RawURLEncoding.EncodeToString(verifier[:]) != query.Get("code_challenge") {
 			w.WriteHeader(http.StatusBadRequest)
 			_, _ = io.WriteString(w, `{"error":"invalid_grant"}`)
 			return

@@ -206,22 +206,22 @@ func stories(t *testing.T, as shape) []string {
 		t.Fatal(err)
 	}
 	var files []string
-	known := map[string]bool{}
+	names := map[string]bool{}
 	for _, file := range all {
 		name := strings.TrimSuffix(filepath.Base(file), ".txtar")
-		known[name] = true
+		names[name] = true
 		whole := as == lambdaRESTAPI || as == frameworkServers && !testing.Short()
 		if as == localRunner || aboutTheRunner[name] == "" && (whole || slices.Contains(storiesOfEveryShape, name)) {
 			files = append(files, file)
 		}
 	}
 	for _, name := range storiesOfEveryShape {
-		if !known[name] || aboutTheRunner[name] != "" {
+		if !names[name] || aboutTheRunner[name] != "" {
 			t.Errorf("ofEveryShape names %s, which is not a story of all shapes", name)
 		}
 	}
 	for name := range aboutTheRunner {
-		if !known[name] {
+		if !names[name] {
 			t.Errorf("aboutTheRunner names %s, which is not a story", name)
 		}
 	}

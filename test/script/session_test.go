@@ -107,19 +107,19 @@ func serve(ts *testscript.TestScript, neg bool, args []string) {
 	if len(args) > 1 && args[0] == "-name" {
 		name, args = args[1], args[2:]
 	}
-	given := func(flag string) string {
+	flagValue := func(flag string) string {
 		if at := slices.Index(args, flag); at >= 0 && at+1 < len(args) {
 			return args[at+1]
 		}
 		return ""
 	}
-	data := given("--data")
+	data := flagValue("--data")
 	if data == "" {
 		data = "data"
 		args = append(args, "--data", data)
 	}
 	for _, flag := range []string{"--listen", "--http"} {
-		if given(flag) == "" {
+		if flagValue(flag) == "" {
 			args = append(args, flag, "127.0.0.1:0")
 		}
 	}
@@ -155,16 +155,16 @@ func serve(ts *testscript.TestScript, neg bool, args []string) {
 	deadline := time.After(patience)
 	for {
 		output := ts.ReadFile(r.stdout)[before:]
-		if found := announced.FindStringSubmatch(output); found != nil {
+		if match := announced.FindStringSubmatch(output); match != nil {
 			if neg {
 				ts.Fatalf("the runner serves, but must refuse to start")
 			}
 			ts.Setenv("DATA", r.data)
 			ts.Setenv("ADMIN", filepath.Join(r.data, "admin.key"))
 			ts.Setenv("KUBECONFIG", filepath.Join(r.data, "kubeconfig"))
-			ts.Setenv("SECURE", "https://"+found[1])
-			ts.Setenv("ORIGIN", found[2])
-			ts.Setenv("API", found[2]+"/kubernetes/management")
+			ts.Setenv("SECURE", "https://"+match[1])
+			ts.Setenv("ORIGIN", match[2])
+			ts.Setenv("API", match[2]+"/kubernetes/management")
 			ts.Setenv("LOG", r.stderr)
 			_, _ = fmt.Fprint(ts.Stdout(), output)
 			return

@@ -278,7 +278,7 @@ type route struct {
 
 // routesOf returns the routes of functions. Routes with fewer variables come first. The last route is the fallback.
 func routesOf(table map[string]entry) []route {
-	var found []route
+	var routes []route
 	fallback := ""
 	for name, one := range table {
 		if one.Fallback {
@@ -286,13 +286,13 @@ func routesOf(table map[string]entry) []route {
 		}
 		for _, text := range one.Routes {
 			method, path, _ := strings.Cut(text, " ")
-			found = append(found, route{method, name, strings.Split(path, "/")})
+			routes = append(routes, route{method, name, strings.Split(path, "/")})
 		}
 	}
-	slices.SortFunc(found, func(a, b route) int {
+	slices.SortFunc(routes, func(a, b route) int {
 		return strings.Count(strings.Join(a.steps, "/"), "{") - strings.Count(strings.Join(b.steps, "/"), "{")
 	})
-	return append(found, route{function: fallback})
+	return append(routes, route{function: fallback})
 }
 
 // target returns the function of the first route that matches a request.
@@ -474,13 +474,13 @@ const (
 
 func newLambda(built *lambdatest.Programs, through []lambdatest.Gateway, table map[string]entry, log io.Writer, variables func(name string) []string) *lambda {
 	l := &lambda{gateways: through, functions: map[string]*lambdatest.Function{}}
-	for name, one := range table {
+	for name, function := range table {
 		variables := append(variables(name), "AWS_LAMBDA_FUNCTION_NAME="+name)
 		program := built.Path(name)
 		l.functions[name] = &lambdatest.Function{
-			Program: program, Timeout: time.Duration(one.TimeoutSeconds) * time.Second, Output: log, Variables: variables,
+			Program: program, Timeout: time.Duration(function.TimeoutSeconds) * time.Second, Output: log, Variables: variables,
 		}
-		if one.Stream {
+		if function.Stream {
 			l.functions[name+streamed] = &lambdatest.Function{
 				Program: program, Timeout: 15 * time.Minute, Output: log, Variables: append(slices.Clone(variables), "PLATFORM_STREAM=true"),
 			}

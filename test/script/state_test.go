@@ -158,11 +158,11 @@ func canary(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("there is no append-only file in %s", r.data)
 	}
 
-	admin, known := strings.TrimSpace(ts.ReadFile(filepath.Join(r.data, "admin.key"))), 0
+	admin, count := strings.TrimSpace(ts.ReadFile(filepath.Join(r.data, "admin.key"))), 0
 	for _, file := range args {
 		key := strings.TrimSpace(ts.ReadFile(file))
 		if sum := sha256.Sum256([]byte(key)); bytes.Contains(state, []byte(hex.EncodeToString(sum[:]))) {
-			known++
+			count++
 		}
 		for place, text := range places {
 			base := filepath.Base(place)
@@ -176,7 +176,7 @@ func canary(ts *testscript.TestScript, neg bool, args []string) {
 			}
 		}
 	}
-	_, _ = fmt.Fprintf(ts.Stdout(), "searched %d places for %d keys; Redis knows the digests of %d\n", len(places), len(args), known)
+	_, _ = fmt.Fprintf(ts.Stdout(), "searched %d places for %d keys; Redis knows the digests of %d\n", len(places), len(args), count)
 }
 
 // pieces returns the texts that would reveal a key: any sixteen consecutive characters of it, in clear, in hex and in base64.

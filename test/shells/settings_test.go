@@ -145,19 +145,19 @@ func write(t *testing.T, text string) string {
 // with the examples of that setting.
 func examplesOf(t *testing.T, s settings.Setting, special map[string]examples) examples {
 	t.Helper()
-	found := bounds(t, s)
-	found.right, found.wrong = append(found.right, special[s.Key()].right...), append(found.wrong, special[s.Key()].wrong...)
+	list := bounds(t, s)
+	list.right, list.wrong = append(list.right, special[s.Key()].right...), append(list.wrong, special[s.Key()].wrong...)
 	if s.Instead != "" && s.Unit == "path" {
 		value := examplesOf(t, settings.Named(s.Instead)[0], special)
 		for _, text := range value.right {
-			found.right = append(found.right, write(t, text))
+			list.right = append(list.right, write(t, text))
 		}
 		for _, text := range append(value.wrong, " \n") {
-			found.wrong = append(found.wrong, write(t, text))
+			list.wrong = append(list.wrong, write(t, text))
 		}
-		found.wrong = append(found.wrong, absentFile)
+		list.wrong = append(list.wrong, absentFile)
 	}
-	return found
+	return list
 }
 
 // server is the server of deployed functions.

@@ -153,25 +153,25 @@ func (s *society) gives(owner identity.Owner) []string {
 		return nil
 	}
 	admin := p.admin
-	var found []string
+	var groups []string
 	if owner.Kind == identity.Team {
-		found = []string{identity.TeamPrefix + owner.Name}
+		groups = []string{identity.TeamPrefix + owner.Name}
 	} else {
-		found = append([]string{identity.UserPrefix + owner.Name}, p.groups...)
+		groups = append([]string{identity.UserPrefix + owner.Name}, p.groups...)
 		for _, name := range teams {
 			team := s.people[identity.Owner{Kind: identity.Team, Name: name}]
 			if team.version == 0 || team.disabled || !slices.Contains(team.users, owner.Name) &&
 				!slices.ContainsFunc(team.groups, func(group string) bool { return slices.Contains(p.groups, group) }) {
 				continue
 			}
-			found = append(found, identity.TeamPrefix+name)
+			groups = append(groups, identity.TeamPrefix+name)
 			admin = admin || team.admin
 		}
 	}
 	if admin {
-		found = append(found, identity.Admins)
+		groups = append(groups, identity.Admins)
 	}
-	return found
+	return groups
 }
 
 // expect returns the groups of the caller with a key, or that the key is refused.
@@ -321,17 +321,17 @@ func (s *society) remove(rt *rapid.T) {
 }
 
 // forget removes keys and their tokens, which must be gone, from the model.
-func (s *society) forget(rt *rapid.T, gone func(*key) bool) {
+func (s *society) forget(rt *rapid.T, isGone func(*key) bool) {
 	for _, k := range s.keys {
-		if gone(k) {
+		if isGone(k) {
 			if caller, err := s.authenticate(s.processes[0], k); !apierrors.IsUnauthorized(err) {
 				rt.Fatalf("the key %s of %v is gone, and authenticates %v, %v", k.name, k.owner, caller.Groups, err)
 			}
 		}
 	}
-	s.keys = slices.DeleteFunc(s.keys, gone)
+	s.keys = slices.DeleteFunc(s.keys, isGone)
 	for _, one := range s.tokens {
-		one.revoked = one.revoked || gone(one.key)
+		one.revoked = one.revoked || isGone(one.key)
 	}
 }
 
@@ -355,18 +355,18 @@ func (s *society) issueKey(rt *rapid.T) {
 	}
 	s.keyCount++
 	env, caller := s.env(rt), root
-	made := &key{name: fmt.Sprint("key-", s.keyCount), bearer: accesskey.Digest(secret.String(fmt.Sprint("key-", s.keyCount))), owner: s.owner(rt)}
+	newKey := &key{name: fmt.Sprint("key-", s.keyCount), bearer: accesskey.Digest(secret.String(fmt.Sprint("key-", s.keyCount))), owner: s.owner(rt)}
 	possible := append(slices.Clone(groups), identity.Admins, identity.TeamPrefix+teams[0])
 	if rapid.Bool().Draw(rt, "narrow") {
-		made.groups = drawSome(rt, possible, "of the key")
+		newKey.groups = drawSome(rt, possible, "of the key")
 	}
-	p := s.people[made.owner]
-	gives := s.gives(made.owner)
-	allowed, sent := true, made.groups
+	p := s.people[newKey.owner]
+	gives := s.gives(newKey.owner)
+	allowed, groups := true, newKey.groups
 	if len(s.keys) > 0 && rapid.Bool().Draw(rt, "by themselves") {
 		maker := s.key(rt)
-		made.owner = maker.owner
-		p, gives = s.people[made.owner], s.gives(made.owner)
+		newKey.owner = maker.owner
+		p, gives = s.people[newKey.owner], s.gives(newKey.owner)
 		has, accepted := s.expect(maker)
 		if !accepted {
 			rt.Skip("the maker is refused")
@@ -375,7 +375,7 @@ func (s *society) issueKey(rt *rapid.T) {
 		if caller, err = s.authenticate(env, maker); err != nil {
 			rt.Fatal(err)
 		}
-		if !slices.Contains(has, identity.Admins) && p.version > 0 && len(maker.groups) > 0 && len(made.groups) == 0 {
+		if !slices.Contains(has, identity.Admins) && p.version > 0 && len(maker.groups) > 0 && len(newKey.groups) == 0 {
 			// A credential made by a key that names groups has no other groups.
 			own := identity.UserPrefix + maker.owner.Name
 			if maker.owner.Kind == identity.Team {
@@ -383,40 +383,40 @@ func (s *society) issueKey(rt *rapid.T) {
 			}
 			for _, group := range has {
 				if slices.Contains(gives, group) && group != own {
-					made.groups = append(made.groups, group)
+					newKey.groups = append(newKey.groups, group)
 				}
 			}
-			if len(made.groups) == 0 {
-				made.groups = []string{own}
+			if len(newKey.groups) == 0 {
+				newKey.groups = []string{own}
 			}
-			sent = nil
+			groups = nil
 		}
 		allowed = slices.Contains(has, identity.Admins) ||
-			!slices.ContainsFunc(made.groups, func(group string) bool { return !slices.Contains(has, group) })
+			!slices.ContainsFunc(newKey.groups, func(group string) bool { return !slices.Contains(has, group) })
 	}
 	admin := caller.Admin()
-	for _, group := range made.groups {
+	for _, group := range newKey.groups {
 		if p.version == 0 || slices.Contains(gives, group) {
 			continue
 		}
 		if !admin || strings.HasPrefix(group, identity.PlatformPrefix) {
 			allowed = false
 		} else {
-			made.granted = append(made.granted, group)
+			newKey.granted = append(newKey.granted, group)
 		}
 	}
 	allowed = allowed && (p.version == 0 || !p.disabled)
-	made.noted, made.version, made.generation = p.version > 0, p.version, p.generation
-	spec := model.OwnedAccessKeySpec{Groups: sent, Key: made.bearer}
-	spec.User, spec.Team, spec.Subject = made.owner.Fields()
+	newKey.noted, newKey.version, newKey.generation = p.version > 0, p.version, p.generation
+	spec := model.OwnedAccessKeySpec{Groups: groups, Key: newKey.bearer}
+	spec.User, spec.Team, spec.Subject = newKey.owner.Fields()
 	_, err := resource.Create(s.t.Context(), kinds.AccessKeys(env), resource.CreateInput[*model.OwnedAccessKey]{
-		Caller: caller, Object: &model.OwnedAccessKey{ObjectMeta: metav1.ObjectMeta{Name: made.name}, Spec: spec},
+		Caller: caller, Object: &model.OwnedAccessKey{ObjectMeta: metav1.ObjectMeta{Name: newKey.name}, Spec: spec},
 	})
 	if (err == nil) != allowed || err != nil && !apierrors.IsForbidden(err) {
-		rt.Fatalf("a key of %v with the groups %q, made by %v with %q: %v, allowed %v", made.owner, made.groups, caller.Owner, caller.Groups, err, allowed)
+		rt.Fatalf("a key of %v with the groups %q, made by %v with %q: %v, allowed %v", newKey.owner, newKey.groups, caller.Owner, caller.Groups, err, allowed)
 	}
 	if allowed {
-		s.keys = append(s.keys, made)
+		s.keys = append(s.keys, newKey)
 	}
 }
 
@@ -488,16 +488,16 @@ func (s *society) check(rt *rapid.T) {
 				s.checkSight(rt, env, k, caller, want)
 			}
 		}
-		for _, one := range s.tokens {
-			now, accepted := s.expect(one.key)
-			accepted = accepted && !one.revoked
-			claims, _, err := issuer.Open(env).Verify(s.t.Context(), secret.String(one.text), issuer.Open(env).Audiences())
+		for _, issued := range s.tokens {
+			now, accepted := s.expect(issued.key)
+			accepted = accepted && !issued.revoked
+			claims, _, err := issuer.Open(env).Verify(s.t.Context(), secret.String(issued.text), issuer.Open(env).Audiences())
 			if err != nil && token.Refusal(err) == nil {
-				rt.Fatalf("process %d: a token of %s: %v", i, one.key.name, err)
+				rt.Fatalf("process %d: a token of %s: %v", i, issued.key.name, err)
 			}
-			want := slices.DeleteFunc(slices.Clone(one.groups), func(group string) bool { return !slices.Contains(now, group) })
+			want := slices.DeleteFunc(slices.Clone(issued.groups), func(group string) bool { return !slices.Contains(now, group) })
 			if got := ordered(claims.Groups); (err == nil) != accepted || accepted && !slices.Equal(got, want) {
-				rt.Fatalf("process %d: a token of %s: %v with %q, want %v with %q", i, one.key.name, err, got, accepted, want)
+				rt.Fatalf("process %d: a token of %s: %v with %q, want %v with %q", i, issued.key.name, err, got, accepted, want)
 			}
 		}
 	}

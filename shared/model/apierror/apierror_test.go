@@ -162,14 +162,14 @@ func TestBecause(t *testing.T) {
 		"NotFound": apierror.NotFound(keys, "ci"), "BadRequest": apierror.BadRequest("x", problems), "Invalid": apierror.Invalid(kind, "ci", problems),
 	} {
 		before := visible(t, original)
-		with := original.Because(fmt.Errorf("dialling: %w", cause))
-		if after := visible(t, with); after != before || strings.Contains(after, "hunter2") {
+		caused := original.Because(fmt.Errorf("dialling: %w", cause))
+		if after := visible(t, caused); after != before || strings.Contains(after, "hunter2") {
 			t.Errorf("%s: the caller sees %s", name, after)
 		}
-		if !errors.Is(with, cause) || errors.Is(original, cause) {
+		if !errors.Is(caused, cause) || errors.Is(original, cause) {
 			t.Errorf("%s: the cause is lost, or is in the error that it was added to", name)
 		}
-		if wrapped := fmt.Errorf("x: %w", with); apierror.From(wrapped) != with {
+		if wrapped := fmt.Errorf("x: %w", caused); apierror.From(wrapped) != caused {
 			t.Errorf("%s: the cause is lost on the way", name)
 		}
 	}

@@ -62,19 +62,19 @@ func Summary(problems field.ErrorList) string {
 	seen := map[string]bool{}
 	var text strings.Builder
 	for i, problem := range first {
-		one := shorten(problem.Field, limits.FaultBytes) + ": " + body(problem)
-		if seen[one] {
+		fault := shorten(problem.Field, limits.FaultBytes) + ": " + body(problem)
+		if seen[fault] {
 			continue
 		}
-		if text.Len()+len(one) > limits.MessageBytes-limits.FaultBytes {
+		if text.Len()+len(fault) > limits.MessageBytes-limits.FaultBytes {
 			more += len(first) - i
 			break
 		}
-		seen[one] = true
+		seen[fault] = true
 		if text.Len() > 0 {
 			text.WriteString(", ")
 		}
-		text.WriteString(one)
+		text.WriteString(fault)
 	}
 	if more > 0 {
 		text.WriteString(", " + othersText(more))

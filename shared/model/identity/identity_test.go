@@ -146,16 +146,16 @@ func TestOwnership(t *testing.T) {
 		}
 	})
 	rapid.Check(t, func(t *rapid.T) {
-		one, other := owner.Draw(t, "one"), owner.Draw(t, "other")
-		if (one == other) != (one.String() == other.String()) {
-			t.Fatalf("%v and %v have the names %q and %q", one, other, one, other)
+		first, other := owner.Draw(t, "one"), owner.Draw(t, "other")
+		if (first == other) != (first.String() == other.String()) {
+			t.Fatalf("%v and %v have the names %q and %q", first, other, first, other)
 		}
-		if got := identity.OwnerOf(one.Fields()); got != one {
-			t.Fatalf("the fields of %v are those of %v", one, got)
+		if got := identity.OwnerOf(first.Fields()); got != first {
+			t.Fatalf("the fields of %v are those of %v", first, got)
 		}
-		caller := identity.New(one, nil)
-		if !caller.Owns(one.String()) || caller.Owns(other.String()) != (one == other) {
-			t.Fatalf("%v owns %q", one, caller.Owners())
+		caller := identity.New(first, nil)
+		if !caller.Owns(first.String()) || caller.Owns(other.String()) != (first == other) {
+			t.Fatalf("%v owns %q", first, caller.Owners())
 		}
 	})
 }
