@@ -1,5 +1,5 @@
-// Uses the platform with @kubernetes/client-node, the Kubernetes client of JavaScript, as clients_test.go says, and prints what it saw. It takes a
-// kubeconfig and the name of a project.
+// Uses the platform with @kubernetes/client-node, the Kubernetes client of JavaScript, as clients_test.go says, and prints the objects and
+// refusals. It takes a kubeconfig and the name of a project.
 import * as k8s from '@kubernetes/client-node';
 
 const [kubeconfig, project] = process.argv.slice(2);
@@ -28,7 +28,7 @@ const create = (body) => custom.createNamespacedCustomObject({ group, version, n
 const replace = (body) => custom.replaceNamespacedCustomObject({ group, version, namespace, plural, name: body.metadata.name, body });
 const patch = (name, body, form, options = {}) => custom.patchNamespacedCustomObject(
   { group, version, namespace, plural, name, body, ...options }, k8s.setHeaderOptions('Content-Type', form));
-// The library gives no body of a 401, and reads that of others in some classes alone.
+// The library drops the body of a 401. Only some of its classes read the bodies of other errors.
 const refused = (call) => call().then(() => null, ({ code, body = { code } }) => (typeof body === 'string' ? JSON.parse(body) : body));
 
 const review = { spec: { resourceAttributes: { group, resource: 'projects', verb: 'create' } } };

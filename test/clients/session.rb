@@ -1,4 +1,4 @@
-# Uses the platform with kubeclient, the Kubernetes client of Ruby, as clients_test.go says, and prints what it saw.
+# Uses the platform with kubeclient, the Kubernetes client of Ruby, as clients_test.go says, and prints the objects and refusals.
 #
 # It takes a kubeconfig and the name of a project.
 require 'json'
@@ -76,7 +76,7 @@ seen[:refused] = {
   stranger: refused { stranger.get_virtual_cluster_instance('dev', NAMESPACE) }
 }
 %w[dev test].each { |name| api.delete_virtual_cluster_instance(name, NAMESPACE) }
-# The library watches below /watch/ alone, which this API does not have.
+# The library watches only below /watch/, which this API does not serve.
 watched = api.watch_virtual_cluster_instances(namespace: NAMESPACE, resource_version: since)
 begin
   watched.each { |event| raise "the watch has #{event.type}" }

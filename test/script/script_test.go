@@ -5,7 +5,7 @@
 // single rules: the packages under shared do. A story knows only what a client can know. The same stories run against each shape in which the
 // API is deployed. If a shape leaves a story out, aboutTheRunner has the reason. Source: Spec 2 to 9; ADR-0006, ADR-0010.
 //
-// commands lists the commands that a story can use beside those of testscript.
+// commands lists the commands that a story can use in addition to the commands of testscript.
 package script_test
 
 import (
@@ -37,9 +37,9 @@ const (
 	pollEvery = 20 * time.Millisecond
 )
 
-// commands are the commands of a story beside those of testscript.
+// commands are the commands that a story can use in addition to the commands of testscript.
 //
-//	serve [-previous] [-name NAME] [FLAG...]   start the runner, or that of the previous release, and wait for its welcome;
+//	serve [-previous] [-name NAME] [FLAG...]   start the runner, or the runner of the previous release, and wait for its welcome;
 //	                               with ! it must refuse to start
 //	drain [NAME]                   SIGTERM; the runner must exit with 0
 //	crash [NAME]                   SIGKILL
@@ -78,8 +78,8 @@ const (
 //	certified KUBECONFIG AUTHORITY USER SECONDS   its certificate is valid, names that user, and has that lifetime
 //	fill TEMPLATE FILE NAME...     replace names in braces with variables and lines of files
 //	field FILE PATH OUTPUT         write one string of a YAML or JSON document to a file
-//	console                        the page of the console and its assets are those of the repository
-//	canary KEYFILE...              no clear key is in anything that the session has left behind
+//	console                        the page of the console and its assets are equal to the files of the repository
+//	canary KEYFILE...              no clear key is in the data, logs and answers of the session
 //
 // The commands serve and kubectl see the environment of the story. After serve it has ORIGIN (plain HTTP), API (ORIGIN
 // and the base path), DATA, ADMIN (the file of the admin key), KUBECONFIG and LOG. KEYS is the path of the access keys, and
