@@ -59,8 +59,8 @@ type SyncPatchReference struct {
 	// NamePath is the path to the name of the referenced object within the value. Source: Spec 2.8.
 	// +optional
 	NamePath string `json:"namePath,omitempty"`
-	// NamespacePath is the path to the namespace of the referenced object within the value. If absent, the
-	// namespace is that of the object itself. Source: Spec 2.8.
+	// NamespacePath is the path to the namespace of the referenced object within the value. If absent, it is the
+	// namespace of the object itself. Source: Spec 2.8.
 	// +optional
 	NamespacePath string `json:"namespacePath,omitempty"`
 }

@@ -1,6 +1,6 @@
 // Package apierror is the one error type that crosses from the rules to a client. An Error is a
-// Kubernetes Status, which the caller may read, and a cause, which only the log may see. The texts and
-// codes are those of apimachinery, so that clients see what a kube-apiserver would have said.
+// Kubernetes Status, which the caller may read, and a cause, which only the log may see. It has the texts and
+// codes of apimachinery, so that clients see the answers of a kube-apiserver.
 // Source: Spec 7; ADR-0001.
 //
 // The package writes nothing and logs nothing: the frame does both, once.

@@ -75,7 +75,7 @@ type quotedNumber struct {
 	Count int `json:"count,string"`
 }
 
-// agree compares the result for a text with that of encoding/json.
+// agree compares the result for a text with the result of encoding/json.
 func agree[T any](t interface{ Fatalf(string, ...any) }, text string) {
 	var got, want T
 	gotErr, wantErr := Unmarshal([]byte(text), &got), json.Unmarshal([]byte(text), &want)
