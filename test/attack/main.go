@@ -30,7 +30,7 @@ import (
 
 type commands struct {
 	Attack attackCommand `cmd:"" default:"withargs" help:"Attack (the default)."`
-	Honest honestCommand `cmd:"" hidden:"" help:"Be the honest tenant."`
+	Honest honestCommand `cmd:"" hidden:"" help:"Work as the honest tenant."`
 }
 
 type attackCommand struct {
@@ -39,7 +39,7 @@ type attackCommand struct {
 	Each     time.Duration `default:"5s" help:"How long each class attacks (${default})."`
 	Together time.Duration `default:"20s" help:"How long all classes attack together (${default}). 0: not at all."`
 	Tokens   int           `default:"20000" help:"How many tokens one attacker has (${default})."`
-	Log      string        `default:"${devnull}" placeholder:"FILE" help:"Where the log of the runner goes (${default})."`
+	Log      string        `default:"${devnull}" placeholder:"FILE" help:"File for the log of the runner (${default})."`
 	Set      []string      `placeholder:"NAME=VALUE" help:"Settings of the runner."`
 }
 

@@ -1,6 +1,6 @@
-"""Uses the platform with the Kubernetes client of Python, as clients_test.go says, and prints what it saw.
+"""Uses the platform with the Kubernetes client of Python, as clients_test.go says, and prints the objects and refusals.
 
-It takes the way (typed or dynamic), a kubeconfig, and the name of a project.
+It takes the kind of client (typed or dynamic), a kubeconfig, and the name of a project.
 """
 import json
 import sys

@@ -21,9 +21,9 @@ import (
 )
 
 type options struct {
-	IDs  []string `arg:"" optional:"" name:"id" help:"Claims whose tests run. None: those of all claims, and the page is written."`
-	Keep string   `type:"path" placeholder:"DIR" help:"Folder for results. Results of the same commit that are there are used again."`
-	Form bool     `help:"Run nothing, and write the page after a change of claims, without the counts of those that changed."`
+	IDs  []string `arg:"" optional:"" name:"id" help:"Claims whose tests run. Without IDs, the tests of all claims run and the page is written."`
+	Keep string   `type:"path" placeholder:"DIR" help:"Folder for results. Results of the same commit in this folder are used again."`
+	Form bool     `help:"Run no tests. Write the page after a change of claims, without counts for the changed claims."`
 }
 
 func main() {

@@ -40,22 +40,22 @@ const (
 
 type commands struct {
 	Run   runCommand   `cmd:"" default:"withargs" help:"Measure (the default)."`
-	Table tableCommand `cmd:"" help:"Print the tables of runs that were kept."`
+	Table tableCommand `cmd:"" help:"Print the tables of saved runs."`
 	Floor floorCommand `cmd:"" hidden:"" help:"Serve the handlers that the API is compared with."`
 }
 
 type runCommand struct {
-	Program  []string      `type:"existingfile" placeholder:"FILE" help:"Runners to measure; ratios are those of the first. Without one, the runner is built."`
-	Keys     []int         `placeholder:"N" help:"Measure the runner with these numbers of access keys, each in a process of its own. Without it there are 500."`
+	Program  []string      `type:"existingfile" placeholder:"FILE" help:"Runners to measure. Ratios compare the first runner with the others. Without this flag, the runner is built."`
+	Keys     []int         `placeholder:"N" help:"Measure the runner with these numbers of access keys, each in a process of its own. Without this flag there are 500 keys."`
 	Floor    bool          `default:"true" negatable:"" help:"Measure the floor."`
-	Peers    bool          `default:"true" negatable:"" help:"Measure kube-apiserver with etcd, and bao, where they are on PATH."`
+	Peers    bool          `default:"true" negatable:"" help:"Measure kube-apiserver with etcd, and bao, if they are on PATH."`
 	Audit    bool          `default:"true" negatable:"" help:"Write the audit at level 1 to a file."`
-	Log      string        `default:"${devnull}" placeholder:"FILE" help:"Where the logs of the runners go (${default})."`
-	Clients  []int         `default:"16" help:"Numbers of clients that ask at the same time (${default})."`
+	Log      string        `default:"${devnull}" placeholder:"FILE" help:"File for the logs of the runners (${default})."`
+	Clients  []int         `default:"16" help:"Numbers of simultaneous clients (${default})."`
 	Duration time.Duration `default:"2s" help:"Time for each measurement (${default})."`
-	Rounds   int           `default:"5" help:"How often each is measured; medians are reported (${default})."`
+	Rounds   int           `default:"5" help:"Number of measurements of each operation. The report shows medians (${default})."`
 	Op       []string      `default:"${usual}" enum:"${ops}" help:"Operations: ${enum} (${default})."`
-	JSON     string        `name:"json" placeholder:"FILE" help:"Also write the run, every single measurement included, to a new file."`
+	JSON     string        `name:"json" placeholder:"FILE" help:"Also write the run, with every single measurement, to a new file."`
 }
 
 // Validate returns an error for options that cannot be measured.
