@@ -21,8 +21,8 @@ import (
 
 type options struct {
 	Parts   []string `arg:"" name:"part" help:"check, deep, or names of parts."`
-	Timeout string   `default:"40m" help:"How long the tests of one package may take."`
-	Install bool     `help:"Install what the named things need, and run nothing."`
+	Timeout string   `default:"40m" help:"Time limit for the tests of one package."`
+	Install bool     `help:"Install the programs that these parts need, and run nothing."`
 }
 
 func main() {

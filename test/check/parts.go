@@ -83,7 +83,7 @@ var deep = []part{
 		packages: []string{"test/deploy", "test/gateway", "test/cold", "test/links"}, needs: []string{"osls", "nginx"},
 	},
 	{
-		name: "looks", about: "the console's pages in the other looks, and each button of somebody who may do everything",
+		name: "looks", about: "the console's pages in the other looks, and each button of an admin",
 		packages: []string{"test/browser"}, flags: []string{"-run=^TestConsoleLong$", "-count=1"}, needs: []string{"redis-server", "playwright", "providers", "chromium"},
 	},
 	// The cache of go test does not see what the programs read.
