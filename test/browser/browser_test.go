@@ -1,4 +1,4 @@
-// Package browser_test drives the console in a real browser: chromium, by playwright-core. The stories are in console.mjs. It
+// Package browser_test drives the console in a real browser: chromium, by playwright-core. The stories are in the folder pages; console.mjs tells them. It
 // needs node with the packages of package.json, which `make browser` installs, and chromium. Source: ADR-0030.
 package browser_test
 

@@ -1,0 +1,278 @@
+// Stories of access keys: how they are made, shown, changed and deleted, and how their list follows the API.
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { admin, api, asAdmin, downloaded, make, newKey, open, origin, pressOn, signIn, tabTo, typeIn } from "../driver.mjs";
+
+export const stories = {
+  async "a key is made, shown once, disabled and deleted"() {
+    const { context, page, problems } = await open();
+    await signIn(page);
+    const key = await make(page, "story");
+    // Nothing keeps the key once it is gone from the page.
+    const kept = await page.evaluate(() => [
+      document.documentElement.outerHTML, JSON.stringify(localStorage), JSON.stringify(sessionStorage), document.cookie, location.href, document.title,
+    ].join("\n"));
+    assert.ok(!kept.includes(key) && !kept.includes(admin), "the page has kept a key");
+    assert.equal(await page.evaluate(() => document.cookie), "");
+    const asked = () => context.request.post(`${api}/selves`, { headers: { Authorization: `Bearer ${key}`, Cookie: "" }, data: {} });
+    assert.equal((await asked()).status(), 201);
+    await page.getByRole("button", { name: "Open story" }).click();
+    await page.getByRole("dialog").getByRole("button", { name: "Disable" }).click();
+    await page.getByRole("dialog").getByRole("button", { name: "Enable" }).waitFor();
+    assert.equal((await asked()).status(), 401);
+    await page.getByRole("dialog").getByRole("button", { name: "Delete" }).click();
+    const remove = page.getByRole("dialog").getByRole("button", { name: "Delete" });
+    assert.ok(await remove.isDisabled());
+    await page.getByLabel("Type story to delete it").fill("story");
+    await remove.click();
+    await page.getByRole("button", { name: "Open story" }).waitFor({ state: "detached" });
+    assert.deepEqual(problems, []);
+    await context.close();
+  },
+  async "a new column of a Table appears by itself"() {
+    const { context, page, problems } = await open();
+    await page.route(/ownedaccesskeys\?(?!.*watch=)/, async (route) => {
+      // It is sent by the test, and not by the page of the same origin.
+      const response = await route.fetch({ headers: { accept: route.request().headers().accept, authorization: `Bearer ${admin}` } });
+      const table = await response.json();
+      table.columnDefinitions.push({ name: "Colour", description: "A column of a later version.", priority: 0, type: "string", format: "" });
+      for (const row of table.rows) row.cells.push("green");
+      await route.fulfill({ response, json: table });
+    });
+    await signIn(page);
+    await page.getByRole("columnheader", { name: "Colour" }).waitFor();
+    await page.getByRole("cell", { name: "green" }).first().waitFor();
+    assert.deepEqual(problems, []);
+    await context.close();
+  },
+  async "the same with the keyboard alone, below the base path"() {
+    const { context, page, problems } = await open();
+    await page.goto(`${origin}/kubernetes/management/console/keys`);
+    await page.getByLabel("Access key", { exact: true }).waitFor();
+    await page.keyboard.type(admin);
+    await page.keyboard.press("Enter");
+    await tabTo(page, page.getByRole("button", { name: "New key" }));
+    await page.keyboard.press("Enter");
+    await page.getByLabel("What is it for?").waitFor();
+    await page.keyboard.type("By keyboard");
+    await page.keyboard.press("Tab");
+    await page.keyboard.type("typed");
+    await page.keyboard.press("Enter");
+    await tabTo(page, page.getByRole("button", { name: "I have kept it" }));
+    await page.keyboard.press("Enter");
+    await tabTo(page, page.getByRole("button", { name: "Open typed" }));
+    await page.keyboard.press("Enter");
+    await page.getByRole("dialog").waitFor();
+    await page.keyboard.press("Escape");
+    await page.getByRole("dialog").waitFor({ state: "detached" });
+    assert.deepEqual(problems, []);
+    await context.close();
+  },
+  async "a key that others make appears by itself, and the end of the session keeps what was typed"() {
+    const { context, page } = await open();
+    await signIn(page);
+    const mine = await make(page, "mine");
+    const other = await open();
+    await signIn(other.page, mine);
+    await other.page.getByRole("button", { name: "New key" }).click();
+    await other.page.getByLabel("Name", { exact: true }).fill("typed-before");
+    await page.getByRole("button", { name: "Open mine" }).click();
+    await page.getByRole("dialog").getByRole("button", { name: "Disable" }).click();
+    await page.getByRole("dialog").getByRole("button", { name: "Enable" }).waitFor();
+    // The tab asks by itself, because it watches its own key.
+    await other.page.getByLabel("Access key", { exact: true }).fill(admin);
+    await other.page.getByRole("button", { name: "Sign in" }).click();
+    await other.page.getByLabel("Access key", { exact: true }).waitFor({ state: "detached" });
+    await other.page.getByRole("button", { name: "Create key" }).click();
+    await other.page.getByRole("button", { name: "I have kept it" }).click();
+    await page.getByRole("dialog").getByRole("button", { name: "Close" }).click();
+    // The watch of the first window shows it.
+    await page.getByRole("button", { name: "Open typed-before" }).waitFor();
+    await other.context.close();
+    await context.close();
+  },
+  async "a scope in YAML, and a field that is wrong"() {
+    const { context, page } = await open();
+    await signIn(page);
+    await page.getByRole("button", { name: "New key" }).click();
+    await page.getByLabel("Name", { exact: true }).fill("scoped");
+    await page.getByLabel("A scope in YAML").check();
+    await page.getByLabel("Scope", { exact: true }).fill("roles:\n- role: absent");
+    await page.getByRole("button", { name: "Create key" }).click();
+    await page.getByRole("alert").getByText("spec.scope.roles[0].role").waitFor();
+    await page.getByLabel("Scope", { exact: true }).fill("projects:\n- project: shop");
+    await page.getByRole("button", { name: "Create key" }).click();
+    await page.getByRole("button", { name: "I have kept it" }).click();
+    await page.getByRole("button", { name: "Open scoped" }).click();
+    await page.getByRole("dialog").getByText('"project": "shop"').waitFor();
+    await context.close();
+  },
+  async "the dialog says what a scope permits, before there is a key"() {
+    const { context, page, problems } = await open();
+    await signIn(page);
+    await page.getByRole("button", { name: "New key" }).click();
+    await page.getByText("This permits").click();
+    const answer = page.getByRole("dialog").getByRole("status");
+    await answer.getByText("Permitted:", { exact: true }).waitFor();
+    await page.getByLabel("Only ask who it is").check();
+    await answer.getByText("Not permitted:").waitFor();
+    await page.getByLabel("Everything in one project").check();
+    await page.getByLabel("Project", { exact: true }).fill("shop");
+    await answer.getByText("Not permitted:").waitFor();
+    await page.getByLabel("Namespace", { exact: true }).fill("p-shop");
+    await answer.getByText("Permitted:", { exact: true }).waitFor();
+    await page.getByLabel("Resource", { exact: true }).fill("virtualclusterinstances/kubeconfig");
+    await page.getByRole("combobox", { name: "Verb" }).selectOption("create");
+    await page.getByLabel("A scope in YAML").check();
+    await page.getByLabel("Scope", { exact: true }).fill("roles:\n- role: absent");
+    await page.getByRole("dialog").getByRole("alert").getByText("spec.scope.roles[0].role").waitFor();
+    assert.deepEqual(problems, []);
+    await context.close();
+  },
+  async "five thousand keys are shown in pages, and filtered"() {
+    const { context, page, problems } = await open();
+    const rows = (from) => Array.from({ length: 500 }, (_, i) => {
+      const name = `key-${String(from + i).padStart(4, "0")}`;
+      const object = { metadata: { name, uid: name, creationTimestamp: "2026-01-01T00:00:00Z" }, spec: { user: "ana", type: "User" }, status: {} };
+      return { cells: [name, "user:ana"], object };
+    });
+    await page.route(/ownedaccesskeys\?(?!.*watch=)/, (route) => {
+      const from = Number(new URL(route.request().url()).searchParams.get("continue") ?? 0);
+      const metadata = { resourceVersion: "1", ...(from < 4500 ? { continue: String(from + 500), remainingItemCount: 4500 - from } : {}) };
+      const columnDefinitions = ["Name", "Owner"].map((name) => ({ name, description: name, priority: 0 }));
+      return route.fulfill({ contentType: "application/json", body: JSON.stringify({ kind: "Table", metadata, columnDefinitions, rows: rows(from) }) });
+    });
+    await page.route(/ownedaccesskeys\?.*watch=/, () => {}); // a watch without an event
+    await signIn(page);
+    for (let shown = 1000; shown <= 5000; shown += 500) {
+      await page.getByRole("button", { name: "Show more" }).click();
+      await page.getByText(`${shown} keys`, { exact: true }).waitFor();
+    }
+    await page.getByRole("button", { name: "Show more" }).waitFor({ state: "detached" });
+    await page.getByRole("searchbox").fill("key-4999");
+    await page.getByText("1 of 5000 keys").waitFor();
+    assert.equal(await page.locator("tbody tr").count(), 1);
+    assert.deepEqual(problems, []);
+    await context.close();
+  },
+  async "a CI author makes a key for one virtual cluster with the keyboard alone, and it does nothing else"() {
+    const { context, page, problems } = await open();
+    await typeIn(page, admin, "/console/keys");
+    await pressOn(page, page.getByRole("button", { name: "New key" }));
+    const dialog = page.getByRole("dialog");
+    await page.keyboard.type("Deploys the shop");
+    await page.keyboard.press("Tab");
+    await page.keyboard.type("ci-typed");
+    await tabTo(page, dialog.getByLabel("What the command line needs, without changes"));
+    await page.keyboard.press("ArrowDown");
+    await page.keyboard.press("ArrowDown");
+    await tabTo(page, dialog.getByLabel("Project", { exact: true }));
+    await page.keyboard.type("shop");
+    await page.keyboard.press("Tab");
+    await page.keyboard.type("dev");
+    await tabTo(page, dialog.getByLabel("1 day"));
+    await page.keyboard.press("ArrowUp");
+    await page.keyboard.press("Enter");
+    const save = dialog.getByRole("button", { name: "Download" });
+    await tabTo(page, save);
+    const key = readFileSync(await downloaded(page, () => page.keyboard.press("Enter")), "utf8").trim();
+    await pressOn(page, dialog.getByRole("button", { name: "I have kept it" }));
+    const made = await (await asAdmin(context, "GET", "ownedaccesskeys/ci-typed")).json();
+    assert.deepEqual([made.spec.ttl, made.spec.scope], [28_800, { virtualClusters: [{ project: "shop", virtualCluster: "dev" }] }]);
+    const asked = async (path) => (await context.request.get(`${api}/${path}`, { headers: { Authorization: `Bearer ${key}`, Cookie: "" } })).status();
+    assert.deepEqual([await asked("namespaces/p-shop/virtualclusterinstances/dev"), await asked("virtualclusterinstances"), await asked("users")], [200, 403, 403]);
+    await asAdmin(context, "DELETE", "ownedaccesskeys/ci-typed");
+    assert.deepEqual(problems, []);
+    await context.close();
+  },
+  async "a key says what was made with it, of every kind"() {
+    const { context, page, problems } = await open();
+    const maker = await newKey(context, "maker", { groups: ["platform:admins"] });
+    const made = async (path, data) => {
+      const answer = await context.request.post(`${api}/${path}`, { headers: { Authorization: `Bearer ${maker}`, Cookie: "" }, data });
+      assert.equal(answer.status(), 201, await answer.text());
+    };
+    await made("users", { metadata: { name: "made-user" }, spec: {} });
+    await made("teams", { metadata: { name: "made-team" }, spec: {} });
+    await made("projects", { metadata: { name: "made-project" }, spec: {} });
+    await made("ownedaccesskeys", { metadata: { name: "made-key" }, spec: {} });
+    await signIn(page, admin, "/console/keys?name=maker", page.getByRole("dialog"));
+    const dialog = page.getByRole("dialog");
+    for (const line of ["1 access key: made-key", "People: made-user", "Teams: made-team", "Projects: made-project"]) await dialog.getByText(line).waitFor();
+    assert.deepEqual(problems, []);
+    await context.close();
+  },
+  async "a list is sorted by its columns, and an object is found that is on no page that is shown"() {
+    const { context, page, problems } = await open();
+    for (const [name, ttl] of [["sort-a", 7200], ["sort-b", 0], ["sort-c", 3600]]) await newKey(context, name, { ttl });
+    await signIn(page, admin, "/console/keys?filter=sort-");
+    const names = async () => (await page.locator("tbody th").allTextContents()).map((one) => one.trim());
+    const head = page.getByRole("columnheader", { name: "Expires" });
+    for (const [order, want] of [[null, ["sort-a", "sort-b", "sort-c"]], ["ascending", ["sort-c", "sort-a", "sort-b"]], ["descending", ["sort-a", "sort-c", "sort-b"]]]) {
+      if (order) await head.getByRole("button").click();
+      assert.equal(await head.getAttribute("aria-sort"), order);
+      assert.deepEqual(await names(), want);
+    }
+    await page.reload();
+    await page.getByRole("table").waitFor();
+    assert.deepEqual(await names(), ["sort-a", "sort-c", "sort-b"]);
+    await page.keyboard.press("Shift");
+    await pressOn(page, head.getByRole("button"));
+    assert.deepEqual(await names(), ["sort-a", "sort-b", "sort-c"]);
+    // A key that ends soon gets more time.
+    await pressOn(page, page.getByRole("button", { name: "Open sort-c" }));
+    const dialog = page.getByRole("dialog");
+    await pressOn(page, dialog.getByRole("button", { name: "Change the end …" }));
+    await tabTo(page, dialog.getByLabel("7 days"));
+    await page.keyboard.press("ArrowDown");
+    await pressOn(page, dialog.getByRole("button", { name: "Change the end", exact: true }));
+    await dialog.getByText(/\(in (29|30) days\)/).waitFor();
+    const { spec: { ttl } } = await (await asAdmin(context, "GET", "ownedaccesskeys/sort-c")).json();
+    assert.ok(ttl >= 2_592_000 && ttl < 2_593_000, `${ttl}`);
+    // The list has more than one page.
+    await page.route(/ownedaccesskeys\?(?!.*watch=)(?!.*continue=)/, async (route) => {
+      const response = await route.fetch({ headers: { accept: route.request().headers().accept, authorization: `Bearer ${admin}` } });
+      const table = await response.json();
+      table.rows = table.rows.filter(({ object }) => object.metadata.name !== "sort-b");
+      table.metadata.continue = "more";
+      await route.fulfill({ response, json: table });
+    });
+    await page.goto(`${origin}/console/keys?name=sort-b`);
+    await page.getByRole("dialog").getByRole("button", { name: "Disable" }).waitFor();
+    await page.goto(`${origin}/console/keys?name=never-made`);
+    await page.getByText("This key does not exist, or you may not see it.").waitFor();
+    await page.getByRole("dialog").getByRole("button", { name: "Close" }).click();
+    // A page that cannot be read says so, and the rows stay.
+    await page.route(/ownedaccesskeys\?.*continue=/, (route) => route.fulfill({
+      status: 410, contentType: "application/json", body: JSON.stringify({ kind: "Status", apiVersion: "v1", code: 410, message: "the list is too old" }),
+    }));
+    await page.getByRole("button", { name: "Show more" }).click();
+    await page.getByRole("alert").getByText("the list is too old").waitFor();
+    await page.getByRole("button", { name: "Open sort-a" }).waitFor();
+    for (const [path, says] of [["tokens", "This does not exist"], ["projects", "This does not exist"], ["people", "This does not exist"], ["teams", "This does not exist"], ["trustrules", "This does not exist"], ["clusters", "This does not exist"]]) {
+      await page.goto(`${origin}/console/${path}?name=p-none%2Fnever-made`);
+      await page.getByRole("dialog").getByText(says).waitFor();
+    }
+    for (const name of ["sort-a", "sort-b", "sort-c"]) await asAdmin(context, "DELETE", `ownedaccesskeys/${name}`);
+    assert.deepEqual(problems, []);
+    await context.close();
+  },
+  async "a delete ends the object that is shown, and not a new one with its name"() {
+    const { context, page, problems } = await open();
+    await newKey(context, "reborn", {});
+    await page.route(/watch=true/, () => {}); // the page shows what was there
+    await signIn(page, admin, "/console/keys?name=reborn", page.getByRole("dialog"));
+    const dialog = page.getByRole("dialog");
+    await dialog.getByRole("button", { name: "Delete" }).click();
+    await asAdmin(context, "DELETE", "ownedaccesskeys/reborn");
+    await newKey(context, "reborn", {});
+    await page.getByLabel("Type reborn to delete it").fill("reborn");
+    const answered = page.waitForResponse((response) => response.request().method() === "DELETE");
+    await dialog.getByRole("button", { name: "Delete" }).click();
+    assert.equal((await answered).status(), 409);
+    await dialog.getByRole("alert").waitFor();
+    assert.equal((await asAdmin(context, "DELETE", "ownedaccesskeys/reborn")).status(), 200, "the new key is gone");
+    assert.deepEqual(problems, []);
+    await context.close();
+  },
+};

@@ -1,0 +1,48 @@
+// With PICTURES, pictures of the main pages for the README, of a platform on which somebody works.
+import { admin, asAdmin, focus, open, origin, pictures, signIn } from "../driver.mjs";
+
+export const stories = {};
+
+if (pictures) {
+  stories["pictures for the README"] = async () => {
+    const { context, page } = await open({ viewport: { width: 1420, height: 800 }, colorScheme: "light", reducedMotion: "reduce" });
+    const post = (resource, name, spec) => asAdmin(context, "POST", resource, { metadata: { name }, spec });
+    const made = [["users", "ana"], ["users", "ben"], ["teams", "web"]];
+    await post("users", "ana", { displayName: "Ana", email: "ana@example.com" });
+    await post("users", "ben", { displayName: "Ben", email: "ben@example.com" });
+    await post("teams", "web", { displayName: "Web", users: ["ana", "ben"] });
+    for (const [name, spec] of Object.entries({
+      "ci-deploy": { user: "ana", displayName: "Deploys the shop", ttl: 3 * 86_400, scope: { projects: [{ project: "shop" }] } },
+      "ana-laptop": { user: "ana", displayName: "Laptop of Ana", ttl: 20 * 86_400 }, "nightly": { team: "web", displayName: "Nightly builds", ttl: 86_400 },
+      "ben-laptop": { user: "ben", displayName: "Laptop of Ben", disabled: true }, "reports": { user: "ben", displayName: "Reads for reports", scope: { roles: [{ role: "platformCLI" }] } },
+    })) {
+      await post("ownedaccesskeys", name, spec);
+      made.push(["ownedaccesskeys", name]);
+    }
+    const shoot = (name) => page.screenshot({ path: `${pictures}/readme-${name}.png` });
+    await signIn(page, admin, "/console/home", page.getByRole("button", { name: "Kubeconfig for p-shop/dev" }));
+    await shoot("home");
+    await page.goto(`${origin}/console/keys`);
+    await page.getByRole("button", { name: "Open ci-deploy" }).waitFor();
+    await shoot("keys");
+    await page.goto(`${origin}/console/home`);
+    await page.getByRole("button", { name: "Kubeconfig for p-shop/dev" }).click();
+    await page.getByText("None that you may see.").waitFor();
+    await shoot("kubeconfig");
+    await page.goto(`${origin}/console/config`);
+    await focus(page.getByRole("textbox", { name: "Configuration" }));
+    await page.keyboard.press("Control+Home");
+    await page.keyboard.insertText("platformHost: platform.example.com\n");
+    await page.getByRole("button", { name: "Review the changes" }).click();
+    await page.getByText("+ platformHost: platform.example.com").waitFor();
+    await shoot("configuration");
+    await page.goto(`${origin}/console/studio`);
+    for (const side of ["From tenant to host", "From host to tenant"]) {
+      await page.getByRole("region", { name: side, exact: true }).getByText("Evaluated.", { exact: true }).waitFor();
+    }
+    await page.setViewportSize({ width: 1420, height: 1000 });
+    await shoot("studio");
+    for (const [resource, name] of made) await asAdmin(context, "DELETE", `${resource}/${name}`);
+    await context.close();
+  };
+}

@@ -1,0 +1,429 @@
+// Stories that hold on every page: what it requests, what it takes, what it says of a refusal, and what it keeps.
+import assert from "node:assert/strict";
+import { admin, asAdmin, browser, focus, hide, measured, open, origin, requestsOf, signIn } from "../driver.mjs";
+
+/**
+ * Returns functions that measure a page in milliseconds of the processor: other work on the machine does not count, and neither do the questions of a story.
+ * spent returns what the page has taken. usual returns what a measured time would be on the processor on which the limits were set, which takes 50 ms for
+ * a plain table. It looks at how fast the processor is now, because that changes, and leaves the time as it is on a faster one.
+ */
+async function processor(page) {
+  const session = await page.context().newCDPSession(page);
+  await session.send("Performance.enable", { timeDomain: "threadTicks" });
+  const spent = async () => {
+    const { TaskDuration, DevToolsCommandDuration } = Object.fromEntries((await session.send("Performance.getMetrics")).metrics.map(({ name, value }) => [name, value * 1000]));
+    return TaskDuration - DevToolsCommandDuration;
+  };
+  const usual = async (taken) => {
+    let plain = Infinity;
+    // The first ones run code that is not compiled yet.
+    for (let left = 8; left > 0; left--) {
+      const begun = await spent();
+      await page.evaluate(() => new Promise((done) => setTimeout(() => {
+        const table = document.createElement("table");
+        for (let row = 0; row < 500; row++) {
+          const cells = table.insertRow();
+          for (let column = 0; column < 7; column++) cells.insertCell().textContent = `cell ${row} ${column}`;
+        }
+        document.body.append(table);
+        table.getBoundingClientRect(); // it is laid out
+        table.remove();
+        done();
+      })));
+      plain = Math.min(plain, (await spent()) - begun);
+    }
+    return taken / Math.max(1, plain / 50);
+  };
+  return { spent, usual };
+}
+
+/** The pages whose lists are watched. */
+const lists = ["keys", "clusters", "tokens", "projects", "people", "teams", "trustrules"];
+
+export const stories = {
+  async "a lost answer to a request for a credential is repeated, and makes one"() {
+    const { context, page, problems } = await open();
+    await signIn(page);
+    const names = async (resource) => (await (await asAdmin(context, "GET", resource)).json()).items.map(({ metadata: { name } }) => name);
+    const attempts = [];
+    /** Handles the next POST whose path matches. The page lists and watches the same path. */
+    const nextPost = (path, handle) => {
+      let handled = false;
+      return page.route(path, (route) => {
+        if (handled || route.request().method() !== "POST") return route.fallback();
+        handled = true;
+        return handle(route);
+      });
+    };
+    /** Lets the API serve the next POST whose path matches, and loses its answer. */
+    const lose = (path) => nextPost(path, async (route) => {
+      // It is sent by the test, with the same access key as that of the session.
+      const { accept, "content-type": type, "idempotency-key": attempt } = route.request().headers();
+      const response = await route.fetch({ headers: { accept, "content-type": type, "idempotency-key": attempt, authorization: `Bearer ${admin}` } });
+      attempts.push(response.status());
+      await route.abort();
+    });
+    const once = async (resource, button, kept) => {
+      const before = await names(resource);
+      await page.getByRole("button", { name: button }).click();
+      await page.getByRole("alert").getByText("cannot be reached").waitFor();
+      assert.equal(attempts.pop(), 201);
+      await page.getByRole("button", { name: button }).click();
+      await page.getByRole("button", { name: kept }).click();
+      const made = (await names(resource)).filter((name) => !before.includes(name));
+      assert.equal(made.length, 1, `${button} has made ${made}`);
+      await asAdmin(context, "DELETE", `${resource}/${made[0]}`);
+    };
+    // The platform chooses the name: without the name of the attempt there would be two keys.
+    await page.getByRole("button", { name: "New key" }).click();
+    await lose("**/ownedaccesskeys?*");
+    await once("ownedaccesskeys", "Create key", "I have kept it");
+    // What was changed since is another request. A platform that cannot store responses makes it all the same.
+    await page.getByRole("button", { name: "New key" }).click();
+    await lose("**/ownedaccesskeys?*");
+    await page.getByRole("button", { name: "Create key" }).click();
+    await page.getByRole("alert").getByText("cannot be reached").waitFor();
+    assert.equal(attempts.pop(), 201);
+    await page.getByLabel("Name", { exact: true }).fill("changed");
+    await nextPost("**/ownedaccesskeys?*", (route) => route.fulfill({
+      status: 400, contentType: "application/json", body: JSON.stringify({ kind: "Status", apiVersion: "v1", code: 400, message: "leave out the header" }),
+    }));
+    const sent = page.waitForRequest((request) => request.method() === "POST" && !request.headers()["idempotency-key"] && request.url().includes("/ownedaccesskeys?"));
+    await page.getByRole("button", { name: "Create key" }).click();
+    await sent;
+    await page.getByRole("button", { name: "I have kept it" }).click();
+    for (const name of (await names("ownedaccesskeys")).filter((name) => name === "changed" || name.startsWith("key-"))) await asAdmin(context, "DELETE", `ownedaccesskeys/${name}`);
+    await page.goto(`${origin}/console/tokens`);
+    await page.getByRole("button", { name: "New token" }).click();
+    await lose("**/directclusterendpointtokens?*");
+    await once("directclusterendpointtokens", "Issue token", "I have kept it");
+    await page.goto(`${origin}/console/home`);
+    await page.getByRole("button", { name: "Kubeconfig for p-shop/dev" }).click();
+    await lose("**/kubeconfig");
+    await once("ownedaccesskeys", "Make kubeconfig", "I have kept it");
+    assert.deepEqual(problems, []);
+    await context.close();
+  },
+  async "what was shown once is nowhere in the browser: a key, a token and a kubeconfig"() {
+    const { context, page } = await open();
+    const logged = [];
+    page.on("console", (message) => logged.push(message.text()));
+    await signIn(page);
+    const session = await context.newCDPSession(page);
+    let snapshot = "";
+    session.on("HeapProfiler.addHeapSnapshotChunk", ({ chunk }) => { snapshot += chunk; });
+    /** Whether a text is in the memory of the page. A snapshot has the first 1,000 characters of a text. */
+    const holds = async (text) => {
+      snapshot = "";
+      await session.send("HeapProfiler.collectGarbage");
+      await session.send("HeapProfiler.takeHeapSnapshot", { reportProgress: false });
+      return snapshot.includes(JSON.stringify(text.slice(0, 500)).slice(1, -1));
+    };
+    const once = async (path, ask, secretOf) => {
+      await page.goto(`${origin}/console/${path}`);
+      const answer = page.waitForResponse((response) => response.request().method() === "POST" && response.status() === 201 && /ownedaccesskeys\?|endpointtokens|kubeconfig$/.test(response.url()));
+      await ask();
+      const secret = secretOf(await (await answer).json());
+      await page.getByRole("button", { name: "Show" }).click();
+      assert.ok(await holds(secret), `the search finds nothing: ${path}`);
+      await page.getByRole("button", { name: "I have kept it" }).click();
+      await page.getByRole("dialog").waitFor({ state: "detached" });
+      // The collector decides when: the search is repeated.
+      for (let left = 20; await holds(secret); left--) {
+        assert.ok(left > 0, `the page keeps what was shown once: ${path}`);
+        await page.waitForTimeout(250);
+      }
+      const kept = await page.evaluate(async () => JSON.stringify([
+        document.documentElement.outerHTML, { ...localStorage }, { ...sessionStorage }, await indexedDB.databases(), await caches.keys(), document.cookie, location.href, document.title, history.state,
+      ]));
+      const inside = secret.match(/token: (\S+)/)?.[1] ?? secret;
+      assert.ok(![kept, ...logged].some((one) => one.includes(inside) || one.includes(admin)), `something is kept: ${path}`);
+      assert.deepEqual(await page.evaluate(async () => [await indexedDB.databases(), await caches.keys()]), [[], []]);
+    };
+    await once("keys", async () => {
+      await page.getByRole("button", { name: "New key" }).click();
+      await page.getByRole("button", { name: "Create key" }).click();
+    }, ({ spec: { key } }) => key);
+    await once("tokens", async () => {
+      await page.getByRole("button", { name: "New token" }).click();
+      await page.getByRole("button", { name: "Issue token" }).click();
+    }, ({ status: { token } }) => token);
+    await once("home", async () => {
+      await page.getByRole("button", { name: "Kubeconfig for p-shop/dev" }).click();
+      await page.getByRole("button", { name: "Make kubeconfig" }).click();
+    }, ({ status: { kubeConfig } }) => kubeConfig);
+    for (const { metadata: { name, labels } } of (await (await asAdmin(context, "GET", "ownedaccesskeys")).json()).items) {
+      if (labels?.["management.platform.sh/virtualclusterinstance"]) await asAdmin(context, "DELETE", `ownedaccesskeys/${name}`);
+    }
+    await context.close();
+  },
+  async "every refusal is shown in plain words, and nothing typed is lost"() {
+    const { context, page, problems } = await open();
+    await signIn(page);
+    await page.getByRole("button", { name: "New key" }).click();
+    await page.getByLabel("Name", { exact: true }).fill("after-refusals");
+    const refusals = {
+      403: [{ message: "you may not" }, "you may not"], 409: [{ message: "it exists" }, "it exists"],
+      422: [{ message: "wrong", details: { causes: [{ field: "spec.ttl", message: "too long" }] } }, "too long"],
+      429: [{ message: "slowly", details: { retryAfterSeconds: 7 } }, "Try again in 7 s."],
+      503: [{ message: "not now", details: { retryAfterSeconds: 1 } }, "not now"],
+    };
+    for (const [code, [status, says]] of Object.entries(refusals)) {
+      await page.route("**/ownedaccesskeys?fieldValidation=Strict", (route) => route.fulfill({
+        status: Number(code), contentType: "application/json", body: JSON.stringify({ kind: "Status", apiVersion: "v1", code: Number(code), ...status }),
+      }), { times: 1 });
+      await page.getByRole("button", { name: "Create key" }).click();
+      await page.getByRole("dialog").getByRole("alert").getByText(says).waitFor();
+      assert.equal(await page.getByLabel("Name", { exact: true }).inputValue(), "after-refusals");
+    }
+    // A gateway that answers with a page of its own, and no network at all.
+    await page.route("**/ownedaccesskeys?fieldValidation=Strict", (route) => route.fulfill({ status: 502, contentType: "text/html", body: "<h1>Bad</h1>" }), { times: 1 });
+    await page.getByRole("button", { name: "Create key" }).click();
+    await page.getByRole("dialog").getByRole("alert").getByText("502").waitFor();
+    await page.route("**/ownedaccesskeys?fieldValidation=Strict", (route) => route.abort(), { times: 1 });
+    await page.getByRole("button", { name: "Create key" }).click();
+    await page.getByRole("dialog").getByRole("alert").getByText("cannot be reached").waitFor();
+    await page.getByRole("button", { name: "Create key" }).click();
+    await page.getByRole("button", { name: "I have kept it" }).click();
+    assert.deepEqual(problems, []);
+    await context.close();
+  },
+  async "a page that the API refuses says so, on every page"() {
+    const { context, page, problems } = await open();
+    await signIn(page);
+    const refusals = {
+      403: ["you may not read this", ""], 409: ["somebody else was faster", ""], 422: ["this is wrong", ""], 429: ["slowly", "Try again in 7 s."], 503: ["not now", "Try again in 7 s."],
+    };
+    await Promise.all(Object.entries(refusals).map(async ([code, [message, hint]]) => {
+      const page = await context.newPage();
+      page.on("pageerror", (failure) => problems.push(failure.message));
+      await page.route(/\/apis\/(?!management.platform.sh\/v1\/selves)/, (route) => route.fulfill({
+        status: Number(code), contentType: "application/json",
+        body: JSON.stringify({ kind: "Status", apiVersion: "v1", code: Number(code), message, details: hint ? { retryAfterSeconds: 7 } : {} }),
+      }));
+      for (const path of ["home", "keys", "clusters", "tokens", "projects", "people", "teams", "config"]) {
+        await page.goto(`${origin}/console/${path}`);
+        await page.getByRole("alert").getByText(message).waitFor();
+        if (hint) await page.getByRole("alert").getByText(hint).waitFor();
+        assert.equal(await page.getByRole("button", { name: /^New / }).count(), 0, "a button of a session whose rights are not known");
+      }
+      await page.close();
+    }));
+    // No network at all.
+    await page.route(/\/apis\/(?!management.platform.sh\/v1\/selves)/, (route) => route.abort());
+    await page.goto(`${origin}/console/clusters`);
+    await page.getByRole("alert").getByText("cannot be reached").waitFor();
+    assert.deepEqual(problems, []);
+    await context.close();
+  },
+  async "nothing is requested while the tab is hidden"() {
+    const { context, page } = await open();
+    await signIn(page);
+    await page.getByText("Live", { exact: true }).waitFor();
+    await page.clock.install();
+    const asked = [];
+    page.on("request", (request) => asked.push(request.url()));
+    await page.evaluate(() => {
+      Object.defineProperty(document, "hidden", { value: true, configurable: true });
+      document.dispatchEvent(new Event("visibilitychange"));
+    });
+    await page.getByText("Paused", { exact: true }).waitFor();
+    await page.clock.runFor(60_000);
+    assert.deepEqual(asked, []);
+    await page.evaluate(() => {
+      Object.defineProperty(document, "hidden", { value: false, configurable: true });
+      document.dispatchEvent(new Event("visibilitychange"));
+    });
+    await page.getByText("Live", { exact: true }).waitFor();
+    assert.ok(asked.length > 0);
+    await context.close();
+  },
+  async "a page of an earlier version is loaded again, once"() {
+    const { context, page } = await open();
+    await signIn(page);
+    let loads = 0;
+    await page.route("**/assets/studio-*.js", (route) => route.fulfill({ status: 404, body: "{}" }));
+    page.on("request", (request) => { if (request.isNavigationRequest()) loads++; });
+    await page.getByRole("link", { name: "Patch studio" }).click();
+    await page.getByRole("alert").waitFor();
+    assert.equal(loads, 2);
+    await page.unroute("**/assets/studio-*.js");
+    // A page whose script is there after one more load shows no mistake.
+    await page.route("**/assets/tokens-*.js", (route) => route.fulfill({ status: 404, body: "{}" }), { times: 1 });
+    await page.goto(`${origin}/console/tokens`);
+    await page.getByRole("button", { name: "New token" }).waitFor();
+    assert.equal(await page.getByRole("alert").count(), 0);
+    await page.goto(`${origin}/console/studio`);
+    await page.getByRole("textbox", { name: "Configuration" }).waitFor();
+    await context.close();
+  },
+  async "a tab that is hidden, or that nobody has used for six minutes, costs nothing: every page"() {
+    const { context, page, problems } = await open();
+    await page.clock.install();
+    await signIn(page);
+    const { begun, streams, calm, watched } = requestsOf(page);
+    const ready = (name) => ({
+      home: page.getByRole("button", { name: "Kubeconfig for p-shop/dev" }), studio: page.getByText("Evaluated.", { exact: true }), audit: page.getByRole("alert"),
+      config: page.getByRole("button", { name: "Discard the changes" }),
+    })[name] ?? page.getByText("Live", { exact: true });
+    for (const name of [...lists, "home", "studio", "audit", "config"]) {
+      await page.goto(`${origin}/console/${name}`);
+      const live = lists.includes(name);
+      await ready(name).first().waitFor();
+      await page.clock.runFor(1000);
+      await calm();
+      if (live) {
+        await watched();
+        assert.equal(streams(), 1, `${name}: more than one stream`);
+      }
+      await page.clock.runFor(6 * 60_000);
+      if (live) await page.getByText("Paused", { exact: true }).waitFor();
+      assert.equal(streams(), 0, `${name}: a stream of a page that nobody uses`);
+      begun.length = 0;
+      await page.clock.runFor(60_000);
+      assert.deepEqual(begun, [], `${name}, unused`);
+      await page.keyboard.press("Shift");
+      if (live) await page.getByText("Live", { exact: true }).waitFor();
+      await page.clock.runFor(1000);
+      await calm();
+      await hide(page, true);
+      if (live) await page.getByText("Paused", { exact: true }).waitFor();
+      begun.length = 0;
+      await page.clock.runFor(60_000);
+      assert.deepEqual([begun, streams()], [[], 0], `${name}, hidden`);
+    }
+    assert.deepEqual(problems, []);
+    await context.close();
+  },
+  async "the first row costs few requests, and 500 rows are drawn at once"() {
+    const { context, page, problems } = await open();
+    await signIn(page);
+    const asked = [];
+    page.on("request", (request) => asked.push(`${request.method()} ${new URL(request.url()).pathname.split("/").at(-1)}`));
+    const size = 500;
+    await page.route(/ownedaccesskeys\?(?!.*watch=)/, (route) => route.fulfill({ contentType: "application/json", body: JSON.stringify({
+      kind: "Table", metadata: { resourceVersion: "1" },
+      columnDefinitions: ["Name", "Display Name", "Owner", "Type", "Expires", "Last Activity", "Age"].map((name) => ({ name, description: name, priority: 0 })),
+      rows: Array.from({ length: size }, (_, i) => ({
+        cells: [`key-${i}`, "Deploys the shop", "user:ana", "User", "in 3d", "never", "2d"],
+        object: { metadata: { name: `key-${i}`, uid: `${i}`, creationTimestamp: "2026-01-01T00:00:00Z" }, spec: { user: "ana", type: "User" }, status: { expirationTimestamp: "2036-01-01T00:00:00Z" } },
+      })),
+    }) }));
+    await page.route(/ownedaccesskeys\?.*watch=/, () => {}); // a watch without an event
+    const session = await context.newCDPSession(page);
+    await session.send("Network.clearBrowserCache");
+    await page.goto(`${origin}/console/keys`);
+    await page.getByText(`${size} keys`, { exact: true }).waitFor();
+    const paint = await page.evaluate(() => performance.getEntriesByName("first-contentful-paint")[0].startTime);
+    measured(`the first paint is ${Math.round(paint)} ms after the start, without a cache`);
+    // Each request is a call of a function. Browsers keep the assets.
+    const before = asked.slice(0, asked.indexOf("GET ownedaccesskeys") + 1);
+    const assets = before.filter((one) => /\.(js|css|svg)$/.test(one));
+    assert.deepEqual(before.filter((one) => !assets.includes(one)).sort(), ["GET keys", "GET ownedaccesskeys", "POST scopepreviews", "POST selves"]);
+    assert.deepEqual(assets.map((one) => one.split(".").at(-1)).sort(), ["css", "js"], `assets before the first row: ${assets}`);
+    const { spent, usual } = await processor(page);
+    const filter = page.getByRole("searchbox");
+    const frames = () => page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
+    let best = Infinity;
+    for (let left = 8; left > 0 && best > 200; left--) {
+      await filter.fill("no such key");
+      await page.getByText("No key matches the filter.").waitFor();
+      await frames();
+      const begun = await spent();
+      await filter.fill("");
+      await page.getByText(`${size} keys`, { exact: true }).waitFor();
+      await frames();
+      best = Math.min(best, await usual((await spent()) - begun));
+    }
+    measured(`500 rows take ${Math.round(best)} ms of a usual processor; ${before.length} requests before the first row: ${before.join(", ")}`);
+    assert.ok(best <= 200, `${size} rows take ${Math.round(best)} ms of a usual processor`);
+    assert.deepEqual(problems, []);
+    await context.close();
+  },
+  async "no task of the page is long, on a processor four times as slow"() {
+    const { context, page } = await open();
+    await signIn(page);
+    const longest = async (name, ready) => {
+      await browser.startTracing(page, { categories: ["-*", "toplevel", "__metadata"] });
+      await page.goto(`${origin}/console/${name}`);
+      await ready().waitFor();
+      const { traceEvents } = JSON.parse(await browser.stopTracing());
+      const main = new Set(traceEvents.filter(({ name, args }) => name === "thread_name" && args.name === "CrRendererMain").map(({ pid, tid }) => `${pid} ${tid}`));
+      const tasks = traceEvents.filter(({ name, ph, pid, tid, tdur }) => ph === "X" && name.endsWith("RunTask") && tdur !== undefined && main.has(`${pid} ${tid}`));
+      assert.ok(tasks.length > 10, `the trace of ${name} has ${tasks.length} tasks`);
+      return Math.max(...tasks.map(({ tdur }) => tdur)) / 1000;
+    };
+    for (const [name, ready] of [["home", () => page.getByRole("button", { name: "Kubeconfig for p-shop/dev" })], ["keys", () => page.getByRole("table")]]) {
+      // The best of a few, because caches of the processor count.
+      const { usual } = await processor(page);
+      let best = Infinity;
+      for (let left = 8; left > 0 && best * 4 > 100; left--) best = Math.min(best, await usual(await longest(name, ready)));
+      measured(`the longest task of ${name} takes ${best.toFixed(1)} ms of a usual processor`);
+      assert.ok(best * 4 <= 100, `a task of ${name} takes ${best} ms of a usual processor`);
+    }
+    await context.close();
+  },
+  async "an old tab keeps what was typed, and does its work, after an upgrade"() {
+    const { context, page, problems } = await open();
+    await signIn(page);
+    await page.getByRole("button", { name: "New key" }).click();
+    await page.getByLabel("Name", { exact: true }).fill("old-tab");
+    await page.getByLabel("A scope in YAML").check();
+    // The scripts of the old version are gone. What is open needs none of them.
+    const gone = [];
+    await page.route("**/assets/*.js", (route) => {
+      gone.push(route.request().url());
+      return route.fulfill({ status: 404, contentType: "application/json", body: "{}" });
+    });
+    await page.getByText("This permits").click();
+    await page.getByText("Permitted in this namespace").waitFor();
+    assert.equal(await page.getByLabel("Name", { exact: true }).inputValue(), "old-tab");
+    await page.getByRole("button", { name: "Create key" }).click();
+    await page.getByRole("button", { name: "I have kept it" }).click();
+    await page.getByRole("button", { name: "Open old-tab" }).click();
+    await page.getByRole("dialog").getByRole("button", { name: "Disable" }).waitFor();
+    assert.deepEqual(gone, []);
+    await page.unrouteAll();
+    const editor = page.getByRole("textbox", { name: "Configuration" });
+    await page.goto(`${origin}/console/studio`);
+    await focus(editor);
+    await page.keyboard.press("Control+a");
+    await page.keyboard.insertText("- path: spec.nodeName\n  expression: '\"old-\" + value'\n");
+    await page.route("**/assets/*.js", (route) => {
+      gone.push(route.request().url());
+      return route.fulfill({ status: 404, contentType: "application/json", body: "{}" });
+    });
+    await focus(page.getByRole("textbox", { name: "Object in the tenant cluster" }));
+    await page.keyboard.press("Control+a");
+    await page.keyboard.insertText("kind: Pod\napiVersion: v1\nspec: {nodeName: tab}\n");
+    await page.getByText("old-tab").first().waitFor();
+    await page.getByRole("button", { name: "Share by link" }).click();
+    await page.getByRole("dialog").getByLabel("Link", { exact: true }).waitFor();
+    assert.deepEqual(gone, []);
+    await asAdmin(context, "DELETE", "ownedaccesskeys/old-tab");
+    assert.deepEqual(problems, []);
+    await context.close();
+  },
+  async "what somebody else has changed meanwhile is not overwritten: a team and a trust rule"() {
+    const { context, page, problems } = await open();
+    await asAdmin(context, "POST", "teams", { metadata: { name: "shared" }, spec: { users: ["ana", "ben"] } });
+    await asAdmin(context, "POST", "trustrules", { metadata: { name: "shared" }, spec: { issuer: "https://ci.example.com", match: [{ claim: "sub", is: "x" }], owner: { team: "shared" }, scope: {} } });
+    await page.route(/watch=true/, () => {}); // the page shows what was there
+    await signIn(page, admin, "/console/teams");
+    for (const [path, button, fields, kept] of [["teams", "Remove ben", { users: ["ana", "ben", "cleo"] }, "users"], ["trustrules", "Disable", { description: "by somebody else" }, "description"]]) {
+      await page.goto(`${origin}/console/${path}?name=shared`);
+      const dialog = page.getByRole("dialog");
+      await dialog.getByRole("button", { name: button }).waitFor();
+      assert.equal((await asAdmin(context, "PATCH", `${path}/shared`, { spec: fields }, "application/merge-patch+json")).status(), 200);
+      const answered = page.waitForResponse((response) => response.request().method() === "PATCH");
+      await dialog.getByRole("button", { name: button }).click();
+      assert.equal((await answered).status(), 409, path);
+      await dialog.getByRole("alert").waitFor();
+      const { spec } = await (await asAdmin(context, "GET", `${path}/shared`)).json();
+      assert.deepEqual([spec[kept], spec.disabled ?? false], [fields[kept], false], path);
+    }
+    for (const path of ["trustrules/shared", "teams/shared"]) await asAdmin(context, "DELETE", path);
+    assert.deepEqual(problems, []);
+    await context.close();
+  },
+};

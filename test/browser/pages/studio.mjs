@@ -1,0 +1,316 @@
+// Stories of the patch studio. With MEASURE, how long typing takes in it.
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { constants, deflateRawSync } from "node:zlib";
+import {
+  admin, becomes, downloaded, exported, focus, linkOf, measured, open, openOrigin, origin, others, savedBy, signIn, studio, tabTo, textIn,
+  typeFast, typeIn,
+} from "../driver.mjs";
+
+export const stories = {
+  async "the studio shows both directions, the trace, the proofs and the references"() {
+    const { context, page, problems, editor, forward, back, evaluated, type } = await studio();
+    await evaluated();
+    await evaluated(back);
+    await forward.getByText("+   - image: registry.internal/nginx").waitFor();
+    await forward.getByText("Round trip: lossless").waitFor();
+    await forward.getByText("Fix point: stable").waitFor();
+    await forward.getByText("v1 Secret default/my-secret").waitFor();
+    await forward.getByText('spec has no field "nodeSelectors"').waitFor();
+    await forward.getByText("The object after patch 0").click();
+    await forward.getByRole("region", { name: "The object after patch 0" }).getByText("secretName: my-secret").waitFor();
+    await back.getByText("+   - image: docker.io/nginx").waitFor();
+    await back.getByText("secretName: my-secret").first().waitFor();
+    // What is typed is evaluated after a pause, once.
+    const asked = [];
+    page.on("request", (request) => { if (request.url().includes("syncpatchevaluations")) asked.push(request.postDataJSON()); });
+    await type("Object in the tenant cluster", "kind: Pod\napiVersion: v1\nspec:\n  containers:\n  - image: docker.io/redis\n    ports: [{containerPort: 9007199254740993}]\n  volumes:\n  - {name: m, configMap: {defaultMode: 0644}}\n");
+    await forward.getByText("registry.internal/redis").first().waitFor();
+    // Numbers are those that Kubernetes reads, and none is rounded.
+    await forward.getByText("containerPort: 9007199254740993").waitFor();
+    await forward.getByText("defaultMode: 420").waitFor();
+    // Another host object than the result: the way back loses it.
+    await page.getByRole("button", { name: "Take the result as the object on the host" }).click();
+    await back.getByText("docker.io/redis").first().waitFor();
+    assert.ok(asked.length <= 4, `${asked.length} evaluations`);
+    await type("Configuration", "- path: spec.a\n  expression: value.toUpperCase()\n  reverseExpression: value.toLowerCase()\n");
+    await type("Object in the tenant cluster", "spec: {a: Word}\n");
+    await forward.getByText("Round trip: values are lost.").waitFor();
+    // The tab key leaves the editor.
+    await focus(editor("Configuration"));
+    await page.keyboard.press("Tab");
+    assert.ok(!(await editor("Configuration").evaluate((element) => element.getRootNode().activeElement === element)));
+    assert.deepEqual(problems, []);
+    await context.close();
+  },
+  async "mistakes are shown at their places, and the last good result stays"() {
+    const { context, page, problems, forward, evaluated, type } = await studio();
+    await evaluated();
+    const found = page.getByRole("list", { name: "Mistakes in: Configuration" });
+    await type("Configuration", "sync:\n  toHost:\n    pods:\n      patches:\n      - path: spec.a\n        expression: value + require(1)\n      - path: spec[\n        expression: value\n");
+    await found.getByRole("button", { name: "Line 6" }).waitFor();
+    await found.getByText("require is not defined").waitFor();
+    await found.getByRole("button", { name: "Line 7" }).waitFor();
+    await forward.getByText("This is the last result.").waitFor();
+    await forward.getByText("registry.internal/nginx").first().waitFor();
+    assert.ok(await page.getByRole("button", { name: "Export patches_test.yaml" }).isDisabled());
+    await found.getByRole("button", { name: "Line 6" }).click();
+    await page.keyboard.insertText("x");
+    await type("Configuration", "sync:\n  toHost: {pods: [\n");
+    await found.getByRole("button", { name: /Line \d/ }).first().waitFor();
+    // An expression that fails is no mistake of the request: its place is known too.
+    await type("Configuration", "- path: spec.containers[*].image\n  expression: value.absent.field\n");
+    await found.getByRole("button", { name: "Line 2" }).waitFor();
+    await forward.getByText("A patch failed.").waitFor();
+    await type("Configuration", "sync: {}\n");
+    await found.getByText("There are no patches").waitFor();
+    await type("Object in the tenant cluster", "a: &a [1,2,3,4,5,6,7,8,9]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a,*a]\nc: &c [*b,*b,*b,*b,*b,*b,*b,*b,*b]\nd: &d [*c,*c,*c,*c,*c,*c,*c,*c,*c]\n");
+    await page.getByRole("list", { name: "Mistakes in: Object in the tenant cluster" }).waitFor();
+    assert.deepEqual(problems, []);
+    await context.close();
+  },
+  async "each example loads, and its test file is exported"() {
+    const { context, page, problems, forward, back, evaluated } = await studio();
+    const chooser = page.getByRole("combobox", { name: "Example" });
+    const titles = (await chooser.locator("option").allTextContents()).slice(1);
+    assert.ok(titles.length >= 12, `${titles.length} examples`);
+    for (const [i, title] of titles.entries()) {
+      await chooser.selectOption(title);
+      await evaluated();
+      await evaluated(back);
+      assert.equal(await page.getByRole("list", { name: /Mistakes/ }).count(), 0, title);
+      assert.equal(await forward.getByRole("alert").count(), 0, title);
+      const saved = page.waitForEvent("download");
+      await page.getByRole("button", { name: "Export patches_test.yaml" }).click();
+      const file = await saved;
+      assert.equal(file.suggestedFilename(), "patches_test.yaml");
+      await file.saveAs(`${exported}/${i}_test.yaml`);
+    }
+    assert.deepEqual(problems, []);
+    await context.close();
+  },
+  async "typing faster than a slow page draws: the editors of the studio"() {
+    const { context, page, problems, editor, evaluated } = await studio();
+    await evaluated();
+    for (const [name, field] of [["Configuration", "configuration"], ["Object on the host", "host"]]) {
+      await typeFast(page, editor(name), savedBy(page, field));
+    }
+    assert.deepEqual(problems, []);
+    await context.close();
+  },
+  async "what a page puts into an editor is there at once, and undo takes it back"() {
+    const { context, page, problems, editor, evaluated, type } = await studio();
+    await evaluated();
+    const configuration = editor("Configuration");
+    const held = savedBy(page, "configuration");
+    const undoes = async (expected) => {
+      await focus(configuration);
+      await page.keyboard.press("Control+z");
+      await becomes("undo, shown", () => textIn(configuration), expected);
+      await becomes("undo, held", held, expected);
+    };
+    const example = await textIn(configuration);
+    const choice = page.getByLabel("Example");
+    const titles = await choice.locator("option").allTextContents();
+    await type("Configuration", "# mine");
+    // The same example twice puts it there twice. An undo takes back no more than it.
+    for (let i = 0; i < 2; i++) {
+      await choice.selectOption(titles[1]);
+      assert.equal(await textIn(configuration), example);
+      assert.equal(await held(), example);
+      await undoes("# mine");
+    }
+    // A file with the line ends of Windows is shown, and mistakes in it are at their places.
+    const work = { configuration: "# a\r\n# b\r\nsync: [\r\n", tenant: "", host: "", resource: "", name: "t", namespace: "n", mode: "Single" };
+    await page.getByLabel("Open a file").setInputFiles({ name: "x.json", mimeType: "application/json", buffer: Buffer.from(JSON.stringify(work)) });
+    await becomes("a file", () => textIn(configuration), "# a\n# b\nsync: [\n");
+    await page.getByRole("list", { name: "Mistakes in: Configuration" }).getByRole("button", { name: "Line 4" }).first().waitFor();
+    await undoes("# mine");
+    // The cursor stays where it is if the text is the same.
+    await choice.selectOption(titles[1]);
+    await evaluated();
+    await focus(configuration);
+    await page.keyboard.press("Control+Home");
+    await page.keyboard.press("ArrowRight");
+    await choice.selectOption(titles[1]);
+    await focus(configuration);
+    await page.keyboard.insertText("#");
+    assert.equal(await textIn(configuration), `${example.slice(0, 1)}#${example.slice(1)}`);
+    await page.goto(`${origin}/console/config`);
+    await configuration.waitFor();
+    const before = await textIn(configuration);
+    await focus(configuration);
+    await page.keyboard.press("Control+Home");
+    await page.keyboard.insertText("platformHost: undone.example.com\n");
+    const discard = page.getByRole("button", { name: "Discard the changes" });
+    await discard.click();
+    assert.equal(await textIn(configuration), before);
+    assert.ok(await discard.isDisabled());
+    await focus(configuration);
+    await page.keyboard.press("Control+z");
+    await becomes("undo of a discard", () => textIn(configuration), `platformHost: undone.example.com\n${before}`);
+    await page.getByRole("button", { name: "Review the changes" }).click();
+    await page.getByRole("dialog").getByText("+ platformHost: undone.example.com").waitFor();
+    assert.deepEqual(problems, []);
+    await context.close();
+  },
+  async "a shared link reaches no server, and runs when somebody says so"() {
+    const { context, page, problems, evaluated, type } = await studio({ permissions: ["clipboard-read", "clipboard-write"] });
+    await evaluated();
+    await type("Object in the tenant cluster", "# hello\nkind: Secret\nmetadata:\n  annotations: {kubectl.kubernetes.io/last-applied-configuration: hunter2}\ndata: {password: aHVudGVyMg==}\nstringData: {other: hunter2}\n");
+    await page.getByRole("button", { name: "Share by link" }).click();
+    const link = page.getByRole("dialog").getByLabel("Link", { exact: true });
+    const masked = await link.inputValue();
+    await page.getByLabel("Include the data of Secrets").check();
+    await link.waitFor();
+    await page.waitForFunction((before) => document.querySelector("dialog textarea")?.value !== before, masked);
+    const whole = await link.inputValue();
+    await page.keyboard.press("Escape");
+    for (const [address, secret] of [[masked, false], [whole, true]]) {
+      const other = await open();
+      const asked = [];
+      other.page.on("request", (request) => asked.push(`${request.method()} ${request.url()} ${request.postData() ?? ""}`));
+      await signIn(other.page, admin, address.slice(origin.length), other.page.getByRole("button", { name: "Run" }));
+      const tenant = other.page.getByRole("textbox", { name: "Object in the tenant cluster" });
+      await tenant.getByText("kind: Secret").waitFor();
+      assert.equal((await tenant.textContent()).includes("aHVudGVyMg=="), secret);
+      assert.equal((await tenant.textContent()).includes("hunter2"), secret);
+      await other.page.waitForTimeout(500); // longer than the pause after which the studio evaluates
+      assert.equal(asked.filter((one) => one.includes("syncpatchevaluations")).length, 1, "the probe without a session only");
+      assert.ok(!asked.some((one) => one.includes(address.split("#")[1])), "a server saw the link");
+      await other.page.getByRole("button", { name: "Run" }).click();
+      await other.page.getByRole("region", { name: "From tenant to host", exact: true }).getByText("Evaluated.", { exact: true }).waitFor();
+      assert.equal(new URL(other.page.url()).hash, "");
+      assert.deepEqual(other.problems, []);
+      await other.context.close();
+    }
+    // A text that cannot be read may have Secrets in it.
+    await type("Object in the tenant cluster", "kind: Secret\ndata: {a: [\n");
+    await page.getByRole("button", { name: "Share by link" }).click();
+    await page.getByRole("alert").getByText("Secrets in it cannot be found").waitFor();
+    await page.keyboard.press("Escape");
+    // A file holds the same, and is held as well.
+    const saved = page.waitForEvent("download");
+    await page.getByRole("button", { name: "Save as a file" }).click();
+    const path = await (await saved).path();
+    await page.getByLabel("Open a file").setInputFiles(path);
+    await page.getByText("nothing is evaluated before you press Run").waitFor();
+    await page.getByLabel("Open a file").setInputFiles({ name: "x.json", mimeType: "application/json", buffer: Buffer.from("[]") });
+    await page.getByRole("alert").getByText("it is damaged").waitFor();
+    assert.deepEqual(problems, []);
+    await context.close();
+  },
+  async "serve --studio needs no sign-in for the studio, and for nothing else"() {
+    others.add(openOrigin);
+    const { context, page, problems } = await open();
+    await page.goto(`${openOrigin}/console/studio`);
+    const forward = page.getByRole("region", { name: "From tenant to host", exact: true });
+    await forward.getByText("Evaluated.", { exact: true }).waitFor();
+    await forward.getByText("Round trip: lossless").waitFor();
+    await page.getByRole("link", { name: "Access keys" }).click();
+    await page.getByLabel("Access key", { exact: true }).waitFor();
+    const keys = await page.evaluate(async () => (await fetch("/apis/management.platform.sh/v1/ownedaccesskeys")).status);
+    assert.equal(keys, 401);
+    // Another runner asks for a key on the page of the studio too.
+    await page.goto(`${origin}/console/studio`);
+    await page.getByLabel("Access key", { exact: true }).waitFor();
+    assert.deepEqual(problems, []);
+    await context.close();
+  },
+  async "a hostile link does nothing"() {
+    const { context, page, problems } = await studio();
+    // A gibibyte of blanks, of blocks that a full flush makes independent.
+    const block = deflateRawSync(Buffer.alloc(1 << 20, " "), { finishFlush: constants.Z_FULL_FLUSH });
+    const bomb = Buffer.concat([...Array(1024).fill(block), deflateRawSync("")]);
+    for (const [hash, says] of [
+      ["#1!!!", "it is damaged"], [`#1${bomb.toString("base64url")}`, "larger than 1 MB"],
+      [`#1${Buffer.from("no deflate").toString("base64url")}`, "it is damaged"], ["#2abc", "another version"],
+      [linkOf({}, Buffer.from("{")), "it is damaged"], ["#", "it is damaged"], ["#x", "another version"], [linkOf({ tenant: 1 }), "it is damaged"],
+    ]) {
+      await page.evaluate((to) => { location.hash = to; }, hash);
+      await page.getByRole("alert").getByText(says).waitFor();
+    }
+    const script = '<img src=x onerror="globalThis.broken=1"><script>globalThis.broken=1</script>';
+    await page.evaluate((to) => { location.hash = to; }, linkOf({ configuration: `- path: a\n  expression: value`, tenant: `a: '${script}'`, name: script, resource: script, mode: script }));
+    await page.getByRole("button", { name: "Run" }).click();
+    await page.getByRole("alert").getByText("spec.namespaceMode").first().waitFor();
+    assert.equal(await page.evaluate(() => globalThis.broken), undefined);
+    assert.deepEqual(problems, []);
+    await context.close();
+  },
+  async "a tenant admin tries a patch with the keyboard alone"() {
+    const { context, page, problems } = await open();
+    const editor = (name) => page.getByRole("textbox", { name });
+    await typeIn(page, admin, "/console/studio", editor("Configuration"));
+    const forward = page.getByRole("region", { name: "From tenant to host", exact: true });
+    await tabTo(page, editor("Configuration"));
+    await page.keyboard.press("Control+a");
+    await page.keyboard.insertText("- path: spec.nodeName\n  expression: '\"by-\" + value'\n- path: spec.absent.field\n  expression: value\n");
+    await tabTo(page, editor("Object in the tenant cluster"));
+    await page.keyboard.press("Control+a");
+    await page.keyboard.insertText("kind: Pod\napiVersion: v1\nspec: {nodeName: keyboard}\n");
+    await forward.getByText("by-keyboard").first().waitFor();
+    // Why the other one did nothing.
+    await forward.getByText('spec has no field "absent"').waitFor();
+    const save = page.getByRole("button", { name: "Export patches_test.yaml" });
+    await tabTo(page, save);
+    assert.match(readFileSync(await downloaded(page, () => page.keyboard.press("Enter")), "utf8"), /by-keyboard/);
+    assert.deepEqual(problems, []);
+    await context.close();
+  },
+};
+
+// How long typing takes in the studio. It is measured where somebody wants to know, and nothing depends on it.
+for (const patches of process.env.MEASURE ? [40, 400] : []) {
+  stories[`typing in the studio, in a configuration with ${patches} patches`] = async () => {
+    const { context, page, editor, evaluated, type } = await studio();
+    await evaluated();
+    // Patches of four lines, as many other settings, and the patch in which somebody types.
+    const written = Array.from({ length: patches }, (_, i) => `      - path: metadata.labels["l${i}"]\n        expression: value + "${i}"\n        reverseExpression: value.slice(0, -${String(i).length})\n        # ${i}\n`);
+    const others = Array.from({ length: patches }, (_, i) => `  setting${i}: ${i}\n`);
+    const before = `controlPlane:\n${others.join("")}sync:\n  toHost:\n    pods:\n      patches:\n${written.join("")}`;
+    const last = `      - path: spec.nodeName\n        expression: '"" + value'\n`;
+    const configuration = before + last;
+    const lines = configuration.split("\n").length - 1;
+    await type("Configuration", configuration);
+    await type("Object in the tenant cluster", "kind: Pod\napiVersion: v1\nmetadata: {labels: {l0: a, l1: b, l39: c}}\nspec: {nodeName: END}\n");
+    await evaluated();
+    await focus(editor("Configuration"));
+    await page.keyboard.press("Control+End");
+    await page.keyboard.press("ArrowUp");
+    await page.keyboard.press("End");
+    for (let left = 10; left > 0; left--) await page.keyboard.press("ArrowLeft");
+    // The time from the key to the frame with the letter, and to the first frame with the result.
+    await page.evaluate(() => {
+      globalThis.typed = { painted: [], want: "", since: 0, resulted: [] };
+      const afterPaint = (what) => requestAnimationFrame(() => {
+        const { port1, port2 } = new MessageChannel();
+        port1.onmessage = what;
+        port2.postMessage(0);
+      });
+      document.addEventListener("keydown", (event) => {
+        typed.since = event.timeStamp;
+        afterPaint(() => typed.painted.push(performance.now() - event.timeStamp));
+      }, { capture: true });
+      new MutationObserver(() => {
+        if (typed.want === "" || !document.body.textContent.includes(typed.want)) return;
+        const { since } = typed;
+        typed.want = "";
+        afterPaint(() => typed.resulted.push(performance.now() - since));
+      }).observe(document.body, { subtree: true, childList: true, characterData: true });
+    });
+    const count = 60;
+    let word = "";
+    for (let i = 0; i < count; i++) {
+      const letter = "abcdefghijklmnopqrstuvwxyz"[i % 26];
+      word += letter;
+      await page.evaluate((want) => { typed.want = want; }, `${word}END`);
+      await page.keyboard.press(letter);
+      await page.waitForFunction((i) => typed.resulted.length === i, i + 1);
+    }
+    const { painted, resulted } = await page.evaluate(() => typed);
+    const of = (all) => [0.5, 0.95].map((part) => Math.round([...all].sort((a, b) => a - b)[Math.ceil(part * all.length) - 1]));
+    measured(`typing in ${lines} lines, ${count} letters: painted after ${of(painted).join(" (p95 ")} ms), evaluated and shown after ${of(resulted).join(" (p95 ")} ms), with the pause of 300 ms`);
+    await context.close();
+  };
+}

@@ -1,0 +1,47 @@
+// Stories of tokens for connected clusters.
+import assert from "node:assert/strict";
+import { admin, asAdmin, open, pressOn, signIn, typeIn } from "../driver.mjs";
+
+export const stories = {
+  async "a token is issued, its claims are shown, and it is revoked"() {
+    const { context, page, problems } = await open();
+    await signIn(page, admin, "/console/tokens");
+    await page.getByRole("button", { name: "New token" }).click();
+    await page.getByLabel("Everything in one project").check();
+    await page.getByLabel("Project", { exact: true }).fill("shop");
+    await page.getByLabel("10 minutes").check();
+    await page.getByRole("button", { name: "Issue token" }).click();
+    const dialog = page.getByRole("dialog");
+    await dialog.getByText("Issuer (iss)").waitFor();
+    await dialog.getByText('{"projects":[{"project":"shop"}]}').waitFor();
+    await dialog.getByRole("button", { name: "Show" }).click();
+    const token = (await page.locator(".secret code").textContent()).trim();
+    await dialog.getByRole("button", { name: "I have kept it" }).click();
+    assert.ok(!(await page.evaluate(() => document.documentElement.outerHTML)).includes(token), "the page has kept the token");
+    const review = async () => (await (await asAdmin(context, "POST", "../../authentication.k8s.io/v1/tokenreviews", {
+      apiVersion: "authentication.k8s.io/v1", kind: "TokenReview", spec: { token },
+    })).json()).status.authenticated;
+    assert.equal(await review(), true);
+    await page.getByRole("button", { name: /^Open / }).first().click();
+    await dialog.getByRole("button", { name: "Revoke" }).click();
+    await page.getByText("There are no tokens that you may see.").waitFor();
+    assert.notEqual(await review(), true);
+    assert.deepEqual(problems, []);
+    await context.close();
+  },
+  async "a token with the keyboard alone"() {
+    const { context, page, problems } = await open();
+    await typeIn(page, admin, "/console/tokens");
+    await pressOn(page, page.getByRole("button", { name: "New token" }));
+    const dialog = page.getByRole("dialog");
+    await pressOn(page, dialog.getByRole("button", { name: "Issue token" }));
+    await dialog.getByText("Issuer (iss)").waitFor();
+    await pressOn(page, dialog.getByRole("button", { name: "I have kept it" }));
+    const [{ metadata: { name } }] = (await (await asAdmin(context, "GET", "directclusterendpointtokens")).json()).items;
+    await pressOn(page, page.getByRole("button", { name: `Open ${name}` }));
+    await pressOn(page, dialog.getByRole("button", { name: "Revoke" }));
+    await page.getByRole("button", { name: `Open ${name}` }).waitFor({ state: "detached" });
+    assert.deepEqual(problems, []);
+    await context.close();
+  },
+};
