@@ -23,9 +23,11 @@ import (
 const (
 	sources = "functions/serveconsole/web"
 	assets  = "functions/serveconsole/assets"
-	// first is what the first script begins with. The pages that are loaded later import it: so it is one script with everything that it
-	// and they share, which is one request before the first row.
-	first = sources + "/main.tsx"
+	// entry is what the bundler begins with. The pages that are loaded later import it: so the bundler puts it, everything that it imports and
+	// start into one script, which is one request before the first row.
+	entry = sources + "/shared.ts"
+	// start renders the console.
+	start = sources + "/main.tsx"
 	// examples are those of the patch studio. They come from patchesPage.
 	examples    = sources + "/examples.json"
 	patchesPage = "docs/patches.md"
@@ -58,7 +60,7 @@ func run() error {
 	defer func() { _ = os.RemoveAll(built) }()
 	meta := filepath.Join(built, "meta.json")
 	if err := command("", "go", "tool", "-modfile=test/tools/go.mod", "esbuild",
-		first, sources+"/app.css",
+		entry, sources+"/app.css",
 		"--bundle", "--minify", "--splitting", "--format=esm", "--target=es2022,chrome123,firefox120,safari17.5", "--jsx=automatic", "--jsx-import-source=preact",
 		"--loader:.svg=dataurl", "--legal-comments=none", "--log-level=warning",
 		"--entry-names=[name]-[hash]", "--chunk-names=[name]-[hash]",
@@ -80,11 +82,7 @@ func run() error {
 type metafile struct {
 	Outputs map[string]struct {
 		EntryPoint string `json:"entryPoint"`
-		Imports    []struct {
-			Path string `json:"path"`
-			Kind string `json:"kind"`
-		} `json:"imports"`
-		Inputs map[string]struct {
+		Inputs     map[string]struct {
 			BytesInOutput int `json:"bytesInOutput"`
 		} `json:"inputs"`
 	} `json:"outputs"`
@@ -152,19 +150,14 @@ func write(built string, bundle *metafile) error {
 			}
 		}
 		plain := hash.ReplaceAllString(name, ".")
-		_, isFirst := one.Inputs[first]
+		_, first := one.Inputs[start]
 		switch {
-		case isFirst:
+		case first:
 			plain = "main.js"
-			for _, imported := range one.Imports {
-				if imported.Kind == "import-statement" {
-					return fmt.Errorf("%s would load another script with it: each page that is loaded later must import %[1]s", first)
-				}
-			}
-		case one.EntryPoint == first:
-			continue // It imports the script that has main.tsx, and does nothing else.
+		case one.EntryPoint == entry:
+			continue // It imports the script that has start, and does nothing else.
 		}
-		if isFirst || one.EntryPoint != "" {
+		if first || one.EntryPoint != "" {
 			page = bytes.ReplaceAll(page, []byte(`"assets/`+plain+`"`), []byte(`"assets/`+name+`"`))
 		}
 		if files[name+".gz"], err = compressed(body); err != nil {

@@ -1,17 +1,9 @@
-import "../main"; // It is loaded, with what all pages need.
 import { batch, signal, useSignal } from "@preact/signals";
 import { useMemo } from "preact/hooks";
-import { group, list, Refusal, type Column, type Meta, type Row } from "../api";
-import type { live, Mode } from "../live";
-import { Copy, quoted } from "../parts/copy";
-import { Dialog } from "../parts/dialog";
-import { download } from "../parts/download";
-import { Fact, Time } from "../parts/facts";
-import { List, useAddress, type Words } from "../parts/list";
-import { asRefusal } from "../parts/problem";
-import { person } from "../person";
-import { text, type Text } from "../texts";
-import { Preview } from "./preview";
+import {
+  asRefusal, type Column, Copy, Dialog, download, Fact, group, list, List, type live, type Meta, type Mode, person, Preview, quoted,
+  Refusal, type Row, text, type Text, Time, useAddress, type Words,
+} from "../shared";
 
 /** An event of the audit. Its status has the fields of audit.k8s.io/v1. */
 export interface AuditEvent {

@@ -1,16 +1,9 @@
-import "../main"; // It is loaded, with what all pages need.
 import { useSignal } from "@preact/signals";
 import { useMemo } from "preact/hooks";
-import { live } from "../live";
-import { AsKubectl, quoted } from "../parts/copy";
-import { Dialog } from "../parts/dialog";
-import { Fact, Time } from "../parts/facts";
-import { Gone, idOf, List, useAddress, useOpened, type Words } from "../parts/list";
-import { ownerWord } from "../person";
-import { usePermitted } from "../rights";
-import { text } from "../texts";
-import { asking, clustersIn, projectNamespaces, type Cluster } from "./cluster";
-import { Kubeconfig } from "./kubeconfig";
+import {
+  asking, AsKubectl, type Cluster, clustersIn, Dialog, Fact, Gone, idOf, Kubeconfig, List, live, ownerWord, projectNamespaces, quoted,
+  text, Time, useAddress, useOpened, usePermitted, type Words,
+} from "../shared";
 
 const words: Words = {
   title: "clusters", lead: "clustersLead", count: "entries", countOne: "entriesOne", countFiltered: "entriesFiltered", empty: "clustersEmpty",

@@ -1,18 +1,11 @@
-import "../main"; // It is loaded, with what all pages need.
 import { batch, useSignal } from "@preact/signals";
 import { useEffect, useMemo, useRef } from "preact/hooks";
-import { group, send, warningsOf, type Refusal } from "../api";
-import { AsKubectl } from "../parts/copy";
-import { Dialog } from "../parts/dialog";
-import { Problem, asRefusal } from "../parts/problem";
 import { useUnsaved } from "../parts/unsaved";
-import { may, usePermitted } from "../rights";
 import { helpFor, type Help } from "../schema";
+import { AsKubectl, asRefusal, Dialog, distance, exact, group, may, Problem, type Refusal, send, text, usePermitted, warningsOf } from "../shared";
 import { Changes } from "../studio/diff";
 import { fromJson, isFields, json, placeOf, read, stepsAt, stepsOf, yaml, type Fields, type Finding } from "../studio/documents";
 import { Editor, lineFeeds, type Replacement } from "../studio/editor";
-import { text } from "../texts";
-import { distance, exact } from "../times";
 import { SignInTrial } from "./signintrial";
 
 const path = `${group}/config/config`;

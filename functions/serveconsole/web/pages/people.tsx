@@ -1,20 +1,10 @@
-import "../main"; // It is loaded, with what all pages need.
 import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
-import { ask, group, home, list, send, type Meta, type Refusal } from "../api";
-import { useSecret } from "../look";
-import { AsKubectl, quoted } from "../parts/copy";
-import { Dialog } from "../parts/dialog";
-import { Fact, Time } from "../parts/facts";
 import { Kind } from "../parts/kind";
-import { type Words } from "../parts/list";
-import { Problem, asRefusal } from "../parts/problem";
-import { Remove } from "../parts/remove";
-import { person } from "../person";
-import { may, usePermitted } from "../rights";
-import { text } from "../texts";
-import { distance } from "../times";
-import type { Key } from "./key";
+import {
+  ask, AsKubectl, asRefusal, Dialog, distance, Fact, group, home, type Key, list, may, type Meta, person, Problem, quoted, type Refusal,
+  Remove, send, text, Time, usePermitted, useSecret, type Words,
+} from "../shared";
 
 /** A user, as far as the console reads it. */
 interface User {

@@ -1,20 +1,12 @@
-import "../main"; // It is loaded, with what all pages need.
 import { useSignal, type Signal } from "@preact/signals";
 import { useEffect, useMemo, useRef } from "preact/hooks";
-import { ask, group, home, list, type Meta, type Refusal } from "../api";
-import { AsKubectl, quoted } from "../parts/copy";
-import { Dialog } from "../parts/dialog";
-import { Fact, Time } from "../parts/facts";
 import { Entry, FieldProblem, otherThan } from "../parts/field";
 import { Kind } from "../parts/kind";
-import { idOf, type Words } from "../parts/list";
 import { Owner, useOwner } from "../parts/owner";
-import { Problem, asRefusal } from "../parts/problem";
-import { Remove } from "../parts/remove";
-import { ownerWord, type Owned } from "../person";
-import { may, usePermitted } from "../rights";
-import { text, type Text } from "../texts";
-import { clustersIn, type Cluster } from "./cluster";
+import {
+  ask, AsKubectl, asRefusal, type Cluster, clustersIn, Dialog, Fact, group, home, idOf, list, may, type Meta, type Owned, ownerWord,
+  Problem, quoted, type Refusal, Remove, text, type Text, Time, usePermitted, type Words,
+} from "../shared";
 
 /** The kinds of members, with the pages and the resources on which they are. */
 const kinds = { User: { page: "people", resource: "users", word: "user", label: "ruleUser" }, Team: { page: "teams", resource: "teams", word: "team", label: "ruleTeam" } } as const;

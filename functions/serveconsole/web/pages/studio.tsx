@@ -1,13 +1,8 @@
-import "../main"; // It is loaded, with what all pages need.
 import { batch, computed, effect, signal, useSignal, type ReadonlySignal } from "@preact/signals";
 import { useEffect, useMemo } from "preact/hooks";
-import type { Refusal } from "../api";
 import examples from "../examples.json";
-import { AsKubectl, Copy } from "../parts/copy";
-import { Dialog } from "../parts/dialog";
-import { download } from "../parts/download";
-import { asRefusal, Problem } from "../parts/problem";
 import { useUnsaved } from "../parts/unsaved";
+import { AsKubectl, asRefusal, Copy, Dialog, download, Problem, type Refusal, text } from "../shared";
 import { Changes } from "../studio/diff";
 import { json, masked, read, yaml, type Finding, type Read } from "../studio/documents";
 import { Editor, lineFeeds, type Replacement } from "../studio/editor";
@@ -15,7 +10,6 @@ import {
   evaluate, failuresOf, findingsOf, patchesOf, resourceFor, resourcesOf, specOf, type Direction, type Findings, type Reference, type Resource, type Spec, type Status,
 } from "../studio/evaluate";
 import { fragment, fromFragment, largest, longLink, Unreadable, workOf, written, type Work } from "../studio/share";
-import { text } from "../texts";
 
 /** Evaluations begin this long after the last key press, in milliseconds. */
 const pause = 300;

@@ -1,15 +1,9 @@
-import "../main"; // It is loaded, with what all pages need.
 import { useSignal } from "@preact/signals";
-import { ask, group, home, type Meta, type Refusal } from "../api";
-import { AsKubectl, quoted } from "../parts/copy";
-import { Dialog } from "../parts/dialog";
-import { Fact, Time } from "../parts/facts";
 import { Kind } from "../parts/kind";
-import { type Words } from "../parts/list";
-import { Problem, asRefusal } from "../parts/problem";
-import { Remove } from "../parts/remove";
-import { may, usePermitted } from "../rights";
-import { text } from "../texts";
+import {
+  ask, AsKubectl, asRefusal, Dialog, Fact, group, home, may, type Meta, Problem, quoted, type Refusal, Remove, text, Time, usePermitted,
+  type Words,
+} from "../shared";
 
 /** A team, as far as the console reads it. */
 interface Team {

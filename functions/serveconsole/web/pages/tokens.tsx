@@ -1,22 +1,10 @@
-import "../main"; // It is loaded, with what all pages need.
 import { useSignal } from "@preact/signals";
 import { useMemo } from "preact/hooks";
-import { group, send, warningsOf, type Meta, type Refusal } from "../api";
-import { live } from "../live";
-import { useSecret } from "../look";
-import { useAttempt } from "../parts/attempt";
-import { AsKubectl, Copy, quoted } from "../parts/copy";
-import { Dialog } from "../parts/dialog";
-import { download } from "../parts/download";
-import { Fact, Time } from "../parts/facts";
-import { Lifetime } from "../parts/lifetime";
-import { Gone, List, useAddress, useOpened, type Words } from "../parts/list";
-import { Problem, asRefusal } from "../parts/problem";
-import { Scope, useScope } from "../parts/scope";
-import { may, usePermitted } from "../rights";
-import { text, type Text } from "../texts";
-import { exact } from "../times";
-import { ownerOf } from "./key";
+import {
+  AsKubectl, asRefusal, Copy, Dialog, download, exact, Fact, Gone, group, Lifetime, List, live, may, type Meta, ownerOf, Problem, quoted,
+  type Refusal, Scope, send, text, type Text, Time, useAddress, useAttempt, useOpened, usePermitted, useScope, useSecret, warningsOf,
+  type Words,
+} from "../shared";
 
 /** The record of a token. Only the response to a request for one contains the token. */
 interface Token {

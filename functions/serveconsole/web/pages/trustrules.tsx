@@ -1,22 +1,13 @@
-import "../main"; // It is loaded, with what all pages need.
 import { useSignal, type Signal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
-import { ask, group, list, send, warningsOf, type Meta, type Refusal } from "../api";
-import { AsKubectl, quoted } from "../parts/copy";
-import { Dialog } from "../parts/dialog";
-import { Fact, Time } from "../parts/facts";
 import { Entry, FieldProblem, otherThan } from "../parts/field";
 import { Kind } from "../parts/kind";
-import { Lifetime } from "../parts/lifetime";
-import { type Words } from "../parts/list";
 import { Owner, useOwner } from "../parts/owner";
-import { Problem, asRefusal } from "../parts/problem";
-import { Remove } from "../parts/remove";
-import { Scope, useScope } from "../parts/scope";
-import { ownerWord, type Owned } from "../person";
-import { may, usePermitted } from "../rights";
+import {
+  ask, AsKubectl, asRefusal, Dialog, Fact, group, Lifetime, list, may, type Meta, type Owned, ownerWord, Problem, quoted, type Refusal,
+  Remove, Scope, send, text, type Text, Time, usePermitted, useScope, warningsOf, type Words,
+} from "../shared";
 import systems from "../systems.json";
-import { text, type Text } from "../texts";
 
 /** The ways in which a condition compares a claim. */
 const operators = ["is", "isOneOf", "hasPrefix"] as const;

@@ -1,0 +1,25 @@
+// The first script of the console: what it begins with, and what its pages share. Pages that are loaded later import from here. So each of
+// them reaches everything in this script, and the bundler leaves all of it in one chunk: it is one request before the first row.
+import "./main";
+
+export * from "./api";
+export * from "./live";
+export * from "./look";
+export * from "./person";
+export * from "./rights";
+export * from "./texts";
+export * from "./times";
+export * from "./parts/attempt";
+export * from "./parts/copy";
+export * from "./parts/dialog";
+export * from "./parts/download";
+export * from "./parts/facts";
+export * from "./parts/lifetime";
+export * from "./parts/list";
+export * from "./parts/problem";
+export * from "./parts/remove";
+export * from "./parts/scope";
+export * from "./pages/cluster";
+export * from "./pages/key";
+export * from "./pages/kubeconfig";
+export * from "./pages/preview";
