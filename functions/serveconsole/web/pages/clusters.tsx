@@ -1,7 +1,7 @@
 import { useSignal } from "@preact/signals";
 import { useMemo } from "preact/hooks";
 import {
-  asking, AsKubectl, type Cluster, clustersIn, Dialog, Fact, Gone, idOf, Kubeconfig, List, live, ownerWord, projectNamespaces, quoted,
+  asking, type Cluster, clustersIn, DetailsDialog, Fact, Gone, idOf, Kubeconfig, List, live, ownerWord, projectNamespaces, quoted,
   text, Time, useAddress, useOpened, usePermitted, type Words,
 } from "../shared";
 
@@ -14,16 +14,21 @@ function One({ cluster, close, ask }: { cluster: Cluster; close: () => void; ask
   const { owner, access = [] } = cluster.spec;
   const [use] = usePermitted([asking(cluster)], resourceVersion);
   return (
-    <Dialog title={idOf(cluster)} close={close} wide>
-      <dl>
-        {cluster.spec.displayName && <Fact name={text("displayName")}>{cluster.spec.displayName}</Fact>}
-        {cluster.spec.description && <Fact name={text("description")}>{cluster.spec.description}</Fact>}
-        <Fact name={text("state")}>{cluster.status?.phase}</Fact>
-        <Fact name={text("endpoint")}>{cluster.status?.ingress?.host ?? text("endpointNone")}</Fact>
-        <Fact name={text("owner")}>{ownerWord(owner) || text("ownerNone")}</Fact>
-        <Fact name={text("signer")}>{cluster.spec.signer?.type ?? text("signerNone")}</Fact>
-        <Fact name={text("created")}><Time of={creationTimestamp} none="" /></Fact>
-      </dl>
+    <DetailsDialog
+      title={idOf(cluster)} close={close} command={`kubectl describe vci ${quoted(name)} -n ${quoted(namespace)}`}
+      facts={
+        <>
+          {cluster.spec.displayName && <Fact name={text("displayName")}>{cluster.spec.displayName}</Fact>}
+          {cluster.spec.description && <Fact name={text("description")}>{cluster.spec.description}</Fact>}
+          <Fact name={text("state")}>{cluster.status?.phase}</Fact>
+          <Fact name={text("endpoint")}>{cluster.status?.ingress?.host ?? text("endpointNone")}</Fact>
+          <Fact name={text("owner")}>{ownerWord(owner) || text("ownerNone")}</Fact>
+          <Fact name={text("signer")}>{cluster.spec.signer?.type ?? text("signerNone")}</Fact>
+          <Fact name={text("created")}><Time of={creationTimestamp} none="" /></Fact>
+        </>
+      }
+      main={use ? <button type="button" class="primary" onClick={ask}>{text("kubeconfig")}</button> : null}
+    >
       <h3>{text("access")}</h3>
       {access.length === 0 ? <p>{text("accessNone")}</p> : (
         <ul>
@@ -38,12 +43,7 @@ function One({ cluster, close, ask }: { cluster: Cluster; close: () => void; ask
           <ul>{cluster.status?.conditions?.map(({ type, status, message }) => <li><code>{type}={status}</code> {message}</li>)}</ul>
         </>
       )}
-      <AsKubectl command={`kubectl describe vci ${quoted(name)} -n ${quoted(namespace)}`} />
-      <div class="buttons">
-        <button type="button" onClick={close}>{text("close")}</button>
-        {use && <button type="button" class="primary" onClick={ask}>{text("kubeconfig")}</button>}
-      </div>
-    </Dialog>
+    </DetailsDialog>
   );
 }
 

@@ -1,13 +1,13 @@
 import { useComputed, useSignal } from "@preact/signals";
-import type { Refusal } from "../api";
 import { useSecret } from "../look";
 import { useAttempt } from "../parts/attempt";
 import { Copy, quoted } from "../parts/copy";
 import { Dialog } from "../parts/dialog";
 import { download } from "../parts/download";
+import { FormDialog } from "../parts/frames";
 import { Lifetime } from "../parts/lifetime";
-import { Problem, asRefusal } from "../parts/problem";
 import { Scope, useScope } from "../parts/scope";
+import { useWrite } from "../parts/write";
 import { person } from "../person";
 import { text, type Text } from "../texts";
 import type { Key } from "./key";
@@ -28,8 +28,7 @@ export function Create({ close, made }: { close: () => void; made: (key: Key) =>
   // A session that is narrowed makes keys that are as narrow.
   const narrow = person.value?.accessKeyScope;
   const chosen = useScope(narrow ? "all" : "read", narrow);
-  const problem = useSignal<Refusal | null>(null);
-  const busy = useSignal(false);
+  const write = useWrite(path);
   const attempt = useAttempt();
 
   const body = useComputed(() => {
@@ -47,54 +46,35 @@ export function Create({ close, made }: { close: () => void; made: (key: Key) =>
     ].join("\n");
   });
 
-  async function submit(event: Event) {
-    event.preventDefault();
-    busy.value = true;
-    problem.value = null;
-    try {
-      const response = await attempt(`${path}?fieldValidation=Strict`, body.value, "application/yaml");
-      made((await response.json()) as Key);
-    } catch (failure) {
-      problem.value = asRefusal(failure);
-    } finally {
-      busy.value = false;
-    }
-  }
+  const submit = () => write.run(() => attempt(`${path}?fieldValidation=Strict`, body.value, "application/yaml"), async (response) => made((await response.json()) as Key));
 
   return (
-    <Dialog title={text("newKey")} close={close} wide>
-      <form onSubmit={submit}>
-        <p class="quiet">{text("createLead")}</p>
-        <div class="two">
-          <label>
-            {text("createDisplay")}
-            <input value={display.value} maxLength={256} onInput={(event) => (display.value = event.currentTarget.value)} autofocus />
-          </label>
-          <div class="field">
-            <label for="key-name">{text("createName")}</label>
-            <input id="key-name" value={name.value} aria-describedby="name-hint" maxLength={253} autocapitalize="off" spellcheck={false} onInput={(event) => (name.value = event.currentTarget.value)} />
-            <small id="name-hint" class="quiet">{text("createNameHint")}</small>
-          </div>
+    <FormDialog title={text("newKey")} close={close} wide submit={submit} write={write} button="create">
+      <p class="quiet">{text("createLead")}</p>
+      <div class="two">
+        <label>
+          {text("createDisplay")}
+          <input value={display.value} maxLength={256} onInput={(event) => (display.value = event.currentTarget.value)} autofocus />
+        </label>
+        <div class="field">
+          <label for="key-name">{text("createName")}</label>
+          <input id="key-name" value={name.value} aria-describedby="name-hint" maxLength={253} autocapitalize="off" spellcheck={false} onInput={(event) => (name.value = event.currentTarget.value)} />
+          <small id="name-hint" class="quiet">{text("createNameHint")}</small>
         </div>
-        <Scope of={chosen} kinds={kinds} />
-        <Preview scope={chosen.lines()} ready={chosen.ready()} />
-        <Lifetime of={ttl} offered={lifetimes}>
-          <label class="choice">
-            <input type="checkbox" checked={idle.value} disabled={ttl.value === 0} onChange={(event) => (idle.value = event.currentTarget.checked)} />
-            {text("createIdle")}
-          </label>
-        </Lifetime>
-        <details>
-          <summary>{text("asKubectl")}</summary>
-          <pre tabIndex={0}>{`kubectl create -f - -o jsonpath='{.spec.key}' <<'END'\n${body.value}END`}</pre>
-        </details>
-        <Problem of={problem.value} />
-        <div class="buttons">
-          <button type="button" onClick={close}>{text("cancel")}</button>
-          <button class="primary" disabled={busy.value}>{text("create")}</button>
-        </div>
-      </form>
-    </Dialog>
+      </div>
+      <Scope of={chosen} kinds={kinds} />
+      <Preview scope={chosen.lines()} ready={chosen.ready()} />
+      <Lifetime of={ttl} offered={lifetimes}>
+        <label class="choice">
+          <input type="checkbox" checked={idle.value} disabled={ttl.value === 0} onChange={(event) => (idle.value = event.currentTarget.checked)} />
+          {text("createIdle")}
+        </label>
+      </Lifetime>
+      <details>
+        <summary>{text("asKubectl")}</summary>
+        <pre tabIndex={0}>{`kubectl create -f - -o jsonpath='{.spec.key}' <<'END'\n${body.value}END`}</pre>
+      </details>
+    </FormDialog>
   );
 }
 

@@ -1,12 +1,14 @@
 import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
-import { ask, group, list, send, warningsOf, type Meta, type Refusal } from "../api";
-import { AsKubectl, quoted } from "../parts/copy";
+import { group, list, warningsOf, type Meta } from "../api";
+import { quoted } from "../parts/copy";
 import { Dialog } from "../parts/dialog";
 import { Fact, Time } from "../parts/facts";
+import { DetailsDialog, FormDialog } from "../parts/frames";
 import { Lifetime } from "../parts/lifetime";
 import { Problem, asRefusal } from "../parts/problem";
 import { Remove } from "../parts/remove";
+import { useWrite } from "../parts/write";
 import { admin, person } from "../person";
 import { may, usePermitted } from "../rights";
 import { text, type Text } from "../texts";
@@ -89,36 +91,17 @@ export function Made({ children, objects = [], open }: { children: Children | nu
 function End({ of, close, done }: { of: Key; close: () => void; done: (warnings: string[]) => void }) {
   const { name, creationTimestamp } = of.metadata;
   const left = useSignal(604_800);
-  const problem = useSignal<Refusal | null>(null);
-  const busy = useSignal(false);
-  async function submit(event: Event) {
-    event.preventDefault();
-    busy.value = true;
-    problem.value = null;
+  const write = useWrite(path);
+  function submit() {
     const age = of.spec.ttlAfterLastActivity ? 0 : Math.ceil((Date.now() - Date.parse(creationTimestamp)) / 1000);
     const ttl = left.value === 0 ? 0 : age + left.value;
-    try {
-      done(warningsOf(await send(`${path}/${encodeURIComponent(name)}`, {
-        method: "PATCH", mediaType: "application/merge-patch+json", body: JSON.stringify({ spec: { ttl } }),
-      })));
-    } catch (failure) {
-      problem.value = asRefusal(failure);
-    } finally {
-      busy.value = false;
-    }
+    void write.patch(name, { spec: { ttl } }, (response) => done(warningsOf(response)));
   }
   return (
-    <Dialog title={text("endOf", { name })} close={close}>
-      <form onSubmit={submit}>
-        <p>{text(of.spec.ttlAfterLastActivity ? "endIdle" : "endLead")}</p>
-        <Lifetime of={left} offered={ends} />
-        <Problem of={problem.value} />
-        <div class="buttons">
-          <button type="button" onClick={close}>{text("back")}</button>
-          <button class="primary" disabled={busy.value}>{text("endChange")}</button>
-        </div>
-      </form>
-    </Dialog>
+    <FormDialog title={text("endOf", { name })} close={close} submit={submit} write={write} button="endChange" cancel="back">
+      <p>{text(of.spec.ttlAfterLastActivity ? "endIdle" : "endLead")}</p>
+      <Lifetime of={left} offered={ends} />
+    </FormDialog>
   );
 }
 
@@ -127,7 +110,7 @@ export function Details(props: {
   name: string; row: Key | null | undefined; open: (name: string) => void; changed: () => void; close: () => void;
 }) {
   const { name, row: key, open, changed, close } = props;
-  const problem = useSignal<Refusal | null>(null);
+  const { problem, patch } = useWrite(path);
   const children = useSignal<Family | null>(null);
   const objects = useSignal<Objects[]>([]);
   const deleting = useSignal(false);
@@ -154,17 +137,10 @@ export function Details(props: {
       </Dialog>
     );
   }
-  const at = `${path}/${encodeURIComponent(name)}`;
-  async function setDisabled(disabled: boolean) {
-    problem.value = null;
-    try {
-      await ask(at, { method: "PATCH", mediaType: "application/merge-patch+json", body: JSON.stringify({ spec: { disabled } }) });
-      deleting.value = false;
-      changed();
-    } catch (failure) {
-      problem.value = asRefusal(failure);
-    }
-  }
+  const setDisabled = (disabled: boolean) => patch(name, { spec: { disabled } }, () => {
+    deleting.value = false;
+    changed();
+  });
   if (moving.value) {
     return <End of={key} close={() => (moving.value = false)} done={(said) => { moving.value = false; warnings.value = said; changed(); }} />;
   }
@@ -189,17 +165,30 @@ export function Details(props: {
   }
   const lineage = key.status?.lineage ?? [];
   return (
-    <Dialog title={name} close={close} wide key={name}>
-      <dl>
-        {key.spec.displayName && <Fact name={text("displayName")}>{key.spec.displayName}</Fact>}
-        {key.spec.description && <Fact name={text("description")}>{key.spec.description}</Fact>}
-        <Fact name={text("owner")}>{ownerOf(key)}</Fact>
-        <Fact name={text("type")}>{key.spec.type}</Fact>
-        <Fact name={text("state")}>{text(key.status?.disabledByAdmin ? "disabledByAdmin" : key.spec.disabled ? "disabled" : "enabled")}</Fact>
-        <Fact name={text("created")}><Time of={key.metadata.creationTimestamp} none="" /></Fact>
-        <Fact name={text("ends")}><Time of={key.status?.expirationTimestamp} none={text("endsNever")} /></Fact>
-        <Fact name={text("used")}><Time of={key.status?.lastActivity} none={text("usedNever")} /></Fact>
-      </dl>
+    <DetailsDialog
+      key={name} title={name} close={close} problem={problem.value} command={`kubectl describe ownedaccesskey ${quoted(name)}`} warnings={warnings.value}
+      facts={
+        <>
+          {key.spec.displayName && <Fact name={text("displayName")}>{key.spec.displayName}</Fact>}
+          {key.spec.description && <Fact name={text("description")}>{key.spec.description}</Fact>}
+          <Fact name={text("owner")}>{ownerOf(key)}</Fact>
+          <Fact name={text("type")}>{key.spec.type}</Fact>
+          <Fact name={text("state")}>{text(key.status?.disabledByAdmin ? "disabledByAdmin" : key.spec.disabled ? "disabled" : "enabled")}</Fact>
+          <Fact name={text("created")}><Time of={key.metadata.creationTimestamp} none="" /></Fact>
+          <Fact name={text("ends")}><Time of={key.status?.expirationTimestamp} none={text("endsNever")} /></Fact>
+          <Fact name={text("used")}><Time of={key.status?.lastActivity} none={text("usedNever")} /></Fact>
+        </>
+      }
+      buttons={
+        <>
+          {end && <button type="button" class="danger quietly" onClick={() => { problem.value = null; deleting.value = true; }}>{text("delete")}</button>}
+          {change && !(key.spec.disabled && key.status?.disabledByAdmin && !admin()) && (
+            <button type="button" onClick={() => void setDisabled(!key.spec.disabled)}>{text(key.spec.disabled ? "enable" : "disable")}</button>
+          )}
+          {change && <button type="button" onClick={() => { problem.value = null; moving.value = true; }}>{text("endAsk")}</button>}
+        </>
+      }
+    >
       <h3>{text("scope")}</h3>
       {key.spec.scope ? <pre tabIndex={0}>{JSON.stringify(key.spec.scope, null, 2)}</pre> : <p>{text("scopeNone")}</p>}
       <h3>{text("lineage")}</h3>
@@ -216,18 +205,6 @@ export function Details(props: {
       )}
       <h3>{text("children")}</h3>
       <Made children={children.value?.all ?? null} objects={objects.value} open={open} />
-      <AsKubectl command={`kubectl describe ownedaccesskey ${quoted(name)}`} />
-      <Problem of={problem.value} />
-      {warnings.value.length > 0 && <ul class="findings">{warnings.value.map((one) => <li class="warning">{one}</li>)}</ul>}
-      <div class="buttons">
-        {end && <button type="button" class="danger quietly" onClick={() => { problem.value = null; deleting.value = true; }}>{text("delete")}</button>}
-        {change && !(key.spec.disabled && key.status?.disabledByAdmin && !admin()) && (
-          <button type="button" onClick={() => void setDisabled(!key.spec.disabled)}>{text(key.spec.disabled ? "enable" : "disable")}</button>
-        )}
-        {change && <button type="button" onClick={() => { problem.value = null; moving.value = true; }}>{text("endAsk")}</button>}
-        <span class="room" />
-        <button type="button" class="primary" onClick={close}>{text("close")}</button>
-      </div>
-    </Dialog>
+    </DetailsDialog>
   );
 }

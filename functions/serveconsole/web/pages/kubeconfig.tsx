@@ -1,13 +1,15 @@
 import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
-import { base, list, send, warningsOf, type Refusal } from "../api";
+import { base, list, warningsOf } from "../api";
 import { useSecret } from "../look";
 import { useAttempt } from "../parts/attempt";
 import { AsKubectl, Copy, quoted } from "../parts/copy";
 import { Dialog } from "../parts/dialog";
 import { download } from "../parts/download";
+import { FormEnd, Warnings } from "../parts/frames";
 import { Lifetime } from "../parts/lifetime";
 import { Problem, asRefusal } from "../parts/problem";
+import { useWrite } from "../parts/write";
 import { person } from "../person";
 import { may, permitted } from "../rights";
 import { text, type Text } from "../texts";
@@ -51,7 +53,7 @@ function pluginFor(cluster: Cluster, server: string): string {
 function Earlier({ cluster }: { cluster: Cluster }) {
   const { namespace, name } = cluster.metadata;
   const found = useSignal<{ key: Key; mine: boolean }[] | null>(null);
-  const problem = useSignal<Refusal | null>(null);
+  const { problem, remove } = useWrite(keysPath);
   async function read() {
     try {
       const table = await list<Key>(keysPath, { labelSelector: `${label}=${name},${label}-namespace=${namespace}`, limit: "100" });
@@ -64,17 +66,6 @@ function Earlier({ cluster }: { cluster: Cluster }) {
     }
   }
   useEffect(() => void read(), []);
-  async function takeBack({ metadata }: Key) {
-    problem.value = null;
-    try {
-      await send(`${keysPath}/${encodeURIComponent(metadata.name)}`, {
-        method: "DELETE", body: JSON.stringify({ kind: "DeleteOptions", apiVersion: "v1", preconditions: { uid: metadata.uid } }),
-      });
-      await read();
-    } catch (failure) {
-      problem.value = asRefusal(failure);
-    }
-  }
   return (
     <>
       <h3>{text("earlier")}</h3>
@@ -91,7 +82,7 @@ function Earlier({ cluster }: { cluster: Cluster }) {
                   {key.status?.lastActivity ? text("deleteUsed", { when: distance(key.status.lastActivity) }) : text("earlierUnused")}
                 </span>
               </span>
-              {mine && <button type="button" aria-label={text("takeBackOne", { name: key.metadata.name })} onClick={() => void takeBack(key)}>{text("takeBack")}</button>}
+              {mine && <button type="button" aria-label={text("takeBackOne", { name: key.metadata.name })} onClick={() => void remove(key.metadata, read)}>{text("takeBack")}</button>}
             </li>
           ))}
         </ul>
@@ -104,14 +95,14 @@ function Earlier({ cluster }: { cluster: Cluster }) {
 /** The dialog in which somebody gets a kubeconfig of a virtual cluster. */
 export function Kubeconfig({ cluster, close }: { cluster: Cluster; close: () => void }) {
   const { namespace, name } = cluster.metadata;
+  const path = `${pathOf(cluster)}/kubeconfig`;
   const kind = useSignal<"token" | "certificate" | "plugin">("token");
   const ttl = useSignal(86_400);
   const server = useSignal("");
   const made = useSignal<Made | null>(null);
   useSecret(made.value !== null);
   const shown = useSignal(false);
-  const problem = useSignal<Refusal | null>(null);
-  const busy = useSignal(false);
+  const write = useWrite(path);
   const attempt = useAttempt();
   const signer = cluster.spec.signer?.type;
   const signs = signer !== undefined && signer !== "" && signer !== "None";
@@ -122,26 +113,19 @@ export function Kubeconfig({ cluster, close }: { cluster: Cluster; close: () => 
     return { certificateTTL: ttl.value, ...(kind.value === "certificate" ? { clientCert: true } : {}), ...(given ? { server: given } : {}) };
   };
   const file = `${name}.yaml`;
-  const path = `${pathOf(cluster)}/kubeconfig`;
 
-  async function submit(event: Event) {
+  function submit(event: Event) {
     event.preventDefault();
-    problem.value = null;
     // What was chosen a moment ago counts, shown or not.
     if (kind.value === "plugin") {
+      write.problem.value = null;
       made.value = { text: pluginFor(cluster, server.value.trim() || addressOf(host ?? "")), warnings: [] };
       return;
     }
-    busy.value = true;
-    try {
-      const response = await attempt(path, JSON.stringify({ spec: spec() }));
+    void write.run(() => attempt(path, JSON.stringify({ spec: spec() })), async (response) => {
       const { status } = (await response.json()) as { status: { kubeConfig: string; expirationTimestamp?: string } };
       made.value = { text: status.kubeConfig, ends: status.expirationTimestamp, warnings: warningsOf(response) };
-    } catch (failure) {
-      problem.value = asRefusal(failure);
-    } finally {
-      busy.value = false;
-    }
+    });
   }
 
   if (made.value) {
@@ -152,7 +136,7 @@ export function Kubeconfig({ cluster, close }: { cluster: Cluster; close: () => 
           {text(plugin ? "kubeconfigPlugin" : kind.value === "certificate" ? "kubeconfigCertificate" : "kubeconfigToken")}{" "}
           {ends && text("kubeconfigEnds", { when: `${exact(ends)} (${distance(ends)})` })}
         </p>
-        {warnings.length > 0 && <ul class="findings">{warnings.map((one) => <li class="warning">{one}</li>)}</ul>}
+        <Warnings of={warnings} />
         <div class="buttons start">
           <button type="button" class="primary" onClick={() => download(file, content)} autofocus>{text("download")}</button>
           <Copy what={() => content} />
@@ -197,11 +181,7 @@ export function Kubeconfig({ cluster, close }: { cluster: Cluster; close: () => 
           />
           <small id="server-hint" class="quiet">{text(host ? "serverHint" : "serverNone")}</small>
         </div>
-        <Problem of={problem.value} />
-        <div class="buttons">
-          <button type="button" onClick={close}>{text("cancel")}</button>
-          <button class="primary" disabled={busy.value} autofocus>{text("kubeconfigMake")}</button>
-        </div>
+        <FormEnd write={write} button="kubeconfigMake" close={close} focused />
         {!plugin && <AsKubectl command={`kubectl create --raw /apis/management.platform.sh/v1/namespaces/${namespace}/virtualclusterinstances/${name}/kubeconfig -f - <<< '${JSON.stringify({ spec: spec() })}'`} />}
       </form>
       {may("list", "ownedaccesskeys") && <Earlier cluster={cluster} />}

@@ -2,8 +2,8 @@ import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import { Kind } from "../parts/kind";
 import {
-  ask, AsKubectl, asRefusal, Dialog, distance, Fact, group, home, type Key, list, may, type Meta, person, Problem, quoted, type Refusal,
-  Remove, send, text, Time, usePermitted, useSecret, type Words,
+  asRefusal, DetailsDialog, Dialog, distance, Fact, fieldsOf, FormDialog, group, home, type Key, list, may, type Meta, person, Problem,
+  quoted, Remove, text, Time, usePermitted, useSecret, useWrite, type Words,
 } from "../shared";
 
 /** A user, as far as the console reads it. */
@@ -14,11 +14,6 @@ interface User {
     clusterRoles?: { name: string }[]; disabled?: boolean;
   };
   status: { teams?: string[]; hasPassword?: boolean };
-}
-
-/** A request to the API. */
-interface Action {
-  (): Promise<unknown>;
 }
 
 const path = `${group}/users`;
@@ -62,49 +57,31 @@ function Keys({ of, user }: { of: Credentials | null; user: string }) {
 
 function Password({ user, own, close, done }: { user: string; own: boolean; close: () => void; done: () => void }) {
   useSecret();
-  const problem = useSignal<Refusal | null>(null);
-  const busy = useSignal(false);
-  async function submit(event: Event) {
-    event.preventDefault();
-    const form = event.currentTarget as HTMLFormElement;
+  const write = useWrite(path);
+  function submit(form: HTMLFormElement) {
+    // A password may begin or end with a blank.
     const field = (name: string) => (form.elements.namedItem(name) as HTMLInputElement | null)?.value;
-    busy.value = true;
-    problem.value = null;
-    try {
-      const current = field("current");
-      await send(`${path}/${encodeURIComponent(user)}/password`, {
-        method: "POST", body: JSON.stringify({ spec: { ...(current ? { current } : {}), password: field("password") } }),
-      });
+    const current = field("current");
+    void write.post(user, "password", { spec: { ...(current ? { current } : {}), password: field("password") } }, () => {
       form.reset();
       done();
-    } catch (failure) {
-      problem.value = asRefusal(failure);
-    } finally {
-      busy.value = false;
-    }
+    });
   }
   return (
-    <Dialog title={text("passwordOf", { name: user })} close={close}>
-      <form onSubmit={submit}>
-        <p>{text("passwordLead")}</p>
-        {own && (
-          <label>{text("passwordCurrent")}<input type="password" name="current" autocomplete="current-password" autofocus /></label>
-        )}
-        <label>{text("passwordNew")}<input type="password" name="password" autocomplete="new-password" required minLength={12} /></label>
-        <Problem of={problem.value} />
-        <div class="buttons">
-          <button type="button" onClick={close}>{text("cancel")}</button>
-          <button class="primary" disabled={busy.value}>{text("passwordSet")}</button>
-        </div>
-      </form>
-    </Dialog>
+    <FormDialog title={text("passwordOf", { name: user })} submit={submit} write={write} button="passwordSet" close={close}>
+      <p>{text("passwordLead")}</p>
+      {own && (
+        <label>{text("passwordCurrent")}<input type="password" name="current" autocomplete="current-password" autofocus /></label>
+      )}
+      <label>{text("passwordNew")}<input type="password" name="password" autocomplete="new-password" required minLength={12} /></label>
+    </FormDialog>
   );
 }
 
 function One({ user, close, changed }: { user: User; close: () => void; changed: (said?: string) => void }) {
   const { name, resourceVersion, creationTimestamp } = user.metadata;
   const doing = useSignal<"" | "delete" | "disable" | "signout" | "password">("");
-  const problem = useSignal<Refusal | null>(null);
+  const { problem, patch, post } = useWrite(path);
   const credentials = useSignal<Credentials | null>(null);
   const object = { resource: "users", name };
   const [change, end, out, word] = usePermitted([
@@ -117,20 +94,12 @@ function One({ user, close, changed }: { user: User; close: () => void; changed:
   useEffect(() => {
     if (may("list", "ownedaccesskeys")) credentialsOf(name).then((found) => (credentials.value = found), (failure) => (problem.value = asRefusal(failure)));
   }, [name, resourceVersion]);
-  const at = `${path}/${encodeURIComponent(name)}`;
   const own = person.value?.user?.name === name;
-  async function attempt(what: Action, said: string) {
-    problem.value = null;
-    try {
-      await what();
-      doing.value = "";
-      changed(said);
-    } catch (failure) {
-      problem.value = asRefusal(failure);
-    }
-  }
-  const setDisabled = (disabled: boolean) => attempt(
-    () => ask(at, { method: "PATCH", mediaType: "application/merge-patch+json", body: JSON.stringify({ spec: { disabled } }) }), text(disabled ? "userDisabled" : "userEnabled", { name }));
+  const finish = (outcome: string) => () => {
+    doing.value = "";
+    changed(outcome);
+  };
+  const setDisabled = (disabled: boolean) => patch(name, { spec: { disabled } }, finish(text(disabled ? "userDisabled" : "userEnabled", { name })));
   const back = () => { problem.value = null; doing.value = ""; };
   switch (doing.value) {
     case "delete":
@@ -156,7 +125,7 @@ function One({ user, close, changed }: { user: User; close: () => void; changed:
             <button type="button" onClick={back}>{text("back")}</button>
             <button
               type="button" class="danger"
-              onClick={() => void (disabling ? setDisabled(true) : attempt(() => send(`${at}/signout`, { method: "POST", body: "{}" }), text("signoutDone", { name })))}
+              onClick={() => void (disabling ? setDisabled(true) : post(name, "signout", {}, finish(text("signoutDone", { name }))))}
             >
               {text(disabling ? "disable" : "signoutDo")}
             </button>
@@ -167,71 +136,51 @@ function One({ user, close, changed }: { user: User; close: () => void; changed:
   }
   const { spec, status } = user;
   return (
-    <Dialog title={name} close={close} wide>
-      <dl>
-        {spec.displayName && <Fact name={text("displayName")}>{spec.displayName}</Fact>}
-        {spec.email && <Fact name={text("email")}>{spec.email}</Fact>}
-        <Fact name={text("state")}>{text(spec.disabled ? "disabled" : "enabled")}</Fact>
-        <Fact name={text("adminIs")}>{text(spec.clusterRoles?.some((role) => role.name === adminRole) ? "yes" : "no")}</Fact>
-        <Fact name={text("teams")}>{(status.teams ?? []).join(", ") || text("noneOf")}</Fact>
-        <Fact name={text("claimGroups")}>{[...(spec.groups ?? []), ...(spec.ssoGroups ?? [])].join(", ") || text("noneOf")}</Fact>
-        <Fact name={text("signsIn")}>{[spec.connector && text("signsInAt", { connector: spec.connector }), status.hasPassword && text("signsInPassword")].filter(Boolean).join(", ") || text("signsInKey")}</Fact>
-        <Fact name={text("created")}><Time of={creationTimestamp} none="" /></Fact>
-      </dl>
+    <DetailsDialog
+      title={name} close={close} problem={problem.value} command={`kubectl describe user ${quoted(name)}`}
+      facts={
+        <>
+          {spec.displayName && <Fact name={text("displayName")}>{spec.displayName}</Fact>}
+          {spec.email && <Fact name={text("email")}>{spec.email}</Fact>}
+          <Fact name={text("state")}>{text(spec.disabled ? "disabled" : "enabled")}</Fact>
+          <Fact name={text("adminIs")}>{text(spec.clusterRoles?.some((role) => role.name === adminRole) ? "yes" : "no")}</Fact>
+          <Fact name={text("teams")}>{(status.teams ?? []).join(", ") || text("noneOf")}</Fact>
+          <Fact name={text("claimGroups")}>{[...(spec.groups ?? []), ...(spec.ssoGroups ?? [])].join(", ") || text("noneOf")}</Fact>
+          <Fact name={text("signsIn")}>{[spec.connector && text("signsInAt", { connector: spec.connector }), status.hasPassword && text("signsInPassword")].filter(Boolean).join(", ") || text("signsInKey")}</Fact>
+          <Fact name={text("created")}><Time of={creationTimestamp} none="" /></Fact>
+        </>
+      }
+      buttons={
+        <>
+          {end && <button type="button" class="danger quietly" onClick={() => (doing.value = "delete")}>{text("delete")}</button>}
+          {out && <button type="button" onClick={() => (doing.value = "signout")}>{text("signoutAsk")}</button>}
+          {word && first && <button type="button" onClick={() => (doing.value = "password")}>{text("passwordAsk")}</button>}
+          {switches && <button type="button" onClick={() => { if (spec.disabled) void setDisabled(false); else doing.value = "disable"; }}>{text(spec.disabled ? "enable" : "disableAsk")}</button>}
+        </>
+      }
+    >
       {may("list", "ownedaccesskeys") && <><h3>{text("userKeys")}</h3><Keys of={credentials.value} user={name} /></>}
-      <AsKubectl command={`kubectl describe user ${quoted(name)}`} />
-      <Problem of={problem.value} />
-      <div class="buttons">
-        {end && <button type="button" class="danger quietly" onClick={() => (doing.value = "delete")}>{text("delete")}</button>}
-        {out && <button type="button" onClick={() => (doing.value = "signout")}>{text("signoutAsk")}</button>}
-        {word && first && <button type="button" onClick={() => (doing.value = "password")}>{text("passwordAsk")}</button>}
-        {switches && <button type="button" onClick={() => { if (spec.disabled) void setDisabled(false); else doing.value = "disable"; }}>{text(spec.disabled ? "enable" : "disableAsk")}</button>}
-        <span class="room" />
-        <button type="button" class="primary" onClick={close}>{text("close")}</button>
-      </div>
-    </Dialog>
+    </DetailsDialog>
   );
 }
 
 function Create({ close, made }: { close: () => void; made: (name: string) => void }) {
-  const problem = useSignal<Refusal | null>(null);
-  const busy = useSignal(false);
-  async function submit(event: Event) {
-    event.preventDefault();
-    const form = new FormData(event.currentTarget as HTMLFormElement);
-    const field = (name: string) => String(form.get(name) ?? "").trim();
-    busy.value = true;
-    problem.value = null;
-    try {
-      await ask(`${path}?fieldValidation=Strict`, {
-        method: "POST",
-        body: JSON.stringify({
-          apiVersion: "management.platform.sh/v1", kind: "User", metadata: { name: field("name") },
-          spec: { displayName: field("display"), email: field("email"), ...(form.get("admin") ? { clusterRoles: [{ name: adminRole }] } : {}) },
-        }),
-      });
-      made(field("name"));
-    } catch (failure) {
-      problem.value = asRefusal(failure);
-    } finally {
-      busy.value = false;
-    }
+  const write = useWrite(path);
+  function submit(form: HTMLFormElement) {
+    const field = fieldsOf(form);
+    void write.create({
+      apiVersion: "management.platform.sh/v1", kind: "User", metadata: { name: field("name") },
+      spec: { displayName: field("display"), email: field("email"), ...(field("admin") ? { clusterRoles: [{ name: adminRole }] } : {}) },
+    }, () => made(field("name")));
   }
   return (
-    <Dialog title={text("newUser")} close={close}>
-      <form onSubmit={submit}>
-        <p class="quiet">{text("newUserLead")}</p>
-        <label>{text("createName")}<input name="name" required maxLength={253} autocapitalize="off" spellcheck={false} autofocus /></label>
-        <label>{text("displayName")}<input name="display" maxLength={256} /></label>
-        <label>{text("email")}<input name="email" type="email" maxLength={320} /></label>
-        <label class="choice"><input type="checkbox" name="admin" />{text("adminIs")}</label>
-        <Problem of={problem.value} />
-        <div class="buttons">
-          <button type="button" onClick={close}>{text("cancel")}</button>
-          <button class="primary" disabled={busy.value}>{text("createUser")}</button>
-        </div>
-      </form>
-    </Dialog>
+    <FormDialog title={text("newUser")} submit={submit} write={write} button="createUser" close={close}>
+      <p class="quiet">{text("newUserLead")}</p>
+      <label>{text("createName")}<input name="name" required maxLength={253} autocapitalize="off" spellcheck={false} autofocus /></label>
+      <label>{text("displayName")}<input name="display" maxLength={256} /></label>
+      <label>{text("email")}<input name="email" type="email" maxLength={320} /></label>
+      <label class="choice"><input type="checkbox" name="admin" />{text("adminIs")}</label>
+    </FormDialog>
   );
 }
 

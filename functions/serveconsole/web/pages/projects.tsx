@@ -1,11 +1,11 @@
 import { useSignal, type Signal } from "@preact/signals";
-import { useEffect, useMemo, useRef } from "preact/hooks";
+import { useEffect, useMemo } from "preact/hooks";
 import { Entry, FieldProblem, otherThan } from "../parts/field";
 import { Kind } from "../parts/kind";
 import { Owner, useOwner } from "../parts/owner";
 import {
-  ask, AsKubectl, asRefusal, type Cluster, clustersIn, Dialog, Fact, group, home, idOf, list, may, type Meta, type Owned, ownerWord,
-  Problem, quoted, type Refusal, Remove, text, type Text, Time, usePermitted, type Words,
+  asRefusal, type Cluster, clustersIn, DetailsDialog, Fact, FormDialog, group, home, idOf, list, may, type Meta, type Owned, ownerWord,
+  quoted, type Refusal, Remove, text, type Text, Time, usePermitted, useWrite, type Words,
 } from "../shared";
 
 /** The kinds of members, with the pages and the resources on which they are. */
@@ -29,7 +29,6 @@ interface Project {
 }
 
 const path = `${group}/projects`;
-const pathTo = (name: string) => `${path}/${encodeURIComponent(name)}`;
 const words: Words = {
   title: "projects", lead: "projectsLead", count: "entries", countOne: "entriesOne", countFiltered: "entriesFiltered", empty: "projectsEmpty",
 };
@@ -81,57 +80,37 @@ function Edit({ of, close, done }: { of?: Project; close: () => void; done: (nam
   const description = useSignal(spec.description ?? "");
   const owner = useOwner("none", spec.owner);
   const members = useSignal(spec.members ?? []);
-  const problem = useSignal<Refusal | null>(null);
-  const busy = useSignal(false);
-  const form = useRef<HTMLFormElement>(null);
-  useEffect(() => form.current?.querySelector<HTMLElement>("[aria-invalid=true]")?.focus(), [problem.value]);
-  async function submit(event: Event) {
-    event.preventDefault();
-    busy.value = true;
-    problem.value = null;
+  const write = useWrite(path);
+  function submit() {
     const fields = {
       displayName: display.value.trim(), description: description.value.trim(), owner: owner.owner(),
       members: members.value.map((one) => ({ ...one, name: one.name.trim() })),
     };
-    try {
-      if (metadata) {
-        const { uid, resourceVersion } = metadata;
-        await ask(`${pathTo(metadata.name)}?fieldValidation=Strict`, {
-          method: "PATCH", mediaType: "application/merge-patch+json", body: JSON.stringify({ metadata: { uid, resourceVersion }, spec: fields }),
-        });
-      } else {
-        await ask(`${path}?fieldValidation=Strict`, {
-          method: "POST", body: JSON.stringify({ apiVersion: "management.platform.sh/v1", kind: "Project", metadata: { name: name.value.trim() }, spec: fields }),
-        });
-      }
-      done(metadata?.name ?? name.value.trim());
-    } catch (failure) {
-      problem.value = asRefusal(failure);
-    } finally {
-      busy.value = false;
+    if (metadata) {
+      const { uid, resourceVersion } = metadata;
+      void write.patch(metadata.name, { metadata: { uid, resourceVersion }, spec: fields }, () => done(metadata.name));
+      return;
     }
+    const chosen = name.value.trim();
+    void write.create({ apiVersion: "management.platform.sh/v1", kind: "Project", metadata: { name: chosen }, spec: fields }, () => done(chosen));
   }
-  const refused = problem.value;
+  const refused = write.problem.value;
   return (
-    <Dialog title={metadata ? text("projectChange", { name: metadata.name }) : text("newProject")} close={close} wide>
-      <form ref={form} onSubmit={submit}>
-        {!metadata && (
-          <>
-            <p class="quiet">{text("newProjectLead")}</p>
-            <Entry label={text("createName")} at="metadata.name" problem={refused} value={name.value} set={(to) => (name.value = to)} required />
-          </>
-        )}
-        <Entry label={text("displayName")} at="spec.displayName" problem={refused} value={display.value} set={(to) => (display.value = to)} />
-        <Entry label={text("description")} at="spec.description" problem={refused} value={description.value} set={(to) => (description.value = to)} lines={2} />
-        <Owner of={owner} legend="owner" kinds={["none", "team", "user"]} problem={refused} />
-        <Members of={members} problem={refused} />
-        <Problem of={otherThan(refused, ["metadata.name", "spec"])} />
-        <div class="buttons">
-          <button type="button" onClick={close}>{text("cancel")}</button>
-          <button class="primary" disabled={busy.value}>{text(metadata ? "configSave" : "createProject")}</button>
-        </div>
-      </form>
-    </Dialog>
+    <FormDialog
+      title={metadata ? text("projectChange", { name: metadata.name }) : text("newProject")} close={close} wide submit={submit} write={write}
+      refused={otherThan(refused, ["metadata.name", "spec"])} button={metadata ? "configSave" : "createProject"}
+    >
+      {!metadata && (
+        <>
+          <p class="quiet">{text("newProjectLead")}</p>
+          <Entry label={text("createName")} at="metadata.name" problem={refused} value={name.value} set={(to) => (name.value = to)} required />
+        </>
+      )}
+      <Entry label={text("displayName")} at="spec.displayName" problem={refused} value={display.value} set={(to) => (display.value = to)} />
+      <Entry label={text("description")} at="spec.description" problem={refused} value={description.value} set={(to) => (description.value = to)} lines={2} />
+      <Owner of={owner} legend="owner" kinds={["none", "team", "user"]} problem={refused} />
+      <Members of={members} problem={refused} />
+    </FormDialog>
   );
 }
 
@@ -173,14 +152,24 @@ function One({ project, close, changed }: { project: Project; close: () => void;
     );
   }
   return (
-    <Dialog title={name} close={close} wide>
-      <dl>
-        {spec.displayName && <Fact name={text("displayName")}>{spec.displayName}</Fact>}
-        {spec.description && <Fact name={text("description")}>{spec.description}</Fact>}
-        <Fact name={text("namespace")}>{namespace}</Fact>
-        <Fact name={text("owner")}>{ownerWord(spec.owner) || text("ownerNone")}</Fact>
-        <Fact name={text("created")}><Time of={creationTimestamp} none="" /></Fact>
-      </dl>
+    <DetailsDialog
+      title={name} close={close} problem={problem} command={`kubectl edit project ${quoted(name)}`}
+      facts={
+        <>
+          {spec.displayName && <Fact name={text("displayName")}>{spec.displayName}</Fact>}
+          {spec.description && <Fact name={text("description")}>{spec.description}</Fact>}
+          <Fact name={text("namespace")}>{namespace}</Fact>
+          <Fact name={text("owner")}>{ownerWord(spec.owner) || text("ownerNone")}</Fact>
+          <Fact name={text("created")}><Time of={creationTimestamp} none="" /></Fact>
+        </>
+      }
+      buttons={
+        <>
+          {end && <button type="button" class="danger quietly" onClick={() => { doing.value = "delete"; }}>{text("delete")}</button>}
+          {change && <button type="button" onClick={() => { doing.value = "change"; }}>{text("changeAsk")}</button>}
+        </>
+      }
+    >
       <h3>{text("members")}</h3>
       {members.length === 0 ? <p>{text("childrenNone")}</p> : (
         <ul class="rows">
@@ -201,15 +190,7 @@ function One({ project, close, changed }: { project: Project; close: () => void;
           {clusters.more && <li><a href={`${home}/clusters?${new URLSearchParams({ filter: namespace })}`}>{text("all")}</a></li>}
         </ul>
       ))}
-      <AsKubectl command={`kubectl edit project ${quoted(name)}`} />
-      <Problem of={problem} />
-      <div class="buttons">
-        {end && <button type="button" class="danger quietly" onClick={() => { doing.value = "delete"; }}>{text("delete")}</button>}
-        {change && <button type="button" onClick={() => { doing.value = "change"; }}>{text("changeAsk")}</button>}
-        <span class="room" />
-        <button type="button" class="primary" onClick={close}>{text("close")}</button>
-      </div>
-    </Dialog>
+    </DetailsDialog>
   );
 }
 

@@ -1,11 +1,12 @@
 import { useSignal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
-import { send, type Refusal, type Row } from "../api";
+import type { Refusal, Row } from "../api";
 import type { live } from "../live";
 import { Dialog } from "../parts/dialog";
 import { select, type Selection } from "../parts/list";
 import { asRefusal, messageOf } from "../parts/problem";
-import { Confirm, removeOne } from "../parts/remove";
+import { Confirm } from "../parts/remove";
+import { deleteObject, patchObject } from "../parts/write";
 import { person } from "../person";
 import { may, usePermittedEach } from "../rights";
 import { text, type Text } from "../texts";
@@ -30,13 +31,11 @@ const acts: Act[] = [
   {
     verb: "patch", button: "disable", title: "disableTitle", lead: "disableLead", leadAll: "disableLead", left: "leftChange", done: "disabledDone",
     // The key that is shown, and not a new one with its name.
-    to: ({ metadata: { name, uid } }) => send(`${path}/${encodeURIComponent(name)}`, {
-      method: "PATCH", mediaType: "application/merge-patch+json", body: JSON.stringify({ metadata: { uid }, spec: { disabled: true } }),
-    }),
+    to: ({ metadata: { name, uid } }) => patchObject(path, name, { metadata: { uid }, spec: { disabled: true } }),
   },
   {
     verb: "delete", button: "delete", title: "deleteTitle", lead: "deleteLead", leadAll: "deleteLeadAll", left: "leftDelete", done: "deletedDone",
-    to: ({ metadata }) => removeOne(path, metadata),
+    to: ({ metadata }) => deleteObject(path, metadata),
   },
 ];
 

@@ -1,8 +1,8 @@
 import { useSignal } from "@preact/signals";
 import { useMemo } from "preact/hooks";
 import {
-  AsKubectl, asRefusal, Copy, Dialog, download, exact, Fact, Gone, group, Lifetime, List, live, may, type Meta, ownerOf, Problem, quoted,
-  type Refusal, Scope, send, text, type Text, Time, useAddress, useAttempt, useOpened, usePermitted, useScope, useSecret, warningsOf,
+  Copy, DetailsDialog, Dialog, download, exact, Fact, FormDialog, Gone, group, Lifetime, List, live, may, type Meta, ownerOf, quoted,
+  Scope, type Text, text, Time, useAddress, useAttempt, useOpened, usePermitted, useScope, useSecret, useWrite, Warnings, warningsOf,
   type Words,
 } from "../shared";
 
@@ -53,41 +53,23 @@ function Claims({ of }: { of: Record<string, unknown> }) {
 function Issue({ close, made }: { close: () => void; made: (token: Token, warnings: string[]) => void }) {
   const ttl = useSignal(3600);
   const chosen = useScope("all");
-  const problem = useSignal<Refusal | null>(null);
-  const busy = useSignal(false);
+  const write = useWrite(path);
   const attempt = useAttempt();
   const scope = chosen.lines();
   const body = ["apiVersion: management.platform.sh/v1", "kind: DirectClusterEndpointToken", "spec:", `  ttl: ${ttl.value}`, ...(scope ? [`  scope:${scope}`] : []), ""].join("\n");
-  async function submit(event: Event) {
-    event.preventDefault();
-    busy.value = true;
-    problem.value = null;
-    try {
-      const response = await attempt(`${path}?fieldValidation=Strict`, body, "application/yaml");
-      made((await response.json()) as Token, warningsOf(response));
-    } catch (failure) {
-      problem.value = asRefusal(failure);
-    } finally {
-      busy.value = false;
-    }
-  }
+  const submit = () => write.run(() => attempt(`${path}?fieldValidation=Strict`, body, "application/yaml"), async (response) => (
+    made((await response.json()) as Token, warningsOf(response))
+  ));
   return (
-    <Dialog title={text("newToken")} close={close} wide>
-      <form onSubmit={submit}>
-        <p class="quiet">{text("tokenLead")}</p>
-        <Scope of={chosen} kinds={kinds} />
-        <Lifetime of={ttl} offered={lifetimes} />
-        <details>
-          <summary>{text("asKubectl")}</summary>
-          <pre tabIndex={0}>{`kubectl create -f - -o jsonpath='{.status.token}' <<'END'\n${body}END`}</pre>
-        </details>
-        <Problem of={problem.value} />
-        <div class="buttons">
-          <button type="button" onClick={close}>{text("cancel")}</button>
-          <button class="primary" disabled={busy.value} autofocus>{text("tokenMake")}</button>
-        </div>
-      </form>
-    </Dialog>
+    <FormDialog title={text("newToken")} close={close} wide submit={submit} write={write} button="tokenMake" focused>
+      <p class="quiet">{text("tokenLead")}</p>
+      <Scope of={chosen} kinds={kinds} />
+      <Lifetime of={ttl} offered={lifetimes} />
+      <details>
+        <summary>{text("asKubectl")}</summary>
+        <pre tabIndex={0}>{`kubectl create -f - -o jsonpath='{.status.token}' <<'END'\n${body}END`}</pre>
+      </details>
+    </FormDialog>
   );
 }
 
@@ -99,7 +81,7 @@ function Once({ of, warnings, close }: { of: Token; warnings: string[]; close: (
   return (
     <Dialog title={text("tokenOnce")} wide>
       <p>{text("tokenOnceLead")}</p>
-      {warnings.length > 0 && <ul class="findings">{warnings.map((one) => <li class="warning">{one}</li>)}</ul>}
+      <Warnings of={warnings} />
       <p class="secret"><code>{shown.value ? token : "•".repeat(24)}</code></p>
       <div class="buttons start">
         <button type="button" aria-pressed={shown.value} onClick={() => (shown.value = !shown.value)}>{text(shown.value ? "hide" : "show")}</button>
@@ -115,41 +97,29 @@ function Once({ of, warnings, close }: { of: Token; warnings: string[]; close: (
 
 function One({ token, close, changed }: { token: Token; close: () => void; changed: () => void }) {
   const { name, uid, creationTimestamp } = token.metadata;
-  const problem = useSignal<Refusal | null>(null);
+  const { problem, remove } = useWrite(path);
   const [revoke] = usePermitted([{ verb: "delete", resource: "directclusterendpointtokens", name }], uid);
-  async function remove() {
-    problem.value = null;
-    try {
-      await send(`${path}/${encodeURIComponent(name)}`, {
-        method: "DELETE", body: JSON.stringify({ kind: "DeleteOptions", apiVersion: "v1", preconditions: { uid } }),
-      });
-      close();
-      changed();
-    } catch (failure) {
-      problem.value = asRefusal(failure);
-    }
-  }
   return (
-    <Dialog title={name} close={close} wide>
-      <dl>
-        <Fact name={text("owner")}>{ownerOf({ metadata: token.metadata, spec: token.status })}</Fact>
-        <Fact name={text("accessKey")}>{token.status.accessKey}</Fact>
-        <Fact name={text("claimJti")}><code>{uid}</code></Fact>
-        <Fact name={text("created")}><Time of={creationTimestamp} none="" /></Fact>
-        <Fact name={text("ends")}><Time of={token.status.expirationTimestamp} none="" /></Fact>
-        <Fact name={text("userAgent")}>{token.status.userAgent}</Fact>
-      </dl>
+    <DetailsDialog
+      title={name} close={close} problem={problem.value} command={`kubectl delete directclusterendpointtoken ${quoted(name)}`}
+      facts={
+        <>
+          <Fact name={text("owner")}>{ownerOf({ metadata: token.metadata, spec: token.status })}</Fact>
+          <Fact name={text("accessKey")}>{token.status.accessKey}</Fact>
+          <Fact name={text("claimJti")}><code>{uid}</code></Fact>
+          <Fact name={text("created")}><Time of={creationTimestamp} none="" /></Fact>
+          <Fact name={text("ends")}><Time of={token.status.expirationTimestamp} none="" /></Fact>
+          <Fact name={text("userAgent")}>{token.status.userAgent}</Fact>
+        </>
+      }
+      buttons={revoke && (
+        <button type="button" class="danger quietly" onClick={() => void remove(token.metadata, () => { close(); changed(); })}>{text("revoke")}</button>
+      )}
+    >
       <h3>{text("scope")}</h3>
       {token.spec.scope ? <pre tabIndex={0}>{JSON.stringify(token.spec.scope, null, 2)}</pre> : <p>{text("scopeNone")}</p>}
       <p class="quiet">{text("revokeLead")}</p>
-      <AsKubectl command={`kubectl delete directclusterendpointtoken ${quoted(name)}`} />
-      <Problem of={problem.value} />
-      <div class="buttons">
-        {revoke && <button type="button" class="danger quietly" onClick={() => void remove()}>{text("revoke")}</button>}
-        <span class="room" />
-        <button type="button" class="primary" onClick={close}>{text("close")}</button>
-      </div>
-    </Dialog>
+    </DetailsDialog>
   );
 }
 

@@ -1,11 +1,11 @@
 import { useSignal, type Signal } from "@preact/signals";
-import { useEffect, useRef } from "preact/hooks";
+import { useEffect } from "preact/hooks";
 import { Entry, FieldProblem, otherThan } from "../parts/field";
 import { Kind } from "../parts/kind";
 import { Owner, useOwner } from "../parts/owner";
 import {
-  ask, AsKubectl, asRefusal, Dialog, Fact, group, Lifetime, list, may, type Meta, type Owned, ownerWord, Problem, quoted, type Refusal,
-  Remove, Scope, send, text, type Text, Time, usePermitted, useScope, warningsOf, type Words,
+  asRefusal, DetailsDialog, Fact, FormDialog, group, Lifetime, list, may, type Meta, type Owned, ownerWord, quoted, type Refusal, Remove, Scope,
+  text, type Text, Time, usePermitted, useScope, useWrite, warningsOf, type Words,
 } from "../shared";
 import systems from "../systems.json";
 
@@ -102,16 +102,12 @@ function Create({ close, made }: { close: () => void; made: (name: string, warni
   const once = useSignal("");
   const ttl = useSignal(usual);
   const chosen = useScope("cluster");
-  const problem = useSignal<Refusal | null>(null);
-  const busy = useSignal(false);
-  const form = useRef<HTMLFormElement>(null);
-  // Who is refused goes on at the first field that is wrong.
-  useEffect(() => form.current?.querySelector<HTMLElement>("[aria-invalid=true]")?.focus(), [problem.value]);
+  const write = useWrite(path);
   function choose(next: Template) {
     template.value = next;
     issuer.value = next.issuer;
     match.value = next.match;
-    problem.value = null;
+    write.problem.value = null;
   }
   const value = (of: unknown) => JSON.stringify(of);
   const condition = ({ claim, operator, value: typed }: Condition) => ({ claim: claim.trim(), [operator]: operator === "isOneOf" ? listOf(typed) : typed.trim() });
@@ -127,81 +123,64 @@ function Create({ close, made }: { close: () => void; made: (name: string, warni
     ...(once.value ? [`  once: ${once.value}`] : []),
     `  owner: ${value(owner.owner())}`, `  ttl: ${ttl.value}`, `  scope:${chosen.lines()}`, "",
   ].join("\n");
-  async function submit(event: Event) {
-    event.preventDefault();
-    busy.value = true;
-    problem.value = null;
-    try {
-      const response = await send(`${path}?fieldValidation=Strict`, { method: "POST", body, mediaType: "application/yaml" });
-      made(name.value.trim(), warningsOf(response));
-    } catch (failure) {
-      problem.value = asRefusal(failure);
-    } finally {
-      busy.value = false;
-    }
-  }
-  const refused = problem.value;
+  const refused = write.problem.value;
   return (
-    <Dialog title={text("newRule")} close={close} wide>
-      <form ref={form} onSubmit={submit}>
-        <p class="quiet">{text("newRuleLead")}</p>
-        <fieldset>
-          <legend>{text("ruleTemplate")}</legend>
-          <div class="choices">
-            {templates.map((one) => (
-              <label class="choice">
-                <input type="radio" name="template" checked={template.value === one} onChange={() => choose(one)} />
-                {text(one.label)}
-              </label>
-            ))}
-          </div>
-          <p class="quiet">{text(template.value.hint)}</p>
-        </fieldset>
+    <FormDialog
+      title={text("newRule")} close={close} wide write={write} submit={() => write.create(body, (response) => made(name.value.trim(), warningsOf(response)))}
+      refused={otherThan(refused, ["metadata.name", "spec"])} button="createRule"
+    >
+      <p class="quiet">{text("newRuleLead")}</p>
+      <fieldset>
+        <legend>{text("ruleTemplate")}</legend>
+        <div class="choices">
+          {templates.map((one) => (
+            <label class="choice">
+              <input type="radio" name="template" checked={template.value === one} onChange={() => choose(one)} />
+              {text(one.label)}
+            </label>
+          ))}
+        </div>
+        <p class="quiet">{text(template.value.hint)}</p>
+      </fieldset>
+      <div class="two">
+        <Entry label={text("createName")} at="metadata.name" problem={refused} value={name.value} set={(to) => (name.value = to)} required />
+        <Entry label={text("displayName")} at="spec.displayName" problem={refused} value={display.value} set={(to) => (display.value = to)} />
+      </div>
+      <Entry label={text("claimIss")} at="spec.issuer" problem={refused} value={issuer.value} set={(to) => (issuer.value = to)} placeholder={text("ruleIssuerExample")} required />
+      <Conditions of={match} problem={refused} />
+      <Owner of={owner} legend="ruleOwner" kinds={["team", "user"]} problem={refused} />
+      <Scope of={chosen} kinds={kinds} />
+      <FieldProblem of={refused} at="spec.scope" />
+      <Lifetime of={ttl} offered={lifetimes} />
+      <FieldProblem of={refused} at="spec.ttl" />
+      <details open={["spec.audience", "spec.maxTokenAgeSeconds", "spec.caData"].some((at) => refused?.causes.some(({ field }) => field === at)) || undefined}>
+        <summary>{text("ruleMore")}</summary>
         <div class="two">
-          <Entry label={text("createName")} at="metadata.name" problem={refused} value={name.value} set={(to) => (name.value = to)} required />
-          <Entry label={text("displayName")} at="spec.displayName" problem={refused} value={display.value} set={(to) => (display.value = to)} />
+          <Entry label={text("claimAud")} at="spec.audience" problem={refused} value={audience.value} set={(to) => (audience.value = to)} placeholder={location.origin} />
+          <Entry label={text("ruleAge")} at="spec.maxTokenAgeSeconds" problem={refused} value={age.value} set={(to) => (age.value = to)} pattern="[0-9]*" placeholder={String(usual)} />
         </div>
-        <Entry label={text("claimIss")} at="spec.issuer" problem={refused} value={issuer.value} set={(to) => (issuer.value = to)} placeholder={text("ruleIssuerExample")} required />
-        <Conditions of={match} problem={refused} />
-        <Owner of={owner} legend="ruleOwner" kinds={["team", "user"]} problem={refused} />
-        <Scope of={chosen} kinds={kinds} />
-        <FieldProblem of={refused} at="spec.scope" />
-        <Lifetime of={ttl} offered={lifetimes} />
-        <FieldProblem of={refused} at="spec.ttl" />
-        <details open={["spec.audience", "spec.maxTokenAgeSeconds", "spec.caData"].some((at) => refused?.causes.some(({ field }) => field === at)) || undefined}>
-          <summary>{text("ruleMore")}</summary>
-          <div class="two">
-            <Entry label={text("claimAud")} at="spec.audience" problem={refused} value={audience.value} set={(to) => (audience.value = to)} placeholder={location.origin} />
-            <Entry label={text("ruleAge")} at="spec.maxTokenAgeSeconds" problem={refused} value={age.value} set={(to) => (age.value = to)} pattern="[0-9]*" placeholder={String(usual)} />
-          </div>
-          <label>
-            {text("ruleOnce")}
-            <select value={once.value} onChange={(event) => (once.value = event.currentTarget.value)}>
-              <option value="">{text("ruleOnceUsual")}</option>
-              <option value="true">{text("ruleOnceTrue")}</option>
-              <option value="false">{text("ruleOnceFalse")}</option>
-            </select>
-          </label>
-          <Entry label={text("ruleCa")} at="spec.caData" problem={refused} value={ca.value} set={(to) => (ca.value = to)} lines={4} />
-        </details>
-        <details>
-          <summary>{text("asKubectl")}</summary>
-          <pre tabIndex={0}>{`kubectl create -f - <<'END'\n${body}END`}</pre>
-        </details>
-        <Problem of={otherThan(refused, ["metadata.name", "spec"])} />
-        <div class="buttons">
-          <button type="button" onClick={close}>{text("cancel")}</button>
-          <button class="primary" disabled={busy.value}>{text("createRule")}</button>
-        </div>
-      </form>
-    </Dialog>
+        <label>
+          {text("ruleOnce")}
+          <select value={once.value} onChange={(event) => (once.value = event.currentTarget.value)}>
+            <option value="">{text("ruleOnceUsual")}</option>
+            <option value="true">{text("ruleOnceTrue")}</option>
+            <option value="false">{text("ruleOnceFalse")}</option>
+          </select>
+        </label>
+        <Entry label={text("ruleCa")} at="spec.caData" problem={refused} value={ca.value} set={(to) => (ca.value = to)} lines={4} />
+      </details>
+      <details>
+        <summary>{text("asKubectl")}</summary>
+        <pre tabIndex={0}>{`kubectl create -f - <<'END'\n${body}END`}</pre>
+      </details>
+    </FormDialog>
   );
 }
 
 function One({ rule, close, changed }: { rule: Rule; close: () => void; changed: (said?: string) => void }) {
   const { metadata: { name, uid, resourceVersion, creationTimestamp }, spec } = rule;
   const deleting = useSignal(false);
-  const problem = useSignal<Refusal | null>(null);
+  const { problem, patch } = useWrite(path);
   const keys = useSignal<string | null>(null);
   const [change, end] = usePermitted([{ verb: "patch", resource: "trustrules", name }, { verb: "delete", resource: "trustrules", name }], resourceVersion);
   useEffect(() => {
@@ -211,18 +190,10 @@ function One({ rule, close, changed }: { rule: Rule; close: () => void; changed:
       keys.value = text(table.metadata?.continue ? "userKeysMore" : count === 1 ? "childrenKeysOne" : "childrenKeys", { count });
     }, (failure) => (problem.value = asRefusal(failure)));
   }, [name, resourceVersion]);
-  async function setDisabled(disabled: boolean) {
-    problem.value = null;
-    try {
-      // The rule that is shown: what somebody else has changed meanwhile is not overwritten.
-      await ask(`${path}/${encodeURIComponent(name)}`, {
-        method: "PATCH", mediaType: "application/merge-patch+json", body: JSON.stringify({ metadata: { uid, resourceVersion }, spec: { disabled } }),
-      });
-      changed(text(disabled ? "ruleDisabled" : "ruleEnabled", { name }));
-    } catch (failure) {
-      problem.value = asRefusal(failure);
-    }
-  }
+  // A change that somebody else has made to the rule since is not overwritten.
+  const setDisabled = (disabled: boolean) => patch(name, { metadata: { uid, resourceVersion }, spec: { disabled } }, () => (
+    changed(text(disabled ? "ruleDisabled" : "ruleEnabled", { name }))
+  ));
   if (deleting.value) {
     return (
       <Remove path={path} of={rule.metadata} close={() => (deleting.value = false)} done={() => { close(); changed(text("ruleDeleted", { name })); }}>
@@ -231,21 +202,31 @@ function One({ rule, close, changed }: { rule: Rule; close: () => void; changed:
     );
   }
   return (
-    <Dialog title={name} close={close} wide>
-      <dl>
-        {spec.displayName && <Fact name={text("displayName")}>{spec.displayName}</Fact>}
-        {spec.description && <Fact name={text("description")}>{spec.description}</Fact>}
-        <Fact name={text("state")}>{text(spec.disabled ? "disabled" : "enabled")}</Fact>
-        <Fact name={text("claimIss")}>{spec.issuer}</Fact>
-        <Fact name={text("claimAud")}>{spec.audience || text("ruleAudienceUsual")}</Fact>
-        <Fact name={text("ruleOwner")}>{ownerWord(spec.owner)}</Fact>
-        <Fact name={text("createLifetime")}>{text("seconds", { count: spec.ttl || usual })}</Fact>
-        <Fact name={text("ruleAgeOf")}>{text("seconds", { count: spec.maxTokenAgeSeconds || usual })}</Fact>
-        {spec.once !== undefined && <Fact name={text("ruleOnce")}>{text(spec.once ? "ruleOnceTrue" : "ruleOnceFalse")}</Fact>}
-        {spec.caData && <Fact name={text("ruleCaOf")}>{text("yes")}</Fact>}
-        {keys.value && <Fact name={text("ruleKeys")}>{keys.value}</Fact>}
-        <Fact name={text("created")}><Time of={creationTimestamp} none="" /></Fact>
-      </dl>
+    <DetailsDialog
+      title={name} close={close} problem={problem.value} command={`kubectl edit trustrule ${quoted(name)}`}
+      facts={
+        <>
+          {spec.displayName && <Fact name={text("displayName")}>{spec.displayName}</Fact>}
+          {spec.description && <Fact name={text("description")}>{spec.description}</Fact>}
+          <Fact name={text("state")}>{text(spec.disabled ? "disabled" : "enabled")}</Fact>
+          <Fact name={text("claimIss")}>{spec.issuer}</Fact>
+          <Fact name={text("claimAud")}>{spec.audience || text("ruleAudienceUsual")}</Fact>
+          <Fact name={text("ruleOwner")}>{ownerWord(spec.owner)}</Fact>
+          <Fact name={text("createLifetime")}>{text("seconds", { count: spec.ttl || usual })}</Fact>
+          <Fact name={text("ruleAgeOf")}>{text("seconds", { count: spec.maxTokenAgeSeconds || usual })}</Fact>
+          {spec.once !== undefined && <Fact name={text("ruleOnce")}>{text(spec.once ? "ruleOnceTrue" : "ruleOnceFalse")}</Fact>}
+          {spec.caData && <Fact name={text("ruleCaOf")}>{text("yes")}</Fact>}
+          {keys.value && <Fact name={text("ruleKeys")}>{keys.value}</Fact>}
+          <Fact name={text("created")}><Time of={creationTimestamp} none="" /></Fact>
+        </>
+      }
+      buttons={
+        <>
+          {end && <button type="button" class="danger quietly" onClick={() => { problem.value = null; deleting.value = true; }}>{text("delete")}</button>}
+          {change && <button type="button" onClick={() => void setDisabled(!spec.disabled)}>{text(spec.disabled ? "enable" : "disable")}</button>}
+        </>
+      }
+    >
       <h3>{text("ruleMatch")}</h3>
       <ul>
         {spec.match.map(({ claim, is, isOneOf, hasPrefix }) => (
@@ -255,15 +236,7 @@ function One({ rule, close, changed }: { rule: Rule; close: () => void; changed:
       <h3>{text("scope")}</h3>
       <pre tabIndex={0}>{JSON.stringify(spec.scope ?? {}, null, 2)}</pre>
       <p class="quiet">{text("ruleDisableLead")}</p>
-      <AsKubectl command={`kubectl edit trustrule ${quoted(name)}`} />
-      <Problem of={problem.value} />
-      <div class="buttons">
-        {end && <button type="button" class="danger quietly" onClick={() => { problem.value = null; deleting.value = true; }}>{text("delete")}</button>}
-        {change && <button type="button" onClick={() => void setDisabled(!spec.disabled)}>{text(spec.disabled ? "enable" : "disable")}</button>}
-        <span class="room" />
-        <button type="button" class="primary" onClick={close}>{text("close")}</button>
-      </div>
-    </Dialog>
+    </DetailsDialog>
   );
 }
 

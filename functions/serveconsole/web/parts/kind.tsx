@@ -4,6 +4,7 @@ import type { VNode } from "preact";
 import { live } from "../live";
 import { may } from "../rights";
 import { text, type Text } from "../texts";
+import { Warnings } from "./frames";
 import { Gone, List, useAddress, useOpened, type Timed, type Words } from "./list";
 
 /** Says what somebody has done, and what the platform warned of. The list is read again. */
@@ -37,7 +38,7 @@ export function Kind<T extends Timed>(props: {
       >
         <div role="status">
           {said.value && <p class="decision yes">{said.value}</p>}
-          {warned.value.length > 0 && <ul class="findings">{warned.value.map((warning) => <li class="warning">{warning}</li>)}</ul>}
+          <Warnings of={warned.value} />
         </div>
       </List>
       {creating.value && create(drop, (what, warnings) => { drop(); tell(what, warnings); })}

@@ -1,9 +1,10 @@
 import { useSignal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
-import { send, type Meta, type Refusal } from "../api";
+import type { Meta, Refusal } from "../api";
 import { text, type Text } from "../texts";
 import { Dialog } from "./dialog";
-import { Problem, asRefusal } from "./problem";
+import { Problem } from "./problem";
+import { useWrite } from "./write";
 
 /**
  * The form of a dialog that asks whether to do something. Typed is the word that somebody types first, with the label of its field. Instead is a
@@ -36,28 +37,14 @@ export function Confirm(props: {
 /** The dialog that deletes an object. It asks for the name, and deletes the object that is shown, and not a new one with its name. */
 export function Remove(props: { path: string; of: Meta; close: () => void; done: () => void; instead?: ComponentChildren; children: ComponentChildren }) {
   const { path, of: { name, uid }, close, done, instead, children } = props;
-  const problem = useSignal<Refusal | null>(null);
-  async function remove() {
-    problem.value = null;
-    try {
-      await removeOne(path, { name, uid });
-      done();
-    } catch (failure) {
-      problem.value = asRefusal(failure);
-    }
-  }
+  const { problem, remove } = useWrite(path);
   return (
     <Dialog title={text("deleteTitle", { name })} close={close}>
-      <Confirm typed={{ word: name, label: text("deleteType", { name }) }} button="delete" problem={problem.value} act={remove} close={close} instead={instead}>
+      <Confirm
+        typed={{ word: name, label: text("deleteType", { name }) }} button="delete" problem={problem.value} act={() => remove({ name, uid }, done)} close={close} instead={instead}
+      >
         {children}
       </Confirm>
     </Dialog>
   );
-}
-
-/** Deletes the object that is shown, and not a new one with its name. */
-export function removeOne(path: string, { name, uid }: { name: string; uid: string }): Promise<Response> {
-  return send(`${path}/${encodeURIComponent(name)}`, {
-    method: "DELETE", body: JSON.stringify({ kind: "DeleteOptions", apiVersion: "v1", preconditions: { uid } }),
-  });
 }

@@ -1,0 +1,55 @@
+import { useSignal } from "@preact/signals";
+import { send, type Meta, type Refusal } from "../api";
+import { asRefusal } from "./problem";
+
+/** Creates an object below a path: an object, or its text in YAML. A field that the API does not know is refused. */
+export function createObject(path: string, object: object | string): Promise<Response> {
+  const yaml = typeof object === "string";
+  return send(`${path}?fieldValidation=Strict`, { method: "POST", body: yaml ? object : JSON.stringify(object), mediaType: yaml ? "application/yaml" : undefined });
+}
+
+/**
+ * Changes fields of the object with a name. With metadata.uid in the patch, an object that has taken the name since stays as it is, and with
+ * metadata.resourceVersion, so does an object that somebody else has changed since: the API refuses the patch.
+ */
+export function patchObject(path: string, name: string, patch: object): Promise<Response> {
+  return send(`${path}/${encodeURIComponent(name)}?fieldValidation=Strict`, {
+    method: "PATCH", mediaType: "application/merge-patch+json", body: JSON.stringify(patch),
+  });
+}
+
+/** Deletes the object that is shown. An object that has taken its name since stays: the API refuses the request. */
+export function deleteObject(path: string, { name, uid }: Pick<Meta, "name" | "uid">): Promise<Response> {
+  return send(`${path}/${encodeURIComponent(name)}`, {
+    method: "DELETE", body: JSON.stringify({ kind: "DeleteOptions", apiVersion: "v1", preconditions: { uid } }),
+  });
+}
+
+/** The state of writes: whether one is under way, and why the last one was refused. */
+export type Write = ReturnType<typeof useWrite>;
+
+/** Returns functions that write the objects below a path, each with what follows when the API has accepted the write. */
+export function useWrite(path: string) {
+  const problem = useSignal<Refusal | null>(null);
+  const busy = useSignal(false);
+  async function run<T>(request: () => Promise<T>, then: (answer: T) => unknown): Promise<void> {
+    busy.value = true;
+    problem.value = null;
+    try {
+      await then(await request());
+    } catch (failure) {
+      problem.value = asRefusal(failure);
+    } finally {
+      busy.value = false;
+    }
+  }
+  return {
+    problem, busy, run,
+    create: (object: object | string, then: (answer: Response) => unknown) => run(() => createObject(path, object), then),
+    patch: (name: string, patch: object, then: (answer: Response) => unknown) => run(() => patchObject(path, name, patch), then),
+    remove: (object: Pick<Meta, "name" | "uid">, then: () => unknown) => run(() => deleteObject(path, object), then),
+    /** Sends the spec of a request to a subresource of the object with a name. */
+    post: (name: string, subresource: string, spec: object, then: () => unknown) =>
+      run(() => send(`${path}/${encodeURIComponent(name)}/${subresource}`, { method: "POST", body: JSON.stringify(spec) }), then),
+  };
+}
