@@ -14,7 +14,6 @@ import (
 	"fmt"
 	"html"
 	"path"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -26,14 +25,26 @@ import (
 	"management.platform.sh/shared/webpage/theme"
 )
 
-//go:embed assets
+//go:embed assets web/pages.json
 var embedded embed.FS
 
 // root is the path of the console.
 const root = "/console"
 
-// names are the paths of the pages below root. The same document is served for each of them, and its scripts show the page.
-var names = []string{"", "home", "keys", "clusters", "tokens", "studio", "projects", "people", "teams", "trustrules", "audit", "config"}
+// pages returns the names of the pages below root, with the names of their labels. The same document is served for each of them, and its
+// scripts show the page. Their list is web/pages.json, which the scripts read as well.
+var pages = sync.OnceValue(func() map[string]string {
+	labels := map[string]string{}
+	text, err := embedded.ReadFile("web/pages.json")
+	if err == nil {
+		err = json.Unmarshal(text, &labels)
+	}
+	if err != nil {
+		// The file is embedded: this is a broken build.
+		panic(fmt.Sprintf("serveconsole: reading the list of pages: %v", err))
+	}
+	return labels
+})
 
 // Paths of what the configuration says about the look of the page: its colors, and the legal notice.
 const (
@@ -96,8 +107,11 @@ func Do(_ context.Context, deps Deps, in Input) (*frame.Page, error) {
 
 // isPage reports whether a path is that of a page.
 func isPage(path string) bool {
+	if path == root || path == root+"/" {
+		return true
+	}
 	name, below := strings.CutPrefix(path, root+"/")
-	return path == root || below && slices.Contains(names, name)
+	return below && pages()[name] != ""
 }
 
 // styled reports whether the configuration says something about what is at a path.

@@ -61,8 +61,8 @@ var asset = regexp.MustCompile(`="((?:console/)?assets/[\w.-]+)"`)
 func TestPages(t *testing.T) {
 	t.Parallel()
 	ask := serve(t)
-	paths := []string{root}
-	for _, page := range names {
+	paths := []string{root, root + "/"}
+	for page := range pages() {
 		paths = append(paths, root+"/"+page)
 	}
 	for _, base := range []string{"", frame.BasePath} {
@@ -332,6 +332,12 @@ func TestTexts(t *testing.T) {
 	})
 	if err != nil {
 		t.Fatal(err)
+	}
+	for page, label := range pages() {
+		used[label] = true
+		if first[label] == "" {
+			t.Errorf("the page %s has the label %q, which en.json does not have", page, label)
+		}
 	}
 	for name := range later {
 		if _, found := first[name]; found {

@@ -6,6 +6,7 @@ import { loadStyles, look, plain } from "./look";
 import { listsClusters } from "./pages/cluster";
 import { Home } from "./pages/home";
 import { Keys } from "./pages/keys";
+import labels from "./pages.json";
 import { Dialog } from "./parts/dialog";
 import { Ending } from "./parts/ending";
 import { Problem, asRefusal } from "./parts/problem";
@@ -29,29 +30,33 @@ effect(() => {
 
 loadStyles();
 
-/** A page: the end of its path, its label, whether the session may use it, and how it is loaded unless it is part of the first script. */
+/** The name of a page: the end of its path. */
+type PageName = keyof typeof labels;
+
+/** What shows a page: whether the session may use it, and how it is loaded unless it is part of the first script. */
 interface Page {
-  name: string;
-  label: Text;
   needs?: () => boolean;
   here?: ComponentType;
   load?: () => Promise<ComponentType>;
 }
 
-const pages: Page[] = [
-  { name: "home", label: "home", here: Home },
-  { name: "keys", label: "keys", needs: () => may("list", "ownedaccesskeys"), here: Keys },
-  { name: "clusters", label: "clusters", needs: listsClusters, load: () => import("./pages/clusters").then((it) => it.Clusters) },
-  { name: "tokens", label: "tokens", needs: () => may("list", "directclusterendpointtokens"), load: () => import("./pages/tokens").then((it) => it.Tokens) },
-  { name: "studio", label: "studio", needs: () => may("create", "syncpatchevaluations"), load: () => import("./pages/studio").then((it) => it.Studio) },
-  { name: "projects", label: "projects", needs: () => may("list", "projects"), load: () => import("./pages/projects").then((it) => it.Projects) },
-  { name: "people", label: "people", needs: () => may("list", "users"), load: () => import("./pages/people").then((it) => it.People) },
-  { name: "teams", label: "teams", needs: () => may("list", "teams"), load: () => import("./pages/teams").then((it) => it.Teams) },
-  { name: "trustrules", label: "trustRules", needs: () => admin() && may("list", "trustrules"), load: () => import("./pages/trustrules").then((it) => it.TrustRules) },
-  { name: "audit", label: "audit", needs: () => may("list", "auditevents"), load: () => import("./pages/audit").then((it) => it.Audit) },
-  { name: "config", label: "configuration", needs: () => may("get", "configs"), load: () => import("./pages/config").then((it) => it.Configuration) },
-];
-const page = pages.find(({ name }) => location.pathname.slice(home.length + 1) === name) ?? pages[0]!;
+const pages: Record<PageName, Page> = {
+  home: { here: Home },
+  keys: { needs: () => may("list", "ownedaccesskeys"), here: Keys },
+  clusters: { needs: listsClusters, load: () => import("./pages/clusters").then((it) => it.Clusters) },
+  tokens: { needs: () => may("list", "directclusterendpointtokens"), load: () => import("./pages/tokens").then((it) => it.Tokens) },
+  studio: { needs: () => may("create", "syncpatchevaluations"), load: () => import("./pages/studio").then((it) => it.Studio) },
+  projects: { needs: () => may("list", "projects"), load: () => import("./pages/projects").then((it) => it.Projects) },
+  people: { needs: () => may("list", "users"), load: () => import("./pages/people").then((it) => it.People) },
+  teams: { needs: () => may("list", "teams"), load: () => import("./pages/teams").then((it) => it.Teams) },
+  trustrules: { needs: () => admin() && may("list", "trustrules"), load: () => import("./pages/trustrules").then((it) => it.TrustRules) },
+  audit: { needs: () => may("list", "auditevents"), load: () => import("./pages/audit").then((it) => it.Audit) },
+  config: { needs: () => may("get", "configs"), load: () => import("./pages/config").then((it) => it.Configuration) },
+};
+/** The names of the pages, in the order of the menu. */
+const pageNames = Object.keys(labels) as PageName[];
+const pageName = pageNames.find((name) => location.pathname.slice(home.length + 1) === name) ?? "home";
+const page = pages[pageName];
 
 async function signOut() {
   const who = person.value;
@@ -115,8 +120,8 @@ function Bar() {
       <Brand />
       <button type="button" class="menu" popovertarget="pages">{text("menu")}</button>
       <nav id="pages" popover="auto" aria-label={text("navigation")}>
-        {pages.filter((one) => one === page || !one.needs || one.needs() || session.value === "guest").map((one) => (
-          <a href={`${home}/${one.name}${plain ? "?plain" : ""}`} aria-current={page === one ? "page" : undefined}>{text(one.label)}</a>
+        {pageNames.filter((name) => name === pageName || (pages[name].needs?.() ?? true) || session.value === "guest").map((name) => (
+          <a href={`${home}/${name}${plain ? "?plain" : ""}`} aria-current={pageName === name ? "page" : undefined}>{text(labels[name] as Text)}</a>
         ))}
       </nav>
       <span class="end">
@@ -140,7 +145,7 @@ function Bar() {
 
 /** Whether the studio needs no session here: then an evaluation of nothing is refused for what it lacks. */
 async function open(): Promise<boolean> {
-  if (page.name !== "studio") return false;
+  if (pageName !== "studio") return false;
   try {
     await send(`${group}/syncpatchevaluations`, { method: "POST", body: "{}", probing: true });
   } catch (failure) {
