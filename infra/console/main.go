@@ -15,9 +15,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
+
+	"management.platform.sh/shared/model"
 )
 
 const (
@@ -31,6 +34,8 @@ const (
 	// examples are those of the patch studio. They come from patchesPage.
 	examples    = sources + "/examples.json"
 	patchesPage = "docs/patches.md"
+	// connectors are the names of the blocks of a configuration's auth that are connectors.
+	connectors = sources + "/connectors.json"
 )
 
 // licences are those of packages that the console may ship.
@@ -48,6 +53,9 @@ func run() error {
 		return err
 	}
 	if err := writeExamples(); err != nil {
+		return err
+	}
+	if err := writeConnectors(); err != nil {
 		return err
 	}
 	if err := command(sources, "node_modules/.bin/tsc"); err != nil {
@@ -272,12 +280,27 @@ func writeExamples() error {
 			return fmt.Errorf("%s: %q lacks patches or an object", patchesPage, one.Title)
 		}
 	}
+	return writeJSON(examples, all)
+}
+
+// writeConnectors writes the names of the blocks that are connectors, in the order of the model. The ID of such a connector is the name of
+// its block.
+func writeConnectors() error {
+	var names []string
+	for _, field := range reflect.VisibleFields(reflect.TypeFor[model.IdentityProviders]()) {
+		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+		names = append(names, name)
+	}
+	return writeJSON(connectors, names)
+}
+
+func writeJSON(path string, value any) error {
 	var out bytes.Buffer
 	encoder := json.NewEncoder(&out)
 	encoder.SetEscapeHTML(false)
 	encoder.SetIndent("", "  ")
-	if err := encoder.Encode(all); err != nil {
+	if err := encoder.Encode(value); err != nil {
 		return err
 	}
-	return os.WriteFile(examples, out.Bytes(), 0o600)
+	return os.WriteFile(path, out.Bytes(), 0o600)
 }

@@ -1,5 +1,6 @@
 import { batch, useSignal } from "@preact/signals";
 import { useEffect, useMemo, useRef } from "preact/hooks";
+import connectorBlocks from "../connectors.json";
 import { useUnsaved } from "../parts/unsaved";
 import { helpFor, type Help } from "../schema";
 import { AsKubectl, asRefusal, Dialog, distance, exact, group, may, Problem, type Refusal, send, text, usePermitted, warningsOf } from "../shared";
@@ -60,16 +61,13 @@ function textOf(config: Config): string {
   return Object.keys(fields).length === 0 ? "" : lineFeeds(yaml(fields, false));
 }
 
-/** The blocks of auth that are connectors: the ID of each is the name of its block. */
-const blocks = ["oidc", "gitforge1", "gitforge2", "idp1", "idp2", "saml", "clustermanager"];
-
-/** Returns the connectors of the configuration, in its order. */
+/** Returns the connectors of the configuration, in its order. A connector that is a block of auth has its name as ID. */
 function connectorsOf(config: Config): { id: string; name?: string }[] {
   const { auth } = config.status;
   if (!isFields(auth)) return [];
   const listed = Array.isArray(auth.connectors) ? auth.connectors.filter(isFields) : [];
   return [
-    ...blocks.filter((block) => isFields(auth[block])).map((id) => ({ id })),
+    ...connectorBlocks.filter((block) => isFields(auth[block])).map((id) => ({ id })),
     ...listed.filter(({ id }) => typeof id === "string" && id !== "").map(({ id, displayName }) => ({ id: String(id), name: displayName ? String(displayName) : undefined })),
   ];
 }
