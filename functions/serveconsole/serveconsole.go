@@ -52,10 +52,10 @@ const (
 	legalPath = root + "/legal"
 )
 
-// policyOf is what the page may do: load its own scripts, styles and pictures, and ask its own host. Nothing is inline, and no other page
+// contentPolicy is what the page may do: load its own scripts, styles and pictures, and ask its own host. Nothing is inline, and no other page
 // may frame it. From other hosts come exactly the pictures and style sheets that the configuration names, and the only frame is that
 // of the legal notice.
-func policyOf(looks theme.Look) string {
+func contentPolicy(looks theme.Look) string {
 	from := func(own string, others []string) string { return strings.Join(append([]string{own}, others...), " ") }
 	rules := []string{
 		"default-src 'none'", "script-src 'self'", from("style-src 'self'", looks.Sheets()), from("img-src 'self' data:", looks.Pictures()),
@@ -87,7 +87,7 @@ type Input = frame.DocumentInput
 // Do returns a page or an asset. Errors: NotFound for every other path, also for the name of an asset of another version: a
 // script in place of which a page came would be an error without a reason.
 func Do(_ context.Context, deps Deps, in Input) (*frame.Page, error) {
-	if page, found := deps.assets().files[in.Path]; found {
+	if page, ok := deps.assets().files[in.Path]; ok {
 		return page, nil
 	}
 	looks := theme.New(deps.config().UISettings)
@@ -95,10 +95,10 @@ func Do(_ context.Context, deps Deps, in Input) (*frame.Page, error) {
 	case isPage(in.Path):
 		return deps.assets().page(in.Path, looks), nil
 	case in.Path == themePath:
-		return &frame.Page{MediaType: mediaTypes[".css"], Body: []byte(looks.Theme), ETag: tagOf(looks.Theme), MaxAge: time.Minute, Header: own(map[string]string{})}, nil
+		return &frame.Page{MediaType: mediaTypes[".css"], Body: []byte(looks.Theme), ETag: etagOf(looks.Theme), MaxAge: time.Minute, Header: sameOriginHeader(map[string]string{})}, nil
 	case in.Path == legalPath && looks.Legal != "":
 		text := looks.LegalDocument()
-		return &frame.Page{MediaType: pageType, Body: []byte(text), ETag: tagOf(text), Header: own(map[string]string{
+		return &frame.Page{MediaType: pageType, Body: []byte(text), ETag: etagOf(text), Header: sameOriginHeader(map[string]string{
 			"Cache-Control": "no-cache", "Content-Security-Policy": theme.LegalPolicy, "Referrer-Policy": "no-referrer", "X-DNS-Prefetch-Control": "off",
 		})}, nil
 	}
@@ -114,8 +114,8 @@ func isPage(path string) bool {
 	return below && pages()[name] != ""
 }
 
-// styled reports whether the configuration says something about what is at a path.
-func styled(path string) bool { return isPage(path) || path == themePath || path == legalPath }
+// dependsOnLook reports whether the configuration says something about what is at a path.
+func dependsOnLook(path string) bool { return isPage(path) || path == themePath || path == legalPath }
 
 // Function is the operation as it is deployed.
 var Function = &frame.Function{
@@ -127,7 +127,7 @@ var Function = &frame.Function{
 }
 
 func document(path string) frame.Endpoint {
-	return frame.Document(path, frame.Everyone, open, Do).AlsoAtRoot().Unconfigured().Styled(styled)
+	return frame.Document(path, frame.Everyone, open, Do).AlsoAtRoot().Unconfigured().Styled(dependsOnLook)
 }
 
 func open(env *platform.Environment) Deps { return Deps{assets: embeddedAssets, config: env.Config} }
@@ -145,22 +145,22 @@ type assets struct {
 
 // embeddedAssets are those of the program, read once.
 var embeddedAssets = sync.OnceValue(func() *assets {
-	found, err := readAssets()
+	all, err := readAssets()
 	if err != nil {
 		// The files are embedded: this is a broken build.
 		panic(fmt.Sprintf("serveconsole: %v", err))
 	}
-	return found
+	return all
 })
 
-// own are the header fields that all files of the console have: other sites cannot load them.
-func own(more map[string]string) map[string]string {
+// sameOriginHeader are the header fields that all files of the console have: other sites cannot load them.
+func sameOriginHeader(more map[string]string) map[string]string {
 	more["Cross-Origin-Resource-Policy"] = "same-origin"
 	return more
 }
 
 func readAssets() (*assets, error) {
-	found := &assets{files: map[string]*frame.Page{}}
+	all := &assets{files: map[string]*frame.Page{}}
 	files, err := embedded.ReadDir("assets")
 	if err != nil {
 		return nil, err
@@ -172,19 +172,19 @@ func readAssets() (*assets, error) {
 		}
 		name, gzipped := strings.CutSuffix(file.Name(), ".gz")
 		if name == "index.html" {
-			found.index = string(body)
+			all.index = string(body)
 			continue
 		}
 		mediaType, known := mediaTypes[path.Ext(name)]
 		if !known {
 			return nil, fmt.Errorf("the asset %s has no media type", name)
 		}
-		found.files[root+"/assets/"+name] = &frame.Page{
+		all.files[root+"/assets/"+name] = &frame.Page{
 			MediaType: mediaType, Body: body, Gzipped: gzipped,
-			Header: own(map[string]string{"Cache-Control": "public, max-age=31536000, immutable", "Vary": "Accept-Encoding"}),
+			Header: sameOriginHeader(map[string]string{"Cache-Control": "public, max-age=31536000, immutable", "Vary": "Accept-Encoding"}),
 		}
 	}
-	return found, nil
+	return all, nil
 }
 
 // settings are what the scripts of the page know of its look. The page has them in itself: they are those that its policy permits.
@@ -207,13 +207,13 @@ func (a *assets) page(at string, looks theme.Look) *frame.Page {
 		folder = path.Base(root) + "/"
 	}
 	text := strings.ReplaceAll(a.index, `="assets/`, `="`+folder+`assets/`)
-	if before, rest, found := strings.Cut(text, iconLink); found && looks.Icon != "" {
+	if before, rest, ok := strings.Cut(text, iconLink); ok && looks.Icon != "" {
 		_, after, _ := strings.Cut(rest, `"`)
 		text = before + iconLink + html.EscapeString(looks.Icon) + `"` + after
 	}
 	more := ""
 	if looks.Theme != "" {
-		more += `<link rel="stylesheet" href="` + folder + `theme.css?` + tagOf(looks.Theme)[:8] + `">` + "\n"
+		more += `<link rel="stylesheet" href="` + folder + `theme.css?` + etagOf(looks.Theme)[:8] + `">` + "\n"
 	}
 	about := settings{Logo: looks.Logo, SmallLogo: looks.SmallLogo, Styles: looks.Styles, Buttons: looks.Buttons, Legal: looks.Legal != ""}
 	if encoded, err := json.Marshal(about); err == nil && string(encoded) != "{}" {
@@ -221,10 +221,10 @@ func (a *assets) page(at string, looks theme.Look) *frame.Page {
 	}
 	text = strings.Replace(text, "</head>", more+"</head>", 1)
 	return &frame.Page{
-		MediaType: pageType, Body: []byte(text), ETag: tagOf(text + policyOf(looks)),
-		Header: own(map[string]string{
+		MediaType: pageType, Body: []byte(text), ETag: etagOf(text + contentPolicy(looks)),
+		Header: sameOriginHeader(map[string]string{
 			"Cache-Control": "no-cache", "Vary": "Accept-Encoding",
-			"Content-Security-Policy":    policyOf(looks),
+			"Content-Security-Policy":    contentPolicy(looks),
 			"Cross-Origin-Opener-Policy": "same-origin",
 			"Permissions-Policy":         "camera=(), display-capture=(), geolocation=(), microphone=(), payment=(), usb=()",
 			"Referrer-Policy":            "no-referrer",
@@ -232,8 +232,8 @@ func (a *assets) page(at string, looks theme.Look) *frame.Page {
 	}
 }
 
-// tagOf identifies a text.
-func tagOf(text string) string {
+// etagOf identifies a text.
+func etagOf(text string) string {
 	sum := sha256.Sum256([]byte(text))
 	return hex.EncodeToString(sum[:16])
 }

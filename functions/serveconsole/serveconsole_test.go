@@ -25,14 +25,14 @@ import (
 	"management.platform.sh/shared/webpage/theme"
 )
 
-// down is a configuration that cannot be read, as when the state cannot be reached.
-type down struct{}
+// unavailable is a configuration that cannot be read, as when the state cannot be reached.
+type unavailable struct{}
 
-func (down) Refresh(context.Context) error { return errors.New("the state cannot be reached") }
+func (unavailable) Refresh(context.Context) error { return errors.New("the state cannot be reached") }
 
 func serve(t testing.TB) func(method, path string, header http.Header) *http.Response {
 	t.Helper()
-	server := &frame.Server{Configuration: down{}, Env: &platform.Environment{
+	server := &frame.Server{Configuration: unavailable{}, Env: &platform.Environment{
 		Now: time.Now, Log: slog.New(slog.DiscardHandler), Config: func() *model.ConfigStatus { return &model.ConfigStatus{} },
 	}}
 	handler := server.Mount(Function)
@@ -73,7 +73,7 @@ func TestPages(t *testing.T) {
 				t.Fatalf("%s: %d %v", base+path, first.StatusCode, header)
 			}
 			for name, want := range map[string]string{
-				"Content-Security-Policy": policyOf(theme.Look{}), "Referrer-Policy": "no-referrer", "X-Content-Type-Options": "nosniff",
+				"Content-Security-Policy": contentPolicy(theme.Look{}), "Referrer-Policy": "no-referrer", "X-Content-Type-Options": "nosniff",
 				"Cross-Origin-Opener-Policy": "same-origin", "Cross-Origin-Resource-Policy": "same-origin",
 			} {
 				if header.Get(name) != want {
@@ -312,8 +312,8 @@ func TestTexts(t *testing.T) {
 	}
 	first, later := texts("en.json"), texts("en-pages.json")
 	used := map[string]bool{}
-	quoted := regexp.MustCompile(`["` + "`" + `](\w+)["` + "`" + `]`)
-	apart := regexp.MustCompile(`^web/(studio/|config/|parts/owner\.tsx|pages/(audit|clusters|config|people|projects|signintrial|studio|teams|tokens|trustrules)\.tsx)`)
+	quoted := regexp.MustCompile(`["` + "`" + `]([\w.]+)["` + "`" + `]`)
+	apart := regexp.MustCompile(`^web/(studio/|config/|parts/owner\.tsx|pages/(audit|clusters|config|people|projects|studio|teams|tokens|trustrules)\.tsx)`)
 	err := filepath.WalkDir("web", func(path string, entry os.DirEntry, err error) error {
 		if err == nil && unshipped[entry.Name()] {
 			return filepath.SkipDir
@@ -343,8 +343,8 @@ func TestTexts(t *testing.T) {
 		if _, found := first[name]; found {
 			t.Errorf("the text %q is there twice", name)
 		}
-		// The templates of trust rules make their names.
-		if !used[name] && !strings.HasPrefix(name, "rule") {
+		// The templates and the operators of trust rules make their names.
+		if !used[name] && !strings.HasPrefix(name, "trustrules.") {
 			t.Errorf("nothing uses the text %q", name)
 		}
 	}
@@ -426,16 +426,16 @@ func TestLook(t *testing.T) {
 	}
 }
 
-// counted is a configuration that counts how often it is brought up to date.
-type counted struct{ times *int }
+// countingConfiguration is a configuration that counts how often it is brought up to date.
+type countingConfiguration struct{ times *int }
 
-func (c counted) Refresh(context.Context) error { *c.times++; return nil }
+func (c countingConfiguration) Refresh(context.Context) error { *c.times++; return nil }
 
 // The page, its colors and the legal notice are those of the newest configuration. Assets do not wait for it. Source: ADR-0030.
 func TestRefresh(t *testing.T) {
 	t.Parallel()
 	times := 0
-	server := &frame.Server{Configuration: counted{&times}, Env: &platform.Environment{
+	server := &frame.Server{Configuration: countingConfiguration{&times}, Env: &platform.Environment{
 		Now: time.Now, Log: slog.New(slog.DiscardHandler), Config: func() *model.ConfigStatus { return &model.ConfigStatus{} },
 	}}
 	handler := server.Mount(Function)

@@ -145,30 +145,30 @@ func write(built string, bundle *metafile) error {
 	}
 	page = bytes.Replace(page, []byte("assets/icon.svg"), []byte("data:image/svg+xml;base64,"+base64.StdEncoding.EncodeToString(icon)), 1)
 	shipped := map[string]bool{}
-	for _, output := range slices.Sorted(maps.Keys(bundle.Outputs)) {
-		one := bundle.Outputs[output]
-		name := filepath.Base(output)
+	for _, path := range slices.Sorted(maps.Keys(bundle.Outputs)) {
+		output := bundle.Outputs[path]
+		name := filepath.Base(path)
 		body, err := os.ReadFile(filepath.Join(built, name))
 		if err != nil {
 			return err
 		}
-		for input, part := range one.Inputs {
-			if found := inPackage.FindStringSubmatch(input); found != nil && part.BytesInOutput > 0 {
-				shipped[found[1]] = true
+		for input, part := range output.Inputs {
+			if match := inPackage.FindStringSubmatch(input); match != nil && part.BytesInOutput > 0 {
+				shipped[match[1]] = true
 			}
 		}
-		plain := hash.ReplaceAllString(name, ".")
-		_, first := one.Inputs[start]
+		unhashed := hash.ReplaceAllString(name, ".")
+		_, first := output.Inputs[start]
 		switch {
 		case first:
-			plain = "main.js"
-		case one.EntryPoint == entry:
+			unhashed = "main.js"
+		case output.EntryPoint == entry:
 			continue // It imports the script that has start, and does nothing else.
 		}
-		if first || one.EntryPoint != "" {
-			page = bytes.ReplaceAll(page, []byte(`"assets/`+plain+`"`), []byte(`"assets/`+name+`"`))
+		if first || output.EntryPoint != "" {
+			page = bytes.ReplaceAll(page, []byte(`"assets/`+unhashed+`"`), []byte(`"assets/`+name+`"`))
 		}
-		if files[name+".gz"], err = compressed(body); err != nil {
+		if files[name+".gz"], err = compress(body); err != nil {
 			return err
 		}
 	}
@@ -195,8 +195,8 @@ var (
 	hash      = regexp.MustCompile(`-[0-9A-Z]{8}\.`)
 )
 
-// compressed returns a text as gzip, without a time, so that the same text makes the same bytes.
-func compressed(text []byte) ([]byte, error) {
+// compress returns a text as gzip, without a time, so that the same text makes the same bytes.
+func compress(text []byte) ([]byte, error) {
 	var out bytes.Buffer
 	writer, err := gzip.NewWriterLevel(&out, gzip.BestCompression)
 	if err == nil {
@@ -229,11 +229,11 @@ func notices(packages []string) ([]byte, error) {
 		if !slices.Contains(licences, about.License) {
 			return nil, fmt.Errorf("the package %s has the licence %q; use one of %s", name, about.License, strings.Join(licences, ", "))
 		}
-		found, err := filepath.Glob(filepath.Join(folder, "LICENSE*"))
-		if err != nil || len(found) == 0 {
+		texts, err := filepath.Glob(filepath.Join(folder, "LICENSE*"))
+		if err != nil || len(texts) == 0 {
 			return nil, fmt.Errorf("the package %s has no text of its licence", name)
 		}
-		if text, err = os.ReadFile(found[0]); err != nil {
+		if text, err = os.ReadFile(texts[0]); err != nil {
 			return nil, err
 		}
 		fmt.Fprintf(&out, "\n%s %s (%s)\n\n%s\n", name, about.Version, about.License, bytes.TrimSpace(text))
@@ -275,9 +275,9 @@ func writeExamples() error {
 		}
 		all = append(all, example{Title: title, Configuration: blocks["patches"], Tenant: blocks["tenant"], Host: blocks["host"]})
 	}
-	for _, one := range all {
-		if one.Configuration == "" || one.Tenant == "" || one.Host == "" {
-			return fmt.Errorf("%s: %q lacks patches or an object", patchesPage, one.Title)
+	for _, example := range all {
+		if example.Configuration == "" || example.Tenant == "" || example.Host == "" {
+			return fmt.Errorf("%s: %q lacks patches or an object", patchesPage, example.Title)
 		}
 	}
 	return writeJSON(examples, all)

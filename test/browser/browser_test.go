@@ -24,8 +24,8 @@ import (
 	"management.platform.sh/test/signin/providertest"
 )
 
-// within is how long all stories may take together, on a machine that does other work as well.
-const within = 30 * time.Minute
+// storyTimeout is how long all stories may take together, on a machine that does other work as well.
+const storyTimeout = 30 * time.Minute
 
 // browser returns the path of chromium. On a laptop without it, or without the packages, the test is skipped; CI has both.
 func browser(t *testing.T) string {
@@ -122,7 +122,7 @@ func runExported(ctx context.Context, t *testing.T, folder string) {
 
 // The stories of the console hold, none of its requests leaves its host, and its policy is never violated.
 func TestConsole(t *testing.T) {
-	exported := tellAll(t, "")
+	exported := runStories(t, "")
 	if os.Getenv("STORY") == "" {
 		runExported(t.Context(), t, exported)
 	}
@@ -133,80 +133,80 @@ func TestConsoleLong(t *testing.T) {
 	if testing.Short() {
 		t.Skip("these stories take long")
 	}
-	tellAll(t, "long")
+	runStories(t, "long")
 }
 
-// tellAll tells all stories of a kind, and returns the folder of what they have exported. Each processor has a platform and a
+// runStories tells all stories of a kind, and returns the folder of what they have exported. Each processor has a platform and a
 // browser of its own, and takes a story that no other has taken until there is none left.
-func tellAll(t *testing.T, kind string) (exported string) {
+func runStories(t *testing.T, kind string) (exported string) {
 	t.Helper()
 	program, kubectlProgram, taken := browser(t), kubectl(t), t.TempDir()
 	exported = t.TempDir()
-	var told atomic.Int64
+	var count atomic.Int64
 	t.Run("stories", func(t *testing.T) {
 		for i := range runtime.GOMAXPROCS(0) {
 			t.Run(strconv.Itoa(i), func(t *testing.T) {
 				t.Parallel()
-				told.Add(tell(t, program, kubectlProgram, kind, exported, taken))
+				count.Add(runShare(t, program, kubectlProgram, kind, exported, taken))
 			})
 		}
 	})
-	t.Logf("counted: %d stories", told.Load())
-	if told.Load() < 4 && os.Getenv("STORY") == "" {
-		t.Errorf("%d stories were told", told.Load())
+	t.Logf("counted: %d stories", count.Load())
+	if count.Load() < 4 && os.Getenv("STORY") == "" {
+		t.Errorf("%d stories were told", count.Load())
 	}
 	return exported
 }
 
-// tell starts a platform and a browser that tell the stories of a kind that have no file in the folder taken, and returns how many
+// runShare starts a platform and a browser that tell the stories of a kind that have no file in the folder taken, and returns how many
 // they were.
-func tell(t *testing.T, program, kubectlProgram, kind, exported, taken string) int64 {
+func runShare(t *testing.T, program, kubectlProgram, kind, exported, taken string) int64 {
 	t.Helper()
 	origin, key := serve(t, false)
-	open, _ := serve(t, true)
+	openOrigin, _ := serve(t, true)
 	registerCluster(t, origin, key)
-	ctx, cancel := context.WithTimeout(t.Context(), within)
+	ctx, cancel := context.WithTimeout(t.Context(), storyTimeout)
 	defer cancel()
-	arguments := []string{"console.mjs", origin, key, program, exported, open}
+	arguments := []string{"console.mjs", origin, key, program, exported, openOrigin}
 	if pictures := os.Getenv("PICTURES"); pictures != "" {
 		arguments = append(arguments, pictures)
 	}
 	command := exec.CommandContext(ctx, "node", arguments...)
-	at := providertest.Start(t, "../signin/providertest", providertest.Client{
+	provider := providertest.Start(t, "../signin/providertest", providertest.Client{
 		Secret: "hush", Callback: origin + "/auth/oidc/callback", After: origin + "/console",
 	})
-	command.Env = append(os.Environ(), "KUBECTL="+kubectlProgram, "ISSUER="+at.Issuer, "ISSUER_CA="+at.CAFile, "EVENTS="+redistest.Embedded(t), "TAKEN="+taken, "STORIES="+kind,
+	command.Env = append(os.Environ(), "KUBECTL="+kubectlProgram, "ISSUER="+provider.Issuer, "ISSUER_CA="+provider.CAFile, "EVENTS="+redistest.Embedded(t), "TAKEN="+taken, "STORIES="+kind,
 		"DEBUG=pw:api") // it writes each call of the browser to stderr
-	var said bytes.Buffer
-	command.Stderr = &said
+	var stderr bytes.Buffer
+	command.Stderr = &stderr
 	output, err := command.Output()
 	if err != nil {
-		t.Fatalf("%v\n%s\n%s", err, output, tail(said.Bytes()))
+		t.Fatalf("%v\n%s\n%s", err, output, tail(stderr.Bytes()))
 	}
-	told, last := 0, line{}
+	count, last := 0, line{}
 	for lines := bufio.NewScanner(bytes.NewReader(output)); lines.Scan(); {
-		var one line
-		if err := json.Unmarshal(lines.Bytes(), &one); err != nil {
+		var event line
+		if err := json.Unmarshal(lines.Bytes(), &event); err != nil {
 			t.Fatalf("%v: %s", err, lines.Bytes())
 		}
-		if one.Story == "" {
-			last = one
+		if event.Story == "" {
+			last = event
 			continue
 		}
-		told++
-		t.Logf("%5.1f s  %s", one.Seconds, one.Story)
-		if one.Failure != "" {
-			t.Errorf("%s: %s", one.Story, one.Failure)
+		count++
+		t.Logf("%5.1f s  %s", event.Seconds, event.Story)
+		if event.Failure != "" {
+			t.Errorf("%s: %s", event.Story, event.Failure)
 		}
 	}
-	if last.Stories != told || len(last.Violations) > 0 || len(last.Foreign) > 0 {
-		t.Errorf("%d stories were told; the end says %+v", told, last)
+	if last.Stories != count || len(last.Violations) > 0 || len(last.Foreign) > 0 {
+		t.Errorf("%d stories were told; the end says %+v", count, last)
 	}
-	return int64(told)
+	return int64(count)
 }
 
-// tail returns the end of what a program has said.
-func tail(said []byte) []byte {
+// tail returns the end of what a program has written to stderr.
+func tail(stderr []byte) []byte {
 	const most = 8 << 10
-	return said[max(0, len(said)-most):]
+	return stderr[max(0, len(stderr)-most):]
 }

@@ -2,7 +2,7 @@
 // and the path of the browser. It prints one JSON line for each story, and one at the end.
 import { writeFileSync } from "node:fs";
 import { request } from "playwright-core";
-import { admin, api, browser, debuggers, foreign, relaunch, violations } from "./driver.mjs";
+import { admin, api, browser, debuggers, foreignOrigins, relaunch, violations } from "./driver.mjs";
 import * as keys from "./pages/keys.mjs";
 import * as selection from "./pages/selection.mjs";
 import * as clusters from "./pages/clusters.mjs";
@@ -13,14 +13,14 @@ import * as people from "./pages/people.mjs";
 import * as projects from "./pages/projects.mjs";
 import * as trustrules from "./pages/trustrules.mjs";
 import * as audit from "./pages/audit.mjs";
-import * as studio from "./pages/studio.mjs";
+import * as openStudio from "./pages/studio.mjs";
 import * as session from "./pages/session.mjs";
 import * as signin from "./pages/signin.mjs";
 import * as look from "./pages/look.mjs";
 import * as permissions from "./pages/permissions.mjs";
 import * as accessibility from "./pages/accessibility.mjs";
 import * as requests from "./pages/requests.mjs";
-import * as pictures from "./pages/pictures.mjs";
+import * as pictureFolder from "./pages/pictures.mjs";
 
 /** The last calls of playwright, which writes each of them to stderr. */
 const calls = [];
@@ -30,32 +30,32 @@ process.stderr.write = (text, ...rest) => {
   return write(text, ...rest);
 };
 /** What a call returns, if it does so soon. */
-const soon = (promise) => Promise.race([promise.catch(String), new Promise((resolve) => { setTimeout(resolve, 5000, "no answer"); })]);
+const answerSoon = (promise) => Promise.race([promise.catch(String), new Promise((resolve) => { setTimeout(resolve, 5000, "no answer"); })]);
 /** What the open pages show. */
-async function shown() {
+async function pageTexts() {
   const pages = browser.contexts().flatMap((context) => context.pages());
-  const texts = await Promise.all(pages.map((page) => soon(page.locator("body").innerText({ timeout: 3000 }))));
+  const texts = await Promise.all(pages.map((page) => answerSoon(page.locator("body").innerText({ timeout: 3000 }))));
   return pages.map((page, i) => `${page.url()} shows:\n${texts[i]}`).join("\n");
 }
 /** How long one story may take, in milliseconds. Some calls of playwright wait without a limit if the browser does not answer. */
 const limit = 240_000;
 /** The address of a page with a script that does not end: it answers once the script is stopped. Empty if there is none. */
-async function looping() {
+async function stopEndlessScript() {
   for (const page of browser.contexts().flatMap((context) => context.pages())) {
-    if (await soon(page.evaluate("1")) === 1) continue;
+    if (await answerSoon(page.evaluate("1")) === 1) continue;
     // Keys that wait for the page may start the script again.
     for (let left = 5; left > 0 && debuggers.has(page); left--) {
-      await soon(debuggers.get(page).send("Runtime.terminateExecution"));
-      if (await soon(page.evaluate("1")) === 1) return page.url();
+      await answerSoon(debuggers.get(page).send("Runtime.terminateExecution"));
+      if (await answerSoon(page.evaluate("1")) === 1) return page.url();
     }
   }
   return "";
 }
-const pages = [keys, selection, clusters, tokens, home, config, people, projects, trustrules, audit, studio, session, signin, look, permissions, accessibility, requests, pictures];
+const pages = [keys, selection, clusters, tokens, home, config, people, projects, trustrules, audit, openStudio, session, signin, look, permissions, accessibility, requests, pictureFolder];
 /** STORIES=long tells the stories that take long instead of the others. */
-const wanted = pages.flatMap(({ stories, longStories = {} }) => Object.entries(process.env.STORIES === "long" ? longStories : stories)).filter(([name]) => name.includes(process.env.STORY ?? ""));
+const selected = pages.flatMap(({ stories, longStories = {} }) => Object.entries(process.env.STORIES === "long" ? longStories : stories)).filter(([name]) => name.includes(process.env.STORY ?? ""));
 /** Takes a story, if none of the programs that share TAKEN has taken it: a file exists for each that is. */
-function take(i) {
+function claimStory(i) {
   try {
     writeFileSync(`${process.env.TAKEN}/${i}`, "", { flag: "wx" });
     return true;
@@ -64,52 +64,52 @@ function take(i) {
     return false;
   }
 }
-const asker = await request.newContext({ ignoreHTTPSErrors: true, extraHTTPHeaders: { Authorization: `Bearer ${admin}` } });
+const adminClient = await request.newContext({ ignoreHTTPSErrors: true, extraHTTPHeaders: { Authorization: `Bearer ${admin}` } });
 /** The paths of all objects, those that others need last. */
-async function objects() {
+async function listObjects() {
   const resources = ["directclusterendpointtokens", "ownedaccesskeys", "virtualclusterinstances", "trustrules", "projects", "teams", "users"];
-  const lists = await Promise.all(resources.map(async (resource) => (await (await asker.get(`${api}/${resource}`)).json()).items.map(({ metadata: { namespace, name } }) => (
+  const lists = await Promise.all(resources.map(async (resource) => (await (await adminClient.get(`${api}/${resource}`)).json()).items.map(({ metadata: { namespace, name } }) => (
     `${namespace ? `namespaces/${namespace}/` : ""}${resource}/${name}`
   ))));
   return lists.flat();
 }
-const first = new Set(await objects());
+const initialObjects = new Set(await listObjects());
 /** Leaves the next story what the first one found: no page, and no object that a story has made. A story that fails does not delete them. */
-async function leave() {
+async function cleanUp() {
   await Promise.all(browser.contexts().map((context) => context.close()));
-  for (const path of (await objects()).filter((path) => !first.has(path))) await asker.delete(`${api}/${path}`);
+  for (const path of (await listObjects()).filter((path) => !initialObjects.has(path))) await adminClient.delete(`${api}/${path}`);
 }
 /** Tells a story, and returns why it failed. Empty if it did not. */
-async function tell(story) {
+async function runStory(story) {
   let timer;
-  const late = new Promise((_, reject) => {
+  const deadline = new Promise((_, reject) => {
     timer = setTimeout(() => reject(new Error(`it has not ended after ${limit / 1000} s. The last calls of the browser:\n${calls.join("")}`)), limit);
   });
   try {
-    await Promise.race([story(), late]);
+    await Promise.race([story(), deadline]);
     return "";
   } catch (failure) {
-    const page = await looping();
-    const told = page ? `a script of ${page} does not end: ${failure.stack}` : `${failure.stack}\n${await shown()}`;
+    const page = await stopEndlessScript();
+    const reason = page ? `a script of ${page} does not end: ${failure.stack}` : `${failure.stack}\n${await pageTexts()}`;
     // A story that has not ended still uses the browser.
     await relaunch();
-    return told;
+    return reason;
   } finally {
     clearTimeout(timer);
   }
 }
 let count = 0;
-for (const [i, [name, story]] of wanted.entries()) {
-  if (!take(i)) continue;
+for (const [i, [name, story]] of selected.entries()) {
+  if (!claimStory(i)) continue;
   count++;
   const line = { story: name };
   const begun = performance.now();
-  const failure = await tell(story);
+  const failure = await runStory(story);
   if (failure) line.failure = failure;
-  await leave();
+  await cleanUp();
   line.seconds = Math.round((performance.now() - begun) / 100) / 10;
   console.log(JSON.stringify(line));
 }
 await browser.close();
-console.log(JSON.stringify({ stories: count, violations, foreign: [...foreign] }));
+console.log(JSON.stringify({ stories: count, violations, foreignOrigins: [...foreignOrigins] }));
 process.exit(0);

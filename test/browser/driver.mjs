@@ -7,7 +7,7 @@ import { tmpdir } from "node:os";
 import { deflateRawSync } from "node:zlib";
 import { chromium } from "playwright-core";
 
-export const [origin, keyFile, executablePath, exported, openOrigin, pictures] = process.argv.slice(2);
+export const [origin, keyFile, executablePath, exportFolder, openOrigin, pictureFolder] = process.argv.slice(2);
 export const admin = readFileSync(keyFile, "utf8").trim();
 const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 export const api = `${origin}/kubernetes/management/apis/management.platform.sh/v1`;
@@ -19,9 +19,9 @@ export async function relaunch() {
   browser.close().catch(() => {});
   browser = await launch();
 }
-export const foreign = new Set();
+export const foreignOrigins = new Set();
 /** Origins of pages that a story opens beside the console. */
-export const others = new Set();
+export const allowedOrigins = new Set();
 export const violations = [];
 /** What violates the policy because a story tries it. */
 let expected = /(?!)/;
@@ -33,17 +33,17 @@ export function expectViolations(pattern = /(?!)/) {
 export const debuggers = new WeakMap();
 
 /** A window of somebody, whose requests and violations of the policy are counted. */
-export async function open(options = {}) {
+export async function openWindow(options = {}) {
   const context = await browser.newContext({ ignoreHTTPSErrors: true, viewport: { width: 1200, height: 800 }, ...options });
   const page = await context.newPage();
   debuggers.set(page, await context.newCDPSession(page));
   const problems = [];
   context.on("request", (request) => {
     const { protocol, origin: from } = new URL(request.url());
-    if (!protocol.startsWith("http") || from === origin || others.has(from)) return;
+    if (!protocol.startsWith("http") || from === origin || allowedOrigins.has(from)) return;
     // What a page of another server loads is its own business.
     const by = request.isNavigationRequest() ? origin : new URL(request.frame().url()).origin;
-    if (!others.has(by)) foreign.add(from);
+    if (!allowedOrigins.has(by)) foreignOrigins.add(from);
   });
   page.on("pageerror", (failure) => problems.push(failure.message));
   page.on("console", (message) => {
@@ -60,8 +60,8 @@ export async function signIn(page, key = admin, path = "/console/keys", ready = 
 }
 
 /** Opens the patch studio. */
-export async function studio(options, path = "/console/studio") {
-  const opened = await open(options);
+export async function openStudio(options, path = "/console/studio") {
+  const opened = await openWindow(options);
   const { page } = opened;
   const editor = (name) => page.getByRole("textbox", { name });
   await signIn(page, admin, path, editor("Configuration"));
@@ -80,7 +80,7 @@ export async function studio(options, path = "/console/studio") {
 }
 
 /** The fragment of a link with some work. */
-export function linkOf(work, raw) {
+export function studioLink(work, raw) {
   const bytes = raw ?? Buffer.from(JSON.stringify({
     configuration: "", tenant: "", host: "", resource: "", name: "t", namespace: "n", mode: "Single", ...work,
   }));
@@ -88,7 +88,7 @@ export function linkOf(work, raw) {
 }
 
 /** Makes a key, and returns it after "I have kept it". */
-export async function make(page, name) {
+export async function createKey(page, name) {
   await page.getByRole("button", { name: "New key" }).click();
   await page.getByLabel("Name", { exact: true }).fill(name);
   await page.getByRole("button", { name: "Create key" }).click();
@@ -116,13 +116,13 @@ export async function tabTo(page, element) {
 }
 
 /** Uses a button or a link with the keyboard alone. */
-export async function pressOn(page, element) {
+export async function pressWithKeyboard(page, element) {
   await tabTo(page, element);
   await page.keyboard.press("Enter");
 }
 
 /** Signs in with the keyboard alone. */
-export async function typeIn(page, key, path, ready = page.getByRole("table")) {
+export async function signInWithKeyboard(page, key, path, ready = page.getByRole("table")) {
   await page.goto(origin + path);
   await tabTo(page, page.getByLabel("Access key", { exact: true }));
   await page.keyboard.type(key);
@@ -131,20 +131,20 @@ export async function typeIn(page, key, path, ready = page.getByRole("table")) {
 }
 
 /** Makes a user with an access key, and returns the key. */
-export async function personWithKey(context, name, spec = {}) {
-  await asAdmin(context, "POST", "users", { metadata: { name }, spec: {} });
-  return newKey(context, `${name}-key`, { user: name, ...spec });
+export async function createUserWithKey(context, name, spec = {}) {
+  await requestAsAdmin(context, "POST", "users", { metadata: { name }, spec: {} });
+  return createAccessKey(context, `${name}-key`, { user: name, ...spec });
 }
 
 /** Makes an access key as an admin, and returns it. */
-export async function newKey(context, name, spec) {
-  const answer = await asAdmin(context, "POST", "ownedaccesskeys", { metadata: { name }, spec });
+export async function createAccessKey(context, name, spec) {
+  const answer = await requestAsAdmin(context, "POST", "ownedaccesskeys", { metadata: { name }, spec });
   assert.equal(answer.status(), 201, await answer.text());
   return (await answer.json()).spec.key;
 }
 
 /** Finds what axe finds on the page as it is. The policy of the page allows no script from outside, so that the browser adds it. */
-export async function accessible(page, about) {
+export async function assertAccessible(page, about) {
   const session = await page.context().newCDPSession(page);
   const evaluate = async (expression) => {
     const { result, exceptionDetails } = await session.send("Runtime.evaluate", { expression, awaitPromise: true, returnByValue: true });
@@ -168,7 +168,7 @@ export function kubectl(file, ...words) {
 }
 
 /** Waits for the download that an action causes, and returns the path of the file. */
-export async function downloaded(page, action) {
+export async function saveDownload(page, action) {
   const saved = page.waitForEvent("download");
   await action();
   const file = await saved;
@@ -178,27 +178,27 @@ export async function downloaded(page, action) {
 }
 
 /** Answers a request of the API as an admin. */
-export async function asAdmin(context, method, path, data, type = "application/json") {
+export async function requestAsAdmin(context, method, path, data, type = "application/json") {
   return context.request.fetch(`${api}/${path}`, {
     method, headers: { Authorization: `Bearer ${admin}`, Cookie: "", "Content-Type": type }, data: data && JSON.stringify(data),
   });
 }
 
 /** Waits for answers of reviews of access. */
-export function reviews(page, count) {
+export function accessReviews(page, count) {
   return new Promise((done) => {
     page.on("response", (response) => { if (response.url().includes("selfsubjectaccessreviews") && --count === 0) response.finished().then(done); });
   });
 }
 
 /** The text that an editor shows. It has few enough lines that all of them are drawn. */
-export const textIn = async (editor) => (await editor.locator(".cm-line").allTextContents()).join("\n");
+export const editorText = async (editor) => (await editor.locator(".cm-line").allTextContents()).join("\n");
 
 /** How long a slow page may take for what somebody has typed, in milliseconds. */
 const patience = 100_000;
 
 /** Fails if the page does not do something in time: a call of a page whose script does not end waits forever. */
-async function inTime(about, doing) {
+async function withinPatience(about, doing) {
   let timer;
   const late = new Promise((_, reject) => { timer = setTimeout(() => reject(new Error(`${about}: the page has not answered after ${patience / 1000} s`)), patience); });
   doing.catch(() => {}); // it may fail after the story has
@@ -210,10 +210,10 @@ async function inTime(about, doing) {
 }
 
 /** Waits until a text is the expected one. */
-export async function becomes(about, read, expected) {
+export async function waitForText(about, read, expected) {
   const end = performance.now() + patience;
   for (;;) {
-    const found = await inTime(about, read());
+    const found = await withinPatience(about, read());
     if (found === expected) return;
     if (performance.now() > end) assert.equal(found, expected, about);
     await new Promise((resolve) => { setTimeout(resolve, 100); });
@@ -221,10 +221,10 @@ export async function becomes(about, read, expected) {
 }
 
 /** The events of keys, as the browser takes them. */
-const letter = (text) => ({ type: "keyDown", key: text, text, unmodifiedText: text });
-const backspace = { type: "keyDown", key: "Backspace", code: "Backspace", windowsVirtualKeyCode: 8, autoRepeat: true };
-const undo = { type: "rawKeyDown", key: "z", code: "KeyZ", windowsVirtualKeyCode: 90, modifiers: 2, autoRepeat: true };
-const redo = { type: "rawKeyDown", key: "y", code: "KeyY", windowsVirtualKeyCode: 89, modifiers: 2, autoRepeat: true };
+const letterKey = (text) => ({ type: "keyDown", key: text, text, unmodifiedText: text });
+const backspaceKey = { type: "keyDown", key: "Backspace", code: "Backspace", windowsVirtualKeyCode: 8, autoRepeat: true };
+const undoKeys = { type: "rawKeyDown", key: "z", code: "KeyZ", windowsVirtualKeyCode: 90, modifiers: 2, autoRepeat: true };
+const redoKeys = { type: "rawKeyDown", key: "y", code: "KeyY", windowsVirtualKeyCode: 89, modifiers: 2, autoRepeat: true };
 
 /**
  * Types faster than a slow page draws: 200 letters, then the backspace key held, then those for undo and redo. Keys are sent without
@@ -233,28 +233,28 @@ const redo = { type: "rawKeyDown", key: "y", code: "KeyY", windowsVirtualKeyCode
  */
 export async function typeFast(page, editor, held) {
   const session = debuggers.get(page);
-  const first = await textIn(editor);
+  const first = await editorText(editor);
   const hold = async (about, keys, expected) => {
     await focus(editor);
-    await inTime(about, Promise.all(keys.map((key) => session.send("Input.dispatchKeyEvent", key))));
-    await becomes(`${about}, shown`, () => textIn(editor), expected);
-    await becomes(`${about}, held`, held, expected);
+    await withinPatience(about, Promise.all(keys.map((key) => session.send("Input.dispatchKeyEvent", key))));
+    await waitForText(`${about}, shown`, () => editorText(editor), expected);
+    await waitForText(`${about}, held`, held, expected);
   };
   await session.send("Emulation.setCPUThrottlingRate", { rate: 4 });
   await focus(editor);
   await page.keyboard.press("Control+a");
   await page.keyboard.insertText("# ");
   const typed = Array.from({ length: 200 }, (_, i) => "abcdefghijklmnopqrstuvwxyz"[i % 26]).join("");
-  await hold("200 letters", [...typed].map(letter), `# ${typed}`);
-  await hold("the backspace key, held for 120 letters", Array(120).fill(backspace), `# ${typed.slice(0, 80)}`);
-  await hold("undo, held", Array(100).fill(undo), first);
-  await hold("redo, held", Array(100).fill(redo), `# ${typed.slice(0, 80)}`);
+  await hold("200 letters", [...typed].map(letterKey), `# ${typed}`);
+  await hold("the backspace key, held for 120 letters", Array(120).fill(backspaceKey), `# ${typed.slice(0, 80)}`);
+  await hold("undo, held", Array(100).fill(undoKeys), first);
+  await hold("redo, held", Array(100).fill(redoKeys), `# ${typed.slice(0, 80)}`);
   await session.send("Emulation.setCPUThrottlingRate", { rate: 1 });
 }
 
 /** The text of an editor of the studio, as a file that is saved has it. */
-export const savedBy = (page, field) => async () => {
-  const file = await downloaded(page, () => page.getByRole("button", { name: "Save as a file" }).click());
+export const savedText = (page, field) => async () => {
+  const file = await saveDownload(page, () => page.getByRole("button", { name: "Save as a file" }).click());
   return JSON.parse(readFileSync(file, "utf8"))[field];
 };
 
@@ -267,23 +267,23 @@ export const allLooks = {
 };
 
 /** Looks at a page in some of allLooks: axe finds nothing, and nothing is too wide. */
-export async function accessibleIn(looks, page, about) {
+export async function assertAccessibleIn(looks, page, about) {
   for (const look of looks) {
     const { width, height, ...media } = allLooks[look];
     await page.setViewportSize({ width, height });
     await page.emulateMedia(media);
-    await accessible(page, `${about}, ${look}`);
+    await assertAccessible(page, `${about}, ${look}`);
     const wide = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
     assert.ok(wide <= 0, `${about}, ${look}: ${wide} pixels too wide`);
-    if (!pictures) continue;
+    if (!pictureFolder) continue;
     if (height < 700) await page.setViewportSize({ width, height: 700 });
-    await page.screenshot({ path: `${pictures}/${about}-${look}.png` });
+    await page.screenshot({ path: `${pictureFolder}/${about}-${look}.png` });
   }
   await page.setViewportSize({ width: 1200, height: 800 });
 }
 
 /** Sets whether the tab is hidden. */
-export async function hide(page, hidden) {
+export async function setHidden(page, hidden) {
   await page.evaluate((hidden) => {
     Object.defineProperty(document, "hidden", { value: hidden, configurable: true });
     document.dispatchEvent(new Event("visibilitychange"));
@@ -291,7 +291,7 @@ export async function hide(page, hidden) {
 }
 
 /** Notes a figure in the file that MEASURE names. */
-export function measured(figure) {
+export function recordFigure(figure) {
   if (process.env.MEASURE) appendFileSync(process.env.MEASURE, `${figure}\n`);
 }
 
@@ -314,6 +314,6 @@ export function requestsOf(page) {
 
 /** Two stories with the looks that each of them looks at: most of what axe finds is the same in all looks, so that the others are for check-deep. */
 export function inAllLooks(name, story) {
-  const [first, ...others] = Object.keys(allLooks);
-  return { stories: { [`${name}: ${first}`]: () => story([first]) }, longStories: { [`${name}: ${others.join(", ")}`]: () => story(others) } };
+  const [first, ...otherLooks] = Object.keys(allLooks);
+  return { stories: { [`${name}: ${first}`]: () => story([first]) }, longStories: { [`${name}: ${otherLooks.join(", ")}`]: () => story(otherLooks) } };
 }

@@ -17,7 +17,7 @@ func TestPostedSignIn(t *testing.T) {
 	origin, key := serve(t, false)
 	certificate := samltest.New(t, time.Now).Certificate
 	issuer := providertest.StartSAML(t, "../signin/providertest", samltest.Key(t), certificate, origin+"/auth/saml/callback")
-	ctx, cancel := context.WithTimeout(t.Context(), within)
+	ctx, cancel := context.WithTimeout(t.Context(), storyTimeout)
 	defer cancel()
 	command := exec.CommandContext(ctx, "node", "posted.mjs", origin, key, program, issuer, samltest.CAData(certificate))
 	if output, err := command.CombinedOutput(); err != nil {

@@ -2,11 +2,11 @@ import { signal } from "@preact/signals";
 
 /** The path below which the API is. The page may be below it, at the root, or below the prefix of a proxy. */
 const basePath = "/kubernetes/management";
-const before = location.pathname.slice(0, location.pathname.lastIndexOf("/console"));
-export const base = before.endsWith(basePath) ? before : before + basePath;
+const prefix = location.pathname.slice(0, location.pathname.lastIndexOf("/console"));
+export const base = prefix.endsWith(basePath) ? prefix : prefix + basePath;
 
 /** The path of the console. */
-export const home = `${before}/console`;
+export const home = `${prefix}/console`;
 
 /** The group of the platform's own resources. */
 export const group = "/apis/management.platform.sh/v1";
@@ -71,23 +71,23 @@ export interface Event<T> {
 export const session = signal<"unknown" | "out" | "in" | "ended" | "guest">("unknown");
 
 /** Whether somebody asked to sign in again before the session ends. */
-export const again = signal(false);
+export const extending = signal(false);
 
-let waiting: (() => void)[] = [];
+let waitingRequests: (() => void)[] = [];
 
 /** Notes that there is a session, and repeats the requests that wait for one. */
-export function signedIn(): void {
+export function startSession(): void {
   session.value = "in";
-  again.value = false;
-  const all = waiting;
-  waiting = [];
-  for (const go of all) go();
+  extending.value = false;
+  const requests = waitingRequests;
+  waitingRequests = [];
+  for (const repeat of requests) repeat();
 }
 
 const tables = "application/json;as=Table;g=meta.k8s.io;v=v1,application/json";
 
 /** How a request differs from a plain GET. */
-export interface Asking {
+export interface RequestOptions {
   method?: string;
   body?: string;
   mediaType?: string;
@@ -102,28 +102,28 @@ export interface Asking {
  * Sends a request below the API, and returns the response. A refusal of the API, and a network that fails, is a Refusal. When the
  * session has ended, the request waits until somebody has signed in again, and is then repeated with the same headers.
  */
-export async function send(path: string, asking: Asking = {}): Promise<Response> {
-  const headers: Record<string, string> = { Accept: asking.accept ?? "application/json", ...asking.headers };
-  if (asking.body !== undefined) headers["Content-Type"] = asking.mediaType ?? "application/json";
+export async function send(path: string, options: RequestOptions = {}): Promise<Response> {
+  const headers: Record<string, string> = { Accept: options.accept ?? "application/json", ...options.headers };
+  if (options.body !== undefined) headers["Content-Type"] = options.mediaType ?? "application/json";
   for (;;) {
     let response: Response;
     try {
       response = await fetch(base + path, {
-        method: asking.method ?? "GET", body: asking.body, headers, signal: asking.signal, credentials: "same-origin", cache: "no-store",
+        method: options.method ?? "GET", body: options.body, headers, signal: options.signal, credentials: "same-origin", cache: "no-store",
       });
     } catch (failure) {
-      if (asking.signal?.aborted) throw failure;
+      if (options.signal?.aborted) throw failure;
       throw new Refusal(0, "");
     }
     if (response.ok) return response;
-    const refusal = await refused(response);
-    if (response.status !== 401 || asking.probing || (session.value !== "in" && session.value !== "ended")) throw refusal;
+    const refusal = await refusalOf(response);
+    if (response.status !== 401 || options.probing || (session.value !== "in" && session.value !== "ended")) throw refusal;
     session.value = "ended";
-    await new Promise<void>((go) => waiting.push(go));
+    await new Promise<void>((go) => waitingRequests.push(go));
   }
 }
 
-async function refused(response: Response): Promise<Refusal> {
+async function refusalOf(response: Response): Promise<Refusal> {
   let status: { message?: string; details?: { causes?: Cause[]; retryAfterSeconds?: number } } = {};
   try {
     status = await response.json();
@@ -137,8 +137,8 @@ async function refused(response: Response): Promise<Refusal> {
 }
 
 /** Sends a request and returns the JSON of the response. */
-export async function ask<T>(path: string, asking: Asking = {}): Promise<T> {
-  return (await send(path, asking)).json() as Promise<T>;
+export async function ask<T>(path: string, options: RequestOptions = {}): Promise<T> {
+  return (await send(path, options)).json() as Promise<T>;
 }
 
 /** Returns one page of a list as a Table with whole objects. */
@@ -147,25 +147,25 @@ export function list<T>(path: string, query: Record<string, string> = {}, signal
 }
 
 /** Reads the events of a watch until it ends. Each is passed on as it comes. */
-export async function watch<T>(path: string, resourceVersion: string, signal: AbortSignal, on: (event: Event<T>) => void): Promise<void> {
+export async function watch<T>(path: string, resourceVersion: string, signal: AbortSignal, onEvent: (event: Event<T>) => void): Promise<void> {
   const query = new URLSearchParams({
     watch: "true", includeObject: "Object", resourceVersion, allowWatchBookmarks: "true", timeoutSeconds: "290",
   });
   const response = await send(`${path}?${query}`, { accept: tables, signal });
   if (!response.body) return;
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
-  let rest = "";
+  let incomplete = "";
   for (;;) {
     const { done, value } = await reader.read();
     if (done) return;
-    const lines = (rest + value).split("\n");
-    rest = lines.pop() ?? "";
-    for (const line of lines) if (line.trim() !== "") on(JSON.parse(line) as Event<T>);
+    const lines = (incomplete + value).split("\n");
+    incomplete = lines.pop() ?? "";
+    for (const line of lines) if (line.trim() !== "") onEvent(JSON.parse(line) as Event<T>);
   }
 }
 
 /** Returns the texts of the warnings of a response. */
 export function warningsOf(response: Response): string[] {
   const header = response.headers.get("Warning") ?? "";
-  return [...header.matchAll(/299 \S+ "((?:[^"\\]|\\.)*)"/g)].map((found) => (found[1] ?? "").replace(/\\(.)/g, "$1"));
+  return [...header.matchAll(/299 \S+ "((?:[^"\\]|\\.)*)"/g)].map((match) => (match[1] ?? "").replace(/\\(.)/g, "$1"));
 }

@@ -7,34 +7,34 @@ export type Mode = "stream" | "poll" | "paused" | "still";
 /** A page of the list has this many rows. */
 const pageSize = 500;
 /** A deployment whose watches end sooner than this cannot stream: each would keep a function running for nothing. */
-const shortest = 20_000;
-const pollEvery = 30_000;
+const shortestStream = 20_000;
+const pollInterval = 30_000;
 const idleAfter = 5 * 60_000;
 
 /** What lists are sorted by: the namespace, then the name. No name contains a blank. */
-const sortable = ({ object: { metadata } }: Row<{ metadata: Meta }>) => `${metadata.namespace ?? ""} ${metadata.name}`;
+const sortKey = ({ object: { metadata } }: Row<{ metadata: Meta }>) => `${metadata.namespace ?? ""} ${metadata.name}`;
 
 /**
  * Keeps a list up to date while somebody looks at it. Nothing is requested while the tab is hidden, nor after five minutes
  * without a key press or a click.
  */
-export function live<T extends { metadata: Meta }>(path: string) {
+export function watchList<T extends { metadata: Meta }>(path: string) {
   const columns = signal<Column[]>([]);
   const rows = signal<Map<string, Row<T>>>(new Map());
   const more = signal("");
   const mode = signal<Mode>("stream");
   const problem = signal<Refusal | null>(null);
   const loaded = signal(false);
-  let polls = false;
-  let version = "";
+  let polling = false;
+  let listVersion = "";
   let current: AbortController | null = null;
   let lastInput = Date.now();
 
   const idle = () => document.hidden || Date.now() - lastInput > idleAfter;
   const wait = (ms: number, signal: AbortSignal) =>
-    new Promise<void>((done) => {
-      const timer = setTimeout(done, ms);
-      signal.addEventListener("abort", () => { clearTimeout(timer); done(); }, { once: true });
+    new Promise<void>((resolve) => {
+      const timer = setTimeout(resolve, ms);
+      signal.addEventListener("abort", () => { clearTimeout(timer); resolve(); }, { once: true });
     });
 
   async function read(signal: AbortSignal) {
@@ -46,39 +46,39 @@ export function live<T extends { metadata: Meta }>(path: string) {
       problem.value = null;
       loaded.value = true;
     });
-    version = table.metadata?.resourceVersion ?? "";
+    listVersion = table.metadata?.resourceVersion ?? "";
   }
 
   async function follow(signal: AbortSignal) {
-    const begun = Date.now();
-    let lost = false;
-    await watch<T>(path, version, signal, (event) => {
+    const beginning = Date.now();
+    let tooOld = false;
+    await watch<T>(path, listVersion, signal, (event) => {
       if (event.type === "ERROR") {
-        lost = true;
+        tooOld = true;
         return;
       }
-      version = event.object.metadata?.resourceVersion ?? version;
+      listVersion = event.object.metadata?.resourceVersion ?? listVersion;
       const next = new Map(rows.value);
       for (const row of event.object.rows ?? []) {
         const { uid, resourceVersion } = row.object.metadata;
-        if (resourceVersion) version = resourceVersion;
+        if (resourceVersion) listVersion = resourceVersion;
         if (event.type === "DELETED") next.delete(uid);
         else if (event.type !== "BOOKMARK") next.set(uid, row);
       }
       if (event.type !== "BOOKMARK") rows.value = next;
     });
-    if (!signal.aborted && Date.now() - begun < shortest) polls = true;
-    if (lost) await read(signal);
+    if (!signal.aborted && Date.now() - beginning < shortestStream) polling = true;
+    if (tooOld) await read(signal);
   }
 
   async function run(signal: AbortSignal) {
     let failures = 0;
     while (!signal.aborted) {
       try {
-        if (failures > 0 || version === "" || polls) await read(signal);
+        if (failures > 0 || listVersion === "" || polling) await read(signal);
         failures = 0;
-        mode.value = polls ? "poll" : "stream";
-        if (polls) await wait(pollEvery, signal);
+        mode.value = polling ? "poll" : "stream";
+        if (polling) await wait(pollInterval, signal);
         else await follow(signal);
       } catch (failure) {
         if (signal.aborted) return;
@@ -101,11 +101,11 @@ export function live<T extends { metadata: Meta }>(path: string) {
     }
     if (current) return;
     current = new AbortController();
-    version = "";
+    listVersion = "";
     void run(current.signal);
   }
 
-  function input() {
+  function noteInput() {
     lastInput = Date.now();
     if (!current) start();
   }
@@ -114,13 +114,13 @@ export function live<T extends { metadata: Meta }>(path: string) {
   function begin(): () => void {
     const timer = setInterval(start, 1000);
     document.addEventListener("visibilitychange", start);
-    for (const name of ["keydown", "pointerdown"]) document.addEventListener(name, input, { passive: true });
+    for (const name of ["keydown", "pointerdown"]) document.addEventListener(name, noteInput, { passive: true });
     lastInput = Date.now();
     start();
     return () => {
       clearInterval(timer);
       document.removeEventListener("visibilitychange", start);
-      for (const name of ["keydown", "pointerdown"]) document.removeEventListener(name, input);
+      for (const name of ["keydown", "pointerdown"]) document.removeEventListener(name, noteInput);
       stop();
     };
   }
@@ -131,7 +131,7 @@ export function live<T extends { metadata: Meta }>(path: string) {
   }
 
   /** Reads the next page. */
-  async function next() {
+  async function readNextPage() {
     try {
       const table = await list<T>(path, { limit: String(pageSize), continue: more.value });
       batch(() => {
@@ -144,6 +144,6 @@ export function live<T extends { metadata: Meta }>(path: string) {
     }
   }
 
-  const sorted = computed(() => [...rows.value.values()].sort((a, b) => (sortable(a) < sortable(b) ? -1 : 1)));
-  return { columns, rows: sorted, more, mode, problem, loaded, begin, refresh, next, resume: input };
+  const sorted = computed(() => [...rows.value.values()].sort((a, b) => (sortKey(a) < sortKey(b) ? -1 : 1)));
+  return { columns, rows: sorted, more, mode, problem, loaded, begin, refresh, next: readNextPage, resume: noteInput };
 }

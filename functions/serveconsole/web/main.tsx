@@ -1,17 +1,17 @@
 import { render, type ComponentType } from "preact";
 import { useEffect } from "preact/hooks";
 import { effect, signal, useSignal } from "@preact/signals";
-import { Refusal, again, group, home, send, session } from "./api";
-import { loadStyles, look, plain } from "./look";
-import { listsClusters } from "./pages/cluster";
+import { Refusal, extending, group, home, send, session } from "./api";
+import { loadStyles, branding, withoutStyles } from "./branding";
+import { listsClusters } from "./kinds/virtualcluster";
 import { Home } from "./pages/home";
 import { Keys } from "./pages/keys";
 import labels from "./pages.json";
 import { Dialog } from "./parts/dialog";
-import { Ending } from "./parts/ending";
+import { SessionNotice } from "./parts/sessionnotice";
 import { Problem, asRefusal } from "./parts/problem";
-import { SignIn, comeBack, whoami } from "./parts/signin";
-import { admin, nameOf, person } from "./person";
+import { SignIn, finishLogin, readSelf } from "./parts/signin";
+import { isAdmin, displayNameOf, person } from "./person";
 import { may, readRights } from "./rights";
 import { loadTexts, text, type Text } from "./texts";
 
@@ -36,20 +36,20 @@ type PageName = keyof typeof labels;
 /** What shows a page: whether the session may use it, and how it is loaded unless it is part of the first script. */
 interface Page {
   needs?: () => boolean;
-  here?: ComponentType;
+  component?: ComponentType;
   load?: () => Promise<ComponentType>;
 }
 
 const pages: Record<PageName, Page> = {
-  home: { here: Home },
-  keys: { needs: () => may("list", "ownedaccesskeys"), here: Keys },
+  home: { component: Home },
+  keys: { needs: () => may("list", "ownedaccesskeys"), component: Keys },
   clusters: { needs: listsClusters, load: () => import("./pages/clusters").then((it) => it.Clusters) },
   tokens: { needs: () => may("list", "directclusterendpointtokens"), load: () => import("./pages/tokens").then((it) => it.Tokens) },
   studio: { needs: () => may("create", "syncpatchevaluations"), load: () => import("./pages/studio").then((it) => it.Studio) },
   projects: { needs: () => may("list", "projects"), load: () => import("./pages/projects").then((it) => it.Projects) },
   people: { needs: () => may("list", "users"), load: () => import("./pages/people").then((it) => it.People) },
   teams: { needs: () => may("list", "teams"), load: () => import("./pages/teams").then((it) => it.Teams) },
-  trustrules: { needs: () => admin() && may("list", "trustrules"), load: () => import("./pages/trustrules").then((it) => it.TrustRules) },
+  trustrules: { needs: () => isAdmin() && may("list", "trustrules"), load: () => import("./pages/trustrules").then((it) => it.TrustRules) },
   audit: { needs: () => may("list", "auditevents"), load: () => import("./pages/audit").then((it) => it.Audit) },
   config: { needs: () => may("get", "configs"), load: () => import("./pages/config").then((it) => it.Configuration) },
 };
@@ -59,10 +59,10 @@ const pageName = pageNames.find((name) => location.pathname.slice(home.length + 
 const page = pages[pageName];
 
 async function signOut() {
-  const who = person.value;
+  const self = person.value;
   // The key of a sign-in is for this session. Others are used elsewhere as well.
-  if (who?.accessKey && who.accessKeyType === "Login") {
-    await send(`${group}/ownedaccesskeys/${encodeURIComponent(who.accessKey)}`, { method: "DELETE", probing: true }).catch(() => undefined);
+  if (self?.accessKey && self.accessKeyType === "Login") {
+    await send(`${group}/ownedaccesskeys/${encodeURIComponent(self.accessKey)}`, { method: "DELETE", probing: true }).catch(() => undefined);
   }
   await send("/auth/session", { method: "DELETE" }).catch(() => undefined);
   location.reload();
@@ -71,38 +71,38 @@ async function signOut() {
 /** The name of the console, with the logo of the configuration. A picture that cannot be loaded leaves the built-in look. */
 function Brand() {
   const failed = useSignal(false);
-  const [logo, small] = failed.value ? [] : [look.logo, look.smallLogo];
+  const [logo, smallLogo] = failed.value ? [] : [branding.logo, branding.smallLogo];
   const onError = () => { failed.value = true; };
   if (logo) {
     return (
       <strong class="brand">
         <picture>
-          {small && <source media="(width < 48rem)" srcset={small} />}
-          <img class="logo" src={logo} alt={text("product")} onError={onError} />
+          {smallLogo && <source media="(width < 48rem)" srcset={smallLogo} />}
+          <img class="logo" src={logo} alt={text("app.product")} onError={onError} />
         </picture>
       </strong>
     );
   }
   return (
     <strong class="brand">
-      {small ? <img class="mark" src={small} alt="" onError={onError} /> : <span class="mark own" aria-hidden="true" />}
-      <span class="product">{text("product")}</span>
+      {smallLogo ? <img class="mark" src={smallLogo} alt="" onError={onError} /> : <span class="mark own" aria-hidden="true" />}
+      <span class="product">{text("app.product")}</span>
     </strong>
   );
 }
 
 /** The links that the configuration adds, above or below the content. */
 function Links({ top }: { top: boolean }) {
-  const links = (look.buttons ?? []).filter((one) => (one.top ?? false) === top);
+  const links = (branding.buttons ?? []).filter((link) => (link.top ?? false) === top);
   if (links.length === 0) return null;
   return (
-    <nav class={top ? "links" : "links below"} aria-label={text(top ? "linksTop" : "linksBelow")}>
+    <nav class={top ? "links" : "links below"} aria-label={text(top ? "app.linksTop" : "app.linksBelow")}>
       {[false, true].map((end) => (
         <span>
-          {links.filter((one) => (one.end ?? false) === end).map((one) => (
-            <a href={one.link} rel="noopener noreferrer" target={one.link.startsWith("/") ? undefined : "_blank"}>
-              {one.icon && <img src={one.icon} alt="" onError={(event) => event.currentTarget.remove()} />}
-              {one.text}
+          {links.filter((link) => (link.end ?? false) === end).map((link) => (
+            <a href={link.link} rel="noopener noreferrer" target={link.link.startsWith("/") ? undefined : "_blank"}>
+              {link.icon && <img src={link.icon} alt="" onError={(event) => event.currentTarget.remove()} />}
+              {link.text}
             </a>
           ))}
         </span>
@@ -112,30 +112,30 @@ function Links({ top }: { top: boolean }) {
 }
 
 function Bar() {
-  const who = person.value;
-  const label = { system: "themeSystem", light: "themeLight", dark: "themeDark" } as const;
+  const self = person.value;
+  const label = { system: "app.themeSystem", light: "app.themeLight", dark: "app.themeDark" } as const;
   return (
     <header>
-      <a class="skip" href="#content" onClick={(event) => { event.preventDefault(); document.getElementById("content")?.focus(); }}>{text("skip")}</a>
+      <a class="skip" href="#content" onClick={(event) => { event.preventDefault(); document.getElementById("content")?.focus(); }}>{text("app.skip")}</a>
       <Brand />
-      <button type="button" class="menu" popovertarget="pages">{text("menu")}</button>
-      <nav id="pages" popover="auto" aria-label={text("navigation")}>
+      <button type="button" class="menu" popovertarget="pages">{text("app.menu")}</button>
+      <nav id="pages" popover="auto" aria-label={text("app.navigation")}>
         {pageNames.filter((name) => name === pageName || (pages[name].needs?.() ?? true) || session.value === "guest").map((name) => (
-          <a href={`${home}/${name}${plain ? "?plain" : ""}`} aria-current={pageName === name ? "page" : undefined}>{text(labels[name] as Text)}</a>
+          <a href={`${home}/${name}${withoutStyles ? "?plain" : ""}`} aria-current={pageName === name ? "page" : undefined}>{text(labels[name] as Text)}</a>
         ))}
       </nav>
       <span class="end">
         <label class="inline">
-          <span class="hidden">{text("theme")}</span>
+          <span class="hidden">{text("app.theme")}</span>
           <select value={theme.value} onChange={(event) => (theme.value = event.currentTarget.value)}>
             {themes.map((name) => <option value={name}>{text(label[name])}</option>)}
           </select>
         </label>
-        {session.value === "guest" && <a href={`${home}/keys`}>{text("signIn")}</a>}
-        {who && session.value !== "out" && session.value !== "guest" && (
+        {session.value === "guest" && <a href={`${home}/keys`}>{text("signin.title")}</a>}
+        {self && session.value !== "out" && session.value !== "guest" && (
           <>
-            <span class="who" title={[text("signedInAs", { name: nameOf(who) }), ...(who.groups ?? [])].join("\n")}>{nameOf(who)}</span>
-            <button type="button" onClick={signOut}>{text("signOut")}</button>
+            <span class="who" title={[text("session.signedInAs", { name: displayNameOf(self) }), ...(self.groups ?? [])].join("\n")}>{displayNameOf(self)}</span>
+            <button type="button" onClick={signOut}>{text("session.signOut")}</button>
           </>
         )}
       </span>
@@ -144,7 +144,7 @@ function Bar() {
 }
 
 /** Whether the studio needs no session here: then an evaluation of nothing is refused for what it lacks. */
-async function open(): Promise<boolean> {
+async function isStudioPublic(): Promise<boolean> {
   if (pageName !== "studio") return false;
   try {
     await send(`${group}/syncpatchevaluations`, { method: "POST", body: "{}", probing: true });
@@ -155,14 +155,14 @@ async function open(): Promise<boolean> {
 }
 
 /** A page that is loaded by those who open it. A page of an earlier version asks for a script that is gone: it is loaded again, once. */
-function Later({ load }: { load: () => Promise<ComponentType> }) {
-  const found = useSignal<ComponentType | null>(null);
+function LazyPage({ load }: { load: () => Promise<ComponentType> }) {
+  const component = useSignal<ComponentType | null>(null);
   const failed = useSignal(false);
   useEffect(() => {
     Promise.all([load(), loadTexts()]).then(
       ([loaded]) => {
         if (history.state?.reloaded) history.replaceState(null, "");
-        found.value = loaded;
+        component.value = loaded;
       },
       () => {
         if (history.state?.reloaded) failed.value = true;
@@ -173,54 +173,54 @@ function Later({ load }: { load: () => Promise<ComponentType> }) {
       },
     );
   }, []);
-  if (failed.value) return <Problem of={new Refusal(0, "")} />;
-  const Found = found.value;
-  return Found ? <Found /> : <p class="quiet" role="status">{text("loading")}</p>;
+  if (failed.value) return <Problem refusal={new Refusal(0, "")} />;
+  const Component = component.value;
+  return Component ? <Component /> : <p class="quiet" role="status">{text("state.loading")}</p>;
 }
 
 /** Whether the address asks for the sign-in, for another tab whose session ends. It asks once. */
-function asksForSignIn(): boolean {
-  const asks = new URLSearchParams(location.search).has("signin");
-  if (asks) history.replaceState(null, "", location.pathname);
-  return asks;
+function takeSignInRequest(): boolean {
+  const requested = new URLSearchParams(location.search).has("signin");
+  if (requested) history.replaceState(null, "", location.pathname);
+  return requested;
 }
 
 function App() {
-  const refused = useSignal<Refusal | null>(null);
+  const refusal = useSignal<Refusal | null>(null);
   useEffect(() => {
-    if (asksForSignIn()) {
+    if (takeSignInRequest()) {
       session.value = "out";
       return;
     }
-    comeBack().catch((failure) => { refused.value = asRefusal(failure); }).then(() => Promise.all([whoami(), readRights()])).then(
+    finishLogin().catch((failure) => { refusal.value = asRefusal(failure); }).then(() => Promise.all([readSelf(), readRights()])).then(
       ([self]) => {
         person.value = self;
         session.value = "in";
       },
-      async () => (session.value = (await open()) ? "guest" : "out"),
+      async () => (session.value = (await isStudioPublic()) ? "guest" : "out"),
     );
   }, []);
   const state = session.value;
   return (
     <>
       <Bar />
-      <Ending />
+      <SessionNotice />
       {(state === "in" || state === "ended") && <Links top />}
       <main id="content" tabIndex={-1}>
-        {state === "unknown" && <p class="quiet" role="status">{text("loading")}</p>}
+        {state === "unknown" && <p class="quiet" role="status">{text("state.loading")}</p>}
         {state === "out" && (
           <div class="card narrow">
-            <h1>{text("signIn")}</h1>
-            <SignIn refused={refused.value} />
-            {look.legal && <iframe title={text("legal")} sandbox="allow-popups allow-popups-to-escape-sandbox" src={`${home}/legal`} />}
+            <h1>{text("signin.title")}</h1>
+            <SignIn refusal={refusal.value} />
+            {branding.legal && <iframe title={text("app.legal")} sandbox="allow-popups allow-popups-to-escape-sandbox" src={`${home}/legal`} />}
           </div>
         )}
-        {(state === "in" || state === "ended" || state === "guest") && (page.here ? <page.here /> : page.load && <Later load={page.load} />)}
+        {(state === "in" || state === "ended" || state === "guest") && (page.component ? <page.component /> : page.load && <LazyPage load={page.load} />)}
       </main>
       {(state === "in" || state === "ended") && <Links top={false} />}
-      {(state === "ended" || state === "in" && again.value) && (
-        <Dialog title={text("signIn")} close={state === "in" ? () => (again.value = false) : undefined}>
-          <SignIn again />
+      {(state === "ended" || state === "in" && extending.value) && (
+        <Dialog title={text("signin.title")} close={state === "in" ? () => (extending.value = false) : undefined}>
+          <SignIn renewal />
         </Dialog>
       )}
     </>

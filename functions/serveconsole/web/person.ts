@@ -20,22 +20,22 @@ export interface Self {
 export const person = signal<Self | null>(null);
 
 /** The name that is shown for somebody. */
-export function nameOf(self: Self): string {
+export function displayNameOf(self: Self): string {
   return self.user?.displayName || self.user?.name || self.team?.name || self.subject || "";
 }
 
 /** Whether the person is an admin of the platform. What they may do, a scope narrows. */
-export function admin(): boolean {
+export function isAdmin(): boolean {
   return person.value?.groups?.includes("platform:admins") ?? false;
 }
 
 /** The owner of an object: a user or a team. */
-export interface Owned {
+export interface Owner {
   user?: string;
   team?: string;
 }
 
 /** Returns an owner as the lists of the API show it, or nothing if there is none. */
-export function ownerWord(of?: Owned): string {
-  return of?.team ? `team:${of.team}` : of?.user ? `user:${of.user}` : "";
+export function ownerText(owner?: Owner): string {
+  return owner?.team ? `team:${owner.team}` : owner?.user ? `user:${owner.user}` : "";
 }

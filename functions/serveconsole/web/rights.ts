@@ -15,18 +15,18 @@ interface Rule {
 export const rules = signal<Rule[] | null>(null);
 
 /** Why it is not known what the session permits. */
-export const unknownRights = signal<Refusal | null>(null);
+export const rightsProblem = signal<Refusal | null>(null);
 
 /** Asks the API what the session permits. */
 export async function readRights(): Promise<void> {
-  unknownRights.value = null;
+  rightsProblem.value = null;
   try {
     const body = JSON.stringify({ apiVersion: "management.platform.sh/v1", kind: "ScopePreview" });
     const answer = await ask<{ status: { rules?: Rule[] } }>(`${group}/scopepreviews`, { method: "POST", probing: true, body });
     rules.value = answer.status.rules ?? [];
   } catch (failure) {
     rules.value = null;
-    unknownRights.value = failure instanceof Refusal ? failure : new Refusal(0, "");
+    rightsProblem.value = failure instanceof Refusal ? failure : new Refusal(0, "");
   }
 }
 
@@ -36,7 +36,7 @@ export function may(verb: string, resource: string): boolean {
 }
 
 /** A request for one object. */
-export interface Question {
+export interface AccessRequest {
   verb: string;
   resource: string;
   subresource?: string;
@@ -45,58 +45,58 @@ export interface Question {
 }
 
 /** Asks the API whether a request is permitted. It decides as it decides the request itself. */
-export async function permitted(question: Question): Promise<boolean> {
+export async function isPermitted(request: AccessRequest): Promise<boolean> {
   const body = JSON.stringify({
     apiVersion: "authorization.k8s.io/v1", kind: "SelfSubjectAccessReview",
-    spec: { resourceAttributes: { group: "management.platform.sh", ...question } },
+    spec: { resourceAttributes: { group: "management.platform.sh", ...request } },
   });
   const answer = await ask<{ status: { allowed: boolean } }>("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", { method: "POST", body });
   return answer.status.allowed;
 }
 
 /** Asks about requests for an object, and again when the object changes. What cannot be found out is not permitted. Undefined: not known yet. */
-export function usePermitted(questions: Question[], version: string | undefined): (boolean | undefined)[] {
+export function usePermitted(requests: AccessRequest[], version: string | undefined): (boolean | undefined)[] {
   // Answers about another object are of no use.
-  const answers = useSignal<{ to: string; found: boolean[] }>({ to: "", found: [] });
-  const all = JSON.stringify(questions);
+  const answers = useSignal<{ key: string; allowed: boolean[] }>({ key: "", allowed: [] });
+  const key = JSON.stringify(requests);
   useEffect(() => {
     let current = true;
     if (version === undefined) return;
-    void Promise.all(questions.map((question) => permitted(question).catch(() => false))).then((found) => {
-      if (current) answers.value = { to: all, found };
+    void Promise.all(requests.map((request) => isPermitted(request).catch(() => false))).then((allowed) => {
+      if (current) answers.value = { key, allowed };
     });
     return () => { current = false; };
-  }, [all, version]);
-  return questions.map((_, i) => (answers.value.to === all ? answers.value.found[i] : undefined));
+  }, [key, version]);
+  return requests.map((_, i) => (answers.value.key === key ? answers.value.allowed[i] : undefined));
 }
 
 /** A question about one of several objects. Of names it, and version differs when the object has changed. */
-interface Asked {
-  of: string;
+interface AccessQuestion {
+  object: string;
   version: string;
-  question: Question;
+  question: AccessRequest;
 }
 
 /**
  * Asks about requests for several objects, four at a time, and again about those that change. Returns the answer to a question, which is that of the
  * earlier version until the new one is known: a button does not go away meanwhile. Undefined: it is not known yet, or could not be found out.
  */
-export function usePermittedEach(asked: Asked[]): (of: string) => boolean | undefined {
+export function usePermittedEach(questions: AccessQuestion[]): (object: string) => boolean | undefined {
   const session = rules.value;
-  const answers = useSignal({ session, found: new Map<string, { version: string; allowed: boolean }>() });
-  const found = answers.value.session === session ? answers.value.found : new Map<string, { version: string; allowed: boolean }>();
+  const answers = useSignal({ session, decisions: new Map<string, { version: string; allowed: boolean }>() });
+  const decisions = answers.value.session === session ? answers.value.decisions : new Map<string, { version: string; allowed: boolean }>();
   useEffect(() => {
     let current = true;
-    const open = asked.filter(({ of, version }) => found.get(of)?.version !== version);
+    const pending = questions.filter(({ object, version }) => decisions.get(object)?.version !== version);
     const next = async () => {
-      for (let one = open.shift(); one && current; one = open.shift()) {
-        const allowed = await permitted(one.question).catch(() => undefined);
-        if (allowed !== undefined) found.set(one.of, { version: one.version, allowed });
+      for (let question = pending.shift(); question && current; question = pending.shift()) {
+        const allowed = await isPermitted(question.question).catch(() => undefined);
+        if (allowed !== undefined) decisions.set(question.object, { version: question.version, allowed });
       }
     };
     // What is found is shown at once: a button does not come and go with each answer.
-    if (open.length > 0) void Promise.all([next(), next(), next(), next()]).then(() => { if (current) answers.value = { session, found }; });
+    if (pending.length > 0) void Promise.all([next(), next(), next(), next()]).then(() => { if (current) answers.value = { session, decisions }; });
     return () => { current = false; };
-  }, [session, asked.map(({ of, version }) => `${of} ${version}`).join("\n")]);
-  return (of) => found.get(of)?.allowed;
+  }, [session, questions.map(({ object, version }) => `${object} ${version}`).join("\n")]);
+  return (object) => decisions.get(object)?.allowed;
 }

@@ -15,7 +15,7 @@ interface Schema {
 }
 
 /** What is known about a field. */
-export interface Help {
+export interface FieldHelp {
   path: string;
   type: string;
   description: string;
@@ -24,41 +24,41 @@ export interface Help {
   fields: string[];
 }
 
-let schemas: Promise<Record<string, Schema>> | null = null;
+let description: Promise<Record<string, Schema>> | null = null;
 
 /** Reads the description of the API, once. A failure is repeated by the next caller. */
-function read(): Promise<Record<string, Schema>> {
-  schemas ??= ask<{ components: { schemas: Record<string, Schema> } }>("/openapi/v3/apis/management.platform.sh/v1").then((api) => api.components.schemas);
-  schemas.catch(() => (schemas = null));
-  return schemas;
+function readDescription(): Promise<Record<string, Schema>> {
+  description ??= ask<{ components: { schemas: Record<string, Schema> } }>("/openapi/v3/apis/management.platform.sh/v1").then((api) => api.components.schemas);
+  description.catch(() => (description = null));
+  return description;
 }
 
 /** Returns what is known about a field of a kind, or null if there is no such field. */
-export async function helpFor(kind: string, steps: (string | number)[]): Promise<Help | null> {
-  const all = await read();
-  const resolved = (of: Schema | undefined): Schema | undefined => {
-    for (let i = 0; of && i < 10; i++) {
-      const ref: string | undefined = of.$ref ?? (of.allOf?.length === 1 ? of.allOf[0]?.$ref : undefined);
-      if (!ref) return of;
-      const target: Schema | undefined = all[ref.slice(ref.lastIndexOf("/") + 1)];
+export async function readFieldHelp(kind: string, steps: (string | number)[]): Promise<FieldHelp | null> {
+  const schemas = await readDescription();
+  const resolve = (schema: Schema | undefined): Schema | undefined => {
+    for (let i = 0; schema && i < 10; i++) {
+      const ref: string | undefined = schema.$ref ?? (schema.allOf?.length === 1 ? schema.allOf[0]?.$ref : undefined);
+      if (!ref) return schema;
+      const target: Schema | undefined = schemas[ref.slice(ref.lastIndexOf("/") + 1)];
       // What is said about the field is better than what is said about its type.
-      of = target && { ...target, description: of.description ?? target.description };
+      schema = target && { ...target, description: schema.description ?? target.description };
     }
-    return of;
+    return schema;
   };
-  const name = Object.keys(all).find((one) => one.endsWith(`.${kind}`));
-  let at = resolved(name ? all[name] : undefined);
+  const name = Object.keys(schemas).find((key) => key.endsWith(`.${kind}`));
+  let field = resolve(name ? schemas[name] : undefined);
   for (const step of steps) {
-    at = resolved(typeof step === "number" ? at?.items : at?.properties?.[step] ?? at?.additionalProperties);
-    if (!at) return null;
+    field = resolve(typeof step === "number" ? field?.items : field?.properties?.[step] ?? field?.additionalProperties);
+    if (!field) return null;
   }
-  if (!at) return null;
-  const items = resolved(at.items);
+  if (!field) return null;
+  const items = resolve(field.items);
   return {
     path: steps.map((step, i) => (typeof step === "number" ? `[${step}]` : i > 0 ? `.${step}` : step)).join(""),
-    type: at.type === "array" ? `list of ${items?.type ?? "object"}` : at.type ?? "object",
-    description: at.description ?? "",
-    values: (at.enum ?? []).map(String),
-    fields: Object.keys(at.properties ?? items?.properties ?? {}).sort(),
+    type: field.type === "array" ? `list of ${items?.type ?? "object"}` : field.type ?? "object",
+    description: field.description ?? "",
+    values: (field.enum ?? []).map(String),
+    fields: Object.keys(field.properties ?? items?.properties ?? {}).sort(),
   };
 }

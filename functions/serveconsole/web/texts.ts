@@ -4,14 +4,14 @@ import type pages from "./texts/en-pages.json";
 /** The names of the texts of the console. */
 export type Text = keyof typeof english | keyof typeof pages;
 
-const all: Record<string, string> = { ...english };
+const texts: Record<string, string> = { ...english };
 
 /** Loads the texts of the pages that are loaded by those who open them. */
 export async function loadTexts(): Promise<void> {
-  Object.assign(all, (await import("./texts/pages")).pageTexts);
+  Object.assign(texts, (await import("./texts/pages")).pageTexts);
 }
 
 /** Returns a text, with the values in place of their names in braces. */
 export function text(name: Text, values: Record<string, string | number> = {}): string {
-  return (all[name] ?? name).replace(/\{(\w+)\}/g, (whole, key: string) => (key in values ? String(values[key]) : whole));
+  return (texts[name] ?? name).replace(/\{(\w+)\}/g, (whole, key: string) => (key in values ? String(values[key]) : whole));
 }

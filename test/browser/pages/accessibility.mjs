@@ -1,10 +1,10 @@
 // Stories of accessibility: what axe finds on each page, what assistive technologies are told, and where the focus is.
 import assert from "node:assert/strict";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
-import { accessible, accessibleIn, admin, api, asAdmin, focus, inAllLooks, newKey, open, origin, pictures, pressOn, signIn } from "../driver.mjs";
+import { assertAccessible, assertAccessibleIn, admin, api, requestAsAdmin, focus, inAllLooks, createAccessKey, openWindow, origin, pictureFolder, pressWithKeyboard, signIn } from "../driver.mjs";
 
 /** Returns what assistive technologies are told about a part of the page, without what differs from run to run: rows, entries of lists, times and names. */
-async function told(part) {
+async function ariaOutline(part) {
   const kept = [];
   let below = Infinity, tables = 0;
   for (const line of (await part.ariaSnapshot()).split("\n")) {
@@ -29,25 +29,25 @@ async function told(part) {
 /** Makes what the pages show, signs in, and looks at each page. */
 function everyPage(name, walk) {
   return inAllLooks(`every page is accessible: ${name}`, async (looks) => {
-    const { context, page } = await open({ reducedMotion: "reduce" });
-    await asAdmin(context, "POST", "users", { metadata: { name: "look" }, spec: { displayName: "Ana Look", email: "look@example.com" } });
-    await asAdmin(context, "POST", "teams", { metadata: { name: "look" }, spec: { users: ["look"] } });
-    await asAdmin(context, "POST", "trustrules", { metadata: { name: "look" }, spec: {
+    const { context, page } = await openWindow({ reducedMotion: "reduce" });
+    await requestAsAdmin(context, "POST", "users", { metadata: { name: "look" }, spec: { displayName: "Ana Look", email: "look@example.com" } });
+    await requestAsAdmin(context, "POST", "teams", { metadata: { name: "look" }, spec: { users: ["look"] } });
+    await requestAsAdmin(context, "POST", "trustrules", { metadata: { name: "look" }, spec: {
       issuer: "https://gitlab.com", match: [{ claim: "project_id", is: "22" }, { claim: "ref", isOneOf: ["main", "next"] }], owner: { team: "look" }, scope: { projects: [{ project: "shop" }] },
     } });
-    await asAdmin(context, "POST", "projects", { metadata: { name: "look" }, spec: { owner: { team: "look" }, members: [{ kind: "User", name: "look", role: "use" }] } });
-    const maker = await newKey(context, "look-a", { ttl: 86_400 });
+    await requestAsAdmin(context, "POST", "projects", { metadata: { name: "look" }, spec: { owner: { team: "look" }, members: [{ kind: "User", name: "look", role: "use" }] } });
+    const maker = await createAccessKey(context, "look-a", { ttl: 86_400 });
     await context.request.post(`${api}/ownedaccesskeys`, { headers: { Authorization: `Bearer ${maker}`, Cookie: "" }, data: { metadata: { name: "look-b" }, spec: {} } });
     // The configuration has a history, and is what it was.
     for (const platformHost of ["before.example.com", null]) {
-      assert.equal((await asAdmin(context, "PATCH", "config/config", { status: { platformHost } }, "application/merge-patch+json")).status(), 200);
+      assert.equal((await requestAsAdmin(context, "PATCH", "config/config", { status: { platformHost } }, "application/merge-patch+json")).status(), 200);
     }
     const differences = [];
     const look = async (about) => {
       await page.waitForFunction((loading) => !document.body.innerText.includes(loading), "Loading …");
-      await accessibleIn(looks, page, about);
+      await assertAccessibleIn(looks, page, about);
       const dialog = page.locator("dialog[open]");
-      const said = await told((await dialog.count()) > 0 ? dialog.last() : page.locator("body"));
+      const said = await ariaOutline((await dialog.count()) > 0 ? dialog.last() : page.locator("body"));
       const file = new URL(`../aria/${about}.yaml`, import.meta.url);
       if (process.env.ARIA === "write") writeFileSync(file, said);
       else if (!existsSync(file) || readFileSync(file, "utf8") !== said) differences.push(`${about}:\n${said}`);
@@ -55,21 +55,21 @@ function everyPage(name, walk) {
     await walk(page, look);
     // With ARIA=write, the files are written anew.
     assert.deepEqual(differences, [], "assistive technologies are told something else than test/browser/aria says");
-    for (const path of ["ownedaccesskeys/look-b", "ownedaccesskeys/look-a", "trustrules/look", "projects/look", "teams/look", "users/look"]) await asAdmin(context, "DELETE", path);
+    for (const path of ["ownedaccesskeys/look-b", "ownedaccesskeys/look-a", "trustrules/look", "projects/look", "teams/look", "users/look"]) await requestAsAdmin(context, "DELETE", path);
     await context.close();
   });
 }
 
 export const stories = {
   async "without JavaScript, the page has the commands"() {
-    const { context, page } = await open({ javaScriptEnabled: false });
+    const { context, page } = await openWindow({ javaScriptEnabled: false });
     await page.goto(`${origin}/console`);
     const commands = await page.locator("noscript pre").textContent();
     for (const one of ["get ownedaccesskeys", "get virtualclusterinstances", "platform kubeconfig", "edit config", "platform patch eval"]) assert.ok(commands.includes(one), one);
     await context.close();
   },
   async "what has the focus is seen: it has a frame, and nothing covers it"() {
-    const { context, page, problems } = await open();
+    const { context, page, problems } = await openWindow();
     await signIn(page);
     /** Goes over everything that the tab key reaches, and returns what cannot be seen. */
     const walkOver = async (about, least) => {
@@ -127,7 +127,7 @@ export const stories = {
     await context.close();
   },
   async "on a phone, the pages are in a menu"() {
-    const { context, page, problems } = await open({ viewport: { width: 320, height: 640 }, reducedMotion: "reduce" });
+    const { context, page, problems } = await openWindow({ viewport: { width: 320, height: 640 }, reducedMotion: "reduce" });
     await signIn(page);
     const teams = page.getByRole("navigation", { name: "Pages" }).getByRole("link", { name: "Teams" });
     assert.equal(await teams.isVisible(), false);
@@ -135,20 +135,20 @@ export const stories = {
     await teams.waitFor();
     for (const colorScheme of ["light", "dark"]) {
       await page.emulateMedia({ colorScheme });
-      await accessible(page, `the menu, ${colorScheme}`);
-      if (pictures) await page.screenshot({ path: `${pictures}/menu-${colorScheme}.png` });
+      await assertAccessible(page, `the menu, ${colorScheme}`);
+      if (pictureFolder) await page.screenshot({ path: `${pictureFolder}/menu-${colorScheme}.png` });
     }
     await page.keyboard.press("Escape");
     await teams.waitFor({ state: "hidden" });
-    await pressOn(page, page.getByRole("button", { name: "Menu" }));
-    await pressOn(page, teams);
+    await pressWithKeyboard(page, page.getByRole("button", { name: "Menu" }));
+    await pressWithKeyboard(page, teams);
     await page.getByRole("heading", { level: 1, name: "Teams" }).waitFor();
     assert.deepEqual(problems, []);
     await context.close();
   },
 };
 
-const first = everyPage("keys, virtual clusters and tokens", async (page, look) => {
+const ownPages = everyPage("keys, virtual clusters and tokens", async (page, look) => {
   await page.goto(`${origin}/console`);
   await page.getByLabel("Access key", { exact: true }).waitFor();
   await look("sign-in");
@@ -201,7 +201,7 @@ const first = everyPage("keys, virtual clusters and tokens", async (page, look) 
   await look("token");
   await page.getByRole("button", { name: "I have kept it" }).click();
 });
-const second = everyPage("people, rules, configuration and studio", async (page, look) => {
+const adminPages = everyPage("people, rules, configuration and studio", async (page, look) => {
   await signIn(page, admin, "/console/people", page.getByRole("button", { name: "Open look" }));
   await page.getByRole("button", { name: "Open look" }).click();
   await page.getByRole("dialog").getByRole("button", { name: "Set password" }).waitFor();
@@ -263,5 +263,5 @@ const second = everyPage("people, rules, configuration and studio", async (page,
   await look("studio-share");
 });
 
-Object.assign(stories, first.stories, second.stories);
-export const longStories = { ...first.longStories, ...second.longStories };
+Object.assign(stories, ownPages.stories, adminPages.stories);
+export const longStories = { ...ownPages.longStories, ...adminPages.longStories };

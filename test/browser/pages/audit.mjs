@@ -2,19 +2,19 @@
 import assert from "node:assert/strict";
 import { mkdtempSync, readFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { accessible, admin, api, asAdmin, downloaded, focus, newKey, open, origin, pictures, pressOn, signIn, tabTo, typeIn } from "../driver.mjs";
+import { assertAccessible, admin, api, requestAsAdmin, saveDownload, focus, createAccessKey, openWindow, origin, pictureFolder, pressWithKeyboard, signIn, tabTo, signInWithKeyboard } from "../driver.mjs";
 
 export const stories = {
   async "the audit says who was refused what, by filters, and by the keyboard alone"() {
-    const { context, page, problems } = await open({ viewport: { width: 1240, height: 800 }, reducedMotion: "reduce" });
+    const { context, page, problems } = await openWindow({ viewport: { width: 1240, height: 800 }, reducedMotion: "reduce" });
     const configure = async (audit) => {
-      const answer = await asAdmin(context, "PATCH", "config/config", { status: { audit } }, "application/merge-patch+json");
+      const answer = await requestAsAdmin(context, "PATCH", "config/config", { status: { audit } }, "application/merge-patch+json");
       assert.equal(answer.status(), 200, await answer.text());
     };
     await signIn(page, admin, "/console/audit", page.getByText("set audit.enabled and audit.dataStoreEndpoint"));
     await configure({ enabled: true, level: 2, path: mkdtempSync(`${tmpdir()}/console-`), dataStoreEndpoint: process.env.EVENTS });
     const spec = { user: "aud", scope: { roles: [{ role: "platformCLI" }] } };
-    const { spec: { key: audited } } = await (await asAdmin(context, "POST", "ownedaccesskeys", { metadata: { name: "audited" }, spec })).json();
+    const { spec: { key: audited } } = await (await requestAsAdmin(context, "POST", "ownedaccesskeys", { metadata: { name: "audited" }, spec })).json();
     const refused = await context.request.delete(`${api}/ownedaccesskeys/nobodys`, { headers: { Authorization: `Bearer ${admin}`, Cookie: "" } });
     assert.equal(refused.status(), 404);
     const rows = page.getByRole("table").getByRole("row");
@@ -34,7 +34,7 @@ export const stories = {
     await page.getByLabel("Only refused").check();
     await until(1);
     assert.match(page.url(), /object=nobodys&refused=yes/);
-    const lines = readFileSync(await downloaded(page, () => page.getByRole("button", { name: "Export as JSON lines" }).click()), "utf8").trim().split("\n");
+    const lines = readFileSync(await saveDownload(page, () => page.getByRole("button", { name: "Export as JSON lines" }).click()), "utf8").trim().split("\n");
     assert.deepEqual(lines.map((one) => JSON.parse(one)).map(({ kind, verb, responseStatus }) => [kind, verb, responseStatus.code]), [["Event", "delete", 404]]);
     // The keyboard alone: the address has the filters, and the event says what the caller may do now.
     await page.reload();
@@ -44,15 +44,15 @@ export const stories = {
     await page.keyboard.press("Enter");
     await page.getByRole("dialog").locator(".decision").waitFor();
     assert.match(await page.getByRole("dialog").locator("pre").last().textContent(), /"code": 404/);
-    await accessible(page, "an event");
+    await assertAccessible(page, "an event");
     await page.keyboard.press("Escape");
     await page.getByRole("dialog").waitFor({ state: "detached" });
     for (const colorScheme of ["light", "dark"]) {
       await page.emulateMedia({ colorScheme });
       for (const width of [1240, 768, 320]) {
         await page.setViewportSize({ width, height: 800 });
-        await accessible(page, `the audit at ${width}, ${colorScheme}`);
-        if (pictures) await page.screenshot({ path: `${pictures}/audit-${width}-${colorScheme}.png` });
+        await assertAccessible(page, `the audit at ${width}, ${colorScheme}`);
+        if (pictureFolder) await page.screenshot({ path: `${pictureFolder}/audit-${width}-${colorScheme}.png` });
         const wide = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
         assert.ok(wide <= 0, `at ${width} the page is ${wide} too wide`);
       }
@@ -80,7 +80,7 @@ export const stories = {
       await refusals.waitFor();
     } while ((await refusal.count()) === 0);
     assert.match(await refusal.textContent(), /aud/);
-    await accessible(page, "the home page with a request that was refused");
+    await assertAccessible(page, "the home page with a request that was refused");
     await refusal.getByRole("link").click();
     await page.getByRole("dialog").getByText("403 Forbidden").waitFor();
     await page.keyboard.press("Escape");
@@ -92,21 +92,21 @@ export const stories = {
     await page.goto(`${origin}/console/home`);
     await page.getByRole("button", { name: "Kubeconfig for p-shop/dev" }).waitFor();
     assert.deepEqual([await refusals.count(), asked], [0, []]);
-    await asAdmin(context, "DELETE", "ownedaccesskeys/audited");
+    await requestAsAdmin(context, "DELETE", "ownedaccesskeys/audited");
     assert.deepEqual(problems, []);
     await context.close();
   },
   async "an auditor reads with the keyboard alone, and can change nothing"() {
-    const { context, page, problems } = await open();
-    const configure = async (audit) => assert.equal((await asAdmin(context, "PATCH", "config/config", { status: { audit } }, "application/merge-patch+json")).status(), 200);
+    const { context, page, problems } = await openWindow();
+    const configure = async (audit) => assert.equal((await requestAsAdmin(context, "PATCH", "config/config", { status: { audit } }, "application/merge-patch+json")).status(), 200);
     await configure({ enabled: true, level: 2, path: mkdtempSync(`${tmpdir()}/console-`), dataStoreEndpoint: process.env.EVENTS });
     const scope = { rules: [{ verbs: ["get", "list", "watch"] }] };
-    const key = await newKey(context, "auditor", { groups: ["platform:admins"], scope });
-    await asAdmin(context, "DELETE", "ownedaccesskeys/never-made");
+    const key = await createAccessKey(context, "auditor", { groups: ["platform:admins"], scope });
+    await requestAsAdmin(context, "DELETE", "ownedaccesskeys/never-made");
     const refused = [];
     page.on("response", (response) => { if (response.status() === 403) refused.push(`${response.request().method()} ${response.url()}`); });
-    await typeIn(page, key, "/console/home", page.getByRole("heading", { name: "Hello, admin" }));
-    await pressOn(page, page.getByRole("link", { name: "Audit", exact: true }));
+    await signInWithKeyboard(page, key, "/console/home", page.getByRole("heading", { name: "Hello, admin" }));
+    await pressWithKeyboard(page, page.getByRole("link", { name: "Audit", exact: true }));
     const name = page.getByLabel("Name of the object");
     await tabTo(page, name);
     await page.keyboard.type("never-made");
@@ -114,21 +114,21 @@ export const stories = {
     // The log is written a moment after the answer.
     do await Promise.all([page.waitForResponse((response) => response.url().includes("/auditevents?")), page.keyboard.press("Enter")]);
     while ((await rows.count()) < 2);
-    await pressOn(page, rows.nth(1).getByRole("button"));
+    await pressWithKeyboard(page, rows.nth(1).getByRole("button"));
     await page.getByRole("dialog").getByText("404 NotFound").waitFor();
     await page.keyboard.press("Escape");
     await tabTo(page, page.getByRole("button", { name: "Export as JSON lines" }));
-    const lines = readFileSync(await downloaded(page, () => page.keyboard.press("Enter")), "utf8").trim().split("\n").map((one) => JSON.parse(one));
+    const lines = readFileSync(await saveDownload(page, () => page.keyboard.press("Enter")), "utf8").trim().split("\n").map((one) => JSON.parse(one));
     assert.ok(lines.length > 0 && lines.every(({ objectRef }) => objectRef.name === "never-made"));
     for (const [link, button] of [["Projects", /^New/], ["People", /^New/], ["Trust rules", /^New/], ["Configuration", /^(Review|Roll back)/]]) {
-      await pressOn(page, page.getByRole("navigation", { name: "Pages" }).getByRole("link", { name: link, exact: true }));
+      await pressWithKeyboard(page, page.getByRole("navigation", { name: "Pages" }).getByRole("link", { name: link, exact: true }));
       await page.getByRole("heading", { level: 1, name: link }).waitFor();
       await page.getByRole("table").or(page.getByRole("heading", { name: "History" })).first().waitFor();
       assert.deepEqual(await page.getByRole("button", { name: button }).allTextContents(), [], link);
     }
     assert.deepEqual(refused, []);
     await configure(null);
-    await asAdmin(context, "DELETE", "ownedaccesskeys/auditor");
+    await requestAsAdmin(context, "DELETE", "ownedaccesskeys/auditor");
     assert.deepEqual(problems, []);
     await context.close();
   },

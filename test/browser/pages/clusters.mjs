@@ -1,15 +1,15 @@
 // Stories of virtual clusters and their kubeconfigs.
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
-import { admin, downloaded, kubectl, open, signIn, tabTo, typeIn } from "../driver.mjs";
+import { admin, saveDownload, kubectl, openWindow, signIn, tabTo, signInWithKeyboard } from "../driver.mjs";
 
 export const stories = {
   async "a kubeconfig in three clicks after the sign-in, used by kubectl, and taken back"() {
-    const { context, page, problems } = await open();
+    const { context, page, problems } = await openWindow();
     await signIn(page, admin, "/console", page.getByRole("heading", { name: "Virtual clusters" }));
     await page.getByRole("button", { name: "Kubeconfig for p-shop/dev" }).click();
     await page.getByRole("button", { name: "Make kubeconfig" }).click();
-    const file = await downloaded(page, () => page.getByRole("button", { name: "Download" }).click());
+    const file = await saveDownload(page, () => page.getByRole("button", { name: "Download" }).click());
     assert.match(file, /\/dev\.yaml$/);
     const used = await kubectl(file, "get", "namespaces");
     assert.match(used.text, /inside/);
@@ -28,15 +28,15 @@ export const stories = {
     await page.getByLabel("1 hour").check();
     await page.getByRole("button", { name: "Make kubeconfig" }).click();
     await page.getByText(/It ends .*(in 59 min|in 60 min|in 1 hr)/).waitFor();
-    const certificate = await downloaded(page, () => page.getByRole("button", { name: "Download" }).click());
+    const certificate = await saveDownload(page, () => page.getByRole("button", { name: "Download" }).click());
     assert.match(readFileSync(certificate, "utf8"), /client-certificate-data/);
     assert.match((await kubectl(certificate, "get", "ns")).text, /inside/);
     assert.deepEqual(problems, []);
     await context.close();
   },
   async "a kubeconfig with the keyboard alone, and one without a secret"() {
-    const { context, page, problems } = await open();
-    await typeIn(page, admin, "/console/clusters");
+    const { context, page, problems } = await openWindow();
+    await signInWithKeyboard(page, admin, "/console/clusters");
     await tabTo(page, page.getByRole("button", { name: "Open dev" }));
     await page.keyboard.press("Enter");
     await tabTo(page, page.getByRole("dialog").getByRole("button", { name: "Kubeconfig" }));
@@ -48,7 +48,7 @@ export const stories = {
     await page.keyboard.press("Enter");
     const download = page.getByRole("button", { name: "Download" });
     await download.waitFor();
-    const file = await downloaded(page, async () => {
+    const file = await saveDownload(page, async () => {
       await tabTo(page, download);
       await page.keyboard.press("Enter");
     });

@@ -1,13 +1,13 @@
 // Stories of the configuration: its editor, its trial, its history, and a sign-in on trial.
 import assert from "node:assert/strict";
 import {
-  accessible, accessibleIn, admin, asAdmin, focus, hide, newKey, open, origin, others, personWithKey, pressOn, signIn, tabTo, textIn,
-  typeFast, typeIn,
+  assertAccessible, assertAccessibleIn, admin, requestAsAdmin, focus, setHidden, createAccessKey, openWindow, origin, allowedOrigins, createUserWithKey, pressWithKeyboard, signIn, tabTo, editorText,
+  typeFast, signInWithKeyboard,
 } from "../driver.mjs";
 
 export const stories = {
   async "a configuration is changed: help, mistakes at their lines, what it would do, a trial, and a rollback"() {
-    const { context, page, problems } = await open();
+    const { context, page, problems } = await openWindow();
     const editor = page.getByRole("textbox", { name: "Configuration" });
     await signIn(page, admin, "/console/config", editor);
     const type = async (text) => {
@@ -15,7 +15,7 @@ export const stories = {
       await page.keyboard.press("Control+a");
       await page.keyboard.insertText(text);
     };
-    const before = await (await asAdmin(context, "GET", "config/config")).json();
+    const before = await (await requestAsAdmin(context, "GET", "config/config")).json();
     // A field of a later version is described without a change here: the help is that of the API.
     await type("auth:\n  accessKeyMaxTTLSeconds: 7");
     await page.getByRole("complementary", { name: "About this field" }).getByText("maximum lifetime of access keys").waitFor();
@@ -27,20 +27,20 @@ export const stories = {
     for (const line of [2, 4, 6]) await mistakes.getByRole("button", { name: `Line ${line}`, exact: true }).waitFor();
     await mistakes.getByRole("button", { name: "Line 4", exact: true }).click();
     // What a change would do is said before it is done.
-    assert.equal((await asAdmin(context, "POST", "ownedaccesskeys", { metadata: { name: "long-lived" }, spec: { user: "ana" } })).status(), 201);
+    assert.equal((await requestAsAdmin(context, "POST", "ownedaccesskeys", { metadata: { name: "long-lived" }, spec: { user: "ana" } })).status(), 201);
     const dialog = page.getByRole("dialog");
     await type("platformHost: platform.example.com\nauth:\n  accessKeyMaxTTLSeconds: 86400\n");
     await review.click();
     await dialog.getByText("+ platformHost: platform.example.com").waitFor();
     await dialog.getByRole("list", { name: "What the change would do" }).getByText(/access key/).first().waitFor();
-    assert.equal((await (await asAdmin(context, "GET", "config/config")).json()).metadata.resourceVersion, before.metadata.resourceVersion, "a review has written");
+    assert.equal((await (await requestAsAdmin(context, "GET", "config/config")).json()).metadata.resourceVersion, before.metadata.resourceVersion, "a review has written");
     await dialog.getByLabel("Take the change back unless I confirm it within").selectOption("1 hour");
     await dialog.getByRole("button", { name: "Save" }).click();
     await page.getByText(/^Saved as revision/).waitFor();
     await page.getByRole("button", { name: "Confirm" }).click();
     await page.getByText("Confirmed: the change stays.").waitFor();
     await page.getByRole("button", { name: "Confirm" }).waitFor({ state: "detached" });
-    assert.equal((await (await asAdmin(context, "GET", "config/config")).json()).status.platformHost, "platform.example.com");
+    assert.equal((await (await requestAsAdmin(context, "GET", "config/config")).json()).status.platformHost, "platform.example.com");
     // The history says who changed what, and a rollback shows what it changes first.
     await page.getByText("user:admin").first().click();
     await page.getByText("status.platformHost").first().waitFor();
@@ -48,27 +48,27 @@ export const stories = {
     await dialog.getByText("status.auth.accessKeyMaxTTLSeconds").waitFor();
     await dialog.getByRole("button", { name: "Roll back" }).click();
     await page.getByText("Rolled back.").waitFor();
-    assert.equal((await (await asAdmin(context, "GET", "config/config")).json()).status.platformHost, undefined);
+    assert.equal((await (await requestAsAdmin(context, "GET", "config/config")).json()).status.platformHost, undefined);
     // Somebody else writes while it is typed: nothing is lost, and nothing is overwritten.
     await type("platformHost: typed.example.com\n");
-    await asAdmin(context, "PATCH", "config/config", { status: { platformHost: "other.example.com" } }, "application/merge-patch+json");
+    await requestAsAdmin(context, "PATCH", "config/config", { status: { platformHost: "other.example.com" } }, "application/merge-patch+json");
     await review.click();
     await dialog.getByRole("alert").waitFor();
     await dialog.getByRole("button", { name: "Read it again" }).click();
     await dialog.getByText("- platformHost: other.example.com").waitFor();
     await dialog.getByText("+ platformHost: typed.example.com").waitFor();
     await dialog.getByRole("button", { name: "Back" }).click();
-    await asAdmin(context, "PATCH", "config/config", { status: { platformHost: null } }, "application/merge-patch+json");
-    await asAdmin(context, "DELETE", "ownedaccesskeys/long-lived");
+    await requestAsAdmin(context, "PATCH", "config/config", { status: { platformHost: null } }, "application/merge-patch+json");
+    await requestAsAdmin(context, "DELETE", "ownedaccesskeys/long-lived");
     assert.deepEqual(problems, []);
     await context.close();
   },
   async "a configuration with the keyboard alone, and a secret that stays"() {
-    const { context, page, problems } = await open();
+    const { context, page, problems } = await openWindow();
     const secret = "s3cret-of-a-story";
-    await asAdmin(context, "PATCH", "config/config", { status: { apps: { repositories: [{ name: "story", url: "https://charts.example.com", password: secret }] } } }, "application/merge-patch+json");
+    await requestAsAdmin(context, "PATCH", "config/config", { status: { apps: { repositories: [{ name: "story", url: "https://charts.example.com", password: secret }] } } }, "application/merge-patch+json");
     const editor = page.getByRole("textbox", { name: "Configuration" });
-    await typeIn(page, admin, "/console/config", editor);
+    await signInWithKeyboard(page, admin, "/console/config", editor);
     await editor.getByText('password: "***"').waitFor();
     await tabTo(page, editor);
     await page.keyboard.press("Control+Home");
@@ -81,36 +81,36 @@ export const stories = {
     await tabTo(page, dialog.getByRole("button", { name: "Save" }));
     await page.keyboard.press("Enter");
     await page.getByText(/^Saved as revision/).waitFor();
-    const revealed = await (await asAdmin(context, "GET", "config/config?reveal=true")).json();
+    const revealed = await (await requestAsAdmin(context, "GET", "config/config?reveal=true")).json();
     assert.equal(revealed.status.apps.repositories[0].password, secret);
     assert.equal(revealed.status.platformHost, "keys.example.com");
     assert.ok(!(await page.evaluate(() => document.documentElement.outerHTML)).includes(secret));
-    await asAdmin(context, "PATCH", "config/config", { status: { apps: null, platformHost: null } }, "application/merge-patch+json");
+    await requestAsAdmin(context, "PATCH", "config/config", { status: { apps: null, platformHost: null } }, "application/merge-patch+json");
     assert.deepEqual(problems, []);
     await context.close();
   },
   async "typing faster than a slow page draws: the configuration"() {
-    const { context, page, problems } = await open();
+    const { context, page, problems } = await openWindow();
     const editor = page.getByRole("textbox", { name: "Configuration" });
     await signIn(page, admin, "/console/config", editor);
-    const before = await textIn(editor);
+    const before = await editorText(editor);
     // The page knows what is typed if it knows whether something is.
     const discard = page.getByRole("button", { name: "Discard the changes" });
     await typeFast(page, editor, async () => {
-      const shown = await textIn(editor);
+      const shown = await editorText(editor);
       return (await discard.isEnabled()) === (shown !== before) ? shown : "the page holds another text";
     });
     await discard.click();
-    assert.equal(await textIn(editor), before);
+    assert.equal(await editorText(editor), before);
     assert.deepEqual(problems, []);
     await context.close();
   },
   async "a sign-in is tried: who would sign in, what refuses them, and nothing is asked for once the dialog is closed or hidden"() {
-    const { context, page, problems } = await open({ reducedMotion: "reduce" });
-    others.add(process.env.ISSUER);
+    const { context, page, problems } = await openWindow({ reducedMotion: "reduce" });
+    allowedOrigins.add(process.env.ISSUER);
     await context.route("https://fonts.googleapis.com/**", (route) => route.abort());
     const set = async (auth) => {
-      const answer = await asAdmin(context, "PATCH", "config/config", { status: { auth } }, "application/merge-patch+json");
+      const answer = await requestAsAdmin(context, "PATCH", "config/config", { status: { auth } }, "application/merge-patch+json");
       assert.equal(answer.status(), 200, await answer.text());
     };
     await set({
@@ -126,12 +126,12 @@ export const stories = {
       const { trial } = (await response.json().catch(() => ({ status: {} }))).status;
       if (trial) secrets.push(trial);
     });
-    await typeIn(page, admin, "/console/config", page.getByRole("textbox", { name: "Configuration" }));
+    await signInWithKeyboard(page, admin, "/console/config", page.getByRole("textbox", { name: "Configuration" }));
     const dialog = page.getByRole("dialog");
     const link = dialog.getByRole("link", { name: "Sign in at oidc in a new tab" });
     /** Follows the link, signs in at the provider, and returns to the console. */
     const visit = async () => {
-      const [popup] = await Promise.all([context.waitForEvent("page"), pressOn(page, link)]);
+      const [popup] = await Promise.all([context.waitForEvent("page"), pressWithKeyboard(page, link)]);
       await popup.waitForLoadState();
       const login = popup.getByPlaceholder("Enter any login");
       const next = popup.getByRole("button", { name: "Continue" });
@@ -145,26 +145,26 @@ export const stories = {
       }
       if (await next.isVisible()) await next.click();
       await end.waitFor();
-      await accessible(popup, "the end of a trial");
+      await assertAccessible(popup, "the end of a trial");
       await popup.close();
     };
     // With the keyboard alone. The claim of the groups is misspelt, so that it does not come.
-    await pressOn(page, page.getByRole("button", { name: "Try the sign-in at oidc" }));
+    await pressWithKeyboard(page, page.getByRole("button", { name: "Try the sign-in at oidc" }));
     await link.waitFor();
-    await accessibleIn(["light", "400 %"], page, "sign-in on trial, waiting");
+    await assertAccessibleIn(["light", "400 %"], page, "sign-in on trial, waiting");
     await visit();
     await dialog.getByText("All checks of the answer have passed.").waitFor();
     const facts = dialog.getByRole("definition");
     for (const fact of ['groupsClaim "grps"', "1001", "ana"]) await facts.getByText(fact, { exact: true }).first().waitFor();
-    await accessibleIn(["light", "dark", "400 %"], page, "sign-in on trial, passed");
+    await assertAccessibleIn(["light", "dark", "400 %"], page, "sign-in on trial, passed");
     // The next trial is with the configuration as it is then.
     await set({ oidc: { groupsClaim: "groups", groups: ["nobody"] } });
-    await pressOn(page, dialog.getByRole("button", { name: "Try again" }));
+    await pressWithKeyboard(page, dialog.getByRole("button", { name: "Try again" }));
     await visit();
     await dialog.getByText("not_admitted: in none of the required groups").waitFor();
-    await accessibleIn(["light"], page, "sign-in on trial, refused");
+    await assertAccessibleIn(["light"], page, "sign-in on trial, refused");
     await set({ oidc: { groups: null } });
-    await pressOn(page, dialog.getByRole("button", { name: "Try again" }));
+    await pressWithKeyboard(page, dialog.getByRole("button", { name: "Try again" }));
     await visit();
     await dialog.getByText("New teams for").waitFor();
     await facts.getByText("dev", { exact: true }).first().waitFor();
@@ -175,7 +175,7 @@ export const stories = {
     await dialog.getByRole("alert").getByText("status.auth.connectors[0].gitforge1.redirectURI").waitFor();
     await dialog.getByRole("button", { name: "Close" }).click();
     // Nobody was signed in, and nothing keeps the secrets of the trials.
-    const named = async (path) => (await (await asAdmin(context, "GET", path)).json()).items.map(({ metadata }) => metadata.name);
+    const named = async (path) => (await (await requestAsAdmin(context, "GET", path)).json()).items.map(({ metadata }) => metadata.name);
     assert.ok(!(await named("users")).includes("ana") && !(await named("teams")).includes("dev"), "a trial has made somebody");
     const kept = await page.evaluate(() => [document.documentElement.outerHTML, JSON.stringify(localStorage), JSON.stringify(sessionStorage), document.cookie].join("\n"));
     assert.equal(secrets.length, 3);
@@ -191,11 +191,11 @@ export const stories = {
     /** Lets time pass until the page has asked so often. */
     const polled = async (times) => { while (asked.length < times) await page.clock.runFor(2000); };
     await polled(3);
-    await hide(page, true);
+    await setHidden(page, true);
     const hidden = asked.length;
     await page.clock.runFor(60_000);
     assert.equal(asked.length, hidden, "a hidden tab asks");
-    await hide(page, false);
+    await setHidden(page, false);
     await polled(hidden + 1);
     await dialog.getByRole("button", { name: "Close" }).click();
     await dialog.waitFor({ state: "detached" });
@@ -208,10 +208,10 @@ export const stories = {
     await context.close();
   },
   async "thirteen mistakes are shown at their lines, and a limit says whose keys it ends"() {
-    const { context, page, problems } = await open();
+    const { context, page, problems } = await openWindow();
     // Its age is below the limit that it sets.
-    const key = await newKey(context, "limiter", { groups: ["platform:admins"] });
-    await personWithKey(context, "limited");
+    const key = await createAccessKey(context, "limiter", { groups: ["platform:admins"] });
+    await createUserWithKey(context, "limited");
     const editor = page.getByRole("textbox", { name: "Configuration" });
     await signIn(page, key, "/console/config", editor);
     const type = async (text) => {
@@ -226,7 +226,7 @@ export const stories = {
     const effects = page.getByRole("dialog").getByRole("list", { name: "What the change would do" });
     await effects.getByText(/the limits on the life of access keys end .*user:limited.*; the keys are .*admin/).waitFor();
     // Others learn nothing of it: nothing is written.
-    assert.notEqual((await (await asAdmin(context, "GET", "config/config")).json()).status.auth.accessKeyMaxTTLSeconds, 60);
+    assert.notEqual((await (await requestAsAdmin(context, "GET", "config/config")).json()).status.auth.accessKeyMaxTTLSeconds, 60);
     await page.getByRole("dialog").getByRole("button", { name: "Back" }).click();
     const lines = [
       "auth:", "  accessKeyMaxTTLSeconds: -1", "  loginAccessKeyTTLSeconds: -1", "audit:", "  level: 9", "uiSettings:", "  primaryColor: nocolour", "  accentColor: 7px",
@@ -252,19 +252,19 @@ export const stories = {
     await page.getByRole("button", { name: "Discard the changes" }).click();
     await page.getByRole("link", { name: "Home" }).click();
     await page.getByRole("heading", { name: /^Hello/ }).waitFor();
-    for (const path of ["ownedaccesskeys/limiter", "ownedaccesskeys/limited-key", "users/limited"]) await asAdmin(context, "DELETE", path);
+    for (const path of ["ownedaccesskeys/limiter", "ownedaccesskeys/limited-key", "users/limited"]) await requestAsAdmin(context, "DELETE", path);
     assert.deepEqual(problems, []);
     await context.close();
   },
   async "a change that nobody confirms is taken back, and the page says so"() {
-    const { context, page, problems } = await open();
+    const { context, page, problems } = await openWindow();
     const editor = page.getByRole("textbox", { name: "Configuration" });
     await signIn(page, admin, "/console/config", editor);
-    const before = await (await asAdmin(context, "GET", "config/config")).json();
+    const before = await (await requestAsAdmin(context, "GET", "config/config")).json();
     await tabTo(page, editor);
     await page.keyboard.press("Control+Home");
     await page.keyboard.insertText("platformHost: tried.example.com\n");
-    await pressOn(page, page.getByRole("button", { name: "Review the changes" }));
+    await pressWithKeyboard(page, page.getByRole("button", { name: "Review the changes" }));
     const dialog = page.getByRole("dialog");
     await dialog.getByText("+ platformHost: tried.example.com").waitFor();
     // A minute is long for a test. It is sent by the test, with the same access key as that of the session.
@@ -281,19 +281,19 @@ export const stories = {
     const preview = page.waitForRequest(/dryRun=All/);
     await page.keyboard.press("ArrowDown");
     await preview;
-    await pressOn(page, dialog.getByRole("button", { name: "Save" }));
+    await pressWithKeyboard(page, dialog.getByRole("button", { name: "Save" }));
     await page.getByText(/^The change is taken back at .* unless somebody confirms it\.$/).waitFor();
     answer();
     await page.getByText("Nobody confirmed the change in time: it was taken back.").waitFor();
     assert.equal(await page.getByRole("button", { name: "Confirm" }).count(), 0);
     assert.equal(await editor.getByText("tried.example.com").count(), 0);
     await page.locator("q", { hasText: "to see what happens" }).waitFor();
-    assert.equal((await (await asAdmin(context, "GET", "config/config")).json()).status.platformHost, before.status.platformHost);
+    assert.equal((await (await requestAsAdmin(context, "GET", "config/config")).json()).status.platformHost, before.status.platformHost);
     assert.deepEqual(problems, []);
     await context.close();
   },
   async "a new field of the configuration appears by itself"() {
-    const { context, page, problems } = await open();
+    const { context, page, problems } = await openWindow();
     /** Answers as a later version of the API does. */
     const later = (path, change) => page.route(path, async (route) => {
       const response = await route.fetch({ headers: { accept: route.request().headers().accept, authorization: `Bearer ${admin}` } });

@@ -1,13 +1,13 @@
 // Stories of access keys: how they are made, shown, changed and deleted, and how their list follows the API.
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
-import { admin, api, asAdmin, downloaded, make, newKey, open, origin, pressOn, signIn, tabTo, typeIn } from "../driver.mjs";
+import { admin, api, requestAsAdmin, saveDownload, createKey, createAccessKey, openWindow, origin, pressWithKeyboard, signIn, tabTo, signInWithKeyboard } from "../driver.mjs";
 
 export const stories = {
   async "a key is made, shown once, disabled and deleted"() {
-    const { context, page, problems } = await open();
+    const { context, page, problems } = await openWindow();
     await signIn(page);
-    const key = await make(page, "story");
+    const key = await createKey(page, "story");
     // Nothing keeps the key once it is gone from the page.
     const kept = await page.evaluate(() => [
       document.documentElement.outerHTML, JSON.stringify(localStorage), JSON.stringify(sessionStorage), document.cookie, location.href, document.title,
@@ -30,7 +30,7 @@ export const stories = {
     await context.close();
   },
   async "a new column of a Table appears by itself"() {
-    const { context, page, problems } = await open();
+    const { context, page, problems } = await openWindow();
     await page.route(/ownedaccesskeys\?(?!.*watch=)/, async (route) => {
       // It is sent by the test, and not by the page of the same origin.
       const response = await route.fetch({ headers: { accept: route.request().headers().accept, authorization: `Bearer ${admin}` } });
@@ -46,7 +46,7 @@ export const stories = {
     await context.close();
   },
   async "the same with the keyboard alone, below the base path"() {
-    const { context, page, problems } = await open();
+    const { context, page, problems } = await openWindow();
     await page.goto(`${origin}/kubernetes/management/console/keys`);
     await page.getByLabel("Access key", { exact: true }).waitFor();
     await page.keyboard.type(admin);
@@ -69,10 +69,10 @@ export const stories = {
     await context.close();
   },
   async "a key that others make appears by itself, and the end of the session keeps what was typed"() {
-    const { context, page } = await open();
+    const { context, page } = await openWindow();
     await signIn(page);
-    const mine = await make(page, "mine");
-    const other = await open();
+    const mine = await createKey(page, "mine");
+    const other = await openWindow();
     await signIn(other.page, mine);
     await other.page.getByRole("button", { name: "New key" }).click();
     await other.page.getByLabel("Name", { exact: true }).fill("typed-before");
@@ -92,7 +92,7 @@ export const stories = {
     await context.close();
   },
   async "a scope in YAML, and a field that is wrong"() {
-    const { context, page } = await open();
+    const { context, page } = await openWindow();
     await signIn(page);
     await page.getByRole("button", { name: "New key" }).click();
     await page.getByLabel("Name", { exact: true }).fill("scoped");
@@ -108,7 +108,7 @@ export const stories = {
     await context.close();
   },
   async "the dialog says what a scope permits, before there is a key"() {
-    const { context, page, problems } = await open();
+    const { context, page, problems } = await openWindow();
     await signIn(page);
     await page.getByRole("button", { name: "New key" }).click();
     await page.getByText("This permits").click();
@@ -130,7 +130,7 @@ export const stories = {
     await context.close();
   },
   async "five thousand keys are shown in pages, and filtered"() {
-    const { context, page, problems } = await open();
+    const { context, page, problems } = await openWindow();
     const rows = (from) => Array.from({ length: 500 }, (_, i) => {
       const name = `key-${String(from + i).padStart(4, "0")}`;
       const object = { metadata: { name, uid: name, creationTimestamp: "2026-01-01T00:00:00Z" }, spec: { user: "ana", type: "User" }, status: {} };
@@ -156,9 +156,9 @@ export const stories = {
     await context.close();
   },
   async "a CI author makes a key for one virtual cluster with the keyboard alone, and it does nothing else"() {
-    const { context, page, problems } = await open();
-    await typeIn(page, admin, "/console/keys");
-    await pressOn(page, page.getByRole("button", { name: "New key" }));
+    const { context, page, problems } = await openWindow();
+    await signInWithKeyboard(page, admin, "/console/keys");
+    await pressWithKeyboard(page, page.getByRole("button", { name: "New key" }));
     const dialog = page.getByRole("dialog");
     await page.keyboard.type("Deploys the shop");
     await page.keyboard.press("Tab");
@@ -175,19 +175,19 @@ export const stories = {
     await page.keyboard.press("Enter");
     const save = dialog.getByRole("button", { name: "Download" });
     await tabTo(page, save);
-    const key = readFileSync(await downloaded(page, () => page.keyboard.press("Enter")), "utf8").trim();
-    await pressOn(page, dialog.getByRole("button", { name: "I have kept it" }));
-    const made = await (await asAdmin(context, "GET", "ownedaccesskeys/ci-typed")).json();
+    const key = readFileSync(await saveDownload(page, () => page.keyboard.press("Enter")), "utf8").trim();
+    await pressWithKeyboard(page, dialog.getByRole("button", { name: "I have kept it" }));
+    const made = await (await requestAsAdmin(context, "GET", "ownedaccesskeys/ci-typed")).json();
     assert.deepEqual([made.spec.ttl, made.spec.scope], [28_800, { virtualClusters: [{ project: "shop", virtualCluster: "dev" }] }]);
     const asked = async (path) => (await context.request.get(`${api}/${path}`, { headers: { Authorization: `Bearer ${key}`, Cookie: "" } })).status();
     assert.deepEqual([await asked("namespaces/p-shop/virtualclusterinstances/dev"), await asked("virtualclusterinstances"), await asked("users")], [200, 403, 403]);
-    await asAdmin(context, "DELETE", "ownedaccesskeys/ci-typed");
+    await requestAsAdmin(context, "DELETE", "ownedaccesskeys/ci-typed");
     assert.deepEqual(problems, []);
     await context.close();
   },
   async "a key says what was made with it, of every kind"() {
-    const { context, page, problems } = await open();
-    const maker = await newKey(context, "maker", { groups: ["platform:admins"] });
+    const { context, page, problems } = await openWindow();
+    const maker = await createAccessKey(context, "maker", { groups: ["platform:admins"] });
     const made = async (path, data) => {
       const answer = await context.request.post(`${api}/${path}`, { headers: { Authorization: `Bearer ${maker}`, Cookie: "" }, data });
       assert.equal(answer.status(), 201, await answer.text());
@@ -203,8 +203,8 @@ export const stories = {
     await context.close();
   },
   async "a list is sorted by its columns, and an object is found that is on no page that is shown"() {
-    const { context, page, problems } = await open();
-    for (const [name, ttl] of [["sort-a", 7200], ["sort-b", 0], ["sort-c", 3600]]) await newKey(context, name, { ttl });
+    const { context, page, problems } = await openWindow();
+    for (const [name, ttl] of [["sort-a", 7200], ["sort-b", 0], ["sort-c", 3600]]) await createAccessKey(context, name, { ttl });
     await signIn(page, admin, "/console/keys?filter=sort-");
     const names = async () => (await page.locator("tbody th").allTextContents()).map((one) => one.trim());
     const head = page.getByRole("columnheader", { name: "Expires" });
@@ -217,17 +217,17 @@ export const stories = {
     await page.getByRole("table").waitFor();
     assert.deepEqual(await names(), ["sort-a", "sort-c", "sort-b"]);
     await page.keyboard.press("Shift");
-    await pressOn(page, head.getByRole("button"));
+    await pressWithKeyboard(page, head.getByRole("button"));
     assert.deepEqual(await names(), ["sort-a", "sort-b", "sort-c"]);
     // A key that ends soon gets more time.
-    await pressOn(page, page.getByRole("button", { name: "Open sort-c" }));
+    await pressWithKeyboard(page, page.getByRole("button", { name: "Open sort-c" }));
     const dialog = page.getByRole("dialog");
-    await pressOn(page, dialog.getByRole("button", { name: "Change the end …" }));
+    await pressWithKeyboard(page, dialog.getByRole("button", { name: "Change the end …" }));
     await tabTo(page, dialog.getByLabel("7 days"));
     await page.keyboard.press("ArrowDown");
-    await pressOn(page, dialog.getByRole("button", { name: "Change the end", exact: true }));
+    await pressWithKeyboard(page, dialog.getByRole("button", { name: "Change the end", exact: true }));
     await dialog.getByText(/\(in (29|30) days\)/).waitFor();
-    const { spec: { ttl } } = await (await asAdmin(context, "GET", "ownedaccesskeys/sort-c")).json();
+    const { spec: { ttl } } = await (await requestAsAdmin(context, "GET", "ownedaccesskeys/sort-c")).json();
     assert.ok(ttl >= 2_592_000 && ttl < 2_593_000, `${ttl}`);
     // The list has more than one page.
     await page.route(/ownedaccesskeys\?(?!.*watch=)(?!.*continue=)/, async (route) => {
@@ -253,25 +253,25 @@ export const stories = {
       await page.goto(`${origin}/console/${path}?name=p-none%2Fnever-made`);
       await page.getByRole("dialog").getByText(says).waitFor();
     }
-    for (const name of ["sort-a", "sort-b", "sort-c"]) await asAdmin(context, "DELETE", `ownedaccesskeys/${name}`);
+    for (const name of ["sort-a", "sort-b", "sort-c"]) await requestAsAdmin(context, "DELETE", `ownedaccesskeys/${name}`);
     assert.deepEqual(problems, []);
     await context.close();
   },
   async "a delete ends the object that is shown, and not a new one with its name"() {
-    const { context, page, problems } = await open();
-    await newKey(context, "reborn", {});
+    const { context, page, problems } = await openWindow();
+    await createAccessKey(context, "reborn", {});
     await page.route(/watch=true/, () => {}); // the page shows what was there
     await signIn(page, admin, "/console/keys?name=reborn", page.getByRole("dialog"));
     const dialog = page.getByRole("dialog");
     await dialog.getByRole("button", { name: "Delete" }).click();
-    await asAdmin(context, "DELETE", "ownedaccesskeys/reborn");
-    await newKey(context, "reborn", {});
+    await requestAsAdmin(context, "DELETE", "ownedaccesskeys/reborn");
+    await createAccessKey(context, "reborn", {});
     await page.getByLabel("Type reborn to delete it").fill("reborn");
     const answered = page.waitForResponse((response) => response.request().method() === "DELETE");
     await dialog.getByRole("button", { name: "Delete" }).click();
     assert.equal((await answered).status(), 409);
     await dialog.getByRole("alert").waitFor();
-    assert.equal((await asAdmin(context, "DELETE", "ownedaccesskeys/reborn")).status(), 200, "the new key is gone");
+    assert.equal((await requestAsAdmin(context, "DELETE", "ownedaccesskeys/reborn")).status(), 200, "the new key is gone");
     assert.deepEqual(problems, []);
     await context.close();
   },

@@ -1,30 +1,30 @@
 // Stories of the look that the configuration gives to the console.
 import assert from "node:assert/strict";
 import net from "node:net";
-import { accessible, asAdmin, expectViolations, open, origin, others, pictures, signIn } from "../driver.mjs";
+import { assertAccessible, requestAsAdmin, expectViolations, openWindow, origin, allowedOrigins, pictureFolder, signIn } from "../driver.mjs";
 
 /** Sets uiSettings, and takes them back. */
-async function looks(context, uiSettings) {
-  const answer = await asAdmin(context, "PATCH", "config/config", { status: { uiSettings } }, "application/merge-patch+json");
+async function setLook(context, uiSettings) {
+  const answer = await requestAsAdmin(context, "PATCH", "config/config", { status: { uiSettings } }, "application/merge-patch+json");
   assert.equal(answer.status(), 200, await answer.text());
 }
 
-const picture = '<svg xmlns="http://www.w3.org/2000/svg" width="120" height="32"><rect width="120" height="32" fill="teal"/></svg>';
+const logoSVG = '<svg xmlns="http://www.w3.org/2000/svg" width="120" height="32"><rect width="120" height="32" fill="teal"/></svg>';
 
 export const stories = {
   async "the console has the look of the configuration"() {
-    const { context, page, problems } = await open({ viewport: { width: 1240, height: 800 }, reducedMotion: "reduce" });
+    const { context, page, problems } = await openWindow({ viewport: { width: 1240, height: 800 }, reducedMotion: "reduce" });
     const cdn = "https://cdn.example.com";
-    others.add(cdn);
+    allowedOrigins.add(cdn);
     // axe asks for the style sheet again, to read it.
     expectViolations(/^Connecting to .*own\.css/);
     const asked = [];
     await context.route(`${cdn}/**`, (route) => {
       asked.push(new URL(route.request().url()).pathname);
       const sheet = route.request().url().endsWith(".css");
-      return route.fulfill(sheet ? { contentType: "text/css", body: ".title { letter-spacing: 3px } dialog { letter-spacing: 3px }" } : { contentType: "image/svg+xml", body: picture });
+      return route.fulfill(sheet ? { contentType: "text/css", body: ".title { letter-spacing: 3px } dialog { letter-spacing: 3px }" } : { contentType: "image/svg+xml", body: logoSVG });
     });
-    await looks(context, {
+    await setLook(context, {
       primaryColor: "yellow", accentColor: "#0a5c36", sidebarColor: "#202040", logoBackgroundColor: "white",
       logoURL: `${cdn}/logo.svg`, smallLogoURL: `${cdn}/small.svg`, faviconURL: `${cdn}/icon.svg`, customCss: [`${cdn}/own.css`],
       legalTemplate: '<style>p { color: #0000ff }</style><p>For <a href="https://example.com/terms">members</a> only.</p>',
@@ -39,8 +39,8 @@ export const stories = {
     await page.getByRole("img", { name: "Platform console" }).waitFor();
     for (const colorScheme of ["light", "dark"]) {
       await page.emulateMedia({ colorScheme });
-      await accessible(page, `the sign-in with a look, ${colorScheme}`);
-      if (pictures) await page.screenshot({ path: `${pictures}/look-sign-in-${colorScheme}.png` });
+      await assertAccessible(page, `the sign-in with a look, ${colorScheme}`);
+      if (pictureFolder) await page.screenshot({ path: `${pictureFolder}/look-sign-in-${colorScheme}.png` });
     }
     assert.ok(!asked.includes("/own.css"), "a style sheet of others on the sign-in");
     await signIn(page);
@@ -53,8 +53,8 @@ export const stories = {
       await page.emulateMedia({ colorScheme });
       for (const width of [1240, 320]) {
         await page.setViewportSize({ width, height: 800 });
-        await accessible(page, `the keys with a look at ${width}, ${colorScheme}`);
-        if (pictures) await page.screenshot({ path: `${pictures}/look-${width}-${colorScheme}.png` });
+        await assertAccessible(page, `the keys with a look at ${width}, ${colorScheme}`);
+        if (pictureFolder) await page.screenshot({ path: `${pictureFolder}/look-${width}-${colorScheme}.png` });
         const wide = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
         assert.ok(wide <= 0, `at ${width} the page is ${wide} too wide`);
       }
@@ -76,22 +76,22 @@ export const stories = {
     await page.getByRole("table").waitFor();
     assert.equal(await page.locator('link[href$="own.css"]').count(), 0);
     assert.match(await page.getByRole("link", { name: "Home" }).getAttribute("href"), /\?plain$/);
-    await asAdmin(context, "DELETE", "ownedaccesskeys/looked-at");
+    await requestAsAdmin(context, "DELETE", "ownedaccesskeys/looked-at");
     // A picture that is not there leaves the built-in look.
     await context.unroute(`${cdn}/**`);
     await context.route(`${cdn}/**`, (route) => route.fulfill({ status: 404 }));
     await page.goto(`${origin}/console/keys`);
     await page.locator(".brand", { hasText: "Platform console" }).waitFor();
-    await looks(context, null);
+    await setLook(context, null);
     expectViolations();
     assert.deepEqual(problems, []);
     await context.close();
   },
   async "hostile settings of the look run no script, and request nothing"() {
-    const { context, page, problems } = await open();
+    const { context, page, problems } = await openWindow();
     const evil = "https://evil.example.com";
     // A request that a policy refuses is announced, and not sent.
-    others.add(evil);
+    allowedOrigins.add(evil);
     expectViolations(/evil\.example\.com|\/console\/x|^Running the JavaScript URL|127\.0\.0\.1:\d+\/(prefetch|preload|module)/);
     const asked = [];
     // A browser that only connects sends no request: a listener sees it.
@@ -99,17 +99,17 @@ export const stories = {
     const listener = net.createServer((socket) => { connections++; socket.destroy(); });
     await new Promise((done) => listener.listen(0, "127.0.0.1", done));
     const knocked = `127.0.0.1:${listener.address().port}`;
-    others.add(`https://${knocked}`);
+    allowedOrigins.add(`https://${knocked}`);
     await context.route(`${evil}/**`, (route) => {
       asked.push(route.request().url());
       return route.fulfill({ contentType: "text/css", body: "" });
     });
     // Some of it the API refuses.
     for (const [field, value] of Object.entries({ primaryColor: `red}*{background:url(${evil}/x)`, navBarButtons: [{ text: "x", link: "javascript:globalThis.broken=1" }], logoURL: "javascript:1" })) {
-      const answer = await asAdmin(context, "PATCH", "config/config", { status: { uiSettings: { [field]: value } } }, "application/merge-patch+json");
+      const answer = await requestAsAdmin(context, "PATCH", "config/config", { status: { uiSettings: { [field]: value } } }, "application/merge-patch+json");
       assert.equal(answer.status(), 422, field);
     }
-    await looks(context, {
+    await setLook(context, {
       logoURL: `${evil}/logo.png`, smallLogoURL: `${evil}/small.png`, faviconURL: `${evil}/icon.png`, customCss: [`${evil}/own.css`, `${evil}/x;script-src`], customJavaScript: [`${evil}/own.js`],
       navBarButtons: [{ text: '"><script>globalThis.broken=1</script>', link: "/x", icon: `${evil}/i.png` }], externalURLs: { block: true, allow: ["https://other.example.com"] },
       legalTemplate: `</iframe><script>parent.broken=1;top.broken=1;fetch("${evil}/fetch")</script><img src=x onerror="top.broken=1"><img src="${evil}/p.png">
@@ -142,7 +142,7 @@ export const stories = {
     await page.goto(`https://${knocked}/`).catch(() => undefined);
     assert.ok(connections > 0);
     listener.close();
-    await looks(context, null);
+    await setLook(context, null);
     expectViolations();
     assert.deepEqual(problems, []);
     await context.close();

@@ -1,10 +1,10 @@
 // Stories of users and teams.
 import assert from "node:assert/strict";
-import { admin, api, asAdmin, open, pressOn, reviews, signIn, typeIn } from "../driver.mjs";
+import { admin, api, requestAsAdmin, openWindow, pressWithKeyboard, accessReviews, signIn, signInWithKeyboard } from "../driver.mjs";
 
 export const stories = {
   async "a user is made, joins a team, is disabled, signed out and deleted"() {
-    const { context, page, problems } = await open();
+    const { context, page, problems } = await openWindow();
     await signIn(page, admin, "/console/people");
     await page.getByRole("button", { name: "New user" }).click();
     const dialog = page.getByRole("dialog");
@@ -15,14 +15,14 @@ export const stories = {
     await dialog.getByLabel("Display name").fill("Bea");
     await dialog.getByRole("button", { name: "Create user" }).click();
     await page.getByText("bea is a user now.").waitFor();
-    const key = (await (await asAdmin(context, "POST", "ownedaccesskeys", { metadata: { name: "bea-laptop" }, spec: { user: "bea" } })).json()).spec.key;
+    const key = (await (await requestAsAdmin(context, "POST", "ownedaccesskeys", { metadata: { name: "bea-laptop" }, spec: { user: "bea" } })).json()).spec.key;
     const asked = async () => (await context.request.post(`${api}/selves`, { headers: { Authorization: `Bearer ${key}`, Cookie: "" }, data: {} })).status();
     assert.equal(await asked(), 201);
     // Bea sees her own user, and no button that she may not use.
-    const other = await open();
+    const other = await openWindow();
     const refused = [];
     other.page.on("response", (response) => { if (response.status() === 403) refused.push(`${response.request().method()} ${response.url()}`); });
-    const decided = reviews(other.page, 4);
+    const decided = accessReviews(other.page, 4);
     await signIn(other.page, key, "/console/people?name=bea", other.page.getByRole("dialog"));
     await decided;
     await other.page.getByRole("button", { name: "Sign out everywhere" }).waitFor();
@@ -73,9 +73,9 @@ export const stories = {
     await context.close();
   },
   async "people and teams with the keyboard alone"() {
-    const { context, page, problems } = await open();
-    await typeIn(page, admin, "/console/teams");
-    const press = (locator) => pressOn(page, locator);
+    const { context, page, problems } = await openWindow();
+    await signInWithKeyboard(page, admin, "/console/teams");
+    const press = (locator) => pressWithKeyboard(page, locator);
     const dialog = page.getByRole("dialog");
     await press(page.getByRole("button", { name: "New team" }));
     await dialog.getByLabel("Name", { exact: true }).waitFor();

@@ -1,13 +1,13 @@
 // Stories of the buttons that a session is shown: the API permits what each of them does.
 import assert from "node:assert/strict";
-import { admin, asAdmin, newKey, open, personWithKey, reviews, signIn } from "../driver.mjs";
+import { admin, requestAsAdmin, createAccessKey, openWindow, createUserWithKey, accessReviews, signIn } from "../driver.mjs";
 
 /** Buttons that write nothing, and leave the page as it is. */
 const harmless = /^(Close|Cancel|Back|Copy|Copied|Download|Show|Hide|Sign out|Resume|Show more|Show events|Export .*|Discard .*|Confirm|Remove, condition .*|Add a condition)$/;
 
 /** Walks over all pages as somebody: each button that is shown writes something that the API permits, in a dry run, and no request is answered with 403. */
-async function walk(key, expectedPages, expectedWrites) {
-  const { context, page, problems } = await open();
+async function pressEveryButton(key, expectedPages, expectedWrites) {
+  const { context, page, problems } = await openWindow();
   page.setDefaultTimeout(10_000);
   const refused = [], written = new Set(), pending = new Set();
   let writes = 0;
@@ -112,14 +112,14 @@ async function walk(key, expectedPages, expectedWrites) {
 
 export const stories = {
   async "no button is shown that the session may not use"() {
-    const { context, page, problems } = await open();
+    const { context, page, problems } = await openWindow();
     // Every key may make keys that may do as little.
-    const made = await asAdmin(context, "POST", "ownedaccesskeys", { metadata: { name: "reader" }, spec: { scope: { roles: [{ role: "platformCLI" }] } } });
+    const made = await requestAsAdmin(context, "POST", "ownedaccesskeys", { metadata: { name: "reader" }, spec: { scope: { roles: [{ role: "platformCLI" }] } } });
     const { spec: { key } } = await made.json();
     const refused = [];
     page.on("response", (response) => { if (response.status() === 403) refused.push(`${response.request().method()} ${response.url()}`); });
     await signIn(page, key, "/console/keys");
-    const decided = reviews(page, 2);
+    const decided = accessReviews(page, 2);
     await page.getByRole("button", { name: "Open admin", exact: true }).click();
     const dialog = page.getByRole("dialog");
     await dialog.getByText("Everything that its owner may do").waitFor();
@@ -131,17 +131,17 @@ export const stories = {
       await page.locator("h1").waitFor();
     }
     // A session of one virtual cluster gets its kubeconfig, and one of a project lists its virtual clusters.
-    const narrow = await asAdmin(context, "POST", "ownedaccesskeys", { metadata: { name: "narrow" }, spec: { scope: { virtualClusters: [{ project: "shop", virtualCluster: "dev" }] } } });
-    const other = await open();
+    const narrow = await requestAsAdmin(context, "POST", "ownedaccesskeys", { metadata: { name: "narrow" }, spec: { scope: { virtualClusters: [{ project: "shop", virtualCluster: "dev" }] } } });
+    const other = await openWindow();
     other.page.on("response", (response) => { if (response.status() === 403) refused.push(`${response.request().method()} ${response.url()}`); });
     await signIn(other.page, (await narrow.json()).spec.key, "/console/home", other.page.getByRole("heading", { name: "Hello, admin" }));
     await other.page.getByRole("button", { name: "Kubeconfig for p-shop/dev" }).waitFor();
-    const shop = await asAdmin(context, "POST", "ownedaccesskeys", { metadata: { name: "shop" }, spec: { scope: { projects: [{ project: "shop" }] } } });
+    const shop = await requestAsAdmin(context, "POST", "ownedaccesskeys", { metadata: { name: "shop" }, spec: { scope: { projects: [{ project: "shop" }] } } });
     await other.context.clearCookies();
     await signIn(other.page, (await shop.json()).spec.key, "/console/clusters");
     await other.page.getByRole("button", { name: "Open dev" }).waitFor();
     assert.deepEqual(refused, []);
-    for (const name of ["reader", "narrow", "shop"]) await asAdmin(context, "DELETE", `ownedaccesskeys/${name}`);
+    for (const name of ["reader", "narrow", "shop"]) await requestAsAdmin(context, "DELETE", `ownedaccesskeys/${name}`);
     assert.deepEqual(problems, []);
     await other.context.close();
     await context.close();
@@ -156,31 +156,31 @@ const personas = {
   "the platform engineer": [async () => admin,
     ["home", "keys", "clusters", "tokens", "studio", "projects", "people", "teams", "trustrules", "audit", "config"],
     ["POST ownedaccesskeys", "PATCH ownedaccesskeys", "DELETE ownedaccesskeys", "POST virtualclusterinstances/kubeconfig", "POST projects", "PATCH projects", "DELETE projects", "POST users", "POST users/signout", "POST teams", "PATCH teams", "POST trustrules", "PATCH trustrules", "PUT config"]],
-  "the CI author": [(context) => newKey(context, "walker", { scope: { projects: [{ project: "shop" }] } }),
+  "the CI author": [(context) => createAccessKey(context, "walker", { scope: { projects: [{ project: "shop" }] } }),
     ["home", "clusters"], ["POST virtualclusterinstances/kubeconfig"]],
-  "a developer": [(context) => personWithKey(context, "dev"),
+  "a developer": [(context) => createUserWithKey(context, "dev"),
     ["home", "keys", "clusters", "tokens", "projects", "people", "teams", "audit", "config"], ["POST ownedaccesskeys", "DELETE ownedaccesskeys", "POST directclusterendpointtokens", "PATCH projects", "DELETE projects", "POST users/signout"]],
-  "a tenant admin": [(context) => newKey(context, "walker", {
+  "a tenant admin": [(context) => createAccessKey(context, "walker", {
     groups: ["platform:admins"], scope: { projects: [{ project: "shop" }], rules: [{ verbs: ["create"], resources: [{ group: "management.platform.sh", resources: ["syncpatchevaluations"] }] }] },
   }), ["home", "clusters", "studio"], ["POST virtualclusterinstances/kubeconfig"]],
-  "an auditor": [(context) => newKey(context, "walker", { groups: ["platform:admins"], scope: { rules: [{ verbs: ["get", "list", "watch"] }] } }),
+  "an auditor": [(context) => createAccessKey(context, "walker", { groups: ["platform:admins"], scope: { rules: [{ verbs: ["get", "list", "watch"] }] } }),
     ["home", "keys", "clusters", "tokens", "projects", "people", "teams", "trustrules", "audit", "config"], ["POST ownedaccesskeys"]],
 };
-for (const [who, [keyOf, pages, writes]] of Object.entries(personas)) {
+for (const [persona, [keyOf, pages, writes]] of Object.entries(personas)) {
   // Who may do everything has most buttons, and is refused least.
-  const those = who === "the platform engineer" ? longStories : stories;
-  those[`no button that is shown is refused: ${who}`] = async () => {
-    const { context } = await open();
-    await asAdmin(context, "POST", "users", { metadata: { name: "walked-user" }, spec: {} });
-    await asAdmin(context, "POST", "teams", { metadata: { name: "walked-team" }, spec: { users: ["walked-user"] } });
-    await asAdmin(context, "POST", "trustrules", { metadata: { name: "walked-rule" }, spec: {
+  const target = persona === "the platform engineer" ? longStories : stories;
+  target[`no button that is shown is refused: ${persona}`] = async () => {
+    const { context } = await openWindow();
+    await requestAsAdmin(context, "POST", "users", { metadata: { name: "walked-user" }, spec: {} });
+    await requestAsAdmin(context, "POST", "teams", { metadata: { name: "walked-team" }, spec: { users: ["walked-user"] } });
+    await requestAsAdmin(context, "POST", "trustrules", { metadata: { name: "walked-rule" }, spec: {
       issuer: "https://ci.example.com", match: [{ claim: "sub", is: "x" }], owner: { team: "walked-team" }, scope: {},
     } });
-    await asAdmin(context, "POST", "directclusterendpointtokens", { metadata: { name: "walked-token" }, spec: {} });
-    await asAdmin(context, "POST", "projects", { metadata: { name: "walked-project" }, spec: { members: [{ kind: "User", name: "dev", role: "admin" }] } });
-    await walk(await keyOf(context), pages, writes);
+    await requestAsAdmin(context, "POST", "directclusterendpointtokens", { metadata: { name: "walked-token" }, spec: {} });
+    await requestAsAdmin(context, "POST", "projects", { metadata: { name: "walked-project" }, spec: { members: [{ kind: "User", name: "dev", role: "admin" }] } });
+    await pressEveryButton(await keyOf(context), pages, writes);
     for (const path of ["ownedaccesskeys/walker", "ownedaccesskeys/dev-key", "users/dev", "trustrules/walked-rule", "projects/walked-project", "teams/walked-team", "users/walked-user", "directclusterendpointtokens/walked-token"]) {
-      await asAdmin(context, "DELETE", path);
+      await requestAsAdmin(context, "DELETE", path);
     }
     await context.close();
   };

@@ -1,12 +1,12 @@
 // With PICTURES, pictures of the main pages for the README, of a platform on which somebody works.
-import { admin, asAdmin, focus, open, origin, pictures, signIn } from "../driver.mjs";
+import { admin, requestAsAdmin, focus, openWindow, origin, pictureFolder, signIn } from "../driver.mjs";
 
 export const stories = {};
 
-if (pictures) {
+if (pictureFolder) {
   stories["pictures for the README"] = async () => {
-    const { context, page } = await open({ viewport: { width: 1420, height: 800 }, colorScheme: "light", reducedMotion: "reduce" });
-    const post = (resource, name, spec) => asAdmin(context, "POST", resource, { metadata: { name }, spec });
+    const { context, page } = await openWindow({ viewport: { width: 1420, height: 800 }, colorScheme: "light", reducedMotion: "reduce" });
+    const post = (resource, name, spec) => requestAsAdmin(context, "POST", resource, { metadata: { name }, spec });
     const made = [["users", "ana"], ["users", "ben"], ["teams", "web"]];
     await post("users", "ana", { displayName: "Ana", email: "ana@example.com" });
     await post("users", "ben", { displayName: "Ben", email: "ben@example.com" });
@@ -19,7 +19,7 @@ if (pictures) {
       await post("ownedaccesskeys", name, spec);
       made.push(["ownedaccesskeys", name]);
     }
-    const shoot = (name) => page.screenshot({ path: `${pictures}/readme-${name}.png` });
+    const shoot = (name) => page.screenshot({ path: `${pictureFolder}/readme-${name}.png` });
     await signIn(page, admin, "/console/home", page.getByRole("button", { name: "Kubeconfig for p-shop/dev" }));
     await shoot("home");
     await page.goto(`${origin}/console/keys`);
@@ -42,7 +42,7 @@ if (pictures) {
     }
     await page.setViewportSize({ width: 1420, height: 1000 });
     await shoot("studio");
-    for (const [resource, name] of made) await asAdmin(context, "DELETE", `${resource}/${name}`);
+    for (const [resource, name] of made) await requestAsAdmin(context, "DELETE", `${resource}/${name}`);
     await context.close();
   };
 }

@@ -1,13 +1,13 @@
 // Stories of projects.
 import assert from "node:assert/strict";
-import { admin, asAdmin, open, personWithKey, pressOn, reviews, signIn, tabTo, typeIn } from "../driver.mjs";
+import { admin, requestAsAdmin, openWindow, createUserWithKey, pressWithKeyboard, accessReviews, signIn, tabTo, signInWithKeyboard } from "../driver.mjs";
 
 export const stories = {
   async "a project is made, its members get roles, it is changed and deleted, and nobody sees a button that they may not use"() {
-    const { context, page, problems } = await open();
-    const anaKey = await personWithKey(context, "ana-of-store");
-    const viewerKey = await personWithKey(context, "viewer-of-store");
-    const made = await asAdmin(context, "POST", "namespaces/p-store/virtualclusterinstances", { metadata: { name: "till" }, spec: {} });
+    const { context, page, problems } = await openWindow();
+    const anaKey = await createUserWithKey(context, "ana-of-store");
+    const viewerKey = await createUserWithKey(context, "viewer-of-store");
+    const made = await requestAsAdmin(context, "POST", "namespaces/p-store/virtualclusterinstances", { metadata: { name: "till" }, spec: {} });
     assert.equal(made.status(), 201, await made.text());
     await signIn(page, admin, "/console/projects");
     await page.getByText("There are no projects").waitFor();
@@ -37,13 +37,13 @@ export const stories = {
     assert.equal(await field("Name, member 2").inputValue(), "viewer-of-store");
     await dialog.getByRole("button", { name: "Create project" }).click();
     await page.getByText("store is a project now.").waitFor();
-    const spec = async () => (await (await asAdmin(context, "GET", "projects/store")).json()).spec;
+    const spec = async () => (await (await requestAsAdmin(context, "GET", "projects/store")).json()).spec;
     assert.deepEqual((await spec()).members, [{ kind: "User", name: "ana-of-store", role: "admin" }, { kind: "User", name: "viewer-of-store", role: "view" }]);
     // Who may see it sees no button that they may not use. Its virtual clusters are shown.
-    const other = await open();
+    const other = await openWindow();
     const refused = [];
     other.page.on("response", (response) => { if (response.status() === 403) refused.push(`${response.request().method()} ${response.url()}`); });
-    const decided = reviews(other.page, 3);
+    const decided = accessReviews(other.page, 3);
     await signIn(other.page, viewerKey, "/console/projects?name=store", other.page.getByRole("dialog"));
     await decided;
     await other.page.getByRole("dialog").getByRole("link", { name: "till" }).waitFor();
@@ -56,7 +56,7 @@ export const stories = {
     assert.equal(await other.page.getByRole("button", { name: "New project" }).count(), 0);
     await own.getByRole("button", { name: "Change …" }).click();
     await own.getByLabel("Display name").fill("Store of Ana");
-    assert.equal((await asAdmin(context, "PATCH", "projects/store", { spec: { description: "by somebody else" } }, "application/merge-patch+json")).status(), 200);
+    assert.equal((await requestAsAdmin(context, "PATCH", "projects/store", { spec: { description: "by somebody else" } }, "application/merge-patch+json")).status(), 200);
     await own.getByRole("button", { name: "Save" }).click();
     await own.getByRole("alert").waitFor();
     assert.equal(await own.getByLabel("Display name").inputValue(), "Store of Ana");
@@ -82,7 +82,7 @@ export const stories = {
     await field("Type store to delete it").fill("store");
     await dialog.getByRole("button", { name: "Delete" }).click();
     await dialog.getByRole("alert").getByText("still has virtual cluster instances").waitFor();
-    await asAdmin(context, "DELETE", "namespaces/p-store/virtualclusterinstances/till");
+    await requestAsAdmin(context, "DELETE", "namespaces/p-store/virtualclusterinstances/till");
     await dialog.getByRole("button", { name: "Back" }).click();
     await dialog.getByRole("button", { name: "Close" }).click();
     // One without is deleted. It asks for the name.
@@ -96,17 +96,17 @@ export const stories = {
     await field("Type store to delete it").fill("store");
     await remove.click();
     await page.getByText("store is deleted.").waitFor();
-    assert.equal((await asAdmin(context, "GET", "projects/store")).status(), 404);
+    assert.equal((await requestAsAdmin(context, "GET", "projects/store")).status(), 404);
     for (const name of ["ana-of-store", "viewer-of-store"]) {
-      for (const path of [`ownedaccesskeys/${name}-key`, `users/${name}`]) await asAdmin(context, "DELETE", path);
+      for (const path of [`ownedaccesskeys/${name}-key`, `users/${name}`]) await requestAsAdmin(context, "DELETE", path);
     }
     assert.deepEqual(problems, []);
     await context.close();
   },
   async "a project with the keyboard alone"() {
-    const { context, page, problems } = await open();
-    await typeIn(page, admin, "/console/projects");
-    await pressOn(page, page.getByRole("button", { name: "New project" }));
+    const { context, page, problems } = await openWindow();
+    await signInWithKeyboard(page, admin, "/console/projects");
+    await pressWithKeyboard(page, page.getByRole("button", { name: "New project" }));
     const dialog = page.getByRole("dialog");
     const type = async (name, text) => {
       await tabTo(page, dialog.getByLabel(name, { exact: true }));
@@ -118,20 +118,20 @@ export const stories = {
     await tabTo(page, dialog.getByLabel("Nobody"));
     await page.keyboard.press("ArrowDown");
     await type("Name of the team or user", "typers");
-    await pressOn(page, dialog.getByRole("button", { name: "Add a member" }));
+    await pressWithKeyboard(page, dialog.getByRole("button", { name: "Add a member" }));
     await type("Name, member 1", "bea");
     await tabTo(page, dialog.getByLabel("Role, member 1", { exact: true }));
     await page.keyboard.press("ArrowDown");
-    await pressOn(page, dialog.getByRole("button", { name: "Create project" }));
+    await pressWithKeyboard(page, dialog.getByRole("button", { name: "Create project" }));
     await page.getByText("typed-project is a project now.").waitFor();
-    const { spec } = await (await asAdmin(context, "GET", "projects/typed-project")).json();
+    const { spec } = await (await requestAsAdmin(context, "GET", "projects/typed-project")).json();
     assert.deepEqual(spec, { description: "Typed, and not clicked", owner: { team: "typers" }, members: [{ kind: "User", name: "bea", role: "view" }] });
-    await pressOn(page, page.getByRole("button", { name: "Open typed-project" }));
-    await pressOn(page, dialog.getByRole("button", { name: "Change …" }));
-    await pressOn(page, dialog.getByRole("button", { name: "Remove, member 1" }));
-    await pressOn(page, dialog.getByRole("button", { name: "Save" }));
+    await pressWithKeyboard(page, page.getByRole("button", { name: "Open typed-project" }));
+    await pressWithKeyboard(page, dialog.getByRole("button", { name: "Change …" }));
+    await pressWithKeyboard(page, dialog.getByRole("button", { name: "Remove, member 1" }));
+    await pressWithKeyboard(page, dialog.getByRole("button", { name: "Save" }));
     await page.getByText("typed-project is changed.").waitFor();
-    await pressOn(page, dialog.getByRole("button", { name: "Delete" }));
+    await pressWithKeyboard(page, dialog.getByRole("button", { name: "Delete" }));
     await type("Type typed-project to delete it", "typed-project");
     await page.keyboard.press("Enter");
     await page.getByText("typed-project is deleted.").waitFor();

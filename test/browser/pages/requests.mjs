@@ -1,6 +1,6 @@
 // Stories that hold on every page: what it requests, what it takes, what it says of a refusal, and what it keeps.
 import assert from "node:assert/strict";
-import { admin, asAdmin, browser, focus, hide, measured, open, origin, requestsOf, signIn } from "../driver.mjs";
+import { admin, requestAsAdmin, browser, focus, setHidden, recordFigure, openWindow, origin, requestsOf, signIn } from "../driver.mjs";
 
 /**
  * Returns functions that measure a page in milliseconds of the processor: other work on the machine does not count, and neither do the questions of a story.
@@ -42,9 +42,9 @@ const lists = ["keys", "clusters", "tokens", "projects", "people", "teams", "tru
 
 export const stories = {
   async "a lost answer to a request for a credential is repeated, and makes one"() {
-    const { context, page, problems } = await open();
+    const { context, page, problems } = await openWindow();
     await signIn(page);
-    const names = async (resource) => (await (await asAdmin(context, "GET", resource)).json()).items.map(({ metadata: { name } }) => name);
+    const names = async (resource) => (await (await requestAsAdmin(context, "GET", resource)).json()).items.map(({ metadata: { name } }) => name);
     const attempts = [];
     /** Handles the next POST whose path matches. The page lists and watches the same path. */
     const nextPost = (path, handle) => {
@@ -72,7 +72,7 @@ export const stories = {
       await page.getByRole("button", { name: kept }).click();
       const made = (await names(resource)).filter((name) => !before.includes(name));
       assert.equal(made.length, 1, `${button} has made ${made}`);
-      await asAdmin(context, "DELETE", `${resource}/${made[0]}`);
+      await requestAsAdmin(context, "DELETE", `${resource}/${made[0]}`);
     };
     // The platform chooses the name: without the name of the attempt there would be two keys.
     await page.getByRole("button", { name: "New key" }).click();
@@ -92,7 +92,7 @@ export const stories = {
     await page.getByRole("button", { name: "Create key" }).click();
     await sent;
     await page.getByRole("button", { name: "I have kept it" }).click();
-    for (const name of (await names("ownedaccesskeys")).filter((name) => name === "changed" || name.startsWith("key-"))) await asAdmin(context, "DELETE", `ownedaccesskeys/${name}`);
+    for (const name of (await names("ownedaccesskeys")).filter((name) => name === "changed" || name.startsWith("key-"))) await requestAsAdmin(context, "DELETE", `ownedaccesskeys/${name}`);
     await page.goto(`${origin}/console/tokens`);
     await page.getByRole("button", { name: "New token" }).click();
     await lose("**/directclusterendpointtokens?*");
@@ -105,7 +105,7 @@ export const stories = {
     await context.close();
   },
   async "what was shown once is nowhere in the browser: a key, a token and a kubeconfig"() {
-    const { context, page } = await open();
+    const { context, page } = await openWindow();
     const logged = [];
     page.on("console", (message) => logged.push(message.text()));
     await signIn(page);
@@ -152,13 +152,13 @@ export const stories = {
       await page.getByRole("button", { name: "Kubeconfig for p-shop/dev" }).click();
       await page.getByRole("button", { name: "Make kubeconfig" }).click();
     }, ({ status: { kubeConfig } }) => kubeConfig);
-    for (const { metadata: { name, labels } } of (await (await asAdmin(context, "GET", "ownedaccesskeys")).json()).items) {
-      if (labels?.["management.platform.sh/virtualclusterinstance"]) await asAdmin(context, "DELETE", `ownedaccesskeys/${name}`);
+    for (const { metadata: { name, labels } } of (await (await requestAsAdmin(context, "GET", "ownedaccesskeys")).json()).items) {
+      if (labels?.["management.platform.sh/virtualclusterinstance"]) await requestAsAdmin(context, "DELETE", `ownedaccesskeys/${name}`);
     }
     await context.close();
   },
   async "every refusal is shown in plain words, and nothing typed is lost"() {
-    const { context, page, problems } = await open();
+    const { context, page, problems } = await openWindow();
     await signIn(page);
     await page.getByRole("button", { name: "New key" }).click();
     await page.getByLabel("Name", { exact: true }).fill("after-refusals");
@@ -189,7 +189,7 @@ export const stories = {
     await context.close();
   },
   async "a page that the API refuses says so, on every page"() {
-    const { context, page, problems } = await open();
+    const { context, page, problems } = await openWindow();
     await signIn(page);
     const refusals = {
       403: ["you may not read this", ""], 409: ["somebody else was faster", ""], 422: ["this is wrong", ""], 429: ["slowly", "Try again in 7 s."], 503: ["not now", "Try again in 7 s."],
@@ -217,7 +217,7 @@ export const stories = {
     await context.close();
   },
   async "nothing is requested while the tab is hidden"() {
-    const { context, page } = await open();
+    const { context, page } = await openWindow();
     await signIn(page);
     await page.getByText("Live", { exact: true }).waitFor();
     await page.clock.install();
@@ -239,7 +239,7 @@ export const stories = {
     await context.close();
   },
   async "a page of an earlier version is loaded again, once"() {
-    const { context, page } = await open();
+    const { context, page } = await openWindow();
     await signIn(page);
     let loads = 0;
     await page.route("**/assets/studio-*.js", (route) => route.fulfill({ status: 404, body: "{}" }));
@@ -258,7 +258,7 @@ export const stories = {
     await context.close();
   },
   async "a tab that is hidden, or that nobody has used for six minutes, costs nothing: every page"() {
-    const { context, page, problems } = await open();
+    const { context, page, problems } = await openWindow();
     await page.clock.install();
     await signIn(page);
     const { begun, streams, calm, watched } = requestsOf(page);
@@ -286,7 +286,7 @@ export const stories = {
       if (live) await page.getByText("Live", { exact: true }).waitFor();
       await page.clock.runFor(1000);
       await calm();
-      await hide(page, true);
+      await setHidden(page, true);
       if (live) await page.getByText("Paused", { exact: true }).waitFor();
       begun.length = 0;
       await page.clock.runFor(60_000);
@@ -296,7 +296,7 @@ export const stories = {
     await context.close();
   },
   async "the first row costs few requests, and 500 rows are drawn at once"() {
-    const { context, page, problems } = await open();
+    const { context, page, problems } = await openWindow();
     await signIn(page);
     const asked = [];
     page.on("request", (request) => asked.push(`${request.method()} ${new URL(request.url()).pathname.split("/").at(-1)}`));
@@ -315,7 +315,7 @@ export const stories = {
     await page.goto(`${origin}/console/keys`);
     await page.getByText(`${size} keys`, { exact: true }).waitFor();
     const paint = await page.evaluate(() => performance.getEntriesByName("first-contentful-paint")[0].startTime);
-    measured(`the first paint is ${Math.round(paint)} ms after the start, without a cache`);
+    recordFigure(`the first paint is ${Math.round(paint)} ms after the start, without a cache`);
     // Each request is a call of a function. Browsers keep the assets.
     const before = asked.slice(0, asked.indexOf("GET ownedaccesskeys") + 1);
     const assets = before.filter((one) => /\.(js|css|svg)$/.test(one));
@@ -335,13 +335,13 @@ export const stories = {
       await frames();
       best = Math.min(best, await usual((await spent()) - begun));
     }
-    measured(`500 rows take ${Math.round(best)} ms of a usual processor; ${before.length} requests before the first row: ${before.join(", ")}`);
+    recordFigure(`500 rows take ${Math.round(best)} ms of a usual processor; ${before.length} requests before the first row: ${before.join(", ")}`);
     assert.ok(best <= 200, `${size} rows take ${Math.round(best)} ms of a usual processor`);
     assert.deepEqual(problems, []);
     await context.close();
   },
   async "no task of the page is long, on a processor four times as slow"() {
-    const { context, page } = await open();
+    const { context, page } = await openWindow();
     await signIn(page);
     const longest = async (name, ready) => {
       await browser.startTracing(page, { categories: ["-*", "toplevel", "__metadata"] });
@@ -358,13 +358,13 @@ export const stories = {
       const { usual } = await processor(page);
       let best = Infinity;
       for (let left = 8; left > 0 && best * 4 > 100; left--) best = Math.min(best, await usual(await longest(name, ready)));
-      measured(`the longest task of ${name} takes ${best.toFixed(1)} ms of a usual processor`);
+      recordFigure(`the longest task of ${name} takes ${best.toFixed(1)} ms of a usual processor`);
       assert.ok(best * 4 <= 100, `a task of ${name} takes ${best} ms of a usual processor`);
     }
     await context.close();
   },
   async "an old tab keeps what was typed, and does its work, after an upgrade"() {
-    const { context, page, problems } = await open();
+    const { context, page, problems } = await openWindow();
     await signIn(page);
     await page.getByRole("button", { name: "New key" }).click();
     await page.getByLabel("Name", { exact: true }).fill("old-tab");
@@ -400,29 +400,29 @@ export const stories = {
     await page.getByRole("button", { name: "Share by link" }).click();
     await page.getByRole("dialog").getByLabel("Link", { exact: true }).waitFor();
     assert.deepEqual(gone, []);
-    await asAdmin(context, "DELETE", "ownedaccesskeys/old-tab");
+    await requestAsAdmin(context, "DELETE", "ownedaccesskeys/old-tab");
     assert.deepEqual(problems, []);
     await context.close();
   },
   async "what somebody else has changed meanwhile is not overwritten: a team and a trust rule"() {
-    const { context, page, problems } = await open();
-    await asAdmin(context, "POST", "teams", { metadata: { name: "shared" }, spec: { users: ["ana", "ben"] } });
-    await asAdmin(context, "POST", "trustrules", { metadata: { name: "shared" }, spec: { issuer: "https://ci.example.com", match: [{ claim: "sub", is: "x" }], owner: { team: "shared" }, scope: {} } });
+    const { context, page, problems } = await openWindow();
+    await requestAsAdmin(context, "POST", "teams", { metadata: { name: "shared" }, spec: { users: ["ana", "ben"] } });
+    await requestAsAdmin(context, "POST", "trustrules", { metadata: { name: "shared" }, spec: { issuer: "https://ci.example.com", match: [{ claim: "sub", is: "x" }], owner: { team: "shared" }, scope: {} } });
     await page.route(/watch=true/, () => {}); // the page shows what was there
     await signIn(page, admin, "/console/teams");
     for (const [path, button, fields, kept] of [["teams", "Remove ben", { users: ["ana", "ben", "cleo"] }, "users"], ["trustrules", "Disable", { description: "by somebody else" }, "description"]]) {
       await page.goto(`${origin}/console/${path}?name=shared`);
       const dialog = page.getByRole("dialog");
       await dialog.getByRole("button", { name: button }).waitFor();
-      assert.equal((await asAdmin(context, "PATCH", `${path}/shared`, { spec: fields }, "application/merge-patch+json")).status(), 200);
+      assert.equal((await requestAsAdmin(context, "PATCH", `${path}/shared`, { spec: fields }, "application/merge-patch+json")).status(), 200);
       const answered = page.waitForResponse((response) => response.request().method() === "PATCH");
       await dialog.getByRole("button", { name: button }).click();
       assert.equal((await answered).status(), 409, path);
       await dialog.getByRole("alert").waitFor();
-      const { spec } = await (await asAdmin(context, "GET", `${path}/shared`)).json();
+      const { spec } = await (await requestAsAdmin(context, "GET", `${path}/shared`)).json();
       assert.deepEqual([spec[kept], spec.disabled ?? false], [fields[kept], false], path);
     }
-    for (const path of ["trustrules/shared", "teams/shared"]) await asAdmin(context, "DELETE", path);
+    for (const path of ["trustrules/shared", "teams/shared"]) await requestAsAdmin(context, "DELETE", path);
     assert.deepEqual(problems, []);
     await context.close();
   },

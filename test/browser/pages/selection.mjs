@@ -1,11 +1,11 @@
 // Stories of several access keys that are selected, and of what is done with them at once.
 import assert from "node:assert/strict";
-import { accessible, admin, api, asAdmin, hide, newKey, open, personWithKey, pressOn, signIn, tabTo, typeIn } from "../driver.mjs";
+import { assertAccessible, admin, api, requestAsAdmin, setHidden, createAccessKey, openWindow, createUserWithKey, pressWithKeyboard, signIn, tabTo, signInWithKeyboard } from "../driver.mjs";
 
 /** The page of the access keys whose names begin with many-: its boxes, the buttons beside the filter, and what exists. */
 async function manyKeys(context, page, key = admin, enter = signIn) {
   await enter(page, key, "/console/keys?filter=many-");
-  const names = async () => (await (await asAdmin(context, "GET", "ownedaccesskeys")).json()).items.filter(({ metadata: { name } }) => name.startsWith("many-"));
+  const names = async () => (await (await requestAsAdmin(context, "GET", "ownedaccesskeys")).json()).items.filter(({ metadata: { name } }) => name.startsWith("many-"));
   return {
     box: (name) => page.getByRole("checkbox", { name: `Select ${name}`, exact: true }),
     all: page.getByRole("checkbox", { name: "Select all that are shown" }),
@@ -15,14 +15,14 @@ async function manyKeys(context, page, key = admin, enter = signIn) {
     disabled: async () => (await names()).filter(({ spec }) => spec.disabled).map(({ metadata: { name } }) => name),
     said: (text) => page.getByRole("status").getByText(text, { exact: true }).waitFor(),
     partly: () => page.getByRole("checkbox", { name: "Select all that are shown" }).evaluate((it) => it.indeterminate),
-    clean: async () => { for (const { metadata: { name } } of await names()) await asAdmin(context, "DELETE", `ownedaccesskeys/${name}`); },
+    clean: async () => { for (const { metadata: { name } } of await names()) await requestAsAdmin(context, "DELETE", `ownedaccesskeys/${name}`); },
   };
 }
 
 export const stories = {
   async "several keys are selected, whatever happens to the list"() {
-    const { context, page, problems } = await open();
-    for (const name of ["many-a", "many-b", "many-c", "many-d"]) await newKey(context, name, {});
+    const { context, page, problems } = await openWindow();
+    for (const name of ["many-a", "many-b", "many-c", "many-d"]) await createAccessKey(context, name, {});
     const { box, all, bar, said, partly, clean } = await manyKeys(context, page);
     assert.equal(await bar(/^(Disable|Delete)$/).count(), 0, "nothing is selected");
     for (const target of [box("many-a"), all]) {
@@ -52,14 +52,14 @@ export const stories = {
     await said("3 selected");
     assert.deepEqual([await box("many-a").isChecked(), await box("many-d").isChecked()], [false, true]);
     // What others do: a key that is gone is not selected, a new one neither, and one that is changed still is.
-    await asAdmin(context, "DELETE", "ownedaccesskeys/many-d");
+    await requestAsAdmin(context, "DELETE", "ownedaccesskeys/many-d");
     await said("2 selected");
-    await newKey(context, "many-d", {});
+    await createAccessKey(context, "many-d", {});
     // Whether a key that is changed may still be deleted is asked again. The button does not go away meanwhile.
     const again = page.waitForRequest(/selfsubjectaccessreviews/);
     let answer;
     await page.route(/selfsubjectaccessreviews/, (route) => new Promise((done) => { answer = done; }).then(() => route.fallback()), { times: 1 });
-    await asAdmin(context, "PATCH", "ownedaccesskeys/many-c", { spec: { displayName: "Changed" } }, "application/merge-patch+json");
+    await requestAsAdmin(context, "PATCH", "ownedaccesskeys/many-c", { spec: { displayName: "Changed" } }, "application/merge-patch+json");
     await page.getByText("Changed", { exact: true }).waitFor();
     await again;
     assert.equal(await bar("Delete").count(), 1);
@@ -68,7 +68,7 @@ export const stories = {
     assert.deepEqual([await box("many-c").isChecked(), await box("many-d").isChecked()], [true, false]);
     await said("2 selected");
     // A key that is away for a while is selected no more when it comes back.
-    const read = async () => { for (const hidden of [true, false]) await hide(page, hidden); };
+    const read = async () => { for (const hidden of [true, false]) await setHidden(page, hidden); };
     await page.route(/ownedaccesskeys\?(?!.*watch=)/, async (route) => {
       const response = await route.fetch({ headers: { accept: route.request().headers().accept, authorization: `Bearer ${admin}` } });
       const { rows, ...table } = await response.json();
@@ -87,9 +87,9 @@ export const stories = {
     await context.close();
   },
   async "several keys are disabled and deleted at once, and each has its outcome"() {
-    const { context, page, problems } = await open();
-    for (const name of ["many-a", "many-b", "many-c", "many-d", "many-e"]) await newKey(context, name, {});
-    const parent = await newKey(context, "many-parent", { ttl: 86_400 });
+    const { context, page, problems } = await openWindow();
+    for (const name of ["many-a", "many-b", "many-c", "many-d", "many-e"]) await createAccessKey(context, name, {});
+    const parent = await createAccessKey(context, "many-parent", { ttl: 86_400 });
     const child = await context.request.post(`${api}/ownedaccesskeys`, { headers: { Authorization: `Bearer ${parent}`, Cookie: "" }, data: { metadata: { name: "made-by-parent" }, spec: {} } });
     assert.equal(child.status(), 201, await child.text());
     const { box, all, bar, dialog, left, disabled, said, clean } = await manyKeys(context, page);
@@ -123,9 +123,9 @@ export const stories = {
     await refuse("many-c", 500, "the state is away");
     await bar("Delete").click();
     await dialog.getByRole("heading", { name: "Delete 6 keys?" }).waitFor();
-    await asAdmin(context, "DELETE", "ownedaccesskeys/many-d");
-    await newKey(context, "many-d", {});
-    await asAdmin(context, "DELETE", "ownedaccesskeys/many-e");
+    await requestAsAdmin(context, "DELETE", "ownedaccesskeys/many-d");
+    await createAccessKey(context, "many-d", {});
+    await requestAsAdmin(context, "DELETE", "ownedaccesskeys/many-e");
     const typed = page.getByLabel("Type 6 to delete them");
     await typed.fill("5");
     assert.ok(await dialog.getByRole("button", { name: "Delete" }).isDisabled());
@@ -136,7 +136,7 @@ export const stories = {
     assert.deepEqual(failed.slice(0, 2), ["many-b: nobody deletes this one", "many-c: the state is away"]);
     assert.match(failed[2], /^many-d: .*Precondition failed/);
     assert.equal(failed.length, 3);
-    await accessible(page, "the outcome of several keys");
+    await assertAccessible(page, "the outcome of several keys");
     await dialog.getByRole("button", { name: "Close" }).click();
     // What failed is still selected. The new key of the name is there, and nobody has selected it.
     await said("2 selected");
@@ -167,21 +167,21 @@ export const stories = {
     // A new key with the name of one that is shown is not disabled.
     await bar("Disable").click();
     await dialog.getByRole("heading", { name: "Disable many-d?" }).waitFor();
-    await asAdmin(context, "DELETE", "ownedaccesskeys/many-d");
-    await newKey(context, "many-d", {});
+    await requestAsAdmin(context, "DELETE", "ownedaccesskeys/many-d");
+    await createAccessKey(context, "many-d", {});
     await dialog.getByRole("button", { name: "Disable" }).click();
     await dialog.getByRole("alert").getByText("many-d").waitFor();
     assert.deepEqual(await disabled(), ["many-c"]);
     await dialog.getByRole("button", { name: "Close" }).click();
     await clean();
-    await asAdmin(context, "DELETE", "ownedaccesskeys/made-by-parent");
+    await requestAsAdmin(context, "DELETE", "ownedaccesskeys/made-by-parent");
     assert.deepEqual(problems, []);
     await context.close();
   },
   async "several keys with the keyboard alone, of which one fails"() {
-    const { context, page, problems } = await open();
-    for (const name of ["many-a", "many-b", "many-c"]) await newKey(context, name, {});
-    const { box, all, bar, dialog, left, said, clean } = await manyKeys(context, page, admin, typeIn);
+    const { context, page, problems } = await openWindow();
+    for (const name of ["many-a", "many-b", "many-c"]) await createAccessKey(context, name, {});
+    const { box, all, bar, dialog, left, said, clean } = await manyKeys(context, page, admin, signInWithKeyboard);
     await tabTo(page, all);
     await page.keyboard.press("Space");
     await said("3 selected");
@@ -189,15 +189,15 @@ export const stories = {
     await page.keyboard.press("Space");
     await said("2 selected");
     await bar("Disable").waitFor();
-    await pressOn(page, bar("Disable"));
-    await pressOn(page, dialog.getByRole("button", { name: "Disable" }));
+    await pressWithKeyboard(page, bar("Disable"));
+    await pressWithKeyboard(page, dialog.getByRole("button", { name: "Disable" }));
     await said("Disabled: 2 keys.");
     await tabTo(page, all);
     await page.keyboard.press("Space");
     await said("3 selected");
     await page.route("**/ownedaccesskeys/many-b*", (route) => route.request().method() === "DELETE" ? route.abort() : route.fallback());
     await bar("Delete").waitFor();
-    await pressOn(page, bar("Delete"));
+    await pressWithKeyboard(page, bar("Delete"));
     await tabTo(page, page.getByLabel("Type 3 to delete them"));
     await page.keyboard.type("3");
     await page.keyboard.press("Enter");
@@ -212,15 +212,15 @@ export const stories = {
     await context.close();
   },
   async "a session that ends between several keys loses none of them, and its own key is the last"() {
-    const { context, page, problems } = await open();
-    for (const name of ["many-a", "many-b", "many-d"]) await newKey(context, name, {});
-    const key = await newKey(context, "many-c", { ttl: 86_400 });
+    const { context, page, problems } = await openWindow();
+    for (const name of ["many-a", "many-b", "many-d"]) await createAccessKey(context, name, {});
+    const key = await createAccessKey(context, "many-c", { ttl: 86_400 });
     const { all, bar, dialog, left, said, clean } = await manyKeys(context, page, key);
     const answers = [];
     page.on("response", (response) => { if (response.request().method() === "DELETE") answers.push(`${response.status()} ${new URL(response.url()).pathname.split("/").at(-1)}`); });
     // The key of the session is disabled after the first of the four is deleted.
     await page.route("**/ownedaccesskeys/many-b*", async (route) => {
-      if (route.request().method() === "DELETE") await asAdmin(context, "PATCH", "ownedaccesskeys/many-c", { spec: { disabled: true } }, "application/merge-patch+json");
+      if (route.request().method() === "DELETE") await requestAsAdmin(context, "PATCH", "ownedaccesskeys/many-c", { spec: { disabled: true } }, "application/merge-patch+json");
       await route.continue();
     }, { times: 1 });
     await all.check();
@@ -240,11 +240,11 @@ export const stories = {
     await context.close();
   },
   async "several keys are offered to nobody whom the API would refuse"() {
-    const { context, page, problems } = await open();
+    const { context, page, problems } = await openWindow();
     const narrow = { rules: [{ verbs: ["get", "list", "watch", "patch", "delete"], resources: [{ group: "management.platform.sh", resources: ["ownedaccesskeys"] }] }] };
-    const key = await personWithKey(context, "many", { scope: narrow });
-    await newKey(context, "many-wide", { user: "many" });
-    await newKey(context, "many-alike", { user: "many", scope: narrow });
+    const key = await createUserWithKey(context, "many", { scope: narrow });
+    await createAccessKey(context, "many-wide", { user: "many" });
+    await createAccessKey(context, "many-alike", { user: "many", scope: narrow });
     const refused = [];
     page.on("response", (response) => { if (response.status() === 403 && response.request().method() !== "GET") refused.push(`${response.request().method()} ${response.url()}`); });
     const { box, all, bar, dialog, said, clean } = await manyKeys(context, page, key);
@@ -264,15 +264,15 @@ export const stories = {
     await said("Deleted: 1 key.");
     await box("many-wide").waitFor({ state: "detached" });
     // Who may do neither has no boxes.
-    const auditor = await newKey(context, "many-auditor", { groups: ["platform:admins"], scope: { rules: [{ verbs: ["get", "list", "watch"] }] } });
-    const other = await open();
+    const auditor = await createAccessKey(context, "many-auditor", { groups: ["platform:admins"], scope: { rules: [{ verbs: ["get", "list", "watch"] }] } });
+    const other = await openWindow();
     await signIn(other.page, auditor, "/console/keys?filter=many-");
     await other.page.getByRole("button", { name: "Open many-alike" }).waitFor();
     assert.deepEqual([await other.page.getByRole("checkbox").count(), await all.count()], [0, 1]);
     await other.context.close();
     assert.deepEqual(refused, []);
     await clean();
-    await asAdmin(context, "DELETE", "users/many");
+    await requestAsAdmin(context, "DELETE", "users/many");
     assert.deepEqual(problems, []);
     await context.close();
   },

@@ -1,21 +1,21 @@
 // Stories of the session: how it begins and ends, and who cannot use it.
 import assert from "node:assert/strict";
 import http from "node:http";
-import { accessible, admin, api, asAdmin, focus, make, newKey, open, openOrigin, origin, others, pictures, signIn } from "../driver.mjs";
+import { assertAccessible, admin, api, requestAsAdmin, focus, createKey, createAccessKey, openWindow, openOrigin, origin, allowedOrigins, pictureFolder, signIn } from "../driver.mjs";
 
 export const stories = {
   async "a session that is about to end says so, and a sign-in in another tab keeps what was typed"() {
-    const { context, page, problems } = await open({ reducedMotion: "reduce" });
+    const { context, page, problems } = await openWindow({ reducedMotion: "reduce" });
     await page.clock.install();
-    const { spec: { key } } = await (await asAdmin(context, "POST", "ownedaccesskeys", { metadata: { name: "short" }, spec: { ttl: 240 } })).json();
+    const { spec: { key } } = await (await requestAsAdmin(context, "POST", "ownedaccesskeys", { metadata: { name: "short" }, spec: { ttl: 240 } })).json();
     await signIn(page, key);
     const line = page.getByText(/^Your session ends at \d+:\d\d .M \(in [34] min\.\)/);
     await line.waitFor();
     for (const [colorScheme, width] of [["light", 1200], ["dark", 320]]) {
       await page.emulateMedia({ colorScheme });
       await page.setViewportSize({ width, height: 800 });
-      await accessible(page, `a session that ends at ${width}, ${colorScheme}`);
-      if (pictures) await page.screenshot({ path: `${pictures}/session-ends-${width}-${colorScheme}.png` });
+      await assertAccessible(page, `a session that ends at ${width}, ${colorScheme}`);
+      if (pictureFolder) await page.screenshot({ path: `${pictureFolder}/session-ends-${width}-${colorScheme}.png` });
     }
     await page.setViewportSize({ width: 1200, height: 800 });
     // A dialog covers the page: the line is in the dialog as well.
@@ -49,18 +49,18 @@ export const stories = {
     await page.getByText("Your session has ended.").waitFor();
     await inNewTab();
     await page.getByRole("button", { name: "I have kept it" }).click();
-    const { items } = await (await asAdmin(context, "GET", "ownedaccesskeys")).json();
+    const { items } = await (await requestAsAdmin(context, "GET", "ownedaccesskeys")).json();
     assert.deepEqual(items.map(({ metadata: { name } }) => name).filter((name) => name.startsWith("typed-late")), ["typed-late"]);
-    for (const name of ["short", "typed-late"]) await asAdmin(context, "DELETE", `ownedaccesskeys/${name}`);
+    for (const name of ["short", "typed-late"]) await requestAsAdmin(context, "DELETE", `ownedaccesskeys/${name}`);
     assert.deepEqual(problems, []);
     await context.close();
   },
   async "another port of the same host cannot use the session"() {
     // The browser sends the cookie there and from there: a port does not separate cookies. The API refuses it.
-    others.add(openOrigin);
-    const { context, page } = await open();
+    allowedOrigins.add(openOrigin);
+    const { context, page } = await openWindow();
     await signIn(page);
-    await make(page, "kept-here");
+    await createKey(page, "kept-here");
     const other = await context.newPage();
     // A page without a policy of its own.
     await other.goto(`${openOrigin}/console/assets/LICENSES.txt`);
@@ -93,12 +93,12 @@ export const stories = {
     await page.reload();
     await page.getByRole("button", { name: "Open kept-here" }).waitFor();
     assert.equal(await page.getByRole("button", { name: "Open forged" }).count(), 0);
-    await asAdmin(context, "DELETE", "ownedaccesskeys/kept-here");
+    await requestAsAdmin(context, "DELETE", "ownedaccesskeys/kept-here");
     await context.close();
   },
   async "signing out ends the session, not the key"() {
-    const { context, page } = await open();
-    const key = await newKey(context, "signed-out", {});
+    const { context, page } = await openWindow();
+    const key = await createAccessKey(context, "signed-out", {});
     await signIn(page, key);
     await page.getByRole("button", { name: "Sign out" }).click();
     await page.getByLabel("Access key", { exact: true }).waitFor();
@@ -107,11 +107,11 @@ export const stories = {
     await page.getByLabel("Access key", { exact: true }).waitFor();
     // It is used elsewhere as well.
     assert.equal((await context.request.post(`${api}/selves`, { headers: { Authorization: `Bearer ${key}`, Cookie: "" }, data: {} })).status(), 201);
-    await asAdmin(context, "DELETE", "ownedaccesskeys/signed-out");
+    await requestAsAdmin(context, "DELETE", "ownedaccesskeys/signed-out");
     await context.close();
   },
   async "a wrong key is refused in plain words"() {
-    const { context, page } = await open();
+    const { context, page } = await openWindow();
     await page.goto(`${origin}/console`);
     await page.getByLabel("Access key", { exact: true }).fill("x".repeat(40));
     await page.getByRole("button", { name: "Sign in" }).click();
@@ -123,10 +123,10 @@ export const stories = {
     const server = http.createServer((_, response) => response.setHeader("Content-Type", "text/html").end("<!doctype html><title>other</title>"));
     await new Promise((done) => server.listen(0, "127.0.0.1", done));
     server.unref();
-    others.add(`http://127.0.0.1:${server.address().port}`);
-    const { context, page } = await open();
+    allowedOrigins.add(`http://127.0.0.1:${server.address().port}`);
+    const { context, page } = await openWindow();
     await signIn(page);
-    await make(page, "kept");
+    await createKey(page, "kept");
     const cookie = (await context.cookies()).find((one) => one.name === "__Host-platform");
     assert.ok(cookie.httpOnly && cookie.secure && cookie.sameSite === "Strict" && cookie.path === "/");
     const evil = await context.newPage();
@@ -185,21 +185,21 @@ export const stories = {
     await context.close();
   },
   async "a person signs in at a provider, and comes back to the page that they wanted"() {
-    const { context, page, problems } = await open();
-    others.add(process.env.ISSUER);
+    const { context, page, problems } = await openWindow();
+    allowedOrigins.add(process.env.ISSUER);
     // The pages of the provider want a font of somebody else, and do without it.
     await context.route("https://fonts.googleapis.com/**", (route) => route.abort());
     const oidc = {
       issuerUrl: process.env.ISSUER, caFile: process.env.ISSUER_CA, clientId: "platform", clientSecret: "hush",
       redirectURI: `${origin}/auth/oidc/callback`, groupsClaim: "groups", scopes: ["profile", "email", "groups"],
     };
-    const before = await (await asAdmin(context, "GET", "config/config")).json();
-    const set = await asAdmin(context, "PATCH", "config/config", { status: { auth: { oidc } } }, "application/merge-patch+json");
+    const before = await (await requestAsAdmin(context, "GET", "config/config")).json();
+    const set = await requestAsAdmin(context, "PATCH", "config/config", { status: { auth: { oidc } } }, "application/merge-patch+json");
     assert.equal(set.status(), 200, await set.text());
     await page.goto(`${origin}/console/teams`);
     const choose = page.getByRole("button", { name: "Sign in with oidc" });
     await choose.waitFor();
-    await accessible(page, "the connectors");
+    await assertAccessible(page, "the connectors");
     // A sign-in that the person does not allow signs nobody in.
     const atProvider = async () => {
       await page.getByPlaceholder("Enter any login").fill("1001");
@@ -210,7 +210,7 @@ export const stories = {
     await choose.click();
     await atProvider();
     await page.getByRole("heading", { name: "Sign in to the console?" }).waitFor();
-    await accessible(page, "the question");
+    await assertAccessible(page, "the question");
     await page.getByRole("button", { name: "Deny" }).click();
     await page.getByRole("alert").getByText("The sign-in was not allowed.").waitFor();
     assert.equal(new URL(page.url()).search, "");
@@ -226,7 +226,7 @@ export const stories = {
       document.documentElement.outerHTML, JSON.stringify(localStorage), JSON.stringify(sessionStorage), document.cookie, location.href,
     ].join("\n"));
     assert.ok(!/pak_|verifier|code=/.test(kept), "the page has kept something of the sign-in");
-    const keys = async () => (await (await asAdmin(context, "GET", "ownedaccesskeys")).json()).items.filter(({ spec }) => spec.type === "Login" && spec.user === "ana");
+    const keys = async () => (await (await requestAsAdmin(context, "GET", "ownedaccesskeys")).json()).items.filter(({ spec }) => spec.type === "Login" && spec.user === "ana");
     assert.deepEqual((await keys()).map(({ spec }) => spec.description), ["Sign-in of the console"]);
     // The answer to a sign-in that this tab has not begun counts for nothing.
     await page.getByRole("button", { name: "Sign out" }).click();
@@ -235,20 +235,20 @@ export const stories = {
     await page.goto(`${origin}/console?code=x&state=y&iss=${encodeURIComponent(origin)}`);
     await page.getByRole("alert").getByText("not the answer to a sign-in").waitFor();
     assert.equal(new URL(page.url()).search, "");
-    await asAdmin(context, "PATCH", "config/config", { status: { auth: { oidc: null } } }, "application/merge-patch+json");
-    for (const path of ["users/ana", "teams/dev", "teams/ops"]) await asAdmin(context, "DELETE", path);
-    assert.equal((await (await asAdmin(context, "GET", "config/config")).json()).status.auth?.oidc, before.status.auth?.oidc);
+    await requestAsAdmin(context, "PATCH", "config/config", { status: { auth: { oidc: null } } }, "application/merge-patch+json");
+    for (const path of ["users/ana", "teams/dev", "teams/ops"]) await requestAsAdmin(context, "DELETE", path);
+    assert.equal((await (await requestAsAdmin(context, "GET", "config/config")).json()).status.auth?.oidc, before.status.auth?.oidc);
     assert.deepEqual(problems, []);
     await context.close();
   },
   async "a request that finds the session over is sent again after the sign-in, and makes one token"() {
-    const { context, page, problems } = await open();
-    const key = await newKey(context, "ended", { ttl: 86_400 });
+    const { context, page, problems } = await openWindow();
+    const key = await createAccessKey(context, "ended", { ttl: 86_400 });
     await page.route(/watch=true/, () => {}); // the page does not learn of the end by itself
     await signIn(page, key, "/console/tokens");
     await page.getByRole("button", { name: "New token" }).click();
     await page.getByLabel("10 minutes").check();
-    await asAdmin(context, "PATCH", "ownedaccesskeys/ended", { spec: { disabled: true } }, "application/merge-patch+json");
+    await requestAsAdmin(context, "PATCH", "ownedaccesskeys/ended", { spec: { disabled: true } }, "application/merge-patch+json");
     const sent = [];
     page.on("response", (response) => {
       const request = response.request();
@@ -263,26 +263,26 @@ export const stories = {
     const names = new Set(sent.map(([, name]) => name));
     assert.deepEqual([sent.map(([code]) => code), names.size], [[401, 201], 1]);
     await page.getByRole("button", { name: "I have kept it" }).click();
-    const { items } = await (await asAdmin(context, "GET", "directclusterendpointtokens")).json();
-    for (const { metadata: { name } } of items) await asAdmin(context, "DELETE", `directclusterendpointtokens/${name}`);
-    await asAdmin(context, "DELETE", "ownedaccesskeys/ended");
+    const { items } = await (await requestAsAdmin(context, "GET", "directclusterendpointtokens")).json();
+    for (const { metadata: { name } } of items) await requestAsAdmin(context, "DELETE", `directclusterendpointtokens/${name}`);
+    await requestAsAdmin(context, "DELETE", "ownedaccesskeys/ended");
     assert.deepEqual(problems, []);
     await context.close();
   },
   async "a key that is disabled in another window ends the session of a tab that only watches"() {
-    const { context, page, problems } = await open();
-    const key = await newKey(context, "watched", { ttl: 86_400 });
+    const { context, page, problems } = await openWindow();
+    const key = await createAccessKey(context, "watched", { ttl: 86_400 });
     await signIn(page, key);
     await page.getByText("Live", { exact: true }).waitFor();
     await page.getByRole("button", { name: "New key" }).click();
     await page.getByLabel("What is it for?").fill("typed before");
-    await asAdmin(context, "PATCH", "ownedaccesskeys/watched", { spec: { disabled: true } }, "application/merge-patch+json");
+    await requestAsAdmin(context, "PATCH", "ownedaccesskeys/watched", { spec: { disabled: true } }, "application/merge-patch+json");
     await page.getByText("Your session has ended.").waitFor({ timeout: 15_000 });
     await page.getByLabel("Access key", { exact: true }).fill(admin);
     await page.getByRole("button", { name: "Sign in" }).click();
     await page.getByLabel("Access key", { exact: true }).waitFor({ state: "detached" });
     assert.equal(await page.getByLabel("What is it for?").inputValue(), "typed before");
-    await asAdmin(context, "DELETE", "ownedaccesskeys/watched");
+    await requestAsAdmin(context, "DELETE", "ownedaccesskeys/watched");
     assert.deepEqual(problems, []);
     await context.close();
   },

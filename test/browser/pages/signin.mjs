@@ -1,19 +1,19 @@
 // Stories of the pages of the sign-in, which the platform serves without scripts.
 import assert from "node:assert/strict";
-import { accessibleIn, asAdmin, inAllLooks, open, origin, pressOn, tabTo } from "../driver.mjs";
+import { assertAccessibleIn, requestAsAdmin, inAllLooks, openWindow, origin, pressWithKeyboard, tabTo } from "../driver.mjs";
 
 export const { stories, longStories } = inAllLooks("the pages of the sign-in and their refusals are accessible", async (looks) => {
-  const { context, page } = await open({ reducedMotion: "reduce" });
+  const { context, page } = await openWindow({ reducedMotion: "reduce" });
   const patch = async (status) => {
-    const answer = await asAdmin(context, "PATCH", "config/config", { status }, "application/merge-patch+json");
+    const answer = await requestAsAdmin(context, "PATCH", "config/config", { status }, "application/merge-patch+json");
     assert.equal(answer.status(), 200, await answer.text());
   };
   // The look of the configuration is on these pages as well.
   const usual = { platformHost: new URL(origin).host, uiSettings: { primaryColor: "#ffd54f", legalTemplate: "<p>Terms of use</p>" } };
   await patch(usual);
-  await asAdmin(context, "POST", "users", { metadata: { name: "signer" }, spec: {} });
+  await requestAsAdmin(context, "POST", "users", { metadata: { name: "signer" }, spec: {} });
   const word = "nine-violet-kettles-hum";
-  const set = await asAdmin(context, "POST", "users/signer/password", { spec: { password: word } });
+  const set = await requestAsAdmin(context, "POST", "users/signer/password", { spec: { password: word } });
   assert.equal(set.status(), 201, await set.text());
   const heading = (name) => page.getByRole("heading", { name, exact: true });
   // Each page is looked at once, and in one look if it differs from an earlier one by its words alone.
@@ -22,7 +22,7 @@ export const { stories, longStories } = inAllLooks("the pages of the sign-in and
     await heading(title).waitFor();
     if (says) await page.getByText(says).waitFor();
     assert.equal(await page.title(), title);
-    if (!looked.has(about)) await accessibleIn(look, page, `sign-in, ${about}`);
+    if (!looked.has(about)) await assertAccessibleIn(look, page, `sign-in, ${about}`);
     looked.add(about);
   };
   const refused = (about, says) => seen("This did not work", about, says, looked.has("not started here") ? looks.slice(0, 1) : looks);
@@ -64,11 +64,11 @@ export const { stories, longStories } = inAllLooks("the pages of the sign-in and
     await page.keyboard.press("Enter");
     await page.getByText("to see which device asks").waitFor();
     await seen("Sign in on another device", "ways to sign in");
-    await pressOn(page, page.getByRole("link", { name: "Sign in: Password" }));
+    await pressWithKeyboard(page, page.getByRole("link", { name: "Sign in: Password" }));
     await page.getByLabel("User name").waitFor();
     await enter("signer", word);
     await seen("Sign in on another device?", "confirmation of a device", "build-7");
-    await pressOn(page, page.getByRole("button", { name: decision }));
+    await pressWithKeyboard(page, page.getByRole("button", { name: decision }));
     await seen(end);
   }
   // Refusals: each class that people get.
@@ -110,6 +110,6 @@ export const { stories, longStories } = inAllLooks("the pages of the sign-in and
   await page.goto(`${origin}/auth/device`);
   await refused("misconfigured", "the sign-in is not set up correctly");
   await patch({ uiSettings: null });
-  await asAdmin(context, "DELETE", "users/signer");
+  await requestAsAdmin(context, "DELETE", "users/signer");
   await context.close();
 });

@@ -3,13 +3,13 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { constants, deflateRawSync } from "node:zlib";
 import {
-  admin, becomes, downloaded, exported, focus, linkOf, measured, open, openOrigin, origin, others, savedBy, signIn, studio, tabTo, textIn,
-  typeFast, typeIn,
+  admin, waitForText, saveDownload, exportFolder, focus, studioLink, recordFigure, openWindow, openOrigin, origin, allowedOrigins, savedText, signIn, openStudio, tabTo, editorText,
+  typeFast, signInWithKeyboard,
 } from "../driver.mjs";
 
 export const stories = {
   async "the studio shows both directions, the trace, the proofs and the references"() {
-    const { context, page, problems, editor, forward, back, evaluated, type } = await studio();
+    const { context, page, problems, editor, forward, back, evaluated, type } = await openStudio();
     await evaluated();
     await evaluated(back);
     await forward.getByText("+   - image: registry.internal/nginx").waitFor();
@@ -44,7 +44,7 @@ export const stories = {
     await context.close();
   },
   async "mistakes are shown at their places, and the last good result stays"() {
-    const { context, page, problems, forward, evaluated, type } = await studio();
+    const { context, page, problems, forward, evaluated, type } = await openStudio();
     await evaluated();
     const found = page.getByRole("list", { name: "Mistakes in: Configuration" });
     await type("Configuration", "sync:\n  toHost:\n    pods:\n      patches:\n      - path: spec.a\n        expression: value + require(1)\n      - path: spec[\n        expression: value\n");
@@ -70,7 +70,7 @@ export const stories = {
     await context.close();
   },
   async "each example loads, and its test file is exported"() {
-    const { context, page, problems, forward, back, evaluated } = await studio();
+    const { context, page, problems, forward, back, evaluated } = await openStudio();
     const chooser = page.getByRole("combobox", { name: "Example" });
     const titles = (await chooser.locator("option").allTextContents()).slice(1);
     assert.ok(titles.length >= 12, `${titles.length} examples`);
@@ -84,46 +84,46 @@ export const stories = {
       await page.getByRole("button", { name: "Export patches_test.yaml" }).click();
       const file = await saved;
       assert.equal(file.suggestedFilename(), "patches_test.yaml");
-      await file.saveAs(`${exported}/${i}_test.yaml`);
+      await file.saveAs(`${exportFolder}/${i}_test.yaml`);
     }
     assert.deepEqual(problems, []);
     await context.close();
   },
   async "typing faster than a slow page draws: the editors of the studio"() {
-    const { context, page, problems, editor, evaluated } = await studio();
+    const { context, page, problems, editor, evaluated } = await openStudio();
     await evaluated();
     for (const [name, field] of [["Configuration", "configuration"], ["Object on the host", "host"]]) {
-      await typeFast(page, editor(name), savedBy(page, field));
+      await typeFast(page, editor(name), savedText(page, field));
     }
     assert.deepEqual(problems, []);
     await context.close();
   },
   async "what a page puts into an editor is there at once, and undo takes it back"() {
-    const { context, page, problems, editor, evaluated, type } = await studio();
+    const { context, page, problems, editor, evaluated, type } = await openStudio();
     await evaluated();
     const configuration = editor("Configuration");
-    const held = savedBy(page, "configuration");
+    const held = savedText(page, "configuration");
     const undoes = async (expected) => {
       await focus(configuration);
       await page.keyboard.press("Control+z");
-      await becomes("undo, shown", () => textIn(configuration), expected);
-      await becomes("undo, held", held, expected);
+      await waitForText("undo, shown", () => editorText(configuration), expected);
+      await waitForText("undo, held", held, expected);
     };
-    const example = await textIn(configuration);
+    const example = await editorText(configuration);
     const choice = page.getByLabel("Example");
     const titles = await choice.locator("option").allTextContents();
     await type("Configuration", "# mine");
     // The same example twice puts it there twice. An undo takes back no more than it.
     for (let i = 0; i < 2; i++) {
       await choice.selectOption(titles[1]);
-      assert.equal(await textIn(configuration), example);
+      assert.equal(await editorText(configuration), example);
       assert.equal(await held(), example);
       await undoes("# mine");
     }
     // A file with the line ends of Windows is shown, and mistakes in it are at their places.
     const work = { configuration: "# a\r\n# b\r\nsync: [\r\n", tenant: "", host: "", resource: "", name: "t", namespace: "n", mode: "Single" };
     await page.getByLabel("Open a file").setInputFiles({ name: "x.json", mimeType: "application/json", buffer: Buffer.from(JSON.stringify(work)) });
-    await becomes("a file", () => textIn(configuration), "# a\n# b\nsync: [\n");
+    await waitForText("a file", () => editorText(configuration), "# a\n# b\nsync: [\n");
     await page.getByRole("list", { name: "Mistakes in: Configuration" }).getByRole("button", { name: "Line 4" }).first().waitFor();
     await undoes("# mine");
     // The cursor stays where it is if the text is the same.
@@ -135,27 +135,27 @@ export const stories = {
     await choice.selectOption(titles[1]);
     await focus(configuration);
     await page.keyboard.insertText("#");
-    assert.equal(await textIn(configuration), `${example.slice(0, 1)}#${example.slice(1)}`);
+    assert.equal(await editorText(configuration), `${example.slice(0, 1)}#${example.slice(1)}`);
     await page.goto(`${origin}/console/config`);
     await configuration.waitFor();
-    const before = await textIn(configuration);
+    const before = await editorText(configuration);
     await focus(configuration);
     await page.keyboard.press("Control+Home");
     await page.keyboard.insertText("platformHost: undone.example.com\n");
     const discard = page.getByRole("button", { name: "Discard the changes" });
     await discard.click();
-    assert.equal(await textIn(configuration), before);
+    assert.equal(await editorText(configuration), before);
     assert.ok(await discard.isDisabled());
     await focus(configuration);
     await page.keyboard.press("Control+z");
-    await becomes("undo of a discard", () => textIn(configuration), `platformHost: undone.example.com\n${before}`);
+    await waitForText("undo of a discard", () => editorText(configuration), `platformHost: undone.example.com\n${before}`);
     await page.getByRole("button", { name: "Review the changes" }).click();
     await page.getByRole("dialog").getByText("+ platformHost: undone.example.com").waitFor();
     assert.deepEqual(problems, []);
     await context.close();
   },
   async "a shared link reaches no server, and runs when somebody says so"() {
-    const { context, page, problems, evaluated, type } = await studio({ permissions: ["clipboard-read", "clipboard-write"] });
+    const { context, page, problems, evaluated, type } = await openStudio({ permissions: ["clipboard-read", "clipboard-write"] });
     await evaluated();
     await type("Object in the tenant cluster", "# hello\nkind: Secret\nmetadata:\n  annotations: {kubectl.kubernetes.io/last-applied-configuration: hunter2}\ndata: {password: aHVudGVyMg==}\nstringData: {other: hunter2}\n");
     await page.getByRole("button", { name: "Share by link" }).click();
@@ -167,7 +167,7 @@ export const stories = {
     const whole = await link.inputValue();
     await page.keyboard.press("Escape");
     for (const [address, secret] of [[masked, false], [whole, true]]) {
-      const other = await open();
+      const other = await openWindow();
       const asked = [];
       other.page.on("request", (request) => asked.push(`${request.method()} ${request.url()} ${request.postData() ?? ""}`));
       await signIn(other.page, admin, address.slice(origin.length), other.page.getByRole("button", { name: "Run" }));
@@ -201,8 +201,8 @@ export const stories = {
     await context.close();
   },
   async "serve --studio needs no sign-in for the studio, and for nothing else"() {
-    others.add(openOrigin);
-    const { context, page, problems } = await open();
+    allowedOrigins.add(openOrigin);
+    const { context, page, problems } = await openWindow();
     await page.goto(`${openOrigin}/console/studio`);
     const forward = page.getByRole("region", { name: "From tenant to host", exact: true });
     await forward.getByText("Evaluated.", { exact: true }).waitFor();
@@ -218,20 +218,20 @@ export const stories = {
     await context.close();
   },
   async "a hostile link does nothing"() {
-    const { context, page, problems } = await studio();
+    const { context, page, problems } = await openStudio();
     // A gibibyte of blanks, of blocks that a full flush makes independent.
     const block = deflateRawSync(Buffer.alloc(1 << 20, " "), { finishFlush: constants.Z_FULL_FLUSH });
     const bomb = Buffer.concat([...Array(1024).fill(block), deflateRawSync("")]);
     for (const [hash, says] of [
       ["#1!!!", "it is damaged"], [`#1${bomb.toString("base64url")}`, "larger than 1 MB"],
       [`#1${Buffer.from("no deflate").toString("base64url")}`, "it is damaged"], ["#2abc", "another version"],
-      [linkOf({}, Buffer.from("{")), "it is damaged"], ["#", "it is damaged"], ["#x", "another version"], [linkOf({ tenant: 1 }), "it is damaged"],
+      [studioLink({}, Buffer.from("{")), "it is damaged"], ["#", "it is damaged"], ["#x", "another version"], [studioLink({ tenant: 1 }), "it is damaged"],
     ]) {
       await page.evaluate((to) => { location.hash = to; }, hash);
       await page.getByRole("alert").getByText(says).waitFor();
     }
     const script = '<img src=x onerror="globalThis.broken=1"><script>globalThis.broken=1</script>';
-    await page.evaluate((to) => { location.hash = to; }, linkOf({ configuration: `- path: a\n  expression: value`, tenant: `a: '${script}'`, name: script, resource: script, mode: script }));
+    await page.evaluate((to) => { location.hash = to; }, studioLink({ configuration: `- path: a\n  expression: value`, tenant: `a: '${script}'`, name: script, resource: script, mode: script }));
     await page.getByRole("button", { name: "Run" }).click();
     await page.getByRole("alert").getByText("spec.namespaceMode").first().waitFor();
     assert.equal(await page.evaluate(() => globalThis.broken), undefined);
@@ -239,9 +239,9 @@ export const stories = {
     await context.close();
   },
   async "a tenant admin tries a patch with the keyboard alone"() {
-    const { context, page, problems } = await open();
+    const { context, page, problems } = await openWindow();
     const editor = (name) => page.getByRole("textbox", { name });
-    await typeIn(page, admin, "/console/studio", editor("Configuration"));
+    await signInWithKeyboard(page, admin, "/console/studio", editor("Configuration"));
     const forward = page.getByRole("region", { name: "From tenant to host", exact: true });
     await tabTo(page, editor("Configuration"));
     await page.keyboard.press("Control+a");
@@ -254,7 +254,7 @@ export const stories = {
     await forward.getByText('spec has no field "absent"').waitFor();
     const save = page.getByRole("button", { name: "Export patches_test.yaml" });
     await tabTo(page, save);
-    assert.match(readFileSync(await downloaded(page, () => page.keyboard.press("Enter")), "utf8"), /by-keyboard/);
+    assert.match(readFileSync(await saveDownload(page, () => page.keyboard.press("Enter")), "utf8"), /by-keyboard/);
     assert.deepEqual(problems, []);
     await context.close();
   },
@@ -263,12 +263,12 @@ export const stories = {
 // How long typing takes in the studio. It is measured where somebody wants to know, and nothing depends on it.
 for (const patches of process.env.MEASURE ? [40, 400] : []) {
   stories[`typing in the studio, in a configuration with ${patches} patches`] = async () => {
-    const { context, page, editor, evaluated, type } = await studio();
+    const { context, page, editor, evaluated, type } = await openStudio();
     await evaluated();
     // Patches of four lines, as many other settings, and the patch in which somebody types.
     const written = Array.from({ length: patches }, (_, i) => `      - path: metadata.labels["l${i}"]\n        expression: value + "${i}"\n        reverseExpression: value.slice(0, -${String(i).length})\n        # ${i}\n`);
-    const others = Array.from({ length: patches }, (_, i) => `  setting${i}: ${i}\n`);
-    const before = `controlPlane:\n${others.join("")}sync:\n  toHost:\n    pods:\n      patches:\n${written.join("")}`;
+    const otherSettings = Array.from({ length: patches }, (_, i) => `  setting${i}: ${i}\n`);
+    const before = `controlPlane:\n${otherSettings.join("")}sync:\n  toHost:\n    pods:\n      patches:\n${written.join("")}`;
     const last = `      - path: spec.nodeName\n        expression: '"" + value'\n`;
     const configuration = before + last;
     const lines = configuration.split("\n").length - 1;
@@ -310,7 +310,7 @@ for (const patches of process.env.MEASURE ? [40, 400] : []) {
     }
     const { painted, resulted } = await page.evaluate(() => typed);
     const of = (all) => [0.5, 0.95].map((part) => Math.round([...all].sort((a, b) => a - b)[Math.ceil(part * all.length) - 1]));
-    measured(`typing in ${lines} lines, ${count} letters: painted after ${of(painted).join(" (p95 ")} ms), evaluated and shown after ${of(resulted).join(" (p95 ")} ms), with the pause of 300 ms`);
+    recordFigure(`typing in ${lines} lines, ${count} letters: painted after ${of(painted).join(" (p95 ")} ms), evaluated and shown after ${of(resulted).join(" (p95 ")} ms), with the pause of 300 ms`);
     await context.close();
   };
 }

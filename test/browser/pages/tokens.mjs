@@ -1,10 +1,10 @@
 // Stories of tokens for connected clusters.
 import assert from "node:assert/strict";
-import { admin, asAdmin, open, pressOn, signIn, typeIn } from "../driver.mjs";
+import { admin, requestAsAdmin, openWindow, pressWithKeyboard, signIn, signInWithKeyboard } from "../driver.mjs";
 
 export const stories = {
   async "a token is issued, its claims are shown, and it is revoked"() {
-    const { context, page, problems } = await open();
+    const { context, page, problems } = await openWindow();
     await signIn(page, admin, "/console/tokens");
     await page.getByRole("button", { name: "New token" }).click();
     await page.getByLabel("Everything in one project").check();
@@ -18,7 +18,7 @@ export const stories = {
     const token = (await page.locator(".secret code").textContent()).trim();
     await dialog.getByRole("button", { name: "I have kept it" }).click();
     assert.ok(!(await page.evaluate(() => document.documentElement.outerHTML)).includes(token), "the page has kept the token");
-    const review = async () => (await (await asAdmin(context, "POST", "../../authentication.k8s.io/v1/tokenreviews", {
+    const review = async () => (await (await requestAsAdmin(context, "POST", "../../authentication.k8s.io/v1/tokenreviews", {
       apiVersion: "authentication.k8s.io/v1", kind: "TokenReview", spec: { token },
     })).json()).status.authenticated;
     assert.equal(await review(), true);
@@ -30,16 +30,16 @@ export const stories = {
     await context.close();
   },
   async "a token with the keyboard alone"() {
-    const { context, page, problems } = await open();
-    await typeIn(page, admin, "/console/tokens");
-    await pressOn(page, page.getByRole("button", { name: "New token" }));
+    const { context, page, problems } = await openWindow();
+    await signInWithKeyboard(page, admin, "/console/tokens");
+    await pressWithKeyboard(page, page.getByRole("button", { name: "New token" }));
     const dialog = page.getByRole("dialog");
-    await pressOn(page, dialog.getByRole("button", { name: "Issue token" }));
+    await pressWithKeyboard(page, dialog.getByRole("button", { name: "Issue token" }));
     await dialog.getByText("Issuer (iss)").waitFor();
-    await pressOn(page, dialog.getByRole("button", { name: "I have kept it" }));
-    const [{ metadata: { name } }] = (await (await asAdmin(context, "GET", "directclusterendpointtokens")).json()).items;
-    await pressOn(page, page.getByRole("button", { name: `Open ${name}` }));
-    await pressOn(page, dialog.getByRole("button", { name: "Revoke" }));
+    await pressWithKeyboard(page, dialog.getByRole("button", { name: "I have kept it" }));
+    const [{ metadata: { name } }] = (await (await requestAsAdmin(context, "GET", "directclusterendpointtokens")).json()).items;
+    await pressWithKeyboard(page, page.getByRole("button", { name: `Open ${name}` }));
+    await pressWithKeyboard(page, dialog.getByRole("button", { name: "Revoke" }));
     await page.getByRole("button", { name: `Open ${name}` }).waitFor({ state: "detached" });
     assert.deepEqual(problems, []);
     await context.close();

@@ -1,11 +1,11 @@
 // Stories of trust rules.
 import assert from "node:assert/strict";
-import { admin, asAdmin, open, pressOn, signIn, tabTo, typeIn } from "../driver.mjs";
+import { admin, requestAsAdmin, openWindow, pressWithKeyboard, signIn, tabTo, signInWithKeyboard } from "../driver.mjs";
 
 export const stories = {
   async "a trust rule for CI jobs is made from a template, refused at its fields, disabled and deleted"() {
-    const { context, page, problems } = await open();
-    await asAdmin(context, "POST", "teams", { metadata: { name: "deployers" }, spec: {} });
+    const { context, page, problems } = await openWindow();
+    await requestAsAdmin(context, "POST", "teams", { metadata: { name: "deployers" }, spec: {} });
     await signIn(page, admin, "/console/trustrules");
     await page.getByText("There are no trust rules").waitFor();
     await page.getByRole("button", { name: "New trust rule" }).click();
@@ -43,7 +43,7 @@ export const stories = {
     // The platform warns that each branch would do.
     await page.getByText("deploy-shop is in effect.").waitFor();
     await page.getByText("each branch and each pull request").waitFor();
-    const rule = async () => (await (await asAdmin(context, "GET", "trustrules/deploy-shop")).json()).spec;
+    const rule = async () => (await (await requestAsAdmin(context, "GET", "trustrules/deploy-shop")).json()).spec;
     assert.deepEqual((({ issuer, match, owner, scope, ttl }) => ({ issuer, match, owner, scope, ttl }))(await rule()), {
       issuer: "https://token.actions.githubusercontent.com", match: [{ claim: "repository_id", is: "345" }], owner: { team: "deployers" },
       scope: { virtualClusters: [{ project: "shop", virtualCluster: "dev" }] }, ttl: 600,
@@ -57,15 +57,15 @@ export const stories = {
     await field("Type deploy-shop to delete it").fill("deploy-shop");
     await dialog.getByRole("button", { name: "Delete" }).click();
     await page.getByText("deploy-shop is deleted.").waitFor();
-    await asAdmin(context, "DELETE", "teams/deployers");
+    await requestAsAdmin(context, "DELETE", "teams/deployers");
     assert.deepEqual(problems, []);
     await context.close();
   },
   async "a trust rule with the keyboard alone"() {
-    const { context, page, problems } = await open();
-    await asAdmin(context, "POST", "teams", { metadata: { name: "deployers" }, spec: {} });
-    await typeIn(page, admin, "/console/trustrules");
-    await pressOn(page, page.getByRole("button", { name: "New trust rule" }));
+    const { context, page, problems } = await openWindow();
+    await requestAsAdmin(context, "POST", "teams", { metadata: { name: "deployers" }, spec: {} });
+    await signInWithKeyboard(page, admin, "/console/trustrules");
+    await pressWithKeyboard(page, page.getByRole("button", { name: "New trust rule" }));
     const dialog = page.getByRole("dialog");
     const type = async (name, text) => {
       await tabTo(page, dialog.getByLabel(name, { exact: true }));
@@ -83,12 +83,12 @@ export const stories = {
     await type("Virtual cluster", "dev");
     await page.keyboard.press("Enter");
     await page.getByText("from-a-cluster is in effect.").waitFor();
-    await pressOn(page, page.getByRole("button", { name: "Open from-a-cluster" }));
-    await pressOn(page, dialog.getByRole("button", { name: "Delete" }));
+    await pressWithKeyboard(page, page.getByRole("button", { name: "Open from-a-cluster" }));
+    await pressWithKeyboard(page, dialog.getByRole("button", { name: "Delete" }));
     await type("Type from-a-cluster to delete it", "from-a-cluster");
     await page.keyboard.press("Enter");
     await page.getByText("from-a-cluster is deleted.").waitFor();
-    await asAdmin(context, "DELETE", "teams/deployers");
+    await requestAsAdmin(context, "DELETE", "teams/deployers");
     assert.deepEqual(problems, []);
     await context.close();
   },

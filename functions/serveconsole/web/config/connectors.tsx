@@ -1,23 +1,23 @@
 import { useSignal } from "@preact/signals";
-import { SignInTrial } from "../pages/signintrial";
+import { SignInTrialDialog } from "./signintrial";
 import { text } from "../texts";
 
 /** The connectors of the configuration, and a sign-in on trial at each of them. */
-export function Connectors({ of }: { of: { id: string; name?: string }[] }) {
-  const tried = useSignal("");
+export function Connectors({ connectors }: { connectors: { id: string; name?: string }[] }) {
+  const trialConnector = useSignal("");
   return (
     <>
-      <h2>{text("connectors")}</h2>
-      <p class="quiet">{text("connectorsLead")}</p>
+      <h2>{text("config.connectors")}</h2>
+      <p class="quiet">{text("config.connectorsLead")}</p>
       <ul class="rows">
-        {of.map(({ id, name }) => (
+        {connectors.map(({ id, name }) => (
           <li>
             <span><code>{id}</code> {name && <span class="quiet">{name}</span>}</span>
-            <button type="button" aria-label={text("tryTitle", { name: id })} onClick={() => (tried.value = id)}>{text("tryAsk")}</button>
+            <button type="button" aria-label={text("trial.title", { name: id })} onClick={() => (trialConnector.value = id)}>{text("trial.ask")}</button>
           </li>
         ))}
       </ul>
-      {tried.value && <SignInTrial connector={tried.value} close={() => (tried.value = "")} />}
+      {trialConnector.value && <SignInTrialDialog connector={trialConnector.value} close={() => (trialConnector.value = "")} />}
     </>
   );
 }

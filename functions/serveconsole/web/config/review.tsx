@@ -1,63 +1,63 @@
 import { batch, useSignal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 import type { Refusal } from "../api";
-import { AsKubectl } from "../parts/copy";
+import { Command } from "../parts/command";
 import { Dialog } from "../parts/dialog";
 import { Warnings } from "../parts/frames";
 import { Problem, asRefusal } from "../parts/problem";
-import { Changes } from "../studio/diff";
-import { json, type Fields } from "../studio/documents";
+import { Changes } from "../studio/changes";
+import { toJson, type Fields } from "../studio/documents";
 import { text } from "../texts";
-import { cause, force, path, sent, textOf, within, type Change, type Config, type Revision } from "./state";
+import { changeCauseAnnotation, forceAnnotation, configPath, requestConfig, textOf, confirmWithinAnnotation, type Change, type Config, type Revision } from "./state";
 
 /** Says a value of a change. */
-function shown(value: unknown): string {
-  return value === undefined ? text("studioAbsent") : typeof value === "string" ? value : json(value);
+function valueText(value: unknown): string {
+  return value === undefined ? text("studio.absent") : typeof value === "string" ? value : toJson(value);
 }
 
-export function ChangeList({ of }: { of: Change[] }) {
+export function ChangeList({ changes }: { changes: Change[] }) {
   return (
     <ul class="changelist">
-      {of.map(({ path, from, to }) => (
-        <li><code>{path}</code>: <code class="removed">{shown(from)}</code> → <code class="added">{shown(to)}</code></li>
+      {changes.map(({ path, from, to }) => (
+        <li><code>{path}</code>: <code class="removed">{valueText(from)}</code> → <code class="added">{valueText(to)}</code></li>
       ))}
     </ul>
   );
 }
 
 /** How a write is made: why, and the two ways in which it can be made safer, or less safe. */
-function useWays() {
+function useWriteOptions() {
   const reason = useSignal("");
   const trial = useSignal("");
-  const forced = useSignal(false);
+  const force = useSignal(false);
   const annotations = (): Record<string, string> => ({
-    ...(reason.value.trim() ? { [cause]: reason.value.trim() } : {}), ...(trial.value ? { [within]: trial.value } : {}), ...(forced.value ? { [force]: "true" } : {}),
+    ...(reason.value.trim() ? { [changeCauseAnnotation]: reason.value.trim() } : {}), ...(trial.value ? { [confirmWithinAnnotation]: trial.value } : {}), ...(force.value ? { [forceAnnotation]: "true" } : {}),
   });
-  return { reason, trial, forced, annotations };
+  return { reason, trial, forced: force, annotations };
 }
 
-function Ways({ of: { reason, trial, forced }, offer }: { of: ReturnType<typeof useWays>; offer: boolean }) {
+function WriteOptions({ options: { reason, trial, forced }, offerForce }: { options: ReturnType<typeof useWriteOptions>; offerForce: boolean }) {
   return (
     <>
       <label>
-        {text("configReason")}
+        {text("config.reason")}
         <input value={reason.value} maxLength={200} onInput={(event) => (reason.value = event.currentTarget.value)} />
       </label>
       <fieldset>
-        <legend>{text("configSafely")}</legend>
+        <legend>{text("config.safety")}</legend>
         <label>
-          {text("configTrial")}
+          {text("config.trial")}
           <select value={trial.value} onChange={(event) => (trial.value = event.currentTarget.value)}>
-            <option value="">{text("configTrialNone")}</option>
-            <option value="1m">{text("oneMinute")}</option>
-            <option value="10m">{text("tenMinutes")}</option>
-            <option value="1h">{text("hour")}</option>
+            <option value="">{text("config.trialNone")}</option>
+            <option value="1m">{text("lifetime.minute")}</option>
+            <option value="10m">{text("lifetime.tenMinutes")}</option>
+            <option value="1h">{text("lifetime.hour")}</option>
           </select>
         </label>
-        {(offer || forced.value) && (
+        {(offerForce || forced.value) && (
           <label class="choice">
             <input type="checkbox" checked={forced.value} onChange={(event) => (forced.value = event.currentTarget.checked)} />
-            {text("configForce")}
+            {text("config.force")}
           </label>
         )}
       </fieldset>
@@ -66,27 +66,27 @@ function Ways({ of: { reason, trial, forced }, offer }: { of: ReturnType<typeof 
 }
 
 /** A change that is shown before it is made. A preview under way does not hold the change up, and it says nothing once the change is sent. */
-function usePreview<T>({ preview, change, inputs, refused }: { preview(): Promise<T>; change(): Promise<void>; inputs: unknown[]; refused?: (refusal: Refusal) => void }) {
-  const shown = useSignal<T | null>(null);
+function usePreviewedChange<T>({ preview, change, inputs, onRefusal }: { preview(): Promise<T>; change(): Promise<void>; inputs: unknown[]; onRefusal?: (refusal: Refusal) => void }) {
+  const previewResult = useSignal<T | null>(null);
   const problem = useSignal<Refusal | null>(null);
   const busy = useSignal(false);
-  const asked = useRef(0);
+  const generation = useRef(0);
   useEffect(() => {
-    const mine = asked.current;
+    const current = generation.current;
     preview().then(
-      (result) => { if (mine === asked.current) batch(() => { shown.value = result; problem.value = null; }); },
+      (result) => { if (current === generation.current) batch(() => { previewResult.value = result; problem.value = null; }); },
       (failure) => {
-        if (mine !== asked.current) return;
+        if (current !== generation.current) return;
         const refusal = asRefusal(failure);
-        batch(() => { shown.value = null; problem.value = refusal; });
-        refused?.(refusal);
+        batch(() => { previewResult.value = null; problem.value = refusal; });
+        onRefusal?.(refusal);
       },
     );
-    return () => { asked.current++; };
+    return () => { generation.current++; };
   }, inputs);
   async function submit(event: Event) {
     event.preventDefault();
-    asked.current++;
+    generation.current++;
     busy.value = true;
     try {
       await change();
@@ -96,39 +96,39 @@ function usePreview<T>({ preview, change, inputs, refused }: { preview(): Promis
       busy.value = false;
     }
   }
-  return { shown, problem, busy, submit };
+  return { previewResult, problem, busy, submit };
 }
 
-export function Review(props: { before: Config; draft: Fields; close: () => void; reload: () => void; saved: (config: Config) => void; refused: (refusal: Refusal) => void }) {
+export function ReviewDialog(props: { before: Config; draft: Fields; close: () => void; reload: () => void; saved: (config: Config) => void; refused: (refusal: Refusal) => void }) {
   const { before, draft, close, reload, saved, refused } = props;
-  const ways = useWays();
-  const put = (query: string) => sent<Config>(`${path}?${query}fieldValidation=Strict`, "PUT", {
-    ...before, status: draft, metadata: { ...before.metadata, annotations: { ...without(before.metadata.annotations), ...ways.annotations() } },
+  const options = useWriteOptions();
+  const put = (query: string) => requestConfig<Config>(`${configPath}?${query}fieldValidation=Strict`, "PUT", {
+    ...before, status: draft, metadata: { ...before.metadata, annotations: { ...withoutWriteOptions(before.metadata.annotations), ...options.annotations() } },
   });
-  const { shown, problem, busy, submit } = usePreview({
+  const { previewResult, problem, busy, submit } = usePreviewedChange({
     preview: async () => ({ before, ...(await put("dryRun=All&")) }),
     change: async () => saved((await put("")).object),
-    inputs: [before, ways.forced.value, ways.trial.value],
-    refused,
+    inputs: [before, options.forced.value, options.trial.value],
+    onRefusal: refused,
   });
-  const result = shown.value;
-  const offer = problem.value?.causes.some(({ message }) => message?.includes(force)) ?? false;
+  const result = previewResult.value;
+  const offer = problem.value?.causes.some(({ message }) => message?.includes(forceAnnotation)) ?? false;
   return (
-    <Dialog title={text("configReview")} close={close} wide>
+    <Dialog title={text("config.review")} close={close} wide>
       <form onSubmit={submit}>
-        <p class="quiet">{text("configReviewLead")}</p>
-        <Problem of={problem.value} />
-        {problem.value?.code === 409 && <p><button type="button" onClick={reload}>{text("configAgain")}</button></p>}
+        <p class="quiet">{text("config.reviewLead")}</p>
+        <Problem refusal={problem.value} />
+        {problem.value?.code === 409 && <p><button type="button" onClick={reload}>{text("config.reload")}</button></p>}
         {result && (
           <>
-            <Warnings of={result.warnings} label={text("configWarnings")} />
-            <Changes before={textOf(result.before)} after={textOf(result.object)} label={text("configChanges")} />
+            <Warnings warnings={result.warnings} label={text("config.warnings")} />
+            <Changes before={textOf(result.before)} after={textOf(result.object)} label={text("config.changes")} />
           </>
         )}
-        <Ways of={ways} offer={offer} />
+        <WriteOptions options={options} offerForce={offer} />
         <div class="buttons">
-          <button type="button" onClick={close}>{text("back")}</button>
-          <button class="primary" disabled={busy.value || result?.before !== before}>{text("configSave")}</button>
+          <button type="button" onClick={close}>{text("action.back")}</button>
+          <button class="primary" disabled={busy.value || result?.before !== before}>{text("action.save")}</button>
         </div>
       </form>
     </Dialog>
@@ -136,46 +136,46 @@ export function Review(props: { before: Config; draft: Fields; close: () => void
 }
 
 /** Annotations without those that are about one write. */
-function without(annotations: Record<string, string> = {}): Record<string, string> {
-  const { [force]: _, [within]: __, [cause]: ___, ...rest } = annotations;
+function withoutWriteOptions(annotations: Record<string, string> = {}): Record<string, string> {
+  const { [forceAnnotation]: _, [confirmWithinAnnotation]: __, [changeCauseAnnotation]: ___, ...rest } = annotations;
   return rest;
 }
 
-export function Rollback({ to, close, done }: { to: Revision; close: () => void; done: () => void }) {
-  const ways = useWays();
-  const post = (query: string) => sent<{ status: { changes?: Change[] } }>(`${path}/rollback${query}`, "POST", {
-    apiVersion: "management.platform.sh/v1", kind: "ConfigRollback", spec: { revision: to.revision },
-    metadata: { annotations: ways.annotations() },
+export function RollbackDialog({ revision, close, rolledBack }: { revision: Revision; close: () => void; rolledBack: () => void }) {
+  const options = useWriteOptions();
+  const post = (query: string) => requestConfig<{ status: { changes?: Change[] } }>(`${configPath}/rollback${query}`, "POST", {
+    apiVersion: "management.platform.sh/v1", kind: "ConfigRollback", spec: { revision: revision.revision },
+    metadata: { annotations: options.annotations() },
   });
-  const { shown, problem, busy, submit } = usePreview({
+  const { previewResult, problem, busy, submit } = usePreviewedChange({
     preview: async () => {
       const { object, warnings } = await post("?dryRun=All");
       return { changes: object.status.changes ?? [], warnings };
     },
     change: async () => {
       await post("");
-      done();
+      rolledBack();
     },
-    inputs: [ways.forced.value, ways.trial.value],
+    inputs: [options.forced.value, options.trial.value],
   });
-  const result = shown.value;
-  const offer = problem.value?.causes.some(({ message }) => message?.includes(force)) ?? false;
+  const result = previewResult.value;
+  const offer = problem.value?.causes.some(({ message }) => message?.includes(forceAnnotation)) ?? false;
   return (
-    <Dialog title={text("rollbackTo", { revision: to.revision })} close={close} wide>
+    <Dialog title={text("config.rollbackTo", { revision: revision.revision })} close={close} wide>
       <form onSubmit={submit}>
-        <Problem of={problem.value} />
+        <Problem refusal={problem.value} />
         {result && (
           <>
-            <Warnings of={result.warnings} label={text("configWarnings")} />
-            <h3>{text("configChanges")}</h3>
-            {result.changes.length === 0 ? <p>{text("rollbackSame")}</p> : <ChangeList of={result.changes} />}
+            <Warnings warnings={result.warnings} label={text("config.warnings")} />
+            <h3>{text("config.changes")}</h3>
+            {result.changes.length === 0 ? <p>{text("config.rollbackSame")}</p> : <ChangeList changes={result.changes} />}
           </>
         )}
-        <Ways of={ways} offer={offer} />
-        <AsKubectl command={`kubectl create --raw ${`/apis/management.platform.sh/v1/config/config/rollback`} -f - <<< '{"spec": {"revision": "${to.revision}"}}'`} />
+        <WriteOptions options={options} offerForce={offer} />
+        <Command command={`kubectl create --raw ${`/apis/management.platform.sh/v1/config/config/rollback`} -f - <<< '{"spec": {"revision": "${revision.revision}"}}'`} />
         <div class="buttons">
-          <button type="button" onClick={close}>{text("back")}</button>
-          <button class="danger" disabled={busy.value || !result}>{text("rollback")}</button>
+          <button type="button" onClick={close}>{text("action.back")}</button>
+          <button class="danger" disabled={busy.value || !result}>{text("config.rollback")}</button>
         </div>
       </form>
     </Dialog>

@@ -5,15 +5,15 @@ import connectorBlocks from "../connectors.json";
 import { asRefusal } from "../parts/problem";
 import { useUnsaved } from "../parts/unsaved";
 import { may, usePermitted } from "../rights";
-import { fromJson, isFields, json, placeOf, read, stepsOf, yaml, type Fields, type Finding } from "../studio/documents";
+import { parseJson, isFields, toJson, rangeOf, parseText, stepsOf, toYaml, type Fields, type Finding } from "../studio/documents";
 import { lineFeeds, type Replacement } from "../studio/editor";
 import { text } from "../texts";
 
-export const path = `${group}/config/config`;
-export const force = "management.platform.sh/force";
-export const within = "management.platform.sh/confirm-within";
-export const cause = "kubernetes.io/change-cause";
-const none: Finding[] = [];
+export const configPath = `${group}/config/config`;
+export const forceAnnotation = "management.platform.sh/force";
+export const confirmWithinAnnotation = "management.platform.sh/confirm-within";
+export const changeCauseAnnotation = "kubernetes.io/change-cause";
+const noFindings: Finding[] = [];
 
 /** The configuration, as far as the console reads it. */
 export interface Config extends Fields {
@@ -39,14 +39,14 @@ export interface Revision {
 }
 
 /** Sends a request about the configuration. Whole numbers are not rounded. */
-export async function sent<T>(at: string, method: string, body?: unknown, mediaType?: string): Promise<{ object: T; warnings: string[] }> {
-  const response = await send(at, { method, body: body === undefined ? undefined : json(body), mediaType });
-  return { object: fromJson(await response.text()) as T, warnings: warningsOf(response) };
+export async function requestConfig<T>(path: string, method: string, body?: unknown, mediaType?: string): Promise<{ object: T; warnings: string[] }> {
+  const response = await send(path, { method, body: body === undefined ? undefined : toJson(body), mediaType });
+  return { object: parseJson(await response.text()) as T, warnings: warningsOf(response) };
 }
 
 /** Tells whether a configuration waits for a confirmation. */
 export function isTrial(config: Config | null): boolean {
-  return config?.metadata.annotations?.[within] !== undefined && (config.status.conditions ?? []).some(({ type, status }) => type === "Confirmed" && status === "False");
+  return config?.metadata.annotations?.[confirmWithinAnnotation] !== undefined && (config.status.conditions ?? []).some(({ type, status }) => type === "Confirmed" && status === "False");
 }
 
 /** Returns the milliseconds of a duration, such as 1h30m. */
@@ -58,17 +58,17 @@ function durationOf(text = ""): number {
 /** Returns the configuration as it is edited: without what the platform says about it. */
 export function textOf(config: Config): string {
   const { conditions: _, ...fields } = config.status;
-  return Object.keys(fields).length === 0 ? "" : lineFeeds(yaml(fields, false));
+  return Object.keys(fields).length === 0 ? "" : lineFeeds(toYaml(fields, false));
 }
 
 /** Returns the connectors of the configuration, in its order. A connector that is a block of auth has its name as ID. */
 export function connectorsOf(config: Config): { id: string; name?: string }[] {
   const { auth } = config.status;
   if (!isFields(auth)) return [];
-  const listed = Array.isArray(auth.connectors) ? auth.connectors.filter(isFields) : [];
+  const list = Array.isArray(auth.connectors) ? auth.connectors.filter(isFields) : [];
   return [
     ...connectorBlocks.filter((block) => isFields(auth[block])).map((id) => ({ id })),
-    ...listed.filter(({ id }) => typeof id === "string" && id !== "").map(({ id, displayName }) => ({ id: String(id), name: displayName ? String(displayName) : undefined })),
+    ...list.filter(({ id }) => typeof id === "string" && id !== "").map(({ id, displayName }) => ({ id: String(id), name: displayName ? String(displayName) : undefined })),
   ];
 }
 
@@ -78,18 +78,18 @@ function useReload(instant: number, load: () => Promise<void>): void {
     if (instant === 0) return;
     let timer: ReturnType<typeof setTimeout> | undefined;
     // Without a confirmation, the configuration is another one then.
-    const look = () => {
+    const check = () => {
       clearTimeout(timer);
       if (document.hidden) return;
-      const left = instant + 1000 - Date.now();
-      if (left > 0) timer = setTimeout(look, left);
+      const remaining = instant + 1000 - Date.now();
+      if (remaining > 0) timer = setTimeout(check, remaining);
       else void load();
     };
-    look();
-    document.addEventListener("visibilitychange", look);
+    check();
+    document.addEventListener("visibilitychange", check);
     return () => {
       clearTimeout(timer);
-      document.removeEventListener("visibilitychange", look);
+      document.removeEventListener("visibilitychange", check);
     };
   }, [instant]);
 }
@@ -102,18 +102,18 @@ export function useConfiguration() {
   const replacement = useSignal<Replacement>({ text: "" });
   const cursor = useSignal(0);
   const problem = useSignal<Refusal | null>(null);
-  const reviewed = useSignal<Fields | null>(null);
-  const rolling = useSignal<Revision | null>(null);
-  const causes = useSignal<Finding[]>(none);
-  const done = useSignal("");
-  const base = config.value ? textOf(config.value) : "";
+  const reviewedDraft = useSignal<Fields | null>(null);
+  const rollbackTarget = useSignal<Revision | null>(null);
+  const refusedFindings = useSignal<Finding[]>(noFindings);
+  const message = useSignal("");
+  const savedText = config.value ? textOf(config.value) : "";
   const version = config.value?.metadata.resourceVersion;
-  const [change, roll] = usePermitted([
+  const [mayChange, mayRollBack] = usePermitted([
     { verb: "update", resource: "configs", name: "config" }, { verb: "create", resource: "configs", subresource: "rollback", name: "config" },
   ], version);
 
   /** Puts a text into the editor. */
-  function place(text: string) {
+  function replaceText(text: string) {
     batch(() => {
       draft.value = text;
       replacement.value = { text };
@@ -123,13 +123,13 @@ export function useConfiguration() {
   /** Reads the configuration. What was typed is kept, unless it is what was read before. */
   async function load() {
     try {
-      const past = may("get", "configs/history") ? sent<{ status: { revisions?: Revision[] } }>(`${path}/history`, "GET") : null;
-      const { object } = await sent<Config>(path, "GET");
-      const revisions = (await past)?.object.status.revisions ?? [];
+      const historyRequest = may("get", "configs/history") ? requestConfig<{ status: { revisions?: Revision[] } }>(`${configPath}/history`, "GET") : null;
+      const { object } = await requestConfig<Config>(configPath, "GET");
+      const revisions = (await historyRequest)?.object.status.revisions ?? [];
       batch(() => {
-        const before = config.value ? textOf(config.value) : "";
-        if (isTrial(config.value) && !isTrial(object) && textOf(object) !== before) done.value = text("configTakenBack");
-        if (draft.value === before) place(textOf(object));
+        const previousText = config.value ? textOf(config.value) : "";
+        if (isTrial(config.value) && !isTrial(object) && textOf(object) !== previousText) message.value = text("config.rolledBackUnconfirmed");
+        if (draft.value === previousText) replaceText(textOf(object));
         config.value = object;
         history.value = revisions;
         problem.value = null;
@@ -142,82 +142,82 @@ export function useConfiguration() {
     void load();
   }, []);
 
-  const parsed = useMemo(() => read(draft.value), [draft.value]);
-  const findings = parsed.findings.length > 0 ? parsed.findings : causes.value;
-  const changed = draft.value !== base;
+  const parsed = useMemo(() => parseText(draft.value), [draft.value]);
+  const findings = parsed.findings.length > 0 ? parsed.findings : refusedFindings.value;
+  const changed = draft.value !== savedText;
   useUnsaved(changed);
 
   function review() {
-    causes.value = none;
-    done.value = "";
+    refusedFindings.value = noFindings;
+    message.value = "";
     const value = parsed.value ?? {};
     if (parsed.findings.length > 0) return;
     if (!isFields(value)) {
-      causes.value = [{ from: 0, to: 1, severity: "error", message: text("configMap") }];
+      refusedFindings.value = [{ from: 0, to: 1, severity: "error", message: text("config.notMap") }];
       return;
     }
-    reviewed.value = value;
+    reviewedDraft.value = value;
   }
 
   /** Shows what the API refuses at its place. */
-  function locate(refusal: Refusal) {
-    const found = refusal.causes.filter(({ field }) => field?.startsWith("status."));
-    causes.value = found.map(({ field, message }) => {
-      const { from, to } = placeOf(parsed, stepsOf(field ?? "").slice(1));
+  function showCauses(refusal: Refusal) {
+    const causes = refusal.causes.filter(({ field }) => field?.startsWith("status."));
+    refusedFindings.value = causes.map(({ field, message }) => {
+      const { from, to } = rangeOf(parsed, stepsOf(field ?? "").slice(1));
       return { from, to, severity: "error", message: `${field}: ${message}` };
     });
     // The dialog stays open for what has no place, and for what can be forced.
-    if (found.length === refusal.causes.length && found.length > 0 && !refusal.causes.some(({ message }) => message?.includes(force))) reviewed.value = null;
+    if (causes.length === refusal.causes.length && causes.length > 0 && !refusal.causes.some(({ message }) => message?.includes(forceAnnotation))) reviewedDraft.value = null;
   }
 
   async function confirm() {
     try {
       // What is confirmed is what is shown, and nothing that came after it.
       const { resourceVersion } = config.value?.metadata ?? {};
-      await sent(path, "PATCH", { metadata: { resourceVersion, annotations: { [within]: null } } }, "application/merge-patch+json");
-      done.value = text("configConfirmed");
+      await requestConfig(configPath, "PATCH", { metadata: { resourceVersion, annotations: { [confirmWithinAnnotation]: null } } }, "application/merge-patch+json");
+      message.value = text("config.confirmed");
       await load();
     } catch (failure) {
       await load();
-      if (done.value !== text("configTakenBack")) problem.value = asRefusal(failure);
+      if (message.value !== text("config.rolledBackUnconfirmed")) problem.value = asRefusal(failure);
     }
   }
 
   const conditions = config.value?.status.conditions ?? [];
   const connectors = config.value && may("create", "signintrials") ? connectorsOf(config.value) : [];
-  const waiting = isTrial(config.value) ? conditions.find(({ type }) => type === "Confirmed") : undefined;
-  const written = history.value[0]?.time;
-  const until = waiting && written ? Date.parse(written) + durationOf(config.value?.metadata.annotations?.[within]) : 0;
-  useReload(until, load);
+  const trial = isTrial(config.value) ? conditions.find(({ type }) => type === "Confirmed") : undefined;
+  const lastWrite = history.value[0]?.time;
+  const trialEnd = trial && lastWrite ? Date.parse(lastWrite) + durationOf(config.value?.metadata.annotations?.[confirmWithinAnnotation]) : 0;
+  useReload(trialEnd, load);
 
   /** Takes the text back to what is in effect. */
   function discard() {
-    batch(() => { place(base); causes.value = none; });
+    batch(() => { replaceText(savedText); refusedFindings.value = noFindings; });
   }
 
   /** Notes what somebody has typed. */
-  function type(typed: string) {
-    batch(() => { draft.value = typed; causes.value = none; });
+  function edit(typed: string) {
+    batch(() => { draft.value = typed; refusedFindings.value = noFindings; });
   }
 
   /** Shows the configuration that a write has made. */
-  function saved(after: Config) {
+  function showSaved(after: Config) {
     batch(() => {
-      reviewed.value = null;
+      reviewedDraft.value = null;
       config.value = after;
-      place(textOf(after));
-      done.value = text("configSaved", { revision: after.metadata.resourceVersion });
+      replaceText(textOf(after));
+      message.value = text("config.saved", { revision: after.metadata.resourceVersion });
     });
     void load();
   }
 
-  function rolledBack() {
-    rolling.value = null;
-    done.value = text("rollbackDone");
+  function showRolledBack() {
+    rollbackTarget.value = null;
+    message.value = text("config.rolledBack");
     void load();
   }
   return {
-    config, history, draft, replacement, cursor, problem, reviewed, rolling, done, change, roll, parsed, findings, changed, conditions, connectors, waiting, until,
-    load, review, locate, confirm, discard, type, saved, rolledBack,
+    config, history, draft, replacement, cursor, problem, reviewedDraft, rollbackTarget, message, mayChange, mayRollBack, parsed, findings, changed, conditions, connectors,
+    trial, trialEnd, load, review, showCauses, confirm, discard, edit, showSaved, showRolledBack,
   };
 }

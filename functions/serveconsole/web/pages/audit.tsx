@@ -1,8 +1,8 @@
 import { batch, signal, useSignal } from "@preact/signals";
 import { useMemo } from "preact/hooks";
 import {
-  asRefusal, type Column, Copy, Dialog, download, Fact, group, list, List, type live, type Meta, type Mode, person, Preview, quoted,
-  Refusal, type Row, text, type Text, Time, useAddress, type Words,
+  asRefusal, type Column, CopyButton, Dialog, download, Fact, group, list, List, type watchList, type Meta, type Mode, person, ScopePreview, quoteForShell,
+  Refusal, type Row, text, type Text, Time, useAddress, type ListTexts,
 } from "../shared";
 
 /** An event of the audit. Its status has the fields of audit.k8s.io/v1. */
@@ -17,16 +17,16 @@ export interface AuditEvent {
 }
 
 const path = `${group}/auditevents`;
-const words: Words = {
-  title: "audit", lead: "auditLead", count: "entries", countOne: "entriesOne", countFiltered: "entriesFiltered", empty: "auditEmpty",
+const words: ListTexts = {
+  title: "page.audit", lead: "audit.lead", count: "list.count", countOne: "list.countOne", countFiltered: "list.countFiltered", empty: "audit.empty",
 };
 /** A page of the list has this many rows. */
 const pageSize = 100;
 /** So many pages without an event are read on, before somebody is asked. */
-const emptyPages = 5;
+const maxEmptyPages = 5;
 
 /** Reads events when it is asked to: each request is itself an event. */
-function still(selector: () => string): ReturnType<typeof live<AuditEvent>> {
+function readOnDemand(selector: () => string): ReturnType<typeof watchList<AuditEvent>> {
   const columns = signal<Column[]>([]);
   const rows = signal<Row<AuditEvent>[]>([]);
   const more = signal("");
@@ -34,26 +34,26 @@ function still(selector: () => string): ReturnType<typeof live<AuditEvent>> {
   const problem = signal<Refusal | null>(null);
   const loaded = signal(false);
   let current: AbortController | null = null;
-  async function read(from: string) {
+  async function read(start: string) {
     current?.abort();
     const reading = (current = new AbortController());
-    if (from === "") more.value = "";
+    if (start === "") more.value = "";
     try {
-      let place = from;
-      const found: Row<AuditEvent>[] = [];
-      for (let pages = 0; pages < emptyPages && found.length === 0; pages++) {
+      let position = start;
+      const events: Row<AuditEvent>[] = [];
+      for (let pages = 0; pages < maxEmptyPages && events.length === 0; pages++) {
         const fieldSelector = selector();
         const table = await list<AuditEvent>(
-          path, { limit: String(pageSize), ...(fieldSelector && { fieldSelector }), ...(place && { continue: place }) }, reading.signal,
+          path, { limit: String(pageSize), ...(fieldSelector && { fieldSelector }), ...(position && { continue: position }) }, reading.signal,
         );
-        found.push(...(table.rows ?? []));
+        events.push(...(table.rows ?? []));
         if (table.columnDefinitions) columns.value = table.columnDefinitions;
-        place = table.metadata?.continue ?? "";
-        if (place === "") break;
+        position = table.metadata?.continue ?? "";
+        if (position === "") break;
       }
       batch(() => {
-        rows.value = from === "" ? found : [...rows.value, ...found];
-        more.value = place;
+        rows.value = start === "" ? events : [...rows.value, ...events];
+        more.value = position;
         problem.value = null;
         loaded.value = true;
       });
@@ -61,7 +61,7 @@ function still(selector: () => string): ReturnType<typeof live<AuditEvent>> {
       if (reading.signal.aborted) return;
       batch(() => {
         problem.value = asRefusal(failure);
-        if (from === "") rows.value = [];
+        if (start === "") rows.value = [];
       });
     }
   }
@@ -74,48 +74,48 @@ function still(selector: () => string): ReturnType<typeof live<AuditEvent>> {
 
 /** The filters, by their names in the address, with the field of the selector. */
 const filters: [name: string, field: string, label: Text, type: "text" | "datetime-local"][] = [
-  ["user", "user", "auditUser", "text"], ["verb", "verb", "auditVerb", "text"], ["resource", "resource", "auditResource", "text"],
-  ["object", "name", "auditName", "text"], ["code", "code", "auditCode", "text"],
-  ["from", "after", "auditAfter", "datetime-local"], ["to", "before", "auditBefore", "datetime-local"],
+  ["user", "user", "audit.user", "text"], ["verb", "verb", "audit.verb", "text"], ["resource", "resource", "audit.resource", "text"],
+  ["object", "name", "audit.name", "text"], ["code", "code", "audit.code", "text"],
+  ["from", "after", "audit.after", "datetime-local"], ["to", "before", "audit.before", "datetime-local"],
 ];
 
 /** A value as a field selector has it. */
-const escaped = (value: string) => value.replace(/[\\,=]/g, "\\$&");
+const escapeSelectorValue = (value: string) => value.replace(/[\\,=]/g, "\\$&");
 
 /** The event as sinks store it, on one line. */
 const line = (event: AuditEvent) => JSON.stringify({ kind: "Event", apiVersion: "audit.k8s.io/v1", ...event.status });
 
-function One({ event, close }: { event: AuditEvent; close: () => void }) {
+function EventDetails({ event, close }: { event: AuditEvent; close: () => void }) {
   const { verb, requestURI, stageTimestamp, userAgent, sourceIPs = [], user, objectRef, responseStatus } = event.status;
   const key = Object.entries(user.extra ?? {}).find(([name]) => name.endsWith("/access-key"))?.[1].join(", ");
   const refused = (responseStatus?.code ?? 0) >= 400;
   return (
-    <Dialog title={text("auditEvent")} close={close} wide>
+    <Dialog title={text("audit.event")} close={close} wide>
       <dl>
-        <Fact name={text("auditTime")}><Time of={stageTimestamp} none="" /></Fact>
-        <Fact name={text("auditUser")}>{user.username}</Fact>
-        {key && <Fact name={text("accessKey")}>{key}</Fact>}
-        <Fact name={text("auditSource")}>{sourceIPs.join(", ")}</Fact>
-        <Fact name={text("userAgent")}>{userAgent}</Fact>
-        <Fact name={text("auditRequest")}>{verb} <code>{requestURI}</code></Fact>
-        <Fact name={text("auditResult")}>{responseStatus?.code} {responseStatus?.reason}</Fact>
-        {responseStatus?.message && <Fact name={text("auditReason")}>{responseStatus.message}</Fact>}
+        <Fact name={text("audit.time")}><Time instant={stageTimestamp} none="" /></Fact>
+        <Fact name={text("audit.user")}>{user.username}</Fact>
+        {key && <Fact name={text("signin.accessKey")}>{key}</Fact>}
+        <Fact name={text("audit.source")}>{sourceIPs.join(", ")}</Fact>
+        <Fact name={text("field.userAgent")}>{userAgent}</Fact>
+        <Fact name={text("audit.request")}>{verb} <code>{requestURI}</code></Fact>
+        <Fact name={text("audit.result")}>{responseStatus?.code} {responseStatus?.reason}</Fact>
+        {responseStatus?.message && <Fact name={text("audit.reason")}>{responseStatus.message}</Fact>}
       </dl>
       {refused && objectRef?.resource && user.uid !== undefined && user.uid === person.value?.uid && (
-        <Preview
-          scope="" ready title="auditWhy"
+        <ScopePreview
+          scope="" ready title="audit.permittedNow"
           asks={{
             verb, resource: objectRef.resource + (objectRef.subresource ? `/${objectRef.subresource}` : ""),
             namespace: objectRef.namespace ?? "", name: objectRef.name ?? "",
           }}
         />
       )}
-      <h3>{text("auditJson")}</h3>
+      <h3>{text("audit.json")}</h3>
       <pre tabIndex={0}>{JSON.stringify(event.status, null, 2)}</pre>
       <div class="buttons">
-        <Copy what={() => line(event)} />
+        <CopyButton content={() => line(event)} />
         <span class="room" />
-        <button type="button" class="primary" onClick={close}>{text("close")}</button>
+        <button type="button" class="primary" onClick={close}>{text("action.close")}</button>
       </div>
     </Dialog>
   );
@@ -125,29 +125,29 @@ function One({ event, close }: { event: AuditEvent; close: () => void }) {
 export function Audit() {
   const query = new URLSearchParams(location.search);
   // What is typed, and what was asked for.
-  const typed = Object.fromEntries(filters.map(([name]) => [name, useSignal(query.get(name) ?? "")]));
-  const refused = useSignal(query.get("refused") ?? "");
-  const asked = useSignal("");
-  const address = useAddress({ ...typed, refused });
+  const values = Object.fromEntries(filters.map(([name]) => [name, useSignal(query.get(name) ?? "")]));
+  const refusedOnly = useSignal(query.get("refused") ?? "");
+  const selected = useSignal("");
+  const address = useAddress({ ...values, refused: refusedOnly });
   const { opened } = address;
   function selector(): string {
     const terms = filters.flatMap(([name, field, , type]) => {
-      const value = typed[name]!.value.trim();
-      if (value === "" || (field === "code" && refused.value)) return [];
-      return [`${field}=${escaped(type === "text" ? value : new Date(value).toISOString())}`];
+      const value = values[name]!.value.trim();
+      if (value === "" || (field === "code" && refusedOnly.value)) return [];
+      return [`${field}=${escapeSelectorValue(type === "text" ? value : new Date(value).toISOString())}`];
     });
-    asked.value = [...terms, ...(refused.value ? ["code=4xx"] : [])].join(",");
-    return asked.value;
+    selected.value = [...terms, ...(refusedOnly.value ? ["code=4xx"] : [])].join(",");
+    return selected.value;
   }
-  const events = useMemo(() => still(selector), []);
+  const events = useMemo(() => readOnDemand(selector), []);
   const event = events.rows.value.find((row) => row.object.metadata.name === opened.value)?.object;
   return (
     <>
       <List
-        of={events} words={words} address={address} command={`kubectl get auditevents${asked.value ? ` --field-selector ${quoted(asked.value)}` : ""}`}
-        off={(one) => (one.status.responseStatus?.code ?? 0) >= 400}
+        list={events} texts={words} address={address} command={`kubectl get auditevents${selected.value ? ` --field-selector ${quoteForShell(selected.value)}` : ""}`}
+        isOff={(event) => (event.status.responseStatus?.code ?? 0) >= 400}
         buttons={events.rows.value.length > 0 && (
-          <button type="button" onClick={() => download("audit.jsonl", events.rows.value.map((row) => `${line(row.object)}\n`).join(""))}>{text("auditExport")}</button>
+          <button type="button" onClick={() => download("audit.jsonl", events.rows.value.map((row) => `${line(row.object)}\n`).join(""))}>{text("audit.export")}</button>
         )}
       >
         <form class="filters" onSubmit={(event) => { event.preventDefault(); void events.refresh(); }}>
@@ -155,19 +155,19 @@ export function Audit() {
             <label>{text(label)}
               {type === "text" ? (
                 <input
-                  value={typed[name]!.value} autocapitalize="off" spellcheck={false} disabled={name === "code" && refused.value !== ""}
-                  onInput={(event) => (typed[name]!.value = event.currentTarget.value)}
+                  value={values[name]!.value} autocapitalize="off" spellcheck={false} disabled={name === "code" && refusedOnly.value !== ""}
+                  onInput={(event) => (values[name]!.value = event.currentTarget.value)}
                 />
-              ) : <input type={type} value={typed[name]!.value} onInput={(event) => (typed[name]!.value = event.currentTarget.value)} />}
+              ) : <input type={type} value={values[name]!.value} onInput={(event) => (values[name]!.value = event.currentTarget.value)} />}
             </label>
           ))}
           <label class="choice">
-            <input type="checkbox" checked={refused.value !== ""} onChange={(event) => (refused.value = event.currentTarget.checked ? "yes" : "")} />{text("auditRefused")}
+            <input type="checkbox" checked={refusedOnly.value !== ""} onChange={(event) => (refusedOnly.value = event.currentTarget.checked ? "yes" : "")} />{text("audit.refused")}
           </label>
-          <button class="primary">{text("auditSearch")}</button>
+          <button class="primary">{text("audit.search")}</button>
         </form>
       </List>
-      {event && <One event={event} close={() => (opened.value = "")} />}
+      {event && <EventDetails event={event} close={() => (opened.value = "")} />}
     </>
   );
 }

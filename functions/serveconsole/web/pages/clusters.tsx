@@ -1,45 +1,45 @@
 import { useSignal } from "@preact/signals";
 import { useMemo } from "preact/hooks";
 import {
-  asking, type Cluster, clustersIn, DetailsDialog, Fact, Gone, idOf, Kubeconfig, List, live, ownerWord, projectNamespaces, quoted,
-  text, Time, useAddress, useOpened, usePermitted, type Words,
+  kubeconfigRequest, type Cluster, clustersPath, DetailsDialog, Fact, AbsentDialog, idOf, KubeconfigDialog, List, watchList, ownerText, projectNamespaces, quoteForShell,
+  text, Time, useAddress, useOpened, usePermitted, type ListTexts,
 } from "../shared";
 
-const words: Words = {
-  title: "clusters", lead: "clustersLead", count: "entries", countOne: "entriesOne", countFiltered: "entriesFiltered", empty: "clustersEmpty",
+const words: ListTexts = {
+  title: "page.clusters", lead: "clusters.lead", count: "list.count", countOne: "list.countOne", countFiltered: "list.countFiltered", empty: "clusters.empty",
 };
 
-function One({ cluster, close, ask }: { cluster: Cluster; close: () => void; ask: () => void }) {
+function ClusterDetails({ cluster, close, openKubeconfig }: { cluster: Cluster; close: () => void; openKubeconfig: () => void }) {
   const { namespace, name, resourceVersion, creationTimestamp } = cluster.metadata;
   const { owner, access = [] } = cluster.spec;
-  const [use] = usePermitted([asking(cluster)], resourceVersion);
+  const [mayUse] = usePermitted([kubeconfigRequest(cluster)], resourceVersion);
   return (
     <DetailsDialog
-      title={idOf(cluster)} close={close} command={`kubectl describe vci ${quoted(name)} -n ${quoted(namespace)}`}
+      title={idOf(cluster)} close={close} command={`kubectl describe vci ${quoteForShell(name)} -n ${quoteForShell(namespace)}`}
       facts={
         <>
-          {cluster.spec.displayName && <Fact name={text("displayName")}>{cluster.spec.displayName}</Fact>}
-          {cluster.spec.description && <Fact name={text("description")}>{cluster.spec.description}</Fact>}
-          <Fact name={text("state")}>{cluster.status?.phase}</Fact>
-          <Fact name={text("endpoint")}>{cluster.status?.ingress?.host ?? text("endpointNone")}</Fact>
-          <Fact name={text("owner")}>{ownerWord(owner) || text("ownerNone")}</Fact>
-          <Fact name={text("signer")}>{cluster.spec.signer?.type ?? text("signerNone")}</Fact>
-          <Fact name={text("created")}><Time of={creationTimestamp} none="" /></Fact>
+          {cluster.spec.displayName && <Fact name={text("field.displayName")}>{cluster.spec.displayName}</Fact>}
+          {cluster.spec.description && <Fact name={text("field.description")}>{cluster.spec.description}</Fact>}
+          <Fact name={text("field.state")}>{cluster.status?.phase}</Fact>
+          <Fact name={text("clusters.endpoint")}>{cluster.status?.ingress?.host ?? text("clusters.endpointNone")}</Fact>
+          <Fact name={text("field.owner")}>{ownerText(owner) || text("owner.none")}</Fact>
+          <Fact name={text("clusters.signer")}>{cluster.spec.signer?.type ?? text("clusters.signerNone")}</Fact>
+          <Fact name={text("field.created")}><Time instant={creationTimestamp} none="" /></Fact>
         </>
       }
-      main={use ? <button type="button" class="primary" onClick={ask}>{text("kubeconfig")}</button> : null}
+      mainButton={mayUse ? <button type="button" class="primary" onClick={openKubeconfig}>{text("kubeconfig.title")}</button> : null}
     >
-      <h3>{text("access")}</h3>
-      {access.length === 0 ? <p>{text("accessNone")}</p> : (
+      <h3>{text("clusters.access")}</h3>
+      {access.length === 0 ? <p>{text("clusters.accessNone")}</p> : (
         <ul>
           {access.map(({ verbs, users = [], teams = [] }) => (
-            <li>{verbs.join(", ")}: {[...users.map((one) => `user:${one}`), ...teams.map((one) => `team:${one}`)].join(", ")}</li>
+            <li>{verbs.join(", ")}: {[...users.map((user) => `user:${user}`), ...teams.map((team) => `team:${team}`)].join(", ")}</li>
           ))}
         </ul>
       )}
       {(cluster.status?.conditions ?? []).length > 0 && (
         <>
-          <h3>{text("conditions")}</h3>
+          <h3>{text("field.conditions")}</h3>
           <ul>{cluster.status?.conditions?.map(({ type, status, message }) => <li><code>{type}={status}</code> {message}</li>)}</ul>
         </>
       )}
@@ -49,32 +49,32 @@ function One({ cluster, close, ask }: { cluster: Cluster; close: () => void; ask
 
 /** The virtual clusters that the caller may see. */
 export function Clusters() {
-  const choices = useMemo(projectNamespaces, []);
-  const namespace = useSignal(choices[0] ?? "");
-  const clusters = useMemo(() => live<Cluster>(clustersIn(namespace.value)), [namespace.value]);
+  const namespaces = useMemo(projectNamespaces, []);
+  const namespace = useSignal(namespaces[0] ?? "");
+  const clusters = useMemo(() => watchList<Cluster>(clustersPath(namespace.value)), [namespace.value]);
   const address = useAddress();
   const { opened } = address;
-  const asked = useSignal<Cluster | null>(null);
+  const kubeconfigOf = useSignal<Cluster | null>(null);
   const [project = "", name = ""] = opened.value.split("/");
-  const cluster = useOpened(clusters, opened.value, `${clustersIn(project)}/${encodeURIComponent(name)}`);
+  const cluster = useOpened(clusters, opened.value, `${clustersPath(project)}/${encodeURIComponent(name)}`);
   return (
     <>
       <List
-        of={clusters} words={words} address={address}
-        command={`kubectl get virtualclusterinstances ${namespace.value ? `-n ${quoted(namespace.value)}` : "-A"} --watch`}
+        list={clusters} texts={words} address={address}
+        command={`kubectl get virtualclusterinstances ${namespace.value ? `-n ${quoteForShell(namespace.value)}` : "-A"} --watch`}
       >
-        {choices.length > 1 && (
+        {namespaces.length > 1 && (
           <label class="inline">
-            {text("namespace")}{" "}
+            {text("field.namespace")}{" "}
             <select value={namespace.value} onChange={(event) => (namespace.value = event.currentTarget.value)}>
-              {choices.map((one) => <option value={one}>{one}</option>)}
+              {namespaces.map((choice) => <option value={choice}>{choice}</option>)}
             </select>
           </label>
         )}
       </List>
-      {asked.value ? <Kubeconfig cluster={asked.value} close={() => (asked.value = null)} />
-        : cluster === null ? <Gone name={opened.value} close={() => (opened.value = "")} />
-        : cluster && <One cluster={cluster} close={() => (opened.value = "")} ask={() => { asked.value = cluster; opened.value = ""; }} />}
+      {kubeconfigOf.value ? <KubeconfigDialog cluster={kubeconfigOf.value} close={() => (kubeconfigOf.value = null)} />
+        : cluster === null ? <AbsentDialog name={opened.value} close={() => (opened.value = "")} />
+        : cluster && <ClusterDetails cluster={cluster} close={() => (opened.value = "")} openKubeconfig={() => { kubeconfigOf.value = cluster; opened.value = ""; }} />}
     </>
   );
 }

@@ -1,9 +1,9 @@
 import { useEffect } from "preact/hooks";
 import { Connectors } from "../config/connectors";
 import { FieldHelp } from "../config/fieldhelp";
-import { ChangeList, Review, Rollback } from "../config/review";
+import { ChangeList, ReviewDialog, RollbackDialog } from "../config/review";
 import { useConfiguration, type Revision } from "../config/state";
-import { AsKubectl, distance, exact, Problem, text } from "../shared";
+import { Command, formatDistance, formatDateTime, Problem, text } from "../shared";
 import { stepsAt } from "../studio/documents";
 import { Editor } from "../studio/editor";
 
@@ -11,21 +11,21 @@ import { Editor } from "../studio/editor";
 function History({ revisions, rollback }: { revisions: Revision[]; rollback?: (revision: Revision) => void }) {
   return (
     <>
-      <h2>{text("history")}</h2>
+      <h2>{text("config.history")}</h2>
       <ol class="revisions">
         {revisions.map((revision, i) => (
           <li>
             <details>
               <summary>
-                <strong>{text("revision", { revision: revision.revision })}</strong>{" "}
-                {revision.author ?? text("revisionFirst")}{revision.time && <>, <time dateTime={revision.time} title={exact(revision.time)}>{distance(revision.time)}</time></>}
-                {revision.rolledBackTo && <>, {text("revisionRolled", { revision: revision.rolledBackTo })}</>}
+                <strong>{text("config.revision", { revision: revision.revision })}</strong>{" "}
+                {revision.author ?? text("config.revisionFirst")}{revision.time && <>, <time dateTime={revision.time} title={formatDateTime(revision.time)}>{formatDistance(revision.time)}</time></>}
+                {revision.rolledBackTo && <>, {text("config.revisionRolledBack", { revision: revision.rolledBackTo })}</>}
                 {revision.reason && <>, <q>{revision.reason}</q></>}
-                {", "}{text((revision.changes ?? []).length === 1 ? "fieldsOne" : "fields", { count: (revision.changes ?? []).length })}
+                {", "}{text((revision.changes ?? []).length === 1 ? "config.fieldChanged" : "config.fieldsChanged", { count: (revision.changes ?? []).length })}
               </summary>
-              <ChangeList of={revision.changes ?? []} />
+              <ChangeList changes={revision.changes ?? []} />
             </details>
-            {rollback && i > 0 && <button type="button" aria-label={text("rollbackTo", { revision: revision.revision })} onClick={() => rollback(revision)}>{text("rollbackAsk")}</button>}
+            {rollback && i > 0 && <button type="button" aria-label={text("config.rollbackTo", { revision: revision.revision })} onClick={() => rollback(revision)}>{text("config.rollbackAsk")}</button>}
           </li>
         ))}
       </ol>
@@ -36,61 +36,61 @@ function History({ revisions, rollback }: { revisions: Revision[]; rollback?: (r
 /** The configuration of the platform: its text, what a change would do, and what it was before. */
 export function Configuration() {
   const state = useConfiguration();
-  const { config, history, draft, replacement, cursor, problem, reviewed, rolling, done, change, roll, parsed, findings, changed } = state;
-  const { conditions, connectors, waiting, until, load, review, locate, confirm, discard, type, saved, rolledBack } = state;
-  useEffect(() => { document.title = `${text("configuration")} · ${text("product")}`; }, []);
+  const { config, history, draft, replacement, cursor, problem, reviewedDraft, rollbackTarget, message, mayChange, mayRollBack, parsed, findings, changed } = state;
+  const { conditions, connectors, trial, trialEnd, load, review, showCauses, confirm, discard, edit, showSaved, showRolledBack } = state;
+  useEffect(() => { document.title = `${text("page.config")} · ${text("app.product")}`; }, []);
   return (
     <div class="studio">
       <div class="title">
         <div>
-          <h1>{text("configuration")}</h1>
-          <p class="quiet">{text("configLead")}</p>
+          <h1>{text("page.config")}</h1>
+          <p class="quiet">{text("config.lead")}</p>
         </div>
-        {change && (
+        {mayChange && (
           <div class="buttons">
-            <button type="button" disabled={!changed} onClick={discard}>{text("configDiscard")}</button>
-            <button type="button" class="primary" disabled={!changed} onClick={review}>{text("configReview")}</button>
+            <button type="button" disabled={!changed} onClick={discard}>{text("config.discard")}</button>
+            <button type="button" class="primary" disabled={!changed} onClick={review}>{text("config.review")}</button>
           </div>
         )}
       </div>
-      <Problem of={problem.value} />
-      <div role="status">{done.value && <p class="decision yes">{done.value}</p>}</div>
-      {waiting && (
+      <Problem refusal={problem.value} />
+      <div role="status">{message.value && <p class="decision yes">{message.value}</p>}</div>
+      {trial && (
         <div class="held">
-          <p>{until > 0 ? text("configWaiting", { time: exact(new Date(until).toISOString()), when: distance(new Date(until).toISOString()) }) : waiting.message}</p>
-          {change && <button type="button" class="primary" onClick={() => void confirm()}>{text("configConfirm")}</button>}
+          <p>{trialEnd > 0 ? text("config.waiting", { time: formatDateTime(new Date(trialEnd).toISOString()), when: formatDistance(new Date(trialEnd).toISOString()) }) : trial.message}</p>
+          {mayChange && <button type="button" class="primary" onClick={() => void confirm()}>{text("config.confirm")}</button>}
         </div>
       )}
       {/* An editor that becomes another one would lose what is typed into it meanwhile. */}
-      {!config.value || change === undefined ? !problem.value && <p class="quiet" role="status">{text("loading")}</p> : (
+      {!config.value || mayChange === undefined ? !problem.value && <p class="quiet" role="status">{text("state.loading")}</p> : (
         <div class="panes">
           <div>
             <Editor
-              key={change ? "editor" : "text"} label={text("configuration")} value={draft.value} replacement={replacement} findings={findings} readOnly={!change}
-              change={type} cursor={(offset) => (cursor.value = offset)}
+              key={mayChange ? "editor" : "text"} label={text("page.config")} value={draft.value} replacement={replacement} findings={findings} readOnly={!mayChange}
+              change={edit} cursor={(offset) => (cursor.value = offset)}
             />
-            <p class="quiet">{text("configSecrets")}</p>
+            <p class="quiet">{text("config.secrets")}</p>
           </div>
           <FieldHelp steps={stepsAt(parsed, cursor.value)} />
         </div>
       )}
-      {connectors.length > 0 && <Connectors of={connectors} />}
+      {connectors.length > 0 && <Connectors connectors={connectors} />}
       {conditions.length > 0 && (
         <>
-          <h2>{text("conditions")}</h2>
+          <h2>{text("field.conditions")}</h2>
           <ul>{conditions.map(({ type, status, message }) => <li><code>{type}={status}</code> {message}</li>)}</ul>
         </>
       )}
-      {history.value.length > 0 && <History revisions={history.value} rollback={roll ? (revision) => (rolling.value = revision) : undefined} />}
-      <AsKubectl command="kubectl edit config config" />
-      {reviewed.value && config.value && (
-        <Review
-          before={config.value} draft={reviewed.value} close={() => (reviewed.value = null)} reload={() => void load()} refused={locate}
-          saved={saved}
+      {history.value.length > 0 && <History revisions={history.value} rollback={mayRollBack ? (revision) => (rollbackTarget.value = revision) : undefined} />}
+      <Command command="kubectl edit config config" />
+      {reviewedDraft.value && config.value && (
+        <ReviewDialog
+          before={config.value} draft={reviewedDraft.value} close={() => (reviewedDraft.value = null)} reload={() => void load()} refused={showCauses}
+          saved={showSaved}
         />
       )}
-      {rolling.value && (
-        <Rollback to={rolling.value} close={() => (rolling.value = null)} done={rolledBack} />
+      {rollbackTarget.value && (
+        <RollbackDialog revision={rollbackTarget.value} close={() => (rollbackTarget.value = null)} rolledBack={showRolledBack} />
       )}
     </div>
   );

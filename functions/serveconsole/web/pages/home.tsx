@@ -3,21 +3,21 @@ import { useEffect } from "preact/hooks";
 import type { ComponentChildren } from "preact";
 import { ask, group, home, list, Refusal, type Table } from "../api";
 import { Problem, asRefusal } from "../parts/problem";
-import { admin, nameOf, person } from "../person";
-import { may, permitted, unknownRights } from "../rights";
+import { isAdmin, displayNameOf, person } from "../person";
+import { may, isPermitted, rightsProblem } from "../rights";
 import { text, type Text } from "../texts";
-import { distance, exact, now } from "../times";
+import { formatDistance, formatDateTime, currentTime } from "../times";
 import type { AuditEvent } from "./audit";
-import { asking, listsClusters, reachesClusters, someClusters, type Cluster } from "./cluster";
-import type { Key } from "./key";
-import { Kubeconfig } from "./kubeconfig";
+import { kubeconfigRequest, listsClusters, reachesClusters, readFirstClusters, type Cluster } from "../kinds/virtualcluster";
+import type { Key } from "../kinds/accesskey";
+import { KubeconfigDialog } from "../clusters/kubeconfig";
 
 const day = 86_400_000;
 const week = 7 * day;
-const idle = 90 * day;
+const unusedPeriod = 90 * day;
 /** What a part of the page lists, and how many objects it looks at. */
-const listed = 5;
-const looked = 500;
+const rowLimit = 5;
+const readLimit = 500;
 
 interface Config {
   metadata: { resourceVersion?: string };
@@ -25,9 +25,9 @@ interface Config {
 }
 
 /** What the page shows. What the caller may not see is absent. */
-interface Found {
+interface Overview {
   keys?: Table<Key>;
-  clusters?: { cluster: Cluster; use: boolean }[];
+  clusters?: { cluster: Cluster; mayUse: boolean }[];
   moreClusters: boolean;
   /** Requests of the last day that no scope permitted. */
   refusals?: Table<AuditEvent>;
@@ -37,64 +37,64 @@ interface Found {
   history?: { revision: string; author?: string; time?: string }[];
 }
 
-async function find(): Promise<Found> {
-  const found: Found = { moreClusters: false, problem: null };
-  const limit = String(looked);
+async function readOverview(): Promise<Overview> {
+  const overview: Overview = { moreClusters: false, problem: null };
+  const limit = String(readLimit);
   const parts = await Promise.allSettled([
-    may("list", "ownedaccesskeys") && list<Key>(`${group}/ownedaccesskeys`, { limit }).then((table) => (found.keys = table)),
-    reachesClusters() && someClusters(listed).then(async ({ found: clusters, more }) => {
-      found.moreClusters = more;
-      found.clusters = await Promise.all(clusters.map(async (cluster) => ({ cluster, use: await permitted(asking(cluster)) })));
+    may("list", "ownedaccesskeys") && list<Key>(`${group}/ownedaccesskeys`, { limit }).then((table) => (overview.keys = table)),
+    reachesClusters() && readFirstClusters(rowLimit).then(async ({ clusters, more }) => {
+      overview.moreClusters = more;
+      overview.clusters = await Promise.all(clusters.map(async (cluster) => ({ cluster, mayUse: await isPermitted(kubeconfigRequest(cluster)) })));
     }),
-    may("get", "configs/history") && ask<{ status: { revisions?: Found["history"] } }>(`${group}/config/config/history`)
-      .then((answer) => (found.history = answer.status.revisions ?? [])),
-    admin() && may("get", "configs") && ask<Config>(`${group}/config/config`).then(async (config) => {
-      found.config = config;
+    may("get", "configs/history") && ask<{ status: { revisions?: Overview["history"] } }>(`${group}/config/config/history`)
+      .then((answer) => (overview.history = answer.status.revisions ?? [])),
+    isAdmin() && may("get", "configs") && ask<Config>(`${group}/config/config`).then(async (config) => {
+      overview.config = config;
       const { enabled, dataStoreEndpoint } = config.status.audit ?? {};
       // Otherwise the API cannot read the audit.
       if (!enabled || !dataStoreEndpoint || !may("list", "auditevents")) return;
       await list<AuditEvent>(`${group}/auditevents`, {
-        limit: String(listed), fieldSelector: `code=403,after=${new Date(Date.now() - day).toISOString()}`,
-      }).then((table) => (found.refusals = table), (failure: unknown) => {
+        limit: String(rowLimit), fieldSelector: `code=403,after=${new Date(Date.now() - day).toISOString()}`,
+      }).then((table) => (overview.refusals = table), (failure: unknown) => {
         // Functions of AWS cannot read PostgreSQL.
         if (!(failure instanceof Refusal) || failure.code !== 501) throw failure;
       });
     }),
   ]);
   const failed = parts.find((part) => part.status === "rejected");
-  if (failed) found.problem = asRefusal(failed.reason);
-  return found;
+  if (failed) overview.problem = asRefusal(failed.reason);
+  return overview;
 }
 
-function Part({ title, all, show = "all", none, children }: { title: Text; all?: string; show?: Text; none?: Text; children: ComponentChildren[] | null }) {
+function Section({ title, link, show = "action.showAll", none, children }: { title: Text; link?: string; show?: Text; none?: Text; children: ComponentChildren[] | null }) {
   return (
     <section class="card">
       <h2>{text(title)}</h2>
       {children === null || children.length === 0 ? <p class="quiet">{none && text(none)}</p> : <ul class="rows">{children}</ul>}
-      {all && <p><a href={all}>{text(show)}<span class="hidden">: {text(title)}</span></a></p>}
+      {link && <p><a href={link}>{text(show)}<span class="hidden">: {text(title)}</span></a></p>}
     </section>
   );
 }
 
-function RefusalLine({ of }: { of: AuditEvent }) {
-  const { verb, user, objectRef, requestURI, stageTimestamp } = of.status;
+function RefusalLine({ event }: { event: AuditEvent }) {
+  const { verb, user, objectRef, requestURI, stageTimestamp } = event.status;
   return (
     <li>
-      <a href={`${home}/audit?${new URLSearchParams({ code: "403", name: of.metadata.name })}`}>
+      <a href={`${home}/audit?${new URLSearchParams({ code: "403", name: event.metadata.name })}`}>
         {verb} {objectRef?.resource ? [objectRef.resource, objectRef.name].filter(Boolean).join("/") : requestURI}
       </a>
       <span class="quiet">{user.username}</span>
-      <time dateTime={stageTimestamp} title={exact(stageTimestamp)}>{distance(stageTimestamp)}</time>
+      <time dateTime={stageTimestamp} title={formatDateTime(stageTimestamp)}>{formatDistance(stageTimestamp)}</time>
     </li>
   );
 }
 
-function KeyLine({ of, children }: { of: Key; children: ComponentChildren }) {
-  const { name } = of.metadata;
+function KeyLine({ accessKey, children }: { accessKey: Key; children: ComponentChildren }) {
+  const { name } = accessKey.metadata;
   return (
     <li>
       <a href={`${home}/keys?${new URLSearchParams({ name })}`}>{name}</a>
-      <span class="quiet">{of.spec.displayName}</span>
+      <span class="quiet">{accessKey.spec.displayName}</span>
       <span>{children}</span>
     </li>
   );
@@ -102,96 +102,96 @@ function KeyLine({ of, children }: { of: Key; children: ComponentChildren }) {
 
 /** What needs the person who is signed in. */
 export function Home() {
-  const found = useSignal<Found | null>(null);
-  const asked = useSignal<Cluster | null>(null);
+  const overview = useSignal<Overview | null>(null);
+  const kubeconfigOf = useSignal<Cluster | null>(null);
   useEffect(() => {
-    document.title = `${text("home")} · ${text("product")}`;
-    let read = 0;
-    const look = () => {
-      if (document.hidden || Date.now() - read < 30_000) return;
-      read = Date.now();
-      void find().then((all) => (found.value = all));
+    document.title = `${text("page.home")} · ${text("app.product")}`;
+    let lastRead = 0;
+    const refresh = () => {
+      if (document.hidden || Date.now() - lastRead < 30_000) return;
+      lastRead = Date.now();
+      void readOverview().then((all) => (overview.value = all));
     };
-    look();
+    refresh();
     // What changed while the tab was hidden is read when somebody comes back to it.
-    document.addEventListener("visibilitychange", look);
-    return () => document.removeEventListener("visibilitychange", look);
+    document.addEventListener("visibilitychange", refresh);
+    return () => document.removeEventListener("visibilitychange", refresh);
   }, []);
-  const { keys, clusters, moreClusters, refusals, config, history } = found.value ?? { moreClusters: false };
-  const problem = unknownRights.value ?? found.value?.problem ?? null;
-  const time = now.value;
-  const all = (keys?.rows ?? []).map((row) => row.object);
-  const over = ({ status }: Key) => status?.expirationTimestamp !== undefined && Date.parse(status.expirationTimestamp) <= time;
-  const ending = all.filter((key) => key.status?.expirationTimestamp && !over(key) && !key.spec.disabled && Date.parse(key.status.expirationTimestamp) - time < week)
+  const { keys, clusters, moreClusters, refusals, config, history } = overview.value ?? { moreClusters: false };
+  const problem = rightsProblem.value ?? overview.value?.problem ?? null;
+  const instant = currentTime.value;
+  const allKeys = (keys?.rows ?? []).map((row) => row.object);
+  const hasExpired = ({ status }: Key) => status?.expirationTimestamp !== undefined && Date.parse(status.expirationTimestamp) <= instant;
+  const expiringKeys = allKeys.filter((key) => key.status?.expirationTimestamp && !hasExpired(key) && !key.spec.disabled && Date.parse(key.status.expirationTimestamp) - instant < week)
     .sort((a, b) => Date.parse(a.status!.expirationTimestamp!) - Date.parse(b.status!.expirationTimestamp!));
-  const refused = all.filter((key) => key.spec.disabled || over(key));
-  const unused = all.filter((key) => !key.spec.disabled && !over(key) && time - Date.parse(key.status?.lastActivity ?? key.metadata.creationTimestamp) > idle);
-  const wrong = (config?.status.conditions ?? []).filter(({ type, status }) => status === "False" || (type === "Confirmed" && status !== "True"));
-  const latest = history?.[0];
-  const rest = (of: Key[]) => of.length > listed ? [<li class="quiet">{text("moreOf", { count: of.length - listed })}</li>] : [];
+  const refusedKeys = allKeys.filter((key) => key.spec.disabled || hasExpired(key));
+  const unusedKeys = allKeys.filter((key) => !key.spec.disabled && !hasExpired(key) && instant - Date.parse(key.status?.lastActivity ?? key.metadata.creationTimestamp) > unusedPeriod);
+  const failedConditions = (config?.status.conditions ?? []).filter(({ type, status }) => status === "False" || (type === "Confirmed" && status !== "True"));
+  const latestRevision = history?.[0];
+  const moreLine = (keys: Key[]) => keys.length > rowLimit ? [<li class="quiet">{text("home.more", { count: keys.length - rowLimit })}</li>] : [];
   return (
     <>
       <div class="title">
         <div>
-          <h1>{text("homeTitle", { name: person.value ? nameOf(person.value) : "" })}</h1>
-          <p class="quiet">{text("homeLead")}</p>
+          <h1>{text("home.title", { name: person.value ? displayNameOf(person.value) : "" })}</h1>
+          <p class="quiet">{text("home.lead")}</p>
         </div>
       </div>
-      <Problem of={problem} />
-      {!found.value && <p class="quiet" role="status">{text("loading")}</p>}
-      {found.value && !problem && !clusters && !keys && !config && !history && <p>{text("homeNothing")}</p>}
-      {found.value && (
+      <Problem refusal={problem} />
+      {!overview.value && <p class="quiet" role="status">{text("state.loading")}</p>}
+      {overview.value && !problem && !clusters && !keys && !config && !history && <p>{text("home.nothing")}</p>}
+      {overview.value && (
         <div class="parts">
           {clusters && (
-            <Part title="clusters" none="clustersEmpty" all={moreClusters ? `${home}/clusters` : undefined}>
-              {clusters.map(({ cluster, use }) => {
+            <Section title="page.clusters" none="clusters.empty" link={moreClusters ? `${home}/clusters` : undefined}>
+              {clusters.map(({ cluster, mayUse }) => {
                 const { namespace, name } = cluster.metadata;
                 return (
                   <li>
                     {listsClusters() ? <a href={`${home}/clusters?${new URLSearchParams({ name: `${namespace}/${name}` })}`}>{namespace}/{name}</a> : <span>{namespace}/{name}</span>}
                     <span class="quiet">{cluster.status?.phase}</span>
-                    {use && <button type="button" aria-label={text("kubeconfigOf", { name: `${namespace}/${name}` })} onClick={() => (asked.value = cluster)}>{text("kubeconfig")}</button>}
+                    {mayUse && <button type="button" aria-label={text("kubeconfig.of", { name: `${namespace}/${name}` })} onClick={() => (kubeconfigOf.value = cluster)}>{text("kubeconfig.title")}</button>}
                   </li>
                 );
               })}
-            </Part>
+            </Section>
           )}
           {keys && (
             <>
-              <Part title="endingKeys" none="endingNone" all={`${home}/keys`}>
-                {[...ending.slice(0, listed).map((key) => (
-                  <KeyLine of={key}><time dateTime={key.status?.expirationTimestamp} title={exact(key.status!.expirationTimestamp!)}>{distance(key.status!.expirationTimestamp!)}</time></KeyLine>
-                )), ...rest(ending)]}
-              </Part>
-              <Part title="refusedKeys" none="refusedNone">
-                {[...refused.slice(0, listed).map((key) => (
-                  <KeyLine of={key}>{text(key.status?.disabledByAdmin ? "disabledByAdmin" : key.spec.disabled ? "disabled" : "expired")}</KeyLine>
-                )), ...rest(refused)]}
-              </Part>
-              <Part title="unusedKeys" none="unusedNone">
-                {[...unused.slice(0, listed).map((key) => (
-                  <KeyLine of={key}>{key.status?.lastActivity ? distance(key.status.lastActivity) : text("usedNever")}</KeyLine>
-                )), ...rest(unused)]}
-              </Part>
-              {keys.metadata?.continue && <p class="quiet">{text("homePart", { count: looked })}</p>}
+              <Section title="home.expiringKeys" none="home.expiringKeysNone" link={`${home}/keys`}>
+                {[...expiringKeys.slice(0, rowLimit).map((key) => (
+                  <KeyLine accessKey={key}><time dateTime={key.status?.expirationTimestamp} title={formatDateTime(key.status!.expirationTimestamp!)}>{formatDistance(key.status!.expirationTimestamp!)}</time></KeyLine>
+                )), ...moreLine(expiringKeys)]}
+              </Section>
+              <Section title="home.refusedKeys" none="home.refusedKeysNone">
+                {[...refusedKeys.slice(0, rowLimit).map((key) => (
+                  <KeyLine accessKey={key}>{text(key.status?.disabledByAdmin ? "state.disabledByAdmin" : key.spec.disabled ? "state.disabled" : "state.expired")}</KeyLine>
+                )), ...moreLine(refusedKeys)]}
+              </Section>
+              <Section title="home.unusedKeys" none="home.unusedKeysNone">
+                {[...unusedKeys.slice(0, rowLimit).map((key) => (
+                  <KeyLine accessKey={key}>{key.status?.lastActivity ? formatDistance(key.status.lastActivity) : text("state.neverUsed")}</KeyLine>
+                )), ...moreLine(unusedKeys)]}
+              </Section>
+              {keys.metadata?.continue && <p class="quiet">{text("home.partial", { count: readLimit })}</p>}
             </>
           )}
           {refusals && (
-            <Part title="refusals" none={refusals.metadata?.continue ? "refusalsUnknown" : "refusalsNone"} all={`${home}/audit?code=403`}>
-              {(refusals.rows ?? []).map((row) => <RefusalLine of={row.object} />)}
-            </Part>
+            <Section title="home.refusals" none={refusals.metadata?.continue ? "home.refusalsUnknown" : "home.refusalsNone"} link={`${home}/audit?code=403`}>
+              {(refusals.rows ?? []).map((row) => <RefusalLine event={row.object} />)}
+            </Section>
           )}
           {(config || history) && (
-            <Part title="configuration" none="configurationWell" all={`${home}/config`} show="openPage">
+            <Section title="page.config" none="home.configUnchanged" link={`${home}/config`} show="action.openPage">
               {[
-                ...(latest?.author ? [<li><span>{text("configurationBy", { revision: latest.revision, author: latest.author })}</span>{latest.time && <time dateTime={latest.time} title={exact(latest.time)}>{distance(latest.time)}</time>}</li>] : []),
-                ...wrong.map(({ type, status, message }) => <li><code>{type}={status}</code><span>{message}</span></li>),
+                ...(latestRevision?.author ? [<li><span>{text("home.configBy", { revision: latestRevision.revision, author: latestRevision.author })}</span>{latestRevision.time && <time dateTime={latestRevision.time} title={formatDateTime(latestRevision.time)}>{formatDistance(latestRevision.time)}</time>}</li>] : []),
+                ...failedConditions.map(({ type, status, message }) => <li><code>{type}={status}</code><span>{message}</span></li>),
               ]}
-            </Part>
+            </Section>
           )}
         </div>
       )}
-      {asked.value && <Kubeconfig cluster={asked.value} close={() => (asked.value = null)} />}
+      {kubeconfigOf.value && <KubeconfigDialog cluster={kubeconfigOf.value} close={() => (kubeconfigOf.value = null)} />}
     </>
   );
 }

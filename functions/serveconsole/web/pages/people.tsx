@@ -1,9 +1,9 @@
 import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
-import { Kind } from "../parts/kind";
+import { KindPage } from "../parts/kindpage";
 import {
-  asRefusal, DetailsDialog, Dialog, distance, Fact, fieldsOf, FormDialog, group, home, type Key, list, may, type Meta, person, Problem,
-  quoted, Remove, text, Time, usePermitted, useSecret, useWrite, type Words,
+  asRefusal, DetailsDialog, Dialog, formatDistance, Fact, fieldsOf, FormDialog, group, home, type Key, list, may, type Meta, person, Problem,
+  quoteForShell, DeleteDialog, text, Time, usePermitted, useSecret, useWrite, type ListTexts,
 } from "../shared";
 
 /** A user, as far as the console reads it. */
@@ -18,8 +18,8 @@ interface User {
 
 const path = `${group}/users`;
 const adminRole = "platform-admin";
-const words: Words = {
-  title: "people", lead: "peopleLead", count: "entries", countOne: "entriesOne", countFiltered: "entriesFiltered", empty: "peopleEmpty",
+const words: ListTexts = {
+  title: "page.people", lead: "people.lead", count: "list.count", countOne: "list.countOne", countFiltered: "list.countFiltered", empty: "people.empty",
 };
 
 /** The keys of a user that work now, and when the last of them was used. */
@@ -30,7 +30,7 @@ interface Credentials {
   used?: string;
 }
 
-async function credentialsOf(user: string): Promise<Credentials> {
+async function readCredentials(user: string): Promise<Credentials> {
   const limit = "500";
   const [table, tokens] = await Promise.all([
     list<Key>(`${group}/ownedaccesskeys`, { fieldSelector: `spec.user=${user}`, limit }),
@@ -41,21 +41,21 @@ async function credentialsOf(user: string): Promise<Credentials> {
   return { keys: keys.length, tokens: tokens.rows?.length ?? 0, more: Boolean(table.metadata?.continue), used: used || undefined };
 }
 
-function Keys({ of, user }: { of: Credentials | null; user: string }) {
-  if (!of) return <p class="quiet">{text("loading")}</p>;
-  if (of.keys + of.tokens === 0) return <p>{text("childrenNone")}</p>;
+function CredentialSummary({ credentials, user }: { credentials: Credentials | null; user: string }) {
+  if (!credentials) return <p class="quiet">{text("state.loading")}</p>;
+  if (credentials.keys + credentials.tokens === 0) return <p>{text("state.nothing")}</p>;
   return (
     <p>
       <a href={`${home}/keys?${new URLSearchParams({ filter: `user:${user}` })}`}>
-        {text(of.more ? "userKeysMore" : of.keys === 1 ? "childrenKeysOne" : "childrenKeys", { count: of.keys })}
+        {text(credentials.more ? "count.keysOrMore" : credentials.keys === 1 ? "count.key" : "count.keys", { count: credentials.keys })}
       </a>
-      {of.tokens > 0 && <>, {text(of.tokens === 1 ? "childrenTokensOne" : "childrenTokens", { count: of.tokens })}</>}{" "}
-      {of.used && <span class="quiet">{text("deleteUsed", { when: distance(of.used) })}</span>}
+      {credentials.tokens > 0 && <>, {text(credentials.tokens === 1 ? "count.token" : "count.tokens", { count: credentials.tokens })}</>}{" "}
+      {credentials.used && <span class="quiet">{text("state.lastUsed", { when: formatDistance(credentials.used) })}</span>}
     </p>
   );
 }
 
-function Password({ user, own, close, done }: { user: string; own: boolean; close: () => void; done: () => void }) {
+function PasswordDialog({ user, isSelf, close, changed }: { user: string; isSelf: boolean; close: () => void; changed: () => void }) {
   useSecret();
   const write = useWrite(path);
   function submit(form: HTMLFormElement) {
@@ -64,70 +64,70 @@ function Password({ user, own, close, done }: { user: string; own: boolean; clos
     const current = field("current");
     void write.post(user, "password", { spec: { ...(current ? { current } : {}), password: field("password") } }, () => {
       form.reset();
-      done();
+      changed();
     });
   }
   return (
-    <FormDialog title={text("passwordOf", { name: user })} submit={submit} write={write} button="passwordSet" close={close}>
-      <p>{text("passwordLead")}</p>
-      {own && (
-        <label>{text("passwordCurrent")}<input type="password" name="current" autocomplete="current-password" autofocus /></label>
+    <FormDialog title={text("people.passwordOf", { name: user })} submit={submit} write={write} button="people.passwordSet" close={close}>
+      <p>{text("people.passwordLead")}</p>
+      {isSelf && (
+        <label>{text("people.passwordCurrent")}<input type="password" name="current" autocomplete="current-password" autofocus /></label>
       )}
-      <label>{text("passwordNew")}<input type="password" name="password" autocomplete="new-password" required minLength={12} /></label>
+      <label>{text("people.passwordNew")}<input type="password" name="password" autocomplete="new-password" required minLength={12} /></label>
     </FormDialog>
   );
 }
 
-function One({ user, close, changed }: { user: User; close: () => void; changed: (said?: string) => void }) {
+function UserDetails({ user, close, changed }: { user: User; close: () => void; changed: (message?: string) => void }) {
   const { name, resourceVersion, creationTimestamp } = user.metadata;
-  const doing = useSignal<"" | "delete" | "disable" | "signout" | "password">("");
+  const dialog = useSignal<"" | "delete" | "disable" | "signout" | "password">("");
   const { problem, patch, post } = useWrite(path);
   const credentials = useSignal<Credentials | null>(null);
   const object = { resource: "users", name };
-  const [change, end, out, word] = usePermitted([
+  const [mayChange, mayDelete, maySignOut, maySetPassword] = usePermitted([
     { verb: "update", ...object }, { verb: "delete", ...object }, { verb: "create", subresource: "signout", ...object }, { verb: "create", subresource: "password", ...object },
   ], resourceVersion);
   // Only admins switch a user off and on; users change their own texts.
-  const switches = change && may("create", "users");
+  const maySwitch = mayChange && may("create", "users");
   // An admin gives a user the first password.
-  const first = user.status.hasPassword || may("create", "users");
+  const hasOrGetsPassword = user.status.hasPassword || may("create", "users");
   useEffect(() => {
-    if (may("list", "ownedaccesskeys")) credentialsOf(name).then((found) => (credentials.value = found), (failure) => (problem.value = asRefusal(failure)));
+    if (may("list", "ownedaccesskeys")) readCredentials(name).then((read) => (credentials.value = read), (failure) => (problem.value = asRefusal(failure)));
   }, [name, resourceVersion]);
-  const own = person.value?.user?.name === name;
+  const isSelf = person.value?.user?.name === name;
   const finish = (outcome: string) => () => {
-    doing.value = "";
+    dialog.value = "";
     changed(outcome);
   };
-  const setDisabled = (disabled: boolean) => patch(name, { spec: { disabled } }, finish(text(disabled ? "userDisabled" : "userEnabled", { name })));
-  const back = () => { problem.value = null; doing.value = ""; };
-  switch (doing.value) {
+  const setDisabled = (disabled: boolean) => patch(name, { spec: { disabled } }, finish(text(disabled ? "people.disabled" : "people.enabled", { name })));
+  const goBack = () => { problem.value = null; dialog.value = ""; };
+  switch (dialog.value) {
     case "delete":
       return (
-        <Remove path={path} of={user.metadata} close={back} done={() => { close(); changed(text("userDeleted", { name })); }}>
-          <p>{text("userDeleteLead")}</p>
-          <Keys of={credentials.value} user={name} />
-        </Remove>
+        <DeleteDialog path={path} object={user.metadata} close={goBack} deleted={() => { close(); changed(text("people.deleted", { name })); }}>
+          <p>{text("people.deleteLead")}</p>
+          <CredentialSummary credentials={credentials.value} user={name} />
+        </DeleteDialog>
       );
     case "password":
-      return <Password user={name} own={own} close={back} done={() => { back(); changed(text("passwordDone", { name })); }} />;
+      return <PasswordDialog user={name} isSelf={isSelf} close={goBack} changed={() => { goBack(); changed(text("people.passwordDone", { name })); }} />;
     case "disable":
     case "signout": {
-      const disabling = doing.value === "disable";
+      const disabling = dialog.value === "disable";
       return (
-        <Dialog title={text(disabling ? "userDisableTitle" : "signoutTitle", { name })} close={back}>
-          <p>{text(disabling ? "userDisableLead" : "signoutLead")}</p>
-          {own && <p class="problem">{text("userOwn")}</p>}
-          <h3>{text("userKeys")}</h3>
-          <Keys of={credentials.value} user={name} />
-          <Problem of={problem.value} />
+        <Dialog title={text(disabling ? "people.disableTitle" : "people.signOutTitle", { name })} close={goBack}>
+          <p>{text(disabling ? "people.disableLead" : "people.signOutLead")}</p>
+          {isSelf && <p class="problem">{text("people.own")}</p>}
+          <h3>{text("people.credentials")}</h3>
+          <CredentialSummary credentials={credentials.value} user={name} />
+          <Problem refusal={problem.value} />
           <div class="buttons">
-            <button type="button" onClick={back}>{text("back")}</button>
+            <button type="button" onClick={goBack}>{text("action.back")}</button>
             <button
               type="button" class="danger"
-              onClick={() => void (disabling ? setDisabled(true) : post(name, "signout", {}, finish(text("signoutDone", { name }))))}
+              onClick={() => void (disabling ? setDisabled(true) : post(name, "signout", {}, finish(text("people.signedOut", { name }))))}
             >
-              {text(disabling ? "disable" : "signoutDo")}
+              {text(disabling ? "action.disable" : "people.signOut")}
             </button>
           </div>
         </Dialog>
@@ -137,49 +137,49 @@ function One({ user, close, changed }: { user: User; close: () => void; changed:
   const { spec, status } = user;
   return (
     <DetailsDialog
-      title={name} close={close} problem={problem.value} command={`kubectl describe user ${quoted(name)}`}
+      title={name} close={close} problem={problem.value} command={`kubectl describe user ${quoteForShell(name)}`}
       facts={
         <>
-          {spec.displayName && <Fact name={text("displayName")}>{spec.displayName}</Fact>}
-          {spec.email && <Fact name={text("email")}>{spec.email}</Fact>}
-          <Fact name={text("state")}>{text(spec.disabled ? "disabled" : "enabled")}</Fact>
-          <Fact name={text("adminIs")}>{text(spec.clusterRoles?.some((role) => role.name === adminRole) ? "yes" : "no")}</Fact>
-          <Fact name={text("teams")}>{(status.teams ?? []).join(", ") || text("noneOf")}</Fact>
-          <Fact name={text("claimGroups")}>{[...(spec.groups ?? []), ...(spec.ssoGroups ?? [])].join(", ") || text("noneOf")}</Fact>
-          <Fact name={text("signsIn")}>{[spec.connector && text("signsInAt", { connector: spec.connector }), status.hasPassword && text("signsInPassword")].filter(Boolean).join(", ") || text("signsInKey")}</Fact>
-          <Fact name={text("created")}><Time of={creationTimestamp} none="" /></Fact>
+          {spec.displayName && <Fact name={text("field.displayName")}>{spec.displayName}</Fact>}
+          {spec.email && <Fact name={text("field.email")}>{spec.email}</Fact>}
+          <Fact name={text("field.state")}>{text(spec.disabled ? "state.disabled" : "state.enabled")}</Fact>
+          <Fact name={text("people.admin")}>{text(spec.clusterRoles?.some((role) => role.name === adminRole) ? "state.yes" : "state.no")}</Fact>
+          <Fact name={text("page.teams")}>{(status.teams ?? []).join(", ") || text("state.none")}</Fact>
+          <Fact name={text("claim.groups")}>{[...(spec.groups ?? []), ...(spec.ssoGroups ?? [])].join(", ") || text("state.none")}</Fact>
+          <Fact name={text("people.signsIn")}>{[spec.connector && text("people.signsInAt", { connector: spec.connector }), status.hasPassword && text("people.signsInPassword")].filter(Boolean).join(", ") || text("people.signsInKey")}</Fact>
+          <Fact name={text("field.created")}><Time instant={creationTimestamp} none="" /></Fact>
         </>
       }
       buttons={
         <>
-          {end && <button type="button" class="danger quietly" onClick={() => (doing.value = "delete")}>{text("delete")}</button>}
-          {out && <button type="button" onClick={() => (doing.value = "signout")}>{text("signoutAsk")}</button>}
-          {word && first && <button type="button" onClick={() => (doing.value = "password")}>{text("passwordAsk")}</button>}
-          {switches && <button type="button" onClick={() => { if (spec.disabled) void setDisabled(false); else doing.value = "disable"; }}>{text(spec.disabled ? "enable" : "disableAsk")}</button>}
+          {mayDelete && <button type="button" class="danger quietly" onClick={() => (dialog.value = "delete")}>{text("action.delete")}</button>}
+          {maySignOut && <button type="button" onClick={() => (dialog.value = "signout")}>{text("people.signOutAsk")}</button>}
+          {maySetPassword && hasOrGetsPassword && <button type="button" onClick={() => (dialog.value = "password")}>{text("people.passwordAsk")}</button>}
+          {maySwitch && <button type="button" onClick={() => { if (spec.disabled) void setDisabled(false); else dialog.value = "disable"; }}>{text(spec.disabled ? "action.enable" : "people.disableAsk")}</button>}
         </>
       }
     >
-      {may("list", "ownedaccesskeys") && <><h3>{text("userKeys")}</h3><Keys of={credentials.value} user={name} /></>}
+      {may("list", "ownedaccesskeys") && <><h3>{text("people.credentials")}</h3><CredentialSummary credentials={credentials.value} user={name} /></>}
     </DetailsDialog>
   );
 }
 
-function Create({ close, made }: { close: () => void; made: (name: string) => void }) {
+function NewUserDialog({ close, created }: { close: () => void; created: (name: string) => void }) {
   const write = useWrite(path);
   function submit(form: HTMLFormElement) {
     const field = fieldsOf(form);
     void write.create({
       apiVersion: "management.platform.sh/v1", kind: "User", metadata: { name: field("name") },
       spec: { displayName: field("display"), email: field("email"), ...(field("admin") ? { clusterRoles: [{ name: adminRole }] } : {}) },
-    }, () => made(field("name")));
+    }, () => created(field("name")));
   }
   return (
-    <FormDialog title={text("newUser")} submit={submit} write={write} button="createUser" close={close}>
-      <p class="quiet">{text("newUserLead")}</p>
-      <label>{text("createName")}<input name="name" required maxLength={253} autocapitalize="off" spellcheck={false} autofocus /></label>
-      <label>{text("displayName")}<input name="display" maxLength={256} /></label>
-      <label>{text("email")}<input name="email" type="email" maxLength={320} /></label>
-      <label class="choice"><input type="checkbox" name="admin" />{text("adminIs")}</label>
+    <FormDialog title={text("people.new")} submit={submit} write={write} button="people.create" close={close}>
+      <p class="quiet">{text("people.newLead")}</p>
+      <label>{text("field.name")}<input name="name" required maxLength={253} autocapitalize="off" spellcheck={false} autofocus /></label>
+      <label>{text("field.displayName")}<input name="display" maxLength={256} /></label>
+      <label>{text("field.email")}<input name="email" type="email" maxLength={320} /></label>
+      <label class="choice"><input type="checkbox" name="admin" />{text("people.admin")}</label>
     </FormDialog>
   );
 }
@@ -187,10 +187,10 @@ function Create({ close, made }: { close: () => void; made: (name: string) => vo
 /** The users that the caller may see. */
 export function People() {
   return (
-    <Kind<User>
-      path={path} resource="users" words={words} command="kubectl get users -o wide --watch" add="newUser" wide={["Groups"]} off={(user) => user.spec.disabled ?? false}
-      create={(close, made) => <Create close={close} made={(name) => made(text("userMade", { name }))} />}
-      one={(user, close, changed) => <One key={user.metadata.uid} user={user} close={close} changed={changed} />}
+    <KindPage<User>
+      path={path} resource="users" words={words} command="kubectl get users -o wide --watch" newLabel="people.new" wide={["Groups"]} isOff={(user) => user.spec.disabled ?? false}
+      create={(close, created) => <NewUserDialog close={close} created={(name) => created(text("people.created", { name }))} />}
+      details={(user, close, changed) => <UserDetails key={user.metadata.uid} user={user} close={close} changed={changed} />}
     />
   );
 }

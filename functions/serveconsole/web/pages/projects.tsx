@@ -1,18 +1,18 @@
 import { useSignal, type Signal } from "@preact/signals";
 import { useEffect, useMemo } from "preact/hooks";
-import { Entry, FieldProblem, otherThan } from "../parts/field";
-import { Kind } from "../parts/kind";
-import { Owner, useOwner } from "../parts/owner";
+import { Field, FieldProblem, withoutCauses } from "../parts/field";
+import { KindPage } from "../parts/kindpage";
+import { OwnerField, useOwnerChoice } from "../parts/owner";
 import {
-  asRefusal, type Cluster, clustersIn, DetailsDialog, Fact, FormDialog, group, home, idOf, list, may, type Meta, type Owned, ownerWord,
-  quoted, type Refusal, Remove, text, type Text, Time, usePermitted, useWrite, type Words,
+  asRefusal, type Cluster, clustersPath, DetailsDialog, Fact, FormDialog, group, home, idOf, list, may, type Meta, type Owner, ownerText,
+  quoteForShell, type Refusal, DeleteDialog, text, type Text, Time, usePermitted, useWrite, type ListTexts,
 } from "../shared";
 
 /** The kinds of members, with the pages and the resources on which they are. */
-const kinds = { User: { page: "people", resource: "users", word: "user", label: "ruleUser" }, Team: { page: "teams", resource: "teams", word: "team", label: "ruleTeam" } } as const;
+const kinds = { User: { page: "people", resource: "users", word: "user", label: "owner.user" }, Team: { page: "teams", resource: "teams", word: "team", label: "owner.team" } } as const;
 
 /** What each role permits, the widest first. */
-const roles: [string, Text][] = [["admin", "projectAdmin"], ["use", "projectUse"], ["view", "projectView"]];
+const roles: [string, Text][] = [["admin", "projects.roleAdmin"], ["use", "projects.roleUse"], ["view", "projects.roleView"]];
 
 /** A member of a project. */
 interface Member {
@@ -24,170 +24,170 @@ interface Member {
 /** A project, as far as the console reads it. */
 interface Project {
   metadata: Meta;
-  spec: { displayName?: string; description?: string; owner?: Owned; members?: Member[] };
+  spec: { displayName?: string; description?: string; owner?: Owner; members?: Member[] };
   status?: { namespace?: string };
 }
 
 const path = `${group}/projects`;
-const words: Words = {
-  title: "projects", lead: "projectsLead", count: "entries", countOne: "entriesOne", countFiltered: "entriesFiltered", empty: "projectsEmpty",
+const words: ListTexts = {
+  title: "page.projects", lead: "projects.lead", count: "list.count", countOne: "list.countOne", countFiltered: "list.countFiltered", empty: "projects.empty",
 };
 const shownClusters = 20;
 
 /** The members in a form, each with its role. */
-function Members({ of, problem }: { of: Signal<Member[]>; problem: Refusal | null }) {
-  const change = (at: number, fields: Partial<Member>) => {
-    of.value = of.value.map((one, i) => (i === at ? { ...one, ...fields } : one));
+function Members({ members, refusal }: { members: Signal<Member[]>; refusal: Refusal | null }) {
+  const change = (index: number, fields: Partial<Member>) => {
+    members.value = members.value.map((member, i) => (i === index ? { ...member, ...fields } : member));
   };
   return (
     <fieldset>
-      <legend>{text("members")}</legend>
-      {of.value.map((one, i) => {
-        const at = `spec.members[${i}]`;
-        const name = (label: string) => text("memberOf", { label, number: i + 1 });
+      <legend>{text("field.members")}</legend>
+      {members.value.map((member, i) => {
+        const path = `spec.members[${i}]`;
+        const name = (label: string) => text("projects.memberField", { label, number: i + 1 });
         return (
-          <div class="condition" role="group" aria-label={text("memberNumber", { number: i + 1 })}>
-            <Entry label={text("createName")} name={name(text("createName"))} at={`${at}.name`} problem={problem} value={one.name} set={(to) => change(i, { name: to })} required />
+          <div class="condition" role="group" aria-label={text("projects.memberNumber", { number: i + 1 })}>
+            <Field label={text("field.name")} name={name(text("field.name"))} path={`${path}.name`} refusal={refusal} value={member.name} set={(to) => change(i, { name: to })} required />
             <label>
-              {text("type")}
-              <select value={one.kind} aria-label={name(text("type"))} onChange={(event) => change(i, { kind: event.currentTarget.value as Member["kind"] })}>
+              {text("field.type")}
+              <select value={member.kind} aria-label={name(text("field.type"))} onChange={(event) => change(i, { kind: event.currentTarget.value as Member["kind"] })}>
                 {Object.entries(kinds).map(([kind, { label }]) => <option value={kind}>{text(label)}</option>)}
               </select>
             </label>
             <label>
-              {text("memberRole")}
-              <select value={one.role} aria-label={name(text("memberRole"))} onChange={(event) => change(i, { role: event.currentTarget.value })}>
+              {text("projects.memberRole")}
+              <select value={member.role} aria-label={name(text("projects.memberRole"))} onChange={(event) => change(i, { role: event.currentTarget.value })}>
                 {roles.map(([role, label]) => <option value={role}>{text(label)}</option>)}
               </select>
             </label>
-            <button type="button" aria-label={name(text("remove"))} onClick={() => (of.value = of.value.filter((_, other) => other !== i))}>{text("remove")}</button>
-            <FieldProblem of={problem} at={at} exactly />
+            <button type="button" aria-label={name(text("action.remove"))} onClick={() => (members.value = members.value.filter((_, other) => other !== i))}>{text("action.remove")}</button>
+            <FieldProblem refusal={refusal} path={path} exactly />
           </div>
         );
       })}
-      <FieldProblem of={problem} at="spec.members" exactly />
-      <button type="button" onClick={() => (of.value = [...of.value, { kind: "User", name: "", role: "use" }])}>{text("memberAnother")}</button>
+      <FieldProblem refusal={refusal} path="spec.members" exactly />
+      <button type="button" onClick={() => (members.value = [...members.value, { kind: "User", name: "", role: "use" }])}>{text("projects.memberAdd")}</button>
     </fieldset>
   );
 }
 
 /** The form that makes a project, or changes the project as it was when the form was opened. */
-function Edit({ of, close, done }: { of?: Project; close: () => void; done: (name: string) => void }) {
+function ProjectDialog({ project, close, saved }: { project?: Project; close: () => void; saved: (name: string) => void }) {
   // What somebody else changes while this is open is not overwritten: the API refuses the version that was read.
-  const { metadata, spec } = useMemo((): Pick<Project, "spec"> & { metadata?: Meta } => of ?? { spec: {} }, []);
+  const { metadata, spec } = useMemo((): Pick<Project, "spec"> & { metadata?: Meta } => project ?? { spec: {} }, []);
   const name = useSignal("");
-  const display = useSignal(spec.displayName ?? "");
+  const displayName = useSignal(spec.displayName ?? "");
   const description = useSignal(spec.description ?? "");
-  const owner = useOwner("none", spec.owner);
+  const owner = useOwnerChoice("none", spec.owner);
   const members = useSignal(spec.members ?? []);
   const write = useWrite(path);
   function submit() {
     const fields = {
-      displayName: display.value.trim(), description: description.value.trim(), owner: owner.owner(),
-      members: members.value.map((one) => ({ ...one, name: one.name.trim() })),
+      displayName: displayName.value.trim(), description: description.value.trim(), owner: owner.owner(),
+      members: members.value.map((member) => ({ ...member, name: member.name.trim() })),
     };
     if (metadata) {
       const { uid, resourceVersion } = metadata;
-      void write.patch(metadata.name, { metadata: { uid, resourceVersion }, spec: fields }, () => done(metadata.name));
+      void write.patch(metadata.name, { metadata: { uid, resourceVersion }, spec: fields }, () => saved(metadata.name));
       return;
     }
-    const chosen = name.value.trim();
-    void write.create({ apiVersion: "management.platform.sh/v1", kind: "Project", metadata: { name: chosen }, spec: fields }, () => done(chosen));
+    const newName = name.value.trim();
+    void write.create({ apiVersion: "management.platform.sh/v1", kind: "Project", metadata: { name: newName }, spec: fields }, () => saved(newName));
   }
-  const refused = write.problem.value;
+  const refusal = write.problem.value;
   return (
     <FormDialog
-      title={metadata ? text("projectChange", { name: metadata.name }) : text("newProject")} close={close} wide submit={submit} write={write}
-      refused={otherThan(refused, ["metadata.name", "spec"])} button={metadata ? "configSave" : "createProject"}
+      title={metadata ? text("projects.change", { name: metadata.name }) : text("projects.new")} close={close} wide submit={submit} write={write}
+      refusal={withoutCauses(refusal, ["metadata.name", "spec"])} button={metadata ? "action.save" : "projects.create"}
     >
       {!metadata && (
         <>
-          <p class="quiet">{text("newProjectLead")}</p>
-          <Entry label={text("createName")} at="metadata.name" problem={refused} value={name.value} set={(to) => (name.value = to)} required />
+          <p class="quiet">{text("projects.newLead")}</p>
+          <Field label={text("field.name")} path="metadata.name" refusal={refusal} value={name.value} set={(to) => (name.value = to)} required />
         </>
       )}
-      <Entry label={text("displayName")} at="spec.displayName" problem={refused} value={display.value} set={(to) => (display.value = to)} />
-      <Entry label={text("description")} at="spec.description" problem={refused} value={description.value} set={(to) => (description.value = to)} lines={2} />
-      <Owner of={owner} legend="owner" kinds={["none", "team", "user"]} problem={refused} />
-      <Members of={members} problem={refused} />
+      <Field label={text("field.displayName")} path="spec.displayName" refusal={refusal} value={displayName.value} set={(to) => (displayName.value = to)} />
+      <Field label={text("field.description")} path="spec.description" refusal={refusal} value={description.value} set={(to) => (description.value = to)} lines={2} />
+      <OwnerField choice={owner} legend="field.owner" kinds={["none", "team", "user"]} refusal={refusal} />
+      <Members members={members} refusal={refusal} />
     </FormDialog>
   );
 }
 
 /** The virtual clusters of a project, as far as the session lists them. Undefined: it is not known yet. Null: it does not list them. */
-function useClusters(namespace: string, lists: boolean | undefined): { found: Cluster[]; more: boolean } | Refusal | null | undefined {
-  const found = useSignal<{ found: Cluster[]; more: boolean } | Refusal | undefined>(undefined);
+function useClusters(namespace: string, lists: boolean | undefined): { clusters: Cluster[]; more: boolean } | Refusal | null | undefined {
+  const result = useSignal<{ clusters: Cluster[]; more: boolean } | Refusal | undefined>(undefined);
   useEffect(() => {
     if (!lists) return;
     const current = new AbortController();
-    list<Cluster>(clustersIn(namespace), { limit: String(shownClusters) }, current.signal).then(
-      (table) => { found.value = { found: (table.rows ?? []).map((row) => row.object), more: Boolean(table.metadata?.continue) }; },
-      (failure) => { if (!current.signal.aborted) found.value = asRefusal(failure); },
+    list<Cluster>(clustersPath(namespace), { limit: String(shownClusters) }, current.signal).then(
+      (table) => { result.value = { clusters: (table.rows ?? []).map((row) => row.object), more: Boolean(table.metadata?.continue) }; },
+      (failure) => { if (!current.signal.aborted) result.value = asRefusal(failure); },
     );
     return () => current.abort();
   }, [namespace, lists]);
-  return lists === false ? null : found.value;
+  return lists === false ? null : result.value;
 }
 
-function One({ project, close, changed }: { project: Project; close: () => void; changed: (said?: string) => void }) {
+function ProjectDetails({ project, close, changed }: { project: Project; close: () => void; changed: (message?: string) => void }) {
   const { metadata, spec, status } = project;
   const { name, resourceVersion, creationTimestamp } = metadata;
   const namespace = status?.namespace ?? "";
-  const doing = useSignal<"change" | "delete" | null>(null);
-  const [change, end, lists] = usePermitted([
+  const dialog = useSignal<"change" | "delete" | null>(null);
+  const [mayChange, mayDelete, mayListClusters] = usePermitted([
     { verb: "patch", resource: "projects", name }, { verb: "delete", resource: "projects", name }, { verb: "list", resource: "virtualclusterinstances", namespace },
   ], resourceVersion);
-  const clusters = useClusters(namespace, lists);
+  const clusters = useClusters(namespace, mayListClusters);
   const members = spec.members ?? [];
-  const back = () => { doing.value = null; };
-  const problem = clusters && !("found" in clusters) ? clusters : null;
-  const count = clusters && "found" in clusters ? clusters.found.length : 0;
-  if (doing.value === "change") return <Edit of={project} close={back} done={() => { back(); changed(text("projectChanged", { name })); }} />;
-  if (doing.value === "delete") {
+  const goBack = () => { dialog.value = null; };
+  const problem = clusters && !("clusters" in clusters) ? clusters : null;
+  const count = clusters && "clusters" in clusters ? clusters.clusters.length : 0;
+  if (dialog.value === "change") return <ProjectDialog project={project} close={goBack} saved={() => { goBack(); changed(text("projects.changed", { name })); }} />;
+  if (dialog.value === "delete") {
     return (
-      <Remove path={path} of={metadata} close={back} done={() => { close(); changed(text("projectDeleted", { name })); }}>
-        {count > 0 && <p class="decision no">{text("projectNotEmpty")}</p>}
-        <p>{text("projectDeleteLead")}</p>
-      </Remove>
+      <DeleteDialog path={path} object={metadata} close={goBack} deleted={() => { close(); changed(text("projects.deleted", { name })); }}>
+        {count > 0 && <p class="decision no">{text("projects.notEmpty")}</p>}
+        <p>{text("projects.deleteLead")}</p>
+      </DeleteDialog>
     );
   }
   return (
     <DetailsDialog
-      title={name} close={close} problem={problem} command={`kubectl edit project ${quoted(name)}`}
+      title={name} close={close} problem={problem} command={`kubectl edit project ${quoteForShell(name)}`}
       facts={
         <>
-          {spec.displayName && <Fact name={text("displayName")}>{spec.displayName}</Fact>}
-          {spec.description && <Fact name={text("description")}>{spec.description}</Fact>}
-          <Fact name={text("namespace")}>{namespace}</Fact>
-          <Fact name={text("owner")}>{ownerWord(spec.owner) || text("ownerNone")}</Fact>
-          <Fact name={text("created")}><Time of={creationTimestamp} none="" /></Fact>
+          {spec.displayName && <Fact name={text("field.displayName")}>{spec.displayName}</Fact>}
+          {spec.description && <Fact name={text("field.description")}>{spec.description}</Fact>}
+          <Fact name={text("field.namespace")}>{namespace}</Fact>
+          <Fact name={text("field.owner")}>{ownerText(spec.owner) || text("owner.none")}</Fact>
+          <Fact name={text("field.created")}><Time instant={creationTimestamp} none="" /></Fact>
         </>
       }
       buttons={
         <>
-          {end && <button type="button" class="danger quietly" onClick={() => { doing.value = "delete"; }}>{text("delete")}</button>}
-          {change && <button type="button" onClick={() => { doing.value = "change"; }}>{text("changeAsk")}</button>}
+          {mayDelete && <button type="button" class="danger quietly" onClick={() => { dialog.value = "delete"; }}>{text("action.delete")}</button>}
+          {mayChange && <button type="button" onClick={() => { dialog.value = "change"; }}>{text("projects.changeAsk")}</button>}
         </>
       }
     >
-      <h3>{text("members")}</h3>
-      {members.length === 0 ? <p>{text("childrenNone")}</p> : (
+      <h3>{text("field.members")}</h3>
+      {members.length === 0 ? <p>{text("state.nothing")}</p> : (
         <ul class="rows">
-          {members.map(({ kind, name: who, role }) => (
+          {members.map(({ kind, name: member, role }) => (
             <li>
-              {may("list", kinds[kind].resource) ? <a href={`${home}/${kinds[kind].page}?${new URLSearchParams({ name: who })}`}>{kinds[kind].word}:{who}</a>
-                : <span>{kinds[kind].word}:{who}</span>}
-              <span>{text(roles.find(([one]) => one === role)?.[1] ?? "projectView")}</span>
+              {may("list", kinds[kind].resource) ? <a href={`${home}/${kinds[kind].page}?${new URLSearchParams({ name: member })}`}>{kinds[kind].word}:{member}</a>
+                : <span>{kinds[kind].word}:{member}</span>}
+              <span>{text(roles.find(([name]) => name === role)?.[1] ?? "projects.roleView")}</span>
             </li>
           ))}
         </ul>
       )}
-      {clusters !== null && <h3>{text("clusters")}</h3>}
-      {clusters === undefined && <p class="quiet">{text("loading")}</p>}
-      {clusters && "found" in clusters && (count === 0 ? <p>{text("childrenNone")}</p> : (
+      {clusters !== null && <h3>{text("page.clusters")}</h3>}
+      {clusters === undefined && <p class="quiet">{text("state.loading")}</p>}
+      {clusters && "clusters" in clusters && (count === 0 ? <p>{text("state.nothing")}</p> : (
         <ul class="rows">
-          {clusters.found.map((one) => <li><a href={`${home}/clusters?${new URLSearchParams({ name: idOf(one) })}`}>{one.metadata.name}</a></li>)}
-          {clusters.more && <li><a href={`${home}/clusters?${new URLSearchParams({ filter: namespace })}`}>{text("all")}</a></li>}
+          {clusters.clusters.map((cluster) => <li><a href={`${home}/clusters?${new URLSearchParams({ name: idOf(cluster) })}`}>{cluster.metadata.name}</a></li>)}
+          {clusters.more && <li><a href={`${home}/clusters?${new URLSearchParams({ filter: namespace })}`}>{text("action.showAll")}</a></li>}
         </ul>
       ))}
     </DetailsDialog>
@@ -197,10 +197,10 @@ function One({ project, close, changed }: { project: Project; close: () => void;
 /** The projects that the caller may see. */
 export function Projects() {
   return (
-    <Kind<Project>
-      path={path} resource="projects" words={words} command="kubectl get projects --watch" add="newProject"
-      create={(close, made) => <Edit close={close} done={(name) => made(text("projectMade", { name }))} />}
-      one={(project, close, changed) => <One key={project.metadata.uid} project={project} close={close} changed={changed} />}
+    <KindPage<Project>
+      path={path} resource="projects" words={words} command="kubectl get projects --watch" newLabel="projects.new"
+      create={(close, created) => <ProjectDialog close={close} saved={(name) => created(text("projects.created", { name }))} />}
+      details={(project, close, changed) => <ProjectDetails key={project.metadata.uid} project={project} close={close} changed={changed} />}
     />
   );
 }

@@ -1,7 +1,7 @@
 import { useSignal } from "@preact/signals";
-import { Kind } from "../parts/kind";
+import { KindPage } from "../parts/kindpage";
 import {
-  DetailsDialog, Fact, fieldsOf, FormDialog, group, home, may, type Meta, quoted, Remove, text, Time, usePermitted, useWrite, type Words,
+  DetailsDialog, Fact, fieldsOf, FormDialog, group, home, may, type Meta, quoteForShell, DeleteDialog, text, Time, usePermitted, useWrite, type ListTexts,
 } from "../shared";
 
 /** A team, as far as the console reads it. */
@@ -11,74 +11,74 @@ interface Team {
 }
 
 const path = `${group}/teams`;
-const words: Words = {
-  title: "teams", lead: "teamsLead", count: "entries", countOne: "entriesOne", countFiltered: "entriesFiltered", empty: "teamsEmpty",
+const words: ListTexts = {
+  title: "page.teams", lead: "teams.lead", count: "list.count", countOne: "list.countOne", countFiltered: "list.countFiltered", empty: "teams.empty",
 };
 
-function One({ team, close, changed }: { team: Team; close: () => void; changed: () => void }) {
+function TeamDetails({ team, close, changed }: { team: Team; close: () => void; changed: () => void }) {
   const { metadata: { name, uid, resourceVersion, creationTimestamp }, spec } = team;
   const deleting = useSignal(false);
-  const adding = useSignal("");
+  const newMember = useSignal("");
   const { problem, patch } = useWrite(path);
-  const [change, end] = usePermitted([{ verb: "patch", resource: "teams", name }, { verb: "delete", resource: "teams", name }], resourceVersion);
+  const [mayChange, mayDelete] = usePermitted([{ verb: "patch", resource: "teams", name }, { verb: "delete", resource: "teams", name }], resourceVersion);
   const users = spec.users ?? [];
   // A change that somebody else has made to the team since is not overwritten.
   const write = (fields: Partial<Team["spec"]>) => patch(name, { metadata: { uid, resourceVersion }, spec: fields }, () => {
-    adding.value = "";
+    newMember.value = "";
     changed();
   });
   if (deleting.value) {
     return (
-      <Remove path={path} of={team.metadata} close={() => (deleting.value = false)} done={() => { close(); changed(); }}>
-        <p>{text("teamDeleteLead")}</p>
-      </Remove>
+      <DeleteDialog path={path} object={team.metadata} close={() => (deleting.value = false)} deleted={() => { close(); changed(); }}>
+        <p>{text("teams.deleteLead")}</p>
+      </DeleteDialog>
     );
   }
   return (
     <DetailsDialog
-      title={name} close={close} problem={problem.value} command={`kubectl describe team ${quoted(name)}`}
+      title={name} close={close} problem={problem.value} command={`kubectl describe team ${quoteForShell(name)}`}
       facts={
         <>
-          {spec.displayName && <Fact name={text("displayName")}>{spec.displayName}</Fact>}
-          <Fact name={text("state")}>{text(spec.disabled ? "disabled" : "enabled")}</Fact>
-          <Fact name={text("claimGroups")}>{(spec.groups ?? []).join(", ") || text("childrenNone")}</Fact>
-          <Fact name={text("roles")}>{(spec.clusterRoles ?? []).map((role) => role.name).join(", ") || text("childrenNone")}</Fact>
-          <Fact name={text("created")}><Time of={creationTimestamp} none="" /></Fact>
+          {spec.displayName && <Fact name={text("field.displayName")}>{spec.displayName}</Fact>}
+          <Fact name={text("field.state")}>{text(spec.disabled ? "state.disabled" : "state.enabled")}</Fact>
+          <Fact name={text("claim.groups")}>{(spec.groups ?? []).join(", ") || text("state.nothing")}</Fact>
+          <Fact name={text("teams.roles")}>{(spec.clusterRoles ?? []).map((role) => role.name).join(", ") || text("state.nothing")}</Fact>
+          <Fact name={text("field.created")}><Time instant={creationTimestamp} none="" /></Fact>
         </>
       }
       buttons={
         <>
-          {end && <button type="button" class="danger quietly" onClick={() => (deleting.value = true)}>{text("delete")}</button>}
-          {change && <button type="button" onClick={() => void write({ disabled: !spec.disabled })}>{text(spec.disabled ? "enable" : "disable")}</button>}
+          {mayDelete && <button type="button" class="danger quietly" onClick={() => (deleting.value = true)}>{text("action.delete")}</button>}
+          {mayChange && <button type="button" onClick={() => void write({ disabled: !spec.disabled })}>{text(spec.disabled ? "action.enable" : "action.disable")}</button>}
         </>
       }
     >
-      <h3>{text("members")}</h3>
-      {users.length === 0 ? <p>{text("childrenNone")}</p> : (
+      <h3>{text("field.members")}</h3>
+      {users.length === 0 ? <p>{text("state.nothing")}</p> : (
         <ul class="rows">
           {users.map((user) => (
             <li>
               {may("list", "users") ? <a href={`${home}/people?${new URLSearchParams({ name: user })}`}>{user}</a> : <span>{user}</span>}
-              {change && <button type="button" aria-label={text("memberRemove", { name: user })} onClick={() => void write({ users: users.filter((one) => one !== user) })}>{text("remove")}</button>}
+              {mayChange && <button type="button" aria-label={text("teams.memberRemove", { name: user })} onClick={() => void write({ users: users.filter((member) => member !== user) })}>{text("action.remove")}</button>}
             </li>
           ))}
         </ul>
       )}
-      {change && (
-        <form class="add" onSubmit={(event) => { event.preventDefault(); void write({ users: [...users, adding.value.trim()] }); }}>
+      {mayChange && (
+        <form class="add" onSubmit={(event) => { event.preventDefault(); void write({ users: [...users, newMember.value.trim()] }); }}>
           <label>
-            {text("memberAdd")}
-            <input value={adding.value} required autocapitalize="off" spellcheck={false} onInput={(event) => (adding.value = event.currentTarget.value)} />
+            {text("teams.memberName")}
+            <input value={newMember.value} required autocapitalize="off" spellcheck={false} onInput={(event) => (newMember.value = event.currentTarget.value)} />
           </label>
-          <button disabled={adding.value.trim() === "" || users.includes(adding.value.trim())}>{text("add")}</button>
+          <button disabled={newMember.value.trim() === "" || users.includes(newMember.value.trim())}>{text("action.add")}</button>
         </form>
       )}
-      <p class="quiet">{text("memberGroups")}</p>
+      <p class="quiet">{text("teams.memberGroups")}</p>
     </DetailsDialog>
   );
 }
 
-function Create({ close, made }: { close: () => void; made: () => void }) {
+function NewTeamDialog({ close, created }: { close: () => void; created: () => void }) {
   const write = useWrite(path);
   function submit(form: HTMLFormElement) {
     const field = fieldsOf(form);
@@ -86,15 +86,15 @@ function Create({ close, made }: { close: () => void; made: () => void }) {
     void write.create({
       apiVersion: "management.platform.sh/v1", kind: "Team", metadata: { name: field("name") },
       spec: { displayName: field("display"), users: names("users"), groups: names("groups") },
-    }, made);
+    }, created);
   }
   return (
-    <FormDialog title={text("newTeam")} submit={submit} write={write} button="createTeam" close={close}>
-      <label>{text("createName")}<input name="name" required maxLength={253} autocapitalize="off" spellcheck={false} autofocus /></label>
-      <label>{text("displayName")}<input name="display" maxLength={256} /></label>
-      <label>{text("members")}<input name="users" autocapitalize="off" spellcheck={false} aria-describedby="team-hint" /></label>
-      <label>{text("claimGroups")}<input name="groups" autocapitalize="off" spellcheck={false} aria-describedby="team-hint" /></label>
-      <p id="team-hint" class="quiet">{text("teamHint")}</p>
+    <FormDialog title={text("teams.new")} submit={submit} write={write} button="teams.create" close={close}>
+      <label>{text("field.name")}<input name="name" required maxLength={253} autocapitalize="off" spellcheck={false} autofocus /></label>
+      <label>{text("field.displayName")}<input name="display" maxLength={256} /></label>
+      <label>{text("field.members")}<input name="users" autocapitalize="off" spellcheck={false} aria-describedby="team-hint" /></label>
+      <label>{text("claim.groups")}<input name="groups" autocapitalize="off" spellcheck={false} aria-describedby="team-hint" /></label>
+      <p id="team-hint" class="quiet">{text("teams.namesHint")}</p>
     </FormDialog>
   );
 }
@@ -102,10 +102,10 @@ function Create({ close, made }: { close: () => void; made: () => void }) {
 /** The teams that the caller may see. */
 export function Teams() {
   return (
-    <Kind<Team>
-      path={path} resource="teams" words={words} command="kubectl get teams --watch" add="newTeam" off={(team) => team.spec.disabled ?? false}
-      create={(close, made) => <Create close={close} made={() => made()} />}
-      one={(team, close, changed) => <One key={team.metadata.uid} team={team} close={close} changed={() => changed()} />}
+    <KindPage<Team>
+      path={path} resource="teams" words={words} command="kubectl get teams --watch" newLabel="teams.new" isOff={(team) => team.spec.disabled ?? false}
+      create={(close, created) => <NewTeamDialog close={close} created={() => created()} />}
+      details={(team, close, changed) => <TeamDetails key={team.metadata.uid} team={team} close={close} changed={() => changed()} />}
     />
   );
 }

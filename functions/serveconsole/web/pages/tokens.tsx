@@ -1,9 +1,9 @@
 import { useSignal } from "@preact/signals";
 import { useMemo } from "preact/hooks";
 import {
-  Copy, DetailsDialog, Dialog, download, exact, Fact, FormDialog, Gone, group, Lifetime, List, live, may, type Meta, ownerOf, quoted,
-  Scope, type Text, text, Time, useAddress, useAttempt, useOpened, usePermitted, useScope, useSecret, useWrite, Warnings, warningsOf,
-  type Words,
+  CopyButton, DetailsDialog, Dialog, download, formatDateTime, Fact, FormDialog, AbsentDialog, group, Lifetime, List, watchList, may, type Meta, ownerOf, quoteForShell,
+  ScopeField, type Text, text, Time, useAddress, useIdempotentPost, useOpened, usePermitted, useScopeChoice, useSecret, useWrite, Warnings, warningsOf,
+  type ListTexts,
 } from "../shared";
 
 /** The record of a token. Only the response to a request for one contains the token. */
@@ -16,11 +16,11 @@ interface Token {
 }
 
 const path = `${group}/directclusterendpointtokens`;
-const words: Words = {
-  title: "tokens", lead: "tokensLead", count: "entries", countOne: "entriesOne", countFiltered: "entriesFiltered", empty: "tokensEmpty",
+const words: ListTexts = {
+  title: "page.tokens", lead: "tokens.lead", count: "list.count", countOne: "list.countOne", countFiltered: "list.countFiltered", empty: "tokens.empty",
 };
-const lifetimes: [number, Text][] = [[600, "tenMinutes"], [3600, "hour"], [28_800, "eightHours"], [86_400, "day"]];
-const kinds: [string, Text][] = [["all", "mayAll"], ["project", "mayProject"], ["cluster", "mayCluster"], ["yaml", "mayYaml"]];
+const lifetimes: [number, Text][] = [[600, "lifetime.tenMinutes"], [3600, "lifetime.hour"], [28_800, "lifetime.eightHours"], [86_400, "lifetime.day"]];
+const kinds: [string, Text][] = [["all", "scope.all"], ["project", "scope.project"], ["cluster", "scope.cluster"], ["yaml", "scope.yaml"]];
 
 /** Returns the claims of a token, or null if it is none that has them. */
 export function claimsOf(token: string): Record<string, unknown> | null {
@@ -34,15 +34,15 @@ export function claimsOf(token: string): Record<string, unknown> | null {
 }
 
 const claimTexts: Record<string, Text> = {
-  iss: "claimIss", sub: "claimSub", aud: "claimAud", iat: "claimIat", nbf: "claimNbf", exp: "claimExp", jti: "claimJti", groups: "claimGroups", scope: "claimScope",
+  iss: "claim.iss", sub: "claim.sub", aud: "claim.aud", iat: "claim.iat", nbf: "claim.nbf", exp: "claim.exp", jti: "claim.jti", groups: "claim.groups", scope: "claim.scope",
 };
 
-function Claims({ of }: { of: Record<string, unknown> }) {
+function Claims({ claims }: { claims: Record<string, unknown> }) {
   return (
     <dl>
-      {Object.entries(of).map(([name, value]) => (
+      {Object.entries(claims).map(([name, value]) => (
         <Fact name={claimTexts[name] ? `${text(claimTexts[name])} (${name})` : name}>
-          {["iat", "nbf", "exp"].includes(name) && typeof value === "number" ? exact(new Date(value * 1000).toISOString())
+          {["iat", "nbf", "exp"].includes(name) && typeof value === "number" ? formatDateTime(new Date(value * 1000).toISOString())
             : typeof value === "string" ? value : <code>{JSON.stringify(value)}</code>}
         </Fact>
       ))}
@@ -50,108 +50,108 @@ function Claims({ of }: { of: Record<string, unknown> }) {
   );
 }
 
-function Issue({ close, made }: { close: () => void; made: (token: Token, warnings: string[]) => void }) {
+function NewTokenDialog({ close, created }: { close: () => void; created: (token: Token, warnings: string[]) => void }) {
   const ttl = useSignal(3600);
-  const chosen = useScope("all");
+  const scopeChoice = useScopeChoice("all");
   const write = useWrite(path);
-  const attempt = useAttempt();
-  const scope = chosen.lines();
+  const attempt = useIdempotentPost();
+  const scope = scopeChoice.lines();
   const body = ["apiVersion: management.platform.sh/v1", "kind: DirectClusterEndpointToken", "spec:", `  ttl: ${ttl.value}`, ...(scope ? [`  scope:${scope}`] : []), ""].join("\n");
   const submit = () => write.run(() => attempt(`${path}?fieldValidation=Strict`, body, "application/yaml"), async (response) => (
-    made((await response.json()) as Token, warningsOf(response))
+    created((await response.json()) as Token, warningsOf(response))
   ));
   return (
-    <FormDialog title={text("newToken")} close={close} wide submit={submit} write={write} button="tokenMake" focused>
-      <p class="quiet">{text("tokenLead")}</p>
-      <Scope of={chosen} kinds={kinds} />
-      <Lifetime of={ttl} offered={lifetimes} />
+    <FormDialog title={text("tokens.new")} close={close} wide submit={submit} write={write} button="tokens.issue" autofocus>
+      <p class="quiet">{text("tokens.newLead")}</p>
+      <ScopeField choice={scopeChoice} kinds={kinds} />
+      <Lifetime seconds={ttl} choices={lifetimes} />
       <details>
-        <summary>{text("asKubectl")}</summary>
+        <summary>{text("command.kubectl")}</summary>
         <pre tabIndex={0}>{`kubectl create -f - -o jsonpath='{.status.token}' <<'END'\n${body}END`}</pre>
       </details>
     </FormDialog>
   );
 }
 
-function Once({ of, warnings, close }: { of: Token; warnings: string[]; close: () => void }) {
+function NewTokenSecret({ record, warnings, close }: { record: Token; warnings: string[]; close: () => void }) {
   useSecret();
-  const shown = useSignal(false);
-  const token = of.status.token ?? "";
+  const visible = useSignal(false);
+  const token = record.status.token ?? "";
   const claims = claimsOf(token);
   return (
-    <Dialog title={text("tokenOnce")} wide>
-      <p>{text("tokenOnceLead")}</p>
-      <Warnings of={warnings} />
-      <p class="secret"><code>{shown.value ? token : "•".repeat(24)}</code></p>
+    <Dialog title={text("tokens.shownOnce")} wide>
+      <p>{text("tokens.shownOnceLead")}</p>
+      <Warnings warnings={warnings} />
+      <p class="secret"><code>{visible.value ? token : "•".repeat(24)}</code></p>
       <div class="buttons start">
-        <button type="button" aria-pressed={shown.value} onClick={() => (shown.value = !shown.value)}>{text(shown.value ? "hide" : "show")}</button>
-        <Copy what={() => token} />
-        <button type="button" onClick={() => download(`${of.metadata.name}.jwt`, token)}>{text("download")}</button>
+        <button type="button" aria-pressed={visible.value} onClick={() => (visible.value = !visible.value)}>{text(visible.value ? "action.hide" : "action.show")}</button>
+        <CopyButton content={() => token} />
+        <button type="button" onClick={() => download(`${record.metadata.name}.jwt`, token)}>{text("action.download")}</button>
       </div>
-      <h3>{text("claims")}</h3>
-      {claims && <Claims of={claims} />}
-      <div class="buttons"><button type="button" class="primary" onClick={close}>{text("kept")}</button></div>
+      <h3>{text("tokens.claims")}</h3>
+      {claims && <Claims claims={claims} />}
+      <div class="buttons"><button type="button" class="primary" onClick={close}>{text("action.saved")}</button></div>
     </Dialog>
   );
 }
 
-function One({ token, close, changed }: { token: Token; close: () => void; changed: () => void }) {
+function TokenDetails({ token, close, changed }: { token: Token; close: () => void; changed: () => void }) {
   const { name, uid, creationTimestamp } = token.metadata;
   const { problem, remove } = useWrite(path);
-  const [revoke] = usePermitted([{ verb: "delete", resource: "directclusterendpointtokens", name }], uid);
+  const [mayRevoke] = usePermitted([{ verb: "delete", resource: "directclusterendpointtokens", name }], uid);
   return (
     <DetailsDialog
-      title={name} close={close} problem={problem.value} command={`kubectl delete directclusterendpointtoken ${quoted(name)}`}
+      title={name} close={close} problem={problem.value} command={`kubectl delete directclusterendpointtoken ${quoteForShell(name)}`}
       facts={
         <>
-          <Fact name={text("owner")}>{ownerOf({ metadata: token.metadata, spec: token.status })}</Fact>
-          <Fact name={text("accessKey")}>{token.status.accessKey}</Fact>
-          <Fact name={text("claimJti")}><code>{uid}</code></Fact>
-          <Fact name={text("created")}><Time of={creationTimestamp} none="" /></Fact>
-          <Fact name={text("ends")}><Time of={token.status.expirationTimestamp} none="" /></Fact>
-          <Fact name={text("userAgent")}>{token.status.userAgent}</Fact>
+          <Fact name={text("field.owner")}>{ownerOf({ metadata: token.metadata, spec: token.status })}</Fact>
+          <Fact name={text("signin.accessKey")}>{token.status.accessKey}</Fact>
+          <Fact name={text("claim.jti")}><code>{uid}</code></Fact>
+          <Fact name={text("field.created")}><Time instant={creationTimestamp} none="" /></Fact>
+          <Fact name={text("field.expires")}><Time instant={token.status.expirationTimestamp} none="" /></Fact>
+          <Fact name={text("field.userAgent")}>{token.status.userAgent}</Fact>
         </>
       }
-      buttons={revoke && (
-        <button type="button" class="danger quietly" onClick={() => void remove(token.metadata, () => { close(); changed(); })}>{text("revoke")}</button>
+      buttons={mayRevoke && (
+        <button type="button" class="danger quietly" onClick={() => void remove(token.metadata, () => { close(); changed(); })}>{text("tokens.revoke")}</button>
       )}
     >
-      <h3>{text("scope")}</h3>
-      {token.spec.scope ? <pre tabIndex={0}>{JSON.stringify(token.spec.scope, null, 2)}</pre> : <p>{text("scopeNone")}</p>}
-      <p class="quiet">{text("revokeLead")}</p>
+      <h3>{text("scope.title")}</h3>
+      {token.spec.scope ? <pre tabIndex={0}>{JSON.stringify(token.spec.scope, null, 2)}</pre> : <p>{text("scope.unlimited")}</p>}
+      <p class="quiet">{text("tokens.revokeLead")}</p>
     </DetailsDialog>
   );
 }
 
 /** The records of the tokens that the caller may see. */
 export function Tokens() {
-  const tokens = useMemo(() => live<Token>(path), []);
+  const tokens = useMemo(() => watchList<Token>(path), []);
   const address = useAddress();
   const { opened } = address;
   const issuing = useSignal(false);
-  const made = useSignal<{ token: Token; warnings: string[] } | null>(null);
+  const createdToken = useSignal<{ token: Token; warnings: string[] } | null>(null);
   const token = useOpened(tokens, opened.value, `${path}/${encodeURIComponent(opened.value)}`);
   return (
     <>
       <List
-        of={tokens} words={words} address={address} wide={["Scope", "User Agent"]} command="kubectl get directclusterendpointtokens -o wide --watch"
+        list={tokens} texts={words} address={address} wide={["Scope", "User Agent"]} command="kubectl get directclusterendpointtokens -o wide --watch"
         buttons={may("create", "directclusterendpointtokens") && (
-          <button type="button" class="primary" onClick={() => (issuing.value = true)}>{text("newToken")}</button>
+          <button type="button" class="primary" onClick={() => (issuing.value = true)}>{text("tokens.new")}</button>
         )}
       />
       {issuing.value && (
-        <Issue
+        <NewTokenDialog
           close={() => (issuing.value = false)}
-          made={(token, warnings) => {
+          created={(token, warnings) => {
             issuing.value = false;
-            made.value = { token, warnings };
+            createdToken.value = { token, warnings };
             void tokens.refresh();
           }}
         />
       )}
-      {made.value && <Once of={made.value.token} warnings={made.value.warnings} close={() => (made.value = null)} />}
-      {token === null && <Gone name={opened.value} close={() => (opened.value = "")} />}
-      {token && <One token={token} close={() => (opened.value = "")} changed={() => void tokens.refresh()} />}
+      {createdToken.value && <NewTokenSecret record={createdToken.value.token} warnings={createdToken.value.warnings} close={() => (createdToken.value = null)} />}
+      {token === null && <AbsentDialog name={opened.value} close={() => (opened.value = "")} />}
+      {token && <TokenDetails token={token} close={() => (opened.value = "")} changed={() => void tokens.refresh()} />}
     </>
   );
 }

@@ -1,11 +1,11 @@
 import { useSignal, type Signal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
-import { Entry, FieldProblem, otherThan } from "../parts/field";
-import { Kind } from "../parts/kind";
-import { Owner, useOwner } from "../parts/owner";
+import { Field, FieldProblem, withoutCauses } from "../parts/field";
+import { KindPage } from "../parts/kindpage";
+import { OwnerField, useOwnerChoice } from "../parts/owner";
 import {
-  asRefusal, DetailsDialog, Fact, FormDialog, group, Lifetime, list, may, type Meta, type Owned, ownerWord, quoted, type Refusal, Remove, Scope,
-  text, type Text, Time, usePermitted, useScope, useWrite, warningsOf, type Words,
+  asRefusal, DetailsDialog, Fact, FormDialog, group, Lifetime, list, may, type Meta, type Owner, ownerText, quoteForShell, type Refusal, DeleteDialog, ScopeField,
+  text, type Text, Time, usePermitted, useScopeChoice, useWrite, warningsOf, type ListTexts,
 } from "../shared";
 import systems from "../systems.json";
 
@@ -19,19 +19,19 @@ interface Rule {
   spec: {
     displayName?: string; description?: string; disabled?: boolean; issuer: string; caData?: string; audience?: string; maxTokenAgeSeconds?: number; once?: boolean; ttl?: number;
     match: ({ claim: string } & { is?: string; isOneOf?: string[]; hasPrefix?: string })[];
-    owner?: Owned;
+    owner?: Owner;
     scope?: Record<string, unknown>;
   };
 }
 
 const path = `${group}/trustrules`;
-const words: Words = {
-  title: "trustRules", lead: "rulesLead", count: "entries", countOne: "entriesOne", countFiltered: "entriesFiltered", empty: "rulesEmpty",
+const words: ListTexts = {
+  title: "page.trustrules", lead: "trustrules.lead", count: "list.count", countOne: "list.countOne", countFiltered: "list.countFiltered", empty: "trustrules.empty",
 };
-const lifetimes: [number, Text][] = [[600, "tenMinutes"], [1800, "halfHour"], [3600, "hour"]];
-const kinds: [string, Text][] = [["cluster", "mayCluster"], ["project", "mayProject"], ["read", "mayRead"], ["yaml", "mayYaml"]];
+const lifetimes: [number, Text][] = [[600, "lifetime.tenMinutes"], [1800, "lifetime.halfHour"], [3600, "lifetime.hour"]];
+const kinds: [string, Text][] = [["cluster", "scope.cluster"], ["project", "scope.project"], ["read", "scope.read"], ["yaml", "scope.yaml"]];
 /** How long a key of a rule lives, and how long ago its token may have been issued, in seconds, unless the rule says so. */
-const usual = 600;
+const defaultSeconds = 600;
 
 /** A condition that somebody types, with an example of its value. */
 interface Condition {
@@ -54,188 +54,188 @@ const templates = systems as Template[];
 const listOf = (value: string) => value.split(/[\s,]+/).filter(Boolean);
 
 /** The conditions of a new rule. All of them must hold. */
-function Conditions({ of, problem }: { of: Signal<Condition[]>; problem: Refusal | null }) {
-  const change = (at: number, fields: Partial<Condition>) => {
-    of.value = of.value.map((one, i) => (i === at ? { ...one, ...fields } : one));
+function Conditions({ conditions, refusal }: { conditions: Signal<Condition[]>; refusal: Refusal | null }) {
+  const change = (index: number, fields: Partial<Condition>) => {
+    conditions.value = conditions.value.map((condition, i) => (i === index ? { ...condition, ...fields } : condition));
   };
   return (
     <fieldset>
-      <legend>{text("ruleMatch")}</legend>
-      {of.value.map((one, i) => {
-        const at = `spec.match[${i}]`;
-        const name = (label: string) => text("ruleOf", { label, number: i + 1 });
-        const value = text(one.operator === "isOneOf" ? "ruleValues" : "ruleValue");
+      <legend>{text("trustrules.match")}</legend>
+      {conditions.value.map((condition, i) => {
+        const path = `spec.match[${i}]`;
+        const name = (label: string) => text("trustrules.conditionField", { label, number: i + 1 });
+        const value = text(condition.operator === "isOneOf" ? "trustrules.values" : "trustrules.value");
         return (
-          <div class="condition" role="group" aria-label={text("ruleCondition", { number: i + 1 })}>
-            <Entry label={text("ruleClaim")} name={name(text("ruleClaim"))} at={`${at}.claim`} problem={problem} value={one.claim} set={(claim) => change(i, { claim })} required />
+          <div class="condition" role="group" aria-label={text("trustrules.condition", { number: i + 1 })}>
+            <Field label={text("trustrules.claim")} name={name(text("trustrules.claim"))} path={`${path}.claim`} refusal={refusal} value={condition.claim} set={(claim) => change(i, { claim })} required />
             <label>
-              {text("ruleOperator")}
-              <select value={one.operator} aria-label={name(text("ruleOperator"))} onChange={(event) => change(i, { operator: event.currentTarget.value as Operator })}>
-                {operators.map((operator) => <option value={operator}>{text(`rule_${operator}`)}</option>)}
+              {text("trustrules.operator")}
+              <select value={condition.operator} aria-label={name(text("trustrules.operator"))} onChange={(event) => change(i, { operator: event.currentTarget.value as Operator })}>
+                {operators.map((operator) => <option value={operator}>{text(`trustrules.${operator}`)}</option>)}
               </select>
             </label>
-            <Entry
-              label={value} name={name(value)} at={`${at}.${one.operator}`} problem={problem}
-              value={one.value} set={(value) => change(i, { value })} placeholder={one.example} required
+            <Field
+              label={value} name={name(value)} path={`${path}.${condition.operator}`} refusal={refusal}
+              value={condition.value} set={(value) => change(i, { value })} placeholder={condition.example} required
             />
-            <button type="button" aria-label={name(text("remove"))} onClick={() => (of.value = of.value.filter((_, other) => other !== i))}>{text("remove")}</button>
-            <FieldProblem of={problem} at={at} exactly />
+            <button type="button" aria-label={name(text("action.remove"))} onClick={() => (conditions.value = conditions.value.filter((_, other) => other !== i))}>{text("action.remove")}</button>
+            <FieldProblem refusal={refusal} path={path} exactly />
           </div>
         );
       })}
-      <FieldProblem of={problem} at="spec.match" exactly />
-      <button type="button" onClick={() => (of.value = [...of.value, { claim: "", operator: "is", value: "" }])}>{text("ruleConditionAdd")}</button>
+      <FieldProblem refusal={refusal} path="spec.match" exactly />
+      <button type="button" onClick={() => (conditions.value = [...conditions.value, { claim: "", operator: "is", value: "" }])}>{text("trustrules.conditionAdd")}</button>
     </fieldset>
   );
 }
 
-function Create({ close, made }: { close: () => void; made: (name: string, warnings: string[]) => void }) {
+function NewTrustRuleDialog({ close, created }: { close: () => void; created: (name: string, warnings: string[]) => void }) {
   const template = useSignal(templates[0]!);
   const name = useSignal("");
-  const display = useSignal("");
+  const displayName = useSignal("");
   const issuer = useSignal(template.value.issuer);
   const match = useSignal(template.value.match);
-  const owner = useOwner("team");
+  const owner = useOwnerChoice("team");
   const audience = useSignal("");
-  const ca = useSignal("");
-  const age = useSignal("");
+  const caData = useSignal("");
+  const maxTokenAge = useSignal("");
   const once = useSignal("");
-  const ttl = useSignal(usual);
-  const chosen = useScope("cluster");
+  const ttl = useSignal(defaultSeconds);
+  const scopeChoice = useScopeChoice("cluster");
   const write = useWrite(path);
-  function choose(next: Template) {
+  function setTemplate(next: Template) {
     template.value = next;
     issuer.value = next.issuer;
     match.value = next.match;
     write.problem.value = null;
   }
-  const value = (of: unknown) => JSON.stringify(of);
-  const condition = ({ claim, operator, value: typed }: Condition) => ({ claim: claim.trim(), [operator]: operator === "isOneOf" ? listOf(typed) : typed.trim() });
-  const seconds = age.value.trim();
+  const quote = (value: unknown) => JSON.stringify(value);
+  const condition = ({ claim, operator, value: text }: Condition) => ({ claim: claim.trim(), [operator]: operator === "isOneOf" ? listOf(text) : text.trim() });
+  const seconds = maxTokenAge.value.trim();
   const body = [
-    "apiVersion: management.platform.sh/v1", "kind: TrustRule", `metadata: {name: ${value(name.value.trim())}}`, "spec:",
-    ...(display.value ? [`  displayName: ${value(display.value)}`] : []),
-    `  issuer: ${value(issuer.value.trim())}`,
-    ...(ca.value.trim() ? [`  caData: ${value(btoa(String.fromCharCode(...new TextEncoder().encode(ca.value))))}`] : []),
-    ...(audience.value.trim() ? [`  audience: ${value(audience.value.trim())}`] : []),
-    ...(match.value.length === 0 ? ["  match: []"] : ["  match:", ...match.value.map((one) => `  - ${value(condition(one))}`)]),
+    "apiVersion: management.platform.sh/v1", "kind: TrustRule", `metadata: {name: ${quote(name.value.trim())}}`, "spec:",
+    ...(displayName.value ? [`  displayName: ${quote(displayName.value)}`] : []),
+    `  issuer: ${quote(issuer.value.trim())}`,
+    ...(caData.value.trim() ? [`  caData: ${quote(btoa(String.fromCharCode(...new TextEncoder().encode(caData.value))))}`] : []),
+    ...(audience.value.trim() ? [`  audience: ${quote(audience.value.trim())}`] : []),
+    ...(match.value.length === 0 ? ["  match: []"] : ["  match:", ...match.value.map((line) => `  - ${quote(condition(line))}`)]),
     ...(seconds ? [`  maxTokenAgeSeconds: ${seconds}`] : []),
     ...(once.value ? [`  once: ${once.value}`] : []),
-    `  owner: ${value(owner.owner())}`, `  ttl: ${ttl.value}`, `  scope:${chosen.lines()}`, "",
+    `  owner: ${quote(owner.owner())}`, `  ttl: ${ttl.value}`, `  scope:${scopeChoice.lines()}`, "",
   ].join("\n");
-  const refused = write.problem.value;
+  const refusal = write.problem.value;
   return (
     <FormDialog
-      title={text("newRule")} close={close} wide write={write} submit={() => write.create(body, (response) => made(name.value.trim(), warningsOf(response)))}
-      refused={otherThan(refused, ["metadata.name", "spec"])} button="createRule"
+      title={text("trustrules.new")} close={close} wide write={write} submit={() => write.create(body, (response) => created(name.value.trim(), warningsOf(response)))}
+      refusal={withoutCauses(refusal, ["metadata.name", "spec"])} button="trustrules.create"
     >
-      <p class="quiet">{text("newRuleLead")}</p>
+      <p class="quiet">{text("trustrules.newLead")}</p>
       <fieldset>
-        <legend>{text("ruleTemplate")}</legend>
+        <legend>{text("trustrules.template")}</legend>
         <div class="choices">
-          {templates.map((one) => (
+          {templates.map((choice) => (
             <label class="choice">
-              <input type="radio" name="template" checked={template.value === one} onChange={() => choose(one)} />
-              {text(one.label)}
+              <input type="radio" name="template" checked={template.value === choice} onChange={() => setTemplate(choice)} />
+              {text(choice.label)}
             </label>
           ))}
         </div>
         <p class="quiet">{text(template.value.hint)}</p>
       </fieldset>
       <div class="two">
-        <Entry label={text("createName")} at="metadata.name" problem={refused} value={name.value} set={(to) => (name.value = to)} required />
-        <Entry label={text("displayName")} at="spec.displayName" problem={refused} value={display.value} set={(to) => (display.value = to)} />
+        <Field label={text("field.name")} path="metadata.name" refusal={refusal} value={name.value} set={(to) => (name.value = to)} required />
+        <Field label={text("field.displayName")} path="spec.displayName" refusal={refusal} value={displayName.value} set={(to) => (displayName.value = to)} />
       </div>
-      <Entry label={text("claimIss")} at="spec.issuer" problem={refused} value={issuer.value} set={(to) => (issuer.value = to)} placeholder={text("ruleIssuerExample")} required />
-      <Conditions of={match} problem={refused} />
-      <Owner of={owner} legend="ruleOwner" kinds={["team", "user"]} problem={refused} />
-      <Scope of={chosen} kinds={kinds} />
-      <FieldProblem of={refused} at="spec.scope" />
-      <Lifetime of={ttl} offered={lifetimes} />
-      <FieldProblem of={refused} at="spec.ttl" />
-      <details open={["spec.audience", "spec.maxTokenAgeSeconds", "spec.caData"].some((at) => refused?.causes.some(({ field }) => field === at)) || undefined}>
-        <summary>{text("ruleMore")}</summary>
+      <Field label={text("claim.iss")} path="spec.issuer" refusal={refusal} value={issuer.value} set={(to) => (issuer.value = to)} placeholder={text("trustrules.issuerExample")} required />
+      <Conditions conditions={match} refusal={refusal} />
+      <OwnerField choice={owner} legend="trustrules.owner" kinds={["team", "user"]} refusal={refusal} />
+      <ScopeField choice={scopeChoice} kinds={kinds} />
+      <FieldProblem refusal={refusal} path="spec.scope" />
+      <Lifetime seconds={ttl} choices={lifetimes} />
+      <FieldProblem refusal={refusal} path="spec.ttl" />
+      <details open={["spec.audience", "spec.maxTokenAgeSeconds", "spec.caData"].some((path) => refusal?.causes.some(({ field }) => field === path)) || undefined}>
+        <summary>{text("trustrules.more")}</summary>
         <div class="two">
-          <Entry label={text("claimAud")} at="spec.audience" problem={refused} value={audience.value} set={(to) => (audience.value = to)} placeholder={location.origin} />
-          <Entry label={text("ruleAge")} at="spec.maxTokenAgeSeconds" problem={refused} value={age.value} set={(to) => (age.value = to)} pattern="[0-9]*" placeholder={String(usual)} />
+          <Field label={text("claim.aud")} path="spec.audience" refusal={refusal} value={audience.value} set={(to) => (audience.value = to)} placeholder={location.origin} />
+          <Field label={text("trustrules.maxAgeSeconds")} path="spec.maxTokenAgeSeconds" refusal={refusal} value={maxTokenAge.value} set={(to) => (maxTokenAge.value = to)} pattern="[0-9]*" placeholder={String(defaultSeconds)} />
         </div>
         <label>
-          {text("ruleOnce")}
+          {text("trustrules.once")}
           <select value={once.value} onChange={(event) => (once.value = event.currentTarget.value)}>
-            <option value="">{text("ruleOnceUsual")}</option>
-            <option value="true">{text("ruleOnceTrue")}</option>
-            <option value="false">{text("ruleOnceFalse")}</option>
+            <option value="">{text("trustrules.onceDefault")}</option>
+            <option value="true">{text("trustrules.onceTrue")}</option>
+            <option value="false">{text("trustrules.onceFalse")}</option>
           </select>
         </label>
-        <Entry label={text("ruleCa")} at="spec.caData" problem={refused} value={ca.value} set={(to) => (ca.value = to)} lines={4} />
+        <Field label={text("trustrules.caData")} path="spec.caData" refusal={refusal} value={caData.value} set={(to) => (caData.value = to)} lines={4} />
       </details>
       <details>
-        <summary>{text("asKubectl")}</summary>
+        <summary>{text("command.kubectl")}</summary>
         <pre tabIndex={0}>{`kubectl create -f - <<'END'\n${body}END`}</pre>
       </details>
     </FormDialog>
   );
 }
 
-function One({ rule, close, changed }: { rule: Rule; close: () => void; changed: (said?: string) => void }) {
+function TrustRuleDetails({ rule, close, changed }: { rule: Rule; close: () => void; changed: (message?: string) => void }) {
   const { metadata: { name, uid, resourceVersion, creationTimestamp }, spec } = rule;
   const deleting = useSignal(false);
   const { problem, patch } = useWrite(path);
   const keys = useSignal<string | null>(null);
-  const [change, end] = usePermitted([{ verb: "patch", resource: "trustrules", name }, { verb: "delete", resource: "trustrules", name }], resourceVersion);
+  const [mayChange, mayDelete] = usePermitted([{ verb: "patch", resource: "trustrules", name }, { verb: "delete", resource: "trustrules", name }], resourceVersion);
   useEffect(() => {
     if (!may("list", "ownedaccesskeys")) return;
     list(`${group}/ownedaccesskeys`, { fieldSelector: `status.trustRule.name=${name}`, limit: "500" }).then((table) => {
       const count = table.rows?.length ?? 0;
-      keys.value = text(table.metadata?.continue ? "userKeysMore" : count === 1 ? "childrenKeysOne" : "childrenKeys", { count });
+      keys.value = text(table.metadata?.continue ? "count.keysOrMore" : count === 1 ? "count.key" : "count.keys", { count });
     }, (failure) => (problem.value = asRefusal(failure)));
   }, [name, resourceVersion]);
   // A change that somebody else has made to the rule since is not overwritten.
   const setDisabled = (disabled: boolean) => patch(name, { metadata: { uid, resourceVersion }, spec: { disabled } }, () => (
-    changed(text(disabled ? "ruleDisabled" : "ruleEnabled", { name }))
+    changed(text(disabled ? "trustrules.disabled" : "trustrules.enabled", { name }))
   ));
   if (deleting.value) {
     return (
-      <Remove path={path} of={rule.metadata} close={() => (deleting.value = false)} done={() => { close(); changed(text("ruleDeleted", { name })); }}>
-        <p>{text("ruleDeleteLead")}</p>
-      </Remove>
+      <DeleteDialog path={path} object={rule.metadata} close={() => (deleting.value = false)} deleted={() => { close(); changed(text("trustrules.deleted", { name })); }}>
+        <p>{text("trustrules.deleteLead")}</p>
+      </DeleteDialog>
     );
   }
   return (
     <DetailsDialog
-      title={name} close={close} problem={problem.value} command={`kubectl edit trustrule ${quoted(name)}`}
+      title={name} close={close} problem={problem.value} command={`kubectl edit trustrule ${quoteForShell(name)}`}
       facts={
         <>
-          {spec.displayName && <Fact name={text("displayName")}>{spec.displayName}</Fact>}
-          {spec.description && <Fact name={text("description")}>{spec.description}</Fact>}
-          <Fact name={text("state")}>{text(spec.disabled ? "disabled" : "enabled")}</Fact>
-          <Fact name={text("claimIss")}>{spec.issuer}</Fact>
-          <Fact name={text("claimAud")}>{spec.audience || text("ruleAudienceUsual")}</Fact>
-          <Fact name={text("ruleOwner")}>{ownerWord(spec.owner)}</Fact>
-          <Fact name={text("createLifetime")}>{text("seconds", { count: spec.ttl || usual })}</Fact>
-          <Fact name={text("ruleAgeOf")}>{text("seconds", { count: spec.maxTokenAgeSeconds || usual })}</Fact>
-          {spec.once !== undefined && <Fact name={text("ruleOnce")}>{text(spec.once ? "ruleOnceTrue" : "ruleOnceFalse")}</Fact>}
-          {spec.caData && <Fact name={text("ruleCaOf")}>{text("yes")}</Fact>}
-          {keys.value && <Fact name={text("ruleKeys")}>{keys.value}</Fact>}
-          <Fact name={text("created")}><Time of={creationTimestamp} none="" /></Fact>
+          {spec.displayName && <Fact name={text("field.displayName")}>{spec.displayName}</Fact>}
+          {spec.description && <Fact name={text("field.description")}>{spec.description}</Fact>}
+          <Fact name={text("field.state")}>{text(spec.disabled ? "state.disabled" : "state.enabled")}</Fact>
+          <Fact name={text("claim.iss")}>{spec.issuer}</Fact>
+          <Fact name={text("claim.aud")}>{spec.audience || text("trustrules.audienceDefault")}</Fact>
+          <Fact name={text("trustrules.owner")}>{ownerText(spec.owner)}</Fact>
+          <Fact name={text("lifetime.title")}>{text("lifetime.seconds", { count: spec.ttl || defaultSeconds })}</Fact>
+          <Fact name={text("trustrules.maxAge")}>{text("lifetime.seconds", { count: spec.maxTokenAgeSeconds || defaultSeconds })}</Fact>
+          {spec.once !== undefined && <Fact name={text("trustrules.once")}>{text(spec.once ? "trustrules.onceTrue" : "trustrules.onceFalse")}</Fact>}
+          {spec.caData && <Fact name={text("trustrules.ownCA")}>{text("state.yes")}</Fact>}
+          {keys.value && <Fact name={text("trustrules.keys")}>{keys.value}</Fact>}
+          <Fact name={text("field.created")}><Time instant={creationTimestamp} none="" /></Fact>
         </>
       }
       buttons={
         <>
-          {end && <button type="button" class="danger quietly" onClick={() => { problem.value = null; deleting.value = true; }}>{text("delete")}</button>}
-          {change && <button type="button" onClick={() => void setDisabled(!spec.disabled)}>{text(spec.disabled ? "enable" : "disable")}</button>}
+          {mayDelete && <button type="button" class="danger quietly" onClick={() => { problem.value = null; deleting.value = true; }}>{text("action.delete")}</button>}
+          {mayChange && <button type="button" onClick={() => void setDisabled(!spec.disabled)}>{text(spec.disabled ? "action.enable" : "action.disable")}</button>}
         </>
       }
     >
-      <h3>{text("ruleMatch")}</h3>
+      <h3>{text("trustrules.match")}</h3>
       <ul>
         {spec.match.map(({ claim, is, isOneOf, hasPrefix }) => (
-          <li><code>{claim}</code> {text(is ? "rule_is" : hasPrefix ? "rule_hasPrefix" : "rule_isOneOf")} <code>{is ?? hasPrefix ?? isOneOf?.join(", ")}</code></li>
+          <li><code>{claim}</code> {text(is ? "trustrules.is" : hasPrefix ? "trustrules.hasPrefix" : "trustrules.isOneOf")} <code>{is ?? hasPrefix ?? isOneOf?.join(", ")}</code></li>
         ))}
       </ul>
-      <h3>{text("scope")}</h3>
+      <h3>{text("scope.title")}</h3>
       <pre tabIndex={0}>{JSON.stringify(spec.scope ?? {}, null, 2)}</pre>
-      <p class="quiet">{text("ruleDisableLead")}</p>
+      <p class="quiet">{text("trustrules.disableLead")}</p>
     </DetailsDialog>
   );
 }
@@ -243,10 +243,10 @@ function One({ rule, close, changed }: { rule: Rule; close: () => void; changed:
 /** The trust rules, which say which jobs get an access key for their own token. */
 export function TrustRules() {
   return (
-    <Kind<Rule>
-      path={path} resource="trustrules" words={words} command="kubectl get trustrules --watch" add="newRule" off={(rule) => rule.spec.disabled ?? false}
-      create={(close, made) => <Create close={close} made={(name, warnings) => made(text("ruleMade", { name }), warnings)} />}
-      one={(rule, close, changed) => <One key={rule.metadata.uid} rule={rule} close={close} changed={changed} />}
+    <KindPage<Rule>
+      path={path} resource="trustrules" words={words} command="kubectl get trustrules --watch" newLabel="trustrules.new" isOff={(rule) => rule.spec.disabled ?? false}
+      create={(close, created) => <NewTrustRuleDialog close={close} created={(name, warnings) => created(text("trustrules.created", { name }), warnings)} />}
+      details={(rule, close, changed) => <TrustRuleDetails key={rule.metadata.uid} rule={rule} close={close} changed={changed} />}
     />
   );
 }

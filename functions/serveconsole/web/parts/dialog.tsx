@@ -1,6 +1,6 @@
 import type { ComponentChildren } from "preact";
 import { useId, useLayoutEffect, useRef } from "preact/hooks";
-import { Ending } from "./ending";
+import { SessionNotice } from "./sessionnotice";
 
 /** A dialog over the page. Escape closes it, unless it has no close. It says when the session ends, because the page below cannot be used. */
 export function Dialog(props: { title: string; wide?: boolean; close?: () => void; children: ComponentChildren }) {
@@ -23,7 +23,7 @@ export function Dialog(props: { title: string; wide?: boolean; close?: () => voi
       }}
     >
       <h2 id={title} tabIndex={-1}>{props.title}</h2>
-      <Ending />
+      <SessionNotice />
       {props.children}
     </dialog>
   );

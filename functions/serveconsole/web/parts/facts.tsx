@@ -1,5 +1,5 @@
 import type { ComponentChildren } from "preact";
-import { distance, exact } from "../times";
+import { formatDistance, formatDateTime } from "../times";
 
 /** A line of a list of facts. */
 export function Fact({ name, children }: { name: string; children: ComponentChildren }) {
@@ -12,6 +12,6 @@ export function Fact({ name, children }: { name: string; children: ComponentChil
 }
 
 /** A time, in the zone of the reader, and how far it is. */
-export function Time({ of, none }: { of?: string; none: string }) {
-  return of ? <time dateTime={of} title={exact(of)}>{exact(of)} ({distance(of)})</time> : <>{none}</>;
+export function Time({ instant, none }: { instant?: string; none: string }) {
+  return instant ? <time dateTime={instant} title={formatDateTime(instant)}>{formatDateTime(instant)} ({formatDistance(instant)})</time> : <>{none}</>;
 }

@@ -3,14 +3,14 @@ import type { ComponentChildren } from "preact";
 import { text, type Text } from "../texts";
 
 /** Asks how long a credential lasts, in seconds. */
-export function Lifetime({ of, offered, children }: { of: Signal<number>; offered: [number, Text][]; children?: ComponentChildren }) {
+export function Lifetime({ seconds, choices, children }: { seconds: Signal<number>; choices: [number, Text][]; children?: ComponentChildren }) {
   return (
     <fieldset>
-      <legend>{text("createLifetime")}</legend>
+      <legend>{text("lifetime.title")}</legend>
       <div class="choices">
-        {offered.map(([seconds, label]) => (
+        {choices.map(([choice, label]) => (
           <label class="choice">
-            <input type="radio" name="ttl" checked={of.value === seconds} onChange={() => (of.value = seconds)} />
+            <input type="radio" name="ttl" checked={seconds.value === choice} onChange={() => (seconds.value = choice)} />
             {text(label)}
           </label>
         ))}

@@ -2,30 +2,30 @@ import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 import { effect, useSignal, type Signal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
 import { ask, type Column, type Meta, type Row } from "../api";
-import type { live } from "../live";
-import { plain } from "../look";
+import type { watchList } from "../live";
+import { withoutStyles } from "../branding";
 import { text, type Text } from "../texts";
-import { distance, exact } from "../times";
-import { AsKubectl } from "./copy";
+import { formatDistance, formatDateTime } from "../times";
+import { Command } from "./command";
 import { Dialog } from "./dialog";
 import { Problem } from "./problem";
 
 /** An object whose times the lists know. */
-export interface Timed {
+export interface TimedObject {
   metadata: Meta;
   status?: object;
 }
 
 /** The columns whose cells are times, which stay right while the page is open, with the time in the object. */
-const times: Record<string, (object: Timed) => string | undefined> = {
+const times: Record<string, (object: TimedObject) => string | undefined> = {
   Expires: ({ status }) => (status as { expirationTimestamp?: string })?.expirationTimestamp,
   "Last Activity": ({ status }) => (status as { lastActivity?: string })?.lastActivity,
   Age: ({ metadata }) => metadata.creationTimestamp,
 };
 
-function Cell({ column, cell, object }: { column: Column; cell: unknown; object: Timed }) {
+function Cell({ column, cell, object }: { column: Column; cell: unknown; object: TimedObject }) {
   const time = times[column.name]?.(object);
-  if (time) return <td><time dateTime={time} title={exact(time)}>{distance(time)}</time></td>;
+  if (time) return <td><time dateTime={time} title={formatDateTime(time)}>{formatDistance(time)}</time></td>;
   return <td>{cell === null || cell === undefined ? "" : String(cell)}</td>;
 }
 
@@ -35,7 +35,7 @@ export function idOf({ metadata }: { metadata: Meta }): string {
 }
 
 /** The texts of a list. */
-export interface Words {
+export interface ListTexts {
   title: Text;
   lead: Text;
   count: Text;
@@ -45,18 +45,18 @@ export interface Words {
 }
 
 /** Keeps the filter, the order, the opened object and more in the address, so that it can be shared. */
-export function useAddress(more: Record<string, Signal<string>> = {}): { filter: Signal<string>; sort: Signal<string>; opened: Signal<string> } {
+export function useAddress(parameters: Record<string, Signal<string>> = {}): { filter: Signal<string>; sort: Signal<string>; opened: Signal<string> } {
   const query = new URLSearchParams(location.search);
   const filter = useSignal(query.get("filter") ?? "");
   const sort = useSignal(query.get("sort") ?? "");
   const opened = useSignal(query.get("name") ?? "");
-  const all = { filter, sort, name: opened, ...more };
+  const fields = { filter, sort, name: opened, ...parameters };
   // The address is right as soon as the list is: a page that is loaded again at once shows the same.
   useLayoutEffect(() => {
-    const query = new URLSearchParams(plain ? { plain: "" } : {});
-    for (const [name, { value }] of Object.entries(all)) if (value) query.set(name, value);
+    const query = new URLSearchParams(withoutStyles ? { plain: "" } : {});
+    for (const [name, { value }] of Object.entries(fields)) if (value) query.set(name, value);
     history.replaceState(history.state, "", query.size > 0 ? `?${query}` : location.pathname);
-  }, Object.values(all).map(({ value }) => value));
+  }, Object.values(fields).map(({ value }) => value));
   return { filter, sort, opened };
 }
 
@@ -64,56 +64,56 @@ export function useAddress(more: Record<string, Signal<string>> = {}): { filter:
  * Returns the object that the address opens: a row, or an object that is on no page of the list that is shown. Undefined: none is opened, or it is
  * not known yet. Null: the caller can see no such object. Path is its path in the API.
  */
-export function useOpened<T extends Timed>(of: ReturnType<typeof live<T>>, id: string, path: string): T | null | undefined {
-  const row = of.rows.value.find((row) => idOf(row.object) === id)?.object;
-  const elsewhere = useSignal<{ id: string; object: T | null } | null>(null);
-  const loaded = of.loaded.value;
-  const look = id !== "" && row === undefined && loaded && of.more.value !== "";
+export function useOpened<T extends TimedObject>(list: ReturnType<typeof watchList<T>>, id: string, path: string): T | null | undefined {
+  const row = list.rows.value.find((row) => idOf(row.object) === id)?.object;
+  const unlisted = useSignal<{ id: string; object: T | null } | null>(null);
+  const loaded = list.loaded.value;
+  const lookup = id !== "" && row === undefined && loaded && list.more.value !== "";
   useEffect(() => {
-    if (!look) return;
+    if (!lookup) return;
     const current = new AbortController();
     ask<T>(path, { signal: current.signal }).catch(() => null).then((object) => {
-      if (!current.signal.aborted) elsewhere.value = { id, object };
+      if (!current.signal.aborted) unlisted.value = { id, object };
     });
     return () => current.abort();
-  }, [look, id, of.rows.value]);
+  }, [lookup, id, list.rows.value]);
   if (id === "" || !loaded) return undefined;
-  if (row || !look) return row ?? null;
-  return elsewhere.value?.id === id ? elsewhere.value.object : undefined;
+  if (row || !lookup) return row ?? null;
+  return unlisted.value?.id === id ? unlisted.value.object : undefined;
 }
 
 /** Says that what the address opens is not there. */
-export function Gone({ name, close }: { name: string; close: () => void }) {
+export function AbsentDialog({ name, close }: { name: string; close: () => void }) {
   return (
     <Dialog title={name} close={close}>
-      <p>{text("goneHere")}</p>
-      <div class="buttons"><button type="button" class="primary" onClick={close}>{text("close")}</button></div>
+      <p>{text("list.absent")}</p>
+      <div class="buttons"><button type="button" class="primary" onClick={close}>{text("action.close")}</button></div>
     </Dialog>
   );
 }
 
-const alphabetical = new Intl.Collator("en", { numeric: true });
+const collator = new Intl.Collator("en", { numeric: true });
 
 /** Returns the rows in the order of a column: its name, with a minus before it for the reverse. Rows with nothing in the column are the last. */
-function inOrder<T extends Timed>(rows: Row<T>[], columns: Column[], sort: string): Row<T>[] {
+function sortRows<T extends TimedObject>(rows: Row<T>[], columns: Column[], sort: string): Row<T>[] {
   const name = sort.replace(/^-/, "");
-  const at = columns.findIndex((column) => column.name === name);
-  if (at < 0) return rows;
+  const index = columns.findIndex((column) => column.name === name);
+  if (index < 0) return rows;
   const sign = sort.startsWith("-") ? -1 : 1;
   const value = (row: Row<T>) => {
-    if (!(name in times)) return row.cells[at];
+    if (!(name in times)) return row.cells[index];
     const time = times[name]?.(row.object);
     return time && Date.parse(time);
   };
   return rows.map((row) => ({ row, value: value(row) })).sort((a, b) => {
     const [first, second] = [a.value ?? "", b.value ?? ""];
     if (first === "" || second === "") return first === second ? 0 : first === "" ? 1 : -1;
-    return sign * (typeof first === "number" && typeof second === "number" ? first - second : alphabetical.compare(String(first), String(second)));
+    return sign * (typeof first === "number" && typeof second === "number" ? first - second : collator.compare(String(first), String(second)));
   }).map(({ row }) => row);
 }
 
 /** The head of a column. It sorts the list by the column, in reverse, and not at all. */
-function Head({ column, sort }: { column: Column; sort: Signal<string> }) {
+function ColumnHeader({ column, sort }: { column: Column; sort: Signal<string> }) {
   const { name, description } = column;
   const order = sort.value === name ? "ascending" : sort.value === `-${name}` ? "descending" : undefined;
   const next = order === "ascending" ? `-${name}` : order === "descending" ? "" : name;
@@ -128,20 +128,20 @@ function Head({ column, sort }: { column: Column; sort: Signal<string> }) {
 export type Selection = Signal<ReadonlySet<string>>;
 
 /** Adds rows to those that are selected, or takes them out. */
-export function select(of: Selection, uids: string[], selected: boolean): void {
-  const next = new Set(of.value);
+export function setSelected(selection: Selection, uids: string[], selected: boolean): void {
+  const next = new Set(selection.value);
   for (const uid of uids) selected ? next.add(uid) : next.delete(uid);
-  of.value = next;
+  selection.value = next;
 }
 
 /** Returns an empty selection of rows of a list. Rows that disappear leave it, and it is empty when the page is left. */
-export function useSelection<T extends Timed>(of: ReturnType<typeof live<T>>): Selection {
+export function useSelection<T extends TimedObject>(list: ReturnType<typeof watchList<T>>): Selection {
   const selection = useSignal<ReadonlySet<string>>(new Set());
-  const rows = of.rows.value;
+  const rows = list.rows.value;
   useEffect(() => {
-    const here = new Set(rows.map((row) => row.object.metadata.uid));
-    const gone = [...selection.peek()].filter((uid) => !here.has(uid));
-    if (gone.length > 0) select(selection, gone, false);
+    const present = new Set(rows.map((row) => row.object.metadata.uid));
+    const absent = [...selection.peek()].filter((uid) => !present.has(uid));
+    if (absent.length > 0) setSelected(selection, absent, false);
   }, [rows]);
   useEffect(() => {
     // A browser may show the page as it was when somebody comes back.
@@ -153,31 +153,31 @@ export function useSelection<T extends Timed>(of: ReturnType<typeof live<T>>): S
 }
 
 /** The box that selects all rows that are shown. */
-function All({ of, uids }: { of: Selection; uids: string[] }) {
-  const selected = uids.filter((uid) => of.value.has(uid)).length;
+function SelectAll({ selection, uids }: { selection: Selection; uids: string[] }) {
+  const selected = uids.filter((uid) => selection.value.has(uid)).length;
   const all = selected > 0 && selected === uids.length;
   return (
     <input
-      type="checkbox" aria-label={text("selectAll")} checked={all} indeterminate={selected > 0 && !all} disabled={uids.length === 0}
-      onChange={(event) => select(of, uids, event.currentTarget.checked)}
+      type="checkbox" aria-label={text("list.selectAll")} checked={all} indeterminate={selected > 0 && !all} disabled={uids.length === 0}
+      onChange={(event) => setSelected(selection, uids, event.currentTarget.checked)}
     />
   );
 }
 
 /** Shows the selection in the boxes of the rows. They are not drawn again for it: there may be thousands. */
-function useBoxes(of: Selection | undefined) {
+function useCheckboxes(selection: Selection | undefined) {
   const body = useRef<HTMLTableSectionElement>(null);
   const show = () => {
-    if (!of) return;
-    const selected = of.value;
+    if (!selection) return;
+    const selected = selection.value;
     for (const box of body.current?.querySelectorAll<HTMLInputElement>(".pick input") ?? []) box.checked = selected.has(box.value);
   };
   useLayoutEffect(show);
-  useEffect(() => effect(show), [of]);
+  useEffect(() => effect(show), [selection]);
   return {
     ref: body,
     onChange: ({ target }: Event) => {
-      if (of && target instanceof HTMLInputElement) select(of, [target.value], target.checked);
+      if (selection && target instanceof HTMLInputElement) setSelected(selection, [target.value], target.checked);
     },
     // The whole cell selects the row.
     onClick: ({ target }: Event) => {
@@ -187,70 +187,70 @@ function useBoxes(of: Selection | undefined) {
 }
 
 /** A list as a Table of the API: its columns are those that the API sends. */
-export function List<T extends Timed>(props: {
-  of: ReturnType<typeof live<T>>; words: Words; address: ReturnType<typeof useAddress>; wide?: string[]; command: string;
-  off?: (object: T) => boolean; buttons?: ComponentChildren; children?: ComponentChildren;
+export function List<T extends TimedObject>(props: {
+  list: ReturnType<typeof watchList<T>>; texts: ListTexts; address: ReturnType<typeof useAddress>; wide?: string[]; command: string;
+  isOff?: (object: T) => boolean; buttons?: ComponentChildren; children?: ComponentChildren;
   /** The rows that are selected, and what is shown of them beside the filter. Without it, no row can be selected. */
-  selection?: { of: Selection; bar: (shown: Row<T>[]) => ComponentChildren };
+  selection?: { selected: Selection; bar: (shown: Row<T>[]) => ComponentChildren };
 }) {
-  const { of, words, address: { filter, sort, opened }, wide = [], command, off, buttons, children, selection } = props;
-  const boxes = useBoxes(selection?.of);
-  useEffect(() => of.begin(), [of]);
-  useEffect(() => { document.title = `${text(words.title)} · ${text("product")}`; }, []);
-  const shown = of.columns.value.map((column, i) => ({ column, i })).filter(({ column }) => column.priority === 0 || wide.includes(column.name));
-  const typed = filter.value.toLowerCase().split(/\s+/).filter(Boolean);
-  const all = of.rows.value;
-  const rows = inOrder(typed.length === 0 ? all : all.filter((row: Row<T>) => {
+  const { list, texts, address: { filter, sort, opened }, wide = [], command, isOff, buttons, children, selection } = props;
+  const checkboxes = useCheckboxes(selection?.selected);
+  useEffect(() => list.begin(), [list]);
+  useEffect(() => { document.title = `${text(texts.title)} · ${text("app.product")}`; }, []);
+  const visibleColumns = list.columns.value.map((column, i) => ({ column, i })).filter(({ column }) => column.priority === 0 || wide.includes(column.name));
+  const filterWords = filter.value.toLowerCase().split(/\s+/).filter(Boolean);
+  const allRows = list.rows.value;
+  const rows = sortRows(filterWords.length === 0 ? allRows : allRows.filter((row: Row<T>) => {
     const cells = [row.object.metadata.namespace ?? "", ...row.cells].join(" ").toLowerCase();
-    return typed.every((word) => cells.includes(word));
-  }), of.columns.value, sort.value);
-  const mode = of.mode.value;
-  const namespaced = all.some((row) => row.object.metadata.namespace);
+    return filterWords.every((word) => cells.includes(word));
+  }), list.columns.value, sort.value);
+  const mode = list.mode.value;
+  const namespaced = allRows.some((row) => row.object.metadata.namespace);
   return (
     <>
       <div class="title">
         <div>
-          <h1>{text(words.title)}</h1>
-          <p class="quiet">{text(words.lead)}</p>
+          <h1>{text(texts.title)}</h1>
+          <p class="quiet">{text(texts.lead)}</p>
         </div>
         {buttons}
       </div>
       {children}
       <div class="tools">
         <label class="inline">
-          <span class="hidden">{text("filter")}</span>
-          <input type="search" placeholder={text("filterHint")} value={filter.value} onInput={(event) => (filter.value = event.currentTarget.value)} />
+          <span class="hidden">{text("list.filter")}</span>
+          <input type="search" placeholder={text("list.filterHint")} value={filter.value} onInput={(event) => (filter.value = event.currentTarget.value)} />
         </label>
         <span class="quiet" role="status">
-          {of.loaded.value && (rows.length === all.length
-            ? text(all.length === 1 ? words.countOne : words.count, { count: all.length })
-            : text(words.countFiltered, { shown: rows.length, count: all.length }))}
+          {list.loaded.value && (rows.length === allRows.length
+            ? text(allRows.length === 1 ? texts.countOne : texts.count, { count: allRows.length })
+            : text(texts.countFiltered, { shown: rows.length, count: allRows.length }))}
         </span>
         {selection?.bar(rows)}
         <span class="room" />
-        {mode !== "still" && <span class={`state ${mode}`}>{text(mode === "stream" ? "live" : mode === "poll" ? "polling" : "paused")}</span>}
-        {mode === "paused" && <button type="button" onClick={of.resume}>{text("resume")}</button>}
+        {mode !== "still" && <span class={`state ${mode}`}>{text(mode === "stream" ? "list.live" : mode === "poll" ? "list.polling" : "list.paused")}</span>}
+        {mode === "paused" && <button type="button" onClick={list.resume}>{text("list.resume")}</button>}
       </div>
-      <Problem of={of.problem.value} />
-      {!of.loaded.value && !of.problem.value && <p class="quiet">{text("loading")}</p>}
-      {of.loaded.value && (
-        <div class="table" tabIndex={0} role="region" aria-label={text(words.title)}>
+      <Problem refusal={list.problem.value} />
+      {!list.loaded.value && !list.problem.value && <p class="quiet">{text("state.loading")}</p>}
+      {list.loaded.value && (
+        <div class="table" tabIndex={0} role="region" aria-label={text(texts.title)}>
           <table>
             <thead>
               <tr>
-                {selection && <td class="pick"><All of={selection.of} uids={rows.map((row) => row.object.metadata.uid)} /></td>}
-                {namespaced && <th scope="col">{text("namespace")}</th>}
-                {shown.map(({ column }) => <Head column={column} sort={sort} />)}
+                {selection && <td class="pick"><SelectAll selection={selection.selected} uids={rows.map((row) => row.object.metadata.uid)} /></td>}
+                {namespaced && <th scope="col">{text("field.namespace")}</th>}
+                {visibleColumns.map(({ column }) => <ColumnHeader column={column} sort={sort} />)}
               </tr>
             </thead>
-            <tbody {...boxes}>
+            <tbody {...checkboxes}>
               {rows.map((row) => (
-                <tr key={row.object.metadata.uid} class={off?.(row.object) ? "off" : ""}>
-                  {selection && <td class="pick"><input type="checkbox" value={row.object.metadata.uid} aria-label={text("select", { name: idOf(row.object) })} /></td>}
+                <tr key={row.object.metadata.uid} class={isOff?.(row.object) ? "off" : ""}>
+                  {selection && <td class="pick"><input type="checkbox" value={row.object.metadata.uid} aria-label={text("list.select", { name: idOf(row.object) })} /></td>}
                   {namespaced && <td>{row.object.metadata.namespace}</td>}
-                  {shown.map(({ column, i }) => i === 0 ? (
+                  {visibleColumns.map(({ column, i }) => i === 0 ? (
                     <th scope="row">
-                      <button type="button" class="link" aria-label={text("open", { name: String(row.cells[i]) })} onClick={() => (opened.value = idOf(row.object))}>
+                      <button type="button" class="link" aria-label={text("list.open", { name: String(row.cells[i]) })} onClick={() => (opened.value = idOf(row.object))}>
                         {String(row.cells[i])}
                       </button>
                     </th>
@@ -259,11 +259,11 @@ export function List<T extends Timed>(props: {
               ))}
             </tbody>
           </table>
-          {rows.length === 0 && <p class="quiet pad">{text(all.length === 0 ? words.empty : "emptyFilter")}</p>}
+          {rows.length === 0 && <p class="quiet pad">{text(allRows.length === 0 ? texts.empty : "list.emptyFilter")}</p>}
         </div>
       )}
-      {of.more.value && <p class="more"><button type="button" onClick={() => void of.next()}>{text("more")}</button></p>}
-      <AsKubectl command={command} />
+      {list.more.value && <p class="more"><button type="button" onClick={() => void list.next()}>{text("list.more")}</button></p>}
+      <Command command={command} />
     </>
   );
 }

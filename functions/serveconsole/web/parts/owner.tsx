@@ -1,33 +1,33 @@
 import { useSignal } from "@preact/signals";
 import type { Refusal } from "../api";
-import type { Owned } from "../person";
+import type { Owner } from "../person";
 import { text, type Text } from "../texts";
-import { Entry } from "./field";
+import { Field } from "./field";
 
-const labels = { team: "ruleTeam", user: "ruleUser", none: "ownerNobody" } as const;
+const labels = { team: "owner.team", user: "owner.user", none: "owner.choiceNone" } as const;
 
 /** The owner that somebody chooses, one of the kinds. */
-export function useOwner(first: keyof typeof labels, of?: Owned) {
-  const kind = useSignal<keyof typeof labels>(of?.team ? "team" : of?.user ? "user" : first);
-  const name = useSignal(of?.team ?? of?.user ?? "");
-  return { kind, name, owner: (): Owned | null => (kind.value === "none" ? null : { [kind.value]: name.value.trim() }) };
+export function useOwnerChoice(defaultKind: keyof typeof labels, owner?: Owner) {
+  const kind = useSignal<keyof typeof labels>(owner?.team ? "team" : owner?.user ? "user" : defaultKind);
+  const name = useSignal(owner?.team ?? owner?.user ?? "");
+  return { kind, name, owner: (): Owner | null => (kind.value === "none" ? null : { [kind.value]: name.value.trim() }) };
 }
 
 /** Asks for an owner. */
-export function Owner({ of, legend, kinds, problem }: { of: ReturnType<typeof useOwner>; legend: Text; kinds: (keyof typeof labels)[]; problem: Refusal | null }) {
-  const { kind, name } = of;
+export function OwnerField({ choice, legend, kinds, refusal }: { choice: ReturnType<typeof useOwnerChoice>; legend: Text; kinds: (keyof typeof labels)[]; refusal: Refusal | null }) {
+  const { kind, name } = choice;
   return (
     <fieldset>
       <legend>{text(legend)}</legend>
       <div class="choices">
-        {kinds.map((one) => (
+        {kinds.map((option) => (
           <label class="choice">
-            <input type="radio" name="owner" checked={kind.value === one} onChange={() => (kind.value = one)} />
-            {text(labels[one])}
+            <input type="radio" name="owner" checked={kind.value === option} onChange={() => (kind.value = option)} />
+            {text(labels[option])}
           </label>
         ))}
       </div>
-      {kind.value !== "none" && <Entry label={text("ruleOwnerName")} at="spec.owner" problem={problem} value={name.value} set={(to) => (name.value = to)} required />}
+      {kind.value !== "none" && <Field label={text("owner.name")} path="spec.owner" refusal={refusal} value={name.value} set={(to) => (name.value = to)} required />}
     </fieldset>
   );
 }

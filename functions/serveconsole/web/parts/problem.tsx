@@ -2,24 +2,24 @@ import { Refusal } from "../api";
 import { text } from "../texts";
 
 /** What the API has refused, in its own words, with the fields that are wrong. */
-export function Problem({ of }: { of: Refusal | null }) {
+export function Problem({ refusal }: { refusal: Refusal | null }) {
   return (
     <div aria-live="assertive">
-      {of && (
+      {refusal && (
         <div class="problem" role="alert">
-          <strong>{text("failed")}</strong>
-          {of.causes.length > 1 || of.causes[0]?.field ? (
+          <strong>{text("problem.failed")}</strong>
+          {refusal.causes.length > 1 || refusal.causes[0]?.field ? (
             <ul>
-              {of.causes.map((cause) => (
+              {refusal.causes.map((cause) => (
                 <li>
                   {cause.field && <code>{cause.field}</code>} {cause.message}
                 </li>
               ))}
             </ul>
           ) : (
-            <p>{messageOf(of)}</p>
+            <p>{messageOf(refusal)}</p>
           )}
-          {of.retryAfter > 0 && <p>{text("retryAfter", { seconds: of.retryAfter })}</p>}
+          {refusal.retryAfter > 0 && <p>{text("problem.retryAfter", { seconds: refusal.retryAfter })}</p>}
         </div>
       )}
     </div>
@@ -27,8 +27,8 @@ export function Problem({ of }: { of: Refusal | null }) {
 }
 
 /** Returns what a refusal says, in one sentence of the API. */
-export function messageOf(of: Refusal): string {
-  return of.code === 0 ? text("network") : of.message;
+export function messageOf(refusal: Refusal): string {
+  return refusal.code === 0 ? text("problem.network") : refusal.message;
 }
 
 /** Returns a failure as a Refusal. */

@@ -2,7 +2,7 @@ import { useSignal } from "@preact/signals";
 import { text, type Text } from "../texts";
 
 /** Returns the lines of a scope in YAML, or nothing where there is no scope. JSON is YAML: what is typed is quoted. All is the scope of everything. */
-function scopeLines(kind: string, project: string, cluster: string, yaml: string, all?: object): string {
+function scopeLines(kind: string, project: string, cluster: string, yaml: string, everything?: object): string {
   const entry = (value: unknown) => ` ${JSON.stringify(value)}`;
   switch (kind) {
     case "read": return entry({ roles: [{ role: "platformCLI" }] });
@@ -10,31 +10,31 @@ function scopeLines(kind: string, project: string, cluster: string, yaml: string
     case "cluster": return entry({ virtualClusters: [{ project, virtualCluster: cluster }] });
     case "nothing": return " {}";
     case "yaml": return `\n${yaml.split("\n").map((line) => `    ${line}`).join("\n")}`;
-    default: return all ? entry(all) : "";
+    default: return everything ? entry(everything) : "";
   }
 }
 
 /** The scope that somebody chooses for a credential. All is the scope of a session that is narrowed: it is everything that the session may do. */
-export function useScope(first: string, all?: object) {
-  const kind = useSignal(first);
+export function useScopeChoice(defaultKind: string, everything?: object) {
+  const kind = useSignal(defaultKind);
   const project = useSignal("");
   const cluster = useSignal("");
   const yaml = useSignal("roles:\n- role: platformCLI");
   return {
     kind, project, cluster, yaml,
     /** The scope in YAML, or nothing where there is none. */
-    lines: () => scopeLines(kind.value, project.value, cluster.value, yaml.value, all),
+    lines: () => scopeLines(kind.value, project.value, cluster.value, yaml.value, everything),
     /** Whether there is enough to say what it permits. */
-    ready: () => kind.value !== "project" || project.value !== "",
+    isComplete: () => kind.value !== "project" || project.value !== "",
   };
 }
 
 /** Asks for the scope of a credential. */
-export function Scope({ of, kinds }: { of: ReturnType<typeof useScope>; kinds: [string, Text][] }) {
-  const { kind, project, cluster, yaml } = of;
+export function ScopeField({ choice, kinds }: { choice: ReturnType<typeof useScopeChoice>; kinds: [string, Text][] }) {
+  const { kind, project, cluster, yaml } = choice;
   return (
     <fieldset>
-      <legend>{text("createMay")}</legend>
+      <legend>{text("scope.choose")}</legend>
       {kinds.map(([value, label]) => (
         <label class="choice">
           <input type="radio" name="kind" value={value} checked={kind.value === value} onChange={() => (kind.value = value)} />
@@ -44,12 +44,12 @@ export function Scope({ of, kinds }: { of: ReturnType<typeof useScope>; kinds: [
       {(kind.value === "project" || kind.value === "cluster") && (
         <div class="two">
           <label>
-            {text("project")}
+            {text("field.project")}
             <input value={project.value} required onInput={(event) => (project.value = event.currentTarget.value)} />
           </label>
           {kind.value === "cluster" && (
             <label>
-              {text("virtualCluster")}
+              {text("field.virtualCluster")}
               <input value={cluster.value} required onInput={(event) => (cluster.value = event.currentTarget.value)} />
             </label>
           )}
@@ -57,9 +57,9 @@ export function Scope({ of, kinds }: { of: ReturnType<typeof useScope>; kinds: [
       )}
       {kind.value === "yaml" && (
         <div class="field">
-          <label for="scope-yaml">{text("scopeYaml")}</label>
+          <label for="scope-yaml">{text("field.scope")}</label>
           <textarea id="scope-yaml" rows={6} spellcheck={false} value={yaml.value} aria-describedby="scope-hint" onInput={(event) => (yaml.value = event.currentTarget.value)} />
-          <small id="scope-hint" class="quiet">{text("scopeHint")}</small>
+          <small id="scope-hint" class="quiet">{text("scope.yamlHint")}</small>
         </div>
       )}
     </fieldset>

@@ -1,7 +1,7 @@
 import { useEffect } from "preact/hooks";
 import { useSignal } from "@preact/signals";
-import { ask, group, home, send, session, signedIn, Refusal } from "../api";
-import { useSecret } from "../look";
+import { ask, group, home, send, session, startSession, Refusal } from "../api";
+import { useSecret } from "../branding";
 import { person, type Self } from "../person";
 import { readRights } from "../rights";
 import { text } from "../texts";
@@ -13,7 +13,7 @@ function base64url(bytes: Uint8Array): string {
   return btoa(String.fromCharCode(...bytes)).replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "");
 }
 
-function random(): string {
+function randomString(): string {
   return base64url(crypto.getRandomValues(new Uint8Array(32)));
 }
 
@@ -24,11 +24,11 @@ async function challengeOf(verifier: string): Promise<string> {
 
 /** Exchanges the code of a sign-in for its access key. */
 async function exchange(code: string, verifier: string, redirect: string): Promise<string> {
-  const made = await ask<{ access_token: string }>("/auth/token", {
+  const response = await ask<{ access_token: string }>("/auth/token", {
     method: "POST", probing: true, mediaType: "application/x-www-form-urlencoded",
     body: new URLSearchParams({ ...client, grant_type: "authorization_code", code, code_verifier: verifier, redirect_uri: redirect }).toString(),
   });
-  return made.access_token;
+  return response.access_token;
 }
 
 /** A connector at which people sign in. */
@@ -40,57 +40,57 @@ interface Connector {
 }
 
 /** Where the browser comes back from a connector, wherever the console is served. */
-const back = `${location.origin}/console`;
+const redirectURI = `${location.origin}/console`;
 
 /** The item of the session storage about a sign-in that leaves this page. */
-const left = "signin";
+const pendingItem = "signin";
 
 /** Tells the other tabs of the console that there is a session. Nothing about it is said. */
 const tabs = new BroadcastChannel("session");
 
 /** Reads who is signed in, and goes on with what waits for a session. */
-async function goOn(): Promise<void> {
-  [person.value] = await Promise.all([whoami(), readRights()]);
-  signedIn();
+async function resumeSession(): Promise<void> {
+  [person.value] = await Promise.all([readSelf(), readRights()]);
+  startSession();
 }
 
 tabs.onmessage = () => {
-  if (session.value === "in" || session.value === "ended") void goOn().catch(() => undefined);
+  if (session.value === "in" || session.value === "ended") void resumeSession().catch(() => undefined);
 };
 
 /** Opens the session of the browser with an access key. */
-async function begin(key: string): Promise<void> {
+async function openSession(key: string): Promise<void> {
   await send("/auth/session", { method: "POST", headers: { Authorization: `Bearer ${key}` }, probing: true });
   tabs.postMessage("");
 }
 
 /** Leaves for a connector. What proves that this tab has asked stays in the tab. */
-async function leave(to: Connector) {
-  const [state, verifier] = [random(), random()];
-  sessionStorage.setItem(left, JSON.stringify({ state, verifier, issuer: to.issuer, page: location.pathname + location.search }));
+async function startLogin(connector: Connector) {
+  const [state, verifier] = [randomString(), randomString()];
+  sessionStorage.setItem(pendingItem, JSON.stringify({ state, verifier, issuer: connector.issuer, page: location.pathname + location.search }));
   const query = new URLSearchParams({
-    ...client, response_type: "code", redirect_uri: back, state, code_challenge: await challengeOf(verifier), code_challenge_method: "S256",
+    ...client, response_type: "code", redirect_uri: redirectURI, state, code_challenge: await challengeOf(verifier), code_challenge_method: "S256",
   });
-  location.assign(`${to.loginEndpoint}?${query}`);
+  location.assign(`${connector.loginEndpoint}?${query}`);
 }
 
 /** Opens the session if the browser comes back from a connector. The answer is taken from the address first, and only that to a request of this tab counts. */
-export async function comeBack(): Promise<void> {
-  const answer = new URLSearchParams(location.search);
-  if (!answer.has("state") || !answer.has("iss")) return;
-  const asked = JSON.parse(sessionStorage.getItem(left) ?? "null") as { state: string; verifier: string; issuer: string; page: string } | null;
-  sessionStorage.removeItem(left);
+export async function finishLogin(): Promise<void> {
+  const response = new URLSearchParams(location.search);
+  if (!response.has("state") || !response.has("iss")) return;
+  const pending = JSON.parse(sessionStorage.getItem(pendingItem) ?? "null") as { state: string; verifier: string; issuer: string; page: string } | null;
+  sessionStorage.removeItem(pendingItem);
   history.replaceState(null, "", location.pathname);
-  if (!asked || asked.state !== answer.get("state") || asked.issuer !== answer.get("iss")) throw new Refusal(400, text("signInForeign"));
-  const code = answer.get("code");
-  if (!code) throw new Refusal(403, text("signInDenied"));
-  await begin(await exchange(code, asked.verifier, back));
-  if (asked.page !== location.pathname && new URL(asked.page, back).origin === location.origin) location.replace(asked.page);
+  if (!pending || pending.state !== response.get("state") || pending.issuer !== response.get("iss")) throw new Refusal(400, text("signin.foreign"));
+  const code = response.get("code");
+  if (!code) throw new Refusal(403, text("signin.denied"));
+  await openSession(await exchange(code, pending.verifier, redirectURI));
+  if (pending.page !== location.pathname && new URL(pending.page, redirectURI).origin === location.origin) location.replace(pending.page);
 }
 
 /** Signs a user in with a password, and returns the access key of the sign-in. */
-async function keyFor(username: string, password: string): Promise<string> {
-  const verifier = random();
+async function loginWithPassword(username: string, password: string): Promise<string> {
+  const verifier = randomString();
   const challenge = await challengeOf(verifier);
   const { code } = await ask<{ code: string }>("/auth/password/login", {
     method: "POST", probing: true,
@@ -100,19 +100,19 @@ async function keyFor(username: string, password: string): Promise<string> {
 }
 
 /** The form with which somebody signs in, by an access key or by a password. */
-export function SignIn({ again, refused }: { again?: boolean; refused?: Refusal | null }) {
+export function SignIn({ renewal, refusal }: { renewal?: boolean; refusal?: Refusal | null }) {
   useSecret();
-  const problem = useSignal<Refusal | null>(refused ?? null);
+  const problem = useSignal<Refusal | null>(refusal ?? null);
   const connectors = useSignal<Connector[]>([]);
   const busy = useSignal(false);
-  const offered = useSignal(false);
-  const byPassword = useSignal(false);
+  const passwordOffered = useSignal(false);
+  const withPassword = useSignal(false);
   useEffect(() => {
     ask<{ methods: { password: { enabled: boolean }; sso: Connector[] } }>("/auth/info", { probing: true }).then(
       ({ methods }) => {
-        offered.value = methods.password.enabled;
+        passwordOffered.value = methods.password.enabled;
         // Leaving the page would lose what somebody has typed: then connectors are in another tab.
-        if (!again) connectors.value = methods.sso.filter(({ issuer }) => issuer === location.origin);
+        if (!renewal) connectors.value = methods.sso.filter(({ issuer }) => issuer === location.origin);
       },
       () => undefined,
     );
@@ -121,38 +121,38 @@ export function SignIn({ again, refused }: { again?: boolean; refused?: Refusal 
     event.preventDefault();
     const form = event.currentTarget as HTMLFormElement;
     const field = (name: string) => form.elements.namedItem(name) as HTMLInputElement;
-    const password = byPassword.value;
+    const password = withPassword.value;
     busy.value = true;
     problem.value = null;
     try {
-      const key = password ? await keyFor(field("username").value.trim(), field("password").value) : field("key").value.trim();
-      await begin(key);
+      const key = password ? await loginWithPassword(field("username").value.trim(), field("password").value) : field("key").value.trim();
+      await openSession(key);
       field(password ? "password" : "key").value = "";
       try {
-        await goOn();
+        await resumeSession();
       } catch (failure) {
-        throw asRefusal(failure).code === 401 ? new Refusal(401, text("notSignedIn")) : failure;
+        throw asRefusal(failure).code === 401 ? new Refusal(401, text("signin.notKept")) : failure;
       }
     } catch (failure) {
       const refusal = asRefusal(failure);
-      problem.value = refusal.code === 401 && !password && refusal.message !== text("notSignedIn")
-        ? new Refusal(401, text("keyRefused", { message: refusal.message })) : refusal;
+      problem.value = refusal.code === 401 && !password && refusal.message !== text("signin.notKept")
+        ? new Refusal(401, text("signin.keyRefused", { message: refusal.message })) : refusal;
     } finally {
       busy.value = false;
     }
   }
   return (
     <form class="signin" onSubmit={submit}>
-      <p>{text(again ? session.value === "ended" ? "signInAgain" : "signInEarly" : byPassword.value ? "signInPasswordLead" : "signInLead")}</p>
-      <Problem of={problem.value} />
-      {byPassword.value ? (
+      <p>{text(renewal ? session.value === "ended" ? "signin.ended" : "signin.early" : withPassword.value ? "signin.passwordLead" : "signin.lead")}</p>
+      <Problem refusal={problem.value} />
+      {withPassword.value ? (
         <>
           <label>
-            {text("userName")}
+            {text("signin.userName")}
             <input key="username" name="username" type="text" autocomplete="username" required spellcheck={false} autofocus />
           </label>
           <label>
-            {text("password")}
+            {text("signin.password")}
             <input key="password" name="password" type="password" autocomplete="current-password" required />
           </label>
         </>
@@ -160,29 +160,29 @@ export function SignIn({ again, refused }: { again?: boolean; refused?: Refusal 
         <>
           <input key="unseen" class="unseen" type="text" name="username" autocomplete="username" value="access-key" tabIndex={-1} aria-hidden="true" readOnly />
           <label>
-            {text("accessKey")}
+            {text("signin.accessKey")}
             <input key="key" name="key" type="password" autocomplete="current-password" required spellcheck={false} autofocus />
           </label>
         </>
       )}
-      <button class="primary" disabled={busy.value}>{text("signIn")}</button>
-      {offered.value && (
-        <button type="button" disabled={busy.value} onClick={() => { byPassword.value = !byPassword.value; problem.value = null; }}>
-          {text(byPassword.value ? "useAccessKey" : "usePassword")}
+      <button class="primary" disabled={busy.value}>{text("signin.title")}</button>
+      {passwordOffered.value && (
+        <button type="button" disabled={busy.value} onClick={() => { withPassword.value = !withPassword.value; problem.value = null; }}>
+          {text(withPassword.value ? "signin.useAccessKey" : "signin.usePassword")}
         </button>
       )}
-      {connectors.value.map((one) => (
-        <button key={one.id} type="button" disabled={busy.value} onClick={() => { busy.value = true; void leave(one); }}>
-          {text("useConnector", { name: one.displayName })}
+      {connectors.value.map((connector) => (
+        <button key={connector.id} type="button" disabled={busy.value} onClick={() => { busy.value = true; void startLogin(connector); }}>
+          {text("signin.useConnector", { name: connector.displayName })}
         </button>
       ))}
-      {again && <p><a href={`${home}/home?signin`} target="_blank" rel="noopener">{text("signInTab")}</a></p>}
+      {renewal && <p><a href={`${home}/home?signin`} target="_blank" rel="noopener">{text("signin.tab")}</a></p>}
     </form>
   );
 }
 
 /** Asks the API who the session acts as. */
-export async function whoami(): Promise<Self> {
+export async function readSelf(): Promise<Self> {
   const answer = await ask<{ status: Self }>(`${group}/selves`, {
     method: "POST", probing: true, body: JSON.stringify({ apiVersion: "management.platform.sh/v1", kind: "Self" }),
   });

@@ -32,11 +32,11 @@ export type Write = ReturnType<typeof useWrite>;
 export function useWrite(path: string) {
   const problem = useSignal<Refusal | null>(null);
   const busy = useSignal(false);
-  async function run<T>(request: () => Promise<T>, then: (answer: T) => unknown): Promise<void> {
+  async function run<T>(request: () => Promise<T>, accepted: (answer: T) => unknown): Promise<void> {
     busy.value = true;
     problem.value = null;
     try {
-      await then(await request());
+      await accepted(await request());
     } catch (failure) {
       problem.value = asRefusal(failure);
     } finally {
@@ -45,11 +45,11 @@ export function useWrite(path: string) {
   }
   return {
     problem, busy, run,
-    create: (object: object | string, then: (answer: Response) => unknown) => run(() => createObject(path, object), then),
-    patch: (name: string, patch: object, then: (answer: Response) => unknown) => run(() => patchObject(path, name, patch), then),
-    remove: (object: Pick<Meta, "name" | "uid">, then: () => unknown) => run(() => deleteObject(path, object), then),
+    create: (object: object | string, accepted: (answer: Response) => unknown) => run(() => createObject(path, object), accepted),
+    patch: (name: string, patch: object, accepted: (answer: Response) => unknown) => run(() => patchObject(path, name, patch), accepted),
+    remove: (object: Pick<Meta, "name" | "uid">, accepted: () => unknown) => run(() => deleteObject(path, object), accepted),
     /** Sends the spec of a request to a subresource of the object with a name. */
-    post: (name: string, subresource: string, spec: object, then: () => unknown) =>
-      run(() => send(`${path}/${encodeURIComponent(name)}/${subresource}`, { method: "POST", body: JSON.stringify(spec) }), then),
+    post: (name: string, subresource: string, spec: object, accepted: () => unknown) =>
+      run(() => send(`${path}/${encodeURIComponent(name)}/${subresource}`, { method: "POST", body: JSON.stringify(spec) }), accepted),
   };
 }

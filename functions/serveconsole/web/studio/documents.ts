@@ -9,7 +9,7 @@ export interface Finding {
 }
 
 /** A text in YAML, read as Kubernetes reads it. */
-export interface Read {
+export interface ParsedText {
   text: string;
   /** Its value. Whole numbers are of type bigint, so that none is rounded. Undefined: the text has errors. null: it is empty. */
   value: unknown;
@@ -25,7 +25,7 @@ export function isFields(value: unknown): value is Fields {
 }
 
 /** YAML 1.1 without times and numbers to the base of 60, as Kubernetes has it: 0644 is octal, and yes is true. */
-const reading = {
+const parseOptions = {
   version: "1.1" as const,
   intAsBigInt: true,
   customTags: (tags: unknown[]) => (tags as { format?: string; tag?: string }[])
@@ -33,8 +33,8 @@ const reading = {
 };
 
 /** Reads a text that is one document. */
-export function read(text: string): Read {
-  const document = parseDocument(text, { ...reading, prettyErrors: false });
+export function parseText(text: string): ParsedText {
+  const document = parseDocument(text, { ...parseOptions, prettyErrors: false });
   const findings: Finding[] = document.errors.map((failure) => ({
     from: Math.min(failure.pos[0], text.length), to: Math.min(Math.max(failure.pos[1], failure.pos[0] + 1), text.length),
     severity: "error", message: failure.message,
@@ -43,7 +43,7 @@ export function read(text: string): Read {
   if (findings.length === 0) {
     try {
       value = document.toJS({ maxAliasCount: 100 }) ?? null;
-      json(value);
+      toJson(value);
     } catch (failure) {
       value = undefined;
       findings.push({ from: 0, to: 0, severity: "error", message: failure instanceof Error ? failure.message : String(failure) });
@@ -53,35 +53,35 @@ export function read(text: string): Read {
 }
 
 /** Returns a value as JSON. JSON.stringify knows no bigint. */
-export function json(value: unknown): string {
+export function toJson(value: unknown): string {
   if (typeof value === "bigint") return String(value);
-  if (Array.isArray(value)) return `[${value.map(json).join(",")}]`;
+  if (Array.isArray(value)) return `[${value.map(toJson).join(",")}]`;
   if (isFields(value)) {
-    return `{${Object.entries(value).filter(([, one]) => one !== undefined).map(([key, one]) => `${JSON.stringify(key)}:${json(one)}`).join(",")}}`;
+    return `{${Object.entries(value).filter(([, field]) => field !== undefined).map(([key, field]) => `${JSON.stringify(key)}:${toJson(field)}`).join(",")}}`;
   }
   if (typeof value === "number" && !Number.isFinite(value)) throw new Error(`${value} is no number of JSON`);
   return JSON.stringify(value) ?? "null";
 }
 
 /** Reads JSON without rounding whole numbers. */
-export function fromJson(text: string): unknown {
+export function parseJson(text: string): unknown {
   // Only long numbers can be rounded, and the reader of YAML is slower.
   return /[0-9]{16}/.test(text) ? parseDocument(text, { intAsBigInt: true, prettyErrors: false }).toJS() : JSON.parse(text);
 }
 
 /** Returns a value as YAML, with the keys of maps in their order. */
-export function yaml(value: unknown, sorted = true): string {
+export function toYaml(value: unknown, sorted = true): string {
   return stringify(value, { version: "1.1", sortMapEntries: sorted, lineWidth: 0, aliasDuplicateObjects: false });
 }
 
 /** Returns the steps of a field path: spec.patches[0].path has spec, patches, 0 and path. */
 export function stepsOf(field: string): string[] {
-  return [...field.matchAll(/\[([^\]]*)\]|([^.[\]]+)/g)].map((found) => (found[1] ?? found[2] ?? "").replace(/^"(.*)"$/, "$1"));
+  return [...field.matchAll(/\[([^\]]*)\]|([^.[\]]+)/g)].map((match) => (match[1] ?? match[2] ?? "").replace(/^"(.*)"$/, "$1"));
 }
 
 /** Returns the place of a field, or of the nearest parent that is there. A key may have dots: it is then more than one step. */
-export function placeOf(of: Read, steps: (string | number)[]): { from: number; to: number; node: Node | null } {
-  let node = of.document.contents as Node | null;
+export function rangeOf(parsed: ParsedText, steps: (string | number)[]): { from: number; to: number; node: Node | null } {
+  let node = parsed.document.contents as Node | null;
   for (let i = 0; i < steps.length; ) {
     let next: Node | undefined;
     let used = 1;
@@ -89,7 +89,7 @@ export function placeOf(of: Read, steps: (string | number)[]): { from: number; t
     else if (isMap(node)) {
       for (used = Math.min(8, steps.length - i); used > 0 && !next; used--) {
         const key = steps.slice(i, i + used).join(".");
-        const pair = node.items.find((one) => isScalar(one.key) && String(one.key.value) === key);
+        const pair = node.items.find((item) => isScalar(item.key) && String(item.key.value) === key);
         if (pair) {
           next = (pair.value ?? pair.key) as Node;
           break;
@@ -101,17 +101,17 @@ export function placeOf(of: Read, steps: (string | number)[]): { from: number; t
     i += used;
   }
   const range = node?.range;
-  if (!range) return { from: 0, to: Math.min(1, of.text.length), node };
+  if (!range) return { from: 0, to: Math.min(1, parsed.text.length), node };
   // Of a block, the first line is enough.
-  const end = of.text.indexOf("\n", range[0]);
+  const end = parsed.text.indexOf("\n", range[0]);
   const to = isScalar(node) ? range[1] : Math.min(range[1], end < 0 ? range[1] : end);
   return { from: range[0], to: Math.max(to, range[0]), node };
 }
 
 /** Returns the steps to the field at an offset: the innermost one whose line or block has it. */
-export function stepsAt(of: Read, offset: number): (string | number)[] {
+export function stepsAt(parsed: ParsedText, offset: number): (string | number)[] {
   const steps: (string | number)[] = [];
-  let node = of.document.contents as Node | null;
+  let node = parsed.document.contents as Node | null;
   const holds = (from: number | undefined, to: number | undefined) => from !== undefined && to !== undefined && from <= offset && offset <= to;
   for (;;) {
     let next: Node | null = null;
@@ -137,14 +137,14 @@ export function stepsAt(of: Read, offset: number): (string | number)[] {
 }
 
 /** Returns the place of a line and a column in the text of a field, both from 1, or that of the whole field. */
-export function placeIn(of: Read, steps: (string | number)[], line: number, column: number): { from: number; to: number } {
-  const { from, to, node } = placeOf(of, steps);
+export function rangeIn(parsed: ParsedText, steps: (string | number)[], line: number, column: number): { from: number; to: number } {
+  const { from, to, node } = rangeOf(parsed, steps);
   if (line !== 1 || column < 1 || !isScalar(node) || typeof node.value !== "string") return { from, to };
-  const source = of.text.slice(from, to);
+  const source = parsed.text.slice(from, to);
   const quoted = source.startsWith('"') || source.startsWith("'") ? 1 : 0;
   if (source.slice(quoted, quoted + node.value.length) !== node.value) return { from, to };
-  const at = Math.min(from + quoted + column - 1, to);
-  return { from: at, to: Math.min(at + 1, to) };
+  const position = Math.min(from + quoted + column - 1, to);
+  return { from: position, to: Math.min(position + 1, to) };
 }
 
 /** Returns the line of a place, from 1. */
@@ -156,16 +156,16 @@ export function lineOf(text: string, place: number): number {
  * Returns an object without what a Secret has in it. An object without a kind that has data may be one. Null: the text cannot be
  * read, so that nobody knows what is secret.
  */
-export function masked(text: string): string | null {
-  const { value, findings } = read(text);
+export function maskSecrets(text: string): string | null {
+  const { value, findings } = parseText(text);
   if (findings.length > 0) return null;
-  let found = false;
-  const mask = (of: unknown, top: boolean): unknown => {
-    if (Array.isArray(of)) return of.map((one) => mask(one, false));
-    if (!isFields(of)) return of;
-    const copy: Fields = Object.fromEntries(Object.entries(of).map(([key, one]) => [key, mask(one, false)]));
-    if (of.kind !== "Secret" && !(top && of.kind === undefined && (of.data !== undefined || of.stringData !== undefined))) return copy;
-    found = true;
+  let masked = false;
+  const mask = (value: unknown, top: boolean): unknown => {
+    if (Array.isArray(value)) return value.map((item) => mask(item, false));
+    if (!isFields(value)) return value;
+    const copy: Fields = Object.fromEntries(Object.entries(value).map(([key, field]) => [key, mask(field, false)]));
+    if (value.kind !== "Secret" && !(top && value.kind === undefined && (value.data !== undefined || value.stringData !== undefined))) return copy;
+    masked = true;
     // "Kioq" is "***" in base64.
     for (const [name, by] of [["data", "Kioq"], ["stringData", "***"]] as const) {
       if (isFields(copy[name])) copy[name] = Object.fromEntries(Object.keys(copy[name]).map((key) => [key, by]));
@@ -177,5 +177,5 @@ export function masked(text: string): string | null {
     return copy;
   };
   const result = mask(value, true);
-  return found ? yaml(result, false) : text;
+  return masked ? toYaml(result, false) : text;
 }

@@ -10,14 +10,14 @@ import { useEffect, useRef } from "preact/hooks";
 import { text } from "../texts";
 import { lineOf, type Finding } from "./documents";
 
-const colours = HighlightStyle.define([
+const highlighting = HighlightStyle.define([
   { tag: [tags.definition(tags.propertyName), tags.propertyName], color: "var(--code-key)" },
   { tag: [tags.string, tags.special(tags.string)], color: "var(--code-text)" },
   { tag: [tags.comment, tags.lineComment], color: "var(--quiet)", fontStyle: "italic" },
   { tag: [tags.labelName, tags.typeName, tags.keyword], color: "var(--code-word)" },
 ]);
 
-const looks = EditorView.theme({
+const theme = EditorView.theme({
   "&": { backgroundColor: "var(--paper)", color: "var(--text)", fontSize: "13px", borderRadius: "8px", border: "1px solid var(--edge)" },
   "&.cm-focused": { outline: "2px solid var(--accent)", outlineOffset: "1px" },
   ".cm-scroller": { fontFamily: 'ui-monospace, "SF Mono", "Cascadia Mono", Menlo, monospace', lineHeight: "1.5", maxHeight: "24rem", overflow: "auto" },
@@ -44,7 +44,7 @@ export function lineFeeds(text: string): string {
 }
 
 /** Marks a change that the page has made. The page knows the text, so that the editor does not report it. */
-const replaced = Annotation.define<true>();
+const programChange = Annotation.define<true>();
 
 /**
  * An editor of YAML, and the mistakes in it. The tab key leaves it. It is in a shadow root, where its styles need no exception of
@@ -78,7 +78,7 @@ export function Editor(props: {
       state: EditorState.create({
         doc: props.value,
         extensions: [
-          lineNumbers(), history(), drawSelection(), highlightActiveLine(), yaml(), syntaxHighlighting(colours), looks, indentUnit.of("  "),
+          lineNumbers(), history(), drawSelection(), highlightActiveLine(), yaml(), syntaxHighlighting(highlighting), theme, indentUnit.of("  "),
           keymap.of([...defaultKeymap, ...historyKeymap, ...lintKeymap]), EditorView.lineWrapping,
           // A browser that replaces a selection itself adds an inline style, which the policy refuses.
           EditorView.domEventHandlers({
@@ -92,23 +92,23 @@ export function Editor(props: {
           EditorView.contentAttributes.of({ "aria-label": props.label, spellcheck: "false", autocapitalize: "off", tabindex: "0" }),
           EditorState.readOnly.of(props.readOnly ?? false),
           EditorView.updateListener.of((update) => {
-            if (update.docChanged && !update.transactions.some((one) => one.annotation(replaced))) change.current(update.state.doc.toString());
+            if (update.docChanged && !update.transactions.some((transaction) => transaction.annotation(programChange))) change.current(update.state.doc.toString());
             if (update.docChanged || update.selectionSet || update.focusChanged) cursor.current?.(update.state.selection.main.head);
           }),
         ],
       }),
     });
     view.current = editor;
-    let last = rendered; // it is in the first text already
+    let lastReplacement = rendered; // it is in the first text already
     const stop = effect(() => {
       const next = props.replacement.value;
-      if (next === last) return;
-      last = next;
+      if (next === lastReplacement) return;
+      lastReplacement = next;
       untracked(() => {
         const { doc } = editor.state;
         if (doc.toString() === next.text) return;
         // One undo takes back the replacement alone, and not what was typed before it.
-        editor.dispatch({ changes: { from: 0, to: doc.length, insert: next.text }, annotations: [replaced.of(true), isolateHistory.of("full")] });
+        editor.dispatch({ changes: { from: 0, to: doc.length, insert: next.text }, annotations: [programChange.of(true), isolateHistory.of("full")] });
       });
     });
     return () => {
@@ -120,25 +120,25 @@ export function Editor(props: {
     const editor = view.current;
     if (!editor) return;
     const end = editor.state.doc.length;
-    editor.dispatch(setDiagnostics(editor.state, props.findings.map((one) => ({ ...one, from: Math.min(one.from, end), to: Math.min(one.to, end) }))));
+    editor.dispatch(setDiagnostics(editor.state, props.findings.map((finding) => ({ ...finding, from: Math.min(finding.from, end), to: Math.min(finding.to, end) }))));
   }, [props.findings, props.value]);
   return (
     <div class="editor">
       <div ref={host} />
       {props.findings.length > 0 && (
-        <ul class="findings" aria-label={text("studioFindings", { of: props.label })}>
-          {props.findings.slice(0, 20).map((one) => (
-            <li class={one.severity}>
+        <ul class="findings" aria-label={text("studio.findings", { of: props.label })}>
+          {props.findings.slice(0, 20).map((finding) => (
+            <li class={finding.severity}>
               <button
                 type="button" class="link"
                 onClick={() => {
-                  view.current?.dispatch({ selection: { anchor: one.from, head: one.to }, scrollIntoView: true });
+                  view.current?.dispatch({ selection: { anchor: finding.from, head: finding.to }, scrollIntoView: true });
                   view.current?.focus();
                 }}
               >
-                {text("studioLine", { line: lineOf(props.value, one.from) })}
+                {text("studio.line", { line: lineOf(props.value, finding.from) })}
               </button>{" "}
-              {one.message}
+              {finding.message}
             </li>
           ))}
         </ul>

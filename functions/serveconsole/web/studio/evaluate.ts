@@ -1,9 +1,9 @@
 import { group, send, type Cause, type Refusal } from "../api";
-import { fromJson, isFields, json, placeIn, placeOf, stepsOf, type Fields, type Finding, type Read } from "./documents";
+import { parseJson, isFields, toJson, rangeIn, rangeOf, stepsOf, type Fields, type Finding, type ParsedText } from "./documents";
 import type { Work } from "./share";
 
 /** The path of evaluations. */
-export const path = `${group}/syncpatchevaluations`;
+export const evaluationsPath = `${group}/syncpatchevaluations`;
 
 export type Direction = "TenantToHost" | "HostToTenant";
 
@@ -55,15 +55,15 @@ export interface Resource {
 
 /** Returns the lists of patches in a configuration. */
 export function resourcesOf(configuration: unknown): Resource[] {
-  const found: Resource[] = [];
-  const walk = (value: unknown, at: string[]) => {
+  const resources: Resource[] = [];
+  const walk = (value: unknown, steps: string[]) => {
     if (!isFields(value)) return;
-    if (at.length > 1 && Array.isArray(value.patches)) found.push({ name: at.join("."), steps: ["sync", ...at, "patches"] });
-    if (at.length < 3) for (const [key, one] of Object.entries(value)) if (key !== "patches") walk(one, [...at, key]);
+    if (steps.length > 1 && Array.isArray(value.patches)) resources.push({ name: steps.join("."), steps: ["sync", ...steps, "patches"] });
+    if (steps.length < 3) for (const [key, child] of Object.entries(value)) if (key !== "patches") walk(child, [...steps, key]);
   };
   const sync = isFields(configuration) ? configuration.sync : undefined;
   if (isFields(sync)) for (const side of ["toHost", "fromHost"]) walk(sync[side], [side]);
-  return found;
+  return resources;
 }
 
 /** Returns the list of patches for the kind of an object, or the first one. */
@@ -108,9 +108,9 @@ export function patchesOf(spec: Spec, list: Resource | undefined): unknown[] {
 
 /** Evaluates a spec. */
 export async function evaluate(spec: Spec, signal: AbortSignal): Promise<Status> {
-  const body = json({ apiVersion: "management.platform.sh/v1", kind: "SyncPatchEvaluation", spec });
-  const answer = await send(`${path}?fieldValidation=Strict`, { method: "POST", body, signal });
-  return (fromJson(await answer.text()) as { status?: Status }).status ?? {};
+  const body = toJson({ apiVersion: "management.platform.sh/v1", kind: "SyncPatchEvaluation", spec });
+  const answer = await send(`${evaluationsPath}?fieldValidation=Strict`, { method: "POST", body, signal });
+  return (parseJson(await answer.text()) as { status?: Status }).status ?? {};
 }
 
 /** The findings of one evaluation, by the text in which they are. Those without a place are other. */
@@ -120,41 +120,41 @@ export interface Findings {
   other: Cause[];
 }
 
-function put(into: Findings, configuration: Read, list: Resource | undefined, object: Read, cause: Cause, severity: Finding["severity"]) {
+function addFinding(findings: Findings, configuration: ParsedText, list: Resource | undefined, object: ParsedText, cause: Cause, severity: Finding["severity"]) {
   const steps = stepsOf(cause.field ?? "");
   const message = cause.message ?? "";
-  const within = steps[1] === "object" ? object : configuration;
-  const inside = steps[0] !== "spec" ? null : steps[1] === "object" || steps[1] === "configuration" || steps[1] === "patches" ? steps.slice(2) : null;
-  if (!inside) {
-    into.other.push(cause);
+  const parsed = steps[1] === "object" ? object : configuration;
+  const fieldSteps = steps[0] !== "spec" ? null : steps[1] === "object" || steps[1] === "configuration" || steps[1] === "patches" ? steps.slice(2) : null;
+  if (!fieldSteps) {
+    findings.other.push(cause);
     return;
   }
   const [, line, column] = /line (\d+), column (\d+)/.exec(message) ?? [];
-  const { from, to } = line && column ? placeIn(within, inside, Number(line), Number(column)) : placeOf(within, inside);
-  const where = inside.length > 0 ? `${inside.slice(list && within === configuration ? Math.min(list.steps.length, inside.length - 1) : 0).join(".")}: ` : "";
-  into[within === object ? "object" : "configuration"].push({ from, to, severity, message: where + message });
+  const { from, to } = line && column ? rangeIn(parsed, fieldSteps, Number(line), Number(column)) : rangeOf(parsed, fieldSteps);
+  const prefix = fieldSteps.length > 0 ? `${fieldSteps.slice(list && parsed === configuration ? Math.min(list.steps.length, fieldSteps.length - 1) : 0).join(".")}: ` : "";
+  findings[parsed === object ? "object" : "configuration"].push({ from, to, severity, message: prefix + message });
 }
 
 /** Returns the causes of a refusal, at their places. */
-export function findingsOf(refusal: Refusal, configuration: Read, list: Resource | undefined, object: Read): Findings {
-  const found: Findings = { configuration: [], object: [], other: [] };
-  for (const cause of refusal.causes) put(found, configuration, list, object, cause, "error");
-  return found;
+export function findingsOf(refusal: Refusal, configuration: ParsedText, list: Resource | undefined, object: ParsedText): Findings {
+  const findings: Findings = { configuration: [], object: [], other: [] };
+  for (const cause of refusal.causes) addFinding(findings, configuration, list, object, cause, "error");
+  return findings;
 }
 
 /** Returns the failure and the warnings of an evaluation, at their places. */
-export function failuresOf(status: Status, spec: Spec, configuration: Read, list: Resource | undefined, object: Read): Findings {
-  const found: Findings = { configuration: [], object: [], other: [] };
+export function failuresOf(status: Status, spec: Spec, configuration: ParsedText, list: Resource | undefined, object: ParsedText): Findings {
+  const findings: Findings = { configuration: [], object: [], other: [] };
   if (status.error) {
-    const { index, path: at, message, line, column } = status.error;
+    const { index, path, message, line, column } = status.error;
     const expression = spec.direction === "TenantToHost" ? "expression" : "reverseExpression";
     const steps = [...(spec.patches ? [] : list?.steps ?? []), String(index), expression];
-    found.configuration.push({ ...placeIn(configuration, steps, Number(line ?? 0), Number(column ?? 0)), severity: "error", message: `${at}: ${message}` });
+    findings.configuration.push({ ...rangeIn(configuration, steps, Number(line ?? 0), Number(column ?? 0)), severity: "error", message: `${path}: ${message}` });
   }
   for (const warning of status.warnings ?? []) {
     const [, field, message] = /^(spec\.\S+): (.*)$/s.exec(warning) ?? [];
-    if (field) put(found, configuration, list, object, { field, message }, "warning");
-    else found.other.push({ message: warning });
+    if (field) addFinding(findings, configuration, list, object, { field, message }, "warning");
+    else findings.other.push({ message: warning });
   }
-  return found;
+  return findings;
 }

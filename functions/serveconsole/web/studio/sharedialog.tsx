@@ -1,53 +1,53 @@
 import { effect, useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
-import { Copy } from "../parts/copy";
+import { CopyButton } from "../parts/command";
 import { Dialog } from "../parts/dialog";
 import { text } from "../texts";
-import { masked } from "./documents";
-import { fragment, largest, longLink, written, type Work } from "./share";
+import { maskSecrets } from "./documents";
+import { workFragment, maxWorkBytes, maxLinkLength, workText, type Work } from "./share";
 
 /** The dialog with the link. */
-export function Share({ work, close }: { work: Work; close: () => void }) {
-  const secrets = useSignal(false);
+export function ShareDialog({ work, close }: { work: Work; close: () => void }) {
+  const includeSecrets = useSignal(false);
   const link = useSignal("");
-  const refused = useSignal("");
+  const problem = useSignal("");
   useEffect(() => effect(() => {
-    const all = secrets.value;
-    const tenant = all ? work.tenant : masked(work.tenant);
-    const host = all ? work.host : masked(work.host);
+    const included = includeSecrets.value;
+    const tenant = included ? work.tenant : maskSecrets(work.tenant);
+    const host = included ? work.host : maskSecrets(work.host);
     link.value = "";
-    refused.value = "";
+    problem.value = "";
     if (tenant === null || host === null) {
-      refused.value = text("studioShareErrors");
+      problem.value = text("studio.shareErrors");
       return;
     }
     const shared = { ...work, tenant, host };
-    if (written(shared).length > largest) {
-      refused.value = text("studioShareLarge");
+    if (workText(shared).length > maxWorkBytes) {
+      problem.value = text("studio.shareLarge");
       return;
     }
-    void fragment(shared).then((end) => {
-      if (secrets.peek() === all) link.value = location.origin + location.pathname + end;
+    void workFragment(shared).then((hash) => {
+      if (includeSecrets.peek() === included) link.value = location.origin + location.pathname + hash;
     });
   }), []);
   return (
-    <Dialog title={text("studioShare")} close={close} wide>
-      <p>{text("studioShareLead")}</p>
+    <Dialog title={text("studio.share")} close={close} wide>
+      <p>{text("studio.shareLead")}</p>
       <label class="choice">
-        <input type="checkbox" checked={secrets.value} onChange={(event) => (secrets.value = event.currentTarget.checked)} />
-        {text("studioShareSecrets")}
+        <input type="checkbox" checked={includeSecrets.value} onChange={(event) => (includeSecrets.value = event.currentTarget.checked)} />
+        {text("studio.shareSecrets")}
       </label>
-      {refused.value && <p class="problem" role="alert">{refused.value}</p>}
+      {problem.value && <p class="problem" role="alert">{problem.value}</p>}
       {link.value && (
         <label>
-          {text("studioLink")}
+          {text("studio.link")}
           <textarea readOnly rows={4} spellcheck={false} value={link.value} />
         </label>
       )}
-      {link.value.length > longLink && <p class="problem">{text("studioShareLong", { count: link.value.length })}</p>}
+      {link.value.length > maxLinkLength && <p class="problem">{text("studio.shareLong", { count: link.value.length })}</p>}
       <div class="buttons">
-        <button type="button" onClick={close}>{text("close")}</button>
-        {link.value && <Copy what={() => link.value} />}
+        <button type="button" onClick={close}>{text("action.close")}</button>
+        {link.value && <CopyButton content={() => link.value} />}
       </div>
     </Dialog>
   );

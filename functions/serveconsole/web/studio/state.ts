@@ -3,7 +3,7 @@ import type { Refusal } from "../api";
 import examples from "../examples.json";
 import { asRefusal } from "../parts/problem";
 import { text } from "../texts";
-import { json, read, yaml, type Read } from "./documents";
+import { toJson, parseText, toYaml, type ParsedText } from "./documents";
 import { lineFeeds } from "./editor";
 import {
   evaluate, failuresOf, findingsOf, resourceFor, resourcesOf, specOf, type Direction, type Findings, type Reference, type Resource, type Spec, type Status,
@@ -11,8 +11,8 @@ import {
 import { Unreadable, type Work } from "./share";
 
 /** Evaluations begin this long after the last key press, in milliseconds. */
-const pause = 300;
-const none: Findings = { configuration: [], object: [], other: [] };
+const evaluationDelay = 300;
+const noFindings: Findings = { configuration: [], object: [], other: [] };
 
 /** What an evaluation found, with what it was asked. */
 export interface Outcome {
@@ -22,15 +22,15 @@ export interface Outcome {
 }
 
 /** One direction: its last result, whether that is older than the text, and what is wrong. */
-function side(direction: Direction) {
+function createDirection(direction: Direction) {
   const outcome = signal<Outcome | null>(null);
   const stale = signal(false);
-  const findings = signal<Findings>(none);
+  const findings = signal<Findings>(noFindings);
   const refusal = signal<Refusal | null>(null);
   const busy = signal(false);
   let current: AbortController | null = null;
   /** What the shown result is of. The same is not evaluated again. */
-  let done = "";
+  let evaluatedKey = "";
 
   function stop() {
     current?.abort();
@@ -45,43 +45,43 @@ function side(direction: Direction) {
   }
 
   /** Evaluates, and ends the evaluation before. */
-  async function run(spec: Spec, configuration: Read, list: Resource | undefined, object: Read) {
+  async function run(spec: Spec, configuration: ParsedText, list: Resource | undefined, object: ParsedText) {
     stop();
-    const key = json([spec, configuration.text, object.text]);
-    if (key === done) return;
-    done = "";
-    const mine = (current = new AbortController());
+    const key = toJson([spec, configuration.text, object.text]);
+    if (key === evaluatedKey) return;
+    evaluatedKey = "";
+    const controller = (current = new AbortController());
     busy.value = true;
     try {
-      const status = await evaluate(spec, mine.signal);
-      if (current !== mine) return;
+      const status = await evaluate(spec, controller.signal);
+      if (current !== controller) return;
       batch(() => {
         outcome.value = { spec, status, list };
         findings.value = failuresOf(status, spec, configuration, list, object);
         refusal.value = null;
         stale.value = false;
       });
-      done = key;
+      evaluatedKey = key;
     } catch (failure) {
-      if (current !== mine) return;
-      const why = asRefusal(failure);
+      if (current !== controller) return;
+      const refused = asRefusal(failure);
       batch(() => {
-        findings.value = findingsOf(why, configuration, list, object);
+        findings.value = findingsOf(refused, configuration, list, object);
         // What has a place in a text is shown there.
-        refusal.value = why.causes.length > 0 && findings.value.other.length === 0 ? null : why;
+        refusal.value = refused.causes.length > 0 && findings.value.other.length === 0 ? null : refused;
         stale.value = outcome.value !== null;
       });
     } finally {
-      if (current === mine) stop();
+      if (current === controller) stop();
     }
   }
 
   /** The text cannot be evaluated: what is shown is the last result. */
   function wait() {
     stop();
-    done = "";
+    evaluatedKey = "";
     batch(() => {
-      findings.value = none;
+      findings.value = noFindings;
       refusal.value = null;
       stale.value = outcome.value !== null;
     });
@@ -90,10 +90,10 @@ function side(direction: Direction) {
   /** There is no object. */
   function clear() {
     stop();
-    done = "";
+    evaluatedKey = "";
     batch(() => {
       outcome.value = null;
-      findings.value = none;
+      findings.value = noFindings;
       refusal.value = null;
       stale.value = false;
     });
@@ -101,35 +101,35 @@ function side(direction: Direction) {
   return { direction, outcome, stale, findings, refusal, busy, announce, run, wait, clear };
 }
 
-export type Side = ReturnType<typeof side>;
+export type DirectionState = ReturnType<typeof createDirection>;
 
 /** The state of the studio. Nothing of it is kept when the page is closed. */
-export function studio(begin: Work) {
-  const work = signal(begin);
+export function createStudio(initialWork: Work) {
+  const work = signal(initialWork);
   /** The work that the page has put into the editors last. What is typed after it is in work alone. */
-  const placed = signal(begin);
+  const editorWork = signal(initialWork);
   /** What is kept elsewhere: an example, a link, or a file. */
-  const kept = signal(begin);
+  const savedWork = signal(initialWork);
   /** Work of somebody else is not evaluated before a person says so. */
-  const held = signal(false);
+  const awaitsConsent = signal(false);
   const unreadable = signal<Unreadable | null>(null);
-  const texts = signal({ configuration: read(begin.configuration), tenant: read(begin.tenant), host: read(begin.host) });
+  const texts = signal({ configuration: parseText(initialWork.configuration), tenant: parseText(initialWork.tenant), host: parseText(initialWork.host) });
   const lists = signal<Resource[]>([]);
   const list = signal<Resource | undefined>(undefined);
-  const forward = side("TenantToHost");
-  const back = side("HostToTenant");
-  let known = "";
+  const forward = createDirection("TenantToHost");
+  const backward = createDirection("HostToTenant");
+  let knownReferences = "";
 
   function run() {
-    const { value: w } = work;
+    const { value: currentWork } = work;
     const { configuration, tenant, host } = texts.value;
-    const usable = configuration.value !== undefined && configuration.value !== null && (Array.isArray(configuration.value) || list.value);
+    const evaluable = configuration.value !== undefined && configuration.value !== null && (Array.isArray(configuration.value) || list.value);
     const references: Reference[] = forward.outcome.value?.status.references ?? [];
-    for (const [one, object] of [[forward, tenant], [back, host]] as const) {
-      if (object.value === null) one.clear();
-      else if (!usable || object.value === undefined) one.wait();
+    for (const [direction, object] of [[forward, tenant], [backward, host]] as const) {
+      if (object.value === null) direction.clear();
+      else if (!evaluable || object.value === undefined) direction.wait();
       else {
-        void one.run(specOf(w, configuration.value, list.value, one.direction, tenant.value ?? null, host.value ?? null, references), configuration, list.value, object);
+        void direction.run(specOf(currentWork, configuration.value, list.value, direction.direction, tenant.value ?? null, host.value ?? null, references), configuration, list.value, object);
       }
     }
   }
@@ -140,47 +140,47 @@ export function studio(begin: Work) {
     const stop = [
       effect(() => {
         const w = work.value;
-        const next = { configuration: read(w.configuration), tenant: read(w.tenant), host: read(w.host) };
-        const found = resourcesOf(next.configuration.value);
+        const next = { configuration: parseText(w.configuration), tenant: parseText(w.tenant), host: parseText(w.host) };
+        const resources = resourcesOf(next.configuration.value);
         batch(() => {
           texts.value = next;
-          lists.value = found;
-          list.value = found.find(({ name }) => name === w.resource) ?? resourceFor(found, next.tenant.value ?? next.host.value);
+          lists.value = resources;
+          list.value = resources.find(({ name }) => name === w.resource) ?? resourceFor(resources, next.tenant.value ?? next.host.value);
         });
-        const go = !held.value;
+        const mayEvaluate = !awaitsConsent.value;
         clearTimeout(timer);
-        if (!go) return;
-        for (const one of [forward, back]) one.announce();
-        timer = setTimeout(run, pause);
+        if (!mayEvaluate) return;
+        for (const direction of [forward, backward]) direction.announce();
+        timer = setTimeout(run, evaluationDelay);
       }),
       effect(() => {
-        const found = JSON.stringify(forward.outcome.value?.status.references ?? []);
-        if (found === known) return;
-        known = found;
-        if (!held.peek() && work.peek().host.trim() !== "") run();
+        const references = JSON.stringify(forward.outcome.value?.status.references ?? []);
+        if (references === knownReferences) return;
+        knownReferences = references;
+        if (!awaitsConsent.peek() && work.peek().host.trim() !== "") run();
       }),
     ];
     return () => {
       clearTimeout(timer);
-      for (const each of stop) each();
+      for (const end of stop) end();
       forward.clear();
-      back.clear();
+      backward.clear();
     };
   }
 
   /** Shows work of somebody, without evaluating it. */
-  async function open(from: () => Promise<Work>) {
+  async function open(read: () => Promise<Work>) {
     try {
-      const next = await from();
+      const next = await read();
       batch(() => {
-        held.value = true;
+        awaitsConsent.value = true;
         unreadable.value = null;
         forward.clear();
-        back.clear();
-        kept.value = place(next);
+        backward.clear();
+        savedWork.value = replaceTexts(next);
       });
     } catch (failure) {
-      unreadable.value = failure instanceof Unreadable ? failure : new Unreadable("linkBroken");
+      unreadable.value = failure instanceof Unreadable ? failure : new Unreadable("studio.linkBroken");
     }
   }
 
@@ -190,13 +190,13 @@ export function studio(begin: Work) {
   }
 
   /** Puts work into the editors, and returns it as they have it. */
-  function place(next: Work): Work {
+  function replaceTexts(next: Work): Work {
     const { configuration, tenant, host } = next;
-    const own = { ...next, configuration: lineFeeds(configuration), tenant: lineFeeds(tenant), host: lineFeeds(host) };
-    batch(() => { work.value = placed.value = own; });
-    return own;
+    const normalized = { ...next, configuration: lineFeeds(configuration), tenant: lineFeeds(tenant), host: lineFeeds(host) };
+    batch(() => { work.value = editorWork.value = normalized; });
+    return normalized;
   }
-  return { work, placed, kept, held, unreadable, texts, lists, list, forward, back, start, open, change, place };
+  return { work, placed: editorWork, kept: savedWork, held: awaitsConsent, unreadable, texts, lists, list, forward, back: backward, start, open, change, place: replaceTexts };
 }
 
 /** Returns the work of an example of the documentation. */
@@ -206,15 +206,15 @@ export function exampleOf(example: (typeof examples)[number]): Work {
 }
 
 /** Returns the test file for what is shown: it has each direction with a result that is not older than the text. */
-export function testFile(sides: Side[]): string | null {
-  const tests = sides.flatMap(({ outcome, stale, refusal, busy }) => {
+export function testFile(directions: DirectionState[]): string | null {
+  const tests = directions.flatMap(({ outcome, stale, refusal, busy }) => {
     if (!outcome.value || stale.value || refusal.value || busy.value) return [];
     const { spec, status } = outcome.value;
     const checks = (status.checks ?? []).filter((check) => check.passed).map((check) => check.type);
-    const name = text(spec.direction === "TenantToHost" ? "studioForward" : "studioBack");
+    const name = text(spec.direction === "TenantToHost" ? "studio.forward" : "studio.back");
     const { checks: _, ...rest } = spec;
-    const asked = checks.length > 0 && !status.error ? { ...rest, checks } : rest;
-    return [status.error ? { name, spec: asked, error: status.error.message } : { name, spec: asked, expect: status.object }];
+    const request = checks.length > 0 && !status.error ? { ...rest, checks } : rest;
+    return [status.error ? { name, spec: request, error: status.error.message } : { name, spec: request, expect: status.object }];
   });
-  return tests.length === 0 ? null : yaml({ tests }, false);
+  return tests.length === 0 ? null : toYaml({ tests }, false);
 }

@@ -1,8 +1,8 @@
-import { answerWith, type Asked } from "./page";
+import { answerWith, type ReceivedRequest } from "./environment";
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Refusal } from "../api";
-import { lineOf, read } from "../studio/documents";
+import { lineOf, parseText } from "../studio/documents";
 import {
   evaluate, failuresOf, findingsOf, patchesOf, resourceFor, resourcesOf, specOf, type Direction, type Reference, type Spec, type Status,
 } from "../studio/evaluate";
@@ -26,7 +26,7 @@ const configuration = `sync:
     events: {enabled: true}
 `;
 const work: Work = { configuration, tenant: "", host: "", resource: "", name: "t", namespace: "n", mode: "Single", naming: "neutral" };
-const lists = resourcesOf(read(configuration).value);
+const lists = resourcesOf(parseText(configuration).value);
 
 test("the lists of patches in a configuration are found on both sides", () => {
   assert.deepEqual(lists, [
@@ -53,7 +53,7 @@ test("the list of patches follows the kind of the object", () => {
 });
 
 test("a spec has what its direction and its expressions need", () => {
-  const value = read(configuration).value;
+  const value = parseText(configuration).value;
   const references: Reference[] = [{ name: "a", hostName: "a-x" }];
   const [tenant, host] = [{ kind: "Pod" }, { kind: "Pod", metadata: { name: "host" } }];
   const spec = (direction: Direction, of = work, more: Reference[] = references) => specOf(of, value, lists[0], direction, tenant, host, more);
@@ -77,7 +77,7 @@ test("a spec has what its direction and its expressions need", () => {
 });
 
 test("the patches of a spec are its own, or those of the list", () => {
-  const value = read(configuration).value;
+  const value = parseText(configuration).value;
   const spec = (more: Partial<Spec>) => ({ direction: "TenantToHost" as const, namespaceMode: "Single", object: {}, context: {}, ...more });
   assert.deepEqual(patchesOf(spec({ patches: [1] }), lists[0]), [1]);
   assert.deepEqual(patchesOf(spec({ configuration: value }), lists[1]), [{ path: "spec" }]);
@@ -85,7 +85,7 @@ test("the patches of a spec are its own, or those of the list", () => {
 });
 
 const object = "kind: Pod\nspec:\n  a: 1\n";
-const [documents, objects] = [read(configuration), read(object)];
+const [documents, objects] = [parseText(configuration), parseText(object)];
 
 /** A finding as the line and the text that it marks, and its message. */
 const said = (text: string) => ({ from, to, severity, message }: { from: number; to: number; severity: string; message: string }) => [severity, lineOf(text, from), text.slice(from, to), message];
@@ -103,7 +103,7 @@ test("a cause of a refusal is at its place in the text that it is about", () => 
   ]);
   assert.deepEqual(found.object.map(said(object)), [["error", 3, "1", "spec.a: no text"], ["error", 1, "kind: Pod", "too large"]]);
   assert.deepEqual(found.other, causes.slice(5));
-  const alone = read("- path: a\n  expression: b\n");
+  const alone = parseText("- path: a\n  expression: b\n");
   assert.deepEqual(findingsOf(new Refusal(422, "", [{ field: "spec.patches[0].expression", message: "wrong" }]), alone, undefined, objects).configuration.map(said(alone.text)), [["error", 2, "b", "0.expression: wrong"]]);
 });
 
@@ -114,7 +114,7 @@ test("the failure and the warnings of an evaluation are at their places", () => 
   assert.deepEqual(fail("TenantToHost").configuration.map(said(configuration)), [["error", 8, "v", "spec.b: broken"]]);
   assert.deepEqual(fail("HostToTenant").configuration.map(said(configuration)), [["error", 9, "s", "spec.b: broken"]]);
   assert.deepEqual(fail("HostToTenant", { error: { index: 1n, path: "spec.b", message: "broken" } }).configuration.map(said(configuration)), [["error", 9, "value.slice(1)", "spec.b: broken"]]);
-  const alone = read("- path: a\n  expression: b\n");
+  const alone = parseText("- path: a\n  expression: b\n");
   assert.deepEqual(failuresOf({ error: { index: 0, path: "a", message: "broken" } }, spec("TenantToHost", []), alone, lists[0], objects).configuration.map(said(alone.text)), [["error", 2, "b", "a: broken"]]);
   const warned = failuresOf({ warnings: ["spec.object.spec.a: unknown\nfield", "about nothing"] }, spec("TenantToHost"), documents, lists[0], objects);
   assert.deepEqual(warned.object.map(said(object)), [["warning", 3, "1", "spec.a: unknown\nfield"]]);
@@ -123,7 +123,7 @@ test("the failure and the warnings of an evaluation are at their places", () => 
 });
 
 test("an evaluation sends and reads whole numbers without rounding them", async () => {
-  const asked: Asked[] = [];
+  const asked: ReceivedRequest[] = [];
   answerWith((one) => {
     asked.push(one);
     return new Response(asked.length === 1 ? '{"status":{"object":{"n":9007199254740993}}}' : "{}", { status: 201 });

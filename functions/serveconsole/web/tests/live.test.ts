@@ -1,7 +1,7 @@
-import { answerWith, dispatch, document, listeners, type Asked } from "./page";
+import { answerWith, dispatch, document, listeners, type ReceivedRequest } from "./environment";
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { live } from "../live";
+import { watchList } from "../live";
 import type { Event, Meta, Row, Table } from "../api";
 
 interface Thing {
@@ -20,8 +20,8 @@ async function settle() {
 
 /** A platform whose lists are tables, and whose watches send what a test has them send. */
 function serve(lists: (Table<Thing> | number)[]) {
-  const asked: Asked[] = [];
-  const watches: { send(text: string | Uint8Array): void; end(): void; asked: Asked }[] = [];
+  const asked: ReceivedRequest[] = [];
+  const watches: { send(text: string | Uint8Array): void; end(): void; asked: ReceivedRequest }[] = [];
   answerWith((one) => {
     asked.push(one);
     if (!one.query.has("watch")) {
@@ -41,7 +41,7 @@ function serve(lists: (Table<Thing> | number)[]) {
 async function begin(t: Parameters<Parameters<typeof test>[1]>[0], lists: (Table<Thing> | number)[]) {
   t.mock.timers.enable({ apis: ["setTimeout", "setInterval", "Date"], now: 1_000_000 });
   const platform = serve(lists);
-  const it = live<Thing>("/things");
+  const it = watchList<Thing>("/things");
   const end = it.begin();
   t.after(() => { document.hidden = false; end(); });
   await settle();

@@ -1,8 +1,8 @@
-import { answerWith } from "./page";
+import { answerWith } from "./environment";
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Refusal } from "../api";
-import { helpFor } from "../schema";
+import { readFieldHelp } from "../schema";
 
 const ref = (name: string) => ({ $ref: `#/components/schemas/${name}` });
 const schemas = {
@@ -29,9 +29,9 @@ test("a failure to read the description is repeated by the next caller, and a su
     assert.equal(path, "/openapi/v3/apis/management.platform.sh/v1");
     return asked === 1 ? Response.json({ message: "busy" }, { status: 503 }) : Response.json({ components: { schemas } });
   });
-  await assert.rejects(helpFor("Config", []), (failure) => failure instanceof Refusal && failure.code === 503);
-  assert.equal((await helpFor("Config", []))?.type, "object");
-  await helpFor("Config", ["status"]);
+  await assert.rejects(readFieldHelp("Config", []), (failure) => failure instanceof Refusal && failure.code === 503);
+  assert.equal((await readFieldHelp("Config", []))?.type, "object");
+  await readFieldHelp("Config", ["status"]);
   assert.equal(asked, 2);
 });
 
@@ -46,15 +46,15 @@ test("a field is explained by what is said about it, or about its type", async (
     [["status", "labels", "any.name"], { path: "status.labels.any.name", type: "string", description: "A label.", values: [], fields: [] }],
     [["status", "anything"], { path: "status.anything", type: "object", description: "Anything.", values: [], fields: [] }],
   ] as const) {
-    assert.deepEqual(await helpFor("Config", [...steps]), expected, steps.join("/"));
+    assert.deepEqual(await readFieldHelp("Config", [...steps]), expected, steps.join("/"));
   }
 });
 
 test("what is not described has no help", async () => {
   for (const steps of [["absent"], ["status", "audit", "absent"], ["status", "audit", 0], ["status", "buttons", "text"], ["status", "broken"], ["status", "audit", "level", "x"]]) {
-    assert.equal(await helpFor("Config", steps), null, steps.join("/"));
+    assert.equal(await readFieldHelp("Config", steps), null, steps.join("/"));
   }
-  assert.equal(await helpFor("Absent", []), null);
+  assert.equal(await readFieldHelp("Absent", []), null);
   // A description that refers to itself ends.
-  assert.equal((await helpFor("Config", ["status", "loop"]))?.type, "object");
+  assert.equal((await readFieldHelp("Config", ["status", "loop"]))?.type, "object");
 });

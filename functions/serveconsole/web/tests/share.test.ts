@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { fragment, fromFragment, largest, Unreadable, workOf, written, type Work } from "../studio/share";
+import { workFragment, parseFragment, maxWorkBytes, Unreadable, parseWork, workText, type Work } from "../studio/share";
 
 let seed = 42;
 function random(below: number): number {
@@ -20,42 +20,42 @@ async function linkTo(bytes: Uint8Array<ArrayBuffer>, cutOff = 0): Promise<strin
 test("a link and a file return each text as it was", async () => {
   for (let i = 0; i < 1000; i++) {
     const given = workWith(word);
-    const link = await fragment(given);
+    const link = await workFragment(given);
     assert.match(link, /^#1[\w-]+$/);
-    assert.deepEqual(await fromFragment(link), given);
-    assert.deepEqual(workOf(written(given)), given);
+    assert.deepEqual(await parseFragment(link), given);
+    assert.deepEqual(parseWork(workText(given)), given);
   }
 });
 
 test("a link that cannot be read is refused", async () => {
-  const good = await fragment(workWith(() => "text"));
+  const good = await workFragment(workWith(() => "text"));
   for (const [link, why] of [
-    [good.slice(0, -4), "linkBroken"], ["#1", "linkBroken"], ["#1!!!", "linkBroken"], [`${good}=`, "linkBroken"], ["#1abc", "linkBroken"],
-    [`#2${good.slice(2)}`, "linkVersion"], [good.slice(1), "linkVersion"], ["", "linkVersion"],
+    [good.slice(0, -4), "studio.linkBroken"], ["#1", "studio.linkBroken"], ["#1!!!", "studio.linkBroken"], [`${good}=`, "studio.linkBroken"], ["#1abc", "studio.linkBroken"],
+    [`#2${good.slice(2)}`, "studio.linkVersion"], [good.slice(1), "studio.linkVersion"], ["", "studio.linkVersion"],
   ] as const) {
-    await assert.rejects(fromFragment(link), refusing(why), link);
+    await assert.rejects(parseFragment(link), refusing(why), link);
   }
   // What is not UTF-8 is not replaced by other letters, and a mark of the order of bytes is no JSON.
-  const whole = new TextEncoder().encode(written(workWith(() => "a\u00e9")));
-  assert.deepEqual(await fromFragment(await linkTo(whole)), workWith(() => "a\u00e9"));
-  await assert.rejects(fromFragment(await linkTo(whole.map((byte) => (byte === 0xc3 ? 0xff : byte)))), refusing("linkBroken"));
-  await assert.rejects(fromFragment(await linkTo(Uint8Array.of(0xef, 0xbb, 0xbf, ...whole))), refusing("linkBroken"));
+  const whole = new TextEncoder().encode(workText(workWith(() => "a\u00e9")));
+  assert.deepEqual(await parseFragment(await linkTo(whole)), workWith(() => "a\u00e9"));
+  await assert.rejects(parseFragment(await linkTo(whole.map((byte) => (byte === 0xc3 ? 0xff : byte)))), refusing("studio.linkBroken"));
+  await assert.rejects(parseFragment(await linkTo(Uint8Array.of(0xef, 0xbb, 0xbf, ...whole))), refusing("studio.linkBroken"));
 });
 
 test("a link is unpacked up to the largest work, and no further", async () => {
   const empty = workWith(() => "");
-  const room = largest - written(empty).length;
-  assert.equal((await fromFragment(await fragment({ ...empty, tenant: "x".repeat(room) }))).tenant.length, room);
-  await assert.rejects(fromFragment(await fragment({ ...empty, tenant: "x".repeat(room + 1) })), refusing("linkLarge"));
-  assert.throws(() => workOf(written({ ...empty, tenant: "x".repeat(room + 1) })), refusing("linkLarge"));
+  const room = maxWorkBytes - workText(empty).length;
+  assert.equal((await parseFragment(await workFragment({ ...empty, tenant: "x".repeat(room) }))).tenant.length, room);
+  await assert.rejects(parseFragment(await workFragment({ ...empty, tenant: "x".repeat(room + 1) })), refusing("studio.linkLarge"));
+  assert.throws(() => parseWork(workText({ ...empty, tenant: "x".repeat(room + 1) })), refusing("studio.linkLarge"));
   // What is broken behind that is not found.
-  await assert.rejects(fromFragment(await linkTo(new Uint8Array(1.5 * largest), 4)), refusing("linkLarge"));
-  await assert.rejects(fromFragment(await linkTo(new Uint8Array(0.5 * largest), 4)), refusing("linkBroken"));
+  await assert.rejects(parseFragment(await linkTo(new Uint8Array(1.5 * maxWorkBytes), 4)), refusing("studio.linkLarge"));
+  await assert.rejects(parseFragment(await linkTo(new Uint8Array(0.5 * maxWorkBytes), 4)), refusing("studio.linkBroken"));
 });
 
 test("work of an earlier version has the neutral naming", () => {
   const { naming: _, ...earlier } = workWith(() => "text");
-  assert.deepEqual(workOf(JSON.stringify(earlier)), { ...earlier, naming: "neutral" });
+  assert.deepEqual(parseWork(JSON.stringify(earlier)), { ...earlier, naming: "neutral" });
 });
 
 test("work has all its fields as texts, and no others", () => {
@@ -64,8 +64,8 @@ test("work has all its fields as texts, and no others", () => {
     ...(field === "naming" ? [] : [JSON.stringify({ ...whole, [field]: undefined })]),
     JSON.stringify({ ...whole, [field]: 1 }), JSON.stringify({ ...whole, [field]: null }),
   ])]) {
-    assert.throws(() => workOf(text), refusing("linkBroken"), text);
+    assert.throws(() => parseWork(text), refusing("studio.linkBroken"), text);
   }
-  assert.deepEqual(workOf(JSON.stringify({ ...whole, __proto__: null, extra: "text" })), whole);
-  assert.equal(written({ ...whole, extra: "text" } as Work), written(whole));
+  assert.deepEqual(parseWork(JSON.stringify({ ...whole, __proto__: null, extra: "text" })), whole);
+  assert.equal(workText({ ...whole, extra: "text" } as Work), workText(whole));
 });

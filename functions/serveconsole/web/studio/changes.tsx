@@ -3,7 +3,7 @@ import { text } from "../texts";
 type Line = [" " | "+" | "-", string];
 
 /** Compares the lines of two texts. Where too many differ to compare them, all of them do. */
-export function difference(before: string, after: string): Line[] {
+export function diffLines(before: string, after: string): Line[] {
   const a = before === "" ? [] : before.replace(/\n$/, "").split("\n");
   const b = after === "" ? [] : after.replace(/\n$/, "").split("\n");
   let start = 0;
@@ -41,10 +41,10 @@ const kinds = { "+": "added", "-": "removed", " ": "same" } as const;
 
 /** An object, and what has changed in it. */
 export function Changes({ before, after, label }: { before: string; after: string; label: string }) {
-  const lines = difference(before, after);
+  const lines = diffLines(before, after);
   return (
     <div class="changes" role="region" aria-label={label} tabIndex={0}>
-      {before === after && <p class="quiet">{text("studioSame")}</p>}
+      {before === after && <p class="quiet">{text("studio.same")}</p>}
       <pre>{lines.map(([kind, line]) => <span class={kinds[kind]}>{`${kind} ${line}\n`}</span>)}</pre>
     </div>
   );

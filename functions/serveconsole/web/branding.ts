@@ -3,7 +3,7 @@ import { useLayoutEffect } from "preact/hooks";
 import { session } from "./api";
 
 /** A link that the configuration adds. The server has checked where it leads. */
-export interface Button {
+export interface NavigationLink {
   text: string;
   link: string;
   icon?: string;
@@ -12,35 +12,35 @@ export interface Button {
 }
 
 /** What the configuration says about the look of the page. The policy of the page permits these addresses, and no others. */
-interface Look {
+interface Branding {
   logo?: string;
   smallLogo?: string;
   styles?: string[];
-  buttons?: Button[];
+  buttons?: NavigationLink[];
   legal?: boolean;
 }
 
-export const look: Look = JSON.parse(document.querySelector<HTMLMetaElement>('meta[name="settings"]')?.content ?? "{}") as Look;
+export const branding: Branding = JSON.parse(document.querySelector<HTMLMetaElement>('meta[name="settings"]')?.content ?? "{}") as Branding;
 
 /** Whether the address asks for the page without style sheets of others. */
-export const plain = new URLSearchParams(location.search).has("plain");
+export const withoutStyles = new URLSearchParams(location.search).has("plain");
 
 /** How many parts of the page show a secret, or ask for one. */
 const secrets = signal(0);
 
 /** While a part of the page shows a secret or asks for one, style sheets of others are off: they could hide what is there, or show something else. */
-export function useSecret(shown = true): void {
+export function useSecret(visible = true): void {
   useLayoutEffect(() => {
-    if (!shown) return;
+    if (!visible) return;
     secrets.value++;
     return () => { secrets.value--; };
-  }, [shown]);
+  }, [visible]);
 }
 
 /** Loads the style sheets of the configuration while somebody is signed in, unless the address says ?plain. */
 export function loadStyles(): void {
-  if (plain) return;
-  const links = (look.styles ?? []).map((address) => {
+  if (withoutStyles) return;
+  const links = (branding.styles ?? []).map((address) => {
     const link = document.createElement("link");
     link.rel = "stylesheet";
     link.href = address;

@@ -1,5 +1,5 @@
 import type { Meta } from "../api";
-import { ownerWord } from "../person";
+import { ownerText } from "../person";
 
 /** An access key, as far as the console reads it. */
 export interface Key {
@@ -27,5 +27,5 @@ export interface Key {
 
 /** Who a key acts as. */
 export function ownerOf(key: Key): string {
-  return ownerWord(key.spec) || `subject:${key.spec.subject ?? ""}`;
+  return ownerText(key.spec) || `subject:${key.spec.subject ?? ""}`;
 }

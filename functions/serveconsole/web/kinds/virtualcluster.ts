@@ -20,17 +20,17 @@ export interface Cluster {
 }
 
 /** The path of the virtual clusters of a namespace, or of all. */
-export function clustersIn(namespace = ""): string {
+export function clustersPath(namespace = ""): string {
   return namespace === "" ? `${group}/virtualclusterinstances` : `${group}/namespaces/${encodeURIComponent(namespace)}/virtualclusterinstances`;
 }
 
 /** The path of a virtual cluster. */
-export function pathOf({ metadata: { namespace, name } }: Cluster): string {
-  return `${clustersIn(namespace)}/${encodeURIComponent(name)}`;
+export function clusterPath({ metadata: { namespace, name } }: Cluster): string {
+  return `${clustersPath(namespace)}/${encodeURIComponent(name)}`;
 }
 
 /** The request for a kubeconfig of a virtual cluster. */
-export function asking({ metadata: { namespace, name } }: Cluster) {
+export function kubeconfigRequest({ metadata: { namespace, name } }: Cluster) {
   return { verb: "create", resource: "virtualclusterinstances", subresource: "kubeconfig", namespace, name };
 }
 
@@ -53,16 +53,16 @@ export function reachesClusters(): boolean {
 }
 
 /** Returns the first virtual clusters that the session can reach, and whether there are more. */
-export async function someClusters(limit: number): Promise<{ found: Cluster[]; more: boolean }> {
+export async function readFirstClusters(limit: number): Promise<{ clusters: Cluster[]; more: boolean }> {
   const self = person.value;
-  const narrow = may("list", "virtualclusterinstances") ? [] : self?.accessKeyScope?.virtualClusters ?? [];
-  const namespaces = narrow.length === 0 && projectNamespaces().length === 0 ? [""] : projectNamespaces();
+  const named = may("list", "virtualclusterinstances") ? [] : self?.accessKeyScope?.virtualClusters ?? [];
+  const namespaces = named.length === 0 && projectNamespaces().length === 0 ? [""] : projectNamespaces();
   const tables = listsClusters()
-    ? await Promise.all(namespaces.slice(0, limit).map((namespace) => list<Cluster>(clustersIn(namespace), { limit: String(limit) }))) : [];
+    ? await Promise.all(namespaces.slice(0, limit).map((namespace) => list<Cluster>(clustersPath(namespace), { limit: String(limit) }))) : [];
   // A session of single virtual clusters reads them by their names. One that does not exist is left out.
-  const single = await Promise.all(narrow.slice(0, limit).filter(({ virtualCluster }) => virtualCluster !== "*").map(({ project, virtualCluster }) =>
-    ask<Cluster>(`${clustersIn((self?.projectNamespacePrefix ?? "") + project)}/${encodeURIComponent(virtualCluster)}`).catch(() => null)));
-  const found = [...tables.flatMap((table) => (table.rows ?? []).map((row) => row.object)), ...single.filter((one) => one !== null)];
-  const more = found.length > limit || namespaces.length > limit || narrow.length > limit || tables.some((table) => Boolean(table.metadata?.continue));
-  return { found: found.slice(0, limit), more };
+  const read = await Promise.all(named.slice(0, limit).filter(({ virtualCluster }) => virtualCluster !== "*").map(({ project, virtualCluster }) =>
+    ask<Cluster>(`${clustersPath((self?.projectNamespacePrefix ?? "") + project)}/${encodeURIComponent(virtualCluster)}`).catch(() => null)));
+  const clusters = [...tables.flatMap((table) => (table.rows ?? []).map((row) => row.object)), ...read.filter((cluster) => cluster !== null)];
+  const more = clusters.length > limit || namespaces.length > limit || named.length > limit || tables.some((table) => Boolean(table.metadata?.continue));
+  return { clusters: clusters.slice(0, limit), more };
 }

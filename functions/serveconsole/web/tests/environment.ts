@@ -19,7 +19,7 @@ export function dispatch(name: string): void {
 }
 
 /** A request of the sources. */
-export interface Asked {
+export interface ReceivedRequest {
   method: string;
   path: string;
   query: URLSearchParams;
@@ -27,10 +27,10 @@ export interface Asked {
   signal: AbortSignal | undefined;
 }
 
-const server: { answer: (asked: Asked) => Response | Promise<Response> } = { answer: () => new Response("", { status: 404 }) };
+const server: { answer: (request: ReceivedRequest) => Response | Promise<Response> } = { answer: () => new Response("", { status: 404 }) };
 
 /** Has a function answer all requests from now on. */
-export function answerWith(answer: (asked: Asked) => Response | Promise<Response>): void {
+export function answerWith(answer: (asked: ReceivedRequest) => Response | Promise<Response>): void {
   server.answer = answer;
 }
 

@@ -1,0 +1,190 @@
+import { useSignal } from "@preact/signals";
+import { useEffect } from "preact/hooks";
+import { base, list, warningsOf } from "../api";
+import { useSecret } from "../branding";
+import { useIdempotentPost } from "../parts/idempotency";
+import { Command, CopyButton, quoteForShell } from "../parts/command";
+import { Dialog } from "../parts/dialog";
+import { download } from "../parts/download";
+import { FormFooter, Warnings } from "../parts/frames";
+import { Lifetime } from "../parts/lifetime";
+import { Problem, asRefusal } from "../parts/problem";
+import { useWrite } from "../parts/write";
+import { person } from "../person";
+import { may, isPermitted } from "../rights";
+import { text, type Text } from "../texts";
+import { formatDistance, formatDateTime } from "../times";
+import { clusterPath, type Cluster } from "../kinds/virtualcluster";
+import type { Key } from "../kinds/accesskey";
+import { keysPath as keysPath } from "../pages/keys";
+
+const lifetimes: [number, Text][] = [[3600, "lifetime.hour"], [28_800, "lifetime.eightHours"], [86_400, "lifetime.day"], [604_800, "lifetime.week"], [2_592_000, "lifetime.month"]];
+const label = "management.platform.sh/virtualclusterinstance";
+
+/** A kubeconfig that was made. */
+interface CreatedKubeconfig {
+  text: string;
+  ends?: string;
+  warnings: string[];
+}
+
+/** Returns the address of a host. Virtual clusters are served with TLS, and so is the console: there is no session without it. */
+const addressOf = (host: string) => `${location.protocol}//${host}`;
+
+/** Returns a kubeconfig without a secret: a program asks the platform for tokens, with the access key that somebody has signed in with. */
+function pluginKubeconfig(cluster: Cluster, server: string): string {
+  const { namespace, name } = cluster.metadata;
+  const ca = cluster.status?.ingress?.caData;
+  const prefix = person.value?.projectNamespacePrefix ?? "";
+  const project = namespace.startsWith(prefix) ? namespace.slice(prefix.length) : namespace;
+  const quote = (value: unknown) => JSON.stringify(value);
+  const entry = quote(`${name}-${namespace}`);
+  return [
+    "apiVersion: v1", "kind: Config", "clusters:", `- name: ${entry}`, "  cluster:", `    server: ${quote(server)}`,
+    ...(ca ? [`    certificate-authority-data: ${ca}`] : []),
+    "contexts:", `- name: ${entry}`, `  context: {cluster: ${entry}, user: ${entry}}`, `current-context: ${entry}`,
+    "users:", `- name: ${entry}`, "  user:", "    exec:", "      apiVersion: client.authentication.k8s.io/v1", "      command: platform",
+    "      args:", "      - token", `      - ${quote(`--server=${location.origin}${base}`)}`, `      - ${quote(`--virtual-cluster=${project}/${name}`)}`,
+    "      interactiveMode: Never", "",
+  ].join("\n");
+}
+
+/** The access keys in earlier kubeconfigs of a virtual cluster, each of which can be taken back. */
+function EarlierKubeconfigs({ cluster }: { cluster: Cluster }) {
+  const { namespace, name } = cluster.metadata;
+  const keys = useSignal<{ key: Key; mayDelete: boolean }[] | null>(null);
+  const { problem, remove } = useWrite(keysPath);
+  async function read() {
+    try {
+      const table = await list<Key>(keysPath, { labelSelector: `${label}=${name},${label}-namespace=${namespace}`, limit: "100" });
+      const objects = (table.rows ?? []).map((row) => row.object);
+      keys.value = await Promise.all(objects.map(async (key) => ({
+        key, mayDelete: await isPermitted({ verb: "delete", resource: "ownedaccesskeys", name: key.metadata.name }).catch(() => false),
+      })));
+    } catch (failure) {
+      problem.value = asRefusal(failure);
+    }
+  }
+  useEffect(() => void read(), []);
+  return (
+    <>
+      <h3>{text("kubeconfig.earlier")}</h3>
+      <Problem refusal={problem.value} />
+      {keys.value === null ? !problem.value && <p class="quiet">{text("state.loading")}</p> : keys.value.length === 0 ? <p>{text("kubeconfig.earlierNone")}</p> : (
+        <ul class="rows">
+          {keys.value.map(({ key, mayDelete }) => (
+            <li>
+              <span>
+                <code>{key.metadata.name}</code>{" "}
+                <span class="quiet">
+                  {key.spec.user ?? key.spec.team ?? key.spec.subject},{" "}
+                  {key.status?.expirationTimestamp && text("kubeconfig.earlierExpires", { when: formatDistance(key.status.expirationTimestamp) })},{" "}
+                  {key.status?.lastActivity ? text("state.lastUsed", { when: formatDistance(key.status.lastActivity) }) : text("kubeconfig.earlierUnused")}
+                </span>
+              </span>
+              {mayDelete && <button type="button" aria-label={text("kubeconfig.revokeKey", { name: key.metadata.name })} onClick={() => void remove(key.metadata, read)}>{text("kubeconfig.revoke")}</button>}
+            </li>
+          ))}
+        </ul>
+      )}
+      <p class="quiet">{text("kubeconfig.earlierCertificates")}</p>
+    </>
+  );
+}
+
+/** The dialog in which somebody gets a kubeconfig of a virtual cluster. */
+export function KubeconfigDialog({ cluster, close }: { cluster: Cluster; close: () => void }) {
+  const { namespace, name } = cluster.metadata;
+  const path = `${clusterPath(cluster)}/kubeconfig`;
+  const credential = useSignal<"token" | "certificate" | "plugin">("token");
+  const ttl = useSignal(86_400);
+  const server = useSignal("");
+  const created = useSignal<CreatedKubeconfig | null>(null);
+  useSecret(created.value !== null);
+  const visible = useSignal(false);
+  const write = useWrite(path);
+  const attempt = useIdempotentPost();
+  const signer = cluster.spec.signer?.type;
+  const hasSigner = signer !== undefined && signer !== "" && signer !== "None";
+  const host = cluster.status?.ingress?.host;
+  const plugin = credential.value === "plugin";
+  const spec = () => {
+    const address = server.value.trim();
+    return { certificateTTL: ttl.value, ...(credential.value === "certificate" ? { clientCert: true } : {}), ...(address ? { server: address } : {}) };
+  };
+  const file = `${name}.yaml`;
+
+  function submit(event: Event) {
+    event.preventDefault();
+    // What was chosen a moment ago counts, shown or not.
+    if (credential.value === "plugin") {
+      write.problem.value = null;
+      created.value = { text: pluginKubeconfig(cluster, server.value.trim() || addressOf(host ?? "")), warnings: [] };
+      return;
+    }
+    void write.run(() => attempt(path, JSON.stringify({ spec: spec() })), async (response) => {
+      const { status } = (await response.json()) as { status: { kubeConfig: string; expirationTimestamp?: string } };
+      created.value = { text: status.kubeConfig, ends: status.expirationTimestamp, warnings: warningsOf(response) };
+    });
+  }
+
+  if (created.value) {
+    const { text: content, ends, warnings } = created.value;
+    return (
+      <Dialog title={text("kubeconfig.of", { name })} close={plugin ? close : undefined} wide>
+        <p>
+          {text(plugin ? "kubeconfig.pluginLead" : credential.value === "certificate" ? "kubeconfig.certificateLead" : "kubeconfig.tokenLead")}{" "}
+          {ends && text("kubeconfig.expires", { when: `${formatDateTime(ends)} (${formatDistance(ends)})` })}
+        </p>
+        <Warnings warnings={warnings} />
+        <div class="buttons start">
+          <button type="button" class="primary" onClick={() => download(file, content)} autofocus>{text("action.download")}</button>
+          <CopyButton content={() => content} />
+          <button type="button" aria-pressed={visible.value} onClick={() => (visible.value = !visible.value)}>{text(visible.value ? "action.hide" : "action.show")}</button>
+        </div>
+        {visible.value && <pre tabIndex={0}>{content}</pre>}
+        {plugin && <Command label={text("kubeconfig.signInFirst")} command={`platform login ${quoteForShell(location.host)}`} />}
+        <Command label={text("kubeconfig.use")} command={`kubectl --kubeconfig ${quoteForShell(file)} get namespaces`} />
+        {!plugin && <Command label={text("kubeconfig.program")} command={`platform kubeconfig ${quoteForShell(`${namespace}/${name}`)} ${quoteForShell(location.host)}${credential.value === "certificate" ? " --client-cert" : ""} --merge`} />}
+        <div class="buttons">
+          <button type="button" onClick={close}>{text("action.saved")}</button>
+        </div>
+      </Dialog>
+    );
+  }
+  return (
+    <Dialog title={text("kubeconfig.of", { name })} close={close} wide>
+      <form onSubmit={submit}>
+        <fieldset>
+          <legend>{text("kubeconfig.credential")}</legend>
+          <label class="choice">
+            <input type="radio" name="kind" checked={credential.value === "token"} onChange={() => (credential.value = "token")} />
+            {text("kubeconfig.token")}
+          </label>
+          {hasSigner && (
+            <label class="choice">
+              <input type="radio" name="kind" checked={credential.value === "certificate"} onChange={() => (credential.value = "certificate")} />
+              {text("kubeconfig.certificate")}
+            </label>
+          )}
+          <label class="choice">
+            <input type="radio" name="kind" checked={plugin} onChange={() => (credential.value = "plugin")} />
+            {text("kubeconfig.plugin")}
+          </label>
+        </fieldset>
+        {!plugin && <Lifetime seconds={ttl} choices={lifetimes} />}
+        <div class="field">
+          <label for="kubeconfig-server">{text("kubeconfig.server")}</label>
+          <input
+            id="kubeconfig-server" type="url" placeholder={host ? addressOf(host) : ""} required={!host} value={server.value} aria-describedby="server-hint"
+            autocapitalize="off" spellcheck={false} onInput={(event) => (server.value = event.currentTarget.value)}
+          />
+          <small id="server-hint" class="quiet">{text(host ? "kubeconfig.serverHint" : "kubeconfig.serverNone")}</small>
+        </div>
+        <FormFooter write={write} button="kubeconfig.create" close={close} autofocus />
+        {!plugin && <Command command={`kubectl create --raw /apis/management.platform.sh/v1/namespaces/${namespace}/virtualclusterinstances/${name}/kubeconfig -f - <<< '${JSON.stringify({ spec: spec() })}'`} />}
+      </form>
+      {may("list", "ownedaccesskeys") && <EarlierKubeconfigs cluster={cluster} />}
+    </Dialog>
+  );
+}

@@ -1,0 +1,34 @@
+import { useSignal } from "@preact/signals";
+import { text, type Text } from "../texts";
+
+/** A button that copies what its function returns. */
+export function CopyButton({ content, label }: { content: () => string; label?: string }) {
+  const outcome = useSignal<Text | null>(null);
+  return (
+    <button
+      type="button"
+      onClick={async () => {
+        outcome.value = await navigator.clipboard.writeText(content()).then(() => "action.copied" as const, () => "action.copyFailed" as const);
+        setTimeout(() => (outcome.value = null), 2000);
+      }}
+    >
+      <span aria-live="polite">{outcome.value ? text(outcome.value) : (label ?? text("action.copy"))}</span>
+    </button>
+  );
+}
+
+/** The command that does the same as the page. */
+export function Command({ command, label }: { command: string; label?: string }) {
+  return (
+    <div class="kubectl">
+      <span class="quiet">{label ?? text("command.kubectl")}</span>
+      <code>{command}</code>
+      <CopyButton content={() => command} />
+    </div>
+  );
+}
+
+/** Quotes a word for a shell. */
+export function quoteForShell(word: string): string {
+  return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`;
+}

@@ -1,0 +1,49 @@
+import { useSignal } from "@preact/signals";
+import { useMemo } from "preact/hooks";
+import type { VNode } from "preact";
+import { watchList } from "../live";
+import { may } from "../rights";
+import { text, type Text } from "../texts";
+import { Warnings } from "./frames";
+import { AbsentDialog, List, useAddress, useOpened, type TimedObject, type ListTexts } from "./list";
+
+/** Says what somebody has done, and what the platform warned of. The list is read again. */
+export type Announce = (message?: string, warnings?: string[]) => void;
+
+/** The page of a kind: its list, the object that the address opens, and the form for a new one. */
+export function KindPage<T extends TimedObject>(props: {
+  path: string; resource: string; words: ListTexts; command: string; newLabel: Text; wide?: string[]; isOff?: (object: T) => boolean;
+  create: (close: () => void, created: Announce) => VNode; details: (object: T, close: () => void, changed: Announce) => VNode;
+}) {
+  const { path, resource, words, command, newLabel, create, details, ...columns } = props;
+  const objects = useMemo(() => watchList<T>(path), []);
+  const address = useAddress();
+  const { opened } = address;
+  const creating = useSignal(false);
+  const message = useSignal("");
+  const warnings = useSignal<string[]>([]);
+  const object = useOpened(objects, opened.value, `${path}/${encodeURIComponent(opened.value)}`);
+  const close = () => { opened.value = ""; };
+  const closeForm = () => { creating.value = false; };
+  const announce: Announce = (what = "", given = []) => {
+    message.value = what;
+    warnings.value = given;
+    void objects.refresh();
+  };
+  return (
+    <>
+      <List
+        list={objects} texts={words} address={address} command={command} {...columns}
+        buttons={may("create", resource) && <button type="button" class="primary" onClick={() => { creating.value = true; }}>{text(newLabel)}</button>}
+      >
+        <div role="status">
+          {message.value && <p class="decision yes">{message.value}</p>}
+          <Warnings warnings={warnings.value} />
+        </div>
+      </List>
+      {creating.value && create(closeForm, (what, warnings) => { closeForm(); announce(what, warnings); })}
+      {object === null && <AbsentDialog name={opened.value} close={close} />}
+      {object && details(object, close, announce)}
+    </>
+  );
+}
