@@ -87,14 +87,14 @@ export function studioLink(work, raw) {
   return `#1${deflateRawSync(bytes).toString("base64url")}`;
 }
 
-/** Makes a key, and returns it after "I have kept it". */
+/** Makes a key, and returns it after "I have saved it". */
 export async function createKey(page, name) {
   await page.getByRole("button", { name: "New key" }).click();
   await page.getByLabel("Name", { exact: true }).fill(name);
   await page.getByRole("button", { name: "Create key" }).click();
   await page.getByRole("button", { name: "Show" }).click();
   const key = (await page.locator(".secret code").textContent()).trim();
-  await page.getByRole("button", { name: "I have kept it" }).click();
+  await page.getByRole("button", { name: "I have saved it" }).click();
   await page.getByRole("button", { name: `Open ${name}`, exact: true }).waitFor();
   return key;
 }

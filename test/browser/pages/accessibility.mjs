@@ -187,7 +187,7 @@ const ownPages = everyPage("keys, virtual clusters and tokens", async (page, loo
   await page.getByText("None that you may see.").waitFor();
   await look("kubeconfig");
   await page.getByLabel("No secret").check();
-  await page.getByRole("button", { name: "Make kubeconfig" }).click();
+  await page.getByRole("button", { name: "Create kubeconfig" }).click();
   await page.getByRole("button", { name: "Show" }).click();
   await look("kubeconfig-made");
   await page.goto(`${origin}/console/tokens`);
@@ -199,7 +199,7 @@ const ownPages = everyPage("keys, virtual clusters and tokens", async (page, loo
   await page.getByRole("button", { name: "Issue token" }).click();
   await page.getByText("Issuer (iss)").waitFor();
   await look("token");
-  await page.getByRole("button", { name: "I have kept it" }).click();
+  await page.getByRole("button", { name: "I have saved it" }).click();
 });
 const adminPages = everyPage("people, rules, configuration and studio", async (page, look) => {
   await signIn(page, admin, "/console/people", page.getByRole("button", { name: "Open look" }));

@@ -73,7 +73,7 @@ export const stories = {
     // The home page lists what no scope permitted, and leads to the event.
     const forbidden = await context.request.delete(`${api}/teams/others`, { headers: { Authorization: `Bearer ${audited}`, Cookie: "" } });
     assert.equal(forbidden.status(), 403);
-    const refusals = page.locator("section").filter({ has: page.getByRole("heading", { name: "Requests without permission in the last day" }) });
+    const refusals = page.locator("section").filter({ has: page.getByRole("heading", { name: "Requests without permission in the last 24 hours" }) });
     const refusal = refusals.getByRole("listitem").filter({ hasText: "delete teams/others" });
     do {
       await page.goto(`${origin}/console/home`);

@@ -34,11 +34,11 @@ export const stories = {
     await dialog.getByText("+ platformHost: platform.example.com").waitFor();
     await dialog.getByRole("list", { name: "What the change would do" }).getByText(/access key/).first().waitFor();
     assert.equal((await (await requestAsAdmin(context, "GET", "config/config")).json()).metadata.resourceVersion, before.metadata.resourceVersion, "a review has written");
-    await dialog.getByLabel("Take the change back unless I confirm it within").selectOption("1 hour");
+    await dialog.getByLabel("Roll the change back unless I confirm it within").selectOption("1 hour");
     await dialog.getByRole("button", { name: "Save" }).click();
     await page.getByText(/^Saved as revision/).waitFor();
     await page.getByRole("button", { name: "Confirm" }).click();
-    await page.getByText("Confirmed: the change stays.").waitFor();
+    await page.getByText("The change is confirmed and stays in effect.").waitFor();
     await page.getByRole("button", { name: "Confirm" }).waitFor({ state: "detached" });
     assert.equal((await (await requestAsAdmin(context, "GET", "config/config")).json()).status.platformHost, "platform.example.com");
     // The history says who changed what, and a rollback shows what it changes first.
@@ -54,7 +54,7 @@ export const stories = {
     await requestAsAdmin(context, "PATCH", "config/config", { status: { platformHost: "other.example.com" } }, "application/merge-patch+json");
     await review.click();
     await dialog.getByRole("alert").waitFor();
-    await dialog.getByRole("button", { name: "Read it again" }).click();
+    await dialog.getByRole("button", { name: "Read the configuration again" }).click();
     await dialog.getByText("- platformHost: other.example.com").waitFor();
     await dialog.getByText("+ platformHost: typed.example.com").waitFor();
     await dialog.getByRole("button", { name: "Back" }).click();
@@ -153,7 +153,7 @@ export const stories = {
     await link.waitFor();
     await assertAccessibleIn(["light", "400 %"], page, "sign-in on trial, waiting");
     await visit();
-    await dialog.getByText("All checks of the answer have passed.").waitFor();
+    await dialog.getByText("All checks of the response have passed.").waitFor();
     const facts = dialog.getByRole("definition");
     for (const fact of ['groupsClaim "grps"', "1001", "ana"]) await facts.getByText(fact, { exact: true }).first().waitFor();
     await assertAccessibleIn(["light", "dark", "400 %"], page, "sign-in on trial, passed");
@@ -271,9 +271,9 @@ export const stories = {
     await page.route(/config\/config\?fieldValidation/, (route) => route.fetch({
       postData: route.request().postData().replace('"1m"', '"2s"'), headers: { "content-type": "application/json", authorization: `Bearer ${admin}` },
     }).then((response) => route.fulfill({ response })));
-    await tabTo(page, dialog.getByLabel("Why, for the history"));
+    await tabTo(page, dialog.getByLabel("Reason, for the history"));
     await page.keyboard.type("to see what happens");
-    await tabTo(page, dialog.getByLabel("Take the change back unless I confirm it within"));
+    await tabTo(page, dialog.getByLabel("Roll the change back unless I confirm it within"));
     // The preview of the choice takes long. It does not hold the change up.
     let answer;
     const saved = new Promise((resolve) => (answer = resolve));
@@ -282,9 +282,9 @@ export const stories = {
     await page.keyboard.press("ArrowDown");
     await preview;
     await pressWithKeyboard(page, dialog.getByRole("button", { name: "Save" }));
-    await page.getByText(/^The change is taken back at .* unless somebody confirms it\.$/).waitFor();
+    await page.getByText(/^The change is rolled back at .* unless it is confirmed\.$/).waitFor();
     answer();
-    await page.getByText("Nobody confirmed the change in time: it was taken back.").waitFor();
+    await page.getByText("The change was not confirmed in time and was rolled back.").waitFor();
     assert.equal(await page.getByRole("button", { name: "Confirm" }).count(), 0);
     assert.equal(await editor.getByText("tried.example.com").count(), 0);
     await page.locator("q", { hasText: "to see what happens" }).waitFor();

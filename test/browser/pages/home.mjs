@@ -10,11 +10,11 @@ export const stories = {
     }
     await signIn(page, admin, "/console/home", page.getByRole("heading", { name: "Hello, admin" }));
     const part = (name) => page.locator("section", { has: page.getByRole("heading", { name, exact: true }) });
-    await part("Access keys that end this week").getByRole("link", { name: "soon-over" }).waitFor();
-    await part("Access keys that are refused").getByText("Disabled by an admin").waitFor();
+    await part("Access keys that expire within 7 days").getByRole("link", { name: "soon-over" }).waitFor();
+    await part("Access keys that no longer work").getByText("Disabled by an admin").waitFor();
     assert.equal(await page.getByRole("link", { name: "long-lived" }).count(), 0);
     await part("Configuration").waitFor();
-    await part("Access keys that are refused").getByRole("link", { name: "switched-off" }).click();
+    await part("Access keys that no longer work").getByRole("link", { name: "switched-off" }).click();
     await page.getByRole("dialog").getByRole("button", { name: "Enable" }).waitFor();
     for (const name of ["soon-over", "switched-off", "long-lived"]) await requestAsAdmin(context, "DELETE", `ownedaccesskeys/${name}`);
     assert.deepEqual(problems, []);

@@ -58,7 +58,7 @@ export const stories = {
     await page.keyboard.press("Tab");
     await page.keyboard.type("typed");
     await page.keyboard.press("Enter");
-    await tabTo(page, page.getByRole("button", { name: "I have kept it" }));
+    await tabTo(page, page.getByRole("button", { name: "I have saved it" }));
     await page.keyboard.press("Enter");
     await tabTo(page, page.getByRole("button", { name: "Open typed" }));
     await page.keyboard.press("Enter");
@@ -84,7 +84,7 @@ export const stories = {
     await other.page.getByRole("button", { name: "Sign in" }).click();
     await other.page.getByLabel("Access key", { exact: true }).waitFor({ state: "detached" });
     await other.page.getByRole("button", { name: "Create key" }).click();
-    await other.page.getByRole("button", { name: "I have kept it" }).click();
+    await other.page.getByRole("button", { name: "I have saved it" }).click();
     await page.getByRole("dialog").getByRole("button", { name: "Close" }).click();
     // The watch of the first window shows it.
     await page.getByRole("button", { name: "Open typed-before" }).waitFor();
@@ -102,7 +102,7 @@ export const stories = {
     await page.getByRole("alert").getByText("spec.scope.roles[0].role").waitFor();
     await page.getByLabel("Scope", { exact: true }).fill("projects:\n- project: shop");
     await page.getByRole("button", { name: "Create key" }).click();
-    await page.getByRole("button", { name: "I have kept it" }).click();
+    await page.getByRole("button", { name: "I have saved it" }).click();
     await page.getByRole("button", { name: "Open scoped" }).click();
     await page.getByRole("dialog").getByText('"project": "shop"').waitFor();
     await context.close();
@@ -163,7 +163,7 @@ export const stories = {
     await page.keyboard.type("Deploys the shop");
     await page.keyboard.press("Tab");
     await page.keyboard.type("ci-typed");
-    await tabTo(page, dialog.getByLabel("What the command line needs, without changes"));
+    await tabTo(page, dialog.getByLabel("What the command line needs, read-only"));
     await page.keyboard.press("ArrowDown");
     await page.keyboard.press("ArrowDown");
     await tabTo(page, dialog.getByLabel("Project", { exact: true }));
@@ -176,7 +176,7 @@ export const stories = {
     const save = dialog.getByRole("button", { name: "Download" });
     await tabTo(page, save);
     const key = readFileSync(await saveDownload(page, () => page.keyboard.press("Enter")), "utf8").trim();
-    await pressWithKeyboard(page, dialog.getByRole("button", { name: "I have kept it" }));
+    await pressWithKeyboard(page, dialog.getByRole("button", { name: "I have saved it" }));
     const made = await (await requestAsAdmin(context, "GET", "ownedaccesskeys/ci-typed")).json();
     assert.deepEqual([made.spec.ttl, made.spec.scope], [28_800, { virtualClusters: [{ project: "shop", virtualCluster: "dev" }] }]);
     const asked = async (path) => (await context.request.get(`${api}/${path}`, { headers: { Authorization: `Bearer ${key}`, Cookie: "" } })).status();
@@ -222,10 +222,10 @@ export const stories = {
     // A key that ends soon gets more time.
     await pressWithKeyboard(page, page.getByRole("button", { name: "Open sort-c" }));
     const dialog = page.getByRole("dialog");
-    await pressWithKeyboard(page, dialog.getByRole("button", { name: "Change the end …" }));
+    await pressWithKeyboard(page, dialog.getByRole("button", { name: "Change expiration …" }));
     await tabTo(page, dialog.getByLabel("7 days"));
     await page.keyboard.press("ArrowDown");
-    await pressWithKeyboard(page, dialog.getByRole("button", { name: "Change the end", exact: true }));
+    await pressWithKeyboard(page, dialog.getByRole("button", { name: "Change expiration", exact: true }));
     await dialog.getByText(/\(in (29|30) days\)/).waitFor();
     const { spec: { ttl } } = await (await requestAsAdmin(context, "GET", "ownedaccesskeys/sort-c")).json();
     assert.ok(ttl >= 2_592_000 && ttl < 2_593_000, `${ttl}`);

@@ -70,7 +70,7 @@ export const stories = {
     await page.locator(".secret").waitFor();
     assert.equal(await spacing("dialog"), "normal");
     assert.equal(await page.locator('link[href$="own.css"]').count(), 0);
-    await page.getByRole("button", { name: "I have kept it" }).click();
+    await page.getByRole("button", { name: "I have saved it" }).click();
     await page.waitForFunction(() => getComputedStyle(document.querySelector(".title")).letterSpacing === "3px");
     await page.goto(`${origin}/console/tokens?plain`);
     await page.getByRole("table").waitFor();

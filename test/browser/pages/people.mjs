@@ -14,7 +14,7 @@ export const stories = {
     await dialog.getByLabel("Name", { exact: true }).fill("bea");
     await dialog.getByLabel("Display name").fill("Bea");
     await dialog.getByRole("button", { name: "Create user" }).click();
-    await page.getByText("bea is a user now.").waitFor();
+    await page.getByText("User bea is created.").waitFor();
     const key = (await (await requestAsAdmin(context, "POST", "ownedaccesskeys", { metadata: { name: "bea-laptop" }, spec: { user: "bea" } })).json()).spec.key;
     const asked = async () => (await context.request.post(`${api}/selves`, { headers: { Authorization: `Bearer ${key}`, Cookie: "" }, data: {} })).status();
     assert.equal(await asked(), 201);

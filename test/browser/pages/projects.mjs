@@ -25,18 +25,18 @@ export const stories = {
       await field(`Role, member ${i + 1}`).selectOption(role);
     }
     await dialog.getByRole("button", { name: "Create project" }).click();
-    await dialog.getByRole("alert").getByText("Correct the fields that are marked.").waitFor();
+    await dialog.getByRole("alert").getByText("Correct the marked fields.").waitFor();
     for (const name of ["Name", "Name of the team or user", "Name, member 2"]) {
       assert.equal(await field(name).getAttribute("aria-invalid"), "true", name);
       assert.notEqual(await dialog.locator(`[id="${await field(name).getAttribute("aria-describedby")}"]`).textContent(), "", name);
     }
     assert.ok(await field("Name").evaluate((it) => it === document.activeElement), "the first field that is wrong is not focused");
     await field("Name").fill("store");
-    await field("Nobody").check();
+    await field("No owner").check();
     await dialog.getByRole("button", { name: "Remove, member 2" }).click();
     assert.equal(await field("Name, member 2").inputValue(), "viewer-of-store");
     await dialog.getByRole("button", { name: "Create project" }).click();
-    await page.getByText("store is a project now.").waitFor();
+    await page.getByText("Project store is created.").waitFor();
     const spec = async () => (await (await requestAsAdmin(context, "GET", "projects/store")).json()).spec;
     assert.deepEqual((await spec()).members, [{ kind: "User", name: "ana-of-store", role: "admin" }, { kind: "User", name: "viewer-of-store", role: "view" }]);
     // Who may see it sees no button that they may not use. Its virtual clusters are shown.
@@ -115,7 +115,7 @@ export const stories = {
     };
     await type("Name", "typed-project");
     await type("Description", "Typed, and not clicked");
-    await tabTo(page, dialog.getByLabel("Nobody"));
+    await tabTo(page, dialog.getByLabel("No owner"));
     await page.keyboard.press("ArrowDown");
     await type("Name of the team or user", "typers");
     await pressWithKeyboard(page, dialog.getByRole("button", { name: "Add a member" }));
@@ -123,7 +123,7 @@ export const stories = {
     await tabTo(page, dialog.getByLabel("Role, member 1", { exact: true }));
     await page.keyboard.press("ArrowDown");
     await pressWithKeyboard(page, dialog.getByRole("button", { name: "Create project" }));
-    await page.getByText("typed-project is a project now.").waitFor();
+    await page.getByText("Project typed-project is created.").waitFor();
     const { spec } = await (await requestAsAdmin(context, "GET", "projects/typed-project")).json();
     assert.deepEqual(spec, { description: "Typed, and not clicked", owner: { team: "typers" }, members: [{ kind: "User", name: "bea", role: "view" }] });
     await pressWithKeyboard(page, page.getByRole("button", { name: "Open typed-project" }));

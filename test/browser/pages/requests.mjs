@@ -77,7 +77,7 @@ export const stories = {
     // The platform chooses the name: without the name of the attempt there would be two keys.
     await page.getByRole("button", { name: "New key" }).click();
     await lose("**/ownedaccesskeys?*");
-    await once("ownedaccesskeys", "Create key", "I have kept it");
+    await once("ownedaccesskeys", "Create key", "I have saved it");
     // What was changed since is another request. A platform that cannot store responses makes it all the same.
     await page.getByRole("button", { name: "New key" }).click();
     await lose("**/ownedaccesskeys?*");
@@ -91,16 +91,16 @@ export const stories = {
     const sent = page.waitForRequest((request) => request.method() === "POST" && !request.headers()["idempotency-key"] && request.url().includes("/ownedaccesskeys?"));
     await page.getByRole("button", { name: "Create key" }).click();
     await sent;
-    await page.getByRole("button", { name: "I have kept it" }).click();
+    await page.getByRole("button", { name: "I have saved it" }).click();
     for (const name of (await names("ownedaccesskeys")).filter((name) => name === "changed" || name.startsWith("key-"))) await requestAsAdmin(context, "DELETE", `ownedaccesskeys/${name}`);
     await page.goto(`${origin}/console/tokens`);
     await page.getByRole("button", { name: "New token" }).click();
     await lose("**/directclusterendpointtokens?*");
-    await once("directclusterendpointtokens", "Issue token", "I have kept it");
+    await once("directclusterendpointtokens", "Issue token", "I have saved it");
     await page.goto(`${origin}/console/home`);
     await page.getByRole("button", { name: "Kubeconfig for p-shop/dev" }).click();
     await lose("**/kubeconfig");
-    await once("ownedaccesskeys", "Make kubeconfig", "I have kept it");
+    await once("ownedaccesskeys", "Create kubeconfig", "I have saved it");
     assert.deepEqual(problems, []);
     await context.close();
   },
@@ -126,7 +126,7 @@ export const stories = {
       const secret = secretOf(await (await answer).json());
       await page.getByRole("button", { name: "Show" }).click();
       assert.ok(await holds(secret), `the search finds nothing: ${path}`);
-      await page.getByRole("button", { name: "I have kept it" }).click();
+      await page.getByRole("button", { name: "I have saved it" }).click();
       await page.getByRole("dialog").waitFor({ state: "detached" });
       // The collector decides when: the search is repeated.
       for (let left = 20; await holds(secret); left--) {
@@ -150,7 +150,7 @@ export const stories = {
     }, ({ status: { token } }) => token);
     await once("home", async () => {
       await page.getByRole("button", { name: "Kubeconfig for p-shop/dev" }).click();
-      await page.getByRole("button", { name: "Make kubeconfig" }).click();
+      await page.getByRole("button", { name: "Create kubeconfig" }).click();
     }, ({ status: { kubeConfig } }) => kubeConfig);
     for (const { metadata: { name, labels } } of (await (await requestAsAdmin(context, "GET", "ownedaccesskeys")).json()).items) {
       if (labels?.["management.platform.sh/virtualclusterinstance"]) await requestAsAdmin(context, "DELETE", `ownedaccesskeys/${name}`);
@@ -184,7 +184,7 @@ export const stories = {
     await page.getByRole("button", { name: "Create key" }).click();
     await page.getByRole("dialog").getByRole("alert").getByText("cannot be reached").waitFor();
     await page.getByRole("button", { name: "Create key" }).click();
-    await page.getByRole("button", { name: "I have kept it" }).click();
+    await page.getByRole("button", { name: "I have saved it" }).click();
     assert.deepEqual(problems, []);
     await context.close();
   },
@@ -327,7 +327,7 @@ export const stories = {
     let best = Infinity;
     for (let left = 8; left > 0 && best > 200; left--) {
       await filter.fill("no such key");
-      await page.getByText("No key matches the filter.").waitFor();
+      await page.getByText("Nothing matches the filter.").waitFor();
       await frames();
       const begun = await spent();
       await filter.fill("");
@@ -379,7 +379,7 @@ export const stories = {
     await page.getByText("Permitted in this namespace").waitFor();
     assert.equal(await page.getByLabel("Name", { exact: true }).inputValue(), "old-tab");
     await page.getByRole("button", { name: "Create key" }).click();
-    await page.getByRole("button", { name: "I have kept it" }).click();
+    await page.getByRole("button", { name: "I have saved it" }).click();
     await page.getByRole("button", { name: "Open old-tab" }).click();
     await page.getByRole("dialog").getByRole("button", { name: "Disable" }).waitFor();
     assert.deepEqual(gone, []);

@@ -97,9 +97,9 @@ export const stories = {
     await box("many-parent").check();
     await bar("Disable").click();
     await dialog.getByRole("heading", { name: "Disable 2 keys?" }).waitFor();
-    await dialog.getByRole("listitem").filter({ hasText: "many-parent" }).getByText("These stop with it:").waitFor();
+    await dialog.getByRole("listitem").filter({ hasText: "many-parent" }).getByText("These stop working with it:").waitFor();
     await dialog.getByText("1 access key: made-by-parent").waitFor();
-    assert.equal(await dialog.getByText("These stop with it:").count(), 1);
+    assert.equal(await dialog.getByText("These stop working with it:").count(), 1);
     await dialog.getByRole("button", { name: "Disable" }).click();
     await said("Disabled: 2 keys.");
     assert.deepEqual([await disabled(), await box("many-a").isChecked()], [["many-a", "many-parent"], false]);
@@ -113,7 +113,7 @@ export const stories = {
     await said("6 selected");
     await bar("Disable").click();
     await dialog.getByRole("heading", { name: "Disable 4 keys?" }).waitFor();
-    await dialog.getByText("Disabled already: many-a, many-parent.").waitFor();
+    await dialog.getByText("Already disabled: many-a, many-parent.").waitFor();
     await dialog.getByRole("button", { name: "Back" }).click();
     // One is refused, one fails, one is another key by now, one is gone, and two are deleted.
     const refuse = (name, code, message) => page.route(`**/ownedaccesskeys/${name}*`, (route) => route.request().method() === "DELETE" ? route.fulfill({
@@ -202,7 +202,7 @@ export const stories = {
     await page.keyboard.type("3");
     await page.keyboard.press("Enter");
     await dialog.getByText("Deleted: 2 keys.").waitFor();
-    assert.deepEqual(await dialog.getByRole("alert").getByRole("listitem").allTextContents(), ["many-b: The platform cannot be reached. Check the connection, and try again."]);
+    assert.deepEqual(await dialog.getByRole("alert").getByRole("listitem").allTextContents(), ["many-b: The platform cannot be reached. Check your connection and try again."]);
     await page.keyboard.press("Escape");
     await dialog.waitFor({ state: "detached" });
     await said("1 selected");
@@ -225,7 +225,7 @@ export const stories = {
     }, { times: 1 });
     await all.check();
     await bar("Delete").click();
-    await dialog.getByText("This is the key of your session: you will be signed out.").waitFor();
+    await dialog.getByText("This is the key of your session. You will be signed out.").waitFor();
     await page.getByLabel("Type 4 to delete them").fill("4");
     await dialog.getByRole("button", { name: "Delete" }).click();
     await page.getByText("Your session has ended.").waitFor();

@@ -48,7 +48,7 @@ export const stories = {
     await page.getByRole("button", { name: "Create key" }).click();
     await page.getByText("Your session has ended.").waitFor();
     await inNewTab();
-    await page.getByRole("button", { name: "I have kept it" }).click();
+    await page.getByRole("button", { name: "I have saved it" }).click();
     const { items } = await (await requestAsAdmin(context, "GET", "ownedaccesskeys")).json();
     assert.deepEqual(items.map(({ metadata: { name } }) => name).filter((name) => name.startsWith("typed-late")), ["typed-late"]);
     for (const name of ["short", "typed-late"]) await requestAsAdmin(context, "DELETE", `ownedaccesskeys/${name}`);
@@ -212,7 +212,7 @@ export const stories = {
     await page.getByRole("heading", { name: "Sign in to the console?" }).waitFor();
     await assertAccessible(page, "the question");
     await page.getByRole("button", { name: "Deny" }).click();
-    await page.getByRole("alert").getByText("The sign-in was not allowed.").waitFor();
+    await page.getByRole("alert").getByText("The sign-in was denied.").waitFor();
     assert.equal(new URL(page.url()).search, "");
     // With the keyboard alone. The provider still knows the person.
     await page.goto(`${origin}/console/teams`);
@@ -259,10 +259,10 @@ export const stories = {
     await page.getByLabel("Access key", { exact: true }).fill(admin);
     await page.getByRole("button", { name: "Sign in" }).click();
     // Nobody presses anything again.
-    await page.getByRole("button", { name: "I have kept it" }).waitFor();
+    await page.getByRole("button", { name: "I have saved it" }).waitFor();
     const names = new Set(sent.map(([, name]) => name));
     assert.deepEqual([sent.map(([code]) => code), names.size], [[401, 201], 1]);
-    await page.getByRole("button", { name: "I have kept it" }).click();
+    await page.getByRole("button", { name: "I have saved it" }).click();
     const { items } = await (await requestAsAdmin(context, "GET", "directclusterendpointtokens")).json();
     for (const { metadata: { name } } of items) await requestAsAdmin(context, "DELETE", `directclusterendpointtokens/${name}`);
     await requestAsAdmin(context, "DELETE", "ownedaccesskeys/ended");

@@ -30,7 +30,7 @@ export const stories = {
     await forward.getByText("containerPort: 9007199254740993").waitFor();
     await forward.getByText("defaultMode: 420").waitFor();
     // Another host object than the result: the way back loses it.
-    await page.getByRole("button", { name: "Take the result as the object on the host" }).click();
+    await page.getByRole("button", { name: "Use the result as the object on the host" }).click();
     await back.getByText("docker.io/redis").first().waitFor();
     assert.ok(asked.length <= 4, `${asked.length} evaluations`);
     await type("Configuration", "- path: spec.a\n  expression: value.toUpperCase()\n  reverseExpression: value.toLowerCase()\n");

@@ -16,7 +16,7 @@ export const stories = {
     await dialog.getByText('{"projects":[{"project":"shop"}]}').waitFor();
     await dialog.getByRole("button", { name: "Show" }).click();
     const token = (await page.locator(".secret code").textContent()).trim();
-    await dialog.getByRole("button", { name: "I have kept it" }).click();
+    await dialog.getByRole("button", { name: "I have saved it" }).click();
     assert.ok(!(await page.evaluate(() => document.documentElement.outerHTML)).includes(token), "the page has kept the token");
     const review = async () => (await (await requestAsAdmin(context, "POST", "../../authentication.k8s.io/v1/tokenreviews", {
       apiVersion: "authentication.k8s.io/v1", kind: "TokenReview", spec: { token },
@@ -36,7 +36,7 @@ export const stories = {
     const dialog = page.getByRole("dialog");
     await pressWithKeyboard(page, dialog.getByRole("button", { name: "Issue token" }));
     await dialog.getByText("Issuer (iss)").waitFor();
-    await pressWithKeyboard(page, dialog.getByRole("button", { name: "I have kept it" }));
+    await pressWithKeyboard(page, dialog.getByRole("button", { name: "I have saved it" }));
     const [{ metadata: { name } }] = (await (await requestAsAdmin(context, "GET", "directclusterendpointtokens")).json()).items;
     await pressWithKeyboard(page, page.getByRole("button", { name: `Open ${name}` }));
     await pressWithKeyboard(page, dialog.getByRole("button", { name: "Revoke" }));
