@@ -1,7 +1,7 @@
-// Package serveconsole serves the web console: one page, and the scripts and styles that it loads. They are embedded, and the
-// same for everybody: a request for them needs no credential. Scripts and styles need no configuration and no state; the page has the
-// look of the configuration, or the built-in one if there is no configuration. What the console shows, its scripts ask the API for,
-// like any other client. infra/console builds what is embedded from the folder web.
+// Package serveconsole serves the web console: one page, and the scripts and styles that the page loads. They are embedded and public:
+// a request for them needs no credential. Scripts and styles need no configuration and no state. The page has the look of the
+// configuration, or the built-in look if there is no configuration. The scripts read what they show from the API, like any other client.
+// infra/console builds the embedded files from the folder web.
 // Source: ADR-0030.
 package serveconsole
 
@@ -31,8 +31,8 @@ var embedded embed.FS
 // root is the path of the console.
 const root = "/console"
 
-// pages returns the names of the pages below root, with the names of their labels. The same document is served for each of them, and its
-// scripts show the page. Their list is web/pages.json, which the scripts read as well.
+// pages returns the names of the pages below root, each with the key of its label. All pages are the same document, whose scripts show the
+// page of the path. The list is web/pages.json, which the scripts read as well.
 var pages = sync.OnceValue(func() map[string]string {
 	labels := map[string]string{}
 	text, err := embedded.ReadFile("web/pages.json")
@@ -46,15 +46,15 @@ var pages = sync.OnceValue(func() map[string]string {
 	return labels
 })
 
-// Paths of what the configuration says about the look of the page: its colors, and the legal notice.
+// The paths of the colors and of the legal notice, which come from the configuration.
 const (
 	themePath = root + "/theme.css"
 	legalPath = root + "/legal"
 )
 
-// contentPolicy is what the page may do: load its own scripts, styles and pictures, and ask its own host. Nothing is inline, and no other page
-// may frame it. From other hosts come exactly the pictures and style sheets that the configuration names, and the only frame is that
-// of the legal notice.
+// contentPolicy returns the Content-Security-Policy of the page. The page loads its own scripts, styles and pictures, and sends requests to its
+// own host alone. Nothing is inline, and no other page may frame it. The pictures and style sheets that the configuration names are the
+// only files of other hosts, and the legal notice is the only frame.
 func contentPolicy(looks theme.Look) string {
 	from := func(own string, others []string) string { return strings.Join(append([]string{own}, others...), " ") }
 	rules := []string{
@@ -68,24 +68,22 @@ func contentPolicy(looks theme.Look) string {
 	return strings.Join(rules, "; ")
 }
 
-// mediaTypes are those of the embedded files, by their endings before that of gzip.
+// mediaTypes are the media types of the embedded files, by the extension before .gz.
 var mediaTypes = map[string]string{
 	".js":  "text/javascript; charset=utf-8",
 	".css": "text/css; charset=utf-8",
 	".txt": "text/plain; charset=utf-8",
 }
 
-// Deps is what the operation needs: the assets, and the current configuration.
 type Deps struct {
 	assets func() *assets
 	config func() *model.ConfigStatus
 }
 
-// Input is the request.
 type Input = frame.DocumentInput
 
-// Do returns a page or an asset. Errors: NotFound for every other path, also for the name of an asset of another version: a
-// script in place of which a page came would be an error without a reason.
+// Do returns a page or an asset. Errors: NotFound for every other path. The name of an asset of another version is NotFound as well: a
+// browser that got a page in place of a script would report an error without a reason.
 func Do(_ context.Context, deps Deps, in Input) (*frame.Page, error) {
 	if page, ok := deps.assets().files[in.Path]; ok {
 		return page, nil
@@ -105,7 +103,7 @@ func Do(_ context.Context, deps Deps, in Input) (*frame.Page, error) {
 	return nil, apierror.NoRoute()
 }
 
-// isPage reports whether a path is that of a page.
+// isPage reports whether the console has a page at a path.
 func isPage(path string) bool {
 	if path == root || path == root+"/" {
 		return true
@@ -114,10 +112,9 @@ func isPage(path string) bool {
 	return below && pages()[name] != ""
 }
 
-// dependsOnLook reports whether the configuration says something about what is at a path.
+// dependsOnLook reports whether the configuration changes what is at a path.
 func dependsOnLook(path string) bool { return isPage(path) || path == themePath || path == legalPath }
 
-// Function is the operation as it is deployed.
 var Function = &frame.Function{
 	Name: "serveconsole",
 	Endpoints: []frame.Endpoint{
@@ -135,7 +132,7 @@ func open(env *platform.Environment) Deps { return Deps{assets: embeddedAssets, 
 // pageType is the media type of pages.
 const pageType = "text/html; charset=utf-8"
 
-// assets are what is embedded.
+// assets are the embedded files.
 type assets struct {
 	// files are the scripts, styles, pictures and texts by their paths.
 	files map[string]*frame.Page
@@ -143,7 +140,7 @@ type assets struct {
 	index string
 }
 
-// embeddedAssets are those of the program, read once.
+// embeddedAssets returns the assets of the program. They are read once.
 var embeddedAssets = sync.OnceValue(func() *assets {
 	all, err := readAssets()
 	if err != nil {
@@ -153,7 +150,7 @@ var embeddedAssets = sync.OnceValue(func() *assets {
 	return all
 })
 
-// sameOriginHeader are the header fields that all files of the console have: other sites cannot load them.
+// sameOriginHeader adds the header field with which browsers refuse to load a file of the console into another site.
 func sameOriginHeader(more map[string]string) map[string]string {
 	more["Cross-Origin-Resource-Policy"] = "same-origin"
 	return more
@@ -187,7 +184,8 @@ func readAssets() (*assets, error) {
 	return all, nil
 }
 
-// settings are what the scripts of the page know of its look. The page has them in itself: they are those that its policy permits.
+// settings are the part of the look that the scripts of the page read. The page contains them, so that they and its policy come from the
+// same configuration.
 type settings struct {
 	Logo      string         `json:"logo,omitempty"`
 	SmallLogo string         `json:"smallLogo,omitempty"`
@@ -196,7 +194,7 @@ type settings struct {
 	Legal     bool           `json:"legal,omitempty"`
 }
 
-// iconLink begins the link to the picture of the page.
+// iconLink is the beginning of the link to the icon of the page.
 const iconLink = `<link rel="icon" href="`
 
 // page returns the document at the path of a page. It names its assets relative to its own path, so that it works below every base
@@ -232,7 +230,7 @@ func (a *assets) page(at string, looks theme.Look) *frame.Page {
 	}
 }
 
-// etagOf identifies a text.
+// etagOf returns the ETag of a text.
 func etagOf(text string) string {
 	sum := sha256.Sum256([]byte(text))
 	return hex.EncodeToString(sum[:16])

@@ -1,7 +1,6 @@
-// Command console builds the web console: it bundles functions/serveconsole/web with esbuild, a pinned tool, and writes
-// what serveconsole embeds to functions/serveconsole/assets. The same sources make the same bytes. The packages come from the
-// lock file through npm, and each one in the bundles must have a licence of the list below. Run it from the top of the
-// repository. Source: ADR-0030.
+// Command console builds the web console. It bundles functions/serveconsole/web with esbuild, a pinned tool, and writes the files that
+// serveconsole embeds to functions/serveconsole/assets. The same sources make the same bytes. npm installs the packages of the lock file,
+// and each package in the bundles must have a licence of the list below. Run it from the top of the repository. Source: ADR-0030.
 package main
 
 import (
@@ -31,14 +30,14 @@ const (
 	entry = sources + "/shared.ts"
 	// start renders the console.
 	start = sources + "/main.tsx"
-	// examples are those of the patch studio. They come from patchesPage.
+	// examples are the examples of the patch studio, from patchesPage.
 	examples    = sources + "/examples.json"
 	patchesPage = "docs/patches.md"
 	// connectors are the names of the blocks of a configuration's auth that are connectors.
 	connectors = sources + "/connectors.json"
 )
 
-// licences are those of packages that the console may ship.
+// licences are the licences of packages that the console may ship.
 var licences = []string{"MIT", "ISC"}
 
 func main() {
@@ -86,7 +85,7 @@ func run() error {
 	return write(built, &bundle)
 }
 
-// metafile is what the bundler says about its output.
+// metafile is what esbuild writes about its output.
 type metafile struct {
 	Outputs map[string]struct {
 		EntryPoint string `json:"entryPoint"`
@@ -96,7 +95,7 @@ type metafile struct {
 	} `json:"outputs"`
 }
 
-// install gets the packages of the lock file, unless they are there.
+// install installs the packages of the lock file, unless they are installed already.
 func install() error {
 	const done = sources + "/node_modules/.package-lock.json"
 	installed, err := os.Stat(done)
@@ -131,14 +130,14 @@ func command(folder, name string, args ...string) error {
 	return nil
 }
 
-// write replaces the embedded files by what was built.
+// write replaces the embedded files with the built ones.
 func write(built string, bundle *metafile) error {
 	files := map[string][]byte{}
 	page, err := os.ReadFile(sources + "/index.html")
 	if err != nil {
 		return err
 	}
-	// The picture of the page is in it, and in the style sheet: it is small, and no request.
+	// The icon is part of the page and of the style sheet: it is small, and saves a request.
 	icon, err := os.ReadFile(sources + "/icon.svg")
 	if err != nil {
 		return err
@@ -195,7 +194,7 @@ var (
 	hash      = regexp.MustCompile(`-[0-9A-Z]{8}\.`)
 )
 
-// compress returns a text as gzip, without a time, so that the same text makes the same bytes.
+// compress returns a text as gzip without a time stamp, so that the same text makes the same bytes.
 func compress(text []byte) ([]byte, error) {
 	var out bytes.Buffer
 	writer, err := gzip.NewWriterLevel(&out, gzip.BestCompression)
@@ -208,8 +207,8 @@ func compress(text []byte) ([]byte, error) {
 	return out.Bytes(), err
 }
 
-// notices returns the licences of the shipped packages, with their texts. Errors: a package has a licence that is not on the
-// list.
+// notices returns the licences of the shipped packages with their texts. Errors: a package has a licence that is not in licences, or no
+// text of it.
 func notices(packages []string) ([]byte, error) {
 	if len(packages) == 0 {
 		return nil, errors.New("no package is shipped: the bundler has changed what it says")
@@ -241,7 +240,7 @@ func notices(packages []string) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// example is a configuration with an object on both sides, as the studio shows it.
+// example is a configuration of the studio with an object of the tenant cluster and one of the host.
 type example struct {
 	Title         string `json:"title"`
 	Configuration string `json:"configuration"`

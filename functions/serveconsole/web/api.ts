@@ -1,6 +1,6 @@
 import { signal } from "@preact/signals";
 
-/** The path below which the API is. The page may be below it, at the root, or below the prefix of a proxy. */
+/** The base path of the API. The page may be below it, at the root, or below the prefix of a proxy. */
 const basePath = "/kubernetes/management";
 const prefix = location.pathname.slice(0, location.pathname.lastIndexOf("/console"));
 export const base = prefix.endsWith(basePath) ? prefix : prefix + basePath;
@@ -17,7 +17,7 @@ export interface Cause {
   message?: string;
 }
 
-/** An error that the API, or the network, has reported. Code 0: the platform was not reached. */
+/** An error of the API or the network. Code 0: the platform was not reached. */
 export class Refusal extends Error {
   constructor(
     readonly code: number,
@@ -29,7 +29,7 @@ export class Refusal extends Error {
   }
 }
 
-/** The metadata of objects, as far as the console reads it. */
+/** The fields of object metadata that the console reads. */
 export interface Meta {
   name: string;
   namespace?: string;
@@ -70,12 +70,12 @@ export interface Event<T> {
  */
 export const session = signal<"unknown" | "out" | "in" | "ended" | "guest">("unknown");
 
-/** Whether somebody asked to sign in again before the session ends. */
+/** Whether the sign-in is open to extend a session that has not ended. */
 export const extending = signal(false);
 
 let waitingRequests: (() => void)[] = [];
 
-/** Notes that there is a session, and repeats the requests that wait for one. */
+/** Starts a session, and repeats the requests that wait for one. */
 export function startSession(): void {
   session.value = "in";
   extending.value = false;
@@ -86,14 +86,14 @@ export function startSession(): void {
 
 const tables = "application/json;as=Table;g=meta.k8s.io;v=v1,application/json";
 
-/** How a request differs from a plain GET. */
+/** The options of a request. Without options, it is a GET. */
 export interface RequestOptions {
   method?: string;
   body?: string;
   mediaType?: string;
   accept?: string;
   headers?: Record<string, string>;
-  /** The request finds out whether there is a session: a 401 is an answer, and nothing waits for another session. */
+  /** The request tests whether there is a session: a 401 is its answer, and it does not wait for a new session. */
   probing?: boolean;
   signal?: AbortSignal;
 }
@@ -128,7 +128,7 @@ async function refusalOf(response: Response): Promise<Refusal> {
   try {
     status = await response.json();
   } catch {
-    // A gateway answered, with a text of its own.
+    // A gateway answered with a text of its own.
   }
   return new Refusal(
     response.status, status.message ?? `${response.status} ${response.statusText}`,
@@ -146,7 +146,7 @@ export function list<T>(path: string, query: Record<string, string> = {}, signal
   return ask<Table<T>>(`${path}?${new URLSearchParams({ includeObject: "Object", ...query })}`, { accept: tables, signal });
 }
 
-/** Reads the events of a watch until it ends. Each is passed on as it comes. */
+/** Reads the events of a watch until the watch ends, and passes each on as it arrives. */
 export async function watch<T>(path: string, resourceVersion: string, signal: AbortSignal, onEvent: (event: Event<T>) => void): Promise<void> {
   const query = new URLSearchParams({
     watch: "true", includeObject: "Object", resourceVersion, allowWatchBookmarks: "true", timeoutSeconds: "290",

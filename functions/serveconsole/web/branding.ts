@@ -2,7 +2,7 @@ import { effect, signal } from "@preact/signals";
 import { useLayoutEffect } from "preact/hooks";
 import { session } from "./api";
 
-/** A link that the configuration adds. The server has checked where it leads. */
+/** A link of the configuration. The server has checked its address. */
 export interface NavigationLink {
   text: string;
   link: string;
@@ -11,7 +11,7 @@ export interface NavigationLink {
   end?: boolean;
 }
 
-/** What the configuration says about the look of the page. The policy of the page permits these addresses, and no others. */
+/** The look of the configuration. The policy of the page permits these addresses and no others. */
 interface Branding {
   logo?: string;
   smallLogo?: string;
@@ -22,13 +22,13 @@ interface Branding {
 
 export const branding: Branding = JSON.parse(document.querySelector<HTMLMetaElement>('meta[name="settings"]')?.content ?? "{}") as Branding;
 
-/** Whether the address asks for the page without style sheets of others. */
+/** Whether the address has ?plain: then the style sheets of the configuration are not loaded. */
 export const withoutStyles = new URLSearchParams(location.search).has("plain");
 
-/** How many parts of the page show a secret, or ask for one. */
+/** How many parts of the page show a secret or ask for one. */
 const secrets = signal(0);
 
-/** While a part of the page shows a secret or asks for one, style sheets of others are off: they could hide what is there, or show something else. */
+/** Turns the style sheets of the configuration off while a part of the page shows a secret or asks for one: they could hide or replace it. */
 export function useSecret(visible = true): void {
   useLayoutEffect(() => {
     if (!visible) return;
@@ -37,7 +37,7 @@ export function useSecret(visible = true): void {
   }, [visible]);
 }
 
-/** Loads the style sheets of the configuration while somebody is signed in, unless the address says ?plain. */
+/** Loads the style sheets of the configuration while there is a session, unless the address has ?plain. */
 export function loadStyles(): void {
   if (withoutStyles) return;
   const links = (branding.styles ?? []).map((address) => {

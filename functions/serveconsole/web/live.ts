@@ -1,21 +1,21 @@
 import { batch, computed, signal } from "@preact/signals";
 import { list, watch, Refusal, type Column, type Meta, type Row } from "./api";
 
-/** How a list is kept up to date. "still": it is read when somebody asks for it. */
+/** How a list is kept up to date. "still": it is read on demand. */
 export type Mode = "stream" | "poll" | "paused" | "still";
 
-/** A page of the list has this many rows. */
+/** How many rows a page of the list has. */
 const pageSize = 500;
-/** A deployment whose watches end sooner than this cannot stream: each would keep a function running for nothing. */
+/** Where watches end sooner than this, in milliseconds, the list is polled: each watch would keep a function running in vain. */
 const shortestStream = 20_000;
 const pollInterval = 30_000;
 const idleAfter = 5 * 60_000;
 
-/** What lists are sorted by: the namespace, then the name. No name contains a blank. */
+/** Lists are sorted by namespace, then by name. No name contains a space. */
 const sortKey = ({ object: { metadata } }: Row<{ metadata: Meta }>) => `${metadata.namespace ?? ""} ${metadata.name}`;
 
 /**
- * Keeps a list up to date while somebody looks at it. Nothing is requested while the tab is hidden, nor after five minutes
+ * Keeps a list up to date while the tab is visible. Nothing is requested while the tab is hidden, nor after five minutes
  * without a key press or a click.
  */
 export function watchList<T extends { metadata: Meta }>(path: string) {
@@ -110,7 +110,7 @@ export function watchList<T extends { metadata: Meta }>(path: string) {
     if (!current) start();
   }
 
-  /** Begins, and returns the function that ends it. */
+  /** Starts to keep the list up to date, and returns the function that stops it. */
   function begin(): () => void {
     const timer = setInterval(start, 1000);
     document.addEventListener("visibilitychange", start);
@@ -125,7 +125,7 @@ export function watchList<T extends { metadata: Meta }>(path: string) {
     };
   }
 
-  /** Reads the list again at once, after an own write, where nothing streams. */
+  /** Reads the list again at once after a write of the page, unless the list streams. */
   async function refresh() {
     if (mode.value !== "stream" && current) await read(current.signal).catch(() => undefined);
   }

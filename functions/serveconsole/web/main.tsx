@@ -60,7 +60,7 @@ const page = pages[pageName];
 
 async function signOut() {
   const self = person.value;
-  // The key of a sign-in is for this session. Others are used elsewhere as well.
+  // The key of a sign-in belongs to this session. Other keys may be used elsewhere.
   if (self?.accessKey && self.accessKeyType === "Login") {
     await send(`${group}/ownedaccesskeys/${encodeURIComponent(self.accessKey)}`, { method: "DELETE", probing: true }).catch(() => undefined);
   }
@@ -143,7 +143,7 @@ function Bar() {
   );
 }
 
-/** Whether the studio needs no session here: then an evaluation of nothing is refused for what it lacks. */
+/** Reports whether the studio needs no session here: then an empty evaluation is refused as invalid, and not as unauthenticated. */
 async function isStudioPublic(): Promise<boolean> {
   if (pageName !== "studio") return false;
   try {
@@ -154,7 +154,7 @@ async function isStudioPublic(): Promise<boolean> {
   return true;
 }
 
-/** A page that is loaded by those who open it. A page of an earlier version asks for a script that is gone: it is loaded again, once. */
+/** A page that is a script of its own. A document of an earlier version names a script that no longer exists: it is reloaded, once. */
 function LazyPage({ load }: { load: () => Promise<ComponentType> }) {
   const component = useSignal<ComponentType | null>(null);
   const failed = useSignal(false);
@@ -178,7 +178,7 @@ function LazyPage({ load }: { load: () => Promise<ComponentType> }) {
   return Component ? <Component /> : <p class="quiet" role="status">{text("state.loading")}</p>;
 }
 
-/** Whether the address asks for the sign-in, for another tab whose session ends. It asks once. */
+/** Reports whether the address asks for the sign-in on behalf of another tab, and removes the request from the address. */
 function takeSignInRequest(): boolean {
   const requested = new URLSearchParams(location.search).has("signin");
   if (requested) history.replaceState(null, "", location.pathname);

@@ -1,8 +1,8 @@
 import { signal } from "@preact/signals";
 
-/** Who the session acts as, as far as the console reads it. */
+/** The fields of Self that the console reads: the caller of the session. */
 export interface Self {
-  /** The kind and the name of the caller, as audit events have them. */
+  /** The UID of the caller in audit events. */
   uid?: string;
   user?: { name: string; displayName?: string };
   team?: { name: string };
@@ -10,7 +10,7 @@ export interface Self {
   groups?: string[];
   accessKey?: string;
   accessKeyType?: string;
-  /** When the session ends. Absent: it does not. */
+  /** When the session ends. Absent: never. */
   accessKeyExpirationTimestamp?: string;
   accessKeyScope?: { projects?: { project: string }[]; virtualClusters?: { project: string; virtualCluster: string }[] };
   projectNamespacePrefix?: string;
@@ -19,12 +19,12 @@ export interface Self {
 /** The person who is signed in. */
 export const person = signal<Self | null>(null);
 
-/** The name that is shown for somebody. */
+/** Returns the name that is shown for a caller. */
 export function displayNameOf(self: Self): string {
   return self.user?.displayName || self.user?.name || self.team?.name || self.subject || "";
 }
 
-/** Whether the person is an admin of the platform. What they may do, a scope narrows. */
+/** Reports whether the person is a platform admin. A scope may still narrow what the session permits. */
 export function isAdmin(): boolean {
   return person.value?.groups?.includes("platform:admins") ?? false;
 }
@@ -35,7 +35,7 @@ export interface Owner {
   team?: string;
 }
 
-/** Returns an owner as the lists of the API show it, or nothing if there is none. */
+/** Returns an owner as the Tables of the API show it. Empty: there is no owner. */
 export function ownerText(owner?: Owner): string {
   return owner?.team ? `team:${owner.team}` : owner?.user ? `user:${owner.user}` : "";
 }

@@ -11,13 +11,13 @@ interface Rule {
   names?: string[];
 }
 
-/** What the session permits in all namespaces. Null: not known. */
+/** What the session permits in all namespaces. Null: unknown. */
 export const rules = signal<Rule[] | null>(null);
 
-/** Why it is not known what the session permits. */
+/** Why the permissions of the session are unknown. */
 export const rightsProblem = signal<Refusal | null>(null);
 
-/** Asks the API what the session permits. */
+/** Reads the permissions of the session from the API. */
 export async function readRights(): Promise<void> {
   rightsProblem.value = null;
   try {
@@ -30,7 +30,7 @@ export async function readRights(): Promise<void> {
   }
 }
 
-/** Whether the session permits a request for some object of a resource. While that is not known, nothing is permitted. */
+/** Reports whether the session permits a verb on some object of a resource. While the permissions are unknown, it does not. */
 export function may(verb: string, resource: string): boolean {
   return (rules.value ?? []).some((rule) => rule.group === "management.platform.sh" && rule.resource === resource && rule.verbs.includes(verb));
 }
@@ -44,7 +44,7 @@ export interface AccessRequest {
   name?: string;
 }
 
-/** Asks the API whether a request is permitted. It decides as it decides the request itself. */
+/** Asks the API whether a request is permitted. The API decides with the code that decides the request itself. */
 export async function isPermitted(request: AccessRequest): Promise<boolean> {
   const body = JSON.stringify({
     apiVersion: "authorization.k8s.io/v1", kind: "SelfSubjectAccessReview",
@@ -54,9 +54,9 @@ export async function isPermitted(request: AccessRequest): Promise<boolean> {
   return answer.status.allowed;
 }
 
-/** Asks about requests for an object, and again when the object changes. What cannot be found out is not permitted. Undefined: not known yet. */
+/** Returns whether requests for an object are permitted, and asks again when the object changes. Without an answer, a request is not permitted. Undefined: not known yet. */
 export function usePermitted(requests: AccessRequest[], version: string | undefined): (boolean | undefined)[] {
-  // Answers about another object are of no use.
+  // Answers about another object are not used.
   const answers = useSignal<{ key: string; allowed: boolean[] }>({ key: "", allowed: [] });
   const key = JSON.stringify(requests);
   useEffect(() => {
@@ -94,7 +94,7 @@ export function usePermittedEach(questions: AccessQuestion[]): (object: string) 
         if (allowed !== undefined) decisions.set(question.object, { version: question.version, allowed });
       }
     };
-    // What is found is shown at once: a button does not come and go with each answer.
+    // All answers are shown at once, so that buttons do not appear one by one.
     if (pending.length > 0) void Promise.all([next(), next(), next(), next()]).then(() => { if (current) answers.value = { session, decisions }; });
     return () => { current = false; };
   }, [session, questions.map(({ object, version }) => `${object} ${version}`).join("\n")]);

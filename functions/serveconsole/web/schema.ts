@@ -1,6 +1,6 @@
 import { ask } from "./api";
 
-/** A part of the description of the API, as far as the console reads it. */
+/** The part of an OpenAPI schema that the console reads. */
 interface Schema {
   $ref?: string;
   allOf?: Schema[];
@@ -14,26 +14,26 @@ interface Schema {
   additionalProperties?: Schema;
 }
 
-/** What is known about a field. */
+/** The description of a field. */
 export interface FieldHelp {
   path: string;
   type: string;
   description: string;
   values: string[];
-  /** The names of the fields in it. */
+  /** The names of its own fields. */
   fields: string[];
 }
 
 let description: Promise<Record<string, Schema>> | null = null;
 
-/** Reads the description of the API, once. A failure is repeated by the next caller. */
+/** Reads the OpenAPI document once. After a failure, the next caller reads it again. */
 function readDescription(): Promise<Record<string, Schema>> {
   description ??= ask<{ components: { schemas: Record<string, Schema> } }>("/openapi/v3/apis/management.platform.sh/v1").then((api) => api.components.schemas);
   description.catch(() => (description = null));
   return description;
 }
 
-/** Returns what is known about a field of a kind, or null if there is no such field. */
+/** Returns the description of a field of a kind, or null if there is no such field. */
 export async function readFieldHelp(kind: string, steps: (string | number)[]): Promise<FieldHelp | null> {
   const schemas = await readDescription();
   const resolve = (schema: Schema | undefined): Schema | undefined => {
@@ -41,7 +41,7 @@ export async function readFieldHelp(kind: string, steps: (string | number)[]): P
       const ref: string | undefined = schema.$ref ?? (schema.allOf?.length === 1 ? schema.allOf[0]?.$ref : undefined);
       if (!ref) return schema;
       const target: Schema | undefined = schemas[ref.slice(ref.lastIndexOf("/") + 1)];
-      // What is said about the field is better than what is said about its type.
+      // The description of the field is better than the description of its type.
       schema = target && { ...target, description: schema.description ?? target.description };
     }
     return schema;

@@ -6,12 +6,12 @@ export type Text = keyof typeof english | keyof typeof pages;
 
 const texts: Record<string, string> = { ...english };
 
-/** Loads the texts of the pages that are loaded by those who open them. */
+/** Loads the texts of the pages that are scripts of their own. */
 export async function loadTexts(): Promise<void> {
   Object.assign(texts, (await import("./texts/pages")).pageTexts);
 }
 
-/** Returns a text, with the values in place of their names in braces. */
+/** Returns a text with the values in place of their names in braces. */
 export function text(name: Text, values: Record<string, string | number> = {}): string {
   return (texts[name] ?? name).replace(/\{(\w+)\}/g, (whole, key: string) => (key in values ? String(values[key]) : whole));
 }

@@ -21,17 +21,17 @@ import { keysPath as keysPath } from "../pages/keys";
 const lifetimes: [number, Text][] = [[3600, "lifetime.hour"], [28_800, "lifetime.eightHours"], [86_400, "lifetime.day"], [604_800, "lifetime.week"], [2_592_000, "lifetime.month"]];
 const label = "management.platform.sh/virtualclusterinstance";
 
-/** A kubeconfig that was made. */
+/** A kubeconfig that the API or the page has created. */
 interface CreatedKubeconfig {
   text: string;
   ends?: string;
   warnings: string[];
 }
 
-/** Returns the address of a host. Virtual clusters are served with TLS, and so is the console: there is no session without it. */
+/** Returns the address of a host. Virtual clusters and the console are both served with TLS: without it there is no session. */
 const addressOf = (host: string) => `${location.protocol}//${host}`;
 
-/** Returns a kubeconfig without a secret: a program asks the platform for tokens, with the access key that somebody has signed in with. */
+/** Returns a kubeconfig without a secret. Its credential plugin requests tokens with the access key of the local sign-in. */
 function pluginKubeconfig(cluster: Cluster, server: string): string {
   const { namespace, name } = cluster.metadata;
   const ca = cluster.status?.ingress?.caData;
@@ -49,7 +49,7 @@ function pluginKubeconfig(cluster: Cluster, server: string): string {
   ].join("\n");
 }
 
-/** The access keys in earlier kubeconfigs of a virtual cluster, each of which can be taken back. */
+/** The access keys in earlier kubeconfigs of a virtual cluster, each with a button that revokes it. */
 function EarlierKubeconfigs({ cluster }: { cluster: Cluster }) {
   const { namespace, name } = cluster.metadata;
   const keys = useSignal<{ key: Key; mayDelete: boolean }[] | null>(null);
@@ -92,7 +92,7 @@ function EarlierKubeconfigs({ cluster }: { cluster: Cluster }) {
   );
 }
 
-/** The dialog in which somebody gets a kubeconfig of a virtual cluster. */
+/** The dialog that creates a kubeconfig of a virtual cluster. */
 export function KubeconfigDialog({ cluster, close }: { cluster: Cluster; close: () => void }) {
   const { namespace, name } = cluster.metadata;
   const path = `${clusterPath(cluster)}/kubeconfig`;
@@ -116,7 +116,7 @@ export function KubeconfigDialog({ cluster, close }: { cluster: Cluster; close: 
 
   function submit(event: Event) {
     event.preventDefault();
-    // What was chosen a moment ago counts, shown or not.
+    // The signal counts, because the last choice may not be rendered yet.
     if (credential.value === "plugin") {
       write.problem.value = null;
       created.value = { text: pluginKubeconfig(cluster, server.value.trim() || addressOf(host ?? "")), warnings: [] };

@@ -2,7 +2,7 @@ import { useSignal } from "@preact/signals";
 import { SignInTrialDialog } from "./signintrial";
 import { text } from "../texts";
 
-/** The connectors of the configuration, and a sign-in on trial at each of them. */
+/** The connectors of the configuration, each with a button for a sign-in on trial. */
 export function Connectors({ connectors }: { connectors: { id: string; name?: string }[] }) {
   const trialConnector = useSignal("");
   return (

@@ -3,7 +3,7 @@ import { useEffect } from "preact/hooks";
 import { readFieldHelp, type FieldHelp } from "../schema";
 import { text } from "../texts";
 
-/** What a field means, from the description of the API. */
+/** The description of a field, from the OpenAPI document. */
 export function FieldHelp({ steps }: { steps: (string | number)[] }) {
   const help = useSignal<FieldHelp | null>(null);
   const key = JSON.stringify(steps);

@@ -10,7 +10,7 @@ import { toJson, type Fields } from "../studio/documents";
 import { text } from "../texts";
 import { changeCauseAnnotation, forceAnnotation, configPath, requestConfig, textOf, confirmWithinAnnotation, type Change, type Config, type Revision } from "./state";
 
-/** Says a value of a change. */
+/** Returns the text of a value in a change. */
 function valueText(value: unknown): string {
   return value === undefined ? text("studio.absent") : typeof value === "string" ? value : toJson(value);
 }
@@ -25,7 +25,7 @@ export function ChangeList({ changes }: { changes: Change[] }) {
   );
 }
 
-/** How a write is made: why, and the two ways in which it can be made safer, or less safe. */
+/** The options of a write: its reason, a confirmation without which it is rolled back, and force. */
 function useWriteOptions() {
   const reason = useSignal("");
   const trial = useSignal("");
@@ -65,7 +65,7 @@ function WriteOptions({ options: { reason, trial, forced }, offerForce }: { opti
   );
 }
 
-/** A change that is shown before it is made. A preview under way does not hold the change up, and it says nothing once the change is sent. */
+/** A change with a preview. A preview that is still under way does not delay the change, and its result is ignored once the change is sent. */
 function usePreviewedChange<T>({ preview, change, inputs, onRefusal }: { preview(): Promise<T>; change(): Promise<void>; inputs: unknown[]; onRefusal?: (refusal: Refusal) => void }) {
   const previewResult = useSignal<T | null>(null);
   const problem = useSignal<Refusal | null>(null);
@@ -135,7 +135,7 @@ export function ReviewDialog(props: { before: Config; draft: Fields; close: () =
   );
 }
 
-/** Annotations without those that are about one write. */
+/** Returns annotations without the annotations that belong to one write. */
 function withoutWriteOptions(annotations: Record<string, string> = {}): Record<string, string> {
   const { [forceAnnotation]: _, [confirmWithinAnnotation]: __, [changeCauseAnnotation]: ___, ...rest } = annotations;
   return rest;

@@ -9,7 +9,7 @@ import { Problem, asRefusal } from "../parts/problem";
 import { text, type Text } from "../texts";
 import { formatDateTime } from "../times";
 
-/** What a sign-in would have done. */
+/** The report of a trial: what the sign-in would have done. */
 interface Report {
   refusal?: string;
   claims?: string[];
@@ -25,7 +25,7 @@ interface Report {
   newTeams?: string[];
 }
 
-/** A trial, as the API answers about it. */
+/** The status of a SignInTrial. */
 interface Trial {
   address?: string;
   trial?: string;
@@ -33,16 +33,16 @@ interface Trial {
   report?: Report;
 }
 
-/** How often the API is asked what came of a trial, in milliseconds. */
+/** How often the API is asked for the report of a trial, in milliseconds. */
 const pollInterval = 2000;
 
-/** Begins a trial at a connector, or asks what came of one. */
+/** Starts a trial at a connector, or reads the report of a trial. */
 async function requestTrial(spec: { connector: string } | { trial: string | undefined }, signal: AbortSignal): Promise<Trial> {
   const body = JSON.stringify({ apiVersion: "management.platform.sh/v1", kind: "SignInTrial", spec });
   return (await ask<{ status: Trial }>(`${group}/signintrials?fieldValidation=Strict`, { method: "POST", body, signal })).status;
 }
 
-/** Waits until it is time to ask again. Nothing is asked for while the tab is hidden, and at once when somebody comes back to it. */
+/** Waits for the next poll. There is no poll while the tab is hidden, and one at once when it is visible again. */
 function waitForPoll(signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     const resume = () => {
@@ -58,12 +58,12 @@ function waitForPoll(signal: AbortSignal): Promise<void> {
   });
 }
 
-/** Tells whether another request may have another answer: the platform was not reached, or has failed, or wants to be asked later. */
+/** Reports whether a later request may succeed: the platform was not reached, has failed, or asks for a retry. */
 function isTemporary({ code, retryAfter }: Refusal): boolean {
   return code === 0 || code >= 500 || retryAfter > 0;
 }
 
-/** Runs trials while the page shows them, one after the other: a new attempt begins another one. */
+/** Runs one trial at a time while the dialog is open. A new attempt starts a new trial. */
 function useTrial(connector: string, attempt: number) {
   const currentTrial = useSignal<Trial | null>(null);
   const report = useSignal<Report | null>(null);
@@ -97,13 +97,13 @@ function useTrial(connector: string, attempt: number) {
   return { currentTrial, report, problem, finished };
 }
 
-/** Several names, each as it is written. Those that have blanks are on lines of their own. */
+/** A fact of several names. With lines, each name is on a line of its own, because names may contain spaces. */
 function Names({ label, names = [], lines }: { label: Text; names?: string[]; lines?: boolean }) {
   if (names.length === 0) return null;
   return <Fact name={text(label)}>{names.map((name) => (lines ? <div><code>{name}</code></div> : <><code>{name}</code> </>))}</Fact>;
 }
 
-/** One text, if there is one. */
+/** A fact of one text. Without a text, it is left out. */
 function Value({ label, value }: { label: Text; value?: string }) {
   return value ? <Fact name={text(label)}>{value}</Fact> : null;
 }
@@ -126,7 +126,7 @@ function ReportFacts({ report }: { report: Report }) {
   );
 }
 
-/** The dialog that tries a sign-in at a connector: the address for a person, and then what came and what it would do. */
+/** The dialog of a sign-in on trial: first the address at which a person signs in, then the report. */
 export function SignInTrialDialog({ connector, close }: { connector: string; close: () => void }) {
   const attempt = useSignal(0);
   const { currentTrial, report, problem, finished } = useTrial(connector, attempt.value);

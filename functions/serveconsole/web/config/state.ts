@@ -15,13 +15,13 @@ export const confirmWithinAnnotation = "management.platform.sh/confirm-within";
 export const changeCauseAnnotation = "kubernetes.io/change-cause";
 const noFindings: Finding[] = [];
 
-/** The configuration, as far as the console reads it. */
+/** The fields of the configuration that the console reads. */
 export interface Config extends Fields {
   metadata: Fields & { resourceVersion: string; annotations?: Record<string, string> };
   status: Fields & { conditions?: { type: string; status: string; reason?: string; message?: string }[] };
 }
 
-/** A field that a write changes. */
+/** A changed field of a write. */
 export interface Change {
   path: string;
   from?: unknown;
@@ -38,13 +38,13 @@ export interface Revision {
   changes?: Change[];
 }
 
-/** Sends a request about the configuration. Whole numbers are not rounded. */
+/** Sends a request for the configuration. Integers are not rounded. */
 export async function requestConfig<T>(path: string, method: string, body?: unknown, mediaType?: string): Promise<{ object: T; warnings: string[] }> {
   const response = await send(path, { method, body: body === undefined ? undefined : toJson(body), mediaType });
   return { object: parseJson(await response.text()) as T, warnings: warningsOf(response) };
 }
 
-/** Tells whether a configuration waits for a confirmation. */
+/** Reports whether a configuration waits for a confirmation. */
 export function isTrial(config: Config | null): boolean {
   return config?.metadata.annotations?.[confirmWithinAnnotation] !== undefined && (config.status.conditions ?? []).some(({ type, status }) => type === "Confirmed" && status === "False");
 }
@@ -55,7 +55,7 @@ function durationOf(text = ""): number {
   return [...text.matchAll(/([\d.]+)(ms|h|m|s)/g)].reduce((sum, [, count, unit]) => sum + Number(count) * (units[unit ?? ""] ?? 0), 0);
 }
 
-/** Returns the configuration as it is edited: without what the platform says about it. */
+/** Returns the text that people edit: the configuration without its conditions. */
 export function textOf(config: Config): string {
   const { conditions: _, ...fields } = config.status;
   return Object.keys(fields).length === 0 ? "" : lineFeeds(toYaml(fields, false));
@@ -72,12 +72,12 @@ export function connectorsOf(config: Config): { id: string; name?: string }[] {
   ];
 }
 
-/** Reads the configuration again at an instant, in milliseconds, or when somebody comes back to the tab after it. 0: it does not. */
+/** Reads the configuration again one second after an instant, in milliseconds, or when the tab is visible again after it. 0: never. */
 function useReload(instant: number, load: () => Promise<void>): void {
   useEffect(() => {
     if (instant === 0) return;
     let timer: ReturnType<typeof setTimeout> | undefined;
-    // Without a confirmation, the configuration is another one then.
+    // Without a confirmation, the platform has rolled the configuration back by then.
     const check = () => {
       clearTimeout(timer);
       if (document.hidden) return;
@@ -94,7 +94,7 @@ function useReload(instant: number, load: () => Promise<void>): void {
   }, [instant]);
 }
 
-/** The state of the page: the configuration, the text that somebody edits, and what is under way. */
+/** The state of the page: the configuration, the edited text, and the dialogs that are open. */
 export function useConfiguration() {
   const config = useSignal<Config | null>(null);
   const history = useSignal<Revision[]>([]);
@@ -120,7 +120,7 @@ export function useConfiguration() {
     });
   }
 
-  /** Reads the configuration. What was typed is kept, unless it is what was read before. */
+  /** Reads the configuration. The edited text stays if it differs from the configuration that was read before. */
   async function load() {
     try {
       const historyRequest = may("get", "configs/history") ? requestConfig<{ status: { revisions?: Revision[] } }>(`${configPath}/history`, "GET") : null;
@@ -159,20 +159,20 @@ export function useConfiguration() {
     reviewedDraft.value = value;
   }
 
-  /** Shows what the API refuses at its place. */
+  /** Shows the causes of a refusal at the places of their fields. */
   function showCauses(refusal: Refusal) {
     const causes = refusal.causes.filter(({ field }) => field?.startsWith("status."));
     refusedFindings.value = causes.map(({ field, message }) => {
       const { from, to } = rangeOf(parsed, stepsOf(field ?? "").slice(1));
       return { from, to, severity: "error", message: `${field}: ${message}` };
     });
-    // The dialog stays open for what has no place, and for what can be forced.
+    // The dialog stays open for causes without a place in the text, and for causes that force overrides.
     if (causes.length === refusal.causes.length && causes.length > 0 && !refusal.causes.some(({ message }) => message?.includes(forceAnnotation))) reviewedDraft.value = null;
   }
 
   async function confirm() {
     try {
-      // What is confirmed is what is shown, and nothing that came after it.
+      // The resource version confirms the revision that is shown, and no later one.
       const { resourceVersion } = config.value?.metadata ?? {};
       await requestConfig(configPath, "PATCH", { metadata: { resourceVersion, annotations: { [confirmWithinAnnotation]: null } } }, "application/merge-patch+json");
       message.value = text("config.confirmed");
@@ -190,17 +190,17 @@ export function useConfiguration() {
   const trialEnd = trial && lastWrite ? Date.parse(lastWrite) + durationOf(config.value?.metadata.annotations?.[confirmWithinAnnotation]) : 0;
   useReload(trialEnd, load);
 
-  /** Takes the text back to what is in effect. */
+  /** Replaces the edited text with the configuration in effect. */
   function discard() {
     batch(() => { replaceText(savedText); refusedFindings.value = noFindings; });
   }
 
-  /** Notes what somebody has typed. */
+  /** Takes over the text of the editor. */
   function edit(typed: string) {
     batch(() => { draft.value = typed; refusedFindings.value = noFindings; });
   }
 
-  /** Shows the configuration that a write has made. */
+  /** Shows the configuration that a write returned. */
   function showSaved(after: Config) {
     batch(() => {
       reviewedDraft.value = null;

@@ -15,7 +15,7 @@ import { readChildren, CreatedObjects, type KeyChildren } from "./details";
 import type { Key } from "../kinds/accesskey";
 import { keysPath } from "../pages/keys";
 
-/** What is done with several keys at once: the request for each, and the texts about it. */
+/** An action on several keys: the request for each key, and the texts of the dialog. */
 interface BulkAction {
   verb: string;
   button: Text;
@@ -30,7 +30,7 @@ interface BulkAction {
 const actions: BulkAction[] = [
   {
     verb: "patch", button: "action.disable", title: "selection.disableTitle", lead: "selection.disableLead", leadAll: "selection.disableLead", notPermitted: "selection.notPermittedToChange", done: "selection.disabled",
-    // The key that is shown, and not a new one with its name.
+    // With the UID, a new key with the same name stays as it is.
     run: ({ metadata: { name, uid } }) => patchObject(keysPath, name, { metadata: { uid }, spec: { disabled: true } }),
   },
   {
@@ -42,7 +42,7 @@ const actions: BulkAction[] = [
 const namesOf = (keys: Key[]) => keys.map(({ metadata }) => metadata.name).join(", ");
 const keyCount = (keys: number) => text(keys === 1 ? "keys.countOne" : "keys.count", { count: keys });
 
-/** One of several keys, and what stops with it. */
+/** A key in the dialog, with the keys and tokens that stop working with it. */
 function KeyItem({ accessKey: { metadata: { name }, status }, created }: { accessKey: Key; created: KeyChildren | undefined }) {
   const bound = created?.bound;
   return (
@@ -88,7 +88,7 @@ function BulkActionDialog(props: { action: BulkAction; keys: Key[]; excluded: [T
         await action.run(key);
       } catch (failure) {
         const refusal = asRefusal(failure);
-        // A key that is gone can be used by nobody.
+        // A deleted key no longer works: that is a success.
         if (refusal.code !== 404) {
           failed.push([key, refusal]);
           continue;

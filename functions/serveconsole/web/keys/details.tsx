@@ -18,21 +18,21 @@ import { keysPath } from "../pages/keys";
 
 const lifetimes: [number, Text][] = [[86_400, "lifetime.day"], [604_800, "lifetime.week"], [2_592_000, "lifetime.month"], [7_776_000, "lifetime.quarter"], [0, "lifetime.none"]];
 
-/** Kinds whose objects say with which key they were made, beside keys and tokens, and what the page calls them. */
+/** The kinds besides keys and tokens whose objects have status.createdBy, with the text of each kind. */
 const kinds: [string, Text][] = [
   ["users", "page.people"], ["teams", "page.teams"], ["trustrules", "page.trustrules"], ["projects", "page.projects"], ["virtualclusterinstances", "page.clusters"],
 ];
 
-/** What was made with a key. The lists show as much of it as the caller may see. */
+/** The keys and tokens that were created with a key. Objects that the caller may not see are absent. */
 interface Children {
   keys: string[];
   tokens: number;
 }
 
-/** The names of objects of one of the other kinds, below what the page calls the kind. */
+/** The text of a kind, and the names of its objects that were created with a key. */
 type Objects = [Text, string[]];
 
-/** Children, and those of them that stop with the key. */
+/** All children of a key, and the children that stop working with the key. */
 export interface KeyChildren {
   all: Children;
   bound: Children;
@@ -53,7 +53,7 @@ export async function readChildren(uid: string): Promise<KeyChildren> {
   };
 }
 
-/** The objects of the other kinds that were made with a key. A deletion of the key ends none of them. */
+/** Reads the objects of other kinds that were created with a key. Deleting the key does not affect them. */
 async function readCreatedObjects(uid: string): Promise<Objects[]> {
   const query = { fieldSelector: `status.createdBy.uid=${uid}`, limit: "500" };
   const objects = await Promise.all(kinds.filter(([resource]) => may("list", resource)).map(async ([resource, label]): Promise<Objects> => {
@@ -87,7 +87,7 @@ export function CreatedObjects({ children, objects = [], open }: { children: Chi
   );
 }
 
-/** The dialog that moves the end of a key, counted from now on. A key that ends some time after its last use keeps that. */
+/** The dialog that changes the expiration of a key. The lifetime counts from now, or from the last use if the key has ttlAfterLastActivity. */
 function ExpirationDialog({ accessKey, close, changed }: { accessKey: Key; close: () => void; changed: (warnings: string[]) => void }) {
   const { name, creationTimestamp } = accessKey.metadata;
   const remaining = useSignal(604_800);
@@ -105,7 +105,7 @@ function ExpirationDialog({ accessKey, close, changed }: { accessKey: Key; close
   );
 }
 
-/** One key: what it is, where it comes from, and what was made with it. */
+/** The details of a key: its facts, its lineage, and the objects that were created with it. */
 export function KeyDetails(props: {
   name: string; row: Key | null | undefined; open: (name: string) => void; changed: () => void; close: () => void;
 }) {

@@ -19,13 +19,13 @@ const kinds: [string, Text][] = [
   ["read", "scope.read"], ["project", "scope.project"], ["cluster", "scope.cluster"], ["nothing", "scope.nothing"], ["all", "scope.all"], ["yaml", "scope.yaml"],
 ];
 
-/** The dialog in which somebody makes a key. */
+/** The dialog that creates a key. */
 export function NewKeyDialog({ close, created }: { close: () => void; created: (key: Key) => void }) {
   const name = useSignal("");
   const displayName = useSignal("");
   const ttl = useSignal(86_400);
   const afterLastActivity = useSignal(false);
-  // A session that is narrowed makes keys that are as narrow.
+  // A session with a scope creates keys with the same scope.
   const sessionScope = person.value?.accessKeyScope;
   const scopeChoice = useScopeChoice(sessionScope ? "all" : "read", sessionScope);
   const write = useWrite(keysPath);
@@ -78,7 +78,7 @@ export function NewKeyDialog({ close, created }: { close: () => void; created: (
   );
 }
 
-/** Shows a new key, once. It leaves the page when the dialog closes. */
+/** Shows a new key once. The page keeps nothing of it after the dialog is closed. */
 export function NewKeySecret({ accessKey, close }: { accessKey: Key; close: () => void }) {
   useSecret();
   const visible = useSignal(false);

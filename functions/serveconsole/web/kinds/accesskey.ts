@@ -1,7 +1,7 @@
 import type { Meta } from "../api";
 import { ownerText } from "../person";
 
-/** An access key, as far as the console reads it. */
+/** The fields of an access key that the console reads. */
 export interface Key {
   metadata: Meta;
   spec: {

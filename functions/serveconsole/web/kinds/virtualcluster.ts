@@ -2,7 +2,7 @@ import { ask, group, list, type Meta } from "../api";
 import { person } from "../person";
 import { may } from "../rights";
 
-/** A virtual cluster, as far as the console reads it. */
+/** The fields of a virtual cluster that the console reads. */
 export interface Cluster {
   metadata: Meta & { namespace: string };
   spec: {
@@ -19,22 +19,22 @@ export interface Cluster {
   };
 }
 
-/** The path of the virtual clusters of a namespace, or of all. */
+/** Returns the path of the virtual clusters of a namespace, or of all namespaces. */
 export function clustersPath(namespace = ""): string {
   return namespace === "" ? `${group}/virtualclusterinstances` : `${group}/namespaces/${encodeURIComponent(namespace)}/virtualclusterinstances`;
 }
 
-/** The path of a virtual cluster. */
+/** Returns the path of a virtual cluster. */
 export function clusterPath({ metadata: { namespace, name } }: Cluster): string {
   return `${clustersPath(namespace)}/${encodeURIComponent(name)}`;
 }
 
-/** The request for a kubeconfig of a virtual cluster. */
+/** Returns the access request for a kubeconfig of a virtual cluster. */
 export function kubeconfigRequest({ metadata: { namespace, name } }: Cluster) {
   return { verb: "create", resource: "virtualclusterinstances", subresource: "kubeconfig", namespace, name };
 }
 
-/** The namespaces of the projects that the session is narrowed to. Empty: it lists all namespaces at once, or none. */
+/** Returns the namespaces of the projects in the scope of the session. Empty: the session lists all namespaces at once, or none. */
 export function projectNamespaces(): string[] {
   const self = person.value;
   if (may("list", "virtualclusterinstances")) return [];
@@ -42,12 +42,12 @@ export function projectNamespaces(): string[] {
   return (self?.accessKeyScope?.projects ?? []).map(({ project }) => prefix + project).sort();
 }
 
-/** Whether the session lists virtual clusters: in all namespaces, or in those of its projects. */
+/** Reports whether the session may list virtual clusters, in all namespaces or in the namespaces of its projects. */
 export function listsClusters(): boolean {
   return may("list", "virtualclusterinstances") || projectNamespaces().length > 0;
 }
 
-/** Whether the session reaches virtual clusters: it lists them, or its scope names them. */
+/** Reports whether the session reaches virtual clusters: it may list them, or its scope names them. */
 export function reachesClusters(): boolean {
   return listsClusters() || (person.value?.accessKeyScope?.virtualClusters ?? []).length > 0;
 }
@@ -59,7 +59,7 @@ export async function readFirstClusters(limit: number): Promise<{ clusters: Clus
   const namespaces = named.length === 0 && projectNamespaces().length === 0 ? [""] : projectNamespaces();
   const tables = listsClusters()
     ? await Promise.all(namespaces.slice(0, limit).map((namespace) => list<Cluster>(clustersPath(namespace), { limit: String(limit) }))) : [];
-  // A session of single virtual clusters reads them by their names. One that does not exist is left out.
+  // A session whose scope names virtual clusters reads each by its name. A virtual cluster that does not exist is left out.
   const read = await Promise.all(named.slice(0, limit).filter(({ virtualCluster }) => virtualCluster !== "*").map(({ project, virtualCluster }) =>
     ask<Cluster>(`${clustersPath((self?.projectNamespacePrefix ?? "") + project)}/${encodeURIComponent(virtualCluster)}`).catch(() => null)));
   const clusters = [...tables.flatMap((table) => (table.rows ?? []).map((row) => row.object)), ...read.filter((cluster) => cluster !== null)];

@@ -20,12 +20,12 @@ const path = `${group}/auditevents`;
 const words: ListTexts = {
   title: "page.audit", lead: "audit.lead", count: "list.count", countOne: "list.countOne", countFiltered: "list.countFiltered", empty: "audit.empty",
 };
-/** A page of the list has this many rows. */
+/** How many rows a page of the list has. */
 const pageSize = 100;
-/** So many pages without an event are read on, before somebody is asked. */
+/** How many pages without an event are read in a row. After that, the page waits for a click. */
 const maxEmptyPages = 5;
 
-/** Reads events when it is asked to: each request is itself an event. */
+/** A list that is read on demand alone: each request is itself an event. */
 function readOnDemand(selector: () => string): ReturnType<typeof watchList<AuditEvent>> {
   const columns = signal<Column[]>([]);
   const rows = signal<Row<AuditEvent>[]>([]);
@@ -79,10 +79,10 @@ const filters: [name: string, field: string, label: Text, type: "text" | "dateti
   ["from", "after", "audit.after", "datetime-local"], ["to", "before", "audit.before", "datetime-local"],
 ];
 
-/** A value as a field selector has it. */
+/** Escapes a value for a field selector. */
 const escapeSelectorValue = (value: string) => value.replace(/[\\,=]/g, "\\$&");
 
-/** The event as sinks store it, on one line. */
+/** Returns the event as sinks store it, on one line. */
 const line = (event: AuditEvent) => JSON.stringify({ kind: "Event", apiVersion: "audit.k8s.io/v1", ...event.status });
 
 function EventDetails({ event, close }: { event: AuditEvent; close: () => void }) {
@@ -124,7 +124,7 @@ function EventDetails({ event, close }: { event: AuditEvent; close: () => void }
 /** The events that the caller may see. */
 export function Audit() {
   const query = new URLSearchParams(location.search);
-  // What is typed, and what was asked for.
+  // The values of the filters, and the selector of the events that are shown.
   const values = Object.fromEntries(filters.map(([name]) => [name, useSignal(query.get(name) ?? "")]));
   const refusedOnly = useSignal(query.get("refused") ?? "");
   const selected = useSignal("");

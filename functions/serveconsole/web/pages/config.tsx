@@ -7,7 +7,7 @@ import { Command, formatDistance, formatDateTime, Problem, text } from "../share
 import { stepsAt } from "../studio/documents";
 import { Editor } from "../studio/editor";
 
-/** The writes of the configuration, the newest first. Rollback takes the configuration back to one of them, if the session may do that. */
+/** The revisions of the configuration, the newest first. Rollback is absent if the session may not roll back. */
 function History({ revisions, rollback }: { revisions: Revision[]; rollback?: (revision: Revision) => void }) {
   return (
     <>
@@ -33,7 +33,7 @@ function History({ revisions, rollback }: { revisions: Revision[]; rollback?: (r
   );
 }
 
-/** The configuration of the platform: its text, what a change would do, and what it was before. */
+/** The page of the configuration: its text, the preview of a change, and its history. */
 export function Configuration() {
   const state = useConfiguration();
   const { config, history, draft, replacement, cursor, problem, reviewedDraft, rollbackTarget, message, mayChange, mayRollBack, parsed, findings, changed } = state;
@@ -61,7 +61,7 @@ export function Configuration() {
           {mayChange && <button type="button" class="primary" onClick={() => void confirm()}>{text("config.confirm")}</button>}
         </div>
       )}
-      {/* An editor that becomes another one would lose what is typed into it meanwhile. */}
+      {/* Until it is known whether the editor is read-only, there is none: replacing it would lose what is typed meanwhile. */}
       {!config.value || mayChange === undefined ? !problem.value && <p class="quiet" role="status">{text("state.loading")}</p> : (
         <div class="panes">
           <div>

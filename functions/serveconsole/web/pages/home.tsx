@@ -15,7 +15,7 @@ import { KubeconfigDialog } from "../clusters/kubeconfig";
 const day = 86_400_000;
 const week = 7 * day;
 const unusedPeriod = 90 * day;
-/** What a part of the page lists, and how many objects it looks at. */
+/** How many rows a section lists, and how many objects it reads. */
 const rowLimit = 5;
 const readLimit = 500;
 
@@ -24,14 +24,14 @@ interface Config {
   status: { conditions?: { type: string; status: string; reason?: string; message?: string }[]; audit?: { enabled?: boolean; dataStoreEndpoint?: string } };
 }
 
-/** What the page shows. What the caller may not see is absent. */
+/** The objects that the page shows. A kind that the caller may not read is absent. */
 interface Overview {
   keys?: Table<Key>;
   clusters?: { cluster: Cluster; mayUse: boolean }[];
   moreClusters: boolean;
   /** Requests of the last day that no scope permitted. */
   refusals?: Table<AuditEvent>;
-  /** Why a part is missing. */
+  /** Why a section is missing. */
   problem: Refusal | null;
   config?: Config;
   history?: { revision: string; author?: string; time?: string }[];
@@ -100,7 +100,7 @@ function KeyLine({ accessKey, children }: { accessKey: Key; children: ComponentC
   );
 }
 
-/** What needs the person who is signed in. */
+/** The first page: what needs the attention of the person who is signed in. */
 export function Home() {
   const overview = useSignal<Overview | null>(null);
   const kubeconfigOf = useSignal<Cluster | null>(null);
@@ -113,7 +113,7 @@ export function Home() {
       void readOverview().then((all) => (overview.value = all));
     };
     refresh();
-    // What changed while the tab was hidden is read when somebody comes back to it.
+    // Changes while the tab was hidden are read when it is visible again.
     document.addEventListener("visibilitychange", refresh);
     return () => document.removeEventListener("visibilitychange", refresh);
   }, []);

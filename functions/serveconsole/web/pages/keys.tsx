@@ -11,7 +11,7 @@ import { KeyDetails } from "../keys/details";
 import type { Key } from "../kinds/accesskey";
 import { BulkActions } from "../keys/bulkactions";
 
-/** The path of the access keys. */
+/** The path of access keys. */
 export const keysPath = `${group}/ownedaccesskeys`;
 
 const words: ListTexts = { title: "page.keys", lead: "keys.lead", count: "keys.count", countOne: "keys.countOne", countFiltered: "keys.countFiltered", empty: "keys.empty" };
@@ -24,7 +24,7 @@ export function Keys() {
   const selection = useSelection(keys);
   const creating = useSignal(false);
   const createdKey = useSignal<Key | null>(null);
-  // A session whose key has ended asks for another sign-in at once, and not at the next request.
+  // When the key of the session no longer works, the sign-in opens at once, and not at the next request.
   const sessionKey = keys.rows.value.find((row) => row.object.metadata.name === person.value?.accessKey)?.object;
   const sessionKeySeen = useRef(false);
   const sessionEnded = sessionKey ? sessionKey.spec.disabled ?? false : sessionKeySeen.current && keys.loaded.value;

@@ -6,7 +6,7 @@ import {
   quoteForShell, DeleteDialog, text, Time, usePermitted, useSecret, useWrite, type ListTexts,
 } from "../shared";
 
-/** A user, as far as the console reads it. */
+/** The fields of a user that the console reads. */
 interface User {
   metadata: Meta;
   spec: {
@@ -22,7 +22,7 @@ const words: ListTexts = {
   title: "page.people", lead: "people.lead", count: "list.count", countOne: "list.countOne", countFiltered: "list.countFiltered", empty: "people.empty",
 };
 
-/** The keys of a user that work now, and when the last of them was used. */
+/** The number of working credentials of a user, and when a key was last used. */
 interface Credentials {
   keys: number;
   tokens: number;
@@ -59,7 +59,7 @@ function PasswordDialog({ user, isSelf, close, changed }: { user: string; isSelf
   useSecret();
   const write = useWrite(path);
   function submit(form: HTMLFormElement) {
-    // A password may begin or end with a blank.
+    // A password may begin or end with a space: it is not trimmed.
     const field = (name: string) => (form.elements.namedItem(name) as HTMLInputElement | null)?.value;
     const current = field("current");
     void write.post(user, "password", { spec: { ...(current ? { current } : {}), password: field("password") } }, () => {
@@ -87,9 +87,9 @@ function UserDetails({ user, close, changed }: { user: User; close: () => void; 
   const [mayChange, mayDelete, maySignOut, maySetPassword] = usePermitted([
     { verb: "update", ...object }, { verb: "delete", ...object }, { verb: "create", subresource: "signout", ...object }, { verb: "create", subresource: "password", ...object },
   ], resourceVersion);
-  // Only admins switch a user off and on; users change their own texts.
+  // Only admins enable and disable users. Users may update their own texts.
   const maySwitch = mayChange && may("create", "users");
-  // An admin gives a user the first password.
+  // Only an admin sets the first password of a user.
   const hasOrGetsPassword = user.status.hasPassword || may("create", "users");
   useEffect(() => {
     if (may("list", "ownedaccesskeys")) readCredentials(name).then((read) => (credentials.value = read), (failure) => (problem.value = asRefusal(failure)));

@@ -21,7 +21,7 @@ interface Member {
   role: string;
 }
 
-/** A project, as far as the console reads it. */
+/** The fields of a project that the console reads. */
 interface Project {
   metadata: Meta;
   spec: { displayName?: string; description?: string; owner?: Owner; members?: Member[] };
@@ -34,7 +34,7 @@ const words: ListTexts = {
 };
 const shownClusters = 20;
 
-/** The members in a form, each with its role. */
+/** The members in the form of a project, each with its role. */
 function Members({ members, refusal }: { members: Signal<Member[]>; refusal: Refusal | null }) {
   const change = (index: number, fields: Partial<Member>) => {
     members.value = members.value.map((member, i) => (i === index ? { ...member, ...fields } : member));
@@ -71,9 +71,9 @@ function Members({ members, refusal }: { members: Signal<Member[]>; refusal: Ref
   );
 }
 
-/** The form that makes a project, or changes the project as it was when the form was opened. */
+/** The form of a new project, or of a project as it was when the form was opened. */
 function ProjectDialog({ project, close, saved }: { project?: Project; close: () => void; saved: (name: string) => void }) {
-  // What somebody else changes while this is open is not overwritten: the API refuses the version that was read.
+  // With the resource version that was read, the API refuses to overwrite a concurrent change.
   const { metadata, spec } = useMemo((): Pick<Project, "spec"> & { metadata?: Meta } => project ?? { spec: {} }, []);
   const name = useSignal("");
   const displayName = useSignal(spec.displayName ?? "");
@@ -114,7 +114,7 @@ function ProjectDialog({ project, close, saved }: { project?: Project; close: ()
   );
 }
 
-/** The virtual clusters of a project, as far as the session lists them. Undefined: it is not known yet. Null: it does not list them. */
+/** Returns the first virtual clusters of a project. Undefined: they are not known yet. Null: the session may not list them. */
 function useClusters(namespace: string, lists: boolean | undefined): { clusters: Cluster[]; more: boolean } | Refusal | null | undefined {
   const result = useSignal<{ clusters: Cluster[]; more: boolean } | Refusal | undefined>(undefined);
   useEffect(() => {

@@ -30,7 +30,7 @@ function EditorSection(props: {
   );
 }
 
-/** The patch studio: what patches do to an object, in both directions, while they are written. */
+/** The patch studio: it shows what patches do to an object in both directions while a person writes them. */
 export function Studio() {
   const state = useMemo(() => createStudio(exampleOf(examples[0]!)), []);
   const sharing = useSignal(false);

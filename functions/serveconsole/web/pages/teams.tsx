@@ -4,7 +4,7 @@ import {
   DetailsDialog, Fact, fieldsOf, FormDialog, group, home, may, type Meta, quoteForShell, DeleteDialog, text, Time, usePermitted, useWrite, type ListTexts,
 } from "../shared";
 
-/** A team, as far as the console reads it. */
+/** The fields of a team that the console reads. */
 interface Team {
   metadata: Meta;
   spec: { displayName?: string; users?: string[]; groups?: string[]; clusterRoles?: { name: string }[]; disabled?: boolean };
@@ -22,7 +22,7 @@ function TeamDetails({ team, close, changed }: { team: Team; close: () => void; 
   const { problem, patch } = useWrite(path);
   const [mayChange, mayDelete] = usePermitted([{ verb: "patch", resource: "teams", name }, { verb: "delete", resource: "teams", name }], resourceVersion);
   const users = spec.users ?? [];
-  // A change that somebody else has made to the team since is not overwritten.
+  // With the resource version, the API refuses to overwrite a concurrent change of the team.
   const write = (fields: Partial<Team["spec"]>) => patch(name, { metadata: { uid, resourceVersion }, spec: fields }, () => {
     newMember.value = "";
     changed();

@@ -22,7 +22,7 @@ const words: ListTexts = {
 const lifetimes: [number, Text][] = [[600, "lifetime.tenMinutes"], [3600, "lifetime.hour"], [28_800, "lifetime.eightHours"], [86_400, "lifetime.day"]];
 const kinds: [string, Text][] = [["all", "scope.all"], ["project", "scope.project"], ["cluster", "scope.cluster"], ["yaml", "scope.yaml"]];
 
-/** Returns the claims of a token, or null if it is none that has them. */
+/** Returns the claims of a JWT, or null if the token is not a JWT. */
 export function claimsOf(token: string): Record<string, unknown> | null {
   try {
     const bytes = Uint8Array.from(atob((token.split(".")[1] ?? "").replaceAll("-", "+").replaceAll("_", "/")), (c) => c.charCodeAt(0));

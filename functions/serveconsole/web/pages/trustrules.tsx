@@ -13,7 +13,7 @@ import systems from "../systems.json";
 const operators = ["is", "isOneOf", "hasPrefix"] as const;
 type Operator = (typeof operators)[number];
 
-/** A trust rule, as far as the console reads it. */
+/** The fields of a trust rule that the console reads. */
 interface Rule {
   metadata: Meta;
   spec: {
@@ -30,10 +30,10 @@ const words: ListTexts = {
 };
 const lifetimes: [number, Text][] = [[600, "lifetime.tenMinutes"], [1800, "lifetime.halfHour"], [3600, "lifetime.hour"]];
 const kinds: [string, Text][] = [["cluster", "scope.cluster"], ["project", "scope.project"], ["read", "scope.read"], ["yaml", "scope.yaml"]];
-/** How long a key of a rule lives, and how long ago its token may have been issued, in seconds, unless the rule says so. */
+/** The default lifetime of a key of a rule, and the default maximum age of its token, in seconds. */
 const defaultSeconds = 600;
 
-/** A condition that somebody types, with an example of its value. */
+/** A condition in the form, with an example of its value. */
 interface Condition {
   claim: string;
   operator: Operator;
@@ -41,7 +41,7 @@ interface Condition {
   example?: string;
 }
 
-/** What the tokens of a system look like. The templates are in systems.json. */
+/** The issuer and the claims of the tokens of a CI system. systems.json has the templates. */
 interface Template {
   label: Text;
   hint: Text;
@@ -190,7 +190,7 @@ function TrustRuleDetails({ rule, close, changed }: { rule: Rule; close: () => v
       keys.value = text(table.metadata?.continue ? "count.keysOrMore" : count === 1 ? "count.key" : "count.keys", { count });
     }, (failure) => (problem.value = asRefusal(failure)));
   }, [name, resourceVersion]);
-  // A change that somebody else has made to the rule since is not overwritten.
+  // With the resource version, the API refuses to overwrite a concurrent change of the rule.
   const setDisabled = (disabled: boolean) => patch(name, { metadata: { uid, resourceVersion }, spec: { disabled } }, () => (
     changed(text(disabled ? "trustrules.disabled" : "trustrules.enabled", { name }))
   ));

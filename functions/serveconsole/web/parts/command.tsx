@@ -1,7 +1,7 @@
 import { useSignal } from "@preact/signals";
 import { text, type Text } from "../texts";
 
-/** A button that copies what its function returns. */
+/** A button that copies the text that its function returns. */
 export function CopyButton({ content, label }: { content: () => string; label?: string }) {
   const outcome = useSignal<Text | null>(null);
   return (
@@ -17,7 +17,7 @@ export function CopyButton({ content, label }: { content: () => string; label?: 
   );
 }
 
-/** The command that does the same as the page. */
+/** The command that does what the page does. */
 export function Command({ command, label }: { command: string; label?: string }) {
   return (
     <div class="kubectl">
@@ -28,7 +28,7 @@ export function Command({ command, label }: { command: string; label?: string })
   );
 }
 
-/** Quotes a word for a shell. */
+/** Quotes a word for a POSIX shell. */
 export function quoteForShell(word: string): string {
   return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`;
 }

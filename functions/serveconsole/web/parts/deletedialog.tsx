@@ -34,7 +34,7 @@ export function ConfirmForm(props: {
   );
 }
 
-/** The dialog that deletes an object. It asks for the name, and deletes the object that is shown, and not a new one with its name. */
+/** The dialog that deletes an object. A person types the name first. A new object with the same name is not deleted. */
 export function DeleteDialog(props: { path: string; object: Meta; close: () => void; deleted: () => void; alternative?: ComponentChildren; children: ComponentChildren }) {
   const { path, object: { name, uid }, close, deleted, alternative, children } = props;
   const { problem, remove } = useWrite(path);

@@ -1,4 +1,4 @@
-/** Gives a text to the reader as a file. */
+/** Saves a text as a file of the browser. */
 export function download(name: string, text: string): void {
   const address = URL.createObjectURL(new Blob([text], { type: "application/octet-stream" }));
   const link = document.createElement("a");

@@ -1,7 +1,7 @@
 import type { ComponentChildren } from "preact";
 import { formatDistance, formatDateTime } from "../times";
 
-/** A line of a list of facts. */
+/** A name and a value in a list of facts. */
 export function Fact({ name, children }: { name: string; children: ComponentChildren }) {
   return (
     <>
@@ -11,7 +11,7 @@ export function Fact({ name, children }: { name: string; children: ComponentChil
   );
 }
 
-/** A time, in the zone of the reader, and how far it is. */
+/** A time in the local time zone, with its distance from now. */
 export function Time({ instant, none }: { instant?: string; none: string }) {
   return instant ? <time dateTime={instant} title={formatDateTime(instant)}>{formatDateTime(instant)} ({formatDistance(instant)})</time> : <>{none}</>;
 }

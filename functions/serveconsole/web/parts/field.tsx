@@ -2,7 +2,7 @@ import { useId } from "preact/hooks";
 import { Refusal, type Cause } from "../api";
 import { text } from "../texts";
 
-/** Whether a path is a field, or is below it. */
+/** Reports whether a path is a field or is below it. */
 const isWithin = (path: string | undefined, field: string) => path !== undefined && (path === field || path.startsWith(`${field}.`) || path.startsWith(`${field}[`));
 
 /** Returns the causes of a refusal that are about a field or what is below it, or exactly about the field. */
@@ -17,13 +17,13 @@ export function withoutCauses(refusal: Refusal | null, shown: string[]): Refusal
   return new Refusal(refusal.code, causes.length > 0 ? refusal.message : text("form.fieldsWrong"), causes, refusal.retryAfter);
 }
 
-/** What is wrong with a field, in the words of the API. */
+/** The causes of a refusal at a field, in the words of the API. */
 export function FieldProblem({ refusal, path, exactly, id }: { refusal: Refusal | null; path: string; exactly?: boolean; id?: string }) {
   const causes = causesAt(refusal, path, exactly);
   return <div id={id} class="wrong">{causes.map((cause) => <p><code>{cause.field}</code> {cause.message}</p>)}</div>;
 }
 
-/** A field of a form, with what is wrong with it. Lines makes it a field of several lines, and name is its name where the label stands more than once. */
+/** A field of a form with its causes. Lines makes it a text area of as many lines. Name is its accessible name if the label is not unique. */
 export function Field(props: {
   label: string; name?: string; path: string; refusal: Refusal | null; value: string; set: (value: string) => void;
   required?: boolean; placeholder?: string; pattern?: string; lines?: number;

@@ -7,7 +7,7 @@ import { Problem } from "./problem";
 import type { Refusal } from "../api";
 import type { Write } from "./write";
 
-/** The end of a form: why its write was refused, and its buttons. Refused is the refusal without what is shown at the fields. */
+/** The footer of a form: the refusal of its write, and its buttons. Refusal replaces the refusal of the write if fields show some of its causes. */
 export function FormFooter({ write, refusal, button, cancelLabel = "action.cancel", close, autofocus: focused }: {
   write: Write; refusal?: Refusal | null; button: Text; cancelLabel?: Text; close: () => void; autofocus?: boolean;
 }) {
@@ -22,7 +22,7 @@ export function FormFooter({ write, refusal, button, cancelLabel = "action.cance
   );
 }
 
-/** The dialog with a form that makes or changes an object. After a refusal, the first field that is wrong has the focus. */
+/** The dialog with the form of an object. After a refusal, the first invalid field has the focus. */
 export function FormDialog(props: Parameters<typeof FormFooter>[0] & {
   title: string; wide?: boolean; submit: (form: HTMLFormElement) => unknown; children: ComponentChildren;
 }) {
@@ -40,18 +40,18 @@ export function FormDialog(props: Parameters<typeof FormFooter>[0] & {
   );
 }
 
-/** Returns the texts of the fields of a form by their names. */
+/** Returns a function that returns the trimmed text of a field by its name. */
 export function fieldsOf(form: HTMLFormElement): (name: string) => string {
   const fields = new FormData(form);
   return (name) => String(fields.get(name) ?? "").trim();
 }
 
-/** The dialog that shows an object: its facts, what else it has, the command that does the same, and what the session may do with it. */
+/** The dialog that shows an object: its facts, further content, the kubectl command, and the buttons of permitted actions. */
 export function DetailsDialog(props: {
   title: string; facts: ComponentChildren; command: string; problem?: Refusal | null; close: () => void;
-  /** The buttons before the one that closes the dialog, and the one after it, in place of it the most prominent. */
+  /** Buttons before the close button, and the main button after it. Without a main button, the close button is the main one. */
   buttons?: ComponentChildren; mainButton?: ComponentChildren;
-  /** What the API has warned of when it accepted the last change. */
+  /** The warnings of the last accepted write. */
   warnings?: string[]; children?: ComponentChildren;
 }) {
   const { title, facts, command, problem = null, close, buttons, mainButton, warnings = [], children } = props;
@@ -72,7 +72,7 @@ export function DetailsDialog(props: {
   );
 }
 
-/** Texts that the API has warned with. */
+/** The warnings of the API. */
 export function Warnings({ warnings, label }: { warnings: string[]; label?: string }) {
   if (warnings.length === 0) return null;
   return <ul class="findings" aria-label={label}>{warnings.map((warning) => <li class="warning">{warning}</li>)}</ul>;

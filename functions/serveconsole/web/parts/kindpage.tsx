@@ -7,7 +7,7 @@ import { text, type Text } from "../texts";
 import { Warnings } from "./frames";
 import { AbsentDialog, List, useAddress, useOpened, type TimedObject, type ListTexts } from "./list";
 
-/** Says what somebody has done, and what the platform warned of. The list is read again. */
+/** Shows what has been done, with the warnings of the API, and reads the list again. */
 export type Announce = (message?: string, warnings?: string[]) => void;
 
 /** The page of a kind: its list, the object that the address opens, and the form for a new one. */

@@ -2,7 +2,7 @@ import type { Signal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
 import { text, type Text } from "../texts";
 
-/** Asks how long a credential lasts, in seconds. */
+/** The field of the lifetime of a credential, in seconds. */
 export function Lifetime({ seconds, choices, children }: { seconds: Signal<number>; choices: [number, Text][]; children?: ComponentChildren }) {
   return (
     <fieldset>

@@ -10,13 +10,13 @@ import { Command } from "./command";
 import { Dialog } from "./dialog";
 import { Problem } from "./problem";
 
-/** An object whose times the lists know. */
+/** An object with the times that the lists show. */
 export interface TimedObject {
   metadata: Meta;
   status?: object;
 }
 
-/** The columns whose cells are times, which stay right while the page is open, with the time in the object. */
+/** The columns whose cells are times, with the time of the object. Their texts stay right while the page is open. */
 const times: Record<string, (object: TimedObject) => string | undefined> = {
   Expires: ({ status }) => (status as { expirationTimestamp?: string })?.expirationTimestamp,
   "Last Activity": ({ status }) => (status as { lastActivity?: string })?.lastActivity,
@@ -29,7 +29,7 @@ function Cell({ column, cell, object }: { column: Column; cell: unknown; object:
   return <td>{cell === null || cell === undefined ? "" : String(cell)}</td>;
 }
 
-/** The name of an object on its page: with its namespace, if it has one. */
+/** Returns the name of an object in the address: with its namespace, if it has one. */
 export function idOf({ metadata }: { metadata: Meta }): string {
   return metadata.namespace ? `${metadata.namespace}/${metadata.name}` : metadata.name;
 }
@@ -44,14 +44,14 @@ export interface ListTexts {
   empty: Text;
 }
 
-/** Keeps the filter, the order, the opened object and more in the address, so that it can be shared. */
+/** Keeps the filter, the order, the opened object and further parameters in the address, so that the address can be shared. */
 export function useAddress(parameters: Record<string, Signal<string>> = {}): { filter: Signal<string>; sort: Signal<string>; opened: Signal<string> } {
   const query = new URLSearchParams(location.search);
   const filter = useSignal(query.get("filter") ?? "");
   const sort = useSignal(query.get("sort") ?? "");
   const opened = useSignal(query.get("name") ?? "");
   const fields = { filter, sort, name: opened, ...parameters };
-  // The address is right as soon as the list is: a page that is loaded again at once shows the same.
+  // The address changes together with the list: a page that is reloaded at once shows the same.
   useLayoutEffect(() => {
     const query = new URLSearchParams(withoutStyles ? { plain: "" } : {});
     for (const [name, { value }] of Object.entries(fields)) if (value) query.set(name, value);
@@ -82,7 +82,7 @@ export function useOpened<T extends TimedObject>(list: ReturnType<typeof watchLi
   return unlisted.value?.id === id ? unlisted.value.object : undefined;
 }
 
-/** Says that what the address opens is not there. */
+/** Says that the opened object does not exist. */
 export function AbsentDialog({ name, close }: { name: string; close: () => void }) {
   return (
     <Dialog title={name} close={close}>
@@ -112,7 +112,7 @@ function sortRows<T extends TimedObject>(rows: Row<T>[], columns: Column[], sort
   }).map(({ row }) => row);
 }
 
-/** The head of a column. It sorts the list by the column, in reverse, and not at all. */
+/** The header of a column. Its button sorts the list by the column, in reverse, and not at all. */
 function ColumnHeader({ column, sort }: { column: Column; sort: Signal<string> }) {
   const { name, description } = column;
   const order = sort.value === name ? "ascending" : sort.value === `-${name}` ? "descending" : undefined;
@@ -124,17 +124,17 @@ function ColumnHeader({ column, sort }: { column: Column; sort: Signal<string> }
   );
 }
 
-/** The uids of the rows that somebody has selected. */
+/** The UIDs of the selected rows. */
 export type Selection = Signal<ReadonlySet<string>>;
 
-/** Adds rows to those that are selected, or takes them out. */
+/** Selects rows, or removes them from the selection. */
 export function setSelected(selection: Selection, uids: string[], selected: boolean): void {
   const next = new Set(selection.value);
   for (const uid of uids) selected ? next.add(uid) : next.delete(uid);
   selection.value = next;
 }
 
-/** Returns an empty selection of rows of a list. Rows that disappear leave it, and it is empty when the page is left. */
+/** Returns an empty selection of rows of a list. Rows that disappear leave the selection, and leaving the page clears it. */
 export function useSelection<T extends TimedObject>(list: ReturnType<typeof watchList<T>>): Selection {
   const selection = useSignal<ReadonlySet<string>>(new Set());
   const rows = list.rows.value;
@@ -144,7 +144,7 @@ export function useSelection<T extends TimedObject>(list: ReturnType<typeof watc
     if (absent.length > 0) setSelected(selection, absent, false);
   }, [rows]);
   useEffect(() => {
-    // A browser may show the page as it was when somebody comes back.
+    // A browser may restore the page as it was.
     const clear = () => { selection.value = new Set(); };
     addEventListener("pagehide", clear);
     return () => removeEventListener("pagehide", clear);
@@ -152,7 +152,7 @@ export function useSelection<T extends TimedObject>(list: ReturnType<typeof watc
   return selection;
 }
 
-/** The box that selects all rows that are shown. */
+/** The checkbox that selects all rows that are shown. */
 function SelectAll({ selection, uids }: { selection: Selection; uids: string[] }) {
   const selected = uids.filter((uid) => selection.value.has(uid)).length;
   const all = selected > 0 && selected === uids.length;
@@ -164,7 +164,7 @@ function SelectAll({ selection, uids }: { selection: Selection; uids: string[] }
   );
 }
 
-/** Shows the selection in the boxes of the rows. They are not drawn again for it: there may be thousands. */
+/** Shows the selection in the checkboxes of the rows. The rows are not rendered again for it: there may be thousands. */
 function useCheckboxes(selection: Selection | undefined) {
   const body = useRef<HTMLTableSectionElement>(null);
   const show = () => {
@@ -186,11 +186,11 @@ function useCheckboxes(selection: Selection | undefined) {
   };
 }
 
-/** A list as a Table of the API: its columns are those that the API sends. */
+/** A list as a Table of the API, with the columns that the API sends. */
 export function List<T extends TimedObject>(props: {
   list: ReturnType<typeof watchList<T>>; texts: ListTexts; address: ReturnType<typeof useAddress>; wide?: string[]; command: string;
   isOff?: (object: T) => boolean; buttons?: ComponentChildren; children?: ComponentChildren;
-  /** The rows that are selected, and what is shown of them beside the filter. Without it, no row can be selected. */
+  /** The selected rows, and what is shown beside the filter about them. Absent: no row can be selected. */
   selection?: { selected: Selection; bar: (shown: Row<T>[]) => ComponentChildren };
 }) {
   const { list, texts, address: { filter, sort, opened }, wide = [], command, isOff, buttons, children, selection } = props;

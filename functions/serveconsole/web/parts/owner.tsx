@@ -6,14 +6,14 @@ import { Field } from "./field";
 
 const labels = { team: "owner.team", user: "owner.user", none: "owner.choiceNone" } as const;
 
-/** The owner that somebody chooses, one of the kinds. */
+/** The owner that is chosen in a form. */
 export function useOwnerChoice(defaultKind: keyof typeof labels, owner?: Owner) {
   const kind = useSignal<keyof typeof labels>(owner?.team ? "team" : owner?.user ? "user" : defaultKind);
   const name = useSignal(owner?.team ?? owner?.user ?? "");
   return { kind, name, owner: (): Owner | null => (kind.value === "none" ? null : { [kind.value]: name.value.trim() }) };
 }
 
-/** Asks for an owner. */
+/** The field of an owner. */
 export function OwnerField({ choice, legend, kinds, refusal }: { choice: ReturnType<typeof useOwnerChoice>; legend: Text; kinds: (keyof typeof labels)[]; refusal: Refusal | null }) {
   const { kind, name } = choice;
   return (

@@ -1,7 +1,7 @@
 import { Refusal } from "../api";
 import { text } from "../texts";
 
-/** What the API has refused, in its own words, with the fields that are wrong. */
+/** A refusal in the words of the API, with the fields of its causes. */
 export function Problem({ refusal }: { refusal: Refusal | null }) {
   return (
     <div aria-live="assertive">
@@ -26,7 +26,7 @@ export function Problem({ refusal }: { refusal: Refusal | null }) {
   );
 }
 
-/** Returns what a refusal says, in one sentence of the API. */
+/** Returns the message of a refusal. */
 export function messageOf(refusal: Refusal): string {
   return refusal.code === 0 ? text("problem.network") : refusal.message;
 }

@@ -22,14 +22,14 @@ export function useScopeChoice(defaultKind: string, everything?: object) {
   const yaml = useSignal("roles:\n- role: platformCLI");
   return {
     kind, project, cluster, yaml,
-    /** The scope in YAML, or nothing where there is none. */
+    /** Returns the scope in YAML. Empty: there is no scope. */
     lines: () => scopeLines(kind.value, project.value, cluster.value, yaml.value, everything),
-    /** Whether there is enough to say what it permits. */
+    /** Reports whether the choice is complete enough for a preview. */
     isComplete: () => kind.value !== "project" || project.value !== "",
   };
 }
 
-/** Asks for the scope of a credential. */
+/** The field of the scope of a credential. */
 export function ScopeField({ choice, kinds }: { choice: ReturnType<typeof useScopeChoice>; kinds: [string, Text][] }) {
   const { kind, project, cluster, yaml } = choice;
   return (

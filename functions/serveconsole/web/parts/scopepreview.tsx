@@ -4,7 +4,7 @@ import { ask, group, type Refusal } from "../api";
 import { asRefusal, Problem } from "./problem";
 import { text, type Text } from "../texts";
 
-/** What a scope permits, as far as the console reads it. */
+/** The fields of a ScopePreview that the console reads. */
 interface Status {
   rules?: { verbs: string[]; group?: string; resource?: string; names?: string[]; paths?: string[] }[];
   incomplete?: boolean;
@@ -15,7 +15,7 @@ interface Status {
 const platform = "management.platform.sh";
 const verbs = ["get", "list", "watch", "create", "update", "patch", "delete", "*"];
 
-/** The request that a preview begins with. */
+/** The request whose decision a preview shows. */
 export interface PreviewRequest {
   verb: string;
   /** The resource, with its subresource after a slash. */
@@ -26,7 +26,7 @@ export interface PreviewRequest {
 
 const defaultRequest: PreviewRequest = { verb: "list", resource: "virtualclusterinstances", namespace: "", name: "" };
 
-/** What a key with a scope would permit, and whether it would permit a request. The server decides, as it decides requests. */
+/** Shows what a key with a scope would permit, and whether the key would permit a request. The server decides, with the code that decides requests. */
 export function ScopePreview({ scope, ready, asks: request = defaultRequest, title = "preview.title" }: { scope: string; ready: boolean; asks?: PreviewRequest; title?: Text }) {
   const status = useSignal<Status | null>(null);
   const problem = useSignal<Refusal | null>(null);

@@ -3,10 +3,10 @@ import { person } from "../person";
 import { text } from "../texts";
 import { formatTime, formatDistance, currentTime } from "../times";
 
-/** So long before the end of the session, in milliseconds, people are told. */
+/** How long before its end the session notice appears, in milliseconds. */
 const noticePeriod = 5 * 60_000;
 
-/** Says when the session ends, in time to sign in again before what is typed meets the end. */
+/** Says when the session ends, early enough to sign in again before a request is refused. */
 export function SessionNotice() {
   const expiration = person.value?.accessKeyExpirationTimestamp;
   const remaining = expiration ? Date.parse(expiration) - Math.max(currentTime.value, Date.now()) : Infinity;

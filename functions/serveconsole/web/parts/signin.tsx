@@ -17,12 +17,12 @@ function randomString(): string {
   return base64url(crypto.getRandomValues(new Uint8Array(32)));
 }
 
-/** The challenge of a verifier. */
+/** Returns the code challenge of a code verifier. Source: RFC 7636. */
 async function challengeOf(verifier: string): Promise<string> {
   return base64url(new Uint8Array(await crypto.subtle.digest("SHA-256", new TextEncoder().encode(verifier))));
 }
 
-/** Exchanges the code of a sign-in for its access key. */
+/** Exchanges an authorization code for the access key of the sign-in. Source: RFC 6749, 4.1.3. */
 async function exchange(code: string, verifier: string, redirect: string): Promise<string> {
   const response = await ask<{ access_token: string }>("/auth/token", {
     method: "POST", probing: true, mediaType: "application/x-www-form-urlencoded",
@@ -39,16 +39,16 @@ interface Connector {
   loginEndpoint: string;
 }
 
-/** Where the browser comes back from a connector, wherever the console is served. */
+/** The redirect URI of the console. It is the same wherever the console is served. */
 const redirectURI = `${location.origin}/console`;
 
-/** The item of the session storage about a sign-in that leaves this page. */
+/** The key in the session storage of the sign-in that is under way in this tab. */
 const pendingItem = "signin";
 
-/** Tells the other tabs of the console that there is a session. Nothing about it is said. */
+/** Tells the other tabs of the console that there is a session. The message is empty. */
 const tabs = new BroadcastChannel("session");
 
-/** Reads who is signed in, and goes on with what waits for a session. */
+/** Reads the caller and the permissions, and repeats the requests that wait for a session. */
 async function resumeSession(): Promise<void> {
   [person.value] = await Promise.all([readSelf(), readRights()]);
   startSession();
@@ -64,7 +64,7 @@ async function openSession(key: string): Promise<void> {
   tabs.postMessage("");
 }
 
-/** Leaves for a connector. What proves that this tab has asked stays in the tab. */
+/** Sends the browser to the login endpoint of a connector. The state and the code verifier stay in this tab. */
 async function startLogin(connector: Connector) {
   const [state, verifier] = [randomString(), randomString()];
   sessionStorage.setItem(pendingItem, JSON.stringify({ state, verifier, issuer: connector.issuer, page: location.pathname + location.search }));
@@ -74,7 +74,7 @@ async function startLogin(connector: Connector) {
   location.assign(`${connector.loginEndpoint}?${query}`);
 }
 
-/** Opens the session if the browser comes back from a connector. The answer is taken from the address first, and only that to a request of this tab counts. */
+/** Opens the session when the browser returns from a connector. The response is removed from the address first. It counts only if this tab has sent the request. Source: RFC 9207. */
 export async function finishLogin(): Promise<void> {
   const response = new URLSearchParams(location.search);
   if (!response.has("state") || !response.has("iss")) return;
@@ -88,7 +88,7 @@ export async function finishLogin(): Promise<void> {
   if (pending.page !== location.pathname && new URL(pending.page, redirectURI).origin === location.origin) location.replace(pending.page);
 }
 
-/** Signs a user in with a password, and returns the access key of the sign-in. */
+/** Signs a user in with a password, and returns the access key. */
 async function loginWithPassword(username: string, password: string): Promise<string> {
   const verifier = randomString();
   const challenge = await challengeOf(verifier);
@@ -99,7 +99,7 @@ async function loginWithPassword(username: string, password: string): Promise<st
   return exchange(code, verifier, "urn:ietf:wg:oauth:2.0:oob");
 }
 
-/** The form with which somebody signs in, by an access key or by a password. */
+/** The form of the sign-in with an access key, a password or a connector. */
 export function SignIn({ renewal, refusal }: { renewal?: boolean; refusal?: Refusal | null }) {
   useSecret();
   const problem = useSignal<Refusal | null>(refusal ?? null);
@@ -111,7 +111,7 @@ export function SignIn({ renewal, refusal }: { renewal?: boolean; refusal?: Refu
     ask<{ methods: { password: { enabled: boolean }; sso: Connector[] } }>("/auth/info", { probing: true }).then(
       ({ methods }) => {
         passwordOffered.value = methods.password.enabled;
-        // Leaving the page would lose what somebody has typed: then connectors are in another tab.
+        // Leaving the page would lose what is typed, so connectors are offered in another tab.
         if (!renewal) connectors.value = methods.sso.filter(({ issuer }) => issuer === location.origin);
       },
       () => undefined,
@@ -181,7 +181,7 @@ export function SignIn({ renewal, refusal }: { renewal?: boolean; refusal?: Refu
   );
 }
 
-/** Asks the API who the session acts as. */
+/** Reads the caller of the session. */
 export async function readSelf(): Promise<Self> {
   const answer = await ask<{ status: Self }>(`${group}/selves`, {
     method: "POST", probing: true, body: JSON.stringify({ apiVersion: "management.platform.sh/v1", kind: "Self" }),

@@ -1,6 +1,6 @@
 import { useEffect } from "preact/hooks";
 
-/** Has the browser ask before the page is left, while what somebody typed is nowhere else. */
+/** Has the browser ask before the page is left while it has unsaved text. */
 export function useUnsaved(unsaved: boolean): void {
   useEffect(() => {
     if (!unsaved) return;

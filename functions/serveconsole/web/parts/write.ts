@@ -18,17 +18,17 @@ export function patchObject(path: string, name: string, patch: object): Promise<
   });
 }
 
-/** Deletes the object that is shown. An object that has taken its name since stays: the API refuses the request. */
+/** Deletes the object with a UID. If a new object has the name, the API refuses the request. */
 export function deleteObject(path: string, { name, uid }: Pick<Meta, "name" | "uid">): Promise<Response> {
   return send(`${path}/${encodeURIComponent(name)}`, {
     method: "DELETE", body: JSON.stringify({ kind: "DeleteOptions", apiVersion: "v1", preconditions: { uid } }),
   });
 }
 
-/** The state of writes: whether one is under way, and why the last one was refused. */
+/** The writes of a form or a dialog: whether one is under way, the refusal of the last one, and functions that write. */
 export type Write = ReturnType<typeof useWrite>;
 
-/** Returns functions that write the objects below a path, each with what follows when the API has accepted the write. */
+/** Returns functions that write objects below a path. Accepted runs when the API has accepted the write. */
 export function useWrite(path: string) {
   const problem = useSignal<Refusal | null>(null);
   const busy = useSignal(false);
@@ -48,7 +48,7 @@ export function useWrite(path: string) {
     create: (object: object | string, accepted: (answer: Response) => unknown) => run(() => createObject(path, object), accepted),
     patch: (name: string, patch: object, accepted: (answer: Response) => unknown) => run(() => patchObject(path, name, patch), accepted),
     remove: (object: Pick<Meta, "name" | "uid">, accepted: () => unknown) => run(() => deleteObject(path, object), accepted),
-    /** Sends the spec of a request to a subresource of the object with a name. */
+    /** Creates a subresource of an object. */
     post: (name: string, subresource: string, spec: object, accepted: () => unknown) =>
       run(() => send(`${path}/${encodeURIComponent(name)}/${subresource}`, { method: "POST", body: JSON.stringify(spec) }), accepted),
   };

@@ -2,7 +2,7 @@ import { text } from "../texts";
 
 type Line = [" " | "+" | "-", string];
 
-/** Compares the lines of two texts. Where too many differ to compare them, all of them do. */
+/** Compares the lines of two texts. If too many lines differ to be compared, all of them count as changed. */
 export function diffLines(before: string, after: string): Line[] {
   const a = before === "" ? [] : before.replace(/\n$/, "").split("\n");
   const b = after === "" ? [] : after.replace(/\n$/, "").split("\n");
@@ -39,7 +39,7 @@ export function diffLines(before: string, after: string): Line[] {
 
 const kinds = { "+": "added", "-": "removed", " ": "same" } as const;
 
-/** An object, and what has changed in it. */
+/** An object, with the lines that have changed. */
 export function Changes({ before, after, label }: { before: string; after: string; label: string }) {
   const lines = diffLines(before, after);
   return (

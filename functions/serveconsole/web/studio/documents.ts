@@ -1,6 +1,6 @@
 import { isMap, isScalar, isSeq, parseDocument, stringify, type Document, type Node } from "yaml";
 
-/** A mistake, and its place in a text. */
+/** An error or a warning, with its place in a text. */
 export interface Finding {
   from: number;
   to: number;
@@ -102,7 +102,7 @@ export function rangeOf(parsed: ParsedText, steps: (string | number)[]): { from:
   }
   const range = node?.range;
   if (!range) return { from: 0, to: Math.min(1, parsed.text.length), node };
-  // Of a block, the first line is enough.
+  // A block is marked at its first line.
   const end = parsed.text.indexOf("\n", range[0]);
   const to = isScalar(node) ? range[1] : Math.min(range[1], end < 0 ? range[1] : end);
   return { from: range[0], to: Math.max(to, range[0]), node };
@@ -136,7 +136,7 @@ export function stepsAt(parsed: ParsedText, offset: number): (string | number)[]
   }
 }
 
-/** Returns the place of a line and a column in the text of a field, both from 1, or that of the whole field. */
+/** Returns the place of a line and a column in the text of a field, both counted from 1, or the place of the whole field. */
 export function rangeIn(parsed: ParsedText, steps: (string | number)[], line: number, column: number): { from: number; to: number } {
   const { from, to, node } = rangeOf(parsed, steps);
   if (line !== 1 || column < 1 || !isScalar(node) || typeof node.value !== "string") return { from, to };

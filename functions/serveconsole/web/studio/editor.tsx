@@ -43,7 +43,7 @@ export function lineFeeds(text: string): string {
   return text.replace(/\r\n?/g, "\n");
 }
 
-/** Marks a change that the page has made. The page knows the text, so that the editor does not report it. */
+/** Marks a change by the page. The page knows the text, so the editor does not report the change. */
 const programChange = Annotation.define<true>();
 
 /**
@@ -59,7 +59,7 @@ export function Editor(props: {
   value: string;
   /** The last text that the page has put into the editor. */
   replacement: ReadonlySignal<Replacement>;
-  /** Is told where the cursor is, as an offset into the text. */
+  /** Receives the offset of the cursor in the text. */
   cursor?: (offset: number) => void;
   readOnly?: boolean;
 }) {
@@ -107,7 +107,7 @@ export function Editor(props: {
       untracked(() => {
         const { doc } = editor.state;
         if (doc.toString() === next.text) return;
-        // One undo takes back the replacement alone, and not what was typed before it.
+        // One undo reverts the replacement alone, and not what was typed before it.
         editor.dispatch({ changes: { from: 0, to: doc.length, insert: next.text }, annotations: [programChange.of(true), isolateHistory.of("full")] });
       });
     });

@@ -2,7 +2,7 @@ import { group, send, type Cause, type Refusal } from "../api";
 import { parseJson, isFields, toJson, rangeIn, rangeOf, stepsOf, type Fields, type Finding, type ParsedText } from "./documents";
 import type { Work } from "./share";
 
-/** The path of evaluations. */
+/** The path of evaluations in the API. */
 export const evaluationsPath = `${group}/syncpatchevaluations`;
 
 export type Direction = "TenantToHost" | "HostToTenant";
@@ -37,7 +37,7 @@ export interface Reference {
   hostNamespace?: string;
 }
 
-/** The status of an evaluation, as far as the studio reads it. */
+/** The fields of the status of an evaluation that the studio reads. */
 export interface Status {
   object?: unknown;
   patches?: { index: bigint | number; path: string; outcome: string; reason?: string; matches?: Match[]; omittedMatches?: bigint | number }[];
@@ -47,7 +47,7 @@ export interface Status {
   checks?: { type: string; passed: boolean; reason?: string; differences?: { path: string; want?: unknown; got?: unknown }[] }[];
 }
 
-/** A list of patches in a configuration: its name in the API, and where it is. */
+/** A list of patches in a configuration: its name in the API, and the steps to it. */
 export interface Resource {
   name: string;
   steps: string[];
@@ -79,13 +79,13 @@ export function resourceFor(resources: Resource[], object: unknown): Resource | 
   }) ?? resources[0];
 }
 
-/** Returns what is evaluated in a direction. */
+/** Returns the spec of the evaluation of a direction. */
 export function specOf(
   work: Work, configuration: unknown, list: Resource | undefined, direction: Direction, tenant: unknown, host: unknown, references: Reference[],
 ): Spec {
   const source = JSON.stringify([work.configuration]);
   const context: Fields = { tenant: { name: work.name, namespace: work.namespace, ...(isFields(configuration) ? { config: configuration } : {}) } };
-  // Expressions of most configurations do not read them, and a test file is easier to read without.
+  // Most expressions do not read these objects, and a test file is easier to read without them.
   if (source.includes("hostObject") && host !== null) context.hostObject = host;
   if (source.includes("virtualObject") && tenant !== null) context.virtualObject = tenant;
   if (direction === "HostToTenant" && references.length > 0) context.references = references;
@@ -113,7 +113,7 @@ export async function evaluate(spec: Spec, signal: AbortSignal): Promise<Status>
   return (parseJson(await answer.text()) as { status?: Status }).status ?? {};
 }
 
-/** The findings of one evaluation, by the text in which they are. Those without a place are other. */
+/** The findings of one evaluation, by the text that contains their place. Other are the causes without a place. */
 export interface Findings {
   configuration: Finding[];
   object: Finding[];

@@ -11,7 +11,7 @@ function yamlText(object: unknown): string {
   return object === undefined ? "" : toYaml(object).trim();
 }
 
-/** The object after the patches up to one, which is evaluated when somebody asks for it. */
+/** The object after the patches up to an index. It is evaluated when its details are opened. */
 function PatchStep({ outcome, index }: { outcome: Outcome; index: number }) {
   const objectAfter = useSignal<string | null>(null);
   const problem = useSignal<Refusal | null>(null);
@@ -34,7 +34,7 @@ function PatchStep({ outcome, index }: { outcome: Outcome; index: number }) {
   );
 }
 
-/** What each patch did, what is proved, and what must be synced as well. */
+/** The report of an evaluation: its checks, the references that must be synced, and the trace of the patches. */
 function OutcomeReport({ outcome, label }: { outcome: Outcome; label: string }) {
   const { status, spec } = outcome;
   const patches = status.patches ?? [];

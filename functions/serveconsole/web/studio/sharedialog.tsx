@@ -6,7 +6,7 @@ import { text } from "../texts";
 import { maskSecrets } from "./documents";
 import { workFragment, maxWorkBytes, maxLinkLength, workText, type Work } from "./share";
 
-/** The dialog with the link. */
+/** The dialog with the link to the texts of the studio. */
 export function ShareDialog({ work, close }: { work: Work; close: () => void }) {
   const includeSecrets = useSignal(false);
   const link = useSignal("");

@@ -14,14 +14,14 @@ import { Unreadable, type Work } from "./share";
 const evaluationDelay = 300;
 const noFindings: Findings = { configuration: [], object: [], other: [] };
 
-/** What an evaluation found, with what it was asked. */
+/** The status of an evaluation with its spec. */
 export interface Outcome {
   spec: Spec;
   status: Status;
   list: Resource | undefined;
 }
 
-/** One direction: its last result, whether that is older than the text, and what is wrong. */
+/** The state of one direction: its last outcome, whether the outcome is older than the text, and its findings. */
 function createDirection(direction: Direction) {
   const outcome = signal<Outcome | null>(null);
   const stale = signal(false);
@@ -29,7 +29,7 @@ function createDirection(direction: Direction) {
   const refusal = signal<Refusal | null>(null);
   const busy = signal(false);
   let current: AbortController | null = null;
-  /** What the shown result is of. The same is not evaluated again. */
+  /** The inputs of the shown outcome. The same inputs are not evaluated again. */
   let evaluatedKey = "";
 
   function stop() {
@@ -38,13 +38,13 @@ function createDirection(direction: Direction) {
     busy.value = false;
   }
 
-  /** The text has changed: an evaluation follows, and the one before ends. */
+  /** Ends the current evaluation after a change of the text. A new one follows. */
   function announce() {
     stop();
     busy.value = true;
   }
 
-  /** Evaluates, and ends the evaluation before. */
+  /** Evaluates, and ends the current evaluation. */
   async function run(spec: Spec, configuration: ParsedText, list: Resource | undefined, object: ParsedText) {
     stop();
     const key = toJson([spec, configuration.text, object.text]);
@@ -67,7 +67,7 @@ function createDirection(direction: Direction) {
       const refused = asRefusal(failure);
       batch(() => {
         findings.value = findingsOf(refused, configuration, list, object);
-        // What has a place in a text is shown there.
+        // Causes with a place in a text are shown there.
         refusal.value = refused.causes.length > 0 && findings.value.other.length === 0 ? null : refused;
         stale.value = outcome.value !== null;
       });
@@ -76,7 +76,7 @@ function createDirection(direction: Direction) {
     }
   }
 
-  /** The text cannot be evaluated: what is shown is the last result. */
+  /** Keeps the last outcome while the text cannot be evaluated. */
   function wait() {
     stop();
     evaluatedKey = "";
@@ -87,7 +87,7 @@ function createDirection(direction: Direction) {
     });
   }
 
-  /** There is no object. */
+  /** Removes the outcome when there is no object. */
   function clear() {
     stop();
     evaluatedKey = "";
@@ -103,14 +103,14 @@ function createDirection(direction: Direction) {
 
 export type DirectionState = ReturnType<typeof createDirection>;
 
-/** The state of the studio. Nothing of it is kept when the page is closed. */
+/** The state of the studio. It is lost when the page is closed. */
 export function createStudio(initialWork: Work) {
   const work = signal(initialWork);
-  /** The work that the page has put into the editors last. What is typed after it is in work alone. */
+  /** The work that the page has last put into the editors. Later typing changes work alone. */
   const editorWork = signal(initialWork);
-  /** What is kept elsewhere: an example, a link, or a file. */
+  /** The work that exists elsewhere: an example, a link, or a file. */
   const savedWork = signal(initialWork);
-  /** Work of somebody else is not evaluated before a person says so. */
+  /** Whether the work came by a link or a file: it is not evaluated before a person presses Run. */
   const awaitsConsent = signal(false);
   const unreadable = signal<Unreadable | null>(null);
   const texts = signal({ configuration: parseText(initialWork.configuration), tenant: parseText(initialWork.tenant), host: parseText(initialWork.host) });
@@ -134,7 +134,7 @@ export function createStudio(initialWork: Work) {
     }
   }
 
-  /** Evaluates after each pause, and again with the references that were found: without them, a name cannot be reversed. */
+  /** Evaluates after each pause in typing, and again with the references of the outcome: without them, a name cannot be reversed. */
   function start(): () => void {
     let timer: ReturnType<typeof setTimeout> | undefined;
     const stop = [
@@ -168,7 +168,7 @@ export function createStudio(initialWork: Work) {
     };
   }
 
-  /** Shows work of somebody, without evaluating it. */
+  /** Shows work of a link or a file without evaluating it. */
   async function open(read: () => Promise<Work>) {
     try {
       const next = await read();
@@ -184,12 +184,12 @@ export function createStudio(initialWork: Work) {
     }
   }
 
-  /** Notes what somebody has typed or chosen. */
+  /** Takes over what a person has typed or chosen. */
   function change(part: Partial<Work>) {
     work.value = { ...work.value, ...part };
   }
 
-  /** Puts work into the editors, and returns it as they have it. */
+  /** Puts work into the editors, and returns it with their line ends. */
   function replaceTexts(next: Work): Work {
     const { configuration, tenant, host } = next;
     const normalized = { ...next, configuration: lineFeeds(configuration), tenant: lineFeeds(tenant), host: lineFeeds(host) };
@@ -205,7 +205,7 @@ export function exampleOf(example: (typeof examples)[number]): Work {
   return { configuration, tenant, host, resource: "", name: "my-vcluster", namespace: "my-vcluster-ns", mode: "Single", naming: "neutral" };
 }
 
-/** Returns the test file for what is shown: it has each direction with a result that is not older than the text. */
+/** Returns the test file of the outcomes that are not older than the text, or null if there are none. */
 export function testFile(directions: DirectionState[]): string | null {
   const tests = directions.flatMap(({ outcome, stale, refusal, busy }) => {
     if (!outcome.value || stale.value || refusal.value || busy.value) return [];
