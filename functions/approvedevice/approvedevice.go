@@ -35,7 +35,7 @@ func show(_ context.Context, deps Deps, in Input) (frame.FormResult, error) {
 	}
 	first := "Enter the code that the program shows which you have started."
 	if code != "" {
-		first = "Go on only if the program that you have started shows this code."
+		first = "Continue only if the program that you have started shows this code."
 	}
 	return frame.FormResult{Page: page(code, first)}, nil
 }
@@ -44,7 +44,7 @@ func show(_ context.Context, deps Deps, in Input) (frame.FormResult, error) {
 func page(code, first string) *webpage.Page {
 	return &webpage.Page{
 		Title:  "Sign in on another device",
-		Text:   []string{first, "If somebody has sent you a code or a link, close this page: they would get an access key of yours."},
+		Text:   []string{first, "If someone has sent you a code or a link, close this page: they would get an access key that acts as you."},
 		Action: oauth.DevicePath,
 		Fields: []webpage.Field{{Name: "user_code", Label: "Code", Type: "text", Autocomplete: "off", Value: code}},
 		Buttons: []webpage.Button{
@@ -65,13 +65,13 @@ func Do(ctx context.Context, deps Deps, in Input) (frame.FormResult, error) {
 	case errors.Is(err, device.ErrUnknownUserCode):
 		// The person tries again.
 		return frame.FormResult{
-			Status: 400, Page: page("", "The code is not known, or has expired. Compare it with what the program shows."), Annotations: recorder.Annotations(),
+			Status: 400, Page: page("", "The code is unknown or has expired. Compare it with the code that the program shows."), Annotations: recorder.Annotations(),
 		}, nil
 	case err != nil:
 		return frame.FormResult{Annotations: recorder.Annotations()}, err
 	}
 	choice := &webpage.Page{
-		Title: "Sign in on another device", Text: []string{"Sign in, to see which device asks."}, Facts: []webpage.Fact{{Name: "Code", Value: accepted.Code}},
+		Title: "Sign in on another device", Text: []string{"Sign in to see which device asks."}, Facts: []webpage.Fact{{Name: "Code", Value: accepted.Code}},
 	}
 	for _, way := range accepted.Methods {
 		choice.Links = append(choice.Links, webpage.Link{Label: "Sign in: " + way.Label, Address: accepted.URL(way)})

@@ -52,8 +52,8 @@ func show(ctx context.Context, deps Deps, in Input) (frame.FormResult, error) {
 	}
 	if device := consent.Device; device != nil {
 		page.Title, page.Text = "Sign in on another device?", []string{
-			"A program on another device asks for an access key of the platform. Whoever has that device can then act as you.",
-			"Allow this only if you have just started the program yourself, and it shows this code. Nobody else needs you to enter a code.",
+			"A program on another device asks for an access key of the platform. Anyone who has that device can then act as you.",
+			"Allow this only if you have just started the program yourself, and it shows this code. Never enter a code for someone else.",
 		}
 		facts = append(facts, webpage.Fact{Name: "Code", Value: device.Code})
 		if device.Host != "" {
@@ -110,7 +110,7 @@ func Do(ctx context.Context, deps Deps, in Input) (frame.FormResult, error) {
 	if consent.Device != nil {
 		result.Page = &webpage.Page{Title: "You have refused", Text: []string{"The program gets no access key. You can close this page."}}
 		if allow {
-			result.Page = &webpage.Page{Title: "You are signed in", Text: []string{"The program goes on within a few seconds. You can close this page."}}
+			result.Page = &webpage.Page{Title: "You are signed in", Text: []string{"The program continues within a few seconds. You can close this page."}}
 		}
 		result.Cookies = append(result.Cookies, frame.Cookie{Name: device.CookieName})
 	}

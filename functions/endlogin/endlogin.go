@@ -49,7 +49,7 @@ func Do(ctx context.Context, deps Deps, in Input) (frame.FormResult, error) {
 	case address == "":
 		return frame.FormResult{Annotations: recorder.Annotations(), Page: &webpage.Page{
 			Title: "The provider has no sign-out",
-			Text:  []string{"Your session at the provider goes on until it ends by itself. You can close this page."},
+			Text:  []string{"Your session at the provider continues until it expires. You can close this page."},
 		}}, nil
 	}
 	return frame.FormResult{Location: address, Annotations: recorder.Annotations()}, nil

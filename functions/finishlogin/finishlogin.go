@@ -47,7 +47,7 @@ func redirect(address string, recorder *annotations.Recorder, err error) (frame.
 	result := frame.FormResult{Location: address, Annotations: recorder.Annotations()}
 	if address == "" && err == nil {
 		result.Page = &webpage.Page{
-			Title: "The trial is over", Text: []string{"Nobody was signed in. Whoever began the trial sees what a sign-in would do. You can close this page."},
+			Title: "The trial is over", Text: []string{"Nobody was signed in. The person who started the trial sees what a sign-in would do. You can close this page."},
 		}
 	}
 	return result, err
@@ -58,8 +58,8 @@ func newTokenPage(tokenPage authorize.TokenPage) *webpage.Page {
 	return &webpage.Page{
 		Title: "Sign in",
 		Text: []string{
-			"Enter an API token of yours for " + tokenPage.Connector + " at " + tokenPage.Host + ".",
-			"The platform sends it to " + tokenPage.Host + " to learn who you are, and does not keep it. It may expire in a minute.",
+			"Enter your API token for " + tokenPage.Connector + " (" + tokenPage.Host + ").",
+			"The platform sends the token to " + tokenPage.Host + " to find out who you are, and does not store it. A token that expires in a minute is enough.",
 		},
 		Action: tokenPage.Path, Hidden: []webpage.Fact{{Name: "state", Value: tokenPage.State}},
 		Fields:  []webpage.Field{{Name: provider.TokenField, Label: "API token", Type: "password", Autocomplete: "off"}},

@@ -55,7 +55,7 @@ func chooseMethod(ctx context.Context, starter *authorize.Starter, in Input) (fr
 	if len(choices) == 1 {
 		return frame.FormResult{Location: choices[0].Address, Annotations: recorder.Annotations()}, nil
 	}
-	page := &webpage.Page{Title: "Sign in", Text: []string{"A program asks for an access key of yours. Sign in, to see which one."}}
+	page := &webpage.Page{Title: "Sign in", Text: []string{"A program asks for an access key that acts as you. Sign in to see which program."}}
 	for _, choice := range choices {
 		page.Links = append(page.Links, webpage.Link{Label: "Sign in: " + choice.Label, Address: choice.Address})
 	}

@@ -58,7 +58,7 @@ export const { stories, longStories } = inAllLooks("the pages of the sign-in and
     await tabTo(page, page.getByLabel("Code"));
     await page.keyboard.type("BBBB-BBBB");
     await page.keyboard.press("Enter");
-    await seen("Sign in on another device", "wrong device code", "The code is not known");
+    await seen("Sign in on another device", "wrong device code", "The code is unknown");
     await tabTo(page, page.getByLabel("Code"));
     await page.keyboard.type(await codes());
     await page.keyboard.press("Enter");
@@ -93,7 +93,7 @@ export const { stories, longStories } = inAllLooks("the pages of the sign-in and
   // With a token of a cluster manager, which cannot be reached.
   await patch({ auth: { clustermanager: { host: "127.0.0.1:1" } } });
   await page.goto(`${origin}/auth/clustermanager/login?${of()}`);
-  await seen("Sign in", "token", "Enter an API token of yours");
+  await seen("Sign in", "token", "Enter your API token");
   await tabTo(page, page.getByLabel("API token"));
   await page.keyboard.type("token-story:nothing");
   await page.keyboard.press("Enter");
