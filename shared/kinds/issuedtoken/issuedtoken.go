@@ -224,7 +224,7 @@ func (r *Register) usable(
 	return err == nil, present, err
 }
 
-// Inherit notes in a new token which keys made it; see accesskey.Lineage. A token is bound to its access key whatever that is.
+// RecordProvenance notes in a new token which keys made it; see accesskey.Lineage. A token is bound to its access key whatever that is.
 func (r *Register) RecordProvenance(ctx context.Context, caller identity.Caller, token *model.DirectClusterEndpointToken) (refused field.ErrorList, err error) {
 	token.Status.CreatedBy, token.Status.Lineage, refused, err = accesskey.Lineage(ctx, r.keys, caller)
 	if len(token.Status.Lineage) > 0 {
