@@ -28,7 +28,8 @@ func TestDo(t *testing.T) {
 	now := born
 	clock := func() time.Time { return now }
 	keys := accesskey.NewRegistry(client.Resource("ownedaccesskeys"), clock, rand.NewChaCha8([32]byte{7}), func() accesskey.Limits { return accesskey.Limits{} })
-	deps := collectgarbage.Deps{Graph: resource.NewGraph(nil, keys)}
+	deps := collectgarbage.Deps{Graph: resource.NewGraph(nil)}
+	keys = resource.Join(deps.Graph, keys)
 	admin := identity.New(identity.Owner{Kind: identity.User, Name: "root"}, []string{identity.Admins})
 	create := func(name string, owners ...metav1.OwnerReference) *model.OwnedAccessKey {
 		t.Helper()

@@ -8,6 +8,9 @@ import (
 	"time"
 
 	"management.platform.sh/shared/api/frame"
+	"management.platform.sh/shared/kinds/accesskey"
+	"management.platform.sh/shared/kinds/team"
+	"management.platform.sh/shared/kinds/user"
 	"management.platform.sh/shared/platform"
 	"management.platform.sh/shared/signin/annotations"
 	"management.platform.sh/shared/signin/authorize"
@@ -133,4 +136,6 @@ var Function = &frame.Function{
 	},
 }
 
-func open(env *platform.Environment) Deps { return Deps{Consent: authorize.OpenConsent(env)} }
+func open(env *platform.Environment) Deps {
+	return Deps{Consent: authorize.OpenConsent(env, user.Open(env), team.Open(env), accesskey.Open(env))}
+}

@@ -73,5 +73,5 @@ var Function = &frame.Function{
 }
 
 func open(env *platform.Environment) Deps {
-	return Deps{Keys: kinds.AccessKeys(env).Managed(fieldmanager.New), Users: kinds.Users(env), Teams: kinds.Teams(env)}
+	return Deps{Keys: kinds.AccessKeys(env).WithFieldManager(fieldmanager.New), Users: kinds.Users(env), Teams: kinds.Teams(env)}
 }

@@ -36,5 +36,5 @@ var Function = &frame.Function{
 }
 
 func open(env *platform.Environment) Deps {
-	return Deps{Projects: kinds.Projects(env).Managed(fieldmanager.New)}
+	return Deps{Projects: kinds.Projects(env).WithFieldManager(fieldmanager.New)}
 }

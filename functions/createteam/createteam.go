@@ -36,5 +36,5 @@ var Function = &frame.Function{
 }
 
 func open(env *platform.Environment) Deps {
-	return Deps{Teams: kinds.Teams(env).Managed(fieldmanager.New)}
+	return Deps{Teams: kinds.Teams(env).WithFieldManager(fieldmanager.New)}
 }

@@ -36,5 +36,5 @@ var Function = &frame.Function{
 }
 
 func open(env *platform.Environment) Deps {
-	return Deps{TrustRules: kinds.TrustRules(env).Managed(fieldmanager.New)}
+	return Deps{TrustRules: kinds.TrustRules(env).WithFieldManager(fieldmanager.New)}
 }

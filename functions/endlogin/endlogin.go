@@ -91,9 +91,7 @@ func open(env *platform.Environment) Deps {
 }
 
 func openKeys(env *platform.Environment) Deps {
-	// A key may be deleted with what belongs to it.
-	kinds.Join(env)
 	deps := open(env)
-	deps.Logout = logout.Open(env)
+	deps.Logout = logout.Open(env, kinds.Users(env), kinds.Teams(env), kinds.AccessKeys(env))
 	return deps
 }

@@ -53,11 +53,10 @@ func TestTakesBack(t *testing.T) {
 	t.Parallel()
 	w := issuertest.New(t)
 	deps := open(w.Env)
-	deps.Config.Managed(fieldmanager.New)
 	root := identity.New(identity.Owner{Kind: identity.User, Name: "root"}, []string{identity.Admins})
 	config := &model.Config{Status: model.ConfigStatus{PlatformHost: "a.example"}}
 	config.Annotations = map[string]string{model.ConfirmWithinAnnotation: "10m"}
-	if _, err := deps.Config.Update(t.Context(), resource.UpdateInput[*model.Config]{Caller: root, Name: "config", Object: config}); err != nil {
+	if _, err := deps.Config.Writer(fieldmanager.New).Update(t.Context(), resource.UpdateInput[*model.Config]{Caller: root, Name: "config", Object: config}); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []bool{false, true, false} {

@@ -35,7 +35,5 @@ var Function = &frame.Function{
 }
 
 func open(env *platform.Environment) Deps {
-	// A record belongs to an access key, and its deletion may follow from others.
-	kinds.Join(env)
-	return Deps{Issuer: issuer.Open(env)}
+	return Deps{Issuer: issuer.Open(env, kinds.IssuedTokens(env))}
 }

@@ -13,6 +13,7 @@ import (
 	"management.platform.sh/shared/credentials/issuer"
 	"management.platform.sh/shared/credentials/issuer/issuertest"
 	"management.platform.sh/shared/kinds/accesskey/accesskeytest"
+	"management.platform.sh/shared/kinds/issuedtoken"
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/model/secret"
 	"management.platform.sh/shared/settings"
@@ -121,12 +122,12 @@ func TestRotationUnderLoad(t *testing.T) {
 		Issuer: issuertest.URL, MaxTTL: 2 * time.Hour, RotateEvery: 40 * time.Minute, PublishBefore: settings.MinPublishBefore,
 	}
 	caller := w.Key("ci", "ana", model.OwnedAccessKeySpec{})
-	scheduler := issuer.Open(w.Env)
+	scheduler := issuer.Open(w.Env, issuedtoken.Open(w.Env))
 	var processes []Deps
 	var verifiers []*verifying
 	for range 4 {
 		processes = append(processes, open(w.Env))
-		publisher := issuer.Open(w.Env)
+		publisher := issuer.Open(w.Env, issuedtoken.Open(w.Env))
 		verifiers = append(verifiers, &verifying{fetch: func() token.JWKS {
 			set, err := publisher.Current(t.Context())
 			if err != nil {

@@ -36,5 +36,5 @@ var Function = &frame.Function{
 }
 
 func open(env *platform.Environment) Deps {
-	return Deps{Keys: kinds.AccessKeys(env).Managed(fieldmanager.New)}
+	return Deps{Keys: kinds.AccessKeys(env).WithFieldManager(fieldmanager.New)}
 }

@@ -13,7 +13,7 @@ import (
 )
 
 // Deps is what the operation needs.
-type Deps struct{ Config *platformconfig.Source }
+type Deps struct{ Config *platformconfig.Writer }
 
 // Input is the request.
 type Input = resource.PatchInput
@@ -35,5 +35,5 @@ var Function = &frame.Function{
 }
 
 func open(env *platform.Environment) Deps {
-	return Deps{Config: platformconfig.Open(env).Managed(fieldmanager.New)}
+	return Deps{Config: platformconfig.Open(env).Writer(fieldmanager.New)}
 }

@@ -37,5 +37,5 @@ var Function = &frame.Function{
 }
 
 func open(env *platform.Environment) Deps {
-	return Deps{Users: kinds.Users(env).Managed(fieldmanager.New)}
+	return Deps{Users: kinds.Users(env).WithFieldManager(fieldmanager.New)}
 }

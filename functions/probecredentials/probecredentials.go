@@ -157,7 +157,7 @@ var Function = &frame.Function{
 }
 
 func open(env *platform.Environment) Deps {
-	keys, tokens := kinds.AccessKeys(env), issuer.Open(env)
+	keys, tokens := kinds.AccessKeys(env), issuer.Open(env, kinds.IssuedTokens(env))
 	return Deps{
 		On: env.Probe == settings.On, Tokens: env.Tokens.Issuer != "", Now: env.Now,
 		Create: func(ctx context.Context) (*model.OwnedAccessKey, error) {

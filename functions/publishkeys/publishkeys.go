@@ -13,6 +13,7 @@ import (
 
 	"management.platform.sh/shared/api/frame"
 	"management.platform.sh/shared/credentials/issuer"
+	"management.platform.sh/shared/kinds/issuedtoken"
 	"management.platform.sh/shared/model/apierror"
 	"management.platform.sh/shared/platform"
 )
@@ -69,4 +70,6 @@ func document(path string) frame.Endpoint {
 	return frame.Document(path, frame.Everyone, open, Do).AlsoAtRoot().AboutAuthentication()
 }
 
-func open(env *platform.Environment) Deps { return Deps{Issuer: issuer.Open(env)} }
+func open(env *platform.Environment) Deps {
+	return Deps{Issuer: issuer.Open(env, issuedtoken.Open(env))}
+}

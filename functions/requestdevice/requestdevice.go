@@ -7,6 +7,9 @@ import (
 	"errors"
 
 	"management.platform.sh/shared/api/frame"
+	"management.platform.sh/shared/kinds/accesskey"
+	"management.platform.sh/shared/kinds/team"
+	"management.platform.sh/shared/kinds/user"
 	"management.platform.sh/shared/platform"
 	"management.platform.sh/shared/signin/annotations"
 	"management.platform.sh/shared/signin/device"
@@ -39,4 +42,6 @@ var Function = &frame.Function{
 	Endpoints: []frame.Endpoint{frame.Form("POST", oauth.DevicePath+"/code", open, Do)},
 }
 
-func open(env *platform.Environment) Deps { return Deps{Devices: device.Open(env)} }
+func open(env *platform.Environment) Deps {
+	return Deps{Devices: device.Open(env, user.Open(env), team.Open(env), accesskey.Open(env))}
+}

@@ -12,6 +12,7 @@ import (
 	"management.platform.sh/shared/credentials/issuer"
 	"management.platform.sh/shared/credentials/review"
 	"management.platform.sh/shared/kinds/accesskey"
+	"management.platform.sh/shared/kinds/issuedtoken"
 	"management.platform.sh/shared/platform"
 )
 
@@ -40,6 +41,6 @@ var Function = &frame.Function{
 }
 
 func open(env *platform.Environment) Deps {
-	from := issuer.Open(env)
+	from := issuer.Open(env, issuedtoken.Open(env))
 	return Deps{Credentials: review.Credentials{AccessKey: accesskey.OpenAuthenticator(env).Bearer, Token: from.Verify, Audiences: from.Audiences()}}
 }

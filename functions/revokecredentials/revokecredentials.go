@@ -196,7 +196,7 @@ var Function = &frame.Function{
 }
 
 func open(env *platform.Environment) Deps {
-	from, sessionStore := issuer.Open(env), sessions.Sessions(env)
+	from, sessionStore := issuer.Open(env, kinds.IssuedTokens(env)), sessions.Sessions(env)
 	return Deps{
 		ScheduleRelease: func(ctx context.Context, key *model.OwnedAccessKey) error {
 			return sessions.ScheduleRelease(ctx, sessionStore, key, env.Now())

@@ -10,6 +10,7 @@ import (
 
 	"management.platform.sh/shared/api/frame"
 	"management.platform.sh/shared/credentials/issuer"
+	"management.platform.sh/shared/kinds/issuedtoken"
 	"management.platform.sh/shared/platform"
 	"management.platform.sh/shared/signing/signingkey"
 )
@@ -38,4 +39,6 @@ var Function = &frame.Function{
 	}),
 }
 
-func open(env *platform.Environment) Deps { return Deps{Keys: issuer.Open(env).Keys} }
+func open(env *platform.Environment) Deps {
+	return Deps{Keys: issuer.Open(env, issuedtoken.Open(env)).Keys}
+}

@@ -40,5 +40,5 @@ var Function = &frame.Function{
 }
 
 func open(env *platform.Environment) Deps {
-	return Deps{Passwords: password.Open(env, kinds.Users(env).Managed(fieldmanager.New))}
+	return Deps{Passwords: password.Open(env, kinds.Users(env).WithFieldManager(fieldmanager.New))}
 }

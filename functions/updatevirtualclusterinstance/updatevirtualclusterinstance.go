@@ -40,5 +40,5 @@ var Function = &frame.Function{
 }
 
 func open(env *platform.Environment) Deps {
-	return Deps{Instances: kinds.Instances(env).Managed(fieldmanager.New)}
+	return Deps{Instances: kinds.Instances(env).WithFieldManager(fieldmanager.New)}
 }

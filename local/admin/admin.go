@@ -136,7 +136,7 @@ func create(ctx context.Context, env *platform.Environment, bearer secret.String
 	if err != nil {
 		return err
 	}
-	keys, retired := kinds.AccessKeys(env).Managed(fieldmanager.New), accesskey.OpenRetired(env)
+	keys, retired := kinds.AccessKeys(env).WithFieldManager(fieldmanager.New), accesskey.OpenRetired(env)
 	digest := accesskey.Digest(bearer)
 	if stored {
 		return retired.Add(ctx, digest, "", store.Quota{})

@@ -25,6 +25,7 @@ import (
 	"management.platform.sh/shared/api/frame"
 	"management.platform.sh/shared/credentials/issuer"
 	"management.platform.sh/shared/credentials/issuer/issuertest"
+	"management.platform.sh/shared/kinds/issuedtoken"
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/model/secret"
 	"management.platform.sh/shared/process"
@@ -109,7 +110,7 @@ func TestTokenIsKeptAndRenewed(t *testing.T) {
 	if first.APIVersion != "client.authentication.k8s.io/v1" || first.Kind != "ExecCredential" {
 		t.Errorf("%+v", first)
 	}
-	from := issuer.Open(p.Env)
+	from := issuer.Open(p.Env, issuedtoken.Open(p.Env))
 	claims, _, err := from.Verify(t.Context(), secret.String(first.Status.Token), from.Audiences())
 	if err != nil || claims.Subject != "ana" || claims.Scope != nil || !claims.Expires.Equal(first.Status.ExpirationTimestamp.Time) {
 		t.Errorf("%+v, %v", claims, err)
@@ -151,7 +152,7 @@ func TestTokensAreKeptApart(t *testing.T) {
 			t.Fatalf("%+v: %v", printed, err)
 		}
 		seen[printed.Status.Token] = true
-		from := issuer.Open(p.Env)
+		from := issuer.Open(p.Env, issuedtoken.Open(p.Env))
 		claims, _, err := from.Verify(t.Context(), secret.String(printed.Status.Token), from.Audiences())
 		if err != nil || (claims.Scope != nil) != (len(c.Cluster) > 0) || claims.Scope != nil && len(claims.Scope.Clusters) != len(c.Cluster) {
 			t.Errorf("%+v, %v", claims, err)
@@ -277,7 +278,7 @@ func TestTokenOfTheDocument(t *testing.T) {
 	if err != nil || printed.APIVersion != exec.APIVersion {
 		t.Fatalf("%+v, %v", printed, err)
 	}
-	from := issuer.Open(p.Env)
+	from := issuer.Open(p.Env, issuedtoken.Open(p.Env))
 	claims, _, err := from.Verify(t.Context(), secret.String(printed.Status.Token), from.Audiences())
 	if err != nil || claims.Scope == nil || len(claims.Scope.Clusters) != 1 || claims.Scope.Clusters[0].Cluster != "cluster-a" {
 		t.Errorf("%+v, %v", claims, err)
@@ -396,7 +397,7 @@ func TestTokenOfALogin(t *testing.T) {
 	if err != nil || printed.Status.Token == unscoped.Status.Token {
 		t.Fatalf("the token of a virtual cluster: %v", err)
 	}
-	from := issuer.Open(p.Env)
+	from := issuer.Open(p.Env, issuedtoken.Open(p.Env))
 	claims, _, err := from.Verify(t.Context(), secret.String(printed.Status.Token), from.Audiences())
 	if want := (&model.Scope{VirtualClusters: narrow.Virtual}); err != nil || !reflect.DeepEqual(claims.Scope, want) {
 		t.Errorf("%+v, %v", claims, err)

@@ -56,7 +56,7 @@ func TestBootstrapRefusesAKeyOfOthers(t *testing.T) {
 	} {
 		env, url := localtest.Environment(t)
 		spec.Key = localtest.GivenKey.Reveal()
-		if _, err := resource.Create(t.Context(), kinds.AccessKeys(env).Managed(fieldmanager.New), resource.CreateInput[*model.OwnedAccessKey]{
+		if _, err := resource.Create(t.Context(), kinds.AccessKeys(env).WithFieldManager(fieldmanager.New), resource.CreateInput[*model.OwnedAccessKey]{
 			Caller: localtest.Root, Object: &model.OwnedAccessKey{Spec: spec},
 		}); err != nil {
 			t.Fatal(err)

@@ -64,7 +64,7 @@ func TestCommandsAreRecorded(t *testing.T) {
 	run("bootstrap", func() error {
 		return (&Bootstrap{Redis: secret.String(url), AdminKey: localtest.GivenKey, Encryption: key}).Run(t.Context())
 	})
-	if _, err := resource.Create(t.Context(), kinds.AccessKeys(env).Managed(fieldmanager.New), resource.CreateInput[*model.OwnedAccessKey]{
+	if _, err := resource.Create(t.Context(), kinds.AccessKeys(env).WithFieldManager(fieldmanager.New), resource.CreateInput[*model.OwnedAccessKey]{
 		Caller: localtest.Root, Object: &model.OwnedAccessKey{Spec: model.OwnedAccessKeySpec{User: "mia"}},
 	}); err != nil {
 		t.Fatal(err)

@@ -41,6 +41,7 @@ import (
 	"management.platform.sh/shared/auth"
 	"management.platform.sh/shared/auth/scope"
 	"management.platform.sh/shared/credentials/issuer"
+	"management.platform.sh/shared/kinds/issuedtoken"
 	"management.platform.sh/shared/kinds/platformconfig"
 	"management.platform.sh/shared/model/apierror"
 	"management.platform.sh/shared/process"
@@ -229,7 +230,7 @@ func routes(api *frame.Server, client *redisstore.Client, registry prometheus.Ga
 		_, _ = fmt.Fprintln(w, "ok")
 	}
 	refuse := func(w http.ResponseWriter, r *http.Request, err error) { api.Refusing("none", err).ServeHTTP(w, r) }
-	tokens := issuer.Open(api.Env)
+	tokens := issuer.Open(api.Env, issuedtoken.Open(api.Env))
 	ready := func(w http.ResponseWriter, r *http.Request) {
 		if err := client.Ping(r.Context()); err != nil {
 			refuse(w, r, apierror.Unavailable().Because(err))

@@ -30,31 +30,30 @@ type Stored struct {
 	Teams        *team.Registry
 	TrustRules   *trustrule.Registry
 	Projects     *project.Registry
-	// Graph joins all of them.
+	// Graph has all of them as members.
 	Graph *resource.Graph
 }
 
-// Open returns the stored kinds of an environment. The registries are the ones that each kind's own Open returns; Open joins
-// them. A function that needs one of them calls the function with its name: a program that mentions Stored compiles the
+// Open returns the stored kinds of an environment. Its registries are copies of those that each kind's own Open returns, joined
+// in one graph. A function that needs one of them calls the function with its name: a program that mentions Stored compiles the
 // verbs of every kind once more.
 //
 //go:noinline
 func Open(env *platform.Environment) *Stored {
 	return platform.Single(env, func(env *platform.Environment) *Stored {
-		stored := &Stored{
-			AccessKeys: accesskey.Open(env), IssuedTokens: issuedtoken.Open(env), Instances: instance.Open(env),
-			Users: user.Open(env), Teams: team.Open(env), TrustRules: trustrule.Open(env), Projects: project.Open(env),
+		graph := resource.NewGraph(permission(env))
+		return &Stored{
+			AccessKeys:   resource.Join(graph, accesskey.Open(env)),
+			IssuedTokens: issuedtoken.Open(env).Join(graph),
+			Instances:    resource.Join(graph, instance.Open(env)),
+			Users:        resource.Join(graph, user.Open(env)),
+			Teams:        resource.Join(graph, team.Open(env)),
+			TrustRules:   resource.Join(graph, trustrule.Open(env)),
+			Projects:     resource.Join(graph, project.Open(env)),
+			Graph:        graph,
 		}
-		stored.Graph = resource.NewGraph(permission(env),
-			stored.AccessKeys, stored.IssuedTokens.Registry, stored.Instances, stored.Users, stored.Teams, stored.TrustRules, stored.Projects)
-		return stored
 	})
 }
-
-// Join joins the kinds of an environment. Functions whose writes end objects of other kinds call it first.
-//
-//go:noinline
-func Join(env *platform.Environment) { Open(env) }
 
 // AccessKeys returns the access keys of an environment, joined with the other kinds.
 //

@@ -118,7 +118,7 @@ func signIn(t *testing.T, person provider.Person) (user *model.User, left bool) 
 		kept[cookie.Name] = cookie.Value
 	}
 	ctx, recorder := annotations.WithRecorder(t.Context())
-	_, err = authorize.OpenCallback(w.env).HandleCallback(ctx, provider, connector.OIDC, url.Values{"state": {provider.state}}, kept)
+	_, err = authorize.OpenCallback(w.env, kinds.Users(w.env), kinds.Teams(w.env), kinds.AccessKeys(w.env)).HandleCallback(ctx, provider, connector.OIDC, url.Values{"state": {provider.state}}, kept)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -28,6 +28,7 @@ import (
 	"management.platform.sh/shared/credentials/kubeconfig"
 	"management.platform.sh/shared/kinds"
 	"management.platform.sh/shared/kinds/accesskey"
+	"management.platform.sh/shared/kinds/issuedtoken"
 	"management.platform.sh/shared/limits"
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/model/identity"
@@ -213,7 +214,7 @@ func (w *world) env(rt *rapid.T) *platform.Environment {
 // accepts reports whether a process accepts a credential, and for which rights.
 func (w *world) accepts(rt *rapid.T, env *platform.Environment, c *credential) (accepted bool, may rights) {
 	if c.isToken {
-		claims, scopes, err := issuer.Open(env).Verify(w.t.Context(), secret.String(c.bearer), issuer.Open(env).Audiences())
+		claims, scopes, err := issuer.Open(env, issuedtoken.Open(env)).Verify(w.t.Context(), secret.String(c.bearer), issuer.Open(env, issuedtoken.Open(env)).Audiences())
 		if err != nil && token.Refusal(err) == nil {
 			rt.Fatalf("token %s: %v", c.name, err)
 		}
@@ -252,7 +253,7 @@ func (w *world) make(rt *rapid.T, env *platform.Environment, maker *credential) 
 	case "token":
 		child.isToken, bound = true, true
 		var issued issuer.Output
-		issued, err = issuer.Open(env).Issue(w.t.Context(), issuer.Input{Caller: caller, Object: &model.DirectClusterEndpointToken{
+		issued, err = issuer.Open(env, issuedtoken.Open(env)).Issue(w.t.Context(), issuer.Input{Caller: caller, Object: &model.DirectClusterEndpointToken{
 			Spec: model.DirectClusterEndpointTokenSpec{TTLSeconds: int64(ttl / time.Second), Scope: scopes[child.rights]},
 		}})
 		if err == nil {

@@ -22,6 +22,7 @@ import (
 	"management.platform.sh/shared/credentials/issuer"
 	"management.platform.sh/shared/credentials/issuer/issuertest"
 	"management.platform.sh/shared/kinds"
+	"management.platform.sh/shared/kinds/issuedtoken"
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/model/identity"
 	"management.platform.sh/shared/model/secret"
@@ -162,7 +163,7 @@ func (w *world) disableUser() {
 
 func (w *world) taint() {
 	w.t.Helper()
-	keys := issuer.Open(w.Env).Keys
+	keys := issuer.Open(w.Env, issuedtoken.Open(w.Env)).Keys
 	set, err := keys.Current(w.t.Context())
 	if err != nil {
 		w.t.Fatal(err)

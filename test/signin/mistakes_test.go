@@ -117,7 +117,7 @@ func (w *samlWorld) write(dryRun bool) string {
 			return scopes, nil
 		},
 	})
-	written, err := source.Update(w.t.Context(), resource.UpdateInput[*model.Config]{
+	written, err := source.Writer(nil).Update(w.t.Context(), resource.UpdateInput[*model.Config]{
 		Caller: root, Name: platformconfig.Name, DryRun: dryRun,
 		Object: &model.Config{ObjectMeta: metav1.ObjectMeta{Name: platformconfig.Name}, Status: *w.config.DeepCopy()},
 	})

@@ -66,8 +66,7 @@ func (k kept) used() {
 // run runs the schedule once, and returns what it did.
 func (w *world) run() revalidate.Counts {
 	w.t.Helper()
-	kinds.Open(w.env)
-	done, err := revalidatelogins.Do(w.t.Context(), revalidatelogins.Deps{Revalidator: revalidate.Open(w.env), Provider: connectors.Open(w.env)})
+	done, err := revalidatelogins.Do(w.t.Context(), revalidatelogins.Deps{Revalidator: revalidate.Open(w.env, kinds.Users(w.env), kinds.Teams(w.env), kinds.AccessKeys(w.env)), Provider: connectors.Open(w.env)})
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -306,7 +305,7 @@ func TestRenewalOnce(t *testing.T) {
 	var group sync.WaitGroup
 	for range 8 {
 		group.Go(func() {
-			done, err := revalidatelogins.Do(t.Context(), revalidatelogins.Deps{Revalidator: revalidate.Open(w.env), Provider: connectors.Open(w.env)})
+			done, err := revalidatelogins.Do(t.Context(), revalidatelogins.Deps{Revalidator: revalidate.Open(w.env, kinds.Users(w.env), kinds.Teams(w.env), kinds.AccessKeys(w.env)), Provider: connectors.Open(w.env)})
 			mu.Lock()
 			defer mu.Unlock()
 			if total.Kept += done.Kept; err != nil {

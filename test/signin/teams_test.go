@@ -188,7 +188,7 @@ func (w *world) finish() map[string]string {
 		cookies[name] = cookie.Value
 	}
 	// The annotations of a refusal come with its error.
-	result, _ := finishlogin.Do(w.t.Context(), finishlogin.Deps{Callback: authorize.OpenCallback(w.env), Provider: connectors.Open(w.env)}, frame.FormInput{
+	result, _ := finishlogin.Do(w.t.Context(), finishlogin.Deps{Callback: authorize.OpenCallback(w.env, kinds.Users(w.env), kinds.Teams(w.env), kinds.AccessKeys(w.env)), Provider: connectors.Open(w.env)}, frame.FormInput{
 		Segment: func(string) string { return "oidc" }, Query: query, Cookies: cookies,
 	})
 	return result.Annotations

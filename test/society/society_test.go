@@ -24,6 +24,7 @@ import (
 	"management.platform.sh/shared/credentials/issuer"
 	"management.platform.sh/shared/kinds"
 	"management.platform.sh/shared/kinds/accesskey"
+	"management.platform.sh/shared/kinds/issuedtoken"
 	"management.platform.sh/shared/kinds/user"
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/model/identity"
@@ -449,7 +450,7 @@ func (s *society) issueToken(rt *rapid.T) {
 	if err != nil {
 		rt.Fatal(err)
 	}
-	made, err := issuer.Open(env).Issue(s.t.Context(), issuer.Input{Caller: caller, Object: &model.DirectClusterEndpointToken{}})
+	made, err := issuer.Open(env, issuedtoken.Open(env)).Issue(s.t.Context(), issuer.Input{Caller: caller, Object: &model.DirectClusterEndpointToken{}})
 	if err != nil {
 		rt.Fatal(err)
 	}
@@ -491,7 +492,7 @@ func (s *society) check(rt *rapid.T) {
 		for _, issued := range s.tokens {
 			now, accepted := s.expect(issued.key)
 			accepted = accepted && !issued.revoked
-			claims, _, err := issuer.Open(env).Verify(s.t.Context(), secret.String(issued.text), issuer.Open(env).Audiences())
+			claims, _, err := issuer.Open(env, issuedtoken.Open(env)).Verify(s.t.Context(), secret.String(issued.text), issuer.Open(env, issuedtoken.Open(env)).Audiences())
 			if err != nil && token.Refusal(err) == nil {
 				rt.Fatalf("process %d: a token of %s: %v", i, issued.key.name, err)
 			}

@@ -225,7 +225,7 @@ func has(metric *dto.Metric, labels map[string]string) bool {
 }
 
 func registry(env *platform.Environment) *accesskey.Registry {
-	return kinds.AccessKeys(env).Managed(fieldmanager.New)
+	return kinds.AccessKeys(env).WithFieldManager(fieldmanager.New)
 }
 
 // keys returns a function with every verb of a stored resource.

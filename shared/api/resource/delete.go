@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 
+	"management.platform.sh/shared/model/apierror"
 	"management.platform.sh/shared/model/identity"
 	"management.platform.sh/shared/state/store"
 )
@@ -38,10 +39,13 @@ type DeleteInput struct {
 // it. Delete begins with the dependents; the schedule finishes them.
 //
 // Errors: NotFound when there is no such object for the caller; Conflict when a precondition does not
-// hold. On any error nothing is changed. Source: Spec 2.2, 3; ADR-0009.
+// hold; 500 for a registry that only looks owners up. On any error nothing is changed. Source: Spec 2.2, 3; ADR-0009.
 //
 // With a selection, Delete removes all selected objects, as deleteCollection says.
 func Delete[T Object](ctx context.Context, r *Registry[T], in DeleteInput) (runtime.Object, error) {
+	if len(r.graph().lookups) > 0 {
+		return nil, apierror.Internal(errLookupGraph)
+	}
 	if in.Selection != nil {
 		return deleteCollection(ctx, r, in)
 	}
@@ -51,6 +55,9 @@ func Delete[T Object](ctx context.Context, r *Registry[T], in DeleteInput) (runt
 	}
 	return answer, err
 }
+
+// errLookupGraph is a fault of the program: the dependents of a deleted object would stay until the schedule finds them.
+var errLookupGraph = errors.New("this registry only looks owners up: delete in the registry of package kinds")
 
 // deleteOne is Delete without the dependents. It returns what the collector has to look at.
 func (r *Registry[T]) deleteOne(ctx context.Context, in DeleteInput) (runtime.Object, outcome, error) {

@@ -33,7 +33,6 @@ type Member interface {
 	// kind is the kind of one object.
 	kind() schema.GroupVersionKind
 	definition() (resource schema.GroupVersionResource, namespaced bool)
-	join(graph *Graph)
 	// ownersIn is the namespace of the owners of an object; empty for those without one.
 	ownersIn(object metav1.Object) string
 	// findNode returns the object of that name in the store, and false when there is none. Its deletion may be complete.
@@ -84,17 +83,20 @@ type outcome struct {
 	answered *store.Questions
 }
 
-// NewGraph joins resources, which leave the graph that they were in. Permits decides whether a caller may block the
-// deletion of an owner; nil permits everything.
-func NewGraph(permits Permission, members ...Member) *Graph {
-	graph := &Graph{members: members, permits: permits}
-	for _, member := range members {
-		member.join(graph)
-	}
-	return graph
+// NewGraph returns a graph without members. Permits decides whether a caller may block the deletion of an owner; nil permits
+// everything.
+func NewGraph(permits Permission) *Graph { return &Graph{permits: permits} }
+
+// Join adds a resource to a graph and returns its registry there: a copy, whose deletions follow to the other members. All members
+// join before the first of them is used. Source: ADR-0009, ADR-0049.
+func Join[T Object](graph *Graph, registry *Registry[T]) *Registry[T] {
+	joined := registry.clone()
+	joined.Graph = graph
+	graph.members = append(graph.members, joined)
+	return joined
 }
 
-// Kinds returns the kinds that the graph joins, in the order of NewGraph.
+// Kinds returns the kinds that the graph joins, in the order in which they joined.
 func (g *Graph) Kinds() []platform.StoredKind {
 	joined := make([]platform.StoredKind, 0, len(g.members))
 	for _, member := range g.members {
@@ -171,15 +173,13 @@ func (r *Registry[T]) Orphaned(ctx context.Context, object T) (bool, error) {
 	return len(references) > 0, nil
 }
 
-// graph returns the graph that the resource was joined to or, if there is none, a graph of the resource alone.
+// graph returns the graph of the registry or, if there is none, a graph of the resource alone.
 func (r *Registry[T]) graph() *Graph {
-	if joined := r.joined.Load(); joined != nil {
-		return joined
+	if r.Graph != nil {
+		return r.Graph
 	}
 	return &Graph{members: []Member{r}}
 }
-
-func (r *Registry[T]) join(graph *Graph) { r.joined.Store(graph) }
 
 func (r *Registry[T]) kind() schema.GroupVersionKind { return r.Definition.GroupVersionKind() }
 

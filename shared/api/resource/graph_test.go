@@ -82,7 +82,8 @@ func worldOver(t testing.TB, client *redisstore.Client) *world {
 	}
 	w.graph = resource.NewGraph(func(_ identity.Caller, verb string, at schema.GroupVersionResource, namespace, name string) bool {
 		return verb != "delete" || !w.forbidden[at.Resource+" "+namespace+"/"+name]
-	}, w.keys, w.widgets)
+	})
+	w.keys, w.widgets = resource.Join(w.graph, w.keys), resource.Join(w.graph, w.widgets)
 	return w
 }
 

@@ -11,11 +11,10 @@ import (
 	"management.platform.sh/shared/state/store"
 )
 
-// JoinForReading puts a resource into a graph in which the owners of its objects can be looked up, of whatever kind, and
-// nothing else: what follows from a deletion is left to functions that know the rules of every kind. Source: ADR-0009,
-// ADR-0019.
-func JoinForReading(env *platform.Environment, member Member) {
-	graph := NewGraph(nil, member)
+// LookupGraph returns the graph of a registry that is only read: the owners of its objects can be looked up, of whatever kind,
+// and nothing else. What follows from a deletion is left to functions that know the rules of every kind. Source: ADR-0009, ADR-0019.
+func LookupGraph(env *platform.Environment, member Member) *Graph {
+	graph := &Graph{members: []Member{member}}
 	for _, kind := range platform.StoredKinds {
 		if kind.GroupVersionKind() == member.kind() {
 			continue
@@ -28,6 +27,7 @@ func JoinForReading(env *platform.Environment, member Member) {
 			Store: env.Stores(kind.Resource.Resource), Now: env.Now,
 		}})
 	}
+	return graph
 }
 
 // lookup is a kind of which the metadata alone is known. It shows its objects to nobody and changes none: what it does not

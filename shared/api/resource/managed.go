@@ -42,53 +42,40 @@ const status = "status"
 // Unowned are paths of fields that nobody owns, with all below them.
 type NewFieldManager func(kind schema.GroupVersionKind, empty func() Object, subresource string, unowned ...[]string) (FieldManager, error)
 
-// fieldManager is made at the first write.
-type fieldManager struct {
-	mu      sync.Mutex
-	make    NewFieldManager
-	manager FieldManager
+// fieldManagers are the field managers of a registry and of its copies. Each is made at the first write.
+type fieldManagers struct {
+	object, status func() (FieldManager, error)
 }
 
-// Managed makes the writes of the registry record who set which field, and returns the registry. Without it nothing is
-// recorded, and an apply is an error. Every function that creates, updates or patches calls it. Source: ADR-0008.
-func (r *Registry[T]) Managed(by NewFieldManager) *Registry[T] {
-	for _, fields := range []*fieldManager{&r.fields, &r.statusFields} {
-		fields.mu.Lock()
-		fields.make = by
-		fields.mu.Unlock()
-	}
-	return r
-}
-
-// WithStrategy returns a registry of the same state, graph and field manager with another strategy: for objects that clients cannot
-// write themselves.
-func (r *Registry[T]) WithStrategy(strategy Strategy[T]) *Registry[T] {
-	other := &Registry[T]{Definition: r.Definition, Strategy: strategy, Store: r.Store, Now: r.Now, Random: r.Random, Quota: r.Quota}
-	other.joined.Store(r.joined.Load())
-	r.fields.mu.Lock()
-	defer r.fields.mu.Unlock()
-	other.fields.make, other.fields.manager = r.fields.make, r.fields.manager
-	return other
-}
-
-// fieldManager is the manager of the status, or of everything else; nil where Managed was not called. Nobody owns
-// fields that are not stored, or a status that clients cannot write.
-func (r *Registry[T]) fieldManager(ofStatus bool) (FieldManager, error) {
-	f, subresource, unowned := &r.fields, "", append([][]string{{status}}, r.Definition.WriteOnly...)
-	if r.Definition.WritesStatus {
+// WithFieldManager returns a registry whose writes record who set which field. Without it nothing is recorded, and an apply is
+// an error: what the platform writes itself belongs to no manager. Every function that stores what a client wrote uses it.
+// Source: ADR-0008, ADR-0049.
+func (r *Registry[T]) WithFieldManager(newManager NewFieldManager) *Registry[T] {
+	definition := r.Definition
+	empty := func() Object { return definition.New() }
+	// Fields that are not stored, and a status that clients cannot write, have no owners.
+	unowned := append([][]string{{status}}, definition.WriteOnly...)
+	if definition.WritesStatus {
 		unowned[0] = []string{status, "conditions"}
 	}
-	if ofStatus {
-		f, subresource, unowned = &r.statusFields, status, nil
+	copied := r.clone()
+	copied.fields = &fieldManagers{
+		object: sync.OnceValues(func() (FieldManager, error) { return newManager(definition.GroupVersionKind(), empty, "", unowned...) }),
+		status: sync.OnceValues(func() (FieldManager, error) { return newManager(definition.GroupVersionKind(), empty, status) }),
 	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.manager != nil || f.make == nil {
-		return f.manager, nil
+	return copied
+}
+
+// fieldManager returns the manager of the status, or of everything else; nil for a registry that records no owners.
+func (r *Registry[T]) fieldManager(ofStatus bool) (FieldManager, error) {
+	switch {
+	case r.fields == nil:
+		return nil, nil //nolint:nilnil // the registry records no owners
+	case ofStatus:
+		return r.fields.status()
+	default:
+		return r.fields.object()
 	}
-	var err error
-	f.manager, err = f.make(r.Definition.GroupVersionKind(), func() Object { return r.Definition.New() }, subresource, unowned...)
-	return f.manager, err
 }
 
 // requestManagedFields leaves in a replacement the managedFields that its writer may ask for.

@@ -23,7 +23,7 @@ func clocked(t testing.TB) (*registry, *time.Time) {
 	t.Helper()
 	clock := now
 	return accesskey.NewRegistry(newStore(t), func() time.Time { return clock }, seeded(1), func() accesskey.Limits { return accesskey.Limits{} }).
-		Managed(fieldmanager.New), &clock
+		WithFieldManager(fieldmanager.New), &clock
 }
 
 // entry returns the entry of a manager, or nil if the manager has no entry.

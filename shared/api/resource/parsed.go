@@ -21,16 +21,11 @@ type parsed[T Object] struct {
 	object T
 }
 
-// cache saves parsing the same text again. It cannot make an answer stale: every request reads its records from the
-// state, and a text that differs by a byte is parsed anew.
-func (r *Registry[T]) cache() *bounded[string, parsed[T]] {
-	r.once.Do(func() { r.parsed = newBounded[string, parsed[T]](maxParsed, maxParsedBytes) })
-	return r.parsed
-}
-
-// Parse returns the object as it is stored. It is shared: copy it before you change it.
+// Parse returns the object as it is stored. It is shared: copy it before you change it. A text that was parsed before is not parsed
+// again. That cannot make an answer stale: every request reads its records from the state, and a text that differs by a byte is
+// parsed anew.
 func (r *Registry[T]) Parse(record store.Record) (T, error) {
-	cache := r.cache()
+	cache := r.cache().parsed
 	if known, ok := cache.get(record.Name); ok && bytes.Equal(known.text, record.Object) {
 		return known.object, nil
 	}

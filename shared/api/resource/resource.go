@@ -13,7 +13,6 @@ import (
 	"fmt"
 	"io"
 	"strconv"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -108,7 +107,9 @@ func (d *Definition[T]) GroupVersionKind() schema.GroupVersionKind {
 	return d.Resource.GroupVersion().WithKind(d.Kind)
 }
 
-// Registry is a resource with its state: everything that the verbs need.
+// Registry is a resource with its state: everything that the verbs need. It is made once and then never changed: what writes
+// otherwise than others has a Registry of its own, made by WithFieldManager, WithStrategy or Join. Fields are set before the first use.
+// Source: ADR-0049.
 type Registry[T Object] struct {
 	// Definition is what the resource is.
 	Definition *Definition[T]
@@ -124,13 +125,50 @@ type Registry[T Object] struct {
 	// is within every quota. The zero value is no bound.
 	Quota store.Quota
 
-	fields fieldManager
-	// statusFields are those of the status, where that is a subresource.
-	statusFields fieldManager
-	once         sync.Once
-	parsed       *bounded[string, parsed[T]]
-	watched      watched[T]
-	joined       atomic.Pointer[Graph]
+	// Graph joins the resource with the resources whose objects own its objects. Nil: the resource is alone.
+	Graph *Graph
+
+	// fields record who set which field. Nil: writes record nothing.
+	fields *fieldManagers
+	// caches are shared with the copies of the registry that have the same strategy.
+	caches atomic.Pointer[caches[T]]
+}
+
+// caches are what a registry keeps of texts that it has parsed and of events that it has shown. They never make an answer stale.
+type caches[T Object] struct {
+	parsed *bounded[string, parsed[T]]
+	shown  *bounded[shownKey, *shown[T]]
+}
+
+// cache returns the caches of the registry, which the first caller makes.
+func (r *Registry[T]) cache() *caches[T] {
+	if made := r.caches.Load(); made != nil {
+		return made
+	}
+	r.caches.CompareAndSwap(nil, &caches[T]{
+		parsed: newBounded[string, parsed[T]](maxParsed, maxParsedBytes),
+		shown:  newBounded[shownKey, *shown[T]](maxShown, maxShownBytes),
+	})
+	return r.caches.Load()
+}
+
+// clone returns a registry of the same state, graph, rules and field managers.
+func (r *Registry[T]) clone() *Registry[T] {
+	copied := &Registry[T]{
+		Definition: r.Definition, Strategy: r.Strategy, Store: r.Store, Now: r.Now, Random: r.Random, Quota: r.Quota, Graph: r.Graph, fields: r.fields,
+	}
+	copied.caches.Store(r.cache())
+	return copied
+}
+
+// WithStrategy returns a registry of the same state, graph and field managers with another strategy: for objects that clients cannot
+// write themselves.
+func (r *Registry[T]) WithStrategy(strategy Strategy[T]) *Registry[T] {
+	copied := r.clone()
+	copied.Strategy = strategy
+	// The strategy decides how a text is parsed.
+	copied.caches.Store(nil)
+	return copied
 }
 
 // invalid returns the error for an object with the given problems.

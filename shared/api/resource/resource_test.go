@@ -65,7 +65,7 @@ func newStore(t testing.TB) store.Store {
 }
 
 func newRegistry(state store.Store, random io.Reader) *registry {
-	return accesskey.NewRegistry(state, func() time.Time { return now }, random, func() accesskey.Limits { return accesskey.Limits{} }).Managed(fieldmanager.New)
+	return accesskey.NewRegistry(state, func() time.Time { return now }, random, func() accesskey.Limits { return accesskey.Limits{} }).WithFieldManager(fieldmanager.New)
 }
 
 // open is an empty registry.

@@ -181,7 +181,7 @@ func checkSpliced[T resource.Object](t *testing.T, w *issuertest.World, registry
 	if registry.Splicer != nil {
 		writer = registry.WithStrategy(resource.Strategy[T]{
 			Rules: lenient[T]{Rules: registry.Rules}, Splicer: registry.Splicer, Relations: registry.Relations,
-		}).Managed(fieldmanager.New)
+		}).WithFieldManager(fieldmanager.New)
 	}
 	s := &spliced[T]{t: t, registry: registry}
 	if definition.Namespaced {

@@ -213,7 +213,7 @@ func (w *Watcher[T]) begin(ctx context.Context) ([]WatchEvent[T], error) {
 
 // change is an event as the caller sees it; the zero value means that the caller sees nothing.
 func (w *Watcher[T]) change(event store.Event) (WatchEvent[T], error) {
-	now := w.registry.watched.of(w.registry, event.Record)
+	now := w.registry.shownRecord(event.Record)
 	if event.Type != store.Updated {
 		seen, err := w.sees(now)
 		if err != nil || !seen {
@@ -228,7 +228,7 @@ func (w *Watcher[T]) change(event store.Event) (WatchEvent[T], error) {
 	// An object that leaves the selection is shown in its last state, with the revision of the change.
 	previous := *event.Previous
 	previous.Revision = event.Revision
-	before := w.registry.watched.of(w.registry, previous)
+	before := w.registry.shownRecord(previous)
 	did, err := w.sees(before)
 	if err != nil {
 		return WatchEvent[T]{}, err

@@ -165,23 +165,18 @@ func (s *shown[T]) encoded(form string, encode func(T) ([]byte, error)) ([]byte,
 	return text, nil
 }
 
-// watched are the records of the latest events. The key contains the address of the text of an event, which all its watchers
+// shownKey is the key of a record of an event. It contains the address of the text of the event, which all its watchers
 // share: a store that was reset may use a revision twice, but the address of a text that is still known here is not reused.
-type watched[T Object] struct {
-	once  sync.Once
-	shown *bounded[shownKey, *shown[T]]
-}
-
 type shownKey struct {
 	object   *byte
 	revision int64
 }
 
-func (w *watched[T]) of(r *Registry[T], record store.Record) *shown[T] {
+// shownRecord returns the record of an event in the form that its watchers share.
+func (r *Registry[T]) shownRecord(record store.Record) *shown[T] {
 	if len(record.Object) == 0 {
 		return newShown(r, record)
 	}
-	w.once.Do(func() { w.shown = newBounded[shownKey, *shown[T]](maxShown, maxShownBytes) })
 	key := shownKey{object: &record.Object[0], revision: record.Revision}
-	return w.shown.getOrAdd(key, newShown(r, record), len(record.Object))
+	return r.cache().shown.getOrAdd(key, newShown(r, record), len(record.Object))
 }

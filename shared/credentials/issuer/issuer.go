@@ -51,8 +51,9 @@ type Issuer struct {
 	listedAt time.Time
 }
 
-// Open returns the issuer of an environment. It connects to nothing yet.
-func Open(env *platform.Environment) *Issuer {
+// Open returns the issuer of an environment, with the register of its tokens. A function that issues tokens hands in the register of
+// package kinds. Open connects to nothing yet.
+func Open(env *platform.Environment, register *issuedtoken.Register) *Issuer {
 	tokens := env.Tokens.WithDefaults()
 	audiences := tokens.Audiences
 	if len(audiences) == 0 {
@@ -63,7 +64,7 @@ func Open(env *platform.Environment) *Issuer {
 			Algorithm: tokens.Algorithm, RotateEvery: tokens.RotateEvery, PublishBefore: tokens.PublishBefore,
 			MaxTTL: tokens.MaxTTL, PEM: tokens.SigningKeys,
 		}),
-		Register: issuedtoken.Open(env), url: tokens.Issuer, audiences: audiences, maxTTL: tokens.MaxTTL, now: env.Now,
+		Register: register, url: tokens.Issuer, audiences: audiences, maxTTL: tokens.MaxTTL, now: env.Now,
 	}
 }
 

@@ -21,6 +21,7 @@ import (
 	"management.platform.sh/shared/credentials/issuer/issuertest"
 	"management.platform.sh/shared/kinds"
 	"management.platform.sh/shared/kinds/accesskey/accesskeytest"
+	"management.platform.sh/shared/kinds/issuedtoken"
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/model/apierror"
 	"management.platform.sh/shared/model/identity"
@@ -33,7 +34,7 @@ import (
 // claimsOf reads a token with a library other than the one that signed it: the usual library, which gets only the keys.
 func claimsOf(t *testing.T, w *issuertest.World, text string) (jwt.MapClaims, string) {
 	t.Helper()
-	keys, err := issuer.Open(w.Env).Current(t.Context())
+	keys, err := issuer.Open(w.Env, issuedtoken.Open(w.Env)).Current(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -138,7 +139,7 @@ func TestEnd(t *testing.T) {
 			w.Key("ci", "ana", row.key)
 			w.Pass(row.later)
 			begin := w.Now()
-			written, err := issuer.Open(w.Env).Issue(t.Context(), issuer.Input{Caller: w.Caller("ci"), Object: &model.DirectClusterEndpointToken{
+			written, err := issuer.Open(w.Env, issuedtoken.Open(w.Env)).Issue(t.Context(), issuer.Input{Caller: w.Caller("ci"), Object: &model.DirectClusterEndpointToken{
 				Spec: model.DirectClusterEndpointTokenSpec{TTLSeconds: row.ttl},
 			}})
 			if err != nil {
@@ -164,7 +165,7 @@ func TestEndOfGracePeriod(t *testing.T) {
 		t.Errorf("ends after %s", got)
 	}
 	caller.KeyExpires = issuertest.Born.Add(time.Millisecond)
-	_, err := issuer.Open(w.Env).Issue(t.Context(), issuer.Input{Caller: caller, Object: &model.DirectClusterEndpointToken{}})
+	_, err := issuer.Open(w.Env, issuedtoken.Open(w.Env)).Issue(t.Context(), issuer.Input{Caller: caller, Object: &model.DirectClusterEndpointToken{}})
 	if accesskeytest.Code(err) != 401 {
 		t.Errorf("in its last second: %v", err)
 	}
@@ -221,7 +222,7 @@ func TestRefused(t *testing.T) {
 		"too large a token": {many, &model.DirectClusterEndpointToken{}, 422, []string{"spec.scope"}},
 	} {
 		for _, dryRun := range []bool{true, false} {
-			written, err := issuer.Open(w.Env).Issue(t.Context(), issuer.Input{Caller: row.caller, Object: row.object, DryRun: dryRun})
+			written, err := issuer.Open(w.Env, issuedtoken.Open(w.Env)).Issue(t.Context(), issuer.Input{Caller: row.caller, Object: row.object, DryRun: dryRun})
 			if accesskeytest.Code(err) != row.code || written.Object != nil {
 				t.Errorf("%s: %v, %v", about, written.Object, err)
 				continue
@@ -245,7 +246,7 @@ func TestDryRun(t *testing.T) {
 	t.Parallel()
 	w := issuertest.New(t)
 	caller := w.Key("ci", "ana", model.OwnedAccessKeySpec{})
-	written, err := issuer.Open(w.Env).Issue(t.Context(), issuer.Input{Caller: caller, DryRun: true, Object: &model.DirectClusterEndpointToken{
+	written, err := issuer.Open(w.Env, issuedtoken.Open(w.Env)).Issue(t.Context(), issuer.Input{Caller: caller, DryRun: true, Object: &model.DirectClusterEndpointToken{
 		ObjectMeta: metav1.ObjectMeta{GenerateName: "ci-"}, Status: model.DirectClusterEndpointTokenStatus{Token: "mine", User: "root"},
 	}})
 	if err != nil || written.Object.Status.Token != "" || written.Object.Status.User != "ana" || !strings.HasPrefix(written.Object.Name, "ci-") {
@@ -261,7 +262,7 @@ func TestNameTaken(t *testing.T) {
 	t.Parallel()
 	w := issuertest.New(t)
 	caller := w.Key("ci", "ana", model.OwnedAccessKeySpec{})
-	i := issuer.Open(w.Env)
+	i := issuer.Open(w.Env, issuedtoken.Open(w.Env))
 	issue := func(generateName string, uids byte) (issuer.Output, error) {
 		// The name is drawn first: it is the same for all, and the uids differ.
 		i.Register.Random = io.MultiReader(strings.NewReader("abcde"), rand.NewChaCha8([32]byte{uids}))
@@ -290,7 +291,7 @@ func TestTokenIsShownOnce(t *testing.T) {
 	w := issuertest.New(t)
 	caller := w.Key("ci", "ana", model.OwnedAccessKeySpec{})
 	agent := "kubectl/v1.37\x00\n " + strings.Repeat("ü", 400)
-	written, err := issuer.Open(w.Env).Issue(t.Context(), issuer.Input{Caller: caller, UserAgent: agent, Object: &model.DirectClusterEndpointToken{}})
+	written, err := issuer.Open(w.Env, issuedtoken.Open(w.Env)).Issue(t.Context(), issuer.Input{Caller: caller, UserAgent: agent, Object: &model.DirectClusterEndpointToken{}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -326,7 +327,7 @@ func TestBrokenKeys(t *testing.T) {
 		t.Fatal(err)
 	}
 	ask := func() error {
-		_, err := issuer.Open(w.Env).Issue(t.Context(), issuer.Input{Caller: caller, Object: &model.DirectClusterEndpointToken{}})
+		_, err := issuer.Open(w.Env, issuedtoken.Open(w.Env)).Issue(t.Context(), issuer.Input{Caller: caller, Object: &model.DirectClusterEndpointToken{}})
 		return err
 	}
 	for about, row := range map[string]struct {
@@ -365,7 +366,7 @@ func TestStateAway(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	i := issuer.Open(w.Env)
+	i := issuer.Open(w.Env, issuedtoken.Open(w.Env))
 	if _, err := i.Current(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -381,7 +382,7 @@ func TestStateAway(t *testing.T) {
 		}
 		return stores(resource)
 	}
-	if _, err := issuer.Open(w.Env).Current(t.Context()); accesskeytest.Code(err) != 503 {
+	if _, err := issuer.Open(w.Env, issuedtoken.Open(w.Env)).Current(t.Context()); accesskeytest.Code(err) != 503 {
 		t.Errorf("without the keys: %v", err)
 	}
 }
@@ -390,7 +391,7 @@ func TestStateAway(t *testing.T) {
 func TestDocuments(t *testing.T) {
 	t.Parallel()
 	w := issuertest.New(t)
-	i := issuer.Open(w.Env)
+	i := issuer.Open(w.Env, issuedtoken.Open(w.Env))
 	configuration, err := i.Configuration(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -449,7 +450,7 @@ func TestIssueAgain(t *testing.T) {
 	caller := w.Key("ci", "ana", model.OwnedAccessKeySpec{})
 	issue := func() *model.DirectClusterEndpointToken {
 		t.Helper()
-		written, err := issuer.Open(w.Env).Issue(t.Context(), issuer.Input{
+		written, err := issuer.Open(w.Env, issuedtoken.Open(w.Env)).Issue(t.Context(), issuer.Input{
 			Caller: caller, Object: &model.DirectClusterEndpointToken{}, Random: rand.NewChaCha8([32]byte{7}),
 		})
 		if err != nil {

@@ -58,9 +58,10 @@ func newWorld(t *testing.T) *world {
 	w := &world{World: instancetest.New(t)}
 	limits := func() accesskey.Limits { return accesskey.Limits{Max: w.limit} }
 	keys := accesskey.NewRegistry(w.State("ownedaccesskeys"), w.Now, rand.NewChaCha8([32]byte{3}), limits)
-	w.graph = resource.NewGraph(nil, keys, w.Instances)
+	w.graph = resource.NewGraph(nil)
+	keys, w.Instances = resource.Join(w.graph, keys), resource.Join(w.graph, w.Instances)
 	w.renderer = &kubeconfig.Renderer{
-		Instances: w.Instances, Keys: keys.Managed(fieldmanager.New),
+		Instances: w.Instances, Keys: keys.WithFieldManager(fieldmanager.New),
 		Keyring: func(context.Context) (*encryption.Keyring, error) { return w.Ring, nil },
 		Project: instancetest.Project, Limits: limits, Now: w.Now,
 		Signing: csr.Options{AllowLocal: true},

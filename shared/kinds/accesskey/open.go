@@ -18,7 +18,7 @@ func Open(env *platform.Environment) *Registry {
 		keys := NewRegistry(state, env.Now, env.Random, OpenLimits(env))
 		keys.Quota = env.Quota
 		mustRulesOf(keys).people = directory.Open(env)
-		resource.JoinForReading(env, keys)
+		keys.Graph = resource.LookupGraph(env, keys)
 		return keys
 	})
 }

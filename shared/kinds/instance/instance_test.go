@@ -373,7 +373,7 @@ func TestNewEncryptionKey(t *testing.T) {
 func TestMaterial(t *testing.T) {
 	t.Parallel()
 	w := instancetest.New(t)
-	w.Instances.Managed(fieldmanager.New)
+	w.Instances = w.Instances.WithFieldManager(fieldmanager.New)
 	given := instancetest.Instance(t, "dev")
 	pair := *given.Spec.Signer.CA
 	manifest, err := json.Marshal(given)
@@ -595,7 +595,7 @@ func TestStatus(t *testing.T) {
 func TestStatusOwners(t *testing.T) {
 	t.Parallel()
 	w := instancetest.New(t)
-	w.Instances.Managed(fieldmanager.New)
+	w.Instances = w.Instances.WithFieldManager(fieldmanager.New)
 	created := w.Seed(t, instancetest.Instance(t, "dev"))
 	owners := func(o *object) map[string]string {
 		found := map[string]string{}

@@ -19,7 +19,7 @@ func Open(env *platform.Environment) *Registry {
 			Keyring: func() (*encryption.Keyring, error) { return env.Keyring(context.Background()) },
 		})
 		instances.Quota = env.Quota
-		resource.JoinForReading(env, instances)
+		instances.Graph = resource.LookupGraph(env, instances)
 		return instances
 	})
 }

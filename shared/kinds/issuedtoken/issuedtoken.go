@@ -95,6 +95,13 @@ func NewRegister(state, revoked store.Store, keys *accesskey.Registry, now func(
 	return register
 }
 
+// Join adds the records to a graph and returns the register there; see resource.Join.
+func (r *Register) Join(graph *resource.Graph) *Register {
+	joined := *r
+	joined.Registry = resource.Join(graph, r.Registry)
+	return &joined
+}
+
 // storedRules are Rules for records, whose tokens end with the access keys to which they are bound.
 type storedRules struct {
 	Rules

@@ -316,7 +316,7 @@ func TestLostGroups(t *testing.T) {
 	staff := w.Issue(w.Key("staff", "ana", model.OwnedAccessKeySpec{Groups: []string{"staff"}}), tokenSpec{})
 	groups := func(token *model.DirectClusterEndpointToken) []string {
 		t.Helper()
-		claims, _, err := issuer.Open(w.Env).Verify(t.Context(), secret.String(token.Status.Token), issuer.Open(w.Env).Audiences())
+		claims, _, err := issuer.Open(w.Env, issuedtoken.Open(w.Env)).Verify(t.Context(), secret.String(token.Status.Token), issuer.Open(w.Env, issuedtoken.Open(w.Env)).Audiences())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -358,13 +358,13 @@ func TestStateAway(t *testing.T) {
 	w := issuertest.New(t)
 	token := w.Issue(w.Key("ana", "ana", model.OwnedAccessKeySpec{}), tokenSpec{})
 	for _, known := range []bool{false, true} {
-		register := issuedtoken.NewRegister(kinds.IssuedTokens(w.Env).Store, nil, kinds.AccessKeys(w.Env), w.Now, nil, func() accesskey.Limits { return accesskey.Limits{} })
+		register := issuedtoken.NewRegister(kinds.IssuedTokens(w.Env).Store, nil, accesskey.Open(w.Env), w.Now, nil, func() accesskey.Limits { return accesskey.Limits{} })
 		if known {
 			if _, _, err := register.Revoked(t.Context(), string(token.UID)); err != nil {
 				t.Fatal(err)
 			}
 		}
-		keys := kinds.AccessKeys(w.Env)
+		keys := accesskey.Open(w.Env)
 		good := keys.Store
 		keys.Store = away{good}
 		revoked, _, err := register.Revoked(t.Context(), string(token.UID))
@@ -449,7 +449,7 @@ func TestPrefetchedWithTheNameOfItsKey(t *testing.T) {
 	t.Parallel()
 	w := issuertest.New(t)
 	caller := w.Key("ana", "ana", model.OwnedAccessKeySpec{TTLSeconds: 3000})
-	_, err := issuer.Open(w.Env).Issue(t.Context(), issuer.Input{Caller: caller, Object: &model.DirectClusterEndpointToken{
+	_, err := issuer.Open(w.Env, issuedtoken.Open(w.Env)).Issue(t.Context(), issuer.Input{Caller: caller, Object: &model.DirectClusterEndpointToken{
 		ObjectMeta: metav1.ObjectMeta{Name: "ana"}, Spec: tokenSpec{TTLSeconds: 2000},
 	}})
 	if err != nil {
@@ -475,8 +475,8 @@ func TestPrefetchedWithTheNameOfItsKey(t *testing.T) {
 func TestRevokedTokensCount(t *testing.T) {
 	t.Parallel()
 	w := issuertest.New(t)
+	w.Env.Quota = store.Quota{Objects: 3}
 	tokens := kinds.IssuedTokens(w.Env)
-	tokens.Quota = store.Quota{Objects: 3}
 	ana, ben := w.Key("ci", "ana", model.OwnedAccessKeySpec{}), w.Key("other", "ben", model.OwnedAccessKeySpec{})
 	revoke := func(caller identity.Caller) error {
 		made := w.Issue(caller, tokenSpec{})

@@ -15,7 +15,7 @@ func Open(env *platform.Environment) *Register {
 		tokens := NewRegister(env.Stores(Definition.Resource.Resource), env.Stores(RevokedResource), accesskey.Open(env), env.Now, env.Random,
 			accesskey.OpenLimits(env))
 		tokens.Quota = env.Quota
-		resource.JoinForReading(env, tokens.Registry)
+		tokens.Graph = resource.LookupGraph(env, tokens.Registry)
 		return tokens
 	})
 }

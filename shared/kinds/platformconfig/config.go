@@ -84,8 +84,8 @@ func (s *Source) Watch(ctx context.Context, in resource.WatchInput) (*resource.W
 //
 // Errors: NotFound for another name; Forbidden if the endpoint is disabled or the configuration comes from a file;
 // otherwise those of resource.Update. On any error, nothing is stored. Source: Spec 2.7; ADR-0015.
-func (s *Source) Update(ctx context.Context, in resource.UpdateInput[*model.Config]) (Result, error) {
-	configs, err := s.writer(ctx, in.Name, &write{caller: in.Caller, dryRun: in.DryRun})
+func (w *Writer) Update(ctx context.Context, in resource.UpdateInput[*model.Config]) (Result, error) {
+	configs, err := w.registryOf(ctx, in.Name, &write{caller: in.Caller, dryRun: in.DryRun})
 	if err != nil {
 		return Result{}, err
 	}
@@ -95,8 +95,8 @@ func (s *Source) Update(ctx context.Context, in resource.UpdateInput[*model.Conf
 
 // Patch changes a part of the configuration as the API shows it: a patch sees marks and never secrets. An apply sees no
 // defaults either. Errors: those of Update and of resource.Patch.
-func (s *Source) Patch(ctx context.Context, in resource.PatchInput) (Result, error) {
-	configs, err := s.writer(ctx, in.Name, &write{caller: in.Caller, dryRun: in.DryRun})
+func (w *Writer) Patch(ctx context.Context, in resource.PatchInput) (Result, error) {
+	configs, err := w.registryOf(ctx, in.Name, &write{caller: in.Caller, dryRun: in.DryRun})
 	if err != nil {
 		return Result{}, err
 	}
@@ -107,7 +107,7 @@ func (s *Source) Patch(ctx context.Context, in resource.PatchInput) (Result, err
 // Install replaces the configuration on behalf of an operator, who may write even if the endpoint is disabled. Errors: those
 // of Update, except for a disabled endpoint and for what this process cannot reach. Source: ADR-0015, ADR-0024.
 func (s *Source) Install(ctx context.Context, operator identity.Caller, config *model.Config) (Result, error) {
-	configs, err := s.writer(ctx, Name, &write{caller: operator, operator: true})
+	configs, err := s.Writer(nil).registryOf(ctx, Name, &write{caller: operator, operator: true})
 	if err != nil {
 		return Result{}, err
 	}
@@ -134,21 +134,21 @@ type write struct {
 	warnings []string
 }
 
-// writer returns the registry for one write. Errors: NotFound for another name, Forbidden if the configuration comes from a
+// registryOf returns the registry for one write. Errors: NotFound for another name, Forbidden if the configuration comes from a
 // file, ServiceUnavailable.
-func (s *Source) writer(ctx context.Context, name string, w *write) (*resource.Registry[*model.Config], error) {
-	if err := s.requireWritable(name); err != nil {
+func (w *Writer) registryOf(ctx context.Context, name string, one *write) (*resource.Registry[*model.Config], error) {
+	if err := w.requireWritable(name); err != nil {
 		return nil, err
 	}
 	var err error
-	if w.ring, err = s.keyring(ctx); err != nil {
+	if one.ring, err = w.keyring(ctx); err != nil {
 		return nil, err
 	}
-	configs := s.registry(&signed{records: records{s.Store, s}, write: w}, &rules{source: s, write: w})
-	if by := s.manager.Load(); by != nil {
-		configs.Managed(*by)
+	configs := w.registry(&signed{records: records{w.Store, w.Source}, write: one}, &rules{source: w.Source, write: one})
+	if w.newManager == nil {
+		return configs, nil
 	}
-	return configs, nil
+	return configs.WithFieldManager(w.newManager), nil
 }
 
 // requireWritable refuses writes of another name, and all writes if the configuration comes from a file.

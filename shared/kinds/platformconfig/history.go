@@ -210,13 +210,13 @@ type Rolled = resource.Result[*model.ConfigRollback]
 // Rollback writes the configuration of an earlier revision as a new revision. Labels and annotations stay as they are.
 // Errors: NotFound for another name; Invalid for a revision that is not in the history, or whose configuration breaks a
 // current rule; otherwise those of Update. Source: ADR-0015.
-func (s *Source) Rollback(ctx context.Context, in resource.SubresourceInput[*model.ConfigRollback]) (Rolled, error) {
+func (w *Writer) Rollback(ctx context.Context, in resource.SubresourceInput[*model.ConfigRollback]) (Rolled, error) {
 	wanted := in.Object.Spec.Revision
-	configs, err := s.writer(ctx, in.Name, &write{caller: in.Caller, rolledBackTo: wanted, dryRun: in.DryRun})
+	configs, err := w.registryOf(ctx, in.Name, &write{caller: in.Caller, rolledBackTo: wanted, dryRun: in.DryRun})
 	if err != nil {
 		return Rolled{}, err
 	}
-	revisions, err := s.revisions(ctx)
+	revisions, err := w.revisions(ctx)
 	if err != nil {
 		return Rolled{}, err
 	}
@@ -225,7 +225,7 @@ func (s *Source) Rollback(ctx context.Context, in resource.SubresourceInput[*mod
 		return Rolled{}, apierror.Invalid(model.SchemeGroupVersion.WithKind("ConfigRollback").GroupKind(), in.Name, field.ErrorList{
 			field.Invalid(field.NewPath("spec", "revision"), wanted, knownRevisions(revisions))})
 	}
-	ring, err := s.keyring(ctx)
+	ring, err := w.keyring(ctx)
 	if err != nil {
 		return Rolled{}, err
 	}

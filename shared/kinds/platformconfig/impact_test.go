@@ -23,7 +23,7 @@ import (
 // guarded is a process that knows the access keys, and what it can reach.
 type guarded struct {
 	*world
-	source *platformconfig.Source
+	source *platformconfig.Writer
 	keys   *accesskey.Registry
 	// away are the issuers and sinks that cannot be reached.
 	away map[string]bool
@@ -49,7 +49,7 @@ func newGuarded(t *testing.T) *guarded {
 		}
 		return nil
 	}
-	g.source = platformconfig.New(options).Managed(fieldmanager.New)
+	g.source = platformconfig.New(options).Writer(fieldmanager.New)
 	g.keys = accesskey.NewRegistry(g.client.Resource("ownedaccesskeys"), func() time.Time { return g.now }, rand.Reader, g.source.KeyLimits)
 	if err := g.source.Refresh(t.Context()); err != nil {
 		t.Fatal(err)
@@ -144,7 +144,7 @@ func TestLoweredLimit(t *testing.T) {
 	if err := other.Refresh(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	for _, source := range []*platformconfig.Source{g.source, other} {
+	for _, source := range []*platformconfig.Writer{g.source, other} {
 		if steps := source.KeyLimits().MaxSteps; len(steps) != 1 || !steps[0].Since.Equal(changed) {
 			t.Errorf("%+v", steps)
 		}
@@ -247,7 +247,7 @@ func TestConfirmWithin(t *testing.T) {
 	const try = `{"metadata":{"annotations":{"management.platform.sh/confirm-within":"10m"}},"status":{"platformHost":"b.example","auth":null}}`
 	hosts := func(want string) {
 		t.Helper()
-		for _, source := range []*platformconfig.Source{g.source, other, g.process("")} {
+		for _, source := range []*platformconfig.Writer{g.source, other, g.process("")} {
 			if shown := g.get(source, false); shown.Status.PlatformHost != want || source.Current().PlatformHost != want {
 				t.Errorf("%q and %q, want %q", shown.Status.PlatformHost, source.Current().PlatformHost, want)
 			}

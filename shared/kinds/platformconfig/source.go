@@ -91,8 +91,6 @@ type Source struct {
 
 	// reader is the registry of reads.
 	reader *resource.Registry[*model.Config]
-	// manager records who set which field. nil: nobody does.
-	manager atomic.Pointer[resource.NewFieldManager]
 
 	current atomic.Pointer[version]
 	// conditions are those of the current version. nil: no version is loaded.
@@ -165,11 +163,16 @@ func (s *Source) registry(state store.Store, r *rules) *resource.Registry[*model
 	}}
 }
 
-// Managed makes writes record who set which field, and returns the configuration. Source: ADR-0008.
-func (s *Source) Managed(by resource.NewFieldManager) *Source {
-	s.manager.Store(&by)
-	return s
+// Writer is a Source that clients write. It is safe for concurrent use.
+type Writer struct {
+	*Source
+
+	newManager resource.NewFieldManager
 }
+
+// Writer returns what writes the configuration. Its writes record with newManager who set which field; nil: they record nothing.
+// Source: ADR-0008, ADR-0049.
+func (s *Source) Writer(newManager resource.NewFieldManager) *Writer { return &Writer{s, newManager} }
 
 // FromFile reports whether the configuration comes from a file. Then it cannot be written through the API.
 func (s *Source) FromFile() bool { return s.File != "" }

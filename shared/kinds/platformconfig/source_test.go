@@ -64,8 +64,8 @@ func worldOf(t *testing.T, url string) *world {
 }
 
 // process is a new process over a file, or over the state.
-func (w *world) process(file string) *platformconfig.Source {
-	return platformconfig.New(w.options(file)).Managed(fieldmanager.New)
+func (w *world) process(file string) *platformconfig.Writer {
+	return platformconfig.New(w.options(file)).Writer(fieldmanager.New)
 }
 
 func (w *world) options(file string) platformconfig.Options {
@@ -86,7 +86,7 @@ func (w *world) options(file string) platformconfig.Options {
 }
 
 // put replaces the configuration through a process by that of a YAML text.
-func (w *world) put(s *platformconfig.Source, text string) *model.Config {
+func (w *world) put(s *platformconfig.Writer, text string) *model.Config {
 	w.t.Helper()
 	config, err := platformconfig.Parse([]byte(text))
 	if err != nil {
@@ -99,7 +99,7 @@ func (w *world) put(s *platformconfig.Source, text string) *model.Config {
 	return written.Object
 }
 
-func (w *world) get(s *platformconfig.Source, reveal bool) *model.Config {
+func (w *world) get(s *platformconfig.Writer, reveal bool) *model.Config {
 	w.t.Helper()
 	config, err := s.Get(w.t.Context(), resource.GetInput{Caller: admin, Name: "config", Reveal: reveal})
 	if err != nil {
@@ -129,7 +129,7 @@ func TestFileLimits(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	file := filepath.Join(t.TempDir(), "config.yaml")
-	start := func(seconds int) *platformconfig.Source {
+	start := func(seconds int) *platformconfig.Writer {
 		t.Helper()
 		write(t, file, fmt.Sprintf("auth: {accessKeyMaxTTLSeconds: %d}\n", seconds))
 		source := w.process(file)
@@ -138,7 +138,7 @@ func TestFileLimits(t *testing.T) {
 		}
 		return source
 	}
-	steps := func(source *platformconfig.Source) string {
+	steps := func(source *platformconfig.Writer) string {
 		var words []string
 		for _, step := range source.KeyLimits().MaxSteps {
 			since := "always"
@@ -178,7 +178,7 @@ func TestFileLimits(t *testing.T) {
 	broken := w.options(file)
 	broken.FileLimits = closed{w.client.Resource(platformconfig.FileLimits), &w.closed}
 	w.closed = true
-	source := platformconfig.New(broken)
+	source := platformconfig.New(broken).Writer(nil)
 	for range 2 {
 		if err := source.Refresh(t.Context()); err != nil {
 			t.Fatal(err)
@@ -207,7 +207,7 @@ func TestFileChanged(t *testing.T) {
 	w := newWorld(t)
 	file := filepath.Join(t.TempDir(), "config.yaml")
 	write(t, file, "auth: {accessKeyMaxTTLSeconds: 90}\n")
-	processes := []*platformconfig.Source{w.process(file), w.process(file)}
+	processes := []*platformconfig.Writer{w.process(file), w.process(file)}
 	began := w.now
 	for _, source := range processes {
 		if err := source.Refresh(t.Context()); err != nil {
@@ -411,7 +411,7 @@ func TestState(t *testing.T) {
 	state := &broken{Store: w.client.Resource("configs"), away: true}
 	options := w.options("")
 	options.Store = state
-	reader, writer := platformconfig.New(options), w.process("")
+	reader, writer := platformconfig.New(options).Writer(nil), w.process("")
 	if err := reader.Refresh(t.Context()); !errors.Is(err, store.ErrUnavailable) {
 		t.Errorf("a process without any configuration: %v", err)
 	}

@@ -15,7 +15,7 @@ func Open(env *platform.Environment) *Registry {
 			Namespace: env.ProjectNamespace,
 			Instances: func() store.Store { return env.Stores("virtualclusterinstances") },
 		})
-		resource.JoinForReading(env, projects)
+		projects.Graph = resource.LookupGraph(env, projects)
 		return projects
 	})
 }

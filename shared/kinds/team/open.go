@@ -12,7 +12,7 @@ import (
 func Open(env *platform.Environment) *Registry {
 	return platform.Single(env, func(env *platform.Environment) *Registry {
 		teams := NewRegistry(env.Stores(Definition.Resource.Resource), env.Now, env.Random, lastadmin.Open(env))
-		resource.JoinForReading(env, teams)
+		teams.Graph = resource.LookupGraph(env, teams)
 		return teams
 	})
 }

@@ -11,7 +11,7 @@ import (
 func Open(env *platform.Environment) *Registry {
 	return platform.Single(env, func(env *platform.Environment) *Registry {
 		trusted := NewRegistry(env.Stores(Definition.Resource.Resource), env.Now, env.Random)
-		resource.JoinForReading(env, trusted)
+		trusted.Graph = resource.LookupGraph(env, trusted)
 		return trusted
 	})
 }

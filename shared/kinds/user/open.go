@@ -13,7 +13,7 @@ import (
 func Open(env *platform.Environment) *Registry {
 	return platform.Single(env, func(env *platform.Environment) *Registry {
 		users := NewRegistry(env.Stores(Definition.Resource.Resource), env.Now, env.Random, lastadmin.Open(env), directory.Open(env))
-		resource.JoinForReading(env, users)
+		users.Graph = resource.LookupGraph(env, users)
 		return users
 	})
 }

@@ -137,7 +137,7 @@ func (w *World) Change(name string, change func(*model.OwnedAccessKeySpec)) {
 // Issue issues a token to a caller and returns its record, and the token in it.
 func (w *World) Issue(caller identity.Caller, spec model.DirectClusterEndpointTokenSpec) *model.DirectClusterEndpointToken {
 	w.t.Helper()
-	written, err := issuer.Open(w.Env).Issue(w.t.Context(), issuer.Input{Caller: caller, Object: &model.DirectClusterEndpointToken{Spec: spec}})
+	written, err := issuer.Open(w.Env, issuedtoken.Open(w.Env)).Issue(w.t.Context(), issuer.Input{Caller: caller, Object: &model.DirectClusterEndpointToken{Spec: spec}})
 	if err != nil {
 		w.t.Fatal(err)
 	}
