@@ -2,39 +2,11 @@
 package createteam
 
 import (
-	"context"
-
+	"management.platform.sh/shared/api/crud"
 	"management.platform.sh/shared/api/fieldmanager"
-	"management.platform.sh/shared/api/frame"
-	"management.platform.sh/shared/api/resource"
 	"management.platform.sh/shared/kinds"
 	"management.platform.sh/shared/kinds/team"
-	"management.platform.sh/shared/model"
-	"management.platform.sh/shared/platform"
 )
 
-// Deps is what the operation needs.
-type Deps struct{ Teams *team.Registry }
-
-// Input is the request.
-type Input = resource.CreateInput[*model.Team]
-
-// Output is the answer.
-type Output = resource.Result[*model.Team]
-
-// Do stores a new team. Errors: Invalid, AlreadyExists, or Conflict if nobody would be an admin afterwards; nothing is stored then.
-func Do(ctx context.Context, deps Deps, in Input) (Output, error) {
-	return resource.Create(ctx, deps.Teams, in)
-}
-
-// Function is the operation as it is deployed.
-var Function = &frame.Function{
-	Name: "createteam",
-	Endpoints: []frame.Endpoint{
-		frame.Create(team.Definition, open, Do),
-	},
-}
-
-func open(env *platform.Environment) Deps {
-	return Deps{Teams: kinds.Teams(env).WithFieldManager(fieldmanager.New)}
-}
+// Function stores a new team. Errors: Invalid, AlreadyExists, or Conflict if nobody would be an admin afterwards; nothing is stored then.
+var Function = crud.Create("createteam", team.Definition, kinds.Teams, fieldmanager.New)

@@ -3,38 +3,13 @@
 package deletetoken
 
 import (
-	"context"
-
-	"k8s.io/apimachinery/pkg/runtime"
-
-	"management.platform.sh/shared/api/frame"
-	"management.platform.sh/shared/api/resource"
+	"management.platform.sh/shared/api/crud"
 	"management.platform.sh/shared/kinds"
 	"management.platform.sh/shared/kinds/issuedtoken"
 	"management.platform.sh/shared/platform"
 )
 
-// Deps is what the operation needs.
-type Deps struct{ Tokens *issuedtoken.Registry }
+// Function revokes one token, or all selected tokens of the caller. Errors: those of resource.Delete.
+var Function = crud.Delete("deletetoken", issuedtoken.Definition, open)
 
-// Input is the request.
-type Input = resource.DeleteInput
-
-// Output is the answer.
-type Output = runtime.Object
-
-// Do revokes one token, or all selected tokens of the caller. Errors: those of resource.Delete.
-func Do(ctx context.Context, deps Deps, in Input) (Output, error) {
-	return resource.Delete(ctx, deps.Tokens, in)
-}
-
-// Function is the operation as it is deployed.
-var Function = &frame.Function{
-	Name: "deletetoken",
-	Endpoints: []frame.Endpoint{
-		frame.Delete(issuedtoken.Definition, open, Do),
-		frame.DeleteCollection(issuedtoken.Definition, open, Do),
-	},
-}
-
-func open(env *platform.Environment) Deps { return Deps{Tokens: kinds.IssuedTokens(env).Registry} }
+func open(env *platform.Environment) *issuedtoken.Registry { return kinds.IssuedTokens(env).Registry }

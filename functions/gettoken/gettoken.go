@@ -3,33 +3,12 @@
 package gettoken
 
 import (
-	"context"
-
-	"management.platform.sh/shared/api/frame"
-	"management.platform.sh/shared/api/resource"
+	"management.platform.sh/shared/api/crud"
 	"management.platform.sh/shared/kinds/issuedtoken"
-	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/platform"
 )
 
-// Deps is what the operation needs.
-type Deps struct{ Tokens *issuedtoken.Registry }
+// Function returns the record of one token of the caller. Error: NotFound if it does not exist or belongs to another user.
+var Function = crud.Get("gettoken", issuedtoken.Definition, open)
 
-// Input is the request.
-type Input = resource.GetInput
-
-// Output is the answer.
-type Output = *model.DirectClusterEndpointToken
-
-// Do returns the record of one token of the caller. Error: NotFound if it does not exist or belongs to another user.
-func Do(ctx context.Context, deps Deps, in Input) (Output, error) {
-	return resource.Get(ctx, deps.Tokens, in)
-}
-
-// Function is the operation as it is deployed.
-var Function = &frame.Function{
-	Name:      "gettoken",
-	Endpoints: []frame.Endpoint{frame.Get(issuedtoken.Definition, open, Do)},
-}
-
-func open(env *platform.Environment) Deps { return Deps{Tokens: issuedtoken.Open(env).Registry} }
+func open(env *platform.Environment) *issuedtoken.Registry { return issuedtoken.Open(env).Registry }

@@ -2,46 +2,10 @@
 package listtrustrules
 
 import (
-	"context"
-
-	"k8s.io/apimachinery/pkg/runtime"
-
-	"management.platform.sh/shared/api/frame"
-	"management.platform.sh/shared/api/resource"
+	"management.platform.sh/shared/api/crud"
 	"management.platform.sh/shared/kinds/trustrule"
-	"management.platform.sh/shared/model"
-	"management.platform.sh/shared/platform"
 )
 
-// Deps is what the operation needs.
-type Deps struct{ TrustRules *trustrule.Registry }
-
-// Input is the request.
-type Input = resource.ListInput
-
-// Output is the answer.
-type Output = runtime.Object
-
-// WatchInput is a request to watch.
-type WatchInput = resource.WatchInput
-
-// Do returns a page of the trust rules that the caller may see. Errors: BadRequest, Expired or Timeout as resource.List says.
-func Do(ctx context.Context, deps Deps, in Input) (Output, error) {
-	return resource.List(ctx, deps.TrustRules, in)
-}
-
-// Watch follows the trust rules that the caller may see. Errors: BadRequest, Expired or Timeout as resource.Watch says.
-func Watch(ctx context.Context, deps Deps, in WatchInput) (*resource.Watcher[*model.TrustRule], error) {
-	return resource.Watch(ctx, deps.TrustRules, in)
-}
-
-// Function is the operation as it is deployed.
-var Function = &frame.Function{
-	Name: "listtrustrules",
-	Endpoints: []frame.Endpoint{
-		frame.List(trustrule.Definition, open, Do),
-		frame.Watch(trustrule.Definition, open, Watch),
-	},
-}
-
-func open(env *platform.Environment) Deps { return Deps{TrustRules: trustrule.Open(env)} }
+// Function returns a page of the trust rules that the caller may see, or follows them. Errors: BadRequest, Expired or Timeout as
+// resource.List and resource.Watch say.
+var Function = crud.List("listtrustrules", trustrule.Definition, trustrule.Open)

@@ -3,42 +3,12 @@
 package patchvirtualclusterinstance
 
 import (
-	"context"
-
+	"management.platform.sh/shared/api/crud"
 	"management.platform.sh/shared/api/fieldmanager"
-	"management.platform.sh/shared/api/frame"
-	"management.platform.sh/shared/api/resource"
 	"management.platform.sh/shared/kinds"
 	"management.platform.sh/shared/kinds/instance"
-	"management.platform.sh/shared/model"
-	"management.platform.sh/shared/platform"
 )
 
-// Deps is what the operation needs.
-type Deps struct{ Instances *instance.Registry }
-
-// Input is the request.
-type Input = resource.PatchInput
-
-// Output is the answer.
-type Output = resource.Result[*model.VirtualClusterInstance]
-
-// Do changes a part of one instance, or of its status. Errors: those of an update, BadRequest, RequestEntityTooLarge or
+// Function changes a part of one instance, or of its status. Errors: those of an update, BadRequest, RequestEntityTooLarge or
 // UnsupportedMediaType as resource.Patch says; nothing is stored then.
-func Do(ctx context.Context, deps Deps, in Input) (Output, error) {
-	return resource.Patch(ctx, deps.Instances, in)
-}
-
-// Function is the operation as it is deployed.
-var Function = &frame.Function{
-	Name: "patchvirtualclusterinstance",
-	Endpoints: []frame.Endpoint{
-		frame.Patch(instance.Definition, open, Do),
-		frame.PatchStatus(instance.Definition, open, Do),
-	},
-	Encrypts: true,
-}
-
-func open(env *platform.Environment) Deps {
-	return Deps{Instances: kinds.Instances(env).WithFieldManager(fieldmanager.New)}
-}
+var Function = crud.Encrypting(crud.Patch("patchvirtualclusterinstance", instance.Definition, kinds.Instances, fieldmanager.New))

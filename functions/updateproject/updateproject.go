@@ -2,40 +2,11 @@
 package updateproject
 
 import (
-	"context"
-
+	"management.platform.sh/shared/api/crud"
 	"management.platform.sh/shared/api/fieldmanager"
-	"management.platform.sh/shared/api/frame"
-	"management.platform.sh/shared/api/resource"
 	"management.platform.sh/shared/kinds"
 	"management.platform.sh/shared/kinds/project"
-	"management.platform.sh/shared/model"
-	"management.platform.sh/shared/platform"
 )
 
-// Deps is what the operation needs.
-type Deps struct{ Projects *project.Registry }
-
-// Input is the request.
-type Input = resource.UpdateInput[*model.Project]
-
-// Output is the answer.
-type Output = resource.Result[*model.Project]
-
-// Do replaces one project. Errors: NotFound, BadRequest, Invalid, Forbidden or Conflict;
-// nothing is stored then.
-func Do(ctx context.Context, deps Deps, in Input) (Output, error) {
-	return resource.Update(ctx, deps.Projects, in)
-}
-
-// Function is the operation as it is deployed.
-var Function = &frame.Function{
-	Name: "updateproject",
-	Endpoints: []frame.Endpoint{
-		frame.Update(project.Definition, open, Do),
-	},
-}
-
-func open(env *platform.Environment) Deps {
-	return Deps{Projects: kinds.Projects(env).WithFieldManager(fieldmanager.New)}
-}
+// Function replaces one project. Errors: NotFound, BadRequest, Invalid, Forbidden or Conflict; nothing is stored then.
+var Function = crud.Update("updateproject", project.Definition, kinds.Projects, fieldmanager.New)

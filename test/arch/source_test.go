@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"go/ast"
 	"go/token"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -225,8 +226,9 @@ func directed(f *ast.FuncDecl, directive string) bool {
 // vocabulary are the exported words of an operation. An operation that lists may be watched.
 var vocabulary = []string{"Deps", "Input", "Output", "Do", "WatchInput", "Watch", "ListInput", "Function"}
 
-// misnamed finds operations that do not consist of the usual words. All have Deps, Function and Do, and Input
-// if they serve requests. An operation with several endpoints has a function for each in place of Do.
+// misnamed finds operations that do not consist of the usual words. An operation that is only a verb of a stored resource is
+// `var Function = crud.Update("updateuser", ...)` and exports nothing else. All others have Deps, Function and Do, and Input if they serve
+// requests. An operation with several endpoints has a function for each in place of Do.
 func misnamed(rooms []*room) []string {
 	var findings []string
 	for _, r := range rooms {
@@ -268,6 +270,16 @@ func misnamed(rooms []*room) []string {
 		slices.Sort(questions)
 		for _, word := range more {
 			say("exports %s; the words of an operation are %q", word, vocabulary)
+		}
+		if called, isVerb := verbName(words["Function"]); isVerb {
+			delete(words, "Function")
+			if called != name {
+				say("the name of Function is %q", called)
+			}
+			for _, word := range slices.Sorted(maps.Keys(words)) {
+				say("exports %s, and Function is a verb of package crud", word)
+			}
+			continue
 		}
 		fields := literal(words["Function"])
 		switch value, ok := fields["Name"].(*ast.BasicLit); {
@@ -348,6 +360,26 @@ func plain(f *ast.FuncDecl) bool {
 	}
 	return f.Recv == nil && len(takes) > 1 && len(takes) < 4 && slices.Equal(takes, want[:len(takes)]) &&
 		len(returns) == 2 && returns[1] == "error"
+}
+
+// verbName returns the name of a function that is made by package crud: the first argument of the innermost call.
+func verbName(node ast.Node) (name string, isVerb bool) {
+	spec, ok := node.(*ast.ValueSpec)
+	if !ok || len(spec.Values) != 1 {
+		return "", false
+	}
+	value := spec.Values[0]
+	for {
+		call, ok := value.(*ast.CallExpr)
+		if !ok || !strings.HasPrefix(selected(call.Fun), "crud.") || len(call.Args) == 0 {
+			break
+		}
+		value, isVerb = call.Args[0], true
+	}
+	if text, ok := value.(*ast.BasicLit); ok && isVerb {
+		return strings.Trim(text.Value, `"`), true
+	}
+	return "", isVerb
 }
 
 // literal are the fields of var Function = &frame.Function{...}.
@@ -494,8 +526,10 @@ func TestOperationsFinds(t *testing.T) {
 		"functions/clock/a.go":         "package clock\ntype Deps struct{}\nfunc Do(context.Context, Deps) (int, error) { return 0, nil }\nvar Function = &frame.Function{Name: \"clock\"}",
 		"functions/deep/er/a.go":       "package er",
 		"functions/empty/a.go":         "package other",
+		"functions/verb/a.go":          "package verb\nvar Function = crud.Encrypting(crud.Update(\"verb\", definition, open))\nfunc open() {}",
+		"functions/verbose/a.go":       "package verbose\nvar Function = crud.Get(\"verb\", definition, open)\ntype Deps struct{}",
 		"functions/lone/a.go":          "package lone\ntype Deps struct{}\nfunc Ask(_ context.Context, a, b Deps) error { return nil }\nvar Function = &frame.Function{Name: \"lone\", Endpoints: nil}\nconst More = 1",
 	})), "functions/deep/er: an operation has no packages", "empty: the package is called other", "empty: there is no Function",
 		"empty: there is no Deps", "empty: it needs Do", "functions/good: the Name of Function", "lone: Ask is not func", "lone: exports More",
-		"lone: there is no Input", "lone: it needs Do")
+		"lone: there is no Input", "lone: it needs Do", "verbose: the name of Function is \"verb\"", "verbose: exports Deps")
 }
