@@ -128,6 +128,7 @@ gen: ## Write the generated files anew.
 		--output-dir infra/openapi/generated --output-pkg management.platform.sh/infra/openapi/generated \
 		--output-file zz_generated.openapi.go --output-model-name-file zz_generated.model_name.go \
 		$(addprefix --readonly-pkg ,$(META)) ./shared/model $(META)
+	go run ./infra/catalog
 	go run ./infra/openapi
 	go run ./infra/deployment
 	go run ./infra/shells generate

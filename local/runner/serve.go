@@ -23,12 +23,6 @@ import (
 	"go.opentelemetry.io/otel"
 
 	"management.platform.sh/functions/catalog"
-	"management.platform.sh/functions/collectgarbage"
-	"management.platform.sh/functions/expirekeys"
-	"management.platform.sh/functions/expiretokens"
-	"management.platform.sh/functions/probecredentials"
-	"management.platform.sh/functions/revalidatelogins"
-	"management.platform.sh/functions/rotatesigningkeys"
 	"management.platform.sh/local/admin"
 	"management.platform.sh/local/flags"
 	"management.platform.sh/local/state"
@@ -197,11 +191,10 @@ func (c *Serve) Run(ctx context.Context) (err error) {
 	background, stop := context.WithCancel(ctx)
 	defer stop()
 	go runEvery(background, s.Runner.ExpireEvery, func() {
-		for _, scheduled := range []*frame.Function{
-			expirekeys.Function, expiretokens.Function, revalidatelogins.Function, rotatesigningkeys.Function, collectgarbage.Function,
-			probecredentials.Function,
-		} {
-			_ = api.Run(background, scheduled) // api.Run has logged the error
+		for _, function := range catalog.Functions {
+			if function.Schedule != nil {
+				_ = api.Run(background, function) // api.Run has logged the error
+			}
 		}
 	})
 	go runEvery(background, configEvery, func() {

@@ -50,7 +50,7 @@ func Decide(caller identity.Caller, request scope.Request) Decision {
 	case caller.KeyType == model.AccessKeyTypeKubeconfig && !permitsKubeconfigToken(request):
 		return Decision{Reason: "the token of a kubeconfig can only read its virtual cluster instance on this API, and delete itself; an access key of its owner can do more"}
 	case caller.Admin():
-		return Decision{Allowed: true, Reason: reasonAdmin + describeEntry(entry)}
+		return Decision{Allowed: true, Reason: ReasonAdmin + describeEntry(entry)}
 	case allowed == everybody:
 		return Decision{Allowed: true, Reason: "every authenticated caller may" + describeEntry(entry)}
 	case allowed == projectAdmins && caller.Administers(request.Project):
@@ -95,8 +95,8 @@ func Narrowest(caller identity.Caller) *model.Scope {
 	return scopes[0]
 }
 
-// reasonAdmin is the reason for permitting a request of an admin.
-const reasonAdmin = "the caller is in the group " + identity.Admins
+// ReasonAdmin is the reason for permitting a request of an admin.
+const ReasonAdmin = "the caller is in the group " + identity.Admins
 
 // describeEntry names the entry of the scope that permits a request.
 func describeEntry(entry string) string {

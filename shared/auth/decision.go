@@ -51,7 +51,7 @@ func (d Decision) Error(resource schema.GroupResource, name string) error {
 func Owned(caller identity.Caller, owner string) Decision {
 	switch {
 	case caller.Admin():
-		return Decision{Allowed: true, Reason: reasonAdmin}
+		return Decision{Allowed: true, Reason: ReasonAdmin}
 	case caller.Owner.String() == owner:
 		return Decision{Allowed: true, Reason: "you own the object"}
 	case caller.Owns(owner):

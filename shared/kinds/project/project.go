@@ -76,8 +76,6 @@ func ownerOf(project *model.Project) identity.Owner {
 
 type rules struct{ Settings }
 
-const reasonAdmin = "the caller is in the group " + identity.Admins
-
 // role returns the role of a caller in a project. Empty: none. The project that is looked at says so, which may be an earlier one in a watch.
 func role(caller identity.Caller, project *model.Project) string {
 	return directory.Widest(directory.RolesIn(project.Spec.Owner, project.Spec.Members), caller.Owners())
@@ -86,7 +84,7 @@ func role(caller identity.Caller, project *model.Project) string {
 // Sees implements resource.Visibility: members see their projects.
 func (r *rules) Sees(caller identity.Caller, project *model.Project) auth.Decision {
 	if caller.Admin() {
-		return auth.Decision{Allowed: true, Reason: reasonAdmin}
+		return auth.Decision{Allowed: true, Reason: auth.ReasonAdmin}
 	}
 	if role := role(caller, project); role != "" {
 		return auth.Decision{Allowed: true, Reason: fmt.Sprintf("your role in the project is %q", role)}
@@ -103,7 +101,7 @@ func (r *rules) SeenBy() string {
 func (r *rules) Permits(caller identity.Caller, verb, _ string, project *model.Project) auth.Decision {
 	switch {
 	case caller.Admin():
-		return auth.Decision{Allowed: true, Reason: reasonAdmin}
+		return auth.Decision{Allowed: true, Reason: auth.ReasonAdmin}
 	case role(caller, project) == model.ProjectRoleAdmin:
 		return auth.Decision{Allowed: true, Reason: fmt.Sprintf("your role in the project is %q", model.ProjectRoleAdmin)}
 	}

@@ -62,13 +62,11 @@ func NewRegistry(state store.Store, now func() time.Time, random io.Reader, guar
 
 type rules struct{ guard *lastadmin.Guard }
 
-const reasonAdmin = "the caller is in the group " + identity.Admins
-
 // Sees implements resource.Visibility: members see their teams.
 func (r *rules) Sees(caller identity.Caller, team *model.Team) auth.Decision {
 	switch {
 	case caller.Admin():
-		return auth.Decision{Allowed: true, Reason: reasonAdmin}
+		return auth.Decision{Allowed: true, Reason: auth.ReasonAdmin}
 	case caller.InGroup(identity.TeamPrefix + team.Name):
 		return auth.Decision{Allowed: true, Reason: "you belong to the team"}
 	default:
@@ -83,7 +81,7 @@ func (r *rules) SeenBy() string { return "their members and members of " + ident
 func (r *rules) Permits(caller identity.Caller, verb, subresource string, team *model.Team) auth.Decision {
 	switch {
 	case caller.Admin():
-		return auth.Decision{Allowed: true, Reason: reasonAdmin}
+		return auth.Decision{Allowed: true, Reason: auth.ReasonAdmin}
 	case subresource == accesskey.Subresource:
 		return r.Sees(caller, team)
 	}

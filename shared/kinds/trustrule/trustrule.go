@@ -82,12 +82,10 @@ func orDefault(seconds int64) time.Duration {
 
 type rules struct{}
 
-const reasonAdmin = "the caller is in the group " + identity.Admins
-
 // Sees implements resource.Visibility: only admins see trust rules.
 func (rules) Sees(caller identity.Caller, _ *model.TrustRule) auth.Decision {
 	if caller.Admin() {
-		return auth.Decision{Allowed: true, Reason: reasonAdmin}
+		return auth.Decision{Allowed: true, Reason: auth.ReasonAdmin}
 	}
 	return auth.Decision{Hidden: true}
 }

@@ -75,16 +75,13 @@ func isUser(caller identity.Caller, user *model.User) bool {
 // user. Source: ADR-0032.
 const Password = "password"
 
-const (
-	reasonAdmin = "the caller is in the group " + identity.Admins
-	reasonSelf  = "this user is you"
-)
+const reasonSelf = "this user is you"
 
 // Sees implements resource.Visibility: users see themselves.
 func (r *rules) Sees(caller identity.Caller, user *model.User) auth.Decision {
 	switch {
 	case caller.Admin():
-		return auth.Decision{Allowed: true, Reason: reasonAdmin}
+		return auth.Decision{Allowed: true, Reason: auth.ReasonAdmin}
 	case isUser(caller, user):
 		return auth.Decision{Allowed: true, Reason: reasonSelf}
 	default:
@@ -99,7 +96,7 @@ func (r *rules) SeenBy() string { return "the user and members of " + identity.A
 func (r *rules) Permits(caller identity.Caller, verb, subresource string, user *model.User) auth.Decision {
 	switch {
 	case caller.Admin():
-		return auth.Decision{Allowed: true, Reason: reasonAdmin}
+		return auth.Decision{Allowed: true, Reason: auth.ReasonAdmin}
 	case isUser(caller, user) && verb != "delete":
 		return auth.Decision{Allowed: true, Reason: reasonSelf}
 	case subresource == SignOut:
