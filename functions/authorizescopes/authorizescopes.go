@@ -10,6 +10,7 @@ import (
 
 	"management.platform.sh/shared/api/frame"
 	"management.platform.sh/shared/credentials/review"
+	"management.platform.sh/shared/kinds"
 	"management.platform.sh/shared/platform"
 )
 
@@ -58,4 +59,6 @@ var Function = &frame.Function{
 	},
 }
 
-func open(env *platform.Environment) Deps { return Deps{Access: review.OpenAccess(env)} }
+func open(env *platform.Environment) Deps {
+	return Deps{Access: review.OpenAccess(env, kinds.Readers(env))}
+}

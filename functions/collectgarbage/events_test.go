@@ -17,7 +17,10 @@ import (
 func TestOldEvents(t *testing.T) {
 	t.Parallel()
 	client := redistest.Open(t, redistest.Embedded(t))
-	watched := []string{"ownedaccesskeys", "directclusterendpointtokens", "virtualclusterinstances", "users", "teams", "trustrules", "projects"}
+	var watched []string
+	for _, kind := range platform.StoredKinds {
+		watched = append(watched, kind.Resource.Resource)
+	}
 	for _, resource := range append(watched, "configs") {
 		if _, err := client.Resource(resource).Create(t.Context(), store.Record{Name: "a", Created: born, Object: []byte("{}")}); err != nil {
 			t.Fatal(err)

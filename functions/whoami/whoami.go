@@ -15,6 +15,7 @@ import (
 	"management.platform.sh/shared/api/frame"
 	"management.platform.sh/shared/auth"
 	"management.platform.sh/shared/credentials/review"
+	"management.platform.sh/shared/kinds"
 	"management.platform.sh/shared/kinds/accesskey"
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/model/apierror"
@@ -135,5 +136,5 @@ var Function = &frame.Function{
 }
 
 func open(env *platform.Environment) Deps {
-	return Deps{Authenticate: accesskey.OpenAuthenticator(env).Bearer, Access: review.OpenAccess(env), Config: env.Config}
+	return Deps{Authenticate: accesskey.OpenAuthenticator(env).Bearer, Access: review.OpenAccess(env, kinds.Readers(env)), Config: env.Config}
 }

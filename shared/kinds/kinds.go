@@ -55,6 +55,15 @@ func Open(env *platform.Environment) *Stored {
 	})
 }
 
+// Readers returns all kinds as functions open them that only read, for decisions about their objects.
+//
+//go:noinline
+func Readers(env *platform.Environment) []resource.Decider {
+	return []resource.Decider{
+		accesskey.Open(env), issuedtoken.Open(env), instance.Open(env), user.Open(env), team.Open(env), trustrule.Open(env), project.Open(env),
+	}
+}
+
 // AccessKeys returns the access keys of an environment, joined with the other kinds.
 //
 //go:noinline

@@ -35,6 +35,12 @@ func TestStoredKinds(t *testing.T) {
 	if joined := kinds.Graph(env).Kinds(); !slices.Equal(joined, platform.StoredKinds) {
 		t.Errorf("the graph joins %+v, and platform.StoredKinds lists %+v", joined, platform.StoredKinds)
 	}
+	readers := kinds.Readers(env)
+	if !slices.EqualFunc(readers, platform.StoredKinds, func(reader resource.Decider, kind platform.StoredKind) bool {
+		return reader.GroupResource() == kind.Resource.GroupResource()
+	}) {
+		t.Errorf("there are %d readers, and platform.StoredKinds lists %+v", len(readers), platform.StoredKinds)
+	}
 }
 
 // A function that knows only access keys refuses a key as soon as its instance is deleted, whether or not the key has been

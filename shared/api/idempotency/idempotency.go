@@ -30,8 +30,6 @@ const (
 	Lifetime = 10 * time.Minute
 	// Lease is how long an attempt may run before another attempt takes over. It is longer than any request.
 	Lease = 65 * time.Second
-	// maxTries is how often Begin reads an attempt that other requests change at the same time.
-	maxTries = 4
 	// batch and maxSwept are the maximum numbers of attempts that Sweep removes at a time and in total.
 	batch    = 100
 	maxSwept = 10_000
@@ -92,39 +90,38 @@ type Attempt struct {
 // not be served.
 func (s *Store) Begin(ctx context.Context, who, key, fingerprint string) (*Attempt, []byte, error) {
 	name := digest(who, key)
-	for range maxTries {
+	var attempt *Attempt
+	var answer []byte
+	err := store.Retry(ctx, nil, func() error {
 		now := s.Now()
 		record, err := s.Records.Get(ctx, name)
 		switch {
 		case errors.Is(err, store.ErrNotFound):
 			record = store.Record{}
 		case err != nil:
-			return nil, nil, err
+			return err
 		}
-		var attempt *Attempt
 		if record.Name == "" || !now.Before(record.Expires) {
 			attempt, err = s.fresh(name, fingerprint, now)
 		} else {
-			var answer []byte
-			if attempt, answer, err = s.known(record, fingerprint, now); answer != nil {
-				return nil, answer, nil
-			}
+			attempt, answer, err = s.known(record, fingerprint, now)
 		}
-		if err != nil {
-			return nil, nil, err
+		if err != nil || answer != nil {
+			return err
 		}
 		attempt.record.Revision = record.Revision
-		err = attempt.write(ctx)
-		switch {
-		case err == nil:
-			return attempt, nil, nil
-		case errors.Is(err, store.ErrExists), errors.Is(err, store.ErrConflict), errors.Is(err, store.ErrNotFound):
-			// Another attempt was faster, and is read in the next iteration.
-		default:
-			return nil, nil, err
-		}
+		return attempt.write(ctx)
+	})
+	switch {
+	case store.Outrun(err):
+		return nil, nil, ErrUnderWay
+	case err != nil:
+		return nil, nil, err
+	case answer != nil:
+		return nil, answer, nil
+	default:
+		return attempt, nil, nil
 	}
-	return nil, nil, ErrUnderWay
 }
 
 // fresh returns the first attempt under a key.

@@ -5,12 +5,26 @@ import (
 	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"management.platform.sh/shared/auth"
 	"management.platform.sh/shared/model/apierror"
 	"management.platform.sh/shared/model/identity"
 	"management.platform.sh/shared/state/store"
 )
+
+// Decider decides about the objects of a resource, whatever their Go type. A *Registry is one.
+type Decider interface {
+	// GroupResource is the resource, and KeysAt that of its Definition.
+	GroupResource() schema.GroupResource
+	KeysAt() string
+	// Decide is Registry.Decide.
+	Decide(ctx context.Context, caller identity.Caller, verb, subresource, namespace, name string) (auth.Decision, error)
+}
+
+func (r *Registry[T]) GroupResource() schema.GroupResource { return r.Definition.GroupResource() }
+
+func (r *Registry[T]) KeysAt() string { return r.Definition.KeysAt }
 
 // Decide decides whether a caller may do a verb to the object of a name, or to a subresource of it, as the verbs of this
 // package decide it for a request. It is for reviews of access, and costs the round trip of a get.

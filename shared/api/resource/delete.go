@@ -70,12 +70,14 @@ func (r *Registry[T]) deleteOne(ctx context.Context, in DeleteInput) (runtime.Ob
 			}
 		}
 	}
-	for attempt := 1; ; attempt++ {
-		answer, after, err := r.delete(ctx, in)
-		if in.ResourceVersion != "" || !errors.Is(err, store.ErrConflict) || attempt == maxConflicts {
-			return answer, after, err
-		}
-	}
+	var answer runtime.Object
+	var after outcome
+	outrun := func(err error) bool { return in.ResourceVersion == "" && errors.Is(err, store.ErrConflict) }
+	err := store.Retry(ctx, outrun, func() (err error) {
+		answer, after, err = r.delete(ctx, in)
+		return err
+	})
+	return answer, after, err
 }
 
 func (r *Registry[T]) delete(ctx context.Context, in DeleteInput) (runtime.Object, outcome, error) {

@@ -75,6 +75,8 @@ type Definition[T Object] struct {
 	DecodeBody func(body codec.Body) (T, error)
 	// Fields are the fields for field selectors, besides metadata.name and metadata.namespace. A field with several values is as Each says.
 	Fields func(object T) fields.Set
+	// KeysAt is the subresource at which a create makes an access key of the caller. Empty: there is none.
+	KeysAt string
 	// NamesPeople tells that objects give something to users or teams besides the owner of their record. Source: ADR-0047.
 	NamesPeople bool
 	// Origin returns the part of an object's status that says with which access key it was made. The verbs write it. Nil: objects are

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"strconv"
 	"time"
 
@@ -37,9 +36,6 @@ type UpdateInput[T Object] struct {
 	// status subresource. Source: ADR-0017.
 	Status bool
 }
-
-// maxConflicts bounds how often a write without a resourceVersion is retried against a newer object.
-const maxConflicts = 32
 
 // Update replaces an object and returns it as stored. An update that changes nothing writes nothing.
 //
@@ -75,26 +71,23 @@ func (r *Registry[T]) rewrite(ctx context.Context, in target, own ownerRecorder[
 		return written, err
 	}
 	in.prefetched = nil
-	for attempt := 1; ; attempt++ {
+	var written Result[T]
+	outrun := false
+	err := store.Retry(ctx, func(error) bool { return outrun }, func() error {
+		written, outrun = Result[T]{}, false
 		record, err := r.fetch(ctx, in.namespace, in.name)
 		if err != nil {
-			return Result[T]{}, err
+			return err
 		}
 		change, err := r.planUpdate(ctx, in, own, replace, record)
 		if err != nil {
-			return Result[T]{}, err
+			return err
 		}
-		written, err := r.commit(ctx, in, change)
-		if err == nil || change.conditional || !errors.Is(err, store.ErrConflict) || attempt == maxConflicts {
-			return written, err
-		}
-		// Without a random pause, many writers of one object would collide again.
-		select {
-		case <-ctx.Done():
-			return Result[T]{}, ctx.Err()
-		case <-time.After(rand.N(time.Duration(attempt) * time.Millisecond)): //nolint:gosec // a pause is no secret
-		}
-	}
+		written, err = r.commit(ctx, in, change)
+		outrun = !change.conditional && errors.Is(err, store.ErrConflict)
+		return err
+	})
+	return written, err
 }
 
 // rewritePrefetched is rewrite with the record that was read together with the caller's key. Not done: there is no such record,

@@ -45,9 +45,6 @@ func Name(parts ...string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// maxConflicts bounds how often a count is written anew while others write it.
-const maxConflicts = 64
-
 // Take counts an attempt in all counts, unless one of them is full. Giving it back takes the attempt off again.
 //
 // Errors: TooManyRequests, with the same text for all; those of the store. What was counted before an error stays counted.
@@ -111,7 +108,7 @@ func (t *Throttle) countedAttempts(count Count, record store.Record, now time.Ti
 
 // updateCount replaces the attempts of a count.
 func (t *Throttle) updateCount(ctx context.Context, count Count, now time.Time, change func([]int64) ([]int64, error)) error {
-	for range maxConflicts {
+	err := store.Retry(ctx, nil, func() error {
 		record, err := t.Records.Get(ctx, count.name())
 		isNew := errors.Is(err, store.ErrNotFound)
 		if err != nil && !isNew {
@@ -135,14 +132,15 @@ func (t *Throttle) updateCount(ctx context.Context, count Count, now time.Time, 
 		} else {
 			_, err = t.Records.Update(ctx, record)
 		}
-		switch {
-		case err == nil:
-			return nil
-		case !errors.Is(err, store.ErrExists) && !errors.Is(err, store.ErrConflict) && !errors.Is(err, store.ErrNotFound):
+		if err != nil {
 			return fmt.Errorf("writing a count of attempts: %w", err)
 		}
+		return nil
+	})
+	if store.Outrun(err) {
+		return t.refuse(time.Second)
 	}
-	return t.refuse(time.Second)
+	return err
 }
 
 // refuseFull refuses an attempt until the oldest counted attempt expires.

@@ -98,7 +98,7 @@ func TestPreviewAgrees(t *testing.T) {
 	const scopes, requests = 200, 50
 	random := rand.New(rand.NewPCG(1, 2))
 	w := issuertest.New(t)
-	registry, authenticator, access := kinds.AccessKeys(w.Env), accesskey.OpenAuthenticator(w.Env), review.OpenAccess(w.Env)
+	registry, authenticator, access := kinds.AccessKeys(w.Env), accesskey.OpenAuthenticator(w.Env), review.OpenAccess(w.Env, kinds.Readers(w.Env))
 	admin := identity.New(identity.Owner{Kind: identity.User, Name: "root"}, []string{identity.Admins})
 	ana := identity.New(identity.Owner{Kind: identity.User, Name: "ana"}, nil)
 	narrowed := admin
@@ -164,7 +164,8 @@ func TestPreviewAgrees(t *testing.T) {
 // A preview names what is wrong with its request by field, and without a scope it says what the caller may do.
 func TestPreview(t *testing.T) {
 	t.Parallel()
-	access := review.OpenAccess(issuertest.New(t).Env)
+	env := issuertest.New(t).Env
+	access := review.OpenAccess(env, kinds.Readers(env))
 	caller := identity.New(identity.Owner{Kind: identity.User, Name: "ana"}, nil)
 	for want, spec := range map[string]model.ScopePreviewSpec{
 		"spec.scope.roles[0].role": {Scope: &model.Scope{Roles: []model.ScopeRole{{Role: "absent"}}}},

@@ -63,6 +63,7 @@ var Definition = &resource.Definition[*model.VirtualClusterInstance]{
 	Namespaced: true,
 	ReadAhead:  true,
 	NamePrefix: "virtualcluster-",
+	KeysAt:     Kubeconfig,
 	New:        func() *model.VirtualClusterInstance { return &model.VirtualClusterInstance{} },
 	NewList: func(meta metav1.ListMeta, items []*model.VirtualClusterInstance) runtime.Object {
 		return &model.VirtualClusterInstanceList{ListMeta: meta, Items: resource.Values(items)}

@@ -39,6 +39,7 @@ var Definition = &resource.Definition[*model.Team]{
 	ShortNames: []string{"tm"},
 	ReadAhead:  true,
 	NamePrefix: "team-",
+	KeysAt:     accesskey.Subresource,
 	New:        func() *model.Team { return &model.Team{} },
 	NewList: func(meta metav1.ListMeta, items []*model.Team) runtime.Object {
 		return &model.TeamList{ListMeta: meta, Items: resource.Values(items)}

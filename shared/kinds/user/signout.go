@@ -9,6 +9,7 @@ import (
 	"management.platform.sh/shared/api/resource"
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/model/identity"
+	"management.platform.sh/shared/state/store"
 )
 
 // SignOut is the subresource at which a user is signed out everywhere.
@@ -24,40 +25,36 @@ var SignOutDefinition = &resource.Definition[*model.UserSignOut]{
 // raiser writes the raised generation, which users may not write themselves.
 var raiser = identity.New(identity.Owner{Kind: identity.Subject, Name: "signout"}, []string{identity.Admins})
 
-// maxConflicts bounds how often a sign-out starts over while others write the user.
-const maxConflicts = 32
-
 // SignOutUser raises spec.tokenGeneration of a user by one. Every credential of the user that exists, that of the request
 // included, is refused at the next request.
 //
 // Errors: NotFound if there is no such user for the caller; Forbidden if the caller is neither the user nor an admin; Conflict
 // if others keep writing the user. On an error nothing is stored. Source: ADR-0029.
 func SignOutUser(ctx context.Context, users *Registry, in resource.SubresourceInput[*model.UserSignOut]) (resource.Result[*model.UserSignOut], error) {
-	for attempt := 1; ; attempt++ {
+	var written resource.Result[*model.User]
+	err := store.Retry(ctx, apierrors.IsConflict, func() error {
 		object, _, err := users.Read(ctx, in.Caller, "", in.Name)
 		if err != nil {
-			return resource.Result[*model.UserSignOut]{}, err
+			return err
 		}
 		if err := users.Admit(in.Caller, "create", SignOut, object); err != nil {
-			return resource.Result[*model.UserSignOut]{}, err
+			return err
 		}
 		// The resourceVersion of what was read makes the write conditional, so that two sign-outs raise it twice.
 		object = object.DeepCopy()
 		object.Spec.TokenGeneration++
-		result, err := resource.Update(ctx, users, resource.UpdateInput[*model.User]{
+		written, err = resource.Update(ctx, users, resource.UpdateInput[*model.User]{
 			Caller: raiser, Name: in.Name, Object: object, Manager: in.Manager, DryRun: in.DryRun,
 		})
-		switch {
-		case apierrors.IsConflict(err) && attempt < maxConflicts && ctx.Err() == nil:
-			continue
-		case err != nil:
-			return resource.Result[*model.UserSignOut]{}, err
-		}
-		answer := &model.UserSignOut{
-			ObjectMeta: metav1.ObjectMeta{Name: in.Name},
-			Status:     model.UserSignOutStatus{TokenGeneration: result.Object.Spec.TokenGeneration},
-		}
-		answer.SetGroupVersionKind(model.SchemeGroupVersion.WithKind(SignOutDefinition.Kind))
-		return resource.Result[*model.UserSignOut]{Object: answer}, nil
+		return err
+	})
+	if err != nil {
+		return resource.Result[*model.UserSignOut]{}, err
 	}
+	answer := &model.UserSignOut{
+		ObjectMeta: metav1.ObjectMeta{Name: in.Name},
+		Status:     model.UserSignOutStatus{TokenGeneration: written.Object.Spec.TokenGeneration},
+	}
+	answer.SetGroupVersionKind(model.SchemeGroupVersion.WithKind(SignOutDefinition.Kind))
+	return resource.Result[*model.UserSignOut]{Object: answer}, nil
 }

@@ -19,6 +19,7 @@ import (
 	"management.platform.sh/shared/api/resource"
 	"management.platform.sh/shared/auth"
 	"management.platform.sh/shared/directory"
+	"management.platform.sh/shared/kinds/accesskey"
 	"management.platform.sh/shared/kinds/lastadmin"
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/model/identity"
@@ -36,6 +37,7 @@ var Definition = &resource.Definition[*model.User]{
 	ShortNames: []string{"usr"},
 	ReadAhead:  true,
 	NamePrefix: "user-",
+	KeysAt:     accesskey.Subresource,
 	New:        func() *model.User { return &model.User{} },
 	NewList: func(meta metav1.ListMeta, items []*model.User) runtime.Object {
 		return &model.UserList{ListMeta: meta, Items: resource.Values(items)}

@@ -37,9 +37,6 @@ const refreshAfter = 10 * time.Second
 // renewAfter is the same time for callers that need the latest keys. It bounds how often invented kids cause a read.
 const renewAfter = time.Second
 
-// maxAttempts bounds how often a change is tried while other processes change the keys.
-const maxAttempts = 8
-
 // Settings say how keys are made and rotated. Source: ADR-0011.
 type Settings struct {
 	// Algorithm is ES256 or RS256. A change takes effect with the next rotation, which begins at once.
@@ -251,13 +248,12 @@ func (k *Keys) open(ctx context.Context, record store.Record) (opened ring, stal
 // change calls step with the current ring and writes the result if it differs. If another process changed the ring in
 // the meantime, it starts again.
 func (k *Keys) change(ctx context.Context, step func(ring, time.Time) (ring, error)) (Report, error) {
-	for attempt := 1; ; attempt++ {
-		report, err := k.tryChange(ctx, step)
-		if attempt < maxAttempts && (errors.Is(err, store.ErrConflict) || errors.Is(err, store.ErrExists) || errors.Is(err, store.ErrNotFound)) {
-			continue
-		}
-		return report, err
-	}
+	var report Report
+	err := store.Retry(ctx, nil, func() (err error) {
+		report, err = k.tryChange(ctx, step)
+		return err
+	})
+	return report, err
 }
 
 func (k *Keys) tryChange(ctx context.Context, step func(ring, time.Time) (ring, error)) (Report, error) {
