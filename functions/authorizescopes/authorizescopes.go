@@ -14,13 +14,11 @@ import (
 	"management.platform.sh/shared/platform"
 )
 
-// Deps is what the operation needs.
 type Deps struct {
 	// Access decides about requests to this API.
 	Access *review.Access
 }
 
-// Input is the request.
 type Input = frame.ReviewRequest[*authorizationv1.SubjectAccessReview]
 
 // Do answers a SubjectAccessReview. Without an API in the URL, admins ask about this one. Errors: BadRequest if the URL
@@ -47,8 +45,7 @@ func Do(ctx context.Context, deps Deps, in Input) (*authorizationv1.SubjectAcces
 var endpoint = frame.Review(authorizationv1.SchemeGroupVersion.WithResource("subjectaccessreviews"),
 	"SubjectAccessReview", "subjectaccessreview", open, Do).WithoutSessions()
 
-// Function is the operation as it is deployed. A kube-apiserver drops the query of a webhook's URL, so each kind of
-// target also has a path.
+// Function has a path for each kind of target as well, because a kube-apiserver drops the query of a webhook's URL.
 var Function = &frame.Function{
 	Name: "authorizescopes",
 	Endpoints: []frame.Endpoint{

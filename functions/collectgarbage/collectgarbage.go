@@ -14,7 +14,6 @@ import (
 	"management.platform.sh/shared/platform"
 )
 
-// Deps is what the operation needs.
 type Deps struct{ Graph *resource.Graph }
 
 // Output counts what a run did.
@@ -24,7 +23,6 @@ type Output = resource.Collected
 // the error of the first one.
 func Do(ctx context.Context, deps Deps) (Output, error) { return deps.Graph.Sweep(ctx) }
 
-// Function is the operation as it is deployed.
 var Function = &frame.Function{
 	Name: "collectgarbage",
 	Schedule: frame.Scheduled(open, Do, func(done Output) []slog.Attr {

@@ -17,17 +17,14 @@ import (
 	"management.platform.sh/shared/platform"
 )
 
-// Deps is what the operation needs.
 type Deps struct {
 	Keys  *accesskey.Registry
 	Users *user.Registry
 	Teams *team.Registry
 }
 
-// Input is the request.
 type Input = resource.CreateInput[*model.OwnedAccessKey]
 
-// Output is the answer.
 type Output = resource.Result[*model.OwnedAccessKey]
 
 // Do stores a new access key. Errors: Invalid, Forbidden, AlreadyExists or Conflict as resource.Create says; nothing is
@@ -36,38 +33,37 @@ func Do(ctx context.Context, deps Deps, in Input) (Output, error) {
 	return resource.Create(ctx, deps.Keys, in)
 }
 
-// ofUser stores a new access key of one user. Errors: those of Do; NotFound for a user that the caller may not see; Invalid if the
+// createOfUser stores a new access key of one user. Errors: those of Do; NotFound for a user that the caller may not see; Invalid if the
 // key names another owner.
-func ofUser(ctx context.Context, deps Deps, in Input) (Output, error) {
+func createOfUser(ctx context.Context, deps Deps, in Input) (Output, error) {
 	if err := deps.Users.AdmitAt(ctx, in.Caller, "create", accesskey.Subresource, in.Parent); err != nil {
 		return Output{}, err
 	}
-	return of(ctx, deps, in, identity.Owner{Kind: identity.User, Name: in.Parent})
+	return createOf(ctx, deps, in, identity.Owner{Kind: identity.User, Name: in.Parent})
 }
 
-// ofTeam stores a new access key of one team. Errors: those of Do; NotFound for a team that the caller may not see; Invalid if the
+// createOfTeam stores a new access key of one team. Errors: those of Do; NotFound for a team that the caller may not see; Invalid if the
 // key names another owner.
-func ofTeam(ctx context.Context, deps Deps, in Input) (Output, error) {
+func createOfTeam(ctx context.Context, deps Deps, in Input) (Output, error) {
 	if err := deps.Teams.AdmitAt(ctx, in.Caller, "create", accesskey.Subresource, in.Parent); err != nil {
 		return Output{}, err
 	}
-	return of(ctx, deps, in, identity.Owner{Kind: identity.Team, Name: in.Parent})
+	return createOf(ctx, deps, in, identity.Owner{Kind: identity.Team, Name: in.Parent})
 }
 
-func of(ctx context.Context, deps Deps, in Input, owner identity.Owner) (Output, error) {
+func createOf(ctx context.Context, deps Deps, in Input, owner identity.Owner) (Output, error) {
 	if err := accesskey.SetOwner(in.Object, owner); err != nil {
 		return Output{}, err
 	}
 	return Do(ctx, deps, in)
 }
 
-// Function is the operation as it is deployed.
 var Function = &frame.Function{
 	Name: "createaccesskey",
 	Endpoints: []frame.Endpoint{
 		frame.Idempotent(frame.Create(accesskey.Definition, open, Do)).Delivering(),
-		frame.Under(frame.Idempotent(frame.Create(accesskey.Definition, open, ofUser)).Delivering(), user.Definition, accesskey.Subresource),
-		frame.Under(frame.Idempotent(frame.Create(accesskey.Definition, open, ofTeam)).Delivering(), team.Definition, accesskey.Subresource),
+		frame.Under(frame.Idempotent(frame.Create(accesskey.Definition, open, createOfUser)).Delivering(), user.Definition, accesskey.Subresource),
+		frame.Under(frame.Idempotent(frame.Create(accesskey.Definition, open, createOfTeam)).Delivering(), team.Definition, accesskey.Subresource),
 	},
 	Encrypts: true,
 }

@@ -42,9 +42,9 @@ func TestOfOwners(t *testing.T) {
 		{"with two owners in the body", root, false, "ana", model.OwnedAccessKeySpec{User: "ana", Team: "web"}, identity.Owner{}, 422},
 		{"with a group that the owner does not have", ana, false, "ana", model.OwnedAccessKeySpec{Groups: []string{identity.Admins}}, identity.Owner{}, 403},
 	} {
-		do := ofUser
+		do := createOfUser
 		if row.team {
-			do = ofTeam
+			do = createOfTeam
 		}
 		before, err := kinds.AccessKeys(w.Env).Store.List(t.Context(), store.Query{})
 		if err != nil {

@@ -16,13 +16,10 @@ import (
 	"management.platform.sh/shared/platform"
 )
 
-// Deps is what the operation needs.
 type Deps struct{ Keys *accesskey.Registry }
 
-// Input is the request.
 type Input = resource.DeleteInput
 
-// Output is the answer.
 type Output = runtime.Object
 
 // Do removes one access key, or marks it as deleted while a grace period or finalizers keep it. With a selection it does so
@@ -35,7 +32,6 @@ func Do(ctx context.Context, deps Deps, in Input) (Output, error) {
 	return resource.Delete(ctx, deps.Keys, in)
 }
 
-// Function is the operation as it is deployed.
 var Function = &frame.Function{
 	Name: "deleteaccesskey",
 	Endpoints: []frame.Endpoint{

@@ -73,7 +73,6 @@ type form struct {
 	params map[string]string
 }
 
-// Input is the request.
 type Input = frame.DocumentInput
 
 // Do returns the first form of a document that the client can read. Errors: NotFound if there is no such

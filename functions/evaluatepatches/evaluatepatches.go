@@ -14,13 +14,10 @@ import (
 	"management.platform.sh/shared/syncpatch/evaluation"
 )
 
-// Deps is what the operation needs.
 type Deps struct{ Evaluator *evaluation.Evaluator }
 
-// Input is the request.
 type Input = frame.ReviewRequest[*model.SyncPatchEvaluation]
 
-// Output is the answer.
 type Output = frame.ReviewResult[*model.SyncPatchEvaluation]
 
 // Do evaluates patches. Errors: those of evaluation.Evaluator, and BadRequest for an empty body. A patch that fails is not an
@@ -37,8 +34,7 @@ func Do(ctx context.Context, deps Deps, in Input) (Output, error) {
 	return Output{Object: in.Object, Warnings: status.Warnings}, nil
 }
 
-// Function is the operation as it is deployed. Its memory has room for two workers at their memory limit and the function
-// itself.
+// Function has memory for two workers at their memory limit and for itself.
 var Function = &frame.Function{
 	Name: "evaluatepatches",
 	Endpoints: []frame.Endpoint{frame.ReviewWithWarnings(evaluation.Resource, evaluation.Kind, "syncpatchevaluation", open, Do).

@@ -18,7 +18,6 @@ import (
 	"management.platform.sh/shared/signin/logins"
 )
 
-// Deps is what the operation needs.
 type Deps struct {
 	Keys *accesskey.Registry
 	// Limits are the platform's limits on the lifetime of keys.
@@ -67,7 +66,6 @@ func Do(ctx context.Context, deps Deps) (Output, error) {
 	return done, err
 }
 
-// Function is the operation as it is deployed.
 var Function = &frame.Function{
 	Name: "expirekeys",
 	Schedule: frame.Scheduled(open, Do, func(done Output) []slog.Attr {

@@ -13,7 +13,6 @@ import (
 	"management.platform.sh/shared/platform"
 )
 
-// Deps is what the operation needs.
 type Deps struct{ Tokens *issuedtoken.Register }
 
 // Output counts what a run did.
@@ -25,7 +24,6 @@ func Do(ctx context.Context, deps Deps) (Output, error) {
 	return deps.Tokens.Sweep(ctx)
 }
 
-// Function is the operation as it is deployed.
 var Function = &frame.Function{
 	Name: "expiretokens",
 	Schedule: frame.Scheduled(open, Do, func(done Output) []slog.Attr {

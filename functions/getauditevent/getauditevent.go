@@ -11,19 +11,16 @@ import (
 	"management.platform.sh/shared/platform"
 )
 
-// Deps is what the operation needs.
 type Deps struct{ Log *auditevent.Log }
 
-// Input is the request.
 type Input = resource.GetInput
 
-// Output is the answer.
 type Output = *model.AuditEvent
 
 // Do returns one event. Errors: those of auditevent.Log.Get.
 func Do(ctx context.Context, deps Deps, in Input) (Output, error) { return deps.Log.Get(ctx, in) }
 
-// Function is the operation as it is deployed. The URL of the data store is sealed in the state.
+// Function has the encryption key: the URL of the data store is sealed in the state.
 var Function = &frame.Function{
 	Name:      "getauditevent",
 	Encrypts:  true,

@@ -13,13 +13,10 @@ import (
 	"management.platform.sh/shared/platform"
 )
 
-// Deps is what the operation needs.
 type Deps struct{ Issuer *issuer.Issuer }
 
-// Input is the request.
 type Input = issuer.Input
 
-// Output is the answer.
 type Output = issuer.Output
 
 // Do issues a token. Errors: those of issuer.Issue; after an error nothing is issued.
@@ -27,7 +24,6 @@ func Do(ctx context.Context, deps Deps, in Input) (Output, error) {
 	return deps.Issuer.Issue(ctx, in)
 }
 
-// Function is the operation as it is deployed.
 var Function = &frame.Function{
 	Name:      "issuetoken",
 	Encrypts:  true,

@@ -17,20 +17,16 @@ import (
 	"management.platform.sh/shared/platform"
 )
 
-// Deps is what the operation needs.
 type Deps struct {
 	Keys  *accesskey.Registry
 	Users *user.Registry
 	Teams *team.Registry
 }
 
-// Input is the request.
 type Input = resource.ListInput
 
-// Output is the answer.
 type Output = runtime.Object
 
-// WatchInput is a request to watch.
 type WatchInput = resource.WatchInput
 
 // Do returns a page of the caller's access keys. Errors: BadRequest, Expired or Timeout as resource.List says.
@@ -38,8 +34,8 @@ func Do(ctx context.Context, deps Deps, in Input) (Output, error) {
 	return resource.List(ctx, deps.Keys, in)
 }
 
-// ofUser returns a page of the access keys of one user. Errors: those of Do; NotFound for a user that the caller may not see.
-func ofUser(ctx context.Context, deps Deps, in Input) (Output, error) {
+// listOfUser returns a page of the access keys of one user. Errors: those of Do; NotFound for a user that the caller may not see.
+func listOfUser(ctx context.Context, deps Deps, in Input) (Output, error) {
 	if err := deps.Users.AdmitAt(ctx, in.Caller, "get", accesskey.Subresource, in.Parent); err != nil {
 		return nil, err
 	}
@@ -47,8 +43,8 @@ func ofUser(ctx context.Context, deps Deps, in Input) (Output, error) {
 	return Do(ctx, deps, in)
 }
 
-// ofTeam returns a page of the access keys of one team. Errors: those of Do; NotFound for a team that the caller may not see.
-func ofTeam(ctx context.Context, deps Deps, in Input) (Output, error) {
+// listOfTeam returns a page of the access keys of one team. Errors: those of Do; NotFound for a team that the caller may not see.
+func listOfTeam(ctx context.Context, deps Deps, in Input) (Output, error) {
 	if err := deps.Teams.AdmitAt(ctx, in.Caller, "get", accesskey.Subresource, in.Parent); err != nil {
 		return nil, err
 	}
@@ -61,14 +57,13 @@ func Watch(ctx context.Context, deps Deps, in WatchInput) (*resource.Watcher[*mo
 	return resource.Watch(ctx, deps.Keys, in)
 }
 
-// Function is the operation as it is deployed.
 var Function = &frame.Function{
 	Name: "listaccesskeys",
 	Endpoints: []frame.Endpoint{
 		frame.List(accesskey.Definition, open, Do),
 		frame.Watch(accesskey.Definition, open, Watch),
-		frame.Under(frame.List(accesskey.Definition, open, ofUser), user.Definition, accesskey.Subresource),
-		frame.Under(frame.List(accesskey.Definition, open, ofTeam), team.Definition, accesskey.Subresource),
+		frame.Under(frame.List(accesskey.Definition, open, listOfUser), user.Definition, accesskey.Subresource),
+		frame.Under(frame.List(accesskey.Definition, open, listOfTeam), team.Definition, accesskey.Subresource),
 	},
 }
 

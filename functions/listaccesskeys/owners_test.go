@@ -50,9 +50,9 @@ func TestOfOwners(t *testing.T) {
 		{"somebody else those of the team", ben, true, "web", nil, 404},
 		{"a name of the other kind", root, true, "ana", nil, 404},
 	} {
-		do := ofUser
+		do := listOfUser
 		if row.team {
-			do = ofTeam
+			do = listOfTeam
 		}
 		got, err := do(t.Context(), deps, Input{Caller: row.caller, Parent: row.of})
 		if row.code != 0 {
@@ -74,12 +74,12 @@ func TestOfOwners(t *testing.T) {
 		}
 	}
 	// A token of one owner's list does not continue that of another one.
-	page, err := ofUser(t.Context(), deps, Input{Caller: root, Parent: "ana", Limit: 1})
+	page, err := listOfUser(t.Context(), deps, Input{Caller: root, Parent: "ana", Limit: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
 	next := page.(*model.OwnedAccessKeyList).Continue
-	if _, err := ofUser(t.Context(), deps, Input{Caller: root, Parent: "ben", Limit: 1, Continue: next}); next == "" || accesskeytest.Code(err) != 400 {
+	if _, err := listOfUser(t.Context(), deps, Input{Caller: root, Parent: "ben", Limit: 1, Continue: next}); next == "" || accesskeytest.Code(err) != 400 {
 		t.Errorf("the token %q continues the list of another user: %v", next, err)
 	}
 }

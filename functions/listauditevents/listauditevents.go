@@ -14,20 +14,17 @@ import (
 	"management.platform.sh/shared/platform"
 )
 
-// Deps is what the operation needs.
 type Deps struct{ Log *auditevent.Log }
 
-// Input is the request.
 type Input = resource.ListInput
 
-// Output is the answer.
 type Output = runtime.Object
 
 // Do returns a page of events. Errors: those of auditevent.Log.List.
 func Do(ctx context.Context, deps Deps, in Input) (Output, error) { return deps.Log.List(ctx, in) }
 
-// Function is the operation as it is deployed. The URL of the data store is sealed in the state. A page may read many events that the caller does
-// not see, whatever its limit.
+// Function has the encryption key: the URL of the data store is sealed in the state. It shares the bound of lists, because a page may
+// read many events that the caller does not see, whatever its limit.
 var Function = &frame.Function{
 	Name:      "listauditevents",
 	Encrypts:  true,

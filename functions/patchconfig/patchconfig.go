@@ -12,13 +12,10 @@ import (
 	"management.platform.sh/shared/platform"
 )
 
-// Deps is what the operation needs.
 type Deps struct{ Config *platformconfig.Writer }
 
-// Input is the request.
 type Input = resource.PatchInput
 
-// Output is the answer.
 type Output = platformconfig.Result
 
 // Do changes a part of the configuration. Errors: those of an update, BadRequest, RequestEntityTooLarge or
@@ -27,7 +24,6 @@ func Do(ctx context.Context, deps Deps, in Input) (Output, error) { return deps.
 
 var endpoint = frame.Patch(platformconfig.Definition, open, Do).AlsoUnrecorded()
 
-// Function is the operation as it is deployed.
 var Function = &frame.Function{
 	Name:      "patchconfig",
 	Encrypts:  true,

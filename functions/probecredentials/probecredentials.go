@@ -48,7 +48,6 @@ var nothing = &model.Scope{Rules: []model.ScopeRule{{
 	Verbs: []string{"get"}, Resources: []model.ScopeGroupResources{{Group: model.GroupName, Resources: []string{"canaries"}}},
 }}}
 
-// Deps is what the operation needs.
 type Deps struct {
 	// On reports whether anything is probed, and Tokens whether the platform issues tokens.
 	On, Tokens bool
@@ -147,7 +146,6 @@ func unrefused(what string, err error) error {
 	return fmt.Errorf("checking the revoked %s: %w", what, err)
 }
 
-// Function is the operation as it is deployed.
 var Function = &frame.Function{
 	Name:     "probecredentials",
 	Encrypts: true,

@@ -18,10 +18,8 @@ import (
 	"management.platform.sh/shared/platform"
 )
 
-// Deps is what the operation needs.
 type Deps struct{ Issuer *issuer.Issuer }
 
-// Input is the request.
 type Input = frame.DocumentInput
 
 // Do returns a document by its path. Errors: those of issuer.Current.
@@ -55,7 +53,6 @@ func page(document any, err error, mediaType string, maxAge time.Duration) (*fra
 	return &frame.Page{MediaType: mediaType, Body: text, ETag: hex.EncodeToString(sum[:16]), MaxAge: maxAge}, nil
 }
 
-// Function is the operation as it is deployed.
 var Function = &frame.Function{
 	Name:     "publishkeys",
 	Encrypts: true,

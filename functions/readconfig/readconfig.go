@@ -14,7 +14,6 @@ import (
 	"management.platform.sh/shared/platform"
 )
 
-// Deps is what the operation needs.
 type Deps struct{ Config *platformconfig.Source }
 
 // Input is a request for the configuration, or for its history.
@@ -53,7 +52,6 @@ var (
 	history = frame.GetSubresource(platformconfig.HistoryDefinition, "history", open, History).AlsoUnrecorded()
 )
 
-// Function is the operation as it is deployed.
 var Function = &frame.Function{
 	Name:     "readconfig",
 	Encrypts: true,

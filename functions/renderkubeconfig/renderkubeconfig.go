@@ -14,13 +14,10 @@ import (
 	"management.platform.sh/shared/signing/clusterca/csr"
 )
 
-// Deps is what the operation needs.
 type Deps struct{ Renderer *kubeconfig.Renderer }
 
-// Input is the request.
 type Input = kubeconfig.Input
 
-// Output is the answer.
 type Output = kubeconfig.Output
 
 // Do returns a kubeconfig. Errors: those of kubeconfig.Renderer.Render; after an error no credential exists.
@@ -28,7 +25,6 @@ func Do(ctx context.Context, deps Deps, in Input) (Output, error) {
 	return deps.Renderer.Render(ctx, in)
 }
 
-// Function is the operation as it is deployed.
 var Function = &frame.Function{
 	Name: "renderkubeconfig",
 	Endpoints: []frame.Endpoint{

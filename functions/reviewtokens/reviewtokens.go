@@ -16,13 +16,11 @@ import (
 	"management.platform.sh/shared/platform"
 )
 
-// Deps is what the operation needs.
 type Deps struct {
 	// Credentials authenticate bearers.
 	Credentials review.Credentials
 }
 
-// Input is the request.
 type Input = frame.ReviewRequest[*authenticationv1.TokenReview]
 
 // Do answers a TokenReview. Error: BadRequest if it has no token. A refused bearer is a result, not an error.
@@ -33,7 +31,6 @@ func Do(ctx context.Context, deps Deps, in Input) (*authenticationv1.TokenReview
 	return in.Object, nil
 }
 
-// Function is the operation as it is deployed.
 var Function = &frame.Function{
 	Name: "reviewtokens", Encrypts: true,
 	Endpoints: []frame.Endpoint{frame.Review(authenticationv1.SchemeGroupVersion.WithResource("tokenreviews"),
@@ -41,6 +38,6 @@ var Function = &frame.Function{
 }
 
 func open(env *platform.Environment) Deps {
-	from := issuer.Open(env, issuedtoken.Open(env))
-	return Deps{Credentials: review.Credentials{AccessKey: accesskey.OpenAuthenticator(env).Bearer, Token: from.Verify, Audiences: from.Audiences()}}
+	tokens := issuer.Open(env, issuedtoken.Open(env))
+	return Deps{Credentials: review.Credentials{AccessKey: accesskey.OpenAuthenticator(env).Bearer, Token: tokens.Verify, Audiences: tokens.Audiences()}}
 }

@@ -13,13 +13,10 @@ import (
 	"management.platform.sh/shared/platform"
 )
 
-// Deps is what the operation needs.
 type Deps struct{ Config *platformconfig.Writer }
 
-// Input is the request.
 type Input = resource.SubresourceInput[*model.ConfigRollback]
 
-// Output is the answer.
 type Output = platformconfig.Rolled
 
 // Do rolls the configuration back. Errors: NotFound, Forbidden, Conflict or Invalid as platformconfig says; nothing is
@@ -30,7 +27,6 @@ func Do(ctx context.Context, deps Deps, in Input) (Output, error) {
 
 var endpoint = frame.CreateSubresource(platformconfig.RollbackDefinition, "rollback", open, Do).AlsoUnrecorded()
 
-// Function is the operation as it is deployed.
 var Function = &frame.Function{
 	Name:      "rollbackconfig",
 	Encrypts:  true,

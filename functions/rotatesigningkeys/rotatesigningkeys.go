@@ -15,7 +15,6 @@ import (
 	"management.platform.sh/shared/signing/signingkey"
 )
 
-// Deps is what the operation needs.
 type Deps struct{ Keys *signingkey.Keys }
 
 // Output has the keys after a run.
@@ -26,7 +25,6 @@ func Do(ctx context.Context, deps Deps) (Output, error) {
 	return deps.Keys.Rotate(ctx, false)
 }
 
-// Function is the operation as it is deployed.
 var Function = &frame.Function{
 	Name:     "rotatesigningkeys",
 	Encrypts: true,

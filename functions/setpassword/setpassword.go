@@ -16,13 +16,10 @@ import (
 	"management.platform.sh/shared/platform"
 )
 
-// Deps is what the operation needs.
 type Deps struct{ Passwords *password.Passwords }
 
-// Input is the request.
 type Input = resource.SubresourceInput[*model.UserPassword]
 
-// Output is the answer.
 type Output = resource.Result[*model.UserPassword]
 
 // Do sets the password of one user. Errors: those of password.Passwords.Set; nothing is stored then.
@@ -30,7 +27,6 @@ func Do(ctx context.Context, deps Deps, in Input) (Output, error) {
 	return deps.Passwords.Set(ctx, in)
 }
 
-// Function is the operation as it is deployed.
 var Function = &frame.Function{
 	Name:     "setpassword",
 	Encrypts: true,

@@ -14,13 +14,10 @@ import (
 	"management.platform.sh/shared/platform"
 )
 
-// Deps is what the operation needs.
 type Deps struct{ Users *user.Registry }
 
-// Input is the request.
 type Input = resource.SubresourceInput[*model.UserSignOut]
 
-// Output is the answer.
 type Output = resource.Result[*model.UserSignOut]
 
 // Do signs one user out everywhere. Errors: NotFound, Forbidden or Conflict; nothing is stored then.
@@ -28,7 +25,6 @@ func Do(ctx context.Context, deps Deps, in Input) (Output, error) {
 	return user.SignOutUser(ctx, deps.Users, in)
 }
 
-// Function is the operation as it is deployed.
 var Function = &frame.Function{
 	Name: "signoutuser",
 	Endpoints: []frame.Endpoint{

@@ -13,13 +13,10 @@ import (
 	"management.platform.sh/shared/platform"
 )
 
-// Deps is what the operation needs.
 type Deps struct{ Config *platformconfig.Writer }
 
-// Input is the request.
 type Input = resource.UpdateInput[*model.Config]
 
-// Output is the answer.
 type Output = platformconfig.Result
 
 // Do replaces the configuration. Errors: NotFound, Forbidden, Conflict or Invalid as platformconfig says; nothing is stored
@@ -28,7 +25,6 @@ func Do(ctx context.Context, deps Deps, in Input) (Output, error) { return deps.
 
 var endpoint = frame.Update(platformconfig.Definition, open, Do).AlsoUnrecorded()
 
-// Function is the operation as it is deployed.
 var Function = &frame.Function{
 	Name:      "updateconfig",
 	Encrypts:  true,

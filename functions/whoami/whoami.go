@@ -24,7 +24,6 @@ import (
 	"management.platform.sh/shared/platform"
 )
 
-// Deps is what the operation needs.
 type Deps struct {
 	// Authenticate turns another key into its caller.
 	Authenticate func(context.Context, secret.String) (identity.Caller, error)
@@ -120,7 +119,6 @@ func preview(ctx context.Context, deps Deps, in frame.ReviewRequest[*model.Scope
 	return in.Object, nil
 }
 
-// Function is the operation as it is deployed.
 var Function = &frame.Function{
 	Name: "whoami",
 	Endpoints: []frame.Endpoint{

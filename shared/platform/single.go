@@ -17,7 +17,7 @@ type single struct {
 	value any
 }
 
-func (s *singles) of(key reflect.Type) *single {
+func (s *singles) entry(key reflect.Type) *single {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.byType == nil {
@@ -36,9 +36,9 @@ func (s *singles) of(key reflect.Type) *single {
 // mentions it, and a registry is such a type. Inlined, the opening of one registry would bring those that it opens in
 // turn.
 func Single[T any](env *Environment, open func(*Environment) T) T {
-	one := env.singles.of(reflect.TypeFor[T]())
-	one.once.Do(func() { one.value = open(env) })
-	return one.value.(T)
+	entry := env.singles.entry(reflect.TypeFor[T]())
+	entry.once.Do(func() { entry.value = open(env) })
+	return entry.value.(T)
 }
 
 // Provide makes value the one T of an environment, for values that a shell has opened itself. It panics if there
