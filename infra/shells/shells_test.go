@@ -79,17 +79,21 @@ func TestKnative(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	objects := map[string][]unstructured.Unstructured{}
+	for text := range strings.SplitSeq(string(all[knativeFolder+"/functions.yaml"]), "\n---\n") {
+		object := unstructured.Unstructured{}
+		if err := yaml.UnmarshalStrict([]byte(text), &object.Object); err != nil {
+			t.Fatal(err)
+		}
+		objects[object.GetName()] = append(objects[object.GetName()], object)
+	}
+	if len(objects) != len(catalog.Functions) {
+		t.Errorf("there are %d names, want %d", len(objects), len(catalog.Functions))
+	}
 	for _, f := range catalog.Functions {
 		var kinds []string
-		for text := range strings.SplitSeq(string(all[knativeFolder+"/"+f.Name+".yaml"]), "\n---\n") {
-			object := unstructured.Unstructured{}
-			if err := yaml.UnmarshalStrict([]byte(text), &object.Object); err != nil {
-				t.Fatalf("%s: %v", f.Name, err)
-			}
+		for _, object := range objects[f.Name] {
 			kinds = append(kinds, object.GetKind())
-			if object.GetName() != f.Name {
-				t.Errorf("%s: it is called %s", f.Name, object.GetName())
-			}
 			switch object.GetKind() {
 			case "Service":
 				scale, _, _ := unstructured.NestedString(object.Object, "spec", "template", "metadata", "annotations", "autoscaling.knative.dev/min-scale")

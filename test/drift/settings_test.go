@@ -91,7 +91,7 @@ func findUnread(p project, list []settings.Setting) []string {
 }
 
 // literal matches the forms in which manifests set a variable to a value: Knative, JSON, YAML and Terraform.
-var literal = regexp.MustCompile(`(?m)(?:- name: (PLATFORM_\w+)\n +value: (\S+)$|"(PLATFORM_\w+)": "([^"]*)"|^ +(PLATFORM_\w+): (\S+)$|(PLATFORM_\w+) += "([^"]*)")`)
+var literal = regexp.MustCompile(`(?m)(?:- name: (PLATFORM_\w+)\n +value: (\S+)$|"(PLATFORM_\w+)": ?"([^"]*)"|^ +(PLATFORM_\w+): (\S+)$|(PLATFORM_\w+) += "([^"]*)")`)
 
 // literals returns the values that a manifest gives to settings, as NAME=value. References and paths within a container are left out.
 func literals(text string) map[string]bool {
