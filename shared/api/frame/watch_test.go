@@ -27,6 +27,8 @@ import (
 	"management.platform.sh/shared/kinds/accesskey"
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/model/identity"
+	"management.platform.sh/shared/platform"
+	"management.platform.sh/shared/process"
 	"management.platform.sh/shared/state/store"
 )
 
@@ -667,9 +669,17 @@ func TestWatchFails(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
 			w := newWatchWorld(t)
-			w.server.Watch = frame.WatchSettings{}
-			keys := kinds.AccessKeys(w.env)
-			keys.Store = &failing{Store: keys.Store, good: 3, err: row.err}
+			server := process.NewServer(&platform.Environment{
+				Stores: func(name string) store.Store {
+					if name == accesskey.Definition.Resource.Resource {
+						return &failing{Store: w.env.Stores(name), good: 3, err: row.err}
+					}
+					return w.env.Stores(name)
+				},
+				Now: w.env.Now, Random: w.env.Random, Log: w.env.Log, Config: w.env.Config, Version: w.env.Version,
+			})
+			server.Metrics = w.server.Metrics
+			w.handler = server.Mount(watched)
 			answer := w.do(request{path: root + "?watch=true&fieldSelector=metadata.name%3Dana"})
 			events := parse(t, answer.Body.String())
 			if answer.Code != 200 || len(events) == 0 || events[0].Type != "ADDED" {
