@@ -53,13 +53,13 @@ func serve(t *testing.T) server {
 		_ = command.Process.Signal(syscall.SIGTERM)
 		_ = command.Wait()
 	})
-	found := server{}
-	for lines := bufio.NewScanner(output); found.address == "" && lines.Scan(); {
+	result := server{}
+	for lines := bufio.NewScanner(output); result.address == "" && lines.Scan(); {
 		if words := strings.Fields(lines.Text()); len(words) == 2 && words[0] == "API" {
-			found.address = words[1]
+			result.address = words[1]
 		}
 	}
-	if found.address == "" {
+	if result.address == "" {
 		t.Fatalf("the runner did not start:\n%s", failure.String())
 	}
 	go func() { _, _ = io.Copy(io.Discard, output) }()
@@ -73,9 +73,9 @@ func serve(t *testing.T) server {
 	}
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(authority)
-	found.key = strings.TrimSpace(string(key))
-	found.client = &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}}}
-	return found
+	result.key = strings.TrimSpace(string(key))
+	result.client = &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}}}
+	return result
 }
 
 // ask sends a request and returns the answer, which must have the status.
@@ -109,13 +109,13 @@ func manifests(t *testing.T) map[string]string {
 	}
 	example := module{"main.tf": string(content)}
 	blocks, findings := example.blocks()
-	for _, finding := range append(append(findings, unformatted(example)...), undeclared(blocks)...) {
+	for _, finding := range append(append(findings, findUnformatted(example)...), findUndeclared(blocks)...) {
 		t.Error(finding)
 	}
 	values := &hcl.EvalContext{Variables: map[string]cty.Value{"var": cty.ObjectVal(map[string]cty.Value{
 		"ci_key": cty.StringVal(rand.Text() + rand.Text()),
 	})}}
-	found := map[string]string{}
+	manifests := map[string]string{}
 	for _, block := range blocks {
 		if block.Type != "resource" {
 			continue
@@ -128,9 +128,9 @@ func manifests(t *testing.T) map[string]string {
 		if err != nil {
 			t.Fatal(err)
 		}
-		found[block.Labels[1]] = string(text)
+		manifests[block.Labels[1]] = string(text)
 	}
-	return found
+	return manifests
 }
 
 // The server answers the requests that the Terraform provider sends for docs/examples/terraform: the custom resource definitions, the schema of
@@ -143,9 +143,9 @@ func TestExample(t *testing.T) {
 	}
 	s := serve(t)
 	// The provider looks for a kind among the custom resource definitions first, and fails if it finds no resource of this name.
-	type named struct{ Name string }
-	var extensions struct{ Resources []named }
-	if err := json.Unmarshal(s.ask(t, http.MethodGet, "/apis/apiextensions.k8s.io/v1", "", http.StatusOK), &extensions); err != nil || !slices.Contains(extensions.Resources, named{"customresourcedefinitions"}) {
+	type resource struct{ Name string }
+	var extensions struct{ Resources []resource }
+	if err := json.Unmarshal(s.ask(t, http.MethodGet, "/apis/apiextensions.k8s.io/v1", "", http.StatusOK), &extensions); err != nil || !slices.Contains(extensions.Resources, resource{"customresourcedefinitions"}) {
 		t.Errorf("discovery has %v (%v), not the custom resource definitions", extensions, err)
 	}
 	var definitions struct{ Items []any }
@@ -159,28 +159,28 @@ func TestExample(t *testing.T) {
 			Kind     string
 			Metadata struct{ Name, Namespace, ResourceVersion string }
 		}
-		read := func(text []byte) object {
+		decode := func(text []byte) object {
 			var one object
 			if err := json.Unmarshal(text, &one); err != nil {
 				t.Fatalf("%s: %v", name, err)
 			}
 			return one
 		}
-		wanted := read([]byte(manifest))
-		if !strings.Contains(string(schema), `"kind":"`+wanted.Kind+`"`) {
-			t.Errorf("%s: the schema has no kind %s", name, wanted.Kind)
+		desired := decode([]byte(manifest))
+		if !strings.Contains(string(schema), `"kind":"`+desired.Kind+`"`) {
+			t.Errorf("%s: the schema has no kind %s", name, desired.Kind)
 		}
 		path := "/apis/management.platform.sh/v1"
-		if wanted.Metadata.Namespace != "" {
-			path += "/namespaces/" + wanted.Metadata.Namespace
+		if desired.Metadata.Namespace != "" {
+			path += "/namespaces/" + desired.Metadata.Namespace
 		}
-		path += paths[wanted.Kind] + wanted.Metadata.Name
+		path += paths[desired.Kind] + desired.Metadata.Name
 		const apply = "?fieldManager=Terraform&force=false"
 		s.ask(t, http.MethodGet, path, "", http.StatusNotFound)
 		s.ask(t, http.MethodPatch, path+apply+"&dryRun=All", manifest, http.StatusCreated)
 		s.ask(t, http.MethodGet, path, "", http.StatusNotFound)
-		first := read(s.ask(t, http.MethodPatch, path+apply, manifest, http.StatusCreated))
-		again := read(s.ask(t, http.MethodPatch, path+apply, manifest, http.StatusOK))
+		first := decode(s.ask(t, http.MethodPatch, path+apply, manifest, http.StatusCreated))
+		again := decode(s.ask(t, http.MethodPatch, path+apply, manifest, http.StatusOK))
 		if first.Metadata.ResourceVersion == "" || again.Metadata.ResourceVersion != first.Metadata.ResourceVersion {
 			t.Errorf("%s: applying it again changes version %q to %q", name, first.Metadata.ResourceVersion, again.Metadata.ResourceVersion)
 		}

@@ -28,37 +28,37 @@ type module map[string]string
 // platforms are the modules, each with the function table beside it.
 var platforms = []string{"aws", "gcp"}
 
-func read(t *testing.T, platform string) module {
+func readModule(t *testing.T, platform string) module {
 	t.Helper()
 	names, err := filepath.Glob(filepath.Join(infra, platform, "*.tf"))
 	if err != nil || len(names) < 5 {
 		t.Fatalf("found %q, %v: that cannot be all", names, err)
 	}
-	found := module{}
+	texts := module{}
 	for _, name := range names {
 		content, err := os.ReadFile(name)
 		if err != nil {
 			t.Fatal(err)
 		}
-		found[filepath.Base(name)] = string(content)
+		texts[filepath.Base(name)] = string(content)
 	}
-	return found
+	return texts
 }
 
 // blocks returns the top-level blocks of all files.
-func (m module) blocks() (found []*hclsyntax.Block, findings []string) {
+func (m module) blocks() (list []*hclsyntax.Block, findings []string) {
 	for _, name := range slices.Sorted(maps.Keys(m)) {
 		file, problems := hclsyntax.ParseConfig([]byte(m[name]), name, hcl.InitialPos)
 		if problems.HasErrors() {
 			return nil, []string{problems.Error()}
 		}
-		found = append(found, file.Body.(*hclsyntax.Body).Blocks...)
+		list = append(list, file.Body.(*hclsyntax.Body).Blocks...)
 	}
-	return found, nil
+	return list, nil
 }
 
-// unformatted finds files that `terraform fmt` would change.
-func unformatted(m module) []string {
+// findUnformatted finds files that `terraform fmt` would change.
+func findUnformatted(m module) []string {
 	var findings []string
 	for _, name := range slices.Sorted(maps.Keys(m)) {
 		if string(hclwrite.Format([]byte(m[name]))) != m[name] {
@@ -112,7 +112,7 @@ func (u use) String() string {
 
 // uses returns all names that blocks refer to.
 func uses(blocks []*hclsyntax.Block) []use {
-	var found []use
+	var list []use
 	var walk func(top *hclsyntax.Block, body *hclsyntax.Body, iterators []string)
 	walk = func(top *hclsyntax.Block, body *hclsyntax.Body, iterators []string) {
 		for _, name := range slices.Sorted(maps.Keys(body.Attributes)) {
@@ -124,7 +124,7 @@ func uses(blocks []*hclsyntax.Block) []use {
 				in = name
 			}
 			for _, traversal := range body.Attributes[name].Expr.Variables() {
-				found = append(found, use{top, in, iterators, traversal})
+				list = append(list, use{top, in, iterators, traversal})
 			}
 		}
 		for _, inner := range body.Blocks {
@@ -138,11 +138,11 @@ func uses(blocks []*hclsyntax.Block) []use {
 	for _, b := range blocks {
 		walk(b, b.Body, nil)
 	}
-	return found
+	return list
 }
 
-// undeclared finds names without a declaration, and declarations that are not used.
-func undeclared(blocks []*hclsyntax.Block) []string {
+// findUndeclared finds names without a declaration, and declarations that are not used.
+func findUndeclared(blocks []*hclsyntax.Block) []string {
 	declared := map[string]bool{}
 	findings := []string(nil)
 	declare := func(name string) {
@@ -200,8 +200,8 @@ func undeclared(blocks []*hclsyntax.Block) []string {
 	return findings
 }
 
-// undescribed finds variables and outputs without a description.
-func undescribed(blocks []*hclsyntax.Block) []string {
+// findUndescribed finds variables and outputs without a description.
+func findUndescribed(blocks []*hclsyntax.Block) []string {
 	var findings []string
 	for _, b := range blocks {
 		if b.Type == "variable" && (b.Body.Attributes["description"] == nil || b.Body.Attributes["type"] == nil) ||
@@ -222,8 +222,8 @@ var keepers = []string{
 	"aws_secretsmanager_secret_version.encryption_key", "google_secret_manager_secret_version.encryption_key",
 }
 
-// leaked finds secrets in other places: in outputs, and in settings of functions.
-func leaked(blocks []*hclsyntax.Block) []string {
+// findLeaked finds secrets in other places: in outputs, and in settings of functions.
+func findLeaked(blocks []*hclsyntax.Block) []string {
 	var findings []string
 	for _, u := range uses(blocks) {
 		path := u.path()
@@ -260,9 +260,9 @@ func literals(expression hclsyntax.Expression, locals map[string]hclsyntax.Expre
 	return found
 }
 
-// tooWide finds rights on all resources, except the rights that Lambda needs to join a network and that are denied to the code. It also finds
+// findTooWide finds rights on all resources, except the rights that Lambda needs to join a network and that are denied to the code. It also finds
 // roles of Google that are not bound to one resource.
-func tooWide(blocks []*hclsyntax.Block) []string {
+func findTooWide(blocks []*hclsyntax.Block) []string {
 	var findings []string
 	locals := map[string]hclsyntax.Expression{}
 	for _, b := range blocks {
@@ -340,8 +340,8 @@ var present = map[string][]string{
 // beside are resources that must accompany other resources: Lambda repeats failed scheduled runs unless it is configured not to.
 var beside = map[string]string{"aws_cloudwatch_event_target": "aws_lambda_function_event_invoke_config"}
 
-// unsafe finds resources that lack a required protection.
-func unsafe(blocks []*hclsyntax.Block) []string {
+// findUnsafe finds resources that lack a required protection.
+func findUnsafe(blocks []*hclsyntax.Block) []string {
 	var findings []string
 	for _, b := range blocks {
 		if b.Type != "resource" {
@@ -409,7 +409,7 @@ func evaluate(t *testing.T, blocks []*hclsyntax.Block, names ...string) map[stri
 			}),
 		},
 	}
-	found := map[string]cty.Value{}
+	values := map[string]cty.Value{}
 	for _, name := range names {
 		for _, b := range blocks {
 			if attribute := b.Body.Attributes[name]; b.Type == "locals" && attribute != nil {
@@ -417,12 +417,12 @@ func evaluate(t *testing.T, blocks []*hclsyntax.Block, names ...string) map[stri
 				if problems.HasErrors() {
 					t.Fatalf("local.%s: %v", name, problems)
 				}
-				found[name] = value
-				scope.Variables["local"] = cty.ObjectVal(found)
+				values[name] = value
+				scope.Variables["local"] = cty.ObjectVal(values)
 			}
 		}
 	}
-	return found
+	return values
 }
 
 // routes returns the routes of the table: the function of each method and path.
@@ -436,13 +436,13 @@ func routes(t *testing.T) map[string]string {
 	if err := json.Unmarshal(content, &table); err != nil {
 		t.Fatal(err)
 	}
-	found := map[string]string{}
+	routes := map[string]string{}
 	for name, one := range table {
 		for _, route := range one.Routes {
-			found[route] = name
+			routes[route] = name
 		}
 	}
-	return found
+	return routes
 }
 
 func TestModules(t *testing.T) {
@@ -450,9 +450,9 @@ func TestModules(t *testing.T) {
 	for _, platform := range platforms {
 		t.Run(platform, func(t *testing.T) {
 			t.Parallel()
-			m := read(t, platform)
+			m := readModule(t, platform)
 			blocks, findings := m.blocks()
-			for _, finding := range slices.Concat(findings, unformatted(m), undeclared(blocks), undescribed(blocks), leaked(blocks), tooWide(blocks), unsafe(blocks)) {
+			for _, finding := range slices.Concat(findings, findUnformatted(m), findUndeclared(blocks), findUndescribed(blocks), findLeaked(blocks), findTooWide(blocks), findUnsafe(blocks)) {
 				t.Error(finding)
 			}
 		})
@@ -464,33 +464,33 @@ func TestRoutes(t *testing.T) {
 	t.Parallel()
 	want := routes(t)
 
-	blocks, _ := read(t, "aws").blocks()
-	found := map[string]string{}
+	blocks, _ := readModule(t, "aws").blocks()
+	routes := map[string]string{}
 	for key, name := range evaluate(t, blocks, "functions", "routes")["routes"].AsValueMap() {
-		found[key] = name.AsString()
+		routes[key] = name.AsString()
 	}
-	if found["$default"] != "discoverapi" {
-		t.Errorf("aws: what no route takes goes to %q", found["$default"])
+	if routes["$default"] != "discoverapi" {
+		t.Errorf("aws: what no route takes goes to %q", routes["$default"])
 	}
-	delete(found, "$default")
-	if !maps.Equal(found, want) {
-		t.Errorf("aws: got %v, want %v", found, want)
+	delete(routes, "$default")
+	if !maps.Equal(routes, want) {
+		t.Errorf("aws: got %v, want %v", routes, want)
 	}
 
-	blocks, _ = read(t, "gcp").blocks()
-	found, before := map[string]string{}, 0
+	blocks, _ = readModule(t, "gcp").blocks()
+	routes, before := map[string]string{}, 0
 	for _, rule := range evaluate(t, blocks, "functions", "routed", "rules")["rules"].AsValueSlice() {
 		parts := rule.AsValueSlice()
 		path := parts[1].AsString()
-		found[parts[2].AsString()+" "+path] = parts[3].AsString()
+		routes[parts[2].AsString()+" "+path] = parts[3].AsString()
 		if variable := strings.Count(path, "{"); variable < before {
 			t.Errorf("gcp: %s comes after paths with more variables", path)
 		} else {
 			before = variable
 		}
 	}
-	if !maps.Equal(found, want) {
-		t.Errorf("gcp: got %v, want %v", found, want)
+	if !maps.Equal(routes, want) {
+		t.Errorf("gcp: got %v, want %v", routes, want)
 	}
 }
 
@@ -501,7 +501,7 @@ func TestAuditStore(t *testing.T) {
 	for platform, settings := range map[string]struct{ variable, secret string }{
 		"aws": {"PLATFORM_SECRET_AUDIT_STORE_SECRET", "var.audit_store_secret_arn"}, "gcp": {"PLATFORM_SECRET_AUDIT_STORE", "var.audit_store_secret"},
 	} {
-		m := read(t, platform)
+		m := readModule(t, platform)
 		functions := m["functions.tf"]
 		uses := strings.Count(functions, settings.secret)
 		if !strings.Contains(functions, settings.variable) || uses < 3 || platform == "gcp" && !strings.Contains(functions, `google_secret_manager_secret_iam_member" "audit_store"`) {
@@ -516,13 +516,13 @@ func TestAuditStore(t *testing.T) {
 // Composed names are unique and have a permitted length.
 func TestNames(t *testing.T) {
 	t.Parallel()
-	blocks, _ := read(t, "aws").blocks()
+	blocks, _ := readModule(t, "aws").blocks()
 	alarms := evaluate(t, blocks, "redis_limits", "redis_alarms")["redis_alarms"].AsValueMap()
 	node := alarms["002-Evictions"]
 	if len(alarms) != 8 || node == cty.NilVal || node.GetAttr("node").AsString() != "platform-long-002" {
 		t.Errorf("aws: alarms of the Redis: %v", slices.Sorted(maps.Keys(alarms)))
 	}
-	blocks, _ = read(t, "gcp").blocks()
+	blocks, _ = readModule(t, "gcp").blocks()
 	seen := map[string]bool{}
 	for name, account := range evaluate(t, blocks, "functions", "accounts")["accounts"].AsValueMap() {
 		if id := account.AsString(); len(id) < 6 || len(id) > 30 || seen[id] {
@@ -561,15 +561,15 @@ data "aws_iam_policy_document" "d" {
 output "o" { value = data.aws_iam_policy_document.d.json }
 `}
 	blocks, findings := planted.blocks()
-	found := strings.Join(slices.Concat(findings, unformatted(planted), undeclared(blocks), undescribed(blocks), leaked(blocks), tooWide(blocks), unsafe(blocks)), "\n")
+	report := strings.Join(slices.Concat(findings, findUnformatted(planted), findUndeclared(blocks), findUndescribed(blocks), findLeaked(blocks), findTooWide(blocks), findUnsafe(blocks)), "\n")
 	for _, want := range []string{
 		"main.tf is not formatted", "var.gone is not declared", "local.a is not declared", "var.a is used by nothing", "local.c is used by nothing",
 		"each.key without for_each", "variable a does not say", "output o does not say", "random_password.p.result is a secret",
 		"allows s3:*, on everything: true", "allows sqs:SendMessage", "allows the code what only Lambda needs", "gives roles/owner",
 		"want transit_encryption_enabled", "is without aws_lambda_function_event_invoke_config", "has no vpc_config", "has no auth_token", "has no reserved_concurrent_executions",
 	} {
-		if !strings.Contains(found, want) {
-			t.Errorf("want %q in:\n%s", want, found)
+		if !strings.Contains(report, want) {
+			t.Errorf("want %q in:\n%s", want, report)
 		}
 	}
 	if _, findings := (module{"a.tf": "x = {"}).blocks(); len(findings) != 1 {
