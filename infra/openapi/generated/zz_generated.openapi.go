@@ -9923,7 +9923,7 @@ func schema_managementplatformsh_shared_model_SyncPatchReference(ref common.Refe
 					},
 					"namespacePath": {
 						SchemaProps: spec.SchemaProps{
-							Description: "NamespacePath is the path to the namespace of the referenced object within the value. If absent, the namespace is that of the object itself. Source: Spec 2.8.",
+							Description: "NamespacePath is the path to the namespace of the referenced object within the value. If absent, it is the namespace of the object itself. Source: Spec 2.8.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
