@@ -8,8 +8,6 @@ import (
 
 	"management.platform.sh/shared/api/frame"
 	"management.platform.sh/shared/kinds/accesskey"
-	"management.platform.sh/shared/kinds/team"
-	"management.platform.sh/shared/kinds/user"
 	"management.platform.sh/shared/platform"
 	"management.platform.sh/shared/signin/annotations"
 	"management.platform.sh/shared/signin/device"
@@ -92,5 +90,5 @@ var Function = &frame.Function{
 }
 
 func open(env *platform.Environment) Deps {
-	return Deps{Devices: device.Open(env, user.Open(env), team.Open(env), accesskey.Open(env)), Refused: func() error { return device.Check(env) }}
+	return Deps{Devices: device.Open(env, accesskey.Open(env)), Refused: func() error { return device.Check(env) }}
 }

@@ -9,8 +9,6 @@ import (
 
 	"management.platform.sh/shared/api/frame"
 	"management.platform.sh/shared/kinds/accesskey"
-	"management.platform.sh/shared/kinds/team"
-	"management.platform.sh/shared/kinds/user"
 	"management.platform.sh/shared/platform"
 	"management.platform.sh/shared/signin/annotations"
 	"management.platform.sh/shared/signin/authorize"
@@ -137,5 +135,5 @@ var Function = &frame.Function{
 }
 
 func open(env *platform.Environment) Deps {
-	return Deps{Consent: authorize.OpenConsent(env, user.Open(env), team.Open(env), accesskey.Open(env))}
+	return Deps{Consent: authorize.OpenConsent(env, accesskey.Open(env))}
 }

@@ -92,6 +92,6 @@ func open(env *platform.Environment) Deps {
 
 func openKeys(env *platform.Environment) Deps {
 	deps := open(env)
-	deps.Logout = logout.Open(env, kinds.Users(env), kinds.Teams(env), kinds.AccessKeys(env))
+	deps.Logout = logout.Open(env, kinds.AccessKeys(env))
 	return deps
 }

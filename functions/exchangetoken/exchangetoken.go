@@ -174,7 +174,9 @@ var Function = &frame.Function{
 }
 
 func open(env *platform.Environment) Deps {
-	// A key may be deleted with what belongs to it.
-	kinds.Join(env)
-	return Deps{Tokens: token.Open(env), Devices: device.Open(env), Jobs: tokenexchange.Open(env), Now: env.Now, Address: func() string { return method.Address(env.Config()) }}
+	keys := kinds.AccessKeys(env)
+	return Deps{
+		Tokens: token.Open(env, keys), Devices: device.Open(env, keys), Jobs: tokenexchange.Open(env, keys), Now: env.Now,
+		Address: func() string { return method.Address(env.Config()) },
+	}
 }

@@ -106,7 +106,5 @@ var Function = &frame.Function{
 }
 
 func open(env *platform.Environment) Deps {
-	// The groups of a user make admins, and the last one is kept.
-	kinds.Join(env)
-	return Deps{Callback: authorize.OpenCallback(env), Provider: connectors.Open(env)}
+	return Deps{Callback: authorize.OpenCallback(env, kinds.Users(env), kinds.Teams(env), kinds.AccessKeys(env)), Provider: connectors.Open(env)}
 }

@@ -44,7 +44,5 @@ var Function = &frame.Function{
 }
 
 func open(env *platform.Environment) Deps {
-	// The groups of a user make admins, and the last one is kept. A key may be deleted with what belongs to it.
-	kinds.Join(env)
-	return Deps{Revalidator: revalidate.Open(env), Provider: connectors.Open(env)}
+	return Deps{Revalidator: revalidate.Open(env, kinds.Users(env), kinds.Teams(env), kinds.AccessKeys(env)), Provider: connectors.Open(env)}
 }

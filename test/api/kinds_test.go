@@ -16,7 +16,7 @@ import (
 	"management.platform.sh/shared/kinds/issuedtoken"
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/platform"
-	"management.platform.sh/shared/signin"
+	"management.platform.sh/shared/signin/logins"
 	"management.platform.sh/shared/state/redisstore/redistest"
 	"management.platform.sh/shared/state/store"
 )
@@ -291,7 +291,7 @@ func (w *kindWorld) changesAt(subresource string, object map[string]any, section
 func (w *kindWorld) state() string {
 	w.t.Helper()
 	var text strings.Builder
-	resources := []string{issuedtoken.RevokedResource, "retiredkeys", signin.Resource}
+	resources := []string{issuedtoken.RevokedResource, "retiredkeys", logins.Resource}
 	for _, k := range storedKinds {
 		resources = append(resources, k.resource)
 	}

@@ -94,7 +94,9 @@ func (s *claimsProvider) HandleCallback(context.Context, provider.Connector, pro
 	return s.person, nil
 }
 
-func (s *claimsProvider) EndSessionURL(context.Context, provider.Connector) (string, error) { return "", nil }
+func (s *claimsProvider) EndSessionURL(context.Context, provider.Connector) (string, error) {
+	return "", nil
+}
 
 // signIn signs a person in. It returns their user, and whether claims were left out.
 func signIn(t *testing.T, person provider.Person) (user *model.User, left bool) {

@@ -549,7 +549,7 @@ func TestCodeReusedMeanwhile(t *testing.T) {
 				Now: w.env.Now, Random: w.env.Random, Log: w.env.Log, Config: w.env.Config, Encryption: w.env.Encryption,
 			}
 			wanted, _ := token.ParseRequest(scope, "")
-			granted, err := token.Open(env, kinds.Users(env), kinds.Teams(env), kinds.AccessKeys(env)).RedeemCode(t.Context(), code, verifier, program, wanted)
+			granted, err := token.Open(env, kinds.AccessKeys(env)).RedeemCode(t.Context(), code, verifier, program, wanted)
 			if happened != 1 || err == nil && (!late || (kept{w, granted.Key, ""}).works()) || err != nil && !errors.Is(err, token.ErrInvalidGrant) {
 				t.Errorf("late %v, scope %q: %d times, %v", late, scope, happened, err)
 			}

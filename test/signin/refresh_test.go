@@ -331,7 +331,7 @@ func TestRefreshRace(t *testing.T) {
 		},
 		Now: w.env.Now, Random: w.env.Random, Log: w.env.Log, Config: w.env.Config, Encryption: w.env.Encryption,
 	}
-	got, err := token.Open(env, kinds.Users(env), kinds.Teams(env), kinds.AccessKeys(env)).Refresh(t.Context(), secret.String(program.token))
+	got, err := token.Open(env, kinds.AccessKeys(env)).Refresh(t.Context(), secret.String(program.token))
 	if err != nil || other == nil {
 		t.Fatalf("%v, %v", other, err)
 	}

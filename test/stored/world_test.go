@@ -40,7 +40,7 @@ import (
 	"management.platform.sh/shared/platform"
 	"management.platform.sh/shared/process"
 	"management.platform.sh/shared/settings"
-	"management.platform.sh/shared/signin"
+	"management.platform.sh/shared/signin/oauth"
 	"management.platform.sh/shared/state/encryption"
 	"management.platform.sh/shared/state/redisstore"
 	"management.platform.sh/shared/state/redisstore/redistest"
@@ -311,8 +311,8 @@ func (w *world) location(answer *http.Response) url.Values {
 func (w *world) start() url.Values {
 	w.t.Helper()
 	begun := w.location(w.send(w.others, http.MethodGet, "/auth/oidc/login?"+url.Values{
-		"response_type": {"code"}, "client_id": {signin.ClientID}, "redirect_uri": {program}, "state": {"state-0123456789"},
-		"code_challenge": {signin.S256(verifier)}, "code_challenge_method": {"S256"},
+		"response_type": {"code"}, "client_id": {oauth.ClientID}, "redirect_uri": {program}, "state": {"state-0123456789"},
+		"code_challenge": {oauth.S256(verifier)}, "code_challenge_method": {"S256"},
 	}.Encode(), nil))
 	w.provider.mu.Lock()
 	defer w.provider.mu.Unlock()
@@ -332,7 +332,7 @@ func (w *world) allow(callback *http.Response) url.Values {
 	form := url.Values{"id": w.location(callback)["id"], "decision": {"allow"}}
 	code := w.location(w.send(w.others, http.MethodPost, "/auth/confirm", form)).Get("code")
 	return url.Values{
-		"grant_type": {"authorization_code"}, "client_id": {signin.ClientID}, "code": {code}, "code_verifier": {verifier}, "redirect_uri": {program},
+		"grant_type": {"authorization_code"}, "client_id": {oauth.ClientID}, "code": {code}, "code_verifier": {verifier}, "redirect_uri": {program},
 	}
 }
 

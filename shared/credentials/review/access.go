@@ -7,17 +7,12 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"management.platform.sh/shared/api/resource"
 	"management.platform.sh/shared/auth"
 	"management.platform.sh/shared/auth/scope"
 	"management.platform.sh/shared/directory"
 	"management.platform.sh/shared/kinds/accesskey"
-	"management.platform.sh/shared/kinds/instance"
-	"management.platform.sh/shared/kinds/issuedtoken"
 	"management.platform.sh/shared/kinds/platformconfig"
-	"management.platform.sh/shared/kinds/project"
-	"management.platform.sh/shared/kinds/team"
-	"management.platform.sh/shared/kinds/trustrule"
-	"management.platform.sh/shared/kinds/user"
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/model/identity"
 	"management.platform.sh/shared/platform"
@@ -37,25 +32,22 @@ type Access struct {
 // Objects decides about the object of a name; see resource.Registry.Decide.
 type Objects func(ctx context.Context, caller identity.Caller, verb, subresource, namespace, name string) (auth.Decision, error)
 
-// OpenAccess returns the decisions of an environment. It reads objects and changes none.
-//
-//go:noinline
-func OpenAccess(env *platform.Environment) *Access {
-	return platform.Single(env, func(env *platform.Environment) *Access {
-		return &Access{Project: env.Project, Roles: directory.Open(env).Roles, Objects: map[schema.GroupResource]Objects{
-			accesskey.Definition.GroupResource():      accesskey.Open(env).Decide,
-			instance.Definition.GroupResource():       checkingAccessKeys(env, instance.Open(env).Decide, instance.Kubeconfig),
-			issuedtoken.Definition.GroupResource():    issuedtoken.Open(env).Decide,
-			platformconfig.Definition.GroupResource(): platformconfig.Open(env).Decide,
-			user.Definition.GroupResource():           checkingAccessKeys(env, user.Open(env).Decide, accesskey.Subresource),
-			team.Definition.GroupResource():           checkingAccessKeys(env, team.Open(env).Decide, accesskey.Subresource),
-			trustrule.Definition.GroupResource():      trustrule.Open(env).Decide,
-			project.Definition.GroupResource():        project.Open(env).Decide,
-			model.Resource("syncpatchevaluations"): func(context.Context, identity.Caller, string, string, string, string) (auth.Decision, error) {
-				return platform.Patches(env.Edition), nil
-			},
-		}}
-	})
+// OpenAccess returns the decisions of an environment about requests to its kinds, which package kinds has, and to what is no kind of its
+// own. It reads objects and changes none.
+func OpenAccess(env *platform.Environment, kinds []resource.Decider) *Access {
+	objects := map[schema.GroupResource]Objects{
+		platformconfig.Definition.GroupResource(): platformconfig.Open(env).Decide,
+		model.Resource("syncpatchevaluations"): func(context.Context, identity.Caller, string, string, string, string) (auth.Decision, error) {
+			return platform.Patches(env.Edition), nil
+		},
+	}
+	for _, kind := range kinds {
+		objects[kind.GroupResource()] = kind.Decide
+		if kind.KeysAt() != "" {
+			objects[kind.GroupResource()] = checkingAccessKeys(env, kind.Decide, kind.KeysAt())
+		}
+	}
+	return &Access{Project: env.Project, Roles: directory.Open(env).Roles, Objects: objects}
 }
 
 // checkingAccessKeys decides about objects at one of whose subresources a create makes an access key of the caller. A kubeconfig contains one,

@@ -127,15 +127,11 @@ type ruleSnapshot struct {
 	rules    []*model.TrustRule
 }
 
-// Open returns the exchanger of an environment. Functions that use it call kinds.Join first.
-//
-//go:noinline
-func Open(env *platform.Environment) *Exchanger {
-	return platform.Single(env, func(env *platform.Environment) *Exchanger {
-		return &Exchanger{
-			env: env, issuers: oidc.OpenIssuers(env), rules: trustrule.Open(env), keys: accesskey.Open(env), directory: directory.Open(env), uses: logins.Records(env),
-		}
-	})
+// Open returns the exchanger of an environment. It makes keys in a registry of package kinds, because a key may end with others.
+func Open(env *platform.Environment, keys *accesskey.Registry) *Exchanger {
+	return &Exchanger{
+		env: env, issuers: oidc.OpenIssuers(env), rules: trustrule.Open(env), keys: keys, directory: directory.Open(env), uses: logins.Records(env),
+	}
 }
 
 // TokenResponse is the successful answer to a token exchange.

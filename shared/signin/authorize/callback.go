@@ -8,6 +8,9 @@ import (
 	"net/url"
 	"strings"
 
+	"management.platform.sh/shared/kinds/accesskey"
+	"management.platform.sh/shared/kinds/team"
+	"management.platform.sh/shared/kinds/user"
 	"management.platform.sh/shared/platform"
 	"management.platform.sh/shared/signin/annotations"
 	"management.platform.sh/shared/signin/logins"
@@ -30,10 +33,11 @@ type Callback struct {
 	reporter    *trial.Reporter
 }
 
-// OpenCallback returns the callback endpoint of an environment. Functions that use it call kinds.Join first.
-func OpenCallback(env *platform.Environment) *Callback {
+// OpenCallback returns the callback endpoint of an environment. It writes users and teams in registries of package kinds.
+func OpenCallback(env *platform.Environment, users *user.Registry, teams *team.Registry, keys *accesskey.Registry) *Callback {
+	provisioner := provisioning.Open(env, users, teams)
 	return &Callback{
-		env: env, logins: logins.Open(env), sessions: sessions.Open(env), provisioner: provisioning.Open(env), reporter: trial.OpenReporter(env),
+		env: env, logins: logins.Open(env), sessions: sessions.Open(env, keys), provisioner: provisioner, reporter: trial.OpenReporter(env, provisioner),
 	}
 }
 
@@ -48,7 +52,7 @@ type TokenPage struct {
 // TakesAPIToken reports whether people enter an API token of a connector on a page of the platform.
 func (e *Callback) TakesAPIToken(id string) bool {
 	conn, ok := method.FindConnector(e.env.Config(), id)
-	return ok && conn.Token
+	return ok && conn.AcceptsToken
 }
 
 // APITokenPage returns the token page of an attempt. Errors: Refusal.
@@ -68,7 +72,7 @@ func (e *Callback) APITokenPage(ctx context.Context, id string, query url.Values
 	switch {
 	case !oauth.EqualSecrets(attempt.State, state) || attempt.Connector != id:
 		return page, refusal.NotStartedHere("state")
-	case !ok || !conn.Token || !oauth.EqualSecrets(conn.Fingerprint(), attempt.Fingerprint):
+	case !ok || !conn.AcceptsToken || !oauth.EqualSecrets(conn.Fingerprint(), attempt.Fingerprint):
 		return page, refusal.Expired("settings")
 	}
 	return TokenPage{
@@ -97,7 +101,7 @@ func (e *Callback) HandleCallback(ctx context.Context, idp provider.Provider, id
 	case !oauth.EqualSecrets(attempt.State, state) || attempt.Connector != id:
 		// The response of one provider came to the callback of another.
 		return "", refusal.NotStartedHere("state")
-	case conn.Posts:
+	case conn.PostBinding:
 		return "", refusal.BadRequest("the provider must post its answer")
 	case !ok || !oauth.EqualSecrets(conn.Fingerprint(), attempt.Fingerprint):
 		return "", refusal.Expired("settings")

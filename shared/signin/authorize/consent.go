@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"time"
 
+	"management.platform.sh/shared/kinds/accesskey"
 	"management.platform.sh/shared/platform"
 	"management.platform.sh/shared/signin/device"
 	"management.platform.sh/shared/signin/logins"
@@ -25,8 +26,8 @@ type Consent struct {
 }
 
 // OpenConsent returns the consent endpoint of an environment.
-func OpenConsent(env *platform.Environment) *Consent {
-	return &Consent{env: env, logins: logins.Open(env), devices: device.Open(env)}
+func OpenConsent(env *platform.Environment, keys *accesskey.Registry) *Consent {
+	return &Consent{env: env, logins: logins.Open(env), devices: device.Open(env, keys)}
 }
 
 // ConsentRequest is a login that waits for the consent of its person.

@@ -52,7 +52,7 @@ func (e *Callback) HandlePostedResponse(ctx context.Context, idp provider.Provid
 	}
 	conn, ok := method.FindConnector(e.env.Config(), id)
 	switch {
-	case !ok || !conn.Posts:
+	case !ok || !conn.PostBinding:
 		return "", refusal.UnknownConnector()
 	case !oauth.IsUnreserved(state, logins.StateLength, logins.StateLength):
 		// The login was started at the provider, or not here.

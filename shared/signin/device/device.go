@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"management.platform.sh/shared/auth/throttle"
+	"management.platform.sh/shared/kinds/accesskey"
 	"management.platform.sh/shared/limits"
 	"management.platform.sh/shared/model/apierror"
 	"management.platform.sh/shared/platform"
@@ -79,8 +80,8 @@ type Flow struct {
 }
 
 // Open returns the device flow of an environment.
-func Open(env *platform.Environment) *Flow {
-	return &Flow{env: env, logins: logins.Open(env), tokens: token.Open(env)}
+func Open(env *platform.Environment, keys *accesskey.Registry) *Flow {
+	return &Flow{env: env, logins: logins.Open(env), tokens: token.Open(env, keys)}
 }
 
 // Authorization is the device authorization response. Source: RFC 8628, 3.2.

@@ -44,9 +44,9 @@ type BackChannel struct {
 	keys     *accesskey.Registry
 }
 
-// Open returns the logout endpoint of an environment. Functions that use it call kinds.Join first.
-func Open(env *platform.Environment) *BackChannel {
-	return &BackChannel{env: env, logins: logins.Open(env), sessions: sessions.Open(env), keys: accesskey.Open(env)}
+// Open returns the logout endpoint of an environment. It ends keys in a registry of package kinds, because other objects may end with a key.
+func Open(env *platform.Environment, keys *accesskey.Registry) *BackChannel {
+	return &BackChannel{env: env, logins: logins.Open(env), sessions: sessions.Open(env, keys), keys: keys}
 }
 
 // HandleLogoutToken takes the logout token with which a provider ends a session, or all sessions of a person. The keys of these logins, and

@@ -24,7 +24,7 @@ func (p *Provisioner) CreateTeams(ctx context.Context, config *model.ConfigAuth,
 	if config.DisableTeamCreation || len(groups) == 0 {
 		return nil
 	}
-	missing, err := p.directory.Unlisted(ctx, groups)
+	missing, err := p.directory.GroupsWithoutTeam(ctx, groups)
 	if err != nil || len(missing) == 0 {
 		return err
 	}
@@ -82,7 +82,7 @@ func (p *Provisioner) createTeam(ctx context.Context, group string, referenced m
 				return "", false, err
 			}
 		}
-		missing, err := p.directory.Unlisted(ctx, []string{group})
+		missing, err := p.directory.GroupsWithoutTeam(ctx, []string{group})
 		if err != nil || len(missing) == 0 {
 			return "", err == nil, err
 		}

@@ -52,9 +52,9 @@ type Provisioner struct {
 	teams     *team.Registry
 }
 
-// Open returns the provisioner of an environment. Functions that write users call kinds.Join first.
-func Open(env *platform.Environment) *Provisioner {
-	return &Provisioner{env: env, users: user.Open(env), directory: directory.Open(env), teams: team.Open(env)}
+// Open returns the provisioner of an environment. Functions that write users and teams hand in registries of package kinds.
+func Open(env *platform.Environment, users *user.Registry, teams *team.Registry) *Provisioner {
+	return &Provisioner{env: env, users: users, directory: directory.Open(env), teams: teams}
 }
 
 // Provision returns the user of a person: the user with their identity at the connector, or a new one. The groups of the user are replaced.
@@ -313,7 +313,7 @@ func (p *Provisioner) isNameFree(ctx context.Context, owner identity.Owner, refe
 	if err != nil {
 		return false, fmt.Errorf("looking for a name: %w", err)
 	}
-	if ownerState, err := p.directory.Of(ctx, owner, refs); IsOwnerRefused(err) || err == nil && ownerState.Managed {
+	if ownerState, err := p.directory.StateOf(ctx, owner, refs); IsOwnerRefused(err) || err == nil && ownerState.Managed {
 		return false, nil
 	} else if err != nil {
 		return false, err

@@ -84,7 +84,7 @@ func LastAdmin() *Refusal {
 }
 
 func Busy() *Refusal {
-	return New("busy", "", apierror.UnderWay("your user is being changed by others at the same time: try again"))
+	return New("busy", "", apierror.InProgress("your user is being changed by others at the same time: try again"))
 }
 
 // Throttled returns the Refusal for an error TooManyRequests, and every other error unchanged.

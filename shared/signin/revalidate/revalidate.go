@@ -17,6 +17,7 @@ import (
 	"management.platform.sh/shared/api/resource"
 	"management.platform.sh/shared/kinds/accesskey"
 	"management.platform.sh/shared/kinds/lastadmin"
+	"management.platform.sh/shared/kinds/team"
 	"management.platform.sh/shared/kinds/user"
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/model/connector"
@@ -61,11 +62,11 @@ type Revalidator struct {
 	loginKeys, keys *accesskey.Registry
 }
 
-// Open returns the revalidator of an environment. Functions that use it call kinds.Join first.
-func Open(env *platform.Environment) *Revalidator {
+// Open returns the revalidator of an environment. It writes users and ends keys in registries of package kinds.
+func Open(env *platform.Environment, users *user.Registry, teams *team.Registry, keys *accesskey.Registry) *Revalidator {
 	return &Revalidator{
-		env: env, logins: logins.Open(env), sessions: sessions.Open(env), tokens: token.Open(env), provisioner: provisioning.Open(env),
-		users: user.Open(env), loginKeys: accesskey.ForLogins(accesskey.Open(env)), keys: accesskey.Open(env),
+		env: env, logins: logins.Open(env), sessions: sessions.Open(env, keys), tokens: token.Open(env, keys), provisioner: provisioning.Open(env, users, teams),
+		users: users, loginKeys: accesskey.ForLogins(keys), keys: keys,
 	}
 }
 

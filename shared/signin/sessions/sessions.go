@@ -36,8 +36,8 @@ type Store struct {
 }
 
 // Open returns the sessions of an environment.
-func Open(env *platform.Environment) *Store {
-	return &Store{env: env, Records: Sessions(env), keys: accesskey.Open(env)}
+func Open(env *platform.Environment, keys *accesskey.Registry) *Store {
+	return &Store{env: env, Records: Sessions(env), keys: keys}
 }
 
 // Seal returns the tokens of a session, sealed for an object. Empty: the session has no tokens.

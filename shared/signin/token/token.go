@@ -40,11 +40,11 @@ type Endpoint struct {
 	refreshAuthenticator *auth.Authenticator
 }
 
-// Open returns the token endpoint of an environment. Functions that write keys call kinds.Join first.
-func Open(env *platform.Environment) *Endpoint {
+// Open returns the token endpoint of an environment. Functions that issue or end keys hand in a registry of package kinds.
+func Open(env *platform.Environment, keys *accesskey.Registry) *Endpoint {
 	return &Endpoint{
-		env: env, logins: logins.Open(env), sessions: sessions.Open(env), directory: directory.Open(env),
-		loginKeys: accesskey.ForLogins(accesskey.Open(env)), keys: accesskey.Open(env), refreshAuthenticator: accesskey.OpenRefreshAuthenticator(env),
+		env: env, logins: logins.Open(env), sessions: sessions.Open(env, keys), directory: directory.Open(env),
+		loginKeys: accesskey.ForLogins(keys), keys: keys, refreshAuthenticator: accesskey.OpenRefreshAuthenticator(env),
 	}
 }
 
@@ -180,9 +180,9 @@ func (e *Endpoint) IssueKey(ctx context.Context, record *store.Record, login *lo
 		return Response{}, fmt.Errorf("reading the user of a sign-in: %w", err)
 	}
 	ownerObject := &model.AccessKeyOwner{UID: login.UID, Generation: login.TokenGeneration}
-	ownerState, err := e.directory.Of(ctx, owner, refs)
+	ownerState, err := e.directory.StateOf(ctx, owner, refs)
 	if err == nil {
-		err = ownerState.Fits(ownerObject)
+		err = ownerState.CheckCredential(ownerObject)
 	}
 	switch {
 	case provisioning.IsOwnerRefused(err) || err == nil && !ownerState.Managed, login.SessionEnds != 0 && e.env.Now().Unix() >= login.SessionEnds:

@@ -181,8 +181,8 @@ type Reporter struct {
 }
 
 // OpenReporter returns what stores the reports of trials of an environment.
-func OpenReporter(env *platform.Environment) *Reporter {
-	return &Reporter{env: env, trials: Open(env), provisioner: provisioning.Open(env), directory: directory.Open(env)}
+func OpenReporter(env *platform.Environment, provisioner *provisioning.Provisioner) *Reporter {
+	return &Reporter{env: env, trials: Open(env), provisioner: provisioner, directory: directory.Open(env)}
 }
 
 // Complete stores the report of a trial: about a person, or about the cause for which the response of the provider was refused. Errors: the
@@ -259,7 +259,7 @@ func (r *Reporter) newTrialReport(ctx context.Context, conn provider.Connector, 
 	if err != nil {
 		return report, err
 	}
-	missing, err := r.directory.Unlisted(ctx, groups)
+	missing, err := r.directory.GroupsWithoutTeam(ctx, groups)
 	if err != nil {
 		return report, err
 	}
