@@ -25,7 +25,7 @@ var sayers = set(
 	"apierror.TooMany", "apierror.Unauthorized", "apierror.InProgress", "apierror.Unprocessable", "apierror.Upstream", "apierror.UpstreamTimeout",
 	"apierrors.NewServiceUnavailable", "apierrors.NewTimeoutError", "failure",
 	"scope.RefusalOf", "logins.Throttle", "oauth.NewError", "refusal.BadRequest", "refusal.ByProvider", "refusal.Misconfigured", "refusal.New", "refusal.NotAdmitted",
-	"refusal.NotStartedHere", "refusal.RefreshTokenRefused", "NotStartedHere", "New", "badRequestError", "forbiddenError", "errorResponse", "invalid",
+	"refusal.NotStartedHere", "refusal.RefreshTokenRefused", "NotStartedHere", "New", "NewError", "newRefusal", "badRequestError", "forbiddenError", "errorResponse", "invalid",
 	"misconfigured", "notAdmitted", "notStartedHere", "badRequest", "badInput", "bad", "forbidden", "mismatch", "mismatchError", "newValueError", "refuse", "unreadable", "unsuitable",
 	"shorten", "Conflict", "wrong", "wrongOperation", "warn", ".complain", ".explain", ".fail", ".finding", ".finds", ".invalid", ".notes", ".required", ".text", ".warn",
 	"Message:", "Reason:", "Title:",

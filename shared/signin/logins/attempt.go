@@ -80,6 +80,7 @@ func (a Attempt) ProviderRequest() provider.Request {
 // ID names an attempt in cookies and URLs of the platform. The state cannot be computed from it.
 func (a Attempt) ID() string { return AttemptID(a.State) }
 
+// AttemptID is the ID of the attempt with a state.
 func AttemptID(state string) string { return oauth.Digest("cookie", state)[:16] }
 
 // cookieSealContext is what the cookie of an attempt is sealed for.

@@ -35,6 +35,7 @@ func (r *Refusal) Unwrap() error { return r.answer }
 // person.
 func (r *Refusal) IsDefinite() bool { return r.Class == classRefused || r.Class == classNotAdmitted }
 
+// WithCause adds a cause for the log, which errors.Is finds.
 func (r *Refusal) WithCause(cause error) *Refusal {
 	r.answer = r.answer.Because(fmt.Errorf("%w: %w", errors.New(r.Error()), cause))
 	return r
@@ -62,27 +63,33 @@ func forbiddenError(text string) *apierror.Error {
 // UnknownConnector is the Refusal for an ID that no connector has. Its reason is NotFound.
 func UnknownConnector() *Refusal { return New("unknown_connector", "", apierror.NoRoute()) }
 
+// BadRequest is the Refusal of a malformed request.
 func BadRequest(why string) *Refusal {
 	return New("bad_request", why, badRequestError(why))
 }
 
+// NotStartedHere is the Refusal of a browser that did not start the login, and of a login that was used before.
 func NotStartedHere(detail string) *Refusal {
 	return New("not_started_here", detail, badRequestError("this sign-in was not started in this browser, or it was used before: start again where you began"))
 }
 
+// Expired is the Refusal of a login that has expired, or whose settings have changed.
 func Expired(detail string) *Refusal {
 	return New("expired", detail, badRequestError("this sign-in has expired, or its settings have changed: start again where you began"))
 }
 
+// NotSetUp is the Refusal of a person who has no user, where logins create none.
 func NotSetUp(detail string) *Refusal {
 	return New("not_set_up", detail, forbiddenError("your account has no user here: ask an admin of the platform to create one"))
 }
 
+// LastAdmin is the Refusal of a login after which there would be no admin.
 func LastAdmin() *Refusal {
 	return New("last_admin", "", forbiddenError("your groups at the provider have changed, and nobody would be an admin of the platform afterwards: "+
 		"give another enabled user the cluster role "+model.ClusterRoleAdmin+" first"))
 }
 
+// Busy is the Refusal of a request that lost against concurrent writes too often.
 func Busy() *Refusal {
 	return New("busy", "", apierror.InProgress("your user is being changed by others at the same time: try again"))
 }
