@@ -78,7 +78,7 @@ export const stories = {
     await page.getByRole("button", { name: "Open store" }).click();
     await dialog.getByRole("link", { name: "till" }).waitFor();
     await dialog.getByRole("button", { name: "Delete" }).click();
-    await dialog.getByText("It still has virtual clusters.").waitFor();
+    await dialog.getByText("The project still has virtual clusters.").waitFor();
     await field("Type store to delete it").fill("store");
     await dialog.getByRole("button", { name: "Delete" }).click();
     await dialog.getByRole("alert").getByText("still has virtual cluster instances").waitFor();
@@ -89,8 +89,8 @@ export const stories = {
     await page.getByRole("button", { name: "Open store" }).click();
     await dialog.getByText("Nothing.").waitFor();
     await dialog.getByRole("button", { name: "Delete" }).click();
-    await dialog.getByText("Its members lose their roles").waitFor();
-    assert.equal(await dialog.getByText("It still has virtual clusters.").count(), 0);
+    await dialog.getByText("Members lose their roles").waitFor();
+    assert.equal(await dialog.getByText("The project still has virtual clusters.").count(), 0);
     const remove = dialog.getByRole("button", { name: "Delete" });
     assert.ok(await remove.isDisabled());
     await field("Type store to delete it").fill("store");

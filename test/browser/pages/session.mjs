@@ -233,7 +233,7 @@ export const stories = {
     await choose.waitFor();
     assert.deepEqual(await keys(), []);
     await page.goto(`${origin}/console?code=x&state=y&iss=${encodeURIComponent(origin)}`);
-    await page.getByRole("alert").getByText("not the answer to a sign-in").waitFor();
+    await page.getByRole("alert").getByText("does not belong to a sign-in").waitFor();
     assert.equal(new URL(page.url()).search, "");
     await requestAsAdmin(context, "PATCH", "config/config", { status: { auth: { oidc: null } } }, "application/merge-patch+json");
     for (const path of ["users/ana", "teams/dev", "teams/ops"]) await requestAsAdmin(context, "DELETE", path);

@@ -194,7 +194,7 @@ export const stories = {
     await page.getByRole("button", { name: "Save as a file" }).click();
     const path = await (await saved).path();
     await page.getByLabel("Open a file").setInputFiles(path);
-    await page.getByText("nothing is evaluated before you press Run").waitFor();
+    await page.getByText("Nothing is evaluated until you press Run").waitFor();
     await page.getByLabel("Open a file").setInputFiles({ name: "x.json", mimeType: "application/json", buffer: Buffer.from("[]") });
     await page.getByRole("alert").getByText("it is damaged").waitFor();
     assert.deepEqual(problems, []);
