@@ -370,7 +370,7 @@ func (w *world) texts() []string {
 			}
 			lines = append(lines, fmt.Sprintf("%s %s of %q, due %v: %s", name, record.Name, record.Owner, record.Expires, record.Object))
 		}
-		for after := int64(store.Beginning); ; {
+		for after := store.Beginning; ; {
 			events, err := state.Events(w.t.Context(), after, 100, 0)
 			if errors.Is(err, store.ErrGone) {
 				break

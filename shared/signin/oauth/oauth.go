@@ -22,7 +22,7 @@ import (
 const ClientID = "platform-cli"
 
 // TokenExchangeGrant is the grant_type of a token exchange. Source: RFC 8693, 2.1.
-const TokenExchangeGrant = "urn:ietf:params:oauth:grant-type:token-exchange"
+const TokenExchangeGrant = "urn:ietf:params:oauth:grant-type:token-exchange" //nolint:gosec // it is a name, and no credential
 
 // OfflineAccess is the scope with which a program asks for a refresh token. Source: OpenID Connect Core, 11; ADR-0045.
 const OfflineAccess = "offline_access"

@@ -70,6 +70,8 @@ func (d Document) omit(text []byte) (edited []byte, mistake string) {
 			}
 			return false
 		})
+	default:
+		// Nothing of another document is left out.
 	}
 	if edited, err := json.Marshal(fields); err == nil {
 		return edited, ""
