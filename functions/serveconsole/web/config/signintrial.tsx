@@ -1,5 +1,5 @@
 import { batch, useSignal } from "@preact/signals";
-import { useEffect } from "preact/hooks";
+import { useLayoutEffect } from "preact/hooks";
 import { ask, group, type Refusal } from "../api";
 import { useSecret } from "../branding";
 import { Command, CopyButton, quoteForShell } from "../parts/command";
@@ -69,7 +69,8 @@ function useTrial(connector: string, attempt: number) {
   const report = useSignal<Report | null>(null);
   const problem = useSignal<Refusal | null>(null);
   const finished = useSignal(false);
-  useEffect(() => {
+  // Not after the next frame: a tab that draws none would ask for nothing.
+  useLayoutEffect(() => {
     const controller = new AbortController();
     const { signal } = controller;
     async function run() {
