@@ -9,15 +9,15 @@ import (
 	"log/slog"
 
 	"management.platform.sh/shared/api/frame"
-	"management.platform.sh/shared/api/resource"
+	"management.platform.sh/shared/api/resource/gc"
 	"management.platform.sh/shared/kinds"
 	"management.platform.sh/shared/platform"
 )
 
-type Deps struct{ Graph *resource.Graph }
+type Deps struct{ Graph *gc.Graph }
 
 // Output counts what a run did.
-type Output = resource.Collected
+type Output = gc.Collected
 
 // Do does one run, up to a bound; the next run continues. It skips objects that cannot be read, and at the end returns
 // the error of the first one.

@@ -11,6 +11,7 @@ import (
 
 	"management.platform.sh/functions/collectgarbage"
 	"management.platform.sh/shared/api/resource"
+	"management.platform.sh/shared/api/resource/gc"
 	"management.platform.sh/shared/kinds/accesskey"
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/model/identity"
@@ -28,7 +29,7 @@ func TestDo(t *testing.T) {
 	now := born
 	clock := func() time.Time { return now }
 	keys := accesskey.NewRegistry(client.Resource("ownedaccesskeys"), clock, rand.NewChaCha8([32]byte{7}), func() accesskey.Limits { return accesskey.Limits{} })
-	deps := collectgarbage.Deps{Graph: resource.NewGraph(nil)}
+	deps := collectgarbage.Deps{Graph: gc.NewGraph(nil)}
 	keys = resource.Join(deps.Graph, keys)
 	admin := identity.New(identity.Owner{Kind: identity.User, Name: "root"}, []string{identity.Admins})
 	create := func(name string, owners ...metav1.OwnerReference) *model.OwnedAccessKey {

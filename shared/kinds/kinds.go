@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"management.platform.sh/shared/api/resource"
+	"management.platform.sh/shared/api/resource/gc"
 	"management.platform.sh/shared/auth"
 	"management.platform.sh/shared/auth/scope"
 	"management.platform.sh/shared/kinds/accesskey"
@@ -31,7 +32,7 @@ type Stored struct {
 	TrustRules   *trustrule.Registry
 	Projects     *project.Registry
 	// Graph has all of them as members.
-	Graph *resource.Graph
+	Graph *gc.Graph
 }
 
 // Open returns the stored kinds of an environment. Its registries are copies of those that each kind's own Open returns, joined
@@ -41,7 +42,7 @@ type Stored struct {
 //go:noinline
 func Open(env *platform.Environment) *Stored {
 	return platform.Single(env, func(env *platform.Environment) *Stored {
-		graph := resource.NewGraph(permission(env))
+		graph := gc.NewGraph(permission(env))
 		return &Stored{
 			AccessKeys:   resource.Join(graph, accesskey.Open(env)),
 			IssuedTokens: issuedtoken.Open(env).Join(graph),
@@ -102,10 +103,10 @@ func Projects(env *platform.Environment) *project.Registry { return Open(env).Pr
 // Graph returns the graph of the kinds of an environment.
 //
 //go:noinline
-func Graph(env *platform.Environment) *resource.Graph { return Open(env).Graph }
+func Graph(env *platform.Environment) *gc.Graph { return Open(env).Graph }
 
 // permission returns a function that reports whether callers may do a verb to an object that their request does not name.
-func permission(env *platform.Environment) resource.Permission {
+func permission(env *platform.Environment) gc.Permission {
 	return func(caller identity.Caller, verb string, target schema.GroupVersionResource, namespace, name string) bool {
 		return auth.Decide(caller, scope.Request{
 			Verb: verb, Group: target.Group, Resource: target.Resource, Namespace: namespace, Name: name, Project: env.Project(namespace),

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"management.platform.sh/shared/api/resource/gc"
 	"management.platform.sh/shared/model/apierror"
 	"management.platform.sh/shared/model/identity"
 	"management.platform.sh/shared/state/store"
@@ -246,7 +247,7 @@ func (r *Registry[T]) findRepeated(ctx context.Context, in CreateInput[T], uid t
 		return store.Record{}, false
 	}
 	object, err := r.Parse(earlier)
-	return earlier, err == nil && object.GetUID() == uid && !Deleted(object, r.Now())
+	return earlier, err == nil && object.GetUID() == uid && !gc.Deleted(object, r.Now())
 }
 
 // checkCreate returns the error that the store's Create would, and writes nothing. It does not look for the digest: the answer

@@ -7,6 +7,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"management.platform.sh/shared/api/resource/gc"
 	"management.platform.sh/shared/auth"
 	"management.platform.sh/shared/model/apierror"
 	"management.platform.sh/shared/model/identity"
@@ -116,7 +117,7 @@ func (r *Registry[T]) decideCollection(ctx context.Context, caller identity.Call
 		if err != nil {
 			return auth.Decision{}, err
 		}
-		if !decision.Allowed || Deleted(object, r.Now()) {
+		if !decision.Allowed || gc.Deleted(object, r.Now()) {
 			continue
 		}
 		if one := r.permit(caller, "delete", "", object, decision); !one.Allowed {
@@ -161,14 +162,4 @@ func (r *Registry[T]) seenBy() string {
 		return r.Visibility.SeenBy()
 	}
 	return auth.SeenBy
-}
-
-// permits reports whether a caller sees the object of a record and may do a verb to it. An empty verb asks only for seeing.
-func (r *Registry[T]) permits(caller identity.Caller, verb string, record store.Record) bool {
-	seen, err := r.sees(caller, record)
-	if err != nil || !seen.Allowed || verb == "" {
-		return err == nil && seen.Allowed
-	}
-	object, err := r.Parse(record)
-	return err == nil && r.permit(caller, verb, "", object, seen).Allowed
 }

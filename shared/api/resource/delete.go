@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 
+	"management.platform.sh/shared/api/resource/gc"
 	"management.platform.sh/shared/model/apierror"
 	"management.platform.sh/shared/model/identity"
 	"management.platform.sh/shared/state/store"
@@ -43,7 +44,7 @@ type DeleteInput struct {
 //
 // With a selection, Delete removes all selected objects, as deleteCollection says.
 func Delete[T Object](ctx context.Context, r *Registry[T], in DeleteInput) (runtime.Object, error) {
-	if len(r.graph().lookups) > 0 {
+	if r.graph().OnlyLooksUp() {
 		return nil, apierror.Internal(errLookupGraph)
 	}
 	if in.Selection != nil {
@@ -60,7 +61,7 @@ func Delete[T Object](ctx context.Context, r *Registry[T], in DeleteInput) (runt
 var errLookupGraph = errors.New("this registry only looks owners up: delete in the registry of package kinds")
 
 // deleteOne is Delete without the dependents. It returns what the collector has to look at.
-func (r *Registry[T]) deleteOne(ctx context.Context, in DeleteInput) (runtime.Object, outcome, error) {
+func (r *Registry[T]) deleteOne(ctx context.Context, in DeleteInput) (runtime.Object, gc.Outcome, error) {
 	if record, known := in.Prefetched[storeName(in.Namespace, in.Name)]; known {
 		object, err := r.decodeVisible(ctx, in.Caller, record, in.Name, in.Prefetched)
 		if err == nil && r.checkDelete(in, object) == nil {
@@ -71,7 +72,7 @@ func (r *Registry[T]) deleteOne(ctx context.Context, in DeleteInput) (runtime.Ob
 		}
 	}
 	var answer runtime.Object
-	var after outcome
+	var after gc.Outcome
 	outrun := func(err error) bool { return in.ResourceVersion == "" && errors.Is(err, store.ErrConflict) }
 	err := store.Retry(ctx, outrun, func() (err error) {
 		answer, after, err = r.delete(ctx, in)
@@ -80,13 +81,13 @@ func (r *Registry[T]) deleteOne(ctx context.Context, in DeleteInput) (runtime.Ob
 	return answer, after, err
 }
 
-func (r *Registry[T]) delete(ctx context.Context, in DeleteInput) (runtime.Object, outcome, error) {
+func (r *Registry[T]) delete(ctx context.Context, in DeleteInput) (runtime.Object, gc.Outcome, error) {
 	object, record, err := r.Read(ctx, in.Caller, in.Namespace, in.Name)
 	if err != nil {
-		return nil, outcome{}, err
+		return nil, gc.Outcome{}, err
 	}
 	if err := r.checkDelete(in, object); err != nil {
-		return nil, outcome{}, err
+		return nil, gc.Outcome{}, err
 	}
 	return r.deleteAs(ctx, in, record)
 }
@@ -100,18 +101,18 @@ func (r *Registry[T]) checkDelete(in DeleteInput, object T) error {
 }
 
 // deleteAs deletes the object of a record that was read, unless it has been written since.
-func (r *Registry[T]) deleteAs(ctx context.Context, in DeleteInput, record store.Record) (runtime.Object, outcome, error) {
+func (r *Registry[T]) deleteAs(ctx context.Context, in DeleteInput, record store.Record) (runtime.Object, gc.Outcome, error) {
 	release, err := r.holdInvariantOnDelete(ctx, record)
 	if err != nil {
-		return nil, outcome{}, r.translate(err, in.Name)
+		return nil, gc.Outcome{}, r.translate(err, in.Name)
 	}
 	defer release()
-	asked := r.deletionTerms(deleteTerms{grace: in.GracePeriodSeconds, propagation: in.Propagation})
-	object, after, err := r.rewriteMetadata(ctx, record, in.DryRun, func(object metav1.Object) { markDeleted(object, asked, r.Now()) })
+	terms := r.deletionTerms(gc.Terms{GracePeriodSeconds: in.GracePeriodSeconds, Propagation: in.Propagation})
+	object, after, err := r.rewriteMetadata(ctx, record, in.DryRun, func(object metav1.Object) { gc.MarkDeleted(object, terms, r.Now()) })
 	if err != nil {
-		return nil, outcome{}, r.translate(err, in.Name)
+		return nil, gc.Outcome{}, r.translate(err, in.Name)
 	}
-	if !after.gone {
+	if !after.Gone {
 		return object, after, nil
 	}
 	return &metav1.Status{

@@ -6,6 +6,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+
+	"management.platform.sh/shared/api/resource/gc"
 )
 
 // deleteCollection removes the objects that in.Selection selects, each as Delete does, and returns them as a list: the objects
@@ -23,7 +25,7 @@ func deleteCollection[T Object](ctx context.Context, r *Registry[T], in DeleteIn
 		return nil, err
 	}
 	l.visit = func(ctx context.Context, items []T) error {
-		var after []outcome
+		var after []gc.Outcome
 		if !in.DryRun {
 			// Also after an error: what was deleted before it stays deleted.
 			defer func() { r.collect(ctx, after...) }()
@@ -38,7 +40,7 @@ func deleteCollection[T Object](ctx context.Context, r *Registry[T], in DeleteIn
 			case err != nil:
 				return err
 			}
-			if in.Propagation == metav1.DeletePropagationForeground && r.hasLineage() && !in.DryRun {
+			if in.Propagation == metav1.DeletePropagationForeground && r.Lineage != nil && !in.DryRun {
 				// What a credential led to ends before the answer, however much that is.
 				r.collect(ctx, outcome)
 			} else {

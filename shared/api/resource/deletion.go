@@ -4,12 +4,11 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 
+	"management.platform.sh/shared/api/resource/gc"
 	"management.platform.sh/shared/model/identity"
 	"management.platform.sh/shared/state/store"
 )
@@ -18,115 +17,20 @@ import (
 // Source: ADR-0009.
 const MaxGracePeriodSeconds = 1<<31 - 1
 
-// deleteTerms say how an object is to be deleted.
-type deleteTerms struct {
-	// grace is how many seconds longer the object stays usable. Nil: 0, or what an earlier delete set.
-	grace *int64
-	// propagation is what becomes of the dependents. Empty: what the finalizers say, else Background.
-	propagation metav1.DeletionPropagation
-}
-
-// Deleted reports whether the deletion of an object is complete: it was requested, the grace period has passed, and no
-// finalizer is left. The object may still be stored; it then counts as absent. Source: Spec 3; ADR-0009.
-func Deleted(object metav1.Object, now time.Time) bool {
-	return object.GetDeletionTimestamp() != nil && len(object.GetFinalizers()) == 0 && !hasGracePeriod(object, now)
-}
-
-// hasGracePeriod reports whether an object that is being deleted has some of its grace period left. Without a grace period
-// the clocks of two functions need not agree.
-func hasGracePeriod(object metav1.Object, now time.Time) bool {
-	end, grace := object.GetDeletionTimestamp(), object.GetDeletionGracePeriodSeconds()
-	return end != nil && grace != nil && *grace > 0 && now.Before(end.Time)
-}
-
-// markDeleted marks an object as being deleted: since when, how long it stays usable, and what becomes of its
-// dependents. A running grace period can only be shortened; unless it is, the finalizers stay as they are. Source: Spec
-// 2.2, 3; ADR-0009.
-func markDeleted(object metav1.Object, asked deleteTerms, now time.Time) {
-	switch begun := object.GetDeletionTimestamp(); {
-	case begun == nil:
-		grace := ptr.Deref(asked.grace, 0)
-		object.SetDeletionTimestamp(&metav1.Time{Time: now.UTC().Truncate(time.Second).Add(time.Duration(grace) * time.Second)})
-		object.SetDeletionGracePeriodSeconds(&grace)
-		object.SetGeneration(object.GetGeneration() + 1)
-	case hasGracePeriod(object, now):
-		before := *object.GetDeletionGracePeriodSeconds()
-		if asked.grace == nil || *asked.grace >= before {
-			return
-		}
-		object.SetDeletionTimestamp(&metav1.Time{Time: begun.Add(time.Duration(*asked.grace-before) * time.Second)})
-		object.SetDeletionGracePeriodSeconds(new(*asked.grace))
-	}
-	switch asked.propagation {
-	case metav1.DeletePropagationOrphan:
-		setPropagation(object, metav1.FinalizerOrphanDependents)
-	case metav1.DeletePropagationForeground:
-		setPropagation(object, metav1.FinalizerDeleteDependents)
-	case metav1.DeletePropagationBackground:
-		setPropagation(object, "")
-	}
-}
-
-// setPropagation leaves one, or none, of the finalizers that say what becomes of the dependents.
-func setPropagation(object metav1.Object, finalizer string) {
-	if finalizer != "" && slices.Contains(object.GetFinalizers(), finalizer) {
-		return
-	}
-	list := slices.DeleteFunc(slices.Clone(object.GetFinalizers()), isPropagation)
-	if finalizer != "" {
-		list = append(list, finalizer)
-	}
-	object.SetFinalizers(list)
-}
-
-// isPropagation reports whether the collector removes a finalizer.
-func isPropagation(finalizer string) bool {
-	return finalizer == metav1.FinalizerOrphanDependents || finalizer == metav1.FinalizerDeleteDependents
-}
-
-// needsPropagation reports whether an object is being deleted and the next step is the collector's: to orphan or delete
-// the dependents.
-func needsPropagation(object metav1.Object) bool {
-	return object.GetDeletionTimestamp() != nil && slices.ContainsFunc(object.GetFinalizers(), isPropagation)
-}
-
 // Due is when the schedule has to look at an object: when it expires or when its grace period ends, whichever is
 // first; at once while the next step of its deletion is the collector's; never while finalizers of others hold it. The
 // zero time means never. Source: ADR-0009.
 func (r *Registry[T]) Due(object T, activity time.Time) time.Time {
 	_, expires := r.Rules.Index(object, activity)
-	return dueTime(object, expires)
-}
-
-// dueTime is Due for an object whose own expiry is known; zero means that it has none.
-func dueTime(object metav1.Object, expires time.Time) time.Time {
-	end := object.GetDeletionTimestamp()
-	switch {
-	case end == nil:
-		return expires
-	case needsPropagation(object):
-		// Since the deletion was requested.
-		return end.Add(-time.Duration(ptr.Deref(object.GetDeletionGracePeriodSeconds(), 0)) * time.Second)
-	case len(object.GetFinalizers()) > 0:
-		return time.Time{}
-	case !expires.IsZero() && expires.Before(end.Time):
-		return expires
-	default:
-		return end.Time
-	}
+	return gc.DueTime(object, expires)
 }
 
 // index fills in the fields of a record that the store indexes.
 func (r *Registry[T]) index(record *store.Record, object T) {
 	owner, expires := r.Rules.Index(object, record.Activity)
-	record.Owner, record.Expires = owner, dueTime(object, expires)
-	record.References = nil
-	for _, owner := range object.GetOwnerReferences() {
-		if !slices.Contains(record.References, string(owner.UID)) {
-			record.References = append(record.References, string(owner.UID))
-		}
-	}
-	record.References = append(record.References, r.lineageReferences(object)...)
+	record.Owner, record.Expires = owner, gc.DueTime(object, expires)
+	bounding, others := r.ancestors(object)
+	record.References = gc.References(object, bounding, others)
 }
 
 // removeDeleted removes an object whose deletion is complete, when a request comes across it. It is best effort: such
@@ -172,10 +76,10 @@ func (r *Registry[T]) insert(ctx context.Context, caller identity.Caller, record
 	}
 }
 
-// isDeleted is Deleted for a record; false for a record that cannot be read.
+// isDeleted is gc.Deleted for a record; false for a record that cannot be read.
 func (r *Registry[T]) isDeleted(record store.Record) bool {
 	object, err := r.Parse(record)
-	return err == nil && Deleted(object, r.Now())
+	return err == nil && gc.Deleted(object, r.Now())
 }
 
 // rewriteMetadata changes the metadata of a stored object on behalf of the system, and writes it if anything changed.
@@ -183,44 +87,44 @@ func (r *Registry[T]) isDeleted(record store.Record) bool {
 // are the store's: ErrConflict when the record is not the stored one.
 func (r *Registry[T]) rewriteMetadata(
 	ctx context.Context, record store.Record, dryRun bool, change func(metav1.Object),
-) (object T, after outcome, err error) {
+) (object T, after gc.Outcome, err error) {
 	if object, err = r.Decode(record); err != nil {
-		return object, outcome{}, err
+		return object, gc.Outcome{}, err
 	}
 	text, err := r.storedText(object, record)
 	if err != nil {
-		return object, outcome{}, err
+		return object, gc.Outcome{}, err
 	}
 	change(object)
-	after = outcome{node: node{member: r, record: record, object: object}, gone: Deleted(object, r.Now())}
-	if after.gone {
+	after = gc.Outcome{Node: gc.Node{Member: member[T]{r}, Record: record, Object: object}, Gone: gc.Deleted(object, r.Now())}
+	if after.Gone {
 		if !dryRun {
-			questions := r.graph().questions(after)
-			if after.record.Revision, err = r.Store.Delete(store.WithQuestions(ctx, questions), record.Name, record.Revision); err != nil {
-				return object, outcome{}, err
+			questions := r.graph().Questions(after.Node)
+			if after.Record.Revision, err = r.Store.Delete(store.WithQuestions(ctx, questions), record.Name, record.Revision); err != nil {
+				return object, gc.Outcome{}, err
 			}
-			after.answered = questions
+			after.Dependents = questions
 			r.Removed(ctx, object)
 		}
 		return object, after, nil
 	}
 	updated, err := r.encode(object)
 	if err != nil {
-		return object, outcome{}, err
+		return object, gc.Outcome{}, err
 	}
 	if bytes.Equal(text, updated) {
 		return object, after, nil
 	}
-	if after.record.Object, err = r.replacement(record, text, updated, object); err != nil {
-		return object, outcome{}, err
+	if after.Record.Object, err = r.replacement(record, text, updated, object); err != nil {
+		return object, gc.Outcome{}, err
 	}
-	r.index(&after.record, object)
+	r.index(&after.Record, object)
 	if !dryRun {
-		if after.record.Revision, err = r.Store.Update(ctx, after.record); err != nil {
-			return object, outcome{}, err
+		if after.Record.Revision, err = r.Store.Update(ctx, after.Record); err != nil {
+			return object, gc.Outcome{}, err
 		}
 		r.reportWrite(ctx, "update", object)
 	}
-	r.stamp(object, after.record)
+	r.stamp(object, after.Record)
 	return object, after, nil
 }

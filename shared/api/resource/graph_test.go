@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"management.platform.sh/shared/api/resource"
+	"management.platform.sh/shared/api/resource/gc"
 	"management.platform.sh/shared/auth"
 	"management.platform.sh/shared/kinds/accesskey"
 	"management.platform.sh/shared/model/identity"
@@ -62,7 +63,7 @@ type world struct {
 	clock   atomic.Int64 // seconds after now
 	keys    *registry
 	widgets *resource.Registry[*widget]
-	graph   *resource.Graph
+	graph   *gc.Graph
 	// forbidden are the objects that a caller may not delete: "resource namespace/name" or "resource /name".
 	forbidden map[string]bool
 }
@@ -80,7 +81,7 @@ func worldOver(t testing.TB, client *redisstore.Client) *world {
 	w.widgets = &resource.Registry[*widget]{
 		Definition: widgetDefinition, Strategy: resource.Strategy[*widget]{Rules: widgetRules{}}, Store: client.Resource("widgets"), Now: clock, Random: seeded(2),
 	}
-	w.graph = resource.NewGraph(func(_ identity.Caller, verb string, at schema.GroupVersionResource, namespace, name string) bool {
+	w.graph = gc.NewGraph(func(_ identity.Caller, verb string, at schema.GroupVersionResource, namespace, name string) bool {
 		return verb != "delete" || !w.forbidden[at.Resource+" "+namespace+"/"+name]
 	})
 	w.keys, w.widgets = resource.Join(w.graph, w.keys), resource.Join(w.graph, w.widgets)
@@ -212,7 +213,7 @@ func (w *world) mustRemove(name string, policy metav1.DeletionPropagation) {
 	}
 }
 
-func (w *world) sweep() resource.Collected {
+func (w *world) sweep() gc.Collected {
 	w.Helper()
 	done, err := w.graph.Sweep(w.Context())
 	if err != nil {
@@ -340,7 +341,7 @@ func TestCollect(t *testing.T) {
 			w.sweep()
 			w.expectLeft("after the schedule", row.swept)
 			before := revision(t, w.keys.Store) + revision(t, w.widgets.Store)
-			if done := w.sweep(); done != (resource.Collected{}) || revision(t, w.keys.Store)+revision(t, w.widgets.Store) != before {
+			if done := w.sweep(); done != (gc.Collected{}) || revision(t, w.keys.Store)+revision(t, w.widgets.Store) != before {
 				t.Errorf("a second run did %+v", done)
 			}
 		})

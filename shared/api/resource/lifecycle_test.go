@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"pgregory.net/rapid"
 
-	"management.platform.sh/shared/api/resource"
+	"management.platform.sh/shared/api/resource/gc"
 	"management.platform.sh/shared/state/redisstore/redistest"
 )
 
@@ -222,7 +222,7 @@ func TestLifecycle(t *testing.T) {
 			if err != nil || i > 20 {
 				rt.Fatalf("the schedule does not come to an end: %+v, %v", done, err)
 			}
-			if done == (resource.Collected{}) {
+			if done == (gc.Collected{}) {
 				break
 			}
 		}

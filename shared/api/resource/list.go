@@ -21,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"management.platform.sh/shared/api/resource/gc"
 	"management.platform.sh/shared/limits"
 	"management.platform.sh/shared/model/apierror"
 	"management.platform.sh/shared/model/identity"
@@ -229,7 +230,7 @@ func (l *listing[T]) show(record store.Record) (one entry[T], shown bool, err er
 	if err != nil {
 		return one, false, err
 	}
-	if Deleted(object, r.Now()) {
+	if gc.Deleted(object, r.Now()) {
 		if l.endedBytes += len(record.Object); len(l.ended) < maxEnded && l.endedBytes <= limits.PageBytes {
 			l.ended = append(l.ended, record)
 		}

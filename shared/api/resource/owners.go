@@ -17,8 +17,6 @@ import (
 // maxUID is the maximum length of the uid of an owner, in bytes: the store indexes no longer ones. Those of Kubernetes have 36.
 const maxUID = 128
 
-func uidOf(reference store.Reference) types.UID { return types.UID(reference.UID) }
-
 // validateOwners checks the references that are new, or that newly block the deletion of an owner. The form of references is
 // checked with the rest of the metadata. If this API serves the kind of the owner, the caller must be able to see an owner
 // with the given uid: the collector treats an owner with another uid as gone. A reference that is added to a stored object
@@ -53,12 +51,12 @@ func (r *Registry[T]) validateOwners(
 		if !isNew && !blocks {
 			continue
 		}
-		found, err := r.validateOwner(ctx, caller, r.ownersIn(object), reference, isNew, blocks, path, records)
+		found, err := r.validateOwner(ctx, caller, r.ownerNamespace(object), reference, isNew, blocks, path, records)
 		if err != nil {
 			return nil, err
 		}
 		problems = append(problems, found...)
-		if isNew && update && (r.Admit(caller, "delete", "", old) != nil || !r.graph().permitted(caller, "delete", r, object.GetNamespace(), object.GetName())) {
+		if isNew && update && (r.Admit(caller, "delete", "", old) != nil || !r.graph().Permitted(caller, "delete", member[T]{r}, object.GetNamespace(), object.GetName())) {
 			problems = append(problems, field.Forbidden(path, "needs permission to delete this object, which goes with its owners"))
 		}
 	}
@@ -71,13 +69,13 @@ func (r *Registry[T]) validateOwner(
 	read map[types.UID]store.Record,
 ) (field.ErrorList, error) {
 	graph := r.graph()
-	member, served := graph.member(reference.APIVersion, reference.Kind)
-	owner, reachable, found, err := graph.owner(ctx, reference, namespace, read)
+	ownerKind, served := graph.Member(reference.APIVersion, reference.Kind)
+	owner, reachable, found, err := graph.Owner(ctx, reference, namespace, read)
 	if err != nil {
 		return nil, r.translate(err, reference.Name)
 	}
 	// To the caller, an object that they may not see does not exist.
-	found = found && !owner.ended && member.permits(caller, "", owner.record)
+	found = found && !owner.Deleted() && ownerKind.Permits(caller, "", owner.Record)
 	var problems field.ErrorList
 	switch {
 	case !isNew || !served:
@@ -86,7 +84,7 @@ func (r *Registry[T]) validateOwner(
 			"is the kind of objects in namespaces, which an object without one cannot refer to"))
 	case !found:
 		problems = append(problems, field.NotFound(path.Child("name"), reference.Name))
-	case owner.object.GetUID() != reference.UID:
+	case owner.Object.GetUID() != reference.UID:
 		problems = append(problems, field.Invalid(path.Child("uid"), reference.UID, "is not the uid of the object of that name"))
 	}
 	if !blocks || len(problems) > 0 {
@@ -94,22 +92,16 @@ func (r *Registry[T]) validateOwner(
 	}
 	permitted := caller.Admin()
 	if served {
-		_, namespaced := member.definition()
+		_, namespaced := ownerKind.Resource()
 		if !namespaced {
 			namespace = ""
 		}
-		permitted = found && owner.object.GetUID() == reference.UID && member.permits(caller, "delete", owner.record) && graph.permitted(caller, "delete", member, namespace, reference.Name)
+		permitted = found && owner.Object.GetUID() == reference.UID && ownerKind.Permits(caller, "delete", owner.Record) && graph.Permitted(caller, "delete", ownerKind, namespace, reference.Name)
 	}
 	if !permitted {
 		problems = append(problems, field.Forbidden(path.Child("blockOwnerDeletion"), "needs permission to delete the owner"))
 	}
 	return problems, nil
-}
-
-// permitted asks the permission of the graph.
-func (g *Graph) permitted(caller identity.Caller, verb string, member Member, namespace, name string) bool {
-	resource, _ := member.definition()
-	return g.permits == nil || g.permits(caller, verb, resource, namespace, name)
 }
 
 func sameOwner(a, b metav1.OwnerReference) bool {

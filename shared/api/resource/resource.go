@@ -24,6 +24,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"management.platform.sh/shared/api/codec"
+	"management.platform.sh/shared/api/resource/gc"
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/model/apierror"
 	"management.platform.sh/shared/model/identity"
@@ -128,7 +129,7 @@ type Registry[T Object] struct {
 	Quota store.Quota
 
 	// Graph joins the resource with the resources whose objects own its objects. Nil: the resource is alone.
-	Graph *Graph
+	Graph *gc.Graph
 
 	// fields record who set which field. Nil: writes record nothing.
 	fields *fieldManagers
@@ -268,7 +269,7 @@ func (r *Registry[T]) decodeVisible(
 		return none, seen.Error(r.Definition.GroupResource(), name)
 	}
 	object, err := r.Decode(record)
-	if err == nil && Deleted(object, r.Now()) {
+	if err == nil && gc.Deleted(object, r.Now()) {
 		r.removeDeleted(ctx, record)
 		return none, apierror.NotFound(r.Definition.GroupResource(), name)
 	}

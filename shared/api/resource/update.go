@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"management.platform.sh/shared/api/resource/gc"
 	"management.platform.sh/shared/api/resource/stored"
 	"management.platform.sh/shared/model/apierror"
 	"management.platform.sh/shared/model/identity"
@@ -242,7 +243,7 @@ func (r *Registry[T]) prepareUpdate(ctx context.Context, in target, own ownerRec
 			return err
 		}
 	}
-	planned.gone = Deleted(object, r.Now())
+	planned.gone = gc.Deleted(object, r.Now())
 	return boundObject(planned.next.Object, record.Object)
 }
 
@@ -264,7 +265,7 @@ func (r *Registry[T]) commit(ctx context.Context, in target, planned *change[T])
 	_ = r.relate(ctx, []T{object}, in.prefetched)
 	if planned.gone && !in.dryRun {
 		r.Removed(ctx, object)
-		r.collect(ctx, outcome{node: node{member: r, record: next, object: object}, gone: true})
+		r.collect(ctx, gc.Outcome{Node: gc.Node{Member: member[T]{r}, Record: next, Object: object}, Gone: true})
 	}
 	written := r.updateResult(object, planned.old, next)
 	written.Warnings = append(planned.warnings, written.Warnings...)

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"management.platform.sh/shared/api/resource/gc"
 	"management.platform.sh/shared/model"
 )
 
@@ -21,7 +22,7 @@ func (r *Registry[T]) warn(object, old T) []string {
 		finalizers, before = old.GetFinalizers(), model.DeprecatedFields(old)
 	}
 	for _, finalizer := range object.GetFinalizers() {
-		if !strings.Contains(finalizer, "/") && !isPropagation(finalizer) && !slices.Contains(finalizers, finalizer) {
+		if !strings.Contains(finalizer, "/") && !gc.IsPropagation(finalizer) && !slices.Contains(finalizers, finalizer) {
 			warnings = append(warnings, fmt.Sprintf("metadata.finalizers: %q: prefer a domain-qualified finalizer name including a path (/) "+
 				"to avoid accidental conflicts with other finalizer writers", finalizer))
 		}

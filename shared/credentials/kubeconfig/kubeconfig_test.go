@@ -30,6 +30,7 @@ import (
 
 	"management.platform.sh/shared/api/fieldmanager"
 	"management.platform.sh/shared/api/resource"
+	"management.platform.sh/shared/api/resource/gc"
 	"management.platform.sh/shared/auth"
 	"management.platform.sh/shared/credentials/kubeconfig"
 	"management.platform.sh/shared/kinds/accesskey"
@@ -49,7 +50,7 @@ var update = flag.Bool("update", false, "write the golden files")
 type world struct {
 	*instancetest.World
 	renderer *kubeconfig.Renderer
-	graph    *resource.Graph
+	graph    *gc.Graph
 	limit    time.Duration
 }
 
@@ -58,7 +59,7 @@ func newWorld(t *testing.T) *world {
 	w := &world{World: instancetest.New(t)}
 	limits := func() accesskey.Limits { return accesskey.Limits{Max: w.limit} }
 	keys := accesskey.NewRegistry(w.State("ownedaccesskeys"), w.Now, rand.NewChaCha8([32]byte{3}), limits)
-	w.graph = resource.NewGraph(nil)
+	w.graph = gc.NewGraph(nil)
 	keys, w.Instances = resource.Join(w.graph, keys), resource.Join(w.graph, w.Instances)
 	w.renderer = &kubeconfig.Renderer{
 		Instances: w.Instances, Keys: keys.WithFieldManager(fieldmanager.New),

@@ -9,6 +9,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"management.platform.sh/shared/api/resource"
+	"management.platform.sh/shared/api/resource/gc"
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/model/identity"
 	"management.platform.sh/shared/state/store"
@@ -85,7 +86,7 @@ func Sweep(ctx context.Context, keys *Registry, limits func() Limits) (Swept, er
 
 // sweepKey removes one key, or puts it back into the queue where it belongs, and counts it.
 func sweepKey(ctx context.Context, keys *Registry, key *model.OwnedAccessKey, record store.Record, limits Limits, now time.Time, done *Swept) error {
-	ended := resource.Deleted(key, now)
+	ended := gc.Deleted(key, now)
 	if !ended && !Expired(Expiry(key, record.Activity, limits), now) {
 		if key.DeletionTimestamp != nil {
 			// It waits for the objects that it owns, which the garbage collector removes.

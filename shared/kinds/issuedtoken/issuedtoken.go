@@ -23,6 +23,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"management.platform.sh/shared/api/resource"
+	"management.platform.sh/shared/api/resource/gc"
 	"management.platform.sh/shared/kinds/accesskey"
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/model/identity"
@@ -96,7 +97,7 @@ func NewRegister(state, revoked store.Store, keys *accesskey.Registry, now func(
 }
 
 // Join adds the records to a graph and returns the register there; see resource.Join.
-func (r *Register) Join(graph *resource.Graph) *Register {
+func (r *Register) Join(graph *gc.Graph) *Register {
 	joined := *r
 	joined.Registry = resource.Join(graph, r.Registry)
 	return &joined

@@ -35,7 +35,7 @@ func (p *Provisioner) CreateTeams(ctx context.Context, config *model.ConfigAuth,
 	for _, group := range missing[:len(missing)-remaining] {
 		owners = append(owners, teamCandidates(group)...)
 	}
-	referenced, err := p.teams.Names(ctx, owners...)
+	referenced, err := p.teams.GrantedOwners(ctx, owners...)
 	if err != nil {
 		return err
 	}

@@ -270,7 +270,7 @@ func (p *Provisioner) createUser(ctx context.Context, spec model.UserSpec, wante
 	for i, name := range names {
 		owners[i] = identity.Owner{Kind: identity.User, Name: name}
 	}
-	referenced, err := p.users.Names(ctx, owners...)
+	referenced, err := p.users.GrantedOwners(ctx, owners...)
 	if err != nil {
 		return nil, err
 	}

@@ -1,4 +1,4 @@
-package resource
+package gc
 
 import (
 	"context"
@@ -6,6 +6,8 @@ import (
 	"math/rand/v2"
 	"strings"
 	"time"
+
+	"k8s.io/apimachinery/pkg/types"
 
 	"management.platform.sh/shared/limits"
 	"management.platform.sh/shared/state/store"
@@ -20,25 +22,25 @@ const (
 	eventAge = 24 * time.Hour
 )
 
-// Sweep does what requests have left to do. It first trims old events of every resource, then continues the deletions
+// Sweep does what requests have left. It first trims old events of every resource, then continues the deletions
 // that are due, and then walks through the references, from a random place, for objects whose owners are gone. It may
 // run late, twice at once or stop half-way. The output counts what was done, also beside an error. Source: Spec 2.2, 3;
 // ADR-0009.
 func (g *Graph) Sweep(ctx context.Context) (Collected, error) {
 	c := g.collection(sweepSteps)
 	for _, member := range g.members {
-		if err := member.state().Trim(ctx, member.now().Add(-eventAge)); err != nil {
-			return c.report, fmt.Errorf("trimming the events of %s: %w", member.kind().Kind, err)
+		if err := member.Store().Trim(ctx, member.Now().Add(-eventAge)); err != nil {
+			return c.report, fmt.Errorf("trimming the events of %s: %w", member.GroupVersionKind().Kind, err)
 		}
 	}
 	for _, member := range g.members {
 		if err := c.due(ctx, member); err != nil {
-			return c.report, fmt.Errorf("deleting what is due of %s: %w", member.kind().Kind, err)
+			return c.report, fmt.Errorf("deleting what is due of %s: %w", member.GroupVersionKind().Kind, err)
 		}
 	}
 	for _, member := range g.members {
 		if err := c.walk(ctx, member); err != nil {
-			return c.report, fmt.Errorf("walking through the references of %s: %w", member.kind().Kind, err)
+			return c.report, fmt.Errorf("walking through the references of %s: %w", member.GroupVersionKind().Kind, err)
 		}
 	}
 	return c.report, c.broken
@@ -48,14 +50,14 @@ func (g *Graph) Sweep(ctx context.Context) (Collected, error) {
 func (c *collection) due(ctx context.Context, member Member) error {
 	looked := map[string]bool{}
 	for skip := 0; c.budget > 0; {
-		records, err := member.state().Due(ctx, store.DueQuery{Until: member.now(), Skip: skip, Limit: pageOfDependents})
+		records, err := member.Store().Due(ctx, store.DueQuery{Until: member.Now(), Skip: skip, Limit: pageOfDependents})
 		if err != nil || len(records) == 0 {
 			return err
 		}
 		for _, record := range records {
 			if looked[record.Name] {
-				// Objects that stay due after a look remain at the head of the queue, and so do those that only the rules
-				// of the resource make due.
+				// An object that stays due after a look remains at the head of the queue, and so does an object that only the
+				// rules of the resource make due.
 				skip++
 				continue
 			}
@@ -64,12 +66,12 @@ func (c *collection) due(ctx context.Context, member Member) error {
 				return nil
 			}
 			looked[record.Name] = true
-			n, err := member.parse(record)
+			n, err := newNode(member, record)
 			if err != nil {
 				c.recordBroken(err)
 				continue
 			}
-			if n.object.GetDeletionTimestamp() == nil {
+			if n.Object.GetDeletionTimestamp() == nil {
 				continue
 			}
 			c.push(n)
@@ -84,7 +86,7 @@ func (c *collection) due(ctx context.Context, member Member) error {
 // walk looks at the objects of a resource that refer to owners, or to makers that they cannot outlive, until these are
 // seen alive. It begins anywhere, so that no part of a long index is always the last.
 func (c *collection) walk(ctx context.Context, member Member) error {
-	_, total, err := member.state().References(ctx, 0, 1)
+	_, total, err := member.Store().References(ctx, 0, 1)
 	if err != nil || total == 0 {
 		return err
 	}
@@ -95,7 +97,7 @@ func (c *collection) walk(ctx context.Context, member Member) error {
 	for int64(len(references)) < most {
 		from := (start + int64(len(references))) % total
 		limit := min(limits.PageObjects, most-int64(len(references)), total-from)
-		page, _, err := member.state().References(ctx, from, int(limit))
+		page, _, err := member.Store().References(ctx, from, int(limit))
 		if err != nil {
 			return err
 		}
@@ -105,7 +107,7 @@ func (c *collection) walk(ctx context.Context, member Member) error {
 		}
 	}
 	for _, reference := range references {
-		if c.alive[uidOf(reference)] || strings.HasPrefix(reference.UID, madeBy) {
+		if c.alive[types.UID(reference.UID)] || strings.HasPrefix(reference.UID, madeBy) {
 			continue
 		}
 		c.queue = append(c.queue, task{member: member, name: reference.Name})

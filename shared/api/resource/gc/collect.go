@@ -1,4 +1,4 @@
-package resource
+package gc
 
 import (
 	"context"
@@ -19,10 +19,10 @@ const (
 	// does the rest. Source: ADR-0009.
 	inlineSteps = 100
 	inlineTime  = 10 * time.Second
-	// lineSteps and lineTime are those bounds for a credential that is deleted together with everything that it made: the
-	// request ends that before it is answered. Source: ADR-0021.
-	lineSteps = 10_000
-	lineTime  = 30 * time.Second
+	// lineageSteps and lineageTime bound the work of a request on what a deleted credential made, which is deleted before the
+	// request is answered. Source: ADR-0021.
+	lineageSteps = 10_000
+	lineageTime  = 30 * time.Second
 	// pageOfDependents is how many objects are read in one round trip.
 	pageOfDependents = 100
 	// maxTries bounds how often one run looks at an object that others write at the same time.
@@ -31,11 +31,11 @@ const (
 
 // Collected counts what a collection did.
 type Collected struct {
-	// Removed is the number of objects that were removed. Marked counts objects whose deletion has begun and which
-	// finalizers or a grace period hold, Changed those that lost references or finalizers, Busy those that others wrote at
-	// the same time, and Broken those that cannot be read.
+	// Removed counts objects that were removed, Marked objects whose deletion has begun and which finalizers or a grace period
+	// hold, Changed objects that lost references or finalizers, Busy objects that others wrote at the same time, and Broken
+	// objects that cannot be read.
 	Removed, Marked, Changed, Busy, Broken int
-	// Unfinished tells that the run reached its bound before the work was done.
+	// Unfinished reports whether the run reached its bound before the work was done.
 	Unfinished bool
 }
 
@@ -48,9 +48,9 @@ type task struct {
 	// owner is the uid whose dependents are on the page. The page begins after the name after.
 	owner types.UID
 	after string
-	// asked tells that the page has been asked for, and is not empty as far as is known.
-	asked bool
-	tries int
+	// referred reports whether the store was asked for the page, and the page had objects.
+	referred bool
+	tries    int
 }
 
 // collection is one run of the collector over a graph. Each write requires the record on which it was decided. Runs can
@@ -61,16 +61,17 @@ type collection struct {
 	// budget is how many more objects may be looked at.
 	budget int
 	queue  []task
-	// waiting are owners to look at again once nothing else is left to do.
+	// waiting are owners to look at again when the queue is empty.
 	waiting []task
 	// gone and alive are uids that were seen absent and present.
 	gone, alive map[types.UID]bool
 	// walked are owners whose dependents have been queued.
 	walked map[types.UID]bool
-	// referred are answers that were given together with a removal.
+	// referred are answers that came with a removal: whether objects refer to a uid.
 	referred map[store.Referral]bool
 	report   Collected
-	broken   error
+	// broken is the first error about an object that cannot be read.
+	broken error
 }
 
 func (g *Graph) collection(steps int) *collection {
@@ -80,13 +81,14 @@ func (g *Graph) collection(steps int) *collection {
 	}
 }
 
-// questions are those that a collection asks first about an object that is removed.
-func (g *Graph) questions(after outcome) *store.Questions {
-	if len(g.lookups) > 0 {
+// Questions returns what a collection asks first about an object that is removed: the removal can answer it in the same round
+// trip. Nil: the graph collects nothing.
+func (g *Graph) Questions(removed Node) *store.Questions {
+	if g.OnlyLooksUp() {
 		return nil
 	}
 	c := g.collection(0)
-	c.followUp(after)
+	c.followUp(Outcome{Node: removed, Gone: true})
 	questions := &store.Questions{}
 	for _, page := range c.queue {
 		questions.Asked = append(questions.Asked, page.question())
@@ -94,34 +96,32 @@ func (g *Graph) questions(after outcome) *store.Questions {
 	return questions
 }
 
-// question asks whether the page of a task has objects.
-func (t task) question() store.Referral {
-	return store.Referral{Resource: t.member.state().Name(), UID: string(t.owner)}
-}
-
-// collect follows up on objects that were deleted or changed, up to the bound of a request. A failure does not fail the
-// request: the schedule finds what is left. A graph with lookups leaves everything to the schedule.
-func (r *Registry[T]) collect(ctx context.Context, after ...outcome) {
-	graph := r.graph()
-	if len(graph.lookups) > 0 {
+// Collect follows up on objects that a request deleted or changed, up to the bound of a request. A failure does not fail the
+// request: the schedule finds what is left. A graph that only looks owners up leaves everything to the schedule.
+func (g *Graph) Collect(ctx context.Context, outcomes ...Outcome) {
+	if g.OnlyLooksUp() {
 		return
 	}
-	ctx = withConsequences(ctx)
-	c := graph.collection(inlineSteps)
-	line := lineSteps
-	for _, outcome := range after {
-		if outcome.gone || needsPropagation(outcome.object) {
+	c := g.collection(inlineSteps)
+	steps := lineageSteps
+	for _, outcome := range outcomes {
+		if outcome.Gone || NeedsPropagation(outcome.Object) {
 			c.followUp(outcome)
 		}
-		if !outcome.gone && slices.Contains(outcome.object.GetFinalizers(), metav1.FinalizerDeleteDependents) {
-			ctx, cancel := context.WithTimeout(ctx, lineTime)
-			_, _ = c.deleteLineage(ctx, outcome.node, &line)
+		if !outcome.Gone && slices.Contains(outcome.Object.GetFinalizers(), metav1.FinalizerDeleteDependents) {
+			ctx, cancel := context.WithTimeout(ctx, lineageTime)
+			_, _ = c.deleteLineage(ctx, outcome.Node, &steps)
 			cancel()
 		}
 	}
 	ctx, cancel := context.WithTimeout(ctx, inlineTime)
 	defer cancel()
 	_ = c.run(ctx)
+}
+
+// question asks whether the page of a task has objects.
+func (t task) question() store.Referral {
+	return store.Referral{Resource: t.member.Store().Name(), UID: string(t.owner)}
 }
 
 // run takes steps until the queue is empty or the bound is reached. A step that fails for one object does not stop the
@@ -152,7 +152,7 @@ func (c *collection) step(ctx context.Context, t task) error {
 	switch {
 	case t.name != "":
 		err = c.visit(ctx, t)
-	case !t.asked:
+	case !t.referred:
 		err = c.askForDependents(ctx, t)
 	default:
 		err = c.enqueueDependents(ctx, t)
@@ -186,8 +186,8 @@ func (c *collection) recordBroken(err error) {
 }
 
 // push puts an object into the queue.
-func (c *collection) push(n node) {
-	c.queue = append(c.queue, task{member: n.member, name: n.record.Name, uid: n.object.GetUID()})
+func (c *collection) push(n Node) {
+	c.queue = append(c.queue, task{member: n.Member, name: n.Record.Name, uid: n.Object.GetUID()})
 }
 
 // pushDependents puts the objects that refer to a uid into the queue, of every resource.
@@ -201,7 +201,7 @@ func (c *collection) pushDependents(owner types.UID) {
 // objects that are deleted own nothing. A page alone is read without asking. Source: ADR-0002.
 func (c *collection) askForDependents(ctx context.Context, first task) error {
 	pages := []task{first}
-	for len(c.queue) > 0 && len(pages) < limits.PageObjects && c.queue[0].name == "" && !c.queue[0].asked {
+	for len(c.queue) > 0 && len(pages) < limits.PageObjects && c.queue[0].name == "" && !c.queue[0].referred {
 		pages, c.queue = append(pages, c.queue[0]), c.queue[1:]
 	}
 	var questions []store.Referral
@@ -211,7 +211,7 @@ func (c *collection) askForDependents(ctx context.Context, first task) error {
 		}
 	}
 	if len(questions) > 1 {
-		answers, err := first.member.state().Referred(ctx, questions)
+		answers, err := first.member.Store().Referred(ctx, questions)
 		if errors.Is(err, store.ErrUnavailable) || ctx.Err() != nil {
 			return err
 		}
@@ -228,7 +228,7 @@ func (c *collection) askForDependents(ctx context.Context, first task) error {
 	var full []task
 	for i, page := range pages {
 		if referred[i] {
-			page.asked = true
+			page.referred = true
 			full = append(full, page)
 		}
 	}
@@ -250,12 +250,12 @@ func (c *collection) rememberAnswers(questions []store.Referral, answers []bool)
 
 // enqueueDependents puts a page of the objects that refer to an owner into the queue, and the next page behind them.
 func (c *collection) enqueueDependents(ctx context.Context, t task) error {
-	page, last, more, err := t.member.dependentsOf(ctx, t.owner, t.after, pageOfDependents)
-	for _, each := range page {
-		c.push(each)
+	read, err := dependentsOf(ctx, t.member, t.owner, t.after)
+	for _, dependent := range read.nodes {
+		c.push(dependent)
 	}
-	if more && last != "" {
-		t.after, t.tries = last, 0
+	if read.more && read.last != "" {
+		t.after, t.tries = read.last, 0
 		c.queue = append(c.queue, t)
 	}
 	return err
@@ -263,43 +263,43 @@ func (c *collection) enqueueDependents(ctx context.Context, t task) error {
 
 // visit takes the next step for one object.
 func (c *collection) visit(ctx context.Context, t task) error {
-	n, found, err := t.member.findNode(ctx, t.name)
-	if err != nil || !found || t.uid != "" && n.object.GetUID() != t.uid {
+	n, exists, err := findNode(ctx, t.member, t.name)
+	if err != nil || !exists || t.uid != "" && n.Object.GetUID() != t.uid {
 		return err
 	}
-	finalizers := n.object.GetFinalizers()
+	finalizers := n.Object.GetFinalizers()
 	switch {
-	case n.object.GetDeletionTimestamp() == nil:
+	case n.Object.GetDeletionTimestamp() == nil:
 		return c.keepOrDelete(ctx, n)
 	case slices.Contains(finalizers, metav1.FinalizerOrphanDependents):
 		return c.orphan(ctx, n)
 	case slices.Contains(finalizers, metav1.FinalizerDeleteDependents):
 		return c.foreground(ctx, n)
 	case len(finalizers) == 0:
-		// Its deletion is complete, or its grace period runs, which a second request does not change.
-		return c.deleteNode(ctx, n, deleteTerms{})
+		// The deletion is complete, or the grace period runs, which a second request does not change.
+		return c.deleteNode(ctx, n, Terms{})
 	default:
 		return nil
 	}
 }
 
 // keepOrDelete keeps, changes or deletes an object that is not being deleted, depending on what became of its makers and owners.
-func (c *collection) keepOrDelete(ctx context.Context, n node) error {
+func (c *collection) keepOrDelete(ctx context.Context, n Node) error {
 	if outlived, err := c.outlived(ctx, n); err != nil {
 		return err
 	} else if outlived {
-		return c.deleteNode(ctx, n, deleteTerms{grace: new(int64)})
+		return c.deleteNode(ctx, n, Terms{GracePeriodSeconds: new(int64)})
 	}
 	var solid, dangling, waiting []types.UID
-	var owners []node
-	for _, reference := range n.object.GetOwnerReferences() {
+	var owners []Node
+	for _, reference := range n.Object.GetOwnerReferences() {
 		owner, exists, err := c.owner(ctx, n, reference)
 		switch {
 		case err != nil:
 			return err
 		case !exists:
 			dangling = append(dangling, reference.UID)
-		case owner.object != nil && needsPropagation(owner.object) && slices.Contains(owner.object.GetFinalizers(), metav1.FinalizerDeleteDependents):
+		case owner.Object != nil && NeedsPropagation(owner.Object) && slices.Contains(owner.Object.GetFinalizers(), metav1.FinalizerDeleteDependents):
 			waiting, owners = append(waiting, reference.UID), append(owners, owner)
 		default:
 			solid = append(solid, reference.UID)
@@ -318,15 +318,15 @@ func (c *collection) keepOrDelete(ctx context.Context, n node) error {
 	case len(waiting) > 0:
 		return c.deleteInForeground(ctx, n, owners)
 	default:
-		return c.deleteNode(ctx, n, deleteTerms{})
+		return c.deleteNode(ctx, n, Terms{})
 	}
 }
 
 // owner returns the owner that an object refers to, and whether it exists. An owner of a kind that this API does not
 // serve counts as existing, without an object.
-func (c *collection) owner(ctx context.Context, n node, reference metav1.OwnerReference) (node, bool, error) {
-	owner, exists, err := c.graph.existingOwner(ctx, reference, n.member.ownersIn(n.object))
-	if owner.object != nil {
+func (c *collection) owner(ctx context.Context, n Node, reference metav1.OwnerReference) (Node, bool, error) {
+	owner, exists, err := c.graph.ExistingOwner(ctx, reference, n.Member.OwnerNamespace(n.Object))
+	if owner.Object != nil {
 		c.alive[reference.UID] = true
 	}
 	return owner, exists, err
@@ -334,21 +334,21 @@ func (c *collection) owner(ctx context.Context, n node, reference metav1.OwnerRe
 
 // deleteInForeground deletes an object whose owners wait for it. Its own dependents go first. In a cycle every object
 // would wait for the next; so an object with a dependent that waits too stops blocking its owners.
-func (c *collection) deleteInForeground(ctx context.Context, n node, owners []node) error {
+func (c *collection) deleteInForeground(ctx context.Context, n Node, owners []Node) error {
 	owns, cycle := false, false
-	err := c.eachDependent(ctx, n, func(dependent node) bool {
+	err := c.eachDependent(ctx, n, func(dependent Node) bool {
 		owns = true
-		cycle = needsPropagation(dependent.object) && slices.Contains(dependent.object.GetFinalizers(), metav1.FinalizerDeleteDependents)
+		cycle = NeedsPropagation(dependent.Object) && slices.Contains(dependent.Object.GetFinalizers(), metav1.FinalizerDeleteDependents)
 		return !cycle
 	})
 	if err != nil {
 		return err
 	}
 	if !owns {
-		return c.deleteNode(ctx, n, deleteTerms{})
+		return c.deleteNode(ctx, n, Terms{})
 	}
 	if cycle {
-		after, err := n.member.editMetadata(ctx, n, func(object metav1.Object) {
+		after, err := n.Member.EditMetadata(ctx, n.Record, func(object metav1.Object) {
 			references := slices.Clone(object.GetOwnerReferences())
 			for i := range references {
 				if ptr.Deref(references[i].BlockOwnerDeletion, false) {
@@ -362,15 +362,15 @@ func (c *collection) deleteInForeground(ctx context.Context, n node, owners []no
 		}
 		c.report.Changed++
 		c.requeueOwners(owners)
-		n = after.node
+		n = after.Node
 	}
-	return c.deleteNode(ctx, n, deleteTerms{propagation: metav1.DeletePropagationForeground})
+	return c.deleteNode(ctx, n, Terms{Propagation: metav1.DeletePropagationForeground})
 }
 
 // foreground deletes what an owner that waits made, and its remaining dependents. It then removes its finalizer unless a
 // dependent blocks it.
-func (c *collection) foreground(ctx context.Context, n node) error {
-	if uid := n.object.GetUID(); !c.walked[uid] {
+func (c *collection) foreground(ctx context.Context, n Node) error {
+	if uid := n.Object.GetUID(); !c.walked[uid] {
 		if ended, err := c.deleteCredentials(ctx, n); err != nil || !ended {
 			return err
 		}
@@ -379,13 +379,13 @@ func (c *collection) foreground(ctx context.Context, n node) error {
 		}
 		c.walked[uid] = true
 		c.pushDependents(uid)
-		c.requeueOwners([]node{n})
+		c.requeueOwners([]Node{n})
 		return nil
 	}
 	blocked := false
-	err := c.eachDependent(ctx, n, func(dependent node) bool {
-		blocked = slices.ContainsFunc(dependent.object.GetOwnerReferences(), func(reference metav1.OwnerReference) bool {
-			return reference.UID == n.object.GetUID() && ptr.Deref(reference.BlockOwnerDeletion, false)
+	err := c.eachDependent(ctx, n, func(dependent Node) bool {
+		blocked = slices.ContainsFunc(dependent.Object.GetOwnerReferences(), func(reference metav1.OwnerReference) bool {
+			return reference.UID == n.Object.GetUID() && ptr.Deref(reference.BlockOwnerDeletion, false)
 		})
 		return !blocked
 	})
@@ -396,13 +396,13 @@ func (c *collection) foreground(ctx context.Context, n node) error {
 }
 
 // orphan removes the references of dependents to their owner, and then the finalizer of the owner.
-func (c *collection) orphan(ctx context.Context, n node) error {
-	uid := n.object.GetUID()
-	var nodes []node
+func (c *collection) orphan(ctx context.Context, n Node) error {
+	uid := n.Object.GetUID()
+	var nodes []Node
 	size := 0
-	if err := c.eachDependent(ctx, n, func(dependent node) bool {
+	if err := c.eachDependent(ctx, n, func(dependent Node) bool {
 		nodes = append(nodes, dependent)
-		size += len(dependent.record.Object)
+		size += len(dependent.Record.Object)
 		return len(nodes) < pageOfDependents && size < limits.PageBytes
 	}); err != nil {
 		return err
@@ -427,16 +427,15 @@ func (c *collection) orphan(ctx context.Context, n node) error {
 
 // eachDependent visits the objects of every resource that refer to another one, until visit returns false. It skips an
 // object that refers to itself. An object that cannot be read is an error: it might block.
-func (c *collection) eachDependent(ctx context.Context, n node, visit func(node) bool) error {
+func (c *collection) eachDependent(ctx context.Context, n Node, visit func(Node) bool) error {
 	for _, member := range c.graph.members {
-		for after, more := "", true; more; {
-			var page []node
+		for read := (page{more: true}); read.more; {
 			var err error
-			if page, after, more, err = member.dependentsOf(ctx, n.object.GetUID(), after, pageOfDependents); err != nil {
+			if read, err = dependentsOf(ctx, member, n.Object.GetUID(), read.last); err != nil {
 				return err
 			}
-			for _, dependent := range page {
-				if dependent.object.GetUID() != n.object.GetUID() && !visit(dependent) {
+			for _, dependent := range read.nodes {
+				if dependent.Object.GetUID() != n.Object.GetUID() && !visit(dependent) {
 					return nil
 				}
 			}
@@ -446,31 +445,31 @@ func (c *collection) eachDependent(ctx context.Context, n node, visit func(node)
 }
 
 // deleteNode deletes an object and follows up on that.
-func (c *collection) deleteNode(ctx context.Context, n node, asked deleteTerms) error {
-	before := n.object.GetDeletionTimestamp()
-	after, err := n.member.deleteNode(ctx, n, asked)
+func (c *collection) deleteNode(ctx context.Context, n Node, terms Terms) error {
+	before := n.Object.GetDeletionTimestamp()
+	after, err := n.Member.Delete(ctx, n.Record, terms)
 	if err != nil {
 		return err
 	}
 	switch {
-	case after.gone:
+	case after.Gone:
 		c.report.Removed++
 	case before == nil:
 		c.report.Marked++
 	}
-	if after.gone || needsPropagation(after.object) {
+	if after.Gone || NeedsPropagation(after.Object) {
 		c.followUp(after)
 	}
 	return nil
 }
 
 // editNode changes an object and follows up on that.
-func (c *collection) editNode(ctx context.Context, n node, change func(metav1.Object)) error {
-	after, err := n.member.editMetadata(ctx, n, change)
+func (c *collection) editNode(ctx context.Context, n Node, change func(metav1.Object)) error {
+	after, err := n.Member.EditMetadata(ctx, n.Record, change)
 	if err != nil {
 		return err
 	}
-	if !after.gone {
+	if !after.Gone {
 		c.report.Changed++
 		return nil
 	}
@@ -480,38 +479,38 @@ func (c *collection) editNode(ctx context.Context, n node, change func(metav1.Ob
 }
 
 // followUp queues what follows from an object that is gone, or whose next step is the collector's.
-func (c *collection) followUp(after outcome) {
-	if !after.gone {
-		c.push(after.node)
+func (c *collection) followUp(after Outcome) {
+	if !after.Gone {
+		c.push(after.Node)
 		return
 	}
-	if after.answered != nil && after.answered.Answers != nil {
-		c.rememberAnswers(after.answered.Asked, after.answered.Answers)
+	if after.Dependents != nil && after.Dependents.Answers != nil {
+		c.rememberAnswers(after.Dependents.Asked, after.Dependents.Answers)
 	}
-	uid := after.object.GetUID()
+	uid := after.Object.GetUID()
 	c.gone[uid] = true
 	delete(c.alive, uid)
 	c.pushDependents(uid)
 	delete(c.alive, boundTo+uid)
-	c.pushBound(after.node)
+	c.pushBound(after.Node)
 	// An owner may have waited for this one.
-	for _, reference := range after.object.GetOwnerReferences() {
-		member, known := c.graph.member(reference.APIVersion, reference.Kind)
+	for _, reference := range after.Object.GetOwnerReferences() {
+		member, known := c.graph.Member(reference.APIVersion, reference.Kind)
 		if !known || c.gone[reference.UID] {
 			continue
 		}
-		namespace := after.member.ownersIn(after.object)
-		if _, namespaced := member.definition(); !namespaced {
+		namespace := after.Member.OwnerNamespace(after.Object)
+		if _, namespaced := member.Resource(); !namespaced {
 			namespace = ""
 		}
-		c.enqueueLast(task{member: member, name: storeName(namespace, reference.Name), uid: reference.UID})
+		c.enqueueLast(task{member: member, name: member.RecordName(namespace, reference.Name), uid: reference.UID})
 	}
 }
 
 // requeueOwners queues owners that wait, to look at them again.
-func (c *collection) requeueOwners(owners []node) {
+func (c *collection) requeueOwners(owners []Node) {
 	for _, owner := range owners {
-		c.enqueueLast(task{member: owner.member, name: owner.record.Name, uid: owner.object.GetUID()})
+		c.enqueueLast(task{member: owner.Member, name: owner.Record.Name, uid: owner.Object.GetUID()})
 	}
 }
 

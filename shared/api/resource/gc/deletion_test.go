@@ -1,4 +1,4 @@
-package resource
+package gc_test
 
 import (
 	"slices"
@@ -6,6 +6,8 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"management.platform.sh/shared/api/resource/gc"
 )
 
 // Each row is a state, a delete request and the state after it. Times are seconds after the start.
@@ -69,12 +71,12 @@ func TestMarkDeleted(t *testing.T) {
 				object.DeletionTimestamp = &metav1.Time{Time: start.Truncate(time.Second).Add(time.Duration(row.before.end) * time.Second)}
 				object.DeletionGracePeriodSeconds = &row.before.grace
 			}
-			asked := deleteTerms{propagation: row.propagation}
+			terms := gc.Terms{Propagation: row.propagation}
 			if row.grace != never {
-				asked.grace = &row.grace
+				terms.GracePeriodSeconds = &row.grace
 			}
 			now := start.Add(time.Duration(row.at) * time.Second)
-			markDeleted(object, asked, now)
+			gc.MarkDeleted(object, terms, now)
 			got := state{
 				end:        int64(object.DeletionTimestamp.Sub(start.Truncate(time.Second)).Seconds()),
 				grace:      *object.DeletionGracePeriodSeconds,
@@ -83,7 +85,7 @@ func TestMarkDeleted(t *testing.T) {
 			if got.end != row.after.end || got.grace != row.after.grace || got.generation != row.after.generation || !slices.Equal(got.finalizers, row.after.finalizers) {
 				t.Errorf("got %+v, want %+v", got, row.after)
 			}
-			if ended := Deleted(object, now); ended != row.ended {
+			if ended := gc.Deleted(object, now); ended != row.ended {
 				t.Errorf("ended: %v", ended)
 			}
 		})
