@@ -15,6 +15,7 @@ import (
 
 	"management.platform.sh/shared/api/codec"
 	"management.platform.sh/shared/api/resource"
+	"management.platform.sh/shared/api/resource/continuetoken"
 	"management.platform.sh/shared/model/apierror"
 	"management.platform.sh/shared/platform"
 )
@@ -99,12 +100,12 @@ func List[T resource.Object, D any](
 // paged is what an operation on pages of a list needs.
 type paged[D any] struct {
 	deps D
-	keys *resource.ContinueKeys
+	keys *continuetoken.Keys
 }
 
 func withPages[D any](open func(*platform.Environment) D) func(*platform.Environment) paged[D] {
 	return func(env *platform.Environment) paged[D] {
-		return paged[D]{deps: open(env), keys: resource.OpenContinueKeys(env)}
+		return paged[D]{deps: open(env), keys: continuetoken.Open(env)}
 	}
 }
 

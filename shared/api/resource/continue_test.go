@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"management.platform.sh/shared/api/resource"
+	"management.platform.sh/shared/api/resource/continuetoken"
 	"management.platform.sh/shared/platform"
 	"management.platform.sh/shared/state/redisstore"
 	"management.platform.sh/shared/state/redisstore/redistest"
@@ -64,8 +65,8 @@ func newSealed(t testing.TB) *sealed {
 }
 
 // process returns the keys of tokens as a new process has them.
-func (w *sealed) process() *resource.ContinueKeys {
-	return resource.OpenContinueKeys(&platform.Environment{
+func (w *sealed) process() *continuetoken.Keys {
+	return continuetoken.Open(&platform.Environment{
 		Stores: func(name string) store.Store { return observed{w.stores(name), w} },
 		Now:    func() time.Time { return time.Unix(w.now.Load(), 0) },
 	})
@@ -74,7 +75,7 @@ func (w *sealed) process() *resource.ContinueKeys {
 func (w *sealed) pass(d time.Duration) { w.now.Add(int64(d / time.Second)) }
 
 // page lists a page of one object.
-func (w *sealed) page(t testing.TB, keys *resource.ContinueKeys, token string) (name, next string, err error) {
+func (w *sealed) page(t testing.TB, keys *continuetoken.Keys, token string) (name, next string, err error) {
 	t.Helper()
 	page, err := list(t, w.registry, resource.ListInput{Caller: ana, Limit: 1, Continue: token, ContinueKeys: keys})
 	if err != nil {
@@ -84,7 +85,7 @@ func (w *sealed) page(t testing.TB, keys *resource.ContinueKeys, token string) (
 }
 
 // first returns the token of the first page.
-func (w *sealed) first(t testing.TB, keys *resource.ContinueKeys) string {
+func (w *sealed) first(t testing.TB, keys *continuetoken.Keys) string {
 	t.Helper()
 	name, token, err := w.page(t, keys, "")
 	if err != nil || name != "a0" || token == "" {
@@ -99,7 +100,7 @@ var noToken = refusal{code: 400, reason: metav1.StatusReasonBadRequest, fields: 
 func TestContinueKeysAreShared(t *testing.T) {
 	t.Parallel()
 	w := newSealed(t)
-	processes, tokens := make([]*resource.ContinueKeys, 6), make([]string, 6)
+	processes, tokens := make([]*continuetoken.Keys, 6), make([]string, 6)
 	var all sync.WaitGroup
 	for i := range processes {
 		processes[i] = w.process()
@@ -131,7 +132,7 @@ func TestContinueKeysRotate(t *testing.T) {
 	first := w.first(t, early)
 	w.pass(month)
 	second := w.first(t, late)
-	for about, keys := range map[string]*resource.ContinueKeys{"a process that knows the old key": early, "the one that made the new one": late, "a new one": w.process()} {
+	for about, keys := range map[string]*continuetoken.Keys{"a process that knows the old key": early, "the one that made the new one": late, "a new one": w.process()} {
 		for _, token := range []string{first, second} {
 			if name, _, err := w.page(t, keys, token); err != nil || name != "a1" {
 				t.Errorf("%s: %q, %v", about, name, err)

@@ -52,7 +52,7 @@ func deleteCollection[T Object](ctx context.Context, r *Registry[T], in DeleteIn
 	switch {
 	case in.Selection.Limit > 0:
 		return l.page(ctx)
-	case in.Selection.Rest != nil && !l.walk.done:
+	case in.Selection.Rest != nil && !l.reader.Done:
 		return l.part(ctx, in.Selection.Rest)
 	default:
 		return l.whole(ctx)

@@ -57,35 +57,3 @@ func FuzzPatch(f *testing.F) {
 		}
 	})
 }
-
-// FuzzContinue: a token is one that the server wrote, or it is refused.
-func FuzzContinue(f *testing.F) {
-	keys := ownContinueKeys()
-	token, err := writeContinue(f.Context(), keys, position{Revision: 1, After: "a", Query: "q"})
-	if err != nil {
-		f.Fatal(err)
-	}
-	f.Add(token, "q")
-	f.Add("", "")
-	f.Add("AAAAAAAAAAAAAAAA", "")
-	f.Add("!!", "q")
-	f.Fuzz(func(t *testing.T, token, query string) {
-		at, err := readContinue(t.Context(), keys, token, query)
-		if err != nil {
-			if known, ok := errors.AsType[*apierror.Error](err); !ok || known.Status().Code != 400 {
-				t.Fatalf("%q: %v", token, err)
-			}
-		} else if at.Query != query {
-			t.Fatalf("%q is taken for another query: %+v", token, at)
-		}
-		// The server can read the tokens that it writes.
-		again := position{Revision: 7, After: token, Query: query}
-		token, err = writeContinue(t.Context(), keys, again)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got, err := readContinue(t.Context(), keys, token, query); err == nil && got.Revision != 7 {
-			t.Fatalf("%+v became %+v", again, got)
-		}
-	})
-}

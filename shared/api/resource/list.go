@@ -21,7 +21,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"management.platform.sh/shared/api/resource/continuetoken"
 	"management.platform.sh/shared/api/resource/gc"
+	"management.platform.sh/shared/api/resource/snapshot"
 	"management.platform.sh/shared/limits"
 	"management.platform.sh/shared/model/apierror"
 	"management.platform.sh/shared/model/identity"
@@ -45,7 +47,7 @@ type ListInput struct {
 	Limit int64
 	// Continue is the token of the page before, and ContinueKeys seal the tokens. Nil: the tokens are for this process.
 	Continue     string
-	ContinueKeys *ContinueKeys
+	ContinueKeys *continuetoken.Keys
 	// ResourceVersion is the oldest acceptable state; with Exact it is the only one. Empty: the newest.
 	ResourceVersion string
 	Exact           bool
@@ -94,7 +96,7 @@ func List[T Object](ctx context.Context, r *Registry[T], in ListInput) (runtime.
 		if in.Limit > 0 {
 			return l.page(ctx)
 		}
-		if in.Rest != nil && !l.walk.done {
+		if in.Rest != nil && !l.reader.Done {
 			return l.part(ctx, in.Rest)
 		}
 		whole, err := l.whole(ctx)
@@ -108,7 +110,7 @@ func List[T Object](ctx context.Context, r *Registry[T], in ListInput) (runtime.
 type listing[T Object] struct {
 	registry *Registry[T]
 	in       ListInput
-	walk     *walk
+	reader   *snapshot.Reader
 	// records are the records of the page that was read last.
 	records []store.Record
 	// meta is the metadata of the list, and fingerprint that of the request.
@@ -139,7 +141,7 @@ func (r *Registry[T]) beginList(ctx context.Context, in ListInput, present bool)
 		in.Fields = fields.Everything()
 	}
 	if in.ContinueKeys == nil {
-		in.ContinueKeys = ownContinueKeys()
+		in.ContinueKeys = continuetoken.ProcessKeys()
 	}
 	var err error
 	if in.Fields, err = r.readFields(in.Fields); err != nil {
@@ -154,29 +156,29 @@ func (r *Registry[T]) beginList(ctx context.Context, in ListInput, present bool)
 		query.Prefix = in.Namespace + "/"
 	}
 	l := &listing[T]{registry: r, in: in, fingerprint: r.fingerprint(in, query)}
-	var from position
+	var from continuetoken.Position
 	if in.Continue != "" {
 		var err error
-		if from, err = readContinue(ctx, in.ContinueKeys, in.Continue, l.fingerprint); err != nil {
+		if from, err = in.ContinueKeys.Open(ctx, in.Continue, l.fingerprint); err != nil {
 			return nil, err
 		}
 		query.After = from.After
 	}
-	l.walk = newWalk(r.Store, query)
-	l.walk.present = present
+	l.reader = snapshot.New(r.Store, query)
+	l.reader.Latest = present
 	if err := l.read(ctx); err != nil {
 		return nil, err
 	}
-	if err := checkRevision(in, l.walk.revision); err != nil {
+	if err := checkRevision(in, l.reader.Revision); err != nil {
 		return nil, err
 	}
-	l.meta.ResourceVersion = strconv.FormatInt(cmp.Or(from.Revision, l.walk.revision), 10)
+	l.meta.ResourceVersion = strconv.FormatInt(cmp.Or(from.Revision, l.reader.Revision), 10)
 	return l, nil
 }
 
 // read reads the next page of the state.
 func (l *listing[T]) read(ctx context.Context) (err error) {
-	if l.records, err = l.walk.next(ctx); errors.Is(err, store.ErrGone) {
+	if l.records, err = l.reader.Next(ctx); errors.Is(err, store.ErrGone) {
 		return apierror.Expired("others write so much that the list cannot be completed: request pages with limit").Because(err)
 	}
 	if l.in.Text {
@@ -364,7 +366,7 @@ func (l *listing[T]) part(ctx context.Context, rest *Rest) (runtime.Object, erro
 		return nil, err
 	}
 	*rest = Rest{Empty: l.listOf(nil), next: func(ctx context.Context) (runtime.Object, error) {
-		if l.walk.done {
+		if l.reader.Done {
 			l.finish(ctx)
 			return nil, nil
 		}
@@ -389,7 +391,7 @@ func (l *listing[T]) whole(ctx context.Context) (runtime.Object, error) {
 			return nil, err
 		}
 		all = append(all, entries...)
-		if l.walk.done {
+		if l.reader.Done {
 			l.finish(ctx)
 			return l.list(all)
 		}
@@ -416,21 +418,21 @@ func (l *listing[T]) page(ctx context.Context) (runtime.Object, error) {
 				continue
 			}
 			if size += len(record.Object); size > limits.PageBytes && len(items) > 0 {
-				return l.ending(ctx, items, last, l.walk.remaining+int64(len(l.records)-i))
+				return l.ending(ctx, items, last, l.reader.Remaining+int64(len(l.records)-i))
 			}
 			last = record.Name
 			if items = append(items, entry); int64(len(items)) == l.in.Limit {
-				return l.ending(ctx, items, last, l.walk.remaining+int64(len(l.records)-i-1))
+				return l.ending(ctx, items, last, l.reader.Remaining+int64(len(l.records)-i-1))
 			}
 		}
-		if l.walk.done {
+		if l.reader.Done {
 			return l.ending(ctx, items, last, 0)
 		}
-		last, remaining = l.walk.query.After, l.walk.remaining
+		last, remaining = l.reader.Query.After, l.reader.Remaining
 		if pages == limits.ListPages {
 			return l.ending(ctx, items, last, remaining)
 		}
-		l.walk.query.Limit = limits.PageObjects
+		l.reader.Query.Limit = limits.PageObjects
 		if err := l.read(ctx); errors.Is(err, store.ErrGone) {
 			// The next request begins with a snapshot of its own.
 			return l.ending(ctx, items, last, remaining)
@@ -450,7 +452,7 @@ func (l *listing[T]) ending(ctx context.Context, items []entry[T], last string, 
 		// begin has formatted the number.
 		revision, _ := strconv.ParseInt(l.meta.ResourceVersion, 10, 64)
 		var err error
-		if l.meta.Continue, err = writeContinue(ctx, l.in.ContinueKeys, position{Revision: revision, After: last, Query: l.fingerprint}); err != nil {
+		if l.meta.Continue, err = l.in.ContinueKeys.Seal(ctx, continuetoken.Position{Revision: revision, After: last, Query: l.fingerprint}); err != nil {
 			return nil, err
 		}
 		if l.in.Labels.Empty() && l.in.Fields.Empty() && (l.registry.Visibility == nil || l.in.Caller.Admin()) {

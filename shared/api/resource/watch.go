@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/watch"
 
+	"management.platform.sh/shared/api/resource/snapshot"
 	"management.platform.sh/shared/model/apierror"
 	"management.platform.sh/shared/model/identity"
 	"management.platform.sh/shared/state/store"
@@ -45,9 +46,9 @@ type Watcher[T Object] struct {
 	registry *Registry[T]
 	in       WatchInput
 	prefix   string
-	// walk reads the initial state; nil once it has been read, or if it is not asked for. initial are the records of the
+	// reader reads the initial state; nil once it has been read, or if it is not asked for. initial are the records of the
 	// last page that were not sent yet. closing tells that a bookmark follows.
-	walk    *walk
+	reader  *snapshot.Reader
 	initial []store.Record
 	closing bool
 	// after is the revision up to which everything was sent, once the initial state was.
@@ -85,7 +86,7 @@ func Watch[T Object](ctx context.Context, r *Registry[T], in WatchInput) (*Watch
 	}
 	switch {
 	case initial:
-		w.walk = newWalk(r.Store, store.Query{Prefix: w.prefix, Owners: r.owners(in.Caller)})
+		w.reader = snapshot.New(r.Store, store.Query{Prefix: w.prefix, Owners: r.owners(in.Caller)})
 		if err := w.read(ctx); err != nil {
 			return nil, err
 		}
@@ -113,11 +114,11 @@ func (w *Watcher[T]) translate(err error) error {
 // read reads the next page of the initial state. All pages show the state at the revision of the first one, after which the
 // events begin.
 func (w *Watcher[T]) read(ctx context.Context) error {
-	records, err := w.walk.next(ctx)
+	records, err := w.reader.Next(ctx)
 	if err != nil {
 		return w.translate(err)
 	}
-	w.after = w.walk.revision
+	w.after = w.reader.Revision
 	for _, record := range records {
 		seen, err := w.sees(newShown(w.registry, record))
 		if err != nil {
@@ -127,8 +128,8 @@ func (w *Watcher[T]) read(ctx context.Context) error {
 			w.initial = append(w.initial, record)
 		}
 	}
-	if w.walk.done {
-		w.walk = nil
+	if w.reader.Done {
+		w.reader = nil
 	}
 	return nil
 }
@@ -153,7 +154,7 @@ func (w *Watcher[T]) sees(shown *shown[T]) (bool, error) {
 }
 
 // Begun reports whether Next has returned all objects that the watch begins with.
-func (w *Watcher[T]) Begun() bool { return w.walk == nil && len(w.initial) == 0 && !w.closing }
+func (w *Watcher[T]) Begun() bool { return w.reader == nil && len(w.initial) == 0 && !w.closing }
 
 // Next returns the next events for the caller, and waits for them if necessary. It may return none, even before the
 // time is up.
@@ -187,7 +188,7 @@ func (w *Watcher[T]) Next(ctx context.Context, wait time.Duration) ([]WatchEvent
 
 // begin returns a part of the initial state, and the bookmark after it.
 func (w *Watcher[T]) begin(ctx context.Context) ([]WatchEvent[T], error) {
-	if len(w.initial) == 0 && w.walk != nil {
+	if len(w.initial) == 0 && w.reader != nil {
 		if err := w.read(ctx); err != nil {
 			return nil, err
 		}
@@ -204,7 +205,7 @@ func (w *Watcher[T]) begin(ctx context.Context) ([]WatchEvent[T], error) {
 	if len(w.initial) == 0 {
 		w.initial = nil
 	}
-	if len(w.initial) == 0 && w.walk == nil && w.closing {
+	if len(w.initial) == 0 && w.reader == nil && w.closing {
 		w.closing = false
 		list = append(list, w.bookmark(map[string]string{metav1.InitialEventsAnnotationKey: "true"}))
 	}
@@ -251,7 +252,7 @@ func (w *Watcher[T]) change(event store.Event) (WatchEvent[T], error) {
 // Bookmark returns an event that says how far the watch has come, so that it can be resumed there; ok is false
 // where bookmarks are not allowed or the present state has not been shown in full.
 func (w *Watcher[T]) Bookmark() (bookmark WatchEvent[T], ok bool) {
-	if !w.in.AllowBookmarks || w.walk != nil || len(w.initial) > 0 || w.closing {
+	if !w.in.AllowBookmarks || w.reader != nil || len(w.initial) > 0 || w.closing {
 		return WatchEvent[T]{}, false
 	}
 	return w.bookmark(nil), true

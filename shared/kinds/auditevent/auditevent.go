@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"management.platform.sh/shared/api/resource"
+	"management.platform.sh/shared/api/resource/continuetoken"
 	"management.platform.sh/shared/audit"
 	"management.platform.sh/shared/auth"
 	"management.platform.sh/shared/directory"
@@ -134,9 +135,11 @@ func (l *Log) List(ctx context.Context, in resource.ListInput) (runtime.Object, 
 		p.limit = int(min(in.Limit, limits.PageObjects))
 	}
 	if in.Continue != "" {
-		if p.query.Behind, err = in.ContinueKeys.Place(ctx, in.Continue, query); err != nil {
+		from, err := in.ContinueKeys.Open(ctx, in.Continue, query)
+		if err != nil {
 			return nil, err
 		}
+		p.query.Behind = from.After
 	}
 	reader, err := l.Read()
 	if err != nil {
@@ -154,7 +157,7 @@ func (l *Log) List(ctx context.Context, in resource.ListInput) (runtime.Object, 
 	}
 	var meta metav1.ListMeta
 	if p.more {
-		if meta.Continue, err = in.ContinueKeys.Token(ctx, p.query.Behind, query); err != nil {
+		if meta.Continue, err = in.ContinueKeys.Seal(ctx, continuetoken.Position{Revision: 1, After: p.query.Behind, Query: query}); err != nil {
 			return nil, err
 		}
 	}

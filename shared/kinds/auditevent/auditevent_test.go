@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"management.platform.sh/shared/api/resource"
+	"management.platform.sh/shared/api/resource/continuetoken"
 	"management.platform.sh/shared/audit"
 	"management.platform.sh/shared/kinds/auditevent"
 	"management.platform.sh/shared/limits"
@@ -101,10 +102,10 @@ func some() *memory {
 	return m
 }
 
-func keys(t *testing.T) *resource.ContinueKeys {
+func keys(t *testing.T) *continuetoken.Keys {
 	t.Helper()
 	client := redistest.Open(t, redistest.Embedded(t))
-	return resource.OpenContinueKeys(&platform.Environment{Now: time.Now, Stores: func(name string) store.Store { return client.Resource(name) }})
+	return continuetoken.Open(&platform.Environment{Now: time.Now, Stores: func(name string) store.Store { return client.Resource(name) }})
 }
 
 func names(t *testing.T, log *auditevent.Log, in resource.ListInput) (string, string) {

@@ -147,7 +147,7 @@ func TestListIsOneSnapshot(t *testing.T) {
 	})
 }
 
-// What was removed meanwhile counts for the size of a page, and is read again when the walk comes to it.
+// What was removed meanwhile counts for the size of a page, and is read again when the reader comes to it.
 func TestListRestoresPages(t *testing.T) {
 	t.Parallel()
 	r := open(t)
