@@ -65,7 +65,7 @@ func (r *Registry[T]) apply(ctx context.Context, in PatchInput) (Result[T], erro
 	}
 }
 
-// applyNew creates the object of an apply. The manager owns the applied fields; nobody owns what the server fills in.
+// applyNew creates the object of an apply. The manager owns the applied fields; the fields that the server fills in have no owner.
 func (r *Registry[T]) applyNew(ctx context.Context, in PatchInput, applied *application) (Result[T], error) {
 	if in.MayCreate != nil {
 		if err := in.MayCreate(); err != nil {

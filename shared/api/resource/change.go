@@ -17,7 +17,7 @@ type Change struct {
 	UID             types.UID
 	// Object is the object as it is stored, for reading. Nil: the object was deleted.
 	Object runtime.Object
-	// Consequence tells that no request named a deleted object: its owners are gone, or its grace period is over.
+	// Consequence reports whether no request named a deleted object: its owners are gone, or its grace period is over.
 	Consequence bool
 }
 

@@ -89,13 +89,13 @@ type Draft[T Object] struct {
 // Draft.Store is the second half. Callers that have work to do between the checks and the write, such as a signature,
 // call both; all others call Create.
 //
-// Errors: those of Create that do not depend on what is stored under the same name.
+// Errors: the errors of Create that do not depend on a stored object of the same name.
 func Prepare[T Object](ctx context.Context, r *Registry[T], in CreateInput[T]) (*Draft[T], error) {
 	return r.prepare(ctx, in, r.updatedBy(in.Manager, false), "")
 }
 
 // Store writes the object of a draft and returns it as stored. When a name that the server chose is taken, it chooses
-// another; the uid stays, the creation time may be later. Errors: those of Create.
+// another; the uid stays, the creation time may be later. Errors: the errors of Create.
 func (d *Draft[T]) Store(ctx context.Context) (Result[T], error) {
 	requested, generateName := d.in.Object.GetName(), d.in.Object.GetGenerateName()
 	for attempt := 1; ; attempt++ {

@@ -16,7 +16,7 @@ import (
 
 // Decider decides about the objects of a resource, whatever their Go type. A *Registry is one.
 type Decider interface {
-	// GroupResource is the resource, and KeysAt that of its Definition.
+	// GroupResource is the resource, and KeysAt the KeysAt of its Definition.
 	GroupResource() schema.GroupResource
 	KeysAt() string
 	// Decide is Registry.Decide.
@@ -39,7 +39,7 @@ func (r *Registry[T]) KeysAt() string { return r.Definition.KeysAt }
 //   - An object that the caller does not see is hidden, and so is one that does not exist. Admins see everything: to them,
 //     an object that does not exist is one that they may create.
 //
-// What a request writes into an object is not decided here. Errors: ServiceUnavailable, or a record that cannot be read.
+// Decide does not decide what a request may write into an object. Errors: ServiceUnavailable, or a record that cannot be read.
 // Source: ADR-0023.
 func (r *Registry[T]) Decide(ctx context.Context, caller identity.Caller, verb, subresource, namespace, name string) (auth.Decision, error) {
 	allowed := auth.Decision{Allowed: true}
@@ -128,7 +128,7 @@ func (r *Registry[T]) decideCollection(ctx context.Context, caller identity.Call
 	return allowed, nil
 }
 
-// isRead reports whether whoever sees an object may do a verb to it.
+// isRead reports whether a verb reads an object: every caller who sees the object may do it.
 func isRead(verb string) bool { return slices.Contains([]string{"get", "reveal"}, verb) }
 
 // Admit refuses a verb that a caller, who sees the object, may not do to it or to a subresource. Error: Forbidden with

@@ -17,7 +17,7 @@ import (
 // as Delete does: up to a bound, and the others by the schedule. Everything that a credential led to ends with it, if that is
 // asked for.
 //
-// Errors: those of List, and the first of Delete, after which the objects before it are gone. Source: Spec 3; ADR-0009,
+// Errors: the errors of List, and the first error of Delete; the objects before it are gone. Source: Spec 3; ADR-0009,
 // ADR-0020.
 func deleteCollection[T Object](ctx context.Context, r *Registry[T], in DeleteInput) (runtime.Object, error) {
 	l, err := r.beginList(ctx, *in.Selection, in.Selection.Limit == 0)
@@ -41,7 +41,7 @@ func deleteCollection[T Object](ctx context.Context, r *Registry[T], in DeleteIn
 				return err
 			}
 			if in.Propagation == metav1.DeletePropagationForeground && r.Lineage != nil && !in.DryRun {
-				// What a credential led to ends before the answer, however much that is.
+				// The credentials that a credential made are deleted before the answer, however many.
 				r.collect(ctx, outcome)
 			} else {
 				after = append(after, outcome)

@@ -34,7 +34,7 @@ func ForgetApplied(object metav1.Object, paths [][]string) {
 	if !changed {
 		return
 	}
-	// What was just read from JSON can be written as JSON.
+	// Fields that were just read from JSON can be written as JSON.
 	text, _ := json.Marshal(fields)
 	annotations[model.LastAppliedAnnotation] = string(text) + "\n"
 	object.SetAnnotations(annotations)

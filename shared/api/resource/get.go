@@ -17,7 +17,7 @@ type GetInput struct {
 	// Reveal asks for secrets in clear. The frame has checked that the caller may have them.
 	Reveal bool
 	// Text gets the object in place of the result where its JSON can be made from the stored text, which is faster. Nil: the
-	// answer is not JSON, or somebody needs the object.
+	// answer is not JSON, or the caller of Get needs the object.
 	Text *Text
 }
 

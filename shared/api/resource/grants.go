@@ -7,7 +7,7 @@ import (
 	"management.platform.sh/shared/model/identity"
 )
 
-// GrantsNothing is the part of Rules for kinds whose objects give nobody anything.
+// GrantsNothing is the part of Rules for kinds whose objects give no rights.
 type GrantsNothing[T Object] struct{}
 
 // Grants implements Rules.

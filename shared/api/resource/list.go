@@ -70,7 +70,7 @@ type Rest struct {
 
 // Next returns the next part of the list, perhaps without objects; nil after the last part. Each part has the metadata of the
 // list. Errors: an error that wraps store.ErrGone if the event log no longer reaches back to the beginning of the list, so
-// that the list cannot be completed; ServiceUnavailable; those of the context.
+// that the list cannot be completed; ServiceUnavailable; the errors of the context.
 func (r *Rest) Next(ctx context.Context) (runtime.Object, error) { return r.next(ctx) }
 
 // maxLimit is the largest limit: more objects than there can be, in 31 bits.
@@ -80,7 +80,7 @@ const maxLimit = 1 << 30
 const maxAttempts = 3
 
 // List returns the objects that the caller may see, in order of their names, as a list object: one consistent snapshot.
-// With a limit, it returns one page of them. The resourceVersion of every page is that of the first one, so that a watch from
+// With a limit, it returns one page of them. Every page has the resourceVersion of the first page, so that a watch from
 // there misses nothing. A page may hold fewer than Limit objects and still not be the last one, because of its size or because
 // the selectors select few objects: only an empty continue token ends a list.
 //
@@ -113,7 +113,7 @@ type listing[T Object] struct {
 	reader   *snapshot.Reader
 	// records are the records of the page that was read last.
 	records []store.Record
-	// meta is the metadata of the list, and fingerprint that of the request.
+	// meta is the metadata of the list, and fingerprint the fingerprint of the request.
 	meta        metav1.ListMeta
 	fingerprint string
 	// ended are records of objects whose deletion is complete, and endedBytes is their size.
@@ -131,9 +131,9 @@ type entry[T Object] struct {
 	object T
 }
 
-// beginList checks the request for a list and reads the first page. Present tells that each further page shows the state at its
-// own revision.
-func (r *Registry[T]) beginList(ctx context.Context, in ListInput, present bool) (*listing[T], error) {
+// beginList checks the request for a list and reads the first page. With latest, each further page shows the state at
+// its own revision.
+func (r *Registry[T]) beginList(ctx context.Context, in ListInput, latest bool) (*listing[T], error) {
 	if in.Labels == nil {
 		in.Labels = labels.Everything()
 	}
@@ -149,7 +149,7 @@ func (r *Registry[T]) beginList(ctx context.Context, in ListInput, present bool)
 	}
 	query := store.Query{Owners: r.owners(in.Caller), Limit: int(min(in.Limit, maxLimit))}
 	if in.Owner != "" {
-		// What the caller does not see of them is left out as in every list.
+		// Objects that the caller does not see are left out as in every list.
 		query.Owners = []string{in.Owner}
 	}
 	if in.Namespace != "" {
@@ -165,7 +165,7 @@ func (r *Registry[T]) beginList(ctx context.Context, in ListInput, present bool)
 		query.After = from.After
 	}
 	l.reader = snapshot.New(r.Store, query)
-	l.reader.Latest = present
+	l.reader.Latest = latest
 	if err := l.read(ctx); err != nil {
 		return nil, err
 	}
@@ -519,16 +519,16 @@ func checkRevision(in ListInput, current int64) error {
 	if in.ResourceVersion == "" || in.ResourceVersion == "0" {
 		return nil
 	}
-	asked, err := strconv.ParseInt(in.ResourceVersion, 10, 64)
-	if err != nil || asked < 0 || strconv.FormatInt(asked, 10) != in.ResourceVersion {
+	requested, err := strconv.ParseInt(in.ResourceVersion, 10, 64)
+	if err != nil || requested < 0 || strconv.FormatInt(requested, 10) != in.ResourceVersion {
 		return apierror.BadRequest(fmt.Sprintf("resourceVersion: invalid value %q: must be a decimal number", in.ResourceVersion),
 			field.ErrorList{field.Invalid(field.NewPath("resourceVersion"), in.ResourceVersion, "must be a decimal number")})
 	}
 	switch {
-	case asked > current:
-		return apierror.VersionTooLarge(asked, current)
-	case in.Exact && asked < current:
-		return apierror.Expired(fmt.Sprintf("the resource version %d is too old: the current one is %d", asked, current))
+	case requested > current:
+		return apierror.VersionTooLarge(requested, current)
+	case in.Exact && requested < current:
+		return apierror.Expired(fmt.Sprintf("the resource version %d is too old: the current one is %d", requested, current))
 	default:
 		return nil
 	}

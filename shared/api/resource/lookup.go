@@ -13,7 +13,7 @@ import (
 )
 
 // LookupGraph returns the graph of a registry that is only read: the owners of its objects can be looked up, of whatever kind,
-// and nothing else. What follows from a deletion is left to functions that know the rules of every kind. Source: ADR-0009, ADR-0019.
+// and nothing else. Functions that know the rules of every kind follow up on deletions. Source: ADR-0009, ADR-0019.
 func LookupGraph[T Object](env *platform.Environment, registry *Registry[T]) *gc.Graph {
 	var lookups []gc.Member
 	for _, kind := range platform.StoredKinds {

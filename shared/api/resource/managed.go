@@ -22,7 +22,7 @@ type FieldManager interface {
 	// not nil where they ask to forget all owners.
 	Requested(entries []metav1.ManagedFieldsEntry) []metav1.ManagedFieldsEntry
 	// Update records in object which fields the named manager changed against live. Live is empty for a new object. The
-	// managedFields of object are those that the writer asks for; nil means those of live.
+	// managedFields of object are the entries that the writer asks for; nil means the entries of live.
 	Update(live, object Object, manager string, now time.Time) error
 	// Apply merges what a manager applies into live and returns the result, which is not live. Live is empty for a
 	// new object. Applied has only known fields (see Prune) and is Apply's to keep.
@@ -39,7 +39,7 @@ const status = "status"
 
 // NewFieldManager makes the FieldManager of a kind. Empty makes an empty object of it. Subresource is the one by which it
 // is written, which is the field of that name and the only one that is owned there; empty means the object itself.
-// Unowned are paths of fields that nobody owns, with all below them.
+// Unowned are paths of fields that have no owner, with all fields below them.
 type NewFieldManager func(kind schema.GroupVersionKind, empty func() Object, subresource string, unowned ...[]string) (FieldManager, error)
 
 // fieldManagers are the field managers of a registry and of its copies. Each is made at the first write.

@@ -25,7 +25,7 @@ func Join[T Object](graph *gc.Graph, registry *Registry[T]) *Registry[T] {
 }
 
 // Orphaned reports whether an object had owners and all of them are gone: the next collection removes it. It costs one
-// round trip for each owner. Errors are those of the store. Source: Spec 2.2 (ownerReferences); ADR-0017.
+// round trip for each owner. Errors are the store's. Source: Spec 2.2 (ownerReferences); ADR-0017.
 func (r *Registry[T]) Orphaned(ctx context.Context, object T) (bool, error) {
 	references := object.GetOwnerReferences()
 	for _, reference := range references {
@@ -51,7 +51,7 @@ func (r *Registry[T]) graph() *gc.Graph {
 	return graph
 }
 
-// collect follows up on objects that a request deleted or changed. What it removes is reported as a consequence.
+// collect follows up on objects that a request deleted or changed. Its removals are reported as consequences.
 func (r *Registry[T]) collect(ctx context.Context, outcomes ...gc.Outcome) {
 	r.graph().Collect(withConsequences(ctx), outcomes...)
 }

@@ -51,11 +51,11 @@ func (r *Registry[T]) validateOwners(
 		if !isNew && !blocks {
 			continue
 		}
-		found, err := r.validateOwner(ctx, caller, r.ownerNamespace(object), reference, isNew, blocks, path, records)
+		refused, err := r.validateOwner(ctx, caller, r.ownerNamespace(object), reference, isNew, blocks, path, records)
 		if err != nil {
 			return nil, err
 		}
-		problems = append(problems, found...)
+		problems = append(problems, refused...)
 		if isNew && update && (r.Admit(caller, "delete", "", old) != nil || !r.graph().Permitted(caller, "delete", member[T]{r}, object.GetNamespace(), object.GetName())) {
 			problems = append(problems, field.Forbidden(path, "needs permission to delete this object, which goes with its owners"))
 		}
@@ -70,19 +70,19 @@ func (r *Registry[T]) validateOwner(
 ) (field.ErrorList, error) {
 	graph := r.graph()
 	ownerKind, served := graph.Member(reference.APIVersion, reference.Kind)
-	owner, reachable, found, err := graph.Owner(ctx, reference, namespace, read)
+	owner, reachable, exists, err := graph.Owner(ctx, reference, namespace, read)
 	if err != nil {
 		return nil, r.translate(err, reference.Name)
 	}
 	// To the caller, an object that they may not see does not exist.
-	found = found && !owner.Deleted() && ownerKind.Permits(caller, "", owner.Record)
+	exists = exists && !owner.Deleted() && ownerKind.Permits(caller, "", owner.Record)
 	var problems field.ErrorList
 	switch {
 	case !isNew || !served:
 	case !reachable:
 		problems = append(problems, field.Invalid(path.Child("kind"), reference.Kind,
 			"is the kind of objects in namespaces, which an object without one cannot refer to"))
-	case !found:
+	case !exists:
 		problems = append(problems, field.NotFound(path.Child("name"), reference.Name))
 	case owner.Object.GetUID() != reference.UID:
 		problems = append(problems, field.Invalid(path.Child("uid"), reference.UID, "is not the uid of the object of that name"))
@@ -96,7 +96,7 @@ func (r *Registry[T]) validateOwner(
 		if !namespaced {
 			namespace = ""
 		}
-		permitted = found && owner.Object.GetUID() == reference.UID && ownerKind.Permits(caller, "delete", owner.Record) && graph.Permitted(caller, "delete", ownerKind, namespace, reference.Name)
+		permitted = exists && owner.Object.GetUID() == reference.UID && ownerKind.Permits(caller, "delete", owner.Record) && graph.Permitted(caller, "delete", ownerKind, namespace, reference.Name)
 	}
 	if !permitted {
 		problems = append(problems, field.Forbidden(path.Child("blockOwnerDeletion"), "needs permission to delete the owner"))

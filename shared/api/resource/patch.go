@@ -40,7 +40,7 @@ type PatchInput struct {
 	Type       PatchType
 	// Patch is the patch document, valid UTF-8.
 	Patch []byte
-	// Validation tells what becomes of unknown fields in the patched object.
+	// Validation says what becomes of unknown fields in the patched object.
 	Validation codec.Strictness
 	// Manager owns the fields that are changed. Empty: unknown. An apply needs one.
 	Manager string
@@ -51,7 +51,7 @@ type PatchInput struct {
 	MayCreate func() error
 	// DryRun does everything but the write.
 	DryRun bool
-	// Status is that of UpdateInput. An apply to the status of an absent object creates nothing.
+	// Status is as in UpdateInput. An apply to the status of an absent object creates nothing.
 	Status bool
 }
 
@@ -66,9 +66,9 @@ func (in PatchInput) target() target {
 // Patch changes an object and returns it as stored. An apply to an absent name creates the object, unless it is an
 // apply to the status. A patch without a resourceVersion is applied again when others write in between.
 //
-// Errors: those of Update; BadRequest for a patch that cannot be read; RequestEntityTooLarge for more than
+// Errors: the errors of Update; BadRequest for a patch that cannot be read; RequestEntityTooLarge for more than
 // 10,000 operations; Invalid for one that cannot be applied, such as a test that fails.
-// Conflict with a cause for each field when an apply meets those of other managers.
+// Conflict with a cause for each field of an apply that another manager owns.
 // Source: Spec 4 row 7; ADR-0004, ADR-0008.
 func Patch[T Object](ctx context.Context, r *Registry[T], in PatchInput) (Result[T], error) {
 	if in.Type == ApplyPatch {
@@ -113,7 +113,7 @@ func Patch[T Object](ctx context.Context, r *Registry[T], in PatchInput) (Result
 	return result, err
 }
 
-// ReadBody returns the object that a client sent, with warnings for its reader. Errors: those of codec.Decode, or of
+// ReadBody returns the object that a client sent, with warnings for its reader. Errors: the errors of codec.Decode, or of
 // the definition's own DecodeBody; BadRequest for another kind or API version.
 func (d *Definition[T]) ReadBody(body codec.Body, strictness codec.Strictness) (object T, warnings []string, err error) {
 	if d.DecodeBody != nil {

@@ -8,12 +8,12 @@ import (
 	"management.platform.sh/shared/state/store"
 )
 
-// privateMember is the member of a stored text with what the server keeps with an object and shows to nobody. The object has no
+// privateMember is the member of a stored text that the server keeps with an object and shows to no client. The object has no
 // field for it, so that no answer, event or patch has it. Updates keep it like a member of a newer build. Source: ADR-0032.
 const privateMember = "private"
 
 // Private returns the private part of the object of a record: a text that UpdateInput.Private has stored. Empty: there is none.
-// What is secret in it is sealed by whoever stores it.
+// The caller of Update encrypts what is secret in it.
 func Private(record store.Record) (string, error) {
 	// This tells most records without decoding them. Quotes within a string are escaped.
 	if !bytes.Contains(record.Object, []byte(`"`+privateMember+`":`)) {

@@ -33,12 +33,12 @@ func (r *Registry[T]) relate(ctx context.Context, objects []T, records map[strin
 				}
 			}
 		}
-		found, err := r.related(ctx, missing, records)
+		complete, err := r.related(ctx, missing, records)
 		if err != nil {
 			return err
 		}
 		for _, object := range objects[:n] {
-			rules.Relate(object, found)
+			rules.Relate(object, complete)
 		}
 		objects = objects[n:]
 	}

@@ -49,7 +49,7 @@ type Definition[T Object] struct {
 	ShortNames []string
 	// Namespaced reports whether objects live in namespaces.
 	Namespaced bool
-	// ReadAhead tells that the store returns records as the state has them under the plural name, so that authentication may
+	// ReadAhead reports whether the store returns records as the state has them under the plural name, so that authentication may
 	// read the object of a request in the round trip of the caller's key. Source: ADR-0002.
 	ReadAhead bool
 	// NamePrefix begins the name of an object that is created without one. Source: ADR-0004.
@@ -69,7 +69,7 @@ type Definition[T Object] struct {
 	// Taken is the problem of an object whose digest, which is no secret, another object has. Nil: the digest is a secret, or
 	// there is none. Source: ADR-0029.
 	Taken *field.Error
-	// Credentials tells that the objects act for the owner of their record: they are deleted with an owner that has an object.
+	// Credentials reports whether the objects act for the owner of their record: they are deleted with an owner that has an object.
 	// Source: ADR-0029.
 	Credentials bool
 	// DecodeBody reads an object that a client sent, if the kind is stricter than clients request. Nil: codec.Decode.
@@ -78,15 +78,15 @@ type Definition[T Object] struct {
 	Fields func(object T) fields.Set
 	// KeysAt is the subresource at which a create makes an access key of the caller. Empty: there is none.
 	KeysAt string
-	// NamesPeople tells that objects give something to users or teams besides the owner of their record. Source: ADR-0047.
+	// NamesPeople reports whether objects give rights to users or teams besides the owner of their record. Source: ADR-0047.
 	NamesPeople bool
 	// Origin returns the part of an object's status that says with which access key it was made. The verbs write it. Nil: objects are
-	// credentials, whose rules do, or nobody creates them. Source: ADR-0047.
+	// credentials, whose rules write it, or no client creates them. Source: ADR-0047.
 	Origin func(object T) *model.Origin
 	// OwnersIn is the label with the namespace of an object's owners, for objects that are cluster-scoped themselves.
 	// Empty: their owners are not namespaced. Source: ADR-0017.
 	OwnersIn string
-	// WritesStatus tells that clients write the status as they write the spec of other kinds: it is owned field by field,
+	// WritesStatus reports whether clients write the status as they write the spec of other kinds: it is owned field by field,
 	// and generation counts its changes. Source: ADR-0015.
 	WritesStatus bool
 	// CopyStatus copies the status of one object into another. Nil: the resource has no status subresource, and
@@ -179,7 +179,7 @@ func (r *Registry[T]) invalid(name string, problems field.ErrorList) error {
 	return apierror.Invalid(r.Definition.GroupVersionKind().GroupKind(), name, problems)
 }
 
-// translate turns errors of the store into those of the API.
+// translate turns errors of the store into errors of the API.
 func (r *Registry[T]) translate(err error, name string) error {
 	var over *store.QuotaError
 	switch {
@@ -239,7 +239,7 @@ func (r *Registry[T]) fetchAhead(ctx context.Context, namespace, name string, pr
 	return r.fetch(ctx, namespace, name)
 }
 
-// fetch returns the record of a name, whoever may see it. Errors: NotFound, ServiceUnavailable.
+// fetch returns the record of a name, also for callers who may not see it. Errors: NotFound, ServiceUnavailable.
 func (r *Registry[T]) fetch(ctx context.Context, namespace, name string) (store.Record, error) {
 	ref := r.Definition.Ref(namespace, name)
 	if ref.Name == "" {

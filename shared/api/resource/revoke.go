@@ -11,7 +11,7 @@ import (
 )
 
 // Revoke deletes an object at once, also one that a grace period keeps, because its credential was given back. An object that
-// is gone, or whose name another one has, needs nothing. Finalizers may keep the object. Errors: those of Delete.
+// is gone, or whose name another one has, needs nothing. Finalizers may keep the object. Errors: the errors of Delete.
 // Source: ADR-0022.
 func Revoke[T Object](ctx context.Context, r *Registry[T], by identity.Caller, object T) error {
 	_, err := Delete(ctx, r, DeleteInput{

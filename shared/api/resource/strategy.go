@@ -58,7 +58,7 @@ type Rules[T Object] interface {
 	// Grants returns the rights that an object gives: an owner, a group, a role, a scope, an address where credentials are sent. The
 	// verbs compare what a write adds with the rights of the caller. Kinds that give nothing embed GrantsNothing. Source: ADR-0047.
 	Grants(object T) []auth.Grant
-	// Authorize returns further fields that the caller may not write, besides those of Grants. It runs on a valid object, before
+	// Authorize returns further fields that the caller may not write, besides the fields of Grants. It runs on a valid object, before
 	// Seal: all secrets in the object come from the caller. Old is nil at create.
 	Authorize(caller identity.Caller, object, old T) field.ErrorList
 	// Seal removes or encrypts the secrets of the object before it is stored. Stored is the zero record at create.

@@ -14,12 +14,12 @@ type SubresourceInput[O Object] struct {
 	Namespace, Name string
 	// Prefetched is as in GetInput.
 	Prefetched map[string]store.Record
-	// Object is what the caller sent. Its name and namespace are empty or those of the request.
+	// Object is what the caller sent. Its name and namespace are empty or as in the request.
 	Object O
 	// Manager owns the fields that are written. Empty: unknown.
 	Manager string
 	// DryRun does everything that has no effect.
 	DryRun bool
-	// Random is that of CreateInput.
+	// Random is as in CreateInput.
 	Random io.Reader
 }

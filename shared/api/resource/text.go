@@ -15,7 +15,7 @@ const (
 	maxPrintable = 256
 )
 
-// Printable returns a text that somebody else chose, such as a user agent, as one line of at most 256 bytes that can be shown and
+// Printable returns a text that a client chose, such as a user agent, as one line of at most 256 bytes that can be shown and
 // stored. A character that cannot be printed becomes a space, and one that does not fit is cut off as a whole.
 func Printable(text string) string {
 	text = strings.Map(func(c rune) rune {

@@ -69,8 +69,8 @@ func (r *Registry[T]) newGrantees(caller identity.Caller, object, old T) []grant
 	return names
 }
 
-// existingOwners returns a function that tells which of the names exist. Everybody does on a platform without people, and if the state does not
-// answer: the object is written, and an answer without a warning is better than none.
+// existingOwners returns a function that reports whether a user or team exists. It reports true for all on a platform without users
+// and teams, and if the state does not answer: the object is written, and an answer without a warning is better than none.
 func (r *Registry[T]) existingOwners(ctx context.Context, names []grantee) func(identity.Owner) bool {
 	ref := func(owner identity.Owner) store.Ref {
 		return store.Ref{Resource: principals[owner.Kind], Name: owner.Name}
@@ -80,10 +80,10 @@ func (r *Registry[T]) existingOwners(ctx context.Context, names []grantee) func(
 	for _, one := range names {
 		refs = append(refs, ref(one.owner))
 	}
-	found, err := r.Store.GetRefs(ctx, refs...)
-	nobody := err != nil || found[users].Revision <= store.Beginning && found[teams].Revision <= store.Beginning
+	records, err := r.Store.GetRefs(ctx, refs...)
+	unknown := err != nil || records[users].Revision <= store.Beginning && records[teams].Revision <= store.Beginning
 	return func(owner identity.Owner) bool {
-		_, exists := found[ref(owner)]
-		return nobody || exists
+		_, exists := records[ref(owner)]
+		return unknown || exists
 	}
 }

@@ -124,9 +124,9 @@ type change[T Object] struct {
 	object, old  T
 	record, next store.Record
 	warnings     []string
-	// conditional tells that the replacement has a resourceVersion.
+	// conditional reports whether the replacement has a resourceVersion.
 	conditional bool
-	// same tells that nothing is to be written, and gone that the object is to be removed.
+	// same reports whether nothing is to be written, and gone whether the object is to be removed.
 	same, gone bool
 }
 

@@ -10,7 +10,7 @@ import (
 	"management.platform.sh/shared/model"
 )
 
-// warn returns the warnings for the writer of an object: those of its rules, and one for each finalizer without a domain
+// warn returns the warnings for the writer of an object: the warnings of its rules, and one for each finalizer without a domain
 // and each deprecated field that the write adds. Old is the object before the write; at a create, it has none of these.
 // Source: Spec 2.2; ADR-0004.
 func (r *Registry[T]) warn(object, old T) []string {

@@ -47,7 +47,7 @@ type Watcher[T Object] struct {
 	in       WatchInput
 	prefix   string
 	// reader reads the initial state; nil once it has been read, or if it is not asked for. initial are the records of the
-	// last page that were not sent yet. closing tells that a bookmark follows.
+	// last page that were not sent yet. closing reports whether a bookmark follows.
 	reader  *snapshot.Reader
 	initial []store.Record
 	closing bool

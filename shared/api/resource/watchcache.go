@@ -18,7 +18,7 @@ type WatchEvent[T Object] struct {
 	shown *shown[T]
 }
 
-// Object returns the object as the API shows it; that of a bookmark has only a resource version. It is shared by all
+// Object returns the object as the API shows it; the object of a bookmark has only a resource version. It is shared by all
 // watchers of this process and never changed.
 func (e WatchEvent[T]) Object() (T, error) { return e.shown.get() }
 
@@ -147,7 +147,7 @@ func (s *shown[T]) encoded(form string, encode func(T) ([]byte, error)) ([]byte,
 		if now.Sub(known.made) < encodedFor {
 			return known.text, nil
 		}
-		// What the rules observe may have changed.
+		// The fields that Rules.Observe fills in may have changed.
 		s.decoded = false
 	}
 	object, err := s.getLocked()

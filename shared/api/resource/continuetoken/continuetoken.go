@@ -163,7 +163,7 @@ func keysFailed(what string, err error) error {
 
 // decrypt decrypts what Seal has sealed. If it is sealed with a key that the process does not know, which may be new, the
 // keys are read once. No other caller waits for that, because any client can send such a token.
-// Errors: those of encryption.Keyring.Open, and those of sealing.
+// Errors: the errors of encryption.Keyring.Open and of sealing.
 func (k *Keys) decrypt(ctx context.Context, sealed string) ([]byte, error) {
 	k.mu.Lock()
 	ring := k.ring

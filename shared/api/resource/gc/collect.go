@@ -125,7 +125,7 @@ func (t task) question() store.Referral {
 }
 
 // run takes steps until the queue is empty or the bound is reached. A step that fails for one object does not stop the
-// others; the error is that of the state, or of the context.
+// others; errors of the state and of the context end the run.
 func (c *collection) run(ctx context.Context) error {
 	for len(c.queue) > 0 || len(c.waiting) > 0 {
 		if c.budget == 0 {

@@ -65,7 +65,7 @@ type Member interface {
 	IsCredential() bool
 	// CredentialOwner is the owner whose credentials are deleted with an object. Empty: none.
 	CredentialOwner(object metav1.Object) string
-	// GrantedOwners adds to granted those of some owners to which an object gives a right. Names are the names of the owners in JSON.
+	// GrantedOwners adds to granted each of the owners to which an object gives a right. Names are the names of the owners in JSON.
 	GrantedOwners(ctx context.Context, owners []identity.Owner, names [][]byte, granted map[identity.Owner]bool) error
 }
 
@@ -121,8 +121,9 @@ func (g *Graph) Permitted(caller identity.Caller, verb string, member Member, na
 	return g.permits == nil || g.permits(caller, verb, resource, namespace, name)
 }
 
-// GrantedOwners returns those of some users and teams to which an object of any kind gives something: a role in a project, or a
-// trust rule with them as owner. It reads every object of the kinds that name people. Source: ADR-0047.
+// GrantedOwners returns which of some users and teams an object of any kind gives a right, such as a role in a project, whether or
+// not they exist: a new user or team of that name would have the right. It reads every object of the kinds that name people, once.
+// Errors are the store's. Source: ADR-0047.
 func (g *Graph) GrantedOwners(ctx context.Context, owners ...identity.Owner) (map[identity.Owner]bool, error) {
 	granted := map[identity.Owner]bool{}
 	// A name always has a JSON form.

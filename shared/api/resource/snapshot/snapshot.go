@@ -53,7 +53,7 @@ func New(state store.Store, query store.Query) *Reader {
 }
 
 // Next returns the next page, which may be empty. Errors: ErrGone if the event log does not reach back to the first page, and
-// those of the store.
+// the errors of the store.
 func (r *Reader) Next(ctx context.Context) ([]store.Record, error) {
 	page, err := r.state.List(ctx, r.Query)
 	if errors.Is(err, store.ErrUnavailable) && r.Revision != 0 && ctx.Err() == nil {
