@@ -2,6 +2,7 @@ package client
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -33,7 +34,8 @@ type Kubeconfig struct {
 	ClientCert bool   `help:"Get a client certificate instead of an access key."`
 	TTL        *int64 `name:"ttl" placeholder:"SECONDS" help:"Lifetime of the credential. 0: the signing duration of the virtual cluster. Absent: one day."`
 	Server     string `placeholder:"URL" help:"Address of the virtual cluster. Absent: the address of its ingress endpoint."`
-	Merge      bool   `help:"Add the kubeconfig to the file as the context NAME-NAMESPACE, and make it the current one. If an entry of another server has that name, the context is NAMESPACE/NAME@PLATFORM."`
+	Context    string `placeholder:"NAME" help:"Name of the context, its cluster and its user. Absent: NAME-NAMESPACE of the virtual cluster."`
+	Merge      bool   `help:"Add the kubeconfig to the file, and make its context the current one. If an entry of another server has the name of the context, the context is NAMESPACE/NAME@PLATFORM."`
 	Output     string `type:"path" short:"o" placeholder:"FILE" help:"File to write. Absent: standard output, or with --merge the first existing file of KUBECONFIG, else its last file, else ~/.kube/config."`
 	Platform   string `type:"path" env:"PLATFORM_KUBECONFIG" placeholder:"FILE" help:"Kubeconfig that reaches the platform. Absent: the kubeconfig in the data folder, else the current context of the user's kubeconfig."`
 	Data       string `default:".platform" placeholder:"DIR" help:"Data folder of platform serve (${default})."`
@@ -71,6 +73,11 @@ func (c *Kubeconfig) Run(ctx context.Context) error {
 		return err
 	}
 	text := []byte(answer.Status.KubeConfig)
+	if c.Context != "" && !c.Merge {
+		if text, _, err = mergeInto(clientcmdapi.NewConfig(), text, c.Context, ""); err != nil {
+			return err
+		}
+	}
 	if file == "" {
 		_, err = os.Stdout.Write(text)
 		return err
@@ -85,7 +92,7 @@ func (c *Kubeconfig) Run(ctx context.Context) error {
 	defer unlock()
 	where := ""
 	if c.Merge {
-		entry := name + "-" + namespace
+		entry := cmp.Or(c.Context, name+"-"+namespace)
 		if text, where, err = mergeKubeconfig(file, text, entry, c.Instance+"@"+shortAddress(target.base)); err != nil {
 			return err
 		}
@@ -230,13 +237,18 @@ func load(file string) (*clientcmdapi.Config, error) {
 	return config, nil
 }
 
-// mergeKubeconfig adds cluster, user and current context of a kubeconfig to a file, and makes that the current context. All
-// other entries of the file stay. It returns the name of the new context, one of two: see entryName.
+// mergeKubeconfig is mergeInto for the kubeconfig in a file.
 func mergeKubeconfig(file string, text []byte, short, full string) (result []byte, name string, err error) {
 	into, err := load(file)
 	if err != nil {
 		return nil, "", err
 	}
+	return mergeInto(into, text, short, full)
+}
+
+// mergeInto adds cluster, user and current context of a kubeconfig to another one, and makes that the current context. All
+// other entries stay. It returns the name of the new context, one of two: see entryName.
+func mergeInto(into *clientcmdapi.Config, text []byte, short, full string) (result []byte, name string, err error) {
 	added, err := clientcmd.Load(text)
 	if err != nil {
 		return nil, "", fmt.Errorf("reading the kubeconfig: %w", err)

@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -242,6 +243,41 @@ func TestKubeconfigOfTwoPlatforms(t *testing.T) {
 	merge(second, map[string]string{full: "https://second.example.com"}, full)
 	if config, err = clientcmd.LoadFromFile(output); err != nil || config.AuthInfos[short].Token != "theirs" {
 		t.Errorf("the user of another program is %v, %v", config.AuthInfos[short], err)
+	}
+}
+
+// Files of clusters that have the same name at two platforms can be in one KUBECONFIG, if their contexts are named.
+func TestKubeconfigContext(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	var files []string
+	for name, server := range map[string]string{"first": "https://first.example.com", "second": "https://second.example.com"} {
+		platform, _ := platformOfCluster(t, server)
+		files = append(files, filepath.Join(dir, name))
+		if err := (&Kubeconfig{Instance: "p-shop/dev", Platform: platform, Output: files[len(files)-1], Context: name}).Run(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	rules := clientcmd.ClientConfigLoadingRules{Precedence: files}
+	both, err := rules.Load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"first", "second"} {
+		context := both.Contexts[name]
+		if context == nil || context.Cluster != name || context.AuthInfo != name || both.Clusters[name].Server != "https://"+name+".example.com" || both.AuthInfos[name] == nil {
+			t.Errorf("%s: %v of %v", name, context, slices.Sorted(maps.Keys(both.Clusters)))
+		}
+	}
+	// A merge uses the name, unless an entry of another server has it.
+	second, _ := platformOfCluster(t, "https://second.example.com")
+	for _, row := range []struct{ context, current string }{{"mine", "mine"}, {"first", "p-shop/dev@"}} {
+		if err := (&Kubeconfig{Instance: "p-shop/dev", Platform: second, Output: filepath.Join(dir, "first"), Context: row.context, Merge: true}).Run(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if _, current := contexts(t, filepath.Join(dir, "first")); !strings.HasPrefix(current, row.current) {
+			t.Errorf("%s: the current context is %s", row.context, current)
+		}
 	}
 }
 
