@@ -98,12 +98,27 @@ export function specOf(
   };
 }
 
-/** Returns the patches of a spec. */
-export function patchesOf(spec: Spec, list: Resource | undefined): unknown[] {
-  if (spec.patches) return spec.patches;
-  let value = spec.configuration;
-  for (let steps = list?.steps ?? []; steps.length > 0; steps = steps.slice(1)) value = isFields(value) ? value[steps[0]!] : undefined;
-  return Array.isArray(value) ? value : [];
+/** Returns the spec of an evaluation of the first patches alone. Its resource stays: which expressions are evaluated depends on it. */
+export function withFirstPatches(spec: Spec, list: Resource | undefined, count: number): Spec {
+  const { checks: _, ...rest } = spec;
+  if (spec.patches) return { ...rest, patches: spec.patches.slice(0, count) };
+  const cut = (value: unknown, steps: string[]): unknown => {
+    if (steps.length === 0) return Array.isArray(value) ? value.slice(0, count) : value;
+    return isFields(value) ? { ...value, [steps[0]!]: cut(value[steps[0]!], steps.slice(1)) } : value;
+  };
+  return { ...rest, configuration: cut(spec.configuration, list?.steps ?? []) };
+}
+
+/**
+ * Returns the field of a patch whose expression is evaluated. Below fromHost, most resources have their expression evaluated from host to
+ * tenant, and the reverse expression of a patch that has no other.
+ */
+function expressionField(spec: Spec, list: Resource | undefined, index: number): string {
+  if (spec.direction === "TenantToHost") return "expression";
+  if (!/^fromHost\.(?!configMaps$|secrets$|customResources\.)/.test(spec.resource ?? "")) return "reverseExpression";
+  const patches = (list?.steps ?? []).reduce<unknown>((value, step) => (isFields(value) ? value[step] : undefined), spec.configuration);
+  const patch: unknown = Array.isArray(patches) ? patches[index] : undefined;
+  return isFields(patch) && patch.expression === undefined ? "reverseExpression" : "expression";
 }
 
 /** Evaluates a spec. */
@@ -147,8 +162,7 @@ export function failuresOf(status: Status, spec: Spec, configuration: ParsedText
   const findings: Findings = { configuration: [], object: [], other: [] };
   if (status.error) {
     const { index, path, message, line, column } = status.error;
-    const expression = spec.direction === "TenantToHost" ? "expression" : "reverseExpression";
-    const steps = [...(spec.patches ? [] : list?.steps ?? []), String(index), expression];
+    const steps = [...(spec.patches ? [] : list?.steps ?? []), String(index), expressionField(spec, list, Number(index))];
     findings.configuration.push({ ...rangeIn(configuration, steps, Number(line ?? 0), Number(column ?? 0)), severity: "error", message: `${path}: ${message}` });
   }
   for (const warning of status.warnings ?? []) {

@@ -4,7 +4,7 @@ import { Problem, asRefusal } from "../parts/problem";
 import { text } from "../texts";
 import { Changes } from "./changes";
 import { toYaml } from "./documents";
-import { evaluate, patchesOf } from "./evaluate";
+import { evaluate, withFirstPatches } from "./evaluate";
 import type { Outcome, DirectionState } from "./state";
 
 function yamlText(object: unknown): string {
@@ -17,9 +17,8 @@ function PatchStep({ outcome, index }: { outcome: Outcome; index: number }) {
   const problem = useSignal<Refusal | null>(null);
   async function evaluateStep(open: boolean) {
     if (!open || objectAfter.value !== null) return;
-    const { resource: _, configuration: __, checks: ___, ...rest } = outcome.spec;
     try {
-      const status = await evaluate({ ...rest, patches: patchesOf(outcome.spec, outcome.list).slice(0, index + 1) }, new AbortController().signal);
+      const status = await evaluate(withFirstPatches(outcome.spec, outcome.list, index + 1), new AbortController().signal);
       objectAfter.value = toYaml(status.object);
     } catch (failure) {
       problem.value = asRefusal(failure);

@@ -4,7 +4,7 @@ import { test } from "node:test";
 import { Refusal } from "../api";
 import { lineOf, parseText } from "../studio/documents";
 import {
-  evaluate, failuresOf, findingsOf, patchesOf, resourceFor, resourcesOf, specOf, type Direction, type Reference, type Spec, type Status,
+  evaluate, failuresOf, findingsOf, resourceFor, resourcesOf, specOf, withFirstPatches, type Direction, type Reference, type Resource, type Spec, type Status,
 } from "../studio/evaluate";
 import type { Work } from "../studio/share";
 
@@ -76,12 +76,22 @@ test("a spec has what its direction and its expressions need", () => {
   assert.deepEqual([alone.patches, alone.resource, alone.configuration, alone.context], [[{ path: "a" }], undefined, undefined, { tenant: { name: "t", namespace: "n" } }]);
 });
 
-test("the patches of a spec are its own, or those of the list", () => {
+test("the first patches of a spec are cut from its own list, or from the list of its resource", () => {
   const value = parseText(configuration).value;
-  const spec = (more: Partial<Spec>) => ({ direction: "TenantToHost" as const, namespaceMode: "Single", object: {}, context: {}, ...more });
-  assert.deepEqual(patchesOf(spec({ patches: [1] }), lists[0]), [1]);
-  assert.deepEqual(patchesOf(spec({ configuration: value }), lists[1]), [{ path: "spec" }]);
-  for (const list of [undefined, { name: "x", steps: ["sync", "toHost", "absent", "patches"] }]) assert.deepEqual(patchesOf(spec({ configuration: value }), list), []);
+  const spec = (more: Partial<Spec>): Spec => ({ direction: "TenantToHost", namespaceMode: "Single", object: {}, context: {}, checks: ["RoundTrip"], ...more });
+  const first = (more: Partial<Spec>, list: Resource | undefined) => {
+    const { checks, patches, resource, configuration: rest } = withFirstPatches(spec(more), list, 1);
+    assert.equal(checks, undefined);
+    return { patches, resource, configuration: rest };
+  };
+  assert.deepEqual(first({ patches: [1, 2] }, lists[0]), { patches: [1], resource: undefined, configuration: undefined });
+  const cut = structuredClone(value) as { sync: { toHost: { pods: { patches: unknown[] } } } };
+  assert.equal(cut.sync.toHost.pods.patches.length, 2);
+  cut.sync.toHost.pods.patches.length = 1;
+  assert.deepEqual(first({ resource: "toHost.pods", configuration: value }, lists[0]), { patches: undefined, resource: "toHost.pods", configuration: cut });
+  for (const list of [undefined, { name: "x", steps: ["sync", "toHost", "absent", "patches"] }]) {
+    assert.equal(JSON.stringify(first({ resource: "x", configuration: value }, list).configuration), JSON.stringify(value));
+  }
 });
 
 const object = "kind: Pod\nspec:\n  a: 1\n";
@@ -114,6 +124,12 @@ test("the failure and the warnings of an evaluation are at their places", () => 
   assert.deepEqual(fail("TenantToHost").configuration.map(said(configuration)), [["error", 8, "v", "spec.b: broken"]]);
   assert.deepEqual(fail("HostToTenant").configuration.map(said(configuration)), [["error", 9, "s", "spec.b: broken"]]);
   assert.deepEqual(fail("HostToTenant", { error: { index: 1n, path: "spec.b", message: "broken" } }).configuration.map(said(configuration)), [["error", 9, "value.slice(1)", "spec.b: broken"]]);
+  const fromHost = "sync:\n  fromHost:\n    nodes:\n      patches:\n      - path: a\n        expression: b\n      - path: c\n        reverseExpression: d\n";
+  const nodes = parseText(fromHost);
+  for (const [index, expected] of [[0, ["error", 6, "b", "a: broken"]], [1, ["error", 8, "d", "a: broken"]]] as const) {
+    const failed = failuresOf({ error: { index, path: "a", message: "broken" } }, { ...spec("HostToTenant"), resource: "fromHost.nodes", configuration: nodes.value }, nodes, resourcesOf(nodes.value)[0], objects);
+    assert.deepEqual(failed.configuration.map(said(fromHost)), [expected]);
+  }
   const alone = parseText("- path: a\n  expression: b\n");
   assert.deepEqual(failuresOf({ error: { index: 0, path: "a", message: "broken" } }, spec("TenantToHost", []), alone, lists[0], objects).configuration.map(said(alone.text)), [["error", 2, "b", "a: broken"]]);
   const warned = failuresOf({ warnings: ["spec.object.spec.a: unknown\nfield", "about nothing"] }, spec("TenantToHost"), documents, lists[0], objects);
