@@ -10,8 +10,8 @@ import (
 	"management.platform.sh/shared/model/identity"
 )
 
-// Permits implements resource.Permissions: callers with a scope change only keys within that scope. Deleting a key gives nothing to
-// anybody. Source: ADR-0005, ADR-0023.
+// Permits implements resource.Permissions: callers with a scope change only keys within that scope. Deleting a key gives no
+// caller more rights. Source: ADR-0005, ADR-0023.
 func (r *rules) Permits(caller identity.Caller, verb, _ string, key *model.OwnedAccessKey) auth.Decision {
 	if excess := exceedsScope(caller, key); len(excess) > 0 && slices.Contains([]string{"update", "patch"}, verb) {
 		return auth.Decision{Causes: excess, Reason: "spec.scope of the key is wider than the scope of your credential; " +

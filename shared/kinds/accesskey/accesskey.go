@@ -1,8 +1,8 @@
 // Package accesskey has the rules of access keys: the form of the bearer text, what a key may hold, which rights one
-// key may give another, and when a key ends. It stores a digest of the bearer text, from which nobody can compute the text.
+// key may give another, and when a key ends. It stores a digest of the bearer text. The text cannot be computed from the digest.
 // Source: Spec 2.3, 2.5, 3, 5, 8; ADR-0005.
 //
-// The verbs themselves are those of package resource; package auth turns a bearer into a caller.
+// Package resource has the verbs; package auth turns a bearer into a caller.
 package accesskey
 
 import (
@@ -25,7 +25,7 @@ import (
 	"management.platform.sh/shared/state/store"
 )
 
-// Registry is the access keys with their state.
+// Registry has the access keys and their state.
 type Registry = resource.Registry[*model.OwnedAccessKey]
 
 // OwnerNamespaceLabel has the namespace of the instance that a key belongs to. Source: ADR-0017.
@@ -64,7 +64,7 @@ var Definition = &resource.Definition[*model.OwnedAccessKey]{
 	},
 }
 
-// createdBy is the key with which a key was made; the zero value if that is not known.
+// createdBy returns a reference to the key with which a key was made. The zero value: the maker is not known.
 func createdBy(key *model.OwnedAccessKey) model.AccessKeyReference {
 	if key.Status.CreatedBy == nil {
 		return model.AccessKeyReference{}
@@ -72,7 +72,7 @@ func createdBy(key *model.OwnedAccessKey) model.AccessKeyReference {
 	return *key.Status.CreatedBy
 }
 
-// madeBy is the trust rule that made a key; the zero value if there is none.
+// madeBy returns a reference to the trust rule that made a key. The zero value: no rule made it.
 func madeBy(key *model.OwnedAccessKey) model.TrustRuleReference {
 	if key.Status.TrustRule == nil {
 		return model.TrustRuleReference{}
@@ -80,7 +80,7 @@ func madeBy(key *model.OwnedAccessKey) model.TrustRuleReference {
 	return *key.Status.TrustRule
 }
 
-// NewRegistry returns the access keys in a store. Limits returns the platform's present limits.
+// NewRegistry returns the access keys in a store. The function limits returns the platform's current limits.
 func NewRegistry(state store.Store, now func() time.Time, random io.Reader, limits func() Limits) *Registry {
 	added := &rules{now: now, random: random, limits: limits, related: newRelatedCache()}
 	added.keys = &Registry{Definition: Definition, Strategy: strategy(added), Store: state, Now: now, Random: random}
@@ -114,7 +114,7 @@ func strategy(own keyRules) resource.Strategy[*model.OwnedAccessKey] {
 	}
 }
 
-// rules are the rules of the keys that clients write. Keys that the platform makes have rules that embed them.
+// rules are the rules of the keys that clients write. The rules of keys that the platform makes embed these rules.
 type rules struct {
 	now    func() time.Time
 	random io.Reader
@@ -127,10 +127,10 @@ type rules struct {
 }
 
 // Default makes the caller the owner of a new key, and User its type, where the request leaves them out. If the caller's key names
-// groups, a new key for the same owner that names none gets the same ones: it would have all groups of the owner. A replacement
-// that leaves them out keeps the stored ones. It also keeps what logins wrote, unless an admin sends it. The status is the
-// stored one, whatever clients send. A key that is disabled when an admin writes it is disabled by an admin, until an admin
-// enables it.
+// groups, a new key for the same owner that names no groups gets the groups of the caller's key: without them, the new key would
+// have all groups of the owner. A replacement that leaves out the owner or the type keeps the stored value. It also keeps the
+// fields that logins wrote, unless an admin writes the key. The status is the stored one, whatever clients send. If a key is
+// disabled when an admin writes it, status.disabledByAdmin is set until an admin enables the key.
 func (r *rules) Default(caller identity.Caller, key, old *model.OwnedAccessKey) {
 	owner, kind := caller.Owner, model.AccessKeyTypeUser
 	key.Status = model.OwnedAccessKeyStatus{}
@@ -209,7 +209,6 @@ func (r *rules) Seal(key *model.OwnedAccessKey, stored store.Record) (resource.S
 	}, nil
 }
 
-// RemoveSecret implements resource.RepeatedSecret.
 func (r *rules) RemoveSecret(key *model.OwnedAccessKey) { key.Spec.Key = "" }
 
 // GenerateSecret makes spec.key where the client leaves it out.
@@ -225,12 +224,12 @@ func (r *rules) GenerateSecret(key *model.OwnedAccessKey, random io.Reader) erro
 // Index returns the owner of the key, and the end of its own ttl. The platform's cap is left out: it may change after the
 // key was written, and due keys are found by their creation time.
 func (r *rules) Index(key *model.OwnedAccessKey, activity time.Time) (owner string, expires time.Time) {
-	// The limit of login keys is included: they are few, and whoever looks at a due key applies the limit of that moment.
+	// The limit of login keys is included: login keys are few, and a sweep applies the current limit to each due key.
 	return OwnerOf(&key.Spec).String(), Expiry(key, activity, Limits{Login: r.limits().Login})
 }
 
-// Observe fills in the last activity and the end of the key without its lineage, and removes the secrets of logins. Who made
-// the key is stored.
+// Observe fills in the last activity and the end of the key without its lineage, and removes the secrets of logins. The stored
+// status says who made the key.
 func (r *rules) Observe(key *model.OwnedAccessKey, record store.Record) {
 	key.Status = model.OwnedAccessKeyStatus{
 		CreatedBy: key.Status.CreatedBy, Lineage: key.Status.Lineage, Owner: key.Status.Owner, Granted: key.Status.Granted,
@@ -253,13 +252,14 @@ func (r *rules) Observe(key *model.OwnedAccessKey, record store.Record) {
 	}
 }
 
-// The letters of Basis: what a key may have besides a ttl.
+// The letters of Basis. Each stands for a property that decides, besides the ttl, when a key ends.
 const (
 	basisAfterLastActivity = 'a'
 	basisLogin             = 'l'
 )
 
-// Basis implements resource.Splicer: the ttl of the key in seconds, and letters for what else decides when it ends.
+// Basis implements resource.Splicer. The basis is the ttl of the key in seconds, and letters for the other properties that decide
+// when the key ends.
 func (r *rules) Basis(key *model.OwnedAccessKey) (basis string, fit bool) {
 	if key.Spec.Key != "" || key.Spec.Identity != nil && key.Spec.Identity.ConnectorData != "" {
 		return "", false
@@ -279,7 +279,6 @@ func (r *rules) Basis(key *model.OwnedAccessKey) (basis string, fit bool) {
 	return basis, true
 }
 
-// Observed implements resource.Splicer.
 func (r *rules) Observed(text []byte, basis string, record store.Record) []byte {
 	var key model.OwnedAccessKey
 	key.CreationTimestamp.Time = record.Created
@@ -304,8 +303,8 @@ func (r *rules) Observed(text []byte, basis string, record store.Record) []byte 
 	return text
 }
 
-// Warn says when the platform's cap, or a key to which it is bound, ends the key before its own ttl, and when the key ends with a sign-in.
-// Source: ADR-0005, ADR-0021.
+// Warn returns a warning if the platform's cap, or a key to which the key is bound, ends the key before its own ttl, and one if
+// the key ends with a sign-in. Source: ADR-0005, ADR-0021.
 func (r *rules) Warn(key *model.OwnedAccessKey) []string {
 	var warnings []string
 	limit := r.limits().ForType(key.Spec.Type)

@@ -24,20 +24,20 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden files")
 
-// born is when the keys of the tests are made.
+// born is the time at which the tests make keys.
 var born = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// seeded is a source of the same random bytes in every run.
+// seeded returns a source of the same random bytes in every run.
 func seeded() io.Reader { return rand.NewChaCha8([32]byte{7}) }
 
-// state is an empty store of access keys.
+// state returns an empty store of access keys.
 func state(t *testing.T) store.Store {
 	t.Helper()
 	client := redistest.Open(t, redistest.Embedded(t))
 	return client.Resource(accesskey.Definition.Resource.Resource)
 }
 
-// rules are the rules of access keys without any state, under a cap.
+// rules returns the access keys without any state, under a cap.
 func rules(limit time.Duration) *accesskey.Registry {
 	return accesskey.NewRegistry(nil, func() time.Time { return born }, seeded(), func() accesskey.Limits { return accesskey.Limits{Max: limit} })
 }
@@ -52,7 +52,7 @@ func spec(t *testing.T, text string) model.OwnedAccessKeySpec {
 	return s
 }
 
-// key is a key made at born with a spec in YAML.
+// key returns a key that was made at born with a spec in YAML.
 func key(t *testing.T, text string) *model.OwnedAccessKey {
 	t.Helper()
 	return &model.OwnedAccessKey{
@@ -61,7 +61,7 @@ func key(t *testing.T, text string) *model.OwnedAccessKey {
 	}
 }
 
-// found is what the tests compare of problems: type and field.
+// found returns the parts of problems that the tests compare: type and field.
 func found(problems field.ErrorList) []string {
 	var list []string
 	for _, problem := range problems {
@@ -115,7 +115,7 @@ var (
 	admin   = identity.New(identity.Owner{Kind: identity.User, Name: "root"}, []string{identity.Admins})
 )
 
-// scoped is a caller whose credential is narrowed to project a.
+// scoped returns the caller with a credential that is narrowed to project a.
 func scoped(caller identity.Caller) identity.Caller {
 	caller.Scope = &model.Scope{Projects: []model.ScopeProject{{Project: "a"}}}
 	return caller

@@ -7,9 +7,9 @@ import (
 	"management.platform.sh/shared/model/identity"
 )
 
-// ForAdoption returns the registry with which keys are prepared for the moment at which their owners get objects: an update notes which
-// groups of a key are granted to it, by the names of keys, and leaves the rest of the status as it is. It is for updates alone.
-// Source: ADR-0033.
+// ForAdoption returns the registry that prepares keys before their owners get objects. An update adds to status.granted the
+// groups that the argument granted has for the name of the key, and leaves the rest of the status as it is. The registry is for
+// updates alone. Source: ADR-0033.
 func ForAdoption(keys *Registry, granted map[string][]string) *Registry {
 	return keys.WithStrategy(strategy(adoptionRules{mustRulesOf(keys), granted}))
 }
@@ -20,7 +20,6 @@ type adoptionRules struct {
 	granted map[string][]string
 }
 
-// Default implements resource.Rules.
 func (a adoptionRules) Default(caller identity.Caller, key, old *model.OwnedAccessKey) {
 	a.rules.Default(caller, key, old)
 	if old == nil {

@@ -25,13 +25,13 @@ type request struct {
 	caller identity.Caller
 	// verb is create, update, merge (a merge patch), patch (a JSON patch) or delete.
 	verb string
-	// name is the name on the URL of all but create.
+	// name is the name in the URL of every verb but create.
 	name string
 	// body is the object or patch, in YAML or, for a patch, JSON.
 	body string
 }
 
-// send does a request as the frame does: decode, check the kind, call the verb.
+// send handles a request as the frame does: decode, check the kind, call the verb.
 func send(t *testing.T, keys *accesskey.Registry, r request) (*model.OwnedAccessKey, error) {
 	t.Helper()
 	ctx := context.Background()
@@ -98,7 +98,7 @@ func refusal(err error) (code int32, reason metav1.StatusReason, causes []string
 	return status.Code, status.Reason, causes
 }
 
-// populated is a registry with the keys that the requests of TestBadInput are about.
+// populated returns a registry with the keys that the requests of TestBadInput name.
 func populated(t *testing.T) *accesskey.Registry {
 	t.Helper()
 	keys := accesskey.NewRegistry(state(t), func() time.Time { return born }, rand.NewChaCha8([32]byte{9}),
@@ -117,7 +117,7 @@ func populated(t *testing.T) *accesskey.Registry {
 }
 
 // TestBadInput sends what the specification forbids. Each refusal has a code, a reason and the fields that are wrong, and leaves
-// the state as it was. What is refused of the objects of every kind is in the tests of shared/api/resource.
+// the state as it was. The tests of shared/api/resource have the refusals that objects of every kind share.
 func TestBadInput(t *testing.T) {
 	const (
 		badRequest = http.StatusBadRequest
@@ -270,7 +270,7 @@ func TestBadInput(t *testing.T) {
 		{"ADR-0005", "a scope beyond that of the caller", request{scoped(alice), "create", "", other + `{scope: {projects: [{project: a}, {project: b}]}}}`}, denied, []string{valueForbidden + "spec.scope.projects[1]"}},
 		{"ADR-0005", "a wider key than that of the caller", request{scoped(alice), "update", "ci", `{metadata: {name: ci}, spec: {disabled: true}}`}, denied, []string{valueForbidden + "spec.scope"}},
 
-		// All mistakes at once, and names that tell nothing.
+		// All mistakes at once, and names that reveal nothing.
 		{"ADR-0004", "everything that is wrong is told at once", request{alice, "create", "", `{metadata: {name: A, labels: {"?": x}, finalizers: [""]}, spec: {user: a, team: b, ttl: -1, type: x, key: short, scope: {roles: [{}]}}}`},
 			invalid422, []string{
 				valueInvalid + "metadata.name", valueInvalid + "metadata.labels", valueInvalid + "metadata.finalizers", valueInvalid + "metadata.finalizers",
@@ -303,7 +303,7 @@ func TestBadInput(t *testing.T) {
 	}
 }
 
-// What is at a bound is accepted. Source: Spec 2.2, 2.5; ADR-0004, ADR-0005.
+// Values at a bound are accepted. Source: Spec 2.2, 2.5; ADR-0004, ADR-0005.
 func TestGoodInput(t *testing.T) {
 	keys := populated(t)
 	long := func(n int) string { return strings.Repeat("a", n) }

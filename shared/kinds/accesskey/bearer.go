@@ -48,8 +48,8 @@ func NewBearer(random io.Reader) (secret.String, error) {
 	return secret.String(append(text, checksum(text)...)), nil
 }
 
-// CheckBearer returns what is wrong with the form of a key, without quoting it. A key that begins like the server's own
-// keys must have their form.
+// CheckBearer returns what is wrong with the form of a key, without quoting it. A key that begins with the prefix of the server's
+// keys must have the form of such a key.
 func CheckBearer(bearer secret.String) error {
 	text := bearer.Reveal()
 	if rest, ours := strings.CutPrefix(text, bearerPrefix); ours {
@@ -76,14 +76,14 @@ func CheckBearer(bearer secret.String) error {
 	return nil
 }
 
-// Digest is what is stored of a key: its SHA-256 in hexadecimal. Keys are random, so that a slow hash would protect
-// nothing. Source: ADR-0005.
+// Digest returns the SHA-256 of a key in hexadecimal, which the server stores in place of the key. Keys are random, so a slow
+// hash would protect nothing. Source: ADR-0005.
 func Digest(bearer secret.String) string {
 	sum := sha256.Sum256([]byte(bearer.Reveal()))
 	return hex.EncodeToString(sum[:])
 }
 
-// checksum is the CRC-32 (IEEE) of the text in six base62 digits.
+// checksum returns the CRC-32 (IEEE) of the text in six base62 digits.
 func checksum(text []byte) []byte {
 	sum := crc32.ChecksumIEEE(text)
 	digits := make([]byte, checksumLength)

@@ -34,7 +34,7 @@ func TestBearerVectors(t *testing.T) {
 		line(fmt.Sprintf("seeded-%d", i), random)
 	}
 	line("zeros", bytes.NewReader(make([]byte, 64)))
-	// Bytes from 248 upwards would make some letters likelier, and are thrown away.
+	// Bytes from 248 upwards would make some letters likelier, so NewBearer skips them.
 	line("skipping", bytes.NewReader(append(bytes.Repeat([]byte{248, 255}, 20), bytes.Repeat([]byte{247}, 40)...)))
 	golden(t, "bearers.txt", text.String())
 }

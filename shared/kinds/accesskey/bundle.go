@@ -21,7 +21,7 @@ type related struct {
 	keys []string
 	// owners are the owners of all these keys, each once.
 	owners []identity.Owner
-	// rules are the trust rules that made them, each once.
+	// rules are the trust rules that made the keys, each once.
 	rules []store.Ref
 }
 
@@ -36,17 +36,17 @@ type bundle struct {
 	digest string
 	// target is the object of the request. A key is also among the requested keys.
 	target store.Ref
-	// requested is what the records were asked for.
+	// requested is what the reads asked for.
 	requested related
 	// record is the record of the key, and key its object.
 	record store.Record
 	key    *model.OwnedAccessKey
-	// Together are the records that were read: of keys by name, and of everything else by reference.
+	// Companions has the records that were read: keys by name, and all other objects by reference.
 	store.Companions
 }
 
 // readBundle reads the key of a digest in one round trip, with the records that are probably related to it. Errors:
-// store.ErrNotFound, store.ErrUnavailable; that of a record that cannot be decoded.
+// store.ErrNotFound, store.ErrUnavailable, and the decoding error of a record that cannot be decoded.
 func (b *Bearers) readBundle(ctx context.Context, digest string, target store.Ref) (*bundle, error) {
 	read := &bundle{Bearers: b, digest: digest, target: target, requested: b.relatedCache().get(byDigest + digest)}
 	read.requested.keys = slices.Clone(read.requested.keys)
@@ -70,7 +70,7 @@ func (b *Bearers) readBundle(ctx context.Context, digest string, target store.Re
 }
 
 // fetch reads the key and everything that is requested in one round trip. A target that this build cannot decode is left out, so
-// that the caller is known, and the verb reports it if they may see the object.
+// that the caller is authenticated nevertheless. The verb then reports the decoding error if the caller may see the object.
 func (b *bundle) fetch(ctx context.Context) (record store.Record, err error) {
 	record, b.Companions, err = b.Keys.Store.GetWith(ctx, b.digest, b.requested.keys, b.refs()...)
 	if errors.Is(err, store.ErrFormat) && b.target.Name != "" {
@@ -84,7 +84,7 @@ func (b *bundle) fetch(ctx context.Context) (record store.Record, err error) {
 }
 
 // fill reads related records until none is missing. The keys to which the key is bound name further owners and rules, so that it
-// takes two round trips at most. Errors: auth.ErrUnknown if the key is gone; those of the store.
+// takes two round trips at most. Errors: auth.ErrUnknown if the key is gone, and the store's errors.
 func (b *bundle) fill(ctx context.Context) error {
 	for {
 		needed, err := b.needed()
@@ -101,7 +101,7 @@ func (b *bundle) fill(ctx context.Context) error {
 			case err != nil:
 				return fmt.Errorf("looking up what belongs to a bearer: %w", err)
 			case b.Records == nil:
-				// The process has forgotten the digest in between, or the key was written anew.
+				// The process has forgotten the digest meanwhile, or another request has rewritten the key.
 				return fmt.Errorf("looking up what belongs to a bearer: %w", store.ErrUnavailable)
 			}
 		case b.lacksRefs(needed):
@@ -118,7 +118,7 @@ func (b *bundle) fill(ctx context.Context) error {
 	}
 }
 
-// needed returns what is related to the key, as far as the records that were read say so.
+// needed returns the records that are related to the key, as far as the records that were read name them.
 func (b *bundle) needed() (related, error) {
 	needed := related{keys: Bounding(b.key.Status.Lineage), owners: []identity.Owner{OwnerOf(&b.key.Spec)}}
 	keys := []*model.OwnedAccessKey{b.key}
@@ -140,18 +140,19 @@ func (b *bundle) needed() (related, error) {
 	return needed, nil
 }
 
-// lacksKeys reports whether keys were not requested, or nothing was read with the key because its digest was new to this process.
+// lacksKeys reports whether some needed keys were not requested, or nothing was read with the key because its digest was new to
+// this process.
 func (b *bundle) lacksKeys(needed related) bool {
 	alone := b.Records == nil && (len(needed.keys) > 0 || b.people() != nil)
 	return alone || !includes(b.requested.keys, needed.keys)
 }
 
-// lacksRefs reports whether owners or trust rules were not requested.
+// lacksRefs reports whether some needed owners or trust rules were not requested.
 func (b *bundle) lacksRefs(needed related) bool {
 	return !includes(b.requested.rules, needed.rules) || b.people() != nil && !includes(b.requested.owners, needed.owners)
 }
 
-// request adds to what is requested.
+// request adds the needed records to the requested records.
 func (b *bundle) request(needed related) {
 	for _, name := range needed.keys {
 		if !slices.Contains(b.requested.keys, name) {
@@ -161,7 +162,7 @@ func (b *bundle) request(needed related) {
 	b.requested.owners, b.requested.rules = needed.owners, needed.rules
 }
 
-// refs returns the references of the requested owners and trust rules, and of the target if it is no key.
+// refs returns references to the requested owners and trust rules, and to the target if it is no key.
 func (b *bundle) refs() []store.Ref {
 	var refs []store.Ref
 	if people := b.people(); people != nil {
@@ -174,8 +175,8 @@ func (b *bundle) refs() []store.Ref {
 	return refs
 }
 
-// prefetched returns the records of the resource of the target that were read, by name. The records of keys are left out for
-// another resource, whose object may have the name of a key.
+// prefetched returns the records that were read of the target's resource, by name. For another resource than access keys it
+// leaves the records of keys out, because the object may have the name of a key.
 func (b *bundle) prefetched() map[string]store.Record {
 	if b.target.Resource == Definition.Resource.Resource {
 		return b.Records
@@ -211,7 +212,7 @@ func (b *Bearers) relatedCache() *relatedCache {
 // maxRelated is the number of keys for which a process remembers what is related to them.
 const maxRelated = 4096
 
-// byDigest and byName begin the names of entries of a relatedCache.
+// byDigest and byName are the prefixes of the names of entries of a relatedCache.
 const (
 	byDigest = "digest:"
 	byName   = "name:"
@@ -222,7 +223,7 @@ const (
 type relatedCache struct{ entries *lru.Cache[string, related] }
 
 func newRelatedCache() *relatedCache {
-	// Only a size below one is an error.
+	// lru.New fails only for a size below one.
 	entries, _ := lru.New[string, related](maxRelated)
 	return &relatedCache{entries: entries}
 }

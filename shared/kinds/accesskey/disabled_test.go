@@ -14,7 +14,7 @@ import (
 	"management.platform.sh/shared/model/identity"
 )
 
-// What an admin disabled, only an admin enables, whatever the write. Source: ADR-0022.
+// Only an admin enables a key that an admin disabled, whatever the write. Source: ADR-0022.
 func TestDisabledByAdmin(t *testing.T) {
 	t.Parallel()
 	w := issuertest.New(t)
@@ -73,11 +73,11 @@ func TestDisabledByAdmin(t *testing.T) {
 	if _, err := resource.Update(t.Context(), keys, resource.UpdateInput[*model.OwnedAccessKey]{Caller: ana, Name: "ci", Object: got}); accesskeytest.Code(err) != 403 {
 		t.Errorf("a replacement: %v", err)
 	}
-	// The owner may delete the key. Its text is no key again.
+	// The owner may delete the key. No new key may have its text.
 	if _, err := resource.Delete(t.Context(), keys, resource.DeleteInput{Caller: ana, Name: "ci"}); err != nil {
 		t.Fatal(err)
 	}
-	// So it is with a key that an admin created disabled.
+	// The same holds for a key that an admin created disabled.
 	other := &model.OwnedAccessKey{ObjectMeta: metav1.ObjectMeta{Name: "other"}}
 	other.Spec = model.OwnedAccessKeySpec{User: "ana", Disabled: true, Key: issuertest.Bearer + "other"}
 	if _, err := resource.Create(t.Context(), keys, resource.CreateInput[*model.OwnedAccessKey]{Caller: root, Object: other}); err != nil {

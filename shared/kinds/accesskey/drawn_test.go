@@ -34,9 +34,9 @@ func (l looked) Get(ctx context.Context, name string) (store.Record, error) {
 	return l.Store.Get(ctx, name)
 }
 
-// The list of retired texts is asked about every text that a client brings, and about every text of a create that may be
-// repeated: an earlier attempt may have made the same text. It is not asked about a text that was drawn just now.
-// Source: ADR-0022, ADR-0026.
+// The store looks up in the list of retired texts every text that a client brings, and every text of a create that may be
+// repeated: an earlier attempt may have made the same text. It does not look up a text that was drawn just now. Source: ADR-0022,
+// ADR-0026.
 func TestRetiredTexts(t *testing.T) {
 	t.Parallel()
 	client, err := redisstore.Open(redistest.Embedded(t), redisstore.Options{Timeout: 30 * time.Second})

@@ -10,11 +10,12 @@ import (
 const (
 	// activityInterval is the shortest time between two records of a key's activity. Source: ADR-0005.
 	activityInterval = time.Minute
-	// slidingParts is how often activity is recorded within a ttl that counts from the last activity, if that is more often.
+	// slidingParts is how often activity is recorded within a ttl that counts from the last activity, if that is more often than
+	// once in activityInterval.
 	slidingParts = 10
 )
 
-// OwnExpiry is when a key ends by its own ttl. The zero time means never. Source: Spec 2.5 (ttl,
+// OwnExpiry returns the time at which a key expires by its own ttl. The zero time means never. Source: Spec 2.5 (ttl,
 // ttlAfterLastActivity).
 func OwnExpiry(key *model.OwnedAccessKey, activity time.Time) time.Time {
 	if key.Spec.TTLSeconds <= 0 {
@@ -29,15 +30,15 @@ func OwnExpiry(key *model.OwnedAccessKey, activity time.Time) time.Time {
 
 // Limits are the platform's limits on the life of keys, counted from their creation. 0 is no limit. Source: Spec 2.7, 5.2.
 type Limits struct {
-	// Max holds for every key.
+	// Max is the limit for every key.
 	Max time.Duration
-	// Login holds for keys that logins make, in addition to Max.
+	// Login is the limit for keys that logins make, in addition to Max.
 	Login time.Duration
-	// MaxSteps and LoginSteps are how Max and Login were lowered. Empty: they were always in force. Source: ADR-0024.
+	// MaxSteps and LoginSteps are the changes that lowered Max and Login. Empty: they were always in force. Source: ADR-0024.
 	MaxSteps, LoginSteps Steps
 }
 
-// end is when the limits end a key. The zero time means never.
+// end returns the time at which the limits end a key. The zero time means never.
 func (l Limits) end(key *model.OwnedAccessKey) time.Time {
 	end := l.MaxSteps.endOf(key, l.Max)
 	if IsSignInType(key.Spec.Type) {
@@ -48,7 +49,8 @@ func (l Limits) end(key *model.OwnedAccessKey) time.Time {
 	return end
 }
 
-// ForType is the limit for keys of a type; 0 is none. That for the types of sign-ins is the lowest one.
+// ForType returns the limit for keys of a type. 0 is no limit. For the types of sign-ins it returns the lower one of Max and
+// Login.
 func (l Limits) ForType(kind string) time.Duration {
 	if IsSignInType(kind) && l.Login > 0 && (l.Max == 0 || l.Login < l.Max) {
 		return l.Login
@@ -56,8 +58,9 @@ func (l Limits) ForType(kind string) time.Duration {
 	return l.Max
 }
 
-// Expiry is when a key stops working: at its own end, and never later than the platform's limit after its creation, except
-// for the grace period of a limit that was lowered since. The zero time means never. Source: Spec 5.2; ADR-0005, ADR-0024.
+// Expiry returns the time at which a key stops working: its own end, or the end of the platform's limit after its creation if
+// that is earlier. A limit that was lowered since the creation has a grace period. The zero time means never. Source: Spec 5.2;
+// ADR-0005, ADR-0024.
 func Expiry(key *model.OwnedAccessKey, activity time.Time, limits Limits) time.Time {
 	end := OwnExpiry(key, activity)
 	if capped := limits.end(key); end.IsZero() || !capped.IsZero() && capped.Before(end) {
@@ -66,25 +69,26 @@ func Expiry(key *model.OwnedAccessKey, activity time.Time, limits Limits) time.T
 	return end
 }
 
-// Expired reports whether an end that Expiry returned has come. A key has expired at that very instant.
+// Expired reports whether the time that Expiry returned has come. At that very instant, a key has expired.
 func Expired(expiry, now time.Time) bool { return !expiry.IsZero() && !now.Before(expiry) }
 
-// IdentityFor is how long the key of a sign-in works after a provider has said the last time who the person is. It works again as soon
-// as the provider says so again. Source: ADR-0035.
+// IdentityFor is how long the key of a sign-in works after its provider last confirmed who the person is. The key works again as
+// soon as the provider confirms it again. Source: ADR-0035.
 const IdentityFor = 24 * time.Hour
 
-// Why a stored key is refused.
+// The reasons for which a stored key is refused.
 var (
-	// ErrExpired: its own lifetime or the platform's cap has ended it, or its provider has not answered for IdentityFor.
+	// ErrExpired means that the lifetime of the key or the platform's cap has ended it, or that the provider of its sign-in has
+	// not answered for IdentityFor.
 	ErrExpired = errors.New("access key expired")
-	// ErrDeleted: it was deleted, and its grace period has ended.
+	// ErrDeleted means that the key was deleted, and its grace period has ended.
 	ErrDeleted = errors.New("access key deleted")
-	// ErrDisabled: spec.disabled says so.
+	// ErrDisabled means that spec.disabled of the key is set.
 	ErrDisabled = errors.New("access key disabled")
 )
 
-// Usable returns until when a key works, the zero time for ever, or why it is refused: ErrExpired, ErrDeleted or
-// ErrDisabled. Credentials that are issued to the key end with it. Source: Spec 2.5, 3, 5.2; ADR-0005.
+// Usable returns the time until which a key works, or why it is refused: ErrExpired, ErrDeleted or ErrDisabled. The zero time
+// means that the key does not expire. Credentials that are issued to the key end with it. Source: Spec 2.5, 3, 5.2; ADR-0005.
 func Usable(key *model.OwnedAccessKey, activity time.Time, limits Limits, now time.Time) (until time.Time, err error) {
 	until = Expiry(key, activity, limits)
 	if refreshed := key.Spec.IdentityRefresh; refreshed != nil && Expired(refreshed.Add(IdentityFor), now) {
@@ -116,7 +120,8 @@ func ActivityDue(key *model.OwnedAccessKey, activity, now time.Time) bool {
 	return activity.IsZero() || now.Sub(activity) >= interval
 }
 
-// Ends reports whether a key ends without anybody's doing: by its ttl, by a limit, or with a key that made it or an object that owns it.
+// Ends reports whether a key can end while no client changes it: by its ttl, by a limit, or with a key that made it or an object
+// that owns it.
 func Ends(key *model.OwnedAccessKey, limits Limits) bool {
 	return !Expiry(key, time.Time{}, limits).IsZero() || len(Bounding(key.Status.Lineage)) > 0 || len(key.OwnerReferences) > 0
 }

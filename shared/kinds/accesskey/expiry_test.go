@@ -16,7 +16,7 @@ import (
 // never means no end.
 const never = time.Duration(-1)
 
-// after is a time so long after born; never is the zero time.
+// after returns the time that is a duration after born, and the zero time for never.
 func after(d time.Duration) time.Time {
 	if d == never {
 		return time.Time{}
@@ -67,7 +67,7 @@ func TestExpiry(t *testing.T) {
 	}
 }
 
-// Login keys have a limit of their own, beside that of all keys. Source: Spec 2.7, 5.2.
+// Login keys have a limit of their own, in addition to the limit of all keys. Source: Spec 2.7, 5.2.
 func TestLoginExpiry(t *testing.T) {
 	for _, row := range []struct {
 		sentence   string
@@ -112,7 +112,7 @@ func TestExpired(t *testing.T) {
 	}
 }
 
-// The time until which credentials issued with a key are valid. Deleted is the end of its grace period.
+// The time until which credentials issued with a key are valid. The field deleted is the end of the grace period.
 func TestUsable(t *testing.T) {
 	for _, row := range []struct {
 		section, sentence  string

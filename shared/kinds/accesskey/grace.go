@@ -6,14 +6,15 @@ import (
 	"management.platform.sh/shared/model"
 )
 
-// Grace is how long a key lives at least after a change that lowers a limit on its life. Without it, one wrong number would
-// end every key at once. Source: ADR-0024.
+// Grace is the shortest time that a key lives after a change that lowers a limit on its life. Without this period, one wrong
+// number would end every key at once. Source: ADR-0024.
 const Grace = 24 * time.Hour
 
-// maxSteps bounds the steps of a limit. More of them within Grace forget the oldest one, which was the highest.
+// maxSteps bounds the steps of a limit. If there are more steps within Grace, the oldest step is dropped, which has the highest
+// limit.
 const maxSteps = 8
 
-// Step is a limit on the life of keys, and when it came into force.
+// Step is a limit on the life of keys, and the time at which it came into force.
 type Step struct {
 	// Seconds is the limit, counted from the creation of a key. It is above 0.
 	Seconds int64 `json:"seconds"`
@@ -21,17 +22,17 @@ type Step struct {
 	Since time.Time `json:"since,omitzero"`
 }
 
-// Steps are how a limit was lowered: each step is lower and later than the one before it, and the last one is the current
-// limit. Empty: there is no limit.
+// Steps are the changes that lowered a limit: each step is lower and later than the step before it, and the last step is the
+// current limit. Empty: there is no limit.
 type Steps []Step
 
-// limit returns the limit as a duration.
 func (s Step) limit() time.Duration { return model.Seconds(s.Seconds) }
 
 // isInForce reports whether the grace period of a step is over.
 func (s Step) isInForce(now time.Time) bool { return !now.Before(s.Since.Add(Grace)) }
 
-// end is when a step ends a key that was created at a time. A key that is older than the step has its grace period.
+// end returns the time at which a step ends a key that was created at a time. A key that is older than the step has the grace
+// period.
 func (s Step) end(created time.Time) time.Time {
 	end := created.Add(s.limit())
 	if spared := s.Since.Add(Grace); !s.Since.IsZero() && created.Before(s.Since) && end.Before(spared) {
@@ -41,7 +42,8 @@ func (s Step) end(created time.Time) time.Time {
 }
 
 // Next returns the steps after a change of the limit to a number of seconds; 0 or less is no limit. The steps do not change.
-// A higher limit keeps the time from which a lower one was in force: nobody gains a grace period by a detour.
+// A higher limit keeps the time from which a lower limit was in force. Otherwise a raised and then lowered limit would give keys
+// another grace period.
 func (s Steps) Next(limit int64, now time.Time) Steps {
 	if limit <= 0 {
 		return nil
@@ -59,7 +61,7 @@ func (s Steps) Next(limit int64, now time.Time) Steps {
 				next.Since = step.Since
 			}
 		case step.isInForce(now):
-			// It ends every key that the steps before it end.
+			// This step ends every key that the steps before it end.
 			steps = Steps{step}
 		default:
 			steps = append(steps, step)
@@ -74,7 +76,7 @@ func (s Steps) Next(limit int64, now time.Time) Steps {
 // StepsOf returns the steps of a limit that was always in force; 0 or less is no limit.
 func StepsOf(limit int64) Steps { return Steps(nil).Next(limit, time.Time{}) }
 
-// end is when a limit ends a key that was created at a time. The zero time means never.
+// end returns the time at which a limit ends a key that was created at a time. The zero time means never.
 func (s Steps) end(created time.Time) time.Time {
 	var first time.Time
 	for _, step := range s {
@@ -85,7 +87,7 @@ func (s Steps) end(created time.Time) time.Time {
 	return first
 }
 
-// endOf is when a limit with these steps ends a key. Without steps, the limit was always in force.
+// endOf returns the time at which a limit with these steps ends a key. Without steps, the limit was always in force.
 func (s Steps) endOf(key *model.OwnedAccessKey, limit time.Duration) time.Time {
 	switch created := key.CreationTimestamp.Time; {
 	case limit <= 0:
@@ -108,7 +110,7 @@ func (s Steps) lowestInForce(now time.Time) time.Duration {
 	return lowest
 }
 
-// inForce returns the limit on all keys that has no grace period at a time. 0 means that there is none.
+// inForce returns the limit on all keys whose grace period is over at a time. 0 means that there is none.
 func (l Limits) inForce(now time.Time) time.Duration {
 	if len(l.MaxSteps) == 0 {
 		return l.Max

@@ -11,7 +11,7 @@ import (
 	"management.platform.sh/shared/model"
 )
 
-// aged is a key that was created so long after born.
+// aged returns a key of a type that was created a duration after born.
 func aged(created time.Duration, kind string) *model.OwnedAccessKey {
 	key := &model.OwnedAccessKey{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: metav1.Time{Time: born.Add(created)}}}
 	key.Spec.Type = kind
@@ -24,8 +24,8 @@ type change struct {
 	seconds int64
 }
 
-// A limit that is lowered ends no key sooner than a day after the change, and lets none live longer than it would have
-// without the change. Source: ADR-0024.
+// A lowered limit ends no key sooner than a day after the change, and lets no key live longer than without the change.
+// Source: ADR-0024.
 func TestGrace(t *testing.T) {
 	const hour, day = time.Hour, 24 * time.Hour
 	const hours = 3600
@@ -70,8 +70,8 @@ func TestGrace(t *testing.T) {
 	}
 }
 
-// However a limit is changed, a change ends no key within a day that would have lived for that day without it, and prolongs
-// no life beyond what the limit alone allows.
+// Whatever the changes of a limit: a change does not end a key within a day if the key would live for that day without the
+// change, and after that day no key lives longer than the limit alone allows.
 func TestGraceProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var steps accesskey.Steps

@@ -9,13 +9,13 @@ import (
 	"management.platform.sh/shared/model/secret"
 )
 
-// minBits is the least that a key of a client may be worth by EstimateBits. 32 random hexadecimal digits are worth about 120,
-// and a random UUID about 140. Source: ADR-0022.
+// minBits is the lowest result of EstimateBits at which a client may choose a text as a key. 32 random hexadecimal digits are
+// worth about 120 bits, and a random UUID about 140. Source: ADR-0022.
 const minBits = 90
 
 // The parts of the estimate, in bits. Source: ADR-0022.
 const (
-	// minMatch is the length from which a repetition counts as one, and matchBits what it is worth, however long it is.
+	// minMatch is the shortest text that counts as a repetition. matchBits is the worth of a repetition, however long it is.
 	minMatch  = 3
 	matchBits = 6
 )
@@ -28,10 +28,10 @@ const familiar = "abcdefghijklmnopqrstuvwxyzabc 01234567890123 " +
 	"management welcome letmein iloveyou monkey dragon master hunter2 this that the and for with from your our own super very " +
 	"secure correct horse battery staple quick brown fox jumps over lazy dog lorem ipsum dolor "
 
-// known is what each text is compared with: familiar forwards and backwards.
+// known returns the text with which each text is compared: familiar forwards and backwards.
 var known = sync.OnceValue(func() string { return familiar + reversed(familiar) })
 
-// checkGuessable refuses a key that a client brings if it is easy to guess, without quoting it.
+// checkGuessable returns an error, which does not quote the key, if a key that a client brings is easy to guess.
 func checkGuessable(bearer secret.String) error {
 	if EstimateBits(bearer.Reveal()) < minBits {
 		return errUnfit
@@ -39,15 +39,14 @@ func checkGuessable(bearer secret.String) error {
 	return nil
 }
 
-// errUnfit is the answer to a text of a client that cannot be a key, for whatever reason: that it is easy to guess, or that it
-// is or was a key. The answer is the same, so that it does not say which.
+// errUnfit is the answer to a client's text that cannot be a key because it is easy to guess, or because it is or was a key. The
+// answer is the same for all reasons, so that it does not reveal the reason.
 var errUnfit = errors.New("cannot be used: bring a random text, or leave it out and the server generates one")
 
-// EstimateBits estimates how many bits a text is worth to somebody who guesses: what it costs to write it down with
-// repetitions left out. A character that is not part of a repetition is worth as much as one of its class. A part that
-// occurred before in the text, or in known, or that continues a progression, is worth matchBits. Case is ignored. It has no
-// dictionary of a language, so it values a sentence too highly. Also are further texts that whoever guesses knows.
-// Source: ADR-0022.
+// EstimateBits estimates how many bits an attacker must guess to find a text, with repetitions left out. A character that is not
+// part of a repetition is worth as much as any character of its class. A part that occurred before in the text, or in known, or
+// that continues a progression, is worth matchBits. Case is ignored. EstimateBits has no dictionary of a language, so it
+// overrates sentences. Also are further texts that the attacker knows. Source: ADR-0022.
 func EstimateBits(text string, also ...string) float64 {
 	text = strings.ToLower(text)
 	known := known() + strings.ToLower(strings.Join(also, " "))
@@ -65,8 +64,8 @@ func EstimateBits(text string, also ...string) float64 {
 	return bits
 }
 
-// repetition is the length of the longest part of a text at a position that occurs earlier, or in known. Earlier parts may
-// overlap it, as in a row of one character.
+// repetition returns the length of the longest part of a text that begins at a position and occurs earlier, or in known. The
+// earlier part may overlap it, as in a row of one character.
 func repetition(text string, at int, known string) int {
 	longest := 0
 	for longest < len(text)-at {
@@ -82,8 +81,8 @@ func repetition(text string, at int, known string) int {
 // maxStep is the largest distance between the characters of a progression, such as 2 in a1b2c3.
 const maxStep = 4
 
-// progression is the length of the longest part of a text at a position that continues a row of characters with equal
-// differences, such as 13579 or aabbcc.
+// progression returns the length of the longest part of a text that begins at a position and continues a row of characters with
+// equal differences, such as 13579 or aabbcc.
 func progression(text string, index int) int {
 	longest := 0
 	for step := 1; step <= maxStep; step++ {
@@ -96,7 +95,7 @@ func progression(text string, index int) int {
 	return longest
 }
 
-// characterBits is what a single character is worth: as much as one of its class.
+// characterBits returns how many bits a single character is worth: as much as any character of its class.
 func characterBits(c byte) float64 {
 	switch {
 	case c >= '0' && c <= '9':

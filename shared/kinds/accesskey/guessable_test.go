@@ -10,7 +10,7 @@ import (
 	"management.platform.sh/shared/model/secret"
 )
 
-// Texts that people make up are refused, and random ones are not. Source: ADR-0022.
+// Texts that people make up are refused, and random texts are not. Source: ADR-0022.
 func TestGuessable(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{

@@ -29,10 +29,11 @@ type Bearers struct {
 
 var _ auth.Bearers = (*Bearers)(nil)
 
-// Identify implements auth.Bearers. A malformed key is refused without a request to the state. A valid key costs one round trip:
-// with it come the keys to which it is bound, their owners, and the trust rules that made them. A key that is new to this process
-// costs two. Each object that owns one of these keys costs one more; a key whose owners are gone is refused. A process that has not
-// read the teams reads them at the same time. A refresh key is refused. Source: Spec 5.1, 5.2; ADR-0005, ADR-0021, ADR-0029, ADR-0045.
+// Identify implements auth.Bearers. A malformed key is refused without a request to the state. A valid key costs one round trip,
+// which also reads the keys to which it is bound, their owners, and the trust rules that made these keys. A key that is new to
+// this process costs two round trips. Each object that owns one of these keys costs one more; a key whose owners are gone is
+// refused. A process that has not read the teams reads them at the same time. A refresh key is refused. Source: Spec 5.1, 5.2;
+// ADR-0005, ADR-0021, ADR-0029, ADR-0045.
 func (b *Bearers) Identify(ctx context.Context, bearer secret.String, target store.Ref) (auth.Identified, error) {
 	identified, err := b.identify(ctx, bearer, target)
 	if err == nil && identified.Caller.KeyType == model.AccessKeyTypeOIDCRefreshToken {
@@ -104,8 +105,8 @@ func (b *Bearers) identify(ctx context.Context, bearer secret.String, target sto
 	}, nil
 }
 
-// callerOf returns the caller that a key authenticates. Scopes are the scopes of the keys to which it is bound, until is when the
-// key stops working, and revision is the revision of its record.
+// callerOf returns the caller that a key authenticates. Scopes are the scopes of the keys to which the key is bound, until is the
+// time at which the key stops working, and revision is the revision of its record.
 func callerOf(
 	people *directory.Directory, key *model.OwnedAccessKey, state directory.State, scopes []*model.Scope, until time.Time, revision int64, now time.Time,
 ) identity.Caller {

@@ -7,7 +7,7 @@ import (
 )
 
 // ForKubeconfigs returns the registry in which the tokens of kubeconfigs are created: its keys have the type Kubeconfig, which
-// no client can give. It is for creates alone. Source: ADR-0021.
+// no client can give. The registry is for creates alone. Source: ADR-0021.
 func ForKubeconfigs(keys *Registry) *Registry {
 	return keys.WithStrategy(strategy(kubeconfigRules{mustRulesOf(keys)}))
 }
@@ -18,8 +18,8 @@ const OwnerNameLabel = model.GroupName + "/virtualclusterinstance"
 // KubeconfigPrefix begins the name of the token of a kubeconfig; the name of the instance follows. Source: ADR-0017.
 const KubeconfigPrefix = "kubeconfig-"
 
-// typeOf returns the type of a key. Kubeconfigs that were rendered before there was a type for them have one of their own as
-// well: the label, the beginning of the name and the owner tell. Source: ADR-0021.
+// typeOf returns the type of a key. Tokens of kubeconfigs that were rendered before the type Kubeconfig existed have that type
+// here as well: the label, the prefix of the name and the owner identify them. Source: ADR-0021.
 func typeOf(key *model.OwnedAccessKey) string {
 	name := key.Labels[OwnerNameLabel]
 	if key.Spec.Type == model.AccessKeyTypeOther && name != "" && key.GenerateName == KubeconfigPrefix+name+"-" && len(key.OwnerReferences) > 0 {

@@ -20,11 +20,12 @@ import (
 // ErrBound says that a key in the lineage of a key, to which it is bound, is gone, expired or disabled. Source: ADR-0021.
 var ErrBound = errors.New("a key that it was made with no longer works")
 
-// Lineage returns what is noted of the makers of a credential that a caller makes: the caller's key, which bounds it as
-// identity.Caller.Bounds says, and the lineage of that key. Keys that are gone and that bound nothing are left out. Both are
-// nil if the caller has no key.
+// Lineage returns what a new credential of a caller records about its makers: the caller's key, which bounds the credential if
+// identity.Caller.Bounds says so, and the lineage of that key. Keys that are gone and that bound nothing are left out. If the
+// caller has no key, maker and lineage are nil.
 //
-// Refused is what is wrong with a credential that is too deep. Err is that of the store. Source: ADR-0021.
+// Refused has the problems of a credential whose lineage is too long. Err is an error of the store or of decoding a record.
+// Source: ADR-0021.
 func Lineage(ctx context.Context, keys *Registry, caller identity.Caller) (
 	maker *model.AccessKeyReference, lineage []model.AccessKeyAncestor, refused field.ErrorList, err error,
 ) {
@@ -77,29 +78,30 @@ func Bounding(lineage []model.AccessKeyAncestor) []string {
 	return names
 }
 
-// Present is what the keys in a lineage let a credential do now that is bound to them.
+// Present is what the keys in a lineage now let a credential do that is bound to these keys.
 type Present struct {
-	// Until is when the first of them ends; the zero time is never.
+	// Until is the time at which the first of the keys ends; the zero time is never.
 	Until time.Time
-	// Scopes are the scopes that they have, each of which narrows the credential.
+	// Scopes are the scopes of the keys, each of which narrows the credential.
 	Scopes []*model.Scope
-	// Groups are the groups of a caller with the nearest of them, as in identity.Caller.
+	// Groups are the groups of a caller with the nearest of the keys, as in identity.Caller.
 	Groups []string
 }
 
-// CheckLineage returns what the keys in a lineage let a credential do that is bound to them. Found has the records of their names that
-// exist. A key lets nothing work if the objects that own it are gone, if its user or team is disabled, is gone or has ended it,
-// or if the trust rule that made it no longer permits it.
+// CheckLineage returns what the keys in a lineage let a credential do that is bound to these keys. Found has the existing records
+// of the keys, by name. A key lets nothing work if the objects that own it are gone, if its user or team is disabled, is gone or
+// has ended it, or if the trust rule that made it no longer permits it.
 //
-// Errors: ErrBound if one of them is gone, is another key of the same name, or does not work itself; those of the store.
-// Source: ADR-0021, ADR-0029.
+// Errors: ErrBound if one of the keys is gone, is another key of the same name, or does not work itself; otherwise the store's
+// errors. Source: ADR-0021, ADR-0029.
 func CheckLineage(
 	ctx context.Context, keys *Registry, lineage []model.AccessKeyAncestor, found map[string]store.Record, limits Limits, now time.Time,
 ) (Present, error) {
 	return checkLineageRead(ctx, keys, lineage, store.Companions{Records: found}, limits, now)
 }
 
-// checkLineageRead is Within for records that were read together with the owners of all of the keys. Without any owners, they are read.
+// checkLineageRead is CheckLineage for records that were read together with the owners of all keys. If together has no owners,
+// checkLineageRead reads them.
 func checkLineageRead(
 	ctx context.Context, keys *Registry, lineage []model.AccessKeyAncestor, together store.Companions, limits Limits, now time.Time,
 ) (Present, error) {
@@ -144,7 +146,7 @@ func checkLineageRead(
 	return present, nil
 }
 
-// checkAncestor returns a key in a lineage and when it ends, or ErrBound if it does not work.
+// checkAncestor returns a key in a lineage and the time at which the key ends, or ErrBound if the key does not work.
 func checkAncestor(
 	keys *Registry, ancestor model.AccessKeyAncestor, found map[string]store.Record, limits Limits, now time.Time,
 ) (*model.OwnedAccessKey, time.Time, error) {
@@ -163,7 +165,7 @@ func checkAncestor(
 	return key, end, nil
 }
 
-// earlierEnd is the earlier of two ends. The zero time is none.
+// earlierEnd returns the earlier one of two ends. The zero time is no end.
 func earlierEnd(a, b time.Time) time.Time {
 	if a.IsZero() || !b.IsZero() && b.Before(a) {
 		return b
@@ -171,7 +173,7 @@ func earlierEnd(a, b time.Time) time.Time {
 	return a
 }
 
-// RecordProvenance implements resource.Provenance: it notes which keys made a new key, and what its owner is.
+// RecordProvenance implements resource.Provenance: it notes which keys made a new key, and the object of its owner.
 func (r *rules) RecordProvenance(ctx context.Context, caller identity.Caller, key *model.OwnedAccessKey) (refused field.ErrorList, err error) {
 	if key.Status.CreatedBy, key.Status.Lineage, refused, err = Lineage(ctx, r.keys, caller); err != nil {
 		return nil, err
@@ -192,7 +194,6 @@ func (r *rules) RecordOwner(ctx context.Context, caller identity.Caller, key, ol
 	return r.noteOwner(ctx, caller, key)
 }
 
-// Ancestors implements resource.Lineage.
 func (r *rules) Ancestors(key *model.OwnedAccessKey) (bounding, others []metav1.OwnerReference) {
 	for _, ancestor := range key.Status.Lineage {
 		reference := metav1.OwnerReference{
@@ -207,8 +208,8 @@ func (r *rules) Ancestors(key *model.OwnedAccessKey) (bounding, others []metav1.
 	return bounding, others
 }
 
-// Current implements resource.Lineage. A caller whose key has other rights than when they were authenticated must repeat the
-// request: what they make was compared with those.
+// Current implements resource.Lineage. If the rights of the caller's key have changed since the caller was authenticated, the
+// caller must repeat the request: the new object was checked against the earlier rights.
 func (r *rules) Current(ctx context.Context, caller identity.Caller) (store.Version, error) {
 	ended := apierror.Unauthorized("the access key of the request no longer works")
 	records := map[string]store.Record{}
@@ -258,10 +259,9 @@ func (r *rules) Current(ctx context.Context, caller identity.Caller) (store.Vers
 	return store.Version{Name: record.Name, Revision: record.Revision}, nil
 }
 
-// RelatedIn implements resource.Relations.
 func (r *rules) RelatedIn() store.Store { return nil }
 
-// Related implements resource.Relations: the keys to which a key is bound.
+// Related implements resource.Relations: it returns the keys to which a key is bound.
 func (r *rules) Related(key *model.OwnedAccessKey) []string {
 	names := Bounding(key.Status.Lineage)
 	if len(names) > 0 {
@@ -270,14 +270,14 @@ func (r *rules) Related(key *model.OwnedAccessKey) []string {
 	return names
 }
 
-// Relate implements resource.Relations. The end of a key is not after those of the keys to which it is bound. If one of
-// them no longer works, the end has come, unless that one is only disabled.
+// Relate implements resource.Relations. A key ends no later than the keys to which it is bound. If one of these keys no longer
+// works, the key has ended, unless that key is only disabled.
 func (r *rules) Relate(key *model.OwnedAccessKey, known map[string]store.Record) {
 	key.Status.ExpirationTimestamp = EndWithin(r.keys, key.Status.Lineage, key.Status.ExpirationTimestamp, known, r.limits(), r.now())
 }
 
-// EndWithin returns the end of a credential with a lineage, for people to read: not after those of the keys to which it is
-// bound. Alone is its end without them, and nil is none. Source: ADR-0021.
+// EndWithin returns the end of a credential with a lineage, for people to read: no later than the ends of the keys to which the
+// credential is bound. Alone is the end of the credential without these keys. Nil is no end. Source: ADR-0021.
 func EndWithin(
 	keys *Registry, lineage []model.AccessKeyAncestor, alone *metav1.Time, records map[string]store.Record, limits Limits, now time.Time,
 ) *metav1.Time {
@@ -293,7 +293,7 @@ func EndWithin(
 		if record, exists := records[ancestor.Name]; exists {
 			holder, err := keys.Parse(record)
 			if err == nil && string(holder.UID) == ancestor.UID {
-				// A key that is refused has an end that has come, or is disabled.
+				// A key that is refused has ended, or is disabled.
 				until, _ = Usable(holder, record.Activity, limits, now)
 			}
 		}

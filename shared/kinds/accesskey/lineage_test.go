@@ -24,12 +24,12 @@ import (
 	"management.platform.sh/shared/state/store"
 )
 
-// bearerOf is the bearer text of a key that make makes.
+// bearerOf returns the bearer text of a key that make makes.
 func bearerOf(name string) secret.String {
 	return secret.String(accesskey.Digest(secret.String(name)))
 }
 
-// make makes a key with a caller.
+// make makes a key as a caller.
 func (w *world) make(caller identity.Caller, name string, spec model.OwnedAccessKeySpec) (*model.OwnedAccessKey, error) {
 	w.t.Helper()
 	spec.Key = bearerOf(name).Reveal()
@@ -47,7 +47,7 @@ func (w *world) caller(name string) (identity.Caller, error) {
 	return found.Caller, err
 }
 
-// made makes a key with a caller and authenticates with it.
+// made makes a key as a caller and authenticates with the key.
 func (w *world) made(caller identity.Caller, name string, spec model.OwnedAccessKeySpec) identity.Caller {
 	w.t.Helper()
 	if _, err := w.make(caller, name, spec); err != nil {
@@ -125,8 +125,8 @@ func TestCreatedBy(t *testing.T) {
 	}
 }
 
-// Narrowing a key narrows what is bound to it at the next request, and what that makes. Widening it again gives back what it
-// took. Source: ADR-0021.
+// A narrowed key narrows the credentials that are bound to it at their next request, and the credentials that they make. Widening
+// the key again restores their rights. Source: ADR-0021.
 func TestNarrowedMaker(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -193,8 +193,8 @@ func TestNarrowedMaker(t *testing.T) {
 	}
 }
 
-// A caller whose makers are narrowed between authentication and a write repeats the request if their own record changed as well:
-// what they make was compared with the earlier scopes. Source: ADR-0021.
+// If a caller's makers are narrowed between authentication and a write, and the caller's own record changed as well, the caller
+// must repeat the request: the new key was checked against the earlier scopes. Source: ADR-0021.
 func TestNarrowedMeanwhile(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -220,8 +220,8 @@ func TestNarrowedMeanwhile(t *testing.T) {
 	}
 }
 
-// A refusal says that another key has ended, and not which. A key that is refused for itself says so. Source: ADR-0005,
-// ADR-0021.
+// A refusal says that another key has ended, and not which key. If the bearer's own key is the reason, the refusal says so.
+// Source: ADR-0005, ADR-0021.
 func TestWhyRefused(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -251,8 +251,8 @@ func TestWhyRefused(t *testing.T) {
 	refused("child", nil)
 }
 
-// A key whose maker was deleted, disabled or narrowed after the request was authenticated is not made. One whose maker only
-// has another text is. Source: ADR-0021.
+// If the maker was deleted, disabled or narrowed after the request was authenticated, the key is not made. If only a text of the
+// maker changed, the key is made. Source: ADR-0021.
 func TestMakerIsGone(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct {
@@ -291,7 +291,7 @@ func TestMakerIsGone(t *testing.T) {
 	}
 }
 
-// A caller whose key ends gives no key a later end. Source: ADR-0021.
+// A caller whose key ends cannot give any key a later end. Source: ADR-0021.
 func TestLaterEnd(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -323,8 +323,8 @@ func TestLaterEnd(t *testing.T) {
 	}
 }
 
-// A tree that is deleted in the foreground is refused when the request is answered, also where a member was deleted before,
-// and whatever finalizers and grace periods hold its members. Source: ADR-0021.
+// When a deletion in the foreground is answered, all keys of the tree are refused, also if a member was deleted before, and
+// whatever finalizers and grace periods hold the members. Source: ADR-0021.
 func TestForegroundTakesTheTree(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -404,7 +404,7 @@ func TestEndInLists(t *testing.T) {
 	}
 }
 
-// The end of a sign-in does not end what the person makes, and a person prolongs their keys, but not the sign-in.
+// The end of a sign-in does not end the keys that the person makes. A person can extend their keys, but not the sign-in.
 // Source: ADR-0021.
 func TestSignIn(t *testing.T) {
 	t.Parallel()
@@ -439,8 +439,8 @@ func TestSignIn(t *testing.T) {
 	}
 }
 
-// The tokens of kubeconfigs that were rendered before they had a type of their own can do as little as new ones. Other keys
-// with such owners and labels stay what they are. Source: ADR-0021.
+// The tokens of kubeconfigs that were rendered before the type Kubeconfig existed can do as little as new tokens. Other keys with
+// such owners and labels are not affected. Source: ADR-0021.
 func TestEarlierKubeconfigs(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -470,7 +470,7 @@ func TestEarlierKubeconfigs(t *testing.T) {
 	}
 }
 
-// A collection that is deleted in the foreground takes the trees of all of its keys, also of those on later pages.
+// A deletion of a collection in the foreground deletes the trees of all its keys, also of the keys on later pages.
 // Source: ADR-0021.
 func TestForegroundOfCollections(t *testing.T) {
 	t.Parallel()

@@ -13,25 +13,27 @@ import (
 // LoginPrefix begins the name of the key of a sign-in. Source: ADR-0031.
 const LoginPrefix = "login-"
 
-// DevicePrefix begins the name of the key of a sign-in for a device: somebody may have been talked into allowing it. No other key of the type
-// Login has such a name, because clients create none.
+// DevicePrefix begins the name of the key of a sign-in for a device. Such a key does not count as a recent sign-in: an attacker
+// may have talked the person into allowing it. No other key of the type Login has such a name, because clients cannot create keys
+// of that type.
 const DevicePrefix = LoginPrefix + "device-"
 
-// recentFor is how long a sign-in is recent: the person was before the browser.
+// recentFor is how long a sign-in counts as recent, which means that the person was at the browser.
 const recentFor = time.Hour
 
-// isRecentSignIn reports whether a key is that of a recent sign-in. Source: ADR-0021.
+// isRecentSignIn reports whether a key belongs to a recent sign-in. Source: ADR-0021.
 func isRecentSignIn(key *model.OwnedAccessKey, now time.Time) bool {
 	return key.Spec.Type == model.AccessKeyTypeLogin && now.Sub(key.CreationTimestamp.Time) < recentFor && !strings.HasPrefix(key.Name, DevicePrefix)
 }
 
-// IsSignInType reports whether a type is that of what a sign-in makes: the key of a sign-in, or its refresh key.
+// IsSignInType reports whether keys of a type are made by sign-ins: the type of the key of a sign-in, or of its refresh key.
 func IsSignInType(kind string) bool {
 	return kind == model.AccessKeyTypeLogin || kind == model.AccessKeyTypeOIDCRefreshToken
 }
 
-// ForLogins returns the registry in which sign-ins create keys: its keys have the type Login or OIDCRefreshToken and the identity of the user
-// at their connector, neither of which clients can give. It is for creates alone. Source: ADR-0031, ADR-0045.
+// ForLogins returns the registry in which sign-ins create keys. Its keys have the type Login or OIDCRefreshToken, and the
+// identity of the user at their connector. Clients can give neither. The registry is for creates alone. Source: ADR-0031,
+// ADR-0045.
 func ForLogins(keys *Registry) *Registry {
 	return keys.WithStrategy(strategy(loginRules{mustRulesOf(keys)}))
 }

@@ -23,7 +23,7 @@ func Open(env *platform.Environment) *Registry {
 	})
 }
 
-// OpenAuthenticator returns what authenticates with the access keys of an environment.
+// OpenAuthenticator returns the authenticator for the access keys of an environment.
 //
 //go:noinline
 func OpenAuthenticator(env *platform.Environment) *auth.Authenticator {
@@ -32,8 +32,8 @@ func OpenAuthenticator(env *platform.Environment) *auth.Authenticator {
 	})
 }
 
-// OpenRefreshAuthenticator returns what authenticates with the refresh keys of an environment, which authenticate nothing else.
-// Source: ADR-0045.
+// OpenRefreshAuthenticator returns the authenticator for the refresh keys of an environment. No other authenticator accepts
+// refresh keys. Source: ADR-0045.
 //
 //go:noinline
 func OpenRefreshAuthenticator(env *platform.Environment) *auth.Authenticator {
@@ -47,9 +47,9 @@ func bearers(env *platform.Environment) *Bearers {
 // LimitsFunc returns the current limits on the life of keys.
 type LimitsFunc func() Limits
 
-// OpenLimits returns the limits on the life of keys as the configuration of an environment has them at each call. A shell
-// that knows since when they are in force provides a LimitsFunc; otherwise they were always in force.
-// Source: Spec 2.7, 8; ADR-0024.
+// OpenLimits returns a function that returns the limits on the life of keys, as the configuration of an environment has them at
+// each call. A shell that knows since when the limits are in force provides a LimitsFunc; otherwise the limits count as always in
+// force. Source: Spec 2.7, 8; ADR-0024.
 //
 //go:noinline
 func OpenLimits(env *platform.Environment) func() Limits {
@@ -64,7 +64,7 @@ func LimitsOf(config *model.ConfigStatus) Limits {
 	return Limits{Max: model.Seconds(most), Login: model.Seconds(login)}
 }
 
-// LimitSeconds returns the limits of a configuration in seconds: on all keys, and on those of logins. 0 or less is no limit.
+// LimitSeconds returns the limits of a configuration in seconds: for all keys, and for the keys of logins. 0 or less is no limit.
 func LimitSeconds(config *model.ConfigStatus) (most, login int64) {
 	login = model.DefaultLoginAccessKeyTTLSeconds
 	if config.Auth == nil {

@@ -22,7 +22,7 @@ func rulesOf(keys *Registry) *rules {
 	return own
 }
 
-// mustRulesOf is rulesOf for a registry that NewRegistry has made.
+// mustRulesOf is rulesOf for a registry that NewRegistry has made. It panics for another registry.
 func mustRulesOf(keys *Registry) *rules {
 	own := rulesOf(keys)
 	if own == nil {
@@ -31,8 +31,8 @@ func mustRulesOf(keys *Registry) *rules {
 	return own
 }
 
-// ownerOf returns what the owner of a key may do now. Read is what was read for the owner; what is missing is read. Without
-// people, no owner is managed.
+// ownerOf returns what the owner of a key may do now. Records has the records that were read for the owner; nil: ownerOf reads
+// them. Without people, no owner is managed.
 //
 // It returns the errors of directory.Directory.StateOf and directory.State.CheckCredential.
 func ownerOf(
@@ -60,8 +60,8 @@ func refusedOwner(err error) bool {
 	return errors.Is(err, directory.ErrDisabled) || errors.Is(err, directory.ErrGone) || errors.Is(err, directory.ErrAbsent) || errors.Is(err, directory.ErrSignedOut)
 }
 
-// ownersPermit returns what the owners of keys may do now, or ErrBound if one of them does not let the key work. Read is what was read
-// for some of the owners.
+// ownersPermit returns what the owners of keys may do now, or ErrBound if one of them does not let the key work. Records has the
+// records that were read for the owners; nil: ownersPermit reads them.
 func ownersPermit(
 	ctx context.Context, keys *Registry, bounding []*model.OwnedAccessKey, records map[store.Ref]store.Record,
 ) ([]directory.State, error) {
@@ -74,7 +74,8 @@ func ownersPermit(
 	for i, key := range bounding {
 		owners[i] = OwnerOf(&key.Spec)
 	}
-	// Users that do not exist are missing in what was read, so what was asked is not known here: a caller passes all or nothing.
+	// A user that does not exist has no record, so this function cannot know which records were read: a caller passes all records
+	// or none.
 	if records == nil {
 		var err error
 		if records, err = rules.people.Read(ctx, owners...); err != nil {
@@ -93,8 +94,8 @@ func ownersPermit(
 	return states, nil
 }
 
-// groupsNow returns the groups that a key gives its caller besides those of the kind of its owner. The groups of a managed owner
-// are those that the owner has now; spec.groups narrows them, and an admin can have granted others. Source: ADR-0029.
+// groupsNow returns the groups that a key gives its caller besides the groups of the owner's kind. A managed owner gives the
+// groups that the owner has now; spec.groups narrows them, and an admin can have granted further groups. Source: ADR-0029.
 func groupsNow(key *model.OwnedAccessKey, state directory.State) []string {
 	switch {
 	case !state.Managed:
@@ -115,7 +116,7 @@ func groupsNow(key *model.OwnedAccessKey, state directory.State) []string {
 // come from teams and roles alone.
 func grantable(group string) bool { return !strings.HasPrefix(group, identity.PlatformPrefix) }
 
-// OwnerMissing implements resource.OwnerLookup: noteOwner has found no object of the owner.
+// OwnerMissing implements resource.OwnerLookup: it reports whether noteOwner has found no object of the owner.
 func (r *rules) OwnerMissing(key *model.OwnedAccessKey) bool {
 	return key.Status.Owner == nil && r.people != nil && !r.people.Empty()
 }
@@ -123,7 +124,7 @@ func (r *rules) OwnerMissing(key *model.OwnedAccessKey) bool {
 // noteOwner notes the owner of a new key, and which of its groups an admin grants. Source: ADR-0029.
 func (r *rules) noteOwner(ctx context.Context, caller identity.Caller, key *model.OwnedAccessKey) (field.ErrorList, error) {
 	owner := OwnerOf(&key.Spec)
-	// A caller without a revision was not authenticated here, so that the directory may have seen nothing yet.
+	// A caller without a revision was not authenticated with a key here, so the directory may not have read anything yet.
 	nobody := r.people == nil || caller.KeyRevision > 0 && r.people.Empty()
 	if nobody || owner.Name == "" || owner.Kind == identity.Subject || !caller.Owns(owner.String()) {
 		return nil, nil
@@ -132,7 +133,7 @@ func (r *rules) noteOwner(ctx context.Context, caller identity.Caller, key *mode
 		return !caller.InGroup(group) || slices.Contains(caller.KeyGranted, group)
 	})
 	if owner == caller.Owner && !beyond && (caller.KeyRevision > 0 || caller.OwnerObject != nil) {
-		// The caller was authenticated with what the owner may do.
+		// The authentication of the caller has checked what the owner may do.
 		key.Status.Owner = caller.OwnerObject
 		return nil, nil
 	}
@@ -179,8 +180,8 @@ func (r *rules) noteOwner(ctx context.Context, caller identity.Caller, key *mode
 	return refused, nil
 }
 
-// narrowTo returns groups of a key that give it no more than its caller has: those that its owner gives the caller, or the one that the
-// owner has in any case.
+// narrowTo returns the groups with which a new key has no more groups than its caller: the groups that the owner gives the
+// caller, or else the group that every owner of this kind has.
 func narrowTo(caller identity.Caller) []string {
 	implied := identity.New(caller.Owner, nil).Groups
 	groups := slices.DeleteFunc(identity.WithoutKubernetes(caller.Groups), func(group string) bool {
@@ -192,7 +193,8 @@ func narrowTo(caller identity.Caller) []string {
 	return groups
 }
 
-// keepGranted notes which groups an admin adds to a stored key of a managed owner, and forgets those that the key no longer has.
+// keepGranted notes which groups an admin adds to a stored key of a managed owner, and removes the noted groups that the key no
+// longer has.
 func keepGranted(caller identity.Caller, key, old *model.OwnedAccessKey) {
 	if old.Status.Owner == nil {
 		return

@@ -13,7 +13,8 @@ import (
 // refreshSeparator is between the parts of a refresh token. No key that the server makes has it.
 const refreshSeparator = "."
 
-// RefreshToken returns the refresh token of a refresh key: its bearer text, and the part that each use replaces. Source: ADR-0045.
+// RefreshToken returns the refresh token of a refresh key. It consists of the bearer text of the key, and the part that each use
+// replaces. Source: ADR-0045.
 func RefreshToken(bearer, part secret.String) secret.String {
 	return bearer + refreshSeparator + part
 }
@@ -28,7 +29,6 @@ func SplitRefreshToken(text secret.String) (bearer, part secret.String, ok bool)
 // refreshBearers identifies callers by refresh keys, and by no other keys.
 type refreshBearers struct{ *Bearers }
 
-// Identify implements auth.Bearers.
 func (b refreshBearers) Identify(ctx context.Context, bearer secret.String, ahead store.Ref) (auth.Identified, error) {
 	found, err := b.identify(ctx, bearer, ahead)
 	if err == nil && found.Caller.KeyType != model.AccessKeyTypeOIDCRefreshToken {

@@ -16,11 +16,11 @@ import (
 	"management.platform.sh/shared/state/store"
 )
 
-// retiredResource is the place of the list of retired texts in the state.
+// retiredResource is the resource of the list of retired texts in the state.
 const retiredResource = "retiredkeys"
 
-// Retired is the list of texts that no new key may have, by their digests: those of keys that were given back, that an admin
-// disabled, or that the first admin had. It is safe for concurrent use. Source: ADR-0022.
+// Retired is the list of the texts that no new key may have, by their digests: the texts of revoked keys, of keys that an admin
+// disabled, and of the first admin's key. It is safe for concurrent use. Source: ADR-0022.
 type Retired struct {
 	state store.Store
 	now   func() time.Time
@@ -35,8 +35,8 @@ func OpenRetired(env *platform.Environment) *Retired {
 	})
 }
 
-// Add puts the digest of a text on the list. It counts for the owner of the key that had the text, within a quota. A digest that is on
-// the list stays. Errors: those of the store, a *store.QuotaError among them.
+// Add puts the digest of a text on the list. The entry counts for the quota of the owner of the key that had the text. A digest
+// that is already on the list stays. Errors: the store's errors, with *store.QuotaError if the quota is exhausted.
 func (r *Retired) Add(ctx context.Context, digest, owner string, quota store.Quota) error {
 	_, err := r.state.Create(ctx, store.Record{Name: digest, Created: r.now(), Object: []byte("{}"), Owner: owner, Quota: quota})
 	if err != nil && !errors.Is(err, store.ErrExists) {
@@ -45,7 +45,7 @@ func (r *Retired) Add(ctx context.Context, digest, owner string, quota store.Quo
 	return nil
 }
 
-// Has reports whether a digest is on the list. Errors: those of the store.
+// Has reports whether a digest is on the list. It returns the store's errors.
 func (r *Retired) Has(ctx context.Context, digest string) (bool, error) {
 	_, err := r.state.Get(ctx, digest)
 	switch {
@@ -65,8 +65,8 @@ type retiring struct {
 	retired *Retired
 }
 
-// Create implements store.Store. Error: ErrTaken, too, for a retired text. A text that was drawn just now is on no list, so
-// that looking for it would take a round trip to learn nothing. Source: ADR-0022, ADR-0026.
+// Create implements store.Store. It returns ErrTaken for a retired text, too. A text that was drawn just now cannot be on the
+// list, and looking it up would cost a round trip. Source: ADR-0022, ADR-0026.
 func (s *retiring) Create(ctx context.Context, record store.Record) (int64, error) {
 	if !record.Drawn {
 		if retired, err := s.retired.Has(ctx, record.Digest); err != nil {
@@ -86,14 +86,15 @@ func (s *retiring) Create(ctx context.Context, record store.Record) (int64, erro
 	return revision, s.takeBack(ctx, record, revision)
 }
 
-// takeBack removes a new key whose text was retired since Create looked at the list: whoever retires a text looks for its key afterwards, so
-// one of the two sees the other. Error: ErrTaken if the key is removed, or was removed by whoever retired the text.
+// takeBack removes a new key whose text was retired since Create looked at the list. A process that retires a text looks for its
+// key afterwards, so either that process finds the key, or takeBack finds the retired text. Error: ErrTaken if takeBack or that
+// process has removed the key.
 func (s *retiring) takeBack(ctx context.Context, record store.Record, revision int64) error {
 	retired, err := s.retired.Has(ctx, record.Digest)
 	if err == nil && !retired {
 		return nil
 	}
-	// A list that cannot be read may have the text.
+	// If the list cannot be read, the text may be on it.
 	_, removal := s.Delete(context.WithoutCancel(ctx), record.Name, revision)
 	switch {
 	case err != nil:
@@ -105,7 +106,6 @@ func (s *retiring) takeBack(ctx context.Context, record store.Record, revision i
 	}
 }
 
-// Update implements store.Store.
 func (s *retiring) Update(ctx context.Context, record store.Record) (int64, error) {
 	if _, err := s.retire(ctx, record); err != nil {
 		return 0, err
@@ -131,18 +131,20 @@ func (s *retiring) retire(ctx context.Context, record store.Record) (bool, error
 	if !key.Status.DisabledByAdmin {
 		return false, nil
 	}
-	// An admin disables a key of whoever has no quota left, too.
+	// An admin can disable a key whose owner has no quota left, too.
 	return true, s.retired.Add(ctx, record.Digest, record.Owner, store.Quota{})
 }
 
-// Revoker is who revokes a credential for those who have only its text. Nobody else can have the name. Source: ADR-0022.
+// Revoker is the caller that revokes a credential for a client that has only its text. No other caller can have the name.
+// Source: ADR-0022.
 var Revoker = identity.New(identity.Owner{Kind: identity.Subject, Name: identity.PlatformPrefix + "revocation"}, []string{identity.Admins})
 
 // Revoke deletes the access key with a text, also one within its grace period, and retires the text. It returns the key as it
-// was, or nil if there is none. Finalizers may keep the object; the key is refused nevertheless. A text of an owner who has as many
-// retired texts as their quota admits is on no list; its key is deleted all the same. Keys must know the kinds that depend on them.
+// was, or nil if there is none. Finalizers may keep the object; the key is refused nevertheless. If the owner has as many retired
+// texts as their quota admits, the text is not put on the list; its key is deleted all the same. Keys must be joined with the
+// kinds that depend on access keys.
 //
-// Errors: those of the store. After an error the key may be as it was, and revoking it again finishes the work.
+// It returns the store's errors. After an error the key may be as it was, and revoking it again finishes the work.
 // Source: ADR-0022.
 func Revoke(ctx context.Context, keys *Registry, retired *Retired, bearer secret.String) (*model.OwnedAccessKey, error) {
 	digest := Digest(bearer)

@@ -11,7 +11,7 @@ import (
 	"management.platform.sh/shared/state/store"
 )
 
-// digests is a store that notes what is created in it.
+// digests is a store that records the names of the objects that are created in it.
 type digests struct {
 	store.Store
 	added []string
@@ -22,8 +22,8 @@ func (d *digests) Create(_ context.Context, record store.Record) (int64, error) 
 	return 1, nil
 }
 
-// A write retires the text of a key that an admin disabled, and of no other. Only objects that can be of such a key are decoded.
-// Source: ADR-0022.
+// A write retires the text of a key that an admin disabled, and of no other key. Only objects that may have the mark of such a
+// key are decoded. Source: ADR-0022.
 func TestRetire(t *testing.T) {
 	t.Parallel()
 	object := func(change func(*model.OwnedAccessKey)) []byte {
@@ -52,7 +52,7 @@ func TestRetire(t *testing.T) {
 			t.Errorf("%s: the list gets %q, %v", row.about, list.added, err)
 		}
 	}
-	// An object that was decoded could not be read here.
+	// These objects are not JSON, so decoding one of them is an error.
 	for text, decoded := range map[string]bool{`{"spec":`: false, `{"status":{"disabledByAdmin":`: true} {
 		if _, err := keys.retire(t.Context(), store.Record{Digest: "d", Object: []byte(text)}); (err != nil) != decoded {
 			t.Errorf("%s: %v", text, err)
@@ -60,7 +60,7 @@ func TestRetire(t *testing.T) {
 	}
 }
 
-// late is a list of retired texts that gets a text after it was first asked for it, and the store of the key that has it.
+// late is a list of retired texts to which a text is added after its first lookup, and the store of the key that has the text.
 type late struct {
 	store.Store
 	asked   int
@@ -83,7 +83,7 @@ func (l *late) Delete(_ context.Context, name string, revision int64) (int64, er
 	return 8, nil
 }
 
-// A text that is retired while a key with it is stored is that of no key. Source: ADR-0047.
+// If a text is retired while a key with that text is being stored, no key has the text afterwards. Source: ADR-0047.
 func TestRetiredMeanwhile(t *testing.T) {
 	t.Parallel()
 	state := &late{}

@@ -21,7 +21,7 @@ const TrustRules = "trustrules"
 // ErrRule says that the trust rule that made a key is gone or disabled, or names another owner. Source: ADR-0036.
 var ErrRule = errors.New("the trust rule that made it no longer permits it")
 
-// trusted is what counts of a trust rule for the keys that it made. The fields are those of model.TrustRule.
+// trusted has the fields of model.TrustRule that decide about the keys that a rule made.
 type trusted struct {
 	Metadata struct {
 		UID               string       `json:"uid"`
@@ -34,7 +34,7 @@ type trusted struct {
 	} `json:"spec"`
 }
 
-// rulesOfKeys returns what to read of the trust rules that made some keys, each once.
+// rulesOfKeys returns references to the trust rules that made some keys, each once.
 func rulesOfKeys(keys []*model.OwnedAccessKey) []store.Ref {
 	var refs []store.Ref
 	for _, key := range keys {
@@ -47,10 +47,10 @@ func rulesOfKeys(keys []*model.OwnedAccessKey) []store.Ref {
 	return refs
 }
 
-// rulesPermit returns the scopes of the trust rules that made some keys, as they are now. Read has those of the rules that exist; nil:
-// they are read.
+// rulesPermit returns the scopes of the trust rules that made some keys, as they are now. Records has the records of the rules
+// that exist; nil: rulesPermit reads them.
 //
-// Errors: ErrRule; those of the store.
+// Errors: ErrRule, and the store's errors.
 func rulesPermit(ctx context.Context, in *Registry, keys []*model.OwnedAccessKey, records map[store.Ref]store.Record) ([]*model.Scope, error) {
 	refs := rulesOfKeys(keys)
 	if len(refs) == 0 {
@@ -85,8 +85,8 @@ func rulesPermit(ctx context.Context, in *Registry, keys []*model.OwnedAccessKey
 	return scopes, nil
 }
 
-// changesRuled refuses a change of a key that a trust rule made, except of its texts and by disabling it: the rule says what the key
-// may do, and for how long. Source: ADR-0036.
+// changesRuled refuses a change of a key that a trust rule made, because the rule decides what the key may do, and for how long.
+// Callers may change the texts of the key, and disable it. Source: ADR-0036.
 func changesRuled(key, old *model.OwnedAccessKey) field.ErrorList {
 	if old == nil || old.Status.TrustRule == nil || givesNothing(&key.Spec, &old.Spec) && slices.Equal(key.Spec.Groups, old.Spec.Groups) {
 		return nil
@@ -95,7 +95,8 @@ func changesRuled(key, old *model.OwnedAccessKey) field.ErrorList {
 		"the trust rule %q made the key: only its texts can be changed, and it can be disabled", old.Status.TrustRule.Name))}
 }
 
-// ForTrustRule returns the registry in which a trust rule makes keys: they are bound to the rule. It is for creates alone. Source: ADR-0036.
+// ForTrustRule returns the registry in which a trust rule makes keys: its keys are bound to the rule. The registry is for creates
+// alone. Source: ADR-0036.
 func ForTrustRule(keys *Registry, rule model.TrustRuleReference) *Registry {
 	return keys.WithStrategy(strategy(ruledRules{mustRulesOf(keys), rule}))
 }
@@ -106,7 +107,6 @@ type ruledRules struct {
 	rule model.TrustRuleReference
 }
 
-// RecordProvenance implements resource.Provenance.
 func (r ruledRules) RecordProvenance(ctx context.Context, caller identity.Caller, key *model.OwnedAccessKey) (field.ErrorList, error) {
 	refused, err := r.rules.RecordProvenance(ctx, caller, key)
 	key.Status.TrustRule = &r.rule

@@ -258,8 +258,8 @@ func TestSeal(t *testing.T) {
 	}
 }
 
-// The manifest that kubectl apply keeps loses the key and nothing else: kubectl compares the rest with the
-// next manifest. Source: ADR-0005.
+// The manifest that kubectl apply stores in an annotation loses the key and nothing else: kubectl compares the rest with the next
+// manifest. Source: ADR-0005.
 func TestSealKeepsManifest(t *testing.T) {
 	const annotation = "kubectl.kubernetes.io/last-applied-configuration"
 	for _, row := range []struct{ sentence, manifest, want string }{

@@ -13,7 +13,8 @@ import (
 // Subresource is the subresource of users and teams at which their access keys are. Source: ADR-0029.
 const Subresource = "accesskeys"
 
-// SetOwner makes a user or a team the owner of a new key. Error: Invalid if the key names another owner; it is left as it is then.
+// SetOwner makes a user or a team the owner of a new key. Error: Invalid if the key names another owner; the key is unchanged
+// then.
 func SetOwner(key *model.OwnedAccessKey, owner identity.Owner) error {
 	switch named := OwnerOf(&key.Spec); named {
 	case identity.Owner{}:

@@ -22,23 +22,23 @@ const (
 	maxSwept = 10_000
 )
 
-// sweeper removes the keys: an admin without a key, named after the operation that sweeps.
+// sweeper is the caller that removes the keys: an admin without a key, named after the operation that sweeps.
 var sweeper = identity.New(identity.Owner{Kind: identity.Subject, Name: "expirekeys"}, []string{identity.Admins})
 
-// Swept counts what a run did.
+// Swept has the counts of a run.
 type Swept struct {
-	// Removed are the keys that are gone now, Held those that finalizers or their dependents keep, Later those that
-	// turned out not to be due, Changed those that somebody else changed or removed meanwhile, Broken those that
-	// cannot be read.
+	// Removed counts the keys that were removed. Held counts the keys that finalizers or dependents keep. Later counts the keys
+	// that turned out not to be due. Changed counts the keys that another client changed or removed meanwhile. Broken counts the
+	// keys that cannot be read.
 	Removed, Held, Later, Changed, Broken int
 }
 
-// Sweep removes the keys that have expired by their own lifetime or the limits, and those whose grace period is over, up to
-// a bound. It may run late, twice at once or not to its end: an expired key is refused whether it was removed or not,
-// and each removal is one write that requires what was read.
+// Sweep removes the keys that have expired by their own lifetime or the limits, and the keys whose grace period is over, up to a
+// bound. It may run late, twice at once or not to its end: an expired key is refused whether it was removed or not, and each
+// removal is one write that requires the revision that was read.
 //
-// A key that cannot be read is left alone, and the first of them is the error at the end. On any other error the counts
-// say what was done before it. Source: Spec 3, 5.2; ADR-0005, ADR-0009.
+// Sweep skips keys that cannot be read, and returns the first such error at the end. On any other error, the counts are of the
+// work that was done before it. Source: Spec 3, 5.2; ADR-0005, ADR-0009.
 func Sweep(ctx context.Context, keys *Registry, limits func() Limits) (Swept, error) {
 	var done Swept
 	var broken error
@@ -48,7 +48,7 @@ func Sweep(ctx context.Context, keys *Registry, limits func() Limits) (Swept, er
 			now := keys.Now()
 			until := now
 			if byCreated {
-				// During the grace period of a lower limit, the higher one before it ends keys.
+				// During the grace period of a lower limit, the earlier, higher limit still ends keys.
 				limit := limits().inForce(now)
 				if limit <= 0 {
 					break
@@ -64,7 +64,7 @@ func Sweep(ctx context.Context, keys *Registry, limits func() Limits) (Swept, er
 			}
 			for _, record := range due {
 				if looked[record.Name] {
-					// A key that is still due after it was looked at stands at the head of the queue.
+					// A key that is still due after the run has seen it is at the head of the queue.
 					skip++
 					continue
 				}
@@ -84,12 +84,12 @@ func Sweep(ctx context.Context, keys *Registry, limits func() Limits) (Swept, er
 	return done, broken
 }
 
-// sweepKey removes one key, or puts it back into the queue where it belongs, and counts it.
+// sweepKey removes one key, or puts it back into the queue at its due time, and counts it.
 func sweepKey(ctx context.Context, keys *Registry, key *model.OwnedAccessKey, record store.Record, limits Limits, now time.Time, done *Swept) error {
 	ended := gc.Deleted(key, now)
 	if !ended && !Expired(Expiry(key, record.Activity, limits), now) {
 		if key.DeletionTimestamp != nil {
-			// It waits for the objects that it owns, which the garbage collector removes.
+			// The key waits for the objects that it owns, which the garbage collector removes.
 			done.Held++
 			return nil
 		}
@@ -102,7 +102,7 @@ func sweepKey(ctx context.Context, keys *Registry, key *model.OwnedAccessKey, re
 	})
 	switch {
 	case ended && apierrors.IsNotFound(err):
-		// Delete read it, which removes a key that has ended.
+		// Delete has read the key, and reading a key that has ended removes it.
 		done.Removed++
 	case apierrors.IsNotFound(err), apierrors.IsConflict(err):
 		done.Changed++

@@ -21,7 +21,7 @@ import (
 	"management.platform.sh/shared/state/store"
 )
 
-// world is the keys over real state, with a clock and limits that a test sets.
+// world has the keys over real state, with a clock and limits that a test sets.
 type world struct {
 	t            *testing.T
 	client       *redisstore.Client
@@ -41,7 +41,7 @@ func newWorld(t *testing.T) *world {
 
 func (w *world) limits() accesskey.Limits { return accesskey.Limits{Max: w.limit, Login: w.login} }
 
-// create makes a key at the moment of the clock.
+// create makes a key at the clock's time.
 func (w *world) create(name string, spec model.OwnedAccessKeySpec, finalizers ...string) {
 	w.t.Helper()
 	if _, err := resource.Create(context.Background(), w.keys, resource.CreateInput[*model.OwnedAccessKey]{
@@ -51,7 +51,7 @@ func (w *world) create(name string, spec model.OwnedAccessKeySpec, finalizers ..
 	}
 }
 
-// delete asks for the deletion of a key.
+// delete requests the deletion of a key.
 func (w *world) delete(name string, grace int64, propagation metav1.DeletionPropagation) {
 	w.t.Helper()
 	if _, err := resource.Delete(context.Background(), w.keys, resource.DeleteInput{
@@ -61,7 +61,7 @@ func (w *world) delete(name string, grace int64, propagation metav1.DeletionProp
 	}
 }
 
-// refer makes a key hold up the deletion of another, and gives it finalizers.
+// refer lets a key block the deletion of another key, and gives it finalizers.
 func (w *world) refer(name, owner string, finalizers ...string) {
 	w.t.Helper()
 	key, err := resource.Get(context.Background(), w.keys, resource.GetInput{Caller: admin, Name: owner})
@@ -83,7 +83,7 @@ func (w *world) refer(name, owner string, finalizers ...string) {
 	}
 }
 
-// touch notes a use as an authentication does.
+// touch records a use as an authentication does.
 func (w *world) touch(name string, duration time.Duration) {
 	w.t.Helper()
 	record, err := w.keys.Store.Get(context.Background(), name)
@@ -100,7 +100,7 @@ func (w *world) touch(name string, duration time.Duration) {
 	}
 }
 
-// names are the keys that are there.
+// names returns the names of the stored keys.
 func (w *world) names() []string {
 	w.t.Helper()
 	names := []string{}
@@ -237,7 +237,7 @@ func TestSweepLoginKeys(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// Logins alone write this type.
+		// Only logins write this type.
 		record.Object = bytes.Replace(record.Object, []byte(`"type":"User"`), []byte(`"type":"Login"`), 1)
 		if name == "a" {
 			record.Expires = born.Add(time.Minute)
@@ -288,8 +288,8 @@ func TestSweepDueTimeIsPutRight(t *testing.T) {
 	}
 }
 
-// Keys with finalizers are at the head of the queue: more than a batch of them must not block the rest.
-// Source: Spec 2.2 (finalizers); ADR-0005.
+// Keys with finalizers are at the head of the queue: more than one page of them must not block the rest. Source: Spec 2.2
+// (finalizers); ADR-0005.
 func TestSweepHeldKeysStarveNobody(t *testing.T) {
 	w := newWorld(t)
 	const held, due = 250, 250
@@ -362,7 +362,7 @@ func TestSweepConcurrentRuns(t *testing.T) {
 	}
 }
 
-// stopping ends the context after a number of calls of the store.
+// stopping is a store that cancels the context after a number of calls.
 type stopping struct {
 	store.Store
 	left   int

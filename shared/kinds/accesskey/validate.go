@@ -84,8 +84,8 @@ func validateOwner(spec *model.OwnedAccessKeySpec) field.ErrorList {
 	return problems
 }
 
-// validateName refuses owners whose names clusters or the platform give to others. Stored keys may keep such an owner, so
-// that they can be disabled; they reach no cluster. Source: ADR-0022.
+// validateName refuses owners whose names are reserved for clusters or the platform. Stored keys may keep such an owner, so that
+// they can be disabled; these keys reach no cluster. Source: ADR-0022.
 func validateName(owner identity.Owner) field.ErrorList {
 	prefix := owner.Reserved()
 	if prefix == "" {
@@ -158,16 +158,17 @@ func validateSecrets(spec *model.OwnedAccessKeySpec) field.ErrorList {
 	return problems
 }
 
-// Grants returns the owner that a key acts as, and its scope. Its groups and its end are for Authorize: what they give depends on the rest of the key.
+// Grants returns the owner that a key acts as, and its scope. Authorize checks the groups and the end of the key, because what
+// they give depends on the rest of the key.
 func (r *rules) Grants(key *model.OwnedAccessKey) []auth.Grant {
 	owner := OwnerOf(&key.Spec)
 	return []auth.Grant{auth.ActsAs(cmp.Or(ownerPaths[owner.Kind], specPath), owner), auth.ScopeGrant(scopePath, key.Spec.Scope)}
 }
 
 // Authorize returns the fields in which a key asks for more than the caller may give: groups that the caller is not in, a later end,
-// and fields that only logins write. Fields that stay as they are stored ask for nothing, with two exceptions: callers with a scope may only
-// change keys within that scope, and in a key with groups that they are not in, callers may only change what gives the
-// key nothing. Source: Spec 2.5; ADR-0005, ADR-0021.
+// and fields that only logins write. Unchanged fields ask for nothing, with two exceptions: callers with a scope may only change
+// keys within that scope; and if a key has groups that the caller is not in, the caller may only make changes that give the key
+// nothing. Source: Spec 2.5; ADR-0005, ADR-0021.
 func (r *rules) Authorize(caller identity.Caller, key, old *model.OwnedAccessKey) field.ErrorList {
 	var excess field.ErrorList
 	owner := OwnerOf(&key.Spec)
@@ -199,10 +200,11 @@ func (r *rules) Authorize(caller identity.Caller, key, old *model.OwnedAccessKey
 	return append(excess, exceedsScope(caller, old)...)
 }
 
-// laterEnd refuses a change by which a key lives longer than the caller's own: a key must not prolong itself, or another one
-// in its place. What the caller makes is bound to the caller's key anyway. Source: ADR-0021.
+// laterEnd refuses a change by which a key would live longer than the caller's own key: a key must not extend its own life, or
+// the life of another key in its place. New keys are bound to the caller's key anyway. Source: ADR-0021.
 func (r *rules) laterEnd(caller identity.Caller, key, old *model.OwnedAccessKey) field.ErrorList {
-	// A person who has signed in may prolong their keys, but neither the sign-in nor what it came of.
+	// A person who has signed in may extend the life of their keys, but not of the sign-in's key nor of the keys to which it is
+	// bound.
 	signedIn := caller.KeyType == model.AccessKeyTypeLogin && len(caller.Scopes()) == 0 && old != nil && old.Name != caller.Key &&
 		!slices.Contains(Bounding(caller.KeyLineage), old.Name)
 	if old == nil || caller.KeyExpires.IsZero() || signedIn {
@@ -230,7 +232,7 @@ func givesNothing(spec, old *model.OwnedAccessKeySpec) bool {
 	return apiequality.Semantic.DeepEqual(spec, &before)
 }
 
-// loginFields returns the sign-on fields in which a key differs from the stored one.
+// loginFields returns the fields of logins in which a key differs from the stored key.
 func loginFields(key, old *model.OwnedAccessKey) field.ErrorList {
 	before := model.OwnedAccessKeySpec{}
 	if old != nil {

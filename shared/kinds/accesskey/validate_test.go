@@ -125,14 +125,14 @@ func TestValidate(t *testing.T) {
 		t.Run(row.section+" "+row.sentence, func(t *testing.T) {
 			k := key(t, row.spec)
 			same(t, found(rules(0).Rules.Validate(k, nil)), row.want)
-			// A replacement must satisfy the same rules. Only types that belong to the server may stay as stored.
+			// A replacement must satisfy the same rules. Only a stored type that belongs to the server may stay.
 			same(t, found(rules(0).Rules.Validate(k, key(t, `{user: a, type: User}`))), row.want)
 		})
 	}
 }
 
-// A stored key of a type that belongs to the server may be changed, but keeps its type: the lifetime of login keys depends on it.
-// Source: Spec 2.7 (loginAccessKeyTTLSeconds); ADR-0005.
+// A stored key of a type that belongs to the server may be changed, but keeps its type: the lifetime of login keys depends on the
+// type. Source: Spec 2.7 (loginAccessKeyTTLSeconds); ADR-0005.
 func TestValidateStoredType(t *testing.T) {
 	for _, row := range []struct {
 		sentence, old, new string
