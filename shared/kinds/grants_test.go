@@ -18,10 +18,10 @@ import (
 	"management.platform.sh/shared/state/store"
 )
 
-// telling matches the names of fields that say who gets something, or what.
+// telling matches the names of fields that say who gets something, or what they get.
 var telling = regexp.MustCompile(`(?i)user|team|subject|owner|group|role|member|access|scope|connector|claim|issuer|match|audience|signer|clusterRef`)
 
-// stated are the fields with such a name that give nothing by a grant, or the objects that hold them, and why.
+// stated has the fields with such a name that are no grant, or the objects that hold such fields, and the reason.
 var stated = map[string]string{
 	"OwnedAccessKey.spec.groups":            "compared by Authorize, because what they give depends on the owner",
 	"OwnedAccessKey.spec.identity":          "written by sign-ins alone",
@@ -33,7 +33,7 @@ var stated = map[string]string{
 	"DirectClusterEndpointToken.spec.scope": "compared when the token is signed",
 }
 
-// filled returns a value of a type in which each field is set, lists have one entry and texts are the letter x.
+// filled returns a value of a type with every field set: each list has one entry, and each text is the letter x.
 func filled(goType reflect.Type) reflect.Value {
 	value := reflect.New(goType).Elem()
 	switch goType.Kind() {
@@ -68,7 +68,8 @@ func filled(goType reflect.Type) reflect.Value {
 	return value
 }
 
-// fieldsOf returns the paths of the fields of a type whose names tell that they give something: the outermost of them.
+// fieldsOf returns the paths of the fields of a type whose names match telling. Of nested fields that match it returns the
+// outermost.
 func fieldsOf(goType reflect.Type, path string) []string {
 	for goType.Kind() == reflect.Pointer || goType.Kind() == reflect.Slice || goType.Kind() == reflect.Map {
 		goType = goType.Elem()
@@ -92,10 +93,10 @@ func fieldsOf(goType reflect.Type, path string) []string {
 	return found
 }
 
-// bare is a path without the keys and indices in it.
+// bare matches the keys and indices in a path.
 var bare = regexp.MustCompile(`\[[^\]]*\]`)
 
-// statements compares the grants of a kind with its fields.
+// statements checks that the grants of a kind cover each of its fields from fieldsOf, unless stated excepts the field.
 func statements[T resource.Object](t *testing.T, registry *resource.Registry[T], used map[string]bool) {
 	t.Helper()
 	kind := registry.Definition.Kind

@@ -31,13 +31,13 @@ type Stored struct {
 	Teams        *team.Registry
 	TrustRules   *trustrule.Registry
 	Projects     *project.Registry
-	// Graph has all of them as members.
+	// Graph has all the kinds as members.
 	Graph *gc.Graph
 }
 
-// Open returns the stored kinds of an environment. Its registries are copies of those that each kind's own Open returns, joined
-// in one graph. A function that needs one of them calls the function with its name: a program that mentions Stored compiles the
-// verbs of every kind once more.
+// Open returns the stored kinds of an environment. Its registries are copies of the registries that each kind's own Open returns,
+// joined in one graph. A function that needs only one kind calls the function of this package with the kind's name: a program
+// that mentions Stored compiles the verbs of every kind once more.
 //
 //go:noinline
 func Open(env *platform.Environment) *Stored {
@@ -56,7 +56,7 @@ func Open(env *platform.Environment) *Stored {
 	})
 }
 
-// Readers returns all kinds as functions open them that only read, for decisions about their objects.
+// Readers returns all kinds for decisions about their objects. The kinds are opened as functions open them that only read.
 //
 //go:noinline
 func Readers(env *platform.Environment) []resource.Decider {
@@ -105,7 +105,7 @@ func Projects(env *platform.Environment) *project.Registry { return Open(env).Pr
 //go:noinline
 func Graph(env *platform.Environment) *gc.Graph { return Open(env).Graph }
 
-// permission returns a function that reports whether callers may do a verb to an object that their request does not name.
+// permission returns a function that reports whether a caller may do a verb to an object that the request does not name.
 func permission(env *platform.Environment) gc.Permission {
 	return func(caller identity.Caller, verb string, target schema.GroupVersionResource, namespace, name string) bool {
 		return auth.Decide(caller, scope.Request{

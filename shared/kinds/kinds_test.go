@@ -25,7 +25,7 @@ import (
 
 var admin = identity.New(identity.Owner{Kind: identity.User, Name: "root"}, []string{identity.Admins})
 
-// Functions without the rules of all kinds have a list of kinds. It is the same as that of the graph.
+// Functions without the rules of all kinds have a list of kinds. The list is the same as the list of the graph.
 func TestStoredKinds(t *testing.T) {
 	t.Parallel()
 	config := &model.ConfigStatus{}
@@ -43,7 +43,7 @@ func TestStoredKinds(t *testing.T) {
 	}
 }
 
-// A function that knows only access keys refuses a key as soon as its instance is deleted, whether or not the key has been
+// A function that opens only access keys refuses a key as soon as its instance is deleted, whether or not the key has been
 // removed. Source: ADR-0017.
 func TestReadersLookOwnersUp(t *testing.T) {
 	t.Parallel()

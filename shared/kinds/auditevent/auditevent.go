@@ -1,6 +1,5 @@
-// Package auditevent serves the events of the audit as a resource that can only be read: pages of events that a caller may see,
-// the newest first, from the data store of the audit. It records nothing and stores nothing; package audit does.
-// Source: Spec 2.7 (audit); ADR-0034.
+// Package auditevent serves the events of the audit as a read-only resource: pages of events that a caller may see, the newest
+// first, from the data store of the audit. Package audit records and stores the events. Source: Spec 2.7 (audit); ADR-0034.
 package auditevent
 
 import (
@@ -45,8 +44,8 @@ var Definition = &resource.Definition[*model.AuditEvent]{
 
 // Log reads events. It is safe for concurrent use.
 type Log struct {
-	// Created returns when the users and teams were made that own something of a caller, by the owner in the form of identity.Owner.String.
-	// Somebody who had the same name before is not the caller. Errors: those of the state.
+	// Created returns the creation times of the caller's user and teams, by the owner in the form of identity.Owner.String. An
+	// earlier user or team of the same name is not the caller's. It returns the errors of the state.
 	Created func(ctx context.Context, caller identity.Caller) (map[string]time.Time, error)
 	// Read opens the data store of the audit, for one request. Errors: audit.ErrUnreadable, with a text for the caller.
 	Read func() (audit.Reader, error)
@@ -69,7 +68,7 @@ func Open(env *platform.Environment) *Log {
 	}
 }
 
-// unavailable returns the error of the API for one of the data store.
+// unavailable returns the error of the API for an error of the data store.
 func unavailable(err error) error {
 	switch {
 	case errors.Is(err, audit.ErrUnreadable):
@@ -81,8 +80,8 @@ func unavailable(err error) error {
 	}
 }
 
-// Get returns one event. Errors: NotFound if the caller sees no event of that name; NotImplemented if events cannot
-// be read here; ServiceUnavailable.
+// Get returns one event. Errors: NotFound if the caller sees no event with the name; NotImplemented if events cannot be read
+// here; ServiceUnavailable.
 func (l *Log) Get(ctx context.Context, in resource.GetInput) (*model.AuditEvent, error) {
 	reader, err := l.Read()
 	if err != nil {
@@ -123,7 +122,7 @@ func (l *Log) List(ctx context.Context, in resource.ListInput) (runtime.Object, 
 	if err != nil {
 		return nil, err
 	}
-	// The text of a selector that was parsed has one form.
+	// The text of a parsed selector is in canonical form.
 	var selector string
 	if in.Fields != nil {
 		selector = in.Fields.String()
@@ -171,12 +170,12 @@ type page struct {
 	// query says where the next page of the data store begins.
 	query audit.Range
 	limit int
-	// events are those of the page, and more tells that the list goes on behind query.
+	// events are the events of the page. more reports whether the list continues after query.
 	events []*model.AuditEvent
 	more   bool
 }
 
-// read reads the events that are shown, until the page is full or has cost enough.
+// read adds the events for which shown is true, until the page is full or the request has read enough pages and bytes.
 func (p *page) read(ctx context.Context, reader audit.Reader, shown func(*model.AuditEvent) bool) error {
 	bytes := 0
 	for range limits.ListPages {
@@ -223,8 +222,9 @@ func decode(stored audit.Stored) (*model.AuditEvent, error) {
 	return event, nil
 }
 
-// sees reports whether a caller may see an event: it is of a request of their own, or of one of their teams, or they are an admin. Created is
-// that of Log: earlier events are of somebody who had the same name.
+// sees reports whether a caller may see an event: the event is of a request of the caller or of one of their teams, or the caller
+// is an admin. Created is the result of Log.Created: events before the creation of an owner are of an earlier owner with the same
+// name.
 func sees(caller identity.Caller, created map[string]time.Time, event *model.AuditEvent) bool {
 	owner := event.Status.User.UID
 	return auth.Owned(caller, owner).Allowed && !event.Status.StageTimestamp.Time.Before(created[owner])

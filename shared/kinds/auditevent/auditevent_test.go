@@ -30,14 +30,14 @@ var (
 	begin = time.Date(2027, time.March, 4, 5, 0, 0, 0, time.UTC)
 	admin = identity.New(identity.Owner{Kind: identity.User, Name: "root"}, []string{identity.Admins})
 	ana   = identity.New(identity.Owner{Kind: identity.User, Name: "ana"}, []string{identity.TeamPrefix + "core"})
-	// sweeper is a user who is called as a scheduled function is.
+	// sweeper is a user who has the name of a scheduled function.
 	sweeper = identity.New(identity.Owner{Kind: identity.User, Name: "expirekeys"}, nil)
 )
 
 // memory is a data store with the oldest event first. Pages are short.
 type memory struct {
 	events []audit.Stored
-	// most is the number of events of a page; 0: as many as are asked for.
+	// most is the largest number of events of a page; 0: as many as the request asks for.
 	most  int
 	pages int
 	err   error
@@ -129,7 +129,7 @@ func code(err error) int32 {
 	return apierror.From(err).Status().Code
 }
 
-// Callers see their own events and those of their teams, whatever the names of others. Source: ADR-0034.
+// Callers see their own events and the events of their teams, whatever the names of others. Source: ADR-0034.
 func TestWhoSees(t *testing.T) {
 	t.Parallel()
 	log := newLog(some())
@@ -207,7 +207,7 @@ func TestSelectors(t *testing.T) {
 	}
 }
 
-// Pages are a list in order without gaps, whatever the pages of the store.
+// The pages are an ordered list without gaps, whatever the pages of the store.
 func TestPages(t *testing.T) {
 	t.Parallel()
 	sealed := keys(t)
@@ -246,7 +246,7 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// A request looks at so many pages, and an answer has so many bytes. Source: ADR-0034.
+// The pages that a request reads and the bytes of an answer are bounded. Source: ADR-0034.
 func TestBounds(t *testing.T) {
 	t.Parallel()
 	m := &memory{most: 1}
@@ -272,7 +272,7 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// What cannot be read is 501 with the reason, and what fails is 503 without its text. Source: ADR-0034.
+// Events that cannot be read here are 501 with the reason. A failure of the data store is 503 without its text. Source: ADR-0034.
 func TestUnreadable(t *testing.T) {
 	t.Parallel()
 	for about, config := range map[string]*model.ConfigAudit{
@@ -315,7 +315,7 @@ func TestCells(t *testing.T) {
 	}
 }
 
-// Events before the creation of a user or a team are of somebody else who had the name. Source: ADR-0047.
+// Events before the creation of a user or a team are of an earlier user or team with the same name. Source: ADR-0047.
 func TestFormerUsers(t *testing.T) {
 	t.Parallel()
 	m := &memory{}

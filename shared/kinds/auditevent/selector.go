@@ -16,7 +16,7 @@ import (
 	"management.platform.sh/shared/model/apierror"
 )
 
-// selectable are the fields of selectors that compare texts.
+// selectable has the fields of selectors that compare texts.
 var selectable = map[string]func(*model.AuditEvent) string{
 	"user":          func(e *model.AuditEvent) string { return e.Status.User.Username },
 	"verb":          func(e *model.AuditEvent) string { return e.Status.Verb },
@@ -33,7 +33,7 @@ const (
 	beforeField = "before"
 )
 
-// object is the object that an event is about. Its fields are empty if there is none.
+// object returns the object of an event's request. Its fields are empty if the request had none.
 func object(event *model.AuditEvent) model.AuditEventObject {
 	if event.Status.ObjectRef == nil {
 		return model.AuditEventObject{}
@@ -43,7 +43,7 @@ func object(event *model.AuditEvent) model.AuditEventObject {
 
 // selector selects events.
 type selector struct {
-	// after and before bound the times of the stages, without these times themselves. Zero: there is no bound.
+	// after and before are exclusive bounds of the stage timestamp. Zero: there is no bound.
 	after, before time.Time
 	terms         []func(*model.AuditEvent) bool
 }
@@ -106,7 +106,7 @@ func (s *selector) add(term fields.Requirement) error {
 	return nil
 }
 
-// codes returns which status codes a value stands for: one code, or all that begin with its digit.
+// codes returns a function that reports whether a status code matches a value: one code, or all codes that begin with a digit.
 func codes(value string) (func(int32) bool, error) {
 	if class, all := strings.CutSuffix(value, "xx"); all && len(class) == 1 && class >= "1" && class <= "5" {
 		return func(code int32) bool { return code/100 == int32(class[0]-'0') }, nil

@@ -37,7 +37,8 @@ func cells(event *model.AuditEvent, now time.Time) []any {
 	}
 }
 
-// target is what a request is about: resource/name with the namespace before it, or the path.
+// target returns the object of a request as resource/name with its subresource and namespace, or the path if the request names no
+// resource.
 func target(event *model.AuditEvent) string {
 	auditEventObject := object(event)
 	if auditEventObject.Resource == "" {

@@ -1,8 +1,7 @@
-// Package instance has the rules of virtual cluster instances, from which kubeconfigs are rendered: what an instance may
-// hold, who sees, uses and changes it, and how the material of its signer is stored.
-// Source: Spec 2.6; ADR-0003, ADR-0017.
+// Package instance has the rules of virtual cluster instances, for which kubeconfigs are rendered: what an instance may hold, who
+// sees, uses and changes it, and how the material of its signer is stored. Source: Spec 2.6; ADR-0003, ADR-0017.
 //
-// The verbs themselves are those of package resource; package kubeconfig renders.
+// Package resource has the verbs; package kubeconfig renders.
 package instance
 
 import (
@@ -42,7 +41,8 @@ const (
 // defaultDuration is the signing duration of instances that name none: one year. Source: Spec 8.
 const defaultDuration = 365 * 24 * time.Hour
 
-// equalities are those of Kubernetes, which compare certificates byte by byte, by reflection. These compare them at once.
+// equalities returns the equalities of Kubernetes with a faster comparison of byte slices, such as certificates: Kubernetes
+// compares them byte by byte, by reflection.
 var equalities = sync.OnceValue(func() conversion.Equalities {
 	faster := apiequality.Semantic.Copy()
 	if err := faster.AddFunc(bytes.Equal); err != nil {
@@ -51,7 +51,7 @@ var equalities = sync.OnceValue(func() conversion.Equalities {
 	return faster
 })
 
-// Registry is the virtual cluster instances with their state.
+// Registry has the virtual cluster instances and their state.
 type Registry = resource.Registry[*model.VirtualClusterInstance]
 
 // Definition is the resource virtualclusterinstances. Source: Spec 4 row 1; ADR-0017.
@@ -88,7 +88,7 @@ var Definition = &resource.Definition[*model.VirtualClusterInstance]{
 
 // Settings are what the rules need besides the instance.
 type Settings struct {
-	// Project returns the project of a namespace; empty for namespaces of no project.
+	// Project returns the project of a namespace. Empty: the namespace belongs to no project.
 	Project func(namespace string) string
 	// Keyring returns the keys that encrypt the material of signers. nil: the process has no keys.
 	Keyring func() (*encryption.Keyring, error)
@@ -109,7 +109,7 @@ type rules struct {
 	now func() time.Time
 }
 
-// Sees implements resource.Visibility: callers who may do anything with an instance see it.
+// Sees implements resource.Visibility: callers see an instance if they may do at least one thing with it.
 func (r *rules) Sees(caller identity.Caller, instance *model.VirtualClusterInstance) auth.Decision {
 	switch {
 	case r.controls(caller, instance):
@@ -123,13 +123,12 @@ func (r *rules) Sees(caller identity.Caller, instance *model.VirtualClusterInsta
 	}
 }
 
-// SeenBy implements resource.Visibility.
 func (r *rules) SeenBy() string {
 	return "their owner, callers that their spec.access names, members of their project, and members of " + identity.Admins
 }
 
 // Permits implements resource.Permissions: an update, also of the status, needs the verb update; a kubeconfig needs the verb
-// use, and a scope that covers that of the kubeconfig.
+// use, and a scope that covers the scope of the kubeconfig.
 func (r *rules) Permits(caller identity.Caller, verb, subresource string, instance *model.VirtualClusterInstance) auth.Decision {
 	switch {
 	case subresource == Kubeconfig:
@@ -144,7 +143,8 @@ func (r *rules) Permits(caller identity.Caller, verb, subresource string, instan
 	return auth.Decision{Allowed: true, Reason: r.permissionSource(caller, verb, instance)}
 }
 
-// mayRender decides whether a caller may have a kubeconfig. To callers who may not use the instance, it has none: 404.
+// mayRender decides whether a caller may have a kubeconfig. For callers who may not use the instance, the kubeconfig does not
+// exist: 404.
 func (r *rules) mayRender(caller identity.Caller, instance *model.VirtualClusterInstance) auth.Decision {
 	if !r.isPermitted(caller, Use, instance) {
 		return auth.Decision{Hidden: true, Reason: fmt.Sprintf(
@@ -168,10 +168,10 @@ func KubeconfigScope(project, name string) *model.Scope {
 	return &model.Scope{VirtualClusters: []model.ScopeVirtualCluster{{Project: project, VirtualCluster: name}}}
 }
 
-// reasonControls is the reason of what callers may do who control an instance.
+// reasonControls is the reason of decisions that allow a caller who controls the instance.
 const reasonControls = "you are the owner of the instance, an admin of its project, a member of " + identity.Admins + ", or have all verbs in its spec.access"
 
-// permissionSource says what gives a caller a verb.
+// permissionSource returns a text that says what gives a caller a verb.
 func (r *rules) permissionSource(caller identity.Caller, verb string, instance *model.VirtualClusterInstance) string {
 	if r.controls(caller, instance) {
 		return reasonControls
@@ -182,8 +182,8 @@ func (r *rules) permissionSource(caller identity.Caller, verb string, instance *
 	return fmt.Sprintf("spec.access of the instance gives you %q", verb)
 }
 
-// isPermitted reports whether a caller may use, update or delete an instance. Owners and admins may do everything, others what
-// spec.access and their role in the project give them. Source: ADR-0017, ADR-0037.
+// isPermitted reports whether a caller may use, update or delete an instance. Owners and admins may do everything. Other callers
+// may do what spec.access and their role in the project give them. Source: ADR-0017, ADR-0037.
 func (r *rules) isPermitted(caller identity.Caller, verb string, instance *model.VirtualClusterInstance) bool {
 	return r.controls(caller, instance) || verb == Use && r.role(caller, instance) == model.ProjectRoleUse || slices.ContainsFunc(instance.Spec.Access, func(entry model.InstanceAccess) bool {
 		return slices.Contains(entry.Verbs, verb) && names(caller, entry)
@@ -198,8 +198,8 @@ func (r *rules) role(caller identity.Caller, instance *model.VirtualClusterInsta
 	return caller.Roles[r.Project(instance.Namespace)]
 }
 
-// controls reports whether a caller may do everything with an instance: admins of the platform and of the project, the owner, and
-// callers with all verbs in spec.access.
+// controls reports whether a caller may do everything with an instance. These callers are admins of the platform and of the
+// project, the owner, and callers with all verbs in spec.access.
 func (r *rules) controls(caller identity.Caller, instance *model.VirtualClusterInstance) bool {
 	if caller.Admin() || r.role(caller, instance) == model.ProjectRoleAdmin {
 		return true
@@ -218,13 +218,12 @@ func names(caller identity.Caller, entry model.InstanceAccess) bool {
 		slices.ContainsFunc(entry.Teams, func(team string) bool { return isMember(caller, identity.Team, team) })
 }
 
-// isMember reports whether a caller is that user, or is or belongs to that team.
+// isMember reports whether a caller is the user of a name, or is the team of a name or belongs to it.
 func isMember(caller identity.Caller, kind identity.OwnerKind, name string) bool {
 	return name != "" && caller.Owns(identity.Owner{Kind: kind, Name: name}.String())
 }
 
-// Default keeps the stored signer where a replacement leaves it out, and writes to the status what follows from a changed
-// spec.
+// Default keeps the stored signer if a replacement leaves it out, and updates the status after a change of the spec.
 func (r *rules) Default(_ identity.Caller, instance, old *model.VirtualClusterInstance) {
 	exists := old != nil
 	if !exists {
@@ -234,12 +233,13 @@ func (r *rules) Default(_ identity.Caller, instance, old *model.VirtualClusterIn
 		instance.Spec.Signer = old.Spec.Signer.DeepCopy()
 	}
 	if exists && equalities().DeepEqual(instance.Spec, old.Spec) {
-		// A write of the metadata says nothing about the status, which others may have reported.
+		// A write of the metadata does not change the status, which other clients may have reported.
 		return
 	}
 	before := signerType(old)
 	if signer := instance.Spec.Signer; signer != nil && (signer.Type == "" || old.Spec.Signer != nil && signer.Type == before) {
-		// The stored type does not contradict material of another type: patches and applies do not repeat the type.
+		// A stored type that differs from the type of the new material is no contradiction: patches and applies do not repeat the
+		// type.
 		switch {
 		case signer.CA != nil:
 			signer.Type = model.InstanceSignerTypeCA
@@ -249,7 +249,7 @@ func (r *rules) Default(_ identity.Caller, instance, old *model.VirtualClusterIn
 			signer.Type = before
 		}
 	}
-	// What others have reported stays, unless the spec changes what it is about.
+	// A status that other clients have reported stays, unless the part of the spec that it describes has changed.
 	observed := instance.Status
 	observed.Origin = model.Origin{}
 	reported := exists && !equalities().DeepEqual(observed, model.VirtualClusterInstanceStatus{})
@@ -288,7 +288,7 @@ func (r *rules) publish(instance *model.VirtualClusterInstance) {
 	r.setCondition(instance, model.InstanceIngressReady, status, reason, message)
 }
 
-// noteSigner writes to the status which signer there is. Whether it works is checked at each use.
+// noteSigner writes to the status which signer the instance has. Each use checks whether the signer works.
 func (r *rules) noteSigner(instance *model.VirtualClusterInstance) {
 	status, reason, message := metav1.ConditionFalse, "NotConfigured", "spec.signer is not set"
 	switch signer := instance.Spec.Signer; signerType(instance) {
@@ -312,7 +312,8 @@ func (r *rules) setCondition(instance *model.VirtualClusterInstance, condition s
 	})
 }
 
-// Grants returns whose the instance is, who may do what with it, and where the credentials of those who use it are sent.
+// Grants returns the owner of the instance, what each caller may do with it, and the addresses to which the credentials of its
+// users are sent.
 func (r *rules) Grants(instance *model.VirtualClusterInstance) []auth.Grant {
 	spec := &instance.Spec
 	all := KubeconfigScope(r.Project(instance.Namespace), instance.Name)
@@ -346,9 +347,9 @@ func (r *rules) Grants(instance *model.VirtualClusterInstance) []auth.Grant {
 	return grants
 }
 
-// Authorize returns the changed fields that only callers who may do everything with an instance may change: callers who
-// may only update could otherwise give themselves more, or get the credentials of others by moving the endpoint, the
-// authority that verifies it, or the signer. Source: ADR-0017, ADR-0021.
+// Authorize returns the changed fields that only callers who may do everything with an instance may change. Otherwise callers who
+// may only update could give themselves more rights, or get the credentials of others by changing the endpoint, the authority
+// that verifies the endpoint, or the signer. Source: ADR-0017, ADR-0021.
 func (r *rules) Authorize(caller identity.Caller, instance, old *model.VirtualClusterInstance) field.ErrorList {
 	if old == nil || r.controls(caller, old) {
 		return nil
@@ -371,11 +372,11 @@ func (r *rules) Authorize(caller identity.Caller, instance, old *model.VirtualCl
 	return excess
 }
 
-// controlled says who may change the fields that decide where the credentials of others are sent.
+// controlled is the refusal for the fields that decide where the credentials of others are sent. It says who may change them.
 const controlled = "may be changed only by the owner, by users with all verbs, and by admins of the platform and of the project"
 
-// AuthorizeStatus returns the field of the status in which a caller would move the endpoint: kubeconfigs send the credentials
-// of others there. Source: ADR-0021.
+// AuthorizeStatus returns the field of the status in which a caller would change the endpoint without controlling the instance:
+// kubeconfigs send the credentials of others to that endpoint. Source: ADR-0021.
 func (r *rules) AuthorizeStatus(caller identity.Caller, instance, old *model.VirtualClusterInstance) field.ErrorList {
 	if r.controls(caller, old) || equalities().DeepEqual(instance.Status.Ingress, old.Status.Ingress) {
 		return nil
@@ -383,7 +384,7 @@ func (r *rules) AuthorizeStatus(caller identity.Caller, instance, old *model.Vir
 	return field.ErrorList{field.Forbidden(statusPath.Child("ingress"), controlled)}
 }
 
-// Index returns the owner of the instance, or its project, whose quota counts it then. Instances never expire.
+// Index returns the owner whose quota counts the instance: its owner, or its project if it has no owner. Instances never expire.
 func (r *rules) Index(instance *model.VirtualClusterInstance, _ time.Time) (owner string, expires time.Time) {
 	switch instanceOwner := instance.Spec.Owner; {
 	case instanceOwner == nil:
@@ -405,14 +406,13 @@ func (r *rules) Observe(instance *model.VirtualClusterInstance, record store.Rec
 	}
 }
 
-// Basis implements resource.Splicer: nothing is added to an instance without the material of a signer.
+// Basis implements resource.Splicer: Observed adds nothing to an instance, and an instance fits if it has no material of a
+// signer.
 func (r *rules) Basis(instance *model.VirtualClusterInstance) (basis string, fit bool) {
 	signer := instance.Spec.Signer
 	return "", signer == nil || signer.CA == nil && signer.Kubeconfig == ""
 }
 
-// Observed implements resource.Splicer.
 func (r *rules) Observed(text []byte, _ string, _ store.Record) []byte { return text }
 
-// Warn returns no warnings.
 func (r *rules) Warn(*model.VirtualClusterInstance) []string { return nil }

@@ -32,7 +32,7 @@ import (
 
 type object = model.VirtualClusterInstance
 
-// fields are those of the causes of an error.
+// fields returns the fields of the causes of an error.
 func fields(err error) []string {
 	var list []string
 	if err == nil {
@@ -203,7 +203,7 @@ func TestAccess(t *testing.T) {
 			if got := patch(`{"spec":{"access":[]}}`); got != code(row.changeAccess) {
 				t.Errorf("changing access: %d", got)
 			}
-			// Another owner's quota counts it.
+			// Only an admin may set another owner, whose quota then counts the instance.
 			if got := patch(`{"spec":{"owner":{"user":"upa"}}}`); got != code(row.changeAccess && row.caller.Admin()) {
 				t.Errorf("changing the owner: %d", got)
 			}
@@ -215,7 +215,7 @@ func TestAccess(t *testing.T) {
 	}
 }
 
-// Instances that callers do not see are not counted either.
+// A list does not tell callers how many instances remain that they do not see.
 func TestRemainingIsNotTold(t *testing.T) {
 	t.Parallel()
 	w := instancetest.New(t)
@@ -237,7 +237,7 @@ func TestRemainingIsNotTold(t *testing.T) {
 	}
 }
 
-// The fields by which lists and watches select instances. Source: Spec 2.6; ADR-0017.
+// Lists and watches select instances by these fields. Source: Spec 2.6; ADR-0017.
 func TestSelectors(t *testing.T) {
 	t.Parallel()
 	w := instancetest.New(t)
@@ -284,7 +284,8 @@ func TestSelectors(t *testing.T) {
 	}
 }
 
-// A collection contains what callers may see in the namespace. An instance that they may only use stops its deletion. Source: Spec 3; ADR-0009, ADR-0017.
+// A collection contains the instances that a caller may see in the namespace. An instance that the caller may only use stops the
+// deletion of the collection. Source: Spec 3; ADR-0009, ADR-0017.
 func TestDeleteCollection(t *testing.T) {
 	t.Parallel()
 	w := instancetest.New(t)
@@ -325,7 +326,7 @@ func TestDeleteCollection(t *testing.T) {
 	}
 }
 
-// stored returns the instance as it is in the state.
+// stored returns the instance as the state has it.
 func stored(t *testing.T, w *instancetest.World) (*object, string) {
 	t.Helper()
 	record, err := w.Instances.Store.Get(t.Context(), "p-shop/dev")
@@ -339,7 +340,7 @@ func stored(t *testing.T, w *instancetest.World) (*object, string) {
 	return parsed, string(record.Object)
 }
 
-// After a change of the encryption key, any write seals the kept material with the new key. Source: ADR-0018.
+// After a change of the encryption key, any write seals the stored material with the new key. Source: ADR-0018.
 func TestNewEncryptionKey(t *testing.T) {
 	t.Parallel()
 	w := instancetest.New(t)
@@ -498,7 +499,7 @@ func TestMaterial(t *testing.T) {
 	if _, text := stored(t, w); strings.Contains(text, "kubeconfig\":") || strings.Contains(text, "keyData") {
 		t.Errorf("something is left: %s", text)
 	}
-	// An absent type follows from the material, as for a new instance.
+	// If the type is absent, it follows from the material, as for a new instance.
 	patch(`{"spec":{"signer":{"ca":{"certData":"` + base64.StdEncoding.EncodeToString(pair.CertData) + `","keyData":"` + encoded + `"}}}}`)
 	material("an authority again", pair, "")
 	if followed := patch(`{"spec":{"signer":{"kubeconfig":` + strconv.Quote(config) + `}}}`); followed.Spec.Signer.Type != "Kubeconfig" {
@@ -591,7 +592,7 @@ func TestStatus(t *testing.T) {
 }
 
 // The owners of status fields are recorded. The status of an existing instance can be applied without spec and metadata.
-// The apply does not remove fields that nobody owns. Source: Spec 2.2; ADR-0008, ADR-0017.
+// The apply does not remove fields without an owner. Source: Spec 2.2; ADR-0008, ADR-0017.
 func TestStatusOwners(t *testing.T) {
 	t.Parallel()
 	w := instancetest.New(t)
@@ -674,7 +675,7 @@ func TestStatusOwners(t *testing.T) {
 	}
 }
 
-// A role in the project of an instance gives what it says, and a role in another project gives nothing. Source: ADR-0037.
+// A role in the project of an instance gives its rights there. A role in another project gives nothing. Source: ADR-0037.
 func TestProjectRoles(t *testing.T) {
 	t.Parallel()
 	w := instancetest.New(t)
@@ -713,8 +714,8 @@ func TestProjectRoles(t *testing.T) {
 	}
 }
 
-// An admin of a project creates instances for themselves, for a team of theirs or for nobody. Those for nobody count for the quota of the
-// project. Source: ADR-0037.
+// An admin of a project creates instances for themselves, for a team of theirs or without an owner. An instance without an owner
+// counts for the quota of the project. Source: ADR-0037.
 func TestOwnersOfNewInstances(t *testing.T) {
 	t.Parallel()
 	w := instancetest.New(t)

@@ -18,20 +18,21 @@ import (
 	"management.platform.sh/shared/state/store"
 )
 
-// The parts of the material, as they are named in the places for which they are encrypted.
+// The names of the parts of the material, as the contexts of their encryption have them; see place.
 const (
 	caCertificate = "spec.signer.ca.certData"
 	caKey         = "spec.signer.ca.keyData"
 	kubeconfig    = "spec.signer.kubeconfig"
 )
 
-// place is the place for which a part of the material of an instance is encrypted. Source: ADR-0018.
+// place returns the context for which a part of the material of an instance is encrypted: it opens in no other context.
+// Source: ADR-0018.
 func place(instance *model.VirtualClusterInstance, part string) string {
 	return Definition.Resource.Resource + "/" + instance.Namespace + "/" + instance.Name + "/" + part
 }
 
 // Seal encrypts the material of the signer for the state. Material that the request leaves out stays as it is stored, unless
-// the type of the signer has changed. Material that is already stored is not encrypted again, so that applying the same
+// the type of the signer has changed. Material that equals the stored material is not encrypted again, so that applying the same
 // manifest again changes nothing.
 func (r *rules) Seal(instance *model.VirtualClusterInstance, stored store.Record) (resource.Sealed[*model.VirtualClusterInstance], field.ErrorList) {
 	var none resource.Sealed[*model.VirtualClusterInstance]
@@ -90,7 +91,7 @@ func (r *rules) Seal(instance *model.VirtualClusterInstance, stored store.Record
 	return none, nil
 }
 
-// sealAnew encrypts stored material with the present key. Material that cannot be decrypted stays as it is.
+// sealAnew encrypts stored material with the current key. Material that cannot be decrypted stays as it is.
 func (r *rules) sealAnew(instance *model.VirtualClusterInstance) {
 	ring, err := r.Keyring()
 	if err != nil {
@@ -120,7 +121,7 @@ func (r *rules) sealAnew(instance *model.VirtualClusterInstance) {
 	signer.Kubeconfig = secret.WriteOnly(anew(string(signer.Kubeconfig), kubeconfig))
 }
 
-// seal encrypts a text. Where before is the same text under the present key, it returns before.
+// seal encrypts a text. If before is the same text under the current key, it returns before.
 func seal(ring *encryption.Keyring, text []byte, before, place string) (string, error) {
 	if before != "" && !ring.Stale(before) {
 		if known, err := ring.Open(before, place); err == nil && bytes.Equal(known, text) {
@@ -130,17 +131,17 @@ func seal(ring *encryption.Keyring, text []byte, before, place string) (string, 
 	return ring.Seal(text, place)
 }
 
-// Material is what a signer needs, in clear text.
+// Material is the material of a signer in clear text.
 type Material struct {
 	// Certificate and Key are the certificate authority, in PEM; empty for a signer of another type.
 	Certificate []byte
 	Key         []byte
-	// Kubeconfig is that of the virtual cluster; empty for a signer of another type.
+	// Kubeconfig is the kubeconfig of the virtual cluster; empty for a signer of another type.
 	Kubeconfig secret.String
 }
 
-// OpenMaterial decrypts the material of the signer of a stored instance, which is what Registry.Parse returns. An instance without
-// a signer has none. Errors: those of encryption.Keyring.
+// OpenMaterial decrypts the material of the signer of a stored instance, as Registry.Parse returns the instance. An instance
+// without a signer has no material. It returns the errors of encryption.Keyring.
 func OpenMaterial(stored *model.VirtualClusterInstance, ring *encryption.Keyring) (Material, error) {
 	var material Material
 	signer := stored.Spec.Signer
@@ -174,7 +175,7 @@ func OpenMaterial(stored *model.VirtualClusterInstance, ring *encryption.Keyring
 	return material, nil
 }
 
-// minSecret is the shortest text that is looked for in other fields: shorter texts are no secrets.
+// minSecret is the shortest text that refuseCopies looks for in other fields: shorter texts are no secrets.
 const minSecret = 16
 
 // refuseCopies refuses an instance that holds a secret of its signer in another field. Source: ADR-0017.

@@ -15,8 +15,8 @@ import (
 	"management.platform.sh/shared/signing/clusterca/clustercatest"
 )
 
-// Callers who may update an instance and do not control it cannot move where the credentials of others go: in the spec or in
-// the status, by any verb. Those who control it can. Source: ADR-0021.
+// Callers who may update an instance and do not control it cannot change where the credentials of others are sent: in the spec or
+// in the status, by any verb. Callers who control it can. Source: ADR-0021.
 func TestUpdateDoesNotRedirect(t *testing.T) {
 	t.Parallel()
 	w := instancetest.New(t)
@@ -61,7 +61,7 @@ func TestUpdateDoesNotRedirect(t *testing.T) {
 			}
 		}
 	}
-	// A replacement that repeats what is stored changes nothing.
+	// A replacement that repeats the stored values changes nothing.
 	again := seeded.DeepCopy()
 	again.Spec.Description = time.Minute.String()
 	if _, err := resource.Update(t.Context(), w.Instances, resource.UpdateInput[*model.VirtualClusterInstance]{

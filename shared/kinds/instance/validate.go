@@ -19,7 +19,7 @@ import (
 	"management.platform.sh/shared/signing/clusterca"
 )
 
-// The limits on what an instance holds, in bytes and entries. Source: ADR-0017.
+// The limits on the fields of an instance, in bytes and entries. Source: ADR-0017.
 const (
 	maxAccess   = 100
 	maxNames    = 256
@@ -37,7 +37,7 @@ var (
 	phases      = []string{model.InstancePending, model.InstanceReady, model.InstanceFailed}
 )
 
-// Validate returns everything that is wrong with an instance. Old is nil for a new one.
+// Validate returns everything that is wrong with an instance. Old is nil for a new instance.
 func (r *rules) Validate(instance, old *model.VirtualClusterInstance) field.ErrorList {
 	var problems field.ErrorList
 	if old == nil {
@@ -280,7 +280,7 @@ func (r *rules) validateKubeconfig(text string, path *field.Path) field.ErrorLis
 	return nil
 }
 
-// checkLiteral refuses at once an address in the URL that each connection would refuse.
+// checkLiteral refuses an IP address in the URL that each connection would refuse. It accepts host names.
 func (r *rules) checkLiteral(server string) error {
 	at, err := url.Parse(server)
 	if err != nil {
@@ -296,7 +296,7 @@ func (r *rules) checkLiteral(server string) error {
 	return nil
 }
 
-// ValidateStatus returns everything that is wrong with a status that a client writes.
+// ValidateStatus returns everything that is wrong with the status that a client writes.
 func (r *rules) ValidateStatus(instance, _ *model.VirtualClusterInstance) field.ErrorList {
 	var problems field.ErrorList
 	status := &instance.Status

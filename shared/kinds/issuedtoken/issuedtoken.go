@@ -1,8 +1,7 @@
 // Package issuedtoken is the register of the direct cluster endpoint tokens that were issued. It has a record of each token
-// until the token expires, so that tokens can be listed and revoked, and the list of tokens that were revoked early, for
-// verifiers that ask nobody. A record never holds the token. A token is accepted while its record exists and the access
-// key that asked for it works.
-// Source: Spec 2.4; ADR-0011.
+// until the token expires, so that tokens can be listed and revoked. It also has the list of tokens that were revoked before they
+// expired, for verifiers that do not ask the platform about each token. A record never holds the token. A token is accepted while
+// its record exists and the access key that asked for it works. Source: Spec 2.4; ADR-0011.
 //
 // The package issues nothing; package issuer does.
 package issuedtoken
@@ -30,10 +29,10 @@ import (
 	"management.platform.sh/shared/state/store"
 )
 
-// Registry is the records with their state.
+// Registry has the records and their state.
 type Registry = resource.Registry[*model.DirectClusterEndpointToken]
 
-// RevokedResource is the place of the list of revoked tokens in the state.
+// RevokedResource is the resource of the list of revoked tokens in the state.
 const RevokedResource = "revokedtokens"
 
 // Definition is the resource directclusterendpointtokens. Source: Spec 2.4; ADR-0011.
@@ -72,16 +71,17 @@ type Register struct {
 	keys    *accesskey.Registry
 	limits  func() accesskey.Limits
 	revoked store.Store
-	// sweeping is the store of the records for Sweep, which no quota keeps from revoking.
+	// sweeping is the store of the records for Sweep, which revokes without a quota.
 	sweeping store.Store
-	// parents are the names of the access keys that asked for tokens, each with those to which it is bound, by the tokens' ids.
+	// parents has, by the id of a token, the names of the access keys to which the token is bound: the key that asked for it, and
+	// the keys to which that key is bound.
 	parents *lru.Cache[string, []string]
 }
 
 // NewRegister returns the records in a store. Revoked is the store of the list of revoked tokens, keys are the access
-// keys, and limits returns the platform's present limits on their life.
+// keys, and limits returns the platform's current limits on the life of access keys.
 func NewRegister(state, revoked store.Store, keys *accesskey.Registry, now func() time.Time, random io.Reader, limits func() accesskey.Limits) *Register {
-	// Only a size below one is an error.
+	// lru.New fails only for a size below one.
 	parents, _ := lru.New[string, []string](maxParents)
 	register := &Register{keys: keys, limits: limits, revoked: revoked, parents: parents}
 	register.sweeping = &revoking{Store: state, revoked: revoked, now: now, quota: func() (none store.Quota) { return none }}
@@ -103,7 +103,7 @@ func (r *Register) Join(graph *gc.Graph) *Register {
 	return &joined
 }
 
-// storedRules are Rules for records, whose tokens end with the access keys to which they are bound.
+// storedRules are Rules for stored records. A token ends with the access keys to which it is bound.
 type storedRules struct {
 	Rules
 	register *Register
@@ -114,30 +114,28 @@ func (s storedRules) RecordProvenance(ctx context.Context, caller identity.Calle
 	return s.register.RecordProvenance(ctx, caller, token)
 }
 
-// RelatedIn implements resource.Relations.
 func (s storedRules) RelatedIn() store.Store { return s.register.keys.Store }
 
-// Related implements resource.Relations.
 func (s storedRules) Related(token *model.DirectClusterEndpointToken) []string {
 	return keyNames(token)
 }
 
-// Relate implements resource.Relations. The token itself says when it was to end; verifiers that ask the platform refuse it
-// from this moment on.
+// Relate implements resource.Relations. It sets the end to the time from which verifiers that ask the platform refuse the token.
+// The claims of the token may name a later end.
 func (s storedRules) Relate(token *model.DirectClusterEndpointToken, known map[string]store.Record) {
 	r := s.register
 	token.Status.ExpirationTimestamp = accesskey.EndWithin(r.keys, lineageOf(token), token.Status.ExpirationTimestamp, known, r.limits(), r.Now())
 }
 
-// Revoked reports whether the token with that id, the claim jti, is revoked or was never issued: it has no record, its
-// record was deleted, or the access key that asked for it, or one to which that is bound, is deleted, expired or disabled. It
-// says nothing about signature and claims. It takes one round trip, and two for a token that is new to this process. Present is
-// what the keys have now: each of their scopes narrows the token, and it gives no group that is not among the groups.
+// Revoked reports whether the token with an id, the claim jti, is revoked or was never issued: the token has no record, its
+// record was deleted, or the access key that asked for it, or a key to which that key is bound, is deleted, expired or disabled.
+// Revoked does not check signature and claims. It takes one round trip, and two for a token that is new to this process. Present
+// is what the keys have now: each of their scopes narrows the token, and the token gives only groups that are in present.Groups.
 //
-// Errors are those of the store. With an error the result is true: a token that could not be checked is not accepted.
+// It returns the store's errors. With an error, revoked is true: a token that could not be checked is not accepted.
 // Source: ADR-0011, ADR-0021.
 func (r *Register) Revoked(ctx context.Context, id string) (revoked bool, present accesskey.Present, err error) {
-	// The keys are read at the same time where their names are known.
+	// If the names of the keys are known, the keys are read at the same time as the record.
 	names, known := r.parents.Get(id)
 	type answer struct {
 		records map[string]store.Record
@@ -180,7 +178,7 @@ func (r *Register) Revoked(ctx context.Context, id string) (revoked bool, presen
 	return !usable, present, err
 }
 
-// lineageOf returns the access keys to which a token is bound: the one that asked for it, and its lineage.
+// lineageOf returns the lineage of a token: the access key that asked for the token, and the lineage of that key.
 func lineageOf(token *model.DirectClusterEndpointToken) []model.AccessKeyAncestor {
 	lineage := []model.AccessKeyAncestor{{Name: token.Status.AccessKey, UID: token.Status.AccessKeyUID, Bounds: true}}
 	if len(token.Status.Lineage) > 1 {
@@ -189,7 +187,7 @@ func lineageOf(token *model.DirectClusterEndpointToken) []model.AccessKeyAncesto
 	return lineage
 }
 
-// keyNames are the names of the access keys to which a token is bound.
+// keyNames returns the names of the access keys to which a token is bound.
 func keyNames(token *model.DirectClusterEndpointToken) []string {
 	return accesskey.Bounding(lineageOf(token))
 }
@@ -206,11 +204,11 @@ func (r *Register) readKeys(ctx context.Context, names []string) (map[string]sto
 	return records, nil
 }
 
-// usable reports whether the access keys work to which a token with that lineage is bound, and returns what they have.
+// usable reports whether the access keys to which a token with a lineage is bound work, and returns what these keys have.
 func (r *Register) usable(
 	ctx context.Context, lineage []model.AccessKeyAncestor, records map[string]store.Record, now time.Time,
 ) (bool, accesskey.Present, error) {
-	// Records of versions that did not note the lineage of a token name its key alone.
+	// Records of versions that did not note the lineage of a token name only its access key.
 	if record, exists := records[lineage[0].Name]; exists && len(lineage) == 1 {
 		key, err := r.keys.Parse(record)
 		if err != nil {
@@ -232,7 +230,8 @@ func (r *Register) usable(
 	return err == nil, present, err
 }
 
-// RecordProvenance notes in a new token which keys made it; see accesskey.Lineage. A token is bound to its access key whatever that is.
+// RecordProvenance notes in a new token which keys made it; see accesskey.Lineage. A token is bound to its access key in any
+// case.
 func (r *Register) RecordProvenance(ctx context.Context, caller identity.Caller, token *model.DirectClusterEndpointToken) (refused field.ErrorList, err error) {
 	token.Status.CreatedBy, token.Status.Lineage, refused, err = accesskey.Lineage(ctx, r.keys, caller)
 	if len(token.Status.Lineage) > 0 {
@@ -251,7 +250,7 @@ func OwnerOf(status *model.DirectClusterEndpointTokenStatus) identity.Owner {
 	return identity.OwnerOf(status.User, status.Team, status.Subject)
 }
 
-// Rules implements resource.Rules for stored records. Package issuer has the rules of new ones.
+// Rules implements resource.Rules for stored records. Package issuer has the rules of new tokens.
 type Rules struct {
 	resource.GrantsNothing[*model.DirectClusterEndpointToken]
 }
@@ -260,17 +259,17 @@ type Rules struct {
 func (Rules) Default(identity.Caller, *model.DirectClusterEndpointToken, *model.DirectClusterEndpointToken) {
 }
 
-// Validate finds nothing: records are not changed by clients.
+// Validate finds nothing: clients do not change records.
 func (Rules) Validate(*model.DirectClusterEndpointToken, *model.DirectClusterEndpointToken) field.ErrorList {
 	return nil
 }
 
-// Authorize finds nothing: records are not changed by clients.
+// Authorize finds nothing: clients do not change records.
 func (Rules) Authorize(identity.Caller, *model.DirectClusterEndpointToken, *model.DirectClusterEndpointToken) field.ErrorList {
 	return nil
 }
 
-// Seal keeps the id by which the record is found.
+// Seal keeps the digest, which is the id by which a record is found.
 func (Rules) Seal(_ *model.DirectClusterEndpointToken, stored store.Record) (resource.Sealed[*model.DirectClusterEndpointToken], field.ErrorList) {
 	return resource.Sealed[*model.DirectClusterEndpointToken]{Digest: stored.Digest}, nil
 }
@@ -288,5 +287,4 @@ func (Rules) Observe(token *model.DirectClusterEndpointToken, _ store.Record) {
 	token.Status.Token = ""
 }
 
-// Warn returns no warnings.
 func (Rules) Warn(*model.DirectClusterEndpointToken) []string { return nil }

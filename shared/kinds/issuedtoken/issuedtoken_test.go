@@ -30,9 +30,8 @@ var root = issuertest.Root
 
 type tokenSpec = model.DirectClusterEndpointTokenSpec
 
-// A revoked token is refused immediately and permanently, however it was revoked. Then it is on the deny list for verifiers that
-// do not ask the platform.
-// Source: D16 of the design; ADR-0011.
+// A revoked token is refused immediately and permanently, however it was revoked. The token is then on the deny list for
+// verifiers that do not ask the platform. Source: D16 of the design; ADR-0011.
 func TestRevoked(t *testing.T) {
 	t.Parallel()
 	deleteKey := func(in resource.DeleteInput) func(*issuertest.World, *model.DirectClusterEndpointToken) {
@@ -135,8 +134,8 @@ func TestRevoked(t *testing.T) {
 	}
 }
 
-// A key that was deleted and created again with the same name is a different key. A record with the name of a revoked token is
-// a different token.
+// A key that was deleted and created again with the same name is a different key. A new record with the name of a revoked token's
+// record is of a different token.
 func TestNamesComeBack(t *testing.T) {
 	t.Parallel()
 	w := issuertest.New(t)
@@ -145,7 +144,7 @@ func TestNamesComeBack(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Without the API, so that no dependents are deleted.
+	// The test deletes in the store, not with the API, so that no dependents are deleted.
 	if _, err := kinds.AccessKeys(w.Env).Store.Delete(t.Context(), "ci", record.Revision); err != nil {
 		t.Fatal(err)
 	}
@@ -161,7 +160,7 @@ func TestNamesComeBack(t *testing.T) {
 	}
 }
 
-// Users see their own records and those of their teams. Admins see all records.
+// Users see their own records and the records of their teams. Admins see all records.
 func TestSeen(t *testing.T) {
 	t.Parallel()
 	w := issuertest.New(t)
@@ -228,8 +227,8 @@ func TestDeleteOptions(t *testing.T) {
 	}
 }
 
-// The schedule removes expired records, revokes tokens that must not be valid, and leaves the rest. The same holds page by page,
-// for a second run and with an unreadable record.
+// The schedule removes expired records, revokes tokens that must not be valid, and leaves the rest. The same holds for several
+// pages, for a second run and with an unreadable record.
 func TestSweep(t *testing.T) {
 	t.Parallel()
 	w := issuertest.New(t)
@@ -265,8 +264,8 @@ func TestSweep(t *testing.T) {
 	}
 }
 
-// A token that was signed with a wider scope than its key has now is revoked by the schedule, because some verifiers ask
-// nobody. Until then, the scope of the key narrows it. Source: ADR-0021.
+// The schedule revokes a token that was signed with a wider scope than its key has now, because some verifiers do not ask the
+// platform. Until then, the scope of the key narrows the token. Source: ADR-0021.
 func TestNarrowedKeys(t *testing.T) {
 	t.Parallel()
 	w := issuertest.New(t)
@@ -305,7 +304,8 @@ func TestNarrowedKeys(t *testing.T) {
 	expect("the schedule", true, false, true)
 }
 
-// A token gives no group that its owner has lost, to whoever asks, and the schedule revokes it for those who do not. Source: ADR-0029.
+// For verifiers that ask the platform, a token gives no group that its owner has lost. The schedule revokes the token for
+// verifiers that do not ask. Source: ADR-0029.
 func TestLostGroups(t *testing.T) {
 	t.Parallel()
 	w := issuertest.New(t)
@@ -381,7 +381,7 @@ func TestStateAway(t *testing.T) {
 	}
 }
 
-// away is a state from which nothing can be read.
+// away is a store whose reads fail.
 type away struct{ store.Store }
 
 func (away) GetMany(context.Context, []string) ([]store.Record, int, error) {
@@ -415,7 +415,7 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// A record shows when the token ends with the keys to which it is bound, and who asked for it. Source: ADR-0021.
+// A record shows when the token ends with the keys to which it is bound, and which key asked for it. Source: ADR-0021.
 func TestEndWithItsKey(t *testing.T) {
 	t.Parallel()
 	w := issuertest.New(t)
@@ -444,7 +444,8 @@ func TestEndWithItsKey(t *testing.T) {
 	}
 }
 
-// A record that authentication has read is not taken for that of the access key with the same name. Source: ADR-0002.
+// If authentication has read the record of a token, it is not mistaken for the record of the access key with the same name.
+// Source: ADR-0002.
 func TestPrefetchedWithTheNameOfItsKey(t *testing.T) {
 	t.Parallel()
 	w := issuertest.New(t)
@@ -470,8 +471,8 @@ func TestPrefetchedWithTheNameOfItsKey(t *testing.T) {
 	}
 }
 
-// Tokens that are revoked before they expire count for the quota of their owner until then, whoever revokes them. Those of others do not, and
-// the schedule revokes without a quota. Source: ADR-0047.
+// A token that is revoked before it expires counts for the quota of its owner until it expires, whichever caller revokes it.
+// Tokens of other owners do not count, and the schedule revokes without a quota. Source: ADR-0047.
 func TestRevokedTokensCount(t *testing.T) {
 	t.Parallel()
 	w := issuertest.New(t)

@@ -17,19 +17,19 @@ import (
 	"management.platform.sh/shared/state/store"
 )
 
-// revoking is the store of the records. Every removal of a record before its token expires first puts the token on the
-// list of revoked tokens, whatever verb removes it. When a removal breaks off, a token is on the list and still has its
-// record; removing it again finishes the work.
+// revoking is the store of the records. If a record is removed before its token expires, whatever the verb, revoking first puts
+// the token on the list of revoked tokens. If a removal breaks off, a token can be on the list and still have its record;
+// removing the record again finishes the work.
 type revoking struct {
 	store.Store
 	revoked store.Store
 	now     func() time.Time
-	// quota bounds the revoked tokens of an owner until they would have expired.
+	// quota bounds how many revoked tokens of an owner are on the list. A token leaves the list after it has expired.
 	quota func() store.Quota
 }
 
-// Delete removes a record. Errors: those of the store; with any of them the token may already be on the list. A store.QuotaError says that
-// the owner of the token has revoked too many; deleting its access key ends the token nevertheless.
+// Delete removes a record. It returns the store's errors; after an error the token may already be on the list. A store.QuotaError
+// says that too many tokens of the owner are on the list; deleting the token's access key ends the token nevertheless.
 func (s *revoking) Delete(ctx context.Context, name string, revision int64) (int64, error) {
 	record, err := s.Get(ctx, name)
 	if err != nil {
@@ -59,8 +59,8 @@ type Denial struct {
 	Expires time.Time
 }
 
-// Denied returns the tokens that were revoked and have not expired, in the order of their ids. Tokens whose access key is
-// refused are among them once Sweep has seen that.
+// Denied returns the tokens that were revoked and have not expired, in the order of their ids. A token whose access key is
+// refused is on the list after the next Sweep.
 func (r *Register) Denied(ctx context.Context) ([]Denial, error) {
 	now := r.Now()
 	denied := []Denial{}
@@ -75,22 +75,23 @@ func (r *Register) Denied(ctx context.Context) ([]Denial, error) {
 	return denied, nil
 }
 
-// eventAge is how long the events of the list are kept, which nobody watches. The garbage collector trims those of the
-// records.
+// eventAge is how long the events of the list are kept. No process watches these events. The garbage collector trims the events
+// of the records.
 const eventAge = 24 * time.Hour
 
-// Swept counts what a run did.
+// Swept has the counts of a run.
 type Swept struct {
-	// Expired counts the removed records of expired tokens, Revoked the tokens that were revoked because their access key is
-	// refused or narrower, Forgotten the removed list entries of expired tokens, Changed the records that somebody else removed in the
-	// meantime, Broken the records that cannot be read.
+	// Expired counts the removed records of expired tokens. Revoked counts the tokens that were revoked because their access key
+	// is refused, or gives less than the token has. Forgotten counts the removed list entries of expired tokens. Changed counts
+	// the records that another request changed or removed meanwhile. Broken counts the records that cannot be read.
 	Expired, Revoked, Forgotten, Changed, Broken int
 }
 
-// Sweep removes the records of expired tokens, revokes for good the tokens whose access key, or one to which that is bound, is
-// deleted, expired or disabled, and those whose scope is wider than what these keys have now, or that name a group which their key no
-// longer gives: verifiers that ask nobody apply the scope and the groups that a token was signed with. It removes expired tokens from the list of revoked ones. It may run late, twice at once, or not to its end. A record
-// that cannot be read is left alone, and the first such error is returned at the end. Source: Spec 3; ADR-0011.
+// Sweep removes the records of expired tokens, and expired tokens from the list of revoked tokens. It revokes a token for good if
+// its access key, or a key to which the access key is bound, is deleted, expired or disabled, if the token's scope is wider than
+// the current scopes of these keys, or if the token names a group that its key no longer gives: verifiers that do not ask the
+// platform apply the scope and the groups with which a token was signed. Sweep may run late, twice at once, or not to its end. It
+// skips records that cannot be read, and returns the first such error at the end. Source: Spec 3; ADR-0011.
 func (r *Register) Sweep(ctx context.Context) (Swept, error) {
 	var done Swept
 	if err := r.revoked.Trim(ctx, r.Now().Add(-eventAge)); err != nil {
@@ -149,8 +150,8 @@ func (r *Register) Sweep(ctx context.Context) (Swept, error) {
 	return done, broken
 }
 
-// exceeds reports whether a token was signed with a scope that one of the scopes of its keys does not cover, or with a group that its
-// key does not give.
+// exceeds reports whether a token was signed with more than its keys have: with a scope that one of their scopes does not cover,
+// or with a group that its access key does not give.
 func exceeds(token *model.DirectClusterEndpointToken, present accesskey.Present) bool {
 	if slices.ContainsFunc(token.Status.Groups, func(group string) bool { return !slices.Contains(present.Groups, group) }) {
 		return true
@@ -160,7 +161,7 @@ func exceeds(token *model.DirectClusterEndpointToken, present accesskey.Present)
 	})
 }
 
-// forget removes expired tokens from the list of revoked ones.
+// forget removes expired tokens from the list of revoked tokens.
 func (r *Register) forget(ctx context.Context, done *Swept) error {
 	for {
 		due, err := r.revoked.Due(ctx, store.DueQuery{Until: r.Now()})

@@ -1,4 +1,4 @@
-// Package lastadmin keeps the last admin: it refuses a write of a user or of a team after which the platform would have none.
+// Package lastadmin keeps the last admin: it refuses a write of a user or of a team after which the platform would have no admin.
 // Source: ADR-0029.
 package lastadmin
 
@@ -24,18 +24,18 @@ import (
 )
 
 const (
-	// lockName is the name of the only object of LockResource. A process that holds it longer than lockFor has crashed: a request
-	// takes less.
+	// lockName is the name of the only object of LockResource. A process that holds the lock longer than lockFor has crashed: a
+	// request takes less time.
 	lockName = "lastadmin"
 	lockFor  = time.Minute
-	// maxTries is how often a request asks for the lock, and pause the longest time in between.
+	// maxTries is how often a request tries to take the lock. pause is the longest time between two tries.
 	maxTries = 50
 	pause    = 40 * time.Millisecond
-	// maxKeys bounds the keys that are looked at for one of an admin without an object.
+	// maxKeys bounds the keys that are read to find the key of an admin without an object.
 	maxKeys = 10_000
 )
 
-// LockResource is the place of the lock in the state: of the writes that take the rights of an admin away, one is done at a time.
+// LockResource is the resource of the lock in the state. The lock serializes the writes that take the rights of an admin away.
 const LockResource = "adminlock"
 
 // Guard keeps the last admin. It is safe for concurrent use. Source: ADR-0029.
@@ -59,7 +59,8 @@ func Open(env *platform.Environment) *Guard {
 	})
 }
 
-// HasAdmin reports whether the platform has an admin: an enabled user, or a key that works, has no scope and does not end by itself.
+// HasAdmin reports whether the platform has an admin: an enabled user who is an admin, or an admin key that works, has no scope
+// and does not end by itself.
 func (g *Guard) HasAdmin(ctx context.Context) (bool, error) {
 	return g.leavesAdmin(ctx, change{}, identity.Owner{})
 }
@@ -70,7 +71,7 @@ type change struct {
 	team, oldTeam *model.Team
 }
 
-// CheckUser refuses the write of a user after which nobody is an admin; see resource.Invariant.
+// CheckUser refuses the write of a user after which the platform would have no admin; see resource.Invariant.
 func (g *Guard) CheckUser(ctx context.Context, user, old *model.User) (release func(), err error) {
 	switch {
 	case old == nil:
@@ -81,7 +82,7 @@ func (g *Guard) CheckUser(ctx context.Context, user, old *model.User) (release f
 	return g.check(ctx, change{user: user, oldUser: old}, identity.Owner{Kind: identity.User, Name: old.Name})
 }
 
-// CheckTeam refuses the write of a team after which nobody is an admin; see resource.Invariant.
+// CheckTeam refuses the write of a team after which the platform would have no admin; see resource.Invariant.
 func (g *Guard) CheckTeam(ctx context.Context, team, old *model.Team) (release func(), err error) {
 	switch {
 	case old == nil:
@@ -92,7 +93,8 @@ func (g *Guard) CheckTeam(ctx context.Context, team, old *model.Team) (release f
 	return g.check(ctx, change{team: team, oldTeam: old}, identity.Owner{Kind: identity.Team, Name: old.Name})
 }
 
-// create is the guard of an object whose owner has been without one: their keys have the rights of the object from now on.
+// create checks the creation of the object of an owner who had none. From then on, the owner's keys have the rights of the
+// object.
 func (g *Guard) create(ctx context.Context, owner identity.Owner, write change) (release func(), err error) {
 	admin, err := g.adminKey(ctx, store.Query{Owners: []string{owner.String()}}, false, nil)
 	if err != nil || !admin {
@@ -113,7 +115,7 @@ func sameRights(user, old *model.User) bool {
 		apiequality.Semantic.DeepEqual(user.Spec.Groups, old.Spec.Groups) && apiequality.Semantic.DeepEqual(user.Spec.SSOGroups, old.Spec.SSOGroups)
 }
 
-// check takes the lock and refuses a write that takes the last admin away. The owner is that of the object of the write.
+// check takes the lock and refuses a write that takes the last admin away. Owner is the owner whose object is written.
 func (g *Guard) check(ctx context.Context, write change, owner identity.Owner) (release func(), err error) {
 	release, err = g.lock(ctx)
 	if err != nil {
@@ -130,7 +132,7 @@ func (g *Guard) check(ctx context.Context, write change, owner identity.Owner) (
 	return release, nil
 }
 
-// ErrLastAdmin is why a write is refused after which nobody would be an admin.
+// ErrLastAdmin means that the platform would have no admin after the write.
 var ErrLastAdmin = errors.New("the write takes the last admin away")
 
 // refusal is the answer to a write that takes the last admin away.
@@ -179,13 +181,13 @@ func (g *Guard) leavesAdmin(ctx context.Context, write change, owner identity.Ow
 	})
 }
 
-// admin reports whether a user is an enabled admin, by their own roles or by one of the teams that give it.
+// admin reports whether a user is an enabled admin, by their own roles or by a team that makes its members admins.
 func admin(user *model.User, teams []*model.Team) bool {
 	return enabledUser(user) && (directory.Admins(user.Spec.ClusterRoles) ||
 		slices.ContainsFunc(teams, func(team *model.Team) bool { return membership.Has(team, user) }))
 }
 
-// adminTeams returns the teams that make admins, before and after a write.
+// adminTeams returns the teams that make their members admins, before and after a write.
 func (g *Guard) adminTeams(ctx context.Context, write change) (before, after []*model.Team, err error) {
 	for record, err := range store.Each(ctx, g.teams, store.Query{}) {
 		if err != nil {
@@ -209,9 +211,9 @@ func (g *Guard) adminTeams(ctx context.Context, write change) (before, after []*
 	return before, after, nil
 }
 
-// adminKey reports whether a key works now, has no scope and has the group of admins. Lasting leaves out keys that end by themselves: after
-// them nobody is an admin. Managed tells which owners do not count;
-// nil counts all of them. It looks at a bounded number of keys.
+// adminKey reports whether one of the selected keys works now, has no scope and has the group of admins. If lasting is true, keys
+// that end by themselves do not count: when such a key ends, the platform may have no admin. Keys of an owner for whom managed
+// returns true do not count; a nil managed counts the keys of all owners. adminKey looks at a bounded number of keys.
 func (g *Guard) adminKey(ctx context.Context, query store.Query, lasting bool, managed func(identity.Owner) (bool, error)) (bool, error) {
 	looked := 0
 	for record, err := range store.Each(ctx, g.keys.Store, query) {
@@ -238,7 +240,7 @@ func (g *Guard) adminKey(ctx context.Context, query store.Query, lasting bool, m
 	return false, nil
 }
 
-// needsObject reports whether an owner has an object, or needs one.
+// needsObject reports whether an owner has an object, or must have one.
 func (g *Guard) needsObject(ctx context.Context, owner identity.Owner) (bool, error) {
 	in := map[identity.OwnerKind]store.Store{identity.User: g.users, identity.Team: g.teams}[owner.Kind]
 	if in == nil {
@@ -255,7 +257,7 @@ func (g *Guard) needsObject(ctx context.Context, owner identity.Owner) (bool, er
 	return err == nil, err
 }
 
-// lock waits for the lock and returns what gives it back. A dry run needs none: it writes nothing.
+// lock waits for the lock and returns the function that releases it. A dry run needs no lock: it writes nothing.
 func (g *Guard) lock(ctx context.Context) (release func(), err error) {
 	if errors.Is(store.MayWrite(ctx), store.ErrReadOnly) {
 		return func() {}, nil
@@ -287,7 +289,8 @@ func (g *Guard) lock(ctx context.Context) (release func(), err error) {
 	return nil, apierror.InProgress("others are changing who is an admin of the platform; try again")
 }
 
-// unlock gives the lock back, best effort: it ends by itself. Its events are for nobody.
+// unlock releases the lock, and ignores errors: the lock expires by itself. It trims the events of the lock, which no process
+// watches.
 func (g *Guard) unlock(ctx context.Context, revision int64) {
 	if _, err := g.locks.Delete(ctx, lockName, revision); err == nil {
 		_ = g.locks.Trim(ctx, g.now())

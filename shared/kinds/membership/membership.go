@@ -1,5 +1,5 @@
-// Package membership says who belongs to teams, and has the rules that users and teams share: names of groups, roles, owners and
-// grants. Source: ADR-0029.
+// Package membership decides which users belong to a team, and has the rules that users and teams share: names of groups, roles,
+// owners and grants. Source: ADR-0029.
 package membership
 
 import (
@@ -14,7 +14,7 @@ import (
 	"management.platform.sh/shared/model/identity"
 )
 
-// The limits on what users and teams hold: bytes of a group, and groups. Source: ADR-0029.
+// The limits on the groups of a user or team: the bytes of a group's name, and the number of groups. Source: ADR-0029.
 const (
 	maxGroup  = 256
 	maxGroups = 256
@@ -27,7 +27,7 @@ func Has(team *model.Team, user *model.User) bool {
 	return slices.Contains(team.Spec.Users, user.Name) || slices.ContainsFunc(user.Spec.Groups, listed) || slices.ContainsFunc(user.Spec.SSOGroups, listed)
 }
 
-// ValidateGroups checks the names of groups: none is empty, reserved or there twice.
+// ValidateGroups checks that no name of a group is empty, reserved or repeated.
 func ValidateGroups(groups []string, path *field.Path) field.ErrorList {
 	if len(groups) > maxGroups {
 		return field.ErrorList{field.TooMany(path, len(groups), maxGroups)}
@@ -53,7 +53,7 @@ func ValidateGroups(groups []string, path *field.Path) field.ErrorList {
 	return problems
 }
 
-// ValidateRoles checks cluster roles: each is known, and there once.
+// ValidateRoles checks that each cluster role is known and listed once.
 func ValidateRoles(roles []model.ClusterRole, path *field.Path) field.ErrorList {
 	known := []string{model.ClusterRoleAdmin, model.ClusterRoleAuditor}
 	for i, role := range roles {
@@ -68,7 +68,7 @@ func ValidateRoles(roles []model.ClusterRole, path *field.Path) field.ErrorList 
 	return nil
 }
 
-// Grants returns what users and teams have alike: their roles, and that they work.
+// Grants returns the grants that users and teams share: their roles, and that they are enabled.
 func Grants(roles []model.ClusterRole, disabled bool, spec *field.Path) []auth.Grant {
 	var grants []auth.Grant
 	for _, role := range roles {

@@ -1,5 +1,5 @@
-// Package project has the rules of projects: what a project holds, and who sees and changes it. What its members may do with its virtual
-// clusters is for package instance, and which roles a caller has for package people. Source: ADR-0037.
+// Package project has the rules of projects: the fields of a project, and who sees and changes it. Package instance decides what
+// members may do with the virtual clusters of a project, and package directory which roles a caller has. Source: ADR-0037.
 package project
 
 import (
@@ -22,7 +22,7 @@ import (
 	"management.platform.sh/shared/state/store"
 )
 
-// Registry is the projects with their state.
+// Registry has the projects and their state.
 type Registry = resource.Registry[*model.Project]
 
 // Definition is the resource projects. Source: ADR-0037.
@@ -54,7 +54,7 @@ var Definition = &resource.Definition[*model.Project]{
 type Settings struct {
 	// Namespace returns the namespace of a project.
 	Namespace func(project string) string
-	// Instances opens the store of virtual cluster instances, for a deletion.
+	// Instances opens the store of virtual cluster instances, in which a deletion looks for instances of the project.
 	Instances func() store.Store
 }
 
@@ -66,7 +66,7 @@ func NewRegistry(state store.Store, now func() time.Time, random io.Reader, sett
 	}}
 }
 
-// ownerOf returns the owner of a project. The zero value: it has none.
+// ownerOf returns the owner of a project. The zero value: the project has no owner.
 func ownerOf(project *model.Project) identity.Owner {
 	if project.Spec.Owner == nil {
 		return identity.Owner{}
@@ -76,7 +76,8 @@ func ownerOf(project *model.Project) identity.Owner {
 
 type rules struct{ Settings }
 
-// role returns the role of a caller in a project. Empty: none. The project that is looked at says so, which may be an earlier one in a watch.
+// role returns the role of a caller in a project. Empty: none. The role comes from the given object, which a watch may have in an
+// earlier version.
 func role(caller identity.Caller, project *model.Project) string {
 	return directory.Widest(directory.RolesIn(project.Spec.Owner, project.Spec.Members), caller.Owners())
 }
@@ -92,12 +93,11 @@ func (r *rules) Sees(caller identity.Caller, project *model.Project) auth.Decisi
 	return auth.Decision{Hidden: true}
 }
 
-// SeenBy implements resource.Visibility.
 func (r *rules) SeenBy() string {
 	return "their owner, their members and members of " + identity.Admins
 }
 
-// Permits implements resource.Permissions: the owner and members with the role admin write a project.
+// Permits implements resource.Permissions: the owner and members with the role admin may write a project.
 func (r *rules) Permits(caller identity.Caller, verb, _ string, project *model.Project) auth.Decision {
 	switch {
 	case caller.Admin():
@@ -126,7 +126,7 @@ func (r *rules) Grants(project *model.Project) []auth.Grant {
 	return grants
 }
 
-// scopeOf is the narrowest scope that covers what a role gives in a project.
+// scopeOf returns the narrowest scope that covers what a role gives in a project.
 func scopeOf(project *model.Project, role string) *model.Scope {
 	if role == model.ProjectRoleAdmin {
 		return &model.Scope{Projects: []model.ScopeProject{{Project: project.Name}}}
@@ -134,7 +134,7 @@ func scopeOf(project *model.Project, role string) *model.Scope {
 	return &model.Scope{VirtualClusters: []model.ScopeVirtualCluster{{Project: project.Name, VirtualCluster: "*"}}}
 }
 
-// Authorize refuses nothing: whoever may write a project may write all of it.
+// Authorize refuses nothing: callers who may write a project may write all its fields.
 func (r *rules) Authorize(identity.Caller, *model.Project, *model.Project) field.ErrorList {
 	return nil
 }
@@ -144,7 +144,8 @@ func (r *rules) Seal(*model.Project, store.Record) (resource.Sealed[*model.Proje
 	return resource.Sealed[*model.Project]{}, nil
 }
 
-// Index returns the owner, so that nobody else gets their name. Projects never expire.
+// Index returns the owner of a project, so that the name of the owner is not given to another user or team. Projects never
+// expire.
 func (r *rules) Index(project *model.Project, _ time.Time) (owner string, expires time.Time) {
 	if project.Spec.Owner == nil {
 		return "", time.Time{}
@@ -157,8 +158,8 @@ func (r *rules) Observe(project *model.Project, _ store.Record) {
 	project.Status.Namespace = r.Namespace(project.Name)
 }
 
-// Hold implements resource.Invariant: a project with virtual clusters stays. They would be left without members, and a later project
-// of the same name would have them.
+// Hold implements resource.Invariant: a project with virtual clusters cannot be deleted. The virtual clusters would be left
+// without members, and a later project of the same name would get them.
 func (r *rules) Hold(ctx context.Context, project, old *model.Project) (release func(), err error) {
 	release = func() {}
 	if project != nil || old == nil {

@@ -14,7 +14,7 @@ import (
 
 var ofTest = &rules{Settings{Namespace: func(project string) string { return "p-" + project }}}
 
-// Each thing that is wrong with a project is named by its field. Source: ADR-0037.
+// A refusal names the field of each mistake. Source: ADR-0037.
 func TestValidate(t *testing.T) {
 	t.Parallel()
 	members := func(count int) []model.ProjectMember {
@@ -59,7 +59,7 @@ func TestValidate(t *testing.T) {
 	}
 }
 
-// Members see a project, and its owner and members with the role admin write it. Source: ADR-0037.
+// Members see a project, and its owner and members with the role admin may write it. Source: ADR-0037.
 func TestWhoMay(t *testing.T) {
 	t.Parallel()
 	project := &model.Project{ObjectMeta: metav1.ObjectMeta{Name: "web"}, Spec: model.ProjectSpec{

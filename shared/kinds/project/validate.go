@@ -12,7 +12,7 @@ import (
 	"management.platform.sh/shared/model/identity"
 )
 
-// maxMembers is how many members a project has. Source: ADR-0037.
+// maxMembers bounds the members of a project. Source: ADR-0037.
 const maxMembers = 1000
 
 var (
@@ -22,7 +22,7 @@ var (
 	roles = []string{model.ProjectRoleAdmin, model.ProjectRoleUse, model.ProjectRoleView}
 )
 
-// Validate returns everything that is wrong with a project. Old is nil for a new one.
+// Validate returns everything that is wrong with a project. Old is nil for a new project.
 func (r *rules) Validate(project, old *model.Project) field.ErrorList {
 	var problems field.ErrorList
 	path := field.NewPath("metadata")
@@ -101,5 +101,4 @@ func oneOf(value string, values []string, path *field.Path) field.ErrorList {
 	return field.ErrorList{field.NotSupported(path, value, values)}
 }
 
-// Warn returns no warnings.
 func (r *rules) Warn(*model.Project) []string { return nil }

@@ -1,4 +1,4 @@
-// Package team has the rules of teams: what a team holds, and who sees and changes it. Source: Spec 5.4; ADR-0029.
+// Package team has the rules of teams: the fields of a team, and who sees and changes it. Source: Spec 5.4; ADR-0029.
 package team
 
 import (
@@ -23,12 +23,12 @@ import (
 	"management.platform.sh/shared/state/store"
 )
 
-// maxUsers is how many users a team lists. Source: ADR-0029.
+// maxUsers bounds the users that a team lists. Source: ADR-0029.
 const maxUsers = 4096
 
 var specPath = field.NewPath("spec")
 
-// Registry is the teams with their state.
+// Registry has the teams and their state.
 type Registry = resource.Registry[*model.Team]
 
 // Definition is the resource teams. Source: ADR-0029.
@@ -75,10 +75,9 @@ func (r *rules) Sees(caller identity.Caller, team *model.Team) auth.Decision {
 	}
 }
 
-// SeenBy implements resource.Visibility.
 func (r *rules) SeenBy() string { return "their members and members of " + identity.Admins }
 
-// Permits implements resource.Permissions: admins write teams, and members make access keys of their teams.
+// Permits implements resource.Permissions: admins may write teams, and members may create access keys of their teams.
 func (r *rules) Permits(caller identity.Caller, verb, subresource string, team *model.Team) auth.Decision {
 	switch {
 	case caller.Admin():
@@ -92,7 +91,7 @@ func (r *rules) Permits(caller identity.Caller, verb, subresource string, team *
 // Default removes what clients cannot write.
 func (r *rules) Default(_ identity.Caller, team, _ *model.Team) { team.Status = model.TeamStatus{} }
 
-// Validate returns all that is wrong with a team.
+// Validate returns everything that is wrong with a team.
 func (r *rules) Validate(team, _ *model.Team) field.ErrorList {
 	problems := membership.ValidateOwners(len(team.OwnerReferences))
 	if prefix := (identity.Owner{Kind: identity.Team, Name: team.Name}).Reserved(); prefix != "" {
@@ -124,7 +123,7 @@ func validateUsers(users []string) field.ErrorList {
 	return problems
 }
 
-// Grants returns what makes a member, and what members have.
+// Grants returns which users and groups are members, and what members have.
 func (r *rules) Grants(team *model.Team) []auth.Grant {
 	var grants []auth.Grant
 	for _, user := range team.Spec.Users {
@@ -144,7 +143,7 @@ func (r *rules) Seal(*model.Team, store.Record) (resource.Sealed[*model.Team], f
 	return resource.Sealed[*model.Team]{}, nil
 }
 
-// Index returns no owner: admins write teams, so that no quota of an owner counts them. Teams never expire.
+// Index returns no owner: admins write teams, so no owner's quota counts teams. Teams never expire.
 func (r *rules) Index(*model.Team, time.Time) (owner string, expires time.Time) {
 	return "", time.Time{}
 }
@@ -152,15 +151,12 @@ func (r *rules) Index(*model.Team, time.Time) (owner string, expires time.Time) 
 // Observe fills in nothing: the status is empty.
 func (r *rules) Observe(*model.Team, store.Record) {}
 
-// CredentialsOf implements resource.CredentialOwner.
 func (r *rules) CredentialsOf(team *model.Team) string {
 	return identity.Owner{Kind: identity.Team, Name: team.Name}.String()
 }
 
-// Hold implements resource.Invariant.
 func (r *rules) Hold(ctx context.Context, team, old *model.Team) (release func(), err error) {
 	return r.guard.CheckTeam(ctx, team, old)
 }
 
-// Warn returns no warnings.
 func (r *rules) Warn(*model.Team) []string { return nil }

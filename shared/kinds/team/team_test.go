@@ -11,7 +11,7 @@ import (
 	"management.platform.sh/shared/model"
 )
 
-// Each thing that is wrong with a team is named by its field. Source: ADR-0029.
+// A refusal names the field of each mistake. Source: ADR-0029.
 func TestValidate(t *testing.T) {
 	t.Parallel()
 	named := func(name string, count int) []string {

@@ -11,7 +11,8 @@ import (
 // Claims are the claims of a token, as JSON.
 type Claims map[string]json.RawMessage
 
-// Text returns a claim as a text: a number or a boolean as JSON writes it. Not ok: the claim is absent or something else.
+// Text returns a claim as a text. A number or a boolean has the text that JSON gives it. Not ok: the claim is absent or has
+// another type.
 func (c Claims) Text(name string) (text string, ok bool) {
 	raw, given := c[name]
 	if !given || len(raw) == 0 {
@@ -27,7 +28,8 @@ func (c Claims) Text(name string) (text string, ok bool) {
 	}
 }
 
-// Unmet returns the claims of a rule's conditions that the claims of a token do not meet, in their order. None: the rule fits.
+// Unmet returns the names of the claims whose conditions in a rule the token does not meet, in the order of the conditions.
+// Empty: the rule fits.
 func Unmet(rule *model.TrustRule, claims Claims) []string {
 	var unmet []string
 	for _, condition := range rule.Spec.Match {

@@ -1,5 +1,5 @@
-// Package trustrule has the rules of trust rules: what a rule holds, and which claims of a token fit it. Who signs a token, and the
-// exchange of a token for an access key, is for others. Source: ADR-0036.
+// Package trustrule has the rules of trust rules: the fields of a trust rule, and which claims of a token fit it. Package oidc
+// checks who signed a token, and package tokenexchange exchanges a token for an access key. Source: ADR-0036.
 package trustrule
 
 import (
@@ -20,7 +20,7 @@ import (
 	"management.platform.sh/shared/state/store"
 )
 
-// Registry is the trust rules with their state.
+// Registry has the trust rules and their state.
 type Registry = resource.Registry[*model.TrustRule]
 
 // Definition is the resource trustrules. Source: ADR-0036.
@@ -51,7 +51,7 @@ func NewRegistry(state store.Store, now func() time.Time, random io.Reader) *Reg
 	}}
 }
 
-// Owner returns the owner of the access keys of a rule. The zero value: the rule names none.
+// Owner returns the owner of the access keys of a rule. The zero value: the rule names no owner.
 func Owner(rule *model.TrustRule) identity.Owner {
 	if rule.Spec.Owner == nil {
 		return identity.Owner{}
@@ -65,7 +65,7 @@ func TTL(rule *model.TrustRule) time.Duration { return orDefault(rule.Spec.TTLSe
 // MaxTokenAge returns how long ago a token for a rule may have been issued.
 func MaxTokenAge(rule *model.TrustRule) time.Duration { return orDefault(rule.Spec.MaxTokenAgeSeconds) }
 
-// Once reports whether a token works once for a rule.
+// Once reports whether a rule accepts a token only once.
 func Once(rule *model.TrustRule) bool {
 	if rule.Spec.Once != nil {
 		return *rule.Spec.Once
@@ -90,7 +90,6 @@ func (rules) Sees(caller identity.Caller, _ *model.TrustRule) auth.Decision {
 	return auth.Decision{Hidden: true}
 }
 
-// SeenBy implements resource.Visibility.
 func (rules) SeenBy() string { return "members of " + identity.Admins }
 
 // Permits implements resource.Permissions: only admins write trust rules.
@@ -103,7 +102,7 @@ func (rules) Default(_ identity.Caller, rule, _ *model.TrustRule) {
 	rule.Status = model.TrustRuleStatus{}
 }
 
-// Grants returns what the access keys of a rule have, and which jobs get them, for as long as the rule is there.
+// Grants returns what the access keys of a rule have, and which jobs get such keys as long as the rule exists.
 func (rules) Grants(rule *model.TrustRule) []auth.Grant {
 	spec := &rule.Spec
 	owner := Owner(rule)
@@ -133,7 +132,8 @@ func (rules) Seal(*model.TrustRule, store.Record) (resource.Sealed[*model.TrustR
 	return resource.Sealed[*model.TrustRule]{}, nil
 }
 
-// Index returns the owner of the access keys, so that nobody else gets their name. Trust rules never expire.
+// Index returns the owner of the access keys, so that the name of the owner is not given to another user or team. Trust rules
+// never expire.
 func (rules) Index(rule *model.TrustRule, _ time.Time) (owner string, expires time.Time) {
 	return Owner(rule).String(), time.Time{}
 }

@@ -21,7 +21,7 @@ func valid() *model.TrustRule {
 	}}
 }
 
-// Each thing that is wrong with a rule is named by its field. Source: ADR-0036.
+// A refusal names the field of each mistake. Source: ADR-0036.
 func TestValidate(t *testing.T) {
 	t.Parallel()
 	values := func(count int) []string {
@@ -90,7 +90,8 @@ func TestValidate(t *testing.T) {
 	}
 }
 
-// A rule for an issuer that many share needs an equality on an ID that cannot be registered anew. Source: ADR-0036.
+// A rule for an issuer that many organizations share needs an equality on an ID that no other organization can register later.
+// Source: ADR-0036.
 func TestSharedIssuers(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct {
@@ -123,7 +124,7 @@ func TestSharedIssuers(t *testing.T) {
 	}
 }
 
-// Whether a token works once depends on the issuer, unless the rule says it.
+// Unless the rule says whether a token works only once, the issuer decides.
 func TestOnce(t *testing.T) {
 	t.Parallel()
 	for issuer, want := range map[string]bool{

@@ -16,7 +16,7 @@ import (
 	"management.platform.sh/shared/signing/clusterca"
 )
 
-// The limits on what a rule holds, in entries, bytes and seconds. Source: ADR-0036.
+// The limits on the fields of a rule, in entries, bytes and seconds. Source: ADR-0036.
 const (
 	maxConditions = 32
 	maxValues     = 64
@@ -35,13 +35,13 @@ var specPath = field.NewPath("spec")
 // sharedIssuer is an issuer that many organizations share.
 type sharedIssuer struct {
 	issuer string
-	// below tells that the issuers below the address are the same.
+	// below means that the entry also holds for issuers whose address is below this address.
 	below bool
-	// owners are the claims that say whose a token is.
+	// owners are the claims that identify the owner of a token.
 	owners []string
-	// narrower are the claims that tell one branch or environment from another. None: the issuer has none.
+	// narrower are the claims that distinguish branches or environments. Empty: the issuer has no such claims.
 	narrower []string
-	// perRequest tells that a job gets another token whenever it asks for one.
+	// perRequest means that a job gets a new token for each request.
 	perRequest bool
 }
 
@@ -67,10 +67,10 @@ var shared = []sharedIssuer{
 	{issuer: "https://app.terraform.io", owners: []string{"terraform_organization_id", "terraform_project_id", "terraform_workspace_id"}},
 }
 
-// githubServer ends the issuers of GitHub Enterprise Server.
+// githubServer is the suffix of the issuers of GitHub Enterprise Server.
 const githubServer = "/_services/token"
 
-// Validate returns all that is wrong with a rule.
+// Validate returns everything that is wrong with a rule.
 func (rules) Validate(rule, _ *model.TrustRule) field.ErrorList {
 	spec := &rule.Spec
 	var problems field.ErrorList
@@ -211,7 +211,8 @@ func validateSeconds(seconds int64, path *field.Path) field.ErrorList {
 	return nil
 }
 
-// sharing returns what is known of an issuer that many organizations share. Not shared: only one organization uses it.
+// sharing returns the properties of an issuer that many organizations share. IsShared is false if only one organization uses the
+// issuer.
 func sharing(issuer string) (found sharedIssuer, isShared bool) {
 	for _, one := range shared {
 		if issuer == one.issuer || strings.TrimSuffix(issuer, "/") == one.issuer || one.below && strings.HasPrefix(issuer, one.issuer+"/") {
@@ -221,13 +222,13 @@ func sharing(issuer string) (found sharedIssuer, isShared bool) {
 	return sharedIssuer{}, false
 }
 
-// tokenPerRequest reports whether the jobs of an issuer get another token whenever they ask for one.
+// tokenPerRequest reports whether a job of an issuer gets a new token for each request.
 func tokenPerRequest(issuer string) bool {
 	found, _ := sharing(issuer)
 	return found.perRequest || strings.HasSuffix(issuer, githubServer)
 }
 
-// Warn says when a rule accepts the tokens of each branch and each pull request.
+// Warn returns a warning if a rule accepts the tokens of every branch and every pull request.
 func (rules) Warn(rule *model.TrustRule) []string {
 	sharedIssuer, _ := sharing(rule.Spec.Issuer)
 	if len(sharedIssuer.narrower) == 0 || slices.ContainsFunc(rule.Spec.Match, func(condition model.TrustRuleCondition) bool {

@@ -17,7 +17,7 @@ import (
 	"management.platform.sh/shared/state/store"
 )
 
-// worlds are processes over one empty state, with their stores.
+// worlds returns processes over one empty state, and a function that returns the stores of that state.
 func worlds(t *testing.T, count int) ([]*world, func(resource string) store.Store) {
 	t.Helper()
 	url, config := redistest.Embedded(t), &model.ConfigStatus{}
@@ -32,7 +32,7 @@ func worlds(t *testing.T, count int) ([]*world, func(resource string) store.Stor
 	return all, stores
 }
 
-// Processes that disable all admins at the same time leave one: each sees what the others have done. Source: ADR-0029.
+// Processes that disable all admins at the same time leave one: each process sees the writes of the others. Source: ADR-0029.
 func TestAdminsAtTheSameTime(t *testing.T) {
 	t.Parallel()
 	const admins, rounds = 5, 4
@@ -54,7 +54,7 @@ func TestAdminsAtTheSameTime(t *testing.T) {
 				t.Errorf("round %d: admin-%d: %d %v", round, i, got, err)
 			}
 		}
-		// A process that waited too long for its turn was refused as well, so more than one may be left.
+		// A process that waited too long for the lock was refused as well, so more than one admin may be left.
 		left := 0
 		for record, err := range store.Each(t.Context(), all[0].Users.Store, store.Query{}) {
 			if err != nil {
@@ -73,7 +73,8 @@ func TestAdminsAtTheSameTime(t *testing.T) {
 	}
 }
 
-// The lock of a process that crashed is taken over after a minute. One that is held refuses, and changes nothing. Source: ADR-0029.
+// A minute after a process crashed, another process can take its lock. While a lock is held, a write is refused and changes
+// nothing. Source: ADR-0029.
 func TestLockOfAProcessThatCrashed(t *testing.T) {
 	t.Parallel()
 	all, stores := worlds(t, 1)

@@ -25,8 +25,8 @@ var SignOutDefinition = &resource.Definition[*model.UserSignOut]{
 // raiser writes the raised generation, which users may not write themselves.
 var raiser = identity.New(identity.Owner{Kind: identity.Subject, Name: "signout"}, []string{identity.Admins})
 
-// SignOutUser raises spec.tokenGeneration of a user by one. Every credential of the user that exists, that of the request
-// included, is refused at the next request.
+// SignOutUser raises spec.tokenGeneration of a user by one. Every existing credential of the user, including the credential of
+// the request, is refused at its next request.
 //
 // Errors: NotFound if there is no such user for the caller; Forbidden if the caller is neither the user nor an admin; Conflict
 // if others keep writing the user. On an error nothing is stored. Source: ADR-0029.
@@ -40,7 +40,7 @@ func SignOutUser(ctx context.Context, users *Registry, in resource.SubresourceIn
 		if err := users.Admit(in.Caller, "create", SignOut, object); err != nil {
 			return err
 		}
-		// The resourceVersion of what was read makes the write conditional, so that two sign-outs raise it twice.
+		// The resourceVersion that was read makes the write conditional, so that two sign-outs raise the generation twice.
 		object = object.DeepCopy()
 		object.Spec.TokenGeneration++
 		written, err = resource.Update(ctx, users, resource.UpdateInput[*model.User]{

@@ -10,8 +10,8 @@ import (
 	"management.platform.sh/shared/model/identity"
 )
 
-// The user and admins sign a user out. To others the user does not exist. A dry run raises nothing, and sign-outs at the same time
-// raise the generation once each. Source: ADR-0029.
+// The user and admins can sign a user out. For other callers the user does not exist. A dry run raises nothing, and each of
+// several simultaneous sign-outs raises the generation once. Source: ADR-0029.
 func TestSignOut(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

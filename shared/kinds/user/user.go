@@ -1,5 +1,5 @@
-// Package user has the rules of users: what a user holds, who sees and changes what of it, and what identifies a user at a
-// connector. What follows from a user for their credentials is decided with each request. Source: Spec 5.4; ADR-0029.
+// Package user has the rules of users: the fields of a user, who sees and changes which of them, and what identifies a user at a
+// connector. Each request decides what the user's credentials may do. Source: Spec 5.4; ADR-0029.
 package user
 
 import (
@@ -26,7 +26,7 @@ import (
 	"management.platform.sh/shared/state/store"
 )
 
-// Registry is the users with their state.
+// Registry has the users and their state.
 type Registry = resource.Registry[*model.User]
 
 // Definition is the resource users. Source: ADR-0029.
@@ -53,7 +53,7 @@ var Definition = &resource.Definition[*model.User]{
 	},
 }
 
-// NewRegistry returns the users in a store. Guard keeps the last admin, and people are the teams.
+// NewRegistry returns the users in a store. Guard keeps the last admin, and people has the teams.
 func NewRegistry(
 	state store.Store, now func() time.Time, random io.Reader, guard *lastadmin.Guard, people *directory.Directory,
 ) *Registry {
@@ -68,7 +68,7 @@ type rules struct {
 	people *directory.Directory
 }
 
-// isUser reports whether a caller is a user.
+// isUser reports whether a caller is the given user.
 func isUser(caller identity.Caller, user *model.User) bool {
 	return caller.Owner == identity.Owner{Kind: identity.User, Name: user.Name}
 }
@@ -91,10 +91,9 @@ func (r *rules) Sees(caller identity.Caller, user *model.User) auth.Decision {
 	}
 }
 
-// SeenBy implements resource.Visibility.
 func (r *rules) SeenBy() string { return "the user and members of " + identity.Admins }
 
-// Permits implements resource.Permissions: users change themselves. Authorize says what they change.
+// Permits implements resource.Permissions: users may change themselves. Authorize checks which fields they change.
 func (r *rules) Permits(caller identity.Caller, verb, subresource string, user *model.User) auth.Decision {
 	switch {
 	case caller.Admin():
@@ -126,7 +125,8 @@ func (r *rules) Seal(user *model.User, _ store.Record) (resource.Sealed[*model.U
 	return resource.Sealed[*model.User]{Digest: Digest(user.Spec.Connector, user.Spec.Subject)}, nil
 }
 
-// Digest is the second name of a user in the store: it finds the user with an identity at a connector. Empty: there is none.
+// Digest returns the digest by which the store finds the user with an identity at a connector. Empty: the user has no such
+// identity.
 func Digest(connector, subject string) string {
 	if connector == "" || subject == "" {
 		return ""
@@ -135,28 +135,25 @@ func Digest(connector, subject string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// Index returns no owner: admins write users, so that no quota of an owner counts them. Users never expire.
+// Index returns no owner: admins write users, so no owner's quota counts users. Users never expire.
 func (r *rules) Index(*model.User, time.Time) (owner string, expires time.Time) {
 	return "", time.Time{}
 }
 
-// Observe fills in the teams of the user, and whether there is a password. Nothing of the status is stored.
+// Observe fills in the teams of the user, and whether the user has a password. The status is not stored.
 func (r *rules) Observe(user *model.User, record store.Record) {
-	// Whoever uses the password reports an error.
+	// An error is ignored here: the operation that uses the password reports it.
 	password, _ := resource.Private(record)
 	user.Status.Teams = r.people.TeamsOf(user.Name, slices.Concat(user.Spec.Groups, user.Spec.SSOGroups)...)
 	user.Status.HasPassword = password != ""
 }
 
-// CredentialsOf implements resource.CredentialOwner.
 func (r *rules) CredentialsOf(user *model.User) string {
 	return identity.Owner{Kind: identity.User, Name: user.Name}.String()
 }
 
-// Hold implements resource.Invariant.
 func (r *rules) Hold(ctx context.Context, user, old *model.User) (release func(), err error) {
 	return r.guard.CheckUser(ctx, user, old)
 }
 
-// Warn returns no warnings.
 func (r *rules) Warn(*model.User) []string { return nil }

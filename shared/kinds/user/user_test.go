@@ -49,7 +49,7 @@ func code(err error) int32 {
 	return apierror.From(err).Status().Code
 }
 
-// fields are the fields that an answer names.
+// fields returns the fields that an error names.
 func fields(err error) []string {
 	var names []string
 	for _, cause := range apierror.From(err).Status().Details.Causes {
@@ -95,7 +95,7 @@ func (w *world) expect(about string, err error, want int32) {
 	}
 }
 
-// All that is wrong with a user is named at once. Source: ADR-0029.
+// A refusal names everything that is wrong with a user. Source: ADR-0029.
 func TestValidate(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -123,7 +123,7 @@ func TestValidate(t *testing.T) {
 	w.expect("a lower generation", w.patch(admin, "ana", `{"spec":{"tokenGeneration":1}}`), 422)
 }
 
-// Users see themselves and change their display name and icon. Source: ADR-0029.
+// Users see themselves, and can change their display name and icon. Source: ADR-0029.
 func TestSelf(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -192,13 +192,13 @@ func TestLastAdminOfACollection(t *testing.T) {
 	}
 }
 
-// A deleted user waits until their keys are gone, whatever clients do to the finalizers. The keys of others stay.
+// A deleted user stays until their keys are gone, whatever clients do to the finalizers. The keys of others stay.
 // Source: ADR-0029.
 func TestDelete(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.expect("ana", w.user("ana", model.UserSpec{}), 200)
-	// More than one request deletes.
+	// These are more keys than one request deletes.
 	for i := range 120 {
 		w.key("ana-"+string(rune('a'+i/26))+string(rune('a'+i%26)), "ana")
 	}

@@ -17,7 +17,7 @@ import (
 	"management.platform.sh/shared/model/identity"
 )
 
-// The limits on what a user holds, in bytes and entries. Source: ADR-0029.
+// The limits on the fields of a user, in bytes and entries. Source: ADR-0029.
 const (
 	maxText   = 256
 	maxIcon   = 4096
@@ -29,7 +29,7 @@ const (
 
 var specPath = field.NewPath("spec")
 
-// Validate returns all that is wrong with a user.
+// Validate returns everything that is wrong with a user.
 func (r *rules) Validate(user, old *model.User) field.ErrorList {
 	spec := &user.Spec
 	problems := membership.ValidateOwners(len(user.OwnerReferences))
@@ -104,7 +104,8 @@ func validateGeneration(user, old *model.User) field.ErrorList {
 	return nil
 }
 
-// Grants returns what a user has: the identity with which they sign in, groups, claims and roles. Users who work again get all of it back.
+// Grants returns what a user has: the identity with which they sign in, groups, claims and roles. A user who is enabled again
+// gets all of it back.
 func (r *rules) Grants(user *model.User) []auth.Grant {
 	spec := &user.Spec
 	var grants []auth.Grant
@@ -123,7 +124,7 @@ func (r *rules) Grants(user *model.User) []auth.Grant {
 	return append(grants, membership.Grants(spec.ClusterRoles, spec.Disabled, specPath)...)
 }
 
-// Authorize returns the fields that only admins change. Users change spec.displayName and spec.icon of themselves.
+// Authorize returns the changed fields that only admins may change. Users may change their own spec.displayName and spec.icon.
 func (r *rules) Authorize(caller identity.Caller, user, old *model.User) field.ErrorList {
 	if caller.Admin() || old == nil {
 		return nil

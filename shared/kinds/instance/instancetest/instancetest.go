@@ -1,5 +1,5 @@
-// Package instancetest is what the tests of operations on virtual cluster instances share: a registry over an empty state
-// with a fixed clock, people, and an instance with an authority. Source: ADR-0017.
+// Package instancetest has what the tests of operations on virtual cluster instances share: a registry over an empty state with a
+// fixed clock, callers, and an instance with a certificate authority. Source: ADR-0017.
 package instancetest
 
 import (
@@ -21,30 +21,30 @@ import (
 	"management.platform.sh/shared/state/store"
 )
 
-// Admin registers, Ana owns what Seed stores, Ben has nothing to do with it.
+// Admin creates the instances. Ana owns the instances that Seed stores. Ben has no rights to them.
 var (
 	Admin = identity.New(identity.Owner{Kind: identity.User, Name: "root"}, []string{identity.Admins})
 	Ana   = identity.New(identity.Owner{Kind: identity.User, Name: "ana"}, nil)
 	Ben   = identity.New(identity.Owner{Kind: identity.User, Name: "ben"}, nil)
 )
 
-// Now is what the clock of a registry says.
+// Now is the time of the clock of a new World.
 var Now = clustercatest.Now
 
-// World is an empty state with the instances in it.
+// World has an empty state and the registry of instances over it.
 type World struct {
 	Instances *instance.Registry
-	// Ring seals, and State is the state of a resource.
+	// Ring seals the material of signers. State returns the store of a resource.
 	Ring  *encryption.Keyring
 	State func(resource string) store.Store
-	// Clock is what Now says; tests may move it.
+	// Clock is the time that Now returns; tests may set it.
 	Clock time.Time
 }
 
-// Now is the clock.
+// Now returns the time of the clock.
 func (w *World) Now() time.Time { return w.Clock }
 
-// Project is the project of a namespace.
+// Project returns the project of a namespace.
 func Project(namespace string) string {
 	project, ok := strings.CutPrefix(namespace, "p-")
 	if !ok {
@@ -53,7 +53,7 @@ func Project(namespace string) string {
 	return project
 }
 
-// New returns an empty state. Its time limit is that of a busy machine.
+// New returns a World over an empty state. Its time limit is long enough for a busy machine.
 func New(t testing.TB) *World {
 	t.Helper()
 	client := redistest.Open(t, redistest.Embedded(t))
@@ -68,7 +68,7 @@ func New(t testing.TB) *World {
 	return w
 }
 
-// Instance is an instance of Ana's in the project shop, with an ingress endpoint and an authority.
+// Instance returns an instance of Ana's in the project shop, with an ingress endpoint and a certificate authority.
 func Instance(t testing.TB, name string) *model.VirtualClusterInstance {
 	t.Helper()
 	certificate, key := clustercatest.Authority(t, nil)
