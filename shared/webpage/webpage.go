@@ -25,21 +25,22 @@ const Policy = "default-src 'none'; frame-ancestors 'none'"
 type Page struct {
 	// Title is the heading.
 	Title string
-	// Text are the paragraphs below it.
+	// Text has the paragraphs below the heading.
 	Text []string
 	// Facts are names with values, such as the account that signs in.
 	Facts []Fact
 	// Action is the path to which the form is sent. Empty: the page has no form.
 	Action string
-	// Hidden are fields of the form that nobody sees.
+	// Hidden are fields of the form that the page does not show.
 	Hidden []Fact
-	// Fields are what the person fills in.
+	// Fields are the fields of the form that the person fills in.
 	Fields []Field
 	// Buttons send the form.
 	Buttons []Button
 	// Links lead to other pages of the platform.
 	Links []Link
-	// Target is the origin of another server to which the answer to the form leads, such as http://127.0.0.1:4711. Empty: none.
+	// Target is the origin of another server to which the answer to the form redirects, such as http://127.0.0.1:4711. Empty:
+	// none.
 	Target string
 }
 
@@ -49,11 +50,11 @@ type Fact struct{ Name, Value string }
 // Link is a link with its text.
 type Link struct{ Label, Address string }
 
-// Field is a text that the person must fill in. Type is that of the element, such as password, and Autocomplete tells the browser
-// what it may offer. Value is what is filled in already.
+// Field is a text that the person must fill in. Type is the type of the input element, such as password. Autocomplete tells the
+// browser what it may offer. Value is the initial text.
 type Field struct{ Name, Label, Type, Autocomplete, Value string }
 
-// Button is a button of a form. Its field has the name and the value.
+// Button is a button of a form. A form that the button sends has a field with the name and the value.
 type Button struct{ Name, Value, Label string }
 
 const style = `body{font:16px/1.5 system-ui,sans-serif;margin:0;background:#f5f6f8;color:#1c2430}` +
@@ -64,8 +65,8 @@ const style = `body{font:16px/1.5 system-ui,sans-serif;margin:0;background:#f5f6
 	`button:first-of-type{background:var(--primary);color:var(--on-primary);border-color:var(--primary)}img{max-width:100%;max-height:3rem}` +
 	`iframe{box-sizing:border-box;width:100%;height:9rem;margin:1rem 0 0;border:1px solid #889;border-radius:6px}`
 
-// Render returns the HTML of a page and its Content-Security-Policy. UI are the settings of the configuration; nil: none. Legal is the
-// address of the legal notice, which a page shows if the settings have one.
+// Render returns the HTML of a page and its Content-Security-Policy. UI has the settings of the configuration; nil: none. Legal
+// is the address of the legal notice, which a page shows if the settings have one.
 func (p Page) Render(ui *model.ConfigUISettings, legal string) (text []byte, policy string) {
 	looks := theme.New(ui)
 	css := ":root{--primary:" + looks.Button.String() + ";--on-primary:" + looks.OnButton.String() + "}" + style

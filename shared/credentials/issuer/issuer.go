@@ -1,7 +1,7 @@
-// Package issuer issues direct cluster endpoint tokens: it decides who gets which claims for how long, signs the token with
-// the active key and records it before anybody sees it. It also publishes what verifiers need. A token never permits more
-// than its caller may do, and never outlives the caller's access key.
-// Source: Spec 2.3, 2.4, 5.3; OpenID Connect Discovery 1.0; ADR-0011.
+// Package issuer issues direct cluster endpoint tokens: it decides the claims and the lifetime of a token, signs the token with
+// the active key and records it before it returns the token. It also publishes the documents that verifiers need. A token never
+// permits more than its caller may do, and never outlives the caller's access key. Source: Spec 2.3, 2.4, 5.3; OpenID Connect
+// Discovery 1.0; ADR-0011.
 package issuer
 
 import (
@@ -34,7 +34,7 @@ import (
 // defaultTTL is the lifetime of a token whose spec.ttl is absent. Source: ADR-0011.
 const defaultTTL = time.Hour
 
-// Issuer issues tokens and publishes what verifies them. It is safe for concurrent use.
+// Issuer issues tokens and publishes the documents with which verifiers check them. It is safe for concurrent use.
 type Issuer struct {
 	// Keys are the signing keys.
 	Keys *signingkey.Keys
@@ -51,8 +51,8 @@ type Issuer struct {
 	listedAt time.Time
 }
 
-// Open returns the issuer of an environment, with the register of its tokens. A function that issues tokens hands in the register of
-// package kinds. Open connects to nothing yet.
+// Open returns the issuer of an environment, with the register of its tokens. A function that issues tokens passes the register
+// of package kinds. Open connects to nothing yet.
 func Open(env *platform.Environment, register *issuedtoken.Register) *Issuer {
 	tokens := env.Tokens.WithDefaults()
 	audiences := tokens.Audiences
@@ -71,16 +71,16 @@ func Open(env *platform.Environment, register *issuedtoken.Register) *Issuer {
 // Input is a request for a token.
 type Input = resource.CreateInput[*model.DirectClusterEndpointToken]
 
-// Output is the answer to it.
+// Output is the answer to an Input.
 type Output = resource.Result[*model.DirectClusterEndpointToken]
 
-// Issue checks the request, signs a token, records it and returns it: the record is written last, so that every token
-// that somebody has is recorded. A dry run signs nothing, records nothing and returns no token.
+// Issue checks the request, signs a token, records it and returns it. The record is written last, so that every token that is
+// returned has a record. A dry run signs nothing, records nothing and returns no token.
 //
-// Errors: those of resource.Create; Invalid, too, for a token that would be too large; Forbidden with a cause for each
-// entry of the scope that is wider than the caller's; Unauthorized where the access key ends within the second; 500 with a
-// cause for the log where the signing keys cannot be used. On any error nothing is issued, and nothing is recorded
-// unless the store cannot tell whether it wrote. Source: Spec 2.4; ADR-0011.
+// Errors: the errors of resource.Create; Invalid, too, for a token that would be too large; Forbidden with a cause for each entry
+// of the scope that is wider than the caller's scope; Unauthorized if the access key ends within the second; 500 with a cause for
+// the log if the signing keys cannot be used. On any error nothing is issued, and nothing is recorded unless the store cannot
+// tell whether it wrote. Source: Spec 2.4; ADR-0011.
 func (i *Issuer) Issue(ctx context.Context, in Input) (Output, error) {
 	keys, err := i.latest(ctx)
 	if err != nil {
@@ -103,7 +103,7 @@ func (i *Issuer) Issue(ctx context.Context, in Input) (Output, error) {
 		return written, err
 	}
 	if !written.Object.CreationTimestamp.Equal(&begin) {
-		// The record is that of an earlier attempt, whose answer was lost: the token says when that one begins and ends.
+		// An earlier attempt, whose answer was lost, has written the record: the token has the times of that record.
 		if signed, err = i.sign(keys.Signing, in, written.Object); err != nil {
 			return Output{}, err
 		}
@@ -112,7 +112,7 @@ func (i *Issuer) Issue(ctx context.Context, in Input) (Output, error) {
 	return written, nil
 }
 
-// sign makes the token of a record. For a dry run it checks that it could, and returns no token.
+// sign makes the token of a record. For a dry run, it checks that the token could be signed, and returns no token.
 func (i *Issuer) sign(key *token.SigningKey, in Input, record *model.DirectClusterEndpointToken) (string, error) {
 	begin, end := record.CreationTimestamp.Time, record.Status.ExpirationTimestamp.Time
 	if !begin.Before(end) {
@@ -142,18 +142,18 @@ func (i *Issuer) sign(key *token.SigningKey, in Input, record *model.DirectClust
 	return signed, nil
 }
 
-// Current returns the keys that are published. Its errors are for the caller, with the cause for the log.
+// Current returns the published keys. Its errors are for the caller, with the cause for the log.
 func (i *Issuer) Current(ctx context.Context) (*signingkey.Set, error) {
 	return i.readKeys(ctx, i.Keys.Current)
 }
 
 // latest returns the keys as they were within the last second, so that no token is signed with a key that was tainted before.
-// Errors are those of Current.
+// It returns the errors of Current.
 func (i *Issuer) latest(ctx context.Context) (*signingkey.Set, error) {
 	return i.readKeys(ctx, i.Keys.Latest)
 }
 
-// readKeys returns keys, with errors as Current has them.
+// readKeys returns the keys of a source, with the errors of Current.
 func (i *Issuer) readKeys(ctx context.Context, source func(context.Context) (*signingkey.Set, error)) (*signingkey.Set, error) {
 	if i.url == "" {
 		return nil, apierror.Broken("this platform issues no tokens: its own URL is not set").
@@ -172,7 +172,7 @@ func (i *Issuer) readKeys(ctx context.Context, source func(context.Context) (*si
 	}
 }
 
-// newRegistry is the registry of tokens with the rules of the one that a request asks for.
+// newRegistry returns the registry of tokens with the rules for the token that a request asks for.
 func (i *Issuer) newRegistry(in Input) *issuedtoken.Registry {
 	own := tokenStrategy{maxTTL: i.maxTTL, register: i.Register, caller: in.Caller, userAgent: in.UserAgent, metadata: validateMetadata(in.Object)}
 	return &issuedtoken.Registry{
@@ -181,8 +181,9 @@ func (i *Issuer) newRegistry(in Input) *issuedtoken.Registry {
 	}
 }
 
-// validateMetadata refuses metadata that makes no sense in the record of a token: nobody could remove a finalizer, and
-// the owner of a record is the access key that asked for it. It looks at the object as it was sent.
+// validateMetadata refuses metadata that makes no sense in the record of a token: clients cannot update a record, so no client
+// could remove a finalizer, and the owner of a record is the access key that asked for the token. It checks the object as the
+// client sent it.
 func validateMetadata(object *model.DirectClusterEndpointToken) field.ErrorList {
 	var problems field.ErrorList
 	metadata := field.NewPath("metadata")
@@ -196,7 +197,7 @@ func validateMetadata(object *model.DirectClusterEndpointToken) field.ErrorList 
 	return problems
 }
 
-// tokenStrategy is the rules of a token that is about to be issued.
+// tokenStrategy has the rules of a token that is about to be issued.
 type tokenStrategy struct {
 	issuedtoken.Rules
 
@@ -204,17 +205,16 @@ type tokenStrategy struct {
 	register  *issuedtoken.Register
 	caller    identity.Caller
 	userAgent string
-	// metadata are the problems of the metadata as it was sent: Default replaces it.
+	// metadata has the problems of the metadata as the client sent it: Default replaces the metadata.
 	metadata field.ErrorList
 }
 
-// RecordProvenance implements resource.Provenance.
 func (n tokenStrategy) RecordProvenance(ctx context.Context, caller identity.Caller, object *model.DirectClusterEndpointToken) (field.ErrorList, error) {
 	return n.register.RecordProvenance(ctx, caller, object)
 }
 
-// Default fills in the lifetime, the scope and what the server decides: the owner of the token, when it ends, and
-// that its record belongs to the access key and is removed with it.
+// Default fills in the lifetime, the scope and the fields that the server decides: the owner of the token, the time at which it
+// ends, and the owner reference to the access key, with which the record is removed.
 func (n tokenStrategy) Default(caller identity.Caller, object, _ *model.DirectClusterEndpointToken) {
 	if object.Spec.TTLSeconds == 0 {
 		object.Spec.TTLSeconds = int64(min(defaultTTL, n.maxTTL) / time.Second)
@@ -235,8 +235,8 @@ func (n tokenStrategy) Default(caller identity.Caller, object, _ *model.DirectCl
 	object.Finalizers = nil
 }
 
-// end is when the token expires, to the second: the earliest of its own end, the platform's longest and the end of the
-// access key.
+// end returns the time at which the token expires, in whole seconds: the earliest of the end by its own ttl, the end by the
+// platform's longest lifetime, and the end of the access key.
 func (n tokenStrategy) end(object *model.DirectClusterEndpointToken) time.Time {
 	ttl := n.maxTTL
 	if object.Spec.TTLSeconds <= int64(n.maxTTL/time.Second) {
@@ -249,7 +249,7 @@ func (n tokenStrategy) end(object *model.DirectClusterEndpointToken) time.Time {
 	return end
 }
 
-// Validate returns all that is wrong with the request.
+// Validate returns everything that is wrong with the request.
 func (n tokenStrategy) Validate(object, _ *model.DirectClusterEndpointToken) field.ErrorList {
 	spec := field.NewPath("spec")
 	problems := slices.Clone(n.metadata)
@@ -272,12 +272,12 @@ func (n tokenStrategy) Authorize(caller identity.Caller, _, _ *model.DirectClust
 	return nil
 }
 
-// Seal makes the record one that is found by its uid, which is the claim jti of the token.
+// Seal makes the uid, which is the claim jti of the token, the digest by which the record is found.
 func (n tokenStrategy) Seal(object *model.DirectClusterEndpointToken, _ store.Record) (resource.Sealed[*model.DirectClusterEndpointToken], field.ErrorList) {
 	return resource.Sealed[*model.DirectClusterEndpointToken]{Digest: string(object.UID)}, nil
 }
 
-// Warn says why a token ends before its own ttl does.
+// Warn returns a warning with the reason if a token ends before its own ttl.
 func (n tokenStrategy) Warn(object *model.DirectClusterEndpointToken) []string {
 	requested, given := object.Spec.TTLSeconds, int64(object.Status.ExpirationTimestamp.Sub(object.CreationTimestamp.Time)/time.Second)
 	switch {

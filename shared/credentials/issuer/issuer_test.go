@@ -31,7 +31,7 @@ import (
 	"management.platform.sh/shared/state/store"
 )
 
-// claimsOf reads a token with a library other than the one that signed it: the usual library, which gets only the keys.
+// claimsOf reads a token with another library than the library that signed it. The library gets only the published keys.
 func claimsOf(t *testing.T, w *issuertest.World, text string) (jwt.MapClaims, string) {
 	t.Helper()
 	keys, err := issuer.Open(w.Env, issuedtoken.Open(w.Env)).Current(t.Context())
@@ -84,7 +84,7 @@ func TestClaims(t *testing.T) {
 	if !strings.HasPrefix(object.Name, "token-") || object.Spec.TTLSeconds != 3600 {
 		t.Errorf("recorded as %s with %+v", object.Name, object.Spec)
 	}
-	// Absent: the caller's scope; and the issuer where no audience is set.
+	// A token without a scope has the caller's scope. Without configured audiences, the audience is the issuer.
 	w.Env.Tokens.Audiences = nil
 	claims, _ = claimsOf(t, w, w.Issue(caller, model.DirectClusterEndpointTokenSpec{}).Status.Token)
 	if !reflect.DeepEqual(claims["aud"], []any{issuertest.URL}) ||
@@ -107,7 +107,7 @@ func TestAlgorithm(t *testing.T) {
 	}
 }
 
-// How long a token lives. Source: Spec 2.4, 5; ADR-0011.
+// The lifetime of a token. Source: Spec 2.4, 5; ADR-0011.
 func TestEnd(t *testing.T) {
 	t.Parallel()
 	for about, row := range map[string]struct {
@@ -154,7 +154,7 @@ func TestEnd(t *testing.T) {
 	}
 }
 
-// A key in its grace period issues nothing beyond it.
+// A key in its grace period issues no token that lives longer than the grace period.
 func TestEndOfGracePeriod(t *testing.T) {
 	t.Parallel()
 	w := issuertest.New(t)
@@ -171,7 +171,7 @@ func TestEndOfGracePeriod(t *testing.T) {
 	}
 }
 
-// Whatever is wrong is named, all at once, and leaves nothing behind.
+// A refusal names all mistakes at once, and stores nothing.
 func TestRefused(t *testing.T) {
 	t.Parallel()
 	w := issuertest.New(t)
@@ -264,7 +264,7 @@ func TestNameTaken(t *testing.T) {
 	caller := w.Key("ci", "ana", model.OwnedAccessKeySpec{})
 	i := issuer.Open(w.Env, issuedtoken.Open(w.Env))
 	issue := func(generateName string, uids byte) (issuer.Output, error) {
-		// The name is drawn first: it is the same for all, and the uids differ.
+		// The name is drawn before the uid: all requests draw the same name and different uids.
 		i.Register.Random = io.MultiReader(strings.NewReader("abcde"), rand.NewChaCha8([32]byte{uids}))
 		return i.Issue(t.Context(), issuer.Input{Caller: caller, Object: &model.DirectClusterEndpointToken{
 			ObjectMeta: metav1.ObjectMeta{GenerateName: generateName},
@@ -285,7 +285,7 @@ func TestNameTaken(t *testing.T) {
 	}
 }
 
-// The record has everything but the token, in every form.
+// The record, in every form, has all fields but the token.
 func TestTokenIsShownOnce(t *testing.T) {
 	t.Parallel()
 	w := issuertest.New(t)
@@ -315,7 +315,7 @@ func TestTokenIsShownOnce(t *testing.T) {
 	}
 }
 
-// Keys that cannot be opened: a clear 500 for the caller, and the cause for the log.
+// If the signing keys cannot be opened, the caller gets a clear 500, and the log gets the cause.
 func TestBrokenKeys(t *testing.T) {
 	t.Parallel()
 	w := issuertest.New(t)
@@ -357,7 +357,7 @@ func TestBrokenKeys(t *testing.T) {
 	}
 }
 
-// If the state is unavailable, the response is 503. Nobody gets a token whose record may be missing.
+// If the state is unavailable, the response is 503. No caller gets a token whose record may be missing.
 func TestStateAway(t *testing.T) {
 	t.Parallel()
 	w := issuertest.New(t)
@@ -443,7 +443,8 @@ func TestDocuments(t *testing.T) {
 	}
 }
 
-// A request is repeated after its first attempt died after the write: there is one record, and the token expires with it.
+// If a first attempt fails after its write, a repetition of the request finds the one record, and the token expires when that
+// record says.
 func TestIssueAgain(t *testing.T) {
 	t.Parallel()
 	w := issuertest.New(t)

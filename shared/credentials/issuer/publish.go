@@ -12,8 +12,8 @@ import (
 	"management.platform.sh/shared/state/store"
 )
 
-// Where the documents are, below the issuer. The first is fixed by OpenID Connect Discovery 1.0, section 4; the second
-// is where kube-apiservers have theirs.
+// The paths of the documents, below the issuer. OpenID Connect Discovery 1.0, section 4, fixes the first path. Kube-apiservers
+// use the second path, too.
 const (
 	ConfigurationPath = "/.well-known/openid-configuration"
 	KeysPath          = "/openid/v1/jwks"
@@ -21,17 +21,17 @@ const (
 )
 
 // How long clients may use a document that they fetched. The public keys may be used for half of the shortest time that a
-// key is published before it signs: the other half is for what functions keep in memory and for a schedule that is late.
+// key is published before it signs: the other half is for keys that functions have in memory and for a late schedule.
 // Source: ADR-0011.
 const (
 	KeysMaxAge    = settings.MinPublishBefore / 2
 	RevokedMaxAge = time.Minute
 )
 
-// deniedAge is how old what a process knows of revoked tokens may be.
+// deniedAge is the largest age of the list of revoked tokens that a process has in memory.
 const deniedAge = 10 * time.Second
 
-// Configuration is what verifiers read first. Source: OpenID Connect Discovery 1.0, section 3.
+// Configuration is the document that verifiers read first. Source: OpenID Connect Discovery 1.0, section 3.
 type Configuration struct {
 	Issuer           string   `json:"issuer"`
 	KeysURI          string   `json:"jwks_uri"`
@@ -40,8 +40,8 @@ type Configuration struct {
 	SigningAlgorithm []string `json:"id_token_signing_alg_values_supported"`
 }
 
-// Configuration returns the document of ConfigurationPath. It names both algorithms whatever the present keys are, since
-// verifiers read it once and the algorithm may be changed. Errors are those of Current.
+// Configuration returns the document of ConfigurationPath. It names both algorithms whatever the current keys are, because
+// verifiers read the document once and the algorithm may be changed later. It returns the errors of Current.
 func (i *Issuer) Configuration(ctx context.Context) (Configuration, error) {
 	if _, err := i.Current(ctx); err != nil {
 		return Configuration{}, err
@@ -52,7 +52,7 @@ func (i *Issuer) Configuration(ctx context.Context) (Configuration, error) {
 	}, nil
 }
 
-// PublicKeys returns the document of KeysPath. Errors are those of Current. Source: RFC 7517 5.
+// PublicKeys returns the document of KeysPath. It returns the errors of Current. Source: RFC 7517 5.
 func (i *Issuer) PublicKeys(ctx context.Context) (token.JWKS, error) {
 	keys, err := i.Current(ctx)
 	if err != nil {
@@ -61,8 +61,8 @@ func (i *Issuer) PublicKeys(ctx context.Context) (token.JWKS, error) {
 	return keys.Public, nil
 }
 
-// RevokedTokens returns the document of RevokedPath, at most ten seconds old. Errors: ServiceUnavailable where the state
-// cannot be reached.
+// RevokedTokens returns the document of RevokedPath, at most ten seconds old. Error: ServiceUnavailable if the state cannot be
+// reached.
 func (i *Issuer) RevokedTokens(ctx context.Context) (token.DenyList, error) {
 	denied, err := i.listDenied(ctx)
 	switch {

@@ -16,10 +16,10 @@ import (
 // Audiences returns the audiences of the tokens of this platform.
 func (i *Issuer) Audiences() []string { return i.audiences }
 
-// Verify returns the claims of a token of this platform for one of the audiences, and the scopes that its access keys have
-// now, or why it is refused: see token.Refusal. Of the groups, the claims have those that the access key still gives. When everything else is right, it looks the token up in the register, in one
-// round trip. Other errors, those of Current and of the store, mean that the token could not be checked.
-// Source: Spec 5.3; ADR-0012, ADR-0021.
+// Verify returns the claims of a token of this platform for one of the audiences, and the current scopes of its access keys, or
+// why the token is refused: see token.Refusal. The claims have only the groups that the access key still gives. Verify looks a
+// token up in the register, in one round trip, after all other checks have passed. Other errors, from Current and from the store,
+// mean that the token could not be checked. Source: Spec 5.3; ADR-0012, ADR-0021.
 func (i *Issuer) Verify(ctx context.Context, bearer secret.String, audiences []string) (token.Claims, []*model.Scope, error) {
 	if i.url == "" {
 		return token.Claims{}, nil, token.ErrIssuer
@@ -42,10 +42,10 @@ func (i *Issuer) Verify(ctx context.Context, bearer secret.String, audiences []s
 	return claims, present.Scopes, err
 }
 
-// publishedKeys are the published keys.
+// publishedKeys implements token.Keys with the published keys of an issuer.
 type publishedKeys struct{ issuer *Issuer }
 
-// Key implements token.Keys. For an unknown kid, which may be that of a new key, it reads the keys again, at most once a second.
+// Key implements token.Keys. An unknown kid may belong to a new key, so Key reads the keys again, at most once a second.
 func (p publishedKeys) Key(ctx context.Context, id string) (token.JWK, error) {
 	keys, err := p.issuer.Current(ctx)
 	if err != nil {

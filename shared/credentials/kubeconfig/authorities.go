@@ -11,26 +11,26 @@ import (
 	"management.platform.sh/shared/state/encryption"
 )
 
-// maxAuthorities is for how many instances a process keeps the certificate authority, some KiB each. Source: ADR-0026.
+// maxAuthorities is the number of instances whose certificate authority a process keeps in memory, some KiB each.
+// Source: ADR-0026.
 const maxAuthorities = 256
 
-// authorityCache keeps the certificate authorities of instances after they were decrypted and parsed, one for each instance. The
-// private keys are in memory alone. It cannot make an answer stale: an authority is used again only for the same encrypted
-// texts of the same instance, which are read at each request. The zero value is empty. It is safe for concurrent use.
-// Source: ADR-0026.
+// authorityCache keeps decrypted and parsed certificate authorities, one for each instance. The private keys are in memory only.
+// The cache cannot make an answer stale: each request reads the encrypted texts of its instance, and an authority is used again
+// only if the texts are the same. The zero value is empty. It is safe for concurrent use. Source: ADR-0026.
 type authorityCache struct {
 	once    sync.Once
 	entries *lru.Cache[string, authority]
 }
 
-// authority is a parsed authority, with what it was made of.
+// authority is a parsed authority, with its source.
 type authority struct {
 	source
 	ca *clusterca.CA
 }
 
-// source is all that an authority is made of: the encrypted texts, each of which has a random nonce, the lifetime of
-// certificates whose request names none, and the keys that decrypt the texts.
+// source has all inputs of an authority: the encrypted texts, each of which has a random nonce, the default lifetime of
+// certificates, and the keys that decrypt the texts.
 type source struct {
 	certificate, key string
 	duration         time.Duration
@@ -47,13 +47,13 @@ func sourceOf(sealed *model.VirtualClusterInstance, duration time.Duration, ring
 }
 
 func (a *authorityCache) cache() *lru.Cache[string, authority] {
-	// Only a size below one is an error.
+	// lru.New fails only for a size below one.
 	a.once.Do(func() { a.entries, _ = lru.New[string, authority](maxAuthorities) })
 	return a.entries
 }
 
-// lookup returns the authority of the instance of a name in the store if it was made of that source. If it was made of another
-// one, the authority is forgotten. Nil: there is none.
+// lookup returns the authority of the instance whose record has a name, if the authority was made from the given source. An
+// authority from another source is removed from the cache. Nil: the cache has none.
 func (a *authorityCache) lookup(name string, from source) *clusterca.CA {
 	entry, ok := a.cache().Get(name)
 	switch {
@@ -67,7 +67,7 @@ func (a *authorityCache) lookup(name string, from source) *clusterca.CA {
 	}
 }
 
-// add remembers the authority of an instance in place of the one before.
+// add puts the authority of an instance into the cache, and replaces an earlier one.
 func (a *authorityCache) add(name string, from source, ca *clusterca.CA) {
 	a.cache().Add(name, authority{from, ca})
 }

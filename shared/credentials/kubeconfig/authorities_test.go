@@ -17,7 +17,7 @@ import (
 	"management.platform.sh/shared/state/encryption"
 )
 
-// signedBy returns the authority among some that signed the certificate of a new kubeconfig.
+// signedBy returns the index of the authority that signed the certificate of a new kubeconfig.
 func (w *world) signedBy(t *testing.T, authorities ...[]byte) int {
 	t.Helper()
 	made, err := w.make(t, instancetest.Ana, model.VirtualClusterInstanceKubeConfigSpec{ClientCert: true})
@@ -43,8 +43,8 @@ func (w *world) signedBy(t *testing.T, authorities ...[]byte) int {
 	return -1
 }
 
-// A Renderer that keeps an authority answers as one that does not: every change of the instance, of the encryption key and of the
-// time is seen at the next request. Source: ADR-0026.
+// A Renderer that keeps an authority answers like a Renderer that does not: the next request sees every change of the instance,
+// of the encryption key and of the time. Source: ADR-0026.
 func TestAuthorityIsKept(t *testing.T) {
 	t.Parallel()
 	cert := model.VirtualClusterInstanceKubeConfigSpec{ClientCert: true}

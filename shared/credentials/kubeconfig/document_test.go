@@ -16,7 +16,7 @@ import (
 	"management.platform.sh/shared/signing/clusterca/clustercatest"
 )
 
-// library is the kubeconfig as the library of Kubernetes writes it.
+// library returns the kubeconfig as the library of Kubernetes writes it.
 func (d document) library(t *testing.T) string {
 	t.Helper()
 	user := &clientcmdapi.AuthInfo{Token: d.token.Reveal()}
@@ -36,7 +36,7 @@ func (d document) library(t *testing.T) string {
 	return string(text)
 }
 
-// read reads a kubeconfig as the library does, and returns it with what else it holds.
+// read reads a kubeconfig with the library. More reports whether the kubeconfig has other content than a document.
 func read(t *testing.T, text string) (d document, more bool) {
 	t.Helper()
 	config, err := clientcmd.Load([]byte(text))
@@ -59,14 +59,14 @@ func read(t *testing.T, text string) (d document, more bool) {
 	return d, more
 }
 
-// bearer is the form of the bearers that the server makes, and usual that of usual names of entries.
+// bearer matches the bearer tokens that the server makes, and usual matches usual names of entries.
 var (
 	bearer = regexp.MustCompile(`^pak_[0-9A-Za-z]{46}$`)
 	usual  = regexp.MustCompile(`^[a-z][a-z0-9-]{5,}$`)
 )
 
-// checkDocument renders a kubeconfig. A client reads from it what was written and nothing else. If the server is one that is
-// accepted, the token one that is made and the name a usual one, the text is that of the library.
+// checkDocument renders a kubeconfig. A client must read from it what was written and nothing else. If the server is accepted,
+// the token has the form of the platform's tokens and the name is usual, the text must equal the library's text.
 func checkDocument(t *testing.T, d document) {
 	t.Helper()
 	text := d.render()
@@ -81,8 +81,8 @@ func checkDocument(t *testing.T, d document) {
 	}
 }
 
-// Kubeconfigs of all shapes are what the library of Kubernetes writes, and clients read them as they were meant: nothing of
-// a server can add a field, and nothing is read as a number or a word with a meaning. Source: Spec 2.6; ADR-0026.
+// Kubeconfigs of all forms equal the text that the library of Kubernetes writes, and clients read the values that were written:
+// no server URL can add a field, and no text is read as a number or a word with a meaning. Source: Spec 2.6; ADR-0026.
 func TestDocument(t *testing.T) {
 	t.Parallel()
 	certificate, key := clustercatest.Authority(t, nil)
@@ -93,7 +93,7 @@ func TestDocument(t *testing.T) {
 		"https://a//b/../c", "https://a/" + strings.Repeat("long/", 100), "https://a/{b}", "https://a/%7Bb%7D", "https://a/b,c",
 	}
 	for _, server := range slices.Concat(accepted, []string{
-		// These are never accepted. They still add nothing.
+		// These servers are never accepted. They still add nothing.
 		"", "true", "null", "~", "1e3", "0x10", "2026-11-22", "https://a: b", "https://a #b", "a\nb: c", "https://a\n    token: b",
 		`"`, `'`, `it's`, "{}", "[a]", "*a", "&a", "!!int 1", "- a", "? a", "% a", "@a", "`a", "ü", "\u2028", "a\tb", " a", "a ", ":", "yes", "infinity",
 	}) {
@@ -102,7 +102,7 @@ func TestDocument(t *testing.T) {
 			checkDocument(t, document{entry: "dev-p-shop", server: server, ca: ca, certificate: certificate, key: secret.String(key)})
 		}
 	}
-	// Names are read as they are, also those that look like numbers.
+	// Names are read as they are, also names that look like numbers.
 	for _, entry := range []string{"1e-5", "0b-1", "2026-11-22", "a-b", "a.b-p-c", "0-0"} {
 		checkDocument(t, document{entry: entry, server: "https://a.example.com", token: "pak_a"})
 	}
@@ -118,7 +118,7 @@ func FuzzDocument(f *testing.F) {
 	f.Add("https://a/b:", "", "123", "1e-5")
 	f.Add("a\nb: c", "x", "true", "0b-1")
 	f.Fuzz(func(t *testing.T, server, ca, token, entry string) {
-		// Requests and records are JSON, which has no other texts. Clients read an absent token as an empty one.
+		// Requests and records are JSON, which has only valid UTF-8. Clients read an absent token as an empty token.
 		if !utf8.ValidString(server) || !utf8.ValidString(token) {
 			t.Skip()
 		}

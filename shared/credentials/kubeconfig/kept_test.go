@@ -7,7 +7,7 @@ import (
 	"management.platform.sh/shared/signing/clusterca"
 )
 
-// A process keeps the authorities of so many instances, those that were used last. Source: ADR-0026.
+// A process keeps a bounded number of authorities: the most recently used ones. Source: ADR-0026.
 func TestAuthoritiesAreBounded(t *testing.T) {
 	t.Parallel()
 	var kept authorityCache

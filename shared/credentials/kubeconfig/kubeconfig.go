@@ -1,6 +1,6 @@
 // Package kubeconfig renders kubeconfigs for virtual cluster instances: with an access key for that one instance, or with a
-// client certificate of its signer. It stores nothing but the access key. A kubeconfig holds no path, no program and no way
-// around TLS. Source: Spec 2.6, 4 row 1, 8; ADR-0017.
+// client certificate of its signer. It stores nothing but the access key. A kubeconfig holds no path, no program and no option
+// that disables the verification of TLS. Source: Spec 2.6, 4 row 1, 8; ADR-0017.
 package kubeconfig
 
 import (
@@ -47,7 +47,7 @@ const (
 )
 
 const (
-	// defaultLifetime is the lifetime of a credential when the request names none. Source: Spec 8.
+	// defaultLifetime is the lifetime of a credential if the request names none. Source: Spec 8.
 	defaultLifetime = 24 * time.Hour
 	// maxLifetime bounds the lifetime that a request may name.
 	maxLifetime = 10 * 365 * 24 * time.Hour
@@ -75,30 +75,30 @@ var Definition = &resource.Definition[*model.VirtualClusterInstanceKubeConfig]{
 	},
 }
 
-// Renderer renders kubeconfigs. Its fields are set once, and it is safe for concurrent use after. Use one for all requests of a
-// process: it keeps the certificate authorities that it has decrypted.
+// Renderer renders kubeconfigs. Set its fields once; after that it is safe for concurrent use. Use one Renderer for all requests
+// of a process: it keeps the certificate authorities that it has decrypted.
 type Renderer struct {
 	Instances *instance.Registry
 	Keys      *accesskey.Registry
 	// Keyring returns the keys that decrypt the material of signers.
 	Keyring func(context.Context) (*encryption.Keyring, error)
-	// Project returns the project of a namespace; empty: it belongs to none.
+	// Project returns the project of a namespace; empty: the namespace belongs to no project.
 	Project func(namespace string) string
 	// Limits returns the platform's current limits on the life of credentials.
 	Limits func() accesskey.Limits
 	// Now is the clock.
 	Now func() time.Time
-	// Signing says at which addresses virtual clusters that sign may be.
+	// Signing says which addresses virtual clusters that sign may have.
 	Signing csr.Options
 
 	authorities authorityCache
 	once        sync.Once
-	// tokens is the registry in which the tokens of kubeconfigs are created; see created.
+	// tokens is the registry in which the tokens of kubeconfigs are created; see tokenRegistry.
 	tokens *accesskey.Registry
 }
 
-// tokenRegistry returns the registry in which the tokens of kubeconfigs are created. It is made at the first request, when Keys is
-// as the process uses it: joined to the other kinds, and with the manager of fields.
+// tokenRegistry returns the registry in which the tokens of kubeconfigs are created. It makes the registry at the first request,
+// because Keys is complete by then: joined with the other kinds, and with the field manager.
 func (r *Renderer) tokenRegistry() *accesskey.Registry {
 	r.once.Do(func() { r.tokens = accesskey.ForKubeconfigs(r.Keys) })
 	return r.tokens
@@ -110,12 +110,12 @@ type Input = resource.SubresourceInput[*model.VirtualClusterInstanceKubeConfig]
 // Output is the answer.
 type Output = resource.Result[*model.VirtualClusterInstanceKubeConfig]
 
-// Render returns a kubeconfig. A dry run checks and makes nothing: its answer has no kubeconfig.
+// Render returns a kubeconfig. A dry run checks the request and creates nothing: its answer has no kubeconfig.
 //
 // Errors: NotFound for an instance that the caller may not use; Invalid for a certificateTTL that is negative or above the
-// platform's cap and for a server that is not an https URL; BadRequest where the instance is not set up for the request,
-// saying what to set; Forbidden where the credential would do more than the caller's; ServiceUnavailable or Timeout where
-// the virtual cluster does not sign. On any error there is no credential. Source: Spec 2.6, 4 row 1; ADR-0017.
+// platform's cap and for a server that is not an https URL; BadRequest, which says what to set, if the instance is not set up for
+// the request; Forbidden if the credential would permit more than the caller's credential; ServiceUnavailable or Timeout if the
+// virtual cluster does not sign. On any error no credential exists. Source: Spec 2.6, 4 row 1; ADR-0017.
 func (r *Renderer) Render(ctx context.Context, in Input) (Output, error) {
 	vci, record, err := r.Instances.ReadAhead(ctx, in.Caller, in.Namespace, in.Name, in.Prefetched)
 	if err != nil {
@@ -154,7 +154,8 @@ func (r *Renderer) Render(ctx context.Context, in Input) (Output, error) {
 		if err != nil {
 			return Output{}, err
 		}
-		// Certificates that are signed here end to the second. Virtual clusters back-date, take time and have their own clocks.
+		// Certificates that are signed here expire at the exact second. Virtual clusters back-date certificates, take time to
+		// sign and have their own clocks.
 		slack := time.Second
 		if _, isCSR := signer.(*csr.Signer); isCSR {
 			slack = min(2*clusterca.Backdate, life.duration/10)
@@ -180,11 +181,11 @@ func (r *Renderer) Render(ctx context.Context, in Input) (Output, error) {
 // subresource is the subresource that refusals name.
 var subresource = schema.GroupResource{Group: model.GroupName, Resource: instance.Definition.Resource.Resource + "/" + Subresource}
 
-// request is a request that passed the checks, with what was found out by them.
+// request is a request that passed the checks, with the results of the checks.
 type request struct {
 	in       Input
 	instance *model.VirtualClusterInstance
-	// record is that from which the instance was read.
+	// record is the record from which the instance was read.
 	record   store.Record
 	document document
 	life     lifetime
@@ -221,7 +222,7 @@ func endpoint(spec *model.VirtualClusterInstanceKubeConfigSpec, vci *model.Virtu
 		server, ca = "https://"+ingress.Host, ingress.CAData
 	}
 	if spec.Server != "" {
-		// The scheme may be in capitals; clients use small letters.
+		// The request may have the scheme in capitals. The kubeconfig has it in lower case, because clients expect that.
 		_, rest, _ := strings.Cut(spec.Server, ":")
 		server = "https:" + rest
 	}
@@ -238,17 +239,17 @@ func endpoint(spec *model.VirtualClusterInstanceKubeConfigSpec, vci *model.Virtu
 
 // lifetime is how long a credential lives.
 type lifetime struct {
-	// duration is how long it lives, in whole seconds.
+	// duration is how long the credential lives, in whole seconds.
 	duration time.Duration
-	// requested is the lifetime that the signer is asked for. 0: the signer decides.
+	// requested is the lifetime in the request to the signer. 0: the signer decides.
 	requested time.Duration
-	// limit is what it may never exceed. 0: there is no bound.
+	// limit is the longest lifetime that the credential may have. 0: there is no limit.
 	limit    time.Duration
 	warnings []string
 }
 
-// newLifetime returns how long the credential lives: as long as the request says, a day where it says nothing, the signing
-// duration for 0; and never longer than the platform permits and the credential that asks lives.
+// newLifetime returns how long the credential lives: as long as the request says, a day if it says nothing, and the signing
+// duration for 0. The credential never lives longer than the platform's limit or the caller's access key.
 func (r *Renderer) newLifetime(in Input, duration time.Duration) (lifetime, error) {
 	requestedDuration := defaultLifetime
 	ttl := in.Object.Spec.CertificateTTLSeconds
@@ -290,11 +291,11 @@ func (r *Renderer) newLifetime(in Input, duration time.Duration) (lifetime, erro
 	return l, nil
 }
 
-// maxNames bounds how many names are tried for the access key of a kubeconfig. One name in 14 million is taken for each key that
-// there is of the instance.
+// maxNames bounds how many names are tried for the access key of a kubeconfig. Each existing key of the instance takes one of 14
+// million names.
 const maxNames = 8
 
-// createKey creates an access key for the one instance, which owns it. The key is stored last, when nothing else can fail.
+// createKey creates an access key for the instance, which owns the key. It stores the key last, when nothing else can fail.
 func (r *Renderer) createKey(ctx context.Context, checked request) (document, time.Time, error) {
 	rendered, in := checked.document, checked.in
 	object := &model.OwnedAccessKey{
@@ -319,7 +320,7 @@ func (r *Renderer) createKey(ctx context.Context, checked request) (document, ti
 		Owners: map[types.UID]store.Record{checked.instance.UID: checked.record},
 	}
 	written, err := resource.Create(ctx, r.tokenRegistry(), input)
-	// The client did not choose the name, so it does not matter to them that it was taken.
+	// The server chose the name, so a name that is taken is not an error for the client.
 	for attempt := 1; apierrors.IsAlreadyExists(err) && attempt < maxNames; attempt++ {
 		written, err = resource.Create(ctx, r.tokenRegistry(), input)
 	}
@@ -330,14 +331,14 @@ func (r *Renderer) createKey(ctx context.Context, checked request) (document, ti
 	return rendered, written.Object.Status.ExpirationTimestamp.Time, nil
 }
 
-// ownGroups are the groups of a caller beyond those that follow from the owner and those that the caller's key alone has. If there is
-// none, the key that is made has no more than the caller either: see Default of package accesskey.
+// ownGroups returns the groups of a caller without the groups that follow from the owner and the groups that only the caller's
+// key has. If no groups remain, the new key has no more rights than the caller, either: see Default of package accesskey.
 func ownGroups(caller identity.Caller) []string {
 	follows := slices.Concat(identity.New(caller.Owner, nil).Groups, caller.KeyGranted)
 	return slices.DeleteFunc(identity.WithoutKubernetes(caller.Groups), func(group string) bool { return slices.Contains(follows, group) })
 }
 
-// openSigner returns the signer of an instance. It decrypts the material of the signer, unless it keeps the authority in it.
+// openSigner returns the signer of an instance. It decrypts the material of the signer, unless the cache has the authority.
 func (r *Renderer) openSigner(ctx context.Context, checked request) (clusterca.Signer, error) {
 	notSetUp := func(why string) *apierror.Error {
 		return apierror.BadRequest("the virtual cluster cannot sign client certificates: "+why, field.ErrorList{
@@ -388,8 +389,8 @@ func (r *Renderer) openSigner(ctx context.Context, checked request) (clusterca.S
 	}
 }
 
-// certify makes a key pair and has its certificate signed: the user is the common name, the user's groups are the
-// organisations.
+// certify makes a key pair and lets the signer sign its certificate: the user is the common name, and the user's groups are the
+// organizations.
 func (r *Renderer) certify(ctx context.Context, checked request, signer clusterca.Signer) (document, time.Time, error) {
 	rendered, caller := checked.document, checked.in.Caller
 	name := caller.Owner.Username()
@@ -423,9 +424,9 @@ func (r *Renderer) certify(ctx context.Context, checked request, signer clusterc
 	return rendered, chain[0].NotAfter, nil
 }
 
-// checkEnd checks when a certificate expires, which its signer decides. A certificate that has expired, or that outlives what a
-// credential of this caller may, is refused; one with another lifetime than requested comes with a warning. Slack is the
-// difference that is ignored. Source: ADR-0017.
+// checkEnd checks the expiry of a certificate, which its signer decides. It refuses a certificate that has expired, or that lives
+// longer than a credential of this caller may. It returns a warning for a certificate with another lifetime than requested.
+// Differences up to slack are ignored. Source: ADR-0017.
 func (r *Renderer) checkEnd(life lifetime, end time.Time, slack time.Duration) ([]string, error) {
 	remaining := end.Sub(r.Now())
 	switch shortfall := life.duration - remaining; {
@@ -442,7 +443,8 @@ func (r *Renderer) checkEnd(life lifetime, end time.Time, slack time.Duration) (
 	}
 }
 
-// translateSigningError tells the caller why there is no certificate. What the virtual cluster answered goes to the log: it may be anything.
+// translateSigningError returns the error that tells the caller why there is no certificate. The answer of the virtual cluster
+// goes to the log only, because it may contain anything.
 func translateSigningError(err error) error {
 	switch {
 	case errors.Is(err, clusterca.ErrUnusable):

@@ -77,7 +77,7 @@ func (w *world) make(t *testing.T, caller identity.Caller, spec model.VirtualClu
 	})
 }
 
-// keys are the access keys that there are.
+// keys returns the stored access keys.
 func (w *world) keys(t *testing.T) []model.OwnedAccessKey {
 	t.Helper()
 	list, err := resource.List(t.Context(), w.renderer.Keys, resource.ListInput{Caller: instancetest.Admin})
@@ -87,7 +87,7 @@ func (w *world) keys(t *testing.T) []model.OwnedAccessKey {
 	return list.(*model.OwnedAccessKeyList).Items
 }
 
-// client is the configuration that a client reads from a kubeconfig.
+// client returns the configuration that a client reads from a kubeconfig.
 func client(t *testing.T, text string) *rest.Config {
 	t.Helper()
 	config, err := clientcmd.RESTConfigFromKubeConfig([]byte(text))
@@ -97,7 +97,7 @@ func client(t *testing.T, text string) *rest.Config {
 	return config
 }
 
-// golden compares a kubeconfig with a file, but for what is different each time.
+// golden compares a kubeconfig with a file, apart from the parts that differ each time.
 func golden(t *testing.T, name, text string) {
 	t.Helper()
 	text = regexp.MustCompile(`(?m)(-data|token): .*$`).ReplaceAllString(text, "$1: ...")
@@ -113,7 +113,8 @@ func golden(t *testing.T, name, text string) {
 	}
 }
 
-// A name that is taken does not refuse a kubeconfig: the server chose it, and chooses another. Source: ADR-0017.
+// If the name of the access key is taken, the request succeeds nevertheless: the server chose the name, and chooses another one.
+// Source: ADR-0017.
 func TestNameTaken(t *testing.T) {
 	t.Parallel()
 	render := func(w *world) {
@@ -143,8 +144,8 @@ func TestNameTaken(t *testing.T) {
 	}
 }
 
-// A key goes with its instance, and is refused from the deletion on, whether it was removed or not: one that is registered
-// under the same name later is another one. Source: Spec 2.2 (ownerReferences); ADR-0017.
+// A key is deleted with its instance. It is refused as soon as the instance is deleted, whether the key was removed or not: a
+// later instance of the same name is another instance. Source: Spec 2.2 (ownerReferences); ADR-0017.
 func TestGoesWithInstance(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct {
@@ -423,7 +424,7 @@ func TestDryRun(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.Seed(t, instancetest.Instance(t, "dev"))
-	// No certificate is requested.
+	// A dry run does not ask the virtual cluster for a certificate: this one cannot be reached.
 	asking := instancetest.Instance(t, "asking")
 	asking.Spec.Signer = &model.InstanceSigner{Kubeconfig: unreachable}
 	w.Seed(t, asking)
@@ -481,8 +482,8 @@ func TestAuthorityEnds(t *testing.T) {
 	}
 }
 
-// A virtual cluster may sign for another time than it was asked to. What is over, or outlives what bounds the credential, is
-// not handed out. Source: ADR-0017.
+// A virtual cluster may sign for another time than requested. An expired certificate, or a certificate that lives longer than the
+// credential may, is not returned. Source: ADR-0017.
 func TestVirtualClusterDecides(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct {
@@ -537,7 +538,7 @@ func TestVirtualClusterSignsAnother(t *testing.T) {
 	}
 }
 
-// signing is a kubeconfig for a virtual cluster that signs what it is asked to, for a user and until a time of its own.
+// signing returns a kubeconfig for a virtual cluster that signs the requested key, for a given user and until a given time.
 func signing(t *testing.T, user string, until time.Time) string {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), cryptorand.Reader)
@@ -592,7 +593,7 @@ func TestNotAnyMore(t *testing.T) {
 	}
 }
 
-// A server is taken as it is written, and clients come to it. Source: Spec 2.6.
+// A server is used as it is written, and clients reach it. Source: Spec 2.6.
 func TestServer(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

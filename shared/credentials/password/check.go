@@ -16,13 +16,14 @@ import (
 	"management.platform.sh/shared/state/store"
 )
 
-// decoyDigest is a digest of the same cost as a digest of a user. No password matches it: its hash is all zeros.
+// decoyDigest is a digest that costs as much to check as the digest of a user. No password matches it: its hash is all zeros.
 var decoyDigest = digestPrefix + strings.Repeat("A", base64.RawStdEncoding.EncodedLen(saltBytes)) + "$" + strings.Repeat("A", base64.RawStdEncoding.EncodedLen(hashBytes))
 
 // Check returns the user with a name and a password. Address identifies the client. The work is the same whether or not
-// there is such a user. Nil: they do not belong together, or the user may not sign in. Detail says why, for the audit alone.
+// there is such a user. Nil: no user has the name and the password, or the user may not sign in. Detail is the reason, for the
+// audit alone.
 //
-// Errors: TooManyRequests after too many wrong passwords, before anything is hashed; those of the store.
+// Errors: TooManyRequests after too many wrong passwords, before anything is hashed; the store's errors.
 func (p *Passwords) Check(ctx context.Context, name string, password secret.String, address string) (account *model.User, detail string, err error) {
 	giveBack, err := p.failures.Take(ctx, userCount(name), addressCount(address))
 	if err != nil {
@@ -52,7 +53,7 @@ func (p *Passwords) Check(ctx context.Context, name string, password secret.Stri
 func (p *Passwords) readDigest(ctx context.Context, name string) (account *model.User, digest, reason string, err error) {
 	lookupName := name
 	if len(validation.NameIsDNSSubdomain(name, false)) > 0 {
-		// No user has the name. Another one that no user has costs the same.
+		// No user can have the name. Looking up another name that no user has costs the same.
 		lookupName = throttle.Name("nobody", name)
 	}
 	record, err := p.users.Store.Get(ctx, lookupName)

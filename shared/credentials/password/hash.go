@@ -29,7 +29,7 @@ const (
 // digestPrefix begins each digest.
 var digestPrefix = fmt.Sprintf("$argon2id$v=%d$m=%d,t=%d,p=%d$", argon2.Version, memoryKiB, passes, lanes)
 
-// Hasher hashes passwords, a few at a time: each takes memory and a processor. It is safe for concurrent use.
+// Hasher hashes passwords, a few at a time: each hash takes memory and a processor. It is safe for concurrent use.
 type Hasher struct {
 	random io.Reader
 	slots  chan struct{}
@@ -41,10 +41,11 @@ func NewHasher(random io.Reader) *Hasher {
 	return &Hasher{random: random, slots: make(chan struct{}, limits.PasswordHashes)}
 }
 
-// Runs is how many passwords have been hashed so far.
+// Runs returns how many passwords have been hashed so far.
 func (h *Hasher) Runs() int64 { return h.runs.Load() }
 
-// Hash returns the digest of a password with a new salt, as a text that names its parameters. Error: that of ctx, or of the source.
+// Hash returns the digest of a password with a new salt, as a text that names its parameters. It returns the error of ctx or of
+// the random source.
 func (h *Hasher) Hash(ctx context.Context, password secret.String) (string, error) {
 	salt := make([]byte, saltBytes)
 	if _, err := io.ReadFull(h.random, salt); err != nil {
@@ -57,11 +58,11 @@ func (h *Hasher) Hash(ctx context.Context, password secret.String) (string, erro
 	return digestPrefix + base64.RawStdEncoding.EncodeToString(salt) + "$" + base64.RawStdEncoding.EncodeToString(hash), nil
 }
 
-// errDigest says that a stored digest is not one of this build.
+// errDigest means that a stored digest has a form that this build does not know.
 var errDigest = errors.New("the digest of the password is in no known form")
 
-// Matches reports whether a digest belongs to a password. It costs the same whatever the answer. Error: that of ctx, or a digest in another
-// form than that of Hash.
+// Matches reports whether a digest belongs to a password. It costs the same whatever the answer. It returns the error of ctx, or
+// an error for a digest in another form than Hash makes.
 func (h *Hasher) Matches(ctx context.Context, digest string, password secret.String) (bool, error) {
 	rest, ok := strings.CutPrefix(digest, digestPrefix)
 	saltText, hashText, separated := strings.Cut(rest, "$")
@@ -86,5 +87,6 @@ func (h *Hasher) derive(ctx context.Context, password secret.String, salt []byte
 	return argon2.IDKey([]byte(normalize(password)), salt, passes, memoryKiB, lanes, hashBytes), nil
 }
 
-// normalize returns a password in the form in which it is compared: texts that look the same are equal, whatever the keyboard.
+// normalize returns a password in the form in which passwords are compared: texts that look the same are equal, whatever the
+// keyboard.
 func normalize(password secret.String) string { return norm.NFKC.String(password.Reveal()) }

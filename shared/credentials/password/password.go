@@ -1,8 +1,8 @@
-// Package password sets and checks the passwords of users. The state has a digest of each, by argon2id, sealed for its user as the private
-// part of the object. Wrong passwords are counted for all processes before anything is hashed, and an unknown name costs as much as a
-// known one. Source: Spec 5.4; ADR-0032.
+// Package password sets and checks the passwords of users. The state has an argon2id digest of each password, sealed for its user
+// as the private part of the object. All processes share the counts of wrong passwords, and an attempt is counted before anything
+// is hashed. An unknown name costs as much as a known name. Source: Spec 5.4; ADR-0032.
 //
-// The package makes no credential: package token does, for a user whose password was right.
+// The package makes no credential: package token makes one for a user whose password was right.
 package password
 
 import (
@@ -36,7 +36,7 @@ var Definition = &resource.Definition[*model.UserPassword]{
 // setter writes the raised generation, which users may not write themselves.
 var setter = identity.New(identity.Owner{Kind: identity.Subject, Name: "setpassword"}, []string{identity.Admins})
 
-// Passwords are the passwords of the users of an environment. It is safe for concurrent use.
+// Passwords sets and checks the passwords of the users of an environment. It is safe for concurrent use.
 type Passwords struct {
 	env      *platform.Environment
 	users    *user.Registry
@@ -51,25 +51,26 @@ func Open(env *platform.Environment, users *user.Registry) *Passwords {
 	}
 }
 
-// OpenHasher returns the hasher of an environment: a process has one.
+// OpenHasher returns the hasher of an environment. A process has one hasher, which bounds how many passwords it hashes at once.
 //
 //go:noinline
 func OpenHasher(env *platform.Environment) *Hasher {
 	return platform.Single(env, func(env *platform.Environment) *Hasher { return NewHasher(env.Random) })
 }
 
-// sealContext is the context for which the password digest of a user is sealed.
+// sealContext returns the context for which the password digest of a user is sealed.
 func sealContext(account *model.User) string { return "users/" + string(account.UID) + "/password" }
 
-// maxConflicts is how often the write of a user is tried while others write the same user.
+// maxConflicts is how often a write of a user is tried while other clients write the same user.
 const maxConflicts = 32
 
-// Set sets the password of a user, and raises spec.tokenGeneration: every credential that the user has is refused at the next request,
-// that of this request included. A user gives the current password. An admin, who also sets the first one, gives none.
+// Set sets the password of a user, and raises spec.tokenGeneration: every credential of the user, including the credential of
+// this request, is refused at its next request. A user must send the current password. An admin need not send it. Only an admin
+// can set the first password.
 //
 // Errors: NotFound if there is no such user for the caller; Forbidden if the user has no password yet and the caller is no admin;
-// Invalid at spec.password and spec.current; TooManyRequests after too many wrong passwords; Conflict if the password was set by
-// somebody else meanwhile. On an error nothing is stored. Source: ADR-0032.
+// Invalid at spec.password and spec.current; TooManyRequests after too many wrong passwords; Conflict if another request has set
+// the password meanwhile. On an error nothing is stored. Source: ADR-0032.
 func (p *Passwords) Set(ctx context.Context, in resource.SubresourceInput[*model.UserPassword]) (resource.Result[*model.UserPassword], error) {
 	var none resource.Result[*model.UserPassword]
 	object, record, err := p.users.Read(ctx, in.Caller, "", in.Name)
@@ -101,7 +102,7 @@ func (p *Passwords) Set(ctx context.Context, in resource.SubresourceInput[*model
 		return none, err
 	}
 	for attempt := 1; ; attempt++ {
-		// The resourceVersion of what was read makes the write conditional.
+		// The resourceVersion that was read makes the write conditional.
 		next := object.DeepCopy()
 		next.Spec.TokenGeneration++
 		result, err := resource.Update(ctx, p.users, resource.UpdateInput[*model.User]{
@@ -122,19 +123,19 @@ func (p *Passwords) Set(ctx context.Context, in resource.SubresourceInput[*model
 		if object, record, err = p.users.Read(ctx, in.Caller, "", in.Name); err != nil {
 			return none, err
 		}
-		// What was checked holds only for the same user with the same password.
+		// The checks hold only for the same user with the same password.
 		if sealedNow, err := resource.Private(record); err != nil || sealedNow != sealedBefore || object.UID != uid {
 			return none, apierror.Modified(p.users.Definition.GroupResource(), in.Name)
 		}
 	}
 }
 
-// checkRequest checks a request to set a password: the new password, and the current one where it is required.
+// checkRequest checks a request to set a password: the new password, and the current password if it is required.
 func (p *Passwords) checkRequest(
 	ctx context.Context, in resource.SubresourceInput[*model.UserPassword], account *model.User, ring *encryption.Keyring, sealed string,
 ) error {
 	spec, currentRequired := in.Object.Spec, !in.Caller.Admin()
-	// Whoever sets a password can sign in with it, for longer and for more than with a narrow credential.
+	// A caller who sets a password can sign in with it, for longer and with more rights than with a narrow credential.
 	lasting := []auth.Grant{auth.PermanentGrant(field.NewPath("spec", "password"), "")}
 	if excess := auth.ExceededGrants(in.Caller, lasting, nil); len(excess) > 0 && !currentRequired {
 		if currentRequired = spec.Current != ""; !currentRequired {

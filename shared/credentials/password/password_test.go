@@ -105,7 +105,7 @@ func code(err error) int32 {
 	return apierror.From(err).Status().Code
 }
 
-// fields are the fields that an answer names.
+// fields returns the fields that an error names.
 func fields(err error) []string {
 	var names []string
 	if err == nil {
@@ -119,8 +119,8 @@ func fields(err error) []string {
 	return names
 }
 
-// Admins set a password, users change their own with the current one, and others find no user. Each new password raises the generation.
-// A dry run and a refusal change nothing. Source: ADR-0032.
+// Admins can set a password. Users can change their own password if they send the current one. For other callers the user does
+// not exist. Each new password raises the generation. A dry run and a refusal change nothing. Source: ADR-0032.
 func TestSet(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -168,7 +168,7 @@ func TestSet(t *testing.T) {
 	}
 }
 
-// The password stays when others write the user, whatever they write, and goes with the user. Source: ADR-0032.
+// The password stays when other clients write the user, whatever they write, and is deleted with the user. Source: ADR-0032.
 func TestPasswordStays(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -231,7 +231,7 @@ func TestPasswordIsNowhere(t *testing.T) {
 	if why != "" || bytes.Contains(event, []byte(first)) || bytes.Contains(event, []byte(second)) {
 		t.Errorf("the audit has %s %s", event, why)
 	}
-	// Whoever writes the state cannot give a user the password of another.
+	// An attacker who can write the state cannot give a user the password of another user.
 	w.create("ben")
 	other, err := w.Users.Store.Get(t.Context(), "ben")
 	if err != nil {
@@ -249,7 +249,7 @@ func TestPasswordIsNowhere(t *testing.T) {
 	}
 }
 
-// What is easy to guess is refused, and what looks the same is the same. Source: ADR-0032.
+// Passwords that are easy to guess are refused, and texts that look the same are the same password. Source: ADR-0032.
 func TestRules(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -297,8 +297,8 @@ func TestRules(t *testing.T) {
 	}
 }
 
-// Ten wrong passwords are counted in fifteen minutes, however many come at the same time: not one more is hashed. A right one is
-// then refused as well, and does not count before. Source: ADR-0032.
+// In fifteen minutes, at most ten wrong passwords are hashed, however many come at the same time. After ten wrong passwords the
+// right password is refused as well. Before that, a right password does not count. Source: ADR-0032.
 func TestFailures(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -348,7 +348,8 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-// A password that is set meanwhile makes the other change fail; another change of the user does not. Source: ADR-0032.
+// If the password is set meanwhile, the other change of the password fails. Another change of the user does not make it fail.
+// Source: ADR-0032.
 func TestSetAtTheSameTime(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -392,7 +393,7 @@ func TestNoEncryptionKey(t *testing.T) {
 	}
 }
 
-// A digest names its parameters, has a salt of its own, and one that this build did not make is an error. Source: ADR-0032.
+// A digest names its parameters and has a salt of its own. A digest in another form is an error. Source: ADR-0032.
 func TestDigest(t *testing.T) {
 	t.Parallel()
 	hasher := password.NewHasher(rand.Reader)
@@ -411,7 +412,7 @@ func TestDigest(t *testing.T) {
 	ended, end := context.WithCancel(t.Context())
 	end()
 	for range 2 * limits.PasswordHashes {
-		// A request that has ended may still find a place, and gives it back.
+		// A request that has ended may still get a slot, and must release it.
 		_, _ = hasher.Hash(ended, first)
 	}
 	if fits, err := hasher.Matches(t.Context(), digest, first); err != nil || !fits {

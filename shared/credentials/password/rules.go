@@ -13,16 +13,17 @@ import (
 	"management.platform.sh/shared/model/secret"
 )
 
-// What a password has at least and at most. Source: ADR-0032; NIST SP 800-63B, 3.1.1.
+// The bounds on a password. Source: ADR-0032; NIST SP 800-63B, 3.1.1.
 const (
 	minCharacters = 12
 	// MaxBytes is the longest password, in bytes.
 	MaxBytes = 1024
-	// minBits is the least that a password may be worth by accesskey.EstimateBits. Twelve random letters are worth 56.
+	// minBits is the lowest result of accesskey.EstimateBits at which a password is accepted. Twelve random letters are worth 56
+	// bits.
 	minBits = 35
 )
 
-// substitutions replaces the digits and signs that people write for letters.
+// substitutions replaces the digits and signs that people write in place of letters.
 var substitutions = strings.NewReplacer("@", "a", "4", "a", "0", "o", "1", "l", "!", "i", "3", "e", "$", "s", "5", "s", "7", "t")
 
 // validate returns what is wrong with a new password of a user. The user may be nil.

@@ -18,22 +18,23 @@ import (
 	"management.platform.sh/shared/platform"
 )
 
-// Access decides which requests to this API callers may make. It asks what the requests themselves ask: package auth for
-// the scope and the policy, and the rules of a kind for an object. It is safe for concurrent use. Source: ADR-0023.
+// Access decides which requests to this API callers may make. It decides as the requests themselves do: package auth decides
+// about the scope and the policy, and the rules of a kind about an object. It is safe for concurrent use. Source: ADR-0023.
 type Access struct {
 	// Project returns the project of a namespace.
 	Project func(namespace string) string
-	// Roles returns the roles of a caller in projects; nil: nobody has any.
+	// Roles returns the roles of a caller in projects; nil: no caller has a role.
 	Roles func(identity.Caller) map[string]string
-	// Objects decide about the objects of a resource. A resource that is not listed has none.
+	// Objects has the functions that decide about the objects of a resource. For a resource that is not listed, objects decide
+	// nothing.
 	Objects map[schema.GroupResource]Objects
 }
 
-// Objects decides about the object of a name; see resource.Registry.Decide.
+// Objects decides about the object with a name; see resource.Registry.Decide.
 type Objects func(ctx context.Context, caller identity.Caller, verb, subresource, namespace, name string) (auth.Decision, error)
 
-// OpenAccess returns the decisions of an environment about requests to its kinds, which package kinds has, and to what is no kind of its
-// own. It reads objects and changes none.
+// OpenAccess returns the Access of an environment. It covers the given kinds, which package kinds has, the configuration, and the
+// evaluation of patches. It reads objects and changes none.
 func OpenAccess(env *platform.Environment, kinds []resource.Decider) *Access {
 	objects := map[schema.GroupResource]Objects{
 		platformconfig.Definition.GroupResource(): platformconfig.Open(env).Decide,
@@ -50,8 +51,9 @@ func OpenAccess(env *platform.Environment, kinds []resource.Decider) *Access {
 	return &Access{Project: env.Project, Roles: directory.Open(env).Roles, Objects: objects}
 }
 
-// checkingAccessKeys decides about objects at one of whose subresources a create makes an access key of the caller. A kubeconfig contains one,
-// unless the request asks for a certificate.
+// checkingAccessKeys returns objects with a further condition: a create at the given subresource makes an access key of the
+// caller, so the caller must be allowed to create access keys, too. A kubeconfig contains an access key, unless the request asks
+// for a certificate.
 func checkingAccessKeys(env *platform.Environment, objects Objects, createSubresource string) Objects {
 	keys := accesskey.Open(env)
 	return func(ctx context.Context, caller identity.Caller, verb, subresource, namespace, name string) (auth.Decision, error) {
@@ -68,8 +70,8 @@ func checkingAccessKeys(env *platform.Environment, objects Objects, createSubres
 }
 
 // Decide decides whether a caller may make a request to this API, with the state of the object that it names. An object
-// that does not exist is decided as one that the caller does not see; admins see all objects. With the wildcard auth.All, every request that it
-// stands for must be permitted. Errors: those of the state. Source: ADR-0023.
+// that does not exist is decided like an object that the caller does not see; admins see all objects. With the wildcard auth.All,
+// every request that the wildcard stands for must be permitted. It returns the errors of the state. Source: ADR-0023.
 func (a *Access) Decide(ctx context.Context, caller identity.Caller, request scope.Request) (auth.Decision, error) {
 	requests := auth.Served(request)
 	if len(requests) == 0 {
@@ -108,7 +110,7 @@ func (a *Access) decideSingle(ctx context.Context, caller identity.Caller, reque
 	return policyDecision.And(objectDecision), nil
 }
 
-// normalize returns a request of a review in the form that it has when a client sends it: kubectl adds the namespace of its
+// normalize returns a request of a review in the form in which a client sends it. In a review, kubectl adds the namespace of its
 // context to resources without namespaces, and a name to a create.
 func (a *Access) normalize(request scope.Request) scope.Request {
 	if request.Group == model.GroupName && request.Resource == platformconfig.Name {
@@ -144,7 +146,7 @@ func (a *Access) withRoles(caller identity.Caller) identity.Caller {
 
 // AnswerPlatform fills the status of a review of a request to this API, for the user that the review describes as a review of
 // a bearer does: user, groups and the scope in extra. A scope that cannot be read permits nothing. Errors: BadRequest
-// unless the review is about exactly one of a resource and a path; those of the state. Source: ADR-0023.
+// unless the review is about exactly one of a resource and a path; the errors of the state. Source: ADR-0023.
 func (a *Access) AnswerPlatform(ctx context.Context, review *authorizationv1.SubjectAccessReview) error {
 	request, err := RequestOf(review.Spec.ResourceAttributes, review.Spec.NonResourceAttributes)
 	if err != nil {

@@ -13,9 +13,9 @@ import (
 	"management.platform.sh/shared/model/identity"
 )
 
-// Preview returns what an access key that the caller makes with a scope, and without groups, would permit, or what the caller may do if there is no
-// scope. Requests of the key are decided in the same way. Errors: Invalid with a cause for each field that is wrong; those of
-// the state. Source: ADR-0023, ADR-0030.
+// Preview returns what an access key would permit that the caller creates with a scope and without groups. Without a scope, it
+// returns what the caller may do. Requests with the key are decided in the same way. Errors: Invalid with a cause for each field
+// that is wrong; the errors of the state. Source: ADR-0023, ADR-0030.
 func (a *Access) Preview(ctx context.Context, caller identity.Caller, spec *model.ScopePreviewSpec) (model.ScopePreviewStatus, error) {
 	var status model.ScopePreviewStatus
 	path := field.NewPath("spec")
@@ -58,15 +58,15 @@ func (a *Access) Preview(ctx context.Context, caller identity.Caller, spec *mode
 	return status, nil
 }
 
-// Holder returns the caller that an access key has which a caller makes with a scope, and without groups. Its name is not known.
-// Source: ADR-0030.
+// Holder returns the caller whom an access key would authenticate that the given caller creates with a scope and without groups.
+// The name of the key is not known. Source: ADR-0030.
 func Holder(caller identity.Caller, s *model.Scope) identity.Caller {
 	holder := caller
 	if caller.OwnerObject == nil {
-		// The groups of a key are those that it says, unless its owner is an object.
+		// A key has only the groups that it names, unless its owner has an object.
 		holder = identity.New(caller.Owner, nil)
 	}
-	// The key has the scopes of its maker as well.
+	// The scopes of its maker narrow the key as well.
 	holder.Scope, holder.KeyScopes = s, caller.Scopes()
 	holder.Key, holder.KeyUID, holder.KeyType = "", "", model.AccessKeyTypeUser
 	return holder

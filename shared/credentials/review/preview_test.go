@@ -31,7 +31,7 @@ var (
 
 func pick[T any](random *rand.Rand, from []T) T { return from[random.IntN(len(from))] }
 
-// anyScope returns a scope, which may permit little or much.
+// anyScope returns a random scope.
 func anyScope(random *rand.Rand) *model.Scope {
 	s := &model.Scope{AllowPlatformCLI: random.IntN(8) == 0}
 	for range random.IntN(3) {
@@ -91,8 +91,8 @@ func anyRequest(random *rand.Rand) model.ScopePreviewRequest {
 	return request
 }
 
-// What a preview says about a scope is what is decided for a key that has it, for 10,000 pairs of a scope and a request: of an
-// admin, of somebody else, and of a key that is narrowed itself. Source: ADR-0030.
+// A preview of a scope decides like a request with a key that has the scope, for 10,000 pairs of a scope and a request. The
+// callers are an admin, a user, and a key with a scope. Source: ADR-0030.
 func TestPreviewAgrees(t *testing.T) {
 	t.Parallel()
 	const scopes, requests = 200, 50
@@ -161,7 +161,7 @@ func TestPreviewAgrees(t *testing.T) {
 	}
 }
 
-// A preview names what is wrong with its request by field, and without a scope it says what the caller may do.
+// A preview names the fields of all mistakes in its request. Without a scope, it says what the caller may do.
 func TestPreview(t *testing.T) {
 	t.Parallel()
 	env := issuertest.New(t).Env

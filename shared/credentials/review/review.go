@@ -1,8 +1,7 @@
 // Package review answers the questions of connected clusters about the platform's credentials: who a bearer is
-// (TokenReview), and whether a request is within the bearer's scope (SubjectAccessReview). The answers are those that an
-// unmodified kube-apiserver expects of its webhooks. The cluster itself decides what a user may do: a scope can only
-// refuse. About this API, Access answers what callers may do, as the API itself decides it.
-// Source: Spec 2.3, 5.2, 5.3; ADR-0012, ADR-0023.
+// (TokenReview), and whether a request is within the bearer's scope (SubjectAccessReview). The answers have the form that an
+// unmodified kube-apiserver expects of its webhooks. The cluster itself decides what a user may do: a scope can only refuse. For
+// this API, Access answers what callers may do, as the API itself decides. Source: Spec 2.3, 5.2, 5.3; ADR-0012, ADR-0023.
 package review
 
 import (
@@ -31,7 +30,7 @@ import (
 // Source: ADR-0012.
 const (
 	// ExtraScope holds the scopes that narrow the credential, each as a JSON text: a request must be permitted by all of them.
-	// Usually there is one. A credential without scope has none.
+	// Usually there is one scope. A credential without a scope has no such key.
 	ExtraScope = model.GroupName + "/scope"
 	// ExtraAccessKey holds the name of the access key that was reviewed.
 	ExtraAccessKey = model.GroupName + "/access-key"
@@ -39,25 +38,25 @@ const (
 	ExtraToken = model.GroupName + "/token"
 )
 
-// textInvalid is the refusal of a bearer that is no credential of the platform.
+// textInvalid is the refusal of a bearer token that is no credential of the platform.
 const textInvalid = "invalid bearer token"
 
 // Credentials authenticate bearers.
 type Credentials struct {
-	// AccessKey authenticates an access key. Unauthorized when it refuses the key.
+	// AccessKey authenticates an access key. Error: Unauthorized if it refuses the key.
 	AccessKey func(context.Context, secret.String) (identity.Caller, error)
-	// Token verifies a direct cluster endpoint token for one of the audiences, and returns the scopes that narrow it beside its
-	// own; see token.Verifier.
+	// Token verifies a direct cluster endpoint token for one of the audiences, and returns the scopes that narrow the token in
+	// addition to its own scope; see token.Verifier.
 	Token func(ctx context.Context, bearer secret.String, audiences []string) (token.Claims, []*model.Scope, error)
 	// Audiences are the audiences of tokens for the connected clusters of this platform.
 	Audiences []string
 }
 
 // Answer fills the status of a review and removes the bearer from the review. A refused bearer is not an error:
-// status.error says why. BadRequest when the review has no token; other errors when the bearer could not be checked.
+// status.error has the reason. Errors: BadRequest if the review has no token; other errors if the bearer could not be checked.
 //
-// status.audiences is what spec.audiences and the token have in common. It is empty for access keys and for tokens for
-// all clusters of the platform: a kube-apiserver then takes the credential as meant for itself, and not for services
+// status.audiences has the audiences that are in spec.audiences and in the token. It is empty for access keys and for tokens for
+// all clusters of the platform: a kube-apiserver then assumes that the credential is meant for itself, and not for services
 // behind it. Source: ADR-0012.
 func (c Credentials) Answer(ctx context.Context, review *authenticationv1.TokenReview) error {
 	bearer := secret.String(review.Spec.Token)
@@ -120,7 +119,8 @@ func (c Credentials) token(ctx context.Context, bearer secret.String, wanted []s
 	return authenticationv1.TokenReviewStatus{Authenticated: true, User: user, Audiences: common}, "", err
 }
 
-// describe returns a user as the cluster sees them. Name identifies the credential, and kind is the key of Extra for it.
+// describe returns a user as the cluster sees them. Name identifies the credential, and kind is the key of Extra under which the
+// name is written.
 func describe(caller identity.Caller, kind, name string) (authenticationv1.UserInfo, error) {
 	user := authenticationv1.UserInfo{
 		Username: caller.Owner.Username(), UID: caller.Owner.String(),
@@ -137,8 +137,8 @@ func describe(caller identity.Caller, kind, name string) (authenticationv1.UserI
 	return user, nil
 }
 
-// Target returns a request with the API that a cluster asks about, from parameters by name: cluster; project and space;
-// or project and virtualCluster. BadRequest for any other set. Source: ADR-0012.
+// Target returns a request that names the API about which a cluster asks. The parameters name the API: cluster; project and
+// space; or project and virtualCluster. Error: BadRequest for any other set. Source: ADR-0012.
 func Target(parameter func(string) string) (scope.Request, error) {
 	request := scope.Request{
 		Cluster: parameter("cluster"), Project: parameter("project"), Space: parameter("space"), VirtualCluster: parameter("virtualCluster"),
@@ -164,9 +164,9 @@ func IsAboutPlatform(parameter func(string) string) bool {
 	return parameter("cluster")+parameter("project")+parameter("space")+parameter("virtualCluster") == ""
 }
 
-// AnswerAccess fills the status of a review of a request to the API of target: denied when the request is outside of
-// a scope of the credential, and no opinion otherwise, so that the cluster's own rules decide. A scope that cannot be read
-// permits nothing. BadRequest unless the review is about exactly one of a resource and a path. Source: ADR-0012.
+// AnswerAccess fills the status of a review of a request to the API of target: denied if the request is outside of a scope of the
+// credential, and no opinion otherwise, so that the cluster's own rules decide. A scope that cannot be read permits nothing.
+// Error: BadRequest unless the review is about exactly one of a resource and a path. Source: ADR-0012.
 func AnswerAccess(target scope.Request, review *authorizationv1.SubjectAccessReview) error {
 	request, err := RequestOf(review.Spec.ResourceAttributes, review.Spec.NonResourceAttributes)
 	if err != nil {
@@ -192,8 +192,8 @@ func AnswerAccess(target scope.Request, review *authorizationv1.SubjectAccessRev
 	return nil
 }
 
-// readScopes reads the scopes of a credential, of which it has at least one: its own, and those of the keys to which it is
-// bound.
+// readScopes reads the scopes of a credential from at least one text: the credential's own scope, and the scopes of the keys to
+// which it is bound.
 func readScopes(texts []string) ([]*model.Scope, error) {
 	if maxScopes := limits.LineageBounds + 2; len(texts) == 0 || len(texts) > maxScopes {
 		return nil, fmt.Errorf("the credential has %d scopes; it can have from 1 to %d", len(texts), maxScopes)
@@ -208,8 +208,8 @@ func readScopes(texts []string) ([]*model.Scope, error) {
 	return scopes, nil
 }
 
-// RequestOf returns the request that a review is about, without its target. BadRequest unless that is exactly one of a
-// resource and a path.
+// RequestOf returns the request that a review is about, without its target. Error: BadRequest unless the review has exactly one
+// of a resource and a path.
 func RequestOf(resource *authorizationv1.ResourceAttributes, path *authorizationv1.NonResourceAttributes) (scope.Request, error) {
 	switch {
 	case resource != nil && path == nil:

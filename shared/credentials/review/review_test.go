@@ -28,7 +28,7 @@ const (
 	audience = "https://platform.example"
 )
 
-// jwt has the form of no access key.
+// jwt does not have the form of an access key.
 var jwt = strings.Repeat("x", 300)
 
 var narrow = &model.Scope{Clusters: []model.ScopeCluster{{Cluster: "a"}}}
@@ -40,7 +40,7 @@ func code(err error) int32 {
 	return apierror.From(err).Status().Code
 }
 
-// credentials answer the key and the jwt as told.
+// credentials returns Credentials that answer for the key and the jwt with the given results.
 func credentials(caller identity.Caller, keyErr error, claims token.Claims, tokenErr error) review.Credentials {
 	return review.Credentials{
 		AccessKey: func(_ context.Context, bearer secret.String) (identity.Caller, error) {
@@ -259,7 +259,7 @@ func TestAccess(t *testing.T) {
 			if code(err) != row.code {
 				t.Fatalf("%+v, %v", asked.Status, err)
 			}
-			// It never allows: the cluster's own rules do.
+			// The answer never allows a request: the cluster's own rules decide that.
 			if err == nil && (asked.Status.Allowed || asked.Status.Denied != row.denied || asked.Status.Reason == "") {
 				t.Errorf("%+v", asked.Status)
 			}
@@ -267,8 +267,8 @@ func TestAccess(t *testing.T) {
 	}
 }
 
-// A cluster sees the scopes that narrow a credential: its own, and those that the keys to which it is bound have now, unless
-// another one is within them. Source: ADR-0021.
+// A cluster sees the scopes that narrow a credential: the credential's own scope, and the current scopes of the keys to which it
+// is bound. A scope that covers another of these scopes is left out. Source: ADR-0021.
 func TestScopesOfMakers(t *testing.T) {
 	narrower := &model.Scope{Clusters: []model.ScopeCluster{{Cluster: "a"}}}
 	wide := &model.Scope{Clusters: []model.ScopeCluster{{Cluster: "*"}}}
@@ -301,7 +301,7 @@ func TestScopesOfMakers(t *testing.T) {
 	}
 }
 
-// A cluster sees what the scope says: as it is written into a review of a token, a review of access reads it.
+// A cluster sees the scope unchanged: a review of access reads what a review of a token has written.
 func TestScopeSurvives(t *testing.T) {
 	every := &model.Scope{
 		Roles:    []model.ScopeRole{{Role: "agent", Projects: []string{"p"}, VirtualClusters: []string{"v"}}},

@@ -15,16 +15,16 @@ import (
 )
 
 // Rules returns what a caller may do in a namespace: the requests of the API that Decide allows, without an object or, if
-// the scope permits only some objects, with their names. Whether an object permits it is not known without the object:
-// callers see and change their own. Incomplete is true if the scope names more objects than limits.RuleNames.
-// Source: ADR-0023.
+// the scope permits only some objects, with the names of these objects. The rules leave out what the objects themselves decide,
+// because Rules reads no objects: callers see and change their own objects. Incomplete is true if the scope names more objects
+// than limits.RuleNames. Source: ADR-0023.
 func (a *Access) Rules(caller identity.Caller, namespace string) authorizationv1.SubjectRulesReviewStatus {
 	status := authorizationv1.SubjectRulesReviewStatus{
 		ResourceRules: []authorizationv1.ResourceRule{}, NonResourceRules: []authorizationv1.NonResourceRule{},
 	}
 	scopes := caller.Scopes()
 	names := scopedNames(scopes)
-	// other is the name of an object that the scope does not name.
+	// unnamed is the name of an object that the scope does not name.
 	unnamed := "any"
 	for slices.Contains(names, unnamed) {
 		unnamed += "-"
@@ -38,7 +38,8 @@ func (a *Access) Rules(caller identity.Caller, namespace string) authorizationv1
 		request.Name, request.Namespace = name, namespace
 		return auth.Decide(who.ForVerb(request.Verb), a.normalize(request)).Allowed
 	}
-	// What permits one object and not others names it, so the rest of each scope is looked at once for each request.
+	// An entry of a scope that permits one object and not others names the object. The other entries permit the same for every
+	// object, so they are checked once for each request.
 	entries := make([][]*model.Scope, len(names))
 	for i, name := range names {
 		for _, each := range scopes {
@@ -64,7 +65,7 @@ func (a *Access) Rules(caller identity.Caller, namespace string) authorizationv1
 			// The request has no name.
 			continue
 		}
-		// open tells which scopes permit the request for any object.
+		// openScopes has, for each scope, whether it permits the request for every object.
 		openScopes := make([]bool, len(scopes))
 		for i, each := range scopes {
 			openScopes[i] = allowed(caller.WithScopes([]*model.Scope{each}), request, objectName)
@@ -130,7 +131,7 @@ func addPath(status *authorizationv1.SubjectRulesReviewStatus, request scope.Req
 	})
 }
 
-// entriesNaming returns the entries of a scope that name an object. To all others the name is like any other.
+// entriesNaming returns the entries of a scope that name an object. All other entries treat the object like any other object.
 func entriesNaming(s *model.Scope, name string) *model.Scope {
 	narrow := &model.Scope{}
 	for _, entry := range s.Roles {

@@ -15,7 +15,7 @@ import (
 	"management.platform.sh/shared/model/identity"
 )
 
-// The rules name an object for a verb exactly if all scopes of the caller permit the verb for that object, and not for
+// The rules name an object for a verb if and only if all scopes of the caller permit the verb for that object, and not for
 // others. Source: ADR-0021, ADR-0023.
 func TestRulesName(t *testing.T) {
 	t.Parallel()

@@ -1,6 +1,6 @@
-// Package tokenexchange exchanges the token of a job for an access key, as a trust rule of the admins says (RFC 8693). Nothing is written, and
-// no issuer is asked that no rule names, before the token is proven. Package oidc checks signatures, package trustrule conditions.
-// Source: ADR-0036.
+// Package tokenexchange exchanges the token of a job for an access key, as a trust rule of the admins says (RFC 8693). Before a
+// token is verified, the package writes nothing, and it contacts only issuers that a rule names. Package oidc checks signatures,
+// and package trustrule checks conditions. Source: ADR-0036.
 package tokenexchange
 
 import (
@@ -37,7 +37,7 @@ import (
 	"management.platform.sh/shared/state/store"
 )
 
-// The names that RFC 8693 gives to the grant and to kinds of tokens.
+// The identifiers that RFC 8693 gives to the grant type and to token types.
 const (
 	GrantType   = oauth.TokenExchangeGrant
 	TypeJWT     = "urn:ietf:params:oauth:token-type:jwt"
@@ -53,20 +53,20 @@ const (
 	AnnotationRule    = model.GroupName + "/exchange-rule"
 	AnnotationOwner   = model.GroupName + "/exchange-owner"
 	AnnotationKey     = model.GroupName + "/exchange-key"
-	// AnnotationClaim begins the annotations with the claims that name a job, of audit events and of access keys.
+	// AnnotationClaim is the prefix of the annotations with the claims that identify a job, on audit events and on access keys.
 	AnnotationClaim = model.GroupName + "/claim-"
 )
 
 const (
 	// maxToken is the longest token, in bytes.
 	maxToken = 16 << 10
-	// skew is how much the clock of an issuer may be ahead.
+	// skew is how far the clock of an issuer may be ahead.
 	skew = time.Minute
-	// maxTokenAge is the age at which no rule accepts a token.
+	// maxTokenAge is the age from which no rule accepts a token.
 	maxTokenAge = time.Hour
-	// repeatWindow is how long a request can be repeated whose answer did not arrive.
+	// repeatWindow is how long a client can repeat a request whose answer did not arrive.
 	repeatWindow = time.Minute
-	// KeyPrefix begins the names of the keys.
+	// KeyPrefix begins the names of the access keys that this package creates.
 	KeyPrefix = "job-"
 )
 
@@ -76,13 +76,13 @@ var auditedClaims = []string{
 	"project_path", "project_id", "pipeline_id", "job_id", "user_login",
 }
 
-// RefusedError says why a token is not exchanged. Source: RFC 8693, 2.2.2.
+// RefusedError is the reason for which a token is not exchanged. Source: RFC 8693, 2.2.2.
 type RefusedError struct {
-	// Code is that of OAuth, and Text what the job reads.
+	// Code is the error code of OAuth. Text is the message that the job reads.
 	Code, Text string
-	// detail is for the audit.
+	// detail is the reason for the audit event; the job does not read it.
 	detail string
-	// matchRank says how much of a rule fits the token, for which of several refusals the job reads.
+	// matchRank is how much of a rule fits the token. Of several refusals, the job reads the refusal with the highest rank.
 	matchRank int
 }
 
@@ -104,8 +104,8 @@ func (e *RefusedError) withRank(near int) *RefusedError {
 	return e
 }
 
-// notAcceptedText is the message for every token that is not verified: it does not reveal which issuers are trusted. A job whose issuer
-// does not answer must try again, so its tokens get another message meanwhile.
+// notAcceptedText is the message for every token that is not verified: it does not reveal which issuers are trusted. If an issuer
+// does not answer, the job must try again, so it gets another message.
 const notAcceptedText = "the token is not accepted: no trust rule names its issuer, or its issuer has not signed it"
 
 // Exchanger exchanges tokens. It is safe for concurrent use.
@@ -127,7 +127,8 @@ type ruleSnapshot struct {
 	rules    []*model.TrustRule
 }
 
-// Open returns the exchanger of an environment. It makes keys in a registry of package kinds, because a key may end with others.
+// Open returns the exchanger of an environment. It creates keys in a registry of package kinds, because the end of a key can end
+// objects of other kinds.
 func Open(env *platform.Environment, keys *accesskey.Registry) *Exchanger {
 	return &Exchanger{
 		env: env, issuers: oidc.OpenIssuers(env), rules: trustrule.Open(env), keys: keys, directory: directory.Open(env), uses: logins.Records(env),
@@ -136,7 +137,7 @@ func Open(env *platform.Environment, keys *accesskey.Registry) *Exchanger {
 
 // TokenResponse is the successful answer to a token exchange.
 type TokenResponse struct {
-	// Key is the access key, and Name that of its object.
+	// Key is the access key, and Name is the name of its object.
 	Key     secret.String
 	KeyName string
 	Owner   identity.Owner
@@ -144,13 +145,13 @@ type TokenResponse struct {
 	Expires time.Time
 }
 
-// Exchange creates an access key for the token of a job. Name is the name of the rule; empty: the only rule that matches. Attempt names the
-// request; empty: the request cannot be repeated.
+// Exchange creates an access key for the token of a job. Name is the name of the rule; empty: the only rule that matches. Attempt
+// identifies the request; empty: the request cannot be repeated.
 //
-// Where the rule says that a token works once, a request can be repeated for a minute with the same attempt, until the access key of the
-// first answer is used. That access key ends.
+// If the rule accepts a token only once, a request can be repeated for a minute with the same attempt, as long as the access key
+// of the first answer has not been used. The repetition ends that access key.
 //
-// Errors: RefusedError; ServiceUnavailable if the issuer does not answer; those of the store and of the keys.
+// Errors: RefusedError; ServiceUnavailable if the issuer does not answer; the errors of the store and of creating an access key.
 func (f *Exchanger) Exchange(ctx context.Context, raw, name, attempt string) (response TokenResponse, err error) {
 	recorder := annotations.RecorderOf(ctx)
 	recorder.Set(AnnotationOutcome, "refused")
@@ -226,7 +227,7 @@ func (f *Exchanger) rulesForIssuer(ctx context.Context, issuer string) ([]*model
 	snapshot := f.cached
 	f.mu.Unlock()
 	if revision := refs[revisionRef].Revision; snapshot.revision != revision || revision == 0 {
-		// What is written while the rules are read has a later revision, and the next exchange reads them again.
+		// A write during this read has a later revision, so the next exchange reads the rules again.
 		snapshot = ruleSnapshot{revision: revision}
 		for record, err := range store.Each(ctx, f.rules.Store, store.Query{}) {
 			if err != nil {
@@ -309,7 +310,7 @@ func (f *Exchanger) matchRule(
 	return matched, matchedClaims, nil
 }
 
-// checkRule says why a rule does not accept a verified token. Nil: it does.
+// checkRule returns the reason for which a rule does not accept a verified token. Nil: the rule accepts it.
 func (f *Exchanger) checkRule(rule *model.TrustRule, claims trustrule.Claims) *RefusedError {
 	if unmet := trustrule.Unmet(rule, claims); len(unmet) > 0 {
 		return newRefusal("no trust rule fits the token: the audit log of the platform says why", "conditions on "+strings.Join(unmet, ", ")).withRank(rankConditions)
@@ -340,7 +341,7 @@ func (f *Exchanger) checkRule(rule *model.TrustRule, claims trustrule.Claims) *R
 	return nil
 }
 
-// hasSingleAudience reports whether the claim aud has this audience and no other.
+// hasSingleAudience reports whether the claim aud has the audience and no other.
 func hasSingleAudience(claims trustrule.Claims, audience string) bool {
 	if single, isText := claims.Text("aud"); isText {
 		return single == audience
@@ -359,7 +360,8 @@ func timeClaim(claims trustrule.Claims, name string) (time.Time, error) {
 	return time.Unix(int64(seconds), 0), nil
 }
 
-// readOwner returns the owner object of a key of a rule. The owner must be a user or team of the platform that may use it.
+// readOwner returns the reference to the owner's object for a key of a rule. The owner must be an existing user or team whose
+// credentials work.
 func (f *Exchanger) readOwner(ctx context.Context, rule *model.TrustRule) (*model.AccessKeyOwner, error) {
 	owner := trustrule.Owner(rule)
 	refs, err := f.directory.Read(ctx, owner)
@@ -378,21 +380,21 @@ func (f *Exchanger) readOwner(ctx context.Context, rule *model.TrustRule) (*mode
 
 // tokenUse is the use of a token, as it is stored.
 type tokenUse struct {
-	// Attempt is the digest of the name of the request. Empty: it cannot be repeated.
+	// Attempt is the digest of the identifier of the request. Empty: the request cannot be repeated.
 	Attempt string `json:"attempt,omitempty"`
-	// Key is the access key that was made. Nil: none is, or the request cannot be repeated.
+	// Key is the access key that was created. Nil: no key has been created yet, or the request cannot be repeated.
 	Key *model.AccessKeyReference `json:"key,omitempty"`
 }
 
-// claimToken records the use of a token, and returns the record. Of several requests with one token, one succeeds, except for a repetition
-// of the same request. The record stays as long as a rule could accept the token.
+// claimToken records the use of a token, and returns the record. Of several requests with one token, one succeeds; only a
+// repetition of that request succeeds as well. The record stays as long as a rule could accept the token.
 func (f *Exchanger) claimToken(
 	ctx context.Context, issuer, signed string, claims trustrule.Claims, rule *model.TrustRule, attempt string,
 ) (store.Record, error) {
 	kind := "jti"
 	id, _ := claims.Text("jti")
 	if id == "" {
-		// A signature can have several forms. What is signed has one.
+		// A signature can have several valid forms, so the signed text identifies the token.
 		kind, id = "signed", signed
 	}
 	now := f.env.Now()
@@ -413,12 +415,13 @@ func (f *Exchanger) claimToken(
 	return note, nil
 }
 
-// newTokenUsedError refuses a token that was used before.
+// newTokenUsedError returns the refusal of a token that was used before.
 func newTokenUsedError() *RefusedError {
 	return newRefusal("the token was used before: a token works once", "replay")
 }
 
-// repeatUse takes over the use of a token from the same request, whose answer was lost: its access key was never used, and ends.
+// repeatUse takes over the use of a token from an earlier attempt of the same request, whose answer was lost. It ends the access
+// key of that attempt, which must be unused.
 func (f *Exchanger) repeatUse(ctx context.Context, name, attempt string) (store.Record, error) {
 	record, err := f.uses.Get(ctx, name)
 	if errors.Is(err, store.ErrNotFound) {
@@ -462,7 +465,7 @@ func (f *Exchanger) endUnusedKey(ctx context.Context, reference model.AccessKeyR
 }
 
 // noteKey records the access key of a token, if the request can be repeated. If a repetition has taken over, or the record cannot be
-// written, the access key ends.
+// written, noteKey ends the access key.
 func (f *Exchanger) noteKey(ctx context.Context, note store.Record, key *model.OwnedAccessKey) error {
 	var tokenUsed tokenUse
 	if len(note.Object) > 0 {
@@ -500,7 +503,7 @@ func (f *Exchanger) writeUse(ctx context.Context, note store.Record, changed tok
 	return note, nil
 }
 
-// attemptDigest returns the stored form of the name of a request. Empty: it has none.
+// attemptDigest returns the stored form of the identifier of a request. Empty: the request has no identifier.
 func attemptDigest(attempt string) string {
 	if attempt == "" {
 		return ""
@@ -508,7 +511,7 @@ func attemptDigest(attempt string) string {
 	return oauth.Digest("attempt", attempt)
 }
 
-// issueKey creates the key. Errors: those of the store and of the keys.
+// issueKey creates the key. It returns the errors of the store and of creating an access key.
 func (f *Exchanger) issueKey(ctx context.Context, rule *model.TrustRule, ownerObject *model.AccessKeyOwner, claims trustrule.Claims) (*model.OwnedAccessKey, error) {
 	owner := trustrule.Owner(rule)
 	key := &model.OwnedAccessKey{
@@ -520,7 +523,7 @@ func (f *Exchanger) issueKey(ctx context.Context, rule *model.TrustRule, ownerOb
 	}
 	key.Spec.User, key.Spec.Team, _ = owner.Fields()
 	annotateClaims(func(name, value string) { key.Annotations[name] = value }, claims)
-	// The key is made with the rights of the owner as they are now.
+	// The key is created with the owner's current rights.
 	caller := identity.New(owner, nil)
 	caller.OwnerObject = ownerObject
 	keys := accesskey.ForTrustRule(f.keys, model.TrustRuleReference{Name: rule.Name, UID: string(rule.UID)})

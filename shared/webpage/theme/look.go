@@ -1,7 +1,7 @@
-// Package theme says how the pages of the platform look: it turns uiSettings of the configuration into what a browser may be given.
-// Whoever writes the configuration may not act as everybody who opens a page, so nothing of a setting is passed on as it is:
-// colors are computed anew, addresses are checked and become exact sources of a policy, and HTML stays in a document of its own.
-// Source: Spec 2.7 (uiSettings); ADR-0030.
+// Package theme decides how the pages of the platform look: it turns uiSettings of the configuration into values that are safe to
+// send to a browser. An admin who writes the configuration must not be able to act as the users who open a page, so no setting is
+// passed on as it is: colors are computed anew, addresses are checked and become exact sources of a policy, and HTML stays in a
+// document of its own. Source: Spec 2.7 (uiSettings); ADR-0030.
 package theme
 
 import (
@@ -24,17 +24,17 @@ type Look struct {
 	Buttons []Button
 	// Styles are addresses of style sheets.
 	Styles []string
-	// Legal is HTML of others. It belongs into LegalDocument, never into a page.
+	// Legal is untrusted HTML from the configuration. It belongs into LegalDocument, never into a page.
 	Legal string
-	// Button is the color of the main button of a page, and OnButton that of its text.
+	// Button is the color of the main button of a page, and OnButton is the color of the button's text.
 	Button, OnButton csscolor.RGB
-	// Theme are rules of CSS for the console. Empty: none.
+	// Theme has CSS rules for the console. Empty: none.
 	Theme string
-	// pictures and sheets are the sources of Pictures and Styles for a policy.
+	// pictures and sheets are the sources of the pictures and of the style sheets for a policy.
 	pictures, sheets []string
 }
 
-// Button is a link to another page. Top: it is above the content, not below it. End: it is at the end of the line.
+// Button is a link to another page. Top places it above the content, not below it. End places it at the end of the line.
 type Button struct {
 	Text string `json:"text"`
 	Link string `json:"link"`
@@ -43,14 +43,14 @@ type Button struct {
 	End  bool   `json:"end,omitempty"`
 }
 
-// maxButtons is the number of buttons that are shown. maxSourceBytes is the size of all sources of a policy, in bytes: gateways refuse
-// responses whose header is large. What exceeds them is left out.
+// maxButtons bounds the buttons that are shown. maxSourceBytes bounds the size of all sources of a policy, in bytes: gateways
+// refuse responses with large headers. Buttons and sources beyond these bounds are left out.
 const (
 	maxButtons     = 20
 	maxSourceBytes = 3 << 10
 )
 
-// primary is the color of buttons on pages of the sign-in, if the configuration has none.
+// primary is the color of buttons on pages of the sign-in, if the configuration has no such color.
 var primary = csscolor.RGB{R: 0x1b, G: 0x4f, B: 0xd8}
 
 // New returns the look of a configuration. ui may be nil.
@@ -107,12 +107,12 @@ func (l Look) Sheets() []string { return l.sheets }
 
 var hostName = lazyregexp.New(`^[a-zA-Z0-9-]+(\.[a-zA-Z0-9-]+)*(:[0-9]{1,5})?$`)
 
-// filePath matches the path of one file as a policy can name it: not a folder, which would be everything in it, and nothing that ends the
-// rule that it stands in.
+// filePath matches the path of one file that a policy can name. It does not match a folder, which would permit everything in the
+// folder, nor characters that end the rule of the policy.
 var filePath = lazyregexp.New(`^/([A-Za-z0-9._~!$&()*+=:@/-]|%[0-9A-Fa-f]{2})*([A-Za-z0-9._~!$&()*+=:@-]|%[0-9A-Fa-f]{2})$`)
 
-// permittedSource returns the address that a page may load, and the source that permits exactly that. Empty: the page may not load it. The
-// address must be absolute, with https, without a user and without dots as folders.
+// permittedSource returns the address that a page may load, and the source that permits exactly this address. Empty: the page may
+// not load the address. The address must be absolute, with https, without a user and without dots as folders.
 func permittedSource(external *model.ExternalURLs, reference string) (address, source string) {
 	parsed, err := url.Parse(reference)
 	if err != nil || parsed.Scheme != "https" || parsed.User != nil || !hostName().MatchString(parsed.Host) || !plainPath(parsed.Path) {
@@ -123,20 +123,20 @@ func permittedSource(external *model.ExternalURLs, reference string) (address, s
 		return "", ""
 	}
 	source = "https://" + strings.ToLower(parsed.Host) + path
-	// The query is part of the address and not of the source: a policy compares no queries.
+	// The query is part of the address and not of the source: policies do not compare queries.
 	query := url.URL{RawQuery: parsed.Query().Encode()}
 	return source + query.String(), source
 }
 
-// plainPath reports whether a path has no folder of dots, which browsers resolve.
+// plainPath reports whether a path has no segment "." or "..", which browsers resolve.
 func plainPath(path string) bool {
 	return !slices.ContainsFunc(strings.FieldsFunc(path, func(r rune) bool { return r == '/' || r == '\\' }), func(part string) bool {
 		return part == "." || part == ".."
 	})
 }
 
-// isPermitted reports whether externalURLs permits an address: it does not block, or one of its exceptions is the address or a folder or
-// host above it. Names of modules permit none.
+// isPermitted reports whether externalURLs permits an address: block is not set, or an entry of allow is the address, or a folder
+// or host above it. Entries that are names of modules permit no address.
 func isPermitted(external *model.ExternalURLs, target *url.URL) bool {
 	if external == nil || !external.Block {
 		return true
@@ -150,8 +150,8 @@ func isPermitted(external *model.ExternalURLs, target *url.URL) bool {
 	})
 }
 
-// safeLink returns the target of a link: an address with https or http, a mailto: address, or a path of this host. Empty: it is none
-// of them.
+// safeLink returns the target of a link: an address with https or http, a mailto: address, or a path of this host. Empty: the
+// link is not one of these.
 func safeLink(given string) string {
 	parsed, err := url.Parse(given)
 	switch {
@@ -165,7 +165,7 @@ func safeLink(given string) string {
 	return ""
 }
 
-// Backgrounds of the console, on which accents are texts. A test compares them with its style sheet.
+// Backgrounds of the console on which texts have the accent color. A test compares them with the style sheet of the console.
 var (
 	lightGrounds = []string{"#ffffff", "#f6f7f9", "#eef1f8"}
 	darkGrounds  = []string{"#1c1f26", "#14161b", "#262a34"}
@@ -174,8 +174,8 @@ var (
 // The built-in accents of the console.
 const lightAccent, darkAccent = "#2f4ac2", "#9db0ff"
 
-// cssRules returns the rules for the colors of a configuration. A color that cannot be read as a text stays out of texts: it is in the
-// line below the bar alone, as a sign of which platform this is.
+// cssRules returns the rules for the colors of a configuration. A color that is not readable as text is not used for texts: only
+// the line below the bar has it, so that people recognize the platform.
 func cssRules(ui *model.ConfigUISettings) string {
 	var rules []string
 	set := func(name, value string) { rules = append(rules, "--"+name+":"+value) }

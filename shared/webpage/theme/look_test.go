@@ -10,7 +10,7 @@ import (
 	"management.platform.sh/shared/model/csscolor"
 )
 
-// A page may load exactly one file for each address of a picture or a style sheet, and nothing that an address could be mistaken for.
+// For each address of a picture or a style sheet, a page may load exactly one file. An address cannot permit anything else.
 // Source: ADR-0030.
 func TestResources(t *testing.T) {
 	t.Parallel()
@@ -55,7 +55,7 @@ func TestResources(t *testing.T) {
 	}
 }
 
-// externalURLs leaves out what it does not name. Source: Spec 2.7; ADR-0030.
+// Addresses that externalURLs does not permit are left out. Source: Spec 2.7; ADR-0030.
 func TestExternal(t *testing.T) {
 	t.Parallel()
 	external := &model.ExternalURLs{Block: true, Allow: []string{"vcluster", "https://one.example/logo.png", "https://two.example/brand", "https://three.example", "http://four.example"}}
@@ -83,7 +83,7 @@ func TestExternal(t *testing.T) {
 	}
 }
 
-// A button leads to a page, and runs nothing.
+// A button leads to a page, and cannot run a script.
 func TestLinks(t *testing.T) {
 	t.Parallel()
 	for given, want := range map[string]string{
@@ -115,8 +115,8 @@ func TestLinks(t *testing.T) {
 	}
 }
 
-// Colors of the configuration become rules that end nothing, and texts in them can be read. A color that cannot be read stays out of
-// texts. Source: ADR-0030; WCAG 2.2, 1.4.3.
+// Colors of the configuration become rules that cannot end the rule around them, and texts with these colors are readable. A
+// color that is not readable is not used for texts. Source: ADR-0030; WCAG 2.2, 1.4.3.
 func TestTheme(t *testing.T) {
 	t.Parallel()
 	for _, one := range []struct {
@@ -161,7 +161,7 @@ func TestTheme(t *testing.T) {
 	}
 }
 
-// The colors that a theme is compared with are those of the console.
+// The backgrounds in this package are the backgrounds of the console's style sheet.
 func TestGrounds(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../../../functions/serveconsole/web/app.css")

@@ -1,5 +1,5 @@
-// Package issuertest is what the tests around tokens share: an environment over an empty state with a clock that the
-// test sets, and callers with keys of their own.
+// Package issuertest has what the tests of tokens share: an environment over an empty state with a clock that the test sets, and
+// callers with keys of their own.
 package issuertest
 
 import (
@@ -26,7 +26,7 @@ import (
 	"management.platform.sh/shared/state/redisstore/redistest"
 )
 
-// Born is what the clock of a world says at first.
+// Born is the time at which the clock of a world starts.
 var Born = time.Date(2027, time.March, 4, 5, 6, 7, 0, time.UTC)
 
 // URL is the issuer of a world, and Bearer begins the bearer text of every key; the name of the key follows.
@@ -47,7 +47,7 @@ type World struct {
 	now time.Time
 }
 
-// New returns a world over an empty state. Its time limit is that of a busy machine.
+// New returns a world over an empty state. Its time limit is long enough for a busy machine.
 func New(t testing.TB) *World {
 	t.Helper()
 	client := redistest.Open(t, redistest.Embedded(t))
@@ -68,21 +68,21 @@ func New(t testing.TB) *World {
 	return w
 }
 
-// Now is the clock.
+// Now returns the time of the clock.
 func (w *World) Now() time.Time {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.now
 }
 
-// Pass sets the clock on.
+// Pass moves the clock forward.
 func (w *World) Pass(d time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.now = w.now.Add(d)
 }
 
-// Key stores an access key of a user's and returns who calls with it.
+// Key stores an access key of a user and returns the caller that the key authenticates.
 func (w *World) Key(name, user string, spec model.OwnedAccessKeySpec) identity.Caller {
 	w.t.Helper()
 	spec.User, spec.Key = user, Bearer+name
@@ -111,7 +111,7 @@ func (w *World) Team(name string, users ...string) {
 	}
 }
 
-// Caller is who calls with the key of that name.
+// Caller returns the caller that the key with a name authenticates.
 func (w *World) Caller(name string) identity.Caller {
 	w.t.Helper()
 	caller, err := accesskey.OpenAuthenticator(w.Env).Bearer(w.t.Context(), secret.String(Bearer+name))
@@ -121,7 +121,7 @@ func (w *World) Caller(name string) identity.Caller {
 	return caller
 }
 
-// Change changes the access key of that name.
+// Change changes the access key with a name.
 func (w *World) Change(name string, change func(*model.OwnedAccessKeySpec)) {
 	w.t.Helper()
 	key, err := resource.Get(w.t.Context(), kinds.AccessKeys(w.Env), resource.GetInput{Caller: Root, Name: name})
@@ -144,7 +144,7 @@ func (w *World) Issue(caller identity.Caller, spec model.DirectClusterEndpointTo
 	return written.Object
 }
 
-// Records are the names of the records that there are.
+// Records returns the names of the stored records.
 func (w *World) Records() []string {
 	w.t.Helper()
 	list, err := resource.List(w.t.Context(), kinds.IssuedTokens(w.Env).Registry, resource.ListInput{Caller: Root})
@@ -168,7 +168,7 @@ func (w *World) Revoked(id string) bool {
 	return revoked
 }
 
-// Denied are the ids on the list of revoked tokens.
+// Denied returns the ids on the list of revoked tokens.
 func (w *World) Denied() []string {
 	w.t.Helper()
 	denied, err := kinds.IssuedTokens(w.Env).Denied(w.t.Context())
