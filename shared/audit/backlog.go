@@ -10,7 +10,7 @@ type Backlog struct {
 	// Failing is the time since which every attempt of the sink has failed. Zero: the last attempt succeeded, or there
 	// was none.
 	Failing time.Time `json:"failing,omitzero"`
-	// Lost is the number of events that the sink did not store, including those that were refused together with their
+	// Lost is the number of events that the sink did not store, including the events that were refused together with their
 	// requests.
 	Lost int `json:"lost,omitempty"`
 	// Unusable reports whether the settings are wrong, so that no sink of this kind could be opened. Sink is then

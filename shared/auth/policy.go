@@ -18,9 +18,9 @@ const (
 	admins audience = iota
 	// projectAdmins are the admins of the project of the request's namespace, and the admins of the platform.
 	projectAdmins
-	// everybody are all authenticated callers.
+	// everybody has all authenticated callers.
 	everybody
-	// anybody needs no credential.
+	// anybody has all callers, also callers without a credential.
 	anybody
 )
 

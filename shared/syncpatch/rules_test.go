@@ -328,7 +328,7 @@ type vector struct {
 	Labels, WantLabels                  map[string]any
 }
 
-// Names and labels are those of the real translator. ADR-0048.
+// Names and labels equal the results of the real translator. Source: ADR-0048.
 func TestVectors(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("testdata/vcluster.jsonl")

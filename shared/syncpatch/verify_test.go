@@ -89,7 +89,7 @@ func TestChecks(t *testing.T) {
 	}
 }
 
-// The way back uses the references of the request, not only those that were found on the way there.
+// The way back uses all references of the request, not only the references that were found on the way there.
 func TestChecksKnowReferences(t *testing.T) {
 	t.Parallel()
 	of := tenant()

@@ -15,7 +15,7 @@ import (
 // Open returns the registry of a function in an environment.
 type Open[T resource.Object] = func(*platform.Environment) *resource.Registry[T]
 
-// Create returns the function of POST on a resource. Errors: those of resource.Create; nothing is stored then.
+// Create returns the function of POST on a resource. The function returns the errors of resource.Create; nothing is stored then.
 func Create[T resource.Object](name string, definition *resource.Definition[T], open Open[T], newManager resource.NewFieldManager) *frame.Function {
 	return &frame.Function{Name: name, Endpoints: []frame.Endpoint{
 		frame.Create(definition, managed(open, newManager), resource.Create[T]),
@@ -43,8 +43,8 @@ func List[T resource.Object](name string, definition *resource.Definition[T], op
 	return function
 }
 
-// Update returns the function of PUT on one object, and on its status if that is a subresource. Errors: those of resource.Update; nothing
-// is stored then.
+// Update returns the function of PUT on one object, and on its status if that is a subresource. The function returns the errors
+// of resource.Update; nothing is stored then.
 func Update[T resource.Object](name string, definition *resource.Definition[T], open Open[T], newManager resource.NewFieldManager) *frame.Function {
 	open = managed(open, newManager)
 	function := &frame.Function{Name: name, Endpoints: []frame.Endpoint{frame.Update(definition, open, resource.Update[T])}}
@@ -54,8 +54,8 @@ func Update[T resource.Object](name string, definition *resource.Definition[T], 
 	return function
 }
 
-// Patch returns the function of PATCH on one object, and on its status if that is a subresource. Errors: those of resource.Patch; nothing
-// is stored then.
+// Patch returns the function of PATCH on one object, and on its status if that is a subresource. The function returns the errors
+// of resource.Patch; nothing is stored then.
 func Patch[T resource.Object](name string, definition *resource.Definition[T], open Open[T], newManager resource.NewFieldManager) *frame.Function {
 	open = managed(open, newManager)
 	function := &frame.Function{Name: name, Endpoints: []frame.Endpoint{frame.Patch(definition, open, resource.Patch[T])}}
@@ -66,7 +66,7 @@ func Patch[T resource.Object](name string, definition *resource.Definition[T], o
 }
 
 // Delete returns the function of DELETE on one object, or on a selection, whose objects it returns as they were. It removes an object, or
-// marks it as deleted while a grace period or finalizers keep it. Errors: those of resource.Delete.
+// marks it as deleted while a grace period or finalizers keep it. The function returns the errors of resource.Delete.
 func Delete[T resource.Object](name string, definition *resource.Definition[T], open Open[T]) *frame.Function {
 	return &frame.Function{Name: name, Endpoints: []frame.Endpoint{
 		frame.Delete(definition, open, resource.Delete[T]), frame.DeleteCollection(definition, open, resource.Delete[T]),

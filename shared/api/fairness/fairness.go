@@ -31,7 +31,7 @@ const (
 	Bodies
 	Watches
 	Evaluations
-	// Kubeconfigs are those that are rendered. A virtual cluster may have a signer elsewhere, which takes its time.
+	// Kubeconfigs are requests that render kubeconfigs. The signer of a virtual cluster may be a remote server, which takes time.
 	Kubeconfigs
 	Lists
 	// Heavy are requests with much text. They bound the processors that one kind of request can have.
@@ -68,7 +68,7 @@ type Observer interface {
 	Refused(class string)
 }
 
-// Places are the places of a process. It is safe for concurrent use. A nil *Places has a place for everybody.
+// Places has the places of a process. It is safe for concurrent use. A nil *Places has a place for every request.
 type Places struct {
 	gates [Classes]gate
 }
@@ -126,7 +126,7 @@ type gate struct {
 	mu sync.Mutex
 	// taken is the number of places that are taken.
 	taken int
-	// callers are those who have a place or wait for one.
+	// callers has the callers who have a place or wait for one.
 	callers map[string]*caller
 	// turns are the callers who wait and may have one more place, in the order of their turns.
 	turns []*caller
@@ -134,10 +134,10 @@ type gate struct {
 	took *lru.Cache[string, time.Duration]
 }
 
-// maxTook is of how many callers a process remembers how long their requests took.
+// maxTook is the number of callers for whom a process remembers how long their requests took.
 const maxTook = 4096
 
-// caller is one who has places of a class or waits for one.
+// caller is a caller who has places of a class or waits for one.
 type caller struct {
 	name    string
 	taken   int

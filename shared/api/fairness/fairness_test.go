@@ -101,7 +101,7 @@ func TestPlaces(t *testing.T) {
 	})
 }
 
-// A watch never waits: it is refused at the limit of the caller and at that of the process. Source: ADR-0020.
+// A watch never waits: it is refused at the limit of the caller and at the limit of the process. Source: ADR-0020.
 func TestWatchesNeverWait(t *testing.T) {
 	p := fairness.New(map[fairness.Class]fairness.Bound{fairness.Watches: {Total: 3, PerCaller: 2}}, nil)
 	first := take(t, p, fairness.Watches, "ana")
@@ -245,7 +245,7 @@ func TestWaitEnds(t *testing.T) {
 	})
 }
 
-// Without places, and in a class without a bound, everybody has a place. Source: ADR-0020.
+// Without places, and in a class without a bound, every request has a place. Source: ADR-0020.
 func TestUnbounded(t *testing.T) {
 	var none *fairness.Places
 	some := fairness.New(map[fairness.Class]fairness.Bound{fairness.Lists: {Total: 1, PerCaller: 1}}, nil)
@@ -257,7 +257,7 @@ func TestUnbounded(t *testing.T) {
 	place.Release()
 }
 
-// Whatever callers do in whatever order: no limit is exceeded, no place is lost, and nobody waits while there is a place for
+// Whatever callers do in whatever order: no limit is exceeded, no place is lost, and no caller waits while there is a place for
 // them. Source: ADR-0020.
 func TestProperty(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {

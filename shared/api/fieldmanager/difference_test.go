@@ -205,7 +205,7 @@ func TestGaveUp(t *testing.T) {
 			restored++
 		}
 		object := want.(*model.OwnedAccessKey)
-		// Nobody owns what was there at first.
+		// The fields of the first object have no owner.
 		object.ManagedFields = slices.DeleteFunc(object.ManagedFields, func(entry metav1.ManagedFieldsEntry) bool { return entry.Manager == "before-first-apply" })
 		object.ManagedFields = onTime(object.ManagedFields, live.GetManagedFields(), manager, metav1.ManagedFieldsOperationApply, now)
 		live = object

@@ -1,6 +1,6 @@
 // Package fieldmanager tracks who set which field of an object (managedFields), and merges server-side apply into it.
-// The rules are those of Kubernetes, from apimachinery; this package gives them the schemas of the kinds, which are
-// generated from the model, and a clock. Source: Spec 2.2; ADR-0008.
+// The rules are the rules of Kubernetes, from apimachinery; this package gives them the schemas of the kinds, which are generated
+// from the model, and a clock. Source: Spec 2.2; ADR-0008.
 //
 // It stores nothing, knows no verbs, and decides nothing about what a field may hold. Only functions that create,
 // update and patch import it: its libraries are large and slow down the start of a process.
@@ -260,9 +260,8 @@ func (m *Manager) gaveUp(before, after []metav1.ManagedFieldsEntry, manager stri
 	return !sets[0].Difference(&sets[1]).Empty()
 }
 
-// keepUnowned restores fields that the merge dropped although nobody owned them. The library drops the whole part when
-// a manager stops owning its last field there: a scope would vanish silently, and the key would become wider. Source:
-// ADR-0008.
+// keepUnowned restores fields that the merge dropped although they had no owner. The library drops the whole part when a manager
+// stops owning its last field there: a scope would vanish silently, and the key would become wider. Source: ADR-0008.
 func (m *Manager) keepUnowned(live resource.Object, merged runtime.Object) (runtime.Object, error) {
 	before, err := runtime.DefaultUnstructuredConverter.ToUnstructured(live)
 	if err != nil {
@@ -299,7 +298,8 @@ func (m *Manager) keepUnowned(live resource.Object, merged runtime.Object) (runt
 	return m.one.read(after)
 }
 
-// ownedBelow is what the entries own of a field of the part: empty when nobody owns it or anything below it.
+// ownedBelow returns what the entries own of a field of the part. It is empty if neither the field nor anything below it has an
+// owner.
 func ownedBelow(entries []metav1.ManagedFieldsEntry, part, name string) *fieldpath.Set {
 	all := fieldpath.NewSet()
 	for _, entry := range entries {
@@ -320,8 +320,8 @@ func ownedBelow(entries []metav1.ManagedFieldsEntry, part, name string) *fieldpa
 	return below
 }
 
-// unownedOf is the part of a field's value that nobody owns: all of it when the owned set is empty, the unowned items
-// of a list with keys, and otherwise nil.
+// unownedOf returns the part of a field's value that has no owner: all of it if the owned set is empty, the unowned items of a
+// list with keys, and otherwise nil.
 func unownedOf(value any, owned *fieldpath.Set) any {
 	if owned.Empty() {
 		return value

@@ -27,7 +27,7 @@ func newManager(t testing.TB) *Manager {
 	return made.(*Manager)
 }
 
-// Every list has a type, so that nobody is surprised by how it merges; every scope is one value. Source: ADR-0008.
+// Every list has a list type, so that no merge surprises a user; every scope is one value. Source: ADR-0008.
 func TestListTypes(t *testing.T) {
 	t.Parallel()
 	m := newManager(t)

@@ -38,7 +38,7 @@ type answer struct {
 	header    http.Header
 	// rest is the rest of a list whose beginning object is; nil if there is none.
 	rest *resource.Rest
-	// annotations are those that the audit event of the request gets.
+	// annotations are the annotations for the audit event of the request.
 	annotations map[string]string
 	// omitted reports whether the object is too large for the audit.
 	omitted bool

@@ -20,7 +20,7 @@ import (
 	"management.platform.sh/shared/limits"
 )
 
-// The head of a request is bounded before anybody is authenticated. Source: ADR-0020.
+// The head of a request is bounded before the caller is authenticated. Source: ADR-0020.
 func TestHeaderBounds(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -329,9 +329,9 @@ func (f *frame) isAboutSecret(err error) bool {
 	})
 }
 
-// authenticate finds out the caller of a request, within the bounds on authentications of its address and on requests of the
-// caller. An address with too many failures gets 429 in place of 401. Whether a credential is valid is always found out, so
-// that the neighbours of somebody who guesses are served. Source: ADR-0020.
+// authenticate finds the caller of a request, within the bounds on authentications of the client's address and on requests of the
+// caller. An address with too many failures gets 429 in place of 401. It checks every credential nevertheless, so that other
+// clients at the address of an attacker who guesses are served. Source: ADR-0020.
 func (f *frame) authenticate(ctx context.Context, c *call) error {
 	given := c.http.Header.Get("Authorization") != ""
 	if given {

@@ -56,7 +56,7 @@ func (w *world) create(key, bearer, body string, header ...string) *httptest.Res
 	return w.do(r)
 }
 
-// made returns the number of keys in addition to those of the world.
+// made returns the number of keys in addition to the keys of the world.
 func (w *world) made() int {
 	w.t.Helper()
 	page, err := kinds.AccessKeys(w.env).Store.List(w.t.Context(), store.Query{})

@@ -318,7 +318,8 @@ func TestCompression(t *testing.T) {
 	}
 }
 
-// keeping is a client that goes away while it receives a response. The server keeps what it was given to send, as that of HTTP/2 does.
+// keeping is a client that goes away while it receives a response. The server keeps the bytes that it was given to send, as the
+// HTTP/2 server does.
 type keeping struct {
 	header     http.Header
 	kept, were [][]byte

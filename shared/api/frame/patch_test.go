@@ -117,7 +117,7 @@ func TestApplyOptions(t *testing.T) {
 	}
 }
 
-// Callers who may change objects but not create them cannot create them by an apply. Everybody may create keys, so this test
+// Callers who may change objects but not create them cannot create them by an apply. Every caller may create keys, so this test
 // uses another resource. Source: ADR-0008.
 func TestApplyNeedsCreate(t *testing.T) {
 	t.Parallel()

@@ -140,9 +140,9 @@ const thisAddress = "this address"
 // address identifies the client while the caller is not known.
 func (f *frame) address(c *call) string { return address(f.client(c.http)) }
 
-// client returns the address of the client of a request, without a port: the one that the first of the trusted proxies gives,
-// else that of the connection. Entries of X-Forwarded-For before it are what the client claims. A request that did not come
-// through all trusted proxies has the address of its connection.
+// client returns the address of the client of a request, without a port: the address that the first of the trusted proxies gives,
+// or else the address of the connection. The client can invent the entries of X-Forwarded-For before that address. A request that
+// did not come through all trusted proxies has the address of its connection.
 func (f *frame) client(r *http.Request) string {
 	if proxies := f.server.Proxies; proxies > 0 {
 		given := strings.Split(strings.Join(r.Header.Values("X-Forwarded-For"), ","), ",")

@@ -138,7 +138,7 @@ func (w writing) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// A body arrives before its request takes the places of those who compute. A large one holds a place of its own class meanwhile.
+// A body arrives before its request takes a place for computing. A large body holds a place of its own class meanwhile.
 // Source: ADR-0020.
 func TestBodyBeforePlaces(t *testing.T) {
 	for size, want := range map[int]map[fairness.Class]float64{

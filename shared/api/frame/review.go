@@ -141,7 +141,7 @@ type Page struct {
 	MaxAge time.Duration
 	// Gzipped reports whether Body is compressed with gzip. Clients that do not accept that get it decompressed.
 	Gzipped bool
-	// Header are further header fields, by name. They replace those that follow from the other fields.
+	// Header has further header fields, by name. They replace the header fields that follow from the other fields.
 	Header map[string]string
 }
 

@@ -33,7 +33,7 @@ type Server struct {
 	Metrics Metrics
 	// Notes returns the state that has the notes about scheduled runs. Nil: no run is noted.
 	Notes func() store.Store
-	// Places share the process between callers. Nil: everybody has a place.
+	// Places shares the process between callers. Nil: every request has a place.
 	Places *fairness.Places
 	// Proxies is the number of trusted proxies in front of the process. Each of them adds the address of its client to the end of
 	// X-Forwarded-For. 0: the client is at the address of the connection.

@@ -178,7 +178,7 @@ func TestWatchRefuses(t *testing.T) {
 	}
 }
 
-// The valid combinations of options are those of Kubernetes.
+// The valid combinations of options are the same as in Kubernetes.
 func TestWatchOptionsAsKubernetesDoes(t *testing.T) {
 	t.Parallel()
 	w := newWatchWorld(t)

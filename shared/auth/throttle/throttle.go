@@ -45,9 +45,10 @@ func Name(parts ...string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// Take counts an attempt in all counts, unless one of them is full. Giving it back takes the attempt off again.
+// Take counts an attempt in all counts, unless one of them is full. The function giveBack removes the attempt from the counts.
 //
-// Errors: TooManyRequests, with the same text for all; those of the store. What was counted before an error stays counted.
+// Errors: TooManyRequests, with the same text for all; the store's errors. Attempts that were counted before an error stay
+// counted.
 func (t *Throttle) Take(ctx context.Context, counts ...Count) (giveBack func(context.Context), err error) {
 	// An attempt that a dry run makes counts as well.
 	ctx = store.Writable(ctx)

@@ -43,9 +43,9 @@ func OpenCallback(env *platform.Environment, users *user.Registry, teams *team.R
 
 // TokenPage is the page on which a person enters an API token of a connector.
 type TokenPage struct {
-	// Connector is the display name, and Host the host to which the token is sent.
+	// Connector is the display name, and Host is the host to which the token is sent.
 	Connector, Host string
-	// Path is that of the page, and State the one of the attempt.
+	// Path is the path of the page, and State is the state of the attempt.
 	Path, State string
 }
 
@@ -83,7 +83,7 @@ func (e *Callback) APITokenPage(ctx context.Context, id string, query url.Values
 // HandleCallback takes a browser back from a provider: it identifies the person, finds or creates their user, and stores the login. It
 // returns the path of the consent page. Empty: the login was a trial, and the browser goes nowhere.
 //
-// Errors: Refusal; those of the store and of the users.
+// Errors: Refusal; the errors of the store and of the users.
 func (e *Callback) HandleCallback(ctx context.Context, idp provider.Provider, id string, query url.Values, cookies map[string]string) (path string, err error) {
 	recorder := annotations.RecorderOf(ctx)
 	recorder.SetConnector(id)

@@ -32,19 +32,19 @@ func OpenConsent(env *platform.Environment, keys *accesskey.Registry) *Consent {
 
 // ConsentRequest is a login that waits for the consent of its person.
 type ConsentRequest struct {
-	// User is the name of the user, and Account who they are at the connector.
+	// User is the name of the user, and Account is their account at the connector.
 	User, Account string
-	// Origin is that of the program that gets the key. Empty: it is that on a Device.
+	// Origin is the origin of the program that gets the key. Empty: the program runs on a Device.
 	Origin string
-	// IsConsole tells that the program is the console, in the same browser.
+	// IsConsole reports whether the program is the console, in the same browser.
 	IsConsole bool
-	// Device is the device for which somebody signs in. Nil: it is a program on the computer of the browser.
+	// Device is the device for which the person signs in. Nil: the sign-in is for a program on the computer of the browser.
 	Device *device.Details
-	// Unverified tells that the answer of the provider was not verified.
+	// Unverified means that the answer of the provider was not verified.
 	Unverified bool
 	// Cookie is the name of the cookie of the attempt.
 	Cookie string
-	// Platform is the address of the platform, and ID that of the attempt.
+	// Platform is the address of the platform, and ID is the ID of the attempt.
 	Platform, ID string
 
 	attempt logins.Attempt
@@ -52,7 +52,7 @@ type ConsentRequest struct {
 	login   logins.Login
 }
 
-// ConsentRequest returns the login with an ID that this browser started. Errors: Refusal; those of the store.
+// ConsentRequest returns the login with an ID that this browser started. Errors: Refusal; the store's errors.
 func (e *Consent) ConsentRequest(ctx context.Context, id string, cookies map[string]string) (*ConsentRequest, error) {
 	attempt, err := logins.OpenAttempt(ctx, e.env, id, cookies)
 	if err != nil {
@@ -95,7 +95,7 @@ func (e *Consent) ConsentRequest(ctx context.Context, id string, cookies map[str
 }
 
 // Decide stores the decision of the person, and returns where the browser goes: to the program, with a code if the person allows the login.
-// Empty: the login is for a device, and the browser goes nowhere. The first decision counts. Errors: Refusal; those of the store.
+// Empty: the login is for a device, and the browser goes nowhere. The first decision counts. Errors: Refusal; the store's errors.
 func (e *Consent) Decide(ctx context.Context, consent *ConsentRequest, allow bool) (string, error) {
 	if consent.Device != nil {
 		if err := e.devices.Decide(ctx, consent.attempt.AuthRequest, consent.login, allow); err != nil {

@@ -41,7 +41,7 @@ type postedProof struct {
 // ResumePosted: no login is complete yet. It returns the address to which the browser that started the login is sent. Empty: the login was
 // a trial.
 //
-// Errors: Refusal; those of the store.
+// Errors: Refusal; the store's errors.
 func (e *Callback) HandlePostedResponse(ctx context.Context, idp provider.Provider, id string, form url.Values) (address string, err error) {
 	recorder := annotations.RecorderOf(ctx)
 	recorder.SetConnector(id)
@@ -107,7 +107,7 @@ func (e *Callback) HandlePostedResponse(ctx context.Context, idp provider.Provid
 // ResumePosted takes back the browser that started a login, after HandlePostedResponse: it finds or creates the user. It returns the path
 // of the consent page.
 //
-// Errors: Refusal; those of the store and of the users.
+// Errors: Refusal; the errors of the store and of the users.
 func (e *Callback) ResumePosted(ctx context.Context, id string, cookies map[string]string) (path string, err error) {
 	recorder := annotations.RecorderOf(ctx)
 	defer func() { recorder.SetError(err) }()

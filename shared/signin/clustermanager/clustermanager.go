@@ -1,6 +1,6 @@
-// Package clustermanager asks a cluster manager who somebody is. Its users sign in with an API token of theirs: the platform asks for it on
-// a page, sends it to the cluster manager alone, and forgets it. Later it asks with its own token whether the user is still there.
-// Source: Spec 2.7 (clustermanager); ADR-0035.
+// Package clustermanager asks a cluster manager who a person is. Users of the cluster manager sign in with an API token of
+// theirs: the platform asks for the token on a page, sends it only to the cluster manager, and does not store it. Later the
+// platform asks with its own token whether the user still exists. Source: Spec 2.7 (clustermanager); ADR-0035.
 package clustermanager
 
 import (
@@ -30,9 +30,9 @@ type user struct {
 	ID       string        `json:"id"`
 	Username upstream.Text `json:"username"`
 	Name     upstream.Text `json:"name"`
-	// Enabled is true unless it says otherwise.
+	// Enabled is false for a disabled user. Nil: the user is enabled.
 	Enabled *bool `json:"enabled"`
-	// Me tells that it is the owner of the token.
+	// Me reports whether the user is the owner of the token.
 	Me bool `json:"me"`
 }
 
@@ -40,7 +40,7 @@ type user struct {
 type principal struct {
 	ID   string `json:"id"`
 	Type string `json:"principalType"`
-	// Member tells that the owner of the token is in the group.
+	// Member reports whether the owner of the token is in the group.
 	Member bool `json:"memberOf"`
 }
 
@@ -75,7 +75,7 @@ func (p *Provider) HandleCallback(ctx context.Context, conn provider.Connector, 
 	if err := api.Get(ctx, "/users?me=true", &users); err != nil {
 		return provider.Person{}, err
 	}
-	// A server that does not know the parameter lists everybody that the token may see.
+	// A server that does not know the parameter lists all users that the token may see.
 	if len(users.Data) != 1 || !users.Data[0].Me {
 		return provider.Person{}, refusal.Misconfigured("the cluster manager does not say whose token it is")
 	}

@@ -1,5 +1,6 @@
-// Package codehost asks the code hosts who somebody is: OAuth 2.0 with PKCE, and then their APIs. A person is the number of their account:
-// names and email addresses are given to others one day. Source: Spec 2.7 (gitforge1, gitforge2); RFC 6749, 7636; ADR-0035.
+// Package codehost asks the code hosts who a person is: OAuth 2.0 with PKCE, and then their APIs. The number of an account
+// identifies a person: names and email addresses can be given to another person later. Source: Spec 2.7 (gitforge1, gitforge2);
+// RFC 6749, 7636; ADR-0035.
 package codehost
 
 import (
@@ -69,7 +70,7 @@ func (p *codeHost) HandleCallback(ctx context.Context, conn provider.Connector, 
 		return provider.Person{}, err
 	}
 	defer target.client.CloseIdleConnections()
-	// The code hosts name no issuer. An answer that names one is that of another provider.
+	// The code hosts name no issuer. An answer that names one comes from another provider.
 	if issuer != "" && !strings.HasPrefix(target.config.Endpoint.AuthURL, issuer+"/") {
 		return provider.Person{}, refusal.ByProvider("the answer is that of another issuer")
 	}

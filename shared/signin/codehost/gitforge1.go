@@ -68,7 +68,8 @@ type gitForge1Team struct {
 	Organization gitForge1Org `json:"organization"`
 }
 
-// gitForge1Person returns the owner of a token. Groups are only those of the organizations in the settings. Source: Spec 2.7 (gitforge1).
+// gitForge1Person returns the owner of a token. It has only the groups of the organizations in the settings. Source: Spec 2.7
+// (gitforge1).
 func gitForge1Person(ctx context.Context, api upstream.API, conn provider.Connector) (provider.Person, error) {
 	settings := conn.Settings.GitForge1
 	var account struct {

@@ -1,5 +1,5 @@
-// Package connectors has the provider of each kind of connector: it is the provider.Provider of the functions that sign people in. Those
-// that do not, do not link it. Source: ADR-0035.
+// Package connectors has the provider of each kind of connector: it is the provider.Provider of the functions that sign people
+// in. Other functions do not link it. Source: ADR-0035.
 package connectors
 
 import (

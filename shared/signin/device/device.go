@@ -28,7 +28,7 @@ import (
 )
 
 const (
-	// CookieName is the cookie of a browser in which somebody has entered a code.
+	// CookieName is the cookie of a browser in which a person has entered a code.
 	CookieName = "__Host-device"
 
 	// deviceLifetime is how long a code can be entered, and its key be fetched.
@@ -45,7 +45,7 @@ const (
 	maxHostname = 64
 )
 
-// enteredUserCode is a code that somebody has entered in a browser. It is in a cookie, sealed.
+// enteredUserCode is a code that a person has entered in a browser. It is in a cookie, sealed.
 type enteredUserCode struct {
 	// Details is the name of the record of the request.
 	Device   string `json:"device"`
@@ -87,7 +87,7 @@ func Open(env *platform.Environment, keys *accesskey.Registry) *Flow {
 // Authorization is the device authorization response. Source: RFC 8628, 3.2.
 type Authorization struct {
 	DeviceCode string `json:"device_code"`
-	// UserCode is what somebody enters at VerificationURI.
+	// UserCode is the code that a person enters at VerificationURI.
 	UserCode                string `json:"user_code"`
 	VerificationURI         string `json:"verification_uri"`
 	VerificationURIComplete string `json:"verification_uri_complete"`
@@ -100,7 +100,7 @@ type Authorization struct {
 // client address, and network identifies the client to limits. The request is stored although no person is known yet, so the number of
 // requests is bounded.
 //
-// Errors: oauth.Error; Refusal; TooManyRequests; those of the store. Source: RFC 8628, 3.1.
+// Errors: oauth.Error; Refusal; TooManyRequests; the store's errors. Source: RFC 8628, 3.1.
 func (f *Flow) Authorize(ctx context.Context, form url.Values, basic *url.Userinfo, address, network string) (authorization Authorization, err error) {
 	recorder := annotations.RecorderOf(ctx)
 	defer func() { recorder.SetError(err) }()
@@ -148,7 +148,7 @@ func (f *Flow) Authorize(ctx context.Context, form url.Values, basic *url.Userin
 		})
 		switch {
 		case errors.Is(err, store.ErrTaken):
-			// The code is that of another request.
+			// Another request has the code.
 			continue
 		case errors.Is(err, store.ErrQuota):
 			return authorization, refusal.Throttled(apierror.TooMany("too many devices wait for a sign-in: try again later", int32(logins.CodeLifetime/time.Second)))
@@ -211,7 +211,7 @@ func parseUserCode(text string) string {
 	return code
 }
 
-// ErrUnknownUserCode says that a code is that of no device.
+// ErrUnknownUserCode means that no device has the code.
 var ErrUnknownUserCode = errors.New("the code is not known, or has expired")
 
 // AcceptedUserCode is a user code that a person has entered, of a device that waits.
@@ -233,7 +233,7 @@ func (e *AcceptedUserCode) URL(way method.Method) string {
 
 // EnterUserCode takes the user code that a person types. Network identifies the browser to limits.
 //
-// Errors: Refusal, with ErrUnknownUserCode as a cause; those of the store.
+// Errors: Refusal, with ErrUnknownUserCode as a cause; the store's errors.
 func (f *Flow) EnterUserCode(ctx context.Context, input, network string) (accepted *AcceptedUserCode, err error) {
 	recorder := annotations.RecorderOf(ctx)
 	defer func() { recorder.SetError(err) }()
@@ -332,7 +332,7 @@ type Details struct {
 	Age     time.Duration
 }
 
-// Read returns the request for which somebody signs in. Errors: Refusal; those of the store.
+// Read returns the request for which a person signs in. Errors: Refusal; the store's errors.
 func (f *Flow) Read(ctx context.Context, request logins.AuthRequest) (store.Record, logins.Login, error) {
 	record, err := f.logins.Records.Get(ctx, request.Device)
 	switch {
@@ -345,7 +345,7 @@ func (f *Flow) Read(ctx context.Context, request logins.AuthRequest) (store.Reco
 	return record, login, err
 }
 
-// Decide stores the decision of a person about a device. The first decision counts. Errors: Refusal; those of the store.
+// Decide stores the decision of a person about a device. The first decision counts. Errors: Refusal; the store's errors.
 func (f *Flow) Decide(ctx context.Context, request logins.AuthRequest, login logins.Login, allow bool) error {
 	record, deviceLogin, err := f.Read(ctx, request)
 	if err != nil {
@@ -366,7 +366,7 @@ func (f *Flow) Decide(ctx context.Context, request logins.AuthRequest, login log
 
 // Poll returns the key for a device code once a person has allowed the login.
 //
-// Errors: oauth.Error with the codes of RFC 8628, 3.5; those of the store and of the keys.
+// Errors: oauth.Error with the codes of RFC 8628, 3.5; the errors of the store and of the keys.
 func (f *Flow) Poll(ctx context.Context, code, verifier string, request token.Request) (token.Response, error) {
 	recorder := annotations.RecorderOf(ctx)
 	recorder.SetOutcome("refused")

@@ -37,16 +37,16 @@ type Cookie struct {
 
 // AuthRequest is the authorization request of a program (RFC 6749, 4.1.1), or the device for which a person signs in.
 type AuthRequest struct {
-	// RedirectURI is where the browser brings the code, Challenge what proves that the program asked, State what the program knows the
-	// request by.
+	// RedirectURI is the address to which the browser brings the code. CodeChallenge proves that the program made the request. By
+	// State, the program recognizes the request.
 	RedirectURI   string `json:"redirect"`
 	CodeChallenge string `json:"challenge"`
 	State         string `json:"state"`
-	// Details is the name of the record of a device for which somebody signs in, and Code the one that they have entered. There is no
-	// Redirect, Challenge and State then.
+	// Device is the name of the record of a device for which a person signs in, and UserCode is the code that they have entered.
+	// RedirectURI, CodeChallenge and State are empty then.
 	Device   string `json:"device,omitempty"`
 	UserCode string `json:"code,omitempty"`
-	// Scope is what the program gets of the scopes that it asked for. Nil: it asked for none.
+	// Scope is the part of the requested scopes that the program gets. Nil: it requested no scopes.
 	Scope *string `json:"scope,omitempty"`
 }
 
@@ -63,12 +63,12 @@ type Attempt struct {
 	Nonce     string `json:"nonce"`
 	Verifier  string `json:"verifier"`
 	Connector string `json:"connector"`
-	// Fingerprint are the Fingerprint of the connector.
+	// Fingerprint is the fingerprint of the connector's settings.
 	Fingerprint string      `json:"settings"`
 	AuthRequest AuthRequest `json:"client"`
 	// Started is the time of the start, in Unix seconds.
 	Started int64 `json:"started"`
-	// Trial tells that nobody is signed in. The State was chosen by whoever began the trial.
+	// Trial means that the attempt signs no person in. The admin or program that began the trial has the State.
 	Trial bool `json:"trial,omitempty"`
 }
 

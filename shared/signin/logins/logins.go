@@ -104,7 +104,7 @@ const MaxTries = 4
 // Login is a stored login whose person is known.
 type Login struct {
 	Stage string `json:"stage"`
-	// User, UID and Generation are those of the user at the sign-in.
+	// User, UID and Generation are the name, uid and token generation of the user at the sign-in.
 	User            string `json:"user"`
 	UID             string `json:"uid"`
 	TokenGeneration int64  `json:"generation,omitempty"`

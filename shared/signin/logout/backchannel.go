@@ -53,8 +53,8 @@ func Open(env *platform.Environment, keys *accesskey.Registry) *BackChannel {
 // everything bound to them, are refused at the next request; a login that is not complete leads to no key. Keys that the person has made
 // otherwise stay. A token works once, and a token without a matching login does nothing.
 //
-// Errors: Refusal; those of the store and of the keys: the same token may be sent again then. Source: OpenID Connect Back-Channel Logout
-// 1.0, 2.5 to 2.8; ADR-0042.
+// Errors: Refusal; the errors of the store and of the keys: the same token may be sent again then. Source: OpenID Connect
+// Back-Channel Logout 1.0, 2.5 to 2.8; ADR-0042.
 func (e *BackChannel) HandleLogoutToken(ctx context.Context, verifier provider.LogoutVerifier, id string, form url.Values) (err error) {
 	recorder := annotations.RecorderOf(ctx)
 	recorder.SetConnector(id)

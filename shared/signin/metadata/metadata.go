@@ -12,7 +12,7 @@ import (
 type Metadata struct {
 	// Issuer is the address of the platform.
 	Issuer string `json:"issuer"`
-	// AuthorizationEndpoint is for programs that know no connector. Empty: nobody can sign in with a browser.
+	// AuthorizationEndpoint is for programs that know no connector. Empty: sign-ins with a browser are not possible.
 	AuthorizationEndpoint string `json:"authorization_endpoint,omitempty"`
 	TokenEndpoint         string `json:"token_endpoint"`
 	// DeviceAuthorizationEndpoint is where a program asks for codes. Empty: there are none. Source: RFC 8628, 4.
@@ -23,11 +23,12 @@ type Metadata struct {
 	ResponseTypesSupported []string `json:"response_types_supported,omitempty"`
 	ResponseModesSupported []string `json:"response_modes_supported,omitempty"`
 	GrantTypesSupported    []string `json:"grant_types_supported"`
-	// TokenEndpointAuthMethodsSupported are those of a client with an empty secret, and RevocationEndpointAuthMethodsSupported the same.
+	// TokenEndpointAuthMethodsSupported and RevocationEndpointAuthMethodsSupported are the methods for a client with an empty
+	// secret.
 	TokenEndpointAuthMethodsSupported      []string `json:"token_endpoint_auth_methods_supported"`
 	RevocationEndpointAuthMethodsSupported []string `json:"revocation_endpoint_auth_methods_supported"`
 	CodeChallengeMethodsSupported          []string `json:"code_challenge_methods_supported,omitempty"`
-	// IssParameterSupported tells that the answer to a browser names the issuer. Source: RFC 9207, 3.
+	// IssParameterSupported reports whether the answer to a browser names the issuer. Source: RFC 9207, 3.
 	IssParameterSupported bool `json:"authorization_response_iss_parameter_supported,omitempty"`
 }
 

@@ -27,7 +27,7 @@ const TokenExchangeGrant = "urn:ietf:params:oauth:grant-type:token-exchange" //n
 // OfflineAccess is the scope with which a program asks for a refresh token. Source: OpenID Connect Core, 11; ADR-0045.
 const OfflineAccess = "offline_access"
 
-// DeviceGrant is the grant_type of a program that waits for somebody to enter its code. Source: RFC 8628, 3.4.
+// DeviceGrant is the grant_type of a program that waits until a person enters its code. Source: RFC 8628, 3.4.
 const DeviceGrant = "urn:ietf:params:oauth:grant-type:device_code"
 
 // ConsolePath is the path of the console. The console is a client like any other, and ConsolePath is its redirect URI.

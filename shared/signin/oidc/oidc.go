@@ -1,7 +1,7 @@
-// Package oidc asks an OpenID Connect provider who somebody is: the authorization code flow with PKCE, a nonce, and everything that a
-// client must check of the answer. Source: Spec 2.7 (oidc); OpenID Connect Core 1.0; RFC 7636, 9207, 9700; ADR-0031.
+// Package oidc asks an OpenID Connect provider who a person is: with the authorization code flow, PKCE, a nonce, and all checks
+// that a client must make of the answer. Source: Spec 2.7 (oidc); OpenID Connect Core 1.0; RFC 7636, 9207, 9700; ADR-0031.
 //
-// It checks the tokens of jobs, and those with which a provider signs people out. Source: ADR-0036, ADR-0042.
+// It also checks the tokens of jobs, and the logout tokens with which a provider signs people out. Source: ADR-0036, ADR-0042.
 package oidc
 
 import (
@@ -67,18 +67,19 @@ func Open(env *platform.Environment) *Providers {
 type discoveredProvider struct {
 	*goidc.Provider
 	client *http.Client
-	// issParameterSupported tells that answers to browsers name the issuer. Source: RFC 9207, 3.
+	// issParameterSupported reports whether answers to browsers name the issuer. Source: RFC 9207, 3.
 	issParameterSupported bool
 	// authStyle is how the client authenticates at the token endpoint, and alternativeAuthStyle is the other way that the metadata permit.
-	// oauth2.AuthStyleAutoDetect: there is no other one.
+	// oauth2.AuthStyleAutoDetect: there is no other way.
 	authStyle, alternativeAuthStyle oauth2.AuthStyle
 	// jwksURI is the address of the keys.
 	jwksURI string
 	// issuer is what the metadata name as issuer. With many tenants, {tenantid} stands in it for the tenant.
 	issuer string
-	// endSessionEndpoint is where the session of a person ends, and revocation where tokens are given back. Empty: the provider has no such address.
+	// endSessionEndpoint is the address at which the session of a person ends, and revocationEndpoint is the address at which
+	// tokens are revoked. Empty: the provider has no such address.
 	endSessionEndpoint, revocationEndpoint string
-	// revocationAuthStyle is how the client authenticates there.
+	// revocationAuthStyle is how the client authenticates at revocationEndpoint.
 	revocationAuthStyle oauth2.AuthStyle
 	fetchedAt           time.Time
 }
@@ -86,7 +87,7 @@ type discoveredProvider struct {
 // providerConfig is the configuration of an OpenID Connect provider, with its peculiarities.
 type providerConfig struct {
 	*model.OIDCProvider
-	// multiTenant tells that the provider has many tenants, each with an issuer of its own.
+	// multiTenant means that the provider has many tenants, each with an issuer of its own.
 	multiTenant bool
 	// authOptions are sent along at the start.
 	authOptions []oauth2.AuthCodeOption
@@ -106,7 +107,7 @@ func (p *Providers) discover(ctx context.Context, config providerConfig, key str
 	}
 	ctx = goidc.ClientContext(ctx, client)
 	if config.multiTenant {
-		// The issuer of a tenant is compared with that of each token.
+		// The check of each token compares its issuer with the issuer of its tenant.
 		ctx = goidc.InsecureIssuerURLContext(ctx, config.IssuerURL)
 	}
 	metadata, err := goidc.NewProvider(ctx, config.IssuerURL)
@@ -165,8 +166,8 @@ func (p *discoveredProvider) swapAuthStyle() *discoveredProvider {
 
 // requestTokens sends a request to the token endpoint of a provider, which is cached by key. Metadata name the authentication methods of a
 // provider, and not the method for which a client is registered: if the provider refuses the client, the alternative style is tried once,
-// and is used first from then on if it works. A provider checks the client before a code or a token. Errors: those of the request. Source:
-// RFC 6749, 2.3.1 and 5.2; OpenID Connect Core 1.0, 9.
+// and is used first from then on if it works. A provider checks the client before a code or a token. It returns the errors of the
+// request. Source: RFC 6749, 2.3.1 and 5.2; OpenID Connect Core 1.0, 9.
 func (p *Providers) requestTokens(
 	idp *discoveredProvider, config providerConfig, key string, request func(*oauth2.Config) (*oauth2.Token, error),
 ) (*oauth2.Token, error) {

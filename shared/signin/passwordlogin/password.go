@@ -25,7 +25,7 @@ import (
 
 // Page is the page on which a person types their password.
 type Page struct {
-	// ID is that of the attempt, and Platform the address of the platform.
+	// ID is the ID of the attempt, and Platform is the address of the platform.
 	ID, Platform string
 }
 
@@ -59,8 +59,9 @@ type Login struct {
 
 // Checker checks passwords. Implementations are safe for concurrent use.
 type Checker interface {
-	// Check returns the user with a name and a password. Nil: they do not belong together, or the user may not sign in. Detail says
-	// why, for the audit alone. The work is the same whether or not there is such a user. Network identifies the client. Errors: TooManyRequests; those of the store.
+	// Check returns the user with a name and a password. Nil: no user has the name and the password, or the user may not sign in.
+	// Detail is the reason, for the audit alone. The work is the same whether or not there is such a user. Network identifies the
+	// client. Errors: TooManyRequests; the store's errors.
 	Check(ctx context.Context, name string, password secret.String, network string) (found *model.User, detail string, err error)
 }
 
@@ -72,7 +73,7 @@ func Open(env *platform.Environment, checker Checker) *Login {
 // HandleForm takes the password that a person has typed on the page of an attempt. It returns the path of the consent page. Network
 // identifies the client.
 //
-// Errors: Refusal, with ErrPassword as a cause; those of the store.
+// Errors: Refusal, with ErrPassword as a cause; the store's errors.
 func (p *Login) HandleForm(ctx context.Context, form url.Values, cookies map[string]string, network string) (path string, err error) {
 	recorder := annotations.RecorderOf(ctx)
 	recorder.SetConnector(method.PasswordID)
@@ -110,7 +111,7 @@ func (p *Login) HandleForm(ctx context.Context, form url.Values, cookies map[str
 // IssueCode takes a password from a program. It returns the code that the program redeems, with OutOfBand as redirect_uri. There is no
 // consent page: a person who types a password into a program allows it.
 //
-// Errors: those of HandleForm.
+// It returns the errors of HandleForm.
 func (p *Login) IssueCode(ctx context.Context, form url.Values, network string) (code string, err error) {
 	recorder := annotations.RecorderOf(ctx)
 	recorder.SetConnector(method.PasswordID)

@@ -22,7 +22,7 @@ type Request struct{ State, Nonce, Verifier string }
 
 // Response is the authorization response that a browser brings from a provider.
 type Response struct {
-	// Request is that of the attempt.
+	// Request is the request of the attempt.
 	Request
 	// Values are the parameters with which the browser comes.
 	Values url.Values
@@ -57,16 +57,17 @@ type Person struct {
 	Claims []string `json:"-"`
 	// SessionEnds is when the session at the provider ends. The key ends with it. Zero: the provider does not say.
 	SessionEnds time.Time
-	// SameGroups tells that a provider that was asked again does not say the groups: those of the last sign-in stay.
+	// SameGroups means that a provider that was asked again does not name the groups: the person keeps the groups of the last
+	// sign-in.
 	SameGroups bool
-	// Session is what the provider gave to ask it again. It is no part of a proof.
+	// Session has the tokens with which the platform can ask the provider again. It proves nothing about the person.
 	Session Session `json:"-"`
 }
 
 // Session has the tokens of a session at a provider, with which the platform refreshes the person, and the names by which the provider may
 // end it. The zero value has nothing.
 type Session struct {
-	// AccessToken and Refresh are tokens of the provider.
+	// AccessToken and RefreshToken are tokens of the provider.
 	AccessToken, RefreshToken secret.String
 	// ID is what the provider calls the session of the browser, and Subject what it calls the person: the claims sid and sub. The state
 	// has digests of them. A provider that is asked again need not name them.
@@ -75,9 +76,9 @@ type Session struct {
 
 // Refresher asks a provider again about a person who has signed in there. Implementations are safe for concurrent use.
 type Refresher interface {
-	// Refresh returns who the owner of a session is now. It gives new tokens to keep before it uses them, because the old ones may not
-	// work any more, and asks no further if keep fails. Errors: a definite Refusal if the provider, or the settings of the connector,
-	// refuse the person; that of keep; any other error says that nobody knows.
+	// Refresh returns who the owner of a session is now. It passes new tokens to keep before it uses them, because the old tokens
+	// may not work any more, and stops if keep fails. Errors: a definite Refusal if the provider, or the settings of the
+	// connector, refuse the person; the error of keep; any other error means that the answer is not known.
 	Refresh(ctx context.Context, connector Connector, session Session, keep func(Session) error) (Person, error)
 }
 
@@ -98,7 +99,8 @@ type SessionProvider interface {
 type Provider interface {
 	// AuthorizationURL returns the address at which the person signs in. Errors: Refusal.
 	AuthorizationURL(ctx context.Context, connector Connector, request Request) (string, error)
-	// HandleCallback returns who has signed in. Errors: Refusal; whatever the provider answers, nobody is signed in then.
+	// HandleCallback returns who has signed in. Errors: Refusal; on an error no person is signed in, whatever the provider
+	// answers.
 	HandleCallback(ctx context.Context, connector Connector, answer Response) (Person, error)
 	// EndSessionURL returns the address at which the session of a person at the connector ends. It leads back to the address in the
 	// configuration alone. Empty: the connector has no such address. Errors: Refusal.
@@ -122,7 +124,7 @@ type LogoutVerifier interface {
 // MaxLogoutTokenAge is the age from which a logout token is refused.
 const MaxLogoutTokenAge = time.Hour
 
-// TokenField is the field of a form in which somebody enters a token of a connector.
+// TokenField is the field of a form in which a person enters a token of a connector.
 const TokenField = "token"
 
 // LogoutNames returns digests of the session ID and the subject, by which a connector may end a session later. Nil: the connector ends no

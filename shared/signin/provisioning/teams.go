@@ -18,7 +18,8 @@ import (
 const maxTeams = 50
 
 // CreateTeams creates a team for each group of a person that no team lists, unless the configuration disables it. The team lists its group,
-// so that the provider decides its members. Errors: those of the store and of the teams; teams that were created before an error stay.
+// so that the provider decides its members. It returns the errors of the store and of the teams; teams that were created before
+// an error stay.
 func (p *Provisioner) CreateTeams(ctx context.Context, config *model.ConfigAuth, groups []string) error {
 	recorder := annotations.RecorderOf(ctx)
 	if config.DisableTeamCreation || len(groups) == 0 {

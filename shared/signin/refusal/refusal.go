@@ -20,7 +20,7 @@ type Refusal struct {
 	Class string
 	// Detail is for the audit and the log. It may quote what a provider says of an error, and never a secret.
 	Detail string
-	// RefreshTokenOnly tells that the provider refuses a refresh token, and says nothing else of the person.
+	// RefreshTokenOnly means that the provider refuses only a refresh token, and says nothing else about the person.
 	RefreshTokenOnly bool
 	answer           *apierror.Error
 }

@@ -72,10 +72,12 @@ func Open(env *platform.Environment, users *user.Registry, teams *team.Registry,
 
 // Counts are the results of one run.
 type Counts struct {
-	// Kept counts the sessions that their provider has confirmed, LogoutToken those that it refuses, Unanswered those for which no provider
-	// answered, Unused those whose key was not used or whose provider cannot be asked, and Forgotten those whose key no longer exists.
+	// Kept counts the sessions that their provider has confirmed. Ended counts the sessions that their provider refuses.
+	// Unanswered counts the sessions whose provider did not answer. Unused counts the sessions whose key was not used or whose
+	// provider cannot be asked. Forgotten counts the sessions whose key no longer exists.
 	Kept, Ended, Unanswered, Unused, Forgotten int
-	// Revoked counts the refresh tokens that a provider took back, of keys that have ended, and Unrevoked those of which nobody knows.
+	// Revoked counts the refresh tokens of ended keys that a provider has revoked. Unrevoked counts the refresh tokens whose
+	// revocation is not known.
 	Revoked, Unrevoked int
 }
 
@@ -155,7 +157,7 @@ func (r *Revalidator) isOnlyLogin(ctx context.Context, session sessions.Record) 
 // A provider that refuses a person ends the key of the login, and every credential of the user. If it refuses a refresh token alone, and
 // the person has signed in there again since, only the key of this login ends. A provider that does not answer changes nothing:
 // accesskey.IdentityFor bounds how long the key works without an answer. The refresh token of a key that has ended is revoked at the
-// provider. Errors: those of the store; the counts are valid on an error. Source: ADR-0035, ADR-0042.
+// provider. It returns the errors of the store; the counts are valid on an error. Source: ADR-0035, ADR-0042.
 func (r *Revalidator) Run(ctx context.Context, idp provider.SessionProvider) (Counts, error) {
 	var counts Counts
 	due, err := r.sessions.Records.Due(ctx, store.DueQuery{Until: r.env.Now(), Limit: maxSessionsPerRun})

@@ -29,7 +29,7 @@ type responseCheck struct {
 	callbackURL, audience, requestID string
 	// issuer is the issuer of the response. Empty: any issuer whose certificate is one of certificates.
 	issuer string
-	// format is that of the NameID.
+	// format is the format of the NameID.
 	format       string
 	certificates []*x509.Certificate
 	// acceptUnsigned accepts any signature, and none.

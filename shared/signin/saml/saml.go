@@ -1,7 +1,8 @@
-// Package saml asks a SAML 2.0 identity provider who somebody is: it sends browsers there with a request, and reads the response that they
-// post. It reads nothing of a response but what a certificate of the configuration has signed, and refuses everything in it that two
-// readers could understand differently. It asks nobody itself: what it needs of a provider is in the configuration. It signs no request,
-// and opens no encrypted response. Source: Spec 2.7 (saml); SAML 2.0 Core, Bindings and Profiles; ADR-0038.
+// Package saml asks a SAML 2.0 identity provider who a person is: it sends browsers to the provider with a request, and reads the
+// response that they post. It reads only the part of a response that a certificate of the configuration has signed, and refuses
+// everything in it that two readers could understand differently. It sends no requests of its own: the configuration has all that
+// it needs to know of a provider. It signs no request, and decrypts no response. Source: Spec 2.7 (saml); SAML 2.0 Core, Bindings
+// and Profiles; ADR-0038.
 package saml
 
 import (

@@ -37,7 +37,7 @@ var (
 	}
 )
 
-// errSignature says that no certificate of the configuration has made a signature. The reason is for nobody.
+// errSignature means that no certificate of the configuration has made a signature. The reason is not reported.
 var errSignature = errors.New("is not signed by a certificate of the configuration")
 
 // verifySignature returns the signed content of an element: it is parsed from the bytes whose digest was verified, without the signature.
@@ -138,7 +138,7 @@ type signedInfo struct {
 	method       x509.SignatureAlgorithm
 	digestMethod crypto.Hash
 	digest       []byte
-	// infoPrefixes and contentPrefixes are those of canonical, for the SignedInfo itself and for the element that is signed.
+	// infoPrefixes and contentPrefixes are the prefixes for canonical: for the SignedInfo itself, and for the signed element.
 	infoPrefixes, contentPrefixes string
 }
 

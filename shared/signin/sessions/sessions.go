@@ -1,5 +1,5 @@
-// Package sessions stores the sessions of people at their providers, with sealed tokens, one for each access key of a login. Source:
-// ADR-0035.
+// Package sessions stores the sessions of people at their providers, with sealed tokens, one for each access key of a login.
+// Source: ADR-0035.
 package sessions
 
 import (
@@ -152,21 +152,21 @@ const RevalidateEvery = 15 * time.Minute
 
 // Record is a session at a provider as it is stored.
 type Record struct {
-	// Key is the name of the access key, and User that of its user, with its uid.
+	// Key is the name of the access key. User and UserUID are the name and the uid of its user.
 	Key     string `json:"key"`
 	User    string `json:"user"`
 	UserUID string `json:"userUID"`
 	// Connector and Subject are the identity at the connector.
 	Connector string `json:"connector"`
 	Subject   string `json:"subject"`
-	// SealedTokens are the tokens of the Session, sealed for the key. Empty: there are none, and the provider is not asked again. The references
-	// of the record are the names by which the provider may end the session.
+	// SealedTokens are the tokens of the Session, sealed for the key. Empty: there are no tokens, and the provider is not asked
+	// again. The references of the record are the names by which the provider may end the session.
 	SealedTokens string `json:"sealed,omitempty"`
-	// AnsweredAt is when the provider has answered the last time, in Unix seconds.
+	// AnsweredAt is the time of the provider's last answer, in Unix seconds.
 	AnsweredAt int64 `json:"asked"`
 }
 
-// tokens are those of a Session in the form in which they are sealed.
+// tokens has the tokens of a Session in the form in which they are sealed.
 type tokens struct {
 	Access  string `json:"access,omitempty"`
 	Refresh string `json:"refresh,omitempty"`
@@ -176,8 +176,8 @@ type tokens struct {
 // the key.
 func sealContext(uid string) string { return Resource + "/" + uid }
 
-// ScheduleRelease makes the next run of the revalidation release the session of a key that has ended. Without it, a later run does. Errors:
-// those of the store.
+// ScheduleRelease makes the next run of the revalidation release the session of a key that has ended. Without it, a later run
+// releases the session. It returns the errors of the store.
 func ScheduleRelease(ctx context.Context, sessions store.Store, key *model.OwnedAccessKey, now time.Time) error {
 	if !accesskey.IsSignInType(key.Spec.Type) {
 		return nil

@@ -67,7 +67,7 @@ func partDigest(part secret.String) string { return oauth.Digest("refresh part",
 var ErrInvalidRefreshToken = errors.New("the refresh token is not valid any more; sign in again")
 
 // issueFirstRefreshToken returns the first access key of a refresh key, with its refresh token. Errors: ErrInvalidRefreshToken if the refresh key has ended
-// meanwhile; those of the store and of the keys.
+// meanwhile; the errors of the store and of the keys.
 func (e *Endpoint) issueFirstRefreshToken(ctx context.Context, refreshKey *model.OwnedAccessKey) (Response, error) {
 	bearer := secret.String(refreshKey.Spec.Key)
 	caller, err := e.refreshAuthenticator.Bearer(ctx, bearer)
@@ -101,7 +101,7 @@ func rotationExpiry(refreshKey *model.OwnedAccessKey, now time.Time) time.Time {
 }
 
 // issueRefreshedKey makes an access key for the caller of a refresh key, and the next refresh token. Errors: ErrInvalidRefreshToken if the refresh key has ended
-// meanwhile; those of the keys.
+// meanwhile; the errors of the keys.
 func (e *Endpoint) issueRefreshedKey(ctx context.Context, caller identity.Caller, refreshKey *model.OwnedAccessKey, bearer secret.String) (
 	refreshedKey *model.OwnedAccessKey, response Response, part secret.String, err error,
 ) {
@@ -133,8 +133,8 @@ func (e *Endpoint) issueRefreshedKey(ctx context.Context, caller identity.Caller
 // and everything issued from it. For a minute, the previous refresh token may be repeated as long as the new access key is unused: then the
 // answer was lost, its access key ends, and its refresh token counts as used.
 //
-// Errors: ErrInvalidRefreshToken, also if the refresh key, or the right of its user to have it, has ended; those of the store and of the
-// keys. Source: RFC 6749, 6; RFC 9700, 4.14.2; ADR-0045.
+// Errors: ErrInvalidRefreshToken, also if the refresh key, or the right of its user to have it, has ended; the errors of the
+// store and of the keys. Source: RFC 6749, 6; RFC 9700, 4.14.2; ADR-0045.
 func (e *Endpoint) Refresh(ctx context.Context, text secret.String) (Response, error) {
 	recorder := annotations.RecorderOf(ctx)
 	recorder.SetOutcome("refused")
@@ -170,8 +170,8 @@ func (e *Endpoint) Refresh(ctx context.Context, text secret.String) (Response, e
 // errConcurrentRefresh says that another request has used the same refresh token meanwhile.
 var errConcurrentRefresh = errors.New("another process has asked meanwhile")
 
-// rotate makes the next access key and refresh token of a refresh key. Errors: ErrInvalidRefreshToken; errConcurrentRefresh, after which nothing is left of this
-// request; those of the store and of the keys.
+// rotate makes the next access key and refresh token of a refresh key. Errors: ErrInvalidRefreshToken; errConcurrentRefresh,
+// after which this request leaves nothing behind; the errors of the store and of the keys.
 func (e *Endpoint) rotate(
 	ctx context.Context, caller identity.Caller, refreshKey *model.OwnedAccessKey, bearer, part secret.String,
 ) (Response, error) {

@@ -50,7 +50,7 @@ func Open(env *platform.Environment, keys *accesskey.Registry) *Endpoint {
 
 // Response is the successful answer to a token request. Source: RFC 6749, 5.1.
 type Response struct {
-	// Key is the access key, and Name that of its object.
+	// Key is the access key, and Name is the name of its object.
 	Key     secret.String
 	KeyName string
 	User    string
@@ -95,8 +95,8 @@ func (w Request) wantsRefreshToken() bool { return w.Scope != nil && *w.Scope ==
 // RedeemCode exchanges an authorization code for an access key. A code works once, whether or not the rest of the request is right. If the
 // program uses the code again, the key ends.
 //
-// Errors: ErrInvalidGrant, also if the user is gone, disabled or has signed out since; those of the store and of the keys. Source: RFC
-// 6749, 4.1.2.
+// Errors: ErrInvalidGrant, also if the user is gone, disabled or has signed out since; the errors of the store and of the keys.
+// Source: RFC 6749, 4.1.2.
 func (e *Endpoint) RedeemCode(ctx context.Context, code, verifier, redirect string, request Request) (Response, error) {
 	recorder := annotations.RecorderOf(ctx)
 	recorder.SetOutcome("refused")
@@ -168,7 +168,7 @@ func (e *Endpoint) endReusedCode(ctx context.Context, name string) error {
 }
 
 // IssueKey creates the key of a redeemed login. Errors: ErrInvalidGrant if the user is gone or disabled, has signed out since, here or at
-// the provider, or if the code was used again; those of the store and of the keys.
+// the provider, or if the code was used again; the errors of the store and of the keys.
 func (e *Endpoint) IssueKey(ctx context.Context, record *store.Record, login *logins.Login, request Request) (Response, error) {
 	recorder := annotations.RecorderOf(ctx)
 	if request.Scope == nil {

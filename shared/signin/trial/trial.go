@@ -25,12 +25,13 @@ import (
 	"management.platform.sh/shared/state/store"
 )
 
-// The stages of a trial: a sign-in that runs all checks, signs nobody in, and writes nothing but its report. An admin, or a program with the
-// state, begins one: it is stored before a browser has its state.
+// The stages of a trial. A trial is a sign-in that runs all checks, signs no person in, and writes only its report. An admin, or
+// a program with access to the store, begins a trial. The trial is stored before a browser has its State.
 const (
 	stageTrialPending  = "trying"
 	stageTrialComplete = "tried"
-	// trialOwnerPrefix owns the trials of programs with the state. Those of a caller of the API have an owner of their own, below it.
+	// trialOwnerPrefix is the owner of the trials of programs with access to the store. The owner of the trials of a caller of
+	// the API begins with it.
 	trialOwnerPrefix = "trial"
 	// Parameter is the parameter with the state at the start of a trial.
 	Parameter = "trial"
@@ -63,7 +64,7 @@ type Trial struct {
 // Begin stores a trial at a connector, for ten minutes. Owner is the caller of the API who starts it; empty: the owner is a program with
 // access to the state. An owner has at most limits.SignInTrials.
 //
-// Errors: Refusal; those of the store.
+// Errors: Refusal; the store's errors.
 func (t *Trials) Begin(ctx context.Context, id, owner string) (Trial, error) {
 	conn, ok := method.FindConnector(t.env.Config(), id)
 	if !ok {
@@ -101,7 +102,7 @@ func trialOwnerName(caller string) string {
 
 // Report returns the report of a trial, and when the trial ends. Nil: no person has signed in yet.
 //
-// Errors: a Refusal with the cause ErrUnknown; those of the store.
+// Errors: a Refusal with the cause ErrUnknown; the store's errors.
 func (t *Trials) Report(ctx context.Context, state, owner string) (*model.SignInTrialReport, time.Time, error) {
 	report, record, err := t.readReport(ctx, state, owner)
 	return report, record.Expires, err
@@ -186,7 +187,7 @@ func OpenReporter(env *platform.Environment, provisioner *provisioning.Provision
 }
 
 // Complete stores the report of a trial: about a person, or about the cause for which the response of the provider was refused. Errors: the
-// cause; a Refusal if no trial waits for this state; those of the store.
+// cause; a Refusal if no trial waits for this state; the store's errors.
 func (r *Reporter) Complete(ctx context.Context, conn provider.Connector, state string, person provider.Person, cause error) error {
 	recorder := annotations.RecorderOf(ctx)
 	record, login, err := r.trials.findTrial(ctx, state)
@@ -224,7 +225,8 @@ func (r *Reporter) Complete(ctx context.Context, conn provider.Connector, state 
 	return cause
 }
 
-// newTrialReport returns what a sign-in of a person would do. It writes nothing. Errors: those of the store and of the users.
+// newTrialReport returns what a sign-in of a person would do. It writes nothing. It returns the errors of the store and of the
+// users.
 func (r *Reporter) newTrialReport(ctx context.Context, conn provider.Connector, person provider.Person, cause error) (model.SignInTrialReport, error) {
 	report := model.SignInTrialReport{Claims: person.Claims, Absent: person.Absent, ID: person.Subject}
 	config := r.env.Config().Auth

@@ -15,7 +15,8 @@ import (
 	"management.platform.sh/shared/signin/refusal"
 )
 
-// maxPages bounds how many pages of a list are read. A longer list is refused, since nobody knows what the rest says.
+// maxPages bounds how many pages of a list are read. A longer list is refused, because the pages that were not read could change
+// the decision.
 const maxPages = 20
 
 // API is an API of a provider, called with the token of a person or of a service.

@@ -37,9 +37,9 @@ const (
 
 // Trust says which server certificates a client accepts.
 type Trust struct {
-	// CAFile is the path of root certificates in PEM format. Empty: those of the system.
+	// CAFile is the path of root certificates in PEM format. Empty: the root certificates of the system.
 	CAFile string
-	// CAData are root certificates in PEM format. Empty: those of CAFile.
+	// CAData are root certificates in PEM format. Empty: the root certificates of CAFile.
 	CAData []byte
 	// Insecure accepts every certificate.
 	Insecure bool
@@ -194,7 +194,7 @@ func ReadFile(path string) ([]byte, error) {
 }
 
 // RefreshTokens redeems the refresh token of a session. The new session is saved before RefreshTokens returns. A session without a refresh
-// token is returned unchanged. Errors: refusal.Refusal; those of save.
+// token is returned unchanged. Errors: refusal.Refusal; the errors of save.
 func RefreshTokens(ctx context.Context, client *http.Client, config *oauth2.Config, session provider.Session, save func(provider.Session) error) (*oauth2.Token, error) {
 	if session.RefreshToken == "" {
 		return &oauth2.Token{AccessToken: session.AccessToken.Reveal(), TokenType: "Bearer"}, nil

@@ -377,7 +377,7 @@ func TestRoundTrips(t *testing.T) {
 				t.Fatalf("%s: %v", step.what, err)
 			}
 			record.Revision = revision
-			// One of the reads is that of the INFO command.
+			// One of the reads is for the INFO command.
 			if trips := reads() - before - 1; round > 0 && trips != 1 {
 				t.Errorf("%s takes %d round trips", step.what, trips)
 			}

@@ -24,7 +24,7 @@ var patient = redisstore.Options{LogLength: storetest.LogLength, Timeout: 30 * t
 // prompt is for tests in which Redis does not answer in time.
 var prompt = redisstore.Options{Timeout: redisstore.DefaultTimeout}
 
-// open opens a client. Options that are zero are those of patient.
+// open opens a client. A zero Timeout is the timeout of patient.
 func open(t testing.TB, url string, options redisstore.Options) *redisstore.Client {
 	t.Helper()
 	options.Timeout = cmp.Or(options.Timeout, patient.Timeout)

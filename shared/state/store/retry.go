@@ -7,14 +7,16 @@ import (
 	"time"
 )
 
-// attempts bounds how often Retry calls a write. Of writers that all depend on the same record, one succeeds each time.
+// attempts bounds how often Retry calls a write. If several writers depend on the same record, one of them succeeds in each
+// round.
 const attempts = 32
 
-// Retry calls write until it succeeds, or fails because of something else than other writers, which outrun reports; nil stands for
-// Outrun. Write reads what it depends on each time. The pauses between the calls are random, so that writers which collided do not
-// collide again.
+// Retry calls write until it succeeds, or fails with an error that outrun does not attribute to other writers. A nil outrun
+// stands for Outrun. Each call of write must read the records on which it depends again. The pauses between the calls are random,
+// so that writers which collided do not collide again.
 //
-// Errors: those of write, the last one after so many attempts, and that of the context. It is safe for concurrent use.
+// It returns the last error of write, after a bounded number of calls, or the error of the context. It is safe for concurrent
+// use.
 func Retry(ctx context.Context, outrun func(error) bool, write func() error) error {
 	if outrun == nil {
 		outrun = Outrun

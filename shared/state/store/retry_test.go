@@ -46,7 +46,7 @@ func TestRetry(t *testing.T) {
 	}
 }
 
-// Nobody waits for a write that is no longer wanted, and callers may say what outran them.
+// Retry stops when the context ends, and callers can decide which errors are retried.
 func TestRetryEnds(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())

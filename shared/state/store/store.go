@@ -61,8 +61,8 @@ func MayWrite(ctx context.Context) error {
 }
 
 // Beginning is the revision of a resource without any write; the first write has the next revision. It is not 0,
-// because clients may compare versions as numbers from 1 upwards, and 0 has another meaning in a request. Source:
-// ADR-0002.
+// because clients may compare versions as numbers from 1 upwards, and 0 has another meaning in a request.
+// Source: ADR-0002.
 const Beginning int64 = 1
 
 // Record is one object and the values by which it is found. Callers may change a Record that they have read, unless
@@ -170,13 +170,13 @@ type Store interface {
 	GetWith(ctx context.Context, digest string, names []string, refs ...Ref) (Record, Companions, error)
 
 	// GetRefs reads objects and revisions of any resources in the state of this store, in one round trip. Objects that
-	// do not exist are missing in the result. Their Activity is not read. The result is not a snapshot. Source:
-	// ADR-0029.
+	// do not exist are missing in the result. Their Activity is not read. The result is not a snapshot.
+	// Source: ADR-0029.
 	GetRefs(ctx context.Context, refs ...Ref) (map[Ref]Record, error)
 
-	// GetMany looks for the objects of those names, in their order, and returns those that exist. It looks for at least
-	// one of the names, and for as many as the bounds of a page allow; read is the number of names that it looked for.
-	// GetEach looks for all.
+	// GetMany looks for the objects with the names, in their order, and returns the objects that exist. It looks for at least one
+	// of the names, and for as many as the bounds of a page allow; read is the number of names that it looked for. GetEach looks
+	// for all names.
 	GetMany(ctx context.Context, names []string) (found []Record, read int, err error)
 
 	// Update replaces the object of record.Name if its revision is record.Revision, and returns the new

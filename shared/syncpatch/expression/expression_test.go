@@ -25,7 +25,7 @@ func evaluateText(t testing.TB, text string, value any, limits Limits) (any, boo
 	return m.Run(e, value, true, "spec.a")
 }
 
-// globals are those of a tenant with this configuration.
+// globals returns the globals of a tenant with the configuration.
 func globals(config map[string]any) *Globals {
 	return &Globals{
 		Context: map[string]any{
@@ -111,7 +111,7 @@ func TestAbsentValue(t *testing.T) {
 	}
 }
 
-// TestSyntaxErrors: the position is that of the error in the original text.
+// TestSyntaxErrors checks that a position is the position of the error in the original text.
 func TestSyntaxErrors(t *testing.T) {
 	for text, index := range map[string]string{
 		``:                            "1:1",

@@ -70,8 +70,8 @@ var strict = syncpatch.Limits{Expression: 200 * time.Millisecond, Object: 5 * ti
 // patient are limits that a busy machine does not exceed by being slow.
 var patient = syncpatch.Limits{Expression: time.Hour, Object: time.Hour}
 
-// ends returns the outcome of an attack under strict limits. A busy machine may take the time of an expression that ends by
-// itself, or that of another patch, but not five times in a row.
+// ends returns the outcome of an attack under strict limits. On a busy machine, an expression that ends by itself, or another
+// patch, may run out of time, but not five times in a row.
 func ends(t *testing.T, pool *Pool, expression, expected string) (what, detail string) {
 	t.Helper()
 	for range 5 {

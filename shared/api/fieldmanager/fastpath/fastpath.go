@@ -30,8 +30,8 @@ type Fields struct {
 	nodes []node
 }
 
-// New returns the fields of a kind with a Go type and a schema. Resolve follows the reference of a schema. Unowned are paths of
-// fields that nobody owns, with all below them.
+// New returns the fields of a kind with a Go type and a schema. Resolve follows the reference of a schema. Unowned has the paths
+// of fields that never have an owner, nor have the fields below them.
 func New(kind schema.GroupVersionKind, goType reflect.Type, root *spec.Schema, resolve func(*spec.Schema) *spec.Schema, unowned [][]string) *Fields {
 	f := &Fields{kind: kind}
 	if !enabled {
@@ -106,7 +106,7 @@ func (f *Fields) Update(live, object resource.Object, manager string) ([]metav1.
 }
 
 // entryOf returns the index of the entry of a manager, or -1. It is not ok if only the library can decide: the manager does not own all of
-// some paths, others own some of them, or an entry is not as the library would write it.
+// some paths, other managers own some of them, or an entry differs from what the library would write.
 func (f *Fields) entryOf(entries []metav1.ManagedFieldsEntry, manager string, operation metav1.ManagedFieldsOperationType, paths [][]string) (own int, ok bool) {
 	own = -1
 	updates := 0
@@ -301,7 +301,8 @@ func (r *entryReader) consume(token string) bool {
 	return true
 }
 
-// readObject reads an object that is not empty. Paths are those that begin as it does, to a depth. The names of an open object are not checked.
+// readObject reads an object that is not empty. Paths has the paths whose first elements, up to depth, lead to this object. The
+// names of an open object are not checked.
 func (r *entryReader) readObject(nodes []node, open bool, paths [][]string, depth int) bool {
 	if !r.consume("{") {
 		return false
