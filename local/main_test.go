@@ -92,7 +92,7 @@ func TestKeyIDs(t *testing.T) {
 }
 
 func TestFlags(t *testing.T) {
-	// The defaults are those that deployed functions have.
+	// The defaults equal the defaults of deployed functions.
 	plain := settings.Default()
 	changed := func(change func(*settings.Settings)) settings.Settings {
 		changed := plain

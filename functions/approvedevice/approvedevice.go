@@ -1,5 +1,5 @@
-// Package approvedevice is /auth/device: the page where somebody enters the code that a program without a browser shows. They then sign
-// in, and decide at /auth/confirm. Source: Spec 5.4; RFC 8628, 3.3 and 5.4; ADR-0031.
+// Package approvedevice is /auth/device: the page on which a person enters the code that a program without a browser shows. The
+// person then signs in, and decides at /auth/confirm. Source: Spec 5.4; RFC 8628, 3.3 and 5.4; ADR-0031.
 package approvedevice
 
 import (
@@ -18,7 +18,7 @@ import (
 // Deps is what the operation needs.
 type Deps struct {
 	Devices *device.Flow
-	// Refused returns why nobody can sign in with a code. Nil: people can.
+	// Refused returns the reason for which sign-ins with a code are not possible. Nil: they are possible.
 	Refused func() error
 }
 
@@ -54,7 +54,7 @@ func page(code, first string) *webpage.Page {
 	}
 }
 
-// Do is POST: the code. The answer offers the ways to sign in. Errors: those of device.Flow.EnterUserCode.
+// Do is POST: the code. The answer offers the ways to sign in. It returns the errors of device.Flow.EnterUserCode.
 func Do(ctx context.Context, deps Deps, in Input) (frame.FormResult, error) {
 	code, err := oauth.Parameter(in.Form, "user_code")
 	if err != nil {

@@ -101,8 +101,8 @@ func TestBadReviews(t *testing.T) {
 	}
 }
 
-// Admins ask what a user, as a review of a bearer describes them, may do on this API. The answer is that of the request.
-// Source: ADR-0023.
+// Admins ask what a user, as a review of a bearer token describes them, may do on this API. The answer is the same as for a
+// request of that user. Source: ADR-0023.
 func TestHere(t *testing.T) {
 	t.Parallel()
 	w := issuertest.New(t)

@@ -15,12 +15,12 @@ import (
 // everyFunction stands for all functions. Most of them have no encryption key: such a secret works with a placeholder alone.
 const everyFunction = "every function"
 
-// signIn are the functions that send the secret of a connector to its provider, or that compare the settings of a connector, its secret
-// included, with those at the beginning of an attempt.
+// signIn has the functions that send the secret of a connector to its provider, or that compare the settings of a connector, its
+// secret included, with the settings at the beginning of an attempt.
 const signIn = "startlogin finishlogin confirmlogin checkpassword approvedevice revalidatelogins"
 
-// secretUsers says which functions use each secret of the configuration in clear. Nobody but clients uses the secrets without a function.
-// A function that answers with secrets, or writes them, seals and opens them all.
+// secretUsers has the functions that use each secret of the configuration in clear. Only clients use the secrets without a
+// function. A function that answers with secrets, or writes them, seals and opens them all.
 var secretUsers = map[string]string{
 	"AppRepository.password":             "",
 	"ConfigAudit.dataStoreEndpoint":      everyFunction,

@@ -39,7 +39,7 @@ type codeResponse struct {
 	Code string `json:"code"`
 }
 
-// show is GET: the page with the form. Errors: those of passwordlogin.Start.
+// show is GET: the page with the form. It returns the errors of passwordlogin.Start.
 func show(ctx context.Context, deps Deps, in Input) (frame.FormResult, error) {
 	ctx, recorder := annotations.WithRecorder(ctx)
 	recorder.SetConnector(method.PasswordID)
@@ -68,7 +68,8 @@ func page(id string, text string) *webpage.Page {
 	}
 }
 
-// Do is POST: the name and the password, from the page or from a program. Errors: those of passwordlogin.Login.HandleForm and IssueCode.
+// Do is POST: the name and the password, from the page or from a program. It returns the errors of passwordlogin.Login.HandleForm
+// and IssueCode.
 func Do(ctx context.Context, deps Deps, in Input) (frame.FormResult, error) {
 	ctx, recorder := annotations.WithRecorder(ctx)
 	if !in.Form.Has("id") {

@@ -23,7 +23,7 @@ type Deps struct{ Consent *authorize.Consent }
 // Input is the request.
 type Input = frame.FormInput
 
-// show is GET: the page with the question. Errors: those of authorize.Consent.ConsentRequest.
+// show is GET: the page with the question. It returns the errors of authorize.Consent.ConsentRequest.
 func show(ctx context.Context, deps Deps, in Input) (frame.FormResult, error) {
 	id, err := oauth.Parameter(in.Query, "id")
 	if err != nil {
@@ -82,7 +82,7 @@ func show(ctx context.Context, deps Deps, in Input) (frame.FormResult, error) {
 	return frame.FormResult{Page: page, Annotations: recorder.Annotations()}, nil
 }
 
-// Do is POST: the decision. Everything but allow denies. Errors: those of authorize.Consent.ConsentRequest and Decide.
+// Do is POST: the decision. Everything but allow denies. It returns the errors of authorize.Consent.ConsentRequest and Decide.
 func Do(ctx context.Context, deps Deps, in Input) (frame.FormResult, error) {
 	id, err := oauth.Parameter(in.Form, "id")
 	if err != nil {

@@ -33,8 +33,8 @@ func Do(ctx context.Context, deps Deps, in Input) (Output, error) {
 	return resource.Create(ctx, deps.Keys, in)
 }
 
-// createOfUser stores a new access key of one user. Errors: those of Do; NotFound for a user that the caller may not see; Invalid if the
-// key names another owner.
+// createOfUser stores a new access key of one user. Errors: the errors of Do; NotFound for a user that the caller may not see;
+// Invalid if the key names another owner.
 func createOfUser(ctx context.Context, deps Deps, in Input) (Output, error) {
 	if err := deps.Users.AdmitAt(ctx, in.Caller, "create", accesskey.Subresource, in.Parent); err != nil {
 		return Output{}, err
@@ -42,8 +42,8 @@ func createOfUser(ctx context.Context, deps Deps, in Input) (Output, error) {
 	return createOf(ctx, deps, in, identity.Owner{Kind: identity.User, Name: in.Parent})
 }
 
-// createOfTeam stores a new access key of one team. Errors: those of Do; NotFound for a team that the caller may not see; Invalid if the
-// key names another owner.
+// createOfTeam stores a new access key of one team. Errors: the errors of Do; NotFound for a team that the caller may not see;
+// Invalid if the key names another owner.
 func createOfTeam(ctx context.Context, deps Deps, in Input) (Output, error) {
 	if err := deps.Teams.AdmitAt(ctx, in.Caller, "create", accesskey.Subresource, in.Parent); err != nil {
 		return Output{}, err

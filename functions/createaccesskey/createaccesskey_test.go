@@ -12,7 +12,8 @@ import (
 	"management.platform.sh/shared/state/store"
 )
 
-// A key that is created below a user or a team is theirs, for those who may create keys there. Source: ADR-0029.
+// A key that is created below a user or a team belongs to the user or team. Only callers who may create keys there can create it.
+// Source: ADR-0029.
 func TestOfOwners(t *testing.T) {
 	t.Parallel()
 	w := issuertest.New(t)

@@ -8,5 +8,6 @@ import (
 	"management.platform.sh/shared/kinds/user"
 )
 
-// Function stores a new user. Errors: Invalid, AlreadyExists, or Conflict if nobody would be an admin afterwards; nothing is stored then.
+// Function stores a new user. Errors: Invalid, AlreadyExists, or Conflict if the platform would have no admin afterwards; nothing
+// is stored then.
 var Function = crud.Create("createuser", user.Definition, kinds.Users, fieldmanager.New)

@@ -22,9 +22,9 @@ type Input = resource.DeleteInput
 
 type Output = runtime.Object
 
-// Do removes one access key, or marks it as deleted while a grace period or finalizers keep it. With a selection it does so
+// Do removes one access key, or marks it as deleted while a grace period or finalizers keep it. With a selection it does the same
 // with all selected keys of the caller, and returns them as they were. A caller who deletes the key of the request deletes no
-// later key of that name. Errors: those of resource.Delete.
+// later key of that name. It returns the errors of resource.Delete.
 func Do(ctx context.Context, deps Deps, in Input) (Output, error) {
 	if in.UID == "" && in.Name == in.Caller.Key {
 		in.UID = types.UID(in.Caller.KeyUID)

@@ -7,6 +7,6 @@ import (
 	"management.platform.sh/shared/kinds/project"
 )
 
-// Function deletes one project, or with a selection all selected ones, and returns what it has deleted as it was. Errors: those of
-// resource.Delete.
+// Function deletes one project, or with a selection all selected projects, and returns the deleted projects as they were. It
+// returns the errors of resource.Delete.
 var Function = crud.Delete("deleteproject", project.Definition, kinds.Projects)

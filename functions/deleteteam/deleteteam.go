@@ -7,7 +7,7 @@ import (
 	"management.platform.sh/shared/kinds/team"
 )
 
-// Function marks one team as deleted, which refuses its credentials, deletes its access keys, and removes it. What is too much for one
-// request is left to the schedule. With a selection it does so with all selected teams, and returns them as they were. Errors: those of
-// resource.Delete; Conflict if nobody would be an admin afterwards.
+// Function marks one team as deleted, so that its credentials are refused, deletes its access keys, and removes the team. If this
+// is too much for one request, the schedule does the rest. With a selection it does the same with all selected teams, and returns
+// them as they were. Errors: the errors of resource.Delete; Conflict if the platform would have no admin afterwards.
 var Function = crud.Delete("deleteteam", team.Definition, kinds.Teams)

@@ -9,7 +9,7 @@ import (
 	"management.platform.sh/shared/platform"
 )
 
-// Function revokes one token, or all selected tokens of the caller. Errors: those of resource.Delete.
+// Function revokes one token, or all selected tokens of the caller. It returns the errors of resource.Delete.
 var Function = crud.Delete("deletetoken", issuedtoken.Definition, open)
 
 func open(env *platform.Environment) *issuedtoken.Registry { return kinds.IssuedTokens(env).Registry }

@@ -7,6 +7,6 @@ import (
 	"management.platform.sh/shared/kinds/trustrule"
 )
 
-// Function deletes one trust rule, or with a selection all selected ones, and returns what it has deleted as it was. Errors: those of
-// resource.Delete.
+// Function deletes one trust rule, or with a selection all selected trust rules, and returns the deleted rules as they were. It
+// returns the errors of resource.Delete.
 var Function = crud.Delete("deletetrustrule", trustrule.Definition, kinds.TrustRules)

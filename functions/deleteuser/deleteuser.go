@@ -7,7 +7,7 @@ import (
 	"management.platform.sh/shared/kinds/user"
 )
 
-// Function marks one user as deleted, which refuses its credentials, deletes its access keys, and removes it. What is too much for one
-// request is left to the schedule. With a selection it does so with all selected users, and returns them as they were. Errors: those of
-// resource.Delete; Conflict if nobody would be an admin afterwards.
+// Function marks one user as deleted, so that their credentials are refused, deletes their access keys, and removes the user. If
+// this is too much for one request, the schedule does the rest. With a selection it does the same with all selected users, and
+// returns them as they were. Errors: the errors of resource.Delete; Conflict if the platform would have no admin afterwards.
 var Function = crud.Delete("deleteuser", user.Definition, kinds.Users)

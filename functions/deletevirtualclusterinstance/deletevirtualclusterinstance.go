@@ -9,7 +9,7 @@ import (
 	"management.platform.sh/shared/kinds/instance"
 )
 
-// Function removes one instance, or marks it as deleted while a grace period or finalizers keep it. With a selection it does so with all
-// selected instances that the caller sees in the namespace, and returns them as they were. Errors: those of resource.Delete; Forbidden
-// for an instance that the caller sees and may not delete.
+// Function removes one instance, or marks it as deleted while a grace period or finalizers keep it. With a selection it does the
+// same with all selected instances that the caller sees in the namespace, and returns them as they were. Errors: the errors of
+// resource.Delete; Forbidden for an instance that the caller sees and may not delete.
 var Function = crud.Delete("deletevirtualclusterinstance", instance.Definition, kinds.Instances)

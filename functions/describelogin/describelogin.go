@@ -62,8 +62,8 @@ type connectorMethod struct {
 // passwordMethod is the sign-in with a password.
 type passwordMethod struct {
 	Enabled bool `json:"enabled"`
-	// Issuer, LoginEndpoint and TokenEndpoint are those of a method. Absent if the address of the platform is not known, or the
-	// sign-in is not enabled.
+	// Issuer, LoginEndpoint and TokenEndpoint are as in connectorMethod. Absent if the address of the platform is not known, or
+	// the sign-in is not enabled.
 	Issuer        string `json:"issuer,omitempty"`
 	LoginEndpoint string `json:"loginEndpoint,omitempty"`
 	TokenEndpoint string `json:"tokenEndpoint,omitempty"`
@@ -72,7 +72,7 @@ type passwordMethod struct {
 // deviceMethod is the sign-in with a code. Its addresses are absent if it is not enabled.
 type deviceMethod struct {
 	Enabled bool `json:"enabled"`
-	// Issuer and TokenEndpoint are those of a method.
+	// Issuer and TokenEndpoint are as in connectorMethod.
 	Issuer        string `json:"issuer,omitempty"`
 	TokenEndpoint string `json:"tokenEndpoint,omitempty"`
 	// DeviceEndpoint is where a program asks for codes.

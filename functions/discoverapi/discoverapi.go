@@ -192,8 +192,8 @@ func open(env *platform.Environment) Deps {
 	})}
 }
 
-// gitVersion is the version of Kubernetes that clients may expect, with that of this build. kubectl reads it as a semantic version, in
-// which one plus is allowed: that of a build from changed sources becomes a dot.
+// gitVersion returns the version of Kubernetes that clients may expect, with the version of this build. kubectl reads it as a
+// semantic version, in which only one plus is allowed: the plus in the version of a build from changed sources becomes a dot.
 func gitVersion(build string) string {
 	return fmt.Sprintf("v%s.%s.%s+platform.%s", kubernetesMajor, kubernetesMinor, kubernetesPatch, strings.ReplaceAll(build, "+", "."))
 }
@@ -276,7 +276,7 @@ func resourceList(gv schema.GroupVersion, resources []discoveryv2.APIResourceDis
 	return list
 }
 
-// addOpenAPI adds the descriptions of the fields, and the index of those of version 3.
+// addOpenAPI adds the OpenAPI documents, and the index of the documents of version 3.
 func addOpenAPI(pages map[string][]form) error {
 	type entry struct {
 		ServerRelativeURL string `json:"serverRelativeURL"`

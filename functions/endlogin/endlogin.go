@@ -35,7 +35,8 @@ type Deps struct {
 // Input is the request.
 type Input = frame.FormInput
 
-// Do sends the browser to the connector. A connector without a sign-out gets a page that says so. Errors: those of logout.EndSessionURL.
+// Do sends the browser to the connector. A connector without a sign-out gets a page that says so. It returns the errors of
+// logout.EndSessionURL.
 func Do(ctx context.Context, deps Deps, in Input) (frame.FormResult, error) {
 	id := in.Segment("connector")
 	ctx, recorder := annotations.WithRecorder(ctx)
@@ -62,7 +63,8 @@ type logoutError struct {
 }
 
 // receive takes a logout token from the connector. A token that is not accepted is answered with 400, also if the connector cannot be asked
-// about it. Errors: NotFound for a connector that sends none; those of the state in logout.BackChannel.HandleLogoutToken.
+// about it. Errors: NotFound for a connector that sends no logout tokens; the errors of the state in
+// logout.BackChannel.HandleLogoutToken.
 func receive(ctx context.Context, deps Deps, in Input) (frame.FormResult, error) {
 	ctx, recorder := annotations.WithRecorder(ctx)
 	err := deps.Logout.HandleLogoutToken(ctx, deps.Provider, in.Segment("connector"), in.Form)

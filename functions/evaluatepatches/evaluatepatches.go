@@ -20,8 +20,8 @@ type Input = frame.ReviewRequest[*model.SyncPatchEvaluation]
 
 type Output = frame.ReviewResult[*model.SyncPatchEvaluation]
 
-// Do evaluates patches. Errors: those of evaluation.Evaluator, and BadRequest for an empty body. A patch that fails is not an
-// error.
+// Do evaluates patches. Errors: the errors of evaluation.Evaluator, and BadRequest for an empty body. A patch that fails is not
+// an error.
 func Do(ctx context.Context, deps Deps, in Input) (Output, error) {
 	if len(in.JSON) == 0 {
 		return Output{}, apierror.BadRequest("the body is empty; a "+evaluation.Kind+" was expected", nil)

@@ -30,7 +30,7 @@ func ask(t *testing.T, deps Deps, contentType, body string, strictness codec.Str
 	return out.Object, append(warnings, out.Warnings...), err
 }
 
-// The response is that of the evaluator, which needs no state. Source: Spec 2.8.
+// The response has the results of the evaluator, which needs no state. Source: Spec 2.8.
 func TestDo(t *testing.T) {
 	t.Parallel()
 	deps := open(&platform.Environment{Edition: settings.Enterprise})

@@ -1,6 +1,6 @@
-// Package exchangetoken is POST /auth/token: a program exchanges the code of a sign-in for an access key, or asks whether somebody has
-// entered its code, or refreshes its access key, and a job exchanges the token that names it. It is the only place at which sign-ins and
-// jobs get keys. Source: Spec 5.4; RFC 6749, 4.1.3, 5 and 6; RFC 8628, 3.4; RFC 8693; ADR-0031, ADR-0036, ADR-0045.
+// Package exchangetoken is POST /auth/token: a program exchanges the code of a sign-in for an access key, asks whether a person
+// has entered its code, or refreshes its access key. A job exchanges the token that its issuer has signed for it. Sign-ins and
+// jobs get keys only here. Source: Spec 5.4; RFC 6749, 4.1.3, 5 and 6; RFC 8628, 3.4; RFC 8693; ADR-0031, ADR-0036, ADR-0045.
 package exchangetoken
 
 import (
@@ -64,8 +64,8 @@ func oauthErrorResponse(ctx context.Context, why *oauth.Error) (frame.FormResult
 	return frame.FormResult{Status: why.Status, JSON: why, Annotations: annotations.RecorderOf(ctx).Annotations()}, nil
 }
 
-// Do makes the key. A wrong request is answered as OAuth says. Errors: those of token.Endpoint.RedeemCode and Refresh, of device.Flow.Poll, and of
-// exchange.Flow.Exchange.
+// Do makes the key. A wrong request is answered as OAuth says. It returns the errors of token.Endpoint.RedeemCode and Refresh, of
+// device.Flow.Poll, and of tokenexchange.Exchanger.Exchange.
 func Do(ctx context.Context, deps Deps, in Input) (frame.FormResult, error) {
 	ctx, _ = annotations.WithRecorder(ctx)
 	params := map[string]string{}

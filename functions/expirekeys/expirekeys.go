@@ -1,7 +1,7 @@
 // Package expirekeys removes, on a schedule, expired access keys, and stored responses for repeated requests after
-// their time. Before that, it takes back a platform configuration that nobody confirmed in time, because the configuration
-// decides which keys have expired, and notes the limits of a configuration file. It may run late, twice at once or stop half-way: expired keys are refused
-// anyway. Source: Spec 3, 5.2; ADR-0005, ADR-0009, ADR-0017, ADR-0024.
+// their time. Before that, it reverts a platform configuration that was not confirmed in time, because the configuration decides
+// which keys have expired, and notes the limits of a configuration file. It may run late, twice at once or stop half-way: expired
+// keys are refused anyway. Source: Spec 3, 5.2; ADR-0005, ADR-0009, ADR-0017, ADR-0024.
 package expirekeys
 
 import (
@@ -24,7 +24,7 @@ type Deps struct {
 	Limits func() accesskey.Limits
 	// Attempts are the stored responses for repeated requests.
 	Attempts *idempotency.Store
-	// SignIns are the sign-ins that expire like stored responses, and Failures the counts of wrong passwords that do.
+	// SignIns are the sign-ins, and Failures are the counts of wrong passwords. Both expire like stored responses.
 	SignIns, Failures *idempotency.Store
 	// Config is the platform configuration.
 	Config *platformconfig.Source
@@ -39,11 +39,12 @@ type Output struct {
 	TakenBack bool
 }
 
-// author is the author of what is taken back.
+// author is the author of the revision that reverts a configuration.
 var author = identity.Owner{Kind: identity.Subject, Name: "expirekeys"}
 
-// Do removes what is due, up to a bound. Errors: those of platformconfig.Source.TakeBack and NoteLimits, idempotency.Store.Sweep and accesskey.Sweep; the output
-// counts what was done before, and the next run goes on from there.
+// Do removes the records that are due, up to a bound. It returns the errors of platformconfig.Source.RevertUnconfirmed and
+// NoteLimits, idempotency.Store.Sweep and accesskey.Sweep. On an error, the output counts the work that was done before it, and
+// the next run continues.
 func Do(ctx context.Context, deps Deps) (Output, error) {
 	var done Output
 	var err error

@@ -48,7 +48,7 @@ func TestDo(t *testing.T) {
 	}
 }
 
-// A run stores what is in force after a configuration that nobody confirmed in time. Source: ADR-0024.
+// After a configuration that was not confirmed in time, a run stores the configuration that is in force. Source: ADR-0024.
 func TestTakesBack(t *testing.T) {
 	t.Parallel()
 	w := issuertest.New(t)

@@ -18,8 +18,8 @@ type Deps struct{ Tokens *issuedtoken.Register }
 // Output counts what a run did.
 type Output = issuedtoken.Swept
 
-// Do removes and revokes what is due. Errors: those of issuedtoken.Register.Sweep; the output counts what was done before
-// the error.
+// Do removes expired records, and revokes the tokens that must end. It returns the errors of issuedtoken.Register.Sweep; on an
+// error, the output counts the work that was done before it.
 func Do(ctx context.Context, deps Deps) (Output, error) {
 	return deps.Tokens.Sweep(ctx)
 }

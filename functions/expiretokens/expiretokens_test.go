@@ -37,7 +37,8 @@ func TestDo(t *testing.T) {
 	}
 }
 
-// A disabled user counts as the end of their access keys: their tokens are revoked for verifiers that ask nobody. Source: ADR-0029.
+// The access keys of a disabled user count as ended: their tokens are revoked for verifiers that do not ask the platform.
+// Source: ADR-0029.
 func TestDisabledUser(t *testing.T) {
 	t.Parallel()
 	w := issuertest.New(t)

@@ -26,8 +26,9 @@ type Deps struct {
 // Input is the request.
 type Input = frame.FormInput
 
-// Do finishes the sign-in at a connector, and sends the browser to the page that asks for a confirmation. If the connector gives people
-// tokens, the answer is the page that asks for one. Errors: those of authorize.Callback.HandleCallback and authorize.Callback.APITokenPage.
+// Do finishes the sign-in at a connector, and sends the browser to the page that asks for a confirmation. If people sign in at
+// the connector with API tokens, the answer is the page that asks for a token. It returns the errors of
+// authorize.Callback.HandleCallback and authorize.Callback.APITokenPage.
 func Do(ctx context.Context, deps Deps, in Input) (frame.FormResult, error) {
 	id := in.Segment("connector")
 	ctx, recorder := annotations.WithRecorder(ctx)
@@ -67,7 +68,7 @@ func newTokenPage(tokenPage authorize.TokenPage) *webpage.Page {
 	}
 }
 
-// receive takes an answer that a browser posts from the site of the connector, or the token from page. Errors: those of
+// receive takes an answer that a browser posts from the site of the connector, or the token from page. It returns the errors of
 // authorize.Callback.HandlePostedResponse and authorize.Callback.HandleCallback.
 func receive(ctx context.Context, deps Deps, in Input) (frame.FormResult, error) {
 	id := in.Segment("connector")
@@ -83,7 +84,8 @@ func receive(ctx context.Context, deps Deps, in Input) (frame.FormResult, error)
 	return redirect(address, recorder, err)
 }
 
-// resume goes on with the browser that has begun, and brings its cookie now. Errors: those of authorize.Callback.ResumePosted.
+// resume goes on with the browser that has begun, and brings its cookie now. It returns the errors of
+// authorize.Callback.ResumePosted.
 func resume(ctx context.Context, deps Deps, in Input) (frame.FormResult, error) {
 	id, err := oauth.Parameter(in.Query, "id")
 	if err != nil {

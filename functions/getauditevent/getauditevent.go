@@ -17,7 +17,7 @@ type Input = resource.GetInput
 
 type Output = *model.AuditEvent
 
-// Do returns one event. Errors: those of auditevent.Log.Get.
+// Do returns one event. It returns the errors of auditevent.Log.Get.
 func Do(ctx context.Context, deps Deps, in Input) (Output, error) { return deps.Log.Get(ctx, in) }
 
 // Function has the encryption key: the URL of the data store is sealed in the state.

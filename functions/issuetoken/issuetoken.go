@@ -19,7 +19,7 @@ type Input = issuer.Input
 
 type Output = issuer.Output
 
-// Do issues a token. Errors: those of issuer.Issue; after an error nothing is issued.
+// Do issues a token. It returns the errors of issuer.Issue; after an error nothing is issued.
 func Do(ctx context.Context, deps Deps, in Input) (Output, error) {
 	return deps.Issuer.Issue(ctx, in)
 }

@@ -34,7 +34,8 @@ func Do(ctx context.Context, deps Deps, in Input) (Output, error) {
 	return resource.List(ctx, deps.Keys, in)
 }
 
-// listOfUser returns a page of the access keys of one user. Errors: those of Do; NotFound for a user that the caller may not see.
+// listOfUser returns a page of the access keys of one user. Errors: the errors of Do; NotFound for a user that the caller may not
+// see.
 func listOfUser(ctx context.Context, deps Deps, in Input) (Output, error) {
 	if err := deps.Users.AdmitAt(ctx, in.Caller, "get", accesskey.Subresource, in.Parent); err != nil {
 		return nil, err
@@ -43,7 +44,8 @@ func listOfUser(ctx context.Context, deps Deps, in Input) (Output, error) {
 	return Do(ctx, deps, in)
 }
 
-// listOfTeam returns a page of the access keys of one team. Errors: those of Do; NotFound for a team that the caller may not see.
+// listOfTeam returns a page of the access keys of one team. Errors: the errors of Do; NotFound for a team that the caller may not
+// see.
 func listOfTeam(ctx context.Context, deps Deps, in Input) (Output, error) {
 	if err := deps.Teams.AdmitAt(ctx, in.Caller, "get", accesskey.Subresource, in.Parent); err != nil {
 		return nil, err

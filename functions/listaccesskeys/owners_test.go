@@ -14,7 +14,7 @@ import (
 	"management.platform.sh/shared/model/identity"
 )
 
-// The keys of a user or a team are below that object, for those who see the object. Source: ADR-0029.
+// The keys of a user or a team are below that object, for callers who see the object. Source: ADR-0029.
 func TestOfOwners(t *testing.T) {
 	t.Parallel()
 	w := issuertest.New(t)
@@ -73,7 +73,7 @@ func TestOfOwners(t *testing.T) {
 			t.Errorf("%s: %q, want %q", row.about, names, row.want)
 		}
 	}
-	// A token of one owner's list does not continue that of another one.
+	// The continue token of one owner's list does not continue the list of another owner.
 	page, err := listOfUser(t.Context(), deps, Input{Caller: root, Parent: "ana", Limit: 1})
 	if err != nil {
 		t.Fatal(err)

@@ -20,7 +20,7 @@ type Input = resource.ListInput
 
 type Output = runtime.Object
 
-// Do returns a page of events. Errors: those of auditevent.Log.List.
+// Do returns a page of events. It returns the errors of auditevent.Log.List.
 func Do(ctx context.Context, deps Deps, in Input) (Output, error) { return deps.Log.List(ctx, in) }
 
 // Function has the encryption key: the URL of the data store is sealed in the state. It shares the bound of lists, because a page may

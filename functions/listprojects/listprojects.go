@@ -1,4 +1,4 @@
-// Package listprojects is GET on projects: those that the caller may see, as a list or as a watch. Source: ADR-0037.
+// Package listprojects is GET on projects: the projects that the caller may see, as a list or as a watch. Source: ADR-0037.
 package listprojects
 
 import (

@@ -1,4 +1,4 @@
-// Package listteams is GET on teams: those that the caller may see, as a list or as a watch. Source: ADR-0029.
+// Package listteams is GET on teams: the teams that the caller may see, as a list or as a watch. Source: ADR-0029.
 package listteams
 
 import (

@@ -1,4 +1,5 @@
-// Package listtrustrules is GET on trustrules: those that the caller may see, as a list or as a watch. Source: ADR-0036.
+// Package listtrustrules is GET on trustrules: the trust rules that the caller may see, as a list or as a watch.
+// Source: ADR-0036.
 package listtrustrules
 
 import (

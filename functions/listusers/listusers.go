@@ -1,4 +1,4 @@
-// Package listusers is GET on users: those that the caller may see, as a list or as a watch. Source: ADR-0029.
+// Package listusers is GET on users: the users whom the caller may see, as a list or as a watch. Source: ADR-0029.
 package listusers
 
 import (

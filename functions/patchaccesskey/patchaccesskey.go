@@ -9,6 +9,6 @@ import (
 	"management.platform.sh/shared/kinds/accesskey"
 )
 
-// Function changes a part of one access key. Errors: those of an update, BadRequest, RequestEntityTooLarge or UnsupportedMediaType as
-// resource.Patch says; nothing is stored then.
+// Function changes a part of one access key. Errors: the errors of an update; BadRequest, RequestEntityTooLarge or
+// UnsupportedMediaType as resource.Patch says; nothing is stored then.
 var Function = crud.Delivering(crud.Patch("patchaccesskey", accesskey.Definition, kinds.AccessKeys, fieldmanager.New))

@@ -18,7 +18,7 @@ type Input = resource.PatchInput
 
 type Output = platformconfig.Result
 
-// Do changes a part of the configuration. Errors: those of an update, BadRequest, RequestEntityTooLarge or
+// Do changes a part of the configuration. Errors: the errors of an update; BadRequest, RequestEntityTooLarge or
 // UnsupportedMediaType as platformconfig says; nothing is stored then.
 func Do(ctx context.Context, deps Deps, in Input) (Output, error) { return deps.Config.Patch(ctx, in) }
 

@@ -8,6 +8,6 @@ import (
 	"management.platform.sh/shared/kinds/project"
 )
 
-// Function changes a part of one project. Errors: those of an update, and BadRequest, RequestEntityTooLarge or UnsupportedMediaType as
-// resource.Patch says; nothing is stored then.
+// Function changes a part of one project. Errors: the errors of an update; BadRequest, RequestEntityTooLarge or
+// UnsupportedMediaType as resource.Patch says; nothing is stored then.
 var Function = crud.Patch("patchproject", project.Definition, kinds.Projects, fieldmanager.New)

@@ -8,6 +8,6 @@ import (
 	"management.platform.sh/shared/kinds/team"
 )
 
-// Function changes a part of one team. Errors: those of an update, and BadRequest, RequestEntityTooLarge or UnsupportedMediaType as
-// resource.Patch says; nothing is stored then.
+// Function changes a part of one team. Errors: the errors of an update; BadRequest, RequestEntityTooLarge or UnsupportedMediaType
+// as resource.Patch says; nothing is stored then.
 var Function = crud.Patch("patchteam", team.Definition, kinds.Teams, fieldmanager.New)

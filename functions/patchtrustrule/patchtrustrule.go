@@ -8,6 +8,6 @@ import (
 	"management.platform.sh/shared/kinds/trustrule"
 )
 
-// Function changes a part of one trust rule. Errors: those of an update, and BadRequest, RequestEntityTooLarge or UnsupportedMediaType as
-// resource.Patch says; nothing is stored then.
+// Function changes a part of one trust rule. Errors: the errors of an update; BadRequest, RequestEntityTooLarge or
+// UnsupportedMediaType as resource.Patch says; nothing is stored then.
 var Function = crud.Patch("patchtrustrule", trustrule.Definition, kinds.TrustRules, fieldmanager.New)

@@ -8,6 +8,6 @@ import (
 	"management.platform.sh/shared/kinds/user"
 )
 
-// Function changes a part of one user. Errors: those of an update, and BadRequest, RequestEntityTooLarge or UnsupportedMediaType as
-// resource.Patch says; nothing is stored then.
+// Function changes a part of one user. Errors: the errors of an update; BadRequest, RequestEntityTooLarge or UnsupportedMediaType
+// as resource.Patch says; nothing is stored then.
 var Function = crud.Patch("patchuser", user.Definition, kinds.Users, fieldmanager.New)

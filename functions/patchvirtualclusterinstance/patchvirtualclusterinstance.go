@@ -9,6 +9,6 @@ import (
 	"management.platform.sh/shared/kinds/instance"
 )
 
-// Function changes a part of one instance, or of its status. Errors: those of an update, BadRequest, RequestEntityTooLarge or
-// UnsupportedMediaType as resource.Patch says; nothing is stored then.
+// Function changes a part of one instance, or of its status. Errors: the errors of an update; BadRequest, RequestEntityTooLarge
+// or UnsupportedMediaType as resource.Patch says; nothing is stored then.
 var Function = crud.Encrypting(crud.Patch("patchvirtualclusterinstance", instance.Definition, kinds.Instances, fieldmanager.New))

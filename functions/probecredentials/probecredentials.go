@@ -37,10 +37,10 @@ const (
 	refuse = "refuse"
 )
 
-// lifetime is that of the canary, in seconds, if a run stops before it revokes it.
+// lifetime is the lifetime of the canary in seconds. It ends the canary if a run stops before it revokes it.
 const lifetime = 300
 
-// prober owns the canary. Its name is that of the function.
+// prober owns the canary. It has the name of the function.
 var prober = identity.Owner{Kind: identity.Subject, Name: "probecredentials"}
 
 // nothing is a scope that permits nothing: no resource has this name.
@@ -67,7 +67,7 @@ type Deps struct {
 
 // Output says what a run did.
 type Output struct {
-	// On is that of Deps.
+	// On is Deps.On.
 	On bool
 	// Failed is the step that failed. Empty: none did.
 	Failed string
@@ -75,8 +75,8 @@ type Output struct {
 	Took time.Duration
 }
 
-// Do takes all steps. Without a token issuer, those of tokens are left out. Errors: that of the first step that failed; then the
-// canary is removed as far as possible, and otherwise ends by itself.
+// Do takes all steps. If the platform issues no tokens, the steps with tokens are left out. It returns the error of the first
+// step that failed. After an error it tries to remove the canary, which otherwise ends by itself.
 func Do(ctx context.Context, deps Deps) (Output, error) {
 	if !deps.On {
 		return Output{}, nil
@@ -90,7 +90,7 @@ func Do(ctx context.Context, deps Deps) (Output, error) {
 	return done, nil
 }
 
-// probe takes the steps and returns the one that failed.
+// probe takes the steps and returns the step that failed.
 func probe(ctx context.Context, deps Deps) (failed string, err error) {
 	key, err := deps.Create(ctx)
 	if err != nil {

@@ -22,7 +22,7 @@ type Deps struct{ Issuer *issuer.Issuer }
 
 type Input = frame.DocumentInput
 
-// Do returns a document by its path. Errors: those of issuer.Current.
+// Do returns a document by its path. It returns the errors of issuer.Current.
 func Do(ctx context.Context, deps Deps, in Input) (*frame.Page, error) {
 	switch in.Path {
 	case issuer.ConfigurationPath:

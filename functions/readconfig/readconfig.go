@@ -40,7 +40,7 @@ func History(ctx context.Context, deps Deps, in Input) (*model.ConfigHistory, er
 	return deps.Config.History(ctx, in)
 }
 
-// Watch follows it. Errors: those of resource.Watch.
+// Watch follows the configuration. It returns the errors of resource.Watch.
 func Watch(ctx context.Context, deps Deps, in WatchInput) (*resource.Watcher[*model.Config], error) {
 	return deps.Config.Watch(ctx, in)
 }

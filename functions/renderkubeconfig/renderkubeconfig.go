@@ -20,7 +20,7 @@ type Input = kubeconfig.Input
 
 type Output = kubeconfig.Output
 
-// Do returns a kubeconfig. Errors: those of kubeconfig.Renderer.Render; after an error no credential exists.
+// Do returns a kubeconfig. It returns the errors of kubeconfig.Renderer.Render; after an error no credential exists.
 func Do(ctx context.Context, deps Deps, in Input) (Output, error) {
 	return deps.Renderer.Render(ctx, in)
 }

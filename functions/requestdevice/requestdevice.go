@@ -1,5 +1,5 @@
-// Package requestdevice is POST /auth/device/code: a program without a browser gets a code, which somebody enters in a browser elsewhere.
-// Source: Spec 5.4; RFC 8628, 3.1 and 3.2; ADR-0031.
+// Package requestdevice is POST /auth/device/code: a program without a browser gets a code, which a person enters in a browser
+// elsewhere. Source: Spec 5.4; RFC 8628, 3.1 and 3.2; ADR-0031.
 package requestdevice
 
 import (
@@ -20,7 +20,7 @@ type Deps struct{ Devices *device.Flow }
 // Input is the request.
 type Input = frame.FormInput
 
-// Do stores the request and returns its codes. A wrong request is answered as OAuth says. Errors: those of
+// Do stores the request and returns its codes. A wrong request is answered as OAuth says. It returns the errors of
 // device.Flow.Authorize.
 func Do(ctx context.Context, deps Deps, in Input) (frame.FormResult, error) {
 	ctx, recorder := annotations.WithRecorder(ctx)

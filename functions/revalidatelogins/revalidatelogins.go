@@ -25,7 +25,8 @@ type Deps struct {
 // Output counts what a run did.
 type Output = revalidate.Counts
 
-// Do asks about the sessions that are due, up to a bound. Errors: those of revalidate.Revalidator.Run; the output counts what was done before.
+// Do asks the providers about the sessions that are due, up to a bound. It returns the errors of revalidate.Revalidator.Run; on
+// an error, the output counts the work that was done before it.
 func Do(ctx context.Context, deps Deps) (Output, error) {
 	return deps.Revalidator.Run(ctx, deps.Provider)
 }

@@ -1,7 +1,7 @@
 // Package revokecredentials is POST on credentialrevocations: it revokes access keys and direct cluster endpoint tokens by
-// their texts, for whoever has found them. It needs no credential. The response is the same whatever the texts were, and each
-// text takes the same time where the state answers in that time. Clients of OAuth revoke one text at a time at POST /auth/revoke.
-// Source: RFC 7009 2; ADR-0022.
+// their texts, for people and scanners that have found them. It needs no credential. The response is the same whatever the texts
+// are, and each text takes the same time, unless the state answers more slowly. Clients of OAuth revoke one text at a time at
+// POST /auth/revoke. Source: RFC 7009 2; ADR-0022.
 package revokecredentials
 
 import (
@@ -59,11 +59,11 @@ type Input = frame.ReviewRequest[*model.CredentialRevocation]
 // Output is the answer.
 type Output = frame.ReviewResult[*model.CredentialRevocation]
 
-// Do revokes credentials: they are refused at the next request. What is no credential is ignored. Each credential is revoked by
-// itself: after an error those before it are revoked, and the same request finishes the work. A dry run revokes nothing, and has the
-// same answer.
+// Do revokes credentials: they are refused at the next request. Texts that are no credential are ignored. Each credential is
+// revoked separately: after an error the credentials before it are revoked, and the same request finishes the work. A dry run
+// revokes nothing, and has the same answer.
 //
-// Errors: Invalid unless there are 1 to limits.Revocations texts; those of the state.
+// Errors: Invalid unless there are 1 to limits.Revocations texts; the errors of the state.
 func Do(ctx context.Context, deps Deps, in Input) (Output, error) {
 	texts, path := in.Object.Spec.Credentials, field.NewPath("spec", "credentials")
 	switch {
@@ -93,9 +93,9 @@ func Do(ctx context.Context, deps Deps, in Input) (Output, error) {
 	return answer, nil
 }
 
-// revokeToken revokes the credential of a client of OAuth, and answers 200 whatever the text was. Whoever has a text may revoke it, so that the
-// client need not say who it is, and the hint is not read: the form of a text says what it is. Errors: those of the state.
-// Source: RFC 7009, 2.
+// revokeToken revokes the credential of an OAuth client, and answers 200 whatever the text is. Any client that has a text may
+// revoke it, so the client need not authenticate. The hint is not read: the form of a text says what kind of credential it is. It
+// returns the errors of the state. Source: RFC 7009, 2.
 func revokeToken(ctx context.Context, deps Deps, in frame.FormInput) (frame.FormResult, error) {
 	refusal := (*oauth.Error)(nil)
 	if err := oauth.CheckClient(in.Form, in.Basic, true); errors.As(err, &refusal) {

@@ -20,7 +20,7 @@ type Deps struct{ Keys *signingkey.Keys }
 // Output has the keys after a run.
 type Output = signingkey.Report
 
-// Do makes the changes that are due. Errors: those of signingkey.Keys.Rotate; then nothing has changed.
+// Do makes the changes that are due. It returns the errors of signingkey.Keys.Rotate; on an error nothing has changed.
 func Do(ctx context.Context, deps Deps) (Output, error) {
 	return deps.Keys.Rotate(ctx, false)
 }

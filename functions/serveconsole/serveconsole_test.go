@@ -431,7 +431,8 @@ type countingConfiguration struct{ times *int }
 
 func (c countingConfiguration) Refresh(context.Context) error { *c.times++; return nil }
 
-// The page, its colors and the legal notice are those of the newest configuration. Assets do not wait for it. Source: ADR-0030.
+// The page, its colors and the legal notice follow the newest configuration. Assets do not wait for the configuration.
+// Source: ADR-0030.
 func TestRefresh(t *testing.T) {
 	t.Parallel()
 	times := 0

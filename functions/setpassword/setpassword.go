@@ -22,7 +22,7 @@ type Input = resource.SubresourceInput[*model.UserPassword]
 
 type Output = resource.Result[*model.UserPassword]
 
-// Do sets the password of one user. Errors: those of password.Passwords.Set; nothing is stored then.
+// Do sets the password of one user. It returns the errors of password.Passwords.Set; on an error nothing is stored.
 func Do(ctx context.Context, deps Deps, in Input) (Output, error) {
 	return deps.Passwords.Set(ctx, in)
 }

@@ -25,7 +25,7 @@ type Deps struct {
 // Input is the request.
 type Input = frame.FormInput
 
-// Do begins a sign-in. Errors: those of authorize.Starter.Start.
+// Do begins a sign-in. It returns the errors of authorize.Starter.Start.
 func Do(ctx context.Context, deps Deps, in Input) (frame.FormResult, error) {
 	id := in.Segment("connector")
 	ctx, recorder := annotations.WithRecorder(ctx)
@@ -43,7 +43,8 @@ func Do(ctx context.Context, deps Deps, in Input) (frame.FormResult, error) {
 	return result, nil
 }
 
-// chooseMethod offers the ways to sign in. If there is one, the browser goes on in it. Errors: those of authorize.Starter.LoginMethods.
+// chooseMethod offers the ways to sign in. If there is one, the browser goes on in it. It returns the errors of
+// authorize.Starter.LoginMethods.
 func chooseMethod(ctx context.Context, starter *authorize.Starter, in Input) (frame.FormResult, error) {
 	ctx, recorder := annotations.WithRecorder(ctx)
 	recorder.SetOutcome("offered")

@@ -1,6 +1,6 @@
-// Package trysignin is POST on signintrials: an admin begins a sign-in at a connector on trial, and learns what it would have done. All checks
-// run, at the pages that every sign-in has, and nobody is signed in. It stores the record of the trial alone.
-// Source: Spec 5.4; ADR-0031.
+// Package trysignin is POST on signintrials: an admin begins a trial of the sign-in at a connector, and learns what the sign-in
+// would have done. The trial uses the pages of every sign-in and runs all checks, but signs no person in. It stores only the
+// record of the trial. Source: Spec 5.4; ADR-0031.
 package trysignin
 
 import (
@@ -39,10 +39,10 @@ type Input = frame.ReviewRequest[*model.SignInTrial]
 // Output is the answer.
 type Output = frame.ReviewResult[*model.SignInTrial]
 
-// Do begins a trial, or returns what came of one that the caller has begun. A report is given once. A dry run begins none, and leaves a report
-// where it is.
+// Do begins a trial, or returns the report of a trial that the caller has begun. A report is returned once. A dry run begins no
+// trial, and does not remove a report.
 //
-// Errors: Invalid at spec.connector and spec.trial; TooManyRequests if the caller has too many trials; those of the state.
+// Errors: Invalid at spec.connector and spec.trial; TooManyRequests if the caller has too many trials; the errors of the state.
 func Do(ctx context.Context, deps Deps, in Input) (Output, error) {
 	spec, path := in.Object.Spec, field.NewPath("spec")
 	switch {

@@ -8,6 +8,6 @@ import (
 	"management.platform.sh/shared/kinds/team"
 )
 
-// Function replaces one team. Errors: NotFound, BadRequest, Invalid, Forbidden, or Conflict, also if nobody would be an admin afterwards;
-// nothing is stored then.
+// Function replaces one team. Errors: NotFound, BadRequest, Invalid, Forbidden, or Conflict, also if the platform would have no
+// admin afterwards; nothing is stored then.
 var Function = crud.Update("updateteam", team.Definition, kinds.Teams, fieldmanager.New)

@@ -8,6 +8,6 @@ import (
 	"management.platform.sh/shared/kinds/user"
 )
 
-// Function replaces one user. Errors: NotFound, BadRequest, Invalid, Forbidden, or Conflict, also if nobody would be an admin afterwards;
-// nothing is stored then.
+// Function replaces one user. Errors: NotFound, BadRequest, Invalid, Forbidden, or Conflict, also if the platform would have no
+// admin afterwards; nothing is stored then.
 var Function = crud.Update("updateuser", user.Definition, kinds.Users, fieldmanager.New)

@@ -109,7 +109,7 @@ func rulesReview(_ context.Context, deps Deps, in frame.ReviewRequest[*authoriza
 	return answer, nil
 }
 
-// preview answers what a key with a scope would permit. Errors: those of review.Access.Preview.
+// preview returns what a key with a scope would permit. It returns the errors of review.Access.Preview.
 func preview(ctx context.Context, deps Deps, in frame.ReviewRequest[*model.ScopePreview]) (*model.ScopePreview, error) {
 	status, err := deps.Access.Preview(ctx, in.Caller, &in.Object.Spec)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"testing/fstest"
 )
 
-// The list in the repository is that of the folders.
+// The list in the repository has the folders of the functions.
 func TestGenerated(t *testing.T) {
 	t.Parallel()
 	wanted, err := generate(os.DirFS("../.."))
@@ -21,7 +21,7 @@ func TestGenerated(t *testing.T) {
 	}
 }
 
-// Functions that are listed keep their order, new ones come last, and those that are gone are left out.
+// Listed functions keep their order, new functions come last, and functions without a folder are left out.
 func TestOrder(t *testing.T) {
 	t.Parallel()
 	root := fstest.MapFS{file: {Data: []byte("\tzebra.Function,\n\tgone.Function,\n\tape.Function,\n")}}

@@ -7,8 +7,8 @@ import (
 	"management.platform.sh/shared/process/processtest"
 )
 
-// Evaluations run in workers of the program. Their requests and responses are handled as those of every resource.
-// Source: Spec 2.8; ADR-0014.
+// Evaluations run in workers of the program. Their requests and responses are handled like the requests and responses of every
+// resource. Source: Spec 2.8; ADR-0014.
 func TestEvaluations(t *testing.T) {
 	t.Parallel()
 	path := strings.Replace(processtest.Root, "ownedaccesskeys", "syncpatchevaluations", 1)

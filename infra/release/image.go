@@ -15,7 +15,7 @@ import (
 	"golang.org/x/crypto/x509roots/fallback/bundle"
 )
 
-// nobody is the number of the user and the group as which images run.
+// nobody is the ID of the user and of the group with which images run.
 const nobody = 65532
 
 // image is a program for several processors, with certificates and nothing else.

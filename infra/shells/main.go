@@ -113,7 +113,7 @@ func fill(text *template.Template, f *frame.Function) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// generate writes the generated files, and removes those of functions that are gone.
+// generate writes the generated files, and removes the files of functions that no longer exist.
 func generate(root string, functions []*frame.Function) error {
 	wanted, err := files(functions)
 	if err != nil {

@@ -26,7 +26,7 @@ import (
 
 const root = "../.."
 
-// The files in the repository are those that the catalog generates: every function, and nothing else.
+// The files in the repository equal the files that the catalog generates: every function, and nothing else.
 func TestGenerated(t *testing.T) {
 	t.Parallel()
 	wanted, err := files(catalog.Functions)

@@ -17,8 +17,8 @@ func main() { lambda.Start({{.Name}}.Function) }
 `))
 
 // knativeService is a function as a Knative service that scales to zero, and the PingSource of its schedule if it has
-// one. The image is that of infra/framework. The namespace is given when the manifest is applied, and a ConfigMap there
-// has the release.
+// one. The image is built from infra/framework. The namespace is given when the manifest is applied, and a ConfigMap there has
+// the release.
 var knativeService = template.Must(template.New("knative").Parse(`apiVersion: serving.knative.dev/v1
 kind: Service
 metadata:

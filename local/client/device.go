@@ -98,7 +98,8 @@ func (c *Login) loginWithCode(ctx context.Context, client *http.Client, way code
 // Source: RFC 8628, 3.2.
 const defaultInterval = 5
 
-// isLost reports whether a token request got no response of the platform, or one of a server that cannot serve it now.
+// isLost reports whether a token request got no response of the platform, or the response of a server that cannot serve the
+// request now.
 func isLost(err error) bool {
 	wrong := (*oauth2.RetrieveError)(nil)
 	if errors.As(err, &wrong) {
@@ -108,7 +109,7 @@ func isLost(err error) bool {
 	return errors.As(err, new(*url.Error)) || errors.Is(err, io.ErrUnexpectedEOF)
 }
 
-// errNobody is the cause for ending the time of a code.
+// errNobody is the cause with which the context of a sign-in ends after its timeout.
 var errNobody = errors.New("nobody has signed in")
 
 // explain returns the reason why there is no key.

@@ -47,8 +47,8 @@ type KeyTree struct {
 type tree struct {
 	// Key is the access key, with the objects that were made with it.
 	Key credential `json:"key"`
-	// EndsWithKey counts the credentials that end when the key is deleted. Foreground counts those that end when it is
-	// deleted with --cascade=foreground. Neither counts the key itself.
+	// EndsWithKey counts the credentials that end when the key is deleted. Foreground counts the credentials that end when the
+	// key is deleted with --cascade=foreground. Neither counts the key itself.
 	EndsWithKey count `json:"endsWithKey"`
 	Foreground  count `json:"endsInForeground"`
 	// Hidden are the resources that the caller may not list.

@@ -71,7 +71,7 @@ func TestKeyTree(t *testing.T) {
 		"/directclusterendpointtokens": {token("t-free", 4, "free*", "root"), token("t-root", 5, "root"), token("t-dev", 6, "dev", "root*")},
 	}
 	// A user and a virtual cluster were made with the key. The user has a key, with which they made another key and a
-	// trust rule. The tree has only the keys of this rule, not those of an earlier rule of the same name.
+	// trust rule. The tree has only the keys of this rule, not the keys of an earlier rule of the same name.
 	object := func(name, namespace string, minute int, makers ...string) originObject {
 		one := originObject{ObjectMeta: meta(name, minute), Status: model.Origin{Lineage: lineage(makers...)}}
 		one.Namespace = namespace

@@ -363,8 +363,8 @@ func TestTokenFlags(t *testing.T) {
 	}
 }
 
-// Without a key file and a variable, the access key is the one of the sign-in at that platform. A token for a virtual cluster has
-// that scope alone, and a file of its own in the cache.
+// Without a key file and a variable, the access key is the key of the sign-in at that platform. A token for a virtual cluster has
+// only the scope of that cluster, and a file of its own in the cache.
 func TestTokenOfALogin(t *testing.T) {
 	p := newPlugin(t)
 	t.Setenv("XDG_CONFIG_HOME", filepath.Join(p.folder, "config"))

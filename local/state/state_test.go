@@ -113,7 +113,7 @@ func TestChildStateThatDoesNotStart(t *testing.T) {
 	}
 }
 
-// All files of the state are readable for their user alone, also those that an earlier version has made.
+// Only their user can read the files of the state, also files that an earlier version has made.
 func TestFilesArePrivate(t *testing.T) {
 	program, err := exec.LookPath("redis-server")
 	if err != nil {
