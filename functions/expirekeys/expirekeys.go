@@ -35,8 +35,8 @@ type Output struct {
 	Keys accesskey.Swept
 	// Forgotten is the number of stored responses, sign-ins and counts of wrong passwords that were removed.
 	Forgotten int
-	// TakenBack tells that an unconfirmed configuration was taken back.
-	TakenBack bool
+	// Reverted reports whether an unconfirmed configuration was reverted.
+	Reverted bool
 }
 
 // author is the author of the revision that reverts a configuration.
@@ -48,7 +48,7 @@ var author = identity.Owner{Kind: identity.Subject, Name: "expirekeys"}
 func Do(ctx context.Context, deps Deps) (Output, error) {
 	var done Output
 	var err error
-	if done.TakenBack, err = deps.Config.RevertUnconfirmed(ctx, author); err != nil {
+	if done.Reverted, err = deps.Config.RevertUnconfirmed(ctx, author); err != nil {
 		return done, err
 	}
 	if err := deps.Config.NoteLimits(ctx); err != nil {
@@ -73,7 +73,7 @@ var Function = &frame.Function{
 		return []slog.Attr{
 			slog.Int("removed", done.Keys.Removed), slog.Int("held", done.Keys.Held),
 			slog.Int("later", done.Keys.Later), slog.Int("changed", done.Keys.Changed),
-			slog.Int("broken", done.Keys.Broken), slog.Int("forgotten", done.Forgotten), slog.Bool("takenBack", done.TakenBack),
+			slog.Int("broken", done.Keys.Broken), slog.Int("forgotten", done.Forgotten), slog.Bool("takenBack", done.Reverted),
 		}
 	}),
 }

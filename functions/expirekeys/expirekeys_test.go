@@ -60,7 +60,7 @@ func TestTakesBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []bool{false, true, false} {
-		if done, err := Do(t.Context(), deps); err != nil || done.TakenBack != want {
+		if done, err := Do(t.Context(), deps); err != nil || done.Reverted != want {
 			t.Errorf("%+v, %v, want %v", done, err, want)
 		}
 		w.Pass(10 * time.Minute)
