@@ -9,8 +9,6 @@ package idempotency
 import (
 	"context"
 	"crypto/rand"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -18,6 +16,7 @@ import (
 	mathrand "math/rand/v2"
 	"time"
 
+	"management.platform.sh/shared/model/digest"
 	"management.platform.sh/shared/state/encryption"
 	"management.platform.sh/shared/state/store"
 )
@@ -89,7 +88,7 @@ type Attempt struct {
 // Errors: ErrOther, ErrUnderWay, and the errors of the store, such as ErrQuota, and of the keyring. After an error, the request must
 // not be served.
 func (s *Store) Begin(ctx context.Context, who, key, fingerprint string) (*Attempt, []byte, error) {
-	name := digest(who, key)
+	name := digest.Sum(who, key)
 	var attempt *Attempt
 	var answer []byte
 	err := store.Retry(ctx, nil, func() error {
@@ -232,9 +231,3 @@ func (s *Store) Sweep(ctx context.Context) (int, error) {
 
 // place returns the context for which a part of an attempt is encrypted. Source: ADR-0018.
 func place(name, part string) string { return Resource + "/" + name + "/" + part }
-
-// digest returns one name for several texts, so that the keys of clients do not appear in the state.
-func digest(parts ...string) string {
-	sum := sha256.Sum256(fmt.Appendf(nil, "%q", parts))
-	return hex.EncodeToString(sum[:])
-}

@@ -4,8 +4,6 @@ package throttle
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -13,6 +11,7 @@ import (
 	"time"
 
 	"management.platform.sh/shared/model/apierror"
+	"management.platform.sh/shared/model/digest"
 	"management.platform.sh/shared/state/store"
 )
 
@@ -37,13 +36,7 @@ type Count struct {
 }
 
 // name is the name of the record of a count.
-func (c Count) name() string { return Name(c.Parts...) }
-
-// Name returns a name for several texts.
-func Name(parts ...string) string {
-	sum := sha256.Sum256(fmt.Appendf(nil, "%q", parts))
-	return hex.EncodeToString(sum[:])
-}
+func (c Count) name() string { return digest.Sum(c.Parts...) }
 
 // Take counts an attempt in all counts, unless one of them is full. The function giveBack removes the attempt from the counts.
 //

@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/validation"
 
 	"management.platform.sh/shared/api/resource"
-	"management.platform.sh/shared/auth/throttle"
 	"management.platform.sh/shared/model"
+	"management.platform.sh/shared/model/digest"
 	"management.platform.sh/shared/model/secret"
 	"management.platform.sh/shared/state/store"
 )
@@ -29,14 +29,14 @@ func (p *Passwords) Check(ctx context.Context, name string, password secret.Stri
 	if err != nil {
 		return nil, "", err
 	}
-	account, digest, detail, err := p.readDigest(ctx, name)
+	account, passwordDigest, detail, err := p.readDigest(ctx, name)
 	if err != nil {
 		return nil, "", err
 	}
 	if len(password) > MaxBytes {
-		password, digest = password[:MaxBytes], decoyDigest
+		password, passwordDigest = password[:MaxBytes], decoyDigest
 	}
-	matches, err := p.hasher.Matches(ctx, digest, password)
+	matches, err := p.hasher.Matches(ctx, passwordDigest, password)
 	switch {
 	case err != nil:
 		return nil, "", err
@@ -50,11 +50,11 @@ func (p *Passwords) Check(ctx context.Context, name string, password secret.Stri
 }
 
 // readDigest returns a user with the digest of their password, or a decoy digest and the reason.
-func (p *Passwords) readDigest(ctx context.Context, name string) (account *model.User, digest, reason string, err error) {
+func (p *Passwords) readDigest(ctx context.Context, name string) (account *model.User, passwordDigest, reason string, err error) {
 	lookupName := name
 	if len(validation.NameIsDNSSubdomain(name, false)) > 0 {
-		// No user can have the name. Looking up another name that no user has costs the same.
-		lookupName = throttle.Name("nobody", name)
+		// No user has the name. Another one that no user has costs the same.
+		lookupName = digest.Sum("nobody", name)
 	}
 	record, err := p.users.Store.Get(ctx, lookupName)
 	switch {

@@ -24,6 +24,7 @@ import (
 	"management.platform.sh/shared/kinds/trustrule"
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/model/apierror"
+	"management.platform.sh/shared/model/digest"
 	"management.platform.sh/shared/model/identity"
 	"management.platform.sh/shared/model/secret"
 	"management.platform.sh/shared/platform"
@@ -403,7 +404,7 @@ func (f *Exchanger) claimToken(
 		return store.Record{}, fmt.Errorf("encoding the use of a token: %w", err)
 	}
 	note := store.Record{
-		Name: "job-" + oauth.Digest("job", issuer, kind, id), Owner: trustrule.Owner(rule).String(), Created: now, Expires: now.Add(maxTokenAge + 2*skew), Object: object,
+		Name: "job-" + digest.Sum("job", issuer, kind, id), Owner: trustrule.Owner(rule).String(), Created: now, Expires: now.Add(maxTokenAge + 2*skew), Object: object,
 	}
 	note.Revision, err = f.uses.Create(ctx, note)
 	if errors.Is(err, store.ErrExists) {
@@ -508,7 +509,7 @@ func attemptDigest(attempt string) string {
 	if attempt == "" {
 		return ""
 	}
-	return oauth.Digest("attempt", attempt)
+	return digest.Sum("attempt", attempt)
 }
 
 // issueKey creates the key. It returns the errors of the store and of creating an access key.

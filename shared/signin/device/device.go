@@ -16,6 +16,7 @@ import (
 	"management.platform.sh/shared/kinds/accesskey"
 	"management.platform.sh/shared/limits"
 	"management.platform.sh/shared/model/apierror"
+	"management.platform.sh/shared/model/digest"
 	"management.platform.sh/shared/platform"
 	"management.platform.sh/shared/settings"
 	"management.platform.sh/shared/signin/annotations"
@@ -165,10 +166,10 @@ func (f *Flow) Authorize(ctx context.Context, form url.Values, basic *url.Userin
 }
 
 // deviceRecordName is the name of the record of a request, by the code that only the program has.
-func deviceRecordName(code string) string { return oauth.Digest("device", code) }
+func deviceRecordName(code string) string { return digest.Sum("device", code) }
 
 // userCodeDigest is the digest by which the state finds the code that people enter.
-func userCodeDigest(code string) string { return oauth.Digest("user code", code) }
+func userCodeDigest(code string) string { return digest.Sum("user code", code) }
 
 // randomUserCode returns a code that people enter.
 func randomUserCode(reader io.Reader) (string, error) {
@@ -286,7 +287,7 @@ func (f *Flow) EnterUserCode(ctx context.Context, input, network string) (accept
 const userCodeSealContext = logins.Resource + "/device"
 
 // deviceRequestID names a request in the URL of a sign-in.
-func deviceRequestID(name string) string { return oauth.Digest("entered", name)[:16] }
+func deviceRequestID(name string) string { return digest.Sum("entered", name)[:16] }
 
 // ReadEnteredDevice returns the authorization request of a device whose user code was entered in this browser: a link from elsewhere cannot
 // skip the page where codes are entered. Errors: Refusal.

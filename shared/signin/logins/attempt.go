@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"management.platform.sh/shared/model/digest"
 	"management.platform.sh/shared/platform"
 	"management.platform.sh/shared/signin/oauth"
 	"management.platform.sh/shared/signin/provider"
@@ -81,7 +82,7 @@ func (a Attempt) ProviderRequest() provider.Request {
 func (a Attempt) ID() string { return AttemptID(a.State) }
 
 // AttemptID is the ID of the attempt with a state.
-func AttemptID(state string) string { return oauth.Digest("cookie", state)[:16] }
+func AttemptID(state string) string { return digest.Sum("cookie", state)[:16] }
 
 // cookieSealContext is what the cookie of an attempt is sealed for.
 func cookieSealContext(id string) string { return Resource + "/cookie/" + id }

@@ -10,9 +10,9 @@ import (
 
 	"management.platform.sh/shared/auth/throttle"
 	"management.platform.sh/shared/model"
+	"management.platform.sh/shared/model/digest"
 	"management.platform.sh/shared/model/identity"
 	"management.platform.sh/shared/platform"
-	"management.platform.sh/shared/signin/oauth"
 	"management.platform.sh/shared/signin/refusal"
 	"management.platform.sh/shared/state/store"
 )
@@ -128,10 +128,10 @@ type Login struct {
 }
 
 // RecordName is the name of the record of a login. A state has one record, and so one person.
-func RecordName(state string) string { return oauth.Digest("state", state) }
+func RecordName(state string) string { return digest.Sum("state", state) }
 
 // CodeDigest is the digest by which a stored authorization code is found.
-func CodeDigest(code string) string { return oauth.Digest("code", code) }
+func CodeDigest(code string) string { return digest.Sum("code", code) }
 
 // OwnerName is the owner of the sign-ins of a user.
 func OwnerName(name string) string { return identity.Owner{Kind: identity.User, Name: name}.String() }

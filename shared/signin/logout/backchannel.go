@@ -14,6 +14,7 @@ import (
 	"management.platform.sh/shared/api/resource"
 	"management.platform.sh/shared/kinds/accesskey"
 	"management.platform.sh/shared/model/connector"
+	"management.platform.sh/shared/model/digest"
 	"management.platform.sh/shared/model/identity"
 	"management.platform.sh/shared/platform"
 	"management.platform.sh/shared/signin/annotations"
@@ -92,7 +93,7 @@ func (e *BackChannel) HandleLogoutToken(ctx context.Context, verifier provider.L
 // noteLogoutToken records the use of a logout token. Of several requests with one token, one succeeds. Undo removes the record, as far as
 // the state can be reached.
 func (e *BackChannel) noteLogoutToken(ctx context.Context, conn provider.Connector, token provider.LogoutToken) (undo func(context.Context), err error) {
-	name, now := "logout-"+oauth.Digest("jti", conn.ID, token.ID), e.env.Now()
+	name, now := "logout-"+digest.Sum("jti", conn.ID, token.ID), e.env.Now()
 	revision, err := e.logins.Records.Create(ctx, store.Record{
 		Name: name, Owner: logoutTokenOwner, Created: now, Expires: now.Add(logoutTokenNoteLifetime), Object: []byte("{}"),
 	})

@@ -6,8 +6,8 @@ import (
 
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/model/connector"
+	"management.platform.sh/shared/model/digest"
 	"management.platform.sh/shared/platform"
-	"management.platform.sh/shared/signin/oauth"
 	"management.platform.sh/shared/signin/provider"
 )
 
@@ -50,7 +50,7 @@ func Address(config *model.ConfigStatus) string {
 func Settings(config *model.ConfigStatus, id string) (address, settings string, ok bool) {
 	if id == PasswordID {
 		address = Address(config)
-		return address, oauth.Digest(PasswordID, address), PasswordEnabled(config) && address != ""
+		return address, digest.Sum(PasswordID, address), PasswordEnabled(config) && address != ""
 	}
 	conn, ok := FindConnector(config, id)
 	if !ok {

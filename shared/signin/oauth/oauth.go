@@ -6,7 +6,6 @@ import (
 	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/base64"
-	"encoding/hex"
 	"fmt"
 	"io"
 	"net/url"
@@ -182,10 +181,4 @@ func RandomText(reader io.Reader) (string, error) {
 // EqualSecrets compares two secrets in constant time. An empty secret equals nothing.
 func EqualSecrets(a, b string) bool {
 	return a != "" && subtle.ConstantTimeCompare([]byte(a), []byte(b)) == 1
-}
-
-// Digest returns one name for several texts.
-func Digest(parts ...string) string {
-	sum := sha256.Sum256(fmt.Appendf(nil, "%q", parts))
-	return hex.EncodeToString(sum[:])
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"management.platform.sh/shared/model/connector"
+	"management.platform.sh/shared/model/digest"
 	"management.platform.sh/shared/model/secret"
 	"management.platform.sh/shared/signin/oauth"
 	"management.platform.sh/shared/signin/refusal"
@@ -135,10 +136,10 @@ func LogoutNames(conn Connector, session Session) []string {
 	}
 	var names []string
 	if session.ID != "" {
-		names = append(names, oauth.Digest("sid", conn.ID, session.ID))
+		names = append(names, digest.Sum("sid", conn.ID, session.ID))
 	}
 	if session.Subject != "" {
-		names = append(names, oauth.Digest("sub", conn.ID, session.Subject))
+		names = append(names, digest.Sum("sub", conn.ID, session.Subject))
 	}
 	return names
 }

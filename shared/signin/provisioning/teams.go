@@ -9,6 +9,7 @@ import (
 
 	"management.platform.sh/shared/api/resource"
 	"management.platform.sh/shared/model"
+	"management.platform.sh/shared/model/digest"
 	"management.platform.sh/shared/model/identity"
 	"management.platform.sh/shared/signin/annotations"
 	"management.platform.sh/shared/signin/oauth"
@@ -57,7 +58,7 @@ func (p *Provisioner) CreateTeams(ctx context.Context, config *model.ConfigAuth,
 // teamCandidates returns the possible teams of a group, best first.
 func teamCandidates(group string) []identity.Owner {
 	var owners []identity.Owner
-	for _, name := range CandidateNames(group, "team", oauth.Digest("group", group)) {
+	for _, name := range CandidateNames(group, "team", digest.Sum("group", group)) {
 		owners = append(owners, identity.Owner{Kind: identity.Team, Name: name})
 	}
 	return owners

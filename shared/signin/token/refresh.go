@@ -14,6 +14,7 @@ import (
 	"management.platform.sh/shared/api/resource"
 	"management.platform.sh/shared/kinds/accesskey"
 	"management.platform.sh/shared/model"
+	"management.platform.sh/shared/model/digest"
 	"management.platform.sh/shared/model/identity"
 	"management.platform.sh/shared/model/secret"
 	"management.platform.sh/shared/signin/annotations"
@@ -58,10 +59,10 @@ func keyReference(key *model.OwnedAccessKey) model.AccessKeyReference {
 }
 
 // rotationName is the name of the record of a refresh key.
-func rotationName(uid string) string { return oauth.Digest("refresh", uid) }
+func rotationName(uid string) string { return digest.Sum("refresh", uid) }
 
 // partDigest is what is stored of the part of a refresh token that changes.
-func partDigest(part secret.String) string { return oauth.Digest("refresh part", part.Reveal()) }
+func partDigest(part secret.String) string { return digest.Sum("refresh part", part.Reveal()) }
 
 // ErrInvalidRefreshToken says that a refresh token is not valid, or not any more.
 var ErrInvalidRefreshToken = errors.New("the refresh token is not valid any more; sign in again")
