@@ -1,7 +1,6 @@
 package platformconfig
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -152,72 +151,59 @@ func (r *rules) DecodeStored(stored []byte) (*model.Config, error) { return unma
 // RemoveObserved implements resource.StorageFormat: an apply sees marks, like every client, but no defaults, which nobody owns.
 func (r *rules) RemoveObserved(config *model.Config) { hide(&config.Status) }
 
-// markManifest puts marks in place of the secrets in the manifest that kubectl apply stores in an annotation. The rest of
-// the text stays as it is, so that applying the same manifest again changes nothing. A manifest that cannot be read is
-// dropped, because it may contain secrets.
+// markManifest puts marks in place of the secrets in the manifest that kubectl apply stores in an annotation. It removes a
+// manifest that is not a valid configuration, because such a manifest may contain secrets.
 func markManifest(config *model.Config) {
-	manifest, found := config.Annotations[model.LastAppliedAnnotation]
-	if !found {
+	manifest, ok := config.Annotations[model.LastAppliedAnnotation]
+	if !ok {
 		return
 	}
-	delete(config.Annotations, model.LastAppliedAnnotation)
-	applied := &model.Config{}
-	sent, err := decodeTree([]byte(manifest))
-	if err != nil {
-		return
+	marked, ok := concealManifest(manifest)
+	if !ok || !resource.EditApplied(config, func(fields map[string]any) (changed bool) { return putMarks(fields, marked) }) {
+		delete(config.Annotations, model.LastAppliedAnnotation)
 	}
-	if _, err := codec.Decode(codec.Body{JSON: []byte(manifest)}, applied, codec.Strict); err != nil {
-		return
+}
+
+// concealManifest returns the fields of a manifest, with marks in place of secrets. It returns false if the manifest is not a
+// valid configuration.
+func concealManifest(manifest string) (fields map[string]any, ok bool) {
+	config := &model.Config{}
+	if _, err := codec.Decode(codec.Body{JSON: []byte(manifest)}, config, codec.Strict); err != nil {
+		return nil, false
 	}
-	conceal(&applied.Status)
-	text, err := json.Marshal(applied)
-	if err != nil {
-		return
+	conceal(&config.Status)
+	text, err := json.Marshal(config)
+	if err != nil || json.Unmarshal(text, &fields) != nil {
+		return nil, false
 	}
-	marked, err := decodeTree(text)
-	if err != nil {
-		return
-	}
-	if tree, changed := withMarks(sent, marked); changed {
-		if text, err = json.Marshal(tree); err != nil {
-			return
+	return fields, true
+}
+
+// putMarks replaces the texts in an object or a list for which another one with the same fields has marks, and reports
+// whether it replaced any.
+func putMarks(fields, marked any) (changed bool) {
+	put := func(value, mark any) (any, bool) {
+		text, isText := value.(string)
+		if markText, ok := mark.(string); ok && isText && markText != text && strings.Contains(markText, secret.Mark) {
+			return mark, true
 		}
-		manifest = string(text) + "\n"
+		return value, putMarks(value, mark)
 	}
-	config.Annotations[model.LastAppliedAnnotation] = manifest
-}
-
-// decodeTree reads JSON into maps and lists; numbers keep their digits.
-func decodeTree(text []byte) (any, error) {
-	decoder := json.NewDecoder(bytes.NewReader(text))
-	decoder.UseNumber()
-	var tree any
-	err := decoder.Decode(&tree)
-	return tree, err
-}
-
-// withMarks returns a tree with the marks that another tree of the same fields has in place of texts. Changed is false if
-// there are none.
-func withMarks(sent, marked any) (tree any, changed bool) {
-	switch sent := sent.(type) {
+	switch fields := fields.(type) {
 	case map[string]any:
-		others, _ := marked.(map[string]any)
-		for name, value := range sent {
-			one, differs := withMarks(value, others[name])
-			sent[name], changed = one, changed || differs
+		marks, _ := marked.(map[string]any)
+		for name := range fields {
+			value, replaced := put(fields[name], marks[name])
+			fields[name], changed = value, changed || replaced
 		}
 	case []any:
-		others, _ := marked.([]any)
-		for i, value := range sent[:min(len(sent), len(others))] {
-			one, differs := withMarks(value, others[i])
-			sent[i], changed = one, changed || differs
-		}
-	case string:
-		if other, ok := marked.(string); ok && other != sent && strings.Contains(other, secret.Mark) {
-			return other, true
+		marks, _ := marked.([]any)
+		for i := range fields[:min(len(fields), len(marks))] {
+			value, replaced := put(fields[i], marks[i])
+			fields[i], changed = value, changed || replaced
 		}
 	}
-	return sent, changed
+	return changed
 }
 
 // reopen removes defaults from next that the client only repeats: fields that old leaves open, and that next has with the
