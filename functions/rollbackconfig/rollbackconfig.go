@@ -17,7 +17,7 @@ type Deps struct{ Config *platformconfig.Writer }
 
 type Input = resource.SubresourceInput[*model.ConfigRollback]
 
-type Output = platformconfig.Rolled
+type Output = platformconfig.RollbackResult
 
 // Do rolls the configuration back. Errors: NotFound, Forbidden, Conflict or Invalid as platformconfig says; nothing is
 // stored then.

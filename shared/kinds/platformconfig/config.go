@@ -21,18 +21,18 @@ type Result = resource.Result[*model.Config]
 // Get returns the stored configuration with defaults and conditions. It has secrets only if the request asks for them.
 // Errors: NotFound for another name, ServiceUnavailable. Source: Spec 2.7, 4 row 3; ADR-0015.
 func (s *Source) Get(ctx context.Context, in resource.GetInput) (*model.Config, error) {
-	config, found, err := s.reader.Read(ctx, in.Caller, "", in.Name)
+	config, record, err := s.reader.Read(ctx, in.Caller, "", in.Name)
 	if err != nil || !in.Reveal {
 		return config, err
 	}
-	return config, s.reveal(ctx, config, found)
+	return config, s.reveal(ctx, config, record)
 }
 
 // reveal replaces the marks in a configuration by the secrets.
 func (s *Source) reveal(ctx context.Context, config *model.Config, record store.Record) error {
 	var written *model.Config
 	if now := s.current.Load(); now != nil && now.revision == record.Revision {
-		written = now.written.DeepCopy()
+		written = now.config.DeepCopy()
 	} else {
 		ring, err := s.keyring(ctx)
 		if err != nil {
@@ -52,7 +52,7 @@ func (s *Source) reveal(ctx context.Context, config *model.Config, record store.
 // keyring returns the keys that seal secrets.
 func (s *Source) keyring(ctx context.Context) (*encryption.Keyring, error) {
 	ring, err := s.Keyring(ctx)
-	return ring, unavailable(err)
+	return ring, translateError(err)
 }
 
 // List returns the list that holds the one configuration, if the selectors select it. Errors: those of resource.List.
@@ -136,15 +136,15 @@ type write struct {
 
 // registryOf returns the registry for one write. Errors: NotFound for another name, Forbidden if the configuration comes from a
 // file, ServiceUnavailable.
-func (w *Writer) registryOf(ctx context.Context, name string, one *write) (*resource.Registry[*model.Config], error) {
+func (w *Writer) registryOf(ctx context.Context, name string, operation *write) (*resource.Registry[*model.Config], error) {
 	if err := w.requireWritable(name); err != nil {
 		return nil, err
 	}
 	var err error
-	if one.ring, err = w.keyring(ctx); err != nil {
+	if operation.ring, err = w.keyring(ctx); err != nil {
 		return nil, err
 	}
-	configs := w.registry(&signed{records: records{w.Store, w.Source}, write: one}, &rules{source: w.Source, write: one})
+	configs := w.registry(&writeStore{records: records{w.Store, w.Source}, write: operation}, &rules{source: w.Source, write: operation})
 	if w.newManager == nil {
 		return configs, nil
 	}

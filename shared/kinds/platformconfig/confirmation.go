@@ -57,55 +57,55 @@ func (w *write) validateAnnotations(config *model.Config) field.ErrorList {
 	return problems
 }
 
-// try returns the trial of a write, or nil if it takes effect for good. What an unconfirmed write replaced stays the document
+// newTrial returns the trial of a write, or nil if it takes effect for good. What an unconfirmed write replaced stays the document
 // to go back to.
-func try(before store.Record, earlier *document, known *content, now time.Time) (*trial, error) {
-	text, given := known.Metadata.Annotations[model.ConfirmWithinAnnotation]
-	if !given {
+func newTrial(base store.Record, baseDocument *document, newContent *content, now time.Time) (*trial, error) {
+	text, exists := newContent.Metadata.Annotations[model.ConfirmWithinAnnotation]
+	if !exists {
 		return nil, nil
 	}
 	within, err := time.ParseDuration(text)
 	if err != nil {
 		return nil, fmt.Errorf("reading the time for a confirmation: %w", err)
 	}
-	back := &trial{Until: metav1.NewTime(now.Add(within).UTC().Truncate(time.Second)), Before: before.Object, Revision: before.Revision}
-	if earlier.Trial != nil {
-		back.Before, back.Revision = earlier.Trial.Before, earlier.Trial.Revision
+	result := &trial{Until: metav1.NewTime(now.Add(within).UTC().Truncate(time.Second)), Before: base.Object, Revision: base.Revision}
+	if baseDocument.Trial != nil {
+		result.Before, result.Revision = baseDocument.Trial.Before, baseDocument.Trial.Revision
 	}
 	var fields map[string]json.RawMessage
-	var about struct {
+	var object struct {
 		Metadata metav1.ObjectMeta `json:"metadata"`
 	}
-	if err := errors.Join(json.Unmarshal(back.Before, &fields), json.Unmarshal(back.Before, &about)); err != nil {
-		return nil, fmt.Errorf("decoding revision %d: %w", back.Revision, err)
+	if err := errors.Join(json.Unmarshal(result.Before, &fields), json.Unmarshal(result.Before, &object)); err != nil {
+		return nil, fmt.Errorf("decoding revision %d: %w", result.Revision, err)
 	}
 	// It is the same object, and its return is a change.
-	about.Metadata.UID, about.Metadata.CreationTimestamp = known.Metadata.UID, known.Metadata.CreationTimestamp
-	about.Metadata.Generation = known.Metadata.Generation + 1
-	delete(about.Metadata.Annotations, model.ChangeCauseAnnotation)
-	if fields["metadata"], err = json.Marshal(about.Metadata); err == nil {
-		back.Before, err = json.Marshal(fields)
+	object.Metadata.UID, object.Metadata.CreationTimestamp = newContent.Metadata.UID, newContent.Metadata.CreationTimestamp
+	object.Metadata.Generation = newContent.Metadata.Generation + 1
+	delete(object.Metadata.Annotations, model.ChangeCauseAnnotation)
+	if fields["metadata"], err = json.Marshal(object.Metadata); err == nil {
+		result.Before, err = json.Marshal(fields)
 	}
-	return back, err
+	return result, err
 }
 
 // recordInForce returns the record with the document that is in force: the one before a write whose time for a confirmation is
-// over. Ended tells that.
-func (s *Source) recordInForce(found store.Record) (record store.Record, ended bool) {
-	if !bytes.Contains(found.Object, []byte(`"trial"`)) {
-		return found, false
+// over. TrialEnded tells that.
+func (s *Source) recordInForce(stored store.Record) (record store.Record, trialEnded bool) {
+	if !bytes.Contains(stored.Object, []byte(`"trial"`)) {
+		return stored, false
 	}
-	known, err := decodeRecord(found)
-	if err != nil || known.Trial == nil || s.Now().Before(known.Trial.Until.Time) {
-		return found, false
+	document, err := decodeRecord(stored)
+	if err != nil || document.Trial == nil || s.Now().Before(document.Trial.Until.Time) {
+		return stored, false
 	}
-	found.Object = known.Trial.Before
-	return found, true
+	stored.Object = document.Trial.Before
+	return stored, true
 }
 
 // RevertUnconfirmed writes back what was there before a write that nobody confirmed in time, and reports whether there was one. Until
 // then, every process already uses it. Errors: those of the state. Source: ADR-0024.
-func (s *Source) RevertUnconfirmed(ctx context.Context, as identity.Owner) (bool, error) {
+func (s *Source) RevertUnconfirmed(ctx context.Context, author identity.Owner) (bool, error) {
 	if s.FromFile() {
 		return false, nil
 	}
@@ -116,8 +116,8 @@ func (s *Source) RevertUnconfirmed(ctx context.Context, as identity.Owner) (bool
 	if err != nil {
 		return false, fmt.Errorf("reading the platform configuration: %w", err)
 	}
-	record, ended := s.recordInForce(stored)
-	if !ended {
+	record, trialEnded := s.recordInForce(stored)
+	if !trialEnded {
 		return false, nil
 	}
 	unconfirmed, err := decodeRecord(stored)
@@ -129,7 +129,7 @@ func (s *Source) RevertUnconfirmed(ctx context.Context, as identity.Owner) (bool
 		return false, fmt.Errorf("decoding revision %d: %w", unconfirmed.Trial.Revision, err)
 	}
 	for name, value := range map[string]any{
-		"author": as.String(), "time": metav1.NewTime(s.Now().UTC().Truncate(time.Second)),
+		"author": author.String(), "time": metav1.NewTime(s.Now().UTC().Truncate(time.Second)),
 		"rolledBackTo": strconv.FormatInt(unconfirmed.Trial.Revision, 10),
 	} {
 		if fields[name], err = json.Marshal(value); err != nil {
@@ -149,17 +149,17 @@ func (s *Source) RevertUnconfirmed(ctx context.Context, as identity.Owner) (bool
 
 // confirmation returns the condition Confirmed of a version, or nil if nothing waits for a confirmation.
 func (v *version) confirmation() *metav1.Condition {
-	waiting := &metav1.Condition{Type: ConditionConfirmed, Status: metav1.ConditionFalse}
+	condition := &metav1.Condition{Type: ConditionConfirmed, Status: metav1.ConditionFalse}
 	switch {
-	case v.ended:
-		waiting.Reason = "TakenBack"
-		waiting.Message = fmt.Sprintf("nobody confirmed revision %d in time: the configuration before it is in effect", v.revision)
+	case v.trialEnded:
+		condition.Reason = "TakenBack"
+		condition.Message = fmt.Sprintf("nobody confirmed revision %d in time: the configuration before it is in effect", v.revision)
 	case v.trial != nil:
-		waiting.Reason = "Waiting"
-		waiting.Message = fmt.Sprintf("revision %d takes effect again at %s; remove the annotation %s to keep this one",
+		condition.Reason = "Waiting"
+		condition.Message = fmt.Sprintf("revision %d takes effect again at %s; remove the annotation %s to keep this one",
 			v.trial.Revision, v.trial.Until.UTC().Format(time.RFC3339), model.ConfirmWithinAnnotation)
 	default:
 		return nil
 	}
-	return waiting
+	return condition
 }

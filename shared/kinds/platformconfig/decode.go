@@ -39,9 +39,9 @@ func decode(body codec.Body, into any) (field.ErrorList, error) {
 	return problems, nil
 }
 
-// beside drops the problems of fields at or below the fields of others. A field that cannot be read breaks other rules only
+// excludeNested drops the problems of fields at or below the fields of others. A field that cannot be read breaks other rules only
 // for that reason.
-func beside(problems, others field.ErrorList) field.ErrorList {
+func excludeNested(problems, others field.ErrorList) field.ErrorList {
 	return slices.DeleteFunc(problems, func(problem *field.Error) bool {
 		return slices.ContainsFunc(others, func(other *field.Error) bool {
 			rest, below := strings.CutPrefix(problem.Field, other.Field)

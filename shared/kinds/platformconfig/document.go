@@ -46,33 +46,33 @@ func shownPart(value string) string {
 	return shown
 }
 
-// place binds a sealed secret to its path.
-func place(path string) string { return Definition.Resource.Resource + "/" + Name + "/" + path }
+// sealContext binds a sealed secret to its path.
+func sealContext(path string) string { return Definition.Resource.Resource + "/" + Name + "/" + path }
 
 // marshalStored returns the JSON of a Config in stored form.
 func marshalStored(config *model.Config) ([]byte, error) {
-	made := content{Metadata: config.ObjectMeta, Status: *config.Status.DeepCopy()}
-	everyText(&made.Status, func(t text) string {
-		shown, sealed, found := strings.Cut(t.value, seam)
-		if found {
-			if made.Sealed == nil {
-				made.Sealed = map[string]string{}
+	storedContent := content{Metadata: config.ObjectMeta, Status: *config.Status.DeepCopy()}
+	everyText(&storedContent.Status, func(t text) string {
+		shown, sealed, isSealed := strings.Cut(t.value, seam)
+		if isSealed {
+			if storedContent.Sealed == nil {
+				storedContent.Sealed = map[string]string{}
 			}
-			made.Sealed[t.path] = sealed
+			storedContent.Sealed[t.path] = sealed
 		}
 		return shown
 	})
-	return json.Marshal(made)
+	return json.Marshal(storedContent)
 }
 
 // unmarshalStored returns the Config of a stored text, in stored form. Fields that this build does not know are ignored: a
 // newer build wrote them, and checked them by its own rules.
 func unmarshalStored(stored []byte) (*model.Config, error) {
-	known := &document{}
-	if err := json.Unmarshal(stored, known); err != nil {
+	record := &document{}
+	if err := json.Unmarshal(stored, record); err != nil {
 		return nil, err
 	}
-	return known.config(), nil
+	return record.config(), nil
 }
 
 // config returns the Config, in stored form.
@@ -94,45 +94,45 @@ func hide(status *model.ConfigStatus) {
 
 // unseal puts the secrets into a status in stored form. It returns the paths of the fields whose secrets cannot be opened,
 // and the reasons. Such a field keeps its mark: an empty one would mean that there is no secret.
-func unseal(status *model.ConfigStatus, ring *encryption.Keyring) (closed []string, err error) {
+func unseal(status *model.ConfigStatus, ring *encryption.Keyring) (closedFields []string, err error) {
 	everyText(status, func(t text) string {
-		shown, sealed, found := strings.Cut(t.value, seam)
-		if shown == "" || !found && !t.secret {
+		shown, sealed, isSealed := strings.Cut(t.value, seam)
+		if shown == "" || !isSealed && !t.secret {
 			return shown
 		}
-		plain, problem := unsealed(t, sealed, ring)
-		if problem == nil {
+		plain, openErr := openSecret(t, sealed, ring)
+		if openErr == nil {
 			return plain
 		}
-		closed = append(closed, t.at)
-		err = errors.Join(err, fmt.Errorf("%s: %w", t.at, problem))
+		closedFields = append(closedFields, t.fieldPath)
+		err = errors.Join(err, fmt.Errorf("%s: %w", t.fieldPath, openErr))
 		if t.secret {
 			// A hand may have written something else here.
 			return secret.Mark
 		}
 		return shown
 	})
-	return closed, err
+	return closedFields, err
 }
 
-// unsealed returns the secret of a text. Sealed is what is stored of it beside the mark.
-func unsealed(t text, sealed string, ring *encryption.Keyring) (string, error) {
-	if inClear(t, sealed) {
+// openSecret returns the secret of a text. Sealed is what is stored of it beside the mark.
+func openSecret(t text, sealed string, ring *encryption.Keyring) (string, error) {
+	if isStoredInClear(t, sealed) {
 		return sealed, nil
 	}
-	plain, err := ring.Open(sealed, place(t.path))
+	plain, err := ring.Open(sealed, sealContext(t.path))
 	return string(plain), err
 }
 
-// inClear reports whether a value of a field is stored in clear, so that processes without the key know it: a placeholder and nothing
+// isStoredInClear reports whether a value of a field is stored in clear, so that processes without the key know it: a placeholder and nothing
 // else, which is no secret. Fields are excluded whose secret is sent to where another field says: those who can write the state, but have
 // no key, could send the value of any placeholder there. Source: ADR-0015.
-func inClear(t text, value string) bool {
-	return t.secret && t.field.Tag.Get("sentTo") == sentNowhere && placeholder().FindString(value) == value && open(value)
+func isStoredInClear(t text, value string) bool {
+	return t.secret && t.field.Tag.Get("sentTo") == sentNowhere && placeholder().FindString(value) == value && hasPlaceholder(value)
 }
 
-// sealing is the result of seal.
-type sealing struct {
+// sealResult is the result of seal.
+type sealResult struct {
 	// problems are marks that stand for no secret or for one that would be sent elsewhere, and secrets that cannot be sealed.
 	problems field.ErrorList
 	// placeholders are the fields in which the client writes a placeholder that was not there, or that is sent elsewhere now.
@@ -142,69 +142,69 @@ type sealing struct {
 // seal brings a status that a client sent into stored form. A mark keeps the secret that the earlier status, in stored form,
 // has at the same path, if the secret is still sent to the same place. A secret that has not changed keeps its sealed text,
 // so that a comparison of two documents shows which secrets differ.
-func seal(status, earlier *model.ConfigStatus, ring *encryption.Keyring, path *field.Path) sealing {
-	known := map[string]string{}
+func seal(status, earlier *model.ConfigStatus, ring *encryption.Keyring, path *field.Path) sealResult {
+	earlierTexts := map[string]string{}
 	everyText(earlier, func(t text) string {
-		known[t.path] = t.value
+		earlierTexts[t.path] = t.value
 		return t.value
 	})
-	sentBefore, sentNow := destinations(earlier), destinations(status)
-	var done sealing
-	add := func(problem *field.Error) { done.problems = append(done.problems, problem) }
+	earlierDestinations, newDestinations := destinations(earlier), destinations(status)
+	var result sealResult
+	add := func(problem *field.Error) { result.problems = append(result.problems, problem) }
 	everyText(status, func(t text) string {
-		hidden, inURL := concealed(t.value)
+		mark, hasSecret := concealSecret(t.value)
 		if t.secret {
-			hidden = secret.Mark
+			mark = secret.Mark
 		}
-		if t.value == "" || !t.secret && !inURL {
+		if t.value == "" || !t.secret && !hasSecret {
 			return t.value
 		}
-		before := known[t.path]
-		shown, sealed, found := strings.Cut(before, seam)
-		same := sentBefore[t.path] == sentNow[t.path]
-		kept := shown == t.value
-		if found && !kept {
-			plain, err := unsealed(t, sealed, ring)
-			url, _ := concealed(plain)
-			kept = err == nil && (plain == t.value && (same || !open(t.value)) || isMark(t) && url == t.value)
-			same = same || plain == t.value
+		earlierText := earlierTexts[t.path]
+		shown, sealed, wasSealed := strings.Cut(earlierText, seam)
+		sameDestination := earlierDestinations[t.path] == newDestinations[t.path]
+		sameSecret := shown == t.value
+		if wasSealed && !sameSecret {
+			plain, err := openSecret(t, sealed, ring)
+			url, _ := concealSecret(plain)
+			sameSecret = err == nil && (plain == t.value && (sameDestination || !hasPlaceholder(t.value)) || isMark(t) && url == t.value)
+			sameDestination = sameDestination || plain == t.value
 		}
 		switch {
-		case kept && same && inClear(t, t.value):
+		case sameSecret && sameDestination && isStoredInClear(t, t.value):
 			// Earlier builds sealed it.
-			return hidden + seam + t.value
-		case kept && same:
-			return before
-		case kept:
+			return mark + seam + t.value
+		case sameSecret && sameDestination:
+			return earlierText
+		case sameSecret:
 			names, _ := t.sentTo()
-			add(field.Invalid(path.Child(t.at), field.OmitValueType{},
+			add(field.Invalid(path.Child(t.fieldPath), field.OmitValueType{},
 				"give it again: "+strings.Join(names, " or ")+" has changed, which says where this secret is sent"))
 			return t.value
 		case isMark(t):
-			add(strayMark(path.Child(t.at)))
+			add(strayMark(path.Child(t.fieldPath)))
 			return t.value
-		case open(t.value):
-			done.placeholders = append(done.placeholders, path.Child(t.at))
+		case hasPlaceholder(t.value):
+			result.placeholders = append(result.placeholders, path.Child(t.fieldPath))
 		}
-		if inClear(t, t.value) {
-			return hidden + seam + t.value
+		if isStoredInClear(t, t.value) {
+			return mark + seam + t.value
 		}
-		made, err := ring.Seal([]byte(t.value), place(t.path))
+		ciphertext, err := ring.Seal([]byte(t.value), sealContext(t.path))
 		switch {
 		case errors.Is(err, encryption.ErrNoKey):
-			add(field.Forbidden(path.Child(t.at), "cannot be sealed: "+err.Error()))
+			add(field.Forbidden(path.Child(t.fieldPath), "cannot be sealed: "+err.Error()))
 		case err != nil:
-			add(field.InternalError(path.Child(t.at), err))
+			add(field.InternalError(path.Child(t.fieldPath), err))
 		}
-		return hidden + seam + made
+		return mark + seam + ciphertext
 	})
-	return done
+	return result
 }
 
 // isMark reports whether a text is a mark, or a URL with a mark in place of its secret.
 func isMark(t text) bool {
-	hidden, inURL := concealed(t.value)
-	return t.secret && t.value == secret.Mark || inURL && hidden == t.value
+	mark, hasSecret := concealSecret(t.value)
+	return t.secret && t.value == secret.Mark || hasSecret && mark == t.value
 }
 
 // strayMark returns the problem of a mark that stands for no secret. Source: ADR-0015.
@@ -218,7 +218,7 @@ func strayMarks(status *model.ConfigStatus, path *field.Path) field.ErrorList {
 	var problems field.ErrorList
 	everyText(status, func(t text) string {
 		if isMark(t) {
-			problems = append(problems, strayMark(path.Child(t.at)))
+			problems = append(problems, strayMark(path.Child(t.fieldPath)))
 		}
 		return t.value
 	})
@@ -227,7 +227,7 @@ func strayMarks(status *model.ConfigStatus, path *field.Path) field.ErrorList {
 
 // marshalConcealed returns the JSON of a Config with secrets in clear text, with marks in place of the secrets.
 func marshalConcealed(config *model.Config) ([]byte, error) {
-	shown := content{Metadata: config.ObjectMeta, Status: *config.Status.DeepCopy()}
-	conceal(&shown.Status)
-	return json.Marshal(shown)
+	shownContent := content{Metadata: config.ObjectMeta, Status: *config.Status.DeepCopy()}
+	conceal(&shownContent.Status)
+	return json.Marshal(shownContent)
 }

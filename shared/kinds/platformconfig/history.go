@@ -37,9 +37,9 @@ const (
 
 // revision is one write: the document that it made, and the one that it replaced.
 type revision struct {
-	number    int64
-	now, then *document
-	changes   []model.ConfigChange
+	number             int64
+	document, previous *document
+	changes            []model.ConfigChange
 }
 
 // revisions returns the latest writes, newest first, and at the end what was there before the oldest of them. It takes them
@@ -50,15 +50,15 @@ func (s *Source) revisions(ctx context.Context) ([]revision, error) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, unavailable(err)
+		return nil, translateError(err)
 	}
 	var list []revision
 	oldest := s.Now().Add(-keepRevisions)
-	var before *store.Record
-	for end, looked := record.Revision, 0; end > store.Beginning && looked < maxEvents; {
+	var replaced *store.Record
+	for end, eventCount := record.Revision, 0; end > store.Beginning && eventCount < maxEvents; {
 		events, err := s.eventsUntil(ctx, end)
 		if err != nil {
-			return nil, unavailable(err)
+			return nil, translateError(err)
 		}
 		if len(events) == 0 {
 			break
@@ -68,41 +68,41 @@ func (s *Source) revisions(ctx context.Context) ([]revision, error) {
 			if err != nil {
 				return nil, err
 			}
-			if len(list) >= minRevisions && (len(list) >= maxRevisions || revision.now.Time.Time.Before(oldest)) {
-				return withBefore(list, before)
+			if len(list) >= minRevisions && (len(list) >= maxRevisions || revision.document.Time.Time.Before(oldest)) {
+				return appendReplaced(list, replaced)
 			}
 			if revision.changesStatus() {
 				list = append(list, revision)
-				before = event.Previous
+				replaced = event.Previous
 				if event.Type == store.Created {
-					before = new(unwritten())
+					replaced = new(initialRecord())
 				}
 			}
 		}
-		looked += len(events)
+		eventCount += len(events)
 		end = events[0].Follows
 	}
 	if len(list) == 0 {
 		// The log no longer has the write that made the configuration what it is.
-		one, err := revisionOf(store.Event{Revision: record.Revision, Record: record})
+		latest, err := revisionOf(store.Event{Revision: record.Revision, Record: record})
 		if err != nil {
 			return nil, err
 		}
-		list = append(list, one)
+		list = append(list, latest)
 	}
-	return withBefore(list, before)
+	return appendReplaced(list, replaced)
 }
 
-// withBefore adds the record that the oldest revision replaced, if it is known.
-func withBefore(list []revision, before *store.Record) ([]revision, error) {
-	if before == nil {
+// appendReplaced adds the record that the oldest revision replaced, if it is known.
+func appendReplaced(list []revision, replaced *store.Record) ([]revision, error) {
+	if replaced == nil {
 		return list, nil
 	}
-	then, err := decodeRecord(*before)
+	original, err := decodeRecord(*replaced)
 	if err != nil {
 		return nil, err
 	}
-	return append(list, revision{number: before.Revision, now: then, then: then}), nil
+	return append(list, revision{number: replaced.Revision, document: original, previous: original}), nil
 }
 
 // eventsUntil returns the last events up to a revision, at most eventsAtOnce, oldest first. There are none if the log does not
@@ -147,23 +147,23 @@ func (s *Source) eventsUntil(ctx context.Context, end int64) ([]store.Event, err
 
 // revisionOf returns the write of an event.
 func revisionOf(event store.Event) (revision, error) {
-	one := revision{number: event.Revision}
+	result := revision{number: event.Revision}
 	var err error
-	if one.now, err = decodeRecord(event.Record); err != nil {
-		return one, err
+	if result.document, err = decodeRecord(event.Record); err != nil {
+		return result, err
 	}
 	switch {
 	case event.Type == store.Created:
-		one.then = &document{}
+		result.previous = &document{}
 	case event.Previous == nil:
-		one.then = one.now // the earlier record is no longer known
+		result.previous = result.document // the earlier record is no longer known
 	default:
-		if one.then, err = decodeRecord(*event.Previous); err != nil {
-			return one, err
+		if result.previous, err = decodeRecord(*event.Previous); err != nil {
+			return result, err
 		}
 	}
-	one.changes, err = difference(one.then, one.now)
-	return one, err
+	result.changes, err = difference(result.previous, result.document)
+	return result, err
 }
 
 // changesStatus reports whether a write changed more than metadata.
@@ -173,8 +173,8 @@ func (r *revision) changesStatus() bool {
 
 // reason returns why the write was made, or nothing if the annotation is that of an earlier write.
 func (r *revision) reason() string {
-	cause := r.now.Metadata.Annotations[model.ChangeCauseAnnotation]
-	if cause == r.then.Metadata.Annotations[model.ChangeCauseAnnotation] {
+	cause := r.document.Metadata.Annotations[model.ChangeCauseAnnotation]
+	if cause == r.previous.Metadata.Annotations[model.ChangeCauseAnnotation] {
 		return ""
 	}
 	return strings.ToValidUTF8(cause[:min(len(cause), maxReason)], "")
@@ -195,53 +195,53 @@ func (s *Source) History(ctx context.Context, in resource.GetInput) (*model.Conf
 	if err != nil {
 		return nil, err
 	}
-	for _, one := range revisions {
+	for _, revision := range revisions {
 		history.Status.Revisions = append(history.Status.Revisions, model.ConfigRevision{
-			Revision: strconv.FormatInt(one.number, 10), Author: one.now.Author, Time: one.now.Time,
-			RolledBackTo: one.now.RolledBackTo, Reason: one.reason(), Changes: one.changes,
+			Revision: strconv.FormatInt(revision.number, 10), Author: revision.document.Author, Time: revision.document.Time,
+			RolledBackTo: revision.document.RolledBackTo, Reason: revision.reason(), Changes: revision.changes,
 		})
 	}
 	return history, nil
 }
 
-// Rolled is the result of a rollback.
-type Rolled = resource.Result[*model.ConfigRollback]
+// RollbackResult is the result of a rollback.
+type RollbackResult = resource.Result[*model.ConfigRollback]
 
 // Rollback writes the configuration of an earlier revision as a new revision. Labels and annotations stay as they are.
 // Errors: NotFound for another name; Invalid for a revision that is not in the history, or whose configuration breaks a
 // current rule; otherwise those of Update. Source: ADR-0015.
-func (w *Writer) Rollback(ctx context.Context, in resource.SubresourceInput[*model.ConfigRollback]) (Rolled, error) {
-	wanted := in.Object.Spec.Revision
-	configs, err := w.registryOf(ctx, in.Name, &write{caller: in.Caller, rolledBackTo: wanted, dryRun: in.DryRun})
+func (w *Writer) Rollback(ctx context.Context, in resource.SubresourceInput[*model.ConfigRollback]) (RollbackResult, error) {
+	target := in.Object.Spec.Revision
+	configs, err := w.registryOf(ctx, in.Name, &write{caller: in.Caller, rolledBackTo: target, dryRun: in.DryRun})
 	if err != nil {
-		return Rolled{}, err
+		return RollbackResult{}, err
 	}
 	revisions, err := w.revisions(ctx)
 	if err != nil {
-		return Rolled{}, err
+		return RollbackResult{}, err
 	}
-	index := slices.IndexFunc(revisions, func(r revision) bool { return strconv.FormatInt(r.number, 10) == wanted })
+	index := slices.IndexFunc(revisions, func(r revision) bool { return strconv.FormatInt(r.number, 10) == target })
 	if index < 0 {
-		return Rolled{}, apierror.Invalid(model.SchemeGroupVersion.WithKind("ConfigRollback").GroupKind(), in.Name, field.ErrorList{
-			field.Invalid(field.NewPath("spec", "revision"), wanted, knownRevisions(revisions))})
+		return RollbackResult{}, apierror.Invalid(model.SchemeGroupVersion.WithKind("ConfigRollback").GroupKind(), in.Name, field.ErrorList{
+			field.Invalid(field.NewPath("spec", "revision"), target, knownRevisions(revisions))})
 	}
 	ring, err := w.keyring(ctx)
 	if err != nil {
-		return Rolled{}, err
+		return RollbackResult{}, err
 	}
-	earlier := revisions[index].now.config()
-	if _, err := unseal(&earlier.Status, ring); err != nil {
-		return Rolled{}, fmt.Errorf("opening the secrets of revision %s: %w", wanted, err)
+	restored := revisions[index].document.config()
+	if _, err := unseal(&restored.Status, ring); err != nil {
+		return RollbackResult{}, fmt.Errorf("opening the secrets of revision %s: %w", target, err)
 	}
-	current, stored, err := configs.Read(ctx, in.Caller, "", in.Name)
+	current, record, err := configs.Read(ctx, in.Caller, "", in.Name)
 	if err != nil {
-		return Rolled{}, err
+		return RollbackResult{}, err
 	}
-	before, err := decodeRecord(stored)
+	currentDocument, err := decodeRecord(record)
 	if err != nil {
-		return Rolled{}, err
+		return RollbackResult{}, err
 	}
-	object := &model.Config{Status: earlier.Status}
+	object := &model.Config{Status: restored.Status}
 	object.Labels, object.Annotations, object.UID = current.Labels, maps.Clone(current.Annotations), in.Object.UID
 	for _, name := range []string{model.ForceAnnotation, model.ConfirmWithinAnnotation, model.ChangeCauseAnnotation} {
 		// The rollback is asked for with annotations of its own.
@@ -257,25 +257,25 @@ func (w *Writer) Rollback(ctx context.Context, in resource.SubresourceInput[*mod
 		Caller: in.Caller, Name: in.Name, Object: object, Manager: in.Manager,
 	})
 	if err != nil {
-		return Rolled{}, err
+		return RollbackResult{}, err
 	}
-	answer := &model.ConfigRollback{ObjectMeta: metav1.ObjectMeta{Name: Name}, Spec: in.Object.Spec}
-	answer.SetGroupVersionKind(model.SchemeGroupVersion.WithKind("ConfigRollback"))
-	answer.Status.ResourceVersion = result.Object.ResourceVersion
-	answer.Status.Changes, err = difference(before, revisions[index].now)
-	return Rolled{Object: answer, Warnings: result.Warnings}, err
+	rollback := &model.ConfigRollback{ObjectMeta: metav1.ObjectMeta{Name: Name}, Spec: in.Object.Spec}
+	rollback.SetGroupVersionKind(model.SchemeGroupVersion.WithKind("ConfigRollback"))
+	rollback.Status.ResourceVersion = result.Object.ResourceVersion
+	rollback.Status.Changes, err = difference(currentDocument, revisions[index].document)
+	return RollbackResult{Object: rollback, Warnings: result.Warnings}, err
 }
 
-// maxNamed is how many revisions an error lists.
-const maxNamed = 20
+// maxNamedRevisions is how many revisions an error lists.
+const maxNamedRevisions = 20
 
 // knownRevisions says which revisions a rollback can name.
 func knownRevisions(revisions []revision) string {
 	if len(revisions) == 0 {
 		return "the history is empty: nobody has written the configuration yet"
 	}
-	names := make([]string, 0, maxNamed)
-	for _, one := range revisions[:min(len(revisions), maxNamed)] {
+	names := make([]string, 0, maxNamedRevisions)
+	for _, one := range revisions[:min(len(revisions), maxNamedRevisions)] {
 		names = append(names, strconv.FormatInt(one.number, 10))
 	}
 	text := "must be a revision in the history: " + strings.Join(names, ", ")
@@ -288,19 +288,21 @@ func knownRevisions(revisions []revision) string {
 // decodeRecord returns the document of a record.
 func decodeRecord(stored store.Record) (*document, error) { return decodeBy(json.Unmarshal, stored) }
 
-// decodeFirst is decodeRecord for the first record that a process reads, as part of its start. Later it would be slower.
-func decodeFirst(stored store.Record) (*document, error) { return decodeBy(lazyjson.Unmarshal, stored) }
-
-func decodeBy(unmarshal func([]byte, any) error, stored store.Record) (*document, error) {
-	known := &document{}
-	if err := unmarshal(stored.Object, known); err != nil {
-		return nil, fmt.Errorf("decoding revision %d: %w", stored.Revision, err)
-	}
-	return known, nil
+// decodeFirstRecord is decodeRecord for the first record that a process reads, as part of its start. Later it would be slower.
+func decodeFirstRecord(stored store.Record) (*document, error) {
+	return decodeBy(lazyjson.Unmarshal, stored)
 }
 
-// unavailable translates the store's error for the caller.
-func unavailable(err error) error {
+func decodeBy(unmarshal func([]byte, any) error, stored store.Record) (*document, error) {
+	decoded := &document{}
+	if err := unmarshal(stored.Object, decoded); err != nil {
+		return nil, fmt.Errorf("decoding revision %d: %w", stored.Revision, err)
+	}
+	return decoded, nil
+}
+
+// translateError translates the store's error for the caller.
+func translateError(err error) error {
 	if errors.Is(err, store.ErrUnavailable) {
 		return apierror.Unavailable().Because(err)
 	}
@@ -308,39 +310,39 @@ func unavailable(err error) error {
 }
 
 // difference returns the fields in which two documents differ, with marks in place of secrets. A list is one field.
-func difference(then, now *document) ([]model.ConfigChange, error) {
-	before, err := leaves(then)
+func difference(from, to *document) ([]model.ConfigChange, error) {
+	fromLeaves, err := leaves(from)
 	if err != nil {
 		return nil, err
 	}
-	after, err := leaves(now)
+	toLeaves, err := leaves(to)
 	if err != nil {
 		return nil, err
 	}
 	// All marks look the same; the sealed texts tell secrets apart.
-	changed := map[string]bool{}
-	for _, sealed := range []struct{ of, other map[string]string }{{then.Sealed, now.Sealed}, {now.Sealed, then.Sealed}} {
+	changedPaths := map[string]bool{}
+	for _, sealed := range []struct{ of, other map[string]string }{{from.Sealed, to.Sealed}, {to.Sealed, from.Sealed}} {
 		for path, value := range sealed.of {
 			if sealed.other[path] != value {
 				list, _, _ := strings.Cut(path, "[")
-				changed["status."+list] = true
+				changedPaths["status."+list] = true
 			}
 		}
 	}
-	for _, side := range []map[string][]byte{before, after} {
+	for _, side := range []map[string][]byte{fromLeaves, toLeaves} {
 		for path := range side {
-			if !bytes.Equal(before[path], after[path]) {
-				changed[path] = true
+			if !bytes.Equal(fromLeaves[path], toLeaves[path]) {
+				changedPaths[path] = true
 			}
 		}
 	}
 	var changes []model.ConfigChange
-	for _, path := range slices.Sorted(maps.Keys(changed)) {
+	for _, path := range slices.Sorted(maps.Keys(changedPaths)) {
 		change := model.ConfigChange{Path: path}
-		if value, ok := before[path]; ok {
+		if value, ok := fromLeaves[path]; ok {
 			change.From = &model.JSON{Raw: value}
 		}
-		if value, ok := after[path]; ok {
+		if value, ok := toLeaves[path]; ok {
 			change.To = &model.JSON{Raw: value}
 		}
 		changes = append(changes, change)
@@ -350,20 +352,20 @@ func difference(then, now *document) ([]model.ConfigChange, error) {
 
 // leaves returns the fields of a document that are not objects, by path: those of its status, labels and annotations.
 func leaves(d *document) (map[string][]byte, error) {
-	found := map[string][]byte{}
+	valuesByPath := map[string][]byte{}
 	text, err := json.Marshal(map[string]any{
 		"status": d.Status, "metadata": map[string]any{"labels": d.Metadata.Labels, "annotations": d.Metadata.Annotations},
 	})
 	if err != nil {
 		return nil, fmt.Errorf("encoding the configuration: %w", err)
 	}
-	return found, collectLeaves(text, "", found)
+	return valuesByPath, collectLeaves(text, "", valuesByPath)
 }
 
-func collectLeaves(text []byte, path string, into map[string][]byte) error {
+func collectLeaves(text []byte, path string, valuesByPath map[string][]byte) error {
 	if text[0] != '{' {
 		if string(text) != "null" {
-			into[path] = text
+			valuesByPath[path] = text
 		}
 		return nil
 	}
@@ -375,7 +377,7 @@ func collectLeaves(text []byte, path string, into map[string][]byte) error {
 		if path == "metadata.annotations" && name == model.LastAppliedAnnotation {
 			continue // it repeats the other fields
 		}
-		if err := collectLeaves(value, strings.TrimPrefix(path+"."+name, "."), into); err != nil {
+		if err := collectLeaves(value, strings.TrimPrefix(path+"."+name, "."), valuesByPath); err != nil {
 			return err
 		}
 	}

@@ -40,50 +40,50 @@ type impact struct {
 
 // checkImpact finds out what a write does to others. Errors: Forbidden for a placeholder of a caller who may not reveal secrets; Invalid for a write that ends the credential of its writer, or names
 // what cannot be reached, unless it is forced; those of the state. Source: ADR-0024.
-func (s *signed) checkImpact(ctx context.Context, before *document, known *content) (impact, error) {
-	if err := s.mayPlace(); err != nil {
+func (s *writeStore) checkImpact(ctx context.Context, base *document, newContent *content) (impact, error) {
+	if err := s.authorizePlaceholders(); err != nil {
 		return impact{}, err
 	}
 	now := s.source.Now()
-	was, next := s.source.unsealedStatus(before.config(), s.ring), s.source.unsealedStatus(known.config(), s.ring)
-	steps := before.Limits.forConfig(was)
-	out := impact{limits: steps.withLimits(next, now)}
+	earlier, next := s.source.unsealedStatus(base.config(), s.ring), s.source.unsealedStatus(newContent.config(), s.ring)
+	steps := base.Limits.forConfig(earlier)
+	result := impact{limits: steps.withLimits(next, now)}
 	var err error
-	if out.trial, err = try(s.before, before, known, now); err != nil {
-		return out, err
+	if result.trial, err = newTrial(s.base, base, newContent, now); err != nil {
+		return result, err
 	}
 	var problems field.ErrorList
 	if !s.operator {
-		if problems, err = s.ownKey(ctx, was, next, now); err != nil {
-			return out, unavailable(err)
+		if problems, err = s.checkOwnKey(ctx, earlier, next, now); err != nil {
+			return result, translateError(err)
 		}
-		away, warnings := s.source.unreachable(ctx, was, next)
-		problems, s.warnings = append(problems, away...), append(s.warnings, warnings...)
+		unreachable, warnings := s.source.checkNewReachable(ctx, earlier, next)
+		problems, s.warnings = append(problems, unreachable...), append(s.warnings, warnings...)
 	}
 	if len(problems) > 0 && s.force != "true" {
 		for _, problem := range problems {
 			problem.Detail += "; the annotation " + model.ForceAnnotation + ": \"true\" writes it nevertheless"
 		}
-		return out, apierror.Invalid(groupKind, Name, problems)
+		return result, apierror.Invalid(groupKind, Name, problems)
 	}
 	for _, problem := range problems {
 		s.warnings = append(s.warnings, problem.Field+": forced, although it "+problem.Detail)
 	}
-	ended, err := s.endedKeys(ctx, steps.limits(was), out.limits.limits(next), now)
+	keyWarning, err := s.describeEndedKeys(ctx, steps.limits(earlier), result.limits.limits(next), now)
 	if err != nil {
-		return out, unavailable(err)
+		return result, translateError(err)
 	}
-	if ended != "" {
-		s.warnings = append(s.warnings, ended)
+	if keyWarning != "" {
+		s.warnings = append(s.warnings, keyWarning)
 	}
-	if next.DisableConfigEndpoint && !was.DisableConfigEndpoint {
+	if next.DisableConfigEndpoint && !earlier.DisableConfigEndpoint {
 		s.warnings = append(s.warnings, "status.disableConfigEndpoint: nobody can write the configuration through the API any more; an operator can, with platform configure")
 	}
-	return out, nil
+	return result, nil
 }
 
-// mayPlace refuses placeholders to callers who may not reveal secrets: they would choose where the values are sent.
-func (s *signed) mayPlace() error {
+// authorizePlaceholders refuses placeholders to callers who may not reveal secrets: they would choose where the values are sent.
+func (s *writeStore) authorizePlaceholders() error {
 	reveal := scope.Request{
 		Verb: "reveal", Group: Definition.Resource.Group, Resource: Definition.Resource.Resource, Name: Name,
 	}
@@ -109,10 +109,10 @@ func (s *Source) unsealedStatus(config *model.Config, ring *encryption.Keyring) 
 	return effective
 }
 
-// ownKey returns a problem if a lowered limit ends the access key of the writer, or a key to which that one is bound: it ends
+// checkOwnKey returns a problem if a lowered limit ends the access key of the writer, or a key to which that one is bound: it ends
 // with them.
-func (s *signed) ownKey(ctx context.Context, was, next *model.ConfigStatus, now time.Time) (field.ErrorList, error) {
-	before, after := accesskey.LimitsOf(was), accesskey.LimitsOf(next)
+func (s *writeStore) checkOwnKey(ctx context.Context, earlier, next *model.ConfigStatus, now time.Time) (field.ErrorList, error) {
+	before, after := accesskey.LimitsOf(earlier), accesskey.LimitsOf(next)
 	if s.source.Keys == nil || s.caller.Key == "" || before.Max == after.Max && before.Login == after.Login {
 		return nil, nil
 	}
@@ -125,19 +125,19 @@ func (s *signed) ownKey(ctx context.Context, was, next *model.ConfigStatus, now 
 		if err != nil {
 			return nil, err
 		}
-		if problem := s.endedBy(key, record.Activity, before, after, now); problem != nil {
+		if problem := s.endingProblem(key, record.Activity, before, after, now); problem != nil {
 			return field.ErrorList{problem}, nil
 		}
 	}
 	return nil, nil
 }
 
-// endedBy returns the problem if a lowered limit ends a key on which the request depends.
-func (s *signed) endedBy(key *model.OwnedAccessKey, activity time.Time, before, after accesskey.Limits, now time.Time) *field.Error {
+// endingProblem returns the problem if a lowered limit ends a key on which the request depends.
+func (s *writeStore) endingProblem(key *model.OwnedAccessKey, activity time.Time, before, after accesskey.Limits, now time.Time) *field.Error {
 	auth := field.NewPath("status", "auth")
-	about := fmt.Sprintf("the access key of this request, %q", key.Name)
+	keyText := fmt.Sprintf("the access key of this request, %q", key.Name)
 	if key.Name != s.caller.Key {
-		about = "a key that the access key of this request was made with"
+		keyText = "a key that the access key of this request was made with"
 	}
 	for _, limit := range []struct {
 		path          *field.Path
@@ -149,87 +149,87 @@ func (s *signed) endedBy(key *model.OwnedAccessKey, activity time.Time, before, 
 		earlier, end := accesskey.Expiry(key, activity, limit.before), accesskey.Expiry(key, activity, limit.after)
 		if accesskey.Expired(end, now) && (earlier.IsZero() || end.Before(earlier)) {
 			return field.Invalid(limit.path, int64((limit.after.Max + limit.after.Login).Seconds()), fmt.Sprintf(
-				"would end %s, which is %s old", about, now.Sub(key.CreationTimestamp.Time).Round(time.Second)))
+				"would end %s, which is %s old", keyText, now.Sub(key.CreationTimestamp.Time).Round(time.Second)))
 		}
 	}
 	return nil
 }
 
-// unreachable returns a problem for each sink, issuer and file that a write names anew and that cannot be reached from here, and what issuers
+// checkNewReachable returns a problem for each sink, issuer and file that a write names anew and that cannot be reached from here, and what issuers
 // give reason to doubt.
-func (s *Source) unreachable(ctx context.Context, was, next *model.ConfigStatus) (problems field.ErrorList, warnings []string) {
-	known := map[string]string{}
-	full := func(t text) string {
+func (s *Source) checkNewReachable(ctx context.Context, earlier, next *model.ConfigStatus) (problems field.ErrorList, warnings []string) {
+	earlierTexts := map[string]string{}
+	withDestination := func(t text) string {
 		_, sentTo := t.sentTo()
 		return t.value + " " + sentTo
 	}
-	everyText(was, func(t text) string {
-		known[t.path] = full(t)
+	everyText(earlier, func(t text) string {
+		earlierTexts[t.path] = withDestination(t)
 		return t.value
 	})
-	_, problems, warnings = s.checkReachable(ctx, was, next, func(t text) bool { return known[t.path] != full(t) })
+	_, problems, warnings = s.checkReachable(ctx, earlier, next, func(t text) bool { return earlierTexts[t.path] != withDestination(t) })
 	return problems, warnings
 }
 
 // CheckReachable tries to reach every sink, issuer and file that the current configuration names. It returns the fields that it tried, in
 // their order, a problem for each that cannot be reached from here, and what a write of the configuration would warn about at its connectors.
 // None of it contains a secret. Source: ADR-0039.
-func (s *Source) CheckReachable(ctx context.Context) (tried []string, problems field.ErrorList, warnings []string) {
+func (s *Source) CheckReachable(ctx context.Context) (triedFields []string, problems field.ErrorList, warnings []string) {
 	current := s.Current()
-	tried, problems, warnings = s.checkReachable(ctx, &model.ConfigStatus{}, current, func(text) bool { return true })
-	return tried, problems, append(signInWarnings(current, s.Now()), warnings...)
+	triedFields, problems, warnings = s.checkReachable(ctx, &model.ConfigStatus{}, current, func(text) bool { return true })
+	return triedFields, problems, append(signInWarnings(current, s.Now()), warnings...)
 }
 
 // checkReachable tries the sinks of a configuration that an earlier one does not have, and the texts that are selected.
 func (s *Source) checkReachable(
-	ctx context.Context, was, next *model.ConfigStatus, selected func(text) bool,
-) (tried []string, problems field.ErrorList, warnings []string) {
+	ctx context.Context, earlier, next *model.ConfigStatus, isSelected func(text) bool,
+) (triedFields []string, problems field.ErrorList, warnings []string) {
 	ctx, cancel := context.WithTimeout(ctx, reachWithin)
 	defer cancel()
 	status := field.NewPath("status")
 	if s.Sinks != nil && next.Audit != nil && next.Audit.Enabled {
-		tried = append(tried, status.Child("audit").String())
-		problems = append(problems, s.Sinks(ctx, was.Audit, next.Audit, status.Child("audit"))...)
+		triedFields = append(triedFields, status.Child("audit").String())
+		problems = append(problems, s.Sinks(ctx, earlier.Audit, next.Audit, status.Child("audit"))...)
 	}
 	everyText(next, func(t text) string {
-		if t.value == "" || open(t.value) || !selected(t) {
+		if t.value == "" || hasPlaceholder(t.value) || !isSelected(t) {
 			return t.value
 		}
 		var err error
-		reached := false
+		isReference := false
 		switch provider, isProvider := t.parents[len(t.parents)-1].Interface().(model.OIDCProvider); t.field.Tag.Get("reach") {
 		case "file":
-			reached, err = true, readable(t.value)
+			isReference, err = true, checkReadable(t.value)
 		case "issuer":
 			if s.Issuer != nil && isProvider {
 				var roots []byte
-				if readable(provider.CAFile) == nil {
+				if checkReadable(provider.CAFile) == nil {
 					roots, _ = os.ReadFile(provider.CAFile)
 				}
 				var scopes []string
-				reached = true
+				isReference = true
 				if scopes, err = s.Issuer(ctx, &provider, roots); err == nil {
-					if doubt := scopeDoubt(&provider, scopes); doubt != "" {
-						warnings = append(warnings, status.Child(strings.TrimSuffix(t.at, "issuerUrl")+"scopes").String()+": "+doubt)
+					if warning := scopeWarning(&provider, scopes); warning != "" {
+						warnings = append(warnings, status.Child(strings.TrimSuffix(t.fieldPath, "issuerUrl")+"scopes").String()+": "+warning)
 					}
 				}
 			}
 		}
-		if reached {
-			tried = append(tried, status.Child(t.at).String())
+		if isReference {
+			triedFields = append(triedFields, status.Child(t.fieldPath).String())
 		}
 		if err != nil {
-			problems = append(problems, field.Invalid(status.Child(t.at), field.OmitValueType{}, err.Error()))
+			problems = append(problems, field.Invalid(status.Child(t.fieldPath), field.OmitValueType{}, err.Error()))
 		}
 		return t.value
 	})
-	return tried, problems, warnings
+	return triedFields, problems, warnings
 }
 
-// readable returns an error if a file cannot be read.
-func readable(path string) error {
-	about, err := os.Stat(path)
-	if err == nil && !about.Mode().IsRegular() {
+// checkReadable returns an error if a file cannot be read.
+func checkReadable(path string) error {
+	info, err := os.Stat(path)
+	if err == nil && !info.Mode().IsRegular() {
 		err = errors.New("not a regular file")
 	}
 	if err == nil {
@@ -244,25 +244,25 @@ func readable(path string) error {
 	return nil
 }
 
-// endedKeys says how many keys a lowered limit ends now and within a day, which ones, and whose last ones. Empty: none.
-func (s *signed) endedKeys(ctx context.Context, before, after accesskey.Limits, now time.Time) (string, error) {
+// describeEndedKeys says how many keys a lowered limit ends now and within a day, which ones, and whose last ones. Empty: none.
+func (s *writeStore) describeEndedKeys(ctx context.Context, before, after accesskey.Limits, now time.Time) (string, error) {
 	lowest := after.ForType(model.AccessKeyTypeLogin)
 	if s.source.Keys == nil || lowest == 0 || before.Max == after.Max && before.Login == after.Login {
 		return "", nil
 	}
 	keys, day := s.source.Keys(), now.Add(accesskey.Grace)
-	var atOnce, within, looked int
+	var endedNow, endedWithinDay, keyCount int
 	var owners, names []string
-	for looked < maxKeys {
-		due, err := keys.Store.Due(ctx, store.DueQuery{ByCreated: true, Until: day.Add(-lowest), Skip: looked, Limit: limits.PageObjects})
+	for keyCount < maxKeys {
+		records, err := keys.Store.Due(ctx, store.DueQuery{ByCreated: true, Until: day.Add(-lowest), Skip: keyCount, Limit: limits.PageObjects})
 		if err != nil {
 			return "", fmt.Errorf("looking for access keys that end: %w", err)
 		}
-		if len(due) == 0 {
+		if len(records) == 0 {
 			break
 		}
-		looked += len(due)
-		for _, record := range due {
+		keyCount += len(records)
+		for _, record := range records {
 			key, err := keys.Parse(record)
 			if err != nil {
 				continue // a key that cannot be read works for nobody
@@ -272,9 +272,9 @@ func (s *signed) endedKeys(ctx context.Context, before, after accesskey.Limits, 
 				continue
 			}
 			if accesskey.Expired(end, now) {
-				atOnce++
+				endedNow++
 			} else {
-				within++
+				endedWithinDay++
 			}
 			if len(names) < maxNamedKeys {
 				names = append(names, key.Name)
@@ -284,38 +284,38 @@ func (s *signed) endedKeys(ctx context.Context, before, after accesskey.Limits, 
 			}
 		}
 	}
-	if atOnce+within == 0 {
+	if endedNow+endedWithinDay == 0 {
 		return "", nil
 	}
-	var last []string
+	var ownersWithoutKey []string
 	for _, owner := range owners[:min(len(owners), maxOwners)] {
-		left, err := outlasts(ctx, keys, owner, after, day)
+		hasOther, err := hasLastingKey(ctx, keys, owner, after, day)
 		if err != nil {
 			return "", err
 		}
-		if !left {
-			last = append(last, owner)
+		if !hasOther {
+			ownersWithoutKey = append(ownersWithoutKey, owner)
 		}
 	}
-	text := fmt.Sprintf("status.auth: the limits on the life of access keys end %d access keys now and %d within a day, of %d owners", atOnce, within, len(owners))
-	if looked >= maxKeys {
-		text += fmt.Sprintf(" (of the oldest %d keys)", looked)
+	text := fmt.Sprintf("status.auth: the limits on the life of access keys end %d access keys now and %d within a day, of %d owners", endedNow, endedWithinDay, len(owners))
+	if keyCount >= maxKeys {
+		text += fmt.Sprintf(" (of the oldest %d keys)", keyCount)
 	}
-	if len(last) > 0 {
-		text += "; no other key is left to " + strings.Join(last, ", ")
+	if len(ownersWithoutKey) > 0 {
+		text += "; no other key is left to " + strings.Join(ownersWithoutKey, ", ")
 	}
 	if more := len(owners) - maxOwners; more > 0 {
 		text += fmt.Sprintf("; %d owners were not looked at", more)
 	}
 	text += "; the keys are " + strings.Join(names, ", ")
-	if more := atOnce + within - len(names); more > 0 {
+	if more := endedNow + endedWithinDay - len(names); more > 0 {
 		text += fmt.Sprintf(" and %d more", more)
 	}
 	return text, nil
 }
 
-// outlasts reports whether an owner has a key that works beyond a time. It looks at one page of keys.
-func outlasts(ctx context.Context, keys *accesskey.Registry, owner string, bounds accesskey.Limits, instant time.Time) (bool, error) {
+// hasLastingKey reports whether an owner has a key that works beyond a time. It looks at one page of keys.
+func hasLastingKey(ctx context.Context, keys *accesskey.Registry, owner string, bounds accesskey.Limits, instant time.Time) (bool, error) {
 	page, err := keys.Store.List(ctx, store.Query{Owners: []string{owner}})
 	if err != nil {
 		return false, fmt.Errorf("looking for other access keys: %w", err)

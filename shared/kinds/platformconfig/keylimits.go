@@ -25,20 +25,20 @@ type keyLimits struct {
 
 // forConfig returns the steps that belong to the limits of a configuration. A limit that an older build wrote was always in force.
 func (k keyLimits) forConfig(config *model.ConfigStatus) keyLimits {
-	known := func(steps accesskey.Steps, limit int64) accesskey.Steps {
+	knownSteps := func(steps accesskey.Steps, limit int64) accesskey.Steps {
 		if limit > 0 && len(steps) > 0 && steps[len(steps)-1].Seconds == limit {
 			return steps
 		}
 		return accesskey.StepsOf(limit)
 	}
-	most, login := accesskey.LimitSeconds(config)
-	return keyLimits{known(k.Max, most), known(k.Login, login)}
+	limit, loginLimit := accesskey.LimitSeconds(config)
+	return keyLimits{knownSteps(k.Max, limit), knownSteps(k.Login, loginLimit)}
 }
 
 // withLimits returns the steps after a change to the limits of a configuration.
 func (k keyLimits) withLimits(config *model.ConfigStatus, now time.Time) keyLimits {
-	most, login := accesskey.LimitSeconds(config)
-	return keyLimits{k.Max.Next(most, now), k.Login.Next(login, now)}
+	limit, loginLimit := accesskey.LimitSeconds(config)
+	return keyLimits{k.Max.Next(limit, now), k.Login.Next(loginLimit, now)}
 }
 
 // limits returns the limits of a configuration with these steps.
@@ -76,11 +76,11 @@ func (s *Source) fileSteps(ctx context.Context, file *version) (keyLimits, error
 	if err != nil {
 		return keyLimits{}, fmt.Errorf("reading the noted limits: %w", err)
 	}
-	var noted keyLimits
-	if err := json.Unmarshal(record.Object, &noted); err != nil {
+	var notedLimits keyLimits
+	if err := json.Unmarshal(record.Object, &notedLimits); err != nil {
 		return keyLimits{}, fmt.Errorf("reading the noted limits: %w", err)
 	}
-	return noted.withLimits(file.effective, s.changeTimeAtStart(time.UnixMilli(file.revision))), nil
+	return notedLimits.withLimits(file.effective, s.changeTimeAtStart(time.UnixMilli(file.revision))), nil
 }
 
 // NoteLimits notes how the limits of a file were lowered, so that processes that start with a changed file leave keys their grace

@@ -69,13 +69,13 @@ var RollbackDefinition = &resource.Definition[*model.ConfigRollback]{
 }
 
 func cells(config *model.Config, now time.Time) []any {
-	of := func(condition string) string {
-		if found := meta.FindStatusCondition(config.Status.Conditions, condition); found != nil {
-			return string(found.Status)
+	statusOf := func(condition string) string {
+		if known := meta.FindStatusCondition(config.Status.Conditions, condition); known != nil {
+			return string(known.Status)
 		}
 		return string(metav1.ConditionUnknown)
 	}
-	return []any{config.Name, of(ConditionLoaded), of(ConditionResolved), config.ResourceVersion, resource.Age(config, now)}
+	return []any{config.Name, statusOf(ConditionLoaded), statusOf(ConditionResolved), config.ResourceVersion, resource.Age(config, now)}
 }
 
 // Decode reads a Config that a client sent. Unknown and duplicate fields are errors, whatever the client asks for: a setting
@@ -90,7 +90,7 @@ func Decode(body codec.Body) (*model.Config, error) {
 		return nil, err
 	}
 	if len(problems) > 0 {
-		problems = append(problems, beside(validate(&config.Status, field.NewPath("status")), problems)...)
+		problems = append(problems, excludeNested(validate(&config.Status, field.NewPath("status")), problems)...)
 		return nil, apierror.Invalid(groupKind, Name, problems)
 	}
 	return config, nil
@@ -130,11 +130,11 @@ func Parse(text []byte) (*model.Config, error) {
 	if err := json.Unmarshal(trimmed, &form); err != nil {
 		return nil, fmt.Errorf("reading the platform configuration: %w", err)
 	}
-	into, path := any(&config.Status), (*field.Path)(nil)
+	target, path := any(&config.Status), (*field.Path)(nil)
 	if form.Kind == Definition.Kind {
-		into, path = config, field.NewPath("status")
+		target, path = config, field.NewPath("status")
 	}
-	problems, err := decode(body, into)
+	problems, err := decode(body, target)
 	if err != nil {
 		return nil, err
 	}
@@ -145,7 +145,7 @@ func Parse(text []byte) (*model.Config, error) {
 		problems = append(problems, field.Forbidden(path.Child("conditions"), "must not be set: the platform sets them"))
 	}
 	problems = append(problems, strayMarks(&config.Status, path)...)
-	problems = append(problems, beside(validate(&config.Status, path), problems)...)
+	problems = append(problems, excludeNested(validate(&config.Status, path), problems)...)
 	if err := problems.ToAggregate(); err != nil {
 		return nil, err
 	}

@@ -73,7 +73,7 @@ func (r *rules) Default(_ identity.Caller, config, _ *model.Config) {
 // Validate returns every rule that the configuration breaks, as written and with its placeholders replaced.
 func (r *rules) Validate(config, _ *model.Config) field.ErrorList {
 	var problems field.ErrorList
-	for _, name := range set(
+	for _, name := range setNames(
 		option{"finalizers", len(config.Finalizers) > 0}, option{"generateName", config.GenerateName != ""},
 		option{"ownerReferences", len(config.OwnerReferences) > 0},
 	) {
@@ -81,9 +81,9 @@ func (r *rules) Validate(config, _ *model.Config) field.ErrorList {
 	}
 	problems = append(problems, r.validateAnnotations(config)...)
 	status := field.NewPath("status")
-	broken := append(validate(&config.Status, status), r.source.placeholders(&config.Status, status)...)
-	if len(broken) > 0 {
-		return append(problems, broken...)
+	statusProblems := append(validate(&config.Status, status), r.source.validatePlaceholders(&config.Status, status)...)
+	if len(statusProblems) > 0 {
+		return append(problems, statusProblems...)
 	}
 	if _, _, err := r.source.effective(&config.Status); err != nil {
 		problems = append(problems, field.Invalid(status, field.OmitValueType{}, err.Error()))
@@ -103,9 +103,9 @@ func (r *rules) Seal(config *model.Config, stored store.Record) (resource.Sealed
 	if err != nil {
 		return resource.Sealed[*model.Config]{}, field.ErrorList{field.InternalError(status, err)}
 	}
-	done := seal(&config.Status, &earlier.Status, r.ring, status)
-	problems := done.problems
-	r.placeholders = done.placeholders
+	result := seal(&config.Status, &earlier.Status, r.ring, status)
+	problems := result.problems
+	r.placeholders = result.placeholders
 	if r.rolledBackTo == "" {
 		if err := reopen(&config.Status, &earlier.Status); err != nil {
 			problems = append(problems, field.InternalError(status, err))
@@ -135,7 +135,7 @@ func (r *rules) Warn(config *model.Config) []string {
 	if ui := config.Status.UISettings; ui != nil && len(ui.CustomJavaScript) > 0 {
 		warnings = append(warnings, "status.uiSettings.customJavaScript: ignored, because its authors would act as everybody who opens the console")
 	}
-	if within, waits := config.Annotations[model.ConfirmWithinAnnotation]; waits {
+	if within, exists := config.Annotations[model.ConfirmWithinAnnotation]; exists {
 		warnings = append(warnings, fmt.Sprintf("metadata.annotations[%s]: this write, and those before it that nobody has confirmed, are taken back after %s "+
 			"unless the annotation is removed", model.ConfirmWithinAnnotation, within))
 	}
@@ -210,13 +210,13 @@ func putMarks(fields, marked any) (changed bool) {
 // default that was shown. So a resource request still follows its limit when that changes. Both are in stored form.
 // Source: ADR-0015.
 func reopen(next, old *model.ConfigStatus) error {
-	filled := old.DeepCopy()
-	setDefaults(filled)
-	if reflect.DeepEqual(filled, old) {
+	defaulted := old.DeepCopy()
+	setDefaults(defaulted)
+	if reflect.DeepEqual(defaulted, old) {
 		return nil
 	}
 	var trees [3]map[string]any
-	for i, status := range []*model.ConfigStatus{next, filled, old} {
+	for i, status := range []*model.ConfigStatus{next, defaulted, old} {
 		// This converter, unlike encoding/json, keeps the text of secrets.
 		tree, err := runtime.DefaultUnstructuredConverter.ToUnstructured(status)
 		if err != nil {
@@ -241,43 +241,43 @@ func reopen(next, old *model.ConfigStatus) error {
 // prune replaces each field of next that is the same in filled by that of old, and removes it if old does not have it. It
 // reports whether it changed anything.
 func prune(next, filled, old map[string]any) bool {
-	pruned := false
+	changed := false
 	for name, value := range next {
-		shown, isFilled := filled[name]
-		before, was := old[name]
+		defaultedValue, isDefaulted := filled[name]
+		oldValue, isInOld := old[name]
 		inner, isObject := value.(map[string]any)
-		filledInner, filledObject := shown.(map[string]any)
+		filledInner, filledObject := defaultedValue.(map[string]any)
 		list, isList := value.([]any)
 		switch {
-		case !isFilled:
-		case reflect.DeepEqual(value, shown):
-			if reflect.DeepEqual(before, shown) {
+		case !isDefaulted:
+		case reflect.DeepEqual(value, defaultedValue):
+			if reflect.DeepEqual(oldValue, defaultedValue) {
 				continue
 			}
-			if was {
-				next[name] = before
+			if isInOld {
+				next[name] = oldValue
 			} else {
 				delete(next, name)
 			}
-			pruned = true
+			changed = true
 		case isObject && filledObject:
-			oldInner, _ := before.(map[string]any)
-			pruned = prune(inner, filledInner, oldInner) || pruned
-			if !was && len(inner) == 0 {
+			oldInner, _ := oldValue.(map[string]any)
+			changed = prune(inner, filledInner, oldInner) || changed
+			if !isInOld && len(inner) == 0 {
 				delete(next, name)
 			}
-		case isList && was:
+		case isList && isInOld:
 			// An entry that the client repeats is the stored one, even at another position.
-			filledList, _ := shown.([]any)
-			oldList, _ := before.([]any)
+			filledList, _ := defaultedValue.([]any)
+			oldList, _ := oldValue.([]any)
 			for i, entry := range list {
-				from := slices.IndexFunc(filledList, func(shown any) bool { return reflect.DeepEqual(entry, shown) })
-				if from >= 0 && from < len(oldList) && !reflect.DeepEqual(entry, oldList[from]) {
-					list[i] = oldList[from]
-					pruned = true
+				index := slices.IndexFunc(filledList, func(shown any) bool { return reflect.DeepEqual(entry, shown) })
+				if index >= 0 && index < len(oldList) && !reflect.DeepEqual(entry, oldList[index]) {
+					list[i] = oldList[index]
+					changed = true
 				}
 			}
 		}
 	}
-	return pruned
+	return changed
 }

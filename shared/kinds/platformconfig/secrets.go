@@ -20,8 +20,8 @@ type text struct {
 	// path identifies the field. An entry of a list is named by its own id or name where that is unique, so that the path
 	// stays the same when other entries are added or removed.
 	path string
-	// at is the path with list positions, as errors name it.
-	at string
+	// fieldPath is the path with list positions, as errors name it.
+	fieldPath string
 	// value is the text.
 	value string
 	// secret means that the field has the type of a secret.
@@ -38,21 +38,21 @@ const sentNowhere = "-"
 // sentTo returns the names and values of the fields that say where the text is sent, as the tag sentTo lists them: a name
 // with ^ is a field one object further out. Secrets in the values are marks. Empty: none.
 func (t text) sentTo() (names []string, values string) {
-	var shownAs []string
+	var texts []string
 	for name := range strings.SplitSeq(t.field.Tag.Get("sentTo"), ",") {
 		outer := strings.TrimLeft(name, "^")
-		out := len(name) - len(outer)
-		if outer == "" || outer == sentNowhere || out >= len(t.parents) {
+		levels := len(name) - len(outer)
+		if outer == "" || outer == sentNowhere || levels >= len(t.parents) {
 			continue
 		}
-		value := fieldNamed(t.parents[len(t.parents)-1-out], outer)
+		value := fieldNamed(t.parents[len(t.parents)-1-levels], outer)
 		shown := fmt.Sprint(value.Interface())
 		if value.Kind() == reflect.String {
-			shown, _ = concealed(shownPart(value.String()))
+			shown, _ = concealSecret(shownPart(value.String()))
 		}
-		names, shownAs = append(names, outer), append(shownAs, fmt.Sprintf("%s=%q", outer, shown))
+		names, texts = append(names, outer), append(texts, fmt.Sprintf("%s=%q", outer, shown))
 	}
-	return names, strings.Join(shownAs, " ")
+	return names, strings.Join(texts, " ")
 }
 
 // fieldNamed returns the field of a struct by its JSON name. It panics if there is none: tags are checked by a test.
@@ -67,14 +67,14 @@ func fieldNamed(structure reflect.Value, name string) reflect.Value {
 
 // destinations returns where the texts of a configuration are sent, by their paths. Defaults count as written.
 func destinations(config *model.ConfigStatus) map[string]string {
-	filled := config.DeepCopy()
-	setDefaults(filled)
-	found := map[string]string{}
-	everyText(filled, func(t text) string {
-		_, found[t.path] = t.sentTo()
+	defaulted := config.DeepCopy()
+	setDefaults(defaulted)
+	destinationsByPath := map[string]string{}
+	everyText(defaulted, func(t text) string {
+		_, destinationsByPath[t.path] = t.sentTo()
 		return t.value
 	})
-	return found
+	return destinationsByPath
 }
 
 // everyText calls change for each string of a configuration, and replaces the string by the result.
@@ -88,15 +88,15 @@ var (
 )
 
 // walk visits the texts in a value. Here is the place of the value.
-func walk(value reflect.Value, here text, change func(text) string) {
+func walk(value reflect.Value, place text, change func(text) string) {
 	switch value.Kind() {
 	case reflect.Pointer:
 		if !value.IsNil() {
-			walk(value.Elem(), here, change)
+			walk(value.Elem(), place, change)
 		}
 	case reflect.String:
-		here.value, here.secret = value.String(), value.Type() == secretType
-		if now := change(here); now != here.value {
+		place.value, place.secret = value.String(), value.Type() == secretType
+		if now := change(place); now != place.value {
 			value.SetString(now)
 		}
 	case reflect.Struct:
@@ -104,23 +104,23 @@ func walk(value reflect.Value, here text, change func(text) string) {
 		if value.Type().PkgPath() != modelPath || value.Type() == reflect.TypeFor[model.JSON]() {
 			return
 		}
-		parents := append(slices.Clip(here.parents), value)
+		parents := append(slices.Clip(place.parents), value)
 		for i := range value.NumField() {
 			field := value.Type().Field(i)
 			name, options, _ := strings.Cut(field.Tag.Get("json"), ",")
 			if strings.Contains(options, "inline") {
-				walk(value.Field(i), text{path: here.path, at: here.at, parents: parents}, change)
+				walk(value.Field(i), text{path: place.path, fieldPath: place.fieldPath, parents: parents}, change)
 				continue
 			}
 			walk(value.Field(i), text{
-				path: strings.TrimPrefix(here.path+"."+name, "."), at: strings.TrimPrefix(here.at+"."+name, "."), field: field, parents: parents,
+				path: strings.TrimPrefix(place.path+"."+name, "."), fieldPath: strings.TrimPrefix(place.fieldPath+"."+name, "."), field: field, parents: parents,
 			}, change)
 		}
 	case reflect.Slice:
 		ids := idsOf(value)
 		for i := range value.Len() {
-			entry := here
-			entry.path, entry.at = fmt.Sprintf("%s[%s]", here.path, ids[i]), fmt.Sprintf("%s[%d]", here.at, i)
+			entry := place
+			entry.path, entry.fieldPath = fmt.Sprintf("%s[%s]", place.path, ids[i]), fmt.Sprintf("%s[%d]", place.fieldPath, i)
 			walk(value.Index(i), entry, change)
 		}
 	case reflect.Map:
@@ -128,8 +128,8 @@ func walk(value reflect.Value, here text, change func(text) string) {
 			return
 		}
 		for _, key := range value.MapKeys() {
-			entry := here
-			entry.path, entry.at = fmt.Sprintf("%s[%s]", here.path, key), fmt.Sprintf("%s[%s]", here.at, key)
+			entry := place
+			entry.path, entry.fieldPath = fmt.Sprintf("%s[%s]", place.path, key), fmt.Sprintf("%s[%s]", place.fieldPath, key)
 			entry.value = value.MapIndex(key).String()
 			if now := change(entry); now != entry.value {
 				value.SetMapIndex(key, reflect.ValueOf(now).Convert(value.Type().Elem()))
@@ -151,7 +151,7 @@ func idsOf(list reflect.Value) []string {
 			ids[i] = entry.ID
 		case model.AppRepository:
 			// A URL may hold a secret, which must not be in a path.
-			address, _ := concealed(shownPart(entry.URL))
+			address, _ := concealSecret(shownPart(entry.URL))
 			ids[i] = cmp.Or(entry.Name, address)
 		case model.OIDCServerClient:
 			ids[i] = cmp.Or(entry.ClientID, entry.Name)
@@ -166,34 +166,34 @@ func idsOf(list reflect.Value) []string {
 	return ids
 }
 
-// parameter is a secret in the query of a URL.
-var parameter = lazyregexp.New(`(?i)([?&](?:` + secret.Parameters + `)=)([^&#\s]+)`)
+// secretParameter is a secret in the query of a URL.
+var secretParameter = lazyregexp.New(`(?i)([?&](?:` + secret.Parameters + `)=)([^&#\s]+)`)
 
-// concealed returns a text with a mark in place of the secret if it is a URL with a secret, and reports whether it is. A
+// concealSecret returns a text with a mark in place of the secret if it is a URL with a secret, and reports whether it is. A
 // user name stays if a password follows it; without a password, it may be a token.
-func concealed(value string) (string, bool) {
+func concealSecret(value string) (string, bool) {
 	scheme, rest, isURL := strings.Cut(value, "://")
 	if !isURL || strings.ContainsAny(scheme, " \t\r\n/?#") {
 		return value, false
 	}
-	hidden, found := value, false
+	masked, hasSecret := value, false
 	authority := rest
 	if end := strings.IndexAny(rest, "/?# \t\r\n\f"); end >= 0 {
 		authority = rest[:end]
 	}
 	if index := strings.LastIndex(authority, "@"); index > 0 {
-		user, _, pair := strings.Cut(authority[:index], ":")
-		if pair {
+		user, _, hasPassword := strings.Cut(authority[:index], ":")
+		if hasPassword {
 			user += ":"
 		} else {
 			user = ""
 		}
-		hidden, found = scheme+"://"+user+secret.Mark+rest[index:], true
+		masked, hasSecret = scheme+"://"+user+secret.Mark+rest[index:], true
 	}
-	if strings.Contains(hidden, "=") && parameter().MatchString(hidden) {
-		hidden, found = parameter().ReplaceAllString(hidden, "${1}"+secret.Mark), true
+	if strings.Contains(masked, "=") && secretParameter().MatchString(masked) {
+		masked, hasSecret = secretParameter().ReplaceAllString(masked, "${1}"+secret.Mark), true
 	}
-	return hidden, found
+	return masked, hasSecret
 }
 
 // conceal puts marks in place of the secrets in URLs. Fields with the type of a secret are encoded as marks anyway.
@@ -202,7 +202,7 @@ func conceal(config *model.ConfigStatus) {
 		if t.secret {
 			return t.value
 		}
-		hidden, _ := concealed(t.value)
+		hidden, _ := concealSecret(t.value)
 		return hidden
 	})
 }
@@ -215,25 +215,25 @@ func expand(value string, lookup func(name string) (string, bool)) string {
 	if !strings.Contains(value, "${") {
 		return value
 	}
-	return placeholder().ReplaceAllStringFunc(value, func(found string) string {
-		if plain, escaped := strings.CutPrefix(found, "$$"); escaped {
+	return placeholder().ReplaceAllStringFunc(value, func(reference string) string {
+		if plain, escaped := strings.CutPrefix(reference, "$$"); escaped {
 			return "$" + plain
 		}
-		if known, ok := lookup(found[len("${") : len(found)-1]); ok {
+		if known, ok := lookup(reference[len("${") : len(reference)-1]); ok {
 			return known
 		}
-		return found
+		return reference
 	})
 }
 
-// open reports whether a text has a placeholder.
-func open(value string) bool {
-	found := false
+// hasPlaceholder reports whether a text has a placeholder.
+func hasPlaceholder(value string) bool {
+	exists := false
 	expand(value, func(string) (string, bool) {
-		found = true
+		exists = true
 		return "", false
 	})
-	return found
+	return exists
 }
 
 // DefaultVariables begins the names of the variables that placeholders can name if the deployment does not say otherwise.
@@ -243,49 +243,49 @@ const DefaultVariables = settings.DefaultConfigVariables
 // why the placeholders of a text cannot be used; empty if they can. Placeholders stand for secrets: their values must not get
 // into what is sent to clients or shown, and callers who may write the configuration must not read the process's own
 // variables with them. The default of secretsStore.address is the platform's own. Source: ADR-0024.
-func (s *Source) refusedVariable(t text, name string) string {
+func (s *Source) placeholderProblem(t text, name string) string {
 	switch {
-	case t.at == secretsStoreAddress && t.value == "${"+secretsStoreVariable+"}":
+	case t.fieldPath == secretsStoreAddress && t.value == "${"+secretsStoreVariable+"}":
 		return ""
 	case !t.secret:
 		return "placeholders are only allowed in secrets; write $${" + name + "} for the text itself"
-	case !strings.HasPrefix(name, s.variables()):
-		return "the placeholder ${" + name + "} is not allowed: its name must begin with " + s.variables()
+	case !strings.HasPrefix(name, s.variablePrefix()):
+		return "the placeholder ${" + name + "} is not allowed: its name must begin with " + s.variablePrefix()
 	default:
 		return ""
 	}
 }
 
-// variables begins the names of the variables that placeholders can name.
-func (s *Source) variables() string { return cmp.Or(s.Variables, DefaultVariables) }
+// variablePrefix begins the names of the variables that placeholders can name.
+func (s *Source) variablePrefix() string { return cmp.Or(s.Variables, DefaultVariables) }
 
 // resolve replaces the placeholders of a configuration that are allowed and known. The others stay as they are; it returns
 // their paths and names.
 func (s *Source) resolve(config *model.ConfigStatus) []string {
-	var missing []string
+	var unresolvedFields []string
 	everyText(config, func(t text) string {
 		return expand(t.value, func(name string) (string, bool) {
-			if s.refusedVariable(t, name) != "" {
-				missing = append(missing, t.at+" ("+name+" is not allowed)")
+			if s.placeholderProblem(t, name) != "" {
+				unresolvedFields = append(unresolvedFields, t.fieldPath+" ("+name+" is not allowed)")
 				return "", false
 			}
 			value, known := s.Lookup(name)
 			if !known {
-				missing = append(missing, t.at+" ("+name+")")
+				unresolvedFields = append(unresolvedFields, t.fieldPath+" ("+name+")")
 			}
 			return value, known
 		})
 	})
-	return missing
+	return unresolvedFields
 }
 
-// placeholders returns a problem for each placeholder that cannot be used.
-func (s *Source) placeholders(config *model.ConfigStatus, path *field.Path) field.ErrorList {
+// validatePlaceholders returns a problem for each placeholder that cannot be used.
+func (s *Source) validatePlaceholders(config *model.ConfigStatus, path *field.Path) field.ErrorList {
 	var problems field.ErrorList
 	everyText(config, func(t text) string {
 		expand(t.value, func(name string) (string, bool) {
-			if why := s.refusedVariable(t, name); why != "" {
-				problems = append(problems, field.Forbidden(path.Child(t.at), why))
+			if why := s.placeholderProblem(t, name); why != "" {
+				problems = append(problems, field.Forbidden(path.Child(t.fieldPath), why))
 			}
 			return "", false
 		})

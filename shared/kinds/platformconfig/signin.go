@@ -17,53 +17,53 @@ import (
 // have stored such blocks, and a configuration may be written in several steps. Source: ADR-0031, ADR-0035.
 func signInWarnings(config *model.ConfigStatus, now time.Time) []string {
 	var warnings []string
-	warn := func(at, why string) {
-		warnings = append(warnings, fmt.Sprintf("status.auth.%s: %s", at, why))
+	warn := func(fieldPath, why string) {
+		warnings = append(warnings, fmt.Sprintf("status.auth.%s: %s", fieldPath, why))
 	}
-	for _, one := range connector.All(config) {
-		if one.Unverified {
-			warn(one.Path+".insecureSkipSignatureValidation", "responses are not verified: anybody can sign in as anybody")
+	for _, conn := range connector.All(config) {
+		if conn.Unverified {
+			warn(conn.Path+".insecureSkipSignatureValidation", "responses are not verified: anybody can sign in as anybody")
 		}
-		address, wrong, why := one.Platform()
-		if wrong != "" {
-			warn(wrong, why+": nobody can sign in there")
+		address, wrongField, why := conn.Platform()
+		if wrongField != "" {
+			warn(wrongField, why+": nobody can sign in there")
 			continue
 		}
-		doubts(one, now, func(field, why string) { warn(one.Path+"."+field, why) })
+		connectorWarnings(conn, now, func(field, why string) { warn(conn.Path+"."+field, why) })
 		// The address of the platform is that in redirectURI.
 		if home, err := url.Parse(address); config.PlatformHost != "" && err == nil && home.Host != config.PlatformHost {
-			warn(one.Path+".redirectURI", fmt.Sprintf("browsers come back to %q, and status.platformHost is %q", home.Host, config.PlatformHost))
+			warn(conn.Path+".redirectURI", fmt.Sprintf("browsers come back to %q, and status.platformHost is %q", home.Host, config.PlatformHost))
 		}
 	}
 	return warnings
 }
 
-// changing are claims that a provider may change, or give to a second person.
-var changing = []string{"email", "name", "nickname", "phone_number", "preferred_username", "upn", "unique_name"}
+// changeableClaims are claims that a provider may change, or give to a second person.
+var changeableClaims = []string{"email", "name", "nickname", "phone_number", "preferred_username", "upn", "unique_name"}
 
 // directoryID is the ID of a group of the second identity provider.
 var directoryID = lazyregexp.New(`^[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}$`)
 
-// doubts warns about fields of a connector that may be written, and with which nobody, or others than those that are meant, could sign in.
-func doubts(one connector.Connector, now time.Time, warn func(field, why string)) {
-	if p := one.Settings.OIDC; p != nil {
+// connectorWarnings warns about fields of a connector that may be written, and with which nobody, or others than those that are meant, could sign in.
+func connectorWarnings(conn connector.Connector, now time.Time, warn func(field, why string)) {
+	if p := conn.Settings.OIDC; p != nil {
 		if p.InsecureCA {
 			warn("insecureCa", "the certificate of the provider is not verified: whoever is between it and the platform can sign in as anybody")
 		}
-		if slices.Contains(changing, p.UsernameClaim) {
+		if slices.Contains(changeableClaims, p.UsernameClaim) {
 			warn("usernameClaim", fmt.Sprintf("the claim %q may change, or belong to somebody else one day, who then is the same user; sub never does", p.UsernameClaim))
 		}
 	}
-	if p := one.Settings.IDP2; p != nil && slices.ContainsFunc(p.Groups, func(group string) bool { return !directoryID().MatchString(group) }) {
+	if p := conn.Settings.IDP2; p != nil && slices.ContainsFunc(p.Groups, func(group string) bool { return !directoryID().MatchString(group) }) {
 		warn("groups", "members of a tenant may choose the names of groups: use their IDs")
 	}
-	if p := one.Settings.SAML; p != nil {
-		samlDoubts(p, now, warn)
+	if p := conn.Settings.SAML; p != nil {
+		samlWarnings(p, now, warn)
 	}
 }
 
-// samlDoubts is doubts for a SAML provider.
-func samlDoubts(p *model.SAMLProvider, now time.Time, warn func(field, why string)) {
+// samlWarnings is doubts for a SAML provider.
+func samlWarnings(p *model.SAMLProvider, now time.Time, warn func(field, why string)) {
 	if strings.HasPrefix(p.SSOURL, "http:") {
 		warn("ssoURL", "is not https: whoever is between a browser and the provider can read and change what people enter there")
 	}
@@ -73,7 +73,7 @@ func samlDoubts(p *model.SAMLProvider, now time.Time, warn func(field, why strin
 	case "emailAddress":
 		warn("nameIDPolicyFormat", "an address may change, or belong to somebody else one day, who then is the same user; a persistent ID never does")
 	}
-	if p.CAData == "" || open(p.CAData) {
+	if p.CAData == "" || hasPlaceholder(p.CAData) {
 		return
 	}
 	text, _ := base64.StdEncoding.DecodeString(strings.TrimSpace(p.CAData))
@@ -88,10 +88,10 @@ func samlDoubts(p *model.SAMLProvider, now time.Time, warn func(field, why strin
 // groupsScope is the scope for which many providers send the claim of that name, and without which they do not.
 const groupsScope = "groups"
 
-// scopeDoubt says that a connector does not ask for the groups that its provider has, by the scopes that the provider supports. Empty: there is
+// scopeWarning says that a connector does not ask for the groups that its provider has, by the scopes that the provider supports. Empty: there is
 // no doubt.
-func scopeDoubt(p *model.OIDCProvider, supported []string) string {
-	if p.GroupsClaim != groupsScope || !slices.Contains(supported, groupsScope) || slices.Contains(p.Scopes, groupsScope) {
+func scopeWarning(p *model.OIDCProvider, supportedScopes []string) string {
+	if p.GroupsClaim != groupsScope || !slices.Contains(supportedScopes, groupsScope) || slices.Contains(p.Scopes, groupsScope) {
 		return ""
 	}
 	return "does not have groups, and groupsClaim is groups: the provider has a scope of this name, and may not send the claim without it"

@@ -30,8 +30,8 @@ import (
 // version within five seconds. Source: ADR-0015.
 const CheckEvery = 2 * time.Second
 
-// recent is how long ago a file may say that it has changed for a process that starts with it. Source: ADR-0024.
-const recent = 5 * time.Minute
+// recentChange is how long ago a file may say that it has changed for a process that starts with it. Source: ADR-0024.
+const recentChange = 5 * time.Minute
 
 // The outcomes of a check that are reported.
 const (
@@ -113,12 +113,12 @@ type version struct {
 	revision int64
 	// record is the version as it is stored. previous is the record that it replaced in this process.
 	record, previous store.Record
-	// written is the version as it was written, with secrets in clear text.
-	written *model.Config
+	// config is the version as it was written, with secrets in clear text.
+	config *model.Config
 	// effective is the version with defaults, and with its placeholders replaced.
 	effective *model.ConfigStatus
-	// unresolved are the fields whose secrets or placeholders are not known here.
-	unresolved []string
+	// unresolvedFields are the fields whose secrets or placeholders are not known here.
+	unresolvedFields []string
 	// partial means that secrets or placeholders are not known here. The next check tries again.
 	partial bool
 	// limits are those on the life of access keys, and steps are how they were lowered.
@@ -127,17 +127,17 @@ type version struct {
 	// stepsUnread means that the steps of a file are not read yet. Until then, keys that exist have a grace period. asked means that the
 	// state could not be read: the next check tries again.
 	stepsUnread, stepsUnavailable bool
-	// trial is set while the version waits for its confirmation. ended means that its time is over: the version is the one
+	// trial is set while the version waits for its confirmation. trialEnded means that its time is over: the version is the one
 	// before it.
-	trial *trial
-	ended bool
+	trial      *trial
+	trialEnded bool
 }
 
 // refusal says why a newer version is not in effect.
 type refusal struct {
 	// revision is that of the newer version, or 0 if its file cannot be read.
 	revision int64
-	why      string
+	reason   string
 	// unreadable means that its record cannot be decoded.
 	unreadable bool
 }
@@ -183,9 +183,9 @@ func (s *Source) Current() *model.ConfigStatus {
 	if now := s.current.Load(); now != nil {
 		return now.effective
 	}
-	closed := &model.ConfigStatus{AuthenticateVersionEndpoint: true, DisableConfigEndpoint: true}
-	setDefaults(closed)
-	return closed
+	restrictive := &model.ConfigStatus{AuthenticateVersionEndpoint: true, DisableConfigEndpoint: true}
+	setDefaults(restrictive)
+	return restrictive
 }
 
 // KeyLimits returns the current limits on the life of access keys, with the changes that leave keys a grace period.
@@ -243,41 +243,41 @@ func (s *Source) load(ctx context.Context) (store.Record, error) {
 	}
 	record, err := s.Store.Get(ctx, Name)
 	if errors.Is(err, store.ErrNotFound) {
-		record, err = unwritten(), nil
+		record, err = initialRecord(), nil
 	}
 	if err != nil {
 		return record, s.conclude(ctx, nil, fmt.Errorf("reading the platform configuration: %w", err))
 	}
-	record, ended := s.recordInForce(record)
-	next, err := s.versionOf(ctx, record, ended)
+	record, trialEnded := s.recordInForce(record)
+	next, err := s.versionOf(ctx, record, trialEnded)
 	return record, s.conclude(ctx, next, err)
 }
 
 // conclude puts a new version into effect, or records why there is none, under the lock. A nil version means that nothing
 // is new.
 func (s *Source) conclude(ctx context.Context, next *version, err error) error {
-	now, stays := s.current.Load(), "the previous version stays in effect"
+	now, consequence := s.current.Load(), "the previous version stays in effect"
 	if now == nil {
-		stays = "no version is in effect"
+		consequence = "no version is in effect"
 	}
-	var bad *badVersion
+	var invalid *invalidVersion
 	switch {
-	case errors.As(err, &bad):
-		s.refused = &refusal{bad.revision, err.Error(), bad.unreadable}
-		s.logOnce(ctx, Refused, "platform configuration refused; "+stays, err)
+	case errors.As(err, &invalid):
+		s.refused = &refusal{invalid.revision, err.Error(), invalid.unreadable}
+		s.logOnce(ctx, Refused, "platform configuration refused; "+consequence, err)
 	case err != nil:
-		s.logOnce(ctx, Unavailable, "the platform configuration cannot be read; "+stays, err)
+		s.logOnce(ctx, Unavailable, "the platform configuration cannot be read; "+consequence, err)
 		if s.FromFile() {
 			// A file that can be read again is a new version, even with the same text.
 			s.fileText = nil
-			s.refused = &refusal{why: err.Error()}
+			s.refused = &refusal{reason: err.Error()}
 		}
 	case next != nil:
 		s.install(ctx, next)
 	}
-	s.noteConditions()
+	s.updateConditions()
 	s.lastCheck.Store(s.Now().UnixNano())
-	if bad != nil && now != nil {
+	if invalid != nil && now != nil {
 		return nil
 	}
 	return err
@@ -285,10 +285,10 @@ func (s *Source) conclude(ctx context.Context, next *version, err error) error {
 
 // install puts a version into effect, under the lock.
 func (s *Source) install(ctx context.Context, next *version) {
-	before := s.current.Load()
-	first := before == nil
+	previous := s.current.Load()
+	first := previous == nil
 	if !first {
-		next.previous = before.record
+		next.previous = previous.record
 	}
 	s.current.Store(next)
 	s.refused, s.lastError = nil, ""
@@ -298,8 +298,8 @@ func (s *Source) install(ctx context.Context, next *version) {
 		level = slog.LevelDebug
 	}
 	s.Log.Log(ctx, level, "platform configuration loaded", "file", s.File, "revision", next.revision)
-	if len(next.unresolved) > 0 {
-		s.Log.WarnContext(ctx, "placeholders or secrets of the platform configuration are not known here", "fields", strings.Join(next.unresolved, ", "))
+	if len(next.unresolvedFields) > 0 {
+		s.Log.WarnContext(ctx, "placeholders or secrets of the platform configuration are not known here", "fields", strings.Join(next.unresolvedFields, ", "))
 	}
 }
 
@@ -323,21 +323,21 @@ func (s *Source) report(outcome string) {
 	s.Report(outcome, revision)
 }
 
-// badVersion is a version that may not take effect.
-type badVersion struct {
+// invalidVersion is a version that may not take effect.
+type invalidVersion struct {
 	revision int64
 	// unreadable means that its record cannot be decoded.
 	unreadable bool
 	err        error
 }
 
-func (b *badVersion) Error() string { return b.err.Error() }
-func (b *badVersion) Unwrap() error { return b.err }
+func (b *invalidVersion) Error() string { return b.err.Error() }
+func (b *invalidVersion) Unwrap() error { return b.err }
 
 // loadFile returns the version in the file, or nil if the file has not changed.
 func (s *Source) loadFile() (*version, error) {
-	about, err := os.Stat(s.File)
-	if err == nil && !about.Mode().IsRegular() {
+	info, err := os.Stat(s.File)
+	if err == nil && !info.Mode().IsRegular() {
 		// Reading a pipe would block until somebody writes to it.
 		err = fmt.Errorf("%s is not a regular file", s.File)
 	}
@@ -349,19 +349,19 @@ func (s *Source) loadFile() (*version, error) {
 		return nil, fmt.Errorf("reading the platform configuration: %w", err)
 	}
 	now := s.current.Load()
-	same := now != nil && s.fileText != nil && bytes.Equal(content, s.fileText)
-	if same && !now.partial {
+	isSameText := now != nil && s.fileText != nil && bytes.Equal(content, s.fileText)
+	if isSameText && !now.partial {
 		return nil, nil
 	}
 	s.fileText = append([]byte{}, content...)
-	revision := about.ModTime().UnixMilli()
+	revision := info.ModTime().UnixMilli()
 	if now != nil && len(bytes.TrimSpace(content)) == 0 {
 		// A file that is just being rewritten is empty too. It must not lift any limits.
-		return nil, &badVersion{revision: revision, err: fmt.Errorf("platform configuration %s: is empty; write {} for the defaults", s.File)}
+		return nil, &invalidVersion{revision: revision, err: fmt.Errorf("platform configuration %s: is empty; write {} for the defaults", s.File)}
 	}
 	config, err := Parse(content)
 	if err != nil {
-		return nil, &badVersion{revision: revision, err: fmt.Errorf("platform configuration %s: %w", s.File, err)}
+		return nil, &invalidVersion{revision: revision, err: fmt.Errorf("platform configuration %s: %w", s.File, err)}
 	}
 	text, err := marshalConcealed(config)
 	if err != nil {
@@ -371,16 +371,16 @@ func (s *Source) loadFile() (*version, error) {
 	if err != nil {
 		return nil, err
 	}
-	if same && now.revision == next.revision && slices.Equal(now.unresolved, next.unresolved) {
+	if isSameText && now.revision == next.revision && slices.Equal(now.unresolvedFields, next.unresolvedFields) {
 		return nil, nil
 	}
 	switch {
 	case s.FileLimits == nil && now == nil:
 		next.steps = keyLimits{}.forConfig(next.effective)
 	case now == nil || now.stepsUnread:
-		next.stepsUnread, next.steps = true, keyLimits{}.withLimits(next.effective, s.changeTimeAtStart(about.ModTime()))
+		next.stepsUnread, next.steps = true, keyLimits{}.withLimits(next.effective, s.changeTimeAtStart(info.ModTime()))
 	default:
-		next.steps = now.steps.withLimits(next.effective, s.changeTime(about.ModTime()))
+		next.steps = now.steps.withLimits(next.effective, s.changeTime(info.ModTime()))
 	}
 	next.limits = next.steps.limits(next.effective)
 	return next, nil
@@ -400,35 +400,35 @@ func (s *Source) changeTime(modified time.Time) time.Time {
 // long ago: so the process agrees with those that saw the change. An older time may be that of an image or a mount: the change is
 // noticed now.
 func (s *Source) changeTimeAtStart(modified time.Time) time.Time {
-	if now := s.Now(); modified.After(now) || now.Sub(modified) > recent {
+	if now := s.Now(); modified.After(now) || now.Sub(modified) > recentChange {
 		return now
 	}
 	return modified
 }
 
-// unwritten returns the record of a configuration that nobody has written yet. It exists all the same.
-func unwritten() store.Record {
+// initialRecord returns the record of a configuration that nobody has written yet. It exists all the same.
+func initialRecord() store.Record {
 	return store.Record{Name: Name, Revision: store.Beginning, Object: []byte(`{"metadata":{"name":"` + Name + `"},"status":{}}`)}
 }
 
-// versionOf returns the version of a record, or nil if it is the current version or the one that was refused. Ended is that of
+// versionOf returns the version of a record, or nil if it is the current version or the one that was refused. TrialEnded is that of
 // inForce.
-func (s *Source) versionOf(ctx context.Context, record store.Record, ended bool) (*version, error) {
+func (s *Source) versionOf(ctx context.Context, record store.Record, trialEnded bool) (*version, error) {
 	now := s.current.Load()
 	switch {
-	case now != nil && now.revision == record.Revision && now.ended == ended && !now.partial:
+	case now != nil && now.revision == record.Revision && now.trialEnded == trialEnded && !now.partial:
 		s.refused = nil
 		return nil, nil
-	case now != nil && s.refused != nil && s.refused.revision == record.Revision && !ended:
+	case now != nil && s.refused != nil && s.refused.revision == record.Revision && !trialEnded:
 		return nil, nil
 	}
 	decode := decodeRecord
 	if now == nil {
-		decode = decodeFirst
+		decode = decodeFirstRecord
 	}
 	stored, err := decode(record)
 	if err != nil {
-		return nil, &badVersion{revision: record.Revision, unreadable: true, err: err}
+		return nil, &invalidVersion{revision: record.Revision, unreadable: true, err: err}
 	}
 	config := stored.config()
 	var ring *encryption.Keyring
@@ -436,56 +436,56 @@ func (s *Source) versionOf(ctx context.Context, record store.Record, ended bool)
 	if bytes.Contains(record.Object, []byte(`"sealed"`)) {
 		ring, reason = s.Keyring(ctx)
 	}
-	closed, err := unseal(&config.Status, ring)
-	next, err := s.build(config, record, closed, errors.Join(reason, err))
+	closedFields, err := unseal(&config.Status, ring)
+	next, err := s.build(config, record, closedFields, errors.Join(reason, err))
 	if err != nil {
 		return nil, err
 	}
-	if now != nil && now.partial && now.revision == next.revision && now.ended == ended && slices.Equal(now.unresolved, next.unresolved) {
+	if now != nil && now.partial && now.revision == next.revision && now.trialEnded == trialEnded && slices.Equal(now.unresolvedFields, next.unresolvedFields) {
 		return nil, nil
 	}
-	next.trial, next.ended = stored.Trial, ended
+	next.trial, next.trialEnded = stored.Trial, trialEnded
 	next.steps = stored.Limits.forConfig(next.effective)
 	next.limits = next.steps.limits(next.effective)
 	return next, nil
 }
 
 // installRecord puts a record into effect that this process wrote or received in an event, if it is new.
-func (s *Source) installRecord(ctx context.Context, found store.Record) {
+func (s *Source) installRecord(ctx context.Context, record store.Record) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if now := s.current.Load(); now == nil || now.revision < found.Revision {
-		found, ended := s.recordInForce(found)
-		next, err := s.versionOf(ctx, found, ended)
+	if now := s.current.Load(); now == nil || now.revision < record.Revision {
+		inForce, trialEnded := s.recordInForce(record)
+		next, err := s.versionOf(ctx, inForce, trialEnded)
 		_ = s.conclude(ctx, next, err)
 	}
 }
 
-// build returns a version. Closed are the fields whose secrets could not be opened, and why is the reason.
-func (s *Source) build(config *model.Config, record store.Record, closed []string, why error) (*version, error) {
+// build returns a version. ClosedFields are those whose secrets could not be opened, and reason is why.
+func (s *Source) build(config *model.Config, record store.Record, closedFields []string, reason error) (*version, error) {
 	if err := validate(&config.Status, nil).ToAggregate(); err != nil {
-		return nil, &badVersion{revision: record.Revision, err: err}
+		return nil, &invalidVersion{revision: record.Revision, err: err}
 	}
-	effective, lacking, err := s.effective(&config.Status)
+	effective, unresolvedFields, err := s.effective(&config.Status)
 	if err != nil {
-		return nil, &badVersion{revision: record.Revision, err: err}
+		return nil, &invalidVersion{revision: record.Revision, err: err}
 	}
-	if why != nil {
-		lacking = append(lacking, closed...)
-		slices.Sort(lacking)
+	if reason != nil {
+		unresolvedFields = append(unresolvedFields, closedFields...)
+		slices.Sort(unresolvedFields)
 	}
 	return &version{
-		revision: record.Revision, record: record, written: config, effective: effective, unresolved: lacking, partial: len(lacking) > 0,
+		revision: record.Revision, record: record, config: config, effective: effective, unresolvedFields: unresolvedFields, partial: len(unresolvedFields) > 0,
 	}, nil
 }
 
 // effective returns a status with defaults and with its placeholders replaced, and the fields whose placeholders are not
 // known here. The error says what is wrong with the values of placeholders, and does not quote them.
-func (s *Source) effective(written *model.ConfigStatus) (effective *model.ConfigStatus, lacking []string, err error) {
-	effective = written.DeepCopy()
+func (s *Source) effective(config *model.ConfigStatus) (effective *model.ConfigStatus, unresolvedFields []string, err error) {
+	effective = config.DeepCopy()
 	effective.Conditions = nil
 	setDefaults(effective)
-	lacking = s.resolve(effective)
+	unresolvedFields = s.resolve(effective)
 	problems := validate(effective, nil)
 	for _, problem := range problems {
 		problem.BadValue = field.OmitValueType{}
@@ -493,7 +493,7 @@ func (s *Source) effective(written *model.ConfigStatus) (effective *model.Config
 	if len(problems) > 0 {
 		return nil, nil, fmt.Errorf("with its placeholders replaced: %w", problems.ToAggregate())
 	}
-	return effective, lacking, nil
+	return effective, unresolvedFields, nil
 }
 
 // Conditions returns a copy of the current conditions. nil: no version is loaded.
@@ -504,16 +504,16 @@ func (s *Source) Conditions() []metav1.Condition {
 	return nil
 }
 
-// noteConditions updates the conditions, under the lock. The time of a condition is that of the last change of its status
+// updateConditions updates the conditions, under the lock. The time of a condition is that of the last change of its status
 // that this process saw. Before the first change, it is the creation of the object, so that all processes report the same.
 // Source: ADR-0015.
-func (s *Source) noteConditions() {
+func (s *Source) updateConditions() {
 	now := s.current.Load()
 	if now == nil {
 		return
 	}
 	conditions, instant := s.Conditions(), metav1.NewTime(s.Now().UTC().Truncate(time.Second))
-	if created := now.written.CreationTimestamp; conditions == nil && !created.IsZero() {
+	if created := now.config.CreationTimestamp; conditions == nil && !created.IsZero() {
 		instant = created
 	}
 	revision := strconv.FormatInt(now.revision, 10)
@@ -524,23 +524,23 @@ func (s *Source) noteConditions() {
 		if s.refused.revision == 0 {
 			loaded.Reason, newer = "Unavailable", "the file cannot be read"
 		}
-		loaded.Message = newer + ", and revision " + revision + " stays in effect: " + s.refused.why
+		loaded.Message = newer + ", and revision " + revision + " stays in effect: " + s.refused.reason
 	}
 	resolved := metav1.Condition{
 		Type: ConditionResolved, Status: metav1.ConditionTrue, Reason: "Resolved", Message: "all secrets and placeholders are known",
 	}
-	if len(now.unresolved) > 0 {
+	if len(now.unresolvedFields) > 0 {
 		resolved.Status, resolved.Reason = metav1.ConditionFalse, "Lacking"
-		resolved.Message = "not known here: " + strings.Join(now.unresolved, ", ")
+		resolved.Message = "not known here: " + strings.Join(now.unresolvedFields, ", ")
 	}
-	current := []metav1.Condition{loaded, resolved}
+	currentConditions := []metav1.Condition{loaded, resolved}
 	if waiting := now.confirmation(); waiting != nil {
-		current = append(current, *waiting)
+		currentConditions = append(currentConditions, *waiting)
 	} else {
 		meta.RemoveStatusCondition(&conditions, ConditionConfirmed)
 	}
-	for _, condition := range current {
-		condition.ObservedGeneration, condition.LastTransitionTime = now.written.Generation, instant
+	for _, condition := range currentConditions {
+		condition.ObservedGeneration, condition.LastTransitionTime = now.config.Generation, instant
 		meta.SetStatusCondition(&conditions, condition)
 	}
 	s.conditions.Store(&conditions)

@@ -43,7 +43,7 @@ func (r records) Get(ctx context.Context, name string) (store.Record, error) {
 func (r records) read(ctx context.Context) (store.Record, error) {
 	record, err := r.source.load(ctx)
 	now := r.source.current.Load()
-	switch bad := (*badVersion)(nil); {
+	switch bad := (*invalidVersion)(nil); {
 	case now != nil && (r.source.FromFile() || err == nil && r.source.refused != nil && r.source.refused.unreadable):
 		return now.record, nil
 	case errors.As(err, &bad) && !r.source.FromFile():
@@ -85,7 +85,7 @@ func (r records) Events(ctx context.Context, after int64, limit int, wait time.D
 	events = slices.Clone(events)
 	for i := range events {
 		if events[i].Type == store.Created {
-			before := unwritten()
+			before := initialRecord()
 			events[i].Type, events[i].Previous = store.Updated, &before
 		}
 	}
@@ -138,45 +138,45 @@ func (r records) Update(ctx context.Context, changed store.Record) (revision int
 	return revision, err
 }
 
-// signed is the store of one write: it judges what the write does to others, records the author, and seals secrets again
+// writeStore is the store of one write: it judges what the write does to others, records the author, and seals secrets again
 // that were sealed with an older key. In a dry run, it does all this but the write.
-type signed struct {
+type writeStore struct {
 	records
 	*write
-	// before is the record that the write is based on.
-	before store.Record
+	// base is the record that the write is based on.
+	base store.Record
 }
 
 // Get implements store.Store.
-func (s *signed) Get(ctx context.Context, name string) (store.Record, error) {
-	found, err := s.records.Get(ctx, name)
-	s.before, s.warnings = found, nil
-	return found, err
+func (s *writeStore) Get(ctx context.Context, name string) (store.Record, error) {
+	record, err := s.records.Get(ctx, name)
+	s.base, s.warnings = record, nil
+	return record, err
 }
 
 // Update implements store.Store. Errors: those of the state, RequestEntityTooLarge, and Invalid for a write that locks
 // somebody out or names what cannot be reached, unless it is forced.
-func (s *signed) Update(ctx context.Context, changed store.Record) (int64, error) {
+func (s *writeStore) Update(ctx context.Context, changed store.Record) (int64, error) {
 	var fields map[string]json.RawMessage
-	var known content
-	if err := errors.Join(json.Unmarshal(changed.Object, &fields), json.Unmarshal(changed.Object, &known)); err != nil {
+	var newContent content
+	if err := errors.Join(json.Unmarshal(changed.Object, &fields), json.Unmarshal(changed.Object, &newContent)); err != nil {
 		return 0, fmt.Errorf("encoding the configuration: %w", err)
 	}
-	for path, sealed := range known.Sealed {
+	for path, sealed := range newContent.Sealed {
 		if !s.ring.Stale(sealed) {
 			continue
 		}
-		if plain, err := s.ring.Open(sealed, place(path)); err == nil {
-			if known.Sealed[path], err = s.ring.Seal(plain, place(path)); err != nil {
+		if plain, err := s.ring.Open(sealed, sealContext(path)); err == nil {
+			if newContent.Sealed[path], err = s.ring.Seal(plain, sealContext(path)); err != nil {
 				return 0, err
 			}
 		}
 	}
-	before, err := decodeRecord(s.before)
+	base, err := decodeRecord(s.base)
 	if err != nil {
 		return 0, err
 	}
-	next, err := s.checkImpact(ctx, before, &known)
+	next, err := s.checkImpact(ctx, base, &newContent)
 	if err != nil {
 		return 0, err
 	}
@@ -184,7 +184,7 @@ func (s *signed) Update(ctx context.Context, changed store.Record) (int64, error
 		delete(fields, name)
 	}
 	for name, value := range map[string]any{
-		"sealed": known.Sealed, "author": s.caller.Owner.String(), "time": metav1.NewTime(s.source.Now().UTC().Truncate(time.Second)), "rolledBackTo": s.rolledBackTo,
+		"sealed": newContent.Sealed, "author": s.caller.Owner.String(), "time": metav1.NewTime(s.source.Now().UTC().Truncate(time.Second)), "rolledBackTo": s.rolledBackTo,
 		"limits": next.limits, "trial": next.trial,
 	} {
 		text, err := json.Marshal(value)

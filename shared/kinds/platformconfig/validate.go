@@ -22,7 +22,7 @@ func validate(config *model.ConfigStatus, path *field.Path) field.ErrorList {
 	c := &checker{}
 	everyText(config, func(t text) string {
 		if strings.Contains(t.value, seam) {
-			c.add(field.Invalid(path.Child(t.at), field.OmitValueType{}, "must not contain the character NUL"))
+			c.add(field.Invalid(path.Child(t.fieldPath), field.OmitValueType{}, "must not contain the character NUL"))
 		}
 		return t.value
 	})
@@ -56,9 +56,9 @@ func validate(config *model.ConfigStatus, path *field.Path) field.ErrorList {
 		c.text(config.PlatformDB.StorageClass, path.Child("platformDB", "storageClass"), isSubdomain, "must be the name of a storage class")
 	}
 	if builder := config.ImageBuilder; builder != nil {
-		at := path.Child("imageBuilder")
-		c.replicas(builder.Replicas, at)
-		c.resources(builder.Resources, at.Child("resources"))
+		fieldPath := path.Child("imageBuilder")
+		c.replicas(builder.Replicas, fieldPath)
+		c.resources(builder.Resources, fieldPath.Child("resources"))
 	}
 	return c.problems
 }
@@ -73,7 +73,7 @@ const maxShown = 256
 
 func (c *checker) invalid(path *field.Path, value any, why string) {
 	if shown, ok := value.(string); ok {
-		hidden, _ := concealed(shown)
+		hidden, _ := concealSecret(shown)
 		value = hidden
 		if strings.Contains(hidden, "@") || len(hidden) > maxShown {
 			// A malformed URL may have a password in an unexpected place, and a long text hides the reason.
@@ -85,7 +85,7 @@ func (c *checker) invalid(path *field.Path, value any, why string) {
 
 // text checks an optional text.
 func (c *checker) text(value string, path *field.Path, ok func(string) bool, why string) {
-	if value != "" && !open(value) && !ok(value) {
+	if value != "" && !hasPlaceholder(value) && !ok(value) {
 		c.invalid(path, value, why)
 	}
 }
@@ -161,20 +161,20 @@ func isURL(schemes ...string) func(string) bool {
 	}
 }
 
-var isWeb = isURL("http", "https")
+var isWebURL = isURL("http", "https")
 
-const mustBeWeb = "must be an absolute URL with http or https"
+const mustBeWebURL = "must be an absolute URL with http or https"
 
-func (c *checker) web(value string, path *field.Path) { c.text(value, path, isWeb, mustBeWeb) }
+func (c *checker) webURL(value string, path *field.Path) { c.text(value, path, isWebURL, mustBeWebURL) }
 
-func (c *checker) webs(values []string, path *field.Path) {
+func (c *checker) webURLs(values []string, path *field.Path) {
 	for i, value := range values {
-		c.required(value, path.Index(i), isWeb, mustBeWeb)
+		c.required(value, path.Index(i), isWebURL, mustBeWebURL)
 	}
 }
 
-// named refuses empty entries of a list of names.
-func (c *checker) named(values []string, path *field.Path) {
+// names refuses empty entries of a list of names.
+func (c *checker) names(values []string, path *field.Path) {
 	for i, value := range values {
 		if strings.TrimSpace(value) == "" {
 			c.add(field.Required(path.Index(i), "must not be empty"))
@@ -183,7 +183,7 @@ func (c *checker) named(values []string, path *field.Path) {
 }
 
 func (c *checker) oneOf(value string, path *field.Path, values []string) {
-	if value != "" && !open(value) && !slices.Contains(values, value) {
+	if value != "" && !hasPlaceholder(value) && !slices.Contains(values, value) {
 		c.add(field.NotSupported(path, value, values))
 	}
 }
@@ -191,15 +191,15 @@ func (c *checker) oneOf(value string, path *field.Path, values []string) {
 func (c *checker) oidcServer(server *model.ConfigOIDCServer, path *field.Path) {
 	seen := map[string]bool{}
 	for i, client := range server.Clients {
-		at := path.Child("clients").Index(i)
-		c.unique(seen, client.ClientID, at.Child("clientId"))
+		fieldPath := path.Child("clients").Index(i)
+		c.unique(seen, client.ClientID, fieldPath.Child("clientId"))
 		for j, uri := range client.RedirectURIs {
-			at := at.Child("redirectURIs").Index(j)
+			fieldPath := fieldPath.Child("redirectURIs").Index(j)
 			if strings.Contains(uri, "*") && !server.WildcardRedirect {
-				c.invalid(at, uri, "must not contain * unless wildcardRedirect is true")
+				c.invalid(fieldPath, uri, "must not contain * unless wildcardRedirect is true")
 				continue
 			}
-			c.required(uri, at, func(value string) bool {
+			c.required(uri, fieldPath, func(value string) bool {
 				parsed, err := url.Parse(strings.ReplaceAll(value, "*", "x"))
 				return value == "*" || err == nil && parsed.Scheme != "" && parsed.Fragment == ""
 			}, "must be an absolute URL without a fragment")
@@ -210,63 +210,63 @@ func (c *checker) oidcServer(server *model.ConfigOIDCServer, path *field.Path) {
 func (c *checker) apps(apps *model.ConfigApps, path *field.Path) {
 	seen := map[string]bool{}
 	for i, repository := range apps.Repositories {
-		at := path.Child("repositories").Index(i)
-		c.unique(seen, repository.Name, at.Child("name"))
-		c.required(repository.URL, at.Child("url"), isURL("http", "https", "oci"), "must be an absolute URL with http, https or oci")
+		fieldPath := path.Child("repositories").Index(i)
+		c.unique(seen, repository.Name, fieldPath.Child("name"))
+		c.required(repository.URL, fieldPath.Child("url"), isURL("http", "https", "oci"), "must be an absolute URL with http, https or oci")
 	}
 	for i, app := range apps.PredefinedApps {
-		at := path.Child("predefinedApps").Index(i)
-		c.required(app.Chart, at.Child("chart"), repositoryChart, "must have the form repository/chart")
-		c.named(app.Clusters, at.Child("clusters"))
-		c.web(app.IconURL, at.Child("iconUrl"))
-		c.web(app.ReadmeURL, at.Child("readmeUrl"))
+		fieldPath := path.Child("predefinedApps").Index(i)
+		c.required(app.Chart, fieldPath.Child("chart"), repositoryChart, "must have the form repository/chart")
+		c.names(app.Clusters, fieldPath.Child("clusters"))
+		c.webURL(app.IconURL, fieldPath.Child("iconUrl"))
+		c.webURL(app.ReadmeURL, fieldPath.Child("readmeUrl"))
 	}
 }
 
 var positions = []string{"TopStart", "TopEnd", "BottomStart", "BottomEnd"}
 
 func (c *checker) ui(ui *model.ConfigUISettings, path *field.Path) {
-	c.web(ui.LogoURL, path.Child("logoURL"))
-	c.web(ui.FaviconURL, path.Child("faviconURL"))
-	c.web(ui.SmallLogoURL, path.Child("smallLogoURL"))
-	for _, one := range []struct{ name, value string }{
+	c.webURL(ui.LogoURL, path.Child("logoURL"))
+	c.webURL(ui.FaviconURL, path.Child("faviconURL"))
+	c.webURL(ui.SmallLogoURL, path.Child("smallLogoURL"))
+	for _, color := range []struct{ name, value string }{
 		{"logoBackgroundColor", ui.LogoBackgroundColor}, {"primaryColor", ui.PrimaryColor},
 		{"sidebarColor", ui.SidebarColor}, {"accentColor", ui.AccentColor},
 	} {
-		c.text(one.value, path.Child(one.name), csscolor.Valid, "must be a CSS colour, such as #1f6feb or teal")
+		c.text(color.value, path.Child(color.name), csscolor.Valid, "must be a CSS colour, such as #1f6feb or teal")
 	}
-	c.webs(ui.CustomCSS, path.Child("customCss"))
-	c.webs(ui.CustomJavaScript, path.Child("customJavaScript"))
+	c.webURLs(ui.CustomCSS, path.Child("customCss"))
+	c.webURLs(ui.CustomJavaScript, path.Child("customJavaScript"))
 	for i, button := range ui.NavBarButtons {
-		at := path.Child("navBarButtons").Index(i)
-		c.oneOf(button.Position, at.Child("position"), positions)
-		c.text(button.Link, at.Child("link"), func(value string) bool {
-			return isWeb(value) || strings.HasPrefix(value, "/") || strings.HasPrefix(value, "mailto:")
-		}, mustBeWeb+", a mailto: address, or a path")
-		c.web(button.Icon, at.Child("icon"))
+		fieldPath := path.Child("navBarButtons").Index(i)
+		c.oneOf(button.Position, fieldPath.Child("position"), positions)
+		c.text(button.Link, fieldPath.Child("link"), func(value string) bool {
+			return isWebURL(value) || strings.HasPrefix(value, "/") || strings.HasPrefix(value, "mailto:")
+		}, mustBeWebURL+", a mailto: address, or a path")
+		c.webURL(button.Icon, fieldPath.Child("icon"))
 	}
 	if external := ui.ExternalURLs; external != nil {
-		at := path.Child("externalURLs", "allow")
+		fieldPath := path.Child("externalURLs", "allow")
 		if len(external.Allow) > 0 && !external.Block {
-			c.add(field.Forbidden(at, "has an effect only when block is true"))
+			c.add(field.Forbidden(fieldPath, "has an effect only when block is true"))
 		}
 		for i, entry := range external.Allow {
-			c.required(entry, at.Index(i), func(value string) bool { return moduleName(value) || isWeb(value) },
+			c.required(entry, fieldPath.Index(i), func(value string) bool { return moduleName(value) || isWebURL(value) },
 				"must be the name of a module, or an absolute URL with http or https")
 		}
 	}
 }
 
 func (c *checker) secretsStore(store *model.ConfigSecretsStore, path *field.Path) {
-	c.web(store.Address, path.Child("address"))
+	c.webURL(store.Address, path.Child("address"))
 	c.text(store.SyncInterval, path.Child("syncInterval"), func(value string) bool {
 		interval, err := time.ParseDuration(value)
 		return err == nil && interval > 0
 	}, "must be a duration above zero, such as 1m30s")
 	if store.Auth != nil && store.Auth.TokenSecretRef != nil {
-		at := path.Child("auth", "tokenSecretRef")
-		c.required(store.Auth.TokenSecretRef.Name, at.Child("name"), isSubdomain, "must be the name of a Secret")
-		c.text(store.Auth.TokenSecretRef.Key, at.Child("key"), func(value string) bool { return len(validation.IsConfigMapKey(value)) == 0 },
+		fieldPath := path.Child("auth", "tokenSecretRef")
+		c.required(store.Auth.TokenSecretRef.Name, fieldPath.Child("name"), isSubdomain, "must be the name of a Secret")
+		c.text(store.Auth.TokenSecretRef.Key, fieldPath.Child("key"), func(value string) bool { return len(validation.IsConfigMapKey(value)) == 0 },
 			"must be a key of a Secret: letters, digits, -, _ and .")
 	}
 }
@@ -275,13 +275,13 @@ var days = []string{"Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Sat
 
 func (c *checker) cloud(cloud *model.ConfigCloud, path *field.Path) {
 	if window := cloud.MaintenanceWindow; window != nil {
-		at := path.Child("maintenanceWindow")
-		day := window.DayOfWeek
-		if i := slices.IndexFunc(days, func(known string) bool { return strings.EqualFold(known, day) }); i >= 0 {
-			day = days[i]
+		fieldPath := path.Child("maintenanceWindow")
+		weekday := window.DayOfWeek
+		if i := slices.IndexFunc(days, func(known string) bool { return strings.EqualFold(known, weekday) }); i >= 0 {
+			weekday = days[i]
 		}
-		c.oneOf(day, at.Child("dayOfWeek"), days)
-		c.text(window.TimeWindow, at.Child("timeWindow"), func(value string) bool {
+		c.oneOf(weekday, fieldPath.Child("dayOfWeek"), days)
+		c.text(window.TimeWindow, fieldPath.Child("timeWindow"), func(value string) bool {
 			from, to, _ := strings.Cut(value, "-")
 			return timeWindow(value) && from != to
 		}, "must be HH:MM-HH:MM in 24-hour UTC, and not empty")
@@ -290,22 +290,22 @@ func (c *checker) cloud(cloud *model.ConfigCloud, path *field.Path) {
 	if cost == nil {
 		return
 	}
-	at := path.Child("costControl")
+	fieldPath := path.Child("costControl")
 	if cost.Global != nil {
-		c.metrics(cost.Global.Metrics, at.Child("global", "metrics"))
+		c.metrics(cost.Global.Metrics, fieldPath.Child("global", "metrics"))
 	}
 	if cost.Cluster != nil {
-		c.metrics(cost.Cluster.Metrics, at.Child("cluster", "metrics"))
+		c.metrics(cost.Cluster.Metrics, fieldPath.Child("cluster", "metrics"))
 		if engine := cost.Cluster.CostEngine; engine != nil {
-			at := at.Child("cluster", "costEngine")
-			c.replicas(engine.Replicas, at)
-			c.resources(engine.Resources, at.Child("resources"))
+			fieldPath := fieldPath.Child("cluster", "costEngine")
+			c.replicas(engine.Replicas, fieldPath)
+			c.resources(engine.Resources, fieldPath.Child("resources"))
 		}
 	}
 	if cost.Settings != nil {
-		at := at.Child("settings")
-		c.object(cost.Settings.AverageCPUPricePerNode, at.Child("averageCPUPricePerNode"))
-		c.object(cost.Settings.AverageRAMPricePerNode, at.Child("averageRAMPricePerNode"))
+		fieldPath := fieldPath.Child("settings")
+		c.object(cost.Settings.AverageCPUPricePerNode, fieldPath.Child("averageCPUPricePerNode"))
+		c.object(cost.Settings.AverageRAMPricePerNode, fieldPath.Child("averageRAMPricePerNode"))
 	}
 }
 

@@ -32,14 +32,14 @@ var customHeaders = []string{
 	"Report-To", "Reporting-Endpoints", "Strict-Transport-Security", "Via",
 }
 
-// instructions begin the names of headers of nobody's standard that proxies act on, or that are the platform's own.
-var instructions = []string{"X-Accel-", "X-Lighttpd-", "X-Litespeed-", "X-Request-Id", "X-Reproxy-", "X-Sendfile"}
+// proxyHeaders begin the names of headers of nobody's standard that proxies act on, or that are the platform's own.
+var proxyHeaders = []string{"X-Accel-", "X-Lighttpd-", "X-Litespeed-", "X-Request-Id", "X-Reproxy-", "X-Sendfile"}
 
-// custom reports whether the configuration may set a header: a listed one, or one of nobody's standard, which browsers ignore.
-func custom(name string) bool {
+// isCustomHeader reports whether the configuration may set a header: a listed one, or one of nobody's standard, which browsers ignore.
+func isCustomHeader(name string) bool {
 	name = textproto.CanonicalMIMEHeaderKey(name)
 	return slices.Contains(customHeaders, name) || strings.HasPrefix(name, "X-") &&
-		!slices.ContainsFunc(instructions, func(prefix string) bool { return strings.HasPrefix(name, prefix) })
+		!slices.ContainsFunc(proxyHeaders, func(prefix string) bool { return strings.HasPrefix(name, prefix) })
 }
 
 // keepsTLS matches a value of Strict-Transport-Security that ends nothing which an earlier one began. Source: RFC 6797, 6.1.1.
@@ -50,21 +50,21 @@ func (c *checker) auth(auth *model.ConfigAuth, path *field.Path) {
 	if auth.LoginAccessKeyTTLSeconds != nil {
 		c.notNegative(*auth.LoginAccessKeyTTLSeconds, path.Child("loginAccessKeyTTLSeconds"))
 	}
-	given := map[string]bool{}
+	seenNames := map[string]bool{}
 	for _, name := range slices.Sorted(maps.Keys(auth.CustomHTTPHeaders)) {
-		at := path.Child("customHttpHeaders").Key(name)
+		fieldPath := path.Child("customHttpHeaders").Key(name)
 		// Two spellings of one header: which of them would be set is random.
-		c.unique(given, textproto.CanonicalMIMEHeaderKey(name), at)
+		c.unique(seenNames, textproto.CanonicalMIMEHeaderKey(name), fieldPath)
 		switch {
 		case !headerName(name):
-			c.add(field.Invalid(at, field.OmitValueType{}, "must be the name of an HTTP header"))
-		case !custom(name):
-			c.add(field.Forbidden(at, "is neither a header that makes browsers stricter nor an X- header; docs/configuration.md lists them"))
+			c.add(field.Invalid(fieldPath, field.OmitValueType{}, "must be the name of an HTTP header"))
+		case !isCustomHeader(name):
+			c.add(field.Forbidden(fieldPath, "is neither a header that makes browsers stricter nor an X- header; docs/configuration.md lists them"))
 		case strings.EqualFold(name, "Strict-Transport-Security") && !keepsTLS().MatchString(auth.CustomHTTPHeaders[name]):
-			c.add(field.Invalid(at, field.OmitValueType{}, "must begin with a max-age above 0: without one, browsers forget to use TLS"))
+			c.add(field.Invalid(fieldPath, field.OmitValueType{}, "must begin with a max-age above 0: without one, browsers forget to use TLS"))
 		}
 		if strings.ContainsFunc(auth.CustomHTTPHeaders[name], unicode.IsControl) {
-			c.add(field.Invalid(at, field.OmitValueType{}, "must not contain control characters"))
+			c.add(field.Invalid(fieldPath, field.OmitValueType{}, "must not contain control characters"))
 		}
 	}
 	for i, filter := range auth.GroupsFilters {
@@ -76,23 +76,23 @@ func (c *checker) auth(auth *model.ConfigAuth, path *field.Path) {
 	c.providers(&auth.IdentityProviders, path)
 	seen := map[string]bool{}
 	for i := range auth.Connectors {
-		connector, at := &auth.Connectors[i], path.Child("connectors").Index(i)
-		c.required(connector.ID, at.Child("id"), connectorID, "must have only letters, digits and . _ ~ -, because it is part of URLs")
-		c.unique(seen, connector.ID, at.Child("id"))
-		switch names := blocks(&connector.IdentityProviders); len(names) {
+		connector, fieldPath := &auth.Connectors[i], path.Child("connectors").Index(i)
+		c.required(connector.ID, fieldPath.Child("id"), connectorID, "must have only letters, digits and . _ ~ -, because it is part of URLs")
+		c.unique(seen, connector.ID, fieldPath.Child("id"))
+		switch names := providerNames(&connector.IdentityProviders); len(names) {
 		case 0:
-			c.add(field.Required(at, "must have one provider: oidc, gitforge1, gitforge2, idp1, idp2, saml or clustermanager"))
+			c.add(field.Required(fieldPath, "must have one provider: oidc, gitforge1, gitforge2, idp1, idp2, saml or clustermanager"))
 		case 1:
 		default:
-			c.add(field.Forbidden(at.Child(names[1]), "a connector can have only one provider, and "+names[0]+" is set too"))
+			c.add(field.Forbidden(fieldPath.Child(names[1]), "a connector can have only one provider, and "+names[0]+" is set too"))
 		}
-		c.providers(&connector.IdentityProviders, at)
+		c.providers(&connector.IdentityProviders, fieldPath)
 	}
 }
 
-// blocks names the providers that are set.
-func blocks(providers *model.IdentityProviders) []string {
-	return set(
+// providerNames names the providers that are set.
+func providerNames(providers *model.IdentityProviders) []string {
+	return setNames(
 		option{"oidc", providers.OIDC != nil}, option{"gitforge1", providers.GitForge1 != nil}, option{"gitforge2", providers.GitForge2 != nil},
 		option{"idp1", providers.IDP1 != nil}, option{"idp2", providers.IDP2 != nil}, option{"saml", providers.SAML != nil},
 		option{"clustermanager", providers.ClusterManager != nil},
@@ -105,8 +105,8 @@ type option struct {
 	set  bool
 }
 
-// set returns the names of the fields that are set.
-func set(options ...option) []string {
+// setNames returns the names of the fields that are set.
+func setNames(options ...option) []string {
 	var names []string
 	for _, o := range options {
 		if o.set {
@@ -117,68 +117,68 @@ func set(options ...option) []string {
 }
 
 func (c *checker) providers(providers *model.IdentityProviders, path *field.Path) {
-	if block, at := providers.OIDC, path.Child("oidc"); block != nil {
-		c.text(block.IssuerURL, at.Child("issuerUrl"), func(value string) bool {
+	if block, fieldPath := providers.OIDC, path.Child("oidc"); block != nil {
+		c.text(block.IssuerURL, fieldPath.Child("issuerUrl"), func(value string) bool {
 			return isURL("https")(value) && !strings.ContainsAny(value, "?#")
 		}, "must be an https URL without query and fragment")
-		c.web(block.RedirectURI, at.Child("redirectURI"))
-		c.web(block.PostLogoutRedirectURI, at.Child("postLogoutRedirectURI"))
-		c.named(block.Scopes, at.Child("scopes"))
-		c.named(block.Groups, at.Child("groups"))
+		c.webURL(block.RedirectURI, fieldPath.Child("redirectURI"))
+		c.webURL(block.PostLogoutRedirectURI, fieldPath.Child("postLogoutRedirectURI"))
+		c.names(block.Scopes, fieldPath.Child("scopes"))
+		c.names(block.Groups, fieldPath.Child("groups"))
 	}
-	if block, at := providers.GitForge1, path.Child("gitforge1"); block != nil {
-		c.web(block.RedirectURI, at.Child("redirectURI"))
-		c.text(block.HostName, at.Child("hostName"), isHost, "must be a host without scheme and path")
+	if block, fieldPath := providers.GitForge1, path.Child("gitforge1"); block != nil {
+		c.webURL(block.RedirectURI, fieldPath.Child("redirectURI"))
+		c.text(block.HostName, fieldPath.Child("hostName"), isHost, "must be a host without scheme and path")
 		if block.RootCA != "" && block.HostName == "" {
-			c.add(field.Required(at.Child("hostName"), "required with rootCA: the host of the enterprise-hosted variant"))
+			c.add(field.Required(fieldPath.Child("hostName"), "required with rootCA: the host of the enterprise-hosted variant"))
 		}
 		for i, org := range block.Orgs {
 			if org.Name == "" {
-				c.add(field.Required(at.Child("orgs").Index(i).Child("name"), "an organization must have a name"))
+				c.add(field.Required(fieldPath.Child("orgs").Index(i).Child("name"), "an organization must have a name"))
 			}
-			c.named(org.Teams, at.Child("orgs").Index(i).Child("teams"))
+			c.names(org.Teams, fieldPath.Child("orgs").Index(i).Child("teams"))
 		}
 	}
-	if block, at := providers.GitForge2, path.Child("gitforge2"); block != nil {
-		c.web(block.RedirectURI, at.Child("redirectURI"))
-		c.web(block.BaseURL, at.Child("baseURL"))
-		c.named(block.Groups, at.Child("groups"))
+	if block, fieldPath := providers.GitForge2, path.Child("gitforge2"); block != nil {
+		c.webURL(block.RedirectURI, fieldPath.Child("redirectURI"))
+		c.webURL(block.BaseURL, fieldPath.Child("baseURL"))
+		c.names(block.Groups, fieldPath.Child("groups"))
 	}
-	if block, at := providers.IDP1, path.Child("idp1"); block != nil {
-		c.web(block.RedirectURI, at.Child("redirectURI"))
+	if block, fieldPath := providers.IDP1, path.Child("idp1"); block != nil {
+		c.webURL(block.RedirectURI, fieldPath.Child("redirectURI"))
 		for i, domain := range block.HostedDomains {
-			c.required(domain, at.Child("hostedDomains").Index(i), isSubdomain, "must be a domain, such as example.com")
+			c.required(domain, fieldPath.Child("hostedDomains").Index(i), isSubdomain, "must be a domain, such as example.com")
 		}
 		if block.ServiceAccountFilePath != "" && block.AdminEmail == "" {
-			c.add(field.Required(at.Child("adminEmail"), "required with serviceAccountFilePath: the user to impersonate"))
+			c.add(field.Required(fieldPath.Child("adminEmail"), "required with serviceAccountFilePath: the user to impersonate"))
 		}
-		c.text(block.AdminEmail, at.Child("adminEmail"), email, "must be an email address such as admin@example.com")
+		c.text(block.AdminEmail, fieldPath.Child("adminEmail"), email, "must be an email address such as admin@example.com")
 	}
-	if block, at := providers.IDP2, path.Child("idp2"); block != nil {
-		c.web(block.RedirectURI, at.Child("redirectURI"))
-		c.text(block.Tenant, at.Child("tenant"), func(value string) bool { return isSubdomain(strings.ToLower(value)) },
+	if block, fieldPath := providers.IDP2, path.Child("idp2"); block != nil {
+		c.webURL(block.RedirectURI, fieldPath.Child("redirectURI"))
+		c.text(block.Tenant, fieldPath.Child("tenant"), func(value string) bool { return isSubdomain(strings.ToLower(value)) },
 			"must be common, consumers, organizations, or the id or domain name of a tenant")
 	}
-	if block, at := providers.SAML, path.Child("saml"); block != nil {
-		c.saml(block, at)
+	if block, fieldPath := providers.SAML, path.Child("saml"); block != nil {
+		c.saml(block, fieldPath)
 	}
-	if block, at := providers.ClusterManager, path.Child("clustermanager"); block != nil {
-		c.text(block.Host, at.Child("host"), isHost, "must be a host without scheme and path")
+	if block, fieldPath := providers.ClusterManager, path.Child("clustermanager"); block != nil {
+		c.text(block.Host, fieldPath.Child("host"), isHost, "must be a host without scheme and path")
 	}
 }
 
 func (c *checker) saml(block *model.SAMLProvider, path *field.Path) {
-	c.web(block.RedirectURI, path.Child("redirectURI"))
-	c.web(block.SSOURL, path.Child("ssoURL"))
-	switch given := set(
+	c.webURL(block.RedirectURI, path.Child("redirectURI"))
+	c.webURL(block.SSOURL, path.Child("ssoURL"))
+	switch fields := setNames(
 		option{"caData", block.CAData != ""}, option{"ca", block.CA != ""},
 		option{"insecureSkipSignatureValidation", block.InsecureSkipSignatureValidation},
-	); len(given) {
+	); len(fields) {
 	case 0:
 		c.add(field.Required(path.Child("caData"), "one of caData, ca and insecureSkipSignatureValidation must be set"))
 	case 1:
 	default:
-		c.add(field.Forbidden(path.Child(given[1]), "only one of caData, ca and insecureSkipSignatureValidation can be set, and "+given[0]+" is set too"))
+		c.add(field.Forbidden(path.Child(fields[1]), "only one of caData, ca and insecureSkipSignatureValidation can be set, and "+fields[0]+" is set too"))
 	}
 	c.text(block.CAData, path.Child("caData"), isCertificate, "must be a PEM certificate in base64")
 	c.text(block.NameIDPolicyFormat, path.Child("nameIDPolicyFormat"), func(value string) bool {
@@ -257,10 +257,10 @@ func (c *checker) audit(audit *model.ConfigAudit, path *field.Path) {
 	if audit.Policy == nil {
 		return
 	}
-	at := path.Child("policy")
-	c.stages(audit.Policy.OmitStages, at)
+	fieldPath := path.Child("policy")
+	c.stages(audit.Policy.OmitStages, fieldPath)
 	for i := range audit.Policy.Rules {
-		c.auditRule(&audit.Policy.Rules[i], at.Child("rules").Index(i))
+		c.auditRule(&audit.Policy.Rules[i], fieldPath.Child("rules").Index(i))
 	}
 }
 
@@ -280,10 +280,10 @@ func (c *checker) auditRule(rule *model.AuditRule, path *field.Path) {
 	}
 	c.oneOf(rule.FailurePolicy, path.Child("failurePolicy"), auditFailurePolicies)
 	c.stages(rule.OmitStages, path)
-	c.named(rule.Users, path.Child("users"))
-	c.named(rule.UserGroups, path.Child("userGroups"))
-	c.named(rule.Verbs, path.Child("verbs"))
-	c.named(rule.Clusters, path.Child("clusters"))
+	c.names(rule.Users, path.Child("users"))
+	c.names(rule.UserGroups, path.Child("userGroups"))
+	c.names(rule.Verbs, path.Child("verbs"))
+	c.names(rule.Clusters, path.Child("clusters"))
 	resources := slices.Clone(rule.Resources)
 	for i := range resources {
 		// Only audit rules can name any group. Source: ADR-0016.
@@ -316,24 +316,24 @@ func (c *checker) resources(resources *model.ComputeResources, path *field.Path)
 		amounts map[string]resource.Quantity
 	}{{"limits", resources.Limits}, {"requests", resources.Requests}} {
 		for _, name := range slices.Sorted(maps.Keys(list.amounts)) {
-			amount, at := list.amounts[name], path.Child(list.name).Key(name)
+			amount, fieldPath := list.amounts[name], path.Child(list.name).Key(name)
 			if len(validation.IsQualifiedName(name)) > 0 {
-				c.add(field.Invalid(at, field.OmitValueType{}, "must be the name of a resource, such as cpu or example.com/gpu"))
+				c.add(field.Invalid(fieldPath, field.OmitValueType{}, "must be the name of a resource, such as cpu or example.com/gpu"))
 			}
 			if amount.Sign() < 0 {
-				c.invalid(at, amount.String(), "must not be negative")
+				c.invalid(fieldPath, amount.String(), "must not be negative")
 			}
 			if limit, limited := resources.Limits[name]; limited && amount.Cmp(limit) > 0 {
-				c.invalid(at, amount.String(), "must not be above the limit of "+limit.String())
+				c.invalid(fieldPath, amount.String(), "must not be above the limit of "+limit.String())
 			}
 		}
 	}
 	seen := map[string]bool{}
 	for i, claim := range resources.Claims {
-		at := path.Child("claims").Index(i).Child("name")
+		fieldPath := path.Child("claims").Index(i).Child("name")
 		if claim.Name == "" {
-			c.add(field.Required(at, "must be the name of a resource claim of the pod"))
+			c.add(field.Required(fieldPath, "must be the name of a resource claim of the pod"))
 		}
-		c.unique(seen, claim.Name, at)
+		c.unique(seen, claim.Name, fieldPath)
 	}
 }
