@@ -27,7 +27,7 @@ type Deps struct {
 	// SignIns are the sign-ins, and Failures are the counts of wrong passwords. Both expire like stored responses.
 	SignIns, Failures *idempotency.Store
 	// Config is the platform configuration.
-	Config *platformconfig.Source
+	Config *platformconfig.Current
 }
 
 // Output counts what a run did.
@@ -42,9 +42,8 @@ type Output struct {
 // author is the author of the revision that reverts a configuration.
 var author = identity.Owner{Kind: identity.Subject, Name: "expirekeys"}
 
-// Do removes the records that are due, up to a bound. It returns the errors of platformconfig.Source.RevertUnconfirmed and
-// NoteLimits, idempotency.Store.Sweep and accesskey.Sweep. On an error, the output counts the work that was done before it, and
-// the next run continues.
+// Do removes what is due, up to a bound. Errors: those of platformconfig.Current.RevertUnconfirmed and NoteLimits, idempotency.Store.Sweep and accesskey.Sweep; the output
+// counts what was done before, and the next run goes on from there.
 func Do(ctx context.Context, deps Deps) (Output, error) {
 	var done Output
 	var err error

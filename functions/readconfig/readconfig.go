@@ -14,7 +14,7 @@ import (
 	"management.platform.sh/shared/platform"
 )
 
-type Deps struct{ Config *platformconfig.Source }
+type Deps struct{ Config *platformconfig.Current }
 
 // Input is a request for the configuration, or for its history.
 type Input = resource.GetInput

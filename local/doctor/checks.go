@@ -25,11 +25,11 @@ import (
 
 func (e *examination) configuration(ctx context.Context) {
 	const check = "configuration"
-	if err := e.source.Reload(ctx); err != nil {
+	if err := e.current.Reload(ctx); err != nil {
 		e.find(check, Critical, "write a valid one with platform configure", "no platform configuration is in effect: %v", err)
 		return
 	}
-	for _, condition := range e.source.Conditions() {
+	for _, condition := range e.current.Conditions() {
 		if condition.Status != metav1.ConditionFalse {
 			continue
 		}
@@ -44,7 +44,7 @@ func (e *examination) configuration(ctx context.Context) {
 		}
 	}
 	from := "the state"
-	if e.source.FromFile() {
+	if e.current.FromFile() {
 		from = e.Settings.Config
 	}
 	e.find(check, Good, "", "the platform configuration in %s is in effect", from)
@@ -194,7 +194,7 @@ func (e *examination) signingKeys(ctx context.Context) {
 // recording examines whether the audit records, and whether its sinks can be reached from here.
 func (e *examination) recording(ctx context.Context) {
 	const check = "audit"
-	config := e.source.Current().Audit
+	config := e.current.Status().Audit
 	if config == nil || !config.Enabled {
 		e.find(check, Warning, "add a block audit to the platform configuration", "nothing is recorded: nobody can say later who did what")
 		return
@@ -232,7 +232,7 @@ func (e *examination) adviceFromHere(do string) string {
 // providers examines whether the providers for signing in can be reached from here.
 func (e *examination) providers(ctx context.Context) {
 	const check = "sign-in"
-	tried, problems, warnings := e.source.CheckReachable(ctx)
+	tried, problems, warnings := e.current.CheckReachable(ctx)
 	for _, problem := range problems {
 		e.find(check, e.unreachableLevel(), e.adviceFromHere("mend the address, the certificates or the network: nobody can sign in there"), "%s: %s", problem.Field, problem.Detail)
 	}

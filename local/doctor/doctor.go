@@ -88,7 +88,7 @@ type examination struct {
 	Deployment
 	client   *redisstore.Client
 	env      *platform.Environment
-	source   *platformconfig.Source
+	current  *platformconfig.Current
 	findings []Finding
 }
 
@@ -131,7 +131,7 @@ func (e *examination) open() {
 		Stores: e.client.Resource, Log: slog.New(slog.DiscardHandler), Lookup: e.Lookup, LocalSigners: e.Here,
 		Encryption: func(context.Context) (*encryption.Keyring, error) { return e.Keyring, nil },
 	}).Env
-	e.source = platformconfig.Open(e.env)
+	e.current = platformconfig.Open(e.env)
 }
 
 // find adds a finding. The advice follows the text, and is empty for a good finding.

@@ -31,7 +31,7 @@ func SignIn(ctx context.Context, d Deployment, id string, show func(address stri
 	e := &examination{Deployment: d, client: client}
 	e.open()
 	e.env.Now = d.Now
-	if err := e.source.Refresh(ctx); err != nil {
+	if err := e.current.Refresh(ctx); err != nil {
 		return Report{}, fmt.Errorf("reading the platform configuration: %w", err)
 	}
 	trials := trial.Open(e.env)

@@ -117,8 +117,8 @@ func (c *Serve) Run(ctx context.Context) (err error) {
 		Tracer:       otel.Tracer("management.platform.sh"),
 	})
 	env := api.Env
-	source := platformconfig.Open(env)
-	if err := source.Reload(ctx); err != nil {
+	current := platformconfig.Open(env)
+	if err := current.Reload(ctx); err != nil {
 		return err
 	}
 	process.BeginAudit(api, process.Sinks{Metrics: counters, Openers: []audit.Opener{
@@ -198,7 +198,7 @@ func (c *Serve) Run(ctx context.Context) (err error) {
 		}
 	})
 	go runEvery(background, configEvery, func() {
-		_ = source.Reload(background) // source.Reload has logged the error
+		_ = current.Reload(background) // current.Reload has logged the error
 	})
 
 	select {

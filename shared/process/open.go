@@ -48,9 +48,9 @@ func Open(lookup func(string) string, shell Shell) (*frame.Server, error) {
 	server := New(s, World{
 		Stores: stores, Encryption: keyring, Log: log, Metrics: metrics, Lookup: placeholders(lookup, fetcher(s.Extension), log),
 	})
-	if source := platformconfig.Open(server.Env); source.FromFile() {
+	if current := platformconfig.Open(server.Env); current.FromFile() {
 		// Only a file is read now. The state is not read before the first request.
-		if err := source.Reload(context.Background()); err != nil {
+		if err := current.Reload(context.Background()); err != nil {
 			return nil, s.Wrong(settings.Config, err)
 		}
 	}

@@ -53,15 +53,15 @@ func New(s settings.Settings, world World) *frame.Server {
 	if world.Metrics != nil {
 		options.Report = world.Metrics.Configuration
 	}
-	source := platformconfig.New(options)
+	current := platformconfig.New(options)
 	env := &platform.Environment{
 		Stores: world.Stores, Now: time.Now, Random: rand.Reader, Encryption: world.Encryption, Log: world.Log,
 		Version: s.Version, Edition: s.Edition, DeviceLogin: s.DeviceLogin, Probe: s.Probe, UnsignedSAML: s.UnsignedSAML, LocalSigners: world.LocalSigners, Patches: s.Patches, Tokens: s.Tokens,
 		Quota: store.Quota{Objects: int64(s.Quota.Objects), Bytes: s.Quota.Bytes},
 	}
-	platformconfig.Use(env, source)
+	platformconfig.Use(env, current)
 	server := NewServer(env)
-	server.Configuration, server.Metrics, server.Tracer = source, world.Metrics, world.Tracer
+	server.Configuration, server.Metrics, server.Tracer = current, world.Metrics, world.Tracer
 	server.Notes = func() store.Store { return world.Stores(runs.Resource) }
 	server.Watch = frame.WatchSettings{Window: s.Watch.Window}
 	server.Proxies = s.Proxies

@@ -315,20 +315,20 @@ func TestPlaceholders(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	source := platformconfig.Open(server.Env)
+	current := platformconfig.Open(server.Env)
 	for _, want := range []string{"${PLATFORM_SECRET_STORE}", "redis://:" + hush + "@a.example"} {
 		for range 3 {
-			now := source.Current()
+			now := current.Status()
 			if got := now.Audit.DataStoreEndpoint.Reveal(); got != want || now.Auth.OIDC.ClientSecret != "here" || now.Auth.ClusterManager.BearerToken != "${PLATFORM_SECRET_NONE}" {
 				t.Errorf("in effect are %q, %q and %q", got, now.Auth.OIDC.ClientSecret.Reveal(), now.Auth.ClusterManager.BearerToken.Reveal())
 			}
-			if err := source.Reload(t.Context()); err != nil {
+			if err := current.Reload(t.Context()); err != nil {
 				t.Error(err)
 			}
 		}
 		if !ready {
 			ready = true
-			if err := source.Reload(t.Context()); err != nil {
+			if err := current.Reload(t.Context()); err != nil {
 				t.Error(err)
 			}
 			requests = 0

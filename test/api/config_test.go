@@ -67,7 +67,7 @@ func newConfigWorld(t *testing.T, redisURL string) *configWorld {
 	log := slog.New(slog.NewJSONHandler(&c.log, nil))
 	clock, random := func() time.Time { return c.now }, rand.Reader
 	keyring := func(context.Context) (*encryption.Keyring, error) { return ring, nil }
-	source := platformconfig.New(platformconfig.Options{
+	current := platformconfig.New(platformconfig.Options{
 		Store: state.Resource("configs"), Keyring: keyring,
 		Now: clock, Random: random, Log: log, Report: counters.Configuration,
 	})
@@ -76,9 +76,9 @@ func newConfigWorld(t *testing.T, redisURL string) *configWorld {
 		Tokens: settings.Tokens{Issuer: "https://platform.example"},
 	}
 	c.mount = func(env *platform.Environment, functions ...*frame.Function) http.Handler {
-		platformconfig.Use(env, source)
+		platformconfig.Use(env, current)
 		server := process.NewServer(env)
-		server.Configuration, server.Metrics = source, counters
+		server.Configuration, server.Metrics = current, counters
 		return server.Mount(functions...)
 	}
 	c.handler = c.mount(c.env, catalog.Functions...)

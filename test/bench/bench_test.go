@@ -58,7 +58,7 @@ func newServer(t testing.TB, redisURL string, now func() time.Time) *server {
 	}
 	t.Cleanup(func() { _ = client.Close() })
 	log := slog.New(slog.NewJSONHandler(nowhere{}, nil))
-	source := platformconfig.New(platformconfig.Options{
+	current := platformconfig.New(platformconfig.Options{
 		Store: client.Resource("configs"), Now: now, Random: rand.Reader, Log: log,
 	})
 	env := &platform.Environment{
@@ -68,9 +68,9 @@ func newServer(t testing.TB, redisURL string, now func() time.Time) *server {
 		Log:     log,
 		Version: "bench",
 	}
-	platformconfig.Use(env, source)
+	platformconfig.Use(env, current)
 	s := &server{Server: process.NewServer(env), env: env}
-	s.Configuration, s.Metrics, s.Tracer = source, metrics.New(prometheus.NewRegistry()), otel.Tracer("management.platform.sh")
+	s.Configuration, s.Metrics, s.Tracer = current, metrics.New(prometheus.NewRegistry()), otel.Tracer("management.platform.sh")
 	s.Handler = s.Mount(catalog.Functions...)
 	s.bearer = s.create(t, &model.OwnedAccessKey{
 		ObjectMeta: metav1.ObjectMeta{Name: "admin"},

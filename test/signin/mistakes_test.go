@@ -106,7 +106,7 @@ var mistakes = map[string]mistake{
 // write writes the configuration of a world, and returns what that says.
 func (w *samlWorld) write(dryRun bool) string {
 	w.t.Helper()
-	source := platformconfig.New(platformconfig.Options{
+	current := platformconfig.New(platformconfig.Options{
 		Store: redistest.Open(w.t, w.redis).Resource("configs"), Keyring: w.env.Encryption, Now: w.clock.Now, Random: rand.Reader, Log: w.env.Log,
 		Issuer: func(context.Context, *model.OIDCProvider, []byte) ([]string, error) {
 			metadata := map[string]any{}
@@ -117,7 +117,7 @@ func (w *samlWorld) write(dryRun bool) string {
 			return scopes, nil
 		},
 	})
-	written, err := source.Writer(nil).Update(w.t.Context(), resource.UpdateInput[*model.Config]{
+	written, err := current.Writer(nil).Update(w.t.Context(), resource.UpdateInput[*model.Config]{
 		Caller: root, Name: platformconfig.Name, DryRun: dryRun,
 		Object: &model.Config{ObjectMeta: metav1.ObjectMeta{Name: platformconfig.Name}, Status: *w.config.DeepCopy()},
 	})

@@ -75,7 +75,7 @@ type Audit interface {
 	Record(events []audit.Entry, hidden ...secret.String) error
 }
 
-// Configuration keeps the configuration of a process up to date. Package platformconfig's Source implements it.
+// Configuration keeps the configuration of a process up to date. Package platformconfig's Current implements it.
 // Implementations are safe for concurrent use.
 type Configuration interface {
 	// Refresh brings the configuration up to date if it may be outdated. An error means that the process has no

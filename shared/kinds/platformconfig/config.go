@@ -20,21 +20,21 @@ type Result = resource.Result[*model.Config]
 
 // Get returns the stored configuration with defaults and conditions. It has secrets only if the request asks for them.
 // Errors: NotFound for another name, ServiceUnavailable. Source: Spec 2.7, 4 row 3; ADR-0015.
-func (s *Source) Get(ctx context.Context, in resource.GetInput) (*model.Config, error) {
-	config, record, err := s.reader.Read(ctx, in.Caller, "", in.Name)
+func (c *Current) Get(ctx context.Context, in resource.GetInput) (*model.Config, error) {
+	config, record, err := c.reader.Read(ctx, in.Caller, "", in.Name)
 	if err != nil || !in.Reveal {
 		return config, err
 	}
-	return config, s.reveal(ctx, config, record)
+	return config, c.reveal(ctx, config, record)
 }
 
 // reveal replaces the marks in a configuration by the secrets.
-func (s *Source) reveal(ctx context.Context, config *model.Config, record store.Record) error {
+func (c *Current) reveal(ctx context.Context, config *model.Config, record store.Record) error {
 	var written *model.Config
-	if now := s.current.Load(); now != nil && now.revision == record.Revision {
+	if now := c.version.Load(); now != nil && now.revision == record.Revision {
 		written = now.config.DeepCopy()
 	} else {
-		ring, err := s.keyring(ctx)
+		ring, err := c.keyring(ctx)
 		if err != nil {
 			return err
 		}
@@ -50,21 +50,21 @@ func (s *Source) reveal(ctx context.Context, config *model.Config, record store.
 }
 
 // keyring returns the keys that seal secrets.
-func (s *Source) keyring(ctx context.Context) (*encryption.Keyring, error) {
-	ring, err := s.Keyring(ctx)
+func (c *Current) keyring(ctx context.Context) (*encryption.Keyring, error) {
+	ring, err := c.Keyring(ctx)
 	return ring, translateError(err)
 }
 
 // List returns the list that holds the one configuration, if the selectors select it. Errors: those of resource.List.
 // Source: Spec 4 row 2.
-func (s *Source) List(ctx context.Context, in resource.ListInput) (runtime.Object, error) {
-	list, err := resource.List(ctx, s.reader, in)
+func (c *Current) List(ctx context.Context, in resource.ListInput) (runtime.Object, error) {
+	list, err := resource.List(ctx, c.reader, in)
 	if err != nil || !in.Reveal {
 		return list, err
 	}
 	items := list.(*model.ConfigList).Items
 	for i := range items {
-		config, err := s.Get(ctx, resource.GetInput{Caller: in.Caller, Name: items[i].Name, Reveal: true})
+		config, err := c.Get(ctx, resource.GetInput{Caller: in.Caller, Name: items[i].Name, Reveal: true})
 		if err != nil {
 			return nil, err
 		}
@@ -75,8 +75,8 @@ func (s *Source) List(ctx context.Context, in resource.ListInput) (runtime.Objec
 
 // Watch follows the configuration, without its secrets. A change of its conditions alone is no event. Errors: those of
 // resource.Watch. Source: ADR-0007, ADR-0015.
-func (s *Source) Watch(ctx context.Context, in resource.WatchInput) (*resource.Watcher[*model.Config], error) {
-	return resource.Watch(ctx, s.reader, in)
+func (c *Current) Watch(ctx context.Context, in resource.WatchInput) (*resource.Watcher[*model.Config], error) {
+	return resource.Watch(ctx, c.reader, in)
 }
 
 // Update replaces the configuration, and returns it as the API shows it. A mark in place of a secret keeps the secret.
@@ -106,8 +106,8 @@ func (w *Writer) Patch(ctx context.Context, in resource.PatchInput) (Result, err
 
 // Install replaces the configuration on behalf of an operator, who may write even if the endpoint is disabled. Errors: those
 // of Update, except for a disabled endpoint and for what this process cannot reach. Source: ADR-0015, ADR-0024.
-func (s *Source) Install(ctx context.Context, operator identity.Caller, config *model.Config) (Result, error) {
-	configs, err := s.Writer(nil).registryOf(ctx, Name, &write{caller: operator, operator: true})
+func (c *Current) Install(ctx context.Context, operator identity.Caller, config *model.Config) (Result, error) {
+	configs, err := c.Writer(nil).registryOf(ctx, Name, &write{caller: operator, operator: true})
 	if err != nil {
 		return Result{}, err
 	}
@@ -144,7 +144,7 @@ func (w *Writer) registryOf(ctx context.Context, name string, operation *write) 
 	if operation.ring, err = w.keyring(ctx); err != nil {
 		return nil, err
 	}
-	configs := w.registry(&writeStore{records: records{w.Store, w.Source}, write: operation}, &rules{source: w.Source, write: operation})
+	configs := w.registry(&writeStore{records: records{w.Store, w.Current}, write: operation}, &rules{current: w.Current, write: operation})
 	if w.newManager == nil {
 		return configs, nil
 	}
@@ -152,11 +152,11 @@ func (w *Writer) registryOf(ctx context.Context, name string, operation *write) 
 }
 
 // requireWritable refuses writes of another name, and all writes if the configuration comes from a file.
-func (s *Source) requireWritable(name string) error {
+func (c *Current) requireWritable(name string) error {
 	switch {
 	case name != Name:
 		return apierror.NotFound(Definition.GroupResource(), name)
-	case s.FromFile():
+	case c.FromFile():
 		return apierror.Forbidden(Definition.GroupResource(), name, reasonFile, nil)
 	default:
 		return nil

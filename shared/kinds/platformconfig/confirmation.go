@@ -91,12 +91,12 @@ func newTrial(base store.Record, baseDocument *document, newContent *content, no
 
 // recordInForce returns the record with the document that is in force: the one before a write whose time for a confirmation is
 // over. TrialEnded tells that.
-func (s *Source) recordInForce(stored store.Record) (record store.Record, trialEnded bool) {
+func (c *Current) recordInForce(stored store.Record) (record store.Record, trialEnded bool) {
 	if !bytes.Contains(stored.Object, []byte(`"trial"`)) {
 		return stored, false
 	}
 	document, err := decodeRecord(stored)
-	if err != nil || document.Trial == nil || s.Now().Before(document.Trial.Until.Time) {
+	if err != nil || document.Trial == nil || c.Now().Before(document.Trial.Until.Time) {
 		return stored, false
 	}
 	stored.Object = document.Trial.Before
@@ -105,18 +105,18 @@ func (s *Source) recordInForce(stored store.Record) (record store.Record, trialE
 
 // RevertUnconfirmed writes back what was there before a write that nobody confirmed in time, and reports whether there was one. Until
 // then, every process already uses it. Errors: those of the state. Source: ADR-0024.
-func (s *Source) RevertUnconfirmed(ctx context.Context, author identity.Owner) (bool, error) {
-	if s.FromFile() {
+func (c *Current) RevertUnconfirmed(ctx context.Context, author identity.Owner) (bool, error) {
+	if c.FromFile() {
 		return false, nil
 	}
-	stored, err := s.Store.Get(ctx, Name)
+	stored, err := c.Store.Get(ctx, Name)
 	if errors.Is(err, store.ErrNotFound) {
 		return false, nil
 	}
 	if err != nil {
 		return false, fmt.Errorf("reading the platform configuration: %w", err)
 	}
-	record, trialEnded := s.recordInForce(stored)
+	record, trialEnded := c.recordInForce(stored)
 	if !trialEnded {
 		return false, nil
 	}
@@ -129,7 +129,7 @@ func (s *Source) RevertUnconfirmed(ctx context.Context, author identity.Owner) (
 		return false, fmt.Errorf("decoding revision %d: %w", unconfirmed.Trial.Revision, err)
 	}
 	for name, value := range map[string]any{
-		"author": author.String(), "time": metav1.NewTime(s.Now().UTC().Truncate(time.Second)),
+		"author": author.String(), "time": metav1.NewTime(c.Now().UTC().Truncate(time.Second)),
 		"rolledBackTo": strconv.FormatInt(unconfirmed.Trial.Revision, 10),
 	} {
 		if fields[name], err = json.Marshal(value); err != nil {
@@ -139,7 +139,7 @@ func (s *Source) RevertUnconfirmed(ctx context.Context, author identity.Owner) (
 	if record.Object, err = json.Marshal(fields); err != nil {
 		return false, fmt.Errorf("encoding the configuration: %w", err)
 	}
-	_, err = records{s.Store, s}.Update(ctx, record)
+	_, err = records{c.Store, c}.Update(ctx, record)
 	if errors.Is(err, store.ErrConflict) {
 		// Somebody has written it meanwhile, based on what is in force.
 		return false, nil

@@ -44,8 +44,8 @@ type revision struct {
 
 // revisions returns the latest writes, newest first, and at the end what was there before the oldest of them. It takes them
 // from the event log: each write is one event, which includes the previous record.
-func (s *Source) revisions(ctx context.Context) ([]revision, error) {
-	record, err := s.Store.Get(ctx, Name)
+func (c *Current) revisions(ctx context.Context) ([]revision, error) {
+	record, err := c.Store.Get(ctx, Name)
 	if errors.Is(err, store.ErrNotFound) {
 		return nil, nil
 	}
@@ -53,10 +53,10 @@ func (s *Source) revisions(ctx context.Context) ([]revision, error) {
 		return nil, translateError(err)
 	}
 	var list []revision
-	oldest := s.Now().Add(-keepRevisions)
+	oldest := c.Now().Add(-keepRevisions)
 	var replaced *store.Record
 	for end, eventCount := record.Revision, 0; end > store.Beginning && eventCount < maxEvents; {
-		events, err := s.eventsUntil(ctx, end)
+		events, err := c.eventsUntil(ctx, end)
 		if err != nil {
 			return nil, translateError(err)
 		}
@@ -107,10 +107,10 @@ func appendReplaced(list []revision, replaced *store.Record) ([]revision, error)
 
 // eventsUntil returns the last events up to a revision, at most eventsAtOnce, oldest first. There are none if the log does not
 // reach back to that revision.
-func (s *Source) eventsUntil(ctx context.Context, end int64) ([]store.Event, error) {
+func (c *Current) eventsUntil(ctx context.Context, end int64) ([]store.Event, error) {
 	after := max(store.Beginning, end-eventsAtOnce)
 	read := func(after int64, limit int64) ([]store.Event, error) {
-		return s.Store.Events(ctx, after, int(limit), 0)
+		return c.Store.Events(ctx, after, int(limit), 0)
 	}
 	events, err := read(after, end-after)
 	// The log is shorter: its beginning is between gone and after.
@@ -182,16 +182,16 @@ func (r *revision) reason() string {
 
 // History returns the latest revisions, each with its author, its time and its changes, and what was there before them.
 // Errors: NotFound for another name, ServiceUnavailable. Source: ADR-0015.
-func (s *Source) History(ctx context.Context, in resource.GetInput) (*model.ConfigHistory, error) {
+func (c *Current) History(ctx context.Context, in resource.GetInput) (*model.ConfigHistory, error) {
 	if in.Name != Name {
 		return nil, apierror.NotFound(Definition.GroupResource(), in.Name)
 	}
 	history := &model.ConfigHistory{ObjectMeta: metav1.ObjectMeta{Name: Name}}
 	history.SetGroupVersionKind(model.SchemeGroupVersion.WithKind("ConfigHistory"))
-	if s.FromFile() {
+	if c.FromFile() {
 		return history, nil
 	}
-	revisions, err := s.revisions(ctx)
+	revisions, err := c.revisions(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -44,8 +44,8 @@ func (s *writeStore) checkImpact(ctx context.Context, base *document, newContent
 	if err := s.authorizePlaceholders(); err != nil {
 		return impact{}, err
 	}
-	now := s.source.Now()
-	earlier, next := s.source.unsealedStatus(base.config(), s.ring), s.source.unsealedStatus(newContent.config(), s.ring)
+	now := s.current.Now()
+	earlier, next := s.current.unsealedStatus(base.config(), s.ring), s.current.unsealedStatus(newContent.config(), s.ring)
 	steps := base.Limits.forConfig(earlier)
 	result := impact{limits: steps.withLimits(next, now)}
 	var err error
@@ -57,7 +57,7 @@ func (s *writeStore) checkImpact(ctx context.Context, base *document, newContent
 		if problems, err = s.checkOwnKey(ctx, earlier, next, now); err != nil {
 			return result, translateError(err)
 		}
-		unreachable, warnings := s.source.checkNewReachable(ctx, earlier, next)
+		unreachable, warnings := s.current.checkNewReachable(ctx, earlier, next)
 		problems, s.warnings = append(problems, unreachable...), append(s.warnings, warnings...)
 	}
 	if len(problems) > 0 && s.force != "true" {
@@ -98,9 +98,9 @@ func (s *writeStore) authorizePlaceholders() error {
 }
 
 // unsealedStatus returns a configuration in stored form as it takes effect. Secrets that cannot be opened are missing.
-func (s *Source) unsealedStatus(config *model.Config, ring *encryption.Keyring) *model.ConfigStatus {
+func (c *Current) unsealedStatus(config *model.Config, ring *encryption.Keyring) *model.ConfigStatus {
 	_, _ = unseal(&config.Status, ring)
-	effective, _, err := s.effective(&config.Status)
+	effective, _, err := c.effective(&config.Status)
 	if err != nil {
 		// A version that is refused has no effect; its fields are compared all the same.
 		effective = &config.Status
@@ -113,10 +113,10 @@ func (s *Source) unsealedStatus(config *model.Config, ring *encryption.Keyring) 
 // with them.
 func (s *writeStore) checkOwnKey(ctx context.Context, earlier, next *model.ConfigStatus, now time.Time) (field.ErrorList, error) {
 	before, after := accesskey.LimitsOf(earlier), accesskey.LimitsOf(next)
-	if s.source.Keys == nil || s.caller.Key == "" || before.Max == after.Max && before.Login == after.Login {
+	if s.current.Keys == nil || s.caller.Key == "" || before.Max == after.Max && before.Login == after.Login {
 		return nil, nil
 	}
-	keys := s.source.Keys()
+	keys := s.current.Keys()
 	for record, err := range store.GetEach(ctx, keys.Store, append([]string{s.caller.Key}, accesskey.Bounding(s.caller.KeyLineage)...)) {
 		if err != nil {
 			return nil, fmt.Errorf("reading the access keys of the request: %w", err)
@@ -157,7 +157,7 @@ func (s *writeStore) endingProblem(key *model.OwnedAccessKey, activity time.Time
 
 // checkNewReachable returns a problem for each sink, issuer and file that a write names anew and that cannot be reached from here, and what issuers
 // give reason to doubt.
-func (s *Source) checkNewReachable(ctx context.Context, earlier, next *model.ConfigStatus) (problems field.ErrorList, warnings []string) {
+func (c *Current) checkNewReachable(ctx context.Context, earlier, next *model.ConfigStatus) (problems field.ErrorList, warnings []string) {
 	earlierTexts := map[string]string{}
 	withDestination := func(t text) string {
 		_, sentTo := t.sentTo()
@@ -167,29 +167,29 @@ func (s *Source) checkNewReachable(ctx context.Context, earlier, next *model.Con
 		earlierTexts[t.path] = withDestination(t)
 		return t.value
 	})
-	_, problems, warnings = s.checkReachable(ctx, earlier, next, func(t text) bool { return earlierTexts[t.path] != withDestination(t) })
+	_, problems, warnings = c.checkReachable(ctx, earlier, next, func(t text) bool { return earlierTexts[t.path] != withDestination(t) })
 	return problems, warnings
 }
 
 // CheckReachable tries to reach every sink, issuer and file that the current configuration names. It returns the fields that it tried, in
 // their order, a problem for each that cannot be reached from here, and what a write of the configuration would warn about at its connectors.
 // None of it contains a secret. Source: ADR-0039.
-func (s *Source) CheckReachable(ctx context.Context) (triedFields []string, problems field.ErrorList, warnings []string) {
-	current := s.Current()
-	triedFields, problems, warnings = s.checkReachable(ctx, &model.ConfigStatus{}, current, func(text) bool { return true })
-	return triedFields, problems, append(signInWarnings(current, s.Now()), warnings...)
+func (c *Current) CheckReachable(ctx context.Context) (triedFields []string, problems field.ErrorList, warnings []string) {
+	current := c.Status()
+	triedFields, problems, warnings = c.checkReachable(ctx, &model.ConfigStatus{}, current, func(text) bool { return true })
+	return triedFields, problems, append(signInWarnings(current, c.Now()), warnings...)
 }
 
 // checkReachable tries the sinks of a configuration that an earlier one does not have, and the texts that are selected.
-func (s *Source) checkReachable(
+func (c *Current) checkReachable(
 	ctx context.Context, earlier, next *model.ConfigStatus, isSelected func(text) bool,
 ) (triedFields []string, problems field.ErrorList, warnings []string) {
 	ctx, cancel := context.WithTimeout(ctx, reachWithin)
 	defer cancel()
 	status := field.NewPath("status")
-	if s.Sinks != nil && next.Audit != nil && next.Audit.Enabled {
+	if c.Sinks != nil && next.Audit != nil && next.Audit.Enabled {
 		triedFields = append(triedFields, status.Child("audit").String())
-		problems = append(problems, s.Sinks(ctx, earlier.Audit, next.Audit, status.Child("audit"))...)
+		problems = append(problems, c.Sinks(ctx, earlier.Audit, next.Audit, status.Child("audit"))...)
 	}
 	everyText(next, func(t text) string {
 		if t.value == "" || hasPlaceholder(t.value) || !isSelected(t) {
@@ -201,14 +201,14 @@ func (s *Source) checkReachable(
 		case "file":
 			isReference, err = true, checkReadable(t.value)
 		case "issuer":
-			if s.Issuer != nil && isProvider {
+			if c.Issuer != nil && isProvider {
 				var roots []byte
 				if checkReadable(provider.CAFile) == nil {
 					roots, _ = os.ReadFile(provider.CAFile)
 				}
 				var scopes []string
 				isReference = true
-				if scopes, err = s.Issuer(ctx, &provider, roots); err == nil {
+				if scopes, err = c.Issuer(ctx, &provider, roots); err == nil {
 					if warning := scopeWarning(&provider, scopes); warning != "" {
 						warnings = append(warnings, status.Child(strings.TrimSuffix(t.fieldPath, "issuerUrl")+"scopes").String()+": "+warning)
 					}
@@ -247,10 +247,10 @@ func checkReadable(path string) error {
 // describeEndedKeys says how many keys a lowered limit ends now and within a day, which ones, and whose last ones. Empty: none.
 func (s *writeStore) describeEndedKeys(ctx context.Context, before, after accesskey.Limits, now time.Time) (string, error) {
 	lowest := after.ForType(model.AccessKeyTypeLogin)
-	if s.source.Keys == nil || lowest == 0 || before.Max == after.Max && before.Login == after.Login {
+	if s.current.Keys == nil || lowest == 0 || before.Max == after.Max && before.Login == after.Login {
 		return "", nil
 	}
-	keys, day := s.source.Keys(), now.Add(accesskey.Grace)
+	keys, day := s.current.Keys(), now.Add(accesskey.Grace)
 	var endedNow, endedWithinDay, keyCount int
 	var owners, names []string
 	for keyCount < maxKeys {

@@ -23,7 +23,7 @@ import (
 // guarded is a process that knows the access keys, and what it can reach.
 type guarded struct {
 	*world
-	source *platformconfig.Writer
+	server *platformconfig.Writer
 	keys   *accesskey.Registry
 	// away are the issuers and sinks that cannot be reached.
 	away map[string]bool
@@ -49,9 +49,9 @@ func newGuarded(t *testing.T) *guarded {
 		}
 		return nil
 	}
-	g.source = platformconfig.New(options).Writer(fieldmanager.New)
-	g.keys = accesskey.NewRegistry(g.client.Resource("ownedaccesskeys"), func() time.Time { return g.now }, rand.Reader, g.source.KeyLimits)
-	if err := g.source.Refresh(t.Context()); err != nil {
+	g.server = platformconfig.New(options).Writer(fieldmanager.New)
+	g.keys = accesskey.NewRegistry(g.client.Resource("ownedaccesskeys"), func() time.Time { return g.now }, rand.Reader, g.server.KeyLimits)
+	if err := g.server.Refresh(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	return g
@@ -73,7 +73,7 @@ func (g *guarded) key(user string) identity.Caller {
 
 // patch writes as a caller, with annotations, and returns the warnings.
 func (g *guarded) patch(caller identity.Caller, text string, dryRun bool) (string, error) {
-	written, err := g.source.Patch(g.t.Context(), resource.PatchInput{
+	written, err := g.server.Patch(g.t.Context(), resource.PatchInput{
 		Caller: caller, Name: "config", Type: resource.MergePatch, Patch: []byte(text), DryRun: dryRun,
 	})
 	return strings.Join(written.Warnings, "\n"), err
@@ -115,14 +115,14 @@ func TestLoweredLimit(t *testing.T) {
 	}
 	warned, err := g.patch(root, "{"+force+low, true)
 	if err != nil || !strings.Contains(warned, "of 2 owners; no other key is left to user:root, user:ana") &&
-		!strings.Contains(warned, "of 2 owners; no other key is left to user:ana, user:root") || limit(g.source.Current()) != 0 {
+		!strings.Contains(warned, "of 2 owners; no other key is left to user:ana, user:root") || limit(g.server.Status()) != 0 {
 		t.Errorf("a dry run: %q, %v", warned, err)
 	}
 	changed := g.now
 	if _, err := g.patch(root, "{"+force+low, false); err != nil {
 		t.Fatal(err)
 	}
-	shown := g.get(g.source, false)
+	shown := g.get(g.server, false)
 	if _, stored := shown.Annotations[model.ForceAnnotation]; stored || limit(&shown.Status) != 1800 {
 		t.Errorf("stored is %+v", shown.ObjectMeta)
 	}
@@ -144,12 +144,12 @@ func TestLoweredLimit(t *testing.T) {
 	if err := other.Refresh(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	for _, source := range []*platformconfig.Writer{g.source, other} {
-		if steps := source.KeyLimits().MaxSteps; len(steps) != 1 || !steps[0].Since.Equal(changed) {
+	for _, process := range []*platformconfig.Writer{g.server, other} {
+		if steps := process.KeyLimits().MaxSteps; len(steps) != 1 || !steps[0].Since.Equal(changed) {
 			t.Errorf("%+v", steps)
 		}
 	}
-	done, err := accesskey.Sweep(t.Context(), g.keys, g.source.KeyLimits)
+	done, err := accesskey.Sweep(t.Context(), g.keys, g.server.KeyLimits)
 	if err != nil || done != (accesskey.Swept{}) {
 		t.Errorf("the sweep during the grace period: %+v, %v", done, err)
 	}
@@ -165,7 +165,7 @@ func TestLoweredLimit(t *testing.T) {
 		t.Fatal(err)
 	}
 	g.now = g.now.Add(24 * time.Hour)
-	if done, err := accesskey.Sweep(t.Context(), g.keys, g.source.KeyLimits); err != nil || done.Removed != 4 {
+	if done, err := accesskey.Sweep(t.Context(), g.keys, g.server.KeyLimits); err != nil || done.Removed != 4 {
 		t.Errorf("the sweep after the grace period: %+v, %v", done, err)
 	}
 }
@@ -242,14 +242,14 @@ func TestConfirmWithin(t *testing.T) {
 	t.Parallel()
 	g := newGuarded(t)
 	root := g.key("root")
-	g.put(g.source, "platformHost: a.example\nauth: {oidc: {clientSecret: hunter2}}")
+	g.put(g.server, "platformHost: a.example\nauth: {oidc: {clientSecret: hunter2}}")
 	other := g.process("")
 	const try = `{"metadata":{"annotations":{"management.platform.sh/confirm-within":"10m"}},"status":{"platformHost":"b.example","auth":null}}`
 	hosts := func(want string) {
 		t.Helper()
-		for _, source := range []*platformconfig.Writer{g.source, other, g.process("")} {
-			if shown := g.get(source, false); shown.Status.PlatformHost != want || source.Current().PlatformHost != want {
-				t.Errorf("%q and %q, want %q", shown.Status.PlatformHost, source.Current().PlatformHost, want)
+		for _, process := range []*platformconfig.Writer{g.server, other, g.process("")} {
+			if shown := g.get(process, false); shown.Status.PlatformHost != want || process.Status().PlatformHost != want {
+				t.Errorf("%q and %q, want %q", shown.Status.PlatformHost, process.Status().PlatformHost, want)
 			}
 		}
 	}
@@ -261,7 +261,7 @@ func TestConfirmWithin(t *testing.T) {
 		t.Fatal(err)
 	}
 	hosts("b.example")
-	if waiting := condition(g.get(g.source, false), platformconfig.ConditionConfirmed); waiting.Reason != "Waiting" || !strings.Contains(waiting.Message, "revision 2 takes effect again at 2027-03-04T05:16:07Z") {
+	if waiting := condition(g.get(g.server, false), platformconfig.ConditionConfirmed); waiting.Reason != "Waiting" || !strings.Contains(waiting.Message, "revision 2 takes effect again at 2027-03-04T05:16:07Z") {
 		t.Errorf("%+v", waiting)
 	}
 	// Another unconfirmed write still goes back to the confirmed one.
@@ -271,18 +271,18 @@ func TestConfirmWithin(t *testing.T) {
 	}
 	g.now = g.now.Add(10*time.Minute - time.Second)
 	hosts("c.example")
-	if taken, err := g.source.RevertUnconfirmed(t.Context(), admin.Owner); taken || err != nil {
+	if taken, err := g.server.RevertUnconfirmed(t.Context(), admin.Owner); taken || err != nil {
 		t.Errorf("too early: %v, %v", taken, err)
 	}
 	g.now = g.now.Add(time.Second)
 	hosts("a.example")
-	shown := g.get(g.source, true)
+	shown := g.get(g.server, true)
 	if shown.Status.Auth.OIDC.ClientSecret != "hunter2" || shown.Annotations[model.ConfirmWithinAnnotation] != "" ||
 		condition(shown, platformconfig.ConditionConfirmed).Reason != "TakenBack" || shown.UID == "" {
 		t.Errorf("taken back: %+v", shown)
 	}
 	for i, want := range []bool{true, false} {
-		if taken, err := g.source.RevertUnconfirmed(t.Context(), admin.Owner); taken != want || err != nil {
+		if taken, err := g.server.RevertUnconfirmed(t.Context(), admin.Owner); taken != want || err != nil {
 			t.Errorf("run %d: %v, %v", i, taken, err)
 		}
 	}
@@ -292,7 +292,7 @@ func TestConfirmWithin(t *testing.T) {
 		condition(stored, platformconfig.ConditionConfirmed).Type != "" {
 		t.Errorf("stored: %+v", stored)
 	}
-	history, err := g.source.History(t.Context(), resource.GetInput{Name: "config"})
+	history, err := g.server.History(t.Context(), resource.GetInput{Name: "config"})
 	if err != nil || history.Status.Revisions[0].RolledBackTo != "2" {
 		t.Errorf("%+v, %v", history, err)
 	}
@@ -320,10 +320,10 @@ func TestConfirmWithin(t *testing.T) {
 		t.Fatal(err)
 	}
 	fresh.now = fresh.now.Add(time.Hour)
-	if shown := fresh.get(fresh.source, false); shown.Status.PlatformHost != "" || shown.UID == "" {
+	if shown := fresh.get(fresh.server, false); shown.Status.PlatformHost != "" || shown.UID == "" {
 		t.Errorf("the first write: %+v", shown)
 	}
-	if taken, err := fresh.source.RevertUnconfirmed(t.Context(), admin.Owner); !taken || err != nil {
+	if taken, err := fresh.server.RevertUnconfirmed(t.Context(), admin.Owner); !taken || err != nil {
 		t.Errorf("the first write: %v, %v", taken, err)
 	}
 	for _, within := range []string{"soon", "0s", "24h"} {

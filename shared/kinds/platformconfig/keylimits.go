@@ -50,26 +50,26 @@ func (k keyLimits) limits(config *model.ConfigStatus) accesskey.Limits {
 
 // readSteps reads the steps of a file that a process has started with, under the lock. If the state cannot be read, the next check
 // tries again.
-func (s *Source) readSteps(ctx context.Context) {
-	now := s.current.Load()
+func (c *Current) readSteps(ctx context.Context) {
+	now := c.version.Load()
 	if now == nil || !now.stepsUnread {
 		return
 	}
 	next := *now
-	steps, err := s.fileSteps(ctx, now)
+	steps, err := c.fileSteps(ctx, now)
 	if err == nil {
 		next.steps, next.limits, next.stepsUnread = steps, steps.limits(now.effective), false
 	} else if !now.stepsUnavailable {
-		s.Log.WarnContext(ctx, "the earlier limits on access keys cannot be read: until they can, existing keys have a grace period", "error", err.Error())
+		c.Log.WarnContext(ctx, "the earlier limits on access keys cannot be read: until they can, existing keys have a grace period", "error", err.Error())
 	}
 	next.stepsUnavailable = true
-	s.current.Store(&next)
+	c.version.Store(&next)
 }
 
 // fileSteps returns the steps after a start with a file: those that are noted, and a further one if the file lowers a limit. If
 // nothing is noted, the limits of the file were always in force.
-func (s *Source) fileSteps(ctx context.Context, file *version) (keyLimits, error) {
-	record, err := s.FileLimits.Get(ctx, Name)
+func (c *Current) fileSteps(ctx context.Context, file *version) (keyLimits, error) {
+	record, err := c.FileLimits.Get(ctx, Name)
 	if errors.Is(err, store.ErrNotFound) {
 		return keyLimits{}.forConfig(file.effective), nil
 	}
@@ -80,28 +80,28 @@ func (s *Source) fileSteps(ctx context.Context, file *version) (keyLimits, error
 	if err := json.Unmarshal(record.Object, &notedLimits); err != nil {
 		return keyLimits{}, fmt.Errorf("reading the noted limits: %w", err)
 	}
-	return notedLimits.withLimits(file.effective, s.changeTimeAtStart(time.UnixMilli(file.revision))), nil
+	return notedLimits.withLimits(file.effective, c.changeTimeAtStart(time.UnixMilli(file.revision))), nil
 }
 
 // NoteLimits notes how the limits of a file were lowered, so that processes that start with a changed file leave keys their grace
 // period. It does nothing if the configuration is not from a file, or is noted. Two processes with different files note in turn.
 // Errors: store.ErrUnavailable. Source: ADR-0024.
-func (s *Source) NoteLimits(ctx context.Context) error {
-	now := s.current.Load()
-	if !s.FromFile() || s.FileLimits == nil || now == nil || now.stepsUnread {
+func (c *Current) NoteLimits(ctx context.Context) error {
+	now := c.version.Load()
+	if !c.FromFile() || c.FileLimits == nil || now == nil || now.stepsUnread {
 		return nil
 	}
 	text, err := json.Marshal(now.steps)
 	if err != nil {
 		return fmt.Errorf("encoding the limits of a file: %w", err)
 	}
-	record, err := s.FileLimits.Get(ctx, Name)
+	record, err := c.FileLimits.Get(ctx, Name)
 	switch {
 	case errors.Is(err, store.ErrNotFound):
-		_, err = s.FileLimits.Create(ctx, store.Record{Name: Name, Created: s.Now(), Object: text})
+		_, err = c.FileLimits.Create(ctx, store.Record{Name: Name, Created: c.Now(), Object: text})
 	case err == nil && !bytes.Equal(record.Object, text):
 		record.Object = text
-		_, err = s.FileLimits.Update(ctx, record)
+		_, err = c.FileLimits.Update(ctx, record)
 	}
 	if err != nil && !errors.Is(err, store.ErrExists) && !errors.Is(err, store.ErrConflict) {
 		return fmt.Errorf("noting the limits of a file: %w", err)

@@ -9,18 +9,18 @@ import (
 // environment's Config does not read.
 //
 //go:noinline
-func Open(env *platform.Environment) *Source {
-	return platform.Single(env, func(env *platform.Environment) *Source {
+func Open(env *platform.Environment) *Current {
+	return platform.Single(env, func(env *platform.Environment) *Current {
 		return New(Options{
 			Store: env.Stores(Definition.Resource.Resource), Keyring: env.Keyring, Now: env.Now, Random: env.Random, Log: env.Log,
 		})
 	})
 }
 
-// Use makes source the configuration of an environment. Call it before anything else is opened with the environment.
-func Use(env *platform.Environment, source *Source) {
-	platform.Provide(env, source)
-	platform.Provide(env, accesskey.LimitsFunc(source.KeyLimits))
-	env.Config = source.Current
-	source.Keys = func() *accesskey.Registry { return accesskey.Open(env) }
+// Use makes current the configuration of an environment. Call it before anything else is opened with the environment.
+func Use(env *platform.Environment, current *Current) {
+	platform.Provide(env, current)
+	platform.Provide(env, accesskey.LimitsFunc(current.KeyLimits))
+	env.Config = current.Status
+	current.Keys = func() *accesskey.Registry { return accesskey.Open(env) }
 }

@@ -126,9 +126,9 @@ secretsStore: {address: 'https://vault.example', auth: {token: s11}}
 func TestRedirectedSecrets(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	source := w.process("")
-	w.put(source, everySecret)
-	found := secretFields(t, reflect.ValueOf(w.get(source, true).Status), "status", "/status", nil, nil)
+	process := w.process("")
+	w.put(process, everySecret)
+	found := secretFields(t, reflect.ValueOf(w.get(process, true).Status), "status", "/status", nil, nil)
 	if len(found) != 11 {
 		t.Fatalf("%d secrets: %+v", len(found), found)
 	}
@@ -137,7 +137,7 @@ func TestRedirectedSecrets(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = source.Patch(t.Context(), resource.PatchInput{Caller: admin, Name: "config", Type: resource.JSONPatch, Patch: text})
+		_, err = process.Patch(t.Context(), resource.PatchInput{Caller: admin, Name: "config", Type: resource.JSONPatch, Patch: text})
 		return err
 	}
 	tried := 0
@@ -159,19 +159,19 @@ func TestRedirectedSecrets(t *testing.T) {
 		if err := apply(
 			map[string]any{"op": "replace", "path": "/status/auth/oidc/issuerUrl", "value": "https://" + given + ".example"},
 			map[string]any{"op": "replace", "path": "/status/auth/oidc/clientSecret", "value": given},
-		); err != nil || source.Current().Auth.OIDC.ClientSecret.Reveal() != given {
+		); err != nil || process.Status().Auth.OIDC.ClientSecret.Reveal() != given {
 			t.Errorf("given again: %v", err)
 		}
 	}
 	// A password in a URL is a secret too.
-	w.put(source, "apps: {repositories: [{name: a, url: 'https://ana:hunter2@charts.example'}]}")
+	w.put(process, "apps: {repositories: [{name: a, url: 'https://ana:hunter2@charts.example'}]}")
 	err := apply(map[string]any{"op": "add", "path": "/status/apps/repositories/0/insecure", "value": true})
 	refusal(t, err, 422, "status.apps.repositories[0].url")
 	// Defaults that a client sends back are no change.
-	w.put(source, "auth: {idp2: {clientSecret: s1}}")
-	shown := w.get(source, false)
+	w.put(process, "auth: {idp2: {clientSecret: s1}}")
+	shown := w.get(process, false)
 	shown.Status.PlatformHost = "platform.example"
-	if _, err := w.update(source, shown); err != nil {
+	if _, err := w.update(process, shown); err != nil {
 		t.Errorf("a default that is sent back: %v", err)
 	}
 }
@@ -180,13 +180,13 @@ func TestRedirectedSecrets(t *testing.T) {
 func TestPlacedPlaceholders(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	source := w.process("")
+	process := w.process("")
 	narrow := identity.New(identity.Owner{Kind: identity.User, Name: "ana"}, []string{identity.Admins})
 	narrow.Scope = &model.Scope{Rules: []model.ScopeRule{{
 		Verbs: []string{"get", "update", "patch"}, Resources: []model.ScopeGroupResources{{Group: model.GroupName, Resources: []string{"configs"}}},
 	}}}
 	patch := func(caller identity.Caller, text string) error {
-		_, err := source.Patch(t.Context(), resource.PatchInput{Caller: caller, Name: "config", Type: resource.MergePatch, Patch: []byte(text)})
+		_, err := process.Patch(t.Context(), resource.PatchInput{Caller: caller, Name: "config", Type: resource.MergePatch, Patch: []byte(text)})
 		return err
 	}
 	const placed = `{"status":{"auth":{"oidc":{"issuerUrl":"https://a.example","clientSecret":"${PLATFORM_SECRET_A}"}}}}`

@@ -26,7 +26,7 @@ import (
 // What the configuration gives is not compared: whoever may write it decides who signs in, and is an admin in all but name. Source: ADR-0047.
 type rules struct {
 	resource.GrantsNothing[*model.Config]
-	source *Source
+	current *Current
 	*write
 }
 
@@ -44,7 +44,7 @@ func (r *rules) Permits(_ identity.Caller, verb, subresource string, config *mod
 	switch {
 	case verb == "get" || subresource == "history":
 		return auth.Decision{Allowed: true, Reason: "it can be read"}
-	case r.source.FromFile():
+	case r.current.FromFile():
 		return auth.Decision{Reason: reasonFile}
 	case !r.operator && config.Status.DisableConfigEndpoint:
 		return auth.Decision{Reason: "status.disableConfigEndpoint forbids writing through this endpoint"}
@@ -56,10 +56,10 @@ func (r *rules) Permits(_ identity.Caller, verb, subresource string, config *mod
 // reasonFile is the reason for which a configuration cannot be written that comes from a file.
 const reasonFile = "the configuration comes from a file: change that file"
 
-// Decide decides whether a caller may do a verb to the configuration or a subresource, as the methods of Source decide it
+// Decide decides whether a caller may do a verb to the configuration or a subresource, as the methods of Current decide it
 // for a request. Errors: those of Get. Source: ADR-0023.
-func (s *Source) Decide(ctx context.Context, caller identity.Caller, verb, subresource, namespace, name string) (auth.Decision, error) {
-	return s.reader.Decide(ctx, caller, verb, subresource, namespace, name)
+func (c *Current) Decide(ctx context.Context, caller identity.Caller, verb, subresource, namespace, name string) (auth.Decision, error) {
+	return c.reader.Decide(ctx, caller, verb, subresource, namespace, name)
 }
 
 // Default drops the conditions, which are the platform's own, and the secrets of the manifest that kubectl apply stores.
@@ -81,11 +81,11 @@ func (r *rules) Validate(config, _ *model.Config) field.ErrorList {
 	}
 	problems = append(problems, r.validateAnnotations(config)...)
 	status := field.NewPath("status")
-	statusProblems := append(validate(&config.Status, status), r.source.validatePlaceholders(&config.Status, status)...)
+	statusProblems := append(validate(&config.Status, status), r.current.validatePlaceholders(&config.Status, status)...)
 	if len(statusProblems) > 0 {
 		return append(problems, statusProblems...)
 	}
-	if _, _, err := r.source.effective(&config.Status); err != nil {
+	if _, _, err := r.current.effective(&config.Status); err != nil {
 		problems = append(problems, field.Invalid(status, field.OmitValueType{}, err.Error()))
 	}
 	return problems
@@ -125,13 +125,13 @@ func (r *rules) Observe(config *model.Config, stored store.Record) {
 	}
 	hide(&config.Status)
 	setDefaults(&config.Status)
-	config.Status.Conditions = r.source.Conditions()
+	config.Status.Conditions = r.current.Conditions()
 }
 
 // Warn returns what the write does to others, the connectors at which nobody can sign in, scripts, which no page runs, and that the write is
 // taken back unless somebody confirms it.
 func (r *rules) Warn(config *model.Config) []string {
-	warnings := append(slices.Clone(r.warnings), signInWarnings(&config.Status, r.source.Now())...)
+	warnings := append(slices.Clone(r.warnings), signInWarnings(&config.Status, r.current.Now())...)
 	if ui := config.Status.UISettings; ui != nil && len(ui.CustomJavaScript) > 0 {
 		warnings = append(warnings, "status.uiSettings.customJavaScript: ignored, because its authors would act as everybody who opens the console")
 	}

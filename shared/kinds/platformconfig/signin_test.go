@@ -33,7 +33,7 @@ func certificate(t *testing.T, from, until time.Time) string {
 func TestSignInWarnings(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2027, time.March, 4, 5, 6, 7, 0, time.UTC)
-	source := &Source{Options: Options{Now: func() time.Time { return now }}}
+	current := &Current{Options: Options{Now: func() time.Time { return now }}}
 	saml := func(from, until time.Duration, more string) string {
 		return "auth: {saml: {" + more + "ssoURL: 'https://a.example/sso', redirectURI: 'https://p.example/auth/saml/callback', caData: '" + certificate(t, now.Add(from), now.Add(until)) + "'}}"
 	}
@@ -109,7 +109,7 @@ func TestSignInWarnings(t *testing.T) {
 			continue
 		}
 		var fields []string
-		for _, warning := range (&rules{source: source, write: &write{}}).Warn(config) {
+		for _, warning := range (&rules{current: current, write: &write{}}).Warn(config) {
 			name, _, _ := strings.Cut(warning, ": ")
 			fields = append(fields, name)
 		}

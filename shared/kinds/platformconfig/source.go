@@ -85,14 +85,14 @@ type Options struct {
 	Report func(outcome string, revision int64)
 }
 
-// Source is the configuration of a process, kept up to date. It is safe for concurrent use. Make one with New.
-type Source struct {
+// Current is the configuration of a process, kept up to date. It is safe for concurrent use. Make one with New.
+type Current struct {
 	Options
 
 	// reader is the registry of reads.
 	reader *resource.Registry[*model.Config]
 
-	current atomic.Pointer[version]
+	version atomic.Pointer[version]
 	// conditions are those of the current version. nil: no version is loaded.
 	conditions atomic.Pointer[[]metav1.Condition]
 	// lastCheck is the time of the last check, in nanoseconds since 1970.
@@ -143,7 +143,7 @@ type refusal struct {
 }
 
 // New returns a configuration that is not loaded yet.
-func New(options Options) *Source {
+func New(options Options) *Current {
 	if options.Keyring == nil {
 		options.Keyring = func(context.Context) (*encryption.Keyring, error) {
 			return nil, nil //nolint:nilnil // a nil ring is one without keys
@@ -152,35 +152,35 @@ func New(options Options) *Source {
 	if options.Lookup == nil {
 		options.Lookup = func(string) (string, bool) { return "", false }
 	}
-	s := &Source{Options: options}
-	s.reader = s.registry(records{options.Store, s}, &rules{source: s, write: &write{}})
-	return s
+	c := &Current{Options: options}
+	c.reader = c.registry(records{options.Store, c}, &rules{current: c, write: &write{}})
+	return c
 }
 
-func (s *Source) registry(state store.Store, r *rules) *resource.Registry[*model.Config] {
-	return &resource.Registry[*model.Config]{Definition: Definition, Store: state, Now: s.Now, Random: s.Random, Strategy: resource.Strategy[*model.Config]{
+func (c *Current) registry(state store.Store, r *rules) *resource.Registry[*model.Config] {
+	return &resource.Registry[*model.Config]{Definition: Definition, Store: state, Now: c.Now, Random: c.Random, Strategy: resource.Strategy[*model.Config]{
 		Rules: r, Visibility: r, Permissions: r, Format: r,
 	}}
 }
 
-// Writer is a Source that clients write. It is safe for concurrent use.
+// Writer is a Current that clients write. It is safe for concurrent use.
 type Writer struct {
-	*Source
+	*Current
 
 	newManager resource.NewFieldManager
 }
 
 // Writer returns what writes the configuration. Its writes record with newManager who set which field; nil: they record nothing.
 // Source: ADR-0008, ADR-0049.
-func (s *Source) Writer(newManager resource.NewFieldManager) *Writer { return &Writer{s, newManager} }
+func (c *Current) Writer(newManager resource.NewFieldManager) *Writer { return &Writer{c, newManager} }
 
 // FromFile reports whether the configuration comes from a file. Then it cannot be written through the API.
-func (s *Source) FromFile() bool { return s.File != "" }
+func (c *Current) FromFile() bool { return c.File != "" }
 
 // Current returns the current configuration: with defaults, with its placeholders replaced, and with secrets in clear text.
 // It is never nil and must not be changed. Before a version is loaded, it has the defaults and permits as little as possible.
-func (s *Source) Current() *model.ConfigStatus {
-	if now := s.current.Load(); now != nil {
+func (c *Current) Status() *model.ConfigStatus {
+	if now := c.version.Load(); now != nil {
 		return now.effective
 	}
 	restrictive := &model.ConfigStatus{AuthenticateVersionEndpoint: true, DisableConfigEndpoint: true}
@@ -190,93 +190,93 @@ func (s *Source) Current() *model.ConfigStatus {
 
 // KeyLimits returns the current limits on the life of access keys, with the changes that leave keys a grace period.
 // Source: ADR-0024.
-func (s *Source) KeyLimits() accesskey.Limits {
-	if now := s.current.Load(); now != nil {
+func (c *Current) KeyLimits() accesskey.Limits {
+	if now := c.version.Load(); now != nil {
 		return now.limits
 	}
-	return accesskey.LimitsOf(s.Current())
+	return accesskey.LimitsOf(c.Status())
 }
 
 // Refresh checks for a new version if the last check was at least CheckEvery ago. Most calls cost nothing: one caller checks,
 // and the others go on with the current version. It returns an error only if the process has no configuration at all:
 // store.ErrUnavailable, or what is wrong with the only version.
-func (s *Source) Refresh(ctx context.Context) error {
-	if now := s.current.Load(); now == nil || now.stepsUnread && !now.stepsUnavailable {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		if s.current.Load() == nil {
-			if _, err := s.load(ctx); err != nil {
+func (c *Current) Refresh(ctx context.Context) error {
+	if now := c.version.Load(); now == nil || now.stepsUnread && !now.stepsUnavailable {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if c.version.Load() == nil {
+			if _, err := c.load(ctx); err != nil {
 				return err
 			}
 		}
-		s.readSteps(ctx)
+		c.readSteps(ctx)
 		return nil
 	}
-	age := s.Now().Sub(time.Unix(0, s.lastCheck.Load()))
-	if age >= 0 && age < CheckEvery || !s.mu.TryLock() {
+	age := c.Now().Sub(time.Unix(0, c.lastCheck.Load()))
+	if age >= 0 && age < CheckEvery || !c.mu.TryLock() {
 		return nil
 	}
-	defer s.mu.Unlock()
-	_, _ = s.load(ctx)
-	s.readSteps(ctx)
+	defer c.mu.Unlock()
+	_, _ = c.load(ctx)
+	c.readSteps(ctx)
 	return nil
 }
 
 // Reload checks for a new version now. Errors: store.ErrUnavailable, that of a file that cannot be read, and those of
 // Refresh. The log, the metrics and the conditions report an invalid new version.
-func (s *Source) Reload(ctx context.Context) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	_, err := s.load(ctx)
+func (c *Current) Reload(ctx context.Context) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	_, err := c.load(ctx)
 	return err
 }
 
 // load implements Reload, under the lock. It returns the stored record, valid or not.
-func (s *Source) load(ctx context.Context) (store.Record, error) {
-	if s.FromFile() {
-		next, err := s.loadFile()
-		err = s.conclude(ctx, next, err)
-		if now := s.current.Load(); now != nil {
+func (c *Current) load(ctx context.Context) (store.Record, error) {
+	if c.FromFile() {
+		next, err := c.loadFile()
+		err = c.conclude(ctx, next, err)
+		if now := c.version.Load(); now != nil {
 			return now.record, err
 		}
 		return store.Record{}, err
 	}
-	record, err := s.Store.Get(ctx, Name)
+	record, err := c.Store.Get(ctx, Name)
 	if errors.Is(err, store.ErrNotFound) {
 		record, err = initialRecord(), nil
 	}
 	if err != nil {
-		return record, s.conclude(ctx, nil, fmt.Errorf("reading the platform configuration: %w", err))
+		return record, c.conclude(ctx, nil, fmt.Errorf("reading the platform configuration: %w", err))
 	}
-	record, trialEnded := s.recordInForce(record)
-	next, err := s.versionOf(ctx, record, trialEnded)
-	return record, s.conclude(ctx, next, err)
+	record, trialEnded := c.recordInForce(record)
+	next, err := c.versionOf(ctx, record, trialEnded)
+	return record, c.conclude(ctx, next, err)
 }
 
 // conclude puts a new version into effect, or records why there is none, under the lock. A nil version means that nothing
 // is new.
-func (s *Source) conclude(ctx context.Context, next *version, err error) error {
-	now, consequence := s.current.Load(), "the previous version stays in effect"
+func (c *Current) conclude(ctx context.Context, next *version, err error) error {
+	now, consequence := c.version.Load(), "the previous version stays in effect"
 	if now == nil {
 		consequence = "no version is in effect"
 	}
 	var invalid *invalidVersion
 	switch {
 	case errors.As(err, &invalid):
-		s.refused = &refusal{invalid.revision, err.Error(), invalid.unreadable}
-		s.logOnce(ctx, Refused, "platform configuration refused; "+consequence, err)
+		c.refused = &refusal{invalid.revision, err.Error(), invalid.unreadable}
+		c.logOnce(ctx, Refused, "platform configuration refused; "+consequence, err)
 	case err != nil:
-		s.logOnce(ctx, Unavailable, "the platform configuration cannot be read; "+consequence, err)
-		if s.FromFile() {
+		c.logOnce(ctx, Unavailable, "the platform configuration cannot be read; "+consequence, err)
+		if c.FromFile() {
 			// A file that can be read again is a new version, even with the same text.
-			s.fileText = nil
-			s.refused = &refusal{reason: err.Error()}
+			c.fileText = nil
+			c.refused = &refusal{reason: err.Error()}
 		}
 	case next != nil:
-		s.install(ctx, next)
+		c.install(ctx, next)
 	}
-	s.updateConditions()
-	s.lastCheck.Store(s.Now().UnixNano())
+	c.updateConditions()
+	c.lastCheck.Store(c.Now().UnixNano())
 	if invalid != nil && now != nil {
 		return nil
 	}
@@ -284,43 +284,43 @@ func (s *Source) conclude(ctx context.Context, next *version, err error) error {
 }
 
 // install puts a version into effect, under the lock.
-func (s *Source) install(ctx context.Context, next *version) {
-	previous := s.current.Load()
+func (c *Current) install(ctx context.Context, next *version) {
+	previous := c.version.Load()
 	first := previous == nil
 	if !first {
 		next.previous = previous.record
 	}
-	s.current.Store(next)
-	s.refused, s.lastError = nil, ""
-	s.report(Loaded)
+	c.version.Store(next)
+	c.refused, c.lastError = nil, ""
+	c.report(Loaded)
 	level := slog.LevelInfo
 	if first {
 		level = slog.LevelDebug
 	}
-	s.Log.Log(ctx, level, "platform configuration loaded", "file", s.File, "revision", next.revision)
+	c.Log.Log(ctx, level, "platform configuration loaded", "file", c.File, "revision", next.revision)
 	if len(next.unresolvedFields) > 0 {
-		s.Log.WarnContext(ctx, "placeholders or secrets of the platform configuration are not known here", "fields", strings.Join(next.unresolvedFields, ", "))
+		c.Log.WarnContext(ctx, "placeholders or secrets of the platform configuration are not known here", "fields", strings.Join(next.unresolvedFields, ", "))
 	}
 }
 
 // logOnce logs and counts an error, unless it is the one that was logged last.
-func (s *Source) logOnce(ctx context.Context, outcome, what string, err error) {
-	if text := err.Error(); text != s.lastError {
-		s.lastError = text
-		s.report(outcome)
-		s.Log.ErrorContext(ctx, what, "error", text)
+func (c *Current) logOnce(ctx context.Context, outcome, what string, err error) {
+	if text := err.Error(); text != c.lastError {
+		c.lastError = text
+		c.report(outcome)
+		c.Log.ErrorContext(ctx, what, "error", text)
 	}
 }
 
-func (s *Source) report(outcome string) {
-	if s.Report == nil {
+func (c *Current) report(outcome string) {
+	if c.Report == nil {
 		return
 	}
 	var revision int64
-	if now := s.current.Load(); now != nil {
+	if now := c.version.Load(); now != nil {
 		revision = now.revision
 	}
-	s.Report(outcome, revision)
+	c.Report(outcome, revision)
 }
 
 // invalidVersion is a version that may not take effect.
@@ -335,39 +335,39 @@ func (b *invalidVersion) Error() string { return b.err.Error() }
 func (b *invalidVersion) Unwrap() error { return b.err }
 
 // loadFile returns the version in the file, or nil if the file has not changed.
-func (s *Source) loadFile() (*version, error) {
-	info, err := os.Stat(s.File)
+func (c *Current) loadFile() (*version, error) {
+	info, err := os.Stat(c.File)
 	if err == nil && !info.Mode().IsRegular() {
 		// Reading a pipe would block until somebody writes to it.
-		err = fmt.Errorf("%s is not a regular file", s.File)
+		err = fmt.Errorf("%s is not a regular file", c.File)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("reading the platform configuration: %w", err)
 	}
-	content, err := os.ReadFile(s.File)
+	content, err := os.ReadFile(c.File)
 	if err != nil {
 		return nil, fmt.Errorf("reading the platform configuration: %w", err)
 	}
-	now := s.current.Load()
-	isSameText := now != nil && s.fileText != nil && bytes.Equal(content, s.fileText)
+	now := c.version.Load()
+	isSameText := now != nil && c.fileText != nil && bytes.Equal(content, c.fileText)
 	if isSameText && !now.partial {
 		return nil, nil
 	}
-	s.fileText = append([]byte{}, content...)
+	c.fileText = append([]byte{}, content...)
 	revision := info.ModTime().UnixMilli()
 	if now != nil && len(bytes.TrimSpace(content)) == 0 {
 		// A file that is just being rewritten is empty too. It must not lift any limits.
-		return nil, &invalidVersion{revision: revision, err: fmt.Errorf("platform configuration %s: is empty; write {} for the defaults", s.File)}
+		return nil, &invalidVersion{revision: revision, err: fmt.Errorf("platform configuration %s: is empty; write {} for the defaults", c.File)}
 	}
 	config, err := Parse(content)
 	if err != nil {
-		return nil, &invalidVersion{revision: revision, err: fmt.Errorf("platform configuration %s: %w", s.File, err)}
+		return nil, &invalidVersion{revision: revision, err: fmt.Errorf("platform configuration %s: %w", c.File, err)}
 	}
 	text, err := marshalConcealed(config)
 	if err != nil {
 		return nil, err
 	}
-	next, err := s.build(config, store.Record{Name: Name, Revision: revision, Object: text}, nil, nil)
+	next, err := c.build(config, store.Record{Name: Name, Revision: revision, Object: text}, nil, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -375,12 +375,12 @@ func (s *Source) loadFile() (*version, error) {
 		return nil, nil
 	}
 	switch {
-	case s.FileLimits == nil && now == nil:
+	case c.FileLimits == nil && now == nil:
 		next.steps = keyLimits{}.forConfig(next.effective)
 	case now == nil || now.stepsUnread:
-		next.stepsUnread, next.steps = true, keyLimits{}.withLimits(next.effective, s.changeTimeAtStart(info.ModTime()))
+		next.stepsUnread, next.steps = true, keyLimits{}.withLimits(next.effective, c.changeTimeAtStart(info.ModTime()))
 	default:
-		next.steps = now.steps.withLimits(next.effective, s.changeTime(info.ModTime()))
+		next.steps = now.steps.withLimits(next.effective, c.changeTime(info.ModTime()))
 	}
 	next.limits = next.steps.limits(next.effective)
 	return next, nil
@@ -388,9 +388,9 @@ func (s *Source) loadFile() (*version, error) {
 
 // changeTime returns when a file has changed that this process has looked at before. It is the time that the file says, so that all
 // processes agree on it. A file that says that it is older than the last look at it was moved here: the change is noticed now.
-func (s *Source) changeTime(modified time.Time) time.Time {
-	now := s.Now()
-	if modified.After(now) || modified.UnixNano() <= s.lastCheck.Load() {
+func (c *Current) changeTime(modified time.Time) time.Time {
+	now := c.Now()
+	if modified.After(now) || modified.UnixNano() <= c.lastCheck.Load() {
 		return now
 	}
 	return modified
@@ -399,8 +399,8 @@ func (s *Source) changeTime(modified time.Time) time.Time {
 // changeTimeAtStart returns when a file has changed that this process starts with. It is the time that the file says, if that is not
 // long ago: so the process agrees with those that saw the change. An older time may be that of an image or a mount: the change is
 // noticed now.
-func (s *Source) changeTimeAtStart(modified time.Time) time.Time {
-	if now := s.Now(); modified.After(now) || now.Sub(modified) > recentChange {
+func (c *Current) changeTimeAtStart(modified time.Time) time.Time {
+	if now := c.Now(); modified.After(now) || now.Sub(modified) > recentChange {
 		return now
 	}
 	return modified
@@ -413,13 +413,13 @@ func initialRecord() store.Record {
 
 // versionOf returns the version of a record, or nil if it is the current version or the one that was refused. TrialEnded is that of
 // inForce.
-func (s *Source) versionOf(ctx context.Context, record store.Record, trialEnded bool) (*version, error) {
-	now := s.current.Load()
+func (c *Current) versionOf(ctx context.Context, record store.Record, trialEnded bool) (*version, error) {
+	now := c.version.Load()
 	switch {
 	case now != nil && now.revision == record.Revision && now.trialEnded == trialEnded && !now.partial:
-		s.refused = nil
+		c.refused = nil
 		return nil, nil
-	case now != nil && s.refused != nil && s.refused.revision == record.Revision && !trialEnded:
+	case now != nil && c.refused != nil && c.refused.revision == record.Revision && !trialEnded:
 		return nil, nil
 	}
 	decode := decodeRecord
@@ -434,10 +434,10 @@ func (s *Source) versionOf(ctx context.Context, record store.Record, trialEnded 
 	var ring *encryption.Keyring
 	var reason error
 	if bytes.Contains(record.Object, []byte(`"sealed"`)) {
-		ring, reason = s.Keyring(ctx)
+		ring, reason = c.Keyring(ctx)
 	}
 	closedFields, err := unseal(&config.Status, ring)
-	next, err := s.build(config, record, closedFields, errors.Join(reason, err))
+	next, err := c.build(config, record, closedFields, errors.Join(reason, err))
 	if err != nil {
 		return nil, err
 	}
@@ -451,22 +451,22 @@ func (s *Source) versionOf(ctx context.Context, record store.Record, trialEnded 
 }
 
 // installRecord puts a record into effect that this process wrote or received in an event, if it is new.
-func (s *Source) installRecord(ctx context.Context, record store.Record) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if now := s.current.Load(); now == nil || now.revision < record.Revision {
-		inForce, trialEnded := s.recordInForce(record)
-		next, err := s.versionOf(ctx, inForce, trialEnded)
-		_ = s.conclude(ctx, next, err)
+func (c *Current) installRecord(ctx context.Context, record store.Record) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if now := c.version.Load(); now == nil || now.revision < record.Revision {
+		inForce, trialEnded := c.recordInForce(record)
+		next, err := c.versionOf(ctx, inForce, trialEnded)
+		_ = c.conclude(ctx, next, err)
 	}
 }
 
 // build returns a version. ClosedFields are those whose secrets could not be opened, and reason is why.
-func (s *Source) build(config *model.Config, record store.Record, closedFields []string, reason error) (*version, error) {
+func (c *Current) build(config *model.Config, record store.Record, closedFields []string, reason error) (*version, error) {
 	if err := validate(&config.Status, nil).ToAggregate(); err != nil {
 		return nil, &invalidVersion{revision: record.Revision, err: err}
 	}
-	effective, unresolvedFields, err := s.effective(&config.Status)
+	effective, unresolvedFields, err := c.effective(&config.Status)
 	if err != nil {
 		return nil, &invalidVersion{revision: record.Revision, err: err}
 	}
@@ -481,11 +481,11 @@ func (s *Source) build(config *model.Config, record store.Record, closedFields [
 
 // effective returns a status with defaults and with its placeholders replaced, and the fields whose placeholders are not
 // known here. The error says what is wrong with the values of placeholders, and does not quote them.
-func (s *Source) effective(config *model.ConfigStatus) (effective *model.ConfigStatus, unresolvedFields []string, err error) {
+func (c *Current) effective(config *model.ConfigStatus) (effective *model.ConfigStatus, unresolvedFields []string, err error) {
 	effective = config.DeepCopy()
 	effective.Conditions = nil
 	setDefaults(effective)
-	unresolvedFields = s.resolve(effective)
+	unresolvedFields = c.resolve(effective)
 	problems := validate(effective, nil)
 	for _, problem := range problems {
 		problem.BadValue = field.OmitValueType{}
@@ -497,8 +497,8 @@ func (s *Source) effective(config *model.ConfigStatus) (effective *model.ConfigS
 }
 
 // Conditions returns a copy of the current conditions. nil: no version is loaded.
-func (s *Source) Conditions() []metav1.Condition {
-	if now := s.conditions.Load(); now != nil {
+func (c *Current) Conditions() []metav1.Condition {
+	if now := c.conditions.Load(); now != nil {
 		return slices.Clone(*now)
 	}
 	return nil
@@ -507,24 +507,24 @@ func (s *Source) Conditions() []metav1.Condition {
 // updateConditions updates the conditions, under the lock. The time of a condition is that of the last change of its status
 // that this process saw. Before the first change, it is the creation of the object, so that all processes report the same.
 // Source: ADR-0015.
-func (s *Source) updateConditions() {
-	now := s.current.Load()
+func (c *Current) updateConditions() {
+	now := c.version.Load()
 	if now == nil {
 		return
 	}
-	conditions, instant := s.Conditions(), metav1.NewTime(s.Now().UTC().Truncate(time.Second))
+	conditions, instant := c.Conditions(), metav1.NewTime(c.Now().UTC().Truncate(time.Second))
 	if created := now.config.CreationTimestamp; conditions == nil && !created.IsZero() {
 		instant = created
 	}
 	revision := strconv.FormatInt(now.revision, 10)
 	loaded := metav1.Condition{Type: ConditionLoaded, Status: metav1.ConditionTrue, Reason: "Loaded", Message: "revision " + revision + " is in effect"}
-	if s.refused != nil {
+	if c.refused != nil {
 		loaded.Status, loaded.Reason = metav1.ConditionFalse, "Refused"
-		newer := fmt.Sprintf("revision %d is refused", s.refused.revision)
-		if s.refused.revision == 0 {
+		newer := fmt.Sprintf("revision %d is refused", c.refused.revision)
+		if c.refused.revision == 0 {
 			loaded.Reason, newer = "Unavailable", "the file cannot be read"
 		}
-		loaded.Message = newer + ", and revision " + revision + " stays in effect: " + s.refused.reason
+		loaded.Message = newer + ", and revision " + revision + " stays in effect: " + c.refused.reason
 	}
 	resolved := metav1.Condition{
 		Type: ConditionResolved, Status: metav1.ConditionTrue, Reason: "Resolved", Message: "all secrets and placeholders are known",
@@ -543,5 +543,5 @@ func (s *Source) updateConditions() {
 		condition.ObservedGeneration, condition.LastTransitionTime = now.config.Generation, instant
 		meta.SetStatusCondition(&conditions, condition)
 	}
-	s.conditions.Store(&conditions)
+	c.conditions.Store(&conditions)
 }

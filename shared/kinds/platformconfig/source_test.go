@@ -132,15 +132,15 @@ func TestFileLimits(t *testing.T) {
 	start := func(seconds int) *platformconfig.Writer {
 		t.Helper()
 		write(t, file, fmt.Sprintf("auth: {accessKeyMaxTTLSeconds: %d}\n", seconds))
-		source := w.process(file)
-		if err := source.Refresh(t.Context()); err != nil {
+		process := w.process(file)
+		if err := process.Refresh(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		return source
+		return process
 	}
-	steps := func(source *platformconfig.Writer) string {
+	steps := func(process *platformconfig.Writer) string {
 		var words []string
-		for _, step := range source.KeyLimits().MaxSteps {
+		for _, step := range process.KeyLimits().MaxSteps {
 			since := "always"
 			if !step.Since.IsZero() {
 				since = step.Since.Format("15:04")
@@ -163,12 +163,12 @@ func TestFileLimits(t *testing.T) {
 		{20, true, "60 since always, 30 since 05:10, 20 since 05:12"},
 		{60, true, "60 since always"},
 	} {
-		source := start(step.seconds)
-		if got := steps(source); got != step.want {
+		process := start(step.seconds)
+		if got := steps(process); got != step.want {
 			t.Errorf("%d: %s, want %s", step.seconds, got, step.want)
 		}
 		if step.noted {
-			if err := source.NoteLimits(t.Context()); err != nil {
+			if err := process.NoteLimits(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -178,24 +178,24 @@ func TestFileLimits(t *testing.T) {
 	broken := w.options(file)
 	broken.FileLimits = closed{w.client.Resource(platformconfig.FileLimits), &w.closed}
 	w.closed = true
-	source := platformconfig.New(broken).Writer(nil)
+	process := platformconfig.New(broken).Writer(nil)
 	for range 2 {
-		if err := source.Refresh(t.Context()); err != nil {
+		if err := process.Refresh(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if got := steps(source); got != "60 since 05:14" {
+		if got := steps(process); got != "60 since 05:14" {
 			t.Errorf("without the state: %s", got)
 		}
-		if err := source.NoteLimits(t.Context()); err != nil {
+		if err := process.NoteLimits(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}
 	w.closed = false
 	w.now = w.now.Add(time.Minute)
-	if err := source.Refresh(t.Context()); err != nil {
+	if err := process.Refresh(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if got := steps(source); got != "60 since always" {
+	if got := steps(process); got != "60 since always" {
 		t.Errorf("with the state again: %s", got)
 	}
 }
@@ -209,8 +209,8 @@ func TestFileChanged(t *testing.T) {
 	write(t, file, "auth: {accessKeyMaxTTLSeconds: 90}\n")
 	processes := []*platformconfig.Writer{w.process(file), w.process(file)}
 	began := w.now
-	for _, source := range processes {
-		if err := source.Refresh(t.Context()); err != nil {
+	for _, process := range processes {
+		if err := process.Refresh(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -227,12 +227,12 @@ func TestFileChanged(t *testing.T) {
 		if err := os.Chtimes(file, modified, modified); err != nil {
 			t.Fatal(err)
 		}
-		for _, source := range processes {
+		for _, process := range processes {
 			w.now = w.now.Add(2 * time.Minute)
-			if err := source.Refresh(t.Context()); err != nil {
+			if err := process.Refresh(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			steps := source.KeyLimits().MaxSteps
+			steps := process.KeyLimits().MaxSteps
 			want := w.now
 			if step.want > 0 {
 				want = began.Add(step.want)
@@ -265,12 +265,12 @@ func TestFileChangedBeforeStart(t *testing.T) {
 		}
 		options := w.options(file)
 		options.FileLimits = closed{w.client.Resource(platformconfig.FileLimits), &w.closed}
-		source := platformconfig.New(options)
+		process := platformconfig.New(options)
 		for _, w.closed = range []bool{true, false} {
-			if err := source.Refresh(t.Context()); err != nil {
+			if err := process.Refresh(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			steps := source.KeyLimits().MaxSteps
+			steps := process.KeyLimits().MaxSteps
 			if last := steps[len(steps)-1]; last.Seconds != 60 || !last.Since.Equal(w.now.Add(-wantAgo).Truncate(time.Second)) {
 				t.Errorf("%s ago, without the state: %t: %d since %s, now is %s", ago, w.closed, last.Seconds, last.Since, w.now)
 			}
@@ -297,7 +297,7 @@ func TestFile(t *testing.T) {
 	w := newWorld(t)
 	file := filepath.Join(t.TempDir(), "config.yaml")
 	write(t, file, "auth: {accessKeyMaxTTLSeconds: 60}\n")
-	source := w.process(file)
+	process := w.process(file)
 	for i, step := range []struct {
 		sentence string
 		text     string
@@ -324,11 +324,11 @@ func TestFile(t *testing.T) {
 		write(t, file, step.text)
 		w.outcomes = nil
 		w.log.Reset()
-		if err := source.Reload(t.Context()); err != nil {
+		if err := process.Reload(t.Context()); err != nil {
 			t.Errorf("%s: %v", step.sentence, err)
 		}
-		if got := strings.Join(w.outcomes, " "); got != step.outcome || limit(source.Current()) != step.limit {
-			t.Errorf("%s: counted %q, cap %d", step.sentence, got, limit(source.Current()))
+		if got := strings.Join(w.outcomes, " "); got != step.outcome || limit(process.Status()) != step.limit {
+			t.Errorf("%s: counted %q, cap %d", step.sentence, got, limit(process.Status()))
 		}
 		if refused := strings.Contains(w.log.String(), "refused"); refused != (step.outcome == "refused") {
 			t.Errorf("%s: the log says %s", step.sentence, &w.log)
@@ -336,7 +336,7 @@ func TestFile(t *testing.T) {
 		if strings.Contains(w.log.String(), "secret.example") {
 			t.Errorf("%s: the log quotes what a placeholder stands for: %s", step.sentence, &w.log)
 		}
-		shown := w.get(source, false)
+		shown := w.get(process, false)
 		loaded := condition(shown, platformconfig.ConditionLoaded)
 		if bad := step.outcome == "refused" || i == 4; (loaded.Status == metav1.ConditionFalse) != bad || loaded.Reason == "" || loaded.Message == "" || loaded.LastTransitionTime.IsZero() {
 			t.Errorf("%s: the condition is %+v", step.sentence, loaded)
@@ -347,23 +347,23 @@ func TestFile(t *testing.T) {
 	}
 	w.outcomes = nil
 	for range 2 {
-		if err := source.Reload(t.Context()); err == nil {
+		if err := process.Reload(t.Context()); err == nil {
 			t.Error("a file that is gone is no error")
 		}
 	}
-	if strings.Join(w.outcomes, " ") != "unavailable" || limit(source.Current()) != 0 {
+	if strings.Join(w.outcomes, " ") != "unavailable" || limit(process.Status()) != 0 {
 		t.Errorf("a file that is gone: %q", w.outcomes)
 	}
-	if loaded := condition(w.get(source, false), platformconfig.ConditionLoaded); loaded.Status != metav1.ConditionFalse || loaded.Reason != "Unavailable" {
+	if loaded := condition(w.get(process, false), platformconfig.ConditionLoaded); loaded.Status != metav1.ConditionFalse || loaded.Reason != "Unavailable" {
 		t.Errorf("a file that is gone: the condition is %+v", loaded)
 	}
 	write(t, file, "# nothing\n")
-	if loaded := condition(w.get(source, false), platformconfig.ConditionLoaded); loaded.Status != metav1.ConditionTrue {
+	if loaded := condition(w.get(process, false), platformconfig.ConditionLoaded); loaded.Status != metav1.ConditionTrue {
 		t.Errorf("a file that is back, as it was: the condition is %+v", loaded)
 	}
-	_, err := source.Update(t.Context(), resource.UpdateInput[*model.Config]{Caller: admin, Name: "config", Object: &model.Config{}})
+	_, err := process.Update(t.Context(), resource.UpdateInput[*model.Config]{Caller: admin, Name: "config", Object: &model.Config{}})
 	refusal(t, err, 403)
-	if history, err := source.History(t.Context(), resource.GetInput{Name: "config"}); err != nil || len(history.Status.Revisions) != 0 {
+	if history, err := process.History(t.Context(), resource.GetInput{Name: "config"}); err != nil || len(history.Status.Revisions) != 0 {
 		t.Errorf("%v, %v", history, err)
 	}
 }
@@ -375,14 +375,14 @@ func TestNoVersion(t *testing.T) {
 	bad := filepath.Join(t.TempDir(), "config.yaml")
 	write(t, bad, "auth: {accessKeyMaxTTLSeconds: -5, oidc: {clientSecret: hunter2}}\n")
 	for _, file := range []string{bad, filepath.Join(t.TempDir(), "absent")} {
-		source := w.process(file)
+		process := w.process(file)
 		for range 2 {
-			err := source.Refresh(t.Context())
+			err := process.Refresh(t.Context())
 			if err == nil || !strings.Contains(err.Error(), file) || strings.Contains(err.Error(), "hunter2") {
 				t.Errorf("the error is %v", err)
 			}
 		}
-		if now := source.Current(); now == nil || !now.AuthenticateVersionEndpoint || !now.DisableConfigEndpoint {
+		if now := process.Status(); now == nil || !now.AuthenticateVersionEndpoint || !now.DisableConfigEndpoint {
 			t.Errorf("it is open: %+v", now)
 		}
 	}
@@ -423,34 +423,34 @@ func TestState(t *testing.T) {
 		}
 	}
 	refresh()
-	if now := reader.Current(); now.ProjectNamespacePrefix != "p-" || *now.Auth.LoginAccessKeyTTLSeconds != 20*24*3600 || now.AuthenticateVersionEndpoint {
+	if now := reader.Status(); now.ProjectNamespacePrefix != "p-" || *now.Auth.LoginAccessKeyTTLSeconds != 20*24*3600 || now.AuthenticateVersionEndpoint {
 		t.Errorf("where nothing was written: %+v", now)
 	}
 	state.gets = 0
 	refresh()
 	w.put(writer, "auth: {accessKeyMaxTTLSeconds: 60}")
-	if limit(writer.Current()) != 60 {
+	if limit(writer.Status()) != 60 {
 		t.Error("it is not in effect where it was written")
 	}
 	w.now = w.now.Add(platformconfig.CheckEvery - 1)
 	refresh()
-	if limit(reader.Current()) != 0 || state.gets != 0 {
-		t.Errorf("the cap is %d at once, after %d looks", limit(reader.Current()), state.gets)
+	if limit(reader.Status()) != 0 || state.gets != 0 {
+		t.Errorf("the cap is %d at once, after %d looks", limit(reader.Status()), state.gets)
 	}
 	w.now = w.now.Add(1)
 	for range 3 {
 		refresh()
 	}
-	if limit(reader.Current()) != 60 || state.gets != 1 {
-		t.Errorf("the cap is %d after a while and %d looks", limit(reader.Current()), state.gets)
+	if limit(reader.Status()) != 60 || state.gets != 1 {
+		t.Errorf("the cap is %d after a while and %d looks", limit(reader.Status()), state.gets)
 	}
 	state.away = true
 	w.now = w.now.Add(time.Hour)
 	for range 3 {
 		refresh()
 	}
-	if limit(reader.Current()) != 60 || state.gets != 2 {
-		t.Errorf("while the state is away the cap is %d, after %d looks", limit(reader.Current()), state.gets)
+	if limit(reader.Status()) != 60 || state.gets != 2 {
+		t.Errorf("while the state is away the cap is %d, after %d looks", limit(reader.Status()), state.gets)
 	}
 	if _, err := reader.Get(t.Context(), resource.GetInput{Name: "config"}); err == nil {
 		t.Error("a reader is told of an old version as of the latest")
@@ -473,9 +473,9 @@ func TestState(t *testing.T) {
 		refresh()
 	}
 	shown := w.get(reader, false)
-	if got := condition(shown, platformconfig.ConditionLoaded); limit(reader.Current()) != 60 || got.Status != metav1.ConditionFalse ||
+	if got := condition(shown, platformconfig.ConditionLoaded); limit(reader.Status()) != 60 || got.Status != metav1.ConditionFalse ||
 		!strings.Contains(got.Message, "accessKeyMaxTTLSeconds") || strings.Join(w.outcomes, " ") != "refused" {
-		t.Errorf("cap %d, condition %+v, counted %q", limit(reader.Current()), got, w.outcomes)
+		t.Errorf("cap %d, condition %+v, counted %q", limit(reader.Status()), got, w.outcomes)
 	}
 	if err := w.process("").Refresh(t.Context()); err == nil {
 		t.Error("a new process takes the bad one")
@@ -493,8 +493,8 @@ func TestCurrentIsSafe(t *testing.T) {
 	w := newWorld(t)
 	file := filepath.Join(t.TempDir(), "config.yaml")
 	write(t, file, "auth: {accessKeyMaxTTLSeconds: 1}\n")
-	source := w.process(file)
-	if err := source.Refresh(t.Context()); err != nil {
+	process := w.process(file)
+	if err := process.Refresh(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	var readers sync.WaitGroup
@@ -507,8 +507,8 @@ func TestCurrentIsSafe(t *testing.T) {
 					return
 				default:
 				}
-				_ = source.Refresh(context.Background())
-				now := limit(source.Current())
+				_ = process.Refresh(context.Background())
+				now := limit(process.Status())
 				if now < last {
 					t.Errorf("the cap went from %d to %d", last, now)
 					return
@@ -523,7 +523,7 @@ func TestCurrentIsSafe(t *testing.T) {
 		if err := os.Rename(file+".new", file); err != nil {
 			t.Error(err)
 		}
-		if err := source.Reload(t.Context()); err != nil {
+		if err := process.Reload(t.Context()); err != nil {
 			t.Error(err)
 		}
 	}
@@ -535,16 +535,16 @@ func TestCurrentIsSafe(t *testing.T) {
 func TestPlaceholders(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	source := w.process("")
+	process := w.process("")
 	w.variables["PLATFORM_SECRET_OIDC"], w.variables["HOME"], w.variables["PLATFORM_REDIS_URL"] = "hunter2", "/root", "redis://hunter3"
-	w.put(source, "auth: {oidc: {clientSecret: 'x${PLATFORM_SECRET_OIDC}y'}, clustermanager: {bearerToken: '${PLATFORM_SECRET_ABSENT}'}}\n"+
+	w.put(process, "auth: {oidc: {clientSecret: 'x${PLATFORM_SECRET_OIDC}y'}, clustermanager: {bearerToken: '${PLATFORM_SECRET_ABSENT}'}}\n"+
 		"uiSettings: {legalTemplate: '$${SECRET} $SECRET ${}'}\nsecretsStore: {enabled: true}")
-	now := source.Current()
+	now := process.Status()
 	if now.Auth.OIDC.ClientSecret.Reveal() != "xhunter2y" || now.Auth.ClusterManager.BearerToken.Reveal() != "${PLATFORM_SECRET_ABSENT}" ||
 		now.UISettings.LegalTemplate != "${SECRET} $SECRET ${}" {
 		t.Errorf("in effect are %+v, %q", now, now.Auth.OIDC.ClientSecret.Reveal())
 	}
-	shown := w.get(source, true)
+	shown := w.get(process, true)
 	if shown.Status.Auth.OIDC.ClientSecret.Reveal() != "x${PLATFORM_SECRET_OIDC}y" || shown.Status.SecretsStore.Address != "${SECRETS_STORE_ADDR}" {
 		t.Errorf("shown are %+v", shown.Status)
 	}
@@ -573,7 +573,7 @@ func TestPlaceholders(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = w.update(source, config)
+		_, err = w.update(process, config)
 		refusal(t, err, 422, field)
 	}
 	// A version with such a placeholder that an older build wrote is in effect without its value.
@@ -583,9 +583,9 @@ func TestPlaceholders(t *testing.T) {
 	}
 	old := w.process("")
 	resolved = condition(w.get(old, false), platformconfig.ConditionResolved)
-	if old.Current().UISettings.LegalTemplate != "${HOME} ${PLATFORM_SECRET_OIDC}" || resolved.Status != metav1.ConditionFalse ||
+	if old.Status().UISettings.LegalTemplate != "${HOME} ${PLATFORM_SECRET_OIDC}" || resolved.Status != metav1.ConditionFalse ||
 		!strings.Contains(resolved.Message, "uiSettings.legalTemplate (HOME is not allowed)") {
-		t.Errorf("of an older build: %+v, %+v", old.Current().UISettings, resolved)
+		t.Errorf("of an older build: %+v, %+v", old.Status().UISettings, resolved)
 	}
 }
 
@@ -623,8 +623,8 @@ func TestPlaceholderWithoutKey(t *testing.T) {
 	endpoint := func(want string) {
 		t.Helper()
 		w.now = w.now.Add(time.Minute)
-		if err := poor.Refresh(t.Context()); err != nil || poor.Current().Audit.DataStoreEndpoint.Reveal() != want || poor.Current().Auth.OIDC.ClientSecret != secret.Mark {
-			t.Errorf("in effect are %q and %q, want %q: %v", poor.Current().Audit.DataStoreEndpoint.Reveal(), poor.Current().Auth.OIDC.ClientSecret.Reveal(), want, err)
+		if err := poor.Refresh(t.Context()); err != nil || poor.Status().Audit.DataStoreEndpoint.Reveal() != want || poor.Status().Auth.OIDC.ClientSecret != secret.Mark {
+			t.Errorf("in effect are %q and %q, want %q: %v", poor.Status().Audit.DataStoreEndpoint.Reveal(), poor.Status().Auth.OIDC.ClientSecret.Reveal(), want, err)
 		}
 	}
 	endpoint(placed)
@@ -683,11 +683,11 @@ func TestFilePlaceholder(t *testing.T) {
 	w := newWorld(t)
 	file := filepath.Join(t.TempDir(), "config.yaml")
 	write(t, file, "auth: {accessKeyMaxTTLSeconds: 60}\naudit: {dataStoreEndpoint: '${PLATFORM_SECRET_AUDIT_STORE}'}\n")
-	source := w.process(file)
+	process := w.process(file)
 	for _, want := range []string{"${PLATFORM_SECRET_AUDIT_STORE}", "redis://a.example"} {
 		for range 3 {
-			if err := source.Reload(t.Context()); err != nil || source.Current().Audit.DataStoreEndpoint.Reveal() != want || limit(source.Current()) != 60 {
-				t.Errorf("in effect is %q, want %q: %v", source.Current().Audit.DataStoreEndpoint.Reveal(), want, err)
+			if err := process.Reload(t.Context()); err != nil || process.Status().Audit.DataStoreEndpoint.Reveal() != want || limit(process.Status()) != 60 {
+				t.Errorf("in effect is %q, want %q: %v", process.Status().Audit.DataStoreEndpoint.Reveal(), want, err)
 			}
 		}
 		w.variables["PLATFORM_SECRET_AUDIT_STORE"] = "redis://a.example"
@@ -707,8 +707,8 @@ func TestSecretsWithoutKey(t *testing.T) {
 	w.ring = nil
 	poor := w.process("")
 	shown := w.get(poor, true)
-	if limit(poor.Current()) != 60 || poor.Current().Auth.OIDC.ClientSecret != secret.Mark || strings.Contains(poor.Current().Apps.Repositories[0].URL, "hunter2") {
-		t.Errorf("in effect are %+v", poor.Current().Auth)
+	if limit(poor.Status()) != 60 || poor.Status().Auth.OIDC.ClientSecret != secret.Mark || strings.Contains(poor.Status().Apps.Repositories[0].URL, "hunter2") {
+		t.Errorf("in effect are %+v", poor.Status().Auth)
 	}
 	if got := condition(shown, platformconfig.ConditionResolved); got.Status != metav1.ConditionFalse || !strings.Contains(got.Message, "auth.oidc.clientSecret") {
 		t.Errorf("the condition is %+v", got)
@@ -721,7 +721,7 @@ func TestSecretsWithoutKey(t *testing.T) {
 	}
 	w.ring = ring
 	w.now = w.now.Add(time.Minute)
-	if err := poor.Refresh(t.Context()); err != nil || poor.Current().Auth.OIDC.ClientSecret.Reveal() != "hunter2" {
-		t.Errorf("with the key: %+v, %v", poor.Current().Auth, err)
+	if err := poor.Refresh(t.Context()); err != nil || poor.Status().Auth.OIDC.ClientSecret.Reveal() != "hunter2" {
+		t.Errorf("with the key: %+v, %v", poor.Status().Auth, err)
 	}
 }

@@ -25,7 +25,7 @@ const (
 // write. A process that reads a new version puts it into effect first.
 type records struct {
 	store.Store
-	source *Source
+	current *Current
 }
 
 // Get implements store.Store.
@@ -33,20 +33,20 @@ func (r records) Get(ctx context.Context, name string) (store.Record, error) {
 	if name != Name {
 		return store.Record{}, store.ErrNotFound
 	}
-	r.source.mu.Lock()
-	defer r.source.mu.Unlock()
+	r.current.mu.Lock()
+	defer r.current.mu.Unlock()
 	return r.read(ctx)
 }
 
-// read returns the record to show, under the lock of the source. A version that was refused is shown, so that it can be
+// read returns the record to show, under the lock of Current. A version that was refused is shown, so that it can be
 // corrected, unless it cannot be decoded.
 func (r records) read(ctx context.Context) (store.Record, error) {
-	record, err := r.source.load(ctx)
-	now := r.source.current.Load()
+	record, err := r.current.load(ctx)
+	now := r.current.version.Load()
 	switch bad := (*invalidVersion)(nil); {
-	case now != nil && (r.source.FromFile() || err == nil && r.source.refused != nil && r.source.refused.unreadable):
+	case now != nil && (r.current.FromFile() || err == nil && r.current.refused != nil && r.current.refused.unreadable):
 		return now.record, nil
-	case errors.As(err, &bad) && !r.source.FromFile():
+	case errors.As(err, &bad) && !r.current.FromFile():
 		return record, nil
 	default:
 		return record, err
@@ -55,8 +55,8 @@ func (r records) read(ctx context.Context) (store.Record, error) {
 
 // List implements store.Store.
 func (r records) List(ctx context.Context, query store.Query) (store.Page, error) {
-	r.source.mu.Lock()
-	defer r.source.mu.Unlock()
+	r.current.mu.Lock()
+	defer r.current.mu.Unlock()
 	record, err := r.read(ctx)
 	if err != nil {
 		return store.Page{}, err
@@ -75,7 +75,7 @@ func (r records) List(ctx context.Context, query store.Query) (store.Page, error
 
 // Events implements store.Store. The first write is an update, because the Config exists before it.
 func (r records) Events(ctx context.Context, after int64, limit int, wait time.Duration) ([]store.Event, error) {
-	if r.source.FromFile() {
+	if r.current.FromFile() {
 		return r.fileEvents(ctx, after, wait)
 	}
 	events, err := r.Store.Events(ctx, after, limit, wait)
@@ -90,7 +90,7 @@ func (r records) Events(ctx context.Context, after int64, limit int, wait time.D
 		}
 	}
 	if last := events[len(events)-1]; last.Type == store.Updated {
-		r.source.installRecord(ctx, last.Record)
+		r.current.installRecord(ctx, last.Record)
 	}
 	return events, nil
 }
@@ -100,10 +100,10 @@ func (r records) fileEvents(ctx context.Context, after int64, wait time.Duration
 	end := time.NewTimer(wait)
 	defer end.Stop()
 	for {
-		if err := r.source.Refresh(ctx); err != nil {
+		if err := r.current.Refresh(ctx); err != nil {
 			return nil, err
 		}
-		now := r.source.current.Load()
+		now := r.current.version.Load()
 		switch after {
 		case now.revision:
 		case now.previous.Revision:
@@ -133,7 +133,7 @@ func (r records) Update(ctx context.Context, changed store.Record) (revision int
 	}
 	if err == nil {
 		changed.Revision = revision
-		r.source.installRecord(ctx, changed)
+		r.current.installRecord(ctx, changed)
 	}
 	return revision, err
 }
@@ -184,7 +184,7 @@ func (s *writeStore) Update(ctx context.Context, changed store.Record) (int64, e
 		delete(fields, name)
 	}
 	for name, value := range map[string]any{
-		"sealed": newContent.Sealed, "author": s.caller.Owner.String(), "time": metav1.NewTime(s.source.Now().UTC().Truncate(time.Second)), "rolledBackTo": s.rolledBackTo,
+		"sealed": newContent.Sealed, "author": s.caller.Owner.String(), "time": metav1.NewTime(s.current.Now().UTC().Truncate(time.Second)), "rolledBackTo": s.rolledBackTo,
 		"limits": next.limits, "trial": next.trial,
 	} {
 		text, err := json.Marshal(value)

@@ -55,27 +55,27 @@ func TestOlderRecord(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	source := w.process("")
-	config := w.get(source, true)
+	process := w.process("")
+	config := w.get(process, true)
 	if config.UID != "6ae6783f-4fbd-491b-aeb8-8b73a48ed247" || config.Generation != 2 || config.ResourceVersion != "3" || len(config.ManagedFields) != 0 {
 		t.Errorf("read %+v", config.ObjectMeta)
 	}
 	if texts := strings.Join(reveal(config), " "); strings.Count(texts, "canary-") != 17 || strings.Contains(texts, secret.Mark) {
 		t.Errorf("read %s", texts)
 	}
-	history, err := source.History(t.Context(), resource.GetInput{Name: "config"})
+	history, err := process.History(t.Context(), resource.GetInput{Name: "config"})
 	if err != nil || len(history.Status.Revisions) != 3 || history.Status.Revisions[1].Author != "user:root" {
 		t.Errorf("%+v, %v", history, err)
 	}
 	// What changes nothing writes nothing.
-	again, err := w.update(source, w.get(source, false))
+	again, err := w.update(process, w.get(process, false))
 	if err != nil || again.ResourceVersion != "3" {
 		t.Errorf("sent back: %v, %v", again, err)
 	}
 	// Nobody is known to have set its fields, which all belong to before-first-apply, but for the defaults.
-	_, err = w.apply(source, "ana", false, `status: {platformHost: other.example}`)
+	_, err = w.apply(process, "ana", false, `status: {platformHost: other.example}`)
 	refusal(t, err, 409, ".status.platformHost")
-	applied, err := w.apply(source, "ana", false, `status: {projectNamespacePrefix: team-}`)
+	applied, err := w.apply(process, "ana", false, `status: {projectNamespacePrefix: team-}`)
 	if err != nil || applied.Status.ProjectNamespacePrefix != "team-" || applied.Generation != 3 || applied.UID != config.UID {
 		t.Fatalf("applied %+v, %v", applied, err)
 	}
@@ -89,10 +89,10 @@ func TestOlderRecord(t *testing.T) {
 		}
 	}
 	// Back to the first one.
-	rolled, err := source.Rollback(t.Context(), resource.SubresourceInput[*model.ConfigRollback]{
+	rolled, err := process.Rollback(t.Context(), resource.SubresourceInput[*model.ConfigRollback]{
 		Caller: admin, Name: "config", Object: &model.ConfigRollback{Spec: model.ConfigRollbackSpec{Revision: "2"}},
 	})
-	if err != nil || rolled.Object.Status.ResourceVersion != "5" || limit(source.Current()) != 60 {
+	if err != nil || rolled.Object.Status.ResourceVersion != "5" || limit(process.Status()) != 60 {
 		t.Errorf("%+v, %v", rolled, err)
 	}
 }
@@ -118,9 +118,9 @@ func owns(config *model.Config, manager, field string) bool {
 func TestApply(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	source := w.process("")
+	process := w.process("")
 	const mine = "status: {platformHost: a.example, auth: {accessKeyMaxTTLSeconds: 60, oidc: {issuerUrl: 'https://a.example', clientSecret: hunter2}}}"
-	config, err := w.apply(source, "ana", false, mine)
+	config, err := w.apply(process, "ana", false, mine)
 	if err != nil || config.Generation != 1 || config.UID == "" || config.ResourceVersion != "2" || !owns(config, "ana", "clientSecret") ||
 		owns(config, "before-first-apply", "status") || config.Status.ProjectNamespacePrefix != "p-" {
 		t.Fatalf("%+v, %v", config, err)
@@ -129,48 +129,48 @@ func TestApply(t *testing.T) {
 		t.Errorf("the answer is %s", text)
 	}
 	w.now = w.now.Add(time.Hour)
-	again, err := w.apply(source, "ana", false, mine)
+	again, err := w.apply(process, "ana", false, mine)
 	if err != nil || again.ResourceVersion != config.ResourceVersion {
 		t.Errorf("the same again: %v, %v", again, err)
 	}
 	// Others have to force what ana set, a secret too, be it the same one: nobody learns it by guessing.
-	_, err = w.apply(source, "bob", false, "status: {platformHost: b.example, projectNamespacePrefix: team-}")
+	_, err = w.apply(process, "bob", false, "status: {platformHost: b.example, projectNamespacePrefix: team-}")
 	refusal(t, err, 409, ".status.platformHost")
-	_, err = w.apply(source, "bob", false, "status: {auth: {oidc: {clientSecret: hunter2}}}")
+	_, err = w.apply(process, "bob", false, "status: {auth: {oidc: {clientSecret: hunter2}}}")
 	refusal(t, err, 409, ".status.auth.oidc.clientSecret")
-	_, err = w.apply(source, "bob", false, "status: {auth: {oidc: {clientSecret: hunter3}}}")
+	_, err = w.apply(process, "bob", false, "status: {auth: {oidc: {clientSecret: hunter3}}}")
 	refusal(t, err, 409, ".status.auth.oidc.clientSecret")
-	forced, err := w.apply(source, "bob", true, "status: {platformHost: b.example, projectNamespacePrefix: team-}")
+	forced, err := w.apply(process, "bob", true, "status: {platformHost: b.example, projectNamespacePrefix: team-}")
 	if err != nil || forced.Status.PlatformHost != "b.example" || owns(forced, "ana", "platformHost") || limit(&forced.Status) != 60 {
 		t.Errorf("%+v, %v", forced, err)
 	}
-	if got := source.Current().Auth.OIDC.ClientSecret.Reveal(); got != "hunter2" {
+	if got := process.Status().Auth.OIDC.ClientSecret.Reveal(); got != "hunter2" {
 		t.Errorf("the secret is %q", got)
 	}
 	// What a manager no longer applies goes; nobody else owned it.
-	less, err := w.apply(source, "bob", true, "status: {platformHost: b.example, auth: {oidc: {clientSecret: hunter4}}}")
+	less, err := w.apply(process, "bob", true, "status: {platformHost: b.example, auth: {oidc: {clientSecret: hunter4}}}")
 	if err != nil || less.Status.ProjectNamespacePrefix != "p-" || owns(less, "ana", "clientSecret") || !owns(less, "ana", "issuerUrl") {
 		t.Errorf("%+v, %v", less, err)
 	}
-	if got := source.Current().Auth.OIDC.ClientSecret.Reveal(); got != "hunter4" {
+	if got := process.Status().Auth.OIDC.ClientSecret.Reveal(); got != "hunter4" {
 		t.Errorf("the secret is %q", got)
 	}
 	// An update owns what it changes: of a secret that is sent back as a mark, nothing.
 	less.Status.Auth.AccessKeyMaxTTLSeconds = 70
-	result, err := source.Update(t.Context(), resource.UpdateInput[*model.Config]{Caller: admin, Name: "config", Object: less.DeepCopy(), Manager: "edit"})
+	result, err := process.Update(t.Context(), resource.UpdateInput[*model.Config]{Caller: admin, Name: "config", Object: less.DeepCopy(), Manager: "edit"})
 	if err != nil || !owns(result.Object, "edit", "accessKeyMaxTTLSeconds") || owns(result.Object, "edit", "clientSecret") || owns(result.Object, "edit", "conditions") {
 		t.Errorf("%+v, %v", result.Object, err)
 	}
 	changed := result.Object.DeepCopy()
 	changed.Status.Auth.OIDC.ClientSecret = "hunter5"
-	result, err = source.Update(t.Context(), resource.UpdateInput[*model.Config]{Caller: admin, Name: "config", Object: changed, Manager: "edit"})
+	result, err = process.Update(t.Context(), resource.UpdateInput[*model.Config]{Caller: admin, Name: "config", Object: changed, Manager: "edit"})
 	if err != nil || !owns(result.Object, "edit", "clientSecret") || result.Object.Generation != changed.Generation+1 {
 		t.Errorf("%+v, %v", result.Object, err)
 	}
 	// Unknown fields are refused whatever the client asks for, and so are other names, which an apply would create.
-	_, err = w.apply(source, "ana", false, "status: {colour: red}")
+	_, err = w.apply(process, "ana", false, "status: {colour: red}")
 	refusal(t, err, 422, "status.colour")
-	_, err = source.Patch(t.Context(), resource.PatchInput{
+	_, err = process.Patch(t.Context(), resource.PatchInput{
 		Caller: admin, Name: "other", Type: resource.ApplyPatch, Manager: "ana", Patch: []byte("apiVersion: management.platform.sh/v1\nkind: Config\nmetadata: {name: other}"),
 	})
 	refusal(t, err, 404)
@@ -182,7 +182,7 @@ func TestApply(t *testing.T) {
 func TestConditionTimes(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	source := w.process("")
+	process := w.process("")
 	created := w.now
 	times := func(s *platformconfig.Writer) [2]time.Time {
 		config := w.get(s, false)
@@ -190,10 +190,10 @@ func TestConditionTimes(t *testing.T) {
 			condition(config, platformconfig.ConditionLoaded).LastTransitionTime.UTC(), condition(config, platformconfig.ConditionResolved).LastTransitionTime.UTC(),
 		}
 	}
-	w.put(source, "auth: {accessKeyMaxTTLSeconds: 60}")
+	w.put(process, "auth: {accessKeyMaxTTLSeconds: 60}")
 	w.now = w.now.Add(time.Hour)
-	w.put(source, "auth: {accessKeyMaxTTLSeconds: 61}")
-	for name, process := range map[string]*platformconfig.Writer{"the writer": source, "another": w.process("")} {
+	w.put(process, "auth: {accessKeyMaxTTLSeconds: 61}")
+	for name, process := range map[string]*platformconfig.Writer{"the writer": process, "another": w.process("")} {
 		if got := times(process); got != [2]time.Time{created, created} {
 			t.Errorf("in %s: %v", name, got)
 		}
@@ -203,14 +203,14 @@ func TestConditionTimes(t *testing.T) {
 		}
 	}
 	w.now = w.now.Add(time.Hour)
-	w.put(source, "auth: {oidc: {clientSecret: '${PLATFORM_SECRET_A}'}}")
-	if got := times(source); got != [2]time.Time{created, w.now} {
+	w.put(process, "auth: {oidc: {clientSecret: '${PLATFORM_SECRET_A}'}}")
+	if got := times(process); got != [2]time.Time{created, w.now} {
 		t.Errorf("with an absent variable: %v", got)
 	}
 	lacking := w.now
 	w.now = w.now.Add(time.Hour)
-	w.put(source, "auth: {oidc: {clientSecret: '${PLATFORM_SECRET_B}'}}")
-	if got := times(source); got != [2]time.Time{created, lacking} {
+	w.put(process, "auth: {oidc: {clientSecret: '${PLATFORM_SECRET_B}'}}")
+	if got := times(process); got != [2]time.Time{created, lacking} {
 		t.Errorf("with another one: %v", got)
 	}
 }
@@ -256,8 +256,8 @@ func TestWatch(t *testing.T) {
 		}
 	}
 	// Who watches has it in effect.
-	if limit(reader.Current()) != 60 {
-		t.Errorf("the cap is %d", limit(reader.Current()))
+	if limit(reader.Status()) != 60 {
+		t.Errorf("the cap is %d", limit(reader.Status()))
 	}
 	// From a revision on.
 	if watcher, err = reader.Watch(t.Context(), resource.WatchInput{Caller: admin, ResourceVersion: "2"}); err != nil {
@@ -274,8 +274,8 @@ func TestWatchFile(t *testing.T) {
 	w := newWorld(t)
 	file := filepath.Join(t.TempDir(), "config.yaml")
 	write(t, file, "auth: {accessKeyMaxTTLSeconds: 60, oidc: {clientSecret: canary}}\n")
-	source := w.process(file)
-	watcher, err := source.Watch(t.Context(), resource.WatchInput{Caller: admin})
+	process := w.process(file)
+	watcher, err := process.Watch(t.Context(), resource.WatchInput{Caller: admin})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -293,7 +293,7 @@ func TestWatchFile(t *testing.T) {
 		if err := os.Chtimes(file, later, later); err != nil {
 			t.Fatal(err)
 		}
-		if err := source.Reload(t.Context()); err != nil {
+		if err := process.Reload(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -301,7 +301,7 @@ func TestWatchFile(t *testing.T) {
 		t.Errorf("%+v, %v", events, err)
 	}
 	// One that has missed a version begins anew.
-	_, err = source.Watch(t.Context(), resource.WatchInput{Caller: admin, ResourceVersion: "5"})
+	_, err = process.Watch(t.Context(), resource.WatchInput{Caller: admin, ResourceVersion: "5"})
 	if apierror.From(err).Status().Code != 410 {
 		t.Error(err)
 	}

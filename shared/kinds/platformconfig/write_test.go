@@ -71,8 +71,8 @@ secretsStore: {auth: {token: canary-17}}
 func TestSecrets(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	source := w.process("")
-	w.put(source, canaried)
+	process := w.process("")
+	w.put(process, canaried)
 	record, err := w.client.Resource("configs").Get(t.Context(), "config")
 	if err != nil {
 		t.Fatal(err)
@@ -81,16 +81,16 @@ func TestSecrets(t *testing.T) {
 	if err != nil || len(events) != 1 {
 		t.Fatal(events, err)
 	}
-	text, err := json.Marshal(w.get(source, false))
+	text, err := json.Marshal(w.get(process, false))
 	if err != nil {
 		t.Fatal(err)
 	}
-	list, err := source.List(t.Context(), resource.ListInput{Labels: labels.Everything(), Fields: fields.Everything()})
+	list, err := process.List(t.Context(), resource.ListInput{Labels: labels.Everything(), Fields: fields.Everything()})
 	if err != nil {
 		t.Fatal(err)
 	}
 	listed, _ := json.Marshal(list)
-	history, err := source.History(t.Context(), resource.GetInput{Name: "config"})
+	history, err := process.History(t.Context(), resource.GetInput{Name: "config"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -102,14 +102,14 @@ func TestSecrets(t *testing.T) {
 			t.Errorf("%s holds a secret: %s", what, text)
 		}
 	}
-	revealed := fmt.Sprintf("%+v", reveal(w.get(source, true)))
+	revealed := fmt.Sprintf("%+v", reveal(w.get(process, true)))
 	for i := 1; i <= 17; i++ {
 		if !strings.Contains(revealed, fmt.Sprintf("canary-%d", i)) {
 			t.Errorf("canary-%d is lost", i)
 		}
 	}
 	// Another process opens them.
-	if got := w.get(w.process(""), true).Status; !apiequality.Semantic.DeepEqual(got.Auth, w.get(source, true).Status.Auth) {
+	if got := w.get(w.process(""), true).Status; !apiequality.Semantic.DeepEqual(got.Auth, w.get(process, true).Status.Auth) {
 		t.Errorf("another process has %+v", got)
 	}
 	// Sealed under other names they do not open.
@@ -158,16 +158,16 @@ func reveal(config *model.Config) []string {
 func TestMarks(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	source := w.process("")
-	w.put(source, canaried)
-	before := w.get(source, true)
-	shown := w.get(source, false)
+	process := w.process("")
+	w.put(process, canaried)
+	before := w.get(process, true)
+	shown := w.get(process, false)
 	if text, _ := json.Marshal(shown); bytes.Contains(text, []byte("canary")) || !bytes.Contains(text, []byte(secret.Mark)) {
 		t.Fatalf("shown is %s", text)
 	}
 	// As a client has it: through JSON.
 	again := func() *model.Config {
-		text, err := json.Marshal(w.get(source, false))
+		text, err := json.Marshal(w.get(process, false))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -177,7 +177,7 @@ func TestMarks(t *testing.T) {
 		}
 		return config
 	}
-	written, err := w.update(source, again())
+	written, err := w.update(process, again())
 	if err != nil || written.ResourceVersion != shown.ResourceVersion {
 		t.Fatalf("sent back as it was shown: %v, %v", written, err)
 	}
@@ -188,10 +188,10 @@ func TestMarks(t *testing.T) {
 	clients[0], clients[1] = clients[1], clients[0]
 	repositories := config.Status.Apps.Repositories
 	repositories[0], repositories[1] = repositories[1], repositories[0]
-	if _, err := w.update(source, config); err != nil {
+	if _, err := w.update(process, config); err != nil {
 		t.Fatal(err)
 	}
-	after := w.get(source, true)
+	after := w.get(process, true)
 	if after.Status.Auth.Connectors[0].ClusterManager.BearerToken != "canary-9" || after.Status.OIDC.Clients[0].ClientSecret != "canary-11" ||
 		after.Status.Audit.DataStoreEndpoint != before.Status.Audit.DataStoreEndpoint || after.Status.Apps.Repositories[1] != before.Status.Apps.Repositories[0] {
 		t.Errorf("after a change are %+v", reveal(after))
@@ -208,16 +208,16 @@ func TestMarks(t *testing.T) {
 	} {
 		config := again()
 		row.change(&config.Status)
-		_, err := w.update(source, config)
+		_, err := w.update(process, config)
 		refusal(t, err, 422, strings.Fields(row.field)...)
 	}
 	// A new secret replaces the old one, and an absent one goes.
 	config = again()
 	config.Status.Auth.OIDC.ClientSecret, config.Status.Auth.GitForge1.ClientSecret = "fresh", ""
-	if _, err := w.update(source, config); err != nil {
+	if _, err := w.update(process, config); err != nil {
 		t.Fatal(err)
 	}
-	if got := w.get(source, true).Status.Auth; got.OIDC.ClientSecret != "fresh" || got.GitForge1.ClientSecret != "" {
+	if got := w.get(process, true).Status.Auth; got.OIDC.ClientSecret != "fresh" || got.GitForge1.ClientSecret != "" {
 		t.Errorf("after new secrets: %q, %q", got.OIDC.ClientSecret.Reveal(), got.GitForge1.ClientSecret.Reveal())
 	}
 }
@@ -227,8 +227,8 @@ func TestMarks(t *testing.T) {
 func TestMarksOfNamelessEntries(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	source := w.process("")
-	w.put(source, `
+	process := w.process("")
+	w.put(process, `
 oidc: {clients: [{name: one, clientSecret: s-one}, {name: two, clientSecret: s-two}]}
 apps: {repositories: [{url: 'https://one.example', password: p-one}, {url: 'https://ana:p-url@two.example', password: p-two}]}
 `)
@@ -239,7 +239,7 @@ apps: {repositories: [{url: 'https://one.example', password: p-one}, {url: 'http
 	if bytes.Contains(record.Object, []byte("p-url")) {
 		t.Errorf("the record holds a secret: %s", record.Object)
 	}
-	config := w.get(source, false)
+	config := w.get(process, false)
 	text, err := json.Marshal(config)
 	if err != nil {
 		t.Fatal(err)
@@ -248,10 +248,10 @@ apps: {repositories: [{url: 'https://one.example', password: p-one}, {url: 'http
 		t.Fatal(err)
 	}
 	config.Status.Apps.Repositories, config.Status.OIDC.Clients = config.Status.Apps.Repositories[1:], config.Status.OIDC.Clients[1:]
-	if _, err := w.update(source, config.DeepCopy()); err != nil {
+	if _, err := w.update(process, config.DeepCopy()); err != nil {
 		t.Fatal(err)
 	}
-	after := w.get(source, true).Status
+	after := w.get(process, true).Status
 	if got := after.Apps.Repositories[0]; got.Password != "p-two" || got.URL != "https://ana:p-url@two.example" {
 		t.Errorf("the second repository is now %q, %q", got.URL, got.Password.Reveal())
 	}
@@ -260,7 +260,7 @@ apps: {repositories: [{url: 'https://one.example', password: p-one}, {url: 'http
 	}
 	config.ResourceVersion = ""
 	config.Status.Apps.Repositories[0].URL = "https://evil.example"
-	_, err = w.update(source, config)
+	_, err = w.update(process, config)
 	refusal(t, err, 422, "status.apps.repositories[0].password")
 }
 
@@ -268,32 +268,32 @@ apps: {repositories: [{url: 'https://one.example', password: p-one}, {url: 'http
 func TestUpdate(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	source := w.process("")
-	first := w.get(source, false)
+	process := w.process("")
+	first := w.get(process, false)
 	if first.ResourceVersion != "1" || first.Generation != 0 || first.Kind != "Config" || first.APIVersion != "management.platform.sh/v1" {
 		t.Errorf("before the first write: %+v", first.ObjectMeta)
 	}
-	config := w.put(source, "kind: Config\nmetadata: {labels: {a: b}, annotations: {c: d}}\nstatus: {auth: {accessKeyMaxTTLSeconds: 60}}")
+	config := w.put(process, "kind: Config\nmetadata: {labels: {a: b}, annotations: {c: d}}\nstatus: {auth: {accessKeyMaxTTLSeconds: 60}}")
 	if config.UID == "" || config.Generation != 1 || config.CreationTimestamp.IsZero() || config.ResourceVersion != "2" || config.Labels["a"] != "b" {
 		t.Errorf("after it: %+v", config.ObjectMeta)
 	}
 	stale := config.DeepCopy()
-	same, err := w.update(source, config.DeepCopy())
+	same, err := w.update(process, config.DeepCopy())
 	if err != nil || same.ResourceVersion != config.ResourceVersion {
 		t.Errorf("a write that changes nothing: %v, %v", same, err)
 	}
 	config.Labels["a"] = "c"
-	labelled, err := w.update(source, config)
+	labelled, err := w.update(process, config)
 	if err != nil || labelled.Generation != 1 || labelled.ResourceVersion != "3" {
 		t.Errorf("a label: %+v, %v", labelled, err)
 	}
 	labelled.Status.Auth.AccessKeyMaxTTLSeconds = 70
-	dry, err := source.Update(t.Context(), resource.UpdateInput[*model.Config]{Caller: admin, Name: "config", Object: labelled.DeepCopy(), DryRun: true})
-	if err != nil || limit(&dry.Object.Status) != 70 || limit(source.Current()) != 60 {
+	dry, err := process.Update(t.Context(), resource.UpdateInput[*model.Config]{Caller: admin, Name: "config", Object: labelled.DeepCopy(), DryRun: true})
+	if err != nil || limit(&dry.Object.Status) != 70 || limit(process.Status()) != 60 {
 		t.Errorf("a dry run: %+v, %v", dry.Object, err)
 	}
-	capped, err := w.update(source, labelled)
-	if err != nil || capped.Generation != 2 || limit(source.Current()) != 70 {
+	capped, err := w.update(process, labelled)
+	if err != nil || capped.Generation != 2 || limit(process.Status()) != 70 {
 		t.Errorf("a cap: %+v, %v", capped, err)
 	}
 	for sentence, row := range map[string]struct {
@@ -314,27 +314,27 @@ func TestUpdate(t *testing.T) {
 	} {
 		config := capped.DeepCopy()
 		row.change(config)
-		_, err := w.update(source, config)
+		_, err := w.update(process, config)
 		if known, ok := errors.AsType[*apierror.Error](err); !ok || known.Status().Code != row.code {
 			t.Errorf("%s: %v", sentence, err)
 		} else if len(row.fields) > 0 {
 			refusal(t, err, row.code, row.fields...)
 		}
 	}
-	if got := w.get(source, false); got.ResourceVersion != capped.ResourceVersion {
+	if got := w.get(process, false); got.ResourceVersion != capped.ResourceVersion {
 		t.Errorf("a refused write changed it: %+v", got)
 	}
-	_, err = source.Update(t.Context(), resource.UpdateInput[*model.Config]{Caller: admin, Name: "other", Object: &model.Config{}})
+	_, err = process.Update(t.Context(), resource.UpdateInput[*model.Config]{Caller: admin, Name: "other", Object: &model.Config{}})
 	refusal(t, err, 404)
-	if _, err := source.Get(t.Context(), resource.GetInput{Name: "other"}); err == nil {
+	if _, err := process.Get(t.Context(), resource.GetInput{Name: "other"}); err == nil {
 		t.Error("there is another one")
 	}
 	// From here on nobody can write through the API.
 	capped.Status.DisableConfigEndpoint = true
-	if _, err := w.update(source, capped); err != nil {
+	if _, err := w.update(process, capped); err != nil {
 		t.Fatal(err)
 	}
-	for _, process := range []*platformconfig.Writer{source, w.process("")} {
+	for _, process := range []*platformconfig.Writer{process, w.process("")} {
 		if err := process.Refresh(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -348,10 +348,10 @@ func TestUpdate(t *testing.T) {
 		refusal(t, err, 403)
 	}
 	// An operator does.
-	if _, err := source.Install(t.Context(), admin, &model.Config{}); err != nil {
+	if _, err := process.Install(t.Context(), admin, &model.Config{}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := w.update(source, &model.Config{}); err != nil {
+	if _, err := w.update(process, &model.Config{}); err != nil {
 		t.Errorf("afterwards: %v", err)
 	}
 }
@@ -360,20 +360,20 @@ func TestUpdate(t *testing.T) {
 func TestShownIsUnchanged(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	source := w.process("")
-	config := w.put(source, `auth:
+	process := w.process("")
+	config := w.put(process, `auth:
   saml: {insecureSkipSignatureValidation: true, nameIDPolicyFormat: emailAddress}
   connectors: [{id: a, oidc: {clientId: a}}, {id: b, idp2: {clientId: b}}, {id: c, oidc: {clientId: c, scopes: [email]}}]
 `)
 	if format := config.Status.Auth.SAML.NameIDPolicyFormat; !strings.HasPrefix(format, "urn:") {
 		t.Fatalf("the format is shown as %q", format)
 	}
-	again, err := w.update(source, config)
+	again, err := w.update(process, config)
 	if err != nil || again.ResourceVersion != config.ResourceVersion || again.Generation != config.Generation {
 		t.Errorf("sent back: %v, %v", again, err)
 	}
 	slices.Reverse(config.Status.Auth.Connectors)
-	if _, err := w.update(source, config); err != nil {
+	if _, err := w.update(process, config); err != nil {
 		t.Fatal(err)
 	}
 	record, err := w.client.Resource("configs").Get(t.Context(), "config")
@@ -391,9 +391,9 @@ func TestShownIsUnchanged(t *testing.T) {
 func TestEmptyRequests(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	source := w.process("")
-	w.put(source, "imageBuilder: {resources: {limits: {cpu: 2}, requests: {}}}")
-	for name, process := range map[string]*platformconfig.Writer{"this process": source, "another": w.process("")} {
+	process := w.process("")
+	w.put(process, "imageBuilder: {resources: {limits: {cpu: 2}, requests: {}}}")
+	for name, process := range map[string]*platformconfig.Writer{"this process": process, "another": w.process("")} {
 		if cpu := w.get(process, false).Status.ImageBuilder.Resources.Requests["cpu"]; cpu.String() != "2" {
 			t.Errorf("in %s the request is %s", name, cpu.String())
 		}
@@ -404,13 +404,13 @@ func TestEmptyRequests(t *testing.T) {
 func TestDefaultsStayOpen(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	source := w.process("")
-	shown := w.put(source, "imageBuilder: {enabled: true, resources: {limits: {cpu: 2}}}\naudit: {level: 1}\nauth: {oidc: {issuerUrl: 'https://a.example', clientSecret: hunter2}}")
+	process := w.process("")
+	shown := w.put(process, "imageBuilder: {enabled: true, resources: {limits: {cpu: 2}}}\naudit: {level: 1}\nauth: {oidc: {issuerUrl: 'https://a.example', clientSecret: hunter2}}")
 	if cpu := shown.Status.ImageBuilder.Resources.Requests["cpu"]; cpu.String() != "2" || shown.Status.Audit.MaxSizeMegabytes != 100 || len(shown.Status.Auth.OIDC.Scopes) != 2 {
 		t.Fatalf("defaults are missing: %+v", shown.Status)
 	}
 	shown.Status.PlatformHost = "platform.example"
-	if _, err := w.update(source, shown); err != nil {
+	if _, err := w.update(process, shown); err != nil {
 		t.Fatal(err)
 	}
 	record, err := w.client.Resource("configs").Get(t.Context(), "config")
@@ -422,11 +422,11 @@ func TestDefaultsStayOpen(t *testing.T) {
 			t.Errorf("%s is stored: %s", filled, record.Object)
 		}
 	}
-	if got := source.Current().Auth.OIDC.ClientSecret; got.Reveal() != "hunter2" {
+	if got := process.Status().Auth.OIDC.ClientSecret; got.Reveal() != "hunter2" {
 		t.Errorf("the secret is %q", got.Reveal())
 	}
 	// A lower limit lowers the request that follows it.
-	result, err := source.Patch(t.Context(), resource.PatchInput{
+	result, err := process.Patch(t.Context(), resource.PatchInput{
 		Caller: admin, Name: "config", Type: resource.MergePatch, Patch: []byte(`{"status":{"imageBuilder":{"resources":{"limits":{"cpu":"1"},"requests":null}}}}`),
 	})
 	if err != nil {
@@ -436,9 +436,9 @@ func TestDefaultsStayOpen(t *testing.T) {
 		t.Errorf("the request is %s", cpu.String())
 	}
 	// A client that sets a field to its default on purpose has set it.
-	if _, err := source.Patch(t.Context(), resource.PatchInput{
+	if _, err := process.Patch(t.Context(), resource.PatchInput{
 		Caller: admin, Name: "config", Type: resource.JSONPatch, Patch: []byte(`[{"op":"replace","path":"/status/projectNamespacePrefix","value":"team-"}]`),
-	}); err != nil || source.Current().ProjectNamespacePrefix != "team-" {
+	}); err != nil || process.Status().ProjectNamespacePrefix != "team-" {
 		t.Errorf("a patch of what was shown by default: %v", err)
 	}
 }
@@ -447,10 +447,10 @@ func TestDefaultsStayOpen(t *testing.T) {
 func TestPatch(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	source := w.process("")
-	w.put(source, canaried)
+	process := w.process("")
+	w.put(process, canaried)
 	patch := func(kind resource.PatchType, text string) (*model.Config, error) {
-		written, err := source.Patch(t.Context(), resource.PatchInput{Caller: admin, Name: "config", Type: kind, Patch: []byte(text)})
+		written, err := process.Patch(t.Context(), resource.PatchInput{Caller: admin, Name: "config", Type: kind, Patch: []byte(text)})
 		return written.Object, err
 	}
 	if config, err := patch(resource.MergePatch, `{"status":{"auth":{"accessKeyMaxTTLSeconds":60}}}`); err != nil || limit(&config.Status) != 60 {
@@ -459,7 +459,7 @@ func TestPatch(t *testing.T) {
 	if config, err := patch(resource.JSONPatch, `[{"op":"test","path":"/status/auth/oidc/clientSecret","value":"***"},{"op":"add","path":"/metadata/labels/a","value":"b"}]`); err != nil || config.Labels["a"] != "b" {
 		t.Errorf("a JSON patch: %v", err)
 	}
-	if got := w.get(source, true).Status.Auth.OIDC.ClientSecret; got != "canary-1" {
+	if got := w.get(process, true).Status.Auth.OIDC.ClientSecret; got != "canary-1" {
 		t.Errorf("afterwards the secret is %q", got.Reveal())
 	}
 	for sentence, row := range map[string]struct {
@@ -495,13 +495,13 @@ func TestConcurrentPatches(t *testing.T) {
 	for i := range writers {
 		options := w.options("")
 		options.Report = nil
-		source := platformconfig.New(options).Writer(nil)
-		if err := source.Refresh(t.Context()); err != nil {
+		process := platformconfig.New(options).Writer(nil)
+		if err := process.Refresh(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		running.Go(func() {
 			text := fmt.Sprintf(`{"status":{"auth":{"customHttpHeaders":{"X-%d":"a"}}}}`, i)
-			if _, err := source.Patch(t.Context(), resource.PatchInput{Caller: admin, Name: "config", Type: resource.MergePatch, Patch: []byte(text)}); err != nil {
+			if _, err := process.Patch(t.Context(), resource.PatchInput{Caller: admin, Name: "config", Type: resource.MergePatch, Patch: []byte(text)}); err != nil {
 				t.Error(err)
 			}
 		})
@@ -516,12 +516,12 @@ func TestConcurrentPatches(t *testing.T) {
 func TestLastApplied(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	source := w.process("")
+	process := w.process("")
 	const annotation = "kubectl.kubernetes.io/last-applied-configuration"
 	apply := func(manifest string) string {
 		config := &model.Config{}
 		config.Annotations = map[string]string{annotation: manifest, "a": "b"}
-		written, err := w.update(source, config)
+		written, err := w.update(process, config)
 		if err != nil || written.Annotations["a"] != "b" {
 			t.Fatal(err)
 		}
@@ -540,10 +540,10 @@ func TestLastApplied(t *testing.T) {
 func TestHistory(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	source := w.process("")
+	process := w.process("")
 	history := func() []model.ConfigRevision {
 		t.Helper()
-		history, err := source.History(t.Context(), resource.GetInput{Name: "config"})
+		history, err := process.History(t.Context(), resource.GetInput{Name: "config"})
 		if err != nil || history.Kind != "ConfigHistory" {
 			t.Fatal(err)
 		}
@@ -552,12 +552,12 @@ func TestHistory(t *testing.T) {
 	if got := history(); len(got) != 0 {
 		t.Errorf("before the first write: %+v", got)
 	}
-	w.put(source, "auth: {accessKeyMaxTTLSeconds: 60, oidc: {clientSecret: hunter2}}\nuiSettings: {customCss: ['https://a.example']}")
-	config := w.get(source, false)
+	w.put(process, "auth: {accessKeyMaxTTLSeconds: 60, oidc: {clientSecret: hunter2}}\nuiSettings: {customCss: ['https://a.example']}")
+	config := w.get(process, false)
 	config.Status.Auth.OIDC.ClientSecret, config.Status.Auth.AccessKeyMaxTTLSeconds, config.Status.UISettings = "hunter3", 0, nil
 	config.Status.PlatformHost = "platform.example"
 	ana := identity.New(identity.Owner{Kind: identity.User, Name: "ana"}, []string{identity.Admins})
-	if _, err := source.Update(t.Context(), resource.UpdateInput[*model.Config]{Caller: ana, Name: "config", Object: config}); err != nil {
+	if _, err := process.Update(t.Context(), resource.UpdateInput[*model.Config]{Caller: ana, Name: "config", Object: config}); err != nil {
 		t.Fatal(err)
 	}
 	got := history()
@@ -573,10 +573,10 @@ func TestHistory(t *testing.T) {
 	rollback := func(to, version string, dryRun bool) (*model.ConfigRollback, error) {
 		in := &model.ConfigRollback{Spec: model.ConfigRollbackSpec{Revision: to}}
 		in.ResourceVersion = version
-		done, err := source.Rollback(t.Context(), resource.SubresourceInput[*model.ConfigRollback]{Caller: ana, Name: "config", Object: in, DryRun: dryRun})
+		done, err := process.Rollback(t.Context(), resource.SubresourceInput[*model.ConfigRollback]{Caller: ana, Name: "config", Object: in, DryRun: dryRun})
 		return done.Object, err
 	}
-	if dry, err := rollback("2", "3", true); err != nil || len(dry.Status.Changes) != 4 || limit(source.Current()) != 0 {
+	if dry, err := rollback("2", "3", true); err != nil || len(dry.Status.Changes) != 4 || limit(process.Status()) != 0 {
 		t.Errorf("a dry run: %+v, %v", dry, err)
 	}
 	_, err := rollback("2", "2", false)
@@ -587,24 +587,24 @@ func TestHistory(t *testing.T) {
 	if err != nil || done.Status.ResourceVersion != "4" || len(done.Status.Changes) != 4 {
 		t.Errorf("%+v, %v", done, err)
 	}
-	if now := source.Current(); limit(now) != 60 || now.Auth.OIDC.ClientSecret.Reveal() != "hunter2" || now.PlatformHost != "" {
+	if now := process.Status(); limit(now) != 60 || now.Auth.OIDC.ClientSecret.Reveal() != "hunter2" || now.PlatformHost != "" {
 		t.Errorf("after the rollback: %+v", now)
 	}
 	if got := history(); len(got) != 4 || got[0].RolledBackTo != "2" {
 		t.Errorf("%+v", got)
 	}
 	// What was there before the first write can be brought back too.
-	if _, err := rollback("1", "", false); err != nil || limit(source.Current()) != 0 || source.Current().Auth.OIDC != nil {
-		t.Errorf("the first one: %+v, %v", source.Current(), err)
+	if _, err := rollback("1", "", false); err != nil || limit(process.Status()) != 0 || process.Status().Auth.OIDC != nil {
+		t.Errorf("the first one: %+v, %v", process.Status(), err)
 	}
 	// Those of a month are kept, and at least twenty. Labels push nobody out.
 	for i := range 25 {
-		w.put(source, fmt.Sprintf("auth: {accessKeyMaxTTLSeconds: %d}", 100+i))
+		w.put(process, fmt.Sprintf("auth: {accessKeyMaxTTLSeconds: %d}", 100+i))
 	}
 	for i := range 60 {
-		config := w.get(source, false)
+		config := w.get(process, false)
 		config.Labels = map[string]string{"a": strconv.Itoa(i)}
-		if _, err := w.update(source, config); err != nil {
+		if _, err := w.update(process, config); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -633,17 +633,17 @@ func TestHistory(t *testing.T) {
 func TestReason(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	source := w.process("")
+	process := w.process("")
 	because := func(why string) map[string]string { return map[string]string{model.ChangeCauseAnnotation: why} }
 	write := func(host string, change func(*model.Config)) {
 		t.Helper()
 		config := &model.Config{}
 		if host != "a.example" {
-			config = w.get(source, false)
+			config = w.get(process, false)
 		}
 		config.Status.PlatformHost = host
 		change(config)
-		if _, err := w.update(source, config); err != nil {
+		if _, err := w.update(process, config); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -656,14 +656,14 @@ func TestReason(t *testing.T) {
 		t.Helper()
 		in := &model.ConfigRollback{Spec: model.ConfigRollbackSpec{Revision: "2"}}
 		in.Annotations = annotations
-		if _, err := source.Rollback(t.Context(), resource.SubresourceInput[*model.ConfigRollback]{Caller: admin, Name: "config", Object: in}); err != nil {
+		if _, err := process.Rollback(t.Context(), resource.SubresourceInput[*model.ConfigRollback]{Caller: admin, Name: "config", Object: in}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	back(nil)
 	write("f.example", func(*model.Config) {})
 	back(because("the host is back"))
-	history, err := source.History(t.Context(), resource.GetInput{Name: "config"})
+	history, err := process.History(t.Context(), resource.GetInput{Name: "config"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -681,14 +681,14 @@ func TestHistoryOfServers(t *testing.T) {
 	t.Parallel()
 	server := redistest.Server(t)
 	w := worldOf(t, server.URL())
-	source := w.process("")
+	process := w.process("")
 	for i := range 7 {
 		if i == 2 || i == 6 {
 			server.WroteElsewhere("configs")
 		}
-		w.put(source, fmt.Sprintf("auth: {accessKeyMaxTTLSeconds: %d}", 100+i))
+		w.put(process, fmt.Sprintf("auth: {accessKeyMaxTTLSeconds: %d}", 100+i))
 	}
-	history, err := source.History(t.Context(), resource.GetInput{Name: "config"})
+	history, err := process.History(t.Context(), resource.GetInput{Name: "config"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -702,8 +702,8 @@ func TestHistoryOfServers(t *testing.T) {
 		}
 	}
 	in := &model.ConfigRollback{Spec: model.ConfigRollbackSpec{Revision: "3"}}
-	if _, err := source.Rollback(t.Context(), resource.SubresourceInput[*model.ConfigRollback]{Caller: admin, Name: "config", Object: in}); err != nil || limit(source.Current()) != 101 {
-		t.Errorf("back to revision 3: %+v, %v", source.Current(), err)
+	if _, err := process.Rollback(t.Context(), resource.SubresourceInput[*model.ConfigRollback]{Caller: admin, Name: "config", Object: in}); err != nil || limit(process.Status()) != 101 {
+		t.Errorf("back to revision 3: %+v, %v", process.Status(), err)
 	}
 }
 
@@ -711,8 +711,8 @@ func TestHistoryOfServers(t *testing.T) {
 func TestList(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	source := w.process("")
-	w.put(source, "kind: Config\nmetadata: {labels: {a: b}}")
+	process := w.process("")
+	w.put(process, "kind: Config\nmetadata: {labels: {a: b}}")
 	for _, row := range []struct {
 		labels, fields string
 		items          int
@@ -721,12 +721,12 @@ func TestList(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		list, err := source.List(t.Context(), resource.ListInput{Labels: byLabel, Fields: fields.ParseSelectorOrDie(row.fields)})
+		list, err := process.List(t.Context(), resource.ListInput{Labels: byLabel, Fields: fields.ParseSelectorOrDie(row.fields)})
 		if err != nil || len(list.(*model.ConfigList).Items) != row.items || list.(*model.ConfigList).ResourceVersion != "2" {
 			t.Errorf("%+v: %v, %v", row, list, err)
 		}
 	}
-	_, err := source.List(t.Context(), resource.ListInput{Labels: labels.Everything(), Fields: fields.ParseSelectorOrDie("spec.x=y")})
+	_, err := process.List(t.Context(), resource.ListInput{Labels: labels.Everything(), Fields: fields.ParseSelectorOrDie("spec.x=y")})
 	refusal(t, err, 400)
 }
 
@@ -746,12 +746,12 @@ func TestNewKey(t *testing.T) {
 		}
 	}
 	ring(old)
-	source := w.process("")
-	w.put(source, "auth: {oidc: {clientSecret: hunter2}}")
+	process := w.process("")
+	w.put(process, "auth: {oidc: {clientSecret: hunter2}}")
 	ring(fresh, old)
-	config := w.get(source, false)
+	config := w.get(process, false)
 	config.Status.PlatformHost = "platform.example"
-	if _, err := w.update(source, config); err != nil {
+	if _, err := w.update(process, config); err != nil {
 		t.Fatal(err)
 	}
 	ring(fresh)
