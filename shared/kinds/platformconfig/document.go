@@ -10,8 +10,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"management.platform.sh/shared/model"
+	"management.platform.sh/shared/model/lazyjson"
 	"management.platform.sh/shared/model/secret"
 	"management.platform.sh/shared/state/encryption"
+	"management.platform.sh/shared/state/store"
 )
 
 // content is the part of a record that holds the Config. Source: ADR-0015.
@@ -48,6 +50,22 @@ func shownPart(value string) string {
 
 // sealContext binds a sealed secret to its path.
 func sealContext(path string) string { return Definition.Resource.Resource + "/" + Name + "/" + path }
+
+// decodeRecord returns the document of a record.
+func decodeRecord(stored store.Record) (*document, error) { return decodeBy(json.Unmarshal, stored) }
+
+// decodeFirstRecord is decodeRecord for the first record that a process reads, as part of its start. Later it would be slower.
+func decodeFirstRecord(stored store.Record) (*document, error) {
+	return decodeBy(lazyjson.Unmarshal, stored)
+}
+
+func decodeBy(unmarshal func([]byte, any) error, stored store.Record) (*document, error) {
+	decoded := &document{}
+	if err := unmarshal(stored.Object, decoded); err != nil {
+		return nil, fmt.Errorf("decoding revision %d: %w", stored.Revision, err)
+	}
+	return decoded, nil
+}
 
 // marshalStored returns the JSON of a Config in stored form.
 func marshalStored(config *model.Config) ([]byte, error) {

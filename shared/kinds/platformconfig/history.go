@@ -1,24 +1,18 @@
 package platformconfig
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"management.platform.sh/shared/api/resource"
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/model/apierror"
-	"management.platform.sh/shared/model/lazyjson"
 	"management.platform.sh/shared/state/store"
 )
 
@@ -35,11 +29,49 @@ const (
 	maxEvents    = 2000
 )
 
+// History returns the latest revisions, each with its author, its time and its changes, and what was there before them.
+// Errors: NotFound for another name, ServiceUnavailable. Source: ADR-0015.
+func (c *Current) History(ctx context.Context, in resource.GetInput) (*model.ConfigHistory, error) {
+	if in.Name != Name {
+		return nil, apierror.NotFound(Definition.GroupResource(), in.Name)
+	}
+	history := &model.ConfigHistory{ObjectMeta: metav1.ObjectMeta{Name: Name}}
+	history.SetGroupVersionKind(model.SchemeGroupVersion.WithKind("ConfigHistory"))
+	if c.FromFile() {
+		return history, nil
+	}
+	revisions, err := c.revisions(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, revision := range revisions {
+		history.Status.Revisions = append(history.Status.Revisions, model.ConfigRevision{
+			Revision: strconv.FormatInt(revision.number, 10), Author: revision.document.Author, Time: revision.document.Time,
+			RolledBackTo: revision.document.RolledBackTo, Reason: revision.reason(), Changes: revision.changes,
+		})
+	}
+	return history, nil
+}
+
 // revision is one write: the document that it made, and the one that it replaced.
 type revision struct {
 	number             int64
 	document, previous *document
 	changes            []model.ConfigChange
+}
+
+// changesStatus reports whether a write changed more than metadata.
+func (r *revision) changesStatus() bool {
+	return slices.ContainsFunc(r.changes, func(change model.ConfigChange) bool { return strings.HasPrefix(change.Path, "status.") })
+}
+
+// reason returns why the write was made, or nothing if the annotation is that of an earlier write.
+func (r *revision) reason() string {
+	cause := r.document.Metadata.Annotations[model.ChangeCauseAnnotation]
+	if cause == r.previous.Metadata.Annotations[model.ChangeCauseAnnotation] {
+		return ""
+	}
+	return strings.ToValidUTF8(cause[:min(len(cause), maxReason)], "")
 }
 
 // revisions returns the latest writes, newest first, and at the end what was there before the oldest of them. It takes them
@@ -164,222 +196,4 @@ func revisionOf(event store.Event) (revision, error) {
 	}
 	result.changes, err = difference(result.previous, result.document)
 	return result, err
-}
-
-// changesStatus reports whether a write changed more than metadata.
-func (r *revision) changesStatus() bool {
-	return slices.ContainsFunc(r.changes, func(change model.ConfigChange) bool { return strings.HasPrefix(change.Path, "status.") })
-}
-
-// reason returns why the write was made, or nothing if the annotation is that of an earlier write.
-func (r *revision) reason() string {
-	cause := r.document.Metadata.Annotations[model.ChangeCauseAnnotation]
-	if cause == r.previous.Metadata.Annotations[model.ChangeCauseAnnotation] {
-		return ""
-	}
-	return strings.ToValidUTF8(cause[:min(len(cause), maxReason)], "")
-}
-
-// History returns the latest revisions, each with its author, its time and its changes, and what was there before them.
-// Errors: NotFound for another name, ServiceUnavailable. Source: ADR-0015.
-func (c *Current) History(ctx context.Context, in resource.GetInput) (*model.ConfigHistory, error) {
-	if in.Name != Name {
-		return nil, apierror.NotFound(Definition.GroupResource(), in.Name)
-	}
-	history := &model.ConfigHistory{ObjectMeta: metav1.ObjectMeta{Name: Name}}
-	history.SetGroupVersionKind(model.SchemeGroupVersion.WithKind("ConfigHistory"))
-	if c.FromFile() {
-		return history, nil
-	}
-	revisions, err := c.revisions(ctx)
-	if err != nil {
-		return nil, err
-	}
-	for _, revision := range revisions {
-		history.Status.Revisions = append(history.Status.Revisions, model.ConfigRevision{
-			Revision: strconv.FormatInt(revision.number, 10), Author: revision.document.Author, Time: revision.document.Time,
-			RolledBackTo: revision.document.RolledBackTo, Reason: revision.reason(), Changes: revision.changes,
-		})
-	}
-	return history, nil
-}
-
-// RollbackResult is the result of a rollback.
-type RollbackResult = resource.Result[*model.ConfigRollback]
-
-// Rollback writes the configuration of an earlier revision as a new revision. Labels and annotations stay as they are.
-// Errors: NotFound for another name; Invalid for a revision that is not in the history, or whose configuration breaks a
-// current rule; otherwise those of Update. Source: ADR-0015.
-func (w *Writer) Rollback(ctx context.Context, in resource.SubresourceInput[*model.ConfigRollback]) (RollbackResult, error) {
-	target := in.Object.Spec.Revision
-	configs, err := w.registryOf(ctx, in.Name, &write{caller: in.Caller, rolledBackTo: target, dryRun: in.DryRun})
-	if err != nil {
-		return RollbackResult{}, err
-	}
-	revisions, err := w.revisions(ctx)
-	if err != nil {
-		return RollbackResult{}, err
-	}
-	index := slices.IndexFunc(revisions, func(r revision) bool { return strconv.FormatInt(r.number, 10) == target })
-	if index < 0 {
-		return RollbackResult{}, apierror.Invalid(model.SchemeGroupVersion.WithKind("ConfigRollback").GroupKind(), in.Name, field.ErrorList{
-			field.Invalid(field.NewPath("spec", "revision"), target, knownRevisions(revisions))})
-	}
-	ring, err := w.keyring(ctx)
-	if err != nil {
-		return RollbackResult{}, err
-	}
-	restored := revisions[index].document.config()
-	if _, err := unseal(&restored.Status, ring); err != nil {
-		return RollbackResult{}, fmt.Errorf("opening the secrets of revision %s: %w", target, err)
-	}
-	current, record, err := configs.Read(ctx, in.Caller, "", in.Name)
-	if err != nil {
-		return RollbackResult{}, err
-	}
-	currentDocument, err := decodeRecord(record)
-	if err != nil {
-		return RollbackResult{}, err
-	}
-	object := &model.Config{Status: restored.Status}
-	object.Labels, object.Annotations, object.UID = current.Labels, maps.Clone(current.Annotations), in.Object.UID
-	for _, name := range []string{model.ForceAnnotation, model.ConfirmWithinAnnotation, model.ChangeCauseAnnotation} {
-		// The rollback is asked for with annotations of its own.
-		delete(object.Annotations, name)
-		if value, given := in.Object.Annotations[name]; given {
-			metav1.SetMetaDataAnnotation(&object.ObjectMeta, name, value)
-		}
-	}
-	if object.ResourceVersion = in.Object.ResourceVersion; object.ResourceVersion == "" || object.ResourceVersion == "0" {
-		object.ResourceVersion = current.ResourceVersion
-	}
-	result, err := resource.Update(ctx, configs, resource.UpdateInput[*model.Config]{
-		Caller: in.Caller, Name: in.Name, Object: object, Manager: in.Manager,
-	})
-	if err != nil {
-		return RollbackResult{}, err
-	}
-	rollback := &model.ConfigRollback{ObjectMeta: metav1.ObjectMeta{Name: Name}, Spec: in.Object.Spec}
-	rollback.SetGroupVersionKind(model.SchemeGroupVersion.WithKind("ConfigRollback"))
-	rollback.Status.ResourceVersion = result.Object.ResourceVersion
-	rollback.Status.Changes, err = difference(currentDocument, revisions[index].document)
-	return RollbackResult{Object: rollback, Warnings: result.Warnings}, err
-}
-
-// maxNamedRevisions is how many revisions an error lists.
-const maxNamedRevisions = 20
-
-// knownRevisions says which revisions a rollback can name.
-func knownRevisions(revisions []revision) string {
-	if len(revisions) == 0 {
-		return "the history is empty: nobody has written the configuration yet"
-	}
-	names := make([]string, 0, maxNamedRevisions)
-	for _, one := range revisions[:min(len(revisions), maxNamedRevisions)] {
-		names = append(names, strconv.FormatInt(one.number, 10))
-	}
-	text := "must be a revision in the history: " + strings.Join(names, ", ")
-	if more := len(revisions) - len(names); more > 0 {
-		text += fmt.Sprintf(", and %d older ones", more)
-	}
-	return text
-}
-
-// decodeRecord returns the document of a record.
-func decodeRecord(stored store.Record) (*document, error) { return decodeBy(json.Unmarshal, stored) }
-
-// decodeFirstRecord is decodeRecord for the first record that a process reads, as part of its start. Later it would be slower.
-func decodeFirstRecord(stored store.Record) (*document, error) {
-	return decodeBy(lazyjson.Unmarshal, stored)
-}
-
-func decodeBy(unmarshal func([]byte, any) error, stored store.Record) (*document, error) {
-	decoded := &document{}
-	if err := unmarshal(stored.Object, decoded); err != nil {
-		return nil, fmt.Errorf("decoding revision %d: %w", stored.Revision, err)
-	}
-	return decoded, nil
-}
-
-// translateError translates the store's error for the caller.
-func translateError(err error) error {
-	if errors.Is(err, store.ErrUnavailable) {
-		return apierror.Unavailable().Because(err)
-	}
-	return err
-}
-
-// difference returns the fields in which two documents differ, with marks in place of secrets. A list is one field.
-func difference(from, to *document) ([]model.ConfigChange, error) {
-	fromLeaves, err := leaves(from)
-	if err != nil {
-		return nil, err
-	}
-	toLeaves, err := leaves(to)
-	if err != nil {
-		return nil, err
-	}
-	// All marks look the same; the sealed texts tell secrets apart.
-	changedPaths := map[string]bool{}
-	for _, sealed := range []struct{ of, other map[string]string }{{from.Sealed, to.Sealed}, {to.Sealed, from.Sealed}} {
-		for path, value := range sealed.of {
-			if sealed.other[path] != value {
-				list, _, _ := strings.Cut(path, "[")
-				changedPaths["status."+list] = true
-			}
-		}
-	}
-	for _, side := range []map[string][]byte{fromLeaves, toLeaves} {
-		for path := range side {
-			if !bytes.Equal(fromLeaves[path], toLeaves[path]) {
-				changedPaths[path] = true
-			}
-		}
-	}
-	var changes []model.ConfigChange
-	for _, path := range slices.Sorted(maps.Keys(changedPaths)) {
-		change := model.ConfigChange{Path: path}
-		if value, ok := fromLeaves[path]; ok {
-			change.From = &model.JSON{Raw: value}
-		}
-		if value, ok := toLeaves[path]; ok {
-			change.To = &model.JSON{Raw: value}
-		}
-		changes = append(changes, change)
-	}
-	return changes, nil
-}
-
-// leaves returns the fields of a document that are not objects, by path: those of its status, labels and annotations.
-func leaves(d *document) (map[string][]byte, error) {
-	valuesByPath := map[string][]byte{}
-	text, err := json.Marshal(map[string]any{
-		"status": d.Status, "metadata": map[string]any{"labels": d.Metadata.Labels, "annotations": d.Metadata.Annotations},
-	})
-	if err != nil {
-		return nil, fmt.Errorf("encoding the configuration: %w", err)
-	}
-	return valuesByPath, collectLeaves(text, "", valuesByPath)
-}
-
-func collectLeaves(text []byte, path string, valuesByPath map[string][]byte) error {
-	if text[0] != '{' {
-		if string(text) != "null" {
-			valuesByPath[path] = text
-		}
-		return nil
-	}
-	var object map[string]json.RawMessage
-	if err := json.Unmarshal(text, &object); err != nil {
-		return fmt.Errorf("comparing configurations: %w", err)
-	}
-	for name, value := range object {
-		if path == "metadata.annotations" && name == model.LastAppliedAnnotation {
-			continue // it repeats the other fields
-		}
-		if err := collectLeaves(value, strings.TrimPrefix(path+"."+name, "."), valuesByPath); err != nil {
-			return err
-		}
-	}
-	return nil
 }

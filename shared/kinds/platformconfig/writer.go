@@ -2,9 +2,7 @@ package platformconfig
 
 import (
 	"context"
-	"fmt"
 
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"management.platform.sh/shared/api/resource"
@@ -12,72 +10,41 @@ import (
 	"management.platform.sh/shared/model/apierror"
 	"management.platform.sh/shared/model/identity"
 	"management.platform.sh/shared/state/encryption"
-	"management.platform.sh/shared/state/store"
 )
+
+// Writer is a Current that clients write. It is safe for concurrent use.
+type Writer struct {
+	*Current
+
+	newManager resource.NewFieldManager
+}
+
+// Writer returns what writes the configuration. Its writes record with newManager who set which field; nil: they record nothing.
+// Source: ADR-0008, ADR-0049.
+func (c *Current) Writer(newManager resource.NewFieldManager) *Writer { return &Writer{c, newManager} }
+
+// write describes one write. The zero value is that of reads.
+type write struct {
+	// caller writes.
+	caller identity.Caller
+	// rolledBackTo is the revision that the write restores. Empty: none.
+	rolledBackTo string
+	// operator permits the write even if the endpoint is disabled.
+	operator bool
+	// ring seals secrets. nil: there are no keys.
+	ring *encryption.Keyring
+	// dryRun does everything but the write.
+	dryRun bool
+	// force is the value of the annotation of that name.
+	force string
+	// placeholders are the fields in which the write places a placeholder.
+	placeholders []*field.Path
+	// warnings are what the write does to others.
+	warnings []string
+}
 
 // Result is the result of a write of the configuration.
 type Result = resource.Result[*model.Config]
-
-// Get returns the stored configuration with defaults and conditions. It has secrets only if the request asks for them.
-// Errors: NotFound for another name, ServiceUnavailable. Source: Spec 2.7, 4 row 3; ADR-0015.
-func (c *Current) Get(ctx context.Context, in resource.GetInput) (*model.Config, error) {
-	config, record, err := c.reader.Read(ctx, in.Caller, "", in.Name)
-	if err != nil || !in.Reveal {
-		return config, err
-	}
-	return config, c.reveal(ctx, config, record)
-}
-
-// reveal replaces the marks in a configuration by the secrets.
-func (c *Current) reveal(ctx context.Context, config *model.Config, record store.Record) error {
-	var written *model.Config
-	if now := c.version.Load(); now != nil && now.revision == record.Revision {
-		written = now.config.DeepCopy()
-	} else {
-		ring, err := c.keyring(ctx)
-		if err != nil {
-			return err
-		}
-		if written, err = unmarshalStored(record.Object); err != nil {
-			return fmt.Errorf("decoding revision %d: %w", record.Revision, err)
-		}
-		_, _ = unseal(&written.Status, ring)
-	}
-	written.Status.Conditions = config.Status.Conditions
-	config.Status = written.Status
-	setDefaults(&config.Status)
-	return nil
-}
-
-// keyring returns the keys that seal secrets.
-func (c *Current) keyring(ctx context.Context) (*encryption.Keyring, error) {
-	ring, err := c.Keyring(ctx)
-	return ring, translateError(err)
-}
-
-// List returns the list that holds the one configuration, if the selectors select it. Errors: those of resource.List.
-// Source: Spec 4 row 2.
-func (c *Current) List(ctx context.Context, in resource.ListInput) (runtime.Object, error) {
-	list, err := resource.List(ctx, c.reader, in)
-	if err != nil || !in.Reveal {
-		return list, err
-	}
-	items := list.(*model.ConfigList).Items
-	for i := range items {
-		config, err := c.Get(ctx, resource.GetInput{Caller: in.Caller, Name: items[i].Name, Reveal: true})
-		if err != nil {
-			return nil, err
-		}
-		items[i] = *config
-	}
-	return list, nil
-}
-
-// Watch follows the configuration, without its secrets. A change of its conditions alone is no event. Errors: those of
-// resource.Watch. Source: ADR-0007, ADR-0015.
-func (c *Current) Watch(ctx context.Context, in resource.WatchInput) (*resource.Watcher[*model.Config], error) {
-	return resource.Watch(ctx, c.reader, in)
-}
 
 // Update replaces the configuration, and returns it as the API shows it. A mark in place of a secret keeps the secret.
 // Defaults that the request repeats are not stored.
@@ -112,26 +79,6 @@ func (c *Current) Install(ctx context.Context, operator identity.Caller, config 
 		return Result{}, err
 	}
 	return resource.Update(ctx, configs, resource.UpdateInput[*model.Config]{Caller: operator, Name: Name, Object: config, Manager: operator.Owner.Name})
-}
-
-// write describes one write. The zero value is that of reads.
-type write struct {
-	// caller writes.
-	caller identity.Caller
-	// rolledBackTo is the revision that the write restores. Empty: none.
-	rolledBackTo string
-	// operator permits the write even if the endpoint is disabled.
-	operator bool
-	// ring seals secrets. nil: there are no keys.
-	ring *encryption.Keyring
-	// dryRun does everything but the write.
-	dryRun bool
-	// force is the value of the annotation of that name.
-	force string
-	// placeholders are the fields in which the write places a placeholder.
-	placeholders []*field.Path
-	// warnings are what the write does to others.
-	warnings []string
 }
 
 // registryOf returns the registry for one write. Errors: NotFound for another name, Forbidden if the configuration comes from a
