@@ -26,8 +26,8 @@ type Deps struct {
 	Attempts *idempotency.Store
 	// SignIns are the sign-ins, and Failures are the counts of wrong passwords. Both expire like stored responses.
 	SignIns, Failures *idempotency.Store
-	// Config is the platform configuration.
-	Config *platformconfig.Current
+	// Config reverts the platform configuration and notes the limits of its file.
+	Config *platformconfig.Writer
 }
 
 // Output counts what a run did.
@@ -35,15 +35,15 @@ type Output struct {
 	Keys accesskey.Swept
 	// Forgotten is the number of stored responses, sign-ins and counts of wrong passwords that were removed.
 	Forgotten int
-	// Reverted reports whether an unconfirmed configuration was reverted.
-	Reverted bool
+	// TakenBack reports whether an unconfirmed configuration was taken back.
+	TakenBack bool
 }
 
-// author is the author of the revision that reverts a configuration.
+// author is the author of a configuration that is taken back.
 var author = identity.Owner{Kind: identity.Subject, Name: "expirekeys"}
 
-// Do removes what is due, up to a bound. Errors: those of platformconfig.Current.RevertUnconfirmed and NoteLimits, idempotency.Store.Sweep and accesskey.Sweep; the output
-// counts what was done before, and the next run goes on from there.
+// Do removes what is due, up to a bound. It returns the errors of platformconfig.Writer, of idempotency.Store.Sweep and of accesskey.Sweep. The
+// output counts what was done before the error, and the next run continues from there.
 func Do(ctx context.Context, deps Deps) (Output, error) {
 	var done Output
 	var err error
@@ -84,6 +84,6 @@ func open(env *platform.Environment) Deps {
 		Attempts: &idempotency.Store{Records: env.Stores(idempotency.Resource), Now: env.Now},
 		SignIns:  &idempotency.Store{Records: logins.Records(env), Now: env.Now},
 		Failures: &idempotency.Store{Records: logins.Failures(env), Now: env.Now},
-		Config:   platformconfig.Open(env),
+		Config:   platformconfig.Open(env).Writer(nil),
 	}
 }

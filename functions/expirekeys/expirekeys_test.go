@@ -10,6 +10,7 @@ import (
 	"management.platform.sh/shared/api/resource"
 	"management.platform.sh/shared/credentials/issuer/issuertest"
 	"management.platform.sh/shared/kinds/accesskey"
+	"management.platform.sh/shared/kinds/platformconfig"
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/model/identity"
 	"management.platform.sh/shared/process"
@@ -52,11 +53,11 @@ func TestDo(t *testing.T) {
 func TestTakesBack(t *testing.T) {
 	t.Parallel()
 	w := issuertest.New(t)
-	deps := open(w.Env)
+	deps, current := open(w.Env), platformconfig.Open(w.Env)
 	root := identity.New(identity.Owner{Kind: identity.User, Name: "root"}, []string{identity.Admins})
 	config := &model.Config{Status: model.ConfigStatus{PlatformHost: "a.example"}}
 	config.Annotations = map[string]string{model.ConfirmWithinAnnotation: "10m"}
-	if _, err := deps.Config.Writer(fieldmanager.New).Update(t.Context(), resource.UpdateInput[*model.Config]{Caller: root, Name: "config", Object: config}); err != nil {
+	if _, err := current.Writer(fieldmanager.New).Update(t.Context(), resource.UpdateInput[*model.Config]{Caller: root, Name: "config", Object: config}); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []bool{false, true, false} {
@@ -65,7 +66,7 @@ func TestTakesBack(t *testing.T) {
 		}
 		w.Pass(10 * time.Minute)
 	}
-	history, err := deps.Config.History(t.Context(), resource.GetInput{Caller: root, Name: "config"})
+	history, err := current.History(t.Context(), resource.GetInput{Caller: root, Name: "config"})
 	if err != nil || history.Status.Revisions[0].Author != "subject:expirekeys" || history.Status.Revisions[0].RolledBackTo != "1" {
 		t.Errorf("%+v, %v", history, err)
 	}

@@ -232,7 +232,7 @@ func (e *examination) adviceFromHere(do string) string {
 // providers examines whether the providers for signing in can be reached from here.
 func (e *examination) providers(ctx context.Context) {
 	const check = "sign-in"
-	tried, problems, warnings := e.current.CheckReachable(ctx)
+	tried, problems, warnings := e.current.Writer(nil).CheckReachable(ctx)
 	for _, problem := range problems {
 		e.find(check, e.unreachableLevel(), e.adviceFromHere("mend the address, the certificates or the network: nobody can sign in there"), "%s: %s", problem.Field, problem.Detail)
 	}

@@ -35,7 +35,7 @@ func (c *Configure) Run(ctx context.Context) error {
 	o := operation{name: "configure", version: c.Version, state: redisAt(c.Redis), keyring: ring}
 	err = o.run(ctx, func(ctx context.Context, _ *redisstore.Client, env *platform.Environment) (err error) {
 		operator := identity.New(identity.Owner{Kind: identity.Subject, Name: "configure"}, []string{identity.Admins})
-		if written, err = platformconfig.Open(env).Install(ctx, operator, config); err != nil {
+		if written, err = platformconfig.Open(env).Writer(nil).Install(ctx, operator, config); err != nil {
 			return fmt.Errorf("writing the platform configuration: %w", err)
 		}
 		return nil

@@ -89,34 +89,34 @@ func newTrial(base store.Record, baseDocument *document, newContent *content, no
 	return result, err
 }
 
-// recordInForce returns the record with the document that is in force: the one before a write whose time for a confirmation is
-// over. TrialEnded tells that.
-func (c *Current) recordInForce(stored store.Record) (record store.Record, trialEnded bool) {
+// recordInForce returns the record with the document that is in force. TrialEnded reports whether that is the document before
+// the write, because the time for a confirmation is over.
+func (l loader) recordInForce(stored store.Record) (record store.Record, trialEnded bool) {
 	if !bytes.Contains(stored.Object, []byte(`"trial"`)) {
 		return stored, false
 	}
 	document, err := decodeRecord(stored)
-	if err != nil || document.Trial == nil || c.Now().Before(document.Trial.Until.Time) {
+	if err != nil || document.Trial == nil || l.Now().Before(document.Trial.Until.Time) {
 		return stored, false
 	}
 	stored.Object = document.Trial.Before
 	return stored, true
 }
 
-// RevertUnconfirmed writes back what was there before a write that nobody confirmed in time, and reports whether there was one. Until
-// then, every process already uses it. Errors: those of the state. Source: ADR-0024.
-func (c *Current) RevertUnconfirmed(ctx context.Context, author identity.Owner) (bool, error) {
-	if c.FromFile() {
+// RevertUnconfirmed writes the earlier configuration again if a write was not confirmed in time, and reports whether it did.
+// Until then, every process uses the earlier configuration already. It returns the errors of the state. Source: ADR-0024.
+func (w *Writer) RevertUnconfirmed(ctx context.Context, author identity.Owner) (bool, error) {
+	if w.current.FromFile() {
 		return false, nil
 	}
-	stored, err := c.Store.Get(ctx, Name)
+	stored, err := w.current.Store.Get(ctx, Name)
 	if errors.Is(err, store.ErrNotFound) {
 		return false, nil
 	}
 	if err != nil {
 		return false, fmt.Errorf("reading the platform configuration: %w", err)
 	}
-	record, trialEnded := c.recordInForce(stored)
+	record, trialEnded := w.current.loader.recordInForce(stored)
 	if !trialEnded {
 		return false, nil
 	}
@@ -129,7 +129,7 @@ func (c *Current) RevertUnconfirmed(ctx context.Context, author identity.Owner) 
 		return false, fmt.Errorf("decoding revision %d: %w", unconfirmed.Trial.Revision, err)
 	}
 	for name, value := range map[string]any{
-		"author": author.String(), "time": metav1.NewTime(c.Now().UTC().Truncate(time.Second)),
+		"author": author.String(), "time": metav1.NewTime(w.current.Now().UTC().Truncate(time.Second)),
 		"rolledBackTo": strconv.FormatInt(unconfirmed.Trial.Revision, 10),
 	} {
 		if fields[name], err = json.Marshal(value); err != nil {
@@ -139,9 +139,9 @@ func (c *Current) RevertUnconfirmed(ctx context.Context, author identity.Owner) 
 	if record.Object, err = json.Marshal(fields); err != nil {
 		return false, fmt.Errorf("encoding the configuration: %w", err)
 	}
-	_, err = records{c.Store, c}.Update(ctx, record)
+	_, err = records{w.current.Store, w.current}.Update(ctx, record)
 	if errors.Is(err, store.ErrConflict) {
-		// Somebody has written it meanwhile, based on what is in force.
+		// Another process has written it meanwhile, based on the configuration in force.
 		return false, nil
 	}
 	return err == nil, err

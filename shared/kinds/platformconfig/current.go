@@ -22,50 +22,53 @@ import (
 	"management.platform.sh/shared/state/store"
 )
 
-// CheckEvery is the minimum time between two checks for a new version while requests are served. Every function has a new
-// version within five seconds. Source: ADR-0015.
+// CheckEvery is the minimum time between two checks for a new version while a process serves requests. Every function has a
+// new version within five seconds. Source: ADR-0015.
 const CheckEvery = 2 * time.Second
 
-// The outcomes of a check that are reported.
+// The outcomes of a check that are counted.
 const (
-	// Loaded: a new version is in effect.
-	Loaded = "loaded"
-	// Refused: a new version is bad, and the previous one stays.
-	Refused = "refused"
-	// Unavailable: the file or the state could not be read.
-	Unavailable = "unavailable"
+	// outcomeLoaded means that a new version is in effect.
+	outcomeLoaded = "loaded"
+	// outcomeRefused means that a new version is invalid, and that the previous version stays in effect.
+	outcomeRefused = "refused"
+	// outcomeUnavailable means that the file or the state could not be read.
+	outcomeUnavailable = "unavailable"
 )
 
 // Conditions of a Config. Source: ADR-0015.
 const (
 	ConditionLoaded   = "Loaded"
 	ConditionResolved = "Resolved"
-	// ConditionConfirmed is False while a write waits for its confirmation, and when it was taken back. Otherwise, there is no
-	// such condition. Source: ADR-0024.
+	// ConditionConfirmed is False while a write waits for its confirmation, and after the write was taken back. Otherwise,
+	// the Config does not have this condition. Source: ADR-0024.
 	ConditionConfirmed = "Confirmed"
 )
 
-// Current is the configuration of a process, kept up to date. It is safe for concurrent use. Make one with New.
+// Current is the version of the configuration that is in effect in a process, with its conditions. It stays in effect until
+// a loader has a newer version that is valid. It is safe for concurrent use. Make one with New.
 type Current struct {
 	Options
 
+	loader loader
 	// reader is the registry of reads.
 	reader *resource.Registry[*model.Config]
 
+	// mu is held from the beginning of a check until its result is in effect, so that versions take effect in the order in
+	// which they were read. It guards refusal and lastError. A goroutine that stores version, conditions or lastCheck holds
+	// it too, but one that loads them does not: requests do not wait for a check.
+	mu sync.Mutex
+	// refusal says why a newer version is not in effect. Nil: the current version is the newest.
+	refusal *refusal
+	// lastError is the last error that was logged.
+	lastError string
+
+	// version is the version in effect. Nil: no version is loaded.
 	version atomic.Pointer[version]
-	// conditions are those of the current version. nil: no version is loaded.
+	// conditions are the conditions of the version. Nil: no version is loaded.
 	conditions atomic.Pointer[[]metav1.Condition]
 	// lastCheck is the time of the last check, in nanoseconds since 1970.
 	lastCheck atomic.Int64
-
-	// mu is held while a version is loaded; it guards the rest.
-	mu sync.Mutex
-	// refused is why a newer version is not in effect. nil: the current one is the newest.
-	refused *refusal
-	// fileText is the text of the file at the last check, valid or not. nil: the file could not be read.
-	fileText []byte
-	// lastError is the last error that was logged.
-	lastError string
 }
 
 // New returns a configuration that is not loaded yet.
@@ -79,6 +82,7 @@ func New(options Options) *Current {
 		options.Lookup = func(string) (string, bool) { return "", false }
 	}
 	c := &Current{Options: options}
+	c.loader = loader{&c.Options}
 	c.reader = c.registry(records{options.Store, c}, &rules{current: c, write: &write{}})
 	return c
 }
@@ -89,10 +93,7 @@ func (c *Current) registry(state store.Store, r *rules) *resource.Registry[*mode
 	}}
 }
 
-// FromFile reports whether the configuration comes from a file. Then it cannot be written through the API.
-func (c *Current) FromFile() bool { return c.File != "" }
-
-// Current returns the current configuration: with defaults, with its placeholders replaced, and with secrets in clear text.
+// Status returns the configuration in effect: with defaults, with its placeholders replaced, and with secrets in clear text.
 // It is never nil and must not be changed. Before a version is loaded, it has the defaults and permits as little as possible.
 func (c *Current) Status() *model.ConfigStatus {
 	if now := c.version.Load(); now != nil {
@@ -112,23 +113,23 @@ func (c *Current) KeyLimits() accesskey.Limits {
 	return accesskey.LimitsOf(c.Status())
 }
 
-// Conditions returns a copy of the current conditions. nil: no version is loaded.
+// Conditions returns a copy of the current conditions. Nil: no version is loaded.
 func (c *Current) Conditions() []metav1.Condition {
-	if now := c.conditions.Load(); now != nil {
-		return slices.Clone(*now)
+	if conditions := c.conditions.Load(); conditions != nil {
+		return slices.Clone(*conditions)
 	}
 	return nil
 }
 
 // Refresh checks for a new version if the last check was at least CheckEvery ago. Most calls cost nothing: one caller checks,
-// and the others go on with the current version. It returns an error only if the process has no configuration at all:
+// and the other callers continue with the current version. It returns an error only if the process has no configuration:
 // store.ErrUnavailable, or what is wrong with the only version.
 func (c *Current) Refresh(ctx context.Context) error {
 	if now := c.version.Load(); now == nil || now.stepsUnread && !now.stepsUnavailable {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		if c.version.Load() == nil {
-			if _, err := c.load(ctx); err != nil {
+			if _, err := c.check(ctx); err != nil {
 				return err
 			}
 		}
@@ -140,72 +141,60 @@ func (c *Current) Refresh(ctx context.Context) error {
 		return nil
 	}
 	defer c.mu.Unlock()
-	_, _ = c.load(ctx)
+	_, _ = c.check(ctx)
 	c.readSteps(ctx)
 	return nil
 }
 
-// Reload checks for a new version now. Errors: store.ErrUnavailable, that of a file that cannot be read, and those of
-// Refresh. The log, the metrics and the conditions report an invalid new version.
+// Reload checks for a new version now. Errors: store.ErrUnavailable, the error of a file that cannot be read, and the errors
+// of Refresh. The log, the metrics and the conditions report an invalid new version.
 func (c *Current) Reload(ctx context.Context) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	_, err := c.load(ctx)
+	_, err := c.check(ctx)
 	return err
 }
 
-// load implements Reload, under the lock. It returns the stored record, valid or not.
-func (c *Current) load(ctx context.Context) (store.Record, error) {
-	if c.FromFile() {
-		next, err := c.loadFile()
-		err = c.conclude(ctx, next, err)
-		if now := c.version.Load(); now != nil {
-			return now.record, err
-		}
-		return store.Record{}, err
-	}
-	record, err := c.Store.Get(ctx, Name)
-	if errors.Is(err, store.ErrNotFound) {
-		record, err = initialRecord(), nil
-	}
-	if err != nil {
-		return record, c.conclude(ctx, nil, fmt.Errorf("reading the platform configuration: %w", err))
-	}
-	record, trialEnded := c.recordInForce(record)
-	next, err := c.versionOf(ctx, record, trialEnded)
+// check is Reload for callers that hold mu. It returns the record of the state, valid or not.
+func (c *Current) check(ctx context.Context) (store.Record, error) {
+	record, next, err := c.loader.load(ctx, c.snapshot())
 	return record, c.conclude(ctx, next, err)
 }
 
+// snapshot returns what is loaded. The caller holds mu.
+func (c *Current) snapshot() snapshot {
+	return snapshot{version: c.version.Load(), refusal: c.refusal, checked: c.lastCheck.Load()}
+}
+
 // installRecord puts a record into effect that this process wrote or received in an event, if it is new.
-func (c *Current) installRecord(ctx context.Context, record store.Record) {
+func (c *Current) installRecord(ctx context.Context, stored store.Record) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if now := c.version.Load(); now == nil || now.revision < record.Revision {
-		inForce, trialEnded := c.recordInForce(record)
-		next, err := c.versionOf(ctx, inForce, trialEnded)
+	if now := c.version.Load(); now == nil || now.revision < stored.Revision {
+		_, next, err := c.loader.loadRecord(ctx, c.snapshot(), stored)
 		_ = c.conclude(ctx, next, err)
 	}
 }
 
-// conclude puts a new version into effect, or records why there is none, under the lock. A nil version means that nothing
-// is new.
+// conclude takes the result of a check: it puts a new version into effect, or records why there is none. Next is the current
+// version if that is the newest, and nil if the check found nothing new. The caller holds mu.
 func (c *Current) conclude(ctx context.Context, next *version, err error) error {
 	now, consequence := c.version.Load(), "the previous version stays in effect"
 	if now == nil {
 		consequence = "no version is in effect"
 	}
-	var invalid *invalidVersion
+	var invalid *refusal
 	switch {
 	case errors.As(err, &invalid):
-		c.refused = &refusal{invalid.revision, err.Error(), invalid.unreadable}
-		c.logOnce(ctx, Refused, "platform configuration refused; "+consequence, err)
+		c.refusal = invalid
+		c.logOnce(ctx, outcomeRefused, "platform configuration refused; "+consequence, err)
 	case err != nil:
-		c.logOnce(ctx, Unavailable, "the platform configuration cannot be read; "+consequence, err)
+		c.logOnce(ctx, outcomeUnavailable, "the platform configuration cannot be read; "+consequence, err)
 		if c.FromFile() {
-			// A file that can be read again is a new version, even with the same text.
-			c.fileText = nil
-			c.refused = &refusal{reason: err.Error()}
+			c.refusal = fileRefusal(err)
 		}
+	case next != nil && next == now:
+		c.refusal = nil
 	case next != nil:
 		c.install(ctx, next)
 	}
@@ -217,7 +206,7 @@ func (c *Current) conclude(ctx context.Context, next *version, err error) error 
 	return err
 }
 
-// install puts a version into effect, under the lock.
+// install puts a version into effect. The caller holds mu.
 func (c *Current) install(ctx context.Context, next *version) {
 	previous := c.version.Load()
 	first := previous == nil
@@ -225,8 +214,8 @@ func (c *Current) install(ctx context.Context, next *version) {
 		next.previous = previous.record
 	}
 	c.version.Store(next)
-	c.refused, c.lastError = nil, ""
-	c.report(Loaded)
+	c.refusal, c.lastError = nil, ""
+	c.report(outcomeLoaded)
 	level := slog.LevelInfo
 	if first {
 		level = slog.LevelDebug
@@ -237,8 +226,8 @@ func (c *Current) install(ctx context.Context, next *version) {
 	}
 }
 
-// updateConditions updates the conditions, under the lock. The time of a condition is that of the last change of its status
-// that this process saw. Before the first change, it is the creation of the object, so that all processes report the same.
+// updateConditions updates the conditions. The time of a condition is the last change of its status that this process saw.
+// Before the first change, it is the creation of the object, so that all processes report the same. The caller holds mu.
 // Source: ADR-0015.
 func (c *Current) updateConditions() {
 	now := c.version.Load()
@@ -251,13 +240,13 @@ func (c *Current) updateConditions() {
 	}
 	revision := strconv.FormatInt(now.revision, 10)
 	loaded := metav1.Condition{Type: ConditionLoaded, Status: metav1.ConditionTrue, Reason: "Loaded", Message: "revision " + revision + " is in effect"}
-	if c.refused != nil {
+	if c.refusal != nil {
 		loaded.Status, loaded.Reason = metav1.ConditionFalse, "Refused"
-		newer := fmt.Sprintf("revision %d is refused", c.refused.revision)
-		if c.refused.revision == 0 {
+		newer := fmt.Sprintf("revision %d is refused", c.refusal.revision)
+		if c.refusal.revision == 0 {
 			loaded.Reason, newer = "Unavailable", "the file cannot be read"
 		}
-		loaded.Message = newer + ", and revision " + revision + " stays in effect: " + c.refused.reason
+		loaded.Message = newer + ", and revision " + revision + " stays in effect: " + c.refusal.Error()
 	}
 	resolved := metav1.Condition{
 		Type: ConditionResolved, Status: metav1.ConditionTrue, Reason: "Resolved", Message: "all secrets and placeholders are known",
@@ -279,7 +268,7 @@ func (c *Current) updateConditions() {
 	c.conditions.Store(&conditions)
 }
 
-// logOnce logs and counts an error, unless it is the one that was logged last.
+// logOnce logs and counts an error, unless it was the last error. The caller holds mu.
 func (c *Current) logOnce(ctx context.Context, outcome, what string, err error) {
 	if text := err.Error(); text != c.lastError {
 		c.lastError = text

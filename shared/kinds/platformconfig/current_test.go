@@ -63,9 +63,20 @@ func worldOf(t *testing.T, url string) *world {
 	return w
 }
 
+// testProcess is a process that reads the configuration and writes it.
+type testProcess struct {
+	*platformconfig.Current
+	*platformconfig.Writer
+}
+
+func newProcess(options platformconfig.Options, newManager resource.NewFieldManager) testProcess {
+	current := platformconfig.New(options)
+	return testProcess{current, current.Writer(newManager)}
+}
+
 // process is a new process over a file, or over the state.
-func (w *world) process(file string) *platformconfig.Writer {
-	return platformconfig.New(w.options(file)).Writer(fieldmanager.New)
+func (w *world) process(file string) testProcess {
+	return newProcess(w.options(file), fieldmanager.New)
 }
 
 func (w *world) options(file string) platformconfig.Options {
@@ -86,7 +97,7 @@ func (w *world) options(file string) platformconfig.Options {
 }
 
 // put replaces the configuration through a process by that of a YAML text.
-func (w *world) put(s *platformconfig.Writer, text string) *model.Config {
+func (w *world) put(s testProcess, text string) *model.Config {
 	w.t.Helper()
 	config, err := platformconfig.Parse([]byte(text))
 	if err != nil {
@@ -99,7 +110,7 @@ func (w *world) put(s *platformconfig.Writer, text string) *model.Config {
 	return written.Object
 }
 
-func (w *world) get(s *platformconfig.Writer, reveal bool) *model.Config {
+func (w *world) get(s testProcess, reveal bool) *model.Config {
 	w.t.Helper()
 	config, err := s.Get(w.t.Context(), resource.GetInput{Caller: admin, Name: "config", Reveal: reveal})
 	if err != nil {
@@ -129,7 +140,7 @@ func TestFileLimits(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	file := filepath.Join(t.TempDir(), "config.yaml")
-	start := func(seconds int) *platformconfig.Writer {
+	start := func(seconds int) testProcess {
 		t.Helper()
 		write(t, file, fmt.Sprintf("auth: {accessKeyMaxTTLSeconds: %d}\n", seconds))
 		process := w.process(file)
@@ -138,7 +149,7 @@ func TestFileLimits(t *testing.T) {
 		}
 		return process
 	}
-	steps := func(process *platformconfig.Writer) string {
+	steps := func(process testProcess) string {
 		var words []string
 		for _, step := range process.KeyLimits().MaxSteps {
 			since := "always"
@@ -178,7 +189,7 @@ func TestFileLimits(t *testing.T) {
 	broken := w.options(file)
 	broken.FileLimits = closed{w.client.Resource(platformconfig.FileLimits), &w.closed}
 	w.closed = true
-	process := platformconfig.New(broken).Writer(nil)
+	process := newProcess(broken, nil)
 	for range 2 {
 		if err := process.Refresh(t.Context()); err != nil {
 			t.Fatal(err)
@@ -207,7 +218,7 @@ func TestFileChanged(t *testing.T) {
 	w := newWorld(t)
 	file := filepath.Join(t.TempDir(), "config.yaml")
 	write(t, file, "auth: {accessKeyMaxTTLSeconds: 90}\n")
-	processes := []*platformconfig.Writer{w.process(file), w.process(file)}
+	processes := []testProcess{w.process(file), w.process(file)}
 	began := w.now
 	for _, process := range processes {
 		if err := process.Refresh(t.Context()); err != nil {
@@ -411,7 +422,7 @@ func TestState(t *testing.T) {
 	state := &broken{Store: w.client.Resource("configs"), away: true}
 	options := w.options("")
 	options.Store = state
-	reader, writer := platformconfig.New(options).Writer(nil), w.process("")
+	reader, writer := newProcess(options, nil), w.process("")
 	if err := reader.Refresh(t.Context()); !errors.Is(err, store.ErrUnavailable) {
 		t.Errorf("a process without any configuration: %v", err)
 	}

@@ -45,7 +45,7 @@ func (s *writeStore) checkImpact(ctx context.Context, base *document, newContent
 		return impact{}, err
 	}
 	now := s.current.Now()
-	earlier, next := s.current.unsealedStatus(base.config(), s.ring), s.current.unsealedStatus(newContent.config(), s.ring)
+	earlier, next := s.current.loader.unsealedStatus(base.config(), s.ring), s.current.loader.unsealedStatus(newContent.config(), s.ring)
 	steps := base.Limits.forConfig(earlier)
 	result := impact{limits: steps.withLimits(next, now)}
 	var err error
@@ -57,7 +57,7 @@ func (s *writeStore) checkImpact(ctx context.Context, base *document, newContent
 		if problems, err = s.checkOwnKey(ctx, earlier, next, now); err != nil {
 			return result, translateError(err)
 		}
-		unreachable, warnings := s.current.checkNewReachable(ctx, earlier, next)
+		unreachable, warnings := s.writer.checkNewReachable(ctx, earlier, next)
 		problems, s.warnings = append(problems, unreachable...), append(s.warnings, warnings...)
 	}
 	if len(problems) > 0 && s.force != "true" {
@@ -98,9 +98,9 @@ func (s *writeStore) authorizePlaceholders() error {
 }
 
 // unsealedStatus returns a configuration in stored form as it takes effect. Secrets that cannot be opened are missing.
-func (c *Current) unsealedStatus(config *model.Config, ring *encryption.Keyring) *model.ConfigStatus {
+func (l loader) unsealedStatus(config *model.Config, ring *encryption.Keyring) *model.ConfigStatus {
 	_, _ = unseal(&config.Status, ring)
-	effective, _, err := c.effective(&config.Status)
+	effective, _, err := l.effective(&config.Status)
 	if err != nil {
 		// A version that is refused has no effect; its fields are compared all the same.
 		effective = &config.Status
@@ -157,7 +157,7 @@ func (s *writeStore) endingProblem(key *model.OwnedAccessKey, activity time.Time
 
 // checkNewReachable returns a problem for each sink, issuer and file that a write names anew and that cannot be reached from here, and what issuers
 // give reason to doubt.
-func (c *Current) checkNewReachable(ctx context.Context, earlier, next *model.ConfigStatus) (problems field.ErrorList, warnings []string) {
+func (w *Writer) checkNewReachable(ctx context.Context, earlier, next *model.ConfigStatus) (problems field.ErrorList, warnings []string) {
 	earlierTexts := map[string]string{}
 	withDestination := func(t text) string {
 		_, sentTo := t.sentTo()
@@ -167,29 +167,29 @@ func (c *Current) checkNewReachable(ctx context.Context, earlier, next *model.Co
 		earlierTexts[t.path] = withDestination(t)
 		return t.value
 	})
-	_, problems, warnings = c.checkReachable(ctx, earlier, next, func(t text) bool { return earlierTexts[t.path] != withDestination(t) })
+	_, problems, warnings = w.checkReachable(ctx, earlier, next, func(t text) bool { return earlierTexts[t.path] != withDestination(t) })
 	return problems, warnings
 }
 
 // CheckReachable tries to reach every sink, issuer and file that the current configuration names. It returns the fields that it tried, in
 // their order, a problem for each that cannot be reached from here, and what a write of the configuration would warn about at its connectors.
 // None of it contains a secret. Source: ADR-0039.
-func (c *Current) CheckReachable(ctx context.Context) (triedFields []string, problems field.ErrorList, warnings []string) {
-	current := c.Status()
-	triedFields, problems, warnings = c.checkReachable(ctx, &model.ConfigStatus{}, current, func(text) bool { return true })
-	return triedFields, problems, append(signInWarnings(current, c.Now()), warnings...)
+func (w *Writer) CheckReachable(ctx context.Context) (triedFields []string, problems field.ErrorList, warnings []string) {
+	current := w.current.Status()
+	triedFields, problems, warnings = w.checkReachable(ctx, &model.ConfigStatus{}, current, func(text) bool { return true })
+	return triedFields, problems, append(signInWarnings(current, w.current.Now()), warnings...)
 }
 
 // checkReachable tries the sinks of a configuration that an earlier one does not have, and the texts that are selected.
-func (c *Current) checkReachable(
+func (w *Writer) checkReachable(
 	ctx context.Context, earlier, next *model.ConfigStatus, isSelected func(text) bool,
 ) (triedFields []string, problems field.ErrorList, warnings []string) {
 	ctx, cancel := context.WithTimeout(ctx, reachWithin)
 	defer cancel()
 	status := field.NewPath("status")
-	if c.Sinks != nil && next.Audit != nil && next.Audit.Enabled {
+	if sinks := w.current.Sinks; sinks != nil && next.Audit != nil && next.Audit.Enabled {
 		triedFields = append(triedFields, status.Child("audit").String())
-		problems = append(problems, c.Sinks(ctx, earlier.Audit, next.Audit, status.Child("audit"))...)
+		problems = append(problems, sinks(ctx, earlier.Audit, next.Audit, status.Child("audit"))...)
 	}
 	everyText(next, func(t text) string {
 		if t.value == "" || hasPlaceholder(t.value) || !isSelected(t) {
@@ -201,14 +201,14 @@ func (c *Current) checkReachable(
 		case "file":
 			isReference, err = true, checkReadable(t.value)
 		case "issuer":
-			if c.Issuer != nil && isProvider {
+			if w.current.Issuer != nil && isProvider {
 				var roots []byte
 				if checkReadable(provider.CAFile) == nil {
 					roots, _ = os.ReadFile(provider.CAFile)
 				}
 				var scopes []string
 				isReference = true
-				if scopes, err = c.Issuer(ctx, &provider, roots); err == nil {
+				if scopes, err = w.current.Issuer(ctx, &provider, roots); err == nil {
 					if warning := scopeWarning(&provider, scopes); warning != "" {
 						warnings = append(warnings, status.Child(strings.TrimSuffix(t.fieldPath, "issuerUrl")+"scopes").String()+": "+warning)
 					}

@@ -23,7 +23,7 @@ import (
 // guarded is a process that knows the access keys, and what it can reach.
 type guarded struct {
 	*world
-	server *platformconfig.Writer
+	server testProcess
 	keys   *accesskey.Registry
 	// away are the issuers and sinks that cannot be reached.
 	away map[string]bool
@@ -49,7 +49,7 @@ func newGuarded(t *testing.T) *guarded {
 		}
 		return nil
 	}
-	g.server = platformconfig.New(options).Writer(fieldmanager.New)
+	g.server = newProcess(options, fieldmanager.New)
 	g.keys = accesskey.NewRegistry(g.client.Resource("ownedaccesskeys"), func() time.Time { return g.now }, rand.Reader, g.server.KeyLimits)
 	if err := g.server.Refresh(t.Context()); err != nil {
 		t.Fatal(err)
@@ -144,7 +144,7 @@ func TestLoweredLimit(t *testing.T) {
 	if err := other.Refresh(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	for _, process := range []*platformconfig.Writer{g.server, other} {
+	for _, process := range []testProcess{g.server, other} {
 		if steps := process.KeyLimits().MaxSteps; len(steps) != 1 || !steps[0].Since.Equal(changed) {
 			t.Errorf("%+v", steps)
 		}
@@ -247,7 +247,7 @@ func TestConfirmWithin(t *testing.T) {
 	const try = `{"metadata":{"annotations":{"management.platform.sh/confirm-within":"10m"}},"status":{"platformHost":"b.example","auth":null}}`
 	hosts := func(want string) {
 		t.Helper()
-		for _, process := range []*platformconfig.Writer{g.server, other, g.process("")} {
+		for _, process := range []testProcess{g.server, other, g.process("")} {
 			if shown := g.get(process, false); shown.Status.PlatformHost != want || process.Status().PlatformHost != want {
 				t.Errorf("%q and %q, want %q", shown.Status.PlatformHost, process.Status().PlatformHost, want)
 			}

@@ -56,7 +56,7 @@ func (c *Current) readSteps(ctx context.Context) {
 		return
 	}
 	next := *now
-	steps, err := c.fileSteps(ctx, now)
+	steps, err := c.loader.fileSteps(ctx, now)
 	if err == nil {
 		next.steps, next.limits, next.stepsUnread = steps, steps.limits(now.effective), false
 	} else if !now.stepsUnavailable {
@@ -68,8 +68,8 @@ func (c *Current) readSteps(ctx context.Context) {
 
 // fileSteps returns the steps after a start with a file: those that are noted, and a further one if the file lowers a limit. If
 // nothing is noted, the limits of the file were always in force.
-func (c *Current) fileSteps(ctx context.Context, file *version) (keyLimits, error) {
-	record, err := c.FileLimits.Get(ctx, Name)
+func (l loader) fileSteps(ctx context.Context, file *version) (keyLimits, error) {
+	record, err := l.FileLimits.Get(ctx, Name)
 	if errors.Is(err, store.ErrNotFound) {
 		return keyLimits{}.forConfig(file.effective), nil
 	}
@@ -80,13 +80,14 @@ func (c *Current) fileSteps(ctx context.Context, file *version) (keyLimits, erro
 	if err := json.Unmarshal(record.Object, &notedLimits); err != nil {
 		return keyLimits{}, fmt.Errorf("reading the noted limits: %w", err)
 	}
-	return notedLimits.withLimits(file.effective, c.changeTimeAtStart(time.UnixMilli(file.revision))), nil
+	return notedLimits.withLimits(file.effective, l.changeTimeAtStart(time.UnixMilli(file.revision))), nil
 }
 
 // NoteLimits notes how the limits of a file were lowered, so that processes that start with a changed file leave keys their grace
 // period. It does nothing if the configuration is not from a file, or is noted. Two processes with different files note in turn.
 // Errors: store.ErrUnavailable. Source: ADR-0024.
-func (c *Current) NoteLimits(ctx context.Context) error {
+func (w *Writer) NoteLimits(ctx context.Context) error {
+	c := w.current
 	now := c.version.Load()
 	if !c.FromFile() || c.FileLimits == nil || now == nil || now.stepsUnread {
 		return nil

@@ -14,35 +14,39 @@ import (
 	"management.platform.sh/shared/state/store"
 )
 
-// Options say where a configuration comes from.
+// Options say where a configuration comes from, and what a process needs to load and to write it. Set them before the first
+// request: they are read without a lock.
 type Options struct {
-	// File is a YAML file. Empty: the state holds the configuration.
+	// File is the path of a YAML file. Empty: the configuration is in the state.
 	File string
-	// Store is the state of configs. It is not used if there is a file.
+	// Store is the state of configs. A configuration that comes from a file does not use it.
 	Store store.Store
-	// Keyring returns the keys that secrets are sealed with. nil: the process has no keys.
+	// Keyring returns the keys that seal secrets. Nil: the process has no keys.
 	Keyring func(context.Context) (*encryption.Keyring, error)
-	// FileLimits has how the limits of files were lowered, for processes that start later. nil: a process applies the limits that
-	// it starts with at once. Source: ADR-0024.
+	// FileLimits is the state that has how the limits of a file were lowered, for processes that start later. Nil: a process
+	// applies the limits that it starts with at once. Source: ADR-0024.
 	FileLimits store.Store
-	// Lookup returns environment variables, for placeholders. nil: no variable is set.
+	// Lookup returns environment variables, for placeholders. Nil: no variable is set.
 	Lookup func(string) (string, bool)
-	// Variables begins the names of the variables that placeholders can name. Empty: DefaultVariables.
+	// Variables is the prefix of the names of variables that placeholders can name. Empty: DefaultVariables.
 	Variables string
-	// Keys are the access keys, from which a write learns which callers it locks out. nil: it names none.
+	// Keys returns the access keys, by which a write finds the callers that it locks out. Nil: a write finds none.
 	Keys func() *accesskey.Registry
-	// Sinks returns what of a new configuration of the audit cannot record events, in comparison with the earlier one, which
-	// may be nil. nil: sinks are not checked. Set it before the first write.
-	Sinks func(ctx context.Context, was, next *model.ConfigAudit, path *field.Path) field.ErrorList
-	// Issuer returns the scopes that an issuer of tokens supports, as far as it says so, or an error if it cannot be reached. Roots is the
-	// content of its caFile. nil: issuers are not checked.
+	// Sinks returns a problem for each sink of the next audit configuration that cannot record events, if the earlier
+	// configuration does not have the sink. Earlier may be nil. Nil: sinks are not checked.
+	Sinks func(ctx context.Context, earlier, next *model.ConfigAudit, path *field.Path) field.ErrorList
+	// Issuer returns the scopes that an issuer of tokens supports, as far as its metadata lists them, or an error if the issuer
+	// cannot be reached. Roots is the content of the provider's caFile. Nil: issuers are not checked.
 	Issuer func(ctx context.Context, provider *model.OIDCProvider, roots []byte) (scopes []string, err error)
 	// Now is the clock.
 	Now func() time.Time
 	// Random is the source of the uid.
 	Random io.Reader
-	// Log receives what happens to new versions.
+	// Log receives a line for each new version, and for each one that is refused.
 	Log *slog.Logger
-	// Report counts outcomes, with the revision in effect. nil: outcomes are not counted.
+	// Report counts the outcomes of checks for a new version, with the revision in effect. Nil: outcomes are not counted.
 	Report func(outcome string, revision int64)
 }
+
+// FromFile reports whether the configuration comes from a file. Such a configuration cannot be written through the API.
+func (o *Options) FromFile() bool { return o.File != "" }

@@ -28,7 +28,7 @@ func (w *Writer) Rollback(ctx context.Context, in resource.SubresourceInput[*mod
 	if err != nil {
 		return RollbackResult{}, err
 	}
-	revisions, err := w.revisions(ctx)
+	revisions, err := w.current.revisions(ctx)
 	if err != nil {
 		return RollbackResult{}, err
 	}
@@ -37,7 +37,7 @@ func (w *Writer) Rollback(ctx context.Context, in resource.SubresourceInput[*mod
 		return RollbackResult{}, apierror.Invalid(model.SchemeGroupVersion.WithKind("ConfigRollback").GroupKind(), in.Name, field.ErrorList{
 			field.Invalid(field.NewPath("spec", "revision"), target, knownRevisions(revisions))})
 	}
-	ring, err := w.keyring(ctx)
+	ring, err := w.current.keyring(ctx)
 	if err != nil {
 		return RollbackResult{}, err
 	}

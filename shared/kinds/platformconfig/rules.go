@@ -56,7 +56,7 @@ func (r *rules) Permits(_ identity.Caller, verb, subresource string, config *mod
 // reasonFile is the reason for which a configuration cannot be written that comes from a file.
 const reasonFile = "the configuration comes from a file: change that file"
 
-// Decide decides whether a caller may do a verb to the configuration or a subresource, as the methods of Current decide it
+// Decide decides whether a caller may do a verb to the configuration or a subresource, as the methods of Current and Writer decide it
 // for a request. Errors: those of Get. Source: ADR-0023.
 func (c *Current) Decide(ctx context.Context, caller identity.Caller, verb, subresource, namespace, name string) (auth.Decision, error) {
 	return c.reader.Decide(ctx, caller, verb, subresource, namespace, name)
@@ -81,11 +81,11 @@ func (r *rules) Validate(config, _ *model.Config) field.ErrorList {
 	}
 	problems = append(problems, r.validateAnnotations(config)...)
 	status := field.NewPath("status")
-	statusProblems := append(validate(&config.Status, status), r.current.validatePlaceholders(&config.Status, status)...)
+	statusProblems := append(validate(&config.Status, status), r.current.loader.validatePlaceholders(&config.Status, status)...)
 	if len(statusProblems) > 0 {
 		return append(problems, statusProblems...)
 	}
-	if _, _, err := r.current.effective(&config.Status); err != nil {
+	if _, _, err := r.current.loader.effective(&config.Status); err != nil {
 		problems = append(problems, field.Invalid(status, field.OmitValueType{}, err.Error()))
 	}
 	return problems

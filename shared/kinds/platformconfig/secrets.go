@@ -243,33 +243,33 @@ const DefaultVariables = settings.DefaultConfigVariables
 // why the placeholders of a text cannot be used; empty if they can. Placeholders stand for secrets: their values must not get
 // into what is sent to clients or shown, and callers who may write the configuration must not read the process's own
 // variables with them. The default of secretsStore.address is the platform's own. Source: ADR-0024.
-func (c *Current) placeholderProblem(t text, name string) string {
+func (l loader) placeholderProblem(t text, name string) string {
 	switch {
 	case t.fieldPath == secretsStoreAddress && t.value == "${"+secretsStoreVariable+"}":
 		return ""
 	case !t.secret:
 		return "placeholders are only allowed in secrets; write $${" + name + "} for the text itself"
-	case !strings.HasPrefix(name, c.variablePrefix()):
-		return "the placeholder ${" + name + "} is not allowed: its name must begin with " + c.variablePrefix()
+	case !strings.HasPrefix(name, l.variablePrefix()):
+		return "the placeholder ${" + name + "} is not allowed: its name must begin with " + l.variablePrefix()
 	default:
 		return ""
 	}
 }
 
 // variablePrefix begins the names of the variables that placeholders can name.
-func (c *Current) variablePrefix() string { return cmp.Or(c.Variables, DefaultVariables) }
+func (l loader) variablePrefix() string { return cmp.Or(l.Variables, DefaultVariables) }
 
 // resolve replaces the placeholders of a configuration that are allowed and known. The others stay as they are; it returns
 // their paths and names.
-func (c *Current) resolve(config *model.ConfigStatus) []string {
+func (l loader) resolve(config *model.ConfigStatus) []string {
 	var unresolvedFields []string
 	everyText(config, func(t text) string {
 		return expand(t.value, func(name string) (string, bool) {
-			if c.placeholderProblem(t, name) != "" {
+			if l.placeholderProblem(t, name) != "" {
 				unresolvedFields = append(unresolvedFields, t.fieldPath+" ("+name+" is not allowed)")
 				return "", false
 			}
-			value, known := c.Lookup(name)
+			value, known := l.Lookup(name)
 			if !known {
 				unresolvedFields = append(unresolvedFields, t.fieldPath+" ("+name+")")
 			}
@@ -280,11 +280,11 @@ func (c *Current) resolve(config *model.ConfigStatus) []string {
 }
 
 // validatePlaceholders returns a problem for each placeholder that cannot be used.
-func (c *Current) validatePlaceholders(config *model.ConfigStatus, path *field.Path) field.ErrorList {
+func (l loader) validatePlaceholders(config *model.ConfigStatus, path *field.Path) field.ErrorList {
 	var problems field.ErrorList
 	everyText(config, func(t text) string {
 		expand(t.value, func(name string) (string, bool) {
-			if why := c.placeholderProblem(t, name); why != "" {
+			if why := l.placeholderProblem(t, name); why != "" {
 				problems = append(problems, field.Forbidden(path.Child(t.fieldPath), why))
 			}
 			return "", false

@@ -38,15 +38,15 @@ func (r records) Get(ctx context.Context, name string) (store.Record, error) {
 	return r.read(ctx)
 }
 
-// read returns the record to show, under the lock of Current. A version that was refused is shown, so that it can be
-// corrected, unless it cannot be decoded.
+// read checks for a new version and returns the record to show. A version that was refused is shown, so that it can be
+// corrected, unless it cannot be decoded. The caller holds mu of Current.
 func (r records) read(ctx context.Context) (store.Record, error) {
-	record, err := r.current.load(ctx)
+	record, err := r.current.check(ctx)
 	now := r.current.version.Load()
-	switch bad := (*invalidVersion)(nil); {
-	case now != nil && (r.current.FromFile() || err == nil && r.current.refused != nil && r.current.refused.unreadable):
+	switch invalid := (*refusal)(nil); {
+	case now != nil && (r.current.FromFile() || err == nil && r.current.refusal != nil && r.current.refusal.undecodable):
 		return now.record, nil
-	case errors.As(err, &bad) && !r.current.FromFile():
+	case errors.As(err, &invalid) && !r.current.FromFile():
 		return record, nil
 	default:
 		return record, err
@@ -142,6 +142,7 @@ func (r records) Update(ctx context.Context, changed store.Record) (revision int
 // that were sealed with an older key. In a dry run, it does all this but the write.
 type writeStore struct {
 	records
+	writer *Writer
 	*write
 	// base is the record that the write is based on.
 	base store.Record

@@ -98,7 +98,7 @@ func TestOlderRecord(t *testing.T) {
 }
 
 // apply applies YAML as a manager.
-func (w *world) apply(s *platformconfig.Writer, manager string, force bool, text string) (*model.Config, error) {
+func (w *world) apply(s testProcess, manager string, force bool, text string) (*model.Config, error) {
 	written, err := s.Patch(w.t.Context(), resource.PatchInput{
 		Caller: admin, Name: "config", Type: resource.ApplyPatch, Manager: manager, Force: force, Validation: codec.Ignore,
 		Patch: []byte("apiVersion: management.platform.sh/v1\nkind: Config\nmetadata: {name: config}\n" + text),
@@ -184,7 +184,7 @@ func TestConditionTimes(t *testing.T) {
 	w := newWorld(t)
 	process := w.process("")
 	created := w.now
-	times := func(s *platformconfig.Writer) [2]time.Time {
+	times := func(s testProcess) [2]time.Time {
 		config := w.get(s, false)
 		return [2]time.Time{
 			condition(config, platformconfig.ConditionLoaded).LastTransitionTime.UTC(), condition(config, platformconfig.ConditionResolved).LastTransitionTime.UTC(),
@@ -193,7 +193,7 @@ func TestConditionTimes(t *testing.T) {
 	w.put(process, "auth: {accessKeyMaxTTLSeconds: 60}")
 	w.now = w.now.Add(time.Hour)
 	w.put(process, "auth: {accessKeyMaxTTLSeconds: 61}")
-	for name, process := range map[string]*platformconfig.Writer{"the writer": process, "another": w.process("")} {
+	for name, process := range map[string]testProcess{"the writer": process, "another": w.process("")} {
 		if got := times(process); got != [2]time.Time{created, created} {
 			t.Errorf("in %s: %v", name, got)
 		}

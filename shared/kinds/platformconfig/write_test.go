@@ -44,7 +44,7 @@ func refusal(t *testing.T, err error, code int32, names ...string) {
 	}
 }
 
-func (w *world) update(s *platformconfig.Writer, config *model.Config) (*model.Config, error) {
+func (w *world) update(s testProcess, config *model.Config) (*model.Config, error) {
 	written, err := s.Update(w.t.Context(), resource.UpdateInput[*model.Config]{Caller: admin, Name: "config", Object: config})
 	return written.Object, err
 }
@@ -334,7 +334,7 @@ func TestUpdate(t *testing.T) {
 	if _, err := w.update(process, capped); err != nil {
 		t.Fatal(err)
 	}
-	for _, process := range []*platformconfig.Writer{process, w.process("")} {
+	for _, process := range []testProcess{process, w.process("")} {
 		if err := process.Refresh(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -393,7 +393,7 @@ func TestEmptyRequests(t *testing.T) {
 	w := newWorld(t)
 	process := w.process("")
 	w.put(process, "imageBuilder: {resources: {limits: {cpu: 2}, requests: {}}}")
-	for name, process := range map[string]*platformconfig.Writer{"this process": process, "another": w.process("")} {
+	for name, process := range map[string]testProcess{"this process": process, "another": w.process("")} {
 		if cpu := w.get(process, false).Status.ImageBuilder.Resources.Requests["cpu"]; cpu.String() != "2" {
 			t.Errorf("in %s the request is %s", name, cpu.String())
 		}
@@ -495,7 +495,7 @@ func TestConcurrentPatches(t *testing.T) {
 	for i := range writers {
 		options := w.options("")
 		options.Report = nil
-		process := platformconfig.New(options).Writer(nil)
+		process := newProcess(options, nil)
 		if err := process.Refresh(t.Context()); err != nil {
 			t.Fatal(err)
 		}
