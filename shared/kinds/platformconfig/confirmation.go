@@ -18,30 +18,31 @@ import (
 	"management.platform.sh/shared/state/store"
 )
 
-// The shortest and longest time for a confirmation. It ends before the grace period of a lowered limit on keys, so that a
-// write that was a mistake ends no key. Source: ADR-0024.
+// The shortest and longest time for a confirmation. The longest time ends before the grace period of a lowered limit on
+// keys, so that a mistaken write ends no key. Source: ADR-0024.
 const (
 	minConfirm = time.Second
 	maxConfirm = 23 * time.Hour
 )
 
-// trial is the part of a document that waits for its confirmation.
+// trial is the part of a document whose write waits for its confirmation.
 type trial struct {
-	// Until is when Before takes effect again.
+	// Until is the time at which Before takes effect again.
 	Until metav1.Time `json:"until"`
-	// Before is the last confirmed document, and Revision its revision.
+	// Before is the last confirmed document. Revision is its revision.
 	Before   json.RawMessage `json:"before"`
 	Revision int64           `json:"revision"`
 }
 
-// readAnnotations notes how the configuration is to be written, and removes what is not stored of that.
+// readAnnotations takes the options of the write from the annotations of the configuration, and removes the options that
+// are not stored.
 func (w *write) readAnnotations(config *model.Config) {
 	w.force = config.Annotations[model.ForceAnnotation]
 	delete(config.Annotations, model.ForceAnnotation)
 	resource.ForgetApplied(config, Definition.WriteOnly)
 }
 
-// validateAnnotations returns what is wrong with the annotations that say how the configuration is to be written.
+// validateAnnotations returns a problem for each invalid option of the write in the annotations.
 func (w *write) validateAnnotations(config *model.Config) field.ErrorList {
 	var problems field.ErrorList
 	path := field.NewPath("metadata", "annotations")
@@ -57,8 +58,8 @@ func (w *write) validateAnnotations(config *model.Config) field.ErrorList {
 	return problems
 }
 
-// newTrial returns the trial of a write, or nil if it takes effect for good. What an unconfirmed write replaced stays the document
-// to go back to.
+// newTrial returns the trial of a write, or nil if the write needs no confirmation. If the base is itself on trial, the new
+// trial goes back to the same confirmed document.
 func newTrial(base store.Record, baseDocument *document, newContent *content, now time.Time) (*trial, error) {
 	text, exists := newContent.Metadata.Annotations[model.ConfirmWithinAnnotation]
 	if !exists {
@@ -79,7 +80,7 @@ func newTrial(base store.Record, baseDocument *document, newContent *content, no
 	if err := errors.Join(json.Unmarshal(result.Before, &fields), json.Unmarshal(result.Before, &object)); err != nil {
 		return nil, fmt.Errorf("decoding revision %d: %w", result.Revision, err)
 	}
-	// It is the same object, and its return is a change.
+	// The object stays the same, and going back is a change of it.
 	object.Metadata.UID, object.Metadata.CreationTimestamp = newContent.Metadata.UID, newContent.Metadata.CreationTimestamp
 	object.Metadata.Generation = newContent.Metadata.Generation + 1
 	delete(object.Metadata.Annotations, model.ChangeCauseAnnotation)
@@ -147,7 +148,7 @@ func (w *Writer) RevertUnconfirmed(ctx context.Context, author identity.Owner) (
 	return err == nil, err
 }
 
-// confirmation returns the condition Confirmed of a version, or nil if nothing waits for a confirmation.
+// confirmation returns the condition Confirmed of a version, or nil if the version needs no confirmation.
 func (v *version) confirmation() *metav1.Condition {
 	condition := &metav1.Condition{Type: ConditionConfirmed, Status: metav1.ConditionFalse}
 	switch {

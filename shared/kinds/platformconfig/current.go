@@ -56,7 +56,7 @@ type Current struct {
 
 	// mu is held from the beginning of a check until its result is in effect, so that versions take effect in the order in
 	// which they were read. It guards refusal and lastError. A goroutine that stores version, conditions or lastCheck holds
-	// it too, but one that loads them does not: requests do not wait for a check.
+	// it too. One that only loads them does not: during a slow check, requests continue with the version in effect.
 	mu sync.Mutex
 	// refusal says why a newer version is not in effect. Nil: the current version is the newest.
 	refusal *refusal

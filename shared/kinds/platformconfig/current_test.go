@@ -31,14 +31,14 @@ import (
 
 var admin = identity.New(identity.Owner{Kind: identity.User, Name: "root"}, []string{identity.Admins})
 
-// world is a state, and processes that have their configuration from it, or from a file.
+// world is a state, and processes that have their configuration from the state or from a file.
 type world struct {
 	t         *testing.T
 	client    *redisstore.Client
 	ring      *encryption.Keyring
 	now       time.Time
 	log       bytes.Buffer
-	handler   slog.Handler // one for all processes: it writes to log under its lock
+	handler   slog.Handler // all processes share it, because it writes to log under its lock
 	reports   sync.Mutex
 	outcomes  []string
 	variables map[string]string
@@ -50,7 +50,7 @@ func newWorld(t *testing.T) *world {
 	return worldOf(t, redistest.Embedded(t))
 }
 
-// worldOf is a world whose state is at a URL.
+// worldOf returns a world whose state is at a URL.
 func worldOf(t *testing.T, url string) *world {
 	t.Helper()
 	client := redistest.Open(t, url)
@@ -74,7 +74,7 @@ func newProcess(options platformconfig.Options, newManager resource.NewFieldMana
 	return testProcess{current, current.Writer(newManager)}
 }
 
-// process is a new process over a file, or over the state.
+// process returns a new process that reads a file. Empty: it reads the state.
 func (w *world) process(file string) testProcess {
 	return newProcess(w.options(file), fieldmanager.New)
 }
@@ -96,7 +96,7 @@ func (w *world) options(file string) platformconfig.Options {
 	}
 }
 
-// put replaces the configuration through a process by that of a YAML text.
+// put writes a configuration in YAML through a process.
 func (w *world) put(s testProcess, text string) *model.Config {
 	w.t.Helper()
 	config, err := platformconfig.Parse([]byte(text))
@@ -135,7 +135,8 @@ func write(t *testing.T, file, text string) {
 	}
 }
 
-// A process that starts with a file that lowers a limit leaves keys their grace period, as one that was running. Source: ADR-0024.
+// A process that starts with a file that lowers a limit leaves keys their grace period, like a process that was running.
+// Source: ADR-0024.
 func TestFileLimits(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -185,7 +186,7 @@ func TestFileLimits(t *testing.T) {
 		}
 		w.now = w.now.Add(time.Minute)
 	}
-	// While the state cannot be read, a new process ends no key that exists. It asks again.
+	// While the state cannot be read, a new process ends no existing key. It tries to read the state again.
 	broken := w.options(file)
 	broken.FileLimits = closed{w.client.Resource(platformconfig.FileLimits), &w.closed}
 	w.closed = true
@@ -211,8 +212,8 @@ func TestFileLimits(t *testing.T) {
 	}
 }
 
-// Processes that notice a changed file one after the other agree on when it changed: a key that was made in between has the same end
-// in all of them. A file that says that it is older than the last look at it has changed now. Source: ADR-0024.
+// Processes that notice a changed file one after the other agree on when it changed: a key that was made in between has the
+// same end in all processes. A file with a modification time before the last check has changed now. Source: ADR-0024.
 func TestFileChanged(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -255,8 +256,9 @@ func TestFileChanged(t *testing.T) {
 	}
 }
 
-// A process that starts soon after a file has changed takes the time of the file, before and after it has read what is noted. So it
-// agrees with the processes that saw the change. A time that is long ago or to come says nothing. Source: ADR-0024.
+// A process that starts soon after a file has changed trusts the modification time of the file, before and after it has read
+// the noted limits. So it agrees with the processes that saw the change. It ignores a time that is long ago or in the
+// future. Source: ADR-0024.
 func TestFileChangedBeforeStart(t *testing.T) {
 	t.Parallel()
 	for ago, wantAgo := range map[time.Duration]time.Duration{
@@ -302,7 +304,7 @@ func (c closed) Get(ctx context.Context, name string) (store.Record, error) {
 	return c.Store.Get(ctx, name)
 }
 
-// A new version of a file takes effect, a bad one never does, and neither is logged twice. Source: ADR-0015.
+// A new version of a file takes effect, an invalid version never does, and neither is logged twice. Source: ADR-0015.
 func TestFile(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -312,7 +314,7 @@ func TestFile(t *testing.T) {
 	for i, step := range []struct {
 		sentence string
 		text     string
-		// outcome is what is counted; empty for nothing.
+		// outcome is the counted outcome. Empty: none is counted.
 		outcome string
 		limit   int64
 	}{
@@ -379,7 +381,7 @@ func TestFile(t *testing.T) {
 	}
 }
 
-// A bad first version, or none at all, leaves a process without a configuration, and closed.
+// If the first version is invalid or absent, the process has no configuration, and permits as little as possible.
 func TestNoVersion(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -399,7 +401,7 @@ func TestNoVersion(t *testing.T) {
 	}
 }
 
-// broken is a state that is away.
+// broken is a state that cannot be reached while it is away.
 type broken struct {
 	store.Store
 	away bool
@@ -414,8 +416,8 @@ func (b *broken) Get(ctx context.Context, name string) (store.Record, error) {
 	return b.Store.Get(ctx, name)
 }
 
-// A version that one process writes is in effect in the others within CheckEvery, for one look each. A state that
-// is away changes nothing. Source: ADR-0015.
+// A version that one process writes is in effect in the other processes within CheckEvery. Each of them reads the state
+// once. A state that cannot be reached changes nothing. Source: ADR-0015.
 func TestState(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -467,7 +469,7 @@ func TestState(t *testing.T) {
 		t.Error("a reader is told of an old version as of the latest")
 	}
 
-	// What another build, or a hand, has put there and is bad is refused.
+	// An invalid version that another build or an operator has put there is refused.
 	state.away = false
 	record, err := state.Get(t.Context(), "config")
 	if err != nil {
@@ -491,14 +493,14 @@ func TestState(t *testing.T) {
 	if err := w.process("").Refresh(t.Context()); err == nil {
 		t.Error("a new process takes the bad one")
 	}
-	// A write mends it.
+	// A write corrects it.
 	w.put(reader, "auth: {accessKeyMaxTTLSeconds: 70}")
 	if got := condition(w.get(reader, false), platformconfig.ConditionLoaded); got.Status != metav1.ConditionTrue {
 		t.Errorf("afterwards: %+v", got)
 	}
 }
 
-// Readers go on while a new version is looked for.
+// Readers continue while a process checks for a new version.
 func TestCurrentIsSafe(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -529,7 +531,7 @@ func TestCurrentIsSafe(t *testing.T) {
 		})
 	}
 	for i := range 50 {
-		// In one step, so that nobody reads half a file.
+		// A rename is one step, so that no process reads half a file.
 		write(t, file+".new", fmt.Sprintf("auth: {accessKeyMaxTTLSeconds: %d}\n", i+2))
 		if err := os.Rename(file+".new", file); err != nil {
 			t.Error(err)
@@ -587,7 +589,7 @@ func TestPlaceholders(t *testing.T) {
 		_, err = w.update(process, config)
 		refusal(t, err, 422, field)
 	}
-	// A version with such a placeholder that an older build wrote is in effect without its value.
+	// If an older build wrote a version with such a placeholder, the version is in effect without the value.
 	record.Object = bytes.Replace(record.Object, []byte(`"$${SECRET} $SECRET ${}"`), []byte(`"${HOME} ${PLATFORM_SECRET_OIDC}"`), 1)
 	if record.Revision, err = w.client.Resource("configs").Update(t.Context(), record); err != nil {
 		t.Fatal(err)
@@ -600,8 +602,8 @@ func TestPlaceholders(t *testing.T) {
 	}
 }
 
-// A placeholder alone is no secret: processes without the key know it, where nobody can send its value elsewhere. A variable that is set
-// later is found. Source: ADR-0015.
+// A placeholder alone is no secret: processes without the key can read it in fields whose destination cannot be changed. A
+// process finds a variable that is set later. Source: ADR-0015.
 func TestPlaceholderWithoutKey(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -645,7 +647,7 @@ func TestPlaceholderWithoutKey(t *testing.T) {
 		t.Errorf("shown is %+v", shown.Status.Audit)
 	}
 
-	// Its mark keeps it. With another text beside it, it is sealed.
+	// The mark of the placeholder keeps it. With another text beside it, it is sealed.
 	w.ring = ring
 	shown := w.get(rich, false)
 	shown.Status.PlatformHost = "a.example"
@@ -664,7 +666,7 @@ func TestPlaceholderWithoutKey(t *testing.T) {
 	w.ring = nil
 	endpoint(secret.Mark)
 
-	// One that an earlier build sealed is in clear when it is given again.
+	// A placeholder that an earlier build sealed is stored in clear when it is written again.
 	w.ring = ring
 	sealed, err := ring.Seal([]byte(placed), "configs/config/audit.dataStoreEndpoint")
 	if err != nil {
@@ -679,7 +681,7 @@ func TestPlaceholderWithoutKey(t *testing.T) {
 	w.ring = nil
 	endpoint("redis://a.example")
 
-	// Whoever can write the state, and has no key, has no value sent to another place.
+	// An attacker who can write the state, and has no key, cannot have a value sent to another place.
 	found := regexp.MustCompile(`"auth.oidc.clientSecret":"([^"]+)"`).FindSubmatch(record().Object)
 	change(string(found[1]), other)
 	w.ring = ring
@@ -688,7 +690,7 @@ func TestPlaceholderWithoutKey(t *testing.T) {
 	}
 }
 
-// A variable that is set later is found for a file, too. The file is otherwise the same version.
+// A process with a file finds a variable that is set later, too. The file stays the same version.
 func TestFilePlaceholder(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -708,7 +710,7 @@ func TestFilePlaceholder(t *testing.T) {
 	}
 }
 
-// A process without the key has all but the secrets; when it gets the key, those too.
+// A process without the key has everything but the secrets. It has the secrets when it gets the key.
 func TestSecretsWithoutKey(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

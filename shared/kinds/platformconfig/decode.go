@@ -13,15 +13,15 @@ import (
 	"management.platform.sh/shared/model/apierror"
 )
 
-// decode reads a body into a value, and returns everything that cannot be read: unknown fields, duplicate fields, and values
-// of the wrong type. The value then has the rest. The error is for a body that is not an object.
+// decode reads a body into a value, and returns a problem for each part that it cannot read: unknown fields, duplicate
+// fields and values of the wrong type. The value then has the other fields. The error is for a body that is not an object.
 func decode(body codec.Body, into any) (field.ErrorList, error) {
 	_, err := codec.Decode(body, into, codec.Strict)
 	if err == nil {
 		return nil, nil
 	}
 	problems := codec.Misfits(body, into)
-	// The tree has lost the duplicates; the decoder has reported them.
+	// The tree does not have the duplicates, but the decoder has reported them.
 	if known, ok := errors.AsType[*apierror.Error](err); ok && known.Status().Details != nil {
 		for _, cause := range known.Status().Details.Causes {
 			if cause.Type == metav1.CauseTypeFieldValueDuplicate {
@@ -39,8 +39,8 @@ func decode(body codec.Body, into any) (field.ErrorList, error) {
 	return problems, nil
 }
 
-// excludeNested drops the problems of fields at or below the fields of others. A field that cannot be read breaks other rules only
-// for that reason.
+// excludeNested removes the problems of fields at or below a field that has another problem. A field that cannot be read
+// breaks other rules only because it cannot be read.
 func excludeNested(problems, others field.ErrorList) field.ErrorList {
 	return slices.DeleteFunc(problems, func(problem *field.Error) bool {
 		return slices.ContainsFunc(others, func(other *field.Error) bool {

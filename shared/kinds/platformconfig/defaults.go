@@ -8,7 +8,7 @@ import (
 	"management.platform.sh/shared/model"
 )
 
-// Defaults. Package model has those that other packages use too. Source: Spec 2.7, 8.
+// Defaults. Package model has the defaults that other packages use too. Source: Spec 2.7, 8.
 const (
 	defaultAuditMaxSize  = 100
 	defaultSyncInterval  = "1m"
@@ -20,7 +20,8 @@ const (
 	secretsStoreAddress  = "secretsStore.address"
 )
 
-// setDefaults fills in the fields that a configuration leaves open, in the blocks that it has, and in auth always.
+// setDefaults sets absent fields to their defaults, in the blocks that the configuration has. It adds the block auth if it
+// is absent.
 func setDefaults(config *model.ConfigStatus) {
 	config.ProjectNamespacePrefix = cmp.Or(config.ProjectNamespacePrefix, model.DefaultProjectNamespacePrefix)
 	if config.Auth == nil {

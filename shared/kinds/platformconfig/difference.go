@@ -11,7 +11,7 @@ import (
 	"management.platform.sh/shared/model"
 )
 
-// difference returns the fields in which two documents differ, with marks in place of secrets. A list is one field.
+// difference returns the fields in which two documents differ, with marks in place of secrets. A list counts as one field.
 func difference(from, to *document) ([]model.ConfigChange, error) {
 	fromLeaves, err := leaves(from)
 	if err != nil {
@@ -21,7 +21,7 @@ func difference(from, to *document) ([]model.ConfigChange, error) {
 	if err != nil {
 		return nil, err
 	}
-	// All marks look the same; the sealed texts tell secrets apart.
+	// All marks look the same, so compare the sealed texts to find secrets that differ.
 	changedPaths := map[string]bool{}
 	for _, sealed := range []struct{ of, other map[string]string }{{from.Sealed, to.Sealed}, {to.Sealed, from.Sealed}} {
 		for path, value := range sealed.of {
@@ -52,7 +52,8 @@ func difference(from, to *document) ([]model.ConfigChange, error) {
 	return changes, nil
 }
 
-// leaves returns the fields of a document that are not objects, by path: those of its status, labels and annotations.
+// leaves returns the values of a document that are not objects, by their paths: the fields of its status, its labels and its
+// annotations.
 func leaves(d *document) (map[string][]byte, error) {
 	valuesByPath := map[string][]byte{}
 	text, err := json.Marshal(map[string]any{
@@ -77,7 +78,7 @@ func collectLeaves(text []byte, path string, valuesByPath map[string][]byte) err
 	}
 	for name, value := range object {
 		if path == "metadata.annotations" && name == model.LastAppliedAnnotation {
-			continue // it repeats the other fields
+			continue // the manifest repeats the other fields
 		}
 		if err := collectLeaves(value, strings.TrimPrefix(path+"."+name, "."), valuesByPath); err != nil {
 			return err

@@ -19,42 +19,44 @@ import (
 // content is the part of a record that holds the Config. Source: ADR-0015.
 type content struct {
 	Metadata metav1.ObjectMeta `json:"metadata"`
-	// Status has a mark in place of each secret. Sealed has the sealed secrets by the paths of their fields, and placeholders that are
-	// stored in clear.
+	// Status has a mark in place of each secret. Sealed has the sealed secrets by the paths of their fields, and the
+	// placeholders that are stored in clear.
 	Status model.ConfigStatus `json:"status"`
 	Sealed map[string]string  `json:"sealed,omitempty"`
 }
 
-// document is a stored record: a content, and who wrote it.
+// document is a stored record: a content with its author.
 type document struct {
 	content
-	// Author wrote it, at Time. RolledBackTo is the revision that it restored, or empty.
+	// Author wrote the document at Time. RolledBackTo is the revision that the write restored. Empty: the write was no
+	// rollback.
 	Author       string      `json:"author,omitempty"`
 	Time         metav1.Time `json:"time"`
 	RolledBackTo string      `json:"rolledBackTo,omitempty"`
-	// Limits are how the limits on the life of access keys were lowered. Source: ADR-0024.
+	// Limits are the changes that lowered the limits on the life of access keys. Source: ADR-0024.
 	Limits keyLimits `json:"limits,omitzero"`
-	// Trial is set while the write waits for its confirmation.
+	// Trial is set while the write waits for its confirmation. Nil: it needs none.
 	Trial *trial `json:"trial,omitempty"`
 }
 
-// seam separates the two parts of a text in a Config in stored form: the text that is shown, with a mark, and the sealed
-// secret. Texts that clients send must not contain it.
+// seam separates the two parts of a text of a Config in stored form: the shown text, with a mark, and the sealed secret.
+// Texts that clients send must not contain it.
 const seam = "\x00"
 
-// shownPart returns the part of a text that is shown: all of it if nothing is sealed.
+// shownPart returns the shown part of a text. A text without a sealed secret is shown whole.
 func shownPart(value string) string {
 	shown, _, _ := strings.Cut(value, seam)
 	return shown
 }
 
-// sealContext binds a sealed secret to its path.
+// sealContext returns the context for which the secret of a field is sealed. The secret does not open at another path.
 func sealContext(path string) string { return Definition.Resource.Resource + "/" + Name + "/" + path }
 
 // decodeRecord returns the document of a record.
 func decodeRecord(stored store.Record) (*document, error) { return decodeBy(json.Unmarshal, stored) }
 
-// decodeFirstRecord is decodeRecord for the first record that a process reads, as part of its start. Later it would be slower.
+// decodeFirstRecord is decodeRecord for the first record that a process reads. It makes the start faster; records after the
+// start would be slower with it.
 func decodeFirstRecord(stored store.Record) (*document, error) {
 	return decodeBy(lazyjson.Unmarshal, stored)
 }
@@ -83,8 +85,8 @@ func marshalStored(config *model.Config) ([]byte, error) {
 	return json.Marshal(storedContent)
 }
 
-// unmarshalStored returns the Config of a stored text, in stored form. Fields that this build does not know are ignored: a
-// newer build wrote them, and checked them by its own rules.
+// unmarshalStored returns the Config of a stored text, in stored form. It ignores fields that this build does not know: a
+// newer build wrote them, and validated them by its own rules.
 func unmarshalStored(stored []byte) (*model.Config, error) {
 	record := &document{}
 	if err := json.Unmarshal(stored, record); err != nil {
@@ -93,7 +95,7 @@ func unmarshalStored(stored []byte) (*model.Config, error) {
 	return record.config(), nil
 }
 
-// config returns the Config, in stored form.
+// config returns the Config in stored form.
 func (d *content) config() *model.Config {
 	config := &model.Config{ObjectMeta: *d.Metadata.DeepCopy(), Status: *d.Status.DeepCopy()}
 	everyText(&config.Status, func(t text) string {
@@ -111,7 +113,7 @@ func hide(status *model.ConfigStatus) {
 }
 
 // unseal puts the secrets into a status in stored form. It returns the paths of the fields whose secrets cannot be opened,
-// and the reasons. Such a field keeps its mark: an empty one would mean that there is no secret.
+// and the reasons. Such a field keeps its mark: an empty field would mean that there is no secret.
 func unseal(status *model.ConfigStatus, ring *encryption.Keyring) (closedFields []string, err error) {
 	everyText(status, func(t text) string {
 		shown, sealed, isSealed := strings.Cut(t.value, seam)
@@ -125,7 +127,7 @@ func unseal(status *model.ConfigStatus, ring *encryption.Keyring) (closedFields 
 		closedFields = append(closedFields, t.fieldPath)
 		err = errors.Join(err, fmt.Errorf("%s: %w", t.fieldPath, openErr))
 		if t.secret {
-			// A hand may have written something else here.
+			// An operator may have written another text into the state.
 			return secret.Mark
 		}
 		return shown
@@ -133,7 +135,7 @@ func unseal(status *model.ConfigStatus, ring *encryption.Keyring) (closedFields 
 	return closedFields, err
 }
 
-// openSecret returns the secret of a text. Sealed is what is stored of it beside the mark.
+// openSecret returns the secret of a text. Sealed is the part that is stored beside the mark.
 func openSecret(t text, sealed string, ring *encryption.Keyring) (string, error) {
 	if isStoredInClear(t, sealed) {
 		return sealed, nil
@@ -142,24 +144,26 @@ func openSecret(t text, sealed string, ring *encryption.Keyring) (string, error)
 	return string(plain), err
 }
 
-// isStoredInClear reports whether a value of a field is stored in clear, so that processes without the key know it: a placeholder and nothing
-// else, which is no secret. Fields are excluded whose secret is sent to where another field says: those who can write the state, but have
-// no key, could send the value of any placeholder there. Source: ADR-0015.
+// isStoredInClear reports whether a value of a field is stored in clear, so that processes without the key can read it. Such
+// a value is a placeholder and nothing else, which is no secret. A field is excluded if another field says where its secret
+// is sent: an attacker who can write the state, but has no key, could send the value of any placeholder there. Source:
+// ADR-0015.
 func isStoredInClear(t text, value string) bool {
 	return t.secret && t.field.Tag.Get("sentTo") == sentNowhere && placeholder().FindString(value) == value && hasPlaceholder(value)
 }
 
 // sealResult is the result of seal.
 type sealResult struct {
-	// problems are marks that stand for no secret or for one that would be sent elsewhere, and secrets that cannot be sealed.
+	// problems name marks that stand for no secret, or for a secret that would be sent elsewhere, and secrets that cannot be
+	// sealed.
 	problems field.ErrorList
-	// placeholders are the fields in which the client writes a placeholder that was not there, or that is sent elsewhere now.
+	// placeholders are the fields in which the client writes a new placeholder, or changes where its value is sent.
 	placeholders []*field.Path
 }
 
 // seal brings a status that a client sent into stored form. A mark keeps the secret that the earlier status, in stored form,
-// has at the same path, if the secret is still sent to the same place. A secret that has not changed keeps its sealed text,
-// so that a comparison of two documents shows which secrets differ.
+// has at the same path, if the secret is still sent to the same place. An unchanged secret keeps its sealed text, so that a
+// comparison of two documents shows which secrets differ.
 func seal(status, earlier *model.ConfigStatus, ring *encryption.Keyring, path *field.Path) sealResult {
 	earlierTexts := map[string]string{}
 	everyText(earlier, func(t text) string {
@@ -189,7 +193,7 @@ func seal(status, earlier *model.ConfigStatus, ring *encryption.Keyring, path *f
 		}
 		switch {
 		case sameSecret && sameDestination && isStoredInClear(t, t.value):
-			// Earlier builds sealed it.
+			// Earlier builds sealed such a placeholder.
 			return mark + seam + t.value
 		case sameSecret && sameDestination:
 			return earlierText
@@ -243,7 +247,7 @@ func strayMarks(status *model.ConfigStatus, path *field.Path) field.ErrorList {
 	return problems
 }
 
-// marshalConcealed returns the JSON of a Config with secrets in clear text, with marks in place of the secrets.
+// marshalConcealed returns the JSON of a Config whose secrets are in clear text, with marks in their place.
 func marshalConcealed(config *model.Config) ([]byte, error) {
 	shownContent := content{Metadata: config.ObjectMeta, Status: *config.Status.DeepCopy()}
 	conceal(&shownContent.Status)

@@ -16,21 +16,21 @@ import (
 	"management.platform.sh/shared/state/store"
 )
 
-// What the history holds: the last minRevisions writes of the configuration and those that are younger than keepRevisions, up
-// to maxRevisions. Writes of metadata alone are not in it. Source: ADR-0024.
+// The history has the last minRevisions writes of the configuration and the writes that are younger than keepRevisions, up
+// to maxRevisions. It does not have writes that change only metadata. Source: ADR-0024.
 const (
 	minRevisions  = 20
 	maxRevisions  = 200
 	keepRevisions = 30 * 24 * time.Hour
-	// maxReason is how many bytes of a reason are shown.
+	// maxReason is the length at which a shown reason is cut, in bytes.
 	maxReason = 500
-	// eventsAtOnce and maxEvents bound how many events one step and all steps look at.
+	// eventsAtOnce bounds how many events one read returns. MaxEvents bounds how many events are read for one history.
 	eventsAtOnce = 50
 	maxEvents    = 2000
 )
 
-// History returns the latest revisions, each with its author, its time and its changes, and what was there before them.
-// Errors: NotFound for another name, ServiceUnavailable. Source: ADR-0015.
+// History returns the latest revisions, each with its author, its time and its changes, and the configuration before the
+// oldest of them. Errors: NotFound for another name, ServiceUnavailable. Source: ADR-0015.
 func (c *Current) History(ctx context.Context, in resource.GetInput) (*model.ConfigHistory, error) {
 	if in.Name != Name {
 		return nil, apierror.NotFound(Definition.GroupResource(), in.Name)
@@ -53,7 +53,7 @@ func (c *Current) History(ctx context.Context, in resource.GetInput) (*model.Con
 	return history, nil
 }
 
-// revision is one write: the document that it made, and the one that it replaced.
+// revision is one write: the document that it stored, and the previous document.
 type revision struct {
 	number             int64
 	document, previous *document
@@ -65,7 +65,8 @@ func (r *revision) changesStatus() bool {
 	return slices.ContainsFunc(r.changes, func(change model.ConfigChange) bool { return strings.HasPrefix(change.Path, "status.") })
 }
 
-// reason returns why the write was made, or nothing if the annotation is that of an earlier write.
+// reason returns the reason that the author gave for the write. Empty: the author gave none. An annotation with the same
+// text is left from an earlier write.
 func (r *revision) reason() string {
 	cause := r.document.Metadata.Annotations[model.ChangeCauseAnnotation]
 	if cause == r.previous.Metadata.Annotations[model.ChangeCauseAnnotation] {
@@ -74,8 +75,8 @@ func (r *revision) reason() string {
 	return strings.ToValidUTF8(cause[:min(len(cause), maxReason)], "")
 }
 
-// revisions returns the latest writes, newest first, and at the end what was there before the oldest of them. It takes them
-// from the event log: each write is one event, which includes the previous record.
+// revisions returns the latest writes, newest first, and at the end the configuration before the oldest write, if it is
+// known. It reads them from the event log: each write is one event, which includes the previous record.
 func (c *Current) revisions(ctx context.Context) ([]revision, error) {
 	record, err := c.Store.Get(ctx, Name)
 	if errors.Is(err, store.ErrNotFound) {
@@ -115,7 +116,7 @@ func (c *Current) revisions(ctx context.Context) ([]revision, error) {
 		end = events[0].Follows
 	}
 	if len(list) == 0 {
-		// The log no longer has the write that made the configuration what it is.
+		// The log no longer has the last write that changed the status.
 		latest, err := revisionOf(store.Event{Revision: record.Revision, Record: record})
 		if err != nil {
 			return nil, err
@@ -125,7 +126,7 @@ func (c *Current) revisions(ctx context.Context) ([]revision, error) {
 	return appendReplaced(list, replaced)
 }
 
-// appendReplaced adds the record that the oldest revision replaced, if it is known.
+// appendReplaced appends the record that the oldest revision replaced. Nil: it is not known.
 func appendReplaced(list []revision, replaced *store.Record) ([]revision, error) {
 	if replaced == nil {
 		return list, nil
@@ -137,15 +138,15 @@ func appendReplaced(list []revision, replaced *store.Record) ([]revision, error)
 	return append(list, revision{number: replaced.Revision, document: original, previous: original}), nil
 }
 
-// eventsUntil returns the last events up to a revision, at most eventsAtOnce, oldest first. There are none if the log does not
-// reach back to that revision.
+// eventsUntil returns the last events up to a revision, at most eventsAtOnce, oldest first. It returns none if the log does
+// not reach back to that revision.
 func (c *Current) eventsUntil(ctx context.Context, end int64) ([]store.Event, error) {
 	after := max(store.Beginning, end-eventsAtOnce)
 	read := func(after int64, limit int64) ([]store.Event, error) {
 		return c.Store.Events(ctx, after, int(limit), 0)
 	}
 	events, err := read(after, end-after)
-	// The log is shorter: its beginning is between gone and after.
+	// The log is shorter: its first event is between gone and after.
 	for gone := after; errors.Is(err, store.ErrGone) && gone < end; {
 		after = end
 		for after-gone > 1 {
@@ -158,14 +159,14 @@ func (c *Current) eventsUntil(ctx context.Context, end int64) ([]store.Event, er
 				after = middle
 			}
 		}
-		// An event that is trimmed meanwhile moves the beginning.
+		// The first event moves if the log is trimmed meanwhile.
 		gone = after
 		events, err = read(after, end-after)
 	}
 	if errors.Is(err, store.ErrGone) {
 		return nil, nil
 	}
-	// A page may hold fewer events than were asked for.
+	// A page may have fewer events than the limit.
 	for err == nil && len(events) > 0 && events[len(events)-1].Revision < end {
 		last := events[len(events)-1].Revision
 		var more []store.Event
@@ -177,7 +178,7 @@ func (c *Current) eventsUntil(ctx context.Context, end int64) ([]store.Event, er
 	return events, err
 }
 
-// revisionOf returns the write of an event.
+// revisionOf returns the write that an event reports.
 func revisionOf(event store.Event) (revision, error) {
 	result := revision{number: event.Revision}
 	var err error

@@ -22,24 +22,25 @@ import (
 )
 
 const (
-	// reachWithin bounds the time in which everything that a write names must be reached.
+	// reachWithin bounds the time in which a write tries to reach all that it names.
 	reachWithin = 5 * time.Second
-	// maxKeys bounds how many keys a write looks at to say which of them it ends.
+	// maxKeys bounds how many keys a write reads to say which of them it ends.
 	maxKeys = 2000
-	// maxOwners bounds for how many owners a write finds out whether they have another key.
+	// maxOwners bounds for how many owners a write looks for another key.
 	maxOwners = 10
-	// maxNamedKeys bounds how many keys that a write ends are named.
+	// maxNamedKeys bounds how many ended keys a warning names.
 	maxNamedKeys = 10
 )
 
-// impact is what is stored beside a configuration.
+// impact is the part of a document that follows from the effects of the write.
 type impact struct {
 	limits keyLimits
 	trial  *trial
 }
 
-// checkImpact finds out what a write does to others. Errors: Forbidden for a placeholder of a caller who may not reveal secrets; Invalid for a write that ends the credential of its writer, or names
-// what cannot be reached, unless it is forced; those of the state. Source: ADR-0024.
+// checkImpact finds out how a write affects callers, and adds its warnings to the write. Errors: Forbidden for a placeholder
+// of a caller who may not reveal secrets; Invalid for a write that ends the credential of its writer, or names a sink, an
+// issuer or a file that cannot be reached, unless the write is forced; the errors of the state. Source: ADR-0024.
 func (s *writeStore) checkImpact(ctx context.Context, base *document, newContent *content) (impact, error) {
 	if err := s.authorizePlaceholders(); err != nil {
 		return impact{}, err
@@ -82,7 +83,8 @@ func (s *writeStore) checkImpact(ctx context.Context, base *document, newContent
 	return result, nil
 }
 
-// authorizePlaceholders refuses placeholders to callers who may not reveal secrets: they would choose where the values are sent.
+// authorizePlaceholders refuses placeholders of callers who may not reveal secrets: such callers would choose where the
+// values are sent.
 func (s *writeStore) authorizePlaceholders() error {
 	reveal := scope.Request{
 		Verb: "reveal", Group: Definition.Resource.Group, Resource: Definition.Resource.Resource, Name: Name,
@@ -97,20 +99,20 @@ func (s *writeStore) authorizePlaceholders() error {
 	return apierror.Forbidden(Definition.GroupResource(), Name, apierror.Summary(problems), problems)
 }
 
-// unsealedStatus returns a configuration in stored form as it takes effect. Secrets that cannot be opened are missing.
+// unsealedStatus returns the effective form of a configuration in stored form. A secret that cannot be opened stays a mark.
 func (l loader) unsealedStatus(config *model.Config, ring *encryption.Keyring) *model.ConfigStatus {
 	_, _ = unseal(&config.Status, ring)
 	effective, _, err := l.effective(&config.Status)
 	if err != nil {
-		// A version that is refused has no effect; its fields are compared all the same.
+		// A refused version has no effect, but its fields are compared nevertheless.
 		effective = &config.Status
 		setDefaults(effective)
 	}
 	return effective
 }
 
-// checkOwnKey returns a problem if a lowered limit ends the access key of the writer, or a key to which that one is bound: it ends
-// with them.
+// checkOwnKey returns a problem if a lowered limit ends the access key of the writer, or a key to which that key is bound. A
+// bound key ends together with the keys to which it is bound.
 func (s *writeStore) checkOwnKey(ctx context.Context, earlier, next *model.ConfigStatus, now time.Time) (field.ErrorList, error) {
 	before, after := accesskey.LimitsOf(earlier), accesskey.LimitsOf(next)
 	if s.current.Keys == nil || s.caller.Key == "" || before.Max == after.Max && before.Login == after.Login {
@@ -132,7 +134,7 @@ func (s *writeStore) checkOwnKey(ctx context.Context, earlier, next *model.Confi
 	return nil, nil
 }
 
-// endingProblem returns the problem if a lowered limit ends a key on which the request depends.
+// endingProblem returns the problem if a lowered limit ends a key on which the request depends. Nil: it ends no such key.
 func (s *writeStore) endingProblem(key *model.OwnedAccessKey, activity time.Time, before, after accesskey.Limits, now time.Time) *field.Error {
 	auth := field.NewPath("status", "auth")
 	keyText := fmt.Sprintf("the access key of this request, %q", key.Name)
@@ -155,8 +157,8 @@ func (s *writeStore) endingProblem(key *model.OwnedAccessKey, activity time.Time
 	return nil
 }
 
-// checkNewReachable returns a problem for each sink, issuer and file that a write names anew and that cannot be reached from here, and what issuers
-// give reason to doubt.
+// checkNewReachable returns a problem for each sink, issuer and file that a write adds or changes and that this process
+// cannot reach, and a warning for each doubtful setting of an issuer.
 func (w *Writer) checkNewReachable(ctx context.Context, earlier, next *model.ConfigStatus) (problems field.ErrorList, warnings []string) {
 	earlierTexts := map[string]string{}
 	withDestination := func(t text) string {
@@ -171,16 +173,17 @@ func (w *Writer) checkNewReachable(ctx context.Context, earlier, next *model.Con
 	return problems, warnings
 }
 
-// CheckReachable tries to reach every sink, issuer and file that the current configuration names. It returns the fields that it tried, in
-// their order, a problem for each that cannot be reached from here, and what a write of the configuration would warn about at its connectors.
-// None of it contains a secret. Source: ADR-0039.
+// CheckReachable tries to reach every sink, issuer and file that the current configuration names. It returns the fields that
+// it tried, in their order, a problem for each one that this process cannot reach, and the warnings that a write of the
+// configuration would return about its connectors. The results contain no secret. Source: ADR-0039.
 func (w *Writer) CheckReachable(ctx context.Context) (triedFields []string, problems field.ErrorList, warnings []string) {
 	current := w.current.Status()
 	triedFields, problems, warnings = w.checkReachable(ctx, &model.ConfigStatus{}, current, func(text) bool { return true })
 	return triedFields, problems, append(signInWarnings(current, w.current.Now()), warnings...)
 }
 
-// checkReachable tries the sinks of a configuration that an earlier one does not have, and the texts that are selected.
+// checkReachable tries to reach the sinks of a configuration that the earlier one does not have, and the issuers and files
+// in the selected texts.
 func (w *Writer) checkReachable(
 	ctx context.Context, earlier, next *model.ConfigStatus, isSelected func(text) bool,
 ) (triedFields []string, problems field.ErrorList, warnings []string) {
@@ -244,7 +247,8 @@ func checkReadable(path string) error {
 	return nil
 }
 
-// describeEndedKeys says how many keys a lowered limit ends now and within a day, which ones, and whose last ones. Empty: none.
+// describeEndedKeys returns a warning about the keys that a lowered limit ends now and within a day: how many, which ones,
+// and the owners to whom no other key is left. Empty: it ends none.
 func (s *writeStore) describeEndedKeys(ctx context.Context, before, after accesskey.Limits, now time.Time) (string, error) {
 	lowest := after.ForType(model.AccessKeyTypeLogin)
 	if s.current.Keys == nil || lowest == 0 || before.Max == after.Max && before.Login == after.Login {
@@ -265,7 +269,7 @@ func (s *writeStore) describeEndedKeys(ctx context.Context, before, after access
 		for _, record := range records {
 			key, err := keys.Parse(record)
 			if err != nil {
-				continue // a key that cannot be read works for nobody
+				continue // a key that cannot be read does not authenticate
 			}
 			earlier, end := accesskey.Expiry(key, record.Activity, before), accesskey.Expiry(key, record.Activity, after)
 			if end.IsZero() || end.After(day) || accesskey.Expired(earlier, now) || !earlier.IsZero() && !end.Before(earlier) {
@@ -314,7 +318,8 @@ func (s *writeStore) describeEndedKeys(ctx context.Context, before, after access
 	return text, nil
 }
 
-// hasLastingKey reports whether an owner has a key that works beyond a time. It looks at one page of keys.
+// hasLastingKey reports whether an owner has a key that works beyond a time. It reads one page of keys, and assumes that a
+// further page has such a key.
 func hasLastingKey(ctx context.Context, keys *accesskey.Registry, owner string, bounds accesskey.Limits, instant time.Time) (bool, error) {
 	page, err := keys.Store.List(ctx, store.Query{Owners: []string{owner}})
 	if err != nil {

@@ -20,7 +20,7 @@ import (
 	"management.platform.sh/shared/model/identity"
 )
 
-// guarded is a process that knows the access keys, and what it can reach.
+// guarded is a process that has the access keys, and that checks what it can reach.
 type guarded struct {
 	*world
 	server testProcess
@@ -57,7 +57,7 @@ func newGuarded(t *testing.T) *guarded {
 	return g
 }
 
-// key makes an admin key of a user and returns its caller.
+// key creates an admin key of a user and returns the caller with it.
 func (g *guarded) key(user string) identity.Caller {
 	g.t.Helper()
 	result, err := resource.Create(g.t.Context(), g.keys, resource.CreateInput[*model.OwnedAccessKey]{Caller: admin, Object: &model.OwnedAccessKey{
@@ -71,7 +71,7 @@ func (g *guarded) key(user string) identity.Caller {
 	return caller
 }
 
-// patch writes as a caller, with annotations, and returns the warnings.
+// patch writes on behalf of a caller, with annotations, and returns the warnings.
 func (g *guarded) patch(caller identity.Caller, text string, dryRun bool) (string, error) {
 	written, err := g.server.Patch(g.t.Context(), resource.PatchInput{
 		Caller: caller, Name: "config", Type: resource.MergePatch, Patch: []byte(text), DryRun: dryRun,
@@ -81,7 +81,7 @@ func (g *guarded) patch(caller identity.Caller, text string, dryRun bool) (strin
 
 const force = `"metadata":{"annotations":{"management.platform.sh/force":"true"}},`
 
-// end is when a key ends.
+// end returns the time at which a key ends.
 func (g *guarded) end(name string) time.Time {
 	g.t.Helper()
 	key, err := resource.Get(g.t.Context(), g.keys, resource.GetInput{Caller: admin, Name: name})
@@ -94,8 +94,8 @@ func (g *guarded) end(name string) time.Time {
 	return key.Status.ExpirationTimestamp.Time
 }
 
-// A limit that would end the key of its writer is refused unless it is forced. Then keys have a day, a warning names the callers that the
-// limit locks out, and a raised limit gives everything back. Source: ADR-0024.
+// A limit that would end the key of its writer is refused unless it is forced. A forced limit leaves keys a day, a warning
+// names the owners that it locks out, and a raised limit gives the keys their time back. Source: ADR-0024.
 func TestLoweredLimit(t *testing.T) {
 	t.Parallel()
 	g := newGuarded(t)
@@ -108,7 +108,7 @@ func TestLoweredLimit(t *testing.T) {
 		_, err := g.patch(root, "{"+low, dryRun)
 		refusal(t, err, 422, "status.auth.accessKeyMaxTTLSeconds")
 	}
-	// The youngest key outlives the limit for now.
+	// The youngest key is still younger than the limit.
 	if warned, err := g.patch(young, "{"+low, true); err != nil || !strings.Contains(warned, "end 0 access keys now and 3 within a day") ||
 		!strings.Contains(warned, young.Key) {
 		t.Errorf("%q, %v", warned, err)
@@ -135,7 +135,7 @@ func TestLoweredLimit(t *testing.T) {
 			t.Errorf("%s ends at %v, want %v", name, got, want)
 		}
 	}
-	// A label, and another process, know since when the limit is in force.
+	// A write of a label and another process keep the time at which the limit was lowered.
 	g.now = g.now.Add(time.Hour)
 	if _, err := g.patch(root, `{"metadata":{"labels":{"a":"b"}}}`, false); err != nil {
 		t.Fatal(err)
@@ -153,14 +153,14 @@ func TestLoweredLimit(t *testing.T) {
 	if err != nil || done != (accesskey.Swept{}) {
 		t.Errorf("the sweep during the grace period: %+v, %v", done, err)
 	}
-	// A limit that is raised, but still below the age of the key, helps.
+	// A raised limit helps, even if it is still below the age of the key.
 	if _, err := g.patch(root, `{"status":{"auth":{"accessKeyMaxTTLSeconds":3600}}}`, false); err != nil {
 		t.Error(err)
 	}
 	if _, err := g.patch(root, `{"status":{"auth":{"accessKeyMaxTTLSeconds":null}}}`, false); err != nil || !g.end(root.Key).IsZero() {
 		t.Errorf("without a limit: %v, %v", g.end(root.Key), err)
 	}
-	// After the grace period, the sweep removes what has ended.
+	// After the grace period, the sweep removes the ended keys.
 	if _, err := g.patch(root, "{"+force+low, false); err != nil {
 		t.Fatal(err)
 	}
@@ -170,8 +170,8 @@ func TestLoweredLimit(t *testing.T) {
 	}
 }
 
-// A key ends with those to which it is bound, so a limit that would end one of these is refused as well. Source: ADR-0021,
-// ADR-0024.
+// A key ends together with the keys to which it is bound, so a limit that would end one of these is refused as well. Source:
+// ADR-0021, ADR-0024.
 func TestLoweredLimitOfMakers(t *testing.T) {
 	t.Parallel()
 	g := newGuarded(t)
@@ -193,7 +193,8 @@ func TestLoweredLimitOfMakers(t *testing.T) {
 	}
 }
 
-// What cannot be reached is refused when it is named, not when something else changes. Source: ADR-0024.
+// An address that cannot be reached is refused by the write that names it, not by a write of another field. Source:
+// ADR-0024.
 func TestUnreachable(t *testing.T) {
 	t.Parallel()
 	g := newGuarded(t)
@@ -221,7 +222,7 @@ func TestUnreachable(t *testing.T) {
 	if warned, err := g.patch(root, `{"status":{"platformHost":"platform.example"}}`, false); err != nil || strings.Contains(warned, "issuerUrl") {
 		t.Errorf("another field: %q, %v", warned, err)
 	}
-	// An issuer that has a scope for the groups is asked for it.
+	// A connector without the groups scope of its issuer is doubtful.
 	for text, warns := range map[string]bool{
 		`"issuerUrl":"https://a.example","groupsClaim":"groups"`:                              true,
 		`"issuerUrl":"https://a.example","groupsClaim":"groups","scopes":["openid","groups"]`: false,
@@ -237,7 +238,7 @@ func TestUnreachable(t *testing.T) {
 	refusal(t, err, 422, "metadata.annotations[management.platform.sh/force]")
 }
 
-// A write that nobody confirms is taken back in every process, and stored by the schedule. Source: ADR-0024.
+// If a write is not confirmed, every process takes it back, and the schedule stores that. Source: ADR-0024.
 func TestConfirmWithin(t *testing.T) {
 	t.Parallel()
 	g := newGuarded(t)
@@ -264,7 +265,7 @@ func TestConfirmWithin(t *testing.T) {
 	if waiting := condition(g.get(g.server, false), platformconfig.ConditionConfirmed); waiting.Reason != "Waiting" || !strings.Contains(waiting.Message, "revision 2 takes effect again at 2027-03-04T05:16:07Z") {
 		t.Errorf("%+v", waiting)
 	}
-	// Another unconfirmed write still goes back to the confirmed one.
+	// Another unconfirmed write goes back to the confirmed configuration, too.
 	g.now = g.now.Add(5 * time.Minute)
 	if said, err := g.patch(root, `{"status":{"platformHost":"c.example"}}`, false); err != nil || !strings.Contains(said, "are taken back after 10m unless") {
 		t.Fatalf("%q, %v", said, err)
@@ -296,7 +297,7 @@ func TestConfirmWithin(t *testing.T) {
 	if err != nil || history.Status.Revisions[0].RolledBackTo != "2" {
 		t.Errorf("%+v, %v", history, err)
 	}
-	// A write without the annotation confirms.
+	// A write without the annotation is a confirmation.
 	if _, err := g.patch(root, try, false); err != nil {
 		t.Fatal(err)
 	}
@@ -305,7 +306,7 @@ func TestConfirmWithin(t *testing.T) {
 	}
 	g.now = g.now.Add(time.Hour)
 	hosts("b.example")
-	// A write after the time is over is based on what is in force.
+	// A write after the time is over is based on the configuration in force.
 	if _, err := g.patch(root, strings.Replace(try, "b.example", "d.example", 1), false); err != nil {
 		t.Fatal(err)
 	}

@@ -13,17 +13,18 @@ import (
 	"management.platform.sh/shared/state/store"
 )
 
-// FileLimits is the resource that has how the limits of a configuration file were lowered. Nobody is served it.
+// FileLimits is the resource that has how the limits of a configuration file were lowered. The API does not serve it.
 const FileLimits = "filelimits"
 
-// keyLimits are how the limits on the life of access keys were lowered: the one on all keys, and the one on those of logins.
-// They are stored beside the configuration. Source: ADR-0024.
+// keyLimits are the changes that lowered the limits on the life of access keys: the limit on all keys, and the limit on keys
+// of logins. They are stored beside the configuration. Source: ADR-0024.
 type keyLimits struct {
 	Max   accesskey.Steps `json:"max,omitempty"`
 	Login accesskey.Steps `json:"login,omitempty"`
 }
 
-// forConfig returns the steps that belong to the limits of a configuration. A limit that an older build wrote was always in force.
+// forConfig returns the steps that belong to the limits of a configuration. A limit without a step, which an older build
+// wrote, was always in force.
 func (k keyLimits) forConfig(config *model.ConfigStatus) keyLimits {
 	knownSteps := func(steps accesskey.Steps, limit int64) accesskey.Steps {
 		if limit > 0 && len(steps) > 0 && steps[len(steps)-1].Seconds == limit {
@@ -48,8 +49,8 @@ func (k keyLimits) limits(config *model.ConfigStatus) accesskey.Limits {
 	return limits
 }
 
-// readSteps reads the steps of a file that a process has started with, under the lock. If the state cannot be read, the next check
-// tries again.
+// readSteps reads the steps of a file that a process has started with. If the state cannot be read, the next check tries
+// again. The caller holds mu.
 func (c *Current) readSteps(ctx context.Context) {
 	now := c.version.Load()
 	if now == nil || !now.stepsUnread {
@@ -66,8 +67,8 @@ func (c *Current) readSteps(ctx context.Context) {
 	c.version.Store(&next)
 }
 
-// fileSteps returns the steps after a start with a file: those that are noted, and a further one if the file lowers a limit. If
-// nothing is noted, the limits of the file were always in force.
+// fileSteps returns the steps after a start with a file: the noted steps, and another step if the file lowers a limit. If no
+// steps are noted, the limits of the file were always in force.
 func (l loader) fileSteps(ctx context.Context, file *version) (keyLimits, error) {
 	record, err := l.FileLimits.Get(ctx, Name)
 	if errors.Is(err, store.ErrNotFound) {
@@ -83,9 +84,9 @@ func (l loader) fileSteps(ctx context.Context, file *version) (keyLimits, error)
 	return notedLimits.withLimits(file.effective, l.changeTimeAtStart(time.UnixMilli(file.revision))), nil
 }
 
-// NoteLimits notes how the limits of a file were lowered, so that processes that start with a changed file leave keys their grace
-// period. It does nothing if the configuration is not from a file, or is noted. Two processes with different files note in turn.
-// Errors: store.ErrUnavailable. Source: ADR-0024.
+// NoteLimits stores how the limits of a file were lowered, so that processes that start with a changed file leave keys their
+// grace period. It does nothing if the configuration is from the state, or if the steps are already stored. Two processes
+// with different files overwrite each other. Errors: store.ErrUnavailable. Source: ADR-0024.
 func (w *Writer) NoteLimits(ctx context.Context) error {
 	c := w.current
 	now := c.version.Load()

@@ -5,8 +5,8 @@ import (
 	"management.platform.sh/shared/platform"
 )
 
-// Open returns the configuration of an environment: the one that Use has set, or else a new one in the state, which the
-// environment's Config does not read.
+// Open returns the configuration of an environment: the one that Use has set, or else a new one from the state. The
+// environment's Config does not read a new one.
 //
 //go:noinline
 func Open(env *platform.Environment) *Current {
@@ -17,7 +17,7 @@ func Open(env *platform.Environment) *Current {
 	})
 }
 
-// Use makes current the configuration of an environment. Call it before anything else is opened with the environment.
+// Use makes current the configuration of an environment. Call it before the environment opens anything else.
 func Use(env *platform.Environment, current *Current) {
 	platform.Provide(env, current)
 	platform.Provide(env, accesskey.LimitsFunc(current.KeyLimits))

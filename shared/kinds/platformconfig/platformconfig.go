@@ -1,9 +1,10 @@
 // Package platformconfig has the platform configuration, which is the status of the one Config object: its rules and
-// defaults, the storage of its secrets, and its history. A new version, from the state or from a file, takes effect without
-// a restart; an invalid one never does. Source: Spec 2.7, 8; ADR-0015.
+// defaults, the storage of its secrets, and its history. A valid new version, from the state or from a file, takes effect
+// without a restart. An invalid version never takes effect. Source: Spec 2.7, 8; ADR-0015.
 //
-// The Config is a stored kind: its verbs are those of package resource. The package signs nobody in. It only checks and
-// stores the settings of identity providers.
+// A loader reads versions, Current has the version in effect and serves reads, and a Writer writes new versions. The Config
+// is a stored kind: its verbs are the verbs of package resource. The package validates and stores the settings of identity
+// providers, and does not sign users in.
 package platformconfig
 
 import (
@@ -78,11 +79,11 @@ func cells(config *model.Config, now time.Time) []any {
 	return []any{config.Name, statusOf(ConditionLoaded), statusOf(ConditionResolved), config.ResourceVersion, resource.Age(config, now)}
 }
 
-// Decode reads a Config that a client sent. Unknown and duplicate fields are errors, whatever the client asks for: a setting
-// that is silently dropped is worse than an error.
+// Decode reads a Config that a client sent. Unknown and duplicate fields are errors, whatever the client asks for: to drop a
+// setting silently is worse than an error.
 //
-// Errors: BadRequest for a body that is not an object; Invalid with a cause for each field that cannot be read, and for
-// each other field that breaks a rule.
+// Errors: BadRequest for a body that is not an object; Invalid with a cause for each field that cannot be read, and for each
+// other field that breaks a rule.
 func Decode(body codec.Body) (*model.Config, error) {
 	config := &model.Config{}
 	problems, err := decode(body, config)
@@ -96,7 +97,7 @@ func Decode(body codec.Body) (*model.Config, error) {
 	return config, nil
 }
 
-// ReadFile calls Parse with the content of a file. The error names the file.
+// ReadFile reads a configuration from a file, as Parse does. The error names the file.
 func ReadFile(path string) (*model.Config, error) {
 	content, err := os.ReadFile(path)
 	if err != nil {
@@ -109,8 +110,8 @@ func ReadFile(path string) (*model.Config, error) {
 	return config, nil
 }
 
-// Parse reads a configuration from YAML: the fields of status at the top level, or a whole Config. The error names
-// every field that is wrong.
+// Parse reads a configuration from YAML: the fields of status at the top level, or a whole Config. The error names every
+// invalid field.
 func Parse(text []byte) (*model.Config, error) {
 	body, err := codec.Read(codec.YAML, text)
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"management.platform.sh/shared/model"
 )
 
-// limit returns the cap of a configuration, -1 if it has no block for authentication.
+// limit returns the limit on all keys. -1: the configuration has no block auth.
 func limit(config *model.ConfigStatus) int64 {
 	if config.Auth == nil {
 		return -1
@@ -68,13 +68,13 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// Each rule broken: the message names the field, and nothing else is wrong. Source: Spec 2.7.
+// Each row breaks one rule: the message names its field and no other field. Source: Spec 2.7.
 func TestRules(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct {
 		sentence string
 		text     string
-		// field is what must be named, empty where the configuration is good.
+		// field is the field that the message must name. Empty: the configuration is valid.
 		field string
 	}{
 		{"an unknown field", "uiSettings: {logo: x}", "uiSettings.logo"},
@@ -300,7 +300,7 @@ func TestRules(t *testing.T) {
 	}
 }
 
-// One answer names all faults: of form and of rules, each with its field. Source: Spec 2.7.
+// One response names all mistakes, of form and of rules, each with its field. Source: Spec 2.7.
 func TestAllAtOnce(t *testing.T) {
 	t.Parallel()
 	_, err := platformconfig.Parse([]byte(`
@@ -335,7 +335,8 @@ apps: {repositories: [{name: a, url: 'ftp://ana:hunter2@a.example?token=hunter2'
 	}
 }
 
-// FuzzParse: whatever the text, there is a configuration or an error, and what was accepted is accepted again.
+// FuzzParse checks that each text is a configuration or an error, and that a configuration is valid when it is written and
+// parsed again.
 func FuzzParse(f *testing.F) {
 	for _, seed := range []string{
 		"", "auth: {accessKeyMaxTTLSeconds: 60}", "kind: Config\nstatus: {audit: {level: 1}}", "auth: {oidc: {clientSecret: '${A}'}}", "a: [",

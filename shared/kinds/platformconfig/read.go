@@ -51,8 +51,8 @@ func (c *Current) keyring(ctx context.Context) (*encryption.Keyring, error) {
 	return ring, translateError(err)
 }
 
-// List returns the list that holds the one configuration, if the selectors select it. Errors: those of resource.List.
-// Source: Spec 4 row 2.
+// List returns the list of the one configuration, which is empty if the selectors do not select it. It returns the errors of
+// resource.List. Source: Spec 4 row 2.
 func (c *Current) List(ctx context.Context, in resource.ListInput) (runtime.Object, error) {
 	list, err := resource.List(ctx, c.reader, in)
 	if err != nil || !in.Reveal {
@@ -69,13 +69,13 @@ func (c *Current) List(ctx context.Context, in resource.ListInput) (runtime.Obje
 	return list, nil
 }
 
-// Watch follows the configuration, without its secrets. A change of its conditions alone is no event. Errors: those of
-// resource.Watch. Source: ADR-0007, ADR-0015.
+// Watch follows the configuration, without its secrets. A change of only its conditions is no event. It returns the errors
+// of resource.Watch. Source: ADR-0007, ADR-0015.
 func (c *Current) Watch(ctx context.Context, in resource.WatchInput) (*resource.Watcher[*model.Config], error) {
 	return resource.Watch(ctx, c.reader, in)
 }
 
-// translateError translates the store's error for the caller.
+// translateError makes ServiceUnavailable of the error of a state that cannot be reached.
 func translateError(err error) error {
 	if errors.Is(err, store.ErrUnavailable) {
 		return apierror.Unavailable().Because(err)

@@ -16,7 +16,7 @@ import (
 	"management.platform.sh/shared/model/secret"
 )
 
-// secretField is a secret in a configuration: where it is, and the fields that say where it is sent.
+// secretField is a secret in a configuration, with the fields that say where it is sent.
 type secretField struct {
 	path   string
 	sentTo []destination
@@ -28,12 +28,12 @@ type destination struct {
 	value   any
 }
 
-// others are values for destinations, by the names of fields. Other texts become a URL.
+// others are new values for destinations, by the names of fields. Other texts become a URL.
 var others = map[string]any{
 	"hostName": "other.example", "host": "other.example", "tenant": "other", "caFile": "/other", "rootCA": "other", "namespace": "other",
 }
 
-// secretFields finds the secrets in a value, and complains about those whose tag does not say where they are sent.
+// secretFields finds the secrets in a value, and reports each one whose tag does not say where it is sent.
 func secretFields(t *testing.T, value reflect.Value, path, pointer string, parents []reflect.Value, pointers []string) []secretField {
 	t.Helper()
 	var found []secretField
@@ -104,7 +104,7 @@ func another(t *testing.T, structure reflect.Value, name string) any {
 	return nil
 }
 
-// every secret of the configuration, each with what is needed to send it somewhere.
+// everySecret has every secret of the configuration, each with the fields that are needed to send it.
 const everySecret = `
 auth:
   oidc: {issuerUrl: 'https://issuer.example', clientSecret: s1}
@@ -121,8 +121,8 @@ audit: {dataStoreEndpoint: 'redis://:s10@audit.example'}
 secretsStore: {address: 'https://vault.example', auth: {token: s11}}
 `
 
-// A secret is sent nowhere else than where its writer sent it: whoever changes a field that says where it is sent has to
-// give it again. Source: ADR-0024.
+// A secret is sent only where its author sent it: a caller who changes a field that says where it is sent has to give the
+// secret again. Source: ADR-0024.
 func TestRedirectedSecrets(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -154,7 +154,7 @@ func TestRedirectedSecrets(t *testing.T) {
 	if tried < 15 {
 		t.Errorf("%d fields say where secrets are sent", tried)
 	}
-	// With the secret itself, it may go elsewhere, whether it is the same or another one.
+	// If the request has the secret, the destination may change, whether the secret is the same or a new one.
 	for _, given := range []string{"s1", "fresh"} {
 		if err := apply(
 			map[string]any{"op": "replace", "path": "/status/auth/oidc/issuerUrl", "value": "https://" + given + ".example"},
@@ -167,7 +167,7 @@ func TestRedirectedSecrets(t *testing.T) {
 	w.put(process, "apps: {repositories: [{name: a, url: 'https://ana:hunter2@charts.example'}]}")
 	err := apply(map[string]any{"op": "add", "path": "/status/apps/repositories/0/insecure", "value": true})
 	refusal(t, err, 422, "status.apps.repositories[0].url")
-	// Defaults that a client sends back are no change.
+	// Defaults that a client sends back change nothing.
 	w.put(process, "auth: {idp2: {clientSecret: s1}}")
 	shown := w.get(process, false)
 	shown.Status.PlatformHost = "platform.example"
@@ -176,7 +176,7 @@ func TestRedirectedSecrets(t *testing.T) {
 	}
 }
 
-// Who may not reveal secrets cannot have the value of a placeholder sent where they want. Source: ADR-0024.
+// Callers who may not reveal secrets cannot have the value of a placeholder sent where they choose. Source: ADR-0024.
 func TestPlacedPlaceholders(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -196,7 +196,7 @@ func TestPlacedPlaceholders(t *testing.T) {
 		t.Error(err)
 	}
 	refusal(t, patch(narrow, moved), 403, "status.auth.oidc.clientSecret")
-	// What is there may be repeated.
+	// They may repeat an existing placeholder.
 	for _, text := range []string{placed, `{"status":{"platformHost":"platform.example"}}`} {
 		if err := patch(narrow, text); err != nil {
 			t.Errorf("%s: %v", text, err)

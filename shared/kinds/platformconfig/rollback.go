@@ -21,7 +21,7 @@ type RollbackResult = resource.Result[*model.ConfigRollback]
 
 // Rollback writes the configuration of an earlier revision as a new revision. Labels and annotations stay as they are.
 // Errors: NotFound for another name; Invalid for a revision that is not in the history, or whose configuration breaks a
-// current rule; otherwise those of Update. Source: ADR-0015.
+// current rule; otherwise the errors of Update. Source: ADR-0015.
 func (w *Writer) Rollback(ctx context.Context, in resource.SubresourceInput[*model.ConfigRollback]) (RollbackResult, error) {
 	target := in.Object.Spec.Revision
 	configs, err := w.registryOf(ctx, in.Name, &write{caller: in.Caller, rolledBackTo: target, dryRun: in.DryRun})
@@ -56,7 +56,7 @@ func (w *Writer) Rollback(ctx context.Context, in resource.SubresourceInput[*mod
 	object := &model.Config{Status: restored.Status}
 	object.Labels, object.Annotations, object.UID = current.Labels, maps.Clone(current.Annotations), in.Object.UID
 	for _, name := range []string{model.ForceAnnotation, model.ConfirmWithinAnnotation, model.ChangeCauseAnnotation} {
-		// The rollback is asked for with annotations of its own.
+		// The request for the rollback has its own annotations for these.
 		delete(object.Annotations, name)
 		if value, given := in.Object.Annotations[name]; given {
 			metav1.SetMetaDataAnnotation(&object.ObjectMeta, name, value)
@@ -78,10 +78,10 @@ func (w *Writer) Rollback(ctx context.Context, in resource.SubresourceInput[*mod
 	return RollbackResult{Object: rollback, Warnings: result.Warnings}, err
 }
 
-// maxNamedRevisions is how many revisions an error lists.
+// maxNamedRevisions bounds how many revisions an error lists.
 const maxNamedRevisions = 20
 
-// knownRevisions says which revisions a rollback can name.
+// knownRevisions returns the part of an error that lists the revisions that a rollback can name.
 func knownRevisions(revisions []revision) string {
 	if len(revisions) == 0 {
 		return "the history is empty: nobody has written the configuration yet"

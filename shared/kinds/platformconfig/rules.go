@@ -21,9 +21,10 @@ import (
 	"management.platform.sh/shared/state/store"
 )
 
-// rules are the strategy of the Config. For reads, the write is zero.
+// rules are the strategy of the Config. Rules for reads have a zero write.
 //
-// What the configuration gives is not compared: whoever may write it decides who signs in, and is an admin in all but name. Source: ADR-0047.
+// They do not compare what the configuration grants with what the caller has: a caller who may write the configuration
+// decides who signs in, and so has the rights of an admin. Source: ADR-0047.
 type rules struct {
 	resource.GrantsNothing[*model.Config]
 	current *Current
@@ -38,8 +39,8 @@ func (r *rules) Sees(identity.Caller, *model.Config) auth.Decision {
 // SeenBy implements resource.Visibility.
 func (r *rules) SeenBy() string { return "all authenticated callers" }
 
-// Permits implements resource.Permissions: nobody writes a configuration that comes from a file, or through an endpoint that is
-// disabled.
+// Permits implements resource.Permissions: a caller cannot write a configuration that comes from a file, or through a
+// disabled endpoint.
 func (r *rules) Permits(_ identity.Caller, verb, subresource string, config *model.Config) auth.Decision {
 	switch {
 	case verb == "get" || subresource == "history":
@@ -53,16 +54,16 @@ func (r *rules) Permits(_ identity.Caller, verb, subresource string, config *mod
 	}
 }
 
-// reasonFile is the reason for which a configuration cannot be written that comes from a file.
+// reasonFile is the reason of a refused write of a configuration that comes from a file.
 const reasonFile = "the configuration comes from a file: change that file"
 
-// Decide decides whether a caller may do a verb to the configuration or a subresource, as the methods of Current and Writer decide it
-// for a request. Errors: those of Get. Source: ADR-0023.
+// Decide decides whether a caller may use a verb on the configuration or on a subresource, as the methods of Current and
+// Writer decide it for a request. It returns the errors of Get. Source: ADR-0023.
 func (c *Current) Decide(ctx context.Context, caller identity.Caller, verb, subresource, namespace, name string) (auth.Decision, error) {
 	return c.reader.Decide(ctx, caller, verb, subresource, namespace, name)
 }
 
-// Default drops the conditions, which are the platform's own, and the secrets of the manifest that kubectl apply stores.
+// Default removes the conditions, which belong to the platform, and the secrets in the manifest that kubectl apply stores.
 // The defaults of fields are never stored: Observe shows them.
 func (r *rules) Default(_ identity.Caller, config, _ *model.Config) {
 	config.Status.Conditions = nil
@@ -70,7 +71,8 @@ func (r *rules) Default(_ identity.Caller, config, _ *model.Config) {
 	markManifest(config)
 }
 
-// Validate returns every rule that the configuration breaks, as written and with its placeholders replaced.
+// Validate returns a problem for each rule that the configuration breaks, as it is written or with its placeholders
+// replaced.
 func (r *rules) Validate(config, _ *model.Config) field.ErrorList {
 	var problems field.ErrorList
 	for _, name := range setNames(
@@ -91,12 +93,12 @@ func (r *rules) Validate(config, _ *model.Config) field.ErrorList {
 	return problems
 }
 
-// Authorize refuses nothing: callers who may write the configuration may write all of it, except for placeholders, which the
-// store of the write knows.
+// Authorize refuses nothing: callers who may write the configuration may write all of it. Only placeholders need more, which
+// the store of the write checks.
 func (r *rules) Authorize(identity.Caller, *model.Config, *model.Config) field.ErrorList { return nil }
 
-// Seal gives the configuration its stored form: secrets are sealed, and defaults that the client repeats are left out. A
-// rollback keeps them, because the earlier revision may have had them.
+// Seal brings the configuration into its stored form: secrets are sealed, and defaults that the client repeats are removed.
+// A rollback keeps them, because the earlier revision may have had them.
 func (r *rules) Seal(config *model.Config, stored store.Record) (resource.Sealed[*model.Config], field.ErrorList) {
 	status := field.NewPath("status")
 	earlier, err := unmarshalStored(stored.Object)
@@ -128,8 +130,8 @@ func (r *rules) Observe(config *model.Config, stored store.Record) {
 	config.Status.Conditions = r.current.Conditions()
 }
 
-// Warn returns what the write does to others, the connectors at which nobody can sign in, scripts, which no page runs, and that the write is
-// taken back unless somebody confirms it.
+// Warn returns the effects of the write on callers, the connectors at which users cannot sign in, scripts, which no page
+// runs, and the time after which the write is taken back unless it is confirmed.
 func (r *rules) Warn(config *model.Config) []string {
 	warnings := append(slices.Clone(r.warnings), signInWarnings(&config.Status, r.current.Now())...)
 	if ui := config.Status.UISettings; ui != nil && len(ui.CustomJavaScript) > 0 {
@@ -148,7 +150,8 @@ func (r *rules) EncodeStored(config *model.Config) ([]byte, error) { return mars
 // DecodeStored implements resource.StorageFormat.
 func (r *rules) DecodeStored(stored []byte) (*model.Config, error) { return unmarshalStored(stored) }
 
-// RemoveObserved implements resource.StorageFormat: an apply sees marks, like every client, but no defaults, which nobody owns.
+// RemoveObserved implements resource.StorageFormat: an apply sees marks, like every client, but no defaults, which no
+// manager owns.
 func (r *rules) RemoveObserved(config *model.Config) { hide(&config.Status) }
 
 // markManifest puts marks in place of the secrets in the manifest that kubectl apply stores in an annotation. It removes a
@@ -179,8 +182,8 @@ func concealManifest(manifest string) (fields map[string]any, ok bool) {
 	return fields, true
 }
 
-// putMarks replaces the texts in an object or a list for which another one with the same fields has marks, and reports
-// whether it replaced any.
+// putMarks replaces texts in an object or a list by the marks that another object or list has in the same places, and
+// reports whether it replaced any.
 func putMarks(fields, marked any) (changed bool) {
 	put := func(value, mark any) (any, bool) {
 		text, isText := value.(string)
@@ -206,9 +209,9 @@ func putMarks(fields, marked any) (changed bool) {
 	return changed
 }
 
-// reopen removes defaults from next that the client only repeats: fields that old leaves open, and that next has with the
-// default that was shown. So a resource request still follows its limit when that changes. Both are in stored form.
-// Source: ADR-0015.
+// reopen removes defaults from next that the client only repeats: fields that are absent in old, and that next has with the
+// shown default. So a resource request still follows its limit when the limit changes. Both are in stored form. Source:
+// ADR-0015.
 func reopen(next, old *model.ConfigStatus) error {
 	defaulted := old.DeepCopy()
 	setDefaults(defaulted)
@@ -238,15 +241,15 @@ func reopen(next, old *model.ConfigStatus) error {
 	return nil
 }
 
-// prune replaces each field of next that is the same in filled by that of old, and removes it if old does not have it. It
-// reports whether it changed anything.
-func prune(next, filled, old map[string]any) bool {
+// prune replaces each field of next that has the value of defaulted by the field of old, and removes it if old does not have
+// it. It reports whether it changed next.
+func prune(next, defaulted, old map[string]any) bool {
 	changed := false
 	for name, value := range next {
-		defaultedValue, isDefaulted := filled[name]
+		defaultedValue, isDefaulted := defaulted[name]
 		oldValue, isInOld := old[name]
 		inner, isObject := value.(map[string]any)
-		filledInner, filledObject := defaultedValue.(map[string]any)
+		defaultedInner, isDefaultedObject := defaultedValue.(map[string]any)
 		list, isList := value.([]any)
 		switch {
 		case !isDefaulted:
@@ -260,18 +263,18 @@ func prune(next, filled, old map[string]any) bool {
 				delete(next, name)
 			}
 			changed = true
-		case isObject && filledObject:
+		case isObject && isDefaultedObject:
 			oldInner, _ := oldValue.(map[string]any)
-			changed = prune(inner, filledInner, oldInner) || changed
+			changed = prune(inner, defaultedInner, oldInner) || changed
 			if !isInOld && len(inner) == 0 {
 				delete(next, name)
 			}
 		case isList && isInOld:
-			// An entry that the client repeats is the stored one, even at another position.
-			filledList, _ := defaultedValue.([]any)
+			// An entry that the client repeats is the stored entry, even at another position.
+			defaultedList, _ := defaultedValue.([]any)
 			oldList, _ := oldValue.([]any)
 			for i, entry := range list {
-				index := slices.IndexFunc(filledList, func(shown any) bool { return reflect.DeepEqual(entry, shown) })
+				index := slices.IndexFunc(defaultedList, func(shown any) bool { return reflect.DeepEqual(entry, shown) })
 				if index >= 0 && index < len(oldList) && !reflect.DeepEqual(entry, oldList[index]) {
 					list[i] = oldList[index]
 					changed = true

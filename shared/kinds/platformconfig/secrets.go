@@ -17,26 +17,26 @@ import (
 
 // text is one string of a configuration.
 type text struct {
-	// path identifies the field. An entry of a list is named by its own id or name where that is unique, so that the path
-	// stays the same when other entries are added or removed.
+	// path identifies the field. It names an entry of a list by the entry's unique id or name, so that it stays the same
+	// when other entries are added or removed.
 	path string
 	// fieldPath is the path with list positions, as errors name it.
 	fieldPath string
 	// value is the text.
 	value string
-	// secret means that the field has the type of a secret.
+	// secret reports whether the field has the type of a secret.
 	secret bool
-	// field is the field of a struct that holds the text, and parents are that struct and those around it, innermost last.
-	// A text in a list or map has the field of that.
+	// field is the field of a struct that has the text, or the list or map with the text. Parents are that struct and the
+	// structs around it, innermost last.
 	field   reflect.StructField
 	parents []reflect.Value
 }
 
-// sentNowhere is the tag sentTo of a secret for which no other field says where it is sent.
+// sentNowhere is the tag sentTo of a secret whose destination no other field changes.
 const sentNowhere = "-"
 
-// sentTo returns the names and values of the fields that say where the text is sent, as the tag sentTo lists them: a name
-// with ^ is a field one object further out. Secrets in the values are marks. Empty: none.
+// sentTo returns the names and values of the fields that say where the text is sent. The tag sentTo lists the names: a name
+// with ^ is a field one object further out. Marks replace secrets in the values. Empty: there are no such fields.
 func (t text) sentTo() (names []string, values string) {
 	var texts []string
 	for name := range strings.SplitSeq(t.field.Tag.Get("sentTo"), ",") {
@@ -55,7 +55,7 @@ func (t text) sentTo() (names []string, values string) {
 	return names, strings.Join(texts, " ")
 }
 
-// fieldNamed returns the field of a struct by its JSON name. It panics if there is none: tags are checked by a test.
+// fieldNamed returns the field of a struct by its JSON name. It panics if there is no such field: a test checks the tags.
 func fieldNamed(structure reflect.Value, name string) reflect.Value {
 	for i := range structure.NumField() {
 		if wire, _, _ := strings.Cut(structure.Type().Field(i).Tag.Get("json"), ","); wire == name {
@@ -65,7 +65,7 @@ func fieldNamed(structure reflect.Value, name string) reflect.Value {
 	panic("platformconfig: " + structure.Type().Name() + " has no field " + name)
 }
 
-// destinations returns where the texts of a configuration are sent, by their paths. Defaults count as written.
+// destinations returns where the texts of a configuration are sent, by their paths. Defaults count as if they were written.
 func destinations(config *model.ConfigStatus) map[string]string {
 	defaulted := config.DeepCopy()
 	setDefaults(defaulted)
@@ -87,7 +87,7 @@ var (
 	modelPath  = reflect.TypeFor[model.ConfigStatus]().PkgPath()
 )
 
-// walk visits the texts in a value. Here is the place of the value.
+// walk visits the texts in a value. Place describes the value.
 func walk(value reflect.Value, place text, change func(text) string) {
 	switch value.Kind() {
 	case reflect.Pointer:
@@ -140,8 +140,8 @@ func walk(value reflect.Value, place text, change func(text) string) {
 	}
 }
 
-// idsOf returns what identifies each entry of a list: its id or name, else another field that identifies it, if it is
-// unique; else the position.
+// idsOf returns what identifies each entry of a list: its id, its name or another identifying field if that is unique, and
+// otherwise its position.
 func idsOf(list reflect.Value) []string {
 	ids := make([]string, list.Len())
 	times := map[string]int{}
@@ -150,7 +150,7 @@ func idsOf(list reflect.Value) []string {
 		case model.AuthConnector:
 			ids[i] = entry.ID
 		case model.AppRepository:
-			// A URL may hold a secret, which must not be in a path.
+			// A URL may contain a secret, which must not be in a path.
 			address, _ := concealSecret(shownPart(entry.URL))
 			ids[i] = cmp.Or(entry.Name, address)
 		case model.OIDCServerClient:
@@ -166,11 +166,11 @@ func idsOf(list reflect.Value) []string {
 	return ids
 }
 
-// secretParameter is a secret in the query of a URL.
+// secretParameter matches a secret in the query of a URL.
 var secretParameter = lazyregexp.New(`(?i)([?&](?:` + secret.Parameters + `)=)([^&#\s]+)`)
 
-// concealSecret returns a text with a mark in place of the secret if it is a URL with a secret, and reports whether it is. A
-// user name stays if a password follows it; without a password, it may be a token.
+// concealSecret returns a URL with a mark in place of its secret, and reports whether there is a secret. Other texts stay as
+// they are. A user name stays if a password follows it. Without a password, it may be a token.
 func concealSecret(value string) (string, bool) {
 	scheme, rest, isURL := strings.Cut(value, "://")
 	if !isURL || strings.ContainsAny(scheme, " \t\r\n/?#") {
@@ -210,7 +210,7 @@ func conceal(config *model.ConfigStatus) {
 // placeholder matches ${NAME}. A second dollar sign in front makes it plain text.
 var placeholder = lazyregexp.New(`\$?\$\{([A-Za-z_][A-Za-z0-9_]*)\}`)
 
-// expand replaces the placeholders of a text that lookup knows; others stay.
+// expand replaces the placeholders of a text for which lookup has a value. Other placeholders stay.
 func expand(value string, lookup func(name string) (string, bool)) string {
 	if !strings.Contains(value, "${") {
 		return value
@@ -236,13 +236,13 @@ func hasPlaceholder(value string) bool {
 	return exists
 }
 
-// DefaultVariables begins the names of the variables that placeholders can name if the deployment does not say otherwise.
-// Source: ADR-0024.
+// DefaultVariables is the prefix of the names of variables that placeholders can name, if the deployment does not set
+// another one. Source: ADR-0024.
 const DefaultVariables = settings.DefaultConfigVariables
 
-// why the placeholders of a text cannot be used; empty if they can. Placeholders stand for secrets: their values must not get
-// into what is sent to clients or shown, and callers who may write the configuration must not read the process's own
-// variables with them. The default of secretsStore.address is the platform's own. Source: ADR-0024.
+// placeholderProblem returns why a placeholder cannot be used in a text. Empty: it can. Placeholders stand for secrets:
+// their values must not be shown or sent to clients, and callers who may write the configuration must not read the process's
+// own variables with them. The default of secretsStore.address comes from the platform itself. Source: ADR-0024.
 func (l loader) placeholderProblem(t text, name string) string {
 	switch {
 	case t.fieldPath == secretsStoreAddress && t.value == "${"+secretsStoreVariable+"}":
@@ -256,11 +256,11 @@ func (l loader) placeholderProblem(t text, name string) string {
 	}
 }
 
-// variablePrefix begins the names of the variables that placeholders can name.
+// variablePrefix is the prefix of the names of variables that placeholders can name.
 func (l loader) variablePrefix() string { return cmp.Or(l.Variables, DefaultVariables) }
 
-// resolve replaces the placeholders of a configuration that are allowed and known. The others stay as they are; it returns
-// their paths and names.
+// resolve replaces the allowed placeholders of a configuration whose variables are set. Other placeholders stay, and it
+// returns their paths and names.
 func (l loader) resolve(config *model.ConfigStatus) []string {
 	var unresolvedFields []string
 	everyText(config, func(t text) string {

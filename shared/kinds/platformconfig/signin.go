@@ -13,8 +13,9 @@ import (
 	"management.platform.sh/shared/model/lazyregexp"
 )
 
-// signInWarnings names the connectors at which nobody can sign in at a time, or not who is meant, and why. They are no errors: earlier versions
-// have stored such blocks, and a configuration may be written in several steps. Source: ADR-0031, ADR-0035.
+// signInWarnings returns a warning for each connector at which users cannot sign in now, or at which one person could sign
+// in as another. These are not errors: earlier versions have stored such blocks, and an author may write a configuration in
+// several steps. Source: ADR-0031, ADR-0035.
 func signInWarnings(config *model.ConfigStatus, now time.Time) []string {
 	var warnings []string
 	warn := func(fieldPath, why string) {
@@ -30,7 +31,7 @@ func signInWarnings(config *model.ConfigStatus, now time.Time) []string {
 			continue
 		}
 		connectorWarnings(conn, now, func(field, why string) { warn(conn.Path+"."+field, why) })
-		// The address of the platform is that in redirectURI.
+		// redirectURI has the address of the platform.
 		if home, err := url.Parse(address); config.PlatformHost != "" && err == nil && home.Host != config.PlatformHost {
 			warn(conn.Path+".redirectURI", fmt.Sprintf("browsers come back to %q, and status.platformHost is %q", home.Host, config.PlatformHost))
 		}
@@ -41,10 +42,11 @@ func signInWarnings(config *model.ConfigStatus, now time.Time) []string {
 // changeableClaims are claims that a provider may change, or give to a second person.
 var changeableClaims = []string{"email", "name", "nickname", "phone_number", "preferred_username", "upn", "unique_name"}
 
-// directoryID is the ID of a group of the second identity provider.
+// directoryID matches the ID of a group of the second identity provider.
 var directoryID = lazyregexp.New(`^[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}$`)
 
-// connectorWarnings warns about fields of a connector that may be written, and with which nobody, or others than those that are meant, could sign in.
+// connectorWarnings warns about valid settings of a connector that keep users from signing in, or let one person sign in as
+// another.
 func connectorWarnings(conn connector.Connector, now time.Time, warn func(field, why string)) {
 	if p := conn.Settings.OIDC; p != nil {
 		if p.InsecureCA {
@@ -62,7 +64,7 @@ func connectorWarnings(conn connector.Connector, now time.Time, warn func(field,
 	}
 }
 
-// samlWarnings is doubts for a SAML provider.
+// samlWarnings is connectorWarnings for a SAML provider.
 func samlWarnings(p *model.SAMLProvider, now time.Time, warn func(field, why string)) {
 	if strings.HasPrefix(p.SSOURL, "http:") {
 		warn("ssoURL", "is not https: whoever is between a browser and the provider can read and change what people enter there")
@@ -85,11 +87,11 @@ func samlWarnings(p *model.SAMLProvider, now time.Time, warn func(field, why str
 	}
 }
 
-// groupsScope is the scope for which many providers send the claim of that name, and without which they do not.
+// groupsScope is the scope that many providers require before they send the claim groups.
 const groupsScope = "groups"
 
-// scopeWarning says that a connector does not ask for the groups that its provider has, by the scopes that the provider supports. Empty: there is
-// no doubt.
+// scopeWarning returns a warning if a connector does not request the groups scope that its provider supports. Empty: there
+// is no warning.
 func scopeWarning(p *model.OIDCProvider, supportedScopes []string) string {
 	if p.GroupsClaim != groupsScope || !slices.Contains(supportedScopes, groupsScope) || slices.Contains(p.Scopes, groupsScope) {
 		return ""

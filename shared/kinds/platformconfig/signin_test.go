@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// certificate returns a certificate for a time, as caData has it.
+// certificate returns a certificate with a period of validity, in the form of caData.
 func certificate(t *testing.T, from, until time.Time) string {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -29,7 +29,7 @@ func certificate(t *testing.T, from, until time.Time) string {
 	return base64.StdEncoding.EncodeToString(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: text}))
 }
 
-// A connector at which nobody can sign in is named with its field when the configuration is written.
+// A write of the configuration warns about each connector at which users cannot sign in, with its field.
 func TestSignInWarnings(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2027, time.March, 4, 5, 6, 7, 0, time.UTC)

@@ -15,14 +15,14 @@ import (
 )
 
 const (
-	// maxDocument is the maximum size of a stored configuration, in bytes. Every function reads it.
+	// maxDocument is the maximum size of a stored configuration, in bytes. Every function reads the configuration.
 	maxDocument = 256 << 10
 	// fileEvery is the time between two checks of a file while a watch waits.
 	fileEvery = time.Second
 )
 
 // records is the store of the one Config: the state, or a file, which is read-only. The Config exists before the first
-// write. A process that reads a new version puts it into effect first.
+// write. A process that reads a new version here puts it into effect.
 type records struct {
 	store.Store
 	current *Current
@@ -95,7 +95,7 @@ func (r records) Events(ctx context.Context, after int64, limit int, wait time.D
 	return events, nil
 }
 
-// fileEvents returns the changes of a file. Only the latest one is known.
+// fileEvents returns the changes of a file. It knows only the latest change.
 func (r records) fileEvents(ctx context.Context, after int64, wait time.Duration) ([]store.Event, error) {
 	end := time.NewTimer(wait)
 	defer end.Stop()
@@ -121,7 +121,7 @@ func (r records) fileEvents(ctx context.Context, after int64, wait time.Duration
 	}
 }
 
-// Update implements store.Store. The first one creates the record.
+// Update implements store.Store. The first update creates the record.
 func (r records) Update(ctx context.Context, changed store.Record) (revision int64, err error) {
 	if changed.Revision == store.Beginning {
 		revision, err = r.Create(ctx, changed)
@@ -138,13 +138,13 @@ func (r records) Update(ctx context.Context, changed store.Record) (revision int
 	return revision, err
 }
 
-// writeStore is the store of one write: it judges what the write does to others, records the author, and seals secrets again
-// that were sealed with an older key. In a dry run, it does all this but the write.
+// writeStore is the store of one write: it checks how the write affects callers, records the author, and seals secrets again
+// that an older key has sealed. In a dry run, it does everything except the write.
 type writeStore struct {
 	records
 	writer *Writer
 	*write
-	// base is the record that the write is based on.
+	// base is the record on which the write is based.
 	base store.Record
 }
 
@@ -155,8 +155,7 @@ func (s *writeStore) Get(ctx context.Context, name string) (store.Record, error)
 	return record, err
 }
 
-// Update implements store.Store. Errors: those of the state, RequestEntityTooLarge, and Invalid for a write that locks
-// somebody out or names what cannot be reached, unless it is forced.
+// Update implements store.Store. Errors: the errors of the state; RequestEntityTooLarge; the errors of checkImpact.
 func (s *writeStore) Update(ctx context.Context, changed store.Record) (int64, error) {
 	var fields map[string]json.RawMessage
 	var newContent content

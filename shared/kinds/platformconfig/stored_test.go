@@ -23,8 +23,8 @@ import (
 	"management.platform.sh/shared/state/store"
 )
 
-// A record of the build before configurations had managedFields, with a field of a newer build: it is read, and what this
-// build does not change of it stays. Source: ADR-0015.
+// This build reads a record of the build before configurations had managedFields, with a field of a newer build, and keeps
+// the parts of it that it does not change. Source: ADR-0015.
 func TestOlderRecord(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -67,12 +67,12 @@ func TestOlderRecord(t *testing.T) {
 	if err != nil || len(history.Status.Revisions) != 3 || history.Status.Revisions[1].Author != "user:root" {
 		t.Errorf("%+v, %v", history, err)
 	}
-	// What changes nothing writes nothing.
+	// A request that changes nothing writes nothing.
 	again, err := w.update(process, w.get(process, false))
 	if err != nil || again.ResourceVersion != "3" {
 		t.Errorf("sent back: %v, %v", again, err)
 	}
-	// Nobody is known to have set its fields, which all belong to before-first-apply, but for the defaults.
+	// All fields belong to before-first-apply, except for the defaults: the record does not say who set them.
 	_, err = w.apply(process, "ana", false, `status: {platformHost: other.example}`)
 	refusal(t, err, 409, ".status.platformHost")
 	applied, err := w.apply(process, "ana", false, `status: {projectNamespacePrefix: team-}`)
@@ -88,7 +88,7 @@ func TestOlderRecord(t *testing.T) {
 			t.Errorf("%s is not in %s", name, stored.Object)
 		}
 	}
-	// Back to the first one.
+	// Roll back to the first revision.
 	rolled, err := process.Rollback(t.Context(), resource.SubresourceInput[*model.ConfigRollback]{
 		Caller: admin, Name: "config", Object: &model.ConfigRollback{Spec: model.ConfigRollbackSpec{Revision: "2"}},
 	})
@@ -113,8 +113,8 @@ func owns(config *model.Config, manager, field string) bool {
 	})
 }
 
-// Server-side apply: a manager owns what it applies, of secrets as of other fields, and nobody owns defaults and conditions.
-// Source: ADR-0008, ADR-0015.
+// Server-side apply: a manager owns the fields that it applies, secrets included, and no manager owns defaults and
+// conditions. Source: ADR-0008, ADR-0015.
 func TestApply(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -133,7 +133,8 @@ func TestApply(t *testing.T) {
 	if err != nil || again.ResourceVersion != config.ResourceVersion {
 		t.Errorf("the same again: %v, %v", again, err)
 	}
-	// Others have to force what ana set, a secret too, be it the same one: nobody learns it by guessing.
+	// Other managers have to force a change of a field that ana set. So they have to force a secret even if they send the
+	// same one: otherwise they could guess it.
 	_, err = w.apply(process, "bob", false, "status: {platformHost: b.example, projectNamespacePrefix: team-}")
 	refusal(t, err, 409, ".status.platformHost")
 	_, err = w.apply(process, "bob", false, "status: {auth: {oidc: {clientSecret: hunter2}}}")
@@ -147,7 +148,7 @@ func TestApply(t *testing.T) {
 	if got := process.Status().Auth.OIDC.ClientSecret.Reveal(); got != "hunter2" {
 		t.Errorf("the secret is %q", got)
 	}
-	// What a manager no longer applies goes; nobody else owned it.
+	// A field that its only manager no longer applies is removed.
 	less, err := w.apply(process, "bob", true, "status: {platformHost: b.example, auth: {oidc: {clientSecret: hunter4}}}")
 	if err != nil || less.Status.ProjectNamespacePrefix != "p-" || owns(less, "ana", "clientSecret") || !owns(less, "ana", "issuerUrl") {
 		t.Errorf("%+v, %v", less, err)
@@ -155,7 +156,7 @@ func TestApply(t *testing.T) {
 	if got := process.Status().Auth.OIDC.ClientSecret.Reveal(); got != "hunter4" {
 		t.Errorf("the secret is %q", got)
 	}
-	// An update owns what it changes: of a secret that is sent back as a mark, nothing.
+	// The manager of an update owns the fields that it changes. A secret that it sends back as a mark does not change.
 	less.Status.Auth.AccessKeyMaxTTLSeconds = 70
 	result, err := process.Update(t.Context(), resource.UpdateInput[*model.Config]{Caller: admin, Name: "config", Object: less.DeepCopy(), Manager: "edit"})
 	if err != nil || !owns(result.Object, "edit", "accessKeyMaxTTLSeconds") || owns(result.Object, "edit", "clientSecret") || owns(result.Object, "edit", "conditions") {
@@ -178,7 +179,7 @@ func TestApply(t *testing.T) {
 	refusal(t, err, 403)
 }
 
-// Times of conditions move when their status does, and are the same in every process. Source: ADR-0015.
+// The time of a condition changes when its status does, and is the same in every process. Source: ADR-0015.
 func TestConditionTimes(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -232,7 +233,7 @@ func TestWatch(t *testing.T) {
 		}
 		return events
 	}
-	// It is there before the first write.
+	// The configuration exists before the first write.
 	first := next(0)
 	if len(first) != 2 || first[0].Type != watch.Added || first[1].Type != watch.Bookmark {
 		t.Fatalf("%+v", first)
@@ -255,11 +256,11 @@ func TestWatch(t *testing.T) {
 			t.Errorf("%s: %s", revision, text)
 		}
 	}
-	// Who watches has it in effect.
+	// A process that serves a watch has the new version in effect.
 	if limit(reader.Status()) != 60 {
 		t.Errorf("the cap is %d", limit(reader.Status()))
 	}
-	// From a revision on.
+	// A watch begins after a revision.
 	if watcher, err = reader.Watch(t.Context(), resource.WatchInput{Caller: admin, ResourceVersion: "2"}); err != nil {
 		t.Fatal(err)
 	}
@@ -300,7 +301,7 @@ func TestWatchFile(t *testing.T) {
 	if events, err := watcher.Next(t.Context(), 0); err != nil || len(events) != 0 {
 		t.Errorf("%+v, %v", events, err)
 	}
-	// One that has missed a version begins anew.
+	// A watch that has missed a version must begin again.
 	_, err = process.Watch(t.Context(), resource.WatchInput{Caller: admin, ResourceVersion: "5"})
 	if apierror.From(err).Status().Code != 410 {
 		t.Error(err)

@@ -16,8 +16,8 @@ import (
 	"management.platform.sh/shared/model/lazyregexp"
 )
 
-// validate returns every rule that a configuration breaks. It checks a text with a placeholder only once the
-// placeholder has a value. Path is that of the configuration: nil at the top of a file. Source: Spec 2.7; ADR-0015.
+// validate returns a problem for each rule that a configuration breaks. It checks a text with a placeholder only after the
+// placeholder is replaced. Path is the path of the configuration. Nil: the top of a file. Source: Spec 2.7; ADR-0015.
 func validate(config *model.ConfigStatus, path *field.Path) field.ErrorList {
 	c := &checker{}
 	everyText(config, func(t text) string {
@@ -68,7 +68,7 @@ type checker struct{ problems field.ErrorList }
 
 func (c *checker) add(problem *field.Error) { c.problems = append(c.problems, problem) }
 
-// maxShown is the length of a text that a problem repeats, in bytes.
+// maxShown is the maximum length of a text that a problem quotes, in bytes.
 const maxShown = 256
 
 func (c *checker) invalid(path *field.Path, value any, why string) {
@@ -99,7 +99,7 @@ func (c *checker) required(value string, path *field.Path, ok func(string) bool,
 	c.text(value, path, ok, why)
 }
 
-// unique adds a value to those that a list has so far, and reports a duplicate.
+// unique adds a value to the values of a list that were seen before, and reports a duplicate.
 func (c *checker) unique(seen map[string]bool, value string, path *field.Path) {
 	if value != "" && seen[value] {
 		c.add(field.Duplicate(path, value))

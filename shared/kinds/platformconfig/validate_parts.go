@@ -24,25 +24,28 @@ import (
 	"management.platform.sh/shared/model/secret"
 )
 
-// customHeaders are the standard headers that the configuration may set: they make a browser stricter, or say how it reports. None of them
-// sets a cookie, leads elsewhere, opens an answer to other sites or ends what a browser keeps. Source: ADR-0015, ADR-0047.
+// customHeaders are the standard headers that the configuration may set: they make a browser stricter, or say how it
+// reports. None of them sets a cookie, redirects, opens a response to other sites or deletes what a browser stores. Source:
+// ADR-0015, ADR-0047.
 var customHeaders = []string{
 	"Content-Language", "Content-Security-Policy", "Content-Security-Policy-Report-Only", "Cross-Origin-Embedder-Policy",
 	"Cross-Origin-Opener-Policy", "Cross-Origin-Resource-Policy", "Nel", "Origin-Agent-Cluster", "Permissions-Policy", "Referrer-Policy",
 	"Report-To", "Reporting-Endpoints", "Strict-Transport-Security", "Via",
 }
 
-// proxyHeaders begin the names of headers of nobody's standard that proxies act on, or that are the platform's own.
+// proxyHeaders are the prefixes of nonstandard headers on which proxies act, and of headers that the platform sets itself.
 var proxyHeaders = []string{"X-Accel-", "X-Lighttpd-", "X-Litespeed-", "X-Request-Id", "X-Reproxy-", "X-Sendfile"}
 
-// isCustomHeader reports whether the configuration may set a header: a listed one, or one of nobody's standard, which browsers ignore.
+// isCustomHeader reports whether the configuration may set a header: a listed header, or a nonstandard header, which
+// browsers ignore.
 func isCustomHeader(name string) bool {
 	name = textproto.CanonicalMIMEHeaderKey(name)
 	return slices.Contains(customHeaders, name) || strings.HasPrefix(name, "X-") &&
 		!slices.ContainsFunc(proxyHeaders, func(prefix string) bool { return strings.HasPrefix(name, prefix) })
 }
 
-// keepsTLS matches a value of Strict-Transport-Security that ends nothing which an earlier one began. Source: RFC 6797, 6.1.1.
+// keepsTLS matches a value of Strict-Transport-Security that keeps browsers on TLS: one with a max-age above 0. Source: RFC
+// 6797, 6.1.1.
 var keepsTLS = lazyregexp.New(`(?i)^\s*max-age\s*=\s*"?0*[1-9][0-9]*"?\s*(;\s*(includeSubDomains|preload)\s*)*;?\s*$`)
 
 func (c *checker) auth(auth *model.ConfigAuth, path *field.Path) {
@@ -53,7 +56,7 @@ func (c *checker) auth(auth *model.ConfigAuth, path *field.Path) {
 	seenNames := map[string]bool{}
 	for _, name := range slices.Sorted(maps.Keys(auth.CustomHTTPHeaders)) {
 		fieldPath := path.Child("customHttpHeaders").Key(name)
-		// Two spellings of one header: which of them would be set is random.
+		// If a header has two spellings, the one that is set would be random.
 		c.unique(seenNames, textproto.CanonicalMIMEHeaderKey(name), fieldPath)
 		switch {
 		case !headerName(name):
@@ -90,7 +93,7 @@ func (c *checker) auth(auth *model.ConfigAuth, path *field.Path) {
 	}
 }
 
-// providerNames names the providers that are set.
+// providerNames returns the names of the providers that are set.
 func providerNames(providers *model.IdentityProviders) []string {
 	return setNames(
 		option{"oidc", providers.OIDC != nil}, option{"gitforge1", providers.GitForge1 != nil}, option{"gitforge2", providers.GitForge2 != nil},
@@ -99,7 +102,7 @@ func providerNames(providers *model.IdentityProviders) []string {
 	)
 }
 
-// option is a field by name, and whether it is set.
+// option is a field that may be set.
 type option struct {
 	name string
 	set  bool
@@ -187,7 +190,7 @@ func (c *checker) saml(block *model.SAMLProvider, path *field.Path) {
 	}, "must be a SAML NameID format, in full or only its last part: "+strings.Join(slices.Sorted(maps.Keys(nameIDFormats)), ", "))
 }
 
-// isCertificate accepts certificates in PEM, or one in DER, in base64.
+// isCertificate accepts base64 of certificates in PEM, or of one certificate in DER.
 func isCertificate(value string) bool {
 	data, err := base64.StdEncoding.DecodeString(strings.TrimSpace(value))
 	if err != nil {
@@ -200,13 +203,13 @@ func isCertificate(value string) bool {
 	return err == nil
 }
 
-// nameIDFormats are the formats by their last part, with the version of SAML that defined them.
+// nameIDFormats are the versions of SAML that defined a format, by the last part of the format.
 var nameIDFormats = map[string]string{
 	"unspecified": "1.1", "emailAddress": "1.1", "X509SubjectName": "1.1", "WindowsDomainQualifiedName": "1.1",
 	"encrypted": "2.0", "entity": "2.0", "kerberos": "2.0", "persistent": "2.0", "transient": "2.0",
 }
 
-// nameIDFormat returns a format in full. Source: Spec 2.7.
+// nameIDFormat returns a format in full, and reports whether it is known. Source: Spec 2.7.
 func nameIDFormat(value string) (string, bool) {
 	last := value[strings.LastIndex(value, ":")+1:]
 	version, known := nameIDFormats[last]
@@ -226,9 +229,9 @@ var (
 )
 
 const (
-	// maxAuditLevel is the built-in policy that records the most.
+	// maxAuditLevel is the highest level, whose built-in policy records the most.
 	maxAuditLevel = 4
-	// maxHours is the longest time.Duration.
+	// maxHours is the longest time.Duration in hours.
 	maxHours = int64(math.MaxInt64 / time.Hour)
 )
 
@@ -251,7 +254,7 @@ func (c *checker) audit(audit *model.ConfigAudit, path *field.Path) {
 	c.notNegative(int64(audit.MaxBackups), path.Child("maxBackups"))
 	c.notNegative(int64(audit.MaxSizeMegabytes), path.Child("maxSize"))
 	c.text(audit.DataStoreEndpoint.Reveal(), path.Child("dataStoreEndpoint"), func(value string) bool {
-		// The mark is replaced by its secret before anything is stored.
+		// The mark is replaced by its secret before the configuration is stored.
 		return value == secret.Mark || isURL(auditStores...)(value) || strings.HasPrefix(value, "unix:///")
 	}, "must be a URL with one of the schemes "+strings.Join(auditStores, ", ")+", unix")
 	if audit.Policy == nil {

@@ -29,7 +29,7 @@ import (
 	"management.platform.sh/shared/state/store"
 )
 
-// refusal expects an error of a status code that names the fields.
+// refusal expects an error with a status code that names the fields.
 func refusal(t *testing.T, err error, code int32, names ...string) {
 	t.Helper()
 	problem, ok := errors.AsType[*apierror.Error](err)
@@ -108,11 +108,11 @@ func TestSecrets(t *testing.T) {
 			t.Errorf("canary-%d is lost", i)
 		}
 	}
-	// Another process opens them.
+	// Another process opens the secrets.
 	if got := w.get(w.process(""), true).Status; !apiequality.Semantic.DeepEqual(got.Auth, w.get(process, true).Status.Auth) {
 		t.Errorf("another process has %+v", got)
 	}
-	// Sealed under other names they do not open.
+	// Secrets that are sealed for other names do not open.
 	moved := bytes.Replace(record.Object, []byte(`"auth.gitforge1.clientSecret":`), []byte(`"auth.x":`), 1)
 	moved = bytes.Replace(moved, []byte(`"auth.oidc.clientSecret":`), []byte(`"auth.gitforge1.clientSecret":`), 1)
 	record.Object = moved
@@ -124,7 +124,7 @@ func TestSecrets(t *testing.T) {
 	}
 }
 
-// reveal lists the texts of a configuration, secrets in clear.
+// reveal returns the texts of a configuration, with secrets in clear.
 func reveal(config *model.Config) []string {
 	var texts []string
 	var walk func(value reflect.Value)
@@ -153,8 +153,8 @@ func reveal(config *model.Config) []string {
 	return texts
 }
 
-// A mark that is sent back means unchanged, even if lists have changed. A mark that stands for no secret is
-// refused. Source: ADR-0015.
+// A mark that a client sends back keeps the secret, even if lists have changed. A mark that stands for no secret is refused.
+// Source: ADR-0015.
 func TestMarks(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -165,7 +165,7 @@ func TestMarks(t *testing.T) {
 	if text, _ := json.Marshal(shown); bytes.Contains(text, []byte("canary")) || !bytes.Contains(text, []byte(secret.Mark)) {
 		t.Fatalf("shown is %s", text)
 	}
-	// As a client has it: through JSON.
+	// A client has the configuration as JSON.
 	again := func() *model.Config {
 		text, err := json.Marshal(w.get(process, false))
 		if err != nil {
@@ -211,7 +211,7 @@ func TestMarks(t *testing.T) {
 		_, err := w.update(process, config)
 		refusal(t, err, 422, strings.Fields(row.field)...)
 	}
-	// A new secret replaces the old one, and an absent one goes.
+	// A new secret replaces the old secret, and an absent secret is removed.
 	config = again()
 	config.Status.Auth.OIDC.ClientSecret, config.Status.Auth.GitForge1.ClientSecret = "fresh", ""
 	if _, err := w.update(process, config); err != nil {
@@ -222,8 +222,8 @@ func TestMarks(t *testing.T) {
 	}
 }
 
-// A mark in an entry without id or name stands for the secret of the same place, not of the same position: else removing
-// one repository would send its password to the next. Source: ADR-0015.
+// A mark in an entry without id or name stands for the secret of the same destination, not of the same position: otherwise
+// the removal of one repository would send its password to the next one. Source: ADR-0015.
 func TestMarksOfNamelessEntries(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -329,7 +329,7 @@ func TestUpdate(t *testing.T) {
 	if _, err := process.Get(t.Context(), resource.GetInput{Name: "other"}); err == nil {
 		t.Error("there is another one")
 	}
-	// From here on nobody can write through the API.
+	// From here on, callers cannot write through the API.
 	capped.Status.DisableConfigEndpoint = true
 	if _, err := w.update(process, capped); err != nil {
 		t.Fatal(err)
@@ -347,7 +347,7 @@ func TestUpdate(t *testing.T) {
 		_, err = process.Patch(t.Context(), resource.PatchInput{Caller: admin, Name: "config", Type: resource.MergePatch, Patch: []byte(`{}`)})
 		refusal(t, err, 403)
 	}
-	// An operator does.
+	// An operator can write.
 	if _, err := process.Install(t.Context(), admin, &model.Config{}); err != nil {
 		t.Fatal(err)
 	}
@@ -356,7 +356,7 @@ func TestUpdate(t *testing.T) {
 	}
 }
 
-// Sending back what was shown changes nothing, whatever the order of its lists. Source: ADR-0015.
+// A client that sends back the shown configuration changes nothing, whatever the order of its lists. Source: ADR-0015.
 func TestShownIsUnchanged(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -435,7 +435,7 @@ func TestDefaultsStayOpen(t *testing.T) {
 	if cpu := result.Object.Status.ImageBuilder.Resources.Requests["cpu"]; cpu.String() != "1" {
 		t.Errorf("the request is %s", cpu.String())
 	}
-	// A client that sets a field to its default on purpose has set it.
+	// A field that a client sets to its default on purpose stays set.
 	if _, err := process.Patch(t.Context(), resource.PatchInput{
 		Caller: admin, Name: "config", Type: resource.JSONPatch, Patch: []byte(`[{"op":"replace","path":"/status/projectNamespacePrefix","value":"team-"}]`),
 	}); err != nil || process.Status().ProjectNamespacePrefix != "team-" {
@@ -512,7 +512,7 @@ func TestConcurrentPatches(t *testing.T) {
 	}
 }
 
-// The manifest of kubectl apply is kept without its secrets, and with its own fields alone.
+// The manifest of kubectl apply is stored without its secrets, and with its own fields alone.
 func TestLastApplied(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -536,7 +536,7 @@ func TestLastApplied(t *testing.T) {
 	}
 }
 
-// The history has the last twenty revisions, who wrote them and what changed; each can be brought back.
+// The history has the last twenty revisions, with their authors and changes. Each can be restored.
 func TestHistory(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -569,7 +569,7 @@ func TestHistory(t *testing.T) {
 		`{"path":"status.platformHost","to":"platform.example"},{"path":"status.uiSettings.customCss","from":["https://a.example"]}]`; string(text) != want {
 		t.Errorf("changed is %s", text)
 	}
-	// Back to the first one, with its secret.
+	// Roll back to the first revision, with its secret.
 	rollback := func(to, version string, dryRun bool) (*model.ConfigRollback, error) {
 		in := &model.ConfigRollback{Spec: model.ConfigRollbackSpec{Revision: to}}
 		in.ResourceVersion = version
@@ -593,11 +593,11 @@ func TestHistory(t *testing.T) {
 	if got := history(); len(got) != 4 || got[0].RolledBackTo != "2" {
 		t.Errorf("%+v", got)
 	}
-	// What was there before the first write can be brought back too.
+	// The configuration before the first write can be restored, too.
 	if _, err := rollback("1", "", false); err != nil || limit(process.Status()) != 0 || process.Status().Auth.OIDC != nil {
 		t.Errorf("the first one: %+v, %v", process.Status(), err)
 	}
-	// Those of a month are kept, and at least twenty. Labels push nobody out.
+	// The history has the revisions of a month, and at least twenty. Writes of labels remove none.
 	for i := range 25 {
 		w.put(process, fmt.Sprintf("auth: {accessKeyMaxTTLSeconds: %d}", 100+i))
 	}
@@ -629,7 +629,7 @@ func TestHistory(t *testing.T) {
 	}
 }
 
-// A reason belongs to the write that sets it, and a rollback has its own. Source: ADR-0024.
+// A reason belongs to the write that sets it, and a rollback has its own reason. Source: ADR-0024.
 func TestReason(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -676,7 +676,8 @@ func TestReason(t *testing.T) {
 	}
 }
 
-// The history goes on when another server takes over the state, whose first revision is far from the last one. Source: ADR-0041.
+// The history continues when another server takes over the state, whose first revision is far from the last one. Source:
+// ADR-0041.
 func TestHistoryOfServers(t *testing.T) {
 	t.Parallel()
 	server := redistest.Server(t)
@@ -707,7 +708,7 @@ func TestHistoryOfServers(t *testing.T) {
 	}
 }
 
-// The list holds the one configuration, where the selectors select it.
+// The list has the one configuration if the selectors select it.
 func TestList(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -730,7 +731,7 @@ func TestList(t *testing.T) {
 	refusal(t, err, 400)
 }
 
-// Keys can be rotated: the next write seals again what an older key has sealed.
+// Encryption keys can be rotated: the next write seals again what an older key has sealed.
 func TestNewKey(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

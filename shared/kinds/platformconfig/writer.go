@@ -50,8 +50,8 @@ type Result = resource.Result[*model.Config]
 // Update replaces the configuration, and returns it as the API shows it. A mark in place of a secret keeps the secret.
 // Defaults that the request repeats are not stored.
 //
-// Errors: NotFound for another name; Forbidden if the endpoint is disabled or the configuration comes from a file;
-// otherwise the errors of resource.Update. On any error, nothing is stored. Source: Spec 2.7; ADR-0015.
+// Errors: NotFound for another name; Forbidden if the endpoint is disabled or the configuration comes from a file; otherwise
+// the errors of resource.Update. If there is an error, nothing is stored. Source: Spec 2.7; ADR-0015.
 func (w *Writer) Update(ctx context.Context, in resource.UpdateInput[*model.Config]) (Result, error) {
 	configs, err := w.registryOf(ctx, in.Name, &write{caller: in.Caller, dryRun: in.DryRun})
 	if err != nil {
@@ -62,7 +62,7 @@ func (w *Writer) Update(ctx context.Context, in resource.UpdateInput[*model.Conf
 }
 
 // Patch changes a part of the configuration as the API shows it: a patch sees marks and never secrets. An apply sees no
-// defaults either. Errors: the errors of Update and of resource.Patch.
+// defaults either. It returns the errors of Update and of resource.Patch.
 func (w *Writer) Patch(ctx context.Context, in resource.PatchInput) (Result, error) {
 	configs, err := w.registryOf(ctx, in.Name, &write{caller: in.Caller, dryRun: in.DryRun})
 	if err != nil {
@@ -72,9 +72,8 @@ func (w *Writer) Patch(ctx context.Context, in resource.PatchInput) (Result, err
 	return resource.Patch(ctx, configs, in)
 }
 
-// Install replaces the configuration on behalf of an operator, who may write even if the endpoint is disabled. Errors: the
-// errors of Update. It checks neither whether the endpoint is disabled nor what this process can reach. Source: ADR-0015,
-// ADR-0024.
+// Install replaces the configuration on behalf of an operator, who may write even if the endpoint is disabled. It does not
+// check what this process can reach. It returns the errors of Update. Source: ADR-0015, ADR-0024.
 func (w *Writer) Install(ctx context.Context, operator identity.Caller, config *model.Config) (Result, error) {
 	configs, err := w.registryOf(ctx, Name, &write{caller: operator, operator: true})
 	if err != nil {
