@@ -35,11 +35,11 @@ type Output struct {
 	Keys accesskey.Swept
 	// Forgotten is the number of stored responses, sign-ins and counts of wrong passwords that were removed.
 	Forgotten int
-	// TakenBack reports whether an unconfirmed configuration was taken back.
-	TakenBack bool
+	// Reverted reports whether an unconfirmed configuration was reverted.
+	Reverted bool
 }
 
-// author is the author of a configuration that is taken back.
+// author is the author of the revision that reverts a configuration.
 var author = identity.Owner{Kind: identity.Subject, Name: "expirekeys"}
 
 // Do removes what is due, up to a bound. It returns the errors of platformconfig.Writer, of idempotency.Store.Sweep and of accesskey.Sweep. The

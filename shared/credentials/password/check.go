@@ -53,7 +53,7 @@ func (p *Passwords) Check(ctx context.Context, name string, password secret.Stri
 func (p *Passwords) readDigest(ctx context.Context, name string) (account *model.User, passwordDigest, reason string, err error) {
 	lookupName := name
 	if len(validation.NameIsDNSSubdomain(name, false)) > 0 {
-		// No user has the name. Another one that no user has costs the same.
+		// No user can have the name. Looking up another name that no user has costs the same.
 		lookupName = digest.Sum("nobody", name)
 	}
 	record, err := p.users.Store.Get(ctx, lookupName)
