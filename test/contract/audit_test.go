@@ -30,7 +30,7 @@ func TestAuditEventIsThatOfKubernetes(t *testing.T) {
 	trail := audit.NewTrail(audit.Options{
 		Config: func() *model.ConfigStatus { return config }, Openers: []audit.Opener{audit.Output(out)}, Log: slog.New(slog.DiscardHandler),
 	})
-	at := metav1.NewMicroTime(time.Date(2026, 1, 2, 3, 4, 5, 6000, time.UTC))
+	timestamp := metav1.NewMicroTime(time.Date(2026, 1, 2, 3, 4, 5, 6000, time.UTC))
 	event := &audit.Event{
 		Level: audit.RequestResponse, AuditID: "id", Stage: audit.ResponseComplete, RequestURI: "/p?q", Verb: "get",
 		User:      audit.User{Username: "u", UID: "i", Groups: []string{"g"}, Extra: map[string][]string{"e": {"v"}}},
@@ -41,7 +41,7 @@ func TestAuditEventIsThatOfKubernetes(t *testing.T) {
 		ResponseStatus:           &metav1.Status{Status: "Failure", Reason: metav1.StatusReasonNotFound, Message: "m", Code: http.StatusNotFound},
 		RequestObject:            json.RawMessage(`{"kind":"A","apiVersion":"v1"}`),
 		ResponseObject:           json.RawMessage(`{"kind":"B","apiVersion":"v1"}`),
-		RequestReceivedTimestamp: at, StageTimestamp: at,
+		RequestReceivedTimestamp: timestamp, StageTimestamp: timestamp,
 		Annotations: map[string]string{"a": "b"},
 	}
 	if err := trail.Record([]audit.Entry{{Decision: audit.Decision{Level: audit.RequestResponse, Fail: true}, Event: event}}); err != nil {
@@ -74,7 +74,7 @@ func TestAuditEventIsThatOfKubernetes(t *testing.T) {
 // Our rules match the same requests as the rules of a kube-apiserver, for the fields that both have.
 func TestAuditRulesMatchAsInKubernetes(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
-	some := func(words ...string) []string {
+	pickSome := func(words ...string) []string {
 		var list []string
 		for _, word := range words {
 			if random.IntN(2*len(words)) == 0 {
@@ -83,26 +83,26 @@ func TestAuditRulesMatchAsInKubernetes(t *testing.T) {
 		}
 		return list
 	}
-	one := func(words ...string) string { return words[random.IntN(len(words))] }
+	pickOne := func(words ...string) string { return words[random.IntN(len(words))] }
 	levels := []string{"None", "Metadata", "Request", "RequestResponse"}
 	matched := map[audit.Level]int{}
 	for range 20_000 {
-		ours := &model.ConfigAudit{Enabled: true, Policy: &model.AuditPolicy{OmitStages: some("RequestReceived", "Panic")}}
+		ours := &model.ConfigAudit{Enabled: true, Policy: &model.AuditPolicy{OmitStages: pickSome("RequestReceived", "Panic")}}
 		theirs := &internal.Policy{}
 		for _, stage := range ours.Policy.OmitStages {
 			theirs.OmitStages = append(theirs.OmitStages, internal.Stage(stage))
 		}
 		for range 1 + random.IntN(4) {
 			rule := model.AuditRule{
-				Level: one(levels...), Users: some("ana", "bob"), UserGroups: some("dev", "ops"), Verbs: some("get", "create"),
-				Namespaces: some("", "one"), OmitStages: some("ResponseStarted", "ResponseComplete"),
+				Level: pickOne(levels...), Users: pickSome("ana", "bob"), UserGroups: pickSome("dev", "ops"), Verbs: pickSome("get", "create"),
+				Namespaces: pickSome("", "one"), OmitStages: pickSome("ResponseStarted", "ResponseComplete"),
 			}
 			if random.IntN(3) == 0 {
-				rule.NonResourceURLs, rule.Namespaces = some("/version", "/open*", "*"), nil
+				rule.NonResourceURLs, rule.Namespaces = pickSome("/version", "/open*", "*"), nil
 			} else {
 				for range random.IntN(3) {
 					rule.Resources = append(rule.Resources, model.ScopeGroupResources{
-						Group: one("", "g"), Resources: some("pods", "pods/log", "pods/*", "*/log", "*", "other"), ResourceNames: some("a", "b"),
+						Group: pickOne("", "g"), Resources: pickSome("pods", "pods/log", "pods/*", "*/log", "*", "other"), ResourceNames: pickSome("a", "b"),
 					})
 				}
 			}
@@ -121,33 +121,33 @@ func TestAuditRulesMatchAsInKubernetes(t *testing.T) {
 			}
 			theirs.Rules = append(theirs.Rules, their)
 		}
-		asked := audit.Attributes{User: audit.User{Username: one("ana", "bob", "eve"), Groups: some("dev", "ops", "all")}, Verb: one("get", "create", "list")}
-		record := authorizer.AttributesRecord{User: &user.DefaultInfo{Name: asked.User.Username, Groups: asked.User.Groups}, Verb: asked.Verb}
+		attributes := audit.Attributes{User: audit.User{Username: pickOne("ana", "bob", "eve"), Groups: pickSome("dev", "ops", "all")}, Verb: pickOne("get", "create", "list")}
+		record := authorizer.AttributesRecord{User: &user.DefaultInfo{Name: attributes.User.Username, Groups: attributes.User.Groups}, Verb: attributes.Verb}
 		if random.IntN(3) == 0 {
-			asked.Path = one("/version", "/openapi/v3", "/other")
-			record.Path = asked.Path
+			attributes.Path = pickOne("/version", "/openapi/v3", "/other")
+			record.Path = attributes.Path
 		} else {
-			asked.Group, asked.Resource, asked.Subresource = one("", "g"), one("pods", "other"), one("", "", "log", "exec")
-			asked.Namespace, asked.Name = one("", "one", "two"), one("", "a", "b", "c")
-			record.APIGroup, record.Resource, record.Subresource = asked.Group, asked.Resource, asked.Subresource
-			record.Namespace, record.Name, record.ResourceRequest = asked.Namespace, asked.Name, true
+			attributes.Group, attributes.Resource, attributes.Subresource = pickOne("", "g"), pickOne("pods", "other"), pickOne("", "", "log", "exec")
+			attributes.Namespace, attributes.Name = pickOne("", "one", "two"), pickOne("", "a", "b", "c")
+			record.APIGroup, record.Resource, record.Subresource = attributes.Group, attributes.Resource, attributes.Subresource
+			record.Namespace, record.Name, record.ResourceRequest = attributes.Namespace, attributes.Name, true
 		}
-		got := audit.NewPolicy(ours).Evaluate(asked)
+		got := audit.NewPolicy(ours).Evaluate(attributes)
 		want := policy.NewPolicyRuleEvaluator(theirs).EvaluatePolicyRule(&record)
 		matched[got.Level]++
-		said := fmt.Sprint(got.Level)
-		expected := fmt.Sprint(want.Level)
+		ourDecision := fmt.Sprint(got.Level)
+		kubeDecision := fmt.Sprint(want.Level)
 		for _, stage := range []audit.Stage{audit.RequestReceived, audit.ResponseStarted, audit.ResponseComplete, audit.Panic} {
 			omitted := want.Level == internal.LevelNone
 			for _, other := range want.OmitStages {
 				omitted = omitted || string(other) == string(stage)
 			}
-			said += fmt.Sprint(" ", got.Records(stage))
-			expected += fmt.Sprint(" ", !omitted)
+			ourDecision += fmt.Sprint(" ", got.Records(stage))
+			kubeDecision += fmt.Sprint(" ", !omitted)
 		}
-		if said != expected {
+		if ourDecision != kubeDecision {
 			rules, _ := json.Marshal(ours)
-			t.Fatalf("%+v under %s: %s instead of %s", asked, rules, said, expected)
+			t.Fatalf("%+v under %s: %s instead of %s", attributes, rules, ourDecision, kubeDecision)
 		}
 	}
 	for _, level := range levels {

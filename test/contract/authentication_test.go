@@ -15,7 +15,7 @@ import (
 // A kube-apiserver accepts the authentication file of the document. The file refuses tokens with a scope. Source: ADR-0022.
 func TestDocumentedAuthentication(t *testing.T) {
 	var file apiserverv1.AuthenticationConfiguration
-	if err := yaml.UnmarshalStrict([]byte(fenced(t, "# authentication.yaml")), &file); err != nil {
+	if err := yaml.UnmarshalStrict([]byte(codeBlock(t, "# authentication.yaml")), &file); err != nil {
 		t.Fatal(err)
 	}
 	scheme := runtime.NewScheme()

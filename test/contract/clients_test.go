@@ -139,15 +139,15 @@ func TestTypedClient(t *testing.T) {
 	if err := typed.Update(ctx, got); err != nil || got.Generation != 2 {
 		t.Errorf("updated to generation %d, %v", got.Generation, err)
 	}
-	late := base.DeepCopy()
-	late.Spec.Description = "late"
-	if err := typed.Patch(ctx, late, client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})); !apierrors.IsConflict(err) {
+	patchedKey := base.DeepCopy()
+	patchedKey.Spec.Description = "late"
+	if err := typed.Patch(ctx, patchedKey, client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})); !apierrors.IsConflict(err) {
 		t.Errorf("a stale patch: %v", err)
 	}
-	late = base.DeepCopy()
-	late.Spec.Description = "late"
-	if err := typed.Patch(ctx, late, client.MergeFrom(base)); err != nil || late.Spec.Description != "late" || !late.Spec.Disabled {
-		t.Errorf("patched to %+v, %v", late.Spec, err)
+	patchedKey = base.DeepCopy()
+	patchedKey.Spec.Description = "late"
+	if err := typed.Patch(ctx, patchedKey, client.MergeFrom(base)); err != nil || patchedKey.Spec.Description != "late" || !patchedKey.Spec.Disabled {
+		t.Errorf("patched to %+v, %v", patchedKey.Spec, err)
 	}
 	var list model.OwnedAccessKeyList
 	if err := typed.List(ctx, &list, client.MatchingLabels{"app": "ci"}); err != nil || len(list.Items) != 1 || list.Items[0].Name != "ci" {
@@ -158,7 +158,7 @@ func TestTypedClient(t *testing.T) {
 		t.Errorf("who am I: %+v, %v", self.Status, err)
 	}
 
-	if err := typed.Delete(ctx, late); err != nil {
+	if err := typed.Delete(ctx, patchedKey); err != nil {
 		t.Fatal(err)
 	}
 	if err := typed.Get(ctx, client.ObjectKey{Name: "ci"}, got); err != nil || got.DeletionTimestamp == nil {

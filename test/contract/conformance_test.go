@@ -74,7 +74,7 @@ snapshots of the present and events. The adapter adds
 	}
 	requests := 0
 	for _, sc := range append(randomScenarios(), scenarios...) {
-		requests += len(sc.steps) + len(sc.each)
+		requests += len(sc.steps) + len(sc.singleSteps)
 	}
 	fmt.Fprintf(&b, `
 ## Handlers

@@ -61,7 +61,7 @@ func kubeHandler(keys *accesskey.Registry, state store.Store, caller identity.Ca
 	codecs := textCodecs{serializer.NewCodecFactory(scheme)}
 	json := codecs.SupportedMediaTypes()[0].Serializer
 	codec := codecs.CodecForVersions(json, json, kind.GroupVersion(), kind.GroupVersion())
-	rest := newKubeStore(keys, scheme, NewStorage(state, codec, "/ownedaccesskeys/",
+	keyStore := newKubeStore(keys, scheme, NewStorage(state, codec, "/ownedaccesskeys/",
 		func() runtime.Object { return &model.OwnedAccessKey{} }, nil), codec, caller)
 
 	manager, err := managedfields.NewDefaultCRDFieldManager(managedfields.NewDeducedTypeConverter(), scheme, scheme, scheme,
@@ -80,7 +80,7 @@ func kubeHandler(keys *accesskey.Registry, state store.Store, caller identity.Ca
 		UnsafeConvertor:          scheme,
 		Authorizer:               authorizerfactory.NewAlwaysAllowAuthorizer(),
 		EquivalentResourceMapper: runtime.NewEquivalentResourceRegistry(),
-		TableConvertor:           rest,
+		TableConvertor:           keyStore,
 		FieldManager:             manager,
 		Resource:                 accesskey.Definition.Resource,
 		Kind:                     kind,
@@ -97,19 +97,19 @@ func kubeHandler(keys *accesskey.Registry, state store.Store, caller identity.Ca
 		}
 		switch info.Verb {
 		case "get":
-			handlers.GetResource(rest, scope)(w, r)
+			handlers.GetResource(keyStore, scope)(w, r)
 		case "list", "watch":
-			handlers.ListResource(rest, rest, scope, info.Verb == "watch", 30*time.Minute)(w, r)
+			handlers.ListResource(keyStore, keyStore, scope, info.Verb == "watch", 30*time.Minute)(w, r)
 		case "create":
-			handlers.CreateResource(rest, scope, nil)(w, r)
+			handlers.CreateResource(keyStore, scope, nil)(w, r)
 		case "update":
-			handlers.UpdateResource(rest, scope, nil)(w, r)
+			handlers.UpdateResource(keyStore, scope, nil)(w, r)
 		case "patch":
-			handlers.PatchResource(rest, scope, nil, patchTypes)(w, r)
+			handlers.PatchResource(keyStore, scope, nil, patchTypes)(w, r)
 		case "delete":
-			handlers.DeleteResource(rest, true, scope, nil)(w, r)
+			handlers.DeleteResource(keyStore, true, scope, nil)(w, r)
 		case "deletecollection":
-			handlers.DeleteCollection(rest, true, scope, nil)(w, r)
+			handlers.DeleteCollection(keyStore, true, scope, nil)(w, r)
 		default:
 			responsewriters.ErrorNegotiated(apierrors.NewMethodNotSupported(scope.Resource.GroupResource(), info.Verb),
 				codecs, kind.GroupVersion(), w, r)
@@ -202,13 +202,13 @@ func (s keyStrategy) PrepareForCreate(_ context.Context, obj runtime.Object) {
 }
 
 func (s keyStrategy) PrepareForUpdate(_ context.Context, obj, old runtime.Object) {
-	key, before := obj.(*model.OwnedAccessKey), old.(*model.OwnedAccessKey)
-	key.Status = before.Status
-	s.keys.Rules.Default(s.caller, key, before)
-	key.Generation = before.Generation
+	key, oldKey := obj.(*model.OwnedAccessKey), old.(*model.OwnedAccessKey)
+	key.Status = oldKey.Status
+	s.keys.Rules.Default(s.caller, key, oldKey)
+	key.Generation = oldKey.Generation
 	unsealed := key.Spec.DeepCopy()
 	unsealed.Key = ""
-	if !reflect.DeepEqual(*unsealed, before.Spec) {
+	if !reflect.DeepEqual(*unsealed, oldKey.Spec) {
 		key.Generation++
 	}
 }
@@ -256,8 +256,8 @@ func (keyTable) ConvertToTable(_ context.Context, object, tableOptions runtime.O
 		table.RemainingItemCount = list.GetRemainingItemCount()
 		return table, meta.EachListItem(object, row)
 	}
-	if one, err := meta.CommonAccessor(object); err == nil {
-		table.ResourceVersion = one.GetResourceVersion()
+	if accessor, err := meta.CommonAccessor(object); err == nil {
+		table.ResourceVersion = accessor.GetResourceVersion()
 	}
 	return table, row(object)
 }

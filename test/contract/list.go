@@ -46,29 +46,29 @@ func (s *Storage) GetList(ctx context.Context, key string, opts storage.ListOpti
 	if err != nil {
 		return err
 	}
-	at, start, err := storage.ValidateListOptions(key, s.Versioner(), opts)
+	revision, start, err := storage.ValidateListOptions(key, s.Versioner(), opts)
 	if err != nil {
 		return err
 	}
 	continued := opts.Predicate.Continue != ""
 	limit := opts.Predicate.Limit
 	newItem := itemFunc(listObj, items.Type().Elem())
-	var last string
+	var lastName string
 	var count int64
 	var more bool
 	for {
-		p, err := s.page(ctx, key, opts.Recursive, start, limit, at)
+		p, err := s.page(ctx, key, opts.Recursive, start, limit, revision)
 		if errors.Is(err, store.ErrGone) {
 			return tooOld(continued, start, key)
 		}
 		if err != nil {
 			return err
 		}
-		if at == 0 {
+		if revision == 0 {
 			if err := s.notOlder(opts.ResourceVersion, p.revision); err != nil {
 				return err
 			}
-			at = p.revision
+			revision = p.revision
 		}
 		count, more = p.count, int64(len(p.records)) < p.count
 		for _, record := range p.records {
@@ -76,7 +76,7 @@ func (s *Storage) GetList(ctx context.Context, key string, opts storage.ListOpti
 				more = true
 				break
 			}
-			last = record.Name
+			lastName = record.Name
 			obj := newItem()
 			if err := s.read(ctx, record, obj); err != nil {
 				return err
@@ -89,16 +89,16 @@ func (s *Storage) GetList(ctx context.Context, key string, opts storage.ListOpti
 		if !more || int64(items.Len()) >= opts.Predicate.Limit {
 			break
 		}
-		start, limit = last+"\x00", min(2*limit, maxPage)
+		start, limit = lastName+"\x00", min(2*limit, maxPage)
 	}
 	if items.IsNil() {
 		items.Set(reflect.MakeSlice(items.Type(), 0, 0))
 	}
-	next, remaining, err := storage.PrepareContinueToken(last, key, at, count, more, opts)
+	next, remaining, err := storage.PrepareContinueToken(lastName, key, revision, count, more, opts)
 	if err != nil {
 		return err
 	}
-	return s.Versioner().UpdateList(listObj, uint64(at), next, remaining)
+	return s.Versioner().UpdateList(listObj, uint64(revision), next, remaining)
 }
 
 func itemsOf(listObj runtime.Object) (reflect.Value, error) {
@@ -127,16 +127,16 @@ func tooOld(continued bool, start, key string) error {
 	if !continued {
 		return apierrors.NewResourceExpired(expired)
 	}
-	gone := apierrors.NewResourceExpired(continueExpired)
+	expiredError := apierrors.NewResourceExpired(continueExpired)
 	if token, err := storage.EncodeContinue(start, key, -1); err == nil {
-		gone.ErrStatus.Continue = token
+		expiredError.ErrStatus.Continue = token
 	}
-	return gone
+	return expiredError
 }
 
 // page reads up to limit records from start on, as they were at a revision. 0 means the current revision. The error is ErrGone if the revision
 // is too old.
-func (s *Storage) page(ctx context.Context, key string, recursive bool, start string, limit, at int64) (page, error) {
+func (s *Storage) page(ctx context.Context, key string, recursive bool, start string, limit, revision int64) (page, error) {
 	query := store.Query{Prefix: key, Limit: int(limit)}
 	// Names have no control characters: from "name NUL" on is after "name".
 	after, simple := strings.CutSuffix(start, "\x00")
@@ -155,7 +155,7 @@ func (s *Storage) page(ctx context.Context, key string, recursive bool, start st
 				p.Records = nil
 			}
 		}
-		if at == 0 || at == p.Revision {
+		if revision == 0 || revision == p.Revision {
 			return page{p.Records, p.Revision, int64(len(p.Records)) + p.Remaining}, nil
 		}
 	}
@@ -163,16 +163,16 @@ func (s *Storage) page(ctx context.Context, key string, recursive bool, start st
 	if err != nil {
 		return page{}, translate(err, key)
 	}
-	if at > p.Revision {
-		return page{}, storage.NewTooLargeResourceVersionError(uint64(at), uint64(p.Revision), 0)
+	if revision > p.Revision {
+		return page{}, storage.NewTooLargeResourceVersionError(uint64(revision), uint64(p.Revision), 0)
 	}
 	records := p.Records
-	if at > 0 {
-		if records, err = s.takeBack(ctx, key, records, at, p.Revision); err != nil {
+	if revision > 0 {
+		if records, err = s.takeBack(ctx, key, records, revision, p.Revision); err != nil {
 			return page{}, err
 		}
 	} else {
-		at = p.Revision
+		revision = p.Revision
 	}
 	records = slices.DeleteFunc(records, func(r store.Record) bool {
 		return r.Name < start || !recursive && r.Name != key
@@ -181,25 +181,25 @@ func (s *Storage) page(ctx context.Context, key string, recursive bool, start st
 	if limit > 0 && count > limit {
 		records = records[:limit]
 	}
-	return page{records, at, count}, nil
+	return page{records, revision, count}, nil
 }
 
 // whole reads all records with a prefix at one revision.
 func (s *Storage) whole(ctx context.Context, prefix string) (store.Page, error) {
 	for {
-		all := store.Page{}
+		result := store.Page{}
 		query := store.Query{Prefix: prefix}
 		for {
 			p, err := s.store.List(ctx, query)
 			if err != nil {
 				return store.Page{}, err
 			}
-			if query.After != "" && p.Revision != all.Revision {
+			if query.After != "" && p.Revision != result.Revision {
 				break
 			}
-			all.Revision, all.Records = p.Revision, append(all.Records, p.Records...)
+			result.Revision, result.Records = p.Revision, append(result.Records, p.Records...)
 			if p.Remaining == 0 {
-				return all, nil
+				return result, nil
 			}
 			query.After = p.Records[len(p.Records)-1].Name
 		}
@@ -208,28 +208,28 @@ func (s *Storage) whole(ctx context.Context, prefix string) (store.Page, error) 
 
 // takeBack computes the records at a revision from the current records: the first event of a name after the revision contains the earlier
 // record.
-func (s *Storage) takeBack(ctx context.Context, prefix string, records []store.Record, at, now int64) ([]store.Record, error) {
-	before := map[string]*store.Record{}
-	for seen := at; seen < now; {
-		events, err := s.store.Events(ctx, seen, batch, 0)
+func (s *Storage) takeBack(ctx context.Context, prefix string, records []store.Record, revision, current int64) ([]store.Record, error) {
+	earlierRecords := map[string]*store.Record{}
+	for cursor := revision; cursor < current; {
+		events, err := s.store.Events(ctx, cursor, batch, 0)
 		if err != nil {
 			return nil, err
 		}
 		if len(events) == 0 {
-			return nil, fmt.Errorf("no events after revision %d of %d", seen, now)
+			return nil, fmt.Errorf("no events after revision %d of %d", cursor, current)
 		}
 		for _, event := range events {
-			seen = event.Revision
-			if _, known := before[event.Record.Name]; !known && seen <= now && strings.HasPrefix(event.Record.Name, prefix) {
-				before[event.Record.Name] = event.Previous
+			cursor = event.Revision
+			if _, known := earlierRecords[event.Record.Name]; !known && cursor <= current && strings.HasPrefix(event.Record.Name, prefix) {
+				earlierRecords[event.Record.Name] = event.Previous
 			}
 		}
 	}
 	records = slices.DeleteFunc(slices.Clone(records), func(r store.Record) bool {
-		_, changed := before[r.Name]
+		_, changed := earlierRecords[r.Name]
 		return changed
 	})
-	for _, record := range before {
+	for _, record := range earlierRecords {
 		if record != nil {
 			records = append(records, *record)
 		}

@@ -51,9 +51,9 @@ type step struct {
 // scenario is a sequence of requests to a state that holds only the admin key. After the sequence follow requests that are each sent alone, to
 // a state of their own.
 type scenario struct {
-	name  string
-	steps []step
-	each  []step
+	name        string
+	steps       []step
+	singleSteps []step
 }
 
 // side is one of the two servers, with the values learned from its answers.
@@ -64,8 +64,8 @@ type side struct {
 	list, next, bearer, name string
 }
 
-// sides makes the two servers, each over a state of its own with the admin key in it.
-func sides(t *testing.T) (ours, theirs *side) {
+// newSides makes the two servers, each over a state of its own with the admin key in it.
+func newSides(t *testing.T) (ours, theirs *side) {
 	t.Helper()
 	client, err := redisstore.Open(redistest.Embedded(t), redisstore.Options{Timeout: 10 * time.Second})
 	if err != nil {
@@ -77,7 +77,7 @@ func sides(t *testing.T) (ours, theirs *side) {
 		Config: func() *model.ConfigStatus { return &model.ConfigStatus{} }, Version: "test",
 	}
 	caller := identity.New(identity.Owner{Kind: identity.User, Name: "admin"}, []string{identity.Admins})
-	made, err := resource.Create(t.Context(), kinds.AccessKeys(env), resource.CreateInput[*model.OwnedAccessKey]{
+	createdKey, err := resource.Create(t.Context(), kinds.AccessKeys(env), resource.CreateInput[*model.OwnedAccessKey]{
 		Caller: caller,
 		Object: &model.OwnedAccessKey{
 			ObjectMeta: metav1.ObjectMeta{Name: "admin"},
@@ -87,19 +87,19 @@ func sides(t *testing.T) (ours, theirs *side) {
 	if err != nil {
 		t.Fatalf("creating the admin key: %v", err)
 	}
-	admin := made.Object.DeepCopy()
+	admin := createdKey.Object.DeepCopy()
 	admin.ResourceVersion, admin.Spec.Key, admin.Status = "", "", model.OwnedAccessKeyStatus{}
 	text, err := json.Marshal(admin)
 	if err != nil {
 		t.Fatal(err)
 	}
-	other := client.Resource("kube")
-	if _, err := other.Create(t.Context(), store.Record{
+	kubeState := client.Resource("kube")
+	if _, err := kubeState.Create(t.Context(), store.Record{
 		Name: "/ownedaccesskeys/admin", Created: admin.CreationTimestamp.Time, Object: text}); err != nil {
 		t.Fatalf("creating the admin key: %v", err)
 	}
 	ours = newSide(process.NewServer(env).Mount(catalog.Functions...), adminBearer, "ours")
-	theirs = newSide(kubeHandler(kinds.AccessKeys(env), other, caller), "", "kube")
+	theirs = newSide(kubeHandler(kinds.AccessKeys(env), kubeState, caller), "", "kube")
 	return ours, theirs
 }
 
@@ -112,8 +112,8 @@ var reference = regexp.MustCompile(`\{(rv|uid|old|list|continue)(?::([^}]*))?\}`
 
 // resolve replaces placeholders with the values of the side.
 func (s *side) resolve(text string) string {
-	return reference.ReplaceAllStringFunc(text, func(found string) string {
-		parts := reference.FindStringSubmatch(found)
+	return reference.ReplaceAllStringFunc(text, func(placeholder string) string {
+		parts := reference.FindStringSubmatch(placeholder)
 		switch parts[1] {
 		case "rv":
 			return s.newest[parts[2]]
@@ -160,43 +160,43 @@ func (s *side) ask(ctx context.Context, st step) reaction {
 	defer answer.Body.Close()
 	body, _ := io.ReadAll(answer.Body)
 
-	got := reaction{"status": fmt.Sprint(answer.StatusCode)}
+	parts := reaction{"status": fmt.Sprint(answer.StatusCode)}
 	for _, name := range []string{"Content-Type", "Cache-Control", "Retry-After", "Allow"} {
-		got["header "+name] = strings.ReplaceAll(strings.Join(answer.Header.Values(name), " | "), "; ", ";")
+		parts["header "+name] = strings.ReplaceAll(strings.Join(answer.Header.Values(name), " | "), "; ", ";")
 	}
-	got["warnings"] = fmt.Sprint(len(answer.Header.Values("Warning")))
+	parts["warnings"] = fmt.Sprint(len(answer.Header.Values("Warning")))
 	if strings.Contains(answer.Header.Get("Content-Type"), "yaml") {
 		body, _ = yaml.YAMLToJSON(body)
 	}
 	value, err := values(body)
 	if err != nil {
-		got["body"] = "no JSON"
-		return got
+		parts["body"] = "no JSON"
+		return parts
 	}
 	s.learn(value)
-	flatten(got, "", s.mask(value))
-	return got
+	flatten(parts, "", s.mask(value))
+	return parts
 }
 
 // values reads one JSON value, or the values of a stream as a list.
 func values(body []byte) (any, error) {
-	var all []any
+	var list []any
 	decoder := json.NewDecoder(bytes.NewReader(body))
 	for {
 		var value any
 		err := decoder.Decode(&value)
-		if errors.Is(err, io.EOF) && len(all) > 0 {
+		if errors.Is(err, io.EOF) && len(list) > 0 {
 			break
 		}
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, value)
+		list = append(list, value)
 	}
-	if len(all) == 1 {
-		return all[0], nil
+	if len(list) == 1 {
+		return list[0], nil
 	}
-	return all, nil
+	return list, nil
 }
 
 // learn records versions, uids and continue tokens.
@@ -236,12 +236,12 @@ func (s *side) learn(value any) {
 	s.uid[name], _ = metadata["uid"].(string)
 }
 
-// masked are values that differ by nature, by the last step of their path. A resourceVersion becomes the number of
+// maskedFields are values that differ by nature, by the last step of their path. A resourceVersion becomes the number of
 // versions of that object that the side has shown.
-var masked = map[string]bool{"uid": true, "creationTimestamp": true, "deletionTimestamp": true, "continue": true, "resourceVersion": true}
+var maskedFields = map[string]bool{"uid": true, "creationTimestamp": true, "deletionTimestamp": true, "continue": true, "resourceVersion": true}
 
-// generated is a name that a server made.
-var generated = regexp.MustCompile(`^(gen-|Gen-|accesskey-|x{50,})[a-z0-9]{5}$`)
+// generatedName matches a name that a server made.
+var generatedName = regexp.MustCompile(`^(gen-|Gen-|accesskey-|x{50,})[a-z0-9]{5}$`)
 
 // mask replaces values that differ by nature. It removes the parts that Kubernetes does not have: the bearer token, and the last use and the
 // origin of the key. Prose is not compared.
@@ -252,7 +252,7 @@ func (s *side) mask(value any) any {
 			delete(value, "message")
 			if details, ok := value["details"].(map[string]any); ok {
 				if causes, ok := details["causes"].([]any); ok {
-					details["causes"] = sorted(causes)
+					details["causes"] = sortCauses(causes)
 				}
 			}
 		}
@@ -278,7 +278,7 @@ func (s *side) mask(value any) any {
 			}
 		}
 		for name, each := range value {
-			if text, ok := each.(string); ok && text != "" && (masked[name] || name == "name" && generated.MatchString(text)) {
+			if text, ok := each.(string); ok && text != "" && (maskedFields[name] || name == "name" && generatedName.MatchString(text)) {
 				value[name] = "<" + name + ">"
 				continue
 			}
@@ -289,15 +289,15 @@ func (s *side) mask(value any) any {
 			value[i] = s.mask(value[i])
 		}
 	case string:
-		if generated.MatchString(value) {
+		if generatedName.MatchString(value) {
 			return "<name>"
 		}
 	}
 	return value
 }
 
-// sorted returns the field and the reason of each cause, in a fixed order.
-func sorted(causes []any) []any {
+// sortCauses returns the field and the reason of each cause, in a fixed order.
+func sortCauses(causes []any) []any {
 	var lines []string
 	for _, cause := range causes {
 		parts, _ := cause.(map[string]any)
@@ -322,14 +322,14 @@ func flatten(into reaction, path string, value any) {
 			into[path] = "{}"
 		}
 	case []any:
-		for i, each := range value {
+		for i, member := range value {
 			key := fmt.Sprint(i)
-			if object, ok := each.(map[string]any); ok && path == ".items" {
+			if object, ok := member.(map[string]any); ok && path == ".items" {
 				// Keyed by name, so that an additional or missing object is one difference.
 				metadata, _ := object["metadata"].(map[string]any)
 				key = fmt.Sprint(metadata["name"])
 			}
-			flatten(into, path+"["+key+"]", each)
+			flatten(into, path+"["+key+"]", member)
 		}
 		into[path+"#"] = fmt.Sprint(len(value))
 	default:
@@ -379,29 +379,29 @@ func compare(where string, ours, theirs reaction) []difference {
 // TestOracle sends every scenario to both sides. It fails for a difference that knownDifferences does not explain, and for an explanation
 // without a difference.
 func TestOracle(t *testing.T) {
-	needed := make([]int, len(knownDifferences))
+	occurrences := make([]int, len(knownDifferences))
 	requests := 0
 	for _, sc := range append(slices.Clone(scenarios), randomScenarios()...) {
 		t.Run(sc.name, func(t *testing.T) {
-			ours, theirs := sides(t)
+			ours, theirs := newSides(t)
 			send := func(i int, st step) {
 				requests++
 				where := fmt.Sprintf("%s/%d %s %s?%s", sc.name, i, st.method, st.path, st.query)
 				a, b := ours.ask(t.Context(), st), theirs.ask(t.Context(), st)
 				for _, d := range compare(where, a, b) {
-					known := slices.IndexFunc(knownDifferences, func(k knownDifference) bool { return k.explains(d, st) })
-					if known < 0 {
+					explanation := slices.IndexFunc(knownDifferences, func(k knownDifference) bool { return k.explains(d, st) })
+					if explanation < 0 {
 						t.Errorf("%s\n\tbody %.200s", d, st.body)
 						continue
 					}
-					needed[known]++
+					occurrences[explanation]++
 				}
 			}
 			for i, st := range sc.steps {
 				send(i, st)
 			}
-			for i, st := range sc.each {
-				ours, theirs = sides(t)
+			for i, st := range sc.singleSteps {
+				ours, theirs = newSides(t)
 				for _, before := range sc.steps {
 					ours.ask(t.Context(), before)
 					theirs.ask(t.Context(), before)
@@ -415,7 +415,7 @@ func TestOracle(t *testing.T) {
 		return
 	}
 	for i, known := range knownDifferences {
-		if needed[i] == 0 {
+		if occurrences[i] == 0 {
 			t.Errorf("this difference no longer occurs: %s", known.about)
 		}
 	}

@@ -13,8 +13,8 @@ func object(name, metadata, spec string) string {
 
 func create(name string) step { return step{method: "POST", body: object(name, "", "")} }
 
-// labelled creates an object with labels, given as JSON members.
-func labelled(name, labels string) step {
+// createLabelled creates an object with labels, given as JSON members.
+func createLabelled(name, labels string) step {
 	return step{method: "POST", body: object(name, `,"labels":{`+labels+`}`, "")}
 }
 
@@ -30,15 +30,15 @@ func jsonPatch(name, body string) step {
 	return step{method: "PATCH", path: "/" + name, body: body, header: []string{"Content-Type: application/json-patch+json"}}
 }
 
-func put(name, body string) step { return step{method: "PUT", path: "/" + name, body: body} }
+func replace(name, body string) step { return step{method: "PUT", path: "/" + name, body: body} }
 
 func remove(name, body string) step { return step{method: "DELETE", path: "/" + name, body: body} }
 
-// with returns the step with a query.
-func (s step) with(query string) step { s.query = query; return s }
+// withQuery returns the step with a query.
+func (s step) withQuery(query string) step { s.query = query; return s }
 
-// as returns the step with a header line.
-func (s step) as(line string) step {
+// withHeader returns the step with a header line.
+func (s step) withHeader(line string) step {
 	s.header = append(s.header[:len(s.header):len(s.header)], line)
 	return s
 }
@@ -83,13 +83,13 @@ var scenarios = []scenario{
 		create("A"), create("a_b"), create("a b"), create("-a"), create("a-"), create("a..b"), create("a/b"), create("."), create(".."),
 		create("%"), create("ä"), create(strings.Repeat("a", 253)), create(strings.Repeat("a", 254)), create("1"), create("a.b-c"),
 		get("/A", ""), get("/a_b", ""), get("/a%20b", ""), get("/%C3%A4", ""), get("/"+strings.Repeat("a", 254), ""),
-		remove("A", ""), merge("A", `{}`), put("A", object("A", "", "")),
+		remove("A", ""), merge("A", `{}`), replace("A", object("A", "", "")),
 	}},
 	{"labels", []step{}, []step{
-		labelled("a", `"app":"x"`), labelled("b", `"-bad":"x"`), labelled("c", `"app":"-bad"`), labelled("d", `"a/b/c":"x"`),
-		labelled("e", `"example.com/app":"x"`), labelled("f", `"Example.COM/app":"x"`), labelled("g", `"":"x"`), labelled("h", `"app":""`),
-		labelled("i", `"app":"`+strings.Repeat("x", 64)+`"`), labelled("j", `"`+strings.Repeat("x", 64)+`":"x"`),
-		labelled("k", `"app":5`), labelled("l", `"app":null`),
+		createLabelled("a", `"app":"x"`), createLabelled("b", `"-bad":"x"`), createLabelled("c", `"app":"-bad"`), createLabelled("d", `"a/b/c":"x"`),
+		createLabelled("e", `"example.com/app":"x"`), createLabelled("f", `"Example.COM/app":"x"`), createLabelled("g", `"":"x"`), createLabelled("h", `"app":""`),
+		createLabelled("i", `"app":"`+strings.Repeat("x", 64)+`"`), createLabelled("j", `"`+strings.Repeat("x", 64)+`":"x"`),
+		createLabelled("k", `"app":5`), createLabelled("l", `"app":null`),
 		{method: "POST", body: object("m", `,"annotations":{"Any Thing":"x"}`, "")},
 		{method: "POST", body: object("n", `,"annotations":{"example.com/a":"x","EXAMPLE.com/B":"y"}`, "")},
 		{method: "POST", body: object("o", `,"annotations":{"big":"`+strings.Repeat("x", 262145)+`"}`, "")},
@@ -128,11 +128,11 @@ var scenarios = []scenario{
 		{method: "POST", body: object("a", `,"generation":"x"`, "")},
 		{method: "POST", body: strings.Repeat("[", 20000)},
 		{method: "POST", body: `{"apiVersion":"management.platform.sh/v1","kind":"OwnedAccessKey","x":"` + strings.Repeat("x", 3<<20) + `"}`},
-		create("a").as("Content-Type: text/plain"), create("a").as("Content-Type: application/xml"),
-		create("a").as("Content-Type: ;;"), create("a").as("Content-Type: application/json; charset=utf-8"),
-		create("b").as("Content-Type: application/vnd.kubernetes.protobuf"),
-		create("c").as("Content-Type: application/JSON"),
-		create("d").as("Content-Type: "),
+		create("a").withHeader("Content-Type: text/plain"), create("a").withHeader("Content-Type: application/xml"),
+		create("a").withHeader("Content-Type: ;;"), create("a").withHeader("Content-Type: application/json; charset=utf-8"),
+		create("b").withHeader("Content-Type: application/vnd.kubernetes.protobuf"),
+		create("c").withHeader("Content-Type: application/JSON"),
+		create("d").withHeader("Content-Type: "),
 		get("", ""),
 	}},
 	{"yaml", []step{
@@ -145,8 +145,8 @@ var scenarios = []scenario{
 		{method: "POST", body: "just text", header: []string{yamlBody}},
 		{method: "POST", body: object("e", "", ""), header: []string{yamlBody}},
 		get("/a", "", yamlForm), get("", "", yamlForm), get("/none", "", yamlForm),
-		put("a", "apiVersion: management.platform.sh/v1\nkind: OwnedAccessKey\nmetadata:\n  name: a\nspec:\n  ttl: 90\n").as(yamlBody),
-		remove("a", "apiVersion: v1\nkind: DeleteOptions\n").as(yamlBody),
+		replace("a", "apiVersion: management.platform.sh/v1\nkind: OwnedAccessKey\nmetadata:\n  name: a\nspec:\n  ttl: 90\n").withHeader(yamlBody),
+		remove("a", "apiVersion: v1\nkind: DeleteOptions\n").withHeader(yamlBody),
 	}, nil},
 	{"field validation", []step{create("g")}, []step{
 		{method: "POST", body: object("a", "", `,"nonsense":1`)},
@@ -159,29 +159,29 @@ var scenarios = []scenario{
 		{method: "POST", query: "fieldValidation=Strict", body: object("f", "", `,"DisplayName":"x"`)},
 		{method: "POST", query: "fieldValidation=strict", body: object("g", "", "")},
 		{method: "POST", query: "fieldValidation=", body: object("g", "", "")},
-		put("g", object("g", "", `,"nonsense":1`)).with("fieldValidation=Strict"),
-		put("g", object("g", "", `,"nonsense":1`)),
-		merge("g", `{"spec":{"nonsense":1}}`).with("fieldValidation=Strict"),
+		replace("g", object("g", "", `,"nonsense":1`)).withQuery("fieldValidation=Strict"),
+		replace("g", object("g", "", `,"nonsense":1`)),
+		merge("g", `{"spec":{"nonsense":1}}`).withQuery("fieldValidation=Strict"),
 		merge("g", `{"spec":{"nonsense":1}}`),
-		merge("g", `{"spec":{"ttl":1,"ttl":2}}`).with("fieldValidation=Strict"),
-		jsonPatch("g", `[{"op":"add","path":"/spec/nonsense","value":1}]`).with("fieldValidation=Strict"),
+		merge("g", `{"spec":{"ttl":1,"ttl":2}}`).withQuery("fieldValidation=Strict"),
+		jsonPatch("g", `[{"op":"add","path":"/spec/nonsense","value":1}]`).withQuery("fieldValidation=Strict"),
 		jsonPatch("g", `[{"op":"add","path":"/spec/nonsense","value":1}]`),
 		get("/g", ""),
 	}},
 	{"options", []step{
-		create("a").with("dryRun=All"), get("/a", ""), create("a").with("dryRun=all"), create("a").with("dryRun="), create("a").with("dryRun=All&dryRun=All"),
-		create("a").with("dryRun=All&dryRun=None"), create("a"), create("a").with("dryRun=All"),
-		put("a", object("a", "", `,"ttl":5`)).with("dryRun=All"), get("/a", ""),
-		merge("a", `{"spec":{"ttl":5}}`).with("dryRun=All"), jsonPatch("a", `[{"op":"add","path":"/spec/ttl","value":5}]`).with("dryRun=All"),
-		merge("a", `{"spec":{"ttl":5}}`).with("dryRun=x"), put("a", object("a", "", "")).with("dryRun=x"), remove("a", "").with("dryRun=x"),
-		remove("a", "").with("dryRun=All"), get("/a", ""), remove("a", `{"dryRun":["All"]}`), get("/a", ""), remove("a", `{"dryRun":["x"]}`),
-		create("b").with("fieldManager=me"), create("c").with("fieldManager=" + strings.Repeat("x", 129)), create("d").with("fieldManager=%07"),
-		create("e").with("pretty=true"), create("f").with("nonsense=true"), create("g").with("timeout=5s"), create("h").with("timeout=x"),
+		create("a").withQuery("dryRun=All"), get("/a", ""), create("a").withQuery("dryRun=all"), create("a").withQuery("dryRun="), create("a").withQuery("dryRun=All&dryRun=All"),
+		create("a").withQuery("dryRun=All&dryRun=None"), create("a"), create("a").withQuery("dryRun=All"),
+		replace("a", object("a", "", `,"ttl":5`)).withQuery("dryRun=All"), get("/a", ""),
+		merge("a", `{"spec":{"ttl":5}}`).withQuery("dryRun=All"), jsonPatch("a", `[{"op":"add","path":"/spec/ttl","value":5}]`).withQuery("dryRun=All"),
+		merge("a", `{"spec":{"ttl":5}}`).withQuery("dryRun=x"), replace("a", object("a", "", "")).withQuery("dryRun=x"), remove("a", "").withQuery("dryRun=x"),
+		remove("a", "").withQuery("dryRun=All"), get("/a", ""), remove("a", `{"dryRun":["All"]}`), get("/a", ""), remove("a", `{"dryRun":["x"]}`),
+		create("b").withQuery("fieldManager=me"), create("c").withQuery("fieldManager=" + strings.Repeat("x", 129)), create("d").withQuery("fieldManager=%07"),
+		create("e").withQuery("pretty=true"), create("f").withQuery("nonsense=true"), create("g").withQuery("timeout=5s"), create("h").withQuery("timeout=x"),
 		get("/a", "timeout=x"), get("/a", "pretty=1"), get("/a", "resourceVersion=0"), get("/a", "resourceVersion=x"), get("/a", "resourceVersion=1"),
 		get("/a", "resourceVersion=999999"),
 	}, nil},
 	{"get forms", []step{
-		labelled("a", `"app":"x"`),
+		createLabelled("a", `"app":"x"`),
 		get("/a", "", tableForm), get("", "", tableForm), get("/a", "includeObject=None", tableForm), get("", "includeObject=Object", tableForm),
 		get("", "includeObject=Metadata", tableForm), get("", "includeObject=x", tableForm),
 		get("/a", "", partialForm), get("", "", partialForm), get("", "", partialList), get("/a", "", partialList),
@@ -193,11 +193,11 @@ var scenarios = []scenario{
 		get("/a", "", "Accept: application/vnd.kubernetes.protobuf"), get("/a", "", "Accept: application/vnd.kubernetes.protobuf,application/json"),
 		get("/a", "", "Accept: application/json;q=0.1,application/yaml"), get("/a", "", "Accept: "), get("/a", "", "Accept: ;;"),
 		get("/none", "", tableForm), get("/none", "", "Accept: text/html"), get("", "limit=1", tableForm), get("", "limit=1", partialList),
-		create("b").as(tableForm), create("c").as(partialForm), merge("a", `{"spec":{"ttl":5}}`).as(tableForm), remove("a", "").as(tableForm),
-		put("b", object("b", "", `,"ttl":9`)).as(partialForm), create("d").as("Accept: text/html"), get("/d", ""),
+		create("b").withHeader(tableForm), create("c").withHeader(partialForm), merge("a", `{"spec":{"ttl":5}}`).withHeader(tableForm), remove("a", "").withHeader(tableForm),
+		replace("b", object("b", "", `,"ttl":9`)).withHeader(partialForm), create("d").withHeader("Accept: text/html"), get("/d", ""),
 	}, nil},
 	{"list", []step{
-		labelled("a", `"app":"x","tier":"1"`), labelled("b", `"app":"y"`), labelled("c", `"app":"x"`), create("d"), create("e"),
+		createLabelled("a", `"app":"x","tier":"1"`), createLabelled("b", `"app":"y"`), createLabelled("c", `"app":"x"`), create("d"), create("e"),
 		get("", ""), get("", "labelSelector=app"), get("", "labelSelector=app%3Dx"), get("", "labelSelector=app!%3Dx"), get("", "labelSelector=!app"),
 		get("", "labelSelector=app+in+(x,y)"), get("", "labelSelector=app+notin+(x)"), get("", "labelSelector=app%3Dx,tier%3D1"), get("", "labelSelector=tier%3E0"),
 		get("", "labelSelector=app+in"), get("", "labelSelector=%3D%3D"), get("", "labelSelector=app%3D-bad-"), get("", "labelSelector=a/b/c%3Dx"), get("", "labelSelector=,"),
@@ -225,19 +225,19 @@ var scenarios = []scenario{
 		get("", "resourceVersion=1&resourceVersionMatch=Exact"), get("", "resourceVersion=1&limit=1"),
 	}, nil},
 	{"update", []step{create("a")}, []step{
-		put("a", object("a", "", `,"ttl":5`)), put("a", object("a", "", `,"ttl":5`)),
-		put("a", object("a", `,"resourceVersion":"{rv:a}"`, `,"ttl":6`)), put("a", object("a", `,"resourceVersion":"{old:a}"`, `,"ttl":7`)),
-		put("a", object("a", `,"resourceVersion":"999999"`, `,"ttl":7`)), put("a", object("a", `,"resourceVersion":"x"`, `,"ttl":7`)),
-		put("a", object("a", `,"resourceVersion":"0"`, `,"ttl":7`)),
-		put("a", object("b", "", "")), put("a", object("", "", "")), put("none", object("none", "", "")),
-		put("none", object("none", `,"resourceVersion":"5"`, "")), put("none", object("none", `,"uid":"u"`, "")),
-		put("a", object("a", `,"uid":"{uid:a}"`, `,"ttl":8`)), put("a", object("a", `,"uid":"other"`, "")),
-		put("a", object("a", `,"creationTimestamp":"2001-01-01T00:00:00Z"`, `,"ttl":9`)), put("a", object("a", `,"creationTimestamp":null`, `,"ttl":10`)),
-		put("a", object("a", `,"generation":77`, `,"ttl":10`)), put("a", object("a", `,"deletionTimestamp":"2001-01-01T00:00:00Z"`, `,"ttl":11`)),
-		put("a", object("a", `,"namespace":"default"`, "")), put("a", object("a", `,"labels":{"app":"x"}`, `,"ttl":11`)), put("a", object("a", `,"labels":{"-":"x"}`, "")),
-		put("a", object("a", `,"generateName":"gen-"`, "")), put("a", object("a", `,"selfLink":"/x"`, "")), put("a", object("a", `,"finalizers":["example.com/x"]`, "")),
-		put("a", object("a", "", `,"ttl":-1`)), put("a", strings.Replace(object("a", "", ""), "OwnedAccessKey", "Pod", 1)), put("a", `{`), put("a", ``), put("a", `{}`),
-		put("a", strings.Replace(object("a", "", ""), "management.platform.sh/v1", "v1", 1)), put("a", `[]`), put("a", object("a", "", "")).as("Content-Type: text/plain"),
+		replace("a", object("a", "", `,"ttl":5`)), replace("a", object("a", "", `,"ttl":5`)),
+		replace("a", object("a", `,"resourceVersion":"{rv:a}"`, `,"ttl":6`)), replace("a", object("a", `,"resourceVersion":"{old:a}"`, `,"ttl":7`)),
+		replace("a", object("a", `,"resourceVersion":"999999"`, `,"ttl":7`)), replace("a", object("a", `,"resourceVersion":"x"`, `,"ttl":7`)),
+		replace("a", object("a", `,"resourceVersion":"0"`, `,"ttl":7`)),
+		replace("a", object("b", "", "")), replace("a", object("", "", "")), replace("none", object("none", "", "")),
+		replace("none", object("none", `,"resourceVersion":"5"`, "")), replace("none", object("none", `,"uid":"u"`, "")),
+		replace("a", object("a", `,"uid":"{uid:a}"`, `,"ttl":8`)), replace("a", object("a", `,"uid":"other"`, "")),
+		replace("a", object("a", `,"creationTimestamp":"2001-01-01T00:00:00Z"`, `,"ttl":9`)), replace("a", object("a", `,"creationTimestamp":null`, `,"ttl":10`)),
+		replace("a", object("a", `,"generation":77`, `,"ttl":10`)), replace("a", object("a", `,"deletionTimestamp":"2001-01-01T00:00:00Z"`, `,"ttl":11`)),
+		replace("a", object("a", `,"namespace":"default"`, "")), replace("a", object("a", `,"labels":{"app":"x"}`, `,"ttl":11`)), replace("a", object("a", `,"labels":{"-":"x"}`, "")),
+		replace("a", object("a", `,"generateName":"gen-"`, "")), replace("a", object("a", `,"selfLink":"/x"`, "")), replace("a", object("a", `,"finalizers":["example.com/x"]`, "")),
+		replace("a", object("a", "", `,"ttl":-1`)), replace("a", strings.Replace(object("a", "", ""), "OwnedAccessKey", "Pod", 1)), replace("a", `{`), replace("a", ``), replace("a", `{}`),
+		replace("a", strings.Replace(object("a", "", ""), "management.platform.sh/v1", "v1", 1)), replace("a", `[]`), replace("a", object("a", "", "")).withHeader("Content-Type: text/plain"),
 		get("/a", ""),
 	}},
 	{"merge patch", []step{create("a")}, []step{
@@ -257,7 +257,7 @@ var scenarios = []scenario{
 		{method: "PATCH", path: "/a", body: `{}`, header: []string{"Content-Type: text/plain"}},
 		{method: "PATCH", path: "/a", body: `{}`, header: []string{"Content-Type: "}},
 		{method: "PATCH", path: "/a", body: `{"spec":{"ttl":3}}`, header: []string{"Content-Type: application/merge-patch+json; charset=utf-8"}},
-		merge("a", `{}`).with("force=true"), get("/a", ""),
+		merge("a", `{}`).withQuery("force=true"), get("/a", ""),
 	}},
 	{"json patch", []step{create("a")}, []step{
 		jsonPatch("a", `[{"op":"add","path":"/spec/ttl","value":5}]`), jsonPatch("a", `[{"op":"replace","path":"/spec/ttl","value":6}]`),
@@ -285,10 +285,10 @@ var scenarios = []scenario{
 		create("j"), remove("j", `{"preconditions":{"uid":"{uid:j}","resourceVersion":"{rv:j}"}}`), get("", ""),
 	}, nil},
 	{"delete options", []step{create("a")}, []step{
-		remove("a", "").with("gracePeriodSeconds=0"), remove("a", "").with("propagationPolicy=Background"), remove("a", "").with("propagationPolicy=Nonsense"),
-		remove("a", "").with("gracePeriodSeconds=x"), remove("a", "").with("gracePeriodSeconds=-1"), remove("a", "").with("orphanDependents=false&propagationPolicy=Background"),
+		remove("a", "").withQuery("gracePeriodSeconds=0"), remove("a", "").withQuery("propagationPolicy=Background"), remove("a", "").withQuery("propagationPolicy=Nonsense"),
+		remove("a", "").withQuery("gracePeriodSeconds=x"), remove("a", "").withQuery("gracePeriodSeconds=-1"), remove("a", "").withQuery("orphanDependents=false&propagationPolicy=Background"),
 		remove("a", `{"kind":"DeleteOptions","apiVersion":"v1","nonsense":1}`), remove("a", `{"propagationPolicy":"x"}`), remove("a", `{"gracePeriodSeconds":-5}`),
-		remove("a", `{"orphanDependents":true,"propagationPolicy":"Orphan"}`), remove("a", `{"kind":"DeleteOptions","apiVersion":"v1"}`).as("Content-Type: text/plain"),
+		remove("a", `{"orphanDependents":true,"propagationPolicy":"Orphan"}`), remove("a", `{"kind":"DeleteOptions","apiVersion":"v1"}`).withHeader("Content-Type: text/plain"),
 		remove("a", `{"kind":"DeleteOptions","apiVersion":"management.platform.sh/v1"}`), remove("a", `{"kind":"Pod","apiVersion":"v1"}`),
 		remove("a", `{"preconditions":{"resourceVersion":""}}`), remove("a", `{"preconditions":{"uid":""}}`),
 	}},
@@ -296,15 +296,15 @@ var scenarios = []scenario{
 		{method: "POST", body: object("a", `,"finalizers":["example.com/x","example.com/y"]`, "")}, remove("a", ""), get("/a", ""), remove("a", ""),
 		merge("a", `{"metadata":{"finalizers":["example.com/x","example.com/z"]}}`), merge("a", `{"spec":{"ttl":5}}`), merge("a", `{"metadata":{"deletionTimestamp":null}}`),
 		merge("a", `{"metadata":{"finalizers":["example.com/x"]}}`), create("a"), merge("a", `{"metadata":{"finalizers":null}}`), get("/a", ""), create("a"),
-		{method: "POST", body: object("b", `,"finalizers":["example.com/x"]`, "")}, remove("b", "").with("dryRun=All"), get("/b", ""), remove("b", `{"preconditions":{"uid":"other"}}`), remove("b", ""),
-		put("b", object("b", "", "")), get("/b", ""),
+		{method: "POST", body: object("b", `,"finalizers":["example.com/x"]`, "")}, remove("b", "").withQuery("dryRun=All"), get("/b", ""), remove("b", `{"preconditions":{"uid":"other"}}`), remove("b", ""),
+		replace("b", object("b", "", "")), get("/b", ""),
 	}, nil},
 	{"methods and paths", []step{
 		{method: "PUT", body: object("a", "", "")}, {method: "PATCH", body: `{}`, header: []string{"Content-Type: application/merge-patch+json"}},
 		{method: "POST", path: "/a", body: object("a", "", "")}, {method: "HEAD"}, {method: "OPTIONS"}, {method: "TRACE"}, {method: "NONSENSE"}, {method: "HEAD", path: "/admin"},
 		get("/admin/status", ""), get("/admin/scale", ""), get("/admin/x/y", ""), get("//apis/management.platform.sh/v1/nonsense", ""), get("//apis/management.platform.sh/v2/ownedaccesskeys", ""),
 		get("//apis/nonsense/v1/ownedaccesskeys", ""), get("//apis/management.platform.sh/v1/namespaces/x/ownedaccesskeys", ""), get("//nonsense", ""), get("//apis/management.platform.sh/v1/ownedaccesskeys/", ""),
-		get("//apis/management.platform.sh/v1/OwnedAccessKeys", ""), get("//api/v1/pods", ""), put("admin/status", object("admin", "", "")),
+		get("//apis/management.platform.sh/v1/OwnedAccessKeys", ""), get("//api/v1/pods", ""), replace("admin/status", object("admin", "", "")),
 	}, nil},
 	watchScenarios,
 	applyScenarios,
@@ -345,7 +345,7 @@ func apply(name, manager, body string) step {
 
 // applyScenarios are the requests of server-side apply. managedFields are not compared.
 var applyScenarios = scenario{"apply",
-	[]step{create("a").with("fieldManager=m"), merge("a", `{"spec":{"ttl":5}}`).with("fieldManager=m")},
+	[]step{create("a").withQuery("fieldManager=m"), merge("a", `{"spec":{"ttl":5}}`).withQuery("fieldManager=m")},
 	[]step{
 		apply("z", "n", object("z", "", `,"ttl":5`)), apply("a", "m", object("a", "", `,"ttl":6`)), apply("a", "n", object("a", "", `,"ttl":6`)),
 		apply("a", "n", object("a", "", `,"ttl":5`)), apply("a", "n&force=true", object("a", "", `,"ttl":6`)), apply("a", "n&dryRun=All&force=true", object("a", "", `,"ttl":6`)),
@@ -367,9 +367,9 @@ func randomScenarios() []scenario {
 		r := rand.New(rand.NewPCG(uint64(seed), 7))
 		pick := func(choices ...string) string { return choices[r.IntN(len(choices))] }
 		name := func() string { return pick("a", "b", "c") }
-		metadata := func(of string) string {
-			return pick("", "", `,"labels":{"app":"x"}`, `,"annotations":{"n":"1"}`, `,"resourceVersion":"{rv:`+of+`}"`, `,"resourceVersion":"{old:`+of+`}"`,
-				`,"uid":"{uid:`+of+`}"`, `,"finalizers":["example.com/x"]`, `,"labels":{"-":""}`)
+		metadata := func(objectName string) string {
+			return pick("", "", `,"labels":{"app":"x"}`, `,"annotations":{"n":"1"}`, `,"resourceVersion":"{rv:`+objectName+`}"`, `,"resourceVersion":"{old:`+objectName+`}"`,
+				`,"uid":"{uid:`+objectName+`}"`, `,"finalizers":["example.com/x"]`, `,"labels":{"-":""}`)
 		}
 		spec := func() string {
 			return pick("", `,"ttl":60`, `,"ttl":70`, `,"disabled":true`, `,"groups":["x"]`, `,"ttl":-1`, `,"nonsense":1`, `,"description":"d"`)
@@ -377,27 +377,27 @@ func randomScenarios() []scenario {
 		query := func() string { return pick("", "", "", "dryRun=All", "fieldValidation=Strict", "fieldManager=m") }
 		sc := scenario{name: fmt.Sprintf("random %d", seed)}
 		for range length {
-			of := name()
+			objectName := name()
 			var st step
 			switch r.IntN(10) {
 			case 0, 1:
-				st = step{method: "POST", body: object(of, pick("", `,"labels":{"app":"y"}`, `,"finalizers":["example.com/x"]`), spec()), query: query()}
+				st = step{method: "POST", body: object(objectName, pick("", `,"labels":{"app":"y"}`, `,"finalizers":["example.com/x"]`), spec()), query: query()}
 			case 2, 3:
-				st = put(of, object(of, metadata(of), spec())).with(query())
+				st = replace(objectName, object(objectName, metadata(objectName), spec())).withQuery(query())
 			case 4, 5:
-				st = merge(of, `{"metadata":{`+strings.TrimPrefix(metadata(of), ",")+`},"spec":{`+strings.TrimPrefix(spec(), ",")+`}}`).with(query())
+				st = merge(objectName, `{"metadata":{`+strings.TrimPrefix(metadata(objectName), ",")+`},"spec":{`+strings.TrimPrefix(spec(), ",")+`}}`).withQuery(query())
 			case 6:
-				st = jsonPatch(of, pick(`[{"op":"add","path":"/spec/ttl","value":80}]`, `[{"op":"remove","path":"/spec/ttl"}]`, `[{"op":"remove","path":"/metadata/finalizers"}]`,
-					`[{"op":"test","path":"/metadata/name","value":"a"},{"op":"add","path":"/spec/description","value":"e"}]`)).with(query())
+				st = jsonPatch(objectName, pick(`[{"op":"add","path":"/spec/ttl","value":80}]`, `[{"op":"remove","path":"/spec/ttl"}]`, `[{"op":"remove","path":"/metadata/finalizers"}]`,
+					`[{"op":"test","path":"/metadata/name","value":"a"},{"op":"add","path":"/spec/description","value":"e"}]`)).withQuery(query())
 			case 7:
-				st = remove(of, pick("", `{}`, `{"preconditions":{"uid":"{uid:`+of+`}"}}`, `{"preconditions":{"resourceVersion":"{old:`+of+`}"}}`))
+				st = remove(objectName, pick("", `{}`, `{"preconditions":{"uid":"{uid:`+objectName+`}"}}`, `{"preconditions":{"resourceVersion":"{old:`+objectName+`}"}}`))
 				if st.body == "" {
-					st = st.with(pick("", "dryRun=All"))
+					st = st.withQuery(pick("", "dryRun=All"))
 				}
 			case 8:
 				st = get("", pick("", "limit=2", "labelSelector=app%3Dx", "labelSelector=app&limit=1", "fieldSelector=metadata.name%3Da", "resourceVersion={list}"))
 			default:
-				st = get("/"+of, "", pick("Accept: */*", tableForm, partialForm, yamlForm))
+				st = get("/"+objectName, "", pick("Accept: */*", tableForm, partialForm, yamlForm))
 			}
 			sc.steps = append(sc.steps, st)
 		}

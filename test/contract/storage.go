@@ -176,12 +176,12 @@ type state struct {
 
 // load reads the object to change. An absent object is an error, or with ignoreNotFound an empty object of revision 0. With unreadable, only an
 // object that cannot be read is accepted.
-func (s *Storage) load(ctx context.Context, key string, like reflect.Value, ignoreNotFound, unreadable bool) (*state, error) {
+func (s *Storage) load(ctx context.Context, key string, prototype reflect.Value, ignoreNotFound, unreadable bool) (*state, error) {
 	st := &state{current: true}
-	if u, ok := like.Addr().Interface().(runtime.Unstructured); ok {
+	if u, ok := prototype.Addr().Interface().(runtime.Unstructured); ok {
 		st.obj = u.NewEmptyInstance()
 	} else {
-		st.obj = reflect.New(like.Type()).Interface().(runtime.Object)
+		st.obj = reflect.New(prototype.Type()).Interface().(runtime.Object)
 	}
 	record, err := s.store.Get(ctx, key)
 	if errors.Is(err, store.ErrNotFound) && ignoreNotFound {
@@ -207,8 +207,8 @@ func (s *Storage) load(ctx context.Context, key string, like reflect.Value, igno
 	return st, nil
 }
 
-// suggested returns the state of an object that the caller has read before.
-func (s *Storage) suggested(obj runtime.Object) (*state, error) {
+// cachedState returns the state of an object that the caller has read before.
+func (s *Storage) cachedState(obj runtime.Object) (*state, error) {
 	revision, err := s.Versioner().ObjectResourceVersion(obj)
 	if err != nil {
 		return nil, fmt.Errorf("reading resource version: %w", err)
@@ -222,14 +222,14 @@ func (s *Storage) suggested(obj runtime.Object) (*state, error) {
 
 // begin returns the state that a change starts from, and the function that reads it again.
 func (s *Storage) begin(ctx context.Context, key string, out, cached runtime.Object, ignoreNotFound, unreadable bool) (*state, func() (*state, error), error) {
-	like, err := conversion.EnforcePtr(out)
+	prototype, err := conversion.EnforcePtr(out)
 	if err != nil {
 		return nil, nil, fmt.Errorf("unable to convert output object to pointer: %w", err)
 	}
-	reload := func() (*state, error) { return s.load(ctx, key, like, ignoreNotFound, unreadable) }
+	reload := func() (*state, error) { return s.load(ctx, key, prototype, ignoreNotFound, unreadable) }
 	var st *state
 	if cached != nil && !unreadable {
-		st, err = s.suggested(cached)
+		st, err = s.cachedState(cached)
 	} else {
 		st, err = reload()
 	}
@@ -248,15 +248,15 @@ func (s *Storage) Delete(ctx context.Context, key string, out runtime.Object, pr
 		return err
 	}
 	for {
-		var refused error
+		var refusal error
 		if preconditions != nil {
-			refused = preconditions.Check(key, st.obj)
+			refusal = preconditions.Check(key, st.obj)
 		}
-		if refused == nil {
-			refused = validateDeletion(ctx, st.obj)
+		if refusal == nil {
+			refusal = validateDeletion(ctx, st.obj)
 		}
-		if refused != nil {
-			if st, err = again(st, reload, refused); err != nil {
+		if refusal != nil {
+			if st, err = reloadCached(st, reload, refusal); err != nil {
 				return err
 			}
 			continue
@@ -278,20 +278,20 @@ func (s *Storage) Delete(ctx context.Context, key string, out runtime.Object, pr
 	}
 }
 
-// again reads the state from the store if it was only suggested. It gives up with refused if it was not suggested, or if the
+// reloadCached reads the state from the store if it was only suggested. It returns the refusal if it was not suggested, or if the
 // stored state is the same.
-func again(st *state, reload func() (*state, error), refused error) (*state, error) {
+func reloadCached(st *state, reload func() (*state, error), refusal error) (*state, error) {
 	if st.current {
-		return nil, refused
+		return nil, refusal
 	}
-	fresh, err := reload()
+	newState, err := reload()
 	if err != nil {
 		return nil, err
 	}
-	if fresh.revision == st.revision {
-		return nil, refused
+	if newState.revision == st.revision {
+		return nil, refusal
 	}
-	return fresh, nil
+	return newState, nil
 }
 
 func (s *Storage) GuaranteedUpdate(ctx context.Context, key string, destination runtime.Object, ignoreNotFound bool,
@@ -305,19 +305,19 @@ func (s *Storage) GuaranteedUpdate(ctx context.Context, key string, destination 
 		return err
 	}
 	for {
-		refused := preconditions.Check(key, st.obj)
-		var updated runtime.Object
+		refusal := preconditions.Check(key, st.obj)
+		var newObj runtime.Object
 		var ttl *uint64
-		if refused == nil {
-			updated, ttl, refused = tryUpdate(st.obj, storage.ResponseMeta{ResourceVersion: uint64(st.revision)})
+		if refusal == nil {
+			newObj, ttl, refusal = tryUpdate(st.obj, storage.ResponseMeta{ResourceVersion: uint64(st.revision)})
 		}
-		if refused != nil {
-			if st, err = again(st, reload, refused); err != nil {
+		if refusal != nil {
+			if st, err = reloadCached(st, reload, refusal); err != nil {
 				return err
 			}
 			continue
 		}
-		data, err := s.encode(updated)
+		data, err := s.encode(newObj)
 		if err != nil {
 			return err
 		}
@@ -337,11 +337,11 @@ func (s *Storage) GuaranteedUpdate(ctx context.Context, key string, destination 
 		if ttl != nil {
 			seconds = *ttl
 		}
-		record, err := s.record(ctx, key, data, updated, seconds)
+		record, err := s.record(ctx, key, data, newObj, seconds)
 		if err != nil {
 			return err
 		}
-		revision, err := s.put(ctx, record, st.revision)
+		revision, err := s.writeRecord(ctx, record, st.revision)
 		if errors.Is(err, store.ErrConflict) || errors.Is(err, store.ErrExists) || errors.Is(err, store.ErrNotFound) {
 			if st, err = reload(); err != nil {
 				return err
@@ -355,8 +355,8 @@ func (s *Storage) GuaranteedUpdate(ctx context.Context, key string, destination 
 	}
 }
 
-// put replaces the record of the given revision. 0: there must be no record.
-func (s *Storage) put(ctx context.Context, record store.Record, revision int64) (int64, error) {
+// writeRecord replaces the record of the given revision. 0: there must be no record.
+func (s *Storage) writeRecord(ctx context.Context, record store.Record, revision int64) (int64, error) {
 	if revision == 0 {
 		return s.store.Create(ctx, record)
 	}

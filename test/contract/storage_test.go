@@ -121,8 +121,8 @@ func (s *server) bench(t *testing.T) *bench {
 // sweep removes expired objects, as the scheduled function does.
 func (b *bench) sweep(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
-	var done sync.WaitGroup
-	done.Go(func() {
+	var sweeper sync.WaitGroup
+	sweeper.Go(func() {
 		tick := time.NewTicker(50 * time.Millisecond)
 		defer tick.Stop()
 		for {
@@ -137,11 +137,11 @@ func (b *bench) sweep(t *testing.T) {
 			}
 		}
 	})
-	t.Cleanup(func() { cancel(); done.Wait() })
+	t.Cleanup(func() { cancel(); sweeper.Wait() })
 }
 
-// raise increments the revision by a write outside the objects.
-func (b *bench) raise(ctx context.Context, t *testing.T) int64 {
+// raiseRevision increments the revision by a write outside the objects.
+func (b *bench) raiseRevision(ctx context.Context, t *testing.T) int64 {
 	t.Helper()
 	name := fmt.Sprintf("elsewhere-%d", time.Now().UnixNano())
 	revision, err := b.store.Create(ctx, store.Record{Name: name, Created: time.Now()})
@@ -163,11 +163,11 @@ func (b *bench) compact(ctx context.Context, t *testing.T, resourceVersion strin
 	if err := b.redis.XTrimMinID(ctx, log, fmt.Sprintf("%d-0", revision+1)).Err(); err != nil {
 		t.Fatalf("trimming the event log: %v", err)
 	}
-	b.raise(ctx, t)
+	b.raiseRevision(ctx, t)
 }
 
-// stored checks that the store holds the object without resourceVersion and selfLink.
-func (b *bench) stored(ctx context.Context, t *testing.T, key string) {
+// checkStored checks that the store holds the object without resourceVersion and selfLink.
+func (b *bench) checkStored(ctx context.Context, t *testing.T, key string) {
 	t.Helper()
 	record, err := b.store.Get(ctx, key)
 	if err != nil {
@@ -182,8 +182,8 @@ func (b *bench) stored(ctx context.Context, t *testing.T, key string) {
 	}
 }
 
-// cost checks how many objects a list read, and in how many pages. Each page is twice as long as the page before.
-func (b *bench) cost(t *testing.T, size, objects uint64) {
+// checkCost checks how many objects a list read, and in how many pages. Each page is twice as long as the page before.
+func (b *bench) checkCost(t *testing.T, size, objects uint64) {
 	t.Helper()
 	if reads := b.transformer.(*storagetesting.PrefixTransformer).GetReadsAndReset(); reads != objects {
 		t.Errorf("%d objects were read, want %d", reads, objects)
@@ -259,7 +259,7 @@ const corrupt = "unsafe deletion of objects whose encryption at rest is broken. 
 // contractTests is every test of the package, in its order.
 var contractTests = []contractTest{
 	{name: "RunTestCreate", run: func(ctx context.Context, t *testing.T, b *bench) {
-		storagetesting.RunTestCreate(ctx, t, b, b.stored)
+		storagetesting.RunTestCreate(ctx, t, b, b.checkStored)
 	}},
 	plain("RunTestCreateWithTTL", storagetesting.RunTestCreateWithTTL),
 	plain("RunTestCreateWithKeyExist", storagetesting.RunTestCreateWithKeyExist),
@@ -295,10 +295,10 @@ var contractTests = []contractTest{
 		storagetesting.RunTestDeleteWithSuggestionAndMissingExpectedTransformOrDecodeError(ctx, t, b)
 	}},
 	{name: "RunTestConsistentList", run: func(ctx context.Context, t *testing.T, b *bench) {
-		storagetesting.RunTestConsistentList(ctx, t, b, b.raise, false, true, false)
+		storagetesting.RunTestConsistentList(ctx, t, b, b.raiseRevision, false, true, false)
 	}},
 	{name: "RunTestGetListNonRecursive", run: func(ctx context.Context, t *testing.T, b *bench) {
-		storagetesting.RunTestGetListNonRecursive(ctx, t, b.raise, b)
+		storagetesting.RunTestGetListNonRecursive(ctx, t, b.raiseRevision, b)
 	}},
 	plain("RunTestGetListRecursivePrefix", storagetesting.RunTestGetListRecursivePrefix),
 	{name: "RunTestGetListWithErrorAggregation", notApplicable: corrupt},
@@ -307,22 +307,22 @@ var contractTests = []contractTest{
 	}},
 	{name: "RunTestListContinuation", run: func(ctx context.Context, t *testing.T, b *bench) {
 		b.calls.lists.Store(0)
-		storagetesting.RunTestListContinuation(ctx, t, b, b.cost)
+		storagetesting.RunTestListContinuation(ctx, t, b, b.checkCost)
 	}},
 	{name: "RunTestListPaginationRareObject", run: func(ctx context.Context, t *testing.T, b *bench) {
 		b.calls.lists.Store(0)
-		storagetesting.RunTestListPaginationRareObject(ctx, t, b, b.cost)
+		storagetesting.RunTestListPaginationRareObject(ctx, t, b, b.checkCost)
 	}},
 	{name: "RunTestListContinuationWithFilter", run: func(ctx context.Context, t *testing.T, b *bench) {
 		b.calls.lists.Store(0)
-		storagetesting.RunTestListContinuationWithFilter(ctx, t, b, b.cost)
+		storagetesting.RunTestListContinuationWithFilter(ctx, t, b, b.checkCost)
 	}},
 	{name: "RunTestListInconsistentContinuation", run: func(ctx context.Context, t *testing.T, b *bench) {
 		storagetesting.RunTestListInconsistentContinuation(ctx, t, b, b.compact)
 	}},
 	plain("RunTestListResourceVersionMatch", storagetesting.RunTestListResourceVersionMatch),
 	{name: "RunTestGuaranteedUpdate", run: func(ctx context.Context, t *testing.T, b *bench) {
-		storagetesting.RunTestGuaranteedUpdate(ctx, t, prefixed{b.Storage}, b.stored)
+		storagetesting.RunTestGuaranteedUpdate(ctx, t, prefixed{b.Storage}, b.checkStored)
 	}},
 	plain("RunTestGuaranteedUpdateWithTTL", storagetesting.RunTestGuaranteedUpdateWithTTL),
 	plain("RunTestGuaranteedUpdateChecksStoredData", storagetesting.RunTestGuaranteedUpdateChecksStoredData),
@@ -344,7 +344,7 @@ var contractTests = []contractTest{
 	plain("RunTestListPaging", storagetesting.RunTestListPaging),
 	plain("RunTestNamespaceScopedList", storagetesting.RunTestNamespaceScopedList),
 	{name: "RunTestCompactRevision", run: func(ctx context.Context, t *testing.T, b *bench) {
-		storagetesting.RunTestCompactRevision(ctx, t, b, b.raise, b.compact)
+		storagetesting.RunTestCompactRevision(ctx, t, b, b.raiseRevision, b.compact)
 	}},
 	plain("RunTestKeySchema", storagetesting.RunTestKeySchema),
 	plain("RunTestWatch", storagetesting.RunTestWatch),
@@ -361,7 +361,7 @@ var contractTests = []contractTest{
 	plain("RunTestWatchDeleteEventObjectHaveLatestRV", storagetesting.RunTestWatchDeleteEventObjectHaveLatestRV),
 	plain("RunTestWatchInitializationSignal", storagetesting.RunTestWatchInitializationSignal),
 	{name: "RunOptionalTestProgressNotify", run: func(ctx context.Context, t *testing.T, b *bench) {
-		storagetesting.RunOptionalTestProgressNotify(ctx, t, b, b.raise)
+		storagetesting.RunOptionalTestProgressNotify(ctx, t, b, b.raiseRevision)
 	}},
 	plain("RunTestClusterScopedWatch", storagetesting.RunTestClusterScopedWatch),
 	plain("RunTestNamespaceScopedWatch", storagetesting.RunTestNamespaceScopedWatch),

@@ -50,14 +50,14 @@ func TestVectors(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			var all vectors
-			if err := json.Unmarshal(text, &all); err != nil {
+			var suite vectors
+			if err := json.Unmarshal(text, &suite); err != nil {
 				t.Fatal(err)
 			}
-			seen, accepted, refused := 0, 0, map[string]int{}
-			for _, group := range all.TestGroups {
+			count, accepted, refusals := 0, 0, map[string]int{}
+			for _, group := range suite.TestGroups {
 				for _, v := range group.Tests {
-					seen++
+					count++
 					err := open(t, group.Public, group.Private, v)
 					switch {
 					case v.Result == "invalid" && err == nil:
@@ -65,14 +65,14 @@ func TestVectors(t *testing.T) {
 					case v.Result != "invalid" && err == nil:
 						accepted++
 					case v.Result != "invalid":
-						refused[algorithm(v)]++
+						refusals[algorithm(v)]++
 					}
 				}
 			}
-			t.Logf("%d of %d accepted; refused: %v", accepted, seen, refused)
-			t.Logf("counted: %d vectors", seen)
-			if seen != all.NumberOfTests || accepted == 0 || !maps.Equal(refused, want) {
-				t.Errorf("%d of %d vectors seen, %d accepted; valid ones were refused: %v, want %v", seen, all.NumberOfTests, accepted, refused, want)
+			t.Logf("%d of %d accepted; refused: %v", accepted, count, refusals)
+			t.Logf("counted: %d vectors", count)
+			if count != suite.NumberOfTests || accepted == 0 || !maps.Equal(refusals, want) {
+				t.Errorf("%d of %d vectors seen, %d accepted; valid ones were refused: %v, want %v", count, suite.NumberOfTests, accepted, refusals, want)
 			}
 		})
 	}

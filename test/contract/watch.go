@@ -43,7 +43,7 @@ func (s *Storage) Watch(ctx context.Context, key string, opts storage.ListOption
 		}
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	w := &watcher{storage: s, key: key, opts: opts, seen: int64(revision), cancel: cancel, results: make(chan watch.Event, 100)}
+	w := &watcher{storage: s, key: key, opts: opts, revision: int64(revision), cancel: cancel, results: make(chan watch.Event, 100)}
 	go func() {
 		defer close(w.results)
 		defer cancel()
@@ -60,10 +60,10 @@ type watcher struct {
 	storage *Storage
 	key     string
 	opts    storage.ListOptions
-	// seen is the last revision that was handled.
-	seen    int64
-	cancel  context.CancelFunc
-	results chan watch.Event
+	// revision is the last revision that was handled.
+	revision int64
+	cancel   context.CancelFunc
+	results  chan watch.Event
 }
 
 func (w *watcher) Stop() { w.cancel() }
@@ -81,28 +81,28 @@ func (w *watcher) send(ctx context.Context, event watch.EventType, obj runtime.O
 // follow returns the error that ends the watch.
 func (w *watcher) follow(ctx context.Context, initial bool) error {
 	if initial {
-		if err := w.present(ctx); err != nil {
+		if err := w.sendCurrent(ctx); err != nil {
 			return err
 		}
-	} else if _, err := w.storage.store.Events(ctx, w.seen, 1, 0); err != nil {
+	} else if _, err := w.storage.store.Events(ctx, w.revision, 1, 0); err != nil {
 		// As in resource.Watch, only the log decides where a watch can begin, not the memory of this process.
-		return gone(err)
+		return expiredError(err)
 	}
-	last := time.Now()
+	lastBookmark := time.Now()
 	for {
-		events, err := w.storage.store.Events(ctx, w.seen, batch, progress)
+		events, err := w.storage.store.Events(ctx, w.revision, batch, progress)
 		if err != nil {
-			return gone(err)
+			return expiredError(err)
 		}
 		for _, event := range events {
-			w.seen = event.Revision
+			w.revision = event.Revision
 			if err := w.deliver(ctx, event); err != nil {
 				return err
 			}
 		}
-		due := w.opts.Predicate.AllowWatchBookmarks && time.Since(last) >= bookmarks
+		due := w.opts.Predicate.AllowWatchBookmarks && time.Since(lastBookmark) >= bookmarks
 		if due || len(events) == 0 && w.opts.ProgressNotify {
-			last = time.Now()
+			lastBookmark = time.Now()
 			if err := w.bookmark(ctx, false); err != nil {
 				return err
 			}
@@ -110,24 +110,24 @@ func (w *watcher) follow(ctx context.Context, initial bool) error {
 	}
 }
 
-// gone returns the error of a kube-apiserver's storage for trimmed events.
-func gone(err error) error {
+// expiredError returns the error of a kube-apiserver's storage for trimmed events.
+func expiredError(err error) error {
 	if errors.Is(err, store.ErrGone) {
 		return apierrors.NewResourceExpired("The resourceVersion for the provided watch is too old.")
 	}
 	return err
 }
 
-// present sends the current objects, and then a bookmark if the request wants one.
-func (w *watcher) present(ctx context.Context) error {
+// sendCurrent sends the current objects, and then a bookmark if the request wants one.
+func (w *watcher) sendCurrent(ctx context.Context) error {
 	p, err := w.storage.page(ctx, w.key, w.opts.Recursive, "", 0, 0)
 	if err != nil {
 		return err
 	}
-	if w.seen > p.revision {
-		return storage.NewTooLargeResourceVersionError(uint64(w.seen), uint64(p.revision), 1)
+	if w.revision > p.revision {
+		return storage.NewTooLargeResourceVersionError(uint64(w.revision), uint64(p.revision), 1)
 	}
-	w.seen = p.revision
+	w.revision = p.revision
 	for _, record := range p.records {
 		obj, matched, err := w.read(ctx, record)
 		if err != nil {
@@ -145,7 +145,7 @@ func (w *watcher) present(ctx context.Context) error {
 
 func (w *watcher) bookmark(ctx context.Context, initialEventsEnd bool) error {
 	obj := w.storage.newFunc()
-	if err := w.storage.Versioner().UpdateObject(obj, uint64(w.seen)); err != nil {
+	if err := w.storage.Versioner().UpdateObject(obj, uint64(w.revision)); err != nil {
 		return err
 	}
 	if initialEventsEnd {

@@ -34,8 +34,8 @@ import (
 // securityDocument is the document with the configuration of a kube-apiserver.
 const securityDocument = "../../docs/security.md"
 
-// fenced returns the block of the document that begins with a line, in YAML.
-func fenced(t *testing.T, first string) string {
+// codeBlock returns the block of the document that begins with a line, in YAML.
+func codeBlock(t *testing.T, first string) string {
 	t.Helper()
 	text, err := os.ReadFile(securityDocument)
 	if err != nil {
@@ -49,14 +49,14 @@ func fenced(t *testing.T, first string) string {
 	return first + "\n" + block
 }
 
-// documented writes a kubeconfig of the document to a file, with the server and the key of a test in it.
-func documented(t *testing.T, first, server, authority, bearer string) string {
+// writeKubeconfig writes a kubeconfig of the document to a file, with the server and the key of a test in it.
+func writeKubeconfig(t *testing.T, first, server, authority, bearer string) string {
 	t.Helper()
 	folder := t.TempDir()
 	config := strings.NewReplacer(
 		"https://platform.example/kubernetes/management", server, "/etc/kubernetes/platform/ca.crt", authority,
 		"/etc/kubernetes/platform/key", filepath.Join(folder, "key"),
-	).Replace(fenced(t, first))
+	).Replace(codeBlock(t, first))
 	for name, text := range map[string]string{"key": bearer, "config": config} {
 		if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
@@ -84,7 +84,7 @@ func connect(t *testing.T, w *issuertest.World) cluster {
 	}
 	base := server.URL + frame.BasePath
 	backoff := webhookutil.DefaultRetryBackoffWithInitialDelay(time.Millisecond)
-	tokens, err := webhookutil.LoadKubeconfig(documented(t, "# authentication-webhook.yaml", base, authority, issuertest.Bearer+"cluster-a"), nil)
+	tokens, err := webhookutil.LoadKubeconfig(writeKubeconfig(t, "# authentication-webhook.yaml", base, authority, issuertest.Bearer+"cluster-a"), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -92,7 +92,7 @@ func connect(t *testing.T, w *issuertest.World) cluster {
 	if err != nil {
 		t.Fatal(err)
 	}
-	access, err := webhookutil.LoadKubeconfig(documented(t, "# authorization-webhook.yaml", base, authority, issuertest.Bearer+"cluster-a"), nil)
+	access, err := webhookutil.LoadKubeconfig(writeKubeconfig(t, "# authorization-webhook.yaml", base, authority, issuertest.Bearer+"cluster-a"), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -109,7 +109,7 @@ func connect(t *testing.T, w *issuertest.World) cluster {
 func condition(t *testing.T) string {
 	t.Helper()
 	var file apiserverv1.AuthorizationConfiguration
-	if err := yaml.UnmarshalStrict([]byte(fenced(t, "# authorization.yaml")), &file); err != nil {
+	if err := yaml.UnmarshalStrict([]byte(codeBlock(t, "# authorization.yaml")), &file); err != nil {
 		t.Fatal(err)
 	}
 	if len(file.Authorizers) != 3 || file.Authorizers[0].Webhook == nil || len(file.Authorizers[0].Webhook.MatchConditions) != 1 {
@@ -124,14 +124,14 @@ func TestWebhooks(t *testing.T) {
 	c := connect(t, w)
 	inside := &model.Scope{Clusters: []model.ScopeCluster{{Cluster: "cluster-a"}}}
 	outside := &model.Scope{Clusters: []model.ScopeCluster{{Cluster: "cluster-b"}}}
-	all := w.Key("all", "ana", model.OwnedAccessKeySpec{Groups: []string{"dev"}})
+	unscoped := w.Key("all", "ana", model.OwnedAccessKeySpec{Groups: []string{"dev"}})
 	w.Key("inside", "ana", model.OwnedAccessKeySpec{Scope: inside})
 	w.Key("outside", "ana", model.OwnedAccessKeySpec{Scope: outside})
 	w.Key("disabled", "ana", model.OwnedAccessKeySpec{Disabled: false})
 	w.Change("disabled", func(spec *model.OwnedAccessKeySpec) { spec.Disabled = true })
 	w.Key("short", "ana", model.OwnedAccessKeySpec{TTLSeconds: 1})
-	token := func(spec model.DirectClusterEndpointTokenSpec) string { return w.Issue(all, spec).Status.Token }
-	over := token(model.DirectClusterEndpointTokenSpec{TTLSeconds: 1})
+	token := func(spec model.DirectClusterEndpointTokenSpec) string { return w.Issue(unscoped, spec).Status.Token }
+	expiredToken := token(model.DirectClusterEndpointTokenSpec{TTLSeconds: 1})
 	w.Pass(time.Second)
 	altered := []byte(token(model.DirectClusterEndpointTokenSpec{}))
 	altered[len(altered)-10] ^= 1
@@ -150,7 +150,7 @@ func TestWebhooks(t *testing.T) {
 		{"a disabled key", issuertest.Bearer + "disabled", false, 0},
 		{"an expired key", issuertest.Bearer + "short", false, 0},
 		{"an unknown key", rand.Text() + rand.Text(), false, 0},
-		{"an expired token", over, false, 0},
+		{"an expired token", expiredToken, false, 0},
 		{"an altered token", string(altered), false, 0},
 		{"a word", "hello", false, 0},
 	} {
