@@ -62,13 +62,13 @@ type fataler interface {
 // create makes a key and returns its name and bearer text.
 func (w *world) create(t fataler, spec model.OwnedAccessKeySpec, finalizers ...string) (string, secret.String) {
 	t.Helper()
-	written, err := resource.Create(context.Background(), w.keys, resource.CreateInput[*model.OwnedAccessKey]{
+	created, err := resource.Create(context.Background(), w.keys, resource.CreateInput[*model.OwnedAccessKey]{
 		Caller: admin, Object: &model.OwnedAccessKey{ObjectMeta: metav1.ObjectMeta{Finalizers: finalizers}, Spec: spec},
 	})
 	if err != nil {
 		t.Fatalf("creating a key: %v", err)
 	}
-	return written.Object.Name, secret.String(written.Object.Spec.Key)
+	return created.Object.Name, secret.String(created.Object.Spec.Key)
 }
 
 func (w *world) patch(t fataler, name, patch string) {
@@ -279,12 +279,12 @@ func TestBearer(t *testing.T) {
 // Only callers that have the key learn from a 401 that it is expired or disabled. Source: ADR-0005.
 func TestRefusalsThatDiffer(t *testing.T) {
 	w := newWorld(t)
-	_, over := w.create(t, model.OwnedAccessKeySpec{User: "a", TTLSeconds: 1})
-	off, disabled := w.create(t, model.OwnedAccessKeySpec{User: "a", Disabled: true})
-	gone, removed := w.create(t, model.OwnedAccessKeySpec{User: "a"})
-	held, pending := w.create(t, model.OwnedAccessKeySpec{User: "a", Disabled: true}, "a.b/c")
-	w.remove(t, gone)
-	w.remove(t, held)
+	_, expiredBearer := w.create(t, model.OwnedAccessKeySpec{User: "a", TTLSeconds: 1})
+	disabledName, disabledBearer := w.create(t, model.OwnedAccessKeySpec{User: "a", Disabled: true})
+	removedName, removedBearer := w.create(t, model.OwnedAccessKeySpec{User: "a"})
+	pendingName, pendingBearer := w.create(t, model.OwnedAccessKeySpec{User: "a", Disabled: true}, "a.b/c")
+	w.remove(t, removedName)
+	w.remove(t, pendingName)
 	w.setTime(time.Second)
 	text := func(bearer secret.String) string {
 		t.Helper()
@@ -295,14 +295,14 @@ func TestRefusalsThatDiffer(t *testing.T) {
 		return err.Error()
 	}
 	unknown := text("unknown-" + secret.String(strings.Repeat("x", 40)))
-	if malformed := text("pak_malformed"); malformed != unknown || text(removed) != unknown || text(pending) != unknown {
+	if malformed := text("pak_malformed"); malformed != unknown || text(removedBearer) != unknown || text(pendingBearer) != unknown {
 		t.Errorf("malformed, removed and unknown keys differ")
 	}
-	if text(over) == unknown || text(disabled) == unknown || text(over) == text(disabled) {
+	if text(expiredBearer) == unknown || text(disabledBearer) == unknown || text(expiredBearer) == text(disabledBearer) {
 		t.Errorf("expired and disabled keys do not differ")
 	}
-	w.patch(t, off, `{"spec":{"ttl":1}}`)
-	if text(disabled) != text(over) {
+	w.patch(t, disabledName, `{"spec":{"ttl":1}}`)
+	if text(disabledBearer) != text(expiredBearer) {
 		t.Errorf("a key that is over and disabled is not over")
 	}
 }
@@ -327,9 +327,9 @@ func TestActivity(t *testing.T) {
 		t.Run(row.section+" "+row.sentence, func(t *testing.T) {
 			w := newWorld(t)
 			name, bearer := w.create(t, row.spec)
-			before := w.record(t, name)
-			if !before.Activity.IsZero() {
-				t.Errorf("a new key was active at %v", before.Activity)
+			oldRecord := w.record(t, name)
+			if !oldRecord.Activity.IsZero() {
+				t.Errorf("a new key was active at %v", oldRecord.Activity)
 			}
 			for _, use := range row.uses {
 				w.setTime(use.at)
@@ -340,13 +340,13 @@ func TestActivity(t *testing.T) {
 				if !record.Activity.Equal(born.Add(use.activity)) {
 					t.Errorf("at %v the last activity is %v", use.at, record.Activity.Sub(born))
 				}
-				if record.Revision != before.Revision || !bytes.Equal(record.Object, before.Object) {
+				if record.Revision != oldRecord.Revision || !bytes.Equal(record.Object, oldRecord.Object) {
 					t.Errorf("at %v the use has written the object", use.at)
 				}
 			}
 			page, err := w.keys.Store.List(context.Background(), store.Query{})
-			if err != nil || page.Revision != before.Revision {
-				t.Errorf("the revision went from %d to %d, %v", before.Revision, page.Revision, err)
+			if err != nil || page.Revision != oldRecord.Revision {
+				t.Errorf("the revision went from %d to %d, %v", oldRecord.Revision, page.Revision, err)
 			}
 		})
 	}
@@ -486,19 +486,19 @@ func TestNeverEarlyNeverLate(t *testing.T) {
 			w.limit = second("cap", 600)
 			w.setTime(now)
 
-			end, early := time.Duration(math.MaxInt64), time.Duration(0)
+			end, tolerance := time.Duration(math.MaxInt64), time.Duration(0)
 			if ttl > 0 {
 				end = ttl
 				if sliding {
 					// The last use counts from the recorded time: up to a minute, or a tenth of the ttl, before the use,
 					// and to the second.
 					end += used
-					early = min(time.Minute, ttl/10) + time.Second
-					early = min(early, used)
+					tolerance = min(time.Minute, ttl/10) + time.Second
+					tolerance = min(tolerance, used)
 				}
 			}
 			mustRefuse := now >= end || w.limit > 0 && now >= w.limit
-			mustAccept := now < end-early && (w.limit == 0 || now < w.limit)
+			mustAccept := now < end-tolerance && (w.limit == 0 || now < w.limit)
 			err := w.use(bearer)
 			switch {
 			case err == nil && mustRefuse:

@@ -35,8 +35,8 @@ func Decide(caller identity.Caller, request scope.Request) Decision {
 		return Decision{Allowed: true, Reason: "every access key may delete itself"}
 	}
 	request.Target = scope.TargetManagement
-	allowed, _ := lookup(request)
-	if allowed == anybody {
+	callers, _ := lookup(request)
+	if callers == anybody {
 		return Decision{Allowed: true, Reason: "everybody may, even without a credential"}
 	}
 	entry, permitted := scope.Permits(caller.Scope, request)
@@ -51,11 +51,11 @@ func Decide(caller identity.Caller, request scope.Request) Decision {
 		return Decision{Reason: "the token of a kubeconfig can only read its virtual cluster instance on this API, and delete itself; an access key of its owner can do more"}
 	case caller.Admin():
 		return Decision{Allowed: true, Reason: ReasonAdmin + describeEntry(entry)}
-	case allowed == everybody:
+	case callers == everybody:
 		return Decision{Allowed: true, Reason: "every authenticated caller may" + describeEntry(entry)}
-	case allowed == projectAdmins && caller.Administers(request.Project):
+	case callers == projectAdmins && caller.Administers(request.Project):
 		return Decision{Allowed: true, Reason: fmt.Sprintf("you are an admin of the project %q", request.Project) + describeEntry(entry)}
-	case allowed == projectAdmins:
+	case callers == projectAdmins:
 		return Decision{Reason: fmt.Sprintf("only members of %s and admins of the project of the namespace may %s", identity.Admins, describe(request))}
 	default:
 		return Decision{Reason: fmt.Sprintf("only members of %s may %s", identity.Admins, describe(request))}

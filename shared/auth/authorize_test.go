@@ -18,7 +18,7 @@ import (
 
 func TestDecide(t *testing.T) {
 	alice := identity.New(identity.Owner{Kind: identity.User, Name: "alice"}, nil)
-	with := func(caller identity.Caller, s model.Scope) identity.Caller {
+	withScope := func(caller identity.Caller, s model.Scope) identity.Caller {
 		caller.Scope = &s
 		return caller
 	}
@@ -30,12 +30,12 @@ func TestDecide(t *testing.T) {
 	requestFor := func(verb, group, resource string) scope.Request {
 		return scope.Request{Verb: verb, Group: group, Resource: resource}
 	}
-	itself := with(alice, model.Scope{})
+	itself := withScope(alice, model.Scope{})
 	itself.Key = "ci"
 	rendered := itself
 	rendered.KeyType = model.AccessKeyTypeKubeconfig
 	// bound is bound to a key with a scope of its own.
-	bound := func(caller identity.Caller, maker *model.Scope) identity.Caller {
+	withKeyScope := func(caller identity.Caller, maker *model.Scope) identity.Caller {
 		caller.KeyScopes = []*model.Scope{{AllowPlatformCLI: true, Roles: agent.Roles}, maker}
 		return caller
 	}
@@ -72,24 +72,24 @@ func TestDecide(t *testing.T) {
 		{"ADR-0015", "changing it is for admins", alice, requestFor("patch", model.GroupName, "configs"), false},
 		{"ADR-0015", "its history is for admins", alice, scope.Request{Verb: "get", Group: model.GroupName, Resource: "configs", Subresource: "history"}, false},
 		{"ADR-0015", "admins see its secrets", admin, requestFor("reveal", model.GroupName, "configs"), true},
-		{"ADR-0015", "a scope that permits reading reveals nothing", with(admin, cli), requestFor("reveal", model.GroupName, "configs"), false},
-		{"ADR-0015", "and permits reading", with(admin, cli), requestFor("get", model.GroupName, "configs"), true},
-		{"Spec 2.3", "a scope narrows: keys are not read", with(alice, model.Scope{}), keys("get", "ci"), false},
-		{"ADR-0005", "an empty scope creates keys, which hold less", with(alice, model.Scope{}), keys("create", ""), true},
-		{"ADR-0005", "an empty scope asks who it is", with(alice, model.Scope{}), requestFor("create", model.GroupName, "selves"), true},
-		{"ADR-0005", "an empty scope asks what there is", with(alice, model.Scope{}), path("get", "/apis"), true},
-		{"Spec 2.3", "an empty scope reads no other path", with(alice, model.Scope{}), path("get", "/metrics"), false},
-		{"Spec 2.3", "a scope narrows admins too", with(admin, model.Scope{}), requestFor("get", model.GroupName, "config"), false},
-		{"Spec 2.3", "callers can read what the scope permits", with(alice, cli), keys("list", ""), true},
-		{"Spec 2.3", "callers cannot write what the scope does not permit", with(alice, cli), keys("delete", "ci"), false},
-		{"ADR-0005", "a scope widens nothing", with(alice, cli), requestFor("get", model.GroupName, "config"), false},
-		{"ADR-0021", "the scope of a maker narrows", bound(alice, &model.Scope{}), keys("get", "ci"), false},
-		{"ADR-0021", "it narrows admins too", bound(admin, &agent), requestFor("get", model.GroupName, "config"), false},
-		{"ADR-0021", "it narrows what the own scope permits", bound(with(alice, cli), &agent), keys("list", ""), false},
-		{"ADR-0021", "it permits nothing that the own scope does not", bound(with(alice, agent), &cli), keys("list", ""), false},
-		{"ADR-0021", "what all of them permit is permitted", bound(with(alice, cli), &cli), keys("list", ""), true},
-		{"ADR-0021", "it needs no scope of its own for that", bound(alice, &cli), keys("list", ""), true},
-		{"ADR-0022", "every key deletes itself, whatever its makers", bound(itself, &model.Scope{}), keys("delete", "ci"), true},
+		{"ADR-0015", "a scope that permits reading reveals nothing", withScope(admin, cli), requestFor("reveal", model.GroupName, "configs"), false},
+		{"ADR-0015", "and permits reading", withScope(admin, cli), requestFor("get", model.GroupName, "configs"), true},
+		{"Spec 2.3", "a scope narrows: keys are not read", withScope(alice, model.Scope{}), keys("get", "ci"), false},
+		{"ADR-0005", "an empty scope creates keys, which hold less", withScope(alice, model.Scope{}), keys("create", ""), true},
+		{"ADR-0005", "an empty scope asks who it is", withScope(alice, model.Scope{}), requestFor("create", model.GroupName, "selves"), true},
+		{"ADR-0005", "an empty scope asks what there is", withScope(alice, model.Scope{}), path("get", "/apis"), true},
+		{"Spec 2.3", "an empty scope reads no other path", withScope(alice, model.Scope{}), path("get", "/metrics"), false},
+		{"Spec 2.3", "a scope narrows admins too", withScope(admin, model.Scope{}), requestFor("get", model.GroupName, "config"), false},
+		{"Spec 2.3", "callers can read what the scope permits", withScope(alice, cli), keys("list", ""), true},
+		{"Spec 2.3", "callers cannot write what the scope does not permit", withScope(alice, cli), keys("delete", "ci"), false},
+		{"ADR-0005", "a scope widens nothing", withScope(alice, cli), requestFor("get", model.GroupName, "config"), false},
+		{"ADR-0021", "the scope of a maker narrows", withKeyScope(alice, &model.Scope{}), keys("get", "ci"), false},
+		{"ADR-0021", "it narrows admins too", withKeyScope(admin, &agent), requestFor("get", model.GroupName, "config"), false},
+		{"ADR-0021", "it narrows what the own scope permits", withKeyScope(withScope(alice, cli), &agent), keys("list", ""), false},
+		{"ADR-0021", "it permits nothing that the own scope does not", withKeyScope(withScope(alice, agent), &cli), keys("list", ""), false},
+		{"ADR-0021", "what all of them permit is permitted", withKeyScope(withScope(alice, cli), &cli), keys("list", ""), true},
+		{"ADR-0021", "it needs no scope of its own for that", withKeyScope(alice, &cli), keys("list", ""), true},
+		{"ADR-0022", "every key deletes itself, whatever its makers", withKeyScope(itself, &model.Scope{}), keys("delete", "ci"), true},
 		{"ADR-0022", "every key deletes itself, whatever its scope", itself, keys("delete", "ci"), true},
 		{"ADR-0022", "also the token of a kubeconfig", rendered, keys("delete", "ci"), true},
 		{"ADR-0022", "everybody may revoke what they found", rendered, requestFor("create", model.GroupName, "credentialrevocations"), true},
@@ -97,15 +97,15 @@ func TestDecide(t *testing.T) {
 		{"ADR-0022", "nor everything", itself, keys("deletecollection", "ci"), false},
 		{"ADR-0022", "nor anything of that name", itself, requestFor("delete", model.GroupName, "directclusterendpointtokens"), false},
 		{"ADR-0022", "it does not read itself", itself, keys("get", "ci"), false},
-		{"ADR-0022", "who has no key gives none back", with(alice, model.Scope{}), keys("delete", ""), false},
+		{"ADR-0022", "who has no key gives none back", withScope(alice, model.Scope{}), keys("delete", ""), false},
 		{"ADR-0012", "every caller asks whose a bearer is", alice, reviews, true},
 		{"ADR-0012", "every caller asks what a scope permits", alice, requestFor("create", "authorization.k8s.io", "subjectaccessreviews"), true},
-		{"ADR-0012", "a key of a cluster asks both", with(alice, agent), reviews, true},
-		{"ADR-0012", "and nothing else", with(alice, agent), keys("list", ""), false},
-		{"ADR-0012", "an empty scope does not ask", with(alice, model.Scope{}), reviews, false},
-		{"ADR-0005", "a scope of an admin permits", with(admin, agent), reviews, true},
-		{"ADR-0005", "a scope permits no request without a verb", with(admin, cli), requestFor("", model.GroupName, "config"), false},
-		{"Spec 2.3", "a request is for this API whatever it says", with(admin, model.Scope{Clusters: []model.ScopeCluster{{Cluster: "c"}}}),
+		{"ADR-0012", "a key of a cluster asks both", withScope(alice, agent), reviews, true},
+		{"ADR-0012", "and nothing else", withScope(alice, agent), keys("list", ""), false},
+		{"ADR-0012", "an empty scope does not ask", withScope(alice, model.Scope{}), reviews, false},
+		{"ADR-0005", "a scope of an admin permits", withScope(admin, agent), reviews, true},
+		{"ADR-0005", "a scope permits no request without a verb", withScope(admin, cli), requestFor("", model.GroupName, "config"), false},
+		{"Spec 2.3", "a request is for this API whatever it says", withScope(admin, model.Scope{Clusters: []model.ScopeCluster{{Cluster: "c"}}}),
 			scope.Request{Verb: "get", Group: model.GroupName, Resource: "config", Target: scope.TargetCluster, Cluster: "c"}, false},
 	} {
 		t.Run(row.section+" "+row.sentence, func(t *testing.T) {
@@ -210,17 +210,17 @@ func TestKubeconfigs(t *testing.T) {
 			t.Errorf("%+v: %s", request, decision.Reason)
 		}
 	}
-	refused := []scope.Request{
+	refusals := []scope.Request{
 		instance("get", "other", ""), instance("get", "dev", "status"), instance("create", "dev", "kubeconfig"),
 		create(model.GroupName, "ownedaccesskeys"), create(model.GroupName, "directclusterendpointtokens"),
 		create("authentication.k8s.io", "tokenreviews"),
 	}
 	for _, verb := range []string{"list", "watch", "create", "update", "patch", "delete", "deletecollection"} {
 		for _, subresource := range []string{"", "status", "kubeconfig"} {
-			refused = append(refused, instance(verb, "dev", subresource))
+			refusals = append(refusals, instance(verb, "dev", subresource))
 		}
 	}
-	for _, request := range refused {
+	for _, request := range refusals {
 		if auth.Decide(caller, request).Allowed {
 			t.Errorf("%+v is allowed", request)
 		}

@@ -111,19 +111,19 @@ func (g Grant) ForExisting() Grant {
 }
 
 // ExceededGrants returns the fields whose grants exceed the rights of a caller. Grants that the object gave before do not
-// count; before is called only if a grant exceeds the caller's rights. A nil before means that the object is new.
-func ExceededGrants(caller identity.Caller, grants []Grant, before func() []Grant) field.ErrorList {
+// count; oldGrants is called only if a grant exceeds the caller's rights. A nil oldGrants means that the object is new.
+func ExceededGrants(caller identity.Caller, grants []Grant, oldGrants func() []Grant) field.ErrorList {
 	type mark struct{ path, value string }
 	var existing map[mark]bool
 	var excess field.ErrorList
 	for _, grant := range grants {
 		problems := grant.exceeds(caller)
-		if len(problems) == 0 || before == nil && grant.ExistingOnly {
+		if len(problems) == 0 || oldGrants == nil && grant.ExistingOnly {
 			continue
 		}
-		if existing == nil && before != nil {
+		if existing == nil && oldGrants != nil {
 			existing = map[mark]bool{}
-			for _, old := range before() {
+			for _, old := range oldGrants() {
 				existing[mark{old.Path.String(), old.Value}] = old.Value != ""
 			}
 		}

@@ -198,7 +198,7 @@ func TestRightsOfOwners(t *testing.T) {
 	s := newSociety(t)
 	keys, a := s.process()
 	_, b := s.process()
-	before := s.mustCreate(keys, admin, model.OwnedAccessKeySpec{User: "ana", Groups: []string{"builders", "platform:team:shop"}})
+	oldKey := s.mustCreate(keys, admin, model.OwnedAccessKeySpec{User: "ana", Groups: []string{"builders", "platform:team:shop"}})
 	ofTeam := s.mustCreate(keys, admin, model.OwnedAccessKeySpec{Team: "shop"})
 	subject := s.mustCreate(keys, admin, model.OwnedAccessKeySpec{Subject: "ci", Groups: []string{"builders"}})
 	var secondKey, narrowed, child secret.String
@@ -266,7 +266,7 @@ func TestRightsOfOwners(t *testing.T) {
 	} {
 		step.do()
 		for name, process := range map[string]*auth.Authenticator{"the process that wrote": a, "another process": b} {
-			for i, bearer := range []secret.String{before, secondKey, narrowed} {
+			for i, bearer := range []secret.String{oldKey, secondKey, narrowed} {
 				if got := rights(process, bearer); bearer != "" && got != step.want[i] {
 					t.Errorf("%s: key %d in %s: %q, want %q", step.sentence, i, name, got, step.want[i])
 				}
@@ -395,13 +395,13 @@ func TestKeysOfOwners(t *testing.T) {
 		{admin, `{"spec":{"groups":["again","builders"]}}`, "again builders"},
 		{ana, `{"spec":{"groups":["builders"]},"status":{"granted":["platform:admins"],"owner":null}}`, "builders"},
 	} {
-		written, err := resource.Patch(t.Context(), keys, resource.PatchInput{
+		result, err := resource.Patch(t.Context(), keys, resource.PatchInput{
 			Caller: step.caller, Name: key.Name, Type: resource.MergePatch, Patch: []byte(step.patch),
 		})
 		if err != nil {
 			t.Fatalf("%s: %v", step.patch, err)
 		}
-		got := written.Object.Status
+		got := result.Object.Status
 		if strings.Join(got.Granted, " ") != step.wanted || got.Owner == nil || got.Owner.UID != "uid-1" {
 			t.Errorf("%s: granted %q, owner %+v", step.patch, got.Granted, got.Owner)
 		}

@@ -79,7 +79,7 @@ func Exceeds(child, parent *model.Scope, path *field.Path) field.ErrorList {
 // Narrowest returns the scopes that no other scope of the list covers, as far as Exceeds can tell. Together they permit
 // the requests that all scopes permit. Of scopes that cover each other, only the first is returned. Source: ADR-0021.
 func Narrowest(scopes []*model.Scope) []*model.Scope {
-	covers := func(wide, narrow *model.Scope) bool { return len(Exceeds(narrow, wide, field.NewPath("scope"))) == 0 }
+	covers := func(outer, inner *model.Scope) bool { return len(Exceeds(inner, outer, field.NewPath("scope"))) == 0 }
 	var narrowest []*model.Scope
 	for _, each := range scopes {
 		if slices.ContainsFunc(narrowest, func(narrow *model.Scope) bool { return covers(each, narrow) }) {

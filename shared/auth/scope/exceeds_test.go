@@ -86,7 +86,7 @@ func TestExceeds(t *testing.T) {
 		{"ADR-0005", "two rules do not cover one", `rules: [{verbs: [get]}, {verbs: [list]}]`, `rules: [{verbs: [get, list]}]`, []string{forbidden + "rules[0]"}},
 	} {
 		t.Run(row.sentence, func(t *testing.T) {
-			got := found(scope.Exceeds(parse(t, row.child), parse(t, row.parent), at))
+			got := typesAndFields(scope.Exceeds(parse(t, row.child), parse(t, row.parent), at))
 			slices.Sort(row.want)
 			if !slices.Equal(got, row.want) {
 				t.Errorf("%s: %s\nparent %s\n child %s\n got %q\nwant %q", row.section, row.sentence, row.parent, row.child, got, row.want)
@@ -188,30 +188,30 @@ func drawRequest(t *rapid.T) scope.Request {
 	return r
 }
 
-// without returns s without the entries that parent does not cover, so that random children are within
+// narrow returns s without the entries that parent does not cover, so that random children are within
 // their parents often enough to matter.
-func without(s, parent *model.Scope) *model.Scope {
+func narrow(s, parent *model.Scope) *model.Scope {
 	return &model.Scope{
-		Roles:    keep(s.Roles, parent, func(e model.ScopeRole) *model.Scope { return &model.Scope{Roles: []model.ScopeRole{e}} }),
-		Projects: keep(s.Projects, parent, func(e model.ScopeProject) *model.Scope { return &model.Scope{Projects: []model.ScopeProject{e}} }),
-		Spaces:   keep(s.Spaces, parent, func(e model.ScopeSpace) *model.Scope { return &model.Scope{Spaces: []model.ScopeSpace{e}} }),
-		VirtualClusters: keep(s.VirtualClusters, parent, func(e model.ScopeVirtualCluster) *model.Scope {
+		Roles:    keepCovered(s.Roles, parent, func(e model.ScopeRole) *model.Scope { return &model.Scope{Roles: []model.ScopeRole{e}} }),
+		Projects: keepCovered(s.Projects, parent, func(e model.ScopeProject) *model.Scope { return &model.Scope{Projects: []model.ScopeProject{e}} }),
+		Spaces:   keepCovered(s.Spaces, parent, func(e model.ScopeSpace) *model.Scope { return &model.Scope{Spaces: []model.ScopeSpace{e}} }),
+		VirtualClusters: keepCovered(s.VirtualClusters, parent, func(e model.ScopeVirtualCluster) *model.Scope {
 			return &model.Scope{VirtualClusters: []model.ScopeVirtualCluster{e}}
 		}),
-		Clusters:         keep(s.Clusters, parent, func(e model.ScopeCluster) *model.Scope { return &model.Scope{Clusters: []model.ScopeCluster{e}} }),
-		Rules:            keep(s.Rules, parent, func(e model.ScopeRule) *model.Scope { return &model.Scope{Rules: []model.ScopeRule{e}} }),
+		Clusters:         keepCovered(s.Clusters, parent, func(e model.ScopeCluster) *model.Scope { return &model.Scope{Clusters: []model.ScopeCluster{e}} }),
+		Rules:            keepCovered(s.Rules, parent, func(e model.ScopeRule) *model.Scope { return &model.Scope{Rules: []model.ScopeRule{e}} }),
 		AllowPlatformCLI: s.AllowPlatformCLI && len(scope.Exceeds(&model.Scope{AllowPlatformCLI: true}, parent, at)) == 0,
 	}
 }
 
-func keep[T any](entries []T, parent *model.Scope, alone func(T) *model.Scope) []T {
-	var kept []T
+func keepCovered[T any](entries []T, parent *model.Scope, alone func(T) *model.Scope) []T {
+	var covered []T
 	for _, e := range entries {
 		if len(scope.Exceeds(alone(e), parent, at)) == 0 {
-			kept = append(kept, e)
+			covered = append(covered, e)
 		}
 	}
-	return kept
+	return covered
 }
 
 // A child that does not exceed its parent permits nothing that the parent does not.
@@ -220,7 +220,7 @@ func TestExceedsIsSound(t *testing.T) {
 	empty, permitted := &model.Scope{}, 0
 	rapid.Check(t, func(t *rapid.T) {
 		parent := drawScope(t)
-		child := without(drawScope(t), parent)
+		child := narrow(drawScope(t), parent)
 		if errs := scope.Exceeds(child, parent, at); len(errs) > 0 {
 			t.Fatalf("entries that are within the parent one by one are not within it together: %v", errs)
 		}
@@ -245,13 +245,13 @@ func TestExceedsIsSound(t *testing.T) {
 // Source: ADR-0021.
 func TestNarrowest(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		all := rapid.SliceOfN(rapid.Custom(drawScope), 0, 3).Draw(t, "scopes")
-		if len(all) > 0 {
+		scopes := rapid.SliceOfN(rapid.Custom(drawScope), 0, 3).Draw(t, "scopes")
+		if len(scopes) > 0 {
 			// A child of the last one, and a wider one that is within nothing.
-			all = append(all, without(drawScope(t), all[len(all)-1]), &model.Scope{Projects: []model.ScopeProject{{Project: "*"}}})
+			scopes = append(scopes, narrow(drawScope(t), scopes[len(scopes)-1]), &model.Scope{Projects: []model.ScopeProject{{Project: "*"}}})
 		}
-		narrowest := scope.Narrowest(all)
-		if len(all) > 0 && len(narrowest) == 0 {
+		narrowest := scope.Narrowest(scopes)
+		if len(scopes) > 0 && len(narrowest) == 0 {
 			t.Fatal("no scope is left")
 		}
 		for i, one := range narrowest {
@@ -265,8 +265,8 @@ func TestNarrowest(t *testing.T) {
 			by := func(some []*model.Scope) bool {
 				return !slices.ContainsFunc(some, func(s *model.Scope) bool { return !scope.Allows(s, r) })
 			}
-			if by(all) != by(narrowest) {
-				t.Fatalf("all scopes permit %+v: %v; the narrowest: %v", r, by(all), by(narrowest))
+			if by(scopes) != by(narrowest) {
+				t.Fatalf("all scopes permit %+v: %v; the narrowest: %v", r, by(scopes), by(narrowest))
 			}
 		}
 	})

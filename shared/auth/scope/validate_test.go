@@ -30,8 +30,8 @@ func parse(t *testing.T, text string) *model.Scope {
 	return s
 }
 
-// found is what the tests compare of errors: type and field, without the prefix of the path.
-func found(errs field.ErrorList) []string {
+// typesAndFields are what the tests compare of errors: type and field, without the prefix of the path.
+func typesAndFields(errs field.ErrorList) []string {
 	var list []string
 	for _, err := range errs {
 		list = append(list, string(err.Type)+" "+strings.TrimPrefix(strings.TrimPrefix(err.Field, at.String()), "."))
@@ -134,7 +134,7 @@ func TestValidate(t *testing.T) {
 			[]string{notSupported + "roles[0].role", required + "projects[0].project", required + "spaces[0].space", required + "clusters[0].cluster", required + "rules[0].verbs[0]"}},
 	} {
 		t.Run(row.sentence, func(t *testing.T) {
-			got := found(scope.Validate(parse(t, row.scope), at))
+			got := typesAndFields(scope.Validate(parse(t, row.scope), at))
 			slices.Sort(row.want)
 			if !slices.Equal(got, row.want) {
 				t.Errorf("%s: %s\n%s\n got %q\nwant %q", row.section, row.sentence, row.scope, got, row.want)
@@ -175,7 +175,7 @@ func TestValidateBounds(t *testing.T) {
 		{"a list and a whole", &model.Scope{Projects: projects(scope.MaxTotal + 1)}, []string{tooMany + "", tooMany + "projects"}},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			got := found(scope.Validate(row.scope, at))
+			got := typesAndFields(scope.Validate(row.scope, at))
 			slices.Sort(row.want)
 			if !slices.Equal(got, row.want) {
 				t.Errorf("got %q, want %q", got, row.want)

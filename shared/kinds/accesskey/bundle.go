@@ -87,7 +87,7 @@ func (b *bundle) fetch(ctx context.Context) (record store.Record, err error) {
 // takes two round trips at most. Errors: auth.ErrUnknown if the key is gone, and the store's errors.
 func (b *bundle) fill(ctx context.Context) error {
 	for {
-		needed, err := b.needed()
+		needed, err := b.neededRelated()
 		if err != nil {
 			return err
 		}
@@ -111,15 +111,15 @@ func (b *bundle) fill(ctx context.Context) error {
 			}
 		default:
 			if b.people() != nil || len(needed.keys) > 0 || len(needed.rules) > 0 {
-				b.relatedCache().put(byDigest+b.digest, needed)
+				b.relatedCache().set(byDigest+b.digest, needed)
 			}
 			return nil
 		}
 	}
 }
 
-// needed returns the records that are related to the key, as far as the records that were read name them.
-func (b *bundle) needed() (related, error) {
+// neededRelated returns what is related to the key, as far as the records that were read say so.
+func (b *bundle) neededRelated() (related, error) {
 	needed := related{keys: Bounding(b.key.Status.Lineage), owners: []identity.Owner{OwnerOf(&b.key.Spec)}}
 	keys := []*model.OwnedAccessKey{b.key}
 	for _, name := range needed.keys {
@@ -175,9 +175,9 @@ func (b *bundle) refs() []store.Ref {
 	return refs
 }
 
-// prefetched returns the records that were read of the target's resource, by name. For another resource than access keys it
-// leaves the records of keys out, because the object may have the name of a key.
-func (b *bundle) prefetched() map[string]store.Record {
+// prefetchedRecords returns the records of the resource of the target that were read, by name. The records of keys are left out for
+// another resource, whose object may have the name of a key.
+func (b *bundle) prefetchedRecords() map[string]store.Record {
 	if b.target.Resource == Definition.Resource.Resource {
 		return b.Records
 	}
@@ -228,7 +228,7 @@ func newRelatedCache() *relatedCache {
 	return &relatedCache{entries: entries}
 }
 
-func (c *relatedCache) put(name string, value related) {
+func (c *relatedCache) set(name string, value related) {
 	if c == nil {
 		return
 	}

@@ -100,7 +100,7 @@ func (b *Bearers) identify(ctx context.Context, bearer secret.String, target sto
 	}
 	return auth.Identified{
 		Caller:     callerOf(b.people(), key, state, append(ruled, present.Scopes...), earlierEnd(until, present.Until), record.Revision, b.Now()),
-		Prefetched: bundle.prefetched(),
+		Prefetched: bundle.prefetchedRecords(),
 		Used:       func(ctx context.Context) { b.noteUse(ctx, key, record) },
 	}, nil
 }

@@ -265,7 +265,7 @@ func (r *rules) RelatedIn() store.Store { return nil }
 func (r *rules) Related(key *model.OwnedAccessKey) []string {
 	names := Bounding(key.Status.Lineage)
 	if len(names) > 0 {
-		r.related.put(byName+key.Name, related{keys: names})
+		r.related.set(byName+key.Name, related{keys: names})
 	}
 	return names
 }

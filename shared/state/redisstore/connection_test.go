@@ -122,8 +122,8 @@ func (w *way) darken() {
 	}
 }
 
-// after waits: the tests are about the passing of time.
-func after(d time.Duration) { <-time.After(d) }
+// waitFor waits: the tests are about the passing of time.
+func waitFor(d time.Duration) { <-time.After(d) }
 
 // busy are options for a busy machine: all limits are in proportion to the timeout.
 var busy = redisstore.Options{PoolSize: 4, Timeout: 5 * time.Second}
@@ -172,7 +172,7 @@ func TestThaw(t *testing.T) {
 					t.Errorf("%d connections of a pool of 4", n)
 				}
 				end(way)
-				after(thawed)
+				waitFor(thawed)
 				before := way.accepted.Load()
 				use("after")
 				if n := way.accepted.Load() - before; n > 4 {
@@ -192,7 +192,7 @@ func TestSilentConnectionsAreKept(t *testing.T) {
 		if _, err := s.Create(t.Context(), thing(fmt.Sprint("n-", round))); err != nil {
 			t.Fatal(err)
 		}
-		after(thawed)
+		waitFor(thawed)
 	}
 	if n := way.accepted.Load(); n != 1 {
 		t.Errorf("%d connections, want 1", n)
@@ -207,7 +207,7 @@ func TestReconnecting(t *testing.T) {
 	available(t, "Create", func() error { return exists(t.Context(), s, "one") })
 	way.refusing.Store(true)
 	way.closeAll()
-	before := way.accepted.Load()
+	dialsBefore := way.accepted.Load()
 	const callers = 500
 	var calls atomic.Int64
 	var group sync.WaitGroup
@@ -223,7 +223,7 @@ func TestReconnecting(t *testing.T) {
 		})
 	}
 	group.Wait()
-	dials := way.accepted.Load() - before
+	dials := way.accepted.Load() - dialsBefore
 	t.Logf("%d connections for %d calls of %d callers", dials, calls.Load(), callers)
 	// At first a few at once, then one after each pause: about 60, and some more on a busy machine.
 	if dials > callers/3 {
@@ -332,12 +332,12 @@ func TestDemotedServer(t *testing.T) {
 // TestOpenLate: a client asks for its URL at the first use, again after a failure, and never after a success.
 func TestOpenLate(t *testing.T) {
 	t.Parallel()
-	var asked int
+	var urlReads int
 	var url secret.String
-	var away error
+	var urlErr error
 	client, err := redisstore.OpenLate("THE_SETTING", func(context.Context) (secret.String, error) {
-		asked++
-		return url, away
+		urlReads++
+		return url, urlErr
 	}, patient)
 	must(t, err)
 	defer client.Close()
@@ -346,7 +346,7 @@ func TestOpenLate(t *testing.T) {
 		url  secret.String
 		away error
 	}{{"", errors.New("the safe is closed")}, {"mysql://:hunter2@x", nil}} {
-		url, away, asked = row.url, row.away, 0
+		url, urlErr, urlReads = row.url, row.away, 0
 		calls := everyCall(t.Context(), s)
 		calls["Ping"] = func() error { return client.Ping(t.Context()) }
 		for what, call := range calls {
@@ -355,11 +355,11 @@ func TestOpenLate(t *testing.T) {
 				t.Errorf("%s in round %d: %v", what, round, err)
 			}
 		}
-		if asked != len(calls) {
-			t.Errorf("%d calls asked %d times in round %d", len(calls), asked, round)
+		if urlReads != len(calls) {
+			t.Errorf("%d calls asked %d times in round %d", len(calls), urlReads, round)
 		}
 	}
-	url, away, asked = secret.String(redistest.Embedded(t)), nil, 0
+	url, urlErr, urlReads = secret.String(redistest.Embedded(t)), nil, 0
 	var group sync.WaitGroup
 	for i := range 8 {
 		group.Go(func() {
@@ -370,8 +370,8 @@ func TestOpenLate(t *testing.T) {
 	}
 	group.Wait()
 	events, err := s.Events(t.Context(), start, 8, time.Minute)
-	if err != nil || len(events) != 8 || asked != 1 {
-		t.Errorf("%d events, %v; asked %d times", len(events), err, asked)
+	if err != nil || len(events) != 8 || urlReads != 1 {
+		t.Errorf("%d events, %v; asked %d times", len(events), err, urlReads)
 	}
 
 	unused, err := redisstore.OpenLate("THE_SETTING", func(context.Context) (secret.String, error) { return url, nil }, patient)

@@ -11,7 +11,7 @@ import (
 
 // TestDeleteAnswers: a removal answers in its round trip whether anything refers to the object, and nothing if it is refused.
 func TestDeleteAnswers(t *testing.T) {
-	both(t, func(t *testing.T, url string) {
+	onBothServers(t, func(t *testing.T, url string) {
 		ctx := t.Context()
 		client := open(t, url, redisstore.Options{})
 		s, others := client.Resource("things"), client.Resource("others")

@@ -86,8 +86,8 @@ type peer struct {
 	// turns and trial bound the concurrent attempts to connect. trial is for attempts that begin while the server is
 	// away.
 	turns, trial chan struct{}
-	// away is the last failure to connect. Nil: the last attempt succeeded.
-	away atomic.Pointer[endError]
+	// outage is the last failure to connect. Nil: the last attempt succeeded.
+	outage atomic.Pointer[endError]
 	// condemned is when a silent connection was last found dead. Silent connections that were last used before that
 	// time are given up without a PING.
 	condemned atomic.Int64
@@ -114,12 +114,12 @@ func (p *peer) DialHook(next redis.DialHook) redis.DialHook {
 	}
 }
 
-// dial connects for a caller that came at a given time. If an attempt that began after that time has failed in the
+// dial connects for a caller that arrived at a given time. If an attempt that began after that time has failed in the
 // meantime, the caller gets its error. While the server is away, an accepted connection is not enough: the server must
 // answer a PING.
-func (p *peer) dial(ctx context.Context, came time.Time, next func(context.Context) (net.Conn, error)) (net.Conn, error) {
+func (p *peer) dial(ctx context.Context, arrival time.Time, next func(context.Context) (net.Conn, error)) (net.Conn, error) {
 	turns := p.turns
-	if p.away.Load() != nil {
+	if p.outage.Load() != nil {
 		turns = p.trial
 	}
 	select {
@@ -128,19 +128,19 @@ func (p *peer) dial(ctx context.Context, came time.Time, next func(context.Conte
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	away := p.away.Load()
-	if away != nil && away.dialed.After(came) {
-		return nil, away.cause
+	outage := p.outage.Load()
+	if outage != nil && outage.dialed.After(arrival) {
+		return nil, outage.cause
 	}
 	began := time.Now()
 	ctx, cancel := context.WithTimeout(context.WithValue(ctx, toPrimary{}, true), 2*p.patience)
 	defer cancel()
 	socket, err := next(ctx)
-	if err == nil && away != nil {
+	if err == nil && outage != nil {
 		if err = greet(ctx, socket); err != nil {
 			_ = socket.Close()
 		} else {
-			p.away.Store(nil)
+			p.outage.Store(nil)
 		}
 	}
 	if isReply(err) {
@@ -149,7 +149,7 @@ func (p *peer) dial(ctx context.Context, came time.Time, next func(context.Conte
 		err = errors.New("asking the sentinels: " + err.Error())
 	}
 	if err != nil {
-		p.away.Store(&endError{err, began})
+		p.outage.Store(&endError{err, began})
 		pause := min(p.patience, longestPause)
 		<-time.After(pause*3/4 + rand.N(pause/2+1) - time.Since(began)) //nolint:gosec // a pause is no secret
 		return nil, err
@@ -174,9 +174,9 @@ func (p *peer) notice(err error) error {
 	case redis.IsReadOnlyError(err):
 		p.demoted.Store(clock())
 	case redis.IsMaxClientsError(err):
-		p.away.CompareAndSwap(nil, &endError{cause: errFull})
+		p.outage.CompareAndSwap(nil, &endError{cause: errFull})
 	case errors.As(err, &end) && !end.dialed.IsZero():
-		p.away.CompareAndSwap(nil, end)
+		p.outage.CompareAndSwap(nil, end)
 	}
 	return err
 }

@@ -81,13 +81,13 @@ func (noRepeatHook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Pr
 		if err == nil || isReply(err) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 			return err
 		}
-		hidden := &lostError{err}
+		hiddenErr := &lostError{err}
 		for _, cmd := range cmds {
 			if cmd.Err() != nil && !isReply(cmd.Err()) {
-				cmd.SetErr(hidden)
+				cmd.SetErr(hiddenErr)
 			}
 		}
-		return hidden
+		return hiddenErr
 	}
 }
 

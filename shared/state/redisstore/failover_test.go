@@ -64,14 +64,14 @@ func TestFailover(t *testing.T) {
 	// From here on the replica misses all writes.
 	must(t, admin.Do(t.Context(), "ACL", "SETUSER", "copier", "off").Err())
 	must(t, admin.Do(t.Context(), "CLIENT", "KILL", "TYPE", "replica").Err())
-	ahead := int64(0)
+	lostRevision := int64(0)
 	for i := range 5 {
-		ahead, err = s.Create(t.Context(), thing(fmt.Sprint("lost-", i)))
+		lostRevision, err = s.Create(t.Context(), thing(fmt.Sprint("lost-", i)))
 		must(t, err)
 	}
 	waiting := make(chan error, 1)
 	go func() {
-		_, err := s.Events(t.Context(), ahead, 1, time.Hour)
+		_, err := s.Events(t.Context(), lostRevision, 1, time.Hour)
 		waiting <- err
 	}()
 
@@ -92,27 +92,27 @@ func TestFailover(t *testing.T) {
 		t.Errorf("Get after the failover: %v", err)
 	}
 	var revision int64
-	failed := 0
+	failures := 0
 	eventually(t, "writing", func() error {
 		var err error
 		if revision, err = s.Create(t.Context(), thing("two")); err != nil {
-			failed++
+			failures++
 			if !errors.Is(err, store.ErrUnavailable) {
 				t.Errorf("Create after the failover: %v", err)
 			}
 		}
 		return err
 	})
-	t.Logf("promoted after %v; written %v later, after %d failures", promoted.Sub(start), time.Since(promoted), failed)
-	if revision <= ahead {
-		t.Errorf("revision %d is used again: readers have seen %d", revision, ahead)
+	t.Logf("promoted after %v; written %v later, after %d failures", promoted.Sub(start), time.Since(promoted), failures)
+	if revision <= lostRevision {
+		t.Errorf("revision %d is used again: readers have seen %d", revision, lostRevision)
 	}
 	for i := range 5 {
 		// As many writes as were lost.
 		_, err := s.Create(t.Context(), thing(fmt.Sprint("more-", i)))
 		must(t, err)
 	}
-	for lost := record.Revision + 1; lost <= ahead; lost++ {
+	for lost := record.Revision + 1; lost <= lostRevision; lost++ {
 		if got, err := s.Events(t.Context(), lost, 1, 0); !errors.Is(err, store.ErrGone) {
 			t.Errorf("Events after revision %d, which was lost: %v, %v", lost, got, err)
 		}
@@ -230,25 +230,25 @@ func TestMigration(t *testing.T) {
 			full := thing("full")
 			full.Owner, full.Expires, full.References, full.Quota.Bytes = "ana", created, []string{"u"}, 1<<20
 			_, err := s.Create(t.Context(), full)
-			written := func(err error) bool {
+			isWritten := func(err error) bool {
 				return err == nil || options.Replicas > 0 && strings.Contains(err.Error(), "written at revision")
 			}
-			if !written(err) {
+			if !isWritten(err) {
 				t.Fatal(err)
 			}
 			must(t, s.Touch(t.Context(), full, created, time.Time{}))
 			acknowledged := map[string]bool{"full": true}
 			var count atomic.Int64
 			var redirected []string
-			done := make(chan struct{})
+			writerDone := make(chan struct{})
 			tries := 0
 			go func() {
-				defer close(done)
+				defer close(writerDone)
 				for ; ctx.Err() == nil; tries++ {
 					name := fmt.Sprint("n-", tries)
 					_, err := s.Create(t.Context(), thing(name))
 					switch {
-					case written(err):
+					case isWritten(err):
 						acknowledged[name] = true
 						count.Add(1)
 					case !errors.Is(err, store.ErrUnavailable):
@@ -271,14 +271,14 @@ func TestMigration(t *testing.T) {
 				announced := fmt.Sprint("asked-", round)
 				migrate(t, clients, "p1:{"+resource+"}:", func() {
 					// All keys have moved, and the slot still belongs to the old node.
-					if _, err := s.Create(t.Context(), thing(announced)); !written(err) {
+					if _, err := s.Create(t.Context(), thing(announced)); !isWritten(err) {
 						t.Errorf("Create where the old node says ASK: %v", err)
 					}
 				})
 				redirected = append(redirected, announced)
 			}
 			stop()
-			<-done
+			<-writerDone
 
 			events := map[string]int{}
 			var records []store.Record
@@ -309,9 +309,9 @@ func TestMigration(t *testing.T) {
 	}
 }
 
-// migrate moves a slot to the next node, key by key, as redis-cli does. It calls moved when all keys have moved and no
+// migrate moves a slot to the next node, key by key, as redis-cli does. It calls onMoved when all keys have moved and no
 // node knows of it yet.
-func migrate(t *testing.T, nodes []*redis.Client, prefix string, moved func()) {
+func migrate(t *testing.T, nodes []*redis.Client, prefix string, onMoved func()) {
 	t.Helper()
 	ctx := t.Context()
 	slot := nodes[0].ClusterKeySlot(ctx, prefix).Val()
@@ -340,7 +340,7 @@ func migrate(t *testing.T, nodes []*redis.Client, prefix string, moved func()) {
 		}
 		must(t, nodes[source].Migrate(ctx, host, port, keys[0], 0, time.Second).Err())
 	}
-	moved()
+	onMoved()
 	// The new node learns it first, so that the slot has an owner at all times.
 	must(t, nodes[destination].Do(ctx, "CLUSTER", "SETSLOT", slot, "NODE", ids[destination]).Err())
 	for i, node := range nodes {

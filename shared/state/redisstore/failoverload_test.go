@@ -23,31 +23,31 @@ var replicated = redisstore.Options{PoolSize: 8, Timeout: 5 * time.Second, Repli
 
 // load writes and reads until it is stopped, and knows what was acknowledged.
 type load struct {
-	t    *testing.T
-	s    store.Store
-	stop chan struct{}
-	all  sync.WaitGroup
+	t     *testing.T
+	s     store.Store
+	stop  chan struct{}
+	group sync.WaitGroup
 
 	mu sync.Mutex
-	// kept are the objects whose creation was acknowledged, and gone the objects whose removal was.
-	kept, gone map[string]bool
-	failed     int
-	// seen are the objects that the informer has.
-	seen    map[string]int64
-	relists int
+	// createdNames are the objects whose creation was acknowledged, and removedNames the objects whose removal was.
+	createdNames, removedNames map[string]bool
+	failures                   int
+	// informed are the objects that the informer has.
+	informed map[string]int64
+	relists  int
 }
 
 // begin starts writers, a reader of removed objects and an informer.
 func begin(t *testing.T, client *redisstore.Client) *load {
-	l := &load{t: t, s: client.Resource("things"), stop: make(chan struct{}), kept: map[string]bool{}, gone: map[string]bool{}, seen: map[string]int64{}}
+	l := &load{t: t, s: client.Resource("things"), stop: make(chan struct{}), createdNames: map[string]bool{}, removedNames: map[string]bool{}, informed: map[string]int64{}}
 	for writer := range 4 {
-		l.all.Go(func() { l.write(fmt.Sprint("w", writer)) })
+		l.group.Go(func() { l.write(fmt.Sprint("w", writer)) })
 	}
-	l.all.Go(l.read)
+	l.group.Go(l.read)
 	return l
 }
 
-func (l *load) stopped() bool {
+func (l *load) isStopped() bool {
 	select {
 	case <-l.stop:
 		return true
@@ -58,16 +58,16 @@ func (l *load) stopped() bool {
 
 // write creates objects, and removes every second one.
 func (l *load) write(prefix string) {
-	for i := 0; !l.stopped(); i++ {
+	for i := 0; !l.isStopped(); i++ {
 		name := prefix + "-" + strconv.Itoa(i)
 		revision, err := l.s.Create(context.Background(), thing(name))
-		if l.note(err, func() { l.kept[name] = true }) && i%2 == 0 {
+		if l.note(err, func() { l.createdNames[name] = true }) && i%2 == 0 {
 			// An attempt whose outcome is unknown leaves the object in neither list.
 			l.mu.Lock()
-			delete(l.kept, name)
+			delete(l.createdNames, name)
 			l.mu.Unlock()
 			_, err = l.s.Delete(context.Background(), name, revision)
-			l.note(err, func() { l.gone[name] = true })
+			l.note(err, func() { l.removedNames[name] = true })
 		}
 	}
 }
@@ -80,7 +80,7 @@ func (l *load) note(err error, acknowledged func()) bool {
 		acknowledged()
 		return true
 	}
-	l.failed++
+	l.failures++
 	if !errors.Is(err, store.ErrUnavailable) {
 		l.t.Errorf("a write: %v", err)
 	}
@@ -90,10 +90,10 @@ func (l *load) note(err error, acknowledged func()) bool {
 // read looks for removed objects, as an authentication does: whatever fails in the meantime, no removed object is found
 // again.
 func (l *load) read() {
-	for !l.stopped() {
+	for !l.isStopped() {
 		l.mu.Lock()
 		name := ""
-		for name = range l.gone {
+		for name = range l.removedNames {
 			break
 		}
 		l.mu.Unlock()
@@ -106,13 +106,13 @@ func (l *load) read() {
 	}
 }
 
-// acknowledged waits for that many more acknowledged writes.
-func (l *load) acknowledged(more int, when string) {
+// awaitWrites waits for that many more acknowledged writes.
+func (l *load) awaitWrites(more int, when string) {
 	l.t.Helper()
 	count := func() int {
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		return len(l.kept) + len(l.gone)
+		return len(l.createdNames) + len(l.removedNames)
 	}
 	begun := count()
 	for end := time.Now().Add(4 * time.Minute); count() < begun+more; time.Sleep(10 * time.Millisecond) { //nolint:forbidigo // bounded polling of processes
@@ -149,7 +149,7 @@ func (l *load) inform(ctx context.Context) {
 		}
 		for ctx.Err() == nil {
 			l.mu.Lock()
-			l.seen = copied
+			l.informed = copied
 			l.mu.Unlock()
 			events, err := l.s.Events(ctx, revision, 500, 100*time.Millisecond)
 			if errors.Is(err, store.ErrGone) {
@@ -158,19 +158,19 @@ func (l *load) inform(ctx context.Context) {
 				l.mu.Unlock()
 				break
 			}
-			next := make(map[string]int64, len(copied))
+			newCopy := make(map[string]int64, len(copied))
 			for name, at := range copied {
-				next[name] = at
+				newCopy[name] = at
 			}
 			for _, event := range events {
 				revision = event.Revision
 				if event.Type == store.Deleted {
-					delete(next, event.Record.Name)
-				} else if next[event.Record.Name] < event.Record.Revision {
-					next[event.Record.Name] = event.Record.Revision
+					delete(newCopy, event.Record.Name)
+				} else if newCopy[event.Record.Name] < event.Record.Revision {
+					newCopy[event.Record.Name] = event.Record.Revision
 				}
 			}
-			copied = next
+			copied = newCopy
 		}
 	}
 }
@@ -179,46 +179,46 @@ func (l *load) inform(ctx context.Context) {
 func (l *load) end() {
 	l.t.Helper()
 	close(l.stop)
-	l.all.Wait()
-	stored := map[string]int64{}
+	l.group.Wait()
+	storedRevisions := map[string]int64{}
 	eventually(l.t, "listing", func() error {
-		clear(stored)
+		clear(storedRevisions)
 		for record, err := range store.Each(context.Background(), l.s, store.Query{}) {
 			if err != nil {
 				return err
 			}
-			stored[record.Name] = record.Revision
+			storedRevisions[record.Name] = record.Revision
 		}
 		return nil
 	})
-	var missing, back []string
-	for name := range l.kept {
-		if stored[name] == 0 {
-			missing = append(missing, name)
+	var lostNames, undoneNames []string
+	for name := range l.createdNames {
+		if storedRevisions[name] == 0 {
+			lostNames = append(lostNames, name)
 		}
 	}
-	for name := range l.gone {
-		if stored[name] != 0 {
-			back = append(back, name)
+	for name := range l.removedNames {
+		if storedRevisions[name] != 0 {
+			undoneNames = append(undoneNames, name)
 		}
 	}
-	if slices.Sort(missing); len(missing)+len(back) > 0 {
-		l.t.Errorf("%d acknowledged creations are lost: %q; %d acknowledged removals are undone: %q", len(missing), missing, len(back), back)
+	if slices.Sort(lostNames); len(lostNames)+len(undoneNames) > 0 {
+		l.t.Errorf("%d acknowledged creations are lost: %q; %d acknowledged removals are undone: %q", len(lostNames), lostNames, len(undoneNames), undoneNames)
 	}
 	eventually(l.t, "the informer", func() error {
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		if len(l.seen) != len(stored) {
-			return fmt.Errorf("it has %d objects, and there are %d", len(l.seen), len(stored))
+		if len(l.informed) != len(storedRevisions) {
+			return fmt.Errorf("it has %d objects, and there are %d", len(l.informed), len(storedRevisions))
 		}
-		for name, revision := range stored {
-			if l.seen[name] != revision {
-				return fmt.Errorf("it has revision %d of %s, and there is %d", l.seen[name], name, revision)
+		for name, revision := range storedRevisions {
+			if l.informed[name] != revision {
+				return fmt.Errorf("it has revision %d of %s, and there is %d", l.informed[name], name, revision)
 			}
 		}
 		return nil
 	})
-	l.t.Logf("%d creations and %d removals acknowledged, %d attempts refused, %d objects, %d lists after the first", len(l.kept), len(l.gone), l.failed, len(stored), l.relists)
+	l.t.Logf("%d creations and %d removals acknowledged, %d attempts refused, %d objects, %d lists after the first", len(l.createdNames), len(l.removedNames), l.failures, len(storedRevisions), l.relists)
 }
 
 // survive kills a primary under load, lets another server take over, and brings the dead server back as its replica. It
@@ -230,11 +230,11 @@ func survive(t *testing.T, client *redisstore.Client, primary *redistest.Process
 	defer cancel()
 	var informer sync.WaitGroup
 	informer.Go(func() { l.inform(ctx) })
-	l.acknowledged(200, "before")
+	l.awaitWrites(200, "before")
 	primary.Kill()
 	eventually(t, "the promotion", promoted)
 	primary.Restart()
-	l.acknowledged(200, "after")
+	l.awaitWrites(200, "after")
 	l.end()
 	cancel()
 	informer.Wait()

@@ -34,15 +34,15 @@ type feed struct {
 
 	mu      sync.Mutex
 	waiting int
-	// asked is when a caller last read the window or stopped waiting.
-	asked   time.Time
+	// lastUse is when a caller last read the window or stopped waiting.
+	lastUse time.Time
 	running bool
 	news    *news
-	// window holds the last events, whose revisions have no gap. The last event has the revision in seen. Events are
+	// window holds the last events, whose revisions have no gap. The last event has the revision in lastRevision. Events are
 	// only appended and cut off at the front, so that slices returned earlier do not change.
-	window []store.Event
-	size   int
-	seen   int64
+	window       []store.Event
+	size         int
+	lastRevision int64
 }
 
 // news is one announcement. err is set before arrived is closed.
@@ -57,51 +57,51 @@ func newFeed(client *Client, keys keys) *feed {
 
 // look returns the window's events after a revision, up to limit, and the next announcement. reached reports whether
 // the window holds every event after the revision; there may be none.
-func (f *feed) look(after int64, limit int) (events []store.Event, next *news, reached bool) {
+func (f *feed) look(revision int64, limit int) (events []store.Event, next *news, reached bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	first := f.seen - int64(len(f.window))
-	if !f.running || after < first || after > f.seen {
+	first := f.lastRevision - int64(len(f.window))
+	if !f.running || revision < first || revision > f.lastRevision {
 		return nil, f.news, false
 	}
-	f.asked = time.Now()
-	rest := f.window[after-first:]
+	f.lastUse = time.Now()
+	rest := f.window[revision-first:]
 	n := min(limit, len(rest))
 	return rest[:n:n], f.news, true
 }
 
 // watch ensures that every event after a revision is announced until leave is called.
-func (f *feed) watch(after int64) (leave func()) {
+func (f *feed) watch(revision int64) (leave func()) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.waiting++
 	if !f.running {
 		f.running = true
-		f.begin(after)
+		f.begin(revision)
 		go f.follow()
 	}
 	return func() {
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		f.waiting--
-		f.asked = time.Now()
+		f.lastUse = time.Now()
 	}
 }
 
 // begin empties the window, which then collects the events after a revision.
 func (f *feed) begin(after int64) {
-	f.window, f.size, f.seen = nil, 0, after
+	f.window, f.size, f.lastRevision = nil, 0, after
 }
 
 // add appends events to the window, and removes the oldest ones that exceed its bounds.
 func (f *feed) add(events []store.Event) {
 	for _, event := range events {
-		if event.Revision != f.seen+1 {
+		if event.Revision != f.lastRevision+1 {
 			f.begin(event.Revision - 1) // the first write at another server
 		}
 		f.size += eventSize(event)
 		f.window = append(f.window, event)
-		f.seen = event.Revision
+		f.lastRevision = event.Revision
 	}
 	cut := 0
 	for len(f.window)-cut > windowEvents || f.size > windowBytes && len(f.window)-cut > 1 {
@@ -141,7 +141,7 @@ func (f *feed) end() {
 func (f *feed) endIfIdle() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.waiting == 0 && time.Since(f.asked) > linger {
+	if f.waiting == 0 && time.Since(f.lastUse) > linger {
 		f.end()
 	}
 	return !f.running
@@ -150,14 +150,14 @@ func (f *feed) endIfIdle() bool {
 // follow blocks in Redis for half a timeout at a time. This lets it tell a server that hangs from a server that has no
 // events.
 func (f *feed) follow() {
-	// behind reports whether there may be events that were written before the last events arrived.
+	// mayHaveMore reports whether there may be events that were written before the last events arrived.
 	mayHaveMore := false
 	for !f.endIfIdle() {
 		next := f.await
 		if mayHaveMore {
 			next = f.catchUp
 		}
-		events, revision, err := next(f.seen)
+		events, revision, err := next(f.lastRevision)
 		mayHaveMore = len(events) >= feedBatch
 		switch {
 		case err != nil:
@@ -165,7 +165,7 @@ func (f *feed) follow() {
 			return
 		case len(events) > 0:
 			f.announce(func() { f.add(events) }, nil)
-		case revision != f.seen:
+		case revision != f.lastRevision:
 			// The revision is lower if a replica that had missed writes took over, and higher if the log has been
 			// trimmed past the last event read. The waiting callers must then read the log themselves.
 			f.announce(func() { f.begin(revision) }, nil)
@@ -180,12 +180,12 @@ func (f *feed) catchUp(seen int64) ([]store.Event, int64, error) {
 
 // await waits for the first event after a revision and returns the events. If there is none within the time of the
 // block, or if there is a gap, it returns the store's current revision.
-func (f *feed) await(seen int64) ([]store.Event, int64, error) {
+func (f *feed) await(lastRevision int64) ([]store.Event, int64, error) {
 	block := f.client.options.Timeout / 2
 	ctx, cancel := context.WithTimeout(context.Background(), block+f.client.options.Timeout)
 	defer cancel()
 	streams, err := f.client.redis.XRead(ctx, &redis.XReadArgs{
-		Streams: []string{f.keys.log, strconv.FormatInt(seen, 10) + "-0"},
+		Streams: []string{f.keys.log, strconv.FormatInt(lastRevision, 10) + "-0"},
 		Count:   feedBatch,
 		Block:   max(block, time.Millisecond), // 0 would block forever
 	}).Result()
@@ -194,7 +194,7 @@ func (f *feed) await(seen int64) ([]store.Event, int64, error) {
 	}
 	var events []store.Event
 	if len(streams) > 0 {
-		if events, err = decodeEvents(streams[0].Messages, seen); err != nil || len(events) > 0 {
+		if events, err = decodeEvents(streams[0].Messages, lastRevision); err != nil || len(events) > 0 {
 			return events, 0, err
 		}
 	}
@@ -202,7 +202,7 @@ func (f *feed) await(seen int64) ([]store.Event, int64, error) {
 	if err != nil {
 		return nil, 0, err
 	}
-	if revision == seen && len(streams) > 0 {
+	if revision == lastRevision && len(streams) > 0 {
 		// Otherwise XREAD would return at once every time.
 		return nil, 0, fmt.Errorf("%w: the event log is ahead of revision %d", errCorrupt, revision)
 	}

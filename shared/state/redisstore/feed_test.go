@@ -27,7 +27,7 @@ type commands struct {
 	count map[string]int
 }
 
-func counted(embedded *miniredis.Miniredis) *commands {
+func countCommands(embedded *miniredis.Miniredis) *commands {
 	c := &commands{count: map[string]int{}}
 	embedded.Server().SetPreHook(func(_ *server.Peer, command string, _ ...string) bool {
 		c.mu.Lock()
@@ -45,26 +45,26 @@ func (c *commands) callsOf(name string) int {
 }
 
 // follow reads events up to a revision and returns their revisions. It reports its progress to the others, if any.
-func follow(t *testing.T, s store.Store, after, until int64, progress ...chan<- int64) []int64 {
-	var seen []int64
+func follow(t *testing.T, s store.Store, revision, until int64, progress ...chan<- int64) []int64 {
+	var revisions []int64
 	for _, each := range progress {
 		defer close(each)
 	}
-	for after < until {
-		events, err := s.Events(t.Context(), after, 10, 30*time.Second)
+	for revision < until {
+		events, err := s.Events(t.Context(), revision, 10, 30*time.Second)
 		if err != nil || len(events) == 0 {
-			t.Errorf("after %d: %d events, %v", after, len(events), err)
-			return seen
+			t.Errorf("after %d: %d events, %v", revision, len(events), err)
+			return revisions
 		}
 		for _, event := range events {
-			seen = append(seen, event.Revision)
-			after = event.Revision
+			revisions = append(revisions, event.Revision)
+			revision = event.Revision
 		}
 		for _, each := range progress {
-			each <- after
+			each <- revision
 		}
 	}
-	return seen
+	return revisions
 }
 
 // TestEventsAreReadOnce: events for which a hundred watchers of one process wait are read from Redis once.
@@ -72,19 +72,19 @@ func TestEventsAreReadOnce(t *testing.T) {
 	embedded := miniredis.RunT(t)
 	s := open(t, "redis://"+embedded.Addr(), patient).Resource("things")
 	const watchers, changes = 100, 60
-	counter := counted(embedded)
+	counter := countCommands(embedded)
 	var group sync.WaitGroup
-	var begun sync.WaitGroup
+	var startup sync.WaitGroup
 	for range watchers {
-		begun.Add(1)
+		startup.Add(1)
 		group.Go(func() {
-			begun.Done()
+			startup.Done()
 			if seen := follow(t, s, start, start+changes); len(seen) != changes || !slices.IsSorted(seen) {
 				t.Errorf("saw %v", seen)
 			}
 		})
 	}
-	begun.Wait()
+	startup.Wait()
 	for i := range changes {
 		if _, err := s.Create(t.Context(), thing(fmt.Sprint(i))); err != nil {
 			t.Fatal(err)
@@ -105,7 +105,7 @@ func TestFeedEnds(t *testing.T) {
 	t.Parallel()
 	embedded := miniredis.RunT(t)
 	s := open(t, "redis://"+embedded.Addr(), redisstore.Options{Timeout: 200 * time.Millisecond}).Resource("things")
-	counter := counted(embedded)
+	counter := countCommands(embedded)
 	// On a busy machine the timeout may be too short for a call.
 	eventually(t, "waiting", func() error {
 		events, err := s.Events(t.Context(), start, 1, 50*time.Millisecond)
@@ -139,7 +139,7 @@ func TestFeedEnds(t *testing.T) {
 // watchers that begin again see only the new history.
 func TestFeedAfterAFailover(t *testing.T) {
 	t.Parallel()
-	both(t, func(t *testing.T, url string) {
+	onBothServers(t, func(t *testing.T, url string) {
 		// A feed compares revisions after half of the timeout.
 		s := open(t, url, busy).Resource("things")
 		r := raw(t, url)
@@ -152,18 +152,18 @@ func TestFeedAfterAFailover(t *testing.T) {
 		if seen := <-waiting; len(seen) != 5 {
 			t.Fatalf("saw %v", seen)
 		}
-		ahead := make(chan error, 20)
-		for range cap(ahead) {
+		results := make(chan error, 20)
+		for range cap(results) {
 			go func() {
 				_, err := s.Events(t.Context(), start+5, 1, 30*time.Second)
-				ahead <- err
+				results <- err
 			}()
 		}
 		// The replica had missed everything after the second change.
 		must(t, r.Del(t.Context(), "p1:{things}:log").Err())
 		must(t, r.Set(t.Context(), "p1:{things}:rev", start+2, 0).Err())
-		for range cap(ahead) {
-			if err := <-ahead; !errors.Is(err, store.ErrGone) {
+		for range cap(results) {
+			if err := <-results; !errors.Is(err, store.ErrGone) {
 				t.Errorf("waiting ahead of a store that went back: %v", err)
 			}
 		}
@@ -217,10 +217,10 @@ func TestWindowIsBounded(t *testing.T) {
 	record.Revision, err = s.Create(t.Context(), record)
 	must(t, err)
 	const changes = 1500
-	done := make(chan []int64, 1)
+	revisions := make(chan []int64, 1)
 	progress := make(chan int64, changes)
 	first, last := record.Revision, record.Revision+changes
-	go func() { done <- follow(t, s, first, last, progress) }()
+	go func() { revisions <- follow(t, s, first, last, progress) }()
 	var window []store.Event
 	for reached, going := first, true; record.Revision < last; {
 		// Not further ahead than the log is long.
@@ -235,7 +235,7 @@ func TestWindowIsBounded(t *testing.T) {
 			must(t, err)
 		}
 	}
-	if seen := <-done; len(seen) != changes {
+	if seen := <-revisions; len(seen) != changes {
 		t.Errorf("saw %d changes, want %d", len(seen), changes)
 	}
 	for i, event := range window {

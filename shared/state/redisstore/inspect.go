@@ -89,14 +89,14 @@ const attempts = 5
 func inspect(ctx context.Context, client *redis.Client) (Node, error) {
 	node := Node{Address: client.Options().Addr}
 	for range attempts {
-		begun := time.Now()
+		start := time.Now()
 		clock, err := client.Time(ctx).Result()
 		if err != nil {
 			return node, err
 		}
 		// The first round trip may open a connection, and later ones may meet a busy machine.
-		if took := time.Since(begun); node.Took == 0 || took < node.Took {
-			node.Took, node.Ahead = took, clock.Sub(begun.Add(took/2))
+		if took := time.Since(start); node.Took == 0 || took < node.Took {
+			node.Took, node.Ahead = took, clock.Sub(start.Add(took/2))
 		}
 	}
 	text, err := client.Info(ctx).Result()

@@ -29,8 +29,8 @@ func raw(t *testing.T, url string) *redis.Client {
 	return client
 }
 
-// both runs a test on the embedded server and on a real one.
-func both(t *testing.T, run func(t *testing.T, url string)) {
+// onBothServers runs a test on the embedded server and on a real one.
+func onBothServers(t *testing.T, run func(t *testing.T, url string)) {
 	t.Run("Embedded", func(t *testing.T) { run(t, redistest.Embedded(t)) })
 	t.Run("Server", func(t *testing.T) { run(t, redistest.Server(t).URL()) })
 }
@@ -45,7 +45,7 @@ func must(t *testing.T, err error) {
 // TestLayout holds what older and newer builds have to agree on. Changing it means a new key prefix or a
 // new record format.
 func TestLayout(t *testing.T) {
-	both(t, func(t *testing.T, url string) {
+	onBothServers(t, func(t *testing.T, url string) {
 		s := open(t, url, redisstore.Options{}).Resource("things")
 		r := raw(t, url)
 		ctx := t.Context()
@@ -106,7 +106,7 @@ func TestUnknownFormat(t *testing.T) {
 		"half a header":  "1 1 0\n{}",
 		"no newline":     "1 1 0 - - - o",
 	} {
-		both(t, func(t *testing.T, url string) {
+		onBothServers(t, func(t *testing.T, url string) {
 			s := open(t, url, redisstore.Options{}).Resource("things")
 			r := raw(t, url)
 			record := thing("one")
@@ -143,7 +143,7 @@ func TestUnknownFormat(t *testing.T) {
 }
 
 func TestUnknownEvent(t *testing.T) {
-	both(t, func(t *testing.T, url string) {
+	onBothServers(t, func(t *testing.T, url string) {
 		s := open(t, url, redisstore.Options{}).Resource("things")
 		r := raw(t, url)
 		must(t, r.Set(t.Context(), "p1:{things}:rev", 1, 0).Err())
@@ -156,7 +156,7 @@ func TestUnknownEvent(t *testing.T) {
 
 // TestEventsWithoutTime: events of an older build have no time. They are read, and trimmed with the events after them.
 func TestEventsWithoutTime(t *testing.T) {
-	both(t, func(t *testing.T, url string) {
+	onBothServers(t, func(t *testing.T, url string) {
 		s := open(t, url, redisstore.Options{}).Resource("things")
 		r := raw(t, url)
 		must(t, r.Set(t.Context(), "p1:{things}:rev", 1, 0).Err())
@@ -183,7 +183,7 @@ func TestEventsWithoutTime(t *testing.T) {
 // TestLargeRevisions: Lua's numbers are doubles, which print as 1e+14 by default.
 func TestLargeRevisions(t *testing.T) {
 	for _, start := range []int64{1e14 - 2, 1e15 - 2, 1<<53 - 10} {
-		both(t, func(t *testing.T, url string) {
+		onBothServers(t, func(t *testing.T, url string) {
 			s := open(t, url, redisstore.Options{}).Resource("things")
 			must(t, raw(t, url).Set(t.Context(), "p1:{things}:rev", start, 0).Err())
 			// The log is empty although the revision is not the first: all events were trimmed.
@@ -225,7 +225,7 @@ func TestLargeRevisions(t *testing.T) {
 // TestLostLog: if the log is shorter than the counter says, watchers must list again.
 func TestLostLog(t *testing.T) {
 	t.Parallel()
-	both(t, func(t *testing.T, url string) {
+	onBothServers(t, func(t *testing.T, url string) {
 		// A feed compares revisions after half of the timeout.
 		s := open(t, url, busy).Resource("things")
 		r := raw(t, url)
@@ -267,7 +267,7 @@ func TestLostLog(t *testing.T) {
 
 // TestCounterBehindLog: the log refuses an event with an id that it has already had, so the write fails.
 func TestCounterBehindLog(t *testing.T) {
-	both(t, func(t *testing.T, url string) {
+	onBothServers(t, func(t *testing.T, url string) {
 		s := open(t, url, redisstore.Options{}).Resource("things")
 		for _, name := range []string{"one", "two", "three"} {
 			_, err := s.Create(t.Context(), thing(name))
@@ -298,7 +298,7 @@ func TestCounterBehindLog(t *testing.T) {
 }
 
 func TestContradictions(t *testing.T) {
-	both(t, func(t *testing.T, url string) {
+	onBothServers(t, func(t *testing.T, url string) {
 		s := open(t, url, redisstore.Options{}).Resource("things")
 		r := raw(t, url)
 		one := thing("one")
@@ -323,7 +323,7 @@ func TestContradictions(t *testing.T) {
 
 // TestScriptsAreSentAgain: Redis forgets its scripts when it restarts.
 func TestScriptsAreSentAgain(t *testing.T) {
-	both(t, func(t *testing.T, url string) {
+	onBothServers(t, func(t *testing.T, url string) {
 		s := open(t, url, redisstore.Options{}).Resource("things")
 		for i := range 3 {
 			must(t, raw(t, url).ScriptFlush(t.Context()).Err())
@@ -395,7 +395,7 @@ func TestRefusals(t *testing.T) {
 	_, err := s.Create(t.Context(), record)
 	must(t, err)
 
-	refused := func(what string, s store.Store) {
+	checkRefused := func(what string, s store.Store) {
 		t.Helper()
 		_, err := s.Create(t.Context(), thing("two"))
 		if !errors.Is(err, store.ErrUnavailable) {
@@ -406,11 +406,11 @@ func TestRefusals(t *testing.T) {
 		}
 	}
 	must(t, r.SlaveOf(t.Context(), "127.0.0.1", "1").Err())
-	refused("a replica", s)
+	checkRefused("a replica", s)
 	must(t, r.SlaveOf(t.Context(), "no", "one").Err())
 
 	must(t, r.ConfigSet(t.Context(), "maxmemory", "1").Err())
-	refused("no memory", s)
+	checkRefused("no memory", s)
 	if revision, err := s.Delete(t.Context(), "one", start+1); err != nil || revision != start+2 {
 		t.Errorf("Delete without memory: revision %d, %v", revision, err)
 	}
@@ -423,7 +423,7 @@ func TestRefusals(t *testing.T) {
 		"no password":      strings.Replace(process.URL(), ":s3cret@", "", 1),
 		"no cluster":       process.URL() + "," + process.URL(),
 	} {
-		refused(what, open(t, url, redisstore.Options{}).Resource("things"))
+		checkRefused(what, open(t, url, redisstore.Options{}).Resource("things"))
 	}
 }
 
@@ -523,7 +523,7 @@ func TestResourceNames(t *testing.T) {
 }
 
 func TestResourcesAreApart(t *testing.T) {
-	both(t, func(t *testing.T, url string) {
+	onBothServers(t, func(t *testing.T, url string) {
 		client := open(t, url, redisstore.Options{})
 		for _, name := range []string{"one", "one-and-a-half", "two.v2"} {
 			if revision, err := client.Resource(name).Create(t.Context(), thing("x")); err != nil || revision != start+1 {

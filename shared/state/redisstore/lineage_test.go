@@ -23,25 +23,25 @@ func TestAnotherServer(t *testing.T) {
 		must(t, err)
 		return revision
 	}
-	begun := make(chan struct{})
+	firstEvent := make(chan struct{})
 	followed := make(chan []store.Event, 1)
 	go func() {
-		var all []store.Event
-		for after := start; len(all) < 6; {
-			if len(all) == 1 {
-				close(begun)
+		var events []store.Event
+		for after := start; len(events) < 6; {
+			if len(events) == 1 {
+				close(firstEvent)
 			}
 			more, err := s.Events(t.Context(), after, 1, time.Minute)
 			if err != nil || len(more) == 0 {
 				t.Errorf("waiting after revision %d: %v, %v", after, more, err)
 				break
 			}
-			all, after = append(all, more...), more[0].Revision
+			events, after = append(events, more...), more[0].Revision
 		}
-		followed <- all
+		followed <- events
 	}()
 	create("a")
-	<-begun
+	<-firstEvent
 	second := create("b")
 	server.WroteElsewhere("things")
 	third := create("c")
@@ -66,14 +66,14 @@ func TestAnotherServer(t *testing.T) {
 			return all
 		},
 	} {
-		all := read()
-		if len(all) != 6 {
-			t.Fatalf("%s: %d events, want 6", name, len(all))
+		events := read()
+		if len(events) != 6 {
+			t.Fatalf("%s: %d events, want 6", name, len(events))
 		}
 		for i, want := range []struct{ revision, follows int64 }{
 			{start + 1, start}, {second, start + 1}, {third, second}, {third + 1, third}, {fifth, third + 1}, {sixth, fifth},
 		} {
-			if got := all[i]; got.Revision != want.revision || got.Follows != want.follows {
+			if got := events[i]; got.Revision != want.revision || got.Follows != want.follows {
 				t.Errorf("%s: event %d has revision %d and follows %d, want %+v", name, i, got.Revision, got.Follows, want)
 			}
 		}
@@ -90,21 +90,21 @@ func TestServerThatStartsAgain(t *testing.T) {
 	t.Parallel()
 	server := redistest.Server(t, redistest.AppendOnly())
 	s := open(t, server.URL(), redisstore.Options{}).Resource("things")
-	before, err := s.Create(t.Context(), thing("a"))
+	firstRevision, err := s.Create(t.Context(), thing("a"))
 	must(t, err)
 	server.Kill()
 	server.Restart()
-	var after int64
+	var secondRevision int64
 	eventually(t, "writing", func() error {
 		var err error
-		after, err = s.Create(t.Context(), thing("b"))
+		secondRevision, err = s.Create(t.Context(), thing("b"))
 		return err
 	})
-	if after <= before+1000 {
-		t.Errorf("revision %d after %d", after, before)
+	if secondRevision <= firstRevision+1000 {
+		t.Errorf("revision %d after %d", secondRevision, firstRevision)
 	}
-	if got, err := s.Events(t.Context(), before, 10, 0); err != nil || len(got) != 1 || got[0].Revision != after {
-		t.Errorf("Events after revision %d: %+v, %v", before, got, err)
+	if got, err := s.Events(t.Context(), firstRevision, 10, 0); err != nil || len(got) != 1 || got[0].Revision != secondRevision {
+		t.Errorf("Events after revision %d: %+v, %v", firstRevision, got, err)
 	}
 }
 

@@ -82,13 +82,13 @@ func (r *resource) ranges(query store.Query) (index string, ranges []any, err er
 		}
 		return r.keys.names, []any{lower, upper, 0}, nil
 	default:
-		seen := map[string]bool{}
+		seenOwners := map[string]bool{}
 		for _, owner := range query.Owners {
 			// No object has an owner with a control character. A NUL in it would end the owner in the index.
-			if seen[owner] || hasControl(owner) {
+			if seenOwners[owner] || hasControl(owner) {
 				continue
 			}
-			seen[owner] = true
+			seenOwners[owner] = true
 			ranges = append(ranges, rangeArguments(owner, lower, upper)...)
 		}
 		return r.keys.owners, ranges, nil
@@ -102,12 +102,12 @@ func (r *resource) listOnce(
 	ctx context.Context, query store.Query, index string, bounds, ranges []any, page *store.Page,
 ) (names []string, complete bool, err error) {
 	var key pageKey
-	var last *namedPage
+	var lastPage *namedPage
 	knownRevision, server := "", ""
 	if query.After == "" {
 		key = keyOfPage(index, bounds, ranges)
-		if last = r.pages.get(key); last != nil {
-			knownRevision, server = strconv.FormatInt(last.revision, 10), last.server
+		if lastPage = r.pages.get(key); lastPage != nil {
+			knownRevision, server = strconv.FormatInt(lastPage.revision, 10), lastPage.server
 		}
 	}
 	keys := []string{r.keys.revision, r.keys.objects, index, r.keys.activity, r.keys.server}
@@ -115,9 +115,9 @@ func (r *resource) listOnce(
 	if err != nil {
 		return nil, false, err
 	}
-	if len(parts) == 0 && last != nil {
-		page.Revision, page.Remaining = last.revision, last.remaining
-		return last.names, false, nil
+	if len(parts) == 0 && lastPage != nil {
+		page.Revision, page.Remaining = lastPage.revision, lastPage.remaining
+		return lastPage.names, false, nil
 	}
 	if len(parts) != 4 && len(parts) != 5 {
 		return nil, false, fmt.Errorf("%w: %d parts of a list", errCorrupt, len(parts))
@@ -198,31 +198,31 @@ const maxPages = 16
 // pages caches up to maxPages pages by their queries. It is safe for concurrent use. A cache of package lru would make
 // each program 28 KB larger.
 type pages struct {
-	mu   sync.Mutex
-	kept map[pageKey]*namedPage
+	mu    sync.Mutex
+	byKey map[pageKey]*namedPage
 }
 
 // get returns the page of a query, which must not be changed; nil if it is not cached.
 func (p *pages) get(key pageKey) *namedPage {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.kept[key]
+	return p.byKey[key]
 }
 
 // add caches a page in place of any other page.
 func (p *pages) add(key pageKey, page *namedPage) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.kept == nil {
-		p.kept = map[pageKey]*namedPage{}
+	if p.byKey == nil {
+		p.byKey = map[pageKey]*namedPage{}
 	}
-	for other := range p.kept {
-		if len(p.kept) < maxPages || p.kept[key] != nil {
+	for other := range p.byKey {
+		if len(p.byKey) < maxPages || p.byKey[key] != nil {
 			break
 		}
-		delete(p.kept, other)
+		delete(p.byKey, other)
 	}
-	p.kept[key] = page
+	p.byKey[key] = page
 }
 
 // namedPage has the names of a page, at a revision that a server has made.

@@ -69,24 +69,24 @@ func TestListBetween(t *testing.T) {
 			// states are the names and revisions of the objects of the owner at each revision.
 			states := map[int64]string{}
 			note := func() error {
-				var all []string
+				var lines []string
 				for record, err := range store.Each(t.Context(), writer, store.Query{Limit: 10}) {
 					if err != nil {
 						return err
 					}
 					if record.Owner == "o" {
-						all = append(all, fmt.Sprintf("%s %d %s", record.Name, record.Revision, record.Object))
+						lines = append(lines, fmt.Sprintf("%s %d %s", record.Name, record.Revision, record.Object))
 					}
 				}
 				page, err := writer.List(t.Context(), store.Query{Limit: 1})
-				states[page.Revision] = strings.Join(all, "\n")
+				states[page.Revision] = strings.Join(lines, "\n")
 				return err
 			}
 			must(t, note())
-			var written, next atomic.Int64
+			var writes, nextName atomic.Int64
 			embedded.Server().SetPreHook(func(_ *server.Peer, command string, args ...string) bool {
-				if command == "HMGET" && len(args) > many/2 && strings.HasSuffix(args[0], ":objects") && written.Add(1) <= times {
-					record, err := writer.Get(t.Context(), name(int(next.Add(1))))
+				if command == "HMGET" && len(args) > many/2 && strings.HasSuffix(args[0], ":objects") && writes.Add(1) <= times {
+					record, err := writer.Get(t.Context(), name(int(nextName.Add(1))))
 					if err == nil {
 						err = write(writer, record)
 					}
@@ -100,19 +100,19 @@ func TestListBetween(t *testing.T) {
 				return false
 			})
 			for _, query := range []store.Query{{}, {Owners: []string{"o"}}} {
-				written.Store(0)
+				writes.Store(0)
 				page, err := reader.List(t.Context(), query)
 				must(t, err)
-				var all []string
+				var lines []string
 				for _, record := range page.Records {
 					if record.Owner == "o" {
-						all = append(all, fmt.Sprintf("%s %d %s", record.Name, record.Revision, record.Object))
+						lines = append(lines, fmt.Sprintf("%s %d %s", record.Name, record.Revision, record.Object))
 					}
 				}
-				if want, known := states[page.Revision]; !known || strings.Join(all, "\n") != want || page.Remaining != 0 {
-					t.Errorf("%s, %d times, %+v: at revision %d the page is\n%s\nwant\n%s", what, times, query, page.Revision, strings.Join(all, "\n"), want)
+				if want, known := states[page.Revision]; !known || strings.Join(lines, "\n") != want || page.Remaining != 0 {
+					t.Errorf("%s, %d times, %+v: at revision %d the page is\n%s\nwant\n%s", what, times, query, page.Revision, strings.Join(lines, "\n"), want)
 				}
-				if written.Load() == 0 {
+				if writes.Load() == 0 {
 					t.Errorf("%s: nothing was written between the round trips", what)
 				}
 			}
@@ -185,7 +185,7 @@ func TestRepeatedLists(t *testing.T) {
 				{}, {Limit: 20}, {Limit: 21}, {Owners: []string{"o"}}, {Owners: []string{"p"}}, {Owners: []string{"o", "p"}}, {Owners: []string{"o p"}},
 				{Prefix: "n0"}, {After: name(20)}, {After: name(20), Limit: 30}, {Owners: []string{}}, {Owners: []string{"nobody"}}, {Reference: "uid"},
 			}
-			fresh := open(t, url, patient)
+			freshClient := open(t, url, patient)
 			for step := range 400 {
 				i := random.IntN(2*many + 10)
 				record, err := writer.Get(t.Context(), name(i))
@@ -212,7 +212,7 @@ func TestRepeatedLists(t *testing.T) {
 				for range random.IntN(4) {
 					got, err := reader.List(t.Context(), query)
 					must(t, err)
-					want, err := fresh.Resource("things").List(t.Context(), query)
+					want, err := freshClient.Resource("things").List(t.Context(), query)
 					must(t, err)
 					if !reflect.DeepEqual(got, want) {
 						t.Fatalf("step %d: %+v is\n%+v\nwant\n%+v", step, query, got, want)

@@ -17,7 +17,7 @@ import (
 func TestOlderState(t *testing.T) {
 	kept, err := os.ReadFile("testdata/older.json")
 	must(t, err)
-	both(t, func(t *testing.T, url string) {
+	onBothServers(t, func(t *testing.T, url string) {
 		ctx := t.Context()
 		r := raw(t, url)
 		for line := range strings.Lines(string(kept)) {

@@ -191,20 +191,20 @@ func TestClusterOutage(t *testing.T) {
 			}
 
 			change.begin(nodes[1])
-			var failed atomic.Int64
+			var failures atomic.Int64
 			var group sync.WaitGroup
 			for _, s := range stores {
 				group.Go(func() {
 					err := quick(t, "Create", func() error { return exists(t.Context(), s, "two") })
 					if errors.Is(err, store.ErrUnavailable) {
-						failed.Add(1)
+						failures.Add(1)
 					} else if err != nil {
 						t.Errorf("Create: %v", err)
 					}
 				})
 			}
 			group.Wait()
-			if failed.Load() == 0 {
+			if failures.Load() == 0 {
 				t.Error("everything was available without one of the masters")
 			}
 			if err := client.Ping(t.Context()); !errors.Is(err, store.ErrUnavailable) {
@@ -268,7 +268,7 @@ func TestAcknowledgedWritesSurviveAKill(t *testing.T) {
 	var acknowledged atomic.Int64
 	var dead atomic.Bool
 	var revisions sync.Map
-	reached := make(chan struct{})
+	enoughWrites := make(chan struct{})
 	var group sync.WaitGroup
 	for w := range writers {
 		group.Go(func() {
@@ -286,37 +286,37 @@ func TestAcknowledgedWritesSurviveAKill(t *testing.T) {
 				}
 				revisions.Store(name, revision)
 				if acknowledged.Add(1) == enough {
-					close(reached)
+					close(enoughWrites)
 				}
 			}
 		})
 	}
-	<-reached
+	<-enoughWrites
 	process.Kill()
 	dead.Store(true)
 	group.Wait()
 	process.Restart()
 
-	records, events, last, err := whole(t.Context(), open(t, process.URL(), redisstore.Options{}).Resource("things"))
+	records, events, lastRevision, err := whole(t.Context(), open(t, process.URL(), redisstore.Options{}).Resource("things"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	found := map[string]int64{}
+	storedRevisions := map[string]int64{}
 	for _, record := range records {
-		found[record.Name] = record.Revision
+		storedRevisions[record.Name] = record.Revision
 	}
 	revisions.Range(func(name, revision any) bool {
-		if found[name.(string)] != revision.(int64) {
-			t.Errorf("%s was acknowledged at revision %d and is at %d after the restart", name, revision, found[name.(string)])
+		if storedRevisions[name.(string)] != revision.(int64) {
+			t.Errorf("%s was acknowledged at revision %d and is at %d after the restart", name, revision, storedRevisions[name.(string)])
 		}
 		return true
 	})
 	// No write is half done: there is one event and one object for each revision.
-	if last != start+int64(len(found)) {
-		t.Errorf("%d objects at revision %d", len(found), last)
+	if lastRevision != start+int64(len(storedRevisions)) {
+		t.Errorf("%d objects at revision %d", len(storedRevisions), lastRevision)
 	}
-	if len(events) != len(found) {
-		t.Errorf("%d events of %d objects", len(events), len(found))
+	if len(events) != len(storedRevisions) {
+		t.Errorf("%d events of %d objects", len(events), len(storedRevisions))
 	}
 }
 

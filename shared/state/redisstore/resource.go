@@ -72,10 +72,10 @@ func (c *Client) answersQuestions(questions *store.Questions, replicas int) bool
 // writeAsking runs the script of a removal, and asks questions on the same connection: Redis answers them after the
 // removal.
 func (r *resource) writeAsking(ctx context.Context, script *redis.Script, args []any, questions *store.Questions) (string, error) {
-	var first []*redis.StringSliceCmd
+	var firstMembers []*redis.StringSliceCmd
 	answer := runPipeline(ctx, r.client.redis, script, r.keys.all(), args, func(pipe redis.Pipeliner, run func() *redis.Cmd) *redis.Cmd {
 		answer := run()
-		first = askReferred(ctx, pipe, questions.Asked)
+		firstMembers = askReferred(ctx, pipe, questions.Asked)
 		return answer
 	})
 	text, err := answer.Text()
@@ -85,12 +85,12 @@ func (r *resource) writeAsking(ctx context.Context, script *redis.Script, args [
 	if _, err := strconv.ParseInt(text, 10, 64); err != nil {
 		return text, nil //nolint:nilerr // the word of a refusal
 	}
-	for _, members := range first {
+	for _, members := range firstMembers {
 		if members != nil && members.Err() != nil {
 			return text, nil //nolint:nilerr // whoever needs the answers asks again
 		}
 	}
-	questions.Answers = decodeReferred(first)
+	questions.Answers = decodeReferred(firstMembers)
 	return text, nil
 }
 
@@ -124,25 +124,25 @@ func (r *resource) write(ctx context.Context, doing string, record store.Record,
 	if err != nil {
 		return 0, err
 	}
-	var refused error
+	var refusal error
 	switch answer {
 	case "OK":
 		return 0, nil
 	case "EXISTS":
-		refused = store.ErrExists
+		refusal = store.ErrExists
 	case "STALE":
-		refused = store.ErrStale
+		refusal = store.ErrStale
 	case "TAKEN":
-		refused = store.ErrTaken
+		refusal = store.ErrTaken
 	case "NOTFOUND":
-		refused = store.ErrNotFound
+		refusal = store.ErrNotFound
 	case "CONFLICT":
-		refused = store.ErrConflict
+		refusal = store.ErrConflict
 	case "FORMAT":
-		refused = store.ErrFormat
+		refusal = store.ErrFormat
 	default:
 		if over := quotaError(answer, record); over != nil {
-			refused = over
+			refusal = over
 			break
 		}
 		revision, err := strconv.ParseInt(answer, 10, 64)
@@ -155,7 +155,7 @@ func (r *resource) write(ctx context.Context, doing string, record store.Record,
 		}
 		return revision, nil
 	}
-	return 0, fmt.Errorf("%s: %w", doing, refused)
+	return 0, fmt.Errorf("%s: %w", doing, refusal)
 }
 
 // quotaError returns the error for the reply QUOTA; nil for other replies.
@@ -164,14 +164,14 @@ func quotaError(answer string, record store.Record) error {
 	if !strings.HasPrefix(answer, "QUOTA ") {
 		return nil
 	}
-	over := &store.QuotaError{Owner: record.Owner, Limit: record.Quota.Objects}
-	if n, _ := fmt.Sscanf(answer, "QUOTA %s %d %d", &over.Quota, &over.Used, &over.Adds); n != 3 {
+	quotaErr := &store.QuotaError{Owner: record.Owner, Limit: record.Quota.Objects}
+	if n, _ := fmt.Sscanf(answer, "QUOTA %s %d %d", &quotaErr.Quota, &quotaErr.Used, &quotaErr.Adds); n != 3 {
 		return nil
 	}
-	if over.Quota == store.QuotaBytes {
-		over.Limit = record.Quota.Bytes
+	if quotaErr.Quota == store.QuotaBytes {
+		quotaErr.Limit = record.Quota.Bytes
 	}
-	return over
+	return quotaErr
 }
 
 func (r *resource) Get(ctx context.Context, name string) (store.Record, error) {
@@ -206,20 +206,20 @@ func (r *resource) GetWith(
 ) (store.Record, store.Companions, error) {
 	if name, ok := r.names.Get(digest); ok {
 		var records []store.Record
-		var others map[store.Ref]store.Record
+		var companions map[store.Ref]store.Record
 		err := r.client.run(ctx, "reading record by digest", func(ctx context.Context) (err error) {
-			records, others, err = r.getTogether(ctx, append([]string{name}, names...), refs)
+			records, companions, err = r.getTogether(ctx, append([]string{name}, names...), refs)
 			return err
 		})
 		if err != nil {
 			return store.Record{}, store.Companions{}, err
 		}
 		if len(records) > 0 && records[0].Name == name && records[0].Digest == digest {
-			along := make(map[string]store.Record, len(names))
+			byName := make(map[string]store.Record, len(names))
 			for _, other := range records[1:] {
-				along[other.Name] = other
+				byName[other.Name] = other
 			}
-			return records[0], store.Companions{Records: along, Refs: others}, nil
+			return records[0], store.Companions{Records: byName, Refs: companions}, nil
 		}
 		r.names.Remove(digest)
 	}
@@ -245,7 +245,7 @@ func (r *resource) getAll(ctx context.Context, names ...string) ([]store.Record,
 // nodes concurrently.
 func (r *resource) getTogether(ctx context.Context, names []string, refs []store.Ref) ([]store.Record, map[store.Ref]store.Record, error) {
 	var objects, activity *redis.SliceCmd
-	revisions, others := make([]*redis.StringCmd, len(refs)), make([]*redis.SliceCmd, len(refs))
+	revisions, objectsOfRefs := make([]*redis.StringCmd, len(refs)), make([]*redis.SliceCmd, len(refs))
 	_, err := r.client.redis.Pipelined(ctx, func(pipe redis.Pipeliner) error {
 		if len(names) > 0 {
 			objects = pipe.HMGet(ctx, r.keys.objects, names...)
@@ -256,7 +256,7 @@ func (r *resource) getTogether(ctx context.Context, names []string, refs []store
 				revisions[i] = pipe.Get(ctx, revisionKey(ref.Resource))
 			} else {
 				// HMGET returns no error for an absent object. The library handles errors slowly.
-				others[i] = pipe.HMGet(ctx, objectsKey(ref.Resource), ref.Name)
+				objectsOfRefs[i] = pipe.HMGet(ctx, objectsKey(ref.Resource), ref.Name)
 			}
 		}
 		return nil
@@ -274,20 +274,20 @@ func (r *resource) getTogether(ctx context.Context, names []string, refs []store
 			return nil, nil, err
 		}
 	}
-	read, err := decodeRefs(refs, revisions, others)
+	read, err := decodeRefs(refs, revisions, objectsOfRefs)
 	return records, read, err
 }
 
 // decodeRefs reads the replies about refs: revisions or records.
 func decodeRefs(refs []store.Ref, revisions []*redis.StringCmd, records []*redis.SliceCmd) (map[store.Ref]store.Record, error) {
-	found := make(map[store.Ref]store.Record, len(refs))
+	result := make(map[store.Ref]store.Record, len(refs))
 	for i, ref := range refs {
 		if ref.Name == "" {
 			revision, err := revisionOf(revisions[i])
 			if err != nil {
 				return nil, err
 			}
-			found[ref] = store.Record{Revision: revision}
+			result[ref] = store.Record{Revision: revision}
 			continue
 		}
 		answer, err := records[i].Result()
@@ -298,11 +298,11 @@ func decodeRefs(refs []store.Ref, revisions []*redis.StringCmd, records []*redis
 		if !exists {
 			continue
 		}
-		if found[ref], err = decode(ref.Name, text, ""); err != nil {
+		if result[ref], err = decode(ref.Name, text, ""); err != nil {
 			return nil, err
 		}
 	}
-	return found, nil
+	return result, nil
 }
 
 // decodeAll reads the stored records and activities of names, and leaves out names without a record.
@@ -448,7 +448,7 @@ func (r *resource) Due(ctx context.Context, query store.DueQuery) ([]store.Recor
 	if query.ByCreated {
 		index = r.keys.created
 	}
-	var due []store.Record
+	var dueRecords []store.Record
 	err := r.client.run(ctx, "finding due records", func(ctx context.Context) error {
 		keys := []string{index, r.keys.objects, r.keys.activity}
 		args := []any{milliseconds(query.Until), max(query.Skip, 0), pageLimit(query.Limit), limits.PageBytes}
@@ -459,10 +459,10 @@ func (r *resource) Due(ctx context.Context, query store.DueQuery) ([]store.Recor
 		if len(parts) != 3 {
 			return fmt.Errorf("%w: %d parts of due records", errCorrupt, len(parts))
 		}
-		due, err = records(parts)
+		dueRecords, err = records(parts)
 		return err
 	})
-	return due, err
+	return dueRecords, err
 }
 
 func (r *resource) References(ctx context.Context, from int64, limit int) ([]store.Reference, int64, error) {
@@ -501,10 +501,10 @@ func (r *resource) Referred(ctx context.Context, questions []store.Referral) ([]
 			return nil, fmt.Errorf("%s: resource name %q", doing, question.Resource)
 		}
 	}
-	var first []*redis.StringSliceCmd
+	var firstMembers []*redis.StringSliceCmd
 	err := r.client.run(ctx, doing, func(ctx context.Context) error {
 		_, err := r.client.redis.Pipelined(ctx, func(pipe redis.Pipeliner) error {
-			first = askReferred(ctx, pipe, questions)
+			firstMembers = askReferred(ctx, pipe, questions)
 			return nil
 		})
 		return err
@@ -512,23 +512,23 @@ func (r *resource) Referred(ctx context.Context, questions []store.Referral) ([]
 	if err != nil {
 		return nil, err
 	}
-	return decodeReferred(first), nil
+	return decodeReferred(firstMembers), nil
 }
 
 // askReferred reads the first member of each index of references; nil for an invalid uid.
 func askReferred(ctx context.Context, pipe redis.Pipeliner, questions []store.Referral) []*redis.StringSliceCmd {
-	first := make([]*redis.StringSliceCmd, len(questions))
+	firstMembers := make([]*redis.StringSliceCmd, len(questions))
 	for i, question := range questions {
 		// No object refers to an invalid uid. A NUL in it would end the uid in the index.
 		if !validReference(question.UID) {
 			continue
 		}
 		part := rangeArguments(question.UID, "[", "")
-		first[i] = pipe.ZRangeArgs(ctx, redis.ZRangeArgs{
+		firstMembers[i] = pipe.ZRangeArgs(ctx, redis.ZRangeArgs{
 			Key: keyOf(question.Resource, referencesPart), ByLex: true, Start: part[0], Stop: part[1], Count: 1,
 		})
 	}
-	return first
+	return firstMembers
 }
 
 // decodeReferred reads the replies to askReferred.

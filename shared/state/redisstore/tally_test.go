@@ -45,8 +45,8 @@ func (c tallies) sizes(t *testing.T) map[string]map[string]int {
 // tallyForm is the text of a tally: bytes, time, and during a count the bytes counted and the last name.
 var tallyForm = regexp.MustCompile(`^(\d+) (\d+)(?: (\d+) (.+))?$`)
 
-// wrong returns the differences between the tallies and the records.
-func (c tallies) wrong(t *testing.T) string {
+// difference returns the differences between the tallies and the records.
+func (c tallies) difference(t *testing.T) string {
 	t.Helper()
 	sizes := c.sizes(t)
 	for owner, text := range c.raw.HGetAll(t.Context(), c.key("bytes")).Val() {
@@ -57,19 +57,19 @@ func (c tallies) wrong(t *testing.T) string {
 		if len(sizes[owner]) == 0 {
 			return fmt.Sprintf("the tally of %q, who has nothing, is %q", owner, text)
 		}
-		all, counted := 0, 0
+		total, counted := 0, 0
 		for name, size := range sizes[owner] {
-			all += size
+			total += size
 			if name <= parts[4] {
 				counted += size
 			}
 		}
-		want := strconv.Itoa(all)
+		want := strconv.Itoa(total)
 		if parts[2] == "0" {
 			want = strconv.Itoa(counted)
 		}
 		if parts[1] != want || parts[4] != "" && parts[3] != strconv.Itoa(counted) {
-			return fmt.Sprintf("the tally of %q is %q, there are %d bytes, %d of them counted", owner, text, all, counted)
+			return fmt.Sprintf("the tally of %q is %q, there are %d bytes, %d of them counted", owner, text, total, counted)
 		}
 	}
 	return ""
@@ -77,7 +77,7 @@ func (c tallies) wrong(t *testing.T) string {
 
 // TestTallies: whatever is written, also in the middle of a count, the tallies agree with the records.
 func TestTallies(t *testing.T) {
-	both(t, func(t *testing.T, url string) {
+	onBothServers(t, func(t *testing.T, url string) {
 		client, plain := open(t, url, redisstore.Options{}), raw(t, url)
 		rapid.Check(t, func(rt *rapid.T) {
 			c := tallies{plain, freshName()}
@@ -97,7 +97,7 @@ func TestTallies(t *testing.T) {
 			}
 			rt.Repeat(map[string]func(*rapid.T){
 				"": func(rt *rapid.T) {
-					if wrong := c.wrong(t); wrong != "" {
+					if wrong := c.difference(t); wrong != "" {
 						rt.Fatal(wrong)
 					}
 				},
@@ -124,17 +124,17 @@ func TestTallies(t *testing.T) {
 					if len(owners) == 0 {
 						return
 					}
-					owner, last := rapid.SampledFrom(owners).Draw(rt, "owner"), name.Draw(rt, "last")
-					all, counted := 0, 0
+					owner, lastName := rapid.SampledFrom(owners).Draw(rt, "owner"), name.Draw(rt, "last")
+					total, counted := 0, 0
 					for name, size := range sizes[owner] {
-						all += size
-						if name <= last {
+						total += size
+						if name <= lastName {
 							counted += size
 						}
 					}
-					text := fmt.Sprintf("%d 0 %d %s", counted, counted, last)
+					text := fmt.Sprintf("%d 0 %d %s", counted, counted, lastName)
 					if rapid.Bool().Draw(rt, "later") {
-						text = fmt.Sprintf("%d 1000 %d %s", all, counted, last)
+						text = fmt.Sprintf("%d 1000 %d %s", total, counted, lastName)
 					}
 					must(t, plain.HSet(ctx, c.key("bytes"), owner, text).Err())
 				},
@@ -146,7 +146,7 @@ func TestTallies(t *testing.T) {
 // TestTallyInSteps: the records of an owner that another build has written are counted 500 at each write, and again when an
 // hour has passed since.
 func TestTallyInSteps(t *testing.T) {
-	both(t, func(t *testing.T, url string) {
+	onBothServers(t, func(t *testing.T, url string) {
 		const many, size = 1200, 100
 		c := tallies{raw(t, url), "things"}
 		objects, owners := map[string]any{}, []redis.Z{}
@@ -162,15 +162,15 @@ func TestTallyInSteps(t *testing.T) {
 		must(t, c.raw.Set(t.Context(), c.key("rev"), 1000, 0).Err())
 		s := open(t, url, redisstore.Options{}).Resource("things")
 		tally := func() string { return c.raw.HGet(t.Context(), c.key("bytes"), "o").Val() }
-		written := 0
+		writes := 0
 		write := func() {
 			t.Helper()
-			written++
+			writes++
 			_, err := s.Create(t.Context(), store.Record{
-				Name: fmt.Sprintf("a%d", written), Owner: "o", Created: created, Object: bytes.Repeat([]byte("y"), 10), Quota: store.Quota{Bytes: 1 << 20},
+				Name: fmt.Sprintf("a%d", writes), Owner: "o", Created: created, Object: bytes.Repeat([]byte("y"), 10), Quota: store.Quota{Bytes: 1 << 20},
 			})
 			must(t, err)
-			if wrong := c.wrong(t); wrong != "" {
+			if wrong := c.difference(t); wrong != "" {
 				t.Error(wrong)
 			}
 		}
@@ -195,21 +195,21 @@ func TestTallyInSteps(t *testing.T) {
 
 		// A build that knows no tallies writes.
 		must(t, c.raw.HSet(t.Context(), c.key("objects"), "n0001", "1 2 1000 - - - o\n").Err())
-		written++
+		writes++
 		_, err = s.Create(t.Context(), store.Record{Name: "a9", Owner: "o", Created: created, Quota: store.Quota{Bytes: 1 << 20}})
 		must(t, err)
-		if c.wrong(t) == "" {
+		if c.difference(t) == "" {
 			t.Error("the tally knows of a write that nothing has told it of")
 		}
 		hourAgo := time.Now().Add(-time.Hour - time.Minute).UnixMilli()
 		must(t, c.raw.HSet(t.Context(), c.key("bytes"), "o", fmt.Sprintf("%s %d", strings.Fields(complete)[0], hourAgo)).Err())
 		for range 3 {
-			_, err = s.Create(t.Context(), store.Record{Name: fmt.Sprint("b", written), Owner: "o", Created: created, Object: []byte("{}"), Quota: store.Quota{Bytes: 1 << 20}})
+			_, err = s.Create(t.Context(), store.Record{Name: fmt.Sprint("b", writes), Owner: "o", Created: created, Object: []byte("{}"), Quota: store.Quota{Bytes: 1 << 20}})
 			must(t, err)
-			written++
+			writes++
 		}
 		expect("after an hour and three writes", `\d{6} \d{13}`)
-		if wrong := c.wrong(t); wrong != "" {
+		if wrong := c.difference(t); wrong != "" {
 			t.Error(wrong)
 		}
 	})

@@ -82,7 +82,7 @@ func TestTLS(t *testing.T) {
 	plain := redistest.Server(t)
 	good := redistest.Server(t, redistest.TLS(certificate, key, ours.file, false), redistest.Password("s3cret"))
 	internal := redistest.Server(t, redistest.TLS(named, namedKey, ours.file, false))
-	late := redistest.Server(t, redistest.TLS(expired, expiredKey, ours.file, false))
+	expiredServer := redistest.Server(t, redistest.TLS(expired, expiredKey, ours.file, false))
 	mutual := redistest.Server(t, redistest.TLS(certificate, key, ours.file, true))
 
 	trusting := func(url string) string { return url + "?ca_file=" + ours.file }
@@ -102,7 +102,7 @@ func TestTLS(t *testing.T) {
 		{"nothing verified", good.SecureURL() + "?skip_verify=true", nil, ""},
 		{"a name of its own", trusting(internal.SecureURL()) + "&server_name=state.internal", nil, ""},
 		{"another name", trusting(internal.SecureURL()), nil, "127.0.0.1"},
-		{"an expired certificate", trusting(late.SecureURL()), nil, "certificate has expired"},
+		{"an expired certificate", trusting(expiredServer.SecureURL()), nil, "certificate has expired"},
 		{"a server without TLS", trusting(strings.Replace(plain.URL(), "redis://", "rediss://", 1)), nil, "TLS with"},
 		{"a client without TLS", strings.Replace(mutual.SecureURL(), "rediss://", "redis://", 1), nil, ""},
 		{"a wrong password", trusting(strings.Replace(good.SecureURL(), "s3cret", "hunter2", 1)), nil, "WRONGPASS"},

@@ -77,7 +77,7 @@ func parse(raw string, base *tls.Config) (address, error) {
 	if schemes[name].kind != single || !strings.Contains(raw, ",") {
 		return parseOne(raw, base)
 	}
-	var all address
+	var clusterAddress address
 	seeds := strings.Split(raw, ",")
 	for i, seed := range seeds {
 		parsed, err := parseOne(strings.TrimSpace(seed), base)
@@ -85,21 +85,21 @@ func parse(raw string, base *tls.Config) (address, error) {
 			return address{}, fmt.Errorf("URL %d of %d: %w", i+1, len(seeds), err)
 		}
 		if i == 0 {
-			all = parsed
+			clusterAddress = parsed
 		} else {
-			all.hosts = append(all.hosts, parsed.hosts...)
+			clusterAddress.hosts = append(clusterAddress.hosts, parsed.hosts...)
 		}
 		switch {
 		case parsed.kind != single || parsed.socket:
 			return address{}, errors.New("several URLs are the nodes of a cluster: all must be redis:// or rediss:// URLs")
 		case parsed.database != 0:
 			return address{}, errors.New("a cluster has no database number")
-		case parsed.secure != all.secure:
+		case parsed.secure != clusterAddress.secure:
 			return address{}, errors.New("use either redis:// or rediss:// for all nodes of a cluster")
 		}
 	}
-	all.kind = cluster
-	return all, nil
+	clusterAddress.kind = cluster
+	return clusterAddress, nil
 }
 
 func parseOne(raw string, base *tls.Config) (address, error) {
