@@ -157,7 +157,7 @@ async function isStudioPublic(): Promise<boolean> {
 /** A page that is a script of its own. A document of an earlier version names a script that no longer exists: it is reloaded, once. */
 function LazyPage({ load }: { load: () => Promise<ComponentType> }) {
   const component = useSignal<ComponentType | null>(null);
-  const failed = useSignal(false);
+  const hasFailed = useSignal(false);
   useEffect(() => {
     Promise.all([load(), loadTexts()]).then(
       ([loaded]) => {
@@ -165,7 +165,7 @@ function LazyPage({ load }: { load: () => Promise<ComponentType> }) {
         component.value = loaded;
       },
       () => {
-        if (history.state?.reloaded) failed.value = true;
+        if (history.state?.reloaded) hasFailed.value = true;
         else {
           history.replaceState({ reloaded: true }, "");
           location.reload();
@@ -173,7 +173,7 @@ function LazyPage({ load }: { load: () => Promise<ComponentType> }) {
       },
     );
   }, []);
-  if (failed.value) return <Problem refusal={new Refusal(0, "")} />;
+  if (hasFailed.value) return <Problem refusal={new Refusal(0, "")} />;
   const Component = component.value;
   return Component ? <Component /> : <p class="quiet" role="status">{text("state.loading")}</p>;
 }

@@ -99,8 +99,8 @@ export function KubeconfigDialog({ cluster, close }: { cluster: Cluster; close: 
   const credential = useSignal<"token" | "certificate" | "plugin">("token");
   const ttl = useSignal(86_400);
   const server = useSignal("");
-  const created = useSignal<CreatedKubeconfig | null>(null);
-  useSecret(created.value !== null);
+  const createdKubeconfig = useSignal<CreatedKubeconfig | null>(null);
+  useSecret(createdKubeconfig.value !== null);
   const visible = useSignal(false);
   const write = useWrite(path);
   const attempt = useIdempotentPost();
@@ -119,17 +119,17 @@ export function KubeconfigDialog({ cluster, close }: { cluster: Cluster; close: 
     // The signal counts, because the last choice may not be rendered yet.
     if (credential.value === "plugin") {
       write.problem.value = null;
-      created.value = { text: pluginKubeconfig(cluster, server.value.trim() || addressOf(host ?? "")), warnings: [] };
+      createdKubeconfig.value = { text: pluginKubeconfig(cluster, server.value.trim() || addressOf(host ?? "")), warnings: [] };
       return;
     }
     void write.run(() => attempt(path, JSON.stringify({ spec: spec() })), async (response) => {
       const { status } = (await response.json()) as { status: { kubeConfig: string; expirationTimestamp?: string } };
-      created.value = { text: status.kubeConfig, ends: status.expirationTimestamp, warnings: warningsOf(response) };
+      createdKubeconfig.value = { text: status.kubeConfig, ends: status.expirationTimestamp, warnings: warningsOf(response) };
     });
   }
 
-  if (created.value) {
-    const { text: content, ends, warnings } = created.value;
+  if (createdKubeconfig.value) {
+    const { text: content, ends, warnings } = createdKubeconfig.value;
     return (
       <Dialog title={text("kubeconfig.of", { name })} close={plugin ? close : undefined} wide>
         <p>

@@ -99,17 +99,17 @@ function usePreviewedChange<T>({ preview, change, inputs, onRefusal }: { preview
   return { previewResult, problem, busy, submit };
 }
 
-export function ReviewDialog(props: { before: Config; draft: Fields; close: () => void; reload: () => void; saved: (config: Config) => void; refused: (refusal: Refusal) => void }) {
-  const { before, draft, close, reload, saved, refused } = props;
+export function ReviewDialog(props: { base: Config; draft: Fields; close: () => void; reload: () => void; onSave: (config: Config) => void; onRefusal: (refusal: Refusal) => void }) {
+  const { base, draft, close, reload, onSave, onRefusal } = props;
   const options = useWriteOptions();
-  const put = (query: string) => requestConfig<Config>(`${configPath}?${query}fieldValidation=Strict`, "PUT", {
-    ...before, status: draft, metadata: { ...before.metadata, annotations: { ...withoutWriteOptions(before.metadata.annotations), ...options.annotations() } },
+  const writeConfig = (query: string) => requestConfig<Config>(`${configPath}?${query}fieldValidation=Strict`, "PUT", {
+    ...base, status: draft, metadata: { ...base.metadata, annotations: { ...withoutWriteOptions(base.metadata.annotations), ...options.annotations() } },
   });
   const { previewResult, problem, busy, submit } = usePreviewedChange({
-    preview: async () => ({ before, ...(await put("dryRun=All&")) }),
-    change: async () => saved((await put("")).object),
-    inputs: [before, options.forced.value, options.trial.value],
-    onRefusal: refused,
+    preview: async () => ({ before: base, ...(await writeConfig("dryRun=All&")) }),
+    change: async () => onSave((await writeConfig("")).object),
+    inputs: [base, options.forced.value, options.trial.value],
+    onRefusal,
   });
   const result = previewResult.value;
   const offer = problem.value?.causes.some(({ message }) => message?.includes(forceAnnotation)) ?? false;
@@ -128,7 +128,7 @@ export function ReviewDialog(props: { before: Config; draft: Fields; close: () =
         <WriteOptions options={options} offerForce={offer} />
         <div class="buttons">
           <button type="button" onClick={close}>{text("action.back")}</button>
-          <button class="primary" disabled={busy.value || result?.before !== before}>{text("action.save")}</button>
+          <button class="primary" disabled={busy.value || result?.before !== base}>{text("action.save")}</button>
         </div>
       </form>
     </Dialog>

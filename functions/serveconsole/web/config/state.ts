@@ -144,8 +144,8 @@ export function useConfiguration() {
 
   const parsed = useMemo(() => parseText(draft.value), [draft.value]);
   const findings = parsed.findings.length > 0 ? parsed.findings : refusedFindings.value;
-  const changed = draft.value !== savedText;
-  useUnsaved(changed);
+  const hasChanges = draft.value !== savedText;
+  useUnsaved(hasChanges);
 
   function review() {
     refusedFindings.value = noFindings;
@@ -217,7 +217,7 @@ export function useConfiguration() {
     void load();
   }
   return {
-    config, history, draft, replacement, cursor, problem, reviewedDraft, rollbackTarget, message, mayChange, mayRollBack, parsed, findings, changed, conditions, connectors,
+    config, history, draft, replacement, cursor, problem, reviewedDraft, rollbackTarget, message, mayChange, mayRollBack, parsed, findings, hasChanges, conditions, connectors,
     trial, trialEnd, load, review, showCauses, confirm, discard, edit, showSaved, showRolledBack,
   };
 }

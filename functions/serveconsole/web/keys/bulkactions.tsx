@@ -23,18 +23,18 @@ interface BulkAction {
   lead: Text;
   leadAll: Text;
   notPermitted: Text;
-  done: Text;
+  outcomeText: Text;
   run(key: Key): Promise<unknown>;
 }
 
 const actions: BulkAction[] = [
   {
-    verb: "patch", button: "action.disable", title: "selection.disableTitle", lead: "selection.disableLead", leadAll: "selection.disableLead", notPermitted: "selection.notPermittedToChange", done: "selection.disabled",
+    verb: "patch", button: "action.disable", title: "selection.disableTitle", lead: "selection.disableLead", leadAll: "selection.disableLead", notPermitted: "selection.notPermittedToChange", outcomeText: "selection.disabled",
     // With the UID, a new key with the same name stays as it is.
     run: ({ metadata: { name, uid } }) => patchObject(keysPath, name, { metadata: { uid }, spec: { disabled: true } }),
   },
   {
-    verb: "delete", button: "action.delete", title: "delete.title", lead: "keys.deleteLead", leadAll: "selection.deleteLead", notPermitted: "selection.notPermittedToDelete", done: "selection.deleted",
+    verb: "delete", button: "action.delete", title: "delete.title", lead: "keys.deleteLead", leadAll: "selection.deleteLead", notPermitted: "selection.notPermittedToDelete", outcomeText: "selection.deleted",
     run: ({ metadata }) => deleteObject(keysPath, metadata),
   },
 ];
@@ -59,13 +59,13 @@ function KeyItem({ accessKey: { metadata: { name }, status }, created }: { acces
  * The dialog that does something with several keys, one after the other. What worked is no longer selected, and what failed is named with the
  * words of the API. The keys whose end ends the session come last, so that the session lasts for the others.
  */
-function BulkActionDialog(props: { action: BulkAction; keys: Key[]; excluded: [Text, Key[]][]; last: string[]; selection: Selection; close: (done: number) => void }) {
-  const { action, keys, excluded, last, selection, close } = props;
+function BulkActionDialog(props: { action: BulkAction; keys: Key[]; excluded: [Text, Key[]][]; lastKeys: string[]; selection: Selection; close: (successes: number) => void }) {
+  const { action, keys, excluded, lastKeys, selection, close } = props;
   const childrenOfKeys = useSignal<ReadonlyMap<string, KeyChildren>>(new Map());
   const problem = useSignal<Refusal | null>(null);
   const position = useSignal(0);
-  const stopped = useRef(false);
-  const outcome = useSignal<{ done: number; failed: [Key, Refusal][] } | null>(null);
+  const stopRequested = useRef(false);
+  const outcome = useSignal<{ successes: number; failures: [Key, Refusal][] } | null>(null);
   const busy = position.value > 0;
   useEffect(() => {
     let current = !busy;
@@ -79,10 +79,10 @@ function BulkActionDialog(props: { action: BulkAction; keys: Key[]; excluded: [T
     return () => { current = false; };
   }, [busy]);
   async function run() {
-    const rank = (key: Key) => (last.includes(key.metadata.name) ? 1 : 0);
-    const failed: [Key, Refusal][] = [];
+    const rank = (key: Key) => (lastKeys.includes(key.metadata.name) ? 1 : 0);
+    const failures: [Key, Refusal][] = [];
     for (const key of [...keys].sort((a, b) => rank(a) - rank(b))) {
-      if (stopped.current) break;
+      if (stopRequested.current) break;
       position.value++;
       try {
         await action.run(key);
@@ -90,44 +90,44 @@ function BulkActionDialog(props: { action: BulkAction; keys: Key[]; excluded: [T
         const refusal = asRefusal(failure);
         // A deleted key no longer works: that is a success.
         if (refusal.code !== 404) {
-          failed.push([key, refusal]);
+          failures.push([key, refusal]);
           continue;
         }
       }
       setSelected(selection, [key.metadata.uid], false);
     }
-    const done = position.value - failed.length;
-    if (failed.length === 0) close(done);
-    else outcome.value = { done, failed };
+    const successes = position.value - failures.length;
+    if (failures.length === 0) close(successes);
+    else outcome.value = { successes, failures };
   }
   const plural = keys.length > 1;
   const name = plural ? keyCount(keys.length) : namesOf(keys);
   const title = text(action.title, { name });
   if (outcome.value) {
-    const { done, failed } = outcome.value;
+    const { successes, failures } = outcome.value;
     return (
-      <Dialog title={title} close={() => close(done)} key="outcome">
-        {done > 0 && <p>{text(action.done, { what: keyCount(done) })}</p>}
+      <Dialog title={title} close={() => close(successes)} key="outcome">
+        {successes > 0 && <p>{text(action.outcomeText, { what: keyCount(successes) })}</p>}
         <div class="problem" role="alert">
           <strong>{text("problem.failed")}</strong>
-          <ul>{failed.map(([{ metadata }, refusal]) => <li><strong>{metadata.name}</strong>: {messageOf(refusal)}</li>)}</ul>
+          <ul>{failures.map(([{ metadata }, refusal]) => <li><strong>{metadata.name}</strong>: {messageOf(refusal)}</li>)}</ul>
         </div>
-        <div class="buttons"><button type="button" class="primary" onClick={() => close(done)}>{text("action.close")}</button></div>
+        <div class="buttons"><button type="button" class="primary" onClick={() => close(successes)}>{text("action.close")}</button></div>
       </Dialog>
     );
   }
-  const back = () => {
-    if (busy) stopped.current = true;
+  const goBack = () => {
+    if (busy) stopRequested.current = true;
     else close(0);
   };
   const confirmation = plural ? String(keys.length) : name;
   return (
-    <Dialog title={title} close={back} key="question">
+    <Dialog title={title} close={goBack} key="question">
       <div role="status">{busy && <p>{text("selection.progress", { at: position.value, count: keys.length })}</p>}</div>
-      {busy ? <div class="buttons"><button type="button" onClick={back}>{text("selection.stop")}</button></div> : (
+      {busy ? <div class="buttons"><button type="button" onClick={goBack}>{text("selection.stop")}</button></div> : (
         <ConfirmForm
           confirmation={action.verb === "delete" ? { word: confirmation, label: text(plural ? "selection.deleteType" : "delete.type", { name: confirmation, count: confirmation }) } : undefined}
-          button={action.button} problem={problem.value} confirmed={run} close={back}
+          button={action.button} problem={problem.value} confirmed={run} close={goBack}
         >
           <p>{text(plural ? action.leadAll : action.lead)}</p>
           <div class="several" tabIndex={0} role="region" aria-label={text("page.keys")}>
@@ -144,7 +144,7 @@ function BulkActionDialog(props: { action: BulkAction; keys: Key[]; excluded: [T
 /** How many keys are selected, and what the session may do with them. Shown are the rows that the filter lets through. */
 export function BulkActions({ selection, keys, visibleRows, sessionKey }: { selection: Selection; keys: ReturnType<typeof watchList<Key>>; visibleRows: Row<Key>[]; sessionKey: Key | undefined }) {
   const selected = keys.rows.value.map((row) => row.object).filter(({ metadata }) => selection.value.has(metadata.uid));
-  const hidden = selected.length - visibleRows.filter((row) => selection.value.has(row.object.metadata.uid)).length;
+  const hiddenCount = selected.length - visibleRows.filter((row) => selection.value.has(row.object.metadata.uid)).length;
   const current = useSignal<{ action: BulkAction; keys: Key[]; excluded: [Text, Key[]][] } | null>(null);
   const outcome = useSignal("");
   const enabled = selected.filter(({ spec }) => !spec.disabled);
@@ -162,7 +162,7 @@ export function BulkActions({ selection, keys, visibleRows, sessionKey }: { sele
   return (
     <>
       <span role="status">
-        {selected.length === 0 ? outcome.value : text(hidden > 0 ? "selection.selectedHidden" : "selection.selected", { count: selected.length, hidden })}
+        {selected.length === 0 ? outcome.value : text(hiddenCount > 0 ? "selection.selectedHidden" : "selection.selected", { count: selected.length, hidden: hiddenCount })}
       </span>
       {candidates.map(({ action, applicable, questions }) => {
         const permittedKeys = questions.filter(({ object }) => permitted(object)).map(({ key }) => key);
@@ -176,9 +176,9 @@ export function BulkActions({ selection, keys, visibleRows, sessionKey }: { sele
       })}
       {current.value && (
         <BulkActionDialog
-          {...current.value} selection={selection} last={sessionKey ? [sessionKey.metadata.name, ...bounds] : []}
-          close={(done) => {
-            if (done > 0) outcome.value = text(current.value!.action.done, { what: keyCount(done) });
+          {...current.value} selection={selection} lastKeys={sessionKey ? [sessionKey.metadata.name, ...bounds] : []}
+          close={(successes) => {
+            if (successes > 0) outcome.value = text(current.value!.action.outcomeText, { what: keyCount(successes) });
             current.value = null;
             void keys.refresh();
           }}

@@ -55,14 +55,14 @@ export function reachesClusters(): boolean {
 /** Returns the first virtual clusters that the session can reach, and whether there are more. */
 export async function readFirstClusters(limit: number): Promise<{ clusters: Cluster[]; more: boolean }> {
   const self = person.value;
-  const named = may("list", "virtualclusterinstances") ? [] : self?.accessKeyScope?.virtualClusters ?? [];
-  const namespaces = named.length === 0 && projectNamespaces().length === 0 ? [""] : projectNamespaces();
+  const scopedClusters = may("list", "virtualclusterinstances") ? [] : self?.accessKeyScope?.virtualClusters ?? [];
+  const namespaces = scopedClusters.length === 0 && projectNamespaces().length === 0 ? [""] : projectNamespaces();
   const tables = listsClusters()
     ? await Promise.all(namespaces.slice(0, limit).map((namespace) => list<Cluster>(clustersPath(namespace), { limit: String(limit) }))) : [];
   // A session whose scope names virtual clusters reads each by its name. A virtual cluster that does not exist is left out.
-  const read = await Promise.all(named.slice(0, limit).filter(({ virtualCluster }) => virtualCluster !== "*").map(({ project, virtualCluster }) =>
+  const read = await Promise.all(scopedClusters.slice(0, limit).filter(({ virtualCluster }) => virtualCluster !== "*").map(({ project, virtualCluster }) =>
     ask<Cluster>(`${clustersPath((self?.projectNamespacePrefix ?? "") + project)}/${encodeURIComponent(virtualCluster)}`).catch(() => null)));
   const clusters = [...tables.flatMap((table) => (table.rows ?? []).map((row) => row.object)), ...read.filter((cluster) => cluster !== null)];
-  const more = clusters.length > limit || namespaces.length > limit || named.length > limit || tables.some((table) => Boolean(table.metadata?.continue));
+  const more = clusters.length > limit || namespaces.length > limit || scopedClusters.length > limit || tables.some((table) => Boolean(table.metadata?.continue));
   return { clusters: clusters.slice(0, limit), more };
 }

@@ -88,7 +88,7 @@ const line = (event: AuditEvent) => JSON.stringify({ kind: "Event", apiVersion: 
 function EventDetails({ event, close }: { event: AuditEvent; close: () => void }) {
   const { verb, requestURI, stageTimestamp, userAgent, sourceIPs = [], user, objectRef, responseStatus } = event.status;
   const key = Object.entries(user.extra ?? {}).find(([name]) => name.endsWith("/access-key"))?.[1].join(", ");
-  const refused = (responseStatus?.code ?? 0) >= 400;
+  const wasRefused = (responseStatus?.code ?? 0) >= 400;
   return (
     <Dialog title={text("audit.event")} close={close} wide>
       <dl>
@@ -101,7 +101,7 @@ function EventDetails({ event, close }: { event: AuditEvent; close: () => void }
         <Fact name={text("audit.result")}>{responseStatus?.code} {responseStatus?.reason}</Fact>
         {responseStatus?.message && <Fact name={text("audit.reason")}>{responseStatus.message}</Fact>}
       </dl>
-      {refused && objectRef?.resource && user.uid !== undefined && user.uid === person.value?.uid && (
+      {wasRefused && objectRef?.resource && user.uid !== undefined && user.uid === person.value?.uid && (
         <ScopePreview
           scope="" ready title="audit.permittedNow"
           asks={{
@@ -129,7 +129,7 @@ export function Audit() {
   const refusedOnly = useSignal(query.get("refused") ?? "");
   const selected = useSignal("");
   const address = useAddress({ ...values, refused: refusedOnly });
-  const { opened } = address;
+  const { openedName } = address;
   function selector(): string {
     const terms = filters.flatMap(([name, field, , type]) => {
       const value = values[name]!.value.trim();
@@ -140,7 +140,7 @@ export function Audit() {
     return selected.value;
   }
   const events = useMemo(() => readOnDemand(selector), []);
-  const event = events.rows.value.find((row) => row.object.metadata.name === opened.value)?.object;
+  const event = events.rows.value.find((row) => row.object.metadata.name === openedName.value)?.object;
   return (
     <>
       <List
@@ -167,7 +167,7 @@ export function Audit() {
           <button class="primary">{text("audit.search")}</button>
         </form>
       </List>
-      {event && <EventDetails event={event} close={() => (opened.value = "")} />}
+      {event && <EventDetails event={event} close={() => (openedName.value = "")} />}
     </>
   );
 }

@@ -53,10 +53,10 @@ export function Clusters() {
   const namespace = useSignal(namespaces[0] ?? "");
   const clusters = useMemo(() => watchList<Cluster>(clustersPath(namespace.value)), [namespace.value]);
   const address = useAddress();
-  const { opened } = address;
+  const { openedName } = address;
   const kubeconfigOf = useSignal<Cluster | null>(null);
-  const [project = "", name = ""] = opened.value.split("/");
-  const cluster = useOpened(clusters, opened.value, `${clustersPath(project)}/${encodeURIComponent(name)}`);
+  const [project = "", name = ""] = openedName.value.split("/");
+  const cluster = useOpened(clusters, openedName.value, `${clustersPath(project)}/${encodeURIComponent(name)}`);
   return (
     <>
       <List
@@ -73,8 +73,8 @@ export function Clusters() {
         )}
       </List>
       {kubeconfigOf.value ? <KubeconfigDialog cluster={kubeconfigOf.value} close={() => (kubeconfigOf.value = null)} />
-        : cluster === null ? <AbsentDialog name={opened.value} close={() => (opened.value = "")} />
-        : cluster && <ClusterDetails cluster={cluster} close={() => (opened.value = "")} openKubeconfig={() => { kubeconfigOf.value = cluster; opened.value = ""; }} />}
+        : cluster === null ? <AbsentDialog name={openedName.value} close={() => (openedName.value = "")} />
+        : cluster && <ClusterDetails cluster={cluster} close={() => (openedName.value = "")} openKubeconfig={() => { kubeconfigOf.value = cluster; openedName.value = ""; }} />}
     </>
   );
 }

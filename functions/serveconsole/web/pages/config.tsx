@@ -36,7 +36,7 @@ function History({ revisions, rollback }: { revisions: Revision[]; rollback?: (r
 /** The page of the configuration: its text, the preview of a change, and its history. */
 export function Configuration() {
   const state = useConfiguration();
-  const { config, history, draft, replacement, cursor, problem, reviewedDraft, rollbackTarget, message, mayChange, mayRollBack, parsed, findings, changed } = state;
+  const { config, history, draft, replacement, cursor, problem, reviewedDraft, rollbackTarget, message, mayChange, mayRollBack, parsed, findings, hasChanges } = state;
   const { conditions, connectors, trial, trialEnd, load, review, showCauses, confirm, discard, edit, showSaved, showRolledBack } = state;
   useEffect(() => { document.title = `${text("page.config")} · ${text("app.product")}`; }, []);
   return (
@@ -48,8 +48,8 @@ export function Configuration() {
         </div>
         {mayChange && (
           <div class="buttons">
-            <button type="button" disabled={!changed} onClick={discard}>{text("config.discard")}</button>
-            <button type="button" class="primary" disabled={!changed} onClick={review}>{text("config.review")}</button>
+            <button type="button" disabled={!hasChanges} onClick={discard}>{text("config.discard")}</button>
+            <button type="button" class="primary" disabled={!hasChanges} onClick={review}>{text("config.review")}</button>
           </div>
         )}
       </div>
@@ -85,8 +85,8 @@ export function Configuration() {
       <Command command="kubectl edit config config" />
       {reviewedDraft.value && config.value && (
         <ReviewDialog
-          before={config.value} draft={reviewedDraft.value} close={() => (reviewedDraft.value = null)} reload={() => void load()} refused={showCauses}
-          saved={showSaved}
+          base={config.value} draft={reviewedDraft.value} close={() => (reviewedDraft.value = null)} reload={() => void load()} onRefusal={showCauses}
+          onSave={showSaved}
         />
       )}
       {rollbackTarget.value && (

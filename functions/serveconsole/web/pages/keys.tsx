@@ -20,7 +20,7 @@ const words: ListTexts = { title: "page.keys", lead: "keys.lead", count: "keys.c
 export function Keys() {
   const keys = useMemo(() => watchList<Key>(keysPath), []);
   const address = useAddress();
-  const { opened } = address;
+  const { openedName } = address;
   const selection = useSelection(keys);
   const creating = useSignal(false);
   const createdKey = useSignal<Key | null>(null);
@@ -32,7 +32,7 @@ export function Keys() {
   useEffect(() => {
     if (sessionEnded) void send(`${group}/selves`, { method: "POST", body: "{}" }).catch(() => undefined);
   }, [sessionEnded]);
-  const key = useOpened(keys, opened.value, `${keysPath}/${encodeURIComponent(opened.value)}`);
+  const key = useOpened(keys, openedName.value, `${keysPath}/${encodeURIComponent(openedName.value)}`);
   return (
     <>
       <List
@@ -56,13 +56,13 @@ export function Keys() {
         />
       )}
       {createdKey.value && <NewKeySecret accessKey={createdKey.value} close={() => (createdKey.value = null)} />}
-      {opened.value && (
+      {openedName.value && (
         <KeyDetails
-          name={opened.value}
+          name={openedName.value}
           row={key}
-          open={(name) => (opened.value = name)}
+          open={(name) => (openedName.value = name)}
           changed={() => void keys.refresh()}
-          close={() => (opened.value = "")}
+          close={() => (openedName.value = "")}
         />
       )}
     </>

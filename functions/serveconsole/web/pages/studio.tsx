@@ -37,7 +37,7 @@ export function Studio() {
   useEffect(() => {
     document.title = `${text("page.studio")} · ${text("app.product")}`;
     const openLink = () => { if (location.hash.length > 1) void state.open(() => parseFragment(location.hash)); };
-    if (location.hash.length > 1) state.held.value = true;
+    if (location.hash.length > 1) state.awaitsConsent.value = true;
     openLink();
     addEventListener("hashchange", openLink);
     const stop = state.start();
@@ -47,36 +47,36 @@ export function Studio() {
     };
   }, [state]);
   const findings = useMemo(() => {
-    const { texts, list, forward, back } = state;
+    const { texts, list, forward, backward } = state;
     return {
       configuration: computed(() => {
         const { configuration } = texts.value;
         const missingPatches: Finding[] = configuration.value !== undefined && configuration.value !== null && !Array.isArray(configuration.value) && !list.value
           ? [{ from: 0, to: 0, severity: "error", message: text("studio.noPatches") }] : [];
-        return uniqueFindings([...configuration.findings, ...missingPatches, ...forward.findings.value.configuration, ...back.findings.value.configuration]);
+        return uniqueFindings([...configuration.findings, ...missingPatches, ...forward.findings.value.configuration, ...backward.findings.value.configuration]);
       }),
       tenant: computed(() => uniqueFindings([...texts.value.tenant.findings, ...forward.findings.value.object])),
-      host: computed(() => uniqueFindings([...texts.value.host.findings, ...back.findings.value.object])),
+      host: computed(() => uniqueFindings([...texts.value.host.findings, ...backward.findings.value.object])),
     };
   }, [state]);
   const replacements = useMemo(() => ({
-    configuration: computed(() => ({ text: state.placed.value.configuration })),
-    tenant: computed(() => ({ text: state.placed.value.tenant })),
-    host: computed(() => ({ text: state.placed.value.host })),
+    configuration: computed(() => ({ text: state.editorWork.value.configuration })),
+    tenant: computed(() => ({ text: state.editorWork.value.tenant })),
+    host: computed(() => ({ text: state.editorWork.value.host })),
   }), [state]);
-  const { work, held, unreadable, lists, list, forward, back, change } = state;
+  const { work, awaitsConsent, unreadable, lists, list, forward, backward, change } = state;
   const current = work.value;
-  useUnsaved(workText(current) !== workText(state.kept.value));
-  const tests = held.value ? null : testFile([forward, back]);
+  useUnsaved(workText(current) !== workText(state.savedWork.value));
+  const tests = awaitsConsent.value ? null : testFile([forward, backward]);
   const result = forward.outcome.value?.status;
 
   function loadExample(title: string) {
     const example = examples.find((candidate) => candidate.title === title);
     if (!example) return;
     batch(() => {
-      held.value = false;
+      awaitsConsent.value = false;
       unreadable.value = null;
-      state.kept.value = state.place(exampleOf(example));
+      state.savedWork.value = state.replaceTexts(exampleOf(example));
     });
     removeLink();
   }
@@ -110,15 +110,15 @@ export function Studio() {
             }}
           />
         </label>
-        <button type="button" onClick={() => { download("patch-studio.json", workText(current)); state.kept.value = current; }}>{text("studio.save")}</button>
+        <button type="button" onClick={() => { download("patch-studio.json", workText(current)); state.savedWork.value = current; }}>{text("studio.save")}</button>
         <button type="button" onClick={() => (sharing.value = true)}>{text("studio.share")}</button>
         <button type="button" disabled={tests === null} onClick={() => tests !== null && download("patches_test.yaml", tests)}>{text("studio.export")}</button>
       </div>
       {unreadable.value && <p class="problem" role="alert">{text(unreadable.value.why)}</p>}
-      {held.value && (
+      {awaitsConsent.value && (
         <div class="held" role="status">
           <p>{text("studio.held")}</p>
-          <button type="button" class="primary" onClick={() => { held.value = false; unreadable.value = null; removeLink(); }}>{text("studio.run")}</button>
+          <button type="button" class="primary" onClick={() => { awaitsConsent.value = false; unreadable.value = null; removeLink(); }}>{text("studio.run")}</button>
         </div>
       )}
       <div class="tools">
@@ -151,14 +151,14 @@ export function Studio() {
         <EditorSection label={text("studio.configuration")} hint={text("studio.configurationHint")} value={current.configuration} replacement={replacements.configuration} findings={findings.configuration} change={(configuration) => change({ configuration })} />
         <div>
           <EditorSection label={text("studio.tenantObject")} hint={text("studio.tenantHint")} value={current.tenant} replacement={replacements.tenant} findings={findings.tenant} change={(tenant) => change({ tenant })} />
-          <DirectionResult direction={forward} label={text("studio.forward")} empty={text(held.value ? "studio.notRun" : "studio.noObject")} />
+          <DirectionResult direction={forward} label={text("studio.forward")} empty={text(awaitsConsent.value ? "studio.notRun" : "studio.noObject")} />
         </div>
         <div>
           <EditorSection label={text("studio.hostObject")} hint={text("studio.hostHint")} value={current.host} replacement={replacements.host} findings={findings.host} change={(host) => change({ host })} />
           {result?.object !== undefined && !result.error && !forward.stale.value && (
-            <p class="take"><button type="button" onClick={() => state.place({ ...work.value, host: toYaml(result.object) })}>{text("studio.useResult")}</button></p>
+            <p class="take"><button type="button" onClick={() => state.replaceTexts({ ...work.value, host: toYaml(result.object) })}>{text("studio.useResult")}</button></p>
           )}
-          <DirectionResult direction={back} label={text("studio.back")} empty={text(held.value ? "studio.notRun" : "studio.noObject")} />
+          <DirectionResult direction={backward} label={text("studio.back")} empty={text(awaitsConsent.value ? "studio.notRun" : "studio.noObject")} />
         </div>
       </div>
       <Command label={text("studio.command")} command="platform patch test patches_test.yaml" />

@@ -127,10 +127,10 @@ function TokenDetails({ token, close, changed }: { token: Token; close: () => vo
 export function Tokens() {
   const tokens = useMemo(() => watchList<Token>(path), []);
   const address = useAddress();
-  const { opened } = address;
+  const { openedName } = address;
   const issuing = useSignal(false);
   const createdToken = useSignal<{ token: Token; warnings: string[] } | null>(null);
-  const token = useOpened(tokens, opened.value, `${path}/${encodeURIComponent(opened.value)}`);
+  const token = useOpened(tokens, openedName.value, `${path}/${encodeURIComponent(openedName.value)}`);
   return (
     <>
       <List
@@ -150,8 +150,8 @@ export function Tokens() {
         />
       )}
       {createdToken.value && <NewTokenSecret record={createdToken.value.token} warnings={createdToken.value.warnings} close={() => (createdToken.value = null)} />}
-      {token === null && <AbsentDialog name={opened.value} close={() => (opened.value = "")} />}
-      {token && <TokenDetails token={token} close={() => (opened.value = "")} changed={() => void tokens.refresh()} />}
+      {token === null && <AbsentDialog name={openedName.value} close={() => (openedName.value = "")} />}
+      {token && <TokenDetails token={token} close={() => (openedName.value = "")} changed={() => void tokens.refresh()} />}
     </>
   );
 }

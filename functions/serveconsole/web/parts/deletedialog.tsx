@@ -7,28 +7,28 @@ import { Problem } from "./problem";
 import { useWrite } from "./write";
 
 /**
- * The form of a dialog that asks whether to do something. Typed is the word that somebody types first, with the label of its field. Instead is a
- * button for what may be done in place of it.
+ * The form of a dialog that asks whether to do something. Confirmation is the word that a person types first, with the label of its field.
+ * Alternative is a button for what may be done instead.
  */
 export function ConfirmForm(props: {
   confirmation?: { word: string; label: string }; button: Text; problem?: Refusal | null; confirmed: () => unknown; close: () => void; alternative?: ComponentChildren; children: ComponentChildren;
 }) {
   const { confirmation, button, problem = null, confirmed, close, alternative, children } = props;
-  const typed = useSignal("");
+  const typedWord = useSignal("");
   return (
     <form onSubmit={(event) => { event.preventDefault(); confirmed(); }}>
       {children}
       {confirmation && (
         <label>
           {confirmation.label}
-          <input value={typed.value} autocomplete="off" autocapitalize="off" spellcheck={false} onInput={(event) => (typed.value = event.currentTarget.value)} autofocus />
+          <input value={typedWord.value} autocomplete="off" autocapitalize="off" spellcheck={false} onInput={(event) => (typedWord.value = event.currentTarget.value)} autofocus />
         </label>
       )}
       <Problem refusal={problem} />
       <div class="buttons">
         <button type="button" onClick={close}>{text("action.back")}</button>
         {alternative}
-        <button class="danger" disabled={confirmation !== undefined && typed.value !== confirmation.word}>{text(button)}</button>
+        <button class="danger" disabled={confirmation !== undefined && typedWord.value !== confirmation.word}>{text(button)}</button>
       </div>
     </form>
   );

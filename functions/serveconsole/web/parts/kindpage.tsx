@@ -18,16 +18,16 @@ export function KindPage<T extends TimedObject>(props: {
   const { path, resource, words, command, newLabel, create, details, ...columns } = props;
   const objects = useMemo(() => watchList<T>(path), []);
   const address = useAddress();
-  const { opened } = address;
+  const { openedName } = address;
   const creating = useSignal(false);
   const message = useSignal("");
   const warnings = useSignal<string[]>([]);
-  const object = useOpened(objects, opened.value, `${path}/${encodeURIComponent(opened.value)}`);
-  const close = () => { opened.value = ""; };
+  const object = useOpened(objects, openedName.value, `${path}/${encodeURIComponent(openedName.value)}`);
+  const close = () => { openedName.value = ""; };
   const closeForm = () => { creating.value = false; };
-  const announce: Announce = (what = "", given = []) => {
+  const announce: Announce = (what = "", newWarnings = []) => {
     message.value = what;
-    warnings.value = given;
+    warnings.value = newWarnings;
     void objects.refresh();
   };
   return (
@@ -42,7 +42,7 @@ export function KindPage<T extends TimedObject>(props: {
         </div>
       </List>
       {creating.value && create(closeForm, (what, warnings) => { closeForm(); announce(what, warnings); })}
-      {object === null && <AbsentDialog name={opened.value} close={close} />}
+      {object === null && <AbsentDialog name={openedName.value} close={close} />}
       {object && details(object, close, announce)}
     </>
   );

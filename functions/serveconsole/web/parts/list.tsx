@@ -45,19 +45,19 @@ export interface ListTexts {
 }
 
 /** Keeps the filter, the order, the opened object and further parameters in the address, so that the address can be shared. */
-export function useAddress(parameters: Record<string, Signal<string>> = {}): { filter: Signal<string>; sort: Signal<string>; opened: Signal<string> } {
+export function useAddress(parameters: Record<string, Signal<string>> = {}): { filter: Signal<string>; sort: Signal<string>; openedName: Signal<string> } {
   const query = new URLSearchParams(location.search);
   const filter = useSignal(query.get("filter") ?? "");
   const sort = useSignal(query.get("sort") ?? "");
-  const opened = useSignal(query.get("name") ?? "");
-  const fields = { filter, sort, name: opened, ...parameters };
+  const openedName = useSignal(query.get("name") ?? "");
+  const fields = { filter, sort, name: openedName, ...parameters };
   // The address changes together with the list: a page that is reloaded at once shows the same.
   useLayoutEffect(() => {
     const query = new URLSearchParams(withoutStyles ? { plain: "" } : {});
     for (const [name, { value }] of Object.entries(fields)) if (value) query.set(name, value);
     history.replaceState(history.state, "", query.size > 0 ? `?${query}` : location.pathname);
   }, Object.values(fields).map(({ value }) => value));
-  return { filter, sort, opened };
+  return { filter, sort, openedName };
 }
 
 /**
@@ -193,7 +193,7 @@ export function List<T extends TimedObject>(props: {
   /** The selected rows, and what is shown beside the filter about them. Absent: no row can be selected. */
   selection?: { selected: Selection; bar: (shown: Row<T>[]) => ComponentChildren };
 }) {
-  const { list, texts, address: { filter, sort, opened }, wide = [], command, isOff, buttons, children, selection } = props;
+  const { list, texts, address: { filter, sort, openedName }, wide = [], command, isOff, buttons, children, selection } = props;
   const checkboxes = useCheckboxes(selection?.selected);
   useEffect(() => list.begin(), [list]);
   useEffect(() => { document.title = `${text(texts.title)} · ${text("app.product")}`; }, []);
@@ -250,7 +250,7 @@ export function List<T extends TimedObject>(props: {
                   {namespaced && <td>{row.object.metadata.namespace}</td>}
                   {visibleColumns.map(({ column, i }) => i === 0 ? (
                     <th scope="row">
-                      <button type="button" class="link" aria-label={text("list.open", { name: String(row.cells[i]) })} onClick={() => (opened.value = idOf(row.object))}>
+                      <button type="button" class="link" aria-label={text("list.open", { name: String(row.cells[i]) })} onClick={() => (openedName.value = idOf(row.object))}>
                         {String(row.cells[i])}
                       </button>
                     </th>

@@ -10,28 +10,28 @@ export function diffLines(before: string, after: string): Line[] {
   while (start < a.length && start < b.length && a[start] === b[start]) start++;
   let end = 0;
   while (end < a.length - start && end < b.length - start && a[a.length - 1 - end] === b[b.length - 1 - end]) end++;
-  const left = a.slice(start, a.length - end);
-  const right = b.slice(start, b.length - end);
+  const oldLines = a.slice(start, a.length - end);
+  const newLines = b.slice(start, b.length - end);
   const lines: Line[] = a.slice(0, start).map((line) => [" ", line]);
-  const width = right.length + 1;
-  if (left.length * right.length > 4_000_000) {
-    lines.push(...left.map((line): Line => ["-", line]), ...right.map((line): Line => ["+", line]));
+  const width = newLines.length + 1;
+  if (oldLines.length * newLines.length > 4_000_000) {
+    lines.push(...oldLines.map((line): Line => ["-", line]), ...newLines.map((line): Line => ["+", line]));
   } else {
     // common[i * width + j] is how many lines the rests of both have in common, from i and from j.
-    const common = new Uint32Array((left.length + 1) * width);
-    for (let i = left.length - 1; i >= 0; i--) {
-      for (let j = right.length - 1; j >= 0; j--) {
-        common[i * width + j] = left[i] === right[j]
+    const common = new Uint32Array((oldLines.length + 1) * width);
+    for (let i = oldLines.length - 1; i >= 0; i--) {
+      for (let j = newLines.length - 1; j >= 0; j--) {
+        common[i * width + j] = oldLines[i] === newLines[j]
           ? common[(i + 1) * width + j + 1]! + 1 : Math.max(common[(i + 1) * width + j]!, common[i * width + j + 1]!);
       }
     }
-    for (let i = 0, j = 0; i < left.length || j < right.length; ) {
-      if (i < left.length && j < right.length && left[i] === right[j]) {
-        lines.push([" ", left[i]!]);
+    for (let i = 0, j = 0; i < oldLines.length || j < newLines.length; ) {
+      if (i < oldLines.length && j < newLines.length && oldLines[i] === newLines[j]) {
+        lines.push([" ", oldLines[i]!]);
         i++;
         j++;
-      } else if (i < left.length && (j >= right.length || common[(i + 1) * width + j]! >= common[i * width + j + 1]!)) lines.push(["-", left[i++]!]);
-      else lines.push(["+", right[j++]!]);
+      } else if (i < oldLines.length && (j >= newLines.length || common[(i + 1) * width + j]! >= common[i * width + j + 1]!)) lines.push(["-", oldLines[i++]!]);
+      else lines.push(["+", newLines[j++]!]);
     }
   }
   return [...lines, ...a.slice(a.length - end).map((line): Line => [" ", line])];

@@ -84,11 +84,11 @@ export function rangeOf(parsed: ParsedText, steps: (string | number)[]): { from:
   let node = parsed.document.contents as Node | null;
   for (let i = 0; i < steps.length; ) {
     let next: Node | undefined;
-    let used = 1;
+    let stepCount = 1;
     if (isSeq(node)) next = node.items[Number(steps[i])] as Node | undefined;
     else if (isMap(node)) {
-      for (used = Math.min(8, steps.length - i); used > 0 && !next; used--) {
-        const key = steps.slice(i, i + used).join(".");
+      for (stepCount = Math.min(8, steps.length - i); stepCount > 0 && !next; stepCount--) {
+        const key = steps.slice(i, i + stepCount).join(".");
         const pair = node.items.find((item) => isScalar(item.key) && String(item.key.value) === key);
         if (pair) {
           next = (pair.value ?? pair.key) as Node;
@@ -98,7 +98,7 @@ export function rangeOf(parsed: ParsedText, steps: (string | number)[]): { from:
     }
     if (!next) break;
     node = next;
-    i += used;
+    i += stepCount;
   }
   const range = node?.range;
   if (!range) return { from: 0, to: Math.min(1, parsed.text.length), node };

@@ -196,7 +196,7 @@ export function createStudio(initialWork: Work) {
     batch(() => { work.value = editorWork.value = normalized; });
     return normalized;
   }
-  return { work, placed: editorWork, kept: savedWork, held: awaitsConsent, unreadable, texts, lists, list, forward, back: backward, start, open, change, place: replaceTexts };
+  return { work, editorWork, savedWork, awaitsConsent, unreadable, texts, lists, list, forward, backward, start, open, change, replaceTexts };
 }
 
 /** Returns the work of an example of the documentation. */

@@ -30,7 +30,7 @@ export interface ReceivedRequest {
 const server: { answer: (request: ReceivedRequest) => Response | Promise<Response> } = { answer: () => new Response("", { status: 404 }) };
 
 /** Has a function answer all requests from now on. */
-export function answerWith(answer: (asked: ReceivedRequest) => Response | Promise<Response>): void {
+export function answerWith(answer: (request: ReceivedRequest) => Response | Promise<Response>): void {
   server.answer = answer;
 }
 

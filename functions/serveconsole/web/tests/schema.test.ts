@@ -23,16 +23,16 @@ const schemas = {
 };
 
 test("a failure to read the description is repeated by the next caller, and a success is kept", async () => {
-  let asked = 0;
+  let requests = 0;
   answerWith(({ path }) => {
-    asked++;
+    requests++;
     assert.equal(path, "/openapi/v3/apis/management.platform.sh/v1");
-    return asked === 1 ? Response.json({ message: "busy" }, { status: 503 }) : Response.json({ components: { schemas } });
+    return requests === 1 ? Response.json({ message: "busy" }, { status: 503 }) : Response.json({ components: { schemas } });
   });
   await assert.rejects(readFieldHelp("Config", []), (failure) => failure instanceof Refusal && failure.code === 503);
   assert.equal((await readFieldHelp("Config", []))?.type, "object");
   await readFieldHelp("Config", ["status"]);
-  assert.equal(asked, 2);
+  assert.equal(requests, 2);
 });
 
 test("a field is explained by what is said about it, or about its type", async () => {
