@@ -128,7 +128,7 @@ func TestConsole(t *testing.T) {
 	}
 }
 
-// The same for the stories that take long: all looks, and all buttons of somebody who may do everything.
+// The same for the stories that take long: all looks, and all buttons of an admin.
 func TestConsoleLong(t *testing.T) {
 	if testing.Short() {
 		t.Skip("these stories take long")

@@ -60,6 +60,6 @@ func TestSignOut(t *testing.T) {
 		t.Errorf("after %d sign-outs at the same time the next generation is %d, %v; want %d", many, got, err, 5+many+1)
 	}
 	if decision := w.Users.Admit(ben, "create", user.SignOut, &model.User{}); code(decision) != 403 {
-		t.Errorf("somebody who may see the user and is no admin: %v", decision)
+		t.Errorf("a caller who may see the user and is no admin: %v", decision)
 	}
 }
