@@ -61,12 +61,12 @@ func Watch(ctx context.Context, deps Deps, in WatchInput) (*resource.Watcher[*mo
 
 var Function = &frame.Function{
 	Name: "listaccesskeys",
-	Endpoints: []frame.Endpoint{
+	Endpoints: frame.WithWatchPaths(
 		frame.List(accesskey.Definition, open, Do),
 		frame.Watch(accesskey.Definition, open, Watch),
 		frame.Under(frame.List(accesskey.Definition, open, listOfUser), user.Definition, accesskey.Subresource),
 		frame.Under(frame.List(accesskey.Definition, open, listOfTeam), team.Definition, accesskey.Subresource),
-	},
+	),
 }
 
 func open(env *platform.Environment) Deps {

@@ -55,10 +55,10 @@ var (
 var Function = &frame.Function{
 	Name:     "readconfig",
 	Encrypts: true,
-	Endpoints: []frame.Endpoint{
+	Endpoints: frame.WithWatchPaths(
 		list, watch, get, history,
 		list.Alias(platformconfig.Name), watch.Alias(platformconfig.Name), get.Alias(platformconfig.Name), history.Alias(platformconfig.Name),
-	},
+	),
 }
 
 func open(env *platform.Environment) Deps { return Deps{Config: platformconfig.Open(env)} }

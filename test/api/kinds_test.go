@@ -761,6 +761,20 @@ func (w *kindWorld) watches(bearer, query string, count int) []string {
 	return events
 }
 
+// Old clients watch each kind at a path that says so, also in all namespaces. Source: ADR-0007.
+func TestWatchPaths(t *testing.T) {
+	everyKind(t, all, func(t *testing.T, w *kindWorld) {
+		const version = "/apis/management.platform.sh/v1/"
+		below, _ := strings.CutPrefix(w.path, version)
+		for _, path := range []string{below, w.resource} {
+			lines := w.watch(w.bearer, version+"watch/"+path+"?fieldSelector=metadata.name%3D"+w.objectName(), 1)
+			if len(lines) != 1 || !strings.HasPrefix(lines[0], `{"type":"ADDED",`) {
+				t.Errorf("%s: %q", path, lines)
+			}
+		}
+	})
+}
+
 // Each verb of a kind requires exactly the permission for that verb and resource. Every key can create keys and tokens that are no wider than
 // itself. Source: Spec 2.3.
 func TestVerbs(t *testing.T) {

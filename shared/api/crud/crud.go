@@ -32,15 +32,16 @@ func Get[T resource.Object](name string, definition *resource.Definition[T], ope
 	return function
 }
 
-// List returns the function of GET on a resource, as a list or as a watch, of one namespace or of all if the resource has namespaces.
+// List returns the function of GET on a resource, as a list or as a watch, of one namespace or of all if the resource has namespaces. The
+// watches have their deprecated paths as well.
 // Errors: BadRequest, Expired or Timeout as resource.List and resource.Watch say.
 func List[T resource.Object](name string, definition *resource.Definition[T], open Open[T]) *frame.Function {
 	list, watch := frame.List(definition, open, resource.List[T]), frame.Watch(definition, open, resource.Watch[T])
-	function := &frame.Function{Name: name, Endpoints: []frame.Endpoint{list, watch}}
+	endpoints := []frame.Endpoint{list, watch}
 	if definition.Namespaced {
-		function.Endpoints = append(function.Endpoints, frame.AllNamespaces(list), frame.AllNamespaces(watch))
+		endpoints = append(endpoints, frame.AllNamespaces(list), frame.AllNamespaces(watch))
 	}
-	return function
+	return &frame.Function{Name: name, Endpoints: frame.WithWatchPaths(endpoints...)}
 }
 
 // Update returns the function of PUT on one object, and on its status if that is a subresource. The function returns the errors

@@ -79,6 +79,8 @@ type Route struct {
 	Root bool
 	// IsAlias reports whether Path is a second path of an endpoint. Discovery and OpenAPI list only the first path.
 	IsAlias bool
+	// isWatchPath reports whether Path itself requests a watch, without the query parameter. Set it with WithWatchPaths.
+	isWatchPath bool
 }
 
 // Target is the verb of an endpoint and what the verb applies to.

@@ -28,7 +28,7 @@ func (s *Server) Mount(functions ...*Function) http.Handler {
 				}
 			}
 			key := endpoint.Method
-			if endpoint.Verb == "watch" {
+			if endpoint.Verb == "watch" && !endpoint.isWatchPath {
 				key = watching
 			}
 			if _, taken := byMethod[key]; taken {
@@ -89,7 +89,7 @@ func isBelow(path, base string) bool {
 }
 
 // methodMux serves the methods of one path, and answers other methods with 405. A watch, which is a GET, has a key of its
-// own.
+// own, unless its path requests the watch.
 type methodMux map[string]*frame
 
 // watching is the key of a watch.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"reflect"
+	"slices"
 	"strings"
 	"time"
 
@@ -191,6 +192,22 @@ func (e Endpoint) Alias(plural string) Endpoint {
 	e.Path = base + plural + e.Path[len(base+e.Resource.Resource):]
 	e.IsAlias = true
 	return e
+}
+
+// WithWatchPaths returns the endpoints, and each of their watches also at the deprecated path of a kube-apiserver:
+// /apis/GROUP/VERSION/watch/RESOURCE. Such a path always requests a watch. Source: ADR-0007.
+func WithWatchPaths(endpoints ...Endpoint) []Endpoint {
+	served := slices.Clone(endpoints)
+	for _, e := range endpoints {
+		if e.Verb != "watch" || e.IsAlias {
+			continue
+		}
+		base := "/apis/" + e.Resource.Group + "/" + e.Resource.Version
+		e.Path = base + "/watch" + e.Path[len(base):]
+		e.IsAlias, e.isWatchPath = true, true
+		served = append(served, e)
+	}
+	return served
 }
 
 // WithReveal returns the endpoint so that callers can request secrets in plain text with reveal=true. The verb of such a

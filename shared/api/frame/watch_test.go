@@ -178,7 +178,41 @@ func TestWatchRefuses(t *testing.T) {
 	}
 }
 
-// The valid combinations of options are the same as in Kubernetes.
+// A deprecated path requests a watch whatever its query says, with the verb, the permission and the options of a watch. It has no
+// other method, and no path of one object.
+func TestWatchPaths(t *testing.T) {
+	t.Parallel()
+	w := newWatchWorld(t)
+	function := &frame.Function{Name: watched.Name, Endpoints: frame.WithWatchPaths(watched.Endpoints...)}
+	w.handler = w.server.Mount(function)
+	path := strings.Replace(root, "/v1/", "/v1/watch/", 1)
+	for _, query := range []string{"", "watch=true", "watch=false"} {
+		answer := w.do(request{path: path + "?fieldSelector=metadata.name%3Dana&" + query})
+		if events := parse(t, answer.Body.String()); answer.Code != 200 || fmt.Sprint(events) != "[ADDED OwnedAccessKey ana 3]" {
+			t.Errorf("%q answers %d %s", query, answer.Code, answer.Body)
+		}
+	}
+	if endings := w.ended(3); endings[0]["verb"] != "watch" || endings[0]["path"] != path {
+		t.Errorf("logged %v", endings[0])
+	}
+	refused(t, w.do(request{path: path, bearer: narrowKey}), 403, "Forbidden")
+	refused(t, w.do(request{path: path + "?sendInitialEvents=true"}), 422, "Invalid", "resourceVersionMatch")
+	refused(t, w.do(request{path: path + "/ana"}), 404, "NotFound")
+	answer := w.do(request{method: http.MethodPost, path: path})
+	refused(t, answer, 405, "MethodNotAllowed")
+	if allow := answer.Header().Get("Allow"); allow != "GET" {
+		t.Errorf("Allow is %q", allow)
+	}
+	// The list stays what it is, and a second name of a resource has no deprecated path.
+	if answer := w.do(request{path: root}); answer.Code != 200 || !strings.Contains(answer.Body.String(), `"kind":"OwnedAccessKeyList"`) {
+		t.Errorf("the list answers %d %s", answer.Code, answer.Body)
+	}
+	if alias := function.Endpoints[1].Alias("keys"); len(frame.WithWatchPaths(alias)) != 1 {
+		t.Error("an alias has a deprecated path")
+	}
+}
+
+// The valid combinations of options are those of Kubernetes.
 func TestWatchOptionsAsKubernetesDoes(t *testing.T) {
 	t.Parallel()
 	w := newWatchWorld(t)
