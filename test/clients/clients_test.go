@@ -27,8 +27,6 @@ type program struct {
 	command []string
 	// needs are files that belong to the library.
 	needs []string
-	// unwatched is true if the library watches only at the deprecated paths below /watch/, which are not served.
-	unwatched bool
 }
 
 // python is Debian's interpreter. Only this interpreter finds Debian's packages.
@@ -38,10 +36,7 @@ var programs = map[string]program{
 	"python-typed":   {command: []string{python, "session.py", "typed"}, needs: []string{"/usr/lib/python3/dist-packages/kubernetes"}},
 	"python-dynamic": {command: []string{python, "session.py", "dynamic"}, needs: []string{"/usr/lib/python3/dist-packages/kubernetes"}},
 	"javascript":     {command: []string{"node", "session.mjs"}, needs: []string{"node_modules/@kubernetes/client-node"}},
-	"ruby": {
-		command: []string{"ruby", "session.rb"}, needs: []string{"/usr/share/rubygems-integration/all/specifications/kubeclient-4.9.3.gemspec"},
-		unwatched: true,
-	},
+	"ruby":           {command: []string{"ruby", "session.rb"}, needs: []string{"/usr/share/rubygems-integration/all/specifications/kubeclient-4.9.3.gemspec"}},
 }
 
 // session is the output of a program: objects and refusals in the form of its library.
@@ -61,8 +56,6 @@ type session struct {
 	Refused map[string]*metav1.Status
 	// Events are the types, names and display names of a watch that begins before the first virtual cluster.
 	Events [][]string
-	// Unwatched is the status of a refused watch. 0: no watch is refused.
-	Unwatched int
 }
 
 // skipMissing skips the test. In CI it fails.
@@ -120,11 +113,7 @@ func TestClients(t *testing.T) {
 			got.wantDiscovery(t, want)
 			got.wantObjects(t, name)
 			got.wantRefusals(t)
-			if !program.unwatched {
-				got.wantEvents(t)
-			} else if got.Unwatched != http.StatusNotFound {
-				t.Errorf("the watch has %d: look whether the library watches now", got.Unwatched)
-			}
+			got.wantEvents(t)
 		})
 	}
 }

@@ -96,8 +96,7 @@ prose of messages. Every difference is in this list, and each entry of the list 
 Tests use a runner with the clients of other languages, unchanged: kubernetes 22.6 for Python, with its typed classes and with its
 dynamic client, @kubernetes/client-node 1.4.0 for JavaScript, and kubeclient 4.9 for Ruby ([test/clients](../test/clients)). Each of
 them discovers the API, makes, reads, lists in pages, watches, patches, applies, replaces and deletes objects, and has the reason of each
-refusal. One thing does not work: kubeclient watches below the deprecated path /watch/ alone, which a kube-apiserver still serves, and which
-is 404 here. The client of Java is not tested.
+refusal. kubeclient watches at the deprecated path /watch/ alone. The client of Java is not tested.
 `)
 	return b.String()
 }

@@ -315,6 +315,9 @@ func watchFrom(query string, header ...string) step {
 	return get("", "watch=true&timeoutSeconds=1&"+query, header...)
 }
 
+// watchPath is the deprecated path of a watch.
+const watchPath = "//apis/management.platform.sh/v1/watch/ownedaccesskeys"
+
 // watchScenarios are the watch requests. Before them, a was added, entered and left a selection, and b was added and deleted.
 var watchScenarios = scenario{"watch",
 	[]step{
@@ -335,6 +338,8 @@ var watchScenarios = scenario{"watch",
 		get("", "watch=nonsense&timeoutSeconds=1&resourceVersion={list}"), get("", "watch&timeoutSeconds=1&resourceVersion={list}"), get("", "watch=&timeoutSeconds=1&resourceVersion={list}"),
 		get("", "%77atch=1&timeoutSeconds=1&resourceVersion={list}"), get("", "watch=1&watch=0&timeoutSeconds=1&resourceVersion={list}"),
 		get("/a", "watch=true&timeoutSeconds=1"),
+		get(watchPath, "timeoutSeconds=1&resourceVersion={old:a}"), get(watchPath, "watch=false&timeoutSeconds=1&resourceVersion={old:a}&labelSelector=app%3Dx"),
+		get(watchPath+"/a", "timeoutSeconds=1&resourceVersion={old:a}"),
 	},
 }
 
