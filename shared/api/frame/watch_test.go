@@ -212,7 +212,7 @@ func TestWatchPaths(t *testing.T) {
 	}
 }
 
-// The valid combinations of options are those of Kubernetes.
+// The valid combinations of options are the same as in Kubernetes.
 func TestWatchOptionsAsKubernetesDoes(t *testing.T) {
 	t.Parallel()
 	w := newWatchWorld(t)

@@ -124,6 +124,12 @@ test("the failure and the warnings of an evaluation are at their places", () => 
   assert.deepEqual(fail("TenantToHost").configuration.map(describeFinding(configuration)), [["error", 8, "v", "spec.b: broken"]]);
   assert.deepEqual(fail("HostToTenant").configuration.map(describeFinding(configuration)), [["error", 9, "s", "spec.b: broken"]]);
   assert.deepEqual(fail("HostToTenant", { error: { index: 1n, path: "spec.b", message: "broken" } }).configuration.map(describeFinding(configuration)), [["error", 9, "value.slice(1)", "spec.b: broken"]]);
+  const fromHost = "sync:\n  fromHost:\n    nodes:\n      patches:\n      - path: a\n        expression: b\n      - path: c\n        reverseExpression: d\n";
+  const nodes = parseText(fromHost);
+  for (const [index, expected] of [[0, ["error", 6, "b", "a: broken"]], [1, ["error", 8, "d", "a: broken"]]] as const) {
+    const failed = failuresOf({ error: { index, path: "a", message: "broken" } }, { ...spec("HostToTenant"), resource: "fromHost.nodes", configuration: nodes.value }, nodes, resourcesOf(nodes.value)[0], objects);
+    assert.deepEqual(failed.configuration.map(describeFinding(fromHost)), [expected]);
+  }
   const alone = parseText("- path: a\n  expression: b\n");
   assert.deepEqual(failuresOf({ error: { index: 0, path: "a", message: "broken" } }, spec("TenantToHost", []), alone, lists[0], objects).configuration.map(describeFinding(alone.text)), [["error", 2, "b", "a: broken"]]);
   const warned = failuresOf({ warnings: ["spec.object.spec.a: unknown\nfield", "about nothing"] }, spec("TenantToHost"), documents, lists[0], objects);
