@@ -15,6 +15,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"management.platform.sh/local/atomicfile"
@@ -82,9 +83,9 @@ func openAuthority(folder string, now time.Time) (*authority, error) {
 	return created, atomicfile.Write(certificateFile, created.certificatePEM)
 }
 
-// serverCertificate makes a certificate for the hosts of the addresses and for the loopback names of this machine. Every
+// serverCertificate makes a certificate for some names, for the hosts of the addresses and for the loopback names of this machine. Every
 // start makes a new one.
-func (a *authority) serverCertificate(now time.Time, addresses ...string) (tls.Certificate, error) {
+func (a *authority) serverCertificate(now time.Time, names []string, addresses ...string) (tls.Certificate, error) {
 	template := &x509.Certificate{
 		Subject:     pkix.Name{CommonName: "management.platform.sh"},
 		NotBefore:   now.Add(-clockSkew),
@@ -94,11 +95,15 @@ func (a *authority) serverCertificate(now time.Time, addresses ...string) (tls.C
 		DNSNames:    []string{"localhost"},
 		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1), net.IPv6loopback},
 	}
+	hosts := slices.Clone(names)
 	for _, address := range addresses {
 		host, _, err := net.SplitHostPort(address)
 		if err != nil {
 			return tls.Certificate{}, fmt.Errorf("--listen: %w", err)
 		}
+		hosts = append(hosts, host)
+	}
+	for _, host := range hosts {
 		if ip := net.ParseIP(host); ip != nil {
 			template.IPAddresses = append(template.IPAddresses, ip)
 		} else if host != "" {
@@ -113,7 +118,11 @@ func (a *authority) serverCertificate(now time.Time, addresses ...string) (tls.C
 	if err != nil {
 		return tls.Certificate{}, err
 	}
-	return tls.Certificate{Certificate: [][]byte{raw, a.certificate.Raw}, PrivateKey: key}, nil
+	leaf, err := x509.ParseCertificate(raw)
+	if err != nil {
+		return tls.Certificate{}, fmt.Errorf("making the server certificate: %w", err)
+	}
+	return tls.Certificate{Certificate: [][]byte{raw, a.certificate.Raw}, PrivateKey: key, Leaf: leaf}, nil
 }
 
 func (a *authority) sign(template *x509.Certificate, public *ecdsa.PublicKey) ([]byte, error) {

@@ -44,7 +44,7 @@ func authorityOf(t *testing.T, folder string, now time.Time) *authority {
 // leafOf makes a server certificate and parses it.
 func leafOf(t *testing.T, from *authority, now time.Time, addresses ...string) *x509.Certificate {
 	t.Helper()
-	pair, err := from.serverCertificate(now, addresses...)
+	pair, err := from.serverCertificate(now, nil, addresses...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -236,7 +236,7 @@ func TestServerCertificate(t *testing.T) {
 			}
 		})
 	}
-	if _, err := created.serverCertificate(start, "127.0.0.1"); err == nil {
+	if _, err := created.serverCertificate(start, nil, "127.0.0.1"); err == nil {
 		t.Error("an address without a port was taken")
 	}
 }
@@ -287,7 +287,7 @@ func TestKubeconfig(t *testing.T) {
 		}
 	}))
 	address := server.Listener.Addr().String()
-	pair, err := created.serverCertificate(time.Now(), address)
+	pair, err := created.serverCertificate(time.Now(), nil, address)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -296,7 +296,7 @@ func TestKubeconfig(t *testing.T) {
 	t.Cleanup(server.Close)
 
 	file := filepath.Join(folder, "kubeconfig")
-	if err := writeKubeconfig(file, "https://"+address+"/base", created.certificatePEM, "the-token"); err != nil {
+	if err := writeKubeconfig(file, "https://"+address+"/base", trust{authorities: created.certificatePEM}, "the-token"); err != nil {
 		t.Fatal(err)
 	}
 	localtest.WantPrivate(t, file)

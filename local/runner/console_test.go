@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -25,7 +26,7 @@ func studio(t *testing.T) func(change func(*http.Request), method, path, body st
 	if err != nil {
 		t.Fatal(err)
 	}
-	handler := routes(api, redistest.Open(t, world.URL), prometheus.NewRegistry())
+	handler := routes(api, redistest.Open(t, world.URL), prometheus.NewRegistry(), &atomic.Bool{})
 	handler = forOwnHosts(withStudio(handler, api), api, "platform.internal:8443", "https://issuer.example/kubernetes/management")
 	return func(change func(*http.Request), method, path, body string) *httptest.ResponseRecorder {
 		answer, request := httptest.NewRecorder(), httptest.NewRequest(method, "https://127.0.0.1:8443"+path, strings.NewReader(body))

@@ -11,10 +11,10 @@ import (
 )
 
 // writeKubeconfig writes a kubeconfig with one cluster, user and context. Without a bearer the user has no credential.
-func writeKubeconfig(file, server string, authority []byte, bearer secret.String) error {
+func writeKubeconfig(file, server string, trusted trust, bearer secret.String) error {
 	const name = "platform"
 	config := clientcmdapi.NewConfig()
-	config.Clusters[name] = &clientcmdapi.Cluster{Server: server, CertificateAuthorityData: authority}
+	config.Clusters[name] = &clientcmdapi.Cluster{Server: server, CertificateAuthorityData: trusted.authorities, TLSServerName: trusted.name}
 	config.AuthInfos[name] = &clientcmdapi.AuthInfo{Token: bearer.Reveal()}
 	config.Contexts[name] = &clientcmdapi.Context{Cluster: name, AuthInfo: name}
 	config.CurrentContext = name

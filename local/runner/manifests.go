@@ -120,11 +120,11 @@ type client struct {
 	admin  secret.String
 }
 
-func newClient(server string, authority []byte, admin secret.String) *client {
-	trusted := x509.NewCertPool()
-	trusted.AppendCertsFromPEM(authority)
+func newClient(server string, trusted trust, admin secret.String) *client {
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(trusted.authorities)
 	return &client{
-		http:   &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: trusted, MinVersion: tls.VersionTLS12}}},
+		http:   &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots, ServerName: trusted.name, MinVersion: tls.VersionTLS12}}},
 		server: server, admin: admin,
 	}
 }

@@ -6,6 +6,7 @@ package runner
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -15,6 +16,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -38,6 +40,8 @@ import (
 	"management.platform.sh/shared/kinds/issuedtoken"
 	"management.platform.sh/shared/kinds/platformconfig"
 	"management.platform.sh/shared/model/apierror"
+	"management.platform.sh/shared/model/secret"
+	"management.platform.sh/shared/platform"
 	"management.platform.sh/shared/process"
 	"management.platform.sh/shared/process/memory"
 	"management.platform.sh/shared/settings"
@@ -82,14 +86,16 @@ func (c *Serve) Run(ctx context.Context) (err error) {
 		}
 	}
 	folder := s.Runner.Data
-	if err := os.MkdirAll(folder, 0o700); err != nil {
-		return s.Wrong(settings.Data, fmt.Errorf("making the folder: %w", err))
+	if s.NeedsFolder() {
+		if err := os.MkdirAll(folder, 0o700); err != nil {
+			return s.Wrong(settings.Data, fmt.Errorf("making the folder: %w", err))
+		}
+		release, err := lockFolder(folder)
+		if err != nil {
+			return err
+		}
+		defer release()
 	}
-	release, err := lockFolder(folder)
-	if err != nil {
-		return err
-	}
-	defer release()
 	redis, err := state.Open(ctx, s, log)
 	if err != nil {
 		return err
@@ -130,36 +136,33 @@ func (c *Serve) Run(ctx context.Context) (err error) {
 		process.EndAudit(bounded, api)
 	}()
 	operate := func(ctx context.Context, do func(context.Context) error) error { return api.Operate(ctx, "serve", do) }
-	key, noKey := admin.Ensure(ctx, env, operate, s.Runner.AdminKey, filepath.Join(folder, "admin.key"))
+	key, noKey := ensureAdmin(ctx, env, operate, s)
 	switch {
 	case noKey == nil:
-	case !errors.Is(noKey, admin.ErrDeleted) && !errors.Is(noKey, admin.ErrPresent):
+	case !errors.Is(noKey, admin.ErrDeleted) && !errors.Is(noKey, admin.ErrPresent) && !errors.Is(noKey, errNoAdminKey):
 		return noKey
 	case s.Runner.Manifests != "":
 		return fmt.Errorf("--manifests: cannot be applied without an admin key: %w", noKey)
-	}
-	authority, err := openAuthority(folder, time.Now())
-	if err != nil {
-		return err
 	}
 	listener, err := net.Listen("tcp", s.Runner.Listen)
 	if err != nil {
 		return s.Wrong(settings.Listen, err)
 	}
-	address := listener.Addr().String()
-	// The listener knows only the address; clients may use the name that was given to it.
-	certificate, err := authority.serverCertificate(time.Now(), address, s.Runner.Listen)
+	address := clientAddress(listener.Addr().String())
+	identity, err := openServerIdentity(s, listener.Addr().String(), log)
 	if err != nil {
-		return err
+		return errors.Join(err, listener.Close())
 	}
-	address = clientAddress(address)
 	server := "https://" + address + frame.BasePath
-	if err := writeKubeconfig(filepath.Join(folder, "kubeconfig"), server, authority.certificatePEM, key); err != nil {
-		return err
+	if s.NeedsFolder() {
+		if err := writeKubeconfig(filepath.Join(folder, "kubeconfig"), server, identity.trust(), key); err != nil {
+			return err
+		}
 	}
 
 	env.Tokens.Issuer = cmp.Or(s.Tokens.Issuer, server)
-	handler := routes(api, redis.Client, registry)
+	draining := &atomic.Bool{}
+	handler := routes(api, redis.Client, registry, draining)
 	if s.Runner.Studio {
 		handler = withStudio(handler, api)
 	}
@@ -167,7 +170,7 @@ func (c *Serve) Run(ctx context.Context) (err error) {
 	servers := []*http.Server{process.NewHTTPServer(handler, log)}
 	failed := make(chan error, 2)
 	secure := tls.NewListener(listener, &tls.Config{
-		Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"},
+		GetCertificate: identity.get, MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"},
 	})
 	go func() { failed <- servers[0].Serve(secure) }()
 	plainAddress := ""
@@ -181,31 +184,35 @@ func (c *Serve) Run(ctx context.Context) (err error) {
 		servers = append(servers, second)
 		go func() { failed <- second.Serve(plain) }()
 	}
-	if err := applyManifests(ctx, newClient(server, authority.certificatePEM, key), s.Runner.Manifests); err != nil {
+	if err := applyManifests(ctx, newClient(server, identity.trust(), key), s.Runner.Manifests); err != nil {
 		return err
 	}
-	announce(c.version, folder, address, plainAddress, redis.Description, noKey, s.Runner.Studio)
+	announce(c.version, &s, address, plainAddress, redis.Description, noKey)
 	if c.Ready != nil {
 		c.Ready()
 	}
 	background, stop := context.WithCancel(ctx)
 	defer stop()
-	go runEvery(background, s.Runner.ExpireEvery, func() {
-		for _, function := range catalog.Functions {
-			if function.Schedule != nil {
-				_ = api.Run(background, function) // api.Run has logged the error
-			}
-		}
+	schedules := &lease{records: env.Stores(leaseResource), holder: rand.Text(), time: leaseTime, log: log}
+	endSchedules := begin(background, func(ctx context.Context) {
+		schedules.hold(ctx, func(ctx context.Context) { runSchedules(ctx, api, s.Runner.ExpireEvery) })
 	})
 	go runEvery(background, configEvery, func() {
 		_ = current.Reload(background) // current.Reload has logged the error
 	})
+	go runEvery(background, certificateEvery, identity.reload)
 
 	select {
 	case err = <-failed:
 	case <-ctx.Done():
-		log.Info("draining")
+		draining.Store(true)
+		log.Info("draining", "delay", s.Runner.ShutdownDelay.String())
+		select {
+		case err = <-failed:
+		case <-time.After(s.Runner.ShutdownDelay):
+		}
 	}
+	endSchedules()
 	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), drain)
 	defer cancel()
 	// The clients of watches resume elsewhere. All other requests finish.
@@ -216,8 +223,34 @@ func (c *Serve) Run(ctx context.Context) (err error) {
 	return err
 }
 
-// routes are the functions of the catalog, and the health of the process.
-func routes(api *frame.Server, client *redisstore.Client, registry prometheus.Gatherer) http.Handler {
+// errNoAdminKey means that the settings ask for no admin key.
+var errNoAdminKey = errors.New("no admin key is to be made")
+
+// ensureAdmin returns the first admin key and makes sure that the state has it. Errors: errNoAdminKey, and the errors of admin.Ensure.
+func ensureAdmin(ctx context.Context, env *platform.Environment, operate admin.Operate, s settings.Settings) (secret.String, error) {
+	switch {
+	case s.Runner.AdminKey == settings.NoAdminKey:
+		return "", errNoAdminKey
+	case s.NeedsFolder():
+		return admin.Ensure(ctx, env, operate, s.Runner.AdminKey, filepath.Join(s.Runner.Data, "admin.key"))
+	default:
+		return s.Runner.AdminKey, operate(ctx, func(ctx context.Context) error { return admin.Create(ctx, env, s.Runner.AdminKey) })
+	}
+}
+
+// runSchedules runs every schedule of the catalog at an interval until the context ends.
+func runSchedules(ctx context.Context, api *frame.Server, interval time.Duration) {
+	runEvery(ctx, interval, func() {
+		for _, function := range catalog.Functions {
+			if function.Schedule != nil && ctx.Err() == nil {
+				_ = api.Run(ctx, function) // api.Run has logged the error
+			}
+		}
+	})
+}
+
+// routes are the functions of the catalog, and the health of the process. The process is not ready while it drains.
+func routes(api *frame.Server, client *redisstore.Client, registry prometheus.Gatherer, draining *atomic.Bool) http.Handler {
 	alive := func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 		_, _ = fmt.Fprintln(w, "ok")
@@ -225,6 +258,10 @@ func routes(api *frame.Server, client *redisstore.Client, registry prometheus.Ga
 	refuse := func(w http.ResponseWriter, r *http.Request, err error) { api.Refusing("none", err).ServeHTTP(w, r) }
 	tokens := issuer.Open(api.Env, issuedtoken.Open(api.Env))
 	ready := func(w http.ResponseWriter, r *http.Request) {
+		if draining.Load() {
+			refuse(w, r, apierror.Unavailable().Because(errors.New("the process is draining")))
+			return
+		}
 		if err := client.Ping(r.Context()); err != nil {
 			refuse(w, r, apierror.Unavailable().Because(err))
 			return
@@ -289,12 +326,12 @@ func isLocal(r *http.Request) bool {
 
 // announce prints the addresses and files of the runner, and commands to try next. NoKey is why there is no admin key;
 // nil: there is one.
-func announce(version, folder, address, plain, state string, noKey error, studio bool) {
-	out := os.Stdout
+func announce(version string, s *settings.Settings, address, plain, state string, noKey error) {
+	out, folder := os.Stdout, s.Runner.Data
 	_, _ = fmt.Fprintf(out, "management.platform.sh %s\n", version)
 	_, _ = fmt.Fprintf(out, "  API         https://%s%s\n", address, frame.BasePath)
 	_, _ = fmt.Fprintf(out, "  console     https://%s/console\n", address)
-	if studio {
+	if s.Runner.Studio {
 		_, _ = fmt.Fprintf(out, "  studio      https://%s/console/studio (without sign-in)\n", address)
 	}
 	if plain != "" {
@@ -307,8 +344,15 @@ func announce(version, folder, address, plain, state string, noKey error, studio
 		_, _ = fmt.Fprintf(out, "  admin key   the first admin key was deleted; remove %s and start again, or make one with platform bootstrap\n", file)
 	case errors.Is(noKey, admin.ErrPresent):
 		_, _ = fmt.Fprintf(out, "  admin key   none: the platform has an admin already; give their key with --admin-key, or make one with platform bootstrap\n")
+	case noKey != nil:
+		_, _ = fmt.Fprintf(out, "  admin key   none; make one with platform bootstrap\n")
+	case !s.NeedsFolder():
+		_, _ = fmt.Fprintf(out, "  admin key   as given (user admin, group platform:admins)\n")
 	default:
 		_, _ = fmt.Fprintf(out, "  admin key   %s (user admin, group platform:admins)\n", file)
+	}
+	if !s.NeedsFolder() {
+		return
 	}
 	_, _ = fmt.Fprintf(out, "\nTry, in another terminal:\n")
 	_, _ = fmt.Fprintf(out, "  export KUBECONFIG=%s\n", filepath.Join(folder, "kubeconfig"))

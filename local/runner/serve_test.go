@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -39,7 +40,7 @@ func goodServe(t *testing.T, data string) *Serve {
 	command.Getenv = func(string) string { return "" }
 	for key, value := range map[string]string{
 		settings.Listen: "127.0.0.1:0", settings.RedisURL: redistest.Embedded(t), settings.RedisTimeout: "20s", settings.Data: data,
-		settings.ExpireEvery: "1h",
+		settings.ExpireEvery: "1h", settings.EncryptionKey: encryption.Generate().Reveal(),
 	} {
 		command.Set(key, value)
 	}
@@ -61,6 +62,16 @@ func TestServeRefuses(t *testing.T) {
 		{"more time than a gateway has", func(c *Serve) { c.Set(settings.RedisTimeout, "21s") }, "--redis-timeout"},
 		{"a studio for others", func(c *Serve) { c.Set(settings.Studio, "true"); c.Set(settings.Listen, "0.0.0.0:0") }, "--studio"},
 		{"a studio at a name", func(c *Serve) { c.Set(settings.Studio, "true"); c.Set(settings.Listen, "platform.example:0") }, "--studio"},
+		{"a Redis without the key of its secrets", func(c *Serve) { c.Set(settings.EncryptionKey, "") }, settings.EncryptionKey},
+		{"others without an issuer", func(c *Serve) { c.Set(settings.Listen, "0.0.0.0:0") }, settings.Issuer},
+		{"a certificate without a key", func(c *Serve) { c.Set(settings.TLSCertFile, "tls.crt") }, "--tls-cert-file"},
+		{"a key without a certificate", func(c *Serve) { c.Set(settings.TLSKeyFile, "tls.key") }, settings.TLSCertFile},
+		{"names beside a certificate", func(c *Serve) {
+			c.Set(settings.TLSCertFile, "tls.crt")
+			c.Set(settings.TLSKeyFile, "tls.key")
+			c.Set(settings.TLSNames, "a.example.com")
+		}, "--tls-names"},
+		{"a delay below none", func(c *Serve) { c.Set(settings.ShutdownDelay, "-1s") }, "--shutdown-delay"},
 		{"memory that no worker starts with", func(c *Serve) { c.Set(settings.PatchMemory, "1Ki") }, "--patch-memory"},
 	} {
 		t.Run(row.about, func(t *testing.T) {
@@ -147,7 +158,8 @@ func TestHealth(t *testing.T) {
 	}
 	api.Env.Tokens.Issuer = "https://a.example"
 	api.Env.Encryption = func(context.Context) (*encryption.Keyring, error) { return ring, nil }
-	handler := routes(api, client, metrics)
+	draining := &atomic.Bool{}
+	handler := routes(api, client, metrics, draining)
 	ask := func(method, path string) int {
 		answer, request := httptest.NewRecorder(), httptest.NewRequest(method, path, nil)
 		request.RemoteAddr = "127.0.0.1:1"
@@ -166,6 +178,7 @@ func TestHealth(t *testing.T) {
 				t.Fatal(err)
 			}
 		}, http.StatusOK},
+		{"while it drains", func() { draining.Store(true) }, http.StatusServiceUnavailable},
 	} {
 		step.do()
 		for path, want := range map[string]int{
@@ -183,7 +196,8 @@ func TestHealth(t *testing.T) {
 		t.Fatal(err)
 	}
 	api.Env.Encryption = func(context.Context) (*encryption.Keyring, error) { return other, nil }
-	handler = routes(api, client, metrics)
+	draining.Store(false)
+	handler = routes(api, client, metrics, draining)
 	if ready, alive := ask(http.MethodGet, "/readyz"), ask(http.MethodGet, "/livez"); ready != http.StatusServiceUnavailable || alive != http.StatusOK {
 		t.Errorf("with another encryption key: ready %d, alive %d", ready, alive)
 	}
@@ -210,7 +224,7 @@ func TestPages(t *testing.T) {
 		}
 		keys[name] = written.Object.Spec.Key
 	}
-	handler := routes(api, client, prometheus.NewRegistry())
+	handler := routes(api, client, prometheus.NewRegistry(), &atomic.Bool{})
 	for _, row := range []struct {
 		method, path, from, key, forwarded string
 		want                               int
@@ -265,7 +279,8 @@ func TestAnnounce(t *testing.T) {
 			noKey = fmt.Errorf("a start: %w", admin.ErrDeleted)
 		}
 		text := localtest.Stdout(t, func() {
-			announce("test", "data", "127.0.0.1:80", plain, "Redis at example.com:6379", noKey, plain == "")
+			given := &settings.Settings{Runner: settings.Runner{Data: "data", Studio: plain == ""}}
+			announce("test", given, "127.0.0.1:80", plain, "Redis at example.com:6379", noKey)
 		})
 		for _, part := range []string{"https://127.0.0.1:80/kubernetes/management\n", "example.com:6379\n", filepath.Join("data", "admin.key"), filepath.Join("data", "kubeconfig")} {
 			if !strings.Contains(text, part) {

@@ -55,6 +55,10 @@ const (
 	PatchWorkers         = "PLATFORM_PATCH_WORKERS"
 	PatchInProcess       = "PLATFORM_PATCH_IN_PROCESS"
 	AdminKey             = "PLATFORM_ADMIN_KEY"
+	TLSCertFile          = "PLATFORM_TLS_CERT_FILE"
+	TLSKeyFile           = "PLATFORM_TLS_KEY_FILE"
+	TLSNames             = "PLATFORM_TLS_NAMES"
+	ShutdownDelay        = "PLATFORM_SHUTDOWN_DELAY"
 	Server               = "PLATFORM_SERVER"
 	AccessKey            = "PLATFORM_ACCESS_KEY"
 	Kubeconfig           = "PLATFORM_KUBECONFIG"
@@ -228,7 +232,15 @@ var List = []Setting{
 	text("", "data", ".platform", func(s *Settings) *string { return &s.Runner.Data }).
 		describe("path", Serve|Commands, "Folder for the certificate authority, embedded state, encryption.key, kubeconfig and admin.key."),
 	secretText(AdminKey, "admin-key", func(s *Settings) source { return source{&s.Runner.AdminKey, nil, anyText} }).
-		describe("access key", Serve|Commands, "The first admin key, of user admin in the group platform:admins. Absent: the one in the data folder, else a new one."),
+		describe("access key", Serve|Commands, "The first admin key, of user admin in the group platform:admins. none: no key is made. Absent: the key in the data folder, else a new one if the platform has no admin."),
+	text(TLSCertFile, "tls-cert-file", "", func(s *Settings) *string { return &s.Runner.TLSCertFile }).
+		describe("path", Serve, "File with the certificate of the HTTPS listener and the certificates above it, in PEM. It is read again when it changes. Absent: the certificate authority in the data folder signs one."),
+	text(TLSKeyFile, "tls-key-file", "", func(s *Settings) *string { return &s.Runner.TLSKeyFile }).
+		describe("path", Serve, "File with the private key of --tls-cert-file, in PEM."),
+	list(TLSNames, "tls-names", func(s *Settings) *[]string { return &s.Runner.TLSNames }).
+		describe("list", Serve, "Further DNS names and addresses in the certificate that the own authority signs, separated by commas."),
+	duration(ShutdownDelay, "shutdown-delay", "0s", 0, 5*time.Minute, func(s *Settings) *time.Duration { return &s.Runner.ShutdownDelay }).
+		describe("duration", Serve, "How long the listeners stay open after SIGTERM, while /readyz answers 503, until load balancers send no more requests."),
 	text("", "manifests", "", func(s *Settings) *string { return &s.Runner.Manifests }).
 		describe("path", Serve, "Folder of objects to apply at the start."),
 	duration("", "expire-every", "30s", time.Millisecond, maxPeriod, func(s *Settings) *time.Duration { return &s.Runner.ExpireEvery }).

@@ -164,14 +164,28 @@ type Runner struct {
 	HTTP string
 	// Data is the folder for the certificate authority, the embedded state and generated keys.
 	Data string
-	// AdminKey is the first admin key. Empty: the key in the data folder or, if there is none, a new key.
+	// AdminKey is the first admin key. Empty: the key in the data folder or, if there is none, a new key. NoAdminKey: none.
 	AdminKey secret.String
+	// TLSCertFile and TLSKeyFile are the files of the certificate and the key of the listener. Empty: the own authority signs a
+	// certificate, also for TLSNames.
+	TLSCertFile, TLSKeyFile string
+	TLSNames                []string
+	// ShutdownDelay is how long the listeners stay open after SIGTERM.
+	ShutdownDelay time.Duration
 	// Manifests is a folder of objects that are applied at the start. Empty: there is none.
 	Manifests string
 	// ExpireEvery is the interval between two runs of the scheduled functions.
 	ExpireEvery time.Duration
 	// Studio reports whether browsers of this machine use the patch studio without a credential. Source: ADR-0030.
 	Studio bool
+}
+
+// NoAdminKey is the value of the setting AdminKey with which the runner makes no key.
+const NoAdminKey = "none"
+
+// NeedsFolder reports whether the runner keeps something in its data folder: what the settings do not give.
+func (s *Settings) NeedsFolder() bool {
+	return s.Redis.URL == "" || s.Encryption.Keys == "" || s.Runner.TLSCertFile == "" || s.Runner.AdminKey == ""
 }
 
 // Extension is the address of the extension for parameters and secrets of AWS Lambda, from variables that AWS sets.
@@ -285,7 +299,26 @@ func read(reader Readers, list []Setting, lookup, called func(string) string) (S
 	if settings.Runner.Studio && checkLoopback(settings.Runner.Listen) != nil {
 		refuse(Studio, fmt.Errorf("needs a loopback address in %s, such as 127.0.0.1:8443: everybody who reaches the address could evaluate patches", Listen))
 	}
+	if reader == Serve {
+		settings.checkRunner(refuse)
+	}
 	return settings, errors.Join(wrong...)
+}
+
+// checkRunner refuses settings of the runner that lack another one. Source: ADR-0050.
+func (s *Settings) checkRunner(refuse func(key string, err error)) {
+	if s.Redis.URL != "" && s.Encryption.Keys == "" {
+		refuse(EncryptionKey, fmt.Errorf("is missing: processes with the same Redis need the same key. Set it or %s, such as encryption.key in the data folder", EncryptionKeyFile))
+	}
+	if s.Tokens.Issuer == "" && checkLoopback(s.Runner.Listen) != nil {
+		refuse(Issuer, fmt.Errorf("is missing: with an address beyond the loopback in %s, set the URL at which clients reach the platform", Listen))
+	}
+	if (s.Runner.TLSCertFile == "") != (s.Runner.TLSKeyFile == "") {
+		refuse(TLSCertFile, fmt.Errorf("set both of %s and %s, or none", TLSCertFile, TLSKeyFile))
+	}
+	if s.Runner.TLSCertFile != "" && len(s.Runner.TLSNames) > 0 {
+		refuse(TLSNames, fmt.Errorf("is for a certificate of the own authority, and %s is set", TLSCertFile))
+	}
 }
 
 // sources returns the keys of the settings in a list that give the value of the setting with a key: the setting itself,

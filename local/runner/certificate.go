@@ -1,0 +1,118 @@
+package runner
+
+import (
+	"bytes"
+	"crypto/tls"
+	"fmt"
+	"log/slog"
+	"os"
+	"sync/atomic"
+	"time"
+
+	"management.platform.sh/shared/settings"
+)
+
+// certificateEvery is the interval at which the files of a certificate are read.
+const certificateEvery = 10 * time.Second
+
+// serverIdentity is the certificate of the HTTPS listener: of files that others replace, or of the authority in the data folder.
+// It is safe for concurrent use. Source: ADR-0050.
+type serverIdentity struct {
+	// certFile and keyFile are the files. Empty: the certificate stays.
+	certFile, keyFile string
+	log               *slog.Logger
+	current           atomic.Pointer[certificatePair]
+}
+
+// certificatePair is a certificate with the texts from which it was read. It is not changed.
+type certificatePair struct {
+	certPEM, keyPEM []byte
+	certificate     *tls.Certificate
+}
+
+// openServerIdentity reads the files of the settings or, without them, makes a certificate for a listener at an address.
+func openServerIdentity(s settings.Settings, address string, log *slog.Logger) (*serverIdentity, error) {
+	identity := &serverIdentity{certFile: s.Runner.TLSCertFile, keyFile: s.Runner.TLSKeyFile, log: log}
+	if identity.certFile != "" {
+		pair, err := identity.read()
+		if err != nil {
+			return nil, s.Wrong(settings.TLSCertFile, err)
+		}
+		identity.current.Store(pair)
+		return identity, nil
+	}
+	authority, err := openAuthority(s.Runner.Data, time.Now())
+	if err != nil {
+		return nil, err
+	}
+	// The listener knows only the address; clients may use the name that was given to it.
+	certificate, err := authority.serverCertificate(time.Now(), s.Runner.TLSNames, address, s.Runner.Listen)
+	if err != nil {
+		return nil, err
+	}
+	identity.current.Store(&certificatePair{certificate: &certificate})
+	return identity, nil
+}
+
+func (i *serverIdentity) read() (*certificatePair, error) {
+	certPEM, err := os.ReadFile(i.certFile)
+	if err != nil {
+		return nil, err
+	}
+	keyPEM, err := os.ReadFile(i.keyFile)
+	if err != nil {
+		return nil, err
+	}
+	certificate, err := tls.X509KeyPair(certPEM, keyPEM)
+	if err != nil {
+		return nil, fmt.Errorf("the certificate and the key in %s: %w", i.keyFile, err)
+	}
+	return &certificatePair{certPEM: certPEM, keyPEM: keyPEM, certificate: &certificate}, nil
+}
+
+// reload reads the files again. While a pair is being replaced, its two files may not match; the certificate before it stays.
+func (i *serverIdentity) reload() {
+	if i.certFile == "" {
+		return
+	}
+	before := i.current.Load()
+	pair, err := i.read()
+	switch {
+	case err != nil:
+		i.log.Error("reading the certificate of the listener; the one before stays", "error", err.Error(), "until", before.certificate.Leaf.NotAfter)
+	case !bytes.Equal(pair.certPEM, before.certPEM) || !bytes.Equal(pair.keyPEM, before.keyPEM):
+		i.current.Store(pair)
+		i.log.Info("serving another certificate", "until", pair.certificate.Leaf.NotAfter)
+	}
+}
+
+// get is for tls.Config.GetCertificate.
+func (i *serverIdentity) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+	return i.current.Load().certificate, nil
+}
+
+// trust is how clients of this machine verify the listener.
+type trust struct {
+	// authorities are the certificates that they trust, in PEM.
+	authorities []byte
+	// name is the name that they verify. Empty: the address.
+	name string
+}
+
+// trust returns the certificates above the certificate, or the certificate if it is alone. A certificate of files need not have the
+// loopback address, so clients verify its first name.
+func (i *serverIdentity) trust() trust {
+	var clients trust
+	certificate := i.current.Load().certificate
+	chain := certificate.Certificate
+	if len(chain) > 1 {
+		chain = chain[1:]
+	}
+	for _, raw := range chain {
+		clients.authorities = append(clients.authorities, encodePEM("CERTIFICATE", raw)...)
+	}
+	if i.certFile != "" && len(certificate.Leaf.DNSNames) > 0 {
+		clients.name = certificate.Leaf.DNSNames[0]
+	}
+	return clients
+}

@@ -1,0 +1,98 @@
+package runner
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"management.platform.sh/shared/settings"
+)
+
+// writeCertificate writes a certificate and its key for a name, signed by an authority.
+func writeCertificate(t *testing.T, from *authority, certFile, keyFile, name string) {
+	t.Helper()
+	pair, err := from.serverCertificate(start, []string{name}, "127.0.0.1:1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	key, err := x509.MarshalPKCS8PrivateKey(pair.PrivateKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var chain []byte
+	for _, raw := range pair.Certificate {
+		chain = append(chain, encodePEM("CERTIFICATE", raw)...)
+	}
+	for file, text := range map[string][]byte{certFile: chain, keyFile: encodePEM("PRIVATE KEY", key)} {
+		if err := os.WriteFile(file, text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// The listener serves the certificate that is in the files now. A certificate without its key is not served. Source: ADR-0050.
+func TestCertificateFiles(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	certFile, keyFile := filepath.Join(folder, "tls.crt"), filepath.Join(folder, "tls.key")
+	given := settings.Settings{Runner: settings.Runner{TLSCertFile: certFile, TLSKeyFile: keyFile, Listen: "127.0.0.1:1", Data: filepath.Join(folder, "data")}}
+	if _, err := openServerIdentity(given, "127.0.0.1:1", slog.New(slog.DiscardHandler)); err == nil || !strings.HasPrefix(err.Error(), settings.TLSCertFile+": ") {
+		t.Errorf("without the files: %v", err)
+	}
+	from := authorityOf(t, folder, start)
+	writeCertificate(t, from, certFile, keyFile, "first.example.com")
+	identity, err := openServerIdentity(given, "127.0.0.1:1", slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	serves := func(about, name string) {
+		t.Helper()
+		certificate, err := identity.get(&tls.ClientHelloInfo{})
+		if err != nil || certificate.Leaf.VerifyHostname(name) != nil {
+			t.Errorf("%s: it serves %v, %v; want %s", about, certificate.Leaf.DNSNames, err, name)
+		}
+	}
+	serves("at the start", "first.example.com")
+	trusted := identity.trust()
+	if err := verify(trusted.authorities, identity.current.Load().certificate.Leaf, "first.example.com", start); err != nil {
+		t.Errorf("clients of this machine: %v", err)
+	}
+	writeCertificate(t, from, certFile, filepath.Join(folder, "other.key"), "second.example.com")
+	identity.reload()
+	serves("with a key that does not match", "first.example.com")
+	writeCertificate(t, from, certFile, keyFile, "second.example.com")
+	identity.reload()
+	serves("after both were replaced", "second.example.com")
+	if err := os.Remove(certFile); err != nil {
+		t.Fatal(err)
+	}
+	identity.reload()
+	serves("without the file", "second.example.com")
+	if _, err := os.Stat(given.Runner.Data); err == nil {
+		t.Error("a data folder was made")
+	}
+}
+
+// The own authority signs for the names of the settings.
+func TestCertificateNames(t *testing.T) {
+	t.Parallel()
+	given := settings.Settings{Runner: settings.Runner{TLSNames: []string{"platform.example.com", "192.0.2.7"}, Listen: "127.0.0.1:1", Data: t.TempDir()}}
+	identity, err := openServerIdentity(given, "127.0.0.1:1", slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	leaf := identity.current.Load().certificate.Leaf
+	for _, name := range []string{"platform.example.com", "192.0.2.7", "localhost", "127.0.0.1"} {
+		if err := leaf.VerifyHostname(name); err != nil {
+			t.Error(err)
+		}
+	}
+	identity.reload()
+	if identity.current.Load().certificate.Leaf != leaf {
+		t.Error("the certificate was replaced")
+	}
+}
