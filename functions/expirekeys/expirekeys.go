@@ -42,8 +42,8 @@ type Output struct {
 // author is the author of the revision that reverts a configuration.
 var author = identity.Owner{Kind: identity.Subject, Name: "expirekeys"}
 
-// Do removes what is due, up to a bound. It returns the errors of platformconfig.Writer, of idempotency.Store.Sweep and of accesskey.Sweep. The
-// output counts what was done before the error, and the next run continues from there.
+// Do removes the records that are due, up to a bound. It returns the errors of platformconfig.Writer, idempotency.Store.Sweep and
+// accesskey.Sweep. On an error, the output counts the work that was done before it, and the next run continues.
 func Do(ctx context.Context, deps Deps) (Output, error) {
 	var done Output
 	var err error

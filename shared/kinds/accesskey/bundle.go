@@ -175,8 +175,8 @@ func (b *bundle) refs() []store.Ref {
 	return refs
 }
 
-// prefetchedRecords returns the records of the resource of the target that were read, by name. The records of keys are left out for
-// another resource, whose object may have the name of a key.
+// prefetchedRecords returns the records that were read of the target's resource, by name. For another resource than access keys it
+// leaves the records of keys out, because the object may have the name of a key.
 func (b *bundle) prefetchedRecords() map[string]store.Record {
 	if b.target.Resource == Definition.Resource.Resource {
 		return b.Records
