@@ -72,6 +72,9 @@ func New(version string) Serve { return Serve{Settings: flags.Serve(), version: 
 // Run serves until the context ends, and then drains.
 func (c *Serve) Run(ctx context.Context) (err error) {
 	s, err := settings.ReadRunner(c.Lookup, c.InputName)
+	if err == nil {
+		err = s.CheckRunner()
+	}
 	if err != nil {
 		return err
 	}
@@ -193,10 +196,13 @@ func (c *Serve) Run(ctx context.Context) (err error) {
 	}
 	background, stop := context.WithCancel(ctx)
 	defer stop()
-	schedules := &lease{records: env.Stores(leaseResource), holder: rand.Text(), time: leaseTime, log: log}
-	endSchedules := begin(background, func(ctx context.Context) {
-		schedules.hold(ctx, func(ctx context.Context) { runSchedules(ctx, api, s.Runner.ExpireEvery) })
-	})
+	schedules := func(ctx context.Context) { runSchedules(ctx, api, s.Runner.ExpireEvery) }
+	if s.Redis.URL != "" {
+		// Other processes may have the same state.
+		shared, alone := &lease{records: env.Stores(leaseResource), holder: rand.Text(), time: leaseTime, log: log}, schedules
+		schedules = func(ctx context.Context) { shared.hold(ctx, alone) }
+	}
+	endSchedules := begin(background, schedules)
 	go runEvery(background, configEvery, func() {
 		_ = current.Reload(background) // current.Reload has logged the error
 	})

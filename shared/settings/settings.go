@@ -299,14 +299,13 @@ func read(reader Readers, list []Setting, lookup, called func(string) string) (S
 	if settings.Runner.Studio && checkLoopback(settings.Runner.Listen) != nil {
 		refuse(Studio, fmt.Errorf("needs a loopback address in %s, such as 127.0.0.1:8443: everybody who reaches the address could evaluate patches", Listen))
 	}
-	if reader == Serve {
-		settings.checkRunner(refuse)
-	}
 	return settings, errors.Join(wrong...)
 }
 
-// checkRunner refuses settings of the runner that lack another one. Source: ADR-0050.
-func (s *Settings) checkRunner(refuse func(key string, err error)) {
+// CheckRunner returns an error for each setting of the runner that is wrong beside another one, or without it. Source: ADR-0050.
+func (s *Settings) CheckRunner() error {
+	var wrong []error
+	refuse := func(key string, err error) { wrong = append(wrong, s.Wrong(key, err)) }
 	if s.Redis.URL != "" && s.Encryption.Keys == "" {
 		refuse(EncryptionKey, fmt.Errorf("is missing: processes with the same Redis need the same key. Set it or %s, such as encryption.key in the data folder", EncryptionKeyFile))
 	}
@@ -319,6 +318,7 @@ func (s *Settings) checkRunner(refuse func(key string, err error)) {
 	if s.Runner.TLSCertFile != "" && len(s.Runner.TLSNames) > 0 {
 		refuse(TLSNames, fmt.Errorf("is for a certificate of the own authority, and %s is set", TLSCertFile))
 	}
+	return errors.Join(wrong...)
 }
 
 // sources returns the keys of the settings in a list that give the value of the setting with a key: the setting itself,

@@ -20,6 +20,7 @@ import (
 	"management.platform.sh/local/patch"
 	"management.platform.sh/local/runner"
 	"management.platform.sh/shared/settings"
+	"management.platform.sh/shared/state/encryption"
 	"management.platform.sh/shared/state/redisstore/redistest"
 	"management.platform.sh/test/signin/providertest"
 )
@@ -59,7 +60,7 @@ func serve(t *testing.T, studio bool) (origin, key string) {
 	command := runner.New("test")
 	command.Getenv = func(string) string { return "" }
 	for name, value := range map[string]string{
-		settings.Listen: "127.0.0.1:0", settings.RedisURL: redistest.Embedded(t), settings.Data: data, settings.LogLevel: "error",
+		settings.Listen: "127.0.0.1:0", settings.RedisURL: redistest.Embedded(t), settings.EncryptionKey: encryption.Generate().Reveal(), settings.Data: data, settings.LogLevel: "error",
 		settings.Studio: strconv.FormatBool(studio),
 		// A busy machine is no slow expression.
 		settings.PatchExpressionTime: "25s", settings.PatchObjectTime: "25s",
