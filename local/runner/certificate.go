@@ -3,7 +3,10 @@ package runner
 import (
 	"bytes"
 	"crypto/tls"
+	"encoding/pem"
+	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"os"
 	"sync/atomic"
@@ -34,9 +37,9 @@ type certificatePair struct {
 func openServerIdentity(s settings.Settings, address string, log *slog.Logger) (*serverIdentity, error) {
 	identity := &serverIdentity{certFile: s.Runner.TLSCertFile, keyFile: s.Runner.TLSKeyFile, log: log}
 	if identity.certFile != "" {
-		pair, err := identity.read()
+		pair, wrong, err := identity.read()
 		if err != nil {
-			return nil, s.Wrong(settings.TLSCertFile, err)
+			return nil, s.Wrong(wrong, err)
 		}
 		identity.current.Store(pair)
 		return identity, nil
@@ -54,20 +57,33 @@ func openServerIdentity(s settings.Settings, address string, log *slog.Logger) (
 	return identity, nil
 }
 
-func (i *serverIdentity) read() (*certificatePair, error) {
-	certPEM, err := os.ReadFile(i.certFile)
+// read reads the files. Wrong is the setting of the file that an error is about. Errors do not quote the files.
+func (i *serverIdentity) read() (pair *certificatePair, wrong string, err error) {
+	certPEM, err := readFile(i.certFile)
 	if err != nil {
-		return nil, err
+		return nil, settings.TLSCertFile, err
 	}
-	keyPEM, err := os.ReadFile(i.keyFile)
+	if block, _ := pem.Decode(certPEM); block == nil || block.Type != "CERTIFICATE" {
+		return nil, settings.TLSCertFile, errors.New("names a file without a certificate in PEM")
+	}
+	keyPEM, err := readFile(i.keyFile)
 	if err != nil {
-		return nil, err
+		return nil, settings.TLSKeyFile, err
 	}
 	certificate, err := tls.X509KeyPair(certPEM, keyPEM)
 	if err != nil {
-		return nil, fmt.Errorf("the certificate and the key in %s: %w", i.keyFile, err)
+		return nil, settings.TLSKeyFile, fmt.Errorf("names no key of the certificate: %w", err)
 	}
-	return &certificatePair{certPEM: certPEM, keyPEM: keyPEM, certificate: &certificate}, nil
+	return &certificatePair{certPEM: certPEM, keyPEM: keyPEM, certificate: &certificate}, "", nil
+}
+
+// readFile reads a file. The error does not quote the path: an operator may have set the variable to the secret itself.
+func readFile(path string) ([]byte, error) {
+	text, err := os.ReadFile(path)
+	if problem := (*fs.PathError)(nil); errors.As(err, &problem) {
+		err = fmt.Errorf("names a file that cannot be read: %w", problem.Err)
+	}
+	return text, err
 }
 
 // reload reads the files again. While a pair is being replaced, its two files may not match; the certificate before it stays.
@@ -76,10 +92,10 @@ func (i *serverIdentity) reload() {
 		return
 	}
 	before := i.current.Load()
-	pair, err := i.read()
+	pair, wrong, err := i.read()
 	switch {
 	case err != nil:
-		i.log.Error("reading the certificate of the listener; the one before stays", "error", err.Error(), "until", before.certificate.Leaf.NotAfter)
+		i.log.Error("reading the certificate of the listener; the one before stays", "setting", wrong, "error", err.Error(), "until", before.certificate.Leaf.NotAfter)
 	case !bytes.Equal(pair.certPEM, before.certPEM) || !bytes.Equal(pair.keyPEM, before.keyPEM):
 		i.current.Store(pair)
 		i.log.Info("serving another certificate", "until", pair.certificate.Leaf.NotAfter)

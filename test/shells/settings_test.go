@@ -11,6 +11,7 @@ import (
 	"errors"
 	"io"
 	"maps"
+	"math/big"
 	"net"
 	"os"
 	"path/filepath"
@@ -106,6 +107,11 @@ func specialExamples(t *testing.T, state string) map[string]examples {
 	if err != nil {
 		t.Fatal(err)
 	}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), DNSNames: []string{"platform.example"}}
+	certificate, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
 	block := func(kind string, der []byte) string {
 		return string(pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}))
 	}
@@ -127,7 +133,9 @@ func specialExamples(t *testing.T, state string) map[string]examples {
 			[]string{write(t, "platformHost: a.example\n")},
 			[]string{write(t, "platformHost: a/b\n"), write(t, "nope: ["), absentFile},
 		},
-		settings.AdminKey: {right: []string{"given-key-8Kx20wQm57ZtLp93VrNc4Hd6"}},
+		settings.AdminKey:    {right: []string{"given-key-8Kx20wQm57ZtLp93VrNc4Hd6", settings.NoAdminKey}},
+		settings.TLSCertFile: {[]string{write(t, block("CERTIFICATE", certificate))}, []string{absentFile, write(t, "nope")}},
+		settings.TLSKeyFile:  {[]string{write(t, block("PRIVATE KEY", private))}, []string{absentFile, write(t, "nope")}},
 	}
 }
 
@@ -211,7 +219,8 @@ func TestSettings(t *testing.T) {
 	state := redistest.Embedded(t)
 	special := specialExamples(t, state)
 	for _, s := range settings.List {
-		if s.Readers&(settings.Functions|settings.Serve) == 0 || s.Key() == settings.Listen || s.Key() == settings.Data {
+		// A runner with a delay ends after it.
+		if s.Readers&(settings.Functions|settings.Serve) == 0 || slices.Contains([]string{settings.Listen, settings.Data, settings.ShutdownDelay}, s.Key()) {
 			continue
 		}
 		t.Run(s.Key(), func(t *testing.T) {
@@ -220,7 +229,7 @@ func TestSettings(t *testing.T) {
 				values.right = append(values.right, "") // absent
 			}
 			for i, value := range append(values.right, values.wrong...) {
-				answers := ask(t, s, value, state)
+				answers := ask(t, s, value, state, special)
 				for where, answer := range answers {
 					for other, otherwise := range answers {
 						if answer != otherwise {
@@ -245,7 +254,7 @@ func TestSettings(t *testing.T) {
 }
 
 // ask starts every shell that reads a setting, with a value of the setting.
-func ask(t *testing.T, s settings.Setting, value, state string) map[string]string {
+func ask(t *testing.T, s settings.Setting, value, state string, special map[string]examples) map[string]string {
 	t.Helper()
 	variables := map[string]string{
 		"FUNCTION_TARGET": "whoami", "PORT": "0", settings.RedisURL: state,
@@ -255,9 +264,15 @@ func ask(t *testing.T, s settings.Setting, value, state string) map[string]strin
 	if s.Instead == settings.RedisURL {
 		delete(variables, settings.RedisURL)
 	}
+	if s.Key() != settings.EncryptionKey && s.Instead != settings.EncryptionKey {
+		variables[settings.EncryptionKey] = special[settings.EncryptionKey].right[0]
+	}
 	given := maps.Clone(variables)
 	if value != "" {
 		given[s.Key()] = value
+		if other := map[string]string{settings.TLSCertFile: settings.TLSKeyFile, settings.TLSKeyFile: settings.TLSCertFile}[s.Key()]; other != "" {
+			variables[other], given[other] = special[other].right[0], special[other].right[0]
+		}
 	}
 	lookup := func(from map[string]string) func(string) string {
 		return func(name string) string { return from[name] }
@@ -267,6 +282,10 @@ func ask(t *testing.T, s settings.Setting, value, state string) map[string]strin
 		answers["the server"] = starts(func() error { return server(t, lookup(given)) })
 	}
 	if s.Readers&settings.Serve != 0 && s.Name != "" {
+		if given[settings.EncryptionKey] == "" && given[settings.EncryptionKeyFile] == "" {
+			// The runner refuses a Redis without the key. It starts its own.
+			delete(given, settings.RedisURL)
+		}
 		answers["the runner by its variable"] = starts(func() error { return run(t, lookup(given)) })
 	}
 	if s.Readers&settings.Serve != 0 && s.Flag != "" && value != "" {
