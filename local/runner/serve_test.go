@@ -319,6 +319,32 @@ func TestTokenFlagsRefused(t *testing.T) {
 	}
 }
 
+// A runner that is given its state, key and certificate, and makes no admin key, writes nothing to disk. Source: ADR-0050.
+func TestServeWithoutFolder(t *testing.T) {
+	folder := t.TempDir()
+	data, certFile, keyFile := filepath.Join(folder, "data"), filepath.Join(folder, "tls.crt"), filepath.Join(folder, "tls.key")
+	writeCertificate(t, authorityOf(t, folder, start), certFile, keyFile, "platform.example.com")
+	for _, given := range []string{settings.NoAdminKey, "given-key-8Kx20wQm57ZtLp93VrNc4Hd6"} {
+		command := goodServe(t, data)
+		for key, value := range map[string]string{settings.TLSCertFile: certFile, settings.TLSKeyFile: keyFile, settings.AdminKey: given} {
+			command.Set(key, value)
+		}
+		ctx, end := context.WithCancel(t.Context())
+		command.Ready = end
+		text := localtest.Stdout(t, func() {
+			if err := command.Run(ctx); err != nil {
+				t.Errorf("%s: %v", given, err)
+			}
+		})
+		if want := map[bool]string{true: "admin key   none; make one", false: "admin key   as given"}[given == settings.NoAdminKey]; !strings.Contains(text, want) || strings.Contains(text, data) {
+			t.Errorf("%s: it says\n%s", given, text)
+		}
+		if _, err := os.Stat(data); err == nil {
+			t.Errorf("%s: the data folder was made", given)
+		}
+	}
+}
+
 // If Redis cannot be reached, the error names the flag, without the secrets in the URL.
 func TestRedisThatIsNotThere(t *testing.T) {
 	t.Parallel()
