@@ -1,6 +1,6 @@
 // Command local is the program platform: its command tree, and nothing else. By default it serves the whole API on one
 // machine (package runner). Other commands are for operators of a deployment (operator), for users beside kubectl
-// (client) and for authors of sync patches (patch). It is not how the API is deployed. Source: ADR-0006.
+// (client) and for authors of sync patches (patch). Source: ADR-0006, ADR-0050.
 package main
 
 import (
@@ -61,6 +61,8 @@ func newCommands() *commands {
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
+	// A second signal ends the process at once.
+	context.AfterFunc(ctx, stop)
 	parser := newParser(newCommands(),
 		kong.BindTo(ctx, (*context.Context)(nil)),
 	)

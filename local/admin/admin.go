@@ -36,8 +36,8 @@ var ErrPresent = errors.New("the platform has an admin already")
 type Operate func(ctx context.Context, do func(context.Context) error) error
 
 // Ensure returns the admin key of a data folder: the given key, else the key in the file, else a new one. It makes sure
-// that the state has the key, and that the file keeps it for the next start. If the state has an admin already, only a
-// given key is stored.
+// that the state has the key, and that the file keeps it for the next start. Without a file, the key must be given. If the state has
+// an admin already, only a given key is stored.
 //
 // Errors: ErrDeleted with the key, which is refused; ErrPresent without a key if the folder has no key that the state
 // knows.
@@ -84,10 +84,20 @@ func Ensure(ctx context.Context, env *platform.Environment, operate Operate, giv
 	if errors.Is(err, ErrPresent) {
 		return "", errors.Join(os.Remove(file), err)
 	}
+	if err != nil && given != "" {
+		// Another process that was given the same key may have stored it meanwhile.
+		if stored, failed := isStored(ctx, env, bearer); failed == nil && stored {
+			return bearer, Create(ctx, env, bearer)
+		}
+	}
 	return bearer, err
 }
 
+// write writes the key to the file, if there is one.
 func write(bearer secret.String, file string) error {
+	if file == "" {
+		return nil
+	}
 	return atomicfile.Write(file, []byte(bearer.Reveal()+"\n"))
 }
 

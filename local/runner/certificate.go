@@ -3,6 +3,7 @@ package runner
 import (
 	"bytes"
 	"crypto/tls"
+	"crypto/x509"
 	"encoding/pem"
 	"errors"
 	"fmt"
@@ -25,6 +26,8 @@ type serverIdentity struct {
 	certFile, keyFile string
 	log               *slog.Logger
 	current           atomic.Pointer[certificatePair]
+	// lastError is the last error that was logged. One goroutine reloads.
+	lastError string
 }
 
 // certificatePair is a certificate with the texts from which it was read. It is not changed.
@@ -63,8 +66,8 @@ func (i *serverIdentity) read() (pair *certificatePair, wrong string, err error)
 	if err != nil {
 		return nil, settings.TLSCertFile, err
 	}
-	if block, _ := pem.Decode(certPEM); block == nil || block.Type != "CERTIFICATE" {
-		return nil, settings.TLSCertFile, errors.New("names a file without a certificate in PEM")
+	if err := checkCertificate(certPEM); err != nil {
+		return nil, settings.TLSCertFile, err
 	}
 	keyPEM, err := readFile(i.keyFile)
 	if err != nil {
@@ -75,6 +78,17 @@ func (i *serverIdentity) read() (pair *certificatePair, wrong string, err error)
 		return nil, settings.TLSKeyFile, fmt.Errorf("names no key of the certificate: %w", err)
 	}
 	return &certificatePair{certPEM: certPEM, keyPEM: keyPEM, certificate: &certificate}, "", nil
+}
+
+// checkCertificate refuses a text whose first certificate in PEM cannot be read.
+func checkCertificate(text []byte) error {
+	for block, rest := pem.Decode(text); block != nil; block, rest = pem.Decode(rest) {
+		if block.Type == "CERTIFICATE" {
+			_, err := x509.ParseCertificate(block.Bytes)
+			return err
+		}
+	}
+	return errors.New("names a file without a certificate in PEM")
 }
 
 // readFile reads a file. The error does not quote the path: an operator may have set the variable to the secret itself.
@@ -94,10 +108,13 @@ func (i *serverIdentity) reload() {
 	before := i.current.Load()
 	pair, wrong, err := i.read()
 	switch {
+	case err != nil && err.Error() == i.lastError:
 	case err != nil:
+		i.lastError = err.Error()
 		i.log.Error("reading the certificate of the listener; the one before stays", "setting", wrong, "error", err.Error(), "until", before.certificate.Leaf.NotAfter)
 	case !bytes.Equal(pair.certPEM, before.certPEM) || !bytes.Equal(pair.keyPEM, before.keyPEM):
 		i.current.Store(pair)
+		i.lastError = ""
 		i.log.Info("serving another certificate", "until", pair.certificate.Leaf.NotAfter)
 	}
 }
@@ -106,6 +123,9 @@ func (i *serverIdentity) reload() {
 func (i *serverIdentity) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	return i.current.Load().certificate, nil
 }
+
+// names returns the DNS names of the certificate.
+func (i *serverIdentity) names() []string { return i.current.Load().certificate.Leaf.DNSNames }
 
 // trust is how clients of this machine verify the listener.
 type trust struct {

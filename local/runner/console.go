@@ -18,7 +18,7 @@ import (
 // point its name at an address of this machine: for the browser, the console would then belong to that site. Such an
 // attack needs a name, so every IP address is accepted. The accepted names are localhost, the name of the listener and
 // the name of the issuer. Source: ADR-0030.
-func forOwnHosts(next http.Handler, api *frame.Server, listen, issuer string) http.Handler {
+func forOwnHosts(next http.Handler, api *frame.Server, listen, issuer string, certified func() []string) http.Handler {
 	names := []string{hostname(listen)}
 	if own, err := url.Parse(issuer); err == nil {
 		names = append(names, hostname(own.Host))
@@ -26,9 +26,9 @@ func forOwnHosts(next http.Handler, api *frame.Server, listen, issuer string) ht
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		host := hostname(r.Host)
 		_, err := netip.ParseAddr(host)
-		if err != nil && !isLocalhost(host) && (host == "" || !slices.Contains(names, host)) && isConsole(r.URL.Path) {
+		if err != nil && !isLocalhost(host) && (host == "" || !slices.Contains(names, host) && !slices.Contains(certified(), host)) && isConsole(r.URL.Path) {
 			api.Refusing("none", apierror.Forbidden(schema.GroupResource{Resource: "console"}, "",
-				"the Host of the request is no name of this runner; use an address, localhost, or the name in --listen or --issuer", nil)).ServeHTTP(w, r)
+				"the Host of the request is no name of this runner; use an address, localhost, or a name in --listen, --issuer or the certificate", nil)).ServeHTTP(w, r)
 			return
 		}
 		next.ServeHTTP(w, r)

@@ -27,7 +27,7 @@ func studio(t *testing.T) func(change func(*http.Request), method, path, body st
 		t.Fatal(err)
 	}
 	handler := routes(api, redistest.Open(t, world.URL), prometheus.NewRegistry(), &atomic.Bool{})
-	handler = forOwnHosts(withStudio(handler, api), api, "platform.internal:8443", "https://issuer.example/kubernetes/management")
+	handler = forOwnHosts(withStudio(handler, api), api, "platform.internal:8443", "https://issuer.example/kubernetes/management", func() []string { return []string{"certified.example"} })
 	return func(change func(*http.Request), method, path, body string) *httptest.ResponseRecorder {
 		answer, request := httptest.NewRecorder(), httptest.NewRequest(method, "https://127.0.0.1:8443"+path, strings.NewReader(body))
 		request.RemoteAddr = "127.0.0.1:1"
@@ -94,7 +94,7 @@ func TestConsoleHosts(t *testing.T) {
 	ask := studio(t)
 	for host, want := range map[string]int{
 		"127.0.0.1:8443": 200, "[::1]:8443": 200, "localhost": 200, "LOCALHOST.:8443": 200, "a.localhost:1": 200, "192.0.2.7:8443": 200,
-		"platform.internal:8443": 200, "issuer.example": 200,
+		"platform.internal:8443": 200, "issuer.example": 200, "certified.example:8443": 200,
 		"evil.example": 403, "localhost.evil.example:8443": 403, "127.0.0.1.evil.example": 403, "notlocalhost": 403, "": 403, "evil.example:8443.": 403,
 	} {
 		for _, path := range []string{"/console", "/console/studio", "/kubernetes/management/console/keys"} {

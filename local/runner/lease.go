@@ -15,12 +15,13 @@ const (
 	// leaseResource is the place of leases in the state, and scheduleLease the name of the record.
 	leaseResource = "leases"
 	scheduleLease = "schedules"
-	// leaseTime is how long a lease holds that is not renewed.
+	// leaseTime is how long a process waits for the lease of another one that does not renew it.
 	leaseTime = 45 * time.Second
 )
 
-// lease makes one of the processes with the same state run the schedules. The clocks of the processes need not agree: a process takes
-// the lease of another one when it has seen the same record for leaseTime by its own clock. It is not safe for concurrent use.
+// lease makes one of the processes with the same state run the schedules. Each looks at the lease three times in the time of the lease.
+// The clocks of the processes need not agree: a process takes the lease of another one when it has seen the same record at four looks,
+// by its own clock. It is not safe for concurrent use.
 // Source: ADR-0050.
 type lease struct {
 	records store.Store
@@ -28,7 +29,7 @@ type lease struct {
 	time    time.Duration
 	log     *slog.Logger
 
-	// revision is the revision of the record that was seen last, and seenAt when it was seen first.
+	// revision is the revision of the record that was seen last, and seenAt when it was seen first or written by this process.
 	revision int64
 	seenAt   time.Time
 	held     bool
@@ -80,13 +81,19 @@ func begin(ctx context.Context, do func(context.Context)) (end func()) {
 	}
 }
 
-// acquire takes or renews the lease, and reports whether this process holds it. A renewal may fail for a while: the lease holds until
-// two thirds of its time are over, and other processes wait for all of it.
+// acquire takes or renews the lease, and reports whether this process holds it. One renewal may fail: the lease is lost at the second
+// failure in a row, before another process takes it. The thresholds lie between two looks, because a look takes time.
 func (l *lease) acquire(ctx context.Context) bool {
-	held, err := l.write(ctx)
-	if err != nil && ctx.Err() == nil {
+	bounded, cancel := context.WithTimeout(ctx, l.time/3)
+	defer cancel()
+	held, err := l.write(bounded)
+	if ctx.Err() != nil {
+		// The process ends. It gives the lease back, if it has it.
+		return l.held
+	}
+	if err != nil {
 		l.log.Error("renewing the lease of the schedules", "error", err.Error())
-		held = held || l.held && time.Since(l.seenAt) < l.time*2/3
+		held = held || l.held && time.Since(l.seenAt) < l.time/2
 	}
 	if held != l.held {
 		l.log.Info("lease of the schedules", "held", held)
@@ -108,7 +115,7 @@ func (l *lease) write(ctx context.Context) (bool, error) {
 		if record.Revision != l.revision {
 			l.revision, l.seenAt = record.Revision, time.Now()
 		}
-		if stored.Holder != l.holder && time.Since(l.seenAt) < l.time {
+		if stored.Holder != l.holder && time.Since(l.seenAt) < l.time*5/6 {
 			return false, nil
 		}
 	}

@@ -1,6 +1,6 @@
-// Package runner serves every function of the catalog in one process over HTTPS, with its own certificate authority and, if
-// no Redis is given, its own state. It writes an admin key and a kubeconfig, runs the schedules, and applies a folder of
-// objects. It is for trying the API and for tests; it is not how the API is deployed. Source: ADR-0006.
+// Package runner serves every function of the catalog in one process over HTTPS. What it is not given it keeps in a data folder: a
+// certificate authority, the state, an admin key and a kubeconfig. It runs the schedules, and applies a folder of objects. It is for
+// trying the API, for tests, and for deployments that run processes. Source: ADR-0006, ADR-0050.
 package runner
 
 import (
@@ -53,7 +53,7 @@ import (
 const (
 	// configEvery is the interval at which the configuration is read.
 	configEvery = time.Second
-	// drain bounds how long requests may take to finish after SIGTERM.
+	// drain bounds how long requests may take to finish after SIGTERM and the shutdown delay.
 	drain = 20 * time.Second
 )
 
@@ -121,7 +121,7 @@ func (c *Serve) Run(ctx context.Context) (err error) {
 		Log:        log,
 		Lookup:     os.LookupEnv,
 		// Virtual clusters of this machine have loopback addresses.
-		LocalSigners: true,
+		LocalSigners: s.IsLocal(),
 		Metrics:      counters,
 		Tracer:       otel.Tracer("management.platform.sh"),
 	})
@@ -169,7 +169,7 @@ func (c *Serve) Run(ctx context.Context) (err error) {
 	if s.Runner.Studio {
 		handler = withStudio(handler, api)
 	}
-	handler = forOwnHosts(handler, api, s.Runner.Listen, env.Tokens.Issuer)
+	handler = forOwnHosts(handler, api, s.Runner.Listen, env.Tokens.Issuer, identity.names)
 	servers := []*http.Server{process.NewHTTPServer(handler, log)}
 	failed := make(chan error, 2)
 	secure := tls.NewListener(listener, &tls.Config{
@@ -234,14 +234,14 @@ var errNoAdminKey = errors.New("no admin key is to be made")
 
 // ensureAdmin returns the first admin key and makes sure that the state has it. Errors: errNoAdminKey, and the errors of admin.Ensure.
 func ensureAdmin(ctx context.Context, env *platform.Environment, operate admin.Operate, s settings.Settings) (secret.String, error) {
-	switch {
-	case s.Runner.AdminKey == settings.NoAdminKey:
+	if s.Runner.AdminKey == settings.NoAdminKey {
 		return "", errNoAdminKey
-	case s.NeedsFolder():
-		return admin.Ensure(ctx, env, operate, s.Runner.AdminKey, filepath.Join(s.Runner.Data, "admin.key"))
-	default:
-		return s.Runner.AdminKey, operate(ctx, func(ctx context.Context) error { return admin.Create(ctx, env, s.Runner.AdminKey) })
 	}
+	file := ""
+	if s.NeedsFolder() {
+		file = filepath.Join(s.Runner.Data, "admin.key")
+	}
+	return admin.Ensure(ctx, env, operate, s.Runner.AdminKey, file)
 }
 
 // runSchedules runs every schedule of the catalog at an interval until the context ends.
@@ -346,6 +346,8 @@ func announce(version string, s *settings.Settings, address, plain, state string
 	_, _ = fmt.Fprintf(out, "  state       %s\n", state)
 	file := filepath.Join(folder, "admin.key")
 	switch {
+	case errors.Is(noKey, admin.ErrDeleted) && !s.NeedsFolder():
+		_, _ = fmt.Fprintf(out, "  admin key   the first admin key was deleted; give another one with --admin-key, or make one with platform bootstrap\n")
 	case errors.Is(noKey, admin.ErrDeleted):
 		_, _ = fmt.Fprintf(out, "  admin key   the first admin key was deleted; remove %s and start again, or make one with platform bootstrap\n", file)
 	case errors.Is(noKey, admin.ErrPresent):

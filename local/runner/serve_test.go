@@ -71,6 +71,11 @@ func TestServeRefuses(t *testing.T) {
 			c.Set(settings.TLSKeyFile, "tls.key")
 			c.Set(settings.TLSNames, "a.example.com")
 		}, "--tls-names"},
+		{"a name with a port", func(c *Serve) { c.Set(settings.TLSNames, "a.example.com, a.example.com:8443") }, "--tls-names"},
+		{"objects without a key to apply them", func(c *Serve) {
+			c.Set(settings.AdminKey, settings.NoAdminKey)
+			c.Set(settings.Manifests, t.TempDir())
+		}, "--manifests"},
 		{"a delay below none", func(c *Serve) { c.Set(settings.ShutdownDelay, "-1s") }, "--shutdown-delay"},
 		{"memory that no worker starts with", func(c *Serve) { c.Set(settings.PatchMemory, "1Ki") }, "--patch-memory"},
 	} {

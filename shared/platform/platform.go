@@ -44,8 +44,8 @@ type Environment struct {
 	// UnsignedSAML reports whether a connector of the configuration may accept SAML responses without a signature: settings.On or
 	// settings.Off. Empty means Off. Source: ADR-0038.
 	UnsignedSAML string
-	// LocalSigners permits virtual clusters whose signer has an address that is only valid on this machine. The local
-	// runner and tests set it. Source: ADR-0017.
+	// LocalSigners permits virtual clusters whose signer has an address that is only valid on this machine. The runner on a
+	// loopback address and tests set it. Source: ADR-0017, ADR-0050.
 	LocalSigners bool
 	// Endpoints replace public addresses of connectors. The zero value replaces none.
 	Endpoints Endpoints

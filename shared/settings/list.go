@@ -209,7 +209,7 @@ var List = []Setting{
 	word(Probe, "", "value", Off, []string{On, Off}, func(s *Settings) *string { return &s.Probe }).
 		describe("on or off", Functions|Serve, "Whether a canary access key is made, used, verified and revoked each minute. A failed run names its step."),
 	word(UnsignedSAML, "", "value", Off, []string{On, Off}, func(s *Settings) *string { return &s.UnsignedSAML }).
-		describe("on or off", Functions, "Whether SAML providers may set insecureSkipSignatureValidation. Anyone can then sign in as any user. The local runner always allows it."),
+		describe("on or off", Functions|Serve, "Whether SAML providers may set insecureSkipSignatureValidation. Anyone can then sign in as any user. platform serve on a loopback address always allows it."),
 	duration(PatchExpressionTime, "patch-expression-time", "100ms", time.Millisecond, 25*time.Second, func(s *Settings) *time.Duration { return &s.Patches.ExpressionTime }).
 		describe("duration", Functions|Serve|Commands, "Time for one expression of a sync patch."),
 	duration(PatchObjectTime, "patch-object-time", "1s", time.Millisecond, 25*time.Second, func(s *Settings) *time.Duration { return &s.Patches.ObjectTime }).

@@ -11,10 +11,13 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/netip"
 	"slices"
 	"strings"
 	"sync"
 	"time"
+
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"management.platform.sh/shared/model/secret"
 )
@@ -188,6 +191,9 @@ func (s *Settings) NeedsFolder() bool {
 	return s.Redis.URL == "" || s.Encryption.Keys == "" || s.Runner.TLSCertFile == "" || s.Runner.AdminKey == ""
 }
 
+// IsLocal reports whether the runner listens on a loopback address.
+func (s *Settings) IsLocal() bool { return checkLoopback(s.Runner.Listen) == nil }
+
 // Extension is the address of the extension for parameters and secrets of AWS Lambda, from variables that AWS sets.
 type Extension struct {
 	// URL is the base URL of the extension.
@@ -296,7 +302,7 @@ func read(reader Readers, list []Setting, lookup, called func(string) string) (S
 	if settings.Tokens.RotateEvery < 2*settings.Tokens.PublishBefore {
 		refuse(SigningRotateEvery, fmt.Errorf("must be at least twice %s", SigningPublishBefore))
 	}
-	if settings.Runner.Studio && checkLoopback(settings.Runner.Listen) != nil {
+	if settings.Runner.Studio && !settings.IsLocal() {
 		refuse(Studio, fmt.Errorf("needs a loopback address in %s, such as 127.0.0.1:8443: everybody who reaches the address could evaluate patches", Listen))
 	}
 	return settings, errors.Join(wrong...)
@@ -309,14 +315,22 @@ func (s *Settings) CheckRunner() error {
 	if s.Redis.URL != "" && s.Encryption.Keys == "" {
 		refuse(EncryptionKey, fmt.Errorf("is missing: processes with the same Redis need the same key. Set it or %s, such as encryption.key in the data folder", EncryptionKeyFile))
 	}
-	if s.Tokens.Issuer == "" && checkLoopback(s.Runner.Listen) != nil {
+	if s.Tokens.Issuer == "" && !s.IsLocal() {
 		refuse(Issuer, fmt.Errorf("is missing: with an address beyond the loopback in %s, set the URL at which clients reach the platform", Listen))
 	}
 	if (s.Runner.TLSCertFile == "") != (s.Runner.TLSKeyFile == "") {
-		refuse(TLSCertFile, fmt.Errorf("set both of %s and %s, or none", TLSCertFile, TLSKeyFile))
+		refuse(TLSCertFile, errors.New("set the file of the certificate and the file of its key, or none"))
 	}
 	if s.Runner.TLSCertFile != "" && len(s.Runner.TLSNames) > 0 {
-		refuse(TLSNames, fmt.Errorf("is for a certificate of the own authority, and %s is set", TLSCertFile))
+		refuse(TLSNames, errors.New("is for a certificate of the platform's own authority; the certificate that is given has its names"))
+	}
+	for _, name := range s.Runner.TLSNames {
+		if _, err := netip.ParseAddr(name); err != nil && len(validation.IsDNS1123Subdomain(strings.TrimPrefix(name, "*."))) > 0 {
+			refuse(TLSNames, errors.New("has an entry that is neither a DNS name nor an address"))
+		}
+	}
+	if s.Runner.AdminKey == NoAdminKey && s.Runner.Manifests != "" {
+		refuse(Manifests, errors.New("cannot be applied without an admin key"))
 	}
 	return errors.Join(wrong...)
 }

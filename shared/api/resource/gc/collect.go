@@ -48,7 +48,7 @@ type task struct {
 	// owner is the uid whose dependents are on the page. The page begins after the name after.
 	owner types.UID
 	after string
-	// referred reports whether the store was asked for the page, and the page had objects.
+	// referred reports whether the page is to be read: it has objects, as far as is known.
 	referred bool
 	tries    int
 }

@@ -58,8 +58,7 @@ type Member interface {
 	OwnerNamespace(object metav1.Object) string
 	// HasLineage reports whether objects of the resource make each other.
 	HasLineage() bool
-	// Ancestors returns the objects of the resource that made an object, and made each other: those that it cannot outlive, and
-	// the others.
+	// Ancestors returns the makers of an object, which are of the same resource: the makers that it cannot outlive, and the others.
 	Ancestors(object metav1.Object) (bounding, others []metav1.OwnerReference)
 	// IsCredential reports whether the objects are credentials.
 	IsCredential() bool
