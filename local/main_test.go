@@ -238,6 +238,7 @@ func TestSecretsOnTheLine(t *testing.T) {
 		{[]string{"serve", "--redis=redis://a:1,redis://b"}, []string{"serve", "--redis=redis://a:1,redis://b"}, ""},
 		{[]string{"serve", "--redis", "unix:///a/redis.sock"}, []string{"serve", "--redis", "unix:///a/redis.sock"}, ""},
 		{[]string{"serve", "--redis"}, []string{"serve", "--redis"}, ""},
+		{[]string{"serve", "--admin-key", "none"}, []string{"serve", "--admin-key", "none"}, ""},
 		{[]string{"patch", "check", "--", "--admin-key=" + key}, []string{"patch", "check", "--", "--admin-key=" + key}, ""},
 		{[]string{"serve", "--redis=redis://:" + key + "@a"}, nil, "--redis: "},
 		{[]string{"audit", "verify", "d", "--redis", "redis://a?password=" + key}, nil, "--redis: "},

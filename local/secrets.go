@@ -11,6 +11,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"management.platform.sh/shared/model/secret"
+	"management.platform.sh/shared/settings"
 )
 
 // readSecrets returns a command line with the content of a file in place of each `@FILE` that is the value of a secret
@@ -69,7 +70,7 @@ func readSecret(value string) (string, error) {
 			return "", fmt.Errorf("names a file that cannot be read: %w", err)
 		}
 		return strings.TrimSpace(string(content)), nil
-	case value == "" || strings.Contains(value, "://") && !strings.Contains(value, "@") && !strings.Contains(strings.ToLower(value), "password="):
+	case value == "" || value == settings.NoAdminKey || strings.Contains(value, "://") && !strings.Contains(value, "@") && !strings.Contains(strings.ToLower(value), "password="):
 		return value, nil
 	default:
 		return "", errors.New("a secret on the command line is visible to other users of the machine")

@@ -265,7 +265,7 @@ func routes(api *frame.Server, client *redisstore.Client, registry prometheus.Ga
 	tokens := issuer.Open(api.Env, issuedtoken.Open(api.Env))
 	ready := func(w http.ResponseWriter, r *http.Request) {
 		if draining.Load() {
-			refuse(w, r, apierror.Unavailable().Because(errors.New("the process is draining")))
+			refuse(w, r, apierror.Upstream("this process is ending; another one answers"))
 			return
 		}
 		if err := client.Ping(r.Context()); err != nil {
