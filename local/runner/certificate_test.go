@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"crypto/ecdsa"
 	"crypto/tls"
 	"crypto/x509"
 	"log/slog"
@@ -23,14 +24,36 @@ func writeCertificate(t *testing.T, from *authority, certFile, keyFile, name str
 	if err != nil {
 		t.Fatal(err)
 	}
-	var chain []byte
-	for _, raw := range pair.Certificate {
-		chain = append(chain, encodePEM("CERTIFICATE", raw)...)
+	writeChain(t, certFile, pair.Certificate)
+	if err := os.WriteFile(keyFile, encodePEM("PRIVATE KEY", key), 0o600); err != nil {
+		t.Fatal(err)
 	}
-	for file, text := range map[string][]byte{certFile: chain, keyFile: encodePEM("PRIVATE KEY", key)} {
-		if err := os.WriteFile(file, text, 0o600); err != nil {
-			t.Fatal(err)
-		}
+}
+
+// renewCertificate writes a certificate for a name and the key that the files have already.
+func renewCertificate(t *testing.T, from *authority, certFile, keyFile, name string) {
+	t.Helper()
+	pair, err := tls.LoadX509KeyPair(certFile, keyFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := *pair.Leaf
+	template.DNSNames = []string{name}
+	raw, err := from.sign(&template, pair.Leaf.PublicKey.(*ecdsa.PublicKey))
+	if err != nil {
+		t.Fatal(err)
+	}
+	writeChain(t, certFile, [][]byte{raw, from.certificate.Raw})
+}
+
+func writeChain(t *testing.T, file string, chain [][]byte) {
+	t.Helper()
+	var text []byte
+	for _, raw := range chain {
+		text = append(text, encodePEM("CERTIFICATE", raw)...)
+	}
+	if err := os.WriteFile(file, text, 0o600); err != nil {
+		t.Fatal(err)
 	}
 }
 
@@ -67,11 +90,14 @@ func TestCertificateFiles(t *testing.T) {
 	writeCertificate(t, from, certFile, keyFile, "second.example.com")
 	identity.reload()
 	serves("after both were replaced", "second.example.com")
+	renewCertificate(t, from, certFile, keyFile, "third.example.com")
+	identity.reload()
+	serves("after a renewal with the same key", "third.example.com")
 	if err := os.Remove(certFile); err != nil {
 		t.Fatal(err)
 	}
 	identity.reload()
-	serves("without the file", "second.example.com")
+	serves("without the file", "third.example.com")
 	if _, err := os.Stat(given.Runner.Data); err == nil {
 		t.Error("a data folder was made")
 	}
