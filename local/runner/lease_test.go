@@ -162,7 +162,7 @@ func TestLease(t *testing.T) {
 	})
 }
 
-// A process that was killed gives nothing back: its lease ends when nobody has renewed it for its time.
+// A process that was killed does not give its lease back: another process takes it after the time of the lease.
 func TestLeaseOfKilledProcess(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
