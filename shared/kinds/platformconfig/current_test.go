@@ -96,8 +96,8 @@ func (w *world) options(file string) platformconfig.Options {
 	}
 }
 
-// put writes a configuration in YAML through a process.
-func (w *world) put(s testProcess, text string) *model.Config {
+// mustUpdate replaces the configuration through a process with a text in YAML.
+func (w *world) mustUpdate(s testProcess, text string) *model.Config {
 	w.t.Helper()
 	config, err := platformconfig.Parse([]byte(text))
 	if err != nil {
@@ -441,7 +441,7 @@ func TestState(t *testing.T) {
 	}
 	state.gets = 0
 	refresh()
-	w.put(writer, "auth: {accessKeyMaxTTLSeconds: 60}")
+	w.mustUpdate(writer, "auth: {accessKeyMaxTTLSeconds: 60}")
 	if limit(writer.Status()) != 60 {
 		t.Error("it is not in effect where it was written")
 	}
@@ -494,7 +494,7 @@ func TestState(t *testing.T) {
 		t.Error("a new process takes the bad one")
 	}
 	// A write corrects it.
-	w.put(reader, "auth: {accessKeyMaxTTLSeconds: 70}")
+	w.mustUpdate(reader, "auth: {accessKeyMaxTTLSeconds: 70}")
 	if got := condition(w.get(reader, false), platformconfig.ConditionLoaded); got.Status != metav1.ConditionTrue {
 		t.Errorf("afterwards: %+v", got)
 	}
@@ -550,7 +550,7 @@ func TestPlaceholders(t *testing.T) {
 	w := newWorld(t)
 	process := w.process("")
 	w.variables["PLATFORM_SECRET_OIDC"], w.variables["HOME"], w.variables["PLATFORM_REDIS_URL"] = "hunter2", "/root", "redis://hunter3"
-	w.put(process, "auth: {oidc: {clientSecret: 'x${PLATFORM_SECRET_OIDC}y'}, clustermanager: {bearerToken: '${PLATFORM_SECRET_ABSENT}'}}\n"+
+	w.mustUpdate(process, "auth: {oidc: {clientSecret: 'x${PLATFORM_SECRET_OIDC}y'}, clustermanager: {bearerToken: '${PLATFORM_SECRET_ABSENT}'}}\n"+
 		"uiSettings: {legalTemplate: '$${SECRET} $SECRET ${}'}\nsecretsStore: {enabled: true}")
 	now := process.Status()
 	if now.Auth.OIDC.ClientSecret.Reveal() != "xhunter2y" || now.Auth.ClusterManager.BearerToken.Reveal() != "${PLATFORM_SECRET_ABSENT}" ||
@@ -611,7 +611,7 @@ func TestPlaceholderWithoutKey(t *testing.T) {
 	w.variables["PLATFORM_SECRET_OIDC"] = "hunter2"
 	rich, ring := w.process(""), w.ring
 	text := "auth: {oidc: {issuerUrl: 'https://a.example', clientSecret: '" + other + "'}}\naudit: {dataStoreEndpoint: '%s'}"
-	w.put(rich, fmt.Sprintf(text, placed))
+	w.mustUpdate(rich, fmt.Sprintf(text, placed))
 	record := func() store.Record {
 		found, err := w.client.Resource("configs").Get(t.Context(), "config")
 		if err != nil {
@@ -656,11 +656,11 @@ func TestPlaceholderWithoutKey(t *testing.T) {
 	}
 	for _, beside := range []string{"redis://:" + placed + "@a.example", placed + placed, "redis://a.example/$" + placed} {
 		w.variables["PLATFORM_SECRET_AUDIT_STORE"] = "redis://a.example"
-		if w.put(rich, fmt.Sprintf(text, beside)); bytes.Contains(record().Object, []byte("PLATFORM_SECRET")) {
+		if w.mustUpdate(rich, fmt.Sprintf(text, beside)); bytes.Contains(record().Object, []byte("PLATFORM_SECRET")) {
 			t.Errorf("stored is %s", record().Object)
 		}
 	}
-	if w.put(rich, fmt.Sprintf(text+"\noidc: {clients: [{clientId: a, clientSecret: '$${PLATFORM_SECRET_TEXT}'}]}", "redis://a.example")); bytes.Contains(record().Object, []byte("PLATFORM_SECRET")) {
+	if w.mustUpdate(rich, fmt.Sprintf(text+"\noidc: {clients: [{clientId: a, clientSecret: '$${PLATFORM_SECRET_TEXT}'}]}", "redis://a.example")); bytes.Contains(record().Object, []byte("PLATFORM_SECRET")) {
 		t.Errorf("stored is %s", record().Object)
 	}
 	w.ring = nil
@@ -672,12 +672,12 @@ func TestPlaceholderWithoutKey(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.put(rich, fmt.Sprintf(text, placed))
+	w.mustUpdate(rich, fmt.Sprintf(text, placed))
 	change(placed, sealed)
 	w.ring = nil
 	endpoint(secret.Mark)
 	w.ring = ring
-	w.put(rich, fmt.Sprintf(text, placed))
+	w.mustUpdate(rich, fmt.Sprintf(text, placed))
 	w.ring = nil
 	endpoint("redis://a.example")
 
@@ -714,8 +714,8 @@ func TestFilePlaceholder(t *testing.T) {
 func TestSecretsWithoutKey(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.put(w.process(""), canaried+"platformHost: platform.example")
-	w.put(w.process(""), "auth: {accessKeyMaxTTLSeconds: 60, oidc: {clientSecret: hunter2}}\napps: {repositories: [{name: a, url: 'https://ana:hunter2@charts.example'}]}")
+	w.mustUpdate(w.process(""), canaried+"platformHost: platform.example")
+	w.mustUpdate(w.process(""), "auth: {accessKeyMaxTTLSeconds: 60, oidc: {clientSecret: hunter2}}\napps: {repositories: [{name: a, url: 'https://ana:hunter2@charts.example'}]}")
 	ring := w.ring
 	w.ring = nil
 	poor := w.process("")

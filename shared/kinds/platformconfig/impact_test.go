@@ -243,7 +243,7 @@ func TestConfirmWithin(t *testing.T) {
 	t.Parallel()
 	g := newGuarded(t)
 	root := g.key("root")
-	g.put(g.server, "platformHost: a.example\nauth: {oidc: {clientSecret: hunter2}}")
+	g.mustUpdate(g.server, "platformHost: a.example\nauth: {oidc: {clientSecret: hunter2}}")
 	other := g.process("")
 	const try = `{"metadata":{"annotations":{"management.platform.sh/confirm-within":"10m"}},"status":{"platformHost":"b.example","auth":null}}`
 	hosts := func(want string) {

@@ -127,7 +127,7 @@ func TestRedirectedSecrets(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	process := w.process("")
-	w.put(process, everySecret)
+	w.mustUpdate(process, everySecret)
 	found := secretFields(t, reflect.ValueOf(w.get(process, true).Status), "status", "/status", nil, nil)
 	if len(found) != 11 {
 		t.Fatalf("%d secrets: %+v", len(found), found)
@@ -164,11 +164,11 @@ func TestRedirectedSecrets(t *testing.T) {
 		}
 	}
 	// A password in a URL is a secret too.
-	w.put(process, "apps: {repositories: [{name: a, url: 'https://ana:hunter2@charts.example'}]}")
+	w.mustUpdate(process, "apps: {repositories: [{name: a, url: 'https://ana:hunter2@charts.example'}]}")
 	err := apply(map[string]any{"op": "add", "path": "/status/apps/repositories/0/insecure", "value": true})
 	refusal(t, err, 422, "status.apps.repositories[0].url")
 	// Defaults that a client sends back change nothing.
-	w.put(process, "auth: {idp2: {clientSecret: s1}}")
+	w.mustUpdate(process, "auth: {idp2: {clientSecret: s1}}")
 	shown := w.get(process, false)
 	shown.Status.PlatformHost = "platform.example"
 	if _, err := w.update(process, shown); err != nil {

@@ -191,9 +191,9 @@ func TestConditionTimes(t *testing.T) {
 			condition(config, platformconfig.ConditionLoaded).LastTransitionTime.UTC(), condition(config, platformconfig.ConditionResolved).LastTransitionTime.UTC(),
 		}
 	}
-	w.put(process, "auth: {accessKeyMaxTTLSeconds: 60}")
+	w.mustUpdate(process, "auth: {accessKeyMaxTTLSeconds: 60}")
 	w.now = w.now.Add(time.Hour)
-	w.put(process, "auth: {accessKeyMaxTTLSeconds: 61}")
+	w.mustUpdate(process, "auth: {accessKeyMaxTTLSeconds: 61}")
 	for name, process := range map[string]testProcess{"the writer": process, "another": w.process("")} {
 		if got := times(process); got != [2]time.Time{created, created} {
 			t.Errorf("in %s: %v", name, got)
@@ -204,13 +204,13 @@ func TestConditionTimes(t *testing.T) {
 		}
 	}
 	w.now = w.now.Add(time.Hour)
-	w.put(process, "auth: {oidc: {clientSecret: '${PLATFORM_SECRET_A}'}}")
+	w.mustUpdate(process, "auth: {oidc: {clientSecret: '${PLATFORM_SECRET_A}'}}")
 	if got := times(process); got != [2]time.Time{created, w.now} {
 		t.Errorf("with an absent variable: %v", got)
 	}
 	lacking := w.now
 	w.now = w.now.Add(time.Hour)
-	w.put(process, "auth: {oidc: {clientSecret: '${PLATFORM_SECRET_B}'}}")
+	w.mustUpdate(process, "auth: {oidc: {clientSecret: '${PLATFORM_SECRET_B}'}}")
 	if got := times(process); got != [2]time.Time{created, lacking} {
 		t.Errorf("with another one: %v", got)
 	}
@@ -241,8 +241,8 @@ func TestWatch(t *testing.T) {
 	if config, err := first[0].Object(); err != nil || config.ResourceVersion != "1" || config.Name != "config" || config.Status.ProjectNamespacePrefix != "p-" {
 		t.Errorf("%+v, %v", config, err)
 	}
-	w.put(writer, canaried)
-	w.put(writer, "auth: {accessKeyMaxTTLSeconds: 60}")
+	w.mustUpdate(writer, canaried)
+	w.mustUpdate(writer, "auth: {accessKeyMaxTTLSeconds: 60}")
 	events := next(10 * time.Second)
 	for len(events) < 2 {
 		events = append(events, next(10*time.Second)...)

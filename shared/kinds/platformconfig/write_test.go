@@ -72,7 +72,7 @@ func TestSecrets(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	process := w.process("")
-	w.put(process, canaried)
+	w.mustUpdate(process, canaried)
 	record, err := w.client.Resource("configs").Get(t.Context(), "config")
 	if err != nil {
 		t.Fatal(err)
@@ -159,7 +159,7 @@ func TestMarks(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	process := w.process("")
-	w.put(process, canaried)
+	w.mustUpdate(process, canaried)
 	before := w.get(process, true)
 	shown := w.get(process, false)
 	if text, _ := json.Marshal(shown); bytes.Contains(text, []byte("canary")) || !bytes.Contains(text, []byte(secret.Mark)) {
@@ -228,7 +228,7 @@ func TestMarksOfNamelessEntries(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	process := w.process("")
-	w.put(process, `
+	w.mustUpdate(process, `
 oidc: {clients: [{name: one, clientSecret: s-one}, {name: two, clientSecret: s-two}]}
 apps: {repositories: [{url: 'https://one.example', password: p-one}, {url: 'https://ana:p-url@two.example', password: p-two}]}
 `)
@@ -273,7 +273,7 @@ func TestUpdate(t *testing.T) {
 	if first.ResourceVersion != "1" || first.Generation != 0 || first.Kind != "Config" || first.APIVersion != "management.platform.sh/v1" {
 		t.Errorf("before the first write: %+v", first.ObjectMeta)
 	}
-	config := w.put(process, "kind: Config\nmetadata: {labels: {a: b}, annotations: {c: d}}\nstatus: {auth: {accessKeyMaxTTLSeconds: 60}}")
+	config := w.mustUpdate(process, "kind: Config\nmetadata: {labels: {a: b}, annotations: {c: d}}\nstatus: {auth: {accessKeyMaxTTLSeconds: 60}}")
 	if config.UID == "" || config.Generation != 1 || config.CreationTimestamp.IsZero() || config.ResourceVersion != "2" || config.Labels["a"] != "b" {
 		t.Errorf("after it: %+v", config.ObjectMeta)
 	}
@@ -361,7 +361,7 @@ func TestShownIsUnchanged(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	process := w.process("")
-	config := w.put(process, `auth:
+	config := w.mustUpdate(process, `auth:
   saml: {insecureSkipSignatureValidation: true, nameIDPolicyFormat: emailAddress}
   connectors: [{id: a, oidc: {clientId: a}}, {id: b, idp2: {clientId: b}}, {id: c, oidc: {clientId: c, scopes: [email]}}]
 `)
@@ -392,7 +392,7 @@ func TestEmptyRequests(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	process := w.process("")
-	w.put(process, "imageBuilder: {resources: {limits: {cpu: 2}, requests: {}}}")
+	w.mustUpdate(process, "imageBuilder: {resources: {limits: {cpu: 2}, requests: {}}}")
 	for name, process := range map[string]testProcess{"this process": process, "another": w.process("")} {
 		if cpu := w.get(process, false).Status.ImageBuilder.Resources.Requests["cpu"]; cpu.String() != "2" {
 			t.Errorf("in %s the request is %s", name, cpu.String())
@@ -405,7 +405,7 @@ func TestDefaultsStayOpen(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	process := w.process("")
-	shown := w.put(process, "imageBuilder: {enabled: true, resources: {limits: {cpu: 2}}}\naudit: {level: 1}\nauth: {oidc: {issuerUrl: 'https://a.example', clientSecret: hunter2}}")
+	shown := w.mustUpdate(process, "imageBuilder: {enabled: true, resources: {limits: {cpu: 2}}}\naudit: {level: 1}\nauth: {oidc: {issuerUrl: 'https://a.example', clientSecret: hunter2}}")
 	if cpu := shown.Status.ImageBuilder.Resources.Requests["cpu"]; cpu.String() != "2" || shown.Status.Audit.MaxSizeMegabytes != 100 || len(shown.Status.Auth.OIDC.Scopes) != 2 {
 		t.Fatalf("defaults are missing: %+v", shown.Status)
 	}
@@ -448,7 +448,7 @@ func TestPatch(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	process := w.process("")
-	w.put(process, canaried)
+	w.mustUpdate(process, canaried)
 	patch := func(kind resource.PatchType, text string) (*model.Config, error) {
 		written, err := process.Patch(t.Context(), resource.PatchInput{Caller: admin, Name: "config", Type: kind, Patch: []byte(text)})
 		return written.Object, err
@@ -552,7 +552,7 @@ func TestHistory(t *testing.T) {
 	if got := history(); len(got) != 0 {
 		t.Errorf("before the first write: %+v", got)
 	}
-	w.put(process, "auth: {accessKeyMaxTTLSeconds: 60, oidc: {clientSecret: hunter2}}\nuiSettings: {customCss: ['https://a.example']}")
+	w.mustUpdate(process, "auth: {accessKeyMaxTTLSeconds: 60, oidc: {clientSecret: hunter2}}\nuiSettings: {customCss: ['https://a.example']}")
 	config := w.get(process, false)
 	config.Status.Auth.OIDC.ClientSecret, config.Status.Auth.AccessKeyMaxTTLSeconds, config.Status.UISettings = "hunter3", 0, nil
 	config.Status.PlatformHost = "platform.example"
@@ -599,7 +599,7 @@ func TestHistory(t *testing.T) {
 	}
 	// The history has the revisions of a month, and at least twenty. Writes of labels remove none.
 	for i := range 25 {
-		w.put(process, fmt.Sprintf("auth: {accessKeyMaxTTLSeconds: %d}", 100+i))
+		w.mustUpdate(process, fmt.Sprintf("auth: {accessKeyMaxTTLSeconds: %d}", 100+i))
 	}
 	for i := range 60 {
 		config := w.get(process, false)
@@ -687,7 +687,7 @@ func TestHistoryOfServers(t *testing.T) {
 		if i == 2 || i == 6 {
 			server.WroteElsewhere("configs")
 		}
-		w.put(process, fmt.Sprintf("auth: {accessKeyMaxTTLSeconds: %d}", 100+i))
+		w.mustUpdate(process, fmt.Sprintf("auth: {accessKeyMaxTTLSeconds: %d}", 100+i))
 	}
 	history, err := process.History(t.Context(), resource.GetInput{Name: "config"})
 	if err != nil {
@@ -713,7 +713,7 @@ func TestList(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	process := w.process("")
-	w.put(process, "kind: Config\nmetadata: {labels: {a: b}}")
+	w.mustUpdate(process, "kind: Config\nmetadata: {labels: {a: b}}")
 	for _, row := range []struct {
 		labels, fields string
 		items          int
@@ -748,7 +748,7 @@ func TestNewKey(t *testing.T) {
 	}
 	ring(old)
 	process := w.process("")
-	w.put(process, "auth: {oidc: {clientSecret: hunter2}}")
+	w.mustUpdate(process, "auth: {oidc: {clientSecret: hunter2}}")
 	ring(fresh, old)
 	config := w.get(process, false)
 	config.Status.PlatformHost = "platform.example"
