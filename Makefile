@@ -133,10 +133,11 @@ gen: ## Write the generated files anew.
 	go run ./infra/deployment
 	go run ./infra/shells generate
 	go run ./infra/limits
+	go run ./infra/ci
 	go run ./infra/console
 
 verify: gen ## Fail when a generated file is not what the source says.
 	@git diff --exit-code --stat -- '*zz_generated*' functions/discoverapi shared/api/fieldmanager \
-		infra/serverless infra/redis infra/terraform/functions.json infra/lambda/functions infra/knative infra/nginx docs/limits.md docs/reference.md functions/serveconsole
+		infra/serverless infra/redis infra/terraform/functions.json infra/lambda/functions infra/knative infra/nginx infra/ci docs/limits.md docs/reference.md functions/serveconsole
 
 .PHONY: node help run test check check-deep browser contract linter lint lint-modules fix build program release stage-gcf stage-serverless bench bench-growth bench-parts bench-cold speed evidence fuzz gen verify
