@@ -45,6 +45,14 @@ var (
 	noText   = regexp.MustCompile(`^(SELECT|INSERT|DELETE FROM|CREATE) |^default-src |;charset=|; charset=|max-age=|^(Basic|Bearer) realm|^GET to |^this address$|^creation time$|^abcdefgh|^short header$|\n.*\n`)
 )
 
+// jobScript is the script of jobs. Its function fail prints a text.
+const jobScript = "infra/ci/job.sh"
+
+var (
+	scriptMessage = regexp.MustCompile(`\bfail (?:"([^"]+)"|'([^']+)')`)
+	scriptValue   = regexp.MustCompile(`\$(?:\([^)]*\)|\{[^}]*\}|\w+)`)
+)
+
 // messages returns the texts in the code that users can meet, with the position of each text. A value within a text becomes an ellipsis.
 func messages(p project) (map[string]string, error) {
 	found := map[string]string{}
@@ -94,6 +102,11 @@ func messages(p project) (map[string]string, error) {
 			}
 			return true
 		})
+	}
+	for i, line := range strings.Split(p[jobScript], "\n") {
+		for _, match := range scriptMessage.FindAllStringSubmatch(line, -1) {
+			found[scriptValue.ReplaceAllString(match[1]+match[2], "…")] = fmt.Sprintf("%s:%d", jobScript, i+1)
+		}
 	}
 	return found, nil
 }

@@ -21,7 +21,7 @@ var notFollowed = map[string]string{
 	"docs/deploy.md":                        "accounts of clouds and a cluster; test/deploy and the stories in other shapes run what is deployed",
 	"docs/doctor.md: build/platform doctor": "examines the Redis of a deployment; the story doctor does it",
 	"docs/auditor.md":                       "an auditor with a key of their own; the story auditor walks each section",
-	"docs/ci.md":                            "the tokens of jobs; the story jobs walks each section, and runs what the jobs run",
+	"docs/ci.md":                            "the tokens of jobs; the story jobs walks each section, and test/ci runs the jobs",
 	"docs/install.md":                       "the test of infra/release follows the whole page from an archive",
 	"docs/kubeconfigs.md":                   "the story kubeconfig runs each block, as a user without other rights",
 	"README.md: make run":                   "the runner is what serve starts",
