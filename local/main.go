@@ -16,6 +16,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"management.platform.sh/local/chart"
 	"management.platform.sh/local/client"
 	"management.platform.sh/local/completion"
 	"management.platform.sh/local/operator"
@@ -31,6 +32,7 @@ var version = ""
 type commands struct {
 	Serve       runner.Serve         `cmd:"" default:"withargs" help:"Serve the API (the default)."`
 	Bootstrap   operator.Bootstrap   `cmd:"" help:"Create the first admin key of a deployment and print it."`
+	Manifests   chart.Manifests      `cmd:"" help:"Print the manifests of a Deployment of this program for Kubernetes, as the Helm chart makes them."`
 	Configure   operator.Configure   `cmd:"" help:"Write the platform configuration into the state. It works even if the API refuses to change it (disableConfigEndpoint)."`
 	Patch       patch.Commands       `cmd:"" help:"Try sync patches on files, without a server."`
 	Audit       operator.Audit       `cmd:"" help:"Check the audit log."`
@@ -55,7 +57,7 @@ type commands struct {
 func newCommands() *commands {
 	all := &commands{Serve: runner.New(build()), Patch: patch.New(), SigningKeys: operator.NewSigningKeys(), Doctor: operator.NewDoctor()}
 	all.Bootstrap.Version, all.Configure.Version, all.People.Adopt.Version, all.Token.Version = build(), build(), build(), build()
-	all.Doctor.Version, all.SigningKeys.Version = build(), build()
+	all.Doctor.Version, all.SigningKeys.Version, all.Manifests.Version = build(), build(), build()
 	return all
 }
 

@@ -35,25 +35,56 @@ var ErrPresent = errors.New("the platform has an admin already")
 // Operate changes the state on behalf of a command, and records the change; see frame.Server.Operate.
 type Operate func(ctx context.Context, do func(context.Context) error) error
 
-// Ensure returns the admin key of a data folder: the given key, else the key in the file, else a new one. It makes sure
-// that the state has the key, and that the file keeps it for the next start. Without a file, the key must be given. If the state has
+// Keeper keeps the first admin key for the next start.
+type Keeper interface {
+	// Read returns the key. Error: fs.ErrNotExist if none is kept.
+	Read(ctx context.Context) (secret.String, error)
+	// Write keeps a key.
+	Write(ctx context.Context, bearer secret.String) error
+	// Remove removes the key.
+	Remove(ctx context.Context) error
+	// String says where the key is, for errors.
+	String() string
+}
+
+// File is a file that keeps the key. The empty path keeps none.
+type File string
+
+func (f File) Read(context.Context) (secret.String, error) {
+	kept, err := os.ReadFile(string(f))
+	return secret.String(strings.TrimSpace(string(kept))), err
+}
+
+func (f File) Write(_ context.Context, bearer secret.String) error {
+	if f == "" {
+		return nil
+	}
+	return atomicfile.Write(string(f), []byte(bearer.Reveal()+"\n"))
+}
+
+func (f File) Remove(context.Context) error { return os.Remove(string(f)) }
+
+func (f File) String() string { return string(f) }
+
+// Ensure returns the first admin key: the given key, else the key that the keeper has, else a new one. It makes sure
+// that the state has the key, and that the keeper keeps it for the next start. Without a keeper, the key must be given. If the state has
 // an admin already, only a given key is stored.
 //
-// Errors: ErrDeleted with the key, which is refused; ErrPresent without a key if the folder has no key that the state
+// Errors: ErrDeleted with the key, which is refused; ErrPresent without a key if the keeper has no key that the state
 // knows.
-func Ensure(ctx context.Context, env *platform.Environment, operate Operate, given secret.String, file string) (secret.String, error) {
+func Ensure(ctx context.Context, env *platform.Environment, operate Operate, given secret.String, keeper Keeper) (secret.String, error) {
 	bearer := given
 	if given != "" {
 		if err := accesskey.CheckBearer(given); err != nil {
 			return "", fmt.Errorf("the admin key: %w", err)
 		}
 	} else {
-		kept, err := os.ReadFile(file)
+		kept, err := keeper.Read(ctx)
 		switch {
 		case err == nil:
-			bearer = secret.String(strings.TrimSpace(string(kept)))
+			bearer = kept
 			if err := accesskey.CheckBearer(bearer); err != nil {
-				return "", fmt.Errorf("the admin key in %s: %w", file, err)
+				return "", fmt.Errorf("the admin key in %s: %w", keeper, err)
 			}
 		case !errors.Is(err, fs.ErrNotExist):
 			return "", fmt.Errorf("reading the admin key: %w", err)
@@ -65,7 +96,7 @@ func Ensure(ctx context.Context, env *platform.Environment, operate Operate, giv
 	}
 	stored, err := isStored(ctx, env, bearer)
 	if errors.Is(err, ErrDeleted) {
-		return bearer, errors.Join(write(bearer, file), err)
+		return bearer, errors.Join(keeper.Write(ctx, bearer), err)
 	}
 	if err == nil && !stored && given == "" {
 		err = requireNoAdmin(ctx, env)
@@ -73,8 +104,8 @@ func Ensure(ctx context.Context, env *platform.Environment, operate Operate, giv
 	if err != nil {
 		return "", err
 	}
-	// Write the file first: a key that only the state has could never be used.
-	if err := write(bearer, file); err != nil {
+	// The keeper comes first: a key that only the state has could never be used.
+	if err := keeper.Write(ctx, bearer); err != nil {
 		return "", err
 	}
 	if stored {
@@ -82,7 +113,7 @@ func Ensure(ctx context.Context, env *platform.Environment, operate Operate, giv
 	}
 	err = operate(ctx, func(ctx context.Context) error { return create(ctx, env, bearer, given == "") })
 	if errors.Is(err, ErrPresent) {
-		return "", errors.Join(os.Remove(file), err)
+		return "", errors.Join(keeper.Remove(ctx), err)
 	}
 	if err != nil && given != "" {
 		// Another process that was given the same key may have stored it meanwhile.
@@ -91,14 +122,6 @@ func Ensure(ctx context.Context, env *platform.Environment, operate Operate, giv
 		}
 	}
 	return bearer, err
-}
-
-// write writes the key to the file, if there is one.
-func write(bearer secret.String, file string) error {
-	if file == "" {
-		return nil
-	}
-	return atomicfile.Write(file, []byte(bearer.Reveal()+"\n"))
 }
 
 func requireNoAdmin(ctx context.Context, env *platform.Environment) error {

@@ -28,7 +28,7 @@ func unrecorded(ctx context.Context, do func(context.Context) error) error { ret
 
 func ensure(t *testing.T, env *platform.Environment, given secret.String, file string) secret.String {
 	t.Helper()
-	bearer, err := Ensure(t.Context(), env, unrecorded, given, file)
+	bearer, err := Ensure(t.Context(), env, unrecorded, given, File(file))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -135,7 +135,7 @@ func TestEnsureAdminBesideAnotherAdmin(t *testing.T) {
 			if before.kept != "" {
 				localtest.Write(t, file, before.kept)
 			}
-			if bearer, err := Ensure(t.Context(), env, unrecorded, "", file); !errors.Is(err, ErrPresent) || bearer != "" {
+			if bearer, err := Ensure(t.Context(), env, unrecorded, "", File(file)); !errors.Is(err, ErrPresent) || bearer != "" {
 				t.Errorf("%v", err)
 			}
 			text, err := os.ReadFile(file)
@@ -159,7 +159,7 @@ func TestEnsureAdminAtOnce(t *testing.T) {
 	for i := range 8 {
 		running.Go(func() {
 			file := filepath.Join(folder, fmt.Sprint(i))
-			switch _, err := Ensure(t.Context(), env, unrecorded, "", file); {
+			switch _, err := Ensure(t.Context(), env, unrecorded, "", File(file)); {
 			case err == nil:
 				created.Add(1)
 			case errors.Is(err, ErrPresent):
@@ -191,7 +191,7 @@ func TestADeletedAdminKeyStaysDeleted(t *testing.T) {
 			first := ensure(t, env, given, file)
 			remove(t, env, "admin")
 			for _, again := range []string{file, file, filepath.Join(folder, "other.key")} {
-				if bearer, err := Ensure(t.Context(), env, unrecorded, first, again); !errors.Is(err, ErrDeleted) || bearer != first {
+				if bearer, err := Ensure(t.Context(), env, unrecorded, first, File(again)); !errors.Is(err, ErrDeleted) || bearer != first {
 					t.Errorf("the next start: %v", err)
 				}
 			}
@@ -262,7 +262,7 @@ func TestEnsureAdminRefuses(t *testing.T) {
 			if row.kept != "" {
 				localtest.Write(t, file, row.kept)
 			}
-			bearer, err := Ensure(t.Context(), env, unrecorded, row.given, file)
+			bearer, err := Ensure(t.Context(), env, unrecorded, row.given, File(file))
 			if err == nil || bearer != "" {
 				t.Fatalf("error %v", err)
 			}
@@ -290,7 +290,7 @@ func TestEnsureAdminErrors(t *testing.T) {
 	t.Parallel()
 	env, _ := localtest.Environment(t)
 	folder := t.TempDir()
-	if _, err := Ensure(t.Context(), env, unrecorded, "", folder); err == nil || !strings.Contains(err.Error(), folder) {
+	if _, err := Ensure(t.Context(), env, unrecorded, "", File(folder)); err == nil || !strings.Contains(err.Error(), folder) {
 		t.Errorf("a folder in place of the file: %v", err)
 	}
 	if list := localtest.Keys(t, env); len(list) != 0 {
@@ -299,7 +299,7 @@ func TestEnsureAdminErrors(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	file := filepath.Join(folder, "admin.key")
-	if _, err := Ensure(ctx, env, unrecorded, "", file); err == nil {
+	if _, err := Ensure(ctx, env, unrecorded, "", File(file)); err == nil {
 		t.Error("a key was made without the state")
 	}
 	if _, err := os.Stat(file); err == nil {
@@ -308,7 +308,7 @@ func TestEnsureAdminErrors(t *testing.T) {
 	// The key in the file is the key of the next start, even if the state did not store it.
 	broken := errors.New("broken")
 	fails := func(context.Context, func(context.Context) error) error { return broken }
-	if _, err := Ensure(t.Context(), env, fails, "", file); !errors.Is(err, broken) {
+	if _, err := Ensure(t.Context(), env, fails, "", File(file)); !errors.Is(err, broken) {
 		t.Errorf("a change that fails: %v", err)
 	}
 	kept := strings.TrimSpace(string(localtest.Read(t, file)))

@@ -2,6 +2,7 @@ package runner
 
 import (
 	"bytes"
+	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
@@ -13,19 +14,23 @@ import (
 	"sync/atomic"
 	"time"
 
+	"management.platform.sh/local/authority"
+	"management.platform.sh/shared/platform"
 	"management.platform.sh/shared/settings"
 )
 
 // certificateEvery is the interval at which the files of a certificate are read.
 const certificateEvery = 10 * time.Second
 
-// serverIdentity is the certificate of the HTTPS listener: of files that others replace, or of the authority in the data folder.
+// serverIdentity is the certificate of the HTTPS listener: of files that others replace, or of the platform's own authority.
 // It is safe for concurrent use. Source: ADR-0050.
 type serverIdentity struct {
 	// certFile and keyFile are the files. Empty: the certificate stays.
 	certFile, keyFile string
-	log               *slog.Logger
-	current           atomic.Pointer[certificatePair]
+	// sign makes a new certificate of the platform's own authority. Nil: the certificate is in files.
+	sign    func() (tls.Certificate, error)
+	log     *slog.Logger
+	current atomic.Pointer[certificatePair]
 	// lastError is the last error that was logged. One goroutine reloads.
 	lastError string
 }
@@ -37,8 +42,8 @@ type certificatePair struct {
 }
 
 // openServerIdentity reads the files of the settings or, without them, makes a certificate for a listener at an address.
-func openServerIdentity(s settings.Settings, address string, log *slog.Logger) (*serverIdentity, error) {
-	identity := &serverIdentity{certFile: s.Runner.TLSCertFile, keyFile: s.Runner.TLSKeyFile, log: log}
+func openServerIdentity(ctx context.Context, s settings.Settings, env *platform.Environment, address string) (*serverIdentity, error) {
+	identity := &serverIdentity{certFile: s.Runner.TLSCertFile, keyFile: s.Runner.TLSKeyFile, log: env.Log}
 	if identity.certFile != "" {
 		pair, wrong, err := identity.read()
 		if err != nil {
@@ -47,17 +52,28 @@ func openServerIdentity(s settings.Settings, address string, log *slog.Logger) (
 		identity.current.Store(pair)
 		return identity, nil
 	}
-	authority, err := openAuthority(s.Runner.Data, time.Now())
+	own, err := openAuthority(ctx, s, env)
 	if err != nil {
 		return nil, err
 	}
 	// The listener knows only the address; clients may use the name that was given to it.
-	certificate, err := authority.serverCertificate(time.Now(), s.Runner.TLSNames, address, s.Runner.Listen)
+	identity.sign = func() (tls.Certificate, error) {
+		return own.ServerCertificate(time.Now(), s.Runner.TLSNames, address, s.Runner.Listen)
+	}
+	certificate, err := identity.sign()
 	if err != nil {
 		return nil, err
 	}
 	identity.current.Store(&certificatePair{certificate: &certificate})
 	return identity, nil
+}
+
+// openAuthority opens the platform's own authority: in the data folder or, without one, in the state.
+func openAuthority(ctx context.Context, s settings.Settings, env *platform.Environment) (*authority.Authority, error) {
+	if s.NeedsFolder() {
+		return authority.OpenFolder(s.Runner.Data, time.Now())
+	}
+	return authority.OpenShared(ctx, env, time.Now())
 }
 
 // read reads the files. Wrong is the setting of the file that an error is about. Errors do not quote the files.
@@ -100,12 +116,14 @@ func readFile(path string) ([]byte, error) {
 	return text, err
 }
 
-// reload reads the files again. While a pair is being replaced, its two files may not match; the certificate before it stays.
+// reload reads the files again. While a pair is being replaced, its two files may not match; the certificate before it stays. Without
+// files, the own authority signs another certificate when two thirds of the life of this one are over.
 func (i *serverIdentity) reload() {
-	if i.certFile == "" {
+	before := i.current.Load()
+	if i.sign != nil {
+		i.renew(before.certificate.Leaf)
 		return
 	}
-	before := i.current.Load()
 	pair, wrong, err := i.read()
 	switch {
 	case err != nil && err.Error() == i.lastError:
@@ -117,6 +135,19 @@ func (i *serverIdentity) reload() {
 		i.lastError = ""
 		i.log.Info("serving another certificate", "until", pair.certificate.Leaf.NotAfter)
 	}
+}
+
+func (i *serverIdentity) renew(leaf *x509.Certificate) {
+	if time.Now().Before(leaf.NotAfter.Add(-leaf.NotAfter.Sub(leaf.NotBefore) / 3)) {
+		return
+	}
+	certificate, err := i.sign()
+	if err != nil {
+		i.log.Error("signing another certificate of the listener; the one before stays", "error", err.Error(), "until", leaf.NotAfter)
+		return
+	}
+	i.current.Store(&certificatePair{certificate: &certificate})
+	i.log.Info("serving another certificate", "until", certificate.Leaf.NotAfter)
 }
 
 // get is for tls.Config.GetCertificate.
@@ -145,7 +176,7 @@ func (i *serverIdentity) trust() trust {
 		chain = chain[1:]
 	}
 	for _, raw := range chain {
-		clients.authorities = append(clients.authorities, encodePEM("CERTIFICATE", raw)...)
+		clients.authorities = append(clients.authorities, authority.EncodePEM("CERTIFICATE", raw)...)
 	}
 	if i.certFile != "" && len(certificate.Leaf.DNSNames) > 0 {
 		clients.name = certificate.Leaf.DNSNames[0]

@@ -4,19 +4,23 @@ import (
 	"crypto/ecdsa"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/pem"
 	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
+	"management.platform.sh/local/authority"
+	"management.platform.sh/shared/platform"
 	"management.platform.sh/shared/settings"
 )
 
 // writeCertificate writes a certificate and its key for a name, signed by an authority.
-func writeCertificate(t *testing.T, from *authority, certFile, keyFile, name string) {
+func writeCertificate(t *testing.T, from *authority.Authority, certFile, keyFile, name string) {
 	t.Helper()
-	pair, err := from.serverCertificate(start, []string{name}, "127.0.0.1:1")
+	pair, err := from.ServerCertificate(time.Now(), []string{name}, "127.0.0.1:1")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -25,13 +29,13 @@ func writeCertificate(t *testing.T, from *authority, certFile, keyFile, name str
 		t.Fatal(err)
 	}
 	writeChain(t, certFile, pair.Certificate)
-	if err := os.WriteFile(keyFile, encodePEM("PRIVATE KEY", key), 0o600); err != nil {
+	if err := os.WriteFile(keyFile, authority.EncodePEM("PRIVATE KEY", key), 0o600); err != nil {
 		t.Fatal(err)
 	}
 }
 
 // renewCertificate writes a certificate for a name and the key that the files have already.
-func renewCertificate(t *testing.T, from *authority, certFile, keyFile, name string) {
+func renewCertificate(t *testing.T, from *authority.Authority, certFile, keyFile, name string) {
 	t.Helper()
 	pair, err := tls.LoadX509KeyPair(certFile, keyFile)
 	if err != nil {
@@ -39,18 +43,34 @@ func renewCertificate(t *testing.T, from *authority, certFile, keyFile, name str
 	}
 	template := *pair.Leaf
 	template.DNSNames = []string{name}
-	raw, err := from.sign(&template, pair.Leaf.PublicKey.(*ecdsa.PublicKey))
+	raw, err := from.Sign(&template, pair.Leaf.PublicKey.(*ecdsa.PublicKey))
 	if err != nil {
 		t.Fatal(err)
 	}
-	writeChain(t, certFile, [][]byte{raw, from.certificate.Raw})
+	writeChain(t, certFile, [][]byte{raw, rawOf(from)})
+}
+
+// openFolder returns the authority of a folder.
+func openFolder(t *testing.T, folder string) *authority.Authority {
+	t.Helper()
+	opened, err := authority.OpenFolder(folder, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return opened
+}
+
+// rawOf returns the certificate of an authority in DER.
+func rawOf(from *authority.Authority) []byte {
+	block, _ := pem.Decode(from.PEM)
+	return block.Bytes
 }
 
 func writeChain(t *testing.T, file string, chain [][]byte) {
 	t.Helper()
 	var text []byte
 	for _, raw := range chain {
-		text = append(text, encodePEM("CERTIFICATE", raw)...)
+		text = append(text, authority.EncodePEM("CERTIFICATE", raw)...)
 	}
 	if err := os.WriteFile(file, text, 0o600); err != nil {
 		t.Fatal(err)
@@ -63,12 +83,12 @@ func TestCertificateFiles(t *testing.T) {
 	folder := t.TempDir()
 	certFile, keyFile := filepath.Join(folder, "tls.crt"), filepath.Join(folder, "tls.key")
 	given := settings.Settings{Runner: settings.Runner{TLSCertFile: certFile, TLSKeyFile: keyFile, Listen: "127.0.0.1:1", Data: filepath.Join(folder, "data")}}
-	if _, err := openServerIdentity(given, "127.0.0.1:1", slog.New(slog.DiscardHandler)); err == nil || !strings.HasPrefix(err.Error(), settings.TLSCertFile+": ") {
+	if _, err := openServerIdentity(t.Context(), given, &platform.Environment{Log: slog.New(slog.DiscardHandler)}, "127.0.0.1:1"); err == nil || !strings.HasPrefix(err.Error(), settings.TLSCertFile+": ") {
 		t.Errorf("without the files: %v", err)
 	}
-	from := authorityOf(t, folder, start)
+	from := openFolder(t, folder)
 	writeCertificate(t, from, certFile, keyFile, "first.example.com")
-	identity, err := openServerIdentity(given, "127.0.0.1:1", slog.New(slog.DiscardHandler))
+	identity, err := openServerIdentity(t.Context(), given, &platform.Environment{Log: slog.New(slog.DiscardHandler)}, "127.0.0.1:1")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,7 +101,9 @@ func TestCertificateFiles(t *testing.T) {
 	}
 	serves("at the start", "first.example.com")
 	trusted := identity.trust()
-	if err := verify(trusted.authorities, identity.current.Load().certificate.Leaf, "first.example.com", start); err != nil {
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(trusted.authorities)
+	if _, err := identity.current.Load().certificate.Leaf.Verify(x509.VerifyOptions{Roots: roots, DNSName: "first.example.com"}); err != nil {
 		t.Errorf("clients of this machine: %v", err)
 	}
 	writeCertificate(t, from, certFile, filepath.Join(folder, "other.key"), "second.example.com")
@@ -107,7 +129,7 @@ func TestCertificateFiles(t *testing.T) {
 func TestCertificateNames(t *testing.T) {
 	t.Parallel()
 	given := settings.Settings{Runner: settings.Runner{TLSNames: []string{"platform.example.com", "192.0.2.7"}, Listen: "127.0.0.1:1", Data: t.TempDir()}}
-	identity, err := openServerIdentity(given, "127.0.0.1:1", slog.New(slog.DiscardHandler))
+	identity, err := openServerIdentity(t.Context(), given, &platform.Environment{Log: slog.New(slog.DiscardHandler)}, "127.0.0.1:1")
 	if err != nil {
 		t.Fatal(err)
 	}

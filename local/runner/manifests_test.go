@@ -16,6 +16,7 @@ import (
 
 	"management.platform.sh/functions/catalog"
 	"management.platform.sh/local/admin"
+	"management.platform.sh/local/authority"
 	"management.platform.sh/local/localtest"
 	"management.platform.sh/shared/api/frame"
 	"management.platform.sh/shared/platform"
@@ -34,7 +35,7 @@ func clientOf(t *testing.T, handler http.Handler) *client {
 	server.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelDebug)
 	server.StartTLS()
 	t.Cleanup(server.Close)
-	return newClient(server.URL+frame.BasePath, trust{authorities: encodePEM("CERTIFICATE", server.Certificate().Raw)}, localtest.GivenKey)
+	return newClient(server.URL+frame.BasePath, trust{authorities: authority.EncodePEM("CERTIFICATE", server.Certificate().Raw)}, localtest.GivenKey)
 }
 
 // serveAPI returns an API with an admin key, and a client of it.
@@ -174,7 +175,7 @@ func TestApplyManifestsElsewhere(t *testing.T) {
 	wasCalled := false
 	api := clientOf(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) { wasCalled = true }))
 	folder := localtest.Folder(t, map[string]string{"a.yaml": manifest("a", "")})
-	stranger := newClient(api.server, trust{authorities: authorityOf(t, t.TempDir(), start).certificatePEM}, localtest.GivenKey)
+	stranger := newClient(api.server, trust{authorities: openFolder(t, t.TempDir()).PEM}, localtest.GivenKey)
 	err := applyManifests(t.Context(), stranger, folder)
 	if err == nil || wasCalled || !strings.Contains(err.Error(), "a.yaml, document 1: ") || strings.Contains(err.Error(), localtest.GivenKey.Reveal()) {
 		t.Errorf("asked %v, error %v", wasCalled, err)

@@ -152,7 +152,7 @@ func (c *Serve) Run(ctx context.Context) (err error) {
 		return s.Wrong(settings.Listen, err)
 	}
 	address := clientAddress(listener.Addr().String())
-	identity, err := openServerIdentity(s, listener.Addr().String(), log)
+	identity, err := openServerIdentity(ctx, s, env, listener.Addr().String())
 	if err != nil {
 		return errors.Join(err, listener.Close())
 	}
@@ -241,7 +241,7 @@ func ensureAdmin(ctx context.Context, env *platform.Environment, operate admin.O
 	if s.NeedsFolder() {
 		file = filepath.Join(s.Runner.Data, "admin.key")
 	}
-	return admin.Ensure(ctx, env, operate, s.Runner.AdminKey, file)
+	return admin.Ensure(ctx, env, operate, s.Runner.AdminKey, admin.File(file))
 }
 
 // runSchedules runs every schedule of the catalog at an interval until the context ends.

@@ -328,7 +328,7 @@ func TestTokenFlagsRefused(t *testing.T) {
 func TestServeWithoutFolder(t *testing.T) {
 	folder := t.TempDir()
 	data, certFile, keyFile := filepath.Join(folder, "data"), filepath.Join(folder, "tls.crt"), filepath.Join(folder, "tls.key")
-	writeCertificate(t, authorityOf(t, folder, start), certFile, keyFile, "platform.example.com")
+	writeCertificate(t, openFolder(t, folder), certFile, keyFile, "platform.example.com")
 	for _, given := range []string{settings.NoAdminKey, "given-key-8Kx20wQm57ZtLp93VrNc4Hd6"} {
 		command := goodServe(t, data)
 		for key, value := range map[string]string{settings.TLSCertFile: certFile, settings.TLSKeyFile: keyFile, settings.AdminKey: given} {

@@ -186,9 +186,10 @@ type Runner struct {
 // NoAdminKey is the value of the setting AdminKey with which the runner makes no key.
 const NoAdminKey = "none"
 
-// NeedsFolder reports whether the runner keeps something in its data folder: what the settings do not give.
+// NeedsFolder reports whether the runner keeps something in its data folder: what the settings do not give. The authority of a runner
+// without a folder is in the state. Source: ADR-0050, ADR-0053.
 func (s *Settings) NeedsFolder() bool {
-	return s.Redis.URL == "" || s.Encryption.Keys == "" || s.Runner.TLSCertFile == "" || s.Runner.AdminKey == ""
+	return s.Redis.URL == "" || s.Encryption.Keys == "" || s.Runner.AdminKey == ""
 }
 
 // IsLocal reports whether the runner listens on a loopback address.

@@ -1,4 +1,6 @@
-package runner
+// Package authority has the certificate authority of a platform that was not given a certificate. Processes with a data folder keep it
+// there, and processes without one keep it in the state, which they share. Source: ADR-0006, ADR-0053.
+package authority
 
 import (
 	"crypto/ecdsa"
@@ -13,7 +15,6 @@ import (
 	"io/fs"
 	"math/big"
 	"net"
-	"os"
 	"path/filepath"
 	"slices"
 	"time"
@@ -28,16 +29,17 @@ const (
 	clockSkew = time.Hour
 )
 
-// authority is the certificate authority of a data folder. It is made once and kept in ca.crt and ca.key.
-type authority struct {
-	certificate    *x509.Certificate
-	certificatePEM []byte
-	key            *ecdsa.PrivateKey
+// Authority is a certificate authority. It is not changed.
+type Authority struct {
+	// PEM is its certificate.
+	PEM         []byte
+	certificate *x509.Certificate
+	key         *ecdsa.PrivateKey
 }
 
-// openAuthority reads the authority of a folder. It makes a new one if there is none, or if it expires before a new server
-// certificate would.
-func openAuthority(folder string, now time.Time) (*authority, error) {
+// OpenFolder reads the authority of a folder from ca.crt and ca.key. It makes a new one if there is none, or if it expires before a new
+// server certificate would.
+func OpenFolder(folder string, now time.Time) (*Authority, error) {
 	certificateFile, keyFile := filepath.Join(folder, "ca.crt"), filepath.Join(folder, "ca.key")
 	pair, err := tls.LoadX509KeyPair(certificateFile, keyFile)
 	switch {
@@ -46,15 +48,36 @@ func openAuthority(folder string, now time.Time) (*authority, error) {
 		if !ok {
 			return nil, fmt.Errorf("%s is not an ECDSA key", keyFile)
 		}
-		if now.Add(certificateLife).Before(pair.Leaf.NotAfter) {
-			return &authority{certificate: pair.Leaf, certificatePEM: encodePEM("CERTIFICATE", pair.Leaf.Raw), key: key}, nil
+		if found := newAuthority(pair.Leaf, key); found.outlives(now) {
+			return found, nil
 		}
 	case !errors.Is(err, fs.ErrNotExist):
 		return nil, fmt.Errorf("reading the certificate authority in %s and %s: %w", certificateFile, keyFile, err)
 	}
+	created, keyPEM, err := create(now)
+	if err != nil {
+		return nil, err
+	}
+	if err := atomicfile.Write(keyFile, keyPEM); err != nil {
+		return nil, err
+	}
+	return created, atomicfile.Write(certificateFile, created.PEM)
+}
+
+func newAuthority(certificate *x509.Certificate, key *ecdsa.PrivateKey) *Authority {
+	return &Authority{PEM: EncodePEM("CERTIFICATE", certificate.Raw), certificate: certificate, key: key}
+}
+
+// outlives reports whether the authority is valid for longer than a server certificate that it signs now.
+func (a *Authority) outlives(now time.Time) bool {
+	return now.Add(certificateLife).Before(a.certificate.NotAfter)
+}
+
+// create makes an authority, and returns its key in PEM as well.
+func create(now time.Time) (created *Authority, keyPEM []byte, err error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
-		return nil, fmt.Errorf("making the certificate authority: %w", err)
+		return nil, nil, fmt.Errorf("making the certificate authority: %w", err)
 	}
 	template := &x509.Certificate{
 		Subject:               pkix.Name{CommonName: "management.platform.sh local authority"},
@@ -64,28 +87,24 @@ func openAuthority(folder string, now time.Time) (*authority, error) {
 		BasicConstraintsValid: true,
 		KeyUsage:              x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
 	}
-	created := &authority{certificate: template, key: key}
-	raw, err := created.sign(template, &key.PublicKey)
+	raw, err := (&Authority{certificate: template, key: key}).Sign(template, &key.PublicKey)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	if created.certificate, err = x509.ParseCertificate(raw); err != nil {
-		return nil, fmt.Errorf("making the certificate authority: %w", err)
+	certificate, err := x509.ParseCertificate(raw)
+	if err != nil {
+		return nil, nil, fmt.Errorf("making the certificate authority: %w", err)
 	}
-	created.certificatePEM = encodePEM("CERTIFICATE", raw)
 	keyDER, err := x509.MarshalECPrivateKey(key)
 	if err != nil {
-		return nil, fmt.Errorf("making the certificate authority: %w", err)
+		return nil, nil, fmt.Errorf("making the certificate authority: %w", err)
 	}
-	if err := atomicfile.Write(keyFile, encodePEM("EC PRIVATE KEY", keyDER)); err != nil {
-		return nil, err
-	}
-	return created, atomicfile.Write(certificateFile, created.certificatePEM)
+	return newAuthority(certificate, key), EncodePEM("EC PRIVATE KEY", keyDER), nil
 }
 
-// serverCertificate makes a certificate for some names, for the hosts of the addresses and for the loopback names of this machine. Every
+// ServerCertificate makes a certificate for some names, for the hosts of the addresses and for the loopback names of this machine. Every
 // start makes a new one.
-func (a *authority) serverCertificate(now time.Time, names []string, addresses ...string) (tls.Certificate, error) {
+func (a *Authority) ServerCertificate(now time.Time, names []string, addresses ...string) (tls.Certificate, error) {
 	template := &x509.Certificate{
 		Subject:     pkix.Name{CommonName: "management.platform.sh"},
 		NotBefore:   now.Add(-clockSkew),
@@ -114,7 +133,7 @@ func (a *authority) serverCertificate(now time.Time, names []string, addresses .
 	if err != nil {
 		return tls.Certificate{}, fmt.Errorf("making the server certificate: %w", err)
 	}
-	raw, err := a.sign(template, &key.PublicKey)
+	raw, err := a.Sign(template, &key.PublicKey)
 	if err != nil {
 		return tls.Certificate{}, err
 	}
@@ -125,7 +144,8 @@ func (a *authority) serverCertificate(now time.Time, names []string, addresses .
 	return tls.Certificate{Certificate: [][]byte{raw, a.certificate.Raw}, PrivateKey: key, Leaf: leaf}, nil
 }
 
-func (a *authority) sign(template *x509.Certificate, public *ecdsa.PublicKey) ([]byte, error) {
+// Sign signs a certificate for a public key, with a serial number of its own. Unit: DER.
+func (a *Authority) Sign(template *x509.Certificate, public *ecdsa.PublicKey) ([]byte, error) {
 	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 127))
 	if err != nil {
 		return nil, fmt.Errorf("making a serial number: %w", err)
@@ -138,19 +158,7 @@ func (a *authority) sign(template *x509.Certificate, public *ecdsa.PublicKey) ([
 	return raw, nil
 }
 
-func encodePEM(kind string, content []byte) []byte {
+// EncodePEM returns a block of PEM.
+func EncodePEM(kind string, content []byte) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: content})
-}
-
-// lockFolder keeps a second process out of a data folder. Two processes would corrupt its append-only file.
-func lockFolder(folder string) (release func(), err error) {
-	file, err := os.OpenFile(filepath.Join(folder, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
-	if err != nil {
-		return nil, fmt.Errorf("--data: locking the folder: %w", err)
-	}
-	if err := lockFile(file); err != nil {
-		_ = file.Close()
-		return nil, fmt.Errorf("the data folder %s is in use by another platform serve; choose another folder with --data", folder)
-	}
-	return func() { _ = file.Close() }, nil
 }

@@ -1,26 +1,18 @@
-package runner
+package authority
 
 import (
 	"bytes"
 	"crypto/ecdsa"
 	"crypto/rand"
 	"crypto/rsa"
-	"crypto/tls"
 	"crypto/x509"
-	"errors"
-	"io/fs"
 	"math/big"
-	"net/http"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
-
-	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 
 	"management.platform.sh/local/localtest"
 )
@@ -32,9 +24,9 @@ const (
 
 var start = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-func authorityOf(t *testing.T, folder string, now time.Time) *authority {
+func authorityOf(t *testing.T, folder string, now time.Time) *Authority {
 	t.Helper()
-	made, err := openAuthority(folder, now)
+	made, err := OpenFolder(folder, now)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,9 +34,9 @@ func authorityOf(t *testing.T, folder string, now time.Time) *authority {
 }
 
 // leafOf makes a server certificate and parses it.
-func leafOf(t *testing.T, from *authority, now time.Time, addresses ...string) *x509.Certificate {
+func leafOf(t *testing.T, from *Authority, now time.Time, addresses ...string) *x509.Certificate {
 	t.Helper()
-	pair, err := from.serverCertificate(now, nil, addresses...)
+	pair, err := from.ServerCertificate(now, nil, addresses...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,10 +65,10 @@ func TestAuthorityFiles(t *testing.T) {
 	if list := localtest.Names(t, folder); !slices.Equal(list, []string{"ca.crt", "ca.key"}) {
 		t.Errorf("the folder holds %q", list)
 	}
-	if !bytes.Equal(localtest.Read(t, filepath.Join(folder, "ca.crt")), created.certificatePEM) {
+	if !bytes.Equal(localtest.Read(t, filepath.Join(folder, "ca.crt")), created.PEM) {
 		t.Error("ca.crt is not the authority's certificate")
 	}
-	if bytes.Contains(created.certificatePEM, []byte("PRIVATE")) {
+	if bytes.Contains(created.PEM, []byte("PRIVATE")) {
 		t.Error("what clients get holds a private key")
 	}
 	if !created.certificate.IsCA || created.certificate.KeyUsage&x509.KeyUsageCertSign == 0 {
@@ -104,20 +96,20 @@ func TestAuthorityIsKept(t *testing.T) {
 			folder, now := t.TempDir(), start.Add(row.later)
 			first := authorityOf(t, folder, start)
 			then := authorityOf(t, folder, now)
-			if kept := bytes.Equal(first.certificatePEM, then.certificatePEM) && first.key.Equal(then.key); kept != row.kept {
+			if kept := bytes.Equal(first.PEM, then.PEM) && first.key.Equal(then.key); kept != row.kept {
 				t.Fatalf("kept is %v", kept)
 			}
-			if !bytes.Equal(localtest.Read(t, filepath.Join(folder, "ca.crt")), then.certificatePEM) {
+			if !bytes.Equal(localtest.Read(t, filepath.Join(folder, "ca.crt")), then.PEM) {
 				t.Error("ca.crt is not the authority in use")
 			}
 			if row.kept {
 				return
 			}
 			again := authorityOf(t, folder, now)
-			if !bytes.Equal(then.certificatePEM, again.certificatePEM) || !then.key.Equal(again.key) {
+			if !bytes.Equal(then.PEM, again.PEM) || !then.key.Equal(again.key) {
 				t.Error("the new one is not kept")
 			}
-			if err := verify(first.certificatePEM, leafOf(t, then, now, "127.0.0.1:1"), "127.0.0.1", now); err == nil {
+			if err := verify(first.PEM, leafOf(t, then, now, "127.0.0.1:1"), "127.0.0.1", now); err == nil {
 				t.Error("who trusts the old one trusts the new one")
 			}
 		})
@@ -136,7 +128,7 @@ func TestAuthorityIsRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rsaPEM := string(encodePEM("RSA PRIVATE KEY", x509.MarshalPKCS1PrivateKey(rsaKey)))
+	rsaPEM := string(EncodePEM("RSA PRIVATE KEY", x509.MarshalPKCS1PrivateKey(rsaKey)))
 	other := t.TempDir()
 	authorityOf(t, other, start)
 	for _, row := range []struct {
@@ -146,11 +138,11 @@ func TestAuthorityIsRefused(t *testing.T) {
 		{"an empty certificate", "", "-", "ca.crt"},
 		{"a text that is not a certificate", "nonsense", "-", "ca.crt"},
 		{"a certificate that was cut", "-----BEGIN CERTIFICATE-----\nMIIB", "-", "ca.crt"},
-		{"a certificate with other content", string(encodePEM("CERTIFICATE", []byte("nonsense"))), "-", "ca.crt"},
+		{"a certificate with other content", string(EncodePEM("CERTIFICATE", []byte("nonsense"))), "-", "ca.crt"},
 		{"an empty key", "-", "", "ca.key"},
 		{"a text that is not a key", "-", "nonsense", "ca.key"},
 		{"the key of another authority", "-", string(localtest.Read(t, filepath.Join(other, "ca.key"))), "ca.key"},
-		{"a key of another algorithm", string(encodePEM("CERTIFICATE", raw)), rsaPEM, "ca.key"},
+		{"a key of another algorithm", string(EncodePEM("CERTIFICATE", raw)), rsaPEM, "ca.key"},
 	} {
 		t.Run(row.about, func(t *testing.T) {
 			t.Parallel()
@@ -162,7 +154,7 @@ func TestAuthorityIsRefused(t *testing.T) {
 				}
 			}
 			certificate, key := localtest.Read(t, filepath.Join(folder, "ca.crt")), localtest.Read(t, filepath.Join(folder, "ca.key"))
-			made, err := openAuthority(folder, start)
+			made, err := OpenFolder(folder, start)
 			if err == nil || made != nil {
 				t.Fatalf("authority %v, error %v", made, err)
 			}
@@ -219,12 +211,12 @@ func TestServerCertificate(t *testing.T) {
 			t.Parallel()
 			leaf := leafOf(t, created, start, row.addresses...)
 			for _, host := range append(row.good, "localhost", "127.0.0.1", "::1") {
-				if err := verify(created.certificatePEM, leaf, host, start); err != nil {
+				if err := verify(created.PEM, leaf, host, start); err != nil {
 					t.Errorf("%s: %v", host, err)
 				}
 			}
 			for _, host := range row.bad {
-				if err := verify(created.certificatePEM, leaf, host, start); err == nil {
+				if err := verify(created.PEM, leaf, host, start); err == nil {
 					t.Errorf("it is good for %s", host)
 				}
 			}
@@ -236,7 +228,7 @@ func TestServerCertificate(t *testing.T) {
 			}
 		})
 	}
-	if _, err := created.serverCertificate(start, nil, "127.0.0.1"); err == nil {
+	if _, err := created.ServerCertificate(start, nil, "127.0.0.1"); err == nil {
 		t.Error("an address without a port was taken")
 	}
 }
@@ -258,7 +250,7 @@ func TestServerCertificateLife(t *testing.T) {
 		{"shortly before its end", year - time.Second, true},
 		{"after its end", year + time.Second, false},
 	} {
-		if err := verify(created.certificatePEM, first, "127.0.0.1", start.Add(row.later)); (err == nil) != row.good {
+		if err := verify(created.PEM, first, "127.0.0.1", start.Add(row.later)); (err == nil) != row.good {
 			t.Errorf("%s: %v", row.about, err)
 		}
 	}
@@ -270,95 +262,8 @@ func TestServerCertificateLife(t *testing.T) {
 		if leaf.SerialNumber.Cmp(first.SerialNumber) == 0 || leaf.PublicKey.(*ecdsa.PublicKey).Equal(first.PublicKey) {
 			t.Errorf("after %v: the certificate is the first one", later)
 		}
-		if err := verify(then.certificatePEM, leaf, "127.0.0.1", now.Add(year-time.Second)); err != nil {
+		if err := verify(then.PEM, leaf, "127.0.0.1", now.Add(year-time.Second)); err != nil {
 			t.Errorf("after %v: %v", later, err)
 		}
-	}
-}
-
-// The kubeconfig alone is enough to reach the server and to verify it.
-func TestKubeconfig(t *testing.T) {
-	t.Parallel()
-	folder := t.TempDir()
-	created := authorityOf(t, folder, time.Now())
-	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Header.Get("Authorization") != "Bearer the-token" || r.URL.Path != "/base/healthz" {
-			w.WriteHeader(http.StatusTeapot)
-		}
-	}))
-	address := server.Listener.Addr().String()
-	pair, err := created.serverCertificate(time.Now(), nil, address)
-	if err != nil {
-		t.Fatal(err)
-	}
-	server.TLS = &tls.Config{Certificates: []tls.Certificate{pair}}
-	server.StartTLS()
-	t.Cleanup(server.Close)
-
-	file := filepath.Join(folder, "kubeconfig")
-	if err := writeKubeconfig(file, "https://"+address+"/base", trust{authorities: created.certificatePEM}, "the-token"); err != nil {
-		t.Fatal(err)
-	}
-	localtest.WantPrivate(t, file)
-	config, err := clientcmd.LoadFromFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(config.Clusters) != 1 || len(config.AuthInfos) != 1 || len(config.Contexts) != 1 {
-		t.Errorf("it has %d clusters, %d users and %d contexts", len(config.Clusters), len(config.AuthInfos), len(config.Contexts))
-	}
-	if err := clientcmd.ConfirmUsable(*config, config.CurrentContext); err != nil {
-		t.Error(err)
-	}
-	client, err := clientcmd.NewDefaultClientConfig(*config, nil).ClientConfig()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if client.Host != "https://"+address+"/base" || client.BearerToken != "the-token" || client.Insecure ||
-		!bytes.Equal(client.CAData, created.certificatePEM) || client.BearerTokenFile != "" || client.CAFile != "" {
-		t.Errorf("clients understand %v", client)
-	}
-	sender, err := rest.HTTPClientFor(client)
-	if err != nil {
-		t.Fatal(err)
-	}
-	answer, err := sender.Get(client.Host + "/healthz")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_ = answer.Body.Close()
-	if answer.StatusCode != http.StatusOK {
-		t.Errorf("the answer is %s", answer.Status)
-	}
-}
-
-func TestLockFolder(t *testing.T) {
-	t.Parallel()
-	folder, other := t.TempDir(), t.TempDir()
-	release, err := lockFolder(folder)
-	if err != nil {
-		t.Fatal(err)
-	}
-	localtest.WantPrivate(t, filepath.Join(folder, "lock"))
-	for range 2 {
-		if _, err := lockFolder(folder); err == nil {
-			t.Fatal("a second holder got the lock")
-		} else if !strings.Contains(err.Error(), folder) || !strings.Contains(err.Error(), "--data") {
-			t.Errorf("the error does not name the folder and the flag: %v", err)
-		}
-	}
-	releaseOther, err := lockFolder(other)
-	if err != nil {
-		t.Fatalf("another folder: %v", err)
-	}
-	releaseOther()
-	release()
-	again, err := lockFolder(folder)
-	if err != nil {
-		t.Fatalf("after the release: %v", err)
-	}
-	again()
-	if _, err := lockFolder(filepath.Join(folder, "absent")); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("a folder that is not there: %v", err)
 	}
 }
