@@ -5,7 +5,6 @@ import (
 	"errors"
 	"net/http"
 	"regexp"
-	"strconv"
 	"strings"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
@@ -53,29 +52,17 @@ func addWarnings(problems *diag.Diagnostics, summary string, warnings []string) 
 }
 
 var (
-	fieldStep = regexp.MustCompile(`^([A-Za-z]+)((?:\[\d+\])*)$`)
+	// fieldName matches the first field below metadata or spec.
+	fieldName = regexp.MustCompile(`^(?:metadata|spec)\.([A-Za-z]+)`)
 	fieldWord = regexp.MustCompile(`([a-z])([A-Z])`)
 )
 
-// argumentOf returns the argument for the field of an object: spec.scope.virtualClusters[0].project is scope.virtual_clusters[0].project. It
-// reports whether the field can be an argument.
-func argumentOf(fieldPath string) (path.Path, bool) {
-	_, rest, ok := strings.Cut(fieldPath, ".") // metadata or spec
-	if !ok {
+// argumentOf returns the argument for the field of an object: spec.certificateTTL is certificate_ttl. A field within an argument is the whole
+// argument, because Terraform finds the line of nothing below it. It reports whether the field can be an argument.
+func argumentOf(field string) (path.Path, bool) {
+	parts := fieldName.FindStringSubmatch(field)
+	if parts == nil {
 		return path.Empty(), false
 	}
-	argument := path.Empty()
-	for step := range strings.SplitSeq(rest, ".") {
-		parts := fieldStep.FindStringSubmatch(step)
-		if parts == nil {
-			return path.Empty(), false
-		}
-		argument = argument.AtName(strings.ToLower(fieldWord.ReplaceAllString(parts[1], "${1}_$2")))
-		for index := range strings.SplitSeq(strings.Trim(parts[2], "[]"), "][") {
-			if number, err := strconv.Atoi(index); err == nil {
-				argument = argument.AtListIndex(number)
-			}
-		}
-	}
-	return argument, true
+	return path.Root(strings.ToLower(fieldWord.ReplaceAllString(parts[1], "${1}_$2"))), true
 }
