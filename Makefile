@@ -67,8 +67,8 @@ lint: ## Run the linters.
 
 # They compile graphs of their own.
 lint-modules: # Run the linters in the modules that have a go.mod of their own.
-	@for module in infra/release test/contract test/expressions test/kubectl test/providers test/terraform test/vcluster; do \
-		(cd $$module && go mod tidy -diff && go tool -modfile=../../test/tools/go.mod golangci-lint run ./...); \
+	@for module in infra/release infra/terraform/provider test/contract test/expressions test/kubectl test/providers test/terraform test/vcluster; do \
+		(cd $$module && go mod tidy -diff && go tool -modfile=$(CURDIR)/test/tools/go.mod golangci-lint run ./...); \
 	done
 
 fix: ## Mend what the linters can mend.

@@ -120,7 +120,7 @@ func prepare(ctx context.Context, wanted, modules []string) error {
 // download gets the modules of a go.mod that are needed, so that a registry that does not answer fails at once.
 func download(ctx context.Context, folder string) error {
 	command := exec.CommandContext(ctx, "go", "list", "-deps", "-test", "./...")
-	if filepath.Base(folder) == "tools" {
+	if name := filepath.Base(folder); name == "tools" || name == "tofu" {
 		command = exec.CommandContext(ctx, "go", "list", "-deps", "tool")
 	}
 	command.Dir = filepath.Join(".", folder)

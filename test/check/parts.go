@@ -93,6 +93,11 @@ var deep = []part{
 	},
 	// The cache of go test does not see files outside of a module.
 	{name: "terraform", about: "the Terraform modules", module: "test/terraform", packages: []string{"..."}, flags: []string{"-count=1"}, needs: []string{"redis-server"}},
+	// It compiles OpenTofu, and the programs that the tests build are not in the cache of go test.
+	{
+		name: "provider", about: "the Terraform provider in OpenTofu, and in Terraform if it is on PATH, against a runner",
+		module: "infra/terraform/provider", packages: []string{"..."}, flags: []string{"-count=1"}, needs: []string{"redis-server"},
+	},
 	{name: "release", about: "an archive, twice, byte by byte", module: "infra/release", packages: []string{"..."}, flags: []string{"-count=1"}, needs: []string{"git"}},
 	{
 		name: "contract", about: "the storage contract tests and the handlers of kube-apiserver, published vectors",
