@@ -27,8 +27,8 @@ resource "kubernetes_manifest" "dev" {
   }
 }
 
-# Terraform would store the text of a key in its state. The object therefore belongs in a job that creates keys by itself, such as
-# curl.sh, unless the text is brought along and is sensitive anyway:
+# Terraform stores the text of this key in its state, as everything that the Kubernetes provider writes. Keys that only a run of Terraform needs are
+# ephemeral resources (../terraform-ephemeral). This form is for a text that is brought along and is sensitive anyway:
 variable "ci_key" {
   description = "The text of the key: 32 to 256 printable characters, random."
   type        = string
