@@ -354,7 +354,7 @@ func findSecrets(t *testing.T, folder string, secrets []string) []string {
 		}
 	}
 	err := filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() || strings.HasPrefix(entry.Name(), "terraform-provider-") {
+		if err != nil || !entry.Type().IsRegular() || strings.HasPrefix(entry.Name(), "terraform-provider-") {
 			return err
 		}
 		text, err := os.ReadFile(path)
