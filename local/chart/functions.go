@@ -43,7 +43,7 @@ func functions(templates *template.Template) template.FuncMap {
 		},
 		"fail": func(message string) (string, error) { return "", &refusedError{message} },
 		"required": func(message string, value any) (any, error) {
-			if empty(value) {
+			if value == nil || value == "" {
 				return nil, &refusedError{message}
 			}
 			return value, nil

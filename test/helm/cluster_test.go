@@ -279,7 +279,7 @@ func objects(t *testing.T, text string) []object {
 	var found []object
 	for document := range strings.SplitSeq("\n"+text, "\n---\n") {
 		var each object
-		if err := yaml.Unmarshal([]byte(document), &each); err != nil {
+		if err := yaml.Unmarshal([]byte(document+"\n"), &each); err != nil {
 			t.Fatalf("%v:\n%s", err, document)
 		}
 		if len(each) > 0 {
