@@ -19,6 +19,7 @@ import (
 	"management.platform.sh/shared/signin/logins"
 	"management.platform.sh/shared/state/redisstore/redistest"
 	"management.platform.sh/shared/state/store"
+	"management.platform.sh/test/sample"
 )
 
 // storedKind is a kind that is stored, with what the test needs to write requests for it.
@@ -30,8 +31,8 @@ type storedKind struct {
 	section, field string
 	// status is true if clients can change the status separately from the section.
 	status bool
-	// content returns the section in JSON, without braces, with the secret of the object of that name. Nil: clients cannot create objects.
-	content func(name string) string
+	// spec returns the spec of a new object with a secret. Nil: clients cannot create objects.
+	spec func(secret string) map[string]any
 	// createShows is true if the response to a create contains the secret.
 	createShows bool
 	// adminsCreate is true if only admins can create objects.
@@ -44,7 +45,7 @@ type storedKind struct {
 
 // objectName returns the name of the object that a rule is tested on. The configuration has a fixed name.
 func (k storedKind) objectName() string {
-	if k.content == nil {
+	if k.spec == nil {
 		return "config"
 	}
 	return "one"
@@ -52,52 +53,44 @@ func (k storedKind) objectName() string {
 
 const canary = "canary-8Kx20wQm57-tLp93VrNc4-Hd6ZyB1sFg-"
 
-var storedKinds = []storedKind{
-	{
-		kind: "OwnedAccessKey", resource: "ownedaccesskeys", path: keysPath, bearer: anaBearer, section: "spec", field: "displayName",
-		content: func(name string) string { return fmt.Sprintf(`"key":%q`, canary+name) }, createShows: true, writes: true, deletes: true,
+// particulars are what kinds have in which they differ from plain kinds: only admins create objects of plain kinds, clients can change and
+// delete the objects, and no response contains a secret.
+var particulars = map[string]func(*storedKind){
+	"ownedaccesskeys":         func(k *storedKind) { k.bearer, k.createShows, k.adminsCreate = anaBearer, true, false },
+	"virtualclusterinstances": func(k *storedKind) { k.bearer, k.status = anaBearer, true },
+	"directclusterendpointtokens": func(k *storedKind) {
+		k.bearer, k.createShows, k.adminsCreate, k.writes, k.field = anaBearer, true, false, false, ""
 	},
-	{
-		kind: "VirtualClusterInstance", resource: "virtualclusterinstances", bearer: anaBearer, section: "spec", field: "displayName",
-		path: "/apis/management.platform.sh/v1/namespaces/p-shop/virtualclusterinstances",
-		content: func(string) string {
-			return fmt.Sprintf(`"owner":{"user":"ana"},"signer":{"kubeconfig":%q}`, `{"current-context":"a",`+
-				`"contexts":[{"name":"a","context":{"cluster":"c","user":"u"}}],"clusters":[{"name":"c","cluster":{"server":"https://a.example"}}],`+
-				`"users":[{"name":"u","user":{"token":"`+canary+`"}}]}`)
-		}, status: true, adminsCreate: true, writes: true, deletes: true,
-	},
-	{
-		kind: "Project", resource: "projects", path: "/apis/management.platform.sh/v1/projects", bearer: adminBearer, section: "spec", field: "displayName",
-		content: func(string) string {
-			return `"owner":{"team":"web"},"members":[{"kind":"User","name":"ana","role":"use"}]`
-		}, adminsCreate: true, writes: true, deletes: true,
-	},
-	{
-		kind: "DirectClusterEndpointToken", resource: "directclusterendpointtokens", bearer: anaBearer,
-		path: "/apis/management.platform.sh/v1/directclusterendpointtokens", section: "spec",
-		content: func(string) string { return "" }, createShows: true, deletes: true,
-	},
-	{
-		kind: "User", resource: "users", path: "/apis/management.platform.sh/v1/users", bearer: adminBearer, section: "spec", field: "displayName",
-		content: func(string) string { return `"groups":["developers"]` }, adminsCreate: true, waits: true, writes: true, deletes: true,
-	},
-	{
-		kind: "Team", resource: "teams", path: "/apis/management.platform.sh/v1/teams", bearer: adminBearer, section: "spec", field: "displayName",
-		content: func(string) string { return `"users":["ana"]` }, adminsCreate: true, waits: true, writes: true, deletes: true,
-	},
-	{
-		kind: "TrustRule", resource: "trustrules", path: "/apis/management.platform.sh/v1/trustrules", bearer: adminBearer, section: "spec", field: "displayName",
-		content: func(string) string {
-			return `"issuer":"https://issuer.example","match":[{"claim":"sub","is":"a"}],"owner":{"team":"web"},"scope":{}`
-		}, adminsCreate: true, writes: true, deletes: true,
-	},
-	{kind: "Config", resource: "configs", path: configs, bearer: adminBearer, section: "status", field: "platformHost", writes: true},
+	"users": func(k *storedKind) { k.waits = true },
+	"teams": func(k *storedKind) { k.waits = true },
 }
+
+var storedKinds = func() []storedKind {
+	var list []storedKind
+	for _, stored := range platform.StoredKinds {
+		name := stored.Resource.Resource
+		k := storedKind{
+			kind: stored.Kind, resource: name, path: sample.Path(stored), bearer: adminBearer, section: "spec", field: "displayName",
+			spec:         func(secret string) map[string]any { return sample.Spec(name, "ana", secret) },
+			adminsCreate: true, writes: true, deletes: true,
+		}
+		if differ := particulars[name]; differ != nil {
+			differ(&k)
+		}
+		list = append(list, k)
+	}
+	return append(list, storedKind{
+		kind: "Config", resource: "configs", path: configs, bearer: adminBearer, section: "status", field: "platformHost", writes: true,
+	})
+}()
 
 // manifest is an object with more metadata, each member with a leading comma.
 func (k storedKind) manifest(name, metadata string) string {
-	return fmt.Sprintf(`{"apiVersion":"management.platform.sh/v1","kind":%q,"metadata":{"name":%q%s},%q:{%s}}`,
-		k.kind, name, metadata, k.section, k.content(name))
+	spec, err := json.Marshal(k.spec(canary + name))
+	if err != nil {
+		panic(err)
+	}
+	return fmt.Sprintf(`{"apiVersion":"management.platform.sh/v1","kind":%q,"metadata":{"name":%q%s},"spec":%s}`, k.kind, name, metadata, spec)
 }
 
 // kindWorld is the whole API with one stored object of a kind.
@@ -143,7 +136,7 @@ func everyKind(t *testing.T, about func(storedKind) bool, rule func(t *testing.T
 			w := &kindWorld{configWorld: newConfigWorld(t, redistest.Embedded(t)), storedKind: k, secret: canary}
 			w.mountSeparately()
 			w.seed()
-			if k.content == nil {
+			if k.spec == nil {
 				w.setConfig(`{"auth":{"oidc":{"issuerUrl":"https://a.example","clientSecret":"` + canary + `"}}}`)
 			} else {
 				w.create("one", "")
@@ -159,7 +152,7 @@ func everyKind(t *testing.T, about func(storedKind) bool, rule func(t *testing.T
 
 func all(storedKind) bool           { return true }
 func isWritable(k storedKind) bool  { return k.writes }
-func isCreatable(k storedKind) bool { return k.content != nil }
+func isCreatable(k storedKind) bool { return k.spec != nil }
 
 // createRequest returns a request to create an object, from a caller who may create it.
 func (w *kindWorld) createRequest(name, metadata string) request {
@@ -335,7 +328,7 @@ func TestDryRun(t *testing.T) {
 			}
 			return text
 		}
-		if w.content != nil {
+		if w.spec != nil {
 			try("create", w.createRequest("new", ""))
 		}
 		if w.writes {
@@ -346,7 +339,7 @@ func TestDryRun(t *testing.T) {
 					t.Errorf("a dry run of %s is answered %s", c.about, text)
 				}
 			}
-			if w.content != nil {
+			if w.spec != nil {
 				try("apply to an absent name", w.applyRequest("more"))
 			}
 		}
@@ -377,7 +370,7 @@ func TestManagedFields(t *testing.T) {
 			}
 			t.Errorf("after %s by %s there is %+v", about, manager, object.Metadata.ManagedFields)
 		}
-		if w.content != nil {
+		if w.spec != nil {
 			r := w.createRequest("new", "")
 			r.path = "?fieldManager=maker"
 			expect("create", w.sendExpecting(http.StatusCreated, r), "maker", "Update")
@@ -427,8 +420,8 @@ func TestFieldValidation(t *testing.T) {
 				answer, text := w.send(sent)
 				warned := strings.Contains(strings.Join(answer.Header.Values("Warning"), "\n"), field)
 				switch {
-				case validation == "Strict" || w.content == nil:
-					if answer.StatusCode != http.StatusBadRequest && w.content != nil || answer.StatusCode < 400 || !strings.Contains(text, `"field":"`+field+`"`) {
+				case validation == "Strict" || w.spec == nil:
+					if answer.StatusCode != http.StatusBadRequest && w.spec != nil || answer.StatusCode < 400 || !strings.Contains(text, `"field":"`+field+`"`) {
 						t.Errorf("%s with %s: %d %s", about, validation, answer.StatusCode, text)
 					}
 				case answer.StatusCode > 299 || warned != (validation == "Warn") || strings.Contains(text, "colour"):
@@ -439,7 +432,7 @@ func TestFieldValidation(t *testing.T) {
 				}
 			}
 		}
-		if w.content != nil {
+		if w.spec != nil {
 			try("create", w.createRequest("new", ""))
 		}
 		if !w.writes {
@@ -448,7 +441,7 @@ func TestFieldValidation(t *testing.T) {
 		for _, c := range w.changesAt("", w.readObject(), w.section, w.field, "x.example", "fieldManager=ops") {
 			try(c.about, c.request)
 		}
-		if w.content != nil {
+		if w.spec != nil {
 			try("apply to an absent name", w.applyRequest("more"))
 		}
 	})
@@ -584,7 +577,7 @@ func TestObjectsOfOthers(t *testing.T) {
 // 2.5, 2.7; ADR-0005, ADR-0011, ADR-0015, ADR-0017.
 func TestSecretsAreShownOnce(t *testing.T) {
 	everyKind(t, all, func(t *testing.T, w *kindWorld) {
-		if w.content != nil {
+		if w.spec != nil {
 			w.sendExpecting(http.StatusOK, request{method: "DELETE", path: "/one"})
 			// With a finalizer, if the kind permits one, the response to DELETE is the object.
 			metadata := ""
@@ -721,7 +714,7 @@ func TestWatch(t *testing.T) {
 		}
 		added := "ADDED " + w.objectName()
 		expect("from the state", w.bearer, initialEvents, added, "BOOKMARK ")
-		if w.content != nil {
+		if w.spec != nil {
 			expect("for another caller", benBearer, initialEvents, "BOOKMARK ")
 		}
 		want := []string{}
@@ -780,7 +773,7 @@ func TestWatchPaths(t *testing.T) {
 func TestVerbs(t *testing.T) {
 	everyKind(t, all, func(t *testing.T, w *kindWorld) {
 		requests := map[string]request{"get": {method: "GET", path: "/" + w.objectName()}, "list": {method: "GET"}, "watch": {method: "GET", path: "?watch=true&resourceVersion=99999"}}
-		if w.content != nil {
+		if w.spec != nil {
 			requests["create"] = request{method: "POST", path: "?dryRun=All", body: w.manifest("new", "")}
 		}
 		if w.writes {

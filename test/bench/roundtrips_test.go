@@ -1,11 +1,14 @@
 package bench
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -22,8 +25,10 @@ import (
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/model/identity"
 	"management.platform.sh/shared/model/secret"
+	"management.platform.sh/shared/platform"
 	"management.platform.sh/shared/state/redisstore/redistest"
 	"management.platform.sh/shared/state/store"
+	"management.platform.sh/test/sample"
 )
 
 // TestRoundTrips counts how often a request waits for Redis. This count decides the speed of a function that
@@ -136,23 +141,16 @@ func testRoundTrips(t *testing.T, redisURL string) {
 // TestRoundTripsOfKinds: a request for one object reads it together with the caller's key, whatever its kind. Then a get needs no
 // other trip, and a write needs one. The configuration is in memory, and audit events are read from a sink.
 func TestRoundTripsOfKinds(t *testing.T) {
-	kinds := map[string]struct {
-		namespace, body string
-		// gets and deletes are how many trips a get and a delete take, if they are not one and two.
-		gets, deletes int
-	}{
-		"virtualclusterinstances": {namespace: "/namespaces/p-shop", body: `{"metadata":{"name":"one"}}`},
-		"ownedaccesskeys":         {body: `{"metadata":{"name":"one"}}`},
-		"trustrules": {body: `{"metadata":{"name":"one"},"spec":{"issuer":"https://issuer.example","match":[{"claim":"sub","is":"a"}],
-			"owner":{"user":"admin"},"scope":{"roles":[{"role":"platformCLI"}]}}}`},
+	// exceptions are how many trips a get and a delete take, if they are not one and two.
+	exceptions := map[string]struct{ gets, deletes int }{
 		// A project that still has instances is not deleted.
-		"projects": {body: `{"metadata":{"name":"one"}}`, deletes: 3},
+		"projects": {deletes: 3},
 		// The deletion of a user or a team first ends their credentials, and looks for who is an admin afterwards.
-		"users": {body: `{"metadata":{"name":"one"},"spec":{"username":"one"}}`, deletes: 19},
-		"teams": {body: `{"metadata":{"name":"one"}}`, deletes: 14},
-		// Nobody writes the record of a token. A get also reads the access key that asked for it; a delete also reads the
+		"users": {deletes: 19},
+		"teams": {deletes: 14},
+		// No client writes the record of a token. A get also reads the access key that asked for it; a delete also reads the
 		// record again, and revokes the token.
-		"directclusterendpointtokens": {body: `{"metadata":{"name":"one"}}`, gets: 2, deletes: 6},
+		"directclusterendpointtokens": {gets: 2, deletes: 6},
 	}
 	for name, url := range map[string]func() string{
 		"embedded": func() string { return redistest.Embedded(t) }, "redis": func() string { return redistest.Server(t).URL() },
@@ -160,17 +158,27 @@ func TestRoundTripsOfKinds(t *testing.T) {
 		proxy := newProxy(t, url())
 		s := newCredentialServer(t, proxy.url)
 		for _, endpoint := range itemEndpoints() {
-			kind, known := kinds[endpoint.Resource.Resource]
-			if !known {
+			at := slices.IndexFunc(platform.StoredKinds, func(kind platform.StoredKind) bool { return kind.Resource == endpoint.Resource })
+			if at < 0 {
 				t.Errorf("%s %s: how many round trips does it take?", endpoint.Method, endpoint.Path)
 				continue
 			}
-			collection := apiPath + kind.namespace + "/" + endpoint.Resource.Resource
+			exception := exceptions[endpoint.Resource.Resource]
+			collection := frame.BasePath + sample.Path(platform.StoredKinds[at])
 			item := collection + "/one"
+			object := func(labels map[string]string) []byte {
+				text, err := json.Marshal(map[string]any{
+					"metadata": map[string]any{"name": "one", "labels": labels}, "spec": sample.Spec(endpoint.Resource.Resource, "admin", ""),
+				})
+				if err != nil {
+					t.Fatal(err)
+				}
+				return text
+			}
 			t.Run(name+"/"+endpoint.Verb+"/"+endpoint.Resource.Resource, func(t *testing.T) {
 				for i := range 3 {
 					// Neither the first request of a process nor one after a write of what the caller may do is counted.
-					s.call(http.MethodPost, collection, "", []byte(kind.body))
+					s.call(http.MethodPost, collection, "", object(nil))
 					if got := s.call(http.MethodGet, item, "", nil); got != http.StatusOK {
 						t.Fatalf("HTTP status %d", got)
 					}
@@ -178,13 +186,13 @@ func TestRoundTripsOfKinds(t *testing.T) {
 					var got int
 					switch endpoint.Verb {
 					case "get":
-						got, most = s.call(http.MethodGet, item, "", nil), max(kind.gets, 1)
+						got, most = s.call(http.MethodGet, item, "", nil), max(exception.gets, 1)
 					case "update":
-						got = s.call(http.MethodPut, item, "", []byte(strings.Replace(kind.body, `"name":"one"`, fmt.Sprintf(`"name":"one","labels":{"i":"%d"}`, i), 1)))
+						got = s.call(http.MethodPut, item, "", object(map[string]string{"i": strconv.Itoa(i)}))
 					case "patch":
 						got = s.patch(item, fmt.Sprintf(`{"spec":{"displayName":"%d"}}`, i))
 					case "delete":
-						got, most = s.call(http.MethodDelete, item, "", nil), max(kind.deletes, most)
+						got, most = s.call(http.MethodDelete, item, "", nil), max(exception.deletes, most)
 					}
 					if trips := proxy.count() - before; got != http.StatusOK || i > 0 && trips > most {
 						t.Errorf("HTTP status %d, %d round trips to Redis, want at most %d", got, trips, most)

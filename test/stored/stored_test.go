@@ -14,6 +14,8 @@ import (
 	"management.platform.sh/functions/catalog"
 	"management.platform.sh/shared/api/frame"
 	"management.platform.sh/shared/credentials/tokenexchange"
+	"management.platform.sh/shared/platform"
+	"management.platform.sh/test/sample"
 )
 
 // scenario lets a function write. It returns the request of the function; what it does before that prepares the state.
@@ -26,55 +28,47 @@ func manifest(spec map[string]any) map[string]any {
 	return map[string]any{"metadata": map[string]any{"name": "x", "finalizers": []string{"example.com/hold"}}, "spec": spec}
 }
 
-// collections are the kinds that clients write: the path of each, and the spec of an object.
-func collections(p *provider) map[string]struct {
-	path string
-	spec map[string]any
-} {
-	type kind = struct {
-		path string
-		spec map[string]any
-	}
-	return map[string]kind{
-		"accesskey":              {group + "ownedaccesskeys", map[string]any{"user": "root"}},
-		"virtualclusterinstance": {group + "namespaces/p-shop/virtualclusterinstances", map[string]any{"owner": map[string]any{"user": "root"}}},
-		"user":                   {group + "users", map[string]any{"email": "x@example.com"}},
-		"team":                   {group + "teams", map[string]any{"users": []string{"root"}}},
-		"project":                {group + "projects", map[string]any{"owner": map[string]any{"user": "root"}}},
-		"trustrule": {group + "trustrules", map[string]any{
-			"issuer": p.server.URL, "caData": p.authority(), "match": []map[string]any{{"claim": "sub", "is": "job"}},
-			"owner": map[string]any{"user": "root"},
-			"scope": map[string]any{"virtualClusters": []map[string]any{{"project": "shop", "virtualCluster": "x"}}},
-		}},
-	}
+// create creates an object of a stored kind.
+func (w *world) create(to http.Handler, kind platform.StoredKind) map[string]any {
+	w.t.Helper()
+	return w.object(w.send(to, http.MethodPost, sample.Path(kind), manifest(sample.Spec(kind.Resource.Resource, "root", ""))))
 }
 
-// verbs returns the scenarios of the functions that write a kind as clients ask, by their names.
-func verbs(name, path string, spec map[string]any) map[string]scenario {
-	create := func(w *world, to http.Handler) map[string]any {
-		return w.object(w.send(to, http.MethodPost, path, manifest(spec)))
+// verbs are the scenarios of the functions that write a stored kind as clients ask, by the verb of their first endpoint.
+var verbs = map[string]func(w *world, kind platform.StoredKind) (request func()){
+	"create": func(w *world, kind platform.StoredKind) func() {
+		return func() { w.create(w.handler, kind) }
+	},
+	"update": func(w *world, kind platform.StoredKind) func() {
+		object := w.create(w.others, kind)
+		object["metadata"].(map[string]any)["labels"] = map[string]any{"a": "b"}
+		delete(object, "status")
+		return func() { w.send(w.handler, http.MethodPut, sample.Path(kind)+"/x", object) }
+	},
+	"patch": func(w *world, kind platform.StoredKind) func() {
+		w.create(w.others, kind)
+		return func() {
+			w.send(w.handler, http.MethodPatch, sample.Path(kind)+"/x", map[string]any{"metadata": map[string]any{"labels": map[string]any{"a": "b"}}})
+		}
+	},
+	"delete": func(w *world, kind platform.StoredKind) func() {
+		w.create(w.others, kind)
+		return func() { w.send(w.handler, http.MethodDelete, sample.Path(kind)+"/x", nil) }
+	},
+}
+
+// verbScenario returns the scenario of a function that writes a stored kind by a verb.
+func verbScenario(f *frame.Function) (scenario, bool) {
+	if len(f.Endpoints) == 0 || f.Endpoints[0].Subresource != "" {
+		return nil, false
 	}
-	return map[string]scenario{
-		"create" + name: func(w *world, _ *frame.Function) func() {
-			return func() { create(w, w.handler) }
-		},
-		"update" + name: func(w *world, _ *frame.Function) func() {
-			object := create(w, w.others)
-			object["metadata"].(map[string]any)["labels"] = map[string]any{"a": "b"}
-			delete(object, "status")
-			return func() { w.send(w.handler, http.MethodPut, path+"/x", object) }
-		},
-		"patch" + name: func(w *world, _ *frame.Function) func() {
-			create(w, w.others)
-			return func() {
-				w.send(w.handler, http.MethodPatch, path+"/x", map[string]any{"metadata": map[string]any{"labels": map[string]any{"a": "b"}}})
-			}
-		},
-		"delete" + name: func(w *world, _ *frame.Function) func() {
-			create(w, w.others)
-			return func() { w.send(w.handler, http.MethodDelete, path+"/x", nil) }
-		},
+	endpoint := f.Endpoints[0]
+	write := verbs[endpoint.Verb]
+	at := slices.IndexFunc(platform.StoredKinds, func(kind platform.StoredKind) bool { return kind.Resource == endpoint.Resource })
+	if write == nil || at < 0 {
+		return nil, false
 	}
+	return func(w *world, _ *frame.Function) func() { return write(w, platform.StoredKinds[at]) }, true
 }
 
 // scheduled is the scenario of a function that runs on a schedule, some time after the state was prepared.
@@ -86,29 +80,29 @@ func scheduled(after time.Duration, prepare func(*world)) scenario {
 	}
 }
 
-// key is the path of access keys, and token that of direct cluster endpoint tokens.
+// The paths of objects.
 const (
-	key    = group + "ownedaccesskeys"
-	token  = group + "directclusterendpointtokens"
-	config = group + "configs/config"
+	key      = group + "ownedaccesskeys"
+	token    = group + "directclusterendpointtokens"
+	config   = group + "configs/config"
+	user     = group + "users"
+	instance = group + "namespaces/p-shop/virtualclusterinstances"
 )
 
 // jobRule makes a trust rule for jobs, whose keys belong to a user that exists.
 func jobRule(w *world) {
-	kinds := collections(w.provider)
-	user, rule := kinds["user"], kinds["trustrule"]
-	rule.spec["owner"] = map[string]any{"user": "x"}
-	w.send(w.others, http.MethodPost, user.path, manifest(user.spec))
-	w.send(w.others, http.MethodPost, rule.path, manifest(rule.spec))
+	rule := sample.Spec("trustrules", "x", "")
+	rule["issuer"], rule["caData"] = w.provider.server.URL, w.provider.authority()
+	w.send(w.others, http.MethodPost, user, manifest(sample.Spec("users", "root", "")))
+	w.send(w.others, http.MethodPost, group+"trustrules", manifest(rule))
 }
 
 // others are the scenarios of the functions that write otherwise than by the verbs of a kind.
 var others = map[string]scenario{
 	"renderkubeconfig": func(w *world, _ *frame.Function) func() {
-		instance := collections(w.provider)["virtualclusterinstance"]
-		w.send(w.others, http.MethodPost, instance.path, manifest(instance.spec))
+		w.send(w.others, http.MethodPost, instance, manifest(sample.Spec("virtualclusterinstances", "root", "")))
 		return func() {
-			w.send(w.handler, http.MethodPost, instance.path+"/x/kubeconfig", map[string]any{"spec": map[string]any{"server": "https://x.example.com"}})
+			w.send(w.handler, http.MethodPost, instance+"/x/kubeconfig", map[string]any{"spec": map[string]any{"server": "https://x.example.com"}})
 		}
 	},
 	"signoutuser": func(w *world, _ *frame.Function) func() {
@@ -116,10 +110,9 @@ var others = map[string]scenario{
 		return func() { w.send(w.handler, http.MethodPost, group+"users/ana/signout", map[string]any{}) }
 	},
 	"setpassword": func(w *world, _ *frame.Function) func() {
-		user := collections(w.provider)["user"]
-		w.send(w.others, http.MethodPost, user.path, manifest(user.spec))
+		w.send(w.others, http.MethodPost, user, manifest(sample.Spec("users", "root", "")))
 		return func() {
-			w.send(w.handler, http.MethodPost, user.path+"/x/password", map[string]any{"spec": map[string]any{"password": "Tq8-vZr2-Lm5-xWk9"}})
+			w.send(w.handler, http.MethodPost, user+"/x/password", map[string]any{"spec": map[string]any{"password": "Tq8-vZr2-Lm5-xWk9"}})
 		}
 	},
 	"updateconfig": func(w *world, _ *frame.Function) func() {
@@ -144,6 +137,7 @@ var others = map[string]scenario{
 			w.send(w.handler, http.MethodPost, config+"/rollback", map[string]any{"spec": map[string]any{"revision": first}})
 		}
 	},
+	// The record of a token has no finalizers.
 	"issuetoken": func(w *world, _ *frame.Function) func() {
 		return func() { w.send(w.handler, http.MethodPost, token, map[string]any{}) }
 	},
@@ -228,11 +222,11 @@ func TestStoredObjects(t *testing.T) {
 	t.Parallel()
 	p := newProvider(t)
 	scenarios := maps.Clone(others)
-	for name, kind := range collections(p) {
-		maps.Copy(scenarios, verbs(name, kind.path, kind.spec))
-	}
 	for _, f := range catalog.Functions {
 		scene, has := scenarios[f.Name]
+		if !has {
+			scene, has = verbScenario(f)
+		}
 		delete(scenarios, f.Name)
 		switch {
 		case has && writesNoObject[f.Name] != "":
