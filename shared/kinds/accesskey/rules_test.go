@@ -3,6 +3,7 @@ package accesskey_test
 import (
 	"encoding/json"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -156,6 +157,85 @@ func TestAuthorize(t *testing.T) {
 			}
 		})
 	}
+}
+
+// giving says of each field of a key what a change of it may give the key. Empty: nothing.
+var giving = map[string]string{
+	"displayName":          "",
+	"description":          "",
+	"groups":               "", // Authorize compares the groups one by one.
+	"disabled":             "rights, when the key is enabled again",
+	"user":                 "an owner",
+	"team":                 "an owner",
+	"subject":              "an owner",
+	"key":                  "another bearer token",
+	"ttl":                  "a later end",
+	"ttlAfterLastActivity": "a later end",
+	"scope":                "a wider scope",
+	"type":                 "the limits and the life of another type",
+	"identity":             "what a sign-in wrote",
+	"identityRefresh":      "what a sign-in wrote",
+	"oidcProvider":         "what a sign-in wrote",
+	"parent":               "what a sign-in wrote",
+	"oidcLogin":            "what a sign-in wrote",
+}
+
+// A caller who is not in the groups of a key changes only the fields that give the key nothing. Giving says of each field whether
+// it is one. Source: ADR-0005.
+func TestFieldsThatGiveNothing(t *testing.T) {
+	t.Parallel()
+	goType := reflect.TypeFor[model.OwnedAccessKeySpec]()
+	known := map[string]bool{}
+	for i := range goType.NumField() {
+		name, _, _ := strings.Cut(goType.Field(i).Tag.Get("json"), ",")
+		gives, stated := giving[name]
+		known[name] = true
+		if !stated {
+			t.Errorf("giving does not say what spec.%s gives a key", name)
+			continue
+		}
+		old := key(t, `{user: alice, groups: [x]}`)
+		old.Spec.Disabled = name == "disabled"
+		changed := old.DeepCopy()
+		switch name {
+		case "groups":
+			changed.Spec.Groups = append(changed.Spec.Groups, "y")
+		case "disabled":
+			changed.Spec.Disabled = false
+		default:
+			reflect.ValueOf(&changed.Spec).Elem().Field(i).Set(another(t, goType.Field(i).Type))
+		}
+		outside := slices.Contains(found(refused(alice, changed, old)), forbidden+"spec.groups[0]")
+		if outside != (gives != "") {
+			t.Errorf("a change of spec.%s is refused to a caller outside the groups: %v, and giving says %q", name, outside, gives)
+		}
+	}
+	for name := range giving {
+		if !known[name] {
+			t.Errorf("giving has spec.%s, which is no field", name)
+		}
+	}
+}
+
+// another returns a value of a type that is not its zero value.
+func another(t *testing.T, goType reflect.Type) reflect.Value {
+	t.Helper()
+	value := reflect.New(goType).Elem()
+	switch goType.Kind() {
+	case reflect.String:
+		value.SetString("x")
+	case reflect.Bool:
+		value.SetBool(true)
+	case reflect.Int64:
+		value.SetInt(1)
+	case reflect.Slice:
+		value.Set(reflect.MakeSlice(goType, 1, 1))
+	case reflect.Pointer:
+		value.Set(reflect.New(goType.Elem()))
+	default:
+		t.Fatalf("no value of %s", goType)
+	}
+	return value
 }
 
 // refused returns the fields that a caller may not write.
