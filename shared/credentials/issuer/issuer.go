@@ -79,8 +79,8 @@ type Output = resource.Result[*model.DirectClusterEndpointToken]
 //
 // Errors: the errors of resource.Create; Invalid, too, for a token that would be too large; Forbidden with a cause for each entry
 // of the scope that is wider than the caller's scope; Unauthorized if the access key ends within the second; 500 with a cause for
-// the log if the signing keys cannot be used. On any error nothing is issued, and nothing is recorded unless the store cannot
-// tell whether it wrote. Source: Spec 2.4; ADR-0011.
+// the log if the signing keys cannot be used. On any error nothing is issued, and nothing is recorded, except that the store
+// may have written the record when its response is lost. Source: Spec 2.4; ADR-0011.
 func (i *Issuer) Issue(ctx context.Context, in Input) (Output, error) {
 	keys, err := i.latest(ctx)
 	if err != nil {
