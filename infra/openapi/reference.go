@@ -32,11 +32,19 @@ Every route, parameter, error and field of the API, from its own description and
 
 ## Routes
 
-Bodies are JSON or YAML. A route without a verb is not part of the Kubernetes API. The function is what serves the route, where the API
-is deployed.
+Bodies are JSON or YAML. A method is followed by its verb and by the function that serves it, where the API is deployed. A route without
+a verb is not part of the Kubernetes API. ¹ is a second path of the same resource, ² is also served at the root of the host.
 
-| method and path | verb | object | function |
-|---|---|---|---|
+| path | object | methods |
+|---|---|---|
+`
+
+const objectsHead = `
+## Objects
+
+A field without a type is a string. Each kind with a route of its own, and each list, has three more fields: ` + "`apiVersion`, `kind`" + `, which
+` + "`kubectl api-resources`" + ` shows, and ` + "`metadata`" + `, an [ObjectMeta](#objectmeta) or in lists a [ListMeta](#listmeta). Types of Kubernetes are described in one
+sentence each; ` + "`kubectl explain`" + ` prints the rest. ` + "`spec` and `status`" + ` are described at their own type.
 `
 
 // reference returns the page. root is the top of the repository, and v3 is the OpenAPI document.
@@ -58,7 +66,7 @@ func reference(root string, v3 []byte, functions []*frame.Function) ([]byte, err
 	for _, row := range routeRows(functions, names) {
 		page.WriteString(row)
 	}
-	page.WriteString("\n## Parameters\n\n| parameter | in | type | meaning |\n|---|---|---|---|\n")
+	page.WriteString("\n## Parameters\n\nParameters of the query, and of the path where they say so. One without a type is a string.\n\n")
 	for _, row := range parameterRows(document.Paths) {
 		page.WriteString(row)
 	}
@@ -66,9 +74,9 @@ func reference(root string, v3 []byte, functions []*frame.Function) ([]byte, err
 	for _, row := range failures {
 		page.WriteString(row)
 	}
-	page.WriteString("\n## Objects\n")
+	page.WriteString(objectsHead)
 	for _, name := range slices.SortedFunc(maps.Keys(names), func(a, b string) int { return cmp.Compare(names[a], names[b]) }) {
-		writeObject(&page, names, names[name], document.Components.Schemas[name])
+		writeObject(&page, names, name, document.Components.Schemas[name])
 	}
 	return []byte(page.String()), nil
 }
@@ -96,37 +104,33 @@ func routeRows(functions []*frame.Function, names map[string]string) []string {
 	for _, short := range names {
 		schemaNames[short] = true
 	}
-	var rows []string
+	objects, methods := map[string]string{}, map[string][]string{}
 	for _, f := range functions {
 		for _, e := range f.Endpoints {
-			object := e.Kind
-			if e.Lists || e.Verb == "list" {
-				object += "List"
-			}
+			served := e.Method
 			switch {
 			case e.Resource.Resource == "":
-				object = ""
-			case schemaNames[object]:
-				object = fmt.Sprintf("[%s](#%s)", object, strings.ToLower(object))
+			case schemaNames[e.Kind]:
+				objects[e.Path] = fmt.Sprintf("[%s](#%s)", e.Kind, strings.ToLower(e.Kind))
+			default:
+				objects[e.Path] = e.Kind
 			}
-			verb := ""
 			if e.Resource.Resource != "" {
-				verb = e.Verb
+				served += " " + e.Verb
 			}
-			path := e.Path
 			if e.IsAlias {
-				verb += " (second path)"
+				served += "¹"
 			}
 			if e.Root {
-				object += " also at the root of the host"
+				served += "²"
 			}
-			// The path comes first, so that rows of one path stand together.
-			rows = append(rows, fmt.Sprintf("%s\x00| `%s %s` | %s | %s | `%s` |\n", path, e.Method, path, verb, strings.TrimSpace(object), f.Name))
+			methods[e.Path] = append(methods[e.Path], fmt.Sprintf("%s `%s`", served, f.Name))
 		}
 	}
-	slices.Sort(rows)
-	for i, row := range rows {
-		_, rows[i], _ = strings.Cut(row, "\x00")
+	var rows []string
+	for _, path := range slices.Sorted(maps.Keys(methods)) {
+		slices.Sort(methods[path])
+		rows = append(rows, fmt.Sprintf("| `%s` | %s | %s |\n", path, objects[path], strings.Join(methods[path], ", ")))
 	}
 	return rows
 }
@@ -135,16 +139,19 @@ func parameterRows(paths *spec3.Paths) []string {
 	rows := map[string]bool{}
 	add := func(parameters []*spec3.Parameter) {
 		for _, p := range parameters {
-			kind := ""
-			if p.Schema != nil {
-				kind = strings.Join(p.Schema.Type, " or ")
+			var facts []string
+			if p.Schema != nil && !slices.Equal(p.Schema.Type, []string{"string"}) {
+				facts = append(facts, strings.Join(p.Schema.Type, " or "))
+			}
+			if p.In != "query" {
+				facts = append(facts, "in the "+p.In)
 			}
 			meaning := p.Description
 			if p.In == "path" && p.Name == "name" {
 				// The path tells which kind of object it is.
 				meaning = "Name of the object."
 			}
-			rows[fmt.Sprintf("| `%s` | %s | %s | %s |\n", p.Name, p.In, kind, cell(meaning))] = true
+			rows[item(p.Name, facts, cell(meaning))] = true
 		}
 	}
 	for _, path := range paths.Paths {
@@ -218,20 +225,96 @@ func reasonIn(body *ast.BlockStmt, above map[string]string) string {
 	return reason
 }
 
-func writeObject(page *strings.Builder, names map[string]string, heading string, schema *spec.Schema) {
-	fmt.Fprintf(page, "\n### %s\n\n%s\n", heading, cell(schema.Description))
-	if len(schema.Properties) == 0 {
-		return
+// item returns the line of a field or parameter.
+func item(name string, facts []string, meaning string) string {
+	line := "- `" + name + "`"
+	if len(facts) > 0 {
+		line += " (" + strings.Join(facts, ", ") + ")"
 	}
-	page.WriteString("\n| field | type | meaning |\n|---|---|---|\n")
+	if meaning != "" {
+		line += ": " + meaning
+	}
+	return line + "\n"
+}
+
+// isKind reports whether a schema has the three fields that objects with a route, and lists, have in common.
+func isKind(schema *spec.Schema) bool {
+	for _, name := range []string{"apiVersion", "kind", "metadata"} {
+		if _, is := schema.Properties[name]; !is {
+			return false
+		}
+	}
+	return true
+}
+
+// ofKubernetes reports whether the name of a schema is one of Kubernetes.
+func ofKubernetes(name string) bool { return strings.HasPrefix(name, "io.k8s.") }
+
+var (
+	firstSentence = regexp.MustCompile(`^.*?\.(?:$| [A-Z0-9])`)
+	standard      = regexp.MustCompile(`^metadata is standard (?:object|list) metadata\. ?`)
+)
+
+// meaningOf returns the description of a field, or of the object itself, without the name that stands before it: "ttl is the lifetime" says
+// "The lifetime". Of a description of Kubernetes it returns the first sentence.
+func meaningOf(name, description string, inKubernetes bool) string {
+	text := strings.Join(strings.Fields(description), " ")
+	if inKubernetes {
+		if first := firstSentence.FindString(text); first != "" {
+			text = first[:strings.LastIndex(first, ".")+1]
+		}
+	}
+	first, rest, _ := strings.Cut(text, " ")
+	for _, verb := range []string{"is ", "are "} {
+		rest = strings.TrimPrefix(rest, verb)
+	}
+	if !strings.EqualFold(first, name) || rest == "" {
+		return cell(text)
+	}
+	return cell(strings.ToUpper(rest[:1]) + rest[1:])
+}
+
+func writeObject(page *strings.Builder, names map[string]string, schemaName string, schema *spec.Schema) {
+	heading, foreign := names[schemaName], ofKubernetes(schemaName)
+	fmt.Fprintf(page, "\n### %s\n\n%s\n", heading, meaningOf(heading, schema.Description, foreign))
+	var items []string
 	for _, name := range slices.Sorted(maps.Keys(schema.Properties)) {
 		property := schema.Properties[name]
-		kind := typeOf(names, &property)
-		if slices.Contains(schema.Required, name) {
-			kind += ", required"
+		meaning := meaningOf(name, property.Description, foreign)
+		if isKind(schema) {
+			switch name {
+			case "apiVersion", "kind":
+				continue
+			case "metadata":
+				if meaning = standard.ReplaceAllString(strings.Join(strings.Fields(property.Description), " "), ""); meaning == "" || foreign {
+					continue
+				}
+			case "spec", "status":
+				if reference := refOf(&property); reference != "" {
+					meaning = ""
+				}
+			}
 		}
-		fmt.Fprintf(page, "| `%s` | %s | %s |\n", name, kind, cell(property.Description))
+		var facts []string
+		if kind := typeOf(names, &property); kind != "string" {
+			facts = append(facts, kind)
+		}
+		if slices.Contains(schema.Required, name) {
+			facts = append(facts, "required")
+		}
+		items = append(items, item(name, facts, meaning))
 	}
+	if len(items) > 0 {
+		page.WriteString("\n" + strings.Join(items, ""))
+	}
+}
+
+// refOf returns the schema that a field refers to, if it refers to one.
+func refOf(schema *spec.Schema) string {
+	if len(schema.AllOf) == 1 {
+		return refOf(&schema.AllOf[0])
+	}
+	return schema.Ref.String()
 }
 
 // typeOf describes the type of a field, with a link to the object.

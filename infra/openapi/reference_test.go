@@ -6,12 +6,14 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"k8s.io/kube-openapi/pkg/spec3"
 
 	"management.platform.sh/functions/catalog"
+	"management.platform.sh/shared/api/frame"
 )
 
 func referencePageOf(t *testing.T) string {
@@ -44,7 +46,9 @@ func TestReferenceIsWhole(t *testing.T) {
 	page := referencePageOf(t)
 	for _, f := range catalog.Functions {
 		for _, e := range f.Endpoints {
-			if !strings.Contains(page, "| `"+e.Method+" "+e.Path+"` | "+verbOf(e.Resource.Resource, e.Verb)) || !strings.Contains(page, "| `"+f.Name+"` |\n") {
+			_, row, _ := strings.Cut(page, "\n| `"+e.Path+"` | ")
+			row, _, _ = strings.Cut(row, "\n")
+			if !strings.Contains(row, servedAs(e)+" `"+f.Name+"`") {
 				t.Errorf("the page has no %s %s by %s", e.Method, e.Path, f.Name)
 			}
 		}
@@ -64,10 +68,17 @@ func TestReferenceIsWhole(t *testing.T) {
 		if !found {
 			t.Errorf("the page has no %s", name)
 		}
-		for field := range s.Properties {
+		for field, property := range s.Properties {
 			fields++
-			if !strings.Contains(section, "| `"+field+"` | ") {
+			_, item, found := strings.Cut(section, "\n- `"+field+"`")
+			item, _, _ = strings.Cut(item, "\n")
+			switch common := slices.Contains([]string{"apiVersion", "kind", "metadata"}, field) && isKind(s); {
+			case common && strings.Contains(page, "three more fields: `apiVersion`, `kind`") && strings.Contains(page, "and `metadata`, an [ObjectMeta](#objectmeta)"):
+			case !found:
 				t.Errorf("%s has no field %s", name, field)
+			case ofKubernetes(name) || isKind(s):
+			case !strings.Contains(item, meaningOf(field, property.Description, false)):
+				t.Errorf("the meaning of %s of %s is not the one of the model: %s", field, name, item)
 			}
 		}
 	}
@@ -87,16 +98,45 @@ func TestReferenceIsWhole(t *testing.T) {
 			t.Errorf("the page does not have %s", row)
 		}
 	}
-	if !strings.Contains(page, "| `"+http.MethodGet+" /version` |  |  | `discoverapi` |") {
+	if !strings.Contains(page, "| `/version` |  | "+http.MethodGet+" `discoverapi`") {
 		t.Error("a route that is no resource has a verb or an object")
 	}
 }
 
-func verbOf(resource, verb string) string {
-	if resource == "" {
-		return ""
+// servedAs is the method of a route, with its verb and its marks.
+func servedAs(e frame.Endpoint) string {
+	text := e.Method
+	if e.Resource.Resource != "" {
+		text += " " + e.Verb
 	}
-	return verb
+	if e.IsAlias {
+		text += "¹"
+	}
+	if e.Root {
+		text += "²"
+	}
+	return text
+}
+
+func TestMeaningOf(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct {
+		name, description string
+		inKubernetes      bool
+		want              string
+	}{
+		{"ttl", "ttl is the lifetime. It is\nin seconds.", false, "The lifetime. It is in seconds."},
+		{"groups", "groups are groups.", false, "Groups."},
+		{"disabled", "disabled stops the key.", false, "Stops the key."},
+		{"uid", "UID is unique. Read-only.", true, "Unique."},
+		{"size", "size is 1.5 GB. Or more.", true, "1.5 GB."},
+		{"name", "The name of it.", false, "The name of it."},
+		{"name", "name", false, "name"},
+	} {
+		if got := meaningOf(row.name, row.description, row.inKubernetes); got != row.want {
+			t.Errorf("%q: %q, want %q", row.description, got, row.want)
+		}
+	}
 }
 
 func TestErrorsWithoutAMeaningAreRefused(t *testing.T) {
