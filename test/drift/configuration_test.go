@@ -28,10 +28,7 @@ func (s schema) target(all map[string]schema) schema {
 	return s
 }
 
-var (
-	fieldRow = regexp.MustCompile("(?m)^\\| `([^`]+)` \\| [^|]+ \\| ([^|]*) \\| [^|]* \\|$")
-	source   = regexp.MustCompile(`\s*Source: .*$`)
-)
+var source = regexp.MustCompile(`\s*Source: .*$`)
 
 // configurationFields returns the fields of the configuration with their descriptions in the model. The providers of connectors are the same as
 // the providers of auth.
@@ -76,17 +73,63 @@ func configurationFields(document string) (map[string]bool, error) {
 	return fields, nil
 }
 
-func documentedFields(document string) map[string]bool {
-	fields := map[string]bool{}
-	for _, row := range fieldRow.FindAllStringSubmatch(document, -1) {
-		if row[1] != "field" && !strings.HasPrefix(row[2], "---") {
-			fields[row[1]+": "+row[2]] = true
+var (
+	objectHeading = regexp.MustCompile(`(?m)^### (\w+)$`)
+	fieldItem     = regexp.MustCompile("(?m)^- `([^`]+)`(?: \\(([^:]*)\\))?(?:: (.*))?$")
+	objectLink    = regexp.MustCompile(`\[\w+\]\(#(\w+)\)`)
+)
+
+// documentedFields returns the fields below an object of the reference, with their meaning, in the form of configurationFields. Links lead to
+// the objects below it.
+func documentedFields(reference, object string) map[string]bool {
+	sections, begins := map[string]string{}, objectHeading.FindAllStringSubmatchIndex(reference, -1)
+	for i, at := range begins {
+		end := len(reference)
+		if i+1 < len(begins) {
+			end = begins[i+1][0]
+		}
+		sections[strings.ToLower(reference[at[2]:at[3]])] = reference[at[1]:end]
+	}
+	fields, providers := map[string]bool{}, map[string]bool{}
+	for _, row := range fieldItem.FindAllStringSubmatch(sections["configauth"], -1) {
+		providers[row[1]] = true
+	}
+	var walk func(object, prefix string)
+	walk = func(object, prefix string) {
+		for _, row := range fieldItem.FindAllStringSubmatch(sections[object], -1) {
+			name, kind := row[1], row[2]
+			fields[prefix+name+": "+strings.NewReplacer("&lt;", "<", `\|`, "|").Replace(row[3])] = true
+			link := objectLink.FindStringSubmatch(kind)
+			if link == nil || prefix == "" && name == "conditions" || prefix == "auth.connectors[]." && providers[name] {
+				continue
+			}
+			below := prefix + name + "."
+			if strings.HasPrefix(kind, "list of ") {
+				below = prefix + name + "[]."
+			}
+			walk(link[1], below)
 		}
 	}
+	walk(object, "")
 	return fields
 }
 
-// The reference of the configuration has exactly the fields of the model, in the words of the model.
+// said returns a field without the beginning of its meaning, which the reference leaves out: "name is" or "name".
+func said(fields map[string]bool) map[string]bool {
+	short := map[string]bool{}
+	for field := range fields {
+		path, meaning, _ := strings.Cut(field, ": ")
+		first, rest, _ := strings.Cut(meaning, " ")
+		if name := path[strings.LastIndex(path, ".")+1:]; strings.EqualFold(first, name) {
+			meaning = strings.TrimPrefix(strings.TrimPrefix(rest, "is "), "are ")
+			meaning = strings.ToUpper(meaning[:1]) + meaning[1:]
+		}
+		short[path+": "+meaning] = true
+	}
+	return short
+}
+
+// The reference has exactly the fields of the configuration, in the words of the model, and the page of the configuration sends readers there.
 func TestConfigurationIsTheModel(t *testing.T) {
 	t.Parallel()
 	all := files(t)
@@ -94,14 +137,13 @@ func TestConfigurationIsTheModel(t *testing.T) {
 	if err != nil || len(fields) < 100 {
 		t.Fatalf("%d fields, %v", len(fields), err)
 	}
-	_, reference, ok := strings.Cut(all["docs/configuration.md"], "\n## Fields\n")
-	if !ok {
-		t.Fatal("docs/configuration.md has no section Fields")
+	if !strings.Contains(all["docs/configuration.md"], "(reference.md#configstatus)") {
+		t.Error("docs/configuration.md does not name the reference of the fields")
 	}
-	report(t, differences("the model", fields, "docs/configuration.md", documentedFields(reference)))
+	report(t, differences("the model", said(fields), "docs/reference.md", documentedFields(all["docs/reference.md"], "configstatus")))
 }
 
-// The page describes every block and field of auth, and every field of auth.oidc.
+// The page describes every block of the configuration, every block and field of auth, and every field of auth.oidc.
 func TestEffectsAreTold(t *testing.T) {
 	t.Parallel()
 	all := files(t)
@@ -110,9 +152,10 @@ func TestEffectsAreTold(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, section, _ := strings.Cut(all["docs/configuration.md"], "\n## What takes effect here\n")
-	section, _, found := strings.Cut(section, "\n## Fields\n")
+	section, _, found := strings.Cut(section, "\n## What a write refuses\n")
 	effects, detail, split := strings.Cut(section, "\nThe fields of `auth.oidc` in detail:\n")
-	if !found || !split {
+	_, stored, alsoSplit := strings.Cut(detail, "\n### What is only stored\n")
+	if !found || !split || !alsoSplit {
 		t.Fatal("docs/configuration.md has other sections")
 	}
 	described := 0
@@ -120,6 +163,10 @@ func TestEffectsAreTold(t *testing.T) {
 		name, _, _ := strings.Cut(field, ":")
 		path := strings.Split(name, ".")
 		switch {
+		case len(path) == 1 && name != "auth" && name != "conditions":
+			if !strings.Contains(effects, "| `"+name) && !strings.Contains(stored, "| `"+name) {
+				t.Errorf("docs/configuration.md says neither what %s does nor that it does nothing", name)
+			}
 		case path[0] != "auth" || len(path) < 2:
 		case len(path) == 2 && !strings.Contains(effects, "`"+name+"`"), len(path) == 3 && path[1] == "oidc" && !strings.Contains(detail, "`"+path[2]+"`"):
 			t.Errorf("docs/configuration.md does not say what %s does", name)
@@ -136,18 +183,19 @@ func TestConfigurationFinds(t *testing.T) {
 	t.Parallel()
 	fields, err := configurationFields(`{"components":{"schemas":{"x.ConfigStatus":{"properties":{
 		"host":{"description":"host is\nit. Source: Spec 1."},
-		"auth":{"allOf":[{"$ref":"#/components/schemas/x.Auth"}],"description":"auth."}}},
-		"x.Auth":{"properties":{"oidc":{"allOf":[{"$ref":"#/components/schemas/x.OIDC"}],"description":"o."},
-			"connectors":{"description":"c.","items":{"allOf":[{"$ref":"#/components/schemas/x.Connector"}]}}}},
-		"x.Connector":{"properties":{"id":{"description":"i."},"oidc":{"allOf":[{"$ref":"#/components/schemas/x.OIDC"}],"description":"o."}}},
-		"x.OIDC":{"properties":{"issuer":{"description":"s."}}}}}}`)
+		"auth":{"allOf":[{"$ref":"#/components/schemas/x.Auth"}],"description":"Signs in."}}},
+		"x.Auth":{"properties":{"oidc":{"allOf":[{"$ref":"#/components/schemas/x.OIDC"}],"description":"O."},
+			"connectors":{"description":"C.","items":{"allOf":[{"$ref":"#/components/schemas/x.Connector"}]}}}},
+		"x.Connector":{"properties":{"id":{"description":"I."},"oidc":{"allOf":[{"$ref":"#/components/schemas/x.OIDC"}],"description":"O."}}},
+		"x.OIDC":{"properties":{"issuer":{"description":"S."}}}}}}`)
 	if err != nil {
 		t.Fatal(err)
 	}
-	const table = "| field | type | meaning | rule |\n|---|---|---|---|\n| `host` | string | host is it. | a host |\n| `auth` | object | auth. |  |\n" +
-		"| `auth.oidc` | object | o. |  |\n| `auth.oidc.issuer` | string | s. |  |\n| `auth.connectors` | list of object | c. |  |\n| `auth.connectors[].id` | string | i. |  |\n"
-	const last = "| `auth.connectors[].oidc` | object | o. |  |\n"
-	expect(t, differences("the model", fields, "the page", documentedFields(table+last)))
-	expect(t, differences("the model", fields, "the page", documentedFields(table+"| `colour` | string | c. |  |\n")),
-		`the model has "auth.connectors[].oidc: o."`, `the page has "colour: c."`)
+	const page = "### ConfigAuth\n\nAuth.\n\n- `connectors` (list of [Connector](#connector)): C.\n- `oidc` ([OIDC](#oidc)): O.\n\n" +
+		"### ConfigStatus\n\nThe status.\n\n- `auth` ([ConfigAuth](#configauth)): Signs in.\n- `host`: It.\n\n" +
+		"### Connector\n\n- `id` (required): I.\n- `oidc` ([OIDC](#oidc), required): O.\n\n### OIDC\n\n- `issuer`: S.\n"
+	model := said(fields)
+	expect(t, differences("the model", model, "the page", documentedFields(page, "configstatus")))
+	expect(t, differences("the model", model, "the page", documentedFields(strings.Replace(page, "- `host`: It.", "- `colour`: It.", 1), "configstatus")),
+		`the model has "host: It."`, `the page has "colour: It."`)
 }
