@@ -9,10 +9,10 @@ import (
 	"testing"
 )
 
-// secondsPerMonth is the month of docs/deploy.md: 730 hours.
+// secondsPerMonth is the month of docs/scale.md: 730 hours.
 const secondsPerMonth = 730 * 60 * 60
 
-// wrongIdleCost compares the cost of schedules in docs/deploy.md with the prices in it and with the table of functions.
+// wrongIdleCost compares the cost of schedules in docs/scale.md with the prices in it and with the table of functions.
 func wrongIdleCost(p project) []string {
 	var table map[string]struct {
 		ScheduleMinutes int
@@ -21,7 +21,7 @@ func wrongIdleCost(p project) []string {
 	if err := json.Unmarshal([]byte(p["infra/terraform/functions.json"]), &table); err != nil {
 		return []string{err.Error()}
 	}
-	page := strings.Join(strings.Fields(p["docs/deploy.md"]), " ")
+	page := strings.Join(strings.Fields(p["docs/scale.md"]), " ")
 	price := func(pattern string) float64 {
 		m := regexp.MustCompile(pattern).FindStringSubmatch(page)
 		if m == nil {
@@ -32,7 +32,7 @@ func wrongIdleCost(p project) []string {
 	}
 	call, gbSecond, logs := price(`Lambda ([0-9.]+) per million`), price(`per million and ([0-9.]+) per GB-second`), price(`logs ([0-9.]+) per GB;`)
 	if call < 0 || gbSecond < 0 || logs < 0 {
-		return []string{"docs/deploy.md has no prices of calls, GB-seconds and logs"}
+		return []string{"docs/scale.md has no prices of calls, GB-seconds and logs"}
 	}
 	// A run takes 50 ms and writes 1 KB of log.
 	runs, time := 0.0, 0.0
@@ -47,7 +47,7 @@ func wrongIdleCost(p project) []string {
 	calls, lines := runs*call/1e6+time, runs*logs/1e6
 	said := fmt.Sprintf("%d,%03d runs of 50 ms: %.2f for calls and time, and %.2f for logs", int(runs)/1000, int(runs)%1000, calls, lines)
 	if !strings.Contains(page, said) {
-		findings = append(findings, "docs/deploy.md does not say: "+said)
+		findings = append(findings, "docs/scale.md does not say: "+said)
 	}
 	if calls+lines >= 1 {
 		findings = append(findings, fmt.Sprintf("README.md says less than a dollar, and the schedules cost %.2f", calls+lines))
@@ -55,7 +55,7 @@ func wrongIdleCost(p project) []string {
 	return findings
 }
 
-// The cost of an idle platform in README.md follows from the prices in docs/deploy.md.
+// The cost of an idle platform in README.md follows from the prices in docs/scale.md.
 func TestIdleCost(t *testing.T) {
 	t.Parallel()
 	report(t, wrongIdleCost(files(t)))
@@ -65,9 +65,9 @@ func TestIdleCostFinds(t *testing.T) {
 	t.Parallel()
 	p := project{
 		"infra/terraform/functions.json": `{"a": {"scheduleMinutes": 1, "memoryMB": 512}, "b": {"scheduleMinutes": 0, "memoryMB": 512}}`,
-		"docs/deploy.md":                 "Lambda 0.20 per million and 0.0000133 per\nGB-second; logs 0.50 per GB; 43,800 runs of 50 ms: 0.02 for calls\nand time, and 0.02 for logs",
+		"docs/scale.md":                  "Lambda 0.20 per million and 0.0000133 per\nGB-second; logs 0.50 per GB; 43,800 runs of 50 ms: 0.02 for calls\nand time, and 0.02 for logs",
 	}
 	expect(t, wrongIdleCost(p))
-	p["docs/deploy.md"] = strings.Replace(p["docs/deploy.md"], "logs 0.50", "logs 50", 1)
+	p["docs/scale.md"] = strings.Replace(p["docs/scale.md"], "logs 0.50", "logs 50", 1)
 	expect(t, wrongIdleCost(p), "does not say: 43,800 runs", "less than a dollar")
 }

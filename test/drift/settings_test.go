@@ -12,7 +12,7 @@ import (
 )
 
 // settingsFile is the document that lists the settings.
-const settingsFile = "docs/deploy.md"
+const settingsFile = "docs/settings.md"
 
 var (
 	settingRow  = regexp.MustCompile("(?m)^\\| `(?:PLATFORM_|--)[A-Za-z_-]+` \\|.*$")

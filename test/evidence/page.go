@@ -53,7 +53,7 @@ func render(root string, l list, m origin, results map[aTest]*outcome) (string, 
 	}
 	line("\nFigures of speed, memory and size are measured, and no test holds them: they differ from machine to machine.")
 	line("[evidence/speed.md](evidence/speed.md) has them beside those of other servers (`make bench`, `make speed`), and")
-	line("[deploy.md](deploy.md#measured) names the command for each of the others.\n")
+	line("[scale.md](scale.md#measured) names the command for each of the others.\n")
 	line("## Commands\n")
 	line("Each runs the tests of a package that are named above, in the folder of the project. `make evidence ARGS=attacks` runs those of the")
 	line("tables in [security.md](security.md#attacks).\n")

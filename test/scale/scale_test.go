@@ -225,7 +225,8 @@ func TestSlots(t *testing.T) {
 	t.Parallel()
 	text := page(t)
 	for _, resource := range []string{
-		"ownedaccesskeys", "directclusterendpointtokens", "virtualclusterinstances", "users", "teams", "configs", "signingkeys",
+		"ownedaccesskeys", "directclusterendpointtokens", "virtualclusterinstances", "users", "teams", "configs", "signingkeys", "audit",
+		"retiredkeys", "scheduledruns", "projects",
 	} {
 		if want := fmt.Sprintf("| `%s` | %d |", resource, slot(resource)); !strings.Contains(text, want) {
 			t.Errorf("the page lacks %s", want)
