@@ -237,7 +237,7 @@ func TestTokensThatAreNotTrusted(t *testing.T) {
 // The kubeconfig in the document is valid, and the command knows its arguments.
 func TestTokenOfTheDocument(t *testing.T) {
 	p := newPlugin(t)
-	text, err := os.ReadFile("../../docs/security.md")
+	text, err := os.ReadFile("../../docs/clusters.md")
 	if err != nil {
 		t.Fatal(err)
 	}

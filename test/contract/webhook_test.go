@@ -31,20 +31,20 @@ import (
 	"management.platform.sh/shared/process"
 )
 
-// securityDocument is the document with the configuration of a kube-apiserver.
-const securityDocument = "../../docs/security.md"
+// clustersDocument is the document with the configuration of a kube-apiserver.
+const clustersDocument = "../../docs/clusters.md"
 
 // codeBlock returns the block of the document that begins with a line, in YAML.
 func codeBlock(t *testing.T, first string) string {
 	t.Helper()
-	text, err := os.ReadFile(securityDocument)
+	text, err := os.ReadFile(clustersDocument)
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, rest, found := strings.Cut(string(text), "```yaml\n"+first+"\n")
 	block, _, closed := strings.Cut(rest, "```")
 	if !found || !closed {
-		t.Fatalf("%s has no block that begins with %q", securityDocument, first)
+		t.Fatalf("%s has no block that begins with %q", clustersDocument, first)
 	}
 	return first + "\n" + block
 }

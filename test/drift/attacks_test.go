@@ -8,10 +8,10 @@ import (
 	"testing"
 )
 
-// Each attack of docs/security.md names tests that exist: stories, or functions in packages. Source: ADR-0021.
+// Each attack of docs/attacks.md names tests that exist: stories, or functions in packages. Source: ADR-0021.
 func TestAttacks(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile("../../docs/security.md")
+	text, err := os.ReadFile("../../docs/attacks.md")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -56,7 +56,7 @@ func render(root string, l list, m origin, results map[aTest]*outcome) (string, 
 	line("[scale.md](scale.md#measured) names the command for each of the others.\n")
 	line("## Commands\n")
 	line("Each runs the tests of a package that are named above, in the folder of the project. `make evidence ARGS=attacks` runs those of the")
-	line("tables in [security.md](security.md#attacks).\n")
+	line("tables in [attacks.md](attacks.md).\n")
 	slices.SortFunc(all, func(a, b aTest) int { return strings.Compare(a.folder+" "+a.name, b.folder+" "+b.name) })
 	grouped := runs(slices.Compact(all))
 	for _, key := range slices.Sorted(maps.Keys(grouped)) {
