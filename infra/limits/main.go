@@ -43,15 +43,15 @@ func write(root string) error {
 
 func table(list []limits.Limit) string {
 	var text strings.Builder
-	text.WriteString("| Limit | What is bounded | Bound | Above it | Setting | Enforced in |\n|---|---|---|---|---|---|\n")
+	text.WriteString("| Limit | What is bounded | Bound | Above it | Setting |\n|---|---|---|---|---|\n")
 	cell := strings.NewReplacer("|", `\|`, "\n", " ", "<", "&lt;")
 	for _, row := range list {
 		setting := "fixed"
 		if row.Setting != "" {
 			setting = "`" + row.Setting + "`"
 		}
-		_, _ = fmt.Fprintf(&text, "| `%s` | %s | %s | %s | %s | `%s` |\n",
-			row.Name, cell.Replace(row.What), cell.Replace(row.Bound), cell.Replace(row.Answer), setting, row.Where)
+		_, _ = fmt.Fprintf(&text, "| `%s` | %s | %s | %s | %s |\n",
+			row.Name, cell.Replace(row.What), cell.Replace(row.Bound), cell.Replace(row.Answer), setting)
 	}
 	return text.String()
 }

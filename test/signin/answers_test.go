@@ -398,6 +398,14 @@ func lastOutcome(t *testing.T, events string) (outcome, detail string) {
 // both are what a fault leads to when somebody signs in, and when the provider is asked again about them.
 type both struct{ first, later answered }
 
+// laterOnPage describes what follows later, without a reason that is that of the sign-in.
+func (b both) laterOnPage() string {
+	if b.later.detail == b.first.String() {
+		return b.later.outcome
+	}
+	return b.later.String()
+}
+
 // answerNames are the names of the answers on the page, by path.
 var answerNames = map[string]string{
 	idToken: "ID token", "/.well-known/openid-configuration": "metadata", "/" + tenant + "/v2.0/.well-known/openid-configuration": "metadata",
@@ -486,7 +494,7 @@ func (p askedProvider) breakAnswers(t *testing.T, page *strings.Builder) {
 			if slices.IndexFunc(found, same) < i {
 				continue
 			}
-			fmt.Fprintf(page, "| %s | %s | %s | %s |\n", answerNames[path], listed(tried, found, same), found[i].first, found[i].later)
+			fmt.Fprintf(page, "| %s | %s | %s | %s |\n", answerNames[path], listed(tried, found, same), found[i].first, found[i].laterOnPage())
 		}
 	}
 }
@@ -555,6 +563,6 @@ When the provider is asked again, there are three results:
 | ` + "`asked later`" + ` | nothing has changed, and the platform asks again; the keys of the sign-in work for 24 hours after the last answer |
 | ` + "`ended`" + ` | all credentials of the person have ended |
 
-The reason of the last two is in the log of ` + "`revalidatelogins`" + `. ` + "`not asked`" + ` means that the platform does not need the answer there. A name with
-` + "`[]`" + ` is a field of each element of a list.
+The reason of the last two is in the log of ` + "`revalidatelogins`" + `; where the tables give none, it is that of the sign-in. ` + "`not asked`" + ` means that the
+platform does not need the answer there. A name with ` + "`[]`" + ` is a field of each element of a list.
 `
