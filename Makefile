@@ -67,7 +67,7 @@ lint: ## Run the linters.
 
 # They compile graphs of their own.
 lint-modules: # Run the linters in the modules that have a go.mod of their own.
-	@for module in infra/release infra/terraform/provider test/contract test/expressions test/kubectl test/providers test/terraform test/vcluster; do \
+	@for module in infra/release infra/terraform/provider test/contract test/expressions test/helm test/kubectl test/providers test/terraform test/vcluster; do \
 		(cd $$module && go mod tidy -diff && go tool -modfile=$(CURDIR)/test/tools/go.mod golangci-lint run ./...); \
 	done
 
@@ -133,11 +133,12 @@ gen: ## Write the generated files anew.
 	go run ./infra/deployment
 	go run ./infra/shells generate
 	go run ./infra/limits
+	go run ./infra/helm/generate
 	go run ./infra/ci
 	go run ./infra/console
 
 verify: gen ## Fail when a generated file is not what the source says.
 	@git diff --exit-code --stat -- '*zz_generated*' functions/discoverapi shared/api/fieldmanager \
-		infra/serverless infra/redis infra/terraform/functions.json infra/lambda/functions infra/knative infra/nginx infra/ci docs/limits.md docs/reference.md functions/serveconsole
+		infra/serverless infra/redis infra/terraform/functions.json infra/lambda/functions infra/helm infra/knative infra/nginx infra/ci docs/limits.md docs/reference.md functions/serveconsole
 
 .PHONY: node help run test check check-deep browser contract linter lint lint-modules fix build program release stage-gcf stage-serverless bench bench-growth bench-parts bench-cold speed evidence fuzz gen verify

@@ -98,6 +98,11 @@ var deep = []part{
 		name: "provider", about: "the Terraform provider in OpenTofu, and in Terraform if it is on PATH, against a runner",
 		module: "infra/terraform/provider", packages: []string{"..."}, flags: []string{"-count=1"}, needs: []string{"redis-server"},
 	},
+	// It compiles Helm, etcd and kube-apiserver, which are not in the cache of go test.
+	{
+		name: "helm", about: "the Helm chart with the unmodified Helm and kube-apiserver, and its pods under load",
+		module: "test/helm", packages: []string{"..."}, flags: []string{"-count=1"}, needs: []string{"redis-server"},
+	},
 	{name: "release", about: "an archive, twice, byte by byte", module: "infra/release", packages: []string{"..."}, flags: []string{"-count=1"}, needs: []string{"git"}},
 	{
 		name: "contract", about: "the storage contract tests and the handlers of kube-apiserver, published vectors",

@@ -184,6 +184,9 @@ func (p part) modules() []string {
 	if slices.Contains(p.first, "test/signin") && !slices.Contains(p.flags, short) {
 		all = append(all, "test/providers")
 	}
+	if p.module == "test/helm" {
+		all = append(all, "", "test/kubectl")
+	}
 	if p.module == "infra/terraform/provider" {
 		all = append(all, "", "test/tofu")
 	}

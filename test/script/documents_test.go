@@ -34,8 +34,9 @@ var notFollowed = map[string]string{
 	"docs/people.md: build/platform people adopt":          "reads the Redis of a deployment; the story adopt does it",
 	"docs/security.md: kubectl delete ownedaccesskey NAME": "the story deletion deletes keys",
 	"docs/patches.md: kubectl create -f evaluation.yaml":   "the story patches evaluates on the server",
-	"docs/terraform.md": "the test of infra/terraform/provider builds the mirror and runs the example",
-	"docs/operate.md":   "a Redis that is restored, and processes that start again; the story operate walks each section",
+	"docs/kubernetes.md":                                   "the tests of test/helm install the chart",
+	"docs/terraform.md":                                    "the test of infra/terraform/provider builds the mirror and runs the example",
+	"docs/operate.md":                                      "a Redis that is restored, and processes that start again; the story operate walks each section",
 }
 
 // shownCommand is a command in a document, with the lines that the document shows below it.
