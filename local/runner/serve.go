@@ -169,6 +169,7 @@ func (c *Serve) Run(ctx context.Context) (err error) {
 	if s.Runner.Studio {
 		handler = withStudio(handler, api)
 	}
+	handler = closeConnections(handler, draining)
 	handler = forOwnHosts(handler, api, s.Runner.Listen, env.Tokens.Issuer, identity.names)
 	servers := []*http.Server{process.NewHTTPServer(handler, log)}
 	failed := make(chan error, 2)
@@ -297,6 +298,17 @@ func routes(api *frame.Server, client *redisstore.Client, registry prometheus.Ga
 			page.ServeHTTP(w, r)
 		}
 	}))
+}
+
+// closeConnections asks clients to send no further request on their connections while the process drains. Otherwise a client could
+// send one at the moment in which the process closes an idle connection. Source: RFC 9110, 7.6.1; RFC 9113, 6.8 (GOAWAY).
+func closeConnections(next http.Handler, draining *atomic.Bool) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if draining.Load() {
+			w.Header().Set("Connection", "close")
+		}
+		next.ServeHTTP(w, r)
+	})
 }
 
 const metricsPath = "/metrics"

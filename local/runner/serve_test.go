@@ -359,3 +359,45 @@ func TestRedisThatIsNotThere(t *testing.T) {
 		t.Errorf("the error is %v", err)
 	}
 }
+
+// While a process drains, each response ends its connection, so that no client sends a request on a connection that is being closed.
+func TestConnectionsEndWhileDraining(t *testing.T) {
+	t.Parallel()
+	draining := &atomic.Bool{}
+	for _, version := range []string{"HTTP/1.1", "HTTP/2.0"} {
+		draining.Store(false)
+		server := httptest.NewUnstartedServer(closeConnections(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}), draining))
+		server.EnableHTTP2 = version == "HTTP/2.0"
+		var opened atomic.Int64
+		server.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+			if state == http.StateNew {
+				opened.Add(1)
+			}
+		}
+		server.StartTLS()
+		ask := func() {
+			t.Helper()
+			answer, err := server.Client().Get(server.URL)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_ = answer.Body.Close()
+			if answer.Proto != version {
+				t.Fatalf("the answer is %s, not %s", answer.Proto, version)
+			}
+		}
+		ask()
+		ask()
+		if opened.Load() != 1 {
+			t.Errorf("%s: before, %d connections", version, opened.Load())
+		}
+		draining.Store(true)
+		ask()
+		answered := opened.Load()
+		ask()
+		if opened.Load() != answered+1 {
+			t.Errorf("%s: while draining, the connection is used again", version)
+		}
+		server.Close()
+	}
+}

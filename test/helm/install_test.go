@@ -256,10 +256,17 @@ func TestReplacedUnderLoad(t *testing.T) {
 	cluster := startCluster(t)
 	here := install(t, cluster, "here", "--set=shutdownDelaySeconds=2")
 	here.runJob(t)
-	first, firstAddress := here.startPod(t)
-	second, secondAddress := here.startPod(t)
+	type pod struct {
+		process *process
+		address string
+	}
+	newPod := func() pod {
+		started, address := here.startPod(t)
+		return pod{started, address}
+	}
+	pods := [2]pod{newPod(), newPod()}
 	service := &balancer{}
-	service.set(firstAddress, secondAddress)
+	service.set(pods[0].address, pods[1].address)
 	key := here.secret(t, "platform-admin-key", "key")
 	const keys = "https://platform.here.svc/kubernetes/management/apis/management.platform.sh/v1/ownedaccesskeys"
 	var requests, failures atomic.Int64
@@ -281,15 +288,12 @@ func TestReplacedUnderLoad(t *testing.T) {
 			}
 		})
 	}
-	for _, replaced := range []struct {
-		pod  *process
-		stay string
-	}{{first, secondAddress}, {second, firstAddress}} {
-		fresh, address := here.startPod(t)
-		service.set(replaced.stay, address)
-		// A Service takes a pod out when it ends or is not ready, and the pod still answers meanwhile.
-		replaced.pod.stop()
-		second, firstAddress = fresh, address
+	for i := range pods {
+		fresh := newPod()
+		// A Service takes a pod out when it ends, and the pod still answers meanwhile.
+		service.set(pods[1-i].address, fresh.address)
+		pods[i].process.stop()
+		pods[i] = fresh
 	}
 	stop()
 	clients.Wait()
