@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"io/fs"
 	"reflect"
@@ -149,13 +148,11 @@ func unique(items []any) []any {
 	return found
 }
 
-func dict(pairs ...any) (map[string]any, error) {
-	if len(pairs)%2 != 0 {
-		return nil, errors.New("dict needs a value for each key")
-	}
+// dict returns an object of keys, each followed by its value.
+func dict(pairs ...any) map[string]any {
 	object := map[string]any{}
-	for i := 0; i < len(pairs); i += 2 {
+	for i := 0; i+1 < len(pairs); i += 2 {
 		object[text(pairs[i])] = pairs[i+1]
 	}
-	return object, nil
+	return object
 }

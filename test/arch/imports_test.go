@@ -25,7 +25,8 @@ shared/credentials shared/syncpatch
 shared/process
 functions/*
 functions/catalog
-docs infra local
+docs infra
+local
 test
 `
 
@@ -34,7 +35,8 @@ const testFloors = `
 shared
 functions/*
 functions/catalog
-docs infra local
+docs infra
+local
 test
 `
 
