@@ -100,6 +100,9 @@ func (r release) make(ctx context.Context, o options, folder, cache string) erro
 	if files["platform.yaml"], err = r.plugin(o, files); err != nil {
 		return err
 	}
+	if files["platform_"+r.version+"_chart.tgz"], err = r.chart(); err != nil {
+		return err
+	}
 	return write(folder, files)
 }
 
@@ -132,6 +135,32 @@ func (r release) lambda(ctx context.Context, cache string, files map[string][]by
 		}
 	}
 	return nil
+}
+
+// chart returns the Helm chart, with the version of the release as its own and as the version of its application.
+func (r release) chart() ([]byte, error) {
+	entries, err := entriesOf(os.DirFS(filepath.Join(r.root, "infra", "helm", "platform")), "platform")
+	if err != nil {
+		return nil, err
+	}
+	for i := range entries {
+		if entries[i].path != "platform/Chart.yaml" {
+			continue
+		}
+		var about map[string]any
+		if err := yaml.Unmarshal(entries[i].text, &about); err != nil {
+			return nil, fmt.Errorf("reading Chart.yaml: %w", err)
+		}
+		about["version"], about["appVersion"] = r.version, r.version
+		if entries[i].text, err = yaml.Marshal(about); err != nil {
+			return nil, err
+		}
+	}
+	text, err := tarOf(entries, r.time)
+	if err != nil {
+		return nil, err
+	}
+	return compress(text)
 }
 
 // companions are the files of an archive besides the program.

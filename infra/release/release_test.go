@@ -173,6 +173,7 @@ func TestRelease(t *testing.T) {
 	version := strings.TrimSuffix(strings.TrimPrefix(filepath.Base(archives[0]), "platform_"), "_"+here.String()+".tar.gz")
 	t.Run("bill of materials", func(t *testing.T) { checkBill(t, releaseFolder, version) })
 	t.Run("krew", func(t *testing.T) { checkPlugin(t, releaseFolder, archives[0], version) })
+	t.Run("chart", func(t *testing.T) { checkChart(t, releaseFolder, version) })
 	t.Run("archive", func(t *testing.T) { followArchive(t, releaseFolder, archives[0], version) })
 	if here.system == "linux" {
 		t.Run("images", func(t *testing.T) { checkImages(t, releaseFolder, version) })
@@ -287,6 +288,30 @@ func checkPlugin(t *testing.T, releaseFolder, archive, version string) {
 	for _, f := range p[0].Files {
 		if !names[f.From] {
 			t.Errorf("the archive has no %s", f.From)
+		}
+	}
+}
+
+// checkChart checks that the chart names the images of its own release.
+func checkChart(t *testing.T, releaseFolder, version string) {
+	folder := t.TempDir()
+	if _, err := output(t.Context(), folder, nil, "tar", "-xzf", filepath.Join(releaseFolder, "platform_"+version+"_chart.tgz")); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(filepath.Join(folder, "platform", "Chart.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var about struct{ Name, Version, AppVersion string }
+	if err := yaml.Unmarshal(text, &about); err != nil {
+		t.Fatal(err)
+	}
+	if about.Name != "platform" || about.Version != version || about.AppVersion != version {
+		t.Errorf("the chart is %+v", about)
+	}
+	for _, name := range []string{"values.schema.json", "templates/_helpers.tpl"} {
+		if _, err := os.Stat(filepath.Join(folder, "platform", name)); err != nil {
+			t.Error(err)
 		}
 	}
 }

@@ -108,7 +108,7 @@ func TestSharedAuthorityOfTheFirst(t *testing.T) {
 	env, _ := localtest.Environment(t)
 	mine := withKey(t, env, "key")
 	var first *Authority
-	late := *mine
+	late := &platform.Environment{Encryption: mine.Encryption}
 	late.Stores = func(name string) store.Store {
 		return &overtaken{env.Stores(name), func() {
 			var err error
@@ -117,7 +117,7 @@ func TestSharedAuthorityOfTheFirst(t *testing.T) {
 			}
 		}}
 	}
-	second, err := OpenShared(t.Context(), &late, start)
+	second, err := OpenShared(t.Context(), late, start)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -148,10 +148,6 @@ func (w *world) must(err error) {
 func platformOfMachine() string { return runtime.GOOS + "_" + runtime.GOARCH }
 
 // writeRelease writes archives in the layout of infra/release, with the programs of machines such as linux_amd64, and their checksums.
-func (w *world) writeRelease(folder string, machines map[string]string) {
-	writeRelease(w.t, folder, version, machines)
-}
-
 func writeRelease(t testing.TB, folder, version string, machines map[string]string) {
 	t.Helper()
 	var sums bytes.Buffer

@@ -19,7 +19,7 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 
 {{- define "platform.labels" -}}
 {{ include "platform.selector" . }}
-app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | replace "+" "_" | trunc 63 | quote }}
 app.kubernetes.io/managed-by: {{ .Release.Service }}
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | trunc 63 | trimSuffix "-" }}
 {{- end }}
@@ -40,7 +40,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | 
 {{- if .Values.image.digest -}}
 {{ printf "%s@%s" $repository .Values.image.digest }}
 {{- else -}}
-{{ printf "%s:%s" $repository (default .Chart.AppVersion .Values.image.tag) }}
+{{ printf "%s:%s" $repository (default (.Chart.AppVersion | replace "+" "_") .Values.image.tag) }}
 {{- end -}}
 {{- end }}
 
