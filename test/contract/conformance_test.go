@@ -53,14 +53,13 @@ of %[1]s compares it with the tests. They compare the platform with k8s.io/apise
 Kubernetes, against the Redis store: on the embedded server and on a real redis-server. %[4]d of %[5]d apply, and pass.
 If the package adds a test, the run fails until the test is listed.
 
-A thin storage.Interface adapts the store to the tests. The store itself provides revisions, optimistic writes,
-snapshots of the present and events. The adapter adds
+The store provides revisions, optimistic writes, snapshots of the present and events. An adapter adds
 
 - encoding, keys as paths, the retry loop of updates, and selection after reading;
 - lists of the past: the present without the later events, as far back as the event log reaches;
 - bookmarks, from the revision of the last event;
 - the revision up to which the log is trimmed, found by asking for events;
-- nothing for objects with a time to live: they are removed in the same way as by the scheduled function.
+- nothing for objects with a time to live, which the schedule removes.
 
 | test | result |
 |---|---|
@@ -80,7 +79,7 @@ snapshots of the present and events. The adapter adds
 ## Handlers
 
 %d requests go to our handlers and to those of k8s.io/apiserver, which serve the same type as a custom resource with our rules
-in it. The requests are written by hand or drawn from a fixed seed. The tests compare status, reason, the fields and reasons of
+in it. The tests compare status, reason, the fields and reasons of
 details.causes, headers and bodies. They do not compare uids, times, generated names, managedFields, the bearer token and the
 prose of messages. Every difference is in this list, and each entry of the list occurs.
 
@@ -95,8 +94,7 @@ prose of messages. Every difference is in this list, and each entry of the list 
 
 Tests use a runner with the clients of other languages, unchanged: kubernetes 22.6 for Python, with its typed classes and with its
 dynamic client, @kubernetes/client-node 1.4.0 for JavaScript, and kubeclient 4.9 for Ruby ([test/clients](../test/clients)). Each of
-them discovers the API, makes, reads, lists in pages, watches, patches, applies, replaces and deletes objects, and has the reason of each
-refusal. kubeclient watches at the deprecated path /watch/ alone. The client of Java is not tested.
+them discovers the API, uses each verb, and has the reason of each refusal. kubeclient watches at the deprecated path /watch/ alone. The client of Java is not tested.
 `)
 	return b.String()
 }

@@ -541,11 +541,11 @@ func wantRight(t *testing.T, broken fault, got, good answered) {
 
 const answersHead = `# What a provider may answer
 
-A provider may fail at any of its answers. The tables say what follows: when somebody signs in, and when the platform asks the provider again about
-somebody who has signed in. A test breaks each answer in each way, and writes this page. In the tests, each connector lets in members of one
-group alone.
+This page says what a broken answer of a provider leads to, at a sign-in and when the platform asks again about somebody who has signed in.
+A test breaks each answer in each way, and writes this page.
+In it, each connector lets in members of one group alone.
 
-The first word about a sign-in is ` + "`signin-outcome`" + ` of its audit event. The rest is ` + "`signin-detail`" + `, which the log has as well:
+The audit event of a sign-in has the first word as ` + "`signin-outcome`" + `, and the rest as ` + "`signin-detail`" + `, as has the log:
 
 | outcome | the person reads |
 |---|---|
@@ -555,14 +555,14 @@ The first word about a sign-in is ` + "`signin-outcome`" + ` of its audit event.
 | ` + "`not_admitted`" + ` | 403, your account may not use this platform: ask an admin of the platform |
 | ` + "`misconfigured`" + ` | 400, the sign-in is not set up correctly: show this page to an admin of the platform |
 
-When the provider is asked again, there are three results:
+When the provider is asked again:
 
 | result | means |
 |---|---|
 | ` + "`as before`" + ` | the provider has confirmed the person; their groups are those that it names now |
-| ` + "`asked later`" + ` | nothing has changed, and the platform asks again; the keys of the sign-in work for 24 hours after the last answer |
+| ` + "`asked later`" + ` | the platform asks again; the keys of the sign-in work for 24 hours after the last answer |
 | ` + "`ended`" + ` | all credentials of the person have ended |
 
-The reason of the last two is in the log of ` + "`revalidatelogins`" + `; where the tables give none, it is that of the sign-in. ` + "`not asked`" + ` means that the
-platform does not need the answer there. A name with ` + "`[]`" + ` is a field of each element of a list.
+The log of ` + "`revalidatelogins`" + ` has the reason of the last two; where the tables give none, it is that of the sign-in. ` + "`not asked`" + `: the platform
+does not need the answer there. A name with ` + "`[]`" + ` is a field of each element of a list.
 `
