@@ -258,18 +258,18 @@ func startCluster(t *testing.T) *cluster {
 // object is an object of Kubernetes.
 type object map[string]any
 
-// at returns the value at a path; nil if there is none.
-func (o object) at(path ...string) any {
-	var value any = map[string]any(o)
+// value returns the value of the field at a path; nil if there is none.
+func (o object) value(path ...string) any {
+	var found any = map[string]any(o)
 	for _, name := range path {
-		inner, _ := value.(map[string]any)
-		value = inner[name]
+		inner, _ := found.(map[string]any)
+		found = inner[name]
 	}
-	return value
+	return found
 }
 
 func (o object) text(path ...string) string {
-	text, _ := o.at(path...).(string)
+	text, _ := o.value(path...).(string)
 	return text
 }
 

@@ -55,7 +55,7 @@ func install(t *testing.T, in *cluster, namespace string, arguments ...string) *
 // job returns the Job of the release. There is one.
 func (i *installation) job(t *testing.T) object {
 	t.Helper()
-	items, _ := i.get(t, "-n", i.namespace, "jobs").at("items").([]any)
+	items, _ := i.get(t, "-n", i.namespace, "jobs").value("items").([]any)
 	if len(items) != 1 {
 		t.Fatalf("there are %d Jobs", len(items))
 	}
@@ -66,7 +66,7 @@ func (i *installation) job(t *testing.T) object {
 // folder, in place of the root of the container.
 func (i *installation) commandLine(t *testing.T, workload object) (arguments, environment []string) {
 	t.Helper()
-	container := object(workload.at("spec", "template", "spec", "containers").([]any)[0].(map[string]any))
+	container := object(workload.value("spec", "template", "spec", "containers").([]any)[0].(map[string]any))
 	for _, each := range container["args"].([]any) {
 		arguments = append(arguments, each.(string))
 	}
@@ -95,7 +95,7 @@ func (i *installation) secret(t *testing.T, name, entry string) string {
 func (i *installation) runJob(t *testing.T) string {
 	t.Helper()
 	job := i.job(t)
-	token := strings.TrimSpace(i.kubectl(t, "", "-n", i.namespace, "create", "token", job.at("spec", "template", "spec").(map[string]any)["serviceAccountName"].(string)))
+	token := strings.TrimSpace(i.kubectl(t, "", "-n", i.namespace, "create", "token", job.value("spec", "template", "spec").(map[string]any)["serviceAccountName"].(string)))
 	arguments, environment := i.commandLine(t, job)
 	return must(t, "", append(environment, "KUBECONFIG="+i.kubeconfig(t, "job", i.namespace, token)), "platform", arguments...)
 }
@@ -199,7 +199,7 @@ func TestUpgradeAndRollback(t *testing.T) {
 	cluster := startCluster(t)
 	here := install(t, cluster, "here")
 	image := func() string {
-		container := here.get(t, "-n", "here", "deployment", "platform").at("spec", "template", "spec", "containers").([]any)[0]
+		container := here.get(t, "-n", "here", "deployment", "platform").value("spec", "template", "spec", "containers").([]any)[0]
 		return object(container.(map[string]any)).text("image")
 	}
 	firstJob, firstImage := here.job(t).text("metadata", "name"), image()
