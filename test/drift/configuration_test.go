@@ -114,8 +114,8 @@ func documentedFields(reference, object string) map[string]bool {
 	return fields
 }
 
-// said returns a field without the beginning of its meaning, which the reference leaves out: "name is" or "name".
-func said(fields map[string]bool) map[string]bool {
+// withoutName returns fields without the beginning of its meaning, which the reference leaves out: "name is" or "name".
+func withoutName(fields map[string]bool) map[string]bool {
 	short := map[string]bool{}
 	for field := range fields {
 		path, meaning, _ := strings.Cut(field, ": ")
@@ -140,7 +140,7 @@ func TestConfigurationIsTheModel(t *testing.T) {
 	if !strings.Contains(all["docs/configuration.md"], "(reference.md#configstatus)") {
 		t.Error("docs/configuration.md does not name the reference of the fields")
 	}
-	report(t, differences("the model", said(fields), "docs/reference.md", documentedFields(all["docs/reference.md"], "configstatus")))
+	report(t, differences("the model", withoutName(fields), "docs/reference.md", documentedFields(all["docs/reference.md"], "configstatus")))
 }
 
 // The page describes every block of the configuration, every block and field of auth, and every field of auth.oidc.
@@ -194,7 +194,7 @@ func TestConfigurationFinds(t *testing.T) {
 	const page = "### ConfigAuth\n\nAuth.\n\n- `connectors` (list of [Connector](#connector)): C.\n- `oidc` ([OIDC](#oidc)): O.\n\n" +
 		"### ConfigStatus\n\nThe status.\n\n- `auth` ([ConfigAuth](#configauth)): Signs in.\n- `host`: It.\n\n" +
 		"### Connector\n\n- `id` (required): I.\n- `oidc` ([OIDC](#oidc), required): O.\n\n### OIDC\n\n- `issuer`: S.\n"
-	model := said(fields)
+	model := withoutName(fields)
 	expect(t, differences("the model", model, "the page", documentedFields(page, "configstatus")))
 	expect(t, differences("the model", model, "the page", documentedFields(strings.Replace(page, "- `host`: It.", "- `colour`: It.", 1), "configstatus")),
 		`the model has "host: It."`, `the page has "colour: It."`)
