@@ -144,3 +144,38 @@ func TestCertificateNames(t *testing.T) {
 		t.Error("the certificate was replaced")
 	}
 }
+
+// The own authority signs another certificate when two thirds of the life of the current one are over. If it cannot, the current one stays.
+func TestCertificateIsRenewed(t *testing.T) {
+	t.Parallel()
+	own := openFolder(t, t.TempDir())
+	var failure error
+	identity := &serverIdentity{log: slog.New(slog.DiscardHandler), sign: func() (tls.Certificate, error) {
+		if failure != nil {
+			return tls.Certificate{}, failure
+		}
+		return own.ServerCertificate(time.Now(), nil, "127.0.0.1:1")
+	}}
+	serve := func(age time.Duration) *tls.Certificate {
+		t.Helper()
+		certificate, err := own.ServerCertificate(time.Now().Add(-age), nil, "127.0.0.1:1")
+		if err != nil {
+			t.Fatal(err)
+		}
+		identity.current.Store(&certificatePair{certificate: &certificate})
+		identity.reload()
+		return &certificate
+	}
+	const year = 365 * 24 * time.Hour
+	if young := serve(year * 65 / 100); identity.current.Load().certificate != young {
+		t.Error("it was renewed before two thirds of its life")
+	}
+	old := serve(year * 68 / 100)
+	if renewed := identity.current.Load().certificate; renewed == old || !renewed.Leaf.NotAfter.After(old.Leaf.NotAfter) {
+		t.Error("it was not renewed after two thirds of its life")
+	}
+	failure = os.ErrPermission
+	if old = serve(year * 68 / 100); identity.current.Load().certificate != old {
+		t.Error("the certificate did not stay")
+	}
+}
