@@ -6,6 +6,27 @@ import (
 	"testing"
 )
 
+// giving says of each field of a key what a change of it may give the key. Empty: nothing.
+var giving = map[string]string{
+	"displayName":          "",
+	"description":          "",
+	"groups":               "", // Authorize compares the groups one by one.
+	"disabled":             "rights, when the key is enabled again",
+	"user":                 "an owner",
+	"team":                 "an owner",
+	"subject":              "an owner",
+	"key":                  "another bearer token",
+	"ttl":                  "a later end",
+	"ttlAfterLastActivity": "a later end",
+	"scope":                "a wider scope",
+	"type":                 "the limits and the life of another type",
+	"identity":             "what a sign-in wrote",
+	"identityRefresh":      "what a sign-in wrote",
+	"oidcProvider":         "what a sign-in wrote",
+	"parent":               "what a sign-in wrote",
+	"oidcLogin":            "what a sign-in wrote",
+}
+
 func TestValidate(t *testing.T) {
 	quoted := func(c string, n int) string { return `"` + strings.Repeat(c, n) + `"` }
 	groups := func(n int) string {
