@@ -146,7 +146,7 @@ func exchangeJob(ctx context.Context, deps Deps, params map[string]string, attem
 	case wanted != "" && wanted != tokenexchange.TypeAccess:
 		return errorResponse(ctx, "invalid_request", "requested_token_type must be "+tokenexchange.TypeAccess)
 	case params["actor_token"] != "":
-		return errorResponse(ctx, "invalid_request", "a job acts for nobody else: leave actor_token out")
+		return errorResponse(ctx, "invalid_request", "a job acts for itself only: leave actor_token out")
 	case params["scope"] != "":
 		return errorResponse(ctx, "invalid_scope", "the trust rule says what the access key may do: leave scope out")
 	case isOtherTarget(params["resource"]), isOtherTarget(params["audience"]):

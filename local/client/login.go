@@ -301,7 +301,7 @@ func (c *Login) loginWithPassword(ctx context.Context, client *http.Client, serv
 	}
 	defer func() { _ = response.Body.Close() }()
 	if response.StatusCode == http.StatusNotFound {
-		return loginGrant{}, errors.New("this platform signs nobody in with a password; use a browser")
+		return loginGrant{}, errors.New("this platform has no sign-in with a password; use a browser")
 	}
 	if response.StatusCode != http.StatusOK {
 		_, refusal, err := readAnswer(response)

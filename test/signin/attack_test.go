@@ -98,7 +98,7 @@ func (f forger) forgeries() map[string]func(payload string) string {
 // payload is what a token says.
 func payload(raw string) string { return strings.Split(raw, ".")[1] }
 
-// An ID token that the provider has not signed signs nobody in, whatever its header says of keys. Source: OpenID Connect Core 1.0, 3.1.3.7;
+// An ID token that the provider has not signed makes no session, whatever its header says of keys. Source: OpenID Connect Core 1.0, 3.1.3.7;
 // RFC 8725, 3.1 and 3.10.
 func TestForgedIDTokens(t *testing.T) {
 	t.Parallel()

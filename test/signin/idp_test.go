@@ -303,7 +303,7 @@ func TestIdentityProviderRefused(t *testing.T) {
 	}
 }
 
-// A connector whose gate would be open signs nobody in. Source: ADR-0035.
+// Nobody can sign in at a connector whose gate would be open. Source: ADR-0035.
 func TestGatesFailClosed(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -204,7 +204,7 @@ func TestRealProvider(t *testing.T) {
 	if answer := b.send(base+"/auth/oidc/callback?"+back.Encode(), nil); answer.StatusCode/100 != 4 {
 		t.Errorf("a wrong secret: %d", answer.StatusCode)
 	}
-	// A provider whose certificate nobody vouches for signs nobody in.
+	// Nobody can sign in at a provider whose certificate no authority has signed.
 	w.config.Auth.OIDC.CAFile = w.provider.caFile
 	if answer := w.browser().send(base+"/auth/oidc/login?"+asked().Encode(), nil); answer.StatusCode < 500 {
 		t.Errorf("another authority: %d", answer.StatusCode)

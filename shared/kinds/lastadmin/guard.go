@@ -139,7 +139,7 @@ var ErrLastAdmin = errors.New("the write takes the last admin away")
 func refusal(owner identity.Owner) error {
 	target := schema.GroupResource{Group: model.GroupName, Resource: string(owner.Kind) + "s"}
 	return apierror.Conflict(target, owner.Name, fmt.Sprintf(
-		"nobody would be an admin of the platform afterwards; give another enabled user the cluster role %q first", model.ClusterRoleAdmin),
+		"the platform would have no admin afterwards; give another enabled user the cluster role %q first", model.ClusterRoleAdmin),
 	).Because(ErrLastAdmin)
 }
 

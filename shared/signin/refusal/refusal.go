@@ -85,7 +85,7 @@ func NotSetUp(detail string) *Refusal {
 
 // LastAdmin is the Refusal of a login after which there would be no admin.
 func LastAdmin() *Refusal {
-	return New("last_admin", "", forbiddenError("your groups at the provider have changed, and nobody would be an admin of the platform afterwards: "+
+	return New("last_admin", "", forbiddenError("your groups at the provider have changed, and the platform would have no admin afterwards: "+
 		"give another enabled user the cluster role "+model.ClusterRoleAdmin+" first"))
 }
 

@@ -297,7 +297,7 @@ func (r *Revalidator) refreshPerson(ctx context.Context, idp provider.Refresher,
 		}
 	}
 	if account, err = r.provisioner.UpdateUser(ctx, account, spec); errors.Is(err, lastadmin.ErrLastAdmin) {
-		return nil, noIdentity, errors.New("nobody would be an admin of the platform afterwards")
+		return nil, noIdentity, errors.New("the platform would have no admin afterwards")
 	}
 	if err != nil {
 		return nil, noIdentity, err

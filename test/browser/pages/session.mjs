@@ -200,7 +200,7 @@ export const stories = {
     const choose = page.getByRole("button", { name: "Sign in with oidc" });
     await choose.waitFor();
     await assertAccessible(page, "the connectors");
-    // A sign-in that the person does not allow signs nobody in.
+    // A sign-in that the person does not allow makes no session.
     const atProvider = async () => {
       await page.getByPlaceholder("Enter any login").fill("1001");
       await page.getByPlaceholder("and password").fill("any");
