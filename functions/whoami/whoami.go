@@ -25,8 +25,8 @@ import (
 )
 
 type Deps struct {
-	// Authenticate turns another key into its caller.
-	Authenticate func(context.Context, secret.String) (identity.Caller, error)
+	// Inspect turns another key into its caller, without a use of it.
+	Inspect func(context.Context, secret.String) (identity.Caller, error)
 	// Access decides which requests the caller may make.
 	Access *review.Access
 	// Config returns the current platform configuration.
@@ -42,7 +42,7 @@ func Do(ctx context.Context, deps Deps, in Input) (*model.Self, error) {
 	self, caller := in.Object, in.Caller
 	if bearer := secret.String(self.Spec.AccessKey); bearer != "" {
 		var err error
-		if caller, err = deps.Authenticate(ctx, bearer); err != nil {
+		if caller, err = deps.Inspect(ctx, bearer); err != nil {
 			return nil, err
 		}
 	}
@@ -76,7 +76,7 @@ func subjectReview(_ context.Context, _ Deps, in frame.ReviewRequest[*authentica
 		Username: in.Caller.Owner.Username(),
 		UID:      in.Caller.Owner.String(),
 		Groups:   in.Caller.Groups,
-		Extra:    map[string]authenticationv1.ExtraValue{review.ExtraAccessKey: {in.Caller.Key}},
+		Extra:    map[string]authenticationv1.ExtraValue{identity.ExtraAccessKey: {in.Caller.Key}},
 	}
 	return answer, nil
 }
@@ -134,5 +134,5 @@ var Function = &frame.Function{
 }
 
 func open(env *platform.Environment) Deps {
-	return Deps{Authenticate: accesskey.OpenAuthenticator(env).Bearer, Access: review.OpenAccess(env, kinds.Readers(env)), Config: env.Config}
+	return Deps{Inspect: accesskey.OpenAuthenticator(env).Inspect, Access: review.OpenAccess(env, kinds.Readers(env)), Config: env.Config}
 }

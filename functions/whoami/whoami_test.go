@@ -50,7 +50,7 @@ func caller(kind identity.OwnerKind, name string, scope *model.Scope, key string
 // deps returns dependencies that know one other key, which belongs to a team.
 func deps(config model.ConfigStatus) Deps {
 	return Deps{
-		Authenticate: func(_ context.Context, given secret.String) (identity.Caller, error) {
+		Inspect: func(_ context.Context, given secret.String) (identity.Caller, error) {
 			if given.Reveal() != bearer {
 				return identity.Caller{}, apierror.Unauthorized("invalid bearer token")
 			}

@@ -365,6 +365,20 @@ func TestRefusedUseIsNoActivity(t *testing.T) {
 	}
 }
 
+// A key that somebody asks about is not in use. Source: Spec 2.5 (lastActivity).
+func TestInspectionIsNoActivity(t *testing.T) {
+	w := newWorld(t)
+	name, bearer := w.create(t, model.OwnedAccessKeySpec{User: "a", TTLSeconds: 10, TTLAfterLastActivity: true})
+	w.setTime(5 * time.Second)
+	if caller, err := w.Inspect(t.Context(), bearer); err != nil || caller.Key != name || !w.record(t, name).Activity.IsZero() {
+		t.Errorf("%v, %v, activity %v", caller.Key, err, w.record(t, name).Activity)
+	}
+	w.setTime(10 * time.Second)
+	if _, err := w.Inspect(t.Context(), bearer); code(err) != http.StatusUnauthorized {
+		t.Errorf("the inspection has kept the key alive: %v", err)
+	}
+}
+
 // A sliding key lives as long as it is used, and its due time goes with it. Source: Spec 2.5; ADR-0005.
 func TestSliding(t *testing.T) {
 	const s = time.Second

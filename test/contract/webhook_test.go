@@ -27,6 +27,7 @@ import (
 	"management.platform.sh/shared/api/frame"
 	"management.platform.sh/shared/credentials/issuer/issuertest"
 	"management.platform.sh/shared/credentials/review"
+	"management.platform.sh/shared/model/identity"
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/process"
 )
@@ -199,7 +200,7 @@ func TestWebhooksWithoutPlatform(t *testing.T) {
 		failed bool
 	}{
 		{user.DefaultInfo{Name: "ana", Extra: map[string][]string{review.ExtraScope: {"{}"}}}, authorizer.DecisionDeny, true},
-		{user.DefaultInfo{Name: "ana", Extra: map[string][]string{review.ExtraAccessKey: {"all"}}}, authorizer.DecisionNoOpinion, false},
+		{user.DefaultInfo{Name: "ana", Extra: map[string][]string{identity.ExtraAccessKey: {"all"}}}, authorizer.DecisionNoOpinion, false},
 		{user.DefaultInfo{Name: "system:node:a", Groups: []string{"system:nodes"}}, authorizer.DecisionNoOpinion, false},
 	} {
 		decision, _, err := c.authorize.Authorize(t.Context(), authorizer.AttributesRecord{User: &row.user, Verb: "get", Resource: "pods", ResourceRequest: true})

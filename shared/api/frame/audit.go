@@ -111,7 +111,7 @@ func (f *frame) startRecording(c *call) error {
 	r.event.UserAgent = c.http.UserAgent()
 	if c.caller.Key != "" {
 		r.event.User.UID = c.caller.Owner.String()
-		r.event.User.Extra = map[string][]string{model.GroupName + "/access-key": {c.caller.Key}}
+		r.event.User.Extra = map[string][]string{identity.ExtraAccessKey: {c.caller.Key}}
 	}
 	var claimed []string
 	if r.event.SourceIPs, claimed = f.clientAddresses(c.http); len(claimed) > 0 {

@@ -26,14 +26,12 @@ import (
 	"management.platform.sh/shared/signing/token"
 )
 
-// The keys of status.user.extra of a TokenReview, which come back in spec.extra of a SubjectAccessReview.
-// Source: ADR-0012.
+// The keys of status.user.extra of a TokenReview, besides identity.ExtraAccessKey. They come back in spec.extra of a
+// SubjectAccessReview. Source: ADR-0012.
 const (
 	// ExtraScope holds the scopes that narrow the credential, each as a JSON text: a request must be permitted by all of them.
 	// Usually there is one scope. A credential without a scope has no such key.
 	ExtraScope = model.GroupName + "/scope"
-	// ExtraAccessKey holds the name of the access key that was reviewed.
-	ExtraAccessKey = model.GroupName + "/access-key"
 	// ExtraToken holds the jti of the token that was reviewed.
 	ExtraToken = model.GroupName + "/token"
 )
@@ -93,7 +91,7 @@ func (c Credentials) accessKey(ctx context.Context, bearer secret.String, _ []st
 	if prefix := caller.Owner.Reserved(); prefix != "" {
 		return status, identity.ReservedText(prefix), nil
 	}
-	user, err := describe(caller, ExtraAccessKey, caller.Key)
+	user, err := describe(caller, identity.ExtraAccessKey, caller.Key)
 	return authenticationv1.TokenReviewStatus{Authenticated: true, User: user}, "", err
 }
 

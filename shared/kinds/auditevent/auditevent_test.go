@@ -68,7 +68,7 @@ func (m *memory) Lookup(_ context.Context, name string) (audit.Stored, bool, err
 
 func (m *memory) Close() error { return nil }
 
-// add adds an event, a second later than the one before. Its name is its number.
+// add adds an event, a second later than the one before. Its name is its number, and its access key is named after its user.
 func (m *memory) add(uid, username, verb, at string, code int) {
 	i := len(m.events)
 	object, status := "", ""
@@ -79,8 +79,8 @@ func (m *memory) add(uid, username, verb, at string, code int) {
 		status = fmt.Sprintf(`,"responseStatus":{"code":%d}`, code)
 	}
 	m.events = append(m.events, audit.Stored{Name: fmt.Sprint(i), JSON: fmt.Appendf(nil,
-		`{"kind":"Event","auditID":"id-%d","stage":"ResponseComplete","level":"Metadata","verb":%q,"requestURI":"/%d","user":{"username":%q,"uid":%q}%s%s,"stageTimestamp":%q}`,
-		i, verb, i, username, uid, object, status, begin.Add(time.Duration(i)*time.Second).Format("2006-01-02T15:04:05.000000Z07:00"))})
+		`{"kind":"Event","auditID":"id-%d","stage":"ResponseComplete","level":"Metadata","verb":%q,"requestURI":"/%d","user":{"username":%q,"uid":%q,"extra":{"management.platform.sh/access-key":[%q]}}%s%s,"stageTimestamp":%q}`,
+		i, verb, i, username, uid, "key-of-"+username, object, status, begin.Add(time.Duration(i)*time.Second).Format("2006-01-02T15:04:05.000000Z07:00"))})
 }
 
 func newLog(m *memory) *auditevent.Log {
@@ -180,6 +180,8 @@ func TestSelectors(t *testing.T) {
 		"after=2027-03-04T05:00:00Z,after=2027-03-04T05:00:01Z,before=2027-03-04T05:00:04Z,before=2027-03-04T05:00:03Z": "2",
 		"after=2027-03-04T06:00:00.5%2B01:00": "",
 		"metadata.name=3":                     "3",
+		"accessKey=key-of-ana":                "5 0",
+		"accessKey!=key-of-ana,code=4xx":      "4 2 1",
 	} {
 		selector = strings.ReplaceAll(selector, "%2B", "+")
 		parsed, err := fields.ParseSelector(selector)

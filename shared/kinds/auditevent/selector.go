@@ -14,6 +14,7 @@ import (
 
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/model/apierror"
+	"management.platform.sh/shared/model/identity"
 )
 
 // selectable has the fields of selectors that compare texts.
@@ -23,6 +24,7 @@ var selectable = map[string]func(*model.AuditEvent) string{
 	"resource":      func(e *model.AuditEvent) string { return object(e).Resource },
 	"namespace":     func(e *model.AuditEvent) string { return object(e).Namespace },
 	"name":          func(e *model.AuditEvent) string { return object(e).Name },
+	"accessKey":     accessKey,
 	"metadata.name": func(e *model.AuditEvent) string { return e.Name },
 }
 
@@ -39,6 +41,11 @@ func object(event *model.AuditEvent) model.AuditEventObject {
 		return model.AuditEventObject{}
 	}
 	return *event.Status.ObjectRef
+}
+
+// accessKey returns the name of the access key of an event's request. Empty: the request had another credential, or none.
+func accessKey(event *model.AuditEvent) string {
+	return strings.Join(event.Status.User.Extra[identity.ExtraAccessKey], ",")
 }
 
 // selector selects events.

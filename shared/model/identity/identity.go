@@ -34,6 +34,10 @@ const (
 	KubernetesAuthenticated = KubernetesPrefix + "authenticated"
 )
 
+// ExtraAccessKey is the key of a user's extra, in reviews and in audit events, that has the name of the access key of the request.
+// Source: ADR-0012, ADR-0016.
+const ExtraAccessKey = model.GroupName + "/access-key"
+
 // WithoutKubernetes returns a copy without the groups that begin with KubernetesPrefix: the groups that a credential may
 // give in a cluster.
 func WithoutKubernetes(groups []string) []string {
