@@ -43,8 +43,8 @@ const objectsHead = `
 ## Objects
 
 A field without a type is a string. Each kind with a route of its own, and each list, has three more fields: ` + "`apiVersion`, `kind`" + `, which
-` + "`kubectl api-resources`" + ` shows, and ` + "`metadata`" + `, an [ObjectMeta](#objectmeta) or in lists a [ListMeta](#listmeta). Types of Kubernetes are described in one
-sentence each; ` + "`kubectl explain`" + ` prints the rest. ` + "`spec` and `status`" + ` are described at their own type.
+` + "`kubectl api-resources`" + ` shows, and ` + "`metadata`" + `, an [ObjectMeta](#objectmeta) or in lists a [ListMeta](#listmeta). A list has its objects in ` + "`items`" + `. Types of Kubernetes have
+one sentence each; ` + "`kubectl explain`" + ` prints their fields. ` + "`spec` and `status`" + ` are described at their own type.
 `
 
 // reference returns the page. root is the top of the repository, and v3 is the OpenAPI document.
@@ -76,6 +76,9 @@ func reference(root string, v3 []byte, functions []*frame.Function) ([]byte, err
 	}
 	page.WriteString(objectsHead)
 	for _, name := range slices.SortedFunc(maps.Keys(names), func(a, b string) int { return cmp.Compare(names[a], names[b]) }) {
+		if isList(document.Components.Schemas[name]) {
+			continue
+		}
 		writeObject(&page, names, name, document.Components.Schemas[name])
 	}
 	return []byte(page.String()), nil
@@ -247,6 +250,12 @@ func isKind(schema *spec.Schema) bool {
 	return true
 }
 
+// isList reports whether a schema has the objects of a list, and nothing else.
+func isList(schema *spec.Schema) bool {
+	_, items := schema.Properties["items"]
+	return items && isKind(schema) && len(schema.Properties) == 4
+}
+
 // ofKubernetes reports whether the name of a schema is one of Kubernetes.
 func ofKubernetes(name string) bool { return strings.HasPrefix(name, "io.k8s.") }
 
@@ -277,16 +286,19 @@ func meaningOf(name, description string, inKubernetes bool) string {
 func writeObject(page *strings.Builder, names map[string]string, schemaName string, schema *spec.Schema) {
 	heading, foreign := names[schemaName], ofKubernetes(schemaName)
 	fmt.Fprintf(page, "\n### %s\n\n%s\n", heading, meaningOf(heading, schema.Description, foreign))
+	if foreign {
+		return
+	}
 	var items []string
 	for _, name := range slices.Sorted(maps.Keys(schema.Properties)) {
 		property := schema.Properties[name]
-		meaning := meaningOf(name, property.Description, foreign)
+		meaning := meaningOf(name, property.Description, false)
 		if isKind(schema) {
 			switch name {
 			case "apiVersion", "kind":
 				continue
 			case "metadata":
-				if meaning = standard.ReplaceAllString(strings.Join(strings.Fields(property.Description), " "), ""); meaning == "" || foreign {
+				if meaning = standard.ReplaceAllString(strings.Join(strings.Fields(property.Description), " "), ""); meaning == "" {
 					continue
 				}
 			case "spec", "status":
