@@ -376,7 +376,8 @@ func TestRefusals(t *testing.T) {
 func TestTooLargeToSend(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer
-	s := open(t, "listaccesskeys", &log, nil)
+	// A slow machine needs longer for the events than a watch lasts by default.
+	s := open(t, "listaccesskeys", &log, map[string]string{"PLATFORM_WATCH_WINDOW": "1h"})
 	keys := s.first.Env.Stores("ownedaccesskeys")
 	admin, err := keys.Get(t.Context(), "admin")
 	if err != nil {

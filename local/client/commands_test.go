@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -53,6 +54,13 @@ func (f *flaky) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	f.answer(w, r)
+}
+
+// requests returns how often each request arrived. A request whose connection was cut may still be served.
+func (f *flaky) requests() map[string]int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return maps.Clone(f.asked)
 }
 
 // answer is the response of the platform.
@@ -239,10 +247,11 @@ func TestCommandsGoOn(t *testing.T) {
 				f.prepare(t, about)
 				row := commandRows(t.TempDir())[about]
 				err := row.command(f.URL).Run(t.Context())
+				asked := f.requests()
 				if lost := row.once && how == "a cut connection"; (err != nil) != lost {
-					t.Errorf("%v after %v", err, f.asked)
+					t.Errorf("%v after %v", err, asked)
 				} else if lost {
-					for request, times := range f.asked {
+					for request, times := range asked {
 						exchanged := about == "token --ci" && strings.HasSuffix(request, "/auth/token")
 						if times > 1 && strings.HasPrefix(request, http.MethodPost) && !exchanged {
 							t.Errorf("%s was sent %d times", request, times)
