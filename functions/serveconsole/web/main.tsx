@@ -33,9 +33,11 @@ loadStyles();
 /** The name of a page: the end of its path. */
 type PageName = keyof typeof labels;
 
-/** What shows a page: whether the session may use it, and how it is loaded unless it is part of the first script. */
+/** What shows a page: who may use it, and how it is loaded unless it is part of the first script. */
 interface Page {
   needs?: () => boolean;
+  /** Whether the page is of use without a session as well. */
+  public?: boolean;
   component?: ComponentType;
   load?: () => Promise<ComponentType>;
 }
@@ -46,6 +48,7 @@ const pages: Record<PageName, Page> = {
   clusters: { needs: listsClusters, load: () => import("./pages/clusters").then((it) => it.Clusters) },
   tokens: { needs: () => may("list", "directclusterendpointtokens"), load: () => import("./pages/tokens").then((it) => it.Tokens) },
   studio: { needs: () => may("create", "syncpatchevaluations"), load: () => import("./pages/studio").then((it) => it.Studio) },
+  found: { public: true, load: () => import("./pages/foundkey").then((it) => it.FoundKey) },
   projects: { needs: () => may("list", "projects"), load: () => import("./pages/projects").then((it) => it.Projects) },
   people: { needs: () => may("list", "users"), load: () => import("./pages/people").then((it) => it.People) },
   teams: { needs: () => may("list", "teams"), load: () => import("./pages/teams").then((it) => it.Teams) },
@@ -208,14 +211,15 @@ function App() {
       {(state === "in" || state === "ended") && <Links top />}
       <main id="content" tabIndex={-1}>
         {state === "unknown" && <p class="quiet" role="status">{text("state.loading")}</p>}
-        {state === "out" && (
+        {state === "out" && !page.public && (
           <div class="card narrow">
             <h1>{text("signin.title")}</h1>
             <SignIn refusal={refusal.value} />
+            <p><a href={`${home}/found`}>{text("page.found")}</a></p>
             {branding.legal && <iframe title={text("app.legal")} sandbox="allow-popups allow-popups-to-escape-sandbox" src={`${home}/legal`} />}
           </div>
         )}
-        {(state === "in" || state === "ended" || state === "guest") && (page.component ? <page.component /> : page.load && <LazyPage load={page.load} />)}
+        {(state === "in" || state === "ended" || state === "guest" || (state === "out" && page.public)) && (page.component ? <page.component /> : page.load && <LazyPage load={page.load} />)}
       </main>
       {(state === "in" || state === "ended") && <Links top={false} />}
       {(state === "ended" || state === "in" && extending.value) && (

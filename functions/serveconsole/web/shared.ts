@@ -25,3 +25,4 @@ export * from "./kinds/virtualcluster";
 export * from "./kinds/accesskey";
 export * from "./clusters/kubeconfig";
 export * from "./parts/scopepreview";
+export * from "./keys/details";

@@ -5,6 +5,7 @@ import {
   ScopeField, type Text, text, Time, useAddress, useIdempotentPost, useOpened, usePermitted, useScopeChoice, useSecret, useWrite, Warnings, warningsOf,
   type ListTexts,
 } from "../shared";
+import { claimsOf } from "../tokens/claims";
 
 /** The record of a token. Only the response to a request for one contains the token. */
 interface Token {
@@ -21,17 +22,6 @@ const words: ListTexts = {
 };
 const lifetimes: [number, Text][] = [[600, "lifetime.tenMinutes"], [3600, "lifetime.hour"], [28_800, "lifetime.eightHours"], [86_400, "lifetime.day"]];
 const kinds: [string, Text][] = [["all", "scope.all"], ["project", "scope.project"], ["cluster", "scope.cluster"], ["yaml", "scope.yaml"]];
-
-/** Returns the claims of a JWT, or null if the token is not a JWT. */
-export function claimsOf(token: string): Record<string, unknown> | null {
-  try {
-    const bytes = Uint8Array.from(atob((token.split(".")[1] ?? "").replaceAll("-", "+").replaceAll("_", "/")), (c) => c.charCodeAt(0));
-    const claims: unknown = JSON.parse(new TextDecoder().decode(bytes));
-    return typeof claims === "object" && claims !== null ? (claims as Record<string, unknown>) : null;
-  } catch {
-    return null;
-  }
-}
 
 const claimTexts: Record<string, Text> = {
   iss: "claim.iss", sub: "claim.sub", aud: "claim.aud", iat: "claim.iat", nbf: "claim.nbf", exp: "claim.exp", jti: "claim.jti", groups: "claim.groups", scope: "claim.scope",
