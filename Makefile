@@ -67,7 +67,7 @@ lint: ## Run the linters.
 
 # They compile graphs of their own.
 lint-modules: # Run the linters in the modules that have a go.mod of their own.
-	@for module in infra/release infra/terraform/provider test/contract test/expressions test/helm test/kubectl test/providers test/terraform test/vcluster; do \
+	@for module in docs/examples/typed infra/client/go infra/release infra/terraform/provider test/contract test/expressions test/helm test/kubectl test/providers test/terraform test/vcluster; do \
 		(cd $$module && go mod tidy -diff && go tool -modfile=$(CURDIR)/test/tools/go.mod golangci-lint run ./...); \
 	done
 
@@ -128,6 +128,7 @@ gen: ## Write the generated files anew.
 		--output-dir infra/openapi/generated --output-pkg management.platform.sh/infra/openapi/generated \
 		--output-file zz_generated.openapi.go --output-model-name-file zz_generated.model_name.go \
 		$(addprefix --readonly-pkg ,$(META)) ./shared/model $(META)
+	go run ./infra/client/generate
 	go run ./infra/catalog
 	go run ./infra/openapi
 	go run ./infra/deployment

@@ -3,8 +3,8 @@ package model
 // JSON is any JSON value, kept byte for byte: an object of another API, or a block whose fields the
 // specification does not show. The zero value is JSON null. The text is not checked here. Source: ADR-0003.
 type JSON struct {
-	// Raw is the text of the value. Empty means null. In CBOR, the format between the processes of this
-	// program, it is a byte string.
+	// Raw is the text of the value. Empty means null. Source: ADR-0003. In CBOR, the format between the
+	// processes of this program, it is a byte string.
 	Raw []byte `json:"-" cbor:"raw"`
 }
 

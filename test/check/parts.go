@@ -88,9 +88,10 @@ var deep = []part{
 	},
 	// The cache of go test does not see what the programs read.
 	{
-		name: "clients", about: "the Kubernetes clients of Python, JavaScript and Ruby against a runner",
+		name: "clients", about: "the Kubernetes clients of Python, JavaScript and Ruby, and a Go program with the types of the client module, against a runner",
 		packages: []string{"test/clients"}, flags: []string{"-count=1"}, needs: []string{"redis-server", "python-kubernetes", "kubeclient", "node", "client-node"},
 	},
+	{name: "types", about: "the Go module for clients", module: "infra/client/go", packages: []string{"..."}},
 	// The cache of go test does not see files outside of a module.
 	{name: "terraform", about: "the Terraform modules", module: "test/terraform", packages: []string{"..."}, flags: []string{"-count=1"}, needs: []string{"redis-server"}},
 	// It compiles OpenTofu, and the programs that the tests build are not in the cache of go test.
