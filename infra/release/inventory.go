@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/base64"
 	"encoding/hex"
@@ -37,7 +36,7 @@ type inventory struct {
 	librariesOf map[string][]string
 }
 
-// console is the program that includes the bundle of the web console. Every part has it.
+// console is the folder with the bundle of the web console. Every part but the Terraform provider has it.
 const console = "functions/serveconsole/"
 
 // inventory reads the programs themselves, so that it lists every linked library and no other.
@@ -57,7 +56,11 @@ func (r release) inventory(ctx context.Context, parts []part) (inventory, error)
 			return listed, err
 		}
 		compiler := strings.TrimPrefix(info.GoVersion, "go")
-		contained := append(slices.Clone(packages), library{name: "std", version: compiler, purl: "pkg:golang/std@" + compiler, folder: folders["std"]})
+		contained := []library{}
+		if p.name != providerName {
+			contained = append(contained, packages...)
+		}
+		contained = append(contained, library{name: "std", version: compiler, purl: "pkg:golang/std@" + compiler, folder: folders["std"]})
 		for _, module := range info.Deps {
 			if module.Replace != nil {
 				module = module.Replace
@@ -80,22 +83,24 @@ func (r release) inventory(ctx context.Context, parts []part) (inventory, error)
 	return listed, nil
 }
 
-// folders are the folders of modules' sources on this machine.
+// folders are the folders of modules' sources on this machine, of the checkout's module and of the provider's.
 func (r release) folders(ctx context.Context) (map[string]string, error) {
-	listed, err := output(ctx, r.root, nil, "go", "list", "-m", "-json=Path,Version,Dir", "all")
-	if err != nil {
-		return nil, err
-	}
 	byModule := map[string]string{}
-	for decoder := json.NewDecoder(strings.NewReader(listed)); ; {
-		var m struct{ Path, Version, Dir string }
-		if err := decoder.Decode(&m); errors.Is(err, io.EOF) {
-			break
-		} else if err != nil {
-			return nil, fmt.Errorf("listing modules: %w", err)
+	for _, folder := range []string{"", providerModule} {
+		listed, err := output(ctx, filepath.Join(r.root, folder), nil, "go", "list", "-m", "-json=Path,Version,Dir", "all")
+		if err != nil {
+			return nil, err
 		}
-		if m.Dir != "" {
-			byModule[m.Path+"@"+m.Version] = m.Dir
+		for decoder := json.NewDecoder(strings.NewReader(listed)); ; {
+			var m struct{ Path, Version, Dir string }
+			if err := decoder.Decode(&m); errors.Is(err, io.EOF) {
+				break
+			} else if err != nil {
+				return nil, fmt.Errorf("listing modules: %w", err)
+			}
+			if m.Dir != "" {
+				byModule[m.Path+"@"+m.Version] = m.Dir
+			}
 		}
 	}
 	root, err := output(ctx, r.root, nil, "go", "env", "GOROOT")
@@ -172,10 +177,16 @@ func (r release) bill(listed inventory) ([]byte, error) {
 
 var licenceFile = regexp.MustCompile(`(?i)^(licen[cs]e|copying|notice|patents)([-_.].*)?$`)
 
-// notices returns the licences of everything in the release. Redistributors must pass them on.
-func (r release) notices(listed inventory) ([]byte, error) {
+// notices returns the licences of everything in some programs of the release. Redistributors must pass them on.
+func (r release) notices(listed inventory, programs ...string) ([]byte, error) {
 	var out bytes.Buffer
-	for _, l := range slices.SortedFunc(maps.Values(listed.libraries), func(a, b library) int { return cmp.Compare(a.purl, b.purl) }) {
+	var purls []string
+	for _, name := range programs {
+		purls = append(purls, listed.librariesOf[name]...)
+	}
+	slices.Sort(purls)
+	for _, purl := range slices.Compact(purls) {
+		l := listed.libraries[purl]
 		if l.folder == "" {
 			continue
 		}
@@ -198,6 +209,9 @@ func (r release) notices(listed inventory) ([]byte, error) {
 		if texts == 0 {
 			return nil, fmt.Errorf("%s has no file with its licence", l.name)
 		}
+	}
+	if !slices.ContainsFunc(purls, func(purl string) bool { return strings.HasPrefix(purl, "pkg:npm/") }) {
+		return out.Bytes(), nil
 	}
 	text, err := os.ReadFile(filepath.Join(r.root, console, "assets", "LICENSES.txt"))
 	if err != nil {

@@ -1,6 +1,6 @@
-// Command release makes the published files of a version: archives of the program platform, images without a daemon,
-// the programs for AWS Lambda, a software bill of materials, notices of licences, a manifest for krew, notes and
-// checksums. The same commit makes the same bytes in every folder, and the command builds everything twice to show
+// Command release makes the published files of a version: archives of the program platform and of the Terraform provider,
+// images without a daemon, the programs for AWS Lambda, a software bill of materials, notices of licences, a manifest for
+// krew, notes and checksums. The same commit makes the same bytes in every folder, and the command builds everything twice to show
 // that. It is a module of its own, so that its dependencies are in no program. Source: ADR-0010.
 package main
 

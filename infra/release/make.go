@@ -22,13 +22,14 @@ var environment = []string{
 	"CGO_ENABLED=0", "GOFLAGS=-trimpath", "GOAMD64=v1", "GOARM64=v8.0", "GOEXPERIMENT=", "GOFIPS140=off", "GOWORK=off",
 }
 
-func (r release) build(ctx context.Context, cache string, p platform, target, folder string, flags ...string) ([]byte, error) {
+// build compiles the program of a folder of a module, and returns its bytes. module is the folder of the go.mod; empty: the top of the checkout.
+func (r release) build(ctx context.Context, cache string, p platform, target, module, folder string, flags ...string) ([]byte, error) {
 	env := append(slices.Clone(environment), "GOOS="+p.system, "GOARCH="+p.processor)
 	if cache != "" {
 		env = append(env, "GOCACHE="+cache)
 	}
 	arguments := append([]string{"build", "-trimpath", "-o", target}, flags...)
-	if _, err := output(ctx, r.root, env, "go", append(arguments, folder)...); err != nil {
+	if _, err := output(ctx, filepath.Join(r.root, module), env, "go", append(arguments, folder)...); err != nil {
 		return nil, err
 	}
 	return os.ReadFile(target)
@@ -44,21 +45,27 @@ func (r release) make(ctx context.Context, o options, folder, cache string) erro
 	if err := os.MkdirAll(folder, 0o750); err != nil {
 		return err
 	}
-	programs, servers := map[platform][]byte{}, map[platform][]byte{}
+	programs, servers, providers := map[platform][]byte{}, map[platform][]byte{}, map[platform][]byte{}
 	var parts []part
 	for _, p := range o.Platform {
 		fmt.Printf("building platform for %s\n", p)
-		if programs[p], err = r.build(ctx, cache, p, filepath.Join(work, "platform"), "./local",
+		if programs[p], err = r.build(ctx, cache, p, filepath.Join(work, "platform"), "", "./local",
 			"-buildvcs=true", "-ldflags", "-s -w -X main.version="+r.version); err != nil {
 			return err
 		}
 		parts = append(parts, part{"platform", p, programs[p]})
+		fmt.Printf("building the Terraform provider for %s\n", p)
+		if providers[p], err = r.build(ctx, cache, p, filepath.Join(work, "provider"), providerModule, ".",
+			"-buildvcs=true", "-ldflags", "-s -w -X main.version="+r.version); err != nil {
+			return err
+		}
+		parts = append(parts, part{providerName, p, providers[p]})
 		if p.system != "linux" {
 			continue
 		}
 		fmt.Printf("building the functions for %s\n", p)
 		// Like the programs for Lambda, functions without changes are the same in the next release.
-		if servers[p], err = r.build(ctx, cache, p, filepath.Join(work, "server"), "./infra/framework/server", "-buildvcs=false", "-ldflags", "-s -w"); err != nil {
+		if servers[p], err = r.build(ctx, cache, p, filepath.Join(work, "server"), "", "./infra/framework/server", "-buildvcs=false", "-ldflags", "-s -w"); err != nil {
 			return err
 		}
 		parts = append(parts, part{"functions", p, servers[p]})
@@ -71,7 +78,7 @@ func (r release) make(ctx context.Context, o options, folder, cache string) erro
 	if files["platform_"+r.version+".cdx.json"], err = r.bill(listed); err != nil {
 		return err
 	}
-	notices, err := r.notices(listed)
+	notices, err := r.notices(listed, "platform", "functions")
 	if err != nil {
 		return err
 	}
@@ -85,6 +92,15 @@ func (r release) make(ctx context.Context, o options, folder, cache string) erro
 			return err
 		}
 	}
+	ownNotices, err := r.notices(listed, providerName)
+	if err != nil {
+		return err
+	}
+	ofProvider, err := r.provider(providers, ownNotices)
+	if err != nil {
+		return err
+	}
+	maps.Copy(files, ofProvider)
 	for name, image := range map[string]image{"platform": r.runner(programs), "functions": r.functions(servers)} {
 		if len(servers) > 0 {
 			if files[name+"_"+r.version+"_image.tar"], err = r.pack(filepath.Join(work, name+"-image"), name, image, notices); err != nil {

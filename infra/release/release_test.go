@@ -2,14 +2,17 @@ package main
 
 import (
 	"archive/tar"
+	"archive/zip"
 	"bufio"
 	"bytes"
 	"compress/gzip"
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -173,6 +176,7 @@ func TestRelease(t *testing.T) {
 	version := strings.TrimSuffix(strings.TrimPrefix(filepath.Base(archives[0]), "platform_"), "_"+here.String()+".tar.gz")
 	t.Run("bill of materials", func(t *testing.T) { checkBill(t, releaseFolder, version) })
 	t.Run("krew", func(t *testing.T) { checkPlugin(t, releaseFolder, archives[0], version) })
+	t.Run("provider", func(t *testing.T) { checkProvider(t, releaseFolder, version) })
 	t.Run("chart", func(t *testing.T) { checkChart(t, releaseFolder, version) })
 	t.Run("archive", func(t *testing.T) { followArchive(t, releaseFolder, archives[0], version) })
 	if here.system == "linux" {
@@ -289,6 +293,97 @@ func checkPlugin(t *testing.T, releaseFolder, archive, version string) {
 		if !names[f.From] {
 			t.Errorf("the archive has no %s", f.From)
 		}
+	}
+}
+
+// An archive of the Terraform provider has the same bytes whenever it is made, the checksums name each file, and the program can be started.
+func TestProvider(t *testing.T) {
+	t.Parallel()
+	r := release{root: root, version: "1.2.3", time: time.Date(2026, 11, 28, 1, 2, 3, 0, time.FixedZone("", 3600))}
+	programs := map[platform][]byte{{"linux", "amd64"}: []byte("one"), {"darwin", "arm64"}: []byte("two")}
+	files, err := r.provider(programs, []byte("notices"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.time = r.time.UTC()
+	again, err := r.provider(programs, []byte("notices"))
+	if err != nil || !maps.EqualFunc(files, again, bytes.Equal) {
+		t.Errorf("the files differ the second time: %v", err)
+	}
+	names := slices.Sorted(maps.Keys(files))
+	if want := []string{
+		"terraform-provider-platform_1.2.3_SHA256SUMS", "terraform-provider-platform_1.2.3_darwin_arm64.zip", "terraform-provider-platform_1.2.3_linux_amd64.zip",
+		"terraform-provider-platform_1.2.3_manifest.json",
+	}; !slices.Equal(names, want) {
+		t.Errorf("the files are %q", names)
+	}
+	for _, name := range names[1:] {
+		if line := fmt.Sprintf("%x  %s\n", sha256.Sum256(files[name]), name); !strings.Contains(string(files[names[0]]), line) {
+			t.Errorf("the checksums have no line for %s:\n%s", name, files[names[0]])
+		}
+	}
+	reader, err := zip.NewReader(bytes.NewReader(files[names[2]]), int64(len(files[names[2]])))
+	if err != nil {
+		t.Fatal(err)
+	}
+	modes := map[string]os.FileMode{}
+	for _, f := range reader.File {
+		modes[f.Name] = f.Mode()
+	}
+	if want := map[string]os.FileMode{"terraform-provider-platform_v1.2.3": 0o755, "LICENSE": 0o644, "THIRD-PARTY-NOTICES.txt": 0o644}; !maps.Equal(modes, want) {
+		t.Errorf("the archive has %v", modes)
+	}
+}
+
+// checkProvider checks that the provider names itself, that its notices are its own, and that Terraform, if it is on PATH, installs the archive
+// from a mirror as docs/terraform.md says.
+func checkProvider(t *testing.T, releaseFolder, version string) {
+	name := providerName + "_" + version + "_" + here.String() + ".zip"
+	archive, err := zip.OpenReader(filepath.Join(releaseFolder, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = archive.Close() }()
+	folder := t.TempDir()
+	if err := os.CopyFS(folder, archive); err != nil {
+		t.Fatal(err)
+	}
+	program := filepath.Join(folder, providerName+"_v"+version)
+	if said, err := exec.Command(program).CombinedOutput(); err == nil || !strings.Contains(string(said), "plugin") {
+		t.Errorf("the program says %q, %v", said, err)
+	}
+	notices, err := os.ReadFile(filepath.Join(folder, "THIRD-PARTY-NOTICES.txt"))
+	if err != nil || !bytes.Contains(notices, []byte("terraform-plugin-framework")) || bytes.Contains(notices, []byte("goja")) {
+		t.Errorf("the notices are %s, %v", notices, err)
+	}
+	terraform, err := exec.LookPath("terraform")
+	if err != nil {
+		t.Log("terraform is not on PATH: no program installs the archive")
+		return
+	}
+	mirror := filepath.Join(folder, "mirror", "management.platform.sh", "platform", "platform")
+	text, err := os.ReadFile(filepath.Join(releaseFolder, name))
+	if err == nil {
+		err = os.MkdirAll(mirror, 0o700)
+	}
+	if err == nil {
+		err = os.WriteFile(filepath.Join(mirror, name), text, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	work := t.TempDir()
+	for file, text := range map[string]string{
+		"terraform.rc": fmt.Sprintf("provider_installation {\n  filesystem_mirror {\n    path = %q\n  }\n}\n", filepath.Join(folder, "mirror")),
+		"main.tf": fmt.Sprintf("terraform {\n  required_providers {\n    platform = {\n      source  = \"management.platform.sh/platform/platform\"\n"+
+			"      version = %q\n    }\n  }\n}\n", version),
+	} {
+		if err := os.WriteFile(filepath.Join(work, file), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := output(t.Context(), work, []string{"TF_CLI_CONFIG_FILE=" + filepath.Join(work, "terraform.rc"), "CHECKPOINT_DISABLE=1"}, terraform, "init", "-no-color"); err != nil {
+		t.Error(err)
 	}
 }
 
