@@ -3,9 +3,12 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"os"
+	"slices"
 
 	"github.com/hashicorp/terraform-plugin-framework/datasource"
+	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/ephemeral"
 	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/provider"
@@ -26,9 +29,11 @@ func newProvider() provider.Provider { return &platformProvider{} }
 
 // settings are the arguments of a provider block.
 type settings struct {
-	Server    types.String `tfsdk:"server"`
-	AccessKey types.String `tfsdk:"access_key"`
-	Authority types.String `tfsdk:"certificate_authority"`
+	Server     types.String `tfsdk:"server"`
+	AccessKey  types.String `tfsdk:"access_key"`
+	Authority  types.String `tfsdk:"certificate_authority"`
+	Kubeconfig types.String `tfsdk:"kubeconfig"`
+	Context    types.String `tfsdk:"context"`
 }
 
 func (*platformProvider) Metadata(_ context.Context, _ provider.MetadataRequest, resp *provider.MetadataResponse) {
@@ -51,6 +56,15 @@ func (*platformProvider) Schema(_ context.Context, _ provider.SchemaRequest, res
 				Optional:    true,
 				Description: "Certificate authority of the platform: a file, or certificates in PEM. If absent, the authorities of the system.",
 			},
+			"kubeconfig": schema.StringAttribute{
+				Optional: true,
+				Description: "A kubeconfig file of the platform, in place of server, access_key and certificate_authority. " +
+					"Its user has an access key in token or tokenFile.",
+			},
+			"context": schema.StringAttribute{
+				Optional:    true,
+				Description: "A context in kubeconfig. If absent, its current-context.",
+			},
 		},
 	}
 }
@@ -61,33 +75,73 @@ func (*platformProvider) Configure(ctx context.Context, req provider.ConfigureRe
 		return
 	}
 	// A value may be known in the apply only. The variables of the environment do not stand in for it: their key may permit more.
-	if config.Server.IsUnknown() || config.AccessKey.IsUnknown() || config.Authority.IsUnknown() {
+	arguments := []types.String{config.Server, config.AccessKey, config.Authority, config.Kubeconfig, config.Context}
+	if slices.ContainsFunc(arguments, types.String.IsUnknown) {
 		if req.ClientCapabilities.DeferralAllowed {
 			resp.Deferred = &provider.Deferred{Reason: provider.DeferredReasonProviderConfigUnknown}
 		}
 		return
 	}
-	server, key := cmp.Or(config.Server.ValueString(), os.Getenv(serverVariable)), cmp.Or(config.AccessKey.ValueString(), os.Getenv(accessKeyVariable))
-	if server == "" {
-		resp.Diagnostics.AddAttributeError(path.Root("server"), "No platform", "Set server, or the environment variable "+serverVariable+".")
-	}
-	if key == "" {
-		resp.Diagnostics.AddAttributeError(path.Root("access_key"), "No access key", "Set access_key, or the environment variable "+accessKeyVariable+".")
-	}
+	chosen := config.target(&resp.Diagnostics)
 	if resp.Diagnostics.HasError() {
 		return
 	}
-	endpoint, err := endpointOf(server)
+	endpoint, err := endpointOf(chosen.server)
 	if err != nil {
 		resp.Diagnostics.AddAttributeError(path.Root("server"), "Invalid platform", err.Error())
 		return
 	}
-	connection, err := connect(config.Authority.ValueString())
-	if err != nil {
+	connection, err := connect(chosen.authority)
+	switch {
+	case err != nil && chosen.authorityField != "":
+		resp.Diagnostics.AddAttributeError(path.Root("kubeconfig"), "Invalid kubeconfig", chosen.authorityField+": "+err.Error())
+		return
+	case err != nil:
 		resp.Diagnostics.AddAttributeError(path.Root("certificate_authority"), "Invalid certificate authority", err.Error())
 		return
 	}
-	resp.EphemeralResourceData = &client{endpoint: endpoint, bearer: key, http: connection}
+	resp.EphemeralResourceData = &client{endpoint: endpoint, bearer: chosen.bearer, http: connection}
+}
+
+// target returns the platform that the arguments name, and adds what is wrong with them. With a kubeconfig, the environment has no say: its key
+// may permit more.
+func (s *settings) target(problems *diag.Diagnostics) target {
+	if s.Kubeconfig.ValueString() == "" {
+		chosen := target{
+			server:    cmp.Or(s.Server.ValueString(), os.Getenv(serverVariable)),
+			bearer:    cmp.Or(s.AccessKey.ValueString(), os.Getenv(accessKeyVariable)),
+			authority: s.Authority.ValueString(),
+		}
+		if s.Context.ValueString() != "" {
+			problems.AddAttributeError(path.Root("context"), "No kubeconfig", "Set kubeconfig, the file that has the context.")
+		}
+		if chosen.server == "" {
+			problems.AddAttributeError(path.Root("server"), "No platform", "Set server or kubeconfig, or the environment variable "+serverVariable+".")
+		}
+		if chosen.bearer == "" {
+			problems.AddAttributeError(path.Root("access_key"), "No access key", "Set access_key or kubeconfig, or the environment variable "+accessKeyVariable+".")
+		}
+		return chosen
+	}
+	for _, other := range []struct {
+		name  string
+		value types.String
+	}{{"server", s.Server}, {"access_key", s.AccessKey}, {"certificate_authority", s.Authority}} {
+		if other.value.ValueString() != "" {
+			problems.AddAttributeError(path.Root(other.name), "Two platforms", "Leave out either "+other.name+" or kubeconfig, which has the same.")
+		}
+	}
+	if problems.HasError() {
+		return target{}
+	}
+	chosen, err := readTarget(s.Kubeconfig.ValueString(), s.Context.ValueString())
+	switch wrong := (*contextError)(nil); {
+	case errors.As(err, &wrong):
+		problems.AddAttributeError(path.Root("context"), "Invalid context", err.Error())
+	case err != nil:
+		problems.AddAttributeError(path.Root("kubeconfig"), "Invalid kubeconfig", err.Error())
+	}
+	return chosen
 }
 
 func (*platformProvider) EphemeralResources(context.Context) []func() ephemeral.EphemeralResource {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"maps"
 	"net/http"
 	"path/filepath"
 	"testing"
@@ -89,30 +90,14 @@ func TestRenew(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		value := func(schema *tfprotov6.Schema, set map[string]tftypes.Value) *tfprotov6.DynamicValue {
-			kind := schema.ValueType().(tftypes.Object)
-			values := map[string]tftypes.Value{}
-			for name, attribute := range kind.AttributeTypes {
-				values[name] = tftypes.NewValue(attribute, nil)
-			}
-			for name, given := range set {
-				values[name] = given
-			}
-			dynamic, err := tfprotov6.NewDynamicValue(kind, tftypes.NewValue(kind, values))
-			if err != nil {
-				t.Fatal(err)
-			}
-			return &dynamic
-		}
-		text := func(s string) tftypes.Value { return tftypes.NewValue(tftypes.String, s) }
-		configured, err := server.ConfigureProvider(t.Context(), &tfprotov6.ConfigureProviderRequest{Config: value(schemas.Provider, map[string]tftypes.Value{
+		configured, err := server.ConfigureProvider(t.Context(), &tfprotov6.ConfigureProviderRequest{Config: value(t, schemas.Provider, map[string]tftypes.Value{
 			"server": text(p.endpoint), "access_key": text(row.bearer), "certificate_authority": text(filepath.Clean(p.authority)),
 		})})
 		if err != nil || len(configured.Diagnostics) > 0 {
 			t.Fatal(err, configured.Diagnostics)
 		}
 		const name = "platform_access_key"
-		opened, err := server.OpenEphemeralResource(t.Context(), &tfprotov6.OpenEphemeralResourceRequest{TypeName: name, Config: value(schemas.EphemeralResourceSchemas[name], map[string]tftypes.Value{
+		opened, err := server.OpenEphemeralResource(t.Context(), &tfprotov6.OpenEphemeralResourceRequest{TypeName: name, Config: value(t, schemas.EphemeralResourceSchemas[name], map[string]tftypes.Value{
 			"name": text("renewed"), "ttl": tftypes.NewValue(tftypes.Number, 600), "scope": emptyScope(schemas.EphemeralResourceSchemas[name]),
 		})})
 		if err != nil || len(opened.Diagnostics) > 0 {
@@ -141,6 +126,24 @@ func TestRenew(t *testing.T) {
 		}
 	}
 }
+
+// value returns a block with some arguments. The others are absent.
+func value(t *testing.T, schema *tfprotov6.Schema, set map[string]tftypes.Value) *tfprotov6.DynamicValue {
+	t.Helper()
+	kind := schema.ValueType().(tftypes.Object)
+	values := map[string]tftypes.Value{}
+	for name, attribute := range kind.AttributeTypes {
+		values[name] = tftypes.NewValue(attribute, nil)
+	}
+	maps.Copy(values, set)
+	dynamic, err := tfprotov6.NewDynamicValue(kind, tftypes.NewValue(kind, values))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &dynamic
+}
+
+func text(s string) tftypes.Value { return tftypes.NewValue(tftypes.String, s) }
 
 // emptyScope returns the scope that permits the least.
 func emptyScope(schema *tfprotov6.Schema) tftypes.Value {

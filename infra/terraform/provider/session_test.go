@@ -227,6 +227,7 @@ func newSession(t *testing.T, p platform, engine, settings, configuration string
 	s := &session{engine: engine, folder: t.TempDir(), environment: []string{
 		"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir(), "TF_CLI_CONFIG_FILE=" + settings, "CHECKPOINT_DISABLE=1", "TF_IN_AUTOMATION=1",
 		"PLATFORM_SERVER=" + p.endpoint, "PLATFORM_ACCESS_KEY=" + p.bearer, "TF_VAR_authority=" + p.authority, "TF_VAR_server=" + p.endpoint,
+		"TF_VAR_kubeconfig=" + filepath.Join(filepath.Dir(p.authority), "kubeconfig"),
 	}}
 	s.write(t, "main.tf", configuration)
 	s.run(t, true, "init", "-no-color")
@@ -268,6 +269,10 @@ variable "server" {
   type = string
 }
 
+variable "kubeconfig" {
+  type = string
+}
+
 provider "platform" {
   certificate_authority = var.authority
 }
@@ -294,7 +299,14 @@ ephemeral "platform_kubeconfig" "dev" {
   name      = "dev"
 }
 
+provider "platform" {
+  alias      = "file"
+  kubeconfig = var.kubeconfig
+  context    = "platform"
+}
+
 ephemeral "platform_kubeconfig" "certificate" {
+  provider        = platform.file
   namespace       = "p-shop"
   name            = "dev"
   client_cert     = true
@@ -549,6 +561,29 @@ func TestProblems(t *testing.T) {
 		{
 			about: "a server without TLS", environment: []string{"PLATFORM_SERVER=http://platform.example.com"},
 			configuration: `ephemeral "platform_access_key" "x" {}`, code: "provider", detail: "https",
+		},
+		{
+			about: "no kubeconfig",
+			configuration: `provider "platform" {
+  alias      = "file"
+  kubeconfig = "/gone/kubeconfig"
+}
+
+ephemeral "platform_access_key" "x" {
+  provider = platform.file
+}`, code: "kubeconfig", detail: "/gone/kubeconfig",
+		},
+		{
+			about: "a context that the kubeconfig does not have",
+			configuration: `provider "platform" {
+  alias      = "file"
+  kubeconfig = var.kubeconfig
+  context    = "other"
+}
+
+ephemeral "platform_access_key" "x" {
+  provider = platform.file
+}`, code: "context", detail: `use one of "platform"`,
 		},
 		{
 			about: "no certificate authority", environment: []string{"TF_VAR_authority=/gone/ca.crt"},
