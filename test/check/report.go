@@ -190,6 +190,12 @@ func (p part) modules() []string {
 	if p.module == "infra/terraform/provider" {
 		all = append(all, "", "test/tofu")
 	}
+	if p.module == "infra/release" {
+		all = append(all, "", "infra/terraform/provider")
+	}
+	if slices.Contains(p.packages, "test/clients") {
+		all = append(all, "docs/examples/typed")
+	}
 	return all
 }
 
