@@ -1,6 +1,6 @@
 // Stories of the first page.
 import assert from "node:assert/strict";
-import { admin, requestAsAdmin, openWindow, signIn } from "../driver.mjs";
+import { admin, createAccessKey, openWindow, origin, pressWithKeyboard, requestAsAdmin, signIn } from "../driver.mjs";
 
 export const stories = {
   async "the first page says what needs somebody"() {
@@ -14,9 +14,29 @@ export const stories = {
     await part("Access keys that no longer work").getByText("Disabled by an admin").waitFor();
     assert.equal(await page.getByRole("link", { name: "long-lived" }).count(), 0);
     await part("Configuration").waitFor();
+    // Each line has the button that settles it.
+    await page.getByRole("button", { name: "Extend soon-over" }).click();
+    await page.getByRole("dialog").getByLabel("30 days").check();
+    await page.getByRole("dialog").getByRole("button", { name: "Change expiration" }).click();
+    await page.getByRole("link", { name: "soon-over" }).waitFor({ state: "detached" });
     await part("Access keys that no longer work").getByRole("link", { name: "switched-off" }).click();
     await page.getByRole("dialog").getByRole("button", { name: "Enable" }).waitFor();
-    for (const name of ["soon-over", "switched-off", "long-lived"]) await requestAsAdmin(context, "DELETE", `ownedaccesskeys/${name}`);
+    await page.goto(`${origin}/console/home`);
+    await pressWithKeyboard(page, page.getByRole("button", { name: "Delete switched-off" }));
+    await page.getByRole("dialog").getByRole("textbox").waitFor();
+    await page.keyboard.type("switched-off");
+    await page.keyboard.press("Enter");
+    await page.getByRole("link", { name: "switched-off" }).waitFor({ state: "detached" });
+    for (const name of ["soon-over", "long-lived"]) await requestAsAdmin(context, "DELETE", `ownedaccesskeys/${name}`);
+    assert.deepEqual(problems, []);
+    await context.close();
+  },
+  async "a person with nothing to do is told that all is well"() {
+    const { context, page, problems } = await openWindow();
+    const key = await createAccessKey(context, "of-calm", { user: "calm" });
+    await signIn(page, key, "/console/home", page.getByText("All well: nothing here needs you."));
+    assert.equal(await page.getByRole("heading", { name: "Access keys that expire within 7 days" }).count(), 0);
+    await requestAsAdmin(context, "DELETE", "ownedaccesskeys/of-calm");
     assert.deepEqual(problems, []);
     await context.close();
   },

@@ -88,7 +88,7 @@ export function CreatedObjects({ children, objects = [], open }: { children: Chi
 }
 
 /** The dialog that changes the expiration of a key. The lifetime counts from now, or from the last use if the key has ttlAfterLastActivity. */
-function ExpirationDialog({ accessKey, close, changed }: { accessKey: Key; close: () => void; changed: (warnings: string[]) => void }) {
+export function ExpirationDialog({ accessKey, close, changed }: { accessKey: Key; close: () => void; changed: (warnings: string[]) => void }) {
   const { name, creationTimestamp } = accessKey.metadata;
   const remaining = useSignal(604_800);
   const write = useWrite(keysPath);

@@ -4,7 +4,11 @@ import type { ComponentChildren } from "preact";
 import { ask, group, home, list, Refusal, type Table } from "../api";
 import { Problem, asRefusal } from "../parts/problem";
 import { isAdmin, displayNameOf, person } from "../person";
-import { may, isPermitted, rightsProblem } from "../rights";
+import { DeleteDialog } from "../parts/deletedialog";
+import { useWrite } from "../parts/write";
+import { ExpirationDialog } from "../keys/details";
+import { keysPath } from "./keys";
+import { may, isPermitted, rightsProblem, usePermittedEach } from "../rights";
 import { text, type Text } from "../texts";
 import { formatDistance, formatDateTime, currentTime } from "../times";
 import type { AuditEvent } from "./audit";
@@ -66,11 +70,13 @@ async function readOverview(): Promise<Overview> {
   return overview;
 }
 
-function Section({ title, link, show = "action.showAll", none, children }: { title: Text; link?: string; show?: Text; none?: Text; children: ComponentChildren[] | null }) {
+/** A card with lines. Without a line it says none; without such a text it is absent. */
+function Section({ title, link, show = "action.showAll", none, children }: { title: Text; link?: string; show?: Text; none?: Text; children: ComponentChildren[] }) {
+  if (children.length === 0 && !none) return null;
   return (
     <section class="card">
       <h2>{text(title)}</h2>
-      {children === null || children.length === 0 ? <p class="quiet">{none && text(none)}</p> : <ul class="rows">{children}</ul>}
+      {children.length === 0 ? <p class="quiet">{none && text(none)}</p> : <ul class="rows">{children}</ul>}
       {link && <p><a href={link}>{text(show)}<span class="hidden">: {text(title)}</span></a></p>}
     </section>
   );
@@ -89,28 +95,39 @@ function RefusalLine({ event }: { event: AuditEvent }) {
   );
 }
 
-function KeyLine({ accessKey, children }: { accessKey: Key; children: ComponentChildren }) {
+/** A line about a key, with the button that settles it. */
+function KeyLine({ accessKey, settle, children }: { accessKey: Key; settle: ComponentChildren; children: ComponentChildren }) {
   const { name } = accessKey.metadata;
   return (
     <li>
-      <a href={`${home}/keys?${new URLSearchParams({ name })}`}>{name}</a>
-      <span class="quiet">{accessKey.spec.displayName}</span>
+      <span><a href={`${home}/keys?${new URLSearchParams({ name })}`}>{name}</a> <span class="quiet">{accessKey.spec.displayName}</span></span>
       <span>{children}</span>
+      <span>{settle}</span>
     </li>
   );
 }
+
+/** What a line about a key asks for, with the verb that it needs. */
+type Task = "extend" | "delete" | "disable";
+const taskVerbs: Record<Task, string> = { extend: "patch", delete: "delete", disable: "patch" };
+const taskTexts: Record<Task, [label: Text, about: Text]> = {
+  extend: ["home.extend", "home.extendOf"], delete: ["home.delete", "home.deleteOf"], disable: ["action.disable", "home.disableOf"],
+};
 
 /** The first page: what needs the attention of the person who is signed in. */
 export function Home() {
   const overview = useSignal<Overview | null>(null);
   const kubeconfigOf = useSignal<Cluster | null>(null);
+  const settling = useSignal<{ task: Task; key: Key } | null>(null);
+  const write = useWrite(keysPath);
+  const read = () => readOverview().then((all) => { overview.value = all; });
   useEffect(() => {
     document.title = `${text("page.home")} · ${text("app.product")}`;
     let lastRead = 0;
     const refresh = () => {
       if (document.hidden || Date.now() - lastRead < 30_000) return;
       lastRead = Date.now();
-      void readOverview().then((all) => (overview.value = all));
+      void read();
     };
     refresh();
     // Changes while the tab was hidden are read when it is visible again.
@@ -128,6 +145,22 @@ export function Home() {
   const unusedKeys = allKeys.filter((key) => !key.spec.disabled && !hasExpired(key) && instant - Date.parse(key.status?.lastActivity ?? key.metadata.creationTimestamp) > unusedPeriod);
   const failedConditions = (config?.status.conditions ?? []).filter(({ type, status }) => status === "False" || (type === "Confirmed" && status !== "True"));
   const latestRevision = history?.[0];
+  const shown: [Task, Key[]][] = [["extend", expiringKeys], ["delete", refusedKeys], ["disable", unusedKeys]];
+  const isPermittedFor = usePermittedEach(shown.flatMap(([task, keys]) => keys.slice(0, rowLimit).map(({ metadata: { name, uid, resourceVersion = "" } }) => (
+    { object: `${task} ${uid}`, version: resourceVersion, question: { verb: taskVerbs[task], resource: "ownedaccesskeys", name } }
+  ))));
+  function settle(task: Task, key: Key) {
+    const { name, uid } = key.metadata;
+    if (!isPermittedFor(`${task} ${uid}`)) return null;
+    const begin = () => {
+      if (task === "disable") void write.patch(name, { metadata: { uid }, spec: { disabled: true } }, read);
+      else settling.value = { task, key };
+    };
+    const [label, about] = taskTexts[task];
+    return <button type="button" aria-label={text(about, { name })} disabled={write.busy.value} onClick={begin}>{text(label)}</button>;
+  }
+  const isAllWell = keys && !keys.metadata?.continue && !refusals?.metadata?.continue && !problem
+    && expiringKeys.length + refusedKeys.length + unusedKeys.length + (refusals?.rows ?? []).length + failedConditions.length === 0;
   const moreLine = (keys: Key[]) => keys.length > rowLimit ? [<li class="quiet">{text("home.more", { count: keys.length - rowLimit })}</li>] : [];
   return (
     <>
@@ -138,6 +171,8 @@ export function Home() {
         </div>
       </div>
       <Problem refusal={problem} />
+      <Problem refusal={write.problem.value} />
+      {isAllWell && <p class="decision yes">{text("home.allWell")}</p>}
       {!overview.value && <p class="quiet" role="status">{text("state.loading")}</p>}
       {overview.value && !problem && !clusters && !keys && !config && !history && <p>{text("home.nothing")}</p>}
       {overview.value && (
@@ -158,26 +193,26 @@ export function Home() {
           )}
           {keys && (
             <>
-              <Section title="home.expiringKeys" none="home.expiringKeysNone" link={`${home}/keys`}>
+              <Section title="home.expiringKeys" link={`${home}/keys?sort=Expires`}>
                 {[...expiringKeys.slice(0, rowLimit).map((key) => (
-                  <KeyLine accessKey={key}><time dateTime={key.status?.expirationTimestamp} title={formatDateTime(key.status!.expirationTimestamp!)}>{formatDistance(key.status!.expirationTimestamp!)}</time></KeyLine>
+                  <KeyLine accessKey={key} settle={settle("extend", key)}><time dateTime={key.status?.expirationTimestamp} title={formatDateTime(key.status!.expirationTimestamp!)}>{formatDistance(key.status!.expirationTimestamp!)}</time></KeyLine>
                 )), ...moreLine(expiringKeys)]}
               </Section>
-              <Section title="home.refusedKeys" none="home.refusedKeysNone">
+              <Section title="home.refusedKeys">
                 {[...refusedKeys.slice(0, rowLimit).map((key) => (
-                  <KeyLine accessKey={key}>{text(key.status?.disabledByAdmin ? "state.disabledByAdmin" : key.spec.disabled ? "state.disabled" : "state.expired")}</KeyLine>
+                  <KeyLine accessKey={key} settle={settle("delete", key)}>{text(key.status?.disabledByAdmin ? "state.disabledByAdmin" : key.spec.disabled ? "state.disabled" : "state.expired")}</KeyLine>
                 )), ...moreLine(refusedKeys)]}
               </Section>
-              <Section title="home.unusedKeys" none="home.unusedKeysNone">
+              <Section title="home.unusedKeys" link={`${home}/keys?sort=Last+Activity`}>
                 {[...unusedKeys.slice(0, rowLimit).map((key) => (
-                  <KeyLine accessKey={key}>{key.status?.lastActivity ? formatDistance(key.status.lastActivity) : text("state.neverUsed")}</KeyLine>
+                  <KeyLine accessKey={key} settle={settle("disable", key)}>{key.status?.lastActivity ? formatDistance(key.status.lastActivity) : text("state.neverUsed")}</KeyLine>
                 )), ...moreLine(unusedKeys)]}
               </Section>
               {keys.metadata?.continue && <p class="quiet">{text("home.partial", { count: readLimit })}</p>}
             </>
           )}
           {refusals && (
-            <Section title="home.refusals" none={refusals.metadata?.continue ? "home.refusalsUnknown" : "home.refusalsNone"} link={`${home}/audit?code=403`}>
+            <Section title="home.refusals" none={refusals.metadata?.continue ? "home.refusalsUnknown" : undefined} link={`${home}/audit?code=403`}>
               {(refusals.rows ?? []).map((row) => <RefusalLine event={row.object} />)}
             </Section>
           )}
@@ -190,6 +225,14 @@ export function Home() {
             </Section>
           )}
         </div>
+      )}
+      {settling.value?.task === "extend" && (
+        <ExpirationDialog accessKey={settling.value.key} close={() => (settling.value = null)} changed={() => { settling.value = null; void read(); }} />
+      )}
+      {settling.value?.task === "delete" && (
+        <DeleteDialog path={keysPath} object={settling.value.key.metadata} close={() => (settling.value = null)} deleted={() => { settling.value = null; void read(); }}>
+          <p>{text("keys.deleteLead")}</p>
+        </DeleteDialog>
       )}
       {kubeconfigOf.value && <KubeconfigDialog cluster={kubeconfigOf.value} close={() => (kubeconfigOf.value = null)} />}
     </>
