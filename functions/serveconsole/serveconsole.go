@@ -13,6 +13,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"html"
+	"net/http"
 	"path"
 	"strings"
 	"sync"
@@ -82,8 +83,9 @@ type Deps struct {
 
 type Input = frame.DocumentInput
 
-// Do returns a page or an asset. Errors: NotFound for every other path. The name of an asset of another version is NotFound as well: a
-// browser that got a page in place of a script would report an error without a reason.
+// Do returns a page or an asset. Errors: NotFound for every other path, unless a browser opens the path: then the page says so, with the
+// status 404. The name of an asset of another version is NotFound: a browser that got a page in place of a script would report an error
+// without a reason.
 func Do(_ context.Context, deps Deps, in Input) (*frame.Page, error) {
 	if page, ok := deps.assets().files[in.Path]; ok {
 		return page, nil
@@ -100,7 +102,17 @@ func Do(_ context.Context, deps Deps, in Input) (*frame.Page, error) {
 			"Cache-Control": "no-cache", "Content-Security-Policy": theme.LegalPolicy, "Referrer-Policy": "no-referrer", "X-DNS-Prefetch-Control": "off",
 		})}, nil
 	}
+	if opensPage(in) {
+		page := deps.assets().page(in.Path, looks)
+		page.Status, page.ETag, page.Header["Vary"] = http.StatusNotFound, "", "Accept, Accept-Encoding"
+		return page, nil
+	}
 	return nil, apierror.NoRoute()
+}
+
+// opensPage reports whether a browser opens a path as a page. For scripts, styles and pictures, browsers do not prefer HTML.
+func opensPage(in Input) bool {
+	return len(in.Accept) > 0 && in.Accept[0].MediaType == "text/html" && !strings.HasPrefix(in.Path, root+"/assets/")
 }
 
 // isPage reports whether the console has a page at a path.
@@ -197,10 +209,10 @@ type settings struct {
 // iconLink is the beginning of the link to the icon of the page.
 const iconLink = `<link rel="icon" href="`
 
-// page returns the document at the path of a page. It names its assets relative to its own path, so that it works below every base
-// path: only at root itself, which has no slash at its end, the folder is part of these names.
+// page returns the document at a path. It names its assets relative to that path, so that it works below every base path: at root itself,
+// which has no slash at its end, the folder is part of these names.
 func (a *assets) page(at string, looks theme.Look) *frame.Page {
-	folder := ""
+	folder := strings.Repeat("../", max(0, strings.Count(at, "/")-strings.Count(root+"/", "/")))
 	if at == root {
 		folder = path.Base(root) + "/"
 	}
