@@ -149,14 +149,37 @@ func TestAbsent(t *testing.T) {
 			t.Errorf("%s: %d %v", path, answer.StatusCode, answer.Header)
 		}
 	}
+	// A browser that opens a path gets a page that says so, and names its assets from there.
+	browser := http.Header{"Accept": {"text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"}}
+	for path, page := range map[string]bool{
+		"/console/absent": true, "/console/keys/x": true, "/console/keys/x/y": true, frame.BasePath + "/console/keys/": true, "/console/assets/main-00000000.js": false,
+	} {
+		answer := ask("GET", path, browser)
+		if html := answer.Header.Get("Content-Type") == pageType; answer.StatusCode != http.StatusNotFound || html != page || answer.Header.Get("ETag") != "" {
+			t.Errorf("%s: %d %v", path, answer.StatusCode, answer.Header)
+		}
+		for _, one := range regexp.MustCompile(`="((?:\.\./)*assets/[\w.-]+)"`).FindAllSubmatch(read(t, answer.Body), -1) {
+			if named := ask("GET", resolve(path, string(one[1])), nil); named.StatusCode != http.StatusOK {
+				t.Errorf("%s names %s: %d", path, one[1], named.StatusCode)
+			}
+		}
+	}
+	if answer := ask("GET", "/console/absent", http.Header{"Accept": {"application/json, text/html;q=0.5"}}); answer.Header.Get("Content-Type") != "application/json" {
+		t.Errorf("a client of the API: %v", answer.Header)
+	}
 	if answer := ask("POST", root, nil); answer.StatusCode != http.StatusMethodNotAllowed {
 		t.Errorf("POST: %d", answer.StatusCode)
 	}
 }
 
+// resolve returns the path that a relative path names in the document at a path.
+func resolve(document, relative string) string {
+	return path.Join(document[:strings.LastIndex(document, "/")+1], relative)
+}
+
 // Budgets of the console, in bytes as they are sent. Source: ADR-0030.
 const (
-	firstLoad = 40 << 10
+	firstLoad = 48 << 10
 	// A script that is loaded when a page needs it, such as the editor.
 	lazyScript = 190 << 10
 	allAssets  = 600 << 10

@@ -59,6 +59,12 @@ export async function signIn(page, key = admin, path = "/console/keys", ready = 
   await ready.waitFor();
 }
 
+/** Signs out in the menu of the person. */
+export async function signOut(page) {
+  await page.locator("button.person").click();
+  await page.getByRole("button", { name: "Sign out", exact: true }).click();
+}
+
 /** Opens the patch studio. */
 export async function openStudio(options, path = "/console/studio") {
   const opened = await openWindow(options);
@@ -95,7 +101,7 @@ export async function createKey(page, name) {
   await page.getByRole("button", { name: "Show" }).click();
   const key = (await page.locator(".secret code").textContent()).trim();
   await page.getByRole("button", { name: "I have saved it" }).click();
-  await page.getByRole("button", { name: `Open ${name}`, exact: true }).waitFor();
+  await page.getByRole("link", { name: `Open ${name}`, exact: true }).waitFor();
   return key;
 }
 

@@ -17,7 +17,7 @@ export interface Cause {
   message?: string;
 }
 
-/** An error of the API or the network. Code 0: the platform was not reached. */
+/** An error of the API or the network. Code 0: the platform was not reached. Code -1: the page itself failed. */
 export class Refusal extends Error {
   constructor(
     readonly code: number,
@@ -138,7 +138,11 @@ async function refusalOf(response: Response): Promise<Refusal> {
 
 /** Sends a request and returns the JSON of the response. */
 export async function ask<T>(path: string, options: RequestOptions = {}): Promise<T> {
-  return (await send(path, options)).json() as Promise<T>;
+  const response = await send(path, options);
+  return response.json().catch((failure) => {
+    if (options.signal?.aborted) throw failure;
+    throw new Refusal(0, "");
+  }) as Promise<T>;
 }
 
 /** Returns one page of a list as a Table with whole objects. */
@@ -146,13 +150,14 @@ export function list<T>(path: string, query: Record<string, string> = {}, signal
   return ask<Table<T>>(`${path}?${new URLSearchParams({ includeObject: "Object", ...query })}`, { accept: tables, signal });
 }
 
-/** Reads the events of a watch until the watch ends, and passes each on as it arrives. */
-export async function watch<T>(path: string, resourceVersion: string, signal: AbortSignal, onEvent: (event: Event<T>) => void): Promise<void> {
+/** Reads the events of a watch until the watch ends, and passes each on as it arrives. OnOpen runs when the API has accepted the watch. */
+export async function watch<T>(path: string, resourceVersion: string, signal: AbortSignal, onOpen: () => void, onEvent: (event: Event<T>) => void): Promise<void> {
   const query = new URLSearchParams({
     watch: "true", includeObject: "Object", resourceVersion, allowWatchBookmarks: "true", timeoutSeconds: "290",
   });
   const response = await send(`${path}?${query}`, { accept: tables, signal });
   if (!response.body) return;
+  onOpen();
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
   let incomplete = "";
   for (;;) {

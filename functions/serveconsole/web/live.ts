@@ -1,8 +1,8 @@
 import { batch, computed, signal } from "@preact/signals";
-import { list, watch, Refusal, type Column, type Meta, type Row } from "./api";
+import { list, watch, Refusal, type Column, type Meta, type Row, type Table } from "./api";
 
-/** How a list is kept up to date. "still": it is read on demand. */
-export type Mode = "stream" | "poll" | "paused" | "still";
+/** How a list is kept up to date. "still": it is read on demand. "failed": the last request failed, and another one follows. */
+export type Mode = "connecting" | "stream" | "poll" | "paused" | "failed" | "still";
 
 /** How many rows a page of the list has. */
 const pageSize = 500;
@@ -22,7 +22,14 @@ export function watchList<T extends { metadata: Meta }>(path: string) {
   const columns = signal<Column[]>([]);
   const rows = signal<Map<string, Row<T>>>(new Map());
   const more = signal("");
-  const mode = signal<Mode>("stream");
+  const mode = signal<Mode>("connecting");
+  /** How many objects are on the pages that follow the last one that was read. */
+  const remaining = signal(0);
+  /** When a failed request is sent again, in milliseconds. */
+  const retryTime = signal(0);
+  const reading = signal(false);
+  let lastKey = "";
+  let retry = () => {};
   const problem = signal<Refusal | null>(null);
   const loaded = signal(false);
   let polling = false;
@@ -34,25 +41,45 @@ export function watchList<T extends { metadata: Meta }>(path: string) {
   const wait = (ms: number, signal: AbortSignal) =>
     new Promise<void>((resolve) => {
       const timer = setTimeout(resolve, ms);
+      retry = () => { clearTimeout(timer); resolve(); };
       signal.addEventListener("abort", () => { clearTimeout(timer); resolve(); }, { once: true });
     });
 
+  /** Reads as many pages as there are already, so that a list that was read on stays as long as it is. */
   async function read(signal: AbortSignal) {
-    const table = await list<T>(path, { limit: String(pageSize) }, signal);
+    const next = new Map<string, Row<T>>();
+    const size = rows.value.size;
+    let table = await list<T>(path, { limit: String(pageSize) }, signal);
+    const version = table.metadata?.resourceVersion ?? "";
+    const newColumns = table.columnDefinitions;
+    for (;;) {
+      for (const row of table.rows ?? []) next.set(row.object.metadata.uid, row);
+      const position = table.metadata?.continue;
+      if (!position || next.size >= size) break;
+      table = await list<T>(path, { limit: String(pageSize), continue: position }, signal);
+    }
     batch(() => {
-      if (table.columnDefinitions) columns.value = table.columnDefinitions;
-      rows.value = new Map((table.rows ?? []).map((row) => [row.object.metadata.uid, row]));
-      more.value = table.metadata?.continue ?? "";
+      if (newColumns) columns.value = newColumns;
+      rows.value = next;
+      setPosition(table);
       problem.value = null;
       loaded.value = true;
     });
-    listVersion = table.metadata?.resourceVersion ?? "";
+    listVersion = version;
+  }
+
+  /** Keeps what a page says of the pages that follow it. */
+  function setPosition({ metadata, rows = [] }: Table<T>) {
+    more.value = metadata?.continue ?? "";
+    remaining.value = more.value ? metadata?.remainingItemCount ?? 0 : 0;
+    const last = rows.at(-1);
+    if (last) lastKey = sortKey(last);
   }
 
   async function follow(signal: AbortSignal) {
     const beginning = Date.now();
     let tooOld = false;
-    await watch<T>(path, listVersion, signal, (event) => {
+    await watch<T>(path, listVersion, signal, () => { mode.value = "stream"; }, (event) => {
       if (event.type === "ERROR") {
         tooOld = true;
         return;
@@ -62,6 +89,8 @@ export function watchList<T extends { metadata: Meta }>(path: string) {
       for (const row of event.object.rows ?? []) {
         const { uid, resourceVersion } = row.object.metadata;
         if (resourceVersion) listVersion = resourceVersion;
+        // An object of a page that follows is one more there, or one less.
+        if (more.value && sortKey(row) > lastKey) remaining.value += event.type === "ADDED" ? 1 : event.type === "DELETED" ? -1 : 0;
         if (event.type === "DELETED") next.delete(uid);
         else if (event.type !== "BOOKMARK") next.set(uid, row);
       }
@@ -76,15 +105,26 @@ export function watchList<T extends { metadata: Meta }>(path: string) {
     while (!signal.aborted) {
       try {
         if (failures > 0 || listVersion === "" || polling) await read(signal);
-        failures = 0;
-        mode.value = polling ? "poll" : "stream";
-        if (polling) await wait(pollInterval, signal);
-        else await follow(signal);
+        if (polling) {
+          failures = 0;
+          mode.value = "poll";
+          await wait(pollInterval, signal);
+        } else {
+          await follow(signal);
+          failures = 0;
+        }
       } catch (failure) {
         if (signal.aborted) return;
-        problem.value = failure instanceof Refusal ? failure : new Refusal(0, "");
-        failures++;
-        await wait(Math.min(60_000, Math.max(1000 * 2 ** failures, 1000 * problem.value.retryAfter)), signal);
+        failures = mode.value === "stream" ? 1 : failures + 1;
+        const refusal = failure instanceof Refusal ? failure : new Refusal(0, "");
+        const pause = Math.min(60_000, Math.max(1000 * 2 ** failures, 1000 * refusal.retryAfter));
+        batch(() => {
+          problem.value = refusal;
+          mode.value = "failed";
+          retryTime.value = Date.now() + pause;
+        });
+        await wait(pause, signal);
+        if (!signal.aborted) mode.value = "connecting";
       }
     }
   }
@@ -102,6 +142,7 @@ export function watchList<T extends { metadata: Meta }>(path: string) {
     if (current) return;
     current = new AbortController();
     listVersion = "";
+    mode.value = "connecting";
     void run(current.signal);
   }
 
@@ -130,20 +171,34 @@ export function watchList<T extends { metadata: Meta }>(path: string) {
     if (mode.value !== "stream" && current) await read(current.signal).catch(() => undefined);
   }
 
-  /** Reads the next page. */
+  /** Reads the next page, unless one is being read. */
   async function readNextPage() {
+    const position = more.value;
+    if (!position || reading.value) return;
+    reading.value = true;
     try {
-      const table = await list<T>(path, { limit: String(pageSize), continue: more.value });
+      const table = await list<T>(path, { limit: String(pageSize), continue: position });
+      // The list may have been read again meanwhile.
+      if (more.value !== position) return;
       batch(() => {
         rows.value = new Map([...rows.value, ...(table.rows ?? []).map((row) => [row.object.metadata.uid, row] as const)]);
-        more.value = table.metadata?.continue ?? "";
+        setPosition(table);
         problem.value = null;
       });
     } catch (failure) {
       problem.value = failure instanceof Refusal ? failure : new Refusal(0, "");
+    } finally {
+      reading.value = false;
     }
   }
 
+  /** How many objects there are, on all pages. */
+  const total = computed(() => {
+    if (!more.value) return rows.value.size;
+    let known = 0;
+    for (const row of rows.value.values()) if (sortKey(row) <= lastKey) known++;
+    return Math.max(rows.value.size, known + remaining.value);
+  });
   const sorted = computed(() => [...rows.value.values()].sort((a, b) => (sortKey(a) < sortKey(b) ? -1 : 1)));
-  return { columns, rows: sorted, more, mode, problem, loaded, begin, refresh, next: readNextPage, resume: noteInput };
+  return { columns, rows: sorted, more, total, reading, mode, problem, retryTime, loaded, begin, refresh, next: readNextPage, resume: noteInput, retry: () => retry() };
 }

@@ -8,11 +8,15 @@ import { Home } from "./pages/home";
 import { Keys } from "./pages/keys";
 import labels from "./pages.json";
 import { Dialog } from "./parts/dialog";
+import { Fact } from "./parts/facts";
+import { Icon } from "./parts/icons";
+import { Initials } from "./parts/initials";
+import { Skeleton } from "./parts/skeleton";
 import { SessionNotice } from "./parts/sessionnotice";
-import { Problem, asRefusal } from "./parts/problem";
+import { RetryProblem, asRefusal } from "./parts/problem";
 import { SignIn, finishLogin, readSelf } from "./parts/signin";
 import { isAdmin, displayNameOf, person } from "./person";
-import { may, readRights } from "./rights";
+import { may, readRights, rightsProblem } from "./rights";
 import { loadTexts, text, type Text } from "./texts";
 
 const themes = ["system", "light", "dark"] as const;
@@ -33,8 +37,12 @@ loadStyles();
 /** The name of a page: the end of its path. */
 type PageName = keyof typeof labels;
 
-/** What shows a page: who may use it, and how it is loaded unless it is part of the first script. */
+/** The groups of pages in the side bar. */
+const groups = { work: "app.work", tools: "app.tools", people: "app.people", platform: "app.platform" } as const;
+
+/** What shows a page: its group, who may use it, and how it is loaded unless it is part of the first script. */
 interface Page {
+  group: keyof typeof groups;
   needs?: () => boolean;
   /** Whether the page is of use without a session as well. */
   public?: boolean;
@@ -43,23 +51,24 @@ interface Page {
 }
 
 const pages: Record<PageName, Page> = {
-  home: { component: Home },
-  keys: { needs: () => may("list", "ownedaccesskeys"), component: Keys },
-  clusters: { needs: listsClusters, load: () => import("./pages/clusters").then((it) => it.Clusters) },
-  tokens: { needs: () => may("list", "directclusterendpointtokens"), load: () => import("./pages/tokens").then((it) => it.Tokens) },
-  studio: { needs: () => may("create", "syncpatchevaluations"), load: () => import("./pages/studio").then((it) => it.Studio) },
-  found: { public: true, load: () => import("./pages/foundkey").then((it) => it.FoundKey) },
-  projects: { needs: () => may("list", "projects"), load: () => import("./pages/projects").then((it) => it.Projects) },
-  people: { needs: () => may("list", "users"), load: () => import("./pages/people").then((it) => it.People) },
-  teams: { needs: () => may("list", "teams"), load: () => import("./pages/teams").then((it) => it.Teams) },
-  trustrules: { needs: () => isAdmin() && may("list", "trustrules"), load: () => import("./pages/trustrules").then((it) => it.TrustRules) },
-  audit: { needs: () => may("list", "auditevents"), load: () => import("./pages/audit").then((it) => it.Audit) },
-  config: { needs: () => may("get", "configs"), load: () => import("./pages/config").then((it) => it.Configuration) },
+  home: { group: "work", component: Home },
+  clusters: { group: "work", needs: listsClusters, load: () => import("./pages/clusters").then((it) => it.Clusters) },
+  keys: { group: "work", needs: () => may("list", "ownedaccesskeys"), component: Keys },
+  tokens: { group: "work", needs: () => may("list", "directclusterendpointtokens"), load: () => import("./pages/tokens").then((it) => it.Tokens) },
+  studio: { group: "tools", needs: () => may("create", "syncpatchevaluations"), load: () => import("./pages/studio").then((it) => it.Studio) },
+  found: { group: "tools", public: true, load: () => import("./pages/foundkey").then((it) => it.FoundKey) },
+  projects: { group: "people", needs: () => may("list", "projects"), load: () => import("./pages/projects").then((it) => it.Projects) },
+  people: { group: "people", needs: () => may("list", "users"), load: () => import("./pages/people").then((it) => it.People) },
+  teams: { group: "people", needs: () => may("list", "teams"), load: () => import("./pages/teams").then((it) => it.Teams) },
+  trustrules: { group: "people", needs: () => isAdmin() && may("list", "trustrules"), load: () => import("./pages/trustrules").then((it) => it.TrustRules) },
+  audit: { group: "platform", needs: () => may("list", "auditevents"), load: () => import("./pages/audit").then((it) => it.Audit) },
+  config: { group: "platform", needs: () => may("get", "configs"), load: () => import("./pages/config").then((it) => it.Configuration) },
 };
 /** The names of the pages, in the order of the menu. */
 const pageNames = Object.keys(labels) as PageName[];
-const pageName = pageNames.find((name) => location.pathname.slice(home.length + 1) === name) ?? "home";
-const page = pages[pageName];
+const pathName = location.pathname.slice(home.length + 1);
+const pageName = pathName === "" ? "home" : pageNames.find((name) => pathName === name);
+const page = pageName && pages[pageName];
 
 async function signOut() {
   const self = person.value;
@@ -114,37 +123,112 @@ function Links({ top }: { top: boolean }) {
   );
 }
 
+const themeLabels = { system: "app.themeSystem", light: "app.themeLight", dark: "app.themeDark" } as const;
+
+/** The person who is signed in, with the groups, the theme, the keys and the sign-out. */
+function PersonMenu() {
+  const self = session.value === "out" || session.value === "guest" ? null : person.value;
+  const name = self ? displayNameOf(self) : "";
+  return (
+    <div class="end">
+      {session.value === "guest" && <a href={`${home}/keys`}>{text("signin.title")}</a>}
+      <button type="button" class="person" popovertarget="person" title={name && text("session.signedInAs", { name })}>
+        {self && <Initials name={name} />}
+        <span class="who">{name || text("app.view")}</span>
+        <Icon name="more" />
+      </button>
+      <div id="person" popover="auto" role="group" aria-label={name || text("app.view")}>
+        {self && (
+          <>
+            <p class="whole"><strong>{name}</strong></p>
+            {(self.groups ?? []).length > 0 && <p class="quiet"><span class="hidden">{text("claim.groups")}: </span>{self.groups?.map((group) => <code>{group} </code>)}</p>}
+          </>
+        )}
+        <label>
+          {text("app.theme")}
+          <select value={theme.value} onChange={(event) => (theme.value = event.currentTarget.value)}>
+            {themes.map((name) => <option value={name}>{text(themeLabels[name])}</option>)}
+          </select>
+        </label>
+        <button type="button" popovertarget="person" popovertargetaction="hide" onClick={() => (helpOpened.value = true)}>{text("app.shortcuts")}</button>
+        {self && <button type="button" onClick={signOut}>{text("session.signOut")}</button>}
+      </div>
+    </div>
+  );
+}
+
+/** The pages that the session may use, in their groups. */
+function Pages() {
+  const visible = pageNames.filter((name) => name === pageName || (pages[name].needs?.() ?? true) || session.value === "guest");
+  return (
+    <>
+      <button type="button" class="menu" popovertarget="pages"><Icon name="menu" />{text("app.menu")}</button>
+      <nav id="pages" popover="auto" aria-label={text("app.navigation")}>
+        {(Object.keys(groups) as Page["group"][]).map((group) => {
+          const names = visible.filter((name) => pages[name].group === group);
+          return names.length > 0 && (
+            <div role="group" aria-labelledby={`group-${group}`}>
+              <span class="group" id={`group-${group}`}>{text(groups[group])}</span>
+              {names.map((name) => (
+                <a href={`${home}/${name}${withoutStyles ? "?plain" : ""}`} aria-current={pageName === name ? "page" : undefined}>
+                  <Icon name={name} />{text(labels[name] as Text)}
+                </a>
+              ))}
+            </div>
+          );
+        })}
+      </nav>
+    </>
+  );
+}
+
+/** The side bar: the product, the platform, the pages and the person. Without a session, it is a bar on top. */
 function Bar() {
-  const self = person.value;
-  const label = { system: "app.themeSystem", light: "app.themeLight", dark: "app.themeDark" } as const;
+  const state = session.value;
   return (
     <header>
       <a class="skip" href="#content" onClick={(event) => { event.preventDefault(); document.getElementById("content")?.focus(); }}>{text("app.skip")}</a>
-      <Brand />
-      <button type="button" class="menu" popovertarget="pages">{text("app.menu")}</button>
-      <nav id="pages" popover="auto" aria-label={text("app.navigation")}>
-        {pageNames.filter((name) => name === pageName || (pages[name].needs?.() ?? true) || session.value === "guest").map((name) => (
-          <a href={`${home}/${name}${withoutStyles ? "?plain" : ""}`} aria-current={pageName === name ? "page" : undefined}>{text(labels[name] as Text)}</a>
-        ))}
-      </nav>
-      <span class="end">
-        <label class="inline">
-          <span class="hidden">{text("app.theme")}</span>
-          <select value={theme.value} onChange={(event) => (theme.value = event.currentTarget.value)}>
-            {themes.map((name) => <option value={name}>{text(label[name])}</option>)}
-          </select>
-        </label>
-        {session.value === "guest" && <a href={`${home}/keys`}>{text("signin.title")}</a>}
-        {self && session.value !== "out" && session.value !== "guest" && (
-          <>
-            <span class="who" title={[text("session.signedInAs", { name: displayNameOf(self) }), ...(self.groups ?? [])].join("\n")}>{displayNameOf(self)}</span>
-            <button type="button" onClick={signOut}>{text("session.signOut")}</button>
-          </>
-        )}
-      </span>
+      <div class="platform">
+        <Brand />
+        <span class="host" dir="ltr">{location.host}</span>
+      </div>
+      {state !== "out" && state !== "unknown" && <Pages />}
+      <PersonMenu />
     </header>
   );
 }
+
+/** Whether the dialog about the keys of the keyboard is open. */
+const helpOpened = signal(false);
+
+const shortcuts: [string, Text][] = [["/", "app.shortcutFilter"], ["?", "app.shortcutHelp"], ["Esc", "app.shortcutEscape"]];
+
+/** The dialog about the keys of the keyboard. */
+function Help() {
+  const close = () => { helpOpened.value = false; };
+  return (
+    <Dialog title={text("app.shortcuts")} close={close}>
+      <dl>{shortcuts.map(([key, meaning]) => <Fact name={<kbd>{key}</kbd>}>{text(meaning)}</Fact>)}</dl>
+      <div class="buttons"><button type="button" onClick={close}>{text("action.close")}</button></div>
+    </Dialog>
+  );
+}
+
+/** Reports whether an event comes from an element that takes text. */
+function isTyping(event: KeyboardEvent): boolean {
+  const target = event.composedPath()[0];
+  return target instanceof HTMLElement && (target.isContentEditable || target.matches("input:not([type=checkbox], [type=radio]), textarea, select"));
+}
+
+document.addEventListener("keydown", (event) => {
+  if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing || isTyping(event) || document.querySelector("dialog[open]")) return;
+  if (event.key === "?") helpOpened.value = true;
+  if (event.key !== "/") return;
+  const filter = document.querySelector<HTMLInputElement>("main input[type=search]");
+  if (!filter) return;
+  event.preventDefault();
+  filter.select();
+});
 
 /** Reports whether the studio needs no session here: then an empty evaluation is refused as invalid, and not as unauthenticated. */
 async function isStudioPublic(): Promise<boolean> {
@@ -157,28 +241,60 @@ async function isStudioPublic(): Promise<boolean> {
   return true;
 }
 
+/** Says that the script of the page is gone, or why it cannot be known. */
+async function scriptProblem(): Promise<Refusal | "old"> {
+  try {
+    const { ok, status, statusText } = await fetch(location.pathname, { method: "HEAD", cache: "no-store" });
+    return ok ? "old" : new Refusal(status, `${status} ${statusText}`);
+  } catch {
+    return new Refusal(0, "");
+  }
+}
+
 /** A page that is a script of its own. A document of an earlier version names a script that no longer exists: it is reloaded, once. */
 function LazyPage({ load }: { load: () => Promise<ComponentType> }) {
   const component = useSignal<ComponentType | null>(null);
-  const hasFailed = useSignal(false);
+  const problem = useSignal<Refusal | "old" | null>(null);
   useEffect(() => {
+    const { reloaded, ...state } = history.state ?? {};
     Promise.all([load(), loadTexts()]).then(
       ([loaded]) => {
-        if (history.state?.reloaded) history.replaceState(null, "");
+        if (reloaded) history.replaceState(state, "");
         component.value = loaded;
       },
-      () => {
-        if (history.state?.reloaded) hasFailed.value = true;
+      async () => {
+        if (reloaded) problem.value = await scriptProblem();
         else {
-          history.replaceState({ reloaded: true }, "");
+          history.replaceState({ ...state, reloaded: true }, "");
           location.reload();
         }
       },
     );
   }, []);
-  if (hasFailed.value) return <Problem refusal={new Refusal(0, "")} />;
+  const reload = () => location.reload();
+  if (problem.value === "old") {
+    return (
+      <div class="problem" role="alert">
+        <strong>{text("problem.newVersion")}</strong>
+        <p>{text("problem.newVersionLead")}</p>
+        <div class="buttons start retry"><button type="button" onClick={reload}>{text("action.reload")}</button></div>
+      </div>
+    );
+  }
+  if (problem.value) return <RetryProblem refusal={problem.value} retry={reload} />;
   const Component = component.value;
-  return Component ? <Component /> : <p class="quiet" role="status">{text("state.loading")}</p>;
+  return Component ? <Component /> : <Skeleton />;
+}
+
+/** Says that there is no page at the address. */
+function Absent() {
+  return (
+    <>
+      <h1>{text("app.absent")}</h1>
+      <p>{text("app.absentLead")}</p>
+      <p><a href={`${home}/home`}>{text("page.home")}</a></p>
+    </>
+  );
 }
 
 /** Reports whether the address asks for the sign-in on behalf of another tab, and removes the request from the address. */
@@ -190,44 +306,61 @@ function takeSignInRequest(): boolean {
 
 function App() {
   const refusal = useSignal<Refusal | null>(null);
+  // Why it is not known who is signed in, and what they may do.
+  const failure = useSignal<Refusal | null>(null);
+  async function begin() {
+    try {
+      const [self] = await Promise.all([readSelf(), readRights()]);
+      const unknownRights = rightsProblem.value;
+      if (unknownRights && (unknownRights.code <= 0 || unknownRights.code === 429 || unknownRights.code >= 500)) throw unknownRights;
+      failure.value = null;
+      person.value = self;
+      session.value = "in";
+    } catch (problem) {
+      const refused = asRefusal(problem);
+      if (refused.code !== 401) failure.value = refused;
+      else {
+        failure.value = null;
+        session.value = (await isStudioPublic()) ? "guest" : "out";
+      }
+    }
+  }
   useEffect(() => {
     if (takeSignInRequest()) {
       session.value = "out";
       return;
     }
-    finishLogin().catch((failure) => { refusal.value = asRefusal(failure); }).then(() => Promise.all([readSelf(), readRights()])).then(
-      ([self]) => {
-        person.value = self;
-        session.value = "in";
-      },
-      async () => (session.value = (await isStudioPublic()) ? "guest" : "out"),
-    );
+    void finishLogin().catch((problem) => { refusal.value = asRefusal(problem); }).then(begin);
   }, []);
   const state = session.value;
   return (
-    <>
+    <div class={state === "out" ? "frame top" : "frame"}>
       <Bar />
-      <SessionNotice />
-      {(state === "in" || state === "ended") && <Links top />}
-      <main id="content" tabIndex={-1}>
-        {state === "unknown" && <p class="quiet" role="status">{text("state.loading")}</p>}
-        {state === "out" && !page.public && (
-          <div class="card narrow">
-            <h1>{text("signin.title")}</h1>
-            <SignIn refusal={refusal.value} />
-            <p><a href={`${home}/found`}>{text("page.found")}</a></p>
-            {branding.legal && <iframe title={text("app.legal")} sandbox="allow-popups allow-popups-to-escape-sandbox" src={`${home}/legal`} />}
-          </div>
-        )}
-        {(state === "in" || state === "ended" || state === "guest" || (state === "out" && page.public)) && (page.component ? <page.component /> : page.load && <LazyPage load={page.load} />)}
-      </main>
-      {(state === "in" || state === "ended") && <Links top={false} />}
+      <div class="page">
+        <SessionNotice />
+        {(state === "in" || state === "ended") && <Links top />}
+        <main id="content" tabIndex={-1}>
+          {state === "unknown" && (failure.value ? <RetryProblem refusal={failure.value} retry={() => void begin()} /> : <Skeleton />)}
+          {state === "out" && !page?.public && (
+            <div class="card narrow">
+              <h1>{text("signin.title")}</h1>
+              <p class="quiet to">{text("signin.to", { product: text("app.product"), host: location.host })}</p>
+              <SignIn refusal={refusal.value} />
+              <p><a href={`${home}/found`}>{text("page.found")}</a></p>
+              {branding.legal && <iframe title={text("app.legal")} sandbox="allow-popups allow-popups-to-escape-sandbox" src={`${home}/legal`} />}
+            </div>
+          )}
+          {(state === "in" || state === "ended" || state === "guest" || (state === "out" && page?.public)) && (!page ? <Absent /> : page.component ? <page.component /> : page.load && <LazyPage load={page.load} />)}
+        </main>
+        {(state === "in" || state === "ended") && <Links top={false} />}
+      </div>
+      {helpOpened.value && <Help />}
       {(state === "ended" || state === "in" && extending.value) && (
         <Dialog title={text("signin.title")} close={state === "in" ? () => (extending.value = false) : undefined}>
           <SignIn renewal />
         </Dialog>
       )}
-    </>
+    </div>
   );
 }
 

@@ -11,7 +11,12 @@ export async function loadTexts(): Promise<void> {
   Object.assign(texts, (await import("./texts/pages")).pageTexts);
 }
 
+const numbers = new Intl.NumberFormat("en");
+
 /** Returns a text with the values in place of their names in braces. */
 export function text(name: Text, values: Record<string, string | number> = {}): string {
-  return (texts[name] ?? name).replace(/\{(\w+)\}/g, (whole, key: string) => (key in values ? String(values[key]) : whole));
+  return (texts[name] ?? name).replace(/\{(\w+)\}/g, (whole, key: string) => {
+    const value = values[key];
+    return value === undefined ? whole : typeof value === "number" ? numbers.format(value) : value;
+  });
 }

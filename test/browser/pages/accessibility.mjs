@@ -105,7 +105,7 @@ export const stories = {
     };
     for (const [width, height] of [[1240, 800], [320, 256]]) {
       await page.setViewportSize({ width, height });
-      for (const [name, least] of [["home", 4], ["keys", 8], ["config", 5], ["studio", 10], ["audit", 8]]) {
+      for (const [name, least] of [["home", 3], ["keys", 8], ["config", 5], ["studio", 10], ["audit", 8]]) {
         await page.goto(`${origin}/console/${name}`);
         await page.locator("main h1").waitFor();
         if (name === "config" || name === "studio") await page.getByRole("textbox", { name: "Configuration" }).waitFor();
@@ -171,7 +171,7 @@ const ownPages = everyPage("keys, virtual clusters and tokens", async (page, loo
   await page.getByRole("dialog").getByText("Permitted:", { exact: true }).or(page.getByRole("dialog").getByText("Not permitted:")).waitFor();
   await look("new-key");
   await page.keyboard.press("Escape");
-  await page.getByRole("button", { name: "Open admin" }).click();
+  await page.getByRole("link", { name: "Open admin" }).click();
   await page.getByRole("dialog").getByText("Everything that its owner may do").waitFor();
   await look("key");
   await page.getByRole("dialog").getByRole("button", { name: "Delete" }).click();
@@ -180,7 +180,7 @@ const ownPages = everyPage("keys, virtual clusters and tokens", async (page, loo
   await page.getByRole("button", { name: "Kubeconfig for p-shop/dev" }).waitFor();
   await look("home");
   await page.goto(`${origin}/console/clusters`);
-  await page.getByRole("button", { name: "Open dev" }).click();
+  await page.getByRole("link", { name: "Open dev" }).click();
   await page.getByRole("dialog").getByRole("button", { name: "Kubeconfig" }).waitFor();
   await look("cluster");
   await page.getByRole("dialog").getByRole("button", { name: "Kubeconfig" }).click();
@@ -202,15 +202,15 @@ const ownPages = everyPage("keys, virtual clusters and tokens", async (page, loo
   await page.getByRole("button", { name: "I have saved it" }).click();
 });
 const adminPages = everyPage("people, rules, configuration and studio", async (page, look) => {
-  await signIn(page, admin, "/console/people", page.getByRole("button", { name: "Open look" }));
-  await page.getByRole("button", { name: "Open look" }).click();
+  await signIn(page, admin, "/console/people", page.getByRole("link", { name: "Open look" }));
+  await page.getByRole("link", { name: "Open look" }).click();
   await page.getByRole("dialog").getByRole("button", { name: "Set password" }).waitFor();
   await page.getByRole("dialog").getByText("None.").or(page.getByRole("dialog").getByText("Nothing.")).first().waitFor();
   await look("user");
   await page.getByRole("dialog").getByRole("button", { name: "Disable" }).click();
   await look("user-disable");
   await page.goto(`${origin}/console/teams`);
-  await page.getByRole("button", { name: "Open look" }).click();
+  await page.getByRole("link", { name: "Open look" }).click();
   await page.getByRole("dialog").getByRole("button", { name: "Remove look" }).waitFor();
   await look("team");
   await page.keyboard.press("Escape");

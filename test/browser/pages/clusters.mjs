@@ -37,7 +37,7 @@ export const stories = {
   async "a kubeconfig with the keyboard alone, and one without a secret"() {
     const { context, page, problems } = await openWindow();
     await signInWithKeyboard(page, admin, "/console/clusters");
-    await tabTo(page, page.getByRole("button", { name: "Open dev" }));
+    await tabTo(page, page.getByRole("link", { name: "Open dev" }));
     await page.keyboard.press("Enter");
     await tabTo(page, page.getByRole("dialog").getByRole("button", { name: "Kubeconfig" }));
     await page.keyboard.press("Enter");

@@ -1,7 +1,38 @@
 // Stories of access keys: how they are made, shown, changed and deleted, and how their list follows the API.
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
-import { admin, api, requestAsAdmin, saveDownload, createKey, createAccessKey, openWindow, origin, pressWithKeyboard, signIn, tabTo, signInWithKeyboard } from "../driver.mjs";
+import { admin, api, requestAsAdmin, saveDownload, createKey, focus, createAccessKey, openWindow, origin, pressWithKeyboard, signIn, tabTo, signInWithKeyboard } from "../driver.mjs";
+
+/** Answers lists of keys with this many, in pages of 500, and watches with no event. Hold stops before a row, or refuses what follows, until go. */
+async function serveManyKeys(page, count) {
+  let [limit, code, go] = [Infinity, 0, () => {}];
+  let free = Promise.resolve();
+  const rows = (from) => Array.from({ length: Math.min(500, count - from) }, (_, i) => {
+    const name = `key-${String(from + i).padStart(4, "0")}`;
+    const object = { metadata: { name, uid: name, resourceVersion: "1", creationTimestamp: "2026-01-01T00:00:00Z" }, spec: { user: "ana", type: "User" }, status: {} };
+    return { cells: [name, "user:ana"], object };
+  });
+  await page.route(/ownedaccesskeys\?(?!.*watch=)/, async (route) => {
+    const from = Number(new URL(route.request().url()).searchParams.get("continue") ?? 0);
+    if (from >= limit && code > 0) return route.fulfill({ status: code, contentType: "application/json", body: JSON.stringify({ kind: "Status", apiVersion: "v1", code, message: "not now" }) });
+    if (from >= limit) await free;
+    const left = count - from - 500;
+    const metadata = { resourceVersion: "1", ...(left > 0 ? { continue: String(from + 500), remainingItemCount: left } : {}) };
+    const columnDefinitions = ["Name", "Owner"].map((name) => ({ name, description: name, priority: 0 }));
+    return route.fulfill({ contentType: "application/json", body: JSON.stringify({ kind: "Table", metadata, columnDefinitions, rows: rows(from) }) });
+  });
+  await page.route(/ownedaccesskeys\?.*watch=/, () => {});
+  return {
+    hold(row, refusal = 0) {
+      [limit, code] = [row, refusal];
+      free = new Promise((done) => { go = done; });
+    },
+    go() {
+      limit = Infinity;
+      go();
+    },
+  };
+}
 
 export const stories = {
   async "a key is made, shown once, disabled and deleted"() {
@@ -16,7 +47,7 @@ export const stories = {
     assert.equal(await page.evaluate(() => document.cookie), "");
     const asked = () => context.request.post(`${api}/selves`, { headers: { Authorization: `Bearer ${key}`, Cookie: "" }, data: {} });
     assert.equal((await asked()).status(), 201);
-    await page.getByRole("button", { name: "Open story" }).click();
+    await page.getByRole("link", { name: "Open story" }).click();
     await page.getByRole("dialog").getByRole("button", { name: "Disable" }).click();
     await page.getByRole("dialog").getByRole("button", { name: "Enable" }).waitFor();
     assert.equal((await asked()).status(), 401);
@@ -25,7 +56,7 @@ export const stories = {
     assert.ok(await remove.isDisabled());
     await page.getByLabel("Type story to delete it").fill("story");
     await remove.click();
-    await page.getByRole("button", { name: "Open story" }).waitFor({ state: "detached" });
+    await page.getByRole("link", { name: "Open story" }).waitFor({ state: "detached" });
     assert.deepEqual(problems, []);
     await context.close();
   },
@@ -60,7 +91,7 @@ export const stories = {
     await page.keyboard.press("Enter");
     await tabTo(page, page.getByRole("button", { name: "I have saved it" }));
     await page.keyboard.press("Enter");
-    await tabTo(page, page.getByRole("button", { name: "Open typed" }));
+    await tabTo(page, page.getByRole("link", { name: "Open typed" }));
     await page.keyboard.press("Enter");
     await page.getByRole("dialog").waitFor();
     await page.keyboard.press("Escape");
@@ -76,7 +107,7 @@ export const stories = {
     await signIn(other.page, mine);
     await other.page.getByRole("button", { name: "New key" }).click();
     await other.page.getByLabel("Name", { exact: true }).fill("typed-before");
-    await page.getByRole("button", { name: "Open mine" }).click();
+    await page.getByRole("link", { name: "Open mine" }).click();
     await page.getByRole("dialog").getByRole("button", { name: "Disable" }).click();
     await page.getByRole("dialog").getByRole("button", { name: "Enable" }).waitFor();
     // The tab asks by itself, because it watches its own key.
@@ -87,7 +118,7 @@ export const stories = {
     await other.page.getByRole("button", { name: "I have saved it" }).click();
     await page.getByRole("dialog").getByRole("button", { name: "Close" }).click();
     // The watch of the first window shows it.
-    await page.getByRole("button", { name: "Open typed-before" }).waitFor();
+    await page.getByRole("link", { name: "Open typed-before" }).waitFor();
     await other.context.close();
     await context.close();
   },
@@ -103,7 +134,7 @@ export const stories = {
     await page.getByLabel("Scope", { exact: true }).fill("projects:\n- project: shop");
     await page.getByRole("button", { name: "Create key" }).click();
     await page.getByRole("button", { name: "I have saved it" }).click();
-    await page.getByRole("button", { name: "Open scoped" }).click();
+    await page.getByRole("link", { name: "Open scoped" }).click();
     await page.getByRole("dialog").getByText('"project": "shop"').waitFor();
     await context.close();
   },
@@ -129,29 +160,77 @@ export const stories = {
     assert.deepEqual(problems, []);
     await context.close();
   },
-  async "five thousand keys are shown in pages, and filtered"() {
+  async "counts are of all keys, and a filter or an order reads on until all are read"() {
     const { context, page, problems } = await openWindow();
-    const rows = (from) => Array.from({ length: 500 }, (_, i) => {
-      const name = `key-${String(from + i).padStart(4, "0")}`;
-      const object = { metadata: { name, uid: name, creationTimestamp: "2026-01-01T00:00:00Z" }, spec: { user: "ana", type: "User" }, status: {} };
-      return { cells: [name, "user:ana"], object };
-    });
-    await page.route(/ownedaccesskeys\?(?!.*watch=)/, (route) => {
-      const from = Number(new URL(route.request().url()).searchParams.get("continue") ?? 0);
-      const metadata = { resourceVersion: "1", ...(from < 4500 ? { continue: String(from + 500), remainingItemCount: 4500 - from } : {}) };
-      const columnDefinitions = ["Name", "Owner"].map((name) => ({ name, description: name, priority: 0 }));
-      return route.fulfill({ contentType: "application/json", body: JSON.stringify({ kind: "Table", metadata, columnDefinitions, rows: rows(from) }) });
-    });
-    await page.route(/ownedaccesskeys\?.*watch=/, () => {}); // a watch without an event
+    const pages = await serveManyKeys(page, 4974);
     await signIn(page);
-    for (let shown = 1000; shown <= 5000; shown += 500) {
-      await page.getByRole("button", { name: "Show more" }).click();
-      await page.getByText(`${shown} keys`, { exact: true }).waitFor();
-    }
-    await page.getByRole("button", { name: "Show more" }).waitFor({ state: "detached" });
-    await page.getByRole("searchbox").fill("key-4999");
-    await page.getByText("1 of 5000 keys").waitFor();
+    await page.getByText("4,974 keys", { exact: true }).waitFor();
+    await page.getByRole("button", { name: "Show more" }).click();
+    await page.getByText("4,974 keys", { exact: true }).waitFor();
+    // A key of the last page is found. Until it is, nothing says that nothing matches.
+    pages.hold(1500);
+    await page.getByRole("searchbox").fill("key-4973");
+    await page.getByText("0 of the first 1,500 of 4,974, reading on").waitFor();
+    await page.getByText("Nothing matches so far.").waitFor();
+    assert.equal(await page.getByText("Nothing matches the filter.").count(), 0);
+    pages.go();
+    await page.getByText("1 of 4,974 keys", { exact: true }).waitFor();
     assert.equal(await page.locator("tbody tr").count(), 1);
+    await page.getByRole("link", { name: "Open key-4973" }).waitFor();
+    assert.equal(await page.getByRole("button", { name: "Show more" }).count(), 0);
+    await page.getByRole("searchbox").fill("no such key");
+    await page.getByText("Nothing matches the filter.").waitFor();
+    // The order is of all keys as well, also with the keyboard.
+    pages.hold(1000);
+    await page.goto(`${origin}/console/keys`);
+    await page.getByText("4,974 keys", { exact: true }).waitFor();
+    await page.keyboard.press("Shift");
+    const name = page.getByRole("columnheader", { name: "Name", exact: true }).getByRole("button");
+    await pressWithKeyboard(page, name);
+    await page.getByText("The first 1,000 of 4,974, reading on").waitFor();
+    pages.go();
+    await page.getByText("4,974 keys", { exact: true }).waitFor();
+    await page.keyboard.press("Enter");
+    await page.locator("tbody th").first().getByText("key-4973").waitFor();
+    // What cannot be read is not read on: it says so, and the button tries again.
+    pages.hold(1000, 503);
+    await page.goto(`${origin}/console/keys?filter=key-4973`);
+    await page.getByRole("alert").waitFor();
+    await page.getByText("0 of the first 1,000 of 4,974", { exact: true }).waitFor();
+    pages.go();
+    await page.getByRole("button", { name: "Show more" }).click();
+    await page.getByText("1 of 4,974 keys", { exact: true }).waitFor();
+    assert.deepEqual(problems, []);
+    await context.close();
+  },
+  async "of five thousand keys those are drawn that are seen, and assistive technologies know of all"() {
+    const { context, page, problems } = await openWindow();
+    await serveManyKeys(page, 5000);
+    await signIn(page, admin, "/console/keys?sort=Name");
+    await page.getByText("5,000 keys", { exact: true }).waitFor();
+    const drawn = page.locator("tbody tr:not(.spacer)");
+    assert.ok((await drawn.count()) <= 100);
+    assert.equal(await page.getByRole("table").getAttribute("aria-rowcount"), "5001");
+    assert.equal(await drawn.first().getAttribute("aria-rowindex"), "2");
+    for (const [part, from, to] of [[0.5, 2400, 2600], [1, 4900, 5002], [0, 2, 100]]) {
+      await page.evaluate((part) => scrollTo(0, document.documentElement.scrollHeight * part), part);
+      await page.waitForFunction(([from, to]) => {
+        // The row in the middle of the window.
+        const row = document.elementFromPoint(innerWidth / 2, innerHeight / 2)?.closest("tr[aria-rowindex]");
+        return row && row.ariaRowIndex >= from && row.ariaRowIndex <= to;
+      }, [from, to]);
+      assert.ok((await drawn.count()) <= 100);
+    }
+    // The tab key goes from row to row, beyond what was drawn.
+    await focus(page.getByRole("link", { name: "Open key-0000", exact: true }));
+    for (let row = 0; row < 60; row++) for (let step = 0; step < 2; step++) await page.keyboard.press("Tab");
+    await page.waitForFunction(() => document.activeElement?.closest("tr")?.ariaRowIndex === "62");
+    await page.keyboard.press("Enter");
+    await page.getByRole("dialog").waitFor();
+    await page.keyboard.press("Escape");
+    // All that are shown are selected, whether they are drawn or not.
+    await page.getByRole("checkbox", { name: "Select all that are shown" }).check();
+    await page.getByText("5,000 selected").waitFor();
     assert.deepEqual(problems, []);
     await context.close();
   },
@@ -220,7 +299,7 @@ export const stories = {
     await pressWithKeyboard(page, head.getByRole("button"));
     assert.deepEqual(await names(), ["sort-a", "sort-b", "sort-c"]);
     // A key that ends soon gets more time.
-    await pressWithKeyboard(page, page.getByRole("button", { name: "Open sort-c" }));
+    await pressWithKeyboard(page, page.getByRole("link", { name: "Open sort-c" }));
     const dialog = page.getByRole("dialog");
     await pressWithKeyboard(page, dialog.getByRole("button", { name: "Change expiration …" }));
     await tabTo(page, dialog.getByLabel("7 days"));
@@ -248,7 +327,7 @@ export const stories = {
     }));
     await page.getByRole("button", { name: "Show more" }).click();
     await page.getByRole("alert").getByText("the list is too old").waitFor();
-    await page.getByRole("button", { name: "Open sort-a" }).waitFor();
+    await page.getByRole("link", { name: "Open sort-a" }).waitFor();
     for (const [path, says] of [["tokens", "This does not exist"], ["projects", "This does not exist"], ["people", "This does not exist"], ["teams", "This does not exist"], ["trustrules", "This does not exist"], ["clusters", "This does not exist"]]) {
       await page.goto(`${origin}/console/${path}?name=p-none%2Fnever-made`);
       await page.getByRole("dialog").getByText(says).waitFor();

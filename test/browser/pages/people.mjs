@@ -35,7 +35,7 @@ export const stories = {
     await page.getByRole("button", { name: "New team" }).click();
     await dialog.getByLabel("Name", { exact: true }).fill("web");
     await dialog.getByRole("button", { name: "Create team" }).click();
-    await page.getByRole("button", { name: "Open web" }).click();
+    await page.getByRole("link", { name: "Open web" }).click();
     await dialog.getByLabel("Name of a user").fill("bea");
     await dialog.getByRole("button", { name: "Add" }).click();
     await dialog.getByRole("link", { name: "bea" }).click();
@@ -84,14 +84,14 @@ export const stories = {
     await page.keyboard.press("Tab");
     await page.keyboard.type("ana, ben");
     await page.keyboard.press("Enter");
-    await press(page.getByRole("button", { name: "Open typed-team" }));
+    await press(page.getByRole("link", { name: "Open typed-team" }));
     await press(dialog.getByRole("button", { name: "Remove ben" }));
     await dialog.getByRole("button", { name: "Remove ben" }).waitFor({ state: "detached" });
     await press(dialog.getByRole("button", { name: "Delete" }));
     await dialog.getByLabel("Type typed-team to delete it").waitFor();
     await page.keyboard.type("typed-team");
     await page.keyboard.press("Enter");
-    await page.getByRole("button", { name: "Open typed-team" }).waitFor({ state: "detached" });
+    await page.getByRole("link", { name: "Open typed-team" }).waitFor({ state: "detached" });
     assert.deepEqual(problems, []);
     await context.close();
   },

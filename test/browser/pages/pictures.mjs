@@ -23,7 +23,7 @@ if (pictureFolder) {
     await signIn(page, admin, "/console/home", page.getByRole("button", { name: "Kubeconfig for p-shop/dev" }));
     await shoot("home");
     await page.goto(`${origin}/console/keys`);
-    await page.getByRole("button", { name: "Open ci-deploy" }).waitFor();
+    await page.getByRole("link", { name: "Open ci-deploy" }).waitFor();
     await shoot("keys");
     await page.goto(`${origin}/console/home`);
     await page.getByRole("button", { name: "Kubeconfig for p-shop/dev" }).click();

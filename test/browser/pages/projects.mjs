@@ -75,7 +75,7 @@ export const stories = {
     assert.deepEqual(other.problems, []);
     await other.context.close();
     // A project with virtual clusters stays, and the dialog says so before and after.
-    await page.getByRole("button", { name: "Open store" }).click();
+    await page.getByRole("link", { name: "Open store" }).click();
     await dialog.getByRole("link", { name: "till" }).waitFor();
     await dialog.getByRole("button", { name: "Delete" }).click();
     await dialog.getByText("The project still has virtual clusters.").waitFor();
@@ -86,7 +86,7 @@ export const stories = {
     await dialog.getByRole("button", { name: "Back" }).click();
     await dialog.getByRole("button", { name: "Close" }).click();
     // One without is deleted. It asks for the name.
-    await page.getByRole("button", { name: "Open store" }).click();
+    await page.getByRole("link", { name: "Open store" }).click();
     await dialog.getByText("Nothing.").waitFor();
     await dialog.getByRole("button", { name: "Delete" }).click();
     await dialog.getByText("Members lose their roles").waitFor();
@@ -126,7 +126,7 @@ export const stories = {
     await page.getByText("Project typed-project is created.").waitFor();
     const { spec } = await (await requestAsAdmin(context, "GET", "projects/typed-project")).json();
     assert.deepEqual(spec, { description: "Typed, and not clicked", owner: { team: "typers" }, members: [{ kind: "User", name: "bea", role: "view" }] });
-    await pressWithKeyboard(page, page.getByRole("button", { name: "Open typed-project" }));
+    await pressWithKeyboard(page, page.getByRole("link", { name: "Open typed-project" }));
     await pressWithKeyboard(page, dialog.getByRole("button", { name: "Change …" }));
     await pressWithKeyboard(page, dialog.getByRole("button", { name: "Remove, member 1" }));
     await pressWithKeyboard(page, dialog.getByRole("button", { name: "Save" }));

@@ -267,7 +267,7 @@ export const stories = {
     const auditor = await createAccessKey(context, "many-auditor", { groups: ["platform:admins"], scope: { rules: [{ verbs: ["get", "list", "watch"] }] } });
     const other = await openWindow();
     await signIn(other.page, auditor, "/console/keys?filter=many-");
-    await other.page.getByRole("button", { name: "Open many-alike" }).waitFor();
+    await other.page.getByRole("link", { name: "Open many-alike" }).waitFor();
     assert.deepEqual([await other.page.getByRole("checkbox").count(), await all.count()], [0, 1]);
     await other.context.close();
     assert.deepEqual(refused, []);

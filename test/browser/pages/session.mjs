@@ -1,7 +1,7 @@
 // Stories of the session: how it begins and ends, and who cannot use it.
 import assert from "node:assert/strict";
 import http from "node:http";
-import { assertAccessible, admin, api, requestAsAdmin, focus, createKey, createAccessKey, openWindow, openOrigin, origin, allowedOrigins, pictureFolder, signIn } from "../driver.mjs";
+import { assertAccessible, admin, api, requestAsAdmin, focus, createKey, createAccessKey, openWindow, openOrigin, origin, allowedOrigins, pictureFolder, signIn, signOut } from "../driver.mjs";
 
 export const stories = {
   async "a session that is about to end says so, and a sign-in in another tab keeps what was typed"() {
@@ -91,8 +91,8 @@ export const stories = {
     for (let left = 100; refused() < 6 && left > 0; left--) await other.waitForTimeout(100);
     assert.ok(refused() >= 6 && answers.every((status) => [401, 404, 405].includes(status)), answers.join());
     await page.reload();
-    await page.getByRole("button", { name: "Open kept-here" }).waitFor();
-    assert.equal(await page.getByRole("button", { name: "Open forged" }).count(), 0);
+    await page.getByRole("link", { name: "Open kept-here" }).waitFor();
+    assert.equal(await page.getByRole("link", { name: "Open forged" }).count(), 0);
     await requestAsAdmin(context, "DELETE", "ownedaccesskeys/kept-here");
     await context.close();
   },
@@ -100,7 +100,7 @@ export const stories = {
     const { context, page } = await openWindow();
     const key = await createAccessKey(context, "signed-out", {});
     await signIn(page, key);
-    await page.getByRole("button", { name: "Sign out" }).click();
+    await signOut(page);
     await page.getByLabel("Access key", { exact: true }).waitFor();
     assert.deepEqual(await context.cookies(), []);
     await page.reload();
@@ -180,8 +180,8 @@ export const stories = {
     const direct = await (await context.newPage()).goto(`${api}/ownedaccesskeys`);
     assert.equal(direct.status(), 401);
     await page.reload();
-    await page.getByRole("button", { name: "Open kept" }).waitFor();
-    assert.equal(await page.getByRole("button", { name: "Open forged" }).count(), 0);
+    await page.getByRole("link", { name: "Open kept" }).waitFor();
+    assert.equal(await page.getByRole("link", { name: "Open forged" }).count(), 0);
     await context.close();
   },
   async "a person signs in at a provider, and comes back to the page that they wanted"() {
@@ -229,7 +229,7 @@ export const stories = {
     const keys = async () => (await (await requestAsAdmin(context, "GET", "ownedaccesskeys")).json()).items.filter(({ spec }) => spec.type === "Login" && spec.user === "ana");
     assert.deepEqual((await keys()).map(({ spec }) => spec.description), ["Sign-in of the console"]);
     // The answer to a sign-in that this tab has not begun counts for nothing.
-    await page.getByRole("button", { name: "Sign out" }).click();
+    await signOut(page);
     await choose.waitFor();
     assert.deepEqual(await keys(), []);
     await page.goto(`${origin}/console?code=x&state=y&iss=${encodeURIComponent(origin)}`);

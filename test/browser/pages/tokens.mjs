@@ -22,7 +22,7 @@ export const stories = {
       apiVersion: "authentication.k8s.io/v1", kind: "TokenReview", spec: { token },
     })).json()).status.authenticated;
     assert.equal(await review(), true);
-    await page.getByRole("button", { name: /^Open / }).first().click();
+    await page.getByRole("link", { name: /^Open / }).first().click();
     await dialog.getByRole("button", { name: "Revoke" }).click();
     await page.getByText("There are no tokens that you may see.").waitFor();
     assert.notEqual(await review(), true);
@@ -38,9 +38,9 @@ export const stories = {
     await dialog.getByText("Issuer (iss)").waitFor();
     await pressWithKeyboard(page, dialog.getByRole("button", { name: "I have saved it" }));
     const [{ metadata: { name } }] = (await (await requestAsAdmin(context, "GET", "directclusterendpointtokens")).json()).items;
-    await pressWithKeyboard(page, page.getByRole("button", { name: `Open ${name}` }));
+    await pressWithKeyboard(page, page.getByRole("link", { name: `Open ${name}` }));
     await pressWithKeyboard(page, dialog.getByRole("button", { name: "Revoke" }));
-    await page.getByRole("button", { name: `Open ${name}` }).waitFor({ state: "detached" });
+    await page.getByRole("link", { name: `Open ${name}` }).waitFor({ state: "detached" });
     assert.deepEqual(problems, []);
     await context.close();
   },

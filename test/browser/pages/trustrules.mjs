@@ -48,7 +48,7 @@ export const stories = {
       issuer: "https://token.actions.githubusercontent.com", match: [{ claim: "repository_id", is: "345" }], owner: { team: "deployers" },
       scope: { virtualClusters: [{ project: "shop", virtualCluster: "dev" }] }, ttl: 600,
     });
-    await page.getByRole("button", { name: "Open deploy-shop" }).click();
+    await page.getByRole("link", { name: "Open deploy-shop" }).click();
     await dialog.getByText("team:deployers").waitFor();
     await dialog.getByRole("button", { name: "Disable" }).click();
     await dialog.getByRole("button", { name: "Enable" }).waitFor();
@@ -83,7 +83,7 @@ export const stories = {
     await type("Virtual cluster", "dev");
     await page.keyboard.press("Enter");
     await page.getByText("from-a-cluster is in effect.").waitFor();
-    await pressWithKeyboard(page, page.getByRole("button", { name: "Open from-a-cluster" }));
+    await pressWithKeyboard(page, page.getByRole("link", { name: "Open from-a-cluster" }));
     await pressWithKeyboard(page, dialog.getByRole("button", { name: "Delete" }));
     await type("Type from-a-cluster to delete it", "from-a-cluster");
     await page.keyboard.press("Enter");

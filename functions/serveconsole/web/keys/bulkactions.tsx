@@ -112,7 +112,7 @@ function BulkActionDialog(props: { action: BulkAction; keys: Key[]; excluded: [T
           <strong>{text("problem.failed")}</strong>
           <ul>{failures.map(([{ metadata }, refusal]) => <li><strong>{metadata.name}</strong>: {messageOf(refusal)}</li>)}</ul>
         </div>
-        <div class="buttons"><button type="button" class="primary" onClick={() => close(successes)}>{text("action.close")}</button></div>
+        <div class="buttons"><button type="button" onClick={() => close(successes)}>{text("action.close")}</button></div>
       </Dialog>
     );
   }
@@ -143,8 +143,9 @@ function BulkActionDialog(props: { action: BulkAction; keys: Key[]; excluded: [T
 
 /** How many keys are selected, and what the session may do with them. Shown are the rows that the filter lets through. */
 export function BulkActions({ selection, keys, visibleRows, sessionKey }: { selection: Selection; keys: ReturnType<typeof watchList<Key>>; visibleRows: Row<Key>[]; sessionKey: Key | undefined }) {
-  const selected = keys.rows.value.map((row) => row.object).filter(({ metadata }) => selection.value.has(metadata.uid));
-  const hiddenCount = selected.length - visibleRows.filter((row) => selection.value.has(row.object.metadata.uid)).length;
+  const rows = keys.rows.value;
+  const selected = selection.value.size === 0 ? [] : rows.map((row) => row.object).filter(({ metadata }) => selection.value.has(metadata.uid));
+  const hiddenCount = selected.length === 0 ? 0 : selected.length - visibleRows.filter((row) => selection.value.has(row.object.metadata.uid)).length;
   const current = useSignal<{ action: BulkAction; keys: Key[]; excluded: [Text, Key[]][] } | null>(null);
   const outcome = useSignal("");
   const enabled = selected.filter(({ spec }) => !spec.disabled);

@@ -1,13 +1,15 @@
 import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
-import { group, list, warningsOf, type Meta } from "../api";
+import { group, list, Refusal, warningsOf, type Meta } from "../api";
 import { quoteForShell } from "../parts/command";
 import { Dialog } from "../parts/dialog";
 import { Fact, Time } from "../parts/facts";
 import { DetailsDialog, FormDialog } from "../parts/frames";
 import { Lifetime } from "../parts/lifetime";
+import { AbsentDialog } from "../parts/list";
 import { Problem, asRefusal } from "../parts/problem";
 import { DeleteDialog } from "../parts/deletedialog";
+import { Skeleton } from "../parts/skeleton";
 import { useWrite } from "../parts/write";
 import { isAdmin, person } from "../person";
 import { may, usePermitted } from "../rights";
@@ -107,9 +109,10 @@ export function ExpirationDialog({ accessKey, close, changed }: { accessKey: Key
 
 /** The details of a key: its facts, its lineage, and the objects that were created with it. */
 export function KeyDetails(props: {
-  name: string; row: Key | null | undefined; open: (name: string) => void; changed: () => void; close: () => void;
+  name: string; row: Key | Refusal | undefined; open: (name: string) => void; changed: () => void; close: () => void;
 }) {
-  const { name, row: key, open, changed, close } = props;
+  const { name, row, open, changed, close } = props;
+  const key = row instanceof Refusal ? undefined : row;
   const { problem, patch } = useWrite(keysPath);
   const children = useSignal<KeyChildren | null>(null);
   const objects = useSignal<Objects[]>([]);
@@ -129,14 +132,8 @@ export function KeyDetails(props: {
     if (uid) readChildren(uid).then((read) => (children.value = read), fail);
     if (uid) readCreatedObjects(uid).then((read) => (objects.value = read), fail);
   }, [uid]);
-  if (!key) {
-    return (
-      <Dialog title={name} close={close}>
-        <p>{text(key === null ? "keys.absent" : "state.loading")}</p>
-        <div class="buttons"><button type="button" onClick={close}>{text("action.close")}</button></div>
-      </Dialog>
-    );
-  }
+  if (row instanceof Refusal) return <AbsentDialog name={name} refusal={row} close={close} absent="keys.absent" />;
+  if (!key) return <Dialog title={name} close={close} sheet><Skeleton /></Dialog>;
   const setDisabled = (disabled: boolean) => patch(name, { spec: { disabled } }, () => {
     deleting.value = false;
     changed();

@@ -1,8 +1,8 @@
-import { batch, signal, useSignal } from "@preact/signals";
+import { batch, computed, signal, useSignal } from "@preact/signals";
 import { useMemo } from "preact/hooks";
 import {
-  asRefusal, type Column, CopyButton, Dialog, download, Fact, group, list, List, type watchList, type Meta, type Mode, person, ScopePreview, quoteForShell,
-  Refusal, type Row, text, type Text, Time, useAddress, type ListTexts,
+  AbsentDialog, asRefusal, type Column, CopyButton, Dialog, download, Fact, group, list, List, type watchList, type Meta, type Mode, person, ScopePreview, quoteForShell,
+  Refusal, type Row, text, type Text, Time, useAddress, useOpened, type ListTexts,
 } from "../shared";
 
 /** An event of the audit. Its status has the fields of audit.k8s.io/v1. */
@@ -69,7 +69,9 @@ function readOnDemand(selector: () => string): ReturnType<typeof watchList<Audit
     void read("");
     return () => current?.abort();
   };
-  return { columns, rows, more, mode, problem, loaded, begin, refresh: () => read(""), next: () => read(more.value), resume: () => undefined };
+  return {
+    columns, rows, more, total: computed(() => rows.value.length), reading: signal(false), mode, problem, retryTime: signal(0), retry: () => undefined, loaded, begin, refresh: () => read(""), next: () => read(more.value), resume: () => undefined,
+  };
 }
 
 /** The filters, by their names in the address, with the field of the selector. */
@@ -90,7 +92,7 @@ function EventDetails({ event, close }: { event: AuditEvent; close: () => void }
   const key = Object.entries(user.extra ?? {}).find(([name]) => name.endsWith("/access-key"))?.[1].join(", ");
   const wasRefused = (responseStatus?.code ?? 0) >= 400;
   return (
-    <Dialog title={text("audit.event")} close={close} wide>
+    <Dialog title={text("audit.event")} close={close} sheet>
       <dl>
         <Fact name={text("audit.time")}><Time instant={stageTimestamp} none="" /></Fact>
         <Fact name={text("audit.user")}>{user.username}</Fact>
@@ -114,8 +116,6 @@ function EventDetails({ event, close }: { event: AuditEvent; close: () => void }
       <pre tabIndex={0}>{JSON.stringify(event.status, null, 2)}</pre>
       <div class="buttons">
         <CopyButton content={() => line(event)} />
-        <span class="room" />
-        <button type="button" class="primary" onClick={close}>{text("action.close")}</button>
       </div>
     </Dialog>
   );
@@ -140,7 +140,7 @@ export function Audit() {
     return selected.value;
   }
   const events = useMemo(() => readOnDemand(selector), []);
-  const event = events.rows.value.find((row) => row.object.metadata.name === openedName.value)?.object;
+  const event = useOpened(events, openedName.value, `${path}/${encodeURIComponent(openedName.value)}`);
   return (
     <>
       <List
@@ -167,7 +167,7 @@ export function Audit() {
           <button class="primary">{text("audit.search")}</button>
         </form>
       </List>
-      {event && <EventDetails event={event} close={() => (openedName.value = "")} />}
+      {event instanceof Refusal ? <AbsentDialog name={openedName.value} refusal={event} close={() => (openedName.value = "")} /> : event && <EventDetails event={event} close={() => (openedName.value = "")} />}
     </>
   );
 }

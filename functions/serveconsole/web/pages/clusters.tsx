@@ -1,7 +1,7 @@
 import { useSignal } from "@preact/signals";
 import { useMemo } from "preact/hooks";
 import {
-  kubeconfigRequest, type Cluster, clustersPath, DetailsDialog, Fact, AbsentDialog, idOf, KubeconfigDialog, List, watchList, ownerText, projectNamespaces, quoteForShell,
+  kubeconfigRequest, type Cluster, clustersPath, DetailsDialog, Fact, AbsentDialog, idOf, KubeconfigDialog, List, watchList, ownerText, projectNamespaces, quoteForShell, Refusal,
   text, Time, useAddress, useOpened, usePermitted, type ListTexts,
 } from "../shared";
 
@@ -27,7 +27,7 @@ function ClusterDetails({ cluster, close, openKubeconfig }: { cluster: Cluster; 
           <Fact name={text("field.created")}><Time instant={creationTimestamp} none="" /></Fact>
         </>
       }
-      mainButton={mayUse ? <button type="button" class="primary" onClick={openKubeconfig}>{text("kubeconfig.title")}</button> : null}
+      mainButton={mayUse ? <button type="button" class="primary" onClick={openKubeconfig}>{text("kubeconfig.title")}</button> : undefined}
     >
       <h3>{text("clusters.access")}</h3>
       {access.length === 0 ? <p>{text("clusters.accessNone")}</p> : (
@@ -73,7 +73,7 @@ export function Clusters() {
         )}
       </List>
       {kubeconfigOf.value ? <KubeconfigDialog cluster={kubeconfigOf.value} close={() => (kubeconfigOf.value = null)} />
-        : cluster === null ? <AbsentDialog name={openedName.value} close={() => (openedName.value = "")} />
+        : cluster instanceof Refusal ? <AbsentDialog name={openedName.value} refusal={cluster} close={() => (openedName.value = "")} />
         : cluster && <ClusterDetails cluster={cluster} close={() => (openedName.value = "")} openKubeconfig={() => { kubeconfigOf.value = cluster; openedName.value = ""; }} />}
     </>
   );

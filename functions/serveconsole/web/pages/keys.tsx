@@ -20,12 +20,12 @@ const words: ListTexts = { title: "page.keys", lead: "keys.lead", count: "keys.c
 export function Keys() {
   const keys = useMemo(() => watchList<Key>(keysPath), []);
   const address = useAddress();
-  const { openedName } = address;
+  const { openedName, creating } = address;
   const selection = useSelection(keys);
-  const creating = useSignal(false);
   const createdKey = useSignal<Key | null>(null);
   // When the key of the session no longer works, the sign-in opens at once, and not at the next request.
-  const sessionKey = keys.rows.value.find((row) => row.object.metadata.name === person.value?.accessKey)?.object;
+  const rows = keys.rows.value;
+  const sessionKey = useMemo(() => rows.find((row) => row.object.metadata.name === person.value?.accessKey)?.object, [rows, person.value]);
   const sessionKeySeen = useRef(false);
   const sessionEnded = sessionKey ? sessionKey.spec.disabled ?? false : sessionKeySeen.current && keys.loaded.value;
   if (sessionKey) sessionKeySeen.current = true;
@@ -42,14 +42,14 @@ export function Keys() {
           selected: selection, bar: (visibleRows) => <BulkActions selection={selection} keys={keys} visibleRows={visibleRows} sessionKey={sessionKey} />,
         } : undefined}
         buttons={may("create", "ownedaccesskeys") && (
-          <button type="button" class="primary" onClick={() => (creating.value = true)}>{text("keys.new")}</button>
+          <button type="button" class="primary" onClick={() => (creating.value = "yes")}>{text("keys.new")}</button>
         )}
       />
-      {creating.value && (
+      {creating.value && may("create", "ownedaccesskeys") && (
         <NewKeyDialog
-          close={() => (creating.value = false)}
+          close={() => (creating.value = "")}
           created={(key) => {
-            creating.value = false;
+            creating.value = "";
             createdKey.value = key;
             void keys.refresh();
           }}

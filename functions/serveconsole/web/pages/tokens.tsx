@@ -1,7 +1,7 @@
 import { useSignal } from "@preact/signals";
 import { useMemo } from "preact/hooks";
 import {
-  CopyButton, DetailsDialog, Dialog, download, formatDateTime, Fact, FormDialog, AbsentDialog, group, Lifetime, List, watchList, may, type Meta, ownerOf, quoteForShell,
+  CopyButton, DetailsDialog, Dialog, download, formatDateTime, Fact, FormDialog, AbsentDialog, group, Lifetime, List, watchList, may, type Meta, ownerOf, quoteForShell, Refusal,
   ScopeField, type Text, text, Time, useAddress, useIdempotentPost, useOpened, usePermitted, useScopeChoice, useSecret, useWrite, Warnings, warningsOf,
   type ListTexts,
 } from "../shared";
@@ -117,8 +117,7 @@ function TokenDetails({ token, close, changed }: { token: Token; close: () => vo
 export function Tokens() {
   const tokens = useMemo(() => watchList<Token>(path), []);
   const address = useAddress();
-  const { openedName } = address;
-  const issuing = useSignal(false);
+  const { openedName, creating } = address;
   const createdToken = useSignal<{ token: Token; warnings: string[] } | null>(null);
   const token = useOpened(tokens, openedName.value, `${path}/${encodeURIComponent(openedName.value)}`);
   return (
@@ -126,22 +125,21 @@ export function Tokens() {
       <List
         list={tokens} texts={words} address={address} wide={["Scope", "User Agent"]} command="kubectl get directclusterendpointtokens -o wide --watch"
         buttons={may("create", "directclusterendpointtokens") && (
-          <button type="button" class="primary" onClick={() => (issuing.value = true)}>{text("tokens.new")}</button>
+          <button type="button" class="primary" onClick={() => (creating.value = "yes")}>{text("tokens.new")}</button>
         )}
       />
-      {issuing.value && (
+      {creating.value && may("create", "directclusterendpointtokens") && (
         <NewTokenDialog
-          close={() => (issuing.value = false)}
+          close={() => (creating.value = "")}
           created={(token, warnings) => {
-            issuing.value = false;
+            creating.value = "";
             createdToken.value = { token, warnings };
             void tokens.refresh();
           }}
         />
       )}
       {createdToken.value && <NewTokenSecret record={createdToken.value.token} warnings={createdToken.value.warnings} close={() => (createdToken.value = null)} />}
-      {token === null && <AbsentDialog name={openedName.value} close={() => (openedName.value = "")} />}
-      {token && <TokenDetails token={token} close={() => (openedName.value = "")} changed={() => void tokens.refresh()} />}
+      {token instanceof Refusal ? <AbsentDialog name={openedName.value} refusal={token} close={() => (openedName.value = "")} /> : token && <TokenDetails token={token} close={() => (openedName.value = "")} changed={() => void tokens.refresh()} />}
     </>
   );
 }

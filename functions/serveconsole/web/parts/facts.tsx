@@ -2,7 +2,7 @@ import type { ComponentChildren } from "preact";
 import { formatDistance, formatDateTime } from "../times";
 
 /** A name and a value in a list of facts. */
-export function Fact({ name, children }: { name: string; children: ComponentChildren }) {
+export function Fact({ name, children }: { name: ComponentChildren; children: ComponentChildren }) {
   return (
     <>
       <dt>{name}</dt>

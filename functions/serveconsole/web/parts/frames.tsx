@@ -46,17 +46,17 @@ export function fieldsOf(form: HTMLFormElement): (name: string) => string {
   return (name) => String(fields.get(name) ?? "").trim();
 }
 
-/** The dialog that shows an object: its facts, further content, the kubectl command, and the buttons of permitted actions. */
+/** The sheet that shows an object: its facts, further content, the kubectl command, and the buttons of permitted actions. */
 export function DetailsDialog(props: {
   title: string; facts: ComponentChildren; command: string; problem?: Refusal | null; close: () => void;
-  /** Buttons before the close button, and the main button after it. Without a main button, the close button is the main one. */
+  /** The buttons, and the main button after them. */
   buttons?: ComponentChildren; mainButton?: ComponentChildren;
   /** The warnings of the last accepted write. */
   warnings?: string[]; children?: ComponentChildren;
 }) {
   const { title, facts, command, problem = null, close, buttons, mainButton, warnings = [], children } = props;
   return (
-    <Dialog title={title} close={close} wide>
+    <Dialog title={title} close={close} sheet>
       <dl>{facts}</dl>
       {children}
       <Command command={command} />
@@ -64,8 +64,6 @@ export function DetailsDialog(props: {
       <Warnings warnings={warnings} />
       <div class="buttons">
         {buttons}
-        {mainButton === undefined && <span class="room" />}
-        <button type="button" class={mainButton === undefined ? "primary" : undefined} onClick={close}>{text("action.close")}</button>
         {mainButton}
       </div>
     </Dialog>

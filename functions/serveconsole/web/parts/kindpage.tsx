@@ -1,6 +1,7 @@
 import { useSignal } from "@preact/signals";
 import { useMemo } from "preact/hooks";
 import type { VNode } from "preact";
+import { Refusal } from "../api";
 import { watchList } from "../live";
 import { may } from "../rights";
 import { text, type Text } from "../texts";
@@ -18,13 +19,12 @@ export function KindPage<T extends TimedObject>(props: {
   const { path, resource, words, command, newLabel, create, details, ...columns } = props;
   const objects = useMemo(() => watchList<T>(path), []);
   const address = useAddress();
-  const { openedName } = address;
-  const creating = useSignal(false);
+  const { openedName, creating } = address;
   const message = useSignal("");
   const warnings = useSignal<string[]>([]);
   const object = useOpened(objects, openedName.value, `${path}/${encodeURIComponent(openedName.value)}`);
   const close = () => { openedName.value = ""; };
-  const closeForm = () => { creating.value = false; };
+  const closeForm = () => { creating.value = ""; };
   const announce: Announce = (what = "", newWarnings = []) => {
     message.value = what;
     warnings.value = newWarnings;
@@ -34,16 +34,15 @@ export function KindPage<T extends TimedObject>(props: {
     <>
       <List
         list={objects} texts={words} address={address} command={command} {...columns}
-        buttons={may("create", resource) && <button type="button" class="primary" onClick={() => { creating.value = true; }}>{text(newLabel)}</button>}
+        buttons={may("create", resource) && <button type="button" class="primary" onClick={() => { creating.value = "yes"; }}>{text(newLabel)}</button>}
       >
         <div role="status">
           {message.value && <p class="decision yes">{message.value}</p>}
           <Warnings warnings={warnings.value} />
         </div>
       </List>
-      {creating.value && create(closeForm, (what, warnings) => { closeForm(); announce(what, warnings); })}
-      {object === null && <AbsentDialog name={openedName.value} close={close} />}
-      {object && details(object, close, announce)}
+      {creating.value && may("create", resource) && create(closeForm, (what, warnings) => { closeForm(); announce(what, warnings); })}
+      {object instanceof Refusal ? <AbsentDialog name={openedName.value} refusal={object} close={close} /> : object && details(object, close, announce)}
     </>
   );
 }

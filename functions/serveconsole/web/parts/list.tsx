@@ -1,14 +1,16 @@
-import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
-import { effect, useSignal, type Signal } from "@preact/signals";
-import type { ComponentChildren } from "preact";
-import { ask, type Column, type Meta, type Row } from "../api";
+import { useEffect, useLayoutEffect, useMemo, useRef } from "preact/hooks";
+import { batch, effect, useSignal, type Signal } from "@preact/signals";
+import type { ComponentChildren, RefObject } from "preact";
+import { ask, Refusal, type Column, type Meta, type Row } from "../api";
 import type { watchList } from "../live";
 import { withoutStyles } from "../branding";
 import { text, type Text } from "../texts";
-import { formatDistance, formatDateTime } from "../times";
+import { currentTime, formatDistance, formatDateTime } from "../times";
 import { Command } from "./command";
 import { Dialog } from "./dialog";
-import { Problem } from "./problem";
+import { Initials } from "./initials";
+import { Countdown, Problem, asRefusal } from "./problem";
+import { Skeleton } from "./skeleton";
 
 /** An object with the times that the lists show. */
 export interface TimedObject {
@@ -23,10 +25,49 @@ const times: Record<string, (object: TimedObject) => string | undefined> = {
   Age: ({ metadata }) => metadata.creationTimestamp,
 };
 
-function Cell({ column, cell, object }: { column: Column; cell: unknown; object: TimedObject }) {
-  const time = times[column.name]?.(object);
-  if (time) return <td><time dateTime={time} title={formatDateTime(time)}>{formatDistance(time)}</time></td>;
-  return <td>{cell === null || cell === undefined ? "" : String(cell)}</td>;
+/** How long before its end a credential is marked, in milliseconds. */
+const endingPeriod = 3 * 86_400_000;
+
+/** Draws the text of an owner: "user:ana". */
+function OwnerText({ owner }: { owner: string }) {
+  const [, kind, name] = owner.match(/^(user|team|subject):(.+)$/) ?? [];
+  if (!kind || !name) return <>{owner}</>;
+  return <span class={`owner ${kind}`} title={owner}><Initials name={name} /><span class="hidden">{kind} </span>{name}</span>;
+}
+
+/** A state in a word, with a mark before it. */
+export function Chip({ kind, children }: { kind: "good" | "off" | "warning" | "bad"; children: ComponentChildren }) {
+  return <span class={`chip ${kind}`}>{children}</span>;
+}
+
+/** Draws the text of a scope, which the API separates with commas, in its parts. */
+function ScopeText({ scope }: { scope: string }) {
+  if (scope === "<all>") return <>{text("scope.everything")}</>;
+  if (scope === "<none>") return <>{text("state.nothing")}</>;
+  return <span class="parts-of-scope" title={scope}>{scope.split(/, */).map((part) => <code>{part}</code>)}</span>;
+}
+
+/** What draws the cells of columns by their names. The cells of other columns are their text. */
+const decorations: Record<string, (cell: string, time?: string) => ComponentChildren> = {
+  Owner: (cell) => <OwnerText owner={cell} />,
+  Disabled: (cell) => <Chip kind={cell === "true" ? "off" : "good"}>{text(cell === "true" ? "state.disabled" : "state.enabled")}</Chip>,
+  Admin: (cell) => text(cell === "true" ? "state.yes" : "state.no"),
+  Scope: (cell) => <ScopeText scope={cell} />,
+  Phase: (cell) => <Chip kind={cell === "Ready" ? "good" : "bad"}>{cell}</Chip>,
+  Expires: (cell, time) => {
+    const left = time ? Date.parse(time) - Math.max(currentTime.value, Date.now()) : Infinity;
+    return time && left < endingPeriod ? <Chip kind={left > 0 ? "warning" : "bad"}>{left > 0 ? formatDistance(time) : text("state.expired")}</Chip> : time ? formatDistance(time) : cell;
+  },
+};
+
+/** Columns whose heads say what their decorated cells are. */
+const headings: Record<string, Text> = { Disabled: "field.state" };
+
+function Cell({ column: { name }, cell, object }: { column: Column; cell: unknown; object: TimedObject }) {
+  const time = times[name]?.(object);
+  const plain = cell === null || cell === undefined ? "" : String(cell);
+  const drawn = decorations[name]?.(plain, time) ?? (time ? formatDistance(time) : plain === "<none>" ? "" : plain);
+  return <td>{time ? <time dateTime={time} title={formatDateTime(time)}>{drawn}</time> : drawn}</td>;
 }
 
 /** Returns the name of an object in the address: with its namespace, if it has one. */
@@ -44,50 +85,96 @@ export interface ListTexts {
   empty: Text;
 }
 
-/** Keeps the filter, the order, the opened object and further parameters in the address, so that the address can be shared. */
-export function useAddress(parameters: Record<string, Signal<string>> = {}): { filter: Signal<string>; sort: Signal<string>; openedName: Signal<string> } {
+/** The state of an entry of the history: how many entries of the page below it were pushed to open something. */
+interface HistoryState {
+  depth?: number;
+}
+
+/**
+ * Keeps the filter, the order, the opened object, the form of a new object and further parameters in the address, so that the address can be shared. Opening
+ * pushes an entry of the history, which Back takes away. Closing goes back over these entries.
+ */
+export function useAddress(parameters: Record<string, Signal<string>> = {}) {
   const query = new URLSearchParams(location.search);
   const filter = useSignal(query.get("filter") ?? "");
   const sort = useSignal(query.get("sort") ?? "");
   const openedName = useSignal(query.get("name") ?? "");
-  const fields = { filter, sort, name: openedName, ...parameters };
-  // The address changes together with the list: a page that is reloaded at once shows the same.
-  useLayoutEffect(() => {
+  const creating = useSignal(query.get("new") ?? "");
+  const fields = { filter, sort, name: openedName, new: creating, ...parameters };
+  /** Returns the address with some fields. */
+  const addressOf = (values: Record<string, string>) => {
     const query = new URLSearchParams(withoutStyles ? { plain: "" } : {});
-    for (const [name, { value }] of Object.entries(fields)) if (value) query.set(name, value);
-    history.replaceState(history.state, "", query.size > 0 ? `?${query}` : location.pathname);
-  }, Object.values(fields).map(({ value }) => value));
-  return { filter, sort, openedName };
+    for (const [name, value] of Object.entries(values)) if (value) query.set(name, value);
+    return query.size > 0 ? `?${query}` : location.pathname;
+  };
+  const values = () => Object.fromEntries(Object.entries(fields).map(([name, { value }]) => [name, value]));
+  const opened = useRef(`${openedName.value} ${creating.value}`);
+  const leaving = useRef(false);
+  const write = () => {
+    if (leaving.current) return;
+    const state = (history.state ?? {}) as HistoryState;
+    const depth = state.depth ?? 0;
+    const nowOpened = `${openedName.value} ${creating.value}`;
+    const changed = nowOpened !== opened.current;
+    opened.current = nowOpened;
+    if (changed && nowOpened !== " ") history.pushState({ ...state, depth: depth + 1 }, "", addressOf(values()));
+    else if (changed && depth > 0) {
+      leaving.current = true;
+      history.go(-depth);
+    } else history.replaceState(state, "", addressOf(values()));
+  };
+  // The address changes together with the list: a page that is reloaded at once shows the same.
+  useLayoutEffect(write, Object.values(fields).map(({ value }) => value));
+  useEffect(() => {
+    const follow = () => {
+      if (leaving.current) {
+        // The page has changed already. What changed since belongs to the address as well.
+        leaving.current = false;
+        opened.current = " ";
+        write();
+        return;
+      }
+      const query = new URLSearchParams(location.search);
+      opened.current = `${query.get("name") ?? ""} ${query.get("new") ?? ""}`;
+      batch(() => { for (const [name, field] of Object.entries(fields)) field.value = query.get(name) ?? ""; });
+    };
+    addEventListener("popstate", follow);
+    return () => removeEventListener("popstate", follow);
+  }, []);
+  return { filter, sort, openedName, creating, addressOfObject: (name: string) => addressOf({ ...values(), name }) };
 }
 
 /**
  * Returns the object that the address opens: a row, or an object that is on no page of the list that is shown. Undefined: none is opened, or it is
- * not known yet. Null: the caller can see no such object. Path is its path in the API.
+ * not known yet. A refusal: why the object cannot be shown. Path is its path in the API.
  */
-export function useOpened<T extends TimedObject>(list: ReturnType<typeof watchList<T>>, id: string, path: string): T | null | undefined {
-  const row = list.rows.value.find((row) => idOf(row.object) === id)?.object;
-  const unlisted = useSignal<{ id: string; object: T | null } | null>(null);
+export function useOpened<T extends TimedObject>(list: ReturnType<typeof watchList<T>>, id: string, path: string): T | Refusal | undefined {
+  const rows = list.rows.value;
+  const row = useMemo(() => (id === "" ? undefined : rows.find((row) => idOf(row.object) === id)?.object), [rows, id]);
+  const unlisted = useSignal<{ id: string; object: T | Refusal } | null>(null);
   const loaded = list.loaded.value;
-  const lookup = id !== "" && row === undefined && loaded && list.more.value !== "";
+  const failed = list.problem.value !== null;
+  const lookup = id !== "" && row === undefined && (loaded ? list.more.value !== "" : failed);
   useEffect(() => {
     if (!lookup) return;
     const current = new AbortController();
-    ask<T>(path, { signal: current.signal }).catch(() => null).then((object) => {
+    ask<T>(path, { signal: current.signal }).catch(asRefusal).then((object) => {
       if (!current.signal.aborted) unlisted.value = { id, object };
     });
     return () => current.abort();
-  }, [lookup, id, list.rows.value]);
-  if (id === "" || !loaded) return undefined;
-  if (row || !lookup) return row ?? null;
+  }, [lookup, id, rows]);
+  if (id === "" || (!loaded && !failed)) return undefined;
+  if (row) return row;
+  if (!lookup) return new Refusal(404, "");
   return unlisted.value?.id === id ? unlisted.value.object : undefined;
 }
 
-/** Says that the opened object does not exist. */
-export function AbsentDialog({ name, close }: { name: string; close: () => void }) {
+/** Says why the opened object cannot be shown. */
+export function AbsentDialog({ name, refusal, close, absent = "list.absent" }: { name: string; refusal: Refusal; close: () => void; absent?: Text }) {
   return (
     <Dialog title={name} close={close}>
-      <p>{text("list.absent")}</p>
-      <div class="buttons"><button type="button" class="primary" onClick={close}>{text("action.close")}</button></div>
+      {refusal.code === 404 || refusal.code === 403 ? <p>{text(absent)}</p> : <Problem refusal={refusal} />}
+      <div class="buttons"><button type="button" onClick={close}>{text("action.close")}</button></div>
     </Dialog>
   );
 }
@@ -119,7 +206,7 @@ function ColumnHeader({ column, sort }: { column: Column; sort: Signal<string> }
   const next = order === "ascending" ? `-${name}` : order === "descending" ? "" : name;
   return (
     <th scope="col" title={description} aria-sort={order}>
-      <button type="button" class={`link ${order ?? ""}`} onClick={() => (sort.value = next)}>{name}</button>
+      <button type="button" class={`link ${order ?? ""}`} onClick={() => (sort.value = next)}>{headings[name] ? text(headings[name]) : name}</button>
     </th>
   );
 }
@@ -164,9 +251,64 @@ function SelectAll({ selection, uids }: { selection: Selection; uids: string[] }
   );
 }
 
-/** Shows the selection in the checkboxes of the rows. The rows are not rendered again for it: there may be thousands. */
-function useCheckboxes(selection: Selection | undefined) {
+/** The text of a row in lowercase, in which the filter looks. It is kept as long as the row. */
+const searchTexts = new WeakMap<Row<TimedObject>, string>();
+
+function keepSearchText(row: Row<TimedObject>): string {
+  const searchText = [row.object.metadata.namespace ?? "", ...row.cells].join(" ").toLowerCase();
+  searchTexts.set(row, searchText);
+  return searchText;
+}
+
+/** Lists with more rows draw the rows around the window alone. */
+const drawAll = 100;
+/** How many rows are drawn above and below the window, and by how many rows it moves. */
+const overscan = 12;
+const step = 8;
+
+/** Returns which rows are drawn, and how high a row is. All rows have the same height. */
+function useDrawnRows(body: RefObject<HTMLTableSectionElement | null>, count: number): { from: number; to: number; height: number } {
+  const drawn = useSignal({ from: 0, to: drawAll, height: 48 });
+  const windowed = count > drawAll;
+  useLayoutEffect(() => {
+    if (!windowed) return;
+    const measure = () => {
+      const rows = body.current?.querySelectorAll("tr:not(.spacer)");
+      if (!body.current || !rows || rows.length < 2) return;
+      const height = (rows[rows.length - 1]!.getBoundingClientRect().top - rows[0]!.getBoundingClientRect().top) / (rows.length - 1);
+      const above = Math.floor(-body.current.getBoundingClientRect().top / height) - overscan;
+      const size = Math.ceil(innerHeight / height) + 2 * overscan + step;
+      const from = Math.max(0, Math.min(above - (above % step), count - size));
+      const to = Math.min(count, from + size);
+      const last = drawn.peek();
+      if (from !== last.from || to !== last.to || height !== last.height) drawn.value = { from, to, height };
+    };
+    measure();
+    addEventListener("scroll", measure, { passive: true, capture: true });
+    addEventListener("resize", measure);
+    return () => {
+      removeEventListener("scroll", measure, { capture: true });
+      removeEventListener("resize", measure);
+    };
+  }, [windowed, count]);
+  if (!windowed) return { from: 0, to: count, height: 0 };
+  const { from, to, height } = drawn.value;
+  return from < count ? { from, to: Math.min(to, count), height } : { from: 0, to: drawAll, height };
+}
+
+/** A row in place of rows that are not drawn. */
+function Spacer({ rows, height }: { rows: number; height: number }) {
+  if (rows === 0) return null;
+  return <tr class="spacer" aria-hidden="true"><td ref={(cell) => cell?.style.setProperty("block-size", `${rows * height}px`)} /></tr>;
+}
+
+/** The rows of a list. A click opens the object of the row, unless it selects text or the row. */
+function Rows<T extends TimedObject>({ rows, columns, hasNamespace, address, isOff, selection }: {
+  rows: Row<T>[]; columns: { column: Column; i: number }[]; hasNamespace: boolean; address: ReturnType<typeof useAddress>; isOff?: (object: T) => boolean; selection?: Selection;
+}) {
   const body = useRef<HTMLTableSectionElement>(null);
+  const { from, to, height } = useDrawnRows(body, rows.length);
+  // The rows are not rendered again for a selection: there may be thousands.
   const show = () => {
     if (!selection) return;
     const selected = selection.value;
@@ -174,16 +316,63 @@ function useCheckboxes(selection: Selection | undefined) {
   };
   useLayoutEffect(show);
   useEffect(() => effect(show), [selection]);
-  return {
-    ref: body,
-    onChange: ({ target }: Event) => {
-      if (selection && target instanceof HTMLInputElement) setSelected(selection, [target.value], target.checked);
-    },
-    // The whole cell selects the row.
-    onClick: ({ target }: Event) => {
-      if (target instanceof HTMLElement && target.matches(".pick")) target.querySelector("input")?.click();
-    },
+  const onChange = ({ target }: Event) => {
+    if (selection && target instanceof HTMLInputElement) setSelected(selection, [target.value], target.checked);
   };
+  const onClick = ({ target, ctrlKey, metaKey, shiftKey, altKey }: MouseEvent) => {
+    if (!(target instanceof Element)) return;
+    // The whole cell selects the row.
+    if (target.matches(".pick")) target.querySelector("input")?.click();
+    else if (!target.closest("a, .pick") && !ctrlKey && !metaKey && !shiftKey && !altKey && getSelection()?.isCollapsed !== false) target.closest("tr")?.querySelector<HTMLElement>("th a")?.click();
+  };
+  const displayName = columns.find(({ column }) => column.name === "Display Name")?.i ?? -1;
+  return (
+    <tbody ref={body} onChange={onChange} onClick={onClick}>
+      <Spacer rows={from} height={height} />
+      {rows.slice(from, to).map((row, position) => {
+        const id = idOf(row.object);
+        const second = row.cells[displayName];
+        return (
+          <tr key={row.object.metadata.uid} class={isOff?.(row.object) ? "off" : ""} aria-rowindex={from + position + 2}>
+            {selection && <td class="pick"><input type="checkbox" value={row.object.metadata.uid} aria-label={text("list.select", { name: id })} /></td>}
+            {hasNamespace && <td>{row.object.metadata.namespace}</td>}
+            {columns.map(({ column, i }) => i === displayName ? null : i === 0 ? (
+              <th scope="row">
+                <a
+                  href={address.addressOfObject(id)} aria-label={text("list.open", { name: String(row.cells[i]) })}
+                  onClick={(event) => {
+                    if (event.ctrlKey || event.metaKey || event.shiftKey || event.altKey) return;
+                    event.preventDefault();
+                    address.openedName.value = id;
+                  }}
+                >
+                  {String(row.cells[i])}
+                </a>
+                {second ? <span class="second">{String(second)}</span> : null}
+              </th>
+            ) : <Cell column={column} cell={row.cells[i]} object={row.object} />)}
+          </tr>
+        );
+      })}
+      <Spacer rows={rows.length - to} height={height} />
+    </tbody>
+  );
+}
+
+/** How the list is kept up to date, with a button for what a person may do about it. */
+function ModeText({ list }: { list: Pick<ReturnType<typeof watchList>, "mode" | "retryTime" | "retry" | "resume"> }) {
+  const mode = list.mode.value;
+  if (mode === "still") return null;
+  return (
+    <>
+      <span class={`state ${mode}`}>
+        {mode === "failed" ? <Countdown end={list.retryTime.value} label="list.failed" />
+          : text(mode === "stream" ? "list.live" : mode === "poll" ? "list.polling" : mode === "paused" ? "list.paused" : "list.connecting")}
+      </span>
+      {mode === "paused" && <button type="button" onClick={list.resume}>{text("list.resume")}</button>}
+      {mode === "failed" && <button type="button" onClick={list.retry}>{text("action.tryAgain")}</button>}
+    </>
+  );
 }
 
 /** A list as a Table of the API, with the columns that the API sends. */
@@ -193,19 +382,41 @@ export function List<T extends TimedObject>(props: {
   /** The selected rows, and what is shown beside the filter about them. Absent: no row can be selected. */
   selection?: { selected: Selection; bar: (shown: Row<T>[]) => ComponentChildren };
 }) {
-  const { list, texts, address: { filter, sort, openedName }, wide = [], command, isOff, buttons, children, selection } = props;
-  const checkboxes = useCheckboxes(selection?.selected);
+  const { list, texts, address, wide = [], command, isOff, buttons, children, selection } = props;
+  const { filter, sort } = address;
   useEffect(() => list.begin(), [list]);
   useEffect(() => { document.title = `${text(texts.title)} · ${text("app.product")}`; }, []);
-  const visibleColumns = list.columns.value.map((column, i) => ({ column, i })).filter(({ column }) => column.priority === 0 || wide.includes(column.name));
-  const filterWords = filter.value.toLowerCase().split(/\s+/).filter(Boolean);
+  const columns = list.columns.value;
+  const visibleColumns = columns.map((column, i) => ({ column, i })).filter(({ column }) => column.priority === 0 || column.name === "Display Name" || wide.includes(column.name));
   const allRows = list.rows.value;
-  const rows = sortRows(filterWords.length === 0 ? allRows : allRows.filter((row: Row<T>) => {
-    const cells = [row.object.metadata.namespace ?? "", ...row.cells].join(" ").toLowerCase();
-    return filterWords.every((word) => cells.includes(word));
-  }), list.columns.value, sort.value);
-  const mode = list.mode.value;
-  const namespaced = allRows.some((row) => row.object.metadata.namespace);
+  const sortedRows = useMemo(() => sortRows(allRows, columns, sort.value), [allRows, columns, sort.value]);
+  const rows = useMemo(() => {
+    const words = filter.value.toLowerCase().split(/\s+/).filter(Boolean);
+    if (words.length === 0) return sortedRows;
+    const matching: Row<T>[] = [];
+    for (const row of sortedRows) {
+      const searchText = searchTexts.get(row) ?? keepSearchText(row);
+      let matches = true;
+      for (const word of words) matches &&= searchText.includes(word);
+      if (matches) matching.push(row);
+    }
+    return matching;
+  }, [sortedRows, filter.value]);
+  const more = list.more.value !== "";
+  const isStill = list.mode.value === "still";
+  const isFiltered = filter.value.trim() !== "";
+  // A filter and an order are of all objects: the other pages are read while there is one.
+  const readsOn = more && !isStill && (isFiltered || sort.value !== "") && !list.problem.value;
+  useEffect(() => { if (readsOn) void list.next(); }, [readsOn, list.more.value]);
+  const [shown, read, count] = [rows.length, allRows.length, list.total.value];
+  const countText = () => {
+    if (more && isStill) return text("list.soFar", { count: read });
+    if (more && isFiltered) return text(readsOn ? "list.countReading" : "list.countOfFirst", { shown, read, count });
+    if (more && sort.value) return text(readsOn ? "list.sortedReading" : "list.first", { read, count });
+    if (isFiltered && shown !== read) return text(texts.countFiltered, { shown, count });
+    return text(count === 1 ? texts.countOne : texts.count, { count });
+  };
+  const hasNamespace = useMemo(() => allRows.some((row) => row.object.metadata.namespace), [allRows]);
   return (
     <>
       <div class="title">
@@ -221,48 +432,29 @@ export function List<T extends TimedObject>(props: {
           <span class="hidden">{text("list.filter")}</span>
           <input type="search" placeholder={text("list.filterHint")} value={filter.value} onInput={(event) => (filter.value = event.currentTarget.value)} />
         </label>
-        <span class="quiet" role="status">
-          {list.loaded.value && (rows.length === allRows.length
-            ? text(allRows.length === 1 ? texts.countOne : texts.count, { count: allRows.length })
-            : text(texts.countFiltered, { shown: rows.length, count: allRows.length }))}
-        </span>
+        <span class="quiet" role="status">{list.loaded.value && countText()}</span>
         {selection?.bar(rows)}
         <span class="room" />
-        {mode !== "still" && <span class={`state ${mode}`}>{text(mode === "stream" ? "list.live" : mode === "poll" ? "list.polling" : "list.paused")}</span>}
-        {mode === "paused" && <button type="button" onClick={list.resume}>{text("list.resume")}</button>}
+        <ModeText list={list} />
       </div>
       <Problem refusal={list.problem.value} />
-      {!list.loaded.value && !list.problem.value && <p class="quiet">{text("state.loading")}</p>}
+      {!list.loaded.value && !list.problem.value && <Skeleton rows={8} />}
       {list.loaded.value && (
         <div class="table" tabIndex={0} role="region" aria-label={text(texts.title)}>
-          <table>
+          <table aria-rowcount={rows.length + 1}>
             <thead>
-              <tr>
+              <tr aria-rowindex={1}>
                 {selection && <td class="pick"><SelectAll selection={selection.selected} uids={rows.map((row) => row.object.metadata.uid)} /></td>}
-                {namespaced && <th scope="col">{text("field.namespace")}</th>}
-                {visibleColumns.map(({ column }) => <ColumnHeader column={column} sort={sort} />)}
+                {hasNamespace && <th scope="col">{text("field.namespace")}</th>}
+                {visibleColumns.map(({ column }) => column.name !== "Display Name" && <ColumnHeader column={column} sort={sort} />)}
               </tr>
             </thead>
-            <tbody {...checkboxes}>
-              {rows.map((row) => (
-                <tr key={row.object.metadata.uid} class={isOff?.(row.object) ? "off" : ""}>
-                  {selection && <td class="pick"><input type="checkbox" value={row.object.metadata.uid} aria-label={text("list.select", { name: idOf(row.object) })} /></td>}
-                  {namespaced && <td>{row.object.metadata.namespace}</td>}
-                  {visibleColumns.map(({ column, i }) => i === 0 ? (
-                    <th scope="row">
-                      <button type="button" class="link" aria-label={text("list.open", { name: String(row.cells[i]) })} onClick={() => (openedName.value = idOf(row.object))}>
-                        {String(row.cells[i])}
-                      </button>
-                    </th>
-                  ) : <Cell column={column} cell={row.cells[i]} object={row.object} />)}
-                </tr>
-              ))}
-            </tbody>
+            <Rows rows={rows} columns={visibleColumns} hasNamespace={hasNamespace} address={address} isOff={isOff} selection={selection?.selected} />
           </table>
-          {rows.length === 0 && <p class="quiet pad">{text(allRows.length === 0 ? texts.empty : "list.emptyFilter")}</p>}
+          {rows.length === 0 && <p class="quiet pad">{text(read === 0 && !more ? texts.empty : more ? "list.emptySoFar" : "list.emptyFilter")}</p>}
         </div>
       )}
-      {list.more.value && <p class="more"><button type="button" onClick={() => void list.next()}>{text("list.more")}</button></p>}
+      {more && !readsOn && <p class="more"><button type="button" disabled={list.reading.value} onClick={() => void list.next()}>{text("list.more")}</button></p>}
       <Command command={command} />
     </>
   );

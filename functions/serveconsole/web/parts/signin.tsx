@@ -143,6 +143,12 @@ export function SignIn({ renewal, refusal }: { renewal?: boolean; refusal?: Refu
   }
   return (
     <form class="signin" onSubmit={submit}>
+      {connectors.value.map((connector, i) => (
+        <button key={connector.id} type="button" class={i === 0 ? "primary" : undefined} disabled={busy.value} onClick={() => { busy.value = true; void startLogin(connector); }}>
+          {text("signin.useConnector", { name: connector.displayName })}
+        </button>
+      ))}
+      {connectors.value.length > 0 && <p class="or">{text("signin.or")}</p>}
       <p>{text(renewal ? session.value === "ended" ? "signin.ended" : "signin.early" : withPassword.value ? "signin.passwordLead" : "signin.lead")}</p>
       <Problem refusal={problem.value} />
       {withPassword.value ? (
@@ -165,17 +171,18 @@ export function SignIn({ renewal, refusal }: { renewal?: boolean; refusal?: Refu
           </label>
         </>
       )}
-      <button class="primary" disabled={busy.value}>{text("signin.title")}</button>
+      <button class={connectors.value.length > 0 ? undefined : "primary"} disabled={busy.value}>{text("signin.title")}</button>
       {passwordOffered.value && (
         <button type="button" disabled={busy.value} onClick={() => { withPassword.value = !withPassword.value; problem.value = null; }}>
           {text(withPassword.value ? "signin.useAccessKey" : "signin.usePassword")}
         </button>
       )}
-      {connectors.value.map((connector) => (
-        <button key={connector.id} type="button" disabled={busy.value} onClick={() => { busy.value = true; void startLogin(connector); }}>
-          {text("signin.useConnector", { name: connector.displayName })}
-        </button>
-      ))}
+      {!renewal && !withPassword.value && (
+        <details>
+          <summary>{text("signin.where")}</summary>
+          <p>{text("signin.whereLead")}</p>
+        </details>
+      )}
       {renewal && <p><a href={`${home}/home?signin`} target="_blank" rel="noopener">{text("signin.tab")}</a></p>}
     </form>
   );

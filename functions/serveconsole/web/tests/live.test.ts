@@ -184,3 +184,45 @@ test("rows are sorted by namespace, then by name, and pages are added", async (t
   assert.equal(requests.at(-1)!.query.get("continue"), "second");
   assert.deepEqual([names(), list.more.value], [["/z", "p-a/c", "p-b/a", "p-b/b"], ""]);
 });
+
+test("the count is of all pages, whatever happens on those that were not read", async (t) => {
+  const { list, watches: [watch] } = await begin(t, [table([row("a"), row("c")], { resourceVersion: "10", continue: "second", remainingItemCount: 3 }), table([row("x"), row("y"), row("z")], { resourceVersion: "10" })]);
+  const count = async (...events: string[]) => {
+    for (const text of events) watch!.send(text);
+    await settle();
+    return list.total.value;
+  };
+  assert.equal(list.total.value, 5);
+  assert.equal(await count(event("ADDED", [row("b")], "11")), 6);
+  assert.equal(await count(event("DELETED", [row("b")], "12")), 5);
+  assert.equal(await count(event("MODIFIED", [row("x", "changed")], "13")), 5, "an object of a page that was not read");
+  assert.equal(await count(event("ADDED", [row("w")], "14")), 6);
+  assert.equal(await count(event("DELETED", [row("w")], "15")), 5);
+  assert.equal(await count(event("DELETED", [row("z")], "16")), 4);
+});
+
+test("a list that was read on is read again as far, and shown at once", async (t) => {
+  const { list, watches, advance, reads } = await begin(t, [
+    table([row("a")], { resourceVersion: "10", continue: "second", remainingItemCount: 1 }), table([row("b")], { resourceVersion: "10" }),
+    table([row("a", "2")], { resourceVersion: "20", continue: "second", remainingItemCount: 1 }), table([row("b", "2")], { resourceVersion: "20" }),
+  ]);
+  await Promise.all([list.next(), list.next()]);
+  assert.deepEqual([list.rows.value.length, list.total.value, reads()], [2, 2, 2], "a page is read once");
+  const lengths: number[] = [];
+  list.rows.subscribe((rows) => lengths.push(rows.length));
+  await advance(25); // the watch does not end at once
+  watches[0]!.send(`${JSON.stringify({ type: "ERROR", object: { code: 410 } })}\n`);
+  watches[0]!.end();
+  await settle();
+  assert.deepEqual([list.rows.value.map(({ object }) => object.value), lengths], [["2", "2"], [2, 2]]);
+});
+
+test("a list says when it is tried again, and is tried at once when somebody wants", async (t) => {
+  const { list, reads, advance } = await begin(t, [30, table([row("a")])]);
+  assert.deepEqual([list.mode.value, list.retryTime.value - Date.now()], ["failed", 30_000]);
+  await advance(5);
+  assert.equal(reads(), 1);
+  list.retry();
+  await settle();
+  assert.deepEqual([list.mode.value, list.problem.value, reads()], ["stream", null, 2]);
+});
