@@ -312,6 +312,7 @@ func TestDiscoveryClient(t *testing.T) {
 		keys := found["ownedaccesskeys management.platform.sh/v1"]
 		slices.Sort(keys.Verbs)
 		if keys.Kind != "OwnedAccessKey" || keys.Namespaced || keys.SingularName != "ownedaccesskey" || !reflect.DeepEqual(keys.ShortNames, []string{"oak"}) ||
+			!reflect.DeepEqual(keys.Categories, []string{"platform"}) || len(found["auditevents management.platform.sh/v1"].Categories) > 0 ||
 			!slices.Contains(keys.Verbs, "create") || !slices.Contains(keys.Verbs, "list") {
 			t.Errorf("legacy %v: access keys are %+v", legacy, keys)
 		}

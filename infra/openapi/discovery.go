@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"management.platform.sh/shared/api/frame"
+	"management.platform.sh/shared/model"
 )
 
 // discovery describes the served resources in the aggregated form of Kubernetes discovery: each group, each resource
@@ -25,6 +26,7 @@ func discovery(functions []*frame.Function) ([]byte, error) {
 				// A subresource that comes first may have the kind of another resource.
 				resource.ResponseKind = kindOf(endpoint)
 				resource.Verbs = insertSorted(resource.Verbs, endpoint.Verb)
+				resource.Categories = categories(endpoint.Resource.Group, resource.Verbs)
 				continue
 			}
 			index := slices.IndexFunc(resource.Subresources, func(s discoveryv2.APISubresourceDiscovery) bool {
@@ -44,6 +46,18 @@ func discovery(functions []*frame.Function) ([]byte, error) {
 		return nil, fmt.Errorf("encoding the discovery document: %w", err)
 	}
 	return append(text, '\n'), nil
+}
+
+// category names all objects of the platform's own kinds in one word: `kubectl get platform` lists them.
+const category = "platform"
+
+// categories returns the categories of a resource with these verbs. The category has the kinds that the platform keeps as objects, which
+// can be listed and watched. Audit events are records that the sink keeps: a list of them may be long, or refused without a sink.
+func categories(group string, verbs []string) []string {
+	if group != model.GroupName || !slices.Contains(verbs, "list") || !slices.Contains(verbs, "watch") {
+		return nil
+	}
+	return []string{category}
 }
 
 func groupOf(list *discoveryv2.APIGroupDiscoveryList, endpoint frame.Endpoint) *discoveryv2.APIGroupDiscovery {

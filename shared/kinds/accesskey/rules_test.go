@@ -479,12 +479,17 @@ func TestCells(t *testing.T) {
 		{"nothing", `{user: alice, type: User, scope: {}}`, model.OwnedAccessKeyStatus{}},
 		{"everything", `{user: alice, type: User, scope: {allowPlatformCli: true, roles: [{role: agent}, {role: vcluster, projects: [p]}], projects: [{project: a}],
 			spaces: [{project: a, space: s}], virtualClusters: [{project: a, virtualCluster: "*"}], clusters: [{cluster: c}], rules: [{}, {}]}}`, model.OwnedAccessKeyStatus{}},
+		{"a long name", `{user: alice, type: User, scope: {readOnly: true, virtualClusters: [{project: enterprise-applications, virtualCluster: staging-of-the-shop}, {project: a, virtualCluster: b}]}}`,
+			model.OwnedAccessKeyStatus{}},
 	} {
 		k := key(t, row.spec)
 		k.Name, k.Status = row.name, row.status
 		cells := accesskey.Definition.Cells(k, now)
 		if len(cells) != len(accesskey.Definition.Columns) {
 			t.Errorf("%s: %d cells for %d columns", row.name, len(cells), len(accesskey.Definition.Columns))
+		}
+		if brief, isText := cells[3].(string); !isText || len([]rune(brief)) > 42 {
+			t.Errorf("%s: the scope %v makes the table too wide", row.name, cells[3])
 		}
 		line, _ := json.Marshal(cells)
 		fmt.Fprintf(&text, "%s\n", line)
