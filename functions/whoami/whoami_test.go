@@ -227,6 +227,9 @@ func TestAccessReview(t *testing.T) {
 		{"what is for admins", ana, authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &attributes{
 			Group: "management.platform.sh", Resource: "virtualclusterinstances", Verb: "create", Namespace: "p-a",
 		}}, false, 0},
+		{"what everybody may evaluate", ana, authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &attributes{
+			Group: "management.platform.sh", Resource: "syncpatchevaluations", Verb: "create",
+		}}, true, 0},
 		{"an admin", root, authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &attributes{
 			Group: "management.platform.sh", Resource: "syncpatchevaluations", Verb: "create", Namespace: "p-a",
 		}}, true, 0},

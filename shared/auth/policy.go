@@ -53,7 +53,8 @@ var (
 // admins of its project (ADR-0037). Creating users, teams and projects is for admins (ADR-0029, ADR-0037). Trust rules
 // are for admins alone: other callers see none (ADR-0036). The configuration can be read without its secrets
 // (ADR-0015). Reviews reveal nothing: callers with a bearer to review could also use it, and a review of access
-// evaluates what the caller sends (ADR-0012).
+// evaluates what the caller sends (ADR-0012). So does an evaluation of patches, in a worker of which each person has a share
+// (ADR-0056).
 var policy = []rule{
 	{who: everybody, resource: model.Resource("ownedaccesskeys"), verbs: []string{"get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"}},
 	{who: everybody, resource: model.Resource("virtualclusterinstances"), verbs: []string{"get", "list", "watch", "update", "patch", "delete", "deletecollection"}},
@@ -78,7 +79,7 @@ var policy = []rule{
 	{who: admins, resource: model.Resource("configs"), subresource: "history", verbs: get},
 	{who: admins, resource: model.Resource("configs"), subresource: "rollback", verbs: create},
 	{who: everybody, resource: model.Resource("auditevents"), verbs: []string{"get", "list"}},
-	{who: admins, resource: model.Resource("syncpatchevaluations"), verbs: create},
+	{who: everybody, resource: model.Resource("syncpatchevaluations"), verbs: create},
 	{who: admins, resource: model.Resource("signintrials"), verbs: create},
 	{who: everybody, resource: model.Resource("selves"), verbs: create},
 	{who: everybody, resource: model.Resource("scopepreviews"), verbs: create},

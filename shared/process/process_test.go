@@ -17,7 +17,9 @@ import (
 	"path/filepath"
 	"reflect"
 	"regexp"
+	"runtime"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -26,6 +28,7 @@ import (
 	"management.platform.sh/shared/kinds/platformconfig"
 	"management.platform.sh/shared/limits"
 	"management.platform.sh/shared/model"
+	"management.platform.sh/shared/model/apierror"
 	"management.platform.sh/shared/model/secret"
 	"management.platform.sh/shared/settings"
 	"management.platform.sh/shared/state/encryption"
@@ -481,5 +484,57 @@ func TestTokens(t *testing.T) {
 		if err != nil || !reflect.DeepEqual(server.Env.Tokens, row.want) {
 			t.Errorf("%s: %+v, %v", about, server, err)
 		}
+	}
+}
+
+// waits is an observer that counts the evaluations that wait.
+type waits struct{ evaluations atomic.Int64 }
+
+func (w *waits) Places(class string, _, waiting int) {
+	if class == fairness.Evaluations.String() {
+		w.evaluations.Add(int64(waiting))
+	}
+}
+
+func (w *waits) Refused(string) {}
+
+// Every signed-in person may evaluate patches. Somebody who keeps their workers busy with a full queue is refused with a time to wait,
+// and the next person has a place at once. Source: ADR-0020, ADR-0056.
+func TestShareOfEvaluations(t *testing.T) {
+	t.Parallel()
+	for _, workers := range []int{1, 2, 4} {
+		s := settings.Default()
+		s.Patches.Workers = workers
+		observer := &waits{}
+		all := places(s, observer)
+		ctx, cancel := context.WithCancel(t.Context())
+		take := func(ctx context.Context, name string) error {
+			_, err := all.Take(ctx, fairness.Evaluations, name, name)
+			return err
+		}
+		for range max(1, workers-1) {
+			if err := take(ctx, "user:mallory"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for range limits.WaitingLarge {
+			go func() { _ = take(ctx, "user:mallory") }()
+		}
+		for observer.evaluations.Load() < limits.WaitingLarge {
+			runtime.Gosched()
+		}
+		refusal := apierror.From(take(ctx, "user:mallory")).Status()
+		if refusal.Code != http.StatusTooManyRequests || refusal.Details.RetryAfterSeconds < 1 {
+			t.Errorf("%d workers: a full queue is answered with %+v", workers, refusal)
+		}
+		short, end := context.WithTimeout(t.Context(), time.Minute)
+		if err := take(short, "user:ana"); err != nil {
+			t.Errorf("%d workers: the next person has no place: %v", workers, err)
+		}
+		if waiting := observer.evaluations.Load(); waiting != limits.WaitingLarge {
+			t.Errorf("%d workers: %d evaluations wait", workers, waiting)
+		}
+		end()
+		cancel()
 	}
 }

@@ -79,7 +79,7 @@ func (a *attack) shoot(ctx context.Context, item shot, attacker int) {
 	from := a.tenants[attacker%len(a.tenants)]
 	switch item.bearer {
 	case "":
-		item.bearer = from.bearer(item.path)
+		item.bearer = from.Key
 	case hoarders:
 		item.bearer = a.hoarder
 	case nobody:

@@ -16,7 +16,6 @@ import (
 	"time"
 
 	"management.platform.sh/shared/model"
-	"management.platform.sh/shared/model/identity"
 	"management.platform.sh/test/launch"
 )
 
@@ -100,35 +99,21 @@ var (
 type tenant struct {
 	// Object is the name of the object of Key.
 	Object string
-	// Key permits what every user may do. Evaluator permits evaluations as well, which only admins may request. Both are empty for a
-	// client without a key.
-	Key, Evaluator string
+	// Key permits what every user may do. It is empty for a client without a key.
+	Key string
 }
 
-// bearer returns the key for a path.
-func (t tenant) bearer(path string) string {
-	if strings.HasPrefix(path, evaluations) {
-		return t.Evaluator
-	}
-	return t.Key
-}
-
-// tenant makes access keys of a user.
+// tenant makes an access key of a user.
 func (s *site) tenant(ctx context.Context, admin, user, object string) (tenant, error) {
 	result := tenant{Object: object}
-	for _, field := range []struct {
-		name, groups string
-		target       *string
-	}{{object, "[]", &result.Key}, {object + "-evaluator", fmt.Sprintf("[%q]", identity.Admins), &result.Evaluator}} {
-		var key model.OwnedAccessKey
-		if err := s.must(ctx, shot{
-			method: http.MethodPost, path: keys, bearer: admin,
-			body: fmt.Sprintf(`{"metadata":{"name":%q},"spec":{"user":%q,"groups":%s,"ttl":86400}}`, field.name, user, field.groups),
-		}, &key); err != nil {
-			return result, fmt.Errorf("making a key of %s: %w", user, err)
-		}
-		*field.target = key.Spec.Key
+	var key model.OwnedAccessKey
+	if err := s.must(ctx, shot{
+		method: http.MethodPost, path: keys, bearer: admin,
+		body: fmt.Sprintf(`{"metadata":{"name":%q},"spec":{"user":%q,"ttl":86400}}`, object, user),
+	}, &key); err != nil {
+		return result, fmt.Errorf("making a key of %s: %w", user, err)
 	}
+	result.Key = key.Spec.Key
 	return result, nil
 }
 
@@ -201,7 +186,7 @@ func (h *honest) round(ctx context.Context, name string) {
 		case "delete":
 			item.method, item.path = http.MethodDelete, keys+"/"+name
 		}
-		item.bearer = h.tenant.bearer(item.path)
+		item.bearer = h.tenant.Key
 		bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
 		var text bytes.Buffer
 		asked := time.Now()

@@ -160,7 +160,7 @@ const personas = {
   "the CI author": [(context) => createAccessKey(context, "walker", { scope: { projects: [{ project: "shop" }] } }),
     ["home", "clusters"], ["POST virtualclusterinstances/kubeconfig"]],
   "a developer": [(context) => createUserWithKey(context, "dev"),
-    ["home", "keys", "clusters", "tokens", "projects", "people", "teams", "audit", "config"], ["POST ownedaccesskeys", "DELETE ownedaccesskeys", "POST directclusterendpointtokens", "PATCH projects", "DELETE projects", "POST users/signout"]],
+    ["home", "keys", "clusters", "tokens", "studio", "projects", "people", "teams", "audit", "config"], ["POST ownedaccesskeys", "DELETE ownedaccesskeys", "POST directclusterendpointtokens", "PATCH projects", "DELETE projects", "POST users/signout"]],
   "a tenant admin": [(context) => createAccessKey(context, "walker", {
     groups: ["platform:admins"], scope: { projects: [{ project: "shop" }], rules: [{ verbs: ["create"], resources: [{ group: "management.platform.sh", resources: ["syncpatchevaluations"] }] }] },
   }), ["home", "clusters", "studio"], ["POST virtualclusterinstances/kubeconfig"]],
