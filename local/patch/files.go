@@ -259,7 +259,7 @@ func (c *configurationFile) resource(asked string, kind schema.GroupVersionKind)
 	if asked != "" {
 		return asked, nil
 	}
-	names := plurals(kind.Kind)
+	names := syncpatch.Plurals(kind.Kind)
 	// Definitions have a group, so they come before resources with the same name. As in the API, toHost comes before
 	// fromHost.
 	for _, custom := range []bool{true, false} {
@@ -280,12 +280,6 @@ func (c *configurationFile) resource(asked string, kind schema.GroupVersionKind)
 		return "", fmt.Errorf("%s has no patches", c.name)
 	}
 	return "", fmt.Errorf("%s has no patches for kind %q; choose one of its resources with --resource: %s", c.name, kind.Kind, strings.Join(c.resources, ", "))
-}
-
-// plurals are the possible resources of a kind, such as gateways and gatewaies.
-func plurals(kind string) []string {
-	singular := strings.ToLower(kind)
-	return []string{singular + "s", singular + "es", strings.TrimSuffix(singular, "y") + "ies", singular}
 }
 
 // node returns the value of a field in a document, or the value of the nearest parent that exists.

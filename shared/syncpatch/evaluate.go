@@ -139,7 +139,7 @@ func (e *evaluation) patch(ctx context.Context, patch *patch, trace *model.SyncP
 	}
 	e.object = object
 	if trace.Outcome == model.PatchSkipped && trace.Reason == "" {
-		trace.Reason = "nothing matches: " + w.missed
+		trace.Reason = nothingMatches(&w, &e.checked.request)
 	}
 	return nil
 }
@@ -182,7 +182,7 @@ func (e *evaluation) rule(patch *patch) (rule func(concretePath string, value an
 }
 
 // vclusterHint is added to the error of an expression that was written for the other naming.
-const vclusterHint = "; use context.tenant, or the naming vcluster, which has context.vcluster"
+const vclusterHint = "; use context.tenant, or the naming vcluster, which has context.vcluster; context also has hostObject, virtualObject and path"
 
 // lacksVCluster reports whether an expression may have failed because context.vcluster is undefined.
 func (e *evaluation) lacksVCluster(compiled *expression.Expression, failed *expression.Error) bool {

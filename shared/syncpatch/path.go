@@ -262,7 +262,9 @@ type walk struct {
 	// segments to that value, plus one.
 	missed      string
 	missedDepth int
-	at          []byte
+	// missedAt is that value.
+	missedAt any
+	at       []byte
 }
 
 // run returns the new value, or remove. It visits each value once.
@@ -280,7 +282,7 @@ func (w *walk) step(value any, rest []segment) (any, bool, error) {
 	case []any:
 		return w.elements(value, rest)
 	default:
-		w.miss(rest, func() string { return w.wrongKind(value, rest[0]) })
+		w.miss(value, rest, func() string { return w.wrongKind(value, rest[0]) })
 		return value, false, nil
 	}
 }
@@ -288,13 +290,13 @@ func (w *walk) step(value any, rest []segment) (any, bool, error) {
 func (w *walk) fields(object map[string]any, rest []segment) error {
 	if !rest[0].wildcard {
 		if _, ok := object[rest[0].key]; !ok {
-			w.miss(rest, func() string { return w.describeAbsent(object, rest[0].key) })
+			w.miss(object, rest, func() string { return w.describeAbsent(object, rest[0].key) })
 			return nil
 		}
 		return w.field(object, rest[0].key, rest[1:])
 	}
 	if len(object) == 0 {
-		w.miss(rest, func() string { return w.missPlace() + " is empty" })
+		w.miss(object, rest, func() string { return w.missPlace() + " is empty" })
 	}
 	for _, key := range slices.Sorted(maps.Keys(object)) {
 		if err := w.field(object, key, rest[1:]); err != nil {
@@ -325,18 +327,18 @@ func (w *walk) elements(array []any, rest []segment) (any, bool, error) {
 	if !rest[0].wildcard {
 		n, ok := index(rest[0].key)
 		if !ok || rest[0].literal {
-			w.miss(rest, func() string { return w.wrongKind(array, rest[0]) })
+			w.miss(array, rest, func() string { return w.wrongKind(array, rest[0]) })
 			return array, false, nil
 		}
 		if n >= len(array) {
-			w.miss(rest, func() string {
+			w.miss(array, rest, func() string {
 				return fmt.Sprintf("%s has %d elements, none at index %s", w.missPlace(), len(array), rest[0].key)
 			})
 			return array, false, nil
 		}
 		first, end = n, n+1
 	} else if end == 0 {
-		w.miss(rest, func() string { return w.missPlace() + " is empty" })
+		w.miss(array, rest, func() string { return w.missPlace() + " is empty" })
 	}
 	var removed int
 	for i := first; i < end; i++ {
@@ -360,9 +362,9 @@ func (w *walk) elements(array []any, rest []segment) (any, bool, error) {
 }
 
 // miss records why the path ends here, unless it got as far elsewhere.
-func (w *walk) miss(rest []segment, why func() string) {
+func (w *walk) miss(value any, rest []segment, why func() string) {
 	if depth := len(w.path.segments) - len(rest) + 1; depth > w.missedDepth {
-		w.missed, w.missedDepth = why(), depth
+		w.missed, w.missedDepth, w.missedAt = why(), depth, value
 	}
 }
 

@@ -19,6 +19,8 @@ type Request struct {
 	Naming string `json:"naming,omitempty"`
 	// ClusterDomain is the domain of the host cluster. Empty means cluster.local.
 	ClusterDomain string `json:"clusterDomain,omitempty"`
+	// Resource is the resource of the configuration that the patches are from. Empty means that they are from none.
+	Resource string `json:"resource,omitempty"`
 	// Patches are evaluated in this order.
 	Patches []model.SyncPatch `json:"patches,omitempty"`
 	// Disabled is the reason why the resource of the object is not synced. If it is not empty, every patch is skipped

@@ -161,6 +161,7 @@ func (r *Request) configure(p *problems, fieldPath *field.Path, spec *model.Sync
 		return nil
 	}
 	resource, unknown := configuration.resource(fieldPath.Child("resource"), spec.Resource)
+	r.Resource = spec.Resource
 	r.Patches, r.Disabled, r.OneWay = resource.patches, resource.disabled, resource.oneWay
 	switch {
 	case r.OneWay && r.Direction == "":
