@@ -135,9 +135,20 @@ export interface Findings {
   other: Cause[];
 }
 
+/** Returns the patches that did nothing although they have something for this direction: nothing matches their path, or the object is not synced. */
+export function idlePatches(status: Status): NonNullable<Status["patches"]> {
+  return (status.patches ?? []).filter(({ outcome, reason }) => outcome === "Skipped"
+    && !/^(the patch has no |labels are the same on both sides |patch \d+ failed)/.test(reason ?? ""));
+}
+
+/** Returns a message without the value that it repeats: the value is marked in the text. */
+export function withoutValue(message: string): string {
+  return message.replace(/^(?:Invalid value|Duplicate value|Unsupported value): (?:"(?:[^"\\]|\\.)*"|[^":\s]+)(?:: |$)/s, (match) => (match.endsWith(": ") ? "" : match));
+}
+
 function addFinding(findings: Findings, configuration: ParsedText, list: Resource | undefined, object: ParsedText, cause: Cause, severity: Finding["severity"]) {
   const steps = stepsOf(cause.field ?? "");
-  const message = cause.message ?? "";
+  const message = withoutValue(cause.message ?? "");
   const parsed = steps[1] === "object" ? object : configuration;
   const fieldSteps = steps[0] !== "spec" ? null : steps[1] === "object" || steps[1] === "configuration" || steps[1] === "patches" ? steps.slice(2) : null;
   if (!fieldSteps) {
@@ -164,6 +175,11 @@ export function failuresOf(status: Status, spec: Spec, configuration: ParsedText
     const { index, path, message, line, column } = status.error;
     const steps = [...(spec.patches ? [] : list?.steps ?? []), String(index), expressionField(spec, list, Number(index))];
     findings.configuration.push({ ...rangeIn(configuration, steps, Number(line ?? 0), Number(column ?? 0)), severity: "error", message: `${path}: ${message}` });
+  }
+  for (const { index, reason } of idlePatches(status)) {
+    const steps = [...(spec.patches ? [] : list?.steps ?? []), String(index), "path"];
+    const { from, to } = rangeOf(configuration, steps);
+    findings.configuration.push({ from, to, severity: "warning", message: reason ?? "" });
   }
   for (const warning of status.warnings ?? []) {
     const [, field, message] = /^(spec\.\S+): (.*)$/s.exec(warning) ?? [];

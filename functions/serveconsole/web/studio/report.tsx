@@ -4,7 +4,7 @@ import { Problem, asRefusal } from "../parts/problem";
 import { text } from "../texts";
 import { Changes } from "./changes";
 import { toYaml } from "./documents";
-import { evaluate, withFirstPatches } from "./evaluate";
+import { evaluate, idlePatches, withFirstPatches } from "./evaluate";
 import type { Outcome, DirectionState } from "./state";
 
 function yamlText(object: unknown): string {
@@ -37,11 +37,13 @@ function PatchStep({ outcome, index }: { outcome: Outcome; index: number }) {
 function OutcomeReport({ outcome, label }: { outcome: Outcome; label: string }) {
   const { status, spec } = outcome;
   const patches = status.patches ?? [];
+  // Patches that do nothing lose nothing: that is no proof.
+  const checks = (status.checks ?? []).filter((check) => !check.passed || idlePatches(status).length < patches.length);
   return (
     <>
-      {(status.checks ?? []).length > 0 && (
+      {checks.length > 0 && (
         <ul class="proofs">
-          {(status.checks ?? []).map((check) => (
+          {checks.map((check) => (
             <li class={check.passed ? "passed" : "failed"}>
               <strong>{text(check.type === "RoundTrip" ? "studio.roundTrip" : "studio.fixpoint")}: {text(check.passed
                 ? (check.type === "RoundTrip" ? "studio.lossless" : "studio.stable") : (check.type === "RoundTrip" ? "studio.lost" : "studio.loops"))}</strong>
@@ -101,12 +103,23 @@ function OutcomeReport({ outcome, label }: { outcome: Outcome; label: string }) 
 
 export function DirectionResult({ direction, label, empty }: { direction: DirectionState; label: string; empty: string }) {
   const outcome = direction.outcome.value;
+  const idle = outcome && !direction.stale.value ? idlePatches(outcome.status) : [];
   return (
     <section class="result" aria-label={label}>
       <h2>{label}</h2>
       <p class="quiet" role="status">
         {direction.busy.value ? text("studio.evaluating") : direction.stale.value ? text("studio.stale") : outcome?.status.error ? text("studio.failed") : outcome ? text("studio.evaluated") : empty}
       </p>
+      <div role="status">
+        {idle.length > 0 && (
+          <ul class="findings">
+            <li class="warning">
+              <strong>{text("studio.idle", { idle: idle.length, count: outcome!.status.patches!.length })}</strong>{" "}
+              {idle.length === 1 && idle[0]!.reason}
+            </li>
+          </ul>
+        )}
+      </div>
       <Problem refusal={direction.refusal.value} />
       {direction.findings.value.other.length > 0 && !direction.refusal.value && <ul>{direction.findings.value.other.map((cause) => <li>{cause.message}</li>)}</ul>}
       {outcome && (

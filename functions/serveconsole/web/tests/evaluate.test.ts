@@ -4,7 +4,7 @@ import { test } from "node:test";
 import { Refusal } from "../api";
 import { lineOf, parseText } from "../studio/documents";
 import {
-  evaluate, failuresOf, findingsOf, resourceFor, resourcesOf, specOf, withFirstPatches, type Direction, type Reference, type Resource, type Spec, type Status,
+  evaluate, failuresOf, findingsOf, idlePatches, resourceFor, resourcesOf, specOf, withFirstPatches, withoutValue, type Direction, type Reference, type Resource, type Spec, type Status,
 } from "../studio/evaluate";
 import type { Work } from "../studio/share";
 
@@ -153,4 +153,29 @@ test("an evaluation sends and reads whole numbers without rounding them", async 
   assert.equal(body, '{"apiVersion":"management.platform.sh/v1","kind":"SyncPatchEvaluation","spec":{"direction":"TenantToHost","namespaceMode":"Single","patches":[],"object":{"n":9007199254740993},"context":{}}}');
   answerWith(() => Response.json({ message: "no", details: { causes: [{ field: "spec.object", message: "x" }] } }, { status: 422 }));
   await assert.rejects(evaluate(spec, signal), (failure) => failure instanceof Refusal && failure.code === 422 && failure.causes[0]?.field === "spec.object");
+});
+
+test("a patch that did nothing is marked at its path, unless it has nothing for the direction", () => {
+  const documents = parseText(configuration);
+  const object = parseText("kind: Pod\n");
+  const spec = specOf(work, documents.value, lists[0], "TenantToHost", object.value, null, []);
+  const reason = 'nothing matches: the object has no field "spec"; to add the field, patch the whole object: ""';
+  const status: Status = {
+    patches: [
+      { index: 0, path: "spec.a", outcome: "Skipped", reason },
+      { index: 1, path: "spec.b", outcome: "Skipped", reason: "the patch has no expression, so it does nothing from tenant to host" },
+      { index: 2, path: "spec.c", outcome: "Skipped", reason: "patch 1 failed" }, { index: 3, path: "", outcome: "Unchanged", reason: "the same" },
+    ],
+  };
+  assert.deepEqual(idlePatches(status).map(({ index }) => index), [0]);
+  const { configuration: found } = failuresOf(status, spec, documents, lists[0], object);
+  assert.deepEqual(found.map(({ severity, from, to, message }) => [severity, lineOf(configuration, from), configuration.slice(from, to), message]), [["warning", 5, "spec.a", reason]]);
+  assert.deepEqual(idlePatches({}), []);
+});
+
+test("a message does not repeat the value that is marked", () => {
+  for (const [message, expected] of [
+    ['Invalid value: "vaule.replace(\\"a\\",\\"b\\")": line 1, column 1: vaule is not defined', "line 1, column 1: vaule is not defined"],
+    ["Invalid value: 12: must be a string", "must be a string"], ['Duplicate value: "a"', 'Duplicate value: "a"'], ["line 1, column 2: Invalid value", "line 1, column 2: Invalid value"],
+  ] as const) assert.equal(withoutValue(message), expected);
 });
