@@ -33,6 +33,9 @@ const (
 	// examples are the examples of the patch studio, from patchesPage.
 	examples    = sources + "/examples.json"
 	patchesPage = "docs/patches.md"
+	// language is what the studio offers and explains while patches are written, from patchesPage and the description of the API.
+	language    = sources + "/studio/language.json"
+	description = "functions/discoverapi/openapi/v3/management.json"
 	// connectors are the names of the blocks of a configuration's auth that are connectors.
 	connectors = sources + "/connectors.json"
 )
@@ -52,6 +55,9 @@ func run() error {
 		return err
 	}
 	if err := writeExamples(); err != nil {
+		return err
+	}
+	if err := writeLanguage(); err != nil {
 		return err
 	}
 	if err := writeConnectors(); err != nil {
@@ -280,6 +286,87 @@ func writeExamples() error {
 		}
 	}
 	return writeJSON(examples, all)
+}
+
+// term is a name of the language of patches, and what it means.
+type term struct {
+	Name string `json:"name"`
+	// Signature has the arguments of a function, such as atob(text). Otherwise it is the name.
+	Signature string `json:"signature"`
+	Help      string `json:"help"`
+}
+
+var (
+	namesTable = regexp.MustCompile(`(?m)^\| name \| meaning \|\n\|---\|---\|\n((?:\|.*\n)+)`)
+	codeSpan   = regexp.MustCompile("`([^`]+)`")
+	link       = regexp.MustCompile(`\[([^\]]*)\]\([^)]*\)`)
+)
+
+// namesOf returns the names that expressions can use, from their table on the page about patches.
+func namesOf(page string) ([]term, error) {
+	table := namesTable.FindStringSubmatch(page)
+	if table == nil {
+		return nil, fmt.Errorf("%s has no table of names", patchesPage)
+	}
+	var names []term
+	for line := range strings.Lines(table[1]) {
+		cells := strings.Split(strings.Trim(line, "| \n"), " | ")
+		if len(cells) != 2 {
+			return nil, fmt.Errorf("%s: the row %q is no name with its meaning", patchesPage, line)
+		}
+		help := strings.ReplaceAll(link.ReplaceAllString(cells[1], "$1"), "`", "")
+		var first string
+		for _, span := range codeSpan.FindAllStringSubmatch(cells[0], -1) {
+			signature := span[1]
+			// After context.tenant.name, .namespace is another field of the same parent.
+			if strings.HasPrefix(signature, ".") {
+				signature = first[:strings.LastIndexByte(first, '.')] + signature
+			}
+			first = signature
+			name, _, _ := strings.Cut(signature, "(")
+			names = append(names, term{Name: name, Signature: signature, Help: help})
+		}
+	}
+	return names, nil
+}
+
+// writeLanguage writes the names that expressions can use, and the fields of a patch.
+func writeLanguage() error {
+	page, err := os.ReadFile(patchesPage)
+	if err != nil {
+		return err
+	}
+	names, err := namesOf(string(page))
+	if err != nil {
+		return err
+	}
+	text, err := os.ReadFile(description)
+	if err != nil {
+		return err
+	}
+	var api struct {
+		Components struct {
+			Schemas map[string]struct {
+				Properties map[string]struct {
+					Description string `json:"description"`
+				} `json:"properties"`
+			} `json:"schemas"`
+		} `json:"components"`
+	}
+	if err := json.Unmarshal(text, &api); err != nil {
+		return fmt.Errorf("reading %s: %w", description, err)
+	}
+	fields := []term{}
+	for _, block := range []struct{ prefix, kind string }{{"", "SyncPatch"}, {"reference.", "SyncPatchReference"}} {
+		properties := api.Components.Schemas["sh.platform.management.v1."+block.kind].Properties
+		if len(properties) == 0 {
+			return fmt.Errorf("%s does not describe %s", description, block.kind)
+		}
+		for _, name := range slices.Sorted(maps.Keys(properties)) {
+			fields = append(fields, term{Name: block.prefix + name, Signature: name, Help: properties[name].Description})
+		}
+	}
+	return writeJSON(language, map[string][]term{"names": names, "fields": fields})
 }
 
 // writeConnectors writes the names of the blocks that are connectors, in the order of the model. The ID of such a connector is the name of

@@ -156,6 +156,49 @@ func TestDefaultsOfPatches(t *testing.T) {
 	}
 }
 
+// The studio offers and explains the names of the page's table, which are the names that expressions can use, and the fields of a patch.
+func TestStudioLanguage(t *testing.T) {
+	t.Parallel()
+	p := files(t)
+	var language struct{ Names, Fields []struct{ Name, Help string } }
+	if err := json.Unmarshal([]byte(p["functions/serveconsole/web/studio/language.json"]), &language); err != nil {
+		t.Fatal(err)
+	}
+	roots := map[string]bool{}
+	for _, one := range language.Names {
+		root, _, _ := strings.Cut(one.Name, ".")
+		roots[root] = true
+		if one.Help == "" {
+			t.Errorf("%s is not explained", one.Name)
+		}
+	}
+	// An expression with an unknown name is told all names.
+	_, err := expression.Compile("unknown")
+	if err == nil || len(roots) < 6 {
+		t.Fatalf("the names are %v; an unknown name is %v", roots, err)
+	}
+	for root := range roots {
+		if !strings.Contains(err.Error(), root) {
+			t.Errorf("%s is not among the names that the error lists: %v", root, err)
+		}
+	}
+	var fields []string
+	for _, one := range language.Fields {
+		if !strings.Contains(one.Name, ".") {
+			fields = append(fields, one.Name)
+		}
+	}
+	var want []string
+	for _, field := range reflect.VisibleFields(reflect.TypeFor[model.SyncPatch]()) {
+		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+		want = append(want, name)
+	}
+	slices.Sort(want)
+	if !slices.Equal(fields, want) {
+		t.Errorf("the fields are %q, and a patch has %q", fields, want)
+	}
+}
+
 // The examples of the patch studio are the files and the recipes of the page, word for word.
 func TestStudioExamples(t *testing.T) {
 	t.Parallel()

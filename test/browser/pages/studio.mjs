@@ -89,6 +89,38 @@ export const stories = {
     assert.deepEqual(problems, []);
     await context.close();
   },
+  async "names are completed and explained, and what an example replaces can be brought back"() {
+    const { context, page, problems, editor, evaluated, type } = await openStudio();
+    await evaluated();
+    await type("Configuration", "- path: spec.a\n  expression: ");
+    await focus(editor("Configuration"));
+    await page.keyboard.press("Control+End");
+    await page.keyboard.type("context.tenant.na");
+    const offered = page.getByRole("option", { name: /context\.tenant\.namespace/ });
+    await offered.waitFor();
+    assert.match(await offered.textContent(), /my-vcluster-ns/, "the value is shown");
+    // The enter key writes a new line until something is chosen.
+    await page.keyboard.press("ArrowDown");
+    await page.keyboard.press("Enter");
+    await offered.waitFor({ state: "hidden" });
+    await editor("Configuration").getByText("context.tenant.name").hover();
+    await page.getByText("context.tenant.name: the tenant cluster and its namespace").waitFor();
+    await page.getByText("What expressions can use").click();
+    await page.getByText("virtualToHostDNS(service)").first().waitFor();
+    // The keys of the browser's own search find in the editor.
+    await focus(editor("Configuration"));
+    await page.keyboard.press("Control+f");
+    await page.getByRole("textbox", { name: "Find" }).fill("spec");
+    await page.keyboard.press("Escape");
+    const chooser = page.getByRole("combobox", { name: "Example" });
+    await chooser.selectOption((await chooser.locator("option").allTextContents())[2]);
+    await evaluated();
+    await page.getByRole("button", { name: "Bring them back" }).click();
+    await editor("Configuration").getByText("path: spec.a").waitFor();
+    assert.equal(await page.getByRole("button", { name: "Bring them back" }).count(), 0);
+    assert.deepEqual(problems, []);
+    await context.close();
+  },
   async "each example loads, and its test file is exported"() {
     const { context, page, problems, forward, back, evaluated } = await openStudio();
     const chooser = page.getByRole("combobox", { name: "Example" });

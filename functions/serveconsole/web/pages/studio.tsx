@@ -1,12 +1,15 @@
 import { batch, computed, useSignal, type ReadonlySignal } from "@preact/signals";
+import type { Extension } from "@codemirror/state";
 import { useEffect, useMemo } from "preact/hooks";
 import examples from "../examples.json";
 import { useUnsaved } from "../parts/unsaved";
 import { Command, download, text } from "../shared";
 import { toYaml, type Finding } from "../studio/documents";
 import { Editor, type Replacement } from "../studio/editor";
+import { names } from "../studio/language";
+import { patchLanguage } from "../studio/patchlanguage";
 import { DirectionResult } from "../studio/report";
-import { parseFragment, maxWorkBytes, Unreadable, parseWork, workText } from "../studio/share";
+import { parseFragment, maxWorkBytes, Unreadable, parseWork, workText, type Work } from "../studio/share";
 import { ShareDialog } from "../studio/sharedialog";
 import { exampleOf, createStudio, testFile } from "../studio/state";
 
@@ -20,13 +23,37 @@ function uniqueFindings(findings: Finding[]): Finding[] {
 
 function EditorSection(props: {
   label: string; hint?: string; value: string; replacement: ReadonlySignal<Replacement>; findings: ReadonlySignal<Finding[]>; change: (text: string) => void;
+  language?: Extension;
 }) {
   return (
     <section class="part">
       <h2>{props.label}</h2>
       {props.hint && <p class="quiet">{props.hint}</p>}
-      <Editor label={props.label} value={props.value} replacement={props.replacement} findings={props.findings.value} change={props.change} />
+      <Editor label={props.label} value={props.value} replacement={props.replacement} findings={props.findings.value} change={props.change} language={props.language} />
     </section>
+  );
+}
+
+/** Returns the values that expressions will see and that are known before the evaluation, by their names. */
+function contextValues({ name, namespace, tenant, host, naming }: Work): Record<string, string> {
+  return {
+    "context.tenant.name": name, "context.tenant.namespace": namespace,
+    ...(naming === "vcluster" ? { "context.vcluster": `{name: ${name}, namespace: ${namespace}}` } : {}),
+    ...(tenant.trim() === "" ? { "context.virtualObject": "null" } : {}), ...(host.trim() === "" ? { "context.hostObject": "null" } : {}),
+  };
+}
+
+/** What expressions can use, with the values that are known. */
+function Names({ values }: { values: Record<string, string> }) {
+  return (
+    <details>
+      <summary>{text("studio.names")}</summary>
+      <ul>
+        {names.map(({ name, signature, help }) => (
+          <li><code>{signature}</code>: {help}{values[name] !== undefined && <> = <code>{values[name]}</code></>}</li>
+        ))}
+      </ul>
+    </details>
   );
 }
 
@@ -34,6 +61,9 @@ function EditorSection(props: {
 export function Studio() {
   const state = useMemo(() => createStudio(exampleOf(examples[0]!)), []);
   const sharing = useSignal(false);
+  /** What an example has replaced, until it is brought back or something else is written. */
+  const replacedWork = useSignal<Work | null>(null);
+  const language = useMemo(() => patchLanguage(() => contextValues(state.work.peek())), [state]);
   useEffect(() => {
     document.title = `${text("page.studio")} · ${text("app.product")}`;
     const openLink = () => { if (location.hash.length > 1) void state.open(() => parseFragment(location.hash)); };
@@ -73,7 +103,9 @@ export function Studio() {
   function loadExample(title: string) {
     const example = examples.find((candidate) => candidate.title === title);
     if (!example) return;
+    const before = state.work.peek();
     batch(() => {
+      replacedWork.value = workText(before) === workText(state.savedWork.peek()) ? null : before;
       awaitsConsent.value = false;
       unreadable.value = null;
       state.savedWork.value = state.replaceTexts(exampleOf(example));
@@ -115,6 +147,12 @@ export function Studio() {
         <button type="button" disabled={tests === null} onClick={() => tests !== null && download("patches_test.yaml", tests)}>{text("studio.export")}</button>
       </div>
       {unreadable.value && <p class="problem" role="alert">{text(unreadable.value.why)}</p>}
+      {replacedWork.value && (
+        <div class="held" role="status">
+          <p>{text("studio.replaced")}</p>
+          <button type="button" onClick={() => { state.replaceTexts(replacedWork.peek()!); replacedWork.value = null; }}>{text("studio.restore")}</button>
+        </div>
+      )}
       {awaitsConsent.value && (
         <div class="held" role="status">
           <p>{text("studio.held")}</p>
@@ -148,7 +186,10 @@ export function Studio() {
         )}
       </div>
       <div class="panes">
-        <EditorSection label={text("studio.configuration")} hint={text("studio.configurationHint")} value={current.configuration} replacement={replacements.configuration} findings={findings.configuration} change={(configuration) => change({ configuration })} />
+        <div>
+          <EditorSection label={text("studio.configuration")} hint={text("studio.configurationHint")} value={current.configuration} replacement={replacements.configuration} findings={findings.configuration} change={(configuration) => change({ configuration })} language={language} />
+          <Names values={contextValues(current)} />
+        </div>
         <div>
           <EditorSection label={text("studio.tenantObject")} hint={text("studio.tenantHint")} value={current.tenant} replacement={replacements.tenant} findings={findings.tenant} change={(tenant) => change({ tenant })} />
           <DirectionResult direction={forward} label={text("studio.forward")} empty={text(awaitsConsent.value ? "studio.notRun" : "studio.noObject")} />

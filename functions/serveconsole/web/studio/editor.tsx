@@ -2,7 +2,8 @@ import { defaultKeymap, history, historyKeymap, isolateHistory } from "@codemirr
 import { yaml } from "@codemirror/lang-yaml";
 import { HighlightStyle, indentUnit, syntaxHighlighting } from "@codemirror/language";
 import { lintKeymap, setDiagnostics } from "@codemirror/lint";
-import { Annotation, EditorState } from "@codemirror/state";
+import { search, searchKeymap } from "@codemirror/search";
+import { Annotation, EditorState, type Extension } from "@codemirror/state";
 import { drawSelection, EditorView, highlightActiveLine, keymap, lineNumbers } from "@codemirror/view";
 import { tags } from "@lezer/highlight";
 import { effect, untracked, type ReadonlySignal } from "@preact/signals";
@@ -14,7 +15,9 @@ const highlighting = HighlightStyle.define([
   { tag: [tags.definition(tags.propertyName), tags.propertyName], color: "var(--code-key)" },
   { tag: [tags.string, tags.special(tags.string)], color: "var(--code-text)" },
   { tag: [tags.comment, tags.lineComment], color: "var(--quiet)", fontStyle: "italic" },
-  { tag: [tags.labelName, tags.typeName, tags.keyword], color: "var(--code-word)" },
+  { tag: [tags.labelName, tags.typeName, tags.keyword, tags.number, tags.bool, tags.null], color: "var(--code-word)" },
+  { tag: [tags.function(tags.variableName), tags.function(tags.propertyName)], color: "var(--code-key)" },
+  { tag: tags.regexp, color: "var(--code-text)" },
 ]);
 
 const theme = EditorView.theme({
@@ -29,7 +32,14 @@ const theme = EditorView.theme({
   "&.cm-focused .cm-activeLine": { backgroundColor: "color-mix(in srgb, var(--accent) 8%, transparent)" },
   "& .cm-selectionBackground, &.cm-focused > .cm-scroller > .cm-selectionLayer .cm-selectionBackground": { backgroundColor: "color-mix(in srgb, var(--accent) 25%, transparent)" },
   ".cm-tooltip": { backgroundColor: "var(--paper)", color: "var(--text)", border: "1px solid var(--edge)", borderRadius: "6px" },
-  ".cm-panels": { backgroundColor: "var(--ground)", color: "var(--text)" },
+  ".cm-panels": { backgroundColor: "var(--ground)", color: "var(--text)", borderColor: "var(--line)" },
+  ".cm-panel.cm-search": { fontSize: "13px" },
+  ".cm-panel.cm-search :is(input, button)": { minHeight: "24px", color: "var(--text)", backgroundColor: "var(--paper)", backgroundImage: "none", border: "1px solid var(--edge)", borderRadius: "6px" },
+  ".cm-searchMatch": { backgroundColor: "color-mix(in srgb, var(--warning) 25%, transparent)" },
+  ".cm-searchMatch.cm-searchMatch-selected": { backgroundColor: "color-mix(in srgb, var(--warning) 50%, transparent)" },
+  ".cm-help, .cm-completionInfo": { padding: "0.3rem 0.5rem", maxWidth: "30rem", lineHeight: "1.4" },
+  ".cm-tooltip.cm-tooltip-autocomplete > ul > li[aria-selected]": { backgroundColor: "var(--accent)", color: "var(--paper)" },
+  ".cm-completionDetail": { color: "inherit", fontStyle: "normal" },
   ".cm-diagnostic": { whiteSpace: "pre-wrap", maxWidth: "30rem" },
 });
 
@@ -62,6 +72,8 @@ export function Editor(props: {
   /** Receives the offset of the cursor in the text. */
   cursor?: (offset: number) => void;
   readOnly?: boolean;
+  /** The language, if it is more than YAML. It is read when the editor appears. */
+  language?: Extension;
 }) {
   const host = useRef<HTMLDivElement>(null);
   const view = useRef<EditorView | null>(null);
@@ -78,8 +90,8 @@ export function Editor(props: {
       state: EditorState.create({
         doc: props.value,
         extensions: [
-          lineNumbers(), history(), drawSelection(), highlightActiveLine(), yaml(), syntaxHighlighting(highlighting), theme, indentUnit.of("  "),
-          keymap.of([...defaultKeymap, ...historyKeymap, ...lintKeymap]), EditorView.lineWrapping,
+          lineNumbers(), history(), drawSelection(), highlightActiveLine(), props.language ?? yaml(), search({ top: true }), syntaxHighlighting(highlighting), theme, indentUnit.of("  "),
+          keymap.of([...defaultKeymap, ...historyKeymap, ...searchKeymap, ...lintKeymap]), EditorView.lineWrapping,
           // A browser that replaces a selection itself adds an inline style, which the policy refuses.
           EditorView.domEventHandlers({
             beforeinput(event, editor) {
