@@ -94,8 +94,12 @@ export function Studio() {
     tenant: computed(() => ({ text: state.editorWork.value.tenant })),
     host: computed(() => ({ text: state.editorWork.value.host })),
   }), [state]);
-  const { work, awaitsConsent, unreadable, lists, list, forward, backward, change } = state;
+  const { work, awaitsConsent, unreadable, lists, list, forward, backward } = state;
   const current = work.value;
+  function change(part: Partial<Work>) {
+    replacedWork.value = null;
+    state.change(part);
+  }
   useUnsaved(workText(current) !== workText(state.savedWork.value));
   const tests = awaitsConsent.value ? null : testFile([forward, backward]);
   const result = forward.outcome.value?.status;
@@ -147,7 +151,7 @@ export function Studio() {
         <button type="button" disabled={tests === null} onClick={() => tests !== null && download("patches_test.yaml", tests)}>{text("studio.export")}</button>
       </div>
       {unreadable.value && <p class="problem" role="alert">{text(unreadable.value.why)}</p>}
-      {replacedWork.value && (
+      {replacedWork.value && !awaitsConsent.value && (
         <div class="held" role="status">
           <p>{text("studio.replaced")}</p>
           <button type="button" onClick={() => { state.replaceTexts(replacedWork.peek()!); replacedWork.value = null; }}>{text("studio.restore")}</button>
@@ -156,7 +160,7 @@ export function Studio() {
       {awaitsConsent.value && (
         <div class="held" role="status">
           <p>{text("studio.held")}</p>
-          <button type="button" class="primary" onClick={() => { awaitsConsent.value = false; unreadable.value = null; removeLink(); }}>{text("studio.run")}</button>
+          <button type="button" class="primary" onClick={() => { awaitsConsent.value = false; unreadable.value = null; replacedWork.value = null; removeLink(); }}>{text("studio.run")}</button>
         </div>
       )}
       <div class="tools">
