@@ -103,8 +103,8 @@ export const stories = {
     await page.keyboard.press("ArrowDown");
     await page.keyboard.press("Enter");
     await offered.waitFor({ state: "hidden" });
-    await editor("Configuration").getByText("context.tenant.name").hover();
-    await page.getByText("context.tenant.name: the tenant cluster and its namespace").waitFor();
+    await editor("Configuration").locator("span").filter({ hasText: /^name$/ }).hover();
+    await page.locator(".cm-help").getByText("context.tenant.name").waitFor();
     await page.getByText("What expressions can use").click();
     await page.getByText("virtualToHostDNS(service)").first().waitFor();
     // The keys of the browser's own search find in the editor.
