@@ -36,7 +36,7 @@ export function Keys() {
   return (
     <>
       <List
-        list={keys} texts={words} address={address} wide={["Disabled", "Scope"]} command="kubectl get ownedaccesskeys -o wide --watch"
+        list={keys} texts={words} address={address} command="kubectl get ownedaccesskeys -o wide --watch"
         isOff={(key) => key.spec.disabled ?? false}
         selection={may("patch", "ownedaccesskeys") || may("delete", "ownedaccesskeys") ? {
           selected: selection, bar: (visibleRows) => <BulkActions selection={selection} keys={keys} visibleRows={visibleRows} sessionKey={sessionKey} />,
