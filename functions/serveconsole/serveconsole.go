@@ -13,7 +13,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"html"
-	"net/http"
 	"path"
 	"strings"
 	"sync"
@@ -104,7 +103,7 @@ func Do(_ context.Context, deps Deps, in Input) (*frame.Page, error) {
 	}
 	if opensPage(in) {
 		page := deps.assets().page(in.Path, looks)
-		page.Status, page.ETag, page.Header["Vary"] = http.StatusNotFound, "", "Accept, Accept-Encoding"
+		page.Absent, page.ETag, page.Header["Vary"] = true, "", "Accept, Accept-Encoding"
 		return page, nil
 	}
 	return nil, apierror.NoRoute()

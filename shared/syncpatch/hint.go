@@ -36,23 +36,17 @@ func nothingMatches(w *walk, request *Request) string {
 
 // pointer recognizes a JSON pointer, such as /spec/containers/0/image.
 func pointer(path Path) string {
-	text := ""
-	for i, s := range path.segments {
-		if i > 0 {
-			text += "."
-		}
-		text += s.key
-	}
+	text := joinKeys(path.segments)
 	if !strings.HasPrefix(text, "/") || len(text) == 1 {
 		return ""
 	}
 	unescape := strings.NewReplacer("~1", "/", "~0", "~")
 	var b []byte
 	for _, step := range strings.Split(strings.Trim(text, "/"), "/") {
-		switch step = unescape.Replace(step); {
-		case step == "":
+		switch step = unescape.Replace(step); step {
+		case "":
 			return ""
-		case step == "-":
+		case "-":
 			b = append(b, "[*]"...)
 		default:
 			if _, isIndex := index(step); isIndex && len(b) > 0 {
@@ -63,6 +57,15 @@ func pointer(path Path) string {
 		}
 	}
 	return "paths have dots: " + string(b)
+}
+
+// joinKeys returns the keys of segments with dots between them.
+func joinKeys(segments []segment) string {
+	keys := make([]string, len(segments))
+	for i, s := range segments {
+		keys[i] = s.key
+	}
+	return strings.Join(keys, ".")
 }
 
 // appendStep adds a key to a path as people write it: in brackets, if it needs quotes.
@@ -83,15 +86,9 @@ func unquoted(w *walk) string {
 	if !isMap || len(rest) < 2 {
 		return ""
 	}
-	key, count := rest[0].key, 0
-	for i, s := range rest {
-		if s.wildcard {
-			break
-		}
-		if i > 0 {
-			key += "." + s.key
-		}
-		if _, exists := parent[key]; exists && i > 0 {
+	count := 0
+	for i := 1; i < len(rest) && !rest[i].wildcard; i++ {
+		if _, exists := parent[joinKeys(rest[:i+1])]; exists {
 			count = i + 1
 		}
 	}
@@ -101,11 +98,7 @@ func unquoted(w *walk) string {
 	if count == 0 {
 		return ""
 	}
-	key = rest[0].key
-	for _, s := range rest[1:count] {
-		key += "." + s.key
-	}
-	b := appendStep([]byte(Path{w.path.segments[:passed]}.String()), key)
+	b := appendStep([]byte(Path{w.path.segments[:passed]}.String()), joinKeys(rest[:count]))
 	if after := (Path{rest[count:]}).String(); after != "" {
 		b = append(join(b), after...)
 	}

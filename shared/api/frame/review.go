@@ -141,8 +141,8 @@ type Page struct {
 	MaxAge time.Duration
 	// Gzipped reports whether Body is compressed with gzip. Clients that do not accept that get it decompressed.
 	Gzipped bool
-	// Status is the status code of the response. 0 is 200.
-	Status int
+	// Absent reports whether the path has no document: Body says so to people, and the status code is 404.
+	Absent bool
 	// Header has further header fields, by name. They replace the header fields that follow from the other fields.
 	Header map[string]string
 }
@@ -169,7 +169,11 @@ func Document[D any](
 				if err != nil {
 					return nil, err
 				}
-				result := &answer{status: cmp.Or(page.Status, http.StatusOK), raw: page.Body, mediaType: page.MediaType, header: http.Header{"Vary": {"Accept"}}}
+				status := http.StatusOK
+				if page.Absent {
+					status = http.StatusNotFound
+				}
+				result := &answer{status: status, raw: page.Body, mediaType: page.MediaType, header: http.Header{"Vary": {"Accept"}}}
 				if page.MaxAge > 0 {
 					result.header.Set("Cache-Control", fmt.Sprintf("public, max-age=%d", int64(page.MaxAge/time.Second)))
 				}

@@ -26,7 +26,7 @@ export const stories = {
     await page.goto(`${origin}/console/found`);
     await field(page).fill(`  ${leaked}\n`);
     await page.getByRole("button", { name: "Whose is it?" }).click();
-    await page.getByText("user:admin").waitFor();
+    await page.getByText("user:admin", { exact: true }).waitFor();
     await page.getByText("Nightly build").waitFor();
     const part = (title) => page.getByRole("heading", { name: title }).locator("xpath=following-sibling::ul[1]");
     await part("Ends with it").getByText("leaked-child").waitFor();
@@ -80,7 +80,7 @@ export const stories = {
     await page.keyboard.insertText(leaked);
     await page.keyboard.press("Enter");
     await page.getByText("You may not see the object of this key").waitFor();
-    await page.getByText("user:admin").waitFor();
+    await page.getByText("user:admin", { exact: true }).waitFor();
     await requestAsAdmin(context, "DELETE", "ownedaccesskeys/of-admin");
     await requestAsAdmin(context, "DELETE", "ownedaccesskeys/finder");
     assert.deepEqual(problems, []);

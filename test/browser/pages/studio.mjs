@@ -16,7 +16,7 @@ export const stories = {
     await forward.getByText("Round trip: lossless").waitFor();
     await forward.getByText("Fix point: stable").waitFor();
     await forward.getByText("v1 Secret default/my-secret").waitFor();
-    await forward.getByText('spec has no field "nodeSelectors"').waitFor();
+    await forward.getByText('spec has no field "nodeSelectors"').first().waitFor();
     await forward.getByText("The object after patch 0").click();
     await forward.getByRole("region", { name: "The object after patch 0" }).getByText("secretName: my-secret").waitFor();
     await back.getByText("+   - image: docker.io/nginx").waitFor();
@@ -100,7 +100,9 @@ export const stories = {
     await offered.waitFor();
     assert.match(await offered.textContent(), /my-vcluster-ns/, "the value is shown");
     // The enter key writes a new line until something is chosen.
-    await page.keyboard.press("ArrowDown");
+    // Just after they appear, the offers take no key: somebody who types would choose one without seeing it.
+    const chosen = page.locator('[role="option"][aria-selected="true"]');
+    do await page.keyboard.press("ArrowDown"); while ((await chosen.count()) === 0);
     await page.keyboard.press("Enter");
     await offered.waitFor({ state: "hidden" });
     await editor("Configuration").locator("span").filter({ hasText: /^name$/ }).hover();
@@ -303,7 +305,7 @@ export const stories = {
     await page.keyboard.insertText("kind: Pod\napiVersion: v1\nspec: {nodeName: keyboard}\n");
     await forward.getByText("by-keyboard").first().waitFor();
     // Why the other one did nothing.
-    await forward.getByText('spec has no field "absent"').waitFor();
+    await forward.getByText('spec has no field "absent"').first().waitFor();
     const save = page.getByRole("button", { name: "Export patches_test.yaml" });
     await tabTo(page, save);
     assert.match(readFileSync(await saveDownload(page, () => page.keyboard.press("Enter")), "utf8"), /by-keyboard/);

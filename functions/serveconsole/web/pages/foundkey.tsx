@@ -106,7 +106,7 @@ export function FoundKey() {
   const busy = useSignal(false);
   const ended = useSignal(false);
   useEffect(() => { document.title = `${text("page.found")} · ${text("app.product")}`; }, []);
-  async function run(action: (text: string) => Promise<void>) {
+  async function run(action: (credential: string) => unknown) {
     const typed = credential.value.trim();
     finding.value = null;
     ended.value = false;
