@@ -100,8 +100,10 @@ function KeyLine({ accessKey, settle, children }: { accessKey: Key; settle: Comp
   const { name } = accessKey.metadata;
   return (
     <li>
-      <span><a href={`${home}/keys?${new URLSearchParams({ name })}`}>{name}</a> <span class="quiet">{accessKey.spec.displayName}</span></span>
-      <span>{children}</span>
+      <span>
+        <a href={`${home}/keys?${new URLSearchParams({ name })}`}>{name}</a>
+        <small>{accessKey.spec.displayName && <span class="quiet">{accessKey.spec.displayName} · </span>}{children}</small>
+      </span>
       <span>{settle}</span>
     </li>
   );
