@@ -27,8 +27,8 @@ import (
 	"management.platform.sh/shared/api/frame"
 	"management.platform.sh/shared/credentials/issuer/issuertest"
 	"management.platform.sh/shared/credentials/review"
-	"management.platform.sh/shared/model/identity"
 	"management.platform.sh/shared/model"
+	"management.platform.sh/shared/model/identity"
 	"management.platform.sh/shared/process"
 )
 
