@@ -552,7 +552,7 @@ func followArchive(t *testing.T, releaseFolder, archive, version string) {
 		t.Errorf("the program says %q", announced)
 	}
 	for _, row := range []struct{ script, want string }{
-		{strings.Join(announced[i+1:], "\n"), "First admin key"},
+		{strings.Join(announced[i+1:], "\n"), "user:admin"},
 		{blocks[1], "Nightly builds"},
 		{"KUBECONFIG=.platform/kubeconfig\nexport KUBECONFIG\n" + blocks[2], "server: https://dev.shop.example.com"},
 		{"KUBECONFIG=.platform/kubeconfig\nexport KUBECONFIG PATH=$PWD:$PATH\nkubectl platform version -o json", `"version": "` + version + `"`},
