@@ -553,7 +553,7 @@ func followArchive(t *testing.T, releaseFolder, archive, version string) {
 	}
 	for _, row := range []struct{ script, want string }{
 		{strings.Join(announced[i+1:], "\n"), "user:admin"},
-		{blocks[1], "Nightly builds"},
+		{blocks[1], "role:platformCLI"},
 		{"KUBECONFIG=.platform/kubeconfig\nexport KUBECONFIG\n" + blocks[2], "server: https://dev.shop.example.com"},
 		{"KUBECONFIG=.platform/kubeconfig\nexport KUBECONFIG PATH=$PWD:$PATH\nkubectl platform version -o json", `"version": "` + version + `"`},
 		{"PATH=$PWD:$PATH\nkubectl __complete platform signing-ke", "signing-keys\t"},
