@@ -43,6 +43,7 @@ type commands struct {
 	Logout      client.Logout        `cmd:"" help:"End the access key of a sign-in."`
 	Credential  client.Credential    `cmd:"" help:"Print the access key of a sign-in with --refresh, renewed in time. This command is a credential plugin (ExecCredential)."`
 	WhoAmI      client.WhoAmI        `cmd:"" name:"whoami" help:"Print who you are at a platform."`
+	WhoCan      client.WhoCan        `cmd:"" name:"who-can" help:"Print who may make a request, and why."`
 	Token       client.Token         `cmd:"" help:"Print a short-lived token for kubectl. This command is a credential plugin (ExecCredential)."`
 	Kubeconfig  client.Kubeconfig    `cmd:"" help:"Get a kubeconfig for a virtual cluster from the platform."`
 	Keys        client.Keys          `cmd:"" help:"List, make, disable and end access keys."`

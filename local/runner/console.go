@@ -41,6 +41,20 @@ func isConsole(path string) bool {
 	return path == "/console" || strings.HasPrefix(path, "/console/")
 }
 
+// leadingToConsole sends browsers that open the root of the host to the console. Other clients get the answer of next.
+func leadingToConsole(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		opens := r.Method == http.MethodGet || r.Method == http.MethodHead
+		if !opens || strings.TrimSuffix(strings.TrimPrefix(r.URL.Path, frame.BasePath), "/") != "" || !strings.Contains(r.Header.Get("Accept"), "text/html") {
+			next.ServeHTTP(w, r)
+			return
+		}
+		w.Header().Set("Vary", "Accept")
+		w.Header().Set("Cache-Control", "no-store")
+		http.Redirect(w, r, "/console", http.StatusSeeOther)
+	})
+}
+
 // withStudio serves evaluations of patches without a credential to the pages of this runner in browsers of this
 // machine. Evaluations store nothing. All other requests need a credential as before. Source: ADR-0030.
 func withStudio(next http.Handler, api *frame.Server) http.Handler {

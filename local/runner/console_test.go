@@ -46,6 +46,27 @@ const (
 	evaluation  = `{"spec": {"namespaceMode": "Multi", "patches": [{"path": "a", "labels": {}}], "object": {"a": {"b": "c"}}}}`
 )
 
+// A browser that opens the root of the host gets to the console. Other clients learn that there is nothing.
+func TestRoot(t *testing.T) {
+	t.Parallel()
+	ask := studio(t)
+	browser := func(r *http.Request) { r.Header.Set("Accept", "text/html,application/xhtml+xml,*/*;q=0.8") }
+	for _, path := range []string{"/", frame.BasePath, frame.BasePath + "/"} {
+		if answer := ask(browser, "GET", path, ""); answer.Code != http.StatusSeeOther || answer.Header().Get("Location") != "/console" {
+			t.Errorf("%s: %d %v", path, answer.Code, answer.Header())
+		}
+		if answer := ask(nil, "GET", path, ""); answer.Code == http.StatusSeeOther {
+			t.Errorf("%s without a browser: %d", path, answer.Code)
+		}
+		if answer := ask(browser, "POST", path, "{}"); answer.Code == http.StatusSeeOther {
+			t.Errorf("POST %s: %d", path, answer.Code)
+		}
+	}
+	if answer := ask(browser, "GET", "/nosuch", ""); answer.Code != http.StatusNotFound {
+		t.Errorf("another path: %d", answer.Code)
+	}
+}
+
 // Only a page of the runner, in a browser of its machine, evaluates patches without a credential. Source: ADR-0030.
 func TestStudio(t *testing.T) {
 	t.Parallel()

@@ -285,7 +285,7 @@ func routes(api *frame.Server, client *redisstore.Client, registry prometheus.Ga
 		pages[base+"/healthz"], pages[base+"/livez"] = http.HandlerFunc(alive), http.HandlerFunc(alive)
 		pages[base+"/readyz"] = http.HandlerFunc(ready)
 	}
-	functions := api.Mount(catalog.Functions...)
+	functions := leadingToConsole(api.Mount(catalog.Functions...))
 	return frame.Guarded(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		page, found := pages[r.URL.Path]
 		switch {

@@ -54,7 +54,7 @@ func Decide(caller identity.Caller, request scope.Request) Decision {
 	case callers == everybody:
 		return Decision{Allowed: true, Reason: "every authenticated caller may" + describeEntry(entry)}
 	case callers == projectAdmins && caller.Administers(request.Project):
-		return Decision{Allowed: true, Reason: fmt.Sprintf("you are an admin of the project %q", request.Project) + describeEntry(entry)}
+		return Decision{Allowed: true, Reason: ReasonRole(model.ProjectRoleAdmin, request.Project) + describeEntry(entry)}
 	case callers == projectAdmins:
 		return Decision{Reason: fmt.Sprintf("only members of %s and admins of the project of the namespace may %s", identity.Admins, describe(request))}
 	default:
@@ -95,8 +95,17 @@ func Narrowest(caller identity.Caller) *model.Scope {
 	return scopes[0]
 }
 
-// ReasonAdmin is the reason for permitting a request of an admin.
-const ReasonAdmin = "the caller is in the group " + identity.Admins
+// The reasons for which callers may make requests have no subject, so that they answer for the caller and for somebody else alike.
+const (
+	// ReasonAdmin is the reason for permitting a request of an admin.
+	ReasonAdmin = "member of " + identity.Admins
+	// ReasonOwner and ReasonOwningTeam are the reasons for permitting a request for an object to its owner, and to a member of the team
+	// that owns it.
+	ReasonOwner, ReasonOwningTeam = "owner of the object", "member of a team that owns the object"
+)
+
+// ReasonRole is the reason for permitting a request to a caller with a role in a project.
+func ReasonRole(role, project string) string { return fmt.Sprintf("role %q in the project %q", role, project) }
 
 // describeEntry names the entry of the scope that permits a request.
 func describeEntry(entry string) string {

@@ -53,9 +53,9 @@ func Owned(caller identity.Caller, owner string) Decision {
 	case caller.Admin():
 		return Decision{Allowed: true, Reason: ReasonAdmin}
 	case caller.Owner.String() == owner:
-		return Decision{Allowed: true, Reason: "you own the object"}
+		return Decision{Allowed: true, Reason: ReasonOwner}
 	case caller.Owns(owner):
-		return Decision{Allowed: true, Reason: "a team of yours owns the object"}
+		return Decision{Allowed: true, Reason: ReasonOwningTeam}
 	default:
 		return Decision{Hidden: true}
 	}

@@ -3,6 +3,7 @@ package directory
 import (
 	"maps"
 	"slices"
+	"strings"
 
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/model/identity"
@@ -33,6 +34,18 @@ func newProjects(byName map[string]*project) *projects {
 		}
 	}
 	return p
+}
+
+// members returns the users and teams with a role in a project.
+func (p *projects) members(project string) []identity.Owner {
+	var owners []identity.Owner
+	for owner, roles := range p.of {
+		if roles[project] != "" {
+			kind, name, _ := strings.Cut(owner, ":")
+			owners = append(owners, identity.Owner{Kind: identity.OwnerKind(kind), Name: name})
+		}
+	}
+	return owners
 }
 
 // RolesIn returns the roles in a project with an owner and members, by the user or team in the form of identity.Owner.String. Source: ADR-0037.

@@ -37,6 +37,9 @@ const (
 // RuleNames is the maximum number of names of objects in a scope that a review of rules looks at.
 const RuleNames = 50
 
+// Subjects is the maximum number of users and teams in the answer to who may make a request.
+const Subjects = 1000
+
 // Bounds of the body of a request, before it is decoded.
 const (
 	// BodyBytes is the maximum size of a body, in bytes. It is also that of YAML with its aliases resolved, and of an
@@ -380,6 +383,10 @@ var List = []Limit{
 	{
 		"rule-names", "names of objects in a scope that a SelfSubjectRulesReview looks at", "50 names", "shared/credentials/review",
 		"201 with status.incomplete, and status.evaluationError says how many there are", "",
+	},
+	{
+		"subjects", "users and teams in the answer to who can make a request", "1000 subjects", "shared/credentials/review",
+		"the first 1000, with status.incomplete", "",
 	},
 	{
 		"patches", "patches of a list", "1000 patches", "shared/syncpatch",

@@ -4,8 +4,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// ScopePreview says what an access key with a scope would permit, before the key is created. It is cluster-scoped and
-// created at scopepreviews. The server does not store it. Source: ADR-0030.
+// ScopePreview says what an access key with a scope would permit, before the key is created, or who may make a request. It is
+// cluster-scoped and created at scopepreviews. The server does not store it. Source: ADR-0030, ADR-0057.
 //
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 type ScopePreview struct {
@@ -34,6 +34,10 @@ type ScopePreviewSpec struct {
 	// Request is a request to decide. If absent, no request is decided. Source: ADR-0030.
 	// +optional
 	Request *ScopePreviewRequest `json:"request,omitempty"`
+	// WhoCan is a request for a resource: status.subjects says who may make it. The other fields must then be absent. Source:
+	// ADR-0057.
+	// +optional
+	WhoCan *ScopePreviewRequest `json:"whoCan,omitempty"`
 }
 
 // ScopePreviewRequest is a request to this API: for a resource, or for a path. Source: ADR-0030.
@@ -68,7 +72,8 @@ type ScopePreviewStatus struct {
 	// +optional
 	// +listType=atomic
 	Rules []ScopePreviewRule `json:"rules,omitempty"`
-	// Incomplete is true if the scope names more objects than the rules show. Source: ADR-0023.
+	// Incomplete is true if the scope names more objects than the rules show, or if more subjects may make the request of
+	// spec.whoCan than subjects has. Source: ADR-0023, ADR-0057.
 	// +optional
 	Incomplete bool `json:"incomplete,omitempty"`
 	// Excess are the entries of the scope that permit more than the caller may do. A key with such entries is refused.
@@ -79,6 +84,30 @@ type ScopePreviewStatus struct {
 	// Decision is the decision about spec.request. Absent without a request. Source: ADR-0023.
 	// +optional
 	Decision *ScopePreviewDecision `json:"decision,omitempty"`
+	// Subjects are the teams and the users who may make the request of spec.whoCan, with a credential without a scope. Source:
+	// ADR-0057.
+	// +optional
+	// +listType=atomic
+	Subjects []ScopePreviewSubject `json:"subjects,omitempty"`
+}
+
+// ScopePreviewSubject is a user or a team that may make a request. Source: ADR-0057.
+type ScopePreviewSubject struct {
+	// User is the name of the user. Absent for a team. Source: ADR-0057.
+	// +optional
+	User string `json:"user,omitempty"`
+	// Team is the name of the team. Absent for a user. Source: ADR-0057.
+	// +optional
+	Team string `json:"team,omitempty"`
+	// DisplayName is the name that people read. Source: ADR-0029.
+	// +optional
+	DisplayName string `json:"displayName,omitempty"`
+	// Teams are the teams of the user that may make the request as well. Source: ADR-0057.
+	// +optional
+	// +listType=atomic
+	Teams []string `json:"teams,omitempty"`
+	// Reason names the rule that permits the request. Source: ADR-0023.
+	Reason string `json:"reason"`
 }
 
 // ScopePreviewRule is a set of requests. Source: ADR-0030.

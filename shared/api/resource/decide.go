@@ -3,6 +3,7 @@ package resource
 import (
 	"context"
 	"slices"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -21,6 +22,8 @@ type Decider interface {
 	KeysAt() string
 	// Decide is Registry.Decide.
 	Decide(ctx context.Context, caller identity.Caller, verb, subresource, namespace, name string) (auth.Decision, error)
+	// Recipients is Registry.Recipients.
+	Recipients(ctx context.Context, namespace, name string) ([]identity.Owner, error)
 }
 
 func (r *Registry[T]) GroupResource() schema.GroupResource { return r.Definition.GroupResource() }
@@ -71,6 +74,28 @@ func (r *Registry[T]) Decide(ctx context.Context, caller identity.Caller, verb, 
 		return seen, err
 	}
 	return r.permit(caller, verb, subresource, object, seen), nil
+}
+
+// Recipients returns the users and teams that the object of a name gives a right to: its owner, and those that its fields name. An
+// object that does not exist has none. Errors: ServiceUnavailable, or a record that cannot be read. Source: ADR-0057.
+func (r *Registry[T]) Recipients(ctx context.Context, namespace, name string) ([]identity.Owner, error) {
+	record, err := r.fetch(ctx, namespace, name)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	object, err := r.Parse(record)
+	if err != nil {
+		return nil, err
+	}
+	kind, owner, _ := strings.Cut(record.Owner, ":")
+	recipients := []identity.Owner{{Kind: identity.OwnerKind(kind), Name: owner}}
+	for _, grant := range r.Rules.Grants(object) {
+		recipients = append(recipients, grant.To)
+	}
+	return recipients, nil
 }
 
 // decideCreate is Decide for create.

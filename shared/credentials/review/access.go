@@ -28,6 +28,8 @@ type Access struct {
 	// Objects has the functions that decide about the objects of a resource. For a resource that is not listed, objects decide
 	// nothing.
 	Objects map[schema.GroupResource]Objects
+	// Accounts returns the users and teams that may have rights for an object with a name in a namespace.
+	Accounts func(ctx context.Context, resource schema.GroupResource, namespace, name string) ([]directory.Account, error)
 }
 
 // Objects decides about the object with a name; see resource.Registry.Decide.
@@ -48,7 +50,26 @@ func OpenAccess(env *platform.Environment, kinds []resource.Decider) *Access {
 			objects[kind.GroupResource()] = checkingAccessKeys(env, kind.Decide, kind.KeysAt())
 		}
 	}
-	return &Access{Project: env.Project, Roles: directory.Open(env).Roles, Objects: objects}
+	people := directory.Open(env)
+	return &Access{Project: env.Project, Roles: people.Roles, Objects: objects, Accounts: accountsOf(env, people, kinds)}
+}
+
+// accountsOf returns all users and teams and, while owners need no object, the owners to whom the project of the namespace or the
+// object gives a right.
+func accountsOf(env *platform.Environment, people *directory.Directory, kinds []resource.Decider) func(context.Context, schema.GroupResource, string, string) ([]directory.Account, error) {
+	return func(ctx context.Context, of schema.GroupResource, namespace, name string) ([]directory.Account, error) {
+		var recipients []identity.Owner
+		for _, kind := range kinds {
+			if kind.GroupResource() != of || name == "" {
+				continue
+			}
+			var err error
+			if recipients, err = kind.Recipients(ctx, namespace, name); err != nil {
+				return nil, err
+			}
+		}
+		return people.Accounts(ctx, env.Project(namespace), recipients...)
+	}
 }
 
 // checkingAccessKeys returns objects with a further condition: a create at the given subresource makes an access key of the
@@ -89,9 +110,19 @@ func (a *Access) Decide(ctx context.Context, caller identity.Caller, request sco
 
 // decideSingle is Decide without wildcards.
 func (a *Access) decideSingle(ctx context.Context, caller identity.Caller, request scope.Request) (auth.Decision, error) {
+	policyDecision, objectDecision, err := a.decideInTurn(ctx, caller, request)
+	if objectDecision == nil || err != nil {
+		return policyDecision, err
+	}
+	return policyDecision.And(*objectDecision), nil
+}
+
+// decideInTurn returns the decision of the policy and, if that permits the request, the decision of the object. The second is nil if
+// no object decides.
+func (a *Access) decideInTurn(ctx context.Context, caller identity.Caller, request scope.Request) (auth.Decision, *auth.Decision, error) {
 	request, caller = a.normalize(request), caller.ForVerb(request.Verb)
 	if unserved, ok := auth.Unserved(request); ok {
-		return unserved, nil
+		return unserved, nil, nil
 	}
 	name := request.Name
 	if request.Verb == "deletecollection" {
@@ -101,13 +132,13 @@ func (a *Access) decideSingle(ctx context.Context, caller identity.Caller, reque
 	policyDecision := auth.Decide(caller, request)
 	objects, ok := a.Objects[schema.GroupResource{Group: request.Group, Resource: request.Resource}]
 	if !policyDecision.Allowed || !ok {
-		return policyDecision, nil
+		return policyDecision, nil, nil
 	}
 	objectDecision, err := objects(ctx, caller, request.Verb, request.Subresource, request.Namespace, name)
 	if err != nil {
-		return auth.Decision{}, err
+		return auth.Decision{}, nil, err
 	}
-	return policyDecision.And(objectDecision), nil
+	return policyDecision, &objectDecision, nil
 }
 
 // normalize returns a request of a review in the form in which a client sends it. In a review, kubectl adds the namespace of its

@@ -19,6 +19,9 @@ import (
 func (a *Access) Preview(ctx context.Context, caller identity.Caller, spec *model.ScopePreviewSpec) (model.ScopePreviewStatus, error) {
 	var status model.ScopePreviewStatus
 	path := field.NewPath("spec")
+	if spec.WhoCan != nil {
+		return a.whoCan(ctx, caller, spec, path)
+	}
 	problems := scope.Validate(spec.Scope, path.Child("scope"))
 	var scopeRequest scope.Request
 	if request := spec.Request; request != nil {

@@ -111,13 +111,14 @@ type rules struct {
 
 // Sees implements resource.Visibility: callers see an instance if they may do at least one thing with it.
 func (r *rules) Sees(caller identity.Caller, instance *model.VirtualClusterInstance) auth.Decision {
+	role, control := r.role(caller, instance), r.controlSource(caller, instance)
 	switch {
-	case r.controls(caller, instance):
-		return auth.Decision{Allowed: true, Reason: reasonControls}
-	case r.role(caller, instance) != "":
-		return auth.Decision{Allowed: true, Reason: fmt.Sprintf("your role in the project is %q", r.role(caller, instance))}
+	case control != "":
+		return auth.Decision{Allowed: true, Reason: control}
+	case role != "":
+		return auth.Decision{Allowed: true, Reason: auth.ReasonRole(role, r.Project(instance.Namespace))}
 	case slices.ContainsFunc(instance.Spec.Access, func(entry model.InstanceAccess) bool { return names(caller, entry) }):
-		return auth.Decision{Allowed: true, Reason: "spec.access of the instance names you"}
+		return auth.Decision{Allowed: true, Reason: "named in spec.access of the instance"}
 	default:
 		return auth.Decision{Hidden: true}
 	}
@@ -136,17 +137,19 @@ func (r *rules) Permits(caller identity.Caller, verb, subresource string, instan
 	case verb == "patch":
 		verb = Update
 	}
-	if !r.isPermitted(caller, verb, instance) {
+	source := r.permissionSource(caller, verb, instance)
+	if source == "" {
 		return auth.Decision{Reason: fmt.Sprintf("you may see it, but not %s it: that needs the verb %q or %q in its spec.access, its owner, "+
 			"an admin of its project or a member of %s", verb, verb, All, identity.Admins)}
 	}
-	return auth.Decision{Allowed: true, Reason: r.permissionSource(caller, verb, instance)}
+	return auth.Decision{Allowed: true, Reason: source}
 }
 
 // mayRender decides whether a caller may have a kubeconfig. For callers who may not use the instance, the kubeconfig does not
 // exist: 404.
 func (r *rules) mayRender(caller identity.Caller, instance *model.VirtualClusterInstance) auth.Decision {
-	if !r.isPermitted(caller, Use, instance) {
+	source := r.permissionSource(caller, Use, instance)
+	if source == "" {
 		return auth.Decision{Hidden: true, Reason: fmt.Sprintf(
 			"you may see it, but not use it: that needs the verb %q or %q in its spec.access, its owner, the role %q or %q in its project, or a member of %s",
 			Use, All, model.ProjectRoleUse, model.ProjectRoleAdmin, identity.Admins)}
@@ -157,7 +160,7 @@ func (r *rules) mayRender(caller identity.Caller, instance *model.VirtualCluster
 				"; a scope with virtualClusters {project: %q, virtualCluster: %q} permits it", project, instance.Name)}
 		}
 	}
-	return auth.Decision{Allowed: true, Reason: r.permissionSource(caller, Use, instance)}
+	return auth.Decision{Allowed: true, Reason: source}
 }
 
 // Kubeconfig is the subresource at which kubeconfigs are rendered.
@@ -168,26 +171,26 @@ func KubeconfigScope(project, name string) *model.Scope {
 	return &model.Scope{VirtualClusters: []model.ScopeVirtualCluster{{Project: project, VirtualCluster: name}}}
 }
 
-// reasonControls is the reason of decisions that allow a caller who controls the instance.
-const reasonControls = "you are the owner of the instance, an admin of its project, a member of " + identity.Admins + ", or have all verbs in its spec.access"
-
-// permissionSource returns a text that says what gives a caller a verb.
+// permissionSource returns what gives a caller a verb; empty: the caller may not do it. Owners and admins may do everything. Other
+// callers may do what spec.access and their role in the project give them. Source: ADR-0017, ADR-0037.
 func (r *rules) permissionSource(caller identity.Caller, verb string, instance *model.VirtualClusterInstance) string {
-	if r.controls(caller, instance) {
-		return reasonControls
+	if control := r.controlSource(caller, instance); control != "" {
+		return control
 	}
 	if verb == Use && r.role(caller, instance) == model.ProjectRoleUse {
-		return fmt.Sprintf("your role in the project is %q", model.ProjectRoleUse)
+		return auth.ReasonRole(model.ProjectRoleUse, r.Project(instance.Namespace))
 	}
-	return fmt.Sprintf("spec.access of the instance gives you %q", verb)
+	return accessSource(caller, verb, instance)
 }
 
-// isPermitted reports whether a caller may use, update or delete an instance. Owners and admins may do everything. Other callers
-// may do what spec.access and their role in the project give them. Source: ADR-0017, ADR-0037.
-func (r *rules) isPermitted(caller identity.Caller, verb string, instance *model.VirtualClusterInstance) bool {
-	return r.controls(caller, instance) || verb == Use && r.role(caller, instance) == model.ProjectRoleUse || slices.ContainsFunc(instance.Spec.Access, func(entry model.InstanceAccess) bool {
-		return slices.Contains(entry.Verbs, verb) && names(caller, entry)
-	})
+// accessSource returns the entry of spec.access that gives a caller a verb; empty: none.
+func accessSource(caller identity.Caller, verb string, instance *model.VirtualClusterInstance) string {
+	for i, entry := range instance.Spec.Access {
+		if slices.Contains(entry.Verbs, verb) && names(caller, entry) {
+			return fmt.Sprintf("spec.access[%d] of the instance gives %q", i, verb)
+		}
+	}
+	return ""
 }
 
 // role returns the role of a caller in the project of an instance. Empty: none.
@@ -201,15 +204,24 @@ func (r *rules) role(caller identity.Caller, instance *model.VirtualClusterInsta
 // controls reports whether a caller may do everything with an instance. These callers are admins of the platform and of the
 // project, the owner, and callers with all verbs in spec.access.
 func (r *rules) controls(caller identity.Caller, instance *model.VirtualClusterInstance) bool {
-	if caller.Admin() || r.role(caller, instance) == model.ProjectRoleAdmin {
-		return true
+	return r.controlSource(caller, instance) != ""
+}
+
+// controlSource returns what lets a caller do everything with an instance; empty: nothing does.
+func (r *rules) controlSource(caller identity.Caller, instance *model.VirtualClusterInstance) string {
+	owner := instance.Spec.Owner
+	switch {
+	case caller.Admin():
+		return auth.ReasonAdmin
+	case r.role(caller, instance) == model.ProjectRoleAdmin:
+		return auth.ReasonRole(model.ProjectRoleAdmin, r.Project(instance.Namespace))
+	case owner != nil && caller.Owner == identity.OwnerOf(owner.User, owner.Team, ""):
+		return auth.ReasonOwner
+	case owner != nil && isMember(caller, identity.Team, owner.Team):
+		return auth.ReasonOwningTeam
+	default:
+		return accessSource(caller, All, instance)
 	}
-	if owner := instance.Spec.Owner; owner != nil && (isMember(caller, identity.User, owner.User) || isMember(caller, identity.Team, owner.Team)) {
-		return true
-	}
-	return slices.ContainsFunc(instance.Spec.Access, func(entry model.InstanceAccess) bool {
-		return slices.Contains(entry.Verbs, All) && names(caller, entry)
-	})
 }
 
 // names reports whether an entry of spec.access names a caller.

@@ -88,7 +88,7 @@ func (r *rules) Sees(caller identity.Caller, project *model.Project) auth.Decisi
 		return auth.Decision{Allowed: true, Reason: auth.ReasonAdmin}
 	}
 	if role := role(caller, project); role != "" {
-		return auth.Decision{Allowed: true, Reason: fmt.Sprintf("your role in the project is %q", role)}
+		return auth.Decision{Allowed: true, Reason: auth.ReasonRole(role, project.Name)}
 	}
 	return auth.Decision{Hidden: true}
 }
@@ -103,7 +103,7 @@ func (r *rules) Permits(caller identity.Caller, verb, _ string, project *model.P
 	case caller.Admin():
 		return auth.Decision{Allowed: true, Reason: auth.ReasonAdmin}
 	case role(caller, project) == model.ProjectRoleAdmin:
-		return auth.Decision{Allowed: true, Reason: fmt.Sprintf("your role in the project is %q", model.ProjectRoleAdmin)}
+		return auth.Decision{Allowed: true, Reason: auth.ReasonRole(model.ProjectRoleAdmin, project.Name)}
 	}
 	return auth.Decision{Reason: fmt.Sprintf("you may see it, but not %s it: that needs its owner, the role %q in it, or a member of %s",
 		verb, model.ProjectRoleAdmin, identity.Admins)}

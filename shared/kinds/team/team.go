@@ -69,7 +69,7 @@ func (r *rules) Sees(caller identity.Caller, team *model.Team) auth.Decision {
 	case caller.Admin():
 		return auth.Decision{Allowed: true, Reason: auth.ReasonAdmin}
 	case caller.InGroup(identity.TeamPrefix + team.Name):
-		return auth.Decision{Allowed: true, Reason: "you belong to the team"}
+		return auth.Decision{Allowed: true, Reason: "member of the team"}
 	default:
 		return auth.Decision{Hidden: true}
 	}

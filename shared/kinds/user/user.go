@@ -77,7 +77,7 @@ func isUser(caller identity.Caller, user *model.User) bool {
 // user. Source: ADR-0032.
 const Password = "password"
 
-const reasonSelf = "this user is you"
+const reasonSelf = "the user"
 
 // Sees implements resource.Visibility: users see themselves.
 func (r *rules) Sees(caller identity.Caller, user *model.User) auth.Decision {

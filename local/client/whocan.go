@@ -1,0 +1,112 @@
+package client
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"management.platform.sh/local/output"
+	"management.platform.sh/shared/model"
+)
+
+// WhoCan prints the users and teams that may make a request, and the rule that permits it to each of them. Source: ADR-0057.
+type WhoCan struct {
+	Verb        string `arg:"" name:"verb" placeholder:"VERB" help:"The verb, such as get or delete. use is to get a kubeconfig for a virtual cluster."`
+	Target      string `arg:"" name:"target" placeholder:"RESOURCE[/NAME]" help:"The resource, or one of its objects. After use: NAMESPACE/NAME of a virtual cluster."`
+	Host        string `arg:"" optional:"" name:"host" placeholder:"HOST" help:"The platform, as at platform login. Absent: the platform of the current context of the kubeconfig, with its credential."`
+	Namespace   string `short:"n" placeholder:"NAME" help:"Namespace of the object or, without a name, of the request."`
+	Subresource string `placeholder:"NAME" help:"Subresource, such as kubeconfig."`
+	Authority   string `name:"certificate-authority" type:"path" placeholder:"FILE" help:"Certificate authority of the platform. Absent: the authority of platform login, else the system's authorities."`
+	Output      string `short:"o" enum:"text,json,yaml" default:"text" help:"Output format: text, json or yaml (${default})."`
+
+	// Out is the writer for the answer, and Messages the writer for all other text. Nil: the standard output and error of the process.
+	Out      io.Writer `kong:"-"`
+	Messages io.Writer `kong:"-"`
+}
+
+func (c *WhoCan) Run(ctx context.Context) error {
+	request, err := c.request()
+	if err != nil {
+		return err
+	}
+	preview := model.ScopePreview{
+		TypeMeta: metav1.TypeMeta{APIVersion: model.SchemeGroupVersion.String(), Kind: "ScopePreview"}, Spec: model.ScopePreviewSpec{WhoCan: request},
+	}
+	body, err := json.Marshal(preview)
+	if err != nil {
+		return err
+	}
+	platform, err := reach(ctx, c.Host, c.Authority)
+	if err != nil {
+		return err
+	}
+	if err := platform.ask(mayRepeat(ctx), http.MethodPost, "/scopepreviews", bytes.NewReader(body), &preview); err != nil {
+		return err
+	}
+	out, messages := c.Out, c.Messages
+	if out == nil {
+		out = os.Stdout
+	}
+	if messages == nil {
+		messages = os.Stderr
+	}
+	status := preview.Status
+	if c.Output == "text" && len(status.Subjects) == 0 {
+		_, err := fmt.Fprintln(messages, "No user and no team may do this.")
+		return err
+	}
+	if err := output.Write(out, c.Output, preview, func() []byte { return subjectTable(status.Subjects) }); err != nil {
+		return err
+	}
+	if status.Incomplete {
+		output.Warn(messages, "the answer has the first %d users and teams; more may do this", len(status.Subjects))
+	}
+	return nil
+}
+
+// request returns the request that the arguments name.
+func (c *WhoCan) request() (*model.ScopePreviewRequest, error) {
+	first, second, hasSlash := strings.Cut(c.Target, "/")
+	if first == "" || hasSlash && second == "" || strings.Contains(second, "/") {
+		return nil, fmt.Errorf("invalid target %q: use RESOURCE, RESOURCE/NAME or, after the verb use, NAMESPACE/NAME", c.Target)
+	}
+	if c.Verb != "use" {
+		resource, group, _ := strings.Cut(first, ".")
+		if group == "" {
+			group = model.GroupName
+		}
+		return &model.ScopePreviewRequest{Verb: c.Verb, Group: group, Resource: resource, Subresource: c.Subresource, Namespace: c.Namespace, Name: second}, nil
+	}
+	request := &model.ScopePreviewRequest{Verb: "create", Group: model.GroupName, Resource: "virtualclusterinstances", Subresource: "kubeconfig", Namespace: c.Namespace, Name: first}
+	if hasSlash {
+		request.Namespace, request.Name = first, second
+	}
+	switch {
+	case c.Subresource != "":
+		return nil, errors.New("--subresource: the verb use has none")
+	case request.Namespace == "":
+		return nil, fmt.Errorf("invalid virtual cluster %q: use NAMESPACE/NAME", c.Target)
+	}
+	return request, nil
+}
+
+// subjectTable returns the subjects as a table.
+func subjectTable(subjects []model.ScopePreviewSubject) []byte {
+	rows := [][]string{{"KIND", "NAME", "DISPLAY NAME", "TEAMS", "REASON"}}
+	for _, subject := range subjects {
+		kind, name := "User", subject.User
+		if subject.Team != "" {
+			kind, name = "Team", subject.Team
+		}
+		rows = append(rows, []string{kind, name, subject.DisplayName, strings.Join(subject.Teams, ","), subject.Reason})
+	}
+	return []byte(alignRows(rows))
+}

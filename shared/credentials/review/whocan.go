@@ -1,0 +1,122 @@
+package review
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"management.platform.sh/shared/auth"
+	"management.platform.sh/shared/auth/scope"
+	"management.platform.sh/shared/directory"
+	"management.platform.sh/shared/limits"
+	"management.platform.sh/shared/model"
+	"management.platform.sh/shared/model/apierror"
+	"management.platform.sh/shared/model/identity"
+)
+
+// concurrentDecisions is the number of accounts that are decided about at a time. A decision about an object costs a round trip.
+const concurrentDecisions = 8
+
+// whoCan answers spec.whoCan: the teams, and then the users, who may make the request with a credential without a scope, each by
+// name. The decision about an account is the decision about a request of this account. Groups that an admin has given to a single
+// access key do not count. Errors: Invalid with a cause for each field that is wrong; Forbidden unless the caller may list users and
+// teams, and sees all of them or administers the project of the request; the errors of the state. Source: ADR-0057.
+func (a *Access) whoCan(ctx context.Context, caller identity.Caller, spec *model.ScopePreviewSpec, path *field.Path) (model.ScopePreviewStatus, error) {
+	request, problem := a.whoCanRequest(spec, path)
+	if problem != nil {
+		return model.ScopePreviewStatus{}, apierror.Invalid(model.SchemeGroupVersion.WithKind("ScopePreview").GroupKind(), "", field.ErrorList{problem})
+	}
+	if err := mayListAccounts(caller, a.Project(request.Namespace)); err != nil {
+		return model.ScopePreviewStatus{}, err
+	}
+	accounts, err := a.Accounts(ctx, schema.GroupResource{Group: request.Group, Resource: request.Resource}, request.Namespace, request.Name)
+	if err != nil {
+		return model.ScopePreviewStatus{}, err
+	}
+	reasons, failures := make([]string, len(accounts)), make([]error, concurrentDecisions)
+	var deciding sync.WaitGroup
+	for worker := range concurrentDecisions {
+		deciding.Go(func() {
+			for i := worker; i < len(accounts) && failures[worker] == nil; i += concurrentDecisions {
+				reasons[i], failures[worker] = a.permissionReason(ctx, accounts[i], request)
+			}
+		})
+	}
+	deciding.Wait()
+	if err := errors.Join(failures...); err != nil {
+		return model.ScopePreviewStatus{}, err
+	}
+	var status model.ScopePreviewStatus
+	permitted := map[string]bool{}
+	for i, account := range accounts {
+		if reasons[i] == "" {
+			continue
+		}
+		if len(status.Subjects) == limits.Subjects {
+			status.Incomplete = true
+			break
+		}
+		subject := model.ScopePreviewSubject{DisplayName: account.DisplayName, Reason: reasons[i]}
+		subject.User, subject.Team, _ = account.Owner.Fields()
+		permitted[account.Owner.String()] = true
+		if subject.User != "" {
+			subject.Teams = account.Teams()
+			subject.Teams = slices.DeleteFunc(subject.Teams, func(team string) bool { return !permitted[identity.Owner{Kind: identity.Team, Name: team}.String()] })
+		}
+		status.Subjects = append(status.Subjects, subject)
+	}
+	return status, nil
+}
+
+// whoCanRequest returns the request of spec.whoCan.
+func (a *Access) whoCanRequest(spec *model.ScopePreviewSpec, path *field.Path) (scope.Request, *field.Error) {
+	whoCan := path.Child("whoCan")
+	switch {
+	case spec.Scope != nil || spec.Namespace != "" || spec.Request != nil:
+		return scope.Request{}, field.Forbidden(path, "whoCan must be the only field: the answer is about no scope")
+	case spec.WhoCan.Path != "":
+		return scope.Request{}, field.Forbidden(whoCan.Child("path"), "must be a request for a resource")
+	}
+	request, problem := previewRequest(spec.WhoCan, whoCan)
+	if problem != nil {
+		return request, problem
+	}
+	if unserved, ok := auth.Unserved(a.normalize(request)); ok {
+		return request, field.Invalid(whoCan, field.OmitValueType{}, unserved.Reason)
+	}
+	return request, nil
+}
+
+// mayListAccounts refuses callers to whom the answer would show users or teams that their credential does not.
+func mayListAccounts(caller identity.Caller, project string) error {
+	for _, resource := range []string{directory.Users, directory.Teams} {
+		request := scope.Request{Verb: "list", Group: model.GroupName, Resource: resource}
+		if err := auth.Authorize(caller, request); err != nil {
+			return err
+		}
+	}
+	if caller.ForVerb("list").Admin() || caller.Administers(project) {
+		return nil
+	}
+	return apierror.Forbidden(model.Resource("scopepreviews"), "",
+		"only members of "+identity.Admins+" and "+identity.Auditors+", and admins of the project of the namespace, may ask who can make a request", nil)
+}
+
+// permissionReason returns why an account may make a request; empty: it may not. The decision of an object says more than the policy,
+// which often permits a request to every caller.
+func (a *Access) permissionReason(ctx context.Context, account directory.Account, request scope.Request) (string, error) {
+	policyDecision, objectDecision, err := a.decideInTurn(ctx, a.withRoles(account.Caller()), request)
+	switch {
+	case err != nil || !policyDecision.Allowed:
+		return "", err
+	case objectDecision == nil:
+		return policyDecision.Reason, nil
+	case !objectDecision.Allowed:
+		return "", nil
+	}
+	return objectDecision.Reason, nil
+}
