@@ -49,6 +49,10 @@ export const stories = {
     await dialog.getByRole("button", { name: "Roll back" }).click();
     await page.getByText("Rolled back.").waitFor();
     assert.equal((await (await requestAsAdmin(context, "GET", "config/config")).json()).status.platformHost, undefined);
+    // A write of metadata alone makes a revision that the history leaves out. The page says so.
+    await requestAsAdmin(context, "PATCH", "config/config", { metadata: { annotations: { "example.com/note": "story" } } }, "application/merge-patch+json");
+    await page.reload();
+    await page.getByText(/^Revision \d+ changed only metadata, such as who manages a field\. It has the configuration of revision \d+\.$/).waitFor();
     // Somebody else writes while it is typed: nothing is lost, and nothing is overwritten.
     await type("platformHost: typed.example.com\n");
     await requestAsAdmin(context, "PATCH", "config/config", { status: { platformHost: "other.example.com" } }, "application/merge-patch+json");

@@ -7,11 +7,13 @@ import { Command, formatDistance, formatDateTime, Problem, text } from "../share
 import { stepsAt } from "../studio/documents";
 import { Editor } from "../studio/editor";
 
-/** The revisions of the configuration, the newest first. Rollback is absent if the session may not roll back. */
-function History({ revisions, rollback }: { revisions: Revision[]; rollback?: (revision: Revision) => void }) {
+/** The revisions that changed the configuration, the newest first. Current is the stored revision, which may have changed metadata alone. Rollback is absent if the session may not roll back. */
+function History({ revisions, current, rollback }: { revisions: Revision[]; current?: string; rollback?: (revision: Revision) => void }) {
+  const newest = revisions[0]?.revision;
   return (
     <>
       <h2>{text("config.history")}</h2>
+      {newest && current && current !== newest && <p class="quiet">{text("config.metadataRevision", { current, newest })}</p>}
       <ol class="revisions">
         {revisions.map((revision, i) => (
           <li>
@@ -81,7 +83,7 @@ export function Configuration() {
           <ul>{conditions.map(({ type, status, message }) => <li><code>{type}={status}</code> {message}</li>)}</ul>
         </>
       )}
-      {history.value.length > 0 && <History revisions={history.value} rollback={mayRollBack ? (revision) => (rollbackTarget.value = revision) : undefined} />}
+      {history.value.length > 0 && <History revisions={history.value} current={config.value?.metadata.resourceVersion} rollback={mayRollBack ? (revision) => (rollbackTarget.value = revision) : undefined} />}
       <Command command="kubectl edit config config" />
       {reviewedDraft.value && config.value && (
         <ReviewDialog
