@@ -508,6 +508,11 @@ func (in ScopePreviewStatus) OpenAPIModelName() string {
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in ScopePreviewSubject) OpenAPIModelName() string {
+	return "sh.platform.management.v1.ScopePreviewSubject"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in ScopeProject) OpenAPIModelName() string {
 	return "sh.platform.management.v1.ScopeProject"
 }

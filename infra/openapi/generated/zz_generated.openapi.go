@@ -174,6 +174,7 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		model.ScopePreviewRule{}.OpenAPIModelName():                       schema_managementplatformsh_shared_model_ScopePreviewRule(ref),
 		model.ScopePreviewSpec{}.OpenAPIModelName():                       schema_managementplatformsh_shared_model_ScopePreviewSpec(ref),
 		model.ScopePreviewStatus{}.OpenAPIModelName():                     schema_managementplatformsh_shared_model_ScopePreviewStatus(ref),
+		model.ScopePreviewSubject{}.OpenAPIModelName():                    schema_managementplatformsh_shared_model_ScopePreviewSubject(ref),
 		model.ScopeProject{}.OpenAPIModelName():                           schema_managementplatformsh_shared_model_ScopeProject(ref),
 		model.ScopeRole{}.OpenAPIModelName():                              schema_managementplatformsh_shared_model_ScopeRole(ref),
 		model.ScopeRule{}.OpenAPIModelName():                              schema_managementplatformsh_shared_model_ScopeRule(ref),
@@ -8034,7 +8035,7 @@ func schema_managementplatformsh_shared_model_ScopePreview(ref common.ReferenceC
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "ScopePreview says what an access key with a scope would permit, before the key is created. It is cluster-scoped and created at scopepreviews. The server does not store it. Source: ADR-0030.",
+				Description: "ScopePreview says what an access key with a scope would permit, before the key is created, or who may make a request. It is cluster-scoped and created at scopepreviews. The server does not store it. Source: ADR-0030, ADR-0057.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"kind": {
@@ -8315,6 +8316,12 @@ func schema_managementplatformsh_shared_model_ScopePreviewSpec(ref common.Refere
 							Ref:         ref(model.ScopePreviewRequest{}.OpenAPIModelName()),
 						},
 					},
+					"whoCan": {
+						SchemaProps: spec.SchemaProps{
+							Description: "WhoCan is a request for a resource: status.subjects says who may make it. The other fields must then be absent. Source: ADR-0057.",
+							Ref:         ref(model.ScopePreviewRequest{}.OpenAPIModelName()),
+						},
+					},
 				},
 			},
 		},
@@ -8350,7 +8357,7 @@ func schema_managementplatformsh_shared_model_ScopePreviewStatus(ref common.Refe
 					},
 					"incomplete": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Incomplete is true if the scope names more objects than the rules show. Source: ADR-0023.",
+							Description: "Incomplete is true if the scope names more objects than the rules show, or if more subjects may make the request of spec.whoCan than subjects has. Source: ADR-0023, ADR-0057.",
 							Type:        []string{"boolean"},
 							Format:      "",
 						},
@@ -8379,11 +8386,91 @@ func schema_managementplatformsh_shared_model_ScopePreviewStatus(ref common.Refe
 							Ref:         ref(model.ScopePreviewDecision{}.OpenAPIModelName()),
 						},
 					},
+					"subjects": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "Subjects are the teams and the users who may make the request of spec.whoCan, with a credential without a scope. Source: ADR-0057.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(model.ScopePreviewSubject{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
 				},
 			},
 		},
 		Dependencies: []string{
-			model.ScopePreviewDecision{}.OpenAPIModelName(), model.ScopePreviewExcess{}.OpenAPIModelName(), model.ScopePreviewRule{}.OpenAPIModelName()},
+			model.ScopePreviewDecision{}.OpenAPIModelName(), model.ScopePreviewExcess{}.OpenAPIModelName(), model.ScopePreviewRule{}.OpenAPIModelName(), model.ScopePreviewSubject{}.OpenAPIModelName()},
+	}
+}
+
+func schema_managementplatformsh_shared_model_ScopePreviewSubject(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ScopePreviewSubject is a user or a team that may make a request. Source: ADR-0057.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"user": {
+						SchemaProps: spec.SchemaProps{
+							Description: "User is the name of the user. Absent for a team. Source: ADR-0057.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"team": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Team is the name of the team. Absent for a user. Source: ADR-0057.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"displayName": {
+						SchemaProps: spec.SchemaProps{
+							Description: "DisplayName is the name that people read. Source: ADR-0029.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"teams": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "Teams are the teams of the user that may make the request as well. Source: ADR-0057.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+					"reason": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Reason names the rule that permits the request. Source: ADR-0023.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"reason"},
+			},
+		},
 	}
 }
 

@@ -25,6 +25,15 @@ if (pictureFolder) {
     await page.goto(`${origin}/console/keys`);
     await page.getByRole("link", { name: "Open ci-deploy" }).waitFor();
     await shoot("keys");
+    await page.getByRole("link", { name: "Open ci-deploy" }).click();
+    await page.getByRole("dialog").getByText("Deploys the shop").first().waitFor();
+    await shoot("key");
+    await page.goto(`${origin}/console/clusters?name=p-shop/dev`);
+    await page.getByRole("dialog").getByRole("button").first().waitFor();
+    await shoot("cluster");
+    await page.goto(`${origin}/console/audit`);
+    await page.getByRole("row").nth(1).waitFor();
+    await shoot("audit");
     await page.goto(`${origin}/console/home`);
     await page.getByRole("button", { name: "Kubeconfig for p-shop/dev" }).click();
     await page.getByText("None that you may see.").waitFor();

@@ -1753,8 +1753,8 @@ type ScopeRuleVirtualCluster struct {
 	Namespace string `json:"namespace,omitempty"`
 }
 
-// ScopePreview says what an access key with a scope would permit, before the key is created. It is cluster-scoped and
-// created at scopepreviews. The server does not store it.
+// ScopePreview says what an access key with a scope would permit, before the key is created, or who may make a request. It
+// is cluster-scoped and created at scopepreviews. The server does not store it.
 type ScopePreview struct {
 	metav1.TypeMeta `json:",inline"`
 	// Metadata is standard object metadata. It may be empty.
@@ -1780,6 +1780,9 @@ type ScopePreviewSpec struct {
 	// Request is a request to decide. If absent, no request is decided.
 	// +optional
 	Request *ScopePreviewRequest `json:"request,omitempty"`
+	// WhoCan is a request for a resource: status.subjects says who may make it. The other fields must then be absent.
+	// +optional
+	WhoCan *ScopePreviewRequest `json:"whoCan,omitempty"`
 }
 
 // ScopePreviewRequest is a request to this API: for a resource, or for a path.
@@ -1813,7 +1816,8 @@ type ScopePreviewStatus struct {
 	// +optional
 	// +listType=atomic
 	Rules []ScopePreviewRule `json:"rules,omitempty"`
-	// Incomplete is true if the scope names more objects than the rules show.
+	// Incomplete is true if the scope names more objects than the rules show, or if more subjects may make the request of
+	// spec.whoCan than subjects has.
 	// +optional
 	Incomplete bool `json:"incomplete,omitempty"`
 	// Excess are the entries of the scope that permit more than the caller may do. A key with such entries is refused.
@@ -1823,6 +1827,29 @@ type ScopePreviewStatus struct {
 	// Decision is the decision about spec.request. Absent without a request.
 	// +optional
 	Decision *ScopePreviewDecision `json:"decision,omitempty"`
+	// Subjects are the teams and the users who may make the request of spec.whoCan, with a credential without a scope.
+	// +optional
+	// +listType=atomic
+	Subjects []ScopePreviewSubject `json:"subjects,omitempty"`
+}
+
+// ScopePreviewSubject is a user or a team that may make a request.
+type ScopePreviewSubject struct {
+	// User is the name of the user. Absent for a team.
+	// +optional
+	User string `json:"user,omitempty"`
+	// Team is the name of the team. Absent for a user.
+	// +optional
+	Team string `json:"team,omitempty"`
+	// DisplayName is the name that people read.
+	// +optional
+	DisplayName string `json:"displayName,omitempty"`
+	// Teams are the teams of the user that may make the request as well.
+	// +optional
+	// +listType=atomic
+	Teams []string `json:"teams,omitempty"`
+	// Reason names the rule that permits the request.
+	Reason string `json:"reason"`
 }
 
 // ScopePreviewRule is a set of requests.
