@@ -50,11 +50,11 @@ func Decide(caller identity.Caller, request scope.Request) Decision {
 	case caller.KeyType == model.AccessKeyTypeKubeconfig && !permitsKubeconfigToken(request):
 		return Decision{Reason: "the token of a kubeconfig can only read its virtual cluster instance on this API, and delete itself; an access key of its owner can do more"}
 	case caller.Admin():
-		return Decision{Allowed: true, Reason: ReasonAdmin + describeEntry(entry)}
+		return PermittedAdmin.because(describeEntry(entry))
 	case callers == everybody:
 		return Decision{Allowed: true, Reason: "every authenticated caller may" + describeEntry(entry)}
 	case callers == projectAdmins && caller.Administers(request.Project):
-		return Decision{Allowed: true, Reason: ReasonRole(model.ProjectRoleAdmin, request.Project) + describeEntry(entry)}
+		return PermittedByRole(model.ProjectRoleAdmin, request.Project).because(describeEntry(entry))
 	case callers == projectAdmins:
 		return Decision{Reason: fmt.Sprintf("only members of %s and admins of the project of the namespace may %s", identity.Admins, describe(request))}
 	default:
@@ -94,18 +94,6 @@ func Narrowest(caller identity.Caller) *model.Scope {
 	}
 	return scopes[0]
 }
-
-// The reasons for which callers may make requests have no subject, so that they answer for the caller and for somebody else alike.
-const (
-	// ReasonAdmin is the reason for permitting a request of an admin.
-	ReasonAdmin = "member of " + identity.Admins
-	// ReasonOwner and ReasonOwningTeam are the reasons for permitting a request for an object to its owner, and to a member of the team
-	// that owns it.
-	ReasonOwner, ReasonOwningTeam = "owner of the object", "member of a team that owns the object"
-)
-
-// ReasonRole is the reason for permitting a request to a caller with a role in a project.
-func ReasonRole(role, project string) string { return fmt.Sprintf("role %q in the project %q", role, project) }
 
 // describeEntry names the entry of the scope that permits a request.
 func describeEntry(entry string) string {

@@ -16,10 +16,39 @@ type Decision struct {
 	// Hidden reports whether the request is refused because its object does not exist for the caller. The status is
 	// then 404; it is 403 for other refusals.
 	Hidden bool
-	// Reason names the rule that decided, as a text for the caller. For a refusal, it says what would permit the request.
+	// Reason names the rule that decided, as a text for the caller. For a refusal, it says what would permit the request. For a
+	// permitted request it has no subject, so that it answers for the caller and for somebody else alike.
 	Reason string
+	// Source is what gives the caller the right: one of the sources below. Empty: nothing in particular.
+	Source string
 	// Causes are the fields that a refusal is about. Usually there are none.
 	Causes field.ErrorList
+}
+
+// The sources of rights. Source: ADR-0057.
+const (
+	SourceAdmin   = "Admin"
+	SourceOwner   = "Owner"
+	SourceProject = "Project"
+	SourceAccess  = "Access"
+)
+
+// The decisions that permit a request to an admin, to the owner of its object, and to a member of the team that owns the object.
+var (
+	PermittedAdmin      = Decision{Allowed: true, Source: SourceAdmin, Reason: "member of " + identity.Admins}
+	PermittedOwner      = Decision{Allowed: true, Source: SourceOwner, Reason: "owner of the object"}
+	PermittedOwningTeam = Decision{Allowed: true, Source: SourceOwner, Reason: "member of a team that owns the object"}
+)
+
+// PermittedByRole is the decision that permits a request to a caller with a role in a project.
+func PermittedByRole(role, project string) Decision {
+	return Decision{Allowed: true, Source: SourceProject, Reason: fmt.Sprintf("role %q in the project %q", role, project)}
+}
+
+// because returns the decision with a text after its reason.
+func (d Decision) because(text string) Decision {
+	d.Reason += text
+	return d
 }
 
 // And combines two decisions that must both permit the request: it returns the first refusal, or both reasons.
@@ -51,11 +80,11 @@ func (d Decision) Error(resource schema.GroupResource, name string) error {
 func Owned(caller identity.Caller, owner string) Decision {
 	switch {
 	case caller.Admin():
-		return Decision{Allowed: true, Reason: ReasonAdmin}
+		return PermittedAdmin
 	case caller.Owner.String() == owner:
-		return Decision{Allowed: true, Reason: ReasonOwner}
+		return PermittedOwner
 	case caller.Owns(owner):
-		return Decision{Allowed: true, Reason: ReasonOwningTeam}
+		return PermittedOwningTeam
 	default:
 		return Decision{Hidden: true}
 	}

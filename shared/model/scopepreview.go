@@ -106,6 +106,10 @@ type ScopePreviewSubject struct {
 	// +optional
 	// +listType=atomic
 	Teams []string `json:"teams,omitempty"`
+	// Source is what gives the right: Admin, Owner, Project (a role in it) or Access (spec.access). Absent: the request is permitted
+	// to every caller. Source: ADR-0057.
+	// +optional
+	Source string `json:"source,omitempty"`
 	// Reason names the rule that permits the request. Source: ADR-0023.
 	Reason string `json:"reason"`
 }

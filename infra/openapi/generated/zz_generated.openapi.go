@@ -8459,6 +8459,13 @@ func schema_managementplatformsh_shared_model_ScopePreviewSubject(ref common.Ref
 							},
 						},
 					},
+					"source": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Source is what gives the right: Admin, Owner, Project (a role in it) or Access (spec.access). Absent: the request is permitted to every caller. Source: ADR-0057.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
 					"reason": {
 						SchemaProps: spec.SchemaProps{
 							Description: "Reason names the rule that permits the request. Source: ADR-0023.",

@@ -37,12 +37,12 @@ func (a *Access) whoCan(ctx context.Context, caller identity.Caller, spec *model
 	if err != nil {
 		return model.ScopePreviewStatus{}, err
 	}
-	reasons, failures := make([]string, len(accounts)), make([]error, concurrentDecisions)
+	decisions, failures := make([]auth.Decision, len(accounts)), make([]error, concurrentDecisions)
 	var deciding sync.WaitGroup
 	for worker := range concurrentDecisions {
 		deciding.Go(func() {
 			for i := worker; i < len(accounts) && failures[worker] == nil; i += concurrentDecisions {
-				reasons[i], failures[worker] = a.permissionReason(ctx, accounts[i], request)
+				decisions[i], failures[worker] = a.decideAccount(ctx, accounts[i], request)
 			}
 		})
 	}
@@ -53,14 +53,14 @@ func (a *Access) whoCan(ctx context.Context, caller identity.Caller, spec *model
 	var status model.ScopePreviewStatus
 	permitted := map[string]bool{}
 	for i, account := range accounts {
-		if reasons[i] == "" {
+		if !decisions[i].Allowed {
 			continue
 		}
 		if len(status.Subjects) == limits.Subjects {
 			status.Incomplete = true
 			break
 		}
-		subject := model.ScopePreviewSubject{DisplayName: account.DisplayName, Reason: reasons[i]}
+		subject := model.ScopePreviewSubject{DisplayName: account.DisplayName, Source: decisions[i].Source, Reason: decisions[i].Reason}
 		subject.User, subject.Team, _ = account.Owner.Fields()
 		permitted[account.Owner.String()] = true
 		if subject.User != "" {
@@ -106,17 +106,15 @@ func mayListAccounts(caller identity.Caller, project string) error {
 		"only members of "+identity.Admins+" and "+identity.Auditors+", and admins of the project of the namespace, may ask who can make a request", nil)
 }
 
-// permissionReason returns why an account may make a request; empty: it may not. The decision of an object says more than the policy,
-// which often permits a request to every caller.
-func (a *Access) permissionReason(ctx context.Context, account directory.Account, request scope.Request) (string, error) {
+// decideAccount decides about a request of an account. Of the decision of the policy and of the object, it returns the one that says
+// what gives the right.
+func (a *Access) decideAccount(ctx context.Context, account directory.Account, request scope.Request) (auth.Decision, error) {
 	policyDecision, objectDecision, err := a.decideInTurn(ctx, a.withRoles(account.Caller()), request)
 	switch {
-	case err != nil || !policyDecision.Allowed:
-		return "", err
-	case objectDecision == nil:
-		return policyDecision.Reason, nil
-	case !objectDecision.Allowed:
-		return "", nil
+	case err != nil || objectDecision == nil:
+		return policyDecision, err
+	case !objectDecision.Allowed || objectDecision.Source != "" || policyDecision.Source == "":
+		return *objectDecision, nil
 	}
-	return objectDecision.Reason, nil
+	return policyDecision, nil
 }

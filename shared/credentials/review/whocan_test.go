@@ -64,20 +64,20 @@ func TestWhoCan(t *testing.T) {
 		want    []string
 	}{
 		{model.ScopePreviewRequest{Verb: "create", Resource: "virtualclusterinstances", Subresource: "kubeconfig", Namespace: "p-shop", Name: "dev"}, []string{
-			`team guests: spec.access[1] of the instance gives "use"`, `team testers: role "use" in the project "shop"`,
-			`user admin: member of platform:admins`, `user guest (guests): spec.access[1] of the instance gives "use"`,
-			`user manager: role "admin" in the project "shop"`, `user named: spec.access[1] of the instance gives "use"`, `user owner: owner of the object`,
-			`user tester (testers): role "use" in the project "shop"`,
+			`team guests: Access: spec.access[1] of the instance gives "use"`, `team testers: Project: role "use" in the project "shop"`,
+			`user admin: Admin: member of platform:admins`, `user guest (guests): Access: spec.access[1] of the instance gives "use"`,
+			`user manager: Project: role "admin" in the project "shop"`, `user named: Access: spec.access[1] of the instance gives "use"`, `user owner: Owner: owner of the object`,
+			`user tester (testers): Project: role "use" in the project "shop"`,
 		}},
 		{model.ScopePreviewRequest{Verb: "delete", Resource: "virtualclusterinstances", Namespace: "p-shop", Name: "dev"}, []string{
-			`user admin: member of platform:admins`, `user manager: role "admin" in the project "shop"`, `user owner: owner of the object`,
+			`user admin: Admin: member of platform:admins`, `user manager: Project: role "admin" in the project "shop"`, `user owner: Owner: owner of the object`,
 		}},
 		{model.ScopePreviewRequest{Verb: "create", Resource: "virtualclusterinstances", Namespace: "p-shop"}, []string{
-			`user admin: what you may write into the object is decided with the request`, `user manager: what you may write into the object is decided with the request`,
+			`user admin: Admin: member of platform:admins`, `user manager: Project: role "admin" in the project "shop"`,
 		}},
-		{model.ScopePreviewRequest{Verb: "update", Resource: "teams", Name: "testers"}, []string{`user admin: member of platform:admins`}},
+		{model.ScopePreviewRequest{Verb: "update", Resource: "teams", Name: "testers"}, []string{`user admin: Admin: member of platform:admins`}},
 		{model.ScopePreviewRequest{Verb: "get", Resource: "teams", Name: "testers"}, []string{
-			`team testers: member of the team`, `user admin: member of platform:admins`, `user auditor: member of platform:admins`, `user tester (testers): member of the team`,
+			`team testers: Owner: member of the team`, `user admin: Admin: member of platform:admins`, `user auditor: Admin: member of platform:admins`, `user tester (testers): Owner: member of the team`,
 		}},
 	} {
 		row.request.Group = model.GroupName
@@ -97,7 +97,7 @@ func TestWhoCan(t *testing.T) {
 			if len(subject.Teams) > 0 {
 				text += fmt.Sprintf(" (%s)", strings.Join(subject.Teams, ", "))
 			}
-			got = append(got, text+": "+subject.Reason)
+			got = append(got, text+": "+subject.Source+": "+subject.Reason)
 		}
 		if !slices.Equal(got, row.want) || status.Incomplete {
 			t.Errorf("%+v:\n%s\nwant\n%s", row.request, strings.Join(got, "\n"), strings.Join(row.want, "\n"))

@@ -111,14 +111,14 @@ type rules struct {
 
 // Sees implements resource.Visibility: callers see an instance if they may do at least one thing with it.
 func (r *rules) Sees(caller identity.Caller, instance *model.VirtualClusterInstance) auth.Decision {
-	role, control := r.role(caller, instance), r.controlSource(caller, instance)
+	role, control := r.role(caller, instance), r.controls(caller, instance)
 	switch {
-	case control != "":
-		return auth.Decision{Allowed: true, Reason: control}
+	case control.Allowed:
+		return control
 	case role != "":
-		return auth.Decision{Allowed: true, Reason: auth.ReasonRole(role, r.Project(instance.Namespace))}
+		return auth.PermittedByRole(role, r.Project(instance.Namespace))
 	case slices.ContainsFunc(instance.Spec.Access, func(entry model.InstanceAccess) bool { return names(caller, entry) }):
-		return auth.Decision{Allowed: true, Reason: "named in spec.access of the instance"}
+		return auth.Decision{Allowed: true, Source: auth.SourceAccess, Reason: "named in spec.access of the instance"}
 	default:
 		return auth.Decision{Hidden: true}
 	}
@@ -137,19 +137,19 @@ func (r *rules) Permits(caller identity.Caller, verb, subresource string, instan
 	case verb == "patch":
 		verb = Update
 	}
-	source := r.permissionSource(caller, verb, instance)
-	if source == "" {
+	permitted := r.permits(caller, verb, instance)
+	if !permitted.Allowed {
 		return auth.Decision{Reason: fmt.Sprintf("you may see it, but not %s it: that needs the verb %q or %q in its spec.access, its owner, "+
 			"an admin of its project or a member of %s", verb, verb, All, identity.Admins)}
 	}
-	return auth.Decision{Allowed: true, Reason: source}
+	return permitted
 }
 
 // mayRender decides whether a caller may have a kubeconfig. For callers who may not use the instance, the kubeconfig does not
 // exist: 404.
 func (r *rules) mayRender(caller identity.Caller, instance *model.VirtualClusterInstance) auth.Decision {
-	source := r.permissionSource(caller, Use, instance)
-	if source == "" {
+	permitted := r.permits(caller, Use, instance)
+	if !permitted.Allowed {
 		return auth.Decision{Hidden: true, Reason: fmt.Sprintf(
 			"you may see it, but not use it: that needs the verb %q or %q in its spec.access, its owner, the role %q or %q in its project, or a member of %s",
 			Use, All, model.ProjectRoleUse, model.ProjectRoleAdmin, identity.Admins)}
@@ -160,7 +160,7 @@ func (r *rules) mayRender(caller identity.Caller, instance *model.VirtualCluster
 				"; a scope with virtualClusters {project: %q, virtualCluster: %q} permits it", project, instance.Name)}
 		}
 	}
-	return auth.Decision{Allowed: true, Reason: source}
+	return permitted
 }
 
 // Kubeconfig is the subresource at which kubeconfigs are rendered.
@@ -171,26 +171,26 @@ func KubeconfigScope(project, name string) *model.Scope {
 	return &model.Scope{VirtualClusters: []model.ScopeVirtualCluster{{Project: project, VirtualCluster: name}}}
 }
 
-// permissionSource returns what gives a caller a verb; empty: the caller may not do it. Owners and admins may do everything. Other
-// callers may do what spec.access and their role in the project give them. Source: ADR-0017, ADR-0037.
-func (r *rules) permissionSource(caller identity.Caller, verb string, instance *model.VirtualClusterInstance) string {
-	if control := r.controlSource(caller, instance); control != "" {
+// permits decides whether a caller may do a verb. Owners and admins may do everything. Other callers may do what spec.access and
+// their role in the project give them. A refusal has no reason. Source: ADR-0017, ADR-0037.
+func (r *rules) permits(caller identity.Caller, verb string, instance *model.VirtualClusterInstance) auth.Decision {
+	if control := r.controls(caller, instance); control.Allowed {
 		return control
 	}
 	if verb == Use && r.role(caller, instance) == model.ProjectRoleUse {
-		return auth.ReasonRole(model.ProjectRoleUse, r.Project(instance.Namespace))
+		return auth.PermittedByRole(model.ProjectRoleUse, r.Project(instance.Namespace))
 	}
-	return accessSource(caller, verb, instance)
+	return accessPermits(caller, verb, instance)
 }
 
-// accessSource returns the entry of spec.access that gives a caller a verb; empty: none.
-func accessSource(caller identity.Caller, verb string, instance *model.VirtualClusterInstance) string {
+// accessPermits decides whether an entry of spec.access gives a caller a verb.
+func accessPermits(caller identity.Caller, verb string, instance *model.VirtualClusterInstance) auth.Decision {
 	for i, entry := range instance.Spec.Access {
 		if slices.Contains(entry.Verbs, verb) && names(caller, entry) {
-			return fmt.Sprintf("spec.access[%d] of the instance gives %q", i, verb)
+			return auth.Decision{Allowed: true, Source: auth.SourceAccess, Reason: fmt.Sprintf("spec.access[%d] of the instance gives %q", i, verb)}
 		}
 	}
-	return ""
+	return auth.Decision{}
 }
 
 // role returns the role of a caller in the project of an instance. Empty: none.
@@ -201,26 +201,21 @@ func (r *rules) role(caller identity.Caller, instance *model.VirtualClusterInsta
 	return caller.Roles[r.Project(instance.Namespace)]
 }
 
-// controls reports whether a caller may do everything with an instance. These callers are admins of the platform and of the
+// controls decides whether a caller may do everything with an instance. These callers are admins of the platform and of the
 // project, the owner, and callers with all verbs in spec.access.
-func (r *rules) controls(caller identity.Caller, instance *model.VirtualClusterInstance) bool {
-	return r.controlSource(caller, instance) != ""
-}
-
-// controlSource returns what lets a caller do everything with an instance; empty: nothing does.
-func (r *rules) controlSource(caller identity.Caller, instance *model.VirtualClusterInstance) string {
+func (r *rules) controls(caller identity.Caller, instance *model.VirtualClusterInstance) auth.Decision {
 	owner := instance.Spec.Owner
 	switch {
 	case caller.Admin():
-		return auth.ReasonAdmin
+		return auth.PermittedAdmin
 	case r.role(caller, instance) == model.ProjectRoleAdmin:
-		return auth.ReasonRole(model.ProjectRoleAdmin, r.Project(instance.Namespace))
+		return auth.PermittedByRole(model.ProjectRoleAdmin, r.Project(instance.Namespace))
 	case owner != nil && caller.Owner == identity.OwnerOf(owner.User, owner.Team, ""):
-		return auth.ReasonOwner
+		return auth.PermittedOwner
 	case owner != nil && isMember(caller, identity.Team, owner.Team):
-		return auth.ReasonOwningTeam
+		return auth.PermittedOwningTeam
 	default:
-		return accessSource(caller, All, instance)
+		return accessPermits(caller, All, instance)
 	}
 }
 
@@ -363,7 +358,7 @@ func (r *rules) Grants(instance *model.VirtualClusterInstance) []auth.Grant {
 // may only update could give themselves more rights, or get the credentials of others by changing the endpoint, the authority
 // that verifies the endpoint, or the signer. Source: ADR-0017, ADR-0021.
 func (r *rules) Authorize(caller identity.Caller, instance, old *model.VirtualClusterInstance) field.ErrorList {
-	if old == nil || r.controls(caller, old) {
+	if old == nil || r.controls(caller, old).Allowed {
 		return nil
 	}
 	var excess field.ErrorList
@@ -390,7 +385,7 @@ const controlled = "may be changed only by the owner, by users with all verbs, a
 // AuthorizeStatus returns the field of the status in which a caller would change the endpoint without controlling the instance:
 // kubeconfigs send the credentials of others to that endpoint. Source: ADR-0021.
 func (r *rules) AuthorizeStatus(caller identity.Caller, instance, old *model.VirtualClusterInstance) field.ErrorList {
-	if r.controls(caller, old) || equalities().DeepEqual(instance.Status.Ingress, old.Status.Ingress) {
+	if r.controls(caller, old).Allowed || equalities().DeepEqual(instance.Status.Ingress, old.Status.Ingress) {
 		return nil
 	}
 	return field.ErrorList{field.Forbidden(statusPath.Child("ingress"), controlled)}

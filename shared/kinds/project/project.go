@@ -85,10 +85,10 @@ func role(caller identity.Caller, project *model.Project) string {
 // Sees implements resource.Visibility: members see their projects.
 func (r *rules) Sees(caller identity.Caller, project *model.Project) auth.Decision {
 	if caller.Admin() {
-		return auth.Decision{Allowed: true, Reason: auth.ReasonAdmin}
+		return auth.PermittedAdmin
 	}
 	if role := role(caller, project); role != "" {
-		return auth.Decision{Allowed: true, Reason: auth.ReasonRole(role, project.Name)}
+		return auth.PermittedByRole(role, project.Name)
 	}
 	return auth.Decision{Hidden: true}
 }
@@ -101,9 +101,9 @@ func (r *rules) SeenBy() string {
 func (r *rules) Permits(caller identity.Caller, verb, _ string, project *model.Project) auth.Decision {
 	switch {
 	case caller.Admin():
-		return auth.Decision{Allowed: true, Reason: auth.ReasonAdmin}
+		return auth.PermittedAdmin
 	case role(caller, project) == model.ProjectRoleAdmin:
-		return auth.Decision{Allowed: true, Reason: auth.ReasonRole(model.ProjectRoleAdmin, project.Name)}
+		return auth.PermittedByRole(model.ProjectRoleAdmin, project.Name)
 	}
 	return auth.Decision{Reason: fmt.Sprintf("you may see it, but not %s it: that needs its owner, the role %q in it, or a member of %s",
 		verb, model.ProjectRoleAdmin, identity.Admins)}

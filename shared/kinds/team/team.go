@@ -67,9 +67,9 @@ type rules struct{ guard *lastadmin.Guard }
 func (r *rules) Sees(caller identity.Caller, team *model.Team) auth.Decision {
 	switch {
 	case caller.Admin():
-		return auth.Decision{Allowed: true, Reason: auth.ReasonAdmin}
+		return auth.PermittedAdmin
 	case caller.InGroup(identity.TeamPrefix + team.Name):
-		return auth.Decision{Allowed: true, Reason: "member of the team"}
+		return auth.Decision{Allowed: true, Source: auth.SourceOwner, Reason: "member of the team"}
 	default:
 		return auth.Decision{Hidden: true}
 	}
@@ -81,7 +81,7 @@ func (r *rules) SeenBy() string { return "their members and members of " + ident
 func (r *rules) Permits(caller identity.Caller, verb, subresource string, team *model.Team) auth.Decision {
 	switch {
 	case caller.Admin():
-		return auth.Decision{Allowed: true, Reason: auth.ReasonAdmin}
+		return auth.PermittedAdmin
 	case subresource == accesskey.Subresource:
 		return r.Sees(caller, team)
 	}

@@ -85,7 +85,7 @@ type rules struct{}
 // Sees implements resource.Visibility: only admins see trust rules.
 func (rules) Sees(caller identity.Caller, _ *model.TrustRule) auth.Decision {
 	if caller.Admin() {
-		return auth.Decision{Allowed: true, Reason: auth.ReasonAdmin}
+		return auth.PermittedAdmin
 	}
 	return auth.Decision{Hidden: true}
 }

@@ -83,9 +83,9 @@ const reasonSelf = "the user"
 func (r *rules) Sees(caller identity.Caller, user *model.User) auth.Decision {
 	switch {
 	case caller.Admin():
-		return auth.Decision{Allowed: true, Reason: auth.ReasonAdmin}
+		return auth.PermittedAdmin
 	case isUser(caller, user):
-		return auth.Decision{Allowed: true, Reason: reasonSelf}
+		return auth.Decision{Allowed: true, Source: auth.SourceOwner, Reason: reasonSelf}
 	default:
 		return auth.Decision{Hidden: true}
 	}
@@ -97,9 +97,9 @@ func (r *rules) SeenBy() string { return "the user and members of " + identity.A
 func (r *rules) Permits(caller identity.Caller, verb, subresource string, user *model.User) auth.Decision {
 	switch {
 	case caller.Admin():
-		return auth.Decision{Allowed: true, Reason: auth.ReasonAdmin}
+		return auth.PermittedAdmin
 	case isUser(caller, user) && verb != "delete":
-		return auth.Decision{Allowed: true, Reason: reasonSelf}
+		return auth.Decision{Allowed: true, Source: auth.SourceOwner, Reason: reasonSelf}
 	case subresource == SignOut:
 		return auth.Decision{Reason: "only the user and members of " + identity.Admins + " may sign a user out"}
 	case subresource == Password:

@@ -1848,6 +1848,10 @@ type ScopePreviewSubject struct {
 	// +optional
 	// +listType=atomic
 	Teams []string `json:"teams,omitempty"`
+	// Source is what gives the right: Admin, Owner, Project (a role in it) or Access (spec.access). Absent: the request is
+	// permitted to every caller.
+	// +optional
+	Source string `json:"source,omitempty"`
 	// Reason names the rule that permits the request.
 	Reason string `json:"reason"`
 }
