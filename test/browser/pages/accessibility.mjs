@@ -180,9 +180,17 @@ const ownPages = everyPage("keys, virtual clusters and tokens", async (page, loo
   await page.getByRole("button", { name: "Kubeconfig for p-shop/dev" }).waitFor();
   await look("home");
   await page.goto(`${origin}/console/clusters`);
+  await page.getByRole("button", { name: "Register a virtual cluster" }).click();
+  await page.getByRole("button", { name: "Add an entry" }).click();
+  await look("new-cluster");
+  await page.goto(`${origin}/console/clusters`);
   await page.getByRole("link", { name: "Open dev" }).click();
   await page.getByRole("dialog").getByRole("button", { name: "Kubeconfig" }).waitFor();
   await look("cluster");
+  await page.getByRole("dialog").getByRole("button", { name: "Delete" }).click();
+  await page.getByText("You see none.").waitFor();
+  await look("delete-cluster");
+  await page.getByRole("button", { name: "Back" }).click();
   await page.getByRole("dialog").getByRole("button", { name: "Kubeconfig" }).click();
   await page.getByText("None that you may see.").waitFor();
   await look("kubeconfig");

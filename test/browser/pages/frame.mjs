@@ -242,7 +242,7 @@ export const stories = {
     assert.equal(search(), "?filter=addr&new=yes");
     await page.goBack();
     await dialog.waitFor({ state: "detached" });
-    for (const [path, name] of [["keys", "New key"], ["tokens", "New token"], ["projects", "New project"], ["people", "New user"], ["teams", "New team"], ["trustrules", "New trust rule"]]) {
+    for (const [path, name] of [["keys", "New key"], ["clusters", "Register a virtual cluster"], ["tokens", "New token"], ["projects", "New project"], ["people", "New user"], ["teams", "New team"], ["trustrules", "New trust rule"]]) {
       await page.goto(`${origin}/console/${path}?new=yes`);
       await page.getByRole("dialog", { name }).waitFor();
       await page.keyboard.press("Escape");

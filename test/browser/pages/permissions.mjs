@@ -156,14 +156,14 @@ export const longStories = {};
 const personas = {
   "the platform engineer": [async () => admin,
     ["home", "keys", "clusters", "tokens", "studio", "found", "projects", "people", "teams", "trustrules", "audit", "config"],
-    ["POST ownedaccesskeys", "PATCH ownedaccesskeys", "DELETE ownedaccesskeys", "POST virtualclusterinstances/kubeconfig", "POST projects", "PATCH projects", "DELETE projects", "POST users", "POST users/signout", "POST teams", "PATCH teams", "POST trustrules", "PATCH trustrules", "PUT config"]],
+    ["POST ownedaccesskeys", "PATCH ownedaccesskeys", "DELETE ownedaccesskeys", "POST virtualclusterinstances", "PATCH virtualclusterinstances", "DELETE virtualclusterinstances", "POST virtualclusterinstances/kubeconfig", "POST projects", "PATCH projects", "DELETE projects", "POST users", "POST users/signout", "POST teams", "PATCH teams", "POST trustrules", "PATCH trustrules", "PUT config"]],
   "the CI author": [(context) => createAccessKey(context, "walker", { scope: { projects: [{ project: "shop" }] } }),
-    ["home", "clusters", "found"], ["POST virtualclusterinstances/kubeconfig"]],
+    ["home", "clusters", "found"], ["PATCH virtualclusterinstances", "DELETE virtualclusterinstances", "POST virtualclusterinstances/kubeconfig"]],
   "a developer": [(context) => createUserWithKey(context, "dev"),
-    ["home", "keys", "clusters", "tokens", "studio", "found", "projects", "people", "teams", "audit", "config"], ["POST ownedaccesskeys", "DELETE ownedaccesskeys", "POST directclusterendpointtokens", "PATCH projects", "DELETE projects", "POST users/signout"]],
+    ["home", "keys", "clusters", "tokens", "studio", "found", "projects", "people", "teams", "audit", "config"], ["POST ownedaccesskeys", "DELETE ownedaccesskeys", "POST directclusterendpointtokens", "POST virtualclusterinstances", "PATCH projects", "DELETE projects", "POST users/signout"]],
   "a tenant admin": [(context) => createAccessKey(context, "walker", {
     groups: ["platform:admins"], scope: { projects: [{ project: "shop" }], rules: [{ verbs: ["create"], resources: [{ group: "management.platform.sh", resources: ["syncpatchevaluations"] }] }] },
-  }), ["home", "clusters", "studio", "found"], ["POST virtualclusterinstances/kubeconfig"]],
+  }), ["home", "clusters", "studio", "found"], ["POST virtualclusterinstances", "PATCH virtualclusterinstances", "POST virtualclusterinstances/kubeconfig"]],
   "an auditor": [(context) => createAccessKey(context, "walker", { groups: ["platform:admins"], scope: { rules: [{ verbs: ["get", "list", "watch"] }] } }),
     ["home", "keys", "clusters", "tokens", "found", "projects", "people", "teams", "trustrules", "audit", "config"], ["POST ownedaccesskeys"]],
 };

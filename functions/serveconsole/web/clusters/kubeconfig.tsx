@@ -21,6 +21,11 @@ import { keysPath as keysPath } from "../pages/keys";
 const lifetimes: [number, Text][] = [[3600, "lifetime.hour"], [28_800, "lifetime.eightHours"], [86_400, "lifetime.day"], [604_800, "lifetime.week"], [2_592_000, "lifetime.month"]];
 const label = "management.platform.sh/virtualclusterinstance";
 
+/** Returns the label selector of the access keys in kubeconfigs of a virtual cluster. */
+export function kubeconfigSelector({ metadata: { namespace, name } }: Cluster): string {
+  return `${label}=${name},${label}-namespace=${namespace}`;
+}
+
 /** A kubeconfig that the API or the page has created. */
 interface CreatedKubeconfig {
   text: string;
@@ -51,12 +56,11 @@ function pluginKubeconfig(cluster: Cluster, server: string): string {
 
 /** The access keys in earlier kubeconfigs of a virtual cluster, each with a button that revokes it. */
 function EarlierKubeconfigs({ cluster }: { cluster: Cluster }) {
-  const { namespace, name } = cluster.metadata;
   const keys = useSignal<{ key: Key; mayDelete: boolean }[] | null>(null);
   const { problem, remove } = useWrite(keysPath);
   async function read() {
     try {
-      const table = await list<Key>(keysPath, { labelSelector: `${label}=${name},${label}-namespace=${namespace}`, limit: "100" });
+      const table = await list<Key>(keysPath, { labelSelector: kubeconfigSelector(cluster), limit: "100" });
       const objects = (table.rows ?? []).map((row) => row.object);
       keys.value = await Promise.all(objects.map(async (key) => ({
         key, mayDelete: await isPermitted({ verb: "delete", resource: "ownedaccesskeys", name: key.metadata.name }).catch(() => false),

@@ -1,6 +1,13 @@
 import { ask, group, list, type Meta } from "../api";
-import { person } from "../person";
+import { person, type Owner } from "../person";
 import { may } from "../rights";
+
+/** What a virtual cluster permits users and teams. */
+export interface AccessEntry {
+  verbs: string[];
+  users?: string[];
+  teams?: string[];
+}
 
 /** The fields of a virtual cluster that the console reads. */
 export interface Cluster {
@@ -8,8 +15,9 @@ export interface Cluster {
   spec: {
     displayName?: string;
     description?: string;
-    owner?: { user?: string; team?: string };
-    access?: { verbs: string[]; users?: string[]; teams?: string[] }[];
+    owner?: Owner;
+    access?: AccessEntry[];
+    accessPoint?: { ingress?: { enabled?: boolean; host?: string; caData?: string } };
     signer?: { type?: string };
   };
   status?: {

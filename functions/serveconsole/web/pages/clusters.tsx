@@ -1,18 +1,53 @@
 import { useSignal } from "@preact/signals";
 import { useMemo } from "preact/hooks";
+import { ClusterForm, accessVerbs } from "../clusters/clusterform";
+import { DeleteClusterDialog } from "../clusters/deletecluster";
+import { useRegistration } from "../clusters/registration";
+import { OwnerName } from "../parts/ownername";
 import {
-  kubeconfigRequest, type Cluster, clustersPath, DetailsDialog, Fact, AbsentDialog, idOf, KubeconfigDialog, List, watchList, ownerText, projectNamespaces, quoteForShell, Refusal,
-  text, Time, useAddress, useOpened, usePermitted, type ListTexts,
+  Chip, kubeconfigRequest, type Cluster, clustersPath, DetailsDialog, Fact, AbsentDialog, idOf, KubeconfigDialog, List, watchList, projectNamespaces, quoteForShell, Refusal,
+  text, type Text, Time, useAddress, useOpened, usePermitted, Warnings, type ListTexts,
 } from "../shared";
 
 const words: ListTexts = {
   title: "page.clusters", lead: "clusters.lead", count: "list.count", countOne: "list.countOne", countFiltered: "list.countFiltered", empty: "clusters.empty",
 };
 
-function ClusterDetails({ cluster, close, openKubeconfig }: { cluster: Cluster; close: () => void; openKubeconfig: () => void }) {
+/** The words for types of signers and of conditions that the API writes. */
+const signerTexts: Record<string, Text> = { CA: "clusters.signerCA", Kubeconfig: "clusters.signerKubeconfig" };
+const conditionTexts: Record<string, Text> = { IngressReady: "clusters.endpoint", SignerReady: "clusters.signer" };
+
+/** Who may do what with a virtual cluster by its access entries. */
+function Access({ entries }: { entries: NonNullable<Cluster["spec"]["access"]> }) {
+  const verbTexts = Object.fromEntries(accessVerbs);
+  return (
+    <>
+      <h3>{text("clusters.access")}</h3>
+      {entries.length === 0 ? <p>{text("clusters.accessNone")}</p> : (
+        <ul class="rows">
+          {entries.map(({ verbs, users = [], teams = [] }) => (
+            <li>
+              <span class="names">{users.map((user) => <OwnerName user={user} />)}{teams.map((team) => <OwnerName team={team} />)}</span>
+              <span>{verbs.map((verb) => (verbTexts[verb] ? text(verbTexts[verb]) : verb)).join(" · ")}</span>
+            </li>
+          ))}
+        </ul>
+      )}
+    </>
+  );
+}
+
+function ClusterDetails({ cluster, close, changed, openKubeconfig }: { cluster: Cluster; close: () => void; changed: (message: string, warnings?: string[]) => void; openKubeconfig: () => void }) {
   const { namespace, name, resourceVersion, creationTimestamp } = cluster.metadata;
-  const { owner, access = [] } = cluster.spec;
-  const [mayUse] = usePermitted([kubeconfigRequest(cluster)], resourceVersion);
+  const { owner, access = [], signer } = cluster.spec;
+  const dialog = useSignal<"change" | "delete" | null>(null);
+  const object = { resource: "virtualclusterinstances", namespace, name };
+  const [mayUse, mayChange, mayDelete] = usePermitted([kubeconfigRequest(cluster), { verb: "patch", ...object }, { verb: "delete", ...object }], resourceVersion);
+  const goBack = () => { dialog.value = null; };
+  if (dialog.value === "change") return <ClusterForm cluster={cluster} close={goBack} saved={(id, warnings) => { goBack(); changed(text("clusters.changed", { name: id }), warnings); }} />;
+  if (dialog.value === "delete") return <DeleteClusterDialog cluster={cluster} close={goBack} deleted={() => { close(); changed(text("clusters.deleted", { name: idOf(cluster) })); }} />;
+  const signerType = signer?.type ?? "None";
+  const phase = cluster.status?.phase;
   return (
     <DetailsDialog
       title={idOf(cluster)} close={close} command={`kubectl describe vci ${quoteForShell(name)} -n ${quoteForShell(namespace)}`}
@@ -20,27 +55,33 @@ function ClusterDetails({ cluster, close, openKubeconfig }: { cluster: Cluster; 
         <>
           {cluster.spec.displayName && <Fact name={text("field.displayName")}>{cluster.spec.displayName}</Fact>}
           {cluster.spec.description && <Fact name={text("field.description")}>{cluster.spec.description}</Fact>}
-          <Fact name={text("field.state")}>{cluster.status?.phase}</Fact>
+          {phase && <Fact name={text("field.state")}><Chip kind={phase === "Ready" ? "good" : "bad"}>{phase}</Chip></Fact>}
           <Fact name={text("clusters.endpoint")}>{cluster.status?.ingress?.host ?? text("clusters.endpointNone")}</Fact>
-          <Fact name={text("field.owner")}>{ownerText(owner) || text("owner.none")}</Fact>
-          <Fact name={text("clusters.signer")}>{cluster.spec.signer?.type ?? text("clusters.signerNone")}</Fact>
+          <Fact name={text("field.owner")}>{owner ? <OwnerName {...owner} /> : text("owner.none")}</Fact>
+          <Fact name={text("clusters.signer")}>{signerType === "None" ? text("clusters.signerNone") : signerTexts[signerType] ? text(signerTexts[signerType]) : signerType}</Fact>
           <Fact name={text("field.created")}><Time instant={creationTimestamp} none="" /></Fact>
+        </>
+      }
+      buttons={
+        <>
+          {mayDelete && <button type="button" class="danger quietly" onClick={() => { dialog.value = "delete"; }}>{text("action.delete")}</button>}
+          {mayChange && <button type="button" onClick={() => { dialog.value = "change"; }}>{text("clusters.change")}</button>}
         </>
       }
       mainButton={mayUse ? <button type="button" class="primary" onClick={openKubeconfig}>{text("kubeconfig.title")}</button> : undefined}
     >
-      <h3>{text("clusters.access")}</h3>
-      {access.length === 0 ? <p>{text("clusters.accessNone")}</p> : (
-        <ul>
-          {access.map(({ verbs, users = [], teams = [] }) => (
-            <li>{verbs.join(", ")}: {[...users.map((user) => `user:${user}`), ...teams.map((team) => `team:${team}`)].join(", ")}</li>
-          ))}
-        </ul>
-      )}
+      <Access entries={access} />
       {(cluster.status?.conditions ?? []).length > 0 && (
         <>
           <h3>{text("field.conditions")}</h3>
-          <ul>{cluster.status?.conditions?.map(({ type, status, message }) => <li><code>{type}={status}</code> {message}</li>)}</ul>
+          <ul class="rows">
+            {cluster.status?.conditions?.map(({ type, status, message }) => (
+              <li>
+                <span>{message}</span>
+                <Chip kind={status === "True" ? "good" : status === "False" ? "off" : "warning"}>{conditionTexts[type] ? text(conditionTexts[type]) : type}</Chip>
+              </li>
+            ))}
+          </ul>
         </>
       )}
     </DetailsDialog>
@@ -53,16 +94,30 @@ export function Clusters() {
   const namespace = useSignal(namespaces[0] ?? "");
   const clusters = useMemo(() => watchList<Cluster>(clustersPath(namespace.value)), [namespace.value]);
   const address = useAddress();
-  const { openedName } = address;
+  const { openedName, creating } = address;
   const kubeconfigOf = useSignal<Cluster | null>(null);
+  const outcome = useSignal<{ message: string; warnings: string[] }>({ message: "", warnings: [] });
   const [project = "", name = ""] = openedName.value.split("/");
   const cluster = useOpened(clusters, openedName.value, `${clustersPath(project)}/${encodeURIComponent(name)}`);
+  const registration = useRegistration();
+  const mayRegister = registration.everywhere || registration.namespaces.length > 0;
+  const register = () => { creating.value = "yes"; };
+  const close = () => { openedName.value = ""; };
+  const announce = (message: string, warnings: string[] = []) => {
+    outcome.value = { message, warnings };
+    void clusters.refresh();
+  };
   return (
     <>
       <List
-        list={clusters} texts={words} address={address}
+        list={clusters} texts={words} address={address} buttons={mayRegister && <button type="button" class="primary" onClick={register}>{text("clusters.new")}</button>}
+        ifEmpty={mayRegister && <>{text("clusters.emptyMayRegister")} <button type="button" class="link" onClick={register}>{text("clusters.registerOne")}</button></>}
         command={`kubectl get virtualclusterinstances ${namespace.value ? `-n ${quoteForShell(namespace.value)}` : "-A"} --watch`}
       >
+        <div role="status">
+          {outcome.value.message && <p class="decision yes">{outcome.value.message}</p>}
+          <Warnings warnings={outcome.value.warnings} />
+        </div>
         {namespaces.length > 1 && (
           <label class="inline">
             {text("field.namespace")}{" "}
@@ -72,9 +127,15 @@ export function Clusters() {
           </label>
         )}
       </List>
+      {creating.value && mayRegister && (
+        <ClusterForm
+          namespaces={registration.everywhere ? undefined : registration.namespaces} close={() => { creating.value = ""; }}
+          saved={(id, warnings) => { creating.value = ""; announce(text("clusters.registered", { name: id }), warnings); }}
+        />
+      )}
       {kubeconfigOf.value ? <KubeconfigDialog cluster={kubeconfigOf.value} close={() => (kubeconfigOf.value = null)} />
-        : cluster instanceof Refusal ? <AbsentDialog name={openedName.value} refusal={cluster} close={() => (openedName.value = "")} />
-        : cluster && <ClusterDetails cluster={cluster} close={() => (openedName.value = "")} openKubeconfig={() => { kubeconfigOf.value = cluster; openedName.value = ""; }} />}
+        : cluster instanceof Refusal ? <AbsentDialog name={openedName.value} refusal={cluster} close={close} />
+        : cluster && <ClusterDetails key={cluster.metadata.uid} cluster={cluster} close={close} changed={announce} openKubeconfig={() => { kubeconfigOf.value = cluster; close(); }} />}
     </>
   );
 }

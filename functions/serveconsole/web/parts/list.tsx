@@ -29,7 +29,7 @@ const times: Record<string, (object: TimedObject) => string | undefined> = {
 const endingPeriod = 3 * 86_400_000;
 
 /** Draws the text of an owner: "user:ana". */
-function OwnerText({ owner }: { owner: string }) {
+export function OwnerText({ owner }: { owner: string }) {
   const [, kind, name] = owner.match(/^(user|team|subject):(.+)$/) ?? [];
   if (!kind || !name) return <>{owner}</>;
   return <span class={`owner ${kind}`} title={owner}><Initials name={name} /><span class="hidden">{kind} </span>{name}</span>;
@@ -379,10 +379,12 @@ function ModeText({ list }: { list: Pick<ReturnType<typeof watchList>, "mode" | 
 export function List<T extends TimedObject>(props: {
   list: ReturnType<typeof watchList<T>>; texts: ListTexts; address: ReturnType<typeof useAddress>; wide?: string[]; command: string;
   isOff?: (object: T) => boolean; buttons?: ComponentChildren; children?: ComponentChildren;
+  /** What is below the text of an empty list. */
+  ifEmpty?: ComponentChildren;
   /** The selected rows, and what is shown beside the filter about them. Absent: no row can be selected. */
   selection?: { selected: Selection; bar: (shown: Row<T>[]) => ComponentChildren };
 }) {
-  const { list, texts, address, wide = [], command, isOff, buttons, children, selection } = props;
+  const { list, texts, address, wide = [], command, isOff, buttons, children, ifEmpty, selection } = props;
   const { filter, sort } = address;
   useEffect(() => list.begin(), [list]);
   useEffect(() => { document.title = `${text(texts.title)} · ${text("app.product")}`; }, []);
@@ -451,7 +453,7 @@ export function List<T extends TimedObject>(props: {
             </thead>
             <Rows rows={rows} columns={visibleColumns} hasNamespace={hasNamespace} address={address} isOff={isOff} selection={selection?.selected} />
           </table>
-          {rows.length === 0 && <p class="quiet pad">{text(read === 0 && !more ? texts.empty : more ? "list.emptySoFar" : "list.emptyFilter")}</p>}
+          {rows.length === 0 && <p class="quiet pad">{read === 0 && !more && ifEmpty ? ifEmpty : text(read === 0 && !more ? texts.empty : more ? "list.emptySoFar" : "list.emptyFilter")}</p>}
         </div>
       )}
       {more && !readsOn && <p class="more"><button type="button" disabled={list.reading.value} onClick={() => void list.next()}>{text("list.more")}</button></p>}
