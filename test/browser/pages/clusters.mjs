@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import {
-  accessReviews, admin, createAccessKey, createUserWithKey, kubectl, openWindow, pressWithKeyboard, requestAsAdmin, saveDownload, signIn, signInWithKeyboard, tabTo,
+  accessReviews, admin, assertAccessibleIn, createAccessKey, createUserWithKey, kubectl, openWindow, pressWithKeyboard, requestAsAdmin, saveDownload, signIn, signInWithKeyboard, tabTo,
 } from "../driver.mjs";
 
 /** Reads a virtual cluster of p-till, or what is said in its place. */
@@ -214,6 +214,52 @@ export const stories = {
     assert.deepEqual(refused, []);
     for (const path of ["projects/till", "projects/elsewhere", "ownedaccesskeys/narrow-till", "ownedaccesskeys/ana-of-till-key", "ownedaccesskeys/ben-of-till-key", "users/ana-of-till", "users/ben-of-till"]) {
       await requestAsAdmin(context, "DELETE", path);
+    }
+    assert.deepEqual(problems, []);
+    await context.close();
+  },
+  async "who can reach a virtual cluster is drawn by the ways that lead to it, and a platform that does not say leaves the sheet whole"() {
+    const { context, page, problems } = await openWindow({ reducedMotion: "reduce" });
+    assert.equal((await requestAsAdmin(context, "POST", "namespaces/p-shop/virtualclusterinstances/dev/kubeconfig", { spec: {} })).status(), 201);
+    const asked = [];
+    let answer;
+    await page.route("**/scopepreviews?*", (route) => {
+      const { spec } = route.request().postDataJSON();
+      if (!spec.whoCan) return route.fallback();
+      asked.push(spec.whoCan);
+      return route.fulfill(answer);
+    });
+    const refuse = (code, message) => ({ status: code, contentType: "application/json", body: JSON.stringify({ kind: "Status", apiVersion: "v1", code, message }) });
+    const say = (status) => ({ status: 201, contentType: "application/json", body: JSON.stringify({ kind: "ScopePreview", status }) });
+    const many = Array.from({ length: 15 }, (_, i) => ({ user: `emi-${i}`, reason: 'the role "use" in the project "shop"' }));
+    answer = say({ subjects: [{ user: "ana", displayName: "Ana Look", reason: "the owner" }, { team: "testers", reason: "spec.access" }, ...many, { user: "admin", reason: "a member of platform:admins" }] });
+    await signIn(page, admin, "/console/clusters?name=p-shop/dev", page.getByRole("dialog"));
+    const dialog = page.getByRole("dialog");
+    assert.deepEqual(asked, [], "it was asked before anybody wanted to know");
+    const summary = dialog.getByText("Who can reach it, and why");
+    await summary.click();
+    const picture = dialog.getByRole("figure", { name: "The ways to p-shop/dev" });
+    await picture.waitFor();
+    assert.deepEqual(asked, [{ verb: "use", resource: "virtualclusterinstances", namespace: "p-shop", name: "dev" }]);
+    assert.deepEqual(await picture.locator(".way strong").allTextContents(), ["Owner", "Project", "Access entry", "Platform admin", "Kubeconfig with a token"]);
+    await picture.getByRole("link", { name: "user Ana Look ana" }).waitFor();
+    await picture.getByRole("link", { name: "team testers" }).waitFor();
+    assert.equal(await picture.getByRole("link", { name: "user emi-14" }).isVisible(), false);
+    await picture.getByText("9 more").click();
+    await picture.getByRole("link", { name: "user emi-14" }).waitFor();
+    await assertAccessibleIn(["light", "dark", "forced colours", "400 %"], page, "who can reach it");
+    await page.reload();
+    // It is shown why somebody may not ask, with the keyboard.
+    answer = refuse(403, "only admins of the project may ask");
+    await pressWithKeyboard(page, summary);
+    await dialog.getByRole("alert").getByText("only admins of the project may ask").waitFor();
+    for (const other of [refuse(400, 'unknown field "spec.whoCan"'), say({ rules: [] })]) {
+      answer = other;
+      await page.reload();
+      await pressWithKeyboard(page, summary);
+      await dialog.getByText("This platform does not say who can reach it.").waitFor();
+      assert.deepEqual(await picture.locator(".way strong").allTextContents(), ["Kubeconfig with a token"]);
+      await dialog.getByRole("button", { name: "Kubeconfig" }).waitFor();
     }
     assert.deepEqual(problems, []);
     await context.close();

@@ -3,6 +3,7 @@ import { useMemo } from "preact/hooks";
 import { ClusterForm, accessVerbs } from "../clusters/clusterform";
 import { DeleteClusterDialog } from "../clusters/deletecluster";
 import { useRegistration } from "../clusters/registration";
+import { WhoCan } from "../clusters/whocan";
 import { OwnerName } from "../parts/ownername";
 import {
   Chip, kubeconfigRequest, type Cluster, clustersPath, DetailsDialog, Fact, AbsentDialog, idOf, KubeconfigDialog, List, watchList, projectNamespaces, quoteForShell, Refusal,
@@ -71,6 +72,7 @@ function ClusterDetails({ cluster, close, changed, openKubeconfig }: { cluster: 
       mainButton={mayUse ? <button type="button" class="primary" onClick={openKubeconfig}>{text("kubeconfig.title")}</button> : undefined}
     >
       <Access entries={access} />
+      <WhoCan cluster={cluster} />
       {(cluster.status?.conditions ?? []).length > 0 && (
         <>
           <h3>{text("field.conditions")}</h3>

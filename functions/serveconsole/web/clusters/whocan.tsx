@@ -1,0 +1,125 @@
+import { useSignal } from "@preact/signals";
+import { useEffect } from "preact/hooks";
+import type { ComponentChildren } from "preact";
+import { Icon, type IconName } from "../parts/icons";
+import { Initials } from "../parts/initials";
+import { OwnerName } from "../parts/ownername";
+import { ask, asRefusal, type Cluster, group, home, idOf, type Key, kubeconfigSelector, list, may, Problem, Refusal, text, type Text } from "../shared";
+
+/** A user or a team that can reach a virtual cluster, and why. */
+interface Subject {
+  user?: string;
+  team?: string;
+  displayName?: string;
+  reason: string;
+}
+
+/** What leads to a virtual cluster. The first pattern that a reason of the API matches says which way it is. */
+const ways: { pattern: RegExp; icon: IconName; label: Text }[] = [
+  { pattern: /^(?!.*project).*owne/i, icon: "people", label: "whocan.owner" },
+  { pattern: /project/i, icon: "projects", label: "whocan.project" },
+  { pattern: /access/i, icon: "keys", label: "whocan.access" },
+  { pattern: /admin/i, icon: "trustrules", label: "whocan.admin" },
+  { pattern: /(?:)/, icon: "found", label: "whocan.other" },
+];
+
+/** How many subjects and keys of a way are drawn before somebody asks for all, and how many keys are read. */
+const drawnSubjects = 6;
+const readKeys = 100;
+
+function SubjectName({ user, team, displayName }: Subject) {
+  const name = team ?? user ?? "";
+  const [page, resource] = team ? ["teams", "teams"] : ["people", "users"];
+  const shown = (
+    <span class={team ? "owner team" : "owner"}>
+      <Initials name={displayName || name} />
+      <span><span class="hidden">{text(team ? "whocan.team" : "whocan.user")} </span>{displayName || name}{displayName && <small class="quiet"> {name}</small>}</span>
+    </span>
+  );
+  return may("list", resource) ? <a href={`${home}/${page}?${new URLSearchParams({ name })}`}>{shown}</a> : shown;
+}
+
+/** A way with what comes along it. */
+function Way({ icon, label, reason, children }: { icon: IconName; label: Text; reason?: string; children: ComponentChildren[] }) {
+  const [drawn, rest] = [children.slice(0, drawnSubjects), children.slice(drawnSubjects)];
+  return (
+    <li>
+      <div class="way"><Icon name={icon} /><div><strong>{text(label)}</strong>{reason && <small class="quiet">{reason}</small>}</div></div>
+      <div class="comers">
+        <ul>{drawn.map((child) => <li>{child}</li>)}</ul>
+        {rest.length > 0 && <details><summary>{text("whocan.more", { count: rest.length })}</summary><ul>{rest.map((child) => <li>{child}</li>)}</ul></details>}
+      </div>
+    </li>
+  );
+}
+
+/** The ways to a virtual cluster as a picture: who comes along each way, the way, and the virtual cluster. */
+function Ways({ cluster, subjects, keys }: { cluster: Cluster; subjects: Subject[]; keys: Key[] }) {
+  const reasons = [...new Set(subjects.map(({ reason }) => reason))].map((reason) => ({ reason, way: ways.findIndex(({ pattern }) => pattern.test(reason)) })).sort((a, b) => a.way - b.way);
+  return (
+    <figure class="reach" aria-label={text("whocan.picture", { name: idOf(cluster) })}>
+      <ul>
+        {reasons.map(({ reason, way }) => (
+          <Way {...ways[way]!} reason={reason}>{subjects.filter((subject) => subject.reason === reason).map((subject) => <SubjectName {...subject} />)}</Way>
+        ))}
+        {keys.length > 0 && (
+          <Way icon="tokens" label="whocan.kubeconfigs">
+            {keys.map(({ metadata: { name }, spec }) => (
+              <span class="names"><a href={`${home}/keys?${new URLSearchParams({ name })}`}>{name}</a><OwnerName {...spec} /></span>
+            ))}
+          </Way>
+        )}
+      </ul>
+      <div class="target"><Icon name="clusters" /><span>{cluster.metadata.name}</span></div>
+    </figure>
+  );
+}
+
+/** What the API has answered. Subjects are undefined if it does not know the question. */
+interface Answer {
+  subjects?: Subject[];
+  keys: Key[];
+}
+
+async function readAnswer(cluster: Cluster, signal: AbortSignal): Promise<Answer> {
+  const { namespace, name } = cluster.metadata;
+  const body = JSON.stringify({
+    apiVersion: "management.platform.sh/v1", kind: "ScopePreview", spec: { whoCan: { verb: "use", resource: "virtualclusterinstances", namespace, name } },
+  });
+  const [subjects, keys] = await Promise.all([
+    ask<{ status?: { subjects?: Subject[] } }>(`${group}/scopepreviews?fieldValidation=Strict`, { method: "POST", body, signal }).then(({ status }) => status?.subjects, (failure) => {
+      // A platform of an earlier version does not know the field.
+      if (failure instanceof Refusal && failure.code === 400) return undefined;
+      throw failure;
+    }),
+    may("list", "ownedaccesskeys")
+      ? list<Key>(`${group}/ownedaccesskeys`, { labelSelector: kubeconfigSelector(cluster), limit: String(readKeys) }, signal).then((table) => (table.rows ?? []).map((row) => row.object)) : [],
+  ]);
+  return { subjects, keys };
+}
+
+/** Who can reach a virtual cluster, and why. The API is asked when the section is opened. */
+export function WhoCan({ cluster }: { cluster: Cluster }) {
+  const open = useSignal(false);
+  const answer = useSignal<Answer | Refusal | null>(null);
+  const { uid, resourceVersion } = cluster.metadata;
+  useEffect(() => {
+    if (!open.value) return;
+    const current = new AbortController();
+    readAnswer(cluster, current.signal).catch(asRefusal).then((read) => { if (!current.signal.aborted) answer.value = read; });
+    return () => current.abort();
+  }, [open.value, uid, resourceVersion]);
+  const { value } = answer;
+  return (
+    <details onToggle={(event) => (open.value = event.currentTarget.open)}>
+      <summary>{text("whocan.title")}</summary>
+      <div role="status">
+        {value === null ? open.value && <p class="quiet">{text("state.loading")}</p>
+          : value instanceof Refusal ? <Problem refusal={value} />
+          : value.subjects === undefined && <p class="quiet">{text("whocan.unknown")}</p>}
+      </div>
+      {value && !(value instanceof Refusal) && (value.subjects || value.keys.length > 0) && <Ways cluster={cluster} subjects={value.subjects ?? []} keys={value.keys} />}
+      {value && !(value instanceof Refusal) && <p class="quiet">{text("whocan.hint")}</p>}
+    </details>
+  );
+}
