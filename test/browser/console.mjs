@@ -21,6 +21,7 @@ import * as look from "./pages/look.mjs";
 import * as permissions from "./pages/permissions.mjs";
 import * as accessibility from "./pages/accessibility.mjs";
 import * as requests from "./pages/requests.mjs";
+import * as search from "./pages/search.mjs";
 import * as frame from "./pages/frame.mjs";
 import * as pictureFolder from "./pages/pictures.mjs";
 
@@ -53,7 +54,7 @@ async function stopEndlessScript() {
   }
   return "";
 }
-const pages = [keys, foundKey, selection, clusters, tokens, home, config, people, projects, trustrules, audit, openStudio, session, signin, look, permissions, accessibility, frame, requests, pictureFolder];
+const pages = [keys, foundKey, selection, clusters, tokens, home, config, people, projects, trustrules, audit, openStudio, session, signin, look, permissions, accessibility, frame, search, requests, pictureFolder];
 /** STORIES=long tells the stories that take long instead of the others. */
 const selected = pages.flatMap(({ stories, longStories = {} }) => Object.entries(process.env.STORIES === "long" ? longStories : stories)).filter(([name]) => name.includes(process.env.STORY ?? ""));
 /** Takes a story, if none of the programs that share TAKEN has taken it: a file exists for each that is. */

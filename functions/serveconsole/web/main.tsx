@@ -8,7 +8,6 @@ import { Home } from "./pages/home";
 import { Keys } from "./pages/keys";
 import labels from "./pages.json";
 import { Dialog } from "./parts/dialog";
-import { Fact } from "./parts/facts";
 import { Icon } from "./parts/icons";
 import { Initials } from "./parts/initials";
 import { Skeleton } from "./parts/skeleton";
@@ -150,16 +149,21 @@ function PersonMenu() {
             {themes.map((name) => <option value={name}>{text(themeLabels[name])}</option>)}
           </select>
         </label>
-        <button type="button" popovertarget="person" popovertargetaction="hide" onClick={() => (helpOpened.value = true)}>{text("app.shortcuts")}</button>
+        <button type="button" popovertarget="person" popovertargetaction="hide" onClick={() => (overlay.value = "help")}>{text("app.shortcuts")}</button>
         {self && <button type="button" onClick={signOut}>{text("session.signOut")}</button>}
       </div>
     </div>
   );
 }
 
+/** Returns the names of the pages that the session may use. */
+function visiblePages(): PageName[] {
+  return pageNames.filter((name) => name === pageName || (pages[name].needs?.() ?? true) || session.value === "guest");
+}
+
 /** The pages that the session may use, in their groups. */
 function Pages() {
-  const visible = pageNames.filter((name) => name === pageName || (pages[name].needs?.() ?? true) || session.value === "guest");
+  const visible = visiblePages();
   return (
     <>
       <button type="button" class="menu" popovertarget="pages"><Icon name="menu" />{text("app.menu")}</button>
@@ -192,27 +196,19 @@ function Bar() {
         <Brand />
         <span class="host" dir="ltr">{location.host}</span>
       </div>
+      {(state === "in" || state === "ended") && (
+        <button type="button" class="searchbutton" aria-label={text("app.search")} aria-keyshortcuts="/ Control+K" onClick={openSearch}>
+          <Icon name="search" /><span>{text("app.search")}</span><kbd aria-hidden="true">/</kbd>
+        </button>
+      )}
       {state !== "out" && state !== "unknown" && <Pages />}
       <PersonMenu />
     </header>
   );
 }
 
-/** Whether the dialog about the keys of the keyboard is open. */
-const helpOpened = signal(false);
-
-const shortcuts: [string, Text][] = [["/", "app.shortcutFilter"], ["?", "app.shortcutHelp"], ["Esc", "app.shortcutEscape"]];
-
-/** The dialog about the keys of the keyboard. */
-function Help() {
-  const close = () => { helpOpened.value = false; };
-  return (
-    <Dialog title={text("app.shortcuts")} close={close}>
-      <dl>{shortcuts.map(([key, meaning]) => <Fact name={<kbd>{key}</kbd>}>{text(meaning)}</Fact>)}</dl>
-      <div class="buttons"><button type="button" onClick={close}>{text("action.close")}</button></div>
-    </Dialog>
-  );
-}
+/** Which dialog over the page is open: the search, the keys of the keyboard, or none. */
+const overlay = signal<"search" | "help" | null>(null);
 
 /** Reports whether an event comes from an element that takes text. */
 function isTyping(event: KeyboardEvent): boolean {
@@ -220,14 +216,48 @@ function isTyping(event: KeyboardEvent): boolean {
   return target instanceof HTMLElement && (target.isContentEditable || target.matches("input:not([type=checkbox], [type=radio]), textarea, select"));
 }
 
+/** What was typed since the search was opened, while its script is loaded. */
+let searchText = "";
+
+function openSearch() {
+  if (session.value !== "in") return;
+  searchText = "";
+  overlay.value = "search";
+}
+
+/** The search, or the keys of the keyboard. Their script is loaded when the first of them is opened. */
+function Overlay() {
+  const parts = useSignal<typeof import("./parts/search") | "gone" | null>(null);
+  useEffect(() => {
+    Promise.all([import("./parts/search"), loadTexts()]).then(([loaded]) => { parts.value = loaded; }, () => { parts.value = "gone"; });
+  }, []);
+  const close = () => { overlay.value = null; };
+  if (!parts.value) return null;
+  if (parts.value === "gone") return <Dialog title={text("app.search")} close={close}><OldVersion /></Dialog>;
+  const { Search, Shortcuts } = parts.value;
+  return overlay.value === "help" ? <Shortcuts close={close} /> : <Search pages={visiblePages()} query={searchText} close={close} />;
+}
+
 document.addEventListener("keydown", (event) => {
-  if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing || isTyping(event) || document.querySelector("dialog[open]")) return;
-  if (event.key === "?") helpOpened.value = true;
-  if (event.key !== "/") return;
+  const { key, ctrlKey, metaKey, altKey, shiftKey } = event;
+  if (event.isComposing || event.defaultPrevented || document.querySelector("dialog[open]")) return;
+  if ((ctrlKey || metaKey) && !altKey && !shiftKey && key.toLowerCase() === "k" && session.value === "in") {
+    event.preventDefault();
+    openSearch();
+    return;
+  }
+  if (ctrlKey || metaKey || altKey || isTyping(event)) return;
+  if (overlay.value) {
+    if (key === "Escape") overlay.value = null;
+    else if (key.length === 1) searchText += key;
+    return;
+  }
   const filter = document.querySelector<HTMLInputElement>("main input[type=search]");
-  if (!filter) return;
+  if (key === "?") overlay.value = "help";
+  else if (key === "/") openSearch();
+  else if (key.toLowerCase() === "f") filter?.select();
+  else return;
   event.preventDefault();
-  filter.select();
 });
 
 /** Reports whether the studio needs no session here: then an empty evaluation is refused as invalid, and not as unauthenticated. */
@@ -251,6 +281,17 @@ async function scriptProblem(): Promise<Refusal | "old"> {
   }
 }
 
+/** Says that this document belongs to an earlier version, whose scripts no longer exist. */
+function OldVersion() {
+  return (
+    <div class="problem" role="alert">
+      <strong>{text("problem.newVersion")}</strong>
+      <p>{text("problem.newVersionLead")}</p>
+      <div class="buttons start retry"><button type="button" onClick={() => location.reload()}>{text("action.reload")}</button></div>
+    </div>
+  );
+}
+
 /** A page that is a script of its own. A document of an earlier version names a script that no longer exists: it is reloaded, once. */
 function LazyPage({ load }: { load: () => Promise<ComponentType> }) {
   const component = useSignal<ComponentType | null>(null);
@@ -271,17 +312,8 @@ function LazyPage({ load }: { load: () => Promise<ComponentType> }) {
       },
     );
   }, []);
-  const reload = () => location.reload();
-  if (problem.value === "old") {
-    return (
-      <div class="problem" role="alert">
-        <strong>{text("problem.newVersion")}</strong>
-        <p>{text("problem.newVersionLead")}</p>
-        <div class="buttons start retry"><button type="button" onClick={reload}>{text("action.reload")}</button></div>
-      </div>
-    );
-  }
-  if (problem.value) return <RetryProblem refusal={problem.value} retry={reload} />;
+  if (problem.value === "old") return <OldVersion />;
+  if (problem.value) return <RetryProblem refusal={problem.value} retry={() => location.reload()} />;
   const Component = component.value;
   return Component ? <Component /> : <Skeleton />;
 }
@@ -354,7 +386,7 @@ function App() {
         </main>
         {(state === "in" || state === "ended") && <Links top={false} />}
       </div>
-      {helpOpened.value && <Help />}
+      {overlay.value && <Overlay />}
       {(state === "ended" || state === "in" && extending.value) && (
         <Dialog title={text("signin.title")} close={state === "in" ? () => (extending.value = false) : undefined}>
           <SignIn renewal />
