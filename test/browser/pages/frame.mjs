@@ -327,4 +327,36 @@ export const stories = {
     assert.deepEqual(problems, []);
     await context.close();
   },
+  async "a sheet names owners, teams and members in words, and leads to each of them"() {
+    const { context, page, problems } = await openWindow({ reducedMotion: "reduce" });
+    const post = async (path, name, spec) => assert.equal((await requestAsAdmin(context, "POST", path, { metadata: { name }, spec })).status(), 201, name);
+    await post("users", "sheet-ana", {});
+    await post("teams", "sheet-web", { users: ["sheet-ana"] });
+    await post("teams", "sheet-empty", {});
+    await post("projects", "sheet", { owner: { team: "sheet-web" }, members: [{ kind: "User", name: "sheet-ana", role: "use" }] });
+    await post("namespaces/p-sheet/virtualclusterinstances", "sheet", { owner: { user: "sheet-ana" }, access: [{ verbs: ["use", "delete"], teams: ["sheet-web"] }] });
+    await post("directclusterendpointtokens", "sheet", {});
+    await signIn(page);
+    const dialog = page.getByRole("dialog");
+    for (const [path, links, texts] of [
+      ["people?name=sheet-ana", ["team sheet-web"], ["None that works."]],
+      ["teams?name=sheet-web", ["user sheet-ana"], []],
+      ["teams?name=sheet-empty", [], ["No users are listed."]],
+      ["projects?name=sheet", ["team sheet-web", "user sheet-ana"], []],
+      ["clusters?name=p-sheet/sheet", ["user sheet-ana", "team sheet-web"], ["Get kubeconfigs · Delete it", "spec.signer is not set"]],
+      ["tokens?name=sheet", ["admin"], []],
+    ]) {
+      await page.goto(`${origin}/console/${path}`);
+      for (const name of links) await dialog.getByRole("link", { name, exact: true }).waitFor();
+      for (const text of texts) await dialog.getByText(text).waitFor();
+      const raw = (await dialog.innerText()).match(/(user|team|subject):\S+|<all>|<none>|\b\w+=(True|False)\b/);
+      assert.equal(raw?.[0], undefined, path);
+    }
+    await page.goto(`${origin}/console/clusters?name=p-sheet/sheet`);
+    await pressWithKeyboard(page, dialog.getByRole("link", { name: "team sheet-web" }));
+    await page.getByRole("dialog", { name: "sheet-web" }).waitFor();
+    for (const path of ["directclusterendpointtokens/sheet", "namespaces/p-sheet/virtualclusterinstances/sheet", "projects/sheet", "teams/sheet-empty", "teams/sheet-web", "users/sheet-ana"]) await requestAsAdmin(context, "DELETE", path);
+    assert.deepEqual(problems, []);
+    await context.close();
+  },
 };

@@ -87,7 +87,7 @@ export const stories = {
     await dialog.getByRole("button", { name: "Close" }).click();
     // One without is deleted. It asks for the name.
     await page.getByRole("link", { name: "Open store" }).click();
-    await dialog.getByText("Nothing.").waitFor();
+    await dialog.getByText("There are none.").waitFor();
     await dialog.getByRole("button", { name: "Delete" }).click();
     await dialog.getByText("Members lose their roles").waitFor();
     assert.equal(await dialog.getByText("The project still has virtual clusters.").count(), 0);
@@ -127,10 +127,17 @@ export const stories = {
     const { spec } = await (await requestAsAdmin(context, "GET", "projects/typed-project")).json();
     assert.deepEqual(spec, { description: "Typed, and not clicked", owner: { team: "typers" }, members: [{ kind: "User", name: "bea", role: "view" }] });
     await pressWithKeyboard(page, page.getByRole("link", { name: "Open typed-project" }));
+    await dialog.getByText("team typers").waitFor();
     await pressWithKeyboard(page, dialog.getByRole("button", { name: "Change …" }));
+    // A user becomes the owner in place of a team.
+    await tabTo(page, dialog.getByLabel("A team"));
+    await page.keyboard.press("ArrowDown");
+    await type("Name of the team or user", "bea");
     await pressWithKeyboard(page, dialog.getByRole("button", { name: "Remove, member 1" }));
     await pressWithKeyboard(page, dialog.getByRole("button", { name: "Save" }));
     await page.getByText("typed-project is changed.").waitFor();
+    assert.deepEqual((await (await requestAsAdmin(context, "GET", "projects/typed-project")).json()).spec.owner, { user: "bea" });
+    await dialog.getByText("Nobody but its owner and admins.").waitFor();
     await pressWithKeyboard(page, dialog.getByRole("button", { name: "Delete" }));
     await type("Type typed-project to delete it", "typed-project");
     await page.keyboard.press("Enter");

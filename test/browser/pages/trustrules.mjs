@@ -49,7 +49,7 @@ export const stories = {
       scope: { virtualClusters: [{ project: "shop", virtualCluster: "dev" }] }, ttl: 600,
     });
     await page.getByRole("link", { name: "Open deploy-shop" }).click();
-    await dialog.getByText("team:deployers").waitFor();
+    await dialog.getByRole("link", { name: "team deployers" }).waitFor();
     await dialog.getByRole("button", { name: "Disable" }).click();
     await dialog.getByRole("button", { name: "Enable" }).waitFor();
     assert.equal((await rule()).disabled, true);

@@ -1,8 +1,9 @@
 import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import { KindPage } from "../parts/kindpage";
+import { OwnerName } from "../parts/ownername";
 import {
-  asRefusal, DetailsDialog, Dialog, formatDistance, Fact, fieldsOf, FormDialog, group, home, type Key, list, may, type Meta, person, Problem,
+  asRefusal, Chip, DetailsDialog, Dialog, formatDistance, Fact, fieldsOf, FormDialog, group, home, type Key, list, may, type Meta, person, Problem,
   quoteForShell, DeleteDialog, text, Time, usePermitted, useSecret, useWrite, type ListTexts,
 } from "../shared";
 
@@ -43,7 +44,7 @@ async function readCredentials(user: string): Promise<Credentials> {
 
 function CredentialSummary({ credentials, user }: { credentials: Credentials | null; user: string }) {
   if (!credentials) return <p class="quiet">{text("state.loading")}</p>;
-  if (credentials.keys + credentials.tokens === 0) return <p>{text("state.nothing")}</p>;
+  if (credentials.keys + credentials.tokens === 0) return <p>{text("people.noCredentials")}</p>;
   return (
     <p>
       <a href={`${home}/keys?${new URLSearchParams({ filter: `user:${user}` })}`}>
@@ -142,9 +143,9 @@ function UserDetails({ user, close, changed }: { user: User; close: () => void; 
         <>
           {spec.displayName && <Fact name={text("field.displayName")}>{spec.displayName}</Fact>}
           {spec.email && <Fact name={text("field.email")}>{spec.email}</Fact>}
-          <Fact name={text("field.state")}>{text(spec.disabled ? "state.disabled" : "state.enabled")}</Fact>
+          <Fact name={text("field.state")}><Chip kind={spec.disabled ? "off" : "good"}>{text(spec.disabled ? "state.disabled" : "state.enabled")}</Chip></Fact>
           <Fact name={text("people.admin")}>{text(spec.clusterRoles?.some((role) => role.name === adminRole) ? "state.yes" : "state.no")}</Fact>
-          <Fact name={text("page.teams")}>{(status.teams ?? []).join(", ") || text("state.none")}</Fact>
+          <Fact name={text("page.teams")}>{(status.teams ?? []).length > 0 ? <span class="names">{status.teams?.map((team) => <OwnerName team={team} />)}</span> : text("state.none")}</Fact>
           <Fact name={text("claim.groups")}>{[...(spec.groups ?? []), ...(spec.ssoGroups ?? [])].join(", ") || text("state.none")}</Fact>
           <Fact name={text("people.signsIn")}>{[spec.connector && text("people.signsInAt", { connector: spec.connector }), status.hasPassword && text("people.signsInPassword")].filter(Boolean).join(", ") || text("people.signsInKey")}</Fact>
           <Fact name={text("field.created")}><Time instant={creationTimestamp} none="" /></Fact>

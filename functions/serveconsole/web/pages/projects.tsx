@@ -3,13 +3,14 @@ import { useEffect, useMemo } from "preact/hooks";
 import { Field, FieldProblem, withoutCauses } from "../parts/field";
 import { KindPage } from "../parts/kindpage";
 import { OwnerField, useOwnerChoice } from "../parts/owner";
+import { OwnerName } from "../parts/ownername";
 import {
-  asRefusal, type Cluster, clustersPath, DetailsDialog, Fact, FormDialog, group, home, idOf, list, may, type Meta, type Owner, ownerText,
+  asRefusal, type Cluster, clustersPath, DetailsDialog, Fact, FormDialog, group, home, idOf, list, type Meta, type Owner,
   quoteForShell, type Refusal, DeleteDialog, text, type Text, Time, usePermitted, useWrite, type ListTexts,
 } from "../shared";
 
-/** The kinds of members, with the pages and the resources on which they are. */
-const kinds = { User: { page: "people", resource: "users", word: "user", label: "owner.user" }, Team: { page: "teams", resource: "teams", word: "team", label: "owner.team" } } as const;
+/** The kinds of members. */
+const kinds = { User: "owner.user", Team: "owner.team" } as const;
 
 /** What each role permits, the widest first. */
 const roles: [string, Text][] = [["admin", "projects.roleAdmin"], ["use", "projects.roleUse"], ["view", "projects.roleView"]];
@@ -51,7 +52,7 @@ function Members({ members, refusal }: { members: Signal<Member[]>; refusal: Ref
             <label>
               {text("field.type")}
               <select value={member.kind} aria-label={name(text("field.type"))} onChange={(event) => change(i, { kind: event.currentTarget.value as Member["kind"] })}>
-                {Object.entries(kinds).map(([kind, { label }]) => <option value={kind}>{text(label)}</option>)}
+                {Object.entries(kinds).map(([kind, label]) => <option value={kind}>{text(label)}</option>)}
               </select>
             </label>
             <label>
@@ -88,7 +89,9 @@ function ProjectDialog({ project, close, saved }: { project?: Project; close: ()
     };
     if (metadata) {
       const { uid, resourceVersion } = metadata;
-      void write.patch(metadata.name, { metadata: { uid, resourceVersion }, spec: fields }, () => saved(metadata.name));
+      // A patch is merged into what is there: the field that another one replaces must be named.
+      const newOwner = fields.owner && { user: null, team: null, ...fields.owner };
+      void write.patch(metadata.name, { metadata: { uid, resourceVersion }, spec: { ...fields, owner: newOwner } }, () => saved(metadata.name));
       return;
     }
     const newName = name.value.trim();
@@ -159,7 +162,7 @@ function ProjectDetails({ project, close, changed }: { project: Project; close: 
           {spec.displayName && <Fact name={text("field.displayName")}>{spec.displayName}</Fact>}
           {spec.description && <Fact name={text("field.description")}>{spec.description}</Fact>}
           <Fact name={text("field.namespace")}>{namespace}</Fact>
-          <Fact name={text("field.owner")}>{ownerText(spec.owner) || text("owner.none")}</Fact>
+          <Fact name={text("field.owner")}>{spec.owner ? <OwnerName {...spec.owner} /> : text("owner.none")}</Fact>
           <Fact name={text("field.created")}><Time instant={creationTimestamp} none="" /></Fact>
         </>
       }
@@ -171,12 +174,11 @@ function ProjectDetails({ project, close, changed }: { project: Project; close: 
       }
     >
       <h3>{text("field.members")}</h3>
-      {members.length === 0 ? <p>{text("state.nothing")}</p> : (
+      {members.length === 0 ? <p>{text("projects.noMembers")}</p> : (
         <ul class="rows">
           {members.map(({ kind, name: member, role }) => (
             <li>
-              {may("list", kinds[kind].resource) ? <a href={`${home}/${kinds[kind].page}?${new URLSearchParams({ name: member })}`}>{kinds[kind].word}:{member}</a>
-                : <span>{kinds[kind].word}:{member}</span>}
+              <span><OwnerName {...(kind === "Team" ? { team: member } : { user: member })} /></span>
               <span>{text(roles.find(([name]) => name === role)?.[1] ?? "projects.roleView")}</span>
             </li>
           ))}
@@ -184,7 +186,7 @@ function ProjectDetails({ project, close, changed }: { project: Project; close: 
       )}
       {clusters !== null && <h3>{text("page.clusters")}</h3>}
       {clusters === undefined && <p class="quiet">{text("state.loading")}</p>}
-      {clusters && "clusters" in clusters && (count === 0 ? <p>{text("state.nothing")}</p> : (
+      {clusters && "clusters" in clusters && (count === 0 ? <p>{text("projects.noClusters")}</p> : (
         <ul class="rows">
           {clusters.clusters.map((cluster) => <li><a href={`${home}/clusters?${new URLSearchParams({ name: idOf(cluster) })}`}>{cluster.metadata.name}</a></li>)}
           {clusters.more && <li><a href={`${home}/clusters?${new URLSearchParams({ filter: namespace })}`}>{text("action.showAll")}</a></li>}

@@ -1,7 +1,8 @@
 import { useSignal } from "@preact/signals";
 import { KindPage } from "../parts/kindpage";
+import { OwnerName } from "../parts/ownername";
 import {
-  DetailsDialog, Fact, fieldsOf, FormDialog, group, home, may, type Meta, quoteForShell, DeleteDialog, text, Time, usePermitted, useWrite, type ListTexts,
+  Chip, DetailsDialog, Fact, fieldsOf, FormDialog, group, type Meta, quoteForShell, DeleteDialog, text, Time, usePermitted, useWrite, type ListTexts,
 } from "../shared";
 
 /** The fields of a team that the console reads. */
@@ -40,9 +41,9 @@ function TeamDetails({ team, close, changed }: { team: Team; close: () => void; 
       facts={
         <>
           {spec.displayName && <Fact name={text("field.displayName")}>{spec.displayName}</Fact>}
-          <Fact name={text("field.state")}>{text(spec.disabled ? "state.disabled" : "state.enabled")}</Fact>
-          <Fact name={text("claim.groups")}>{(spec.groups ?? []).join(", ") || text("state.nothing")}</Fact>
-          <Fact name={text("teams.roles")}>{(spec.clusterRoles ?? []).map((role) => role.name).join(", ") || text("state.nothing")}</Fact>
+          <Fact name={text("field.state")}><Chip kind={spec.disabled ? "off" : "good"}>{text(spec.disabled ? "state.disabled" : "state.enabled")}</Chip></Fact>
+          <Fact name={text("claim.groups")}>{(spec.groups ?? []).join(", ") || text("state.none")}</Fact>
+          <Fact name={text("teams.roles")}>{(spec.clusterRoles ?? []).map((role) => role.name).join(", ") || text("state.none")}</Fact>
           <Fact name={text("field.created")}><Time instant={creationTimestamp} none="" /></Fact>
         </>
       }
@@ -54,11 +55,11 @@ function TeamDetails({ team, close, changed }: { team: Team; close: () => void; 
       }
     >
       <h3>{text("field.members")}</h3>
-      {users.length === 0 ? <p>{text("state.nothing")}</p> : (
+      {users.length === 0 ? <p>{text("teams.noMembers")}</p> : (
         <ul class="rows">
           {users.map((user) => (
             <li>
-              {may("list", "users") ? <a href={`${home}/people?${new URLSearchParams({ name: user })}`}>{user}</a> : <span>{user}</span>}
+              <span><OwnerName user={user} /></span>
               {mayChange && <button type="button" aria-label={text("teams.memberRemove", { name: user })} onClick={() => void write({ users: users.filter((member) => member !== user) })}>{text("action.remove")}</button>}
             </li>
           ))}

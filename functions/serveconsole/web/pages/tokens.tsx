@@ -1,10 +1,11 @@
 import { useSignal } from "@preact/signals";
 import { useMemo } from "preact/hooks";
 import {
-  CopyButton, DetailsDialog, Dialog, download, formatDateTime, Fact, FormDialog, AbsentDialog, group, Lifetime, List, watchList, may, type Meta, ownerOf, quoteForShell, Refusal,
+  CopyButton, DetailsDialog, Dialog, download, formatDateTime, Fact, FormDialog, AbsentDialog, group, home, Lifetime, List, watchList, may, type Meta, quoteForShell, Refusal,
   ScopeField, type Text, text, Time, useAddress, useIdempotentPost, useOpened, usePermitted, useScopeChoice, useSecret, useWrite, Warnings, warningsOf,
   type ListTexts,
 } from "../shared";
+import { OwnerName } from "../parts/ownername";
 import { claimsOf } from "../tokens/claims";
 
 /** The record of a token. Only the response to a request for one contains the token. */
@@ -94,8 +95,12 @@ function TokenDetails({ token, close, changed }: { token: Token; close: () => vo
       title={name} close={close} problem={problem.value} command={`kubectl delete directclusterendpointtoken ${quoteForShell(name)}`}
       facts={
         <>
-          <Fact name={text("field.owner")}>{ownerOf({ metadata: token.metadata, spec: token.status })}</Fact>
-          <Fact name={text("signin.accessKey")}>{token.status.accessKey}</Fact>
+          <Fact name={text("field.owner")}><OwnerName {...token.status} /></Fact>
+          {token.status.accessKey && (
+            <Fact name={text("signin.accessKey")}>
+              {may("list", "ownedaccesskeys") ? <a href={`${home}/keys?${new URLSearchParams({ name: token.status.accessKey })}`}>{token.status.accessKey}</a> : token.status.accessKey}
+            </Fact>
+          )}
           <Fact name={text("claim.jti")}><code>{uid}</code></Fact>
           <Fact name={text("field.created")}><Time instant={creationTimestamp} none="" /></Fact>
           <Fact name={text("field.expires")}><Time instant={token.status.expirationTimestamp} none="" /></Fact>

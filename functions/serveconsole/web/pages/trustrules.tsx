@@ -3,8 +3,9 @@ import { useEffect } from "preact/hooks";
 import { Field, FieldProblem, withoutCauses } from "../parts/field";
 import { KindPage } from "../parts/kindpage";
 import { OwnerField, useOwnerChoice } from "../parts/owner";
+import { OwnerName } from "../parts/ownername";
 import {
-  asRefusal, DetailsDialog, Fact, FormDialog, group, Lifetime, list, may, type Meta, type Owner, ownerText, quoteForShell, type Refusal, DeleteDialog, ScopeField,
+  asRefusal, Chip, DetailsDialog, Fact, FormDialog, group, Lifetime, list, may, type Meta, type Owner, quoteForShell, type Refusal, DeleteDialog, ScopeField,
   text, type Text, Time, usePermitted, useScopeChoice, useWrite, warningsOf, type ListTexts,
 } from "../shared";
 import systems from "../systems.json";
@@ -208,10 +209,10 @@ function TrustRuleDetails({ rule, close, changed }: { rule: Rule; close: () => v
         <>
           {spec.displayName && <Fact name={text("field.displayName")}>{spec.displayName}</Fact>}
           {spec.description && <Fact name={text("field.description")}>{spec.description}</Fact>}
-          <Fact name={text("field.state")}>{text(spec.disabled ? "state.disabled" : "state.enabled")}</Fact>
+          <Fact name={text("field.state")}><Chip kind={spec.disabled ? "off" : "good"}>{text(spec.disabled ? "state.disabled" : "state.enabled")}</Chip></Fact>
           <Fact name={text("claim.iss")}>{spec.issuer}</Fact>
           <Fact name={text("claim.aud")}>{spec.audience || text("trustrules.audienceDefault")}</Fact>
-          <Fact name={text("trustrules.owner")}>{ownerText(spec.owner)}</Fact>
+          <Fact name={text("trustrules.owner")}>{spec.owner && <OwnerName {...spec.owner} />}</Fact>
           <Fact name={text("lifetime.title")}>{text("lifetime.seconds", { count: spec.ttl || defaultSeconds })}</Fact>
           <Fact name={text("trustrules.maxAge")}>{text("lifetime.seconds", { count: spec.maxTokenAgeSeconds || defaultSeconds })}</Fact>
           {spec.once !== undefined && <Fact name={text("trustrules.once")}>{text(spec.once ? "trustrules.onceTrue" : "trustrules.onceFalse")}</Fact>}
