@@ -264,4 +264,26 @@ export const stories = {
     assert.deepEqual(problems, []);
     await context.close();
   },
+  async "the platform names everybody who can reach a virtual cluster, by owner, project and access entry, and nobody else"() {
+    const { context, page, problems } = await openWindow();
+    const people = ["reach-owner", "reach-member", "reach-access"];
+    for (const name of [...people, "reach-viewer", "reach-nobody"]) await requestAsAdmin(context, "POST", "users", { metadata: { name }, spec: {} });
+    await requestAsAdmin(context, "POST", "projects", { metadata: { name: "reach" }, spec: { members: [{ kind: "User", name: "reach-member", role: "use" }, { kind: "User", name: "reach-viewer", role: "view" }] } });
+    const made = await requestAsAdmin(context, "POST", "namespaces/p-reach/virtualclusterinstances", {
+      metadata: { name: "one" }, spec: { owner: { user: "reach-owner" }, access: [{ verbs: ["use"], users: ["reach-access"] }, { verbs: ["update"], users: ["reach-viewer"] }] },
+    });
+    assert.equal(made.status(), 201);
+    await signIn(page, admin, "/console/clusters?name=p-reach/one", page.getByRole("dialog"));
+    const dialog = page.getByRole("dialog");
+    await pressWithKeyboard(page, dialog.getByText("Who can reach it, and why"));
+    const picture = dialog.getByRole("figure");
+    for (const [way, name] of [["Owner", "reach-owner"], ["Project", "reach-member"], ["Access entry", "reach-access"]]) {
+      await picture.getByRole("listitem").filter({ has: page.locator(".way").getByText(way, { exact: true }) }).getByRole("link", { name: `user ${name}` }).waitFor();
+    }
+    const named = await picture.getByRole("link").allTextContents();
+    assert.deepEqual(named.filter((name) => /reach-(viewer|nobody)/.test(name)), []);
+    for (const path of ["namespaces/p-reach/virtualclusterinstances/one", "projects/reach", ...[...people, "reach-viewer", "reach-nobody"].map((name) => `users/${name}`)]) await requestAsAdmin(context, "DELETE", path);
+    assert.deepEqual(problems, []);
+    await context.close();
+  },
 };
