@@ -218,7 +218,7 @@ export const stories = {
     assert.deepEqual(problems, []);
     await context.close();
   },
-  async "who can reach a virtual cluster is drawn by the ways that lead to it, and a platform that does not say leaves the sheet whole"() {
+  async "who can reach a virtual cluster is drawn by the ways that lead to it, and it is said why somebody may not ask"() {
     const { context, page, problems } = await openWindow({ reducedMotion: "reduce" });
     assert.equal((await requestAsAdmin(context, "POST", "namespaces/p-shop/virtualclusterinstances/dev/kubeconfig", { spec: {} })).status(), 201);
     const asked = [];
@@ -231,8 +231,8 @@ export const stories = {
     });
     const refuse = (code, message) => ({ status: code, contentType: "application/json", body: JSON.stringify({ kind: "Status", apiVersion: "v1", code, message }) });
     const say = (status) => ({ status: 201, contentType: "application/json", body: JSON.stringify({ kind: "ScopePreview", status }) });
-    const many = Array.from({ length: 15 }, (_, i) => ({ user: `emi-${i}`, reason: 'the role "use" in the project "shop"' }));
-    answer = say({ subjects: [{ user: "ana", displayName: "Ana Look", reason: "the owner" }, { team: "testers", reason: "spec.access" }, ...many, { user: "admin", reason: "a member of platform:admins" }] });
+    const many = Array.from({ length: 15 }, (_, i) => ({ user: `emi-${i}`, source: "Project", reason: 'role "use" in the project "shop"' }));
+    answer = say({ subjects: [{ user: "ana", displayName: "Ana Look", source: "Owner", reason: "owner of the object" }, { team: "testers", source: "Access", reason: "spec.access" }, ...many, { user: "eve", teams: ["testers"], source: "Admin", reason: "member of platform:admins" }, { user: "joe", source: "Later", reason: "a rule of a later version" }] });
     await signIn(page, admin, "/console/clusters?name=p-shop/dev", page.getByRole("dialog"));
     const dialog = page.getByRole("dialog");
     assert.deepEqual(asked, [], "it was asked before anybody wanted to know");
@@ -240,10 +240,11 @@ export const stories = {
     await summary.click();
     const picture = dialog.getByRole("figure", { name: "The ways to p-shop/dev" });
     await picture.waitFor();
-    assert.deepEqual(asked, [{ verb: "use", resource: "virtualclusterinstances", namespace: "p-shop", name: "dev" }]);
-    assert.deepEqual(await picture.locator(".way strong").allTextContents(), ["Owner", "Project", "Access entry", "Platform admin", "Kubeconfig with a token"]);
+    assert.deepEqual(asked, [{ verb: "create", group: "management.platform.sh", resource: "virtualclusterinstances", subresource: "kubeconfig", namespace: "p-shop", name: "dev" }]);
+    assert.deepEqual(await picture.locator(".way strong").allTextContents(), ["Owner", "Project", "Access entry", "Platform admin", "Another way", "Kubeconfig with a token"]);
     await picture.getByRole("link", { name: "user Ana Look ana" }).waitFor();
     await picture.getByRole("link", { name: "team testers" }).waitFor();
+    await picture.getByRole("link", { name: "user eve and the teams testers" }).waitFor();
     assert.equal(await picture.getByRole("link", { name: "user emi-14" }).isVisible(), false);
     await picture.getByText("9 more").click();
     await picture.getByRole("link", { name: "user emi-14" }).waitFor();
@@ -253,14 +254,11 @@ export const stories = {
     answer = refuse(403, "only admins of the project may ask");
     await pressWithKeyboard(page, summary);
     await dialog.getByRole("alert").getByText("only admins of the project may ask").waitFor();
-    for (const other of [refuse(400, 'unknown field "spec.whoCan"'), say({ rules: [] })]) {
-      answer = other;
-      await page.reload();
-      await pressWithKeyboard(page, summary);
-      await dialog.getByText("This platform does not say who can reach it.").waitFor();
-      assert.deepEqual(await picture.locator(".way strong").allTextContents(), ["Kubeconfig with a token"]);
-      await dialog.getByRole("button", { name: "Kubeconfig" }).waitFor();
-    }
+    answer = say({});
+    await page.reload();
+    await pressWithKeyboard(page, summary);
+    await dialog.getByText("No user and no team can get a kubeconfig.").waitFor();
+    assert.deepEqual(await picture.locator(".way strong").allTextContents(), ["Kubeconfig with a token"]);
     assert.deepEqual(problems, []);
     await context.close();
   },

@@ -11,29 +11,38 @@ interface Subject {
   user?: string;
   team?: string;
   displayName?: string;
+  /** The teams of a user that can reach it as well. */
+  teams?: string[];
+  source?: string;
   reason: string;
 }
 
-/** What leads to a virtual cluster. The first pattern that a reason of the API matches says which way it is. */
-const ways: { pattern: RegExp; icon: IconName; label: Text }[] = [
-  { pattern: /^(?!.*project).*owne/i, icon: "people", label: "whocan.owner" },
-  { pattern: /project/i, icon: "projects", label: "whocan.project" },
-  { pattern: /access/i, icon: "keys", label: "whocan.access" },
-  { pattern: /admin/i, icon: "trustrules", label: "whocan.admin" },
-  { pattern: /(?:)/, icon: "found", label: "whocan.other" },
+/** What leads to a virtual cluster, by the source of the right. The last way is for a source that the page does not know. */
+const ways: { source: string; icon: IconName; label: Text }[] = [
+  { source: "Owner", icon: "people", label: "whocan.owner" },
+  { source: "Project", icon: "projects", label: "whocan.project" },
+  { source: "Access", icon: "keys", label: "whocan.access" },
+  { source: "Admin", icon: "trustrules", label: "whocan.admin" },
+  { source: "", icon: "found", label: "whocan.other" },
 ];
+
+/** Returns the place in ways of the way of a subject. */
+function wayOf({ source }: Subject): number {
+  const known = ways.findIndex((way) => way.source === source);
+  return known < 0 ? ways.length - 1 : known;
+}
 
 /** How many subjects and keys of a way are drawn before somebody asks for all, and how many keys are read. */
 const drawnSubjects = 6;
 const readKeys = 100;
 
-function SubjectName({ user, team, displayName }: Subject) {
+function SubjectName({ user, team, displayName, teams = [] }: Subject) {
   const name = team ?? user ?? "";
   const [page, resource] = team ? ["teams", "teams"] : ["people", "users"];
   const shown = (
     <span class={team ? "owner team" : "owner"}>
       <Initials name={displayName || name} />
-      <span><span class="hidden">{text(team ? "whocan.team" : "whocan.user")} </span>{displayName || name}{displayName && <small class="quiet"> {name}</small>}</span>
+      <span><span class="hidden">{text(team ? "whocan.team" : "whocan.user")} </span>{displayName || name}{displayName && <small class="quiet"> {name}</small>}{teams.length > 0 && <small class="quiet"> {text("whocan.teams", { teams: teams.join(", ") })}</small>}</span>
     </span>
   );
   return may("list", resource) ? <a href={`${home}/${page}?${new URLSearchParams({ name })}`}>{shown}</a> : shown;
@@ -55,7 +64,7 @@ function Way({ icon, label, reason, children }: { icon: IconName; label: Text; r
 
 /** The ways to a virtual cluster as a picture: who comes along each way, the way, and the virtual cluster. */
 function Ways({ cluster, subjects, keys }: { cluster: Cluster; subjects: Subject[]; keys: Key[] }) {
-  const reasons = [...new Set(subjects.map(({ reason }) => reason))].map((reason) => ({ reason, way: ways.findIndex(({ pattern }) => pattern.test(reason)) })).sort((a, b) => a.way - b.way);
+  const reasons = [...new Map(subjects.map((subject) => [subject.reason, wayOf(subject)]))].map(([reason, way]) => ({ reason, way })).sort((a, b) => a.way - b.way);
   return (
     <figure class="reach" aria-label={text("whocan.picture", { name: idOf(cluster) })}>
       <ul>
@@ -75,23 +84,19 @@ function Ways({ cluster, subjects, keys }: { cluster: Cluster; subjects: Subject
   );
 }
 
-/** What the API has answered. Subjects are undefined if it does not know the question. */
+/** What the API has answered. */
 interface Answer {
-  subjects?: Subject[];
+  subjects: Subject[];
   keys: Key[];
 }
 
 async function readAnswer(cluster: Cluster, signal: AbortSignal): Promise<Answer> {
   const { namespace, name } = cluster.metadata;
   const body = JSON.stringify({
-    apiVersion: "management.platform.sh/v1", kind: "ScopePreview", spec: { whoCan: { verb: "use", resource: "virtualclusterinstances", namespace, name } },
+    apiVersion: "management.platform.sh/v1", kind: "ScopePreview", spec: { whoCan: { verb: "create", group: "management.platform.sh", resource: "virtualclusterinstances", subresource: "kubeconfig", namespace, name } },
   });
   const [subjects, keys] = await Promise.all([
-    ask<{ status?: { subjects?: Subject[] } }>(`${group}/scopepreviews?fieldValidation=Strict`, { method: "POST", body, signal }).then(({ status }) => status?.subjects, (failure) => {
-      // A platform of an earlier version does not know the field.
-      if (failure instanceof Refusal && failure.code === 400) return undefined;
-      throw failure;
-    }),
+    ask<{ status?: { subjects?: Subject[] } }>(`${group}/scopepreviews?fieldValidation=Strict`, { method: "POST", body, signal }).then(({ status }) => status?.subjects ?? []),
     may("list", "ownedaccesskeys")
       ? list<Key>(`${group}/ownedaccesskeys`, { labelSelector: kubeconfigSelector(cluster), limit: String(readKeys) }, signal).then((table) => (table.rows ?? []).map((row) => row.object)) : [],
   ]);
@@ -116,9 +121,9 @@ export function WhoCan({ cluster }: { cluster: Cluster }) {
       <div role="status">
         {value === null ? open.value && <p class="quiet">{text("state.loading")}</p>
           : value instanceof Refusal ? <Problem refusal={value} />
-          : value.subjects === undefined && <p class="quiet">{text("whocan.unknown")}</p>}
+          : value.subjects.length === 0 && <p>{text("whocan.nobody")}</p>}
       </div>
-      {value && !(value instanceof Refusal) && (value.subjects || value.keys.length > 0) && <Ways cluster={cluster} subjects={value.subjects ?? []} keys={value.keys} />}
+      {value && !(value instanceof Refusal) && value.subjects.length + value.keys.length > 0 && <Ways cluster={cluster} {...value} />}
       {value && !(value instanceof Refusal) && <p class="quiet">{text("whocan.hint")}</p>}
     </details>
   );
