@@ -60,7 +60,7 @@ func (c *WhoCan) Run(ctx context.Context) error {
 	}
 	status := preview.Status
 	if c.Output == "text" && len(status.Subjects) == 0 {
-		_, err := fmt.Fprintln(messages, "No user and no team may do this.")
+		_, err := fmt.Fprintln(messages, "Nobody may do this.")
 		return err
 	}
 	if err := output.Write(out, c.Output, preview, func() []byte { return subjectTable(status.Subjects) }); err != nil {
@@ -102,11 +102,17 @@ func (c *WhoCan) request() (*model.ScopePreviewRequest, error) {
 func subjectTable(subjects []model.ScopePreviewSubject) []byte {
 	rows := [][]string{{"KIND", "NAME", "DISPLAY NAME", "TEAMS", "REASON"}}
 	for _, subject := range subjects {
-		kind, name := "User", subject.User
-		if subject.Team != "" {
+		kind, name, reason := "User", subject.User, subject.Reason
+		switch {
+		case subject.Team != "":
 			kind, name = "Team", subject.Team
+		case subject.Subject != "":
+			kind, name = "Subject", subject.Subject
 		}
-		rows = append(rows, []string{kind, name, subject.DisplayName, strings.Join(subject.Teams, ","), subject.Reason})
+		if subject.AccessKey != "" {
+			reason += ", by the access key " + subject.AccessKey
+		}
+		rows = append(rows, []string{kind, name, subject.DisplayName, strings.Join(subject.Teams, ","), reason})
 	}
 	return []byte(alignRows(rows))
 }

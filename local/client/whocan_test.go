@@ -48,22 +48,24 @@ func TestWhoCan(t *testing.T) {
 			}
 			continue
 		}
-		if err != nil || asked.Spec.WhoCan == nil || *asked.Spec.WhoCan != row.want || out.Len() > 0 || messages.String() != "No user and no team may do this.\n" {
+		if err != nil || asked.Spec.WhoCan == nil || *asked.Spec.WhoCan != row.want || out.Len() > 0 || messages.String() != "Nobody may do this.\n" {
 			t.Errorf("%+v asked about %+v and printed %q %q: %v", row.command, asked.Spec.WhoCan, out.String(), messages.String(), err)
 		}
 	}
 	status = model.ScopePreviewStatus{Incomplete: true, Subjects: []model.ScopePreviewSubject{
 		{Team: "testers", Reason: "member of the team"}, {User: "ana", DisplayName: "Ana", Teams: []string{"testers", "web"}, Reason: "owner of the object"},
+		{Subject: "ci", AccessKey: "nightly", Reason: "member of platform:admins"},
 	}}
 	var out, messages strings.Builder
 	command := WhoCan{Verb: "get", Target: "teams/testers", Output: "text", Out: &out, Messages: &messages}
 	if err := command.Run(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	const table = "KIND   NAME      DISPLAY NAME   TEAMS         REASON\n" +
-		"Team   testers                                member of the team\n" +
-		"User   ana       Ana            testers,web   owner of the object\n"
-	if out.String() != table || !strings.Contains(messages.String(), "the answer has the first 2 users and teams; more may do this") {
+	const table = "KIND      NAME      DISPLAY NAME   TEAMS         REASON\n" +
+		"Team      testers                                member of the team\n" +
+		"User      ana       Ana            testers,web   owner of the object\n" +
+		"Subject   ci                                     member of platform:admins, by the access key nightly\n"
+	if out.String() != table || !strings.Contains(messages.String(), "the answer has the first 3 users and teams; more may do this") {
 		t.Errorf("%s\n%s", out.String(), messages.String())
 	}
 }

@@ -123,28 +123,34 @@ func (a *Authenticator) Inspect(ctx context.Context, bearer secret.String) (iden
 	return found.Caller, nil
 }
 
+// refusals are the errors of Bearers that say that a bearer does not work, with their texts for the client.
+var refusals = []struct {
+	err  error
+	text string
+}{
+	{ErrUnknown, textInvalid}, {ErrExpired, textExpired}, {ErrDisabled, textDisabled}, {ErrBound, textBound}, {ErrOwnerDisabled, textOwnerDisabled},
+	{ErrOwnerGone, textOwnerGone}, {ErrSignedOut, textSignedOut}, {ErrRule, textRule},
+}
+
+// IsRefused reports whether an error of Bearers says that a bearer does not work.
+func IsRefused(err error) bool {
+	for _, refusal := range refusals {
+		if errors.Is(err, refusal.err) {
+			return true
+		}
+	}
+	return false
+}
+
 // refuse returns the API error for an error of Bearers.
 func refuse(err error) error {
-	switch {
-	case errors.Is(err, ErrUnknown):
-		return apierror.Unauthorized(textInvalid)
-	case errors.Is(err, ErrExpired):
-		return apierror.Unauthorized(textExpired)
-	case errors.Is(err, ErrDisabled):
-		return apierror.Unauthorized(textDisabled)
-	case errors.Is(err, ErrBound):
-		return apierror.Unauthorized(textBound)
-	case errors.Is(err, ErrOwnerDisabled):
-		return apierror.Unauthorized(textOwnerDisabled)
-	case errors.Is(err, ErrOwnerGone):
-		return apierror.Unauthorized(textOwnerGone)
-	case errors.Is(err, ErrSignedOut):
-		return apierror.Unauthorized(textSignedOut)
-	case errors.Is(err, ErrRule):
-		return apierror.Unauthorized(textRule)
-	case errors.Is(err, store.ErrUnavailable):
-		return apierror.Unavailable().Because(err)
-	default:
-		return fmt.Errorf("authenticating a bearer: %w", err)
+	for _, refusal := range refusals {
+		if errors.Is(err, refusal.err) {
+			return apierror.Unauthorized(refusal.text)
+		}
 	}
+	if errors.Is(err, store.ErrUnavailable) {
+		return apierror.Unavailable().Because(err)
+	}
+	return fmt.Errorf("authenticating a bearer: %w", err)
 }

@@ -84,21 +84,27 @@ type ScopePreviewStatus struct {
 	// Decision is the decision about spec.request. Absent without a request. Source: ADR-0023.
 	// +optional
 	Decision *ScopePreviewDecision `json:"decision,omitempty"`
-	// Subjects are the teams and the users who may make the request of spec.whoCan, with a credential without a scope. Source:
-	// ADR-0057.
+	// Subjects are the teams and the users who may make the request of spec.whoCan with a credential without a scope, and the owners
+	// who may with the groups of an access key. Source: ADR-0057.
 	// +optional
 	// +listType=atomic
 	Subjects []ScopePreviewSubject `json:"subjects,omitempty"`
 }
 
-// ScopePreviewSubject is a user or a team that may make a request. Source: ADR-0057.
+// ScopePreviewSubject is a user, a team or a subject that may make a request. Source: ADR-0057.
 type ScopePreviewSubject struct {
-	// User is the name of the user. Absent for a team. Source: ADR-0057.
+	// User is the name of the user. Exactly one of user, team and subject is set. Source: ADR-0057.
 	// +optional
 	User string `json:"user,omitempty"`
-	// Team is the name of the team. Absent for a user. Source: ADR-0057.
+	// Team is the name of the team. Source: ADR-0057.
 	// +optional
 	Team string `json:"team,omitempty"`
+	// Subject is the name of the subject of an access key. Source: ADR-0057.
+	// +optional
+	Subject string `json:"subject,omitempty"`
+	// AccessKey is the access key whose groups permit the request, if the owner without this key may not make it. Source: ADR-0057.
+	// +optional
+	AccessKey string `json:"accessKey,omitempty"`
 	// DisplayName is the name that people read. Source: ADR-0029.
 	// +optional
 	DisplayName string `json:"displayName,omitempty"`

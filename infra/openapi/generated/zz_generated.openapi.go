@@ -8393,7 +8393,7 @@ func schema_managementplatformsh_shared_model_ScopePreviewStatus(ref common.Refe
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "Subjects are the teams and the users who may make the request of spec.whoCan, with a credential without a scope. Source: ADR-0057.",
+							Description: "Subjects are the teams and the users who may make the request of spec.whoCan with a credential without a scope, and the owners who may with the groups of an access key. Source: ADR-0057.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -8416,19 +8416,33 @@ func schema_managementplatformsh_shared_model_ScopePreviewSubject(ref common.Ref
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "ScopePreviewSubject is a user or a team that may make a request. Source: ADR-0057.",
+				Description: "ScopePreviewSubject is a user, a team or a subject that may make a request. Source: ADR-0057.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"user": {
 						SchemaProps: spec.SchemaProps{
-							Description: "User is the name of the user. Absent for a team. Source: ADR-0057.",
+							Description: "User is the name of the user. Exactly one of user, team and subject is set. Source: ADR-0057.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"team": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Team is the name of the team. Absent for a user. Source: ADR-0057.",
+							Description: "Team is the name of the team. Source: ADR-0057.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"subject": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Subject is the name of the subject of an access key. Source: ADR-0057.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"accessKey": {
+						SchemaProps: spec.SchemaProps{
+							Description: "AccessKey is the access key whose groups permit the request, if the owner without this key may not make it. Source: ADR-0057.",
 							Type:        []string{"string"},
 							Format:      "",
 						},

@@ -76,13 +76,10 @@ func (r *Registry[T]) Decide(ctx context.Context, caller identity.Caller, verb, 
 	return r.permit(caller, verb, subresource, object, seen), nil
 }
 
-// Recipients returns the users and teams that the object of a name gives a right to: its owner, and those that its fields name. An
-// object that does not exist has none. Errors: ServiceUnavailable, or a record that cannot be read. Source: ADR-0057.
+// Recipients returns the users and teams that the object of a name gives a right to: its owner, and those that its fields name. Errors:
+// NotFound; ServiceUnavailable, or a record that cannot be read. Source: ADR-0057.
 func (r *Registry[T]) Recipients(ctx context.Context, namespace, name string) ([]identity.Owner, error) {
 	record, err := r.fetch(ctx, namespace, name)
-	if apierrors.IsNotFound(err) {
-		return nil, nil
-	}
 	if err != nil {
 		return nil, err
 	}

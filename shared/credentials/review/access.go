@@ -28,8 +28,11 @@ type Access struct {
 	// Objects has the functions that decide about the objects of a resource. For a resource that is not listed, objects decide
 	// nothing.
 	Objects map[schema.GroupResource]Objects
-	// Accounts returns the users and teams that may have rights for an object with a name in a namespace.
+	// Accounts returns the users and teams that may have rights for an object with a name in a namespace. Error: NotFound if there is
+	// no such object.
 	Accounts func(ctx context.Context, resource schema.GroupResource, namespace, name string) ([]directory.Account, error)
+	// CallersWithGroups returns the callers of the access keys whose groups come from the keys alone.
+	CallersWithGroups func(context.Context) ([]identity.Caller, error)
 }
 
 // Objects decides about the object with a name; see resource.Registry.Decide.
@@ -51,7 +54,9 @@ func OpenAccess(env *platform.Environment, kinds []resource.Decider) *Access {
 		}
 	}
 	people := directory.Open(env)
-	return &Access{Project: env.Project, Roles: people.Roles, Objects: objects, Accounts: accountsOf(env, people, kinds)}
+	return &Access{Project: env.Project, Roles: people.Roles, Objects: objects, Accounts: accountsOf(env, people, kinds), CallersWithGroups: func(ctx context.Context) ([]identity.Caller, error) {
+		return accesskey.CallersWithGroups(ctx, env)
+	}}
 }
 
 // accountsOf returns all users and teams and, while owners need no object, the owners to whom the project of the namespace or the

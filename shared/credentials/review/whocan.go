@@ -22,9 +22,9 @@ import (
 const concurrentDecisions = 8
 
 // whoCan answers spec.whoCan: the teams, and then the users, who may make the request with a credential without a scope, each by
-// name. The decision about an account is the decision about a request of this account. Groups that an admin has given to a single
-// access key do not count. Errors: Invalid with a cause for each field that is wrong; Forbidden unless the caller may list users and
-// teams, and sees all of them or administers the project of the request; the errors of the state. Source: ADR-0057.
+// name, and then the owners who may with the groups of an access key. The decision about each of them is the decision about a request of
+// theirs. Errors: Invalid with a cause for each field that is wrong; Forbidden unless the caller may list users and teams, and sees all of
+// them or administers the project of the request; NotFound if there is no such object; the errors of the state. Source: ADR-0057.
 func (a *Access) whoCan(ctx context.Context, caller identity.Caller, spec *model.ScopePreviewSpec, path *field.Path) (model.ScopePreviewStatus, error) {
 	request, problem := a.whoCanRequest(spec, path)
 	if problem != nil {
@@ -37,12 +37,23 @@ func (a *Access) whoCan(ctx context.Context, caller identity.Caller, spec *model
 	if err != nil {
 		return model.ScopePreviewStatus{}, err
 	}
-	decisions, failures := make([]auth.Decision, len(accounts)), make([]error, concurrentDecisions)
+	var subjects []subject
+	for _, account := range accounts {
+		subjects = append(subjects, subject{account, a.withRoles(account.Caller())})
+	}
+	withGroups, err := a.CallersWithGroups(ctx)
+	if err != nil {
+		return model.ScopePreviewStatus{}, err
+	}
+	for _, holder := range withGroups {
+		subjects = append(subjects, subject{directory.Account{Owner: holder.Owner}, holder})
+	}
+	decisions, failures := make([]auth.Decision, len(subjects)), make([]error, concurrentDecisions)
 	var deciding sync.WaitGroup
 	for worker := range concurrentDecisions {
 		deciding.Go(func() {
-			for i := worker; i < len(accounts) && failures[worker] == nil; i += concurrentDecisions {
-				decisions[i], failures[worker] = a.decideAccount(ctx, accounts[i], request)
+			for i := worker; i < len(subjects) && failures[worker] == nil; i += concurrentDecisions {
+				decisions[i], failures[worker] = a.decideForSubject(ctx, subjects[i].caller, request)
 			}
 		})
 	}
@@ -51,25 +62,30 @@ func (a *Access) whoCan(ctx context.Context, caller identity.Caller, spec *model
 		return model.ScopePreviewStatus{}, err
 	}
 	var status model.ScopePreviewStatus
-	permitted := map[string]bool{}
-	for i, account := range accounts {
-		if !decisions[i].Allowed {
+	permitted := map[identity.Owner]bool{}
+	for i, each := range subjects {
+		if !decisions[i].Allowed || permitted[each.Owner] {
 			continue
 		}
 		if len(status.Subjects) == limits.Subjects {
 			status.Incomplete = true
 			break
 		}
-		subject := model.ScopePreviewSubject{DisplayName: account.DisplayName, Source: decisions[i].Source, Reason: decisions[i].Reason}
-		subject.User, subject.Team, _ = account.Owner.Fields()
-		permitted[account.Owner.String()] = true
-		if subject.User != "" {
-			subject.Teams = account.Teams()
-			subject.Teams = slices.DeleteFunc(subject.Teams, func(team string) bool { return !permitted[identity.Owner{Kind: identity.Team, Name: team}.String()] })
+		permitted[each.Owner] = true
+		answer := model.ScopePreviewSubject{DisplayName: each.DisplayName, AccessKey: each.caller.Key, Source: decisions[i].Source, Reason: decisions[i].Reason}
+		answer.User, answer.Team, answer.Subject = each.Owner.Fields()
+		if each.Owner.Kind == identity.User {
+			answer.Teams = slices.DeleteFunc(each.Teams(), func(team string) bool { return !permitted[identity.Owner{Kind: identity.Team, Name: team}] })
 		}
-		status.Subjects = append(status.Subjects, subject)
+		status.Subjects = append(status.Subjects, answer)
 	}
 	return status, nil
+}
+
+// subject is an account with the caller of its credentials, or the owner of an access key with groups of its own.
+type subject struct {
+	directory.Account
+	caller identity.Caller
 }
 
 // whoCanRequest returns the request of spec.whoCan.
@@ -88,7 +104,7 @@ func (a *Access) whoCanRequest(spec *model.ScopePreviewSpec, path *field.Path) (
 	if unserved, ok := auth.Unserved(a.normalize(request)); ok {
 		return request, field.Invalid(whoCan, field.OmitValueType{}, unserved.Reason)
 	}
-	return request, nil
+	return a.normalize(request), nil
 }
 
 // mayListAccounts refuses callers to whom the answer would show users or teams that their credential does not.
@@ -106,10 +122,10 @@ func mayListAccounts(caller identity.Caller, project string) error {
 		"only members of "+identity.Admins+" and "+identity.Auditors+", and admins of the project of the namespace, may ask who can make a request", nil)
 }
 
-// decideAccount decides about a request of an account. Of the decision of the policy and of the object, it returns the one that says
+// decideForSubject decides about a request of a subject. Of the decision of the policy and of the object, it returns the one that says
 // what gives the right.
-func (a *Access) decideAccount(ctx context.Context, account directory.Account, request scope.Request) (auth.Decision, error) {
-	policyDecision, objectDecision, err := a.decideInTurn(ctx, a.withRoles(account.Caller()), request)
+func (a *Access) decideForSubject(ctx context.Context, caller identity.Caller, request scope.Request) (auth.Decision, error) {
+	policyDecision, objectDecision, err := a.decideInTurn(ctx, caller, request)
 	switch {
 	case err != nil || objectDecision == nil:
 		return policyDecision, err

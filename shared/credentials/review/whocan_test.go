@@ -51,6 +51,10 @@ func reachable(t *testing.T) *issuertest.World {
 	if _, err := resource.Create(t.Context(), kinds.Instances(w.Env), resource.CreateInput[*model.VirtualClusterInstance]{Caller: issuertest.Root, Namespace: "p-shop", Object: instance}); err != nil {
 		t.Fatal(err)
 	}
+	w.Key("first", "robot", model.OwnedAccessKeySpec{Groups: []string{identity.Admins}})
+	w.Key("disabled", "off", model.OwnedAccessKeySpec{Groups: []string{identity.Admins}})
+	w.Change("disabled", func(spec *model.OwnedAccessKeySpec) { spec.Disabled = true })
+	w.Key("narrow", "narrow", model.OwnedAccessKeySpec{Groups: []string{identity.Admins}, Scope: &model.Scope{}})
 	return w
 }
 
@@ -67,17 +71,22 @@ func TestWhoCan(t *testing.T) {
 			`team guests: Access: spec.access[1] of the instance gives "use"`, `team testers: Project: role "use" in the project "shop"`,
 			`user admin: Admin: member of platform:admins`, `user guest (guests): Access: spec.access[1] of the instance gives "use"`,
 			`user manager: Project: role "admin" in the project "shop"`, `user named: Access: spec.access[1] of the instance gives "use"`, `user owner: Owner: owner of the object`,
-			`user tester (testers): Project: role "use" in the project "shop"`,
+			`user tester (testers): Project: role "use" in the project "shop"`, `user robot by first: Admin: member of platform:admins`,
 		}},
 		{model.ScopePreviewRequest{Verb: "delete", Resource: "virtualclusterinstances", Namespace: "p-shop", Name: "dev"}, []string{
 			`user admin: Admin: member of platform:admins`, `user manager: Project: role "admin" in the project "shop"`, `user owner: Owner: owner of the object`,
+			`user robot by first: Admin: member of platform:admins`,
 		}},
 		{model.ScopePreviewRequest{Verb: "create", Resource: "virtualclusterinstances", Namespace: "p-shop"}, []string{
 			`user admin: Admin: member of platform:admins`, `user manager: Project: role "admin" in the project "shop"`,
+			`user robot by first: Admin: member of platform:admins`,
 		}},
-		{model.ScopePreviewRequest{Verb: "update", Resource: "teams", Name: "testers"}, []string{`user admin: Admin: member of platform:admins`}},
+		{model.ScopePreviewRequest{Verb: "update", Resource: "teams", Name: "testers"}, []string{
+			`user admin: Admin: member of platform:admins`, `user robot by first: Admin: member of platform:admins`,
+		}},
 		{model.ScopePreviewRequest{Verb: "get", Resource: "teams", Name: "testers"}, []string{
 			`team testers: Owner: member of the team`, `user admin: Admin: member of platform:admins`, `user auditor: Admin: member of platform:admins`, `user tester (testers): Owner: member of the team`,
+			`user robot by first: Admin: member of platform:admins`,
 		}},
 	} {
 		row.request.Group = model.GroupName
@@ -91,11 +100,14 @@ func TestWhoCan(t *testing.T) {
 			if subject.User != "" {
 				text = "user " + subject.User
 			}
-			if subject.User != "" && subject.User != "named" && subject.DisplayName != strings.ToUpper(subject.User) {
+			if subject.User != "" && subject.User != "named" && subject.AccessKey == "" && subject.DisplayName != strings.ToUpper(subject.User) {
 				t.Errorf("%s has the display name %q", text, subject.DisplayName)
 			}
 			if len(subject.Teams) > 0 {
 				text += fmt.Sprintf(" (%s)", strings.Join(subject.Teams, ", "))
+			}
+			if subject.AccessKey != "" {
+				text += " by " + subject.AccessKey
 			}
 			got = append(got, text+": "+subject.Source+": "+subject.Reason)
 		}
@@ -130,8 +142,8 @@ func TestWhoCanAgrees(t *testing.T) {
 				status, err := access.Preview(t.Context(), issuertest.Root, &model.ScopePreviewSpec{WhoCan: &model.ScopePreviewRequest{
 					Verb: verb, Group: model.GroupName, Resource: resourceName, Subresource: subresource, Namespace: request.Namespace, Name: name,
 				}})
-				if apierror.From(err).Status().Code == 422 && err != nil {
-					continue // the API has no such request
+				if code := apierror.From(err).Status().Code; err != nil && (code == 422 || code == 404) {
+					continue // the API has no such request, or no such object
 				}
 				if err != nil {
 					t.Fatal(err)
@@ -186,6 +198,11 @@ func TestWhoCanRefusals(t *testing.T) {
 	elsewhere.Namespace = "p-other"
 	if _, err := access.Preview(t.Context(), w.Key("manager", "manager", model.OwnedAccessKeySpec{}), &model.ScopePreviewSpec{WhoCan: &elsewhere}); apierror.From(err).Status().Code != 403 {
 		t.Errorf("an admin of another project: %v", err)
+	}
+	absent := *use
+	absent.Name = "absent"
+	if _, err := access.Preview(t.Context(), issuertest.Root, &model.ScopePreviewSpec{WhoCan: &absent}); apierror.From(err).Status().Code != 404 {
+		t.Errorf("a virtual cluster that does not exist: %v", err)
 	}
 	for want, spec := range map[string]model.ScopePreviewSpec{
 		"spec":             {WhoCan: use, Namespace: "p-shop"},

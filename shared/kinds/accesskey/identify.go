@@ -47,7 +47,12 @@ func (b *Bearers) identify(ctx context.Context, bearer secret.String, target sto
 	if CheckBearer(bearer) != nil {
 		return auth.Identified{}, auth.ErrUnknown
 	}
-	bundle, err := b.readBundle(ctx, Digest(bearer), target)
+	return b.identifyDigest(ctx, Digest(bearer), target)
+}
+
+// identifyDigest is identify for the key with a digest.
+func (b *Bearers) identifyDigest(ctx context.Context, digest string, target store.Ref) (auth.Identified, error) {
+	bundle, err := b.readBundle(ctx, digest, target)
 	switch {
 	case errors.Is(err, store.ErrNotFound):
 		return auth.Identified{}, auth.ErrUnknown

@@ -10,6 +10,10 @@ import { ask, asRefusal, type Cluster, group, home, idOf, type Key, kubeconfigSe
 interface Subject {
   user?: string;
   team?: string;
+  /** The subject of an access key. */
+  subject?: string;
+  /** The access key whose groups give the right. */
+  accessKey?: string;
   displayName?: string;
   /** The teams of a user that can reach it as well. */
   teams?: string[];
@@ -36,16 +40,16 @@ function wayOf({ source }: Subject): number {
 const drawnSubjects = 6;
 const readKeys = 100;
 
-function SubjectName({ user, team, displayName, teams = [] }: Subject) {
-  const name = team ?? user ?? "";
+function SubjectName({ user, team, subject, accessKey, displayName, teams = [] }: Subject) {
+  const name = team ?? user ?? subject ?? "";
   const [page, resource] = team ? ["teams", "teams"] : ["people", "users"];
   const shown = (
     <span class={team ? "owner team" : "owner"}>
       <Initials name={displayName || name} />
-      <span><span class="hidden">{text(team ? "whocan.team" : "whocan.user")} </span>{displayName || name}{displayName && <small class="quiet"> {name}</small>}{teams.length > 0 && <small class="quiet"> {text("whocan.teams", { teams: teams.join(", ") })}</small>}</span>
+      <span><span class="hidden">{text(team ? "whocan.team" : user ? "whocan.user" : "whocan.subject")} </span>{displayName || name}{displayName && <small class="quiet"> {name}</small>}{accessKey && <small class="quiet"> {text("whocan.accessKey", { name: accessKey })}</small>}{teams.length > 0 && <small class="quiet"> {text("whocan.teams", { teams: teams.join(", ") })}</small>}</span>
     </span>
   );
-  return may("list", resource) ? <a href={`${home}/${page}?${new URLSearchParams({ name })}`}>{shown}</a> : shown;
+  return !subject && may("list", resource) ? <a href={`${home}/${page}?${new URLSearchParams({ name })}`}>{shown}</a> : shown;
 }
 
 /** A way with what comes along it. */

@@ -1827,20 +1827,27 @@ type ScopePreviewStatus struct {
 	// Decision is the decision about spec.request. Absent without a request.
 	// +optional
 	Decision *ScopePreviewDecision `json:"decision,omitempty"`
-	// Subjects are the teams and the users who may make the request of spec.whoCan, with a credential without a scope.
+	// Subjects are the teams and the users who may make the request of spec.whoCan with a credential without a scope, and the
+	// owners who may with the groups of an access key.
 	// +optional
 	// +listType=atomic
 	Subjects []ScopePreviewSubject `json:"subjects,omitempty"`
 }
 
-// ScopePreviewSubject is a user or a team that may make a request.
+// ScopePreviewSubject is a user, a team or a subject that may make a request.
 type ScopePreviewSubject struct {
-	// User is the name of the user. Absent for a team.
+	// User is the name of the user. Exactly one of user, team and subject is set.
 	// +optional
 	User string `json:"user,omitempty"`
-	// Team is the name of the team. Absent for a user.
+	// Team is the name of the team.
 	// +optional
 	Team string `json:"team,omitempty"`
+	// Subject is the name of the subject of an access key.
+	// +optional
+	Subject string `json:"subject,omitempty"`
+	// AccessKey is the access key whose groups permit the request, if the owner without this key may not make it.
+	// +optional
+	AccessKey string `json:"accessKey,omitempty"`
 	// DisplayName is the name that people read.
 	// +optional
 	DisplayName string `json:"displayName,omitempty"`
