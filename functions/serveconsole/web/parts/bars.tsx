@@ -1,0 +1,99 @@
+import { useSignal } from "@preact/signals";
+import { useLayoutEffect, useRef } from "preact/hooks";
+import { text, type Text } from "../shared";
+import type { Bar, Step } from "./timebars";
+
+const formats: Record<Step, [label: Intl.DateTimeFormat, tick: Intl.DateTimeFormat]> = {
+  minutes: [new Intl.DateTimeFormat("en", { dateStyle: "medium", timeStyle: "short" }), new Intl.DateTimeFormat("en", { timeStyle: "short" })],
+  hour: [new Intl.DateTimeFormat("en", { dateStyle: "medium", timeStyle: "short" }), new Intl.DateTimeFormat("en", { hour: "numeric" })],
+  day: [new Intl.DateTimeFormat("en", { dateStyle: "medium" }), new Intl.DateTimeFormat("en", { month: "short", day: "numeric" })],
+  week: [new Intl.DateTimeFormat("en", { dateStyle: "medium" }), new Intl.DateTimeFormat("en", { month: "short", day: "numeric" })],
+};
+const titles: Record<Step, Text> = { minutes: "bars.byMinutes", hour: "bars.byHour", day: "bars.byDay", week: "bars.byWeek" };
+
+/** How many bars have a text below them, at most. */
+const maxTicks = 6;
+/** How high the picture of a bar is, in its own unit, and the least that a part is high. */
+const height = 100;
+const leastHeight = 4;
+
+/** The picture of a bar: the refused requests stand on the permitted ones. */
+function Stack({ bar: { permitted, refused }, most }: { bar: Bar; most: number }) {
+  const heightOf = (count: number) => (count === 0 ? 0 : Math.max(leastHeight, (count / most) * (height - 2 * leastHeight)));
+  const below = heightOf(permitted);
+  const above = heightOf(refused);
+  return (
+    <svg viewBox={`0 0 10 ${height}`} preserveAspectRatio="none" aria-hidden="true">
+      {permitted > 0 && <rect x="1" width="8" y={height - below} height={below} />}
+      {refused > 0 && <rect class="refused" x="1" width="8" y={height - below - above} height={above} />}
+    </svg>
+  );
+}
+
+/**
+ * Bars of requests over time, with their texts and the table behind them. With choose, each bar with a request is a button that calls it: the tab key reaches
+ * one of them, and the arrow keys the others. The newest bar is at the end, and is in sight if the bars are wider than the page.
+ */
+export function Bars({ bars, step, choose }: { bars: Bar[]; step: Step; choose?: (bar: Bar) => void }) {
+  const plot = useRef<HTMLDivElement>(null);
+  const current = useSignal<number | null>(null);
+  const [label, tick] = formats[step];
+  const title = text(titles[step]);
+  const most = Math.max(1, ...bars.map(({ permitted, refused }) => permitted + refused));
+  const filled = bars.filter(({ permitted, refused }) => permitted + refused > 0);
+  const every = Math.ceil(bars.length / maxTicks);
+  // The bar that the tab key reaches: the last one that had the focus, or the newest.
+  const reached = filled.find(({ start }) => start === current.value)?.start ?? filled.at(-1)?.start;
+  useLayoutEffect(() => { if (plot.current) plot.current.scrollLeft = plot.current.scrollWidth; }, [bars[0]?.start, bars.length]);
+  const wordsOf = (bar: Bar) => text("bars.bar", { time: label.format(bar.start), permitted: bar.permitted, refused: bar.refused });
+  const move = (event: KeyboardEvent) => {
+    const buttons = [...(plot.current?.querySelectorAll("button") ?? [])];
+    const place = buttons.indexOf(event.target as HTMLButtonElement);
+    const next = { ArrowLeft: place - 1, ArrowRight: place + 1, Home: 0, End: buttons.length - 1 }[event.key];
+    if (place < 0 || next === undefined) return;
+    event.preventDefault();
+    buttons[next]?.focus();
+  };
+  return (
+    <figure class="bars">
+      <figcaption>
+        {text("bars.most", { title, count: most })}
+        <span class="quiet"><span class="mark" aria-hidden="true" />{text("bars.permitted")} <span class="mark refused" aria-hidden="true" />{text("bars.refused")}</span>
+      </figcaption>
+      <div
+        ref={plot} class={choose ? "plot chosen" : "plot"} role={choose ? "toolbar" : "img"} onKeyDown={choose && move}
+        aria-label={choose ? title : `${title}: ${filled.length === 0 ? text("bars.none") : filled.map(wordsOf).join("; ")}`}
+      >
+        {bars.map((bar, i) => {
+          const picture = (
+            <>
+              <Stack bar={bar} most={most} />
+              {(bars.length - 1 - i) % every === 0 && (i > 0 || every === 1) && <span class="tick" aria-hidden="true">{tick.format(bar.start)}</span>}
+            </>
+          );
+          return choose && bar.permitted + bar.refused > 0 ? (
+            <button
+              key={bar.start} type="button" class="bar" aria-label={wordsOf(bar)} title={wordsOf(bar)} tabIndex={bar.start === reached ? 0 : -1}
+              onFocus={() => (current.value = bar.start)} onClick={() => choose(bar)}
+            >
+              {picture}
+            </button>
+          ) : <span key={bar.start} class="bar" title={wordsOf(bar)}>{picture}</span>;
+        })}
+      </div>
+      {filled.length > 0 && (
+        <details>
+          <summary>{text("bars.table")}</summary>
+          <div class="table" tabIndex={0} role="region" aria-label={title}>
+            <table>
+              <thead><tr><th scope="col">{text("bars.from")}</th><th scope="col">{text("bars.permitted")}</th><th scope="col">{text("bars.refused")}</th></tr></thead>
+              <tbody>
+                {filled.map((bar) => <tr key={bar.start}><th scope="row">{label.format(bar.start)}</th><td>{bar.permitted}</td><td>{bar.refused}</td></tr>)}
+              </tbody>
+            </table>
+          </div>
+        </details>
+      )}
+    </figure>
+  );
+}
