@@ -1,116 +1,111 @@
-import { batch, computed, signal, useSignal } from "@preact/signals";
-import { useMemo } from "preact/hooks";
+import { batch, useSignal } from "@preact/signals";
+import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 import {
-  AbsentDialog, asRefusal, type Column, CopyButton, Dialog, download, Fact, group, list, List, type watchList, type Meta, type Mode, person, ScopePreview, quoteForShell,
-  Refusal, type Row, text, type Text, Time, useAddress, useOpened, type ListTexts,
+  AbsentDialog, ask, asRefusal, Command, CopyButton, Dialog, download, Fact, formatDateTime, formatDistance, home, person, Problem, quoteForShell, Refusal, ScopePreview, text, type Text, Time,
+  useAddress,
 } from "../shared";
+import { accessKeyOf, type AuditEvent, escapeSelectorValue, eventsPath, readEvents, requestText, requestWords, resourceOf, wasRefused } from "../kinds/auditevent";
+import { Bars } from "../parts/bars";
+import { Outcome } from "../parts/outcome";
+import { Skeleton } from "../parts/skeleton";
+import { type Bar, countInBars, stepOf } from "../parts/timebars";
 
-/** An event of the audit. Its status has the fields of audit.k8s.io/v1. */
-export interface AuditEvent {
-  metadata: Meta;
-  status: {
-    verb: string; requestURI: string; stageTimestamp: string; userAgent?: string; sourceIPs?: string[];
-    user: { username?: string; uid?: string; extra?: Record<string, string[]> };
-    objectRef?: { resource?: string; subresource?: string; namespace?: string; name?: string };
-    responseStatus?: { code?: number; reason?: string; message?: string };
-  };
-}
-
-const path = `${group}/auditevents`;
-const words: ListTexts = {
-  title: "page.audit", lead: "audit.lead", count: "list.count", countOne: "list.countOne", countFiltered: "list.countFiltered", empty: "audit.empty",
-};
-/** How many rows a page of the list has. */
+/** How many events a page has. */
 const pageSize = 100;
-/** How many pages without an event are read in a row. After that, the page waits for a click. */
-const maxEmptyPages = 5;
 
-/** A list that is read on demand alone: each request is itself an event. */
-function readOnDemand(selector: () => string): ReturnType<typeof watchList<AuditEvent>> {
-  const columns = signal<Column[]>([]);
-  const rows = signal<Row<AuditEvent>[]>([]);
-  const more = signal("");
-  const mode = signal<Mode>("still");
-  const problem = signal<Refusal | null>(null);
-  const loaded = signal(false);
-  let current: AbortController | null = null;
-  async function read(start: string) {
-    current?.abort();
-    const reading = (current = new AbortController());
-    if (start === "") more.value = "";
-    try {
-      let position = start;
-      const events: Row<AuditEvent>[] = [];
-      for (let pages = 0; pages < maxEmptyPages && events.length === 0; pages++) {
-        const fieldSelector = selector();
-        const table = await list<AuditEvent>(
-          path, { limit: String(pageSize), ...(fieldSelector && { fieldSelector }), ...(position && { continue: position }) }, reading.signal,
-        );
-        events.push(...(table.rows ?? []));
-        if (table.columnDefinitions) columns.value = table.columnDefinitions;
-        position = table.metadata?.continue ?? "";
-        if (position === "") break;
-      }
-      batch(() => {
-        rows.value = start === "" ? events : [...rows.value, ...events];
-        more.value = position;
-        problem.value = null;
-        loaded.value = true;
-      });
-    } catch (failure) {
-      if (reading.signal.aborted) return;
-      batch(() => {
-        problem.value = asRefusal(failure);
-        if (start === "") rows.value = [];
-      });
-    }
-  }
-  const begin = () => {
-    void read("");
-    return () => current?.abort();
-  };
-  return {
-    columns, rows, more, total: computed(() => rows.value.length), reading: signal(false), mode, problem, retryTime: signal(0), retry: () => undefined, loaded, begin, refresh: () => read(""), next: () => read(more.value), resume: () => undefined,
-  };
-}
-
-/** The filters, by their names in the address, with the field of the selector. */
-const filters: [name: string, field: string, label: Text, type: "text" | "datetime-local"][] = [
-  ["user", "user", "audit.user", "text"], ["verb", "verb", "audit.verb", "text"], ["resource", "resource", "audit.resource", "text"],
-  ["object", "name", "audit.name", "text"], ["code", "code", "audit.code", "text"],
-  ["from", "after", "audit.after", "datetime-local"], ["to", "before", "audit.before", "datetime-local"],
+/** Which requests are shown, with the terms of the selector. Changes leave out reads, what the schedules run every minute, and evaluations, which store nothing. */
+const choices: [value: string, label: Text, terms: string[]][] = [
+  ["", "audit.changes", [..."get list watch head options run".split(" ").map((verb) => `verb!=${verb}`), "resource!=syncpatchevaluations"]],
+  ["all", "audit.all", []],
+  ["refused", "audit.refusals", ["code=4xx"]],
 ];
 
-/** Escapes a value for a field selector. */
-const escapeSelectorValue = (value: string) => value.replace(/[\\,=]/g, "\\$&");
+/** The filters that are texts, by their names in the address, with the field of the selector. First are those that are always shown. */
+const filters: [name: string, field: string, label: Text, first?: boolean][] = [
+  ["user", "user", "audit.user", true], ["object", "name", "audit.name", true], ["key", "accessKey", "signin.accessKey", true],
+  ["verb", "verb", "audit.verb"], ["resource", "resource", "audit.resource"], ["namespace", "namespace", "field.namespace"], ["code", "code", "audit.code"],
+];
+/** The bounds of the time, by their names in the address. */
+const bounds: [name: "from" | "to", label: Text][] = [["from", "audit.after"], ["to", "audit.before"]];
+
+const hour = 3_600_000;
+/** Periods until now, by their names in the address. */
+const periods: [name: string, label: Text, length: number][] = [
+  ["1h", "audit.lastHour", hour], ["24h", "audit.lastDay", 24 * hour], ["7d", "audit.lastWeek", 7 * 24 * hour], ["30d", "audit.lastMonth", 30 * 24 * hour],
+];
+
+/** Returns a time of the address in UTC. Empty: it is no time. */
+const normalizeTime = (time: string) => (Number.isNaN(Date.parse(time)) ? "" : new Date(time).toISOString());
+
+/** Returns a time as an input has it, in the local time zone. */
+function localTime(time: string): string {
+  if (!time) return "";
+  const date = new Date(time);
+  return new Date(date.getTime() - date.getTimezoneOffset() * 60_000).toISOString().slice(0, 16);
+}
 
 /** Returns the event as sinks store it, on one line. */
 const line = (event: AuditEvent) => JSON.stringify({ kind: "Event", apiVersion: "audit.k8s.io/v1", ...event.status });
 
-function EventDetails({ event, close }: { event: AuditEvent; close: () => void }) {
+/** What the filters narrow: values by the names of filters. */
+type Values = Record<string, string>;
+
+/** What has been read. */
+interface Reading {
+  events: AuditEvent[];
+  /** Where the events begin that are not read yet. Empty: there are none. */
+  position: string;
+  /** The selector, and the time at which it was made. */
+  selector: string;
+  time: number;
+}
+
+/** Returns an event that is read, or reads it: filters may leave out the one that the address opens. Undefined: none is opened, or it is not known yet. */
+function useEvent(name: string, reading: Reading | null, failed: boolean): AuditEvent | Refusal | undefined {
+  const other = useSignal<{ name: string; event: AuditEvent | Refusal } | null>(null);
+  const shown = name ? reading?.events.find((event) => event.metadata.name === name) : undefined;
+  const lookup = name !== "" && !shown && (reading !== null || failed);
+  useEffect(() => {
+    if (!lookup) return;
+    const current = new AbortController();
+    ask<AuditEvent>(`${eventsPath}/${encodeURIComponent(name)}`, { signal: current.signal }).catch(asRefusal).then((event) => {
+      if (!current.signal.aborted) other.value = { name, event };
+    });
+    return () => current.abort();
+  }, [lookup, name]);
+  return shown ?? (lookup && other.value?.name === name ? other.value.event : undefined);
+}
+
+/** A button that narrows the events to one value. */
+function Only({ what, narrow }: { what: string; narrow: () => void }) {
+  return <button type="button" class="link" aria-label={text("audit.onlyOf", { what })} onClick={narrow}>{text("audit.only")}</button>;
+}
+
+function EventDetails({ event, close, narrow }: { event: AuditEvent; close: () => void; narrow: (values: Values) => void }) {
   const { verb, requestURI, stageTimestamp, userAgent, sourceIPs = [], user, objectRef, responseStatus } = event.status;
-  const key = Object.entries(user.extra ?? {}).find(([name]) => name.endsWith("/access-key"))?.[1].join(", ");
-  const wasRefused = (responseStatus?.code ?? 0) >= 400;
+  const key = accessKeyOf(event);
+  const { resource = "", namespace = "", name = "" } = objectRef ?? {};
+  const object = [namespace, resource, name].filter(Boolean).join("/");
   return (
-    <Dialog title={text("audit.event")} close={close} sheet>
+    <Dialog title={requestWords(event)} close={close} sheet>
       <dl>
         <Fact name={text("audit.time")}><Time instant={stageTimestamp} none="" /></Fact>
-        <Fact name={text("audit.user")}>{user.username}</Fact>
-        {key && <Fact name={text("signin.accessKey")}>{key}</Fact>}
+        <Fact name={text("audit.user")}>{user.username} {user.username && <Only what={user.username} narrow={() => narrow({ user: user.username! })} />}</Fact>
+        {key && (
+          <Fact name={text("signin.accessKey")}>
+            <a href={`${home}/keys?${new URLSearchParams({ name: key })}`}>{key}</a> <Only what={key} narrow={() => narrow({ key })} />
+          </Fact>
+        )}
+        {name && <Fact name={text("audit.name")}>{object} <Only what={object} narrow={() => narrow({ object: name, resource, namespace })} /></Fact>}
         <Fact name={text("audit.source")}>{sourceIPs.join(", ")}</Fact>
         <Fact name={text("field.userAgent")}>{userAgent}</Fact>
         <Fact name={text("audit.request")}>{verb} <code>{requestURI}</code></Fact>
-        <Fact name={text("audit.result")}>{responseStatus?.code} {responseStatus?.reason}</Fact>
+        <Fact name={text("audit.result")}><Outcome event={event} /> {responseStatus?.code} {responseStatus?.reason}</Fact>
         {responseStatus?.message && <Fact name={text("audit.reason")}>{responseStatus.message}</Fact>}
+        <Fact name={text("audit.event")}>{event.metadata.name}</Fact>
       </dl>
-      {wasRefused && objectRef?.resource && user.uid !== undefined && user.uid === person.value?.uid && (
-        <ScopePreview
-          scope="" ready title="audit.permittedNow"
-          asks={{
-            verb, resource: objectRef.resource + (objectRef.subresource ? `/${objectRef.subresource}` : ""),
-            namespace: objectRef.namespace ?? "", name: objectRef.name ?? "",
-          }}
-        />
+      {wasRefused(event) && resource && user.uid !== undefined && user.uid === person.value?.uid && (
+        <ScopePreview scope="" ready title="audit.permittedNow" asks={{ verb, resource: resourceOf(event), namespace, name }} />
       )}
       <h3>{text("audit.json")}</h3>
       <pre tabIndex={0}>{JSON.stringify(event.status, null, 2)}</pre>
@@ -121,53 +116,231 @@ function EventDetails({ event, close }: { event: AuditEvent; close: () => void }
   );
 }
 
-/** The events that the caller may see. */
+/** The table of events. A click on a row opens its event, unless it selects text. */
+function Events({ events, addressOf, open }: { events: AuditEvent[]; addressOf: (name: string) => string; open: (name: string) => void }) {
+  return (
+    <div class="table" tabIndex={0} role="region" aria-label={text("page.audit")}>
+      <table class="events">
+        <thead><tr>{(["audit.when", "audit.user", "audit.what", "audit.result"] as const).map((label) => <th scope="col">{text(label)}</th>)}</tr></thead>
+        <tbody>
+          {events.map((event) => {
+            const { metadata: { name }, status: { stageTimestamp, user, responseStatus } } = event;
+            const key = accessKeyOf(event);
+            const time = formatDateTime(stageTimestamp);
+            return (
+              <tr
+                key={name}
+                onClick={({ target }) => { if (target instanceof Element && !target.closest("a") && getSelection()?.isCollapsed !== false) open(name); }}
+              >
+                <th scope="row">
+                  <a
+                    href={addressOf(name)} aria-label={`${time}: ${requestWords(event)}`}
+                    onClick={(click) => {
+                      if (click.ctrlKey || click.metaKey || click.shiftKey || click.altKey) return;
+                      click.preventDefault();
+                      open(name);
+                    }}
+                  >
+                    {time}
+                  </a>
+                  <span class="second">{formatDistance(stageTimestamp)}</span>
+                </th>
+                <td class="by">{user.username}{key && <span class="second" title={text("signin.accessKey")}>{key}</span>}</td>
+                <td class="what" title={requestText(event)}>{requestWords(event)}{resourceOf(event) && <span class="second"><code>{requestText(event)}</code></span>}</td>
+                <td class="code"><Outcome event={event} /><span class="second">{responseStatus?.code} {wasRefused(event) && responseStatus?.reason}</span></td>
+              </tr>
+            );
+          })}
+        </tbody>
+      </table>
+      {events.length === 0 && <p class="quiet pad">{text("audit.empty")}</p>}
+    </div>
+  );
+}
+
+/** The requests over time, as far as they are read. A bar narrows the time. */
+function Timeline({ reading: { events, position, time }, from, to, narrow }: { reading: Reading; from: number; to: number; narrow: (values: Values) => void }) {
+  const oldest = Date.parse(events.at(-1)!.status.stageTimestamp);
+  const newest = Date.parse(events[0]!.status.stageTimestamp);
+  const first = position === "" && from > 0 ? Math.min(from, oldest) : oldest;
+  const last = Math.max(newest, Math.min(to - 1, time));
+  const step = stepOf(last - first);
+  const bars = countInBars(step, first, last, events.map((event) => ({ instant: Date.parse(event.status.stageTimestamp), isUpper: wasRefused(event) })));
+  const choose = ({ start, end }: Bar) => narrow({ from: new Date(start).toISOString(), to: new Date(end).toISOString(), last: "" });
+  return <Bars bars={bars} step={step} choose={choose} />;
+}
+
+/** The events that the caller may see. Each reading is itself an event: the page reads when a person asks for it. */
 export function Audit() {
   const query = new URLSearchParams(location.search);
-  // The values of the filters, and the selector of the events that are shown.
-  const values = Object.fromEntries(filters.map(([name]) => [name, useSignal(query.get(name) ?? "")]));
-  const refusedOnly = useSignal(query.get("refused") ?? "");
-  const selected = useSignal("");
-  const address = useAddress({ ...values, refused: refusedOnly });
+  const parameter = (name: string) => useSignal(query.get(name) ?? "");
+  // An address that names a key or a code is about all requests, unless it says which.
+  const shown = useSignal(query.get("show") ?? (query.has("refused") ? "refused" : query.has("key") || query.has("code") ? "all" : ""));
+  const values = { ...Object.fromEntries(filters.map(([name]) => [name, parameter(name)])), last: parameter("last") };
+  const times = { from: useSignal(normalizeTime(query.get("from") ?? "")), to: useSignal(normalizeTime(query.get("to") ?? "")) };
+  const parameters: Record<string, ReturnType<typeof parameter>> = { show: shown, ...values, ...times };
+  const address = useAddress(parameters);
   const { openedName } = address;
-  function selector(): string {
-    const terms = filters.flatMap(([name, field, , type]) => {
-      const value = values[name]!.value.trim();
-      if (value === "" || (field === "code" && refusedOnly.value)) return [];
-      return [`${field}=${escapeSelectorValue(type === "text" ? value : new Date(value).toISOString())}`];
+  /** What is typed and not yet asked for. */
+  const drafts = useSignal<Values>({});
+  const more = useSignal(false);
+  const reading = useSignal<Reading | null>(null);
+  const problem = useSignal<Refusal | null>(null);
+  const busy = useSignal(false);
+  const current = useRef<AbortController | null>(null);
+  const chips = useRef<HTMLDivElement>(null);
+  const moreButton = useRef<HTMLButtonElement>(null);
+  /** Where the focus goes, because what had it may be gone. */
+  const focusNext = useRef<"time" | "chips" | null>(null);
+  const applied = JSON.stringify(Object.values(parameters).map(({ value }) => value));
+  const period = periods.find(([name]) => name === parameters.last!.value)?.[2] ?? 0;
+
+  function selector(time: number): string {
+    const terms = filters.flatMap(([name, field]) => {
+      const value = parameters[name]!.value.trim();
+      return value === "" ? [] : [`${field}=${escapeSelectorValue(value)}`];
     });
-    selected.value = [...terms, ...(refusedOnly.value ? ["code=4xx"] : [])].join(",");
-    return selected.value;
+    if (period > 0) terms.push(`after=${new Date(time - period).toISOString()}`);
+    // The bound of a selector is not in what it selects, and events have microseconds.
+    if (times.from.value) terms.push(`after=${new Date(Date.parse(times.from.value) - 1).toISOString().replace("Z", "999Z")}`);
+    if (times.to.value) terms.push(`before=${times.to.value}`);
+    return [...terms, ...(choices.find(([value]) => value === shown.value) ?? choices[0]!)[2]].join(",");
   }
-  const events = useMemo(() => readOnDemand(selector), []);
-  const event = useOpened(events, openedName.value, `${path}/${encodeURIComponent(openedName.value)}`);
+  /** Reads the newest events that are selected, or those after the last ones that were read. */
+  async function read(last: Reading | null) {
+    current.current?.abort();
+    const { signal } = (current.current = new AbortController());
+    const time = last?.time ?? Date.now();
+    const selected = last?.selector ?? selector(time);
+    busy.value = true;
+    try {
+      const { events, position } = await readEvents(selected, pageSize, last?.position ?? "", signal);
+      batch(() => {
+        reading.value = { events: [...(last?.events ?? []), ...events], position, selector: selected, time };
+        problem.value = null;
+      });
+    } catch (failure) {
+      if (signal.aborted) return;
+      batch(() => {
+        problem.value = asRefusal(failure);
+        if (!last) reading.value = null;
+      });
+    } finally {
+      if (!signal.aborted) busy.value = false;
+    }
+  }
+  useEffect(() => {
+    document.title = `${text("page.audit")} · ${text("app.product")}`;
+    return () => current.current?.abort();
+  }, []);
+  useEffect(() => { void read(null); }, [applied]);
+  useLayoutEffect(() => {
+    const buttons = chips.current?.querySelectorAll("button");
+    if (focusNext.current) (focusNext.current === "time" ? buttons?.[buttons.length - 1] : buttons?.[0] ?? moreButton.current)?.focus();
+    focusNext.current = null;
+  }, [applied]);
+  /** Applies what is typed, and some values. */
+  const set = (next: Values) => batch(() => {
+    for (const [name, value] of Object.entries({ ...drafts.value, ...next })) parameters[name]!.value = value;
+    drafts.value = {};
+  });
+  function narrow(next: Values) {
+    focusNext.current = "from" in next ? "time" : "chips";
+    batch(() => {
+      openedName.value = "";
+      set(next);
+    });
+  }
+  function submit() {
+    const before = applied;
+    set({});
+    if (JSON.stringify(Object.values(parameters).map(({ value }) => value)) === before) void read(null);
+  }
+  const valueOf = (name: string) => drafts.value[name] ?? parameters[name]!.value;
+  const draft = (name: string, value: string) => { drafts.value = { ...drafts.value, [name]: value }; };
+  const timeChip = times.from.value || times.to.value
+    ? [times.from.value ? formatDateTime(times.from.value) : "", times.to.value ? formatDateTime(times.to.value) : ""].join(" – ").trim()
+    : period > 0 ? text(periods.find(([name]) => name === parameters.last!.value)![1]) : "";
+  const active: [label: string, value: string, names: string[]][] = [
+    ...filters.filter(([name]) => parameters[name]!.value !== "").map(([name, , label]): [string, string, string[]] => [text(label), parameters[name]!.value, [name]]),
+    ...(timeChip ? [[text("audit.time"), timeChip, ["last", "from", "to"]] as [string, string, string[]]] : []),
+  ];
+  const opened = useEvent(openedName.value, reading.value, problem.value !== null);
+  const close = () => { openedName.value = ""; };
+  const { events, position, selector: selected } = reading.value ?? { events: [], position: "", selector: selector(Date.now()) };
+  const oldest = events.at(-1)?.status.stageTimestamp;
+  const coverage = position === "" ? text(events.length === 1 ? "list.countOne" : "list.count", { count: events.length })
+    : oldest ? text("audit.partial", { count: events.length, time: formatDateTime(oldest) }) : text("list.emptySoFar");
   return (
     <>
-      <List
-        list={events} texts={words} address={address} command={`kubectl get auditevents${selected.value ? ` --field-selector ${quoteForShell(selected.value)}` : ""}`}
-        isOff={(event) => (event.status.responseStatus?.code ?? 0) >= 400}
-        buttons={events.rows.value.length > 0 && (
-          <button type="button" onClick={() => download("audit.jsonl", events.rows.value.map((row) => `${line(row.object)}\n`).join(""))}>{text("audit.export")}</button>
-        )}
-      >
-        <form class="filters" onSubmit={(event) => { event.preventDefault(); void events.refresh(); }}>
-          {filters.map(([name, , label, type]) => (
-            <label>{text(label)}
-              {type === "text" ? (
-                <input
-                  value={values[name]!.value} autocapitalize="off" spellcheck={false} disabled={name === "code" && refusedOnly.value !== ""}
-                  onInput={(event) => (values[name]!.value = event.currentTarget.value)}
-                />
-              ) : <input type={type} value={values[name]!.value} onInput={(event) => (values[name]!.value = event.currentTarget.value)} />}
+      <div class="title">
+        <div>
+          <h1>{text("page.audit")}</h1>
+          <p class="quiet">{text("audit.lead")}</p>
+        </div>
+        <fieldset class="segments">
+          <legend class="hidden">{text("audit.show")}</legend>
+          {choices.map(([value, label]) => (
+            <label>
+              <input type="radio" class="unseen" name="show" checked={shown.value === value} onChange={() => set({ show: value })} />{text(label)}
             </label>
           ))}
-          <label class="choice">
-            <input type="checkbox" checked={refusedOnly.value !== ""} onChange={(event) => (refusedOnly.value = event.currentTarget.checked ? "yes" : "")} />{text("audit.refused")}
+        </fieldset>
+      </div>
+      <form class={more.value ? "filters open" : "filters"} onSubmit={(event) => { event.preventDefault(); submit(); }}>
+        {filters.map(([name, , label, first]) => (
+          <label class={first ? "first" : "rest"}>{text(label)}
+            <input type="search" value={valueOf(name)} autocapitalize="off" spellcheck={false} onInput={(event) => draft(name, event.currentTarget.value)} />
           </label>
+        ))}
+        {bounds.map(([name, label]) => (
+          <label class="rest">{text(label)}
+            <input
+              type="datetime-local" value={localTime(valueOf(name))}
+              onInput={(event) => { drafts.value = { ...drafts.value, last: "", [name]: normalizeTime(event.currentTarget.value) }; }}
+            />
+          </label>
+        ))}
+        <label class="first">{text("audit.time")}
+          <select value={times.from.value || times.to.value ? "own" : parameters.last!.value} onChange={(event) => set({ last: event.currentTarget.value, from: "", to: "" })}>
+            <option value="">{text("audit.anyTime")}</option>
+            {periods.map(([name, label]) => <option value={name}>{text(label)}</option>)}
+            {(times.from.value || times.to.value) && <option value="own" disabled>{text("audit.ownTime")}</option>}
+          </select>
+        </label>
+        <span class="buttons">
           <button class="primary">{text("audit.search")}</button>
-        </form>
-      </List>
-      {event instanceof Refusal ? <AbsentDialog name={openedName.value} refusal={event} close={() => (openedName.value = "")} /> : event && <EventDetails event={event} close={() => (openedName.value = "")} />}
+          <button ref={moreButton} type="button" aria-expanded={more.value} onClick={() => (more.value = !more.value)}>{text(more.value ? "audit.fewerFilters" : "audit.moreFilters")}</button>
+        </span>
+      </form>
+      {active.length > 0 && (
+        <div ref={chips} class="chips" role="group" aria-label={text("audit.filters")}>
+          {active.map(([label, value, names]) => (
+            <button
+              key={names[0]} type="button" class="remove" aria-label={text("audit.removeFilter", { filter: `${label}: ${value}` })}
+              onClick={() => { focusNext.current = "chips"; set(Object.fromEntries(names.map((name) => [name, ""]))); }}
+            >
+              <span class="quiet">{label}</span> {value}
+            </button>
+          ))}
+        </div>
+      )}
+      <Problem refusal={problem.value} />
+      {reading.value && events.length > 0 && (
+        <Timeline
+          reading={reading.value} narrow={narrow}
+          from={times.from.value ? Date.parse(times.from.value) : period > 0 ? reading.value.time - period : 0} to={times.to.value ? Date.parse(times.to.value) : Infinity}
+        />
+      )}
+      <p class="quiet" role="status" aria-busy={busy.value}>{reading.value && coverage}</p>
+      {!reading.value && !problem.value && <Skeleton rows={8} />}
+      {reading.value && <Events events={events} addressOf={address.addressOfObject} open={(name) => (openedName.value = name)} />}
+      <div class="buttons start more">
+        {position !== "" && <button type="button" disabled={busy.value} onClick={() => void read(reading.value)}>{text("list.more")}</button>}
+        {events.length > 0 && <button type="button" onClick={() => download("audit.jsonl", events.map((event) => `${line(event)}\n`).join(""))}>{text("audit.export")}</button>}
+      </div>
+      <Command command={`kubectl get auditevents${selected ? ` --field-selector ${quoteForShell(selected)}` : ""}`} />
+      {opened instanceof Refusal ? <AbsentDialog name={openedName.value} refusal={opened} close={close} /> : opened && <EventDetails event={opened} close={close} narrow={narrow} />}
     </>
   );
 }

@@ -11,9 +11,9 @@ import { keysPath } from "./keys";
 import { may, isPermitted, rightsProblem, usePermittedEach } from "../rights";
 import { text, type Text } from "../texts";
 import { formatDistance, formatDateTime, currentTime } from "../times";
-import type { AuditEvent } from "./audit";
 import { kubeconfigRequest, listsClusters, reachesClusters, readFirstClusters, type Cluster } from "../kinds/virtualcluster";
 import type { Key } from "../kinds/accesskey";
+import type { AuditEvent } from "../kinds/auditevent";
 import { KubeconfigDialog } from "../clusters/kubeconfig";
 
 const day = 86_400_000;
@@ -86,7 +86,7 @@ function RefusalLine({ event }: { event: AuditEvent }) {
   const { verb, user, objectRef, requestURI, stageTimestamp } = event.status;
   return (
     <li>
-      <a href={`${home}/audit?${new URLSearchParams({ code: "403", name: event.metadata.name })}`}>
+      <a href={`${home}/audit?${new URLSearchParams({ show: "refused", code: "403", name: event.metadata.name })}`}>
         {verb} {objectRef?.resource ? [objectRef.resource, objectRef.name].filter(Boolean).join("/") : requestURI}
       </a>
       <span class="quiet">{user.username}</span>
@@ -214,7 +214,7 @@ export function Home() {
             </>
           )}
           {refusals && (
-            <Section title="home.refusals" none={refusals.metadata?.continue ? "home.refusalsUnknown" : undefined} link={`${home}/audit?code=403`}>
+            <Section title="home.refusals" none={refusals.metadata?.continue ? "home.refusalsUnknown" : undefined} link={`${home}/audit?show=refused&code=403&last=24h`}>
               {(refusals.rows ?? []).map((row) => <RefusalLine event={row.object} />)}
             </Section>
           )}

@@ -82,7 +82,7 @@ export function Activity({ selector, link }: { selector: string; link: string })
           </p>
           {events.length > 0 && (
             <>
-              <Bars step="day" bars={countInBars("day", from, Date.now(), events.map((event) => ({ instant: Date.parse(event.status.stageTimestamp), refused: wasRefused(event) })))} />
+              <Bars step="day" bars={countInBars("day", from, Date.now(), events.map((event) => ({ instant: Date.parse(event.status.stageTimestamp), isUpper: wasRefused(event) })))} />
               <h3>{text("activity.last")}</h3>
               <ul class="rows">
                 {events.slice(0, listed).map((event) => (

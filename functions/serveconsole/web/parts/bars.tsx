@@ -1,4 +1,5 @@
 import { useSignal } from "@preact/signals";
+import type { ComponentChildren } from "preact";
 import { useLayoutEffect, useRef } from "preact/hooks";
 import { text, type Text } from "../shared";
 import type { Bar, Step } from "./timebars";
@@ -17,35 +18,44 @@ const maxTicks = 6;
 const height = 100;
 const leastHeight = 4;
 
-/** The picture of a bar: the refused requests stand on the permitted ones. */
-function Stack({ bar: { permitted, refused }, most }: { bar: Bar; most: number }) {
+/** The picture of a bar. */
+function Stack({ bar: { lower, upper }, most }: { bar: Bar; most: number }) {
   const heightOf = (count: number) => (count === 0 ? 0 : Math.max(leastHeight, (count / most) * (height - 2 * leastHeight)));
-  const below = heightOf(permitted);
-  const above = heightOf(refused);
+  const below = heightOf(lower);
+  const above = heightOf(upper);
   return (
     <svg viewBox={`0 0 10 ${height}`} preserveAspectRatio="none" aria-hidden="true">
-      {permitted > 0 && <rect x="1" width="8" y={height - below} height={below} />}
-      {refused > 0 && <rect class="refused" x="1" width="8" y={height - below - above} height={above} />}
+      {lower > 0 && <rect x="1" width="8" y={height - below} height={below} />}
+      {upper > 0 && <rect class="upper" x="1" width="8" y={height - below - above - (lower > 0 ? 2 : 0)} height={above} />}
     </svg>
   );
 }
 
+/** What the bars count, the text of a bar, and the names of its parts. */
+interface Words {
+  title: Text;
+  bar: Text;
+  lower: Text;
+  upper: Text;
+}
+
 /**
- * Bars of requests over time, with their texts and the table behind them. With choose, each bar with a request is a button that calls it: the tab key reaches
+ * Bars over time, of requests if there are no other words, with their texts and the table behind them. Children replace the table. With choose, each bar with a request is a button that calls it: the tab key reaches
  * one of them, and the arrow keys the others. The newest bar is at the end, and is in sight if the bars are wider than the page.
  */
-export function Bars({ bars, step, choose }: { bars: Bar[]; step: Step; choose?: (bar: Bar) => void }) {
+export function Bars({ bars, step, words, choose, children }: { bars: Bar[]; step: Step; words?: Words; choose?: (bar: Bar) => void; children?: ComponentChildren }) {
   const plot = useRef<HTMLDivElement>(null);
   const current = useSignal<number | null>(null);
   const [label, tick] = formats[step];
-  const title = text(titles[step]);
-  const most = Math.max(1, ...bars.map(({ permitted, refused }) => permitted + refused));
-  const filled = bars.filter(({ permitted, refused }) => permitted + refused > 0);
+  const { title: titleText, bar: barText, lower: lowerText, upper: upperText } = words ?? { title: titles[step], bar: "bars.bar", lower: "bars.permitted", upper: "bars.refused" };
+  const title = text(titleText);
+  const most = Math.max(1, ...bars.map(({ lower, upper }) => lower + upper));
+  const filled = bars.filter(({ lower, upper }) => lower + upper > 0);
   const every = Math.ceil(bars.length / maxTicks);
   // The bar that the tab key reaches: the last one that had the focus, or the newest.
   const reached = filled.find(({ start }) => start === current.value)?.start ?? filled.at(-1)?.start;
   useLayoutEffect(() => { if (plot.current) plot.current.scrollLeft = plot.current.scrollWidth; }, [bars[0]?.start, bars.length]);
-  const wordsOf = (bar: Bar) => text("bars.bar", { time: label.format(bar.start), permitted: bar.permitted, refused: bar.refused });
+  const wordsOf = (bar: Bar) => text(barText, { time: label.format(bar.start), lower: bar.lower, upper: bar.upper });
   const move = (event: KeyboardEvent) => {
     const buttons = [...(plot.current?.querySelectorAll("button") ?? [])];
     const place = buttons.indexOf(event.target as HTMLButtonElement);
@@ -58,7 +68,7 @@ export function Bars({ bars, step, choose }: { bars: Bar[]; step: Step; choose?:
     <figure class="bars">
       <figcaption>
         {text("bars.most", { title, count: most })}
-        <span class="quiet"><span class="mark" aria-hidden="true" />{text("bars.permitted")} <span class="mark refused" aria-hidden="true" />{text("bars.refused")}</span>
+        <span class="quiet"><span class="mark" aria-hidden="true" />{text(lowerText)} <span class="mark upper" aria-hidden="true" />{text(upperText)}</span>
       </figcaption>
       <div
         ref={plot} class={choose ? "plot chosen" : "plot"} role={choose ? "toolbar" : "img"} onKeyDown={choose && move}
@@ -71,7 +81,7 @@ export function Bars({ bars, step, choose }: { bars: Bar[]; step: Step; choose?:
               {(bars.length - 1 - i) % every === 0 && (i > 0 || every === 1) && <span class="tick" aria-hidden="true">{tick.format(bar.start)}</span>}
             </>
           );
-          return choose && bar.permitted + bar.refused > 0 ? (
+          return choose && bar.lower + bar.upper > 0 ? (
             <button
               key={bar.start} type="button" class="bar" aria-label={wordsOf(bar)} title={wordsOf(bar)} tabIndex={bar.start === reached ? 0 : -1}
               onFocus={() => (current.value = bar.start)} onClick={() => choose(bar)}
@@ -86,10 +96,14 @@ export function Bars({ bars, step, choose }: { bars: Bar[]; step: Step; choose?:
           <summary>{text("bars.table")}</summary>
           <div class="table" tabIndex={0} role="region" aria-label={title}>
             <table>
-              <thead><tr><th scope="col">{text("bars.from")}</th><th scope="col">{text("bars.permitted")}</th><th scope="col">{text("bars.refused")}</th></tr></thead>
-              <tbody>
-                {filled.map((bar) => <tr key={bar.start}><th scope="row">{label.format(bar.start)}</th><td>{bar.permitted}</td><td>{bar.refused}</td></tr>)}
-              </tbody>
+              {children ?? (
+                <>
+                  <thead><tr><th scope="col">{text("bars.from")}</th><th scope="col">{text(lowerText)}</th><th scope="col">{text(upperText)}</th></tr></thead>
+                  <tbody>
+                    {filled.map((bar) => <tr key={bar.start}><th scope="row">{label.format(bar.start)}</th><td>{bar.lower}</td><td>{bar.upper}</td></tr>)}
+                  </tbody>
+                </>
+              )}
             </table>
           </div>
         </details>

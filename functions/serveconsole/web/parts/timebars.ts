@@ -1,9 +1,9 @@
-/** How many requests were permitted and refused from a time until another one, both in milliseconds. */
+/** How many things there are from a time until another one, both in milliseconds. They are of two kinds: the lower and the upper part of the bar. */
 export interface Bar {
   start: number;
   end: number;
-  permitted: number;
-  refused: number;
+  lower: number;
+  upper: number;
 }
 
 /** How long a bar is, in the local time zone. */
@@ -36,17 +36,17 @@ function nextOf(step: Step, beginning: Date): Date {
   return next;
 }
 
-/** Counts requests in bars from the step of the first time to the step of the last one. Requests outside of the period are not counted. */
-export function countInBars(step: Step, first: number, last: number, requests: { instant: number; refused: boolean }[]): Bar[] {
+/** Counts things in bars from the step of the first time to the step of the last one. Things outside of the period are not counted. */
+export function countInBars(step: Step, first: number, last: number, things: { instant: number; isUpper: boolean }[]): Bar[] {
   const bars: Bar[] = [];
   for (let beginning = beginningOf(step, first); beginning.getTime() <= last;) {
     const next = nextOf(step, beginning);
-    bars.push({ start: beginning.getTime(), end: next.getTime(), permitted: 0, refused: 0 });
+    bars.push({ start: beginning.getTime(), end: next.getTime(), lower: 0, upper: 0 });
     beginning = next;
   }
-  for (const { instant, refused } of requests) {
+  for (const { instant, isUpper } of things) {
     const bar = bars.find(({ start, end }) => instant >= start && instant < end);
-    if (bar) bar[refused ? "refused" : "permitted"]++;
+    if (bar) bar[isUpper ? "upper" : "lower"]++;
   }
   return bars;
 }

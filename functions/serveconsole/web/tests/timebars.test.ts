@@ -10,18 +10,18 @@ test("a period has few bars", () => {
   }
 });
 
-test("requests are counted in the hour, the day and the week in which they are", () => {
+test("things are counted in the hour, the day and the week in which they are", () => {
   const at = (day: number, hours: number, minutes = 0) => new Date(2027, 2, day, hours, minutes).getTime();
-  const requests = [
-    { instant: at(4, 9, 59), refused: false }, { instant: at(4, 10), refused: true }, { instant: at(4, 10, 59), refused: false }, { instant: at(5, 0), refused: false },
+  const things = [
+    { instant: at(4, 9, 59), isUpper: false }, { instant: at(4, 10), isUpper: true }, { instant: at(4, 10, 59), isUpper: false }, { instant: at(5, 0), isUpper: false },
     // Outside of the period.
-    { instant: at(1, 0), refused: false },
+    { instant: at(1, 0), isUpper: false },
   ];
-  const counts = (bars: ReturnType<typeof countInBars>) => bars.map(({ permitted, refused }) => [permitted, refused]);
-  assert.deepEqual(counts(countInBars("hour", at(4, 9, 30), at(4, 11, 10), requests)), [[1, 0], [1, 1], [0, 0]]);
-  assert.deepEqual(counts(countInBars("day", at(4, 9, 30), at(5, 0), requests)), [[2, 1], [1, 0]]);
+  const counts = (bars: ReturnType<typeof countInBars>) => bars.map(({ lower, upper }) => [lower, upper]);
+  assert.deepEqual(counts(countInBars("hour", at(4, 9, 30), at(4, 11, 10), things)), [[1, 0], [1, 1], [0, 0]]);
+  assert.deepEqual(counts(countInBars("day", at(4, 9, 30), at(5, 0), things)), [[2, 1], [1, 0]]);
   // March 4th, 2027 is a Thursday: the week begins on the 1st.
-  assert.deepEqual(counts(countInBars("week", at(4, 9), at(8, 0), requests)), [[4, 1], [0, 0]]);
+  assert.deepEqual(counts(countInBars("week", at(4, 9), at(8, 0), things)), [[4, 1], [0, 0]]);
   assert.deepEqual(countInBars("minutes", at(4, 9, 58), at(4, 10), []).map(({ start }) => start), [at(4, 9, 55), at(4, 10)]);
 });
 
