@@ -1,4 +1,4 @@
-import { useSignal } from "@preact/signals";
+import { batch, useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import type { ComponentChildren } from "preact";
 import { ask, group, home, list, Refusal, type Table } from "../api";
@@ -9,7 +9,7 @@ import { useWrite } from "../parts/write";
 import { ExpirationDialog } from "../keys/details";
 import { keysPath } from "./keys";
 import { may, isPermitted, rightsProblem, usePermittedEach } from "../rights";
-import { text, type Text } from "../texts";
+import { loadTexts, text, type Text } from "../texts";
 import { formatDistance, formatDateTime, currentTime } from "../times";
 import { kubeconfigRequest, listsClusters, reachesClusters, readFirstClusters, type Cluster } from "../kinds/virtualcluster";
 import type { Key } from "../kinds/accesskey";
@@ -18,10 +18,13 @@ import { KubeconfigDialog } from "../clusters/kubeconfig";
 
 const day = 86_400_000;
 const week = 7 * day;
+/** How long before its end a signer is a task: its successor takes longer to make than a key. */
+const signerPeriod = 30 * day;
 const unusedPeriod = 90 * day;
 /** How many rows a section lists, and how many objects it reads. */
 const rowLimit = 5;
 const readLimit = 500;
+const clusterLimit = 100;
 
 interface Config {
   metadata: { resourceVersion?: string };
@@ -33,6 +36,8 @@ interface Overview {
   keys?: Table<Key>;
   clusters?: { cluster: Cluster; mayUse: boolean }[];
   moreClusters: boolean;
+  /** The virtual clusters whose signer is known to end. */
+  signers: { cluster: Cluster; end: string }[];
   /** Requests of the last day that no scope permitted. */
   refusals?: Table<AuditEvent>;
   /** Why a section is missing. */
@@ -41,14 +46,26 @@ interface Overview {
   history?: { revision: string; author?: string; time?: string }[];
 }
 
+/** Returns when the certificate authority that signs for a virtual cluster ends. The API says it in the message of a condition. */
+function signerEnd({ status }: Cluster): string | undefined {
+  return status?.conditions?.find(({ type, reason }) => type === "SignerReady" && reason === "CA")?.message?.match(/until (\S+)$/)?.[1];
+}
+
+/** The picture of what ends is a script of its own. A page without it has the lists below. */
+const loadEndings = () => Promise.all([import("../parts/endings"), loadTexts()]).then(([{ Endings }]) => Endings, () => null);
+
 async function readOverview(): Promise<Overview> {
-  const overview: Overview = { moreClusters: false, problem: null };
+  const overview: Overview = { moreClusters: false, signers: [], problem: null };
   const limit = String(readLimit);
   const parts = await Promise.allSettled([
     may("list", "ownedaccesskeys") && list<Key>(`${group}/ownedaccesskeys`, { limit }).then((table) => (overview.keys = table)),
-    reachesClusters() && readFirstClusters(rowLimit).then(async ({ clusters, more }) => {
-      overview.moreClusters = more;
-      overview.clusters = await Promise.all(clusters.map(async (cluster) => ({ cluster, mayUse: await isPermitted(kubeconfigRequest(cluster)) })));
+    reachesClusters() && readFirstClusters(clusterLimit).then(async ({ clusters, more }) => {
+      overview.moreClusters = more || clusters.length > rowLimit;
+      overview.signers = clusters.flatMap((cluster) => {
+        const end = signerEnd(cluster);
+        return end ? [{ cluster, end }] : [];
+      });
+      overview.clusters = await Promise.all(clusters.slice(0, rowLimit).map(async (cluster) => ({ cluster, mayUse: await isPermitted(kubeconfigRequest(cluster)) })));
     }),
     may("get", "configs/history") && ask<{ status: { revisions?: Overview["history"] } }>(`${group}/config/config/history`)
       .then((answer) => (overview.history = answer.status.revisions ?? [])),
@@ -122,7 +139,14 @@ export function Home() {
   const kubeconfigOf = useSignal<Cluster | null>(null);
   const settling = useSignal<{ task: Task; key: Key } | null>(null);
   const write = useWrite(keysPath);
-  const read = () => readOverview().then((all) => { overview.value = all; });
+  const endings = useSignal<typeof import("../parts/endings").Endings | null>(null);
+  const read = async () => {
+    const [all, component] = await Promise.all([readOverview(), endings.value ?? loadEndings()]);
+    batch(() => {
+      endings.value = component;
+      overview.value = all;
+    });
+  };
   useEffect(() => {
     document.title = `${text("page.home")} · ${text("app.product")}`;
     let lastRead = 0;
@@ -136,7 +160,8 @@ export function Home() {
     document.addEventListener("visibilitychange", refresh);
     return () => document.removeEventListener("visibilitychange", refresh);
   }, []);
-  const { keys, clusters, moreClusters, refusals, config, history } = overview.value ?? { moreClusters: false };
+  const { keys, clusters, moreClusters, signers, refusals, config, history } = overview.value ?? { moreClusters: false, signers: [] };
+  const Endings = endings.value;
   const problem = rightsProblem.value ?? overview.value?.problem ?? null;
   const instant = currentTime.value;
   const allKeys = (keys?.rows ?? []).map((row) => row.object);
@@ -147,6 +172,8 @@ export function Home() {
   const unusedKeys = allKeys.filter((key) => !key.spec.disabled && !hasExpired(key) && instant - Date.parse(key.status?.lastActivity ?? key.metadata.creationTimestamp) > unusedPeriod);
   const failedConditions = (config?.status.conditions ?? []).filter(({ type, status }) => status === "False" || (type === "Confirmed" && status !== "True"));
   const latestRevision = history?.[0];
+  const endingSigners = signers.filter(({ end }) => Date.parse(end) - instant < signerPeriod).sort((a, b) => Date.parse(a.end) - Date.parse(b.end));
+  const clusterLink = ({ metadata: { namespace, name } }: Cluster) => listsClusters() ? `${home}/clusters?${new URLSearchParams({ name: `${namespace}/${name}` })}` : undefined;
   const shown: [Task, Key[]][] = [["extend", expiringKeys], ["delete", refusedKeys], ["disable", unusedKeys]];
   const isPermittedFor = usePermittedEach(shown.flatMap(([task, keys]) => keys.slice(0, rowLimit).map(({ metadata: { name, uid, resourceVersion = "" } }) => (
     { object: `${task} ${uid}`, version: resourceVersion, question: { verb: taskVerbs[task], resource: "ownedaccesskeys", name } }
@@ -162,7 +189,7 @@ export function Home() {
     return <button type="button" aria-label={text(about, { name })} disabled={write.busy.value} onClick={begin}>{text(label)}</button>;
   }
   const isAllWell = keys && !keys.metadata?.continue && !refusals?.metadata?.continue && !problem
-    && expiringKeys.length + refusedKeys.length + unusedKeys.length + (refusals?.rows ?? []).length + failedConditions.length === 0;
+    && endingSigners.length + expiringKeys.length + refusedKeys.length + unusedKeys.length + (refusals?.rows ?? []).length + failedConditions.length === 0;
   const moreLine = (keys: Key[]) => keys.length > rowLimit ? [<li class="quiet">{text("home.more", { count: keys.length - rowLimit })}</li>] : [];
   return (
     <>
@@ -177,15 +204,24 @@ export function Home() {
       {isAllWell && <p class="decision yes">{text("home.allWell")}</p>}
       {!overview.value && <p class="quiet" role="status">{text("state.loading")}</p>}
       {overview.value && !problem && !clusters && !keys && !config && !history && <p>{text("home.nothing")}</p>}
+      {overview.value && Endings && <Endings keys={allKeys} signers={signers} />}
       {overview.value && (
         <div class="parts">
+          <Section title="home.endingSigners">
+            {endingSigners.slice(0, rowLimit).map(({ cluster, end }) => (
+              <li>
+                <a href={clusterLink(cluster)}>{cluster.metadata.namespace}/{cluster.metadata.name}</a>
+                <time dateTime={end} title={formatDateTime(end)}>{Date.parse(end) > instant ? formatDistance(end) : text("state.expired")}</time>
+              </li>
+            ))}
+          </Section>
           {clusters && (
-            <Section title="page.clusters" none="clusters.empty" link={moreClusters ? `${home}/clusters` : undefined}>
+            <Section title="page.clusters" none={keys ? undefined : "clusters.empty"} link={moreClusters ? `${home}/clusters` : undefined}>
               {clusters.map(({ cluster, mayUse }) => {
                 const { namespace, name } = cluster.metadata;
                 return (
                   <li>
-                    {listsClusters() ? <a href={`${home}/clusters?${new URLSearchParams({ name: `${namespace}/${name}` })}`}>{namespace}/{name}</a> : <span>{namespace}/{name}</span>}
+                    {listsClusters() ? <a href={clusterLink(cluster)}>{namespace}/{name}</a> : <span>{namespace}/{name}</span>}
                     <span class="quiet">{cluster.status?.phase}</span>
                     {mayUse && <button type="button" aria-label={text("kubeconfig.of", { name: `${namespace}/${name}` })} onClick={() => (kubeconfigOf.value = cluster)}>{text("kubeconfig.title")}</button>}
                   </li>
@@ -219,7 +255,7 @@ export function Home() {
             </Section>
           )}
           {(config || history) && (
-            <Section title="page.config" none="home.configUnchanged" link={`${home}/config`} show="action.openPage">
+            <Section title="page.config" link={`${home}/config`} show="action.openPage">
               {[
                 ...(latestRevision?.author ? [<li><span>{text("home.configBy", { revision: latestRevision.revision, author: latestRevision.author })}</span>{latestRevision.time && <time dateTime={latestRevision.time} title={formatDateTime(latestRevision.time)}>{formatDistance(latestRevision.time)}</time>}</li>] : []),
                 ...failedConditions.map(({ type, status, message }) => <li><code>{type}={status}</code><span>{message}</span></li>),
