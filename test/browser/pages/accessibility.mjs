@@ -106,7 +106,7 @@ export const stories = {
     };
     for (const [width, height] of [[1240, 800], [320, 256]]) {
       await page.setViewportSize({ width, height });
-      for (const [name, least] of [["home", 3], ["keys", 8], ["config", 5], ["studio", 10], ["audit", 8]]) {
+      for (const [name, least] of [["home", 3], ["keys", 8], ["config", 5], ["studio", 10], ["audit", 7]]) {
         await page.goto(`${origin}/console/${name}`);
         await page.locator("main h1").waitFor();
         if (name === "config" || name === "studio") await page.getByRole("textbox", { name: "Configuration" }).waitFor();
