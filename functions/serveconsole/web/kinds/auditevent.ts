@@ -71,9 +71,10 @@ export function requestText(event: AuditEvent): string {
   return `${verb} ${[objectRef.resource, objectRef.name, objectRef.subresource].filter(Boolean).join("/")}`;
 }
 
-/** Returns the request of an event in words: "Create access key ci". A request about a path has its verb and its path. */
+/** Returns the request of an event in words: "Create access key ci". A request about a path has its verb and its path, unless it begins or ends a session. */
 export function requestWords(event: AuditEvent): string {
   const { verb, requestURI, objectRef } = event.status;
+  if (requestURI.endsWith("/auth/session")) return text(verb === "delete" ? "session.signOut" : "signin.title");
   if (!objectRef?.resource) return `${verb.toUpperCase()} ${requestURI}`;
   const resource = resourceOf(event);
   const known = kinds[resource];

@@ -124,7 +124,7 @@ function Events({ events, addressOf, open }: { events: AuditEvent[]; addressOf: 
         <thead><tr>{(["audit.when", "audit.user", "audit.what", "audit.result"] as const).map((label) => <th scope="col">{text(label)}</th>)}</tr></thead>
         <tbody>
           {events.map((event) => {
-            const { metadata: { name }, status: { stageTimestamp, user, responseStatus } } = event;
+            const { metadata: { name }, status: { stageTimestamp, requestURI, user, responseStatus } } = event;
             const key = accessKeyOf(event);
             const time = formatDateTime(stageTimestamp);
             return (
@@ -146,7 +146,7 @@ function Events({ events, addressOf, open }: { events: AuditEvent[]; addressOf: 
                   <span class="second">{formatDistance(stageTimestamp)}</span>
                 </th>
                 <td class="by">{user.username}{key && <span class="second" title={text("signin.accessKey")}>{key}</span>}</td>
-                <td class="what" title={requestText(event)}>{requestWords(event)}{resourceOf(event) && <span class="second"><code>{requestText(event)}</code></span>}</td>
+                <td class="what" title={requestText(event)}>{requestWords(event)}{!requestWords(event).endsWith(requestURI) && <span class="second"><code>{requestText(event)}</code></span>}</td>
                 <td class="code"><Outcome event={event} /><span class="second">{responseStatus?.code} {wasRefused(event) && responseStatus?.reason}</span></td>
               </tr>
             );

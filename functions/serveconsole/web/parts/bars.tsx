@@ -74,22 +74,18 @@ export function Bars({ bars, step, words, choose, children }: { bars: Bar[]; ste
         ref={plot} class={choose ? "plot chosen" : "plot"} role={choose ? "toolbar" : "img"} onKeyDown={choose && move}
         aria-label={choose ? title : `${title}: ${filled.length === 0 ? text("bars.none") : filled.map(wordsOf).join("; ")}`}
       >
-        {bars.map((bar, i) => {
-          const picture = (
-            <>
-              <Stack bar={bar} most={most} />
-              {(bars.length - 1 - i) % every === 0 && (i > 0 || every === 1) && <span class="tick" aria-hidden="true">{tick.format(bar.start)}</span>}
-            </>
-          );
-          return choose && bar.lower + bar.upper > 0 ? (
-            <button
-              key={bar.start} type="button" class="bar" aria-label={wordsOf(bar)} title={wordsOf(bar)} tabIndex={bar.start === reached ? 0 : -1}
-              onFocus={() => (current.value = bar.start)} onClick={() => choose(bar)}
-            >
-              {picture}
-            </button>
-          ) : <span key={bar.start} class="bar" title={wordsOf(bar)}>{picture}</span>;
-        })}
+        {bars.map((bar, i) => (
+          <span key={bar.start} title={wordsOf(bar)}>
+            {choose && bar.lower + bar.upper > 0 ? (
+              <button
+                type="button" aria-label={wordsOf(bar)} tabIndex={bar.start === reached ? 0 : -1} onFocus={() => (current.value = bar.start)} onClick={() => choose(bar)}
+              >
+                <Stack bar={bar} most={most} />
+              </button>
+            ) : <Stack bar={bar} most={most} />}
+            {(bars.length - 1 - i) % every === 0 && (i > 0 || every === 1) && <span class="tick" aria-hidden="true">{tick.format(bar.start)}</span>}
+          </span>
+        ))}
       </div>
       {filled.length > 0 && (
         <details>
