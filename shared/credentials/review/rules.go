@@ -133,7 +133,7 @@ func addPath(status *authorizationv1.SubjectRulesReviewStatus, request scope.Req
 
 // entriesNaming returns the entries of a scope that name an object. All other entries treat the object like any other object.
 func entriesNaming(s *model.Scope, name string) *model.Scope {
-	narrow := &model.Scope{}
+	narrow := &model.Scope{ReadOnly: s.ReadOnly}
 	for _, entry := range s.Roles {
 		if slices.Contains(entry.VirtualClusters, name) {
 			narrow.Roles = append(narrow.Roles, entry)

@@ -26,7 +26,7 @@ func TestRulesName(t *testing.T) {
 	names, named := []string{"a", "b", "c"}, 0
 	access := &review.Access{Project: func(namespace string) string { return strings.TrimPrefix(namespace, "p-") }}
 	draw := func() *model.Scope {
-		narrow := &model.Scope{}
+		narrow := &model.Scope{ReadOnly: random.IntN(4) == 0}
 		for range random.IntN(3) {
 			narrow.Roles = append(narrow.Roles, model.ScopeRole{
 				Role: []string{"vcluster", "platformCLI"}[random.IntN(2)], Projects: some("x", "y", "*"), VirtualClusters: some("a", "b", "*"),
