@@ -4,6 +4,7 @@ import { writeFileSync } from "node:fs";
 import { request } from "playwright-core";
 import { admin, api, browser, debuggers, foreignOrigins, relaunch, violations } from "./driver.mjs";
 import * as keys from "./pages/keys.mjs";
+import * as keySheet from "./pages/keysheet.mjs";
 import * as foundKey from "./pages/foundkey.mjs";
 import * as selection from "./pages/selection.mjs";
 import * as clusters from "./pages/clusters.mjs";
@@ -54,7 +55,7 @@ async function stopEndlessScript() {
   }
   return "";
 }
-const pages = [keys, foundKey, selection, clusters, tokens, home, config, people, projects, trustrules, audit, openStudio, session, signin, look, permissions, accessibility, frame, search, requests, pictureFolder];
+const pages = [keys, keySheet, newKey, foundKey, selection, clusters, tokens, home, config, people, projects, trustrules, audit, openStudio, session, signin, look, permissions, accessibility, frame, search, requests, pictureFolder];
 /** STORIES=long tells the stories that take long instead of the others. */
 const selected = pages.flatMap(({ stories, longStories = {} }) => Object.entries(process.env.STORIES === "long" ? longStories : stories)).filter(([name]) => name.includes(process.env.STORY ?? ""));
 /** Takes a story, if none of the programs that share TAKEN has taken it: a file exists for each that is. */

@@ -26,3 +26,6 @@ export * from "./kinds/accesskey";
 export * from "./clusters/kubeconfig";
 export * from "./parts/scopepreview";
 export * from "./keys/details";
+export { keysPath } from "./pages/keys";
+export { Initials } from "./parts/initials";
+export { Skeleton } from "./parts/skeleton";

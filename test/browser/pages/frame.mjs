@@ -228,6 +228,7 @@ export const stories = {
     await page.goForward();
     await dialog.waitFor();
     // One step to the key that made it, and one press of Back.
+    await dialog.getByRole("tab", { name: "Lineage" }).click();
     await dialog.getByRole("button", { name: "admin", exact: true }).click();
     await page.getByRole("heading", { level: 2, name: "admin" }).waitFor();
     await page.goBack();

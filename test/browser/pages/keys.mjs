@@ -135,7 +135,10 @@ export const stories = {
     await page.getByRole("button", { name: "Create key" }).click();
     await page.getByRole("button", { name: "I have saved it" }).click();
     await page.getByRole("link", { name: "Open scoped" }).click();
-    await page.getByRole("dialog").getByText('"project": "shop"').waitFor();
+    await page.getByRole("tab", { name: "What it may do" }).click();
+    await page.getByRole("listitem").getByText("shop", { exact: true }).waitFor();
+    await page.getByText("The scope in YAML").click();
+    await page.getByText("- project: shop").waitFor();
     await context.close();
   },
   async "the dialog says what a scope permits, before there is a key"() {
@@ -261,23 +264,6 @@ export const stories = {
     const asked = async (path) => (await context.request.get(`${api}/${path}`, { headers: { Authorization: `Bearer ${key}`, Cookie: "" } })).status();
     assert.deepEqual([await asked("namespaces/p-shop/virtualclusterinstances/dev"), await asked("virtualclusterinstances"), await asked("users")], [200, 403, 403]);
     await requestAsAdmin(context, "DELETE", "ownedaccesskeys/ci-typed");
-    assert.deepEqual(problems, []);
-    await context.close();
-  },
-  async "a key says what was made with it, of every kind"() {
-    const { context, page, problems } = await openWindow();
-    const maker = await createAccessKey(context, "maker", { groups: ["platform:admins"] });
-    const made = async (path, data) => {
-      const answer = await context.request.post(`${api}/${path}`, { headers: { Authorization: `Bearer ${maker}`, Cookie: "" }, data });
-      assert.equal(answer.status(), 201, await answer.text());
-    };
-    await made("users", { metadata: { name: "made-user" }, spec: {} });
-    await made("teams", { metadata: { name: "made-team" }, spec: {} });
-    await made("projects", { metadata: { name: "made-project" }, spec: {} });
-    await made("ownedaccesskeys", { metadata: { name: "made-key" }, spec: {} });
-    await signIn(page, admin, "/console/keys?name=maker", page.getByRole("dialog"));
-    const dialog = page.getByRole("dialog");
-    for (const line of ["1 access key: made-key", "People: made-user", "Teams: made-team", "Projects: made-project"]) await dialog.getByText(line).waitFor();
     assert.deepEqual(problems, []);
     await context.close();
   },

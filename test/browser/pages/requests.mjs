@@ -390,6 +390,10 @@ export const stories = {
   async "an old tab keeps what was typed, and does its work, after an upgrade"() {
     const { context, page, problems } = await openWindow();
     await signIn(page);
+    // The script of a sheet comes after the rows.
+    await page.getByRole("link", { name: "Open admin" }).click();
+    await page.getByRole("dialog").getByRole("button", { name: "Disable" }).waitFor();
+    await page.keyboard.press("Escape");
     await page.getByRole("button", { name: "New key" }).click();
     await page.getByLabel("Name", { exact: true }).fill("old-tab");
     await page.getByLabel("A scope in YAML").check();

@@ -1,13 +1,13 @@
-import { useSignal } from "@preact/signals";
+import { batch, useSignal } from "@preact/signals";
 import { useEffect, useMemo, useRef } from "preact/hooks";
 import { group, send } from "../api";
 import { watchList } from "../live";
+import { NewKeyDialog, NewKeySecret } from "../keys/newkey";
+import { onDemand } from "../parts/ondemand";
 import { List, useAddress, useOpened, useSelection, type ListTexts } from "../parts/list";
 import { person } from "../person";
 import { may } from "../rights";
 import { text } from "../texts";
-import { NewKeyDialog, NewKeySecret } from "../keys/newkey";
-import { KeyDetails } from "../keys/details";
 import type { Key } from "../kinds/accesskey";
 import { BulkActions } from "../keys/bulkactions";
 
@@ -16,10 +16,14 @@ export const keysPath = `${group}/ownedaccesskeys`;
 
 const words: ListTexts = { title: "page.keys", lead: "keys.lead", count: "keys.count", countOne: "keys.countOne", countFiltered: "keys.countFiltered", empty: "keys.empty" };
 
+const [KeySheet, preloadSheet] = onDemand(() => import("../keys/sheet").then((it) => it.KeySheet));
+
 /** The access keys that the caller may see. */
 export function Keys() {
   const keys = useMemo(() => watchList<Key>(keysPath), []);
-  const address = useAddress();
+  const query = new URLSearchParams(location.search);
+  const tab = useSignal(query.get("tab") ?? "");
+  const address = useAddress({ tab });
   const { openedName, creating } = address;
   const selection = useSelection(keys);
   const createdKey = useSignal<Key | null>(null);
@@ -32,6 +36,10 @@ export function Keys() {
   useEffect(() => {
     if (sessionEnded) void send(`${group}/selves`, { method: "POST", body: "{}" }).catch(() => undefined);
   }, [sessionEnded]);
+  // After the rows, so that an upgrade takes nothing from a page that is open.
+  useEffect(() => {
+    if (keys.loaded.value) preloadSheet();
+  }, [keys.loaded.value]);
   const key = useOpened(keys, openedName.value, `${keysPath}/${encodeURIComponent(openedName.value)}`);
   return (
     <>
@@ -57,12 +65,10 @@ export function Keys() {
       )}
       {createdKey.value && <NewKeySecret accessKey={createdKey.value} close={() => (createdKey.value = null)} />}
       {openedName.value && (
-        <KeyDetails
-          name={openedName.value}
-          row={key}
+        <KeySheet
+          name={openedName.value} row={key} tab={tab} changed={() => void keys.refresh()}
           open={(name) => (openedName.value = name)}
-          changed={() => void keys.refresh()}
-          close={() => (openedName.value = "")}
+          close={() => batch(() => { openedName.value = tab.value = ""; })}
         />
       )}
     </>

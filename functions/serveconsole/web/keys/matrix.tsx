@@ -1,0 +1,181 @@
+import { useSignal } from "@preact/signals";
+import { useEffect } from "preact/hooks";
+import type { ComponentChildren } from "preact";
+import { ask, asRefusal, group, ownerOf, person, Problem, type Refusal, rules as sessionRules, Skeleton, text, type Key, type Text } from "../shared";
+import { yamlOf } from "../parts/yaml";
+import { isOwn } from "./owners";
+
+/** The fields of a scope. */
+interface Scope {
+  roles?: { role: string; projects?: string[]; virtualClusters?: string[] }[];
+  projects?: { project: string }[];
+  spaces?: { project: string; space: string }[];
+  virtualClusters?: { project: string; virtualCluster: string }[];
+  clusters?: { cluster: string }[];
+  rules?: object[];
+  allowPlatformCli?: boolean;
+  readOnly?: boolean;
+}
+
+const platform = "management.platform.sh";
+/** The role that allowPlatformCli stands for. */
+const commandLine = "platformCLI";
+
+/** A name of a scope. A star is every name. */
+function Name({ name, every }: { name: string; every: Text }) {
+  return name === "*" ? <em>{text(every)}</em> : <code>{name}</code>;
+}
+
+/** The entries of a scope in words. */
+function ScopeWords({ scope }: { scope: Scope }) {
+  const entry = (label: Text, content: ComponentChildren) => <li><span class="quiet">{text(label)}</span> {content}</li>;
+  const entries = [
+    ...(scope.roles ?? []).map(({ role, projects = [], virtualClusters = [] }) => entry("scope.role", (
+      <>
+        <code>{role}</code>
+        {projects.length > 0 && <> {text("scope.in")} {projects.map((project) => <><Name name={project} every="scope.everyProject" /> </>)}</>}
+        {virtualClusters.length > 0 && <> {text("scope.in")} {virtualClusters.map((cluster) => <><Name name={cluster} every="scope.everyCluster" /> </>)}</>}
+      </>
+    ))),
+    ...(scope.allowPlatformCli ? [entry("scope.role", <code>{commandLine}</code>)] : []),
+    ...(scope.projects ?? []).map(({ project }) => entry("field.project", <Name name={project} every="scope.everyProject" />)),
+    ...(scope.virtualClusters ?? []).map(({ project, virtualCluster }) => entry("field.virtualCluster", (
+      <><Name name={virtualCluster} every="scope.everyCluster" /> {text("scope.in")} <Name name={project} every="scope.everyProject" /></>
+    ))),
+    ...(scope.spaces ?? []).map(({ project, space }) => entry("scope.space", (
+      <><Name name={space} every="scope.everySpace" /> {text("scope.in")} <Name name={project} every="scope.everyProject" /></>
+    ))),
+    ...(scope.clusters ?? []).map(({ cluster }) => entry("scope.connectedCluster", <Name name={cluster} every="scope.everyConnectedCluster" />)),
+    ...((scope.rules ?? []).length > 0 ? [entry("scope.rules", scope.rules!.length)] : []),
+  ];
+  return (
+    <>
+      {entries.length === 0 ? <p>{text("scope.nothing")}</p> : <ul class="entries">{entries}</ul>}
+      {scope.readOnly && <p>{text("scope.readOnly")}</p>}
+    </>
+  );
+}
+
+/** A set of requests that a scope permits. */
+interface Rule {
+  verbs: string[];
+  group?: string;
+  resource?: string;
+  names?: string[];
+  paths?: string[];
+}
+
+const verbs = ["get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"];
+
+/** Returns how rules permit a verb on a resource: on every object, on some objects, whose names it returns, or on none. */
+function permission(rules: Rule[], resource: string, verb: string): true | string[] {
+  const matching = rules.filter((rule) => rule.resource === resource && rule.verbs.some((each) => each === verb || each === "*"));
+  return matching.some(({ names = [] }) => names.length === 0) || [...new Set(matching.flatMap(({ names = [] }) => names))];
+}
+
+/** The verbs that rules permit, by resource. */
+function Matrix({ rules, label }: { rules: Rule[]; label: string }) {
+  const own = rules.filter((rule) => rule.group === platform);
+  const others = rules.filter((rule) => rule.group !== platform);
+  const known = (sessionRules.value ?? []).filter((rule) => rule.group === platform);
+  const resources = [...new Set([...known, ...own].map(({ resource = "" }) => resource))].sort();
+  const columns = [...new Set([...verbs, ...[...known, ...own].flatMap((rule) => rule.verbs).filter((verb) => verb !== "*").sort()])];
+  return (
+    <>
+      <div class="table matrix" tabIndex={0} role="region" aria-label={label}>
+        <table>
+          <thead>
+            <tr><th scope="col">{text("preview.resource")}</th>{columns.map((verb) => <th scope="col"><span>{verb}</span></th>)}</tr>
+          </thead>
+          <tbody>
+            {resources.map((resource) => (
+              <tr>
+                <th scope="row"><code>{resource.split("/").map((part, i) => i === 0 ? part : <>/<wbr />{part}</>)}</code></th>
+                {columns.map((verb) => {
+                  const permitted = permission(own, resource, verb);
+                  if (permitted === true) return <td class="yes"><span class="hidden">{text("state.yes")}</span></td>;
+                  if (permitted.length === 0) return <td class="no"><span class="hidden">{text("state.no")}</span></td>;
+                  const names = text("matrix.some", { names: permitted.join(", ") });
+                  return <td class="some" title={names}><span class="hidden">{names}</span></td>;
+                })}
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+      <p class="quiet legend">
+        <span class="yes">{text("matrix.yes")}</span> <span class="some">{text("matrix.someLegend")}</span> <span class="no">{text("matrix.no")}</span>
+      </p>
+      {own.some(({ names = [] }) => names.length > 0) && (
+        <ul class="entries">
+          {own.filter(({ names = [] }) => names.length > 0).map((rule) => <li><code>{rule.resource}</code> {text("preview.names", { names: rule.names!.join(", ") })}: {rule.verbs.join(", ")}</li>)}
+        </ul>
+      )}
+      {others.length > 0 && (
+        <details>
+          <summary>{text("matrix.others")}</summary>
+          <ul>{others.map((rule) => <li>{rule.verbs.join(", ")}: <code>{rule.resource ? `${rule.resource}.${rule.group}` : (rule.paths ?? []).join(" ")}</code></li>)}</ul>
+        </details>
+      )}
+    </>
+  );
+}
+
+/** The namespaces of the projects that a scope names. */
+function namespacesOf(scope: Scope): string[] {
+  const projects = [...(scope.projects ?? []), ...(scope.virtualClusters ?? [])].map(({ project }) => project).filter((project) => project !== "*");
+  return [...new Set(projects)].map((project) => (person.value?.projectNamespacePrefix ?? "") + project);
+}
+
+/** What a key may do: its scope in words, what the scope permits by resource and verb, and the scope in YAML. */
+export function KeyScope({ accessKey }: { accessKey: Key }) {
+  const scope = accessKey.spec.scope as Scope | undefined;
+  const own = isOwn(accessKey.spec);
+  const namespaces = scope ? namespacesOf(scope) : [];
+  const namespace = useSignal(namespaces[0] ?? "");
+  const rules = useSignal<Rule[] | null>(null);
+  const incomplete = useSignal(false);
+  const problem = useSignal<Refusal | null>(null);
+  // Without a scope, a preview is about the caller.
+  const known = scope !== undefined || own;
+  const wanted = JSON.stringify({ apiVersion: `${platform}/v1`, kind: "ScopePreview", spec: { scope, namespace: namespace.value } });
+  useEffect(() => {
+    if (!known) return;
+    const current = new AbortController();
+    ask<{ status: { rules?: Rule[]; incomplete?: boolean } }>(`${group}/scopepreviews`, { method: "POST", body: wanted, signal: current.signal }).then(({ status }) => {
+      problem.value = null;
+      incomplete.value = status.incomplete ?? false;
+      rules.value = status.rules ?? [];
+    }, (failure) => { if (!current.signal.aborted) problem.value = asRefusal(failure); });
+    return () => current.abort();
+  }, [wanted, known]);
+  return (
+    <>
+      {scope ? <ScopeWords scope={scope} /> : <p>{text("scope.unlimited")}</p>}
+      {known && (
+        <>
+          <h3>{text("matrix.title")}</h3>
+          {!own && <p class="quiet">{text("matrix.other", { owner: ownerOf(accessKey) })}</p>}
+          {namespaces.length > 0 && (
+            <label>{text("field.namespace")}
+              <select value={namespace.value} onChange={(event) => (namespace.value = event.currentTarget.value)}>
+                {namespaces.map((name) => <option value={name}>{name}</option>)}
+                <option value="">{text("matrix.everywhere")}</option>
+              </select>
+            </label>
+          )}
+          <Problem refusal={problem.value} />
+          {rules.value ? <Matrix rules={rules.value} label={text("matrix.title")} /> : !problem.value && <Skeleton />}
+          {incomplete.value && <p class="quiet">{text("preview.incomplete")}</p>}
+          <p class="quiet">{text("matrix.note")}</p>
+        </>
+      )}
+      {scope && (
+        <details>
+          <summary>{text("matrix.yaml")}</summary>
+          <pre tabIndex={0}>{`scope:${Object.keys(scope).length === 0 ? " {}" : `\n${yamlOf(scope, "  ")}`}`}</pre>
+        </details>
+      )}
+    </>
+  );
+}

@@ -1,0 +1,151 @@
+import { useSignal, type Signal } from "@preact/signals";
+import { useEffect } from "preact/hooks";
+import {
+  AbsentDialog, asRefusal, Chip, Command, CopyButton, CreatedObjects, currentTime, DeleteDialog, Dialog, ExpirationDialog, extendedTTL, extensions, Fact, formatDateTime, formatDistance,
+  home, Initials, isAdmin, type Key, type KeyChildren, keysPath, may, person, Problem, quoteForShell, readChildren, Refusal, Skeleton, text, Time, usePermitted, useWrite, Warnings, warningsOf,
+} from "../shared";
+import { Tabs } from "../parts/tabs";
+import { Lineage } from "./lineage";
+import { KeyScope } from "./matrix";
+
+/** How long before its end a key gets buttons that let it work on, in milliseconds. */
+const extensionPeriod = 7 * 86_400_000;
+
+/** The owner of a key, with a link if the session has a page about them. */
+function Owner({ spec: { user, team, subject } }: Key) {
+  const name = user || team;
+  if (!name) return <>{text("keys.subject", { name: subject ?? "" })}</>;
+  const kind = team ? "team" : "user";
+  const [page, resource] = team ? ["teams", "teams"] : ["people", "users"];
+  const content = <><Initials name={name} /><span class="hidden">{text(team ? "owner.team" : "owner.user")}: </span>{name}</>;
+  return may("list", resource!) ? <a class={`owner ${kind}`} href={`${home}/${page}?${new URLSearchParams({ name })}`}>{content}</a> : <span class={`owner ${kind}`}>{content}</span>;
+}
+
+/** Buttons that let a key work on from now, each with one press. They stay while the sheet is open, so that the focus has a place. */
+function Extension({ accessKey, changed }: { accessKey: Key; changed: (warnings: string[]) => void }) {
+  const { metadata: { name }, status } = accessKey;
+  const end = status?.expirationTimestamp;
+  const offered = useSignal(false);
+  const outcome = useSignal("");
+  const { busy, problem, patch } = useWrite(keysPath);
+  if (end && Date.parse(end) - Math.max(currentTime.value, Date.now()) < extensionPeriod) offered.value = true;
+  if (!offered.value) return null;
+  const extend = (seconds: number) => patch(name, { spec: { ttl: extendedTTL(accessKey, seconds) } }, async (response) => {
+    const { status: extended } = (await response.json()) as Key;
+    outcome.value = extended?.expirationTimestamp ? text("keys.extended", { when: formatDateTime(extended.expirationTimestamp) }) : text("keys.extendedForever");
+    changed(warningsOf(response));
+  });
+  return (
+    <div class="extension">
+      <div role="group" aria-labelledby="extension" class="buttons start">
+        <span id="extension">{text(accessKey.spec.ttlAfterLastActivity ? "keys.extendIdle" : "keys.extend")}</span>
+        {extensions.filter(([seconds]) => seconds > 0).map(([seconds, label]) => <button type="button" disabled={busy.value} onClick={() => void extend(seconds)}>{text(label)}</button>)}
+      </div>
+      <p role="status" class="quiet">{outcome.value}</p>
+      <Problem refusal={problem.value} />
+    </div>
+  );
+}
+
+/** The facts of a key. */
+function About({ accessKey, mayChange, changed }: { accessKey: Key; mayChange: boolean; changed: (warnings: string[]) => void }) {
+  const { metadata: { name, creationTimestamp }, spec, status } = accessKey;
+  return (
+    <>
+      <dl>
+        <Fact name={text("field.name")}><span class="copied"><code>{name}</code> <CopyButton content={() => name} label={text("keys.copyName")} /></span></Fact>
+        {spec.displayName && <Fact name={text("field.displayName")}>{spec.displayName}</Fact>}
+        {spec.description && <Fact name={text("field.description")}>{spec.description}</Fact>}
+        <Fact name={text("field.owner")}><Owner {...accessKey} /></Fact>
+        <Fact name={text("field.type")}>{spec.type}</Fact>
+        <Fact name={text("field.state")}><Chip kind={spec.disabled ? "off" : "good"}>{text(status?.disabledByAdmin ? "state.disabledByAdmin" : spec.disabled ? "state.disabled" : "state.enabled")}</Chip></Fact>
+        <Fact name={text("field.created")}><Time instant={creationTimestamp} none="" /></Fact>
+        <Fact name={text("field.expires")}><Time instant={status?.expirationTimestamp} none={text("state.neverExpires")} /></Fact>
+        <Fact name={text("keys.lastUsed")}><Time instant={status?.lastActivity} none={text("state.neverUsed")} /></Fact>
+      </dl>
+      {mayChange && <Extension accessKey={accessKey} changed={changed} />}
+    </>
+  );
+}
+
+/** The requests that were sent with a key. */
+function KeyEvents({ name }: { name: string }) {
+  const link = `${home}/audit?${new URLSearchParams({ key: name })}`;
+  return <p><a href={link}>{text("keys.eventsLink", { name })}</a></p>;
+}
+
+/** The sheet of a key: its facts, what it may do, its lineage, and its events. */
+export function KeySheet(props: {
+  name: string; row: Key | Refusal | undefined; tab: Signal<string>; open: (name: string) => void; changed: () => void; close: () => void;
+}) {
+  const { name, row, tab, open, changed, close } = props;
+  const key = row instanceof Refusal ? undefined : row;
+  const { problem, patch } = useWrite(keysPath);
+  const children = useSignal<KeyChildren | null>(null);
+  const deleting = useSignal(false);
+  const extending = useSignal(false);
+  const warnings = useSignal<string[]>([]);
+  const uid = key?.metadata.uid;
+  const [mayChange = false, mayDelete] = usePermitted([
+    { verb: "patch", resource: "ownedaccesskeys", name }, { verb: "delete", resource: "ownedaccesskeys", name },
+  ], key?.metadata.resourceVersion);
+  useEffect(() => {
+    children.value = null;
+    deleting.value = extending.value = false;
+    warnings.value = [];
+    if (uid) readChildren(uid).then((read) => (children.value = read), (failure) => (problem.value = asRefusal(failure)));
+  }, [uid]);
+  if (row instanceof Refusal) return <AbsentDialog name={name} refusal={row} close={close} absent="keys.absent" />;
+  if (!key) return <Dialog title={name} close={close} sheet><Skeleton /></Dialog>;
+  const announce = (announced: string[]) => {
+    warnings.value = announced;
+    changed();
+  };
+  const setDisabled = (disabled: boolean) => patch(name, { spec: { disabled } }, () => {
+    deleting.value = false;
+    changed();
+  });
+  if (extending.value) {
+    return <ExpirationDialog accessKey={key} close={() => (extending.value = false)} changed={(announced) => { extending.value = false; announce(announced); }} />;
+  }
+  if (deleting.value) {
+    return (
+      <DeleteDialog
+        path={keysPath} object={key.metadata} close={() => (deleting.value = false)} deleted={() => { close(); changed(); }}
+        alternative={mayChange && !key.spec.disabled && <button type="button" onClick={() => void setDisabled(true)}>{text("keys.disableInstead")}</button>}
+      >
+        <p>{text("keys.deleteLead")}</p>
+        {person.value?.accessKey === name && <p class="problem">{text("keys.deleteOwn")}</p>}
+        {key.status?.lastActivity && <p>{text("state.lastUsed", { when: formatDistance(key.status.lastActivity) })}</p>}
+        {children.value && children.value.bound.keys.length + children.value.bound.tokens > 0 && (
+          <>
+            <p>{text("keys.deleteBound")}</p>
+            <CreatedObjects children={children.value.bound} />
+          </>
+        )}
+        <Problem refusal={problem.value} />
+      </DeleteDialog>
+    );
+  }
+  const tabs = [
+    { name: "about", title: text("keys.about"), content: () => <About key={uid} accessKey={key} mayChange={mayChange} changed={announce} /> },
+    { name: "scope", title: text("scope.choose"), content: () => <KeyScope key={uid} accessKey={key} /> },
+    { name: "lineage", title: text("keys.lineage"), content: () => <Lineage key={uid} accessKey={key} open={open} /> },
+    ...(may("list", "auditevents") ? [{ name: "events", title: text("keys.events"), content: () => <KeyEvents name={name} /> }] : []),
+  ];
+  return (
+    <Dialog key={name} title={name} close={close} sheet>
+      <Tabs label={text("keys.partsOf", { name })} tabs={tabs} chosen={tab} />
+      <Command command={`kubectl describe ownedaccesskey ${quoteForShell(name)}`} />
+      <Problem refusal={problem.value} />
+      <Warnings warnings={warnings.value} />
+      <div class="buttons">
+        {mayDelete && <button type="button" class="danger quietly" onClick={() => { problem.value = null; deleting.value = true; }}>{text("action.delete")}</button>}
+        {mayChange && !(key.spec.disabled && key.status?.disabledByAdmin && !isAdmin()) && (
+          <button type="button" onClick={() => void setDisabled(!key.spec.disabled)}>{text(key.spec.disabled ? "action.enable" : "action.disable")}</button>
+        )}
+        {mayChange && <button type="button" onClick={() => { problem.value = null; extending.value = true; }}>{text("keys.changeExpirationAsk")}</button>}
+      </div>
+    </Dialog>
+  );
+}

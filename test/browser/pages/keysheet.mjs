@@ -1,0 +1,181 @@
+// Stories of the sheet of an access key: its tabs, what it may do, its lineage, its events, and how it works on.
+import assert from "node:assert/strict";
+import { admin, api, assertAccessible, createAccessKey, openWindow, origin, pictureFolder, pressWithKeyboard, requestAsAdmin, signIn, tabTo } from "../driver.mjs";
+
+/** The parameters in the address of a page. */
+const parameters = (page) => Object.fromEntries(new URL(page.url()).searchParams);
+/** Creates an object with a key. */
+async function createWith(context, bearer, path, data) {
+  const answer = await context.request.post(`${api}/${path}`, { headers: { Authorization: `Bearer ${bearer}`, Cookie: "" }, data });
+  assert.equal(answer.status(), 201, await answer.text());
+  return (await answer.json()).spec.key;
+}
+/** Takes a picture in each look, if there is a folder for it. */
+async function takePictures(page, about) {
+  if (!pictureFolder) return;
+  for (const colorScheme of ["light", "dark"]) {
+    await page.emulateMedia({ colorScheme });
+    for (const width of [390, 1280, 2560]) {
+      await page.setViewportSize({ width, height: 900 });
+      await page.screenshot({ path: `${pictureFolder}/${about}-${colorScheme}-${width}.png` });
+    }
+  }
+  await page.emulateMedia({ colorScheme: "light" });
+  await page.setViewportSize({ width: 1200, height: 800 });
+}
+
+export const stories = {
+  async "the tabs of a key have an address, and the arrow keys go from tab to tab"() {
+    const { context, page, problems } = await openWindow();
+    await requestAsAdmin(context, "POST", "teams", { metadata: { name: "tab-team" }, spec: {} });
+    await createAccessKey(context, "tabbed", { team: "tab-team", description: "Deploys the shop at night", scope: { projects: [{ project: "shop" }] } });
+    await signIn(page, admin, "/console/keys?name=tabbed", page.getByRole("dialog").getByRole("tablist"));
+    const tab = (name) => page.getByRole("tab", { name, exact: true });
+    const chosen = () => page.getByRole("tab", { selected: true }).textContent();
+    const panel = page.getByRole("tabpanel");
+    assert.equal(await chosen(), "About");
+    await panel.getByText("Deploys the shop at night").waitFor();
+    // The owner is a link, and says what it is.
+    assert.equal(await panel.getByRole("link", { name: "A team: tab-team" }).getAttribute("href"), "/console/teams?name=tab-team");
+    await context.grantPermissions(["clipboard-read", "clipboard-write"], { origin });
+    await panel.getByRole("button", { name: "Copy the name" }).click();
+    assert.equal(await page.evaluate(() => navigator.clipboard.readText()), "tabbed");
+    await takePictures(page, "key-about");
+    await tab("What it may do").click();
+    await panel.getByRole("region", { name: "Requests that it may send" }).waitFor();
+    assert.deepEqual(parameters(page), { name: "tabbed", tab: "scope" });
+    // With the keyboard: one tab takes part in the order of the tab key, and the panel follows.
+    await tabTo(page, tab("What it may do"));
+    for (const [key, name, address] of [["ArrowRight", "Lineage", "lineage"], ["End", "Events", "events"], ["ArrowRight", "About", undefined], ["ArrowLeft", "Events", "events"], ["Home", "About", undefined], ["ArrowRight", "What it may do", "scope"]]) {
+      await page.keyboard.press(key);
+      assert.deepEqual([await chosen(), await tab(name).evaluate((it) => it === document.activeElement), parameters(page).tab], [name, true, address], key);
+      assert.equal(await panel.getAttribute("aria-labelledby"), await tab(name).getAttribute("id"));
+    }
+    await page.keyboard.press("Tab");
+    assert.ok(await panel.evaluate((it) => it === document.activeElement));
+    // A page that is loaded again shows the same tab, and the next key begins with the first.
+    await page.reload();
+    await panel.getByRole("region", { name: "Requests that it may send" }).waitFor();
+    assert.equal(await chosen(), "What it may do");
+    await page.keyboard.press("Escape");
+    await page.getByRole("dialog").waitFor({ state: "detached" });
+    assert.deepEqual(parameters(page), {});
+    await page.getByRole("link", { name: "Open tabbed" }).click();
+    await panel.waitFor();
+    assert.equal(await chosen(), "About");
+    await tab("Events").click();
+    assert.equal(await panel.getByRole("link").getAttribute("href"), "/console/audit?key=tabbed");
+    assert.deepEqual(problems, []);
+    await context.close();
+  },
+  async "what a key may do is a table of resources and verbs, where its scope is"() {
+    const { context, page, problems } = await openWindow({ reducedMotion: "reduce" });
+    await createAccessKey(context, "wide", {});
+    await createAccessKey(context, "narrowed", { scope: { virtualClusters: [{ project: "shop", virtualCluster: "dev" }], roles: [{ role: "platformCLI", projects: ["shop"] }], readOnly: true } });
+    await createAccessKey(context, "others", { user: "somebody", scope: {} });
+    const cell = async (resource, verb) => {
+      const table = page.getByRole("tabpanel").getByRole("table");
+      const column = (await table.getByRole("columnheader").allTextContents()).indexOf(verb);
+      return table.getByRole("row").filter({ has: page.getByRole("rowheader", { name: resource, exact: true }) }).locator("th, td").nth(column).textContent();
+    };
+    await signIn(page, admin, "/console/keys?name=narrowed&tab=scope", page.getByRole("tabpanel").getByRole("table"));
+    const panel = page.getByRole("tabpanel");
+    await panel.getByText("Read-only: it may get, list and watch").waitFor();
+    assert.equal(await panel.getByLabel("Namespace").inputValue(), "p-shop");
+    assert.deepEqual([await cell("virtualclusterinstances", "get"), await cell("virtualclusterinstances", "delete"), await cell("teams", "get")], ["yes", "no", "no"]);
+    await takePictures(page, "key-scope");
+    await panel.getByText("The scope in YAML").click();
+    assert.equal(await panel.locator("pre").last().textContent(), [
+      "scope:", "  roles:", "  - role: platformCLI", "    projects:", "    - shop", "  virtualClusters:", "  - project: shop", "    virtualCluster: dev", "  readOnly: true",
+    ].join("\n"));
+    await assertAccessible(page, "what a key may do");
+    // The same for another key, whose owner is the caller: what the caller may do.
+    await page.goto(`${origin}/console/keys?name=wide&tab=scope`);
+    await panel.getByRole("table").waitFor();
+    await panel.getByText("Everything that its owner may do").waitFor();
+    assert.deepEqual([await cell("teams", "create"), await cell("ownedaccesskeys", "delete")], ["yes", "yes"]);
+    // A scope of somebody else permits them what they may do themselves.
+    await page.goto(`${origin}/console/keys?name=others&tab=scope`);
+    await panel.getByText("user:somebody may do less or more than you").waitFor();
+    await panel.getByRole("table").waitFor();
+    assert.deepEqual([await cell("teams", "list"), await cell("ownedaccesskeys", "create")], ["no", "yes"]);
+    assert.deepEqual(problems, []);
+    await context.close();
+  },
+  async "the lineage of a key is a tree, and says what ends with the key"() {
+    const { context, page, problems } = await openWindow({ reducedMotion: "reduce" });
+    const root = await createAccessKey(context, "tree-root", { groups: ["platform:admins"] });
+    const maker = await createWith(context, root, "ownedaccesskeys", { metadata: { name: "tree-maker" }, spec: { groups: ["platform:admins"], ttl: 86_400 } });
+    const child = await createWith(context, maker, "ownedaccesskeys", { metadata: { name: "tree-child" }, spec: { ttl: 3600 } });
+    await createWith(context, child, "ownedaccesskeys", { metadata: { name: "tree-grandchild" }, spec: { ttl: 600 } });
+    await createWith(context, child, "directclusterendpointtokens", { spec: { ttl: 600 } });
+    await createWith(context, root, "users", { metadata: { name: "tree-user" }, spec: {} });
+    await createWith(context, root, "teams", { metadata: { name: "tree-team" }, spec: {} });
+    await createWith(context, root, "projects", { metadata: { name: "tree-project" }, spec: {} });
+    await signIn(page, admin, "/console/keys?name=tree-root&tab=lineage", page.getByRole("tabpanel").getByText("tree-grandchild"));
+    const tree = page.getByRole("tabpanel").getByRole("list").first();
+    /** The entries of the tree: how deep each is, and what it says. */
+    const entries = () => tree.locator(".node").evaluateAll((all) => all.map((one) => {
+      let depth = 0;
+      for (let at = one.parentElement.parentElement; at.matches("ul") && !at.matches(".tree"); at = at.parentElement.parentElement) depth++;
+      return `${"  ".repeat(depth)}${one.textContent.replace(/\s+/g, " ").trim()}`;
+    }));
+    assert.deepEqual(await entries(), [
+      "admin", "  tree-root", "    tree-maker Stays", "      tree-child Stays", "        tree-grandchild Stays", "        1 token Stays", "    People: tree-user Stays", "    Teams: tree-team Stays", "    Projects: tree-project Stays",
+    ]);
+    await takePictures(page, "key-lineage");
+    await assertAccessible(page, "the lineage of a key with children");
+    // A key with an end bounds what was created with it. The tree leads to it, with the keyboard, and the tab stays.
+    await pressWithKeyboard(page, tree.getByRole("button", { name: "tree-maker" }));
+    await page.getByRole("dialog", { name: "tree-maker" }).getByText("Ends with it").first().waitFor();
+    assert.deepEqual(await entries(), ["admin", "  tree-root", "    tree-maker", "      tree-child Ends with it", "        tree-grandchild Ends with it", "        1 token Ends with it"]);
+    assert.deepEqual(parameters(page), { name: "tree-maker", tab: "lineage" });
+    await takePictures(page, "key-lineage-ends");
+    await assertAccessible(page, "the lineage of a key that bounds others");
+    await tree.getByRole("button", { name: "tree-grandchild" }).click();
+    await page.getByRole("dialog", { name: "tree-grandchild" }).getByText("Nothing that you may see").waitFor();
+    assert.deepEqual(await entries(), ["admin", "  tree-root", "    tree-maker tree-grandchild ends with it", "      tree-child tree-grandchild ends with it", "        tree-grandchild"]);
+    await page.goBack();
+    await page.getByRole("dialog", { name: "tree-maker" }).waitFor();
+    assert.deepEqual(problems, []);
+    await context.close();
+  },
+  async "a key that ends soon works on with one press"() {
+    const { context, page, problems } = await openWindow();
+    await createAccessKey(context, "soon", { ttl: 3600 });
+    await createAccessKey(context, "later", { ttl: 30 * 86_400 });
+    await signIn(page, admin, "/console/keys?name=later", page.getByRole("dialog").getByRole("button", { name: "Disable" }));
+    assert.equal(await page.getByRole("group", { name: "Let it work on" }).count(), 0);
+    await page.keyboard.press("Escape");
+    await page.getByRole("link", { name: "Open soon" }).click();
+    const group = page.getByRole("group", { name: "Let it work on, from now, for" });
+    const ttl = async () => (await (await requestAsAdmin(context, "GET", "ownedaccesskeys/soon")).json()).spec.ttl;
+    await group.getByRole("button", { name: "7 days" }).click();
+    await page.getByRole("dialog").getByText(/^It now expires on /).waitFor();
+    assert.ok((await ttl()) >= 604_800 && (await ttl()) < 605_800, `${await ttl()}`);
+    // The buttons stay, so that the keyboard goes on from there.
+    await pressWithKeyboard(page, group.getByRole("button", { name: "30 days" }));
+    await page.getByRole("dialog").getByText(/\(in (29|30) days\)/).waitFor();
+    assert.ok((await ttl()) >= 2_592_000 && (await ttl()) < 2_593_000, `${await ttl()}`);
+    assert.deepEqual(problems, []);
+    await context.close();
+  },
+  async "a sheet whose script an upgrade has removed says so, and loads the page again at the same address"() {
+    const { context, page, problems } = await openWindow();
+    await createAccessKey(context, "upgraded", {});
+    await signIn(page, admin, "/console/home", page.getByRole("heading", { name: "Hello, admin" }));
+    await page.route("**/assets/sheet-*.js", (route) => route.fulfill({ status: 404, contentType: "application/json", body: "{}" }));
+    await page.goto(`${origin}/console/keys?name=upgraded`);
+    const dialog = page.getByRole("dialog", { name: "The console has changed" });
+    await dialog.waitFor();
+    await dialog.getByRole("button", { name: "Close" }).click();
+    await dialog.waitFor({ state: "detached" });
+    await page.getByRole("link", { name: "Open upgraded" }).click();
+    await dialog.waitFor();
+    await page.unroute("**/assets/sheet-*.js");
+    await pressWithKeyboard(page, dialog.getByRole("button", { name: "Load the page again" }));
+    await page.getByRole("dialog", { name: "upgraded" }).getByRole("button", { name: "Disable" }).waitFor();
+    assert.deepEqual(problems, []);
+    await context.close();
+  },
+};
