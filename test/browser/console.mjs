@@ -5,6 +5,7 @@ import { request } from "playwright-core";
 import { admin, api, browser, debuggers, foreignOrigins, relaunch, violations } from "./driver.mjs";
 import * as keys from "./pages/keys.mjs";
 import * as keySheet from "./pages/keysheet.mjs";
+import * as newKey from "./pages/newkey.mjs";
 import * as foundKey from "./pages/foundkey.mjs";
 import * as selection from "./pages/selection.mjs";
 import * as clusters from "./pages/clusters.mjs";

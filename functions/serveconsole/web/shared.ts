@@ -19,7 +19,6 @@ export * from "./parts/lifetime";
 export * from "./parts/list";
 export * from "./parts/problem";
 export * from "./parts/deletedialog";
-export * from "./parts/scope";
 export * from "./parts/write";
 export * from "./kinds/virtualcluster";
 export * from "./kinds/accesskey";

@@ -130,7 +130,8 @@ export const stories = {
     await page.getByLabel("A scope in YAML").check();
     await page.getByLabel("Scope", { exact: true }).fill("roles:\n- role: absent");
     await page.getByRole("button", { name: "Create key" }).click();
-    await page.getByRole("alert").getByText("spec.scope.roles[0].role").waitFor();
+    await page.getByRole("dialog").getByText("spec.scope.roles[0].role").waitFor();
+    await page.getByRole("alert").getByText("Correct the marked fields.").waitFor();
     await page.getByLabel("Scope", { exact: true }).fill("projects:\n- project: shop");
     await page.getByRole("button", { name: "Create key" }).click();
     await page.getByRole("button", { name: "I have saved it" }).click();
@@ -242,6 +243,7 @@ export const stories = {
     await signInWithKeyboard(page, admin, "/console/keys");
     await pressWithKeyboard(page, page.getByRole("button", { name: "New key" }));
     const dialog = page.getByRole("dialog");
+    await dialog.waitFor(); // before it is open, the page gets what is typed
     await page.keyboard.type("Deploys the shop");
     await page.keyboard.press("Tab");
     await page.keyboard.type("ci-typed");

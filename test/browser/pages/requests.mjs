@@ -171,7 +171,8 @@ export const stories = {
         status: Number(code), contentType: "application/json", body: JSON.stringify({ kind: "Status", apiVersion: "v1", code: Number(code), ...status }),
       }), { times: 1 });
       await page.getByRole("button", { name: "Create key" }).click();
-      await page.getByRole("dialog").getByRole("alert").getByText(says).waitFor();
+      await page.getByRole("dialog").getByText(says).waitFor();
+      await page.getByRole("dialog").getByRole("alert").waitFor();
       assert.equal(await page.getByLabel("Name", { exact: true }).inputValue(), "after-refusals");
     }
     // A gateway that answers with a page of its own, and no network at all.
@@ -390,7 +391,7 @@ export const stories = {
   async "an old tab keeps what was typed, and does its work, after an upgrade"() {
     const { context, page, problems } = await openWindow();
     await signIn(page);
-    // The script of a sheet comes after the rows.
+    // The scripts of a sheet and a form come after the rows.
     await page.getByRole("link", { name: "Open admin" }).click();
     await page.getByRole("dialog").getByRole("button", { name: "Disable" }).waitFor();
     await page.keyboard.press("Escape");

@@ -1,75 +1,104 @@
 import { useComputed, useSignal } from "@preact/signals";
-import { useSecret } from "../branding";
-import { useIdempotentPost } from "../parts/idempotency";
-import { CopyButton, quoteForShell } from "../parts/command";
-import { Dialog } from "../parts/dialog";
-import { download } from "../parts/download";
-import { FormDialog } from "../parts/frames";
-import { Lifetime } from "../parts/lifetime";
+import { useMemo } from "preact/hooks";
+import {
+  CopyButton, Dialog, download, FormDialog, type Key, keysPath, Lifetime, type LifetimeChoice, person, quoteForShell, ScopePreview, text, type Text, useIdempotentPost, useSecret, useWrite,
+} from "../shared";
+import { Field, FieldProblem, withoutCauses } from "../parts/field";
+import { OwnerField, useOwnerChoice } from "../parts/owner";
 import { ScopeField, useScopeChoice } from "../parts/scope";
-import { useWrite } from "../parts/write";
-import { person } from "../person";
-import { text, type Text } from "../texts";
-import type { Key } from "../kinds/accesskey";
-import { ScopePreview } from "../parts/scopepreview";
-import { keysPath } from "../pages/keys";
+import { ownerKinds } from "./owners";
 
-const lifetimes: [number, Text][] = [[3600, "lifetime.hour"], [28_800, "lifetime.eightHours"], [86_400, "lifetime.day"], [604_800, "lifetime.week"], [2_592_000, "lifetime.month"], [0, "lifetime.none"]];
-const kinds: [string, Text][] = [
-  ["read", "scope.read"], ["project", "scope.project"], ["cluster", "scope.cluster"], ["nothing", "scope.nothing"], ["all", "scope.all"], ["yaml", "scope.yaml"],
-];
+const lifetimes: LifetimeChoice[] = [[3600, "lifetime.hour"], [28_800, "lifetime.eightHours"], [86_400, "lifetime.day"], [604_800, "lifetime.week"], [2_592_000, "lifetime.month"], [0, "lifetime.none"]];
+/** In place of a lifetime: the key ends at a date. */
+const byDate = -1;
+
+/** Returns a time in the local time zone, as inputs of dates have it. */
+function localDate(time: number): string {
+  return new Date(time - new Date(time).getTimezoneOffset() * 60_000).toISOString().slice(0, 16);
+}
+
+/** The fields that show what is wrong with them. */
+const shownFields = ["metadata.name", "spec.displayName", "spec.description", "spec.user", "spec.team", "spec.scope", "spec.ttl", "spec.ttlAfterLastActivity"];
 
 /** The dialog that creates a key. */
 export function NewKeyDialog({ close, created }: { close: () => void; created: (key: Key) => void }) {
   const name = useSignal("");
   const displayName = useSignal("");
+  const description = useSignal("");
   const ttl = useSignal(86_400);
+  const end = useSignal(localDate(Date.now() + 30 * 86_400_000));
+  const earliest = useMemo(() => localDate(Date.now() + 60_000), []);
   const afterLastActivity = useSignal(false);
+  const others = ownerKinds();
+  const owner = useOwnerChoice("self");
   // A session with a scope creates keys with the same scope.
   const sessionScope = person.value?.accessKeyScope;
   const scopeChoice = useScopeChoice(sessionScope ? "all" : "read", sessionScope);
   const write = useWrite(keysPath);
   const attempt = useIdempotentPost();
+  // The lifetime until a date counts from this time. An attempt that is repeated has the same content.
+  const now = useSignal(Date.now());
 
   const body = useComputed(() => {
     const scope = scopeChoice.lines();
+    const seconds = ttl.value === byDate ? Math.max(1, Math.floor((Date.parse(end.value) - now.value) / 1000)) : ttl.value;
+    const [ownerKind, ownerName] = Object.entries(owner.owner() ?? {})[0] ?? [];
     return [
       "apiVersion: management.platform.sh/v1",
       "kind: OwnedAccessKey",
       name.value ? `metadata: {name: ${JSON.stringify(name.value)}}` : 'metadata: {generateName: "key-"}',
       "spec:",
       `  displayName: ${JSON.stringify(displayName.value)}`,
-      `  ttl: ${ttl.value}`,
+      ...(description.value ? [`  description: ${JSON.stringify(description.value)}`] : []),
+      ...(ownerKind ? [`  ${ownerKind}: ${JSON.stringify(ownerName)}`] : []),
+      `  ttl: ${seconds}`,
       ...(afterLastActivity.value && ttl.value > 0 ? ["  ttlAfterLastActivity: true"] : []),
       ...(scope ? [`  scope:${scope}`] : []),
       "",
     ].join("\n");
   });
+  const submit = () => {
+    if (!write.problem.value) now.value = Date.now();
+    void write.run(() => attempt(`${keysPath}?fieldValidation=Strict`, body.value, "application/yaml"), async (response) => created((await response.json()) as Key));
+  };
 
-  const submit = () => write.run(() => attempt(`${keysPath}?fieldValidation=Strict`, body.value, "application/yaml"), async (response) => created((await response.json()) as Key));
-
+  const refusal = write.problem.value;
+  const kinds: [string, Text][] = [
+    ["read", "scope.read"], ["project", "scope.project"], ["cluster", "scope.cluster"], ["nothing", "scope.nothing"], ["all", owner.owner() ? "scope.unlimited" : "scope.all"], ["yaml", "scope.yaml"],
+  ];
   return (
-    <FormDialog title={text("keys.new")} close={close} wide submit={submit} write={write} button="keys.create">
+    <FormDialog title={text("keys.new")} close={close} wide submit={submit} write={write} refusal={withoutCauses(refusal, shownFields)} button="keys.create">
       <p class="quiet">{text("keys.createLead")}</p>
       <div class="two">
-        <label>
-          {text("keys.purpose")}
-          <input value={displayName.value} maxLength={256} onInput={(event) => (displayName.value = event.currentTarget.value)} autofocus />
-        </label>
-        <div class="field">
-          <label for="key-name">{text("field.name")}</label>
-          <input id="key-name" value={name.value} aria-describedby="name-hint" maxLength={253} autocapitalize="off" spellcheck={false} onInput={(event) => (name.value = event.currentTarget.value)} />
-          <small id="name-hint" class="quiet">{text("keys.nameHint")}</small>
-        </div>
+        <Field label={text("keys.purpose")} path="spec.displayName" refusal={refusal} value={displayName.value} set={(to) => (displayName.value = to)} maxLength={256} autofocus />
+        <Field label={text("field.name")} path="metadata.name" refusal={refusal} value={name.value} set={(to) => (name.value = to)} maxLength={253} hint={text("keys.nameHint")} />
       </div>
+      <Field label={text("field.description")} path="spec.description" refusal={refusal} value={description.value} set={(to) => (description.value = to)} lines={2} />
+      {others.length > 0 && <OwnerField choice={owner} legend="keys.actsAs" kinds={["self", ...others]} refusal={refusal} path={`spec.${owner.kind.value}`} />}
+      {(others.length === 0 || owner.kind.value === "self") && <><FieldProblem refusal={refusal} path="spec.user" /><FieldProblem refusal={refusal} path="spec.team" /></>}
       <ScopeField choice={scopeChoice} kinds={kinds} />
+      <FieldProblem refusal={refusal} path="spec.scope" />
       <ScopePreview scope={scopeChoice.lines()} ready={scopeChoice.isComplete()} />
       <Lifetime seconds={ttl} choices={lifetimes}>
+        <div class="choices">
+          <label class="choice">
+            <input type="radio" name="ttl" checked={ttl.value === byDate} onChange={() => (ttl.value = byDate)} />
+            {text("lifetime.until")}
+          </label>
+          {ttl.value === byDate && (
+            <input
+              type="datetime-local" class="date" aria-label={text("field.expires")} required min={earliest} value={end.value}
+              onInput={(event) => { end.value = event.currentTarget.value; now.value = Date.now(); }}
+            />
+          )}
+        </div>
         <label class="choice">
-          <input type="checkbox" checked={afterLastActivity.value} disabled={ttl.value === 0} onChange={(event) => (afterLastActivity.value = event.currentTarget.checked)} />
+          <input type="checkbox" checked={afterLastActivity.value && ttl.value > 0} disabled={ttl.value <= 0} onChange={(event) => (afterLastActivity.value = event.currentTarget.checked)} />
           {text("keys.afterLastActivity")}
         </label>
       </Lifetime>
+      <FieldProblem refusal={refusal} path="spec.ttl" />
+      <FieldProblem refusal={refusal} path="spec.ttlAfterLastActivity" />
       <details>
         <summary>{text("command.kubectl")}</summary>
         <pre tabIndex={0}>{`kubectl create -f - -o jsonpath='{.spec.key}' <<'END'\n${body.value}END`}</pre>

@@ -2,7 +2,6 @@ import { batch, useSignal } from "@preact/signals";
 import { useEffect, useMemo, useRef } from "preact/hooks";
 import { group, send } from "../api";
 import { watchList } from "../live";
-import { NewKeyDialog, NewKeySecret } from "../keys/newkey";
 import { onDemand } from "../parts/ondemand";
 import { List, useAddress, useOpened, useSelection, type ListTexts } from "../parts/list";
 import { person } from "../person";
@@ -17,6 +16,8 @@ export const keysPath = `${group}/ownedaccesskeys`;
 const words: ListTexts = { title: "page.keys", lead: "keys.lead", count: "keys.count", countOne: "keys.countOne", countFiltered: "keys.countFiltered", empty: "keys.empty" };
 
 const [KeySheet, preloadSheet] = onDemand(() => import("../keys/sheet").then((it) => it.KeySheet));
+const [NewKeyDialog, preloadNewKey] = onDemand(() => import("../keys/newkey").then((it) => it.NewKeyDialog));
+const [NewKeySecret] = onDemand(() => import("../keys/newkey").then((it) => it.NewKeySecret));
 
 /** The access keys that the caller may see. */
 export function Keys() {
@@ -38,7 +39,9 @@ export function Keys() {
   }, [sessionEnded]);
   // After the rows, so that an upgrade takes nothing from a page that is open.
   useEffect(() => {
-    if (keys.loaded.value) preloadSheet();
+    if (!keys.loaded.value) return;
+    preloadSheet();
+    preloadNewKey();
   }, [keys.loaded.value]);
   const key = useOpened(keys, openedName.value, `${keysPath}/${encodeURIComponent(openedName.value)}`);
   return (

@@ -48,7 +48,7 @@ function Members({ members, refusal }: { members: Signal<Member[]>; refusal: Ref
         const name = (label: string) => text("projects.memberField", { label, number: i + 1 });
         return (
           <div class="condition" role="group" aria-label={text("projects.memberNumber", { number: i + 1 })}>
-            <Field label={text("field.name")} name={name(text("field.name"))} path={`${path}.name`} refusal={refusal} value={member.name} set={(to) => change(i, { name: to })} required />
+            <Field label={text("field.name")} name={name(text("field.name"))} path={`${path}.name`} refusal={refusal} value={member.name} set={(to) => change(i, { name: to })} required names={{ resource: kinds[member.kind].resource }} />
             <label>
               {text("field.type")}
               <select value={member.kind} aria-label={name(text("field.type"))} onChange={(event) => change(i, { kind: event.currentTarget.value as Member["kind"] })}>

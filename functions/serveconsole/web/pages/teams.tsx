@@ -1,5 +1,6 @@
 import { useSignal } from "@preact/signals";
 import { KindPage } from "../parts/kindpage";
+import { NameInput } from "../parts/namelist";
 import { OwnerName } from "../parts/ownername";
 import {
   Chip, DetailsDialog, Fact, fieldsOf, FormDialog, group, type Meta, quoteForShell, DeleteDialog, text, Time, usePermitted, useWrite, type ListTexts,
@@ -69,7 +70,7 @@ function TeamDetails({ team, close, changed }: { team: Team; close: () => void; 
         <form class="add" onSubmit={(event) => { event.preventDefault(); void write({ users: [...users, newMember.value.trim()] }); }}>
           <label>
             {text("teams.memberName")}
-            <input value={newMember.value} required autocapitalize="off" spellcheck={false} onInput={(event) => (newMember.value = event.currentTarget.value)} />
+            <NameInput source={{ resource: "users" }} value={newMember.value} required onInput={(event) => (newMember.value = event.currentTarget.value)} />
           </label>
           <button disabled={newMember.value.trim() === "" || users.includes(newMember.value.trim())}>{text("action.add")}</button>
         </form>
@@ -93,7 +94,7 @@ function NewTeamDialog({ close, created }: { close: () => void; created: () => v
     <FormDialog title={text("teams.new")} submit={submit} write={write} button="teams.create" close={close}>
       <label>{text("field.name")}<input name="name" required maxLength={253} autocapitalize="off" spellcheck={false} autofocus /></label>
       <label>{text("field.displayName")}<input name="display" maxLength={256} /></label>
-      <label>{text("field.members")}<input name="users" autocapitalize="off" spellcheck={false} aria-describedby="team-hint" /></label>
+      <label>{text("field.members")}<NameInput source={{ resource: "users" }} several name="users" aria-describedby="team-hint" /></label>
       <label>{text("claim.groups")}<input name="groups" autocapitalize="off" spellcheck={false} aria-describedby="team-hint" /></label>
       <p id="team-hint" class="quiet">{text("teams.namesHint")}</p>
     </FormDialog>

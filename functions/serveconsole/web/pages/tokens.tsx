@@ -2,10 +2,11 @@ import { useSignal } from "@preact/signals";
 import { useMemo } from "preact/hooks";
 import {
   CopyButton, DetailsDialog, Dialog, download, formatDateTime, Fact, FormDialog, AbsentDialog, group, home, Lifetime, List, watchList, may, type Meta, quoteForShell, Refusal,
-  ScopeField, type Text, text, Time, useAddress, useIdempotentPost, useOpened, usePermitted, useScopeChoice, useSecret, useWrite, Warnings, warningsOf,
+  type Text, text, Time, useAddress, useIdempotentPost, useOpened, usePermitted, useSecret, useWrite, Warnings, warningsOf,
   type ListTexts,
 } from "../shared";
 import { OwnerName } from "../parts/ownername";
+import { ScopeField, useScopeChoice } from "../parts/scope";
 import { claimsOf } from "../tokens/claims";
 
 /** The record of a token. Only the response to a request for one contains the token. */

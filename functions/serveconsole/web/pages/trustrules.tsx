@@ -4,9 +4,10 @@ import { Field, FieldProblem, withoutCauses } from "../parts/field";
 import { KindPage } from "../parts/kindpage";
 import { OwnerField, useOwnerChoice } from "../parts/owner";
 import { OwnerName } from "../parts/ownername";
+import { ScopeField, useScopeChoice } from "../parts/scope";
 import {
-  asRefusal, Chip, DetailsDialog, Fact, FormDialog, group, Lifetime, list, may, type Meta, type Owner, quoteForShell, type Refusal, DeleteDialog, ScopeField,
-  text, type Text, Time, usePermitted, useScopeChoice, useWrite, warningsOf, type ListTexts,
+  asRefusal, Chip, DetailsDialog, Fact, FormDialog, group, Lifetime, list, may, type Meta, type Owner, quoteForShell, type Refusal, DeleteDialog,
+  text, type Text, Time, usePermitted, useWrite, warningsOf, type ListTexts,
 } from "../shared";
 import systems from "../systems.json";
 

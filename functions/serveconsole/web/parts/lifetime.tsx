@@ -2,8 +2,11 @@ import type { Signal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
 import { text, type Text } from "../texts";
 
+/** A lifetime in seconds, with its text. */
+export type LifetimeChoice = [seconds: number, label: Text];
+
 /** The field of the lifetime of a credential, in seconds. */
-export function Lifetime({ seconds, choices, children }: { seconds: Signal<number>; choices: [number, Text][]; children?: ComponentChildren }) {
+export function Lifetime({ seconds, choices, children }: { seconds: Signal<number>; choices: LifetimeChoice[]; children?: ComponentChildren }) {
   return (
     <fieldset>
       <legend>{text("lifetime.title")}</legend>

@@ -1,5 +1,6 @@
 import { useSignal } from "@preact/signals";
 import { text, type Text } from "../texts";
+import { NameInput } from "./namelist";
 
 /** Returns the lines of a scope in YAML, or nothing where there is no scope. JSON is YAML: what is typed is quoted. All is the scope of everything. */
 function scopeLines(kind: string, project: string, cluster: string, yaml: string, everything?: object): string {
@@ -45,12 +46,12 @@ export function ScopeField({ choice, kinds }: { choice: ReturnType<typeof useSco
         <div class="two">
           <label>
             {text("field.project")}
-            <input value={project.value} required onInput={(event) => (project.value = event.currentTarget.value)} />
+            <NameInput source={{ resource: "projects" }} value={project.value} required onInput={(event) => (project.value = event.currentTarget.value)} />
           </label>
           {kind.value === "cluster" && (
             <label>
               {text("field.virtualCluster")}
-              <input value={cluster.value} required onInput={(event) => (cluster.value = event.currentTarget.value)} />
+              <NameInput source={{ resource: "virtualclusterinstances", project: project.value }} value={cluster.value} required onInput={(event) => (cluster.value = event.currentTarget.value)} />
             </label>
           )}
         </div>
