@@ -96,7 +96,7 @@ export const stories = {
     assert.deepEqual([await cell("teams", "create"), await cell("ownedaccesskeys", "delete")], ["yes", "yes"]);
     // A scope of somebody else permits them what they may do themselves.
     await page.goto(`${origin}/console/keys?name=others&tab=scope`);
-    await panel.getByText("user:somebody may do less or more than you").waitFor();
+    await panel.getByText("somebody may do less or more than you").waitFor();
     await panel.getByRole("table").waitFor();
     assert.deepEqual([await cell("teams", "list"), await cell("ownedaccesskeys", "create")], ["no", "yes"]);
     assert.deepEqual(problems, []);

@@ -1,4 +1,4 @@
-// Stories of the form of a new access key: whose key it is, when it ends, and the names that it offers.
+// Stories of the form of a new access key: whose key it is, when it ends, the names that it offers, and what fills it in.
 import assert from "node:assert/strict";
 import { admin, assertAccessible, createAccessKey, createUserWithKey, focus, openWindow, origin, pictureFolder, pressWithKeyboard, requestAsAdmin, signIn, tabTo } from "../driver.mjs";
 
@@ -135,6 +135,92 @@ export const stories = {
     assert.ok((await offered(page, members, "somebody, list-ana")).every((name) => name.startsWith("somebody, ")));
     await page.goto(`${origin}/console/teams?name=list-web`);
     assert.ok((await offered(page, page.getByLabel("Name of a user"), "list-ana")).includes("list-ana"));
+    assert.deepEqual(problems, []);
+    await context.close();
+  },
+  async "a link fills in the form, and creates nothing"() {
+    const { context, page, problems } = await openWindow({ reducedMotion: "reduce" });
+    await requestAsAdmin(context, "POST", "teams", { metadata: { name: "link-web" }, spec: {} });
+    const created = [];
+    page.on("request", (request) => { if (request.method() === "POST" && request.url().includes("/ownedaccesskeys")) created.push(request.url()); });
+    await signIn(page);
+    const query = new URLSearchParams({ displayName: "Nightly build", description: "From the handbook", team: "link-web", scope: "virtualcluster:shop/dev", ttl: "2h", ttlAfterLastActivity: "true" });
+    await page.goto(`${origin}/console/keys?new&${query}`);
+    const dialog = page.getByRole("dialog");
+    await dialog.getByRole("note").getByText("A link has filled in this form.").waitFor();
+    const values = async (names) => Promise.all(names.map((name) => dialog.getByLabel(name, { exact: true }).inputValue()));
+    assert.deepEqual(await values(["What is it for?", "Description", "Name of the team or user", "Project", "Virtual cluster"]), ["Nightly build", "From the handbook", "link-web", "shop", "dev"]);
+    for (const name of ["A team", "One virtual cluster", "2 hours", "Count the lifetime from the last use"]) assert.ok(await dialog.getByLabel(name, { exact: true }).isChecked(), name);
+    await takePictures(page, "new-key-link");
+    await assertAccessible(page, "a form that a link has filled in");
+    assert.deepEqual(created, []);
+    await dialog.getByLabel("Name", { exact: true }).fill("from-link");
+    await finish(page);
+    const { displayName, description, team, scope, ttl, ttlAfterLastActivity } = await stored(context, "from-link");
+    assert.deepEqual([displayName, description, team, ttl, ttlAfterLastActivity], ["Nightly build", "From the handbook", "link-web", 7200, true]);
+    assert.deepEqual(scope, { virtualClusters: [{ project: "shop", virtualCluster: "dev" }] });
+    assert.equal(new URL(page.url()).search, "");
+    // A form without fields says nothing of a link.
+    await page.getByRole("button", { name: "New key" }).click();
+    await dialog.getByLabel("Name", { exact: true }).waitFor();
+    assert.equal(await dialog.getByRole("note").count(), 0);
+    assert.deepEqual(problems, []);
+    await context.close();
+  },
+  async "what a link has wrong stands at its field"() {
+    const { context, page, problems } = await openWindow();
+    await signIn(page);
+    const dialog = page.getByRole("dialog");
+    for (const [query, field, says] of [
+      [{ ttl: "soon" }, "spec.ttl", "use seconds, or a number with s, m, h or d"], [{ scope: "everything" }, "spec.scope", "use read, nothing, all, project:NAME"], [{ scope: "[1]" }, "spec.scope", "use read"],
+      [{ team: "a", user: "b" }, "spec.team", "a key has one owner"], [{ displayName: "x".repeat(300) }, "spec.displayName", "more than 256 bytes"], [{ ttlAfterLastActivity: "maybe" }, "spec.ttlAfterLastActivity", "use true or false"],
+    ]) {
+      await page.goto(`${origin}/console/keys?new&${new URLSearchParams(query)}`);
+      await dialog.locator(".wrong").getByText(says).waitFor();
+      assert.deepEqual(await dialog.locator(".wrong code").allTextContents(), [field]);
+    }
+    // A field has the focus, and what is right of the rest is there.
+    await page.goto(`${origin}/console/keys?new=yes&team=a&user=b&scope=nothing&ttl=3600`);
+    await page.waitForFunction(() => document.activeElement?.getAttribute("aria-invalid") === "true");
+    assert.ok(await dialog.getByLabel("Only ask who it is").isChecked());
+    assert.ok(await dialog.getByLabel("1 hour", { exact: true }).isChecked());
+    // A session that creates keys for itself alone says so.
+    const key = await createUserWithKey(context, "link-member");
+    await context.clearCookies();
+    await signIn(page, key);
+    await page.goto(`${origin}/console/keys?new&user=admin`);
+    await dialog.getByText("the link names admin, for whom you cannot create keys").waitFor();
+    assert.deepEqual(problems, []);
+    await context.close();
+  },
+  async "a key like another one has its owner, groups, scope, description and lifetime"() {
+    const { context, page, problems } = await openWindow();
+    await requestAsAdmin(context, "POST", "users", { metadata: { name: "like-ana" }, spec: {} });
+    const scope = { roles: [{ role: "platformCLI", projects: ["shop"] }], readOnly: true };
+    await createAccessKey(context, "like-me", { user: "like-ana", displayName: "Reads", description: "For the board", groups: ["board"], ttl: 604_800, scope });
+    await createAccessKey(context, "like-own", { ttl: 0 });
+    await signIn(page, admin, "/console/keys?name=like-me", page.getByRole("dialog", { name: "like-me" }).getByRole("button", { name: "Disable" }));
+    const dialog = page.getByRole("dialog", { name: "New key" });
+    await page.getByRole("link", { name: "Make one like this" }).click();
+    await dialog.getByRole("note").getByText("filled in from the key like-me").waitFor();
+    await dialog.getByLabel("Name", { exact: true }).fill("like-copy");
+    await finish(page);
+    const { type, ...copy } = await stored(context, "like-copy");
+    const { type: sameType, ...original } = await stored(context, "like-me");
+    assert.deepEqual([copy, type], [original, sameType]);
+    // With the keyboard, and back to the key.
+    await page.getByRole("link", { name: "Open like-own" }).click();
+    await pressWithKeyboard(page, page.getByRole("link", { name: "Make one like this" }));
+    await dialog.getByRole("note").waitFor();
+    assert.ok(await dialog.getByLabel("Yourself").isChecked());
+    assert.ok(await dialog.getByLabel("No expiration").isChecked());
+    assert.ok(await dialog.getByLabel("Everything that I may do").isChecked());
+    await page.goBack();
+    await page.getByRole("dialog", { name: "like-own" }).waitFor();
+    // It has an address of its own.
+    const href = await page.getByRole("link", { name: "Make one like this" }).getAttribute("href");
+    await page.goto(`${origin}/console/keys${href}`);
+    await dialog.getByRole("note").getByText("A link has filled in this form.").waitFor();
     assert.deepEqual(problems, []);
     await context.close();
   },

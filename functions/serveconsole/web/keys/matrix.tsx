@@ -1,7 +1,7 @@
 import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import type { ComponentChildren } from "preact";
-import { ask, asRefusal, group, ownerOf, person, Problem, type Refusal, rules as sessionRules, Skeleton, text, type Key, type Text } from "../shared";
+import { ask, asRefusal, group, person, Problem, type Refusal, rules as sessionRules, Skeleton, text, type Key, type Text } from "../shared";
 import { yamlOf } from "../parts/yaml";
 import { isOwn } from "./owners";
 
@@ -131,6 +131,7 @@ function namespacesOf(scope: Scope): string[] {
 export function KeyScope({ accessKey }: { accessKey: Key }) {
   const scope = accessKey.spec.scope as Scope | undefined;
   const own = isOwn(accessKey.spec);
+  const { user, team, subject = "" } = accessKey.spec;
   const namespaces = scope ? namespacesOf(scope) : [];
   const namespace = useSignal(namespaces[0] ?? "");
   const rules = useSignal<Rule[] | null>(null);
@@ -155,7 +156,7 @@ export function KeyScope({ accessKey }: { accessKey: Key }) {
       {known && (
         <>
           <h3>{text("matrix.title")}</h3>
-          {!own && <p class="quiet">{text("matrix.other", { owner: ownerOf(accessKey) })}</p>}
+          {!own ? <p class="quiet">{text("matrix.other", { owner: user || team || subject })}</p> : person.value?.accessKeyScope && <p class="quiet">{text("matrix.session")}</p>}
           {namespaces.length > 0 && (
             <label>{text("field.namespace")}
               <select value={namespace.value} onChange={(event) => (namespace.value = event.currentTarget.value)}>

@@ -1,16 +1,24 @@
 import { useComputed, useSignal } from "@preact/signals";
 import { useMemo } from "preact/hooks";
 import {
-  CopyButton, Dialog, download, FormDialog, type Key, keysPath, Lifetime, type LifetimeChoice, person, quoteForShell, ScopePreview, text, type Text, useIdempotentPost, useSecret, useWrite,
+  CopyButton, Dialog, download, FormDialog, type Key, keysPath, Lifetime, type LifetimeChoice, person, quoteForShell, Refusal, ScopePreview, text, type Text, useIdempotentPost, useSecret, useWrite,
 } from "../shared";
 import { Field, FieldProblem, withoutCauses } from "../parts/field";
 import { OwnerField, useOwnerChoice } from "../parts/owner";
 import { ScopeField, useScopeChoice } from "../parts/scope";
+import type { FormField } from "../pages/keys";
 import { ownerKinds } from "./owners";
+import { readPrefill } from "./prefill";
 
 const lifetimes: LifetimeChoice[] = [[3600, "lifetime.hour"], [28_800, "lifetime.eightHours"], [86_400, "lifetime.day"], [604_800, "lifetime.week"], [2_592_000, "lifetime.month"], [0, "lifetime.none"]];
 /** In place of a lifetime: the key ends at a date. */
 const byDate = -1;
+
+/** Returns the choice of a lifetime that is not usual. */
+function otherLifetime(seconds: number): LifetimeChoice {
+  const [label, size] = ([["lifetime.days", 86_400], ["lifetime.hours", 3600], ["lifetime.seconds", 1]] as const).find(([, size]) => seconds % size === 0)!;
+  return [seconds, label, seconds / size];
+}
 
 /** Returns a time in the local time zone, as inputs of dates have it. */
 function localDate(time: number): string {
@@ -18,22 +26,25 @@ function localDate(time: number): string {
 }
 
 /** The fields that show what is wrong with them. */
-const shownFields = ["metadata.name", "spec.displayName", "spec.description", "spec.user", "spec.team", "spec.scope", "spec.ttl", "spec.ttlAfterLastActivity"];
+const shownFields = ["metadata.name", "spec.displayName", "spec.description", "spec.user", "spec.team", "spec.groups", "spec.scope", "spec.ttl", "spec.ttlAfterLastActivity"];
 
-/** The dialog that creates a key. */
-export function NewKeyDialog({ close, created }: { close: () => void; created: (key: Key) => void }) {
+/** The dialog that creates a key. Fields are what an address has filled in, and model is the key that they are from. */
+export function NewKeyDialog({ fields, model, close, created }: { fields: Record<FormField, string>; model: string; close: () => void; created: (key: Key) => void }) {
+  const prefill = useMemo(() => readPrefill(fields), []);
+  const isFilled = Object.values(fields).some(Boolean);
   const name = useSignal("");
-  const displayName = useSignal("");
-  const description = useSignal("");
-  const ttl = useSignal(86_400);
+  const displayName = useSignal(prefill.displayName);
+  const description = useSignal(prefill.description);
+  const ttl = useSignal(prefill.ttl ?? 86_400);
   const end = useSignal(localDate(Date.now() + 30 * 86_400_000));
   const earliest = useMemo(() => localDate(Date.now() + 60_000), []);
-  const afterLastActivity = useSignal(false);
+  const afterLastActivity = useSignal(prefill.afterLastActivity);
   const others = ownerKinds();
-  const owner = useOwnerChoice("self");
+  const groups = useSignal(prefill.groups);
+  const owner = useOwnerChoice("self", prefill.owner);
   // A session with a scope creates keys with the same scope.
   const sessionScope = person.value?.accessKeyScope;
-  const scopeChoice = useScopeChoice(sessionScope ? "all" : "read", sessionScope);
+  const scopeChoice = useScopeChoice(sessionScope ? "all" : "read", sessionScope, prefill.scope);
   const write = useWrite(keysPath);
   const attempt = useIdempotentPost();
   // The lifetime until a date counts from this time. An attempt that is repeated has the same content.
@@ -50,6 +61,7 @@ export function NewKeyDialog({ close, created }: { close: () => void; created: (
       "spec:",
       `  displayName: ${JSON.stringify(displayName.value)}`,
       ...(description.value ? [`  description: ${JSON.stringify(description.value)}`] : []),
+      ...(groups.value.trim() ? [`  groups: ${JSON.stringify(groups.value.trim().split(/[\s,]+/))}`] : []),
       ...(ownerKind ? [`  ${ownerKind}: ${JSON.stringify(ownerName)}`] : []),
       `  ttl: ${seconds}`,
       ...(afterLastActivity.value && ttl.value > 0 ? ["  ttlAfterLastActivity: true"] : []),
@@ -62,12 +74,15 @@ export function NewKeyDialog({ close, created }: { close: () => void; created: (
     void write.run(() => attempt(`${keysPath}?fieldValidation=Strict`, body.value, "application/yaml"), async (response) => created((await response.json()) as Key));
   };
 
-  const refusal = write.problem.value;
+  // What the address has wrong stands at its field until the API has answered.
+  const refusal = write.problem.value ?? (prefill.problems.length > 0 ? new Refusal(422, "", prefill.problems) : null);
   const kinds: [string, Text][] = [
     ["read", "scope.read"], ["project", "scope.project"], ["cluster", "scope.cluster"], ["nothing", "scope.nothing"], ["all", owner.owner() ? "scope.unlimited" : "scope.all"], ["yaml", "scope.yaml"],
   ];
+  const choices = prefill.ttl === null || lifetimes.some(([seconds]) => seconds === prefill.ttl) ? lifetimes : [otherLifetime(prefill.ttl), ...lifetimes];
   return (
-    <FormDialog title={text("keys.new")} close={close} wide submit={submit} write={write} refusal={withoutCauses(refusal, shownFields)} button="keys.create">
+    <FormDialog title={text("keys.new")} close={close} wide submit={submit} write={write} refusal={withoutCauses(write.problem.value, shownFields)} button="keys.create">
+      {isFilled && <p class="notice" role="note">{model ? text("prefill.model", { name: model }) : text("prefill.link")}</p>}
       <p class="quiet">{text("keys.createLead")}</p>
       <div class="two">
         <Field label={text("keys.purpose")} path="spec.displayName" refusal={refusal} value={displayName.value} set={(to) => (displayName.value = to)} maxLength={256} autofocus />
@@ -76,10 +91,14 @@ export function NewKeyDialog({ close, created }: { close: () => void; created: (
       <Field label={text("field.description")} path="spec.description" refusal={refusal} value={description.value} set={(to) => (description.value = to)} lines={2} />
       {others.length > 0 && <OwnerField choice={owner} legend="keys.actsAs" kinds={["self", ...others]} refusal={refusal} path={`spec.${owner.kind.value}`} />}
       {(others.length === 0 || owner.kind.value === "self") && <><FieldProblem refusal={refusal} path="spec.user" /><FieldProblem refusal={refusal} path="spec.team" /></>}
+      {prefill.groups && (
+        <Field label={text("claim.groups")} path="spec.groups" refusal={refusal} value={groups.value} set={(to) => (groups.value = to)} hint={text("keys.groupsHint")} />
+      )}
       <ScopeField choice={scopeChoice} kinds={kinds} />
       <FieldProblem refusal={refusal} path="spec.scope" />
       <ScopePreview scope={scopeChoice.lines()} ready={scopeChoice.isComplete()} />
-      <Lifetime seconds={ttl} choices={lifetimes}>
+      {owner.owner() && <p class="quiet">{text("keys.previewOther")}</p>}
+      <Lifetime seconds={ttl} choices={choices}>
         <div class="choices">
           <label class="choice">
             <input type="radio" name="ttl" checked={ttl.value === byDate} onChange={() => (ttl.value = byDate)} />

@@ -1,4 +1,4 @@
-import { isAdmin, may, person } from "../shared";
+import { isAdmin, type Key, may, person } from "../shared";
 
 /** Reports whether an owner is the caller of the session. */
 export function isOwn(owner: { user?: string; team?: string; subject?: string }): boolean {
@@ -17,4 +17,11 @@ export function ownTeams(): string[] {
 export function ownerKinds(): ("team" | "user")[] {
   const teams = may("create", "teams/accesskeys") && (isAdmin() || ownTeams().length > 0);
   return [...(teams ? ["team" as const] : []), ...(isAdmin() && may("create", "users/accesskeys") ? ["user" as const] : [])];
+}
+
+/** Reports whether the session may create a key with the owner of a key. */
+export function mayOwn({ user, team, subject }: Key["spec"]): boolean {
+  if (isOwn({ user, team, subject })) return true;
+  if (team) return ownerKinds().includes("team") && (isAdmin() || ownTeams().includes(team));
+  return Boolean(user) && ownerKinds().includes("user");
 }

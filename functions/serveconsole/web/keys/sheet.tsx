@@ -5,8 +5,11 @@ import {
   home, Initials, isAdmin, type Key, type KeyChildren, keysPath, may, person, Problem, quoteForShell, readChildren, Refusal, Skeleton, text, Time, usePermitted, useWrite, Warnings, warningsOf,
 } from "../shared";
 import { Tabs } from "../parts/tabs";
+import type { FormField } from "../pages/keys";
 import { Lineage } from "./lineage";
 import { KeyScope } from "./matrix";
+import { mayOwn } from "./owners";
+import { fieldsLike } from "./prefill";
 
 /** How long before its end a key gets buttons that let it work on, in milliseconds. */
 const extensionPeriod = 7 * 86_400_000;
@@ -57,6 +60,7 @@ function About({ accessKey, mayChange, changed }: { accessKey: Key; mayChange: b
         {spec.displayName && <Fact name={text("field.displayName")}>{spec.displayName}</Fact>}
         {spec.description && <Fact name={text("field.description")}>{spec.description}</Fact>}
         <Fact name={text("field.owner")}><Owner {...accessKey} /></Fact>
+        {(spec.groups ?? []).length > 0 && <Fact name={text("claim.groups")}>{spec.groups?.map((group) => <><code>{group}</code> </>)}</Fact>}
         <Fact name={text("field.type")}>{spec.type}</Fact>
         <Fact name={text("field.state")}><Chip kind={spec.disabled ? "off" : "good"}>{text(status?.disabledByAdmin ? "state.disabledByAdmin" : spec.disabled ? "state.disabled" : "state.enabled")}</Chip></Fact>
         <Fact name={text("field.created")}><Time instant={creationTimestamp} none="" /></Fact>
@@ -77,8 +81,10 @@ function KeyEvents({ name }: { name: string }) {
 /** The sheet of a key: its facts, what it may do, its lineage, and its events. */
 export function KeySheet(props: {
   name: string; row: Key | Refusal | undefined; tab: Signal<string>; open: (name: string) => void; changed: () => void; close: () => void;
+  /** The address of the form of a new key with some fields, and what opens it here with the fields of a key. */
+  addressOf: (fields: Record<FormField, string>) => string; createLike: (name: string, fields: Record<FormField, string>) => void;
 }) {
-  const { name, row, tab, open, changed, close } = props;
+  const { name, row, tab, open, changed, close, addressOf, createLike } = props;
   const key = row instanceof Refusal ? undefined : row;
   const { problem, patch } = useWrite(keysPath);
   const children = useSignal<KeyChildren | null>(null);
@@ -127,6 +133,7 @@ export function KeySheet(props: {
       </DeleteDialog>
     );
   }
+  const like = fieldsLike(key);
   const tabs = [
     { name: "about", title: text("keys.about"), content: () => <About key={uid} accessKey={key} mayChange={mayChange} changed={announce} /> },
     { name: "scope", title: text("scope.choose"), content: () => <KeyScope key={uid} accessKey={key} /> },
@@ -145,6 +152,18 @@ export function KeySheet(props: {
           <button type="button" onClick={() => void setDisabled(!key.spec.disabled)}>{text(key.spec.disabled ? "action.enable" : "action.disable")}</button>
         )}
         {mayChange && <button type="button" onClick={() => { problem.value = null; extending.value = true; }}>{text("keys.changeExpirationAsk")}</button>}
+        {may("create", "ownedaccesskeys") && mayOwn(key.spec) && (
+          <a
+            class="button" href={addressOf(like)}
+            onClick={(event) => {
+              if (event.ctrlKey || event.metaKey || event.shiftKey || event.altKey) return;
+              event.preventDefault();
+              createLike(name, like);
+            }}
+          >
+            {text("keys.createLike")}
+          </a>
+        )}
       </div>
     </Dialog>
   );

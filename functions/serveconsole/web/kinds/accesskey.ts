@@ -11,6 +11,7 @@ export interface Key {
     user?: string;
     team?: string;
     subject?: string;
+    groups?: string[];
     type?: string;
     disabled?: boolean;
     ttl?: number;

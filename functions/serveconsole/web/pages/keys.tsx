@@ -1,4 +1,4 @@
-import { batch, useSignal } from "@preact/signals";
+import { batch, useSignal, type Signal } from "@preact/signals";
 import { useEffect, useMemo, useRef } from "preact/hooks";
 import { group, send } from "../api";
 import { watchList } from "../live";
@@ -19,15 +19,26 @@ const [KeySheet, preloadSheet] = onDemand(() => import("../keys/sheet").then((it
 const [NewKeyDialog, preloadNewKey] = onDemand(() => import("../keys/newkey").then((it) => it.NewKeyDialog));
 const [NewKeySecret] = onDemand(() => import("../keys/newkey").then((it) => it.NewKeySecret));
 
+/** The fields of the form of a new key that an address can fill. */
+const formFields = ["displayName", "description", "user", "team", "groups", "scope", "ttl", "ttlAfterLastActivity"] as const;
+export type FormField = (typeof formFields)[number];
+
 /** The access keys that the caller may see. */
 export function Keys() {
   const keys = useMemo(() => watchList<Key>(keysPath), []);
   const query = new URLSearchParams(location.search);
   const tab = useSignal(query.get("tab") ?? "");
-  const address = useAddress({ tab });
+  const fields = Object.fromEntries(formFields.map((name) => [name, useSignal(query.get(name) ?? "")])) as Record<FormField, Signal<string>>;
+  // The key that the form is filled in from. Without one, an address has filled it in.
+  const model = useSignal("");
+  const address = useAddress({ tab, ...fields });
   const { openedName, creating } = address;
   const selection = useSelection(keys);
   const createdKey = useSignal<Key | null>(null);
+  const closeForm = () => batch(() => {
+    creating.value = model.value = "";
+    for (const name of formFields) fields[name].value = "";
+  });
   // When the key of the session no longer works, the sign-in opens at once, and not at the next request.
   const rows = keys.rows.value;
   const sessionKey = useMemo(() => rows.find((row) => row.object.metadata.name === person.value?.accessKey)?.object, [rows, person.value]);
@@ -58,9 +69,9 @@ export function Keys() {
       />
       {creating.value && may("create", "ownedaccesskeys") && (
         <NewKeyDialog
-          close={() => (creating.value = "")}
+          fields={Object.fromEntries(formFields.map((name) => [name, fields[name].value])) as Record<FormField, string>} model={model.value} close={closeForm}
           created={(key) => {
-            creating.value = "";
+            closeForm();
             createdKey.value = key;
             void keys.refresh();
           }}
@@ -72,6 +83,13 @@ export function Keys() {
           name={openedName.value} row={key} tab={tab} changed={() => void keys.refresh()}
           open={(name) => (openedName.value = name)}
           close={() => batch(() => { openedName.value = tab.value = ""; })}
+          addressOf={(values) => address.addressOf({ new: "yes", ...values })}
+          createLike={(name, values) => batch(() => {
+            openedName.value = tab.value = "";
+            model.value = name;
+            creating.value = "yes";
+            for (const name of formFields) fields[name].value = values[name];
+          })}
         />
       )}
     </>

@@ -95,11 +95,13 @@ interface HistoryState {
  * pushes an entry of the history, which Back takes away. Closing goes back over these entries.
  */
 export function useAddress(parameters: Record<string, Signal<string>> = {}) {
+  // An address that somebody writes may have "new" without a value.
+  const fieldOf = (query: URLSearchParams, name: string) => query.get(name) || (name === "new" && query.has(name) ? "yes" : "");
   const query = new URLSearchParams(location.search);
-  const filter = useSignal(query.get("filter") ?? "");
-  const sort = useSignal(query.get("sort") ?? "");
-  const openedName = useSignal(query.get("name") ?? "");
-  const creating = useSignal(query.get("new") ?? "");
+  const filter = useSignal(fieldOf(query, "filter"));
+  const sort = useSignal(fieldOf(query, "sort"));
+  const openedName = useSignal(fieldOf(query, "name"));
+  const creating = useSignal(fieldOf(query, "new"));
   const fields = { filter, sort, name: openedName, new: creating, ...parameters };
   /** Returns the address with some fields. */
   const addressOf = (values: Record<string, string>) => {
@@ -135,13 +137,13 @@ export function useAddress(parameters: Record<string, Signal<string>> = {}) {
         return;
       }
       const query = new URLSearchParams(location.search);
-      opened.current = `${query.get("name") ?? ""} ${query.get("new") ?? ""}`;
-      batch(() => { for (const [name, field] of Object.entries(fields)) field.value = query.get(name) ?? ""; });
+      opened.current = `${fieldOf(query, "name")} ${fieldOf(query, "new")}`;
+      batch(() => { for (const [name, field] of Object.entries(fields)) field.value = fieldOf(query, name); });
     };
     addEventListener("popstate", follow);
     return () => removeEventListener("popstate", follow);
   }, []);
-  return { filter, sort, openedName, creating, addressOfObject: (name: string) => addressOf({ ...values(), name }) };
+  return { filter, sort, openedName, creating, addressOf, addressOfObject: (name: string) => addressOf({ ...values(), name }) };
 }
 
 /**

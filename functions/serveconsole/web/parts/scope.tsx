@@ -15,12 +15,20 @@ function scopeLines(kind: string, project: string, cluster: string, yaml: string
   }
 }
 
+/** What a choice of a scope begins with. */
+export interface InitialScope {
+  kind: string;
+  project: string;
+  cluster: string;
+  yaml: string;
+}
+
 /** The scope that somebody chooses for a credential. All is the scope of a session that is narrowed: it is everything that the session may do. */
-export function useScopeChoice(defaultKind: string, everything?: object) {
-  const kind = useSignal(defaultKind);
-  const project = useSignal("");
-  const cluster = useSignal("");
-  const yaml = useSignal("roles:\n- role: platformCLI");
+export function useScopeChoice(defaultKind: string, everything?: object, initial?: InitialScope | null) {
+  const kind = useSignal(initial?.kind ?? defaultKind);
+  const project = useSignal(initial?.project ?? "");
+  const cluster = useSignal(initial?.cluster ?? "");
+  const yaml = useSignal(initial?.yaml || "roles:\n- role: platformCLI");
   return {
     kind, project, cluster, yaml,
     /** Returns the scope in YAML. Empty: there is no scope. */
