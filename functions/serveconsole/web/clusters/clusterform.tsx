@@ -1,11 +1,11 @@
 import { useSignal, type Signal } from "@preact/signals";
-import { useEffect, useId, useMemo } from "preact/hooks";
+import { useId, useMemo } from "preact/hooks";
 import { Field, FieldProblem, withoutCauses } from "../parts/field";
+import { NameInput } from "../parts/namelist";
 import { OwnerField, useOwnerChoice } from "../parts/owner";
 import {
   type AccessEntry, type Cluster, clustersPath, createObject, FormDialog, type Owner, patchObject, person, type Refusal, text, type Text, useWrite, warningsOf,
 } from "../shared";
-import { readProjects } from "./registration";
 
 /** The verbs of an access entry, with what they permit. The last one is all of them. */
 export const accessVerbs: [string, Text][] = [["use", "clusters.accessUse"], ["update", "clusters.accessUpdate"], ["delete", "clusters.accessDelete"], ["*", "clusters.accessAll"]];
@@ -39,8 +39,8 @@ function AccessFields({ entries, refusal }: { entries: Signal<AccessField[]>; re
         return (
           <div class="access" role="group" aria-label={text("clusters.accessNumber", { number: i + 1 })}>
             <div class="two">
-              <Field label={text("clusters.accessUsers")} name={name(text("clusters.accessUsers"))} path={`${path}.users`} refusal={refusal} value={users} set={(to) => change(i, { users: to })} />
-              <Field label={text("clusters.accessTeams")} name={name(text("clusters.accessTeams"))} path={`${path}.teams`} refusal={refusal} value={teams} set={(to) => change(i, { teams: to })} />
+              <Field label={text("clusters.accessUsers")} name={name(text("clusters.accessUsers"))} path={`${path}.users`} refusal={refusal} value={users} set={(to) => change(i, { users: to })} names={{ resource: "users" }} several />
+              <Field label={text("clusters.accessTeams")} name={name(text("clusters.accessTeams"))} path={`${path}.teams`} refusal={refusal} value={teams} set={(to) => change(i, { teams: to })} names={{ resource: "teams" }} several />
             </div>
             <div class="choices">
               {accessVerbs.map(([verb, label]) => (
@@ -68,10 +68,6 @@ function AccessFields({ entries, refusal }: { entries: Signal<AccessField[]>; re
 /** The project of a new virtual cluster: one of those in which the session may register it or, if that is everywhere, any name. */
 function ProjectField({ project, choices, refusal }: { project: Signal<string>; choices?: string[]; refusal: Refusal | null }) {
   const id = useId();
-  const names = useSignal<string[]>([]);
-  useEffect(() => {
-    if (!choices) void readProjects().then((projects) => { names.value = projects.map(({ metadata }) => metadata.name); }, () => undefined);
-  }, []);
   return (
     <div class="field">
       <label for={id}>{text("field.project")}</label>
@@ -80,13 +76,7 @@ function ProjectField({ project, choices, refusal }: { project: Signal<string>; 
           {choices.map((choice) => <option value={choice}>{choice}</option>)}
         </select>
       ) : (
-        <>
-          <input
-            id={id} list={`${id}-names`} required value={project.value} aria-describedby={`${id}-hint`} autocapitalize="off" spellcheck={false} autofocus
-            onInput={(event) => (project.value = event.currentTarget.value)}
-          />
-          <datalist id={`${id}-names`}>{names.value.map((name) => <option value={name} />)}</datalist>
-        </>
+        <NameInput source={{ resource: "projects" }} id={id} required value={project.value} aria-describedby={`${id}-hint`} autofocus onInput={(event) => (project.value = event.currentTarget.value)} />
       )}
       <small id={`${id}-hint`} class="quiet">{text("clusters.projectHint", { namespace: `${person.value?.projectNamespacePrefix ?? ""}${project.value.trim() || "…"}` })}</small>
       <FieldProblem refusal={refusal} path="metadata.namespace" />

@@ -20,7 +20,7 @@ function mayAdminister({ spec: { owner, members = [] } }: Project): boolean {
 }
 
 /** Returns the projects that the session may list, up to 500 of them. */
-export async function readProjects(): Promise<Project[]> {
+async function readProjects(): Promise<Project[]> {
   if (!may("list", "projects")) return [];
   const table = await list<Project>(`${group}/projects`, { limit: "500" });
   return (table.rows ?? []).map((row) => row.object);

@@ -4,7 +4,7 @@ import type { ComponentChildren } from "preact";
 import { Icon, type IconName } from "../parts/icons";
 import { Initials } from "../parts/initials";
 import { OwnerName } from "../parts/ownername";
-import { ask, asRefusal, type Cluster, group, home, idOf, type Key, kubeconfigSelector, list, may, Problem, Refusal, text, type Text } from "../shared";
+import { ask, asRefusal, type Cluster, group, home, idOf, type Key, kubeconfigSelector, list, may, Problem, Refusal, Skeleton, text, type Text } from "../shared";
 
 /** A user or a team that can reach a virtual cluster, and why. */
 interface Subject {
@@ -107,28 +107,25 @@ async function readAnswer(cluster: Cluster, signal: AbortSignal): Promise<Answer
   return { subjects, keys };
 }
 
-/** Who can reach a virtual cluster, and why. The API is asked when the section is opened. */
+/** Who can reach a virtual cluster, and why. */
 export function WhoCan({ cluster }: { cluster: Cluster }) {
-  const open = useSignal(false);
   const answer = useSignal<Answer | Refusal | null>(null);
   const { uid, resourceVersion } = cluster.metadata;
   useEffect(() => {
-    if (!open.value) return;
     const current = new AbortController();
     readAnswer(cluster, current.signal).catch(asRefusal).then((read) => { if (!current.signal.aborted) answer.value = read; });
     return () => current.abort();
-  }, [open.value, uid, resourceVersion]);
+  }, [uid, resourceVersion]);
   const { value } = answer;
   return (
-    <details onToggle={(event) => (open.value = event.currentTarget.open)}>
-      <summary>{text("whocan.title")}</summary>
+    <>
       <div role="status">
-        {value === null ? open.value && <p class="quiet">{text("state.loading")}</p>
+        {value === null ? <Skeleton rows={3} />
           : value instanceof Refusal ? <Problem refusal={value} />
           : value.subjects.length === 0 && <p>{text("whocan.nobody")}</p>}
       </div>
       {value && !(value instanceof Refusal) && value.subjects.length + value.keys.length > 0 && <Ways cluster={cluster} {...value} />}
       {value && !(value instanceof Refusal) && <p class="quiet">{text("whocan.hint")}</p>}
-    </details>
+    </>
   );
 }

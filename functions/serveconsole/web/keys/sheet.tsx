@@ -1,10 +1,12 @@
 import { useSignal, type Signal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import {
-  AbsentDialog, asRefusal, Chip, Command, CopyButton, CreatedObjects, currentTime, DeleteDialog, Dialog, ExpirationDialog, extendedTTL, extensions, Fact, formatDateTime, formatDistance,
-  home, Initials, isAdmin, type Key, type KeyChildren, keysPath, may, person, Problem, quoteForShell, readChildren, Refusal, Skeleton, text, Time, usePermitted, useWrite, Warnings, warningsOf,
+  AbsentDialog, asRefusal, Chip, CopyButton, CreatedObjects, currentTime, DeleteDialog, Dialog, ExpirationDialog, extendedTTL, extensions, Fact, formatDateTime, formatDistance,
+  home, isAdmin, type Key, type KeyChildren, keysPath, may, person, Problem, quoteForShell, readChildren, Refusal, Skeleton, text, Time, usePermitted, useWrite, warningsOf,
 } from "../shared";
-import { Tabs } from "../parts/tabs";
+import { Activity } from "../parts/activity";
+import { OwnerName } from "../parts/ownername";
+import { TabbedSheet } from "../parts/tabs";
 import type { FormField } from "../pages/keys";
 import { Lineage } from "./lineage";
 import { KeyScope } from "./matrix";
@@ -14,14 +16,9 @@ import { fieldsLike } from "./prefill";
 /** How long before its end a key gets buttons that let it work on, in milliseconds. */
 const extensionPeriod = 7 * 86_400_000;
 
-/** The owner of a key, with a link if the session has a page about them. */
+/** The owner of a key. */
 function Owner({ spec: { user, team, subject } }: Key) {
-  const name = user || team;
-  if (!name) return <>{text("keys.subject", { name: subject ?? "" })}</>;
-  const kind = team ? "team" : "user";
-  const [page, resource] = team ? ["teams", "teams"] : ["people", "users"];
-  const content = <><Initials name={name} /><span class="hidden">{text(team ? "owner.team" : "owner.user")}: </span>{name}</>;
-  return may("list", resource!) ? <a class={`owner ${kind}`} href={`${home}/${page}?${new URLSearchParams({ name })}`}>{content}</a> : <span class={`owner ${kind}`}>{content}</span>;
+  return user || team ? <OwnerName user={user} team={team} /> : <>{text("keys.subject", { name: subject ?? "" })}</>;
 }
 
 /** Buttons that let a key work on from now, each with one press. They stay while the sheet is open, so that the focus has a place. */
@@ -70,12 +67,6 @@ function About({ accessKey, mayChange, changed }: { accessKey: Key; mayChange: b
       {mayChange && <Extension accessKey={accessKey} changed={changed} />}
     </>
   );
-}
-
-/** The requests that were sent with a key. */
-function KeyEvents({ name }: { name: string }) {
-  const link = `${home}/audit?${new URLSearchParams({ key: name })}`;
-  return <p><a href={link}>{text("keys.eventsLink", { name })}</a></p>;
 }
 
 /** The sheet of a key: its facts, what it may do, its lineage, and its events. */
@@ -135,36 +126,33 @@ export function KeySheet(props: {
   }
   const like = fieldsLike(key);
   const tabs = [
-    { name: "about", title: text("keys.about"), content: () => <About key={uid} accessKey={key} mayChange={mayChange} changed={announce} /> },
+    { name: "about", title: text("sheet.about"), content: () => <About key={uid} accessKey={key} mayChange={mayChange} changed={announce} /> },
     { name: "scope", title: text("scope.choose"), content: () => <KeyScope key={uid} accessKey={key} /> },
     { name: "lineage", title: text("keys.lineage"), content: () => <Lineage key={uid} accessKey={key} open={open} /> },
-    ...(may("list", "auditevents") ? [{ name: "events", title: text("keys.events"), content: () => <KeyEvents name={name} /> }] : []),
+    ...(may("list", "auditevents") ? [{ name: "events", title: text("sheet.events"), content: () => <Activity selector={`accessKey=${name}`} link={`${home}/audit?${new URLSearchParams({ key: name })}`} /> }] : []),
   ];
   return (
-    <Dialog key={name} title={name} close={close} sheet>
-      <Tabs label={text("keys.partsOf", { name })} tabs={tabs} chosen={tab} />
-      <Command command={`kubectl describe ownedaccesskey ${quoteForShell(name)}`} />
-      <Problem refusal={problem.value} />
-      <Warnings warnings={warnings.value} />
-      <div class="buttons">
-        {mayDelete && <button type="button" class="danger quietly" onClick={() => { problem.value = null; deleting.value = true; }}>{text("action.delete")}</button>}
-        {mayChange && !(key.spec.disabled && key.status?.disabledByAdmin && !isAdmin()) && (
-          <button type="button" onClick={() => void setDisabled(!key.spec.disabled)}>{text(key.spec.disabled ? "action.enable" : "action.disable")}</button>
-        )}
-        {mayChange && <button type="button" onClick={() => { problem.value = null; extending.value = true; }}>{text("keys.changeExpirationAsk")}</button>}
-        {may("create", "ownedaccesskeys") && mayOwn(key.spec) && (
-          <a
-            class="button" href={addressOf(like)}
-            onClick={(event) => {
-              if (event.ctrlKey || event.metaKey || event.shiftKey || event.altKey) return;
-              event.preventDefault();
-              createLike(name, like);
-            }}
-          >
-            {text("keys.createLike")}
-          </a>
-        )}
-      </div>
-    </Dialog>
+    <TabbedSheet
+      title={name} label={text("sheet.partsOf", { name })} tabs={tabs} chosen={tab} command={`kubectl describe ownedaccesskey ${quoteForShell(name)}`} problem={problem.value}
+      warnings={warnings.value} close={close}
+    >
+      {mayDelete && <button type="button" class="danger quietly" onClick={() => { problem.value = null; deleting.value = true; }}>{text("action.delete")}</button>}
+      {mayChange && !(key.spec.disabled && key.status?.disabledByAdmin && !isAdmin()) && (
+        <button type="button" onClick={() => void setDisabled(!key.spec.disabled)}>{text(key.spec.disabled ? "action.enable" : "action.disable")}</button>
+      )}
+      {mayChange && <button type="button" onClick={() => { problem.value = null; extending.value = true; }}>{text("keys.changeExpirationAsk")}</button>}
+      {may("create", "ownedaccesskeys") && mayOwn(key.spec) && (
+        <a
+          class="button" href={addressOf(like)}
+          onClick={(event) => {
+            if (event.ctrlKey || event.metaKey || event.shiftKey || event.altKey) return;
+            event.preventDefault();
+            createLike(name, like);
+          }}
+        >
+          {text("keys.createLike")}
+        </a>
+      )}
+    </TabbedSheet>
   );
 }

@@ -1,12 +1,14 @@
-import { useSignal } from "@preact/signals";
+import { batch, useSignal, type Signal } from "@preact/signals";
 import { useMemo } from "preact/hooks";
 import { ClusterForm, accessVerbs } from "../clusters/clusterform";
 import { DeleteClusterDialog } from "../clusters/deletecluster";
 import { useRegistration } from "../clusters/registration";
 import { WhoCan } from "../clusters/whocan";
+import { Activity } from "../parts/activity";
 import { OwnerName } from "../parts/ownername";
+import { TabbedSheet } from "../parts/tabs";
 import {
-  Chip, kubeconfigRequest, type Cluster, clustersPath, DetailsDialog, Fact, AbsentDialog, idOf, KubeconfigDialog, List, watchList, projectNamespaces, quoteForShell, Refusal,
+  Chip, kubeconfigRequest, type Cluster, clustersPath, Fact, AbsentDialog, home, idOf, KubeconfigDialog, List, may, watchList, projectNamespaces, quoteForShell, Refusal,
   text, type Text, Time, useAddress, useOpened, usePermitted, Warnings, type ListTexts,
 } from "../shared";
 
@@ -38,41 +40,23 @@ function Access({ entries }: { entries: NonNullable<Cluster["spec"]["access"]> }
   );
 }
 
-function ClusterDetails({ cluster, close, changed, openKubeconfig }: { cluster: Cluster; close: () => void; changed: (message: string, warnings?: string[]) => void; openKubeconfig: () => void }) {
-  const { namespace, name, resourceVersion, creationTimestamp } = cluster.metadata;
+/** The facts of a virtual cluster. */
+function About({ cluster }: { cluster: Cluster }) {
   const { owner, access = [], signer } = cluster.spec;
-  const dialog = useSignal<"change" | "delete" | null>(null);
-  const object = { resource: "virtualclusterinstances", namespace, name };
-  const [mayUse, mayChange, mayDelete] = usePermitted([kubeconfigRequest(cluster), { verb: "patch", ...object }, { verb: "delete", ...object }], resourceVersion);
-  const goBack = () => { dialog.value = null; };
-  if (dialog.value === "change") return <ClusterForm cluster={cluster} close={goBack} saved={(id, warnings) => { goBack(); changed(text("clusters.changed", { name: id }), warnings); }} />;
-  if (dialog.value === "delete") return <DeleteClusterDialog cluster={cluster} close={goBack} deleted={() => { close(); changed(text("clusters.deleted", { name: idOf(cluster) })); }} />;
   const signerType = signer?.type ?? "None";
   const phase = cluster.status?.phase;
   return (
-    <DetailsDialog
-      title={idOf(cluster)} close={close} command={`kubectl describe vci ${quoteForShell(name)} -n ${quoteForShell(namespace)}`}
-      facts={
-        <>
-          {cluster.spec.displayName && <Fact name={text("field.displayName")}>{cluster.spec.displayName}</Fact>}
-          {cluster.spec.description && <Fact name={text("field.description")}>{cluster.spec.description}</Fact>}
-          {phase && <Fact name={text("field.state")}><Chip kind={phase === "Ready" ? "good" : "bad"}>{phase}</Chip></Fact>}
-          <Fact name={text("clusters.endpoint")}>{cluster.status?.ingress?.host ?? text("clusters.endpointNone")}</Fact>
-          <Fact name={text("field.owner")}>{owner ? <OwnerName {...owner} /> : text("owner.none")}</Fact>
-          <Fact name={text("clusters.signer")}>{signerType === "None" ? text("clusters.signerNone") : signerTexts[signerType] ? text(signerTexts[signerType]) : signerType}</Fact>
-          <Fact name={text("field.created")}><Time instant={creationTimestamp} none="" /></Fact>
-        </>
-      }
-      buttons={
-        <>
-          {mayDelete && <button type="button" class="danger quietly" onClick={() => { dialog.value = "delete"; }}>{text("action.delete")}</button>}
-          {mayChange && <button type="button" onClick={() => { dialog.value = "change"; }}>{text("clusters.change")}</button>}
-        </>
-      }
-      mainButton={mayUse ? <button type="button" class="primary" onClick={openKubeconfig}>{text("kubeconfig.title")}</button> : undefined}
-    >
+    <>
+      <dl>
+        {cluster.spec.displayName && <Fact name={text("field.displayName")}>{cluster.spec.displayName}</Fact>}
+        {cluster.spec.description && <Fact name={text("field.description")}>{cluster.spec.description}</Fact>}
+        {phase && <Fact name={text("field.state")}><Chip kind={phase === "Ready" ? "good" : "bad"}>{phase}</Chip></Fact>}
+        <Fact name={text("clusters.endpoint")}>{cluster.status?.ingress?.host ?? text("clusters.endpointNone")}</Fact>
+        <Fact name={text("field.owner")}>{owner ? <OwnerName {...owner} /> : text("owner.none")}</Fact>
+        <Fact name={text("clusters.signer")}>{signerType === "None" ? text("clusters.signerNone") : signerTexts[signerType] ? text(signerTexts[signerType]) : signerType}</Fact>
+        <Fact name={text("field.created")}><Time instant={cluster.metadata.creationTimestamp} none="" /></Fact>
+      </dl>
       <Access entries={access} />
-      <WhoCan cluster={cluster} />
       {(cluster.status?.conditions ?? []).length > 0 && (
         <>
           <h3>{text("field.conditions")}</h3>
@@ -86,7 +70,35 @@ function ClusterDetails({ cluster, close, changed, openKubeconfig }: { cluster: 
           </ul>
         </>
       )}
-    </DetailsDialog>
+    </>
+  );
+}
+
+function ClusterDetails({ cluster, tab, close, changed, openKubeconfig }: { cluster: Cluster; tab: Signal<string>; close: () => void; changed: (message: string, warnings?: string[]) => void; openKubeconfig: () => void }) {
+  const { namespace, name, resourceVersion } = cluster.metadata;
+  const dialog = useSignal<"change" | "delete" | null>(null);
+  const object = { resource: "virtualclusterinstances", namespace, name };
+  const [mayUse, mayChange, mayDelete] = usePermitted([kubeconfigRequest(cluster), { verb: "patch", ...object }, { verb: "delete", ...object }], resourceVersion);
+  const goBack = () => { dialog.value = null; };
+  if (dialog.value === "change") return <ClusterForm cluster={cluster} close={goBack} saved={(id, warnings) => { goBack(); changed(text("clusters.changed", { name: id }), warnings); }} />;
+  if (dialog.value === "delete") return <DeleteClusterDialog cluster={cluster} close={goBack} deleted={() => { close(); changed(text("clusters.deleted", { name: idOf(cluster) })); }} />;
+  const events = { show: "all", resource: object.resource, namespace, object: name };
+  return (
+    <TabbedSheet
+      title={idOf(cluster)} label={text("sheet.partsOf", { name: idOf(cluster) })} chosen={tab} close={close}
+      command={`kubectl describe vci ${quoteForShell(name)} -n ${quoteForShell(namespace)}`}
+      tabs={[
+        { name: "about", title: text("sheet.about"), content: () => <About cluster={cluster} /> },
+        { name: "whocan", title: text("whocan.title"), content: () => <WhoCan cluster={cluster} /> },
+        ...(may("list", "auditevents") ? [{
+          name: "events", title: text("sheet.events"), content: () => <Activity selector={`resource=virtualclusterinstances,namespace=${namespace},name=${name}`} link={`${home}/audit?${new URLSearchParams(events)}`} />,
+        }] : []),
+      ]}
+    >
+      {mayDelete && <button type="button" class="danger quietly" onClick={() => { dialog.value = "delete"; }}>{text("action.delete")}</button>}
+      {mayChange && <button type="button" onClick={() => { dialog.value = "change"; }}>{text("clusters.change")}</button>}
+      {mayUse && <button type="button" class="primary" onClick={openKubeconfig}>{text("kubeconfig.title")}</button>}
+    </TabbedSheet>
   );
 }
 
@@ -95,7 +107,8 @@ export function Clusters() {
   const namespaces = useMemo(projectNamespaces, []);
   const namespace = useSignal(namespaces[0] ?? "");
   const clusters = useMemo(() => watchList<Cluster>(clustersPath(namespace.value)), [namespace.value]);
-  const address = useAddress();
+  const tab = useSignal(new URLSearchParams(location.search).get("tab") ?? "");
+  const address = useAddress({ tab });
   const { openedName, creating } = address;
   const kubeconfigOf = useSignal<Cluster | null>(null);
   const outcome = useSignal<{ message: string; warnings: string[] }>({ message: "", warnings: [] });
@@ -104,7 +117,7 @@ export function Clusters() {
   const registration = useRegistration();
   const mayRegister = registration.everywhere || registration.namespaces.length > 0;
   const register = () => { creating.value = "yes"; };
-  const close = () => { openedName.value = ""; };
+  const close = () => batch(() => { openedName.value = tab.value = ""; });
   const announce = (message: string, warnings: string[] = []) => {
     outcome.value = { message, warnings };
     void clusters.refresh();
@@ -137,7 +150,7 @@ export function Clusters() {
       )}
       {kubeconfigOf.value ? <KubeconfigDialog cluster={kubeconfigOf.value} close={() => (kubeconfigOf.value = null)} />
         : cluster instanceof Refusal ? <AbsentDialog name={openedName.value} refusal={cluster} close={close} />
-        : cluster && <ClusterDetails key={cluster.metadata.uid} cluster={cluster} close={close} changed={announce} openKubeconfig={() => { kubeconfigOf.value = cluster; close(); }} />}
+        : cluster && <ClusterDetails key={cluster.metadata.uid} cluster={cluster} tab={tab} close={close} changed={announce} openKubeconfig={() => { kubeconfigOf.value = cluster; close(); }} />}
     </>
   );
 }

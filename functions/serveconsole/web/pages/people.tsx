@@ -138,7 +138,7 @@ function UserDetails({ user, close, changed }: { user: User; close: () => void; 
   const { spec, status } = user;
   return (
     <DetailsDialog
-      title={name} close={close} problem={problem.value} command={`kubectl describe user ${quoteForShell(name)}`}
+      title={name} close={close} problem={problem.value} command={`kubectl describe user ${quoteForShell(name)}`} events={{ user: name }}
       facts={
         <>
           {spec.displayName && <Fact name={text("field.displayName")}>{spec.displayName}</Fact>}

@@ -48,7 +48,7 @@ function Members({ members, refusal }: { members: Signal<Member[]>; refusal: Ref
         const name = (label: string) => text("projects.memberField", { label, number: i + 1 });
         return (
           <div class="condition" role="group" aria-label={text("projects.memberNumber", { number: i + 1 })}>
-            <Field label={text("field.name")} name={name(text("field.name"))} path={`${path}.name`} refusal={refusal} value={member.name} set={(to) => change(i, { name: to })} required names={{ resource: kinds[member.kind].resource }} />
+            <Field label={text("field.name")} name={name(text("field.name"))} path={`${path}.name`} refusal={refusal} value={member.name} set={(to) => change(i, { name: to })} required names={{ resource: member.kind === "Team" ? "teams" : "users" }} />
             <label>
               {text("field.type")}
               <select value={member.kind} aria-label={name(text("field.type"))} onChange={(event) => change(i, { kind: event.currentTarget.value as Member["kind"] })}>
@@ -156,7 +156,7 @@ function ProjectDetails({ project, close, changed }: { project: Project; close: 
   }
   return (
     <DetailsDialog
-      title={name} close={close} problem={problem} command={`kubectl edit project ${quoteForShell(name)}`}
+      title={name} close={close} problem={problem} command={`kubectl edit project ${quoteForShell(name)}`} events={{ resource: "projects", object: name }}
       facts={
         <>
           {spec.displayName && <Fact name={text("field.displayName")}>{spec.displayName}</Fact>}

@@ -38,7 +38,7 @@ function TeamDetails({ team, close, changed }: { team: Team; close: () => void; 
   }
   return (
     <DetailsDialog
-      title={name} close={close} problem={problem.value} command={`kubectl describe team ${quoteForShell(name)}`}
+      title={name} close={close} problem={problem.value} command={`kubectl describe team ${quoteForShell(name)}`} events={{ resource: "teams", object: name }}
       facts={
         <>
           {spec.displayName && <Fact name={text("field.displayName")}>{spec.displayName}</Fact>}

@@ -93,7 +93,7 @@ function TokenDetails({ token, close, changed }: { token: Token; close: () => vo
   const [mayRevoke] = usePermitted([{ verb: "delete", resource: "directclusterendpointtokens", name }], uid);
   return (
     <DetailsDialog
-      title={name} close={close} problem={problem.value} command={`kubectl delete directclusterendpointtoken ${quoteForShell(name)}`}
+      title={name} close={close} problem={problem.value} command={`kubectl delete directclusterendpointtoken ${quoteForShell(name)}`} events={{ resource: "directclusterendpointtokens", object: name }}
       facts={
         <>
           <Fact name={text("field.owner")}><OwnerName {...token.status} /></Fact>

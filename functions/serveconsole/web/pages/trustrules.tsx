@@ -205,7 +205,7 @@ function TrustRuleDetails({ rule, close, changed }: { rule: Rule; close: () => v
   }
   return (
     <DetailsDialog
-      title={name} close={close} problem={problem.value} command={`kubectl edit trustrule ${quoteForShell(name)}`}
+      title={name} close={close} problem={problem.value} command={`kubectl edit trustrule ${quoteForShell(name)}`} events={{ resource: "trustrules", object: name }}
       facts={
         <>
           {spec.displayName && <Fact name={text("field.displayName")}>{spec.displayName}</Fact>}

@@ -24,12 +24,12 @@ export function FieldProblem({ refusal, path, exactly, id }: { refusal: Refusal 
   return <div id={id} class="wrong">{causes.map((cause) => <p><code>{cause.field}</code> {cause.message}</p>)}</div>;
 }
 
-/** A field of a form with its causes. Lines makes it a text area of as many lines. Name is its accessible name if the label is not unique. Names are offered. */
+/** A field of a form with its causes. Lines makes it a text area of as many lines. Name is its accessible name if the label is not unique. Names are offered; with several, each of the names that the field has. */
 export function Field(props: {
   label: string; name?: string; path: string; refusal: Refusal | null; value: string; set: (value: string) => void;
-  required?: boolean; placeholder?: string; pattern?: string; lines?: number; names?: NameSource; maxLength?: number; hint?: string; autofocus?: boolean;
+  required?: boolean; placeholder?: string; pattern?: string; lines?: number; names?: NameSource; several?: boolean; maxLength?: number; hint?: string; autofocus?: boolean;
 }) {
-  const { label, name, path, refusal, value, set, lines, names, hint, ...attributes } = props;
+  const { label, name, path, refusal, value, set, lines, names, several, hint, ...attributes } = props;
   const id = useId();
   const common = {
     id, value, "aria-label": name, "aria-invalid": causesAt(refusal, path).length > 0, "aria-describedby": hint ? `${id}-wrong ${id}-hint` : `${id}-wrong`, autocapitalize: "off" as const, spellcheck: false, ...attributes,
@@ -38,7 +38,7 @@ export function Field(props: {
     <div class="field">
       <label for={id}>{label}</label>
       {lines ? <textarea {...common} rows={lines} onInput={(event) => set(event.currentTarget.value)} />
-        : names ? <NameInput {...common} source={names} onInput={(event) => set(event.currentTarget.value)} />
+        : names ? <NameInput {...common} source={names} several={several} onInput={(event) => set(event.currentTarget.value)} />
           : <input {...common} onInput={(event) => set(event.currentTarget.value)} />}
       {hint && <small id={`${id}-hint`} class="quiet">{hint}</small>}
       <FieldProblem refusal={refusal} path={path} id={`${id}-wrong`} />

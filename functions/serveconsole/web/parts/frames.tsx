@@ -1,5 +1,7 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef } from "preact/hooks";
+import { home } from "../api";
+import { may } from "../rights";
 import { text, type Text } from "../texts";
 import { Command } from "./command";
 import { Dialog } from "./dialog";
@@ -52,13 +54,16 @@ export function DetailsDialog(props: {
   /** The buttons, and the main button after them. */
   buttons?: ComponentChildren; mainButton?: ComponentChildren;
   /** The warnings of the last accepted write. */
-  warnings?: string[]; children?: ComponentChildren;
+  warnings?: string[];
+  /** The filters of the audit that show the events of the object. */
+  events?: Record<string, string>; children?: ComponentChildren;
 }) {
-  const { title, facts, command, problem = null, close, buttons, mainButton, warnings = [], children } = props;
+  const { title, facts, command, problem = null, close, buttons, mainButton, warnings = [], events, children } = props;
   return (
     <Dialog title={title} close={close} sheet>
       <dl>{facts}</dl>
       {children}
+      {events && may("list", "auditevents") && <p><a href={`${home}/audit?${new URLSearchParams(events)}`}>{text("events.link")}</a></p>}
       <Command command={command} />
       <Problem refusal={problem} />
       <Warnings warnings={warnings} />

@@ -1,16 +1,17 @@
 import type { Signal } from "@preact/signals";
 import { useId, useRef } from "preact/hooks";
 import type { ComponentChildren } from "preact";
+import { Command, Dialog, Problem, type Refusal, Warnings } from "../shared";
 
 /** A tab: its name in the address, its title, and what it shows. */
-export interface Tab {
+interface Tab {
   name: string;
   title: string;
   content: () => ComponentChildren;
 }
 
 /** Tabs, of which one is chosen. Chosen is its name; without one, it is the first. The arrow keys, Home and End go from tab to tab. */
-export function Tabs({ label, tabs, chosen }: { label: string; tabs: Tab[]; chosen: Signal<string> }) {
+function Tabs({ label, tabs, chosen }: { label: string; tabs: Tab[]; chosen: Signal<string> }) {
   const id = useId();
   const bar = useRef<HTMLDivElement>(null);
   const found = tabs.findIndex(({ name }) => name === chosen.value);
@@ -41,5 +42,21 @@ export function Tabs({ label, tabs, chosen }: { label: string; tabs: Tab[]; chos
         {tabs[current]!.content()}
       </div>
     </>
+  );
+}
+
+/** The sheet that shows an object in tabs, with the kubectl command and the buttons of permitted actions. */
+export function TabbedSheet(props: {
+  title: string; label: string; tabs: Tab[]; chosen: Signal<string>; command: string; problem?: Refusal | null; warnings?: string[]; close: () => void; children: ComponentChildren;
+}) {
+  const { title, label, tabs, chosen, command, problem = null, warnings = [], close, children } = props;
+  return (
+    <Dialog key={title} title={title} close={close} sheet>
+      <Tabs label={label} tabs={tabs} chosen={chosen} />
+      <Command command={command} />
+      <Problem refusal={problem} />
+      <Warnings warnings={warnings} />
+      <div class="buttons">{children}</div>
+    </Dialog>
   );
 }
