@@ -1,7 +1,7 @@
 // What the stories share: the platform and the browser that browser_test.go names, windows of somebody, and what people do in them.
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
-import { appendFileSync, mkdtempSync, readFileSync } from "node:fs";
+import { appendFileSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { deflateRawSync } from "node:zlib";
@@ -163,9 +163,19 @@ export async function assertAccessible(page, about) {
   assert.equal(found, "[]", about);
 }
 
+const folders = [];
+process.on("exit", () => folders.forEach((folder) => rmSync(folder, { recursive: true, force: true })));
+
+/** Returns a new folder, which is removed when the stories have ended. */
+export function newFolder() {
+  const folder = mkdtempSync(`${tmpdir()}/console-`);
+  folders.push(folder);
+  return folder;
+}
+
 /** Runs the unmodified kubectl with a kubeconfig, and returns what it says. */
 export function kubectl(file, ...words) {
-  const folder = mkdtempSync(`${tmpdir()}/console-`);
+  const folder = newFolder();
   return new Promise((done) => {
     execFile(process.env.KUBECTL, ["--kubeconfig", file, `--cache-dir=${folder}`, ...words], { env: { HOME: folder } }, (failure, out, err) => {
       done({ code: failure?.code ?? 0, text: `${out}${err}` });
@@ -178,7 +188,7 @@ export async function saveDownload(page, action) {
   const saved = page.waitForEvent("download");
   await action();
   const file = await saved;
-  const path = `${mkdtempSync(`${tmpdir()}/console-`)}/${file.suggestedFilename()}`;
+  const path = `${newFolder()}/${file.suggestedFilename()}`;
   await file.saveAs(path);
   return path;
 }

@@ -20,7 +20,7 @@ async function ariaOutline(part) {
     // A list that is empty on one day has entries on another.
     if (role === "list" || /^\s*- paragraph: (None|Nothing)\.$/.test(line)) continue;
     kept.push(line
-      .replace(/\b[0-9a-f]{8}-[0-9a-f-]{27}\b/g, "ID").replace(/127\.0\.0\.1:\d+/g, "HOST").replace(/\b[A-Z][a-z]{2} \d+, \d{4}, [\d:]+ [AP]M/g, "TIME")
+      .replace(/\b[0-9a-f]{8}-[0-9a-f-]{27}\b/g, "ID").replace(/\(request [0-9a-f]{32}\)/g, "(request ID)").replace(/127\.0\.0\.1:\d+/g, "HOST").replace(/\b[A-Z][a-z]{2} \d+, \d{4}, [\d:]+ [AP]M/g, "TIME")
       .replace(/(in )?\b\d+ (sec|min|hr|days?)\b\.?( ago)?/g, "SPAN").replace(/\b\d+ (keys|key|entries|entry)\b/g, "COUNT").replace(/Revision \d+/g, "Revision N")
       .replace(/at most \d+/g, "at most N").replace(/\b[A-Z][a-z]{2} \d+, \d{4}: .*\d signers/g, "BARS"));
   }

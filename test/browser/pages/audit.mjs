@@ -1,8 +1,7 @@
 // Stories of the audit.
 import assert from "node:assert/strict";
-import { mkdtempSync, readFileSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { assertAccessible, admin, api, requestAsAdmin, saveDownload, focus, createAccessKey, openWindow, origin, pictureFolder, pressWithKeyboard, signIn, tabTo, signInWithKeyboard } from "../driver.mjs";
+import { readFileSync } from "node:fs";
+import { assertAccessible, admin, api, requestAsAdmin, saveDownload, focus, createAccessKey, newFolder, openWindow, origin, pictureFolder, pressWithKeyboard, signIn, tabTo, signInWithKeyboard } from "../driver.mjs";
 
 /** One of the three choices: Changes, All or Refused. */
 const choice = (page, name) => page.locator(".segments label", { hasText: name });
@@ -10,7 +9,7 @@ const configureAudit = async (context, audit) => {
   const answer = await requestAsAdmin(context, "PATCH", "config/config", { status: { audit } }, "application/merge-patch+json");
   assert.equal(answer.status(), 200, await answer.text());
 };
-const withStore = () => ({ enabled: true, level: 2, path: mkdtempSync(`${tmpdir()}/console-`), dataStoreEndpoint: process.env.EVENTS });
+const withStore = () => ({ enabled: true, level: 2, path: newFolder(), dataStoreEndpoint: process.env.EVENTS });
 /** How many requests the bars count: those that were permitted, and those that were refused. */
 async function countedInBars(bars) {
   const labels = await bars.evaluateAll((all) => all.map((one) => one.ariaLabel));
@@ -144,7 +143,7 @@ export const stories = {
       assert.equal(answer.status(), 200, await answer.text());
     };
     await signIn(page, admin, "/console/audit", page.getByText("set audit.enabled and audit.dataStoreEndpoint"));
-    await configure({ enabled: true, level: 2, path: mkdtempSync(`${tmpdir()}/console-`), dataStoreEndpoint: process.env.EVENTS });
+    await configure({ enabled: true, level: 2, path: newFolder(), dataStoreEndpoint: process.env.EVENTS });
     const spec = { user: "aud", scope: { roles: [{ role: "platformCLI" }] } };
     const { spec: { key: audited } } = await (await requestAsAdmin(context, "POST", "ownedaccesskeys", { metadata: { name: "audited" }, spec })).json();
     const refused = await context.request.delete(`${api}/ownedaccesskeys/nobodys`, { headers: { Authorization: `Bearer ${admin}`, Cookie: "" } });
@@ -218,7 +217,7 @@ export const stories = {
   async "an auditor reads with the keyboard alone, and can change nothing"() {
     const { context, page, problems } = await openWindow();
     const configure = async (audit) => assert.equal((await requestAsAdmin(context, "PATCH", "config/config", { status: { audit } }, "application/merge-patch+json")).status(), 200);
-    await configure({ enabled: true, level: 2, path: mkdtempSync(`${tmpdir()}/console-`), dataStoreEndpoint: process.env.EVENTS });
+    await configure({ enabled: true, level: 2, path: newFolder(), dataStoreEndpoint: process.env.EVENTS });
     const scope = { rules: [{ verbs: ["get", "list", "watch"] }] };
     const key = await createAccessKey(context, "auditor", { groups: ["platform:admins"], scope });
     await requestAsAdmin(context, "DELETE", "ownedaccesskeys/never-made");
