@@ -1,11 +1,13 @@
 // With PICTURES, pictures of the main pages for the README, of a platform on which somebody works.
-import { admin, requestAsAdmin, focus, openWindow, origin, pictureFolder, signIn } from "../driver.mjs";
+import { admin, requestAsAdmin, focus, newFolder, openWindow, origin, pictureFolder, signIn } from "../driver.mjs";
 
 export const stories = {};
 
 if (pictureFolder) {
   stories["pictures for the README"] = async () => {
     const { context, page } = await openWindow({ viewport: { width: 1420, height: 800 }, colorScheme: "light", reducedMotion: "reduce" });
+    const configureAudit = (audit) => requestAsAdmin(context, "PATCH", "config/config", { status: { audit } }, "application/merge-patch+json");
+    await configureAudit({ enabled: true, level: 2, path: newFolder(), dataStoreEndpoint: process.env.EVENTS });
     const post = (resource, name, spec) => requestAsAdmin(context, "POST", resource, { metadata: { name }, spec });
     const made = [["users", "ana"], ["users", "ben"], ["teams", "web"]];
     await post("users", "ana", { displayName: "Ana", email: "ana@example.com" });
@@ -51,6 +53,7 @@ if (pictureFolder) {
     }
     await page.setViewportSize({ width: 1420, height: 1000 });
     await shoot("studio");
+    await configureAudit(null);
     for (const [resource, name] of made) await requestAsAdmin(context, "DELETE", `${resource}/${name}`);
     await context.close();
   };

@@ -3,7 +3,7 @@ import { Connectors } from "../config/connectors";
 import { FieldHelp } from "../config/fieldhelp";
 import { ChangeList, ReviewDialog, RollbackDialog } from "../config/review";
 import { useConfiguration, type Revision } from "../config/state";
-import { Command, formatDistance, formatDateTime, Problem, text } from "../shared";
+import { Command, OwnerText, formatDistance, formatDateTime, Problem, text } from "../shared";
 import { stepsAt } from "../studio/documents";
 import { Editor } from "../studio/editor";
 
@@ -20,7 +20,7 @@ function History({ revisions, current, rollback }: { revisions: Revision[]; curr
             <details>
               <summary>
                 <strong>{text("config.revision", { revision: revision.revision })}</strong>{" "}
-                {revision.author ?? text("config.revisionFirst")}{revision.time && <>, <time dateTime={revision.time} title={formatDateTime(revision.time)}>{formatDistance(revision.time)}</time></>}
+                {revision.author ? <OwnerText owner={revision.author} /> : text("config.revisionFirst")}{revision.time && <>, <time dateTime={revision.time} title={formatDateTime(revision.time)}>{formatDistance(revision.time)}</time></>}
                 {revision.rolledBackTo && <>, {text("config.revisionRolledBack", { revision: revision.rolledBackTo })}</>}
                 {revision.reason && <>, <q>{revision.reason}</q></>}
                 {", "}{text((revision.changes ?? []).length === 1 ? "config.fieldChanged" : "config.fieldsChanged", { count: (revision.changes ?? []).length })}

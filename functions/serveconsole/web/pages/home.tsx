@@ -2,6 +2,7 @@ import { batch, useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import type { ComponentChildren } from "preact";
 import { ask, group, home, list, Refusal, type Table } from "../api";
+import { OwnerText } from "../parts/list";
 import { Problem, asRefusal } from "../parts/problem";
 import { isAdmin, displayNameOf, person } from "../person";
 import { DeleteDialog } from "../parts/deletedialog";
@@ -257,7 +258,7 @@ export function Home() {
           {(config || history) && (
             <Section title="page.config" link={`${home}/config`} show="action.openPage">
               {[
-                ...(latestRevision?.author ? [<li><span>{text("home.configBy", { revision: latestRevision.revision, author: latestRevision.author })}</span>{latestRevision.time && <time dateTime={latestRevision.time} title={formatDateTime(latestRevision.time)}>{formatDistance(latestRevision.time)}</time>}</li>] : []),
+                ...(latestRevision?.author ? [<li><span>{text("home.configBy", { revision: latestRevision.revision })} <OwnerText owner={latestRevision.author} /></span>{latestRevision.time && <time dateTime={latestRevision.time} title={formatDateTime(latestRevision.time)}>{formatDistance(latestRevision.time)}</time>}</li>] : []),
                 ...failedConditions.map(({ type, status, message }) => <li><code>{type}={status}</code><span>{message}</span></li>),
               ]}
             </Section>
