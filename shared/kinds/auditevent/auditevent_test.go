@@ -73,7 +73,8 @@ func (m *memory) add(uid, username, verb, at string, code int) {
 	i := len(m.events)
 	object, status := "", ""
 	if resource, name, found := strings.Cut(at, "/"); found {
-		object = fmt.Sprintf(`,"objectRef":{"resource":%q,"name":%q,"namespace":"p-shop"}`, resource, name)
+		name, subresource, _ := strings.Cut(name, "/")
+		object = fmt.Sprintf(`,"objectRef":{"resource":%q,"name":%q,"subresource":%q,"namespace":"p-shop"}`, resource, name, subresource)
 	}
 	if code > 0 {
 		status = fmt.Sprintf(`,"responseStatus":{"code":%d}`, code)
@@ -92,13 +93,13 @@ func newLog(m *memory) *auditevent.Log {
 
 func some() *memory {
 	m := &memory{}
-	m.add("user:ana", "ana", "create", "ownedaccesskeys/ci", 201)                       // 0
-	m.add("user:ben", "ben", "delete", "ownedaccesskeys/ci", 403)                       // 1
-	m.add("team:core", "platform:team:core", "get", "virtualclusterinstances/dev", 404) // 2
-	m.add("subject:expirekeys", "expirekeys", "run", "", 200)                           // 3
-	m.add("", "system:anonymous", "get", "", 401)                                       // 4
-	m.add("user:ana", "ana", "list", "ownedaccesskeys/", 0)                             // 5
-	m.add("user:expirekeys", "expirekeys", "get", "directclusterendpointtokens/t", 503) // 6
+	m.add("user:ana", "ana", "create", "ownedaccesskeys/ci", 201)                                  // 0
+	m.add("user:ben", "ben", "delete", "ownedaccesskeys/ci", 403)                                  // 1
+	m.add("team:core", "platform:team:core", "get", "virtualclusterinstances/dev/kubeconfig", 404) // 2
+	m.add("subject:expirekeys", "expirekeys", "run", "", 200)                                      // 3
+	m.add("", "system:anonymous", "get", "", 401)                                                  // 4
+	m.add("user:ana", "ana", "list", "ownedaccesskeys/", 0)                                        // 5
+	m.add("user:expirekeys", "expirekeys", "get", "directclusterendpointtokens/t", 503)            // 6
 	return m
 }
 
@@ -171,6 +172,7 @@ func TestSelectors(t *testing.T) {
 		"verb=get":                         "6 4 2",
 		"resource=ownedaccesskeys":         "5 1 0",
 		"resource=ownedaccesskeys,name=ci": "1 0",
+		"subresource=kubeconfig":           "2",
 		"namespace=p-shop,verb=delete":     "1",
 		"code=403":                         "1",
 		"code=4xx":                         "4 2 1",

@@ -22,6 +22,7 @@ var selectable = map[string]func(*model.AuditEvent) string{
 	"user":          func(e *model.AuditEvent) string { return e.Status.User.Username },
 	"verb":          func(e *model.AuditEvent) string { return e.Status.Verb },
 	"resource":      func(e *model.AuditEvent) string { return object(e).Resource },
+	"subresource":   func(e *model.AuditEvent) string { return object(e).Subresource },
 	"namespace":     func(e *model.AuditEvent) string { return object(e).Namespace },
 	"name":          func(e *model.AuditEvent) string { return object(e).Name },
 	"accessKey":     accessKey,
