@@ -88,6 +88,36 @@ export const stories = {
     assert.deepEqual(problems, []);
     await context.close();
   },
+  async "a key and a virtual cluster show their requests by day, and lead to them in the audit"() {
+    const { context, page, problems } = await openWindow({ reducedMotion: "reduce" });
+    await configureAudit(context, withStore());
+    await makeBusyKey(context, "watched");
+    assert.equal((await requestAsAdmin(context, "POST", "namespaces/p-shop/virtualclusterinstances/dev/kubeconfig", { spec: {} })).status(), 201);
+    const panel = page.getByRole("tabpanel", { name: "Events" });
+    // What was requested a moment ago may not be written yet.
+    const covered = panel.locator("p[role=status]");
+    const until = async (pattern) => {
+      while (!pattern.test(await covered.textContent())) await page.reload();
+    };
+    await signIn(page, admin, "/console/keys?name=watched&tab=events", covered);
+    await until(/^2 requests of the last 30 days/);
+    const bars = panel.getByRole("figure", { name: /^Requests by day/ });
+    await bars.getByText("As a table").click();
+    assert.deepEqual((await bars.getByRole("row").last().getByRole("cell").allTextContents()).slice(-2), ["1", "1"]);
+    assert.deepEqual((await panel.locator(".rows li > span").allTextContents()).map((one) => one.replace(/ admin$/, "")).filter((one) => /teams|watched/.test(one)), ["Delete access key watched-absent", "List teams"]);
+    await assertAccessible(page, "the events of a key");
+    await panel.getByRole("link", { name: "Open in the audit" }).click();
+    await page.getByRole("button", { name: "Remove the filter Access key: watched" }).waitFor();
+    await page.goto(`${origin}/console/clusters?name=p-shop/dev&tab=events`);
+    await until(/^[1-9]\d* requests of the last 30 days/);
+    await panel.getByText(/^Create a kubeconfig|kubeconfig/).first().waitFor();
+    await pressWithKeyboard(page, panel.getByRole("link", { name: "Open in the audit" }));
+    await page.getByRole("button", { name: "Remove the filter Object: dev" }).waitFor();
+    await configureAudit(context, null);
+    await requestAsAdmin(context, "DELETE", "ownedaccesskeys/watched");
+    assert.deepEqual(problems, []);
+    await context.close();
+  },
   async "the audit is narrowed by the keyboard alone"() {
     const { context, page, problems } = await openWindow({ viewport: { width: 1280, height: 800 } });
     await configureAudit(context, withStore());

@@ -36,7 +36,7 @@ export const stories = {
     assert.equal(await chosen(), "About");
     await panel.getByText("Deploys the shop at night").waitFor();
     // The owner is a link, and says what it is.
-    assert.equal(await panel.getByRole("link", { name: "A team: tab-team" }).getAttribute("href"), "/console/teams?name=tab-team");
+    assert.equal(await panel.getByRole("link", { name: "team tab-team" }).getAttribute("href"), "/console/teams?name=tab-team");
     await context.grantPermissions(["clipboard-read", "clipboard-write"], { origin });
     await panel.getByRole("button", { name: "Copy the name" }).click();
     assert.equal(await page.evaluate(() => navigator.clipboard.readText()), "tabbed");
@@ -64,7 +64,7 @@ export const stories = {
     await panel.waitFor();
     assert.equal(await chosen(), "About");
     await tab("Events").click();
-    assert.equal(await panel.getByRole("link").getAttribute("href"), "/console/audit?key=tabbed");
+    await panel.getByText(/^The activity is not known here: audit events cannot be read/).waitFor();
     assert.deepEqual(problems, []);
     await context.close();
   },
