@@ -23,6 +23,7 @@ var harmless = map[string]string{
 	"ConfigAuth.customHttpHeaders":                  "headers of answers, which every client sees",
 	"DirectClusterEndpointTokenStatus.accessKey":    "the name of an object",
 	"DirectClusterEndpointTokenStatus.accessKeyUID": "the uid of an object",
+	"ScopePreviewSubject.accessKey":                 "the name of an object",
 	"SecretKeyRef.key":                              "the name of a field",
 	"SelfStatus.accessKey":                          "the name of an object",
 	"SelfStatus.accessKeyType":                      "a word of a list",
