@@ -168,7 +168,9 @@ func commandRows(folder string) map[string]commandRow {
 		"login --ci":               {with(func(c *Login) { c.CI = true }), false},
 		"logout":                   {func(host string) command { return &Logout{Host: host} }, false},
 		"credential":               {func(host string) command { return &Credential{Host: host} }, false},
-		"whoami":                   {func(host string) command { return &WhoAmI{Host: host, Output: "text", Out: io.Discard} }, false},
+		"whoami": {func(host string) command {
+			return &WhoAmI{platformAddress: platformAddress{Host: host}, Output: "text", Out: io.Discard}
+		}, false},
 		"token": {func(host string) command {
 			return &Token{Server: host, Key: "pak_mine", TTL: time.Hour, Cache: folder}
 		}, true},
@@ -176,14 +178,24 @@ func commandRows(folder string) map[string]commandRow {
 		"kubeconfig": {func(host string) command {
 			return &Kubeconfig{Instance: "p-shop/dev", Host: host, Output: file}
 		}, true},
-		"keys list":         {func(host string) command { return &KeyList{Host: host, Output: "text", Out: io.Discard} }, false},
-		"keys list -o name": {func(host string) command { return &KeyList{Host: host, Output: "name", Out: io.Discard} }, false},
+		"keys list": {func(host string) command {
+			return &KeyList{platformAddress: platformAddress{Host: host}, Output: "text", Out: io.Discard}
+		}, false},
+		"keys list -o name": {func(host string) command {
+			return &KeyList{platformAddress: platformAddress{Host: host}, Output: "name", Out: io.Discard}
+		}, false},
 		"keys create": {func(host string) command {
-			return &KeyCreate{Name: "ci", Host: host, Output: "text", Out: io.Discard, Messages: io.Discard}
+			return &KeyCreate{Name: "ci", platformAddress: platformAddress{Host: host}, Output: "text", Out: io.Discard, Messages: io.Discard}
 		}, true},
-		"keys disable":             {func(host string) command { return &KeyDisable{Name: "ci", Host: host, Out: io.Discard} }, false},
-		"keys tree":                {func(host string) command { return &KeyTree{Name: "ci", Host: host, Output: "text", Out: io.Discard} }, false},
-		"keys end":                 {func(host string) command { return &KeyEnd{Name: "ci", Host: host, Yes: true, Out: io.Discard} }, false},
+		"keys disable": {func(host string) command {
+			return &KeyDisable{Name: "ci", platformAddress: platformAddress{Host: host}, Out: io.Discard}
+		}, false},
+		"keys tree": {func(host string) command {
+			return &KeyTree{Name: "ci", platformAddress: platformAddress{Host: host}, Output: "text", Out: io.Discard}
+		}, false},
+		"keys end": {func(host string) command {
+			return &KeyEnd{Name: "ci", platformAddress: platformAddress{Host: host}, Yes: true, Out: io.Discard}
+		}, false},
 		"doctor --sign-in":         {func(host string) command { return trySignIn{host} }, false},
 		"whoami by the kubeconfig": {func(string) command { return &WhoAmI{Output: "text", Out: io.Discard} }, false},
 		"kubeconfig --platform": {func(string) command {

@@ -21,11 +21,10 @@ import (
 // KeyEnd ends an access key, and the credentials and other objects that were made with it. Projects and virtual
 // clusters stay, because other people work with them. Source: ADR-0047.
 type KeyEnd struct {
-	Name      string `arg:"" name:"name" placeholder:"NAME" help:"Name of the access key."`
-	Host      string `arg:"" optional:"" name:"host" placeholder:"HOST" help:"The platform, as at platform login. Absent: the platform of the current context of the kubeconfig, with its credential."`
-	Authority string `name:"certificate-authority" type:"path" placeholder:"FILE" help:"Certificate authority of the platform. Absent: the authority of platform login, else the system's authorities."`
-	UID       string `name:"uid" placeholder:"UID" help:"UID of the access key, if it is gone. The audit has it, and the status of each object that was made with the key."`
-	Yes       bool   `help:"End them. Absent: only print what would end."`
+	Name string `arg:"" name:"name" placeholder:"NAME" help:"Name of the access key."`
+	platformAddress
+	UID string `name:"uid" placeholder:"UID" help:"UID of the access key, if it is gone. The audit has it, and the status of each object that was made with the key."`
+	Yes bool   `help:"End them. Absent: only print what would end."`
 
 	// Out is the writer for the report. Nil: the standard output of the process.
 	Out io.Writer `kong:"-"`

@@ -34,11 +34,10 @@ type Keys struct {
 // KeyTree prints the objects that were made with an access key. It reads the API like any client, so that it shows what
 // its caller may see. Source: ADR-0021, ADR-0047.
 type KeyTree struct {
-	Name      string `arg:"" name:"name" placeholder:"NAME" help:"Name of the access key."`
-	Host      string `arg:"" optional:"" name:"host" placeholder:"HOST" help:"The platform, as at platform login. Absent: the platform of the current context of the kubeconfig, with its credential."`
-	Authority string `name:"certificate-authority" type:"path" placeholder:"FILE" help:"Certificate authority of the platform. Absent: the authority of platform login, else the system's authorities."`
-	UID       string `name:"uid" placeholder:"UID" help:"UID of the access key, if it is gone. The audit has it, and the status of each object that was made with the key."`
-	Output    string `short:"o" enum:"text,json,yaml" default:"text" help:"Output format: text, json or yaml (${default})."`
+	Name string `arg:"" name:"name" placeholder:"NAME" help:"Name of the access key."`
+	platformAddress
+	UID    string `name:"uid" placeholder:"UID" help:"UID of the access key, if it is gone. The audit has it, and the status of each object that was made with the key."`
+	Output string `short:"o" enum:"text,json,yaml" default:"text" help:"Output format: text, json or yaml (${default})."`
 
 	// Out is the writer for the tree. Nil: the standard output of the process.
 	Out io.Writer `kong:"-"`

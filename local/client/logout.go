@@ -10,8 +10,8 @@ import (
 
 // Logout ends the access key of a sign-in and removes its file. A key that was given to platform login is only removed.
 type Logout struct {
-	Host      string `arg:"" name:"host" placeholder:"HOST" help:"The platform, as at platform login."`
-	Authority string `name:"certificate-authority" type:"path" placeholder:"FILE" help:"Certificate authority of the platform. Absent: the authority of platform login, else the system's authorities."`
+	Host string `arg:"" name:"host" placeholder:"HOST" help:"The platform, as at platform login."`
+	authorityFlag
 }
 
 // Run revokes the key, so that the platform refuses the key and the credentials bound to it from the next request on.

@@ -21,10 +21,9 @@ import (
 
 // KeyList prints the access keys that act as its caller. Source: Spec 2.5.
 type KeyList struct {
-	Host      string `arg:"" optional:"" name:"host" placeholder:"HOST" help:"The platform, as at platform login. Absent: the platform of the current context of the kubeconfig, with its credential."`
-	Authority string `name:"certificate-authority" type:"path" placeholder:"FILE" help:"Certificate authority of the platform. Absent: the authority of platform login, else the system's authorities."`
-	All       bool   `help:"List every access key that you may see."`
-	Output    string `short:"o" enum:"text,json,yaml,name" default:"text" help:"Output format: text, json, yaml or name (${default})."`
+	platformAddress
+	All    bool   `help:"List every access key that you may see."`
+	Output string `short:"o" enum:"text,json,yaml,name" default:"text" help:"Output format: text, json, yaml or name (${default})."`
 
 	// Out is the writer for the list. Nil: the standard output of the process.
 	Out io.Writer `kong:"-"`
@@ -129,9 +128,8 @@ func (r *platformClient) printKeys(ctx context.Context, out io.Writer, selector 
 // KeyCreate creates an access key. It prints the key itself once, and only on the standard output. Source: Spec 2.3,
 // 2.5.
 type KeyCreate struct {
-	Name        string        `arg:"" name:"name" placeholder:"NAME" help:"Name of the access key."`
-	Host        string        `arg:"" optional:"" name:"host" placeholder:"HOST" help:"The platform, as at platform login. Absent: the platform of the current context of the kubeconfig, with its credential."`
-	Authority   string        `name:"certificate-authority" type:"path" placeholder:"FILE" help:"Certificate authority of the platform. Absent: the authority of platform login, else the system's authorities."`
+	Name string `arg:"" name:"name" placeholder:"NAME" help:"Name of the access key."`
+	platformAddress
 	DisplayName string        `placeholder:"TEXT" help:"The name that people read."`
 	User        string        `xor:"owner" placeholder:"NAME" help:"User that the key acts as. Absent: you."`
 	Team        string        `xor:"owner" placeholder:"NAME" help:"Team that the key acts as."`
@@ -219,9 +217,8 @@ func (c *KeyCreate) key() (*model.OwnedAccessKey, error) {
 
 // KeyDisable disables an access key. Source: Spec 2.5.
 type KeyDisable struct {
-	Name      string `arg:"" name:"name" placeholder:"NAME" help:"Name of the access key."`
-	Host      string `arg:"" optional:"" name:"host" placeholder:"HOST" help:"The platform, as at platform login. Absent: the platform of the current context of the kubeconfig, with its credential."`
-	Authority string `name:"certificate-authority" type:"path" placeholder:"FILE" help:"Certificate authority of the platform. Absent: the authority of platform login, else the system's authorities."`
+	Name string `arg:"" name:"name" placeholder:"NAME" help:"Name of the access key."`
+	platformAddress
 
 	// Out is the writer for the report. Nil: the standard output of the process.
 	Out io.Writer `kong:"-"`

@@ -208,8 +208,8 @@ func (s *signedIn) refresh(ctx context.Context, kept loginGrant) (loginGrant, er
 // Credential is a credential plugin of kubectl. It prints the access key of a sign-in with --refresh, and renews it in time.
 // Source: ADR-0045.
 type Credential struct {
-	Host      string `arg:"" name:"host" placeholder:"HOST" help:"The platform, as at platform login."`
-	Authority string `name:"certificate-authority" type:"path" placeholder:"FILE" help:"Certificate authority of the platform. Absent: the authority of platform login, else the system's authorities."`
+	Host string `arg:"" name:"host" placeholder:"HOST" help:"The platform, as at platform login."`
+	authorityFlag
 }
 
 // Run prints an ExecCredential. If the platform cannot be reached, a key that has not expired is used, with a warning.

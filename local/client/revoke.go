@@ -28,9 +28,9 @@ import (
 // process lists and shell histories. It needs no credential, and does not learn which of the texts were credentials: it
 // reports their forms. Source: ADR-0022.
 type Revoke struct {
-	Host      string `arg:"" optional:"" name:"host" placeholder:"HOST" help:"The platform, as at platform login. Absent: the platform of --server, else of the current context of the kubeconfig."`
-	Server    string `env:"PLATFORM_SERVER" placeholder:"HOST" help:"The platform, for scripts that have it in a variable."`
-	Authority string `name:"certificate-authority" type:"path" placeholder:"FILE" help:"Certificate authority of the platform. Absent: the authority of platform login, else the system's authorities."`
+	Host   string `arg:"" optional:"" name:"host" placeholder:"HOST" help:"The platform, as at platform login. Absent: the platform of --server, else of the current context of the kubeconfig."`
+	Server string `env:"PLATFORM_SERVER" placeholder:"HOST" help:"The platform, for scripts that have it in a variable."`
+	authorityFlag
 
 	// Input is the standard input, Out the writer for the report, and Warnings the writer for warnings about damaged
 	// texts. Nil: the streams of the process.

@@ -35,8 +35,8 @@ import (
 // Token is a credential plugin of kubectl. It prints a direct cluster endpoint token, caches it and renews it in time, so
 // that no kubeconfig holds a secret. Source: Spec 2.4, 5.3; ADR-0012.
 type Token struct {
-	Server    string        `required:"" env:"PLATFORM_SERVER" placeholder:"HOST" help:"The platform: HOST, or https://HOST/kubernetes/management."`
-	Authority string        `name:"certificate-authority" placeholder:"FILE" help:"Certificate authority of the platform. Absent: the authority of platform login, else the system's authorities."`
+	Server string `required:"" env:"PLATFORM_SERVER" placeholder:"HOST" help:"The platform: HOST, or https://HOST/kubernetes/management."`
+	authorityFlag
 	Key       secret.String `name:"key" env:"PLATFORM_ACCESS_KEY" hidden:"" help:"The access key."`
 	KeyFile   string        `placeholder:"FILE" help:"File with the access key. Absent: the key in PLATFORM_ACCESS_KEY, else the key of platform login."`
 	CI        bool          `name:"ci" help:"Exchange the token of the job for an access key, as platform login --ci does, and renew the key in time."`

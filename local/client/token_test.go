@@ -67,7 +67,7 @@ func newPlugin(t *testing.T) *plugin {
 
 func (p *plugin) command() *Token {
 	return &Token{
-		Server: p.server.URL + frame.BasePath, Authority: filepath.Join(p.folder, "ca"), KeyFile: filepath.Join(p.folder, "key"),
+		Server: p.server.URL + frame.BasePath, authorityFlag: authorityFlag{filepath.Join(p.folder, "ca")}, KeyFile: filepath.Join(p.folder, "key"),
 		TTL: time.Hour, Cache: filepath.Join(p.folder, "cache"), now: p.Now, output: &bytes.Buffer{}, warn: &bytes.Buffer{},
 	}
 }

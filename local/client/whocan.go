@@ -19,12 +19,11 @@ import (
 
 // WhoCan prints the users and teams that may make a request, and the rule that permits it to each of them. Source: ADR-0057.
 type WhoCan struct {
-	Verb        string `arg:"" name:"verb" placeholder:"VERB" help:"The verb, such as get or delete. use is to get a kubeconfig for a virtual cluster."`
-	Target      string `arg:"" name:"target" placeholder:"RESOURCE[/NAME]" help:"The resource, or one of its objects. After use: NAMESPACE/NAME of a virtual cluster."`
-	Host        string `arg:"" optional:"" name:"host" placeholder:"HOST" help:"The platform, as at platform login. Absent: the platform of the current context of the kubeconfig, with its credential."`
+	Verb   string `arg:"" name:"verb" placeholder:"VERB" help:"The verb, such as get or delete. use is to get a kubeconfig for a virtual cluster."`
+	Target string `arg:"" name:"target" placeholder:"RESOURCE[/NAME]" help:"The resource, or one of its objects. After use: NAMESPACE/NAME of a virtual cluster."`
+	platformAddress
 	Namespace   string `short:"n" placeholder:"NAME" help:"Namespace of the object or, without a name, of the request."`
 	Subresource string `placeholder:"NAME" help:"Subresource, such as kubeconfig."`
-	Authority   string `name:"certificate-authority" type:"path" placeholder:"FILE" help:"Certificate authority of the platform. Absent: the authority of platform login, else the system's authorities."`
 	Output      string `short:"o" enum:"text,json,yaml" default:"text" help:"Output format: text, json or yaml (${default})."`
 
 	// Out is the writer for the answer, and Messages the writer for all other text. Nil: the standard output and error of the process.

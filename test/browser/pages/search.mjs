@@ -64,6 +64,10 @@ export const stories = {
     await input.waitFor();
     await page.keyboard.type("finder laptop");
     await state.getByText("2 found", { exact: true }).waitFor();
+    // What has just the name that was typed comes first, whatever its kind is.
+    await input.fill("finder");
+    await state.getByText("7 found", { exact: true }).waitFor();
+    assert.match(await activeResult(input), /finder Fiona Fjord/);
     await page.keyboard.press("Escape");
     await dialog.waitFor({ state: "detached" });
     // A page and an action have addresses, too.

@@ -2,7 +2,6 @@ import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import type { ComponentChildren } from "preact";
 import { Icon, type IconName } from "../parts/icons";
-import { Initials } from "../parts/initials";
 import { OwnerName } from "../parts/ownername";
 import { ask, asRefusal, type Cluster, group, home, idOf, type Key, kubeconfigSelector, list, may, Problem, Refusal, Skeleton, text, type Text } from "../shared";
 
@@ -40,16 +39,14 @@ function wayOf({ source }: Subject): number {
 const drawnSubjects = 6;
 const readKeys = 100;
 
-function SubjectName({ user, team, subject, accessKey, displayName, teams = [] }: Subject) {
-  const name = team ?? user ?? subject ?? "";
-  const [page, resource] = team ? ["teams", "teams"] : ["people", "users"];
-  const shown = (
-    <span class={team ? "owner team" : "owner"}>
-      <Initials name={displayName || name} />
-      <span><span class="hidden">{text(team ? "whocan.team" : user ? "whocan.user" : "whocan.subject")} </span>{displayName || name}{displayName && <small class="quiet"> {name}</small>}{accessKey && <small class="quiet"> {text("whocan.accessKey", { name: accessKey })}</small>}{teams.length > 0 && <small class="quiet"> {text("whocan.teams", { teams: teams.join(", ") })}</small>}</span>
-    </span>
+function SubjectName({ accessKey, teams = [], ...owner }: Subject) {
+  return (
+    <>
+      <OwnerName {...owner} />
+      {accessKey && <small class="quiet"> {text("whocan.accessKey", { name: accessKey })}</small>}
+      {teams.length > 0 && <small class="quiet"> {text("whocan.teams", { teams: teams.join(", ") })}</small>}
+    </>
   );
-  return !subject && may("list", resource) ? <a href={`${home}/${page}?${new URLSearchParams({ name })}`}>{shown}</a> : shown;
 }
 
 /** A way with what comes along it. */

@@ -29,10 +29,10 @@ const times: Record<string, (object: TimedObject) => string | undefined> = {
 const endingPeriod = 3 * 86_400_000;
 
 /** Draws the text of an owner: "user:ana". */
-export function OwnerText({ owner }: { owner: string }) {
+export function OwnerText({ owner, displayName }: { owner: string; displayName?: string }) {
   const [, kind, name] = owner.match(/^(user|team|subject):(.+)$/) ?? [];
   if (!kind || !name) return <>{owner}</>;
-  return <span class={`owner ${kind}`} title={owner}><Initials name={name} /><span class="hidden">{kind} </span>{name}</span>;
+  return <span class={`owner ${kind}`} title={owner}><Initials name={displayName || name} /><span class="hidden">{kind} </span>{displayName ? <span>{displayName} <small class="quiet">{name}</small></span> : name}</span>;
 }
 
 /** A state in a word, with a mark before it. */

@@ -80,15 +80,22 @@ async function readList(page: PageName, resource: string, signal: AbortSignal, r
   }
 }
 
-/** Returns the entries that have all words, the best first: those whose name is the query, begins with it, or has a word that does. */
+/** The rank of an entry whose name is the query. */
+const exactRank = 0;
+
+/** Returns the place of an entry among the entries that have all words: a name that is the query, with or without its namespace, begins with it, has a word that does, or has it. */
+function rankOf({ name: displayed }: Entry, query: string): number {
+  const name = displayed.toLowerCase();
+  if (name === query || name.endsWith(`/${query}`)) return exactRank;
+  const at = name.indexOf(query);
+  return at < 0 ? 4 : at > 0 ? (/[\w]/.test(name[at - 1] ?? "") ? 3 : 2) : 1;
+}
+
+/** Returns the entries that have all words, the best first. */
 function findEntries(entries: Entry[], words: string[]): Entry[] {
   const query = words.join(" ");
-  const rank = ({ name }: Entry) => {
-    const at = name.toLowerCase().indexOf(query);
-    return at < 0 ? 3 : at > 0 ? (/[\w]/.test(name[at - 1] ?? "") ? 2 : 1) : name.length === query.length ? -1 : 0;
-  };
   const matching = entries.filter(({ searchText }) => words.every((word) => searchText.includes(word)));
-  return matching.map((entry) => ({ entry, rank: rank(entry) })).sort((a, b) => a.rank - b.rank).map(({ entry }) => entry);
+  return matching.map((entry) => ({ entry, rank: rankOf(entry, query) })).sort((a, b) => a.rank - b.rank).map(({ entry }) => entry);
 }
 
 /** A result in the list of results: a link to what was found, or to the rest of what was found of its kind. */
@@ -145,6 +152,9 @@ export function Search({ pages, query: typed, close }: { pages: PageName[]; quer
     }
     groups.push({ label: labels[page] as Text, results: shown });
   }
+  // Enter opens the first result: groups with an object of just this name come first.
+  const hasExact = ({ results: [first] }: { results: Result[] }) => first !== undefined && rankOf(first.entry, words.join(" ")) === exactRank;
+  groups.sort((a, b) => Number(hasExact(b)) - Number(hasExact(a)));
   const all = groups.flatMap((group) => group.results.map(({ entry }) => entry.href));
   const active = Math.max(0, all.indexOf(chosen.value));
   useEffect(() => { results.current?.querySelector("[aria-selected=true]")?.scrollIntoView({ block: "nearest" }); }, [all[active]]);
