@@ -3,7 +3,6 @@ package main
 import (
 	"archive/zip"
 	"bytes"
-	"compress/flate"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,8 +10,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"management.platform.sh/infra/lambda/bootstrap"
@@ -62,34 +63,46 @@ func buildLambda(dir string, architectures []string, functions []*frame.Function
 		if err := command.Run(); err != nil {
 			return fmt.Errorf("building for %s: %w", architecture, err)
 		}
-		for _, f := range functions {
-			program, err := os.ReadFile(filepath.Join(together, f.Name))
-			if err != nil {
-				return fmt.Errorf("reading the program: %w", err)
-			}
-			packed, err := pack(program)
-			if err != nil {
-				return err
-			}
-			folder := filepath.Join(dir, f.Name, architecture)
-			if err := writeFile(filepath.Join(folder, "bootstrap"), program, 0o755); err != nil {
-				return err
-			}
-			if err := writeFile(filepath.Join(folder, "bootstrap.zip"), packed, 0o644); err != nil {
-				return err
-			}
+		// All processors compress.
+		failures := make([]error, runtime.GOMAXPROCS(0))
+		var packing sync.WaitGroup
+		for worker := range failures {
+			packing.Go(func() {
+				for i := worker; i < len(functions) && failures[worker] == nil; i += len(failures) {
+					name := functions[i].Name
+					failures[worker] = packProgram(filepath.Join(together, name), filepath.Join(dir, name, architecture))
+				}
+			})
+		}
+		packing.Wait()
+		if err := errors.Join(failures...); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-// pack returns a zip file with the program as bootstrap. The same program always makes the same file.
+// packProgram writes a program to a folder as bootstrap, and as bootstrap.zip.
+func packProgram(file, folder string) error {
+	program, err := os.ReadFile(file)
+	if err != nil {
+		return fmt.Errorf("reading the program: %w", err)
+	}
+	packed, err := pack(program)
+	if err != nil {
+		return err
+	}
+	return errors.Join(
+		writeFile(filepath.Join(folder, "bootstrap"), program, 0o755),
+		writeFile(filepath.Join(folder, "bootstrap.zip"), packed, 0o644),
+	)
+}
+
+// pack returns a zip file with the program as bootstrap. The same program always makes the same file. The best compression makes it
+// one percent smaller in five times the time.
 func pack(program []byte) ([]byte, error) {
 	var out bytes.Buffer
 	archive := zip.NewWriter(&out)
-	archive.RegisterCompressor(zip.Deflate, func(w io.Writer) (io.WriteCloser, error) {
-		return flate.NewWriter(w, flate.BestCompression)
-	})
 	header := &zip.FileHeader{Name: "bootstrap", Method: zip.Deflate, Modified: time.Date(1980, 1, 1, 0, 0, 0, 0, time.UTC)}
 	header.SetMode(0o755)
 	w, err := archive.CreateHeader(header)
