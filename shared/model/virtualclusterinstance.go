@@ -176,6 +176,10 @@ type VirtualClusterInstanceStatus struct {
 	// Ingress is the published endpoint, which kubeconfigs point to. Absent if there is none. Source: ADR-0017.
 	// +optional
 	Ingress *InstancePublishedIngress `json:"ingress,omitempty"`
+	// SignerNotAfter is when the client certificate authority of the signer expires. Absent if no such authority signs.
+	// Source: ADR-0017.
+	// +optional
+	SignerNotAfter *metav1.Time `json:"signerNotAfter,omitempty"`
 	// Conditions are the latest observations. The server writes `IngressReady` and `SignerReady`; clients may report more.
 	// Source: ADR-0003, ADR-0017.
 	// +optional

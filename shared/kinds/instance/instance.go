@@ -297,13 +297,14 @@ func (r *rules) publish(instance *model.VirtualClusterInstance) {
 
 // noteSigner writes to the status which signer the instance has. Each use checks whether the signer works.
 func (r *rules) noteSigner(instance *model.VirtualClusterInstance) {
+	instance.Status.SignerNotAfter = nil
 	status, reason, message := metav1.ConditionFalse, "NotConfigured", "spec.signer is not set"
 	switch signer := instance.Spec.Signer; signerType(instance) {
 	case model.InstanceSignerTypeCA:
 		status, reason, message = metav1.ConditionTrue, "CA", "a client certificate authority signs"
 		if signer.CA != nil {
 			if ca, wrong, _ := parseCA(signer, r.now); wrong == nil {
-				message = "the client certificate authority signs until " + ca.Certificate.NotAfter.UTC().Format(time.RFC3339)
+				instance.Status.SignerNotAfter = &metav1.Time{Time: ca.Certificate.NotAfter.UTC()}
 			}
 		}
 	case model.InstanceSignerTypeKubeconfig:

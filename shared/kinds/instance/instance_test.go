@@ -550,7 +550,7 @@ func TestStatus(t *testing.T) {
 		return condition.Status
 	}
 	if created.Status.Phase != "Ready" || created.Status.Ingress.Host != "dev.example.com" ||
-		ready(created, "IngressReady") != "True" || ready(created, "SignerReady") != "True" {
+		ready(created, "IngressReady") != "True" || ready(created, "SignerReady") != "True" || !created.Status.SignerNotAfter.After(w.Clock) {
 		t.Errorf("created: %+v", created.Status)
 	}
 	write := func(status bool, change func(*object)) (*object, error) {
@@ -579,7 +579,8 @@ func TestStatus(t *testing.T) {
 		t.Errorf("the material is gone: %v", err)
 	}
 	got, err = write(false, func(o *object) { o.Spec.AccessPoint, o.Spec.Signer = nil, &model.InstanceSigner{Type: "None"} })
-	if err != nil || got.Status.Phase != "Pending" || got.Status.Ingress != nil || ready(got, "IngressReady") != "False" || ready(got, "SignerReady") != "False" {
+	if err != nil || got.Status.Phase != "Pending" || got.Status.Ingress != nil || ready(got, "IngressReady") != "False" || ready(got, "SignerReady") != "False" ||
+		got.Status.SignerNotAfter != nil {
 		t.Errorf("without endpoint and signer: %+v, %v", got.Status, err)
 	}
 	_, err = write(true, func(o *object) {

@@ -20,10 +20,11 @@ var columns = []metav1.TableColumnDefinition{
 	{Name: "Display Name", Type: "string", Priority: 1, Description: "Name shown in the UI."},
 	{Name: "Cluster", Type: "string", Priority: 1, Description: "Connected cluster that it runs on."},
 	{Name: "Description", Type: "string", Priority: 1, Description: "Free text."},
+	{Name: "Signer Expires", Type: "string", Priority: 1, Description: "When the client certificate authority of the signer expires."},
 }
 
 func cells(instance *model.VirtualClusterInstance, now time.Time) []any {
-	endpoint, owner, cluster := "<none>", "<none>", "<none>"
+	endpoint, owner, cluster, signerExpires := "<none>", "<none>", "<none>", "<none>"
 	if at := instance.Status.Ingress; at != nil {
 		endpoint = at.Host
 	}
@@ -35,8 +36,11 @@ func cells(instance *model.VirtualClusterInstance, now time.Time) []any {
 	if at := instance.Spec.ClusterRef; at != nil && at.Cluster != "" {
 		cluster = at.Cluster
 	}
+	if at := instance.Status.SignerNotAfter; at != nil {
+		signerExpires = resource.Expires(at, now)
+	}
 	return []any{
 		instance.Name, instance.Status.Phase, endpoint, signerType(instance), owner, resource.Age(instance, now),
-		instance.Spec.DisplayName, cluster, instance.Spec.Description,
+		instance.Spec.DisplayName, cluster, instance.Spec.Description, signerExpires,
 	}
 }

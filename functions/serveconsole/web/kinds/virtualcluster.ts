@@ -23,6 +23,7 @@ export interface Cluster {
   status?: {
     phase?: string;
     ingress?: { host: string; caData?: string };
+    signerNotAfter?: string;
     conditions?: { type: string; status: string; reason?: string; message?: string }[];
   };
 }

@@ -47,11 +47,6 @@ interface Overview {
   history?: { revision: string; author?: string; time?: string }[];
 }
 
-/** Returns when the certificate authority that signs for a virtual cluster ends. The API says it in the message of a condition. */
-function signerEnd({ status }: Cluster): string | undefined {
-  return status?.conditions?.find(({ type, reason }) => type === "SignerReady" && reason === "CA")?.message?.match(/until (\S+)$/)?.[1];
-}
-
 /** The picture of what ends is a script of its own. A page without it has the lists below. */
 const loadEndings = () => Promise.all([import("../parts/endings"), loadTexts()]).then(([{ Endings }]) => Endings, () => null);
 
@@ -63,7 +58,7 @@ async function readOverview(): Promise<Overview> {
     reachesClusters() && readFirstClusters(clusterLimit).then(async ({ clusters, more }) => {
       overview.moreClusters = more || clusters.length > rowLimit;
       overview.signers = clusters.flatMap((cluster) => {
-        const end = signerEnd(cluster);
+        const end = cluster.status?.signerNotAfter;
         return end ? [{ cluster, end }] : [];
       });
       overview.clusters = await Promise.all(clusters.slice(0, rowLimit).map(async (cluster) => ({ cluster, mayUse: await isPermitted(kubeconfigRequest(cluster)) })));
