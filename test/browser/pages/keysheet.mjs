@@ -46,7 +46,7 @@ export const stories = {
     assert.deepEqual(parameters(page), { name: "tabbed", tab: "scope" });
     // With the keyboard: one tab takes part in the order of the tab key, and the panel follows.
     await tabTo(page, tab("What it may do"));
-    for (const [key, name, address] of [["ArrowRight", "Lineage", "lineage"], ["End", "Events", "events"], ["ArrowRight", "About", undefined], ["ArrowLeft", "Events", "events"], ["Home", "About", undefined], ["ArrowRight", "What it may do", "scope"]]) {
+    for (const [key, name, address] of [["ArrowRight", "Lineage", "lineage"], ["ArrowRight", "Tokens", "tokens"], ["End", "Events", "events"], ["ArrowRight", "About", undefined], ["ArrowLeft", "Events", "events"], ["Home", "About", undefined], ["ArrowRight", "What it may do", "scope"]]) {
       await page.keyboard.press(key);
       assert.deepEqual([await chosen(), await tab(name).evaluate((it) => it === document.activeElement), parameters(page).tab], [name, true, address], key);
       assert.equal(await panel.getAttribute("aria-labelledby"), await tab(name).getAttribute("id"));
@@ -137,6 +137,87 @@ export const stories = {
     assert.deepEqual(await entries(), ["admin", "  tree-root", "    tree-maker tree-grandchild ends with it", "      tree-child tree-grandchild ends with it", "        tree-grandchild"]);
     await page.goBack();
     await page.getByRole("dialog", { name: "tree-maker" }).waitFor();
+    assert.deepEqual(problems, []);
+    await context.close();
+  },
+  async "the tokens that were issued with a key are in a tab, and lead to their sheets"() {
+    const { context, page, problems } = await openWindow({ reducedMotion: "reduce" });
+    const issuer = await createAccessKey(context, "issuer", {});
+    const other = await createAccessKey(context, "issues-too", {});
+    const issue = async (bearer, spec) => {
+      const answer = await context.request.post(`${api}/directclusterendpointtokens`, { headers: { Authorization: `Bearer ${bearer}`, Cookie: "" }, data: { spec } });
+      assert.equal(answer.status(), 201, await answer.text());
+      return (await answer.json()).metadata.name;
+    };
+    const narrow = await issue(issuer, { ttl: 600, scope: { clusters: [{ cluster: "prod-eu" }], virtualClusters: [{ project: "shop", virtualCluster: "dev" }] } });
+    const wide = await issue(issuer, { ttl: 3600 });
+    const foreign = await issue(other, { ttl: 3600 });
+    await signIn(page, admin, "/console/keys?name=issuer", page.getByRole("dialog").getByRole("tablist"));
+    const panel = page.getByRole("tabpanel");
+    await page.getByRole("tab", { name: "Tokens" }).click();
+    await panel.getByText("2 tokens").waitFor();
+    // The token that works longest is first.
+    const lines = async () => (await panel.getByRole("listitem").allTextContents()).map((line) => line.replace(/Expires in \d+ minutes?/, "Expires").replace(/Expires in \d+ hours?/, "Expires"));
+    assert.deepEqual(await lines(), [`${wide}Every cluster that the key permitsExpires`, `${narrow}virtualcluster:shop/devcluster:prod-euExpires`]);
+    assert.equal(await panel.getByText(foreign).count(), 0);
+    await takePictures(page, "key-tokens");
+    await assertAccessible(page, "the tokens of a key");
+    await panel.getByRole("link", { name: narrow }).click();
+    await page.getByRole("dialog", { name: narrow }).getByRole("link", { name: "issuer" }).waitFor();
+    // Back, and with the keyboard.
+    await page.goBack();
+    await panel.getByText("2 tokens").waitFor();
+    await pressWithKeyboard(page, panel.getByRole("link", { name: wide }));
+    await page.getByRole("dialog", { name: wide }).getByRole("button", { name: "Revoke" }).click();
+    await page.getByRole("dialog").waitFor({ state: "detached" });
+    await page.goto(`${origin}/console/keys?name=issuer&tab=tokens`);
+    await panel.getByText("1 token", { exact: true }).waitFor();
+    // The tokens of a disabled key do not work.
+    await page.getByRole("dialog").getByRole("button", { name: "Disable" }).click();
+    await panel.getByText("The key is disabled, so none of them works.").waitFor();
+    assert.deepEqual(await lines(), [`${narrow}virtualcluster:shop/devcluster:prod-euDoes not work`]);
+    await page.goto(`${origin}/console/keys?name=admin&tab=tokens`);
+    await panel.getByText("No token that you may see was issued with this key.").waitFor();
+    assert.deepEqual(problems, []);
+    await context.close();
+  },
+  async "the tokens of a key are selected by the API, and the tab says when not all are read"() {
+    const { context, page, problems } = await openWindow();
+    await createAccessKey(context, "many-tokens", {});
+    const { metadata: { uid } } = await (await requestAsAdmin(context, "GET", "ownedaccesskeys/many-tokens")).json();
+    const asked = [];
+    // The API looks through all tokens, so that a page can be empty and have a successor.
+    await page.route(/directclusterendpointtokens\?/, (route) => {
+      const query = new URL(route.request().url()).searchParams;
+      asked.push([query.get("fieldSelector"), query.get("continue")]);
+      const count = asked.length;
+      return route.fulfill({ contentType: "application/json", body: JSON.stringify({
+        kind: "Table", metadata: { resourceVersion: "1", ...(count < 4 && { continue: `page-${count}` }) }, columnDefinitions: [{ name: "Name" }, { name: "Scope" }],
+        rows: count === 2 ? [] : [{ cells: [`token-${count}`, "<none>"], object: { metadata: { name: `token-${count}`, uid: `${count}`, creationTimestamp: "2026-01-01T00:00:00Z" }, status: { expirationTimestamp: `20${30 + count}-01-01T00:00:00Z` } } }],
+      }) });
+    });
+    await signIn(page, admin, "/console/keys?name=many-tokens", page.getByRole("dialog").getByRole("tablist"));
+    // The count of what is deleted with the key is another reading.
+    await page.getByRole("dialog").getByRole("button", { name: "Disable" }).waitFor();
+    asked.length = 0;
+    const panel = page.getByRole("tabpanel");
+    await page.getByRole("tab", { name: "Tokens" }).click();
+    await panel.getByText("2 tokens so far. Not all tokens are read yet.").waitFor();
+    await pressWithKeyboard(page, panel.getByRole("button", { name: "Show more" }));
+    await panel.getByText("3 tokens", { exact: true }).waitFor();
+    assert.deepEqual(await panel.getByRole("link").allTextContents(), ["token-4", "token-3", "token-1"]);
+    const selector = `status.createdBy.uid=${uid}`;
+    assert.deepEqual(asked, [[selector, null], [selector, "page-1"], [selector, "page-2"], [selector, "page-3"]]);
+    assert.deepEqual(problems, []);
+    await context.close();
+  },
+  async "a session that may not list tokens has no tab of them"() {
+    const { context, page, problems } = await openWindow();
+    const key = await createAccessKey(context, "no-tokens", { scope: { rules: [{ verbs: ["get", "list", "watch"], resources: [{ group: "management.platform.sh", resources: ["ownedaccesskeys"] }] }] } });
+    await signIn(page, key, "/console/keys?name=no-tokens", page.getByRole("tab", { name: "Lineage" }));
+    assert.equal(await page.getByRole("tab", { name: "Tokens" }).count(), 0);
+    await page.goto(`${origin}/console/keys?name=no-tokens&tab=tokens`);
+    await page.getByRole("tabpanel", { name: "About" }).waitFor();
     assert.deepEqual(problems, []);
     await context.close();
   },

@@ -12,6 +12,7 @@ import { Lineage } from "./lineage";
 import { KeyScope } from "./matrix";
 import { mayOwn } from "./owners";
 import { fieldsLike } from "./prefill";
+import { KeyTokens } from "./tokens";
 
 /** How long before its end a key gets buttons that let it work on, in milliseconds. */
 const extensionPeriod = 7 * 86_400_000;
@@ -69,7 +70,7 @@ function About({ accessKey, mayChange, changed }: { accessKey: Key; mayChange: b
   );
 }
 
-/** The sheet of a key: its facts, what it may do, its lineage, and its events. */
+/** The sheet of a key: its facts, what it may do, its lineage, the tokens that were issued with it, and its events. */
 export function KeySheet(props: {
   name: string; row: Key | Refusal | undefined; tab: Signal<string>; open: (name: string) => void; changed: () => void; close: () => void;
   /** The address of the form of a new key with some fields, and what opens it here with the fields of a key. */
@@ -129,6 +130,7 @@ export function KeySheet(props: {
     { name: "about", title: text("sheet.about"), content: () => <About key={uid} accessKey={key} mayChange={mayChange} changed={announce} /> },
     { name: "scope", title: text("scope.choose"), content: () => <KeyScope key={uid} accessKey={key} /> },
     { name: "lineage", title: text("keys.lineage"), content: () => <Lineage key={uid} accessKey={key} open={open} /> },
+    ...(may("list", "directclusterendpointtokens") ? [{ name: "tokens", title: text("page.tokens"), content: () => <KeyTokens key={uid} accessKey={key} /> }] : []),
     ...(may("list", "auditevents") ? [{ name: "events", title: text("sheet.events"), content: () => <Activity selector={`accessKey=${name}`} link={`${home}/audit?${new URLSearchParams({ key: name })}`} /> }] : []),
   ];
   return (

@@ -41,7 +41,7 @@ export function Chip({ kind, children }: { kind: "good" | "off" | "warning" | "b
 }
 
 /** Draws the text of a scope, which the API separates with commas, in its parts. */
-function ScopeText({ scope }: { scope: string }) {
+export function ScopeText({ scope }: { scope: string }) {
   if (scope === "<all>") return <>{text("scope.everything")}</>;
   if (scope === "<none>") return <>{text("state.nothing")}</>;
   return <span class="parts-of-scope" title={scope}>{scope.split(/, */).map((part) => <code>{part}</code>)}</span>;
