@@ -102,6 +102,41 @@ export const stories = {
     assert.deepEqual(problems, []);
     await context.close();
   },
+  async "a key of somebody else without a scope has the rights of its owner, who is named, and no table that nobody has asked for"() {
+    const { context, page, problems } = await openWindow({ reducedMotion: "reduce" });
+    await requestAsAdmin(context, "POST", "teams", { metadata: { name: "scopeless" }, spec: {} });
+    await createAccessKey(context, "scopeless", { team: "scopeless" });
+    await createAccessKey(context, "grouped", { team: "scopeless", groups: ["platform:team:scopeless"] });
+    await createAccessKey(context, "own-grouped", { groups: ["platform:admins"] });
+    const previews = [];
+    await signIn(page, admin, "/console/keys?name=scopeless", page.getByRole("dialog").getByRole("tablist"));
+    page.on("request", (request) => { if (request.url().includes("/scopepreviews")) previews.push(request.postData()); });
+    const panel = page.getByRole("tabpanel");
+    const open = page.getByRole("tab", { name: "What it may do" });
+    await open.click();
+    await panel.getByText("No scope narrows this key: it may do what its owner may do, now and later.").waitFor();
+    await panel.getByText("there is no table of the requests that this key may send").waitFor();
+    assert.deepEqual([await panel.getByRole("table").count(), await panel.getByText("It acts in no groups but these").count(), previews], [0, 0, []]);
+    await takePictures(page, "key-scopeless");
+    await assertAccessible(page, "a key of somebody else without a scope");
+    // The owner is a link, with the keyboard as well.
+    await pressWithKeyboard(page, panel.getByRole("link", { name: "team scopeless" }));
+    await page.getByRole("dialog", { name: "scopeless" }).waitFor();
+    assert.equal(new URL(page.url()).pathname, "/console/teams");
+    // A key with groups acts in no others.
+    await page.goto(`${origin}/console/keys?name=grouped&tab=scope`);
+    await panel.getByText("It acts in no groups but these: platform:team:scopeless").waitFor();
+    assert.equal(await panel.getByRole("table").count(), 0);
+    await page.goto(`${origin}/console/keys?name=own-grouped&tab=scope`);
+    await panel.getByText("If the key has other groups, it may do less or more.").waitFor();
+    await panel.getByRole("table").waitFor();
+    // The first key is that of the session: the table is its own.
+    await page.goto(`${origin}/console/keys?name=admin&tab=scope`);
+    await panel.getByRole("table").waitFor();
+    assert.equal(await panel.getByText("If the key has other groups").count(), 0);
+    assert.deepEqual(problems, []);
+    await context.close();
+  },
   async "the lineage of a key is a tree, and says what ends with the key"() {
     const { context, page, problems } = await openWindow({ reducedMotion: "reduce" });
     const root = await createAccessKey(context, "tree-root", { groups: ["platform:admins"] });

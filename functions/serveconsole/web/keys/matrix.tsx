@@ -3,6 +3,7 @@ import { useEffect } from "preact/hooks";
 import type { ComponentChildren } from "preact";
 import { ask, asRefusal, group, person, Problem, type Refusal, rules as sessionRules, Skeleton, text, type Key, type Text } from "../shared";
 import { yamlOf } from "../parts/yaml";
+import { OwnerName } from "../parts/ownername";
 import { isOwn } from "./owners";
 
 /** The fields of a scope. */
@@ -131,13 +132,13 @@ function namespacesOf(scope: Scope): string[] {
 export function KeyScope({ accessKey }: { accessKey: Key }) {
   const scope = accessKey.spec.scope as Scope | undefined;
   const own = isOwn(accessKey.spec);
-  const { user, team, subject = "" } = accessKey.spec;
+  const { user, team, subject = "", groups = [] } = accessKey.spec;
   const namespaces = scope ? namespacesOf(scope) : [];
   const namespace = useSignal(namespaces[0] ?? "");
   const rules = useSignal<Rule[] | null>(null);
   const incomplete = useSignal(false);
   const problem = useSignal<Refusal | null>(null);
-  // Without a scope, a preview is about the caller.
+  // Without a scope, a preview is about the caller: it says nothing about a key of another owner.
   const known = scope !== undefined || own;
   const wanted = JSON.stringify({ apiVersion: `${platform}/v1`, kind: "ScopePreview", spec: { scope, namespace: namespace.value } });
   useEffect(() => {
@@ -152,11 +153,15 @@ export function KeyScope({ accessKey }: { accessKey: Key }) {
   }, [wanted, known]);
   return (
     <>
-      {scope ? <ScopeWords scope={scope} /> : <p>{text("scope.unlimited")}</p>}
+      {scope ? <ScopeWords scope={scope} /> : own ? <p>{text("scope.unlimited")}</p> : <p>{text("matrix.ofOwner")} <OwnerName user={user} team={team} subject={subject} /></p>}
+      {groups.length > 0 && <p>{text("matrix.groups")} {groups.map((name) => <><code>{name}</code> </>)}</p>}
+      {!known && <p class="quiet">{text("matrix.unknown")}</p>}
       {known && (
         <>
           <h3>{text("matrix.title")}</h3>
-          {!own ? <p class="quiet">{text("matrix.other", { owner: user || team || subject })}</p> : person.value?.accessKeyScope && <p class="quiet">{text("matrix.session")}</p>}
+          {!own && <p class="quiet">{text("matrix.other", { owner: user || team || subject })}</p>}
+          {own && person.value?.accessKeyScope && <p class="quiet">{text("matrix.session")}</p>}
+          {own && person.value?.accessKey !== accessKey.metadata.name && <p class="quiet">{text("matrix.sessionGroups")}</p>}
           {namespaces.length > 0 && (
             <label>{text("field.namespace")}
               <select value={namespace.value} onChange={(event) => (namespace.value = event.currentTarget.value)}>
