@@ -1,6 +1,11 @@
 // Stories of the first page.
 import assert from "node:assert/strict";
-import { admin, assertAccessible, createAccessKey, openWindow, origin, pictureFolder, pressWithKeyboard, requestAsAdmin, signIn } from "../driver.mjs";
+import { admin, api, assertAccessible, createAccessKey, newFolder, openWindow, origin, pictureFolder, pressWithKeyboard, requestAsAdmin, requestsOf, signIn, signOut } from "../driver.mjs";
+
+const configureAudit = async (context, audit) => {
+  const answer = await requestAsAdmin(context, "PATCH", "config/config", { status: { audit } }, "application/merge-patch+json");
+  assert.equal(answer.status(), 200, await answer.text());
+};
 
 export const stories = {
   async "the first page says what needs somebody"() {
@@ -60,6 +65,101 @@ export const stories = {
     await page.unrouteAll({ behavior: "wait" });
     await pressWithKeyboard(page, task.getByRole("link", { name: "p-shop/dev" }));
     await page.getByRole("dialog").waitFor();
+    assert.deepEqual(problems, []);
+    await context.close();
+  },
+  async "the requests of the last 30 days are below the tasks, which do not wait for them"() {
+    const { context, page, problems } = await openWindow({ reducedMotion: "reduce" });
+    await configureAudit(context, { enabled: true, level: 2, path: newFolder(), dataStoreEndpoint: process.env.EVENTS });
+    // One request that is permitted, and one that is refused.
+    const headers = { Authorization: `Bearer ${await createAccessKey(context, "counted", { user: "counted" })}`, Cookie: "" };
+    assert.equal((await context.request.get(`${api}/ownedaccesskeys`, { headers })).status(), 200);
+    assert.equal((await context.request.delete(`${api}/ownedaccesskeys/counted-absent`, { headers })).status(), 404);
+    // The log is written a moment after the answer.
+    for (let found = 0; found < 2;) found = (await (await context.request.get(`${api}/auditevents?limit=500&fieldSelector=accessKey=counted,resource=ownedaccesskeys`, { headers: { Authorization: `Bearer ${admin}`, Cookie: "" } })).json()).items.length;
+    let release;
+    const held = new Promise((done) => { release = done; });
+    const asked = [];
+    await page.route(/auditevents\?.*includeObject=Metadata/, async (route) => {
+      asked.push(new URL(route.request().url()).searchParams.get("fieldSelector"));
+      await held;
+      await route.fallback();
+    });
+    await signIn(page, admin, "/console/home", page.getByRole("button", { name: "Kubeconfig for p-shop/dev" }));
+    const picture = page.getByRole("figure").filter({ hasText: "Requests by" });
+    while (asked.length === 0) await page.evaluate(() => new Promise((done) => requestAnimationFrame(done)));
+    assert.equal(await picture.count(), 0);
+    assert.match(asked[0], /^after=/);
+    release();
+    await picture.getByRole("img", { name: /^Requests by day: .*\d+ permitted, [1-9]\d* refused/ }).waitFor();
+    await page.getByText(/requests of the last 30 days that you may see/).waitFor();
+    if (pictureFolder) {
+      for (const colorScheme of ["light", "dark"]) {
+        await page.emulateMedia({ colorScheme });
+        for (const width of [390, 1280, 2560]) {
+          await page.setViewportSize({ width, height: 900 });
+          await picture.scrollIntoViewIfNeeded();
+          await page.screenshot({ path: `${pictureFolder}/home-requests-${colorScheme}-${width}.png`, fullPage: true });
+        }
+      }
+      await page.emulateMedia({ colorScheme: "light" });
+      await page.setViewportSize({ width: 1200, height: 800 });
+    }
+    await assertAccessible(page, "the first page with requests");
+    // The table behind it, with the keyboard, and the way to the events.
+    await pressWithKeyboard(page, picture.getByText("As a table"));
+    await picture.getByRole("row").nth(1).waitFor();
+    await pressWithKeyboard(page, page.getByRole("link", { name: "Open in the audit" }));
+    await page.getByRole("heading", { level: 1, name: "Audit" }).waitFor();
+    assert.deepEqual(Object.fromEntries(new URL(page.url()).searchParams), { show: "all", last: "30d" });
+    await configureAudit(context, null);
+    assert.deepEqual(problems, []);
+    await context.close();
+  },
+  async "of many requests, the first page reads the last ones, and says so"() {
+    const { context, page, problems } = await openWindow();
+    await configureAudit(context, { enabled: true, level: 2, path: newFolder(), dataStoreEndpoint: process.env.EVENTS });
+    const asked = [];
+    await page.route(/auditevents\?.*includeObject=Metadata/, (route) => {
+      const page = asked.push(new URL(route.request().url()).searchParams.get("continue"));
+      const creationTimestamp = new Date(Date.now() - page * 60_000).toISOString();
+      return route.fulfill({ contentType: "application/json", body: JSON.stringify({
+        kind: "Table", metadata: { continue: `page-${page}` }, columnDefinitions: [{ name: "Name" }, { name: "Code" }],
+        rows: Array.from({ length: 500 }, (_, i) => ({ cells: [`${page}-${i}`, i === 0 ? 403 : i === 1 ? null : 200], object: { metadata: { name: `${page}-${i}`, creationTimestamp } } })),
+      }) });
+    });
+    await signIn(page, admin, "/console/home", page.getByText(/^Of the last 1,000 requests that you may see, back to /));
+    // All of them are of the last two minutes, and are in one or two bars.
+    const name = await page.getByRole("img", { name: /^Requests by 5 minutes/ }).getAttribute("aria-label");
+    const sum = (word) => [...name.matchAll(new RegExp(`(\\d+) ${word}`, "g"))].reduce((all, [, count]) => all + Number(count), 0);
+    assert.deepEqual([sum("permitted"), sum("refused")], [998, 2]);
+    assert.deepEqual(asked, [null, "page-1"]);
+    await configureAudit(context, null);
+    assert.deepEqual(problems, []);
+    await context.close();
+  },
+  async "without a store of the audit, or the right to read it, there is no picture of requests"() {
+    const { context, page, problems } = await openWindow();
+    const asked = [];
+    page.on("response", (response) => { if (response.url().includes("/auditevents")) asked.push(response.status()); });
+    // Who may read the configuration knows that the audit is off.
+    await signIn(page, admin, "/console/home", page.getByRole("button", { name: "Kubeconfig for p-shop/dev" }));
+    const reads = requestsOf(page);
+    await reads.calm();
+    assert.deepEqual(asked, []);
+    await signOut(page);
+    // Others ask once, and those whose scope does not permit it do not.
+    for (const [name, scope, answers] of [["blind", undefined, [501]], ["narrow-blind", { roles: [] }, []]]) {
+      const key = await createAccessKey(context, name, { user: "blind", ...(scope && { scope }) });
+      const answered = answers.length > 0 && page.waitForResponse((response) => response.url().includes("/auditevents"));
+      await signIn(page, key, "/console/home", page.getByRole("heading", { name: "Hello, blind" }));
+      await answered;
+      await page.getByText("Loading …").waitFor({ state: "detached" });
+      await reads.calm();
+      assert.deepEqual([asked, await page.getByRole("figure").count(), await page.getByRole("alert").count()], [answers, 0, 0], name);
+      asked.length = 0;
+      await signOut(page);
+    }
     assert.deepEqual(problems, []);
     await context.close();
   },

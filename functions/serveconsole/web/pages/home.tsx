@@ -50,6 +50,15 @@ interface Overview {
 /** The picture of what ends is a script of its own. A page without it has the lists below. */
 const loadEndings = () => Promise.all([import("../parts/endings"), loadTexts()]).then(([{ Endings }]) => Endings, () => null);
 
+/** The picture of the requests is a script of its own as well. It is loaded after the tasks. */
+const loadRequests = () => Promise.all([import("../parts/requests"), loadTexts()]).then(([{ Requests }]) => Requests, () => null);
+
+/** Reports whether the session may find events. Only those who may read the configuration know whether there is a store of the audit. */
+function mayHaveEvents(config?: Config): boolean {
+  const { enabled, dataStoreEndpoint } = config?.status.audit ?? {};
+  return may("list", "auditevents") && (!config || Boolean(enabled && dataStoreEndpoint));
+}
+
 async function readOverview(): Promise<Overview> {
   const overview: Overview = { moreClusters: false, signers: [], problem: null };
   const limit = String(readLimit);
@@ -67,9 +76,7 @@ async function readOverview(): Promise<Overview> {
       .then((answer) => (overview.history = answer.status.revisions ?? [])),
     isAdmin() && may("get", "configs") && ask<Config>(`${group}/config/config`).then(async (config) => {
       overview.config = config;
-      const { enabled, dataStoreEndpoint } = config.status.audit ?? {};
-      // Otherwise the API cannot read the audit.
-      if (!enabled || !dataStoreEndpoint || !may("list", "auditevents")) return;
+      if (!mayHaveEvents(config)) return;
       await list<AuditEvent>(`${group}/auditevents`, {
         limit: String(rowLimit), fieldSelector: `code=403,after=${new Date(Date.now() - day).toISOString()}`,
       }).then((table) => (overview.refusals = table), (failure: unknown) => {
@@ -136,12 +143,14 @@ export function Home() {
   const settling = useSignal<{ task: Task; key: Key } | null>(null);
   const write = useWrite(keysPath);
   const endings = useSignal<typeof import("../parts/endings").Endings | null>(null);
+  const requests = useSignal<typeof import("../parts/requests").Requests | null>(null);
   const read = async () => {
     const [all, component] = await Promise.all([readOverview(), endings.value ?? loadEndings()]);
     batch(() => {
       endings.value = component;
       overview.value = all;
     });
+    if (mayHaveEvents(all.config)) requests.value ??= await loadRequests();
   };
   useEffect(() => {
     document.title = `${text("page.home")} · ${text("app.product")}`;
@@ -158,6 +167,7 @@ export function Home() {
   }, []);
   const { keys, clusters, moreClusters, signers, refusals, config, history } = overview.value ?? { moreClusters: false, signers: [] };
   const Endings = endings.value;
+  const Requests = requests.value;
   const problem = rightsProblem.value ?? overview.value?.problem ?? null;
   const instant = currentTime.value;
   const allKeys = (keys?.rows ?? []).map((row) => row.object);
@@ -260,6 +270,7 @@ export function Home() {
           )}
         </div>
       )}
+      {overview.value && Requests && <Requests />}
       {settling.value?.task === "extend" && (
         <ExpirationDialog accessKey={settling.value.key} close={() => (settling.value = null)} changed={() => { settling.value = null; void read(); }} />
       )}
