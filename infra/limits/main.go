@@ -46,7 +46,7 @@ func table(list []limits.Limit) string {
 	text.WriteString("| Limit | What is bounded | Bound | Above it | Setting |\n|---|---|---|---|---|\n")
 	cell := strings.NewReplacer("|", `\|`, "\n", " ", "<", "&lt;")
 	for _, row := range list {
-		setting := "fixed"
+		setting := ""
 		if row.Setting != "" {
 			setting = "`" + row.Setting + "`"
 		}

@@ -16,7 +16,7 @@ type Limit struct {
 	Bound string
 	// Where is the path of the package that enforces the limit, within this module.
 	Where string
-	// Answer is the status and the form of the text that a caller gets above the limit.
+	// Answer is the status that a caller gets above the limit, or what happens in its place. The text of the answer names the limit.
 	Answer string
 	// Setting is the setting that changes the limit. Empty: it is fixed.
 	Setting string
@@ -222,27 +222,27 @@ var List = []Limit{
 	},
 	{
 		"header-lines", "header lines of a request", "500 lines", "shared/api/frame",
-		"431: the request has 501 header lines; the limit is 500", "",
+		"431", "",
 	},
 	{
 		"accept-bytes", "size of the Accept headers of a request together", "8 KiB", "shared/api/frame",
-		"431: the Accept header has 8193 bytes; the limit is 8192", "",
+		"431", "",
 	},
 	{
 		"selector-terms", "requirements of a labelSelector or fieldSelector, and values in their sets", "250 terms", "shared/api/frame",
-		"400 with the field: labelSelector: has 251 terms; the limit is 250", "",
+		"400", "",
 	},
 	{
 		"body-bytes", "size of the body of a request", "3 MiB", "shared/api/frame",
-		"413: the body is larger than 3145728 bytes", "",
+		"413", "",
 	},
 	{
 		"form-bytes", "size of a form of the sign-in", "64 KiB", "shared/api/frame",
-		"413: the form is larger than 65536 bytes", "",
+		"413", "",
 	},
 	{
 		"saml-form-bytes", "size of the form with which a SAML provider answers", "256 KiB", "shared/api/frame",
-		"413: the form is larger than 262144 bytes", "",
+		"413", "",
 	},
 	{
 		"saml-elements", "elements in the answer of a SAML provider", "1000 elements", "shared/signin/saml",
@@ -262,107 +262,107 @@ var List = []Limit{
 	},
 	{
 		"body-depth", "levels of lists and objects in a body", "100 levels", "shared/api/codec",
-		"400 with the field: the body is nested 101 levels deep; the limit is 100", "",
+		"400", "",
 	},
 	{
 		"body-values", "values in a body, at all levels", "100000 values", "shared/api/codec",
-		"413: the body has 100001 values; the limit is 100000", "",
+		"413", "",
 	},
 	{
 		"body-entries", "entries of one list or object in a body", "10000 entries", "shared/api/codec",
-		"413 with the field: has 10001 entries; the limit is 10000", "",
+		"413", "",
 	},
 	{
 		"body-path-bytes", "length of the names of the fields that lead to a value", "4 KiB", "shared/api/codec",
-		"413 with the field: the path of a field has 4097 bytes; the limit is 4096", "",
+		"413", "",
 	},
 	{
 		"yaml-marks", "commas, colons, opening brackets and line ends of a YAML body", "100000 marks", "shared/api/codec",
-		"413: the YAML text has 100001 commas, colons, opening brackets and line ends; the limit is 100000: send JSON instead", "",
+		"413: send JSON instead", "",
 	},
 	{
 		"yaml-directives", "lines of a YAML body that begin with a percent sign", "10 lines", "shared/api/codec",
-		"400: the YAML text has 11 lines that begin with %; the limit is 10", "",
+		"400", "",
 	},
 	{
 		"yaml-aliases", "aliases in a YAML body", "1000 aliases", "shared/api/codec",
-		"413: the YAML text has 1001 aliases; the limit is 1000", "",
+		"413", "",
 	},
 	{
 		"yaml-resolved-bytes", "size of a YAML body with its aliases resolved", "3 MiB", "shared/api/codec",
-		"413: the YAML text with its aliases resolved is larger than 3145728 bytes", "",
+		"413", "",
 	},
 	{
 		"yaml-alias-marks", "commas, colons, opening brackets and line ends of a YAML body that has aliases", "2000 marks", "shared/api/codec",
-		"413: the YAML text has aliases and 2001 commas, colons, opening brackets and line ends; the limit is 2000: write the values out", "",
+		"413: write the values out", "",
 	},
 	{
 		"yaml-resolved-values", "values in a YAML body that has aliases, with the aliases resolved", "20000 values", "shared/api/codec",
-		"413: the YAML text with its aliases resolved has more than 20000 values", "",
+		"413", "",
 	},
 	{
 		"json-patch-operations", "operations in a JSON patch", "10000 operations", "shared/api/resource",
-		"413: The allowed maximum operations in a JSON patch is 10000, got 10001", "",
+		"413", "",
 	},
 	{
 		"json-patch-nested-bytes", "size of all lists and objects in a JSON patch together, in which a text counts once for each level around it", "48 MiB", "shared/api/codec",
-		"413: the patch has 50331649 bytes, counted at each level; the limit is 50331648", "",
+		"413", "",
 	},
 	{
 		"object-bytes", "size of a stored object, with its managed fields", "3 MiB", "shared/api/resource",
-		"413: the object would have 3145729 bytes; the limit is 3145728", "",
+		"413", "",
 	},
 	{
 		"annotation-bytes", "size of the names and values of all annotations of an object", "256 KiB", "shared/api/resource",
-		"422 with the field metadata.annotations: has 262145 bytes; the limit is 262144", "",
+		"422", "",
 	},
 	{
 		"labels", "labels of an object", "500 labels", "shared/api/resource",
-		"422 with the field metadata.labels: has 501 entries; the limit is 500", "",
+		"422", "",
 	},
 	{
 		"finalizers", "finalizers of an object", "100 finalizers", "shared/api/resource",
-		"422 with the field metadata.finalizers: has 101 entries; the limit is 100", "",
+		"422", "",
 	},
 	{
 		"owners", "owner references of an object", "100 references", "shared/api/resource",
-		"422 with the field metadata.ownerReferences: has 101 entries; the limit is 100", "",
+		"422", "",
 	},
 	{
 		"managers", "entries of the managed fields of an object; those of managers that update are folded into 10, as in Kubernetes", "100 entries", "shared/api/resource",
-		"422 with the field metadata.managedFields: has 101 entries; the limit is 100", "",
+		"422", "",
 	},
 	{
 		"lineage-bounds", "access keys to which a credential is bound, because each of them made the next one", "8 keys", "shared/kinds/accesskey",
-		"403 with the field status.lineage: would have 9 keys that bound each other; the limit is 8", "",
+		"403", "",
 	},
 	{
 		"lineage", "access keys in the lineage of a credential", "64 keys", "shared/kinds/accesskey",
-		"403 with the field status.lineage: would have 65 keys; the limit is 64", "",
+		"403", "",
 	},
 	{
 		"password-failures", "wrong passwords for a user in 15 minutes, whether or not there is the user", "10 passwords", "shared/credentials/password",
-		"429: too many wrong passwords: try again later", "",
+		"429", "",
 	},
 	{
 		"password-failures-address", "wrong passwords from an address in 15 minutes", "30 passwords", "shared/credentials/password",
-		"429: too many wrong passwords: try again later", "",
+		"429", "",
 	},
 	{
 		"signin-trials", "sign-ins on trial that a caller has open", "20 trials", "shared/signin/trial",
-		"429: too many trials of sign-ins are open: try again later", "",
+		"429", "",
 	},
 	{
 		"device-requests", "devices that wait for a sign-in", "10000 devices", "shared/signin/device",
-		"429: too many devices wait for a sign-in: try again later", "",
+		"429", "",
 	},
 	{
 		"device-requests-address", "codes for devices at an address in a minute", "10 codes", "shared/signin/device",
-		"429: too many codes were asked for: try again later", "",
+		"429", "",
 	},
 	{
 		"device-codes-address", "wrong codes of devices from an address in an hour", "20 codes", "shared/signin/device",
-		"429: too many wrong codes: try again later", "",
+		"429", "",
 	},
 	{
 		"login-keys", "access keys of the type Login that a user has from sign-ins", "20 keys", "shared/signin/token",
@@ -390,44 +390,44 @@ var List = []Limit{
 	},
 	{
 		"patches", "patches of a list", "1000 patches", "shared/syncpatch",
-		"422 with spec.patches: Too many: 1001: must have at most 1000 items", "",
+		"422", "",
 	},
 	{
 		"expression-bytes", "length of an expression", "16 KiB", "shared/syncpatch/expression",
-		"422 with the field: may not be more than 16384 bytes", "",
+		"422", "",
 	},
 	{
 		"expression-depth", "brackets and operations in an expression that contain each other", "250 levels", "shared/syncpatch/expression",
-		"422 with the field and the position: an expression may be nested at most 250 levels deep", "",
+		"422", "",
 	},
 	{
 		"expressions-bytes", "length of all expressions of a request or of a configuration together", "256 KiB", "shared/syncpatch",
-		"422 with the field: all expressions together may have at most 262144 bytes, up to this one they have 262145", "",
+		"422", "",
 	},
 	{
 		"pattern-steps", "steps of the regular expressions of an expression, with their repetitions", "10000 steps", "shared/syncpatch/expression",
-		"422 with the field and the position, or status.error of the evaluation if the pattern is computed", "",
+		"422, or status.error of the evaluation if the pattern is computed", "",
 	},
 	{
 		"patch-expression-time", "time to parse an expression, and to evaluate it at one path", "100ms", "shared/syncpatch/worker",
-		"422 with the field while it is read, else 201 with status.error: the limit of time per expression, 100ms, is exceeded",
+		"422 while it is read, else 201 with status.error",
 		"PLATFORM_PATCH_EXPRESSION_TIME",
 	},
 	{
 		"patch-object-time", "time of an evaluation", "1s", "shared/syncpatch/worker",
-		"as patch-expression-time: the limit of time per object, 1s, is exceeded", "PLATFORM_PATCH_OBJECT_TIME",
+		"as patch-expression-time", "PLATFORM_PATCH_OBJECT_TIME",
 	},
 	{
 		"patch-memory", "memory of an evaluation", "64 MiB", "shared/syncpatch/worker",
-		"as patch-expression-time: the limit of memory, 67108864 bytes, is exceeded", "PLATFORM_PATCH_MEMORY",
+		"as patch-expression-time", "PLATFORM_PATCH_MEMORY",
 	},
 	{
 		"patch-result", "size of the result of an expression, and by how much all patches together make the object grow", "1 MiB", "shared/syncpatch",
-		"201 with status.error: the limit of result size, 1048576 bytes, is exceeded", "PLATFORM_PATCH_RESULT",
+		"201 with status.error", "PLATFORM_PATCH_RESULT",
 	},
 	{
 		"patch-depth", "calls in an expression and levels in its result", "200 levels", "shared/syncpatch/expression",
-		"201 with status.error: the limit of depth, 200 levels, is exceeded", "PLATFORM_PATCH_DEPTH",
+		"201 with status.error", "PLATFORM_PATCH_DEPTH",
 	},
 	{
 		"patch-trace-bytes", "size of the trace of an evaluation", "1 MiB", "shared/syncpatch",
@@ -439,7 +439,7 @@ var List = []Limit{
 	},
 	{
 		"request-duration", "duration of a request that is not a watch", "1m0s", "shared/api/frame",
-		"504: the request did not finish in time", "",
+		"504", "",
 	},
 	{
 		"head-duration", "time in which the head of a request must arrive", "10s", "shared/process",
@@ -447,7 +447,7 @@ var List = []Limit{
 	},
 	{
 		"body-rate", "what must arrive of a body each second, after the first 5s", "8 KiB", "shared/api/frame",
-		"408: the body of the request did not arrive in time", "",
+		"408", "",
 	},
 	{
 		"unread-duration", "time that a connection stays open after an answer to a request whose body was not read", "1s", "shared/process",
@@ -475,107 +475,107 @@ var List = []Limit{
 	},
 	{
 		"idempotency-key", "length of an Idempotency-Key", "255 characters", "shared/api/frame",
-		"400: the header Idempotency-Key must have 1 to 255 characters", "",
+		"400", "",
 	},
 	{
 		"field-manager", "length of the name of a field manager", "128 bytes", "shared/api/frame",
-		"422 with the field fieldManager; the name in a User-Agent is truncated", "",
+		"422; the name in a User-Agent is truncated", "",
 	},
 	{
 		"scope-list", "entries of one list of a scope", "1000 entries", "shared/auth/scope",
-		"422 with the field: Too many: 1001: must have at most 1000 items", "",
+		"422", "",
 	},
 	{
 		"scope-entries", "entries of all lists of a scope together", "5000 entries", "shared/auth/scope",
-		"422 with the field spec.scope: Too many: 5001: must have at most 5000 items", "",
+		"422", "",
 	},
 	{
 		"key-groups", "groups of an access key", "256 groups", "shared/kinds/accesskey",
-		"422 with the field spec.groups: Too many: 257: must have at most 256 items", "",
+		"422", "",
 	},
 	{
 		"revocations", "credentials that one request revokes", "10 items", "functions/revokecredentials",
-		"422 with the field spec.credentials: Too many: 11: must have at most 10 items", "",
+		"422", "",
 	},
 	{
 		"instance-access", "entries in spec.access of a virtual cluster instance", "100 entries", "shared/kinds/instance",
-		"422 with the field spec.access: Too many: 101: must have at most 100 items", "",
+		"422", "",
 	},
 	{
 		"display-name", "length of spec.displayName", "256 bytes", "shared/api/resource",
-		"422 with the field spec.displayName: Too long: may not be more than 256 bytes", "",
+		"422", "",
 	},
 	{
 		"description", "length of spec.description", "4096 bytes", "shared/api/resource",
-		"422 with the field spec.description: Too long: may not be more than 4096 bytes", "",
+		"422", "",
 	},
 	{
-		"requests", "requests that a process serves at a time", "128 requests; others wait", "shared/api/fairness",
-		"waits for its turn, then 429: requests are answered too slowly at present", "PLATFORM_MAX_REQUESTS",
+		"requests", "requests that a process serves at a time", "128 requests", "shared/api/fairness",
+		"waits, then 429", "PLATFORM_MAX_REQUESTS",
 	},
 	{
-		"requests-per-caller", "requests of one caller that a process serves at a time", "32 requests; others wait", "shared/api/fairness",
-		"waits for its turn", "PLATFORM_MAX_REQUESTS_PER_CALLER",
+		"requests-per-caller", "requests of one caller that a process serves at a time", "32 requests", "shared/api/fairness",
+		"waits", "PLATFORM_MAX_REQUESTS_PER_CALLER",
 	},
 	{
 		"waiting-requests", "requests of one caller that wait for a place", "1000 requests", "shared/api/fairness",
-		"429: too many requests of user:alice: 32 are under way and 1000 wait, the limits are 32 and 1000", "",
+		"429", "",
 	},
 	{
-		"lists", "large lists (without a limit, or with one above 500), lists of audit events and deletions of collections that a process serves at a time", "4 large lists; others wait", "shared/api/fairness",
-		"waits for its turn, then 429: large lists are answered too slowly at present", "PLATFORM_MAX_LISTS",
+		"lists", "large lists (without a limit, or with one above 500), lists of audit events and deletions of collections that a process serves at a time", "4 large lists", "shared/api/fairness",
+		"waits, then 429", "PLATFORM_MAX_LISTS",
 	},
 	{
-		"lists-per-caller", "large lists of one caller that a process serves at a time", "2 large lists; others wait", "shared/api/fairness",
-		"waits for its turn", "PLATFORM_MAX_LISTS_PER_CALLER",
+		"lists-per-caller", "large lists of one caller that a process serves at a time", "2 large lists", "shared/api/fairness",
+		"waits", "PLATFORM_MAX_LISTS_PER_CALLER",
 	},
 	{
 		"waiting-lists", "large lists of one caller that wait for a place", "50 large lists", "shared/api/fairness",
-		"429: too many large lists of user:alice: 2 are under way and 50 wait, the limits are 2 and 50", "",
+		"429", "",
 	},
 	{
-		"bodies", "requests with a body above 4 KiB that a process receives or serves at a time; 4 of them of one caller", "16 requests; others wait", "shared/api/fairness",
-		"waits for its turn, then 429: large bodies are answered too slowly at present", "",
+		"bodies", "requests with a body above 4 KiB that a process receives or serves at a time; 4 of them of one caller", "16 requests", "shared/api/fairness",
+		"waits, then 429", "",
 	},
 	{
 		"waiting-bodies", "requests of one caller with a body above 4 KiB that wait for a place", "50 requests", "shared/api/fairness",
-		"429: too many large bodies of user:alice: 4 are under way and 50 wait, the limits are 4 and 50", "",
+		"429", "",
 	},
 	{
-		"heavy", "requests with a body above 4 KiB, a query above 1 KiB, or header lines above 4 KiB, that a process works on at a time, without evaluations and large lists", "one less than processors, at least 1 request; others wait", "shared/api/fairness",
-		"waits for its turn, then 429: heavy requests are answered too slowly at present", "",
+		"heavy", "requests with a body above 4 KiB, a query above 1 KiB, or header lines above 4 KiB, that a process works on at a time, without evaluations and large lists", "one less than processors, at least 1 request", "shared/api/fairness",
+		"waits, then 429", "",
 	},
 	{
 		"waiting-heavy", "such requests of one caller that wait for their turn", "50 requests", "shared/api/fairness",
-		"429: too many heavy requests of user:alice: 1 are under way and 50 wait, the limits are 1 and 50", "",
+		"429", "",
 	},
 	{
-		"evaluations", "evaluations of sync patches that a process serves at a time; if there is more than one worker, one caller leaves one to the others", "2 evaluations, and 1 more of a caller whose evaluations take less than 100ms; others wait", "shared/api/fairness",
-		"waits for its turn, then 429: evaluations are answered too slowly at present", "PLATFORM_PATCH_WORKERS",
+		"evaluations", "evaluations of sync patches that a process serves at a time; if there is more than one worker, one caller leaves one to the others", "2 evaluations, and 1 more of a caller whose evaluations take less than 100ms", "shared/api/fairness",
+		"waits, then 429", "PLATFORM_PATCH_WORKERS",
 	},
 	{
-		"kubeconfigs", "kubeconfigs that a process renders at a time: half of the requests, and half of those of one caller", "64 kubeconfigs, 16 of one caller; others wait", "shared/api/fairness",
-		"waits for its turn, then 429: kubeconfigs are answered too slowly at present", "PLATFORM_MAX_REQUESTS",
+		"kubeconfigs", "kubeconfigs that a process renders at a time: half of the requests, and half of those of one caller", "64 kubeconfigs, 16 of one caller", "shared/api/fairness",
+		"waits, then 429", "PLATFORM_MAX_REQUESTS",
 	},
 	{
 		"waiting-kubeconfigs", "kubeconfigs of one caller that wait for a place", "50 kubeconfigs", "shared/api/fairness",
-		"429: too many kubeconfigs of user:alice: 16 are under way and 50 wait, the limits are 16 and 50", "",
+		"429", "",
 	},
 	{
 		"waiting-evaluations", "evaluations of one caller that wait for a worker", "50 evaluations", "shared/api/fairness",
-		"429: too many evaluations of user:alice: 1 are under way and 50 wait, the limits are 1 and 50", "",
+		"429", "",
 	},
 	{
 		"watches", "open watches of a process", "1000 watches", "shared/api/fairness",
-		"429: too many watches: 1000 are open or under way, the limit of this process is 1000", "PLATFORM_MAX_WATCHES",
+		"429", "PLATFORM_MAX_WATCHES",
 	},
 	{
 		"watches-per-caller", "open watches of one caller in a process", "100 watches", "shared/api/fairness",
-		"429: too many watches of user:alice: 100 are open or under way, the limit is 100", "PLATFORM_MAX_WATCHES_PER_CALLER",
+		"429", "PLATFORM_MAX_WATCHES_PER_CALLER",
 	},
 	{
 		"longest-wait", "time that a request waits for a place", "10s", "shared/api/fairness",
-		"429: requests are answered too slowly at present: no place within 10s", "",
+		"429", "",
 	},
 	{
 		"page-objects", "objects, events or references that one script reads", "500 records", "shared/state/redisstore",
@@ -603,30 +603,30 @@ var List = []Limit{
 	},
 	{
 		"authentications", "authentications that a process does at a time, of the connections to the state; half of them from one address", "three quarters of the connections: 48, 32 from one address", "shared/api/fairness",
-		"waits for its turn, then 429: authentications are answered too slowly at present", "PLATFORM_REDIS_POOL_SIZE",
+		"waits, then 429", "PLATFORM_REDIS_POOL_SIZE",
 	},
 	{
 		"waiting-authentications", "authentications from one address that wait", "1000 requests", "shared/api/fairness",
-		"429: too many authentications of this address: 32 are under way and 1000 wait, the limits are 32 and 1000", "",
+		"429", "",
 	},
 	{
 		"request-rate", "requests of one caller in a second; ten seconds' worth at once", "no limit", "shared/api/fairness",
-		"429: too many requests of user:alice: the limit is 50 a second", "PLATFORM_RATE_REQUESTS",
+		"429", "PLATFORM_RATE_REQUESTS",
 	},
 	{
 		"anonymous-rate", "requests from one address without a credential, in a second; ten seconds' worth at once", "100 a second", "shared/api/fairness",
-		"429: too many anonymous requests of this address: the limit is 100 a second", "PLATFORM_RATE_ANONYMOUS",
+		"429", "PLATFORM_RATE_ANONYMOUS",
 	},
 	{
 		"failure-rate", "credentials from one address that are refused, in a second; ten seconds' worth at once. Valid ones pass", "20 a second", "shared/api/fairness",
-		"429 in place of 401: too many failed authentications of this address: the limit is 20 a second", "PLATFORM_RATE_FAILURES",
+		"429 in place of 401", "PLATFORM_RATE_FAILURES",
 	},
 	{
 		"quota-objects", "objects of one owner of each kind: access keys, texts of revoked keys, tokens, instances, stored responses to requests with an Idempotency-Key", "200000 objects", "shared/state/redisstore",
-		"429: the quota of user:alice for ownedaccesskeys is used up: 200000 objects, the limit is 200000", "PLATFORM_QUOTA_OBJECTS",
+		"429", "PLATFORM_QUOTA_OBJECTS",
 	},
 	{
 		"quota-bytes", "size of all objects of one owner of each kind, as they are stored; a write that does not make the object larger always passes", "256Mi", "shared/state/redisstore",
-		"429: the quota of user:alice for ownedaccesskeys is used up: 268435000 bytes, the limit is 268435456; this write adds 700", "PLATFORM_QUOTA_BYTES",
+		"429", "PLATFORM_QUOTA_BYTES",
 	},
 }

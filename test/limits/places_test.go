@@ -167,7 +167,7 @@ func tryWatches(setting, text string, users ...string) func(*testing.T) {
 
 var placeRows = map[string]row{
 	"kubeconfigs": {
-		fmt.Sprintf("%d kubeconfigs, %d of one caller; others wait", settings.Default().Shares.Requests/2, settings.Default().Shares.RequestsPerCaller/2),
+		fmt.Sprintf("%d kubeconfigs, %d of one caller", settings.Default().Shares.Requests/2, settings.Default().Shares.RequestsPerCaller/2),
 		func(t *testing.T) {
 			// Three of six requests render kubeconfigs, two of them for one caller. Other requests keep their places.
 			c := newCrowd(t, fairness.Kubeconfigs, slowKubeconfig, map[string]string{settings.MaxRequests: "6", settings.MaxRequestsPerCaller: "4"})
@@ -208,7 +208,7 @@ var placeRows = map[string]row{
 		tryWaiting(fairness.Lists, slowList, 1, limits.WaitingLarge, settings.MaxListsPerCaller, "1", settings.MaxLists, "2"),
 	},
 	"bodies": {
-		fmt.Sprintf("%d requests; others wait", limits.LargeBodies),
+		fmt.Sprintf("%d requests", limits.LargeBodies),
 		func(t *testing.T) {
 			c := newCrowd(t, fairness.Bodies, slowCreate, nil)
 			for i := range limits.LargeBodiesPerCaller {
@@ -226,7 +226,7 @@ var placeRows = map[string]row{
 		fmt.Sprintf("%d requests", limits.WaitingLarge),
 		tryWaiting(fairness.Bodies, slowCreate, limits.LargeBodiesPerCaller, limits.WaitingLarge),
 	},
-	"heavy": {"one less than processors, at least 1 request; others wait", func(t *testing.T) {
+	"heavy": {"one less than processors, at least 1 request", func(t *testing.T) {
 		places := max(1, runtime.GOMAXPROCS(0)-1)
 		c := newCrowd(t, fairness.Heavy, slowCreate, nil)
 		users := []string{"alice", "bob", "carol", "dave"}
