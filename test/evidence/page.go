@@ -2,10 +2,8 @@ package main
 
 import (
 	"fmt"
-	"maps"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 )
 
@@ -24,28 +22,21 @@ func render(root string, l list, m origin, results map[aTest]*outcome) (string, 
 	line("and leaves the page alone, if one of them fails, is skipped or has vanished. A test compares the words of each claim with its")
 	line("document, so a claim that is taken back or changed has to be looked at here.\n")
 	line("%s\n", madeLine(m))
-	line("`make evidence ARGS=ID` runs the tests of one claim. Nothing is fetched from a network while tests run. In a new clone, `make test`")
-	line("fetches the modules and installs the programs before. A test with subtests counts by its subtests. A story counts once for each way")
-	line("in which the API is deployed ([ADR-0010](adr/0010-shells.md)). Some tests count cases of their own, such as vectors. A dash says that")
-	line("the tests have not run since the claim was written.\n")
+	line("`make evidence ARGS=ID` runs the tests of one claim, and `go test -count=1 -timeout 60m -run '^NAME$' .` in a folder one test. Nothing is")
+	line("fetched from a network while tests run. In a new clone, `make test` fetches the modules and installs the programs before. A test with")
+	line("subtests counts by its subtests. A story counts once for each way in which the API is deployed ([ADR-0010](adr/0010-shells.md)). Some tests")
+	line("count cases of their own, such as vectors. A dash says that the tests have not run since the claim was written. Where no judge is named,")
+	line("the tests compare with this project's own rules.\n")
 	line("| ID | claim | tests | judged by | passed |")
 	line("|---|---|---|---|---|")
-	var all []aTest
 	for _, c := range l.Claims {
 		tests, err := testsOf(root, c)
 		if err != nil {
 			return "", err
 		}
-		if !namesTables(c) {
-			all = append(all, tests...)
-		}
-		judge := c.Judge
-		if judge == "" {
-			judge = "this project"
-		}
 		says := strings.ReplaceAll(strings.Join(strings.Fields(c.Says), " "), "|", "\\|")
 		line("| `%s` | %s ([%s](%s)) | %s | %s | %s |", c.ID, strings.TrimSuffix(links.ReplaceAllString(says, "$1"), "."),
-			filepath.Base(c.In), linkTo(c.In), testsCell(c, tests), judge, passedCell(tests, results))
+			filepath.Base(c.In), linkTo(c.In), testsCell(c, tests), c.Judge, passedCell(tests, results))
 	}
 	line("\n## What nobody has run\n")
 	for _, o := range l.Open {
@@ -53,26 +44,7 @@ func render(root string, l list, m origin, results map[aTest]*outcome) (string, 
 	}
 	line("\nFigures of speed, memory and size are measured, and no test holds them: they differ from machine to machine.")
 	line("[evidence/speed.md](evidence/speed.md) has them beside those of other servers (`make bench`, `make speed`), and")
-	line("[scale.md](scale.md#measured) names the command for each of the others.\n")
-	line("## Commands\n")
-	line("Each runs the tests of a package that are named above, in the folder of the project. `make evidence ARGS=attacks` runs those of the")
-	line("tables in [attacks.md](attacks.md).\n")
-	slices.SortFunc(all, func(a, b aTest) int { return strings.Compare(a.folder+" "+a.name, b.folder+" "+b.name) })
-	grouped := runs(slices.Compact(all))
-	for _, key := range slices.Sorted(maps.Keys(grouped)) {
-		folder, args := command(root, grouped[key])
-		// The pattern contains special characters of the shell.
-		for i, arg := range args {
-			if strings.HasPrefix(arg, "^") {
-				args[i] = "'" + arg + "'"
-			}
-		}
-		text := "go " + strings.Join(args, " ")
-		if folder != "." {
-			text = "(cd " + folder + " && " + text + ")"
-		}
-		line("    %s", text)
-	}
+	line("[scale.md](scale.md#measured) names the command for each of the others.")
 	return page.String(), nil
 }
 
