@@ -35,7 +35,7 @@ var notFollowed = map[string]string{
 	"docs/security.md: kubectl delete ownedaccesskey NAME": "the story deletion deletes keys",
 	"docs/patches.md: kubectl create -f evaluation.yaml":   "the story patches evaluates on the server",
 	"docs/kubernetes.md":                                   "the tests of test/helm install the chart",
-	"docs/go.md":                                           "the test of test/clients builds and runs the program of the page",
+	"docs/go.md":                                           "the test of test/clients builds and runs the program with the lines of the page",
 	"docs/terraform.md":                                    "the test of infra/terraform/provider builds the mirror and runs the example",
 	"docs/operate.md":                                      "a Redis that is restored, and processes that start again; the story operate walks each section",
 }
