@@ -21,16 +21,13 @@ var (
 
 // settingLine is the row of a setting in that document.
 func settingLine(s settings.Setting) string {
-	flag := "not read"
+	flag := ""
 	switch {
 	case s.Name == "":
-		flag = ""
 	case s.Flag != "":
 		flag = "`--" + s.Flag + "`"
-	case s.Readers&settings.Functions == 0:
-		flag = "" // a command reads it
-	case s.Readers&settings.Serve != 0:
-		flag = "variable only"
+	case s.Readers&settings.Functions != 0 && s.Readers&settings.Serve == 0:
+		flag = "not read"
 	}
 	return fmt.Sprintf("| `%s` | %s | %s | %s | %s | %s |", s.Key(), flag, s.Unit, s.Default, s.Allowed(), s.Meaning)
 }
