@@ -62,7 +62,7 @@ func (w *world) taken(b *browser, callback *http.Response) *http.Response {
 }
 
 var askedProviders = []askedProvider{
-	{"`oidc`, with `getUserInfo`", func(w *world) func() *http.Response {
+	{"`oidc`", func(w *world) func() *http.Response {
 		settings := w.config.Auth.OIDC
 		settings.GetUserInfo, settings.Groups, settings.Scopes = true, []string{"dev"}, []string{"offline_access"}
 		w.provider.info = map[string]any{"sub": "1001", "name": "Ana", "email": "ana@example.com", "email_verified": true, "groups": []string{"dev"}}
@@ -398,12 +398,157 @@ func lastOutcome(t *testing.T, events string) (outcome, detail string) {
 // both are what a fault leads to when somebody signs in, and when the provider is asked again about them.
 type both struct{ first, later answered }
 
-// laterOnPage describes what follows later, without a reason that is that of the sign-in.
-func (b both) laterOnPage() string {
-	if b.later.detail == b.first.String() {
-		return b.later.outcome
+// faultResult is what one fault of one answer of a provider leads to.
+type faultResult struct {
+	provider, answer string
+	broken           fault
+	both
+}
+
+// outcomes are two cells of a row: what a sign-in leads to, and what follows when the provider is asked again.
+type outcomes struct{ first, later string }
+
+// outcomes describes the result, without a reason of the later one that is that of the sign-in. NAME stands for the claim that the fault is about.
+func (r faultResult) outcomes() outcomes {
+	named := func(result answered) answered {
+		words := strings.Split(result.detail, " ")
+		for i := range words {
+			if i > 0 && words[i-1] == "claim" && words[i] == r.broken.field {
+				words[i] = "NAME"
+			}
+		}
+		result.detail = strings.Join(words, " ")
+		return result
 	}
-	return b.later.String()
+	if r.later.detail == r.first.String() {
+		return outcomes{named(r.first).String(), r.later.outcome}
+	}
+	return outcomes{named(r.first).String(), named(r.later).String()}
+}
+
+// merged returns the outcomes that stand for both, and whether there are any: an outcome stands for an answer that is not asked for, too.
+func (o outcomes) merged(other outcomes) (outcomes, bool) {
+	cell := func(a, b string) (string, bool) {
+		if a == notAsked {
+			return b, true
+		}
+		return a, a == b || b == notAsked
+	}
+	first, sameFirst := cell(o.first, other.first)
+	later, sameLater := cell(o.later, other.later)
+	return outcomes{first, later}, sameFirst && sameLater
+}
+
+// answerRow is a row of the page: what some faults lead to at some providers.
+type answerRow struct {
+	outcomes
+	providers []string
+	faults    []fault
+}
+
+// rowsOf returns the rows of results. Faults that lead to the same at the same providers have one row.
+func rowsOf(results []faultResult) []answerRow {
+	type key struct{ name, field string }
+	var keys []key
+	byFault := map[key][]answerRow{}
+	for _, result := range results {
+		k := key{result.broken.name, result.broken.field}
+		if _, has := byFault[k]; !has {
+			keys = append(keys, k)
+		}
+		rows, isNew := byFault[k], true
+		for i := range rows {
+			if merged, same := rows[i].merged(result.outcomes()); same {
+				rows[i].outcomes, rows[i].providers, isNew = merged, append(rows[i].providers, result.provider), false
+				break
+			}
+		}
+		if isNew {
+			rows = append(rows, answerRow{result.outcomes(), []string{result.provider}, []fault{result.broken}})
+		}
+		byFault[k] = rows
+	}
+	var all []answerRow
+	for _, k := range keys {
+		for _, row := range byFault[k] {
+			same := func(other answerRow) bool {
+				return other.outcomes == row.outcomes && slices.Equal(other.providers, row.providers)
+			}
+			if i := slices.IndexFunc(all, same); i >= 0 {
+				all[i].faults = append(all[i].faults, row.faults...)
+			} else {
+				all = append(all, row)
+			}
+		}
+	}
+	return all
+}
+
+// answerTables returns the tables of the page: one of the faults that lead to the same in every answer, and one of the other faults of each answer.
+func answerTables(results []faultResult) string {
+	var general []fault
+	var page strings.Builder
+	page.WriteString("\n## Any answer\n\n| what comes | a sign-in | when asked again |\n|---|---|---|\n")
+	whole := slices.DeleteFunc(slices.Clone(results), func(r faultResult) bool { return r.broken.field != "" })
+	// A row of all answers has each provider once for each of its answers and of the faults.
+	for i := range whole {
+		whole[i].provider = ""
+	}
+	for _, row := range rowsOf(whole) {
+		ofFault := func(r faultResult) bool { return r.broken.name != row.faults[0].name }
+		if len(row.providers) == len(slices.DeleteFunc(slices.Clone(whole), ofFault)) {
+			general = append(general, row.faults...)
+			fmt.Fprintf(&page, "| %s | %s | %s |\n", listed(row.faults), row.first, row.later)
+		}
+	}
+	var answers []string
+	byAnswer := map[string][]faultResult{}
+	for _, r := range results {
+		if !slices.Contains(answers, r.answer) {
+			answers = append(answers, r.answer)
+		}
+		byAnswer[r.answer] = append(byAnswer[r.answer], r)
+	}
+	for _, answer := range answers {
+		writeAnswer(&page, answer, byAnswer[answer], general)
+	}
+	return page.String()
+}
+
+// writeAnswer writes the section of an answer, without the faults that the table of all answers has.
+func writeAnswer(page *strings.Builder, answer string, results []faultResult, general []fault) {
+	var providers, once []string
+	for _, r := range results {
+		if !slices.Contains(providers, r.provider) {
+			providers = append(providers, r.provider)
+		}
+		if r.later.outcome == notAsked && !slices.Contains(once, r.provider) {
+			once = append(once, r.provider)
+		}
+	}
+	fmt.Fprintf(page, "\n## %s\n\nFrom %s", strings.ToUpper(answer[:1])+answer[1:], strings.Join(providers, ", "))
+	if len(once) > 0 {
+		fmt.Fprintf(page, "; not asked again: %s", strings.Join(once, ", "))
+	}
+	if len(providers) == 1 {
+		page.WriteString(".\n\n| what comes | a sign-in | when asked again |\n|---|---|---|\n")
+	} else {
+		page.WriteString(".\n\n| what comes | from | a sign-in | when asked again |\n|---|---|---|---|\n")
+	}
+	own := slices.DeleteFunc(slices.Clone(results), func(r faultResult) bool {
+		return r.broken.field == "" && slices.ContainsFunc(general, func(f fault) bool { return f.name == r.broken.name })
+	})
+	for _, row := range rowsOf(own) {
+		from := ""
+		if len(row.providers) < len(providers) {
+			from = strings.Join(row.providers, ", ")
+		}
+		cells := []string{listed(row.faults), from, row.first, row.later}
+		if len(providers) == 1 {
+			cells = slices.Delete(cells, 1, 2)
+		}
+		fmt.Fprintf(page, "| %s |\n", strings.Join(cells, " | "))
+	}
 }
 
 // answerNames are the names of the answers on the page, by path.
@@ -423,22 +568,19 @@ var answerNames = map[string]string{
 // more. docs/provider-answers.md has the results. Source: ADR-0031, ADR-0035.
 func TestAnswers(t *testing.T) {
 	t.Parallel()
-	pages := make([]strings.Builder, len(askedProviders))
+	results := make([][]faultResult, len(askedProviders))
 	t.Run("providers", func(t *testing.T) {
 		for i, provider := range askedProviders {
 			t.Run(provider.name, func(t *testing.T) {
 				t.Parallel()
-				provider.breakAnswers(t, &pages[i])
+				results[i] = provider.breakAnswers(t)
 			})
 		}
 	})
 	if testing.Short() || t.Failed() {
 		return
 	}
-	page := answersHead
-	for i := range pages {
-		page += pages[i].String()
-	}
+	page := answersHead + answerTables(slices.Concat(results...))
 	if *update {
 		if err := os.WriteFile(answersPage, []byte(page), 0o644); err != nil {
 			t.Fatal(err)
@@ -449,8 +591,8 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// breakAnswers breaks each answer of a provider in each way, and writes the section of the page. A short test breaks them in two ways that pass by themselves.
-func (p askedProvider) breakAnswers(t *testing.T, page *strings.Builder) {
+// breakAnswers breaks each answer of a provider in each way, and returns the results. A short test breaks them in two ways that pass by themselves.
+func (p askedProvider) breakAnswers(t *testing.T) []faultResult {
 	good, answers := p.inFlow(t, false, "", nil)
 	goodLater, answersLater := p.inFlow(t, true, "", nil)
 	if good.outcome != signedIn || goodLater.outcome != stillThere || good.subject != goodLater.subject {
@@ -458,7 +600,7 @@ func (p askedProvider) breakAnswers(t *testing.T, page *strings.Builder) {
 	}
 	every := maps.Clone(answers)
 	maps.Copy(every, answersLater)
-	fmt.Fprintf(page, "\n## %s\n\n| answer | what comes | a sign-in | when asked again |\n|---|---|---|---|\n", p.name)
+	var results []faultResult
 	for _, path := range slices.Sorted(maps.Keys(every)) {
 		if answerNames[path] == "" {
 			t.Errorf("the answer at %s has no name", path)
@@ -488,25 +630,17 @@ func (p askedProvider) breakAnswers(t *testing.T, page *strings.Builder) {
 			}
 		})
 		for i := range tried {
-			same := func(other both) bool {
-				return other.first.String() == found[i].first.String() && other.later.String() == found[i].later.String()
-			}
-			if slices.IndexFunc(found, same) < i {
-				continue
-			}
-			fmt.Fprintf(page, "| %s | %s | %s | %s |\n", answerNames[path], listed(tried, found, same), found[i].first, found[i].laterOnPage())
+			results = append(results, faultResult{p.name, answerNames[path], tried[i], found[i]})
 		}
 	}
+	return results
 }
 
-// listed names the faults that lead to the same.
-func listed(tried []fault, found []both, same func(both) bool) string {
+// listed names faults, and the fields of each kind of fault together.
+func listed(faults []fault) string {
 	var names []string
 	byKind := map[string]int{}
-	for i, broken := range tried {
-		if !same(found[i]) {
-			continue
-		}
+	for _, broken := range faults {
 		if broken.field == "" {
 			names = append(names, broken.name)
 		} else if at, has := byKind[broken.name]; has {
@@ -543,7 +677,7 @@ const answersHead = `# What a provider may answer
 
 This page says what a broken answer of a provider leads to, at a sign-in and when the platform asks again about somebody who has signed in.
 A test breaks each answer in each way, and writes this page.
-In it, each connector lets in members of one group alone.
+In it, each connector lets in members of one group alone, and ` + "`oidc` has `getUserInfo`" + `.
 
 The audit event of a sign-in has the first word as ` + "`signin-outcome`" + `, and the rest as ` + "`signin-detail`" + `, as has the log:
 
@@ -563,6 +697,8 @@ When the provider is asked again:
 | ` + "`asked later`" + ` | the platform asks again; the keys of the sign-in work for 24 hours after the last answer |
 | ` + "`ended`" + ` | all credentials of the person have ended |
 
-The log of ` + "`revalidatelogins`" + ` has the reason of the last two; where the tables give none, it is that of the sign-in. ` + "`not asked`" + `: the platform
-does not need the answer there. A name with ` + "`[]`" + ` is a field of each element of a list.
+The log of ` + "`revalidatelogins`" + ` has the reason of the last two. Where the tables give none, it is that of the sign-in.
+
+` + "`not asked`" + ` means that the platform does not need the answer then. A name with ` + "`[]`" + ` is a field of each element of a list, and NAME is the
+claim that the row names. Where ` + "`from`" + ` is empty, the row holds for each provider that gives the answer.
 `
