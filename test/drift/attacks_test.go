@@ -27,7 +27,7 @@ func TestAttacks(t *testing.T) {
 				t.Errorf("a row has %d cells: %s", len(cells), row)
 				continue
 			}
-			for one := range strings.SplitSeq(strings.TrimSpace(cells[2]), ", ") {
+			for _, one := range namedTests(cells[2]) {
 				if wrong := noTest(t, one); wrong != "" {
 					t.Errorf("%s: %s", wrong, row)
 				}
@@ -50,7 +50,7 @@ func TestExactAnswers(t *testing.T) {
 	table, _, _ := strings.Cut(rest, "\n\n")
 	for row := range strings.Lines(table) {
 		cells := strings.Split(strings.Trim(strings.TrimSpace(row), "|"), "|")
-		for one := range strings.SplitSeq(strings.TrimSpace(cells[len(cells)-1]), ", ") {
+		for _, one := range namedTests(cells[len(cells)-1]) {
 			if wrong := noTest(t, one); wrong != "" {
 				t.Errorf("%s: %s", wrong, row)
 			}
@@ -60,6 +60,21 @@ func TestExactAnswers(t *testing.T) {
 
 // namedTest matches a test in the tables: a package with a function, or a story.
 var namedTest = regexp.MustCompile("^`([^`]+)`(?: (Test\\w+))?$")
+
+// namedTests returns the tests of a cell, each with its folder: a test without one is in the folder of the test before it.
+func namedTests(cell string) []string {
+	var named []string
+	folder := ""
+	for one := range strings.SplitSeq(strings.TrimSpace(cell), ", ") {
+		if strings.HasPrefix(one, "Test") {
+			one = folder + " " + one
+		} else {
+			folder, _, _ = strings.Cut(one, " ")
+		}
+		named = append(named, one)
+	}
+	return named
+}
 
 // noTest returns the reason why a cell does not name a test. Empty: it names a test.
 func noTest(t *testing.T, cell string) string {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	_ "embed"
 	"fmt"
 	"os"
@@ -78,7 +79,8 @@ var (
 	storyPath = regexp.MustCompile(`^` + storiesFolder + `/testdata/([a-z]+)\.txtar$`)
 	function  = regexp.MustCompile(`^([a-z0-9/]+) ((?:Test|Fuzz)\w+)$`)
 	tables    = regexp.MustCompile(`^the tables of (docs/[a-z]+\.md)$`)
-	inTables  = regexp.MustCompile("`([a-z0-9/.]+)`(?: (Test\\w+))?(?:,|\\s*\\|\\s*$)")
+	// inTables is a test in a table. Without a folder, it is in the folder of the test before it.
+	inTables = regexp.MustCompile("^(?:`([a-z0-9/.]+)`)? ?(Test\\w+)?$")
 )
 
 // testsOf returns the tests of a claim, without repetitions.
@@ -111,9 +113,14 @@ func testsOf(root string, c claim) ([]aTest, error) {
 			if !strings.HasPrefix(line, "| ") || !strings.HasSuffix(line, "|") {
 				continue
 			}
-			cells := strings.Split(line, " | ")
-			for _, named := range inTables.FindAllStringSubmatch(cells[len(cells)-1], -1) {
-				text := strings.TrimSpace(named[1] + " " + named[2])
+			cells, folder := strings.Split(line, " | "), ""
+			for part := range strings.SplitSeq(strings.TrimRight(cells[len(cells)-1], " |"), ", ") {
+				named := inTables.FindStringSubmatch(part)
+				if named == nil {
+					continue
+				}
+				folder = cmp.Or(named[1], folder)
+				text := strings.TrimSpace(folder + " " + named[2])
 				if storyPath.MatchString(text) || function.MatchString(text) {
 					if err := add(text); err != nil {
 						return nil, err

@@ -60,7 +60,7 @@ func project(t *testing.T) string {
 	folder := t.TempDir()
 	for name, text := range map[string]string{
 		"README.md":                       "# It\n\nIt adds. It is\n**fast** ([how](docs/a.md)).\n\n## More\n\nNo claim.\n",
-		"docs/a.md":                       "# A\n\nIt [never](b.md) fails.\n\n| Attack | Test |\n|---|---|\n| x | `sum` TestAdds, `sum` TestPasses |\n",
+		"docs/a.md":                       "# A\n\nIt [never](b.md) fails.\n\n| Attack | Test |\n|---|---|\n| x | `sum` TestAdds, TestPasses |\n",
 		"docs/b.md":                       "# B\n",
 		"go.mod":                          "module example.com/it\n\ngo 1.26\n",
 		"test/script/testdata/walk.txtar": "# A walk.\n",

@@ -26,7 +26,7 @@ func render(root string, l list, m origin, results map[aTest]*outcome) (string, 
 	line("fetched from a network while tests run. In a new clone, `make test` fetches the modules and installs the programs before. A test with")
 	line("subtests counts by its subtests. A story counts once for each way in which the API is deployed ([ADR-0010](adr/0010-shells.md)). Some tests")
 	line("count cases of their own, such as vectors. A dash says that the tests have not run since the claim was written. Where no judge is named,")
-	line("the tests compare with this project's own rules.\n")
+	line("the tests compare with this project's own rules. A test without a folder is in the folder before it.\n")
 	line("| ID | claim | tests | judged by | passed |")
 	line("|---|---|---|---|---|")
 	for _, c := range l.Claims {
@@ -66,14 +66,19 @@ func linkTo(document string) string {
 // namesTables reports whether the document of a claim names the tests itself, in its tables.
 func namesTables(c claim) bool { return len(c.Tests) == 1 && tables.MatchString(c.Tests[0]) }
 
-// testsCell returns the tests of a claim, or the tables that name the tests, so that the page does not change with the tables.
+// testsCell returns the tests of a claim, or the tables that name the tests, so that the page does not change with the tables. A folder stands
+// before the first of its tests.
 func testsCell(c claim, tests []aTest) string {
 	if namesTables(c) {
 		return fmt.Sprintf("those in [its tables](%s)", linkTo(c.In))
 	}
 	var names []string
-	for _, t := range tests {
-		names = append(names, t.String())
+	for i, t := range tests {
+		if i > 0 && t.story() == "" && tests[i-1].story() == "" && tests[i-1].folder == t.folder {
+			names = append(names, t.name)
+		} else {
+			names = append(names, t.String())
+		}
 	}
 	return strings.Join(names, ", ")
 }
