@@ -50,6 +50,7 @@ type commands struct {
 	Revoke      client.Revoke        `cmd:"" help:"Revoke access keys and tokens that were found somewhere. Their texts are read from standard input, one a line."`
 	Completion  completion.Commands  `cmd:"" help:"Complete command lines in bash, zsh and fish."`
 	Version     versionCommand       `cmd:"" help:"Print the version, or with --output how this program was built."`
+	Help        helpCommand          `cmd:"" help:"Print the help of a command, as its flag --help does."`
 	// ShowVersion is the flag --version, which does the same as the command version.
 	ShowVersion kong.VersionFlag `name:"version" help:"Print the version."`
 }
@@ -105,6 +106,19 @@ func newParser(all *commands, options ...kong.Option) *kong.Kong {
 		kong.Vars{"version": build()},
 		kong.Description("The platform's management API on one machine, and commands for its operators and users."),
 	)...)
+}
+
+// helpCommand prints the help of a command, or of the whole program.
+type helpCommand struct {
+	Command []string `arg:"" optional:"" name:"command" placeholder:"COMMAND" help:"The command, such as keys list. Absent: the program."`
+}
+
+func (c *helpCommand) Run(line *kong.Context) error {
+	words := append(slices.Clone(c.Command), "--help")
+	if _, err := line.Kong.Parse(words); err != nil {
+		return fmt.Errorf("%w; %s", err, helpFor(err, words))
+	}
+	return nil
 }
 
 // helpFor names the help for the last command. The default command need not be named on the line.

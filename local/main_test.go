@@ -52,6 +52,44 @@ func TestHelpFor(t *testing.T) {
 	}
 }
 
+// The command help prints what the flag --help of a command prints.
+func TestHelpCommand(t *testing.T) {
+	printed := func(line ...string) string {
+		t.Helper()
+		var out strings.Builder
+		// The flag --help ends the program.
+		type ended struct{}
+		func() {
+			defer func() {
+				if reason := recover(); reason != nil && reason != any(ended{}) {
+					panic(reason)
+				}
+			}()
+			parsed, err := newParser(newCommands(), kong.Writers(&out, &out), kong.Exit(func(int) { panic(ended{}) })).Parse(line)
+			if err == nil {
+				err = parsed.Run()
+			}
+			if err != nil {
+				t.Errorf("%q: %v", line, err)
+			}
+		}()
+		return out.String()
+	}
+	for _, command := range [][]string{nil, {"keys"}, {"keys", "list"}, {"doctor"}} {
+		got, want := printed(append([]string{"help"}, command...)...), printed(append(slices.Clone(command), "--help")...)
+		if got != want || !strings.HasPrefix(got, "Usage: platform "+strings.Join(command, " ")) {
+			t.Errorf("help %q:\n%s\nwant\n%s", command, got, want)
+		}
+	}
+	parsed, err := newParser(newCommands()).Parse([]string{"help", "bogus"})
+	if err == nil {
+		err = parsed.Run()
+	}
+	if err == nil || !strings.Contains(err.Error(), "see platform --help") {
+		t.Errorf("the help of an unknown command: %v", err)
+	}
+}
+
 // A key id can begin with hyphens. It is an argument at every position, and the value of a flag stays the value.
 func TestKeyIDs(t *testing.T) {
 	const end = "Xq3vN0c8Yw1kTjLr5mZb7HdPs2fGaEuI4oBnC6xV-"

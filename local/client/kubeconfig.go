@@ -69,6 +69,9 @@ func (c *Kubeconfig) Run(ctx context.Context) error {
 		return err
 	}
 	answer, err := c.ask(ctx, target, namespace, name)
+	if refusal := (*answerError)(nil); errors.As(err, &refusal) && refusal.code == http.StatusNotFound && !strings.HasPrefix(namespace, model.DefaultProjectNamespacePrefix) {
+		return fmt.Errorf("%w; did you mean %s%s/%s, the namespace of the project %s?", err, model.DefaultProjectNamespacePrefix, namespace, name, namespace)
+	}
 	if err != nil {
 		return err
 	}

@@ -184,6 +184,30 @@ func TestKubeconfigOutput(t *testing.T) {
 	}
 }
 
+// Who names the project gets the namespace of the project as advice. A namespace of a project has no better name.
+func TestKubeconfigOfAProject(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.WriteHeader(http.StatusNotFound)
+		_ = json.NewEncoder(w).Encode(metav1.Status{Code: http.StatusNotFound, Message: r.URL.Path + " not found"})
+	}))
+	t.Cleanup(server.Close)
+	file := filepath.Join(t.TempDir(), "platform")
+	config := clientcmdapi.NewConfig()
+	config.Clusters["platform"] = &clientcmdapi.Cluster{Server: server.URL}
+	config.Contexts["platform"] = &clientcmdapi.Context{Cluster: "platform"}
+	config.CurrentContext = "platform"
+	if err := clientcmd.WriteToFile(*config, file); err != nil {
+		t.Fatal(err)
+	}
+	for instance, advised := range map[string]bool{"shop/dev": true, "p-shop/dev": false} {
+		err := (&Kubeconfig{Instance: instance, Platform: file, Output: "-"}).Run(t.Context())
+		if err == nil || !strings.Contains(err.Error(), "not found") || strings.Contains(err.Error(), "did you mean p-shop/dev") != advised {
+			t.Errorf("%s: %v", instance, err)
+		}
+	}
+}
+
 // Clusters of two platforms that have the same name stand side by side. Each is found again by the next merge. What another program has written
 // under the name stays.
 func TestKubeconfigOfTwoPlatforms(t *testing.T) {

@@ -248,11 +248,23 @@ func connect(authority string) (*http.Client, error) {
 			return nil, errors.New("--certificate-authority: the file has no certificate in PEM")
 		}
 	}
+	transport := &http.Transport{Proxy: http.ProxyFromEnvironment, TLSClientConfig: settings, ForceAttemptHTTP2: true}
 	return newRepeatingClient(&http.Client{
 		Timeout:       tokenTimeout,
-		Transport:     &http.Transport{Proxy: http.ProxyFromEnvironment, TLSClientConfig: settings, ForceAttemptHTTP2: true},
+		Transport:     authorityAdviser{transport},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}, nil), nil
+}
+
+// authorityAdviser adds to the error about a certificate of an unknown authority how to name the authority.
+type authorityAdviser struct{ http.RoundTripper }
+
+func (a authorityAdviser) RoundTrip(request *http.Request) (*http.Response, error) {
+	response, err := a.RoundTripper.RoundTrip(request)
+	if wrong := (x509.UnknownAuthorityError{}); errors.As(err, &wrong) {
+		err = fmt.Errorf("%w; name the file of the platform's authority with --certificate-authority (platform serve has it in its data folder, as ca.crt)", err)
+	}
+	return response, err
 }
 
 // isPlatformURL reports whether an address may be the address of a platform: with TLS, or on this machine, and without a query

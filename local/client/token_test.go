@@ -2,9 +2,13 @@ package client
 
 import (
 	"bytes"
+	"crypto/x509"
 	"encoding/json"
 	"encoding/pem"
+	"errors"
 	"fmt"
+	"io"
+	"log"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -231,6 +235,26 @@ func TestTokensThatAreNotTrusted(t *testing.T) {
 		if again, _, err := p.run(p.command()); err != nil || p.asked.Load() != 2 {
 			t.Errorf("%s: not mended: %+v, %v", about, again, err)
 		}
+	}
+}
+
+// A certificate of an authority that this machine does not know leads to the flag that names the authority.
+func TestUnknownAuthority(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewUnstartedServer(http.NotFoundHandler())
+	server.Config.ErrorLog = log.New(io.Discard, "", 0)
+	server.StartTLS()
+	t.Cleanup(server.Close)
+	client, err := connect("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer, err := client.Get(server.URL)
+	if err == nil {
+		_ = answer.Body.Close()
+	}
+	if !errors.As(err, new(x509.UnknownAuthorityError)) || !strings.Contains(err.Error(), "--certificate-authority") || strings.Contains(err.Error(), "\n") {
+		t.Errorf("%v", err)
 	}
 }
 

@@ -68,7 +68,7 @@ func (c *Doctor) Run(ctx context.Context) error {
 	if err != nil {
 		return misused{err}
 	}
-	if err := output.Write(os.Stdout, c.Output, report, func() []byte { return lines(report) }); err != nil {
+	if err := output.Write(os.Stdout, c.Output, report, func() []byte { return lines(report, output.Coloured(os.Stdout, os.Getenv)) }); err != nil {
 		return misused{err}
 	}
 	if code := report.Code(); code > 0 {
@@ -136,11 +136,18 @@ func (c *Doctor) deployment() (doctor.Deployment, error) {
 	}, nil
 }
 
+// levelColours are the colours of the levels on a terminal.
+var levelColours = map[doctor.Level]string{doctor.Good: output.Green, doctor.Unknown: output.Dim, doctor.Warning: output.Yellow, doctor.Critical: output.Red}
+
 // lines returns a report as text, one line for each finding.
-func lines(report doctor.Report) []byte {
+func lines(report doctor.Report, coloured bool) []byte {
 	var text []byte
 	for _, finding := range report.Findings {
-		text = fmt.Appendf(text, "%-8s  %-13s  %s", finding.Level, finding.Check, finding.Is)
+		level := fmt.Sprintf("%-8s", finding.Level)
+		if coloured {
+			level = output.Paint(levelColours[finding.Level], level)
+		}
+		text = fmt.Appendf(text, "%s  %-13s  %s", level, finding.Check, finding.Is)
 		if finding.Do != "" {
 			text = fmt.Appendf(text, "; to do: %s", finding.Do)
 		}

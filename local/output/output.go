@@ -41,24 +41,29 @@ func Coloured(out io.Writer, lookup func(string) string) bool {
 	return ok && lookup("NO_COLOR") == "" && lookup("TERM") != "dumb" && term.IsTerminal(int(file.Fd()))
 }
 
-// The colours of the name of the program before an error and a warning.
+// The colours and styles of text on a terminal. Source: ECMA-48, 8.3.117.
 const (
-	red    = "31"
-	yellow = "33"
+	Dim    = "2"
+	Red    = "31"
+	Green  = "32"
+	Yellow = "33"
 )
 
+// Paint returns text in a colour.
+func Paint(colour, text string) string { return "\x1b[" + colour + "m" + text + "\x1b[0m" }
+
 // Error prints why a command has failed.
-func Error(out io.Writer, err error) { message(out, red, err.Error()) }
+func Error(out io.Writer, err error) { message(out, Red, err.Error()) }
 
 // Warn prints a warning about a command that continues.
 func Warn(out io.Writer, format string, values ...any) {
-	message(out, yellow, fmt.Sprintf(format, values...))
+	message(out, Yellow, fmt.Sprintf(format, values...))
 }
 
 func message(out io.Writer, colour, text string) {
 	program := "platform:"
 	if Coloured(out, os.Getenv) {
-		program = "\x1b[" + colour + "m" + program + "\x1b[0m"
+		program = Paint(colour, program)
 	}
 	_, _ = fmt.Fprintln(out, program, text)
 }

@@ -162,7 +162,7 @@ func (t *terminal) paint(colour, text string) string {
 	if !t.colour || text == "" {
 		return text
 	}
-	return "\x1b[" + colour + "m" + text + "\x1b[0m"
+	return output.Paint(colour, text)
 }
 
 // wantsColour reports whether output to a file is coloured.
