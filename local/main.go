@@ -46,7 +46,7 @@ type commands struct {
 	WhoCan      client.WhoCan        `cmd:"" name:"who-can" help:"Print who may make a request, and why."`
 	Token       client.Token         `cmd:"" help:"Print a short-lived token for kubectl. This command is a credential plugin (ExecCredential)."`
 	Kubeconfig  client.Kubeconfig    `cmd:"" help:"Get a kubeconfig for a virtual cluster from the platform."`
-	Keys        client.Keys          `cmd:"" help:"List, make, disable and end access keys."`
+	Keys        client.Keys          `cmd:"" help:"List, make, rotate, disable and end access keys."`
 	Revoke      client.Revoke        `cmd:"" help:"Revoke access keys and tokens that were found somewhere. Their texts are read from standard input, one a line."`
 	Completion  completion.Commands  `cmd:"" help:"Complete command lines in bash, zsh and fish."`
 	Version     versionCommand       `cmd:"" help:"Print the version, or with --output how this program was built."`

@@ -101,6 +101,8 @@ func (f *flaky) answer(w http.ResponseWriter, r *http.Request) {
 		status, body = http.StatusCreated, key
 	case "GET /ownedaccesskeys/ci", "PATCH /ownedaccesskeys/ci", "DELETE /ownedaccesskeys/ci":
 		body = key
+	case "GET /ownedaccesskeys/rotated", "PATCH /ownedaccesskeys/rotated":
+		body = model.OwnedAccessKey{ObjectMeta: metav1.ObjectMeta{Name: "rotated", UID: "uid-rotated"}, Spec: model.OwnedAccessKeySpec{User: "ana"}}
 	default:
 		if r.Method != http.MethodGet {
 			status = http.StatusNotFound
@@ -186,6 +188,9 @@ func commandRows(folder string) map[string]commandRow {
 		}, false},
 		"keys create": {func(host string) command {
 			return &KeyCreate{Name: "ci", platformAddress: platformAddress{Host: host}, Output: "text", Out: io.Discard, Messages: io.Discard}
+		}, true},
+		"keys rotate": {func(host string) command {
+			return &KeyRotate{Name: "rotated", platformAddress: platformAddress{Host: host}, Grace: time.Hour, Output: "text", Out: io.Discard, Messages: io.Discard}
 		}, true},
 		"keys disable": {func(host string) command {
 			return &KeyDisable{Name: "ci", platformAddress: platformAddress{Host: host}, Out: io.Discard}

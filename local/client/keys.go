@@ -26,6 +26,7 @@ import (
 type Keys struct {
 	List    KeyList    `cmd:"" help:"List your access keys."`
 	Create  KeyCreate  `cmd:"" help:"Make an access key, and print it on standard output."`
+	Rotate  KeyRotate  `cmd:"" help:"Make an access key like another one, print it on standard output, and let the other one end after a time of grace."`
 	Disable KeyDisable `cmd:"" help:"Disable an access key: the platform refuses it until it is enabled again."`
 	Tree    KeyTree    `cmd:"" help:"Print the tree of an access key: the credentials and objects that were made with it, directly or not, and which of them end with it."`
 	End     KeyEnd     `cmd:"" help:"End an access key and what was made with it, directly or not: keys, tokens, and users, teams and trust rules with their credentials."`

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -160,29 +161,35 @@ func (c *KeyCreate) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	_, err = at.createKey(ctx, body, c.Output, c.Out, c.Messages)
+	return err
+}
+
+// createKey creates the access key of a request. It prints the key itself once on out, and what the key is on messages. Nil: the standard output and
+// error of the process.
+func (r *platformClient) createKey(ctx context.Context, body []byte, format string, out, messages io.Writer) (*model.OwnedAccessKey, error) {
 	var created model.OwnedAccessKey
-	if err := at.ask(ctx, http.MethodPost, keysPath, bytes.NewReader(body), &created); err != nil {
-		return err
+	if err := r.ask(ctx, http.MethodPost, keysPath, bytes.NewReader(body), &created); err != nil {
+		return nil, err
 	}
 	if created.Spec.Key == "" {
-		return errors.New("asking for the access key: the answer has none")
+		return nil, errors.New("asking for the access key: the answer has none")
 	}
-	out, messages := c.Out, c.Messages
 	if out == nil {
 		out = os.Stdout
 	}
 	if messages == nil {
 		messages = os.Stderr
 	}
-	if err := output.Write(out, c.Output, created, func() []byte { return []byte(created.Spec.Key + "\n") }); err != nil {
-		return err
+	if err := output.Write(out, format, created, func() []byte { return []byte(created.Spec.Key + "\n") }); err != nil {
+		return nil, err
 	}
 	ends := "has no end"
 	if until := created.Status.ExpirationTimestamp; until != nil {
 		ends = "ends at " + until.UTC().Format(time.RFC3339)
 	}
-	_, err = fmt.Fprintf(messages, "The access key %s acts as %s and %s. It is not shown again.\n", created.Name, owner(created.Spec.User, created.Spec.Team, created.Spec.Subject), ends)
-	return err
+	_, err := fmt.Fprintf(messages, "The access key %s acts as %s and %s. It is not shown again.\n", created.Name, owner(created.Spec.User, created.Spec.Team, created.Spec.Subject), ends)
+	return &created, err
 }
 
 // key returns the access key to create. It has no scope unless a flag limits it.
@@ -244,4 +251,87 @@ func (c *KeyDisable) Run(ctx context.Context) error {
 	}
 	_, err = fmt.Fprintf(out, "disabled the access key %s\n", changed.Name)
 	return err
+}
+
+// KeyRotate makes a key like another one, and lets that one end after a time of grace, in which both work. Source: Spec 2.5.
+type KeyRotate struct {
+	Name string `arg:"" name:"name" placeholder:"NAME" help:"Name of the access key."`
+	platformAddress
+	NewName string        `placeholder:"NAME" help:"Name of the new access key. Absent: the name of the old one, with a random suffix."`
+	Grace   time.Duration `default:"24h" placeholder:"DURATION" help:"How long the old key works on, in whole seconds, at least 1s (${default}). A key that ends sooner ends then."`
+	Output  string        `short:"o" enum:"text,json,yaml" default:"text" help:"Output format: text is the new key alone, json and yaml are the object with the key (${default})."`
+
+	// Out is the writer for the key, and Messages the writer for all other text. Nil: the standard output and error of
+	// the process.
+	Out      io.Writer `kong:"-"`
+	Messages io.Writer `kong:"-"`
+}
+
+// Run creates the new key first: after an error, the old key works as before.
+func (c *KeyRotate) Run(ctx context.Context) error {
+	if c.Grace < time.Second || c.Grace%time.Second != 0 {
+		return errors.New("--grace: must be a whole number of seconds, at least 1s")
+	}
+	platform, err := reach(ctx, c.Host, c.Authority)
+	if err != nil {
+		return err
+	}
+	var old model.OwnedAccessKey
+	if err := platform.get(ctx, keysPath+"/"+url.PathEscape(c.Name), &old); err != nil {
+		return err
+	}
+	switch {
+	case old.Spec.Disabled:
+		return fmt.Errorf("the access key %s is disabled: make a new one with platform keys create", c.Name)
+	case !slices.Contains([]string{"", model.AccessKeyTypeUser, model.AccessKeyTypeOther}, old.Spec.Type):
+		return fmt.Errorf("the access key %s has the type %s: only keys that people make are rotated", c.Name, old.Spec.Type)
+	}
+	next := model.OwnedAccessKey{TypeMeta: metav1.TypeMeta{APIVersion: model.SchemeGroupVersion.String(), Kind: keyKind}, Spec: old.Spec}
+	next.Spec.Key = ""
+	if next.Labels, next.Name = old.Labels, c.NewName; c.NewName == "" {
+		next.GenerateName = c.Name + "-"
+	}
+	body, err := json.Marshal(next)
+	if err != nil {
+		return err
+	}
+	var trial model.OwnedAccessKey
+	if err := platform.ask(mayRepeat(ctx), http.MethodPost, keysPath+"?dryRun=All", bytes.NewReader(body), &trial); err != nil {
+		return err
+	}
+	if slices.ContainsFunc(trial.Status.Lineage, func(a model.AccessKeyAncestor) bool { return a.Bounds && a.UID == string(old.UID) }) {
+		return fmt.Errorf("a key that you make now ends with the access key %s: use a credential that was not made with it", c.Name)
+	}
+	created, err := platform.createKey(ctx, body, c.Output, c.Out, c.Messages)
+	if err != nil {
+		return err
+	}
+	messages := c.Messages
+	if messages == nil {
+		messages = os.Stderr
+	}
+	// The clock of the platform counts.
+	end := created.CreationTimestamp.Add(c.Grace)
+	if until := old.Status.ExpirationTimestamp; until == nil || until.After(end) {
+		if err := platform.endKeyAt(ctx, &old, end); err != nil {
+			return fmt.Errorf("the access key %s works as before: %w", c.Name, err)
+		}
+	} else {
+		end = until.Time
+	}
+	_, err = fmt.Fprintf(messages, "The access key %s works until %s, and credentials that are bound to it end with it: platform keys tree %s shows them.\n", c.Name, end.UTC().Format(time.RFC3339), c.Name)
+	return err
+}
+
+// endKeyAt sets the lifetime of a key, so that it ends at a time. Another key with its name is left as it is.
+func (r *platformClient) endKeyAt(ctx context.Context, key *model.OwnedAccessKey, end time.Time) error {
+	change, err := json.Marshal(map[string]any{
+		"metadata": map[string]any{"uid": key.UID},
+		"spec":     map[string]any{"ttl": int64(end.Sub(key.CreationTimestamp.Time) / time.Second), "ttlAfterLastActivity": false},
+	})
+	if err != nil {
+		return err
+	}
+	header := http.Header{"Content-Type": {"application/merge-patch+json"}}
+	return r.askAs(mayRepeat(ctx), http.MethodPatch, keysPath+"/"+url.PathEscape(key.Name), bytes.NewReader(change), header, &model.OwnedAccessKey{})
 }

@@ -160,3 +160,91 @@ func TestKeyDisable(t *testing.T) {
 		t.Error("a key that is not there is disabled")
 	}
 }
+
+// A key like another one is made before the other one gets its end. What ends sooner than the grace keeps its end.
+func TestKeyRotate(t *testing.T) {
+	const base = "/kubernetes/management/apis/management.platform.sh/v1"
+	begun := metav1.NewTime(time.Date(2027, 1, 2, 0, 0, 0, 0, time.UTC))
+	now := metav1.NewTime(begun.Add(10 * time.Hour))
+	end := func(hours int) *metav1.Time { return &metav1.Time{Time: now.Add(time.Duration(hours) * time.Hour)} }
+	spec := model.OwnedAccessKeySpec{User: "ana", DisplayName: "CI", Groups: []string{"builders"}, TTLSeconds: 7200, Scope: &model.Scope{Projects: []model.ScopeProject{{Project: "shop"}}}}
+	for about, row := range map[string]struct {
+		command KeyRotate
+		old     model.OwnedAccessKey
+		// refusing is the method that the platform refuses. "bound": a new key is bound to the old one.
+		refusing string
+		// change is the change of the old key.
+		change, says, refused string
+	}{
+		"a key without an end": {
+			KeyRotate{Grace: 2 * time.Hour}, model.OwnedAccessKey{}, "",
+			`{"metadata":{"uid":"u"},"spec":{"ttl":43200,"ttlAfterLastActivity":false}}`, "ci works until 2027-01-02T12:00:00Z", "",
+		},
+		"a key with a later end, and another name": {
+			KeyRotate{Grace: time.Hour, NewName: "next"}, model.OwnedAccessKey{Status: model.OwnedAccessKeyStatus{ExpirationTimestamp: end(5)}}, "",
+			`{"metadata":{"uid":"u"},"spec":{"ttl":39600,"ttlAfterLastActivity":false}}`, "ci works until 2027-01-02T11:00:00Z", "",
+		},
+		"a key that ends sooner": {KeyRotate{Grace: 24 * time.Hour}, model.OwnedAccessKey{Status: model.OwnedAccessKeyStatus{ExpirationTimestamp: end(5)}}, "", "", "ci works until 2027-01-02T15:00:00Z", ""},
+		"a disabled key":         {KeyRotate{Grace: time.Hour}, model.OwnedAccessKey{Spec: model.OwnedAccessKeySpec{Disabled: true}}, "", "", "", "is disabled"},
+		"a key of a kubeconfig":  {KeyRotate{Grace: time.Hour}, model.OwnedAccessKey{Spec: model.OwnedAccessKeySpec{Type: "Kubeconfig"}}, "", "", "", "has the type Kubeconfig"},
+		"the key of the caller":  {KeyRotate{Grace: time.Hour}, model.OwnedAccessKey{Status: model.OwnedAccessKeyStatus{ExpirationTimestamp: end(5)}}, "bound", "", "", "ends with the access key ci"},
+		"no grace":               {KeyRotate{}, model.OwnedAccessKey{}, "", "", "", "--grace"},
+		"a key that is not made": {KeyRotate{Grace: time.Hour}, model.OwnedAccessKey{}, http.MethodPost, "", "", "no"},
+		"an end that is refused": {KeyRotate{Grace: time.Hour}, model.OwnedAccessKey{}, http.MethodPatch, "", "", "ci works as before"},
+	} {
+		var made *model.OwnedAccessKey
+		changed := ""
+		withPlatform(t, func(w http.ResponseWriter, r *http.Request) {
+			body, err := io.ReadAll(r.Body)
+			if err != nil {
+				t.Error(err)
+			}
+			if r.Method == row.refusing {
+				w.WriteHeader(http.StatusForbidden)
+				_ = json.NewEncoder(w).Encode(metav1.Status{Message: "no"})
+				return
+			}
+			switch r.Method + " " + strings.TrimPrefix(r.URL.Path, base) {
+			case "GET /ownedaccesskeys/ci":
+				old := row.old
+				disabled, kind := old.Spec.Disabled, old.Spec.Type
+				old.Name, old.UID, old.CreationTimestamp, old.Spec, old.Labels = "ci", "u", begun, spec, map[string]string{"stage": "build"}
+				old.Spec.Disabled, old.Spec.Type = disabled, kind
+				_ = json.NewEncoder(w).Encode(old)
+			case "POST /ownedaccesskeys":
+				if r.URL.Query().Has("dryRun") {
+					trial := model.OwnedAccessKey{Status: model.OwnedAccessKeyStatus{Lineage: []model.AccessKeyAncestor{{Name: "ci", UID: "u", Bounds: row.refusing == "bound"}}}}
+					w.WriteHeader(http.StatusCreated)
+					_ = json.NewEncoder(w).Encode(trial)
+					return
+				}
+				made = &model.OwnedAccessKey{}
+				if err := json.Unmarshal(body, made); err != nil || changed != "" {
+					t.Errorf("%s: %v, changed before: %s", about, err, changed)
+				}
+				answer := *made
+				answer.Name, answer.CreationTimestamp, answer.Spec.Key = "ci-x1", now, "pak_new"
+				w.WriteHeader(http.StatusCreated)
+				_ = json.NewEncoder(w).Encode(answer)
+			case "PATCH /ownedaccesskeys/ci":
+				changed = string(body)
+				_ = json.NewEncoder(w).Encode(model.OwnedAccessKey{})
+			default:
+				w.WriteHeader(http.StatusNotFound)
+			}
+		})
+		var out, messages strings.Builder
+		row.command.Name, row.command.Output, row.command.Out, row.command.Messages = "ci", "text", &out, &messages
+		err := row.command.Run(t.Context())
+		if (err != nil) != (row.refused != "") || err != nil && !strings.Contains(err.Error(), row.refused) || changed != row.change || !strings.Contains(messages.String(), row.says) ||
+			strings.Contains(messages.String(), "pak_new") || row.says == "" && row.refusing != http.MethodPatch && made != nil {
+			t.Errorf("%s: %v, changed %s, says %q", about, err, changed, messages.String())
+		}
+		if row.says == "" {
+			continue
+		}
+		if out.String() != "pak_new\n" || !reflect.DeepEqual(made.Spec, spec) || made.Labels["stage"] != "build" || made.Name != row.command.NewName || (made.GenerateName == "ci-") != (row.command.NewName == "") {
+			t.Errorf("%s: prints %q, made %+v", about, out.String(), made)
+		}
+	}
+}
