@@ -535,6 +535,28 @@ func TestMaterialElsewhere(t *testing.T) {
 	}
 }
 
+// In its last 30 days, the table says when the certificate authority of the signer ends: the phase is about the endpoint alone.
+func TestSignerColumn(t *testing.T) {
+	t.Parallel()
+	w := instancetest.New(t)
+	column := slices.IndexFunc(instance.Definition.Columns, func(c metav1.TableColumnDefinition) bool { return c.Name == "Signer" })
+	for left, want := range map[time.Duration]string{60 * 24 * time.Hour: "CA", 72 * time.Hour: "CA, ends in 3d", -time.Hour: "CA, expired"} {
+		given := instancetest.Instance(t, "dev")
+		certificate, key := clustercatest.Authority(t, func(c *x509.Certificate) { c.NotAfter = instancetest.Now.Add(100 * 24 * time.Hour) })
+		given.Spec.Signer = &model.InstanceSigner{CA: &model.InstanceSignerCA{CertData: certificate, KeyData: key}}
+		given.Name = fmt.Sprintf("dev-%d", int(left.Hours())+100)
+		created := w.Seed(t, given)
+		if got := instance.Definition.Cells(created, instancetest.Now.Add(100*24*time.Hour-left))[column]; got != want {
+			t.Errorf("%s before the end: %q, want %q", left, got, want)
+		}
+	}
+	given := instancetest.Instance(t, "none")
+	given.Spec.Signer = nil
+	if got := instance.Definition.Cells(w.Seed(t, given), instancetest.Now)[column]; got != "None" {
+		t.Errorf("without a signer: %q", got)
+	}
+}
+
 // The status follows changes of the spec. Status and spec are written separately, and each write leaves the other part unchanged.
 func TestStatus(t *testing.T) {
 	t.Parallel()

@@ -14,17 +14,16 @@ var columns = []metav1.TableColumnDefinition{
 	{Name: "Name", Type: "string", Format: "name", Description: "Name of the virtual cluster, unique in its project."},
 	{Name: "Phase", Type: "string", Description: "The conditions in one word."},
 	{Name: "Endpoint", Type: "string", Description: "Host at which clients reach the virtual cluster."},
-	{Name: "Signer", Type: "string", Description: "Who signs client certificates."},
+	{Name: "Signer", Type: "string", Description: "Who signs client certificates, and when that ends if it is soon."},
 	{Name: "Owner", Type: "string", Description: "User or team that may do everything with it."},
 	{Name: "Age", Type: "string", Description: "Time since it was registered."},
 	{Name: "Display Name", Type: "string", Priority: 1, Description: "Name shown in the UI."},
 	{Name: "Cluster", Type: "string", Priority: 1, Description: "Connected cluster that it runs on."},
 	{Name: "Description", Type: "string", Priority: 1, Description: "Free text."},
-	{Name: "Signer Expires", Type: "string", Priority: 1, Description: "When the client certificate authority of the signer expires."},
 }
 
 func cells(instance *model.VirtualClusterInstance, now time.Time) []any {
-	endpoint, owner, cluster, signerExpires := "<none>", "<none>", "<none>", "<none>"
+	endpoint, owner, cluster := "<none>", "<none>", "<none>"
 	if at := instance.Status.Ingress; at != nil {
 		endpoint = at.Host
 	}
@@ -36,11 +35,24 @@ func cells(instance *model.VirtualClusterInstance, now time.Time) []any {
 	if at := instance.Spec.ClusterRef; at != nil && at.Cluster != "" {
 		cluster = at.Cluster
 	}
-	if at := instance.Status.SignerNotAfter; at != nil {
-		signerExpires = resource.Expires(at, now)
-	}
 	return []any{
-		instance.Name, instance.Status.Phase, endpoint, signerType(instance), owner, resource.Age(instance, now),
-		instance.Spec.DisplayName, cluster, instance.Spec.Description, signerExpires,
+		instance.Name, instance.Status.Phase, endpoint, signerText(instance, now), owner, resource.Age(instance, now),
+		instance.Spec.DisplayName, cluster, instance.Spec.Description,
+	}
+}
+
+// signerPeriod is how long before its end the table says when a signer ends: its successor takes time to make.
+const signerPeriod = 30 * 24 * time.Hour
+
+// signerText returns the type of the signer and, in the last days of its certificate authority, when it ends.
+func signerText(instance *model.VirtualClusterInstance, now time.Time) string {
+	text, end := signerType(instance), instance.Status.SignerNotAfter
+	switch {
+	case end == nil || end.Sub(now) > signerPeriod:
+		return text
+	case !now.Before(end.Time):
+		return text + ", expired"
+	default:
+		return text + ", ends " + resource.Expires(end, now)
 	}
 }

@@ -53,6 +53,7 @@ const decorations: Record<string, (cell: string, time?: string) => ComponentChil
   Disabled: (cell) => <Chip kind={cell === "true" ? "off" : "good"}>{text(cell === "true" ? "state.disabled" : "state.enabled")}</Chip>,
   Admin: (cell) => text(cell === "true" ? "state.yes" : "state.no"),
   Scope: (cell) => <ScopeText scope={cell} />,
+  Signer: (cell) => (cell.includes(", ") ? <Chip kind="warning">{cell}</Chip> : cell),
   Phase: (cell) => <Chip kind={cell === "Ready" ? "good" : "bad"}>{cell}</Chip>,
   Expires: (cell, time) => {
     const left = time ? Date.parse(time) - Math.max(currentTime.value, Date.now()) : Infinity;
