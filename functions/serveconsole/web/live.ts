@@ -1,5 +1,5 @@
 import { batch, computed, signal } from "@preact/signals";
-import { list, watch, Refusal, type Column, type Meta, type Row, type Table } from "./api";
+import { list, session, watch, Refusal, type Column, type Meta, type Row, type Table } from "./api";
 
 /** How a list is kept up to date. "still": it is read on demand. "failed": the last request failed, and another one follows. */
 export type Mode = "connecting" | "stream" | "poll" | "paused" | "failed" | "still";
@@ -15,8 +15,8 @@ const idleAfter = 5 * 60_000;
 const sortKey = ({ object: { metadata } }: Row<{ metadata: Meta }>) => `${metadata.namespace ?? ""} ${metadata.name}`;
 
 /**
- * Keeps a list up to date while the tab is visible. Nothing is requested while the tab is hidden, nor after five minutes
- * without a key press or a click.
+ * Keeps a list up to date while the tab is visible. Nothing is requested while the tab is hidden, after the session has ended, nor after
+ * five minutes without a key press or a click.
  */
 export function watchList<T extends { metadata: Meta }>(path: string) {
   const columns = signal<Column[]>([]);
@@ -37,7 +37,7 @@ export function watchList<T extends { metadata: Meta }>(path: string) {
   let current: AbortController | null = null;
   let lastInput = Date.now();
 
-  const idle = () => document.hidden || Date.now() - lastInput > idleAfter;
+  const idle = () => document.hidden || session.value === "ended" || Date.now() - lastInput > idleAfter;
   const wait = (ms: number, signal: AbortSignal) =>
     new Promise<void>((resolve) => {
       const timer = setTimeout(resolve, ms);

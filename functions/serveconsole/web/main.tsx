@@ -13,7 +13,7 @@ import { Initials } from "./parts/initials";
 import { Skeleton } from "./parts/skeleton";
 import { SessionNotice } from "./parts/sessionnotice";
 import { RetryProblem, asRefusal } from "./parts/problem";
-import { SignIn, finishLogin, readSelf } from "./parts/signin";
+import { SignIn, announceSignOut, finishLogin, readSelf } from "./parts/signin";
 import { isAdmin, displayNameOf, person } from "./person";
 import { may, readRights, rightsProblem } from "./rights";
 import { loadTexts, text, type Text } from "./texts";
@@ -76,6 +76,7 @@ async function signOut() {
     await send(`${group}/ownedaccesskeys/${encodeURIComponent(self.accessKey)}`, { method: "DELETE", probing: true }).catch(() => undefined);
   }
   await send("/auth/session", { method: "DELETE" }).catch(() => undefined);
+  announceSignOut();
   location.reload();
 }
 

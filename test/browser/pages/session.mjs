@@ -1,7 +1,7 @@
 // Stories of the session: how it begins and ends, and who cannot use it.
 import assert from "node:assert/strict";
 import http from "node:http";
-import { assertAccessible, admin, api, requestAsAdmin, focus, createKey, createAccessKey, openWindow, openOrigin, origin, allowedOrigins, pictureFolder, signIn, signOut } from "../driver.mjs";
+import { assertAccessible, admin, api, requestAsAdmin, focus, createKey, createAccessKey, openWindow, openOrigin, origin, allowedOrigins, pictureFolder, pressWithKeyboard, signIn, signOut } from "../driver.mjs";
 
 export const stories = {
   async "a session that is about to end says so, and a sign-in in another tab keeps what was typed"() {
@@ -108,6 +108,37 @@ export const stories = {
     // It is used elsewhere as well.
     assert.equal((await context.request.post(`${api}/selves`, { headers: { Authorization: `Bearer ${key}`, Cookie: "" }, data: {} })).status(), 201);
     await requestAsAdmin(context, "DELETE", "ownedaccesskeys/signed-out");
+    await context.close();
+  },
+  async "a sign-out in one tab leaves nothing on the others, but what was typed"() {
+    const { context, page, problems } = await openWindow();
+    const key = await createAccessKey(context, "of-tabs", {});
+    await signIn(page, key);
+    const openTab = async () => {
+      const tab = await context.newPage();
+      tab.on("pageerror", (failure) => problems.push(failure.message));
+      await tab.goto(`${origin}/console/keys`);
+      await tab.getByText("Live", { exact: true }).waitFor();
+      return tab;
+    };
+    const [watching, typing] = [await openTab(), await openTab()];
+    await typing.getByRole("button", { name: "New key" }).click();
+    await typing.getByLabel("Name", { exact: true }).fill("typed-in-a-tab");
+    // With the keyboard; the mouse signs out in the stories above.
+    await pressWithKeyboard(page, page.locator("button.person"));
+    await pressWithKeyboard(page, page.getByRole("button", { name: "Sign out", exact: true }));
+    for (const tab of [page, watching]) {
+      await tab.getByLabel("Access key", { exact: true }).waitFor();
+      assert.equal(await tab.getByText("of-tabs").count() + await tab.getByRole("navigation").count(), 0, "what the session showed is still there");
+    }
+    await typing.getByText("Your session has ended.").waitFor();
+    await typing.getByText("Live", { exact: true }).waitFor({ state: "detached" });
+    await typing.getByLabel("Access key", { exact: true }).fill(admin);
+    await typing.getByRole("button", { name: "Sign in" }).click();
+    await typing.getByText("Live", { exact: true }).waitFor();
+    assert.equal(await typing.getByLabel("Name", { exact: true }).inputValue(), "typed-in-a-tab");
+    await requestAsAdmin(context, "DELETE", "ownedaccesskeys/of-tabs");
+    assert.deepEqual(problems, []);
     await context.close();
   },
   async "a wrong key is refused in plain words"() {

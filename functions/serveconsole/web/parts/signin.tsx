@@ -45,7 +45,7 @@ const redirectURI = `${location.origin}/console`;
 /** The key in the session storage of the sign-in that is under way in this tab. */
 const pendingItem = "signin";
 
-/** Tells the other tabs of the console that there is a session. The message is empty. */
+/** Tells the other tabs of the console that there is a session, with an empty message, or that somebody has signed out: "out". */
 const tabs = new BroadcastChannel("session");
 
 /** Reads the caller and the permissions, and repeats the requests that wait for a session. */
@@ -54,9 +54,17 @@ async function resumeSession(): Promise<void> {
   startSession();
 }
 
-tabs.onmessage = () => {
-  if (session.value === "in" || session.value === "ended") void resumeSession().catch(() => undefined);
+tabs.onmessage = ({ data }) => {
+  if (session.value !== "in" && session.value !== "ended") return;
+  if (data !== "out") void resumeSession().catch(() => undefined);
+  // A page with something that was typed stays, behind the sign-in. All others show nothing any more.
+  else session.value = document.querySelector("dialog form") || !dispatchEvent(new Event("beforeunload", { cancelable: true })) ? "ended" : "out";
 };
+
+/** Tells the other tabs that somebody has signed out. */
+export function announceSignOut(): void {
+  tabs.postMessage("out");
+}
 
 /** Opens the session of the browser with an access key. */
 async function openSession(key: string): Promise<void> {
