@@ -13,11 +13,15 @@ export const stories = {
     for (const [name, spec] of Object.entries({ "soon-over": { ttl: 86_400, displayName: "Nightly" }, "switched-off": { disabled: true }, "long-lived": {} })) {
       assert.equal((await requestAsAdmin(context, "POST", "ownedaccesskeys", { metadata: { name }, spec })).status(), 201);
     }
+    // Keys that are made to end soon ask for nothing.
+    await createAccessKey(context, "of-an-hour", { ttl: 3600 });
+    assert.equal((await requestAsAdmin(context, "POST", "namespaces/p-shop/virtualclusterinstances/dev/kubeconfig", { spec: {} })).status(), 201);
+    const kubeconfigKey = (await (await requestAsAdmin(context, "GET", "ownedaccesskeys")).json()).items.find(({ spec }) => spec.type === "Kubeconfig").metadata.name;
     await signIn(page, admin, "/console/home", page.getByRole("heading", { name: "Hello, admin" }));
     const part = (name) => page.locator("section", { has: page.getByRole("heading", { name, exact: true }) });
     await part("Access keys that expire within 7 days").getByRole("link", { name: "soon-over" }).waitFor();
     await part("Access keys that no longer work").getByText("Disabled by an admin").waitFor();
-    assert.equal(await page.getByRole("link", { name: "long-lived" }).count(), 0);
+    for (const name of ["long-lived", "of-an-hour", kubeconfigKey]) assert.equal(await page.getByRole("link", { name, exact: true }).count(), 0, name);
     // The line on top has the key, and the table behind it leads there.
     const line = page.getByRole("figure");
     await line.getByRole("img", { name: /^What ends in the next 90 days, by day: .*\d access keys/ }).waitFor();
@@ -37,7 +41,7 @@ export const stories = {
     await page.keyboard.type("switched-off");
     await page.keyboard.press("Enter");
     await page.getByRole("link", { name: "switched-off" }).waitFor({ state: "detached" });
-    for (const name of ["soon-over", "long-lived"]) await requestAsAdmin(context, "DELETE", `ownedaccesskeys/${name}`);
+    for (const name of ["soon-over", "long-lived", "of-an-hour", kubeconfigKey]) await requestAsAdmin(context, "DELETE", `ownedaccesskeys/${name}`);
     assert.deepEqual(problems, []);
     await context.close();
   },
@@ -46,9 +50,11 @@ export const stories = {
     // The end is sooner than the end of the signer of the stories.
     let end = "";
     await page.route("**/virtualclusterinstances?**", async (route) => {
+      if (route.request().url().includes("watch=true")) return route.fallback();
       const response = await route.fetch({ headers: { ...route.request().headers(), authorization: `Bearer ${admin}` } });
       const table = await response.json();
-      for (const { object } of table.rows) {
+      for (const { cells, object } of table.rows) {
+        cells[table.columnDefinitions.findIndex(({ name }) => name === "Signer")] = "CA, ends in 3d";
         end = object.status.signerNotAfter;
         object.status.signerNotAfter = new Date(Date.now() + 3.5 * 86_400_000).toISOString();
       }
@@ -62,6 +68,11 @@ export const stories = {
     await page.getByRole("img", { name: /What ends in the next 90 days, by day: .*1 signers/ }).waitFor();
     await assertAccessible(page, "the first page with what ends");
     if (pictureFolder) await page.screenshot({ path: `${pictureFolder}/home-signer.png` });
+    // In the list, "Ready" is not all that is said.
+    await page.goto(`${origin}/console/clusters`);
+    await page.locator(".chip.warning", { hasText: "CA, ends in 3d" }).waitFor();
+    await page.goBack();
+    await task.waitFor();
     await page.unrouteAll({ behavior: "wait" });
     await pressWithKeyboard(page, task.getByRole("link", { name: "p-shop/dev" }));
     await page.getByRole("dialog").waitFor();

@@ -3,7 +3,7 @@ import { Connectors } from "../config/connectors";
 import { FieldHelp } from "../config/fieldhelp";
 import { ChangeList, ReviewDialog, RollbackDialog } from "../config/review";
 import { useConfiguration, type Revision } from "../config/state";
-import { Command, OwnerText, formatDistance, formatDateTime, Problem, text } from "../shared";
+import { Chip, Command, OwnerText, formatDistance, formatDateTime, Problem, text } from "../shared";
 import { stepsAt } from "../studio/documents";
 import { Editor } from "../studio/editor";
 
@@ -80,7 +80,7 @@ export function Configuration() {
       {conditions.length > 0 && (
         <>
           <h2>{text("field.conditions")}</h2>
-          <ul>{conditions.map(({ type, status, message }) => <li><code>{type}={status}</code> {message}</li>)}</ul>
+          <ul class="rows">{conditions.map(({ type, status, message }) => <li><span>{message}</span><Chip kind={status === "True" ? "good" : status === "False" ? "bad" : "warning"}>{type}</Chip></li>)}</ul>
         </>
       )}
       {history.value.length > 0 && <History revisions={history.value} current={config.value?.metadata.resourceVersion} rollback={mayRollBack ? (revision) => (rollbackTarget.value = revision) : undefined} />}

@@ -2,7 +2,7 @@ import { batch, useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import type { ComponentChildren } from "preact";
 import { ask, group, home, list, Refusal, type Table } from "../api";
-import { OwnerText } from "../parts/list";
+import { Chip, OwnerText } from "../parts/list";
 import { Problem, asRefusal } from "../parts/problem";
 import { isAdmin, displayNameOf, person } from "../person";
 import { DeleteDialog } from "../parts/deletedialog";
@@ -45,6 +45,11 @@ interface Overview {
   problem: Refusal | null;
   config?: Config;
   history?: { revision: string; author?: string; time?: string }[];
+}
+
+/** Reports whether a key is made to end soon, so that its end asks for nothing: a key of a kubeconfig or a sign-in, or one for less than a day. */
+function isShortLived({ metadata, spec, status }: Key): boolean {
+  return spec.type === "Kubeconfig" || spec.type === "Login" || Date.parse(status?.expirationTimestamp ?? "") - Date.parse(metadata.creationTimestamp) < day;
 }
 
 /** The picture of what ends is a script of its own. A page without it has the lists below. */
@@ -172,7 +177,7 @@ export function Home() {
   const instant = currentTime.value;
   const allKeys = (keys?.rows ?? []).map((row) => row.object);
   const hasExpired = ({ status }: Key) => status?.expirationTimestamp !== undefined && Date.parse(status.expirationTimestamp) <= instant;
-  const expiringKeys = allKeys.filter((key) => key.status?.expirationTimestamp && !hasExpired(key) && !key.spec.disabled && Date.parse(key.status.expirationTimestamp) - instant < week)
+  const expiringKeys = allKeys.filter((key) => !isShortLived(key) && key.status?.expirationTimestamp && !hasExpired(key) && !key.spec.disabled && Date.parse(key.status.expirationTimestamp) - instant < week)
     .sort((a, b) => Date.parse(a.status!.expirationTimestamp!) - Date.parse(b.status!.expirationTimestamp!));
   const refusedKeys = allKeys.filter((key) => key.spec.disabled || hasExpired(key));
   const unusedKeys = allKeys.filter((key) => !key.spec.disabled && !hasExpired(key) && instant - Date.parse(key.status?.lastActivity ?? key.metadata.creationTimestamp) > unusedPeriod);
@@ -210,7 +215,7 @@ export function Home() {
       {isAllWell && <p class="decision yes">{text("home.allWell")}</p>}
       {!overview.value && <p class="quiet" role="status">{text("state.loading")}</p>}
       {overview.value && !problem && !clusters && !keys && !config && !history && <p>{text("home.nothing")}</p>}
-      {overview.value && Endings && <Endings keys={allKeys} signers={signers} />}
+      {overview.value && Endings && <Endings keys={allKeys.filter((key) => !isShortLived(key))} signers={signers} />}
       {overview.value && (
         <div class="parts">
           <Section title="home.endingSigners">
@@ -264,7 +269,7 @@ export function Home() {
             <Section title="page.config" link={`${home}/config`} show="action.openPage">
               {[
                 ...(latestRevision?.author ? [<li><span>{text("home.configBy", { revision: latestRevision.revision })} <OwnerText owner={latestRevision.author} /></span>{latestRevision.time && <time dateTime={latestRevision.time} title={formatDateTime(latestRevision.time)}>{formatDistance(latestRevision.time)}</time>}</li>] : []),
-                ...failedConditions.map(({ type, status, message }) => <li><code>{type}={status}</code><span>{message}</span></li>),
+                ...failedConditions.map(({ type, status, message }) => <li><span>{message}</span><Chip kind={status === "False" ? "bad" : "warning"}>{type}</Chip></li>),
               ]}
             </Section>
           )}
