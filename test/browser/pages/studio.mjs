@@ -3,9 +3,51 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { constants, deflateRawSync } from "node:zlib";
 import {
-  admin, waitForText, saveDownload, exportFolder, focus, studioLink, recordFigure, openWindow, openOrigin, origin, allowedOrigins, savedText, signIn, openStudio, tabTo, editorText,
-  typeFast, signInWithKeyboard,
+  admin, createUserWithKey, waitForText, saveDownload, exportFolder, focus, pressWithKeyboard, requestAsAdmin, studioLink, recordFigure, openWindow, openOrigin, origin, allowedOrigins, savedText, signIn, openStudio, tabTo,
+  editorText, typeFast, signInWithKeyboard,
 } from "../driver.mjs";
+
+const pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: web, namespace: default, annotations: {team: a}}\nspec:\n  containers:\n  - {name: web, image: docker.io/nginx, env: [{name: DB, value: db.shop.svc}]}\n  imagePullSecrets: [{name: registry}]\n";
+const ingress = "apiVersion: networking.k8s.io/v1\nkind: Ingress\nmetadata: {name: web, namespace: default, annotations: {cert-manager.io/issuer: letsencrypt}}\nspec:\n  rules: [{host: shop.example.com}]\n  tls: [{secretName: shop-tls, hosts: [shop.example.com]}]\n";
+const certificate = "apiVersion: cert-manager.io/v1\nkind: Certificate\nmetadata: {name: web, namespace: default}\nspec: {secretName: web-tls, dnsNames: [Shop.example.com], issuerRef: {name: le}}\n";
+const patch = (path, expression, reverseExpression = "") => `- path: ${path}\n  expression: ${expression}\n${reverseExpression && `  reverseExpression: ${reverseExpression}\n`}`;
+const reference = (path) => `- path: ${path}\n  reference: {apiVersion: v1, kind: Secret}\n`;
+const forResource = (resource) => `sync:\n  toHost:\n    ${resource}:\n      patches:\n      - path: spec.containers[*].image\n        expression: value\n`;
+/** Tasks that patches solve, and what is shown then: the changes, and what the way back loses. */
+const works = [
+  ["the registry of an image", patch("spec.containers[*].image", 'value.replace("docker.io/", "registry.internal/")', 'value.replace("registry.internal/", "docker.io/")'), pod, ["image: registry.internal/nginx", "Round trip: lossless"]],
+  ["the host of an ingress", patch("spec.rules[*].host", 'value.replace("example.com", "apps.internal")'), ingress, ["host: shop.apps.internal", "spec.rules.0.host"]],
+  ["the Secret of an ingress", reference("spec.tls[*].secretName"), ingress, ["secretName: v3kaoo70lby0gt"]],
+  ["an annotation whose key is quoted", patch('metadata.annotations["cert-manager.io/issuer"]', 'value + "-host"'), ingress, ["cert-manager.io/issuer: letsencrypt-host"]],
+  ["a storage class", patch("spec.storageClassName", "'value === \"fast\" ? \"gp3\" : value'"), "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: data}\nspec: {storageClassName: fast}\n", ["storageClassName: gp3"]],
+  ["a DNS name in the environment", patch("spec.containers[*].env[*].value", "virtualToHostDNS(value)"), pod, ["db-x-shop-x-my-vcluster.my-vcluster-ns.svc.cluster.local"]],
+  ["the selector of a Service", "- path: spec.selector\n  labels: {}\n", "apiVersion: v1\nkind: Service\nmetadata: {name: web, namespace: default}\nspec: {selector: {app: web}}\n", ["platform.sh/managed-by: my-vcluster"]],
+  ["a secret of the image registry", reference("spec.imagePullSecrets[*].name"), pod, ["name: vreo9fs5f8hjct"]],
+  ["the labels of a ServiceMonitor", "- path: spec.selector.matchLabels\n  labels: {}\n", "apiVersion: monitoring.coreos.com/v1\nkind: ServiceMonitor\nmetadata: {name: web, namespace: default}\nspec: {selector: {matchLabels: {app: web, release: r1}}}\n", ["platform.sh/managed-by: my-vcluster"]],
+  ["a Certificate, by two patches", patch("spec.dnsNames[*]", "value.toLowerCase()") + reference("spec.secretName"), certificate, ["shop.example.com", "secretName: v3b8uckfc3n7r3", "spec.dnsNames.0"]],
+];
+/** Patches that match nothing, and what to write instead. */
+const doesNothing = [
+  ["a key with dots without quotes", patch("metadata.annotations.cert-manager.io/issuer", "value"), ingress, 'quote a key with dots: metadata.annotations["cert-manager.io/issuer"]', 1],
+  ["a field that is added", patch("spec.ingressClassName", '"nginx"'), ingress, 'no field "ingressClassName"; to add the field, patch its parent: spec', 1],
+  ["labels that are absent", patch("metadata.labels.team", '"shop"'), pod, 'no field "labels"; to add the field, patch its parent: metadata', 1],
+  ["tolerations that are absent", patch("spec.tolerations[*].key", "value"), pod, 'no field "tolerations"; to add the field, patch its parent: spec', 1],
+  ["a JSON pointer", patch("/spec/containers/0/image", "value"), pod, "paths have dots: spec.containers[0].image", 1],
+  ["patches of another kind", forResource("ingresses"), pod, 'the patches are for ingresses, and the object is of kind "Pod"', 5],
+];
+/** Mistakes in a configuration, and what is said of them. */
+const image = "spec.containers[*].image";
+const mistaken = [
+  ["a name with a typo", patch(image, 'vaule.replace("a", "b")'), "vaule is not defined; use value", 2],
+  ["a syntax error", patch(image, 'value.replace("a", "b"'), "the expression ends too early", 2],
+  ["a statement", patch(image, "return value"), "expected one expression, statements are not supported", 2],
+  ["a key with a typo", `- path: ${image}\n  expresion: value\n`, "unknown field", 2],
+  ["wrong indentation", `sync:\n  toHost:\n    pods:\n    patches:\n    - path: ${image}\n      expression: value\n`, "supported values", 4],
+  ["a resource in the singular", forResource("pod"), "supported values", 3],
+  ["the form of an earlier version", `- op: replace\n  path: ${image}\n  value: x\n`, "unknown field", 1],
+  ["an unknown method", patch(image, 'value.replaceEverything("a", "b")'), "Object has no member 'replaceEverything'", 2],
+  ["context.vcluster without its naming", patch(image, "value + context.vcluster.name"), "use context.tenant", 2],
+];
 
 export const stories = {
   async "the studio shows both directions, the trace, the proofs and the references"() {
@@ -120,6 +162,41 @@ export const stories = {
     await page.getByRole("button", { name: "Bring them back" }).click();
     await editor("Configuration").getByText("path: spec.a").waitFor();
     assert.equal(await page.getByRole("button", { name: "Bring them back" }).count(), 0);
+    assert.deepEqual(problems, []);
+    await context.close();
+  },
+  async "twenty-five tasks: what works is shown, and what does not says why, at its line"() {
+    const { context, page, problems, editor, forward, evaluated, type } = await openStudio();
+    await evaluated();
+    const found = page.getByRole("list", { name: "Mistakes in: Configuration" });
+    let last = "";
+    const evaluate = async (configuration, object) => {
+      if (object !== last) await type("Object in the tenant cluster", object);
+      last = object;
+      await type("Configuration", configuration);
+    };
+    for (const [task, configuration, object, says] of works) {
+      await evaluate(configuration, object);
+      for (const text of says) await forward.locator(".changes .added, .proofs").getByText(text).first().waitFor().catch((failure) => assert.fail(`${task}: ${failure.message}`));
+      await found.waitFor({ state: "detached" });
+      assert.equal(await forward.getByText("did nothing").count(), 0, task);
+    }
+    for (const [task, configuration, object, says, line] of doesNothing) {
+      await evaluate(configuration, object);
+      await found.getByRole("listitem").filter({ hasText: says }).getByRole("button", { name: `Line ${line}`, exact: true }).waitFor().catch((failure) => assert.fail(`${task}: ${failure.message}`));
+      await forward.getByText("1 of 1 patches did nothing.").waitFor();
+    }
+    for (const [task, configuration, says, line] of mistaken) {
+      await evaluate(configuration, pod);
+      await found.getByRole("listitem").filter({ hasText: says }).getByRole("button", { name: `Line ${line}`, exact: true }).waitFor().catch((failure) => assert.fail(`${task}: ${failure.message}`));
+      assert.doesNotMatch(await found.textContent(), /Invalid value|\.expression\b/, task);
+    }
+    // The line leads into the editor, with the keyboard as well.
+    await pressWithKeyboard(page, found.getByRole("button").first());
+    assert.ok(await editor("Configuration").evaluate((it) => it.getRootNode().activeElement === it));
+    // From right to left, code is still written from the left.
+    await page.evaluate(() => { document.documentElement.dir = "rtl"; });
+    for (const code of [editor("Configuration"), forward.locator("pre").first()]) assert.equal(await code.evaluate((one) => getComputedStyle(one).direction), "ltr");
     assert.deepEqual(problems, []);
     await context.close();
   },
@@ -295,7 +372,12 @@ export const stories = {
   async "a tenant admin tries a patch with the keyboard alone"() {
     const { context, page, problems } = await openWindow();
     const editor = (name) => page.getByRole("textbox", { name });
-    await signInWithKeyboard(page, admin, "/console/studio", editor("Configuration"));
+    // She is an admin of a project, and not of the platform.
+    const key = await createUserWithKey(context, "patch-ana");
+    assert.equal((await requestAsAdmin(context, "POST", "projects", { metadata: { name: "patch-shop" }, spec: { members: [{ kind: "User", name: "patch-ana", role: "admin" }] } })).status(), 201);
+    await signInWithKeyboard(page, key, "/console/home", page.getByRole("heading", { name: "Hello, patch-ana" }));
+    await pressWithKeyboard(page, page.getByRole("navigation", { name: "Pages" }).getByRole("link", { name: "Patch studio" }));
+    await editor("Configuration").waitFor();
     const forward = page.getByRole("region", { name: "From tenant to host", exact: true });
     await tabTo(page, editor("Configuration"));
     await page.keyboard.press("Control+a");
@@ -309,6 +391,7 @@ export const stories = {
     const save = page.getByRole("button", { name: "Export patches_test.yaml" });
     await tabTo(page, save);
     assert.match(readFileSync(await saveDownload(page, () => page.keyboard.press("Enter")), "utf8"), /by-keyboard/);
+    for (const path of ["projects/patch-shop", "ownedaccesskeys/patch-ana-key", "users/patch-ana"]) await requestAsAdmin(context, "DELETE", path);
     assert.deepEqual(problems, []);
     await context.close();
   },

@@ -157,8 +157,9 @@ function addFinding(findings: Findings, configuration: ParsedText, list: Resourc
   }
   const [, line, column] = /line (\d+), column (\d+)/.exec(message) ?? [];
   const { from, to } = line && column ? rangeIn(parsed, fieldSteps, Number(line), Number(column)) : rangeOf(parsed, fieldSteps);
-  const prefix = fieldSteps.length > 0 ? `${fieldSteps.slice(list && parsed === configuration ? Math.min(list.steps.length, fieldSteps.length - 1) : 0).join(".")}: ` : "";
-  findings[parsed === object ? "object" : "configuration"].push({ from, to, severity, message: prefix + message });
+  // A mistake in an expression is marked at its line and column. The name of the field says no more.
+  const prefix = fieldSteps.length > 0 && !line ? `${fieldSteps.slice(list && parsed === configuration ? Math.min(list.steps.length, fieldSteps.length - 1) : 0).join(".")}: ` : "";
+  findings[parsed === object ? "object" : "configuration"].push({ from, to, severity, message: prefix + message.replace(/^line \d+, column \d+: /, "") });
 }
 
 /** Returns the causes of a refusal, at their places. */

@@ -103,13 +103,13 @@ const describeFinding = (text: string) => ({ from, to, severity, message }: { fr
 test("a cause of a refusal is at its place in the text that it is about", () => {
   const field = (path: string) => `spec.configuration.sync.toHost.pods.patches${path}`;
   const causes = [
-    { field: field("[0].expression"), message: "wrong: line 1, column 7: no such field" }, { field: field("[1].path"), message: "wrong" }, { field: field(""), message: "too many" },
+    { field: field("[0].expression"), message: 'Invalid value: "value.x": line 1, column 7: no such field' }, { field: field("[1].path"), message: "wrong" }, { field: field(""), message: "too many" },
     { field: "spec.object.spec.a", message: "no text" }, { field: "spec.object", message: "too large" },
     { field: "spec.direction", message: "unknown" }, { field: "metadata.name", message: "not here" }, { field: "status.object.spec.a", message: "not there" }, { message: "without a field" },
   ];
   const findings = findingsOf(new Refusal(422, "", causes), documents, lists[0], objects);
   assert.deepEqual(findings.configuration.map(describeFinding(configuration)), [
-    ["error", 6, "a", "0.expression: wrong: line 1, column 7: no such field"], ["error", 7, "spec.b", "1.path: wrong"], ["error", 5, "- path: spec.a", "patches: too many"],
+    ["error", 6, "a", "no such field"], ["error", 7, "spec.b", "1.path: wrong"], ["error", 5, "- path: spec.a", "patches: too many"],
   ]);
   assert.deepEqual(findings.object.map(describeFinding(object)), [["error", 3, "1", "spec.a: no text"], ["error", 1, "kind: Pod", "too large"]]);
   assert.deepEqual(findings.other, causes.slice(5));
