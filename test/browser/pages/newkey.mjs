@@ -193,6 +193,49 @@ export const stories = {
     assert.deepEqual(problems, []);
     await context.close();
   },
+  async "a key is replaced: one like it is made, and the old one ends after a time of grace"() {
+    const { context, page, problems } = await openWindow({ reducedMotion: "reduce" });
+    await createAccessKey(context, "replace-a", { displayName: "Nightly", scope: { projects: [{ project: "shop" }] } });
+    await createAccessKey(context, "replace-b", { ttl: 7200 });
+    const dialog = page.getByRole("dialog");
+    const grace = (name) => dialog.getByRole("group", { name: `Let ${name} end, which this key replaces, in` }).getByRole("button");
+    const remaining = async (name) => {
+      const { status } = await (await requestAsAdmin(context, "GET", `ownedaccesskeys/${name}`)).json();
+      return (Date.parse(status.expirationTimestamp) - Date.now()) / 1000;
+    };
+    await signIn(page, admin, "/console/keys?name=replace-a", dialog.getByRole("button", { name: "Disable" }));
+    await page.getByRole("link", { name: "Make one like this" }).click();
+    await dialog.getByLabel("Name", { exact: true }).fill("replace-a2");
+    await page.getByRole("button", { name: "Create key" }).click();
+    await grace("replace-a").first().waitFor();
+    await takePictures(page, "key-replaced");
+    await assertAccessible(page, "a key that replaces another one");
+    await grace("replace-a").filter({ hasText: "1 day" }).click();
+    await dialog.getByText(/^replace-a works until /).waitFor();
+    const left = await remaining("replace-a");
+    assert.ok(left > 85_000 && left < 86_500, `${left}`);
+    await page.getByRole("button", { name: "I have saved it" }).click();
+    assert.deepEqual((await stored(context, "replace-a2")).scope, { projects: [{ project: "shop" }] });
+    // With the keyboard. A key that ends soon is not made to live longer.
+    await pressWithKeyboard(page, page.getByRole("link", { name: "Open replace-b" }));
+    await pressWithKeyboard(page, page.getByRole("link", { name: "Make one like this" }));
+    await tabTo(page, page.getByRole("dialog", { name: "New key" }).getByLabel("Name", { exact: true }));
+    await page.keyboard.type("replace-b2");
+    await page.keyboard.press("Enter");
+    await grace("replace-b").first().waitFor();
+    assert.deepEqual(await grace("replace-b").allTextContents(), ["1 hour"]);
+    await pressWithKeyboard(page, grace("replace-b"));
+    await dialog.getByText(/^replace-b works until /).waitFor();
+    assert.ok((await remaining("replace-b")) < 3700);
+    await pressWithKeyboard(page, page.getByRole("button", { name: "I have saved it" }));
+    // A new key that is like none replaces none.
+    await page.getByRole("button", { name: "New key" }).click();
+    await page.getByRole("button", { name: "Create key" }).click();
+    await page.getByRole("button", { name: "I have saved it" }).waitFor();
+    assert.equal(await dialog.getByRole("group").count(), 0);
+    assert.deepEqual(problems, []);
+    await context.close();
+  },
   async "a key like another one has its owner, groups, scope, description and lifetime"() {
     const { context, page, problems } = await openWindow();
     await requestAsAdmin(context, "POST", "users", { metadata: { name: "like-ana" }, spec: {} });

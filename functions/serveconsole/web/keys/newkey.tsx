@@ -1,7 +1,8 @@
 import { useComputed, useSignal } from "@preact/signals";
-import { useMemo } from "preact/hooks";
+import { useEffect, useMemo } from "preact/hooks";
 import {
-  CopyButton, Dialog, download, FormDialog, type Key, keysPath, Lifetime, type LifetimeChoice, person, quoteForShell, Refusal, ScopePreview, text, type Text, useIdempotentPost, useSecret, useWrite,
+  ask, CopyButton, Dialog, download, FormDialog, formatDateTime, type Key, keysPath, Lifetime, type LifetimeChoice, person, Problem, quoteForShell, Refusal, ScopePreview, text, type Text,
+  useIdempotentPost, usePermitted, useSecret, useWrite,
 } from "../shared";
 import { Field, FieldProblem, withoutCauses } from "../parts/field";
 import { OwnerField, useOwnerChoice } from "../parts/owner";
@@ -126,8 +127,42 @@ export function NewKeyDialog({ fields, model, close, created }: { fields: Record
   );
 }
 
-/** Shows a new key once. The page keeps nothing of it after the dialog is closed. */
-export function NewKeySecret({ accessKey, close }: { accessKey: Key; close: () => void }) {
+/** How long the key that another one replaces works on. */
+const graces = [[3600, "lifetime.hour"], [86_400, "lifetime.day"], [604_800, "lifetime.week"]] as const;
+
+/** Lets the key from which a new one was filled in end after a time of grace, in which both work. */
+function Replacement({ name, successor }: { name: string; successor: Key }) {
+  const old = useSignal<Key | null>(null);
+  const outcome = useSignal("");
+  const { busy, problem, patch } = useWrite(keysPath);
+  const [mayChange] = usePermitted([{ verb: "patch", resource: "ownedaccesskeys", name }], "");
+  useEffect(() => { ask<Key>(`${keysPath}/${encodeURIComponent(name)}`).then((key) => (old.value = key), () => undefined); }, []);
+  const key = old.value;
+  // A key that ends with the old one does not replace it.
+  if (!key || !mayChange || key.spec.disabled || successor.status?.lineage?.some(({ uid, bounds }) => bounds && uid === key.metadata.uid)) return null;
+  const { uid, creationTimestamp } = key.metadata;
+  const left = Date.parse(key.status?.expirationTimestamp ?? "") - Date.now();
+  // The buttons stay, so that the keyboard goes on from there.
+  const offered = graces.filter(([seconds]) => outcome.value || !(left <= 1000 * seconds));
+  if (offered.length === 0) return null;
+  const end = (seconds: number) => patch(name, { metadata: { uid }, spec: { ttl: Math.ceil((Date.now() - Date.parse(creationTimestamp)) / 1000) + seconds, ttlAfterLastActivity: false } }, async (response) => {
+    old.value = (await response.json()) as Key;
+    outcome.value = text("keys.replaced", { name, when: formatDateTime(old.value.status!.expirationTimestamp!) });
+  });
+  return (
+    <>
+      <div role="group" aria-labelledby="replacement" class="buttons start">
+        <span id="replacement">{text("keys.replace", { name })}</span>
+        {offered.map(([seconds, label]) => <button type="button" disabled={busy.value} onClick={() => void end(seconds)}>{text(label)}</button>)}
+      </div>
+      <p role="status" class="quiet">{outcome.value}</p>
+      <Problem refusal={problem.value} />
+    </>
+  );
+}
+
+/** Shows a new key once. The page keeps nothing of it after the dialog is closed. Model is the key that it was filled in from, or empty. */
+export function NewKeySecret({ accessKey, model, close }: { accessKey: Key; model: string; close: () => void }) {
   useSecret();
   const visible = useSignal(false);
   const secret = accessKey.spec.key ?? "";
@@ -141,6 +176,7 @@ export function NewKeySecret({ accessKey, close }: { accessKey: Key; close: () =
         <button type="button" onClick={() => download(`${accessKey.metadata.name}.key`, `${secret}\n`)}>{text("action.download")}</button>
       </div>
       <p class="quiet"><code>kubectl --token "$(cat {quoteForShell(`${accessKey.metadata.name}.key`)})" get ownedaccesskeys</code></p>
+      {model && <Replacement name={model} successor={accessKey} />}
       <div class="buttons">
         <button type="button" class="primary" onClick={close}>{text("action.saved")}</button>
       </div>

@@ -34,7 +34,7 @@ export function Keys() {
   const address = useAddress({ tab, ...fields });
   const { openedName, creating } = address;
   const selection = useSelection(keys);
-  const createdKey = useSignal<Key | null>(null);
+  const createdKey = useSignal<{ key: Key; model: string } | null>(null);
   const closeForm = () => batch(() => {
     creating.value = model.value = "";
     for (const name of formFields) fields[name].value = "";
@@ -71,13 +71,13 @@ export function Keys() {
         <NewKeyDialog
           fields={Object.fromEntries(formFields.map((name) => [name, fields[name].value])) as Record<FormField, string>} model={model.value} close={closeForm}
           created={(key) => {
+            createdKey.value = { key, model: model.value };
             closeForm();
-            createdKey.value = key;
             void keys.refresh();
           }}
         />
       )}
-      {createdKey.value && <NewKeySecret accessKey={createdKey.value} close={() => (createdKey.value = null)} />}
+      {createdKey.value && <NewKeySecret accessKey={createdKey.value.key} model={createdKey.value.model} close={() => (createdKey.value = null)} />}
       {openedName.value && (
         <KeySheet
           name={openedName.value} row={key} tab={tab} changed={() => void keys.refresh()}
