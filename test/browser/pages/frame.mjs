@@ -22,12 +22,16 @@ export const stories = {
       await page.setViewportSize({ width, height: 700 });
       const { width: taken, height } = await bar.boundingBox();
       assert.ok(taken <= 240 && height === 700, `at ${width} the bar takes ${taken} x ${height}`);
+      assert.ok(await bar.locator(".product").evaluate((one) => one.offsetWidth > 0 && one.scrollWidth <= one.clientWidth), `at ${width} the name of the product is cut off`);
       const wide = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
       assert.ok(wide <= 0, `at ${width} the page is ${wide} too wide`);
     }
-    // The table uses the width that there is.
-    await page.setViewportSize({ width: 1920, height: 1080 });
-    assert.ok((await page.locator(".table").boundingBox()).width > 1600);
+    // The table uses the width that there is, and needs no more than a wide screen has.
+    for (const [width, least] of [[2560, 1850], [1920, 1600]]) {
+      await page.setViewportSize({ width, height: 1080 });
+      assert.ok((await page.locator(".table").boundingBox()).width > least, `at ${width}`);
+      assert.ok(await page.locator(".table").evaluate((one) => one.scrollWidth <= one.clientWidth), `at ${width} the table scrolls sideways`);
+    }
     // From right to left, the bar is on the right, and code is still written from the left.
     await page.evaluate(() => { document.documentElement.dir = "rtl"; });
     assert.equal(Math.round((await bar.boundingBox()).x + (await bar.boundingBox()).width), 1920);
@@ -122,6 +126,15 @@ export const stories = {
     // When the API has said when, nobody has to press anything.
     await page.route("**/selves", refuse(503, "not now", 1), { times: 1 });
     await page.reload();
+    await page.getByRole("table").waitFor();
+    // While it is slow, gray rows stand for what comes.
+    let answer;
+    const slow = new Promise((done) => { answer = done; });
+    await page.route(/ownedaccesskeys\?/, async (route) => { await slow; await route.fallback(); }, { times: 1 });
+    await page.reload();
+    await page.locator(".skeleton .bone").first().waitFor();
+    assert.equal(await page.getByRole("status").filter({ hasText: "Loading …" }).count(), 1);
+    answer();
     await page.getByRole("table").waitFor();
     // Only 401 is signed out.
     await page.route("**/selves", refuse(401, "unknown"));
@@ -323,6 +336,12 @@ export const stories = {
     await cell("cell-b", "team cell-web");
     await cell("cell-c", "Everything");
     assert.equal(await row("cell-a").locator(".chip.warning").count(), 1);
+    const name = page.getByRole("link", { name: "Open cell-c" });
+    const look = () => name.evaluate((one) => [Number(getComputedStyle(one).fontWeight) < 600, getComputedStyle(one).textDecorationLine]);
+    await page.mouse.move(0, 0);
+    assert.deepEqual(await look(), [true, "none"]);
+    await name.hover();
+    assert.deepEqual(await look(), [true, "underline"]);
     assert.deepEqual(await row("cell-a").locator("code").allTextContents(), ["role:platformCLI +1"]);
     await assertAccessible(page, "cells");
     assert.deepEqual(problems, []);
@@ -352,6 +371,7 @@ export const stories = {
       for (const text of texts) await dialog.getByText(text).waitFor();
       const raw = (await dialog.innerText()).match(/(user|team|subject):\S+|<all>|<none>|\b\w+=(True|False)\b/);
       assert.equal(raw?.[0], undefined, path);
+      assert.equal(await dialog.locator("button.primary", { hasText: /^Close$/ }).count(), 0, `${path}: the button that only closes is the loudest`);
     }
     await page.goto(`${origin}/console/clusters?name=p-sheet/sheet`);
     await pressWithKeyboard(page, dialog.getByRole("link", { name: "team sheet-web" }));

@@ -49,6 +49,12 @@ export const stories = {
     const wiki = page.getByRole("navigation", { name: "Links", exact: true }).getByRole("link", { name: "Wiki" });
     assert.deepEqual(await wiki.evaluate((one) => [one.href, one.rel, one.target]), [`${cdn}/wiki`, "noopener noreferrer", "_blank"]);
     await page.getByRole("link", { name: "Help" }).waitFor();
+    // A state is told by a word and a mark, whatever the colours of the brand are.
+    const chip = page.locator("tbody .chip.good").first();
+    const [mark, ...colours] = await chip.evaluate((one) => [getComputedStyle(one, "::before").content, getComputedStyle(one).color, getComputedStyle(document.body).color]);
+    assert.match(mark, /✓/);
+    assert.equal(colours[0], colours[1]);
+    assert.notEqual(await chip.textContent(), "");
     for (const colorScheme of ["light", "dark"]) {
       await page.emulateMedia({ colorScheme });
       for (const width of [1240, 320]) {

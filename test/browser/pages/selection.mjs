@@ -29,6 +29,14 @@ export const stories = {
       const { width, height } = await target.locator("xpath=..").boundingBox();
       assert.ok(width >= 24 && height >= 24, `a target of ${width} x ${height}`);
     }
+    // However narrow the window is, a box keeps off the border of the table, and is in the middle of its row.
+    for (const width of [1200, 390]) {
+      await page.setViewportSize({ width, height: 800 });
+      const [table, row, own] = [await page.locator(".table").boundingBox(), await page.getByRole("row").filter({ has: box("many-a") }).boundingBox(), await box("many-a").boundingBox()];
+      assert.ok(own.x - table.x >= 8, `at ${width}, ${own.x - table.x} pixels from the border`);
+      assert.ok(Math.abs(own.y + own.height / 2 - row.y - row.height / 2) <= 3, `at ${width}, the box is at ${own.y}, the row at ${row.y}`);
+    }
+    await page.setViewportSize({ width: 1200, height: 800 });
     await box("many-a").check();
     await said("1 selected");
     assert.ok(await partly());
