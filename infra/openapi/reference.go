@@ -27,13 +27,15 @@ const referencePage = "docs/reference.md"
 const referenceHead = `<!-- make gen writes this page. -->
 # API reference
 
-Every route, parameter, error and field of the API, from its own description and from the catalog of functions. All paths are below
+Every route, parameter, error and field of the API, except fields that are only stored, from its own description and from the
+catalog of functions. All paths are below
 ` + "`%s`" + `. [limits.md](limits.md) has every limit, [conformance.md](conformance.md) where the API differs from Kubernetes.
 
 ## Routes
 
 Bodies are JSON or YAML. A method is followed by its verb and by the function that serves it, where the API is deployed. A route without
-a verb is not part of the Kubernetes API. ¹ is a second path of the same resource, ² is also served at the root of the host.
+a verb is not part of the Kubernetes API. ¹ is also served at the root of the host. Second paths are left out: ` + "`config`" + ` in
+place of ` + "`configs`, and a list below `v1/watch/`" + `, which is the watch of that list.
 
 | path | object | methods |
 |---|---|---|
@@ -43,9 +45,16 @@ const objectsHead = `
 ## Objects
 
 A field without a type is a string. Each kind with a route of its own, and each list, has three more fields: ` + "`apiVersion`, `kind`" + `, which
-` + "`kubectl api-resources`" + ` shows, and ` + "`metadata`" + `, an [ObjectMeta](#objectmeta) or in lists a [ListMeta](#listmeta). A list has its objects in ` + "`items`" + `. Types of Kubernetes have
-one sentence each; ` + "`kubectl explain`" + ` prints their fields. ` + "`spec` and `status`" + ` are described at their own type.
+` + "`kubectl api-resources`" + ` shows, and ` + "`metadata`" + `. A list has its objects in ` + "`items`" + `. A type without a link is one of Kubernetes: ` + "`kubectl explain`" + `
+prints its fields. ` + "`spec` and `status`" + ` are described at their own type. An object without a sentence has the one of the field that leads to it.
+Fields of the configuration that are [only stored](configuration.md#what-is-only-stored) are left out.
+
+### Fields of several objects
+
 `
+
+// commonFrom and commonWords say which fields are described once: those that this many objects have in the same words, and not in fewer words.
+const commonFrom, commonWords = 4, 12
 
 // reference returns the page. root is the top of the repository, and v3 is the OpenAPI document.
 func reference(root string, v3 []byte, functions []*frame.Function) ([]byte, error) {
@@ -57,6 +66,8 @@ func reference(root string, v3 []byte, functions []*frame.Function) ([]byte, err
 	if err != nil {
 		return nil, err
 	}
+	described := describedSchemas(document.Components.Schemas)
+	maps.DeleteFunc(names, func(name, _ string) bool { return !described[name] })
 	failures, err := failureRows(filepath.Join(root, "shared", "model", "apierror", "apierror.go"))
 	if err != nil {
 		return nil, err
@@ -70,18 +81,92 @@ func reference(root string, v3 []byte, functions []*frame.Function) ([]byte, err
 	for _, row := range parameterRows(document.Paths) {
 		page.WriteString(row)
 	}
-	page.WriteString("\n## Errors\n\nEvery error is a [Status](#status). `reason` is for programs, `message` for people, and `details.causes` has each field that is\nwrong. A client that gets `Retry-After` waits that long.\n\n| code | reason | header | when |\n|---|---|---|---|\n")
+	page.WriteString("\n## Errors\n\nEvery error is a `Status` of Kubernetes. `reason` is for programs, `message` for people, and `details.causes` has each field that is\nwrong. A client that gets `Retry-After` waits that long.\n\n| code | reason | header | when |\n|---|---|---|---|\n")
 	for _, row := range failures {
 		page.WriteString(row)
 	}
 	page.WriteString(objectsHead)
-	for _, name := range slices.SortedFunc(maps.Keys(names), func(a, b string) int { return cmp.Compare(names[a], names[b]) }) {
-		if isList(document.Components.Schemas[name]) {
-			continue
-		}
-		writeObject(&page, names, name, document.Components.Schemas[name])
+	for _, text := range objects(names, document.Components.Schemas) {
+		page.WriteString(text)
 	}
 	return []byte(page.String()), nil
+}
+
+// storedOnly are the blocks of the configuration that the platform stores for other components.
+var storedOnly = []string{"apps", "cloud", "imageBuilder", "oidc", "platformDB", "secretsStore"}
+
+// describedSchemas returns the objects that have a section: those of the platform that something other than these blocks leads to.
+func describedSchemas(schemas map[string]*spec.Schema) map[string]bool {
+	isStored := func(name, field string) bool {
+		return strings.HasSuffix(name, ".ConfigStatus") && slices.Contains(storedOnly, field)
+	}
+	below := map[string]bool{}
+	var collect func(name string, into map[string]bool)
+	collect = func(name string, into map[string]bool) {
+		if schemas[name] == nil || into[name] {
+			return
+		}
+		into[name] = true
+		for field, property := range schemas[name].Properties {
+			if !isStored(name, field) {
+				collect(objectOf(&property), into)
+			}
+		}
+	}
+	for name, schema := range schemas {
+		for field, property := range schema.Properties {
+			if isStored(name, field) {
+				collect(objectOf(&property), below)
+			}
+		}
+	}
+	described := map[string]bool{}
+	for name := range schemas {
+		if !below[name] {
+			collect(name, described)
+		}
+	}
+	maps.DeleteFunc(described, func(name string, _ bool) bool { return ofKubernetes(name) })
+	return described
+}
+
+// objects returns the fields of several objects, and the sections of the objects.
+func objects(names map[string]string, schemas map[string]*spec.Schema) []string {
+	own := slices.DeleteFunc(slices.SortedFunc(maps.Keys(names), func(a, b string) int { return cmp.Compare(names[a], names[b]) }), func(name string) bool {
+		return isList(schemas[name])
+	})
+	itemsOf, count, told := map[string][]fieldItem{}, map[string]int{}, map[string]bool{}
+	for _, name := range own {
+		itemsOf[name] = fieldItems(names, schemas[name])
+		for _, field := range itemsOf[name] {
+			count[field.text]++
+			told[field.object+" "+field.meaning] = true
+		}
+	}
+	isCommon := func(field fieldItem) bool {
+		return count[field.text] >= commonFrom && len(strings.Fields(field.text)) >= commonWords
+	}
+	common := map[string]bool{}
+	var sections []string
+	for _, name := range own {
+		section := "\n### " + names[name] + "\n"
+		if meaning := meaningOf(names[name], schemas[name].Description); !told[name+" "+meaning] {
+			section += "\n" + meaning + "\n"
+		}
+		if len(itemsOf[name]) > 0 {
+			section += "\n"
+		}
+		for _, field := range itemsOf[name] {
+			if isCommon(field) {
+				common[field.text] = true
+				section += fmt.Sprintf("- [`%s`](#fields-of-several-objects)\n", field.name)
+			} else {
+				section += field.text
+			}
+		}
+		sections = append(sections, section)
+	}
+	return append(slices.Sorted(maps.Keys(common)), sections...)
 }
 
 // headings are the short names of the schemas. Each one is unique in the page.
@@ -102,6 +187,11 @@ func cell(text string) string {
 	return strings.NewReplacer("|", `\|`, "<", "&lt;").Replace(strings.Join(strings.Fields(text), " "))
 }
 
+// isSecondPath reports whether a route has a second path that the page names in a sentence.
+func isSecondPath(e frame.Endpoint) bool {
+	return e.IsAlias && (strings.Contains(e.Path, "/v1/watch/") || strings.Contains(e.Path+"/", "/v1/config/"))
+}
+
 func routeRows(functions []*frame.Function, names map[string]string) []string {
 	schemaNames := map[string]bool{}
 	for _, short := range names {
@@ -110,6 +200,9 @@ func routeRows(functions []*frame.Function, names map[string]string) []string {
 	objects, methods := map[string]string{}, map[string][]string{}
 	for _, f := range functions {
 		for _, e := range f.Endpoints {
+			if isSecondPath(e) {
+				continue
+			}
 			served := e.Method
 			switch {
 			case e.Resource.Resource == "":
@@ -121,11 +214,8 @@ func routeRows(functions []*frame.Function, names map[string]string) []string {
 			if e.Resource.Resource != "" {
 				served += " " + e.Verb
 			}
-			if e.IsAlias {
-				served += "¹"
-			}
 			if e.Root {
-				served += "²"
+				served += "¹"
 			}
 			methods[e.Path] = append(methods[e.Path], fmt.Sprintf("%s `%s`", served, f.Name))
 		}
@@ -170,14 +260,14 @@ func parameterRows(paths *spec3.Paths) []string {
 
 var answersWith = regexp.MustCompile(`^\w+ answers (\d{3})( with Retry-After)?: (.*?\.)(?: |$)`)
 
-// failureRows reads the errors from the comments of their constructors, and the reasons from their bodies.
+// failureRows reads the errors from the comments of their constructors, and the reasons from their bodies. Errors that differ in their meaning
+// alone have one row.
 func failureRows(file string) ([]string, error) {
 	tree, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.ParseComments|parser.SkipObjectResolution)
 	if err != nil {
 		return nil, fmt.Errorf("reading the errors: %w", err)
 	}
-	var rows []string
-	reasons := map[string]string{}
+	meanings, reasons := map[string][]string{}, map[string]string{}
 	for _, d := range tree.Decls {
 		f, ok := d.(*ast.FuncDecl)
 		if ok && f.Recv == nil && f.Body != nil {
@@ -194,9 +284,13 @@ func failureRows(file string) ([]string, error) {
 		if said == nil || reasons[f.Name.Name] == "" {
 			return nil, fmt.Errorf("%s: the comment must be \"%[1]s answers CODE[ with Retry-After]: when.\", and the body must have the reason", f.Name.Name)
 		}
-		rows = append(rows, fmt.Sprintf("| %s | %s | %s | %s |\n", said[1], reasons[f.Name.Name], strings.TrimPrefix(said[2], " with "), cell(strings.ToUpper(said[3][:1])+said[3][1:])))
+		begin := fmt.Sprintf("| %s | %s | %s | ", said[1], reasons[f.Name.Name], strings.TrimPrefix(said[2], " with "))
+		meanings[begin] = append(meanings[begin], cell(strings.ToUpper(said[3][:1])+said[3][1:]))
 	}
-	slices.Sort(rows)
+	var rows []string
+	for _, begin := range slices.Sorted(maps.Keys(meanings)) {
+		rows = append(rows, begin+strings.Join(slices.Sorted(slices.Values(meanings[begin])), " ")+" |\n")
+	}
 	return rows, nil
 }
 
@@ -259,20 +353,12 @@ func isList(schema *spec.Schema) bool {
 // ofKubernetes reports whether the name of a schema is one of Kubernetes.
 func ofKubernetes(name string) bool { return strings.HasPrefix(name, "io.k8s.") }
 
-var (
-	firstSentence = regexp.MustCompile(`^.*?\.(?:$| [A-Z0-9])`)
-	standard      = regexp.MustCompile(`^metadata is standard (?:object|list) metadata\. ?`)
-)
+var standard = regexp.MustCompile(`^metadata is standard (?:object|list) metadata\. ?`)
 
 // meaningOf returns the description of a field, or of the object itself, without the name that stands before it: "ttl is the lifetime" says
-// "The lifetime". Of a description of Kubernetes it returns the first sentence.
-func meaningOf(name, description string, inKubernetes bool) string {
+// "The lifetime".
+func meaningOf(name, description string) string {
 	text := strings.Join(strings.Fields(description), " ")
-	if inKubernetes {
-		if first := firstSentence.FindString(text); first != "" {
-			text = first[:strings.LastIndex(first, ".")+1]
-		}
-	}
 	first, rest, _ := strings.Cut(text, " ")
 	for _, verb := range []string{"is ", "are "} {
 		rest = strings.TrimPrefix(rest, verb)
@@ -283,16 +369,15 @@ func meaningOf(name, description string, inKubernetes bool) string {
 	return cell(strings.ToUpper(rest[:1]) + rest[1:])
 }
 
-func writeObject(page *strings.Builder, names map[string]string, schemaName string, schema *spec.Schema) {
-	heading, foreign := names[schemaName], ofKubernetes(schemaName)
-	fmt.Fprintf(page, "\n### %s\n\n%s\n", heading, meaningOf(heading, schema.Description, foreign))
-	if foreign {
-		return
-	}
-	var items []string
+// fieldItem is a field of an object, with its line on the page and the name of the schema that it refers to, if any.
+type fieldItem struct{ name, object, meaning, text string }
+
+// fieldItems returns the fields of an object that its section has.
+func fieldItems(names map[string]string, schema *spec.Schema) []fieldItem {
+	var items []fieldItem
 	for _, name := range slices.Sorted(maps.Keys(schema.Properties)) {
 		property := schema.Properties[name]
-		meaning := meaningOf(name, property.Description, false)
+		meaning := meaningOf(name, property.Description)
 		if isKind(schema) {
 			switch name {
 			case "apiVersion", "kind":
@@ -314,11 +399,22 @@ func writeObject(page *strings.Builder, names map[string]string, schemaName stri
 		if slices.Contains(schema.Required, name) {
 			facts = append(facts, "required")
 		}
-		items = append(items, item(name, facts, meaning))
+		object := objectOf(&property)
+		items = append(items, fieldItem{name, object, meaning, item(name, facts, meaning)})
 	}
-	if len(items) > 0 {
-		page.WriteString("\n" + strings.Join(items, ""))
+	return items
+}
+
+// objectOf returns the name of the schema that a field, or its elements, refer to.
+func objectOf(schema *spec.Schema) string {
+	switch {
+	case schema.Items != nil && schema.Items.Schema != nil:
+		return objectOf(schema.Items.Schema)
+	case schema.AdditionalProperties != nil && schema.AdditionalProperties.Schema != nil:
+		return objectOf(schema.AdditionalProperties.Schema)
 	}
+	reference := refOf(schema)
+	return reference[strings.LastIndex(reference, "/")+1:]
 }
 
 // refOf returns the schema that a field refers to, if it refers to one.
@@ -332,7 +428,11 @@ func refOf(schema *spec.Schema) string {
 // typeOf describes the type of a field, with a link to the object.
 func typeOf(names map[string]string, schema *spec.Schema) string {
 	link := func(ref string) string {
-		short := names[ref[strings.LastIndex(ref, "/")+1:]]
+		name := ref[strings.LastIndex(ref, "/")+1:]
+		short, has := names[name]
+		if !has {
+			return name[strings.LastIndex(name, ".")+1:]
+		}
 		return fmt.Sprintf("[%s](#%s)", short, strings.ToLower(short))
 	}
 	switch {
