@@ -28,8 +28,7 @@ const referenceHead = `<!-- make gen writes this page. -->
 # API reference
 
 Every route, parameter, error and field of the API, except fields that are only stored, from its own description and from the
-catalog of functions. All paths are below
-` + "`%s`" + `. [limits.md](limits.md) has every limit, [conformance.md](conformance.md) where the API differs from Kubernetes.
+catalog of functions. All paths are below ` + "`%s`" + `. [limits.md](limits.md) has every limit, [conformance.md](conformance.md) where the API differs from Kubernetes.
 
 ## Routes
 
@@ -46,7 +45,7 @@ const objectsHead = `
 
 A field without a type is a string. Each kind with a route of its own, and each list, has three more fields: ` + "`apiVersion`, `kind`" + `, which
 ` + "`kubectl api-resources`" + ` shows, and ` + "`metadata`" + `. A list has its objects in ` + "`items`" + `. A type without a link is one of Kubernetes: ` + "`kubectl explain`" + `
-prints its fields. ` + "`spec` and `status`" + ` are described at their own type. An object without a sentence has the one of the field that leads to it.
+prints its fields. ` + "`spec` and `status`" + ` are described at their own type. Where an object has no sentence, the field that leads to it describes it.
 Fields of the configuration that are [only stored](configuration.md#what-is-only-stored) are left out.
 
 ### Fields of several objects
@@ -81,7 +80,7 @@ func reference(root string, v3 []byte, functions []*frame.Function) ([]byte, err
 	for _, row := range parameterRows(document.Paths) {
 		page.WriteString(row)
 	}
-	page.WriteString("\n## Errors\n\nEvery error is a `Status` of Kubernetes. `reason` is for programs, `message` for people, and `details.causes` has each field that is\nwrong. A client that gets `Retry-After` waits that long.\n\n| code | reason | header | when |\n|---|---|---|---|\n")
+	page.WriteString("\n## Errors\n\nEvery error is a `Status` of Kubernetes. `reason` is for programs, `message` for people, and `details.causes` has each field that is\nwrong. A client that gets `Retry-After` waits that long. Each sentence in the last column is a case of its own.\n\n| code | reason | header | when |\n|---|---|---|---|\n")
 	for _, row := range failures {
 		page.WriteString(row)
 	}
