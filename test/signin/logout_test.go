@@ -76,7 +76,8 @@ func TestWhoAmICommand(t *testing.T) {
 	t.Setenv("KUBECONFIG", s.kubeconfig)
 	ask := func(host, output string) (string, error) {
 		var out bytes.Buffer
-		command := &client.WhoAmI{Host: host, Output: output, Out: &out}
+		command := &client.WhoAmI{Output: output, Out: &out}
+		command.Host = host
 		err := command.Run(t.Context())
 		return out.String(), err
 	}
