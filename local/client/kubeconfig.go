@@ -28,7 +28,7 @@ import (
 
 // Kubeconfig requests a kubeconfig for a virtual cluster and writes it to a file.
 type Kubeconfig struct {
-	Instance   string `arg:"" name:"instance" placeholder:"NAMESPACE/NAME" help:"The virtual cluster instance, as NAMESPACE/NAME."`
+	Instance   string `arg:"" name:"instance" placeholder:"NAMESPACE/NAME" help:"The virtual cluster instance, as NAMESPACE/NAME, such as p-shop/dev."`
 	Host       string `arg:"" optional:"" name:"host" placeholder:"HOST" help:"The platform, as at platform login. Absent: the platform of --platform."`
 	Authority  string `name:"certificate-authority" type:"path" placeholder:"FILE" help:"Certificate authority of the platform at HOST. Absent: the authority of platform login, else the system's authorities."`
 	ClientCert bool   `help:"Get a client certificate instead of an access key."`
