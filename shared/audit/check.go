@@ -21,7 +21,11 @@ func checkKnownURL(config *model.ConfigAudit) error {
 	case url == secret.Mark:
 		return errors.New("audit.dataStoreEndpoint is not known here: it is sealed, and this process cannot open it; write it as ${PLATFORM_SECRET_AUDIT_STORE}, and give every function this variable")
 	case strings.HasPrefix(url, "${"):
-		return errors.New("audit.dataStoreEndpoint is not known here: give every function the variable of its placeholder")
+		name, _, closed := strings.Cut(url[len("${"):], "}")
+		if !closed {
+			name = "of its placeholder"
+		}
+		return errors.New("audit.dataStoreEndpoint is not known here: give every function, or the runner, the variable " + name)
 	default:
 		return nil
 	}

@@ -495,7 +495,7 @@ func TestASinkThatCannotBeOpened(t *testing.T) {
 	t.Parallel()
 	for endpoint, why := range map[string]string{
 		secret.Mark:                      "audit.dataStoreEndpoint is not known here: it is sealed",
-		"${PLATFORM_SECRET_AUDIT_STORE}": "audit.dataStoreEndpoint is not known here: give every function the variable",
+		"${PLATFORM_SECRET_AUDIT_STORE}": "audit.dataStoreEndpoint is not known here: give every function, or the runner, the variable PLATFORM_SECRET_AUDIT_STORE",
 		"redis://wrong.example":          "store: wrong",
 		"mysql://a.example":              "this program has no sink",
 	} {
