@@ -192,7 +192,7 @@ export const stories = {
     await page.getByRole("tab", { name: "Tokens" }).click();
     await panel.getByText("2 tokens").waitFor();
     // The token that works longest is first.
-    const lines = async () => (await panel.getByRole("listitem").allTextContents()).map((line) => line.replace(/Expires in \d+ minutes?/, "Expires").replace(/Expires in \d+ hours?/, "Expires"));
+    const lines = async () => (await panel.getByRole("listitem").allTextContents()).map((line) => line.replace(/Expires in .*$/, "Expires"));
     assert.deepEqual(await lines(), [`${wide}Every cluster that the key permitsExpires`, `${narrow}virtualcluster:shop/devcluster:prod-euExpires`]);
     assert.equal(await panel.getByText(foreign).count(), 0);
     await takePictures(page, "key-tokens");
