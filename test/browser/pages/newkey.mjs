@@ -198,7 +198,7 @@ export const stories = {
     await createAccessKey(context, "replace-a", { displayName: "Nightly", scope: { projects: [{ project: "shop" }] } });
     await createAccessKey(context, "replace-b", { ttl: 7200 });
     const dialog = page.getByRole("dialog");
-    const grace = (name) => dialog.getByRole("group", { name: `Let ${name} end, which this key replaces, in` }).getByRole("button");
+    const grace = (name) => dialog.getByRole("group", { name: `Let ${name} end in` }).getByRole("button");
     const remaining = async (name) => {
       const { status } = await (await requestAsAdmin(context, "GET", `ownedaccesskeys/${name}`)).json();
       return (Date.parse(status.expirationTimestamp) - Date.now()) / 1000;
