@@ -48,7 +48,7 @@ func TestTable(t *testing.T) {
 	text := table([]limits.Limit{
 		{Name: "a", What: "a|b\nc", Bound: "<1", Where: "shared/a", Answer: "400"}, {Name: "b", Setting: "PLATFORM_B"},
 	})
-	want := "| `a` | a\\|b c | &lt;1 | 400 | fixed |\n| `b` |  |  |  | `PLATFORM_B` |\n"
+	want := "| `a` | a\\|b c | &lt;1 | 400 |  |\n| `b` |  |  |  | `PLATFORM_B` |\n"
 	if !strings.HasSuffix(text, want) {
 		t.Error(text)
 	}
