@@ -4066,6 +4066,10 @@ func (in *VirtualClusterInstanceStatus) DeepCopyInto(out *VirtualClusterInstance
 		*out = new(InstancePublishedIngress)
 		(*in).DeepCopyInto(*out)
 	}
+	if in.SignerNotAfter != nil {
+		in, out := &in.SignerNotAfter, &out.SignerNotAfter
+		*out = (*in).DeepCopy()
+	}
 	if in.Conditions != nil {
 		in, out := &in.Conditions, &out.Conditions
 		*out = make([]v1.Condition, len(*in))

@@ -11524,6 +11524,12 @@ func schema_managementplatformsh_shared_model_VirtualClusterInstanceStatus(ref c
 							Ref:         ref(model.InstancePublishedIngress{}.OpenAPIModelName()),
 						},
 					},
+					"signerNotAfter": {
+						SchemaProps: spec.SchemaProps{
+							Description: "SignerNotAfter is when the client certificate authority of the signer expires. Absent if no such authority signs. Source: ADR-0017.",
+							Ref:         ref(v1.Time{}.OpenAPIModelName()),
+						},
+					},
 					"conditions": {
 						VendorExtensible: spec.VendorExtensible{
 							Extensions: spec.Extensions{
@@ -11573,6 +11579,6 @@ func schema_managementplatformsh_shared_model_VirtualClusterInstanceStatus(ref c
 			},
 		},
 		Dependencies: []string{
-			v1.Condition{}.OpenAPIModelName(), model.AccessKeyAncestor{}.OpenAPIModelName(), model.AccessKeyReference{}.OpenAPIModelName(), model.InstancePublishedIngress{}.OpenAPIModelName()},
+			v1.Condition{}.OpenAPIModelName(), v1.Time{}.OpenAPIModelName(), model.AccessKeyAncestor{}.OpenAPIModelName(), model.AccessKeyReference{}.OpenAPIModelName(), model.InstancePublishedIngress{}.OpenAPIModelName()},
 	}
 }

@@ -2882,6 +2882,9 @@ type VirtualClusterInstanceStatus struct {
 	// Ingress is the published endpoint, which kubeconfigs point to. Absent if there is none.
 	// +optional
 	Ingress *InstancePublishedIngress `json:"ingress,omitempty"`
+	// SignerNotAfter is when the client certificate authority of the signer expires. Absent if no such authority signs.
+	// +optional
+	SignerNotAfter *metav1.Time `json:"signerNotAfter,omitempty"`
 	// Conditions are the latest observations. The server writes `IngressReady` and `SignerReady`; clients may report more.
 	// +optional
 	// +listType=map
