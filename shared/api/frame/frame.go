@@ -523,9 +523,14 @@ func (f *frame) describe(span trace.Span, c *call, reply *reply) {
 		attribute.Int("http.response.status_code", reply.status),
 		attribute.String("platform.request_id", c.id),
 	)
-	if reply.status >= http.StatusInternalServerError {
+	if isFailure(reply.status) {
 		span.SetStatus(codes.Error, reply.reason)
 	}
+}
+
+// isFailure reports whether a status says that the platform failed. A deployment that lacks what a request needs (501) has not failed.
+func isFailure(status int) bool {
+	return status >= http.StatusInternalServerError && status != http.StatusNotImplemented
 }
 
 // log writes the one log line of a request: at debug level if it succeeded, at info level if it was refused, and at error
@@ -535,7 +540,7 @@ func (f *frame) log(ctx context.Context, span trace.Span, c *call, reply *reply,
 	if reply.status >= http.StatusBadRequest || reply.reason != "" {
 		level = slog.LevelInfo
 	}
-	if reply.status >= http.StatusInternalServerError || err != nil && apierror.From(err).Status().Code >= http.StatusInternalServerError {
+	if isFailure(reply.status) || err != nil && isFailure(int(apierror.From(err).Status().Code)) {
 		level = slog.LevelError
 	}
 	if !f.server.Env.Log.Enabled(ctx, level) {

@@ -282,6 +282,7 @@ func TestFailures(t *testing.T) {
 		{"a panic with an error", request{method: "POST", path: probe, body: asking("panic with an error")}, 500, "InternalError", true},
 		{"an error of unknown type", request{method: "POST", path: probe, body: asking("error")}, 500, "InternalError", false},
 		{"a state out of reach", request{method: "POST", path: probe, body: asking("unavailable")}, 503, "ServiceUnavailable", false},
+		{"a deployment without a store", request{method: "POST", path: probe, body: asking("absent store")}, 501, "MethodNotAllowed", false},
 		{"a wrapped refusal", request{method: "POST", path: probe, body: asking("wrapped")}, 404, "NotFound", false},
 		{"an answer that cannot be encoded", request{method: "POST", path: probe, body: asking("unencodable")}, 500, "InternalError", false},
 		{"a panic while the answer is made", request{
@@ -306,7 +307,7 @@ func TestFailures(t *testing.T) {
 			}
 			record := records[0]
 			level := "ERROR"
-			if row.code < 500 {
+			if row.code < 500 || row.code == 501 {
 				level = "INFO"
 			}
 			if record["level"] != level || record["requestID"] != "call-7" || record["status"] != float64(row.code) || record["reason"] != string(row.reason) {

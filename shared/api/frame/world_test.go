@@ -272,6 +272,8 @@ var probes = &frame.Function{Name: "testprobes", Endpoints: []frame.Endpoint{
 				return none, errors.New("lost " + hush)
 			case "unavailable":
 				return none, apierror.Unavailable().Because(errors.New("lost " + hush))
+			case "absent store":
+				return none, apierror.NotImplemented("there is no store").Because(errors.New("lost " + hush))
 			case "wrapped":
 				return none, fmt.Errorf("asking: %w", apierror.NotFound(schema.GroupResource{Resource: "probes"}, "x").Because(errors.New("lost "+hush)))
 			case "wait":
